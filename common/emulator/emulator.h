@@ -1,0 +1,158 @@
+// A functional emulator of sm_90a PTX: the public interface.
+//
+// It runs the PTX that nvcc emits, on the CPU, and checks it harder than a GPU would. It answers "is it right, is it
+// race-free, what does it do" and never "how long": there is no clock in this interface.
+//
+// One Emulator is used from one host thread at a time; a launch spreads its blocks over threads of its own.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct Emulator Emulator;
+typedef struct EmulatorModule EmulatorModule;
+
+typedef struct EmulatorOptions {
+  bool hazards;         // report hazards; without, faults still stop a launch
+  uint64_t schedule;    // seed of the warp schedule and of async completion times; 0 is the adversarial default
+  int threads;          // host threads for a launch; 0: one per core
+  uint64_t step_limit;  // warp instructions a launch may execute, 0: no limit
+} EmulatorOptions;
+
+typedef struct EmulatorError {
+  int line;  // of the PTX text, 0 when it does not apply
+  char message[400];
+} EmulatorError;
+
+Emulator *emulator_open(const EmulatorOptions *options);
+void emulator_close(Emulator *emulator);
+
+// Global memory. Addresses are the emulator's own and mean nothing to the host. Fresh memory is poisoned, and reading it
+// before writing is a hazard. alloc returns 0 when size is 0 or memory is exhausted, aligned to 256 bytes otherwise.
+// free, write, read and fill return false when the range is not inside one allocation.
+uint64_t emulator_alloc(Emulator *emulator, size_t size);
+bool emulator_free(Emulator *emulator, uint64_t address);
+bool emulator_write(Emulator *emulator, uint64_t address, const void *source, size_t size);
+bool emulator_read(Emulator *emulator, void *destination, uint64_t address, size_t size);
+bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t size);
+
+// Loads a PTX module; NULL and *error when it is malformed or uses an unknown instruction. Lives until the emulator
+// closes.
+EmulatorModule *emulator_load(Emulator *emulator, const char *ptx, size_t length, EmulatorError *error);
+
+typedef struct EmulatorLaunch {
+  const char *kernel;            // the entry's name
+  unsigned grid[3], block[3];
+  unsigned cluster[3];           // 0: no cluster (or what the kernel itself requires)
+  size_t dynamic_shared;         // bytes
+  const void *const *arguments;  // one pointer per parameter, in order, as cuLaunchKernel takes them
+  int argument_count;
+} EmulatorLaunch;
+
+typedef enum EmulatorStatus {
+  EMULATOR_OK,       // ran to its end (hazards may have been reported)
+  EMULATOR_FAULT,    // stopped by a hazard after which the GPU's behaviour is undefined or an error
+  EMULATOR_INVALID,  // the launch itself is wrong: no such kernel, a grid too large, too much shared memory, ...
+} EmulatorStatus;
+
+EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const EmulatorLaunch *launch, EmulatorError *error);
+
+// ---- hazards ----
+
+typedef enum HazardKind {
+  HAZARD_OUT_OF_BOUNDS,
+  HAZARD_MISALIGNED,
+  HAZARD_UNINITIALISED_READ,
+  HAZARD_SHARED_RACE,
+  HAZARD_GLOBAL_RACE,
+  HAZARD_DIVERGENT_ALIGNED,
+  HAZARD_BARRIER_MISUSE,
+  HAZARD_DEADLOCK,
+  HAZARD_TRAP,           // trap, a failed assert, a stack overflow
+  HAZARD_STEP_LIMIT,
+  HAZARD_KIND_COUNT,
+} HazardKind;
+
+// "shared-memory race", the name the reports and the tests use.
+const char *hazard_name(HazardKind kind);
+// One sentence: what to do about it.
+const char *hazard_advice(HazardKind kind);
+
+typedef struct HazardPlace {
+  const char *file;  // source file, NULL when the PTX has no -lineinfo
+  int line;          // source line, 0 when unknown
+  int ptx_line;
+  unsigned block[3], thread[3];
+} HazardPlace;
+
+typedef struct Hazard {
+  HazardKind kind;
+  HazardPlace here;
+  bool has_other;
+  HazardPlace other;  // the access this one conflicts with
+  uint64_t address;   // in its own space
+  int size;           // bytes
+  uint64_t count;     // how often this pair of lines was met
+  char detail[400];   // one sentence on this very case
+} Hazard;
+
+// Hazards since the emulator opened or the last clear, one per kind and pair of source lines, sorted.
+const Hazard *emulator_hazards(const Emulator *emulator, int *count);
+void emulator_clear_hazards(Emulator *emulator);
+// Prints one hazard as a few lines of text.
+void emulator_print_hazard(FILE *out, const Hazard *hazard);
+
+// ---- counters, named as Nsight Compute names them where it has one ----
+
+typedef enum CounterKind {
+  COUNTER_INST_EXECUTED,         // smsp__inst_executed: warp instructions
+  COUNTER_THREAD_INST_EXECUTED,  // smsp__thread_inst_executed
+  COUNTER_INST_INTEGER,          // warp instructions by class, from here ...
+  COUNTER_INST_FP32,
+  COUNTER_INST_FP64,
+  COUNTER_INST_FP16,
+  COUNTER_INST_SPECIAL,          // ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh
+  COUNTER_INST_CONVERT,
+  COUNTER_INST_MEMORY,
+  COUNTER_INST_CONTROL,
+  COUNTER_INST_SYNCHRONISATION,
+  COUNTER_INST_TENSOR,
+  COUNTER_INST_ASYNC_COPY,
+  COUNTER_INST_OTHER,            // ... to here
+  COUNTER_SHARED_LOADS,          // warp requests
+  COUNTER_SHARED_STORES,
+  COUNTER_SHARED_LOAD_WAVEFRONTS,
+  COUNTER_SHARED_STORE_WAVEFRONTS,
+  COUNTER_SHARED_LOAD_BANK_CONFLICTS,   // l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld
+  COUNTER_SHARED_STORE_BANK_CONFLICTS,  // ..._op_st
+  COUNTER_GLOBAL_LOAD_REQUESTS,         // l1tex__t_requests_pipe_lsu_mem_global_op_ld
+  COUNTER_GLOBAL_STORE_REQUESTS,
+  COUNTER_GLOBAL_LOAD_SECTORS,          // l1tex__t_sectors_pipe_lsu_mem_global_op_ld, 32 bytes each
+  COUNTER_GLOBAL_STORE_SECTORS,
+  COUNTER_GLOBAL_LOAD_BYTES,            // bytes that the threads asked for
+  COUNTER_GLOBAL_STORE_BYTES,
+  COUNTER_TENSOR_FLOPS,
+  COUNTER_KIND_COUNT,
+} CounterKind;
+
+// "smsp__inst_executed.sum" and the like.
+const char *counter_name(CounterKind kind);
+
+typedef struct EmulatorCounters {
+  uint64_t value[COUNTER_KIND_COUNT];
+} EmulatorCounters;
+
+typedef struct LineCounters {
+  const char *file;  // NULL: PTX without a source line
+  int line;
+  EmulatorCounters counters;
+} LineCounters;
+
+// Totals of all launches since the emulator opened or the last clear.
+EmulatorCounters emulator_counters(const Emulator *emulator);
+// The same per source line (the line of the kernel, inlined functions under the line that called them), most
+// instructions first. Valid until the next launch.
+const LineCounters *emulator_line_counters(const Emulator *emulator, int *count);
+void emulator_clear_counters(Emulator *emulator);

@@ -1,0 +1,105 @@
+// Races, found by rule: two accesses of which one writes, by two threads, neither ordered before the other.
+//
+// "Ordered before" is the happens-before relation of the PTX memory model (PTX ISA chapter 8), kept with vector clocks as
+// in FastTrack (Flanagan and Freund, PLDI 2009). A thread's own clock counts its releases (barriers, fences, ...). What a
+// thread knows of the others is a vector of their clocks, joined at every acquire. Each byte of memory has a cell that
+// remembers its last write and the reads since; an access is ordered after a remembered one if the thread knows that
+// thread's clock of that moment. So a race is reported in every schedule, not only in those where it bites.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Warp Warp;
+typedef struct Inst Inst;
+typedef struct Region Region;
+typedef struct Launch Launch;
+typedef uint32_t Mask;
+
+// One access by one thread, in 64 bits: kernel bit, strong bit, then fields whose widths the launch chooses:
+// cluster, thread in the cluster, instruction, clock of the thread.
+typedef uint64_t Epoch;
+#define EPOCH_NONE 0ull              // never accessed
+#define EPOCH_HOST 1ull              // by the host, or by an earlier launch: ordered before everything
+#define EPOCH_KERNEL (1ull << 63)
+#define EPOCH_STRONG (1ull << 62)    // atomic, volatile, relaxed ...: strong accesses do not race with each other
+#define EPOCH_SET (1ull << 61)       // a Cell.read only: not one read but a set; index in the low bits
+
+typedef struct EpochLayout {
+  int pc_shift, thread_shift, cluster_shift;
+  uint64_t clock_mask, pc_mask, thread_mask, cluster_mask;
+} EpochLayout;
+
+// False when the fields leave too few bits for the clock.
+bool epoch_layout(EpochLayout *layout, uint64_t clusters, uint64_t threads, uint64_t instructions);
+
+static inline uint32_t epoch_clock(const EpochLayout *l, Epoch e) { return (uint32_t)(e & l->clock_mask); }
+static inline uint32_t epoch_pc(const EpochLayout *l, Epoch e) { return (uint32_t)(e >> l->pc_shift & l->pc_mask); }
+static inline uint32_t epoch_thread(const EpochLayout *l, Epoch e) {
+  return (uint32_t)(e >> l->thread_shift & l->thread_mask);
+}
+static inline uint32_t epoch_cluster(const EpochLayout *l, Epoch e) {
+  return (uint32_t)(e >> l->cluster_shift & l->cluster_mask);
+}
+
+// What is remembered of one byte.
+typedef struct Cell {
+  Epoch write;   // the last
+  Epoch read;    // the reads since then: none, one, or a set of one cluster's
+  Epoch foreign; // one read since then by another cluster than that of `read`
+} Cell;
+
+// A vector clock: for each thread of the cluster, the clock up to which its accesses are known; immutable once shared.
+typedef struct Clocks {
+  _Atomic int references;
+  uint32_t cluster;
+  int import_count;
+  struct Import *imports;  // the same of other clusters' threads, learnt through global memory
+  int count;
+  uint32_t clock[];
+} Clocks;
+
+typedef struct Import {
+  uint32_t cluster;
+  Clocks *clocks;
+} Import;
+
+// A thread's side of the relation.
+typedef struct LaneClocks {
+  uint32_t own;     // its clock, from 1
+  Clocks *known;    // of the others; NULL knows nothing
+  Clocks *fenced;   // what it knew at its last fence: released by strong stores after it
+  Clocks *pending;  // what strong loads have read: acquired by the next fence
+} LaneClocks;
+
+void clocks_retain(Clocks *clocks);
+void clocks_release(Clocks *clocks);
+
+// Adds to *joined what the lanes of mask know and have done, then advances their clocks: the release half of a barrier.
+void race_release(Warp *warp, Mask mask, Clocks **joined);
+// The lanes of mask learn what joined holds: the acquire half.
+void race_acquire(Warp *warp, Mask mask, Clocks *joined);
+// Both, among the lanes of mask: bar.warp.sync.
+void race_warp_sync(Warp *warp, Mask mask);
+// fence / membar by the lanes of mask.
+void race_fence(Warp *warp, Mask mask);
+
+// Sets of reads, of one cluster.
+typedef struct ReadSets ReadSets;
+ReadSets *read_sets_new(void);
+void read_sets_free(ReadSets *sets);
+
+// What strong stores have released, by address.
+typedef struct SyncTable SyncTable;
+SyncTable *sync_table_new(void);
+void sync_table_free(SyncTable *table);
+
+typedef enum MemoryOrder { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL } MemoryOrder;
+
+// Checks and remembers a read of region bytes [offset, offset + size) by the lanes of mask, which all read the same bytes.
+// Reports uninitialised reads and races.
+void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, MemoryOrder order);
+// The same of a write by one lane. rewrites: the lanes of this very instruction that write the same value there.
+void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, MemoryOrder order);
+// The same of an atomic read-modify-write.
+void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, MemoryOrder order);

@@ -1,0 +1,40 @@
+// A piece of memory with exact bounds and, where races are looked for, one shadow cell per byte.
+#pragma once
+
+#include <stdatomic.h>
+
+#include "race.h"
+
+typedef enum RegionKind { REGION_GLOBAL, REGION_SHARED, REGION_CONST } RegionKind;
+
+typedef struct Region {
+  RegionKind kind;
+  uint64_t base;   // address of its first byte, in its own space
+  uint64_t size;   // bytes
+  uint8_t *data;
+  Cell *cells;     // size of them, or NULL without hazard checks
+  uint32_t *ages;  // per page of cells: the launch that last touched it; older cells count as the host's
+  const char *name;  // of a module's variable, NULL for an allocation
+  bool freed;
+} Region;
+
+enum { REGION_PAGE_SHIFT = 8, REGION_POISON = 0xcb };
+
+// Allocates data and cells; poisons the data. False when memory is exhausted.
+bool region_init(Region *region, RegionKind kind, uint64_t base, uint64_t size, bool with_cells);
+void region_destroy(Region *region);
+// Marks bytes as written by the host, before the launch.
+void region_host_write(Region *region, uint64_t offset, uint64_t size);
+
+// Regions sorted by address, which never overlap and are never removed: a freed one is kept as a tombstone, so that a use
+// after free is told as such.
+typedef struct RegionTable {
+  Region **items;
+  int count, capacity;
+  uint64_t next_base;
+} RegionTable;
+
+// The region that contains the address, or NULL; *nearest is then the closest one, if any.
+Region *region_find(const RegionTable *table, uint64_t address, const Region **nearest);
+Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with_cells);
+void region_table_destroy(RegionTable *table);

@@ -1,0 +1,156 @@
+// The running machine: a launch is a grid of clusters, a cluster is one or more blocks, a block is warps, a warp is 32
+// lanes. This header is what the families' execute functions and the scheduler share.
+#pragma once
+
+#include "program.h"
+#include "race.h"
+#include "region.h"
+
+typedef struct Block Block;
+typedef struct Cluster Cluster;
+typedef struct Launch Launch;
+typedef struct Worker Worker;
+
+// Where generic addresses point. Shared addresses inside a window are those of shared::cluster: the block's rank plus one
+// above bit 24, or zero for the block's own; the hardware's layout differs, and no program may depend on it.
+#define LOCAL_WINDOW 0x100000000000ull
+#define SHARED_WINDOW 0x200000000000ull
+#define PARAM_WINDOW 0x300000000000ull
+#define GLOBAL_WINDOW 0x700000000000ull
+#define WINDOW_MASK 0xffffffffull
+// The first bytes of shared memory belong to the system, as on the hardware; so no variable has address 0.
+#define SHARED_BASE 1024u
+#define SHARED_RANK_SHIFT 24
+
+// Lanes of a warp that stand at the same instruction.
+//
+// Threads have their own program counters. Lanes at one pc form a group and execute together; a divergent branch splits
+// a group, and groups that meet again merge. A group that reaches an instruction which needs more lanes than it has
+// (.aligned: all of the warp; .sync: those of the member mask) waits there for them.
+typedef enum GroupState { GROUP_READY, GROUP_CONVERGING, GROUP_BARRIER } GroupState;
+
+typedef struct Group {
+  Mask mask;
+  uint32_t pc;
+  GroupState state;
+  int depth;        // of calls, of its deepest lane
+  uint32_t visits;  // times it was chosen while the warp was divergent; ages it, so that no group starves
+  int barrier;      // it waits at, when state is GROUP_BARRIER
+} Group;
+
+struct Warp {
+  uint8_t *registers;  // first: warp_registers() in program.h
+  Mask carry;          // the condition code of add.cc and its kin
+  Block *block;
+  int index;           // in its block
+  Mask live;           // lanes that have not exited
+  uint32_t pc;         // of the running group's next instruction
+  bool regroup;        // set by control instructions: the groups changed, choose again
+  int current;         // index of the running group
+  Group groups[LANES];
+  int group_count;
+  LaneClocks clocks[LANES];  // what each thread knows of the others: race.h
+  struct CallStack *calls;   // of each lane: control.c
+  uint8_t *local;            // LANES x local_size bytes, and as many bytes that say which were written
+  const Region *last_region;  // of a global access: the next one is usually in the same allocation
+};
+
+typedef struct Barrier {
+  int arrived;       // threads
+  int expected;      // threads; 0: all of the block that have not exited; -1: nobody has arrived yet
+  int waiting;       // threads that wait, of those arrived
+  int reduce_count;  // bar.red: threads whose predicate was true
+  bool reducing;
+  Clocks *joined;    // what the arrived threads know, together
+  const Inst *first;  // the instruction of the first arrival
+} Barrier;
+
+enum { BARRIERS = 16 };
+
+struct Block {
+  Cluster *cluster;
+  unsigned index[3];      // %ctaid
+  int rank;               // in the cluster
+  Warp *warps;
+  int warp_count;
+  int thread_count;
+  int live_threads;
+  Region shared;
+  Barrier barriers[BARRIERS];
+};
+
+struct Cluster {
+  Launch *launch;
+  Worker *worker;
+  uint32_t id;           // in the grid, from 0
+  Block *blocks;
+  int block_count;
+  int thread_count;      // of all its blocks
+  ReadSets *read_sets;   // race.h
+  SyncTable *sync;       // of shared addresses
+  uint64_t random;       // state of the schedule's generator
+  uint64_t steps;        // warp instructions executed
+  int next_warp;         // round robin
+  uint64_t progress;     // counts visible events: stores that changed memory, barriers completed, exits
+};
+
+// One instruction's counts, of one worker thread.
+typedef struct InstCounts {
+  uint64_t warps, threads;  // executed
+  uint64_t wavefronts, conflicts, requests, sectors, bytes, flops;
+} InstCounts;
+
+struct Worker {
+  Launch *launch;
+  InstCounts *counts;  // one per instruction of the program
+};
+
+struct Launch {
+  Emulator *emulator;
+  const struct Program *program;
+  const struct Function *entry;
+  unsigned grid[3], block[3], cluster[3];
+  size_t shared_size;       // bytes of a block, static and dynamic, without the system's
+  size_t dynamic_shared;
+  uint8_t *params;
+  EpochLayout epochs;
+  bool hazards;
+  uint64_t schedule;
+  uint64_t step_limit;
+  _Atomic bool stopped;     // a fault: everything stops
+  _Atomic uint64_t steps;
+  _Atomic uint32_t next_cluster;
+  uint32_t cluster_count;
+};
+
+// ---- groups and control flow: warp.c ----
+
+void warp_start(Warp *warp, uint32_t pc);
+// Runs until the warp waits, exits or has executed about `budget` instructions. Returns the number executed.
+int warp_run(Warp *warp, int budget);
+// Whether some lane can execute.
+bool warp_ready(const Warp *warp);
+// Lanes of mask, which are all or some of the running group, go to pc.
+void warp_jump(Warp *warp, Mask mask, uint32_t pc);
+void warp_exit(Warp *warp, Mask mask);
+// Lanes of mask stop at the current instruction until warp_release.
+void warp_wait(Warp *warp, Mask mask, int barrier);
+void warp_release(Warp *warp, int barrier);
+
+static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }
+InstCounts *warp_counts(const Warp *warp, const Inst *inst);
+// The thread's index in its cluster, which is how race.h names threads.
+static inline uint32_t warp_thread(const Warp *warp, int lane) {
+  return (uint32_t)(warp->block->rank * warp->block->thread_count + warp->index * LANES + lane);
+}
+
+// ---- hazards: hazard.c ----
+
+// Reports a hazard at inst, met by the lane, unless hazards are off and it is no fault.
+void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
+                   const char *format, ...) __attribute__((format(printf, 7, 8)));
+// The same with the access it conflicts with: the epoch as race.h packs it.
+void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
+                            Epoch other, const char *format, ...) __attribute__((format(printf, 8, 9)));
+// Stops the launch; the hazard that says why was reported before.
+void launch_stop(Launch *launch);
