@@ -1,0 +1,132 @@
+// The device that is no hardware: the emulator of common/emulator behind the device interface.
+#include "../emulator/emulator.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backend.h"
+
+static void close_emulator(Device *device) { emulator_close(device->state); }
+
+static DeviceAddress alloc(Device *device, size_t size) {
+  DeviceAddress address = emulator_alloc(device->state, size);
+  if (!address) device_fail(device, DEVICE_OUT_OF_MEMORY, "the emulator has no room for %zu bytes", size);
+  return address;
+}
+
+// The range that a copy named is not inside one allocation. Always false.
+static bool outside(Device *device, const char *what, DeviceAddress address, size_t size) {
+  return device_fail(device, DEVICE_INVALID, "%s of %zu bytes at 0x%llx: not inside one allocation", what, size,
+                     (unsigned long long)address);
+}
+
+static bool free_memory(Device *device, DeviceAddress address) {
+  return emulator_free(device->state, address) ||
+         device_fail(device, DEVICE_INVALID, "free of 0x%llx: not an allocation", (unsigned long long)address);
+}
+
+static bool upload(Device *device, DeviceAddress destination, const void *source, size_t size) {
+  return emulator_write(device->state, destination, source, size) || outside(device, "upload", destination, size);
+}
+
+static bool download(Device *device, void *destination, DeviceAddress source, size_t size) {
+  return emulator_read(device->state, destination, source, size) || outside(device, "download", source, size);
+}
+
+static bool fill(Device *device, DeviceAddress address, uint8_t byte, size_t size) {
+  return emulator_fill(device->state, address, byte, size) || outside(device, "fill", address, size);
+}
+
+// Keeps an error of the emulator, which has a line when the PTX text is what is wrong. Always false.
+static bool fail_with_line(Device *device, DeviceErrorCode code, const EmulatorError *error) {
+  if (error->line) return device_fail(device, code, "PTX line %d: %s", error->line, error->message);
+  return device_fail(device, code, "%s", error->message);
+}
+
+static void *load(Device *device, const DeviceImage *image) {
+  if (!image->ptx) {
+    device_fail(device, DEVICE_INVALID, "the emulator runs PTX, and there is none");
+    return NULL;
+  }
+  EmulatorError error = {0};
+  EmulatorModule *module = emulator_load(device->state, image->ptx, image->ptx_size, &error);
+  if (!module) fail_with_line(device, DEVICE_INVALID, &error);
+  return module;
+}
+
+// The emulator finds kernels by name, and the name is in the DeviceKernel already. One that it does not know fails at
+// the launch.
+static void *get_kernel(Device *device, void *module, const char *name) {
+  (void)device, (void)name;
+  return module;
+}
+
+static bool launch_kernel(Device *device, const DeviceLaunch *launch, int argument_count) {
+  EmulatorLaunch request = {
+      .kernel = launch->kernel->name,
+      .dynamic_shared = launch->dynamic_shared,
+      .arguments = launch->arguments,
+      .argument_count = argument_count,
+  };
+  memcpy(request.grid, launch->grid, sizeof request.grid);
+  memcpy(request.block, launch->block, sizeof request.block);
+  memcpy(request.cluster, launch->cluster, sizeof request.cluster);
+
+  EmulatorError error = {0};
+  switch (emulator_launch(device->state, launch->kernel->module->handle, &request, &error)) {
+  case EMULATOR_OK: return true;
+  case EMULATOR_FAULT: return fail_with_line(device, DEVICE_FAULT, &error);
+  default: return fail_with_line(device, DEVICE_INVALID, &error);
+  }
+}
+
+// A launch has ended when it returns.
+static bool synchronise(Device *device) { return (void)device, true; }
+
+static bool tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map) {
+  (void)spec, (void)map;
+  return device_fail(device, DEVICE_UNSUPPORTED, "the emulator does not know tensor maps");
+}
+
+static bool refuse_time(Device *device, DeviceWork *work, void *context, double *milliseconds) {
+  (void)work, (void)context, (void)milliseconds;
+  return device_fail(device, DEVICE_UNSUPPORTED, "the emulator has no clock: times come from a GPU alone");
+}
+
+static const Hazard *hazards(const Device *device, int *count) { return emulator_hazards(device->state, count); }
+
+static bool counters(const Device *device, EmulatorCounters *result) {
+  *result = emulator_counters(device->state);
+  return true;
+}
+
+static const LineCounters *line_counters(const Device *device, int *count) {
+  return emulator_line_counters(device->state, count);
+}
+
+static const DeviceOperations operations = {
+    .close = close_emulator,
+    .alloc = alloc,
+    .free = free_memory,
+    .upload = upload,
+    .download = download,
+    .fill = fill,
+    .load = load,
+    .kernel = get_kernel,
+    .launch = launch_kernel,
+    .synchronise = synchronise,
+    .tensor_map = tensor_map,
+    .time = refuse_time,
+    .hazards = hazards,
+    .counters = counters,
+    .line_counters = line_counters,
+};
+
+bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceError *error) {
+  EmulatorOptions request = {.hazards = options->hazards, .schedule = options->schedule};
+  device->state = emulator_open(&request);
+  if (!device->state) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "the emulator has no memory to start");
+  device->operations = &operations;
+  device->info = (DeviceInfo){.kind = DEVICE_EMULATOR, .name = "emulator of sm_90a", .driver = "-", .cuda = "-"};
+  return true;
+}

@@ -1,0 +1,373 @@
+// The device that is a GPU: the CUDA driver API, taken from libcuda.so.1 at run time, so that the same program starts
+// on a machine without a driver. <cuda.h> gives types and names; no CUDA library is linked.
+#include <cuda.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../emulator/emulator.h"
+#include "backend.h"
+
+// ---- the driver's functions ----
+
+#define DRIVER_FUNCTIONS(X)                                                                                            \
+  X(cuInit)                                                                                                            \
+  X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName)    \
+      X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)             \
+          X(cuCtxSetCurrent) X(cuCtxSynchronize) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoD)            \
+              X(cuMemcpyDtoH) X(cuMemsetD8Async) X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction)          \
+                  X(cuFuncSetAttribute) X(cuLaunchKernelEx) X(cuTensorMapEncodeTiled) X(cuEventCreate)                 \
+                      X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime) X(cuEventDestroy)
+
+// cuda.h renames functions to a version: cuMemAlloc is a macro for cuMemAlloc_v2. The names below go through that
+// macro, so that the member, its type and the symbol looked up are all the version that the header declares.
+#define MEMBER(name) __typeof__(&name) name;
+typedef struct Driver {
+  DRIVER_FUNCTIONS(MEMBER)
+} Driver;
+
+#define TEXT(name) #name
+#define SYMBOL(name) {TEXT(name), offsetof(Driver, name)},
+static const struct {
+  const char *name;
+  size_t offset;
+} symbols[] = {DRIVER_FUNCTIONS(SYMBOL)};
+
+typedef struct Gpu {
+  void *library;
+  Driver driver;
+  CUdevice device;
+  CUcontext context;
+  CUevent start, stop;
+} Gpu;
+
+static bool load_driver(Gpu *gpu, DeviceError *error) {
+  gpu->library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!gpu->library) return device_set_error(error, DEVICE_ABSENT, "no CUDA driver: libcuda.so.1 cannot be loaded");
+  for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+    void *function = dlsym(gpu->library, symbols[i].name);
+    if (!function)
+      return device_set_error(error, DEVICE_ABSENT, "the CUDA driver is too old: it has no %s", symbols[i].name);
+    memcpy((char *)&gpu->driver + symbols[i].offset, &function, sizeof function);
+  }
+  return true;
+}
+
+// ---- errors ----
+
+// "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY, out of memory"
+static const char *result_text(const Gpu *gpu, const char *call, CUresult result, char text[256]) {
+  const char *name = NULL, *sentence = NULL;
+  gpu->driver.cuGetErrorName(result, &name);
+  gpu->driver.cuGetErrorString(result, &sentence);
+  snprintf(text, 256, "%s: %s, %s", call, name ? name : "unknown error", sentence ? sentence : "no text");
+  return text;
+}
+
+static DeviceErrorCode code_of(CUresult result) {
+  switch (result) {
+  case CUDA_ERROR_OUT_OF_MEMORY: return DEVICE_OUT_OF_MEMORY;
+  case CUDA_ERROR_INVALID_VALUE:
+  case CUDA_ERROR_INVALID_IMAGE:
+  case CUDA_ERROR_INVALID_PTX:
+  case CUDA_ERROR_NO_BINARY_FOR_GPU:
+  case CUDA_ERROR_NOT_FOUND: return DEVICE_INVALID;
+  case CUDA_ERROR_ILLEGAL_ADDRESS:
+  case CUDA_ERROR_MISALIGNED_ADDRESS:
+  case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+  case CUDA_ERROR_INVALID_PC:
+  case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+  case CUDA_ERROR_HARDWARE_STACK_ERROR:
+  case CUDA_ERROR_LAUNCH_TIMEOUT:
+  case CUDA_ERROR_ASSERT:
+  case CUDA_ERROR_LAUNCH_FAILED: return DEVICE_FAULT;
+  default: return DEVICE_FAILED;
+  }
+}
+
+// True on success; otherwise keeps the error under the name of the call.
+static bool check(Device *device, const char *call, CUresult result) {
+  if (result == CUDA_SUCCESS) return true;
+  char text[256];
+  return device_fail(device, code_of(result), "%s", result_text(device->state, call, result, text));
+}
+
+// Calls a driver function of `gpu` and checks it: CALL(device, cuMemFree, address) is true on success.
+#define CALL(device, function, ...)                                                                                    \
+  check(device, TEXT(function), ((Gpu *)(device)->state)->driver.function(__VA_ARGS__))
+
+// ---- memory ----
+
+static DeviceAddress alloc(Device *device, size_t size) {
+  Gpu *gpu = device->state;
+  CUdeviceptr address = 0;
+  CUresult result = gpu->driver.cuMemAlloc(&address, size);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    size_t available = 0, total = 0;
+    gpu->driver.cuMemGetInfo(&available, &total);
+    device_fail(device, DEVICE_OUT_OF_MEMORY, "the GPU has no room for %zu bytes: %zu of %zu are free", size, available,
+                total);
+    return 0;
+  }
+  return check(device, "cuMemAlloc", result) ? address : 0;
+}
+
+static bool free_memory(Device *device, DeviceAddress address) { return CALL(device, cuMemFree, address); }
+
+static bool upload(Device *device, DeviceAddress destination, const void *source, size_t size) {
+  return CALL(device, cuMemcpyHtoD, destination, source, size);
+}
+
+static bool download(Device *device, void *destination, DeviceAddress source, size_t size) {
+  return CALL(device, cuMemcpyDtoH, destination, source, size);
+}
+
+static bool fill(Device *device, DeviceAddress address, uint8_t byte, size_t size) {
+  return CALL(device, cuMemsetD8Async, address, byte, size, NULL);
+}
+
+// ---- kernels ----
+
+static void *load(Device *device, const DeviceImage *image) {
+  CUmodule module = NULL;
+  if (!image->cubin) device_fail(device, DEVICE_INVALID, "the GPU runs a cubin, and there is none");
+  return image->cubin && CALL(device, cuModuleLoadData, &module, image->cubin) ? module : NULL;
+}
+
+static void *get_kernel(Device *device, void *module, const char *name) {
+  CUfunction function = NULL;
+  CUresult result = ((Gpu *)device->state)->driver.cuModuleGetFunction(&function, module, name);
+  if (result == CUDA_ERROR_NOT_FOUND) device_fail(device, DEVICE_INVALID, "the module has no kernel '%s'", name);
+  return check(device, "cuModuleGetFunction", result) ? function : NULL;
+}
+
+// A kernel gets more than 48 KiB of dynamic shared memory, or a cluster of more than 8 blocks, only when it asks first.
+static bool opt_in(Device *device, const DeviceLaunch *launch) {
+  DeviceKernel *kernel = launch->kernel;
+  if (launch->dynamic_shared > kernel->shared_limit) {
+    if (!CALL(device, cuFuncSetAttribute, kernel->handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+              (int)launch->dynamic_shared))
+      return false;
+    kernel->shared_limit = launch->dynamic_shared;
+  }
+  if (launch->cluster[0] * launch->cluster[1] * launch->cluster[2] > 8 && !kernel->large_clusters) {
+    if (!CALL(device, cuFuncSetAttribute, kernel->handle, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1))
+      return false;
+    kernel->large_clusters = true;
+  }
+  return true;
+}
+
+static bool launch_kernel(Device *device, const DeviceLaunch *launch, int argument_count) {
+  (void)argument_count;
+  if (!opt_in(device, launch)) return false;
+  CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+  cluster.value.clusterDim.x = launch->cluster[0];
+  cluster.value.clusterDim.y = launch->cluster[1];
+  cluster.value.clusterDim.z = launch->cluster[2];
+  CUlaunchConfig config = {
+      .gridDimX = launch->grid[0],
+      .gridDimY = launch->grid[1],
+      .gridDimZ = launch->grid[2],
+      .blockDimX = launch->block[0],
+      .blockDimY = launch->block[1],
+      .blockDimZ = launch->block[2],
+      .sharedMemBytes = (unsigned)launch->dynamic_shared,
+      .attrs = &cluster,
+      .numAttrs = launch->cluster[0] ? 1 : 0,
+  };
+  CUresult result = ((Gpu *)device->state)
+                        ->driver.cuLaunchKernelEx(&config, launch->kernel->handle, (void **)launch->arguments, NULL);
+  return check(device, launch->kernel->name, result);
+}
+
+static bool synchronise(Device *device) { return CALL(device, cuCtxSynchronize); }
+
+// ---- tensor maps ----
+
+static const CUtensorMapDataType tensor_types[] = {
+    [TENSOR_U8] = CU_TENSOR_MAP_DATA_TYPE_UINT8,      [TENSOR_U16] = CU_TENSOR_MAP_DATA_TYPE_UINT16,
+    [TENSOR_U32] = CU_TENSOR_MAP_DATA_TYPE_UINT32,    [TENSOR_F16] = CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+    [TENSOR_BF16] = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, [TENSOR_F32] = CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+};
+
+static const CUtensorMapSwizzle tensor_swizzles[] = {
+    [TENSOR_SWIZZLE_NONE] = CU_TENSOR_MAP_SWIZZLE_NONE,
+    [TENSOR_SWIZZLE_32B] = CU_TENSOR_MAP_SWIZZLE_32B,
+    [TENSOR_SWIZZLE_64B] = CU_TENSOR_MAP_SWIZZLE_64B,
+    [TENSOR_SWIZZLE_128B] = CU_TENSOR_MAP_SWIZZLE_128B,
+};
+
+static const CUtensorMapL2promotion tensor_promotions[] = {
+    [TENSOR_L2_NONE] = CU_TENSOR_MAP_L2_PROMOTION_NONE,
+    [TENSOR_L2_64B] = CU_TENSOR_MAP_L2_PROMOTION_L2_64B,
+    [TENSOR_L2_128B] = CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+    [TENSOR_L2_256B] = CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+};
+
+static bool tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map) {
+  _Static_assert(sizeof(TensorMap) == sizeof(CUtensorMap), "a tensor map has 128 bytes");
+  cuuint64_t size[TENSOR_MAX_RANK], stride[TENSOR_MAX_RANK] = {0};
+  cuuint32_t element_stride[TENSOR_MAX_RANK];
+  for (int i = 0; i < spec->rank; i++) {
+    size[i] = spec->size[i];
+    element_stride[i] = spec->element_stride[i] ? spec->element_stride[i] : 1;
+    if (i > 0) stride[i - 1] = spec->stride[i];
+  }
+  return CALL(device, cuTensorMapEncodeTiled, (CUtensorMap *)map, tensor_types[spec->type], (cuuint32_t)spec->rank,
+              (void *)(uintptr_t)spec->address, size, stride, spec->box, element_stride, CU_TENSOR_MAP_INTERLEAVE_NONE,
+              tensor_swizzles[spec->swizzle], tensor_promotions[spec->l2_promotion],
+              spec->fill_nan ? CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA : CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+// ---- time ----
+
+static bool time_work(Device *device, DeviceWork *work, void *context, double *milliseconds) {
+  Gpu *gpu = device->state;
+  float elapsed = 0;
+  if (!CALL(device, cuEventRecord, gpu->start, NULL)) return false;
+  if (!work(device, context)) return device_fail(device, DEVICE_FAILED, "the work to be timed failed");
+  if (!CALL(device, cuEventRecord, gpu->stop, NULL) || !CALL(device, cuEventSynchronize, gpu->stop) ||
+      !CALL(device, cuEventElapsedTime, &elapsed, gpu->start, gpu->stop))
+    return false;
+  *milliseconds = elapsed;
+  return true;
+}
+
+// ---- what only the emulator has ----
+
+static const Hazard *no_hazards(const Device *device, int *count) {
+  (void)device;
+  *count = 0;
+  return NULL;
+}
+
+static bool no_counters(const Device *device, EmulatorCounters *counters) {
+  return (void)device, (void)counters, false;
+}
+
+static const LineCounters *no_line_counters(const Device *device, int *count) {
+  (void)device;
+  *count = 0;
+  return NULL;
+}
+
+// ---- opening and closing ----
+
+static void release(Gpu *gpu) {
+  if (gpu->start) gpu->driver.cuEventDestroy(gpu->start);
+  if (gpu->stop) gpu->driver.cuEventDestroy(gpu->stop);
+  if (gpu->context) gpu->driver.cuDevicePrimaryCtxRelease(gpu->device);
+  if (gpu->library) dlclose(gpu->library);
+  free(gpu);
+}
+
+// Memory and modules that are still there go with the context.
+static void close_gpu(Device *device) {
+  Gpu *gpu = device->state;
+  for (DeviceModule *module = device->modules; module; module = module->next)
+    gpu->driver.cuModuleUnload(module->handle);
+  release(gpu);
+}
+
+static const DeviceOperations operations = {
+    .close = close_gpu,
+    .alloc = alloc,
+    .free = free_memory,
+    .upload = upload,
+    .download = download,
+    .fill = fill,
+    .load = load,
+    .kernel = get_kernel,
+    .launch = launch_kernel,
+    .synchronise = synchronise,
+    .tensor_map = tensor_map,
+    .time = time_work,
+    .hazards = no_hazards,
+    .counters = no_counters,
+    .line_counters = no_line_counters,
+};
+
+static int attribute(const Gpu *gpu, CUdevice device, CUdevice_attribute which) {
+  int value = 0;
+  gpu->driver.cuDeviceGetAttribute(&value, which, device);
+  return value;
+}
+
+// The first GPU of compute capability 9.0: sm_90a code runs on no other.
+static bool find_gpu(Gpu *gpu, DeviceError *error) {
+  char text[256];
+  CUresult result = gpu->driver.cuInit(0);
+  int count = 0;
+  if (result == CUDA_SUCCESS) result = gpu->driver.cuDeviceGetCount(&count);
+  if (result != CUDA_SUCCESS)
+    return device_set_error(error, DEVICE_ABSENT, "no GPU: %s", result_text(gpu, "cuInit", result, text));
+  for (int i = 0; i < count; i++) {
+    CUdevice device;
+    if (gpu->driver.cuDeviceGet(&device, i) != CUDA_SUCCESS) continue;
+    if (attribute(gpu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 9 &&
+        attribute(gpu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) == 0) {
+      gpu->device = device;
+      return true;
+    }
+  }
+  return device_set_error(error, DEVICE_ABSENT, "no GPU of compute capability 9.0 among the %d of this machine", count);
+}
+
+static bool make_current(Gpu *gpu, DeviceError *error) {
+  char text[256];
+  CUresult result = gpu->driver.cuDevicePrimaryCtxRetain(&gpu->context, gpu->device);
+  if (result == CUDA_SUCCESS) result = gpu->driver.cuCtxSetCurrent(gpu->context);
+  if (result == CUDA_SUCCESS) result = gpu->driver.cuEventCreate(&gpu->start, CU_EVENT_DEFAULT);
+  if (result == CUDA_SUCCESS) result = gpu->driver.cuEventCreate(&gpu->stop, CU_EVENT_DEFAULT);
+  return result == CUDA_SUCCESS ||
+         device_set_error(error, code_of(result), "%s", result_text(gpu, "opening the GPU", result, text));
+}
+
+// The kernel driver's version, which the driver API does not tell: the first word of the module's version line that
+// looks like "580.159.03"; "unknown" when the file is not there.
+static void read_driver_version(char *version, size_t size) {
+  char line[256] = "";
+  FILE *file = fopen("/proc/driver/nvidia/version", "r");
+  if (file) {
+    if (!fgets(line, sizeof line, file)) line[0] = 0;
+    fclose(file);
+  }
+  snprintf(version, size, "unknown");
+  for (char *rest = line, *word; (word = strtok_r(rest, " \n", &rest));) {
+    if (strspn(word, "0123456789.") == strlen(word) && strchr(word, '.')) {
+      snprintf(version, size, "%.*s", (int)size - 1, word);
+      return;
+    }
+  }
+}
+
+static void describe(const Gpu *gpu, DeviceInfo *info) {
+  int cuda = 0;
+  *info = (DeviceInfo){
+      .kind = DEVICE_GPU,
+      .sm_count = attribute(gpu, gpu->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+      .sm_clock_mhz = attribute(gpu, gpu->device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000,
+      .l2_size = (size_t)attribute(gpu, gpu->device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),
+  };
+  gpu->driver.cuDeviceGetName(info->name, sizeof info->name, gpu->device);
+  gpu->driver.cuDeviceTotalMem(&info->memory, gpu->device);
+  gpu->driver.cuDriverGetVersion(&cuda);
+  snprintf(info->cuda, sizeof info->cuda, "%d.%d", cuda / 1000, cuda % 1000 / 10);
+  read_driver_version(info->driver, sizeof info->driver);
+}
+
+bool gpu_open(Device *device, DeviceError *error) {
+  Gpu *gpu = calloc(1, sizeof *gpu);
+  if (!gpu) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "out of host memory");
+  if (!load_driver(gpu, error) || !find_gpu(gpu, error) || !make_current(gpu, error)) {
+    release(gpu);
+    return false;
+  }
+  device->operations = &operations;
+  device->state = gpu;
+  describe(gpu, &device->info);
+  return true;
+}
