@@ -1,0 +1,84 @@
+#!/bin/sh
+# Provides what the build needs and this machine lacks, and says what it installs:
+#
+#   deps.sh nvcc DIRECTORY   NVIDIA's CUDA compiler from its pip wheels, into DIRECTORY (no root needed)
+#   deps.sh criterion        the test framework, from the system's packages
+#   deps.sh gnuplot          for the plots, from the system's packages
+#
+# What is there already is left alone and costs a fraction of a second to find. Packages need root: as root or through
+# a sudo that asks no password they are installed, otherwise the command to type is printed and the exit code is 1.
+
+# The compiler's parts, pinned to one CUDA release. cuda-runtime holds the headers (cuda.h, cuda_fp16.h), cuda-cccl the
+# C++ headers that some of those include.
+WHEELS="nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88
+        nvidia-cuda-runtime==13.0.88 nvidia-cuda-cccl==13.0.85"
+
+say() { echo "deps: $*" >&2; }
+fail() { say "$*"; exit 1; }
+
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+
+# apt_install WHAT PACKAGE...: installs packages, or says what to type.
+apt_install() {
+  what=$1
+  shift
+  command -v apt-get >/dev/null || fail "$what is missing; install it with your system's packages (on Debian: $*)"
+  if [ "$(id -u)" = 0 ]; then
+    root=env
+  elif sudo -n true 2>/dev/null; then
+    root="sudo -n env"
+  else
+    fail "$what is missing; type: sudo apt-get install -y $*"
+  fi
+  say "$what is missing; installing the system's packages: $*"
+  install="$root DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $*"
+  # Fresh containers have no package lists and old ones stale lists: on failure, fetch them and try again.
+  $install >"$scratch/log" 2>&1 ||
+    { $root apt-get update && $install; } >"$scratch/log" 2>&1 ||
+    { tail -n 20 "$scratch/log" >&2; fail "installing $* failed (its last lines are above)"; }
+}
+
+# nvcc drives a C++ compiler even for kernels, and a machine with gcc alone has none.
+have_cxx() { echo '#include <cstring>' | "${CXX:-g++}" -x c++ -fsyntax-only - 2>/dev/null; }
+
+have_criterion() {
+  printf '#include <criterion/criterion.h>\nTest(a, b) {}\n' |
+    "${CC:-cc}" -x c - -lcriterion -o "$scratch/probe" 2>/dev/null
+}
+
+have_gnuplot() { gnuplot -e 'set terminal svg; set terminal pngcairo' >/dev/null 2>&1; }
+
+# A pip that can install into a directory. `--target` is allowed on machines whose Python belongs to the system (PEP
+# 668), because it leaves that Python alone.
+find_pip() {
+  python=python3
+  python3 -m pip --version >/dev/null 2>&1 && return
+  python3 -m venv "$scratch/venv" >/dev/null 2>&1 && python=$scratch/venv/bin/python && return
+  apt_install "pip (to fetch the CUDA compiler)" python3-pip ca-certificates
+}
+
+# Installs into a temporary directory first: an interrupted download leaves nothing that looks finished.
+install_nvcc() {
+  directory=$1
+  find_pip
+  say "no nvcc on PATH or in CUDA_HOME; installing NVIDIA's wheels into $directory (about 250 MB):"
+  say "$(echo $WHEELS)"
+  rm -rf "$directory" "$directory.partial"
+  mkdir -p "$directory.partial"
+  # shellcheck disable=SC2086
+  PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore \
+    "$python" -m pip install --quiet --no-deps --no-compile --only-binary=:all: --target "$directory.partial" $WHEELS ||
+    fail "pip could not install the CUDA compiler; install CUDA 12.4 or newer yourself and set CUDA_HOME"
+  mv "$directory.partial" "$directory"
+}
+
+case $1 in
+  nvcc)
+    have_cxx || apt_install "a C++ compiler (nvcc needs one)" g++
+    [ -z "$2" ] || [ -x "$2/nvidia/cu13/bin/nvcc" ] || install_nvcc "$2"
+    ;;
+  criterion) have_criterion || apt_install Criterion libcriterion-dev ;;
+  gnuplot) have_gnuplot || apt_install gnuplot gnuplot-nox ;;
+  *) fail "usage: deps.sh nvcc DIRECTORY | criterion | gnuplot" ;;
+esac

@@ -1,0 +1,22 @@
+# The look of every plot: Okabe and Ito's colours, which colour-blind readers tell apart and which keep their order in
+# grey print; letters large enough for a phone; no frame, a light grid.
+blue = "#0072b2"
+orange = "#d55e00"
+green = "#009e73"
+purple = "#cc79a7"
+ink = "#222222"
+grey = "#666666"
+light = "#dddddd"
+
+set encoding utf8
+set border 3 linecolor rgb grey linewidth 1
+set tics nomirror scale 0.6 textcolor rgb ink
+set grid linecolor rgb light linewidth 1 dashtype 1
+set xlabel textcolor rgb grey
+set ylabel textcolor rgb grey
+
+# The terminals, to which a plot adds its size: SVG for the web and print, PNG, twice as fine, for where SVG cannot go.
+svg = "svg enhanced fontscale 1.2 background rgb 'white' font 'sans-serif,15'"
+png = "pngcairo enhanced background rgb 'white' font 'sans-serif,15' fontscale 2 linewidth 2"
+scale(format) = format eq "png" ? 2 : 1
+dot(format) = format eq "png" ? 3 : 0.75
