@@ -37,6 +37,7 @@ struct Inst {
   Slot guard;              // the Mask of @p; only when guarded
   bool guarded, guard_negated;
   bool leader;             // a label or the end of a branch stands before it: divergent groups may meet here
+  uint8_t control;         // Control: how execution goes on
   uint8_t converge;        // Converge: which lanes must be here together
   uint32_t priority;       // of divergent groups the one at the lowest priority runs first: cfg.c
   uint8_t counter;         // CounterKind of the instruction's class
@@ -47,6 +48,19 @@ struct Inst {
   const void *extra;       // more operands of instructions that need them; belongs to the family, lives in the program
   const PtxInstruction *source;
 };
+
+// Where execution goes after an instruction; what cfg.c needs to know of it.
+typedef enum Control {
+  CONTROL_NEXT,
+  CONTROL_BRANCH,  // to the instruction at index `immediate`; or on, when guarded
+  CONTROL_TABLE,   // to one of the BranchTable in `extra`
+  CONTROL_END,     // nowhere: ret, exit, trap; or on, when guarded
+} Control;
+
+typedef struct BranchTable {
+  uint32_t count;
+  uint32_t targets[];  // instruction indices
+} BranchTable;
 
 // Which lanes an instruction waits for.
 typedef enum Converge {

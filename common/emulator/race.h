@@ -17,7 +17,7 @@ typedef struct Launch Launch;
 typedef uint32_t Mask;
 
 // One access by one thread, in 64 bits: kernel bit, strong bit, then fields whose widths the launch chooses:
-// cluster, thread in the cluster, instruction, clock of the thread.
+// cluster, instruction, thread in the cluster, clock of the thread.
 typedef uint64_t Epoch;
 #define EPOCH_NONE 0ull              // never accessed
 #define EPOCH_HOST 1ull              // by the host, or by an earlier launch: ordered before everything
@@ -28,6 +28,7 @@ typedef uint64_t Epoch;
 typedef struct EpochLayout {
   int pc_shift, thread_shift, cluster_shift;
   uint64_t clock_mask, pc_mask, thread_mask, cluster_mask;
+  uint64_t set_mask;  // the index of an EPOCH_SET, in the place of thread and clock
 } EpochLayout;
 
 // False when the fields leave too few bits for the clock.
@@ -72,34 +73,44 @@ typedef struct LaneClocks {
   Clocks *pending;  // what strong loads have read: acquired by the next fence
 } LaneClocks;
 
+// ---- vector clocks: clocks.c ----
+
 void clocks_retain(Clocks *clocks);
 void clocks_release(Clocks *clocks);
 
 // Adds to *joined what the lanes of mask know and have done, then advances their clocks: the release half of a barrier.
 void race_release(Warp *warp, Mask mask, Clocks **joined);
-// The lanes of mask learn what joined holds: the acquire half.
+// The lanes of mask learn what joined holds (which may be NULL: nothing): the acquire half.
 void race_acquire(Warp *warp, Mask mask, Clocks *joined);
 // Both, among the lanes of mask: bar.warp.sync.
 void race_warp_sync(Warp *warp, Mask mask);
 // fence / membar by the lanes of mask.
 void race_fence(Warp *warp, Mask mask);
 
-// Sets of reads, of one cluster.
-typedef struct ReadSets ReadSets;
-ReadSets *read_sets_new(void);
-void read_sets_free(ReadSets *sets);
+// Orders of a strong access; a weak one is the plain ld or st. PTX ISA 8.9.
+typedef enum MemoryOrder { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL } MemoryOrder;
 
-// What strong stores have released, by address.
+// What strong stores have released, by address: of a cluster's shared memory, or of global memory (which locks).
 typedef struct SyncTable SyncTable;
 SyncTable *sync_table_new(void);
 void sync_table_free(SyncTable *table);
+// A strong load, store or read-modify-write of the address by one lane: it learns from, or adds to, what is released there.
+void sync_load(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order);
+void sync_store(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order);
+void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order);
 
-typedef enum MemoryOrder { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL } MemoryOrder;
+// ---- cells: race.c ----
+
+// Sets of reads, of one cluster.
+typedef struct ReadSets ReadSets;
+ReadSets *read_sets_new(void);
+void read_sets_clear(ReadSets *sets);
+void read_sets_free(ReadSets *sets);
 
 // Checks and remembers a read of region bytes [offset, offset + size) by the lanes of mask, which all read the same bytes.
 // Reports uninitialised reads and races.
-void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, MemoryOrder order);
-// The same of a write by one lane. rewrites: the lanes of this very instruction that write the same value there.
-void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, MemoryOrder order);
-// The same of an atomic read-modify-write.
-void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, MemoryOrder order);
+void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, bool strong);
+// The same of a write by one lane, before it happens. value: the bytes to be written; lanes of one instruction may write
+// the same value to one place (CUDA C++ programming guide, SIMT architecture).
+void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value,
+                bool strong);

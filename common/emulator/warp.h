@@ -110,6 +110,8 @@ struct Launch {
   const struct Program *program;
   const struct Function *entry;
   unsigned grid[3], block[3], cluster[3];
+  bool explicit_cluster;
+  uint32_t number;          // of the launch, from 1: the age of memory cells
   size_t shared_size;       // bytes of a block, static and dynamic, without the system's
   size_t dynamic_shared;
   uint8_t *params;

@@ -1,0 +1,293 @@
+// Vector clocks: what threads know of each other, and how synchronisation passes it on. See race.h.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "warp.h"
+
+bool epoch_layout(EpochLayout *layout, uint64_t clusters, uint64_t threads, uint64_t instructions) {
+  int bits[3];
+  const uint64_t counts[3] = {threads, instructions, clusters};
+  for (int i = 0; i < 3; i++)
+    for (bits[i] = 1; counts[i] > 1ull << bits[i];) bits[i]++;
+  int clock_bits = 61 - bits[0] - bits[1] - bits[2];
+  if (clock_bits < 12) return false;
+  if (clock_bits > 32) clock_bits = 32;
+  layout->thread_shift = clock_bits;
+  layout->pc_shift = layout->thread_shift + bits[0];
+  layout->cluster_shift = layout->pc_shift + bits[1];
+  layout->clock_mask = (1ull << clock_bits) - 1;
+  layout->thread_mask = (1ull << bits[0]) - 1;
+  layout->pc_mask = (1ull << bits[1]) - 1;
+  layout->set_mask = (1ull << layout->pc_shift) - 1;
+  layout->cluster_mask = (1ull << bits[2]) - 1;
+  return true;
+}
+
+// ---- clocks ----
+
+void clocks_retain(Clocks *clocks) {
+  if (clocks) atomic_fetch_add_explicit(&clocks->references, 1, memory_order_relaxed);
+}
+
+void clocks_release(Clocks *clocks) {
+  if (!clocks || atomic_fetch_sub_explicit(&clocks->references, 1, memory_order_acq_rel) > 1) return;
+  for (int i = 0; i < clocks->import_count; i++) clocks_release(clocks->imports[i].clocks);
+  free(clocks->imports);
+  free(clocks);
+}
+
+static Clocks *clocks_new(const Cluster *cluster) {
+  Clocks *clocks = calloc(1, sizeof *clocks + (size_t)cluster->thread_count * sizeof(uint32_t));
+  if (!clocks) abort();
+  atomic_init(&clocks->references, 1);
+  clocks->cluster = cluster->id;
+  clocks->count = cluster->thread_count;
+  return clocks;
+}
+
+static void merge_array(Clocks *into, const Clocks *from) {
+  for (int i = 0; i < into->count; i++)
+    if (from->clock[i] > into->clock[i]) into->clock[i] = from->clock[i];
+}
+
+static bool dominates(const Clocks *big, const Clocks *small) {
+  if (small->import_count) return false;
+  uint32_t above = 0;
+  for (int i = 0; i < big->count; i++) above |= small->clock[i] > big->clock[i];
+  return !above;
+}
+
+// Adds another cluster's clocks to those that `into` has imported.
+static void merge_import(Clocks *into, Clocks *from) {
+  for (int i = 0; i < into->import_count; i++) {
+    Import *import = &into->imports[i];
+    if (import->cluster != from->cluster) continue;
+    if (import->clocks == from || dominates(import->clocks, from)) return;
+    Clocks *merged = malloc(sizeof *merged + (size_t)from->count * sizeof(uint32_t));
+    if (!merged) abort();
+    memcpy(merged, from, sizeof *merged + (size_t)from->count * sizeof(uint32_t));
+    atomic_init(&merged->references, 1);
+    merged->imports = NULL;
+    merged->import_count = 0;
+    merge_array(merged, import->clocks);
+    clocks_release(import->clocks);
+    import->clocks = merged;
+    return;
+  }
+  into->imports = realloc(into->imports, ((size_t)into->import_count + 1) * sizeof(Import));
+  if (!into->imports) abort();
+  clocks_retain(from);
+  into->imports[into->import_count++] = (Import){from->cluster, from};
+}
+
+// Adds everything that `from` knows to `into`, which nobody else holds yet.
+static void merge(Clocks *into, Clocks *from) {
+  if (from->cluster == into->cluster)
+    merge_array(into, from);
+  else
+    merge_import(into, from);
+  for (int i = 0; i < from->import_count; i++)
+    if (from->imports[i].cluster == into->cluster)
+      merge_array(into, from->imports[i].clocks);
+    else
+      merge_import(into, from->imports[i].clocks);
+}
+
+// A new reference to what a and b know together.
+static Clocks *join(const Cluster *cluster, Clocks *a, Clocks *b) {
+  bool a_is_ours = a && a->cluster == cluster->id, b_is_ours = b && b->cluster == cluster->id;
+  if (a == b || !b) {
+    clocks_retain(a);
+    return a;
+  }
+  if (b_is_ours && (!a || (a_is_ours && dominates(b, a)))) {
+    clocks_retain(b);
+    return b;
+  }
+  if (a_is_ours && b_is_ours && dominates(a, b)) {
+    clocks_retain(a);
+    return a;
+  }
+  Clocks *joined = clocks_new(cluster);
+  if (a) merge(joined, a);
+  merge(joined, b);
+  return joined;
+}
+
+static void replace(Clocks **holder, Clocks *with) {
+  clocks_release(*holder);
+  *holder = with;
+}
+
+// ---- releases and acquires ----
+
+// Advances a thread's clock: accesses from here on are not covered by what it has just released.
+static void advance(Warp *warp, int lane) {
+  LaneClocks *clocks = &warp->clocks[lane];
+  if (clocks->own++ < warp_launch(warp)->epochs.clock_mask) return;
+  clocks->own = 1;
+  hazard_report(warp, NULL, lane, HAZARD_STEP_LIMIT, 0, 0,
+                "a thread synchronised more often than the race check can count; run with --hazards=off");
+  launch_stop(warp_launch(warp));
+}
+
+void race_release(Warp *warp, Mask mask, Clocks **joined) {
+  if (!warp_launch(warp)->hazards) return;
+  if (!*joined) *joined = clocks_new(warp->block->cluster);
+  const Clocks *merged = NULL;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    LaneClocks *clocks = &warp->clocks[lane];
+    if (clocks->known && clocks->known != merged) merge(*joined, clocks->known);
+    merged = clocks->known;
+  }
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    (*joined)->clock[warp_thread(warp, lane)] = warp->clocks[lane].own;
+    advance(warp, lane);
+  }
+}
+
+void race_acquire(Warp *warp, Mask mask, Clocks *joined) {
+  if (!joined) return;
+  const Clocks *last = NULL;
+  Clocks *result = NULL;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
+    if (!result || clocks->known != last) {
+      clocks_release(result);
+      last = clocks->known;
+      result = join(warp->block->cluster, clocks->known, joined);
+    }
+    clocks_retain(result);
+    replace(&clocks->known, result);
+  }
+  clocks_release(result);
+}
+
+void race_warp_sync(Warp *warp, Mask mask) {
+  Clocks *joined = NULL;
+  race_release(warp, mask, &joined);
+  race_acquire(warp, mask, joined);
+  clocks_release(joined);
+}
+
+// What one thread knows, itself included.
+static Clocks *snapshot(Warp *warp, int lane) {
+  Clocks *clocks = NULL;
+  race_release(warp, 1u << lane, &clocks);
+  return clocks;
+}
+
+void race_fence(Warp *warp, Mask mask) {
+  if (!warp_launch(warp)->hazards) return;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    LaneClocks *clocks = &warp->clocks[lane];
+    if (clocks->pending) {
+      replace(&clocks->known, join(warp->block->cluster, clocks->known, clocks->pending));
+      replace(&clocks->pending, NULL);
+    }
+    replace(&clocks->fenced, snapshot(warp, lane));
+  }
+}
+
+// ---- what was released through memory ----
+
+typedef struct SyncEntry {
+  uint64_t address;  // 0: free
+  Clocks *released;
+} SyncEntry;
+
+struct SyncTable {
+  pthread_mutex_t lock;
+  SyncEntry *entries;
+  size_t capacity, count;
+};
+
+SyncTable *sync_table_new(void) {
+  SyncTable *table = calloc(1, sizeof *table);
+  if (!table) abort();
+  pthread_mutex_init(&table->lock, NULL);
+  return table;
+}
+
+void sync_table_free(SyncTable *table) {
+  if (!table) return;
+  for (size_t i = 0; i < table->capacity; i++) clocks_release(table->entries[i].released);
+  free(table->entries);
+  pthread_mutex_destroy(&table->lock);
+  free(table);
+}
+
+static SyncEntry *sync_slot(SyncTable *table, uint64_t address) {
+  size_t i = (size_t)(address * 0x9e3779b97f4a7c15ull >> 20) & (table->capacity - 1);
+  while (table->entries[i].address && table->entries[i].address != address) i = (i + 1) & (table->capacity - 1);
+  return &table->entries[i];
+}
+
+static SyncEntry *sync_entry(SyncTable *table, uint64_t address) {
+  if (table->count * 2 >= table->capacity) {
+    SyncEntry *old = table->entries;
+    size_t old_capacity = table->capacity;
+    table->capacity = old_capacity ? old_capacity * 2 : 64;
+    table->entries = calloc(table->capacity, sizeof *table->entries);
+    if (!table->entries) abort();
+    for (size_t i = 0; i < old_capacity; i++)
+      if (old[i].address) *sync_slot(table, old[i].address) = old[i];
+    free(old);
+  }
+  SyncEntry *entry = sync_slot(table, address);
+  if (!entry->address) {
+    entry->address = address;
+    table->count++;
+  }
+  return entry;
+}
+
+// A strong read learns what was released there: at once when it acquires, else with the next fence.
+static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order) {
+  if (!released) return;
+  LaneClocks *clocks = &warp->clocks[lane];
+  const Cluster *cluster = warp->block->cluster;
+  if (order == ORDER_ACQUIRE || order == ORDER_ACQ_REL)
+    replace(&clocks->known, join(cluster, clocks->known, released));
+  else
+    replace(&clocks->pending, join(cluster, clocks->pending, released));
+}
+
+// A new reference to what a strong write releases.
+static Clocks *released_by(Warp *warp, int lane, MemoryOrder order) {
+  if (order == ORDER_RELEASE || order == ORDER_ACQ_REL) return snapshot(warp, lane);
+  clocks_retain(warp->clocks[lane].fenced);
+  return warp->clocks[lane].fenced;
+}
+
+void sync_load(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order) {
+  if (!warp_launch(warp)->hazards) return;
+  pthread_mutex_lock(&table->lock);
+  if (table->count) learn(warp, lane, sync_slot(table, address)->released, order);
+  pthread_mutex_unlock(&table->lock);
+}
+
+void sync_store(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order) {
+  if (!warp_launch(warp)->hazards) return;
+  Clocks *released = released_by(warp, lane, order);
+  pthread_mutex_lock(&table->lock);
+  if (released || table->count) replace(&sync_entry(table, address)->released, released);
+  pthread_mutex_unlock(&table->lock);
+}
+
+void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order) {
+  if (!warp_launch(warp)->hazards) return;
+  pthread_mutex_lock(&table->lock);
+  SyncEntry *entry = sync_entry(table, address);
+  learn(warp, lane, entry->released, order);
+  Clocks *released = released_by(warp, lane, order);
+  // A read-modify-write continues the release sequence that it read from, PTX ISA 8.10.
+  if (released) replace(&entry->released, join(warp->block->cluster, entry->released, released));
+  clocks_release(released);
+  pthread_mutex_unlock(&table->lock);
+}
