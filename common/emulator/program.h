@@ -78,7 +78,8 @@ typedef enum DecodeResult {
 // A family: a file that decodes and executes related instructions. decode fills *inst or says whose it is not.
 typedef DecodeResult DecodeFamily(Decoder *decoder, const PtxInstruction *source, Inst *inst);
 
-DecodeFamily decode_integer;   // add sub mul mad ... of integers, bit operations, logic
+DecodeFamily decode_integer;   // add sub mul mad ... of integers; asks decode_bits when it is none of them
+DecodeFamily decode_bits;      // and or xor not cnot lop3, shifts, bit fields, permutations
 DecodeFamily decode_float;     // f32 and f64 arithmetic and special functions
 DecodeFamily decode_half;      // f16, bf16 and their x2 forms
 DecodeFamily decode_convert;   // cvt

@@ -1,0 +1,58 @@
+// How an arithmetic family says what it implements: a table with one line per instruction form, written as in the syntax
+// boxes of the PTX ISA, chapter 9.7.
+//
+//   {"fma.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", {fma_f32, fma_f32_ftz, fma_f32_sat, fma_f32_ftz_sat}},
+//
+// An instruction must have the modifiers outside the braces, in that order, and may have those inside, anywhere: ptxas
+// takes them in any order too. What no line of the table allows is a decode error.
+#pragma once
+
+#include "program.h"
+
+// Optional modifiers, as bits. The two lowest choose Form.execute; the rest are the family's business, in Inst.flags.
+enum {
+  FORM_FTZ = 1,           // subnormal sources and results become zero of the same sign
+  FORM_SAT = 2,           // the result is clamped: to [0, 1] with NaN to 0 for floats, to the type's range for integers
+  FORM_RELU = 4,          // negative results become 0, NaN the canonical NaN
+  FORM_NAN = 8,           // min, max: NaN if either source is
+  FORM_XORSIGN_ABS = 16,  // min, max: of the magnitudes, with the product's sign
+  FORM_SATFINITE = 32,    // results beyond the largest finite number become that number
+};
+
+// Where .rnd stands in a form. The value of Form.rounding and of the helpers that take one.
+typedef enum Rounding {
+  ROUND_NEAREST,       // rn: ties to even
+  ROUND_ZERO,          // rz
+  ROUND_DOWN,          // rm
+  ROUND_UP,            // rp
+  ROUND_NEAREST_AWAY,  // rna: ties away from zero
+} Rounding;
+
+typedef struct Form {
+  const char *syntax;    // "{.rnd}" is rn when absent; .rnd one of rn rz rm rp
+  const char *operands;  // their types, the destination first; up to four sources
+  Execute *execute[4];   // by FORM_FTZ and FORM_SAT
+  const void *plan;      // what else the family needs to know of this form
+} Form;
+
+// The form of a table that an instruction has, and which of its options.
+typedef struct FormMatch {
+  const Form *form;
+  unsigned flags;     // FORM_...
+  Rounding rounding;
+} FormMatch;
+
+// Looks source up in a table. DECODED with *match filled; DECODE_NOT_MINE when the table has no form with this opcode
+// and type; otherwise an error that lists the forms it might have been.
+DecodeResult form_find(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count, FormMatch *match);
+
+// Fills the destination and the sources of inst from the form's types: a fourth source goes to d2.
+DecodeResult form_operands(Decoder *decoder, const PtxInstruction *source, const Form *form, Inst *inst);
+
+// Both of the above for families whose forms need nothing else: also sets execute, flags and the counter. A rounding
+// other than to nearest wraps execute in a change of the host's rounding mode, whose arithmetic is IEEE 754's too.
+DecodeResult form_decode(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count,
+                         CounterKind counter, Inst *inst);
+
+// The value for the host's fesetround.
+int rounding_mode(Rounding rounding);

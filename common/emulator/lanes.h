@@ -1,0 +1,82 @@
+// Lane loops for the arithmetic families.
+//
+// A warp's slots are either the same or disjoint, so that no lane depends on another one. The compiler cannot know that,
+// and `fma d, a, b, d` would make it fall back to one lane at a time: INDEPENDENT tells it.
+#pragma once
+
+#include "program.h"
+
+#include <string.h>
+
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed"  // a loop that calls libm stays a loop
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+// PTX's names of the C types, so that one name serves both in the tables of handlers.
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int8_t s8;
+typedef int16_t s16;
+typedef int32_t s32;
+typedef int64_t s64;
+typedef uint16_t b16;
+typedef uint32_t b32;
+typedef uint64_t b64;
+typedef float f32;
+typedef double f64;
+__extension__ typedef unsigned __int128 u128;
+__extension__ typedef __int128 s128;
+
+static inline u32 f32_bits(f32 x) {
+  u32 bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static inline f32 f32_from_bits(u32 bits) {
+  f32 x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static inline u64 f64_bits(f64 x) {
+  u64 bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static inline f64 f64_from_bits(u64 bits) {
+  f64 x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+// The loop over the lanes of mask; with a full mask it has no condition and vectorises.
+#define EACH_LANE(mask, ...)                                        \
+  do {                                                              \
+    if ((mask) == FULL_MASK) {                                      \
+      INDEPENDENT for (int LANE = 0; LANE < LANES; LANE++) {        \
+        __VA_ARGS__;                                                \
+      }                                                             \
+    } else {                                                        \
+      for (int LANE = 0; LANE < LANES; LANE++)                      \
+        if ((mask) >> LANE & 1) { __VA_ARGS__; }                    \
+    }                                                               \
+  } while (0)
+
+// A handler: d = result for each lane, with the sources as x, y and z of types A, B and C. A form with fewer sources
+// leaves the others alone.
+#define LANE_OPERATION(name, D, A, B, C, result)                               \
+  static void name(Warp *warp, const Inst *inst, Mask mask) {                  \
+    D *d = SLOT(warp, inst->d, D);                                             \
+    const A *a = SLOT(warp, inst->a, A);                                       \
+    const B *b = SLOT(warp, inst->b, B);                                       \
+    const C *c = SLOT(warp, inst->c, C);                                       \
+    EACH_LANE(mask, A x = a[LANE]; B y = b[LANE]; C z = c[LANE];               \
+              (void)x; (void)y; (void)z; d[LANE] = (D)(result));               \
+  }
