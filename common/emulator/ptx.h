@@ -47,8 +47,9 @@ typedef enum PtxOperandKind {
   PTX_OPERAND_SPECIAL,   // name: "tid", "laneid", "clock64", ... without '%'; component: 0..3 for .x .. .w, else -1
   PTX_OPERAND_INTEGER,   // value: any integer literal, WARP_SZ included, two's complement
   PTX_OPERAND_FLOAT,     // value: the bits of a double (PTX keeps 1.5 and 0d... so); is_f32: the 32 bits of a 0f... literal
-  PTX_OPERAND_VARIABLE,  // variable: an address taken by name (mov.u64 %rd, name), or a .param/tensor-map name
-  PTX_OPERAND_FUNCTION,  // name: a function's name (call, or its address)
+  PTX_OPERAND_VARIABLE,  // variable: an address taken by name (mov.u64 %rd, name), or a .param/tensor-map name;
+                         // value: the offset of "name+8" outside brackets
+  PTX_OPERAND_FUNCTION,  // name: a function's name (call, or its address), never an .alias but the function it means
   PTX_OPERAND_LABEL,     // index: into PtxFunction.labels
   PTX_OPERAND_ADDRESS,   // [base + value] or [base, items...]: items[0] is the base (register, variable or integer), the
                          // rest follow its comma: TMA's coordinate vector
@@ -56,7 +57,8 @@ typedef enum PtxOperandKind {
   PTX_OPERAND_LIST,      // (a, b, ...): items, the argument lists of call
   PTX_OPERAND_PAIR,      // p|q: items[0], items[1]; either may be a sink
   PTX_OPERAND_SINK,      // _
-  PTX_OPERAND_NAME,      // name: any other bare identifier, such as a label of .branchtargets or .callprototype
+  PTX_OPERAND_NAME,      // name: that of a .branchtargets (index: into PtxFunction.branch_targets), or of a
+                         // .callprototype or .calltargets (index -1)
 } PtxOperandKind;
 
 typedef struct PtxOperand {
@@ -102,18 +104,23 @@ typedef struct PtxVariable {
   uint64_t size;       // bytes
   bool is_extern;
   const uint8_t *initial;  // size bytes, or NULL for zero (undefined for shared and local)
-  // Addresses of other symbols inside the initializer: "symbol + addend" stored as 8 bytes at offset.
+  // Addresses of other symbols inside the initializer, zero in initial.
   const struct PtxRelocation *relocations;
   int relocation_count;
   int owner;  // index of the function it is declared in, -1 at module level
   int line;
 } PtxVariable;
 
+// The bytes [offset, offset + size) of an initial value are those of (address of symbol + addend) >> shift. Nearly always
+// size is 8 and shift 0; 0xff00(symbol) stores one byte, with shift 8. The symbol is a module-level variable or a
+// function (an .alias is replaced by the function it means).
 typedef struct PtxRelocation {
   uint64_t offset;
   const char *symbol;
   int64_t addend;
   bool generic;  // written generic(symbol)
+  int size;      // 1, 4 or 8 bytes
+  int shift;     // bits
 } PtxRelocation;
 
 typedef struct PtxLabel {

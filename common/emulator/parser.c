@@ -1,0 +1,244 @@
+// Tokens -> module: the module's own directives, and what all parser files use to walk over tokens. PTX ISA, chapter 5
+// and 11.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parser.h"
+
+// ---- errors ----
+
+_Noreturn void parser_fail(Parser *parser, int line, const char *format, ...) {
+  parser->error->line = line;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(parser->error->message, sizeof parser->error->message, format, arguments);
+  va_end(arguments);
+  longjmp(parser->failed, 1);
+}
+
+_Noreturn void parser_expected(Parser *parser, const char *what) {
+  const Token *token = &parser->token;
+  if (token->kind == TOKEN_END) parser_fail(parser, token->line, "expected %s but the text ends", what);
+  parser_fail(parser, token->line, "expected %s but found '%.*s'", what, token->length < 60 ? token->length : 60,
+              token->text);
+}
+
+// ---- tokens ----
+
+void next_token(Parser *parser) { parser->token = lex(parser); }
+
+bool is_punctuation(const Parser *parser, const char *text) {
+  return parser->token.kind == TOKEN_PUNCTUATION && strcmp(parser->token.punctuation, text) == 0;
+}
+
+bool is_directive(const Parser *parser, const char *name) {
+  return parser->token.kind == TOKEN_DOT_WORD && strcmp(parser->token.name, name) == 0;
+}
+
+bool accept(Parser *parser, const char *punctuation) {
+  if (!is_punctuation(parser, punctuation)) return false;
+  next_token(parser);
+  return true;
+}
+
+bool accept_directive(Parser *parser, const char *name) {
+  if (!is_directive(parser, name)) return false;
+  next_token(parser);
+  return true;
+}
+
+void expect(Parser *parser, const char *punctuation) {
+  if (accept(parser, punctuation)) return;
+  char quoted[8];
+  snprintf(quoted, sizeof quoted, "'%s'", punctuation);
+  parser_expected(parser, quoted);
+}
+
+const char *expect_word(Parser *parser, const char *what) {
+  if (parser->token.kind != TOKEN_WORD) parser_expected(parser, what);
+  const char *name = parser->token.name;
+  next_token(parser);
+  return name;
+}
+
+uint64_t expect_integer(Parser *parser, const char *what, uint64_t limit) {
+  if (parser->token.kind != TOKEN_INTEGER) parser_expected(parser, what);
+  uint64_t value = parser->token.value;
+  if (value > limit)
+    parser_fail(parser, parser->token.line, "%s is %llu, the largest allowed is %llu", what, (unsigned long long)value,
+                (unsigned long long)limit);
+  next_token(parser);
+  return value;
+}
+
+void skip_group(Parser *parser, const char *open, const char *close) {
+  int line = parser->token.line;
+  expect(parser, open);
+  for (int64_t depth = 1; depth > 0; next_token(parser)) {
+    if (parser->token.kind == TOKEN_END) parser_fail(parser, line, "'%s' is not closed", open);
+    if (is_punctuation(parser, open)) depth++;
+    if (is_punctuation(parser, close)) depth--;
+  }
+}
+
+void enter_nesting(Parser *parser) {
+  if (++parser->nesting > MAX_NESTING)
+    parser_fail(parser, parser->token.line, "nested deeper than %d", MAX_NESTING);
+}
+
+void leave_nesting(Parser *parser) { parser->nesting--; }
+
+// ---- directives of the module ----
+
+// .version 9.0
+static void parse_version(Parser *parser) {
+  if (!accept_directive(parser, "version")) parser_expected(parser, ".version, with which PTX begins,");
+  const Token *token = &parser->token;
+  char text[16] = "";
+  int used = 0;
+  if (token->kind == TOKEN_FLOAT && token->length < (int)sizeof text) memcpy(text, token->text, (size_t)token->length);
+  int fields = sscanf(text, "%2d.%2d%n", &parser->module->version_major, &parser->module->version_minor, &used);
+  if (fields != 2 || text[used] != 0) parser_expected(parser, "a version such as 8.0");
+  next_token(parser);
+}
+
+// .target sm_90a, debug
+static void parse_target(Parser *parser) {
+  if (!accept_directive(parser, "target")) parser_expected(parser, ".target");
+  parser->module->target = expect_word(parser, "an architecture such as sm_90a");
+  while (accept(parser, ",")) expect_word(parser, "an option of .target");
+}
+
+// .address_size 64
+static void parse_address_size(Parser *parser) {
+  int line = parser->token.line;
+  next_token(parser);
+  uint64_t size = expect_integer(parser, "an address size", 64);
+  if (size != 64) parser_fail(parser, line, "address size %d; only 64 is supported", (int)size);
+}
+
+// .file 1 "name", timestamp, size
+static void parse_file(Parser *parser) {
+  int line = parser->token.line;
+  next_token(parser);
+  int index = (int)expect_integer(parser, "a file number", MAX_FILES - 1);
+  if (parser->token.kind != TOKEN_STRING) parser_expected(parser, "a file name in quotes");
+  while (parser->files.count <= index) list_add(parser, &parser->files, sizeof(const char *));
+  const char **file = (const char **)parser->files.items + index;
+  if (*file && *file != parser->token.name) parser_fail(parser, line, "file %d has a name already", index);
+  *file = parser->token.name;
+  next_token(parser);
+  if (!accept(parser, ",")) return;
+  expect_integer(parser, "a time stamp", UINT64_MAX);
+  expect(parser, ",");
+  expect_integer(parser, "a file size", UINT64_MAX);
+}
+
+// .section .debug_str { ... }: DWARF, which nothing here reads.
+static void parse_section(Parser *parser) {
+  next_token(parser);
+  if (parser->token.kind != TOKEN_DOT_WORD && parser->token.kind != TOKEN_WORD) parser_expected(parser, "a section's name");
+  next_token(parser);
+  skip_group(parser, "{", "}");
+}
+
+// .pragma "nounroll";
+void parse_pragma(Parser *parser) {
+  next_token(parser);
+  do {
+    if (parser->token.kind != TOKEN_STRING) parser_expected(parser, "a pragma in quotes");
+    next_token(parser);
+  } while (accept(parser, ","));
+  expect(parser, ";");
+}
+
+static void parse_module_statement(Parser *parser) {
+  if (is_directive(parser, "file")) return parse_file(parser);
+  if (is_directive(parser, "section")) return parse_section(parser);
+  if (is_directive(parser, "pragma")) return parse_pragma(parser);
+  if (is_directive(parser, "alias")) return parse_alias(parser);
+  if (is_directive(parser, "loc")) return parse_location(parser);
+  if (is_directive(parser, "address_size")) return parse_address_size(parser);
+  if (accept(parser, ";")) return;
+
+  Linkage linkage = {0};
+  bool linked = accept_linkage(parser, &linkage);
+  if (is_directive(parser, "entry") || is_directive(parser, "func")) return parse_function(parser, &linkage);
+  if (at_space(parser)) return parse_variables(parser, &linkage);
+  parser_expected(parser, linked ? "a variable or a function" : "a directive of the module");
+}
+
+// Every .loc must name a file that some .file declares, before it or after.
+static void check_locations(Parser *parser) {
+  const PendingLocation *pending = parser->locations.items;
+  for (int i = 0; i < parser->locations.count; i++) {
+    int file = pending[i].location->file;
+    if (file >= parser->files.count || !((const char **)parser->files.items)[file])
+      parser_fail(parser, pending[i].line, "file %d is not declared by a .file", file);
+  }
+}
+
+static void parse_module(Parser *parser) {
+  next_token(parser);
+  parse_version(parser);
+  parse_target(parser);
+  while (parser->token.kind != TOKEN_END) parse_module_statement(parser);
+
+  PtxModule *module = parser->module;
+  module->functions = parser->functions.items;
+  module->function_count = parser->functions.count;
+  module->variables = (const PtxVariable *const *)parser->variables.items;
+  module->variable_count = parser->variables.count;
+  module->files = (const char **)parser->files.items;
+  module->file_count = parser->files.count;
+  resolve_module(parser);
+  check_locations(parser);
+}
+
+// ---- the interface ----
+
+// What a parse starts from; NULL when memory is exhausted. All of it lives in the arena.
+static Parser *create_parser(const char *text, size_t length, PtxError *error) {
+  PtxArena *arena = arena_create();
+  Parser *parser = arena ? arena_allocate(arena, sizeof *parser) : NULL;
+  PtxModule *module = parser ? arena_allocate(arena, sizeof *module) : NULL;
+  Scope *scope = module ? arena_allocate(arena, sizeof *scope) : NULL;
+  if (!scope) {
+    arena_destroy(arena);
+    return NULL;
+  }
+  module->arena = arena;
+  parser->arena = arena;
+  parser->error = error;
+  parser->module = module;
+  parser->module_scope = scope;
+  parser->lexer = (Lexer){text, text + length, 1};
+  return parser;
+}
+
+PtxModule *ptx_parse(const char *text, size_t length, PtxError *error) {
+  PtxError ignored;
+  if (!error) error = &ignored;
+  *error = (PtxError){0};
+  if (length > MAX_TEXT) {
+    snprintf(error->message, sizeof error->message, "PTX text of more than %d bytes", MAX_TEXT);
+    return NULL;
+  }
+  Parser *parser = create_parser(length ? text : "", length, error);
+  if (!parser) {
+    snprintf(error->message, sizeof error->message, "out of memory");
+    return NULL;
+  }
+  if (setjmp(parser->failed)) {
+    arena_destroy(parser->arena);
+    return NULL;
+  }
+  parse_module(parser);
+  return parser->module;
+}
+
+void ptx_free(PtxModule *module) {
+  if (module) arena_destroy(module->arena);
+}

@@ -1,0 +1,214 @@
+// Scopes, and what a name means in them (PTX ISA 4.4, 5.4.6, 5.5).
+//
+// A name is looked up from the innermost braces outwards. A label is visible in all of its scope, before it stands there
+// too; a register or variable from its declaration on. So names are resolved when the module is complete.
+#include <string.h>
+
+#include "parser.h"
+
+static uint64_t name_key(const char *name) { return (uint64_t)(uintptr_t)name; }
+
+Scope *open_scope(Parser *parser, Scope *parent, int line) {
+  Scope *scope = parser_allocate(parser, sizeof *scope);
+  scope->parent = parent;
+  scope->depth = parent->depth + 1;
+  if (scope->depth > MAX_SCOPES) parser_fail(parser, line, "braces nested deeper than %d", MAX_SCOPES);
+  return scope;
+}
+
+Symbol *find_own(const Scope *scope, const char *name) { return table_get(&scope->symbols, name_key(name)); }
+
+Symbol *declare(Parser *parser, Scope *scope, const char *name, SymbolKind kind, int line) {
+  if (strcmp(name, "_") == 0) parser_fail(parser, line, "'_' cannot be declared");
+  const Symbol *known = find_own(scope, name);
+  if (known) parser_fail(parser, line, "'%.60s' is already declared on line %d", name, known->line);
+  Symbol *symbol = parser_allocate(parser, sizeof *symbol);
+  symbol->kind = kind;
+  symbol->line = line;
+  symbol->index = -1;
+  symbol->order = parser->body ? parser->body->instructions.count : 0;
+  table_set(parser, &scope->symbols, name_key(name), symbol);
+  return symbol;
+}
+
+// The symbol that name means to the instruction with the index order, NULL when it means none.
+static const Symbol *find(const Scope *scope, const char *name, int order) {
+  for (; scope; scope = scope->parent) {
+    const Symbol *symbol = find_own(scope, name);
+    if (!symbol) continue;
+    bool everywhere = scope->depth == 0 || (symbol->kind >= SYMBOL_LABEL && symbol->kind <= SYMBOL_CALL_TABLE);
+    if (everywhere || symbol->order <= order) return symbol;
+  }
+  return NULL;
+}
+
+// ---- special registers, PTX ISA chapter 10 ----
+
+static const char *const vector_specials[] = {
+    "tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid",
+};
+
+static const char *const scalar_specials[] = {
+    "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "is_explicit_cluster", "cluster_ctarank",
+    "cluster_nctarank", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clock", "clock_hi",
+    "clock64", "pm0", "pm1", "pm2", "pm3", "pm4", "pm5", "pm6", "pm7", "pm0_64", "pm1_64", "pm2_64", "pm3_64", "pm4_64",
+    "pm5_64", "pm6_64", "pm7_64", "globaltimer", "globaltimer_lo", "globaltimer_hi", "reserved_smem_offset_begin",
+    "reserved_smem_offset_end", "reserved_smem_offset_cap", "reserved_smem_offset_0", "reserved_smem_offset_1",
+    "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
+};
+
+static bool contains(const char *const *names, size_t count, const char *name) {
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(names[i], name) == 0) return true;
+  return false;
+}
+
+static bool is_vector_special(const char *name) {
+  return contains(vector_specials, sizeof vector_specials / sizeof *vector_specials, name);
+}
+
+// %envreg0 to %envreg31
+static bool is_environment_register(const char *name) {
+  if (strncmp(name, "envreg", 6) != 0) return false;
+  const char *digits = name + 6;
+  if (digits[0] < '0' || digits[0] > '9') return false;
+  if (!digits[1]) return true;
+  return digits[0] >= '1' && digits[0] <= '3' && digits[1] >= '0' && digits[1] <= (digits[0] == '3' ? '1' : '9') &&
+         !digits[2];
+}
+
+static bool is_special(const char *name) {
+  return is_vector_special(name) || is_environment_register(name) ||
+         contains(scalar_specials, sizeof scalar_specials / sizeof *scalar_specials, name);
+}
+
+// ---- operands ----
+
+// What is being resolved: the names of one instruction.
+typedef struct Place {
+  Parser *parser;
+  const Scope *scope;
+  int order;
+  const PtxRegister *registers;
+  const PtxInstruction *instruction;
+} Place;
+
+_Noreturn static void fail_undefined(const Place *place, const char *name) {
+  const char *opcode = place->instruction->opcode;
+  const char *what = "name";
+  if (*name == '%')
+    what = "register";
+  else if (strcmp(opcode, "bra") == 0)
+    what = "label";
+  else if (strcmp(opcode, "call") == 0)
+    what = "function or parameter";
+  parser_fail(place->parser, place->instruction->line, "undefined %s '%.60s'", what, name);
+}
+
+static void resolve_register(const Place *place, PtxOperand *operand, const Symbol *symbol) {
+  operand->kind = PTX_OPERAND_REGISTER;
+  operand->index = symbol->index;
+  if (operand->component >= place->registers[symbol->index].vector)
+    parser_fail(place->parser, place->instruction->line, "register '%.60s' has no component .%c", operand->name,
+                "xyzw"[operand->component]);
+  if (operand->component >= 0 && place->registers[symbol->index].vector == 1)
+    parser_fail(place->parser, place->instruction->line, "register '%.60s' is not a vector", operand->name);
+}
+
+static void resolve_special(const Place *place, PtxOperand *operand) {
+  const char *name = operand->name + 1;
+  if (*operand->name != '%' || !is_special(name)) fail_undefined(place, operand->name);
+  operand->kind = PTX_OPERAND_SPECIAL;
+  operand->name = name;
+  if (operand->component >= 0 && !is_vector_special(name))
+    parser_fail(place->parser, place->instruction->line, "special register '%%%.60s' is not a vector", name);
+}
+
+static void resolve_name(const Place *place, PtxOperand *operand) {
+  const Symbol *symbol = find(place->scope, operand->name, place->order);
+  if (!symbol)
+    resolve_special(place, operand);
+  else if (symbol->kind == SYMBOL_REGISTER)
+    resolve_register(place, operand, symbol);
+  else if (symbol->kind == SYMBOL_VARIABLE) {
+    operand->kind = PTX_OPERAND_VARIABLE;
+    operand->variable = symbol->variable;
+  } else if (symbol->kind == SYMBOL_FUNCTION) {
+    operand->kind = PTX_OPERAND_FUNCTION;
+    operand->name = symbol->function;
+  } else {
+    operand->kind = symbol->kind == SYMBOL_LABEL ? PTX_OPERAND_LABEL : PTX_OPERAND_NAME;
+    operand->index = symbol->index;
+  }
+  int line = place->instruction->line;
+  if (operand->component >= 0 && operand->kind != PTX_OPERAND_REGISTER && operand->kind != PTX_OPERAND_SPECIAL)
+    parser_fail(place->parser, line, "'%.60s' has no components", operand->name);
+  if (operand->value != 0 && operand->kind != PTX_OPERAND_VARIABLE)
+    parser_fail(place->parser, line, "only a variable takes an offset outside brackets, '%.60s' is none", operand->name);
+}
+
+// Resolves the names of an operand and of its items. The parser bounded the depth.
+static void resolve_operand(const Place *place, PtxOperand *operand) {
+  if (operand->kind == PTX_OPERAND_NAME) return resolve_name(place, operand);
+  for (int i = 0; i < operand->item_count; i++) resolve_operand(place, (PtxOperand *)&operand->items[i]);
+}
+
+// The predicate of @p.
+static int resolve_guard(const Place *place, const char *name) {
+  const Symbol *symbol = find(place->scope, name, place->order);
+  if (!symbol) fail_undefined(place, name);
+  if (symbol->kind != SYMBOL_REGISTER || place->registers[symbol->index].type != PTX_PRED)
+    parser_fail(place->parser, place->instruction->line, "guard '%.60s' is not a predicate register", name);
+  return symbol->index;
+}
+
+// ---- bodies and the module ----
+
+static void resolve_instructions(Parser *parser, const Body *body) {
+  PtxInstruction *instructions = body->instructions.items;
+  const Reference *references = body->references.items;
+  for (int i = 0; i < body->instructions.count; i++) {
+    PtxInstruction *instruction = &instructions[i];
+    Place place = {parser, references[i].scope, i, body->registers.items, instruction};
+    if (references[i].guard) instruction->guard = resolve_guard(&place, references[i].guard);
+    for (int j = 0; j < instruction->operand_count; j++)
+      resolve_operand(&place, (PtxOperand *)&instruction->operands[j]);
+  }
+}
+
+static void resolve_branch_targets(Parser *parser, const Body *body) {
+  PtxBranchTargets *tables = body->branch_targets.items;
+  const PendingTargets *pending = body->pending_targets.items;
+  for (int i = 0; i < body->branch_targets.count; i++) {
+    int *labels = parser_allocate(parser, (size_t)pending[i].count * sizeof *labels);
+    for (int j = 0; j < pending[i].count; j++) {
+      const Symbol *symbol = find(pending[i].scope, pending[i].names[j], 0);
+      if (!symbol || symbol->kind != SYMBOL_LABEL)
+        parser_fail(parser, pending[i].line, "undefined label '%.60s'", pending[i].names[j]);
+      labels[j] = symbol->index;
+    }
+    tables[i].labels = labels;
+    tables[i].label_count = pending[i].count;
+  }
+}
+
+// Names in initializers and .calltargets: variables and functions of the module.
+static void resolve_pending_names(Parser *parser) {
+  const PendingName *names = parser->pending_names.items;
+  for (int i = 0; i < parser->pending_names.count; i++) {
+    const Symbol *symbol = find_own(parser->module_scope, names[i].name);
+    bool is_function = symbol && symbol->kind == SYMBOL_FUNCTION;
+    if (!symbol || (!names[i].target && !is_function))
+      parser_fail(parser, names[i].line, "undefined %s '%.60s'", names[i].target ? "name" : "function", names[i].name);
+    if (names[i].target && is_function) *names[i].target = symbol->function;
+  }
+}
+
+void resolve_module(Parser *parser) {
+  Body *const *bodies = parser->bodies.items;
+  for (int i = 0; i < parser->bodies.count; i++) {
+    resolve_instructions(parser, bodies[i]);
+    resolve_branch_targets(parser, bodies[i]);
+  }
+  resolve_pending_names(parser);
+}
