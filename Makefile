@@ -1,0 +1,126 @@
+# Hopper Ladder. `make help` lists what there is to type. Stages are found from the folders: adding stages/NN-name adds
+# the target stage-NN. What is made goes to build/, except the stages' programs, which stand in the root. V=1 shows the
+# commands.
+#
+#   kernel.cu --nvcc--> PTX --ptxas--> cubin     both embedded in ./stage-NN by embed.S
+#   stage.c + libhopper.a (harness, device, emulator) --cc--> ./stage-NN
+
+ARCH ?= native
+BUILD ?= build
+CFLAGS ?= -O2 -g
+OPTIONS ?=
+TESTS ?= *
+
+NAMES := $(notdir $(patsubst %/,%,$(sort $(wildcard stages/[0-9][0-9]-*/))))
+number = $(firstword $(subst -, ,$1))
+BIN := $(if $(filter build,$(BUILD)),./,$(BUILD)/)# where the programs go: the root, or another BUILD's own folder
+STAGES := $(foreach name,$(NAMES),$(BIN)stage-$(call number,$(name)))
+
+# The nvcc in CUDA_HOME, else the one on PATH, else the one that deps.sh puts into build/cuda.
+WHEEL := build/cuda/nvidia/cu13/bin/nvcc
+NVCC ?= $(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) $(shell command -v nvcc 2>/dev/null) $(WHEEL))
+CUDA := $(patsubst %/bin/,%,$(dir $(or $(realpath $(NVCC)),$(NVCC))))
+
+# The emulator views a register as several types, and rounds as the GPU does: no multiply-add is fused unasked.
+ALL_CFLAGS := -std=c11 -D_DEFAULT_SOURCE -Wall -Wextra -Werror -march=$(ARCH) -pthread -fno-strict-aliasing \
+  -ffp-contract=off $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all) $(CFLAGS)
+INCLUDE := -Icommon -isystem $(CUDA)/include $(addprefix -isystem ,$(wildcard $(CUDA)/targets/*/include))
+LIBS := -lm -ldl -pthread
+NVCC_FLAGS := -gencode arch=compute_90a,code=compute_90a -O3 -lineinfo -Werror all-warnings
+
+objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $1))
+LIBRARY := $(BUILD)/libhopper.a
+MAIN := $(call objects,common/harness/main.c)
+MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*.c common/device/*.c common/harness/*.c))
+TEST_OBJECTS := $(call objects,tests/test_*.c tests/support/*.c)
+TEST_PTX := $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
+PLOTS := $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*.csv))
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
+	@echo '  make stage-NN        builds ./stage-NN, one of: $(STAGES:./%=%)'
+	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
+	@echo '  OPTIONS (of the stages in the ladder), TESTS (a pattern, "plots/*"), SEQLENS and REPEAT (of bench), CUDA_HOME, V=1'
+
+ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, and prints one table
+	@sh common/build/ladder.sh "$(OPTIONS)" $(STAGES)
+
+RUN_TESTS = HL_ROOT="$(CURDIR)" PTX_DIR="$(CURDIR)/build/ptx" $(BUILD)/run-tests --filter='$1'
+test: $(STAGES) $(BUILD)/run-tests $(TEST_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
+	@$(call RUN_TESTS,$(TESTS))
+
+bench: $(STAGES) ## on the GPU: records every stage's times in plots/data
+	@sh common/build/bench.sh $(STAGES)
+
+plot: $(PLOTS) ## draws the ladder from plots/data/*.csv, as SVG and PNG
+	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
+plots/%.svg: plots/data/%.csv plots/ladder.gp plots/style.gp | gnuplot
+	$(call say,PLOT $@)
+	$Qgnuplot -c plots/ladder.gp $< plots/$*
+
+format: ## formats all C and CUDA
+	git ls-files '*.c' '*.h' '*.cu' | xargs clang-format -i
+clean: ## removes what was built; the CUDA compiler in build/cuda stays
+	rm -rf $(filter-out build/cuda,$(wildcard build/*)) stage-[0-9][0-9]
+deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
+nvcc criterion gnuplot:
+	@CC="$(CC)" sh common/build/deps.sh $@ $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
+
+# ---- stages ----
+
+# stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised
+-include $(wildcard stages/*/stage.mk)
+
+define PROGRAM
+$(BIN:./%=%)stage-$(call number,$1): $(BUILD)/stages/$1/stage.o $(BUILD)/stages/$1/embed.o $(MAIN) $(LIBRARY)
+	$$(call say,LD $$@)
+	$$Q$$(CC) $$(ALL_CFLAGS) $$^ $$(LIBS) -o $$@
+endef
+$(foreach name,$(NAMES),$(eval $(call PROGRAM,$(name))))
+$(BUILD)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kernels/%.cubin
+	@mkdir -p $(@D)
+	$Q$(CC) -c -DSTAGE_PTX='"build/kernels/$*.ptx"' -DSTAGE_CUBIN='"build/kernels/$*.cubin"' $< -o $@
+
+# Source paths inside the PTX become relative to the repository: reports stay short, and builds the same anywhere.
+define PTX
+$(call say,PTX $<)
+@mkdir -p $(@D)
+$Q$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@
+@sed -i 's|^\(\t\.file\t[0-9]* "\)$(CURDIR)/|\1|' $@
+endef
+build/kernels/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/ptx/%.ptx: tests/ptx/cuda/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+# ptxas mentions a spill, a stack frame or a serialised wgmma and goes on; here they fail the build.
+build/kernels/%.cubin: build/kernels/%.ptx common/build/ptxas.sh
+	$(call say,PTXAS $<)
+	$Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOW_$*)
+
+# ---- C ----
+
+$(BUILD)/%.o: %.c $(BUILD)/flags | nvcc
+	$(call say,CC $<)
+	@mkdir -p $(@D)
+	$Q$(CC) $(ALL_CFLAGS) $(INCLUDE) -MMD -MP -c $< -o $@
+$(LIBRARY): $(MEMBERS) $(BUILD)/members
+	@rm -f $@
+	$Qar rcs $@ $(MEMBERS)
+$(BUILD)/run-tests: $(TEST_OBJECTS) $(LIBRARY) $(BUILD)/members
+	$(call say,LD $@)
+	$Q$(CC) $(ALL_CFLAGS) $(TEST_OBJECTS) $(LIBRARY) -lcriterion $(LIBS) -o $@
+$(TEST_OBJECTS): | criterion
+
+# Files that hold a setting and are rewritten only when it changed: what depends on the setting depends on the file.
+$(BUILD)/flags: SETTING = $(CC) $(ALL_CFLAGS) $(INCLUDE)
+$(BUILD)/members: SETTING = $(MEMBERS) $(TEST_OBJECTS)
+build/nvcc-flags: SETTING = $(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$(ALLOW_$(name)))
+$(BUILD)/flags $(BUILD)/members build/nvcc-flags: FORCE
+	@mkdir -p $(@D); echo '$(SETTING)' | cmp -s - $@ || echo '$(SETTING)' >$@
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo '  $1')
+-include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
+.PHONY: FORCE help ladder test test-gpu test-deep bench bench-emulator plot format clean deps nvcc criterion gnuplot
+.SECONDARY:
+.DELETE_ON_ERROR:
