@@ -1,0 +1,170 @@
+// f16 and bf16 arithmetic, one number or two packed in 32 bits. PTX ISA 9.7.4.
+//
+// An instruction widens its sources to double, computes there and narrows once. Every f16 and bf16 is a double exactly, and
+// so is every product of two; sums are rounded to odd. Hence no result is rounded twice.
+#include "floating.h"
+
+#include <math.h>
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
+
+// One step works on as many numbers as a warp has lanes; a packed instruction takes two steps.
+typedef void Compute(f64 *x, const f64 *y, const f64 *z, unsigned flags);
+typedef void Widen(f64 *to, const u16 *from);
+typedef void Narrow(u16 *to, const f64 *from);
+
+// What a form computes: Form.plan.
+typedef struct Operation {
+  Compute *compute;
+  int sources;
+} Operation;
+
+// What one instruction does: Inst.extra.
+typedef struct HalfPlan {
+  Operation operation;
+  Widen *widen;
+  Narrow *narrow;
+  int steps;               // 1, or 2 when packed
+  u16 smallest_normal;     // magnitudes below it are flushed; 0: none
+} HalfPlan;
+
+#define EACH INDEPENDENT for (int i = 0; i < LANES; i++)
+
+// ---- the operations, on x, y and z; the result replaces x ----
+
+#define OPERATION(name, count, result)                                          \
+  static void compute_##name(f64 *x, const f64 *y, const f64 *z, unsigned flags) { \
+    (void)y, (void)z, (void)flags;                                              \
+    EACH x[i] = result;                                                         \
+  }                                                                             \
+  static const Operation name = {compute_##name, count};
+
+OPERATION(add, 2, sum_to_odd(x[i], y[i]))
+OPERATION(sub, 2, sum_to_odd(x[i], -y[i]))
+OPERATION(mul, 2, x[i] * y[i])
+OPERATION(multiply_add, 3, sum_to_odd(x[i] * y[i], z[i]))
+OPERATION(absolute, 1, fabs(x[i]))
+OPERATION(negate, 1, -x[i])
+OPERATION(exponential, 1, exp2_f64(x[i]))
+OPERATION(tangent, 1, tanh(x[i]))
+
+// .xorsign.abs compares magnitudes, and the sign is the product's.
+#define EXTREMUM(name, pick)                                                                   \
+  static void compute_##name(f64 *x, const f64 *y, const f64 *z, unsigned flags) {             \
+    (void)z;                                                                                   \
+    const u64 sign_bit = flags & FORM_XORSIGN_ABS ? 1ull << 63 : 0;                            \
+    EACH {                                                                                     \
+      u64 sign = (f64_bits(x[i]) ^ f64_bits(y[i])) & sign_bit;                                 \
+      f64 a = f64_from_bits(f64_bits(x[i]) & ~sign_bit), b = f64_from_bits(f64_bits(y[i]) & ~sign_bit); \
+      bool is_nan = flags & FORM_NAN ? (a != a) | (b != b) : (a != a) & (b != b);              \
+      x[i] = is_nan ? (f64)NAN : f64_from_bits(f64_bits(pick(a, b)) | sign);                   \
+    }                                                                                          \
+  }                                                                                            \
+  static const Operation name = {compute_##name, 2};
+
+EXTREMUM(smaller, min_f64)
+EXTREMUM(larger, max_f64)
+
+// ---- the formats ----
+
+static void widen_f16(f64 *to, const u16 *from) { EACH to[i] = f32_from_f16(from[i]); }
+static void widen_bf16(f64 *to, const u16 *from) { EACH to[i] = f32_from_bf16(from[i]); }
+static void narrow_f16(u16 *to, const f64 *from) { EACH to[i] = (u16)narrow(FORMAT_F16, from[i], ROUND_NEAREST, false); }
+static void narrow_bf16(u16 *to, const f64 *from) { EACH to[i] = (u16)narrow(FORMAT_BF16, from[i], ROUND_NEAREST, false); }
+
+// Magnitudes below the smallest normal become zero of their sign.
+static void flush(u16 *codes, u16 smallest_normal) {
+  EACH codes[i] &= (codes[i] & 0x7fff) < smallest_normal ? 0x8000 : 0xffff;
+}
+
+// Clamping commutes with rounding, because 0 and 1 are numbers of both formats.
+static void clamp(f64 *x, unsigned flags) {
+  if (flags & FORM_SAT) EACH x[i] = saturate_f64(x[i]);
+  if (flags & FORM_RELU) EACH x[i] = relu_f64(x[i]);
+}
+
+// ---- execution ----
+
+static void step(const HalfPlan *plan, unsigned flags, u16 *d, const u16 *const *sources) {
+  u16 codes[LANES];
+  f64 values[3][LANES];
+  for (int s = 0; s < plan->operation.sources; s++) {
+    memcpy(codes, sources[s], sizeof codes);
+    if (plan->smallest_normal) flush(codes, plan->smallest_normal);
+    plan->widen(values[s], codes);
+  }
+  plan->operation.compute(values[0], values[1], values[2], flags);
+  clamp(values[0], flags);
+  plan->narrow(d, values[0]);
+  if (plan->smallest_normal) flush(d, plan->smallest_normal);
+}
+
+// Lane i's numbers are at i, or at 2i and 2i + 1 when packed. All are computed; those of the mask's lanes are kept.
+static void execute_half(Warp *warp, const Inst *inst, Mask mask) {
+  const HalfPlan *plan = inst->extra;
+  u16 result[2 * LANES];
+  for (int s = 0; s < plan->steps; s++) {
+    const u16 *sources[3] = {SLOT(warp, inst->a, u16) + s * LANES, SLOT(warp, inst->b, u16) + s * LANES,
+                             SLOT(warp, inst->c, u16) + s * LANES};
+    step(plan, inst->flags, result + s * LANES, sources);
+  }
+  u16 *d = SLOT(warp, inst->d, u16);
+  size_t size = sizeof(u16) * (size_t)plan->steps;  // of a lane
+  for (int lane = 0; lane < LANES; lane++)
+    if (mask >> lane & 1) memcpy(d + lane * plan->steps, result + lane * plan->steps, size);
+}
+
+// ---- the forms ----
+
+#define FORMS(opcode, modifiers, T, types, operation)                                    \
+  {opcode modifiers "." #T, types(T), {execute_half, execute_half, execute_half, execute_half}, &operation}
+#define ONE(T) #T " " #T
+#define TWO(T) #T " " #T " " #T
+#define THREE(T) #T " " #T " " #T " " #T
+
+#define F16_FORMS(T)                                            \
+  FORMS("add", "{.rn}{.ftz}{.sat}", T, TWO, add),               \
+  FORMS("sub", "{.rn}{.ftz}{.sat}", T, TWO, sub),               \
+  FORMS("mul", "{.rn}{.ftz}{.sat}", T, TWO, mul),               \
+  FORMS("fma", ".rn{.ftz}{.sat}", T, THREE, multiply_add),      \
+  FORMS("fma", ".rn{.ftz}{.relu}", T, THREE, multiply_add),     \
+  FORMS("abs", "{.ftz}", T, ONE, absolute),                     \
+  FORMS("neg", "{.ftz}", T, ONE, negate),                       \
+  FORMS("min", "{.ftz}{.NaN}{.xorsign.abs}", T, TWO, smaller),  \
+  FORMS("max", "{.ftz}{.NaN}{.xorsign.abs}", T, TWO, larger),   \
+  FORMS("ex2", ".approx", T, ONE, exponential),                 \
+  FORMS("tanh", ".approx", T, ONE, tangent)
+
+#define BF16_FORMS(T)                                           \
+  FORMS("add", "{.rn}", T, TWO, add),                           \
+  FORMS("sub", "{.rn}", T, TWO, sub),                           \
+  FORMS("mul", "{.rn}", T, TWO, mul),                           \
+  FORMS("fma", ".rn{.relu}", T, THREE, multiply_add),           \
+  FORMS("abs", "", T, ONE, absolute),                           \
+  FORMS("neg", "", T, ONE, negate),                             \
+  FORMS("min", "{.NaN}{.xorsign.abs}", T, TWO, smaller),        \
+  FORMS("max", "{.NaN}{.xorsign.abs}", T, TWO, larger),         \
+  FORMS("ex2", ".approx.ftz", T, ONE, exponential),             \
+  FORMS("tanh", ".approx", T, ONE, tangent)
+
+static const Form forms[] = {F16_FORMS(f16), F16_FORMS(f16x2), BF16_FORMS(bf16), BF16_FORMS(bf16x2)};
+
+DecodeResult decode_half(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  bool is_special = !strcmp(source->opcode, "ex2") || !strcmp(source->opcode, "tanh");
+  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms),
+                                    is_special ? COUNTER_INST_SPECIAL : COUNTER_INST_FP16, inst);
+  if (result != DECODED) return result;
+  FormMatch match;
+  form_find(decoder, source, forms, COUNT(forms), &match);
+  bool is_f16 = inst->type == PTX_F16 || inst->type == PTX_F16X2;
+  HalfPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  *plan = (HalfPlan){
+      .operation = *(const Operation *)match.form->plan,
+      .widen = is_f16 ? widen_f16 : widen_bf16,
+      .narrow = is_f16 ? narrow_f16 : narrow_bf16,
+      .steps = inst->type == PTX_F16X2 || inst->type == PTX_BF16X2 ? 2 : 1,
+      .smallest_normal = ptx_has(source, "ftz") ? (is_f16 ? 0x0400 : 0x0080) : 0,
+  };
+  inst->extra = plan;
+  return DECODED;
+}
