@@ -17,8 +17,8 @@ typedef enum TensorFormat { TENSOR_F16, TENSOR_BF16, TENSOR_F32 } TensorFormat;
 typedef struct TensorA {
   int rows;
   TensorFormat format;
-  bool any_special;                        // an infinity or a NaN in some row
-  bool special[TENSOR_MAX_ROWS];           // one in this row
+  bool any_special;               // an infinity or a NaN in some row
+  bool special[TENSOR_MAX_ROWS];  // one in this row
   float significand[TENSOR_MAX_ROWS][TENSOR_DEPTH];
   int32_t exponent[TENSOR_MAX_ROWS][TENSOR_DEPTH];
   uint16_t bits[TENSOR_MAX_ROWS][TENSOR_DEPTH];
@@ -35,8 +35,8 @@ typedef struct TensorB {
   uint16_t bits[TENSOR_DEPTH][TENSOR_MAX_COLUMNS];
 } TensorB;
 
-// Decodes rows x depth elements of format F16 or BF16; element (m, k) is bits[m * row_stride + k * k_stride]. A depth of
-// 8 (m16n8k8) is filled up with zeros, as the hardware does. negate is wgmma's imm-scale of -1.
+// Decodes rows x depth elements of format F16 or BF16; element (m, k) is bits[m * row_stride + k * k_stride]. A depth
+// of 8 (m16n8k8) is filled up with zeros, as the hardware does. negate is wgmma's imm-scale of -1.
 void tensor_decode_a(TensorA *a, TensorFormat format, int rows, int depth, const uint16_t *bits, int row_stride,
                      int k_stride, bool negate);
 // The same for B, columns a multiple of 8: element (k, n) is bits[k * k_stride + n * column_stride].
