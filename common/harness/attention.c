@@ -1,0 +1,102 @@
+// One attention problem, start to end: inputs, launch, check, report, time.
+#include "harness.h"
+
+// The device's side of a problem.
+typedef struct Run {
+  const Stage *stage;
+  Attention attention;
+} Run;
+
+static DeviceAddress upload_new(Device *device, const Half *from, size_t size) {
+  DeviceAddress address = device_alloc(device, size);
+  device_upload(device, address, from, size);
+  return address;
+}
+
+// Allocates and uploads. O starts as NaN, so that an element that no kernel writes is seen.
+static bool prepare(const Session *session, const Problem *problem, Run *run) {
+  Device *device = session->device;
+  size_t size = problem->elements * sizeof(Half);
+  *run = (Run){
+      .stage = session->stage,
+      .attention =
+          {
+              .shape = problem->shape,
+              .scale = (float)problem_scale(&problem->shape),
+              .module = session->module,
+              .q = upload_new(device, problem->q, size),
+              .k = upload_new(device, problem->k, size),
+              .v = upload_new(device, problem->v, size),
+              .o = device_alloc(device, size),
+          },
+  };
+  size_t workspace = session->stage->workspace ? session->stage->workspace(&problem->shape) : 0;
+  if (workspace) run->attention.workspace = device_alloc(device, workspace);
+  return device_fill(device, run->attention.o, 0xff, size);
+}
+
+static bool launch(Device *device, void *context) {
+  Run *run = context;
+  return run->stage->launch(device, &run->attention);
+}
+
+static bool launch_and_download(const Session *session, const Problem *problem, Run *run) {
+  progress_begin(device_info(session->device)->kind == DEVICE_EMULATOR ? "emulating" : "running", 0);
+  bool done = launch(session->device, run) && device_synchronise(session->device) &&
+              device_download(session->device, problem->o, run->attention.o, problem->elements * sizeof(Half));
+  progress_end();
+  return done;
+}
+
+// Times a kernel that is right: the time of a wrong one means nothing.
+static int time_and_record(const Session *session, const Problem *problem, Run *run) {
+  const Options *options = &session->options;
+  double flops = problem_flops(&problem->shape);
+  Timing timing;
+  char error[ERROR_SIZE];
+  if (!timing_measure(session->device, launch, run, (int)options->repeat, &timing)) return session_fail_device(session);
+  report_timing(session->out, &timing, flops);
+  if (options->csv &&
+      !csv_append(options->csv, session->stage, device_info(session->device), &problem->shape, &timing, flops, error))
+    return session_fail(session, EXIT_USAGE, "%s", error);
+  return EXIT_RIGHT;
+}
+
+static int run_problem(const Session *session, const Problem *problem) {
+  FILE *out = session->out;
+  Run run;
+  CheckResult result;
+  if (!prepare(session, problem, &run)) return session_fail_device(session);
+  bool done = launch_and_download(session, problem, &run);
+  if (!done && device_error(session->device)->code != DEVICE_FAULT) return session_fail_device(session);
+  if (!done) {
+    fprintf(out, "result    WRONG: the kernel was stopped\n");
+    report_hazards(out, &session->options, session->device);
+    return session_fail_device(session);
+  }
+  if (!check_output(problem, session->options.seed, &result))
+    return session_fail(session, EXIT_USAGE, "the host has no memory for the reference; a smaller --seqlen fits");
+  report_check(out, problem, &result);
+  int hazards = report_hazards(out, &session->options, session->device);
+  report_counters(out, session->device);
+  if (session->options.counters) report_line_counters(out, session->device);
+  if (!check_is_right(&result) || hazards) return EXIT_WRONG;
+  return session->options.repeat ? time_and_record(session, problem, &run) : EXIT_RIGHT;
+}
+
+int attention_run(Session *session) {
+  Shape shape = options_shape(&session->options);
+  const char *why = session->stage->unsupported ? session->stage->unsupported(&shape) : NULL;
+  if (why) return session_fail(session, EXIT_USAGE, "%s", why);
+  report_head(session->out, session->stage, device_info(session->device));
+  report_problem(session->out, &session->options, device_info(session->device));
+
+  Problem problem;
+  if (!problem_create(&problem, &shape, session->options.input, session->options.seed))
+    return session_fail(session, EXIT_USAGE,
+                        "the host has no memory for these tensors; a smaller --seqlen, --heads or "
+                        "--batch fits");
+  int code = run_problem(session, &problem);
+  problem_free(&problem);
+  return code;
+}

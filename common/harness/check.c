@@ -1,0 +1,149 @@
+// Compares what the device computed with the reference.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "harness.h"
+
+enum { MAX_HEAD_DIM = 128, EDGE = 16 };
+
+// Multiply-adds for the scores of the rows compared, above which rows are sampled: about two seconds of one core.
+static const double WORK_LIMIT = 0x1p29;
+
+typedef struct Check {
+  const Problem *problem;
+  uint64_t seed;
+  CheckResult *result;
+  pthread_mutex_t mutex;
+  bool out_of_memory;
+} Check;
+
+static int rows_per_head(const Problem *problem) {
+  const Shape *shape = &problem->shape;
+  double row = (double)shape->seqlen * shape->head_dim, rows = WORK_LIMIT / row / (double)problem->heads;
+  if (rows >= shape->seqlen) return shape->seqlen;
+  int least = shape->seqlen < 4 ? shape->seqlen : 4;
+  return rows > least ? (int)rows : least;
+}
+
+static int compare_rows(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+// Which rows of a head to compare: all, or the first and the last, rows on both sides of multiples of 16 (a tile's
+// edge, whatever the tile), and random ones. Others for each head, in order, possibly one twice.
+static void choose_rows(int *rows, int count, int seqlen, uint64_t seed) {
+  for (int i = 0; i < count; i++) {
+    if (count == seqlen)
+      rows[i] = i;
+    else if (i == 0)
+      rows[i] = 0;
+    else if (i == 1)
+      rows[i] = seqlen - 1;
+    else if (i % 4 == 3)
+      rows[i] = (int)(random_next(&seed) % (uint64_t)seqlen);
+    else
+      rows[i] = (int)(random_next(&seed) % (uint64_t)(seqlen / EDGE + 1)) * EDGE - i % 2;
+    if (rows[i] < 0) rows[i] = 0;
+    if (rows[i] >= seqlen) rows[i] = seqlen - 1;
+  }
+  qsort(rows, (size_t)count, sizeof *rows, compare_rows);
+}
+
+// ---- one row ----
+
+static void add_difference(CheckResult *result, const Difference *difference) {
+  result->wrong++;
+  if (result->difference_count < MAX_DIFFERENCES) result->differences[result->difference_count++] = *difference;
+}
+
+// NaN passes no comparison, so the question is whether the error is within the limit, never whether it is beyond it.
+static void compare_row(const Problem *problem, size_t first, const double *expected, double limit,
+                        CheckResult *result) {
+  for (int d = 0; d < problem->shape.head_dim; d++) {
+    double got = half_to_float(problem->o[first + d]), error = fabs(got - expected[d]);
+    result->compared++;
+    if (!(error <= limit)) add_difference(result, &(Difference){first + d, got, expected[d], limit});
+    if (error > result->max_error && isfinite(error)) result->max_error = error;
+    if (error / limit > result->worst && isfinite(error)) result->worst = error / limit;
+  }
+}
+
+static void count_not_finite(const Problem *problem, size_t first, size_t count, CheckResult *result) {
+  for (size_t i = first; i < first + count; i++)
+    if (!half_is_finite(problem->o[i]) && result->not_finite++ == 0) result->first_not_finite = i;
+}
+
+// ---- one head, then all of them ----
+
+static int compare_differences(const void *a, const void *b) {
+  const Difference *left = a, *right = b;
+  return (left->index > right->index) - (left->index < right->index);
+}
+
+// Heads end in any order; the differences kept are those that come first in the tensor.
+static void merge(CheckResult *all, const CheckResult *head) {
+  Difference both[2 * MAX_DIFFERENCES];
+  int count = all->difference_count + head->difference_count;
+  memcpy(both, all->differences, (size_t)all->difference_count * sizeof *both);
+  memcpy(both + all->difference_count, head->differences, (size_t)head->difference_count * sizeof *both);
+  qsort(both, (size_t)count, sizeof *both, compare_differences);
+  all->difference_count = count < MAX_DIFFERENCES ? count : MAX_DIFFERENCES;
+  memcpy(all->differences, both, (size_t)all->difference_count * sizeof *both);
+
+  if (head->not_finite && (!all->not_finite || head->first_not_finite < all->first_not_finite))
+    all->first_not_finite = head->first_not_finite;
+  all->not_finite += head->not_finite;
+  all->compared += head->compared;
+  all->wrong += head->wrong;
+  all->max_error = fmax(all->max_error, head->max_error);
+  all->worst = fmax(all->worst, head->worst);
+}
+
+static bool check_rows(const Check *check, size_t index, CheckResult *result) {
+  const Problem *problem = check->problem;
+  const Shape *shape = &problem->shape;
+  size_t head_size = (size_t)shape->seqlen * shape->head_dim;
+  int count = check->result->rows_per_head;
+  double expected[MAX_HEAD_DIM];
+  ReferenceHead head;
+  int *rows = malloc((size_t)count * sizeof *rows);
+  if (!rows || !reference_open(&head, problem, index)) {
+    free(rows);
+    return false;
+  }
+  choose_rows(rows, count, shape->seqlen, check->seed + index);
+  for (int i = 0; i < count; i++) {
+    if (i > 0 && rows[i] == rows[i - 1]) continue;
+    double limit = reference_row(&head, rows[i], expected);
+    compare_row(problem, index * head_size + (size_t)rows[i] * shape->head_dim, expected, limit, result);
+    progress_add(1);
+  }
+  count_not_finite(problem, index * head_size, head_size, result);
+  reference_close(&head);
+  free(rows);
+  return true;
+}
+
+static void check_head(void *context, size_t index) {
+  Check *check = context;
+  CheckResult result = {0};
+  bool done = check_rows(check, index, &result);
+  pthread_mutex_lock(&check->mutex);
+  if (done)
+    merge(check->result, &result);
+  else
+    check->out_of_memory = true;
+  pthread_mutex_unlock(&check->mutex);
+}
+
+bool check_output(const Problem *problem, uint64_t seed, CheckResult *result) {
+  int rows = rows_per_head(problem);
+  *result = (CheckResult){.complete = rows == problem->shape.seqlen, .rows_per_head = rows};
+  Check check = {.problem = problem, .seed = seed, .result = result, .mutex = PTHREAD_MUTEX_INITIALIZER};
+  progress_begin("reference on the CPU", problem->heads * (uint64_t)rows);
+  parallel_for(problem->heads, check_head, &check);
+  progress_end();
+  return !check.out_of_memory;
+}
+
+bool check_is_right(const CheckResult *result) {
+  return result->compared > 0 && result->wrong == 0 && result->not_finite == 0;
+}

@@ -1,0 +1,48 @@
+// fp16 on the host, in bits, because not every compiler has the type.
+//   sign 1 bit, exponent 5 bits (bias 15), fraction 10 bits; exponent 0 is subnormal, 31 is infinity or NaN.
+#pragma once
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint16_t Half;
+
+static inline bool half_is_finite(Half half) { return (half & 0x7c00) != 0x7c00; }
+static inline bool half_is_nan(Half half) { return (half & 0x7fff) > 0x7c00; }
+
+// Exact. A normal number's fraction and exponent move up by 13 bits, and its exponent changes bias; a subnormal's comes
+// right by multiplying: the fraction as an integer, times 2^-24.
+static inline float half_to_float(Half half) {
+  uint32_t sign = (uint32_t)(half & 0x8000) << 16, magnitude = half & 0x7fff, bits;
+  if (magnitude >= 0x7c00) {
+    bits = 0x7f800000 | (magnitude & 0x3ff) << 13;
+  } else if (magnitude >= 0x0400) {
+    bits = (magnitude << 13) + ((127 - 15) << 23);
+  } else {
+    float subnormal = (float)magnitude * 0x1p-24f;
+    memcpy(&bits, &subnormal, sizeof bits);
+  }
+  bits |= sign;
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// Rounds to the nearest, ties to even; beyond 65504 by half a unit or more to infinity. Adding a number whose last
+// fraction bit weighs as much as the result's last bit makes the processor's own rounding do the work.
+static inline Half half_from_double(double value) {
+  uint16_t sign = signbit(value) ? 0x8000 : 0;
+  double magnitude = fabs(value);
+  if (isnan(value)) return sign | 0x7e00;
+  if (magnitude >= 65520.0) return sign | 0x7c00;
+  if (magnitude < 0x1p-14) return sign | (uint16_t)((magnitude + 0x1p28) * 0x1p24 - 0x1p52);
+
+  uint64_t bits;
+  memcpy(&bits, &magnitude, sizeof bits);
+  bits += ((uint64_t)1 << 41) - 1 + (bits >> 42 & 1);
+  return sign | (uint16_t)((bits >> 42) - ((uint64_t)(1023 - 15) << 10));
+}
+
+static inline double half_round(double value) { return half_to_float(half_from_double(value)); }

@@ -1,0 +1,220 @@
+// The harness: what every stage's program does around its kernels.
+//
+//   main.c        the stage and its embedded kernels -> harness_run
+//   harness.c     options, device, then the stage's own run or attention_run; the exit code
+//   options.c     the command line
+//   attention.c   one attention problem, start to end
+//   problem.c     inputs            reference.c   what the output should be, in fp64, and how exact fp16 can be
+//   check.c       compares          timing.c      times by the GPU's events
+//   report.c      says it           listing.c     counters beside the kernel's source lines
+//   csv.c         records it        progress.c    a line on the terminal while one waits
+//   parallel.c    all CPU cores
+#pragma once
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "half.h"
+#include "stage.h"
+
+enum ExitCode {
+  EXIT_RIGHT = 0,
+  EXIT_WRONG = 1,   // a wrong result or a hazard
+  EXIT_USAGE = 2,   // the command line asks for something that cannot be
+  EXIT_ABSENT = 3,  // the device asked for is not there
+};
+
+// ---- options.c ----
+
+typedef enum InputKind { INPUT_NORMAL, INPUT_ONES, INPUT_ARANGE, INPUT_LARGE, INPUT_IDENTITY } InputKind;
+
+enum { MAX_STAGE_OPTIONS = 8, ERROR_SIZE = 320 };
+
+// What the user asked for. A number's field has a meaning only when its bit of `given` is set, until options_complete
+// fills the others with defaults.
+typedef struct Options {
+  int device;  // DeviceKind
+  uint64_t batch, heads, seqlen;
+  int head_dim;  // 0: 64, 1: 128
+  bool causal;
+  uint64_t seed;
+  int input;  // InputKind
+  uint64_t repeat;
+  const char *csv;
+  int hazards;  // 0: on, 1: off
+  uint64_t schedule;
+  bool counters;
+  const char *ptx;
+  bool help;
+  const char *stage_values[MAX_STAGE_OPTIONS];  // of the stage's own options: NULL not given, "" without a value
+  unsigned given;                               // a bit per OptionIndex
+} Options;
+
+typedef enum OptionIndex {
+  OPTION_DEVICE,
+  OPTION_BATCH,
+  OPTION_HEADS,
+  OPTION_SEQLEN,
+  OPTION_HEAD_DIM,
+  OPTION_CAUSAL,
+  OPTION_SEED,
+  OPTION_INPUT,
+  OPTION_REPEAT,
+  OPTION_CSV,
+  OPTION_HAZARDS,
+  OPTION_SCHEDULE,
+  OPTION_COUNTERS,
+  OPTION_PTX,
+  OPTION_HELP,
+  OPTION_COUNT,
+} OptionIndex;
+
+// Reads the command line. False and one line in error when it is wrong: what was, and what is allowed.
+bool options_parse(Options *options, const Stage *stage, int argc, char *const *argv, char error[ERROR_SIZE]);
+// Which device the options ask for: an option that only one device understands decides when --device does not.
+// False and error when they contradict each other.
+bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_SIZE]);
+// Fills in defaults for the device that was opened. False and error when an option needs the other device.
+bool options_complete(Options *options, const DeviceInfo *device, char error[ERROR_SIZE]);
+bool options_given(const Options *options, OptionIndex index);
+Shape options_shape(const Options *options);
+const char *options_input_name(const Options *options);
+void options_print_help(FILE *out, const char *program, const Stage *stage);
+
+// ---- problem.c ----
+
+typedef struct Problem {
+  Shape shape;
+  size_t heads;     // batch * heads
+  size_t elements;  // of each tensor
+  Half *q, *k, *v;
+  Half *o;  // what the device computed
+} Problem;
+
+// Makes the inputs; the same shape, kind and seed always give the same. False when the host has no memory for them.
+bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint64_t seed);
+void problem_free(Problem *problem);
+double problem_scale(const Shape *shape);  // 1 / sqrt(head_dim)
+// 4 B H S^2 D: two products of two operations a term; half of that for a causal mask.
+double problem_flops(const Shape *shape);
+
+// ---- random.h is small enough to be here: SplitMix64, one generator per stream ----
+
+static inline uint64_t random_next(uint64_t *state) {
+  uint64_t x = *state += 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+// ---- reference.c ----
+
+// One head, with its inputs widened to float (exactly), and room for one row of weights.
+typedef struct ReferenceHead {
+  int seqlen, head_dim;
+  bool causal;
+  double scale;
+  float *q, *k, *v;
+  double *weights;  // of the last row computed, not normalised
+} ReferenceHead;
+
+bool reference_open(ReferenceHead *head, const Problem *problem, size_t index);
+void reference_close(ReferenceHead *head);
+// out: head_dim values of row `row` of O, in fp64. Returns the limit: how far a right fp16 kernel may be from any of
+// them.
+double reference_row(ReferenceHead *head, int row, double *out);
+
+// ---- check.c ----
+
+enum { MAX_DIFFERENCES = 8 };
+
+typedef struct Difference {
+  size_t index;  // of the element in the tensor
+  double got, expected, limit;
+} Difference;
+
+typedef struct CheckResult {
+  bool complete;  // every row was compared; otherwise rows_per_head of each head were
+  int rows_per_head;
+  uint64_t compared, wrong;  // elements
+  uint64_t not_finite;       // elements of the whole output that are NaN or infinite
+  size_t first_not_finite;
+  double max_error;                         // of the elements compared that are finite
+  double worst;                             // the largest error / limit
+  Difference differences[MAX_DIFFERENCES];  // the first ones, in order
+  int difference_count;
+} CheckResult;
+
+// Compares problem->o with the reference. False when the host has no memory for it.
+bool check_output(const Problem *problem, uint64_t seed, CheckResult *result);
+bool check_is_right(const CheckResult *result);
+
+// ---- timing.c ----
+
+typedef struct Timing {
+  double median, min, max;  // milliseconds; min and max are the spread
+  int repeats;
+} Timing;
+
+// Times work `repeats` times after a warm-up, the L2 cache flushed before each. False when a call of the device failed;
+// the emulator always fails.
+bool timing_measure(Device *device, DeviceWork *work, void *context, int repeats, Timing *timing);
+
+// ---- report.c: each prints one part of the report ----
+
+void report_head(FILE *out, const Stage *stage, const DeviceInfo *device);
+void report_problem(FILE *out, const Options *options, const DeviceInfo *device);
+void report_check(FILE *out, const Problem *problem, const CheckResult *result);
+// Returns how many hazards there are.
+int report_hazards(FILE *out, const Options *options, const Device *device);
+void report_timing(FILE *out, const Timing *timing, double flops);
+void report_counters(FILE *out, const Device *device);
+// A count with separators, "1,234,567".
+const char *format_count(char text[32], uint64_t count);
+
+// ---- listing.c ----
+
+void report_line_counters(FILE *out, const Device *device);
+
+// ---- csv.c ----
+
+// False and error when the file cannot be written: asked before the work whose time it is to hold.
+bool csv_writable(const char *path, char error[ERROR_SIZE]);
+// Appends one row to the file ("-": standard output), after a header when the file is new or empty. False and error
+// when the file cannot be written.
+bool csv_append(const char *path, const Stage *stage, const DeviceInfo *device, const Shape *shape,
+                const Timing *timing, double flops, char error[ERROR_SIZE]);
+
+// ---- progress.c ----
+
+// When standard error is a terminal and two seconds have passed, shows what is being done, for how long, and how much
+// of total (0: not known). One at a time.
+void progress_begin(const char *what, uint64_t total);
+void progress_add(uint64_t done);  // from any thread
+void progress_end(void);
+
+// ---- parallel.c ----
+
+// Calls body(context, 0) to body(context, count - 1), spread over the CPU's cores; returns when all are done.
+void parallel_for(size_t count, void (*body)(void *context, size_t index), void *context);
+
+// ---- attention.c and harness.c ----
+
+struct Session {
+  const Stage *stage;
+  const char *program;  // "stage-00", for messages
+  Options options;
+  Device *device;
+  DeviceModule *module;
+  FILE *out;  // the report; standard error when the CSV takes standard output
+};
+
+int attention_run(Session *session);
+// Prints one line on standard error, "stage-00: ...", and returns code.
+int session_fail(const Session *session, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+// The same for the device's first error, with the exit code that it deserves.
+int session_fail_device(const Session *session);
+// The value of the stage's own option: NULL when not given, "" when given without a value.
+const char *session_option(const Session *session, const char *name);
+// The whole program.
+int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *const *argv);

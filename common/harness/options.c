@@ -1,0 +1,267 @@
+// The command line, the same for every stage: a table of options, the parser, --help.
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "harness.h"
+
+typedef enum OptionType { TYPE_FLAG, TYPE_NUMBER, TYPE_CHOICE, TYPE_TEXT } OptionType;
+
+typedef struct OptionSpec {
+  const char *name;
+  const char *value;  // as --help shows it; of a choice also the list of what is allowed
+  const char *help;
+  OptionType type;
+  size_t field;        // offset in Options
+  uint64_t low, high;  // of a number
+} OptionSpec;
+
+#define FIELD(name) offsetof(Options, name)
+
+static const OptionSpec specs[OPTION_COUNT] = {
+    [OPTION_DEVICE] = {"device", "auto|gpu|emulator", "where to run; auto: the GPU if there is a Hopper one",
+                       TYPE_CHOICE, FIELD(device), 0, 0},
+    [OPTION_BATCH] = {"batch", "N", "batches (GPU 4, emulator 1)", TYPE_NUMBER, FIELD(batch), 1, 65536},
+    [OPTION_HEADS] = {"heads", "N", "heads (GPU 32, emulator 2)", TYPE_NUMBER, FIELD(heads), 1, 65536},
+    [OPTION_SEQLEN] = {"seqlen", "N", "queries and keys (GPU 4096, emulator 128)", TYPE_NUMBER, FIELD(seqlen), 1,
+                       1 << 20},
+    [OPTION_HEAD_DIM] = {"head-dim", "64|128", "elements of a query, key and value (64)", TYPE_CHOICE, FIELD(head_dim),
+                         0, 0},
+    [OPTION_CAUSAL] = {"causal", NULL, "query i sees keys 0 to i alone", TYPE_FLAG, FIELD(causal), 0, 0},
+    [OPTION_SEED] = {"seed", "N", "of the random inputs (1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
+    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity", "inputs that show different mistakes (normal)",
+                      TYPE_CHOICE, FIELD(input), 0, 0},
+    [OPTION_REPEAT] = {"repeat", "N", "GPU: median time of N, L2 flushed before each (20; 0: no timing)", TYPE_NUMBER,
+                       FIELD(repeat), 0, 100000},
+    [OPTION_CSV] = {"csv", "FILE|-", "GPU: append the time to FILE, or print it", TYPE_TEXT, FIELD(csv), 0, 0},
+    [OPTION_HAZARDS] = {"hazards", "on|off", "emulator: report hazards (on)", TYPE_CHOICE, FIELD(hazards), 0, 0},
+    [OPTION_SCHEDULE] = {"schedule", "N", "emulator: seed of the warp schedule (0, the adversarial one)", TYPE_NUMBER,
+                         FIELD(schedule), 0, UINT64_MAX},
+    [OPTION_COUNTERS] = {"counters", NULL, "emulator: counts per source line", TYPE_FLAG, FIELD(counters), 0, 0},
+    [OPTION_PTX] = {"ptx", "FILE", "emulator: run this PTX instead of the stage's own", TYPE_TEXT, FIELD(ptx), 0, 0},
+    [OPTION_HELP] = {"help", NULL, "this text", TYPE_FLAG, FIELD(help), 0, 0},
+};
+
+// ---- errors ----
+
+// Writes the error as one short line, whatever the user typed: control characters become '?'. Always false.
+static bool fail(char error[ERROR_SIZE], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(char error[ERROR_SIZE], const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error, ERROR_SIZE, format, arguments);
+  va_end(arguments);
+  for (char *c = error; *c; c++)
+    if (iscntrl((unsigned char)*c)) *c = '?';
+  return false;
+}
+
+// The number of characters to insert, delete or replace to make one name of the other (Levenshtein), for names of at
+// most 31 characters; a large number for longer ones.
+static int edit_distance(const char *a, const char *b) {
+  enum { LONGEST = 31 };
+  size_t a_length = strlen(a), b_length = strlen(b);
+  if (a_length > LONGEST || b_length > LONGEST) return LONGEST;
+  int row[LONGEST + 1];
+  for (size_t j = 0; j <= b_length; j++) row[j] = (int)j;
+  for (size_t i = 1; i <= a_length; i++) {
+    int diagonal = row[0];
+    row[0] = (int)i;
+    for (size_t j = 1; j <= b_length; j++) {
+      int replace = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      int shorter = row[j] < row[j - 1] ? row[j] : row[j - 1];
+      row[j] = replace < shorter + 1 ? replace : shorter + 1;
+    }
+  }
+  return row[b_length];
+}
+
+static const char *nearer(const char *name, const char *candidate, const char *best) {
+  return !best || edit_distance(name, candidate) < edit_distance(name, best) ? candidate : best;
+}
+
+static bool unknown_option(const char *name, const Stage *stage, char error[ERROR_SIZE]) {
+  const char *best = NULL;
+  for (int i = 0; i < OPTION_COUNT; i++) best = nearer(name, specs[i].name, best);
+  for (const StageOption *o = stage->options; o && o->name; o++) best = nearer(name, o->name, best);
+  if (edit_distance(name, best) <= 3)
+    return fail(error, "unknown option --%.40s; did you mean --%s? --help lists all options", name, best);
+  return fail(error, "unknown option --%.40s; --help lists all options", name);
+}
+
+// ---- values ----
+
+// Digits alone: no sign, no space, no unit.
+static bool parse_number(const OptionSpec *spec, const char *value, uint64_t *number, char error[ERROR_SIZE]) {
+  const char *problem = NULL;
+  uint64_t result = 0;
+  for (const char *c = value; *c && !problem; c++) {
+    if (!isdigit((unsigned char)*c))
+      problem = "not a whole number";
+    else if (__builtin_mul_overflow(result, 10u, &result) ||
+             __builtin_add_overflow(result, (uint64_t)(*c - '0'), &result))
+      problem = "too large";
+  }
+  if (!*value) problem = "not a whole number";
+  if (!problem && result < spec->low) problem = "too small";
+  if (!problem && result > spec->high) problem = "too large";
+  if (problem)
+    return fail(error, "--%s=%.40s: %s; %" PRIu64 " to %" PRIu64 " are allowed", spec->name, value, problem, spec->low,
+                spec->high);
+  *number = result;
+  return true;
+}
+
+// The place of value in a list like "auto|gpu|emulator".
+static bool parse_choice(const OptionSpec *spec, const char *value, int *choice, char error[ERROR_SIZE]) {
+  size_t length = strlen(value);
+  const char *candidate = spec->value;
+  for (int i = 0; candidate; i++) {
+    const char *end = strchr(candidate, '|');
+    size_t candidate_length = end ? (size_t)(end - candidate) : strlen(candidate);
+    if (length == candidate_length && !memcmp(value, candidate, length)) {
+      *choice = i;
+      return true;
+    }
+    candidate = end ? end + 1 : NULL;
+  }
+  return fail(error, "--%s=%.40s: one of %s is allowed", spec->name, value, spec->value);
+}
+
+static bool parse_option(Options *options, OptionIndex index, const char *value, char error[ERROR_SIZE]) {
+  const OptionSpec *spec = &specs[index];
+  void *field = (char *)options + spec->field;
+  options->given |= 1u << index;
+  if (spec->type == TYPE_FLAG) {
+    if (value) return fail(error, "--%s=%.40s: this option takes no value", spec->name, value);
+    *(bool *)field = true;
+    return true;
+  }
+  if (!value) return fail(error, "--%s needs a value: --%s=%s", spec->name, spec->name, spec->value);
+  if (spec->type == TYPE_NUMBER) return parse_number(spec, value, field, error);
+  if (spec->type == TYPE_CHOICE) return parse_choice(spec, value, field, error);
+  if (!*value) return fail(error, "--%s=: empty; --%s=%s", spec->name, spec->name, spec->value);
+  *(const char **)field = value;
+  return true;
+}
+
+static bool parse_stage_option(Options *options, const Stage *stage, const char *name, const char *value,
+                               char error[ERROR_SIZE]) {
+  for (int i = 0; stage->options && stage->options[i].name && i < MAX_STAGE_OPTIONS; i++) {
+    const StageOption *option = &stage->options[i];
+    if (strcmp(name, option->name)) continue;
+    if (value && !option->value) return fail(error, "--%s=%.40s: this option takes no value", name, value);
+    if (!value && option->value && option->value[0] != '[')
+      return fail(error, "--%s needs a value: --%s=%s", name, name, option->value);
+    options->stage_values[i] = value ? value : "";
+    return true;
+  }
+  return unknown_option(name, stage, error);
+}
+
+// One argument, "--name" or "--name=value".
+static bool parse_argument(Options *options, const Stage *stage, const char *argument, char error[ERROR_SIZE]) {
+  if (strncmp(argument, "--", 2) || !argument[2])
+    return fail(error, "unexpected argument '%.40s'; options are written --name=value, and --help lists them",
+                argument);
+  char name[48];
+  const char *equals = strchr(argument, '=');
+  size_t length = equals ? (size_t)(equals - argument - 2) : strlen(argument + 2);
+  snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), argument + 2);
+  const char *value = equals ? equals + 1 : NULL;
+  for (int i = 0; i < OPTION_COUNT; i++)
+    if (!strcmp(name, specs[i].name)) return parse_option(options, i, value, error);
+  return parse_stage_option(options, stage, name, value, error);
+}
+
+bool options_parse(Options *options, const Stage *stage, int argc, char *const *argv, char error[ERROR_SIZE]) {
+  *options = (Options){.seed = 1};
+  for (int i = 1; i < argc; i++)
+    if (!parse_argument(options, stage, argv[i], error)) return false;
+  return true;
+}
+
+// ---- what the options mean together ----
+
+bool options_given(const Options *options, OptionIndex index) { return options->given >> index & 1; }
+
+// The first option given that only the emulator (or only the GPU) understands; -1 when there is none. --repeat=0 asks
+// for nothing.
+static int option_of(const Options *options, DeviceKind kind) {
+  static const OptionIndex gpu[] = {OPTION_CSV, OPTION_REPEAT};
+  static const OptionIndex emulator[] = {OPTION_PTX, OPTION_COUNTERS, OPTION_SCHEDULE, OPTION_HAZARDS};
+  const OptionIndex *list = kind == DEVICE_GPU ? gpu : emulator;
+  for (int i = 0; i < (kind == DEVICE_GPU ? 2 : 4); i++)
+    if (options_given(options, list[i]) && !(list[i] == OPTION_REPEAT && options->repeat == 0)) return (int)list[i];
+  return -1;
+}
+
+bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_SIZE]) {
+  int gpu = option_of(options, DEVICE_GPU), emulator = option_of(options, DEVICE_EMULATOR);
+  *kind = options->device;
+  if (gpu >= 0 && emulator >= 0)
+    return fail(error, "--%s is for the GPU and --%s for the emulator; give one of them", specs[gpu].name,
+                specs[emulator].name);
+  if (*kind == DEVICE_EMULATOR && gpu >= 0)
+    return fail(error, "--%s: the emulator has no clock, so there is nothing to time; only --device=gpu does that",
+                specs[gpu].name);
+  if (*kind == DEVICE_GPU && emulator >= 0)
+    return fail(error, "--%s: a GPU cannot do that; only --device=emulator does", specs[emulator].name);
+  if (options_given(options, OPTION_CSV) && options_given(options, OPTION_REPEAT) && options->repeat == 0)
+    return fail(error, "--csv records times, and --repeat=0 asks for none; give --repeat=1 or more");
+  if (*kind == DEVICE_AUTO && emulator >= 0) *kind = DEVICE_EMULATOR;
+  return true;
+}
+
+static void set_default(Options *options, OptionIndex index, uint64_t value) {
+  if (!options_given(options, index)) *(uint64_t *)((char *)options + specs[index].field) = value;
+}
+
+bool options_complete(Options *options, const DeviceInfo *device, char error[ERROR_SIZE]) {
+  bool gpu = device->kind == DEVICE_GPU;
+  int timed = option_of(options, DEVICE_GPU);
+  if (!gpu && timed >= 0)
+    return fail(error, "--%s: times come from a GPU alone, and the emulator has no clock (%s)", specs[timed].name,
+                device->note);
+  set_default(options, OPTION_BATCH, gpu ? 4 : 1);
+  set_default(options, OPTION_HEADS, gpu ? 32 : 2);
+  set_default(options, OPTION_SEQLEN, gpu ? 4096 : 128);
+  set_default(options, OPTION_REPEAT, gpu ? 20 : 0);
+  return true;
+}
+
+Shape options_shape(const Options *options) {
+  return (Shape){
+      .batch = (int)options->batch,
+      .heads = (int)options->heads,
+      .seqlen = (int)options->seqlen,
+      .head_dim = options->head_dim ? 128 : 64,
+      .causal = options->causal,
+  };
+}
+
+const char *options_input_name(const Options *options) {
+  static const char *const names[] = {"normal", "ones", "arange", "large", "identity"};
+  return names[options->input];
+}
+
+// ---- --help ----
+
+static void print_option(FILE *out, const char *name, const char *value, const char *help) {
+  char left[80];
+  if (value && value[0] == '[')
+    snprintf(left, sizeof left, "--%s[=%s", name, value + 1);
+  else
+    snprintf(left, sizeof left, "--%s%s%s", name, value ? "=" : "", value ? value : "");
+  fprintf(out, "  %-43s %s\n", left, help);
+}
+
+void options_print_help(FILE *out, const char *program, const Stage *stage) {
+  fprintf(out, "Usage: %s [options]\nStage %s: %s\n\n", program, stage->name, stage->title);
+  for (int i = 0; i < OPTION_COUNT; i++) print_option(out, specs[i].name, specs[i].value, specs[i].help);
+  for (const StageOption *o = stage->options; o && o->name; o++) print_option(out, o->name, o->value, o->help);
+  fprintf(out,
+          "\nExit code: 0 right; 1 a wrong result or a hazard; 2 wrong use; 3 the device asked for is not there.\n");
+}

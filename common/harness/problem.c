@@ -1,0 +1,110 @@
+// One attention problem's inputs.
+#include <stdlib.h>
+
+#include "harness.h"
+
+double problem_scale(const Shape *shape) { return 1.0 / sqrt(shape->head_dim); }
+
+double problem_flops(const Shape *shape) {
+  double full = 4.0 * shape->batch * shape->heads * (double)shape->seqlen * shape->seqlen * shape->head_dim;
+  return shape->causal ? full / 2 : full;
+}
+
+typedef enum Tensor { TENSOR_Q, TENSOR_K, TENSOR_V } Tensor;
+
+// Uniform in (0, 1].
+static double random_uniform(uint64_t *state) { return (double)((random_next(state) >> 11) + 1) * 0x1p-53; }
+
+// Normal with mean 0 and deviation 1 (Box and Muller), two at a time.
+static void random_normal(uint64_t *state, double pair[2]) {
+  double radius = sqrt(-2 * log(random_uniform(state))), angle = 2 * acos(-1.0) * random_uniform(state);
+  pair[0] = radius * cos(angle);
+  pair[1] = radius * sin(angle);
+}
+
+// normal: deviation 1, as attention's inputs are after a layer norm.
+// large:  the same times eight: scores of some hundreds, so that a softmax without the maximum's subtraction overflows.
+static void fill_random(Half *head, const Shape *shape, double factor, uint64_t seed) {
+  size_t count = (size_t)shape->seqlen * shape->head_dim;  // even
+  double pair[2];
+  for (size_t i = 0; i < count; i += 2) {
+    random_normal(&seed, pair);
+    head[i] = half_from_double(factor * pair[0]);
+    head[i + 1] = half_from_double(factor * pair[1]);
+  }
+}
+
+// arange: every element tells its place, -1 to 1 in steps of 1/1024, which fp16 holds exactly.
+static void fill_arange(Half *head, const Shape *shape, size_t index) {
+  size_t count = (size_t)shape->seqlen * shape->head_dim;
+  for (size_t i = 0; i < count; i++) head[i] = half_from_double((double)((i + 97 * index) % 2048) / 1024 - 1);
+}
+
+// identity, Q and K: 16 times the identity matrix, repeated every head_dim rows. A query's score with its own key is at
+// least 22 above the others, so that row i of P is 1 at key i (and at i + head_dim, ...) and O is V, while
+// seqlen <= head_dim.
+static void fill_identity(Half *head, const Shape *shape) {
+  for (size_t row = 0; row < (size_t)shape->seqlen; row++)
+    for (size_t d = 0; d < (size_t)shape->head_dim; d++)
+      head[row * shape->head_dim + d] = half_from_double(row % shape->head_dim == d ? 16 : 0);
+}
+
+static void fill_ones(Half *head, const Shape *shape) {
+  size_t count = (size_t)shape->seqlen * shape->head_dim;
+  for (size_t i = 0; i < count; i++) head[i] = half_from_double(1);
+}
+
+typedef struct Filling {
+  const Problem *problem;
+  InputKind input;
+  uint64_t seed;
+} Filling;
+
+// Fills one head of one tensor. Each has its own random stream: the result does not depend on who fills it.
+static void fill_head(void *context, size_t index) {
+  const Filling *filling = context;
+  const Problem *problem = filling->problem;
+  const Shape *shape = &problem->shape;
+  Tensor tensor = index / problem->heads;
+  size_t head = index % problem->heads;
+  Half *tensors[] = {problem->q, problem->k, problem->v};
+  Half *to = tensors[tensor] + head * shape->seqlen * shape->head_dim;
+  uint64_t seed = filling->seed;
+  seed = random_next(&seed) + index;
+  seed = random_next(&seed);
+
+  switch (filling->input) {
+  case INPUT_NORMAL: fill_random(to, shape, 1, seed); break;
+  case INPUT_LARGE: fill_random(to, shape, 8, seed); break;
+  case INPUT_ONES: fill_ones(to, shape); break;
+  case INPUT_ARANGE: fill_arange(to, shape, head); break;
+  case INPUT_IDENTITY: tensor == TENSOR_V ? fill_arange(to, shape, head) : fill_identity(to, shape); break;
+  }
+  progress_add(1);
+}
+
+bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint64_t seed) {
+  *problem = (Problem){.shape = *shape, .heads = (size_t)shape->batch * shape->heads};
+  problem->elements = problem->heads * shape->seqlen * shape->head_dim;
+  Half **tensors[] = {&problem->q, &problem->k, &problem->v, &problem->o};
+  for (int i = 0; i < 4; i++) {
+    *tensors[i] = malloc(problem->elements * sizeof(Half));
+    if (!*tensors[i]) {
+      problem_free(problem);
+      return false;
+    }
+  }
+  Filling filling = {.problem = problem, .input = input, .seed = seed};
+  progress_begin("making inputs", 3 * problem->heads);
+  parallel_for(3 * problem->heads, fill_head, &filling);
+  progress_end();
+  return true;
+}
+
+void problem_free(Problem *problem) {
+  free(problem->q);
+  free(problem->k);
+  free(problem->v);
+  free(problem->o);
+  *problem = (Problem){0};
+}

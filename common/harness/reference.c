@@ -1,0 +1,120 @@
+// What attention's output should be, in fp64 on the CPU, and how far from it a right fp16 kernel may be.
+//
+// The limit of a row. A tensor-core kernel rounds the weights P = exp(S - max) to fp16 before P V, and O to fp16 at the
+// end; all else is fp32. So the row is computed a second time with those two roundings, and
+//
+//   limit = 2 * max over d of |rounded path - exact|  +  a term that the roundings' sizes give:
+//     2^-11 |o|             half a unit of O's last place, which the rounded path may have missed by luck
+//     2^-25 seqlen |o|      adding up seqlen terms in fp32
+//     2 * 2^-11 rms         each weight's rounding error is at most 2^-11 of it, and random. A sum of such errors has a
+//                           deviation near 0.4 * 2^-11 * sqrt(sum of (p v)^2) / sum of p =: 0.4 * 2^-11 rms
+//     2^-20 |s| mass        a score of size |s|, summed in fp32 (tensor cores truncate), is off by up to 2^-20 |s|, and
+//                           its weight by that factor; mass is sum of (p |v|) / sum of p
+//     2^-25                 half of fp16's smallest number
+//
+// with |o|, rms, mass and the rounded path's error each the row's largest over d, and |s| over the keys. A row, because
+// single elements of the rounded path are often exact by luck; not the tensor, because a late row of a causal problem
+// averages over many keys and is many times more exact than the first. In total that is four to five units of the noise
+// that fp16 brings, and about 2^-11 / sqrt(seqlen) for normal inputs: a wrong key, mask or scale is far outside.
+#include <stdlib.h>
+
+#include "harness.h"
+
+static float *widen(const Half *from, size_t count) {
+  float *to = malloc(count * sizeof *to);
+  for (size_t i = 0; to && i < count; i++) to[i] = half_to_float(from[i]);
+  return to;
+}
+
+bool reference_open(ReferenceHead *head, const Problem *problem, size_t index) {
+  const Shape *shape = &problem->shape;
+  size_t count = (size_t)shape->seqlen * shape->head_dim;
+  *head = (ReferenceHead){
+      .seqlen = shape->seqlen,
+      .head_dim = shape->head_dim,
+      .causal = shape->causal,
+      .scale = problem_scale(shape),
+      .q = widen(problem->q + index * count, count),
+      .k = widen(problem->k + index * count, count),
+      .v = widen(problem->v + index * count, count),
+      .weights = malloc((size_t)shape->seqlen * sizeof(double)),
+  };
+  if (head->q && head->k && head->v && head->weights) return true;
+  reference_close(head);
+  return false;
+}
+
+void reference_close(ReferenceHead *head) {
+  free(head->q);
+  free(head->k);
+  free(head->v);
+  free(head->weights);
+  *head = (ReferenceHead){0};
+}
+
+// Products of two fp16 numbers are exact in fp64.
+static double dot(const float *a, const float *b, int count) {
+  double sum[8] = {0};
+  for (int i = 0; i < count; i += 8)
+    for (int lane = 0; lane < 8; lane++) sum[lane] += (double)a[i + lane] * b[i + lane];
+  return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+// Scores of one query against its first `keys` keys, into head->weights. Returns their maximum; *largest is the largest
+// magnitude.
+static double compute_scores(ReferenceHead *head, int row, int keys, double *largest) {
+  const float *q = head->q + (size_t)row * head->head_dim;
+  double max = -INFINITY;
+  *largest = 0;
+  for (int j = 0; j < keys; j++) {
+    double score = head->scale * dot(q, head->k + (size_t)j * head->head_dim, head->head_dim);
+    head->weights[j] = score;
+    max = fmax(max, score);
+    *largest = fmax(*largest, fabs(score));
+  }
+  return max;
+}
+
+enum { MAX_HEAD_DIM = 128 };
+
+// Sums over the keys of weight times value, for each d.
+typedef struct Sums {
+  double weight;                  // sum of p
+  double exact[MAX_HEAD_DIM];     // sum of p v
+  double rounded[MAX_HEAD_DIM];   // the same with p rounded to fp16
+  double absolute[MAX_HEAD_DIM];  // sum of p |v|
+  double squared[MAX_HEAD_DIM];   // sum of (p v)^2
+} Sums;
+
+static void add_key(Sums *sums, double weight, const float *v, int head_dim) {
+  double rounded = half_round(weight);
+  sums->weight += weight;
+  for (int d = 0; d < head_dim; d++) {
+    double term = weight * v[d];
+    sums->exact[d] += term;
+    sums->rounded[d] += rounded * v[d];
+    sums->absolute[d] += fabs(term);
+    sums->squared[d] += term * term;
+  }
+}
+
+double reference_row(ReferenceHead *head, int row, double *out) {
+  int keys = head->causal ? row + 1 : head->seqlen;
+  double largest_score, max = compute_scores(head, row, keys, &largest_score);
+  Sums sums = {0};
+  for (int j = 0; j < keys; j++) {
+    head->weights[j] = exp(head->weights[j] - max);
+    add_key(&sums, head->weights[j], head->v + (size_t)j * head->head_dim, head->head_dim);
+  }
+
+  double rounded_error = 0, magnitude = 0, mass = 0, rms = 0;
+  for (int d = 0; d < head->head_dim; d++) {
+    out[d] = sums.exact[d] / sums.weight;
+    rounded_error = fmax(rounded_error, fabs(half_round(sums.rounded[d] / sums.weight) - out[d]));
+    magnitude = fmax(magnitude, fabs(out[d]));
+    mass = fmax(mass, sums.absolute[d] / sums.weight);
+    rms = fmax(rms, sqrt(sums.squared[d]) / sums.weight);
+  }
+  return 2 * rounded_error + (0x1p-11 + 0x1p-25 * keys) * magnitude + 2 * 0x1p-11 * rms +
+         0x1p-20 * largest_score * mass + 0x1p-25;
+}

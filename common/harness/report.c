@@ -1,0 +1,176 @@
+// What a run prints: a few lines, each with its word in front.
+#include <inttypes.h>
+
+#include "../emulator/emulator.h"
+#include "harness.h"
+
+const char *format_count(char text[32], uint64_t count) {
+  char digits[24];
+  int length = snprintf(digits, sizeof digits, "%" PRIu64, count), out = 0;
+  for (int i = 0; i < length; i++) {
+    if (i > 0 && (length - i) % 3 == 0) text[out++] = ',';
+    text[out++] = digits[i];
+  }
+  text[out] = 0;
+  return text;
+}
+
+static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
+// ---- what runs where ----
+
+void report_head(FILE *out, const Stage *stage, const DeviceInfo *device) {
+  fprintf(out, "stage     %s: %s\n", stage->name, stage->title);
+  if (device->kind == DEVICE_GPU) {
+    fprintf(out, "device    %s (%d SMs, %d MHz, driver %s, CUDA %s)\n", device->name, device->sm_count,
+            device->sm_clock_mhz, device->driver, device->cuda);
+    return;
+  }
+  fprintf(out, "device    %s on this CPU: checks and counts, never times", device->name);
+  fprintf(out, device->note[0] ? "\n          (%s)\n" : "\n", device->note);
+}
+
+void report_problem(FILE *out, const Options *options, const DeviceInfo *device) {
+  Shape shape = options_shape(options);
+  fprintf(out, "problem   batch %d, heads %d, seqlen %d, head dim %d, %s; input %s, seed %" PRIu64, shape.batch,
+          shape.heads, shape.seqlen, shape.head_dim, shape.causal ? "causal" : "not causal",
+          options_input_name(options), options->seed);
+  bool all_given = options_given(options, OPTION_BATCH) && options_given(options, OPTION_HEADS) &&
+                   options_given(options, OPTION_SEQLEN);
+  if (device->kind == DEVICE_EMULATOR && !all_given)
+    fprintf(out, "\n          (defaults are small on the emulator; on a GPU batch 4, heads 32, seqlen 4096)");
+  fprintf(out, "\n");
+}
+
+// ---- right or wrong ----
+
+// "[b][h][row][d]"
+static void print_place(FILE *out, const Shape *shape, size_t index) {
+  size_t d = index % shape->head_dim, row = index / shape->head_dim % shape->seqlen;
+  size_t head = index / shape->head_dim / shape->seqlen;
+  fprintf(out, "[%zu][%zu][%zu][%zu]", head / shape->heads, head % shape->heads, row, d);
+}
+
+static void print_differences(FILE *out, const Problem *problem, const CheckResult *result) {
+  if (!result->difference_count) return;
+  fprintf(out, "          O[batch][head][row][d]: got, expected, |difference| and its limit\n");
+  for (int i = 0; i < result->difference_count; i++) {
+    const Difference *difference = &result->differences[i];
+    fprintf(out, "          O");
+    print_place(out, &problem->shape, difference->index);
+    fprintf(out, ": got %.6g, expected %.6g, %.2g > %.2g\n", difference->got, difference->expected,
+            fabs(difference->got - difference->expected), difference->limit);
+  }
+  uint64_t more = result->wrong - (uint64_t)result->difference_count;
+  char text[32];
+  if (more) fprintf(out, "          and %s more\n", format_count(text, more));
+}
+
+void report_check(FILE *out, const Problem *problem, const CheckResult *result) {
+  char compared[32], wrong[32], all[32];
+  format_count(compared, result->compared);
+  format_count(wrong, result->wrong);
+  bool right = check_is_right(result);
+  if (right)
+    fprintf(out, "result    right: ");
+  else
+    fprintf(out, "result    WRONG: %s of ", wrong);
+  if (result->complete)
+    fprintf(out, "all %s elements", compared);
+  else
+    fprintf(out, "%s elements (%d rows of each head)", compared, result->rows_per_head);
+  if (right)
+    fprintf(out, ", max error %.2g, at most %.0f %% of what fp16 excuses\n", result->max_error, 100 * result->worst);
+  else
+    fprintf(out, " differ from the fp64 reference, max error %.2g\n", result->max_error);
+
+  if (result->not_finite) {
+    fprintf(out, "          %s of all %s elements are NaN or infinite (never written?), the first is O",
+            format_count(wrong, result->not_finite), format_count(all, problem->elements));
+    print_place(out, &problem->shape, result->first_not_finite);
+    fprintf(out, "\n");
+  }
+  print_differences(out, problem, result);
+}
+
+// ---- hazards ----
+
+int report_hazards(FILE *out, const Options *options, const Device *device) {
+  if (device_info(device)->kind != DEVICE_EMULATOR) return 0;
+  int count;
+  const Hazard *hazards = device_hazards(device, &count);
+  bool off = options->hazards == 1;
+  if (count == 0)
+    fprintf(out, off ? "hazards   not looked for (--hazards=off)\n" : "hazards   none\n");
+  else
+    fprintf(out, "hazards   %d\n", count);
+  for (int i = 0; i < count; i++) emulator_print_hazard(out, &hazards[i]);
+  return count;
+}
+
+// ---- time ----
+
+void report_timing(FILE *out, const Timing *timing, double flops) {
+  fprintf(out, "time      %.4f ms, the median of %d repeat%s (%.4f to %.4f ms); %.3g TFLOPS\n", timing->median,
+          timing->repeats, plural((uint64_t)timing->repeats), timing->min, timing->max, flops / timing->median * 1e-9);
+}
+
+// ---- counters ----
+
+// "fp32 41 %, memory 22 %, ..." of the warp instructions, the classes that have any.
+static void print_classes(FILE *out, const EmulatorCounters *counters) {
+  static const struct {
+    CounterKind kind;
+    const char *name;
+  } classes[] = {
+      {COUNTER_INST_INTEGER, "integer"}, {COUNTER_INST_FP32, "fp32"},       {COUNTER_INST_FP64, "fp64"},
+      {COUNTER_INST_FP16, "fp16"},       {COUNTER_INST_SPECIAL, "special"}, {COUNTER_INST_CONVERT, "convert"},
+      {COUNTER_INST_MEMORY, "memory"},   {COUNTER_INST_CONTROL, "control"}, {COUNTER_INST_SYNCHRONISATION, "barrier"},
+      {COUNTER_INST_TENSOR, "tensor"},   {COUNTER_INST_ASYNC_COPY, "copy"}, {COUNTER_INST_OTHER, "other"},
+  };
+  double total = (double)counters->value[COUNTER_INST_EXECUTED];
+  const char *separator = "";
+  for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+    double share = 100 * (double)counters->value[classes[i].kind] / total;
+    if (share < 0.5) continue;
+    fprintf(out, "%s%s %.0f %%", separator, classes[i].name, share);
+    separator = ", ";
+  }
+}
+
+// "1,234 loads of 4.0 sectors, 98,304 bytes asked for"
+static void print_global(FILE *out, const char *what, uint64_t requests, uint64_t sectors, uint64_t bytes) {
+  char text[32], byte_text[32];
+  fprintf(out, "%s %s%s", format_count(text, requests), what, plural(requests));
+  if (requests)
+    fprintf(out, " of %.1f sectors, %s bytes", (double)sectors / (double)requests, format_count(byte_text, bytes));
+}
+
+static void print_shared(FILE *out, const char *what, uint64_t requests, uint64_t conflicts) {
+  char text[32], conflict_text[32];
+  fprintf(out, "%s %s%s with %s bank conflict%s", format_count(text, requests), what, plural(requests),
+          format_count(conflict_text, conflicts), plural(conflicts));
+}
+
+void report_counters(FILE *out, const Device *device) {
+  EmulatorCounters counters;
+  if (!device_counters(device, &counters)) return;
+  const uint64_t *value = counters.value;
+  char text[32];
+  if (!value[COUNTER_INST_EXECUTED]) return;
+  fprintf(out, "counters  %s warp instructions: ", format_count(text, value[COUNTER_INST_EXECUTED]));
+  print_classes(out, &counters);
+  fprintf(out, "\n          global memory: ");
+  print_global(out, "load", value[COUNTER_GLOBAL_LOAD_REQUESTS], value[COUNTER_GLOBAL_LOAD_SECTORS],
+               value[COUNTER_GLOBAL_LOAD_BYTES]);
+  fprintf(out, "; ");
+  print_global(out, "store", value[COUNTER_GLOBAL_STORE_REQUESTS], value[COUNTER_GLOBAL_STORE_SECTORS],
+               value[COUNTER_GLOBAL_STORE_BYTES]);
+  fprintf(out, "\n          shared memory: ");
+  print_shared(out, "load", value[COUNTER_SHARED_LOADS], value[COUNTER_SHARED_LOAD_BANK_CONFLICTS]);
+  fprintf(out, "; ");
+  print_shared(out, "store", value[COUNTER_SHARED_STORES], value[COUNTER_SHARED_STORE_BANK_CONFLICTS]);
+  if (value[COUNTER_TENSOR_FLOPS])
+    fprintf(out, "\n          tensor cores: %s FLOP", format_count(text, value[COUNTER_TENSOR_FLOPS]));
+  fprintf(out, "\n");
+}
