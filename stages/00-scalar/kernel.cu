@@ -1,5 +1,5 @@
-// Stage 00: attention as three plain kernels. No tensor cores, no shared memory: what the mathematics says, one thread per
-// number, in an order that the memory likes.
+// Stage 00: attention as three plain kernels. No tensor cores, no shared memory: what the mathematics says, one thread
+// per number, in an order that the memory likes.
 //
 //   scores   S = Q K^T * scale     [seqlen][seqlen], fp32, in device memory
 //   softmax  P = softmax(S)        in place, row by row
@@ -22,9 +22,9 @@ __device__ void load8(float *to, const half *from) {
   }
 }
 
-// One thread, one key j: it keeps K[j] in registers and makes S[i][j] for the block's rows i. The threads of a warp have
-// neighbouring keys, so they store neighbouring scores, and all read the same query at the same time.
-// Grid: keys / 128, rows / 32, heads.
+// One thread, one key j: it keeps K[j] in registers and makes S[i][j] for the block's rows i. The threads of a warp
+// have neighbouring keys, so they store neighbouring scores, and all read the same query at the same time. Grid: keys /
+// 128, rows / 32, heads.
 template <int HEAD_DIM>
 __device__ void scores(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
   int j = blockIdx.x * KEYS + threadIdx.x;
@@ -84,8 +84,7 @@ extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
 // One thread, one column d of V: it adds up O[i][d] for the block's rows i. Each element of V that it loads is used for
 // every row; all threads of a block read the same weights at the same time.
 // Grid: rows / 8, heads. Block: HEAD_DIM.
-template <int HEAD_DIM>
-__device__ void output(const float *p, const half *v, half *o, int seqlen, int causal) {
+template <int HEAD_DIM> __device__ void output(const float *p, const half *v, half *o, int seqlen, int causal) {
   int first_row = blockIdx.x * OUTPUT_ROWS, last_row = min(first_row + OUTPUT_ROWS, seqlen) - 1;
   int keys = causal ? last_row + 1 : seqlen;
   int d = threadIdx.x;

@@ -23,34 +23,29 @@ static size_t workspace(const Shape *shape) { return heads_per_pass(shape) * hea
 // One pass: `heads` heads from head `first` on.
 static bool launch_heads(Device *device, const Attention *a, int first, int heads) {
   int seqlen = a->shape.seqlen, head_dim = a->shape.head_dim, causal = a->shape.causal;
-  DeviceKernel *scores = device_kernel(device, a->module, head_dim == 64 ? "scores_64" : "scores_128");
-  DeviceKernel *softmax = device_kernel(device, a->module, "softmax");
-  DeviceKernel *output = device_kernel(device, a->module, head_dim == 64 ? "output_64" : "output_128");
-
   size_t offset = sizeof(uint16_t) * first * seqlen * head_dim;
   DeviceAddress q = a->q + offset, k = a->k + offset, v = a->v + offset, o = a->o + offset, s = a->workspace;
   float scale = a->scale;
 
-  return device_launch(device,
-                       &(DeviceLaunch){
-                           .kernel = scores,
-                           .grid = {ceil_div(seqlen, KEYS), ceil_div(seqlen, SCORE_ROWS), heads},
-                           .block = {KEYS},
-                           .arguments = ARGUMENTS(&q, &k, &s, &seqlen, &scale, &causal),
-                       }) &&
-         device_launch(device,
-                       &(DeviceLaunch){
-                           .kernel = softmax,
-                           .grid = {ceil_div(seqlen, SOFTMAX_WARPS), heads},
-                           .block = {WARP, SOFTMAX_WARPS},
-                           .arguments = ARGUMENTS(&s, &seqlen, &causal),
-                       }) &&
-         device_launch(device, &(DeviceLaunch){
-                                   .kernel = output,
-                                   .grid = {ceil_div(seqlen, OUTPUT_ROWS), heads},
-                                   .block = {head_dim},
-                                   .arguments = ARGUMENTS(&s, &v, &o, &seqlen, &causal),
-                               });
+  DeviceLaunch scores = {
+      .kernel = device_kernel(device, a->module, head_dim == 64 ? "scores_64" : "scores_128"),
+      .grid = {ceil_div(seqlen, KEYS), ceil_div(seqlen, SCORE_ROWS), heads},
+      .block = {KEYS},
+      .arguments = ARGUMENTS(&q, &k, &s, &seqlen, &scale, &causal),
+  };
+  DeviceLaunch softmax = {
+      .kernel = device_kernel(device, a->module, "softmax"),
+      .grid = {ceil_div(seqlen, SOFTMAX_WARPS), heads},
+      .block = {WARP, SOFTMAX_WARPS},
+      .arguments = ARGUMENTS(&s, &seqlen, &causal),
+  };
+  DeviceLaunch output = {
+      .kernel = device_kernel(device, a->module, head_dim == 64 ? "output_64" : "output_128"),
+      .grid = {ceil_div(seqlen, OUTPUT_ROWS), heads},
+      .block = {head_dim},
+      .arguments = ARGUMENTS(&s, &v, &o, &seqlen, &causal),
+  };
+  return device_launch(device, &scores) && device_launch(device, &softmax) && device_launch(device, &output);
 }
 
 static bool launch(Device *device, const Attention *a) {
