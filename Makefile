@@ -10,6 +10,7 @@ BUILD ?= build
 CFLAGS ?= -O2 -g
 OPTIONS ?=
 TESTS ?= *
+FUZZ_SECONDS ?= 60
 
 NAMES := $(notdir $(patsubst %/,%,$(sort $(wildcard stages/[0-9][0-9]-*/))))
 number = $(firstword $(subst -, ,$1))
@@ -34,6 +35,7 @@ MAIN := $(call objects,common/harness/main.c)
 MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*.c common/device/*.c common/harness/*.c))
 TEST_OBJECTS := $(call objects,tests/test_*.c tests/support/*.c)
 TEST_PTX := $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
+FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 PLOTS := $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*.csv))
 
 help: ## this list
@@ -49,8 +51,18 @@ RUN_TESTS = HL_ROOT="$(CURDIR)" PTX_DIR="$(CURDIR)/build/ptx" $(BUILD)/run-tests
 test: $(STAGES) $(BUILD)/run-tests $(TEST_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
 	@$(call RUN_TESTS,$(TESTS))
 
+test-gpu: $(STAGES) $(BUILD)/run-tests ## on the GPU: the stages over many problems, and under compute-sanitizer
+	@HL_GPU=1 $(call RUN_TESTS,gpu*/*)
+	@sh common/build/sanitize.sh $(CUDA) $(STAGES)
+test-deep: $(FUZZERS) $(TEST_PTX) ## fuzzes for FUZZ_SECONDS each, then every test under ASan, UBSan and TSan
+	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
+	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test
+	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread test
+
 bench: $(STAGES) ## on the GPU: records every stage's times in plots/data
 	@sh common/build/bench.sh $(STAGES)
+bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how many lane-instructions a second the emulator does
+	@$^
 
 plot: $(PLOTS) ## draws the ladder from plots/data/*.csv, as SVG and PNG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
@@ -110,6 +122,15 @@ $(BUILD)/run-tests: $(TEST_OBJECTS) $(LIBRARY) $(BUILD)/members
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) $(TEST_OBJECTS) $(LIBRARY) -lcriterion $(LIBS) -o $@
 $(TEST_OBJECTS): | criterion
+$(BUILD)/bench-emulator: $(BUILD)/tests/bench_emulator.o $(LIBRARY)
+	$(call say,LD $@)
+	$Q$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
+# libFuzzer comes with clang; the whole emulator is compiled for it at once.
+build/fuzz/%: tests/fuzz/%.c $(wildcard common/emulator/*) $(wildcard common/harness/*) $(wildcard common/device/*)
+	$(call say,FUZZ $<)
+	@mkdir -p $(@D)
+	$Qclang -std=c11 -D_DEFAULT_SOURCE -g -O1 -fno-strict-aliasing -ffp-contract=off $(INCLUDE) \
+	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $< $(MEMBERS:$(BUILD)/%.o=%.c) $(LIBS) -o $@
 
 # Files that hold a setting and are rewritten only when it changed: what depends on the setting depends on the file.
 $(BUILD)/flags: SETTING = $(CC) $(ALL_CFLAGS) $(INCLUDE)
