@@ -59,8 +59,8 @@ LANE_OPERATION(copysign_f32, u32, u32, u32, u32, (x & 0x80000000) | (y & 0x7ffff
     EACH_LANE(mask, f32 x = source_f32(a[LANE], ftz); f32 y = source_f32(b[LANE], ftz);                 \
               u32 sign = (f32_bits(x) ^ f32_bits(y)) & sign_bit;                                        \
               x = f32_from_bits(f32_bits(x) & ~sign_bit); y = f32_from_bits(f32_bits(y) & ~sign_bit);   \
-              bool is_nan = nan_wins ? (x != x) | (y != y) : (x != x) & (y != y);                       \
               u32 result = f32_bits(pick(x, y)) | sign;                                                 \
+              bool is_nan = extremum_is_nan(x != x, y != y, nan_wins);                                  \
               d[LANE] = f32_from_bits(is_nan ? CANONICAL_NAN : result));                                \
   }
 

@@ -17,11 +17,12 @@ typedef struct SmallFormat {
   u32 nan;       // canonical
 } SmallFormat;
 
-#define FORMAT_F16 ((SmallFormat){10, 15, 15, 0x7bff, 0x7c00, 0x7fff})
-#define FORMAT_BF16 ((SmallFormat){7, 127, 15, 0x7f7f, 0x7f80, 0x7fff})
-#define FORMAT_E4M3 ((SmallFormat){3, 7, 7, 0x7e, 0x7f, 0x7f})
-#define FORMAT_E5M2 ((SmallFormat){2, 15, 7, 0x7b, 0x7c, 0x7f})
-#define FORMAT_TF32 ((SmallFormat){10, 127, 18, 0x3fbff, 0x3fc00, 0x3ffff})  // the high 19 bits of an f32
+#define FORMAT_F16 {10, 15, 15, 0x7bff, 0x7c00, 0x7fff}
+#define FORMAT_BF16 {7, 127, 15, 0x7f7f, 0x7f80, 0x7fff}
+#define FORMAT_E4M3 {3, 7, 7, 0x7e, 0x7f, 0x7f}
+#define FORMAT_E5M2 {2, 15, 7, 0x7b, 0x7c, 0x7f}
+#define FORMAT_TF32 {10, 127, 18, 0x3fbff, 0x3fc00, 0x3ffff}  // the high 19 bits of an f32
+#define FORMAT_F32 {23, 127, 31, 0x7f7fffff, 0x7f800000, 0x7fffffff}
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 

@@ -74,7 +74,7 @@ static unsigned option_flag(const char *text) {
 }
 
 // Whether the instruction's modifiers are what the form allows: the required ones in order, each optional one at most once.
-static bool matches(const Form *form, const PtxInstruction *source, FormMatch *match) {
+static bool modifiers_match(const Form *form, const PtxInstruction *source, FormMatch *match) {
   Element elements[MAX_ELEMENTS];
   int count = split(form->syntax, elements);
   bool used[MAX_ELEMENTS] = {false};
@@ -97,6 +97,10 @@ static bool matches(const Form *form, const PtxInstruction *source, FormMatch *m
   return true;
 }
 
+bool form_matches(const Form *form, const PtxInstruction *source, FormMatch *match) {
+  return same_opcode(form, source->opcode) && modifiers_match(form, source, match);
+}
+
 // Whether a form is for the type that the instruction names last.
 static bool same_type(const Form *form, const PtxInstruction *source) {
   PtxType type = ptx_instruction_type(source);
@@ -111,7 +115,7 @@ DecodeResult form_find(Decoder *decoder, const PtxInstruction *source, const For
   char known[240] = "";
   for (int i = 0; i < count; i++) {
     if (!same_opcode(&forms[i], source->opcode)) continue;
-    if (matches(&forms[i], source, match)) return DECODED;
+    if (modifiers_match(&forms[i], source, match)) return DECODED;
     size_t used = strlen(known);
     if (same_type(&forms[i], source))
       snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", forms[i].syntax);

@@ -42,6 +42,9 @@ typedef struct FormMatch {
   Rounding rounding;
 } FormMatch;
 
+// Whether the instruction has this form.
+bool form_matches(const Form *form, const PtxInstruction *source, FormMatch *match);
+
 // Looks source up in a table. DECODED with *match filled; DECODE_NOT_MINE when the table has no form with this opcode
 // and type; otherwise an error that lists the forms it might have been.
 DecodeResult form_find(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count, FormMatch *match);

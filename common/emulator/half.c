@@ -53,11 +53,12 @@ OPERATION(tangent, 1, tanh(x[i]))
   static void compute_##name(f64 *x, const f64 *y, const f64 *z, unsigned flags) {             \
     (void)z;                                                                                   \
     const u64 sign_bit = flags & FORM_XORSIGN_ABS ? 1ull << 63 : 0;                            \
+    const bool nan_wins = flags & FORM_NAN;                                                    \
     EACH {                                                                                     \
       u64 sign = (f64_bits(x[i]) ^ f64_bits(y[i])) & sign_bit;                                 \
       f64 a = f64_from_bits(f64_bits(x[i]) & ~sign_bit), b = f64_from_bits(f64_bits(y[i]) & ~sign_bit); \
-      bool is_nan = flags & FORM_NAN ? (a != a) | (b != b) : (a != a) & (b != b);              \
-      x[i] = is_nan ? (f64)NAN : f64_from_bits(f64_bits(pick(a, b)) | sign);                   \
+      u64 result = f64_bits(pick(a, b)) | sign;                                                \
+      x[i] = extremum_is_nan(a != a, b != b, nan_wins) ? (f64)NAN : f64_from_bits(result);     \
     }                                                                                          \
   }                                                                                            \
   static const Operation name = {compute_##name, 2};
@@ -69,8 +70,8 @@ EXTREMUM(larger, max_f64)
 
 static void widen_f16(f64 *to, const u16 *from) { EACH to[i] = f32_from_f16(from[i]); }
 static void widen_bf16(f64 *to, const u16 *from) { EACH to[i] = f32_from_bf16(from[i]); }
-static void narrow_f16(u16 *to, const f64 *from) { EACH to[i] = (u16)narrow(FORMAT_F16, from[i], ROUND_NEAREST, false); }
-static void narrow_bf16(u16 *to, const f64 *from) { EACH to[i] = (u16)narrow(FORMAT_BF16, from[i], ROUND_NEAREST, false); }
+static void narrow_f16(u16 *to, const f64 *from) { EACH to[i] = (u16)narrow((SmallFormat)FORMAT_F16, from[i], ROUND_NEAREST, false); }
+static void narrow_bf16(u16 *to, const f64 *from) { EACH to[i] = (u16)narrow((SmallFormat)FORMAT_BF16, from[i], ROUND_NEAREST, false); }
 
 // Magnitudes below the smallest normal become zero of their sign.
 static void flush(u16 *codes, u16 smallest_normal) {
