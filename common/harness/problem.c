@@ -34,10 +34,11 @@ static void fill_random(Half *head, const Shape *shape, double factor, uint64_t 
   }
 }
 
-// arange: every element tells its place, -1 to 1 in steps of 1/1024, which fp16 holds exactly.
+// arange: every element tells its place, -1 to 1 in steps of 1/1024, which fp16 holds exactly. The steps start again
+// after a prime number of elements, so that no row is like another for a long while.
 static void fill_arange(Half *head, const Shape *shape, size_t index) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;
-  for (size_t i = 0; i < count; i++) head[i] = half_from_double((double)((i + 97 * index) % 2048) / 1024 - 1);
+  for (size_t i = 0; i < count; i++) head[i] = half_from_double((double)((i + 97 * index) % 2039) / 1024 - 1);
 }
 
 // identity, Q and K: 16 times the identity matrix, repeated every head_dim rows. A query's score with its own key is at
