@@ -19,6 +19,10 @@ fail() { say "$*"; exit 1; }
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 
+# One at a time: make -j asks for several things at once, and apt-get cannot share its lock.
+mkdir -p build && exec 9>build/deps.lock
+command -v flock >/dev/null && flock 9
+
 # apt_install WHAT PACKAGE...: installs packages, or says what to type.
 apt_install() {
   what=$1
