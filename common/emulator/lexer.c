@@ -108,7 +108,8 @@ static size_t scan_decimal(const Lexer *lexer, bool *is_float) {
 
 static void lex_decimal_float(Parser *parser, Token *token, size_t length) {
   char digits[128];
-  if (length >= sizeof digits) parser_fail(parser, token->line, "number is longer than %zu characters", sizeof digits - 1);
+  if (length >= sizeof digits)
+    parser_fail(parser, token->line, "number is longer than %zu characters", sizeof digits - 1);
   memcpy(digits, token->text, length);
   digits[length] = 0;
   double number = strtod(digits, NULL);

@@ -84,8 +84,7 @@ void skip_group(Parser *parser, const char *open, const char *close) {
 }
 
 void enter_nesting(Parser *parser) {
-  if (++parser->nesting > MAX_NESTING)
-    parser_fail(parser, parser->token.line, "nested deeper than %d", MAX_NESTING);
+  if (++parser->nesting > MAX_NESTING) parser_fail(parser, parser->token.line, "nested deeper than %d", MAX_NESTING);
 }
 
 void leave_nesting(Parser *parser) { parser->nesting--; }
@@ -139,7 +138,8 @@ static void parse_file(Parser *parser) {
 // .section .debug_str { ... }: DWARF, which nothing here reads.
 static void parse_section(Parser *parser) {
   next_token(parser);
-  if (parser->token.kind != TOKEN_DOT_WORD && parser->token.kind != TOKEN_WORD) parser_expected(parser, "a section's name");
+  if (parser->token.kind != TOKEN_DOT_WORD && parser->token.kind != TOKEN_WORD)
+    parser_expected(parser, "a section's name");
   next_token(parser);
   skip_group(parser, "{", "}");
 }

@@ -20,18 +20,18 @@
 
 // Bounds on what a text may ask for; no kernel comes near them.
 enum {
-  MAX_TEXT = 1 << 30,                 // bytes; so that every count of things in the text fits an int
-  MAX_NESTING = 64,                   // of parentheses and braces inside an expression, operand or initializer
-  MAX_SCOPES = 256,                   // open braces in a function body
+  MAX_TEXT = 1 << 30,  // bytes; so that every count of things in the text fits an int
+  MAX_NESTING = 64,    // of parentheses and braces inside an expression, operand or initializer
+  MAX_SCOPES = 256,    // open braces in a function body
   MAX_FUNCTION_REGISTERS = 1 << 18,
   MAX_MODULE_REGISTERS = 1 << 21,
-  MAX_ALIGNMENT = 1 << 20,            // bytes
-  MAX_INITIALIZED_BYTES = 64 << 20,   // of all initializers together
+  MAX_ALIGNMENT = 1 << 20,           // bytes
+  MAX_INITIALIZED_BYTES = 64 << 20,  // of all initializers together
   MAX_FILES = 1 << 16,
   MAX_SOURCE_LINE = (1 << 28) - 1,
   MAX_SOURCE_COLUMN = (1 << 20) - 1,
   MAX_INLINE_DEPTH = 64,
-  MAX_DIMENSIONS = 8,                 // of an array
+  MAX_DIMENSIONS = 8,  // of an array
 };
 #define MAX_VARIABLE_SIZE ((uint64_t)1 << 40)
 
@@ -72,8 +72,8 @@ const char *intern(Parser *parser, const char *text, size_t length);
 
 typedef enum TokenKind {
   TOKEN_END,
-  TOKEN_WORD,         // name, %name, _
-  TOKEN_DOT_WORD,     // .name, .1d, .shared::cta: a directive, type or modifier
+  TOKEN_WORD,      // name, %name, _
+  TOKEN_DOT_WORD,  // .name, .1d, .shared::cta: a directive, type or modifier
   TOKEN_INTEGER,
   TOKEN_FLOAT,
   TOKEN_STRING,
@@ -83,13 +83,13 @@ typedef enum TokenKind {
 typedef struct Token {
   TokenKind kind;
   int line;
-  const char *text;   // as written, inside the PTX text
+  const char *text;  // as written, inside the PTX text
   int length;
-  const char *name;   // WORD, DOT_WORD (without its dot), STRING (without its quotes): interned
+  const char *name;  // WORD, DOT_WORD (without its dot), STRING (without its quotes): interned
   char punctuation[3];
-  uint64_t value;     // INTEGER; FLOAT: bits, as PtxOperand has them
-  bool is_unsigned;   // INTEGER: suffix U, or too large for a signed 64-bit number
-  bool is_f32;        // FLOAT: written 0f...
+  uint64_t value;    // INTEGER; FLOAT: bits, as PtxOperand has them
+  bool is_unsigned;  // INTEGER: suffix U, or too large for a signed 64-bit number
+  bool is_f32;       // FLOAT: written 0f...
 } Token;
 
 typedef struct Lexer {
@@ -112,11 +112,11 @@ typedef enum SymbolKind {
 
 typedef struct Symbol {
   SymbolKind kind;
-  int index;                // of a register, label or branch-target table; of a function's latest statement
+  int index;  // of a register, label or branch-target table; of a function's latest statement
   PtxVariable *variable;
-  const char *function;     // name of the function meant: differs from the symbol's own for an .alias
-  bool is_defined;          // a function with a body
-  int order;                // instructions of the body before the declaration: it is visible to later ones only
+  const char *function;  // name of the function meant: differs from the symbol's own for an .alias
+  bool is_defined;       // a function with a body
+  int order;             // instructions of the body before the declaration: it is visible to later ones only
   int line;
 } Symbol;
 
@@ -148,15 +148,15 @@ typedef struct PendingName {
 
 // A function while it is being parsed.
 typedef struct Body {
-  int function;  // index into the module's functions
-  Scope *scope;  // innermost open one
-  List params, returns, variables;        // PtxVariable *
-  List registers, instructions, labels;   // PtxRegister, PtxInstruction, PtxLabel
-  List branch_targets;                    // PtxBranchTargets
-  List references;                        // Reference, one per instruction
-  List pending_targets;                   // PendingTargets, one per branch_targets
-  Table locations;                        // by file, line and column: the latest
-  const PtxLocation *location;            // current
+  int function;                          // index into the module's functions
+  Scope *scope;                          // innermost open one
+  List params, returns, variables;       // PtxVariable *
+  List registers, instructions, labels;  // PtxRegister, PtxInstruction, PtxLabel
+  List branch_targets;                   // PtxBranchTargets
+  List references;                       // Reference, one per instruction
+  List pending_targets;                  // PendingTargets, one per branch_targets
+  Table locations;                       // by file, line and column: the latest
+  const PtxLocation *location;           // current
 } Body;
 
 struct Parser {
@@ -168,14 +168,14 @@ struct Parser {
   int nesting;
   PtxModule *module;
   Scope *module_scope;
-  Body *body;            // NULL at module level
-  List bodies;           // Body *
-  List functions;        // PtxFunction
-  List variables;        // PtxVariable *
-  List files;            // const char *
-  List operands;         // PtxOperand: a stack of those whose list is not complete yet
-  List pending_names;    // PendingName
-  List locations;        // PendingLocation
+  Body *body;          // NULL at module level
+  List bodies;         // Body *
+  List functions;      // PtxFunction
+  List variables;      // PtxVariable *
+  List files;          // const char *
+  List operands;       // PtxOperand: a stack of those whose list is not complete yet
+  List pending_names;  // PendingName
+  List locations;      // PendingLocation
   struct InternSlot *interned;
   int interned_count, interned_capacity;
   int register_count;

@@ -201,7 +201,8 @@ static void parse_variable(Parser *parser, const Declaration *declaration, const
   if (accept(parser, "="))
     parse_initializer(parser, variable, dimensions, dimension_count, unsized);
   else if (unsized && !variable->is_extern)
-    parser_fail(parser, line, "array '%.60s' has no size: only .extern arrays and parameters may have none", variable->name);
+    parser_fail(parser, line, "array '%.60s' has no size: only .extern arrays and parameters may have none",
+                variable->name);
 
   Body *body = parser->body;
   if (body)

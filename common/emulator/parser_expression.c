@@ -52,10 +52,10 @@ static Constant negate(Constant value) {
 
 // Applies a unary operator.
 static Constant unary(Parser *parser, int line, char operator, Constant value) {
-  if (operator == '+') return value;
-  if (operator == '-') return negate(value);
+  if (operator== '+') return value;
+  if (operator== '-') return negate(value);
   require_integer(parser, line, value);
-  return operator == '~' ? integer(~value.value, value.is_unsigned) : integer(!value.value, false);
+  return operator== '~' ? integer(~value.value, value.is_unsigned) : integer(!value.value, false);
 }
 
 static Constant parse_unary(Parser *parser) {
@@ -64,7 +64,7 @@ static Constant parse_unary(Parser *parser) {
   Constant value;
   if (is_punctuation(parser, "+") || is_punctuation(parser, "-") || is_punctuation(parser, "!") ||
       is_punctuation(parser, "~")) {
-    char operator = parser->token.punctuation[0];
+    char operator= parser->token.punctuation[0];
     next_token(parser);
     value = unary(parser, line, operator, parse_unary(parser));
   } else {
@@ -81,7 +81,7 @@ static const struct {
   const char *text;
   int precedence;
 } operators[] = {
-    {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"<", 7}, {"<=", 7},
+    {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"<", 7},  {"<=", 7},
     {">", 7},  {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9}, {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10},
 };
 
@@ -95,15 +95,15 @@ static int next_precedence(const Parser *parser) {
 // a / b or a % b. The most negative number by -1 wraps, as all of PTX's 64-bit arithmetic does.
 static Constant divide(Parser *parser, int line, char operator, Constant a, Constant b, bool is_unsigned) {
   if (b.value == 0) parser_fail(parser, line, "division by zero");
-  if (is_unsigned) return integer(operator == '/' ? a.value / b.value : a.value % b.value, true);
-  if (b.value == UINT64_MAX) return integer(operator == '/' ? -a.value : 0, false);
+  if (is_unsigned) return integer(operator== '/' ? a.value / b.value : a.value % b.value, true);
+  if (b.value == UINT64_MAX) return integer(operator== '/' ? -a.value : 0, false);
   int64_t dividend = (int64_t)a.value, divisor = (int64_t)b.value;
-  return integer((uint64_t)(operator == '/' ? dividend / divisor : dividend % divisor), false);
+  return integer((uint64_t)(operator== '/' ? dividend / divisor : dividend % divisor), false);
 }
 
 // a << b or a >> b; a shift by the whole width or more leaves 0, or the sign.
 static Constant shift(char operator, Constant a, Constant b) {
-  if (operator == '<') return integer(b.value < 64 ? a.value << b.value : 0, a.is_unsigned);
+  if (operator== '<') return integer(b.value < 64 ? a.value << b.value : 0, a.is_unsigned);
   if (a.is_unsigned) return integer(b.value < 64 ? a.value >> b.value : 0, true);
   return integer((uint64_t)((int64_t)a.value >> (b.value < 64 ? b.value : 63)), false);
 }
@@ -141,7 +141,7 @@ static Constant binary(Parser *parser, int line, const char *operator, Constant 
 static Constant parse_binary(Parser *parser, int weakest) {
   Constant value = parse_unary(parser);
   for (int precedence; (precedence = next_precedence(parser)) >= weakest;) {
-    const Token operator = parser->token;
+    const Token operator= parser->token;
     next_token(parser);
     value = binary(parser, operator.line, operator.punctuation, value, parse_binary(parser, precedence + 1));
   }

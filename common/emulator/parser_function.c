@@ -32,8 +32,8 @@ static int inline_depth(const PtxLocation *location) {
   return depth;
 }
 
-// function_name label+8, inlined_at 1 7 3: the call site. A call site that is inlined itself was the place of an earlier
-// .loc of this function: the latest one with its numbers is what the compiler means.
+// function_name label+8, inlined_at 1 7 3: the call site. A call site that is inlined itself was the place of an
+// earlier .loc of this function: the latest one with its numbers is what the compiler means.
 static const PtxLocation *parse_call_site(Parser *parser, int line) {
   if (strcmp(expect_word(parser, "function_name"), "function_name") != 0)
     parser_fail(parser, line, "the attributes of .loc are function_name and inlined_at");

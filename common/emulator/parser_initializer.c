@@ -44,8 +44,7 @@ static void store_integer(Parser *parser, const Initializer *initializer, uint64
 
 // The number a constant stands for, as a double.
 static double constant_as_double(Constant constant) {
-  if (!constant.is_float)
-    return constant.is_unsigned ? (double)constant.value : (double)(int64_t)constant.value;
+  if (!constant.is_float) return constant.is_unsigned ? (double)constant.value : (double)(int64_t)constant.value;
   if (constant.is_f32) {
     uint32_t bits = (uint32_t)constant.value;
     float number;
@@ -69,7 +68,8 @@ static void store_float(const Initializer *initializer, uint64_t offset, Constan
     memcpy(initializer->bytes + offset, &narrow, sizeof narrow);
 }
 
-static void store_constant(Parser *parser, const Initializer *initializer, uint64_t offset, int line, Constant constant) {
+static void store_constant(Parser *parser, const Initializer *initializer, uint64_t offset, int line,
+                           Constant constant) {
   PtxType type = initializer->variable->type;
   if (type == PTX_F32 || type == PTX_F64)
     store_float(initializer, offset, constant);
@@ -167,8 +167,7 @@ static uint64_t parse_braces(Parser *parser, Initializer *initializer, int level
         parser_fail(parser, line, "braces that match no dimension of '%.60s'", initializer->variable->name);
       parse_braces(parser, initializer, level + 1, first + position);
       position += stride;
-      if (position > MAX_VARIABLE_SIZE)
-        parser_fail(parser, line, "'%.60s' is too large", initializer->variable->name);
+      if (position > MAX_VARIABLE_SIZE) parser_fail(parser, line, "'%.60s' is too large", initializer->variable->name);
     } else {
       parse_element(parser, initializer, (first + position) * initializer->element_size);
       position++;

@@ -1,7 +1,7 @@
 // Scopes, and what a name means in them (PTX ISA 4.4, 5.4.6, 5.5).
 //
-// A name is looked up from the innermost braces outwards. A label is visible in all of its scope, before it stands there
-// too; a register or variable from its declaration on. So names are resolved when the module is complete.
+// A name is looked up from the innermost braces outwards. A label is visible in all of its scope, before it stands
+// there too; a register or variable from its declaration on. So names are resolved when the module is complete.
 #include <string.h>
 
 #include "parser.h"
@@ -48,14 +48,19 @@ static const char *const vector_specials[] = {
     "tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid",
 };
 
+// clang-format off
 static const char *const scalar_specials[] = {
-    "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "is_explicit_cluster", "cluster_ctarank",
-    "cluster_nctarank", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clock", "clock_hi",
-    "clock64", "pm0", "pm1", "pm2", "pm3", "pm4", "pm5", "pm6", "pm7", "pm0_64", "pm1_64", "pm2_64", "pm3_64", "pm4_64",
-    "pm5_64", "pm6_64", "pm7_64", "globaltimer", "globaltimer_lo", "globaltimer_hi", "reserved_smem_offset_begin",
-    "reserved_smem_offset_end", "reserved_smem_offset_cap", "reserved_smem_offset_0", "reserved_smem_offset_1",
+    "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid",
+    "is_explicit_cluster", "cluster_ctarank", "cluster_nctarank",
+    "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt",
+    "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi",
+    "pm0", "pm1", "pm2", "pm3", "pm4", "pm5", "pm6", "pm7",
+    "pm0_64", "pm1_64", "pm2_64", "pm3_64", "pm4_64", "pm5_64", "pm6_64", "pm7_64",
+    "reserved_smem_offset_begin", "reserved_smem_offset_end", "reserved_smem_offset_cap",
+    "reserved_smem_offset_0", "reserved_smem_offset_1",
     "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
 };
+// clang-format on
 
 static bool contains(const char *const *names, size_t count, const char *name) {
   for (size_t i = 0; i < count; i++)
@@ -144,7 +149,8 @@ static void resolve_name(const Place *place, PtxOperand *operand) {
   if (operand->component >= 0 && operand->kind != PTX_OPERAND_REGISTER && operand->kind != PTX_OPERAND_SPECIAL)
     parser_fail(place->parser, line, "'%.60s' has no components", operand->name);
   if (operand->value != 0 && operand->kind != PTX_OPERAND_VARIABLE)
-    parser_fail(place->parser, line, "only a variable takes an offset outside brackets, '%.60s' is none", operand->name);
+    parser_fail(place->parser, line, "only a variable takes an offset outside brackets, '%.60s' is none",
+                operand->name);
 }
 
 // Resolves the names of an operand and of its items. The parser bounded the depth.

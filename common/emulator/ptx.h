@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 // Fundamental types, PTX ISA 5.2.
+// clang-format off
 typedef enum PtxType {
   PTX_NO_TYPE,
   PTX_PRED,
@@ -21,6 +22,7 @@ typedef enum PtxType {
   PTX_F16, PTX_F16X2, PTX_BF16, PTX_BF16X2, PTX_F32, PTX_F64,
   PTX_OTHER_TYPE,  // a type name that only some instruction modifiers use (tf32, e4m3, ...)
 } PtxType;
+// clang-format on
 
 // The type that a modifier or a directive names ("u32", without the dot); PTX_NO_TYPE when it names none.
 PtxType ptx_type_from_name(const char *name);
@@ -37,8 +39,8 @@ typedef struct PtxError {
 
 // Where an instruction came from, from .loc. An inlined call keeps the call site that brought it in.
 typedef struct PtxLocation {
-  int file;                            // index into PtxModule.files, -1 when unknown
-  int line, column;                    // from 1
+  int file;                              // index into PtxModule.files, never a hole
+  int line, column;                      // from 1
   const struct PtxLocation *inlined_at;  // NULL when not inlined
 } PtxLocation;
 
@@ -46,19 +48,19 @@ typedef enum PtxOperandKind {
   PTX_OPERAND_REGISTER,  // index: into PtxFunction.registers; component: -1, or 0..3 for .x .y .z .w (.r .g .b .a)
   PTX_OPERAND_SPECIAL,   // name: "tid", "laneid", "clock64", ... without '%'; component: 0..3 for .x .. .w, else -1
   PTX_OPERAND_INTEGER,   // value: any integer literal, WARP_SZ included, two's complement
-  PTX_OPERAND_FLOAT,     // value: the bits of a double (PTX keeps 1.5 and 0d... so); is_f32: the 32 bits of a 0f... literal
+  PTX_OPERAND_FLOAT,     // value: the bits of a double (1.5 and 0d...); with is_f32 the 32 bits of a 0f... literal
   PTX_OPERAND_VARIABLE,  // variable: an address taken by name (mov.u64 %rd, name), or a .param/tensor-map name;
                          // value: the offset of "name+8" outside brackets
   PTX_OPERAND_FUNCTION,  // name: a function's name (call, or its address), never an .alias but the function it means
   PTX_OPERAND_LABEL,     // index: into PtxFunction.labels
-  PTX_OPERAND_ADDRESS,   // [base + value] or [base, items...]: items[0] is the base (register, variable or integer), the
-                         // rest follow its comma: TMA's coordinate vector
-  PTX_OPERAND_VECTOR,    // {a, b, ...}: items
-  PTX_OPERAND_LIST,      // (a, b, ...): items, the argument lists of call
-  PTX_OPERAND_PAIR,      // p|q: items[0], items[1]; either may be a sink
-  PTX_OPERAND_SINK,      // _
-  PTX_OPERAND_NAME,      // name: that of a .branchtargets (index: into PtxFunction.branch_targets), or of a
-                         // .callprototype or .calltargets (index -1)
+  PTX_OPERAND_ADDRESS,  // [base + value] or [base, items...]: items[0] is the base (register, variable or integer), the
+                        // rest follow its comma: TMA's coordinate vector
+  PTX_OPERAND_VECTOR,   // {a, b, ...}: items
+  PTX_OPERAND_LIST,     // (a, b, ...): items, the argument lists of call
+  PTX_OPERAND_PAIR,     // p|q: items[0], items[1]; either may be a sink
+  PTX_OPERAND_SINK,     // _
+  PTX_OPERAND_NAME,     // name: that of a .branchtargets (index: into PtxFunction.branch_targets), or of a
+                        // .callprototype or .calltargets (index -1)
 } PtxOperandKind;
 
 typedef struct PtxOperand {
@@ -77,7 +79,7 @@ typedef struct PtxOperand {
 enum { PTX_MAX_MODIFIERS = 24 };
 
 typedef struct PtxInstruction {
-  const char *opcode;                       // "mad"
+  const char *opcode;                        // "mad"
   const char *modifiers[PTX_MAX_MODIFIERS];  // "lo", "s32"; "shared::cta" is one modifier
   int modifier_count;
   int guard;           // register index of @p, -1 when there is none
@@ -111,9 +113,9 @@ typedef struct PtxVariable {
   int line;
 } PtxVariable;
 
-// The bytes [offset, offset + size) of an initial value are those of (address of symbol + addend) >> shift. Nearly always
-// size is 8 and shift 0; 0xff00(symbol) stores one byte, with shift 8. The symbol is a module-level variable or a
-// function (an .alias is replaced by the function it means).
+// The bytes [offset, offset + size) of an initial value are those of (address of symbol + addend) >> shift. Nearly
+// always size is 8 and shift 0; 0xff00(symbol) stores one byte, with shift 8. The symbol is a module-level variable or
+// a function (an .alias is replaced by the function it means).
 typedef struct PtxRelocation {
   uint64_t offset;
   const char *symbol;
@@ -139,8 +141,8 @@ typedef struct PtxFunction {
   const char *name;
   int index;  // in PtxModule.functions
   bool is_entry;
-  bool is_declaration;  // no body: .extern, or a forward declaration whose definition is a later function
-  const PtxVariable *const *params;   // in order; space PTX_PARAM (or PTX_REG)
+  bool is_declaration;               // no body: .extern, or a forward declaration whose definition is a later function
+  const PtxVariable *const *params;  // in order; space PTX_PARAM (or PTX_REG)
   int param_count;
   const PtxVariable *const *returns;
   int return_count;

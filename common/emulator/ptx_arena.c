@@ -1,5 +1,5 @@
-// The front end's memory: an arena, and the lists, tables and names that live in it. Freed all at once, so that an error
-// anywhere in the parse leaks nothing.
+// The front end's memory: an arena, and the lists, tables and names that live in it. Freed all at once, so that an
+// error anywhere in the parse leaks nothing.
 #include <stdlib.h>
 #include <string.h>
 
