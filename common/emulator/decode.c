@@ -361,7 +361,7 @@ Function *program_function(const Program *program, const char *name) {
   return NULL;
 }
 
-static const PtxFunction *definition(const PtxModule *module, const char *name) {
+const PtxFunction *module_definition(const PtxModule *module, const char *name) {
   for (int i = 0; i < module->function_count; i++)
     if (!module->functions[i].is_declaration && !strcmp(module->functions[i].name, name)) return &module->functions[i];
   return NULL;
@@ -372,7 +372,7 @@ static void add_functions(Program *program, const PtxOperand *operands, int coun
   for (int i = 0; i < count; i++) {
     add_functions(program, operands[i].items, operands[i].item_count);
     if (operands[i].kind != PTX_OPERAND_FUNCTION || program_function(program, operands[i].name)) continue;
-    const PtxFunction *callee = definition(program->module, operands[i].name);
+    const PtxFunction *callee = module_definition(program->module, operands[i].name);
     if (callee) program->functions[program->function_count++].ptx = callee;
   }
 }
@@ -385,7 +385,7 @@ static void collect_functions(Program *program, const PtxFunction *entry) {
   program->functions[program->function_count++].ptx = entry;
   for (int v = 0; v < module->variable_count; v++)
     for (int r = 0; r < module->variables[v]->relocation_count; r++) {
-      const PtxFunction *callee = definition(module, module->variables[v]->relocations[r].symbol);
+      const PtxFunction *callee = module_definition(module, module->variables[v]->relocations[r].symbol);
       if (callee && !callee->is_entry && !program_function(program, callee->name))
         program->functions[program->function_count++].ptx = callee;
     }
@@ -506,7 +506,7 @@ static void analyse_calls(Program *program) {
 }
 
 static DecodeFamily *const families[] = {decode_move,    decode_integer, decode_float,   decode_half,    decode_convert,
-                                         decode_compare, decode_memory,  decode_warp,    decode_barrier, decode_control};
+                                         decode_compare, decode_memory,  decode_collective, decode_barrier, decode_control};
 
 static void decode_instruction(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   decoder->source = source;

@@ -90,6 +90,9 @@ uint32_t decoder_label(Decoder *decoder, int label);
 // The function of that name in this program, or NULL.
 Function *program_function(const Program *program, const char *name);
 
+// The function of that name that has a body, or NULL.
+const PtxFunction *module_definition(const PtxModule *module, const char *name);
+
 // Adds a family-independent error; used before the first instruction.
 DecodeResult decoder_fail(Decoder *decoder, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -85,8 +85,9 @@ DecodeFamily decode_half;      // f16, bf16 and their x2 forms
 DecodeFamily decode_convert;   // cvt
 DecodeFamily decode_compare;   // setp set selp slct testp
 DecodeFamily decode_move;      // mov, cvta, isspacep: moves, packing, addresses, special registers
-DecodeFamily decode_memory;    // ld st atom red prefetch
-DecodeFamily decode_warp;      // shfl vote match redux elect activemask
+DecodeFamily decode_memory;    // ld st prefetch, and atom red through decode_atomic
+DecodeFamily decode_atomic;
+DecodeFamily decode_collective;  // shfl vote match redux elect activemask
 DecodeFamily decode_barrier;   // bar barrier fence membar
 DecodeFamily decode_control;   // bra brx call ret exit trap
 
@@ -117,14 +118,3 @@ bool decoder_modifiers(Decoder *decoder, const PtxInstruction *source, const cha
 static inline uint8_t *warp_registers(Warp *warp) { return *(uint8_t **)warp; }  // the first member of Warp
 
 #define SLOT(warp, slot, type) ((type *)__builtin_assume_aligned(warp_registers(warp) + (slot), 64))
-
-// The loop over the lanes of mask: `LANE` is the lane. With a full mask the body has no condition and vectorises.
-#define FOR_LANES(mask, body)                                    \
-  do {                                                           \
-    if ((mask) == FULL_MASK) {                                   \
-      for (int LANE = 0; LANE < LANES; LANE++) { body; }         \
-    } else {                                                     \
-      for (int LANE = 0; LANE < LANES; LANE++)                   \
-        if ((mask) >> LANE & 1) { body; }                        \
-    }                                                            \
-  } while (0)

@@ -31,7 +31,7 @@ struct ReadSets {
   ReadNode *nodes;  // node 0 is nobody's
   uint32_t count, capacity;
   uint32_t *buckets;  // hash of nodes; capacity * 2 of them
-  Addition additions[ADDITIONS];
+  Addition additions[ADDITIONS];  // a cache
 };
 
 ReadSets *read_sets_new(void) {
@@ -39,12 +39,6 @@ ReadSets *read_sets_new(void) {
   if (!sets) abort();
   sets->count = 1;
   return sets;
-}
-
-void read_sets_clear(ReadSets *sets) {
-  sets->count = 1;
-  if (sets->buckets) memset(sets->buckets, 0, (size_t)sets->capacity * 2 * sizeof *sets->buckets);
-  memset(sets->additions, 0, sizeof sets->additions);
 }
 
 void read_sets_free(ReadSets *sets) {
@@ -337,4 +331,14 @@ void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t
     for (int i = 0; i < run; i++) cells[i] = after;
     done += run;
   }
+}
+
+void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size) {
+  renew_pages(region, offset, size, warp_launch(warp)->number);
+  for (int i = 0; i < size; i++) {
+    if (region->cells[offset + (uint64_t)i].write != EPOCH_NONE) continue;
+    check_read(warp, inst, 1u << lane, region, offset, size, EPOCH_NONE, true);
+    break;
+  }
+  race_write(warp, inst, lane, region, offset, size, NULL, true);
 }

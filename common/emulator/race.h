@@ -104,7 +104,6 @@ void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, Memor
 // Sets of reads, of one cluster.
 typedef struct ReadSets ReadSets;
 ReadSets *read_sets_new(void);
-void read_sets_clear(ReadSets *sets);
 void read_sets_free(ReadSets *sets);
 
 // Checks and remembers a read of region bytes [offset, offset + size) by the lanes of mask, which all read the same bytes.
@@ -114,3 +113,5 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
 // the same value to one place (CUDA C++ programming guide, SIMT architecture).
 void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value,
                 bool strong);
+// The same of an atomic read-modify-write by one lane.
+void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size);

@@ -38,8 +38,15 @@ static void merge_groups(Warp *warp) {
     }
 }
 
-// Whether a runs before b: the one with fewer turns, then the deeper call, then the one further behind.
+static bool about_to_exit(const Inst *code, const Group *group) {
+  return group->depth == 0 && code[group->pc].control == CONTROL_END && !code[group->pc].guarded;
+}
+
+// Whether a runs before b: the one with fewer turns, then one that exits at once (so that an early return is over before
+// the others reach a barrier), then the deeper call, then the one further behind.
 static bool runs_before(const Inst *code, const Group *a, const Group *b) {
+  bool a_exits = about_to_exit(code, a), b_exits = about_to_exit(code, b);
+  if (a_exits != b_exits) return a_exits;
   uint32_t a_turns = a->visits >> TURN_SHIFT, b_turns = b->visits >> TURN_SHIFT;
   if (a_turns != b_turns) return a_turns < b_turns;
   if (a->depth != b->depth) return a->depth > b->depth;
@@ -78,11 +85,27 @@ static void leave_group(Warp *warp, Mask mask) {
   warp->regroup = true;
 }
 
+// Lanes that wait for the exiting ones: a .sync instruction goes on without them, an .aligned one must not (PTX ISA 9.7.13).
+static void check_waiting(Warp *warp, Mask exiting) {
+  const Inst *code = warp_launch(warp)->program->code;
+  for (int i = 0; i < warp->group_count; i++) {
+    Group *group = &warp->groups[i];
+    if (group->state != GROUP_CONVERGING) continue;
+    group->state = GROUP_READY;
+    if (code[group->pc].converge != CONVERGE_ALIGNED) continue;
+    hazard_report(warp, &code[group->pc], __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
+                  "lanes 0x%08x execute it, lanes 0x%08x of the same warp exit without it", group->mask, exiting);
+    launch_stop(warp_launch(warp));
+  }
+}
+
 void warp_exit(Warp *warp, Mask mask) {
   leave_group(warp, mask);
   warp->live &= ~mask;
+  check_waiting(warp, mask);
   warp->block->live_threads -= __builtin_popcount(mask);
   warp->block->cluster->progress++;
+  barriers_after_exit(warp->block);
 }
 
 void warp_wait(Warp *warp, Mask mask, int barrier) {

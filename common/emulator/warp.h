@@ -16,6 +16,7 @@ typedef struct Worker Worker;
 #define LOCAL_WINDOW 0x100000000000ull
 #define SHARED_WINDOW 0x200000000000ull
 #define PARAM_WINDOW 0x300000000000ull
+#define FUNCTION_WINDOW 0x400000000000ull  // function addresses: the index in the module
 #define GLOBAL_WINDOW 0x700000000000ull
 #define WINDOW_MASK 0xffffffffull
 // The first bytes of shared memory belong to the system, as on the hardware; so no variable has address 0.
@@ -50,9 +51,9 @@ struct Warp {
   Group groups[LANES];
   int group_count;
   LaneClocks clocks[LANES];  // what each thread knows of the others: race.h
-  struct CallStack *calls;   // of each lane: control.c
+  struct CallStack *calls;   // of each lane, or NULL: control.c
   uint8_t *local;            // LANES x local_size bytes, and as many bytes that say which were written
-  const Region *last_region;  // of a global access: the next one is usually in the same allocation
+  Region *last_region;  // of a global access: the next one is usually in the same allocation
 };
 
 typedef struct Barrier {
@@ -97,7 +98,9 @@ struct Cluster {
 // One instruction's counts, of one worker thread.
 typedef struct InstCounts {
   uint64_t warps, threads;  // executed
-  uint64_t wavefronts, conflicts, requests, sectors, bytes, flops;
+  uint64_t shared_requests, wavefronts, conflicts;
+  uint64_t global_requests, sectors, bytes;
+  uint64_t flops;
 } InstCounts;
 
 struct Worker {
@@ -108,7 +111,6 @@ struct Worker {
 struct Launch {
   Emulator *emulator;
   const struct Program *program;
-  const struct Function *entry;
   unsigned grid[3], block[3], cluster[3];
   bool explicit_cluster;
   uint32_t number;          // of the launch, from 1: the age of memory cells
@@ -116,13 +118,13 @@ struct Launch {
   size_t dynamic_shared;
   uint8_t *params;
   EpochLayout epochs;
+  SyncTable *sync;          // of global addresses
   bool hazards;
   uint64_t schedule;
   uint64_t step_limit;
   _Atomic bool stopped;     // a fault: everything stops
   _Atomic uint64_t steps;
-  _Atomic uint32_t next_cluster;
-  uint32_t cluster_count;
+  struct Queue *queue;      // of clusters: launch.c
 };
 
 // ---- groups and control flow: warp.c ----
@@ -139,12 +141,34 @@ void warp_exit(Warp *warp, Mask mask);
 void warp_wait(Warp *warp, Mask mask, int barrier);
 void warp_release(Warp *warp, int barrier);
 
+// Completes the barriers that now wait for nobody: threads that have exited are not expected. barrier.c
+void barriers_after_exit(Block *block);
+
 static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }
 InstCounts *warp_counts(const Warp *warp, const Inst *inst);
 // The thread's index in its cluster, which is how race.h names threads.
 static inline uint32_t warp_thread(const Warp *warp, int lane) {
   return (uint32_t)(warp->block->rank * warp->block->thread_count + warp->index * LANES + lane);
 }
+
+// ---- call frames: control.c ----
+
+// A lane's way back from the calls it is in.
+typedef struct Binding Binding;  // control.c
+
+typedef struct CallFrame {
+  const Inst *call;
+  const Binding *binding;
+  uint8_t *saved;      // the callee's registers of this lane, when it was entered again before it returned
+} CallFrame;
+
+typedef struct CallStack {
+  CallFrame *frames;
+  int depth, capacity;
+  uint64_t local_base;  // where the running function's .local variables begin
+} CallStack;
+
+void call_stacks_free(Warp *warp);
 
 // ---- hazards: hazard.c ----
 
@@ -156,3 +180,5 @@ void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, Hazard
                             Epoch other, const char *format, ...) __attribute__((format(printf, 8, 9)));
 // Stops the launch; the hazard that says why was reported before.
 void launch_stop(Launch *launch);
+// The index of the block with that rank in a cluster.
+void cluster_block_index(const Launch *launch, uint32_t cluster, int rank, unsigned index[3]);

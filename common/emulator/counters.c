@@ -1,0 +1,118 @@
+// Counters: what workers counted per instruction, summed per source line.
+#include <stdlib.h>
+#include <string.h>
+
+#include "machine.h"
+
+static const char *const names[COUNTER_KIND_COUNT] = {
+    [COUNTER_INST_EXECUTED] = "smsp__inst_executed.sum",
+    [COUNTER_THREAD_INST_EXECUTED] = "smsp__thread_inst_executed.sum",
+    [COUNTER_INST_INTEGER] = "inst_integer",
+    [COUNTER_INST_FP32] = "inst_fp32",
+    [COUNTER_INST_FP64] = "inst_fp64",
+    [COUNTER_INST_FP16] = "inst_fp16",
+    [COUNTER_INST_SPECIAL] = "inst_special",
+    [COUNTER_INST_CONVERT] = "inst_convert",
+    [COUNTER_INST_MEMORY] = "inst_memory",
+    [COUNTER_INST_CONTROL] = "inst_control",
+    [COUNTER_INST_SYNCHRONISATION] = "inst_synchronisation",
+    [COUNTER_INST_TENSOR] = "inst_tensor",
+    [COUNTER_INST_ASYNC_COPY] = "inst_async_copy",
+    [COUNTER_INST_OTHER] = "inst_other",
+    [COUNTER_SHARED_LOADS] = "smsp__inst_executed_op_shared_ld.sum",
+    [COUNTER_SHARED_STORES] = "smsp__inst_executed_op_shared_st.sum",
+    [COUNTER_SHARED_LOAD_WAVEFRONTS] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    [COUNTER_SHARED_STORE_WAVEFRONTS] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    [COUNTER_SHARED_LOAD_BANK_CONFLICTS] = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+    [COUNTER_SHARED_STORE_BANK_CONFLICTS] = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+    [COUNTER_GLOBAL_LOAD_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    [COUNTER_GLOBAL_STORE_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    [COUNTER_GLOBAL_LOAD_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    [COUNTER_GLOBAL_STORE_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    [COUNTER_GLOBAL_LOAD_BYTES] = "global_load_bytes",
+    [COUNTER_GLOBAL_STORE_BYTES] = "global_store_bytes",
+    [COUNTER_TENSOR_FLOPS] = "tensor_flops",
+};
+
+const char *counter_name(CounterKind kind) { return names[kind]; }
+
+// What one instruction's counts mean as counters. Atomics count as stores.
+static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) {
+  EmulatorCounters c = {0};
+  bool is_load = !strncmp(inst->source->opcode, "ld", 2);
+  c.value[COUNTER_INST_EXECUTED] = counts->warps;
+  c.value[COUNTER_THREAD_INST_EXECUTED] = counts->threads;
+  c.value[inst->counter] += counts->warps;
+  c.value[is_load ? COUNTER_SHARED_LOADS : COUNTER_SHARED_STORES] = counts->shared_requests;
+  c.value[is_load ? COUNTER_SHARED_LOAD_WAVEFRONTS : COUNTER_SHARED_STORE_WAVEFRONTS] = counts->wavefronts;
+  c.value[is_load ? COUNTER_SHARED_LOAD_BANK_CONFLICTS : COUNTER_SHARED_STORE_BANK_CONFLICTS] = counts->conflicts;
+  c.value[is_load ? COUNTER_GLOBAL_LOAD_REQUESTS : COUNTER_GLOBAL_STORE_REQUESTS] = counts->global_requests;
+  c.value[is_load ? COUNTER_GLOBAL_LOAD_SECTORS : COUNTER_GLOBAL_STORE_SECTORS] = counts->sectors;
+  c.value[is_load ? COUNTER_GLOBAL_LOAD_BYTES : COUNTER_GLOBAL_STORE_BYTES] = counts->bytes;
+  c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
+  return c;
+}
+
+static void add(EmulatorCounters *to, const EmulatorCounters *from) {
+  for (int k = 0; k < COUNTER_KIND_COUNT; k++) to->value[k] += from->value[k];
+}
+
+static LineCounters *line_entry(LineTable *table, const char *file, int line) {
+  for (int i = 0; i < table->count; i++) {
+    LineCounters *entry = &table->items[i];
+    if (entry->line == line && !strcmp(entry->file ? entry->file : "", file ? file : "")) return entry;
+  }
+  if (table->count == table->capacity) {
+    table->capacity = table->capacity ? table->capacity * 2 : 64;
+    table->items = realloc(table->items, (size_t)table->capacity * sizeof *table->items);
+    if (!table->items) abort();
+  }
+  LineCounters *entry = &table->items[table->count++];
+  *entry = (LineCounters){.file = file, .line = line};
+  return entry;
+}
+
+void counters_collect(Emulator *emulator, const Program *program, Worker *workers, int worker_count) {
+  for (uint32_t i = 0; i < program->count; i++) {
+    InstCounts sum = {0};
+    for (int w = 0; w < worker_count; w++) {
+      const InstCounts *c = &workers[w].counts[i];
+      sum.warps += c->warps;
+      sum.threads += c->threads;
+      sum.shared_requests += c->shared_requests;
+      sum.wavefronts += c->wavefronts;
+      sum.conflicts += c->conflicts;
+      sum.global_requests += c->global_requests;
+      sum.sectors += c->sectors;
+      sum.bytes += c->bytes;
+      sum.flops += c->flops;
+    }
+    if (!sum.warps) continue;
+    const char *file;
+    int line;
+    instruction_line(program->module, program->code[i].source, &file, &line);
+    EmulatorCounters counters = as_counters(&program->code[i], &sum);
+    add(&emulator->counters, &counters);
+    add(&line_entry(&emulator->lines, file, line)->counters, &counters);
+  }
+}
+
+EmulatorCounters emulator_counters(const Emulator *emulator) { return emulator->counters; }
+
+static int most_instructions_first(const void *left, const void *right) {
+  const LineCounters *a = left, *b = right;
+  uint64_t x = a->counters.value[COUNTER_INST_EXECUTED], y = b->counters.value[COUNTER_INST_EXECUTED];
+  return x != y ? (x < y) - (x > y) : a->line - b->line;
+}
+
+const LineCounters *emulator_line_counters(const Emulator *emulator, int *count) {
+  const LineTable *lines = &emulator->lines;
+  if (lines->count) qsort(lines->items, (size_t)lines->count, sizeof *lines->items, most_instructions_first);
+  *count = lines->count;
+  return lines->items;
+}
+
+void emulator_clear_counters(Emulator *emulator) {
+  memset(&emulator->counters, 0, sizeof emulator->counters);
+  emulator->lines.count = 0;
+}

@@ -1,0 +1,48 @@
+// The emulator's own state, behind the Emulator of emulator.h: memory, modules, hazards and counters.
+#pragma once
+
+#include <pthread.h>
+
+#include "decoder.h"
+#include "warp.h"
+
+struct EmulatorModule {
+  EmulatorModule *next;
+  PtxModule *ptx;
+  Place *variables;  // module level: global and const ones have addresses, shared ones get theirs from each program
+  int variable_count;
+  Program **programs;  // one per entry
+  int program_count;
+};
+
+// Counts of the launches so far, by source line.
+typedef struct LineTable {
+  LineCounters *items;
+  int count, capacity;
+} LineTable;
+
+struct Emulator {
+  EmulatorOptions options;
+  RegionTable global;
+  EmulatorModule *modules;
+  uint32_t launches;
+  pthread_mutex_t hazard_lock;
+  Hazard *hazards;
+  int hazard_count, hazard_capacity;
+  EmulatorCounters counters;
+  LineTable lines;
+};
+
+// ---- counters.c ----
+
+// Adds what the workers of a launch counted, and empties them.
+void counters_collect(Emulator *emulator, const Program *program, Worker *workers, int worker_count);
+
+// ---- hazard.c ----
+
+void hazards_free(Emulator *emulator);
+
+// ---- sources ----
+
+// The line of the kernel that an instruction belongs to: where the outermost inlined call stands. False when unknown.
+bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line);

@@ -1,0 +1,58 @@
+// Reaching memory from an instruction: which space an address is in, whether it may be accessed, where its bytes are.
+#pragma once
+
+#include "warp.h"
+
+typedef struct Access {
+  uint8_t *data;    // the bytes in the host's memory
+  Region *region;   // NULL for local and param memory, which only one thread has
+  uint64_t offset;  // in the region
+  uint8_t *valid;   // of local memory: per byte, whether it was written
+} Access;
+
+typedef enum AccessKind { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } AccessKind;
+
+// Address spaces as instructions name them. SPACE_GENERIC finds the window from the address.
+typedef enum Space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_CONST, SPACE_PARAM } Space;
+
+// Finds size bytes at the address for one lane. Reports an out-of-bounds or misaligned access and stops the launch; false
+// then. alignment: what the address must be a multiple of.
+bool memory_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size, int alignment,
+                 AccessKind kind, Access *access);
+
+// Reads bytes through a generic address for the emulator's own use (printf): no hazards. False when they do not exist.
+bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size_t size);
+
+// Global memory is shared by the launch's host threads: hold the lock of a region's piece while using its bytes or cells.
+// Does nothing for other memory.
+void memory_lock(const Access *access);
+void memory_unlock(const Access *access);
+
+// The space that the instruction's modifiers name, SPACE_GENERIC when none.
+Space space_of(const PtxInstruction *source);
+// The memory order that they name: "weak" or nothing is ORDER_WEAK, volatile and mmio count as relaxed.
+MemoryOrder order_of(const PtxInstruction *source);
+
+// How the lanes of an instruction form their addresses: [register + immediate] or [variable + immediate].
+typedef struct AddressPlan {
+  Slot slot;
+  int64_t offset;
+  bool narrow;          // the register is 32 bits wide
+  bool frame_relative;  // a .local variable: from the running function's frame
+} AddressPlan;
+
+DecodeResult decode_address_plan(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, Space space,
+                                 AddressPlan *plan);
+// Fills addresses[lane] for the lanes of mask.
+void form_addresses(Warp *warp, const AddressPlan *plan, Mask mask, uint64_t addresses[LANES]);
+
+// Counts one warp access: bank conflicts of shared, sectors of global memory.
+void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size);
+
+// The lanes of mask from its first on that follow each other and share its address: they read the same bytes.
+static inline Mask same_address(Mask mask, const uint64_t addresses[LANES]) {
+  int first = __builtin_ctz(mask);
+  Mask same = 1u << first;
+  for (int lane = first + 1; lane < LANES && (mask >> lane & 1) && addresses[lane] == addresses[first]; lane++) same |= 1u << lane;
+  return same;
+}
