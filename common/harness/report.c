@@ -80,7 +80,8 @@ void report_check(FILE *out, const Problem *problem, const CheckResult *result) 
   else
     fprintf(out, "%s elements (%d rows of each head)", compared, result->rows_per_head);
   if (right)
-    fprintf(out, ", max error %.2g, at most %.0f %% of what fp16 excuses\n", result->max_error, 100 * result->worst);
+    fprintf(out, ", max error %.2g, the worst element at %.0f %% of its limit\n", result->max_error,
+            100 * result->worst);
   else
     fprintf(out, " differ from the fp64 reference, max error %.2g\n", result->max_error);
 

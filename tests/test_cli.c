@@ -1,0 +1,282 @@
+// The command line: wrong use exits 2 with one line that names what was wrong and what is allowed; a device that is not
+// there exits 3; what options mean together.
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "harness/harness.h"
+#include "support/program.h"
+
+TestSuite(cli, .timeout = 60);
+
+static const char STAGE[] = "stage-00";
+
+static int lines(const char *text) {
+  int count = 0;
+  for (; *text; text++) count += *text == '\n';
+  return count;
+}
+
+// Expects exit code 2, nothing on standard output, and one line on standard error with each of the texts in it.
+static void expect_usage(const char *const *arguments, const char *text, const char *other) {
+  Output *output = run_program(STAGE, arguments);
+  cr_expect_eq(output->code, 2, "%s: exit code %d", arguments[0], output->code);
+  cr_expect_str_empty(output->out, "%s: printed %s", arguments[0], output->out);
+  cr_expect_eq(lines(output->err), 1, "%s: not one line: %s", arguments[0], output->err);
+  cr_expect(strstr(output->err, text), "%s: no '%s' in: %s", arguments[0], text, output->err);
+  cr_expect(strstr(output->err, other), "%s: no '%s' in: %s", arguments[0], other, output->err);
+  cr_expect(!strncmp(output->err, "stage-00: ", 10), "%s: does not say who speaks: %s", arguments[0], output->err);
+  free(output);
+}
+
+// One argument each: what was wrong, and what is allowed.
+Test(cli, wrong_arguments) {
+  static const struct {
+    const char *argument, *wrong, *allowed;
+  } cases[] = {
+      {"--seqlen=abc", "--seqlen=abc: not a whole number", "1 to 1048576"},
+      {"--seqlen=", "--seqlen=: not a whole number", "1 to 1048576"},
+      {"--seqlen=-1", "--seqlen=-1: not a whole number", "1 to 1048576"},
+      {"--seqlen=+1", "--seqlen=+1: not a whole number", "1 to 1048576"},
+      {"--seqlen= 1", "--seqlen= 1: not a whole number", "1 to 1048576"},
+      {"--seqlen=1.5", "--seqlen=1.5: not a whole number", "1 to 1048576"},
+      {"--seqlen=12k", "--seqlen=12k: not a whole number", "1 to 1048576"},
+      {"--seqlen=0x10", "--seqlen=0x10: not a whole number", "1 to 1048576"},
+      {"--seqlen=0", "--seqlen=0: too small", "1 to 1048576"},
+      {"--seqlen=1048577", "--seqlen=1048577: too large", "1 to 1048576"},
+      {"--seqlen=18446744073709551617", "too large", "1 to 1048576"},  // 2^64 + 1, which wraps to 1
+      {"--seqlen=99999999999999999999999999", "too large", "1 to 1048576"},
+      {"--seqlen", "--seqlen needs a value", "--seqlen=N"},
+      {"--batch=0", "--batch=0: too small", "1 to 65536"},
+      {"--batch=65537", "--batch=65537: too large", "1 to 65536"},
+      {"--heads=x", "--heads=x: not a whole number", "1 to 65536"},
+      {"--seed=18446744073709551616", "too large", "0 to 18446744073709551615"},
+      {"--schedule=no", "--schedule=no: not a whole number", "0 to"},
+      {"--repeat=100001", "--repeat=100001: too large", "0 to 100000"},
+      {"--head-dim=96", "--head-dim=96", "64|128"},
+      {"--head-dim=6", "--head-dim=6:", "64|128"},
+      {"--head-dim=064", "--head-dim=064:", "64|128"},
+      {"--head-dim", "--head-dim needs a value", "64|128"},
+      {"--device=tpu", "--device=tpu", "auto|gpu|emulator"},
+      {"--device=", "--device=:", "auto|gpu|emulator"},
+      {"--device=GPU", "--device=GPU", "auto|gpu|emulator"},
+      {"--input=random", "--input=random", "normal|ones|arange|large|identity"},
+      {"--hazards=maybe", "--hazards=maybe", "on|off"},
+      {"--causal=yes", "--causal=yes", "takes no value"},
+      {"--counters=1", "--counters=1", "takes no value"},
+      {"--help=me", "--help=me", "takes no value"},
+      {"--csv", "--csv needs a value", "--csv=FILE|-"},
+      {"--csv=", "--csv=: empty", "--csv=FILE|-"},
+      {"--ptx", "--ptx needs a value", "--ptx=FILE"},
+      {"--seqln=5", "unknown option --seqln;", "did you mean --seqlen?"},
+      {"--head_dim=64", "unknown option --head_dim;", "did you mean --head-dim?"},
+      {"--casual", "unknown option --casual;", "did you mean --causal?"},
+      {"--frobnicate", "unknown option --frobnicate;", "--help lists all options"},
+      {"-h", "unexpected argument '-h'", "--help"},
+      {"--", "unexpected argument '--'", "--help"},
+      {"", "unexpected argument ''", "--help"},
+      {"seqlen=5", "unexpected argument 'seqlen=5'", "--name=value"},
+      {"--seq\nlen=5", "unknown option --seq?len;", "did you mean --seqlen?"},
+      {"--seqlen=5\n6", "--seqlen=5?6: not a whole number", "1 to 1048576"},
+      {"--ptx=/nowhere/at/all.ptx", "--ptx=/nowhere/at/all.ptx", "No such file"},
+      {"--ptx=/", "--ptx=/", "directory"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    expect_usage((const char *const[]){cases[i].argument, NULL}, cases[i].wrong, cases[i].allowed);
+}
+
+// However long an argument is, the error is one line of a readable length.
+Test(cli, long_arguments) {
+  char argument[20000];
+  memset(argument, 'x', sizeof argument - 1);
+  argument[sizeof argument - 1] = 0;
+  memcpy(argument, "--seqlen=", 9);
+  expect_usage((const char *const[]){argument, NULL}, "not a whole number", "1 to 1048576");
+  memcpy(argument, "--xeqlen-", 9);
+  expect_usage((const char *const[]){argument, NULL}, "unknown option", "--help");
+  Output *output = run_program(STAGE, (const char *const[]){argument, NULL});
+  cr_expect(strlen(output->err) < 320);
+}
+
+// A right option does not excuse a wrong one, and the first wrong one is named.
+Test(cli, one_error_at_a_time) {
+  expect_usage((const char *const[]){"--causal", "--seqlen=no", "--batch=no", NULL}, "--seqlen=no", "1 to");
+}
+
+// Options that contradict each other, whatever this machine has.
+Test(cli, contradictions) {
+  static const char *const cases[][4] = {
+      {"--device=emulator", "--repeat=3", "--repeat: the emulator has no clock", "--device=gpu"},
+      {"--device=emulator", "--csv=-", "--csv: the emulator has no clock", "--device=gpu"},
+      {"--device=gpu", "--counters", "--counters: a GPU cannot", "--device=emulator"},
+      {"--device=gpu", "--schedule=4", "--schedule: a GPU cannot", "--device=emulator"},
+      {"--device=gpu", "--ptx=x.ptx", "--ptx: a GPU cannot", "--device=emulator"},
+      {"--counters", "--csv=-", "--csv is for the GPU", "--counters for the emulator"},
+      {"--repeat=2", "--hazards=on", "--repeat is for the GPU", "--hazards for the emulator"},
+      {"--repeat=0", "--csv=-", "--csv records times", "--repeat=1"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    expect_usage((const char *const[]){cases[i][0], cases[i][1], NULL}, cases[i][2], cases[i][3]);
+}
+
+static bool driver_here(void) {
+  void *library = dlopen("libcuda.so.1", RTLD_LAZY);
+  if (library) dlclose(library);
+  return library != NULL;
+}
+
+// Without a GPU: asking for it is exit code 3, asking for times is wrong use.
+Test(cli, no_gpu) {
+  if (driver_here()) cr_skip_test("this machine has a CUDA driver");
+  Output *output = run_line(STAGE, "--device=gpu");
+  cr_expect_eq(output->code, 3);
+  cr_expect_str_empty(output->out);
+  cr_expect_eq(lines(output->err), 1, "not one line: %s", output->err);
+  cr_expect(strstr(output->err, "--device=gpu") && strstr(output->err, "libcuda.so.1"), "%s", output->err);
+  expect_usage((const char *const[]){"--repeat=3", NULL}, "--repeat: times come from a GPU alone", "libcuda.so.1");
+  expect_usage((const char *const[]){"--csv=-", NULL}, "--csv: times come from a GPU alone", "libcuda.so.1");
+}
+
+Test(cli, help) {
+  Output *output = run_line(STAGE, "--help");
+  cr_expect_eq(output->code, 0);
+  cr_expect_str_empty(output->err);
+  static const char *const names[] = {"--device=",  "--batch=", "--heads=",  "--seqlen=", "--head-dim=", "--causal",
+                                      "--seed=",    "--input=", "--repeat=", "--csv=",    "--hazards=",  "--schedule=",
+                                      "--counters", "--ptx=",   "--help",    "Exit code"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    cr_expect(strstr(output->out, names[i]), "--help does not tell of %s", names[i]);
+}
+
+// ---- the parser itself ----
+
+static const Stage plain = {.name = "99-plain", .title = "a stage of the tests"};
+
+static Options parse(const char *const *arguments) {
+  Options options;
+  char error[ERROR_SIZE];
+  const char *argv[16] = {"stage-99"};
+  int argc = 1;
+  for (; arguments[argc - 1]; argc++) argv[argc] = arguments[argc - 1];
+  cr_assert(options_parse(&options, &plain, argc, (char *const *)argv, error), "%s", error);
+  return options;
+}
+
+static const DeviceInfo gpu_info = {.kind = DEVICE_GPU}, emulator_info = {.kind = DEVICE_EMULATOR};
+
+Test(cli, defaults) {
+  char error[ERROR_SIZE];
+  Options options = parse((const char *const[]){NULL});
+  cr_assert(options_complete(&options, &gpu_info, error));
+  Shape shape = options_shape(&options);
+  cr_expect(shape.batch == 4 && shape.heads == 32 && shape.seqlen == 4096 && shape.head_dim == 64 && !shape.causal);
+  cr_expect(options.repeat > 0 && options.seed == 1 && options.schedule == 0 && options.hazards == 0);
+
+  options = parse((const char *const[]){"--seqlen=97", NULL});
+  cr_assert(options_complete(&options, &emulator_info, error));
+  shape = options_shape(&options);
+  cr_expect(shape.batch == 1 && shape.heads == 2 && shape.seqlen == 97 && shape.head_dim == 64);
+  cr_expect_eq(options.repeat, 0, "the emulator times nothing");
+}
+
+Test(cli, every_option_is_read) {
+  Options options = parse((const char *const[]){"--batch=2", "--heads=3", "--seqlen=1048576", "--head-dim=128",
+                                                "--causal", "--seed=18446744073709551615", "--input=identity",
+                                                "--hazards=off", "--schedule=9", "--counters", "--ptx=a=b", NULL});
+  Shape shape = options_shape(&options);
+  cr_expect(shape.batch == 2 && shape.heads == 3 && shape.seqlen == 1048576 && shape.head_dim == 128 && shape.causal);
+  cr_expect_eq(options.seed, UINT64_MAX);
+  cr_expect_eq(options.input, INPUT_IDENTITY);
+  cr_expect_str_eq(options_input_name(&options), "identity");
+  cr_expect_eq(options.hazards, 1);
+  cr_expect_eq(options.schedule, 9);
+  cr_expect(options.counters);
+  cr_expect_str_eq(options.ptx, "a=b");
+  options = parse((const char *const[]){"--device=gpu", "--repeat=7", "--csv=x.csv", "--repeat=8", NULL});
+  cr_expect_eq(options.device, DEVICE_GPU);
+  cr_expect_eq(options.repeat, 8, "the last one counts");
+  cr_expect_str_eq(options.csv, "x.csv");
+}
+
+// What only one device can do chooses it.
+Test(cli, options_choose_the_device) {
+  static const struct {
+    const char *argument;
+    DeviceKind kind;
+  } cases[] = {
+      {"--causal", DEVICE_AUTO},         {"--counters", DEVICE_EMULATOR},   {"--ptx=x", DEVICE_EMULATOR},
+      {"--schedule=1", DEVICE_EMULATOR}, {"--hazards=on", DEVICE_EMULATOR}, {"--device=emulator", DEVICE_EMULATOR},
+      {"--device=gpu", DEVICE_GPU},      {"--repeat=3", DEVICE_AUTO},       {"--repeat=0", DEVICE_AUTO},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Options options = parse((const char *const[]){cases[i].argument, NULL});
+    DeviceKind kind;
+    char error[ERROR_SIZE];
+    cr_expect(options_device(&options, &kind, error));
+    cr_expect_eq(kind, cases[i].kind, "%s chose %d", cases[i].argument, kind);
+  }
+}
+
+// A stage's own options: with a value, without one, and with one that may be left out.
+Test(cli, stage_options) {
+  static const StageOption own[] = {
+      {"level", "N", "a number"}, {"explain", "[BITS]", "tell"}, {"brief", NULL, "less"}, {0}};
+  static const Stage stage = {.name = "99-own", .title = "a stage of the tests", .options = own};
+  static const struct {
+    const char *argument, *name, *value;  // value NULL: refused
+  } cases[] = {
+      {"--level=3", "level", "3"},         {"--level", "level", NULL}, {"--explain", "explain", ""},
+      {"--explain=0x1", "explain", "0x1"}, {"--brief", "brief", ""},   {"--brief=1", "brief", NULL},
+      {"--brie", "brief", NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Session session = {.stage = &stage};
+    char error[ERROR_SIZE];
+    const char *argv[] = {"stage-99", cases[i].argument};
+    bool parsed = options_parse(&session.options, &stage, 2, (char *const *)argv, error);
+    cr_expect_eq(parsed, cases[i].value != NULL, "%s", cases[i].argument);
+    if (parsed)
+      cr_expect_str_eq(session_option(&session, cases[i].name), cases[i].value);
+    else
+      cr_expect(strstr(error, cases[i].name), "%s: %s", cases[i].argument, error);
+  }
+}
+
+// ---- the CSV ----
+
+Test(cli, csv_has_one_header) {
+  char path[] = "/tmp/hopper-ladder-csv-XXXXXX", error[ERROR_SIZE];
+  int file = mkstemp(path);
+  cr_assert(file >= 0);
+  close(file);
+  DeviceInfo device = {.kind = DEVICE_GPU, .name = "Test GPU", .driver = "1.2.3", .cuda = "13.0", .sm_clock_mhz = 1980};
+  Shape shape = {.batch = 4, .heads = 32, .seqlen = 4096, .head_dim = 64};
+  Timing timing = {.median = 2, .min = 1.5, .max = 2.5, .repeats = 20};
+  cr_expect(csv_append(path, &plain, &device, &shape, &timing, problem_flops(&shape), error), "%s", error);
+  shape.causal = true;
+  cr_expect(csv_append(path, &plain, &device, &shape, &timing, problem_flops(&shape), error), "%s", error);
+
+  size_t size;
+  char *text = read_whole(path, &size), *line = text;
+  unlink(path);
+  cr_assert_eq(lines(text), 3, "%s", text);
+  cr_expect(
+      !strncmp(strsep(&line, "\n"),
+               "stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,max_ms,"
+               "repeats,tflops",
+               200));
+  // 4 * 4 * 32 * 4096^2 * 64 operations in 2 ms; half of them when causal.
+  char *row = strsep(&line, "\n");
+  cr_expect(!strncmp(row, "99-plain,Test GPU,1980,1.2.3,13.0,20", 36), "%s", row);
+  cr_expect(strstr(row, "Z,4,32,4096,64,0,2.000000,1.500000,2.500000,20,274.878"), "%s", row);
+  cr_expect(strstr(line, "Z,4,32,4096,64,1,2.000000,1.500000,2.500000,20,137.439"), "%s", line);
+}
+
+Test(cli, csv_that_cannot_be_written) {
+  char error[ERROR_SIZE];
+  cr_expect(!csv_writable("/nowhere/at/all.csv", error));
+  cr_expect(strstr(error, "--csv=/nowhere/at/all.csv") && strstr(error, "No such file"), "%s", error);
+}
