@@ -165,7 +165,7 @@ Test(device, a_fault_is_a_hazard) {
   cr_assert_eq(count, 1);
   cr_expect_eq(hazards[0].kind, HAZARD_OUT_OF_BOUNDS);
   cr_expect_eq(hazards[0].address, y + 40);
-  cr_expect_eq(hazards[0].here.ptx_line, 27);
+  cr_expect_eq(hazards[0].here.ptx_line, 26);
   device_close(device);
 }
 

@@ -167,7 +167,7 @@ static void without_body_is_wrong(const char *stage) {
   Output *output = run_ptx(stage, ptx, "");
   cr_expect_eq(output->code, 1, "%s: exit code %d\n%s%s", stage, output->code, output->out, output->err);
   cr_expect(strstr(output->out, "result    WRONG"), "%s", output->out);
-  cr_expect(strstr(output->out, "O[0][0][0][0]: got nan"), "%s", output->out);
+  cr_expect(strstr(output->out, "O[0][0][0][0]: got NaN, expected "), "%s", output->out);
 }
 
 static void cut_short_is_refused(const char *stage) {

@@ -52,46 +52,53 @@ static void print_place(FILE *out, const Shape *shape, size_t index) {
 }
 
 static void print_differences(FILE *out, const Problem *problem, const CheckResult *result) {
-  if (!result->difference_count) return;
-  fprintf(out, "          O[batch][head][row][d]: got, expected, |difference| and its limit\n");
+  fprintf(out, "          the first that differ, O[batch][head][row][d]:\n");
   for (int i = 0; i < result->difference_count; i++) {
     const Difference *difference = &result->differences[i];
     fprintf(out, "          O");
     print_place(out, &problem->shape, difference->index);
-    fprintf(out, ": got %.6g, expected %.6g, %.2g > %.2g\n", difference->got, difference->expected,
-            fabs(difference->got - difference->expected), difference->limit);
+    if (isnan(difference->got))
+      fprintf(out, ": got NaN, expected %.6g\n", difference->expected);
+    else
+      fprintf(out, ": got %.6g, expected %.6g, off by %.2g (limit %.2g)\n", difference->got, difference->expected,
+              fabs(difference->got - difference->expected), difference->limit);
   }
   uint64_t more = result->wrong - (uint64_t)result->difference_count;
   char text[32];
   if (more) fprintf(out, "          and %s more\n", format_count(text, more));
 }
 
-void report_check(FILE *out, const Problem *problem, const CheckResult *result) {
-  char compared[32], wrong[32], all[32];
+static void report_right(FILE *out, const CheckResult *result) {
+  char compared[32];
   format_count(compared, result->compared);
-  format_count(wrong, result->wrong);
-  bool right = check_is_right(result);
-  if (right)
-    fprintf(out, "result    right: ");
-  else
-    fprintf(out, "result    WRONG: %s of ", wrong);
   if (result->complete)
-    fprintf(out, "all %s elements", compared);
+    fprintf(out, "result    right: all %s elements", compared);
   else
-    fprintf(out, "%s elements (%d rows of each head)", compared, result->rows_per_head);
-  if (right)
-    fprintf(out, ", max error %.2g, the worst element at %.0f %% of its limit\n", result->max_error,
-            100 * result->worst);
-  else
-    fprintf(out, " differ from the fp64 reference, max error %.2g\n", result->max_error);
+    fprintf(out, "result    right: %s elements (%d rows of each head)", compared, result->rows_per_head);
+  fprintf(out, ", max error %.2g, the worst element at %.0f %% of its limit\n", result->max_error, 100 * result->worst);
+}
 
+static void report_wrong(FILE *out, const Problem *problem, const CheckResult *result) {
+  char wrong[32], compared[32], not_finite[32], all[32];
+  fprintf(out, "result    WRONG: %s of %s elements differ from the fp64 reference", format_count(wrong, result->wrong),
+          format_count(compared, result->compared));
+  if (!result->complete) fprintf(out, " (%d rows of each head were compared)", result->rows_per_head);
+  if (result->max_error > 0) fprintf(out, ", max error %.2g", result->max_error);
+  fprintf(out, "\n");
   if (result->not_finite) {
-    fprintf(out, "          %s of all %s elements are NaN or infinite (never written?), the first is O",
-            format_count(wrong, result->not_finite), format_count(all, problem->elements));
+    fprintf(out, "          %s of %s are NaN or infinite (never written?), the first is O",
+            format_count(not_finite, result->not_finite), format_count(all, problem->elements));
     print_place(out, &problem->shape, result->first_not_finite);
     fprintf(out, "\n");
   }
-  print_differences(out, problem, result);
+  if (result->difference_count) print_differences(out, problem, result);
+}
+
+void report_check(FILE *out, const Problem *problem, const CheckResult *result) {
+  if (check_is_right(result))
+    report_right(out, result);
+  else
+    report_wrong(out, problem, result);
 }
 
 // ---- hazards ----
