@@ -14,7 +14,7 @@ FUZZ_SECONDS ?= 60
 
 NAMES := $(notdir $(patsubst %/,%,$(sort $(wildcard stages/[0-9][0-9]-*/))))
 number = $(firstword $(subst -, ,$1))
-BIN := $(if $(filter build,$(BUILD)),./,$(BUILD)/)# where the programs go: the root, or another BUILD's own folder
+BIN := $(if $(filter build,$(BUILD)),./,$(BUILD)/root/)# where the programs go: another BUILD has a root of its own
 STAGES := $(foreach name,$(NAMES),$(BIN)stage-$(call number,$(name)))
 
 # The nvcc in CUDA_HOME, else the one on PATH, else the one that deps.sh puts into build/cuda.
@@ -47,12 +47,13 @@ help: ## this list
 ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, and prints one table
 	@sh common/build/ladder.sh "$(OPTIONS)" $(STAGES)
 
-RUN_TESTS = HL_ROOT="$(CURDIR)" PTX_DIR="$(CURDIR)/build/ptx" $(BUILD)/run-tests --filter='$1'
+RUN_TESTS = HL_ROOT="$(abspath $(BIN))" PTX_DIR="$(CURDIR)/build/ptx" $(BUILD)/run-tests --filter='$1'
 test: $(STAGES) $(BUILD)/run-tests $(TEST_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
+	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile common plots stages tests) $(BIN))
 	@$(call RUN_TESTS,$(TESTS))
 
 test-gpu: $(STAGES) $(BUILD)/run-tests ## on the GPU: the stages over many problems, and under compute-sanitizer
-	@HL_GPU=1 $(call RUN_TESTS,gpu*/*)
+	@HL_GPU=1 $(call RUN_TESTS,gpu_*/*)
 	@sh common/build/sanitize.sh $(CUDA) $(STAGES)
 test-deep: $(FUZZERS) $(TEST_PTX) ## fuzzes for FUZZ_SECONDS each, then every test under ASan, UBSan and TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
@@ -86,6 +87,7 @@ nvcc criterion gnuplot:
 define PROGRAM
 $(BIN:./%=%)stage-$(call number,$1): $(BUILD)/stages/$1/stage.o $(BUILD)/stages/$1/embed.o $(MAIN) $(LIBRARY)
 	$$(call say,LD $$@)
+	@mkdir -p $$(@D)
 	$$Q$$(CC) $$(ALL_CFLAGS) $$^ $$(LIBS) -o $$@
 endef
 $(foreach name,$(NAMES),$(eval $(call PROGRAM,$(name))))
