@@ -14,5 +14,9 @@ echo "fuzzing $name for $seconds seconds"
   -artifact_prefix="build/fuzz/$name-" "$fuzzer.corpus" tests/ptx/valid tests/ptx/malformed build/ptx \
   >"$fuzzer.log" 2>&1
 code=$?
-if [ $code = 0 ]; then sed -n 's/^stat::number_of_executed_units: */  inputs tried: /p' "$fuzzer.log"; else tail -n 40 "$fuzzer.log"; fi
+if [ $code = 0 ]; then
+  sed -n 's/^stat::number_of_executed_units: */  inputs tried: /p' "$fuzzer.log"
+else
+  tail -n 40 "$fuzzer.log"
+fi
 exit $code
