@@ -40,7 +40,7 @@ typedef struct PtxError {
 // Where an instruction came from, from .loc. An inlined call keeps the call site that brought it in.
 typedef struct PtxLocation {
   int file;                              // index into PtxModule.files, never a hole
-  int line, column;                      // from 1
+  int line, column;                      // from 1; 0 where the compiler knew none
   const struct PtxLocation *inlined_at;  // NULL when not inlined
 } PtxLocation;
 

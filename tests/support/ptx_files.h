@@ -1,0 +1,16 @@
+// Files for the tests of the PTX front end.
+#pragma once
+
+#include <stddef.h>
+
+typedef struct Text {
+  char *bytes;  // NUL-terminated; the caller frees them
+  size_t length;
+} Text;
+
+// The whole of a file, which must be there.
+Text read_text(const char *path);
+// Calls visit for every file of folder that ends in suffix; returns how many there were.
+int for_each_file(const char *folder, const char *suffix, void (*visit)(const char *path));
+// The same for a folder inside tests/ptx.
+int for_each_in_corpus(const char *folder, const char *suffix, void (*visit)(const char *path));
