@@ -24,13 +24,22 @@ static const struct {
 const char *hazard_name(HazardKind kind) { return kinds[kind].name; }
 const char *hazard_advice(HazardKind kind) { return kinds[kind].advice; }
 
+static bool has_file(const PtxModule *module, const PtxLocation *location) {
+  return location && location->file >= 0 && location->file < module->file_count && module->files[location->file];
+}
+
 bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line) {
-  const PtxLocation *location = source ? source->location : NULL;
-  while (location && location->inlined_at) location = location->inlined_at;
-  bool known = location && location->file >= 0 && location->file < module->file_count && module->files[location->file];
-  *file = known ? module->files[location->file] : NULL;
-  *line = known ? location->line : 0;
-  return known;
+  *file = NULL;
+  *line = 0;
+  const PtxLocation *outermost = source ? source->location : NULL;
+  while (outermost && outermost->inlined_at) outermost = outermost->inlined_at;
+  if (!has_file(module, outermost)) return false;
+  const PtxLocation *location = source->location;
+  while (!has_file(module, location) || strcmp(module->files[location->file], module->files[outermost->file]))
+    location = location->inlined_at;
+  *file = module->files[location->file];
+  *line = location->line;
+  return true;
 }
 
 static HazardPlace place_of(const Launch *launch, const Inst *inst, const unsigned block[3], uint32_t thread) {
@@ -153,7 +162,7 @@ static int compare_hazards(const void *left, const void *right) {
 }
 
 const Hazard *emulator_hazards(const Emulator *emulator, int *count) {
-  qsort(emulator->hazards, (size_t)emulator->hazard_count, sizeof(Hazard), compare_hazards);
+  if (emulator->hazard_count) qsort(emulator->hazards, (size_t)emulator->hazard_count, sizeof(Hazard), compare_hazards);
   *count = emulator->hazard_count;
   return emulator->hazards;
 }

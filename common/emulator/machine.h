@@ -44,5 +44,6 @@ void hazards_free(Emulator *emulator);
 
 // ---- sources ----
 
-// The line of the kernel that an instruction belongs to: where the outermost inlined call stands. False when unknown.
+// The line that an instruction belongs to: the innermost one in the kernel's own file, so that a helper defined there is told
+// by its own lines and one from a header by the line that calls it. False when unknown.
 bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line);
