@@ -41,7 +41,7 @@ static bool launch(Device *device, void *context) {
 }
 
 static bool launch_and_download(const Session *session, const Problem *problem, Run *run) {
-  progress_begin(device_info(session->device)->kind == DEVICE_EMULATOR ? "emulating" : "running", 0);
+  progress_begin(device_info(session->device)->kind == DEVICE_EMULATOR ? "emulating on this CPU" : "running", 0);
   bool done = launch(session->device, run) && device_synchronise(session->device) &&
               device_download(session->device, problem->o, run->attention.o, problem->elements * sizeof(Half));
   progress_end();
