@@ -134,16 +134,15 @@ build/fuzz/%: tests/fuzz/%.c $(wildcard common/emulator/*) $(wildcard common/har
 	$Qclang -std=c11 -D_DEFAULT_SOURCE -g -O1 -fno-strict-aliasing -ffp-contract=off $(INCLUDE) \
 	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $< $(MEMBERS:$(BUILD)/%.o=%.c) $(LIBS) -o $@
 
-# Files that hold a setting and are rewritten only when it changed: what depends on the setting depends on the file.
-$(BUILD)/flags: SETTING = $(CC) $(ALL_CFLAGS) $(INCLUDE)
-$(BUILD)/members: SETTING = $(MEMBERS) $(TEST_OBJECTS)
-build/nvcc-flags: SETTING = $(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$(ALLOW_$(name)))
-$(BUILD)/flags $(BUILD)/members build/nvcc-flags: FORCE
-	@mkdir -p $(@D); echo '$(SETTING)' | cmp -s - $@ || echo '$(SETTING)' >$@
+# Files that hold a setting and are rewritten when it changed: what depends on the setting depends on the file.
+remember = $(shell mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1)
+$(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
+$(call remember,$(BUILD)/members,$(MEMBERS) $(TEST_OBJECTS))
+$(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$(ALLOW_$(name))))
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: FORCE help ladder test test-gpu test-deep bench bench-emulator plot format clean deps nvcc criterion gnuplot
+.PHONY: help ladder test test-gpu test-deep bench bench-emulator plot format clean deps nvcc criterion gnuplot
 .SECONDARY:
 .DELETE_ON_ERROR:
