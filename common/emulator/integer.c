@@ -240,7 +240,10 @@ static const Form forms[] = {
     WIDENING(u16, u32), WIDENING(s16, s32), WIDENING(u32, u64), WIDENING(s32, s64),
     BINARY("add.sat", s32, add_sat_s32), BINARY("sub.sat", s32, sub_sat_s32),
     TERNARY("mad.hi.sat", s32, mad_hi_sat_s32),
+    // The PTX ISA writes .relu before the type; CUDA's headers, and ptxas, also after it.
     BINARY("min.relu", s32, min_relu_s32), BINARY("max.relu", s32, max_relu_s32),
+    {"min.s32.relu", "s32 s32 s32", {min_relu_s32}, NULL}, {"max.s32.relu", "s32 s32 s32", {max_relu_s32}, NULL},
+    PACKED("min.s16x2.relu", min_relu_s16x2), PACKED("max.s16x2.relu", max_relu_s16x2),
     PRODUCT24(u32), PRODUCT24(s32), TERNARY("mad24.hi.sat", s32, mad24_hi_sat_s32),
     PACKED("add.u16x2", add_16x2), PACKED("add.s16x2", add_16x2),
     PACKED("min.u16x2", min_u16x2), PACKED("max.u16x2", max_u16x2),
