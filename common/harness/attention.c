@@ -35,6 +35,12 @@ static bool prepare(const Session *session, const Problem *problem, Run *run) {
   return device_fill(device, run->attention.o, 0xff, size);
 }
 
+static void release(const Session *session, const Run *run) {
+  const Attention *a = &run->attention;
+  const DeviceAddress addresses[] = {a->q, a->k, a->v, a->o, a->workspace};
+  for (int i = 0; i < 5; i++) device_free(session->device, addresses[i]);
+}
+
 static bool launch(Device *device, void *context) {
   Run *run = context;
   return run->stage->launch(device, &run->attention);
@@ -62,12 +68,10 @@ static int time_and_record(const Session *session, const Problem *problem, Run *
   return EXIT_RIGHT;
 }
 
-static int run_problem(const Session *session, const Problem *problem) {
+static int launch_and_check(const Session *session, const Problem *problem, Run *run) {
   FILE *out = session->out;
-  Run run;
   CheckResult result;
-  if (!prepare(session, problem, &run)) return session_fail_device(session);
-  bool done = launch_and_download(session, problem, &run);
+  bool done = launch_and_download(session, problem, run);
   if (!done && device_error(session->device)->code != DEVICE_FAULT) return session_fail_device(session);
   if (!done) {
     fprintf(out, "result    WRONG: the kernel was stopped\n");
@@ -81,7 +85,14 @@ static int run_problem(const Session *session, const Problem *problem) {
   report_counters(out, session->device);
   if (session->options.counters) report_line_counters(out, session->device);
   if (!check_is_right(&result) || hazards) return EXIT_WRONG;
-  return session->options.repeat ? time_and_record(session, problem, &run) : EXIT_RIGHT;
+  return session->options.repeat ? time_and_record(session, problem, run) : EXIT_RIGHT;
+}
+
+static int run_problem(const Session *session, const Problem *problem) {
+  Run run;
+  int code = prepare(session, problem, &run) ? launch_and_check(session, problem, &run) : session_fail_device(session);
+  release(session, &run);
+  return code;
 }
 
 int attention_run(Session *session) {
