@@ -69,7 +69,7 @@ name(stage) = stage[4:] . "  " . stage[1:2]
 number(t) = sprintf(t < 10 ? "%.2f" : t < 100 ? "%.1f" : "%.0f", t)
 # Half way from the rung before to this one; the first has no speedup.
 middle(t) = (before = last, last = t, before > 0 ? sqrt(before * t) : t)
-speedup(t) = before == 0 ? "" : sprintf(t / before < 9.95 ? "×%.1f" : "×%.0f", t / before)
+speedup(t) = before == 0 ? "" : sprintf(t / before < 9.95 ? "%.1fx" : "%.0fx", t / before)
 
 do for [format in "svg png"] {
   eval "set terminal " . (format eq "svg" ? svg : png) . sprintf(" size %d,%d", 900 * scale(format), height * scale(format))

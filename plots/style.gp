@@ -8,7 +8,6 @@ ink = "#222222"
 grey = "#666666"
 light = "#dddddd"
 
-set encoding utf8
 set border 3 linecolor rgb grey linewidth 1
 set tics nomirror scale 0.6 textcolor rgb ink
 set grid linecolor rgb light linewidth 1 dashtype 1
