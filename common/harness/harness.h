@@ -98,8 +98,9 @@ double problem_scale(const Shape *shape);  // 1 / sqrt(head_dim)
 // 4 B H S^2 D: two products of two operations a term; half of that for a causal mask.
 double problem_flops(const Shape *shape);
 
-// ---- random.h is small enough to be here: SplitMix64, one generator per stream ----
+// ---- random numbers: SplitMix64 ----
 
+// The next number of the stream whose state this is.
 static inline uint64_t random_next(uint64_t *state) {
   uint64_t x = *state += 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;

@@ -23,8 +23,9 @@ __device__ void load8(float *to, const half *from) {
 }
 
 // One thread, one key j: it keeps K[j] in registers and makes S[i][j] for the block's rows i. The threads of a warp
-// have neighbouring keys, so they store neighbouring scores, and all read the same query at the same time. Grid: keys /
-// 128, rows / 32, heads.
+// have neighbouring keys, so they store neighbouring scores, and all read the same query at the same time.
+//
+// Grid: keys / 128, rows / 32, heads.
 template <int HEAD_DIM>
 __device__ void scores(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
   int j = blockIdx.x * KEYS + threadIdx.x;
@@ -62,6 +63,7 @@ __device__ float warp_sum(float x) {
 
 // One warp, one row i. The row's maximum is subtracted before exp, so that nothing overflows: the quotient is the same.
 // A key that the causal mask hides from query i gets the weight 0.
+//
 // Grid: rows / 4, heads. Block: 32 x 4.
 extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
   int i = blockIdx.x * blockDim.y + threadIdx.y;
@@ -83,6 +85,7 @@ extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
 
 // One thread, one column d of V: it adds up O[i][d] for the block's rows i. Each element of V that it loads is used for
 // every row; all threads of a block read the same weights at the same time.
+//
 // Grid: rows / 8, heads. Block: HEAD_DIM.
 template <int HEAD_DIM> __device__ void output(const float *p, const half *v, half *o, int seqlen, int causal) {
   int first_row = blockIdx.x * OUTPUT_ROWS, last_row = min(first_row + OUTPUT_ROWS, seqlen) - 1;
