@@ -23,26 +23,6 @@ trap 'rm -rf "$scratch"' EXIT
 mkdir -p build && exec 9>build/deps.lock
 command -v flock >/dev/null && flock 9
 
-# apt_install WHAT PACKAGE...: installs packages, or says what to type.
-apt_install() {
-  what=$1
-  shift
-  command -v apt-get >/dev/null || fail "$what is missing; install it with your system's packages (on Debian: $*)"
-  if [ "$(id -u)" = 0 ]; then
-    root=env
-  elif sudo -n true 2>/dev/null; then
-    root="sudo -n env"
-  else
-    fail "$what is missing; type: sudo apt-get install -y $*"
-  fi
-  say "$what is missing; installing the system's packages: $*"
-  install="$root DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $*"
-  # Fresh containers have no package lists and old ones stale lists: on failure, fetch them and try again.
-  $install >"$scratch/log" 2>&1 ||
-    { $root apt-get update && $install; } >"$scratch/log" 2>&1 ||
-    { tail -n 20 "$scratch/log" >&2; fail "installing $* failed (its last lines are above)"; }
-}
-
 # nvcc drives a C++ compiler even for kernels, and a machine with gcc alone has none.
 have_cxx() { echo '#include <cstring>' | "${CXX:-g++}" -x c++ -fsyntax-only - 2>/dev/null; }
 
@@ -53,11 +33,41 @@ have_criterion() {
 
 have_gnuplot() { gnuplot -e 'set terminal svg; set terminal pngcairo' >/dev/null 2>&1; }
 
+have_pip() { python3 -m pip --version >/dev/null 2>&1; }
+
+# All packages that are missing, so that who must type a command types one.
+missing_packages() {
+  have_cxx || echo g++
+  have_pip || echo python3-pip
+  have_criterion || echo libcriterion-dev
+  have_gnuplot || echo gnuplot-nox
+}
+
+# apt_install WHAT PACKAGE...: installs packages, or says what to type.
+apt_install() {
+  what=$1
+  shift
+  command -v apt-get >/dev/null || fail "$what is missing; install it with your system's packages (on Debian: $*)"
+  if [ "$(id -u)" = 0 ]; then
+    root=env
+  elif sudo -n true 2>/dev/null; then
+    root="sudo -n env"
+  else
+    fail "$what is missing; type: sudo apt-get install -y" $(missing_packages)
+  fi
+  say "$what is missing; installing the system's packages: $*"
+  install="$root DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $*"
+  # Fresh containers have no package lists and old ones stale lists: on failure, fetch them and try again.
+  $install >"$scratch/log" 2>&1 ||
+    { $root apt-get update && $install; } >"$scratch/log" 2>&1 ||
+    { tail -n 20 "$scratch/log" >&2; fail "installing $* failed (its last lines are above)"; }
+}
+
 # A pip that can install into a directory. `--target` is allowed on machines whose Python belongs to the system (PEP
 # 668), because it leaves that Python alone.
 find_pip() {
   python=python3
-  python3 -m pip --version >/dev/null 2>&1 && return
+  have_pip && return
   python3 -m venv "$scratch/venv" >/dev/null 2>&1 && python=$scratch/venv/bin/python && return
   apt_install "pip (to fetch the CUDA compiler)" python3-pip ca-certificates
 }
