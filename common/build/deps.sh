@@ -38,7 +38,7 @@ have_pip() { python3 -m pip --version >/dev/null 2>&1; }
 # All packages that are missing, so that who must type a command types one.
 missing_packages() {
   have_cxx || echo g++
-  have_pip || echo python3-pip
+  command -v nvcc >/dev/null || [ -d build/cuda ] || have_pip || echo python3-pip
   have_criterion || echo libcriterion-dev
   have_gnuplot || echo gnuplot-nox
 }
