@@ -129,6 +129,7 @@ static const Form arithmetic[] = {
     {"max{.ftz}{.NaN}{.xorsign.abs}.f32", "f32 f32 f32", SAME(max_handler_f32), NULL},
 };
 
+// The special functions of both types: an opcode stands in one of these tables only.
 static const Form special[] = {
     {"rcp.rnd{.ftz}.f32", "f32 f32", FTZ(rcp_f32), NULL},
     {"rcp.approx{.ftz}.f32", "f32 f32", FTZ(rcp_f32), NULL},
@@ -140,6 +141,8 @@ static const Form special[] = {
     {"lg2.approx{.ftz}.f32", "f32 f32", FTZ(lg2_f32), NULL},
     {"ex2.approx{.ftz}.f32", "f32 f32", FTZ(ex2_f32), NULL},
     {"tanh.approx.f32", "f32 f32", {tanh_f32}, NULL},
+    {"rcp.rnd.f64", "f64 f64", {rcp_f64}, NULL},
+    {"sqrt.rnd.f64", "f64 f64", {sqrt_f64}, NULL},
     {"rcp.approx.ftz.f64", "f64 f64", {rcp_approx_f64}, NULL},
     {"rsqrt.approx.ftz.f64", "f64 f64", {rsqrt_approx_f64}, NULL},
     {"rsqrt.approx.f64", "f64 f64", {rsqrt_f64}, NULL},
@@ -152,8 +155,6 @@ static const Form doubles[] = {
     {"fma.rnd.f64", "f64 f64 f64 f64", {fma_f64}, NULL},
     {"mad.rnd.f64", "f64 f64 f64 f64", {fma_f64}, NULL},
     {"div.rnd.f64", "f64 f64 f64", {div_f64}, NULL},
-    {"rcp.rnd.f64", "f64 f64", {rcp_f64}, NULL},
-    {"sqrt.rnd.f64", "f64 f64", {sqrt_f64}, NULL},
     {"abs.f64", "f64 f64", {abs_f64}, NULL},
     {"neg.f64", "f64 f64", {neg_f64}, NULL},
     {"copysign.f64", "f64 f64 f64", {copysign_f64}, NULL},

@@ -1,6 +1,7 @@
 #include "run_ptx.h"
 
 #include <criterion/criterion.h>
+#include <fenv.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,6 +63,23 @@ double double_of(uint64_t bits) {
 
 float float_source(const Sample *sample, int index) { return float_of(sample->in[index]); }
 double double_source(const Sample *sample, int index) { return double_of(sample->in[index]); }
+
+bool has_modifier(const Sample *sample, const char *modifier) {
+  size_t length = strlen(modifier), end = strcspn(sample->text, " ");
+  for (const char *at = sample->text; (at = strstr(at, modifier)) && at < sample->text + end; at++)
+    if (strchr(". ", at[length])) return true;
+  return false;
+}
+
+int rounding_of(const Sample *sample) {
+  static const struct {
+    const char *names[2];
+    int mode;
+  } modes[] = {{{".rz", ".rzi"}, FE_TOWARDZERO}, {{".rm", ".rmi"}, FE_DOWNWARD}, {{".rp", ".rpi"}, FE_UPWARD}};
+  for (int i = 0; i < 3; i++)
+    if (has_modifier(sample, modes[i].names[0]) || has_modifier(sample, modes[i].names[1])) return modes[i].mode;
+  return FE_TONEAREST;
+}
 
 static uint64_t low_bits(uint64_t value, int bits) { return bits == 64 ? value : value & ((1ull << bits) - 1); }
 
@@ -218,7 +236,7 @@ static uint64_t random_edge(const ValueType *type, uint64_t *state) {
 
 // Every value of a single 16-bit source; every pair of edge values of the first two sources, with random edges of the
 // others; and random values.
-static Samples make_samples(const Signature *signature) {
+static Samples make_samples(const char *text, const Signature *signature) {
   Samples samples = {NULL, 0, 0};
   const ValueType *types = signature->sources;
   uint64_t state = 0x9e3779b97f4a7c15ull;
@@ -226,16 +244,16 @@ static Samples make_samples(const Signature *signature) {
   for (int first = 0; first < edge_count(&types[0]); first++)
     for (int second = 0; second < seconds; second++)
       for (int repeat = 0; repeat < (count > 2 ? SAMPLES_PER_PAIR : 1); repeat++) {
-        Sample sample = {.types = types};
+        Sample sample = {.text = text, .types = types};
         for (int s = 2; s < count; s++) sample.in[s] = random_edge(&types[s], &state);
         edge_value(&types[0], first, &sample.in[0]);
         if (count > 1) edge_value(&types[1], second, &sample.in[1]);
         add_sample(&samples, sample);
       }
   if (count == 1 && types[0].register_bits == 16)
-    for (uint64_t bits = 0; bits < 0x10000; bits++) add_sample(&samples, (Sample){types, {bits}});
+    for (uint64_t bits = 0; bits < 0x10000; bits++) add_sample(&samples, (Sample){text, types, {bits}});
   for (int i = 0; i < RANDOM_SAMPLES; i++) {
-    Sample sample = {.types = types};
+    Sample sample = {.text = text, .types = types};
     for (int s = 0; s < count; s++)
       sample.in[s] = random_bits(&state) % 4 ? random_value(&types[s], &state) : random_edge(&types[s], &state);
     add_sample(&samples, sample);
@@ -389,7 +407,7 @@ static void check(const InstructionTest *test, const Signature *signature, const
 
 static void run_instruction_test(const InstructionTest *test) {
   Signature signature = read_signature(test->types);
-  Samples samples = make_samples(&signature);
+  Samples samples = make_samples(test->text, &signature);
   uint64_t *results = malloc((size_t)samples.count * sizeof(uint64_t) * MAX_RESULTS);
   cr_assert(results);
   for (int guarded = 0; guarded < 2; guarded++) {

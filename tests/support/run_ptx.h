@@ -29,6 +29,7 @@ enum { MAX_SOURCES = 4, MAX_RESULTS = 2 };
 
 // One set of sources of a tested instruction: a register's bits each, predicates as 0 or 1.
 typedef struct Sample {
+  const char *text;  // of the instruction, for functions that serve several forms of it
   const ValueType *types;
   uint64_t in[MAX_SOURCES];
 } Sample;
@@ -45,6 +46,11 @@ typedef struct InstructionTest {
 
 #define RUN_TESTS(tests) run_instruction_tests(tests, (int)(sizeof(tests) / sizeof(tests)[0]))
 void run_instruction_tests(const InstructionTest *tests, int count);
+
+// Whether the instruction has a modifier: ".ftz".
+bool has_modifier(const Sample *sample, const char *modifier);
+// The host's rounding mode (fenv.h) that .rn .rz .rm .rp and .rni .rzi .rmi .rpi stand for; to nearest when there is none.
+int rounding_of(const Sample *sample);
 
 // A source as a number of its type.
 Wide integer_source(const Sample *sample, int index);

@@ -1,0 +1,305 @@
+// f32 and f64 instructions on the emulator. f32 is checked against double, f64 against 113-bit arithmetic: wide enough
+// that rounding the wide result once more gives the correctly rounded one, in every rounding mode.
+#include <criterion/criterion.h>
+#include <fenv.h>
+#include <math.h>
+
+#include "support/run_ptx.h"
+
+TestSuite(floats);
+
+__extension__ typedef __float128 Quad;
+
+// ---- f32 ----
+
+static float flush(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
+
+// Applies the modifiers that the instruction has around an operation of three f32. Its result is volatile, for else the
+// compiler may see that double adds nothing to an addition, and take the float addition that is to be checked.
+static void expect_f32(const Sample *sample, uint64_t *out, double (*operation)(float, float, float)) {
+  float in[3], result;
+  bool ftz = has_modifier(sample, ".ftz");
+  for (int i = 0; i < 3; i++) in[i] = ftz ? flush(float_source(sample, i)) : float_source(sample, i);
+  fesetround(rounding_of(sample));
+  volatile double wide = operation(in[0], in[1], in[2]);
+  result = (float)wide;
+  fesetround(FE_TONEAREST);
+  if (ftz) result = flush(result);
+  if (has_modifier(sample, ".sat")) result = isnan(result) || result <= 0 ? 0 : fminf(result, 1);
+  out[0] = isnan(result) ? 0x7fffffff : float_bits(result);
+}
+
+#define EXPECT_F32(name, result)                                      \
+  static double name##_value(float x, float y, float z) {             \
+    (void)x, (void)y, (void)z;                                        \
+    return (double)(result);                                          \
+  }                                                                   \
+  static void name(const Sample *sample, uint64_t *out) { expect_f32(sample, out, name##_value); }
+
+// The total order of numbers, -0 below +0; NaN is nobody's minimum or maximum.
+static float pick(float x, float y, int sign) {
+  if (isnan(x)) return y;
+  if (isnan(y)) return x;
+  if (x == y) return (signbit(x) ? sign > 0 : sign < 0) ? x : y;
+  return (x < y) == (sign > 0) ? x : y;
+}
+
+EXPECT_F32(add, (double)x + y)
+EXPECT_F32(sub, (double)x - y)
+EXPECT_F32(mul, (double)x * y)
+EXPECT_F32(divide, (double)x / y)
+EXPECT_F32(reciprocal, 1 / (double)x)
+EXPECT_F32(square_root, sqrt((double)x))
+EXPECT_F32(multiply_add, fmaf(x, y, z))
+EXPECT_F32(absolute, fabsf(x))
+EXPECT_F32(negate, -x)
+EXPECT_F32(plus_one, (double)x + 1)
+EXPECT_F32(sub_from_tenth, (double)0.1f - x)
+EXPECT_F32(smaller, pick(x, y, 1))
+EXPECT_F32(larger, pick(x, y, -1))
+EXPECT_F32(smaller_nan, isnan(x) || isnan(y) ? NAN : pick(x, y, 1))
+EXPECT_F32(larger_nan, isnan(x) || isnan(y) ? NAN : pick(x, y, -1))
+EXPECT_F32(smaller_xorsign, copysignf(pick(fabsf(x), fabsf(y), 1), signbit(x) != signbit(y) ? -1.0f : 1.0f))
+EXPECT_F32(larger_nan_xorsign, isnan(x) || isnan(y) ? NAN
+                                                    : copysignf(pick(fabsf(x), fabsf(y), -1),
+                                                                signbit(x) != signbit(y) ? -1.0f : 1.0f))
+
+#define F32_1(text, f) {text, "f32: f32", f, 0}
+#define F32_2(text, f) {text, "f32: f32 f32", f, 0}
+#define F32_3(text, f) {text, "f32: f32 f32 f32", f, 0}
+#define FTZ_SAT(ROW, op, f)                                                                           \
+  ROW(op ".f32", f), ROW(op ".ftz.f32", f), ROW(op ".sat.f32", f), ROW(op ".ftz.sat.f32", f)
+#define EVERY_ROUNDING(ROW, op, f)                                                                    \
+  FTZ_SAT(ROW, op ".rn", f), FTZ_SAT(ROW, op ".rz", f), FTZ_SAT(ROW, op ".rm", f), FTZ_SAT(ROW, op ".rp", f)
+#define ROUNDING_AND_FTZ(ROW, op, f)                                                                  \
+  ROW(op ".rn.f32", f), ROW(op ".rz.f32", f), ROW(op ".rm.f32", f), ROW(op ".rp.f32", f),             \
+      ROW(op ".rn.ftz.f32", f), ROW(op ".rz.ftz.f32", f), ROW(op ".rm.ftz.f32", f), ROW(op ".rp.ftz.f32", f)
+
+Test(floats, f32_arithmetic) {
+  const InstructionTest tests[] = {
+      FTZ_SAT(F32_2, "add", add),
+      FTZ_SAT(F32_2, "sub", sub),
+      FTZ_SAT(F32_2, "mul", mul),
+      EVERY_ROUNDING(F32_2, "add", add),
+      EVERY_ROUNDING(F32_2, "sub", sub),
+      EVERY_ROUNDING(F32_2, "mul", mul),
+      EVERY_ROUNDING(F32_3, "fma", multiply_add),
+      EVERY_ROUNDING(F32_3, "mad", multiply_add),
+      ROUNDING_AND_FTZ(F32_2, "div", divide),
+      ROUNDING_AND_FTZ(F32_1, "rcp", reciprocal),
+      ROUNDING_AND_FTZ(F32_1, "sqrt", square_root),
+      F32_1("abs.f32", absolute),
+      F32_1("abs.ftz.f32", absolute),
+      F32_1("neg.f32", negate),
+      F32_1("neg.ftz.f32", negate),
+      F32_1("add.f32 %d, %a, 0f3F800000", plus_one),
+      F32_1("add.f32 %d, %a, 1.0", plus_one),
+      F32_1("sub.ftz.f32 %d, 0f3DCCCCCD, %a", sub_from_tenth),
+      F32_3("fma.rn.f32 %c, %a, %b, %c;\nmov.f32 %d, %c", multiply_add),
+  };
+  RUN_TESTS(tests);
+}
+
+Test(floats, f32_extrema) {
+  const InstructionTest tests[] = {
+      F32_2("min.f32", smaller),
+      F32_2("min.ftz.f32", smaller),
+      F32_2("min.NaN.f32", smaller_nan),
+      F32_2("min.ftz.NaN.f32", smaller_nan),
+      F32_2("min.xorsign.abs.f32", smaller_xorsign),
+      F32_2("max.f32", larger),
+      F32_2("max.ftz.f32", larger),
+      F32_2("max.NaN.f32", larger_nan),
+      F32_2("max.ftz.NaN.f32", larger_nan),
+      F32_2("max.ftz.NaN.xorsign.abs.f32", larger_nan_xorsign),
+  };
+  RUN_TESTS(tests);
+}
+
+static void copy_sign(const Sample *sample, uint64_t *out) {
+  int sign = sample->types[0].bits - 1;
+  out[0] = (sample->in[0] >> sign & 1) << sign | (sample->in[1] & ~(1ull << sign));
+}
+
+Test(floats, copysign) {
+  const InstructionTest tests[] = {
+      {"copysign.f32", "u32: f32 f32", copy_sign, 0},
+  };
+  RUN_TESTS(tests);
+}
+
+// ---- approximate functions ----
+
+// A quotient by a huge number is zero: PTX ISA, div.approx.
+static double approximate_quotient(float x, float y) {
+  if (fabsf(y) > 0x1p126f && !isinf(y) && !isnan(y)) return isinf(x) ? NAN : x * copysignf(0, y);
+  return (double)x / y;
+}
+
+EXPECT_F32(div_approx, approximate_quotient(x, y))
+EXPECT_F32(reciprocal_root, 1 / sqrtl((long double)x))
+EXPECT_F32(sine, sinl((long double)x))
+EXPECT_F32(cosine, cosl((long double)x))
+EXPECT_F32(logarithm, log2l((long double)x))
+EXPECT_F32(exponential, exp2l((long double)x))
+EXPECT_F32(tangent, tanhl((long double)x))
+
+#define APPROX(text, types, f) {text, types, f, 1}
+#define APPROX_FTZ(op, types, f) APPROX(op ".approx.f32", types, f), APPROX(op ".approx.ftz.f32", types, f)
+
+Test(floats, approximations) {
+  const InstructionTest tests[] = {
+      APPROX_FTZ("div", "f32: f32 f32", div_approx),
+      APPROX("div.full.f32", "f32: f32 f32", divide),
+      APPROX("div.full.ftz.f32", "f32: f32 f32", divide),
+      APPROX_FTZ("rcp", "f32: f32", reciprocal),
+      APPROX_FTZ("sqrt", "f32: f32", square_root),
+      APPROX_FTZ("rsqrt", "f32: f32", reciprocal_root),
+      APPROX_FTZ("sin", "f32: f32", sine),
+      APPROX_FTZ("cos", "f32: f32", cosine),
+      APPROX_FTZ("lg2", "f32: f32", logarithm),
+      APPROX_FTZ("ex2", "f32: f32", exponential),
+      APPROX("tanh.approx.f32", "f32: f32", tangent),
+  };
+  RUN_TESTS(tests);
+}
+
+// ---- f64 ----
+
+// A result rounded as the mode says: the result to nearest, or its neighbour on the side of what it lacks.
+static double rounded(double nearest, Quad lack, int mode) {
+  bool positive = nearest > 0 || (nearest == 0 && lack > 0);
+  if (mode == FE_TOWARDZERO) mode = positive ? FE_DOWNWARD : FE_UPWARD;
+  if (mode == FE_DOWNWARD && lack < 0) return nextafter(nearest, -INFINITY);
+  if (mode == FE_UPWARD && lack > 0) return nextafter(nearest, INFINITY);
+  return nearest;
+}
+
+// The exact product and, up to 113 bits, the exact quotient less what is nearest to them.
+static double product(double x, double y, int mode) { return rounded(x * y, (Quad)x * y - x * y, mode); }
+static double quotient(double x, double y, int mode) { return rounded(x / y, (Quad)x / y - x / y, mode); }
+
+// Subtracting the larger addend from the sum is exact. A sum that cancels is +0, but -0 when rounding down.
+static double sum(double x, double y, int mode) {
+  double larger = fabs(x) > fabs(y) ? x : y, smaller = fabs(x) > fabs(y) ? y : x, nearest = x + y;
+  if (nearest == 0 && !(x == 0 && signbit(x) == signbit(y))) return mode == FE_DOWNWARD ? -0.0 : 0.0;
+  return rounded(nearest, smaller - ((Quad)nearest - larger), mode);
+}
+
+static double fused(double x, double y, double z, int mode) {
+  fesetround(mode);
+  double result = fma(x, y, z);
+  fesetround(FE_TONEAREST);
+  return result;
+}
+
+#define EXPECT_F64(name, result)                                                                                        \
+  static void name(const Sample *sample, uint64_t *out) {                                                               \
+    double x = double_source(sample, 0), y = double_source(sample, 1), z = double_source(sample, 2);                    \
+    int mode = rounding_of(sample);                                                                                     \
+    (void)y, (void)z, (void)mode;                                                                                       \
+    out[0] = double_bits((double)(result));                                                                             \
+  }
+
+static double pick_double(double x, double y, int sign) {
+  if (isnan(x)) return y;
+  if (isnan(y)) return x;
+  if (x == y) return (signbit(x) ? sign > 0 : sign < 0) ? x : y;
+  return (x < y) == (sign > 0) ? x : y;
+}
+
+// The root from its definition: the largest double whose square is not above x, or the next one.
+static double root(double x, int mode) {
+  if (!(x > 0) || isinf(x)) return x < 0 ? NAN : x;
+  double low = sqrt(x);
+  while ((Quad)low * low > x) low = nextafter(low, 0);
+  double high = nextafter(low, INFINITY);
+  bool exact = (Quad)low * low == x;
+  Quad middle = ((Quad)low + high) / 2;
+  if (exact || mode == FE_DOWNWARD || mode == FE_TOWARDZERO) return low;
+  if (mode == FE_UPWARD) return high;
+  return middle * middle > x ? low : high;
+}
+
+EXPECT_F64(add_f64, sum(x, y, mode))
+EXPECT_F64(sub_f64, sum(x, -y, mode))
+EXPECT_F64(mul_f64, product(x, y, mode))
+EXPECT_F64(div_f64, quotient(x, y, mode))
+EXPECT_F64(rcp_f64, quotient(1, x, mode))
+EXPECT_F64(sqrt_f64, root(x, mode))
+EXPECT_F64(rsqrt_f64, 1 / sqrtl((long double)x))
+EXPECT_F64(fma_f64, fused(x, y, z, mode))
+EXPECT_F64(abs_f64, fabs(x))
+EXPECT_F64(neg_f64, -x)
+EXPECT_F64(min_f64, pick_double(x, y, 1))
+EXPECT_F64(max_f64, pick_double(x, y, -1))
+EXPECT_F64(copysign_f64, copysign(y, x))
+EXPECT_F64(plus_tenth, sum(x, 0.1, mode))
+
+// The high words of a source and of the result; subnormals count as zero.
+static double gross(double x) {
+  if (fabs(x) < 0x1p-1022) return copysign(0, x);
+  return isnan(x) ? x : double_of(double_bits(x) & 0xffffffff00000000);
+}
+EXPECT_F64(rcp_gross, gross(1 / gross(x)))
+EXPECT_F64(rsqrt_gross, gross(1 / sqrt(gross(x))))
+
+#define F64_1(text, f) {text, "f64: f64", f, 0}
+#define F64_2(text, f) {text, "f64: f64 f64", f, 0}
+#define F64_3(text, f) {text, "f64: f64 f64 f64", f, 0}
+#define ROUNDINGS(ROW, op, f) ROW(op ".rn.f64", f), ROW(op ".rz.f64", f), ROW(op ".rm.f64", f), ROW(op ".rp.f64", f)
+
+Test(floats, f64) {
+  const InstructionTest tests[] = {
+      F64_2("add.f64", add_f64),
+      F64_2("sub.f64", sub_f64),
+      F64_2("mul.f64", mul_f64),
+      ROUNDINGS(F64_2, "add", add_f64),
+      ROUNDINGS(F64_2, "sub", sub_f64),
+      ROUNDINGS(F64_2, "mul", mul_f64),
+      ROUNDINGS(F64_2, "div", div_f64),
+      ROUNDINGS(F64_1, "rcp", rcp_f64),
+      ROUNDINGS(F64_1, "sqrt", sqrt_f64),
+      ROUNDINGS(F64_3, "fma", fma_f64),
+      ROUNDINGS(F64_3, "mad", fma_f64),
+      F64_1("abs.f64", abs_f64),
+      F64_1("neg.f64", neg_f64),
+      F64_2("min.f64", min_f64),
+      F64_2("max.f64", max_f64),
+      F64_2("copysign.f64", copysign_f64),
+      F64_1("rcp.approx.ftz.f64", rcp_gross),
+      F64_1("rsqrt.approx.ftz.f64", rsqrt_gross),
+      {"rsqrt.approx.f64", "f64: f64", rsqrt_f64, 2},
+      F64_1("add.f64 %d, %a, 0d3FB999999999999A", plus_tenth),
+  };
+  RUN_TESTS(tests);
+}
+
+// ---- refused ----
+
+Test(floats, refused) {
+  const RefusedTest tests[] = {
+      {"add.rna.f32 %f0, %f1, %f2", "no such form; there is add{.rnd}{.ftz}{.sat}.f32"},
+      {"add.ftz.ftz.f32 %f0, %f1, %f2", "no such form"},
+      {"add.rn.rz.f32 %f0, %f1, %f2", "no such form"},
+      {"add.ftz.f64 %fd0, %fd1, %fd2", "no such form"},
+      {"fma.f32 %f0, %f1, %f2, %f3", "fma.rnd"},
+      {"fma.rn.f32 %f0, %f1, %f2", "operands"},
+      {"mad.f32 %f0, %f1, %f2, %f3", "mad.rnd"},
+      {"add.f32 %f0, %f1, %fd2", "register %fd2"},
+      {"add.f32 %f0, %f1, -%f2", "negated"},
+      {"add.f64 %fd0, %fd1, 1", "immediate"},
+      {"div.f32 %f0, %f1, %f2", "div.rnd"},
+      {"sqrt.f32 %f0, %f1", "sqrt.rnd"},
+      {"ex2.f32 %f0, %f1", "ex2.approx"},
+      {"ex2.approx.sat.f32 %f0, %f1", "no such form"},
+      {"tanh.approx.ftz.f32 %f0, %f1", "tanh.approx.f32"},
+      {"min.abs.f32 %f0, %f1, %f2", "no such form"},
+      {"min.xorsign.f32 %f0, %f1, %f2", "no such form"},
+      {"min.f32 %f0, %f1, %f2, %f3", "operands"},
+      {"min.NaN.f64 %fd0, %fd1, %fd2", "no such form"},
+      {"rcp.approx.f64 %fd0, %fd1", "no such form"},
+      {"add.f32.f16 %f0, %h1, %f2", "no such form"},
+  };
+  RUN_REFUSED_TESTS(tests);
+}
