@@ -11,7 +11,7 @@ bool epoch_layout(EpochLayout *layout, uint64_t clusters, uint64_t threads, uint
   const uint64_t counts[3] = {threads, instructions, clusters};
   for (int i = 0; i < 3; i++)
     for (bits[i] = 1; counts[i] > 1ull << bits[i];) bits[i]++;
-  int clock_bits = 61 - bits[0] - bits[1] - bits[2];
+  int clock_bits = 60 - bits[0] - bits[1] - bits[2];
   if (clock_bits < 12) return false;
   if (clock_bits > 32) clock_bits = 32;
   layout->thread_shift = clock_bits;
@@ -38,24 +38,27 @@ void clocks_release(Clocks *clocks) {
   free(clocks);
 }
 
+// Two clocks for each thread: known and visible.
+static size_t clocks_size(int count) { return sizeof(Clocks) + 2 * (size_t)count * sizeof(uint32_t); }
+
 static Clocks *clocks_new(const Cluster *cluster) {
-  Clocks *clocks = calloc(1, sizeof *clocks + (size_t)cluster->thread_count * sizeof(uint32_t));
+  Clocks *clocks = calloc(1, clocks_size(cluster->clock_count));
   if (!clocks) abort();
   atomic_init(&clocks->references, 1);
   clocks->cluster = cluster->id;
-  clocks->count = cluster->thread_count;
+  clocks->count = cluster->clock_count;
   return clocks;
 }
 
 static void merge_array(Clocks *into, const Clocks *from) {
-  for (int i = 0; i < into->count; i++)
+  for (int i = 0; i < 2 * into->count; i++)
     if (from->clock[i] > into->clock[i]) into->clock[i] = from->clock[i];
 }
 
 static bool dominates(const Clocks *big, const Clocks *small) {
   if (small->import_count) return false;
   uint32_t above = 0;
-  for (int i = 0; i < big->count; i++) above |= small->clock[i] > big->clock[i];
+  for (int i = 0; i < 2 * big->count; i++) above |= small->clock[i] > big->clock[i];
   return !above;
 }
 
@@ -65,9 +68,9 @@ static void merge_import(Clocks *into, Clocks *from) {
     Import *import = &into->imports[i];
     if (import->cluster != from->cluster) continue;
     if (import->clocks == from || dominates(import->clocks, from)) return;
-    Clocks *merged = malloc(sizeof *merged + (size_t)from->count * sizeof(uint32_t));
+    Clocks *merged = malloc(clocks_size(from->count));
     if (!merged) abort();
-    memcpy(merged, from, sizeof *merged + (size_t)from->count * sizeof(uint32_t));
+    memcpy(merged, from, clocks_size(from->count));
     atomic_init(&merged->references, 1);
     merged->imports = NULL;
     merged->import_count = 0;
@@ -192,6 +195,32 @@ void race_fence(Warp *warp, Mask mask) {
     }
     replace(&clocks->fenced, snapshot(warp, lane));
   }
+}
+
+void race_proxy_fence(Warp *warp, Mask mask) {
+  if (!warp_launch(warp)->hazards) return;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    LaneClocks *clocks = &warp->clocks[lane];
+    Clocks *fenced = snapshot(warp, lane);
+    memcpy(fenced->clock + fenced->count, fenced->clock, (size_t)fenced->count * sizeof(uint32_t));
+    replace(&clocks->known, fenced);
+  }
+}
+
+void clocks_add_agent(Cluster *cluster, Clocks **joined, uint32_t agent, uint32_t clock) {
+  Clocks *added = clocks_new(cluster);
+  if (*joined) merge(added, *joined);
+  if (added->clock[agent] < clock) added->clock[agent] = clock;
+  replace(joined, added);
+}
+
+void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock) {
+  if (!warp_launch(warp)->hazards) return;
+  Clocks *done = NULL;
+  clocks_add_agent(warp->block->cluster, &done, agent, clock);
+  race_acquire(warp, mask, done);
+  clocks_release(done);
 }
 
 // ---- what was released through memory ----

@@ -54,6 +54,7 @@ typedef struct Program {
   uint64_t dynamic_offset;  // where the dynamic part begins, from SHARED_BASE
   uint64_t local_size;     // a thread's
   uint64_t param_size;
+  bool asynchronous;     // has instructions of async.h
   struct Chunk *memory;    // everything above
 } Program;
 

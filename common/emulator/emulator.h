@@ -70,6 +70,16 @@ typedef enum HazardKind {
   HAZARD_DIVERGENT_ALIGNED,
   HAZARD_BARRIER_MISUSE,
   HAZARD_DEADLOCK,
+  HAZARD_PROXY_FENCE,          // generic-proxy writes that the async proxy may not see yet
+  HAZARD_READ_BEFORE_WAIT,     // a read of what an asynchronous copy still writes
+  HAZARD_OVERWRITE_IN_FLIGHT,  // a write of what an asynchronous operation still reads or writes
+  HAZARD_REGISTER_IN_FLIGHT,   // a register that wgmma still uses
+  HAZARD_WGMMA_FENCE,
+  HAZARD_DESCRIPTOR,
+  HAZARD_MBARRIER_MISUSE,
+  HAZARD_EXPECT_TX,
+  HAZARD_TENSOR_MAP,
+  HAZARD_SETMAXNREG,
   HAZARD_TRAP,           // trap, a failed assert, a stack overflow
   HAZARD_STEP_LIMIT,
   HAZARD_KIND_COUNT,

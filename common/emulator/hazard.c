@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "async.h"
 #include "machine.h"
 
 static const struct {
@@ -17,6 +18,16 @@ static const struct {
     [HAZARD_DIVERGENT_ALIGNED] = {"divergent .aligned instruction", "Every lane of the warp (or of the member mask) must execute it together: move it out of the branch."},
     [HAZARD_BARRIER_MISUSE] = {"barrier misuse", "All users of a barrier must agree on its number and on its count of threads, a multiple of the warp size."},
     [HAZARD_DEADLOCK] = {"deadlock", "Every thread that a barrier expects must reach it: count who arrives."},
+    [HAZARD_PROXY_FENCE] = {"missing proxy fence", "Put fence.proxy.async after the writes, in the threads that wrote, before the barrier that hands the data over."},
+    [HAZARD_READ_BEFORE_WAIT] = {"read before wait", "Wait for the copy (wait_group, or the mbarrier's phase) before its data is read."},
+    [HAZARD_OVERWRITE_IN_FLIGHT] = {"overwrite in flight", "Wait until the asynchronous operation has finished with the memory before it is written again."},
+    [HAZARD_REGISTER_IN_FLIGHT] = {"register touched in flight", "Between wgmma.mma_async and its wgmma.wait_group leave its accumulator and A registers alone."},
+    [HAZARD_WGMMA_FENCE] = {"missing wgmma.fence", "Put wgmma.fence after the last write of the accumulator or A registers, before the first wgmma.mma_async."},
+    [HAZARD_DESCRIPTOR] = {"bad descriptor", "Build the descriptor from the address >> 4, the two byte offsets >> 4 and the swizzle mode, and align swizzled tiles."},
+    [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", "Initialise an mbarrier once, before use, with the number of arrivals of one phase; wait with the parity of the phase."},
+    [HAZARD_EXPECT_TX] = {"wrong expect_tx", "The bytes expected in a phase must be those of all its copies together, told before the phase can complete."},
+    [HAZARD_TENSOR_MAP] = {"bad tensor map", "Make the map with the device's encoder, pass it as a __grid_constant__ parameter, and use the dimensions it has."},
+    [HAZARD_SETMAXNREG] = {"setmaxnreg misuse", "All warps of a warpgroup execute it, with a multiple of 8 from 24 to 256, within what the block's launch allotted."},
     [HAZARD_TRAP] = {"trap", "The kernel stopped itself, or could not go on."},
     [HAZARD_STEP_LIMIT] = {"step limit", "The kernel ran longer than allowed: look for a loop that never ends."},
 };
@@ -136,12 +147,13 @@ void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, Hazard
   Hazard hazard = make_hazard(warp, inst, lane, kind, address, size, format, arguments);
   va_end(arguments);
   unsigned block[3];
-  uint32_t threads = (uint32_t)warp->block->thread_count;
+  uint32_t lanes = (uint32_t)warp->block->warp_count * LANES;
   // A set of another cluster's reads has no thread left: its index stands where the thread was.
   uint32_t thread = other & EPOCH_SET ? 0 : epoch_thread(layout, other);
-  cluster_block_index(launch, epoch_cluster(layout, other), (int)(thread / threads), block);
+  if (thread >= (uint32_t)warp->block->cluster->lane_count) thread = async_issuer(warp->block->cluster, thread);
+  cluster_block_index(launch, epoch_cluster(layout, other), (int)(thread / lanes), block);
   hazard.has_other = true;
-  hazard.other = place_of(launch, &launch->program->code[epoch_pc(layout, other)], block, thread % threads);
+  hazard.other = place_of(launch, &launch->program->code[epoch_pc(layout, other)], block, thread % lanes);
   remember(launch->emulator, &hazard);
 }
 

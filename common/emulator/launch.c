@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "async.h"
 #include "machine.h"
 
 enum {
@@ -70,6 +71,7 @@ static void end_warp(Warp *warp) {
     clocks_release(warp->clocks[lane].fenced);
     clocks_release(warp->clocks[lane].pending);
   }
+  async_warp_end(warp);
   call_stacks_free(warp);
   free(warp->registers);
   free(warp->local);
@@ -81,7 +83,9 @@ static void start_cluster(Cluster *cluster, Launch *launch, uint32_t id) {
   cluster->blocks = allocate((size_t)cluster->block_count, sizeof(Block));
   cluster->random = launch->schedule * 0x9e3779b97f4a7c15ull + id * 0xbf58476d1ce4e5b9ull + 1;
   int threads = (int)(launch->block[0] * launch->block[1] * launch->block[2]);
-  cluster->thread_count = cluster->block_count * threads;
+  cluster->lane_count = cluster->block_count * ((threads + LANES - 1) / LANES) * LANES;
+  cluster->clock_count = cluster->lane_count + (launch->program->asynchronous ? ASYNC_AGENTS : 0);
+  if (launch->program->asynchronous) cluster->async = async_engine_new(cluster);
   cluster->read_sets = read_sets_new();
   cluster->sync = sync_table_new();
   for (int rank = 0; rank < cluster->block_count; rank++) {
@@ -104,6 +108,7 @@ static void end_cluster(Cluster *cluster) {
     free(block->warps);
     region_destroy(&block->shared);
   }
+  async_engine_free(cluster->async);
   sync_table_free(cluster->sync);
   read_sets_free(cluster->read_sets);
   free(cluster->blocks);
@@ -123,14 +128,17 @@ static Warp *warp_number(Cluster *cluster, int number) {
   return &cluster->blocks[number / per_block].warps[number % per_block];
 }
 
-// The warp whose turn it is: the next one that can run, or under a seed a random one. NULL when none can.
-static Warp *choose_warp(Cluster *cluster, bool random) {
+static bool is_idle(const Warp *warp) { return warp->idle_since == warp->block->cluster->progress + 1; }
+
+// The warp whose turn it is: the next one that can run, or under a seed a random one. Warps that poll in vain come last: of
+// those only with `idle`. NULL when there is none.
+static Warp *choose_warp(Cluster *cluster, bool random, bool idle) {
   int count = cluster->block_count * cluster->blocks[0].warp_count;
   int first = random ? (int)(next_random(cluster) % (uint64_t)count) : cluster->next_warp;
   for (int i = 0; i < count; i++) {
     int number = (first + i) % count;
     Warp *warp = warp_number(cluster, number);
-    if (!warp_ready(warp)) continue;
+    if (!warp_ready(warp) || (is_idle(warp) && !idle)) continue;
     cluster->next_warp = (number + 1) % count;
     return warp;
   }
@@ -269,7 +277,14 @@ static Outcome run_cluster(Cluster *cluster) {
   bool random = launch->schedule != 0;
   uint64_t progress = cluster->progress, quiet_since = cluster->steps;
   while (!launch->stopped) {
-    Warp *warp = choose_warp(cluster, random);
+    if (random && next_random(cluster) % 4 == 0) async_advance(cluster, next_random(cluster));
+    Warp *warp = choose_warp(cluster, random, false);
+    // Nobody can go on: only now, as late as it may be, does an asynchronous operation complete.
+    if (!warp && async_advance(cluster, random ? next_random(cluster) : 0)) continue;
+    if (!warp && choose_warp(cluster, false, true)) {
+      if (is_spinning(cluster)) return CLUSTER_SPINS;
+      continue;
+    }
     if (!warp) {
       if (has_exited(cluster)) return CLUSTER_DONE;
       report_stuck(cluster);

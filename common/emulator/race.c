@@ -120,21 +120,33 @@ static uint32_t add_read(ReadSets *sets, uint32_t set, const ReadNode *entry) {
   return result;
 }
 
-// ---- order ----
+// ---- actors and order ----
 
-static Epoch epoch_of(const Warp *warp, const Inst *inst, int lane, bool strong) {
-  const Launch *launch = warp_launch(warp);
-  const EpochLayout *layout = &launch->epochs;
-  uint64_t pc = (uint64_t)(inst - launch->program->code);
-  return EPOCH_KERNEL | (strong ? EPOCH_STRONG : 0) | (uint64_t)warp->block->cluster->id << layout->cluster_shift |
-         (uint64_t)warp_thread(warp, lane) << layout->thread_shift | pc << layout->pc_shift | warp->clocks[lane].own;
+static Actor lane_actor(Warp *warp, const Inst *inst, int lane, bool strong) {
+  const LaneClocks *clocks = &warp->clocks[lane];
+  return (Actor){.warp = warp, .lane = lane, .inst = inst, .thread = warp_thread(warp, lane), .clock = clocks->own,
+                 .issuer = warp_thread(warp, lane),                 .known = clocks->known, .strong = strong};
 }
 
-// Whether the lane knows of the thread's accesses at that clock.
-static bool knows(const Warp *warp, int lane, uint32_t thread, uint32_t clock) {
-  if (thread == warp_thread(warp, lane)) return true;
-  const Clocks *known = warp->clocks[lane].known;
-  return known && known->clock[thread] >= clock;
+static Epoch epoch_at(const Launch *launch, uint32_t cluster, uint32_t pc, uint32_t thread, uint32_t clock) {
+  const EpochLayout *layout = &launch->epochs;
+  return EPOCH_KERNEL | (uint64_t)cluster << layout->cluster_shift | (uint64_t)pc << layout->pc_shift |
+         (uint64_t)thread << layout->thread_shift | clock;
+}
+
+static uint32_t pc_of(const Actor *actor) {
+  return (uint32_t)(actor->inst - warp_launch(actor->warp)->program->code);
+}
+
+static Epoch epoch_of(const Actor *actor) {
+  const Cluster *cluster = actor->warp->block->cluster;
+  return epoch_at(cluster->launch, cluster->id, pc_of(actor), actor->thread, actor->clock) | (actor->strong ? EPOCH_STRONG : 0) |
+         (actor->async ? EPOCH_ASYNC : 0);
+}
+
+// Whether the actor knows of the thread's accesses at that clock.
+static bool knows(const Actor *actor, uint32_t thread, uint32_t clock) {
+  return thread == actor->thread || thread == actor->issuer || (actor->known && actor->known->clock[thread] >= clock);
 }
 
 static const Clocks *imported(const Clocks *known, uint32_t cluster) {
@@ -143,27 +155,62 @@ static const Clocks *imported(const Clocks *known, uint32_t cluster) {
   return NULL;
 }
 
-// Whether the remembered access comes before what the lane does now, or needs no order because both are strong.
-static bool ordered(const Warp *warp, int lane, Epoch epoch, bool strong) {
-  if (!(epoch & EPOCH_KERNEL) || (strong && epoch & EPOCH_STRONG)) return true;
-  const EpochLayout *layout = &warp_launch(warp)->epochs;
-  uint32_t cluster = epoch_cluster(layout, epoch);
-  if (cluster == warp->block->cluster->id) return knows(warp, lane, epoch_thread(layout, epoch), epoch_clock(layout, epoch));
-  const Clocks *clocks = imported(warp->clocks[lane].known, cluster);
+// Whether the remembered access comes before what the actor does now, or needs no order because both are strong.
+static bool ordered(const Actor *actor, Epoch epoch) {
+  if (!(epoch & EPOCH_KERNEL) || (actor->strong && epoch & EPOCH_STRONG)) return true;
+  const Cluster *cluster = actor->warp->block->cluster;
+  const EpochLayout *layout = &cluster->launch->epochs;
+  if (epoch_cluster(layout, epoch) == cluster->id) return knows(actor, epoch_thread(layout, epoch), epoch_clock(layout, epoch));
+  const Clocks *clocks = imported(actor->known, epoch_cluster(layout, epoch));
   // Of another cluster's set only the cluster is left: knowing anything of it has to do.
   if (!clocks || epoch & EPOCH_SET) return clocks != NULL;
   return clocks->clock[epoch_thread(layout, epoch)] >= epoch_clock(layout, epoch);
 }
 
-// ---- reports ----
-
-static HazardKind race_kind(const Region *region) {
-  return region->kind == REGION_SHARED ? HAZARD_SHARED_RACE : HAZARD_GLOBAL_RACE;
+// Whether an ordered write may still be unseen by the actor: it used the async proxy, the write the generic one, and no
+// fence.proxy.async stands between them. PTX ISA 8.6.
+static bool unseen(const Actor *actor, Epoch write) {
+  if (!actor->async || !(write & EPOCH_KERNEL) || write & EPOCH_ASYNC) return false;
+  const Cluster *cluster = actor->warp->block->cluster;
+  const EpochLayout *layout = &cluster->launch->epochs;
+  bool same = epoch_cluster(layout, write) == cluster->id;
+  const Clocks *clocks = same ? actor->known : imported(actor->known, epoch_cluster(layout, write));
+  return !clocks || clocks->clock[clocks->count + (int)epoch_thread(layout, write)] < epoch_clock(layout, write);
 }
 
-static void report_race(const Warp *warp, const Inst *inst, int lane, const Region *region, uint64_t offset, int size,
-                        Epoch other, const char *what) {
-  hazard_report_conflict(warp, inst, lane, race_kind(region), region->base + offset, size, other, "%s", what);
+// ---- reports ----
+
+static bool is_agent(const Cluster *cluster, Epoch epoch) {
+  const EpochLayout *layout = &cluster->launch->epochs;
+  return epoch & EPOCH_KERNEL && epoch_cluster(layout, epoch) == cluster->id && !(epoch & EPOCH_SET) &&
+         epoch_thread(layout, epoch) >= (uint32_t)cluster->lane_count;
+}
+
+// What an unordered pair is called: by its asynchronous side, if it has one.
+static void report_race(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other, bool writes,
+                        bool other_writes) {
+  const Cluster *cluster = actor->warp->block->cluster;
+  bool async = actor->thread >= (uint32_t)cluster->lane_count, other_async = is_agent(cluster, other);
+  HazardKind kind = region->kind == REGION_SHARED ? HAZARD_SHARED_RACE : HAZARD_GLOBAL_RACE;
+  const char *what = !writes        ? "reads what another thread writes, and nothing orders the two"
+                     : other_writes ? "writes what another thread writes, and nothing orders the two"
+                                    : "writes what another thread reads, and nothing orders the two";
+  if (!writes && other_async) {
+    kind = HAZARD_READ_BEFORE_WAIT;
+    what = "reads what an asynchronous operation writes, and has not waited for it";
+  } else if (writes && other_async) {
+    kind = HAZARD_OVERWRITE_IN_FLIGHT;
+    what = other_writes ? "writes what an asynchronous operation writes, and has not waited for it"
+                        : "writes what an asynchronous operation reads, and has not waited for it";
+  } else if (writes && async && !other_writes) {
+    what = "an asynchronous operation writes what a thread may still be reading";
+  }
+  hazard_report_conflict(actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other, "%s", what);
+}
+
+static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  hazard_report_conflict(actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, write,
+                         "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
 }
 
 // ---- cells ----
@@ -191,74 +238,85 @@ static int equal_cells(const Cell *cells, int size) {
   return run;
 }
 
-static void check_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, Epoch write,
-                       bool strong) {
-  if (write == EPOCH_NONE) {
-    hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_UNINITIALISED_READ, region->base + offset, size,
-                  "nothing was ever written there");
-    return;
-  }
-  for (Mask rest = mask; rest && write & EPOCH_KERNEL; rest &= rest - 1) {
-    int lane = __builtin_ctz(rest);
-    if (ordered(warp, lane, write, strong)) continue;
-    report_race(warp, inst, lane, region, offset, size, write, "reads what another thread writes, and nothing orders the two");
-    return;
-  }
+static void report_unwritten(const Actor *actor, const Region *region, uint64_t offset, int size) {
+  hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_UNINITIALISED_READ, region->base + offset, size,
+                "nothing was ever written there");
 }
 
-// The sets that a cell with that read, of this cluster, stands for.
-static uint32_t as_set(Warp *warp, Epoch read) {
-  const EpochLayout *layout = &warp_launch(warp)->epochs;
+// False after a report.
+static bool check_read(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  if (write == EPOCH_NONE) report_unwritten(actor, region, offset, size);
+  else if (!ordered(actor, write)) report_race(actor, region, offset, size, write, false, true);
+  else if (unseen(actor, write)) report_unseen(actor, region, offset, size, write);
+  else return true;
+  return false;
+}
+
+// The set that a cell's read, of this cluster, stands for.
+static uint32_t as_set(const Cluster *cluster, Epoch read) {
+  const EpochLayout *layout = &cluster->launch->epochs;
   if (read == EPOCH_NONE) return 0;
   if (read & EPOCH_SET) return (uint32_t)(read & layout->set_mask);
-  uint32_t thread = epoch_thread(layout, read), in_block = thread % (uint32_t)warp->block->thread_count;
-  uint32_t rank = thread / (uint32_t)warp->block->thread_count;
-  ReadNode entry = {.warp = rank * (uint32_t)warp->block->warp_count + in_block / LANES,
-                    .mask = 1u << in_block % LANES,
-                    .clock = epoch_clock(layout, read),
-                    .pc = epoch_pc(layout, read),
-                    .strong = (read & EPOCH_STRONG) != 0};
-  return add_read(warp->block->cluster->read_sets, 0, &entry);
+  uint32_t thread = epoch_thread(layout, read);
+  ReadNode entry = {.warp = thread / LANES, .mask = 1u << thread % LANES, .clock = epoch_clock(layout, read),
+                    .pc = epoch_pc(layout, read), .strong = (read & EPOCH_STRONG) != 0};
+  return add_read(cluster->read_sets, 0, &entry);
 }
 
-// The reads of a cell after the lanes of mask, whose clocks are equal, have read it too.
-static Epoch reads_with(Warp *warp, const Inst *inst, Mask mask, Epoch read, bool strong) {
-  const Launch *launch = warp_launch(warp);
-  const EpochLayout *layout = &launch->epochs;
-  int lane = __builtin_ctz(mask);
-  Epoch own = epoch_of(warp, inst, lane, strong);
+// The reads of a cell after the actor, and with it the lanes of mask that share its warp and clock, have read it too.
+static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
+  const Cluster *cluster = actor->warp->block->cluster;
+  const EpochLayout *layout = &cluster->launch->epochs;
+  Epoch own = epoch_of(actor);
   bool single = (mask & (mask - 1)) == 0;
   if (single && read == EPOCH_NONE) return own;
-  if (single && !(read & EPOCH_SET) && epoch_thread(layout, read) == epoch_thread(layout, own) && !(strong && !(read & EPOCH_STRONG)))
-    return own;
-  ReadNode entry = {.warp = (uint32_t)(warp->block->rank * warp->block->warp_count + warp->index),
-                    .mask = mask,
-                    .clock = warp->clocks[lane].own,
-                    .pc = (uint32_t)(inst - launch->program->code),
-                    .strong = strong};
-  uint32_t set = add_read(warp->block->cluster->read_sets, as_set(warp, read), &entry);
-  uint64_t keep = layout->cluster_mask << layout->cluster_shift | layout->pc_mask << layout->pc_shift;
+  bool weaker = actor->strong && !(read & EPOCH_STRONG);
+  if (single && !(read & EPOCH_SET) && epoch_thread(layout, read) == actor->thread && !weaker) return own;
+  ReadNode entry = {.warp = actor->thread / LANES, .mask = mask, .clock = actor->clock, .pc = pc_of(actor), .strong = actor->strong};
+  uint32_t set = add_read(cluster->read_sets, as_set(cluster, read), &entry);
   if (set > layout->set_mask) {
-    hazard_report(warp, inst, lane, HAZARD_STEP_LIMIT, 0, 0, "more patterns of reads than the race check can count; %s",
-                  "run with --hazards=off");
-    launch_stop(warp_launch(warp));
+    hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_STEP_LIMIT, 0, 0,
+                  "more patterns of reads than the race check can count; run with --hazards=off");
+    launch_stop(cluster->launch);
     return own;
   }
+  uint64_t keep = layout->cluster_mask << layout->cluster_shift | layout->pc_mask << layout->pc_shift;
   return EPOCH_KERNEL | EPOCH_SET | (own & keep) | set;
 }
 
-static Cell cell_after_read(Warp *warp, const Inst *inst, Mask mask, Cell cell, bool strong) {
-  const EpochLayout *layout = &warp_launch(warp)->epochs;
-  if (cell.read && epoch_cluster(layout, cell.read) != warp->block->cluster->id) {
+// Makes room for a read of this cluster: one of another is moved aside.
+static Cell cell_for_read(const Cluster *cluster, Cell cell) {
+  if (cell.read && epoch_cluster(&cluster->launch->epochs, cell.read) != cluster->id) {
     cell.foreign = cell.read;
     cell.read = EPOCH_NONE;
   }
-  while (mask) {  // lanes of one clock at a time: nearly always all
-    uint32_t clock = warp->clocks[__builtin_ctz(mask)].own;
+  return cell;
+}
+
+void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size) {
+  const Cluster *cluster = actor->warp->block->cluster;
+  renew_pages(region, offset, size, cluster->launch->number);
+  for (int done = 0; done < size;) {
+    Cell *cells = region->cells + offset + done;
+    int run = equal_cells(cells, size - done);
+    check_read(actor, region, offset + (uint64_t)done, run, cells->write);
+    Cell after = cell_for_read(cluster, *cells);
+    after.read = reads_with(actor, 1u << actor->thread % LANES, after.read);
+    for (int i = 0; i < run; i++) cells[i] = after;
+    done += run;
+  }
+}
+
+// The cell after the lanes of mask have read it: lanes of one clock, nearly always all, are one entry.
+static Cell cell_after_lanes(Warp *warp, const Inst *inst, Mask mask, Cell cell, bool strong) {
+  cell = cell_for_read(warp->block->cluster, cell);
+  while (mask) {
+    int first = __builtin_ctz(mask);
     Mask same = 0;
     for (Mask rest = mask; rest; rest &= rest - 1)
-      if (warp->clocks[__builtin_ctz(rest)].own == clock) same |= rest & -rest;
-    cell.read = reads_with(warp, inst, same, cell.read, strong);
+      if (warp->clocks[__builtin_ctz(rest)].own == warp->clocks[first].own) same |= rest & -rest;
+    Actor actor = lane_actor(warp, inst, first, strong);
+    cell.read = reads_with(&actor, same, cell.read);
     mask &= ~same;
   }
   return cell;
@@ -269,76 +327,80 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
   for (int done = 0; done < size;) {
     Cell *cells = region->cells + offset + done;
     int run = equal_cells(cells, size - done);
-    check_read(warp, inst, mask, region, offset + (uint64_t)done, run, cells->write, strong);
-    Cell after = cell_after_read(warp, inst, mask, *cells, strong);
+    for (Mask rest = mask; rest; rest &= rest - 1) {
+      Actor actor = lane_actor(warp, inst, __builtin_ctz(rest), strong);
+      if (!check_read(&actor, region, offset + (uint64_t)done, run, cells->write) || !(cells->write & EPOCH_KERNEL)) break;
+    }
+    Cell after = cell_after_lanes(warp, inst, mask, *cells, strong);
     for (int i = 0; i < run; i++) cells[i] = after;
     done += run;
   }
 }
 
-// A read that does not come before the lane's write; EPOCH_NONE when all do.
-static Epoch unordered_read(const Warp *warp, int lane, Epoch read, bool strong) {
-  const Launch *launch = warp_launch(warp);
-  const EpochLayout *layout = &launch->epochs;
-  const Cluster *cluster = warp->block->cluster;
-  if (!(read & EPOCH_SET) || epoch_cluster(layout, read) != cluster->id)
-    return ordered(warp, lane, read, strong) ? EPOCH_NONE : read;
+// A read that does not come before the actor's write; EPOCH_NONE when all do.
+static Epoch unordered_read(const Actor *actor, Epoch read) {
+  const Cluster *cluster = actor->warp->block->cluster;
+  const EpochLayout *layout = &cluster->launch->epochs;
+  if (!(read & EPOCH_SET) || epoch_cluster(layout, read) != cluster->id) return ordered(actor, read) ? EPOCH_NONE : read;
   const ReadNode *nodes = cluster->read_sets->nodes;
   for (uint32_t n = (uint32_t)(read & layout->set_mask); n; n = nodes[n].parent) {
-    if (strong && nodes[n].strong) continue;
-    uint32_t rank = nodes[n].warp / (uint32_t)warp->block->warp_count;
-    uint32_t first = rank * (uint32_t)warp->block->thread_count + nodes[n].warp % (uint32_t)warp->block->warp_count * LANES;
+    if (actor->strong && nodes[n].strong) continue;
     for (Mask rest = nodes[n].mask; rest; rest &= rest - 1) {
-      uint32_t thread = first + (uint32_t)__builtin_ctz(rest);
-      if (knows(warp, lane, thread, nodes[n].clock)) continue;
-      return EPOCH_KERNEL | (uint64_t)cluster->id << layout->cluster_shift | (uint64_t)thread << layout->thread_shift |
-             (uint64_t)nodes[n].pc << layout->pc_shift | nodes[n].clock;
+      uint32_t thread = nodes[n].warp * LANES + (uint32_t)__builtin_ctz(rest);
+      if (!knows(actor, thread, nodes[n].clock)) return epoch_at(cluster->launch, cluster->id, nodes[n].pc, thread, nodes[n].clock);
     }
   }
   return EPOCH_NONE;
 }
 
 // Whether the remembered write is another lane's of this same instruction, and wrote the same value.
-static bool same_store(const Warp *warp, const Inst *inst, int lane, const Region *region, uint64_t offset, int size,
-                       Epoch write, const uint8_t *value) {
-  const EpochLayout *layout = &warp_launch(warp)->epochs;
-  Epoch own = epoch_of(warp, inst, lane, false);
-  uint32_t thread = epoch_thread(layout, write), self = epoch_thread(layout, own);
-  int other = (int)thread - (int)self + lane;  // its lane, if it is of this warp
-  return value && epoch_pc(layout, write) == epoch_pc(layout, own) && epoch_cluster(layout, write) == epoch_cluster(layout, own) &&
-         other >= 0 && other < LANES && warp->clocks[other].own == epoch_clock(layout, write) &&
+static bool same_store(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write, const uint8_t *value) {
+  const EpochLayout *layout = &warp_launch(actor->warp)->epochs;
+  uint32_t thread = epoch_thread(layout, write);
+  return value && epoch_pc(layout, write) == pc_of(actor) && epoch_cluster(layout, write) == actor->warp->block->cluster->id &&
+         thread / LANES == actor->thread / LANES && actor->warp->clocks[thread % LANES].own == epoch_clock(layout, write) &&
          !memcmp(region->data + offset, value, (size_t)size);
 }
 
-void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value,
-                bool strong) {
-  renew_pages(region, offset, size, warp_launch(warp)->number);
-  Cell after = {.write = epoch_of(warp, inst, lane, strong)};
+static void check_write(const Actor *actor, const Region *region, uint64_t offset, int size, const Cell *cell, const uint8_t *value) {
+  if (!ordered(actor, cell->write)) {
+    if (same_store(actor, region, offset, size, cell->write, value)) return;
+    report_race(actor, region, offset, size, cell->write, true, true);
+    return;
+  }
+  Epoch read = unordered_read(actor, cell->read);
+  if (read == EPOCH_NONE) read = unordered_read(actor, cell->foreign);
+  if (read != EPOCH_NONE) report_race(actor, region, offset, size, read, true, false);
+  else if (unseen(actor, cell->write)) report_unseen(actor, region, offset, size, cell->write);
+}
+
+static void write_cells(const Actor *actor, Region *region, uint64_t offset, int size, const uint8_t *value) {
+  renew_pages(region, offset, size, warp_launch(actor->warp)->number);
+  Cell after = {.write = epoch_of(actor)};
   for (int done = 0; done < size;) {
     Cell *cells = region->cells + offset + done;
     int run = equal_cells(cells, size - done);
-    uint64_t at = offset + (uint64_t)done;
-    const uint8_t *bytes = value ? (const uint8_t *)value + done : NULL;
-    if (!ordered(warp, lane, cells->write, strong) &&
-        !same_store(warp, inst, lane, region, at, run, cells->write, bytes)) {
-      report_race(warp, inst, lane, region, at, run, cells->write, "writes what another thread writes, and nothing orders the two");
-    } else {
-      Epoch read = unordered_read(warp, lane, cells->read, strong);
-      if (read == EPOCH_NONE) read = unordered_read(warp, lane, cells->foreign, strong);
-      if (read != EPOCH_NONE)
-        report_race(warp, inst, lane, region, at, run, read, "writes what another thread reads, and nothing orders the two");
-    }
+    check_write(actor, region, offset + (uint64_t)done, run, cells, value ? value + done : NULL);
     for (int i = 0; i < run; i++) cells[i] = after;
     done += run;
   }
 }
 
+void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size) { write_cells(actor, region, offset, size, NULL); }
+
+void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value,
+                bool strong) {
+  Actor actor = lane_actor(warp, inst, lane, strong);
+  write_cells(&actor, region, offset, size, value);
+}
+
 void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size) {
+  Actor actor = lane_actor(warp, inst, lane, true);
   renew_pages(region, offset, size, warp_launch(warp)->number);
   for (int i = 0; i < size; i++) {
     if (region->cells[offset + (uint64_t)i].write != EPOCH_NONE) continue;
-    check_read(warp, inst, 1u << lane, region, offset, size, EPOCH_NONE, true);
+    report_unwritten(&actor, region, offset, size);
     break;
   }
-  race_write(warp, inst, lane, region, offset, size, NULL, true);
+  write_cells(&actor, region, offset, size, NULL);
 }

@@ -2,7 +2,8 @@
 //
 // "Ordered before" is the happens-before relation of the PTX memory model (PTX ISA chapter 8), kept with vector clocks as
 // in FastTrack (Flanagan and Freund, PLDI 2009). A thread's own clock counts its releases (barriers, fences, ...). What a
-// thread knows of the others is a vector of their clocks, joined at every acquire. Each byte of memory has a cell that
+// thread knows of the others is a vector of their clocks, joined at every acquire. An asynchronous operation is a thread of
+// its own, an agent: it starts with what its issuer knows, and is known to those who wait for it. Each byte of memory has a cell that
 // remembers its last write and the reads since; an access is ordered after a remembered one if the thread knows that
 // thread's clock of that moment. So a race is reported in every schedule, not only in those where it bites.
 #pragma once
@@ -14,6 +15,7 @@ typedef struct Warp Warp;
 typedef struct Inst Inst;
 typedef struct Region Region;
 typedef struct Launch Launch;
+typedef struct Cluster Cluster;
 typedef uint32_t Mask;
 
 // One access by one thread, in 64 bits: kernel bit, strong bit, then fields whose widths the launch chooses:
@@ -24,6 +26,7 @@ typedef uint64_t Epoch;
 #define EPOCH_KERNEL (1ull << 63)
 #define EPOCH_STRONG (1ull << 62)    // atomic, volatile, relaxed ...: strong accesses do not race with each other
 #define EPOCH_SET (1ull << 61)       // a Cell.read only: not one read but a set; index in the low bits
+#define EPOCH_ASYNC (1ull << 60)     // through the async proxy: TMA, wgmma
 
 typedef struct EpochLayout {
   int pc_shift, thread_shift, cluster_shift;
@@ -51,13 +54,14 @@ typedef struct Cell {
 } Cell;
 
 // A vector clock: for each thread of the cluster, the clock up to which its accesses are known; immutable once shared.
+// A second one beside it holds those that a fence.proxy.async has made visible to the async proxy (PTX ISA 8.6).
 typedef struct Clocks {
   _Atomic int references;
   uint32_t cluster;
   int import_count;
   struct Import *imports;  // the same of other clusters' threads, learnt through global memory
-  int count;
-  uint32_t clock[];
+  int count;         // threads: lanes of all warps, then agents
+  uint32_t clock[];  // count known, count visible
 } Clocks;
 
 typedef struct Import {
@@ -86,6 +90,12 @@ void race_acquire(Warp *warp, Mask mask, Clocks *joined);
 void race_warp_sync(Warp *warp, Mask mask);
 // fence / membar by the lanes of mask.
 void race_fence(Warp *warp, Mask mask);
+// fence.proxy.async: what the lanes know becomes visible to the async proxy.
+void race_proxy_fence(Warp *warp, Mask mask);
+// The lanes learn that the agent has done all up to the clock.
+void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock);
+// The same for what an mbarrier or another holder hands on.
+void clocks_add_agent(Cluster *cluster, Clocks **joined, uint32_t agent, uint32_t clock);
 
 // Orders of a strong access; a weak one is the plain ld or st. PTX ISA 8.9.
 typedef enum MemoryOrder { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL } MemoryOrder;
@@ -105,6 +115,22 @@ void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, Memor
 typedef struct ReadSets ReadSets;
 ReadSets *read_sets_new(void);
 void read_sets_free(ReadSets *sets);
+
+// Who accesses memory: a lane, or an agent on its behalf.
+typedef struct Actor {
+  Warp *warp;          // the lane to name in a report
+  int lane;
+  const Inst *inst;
+  uint32_t thread;     // in the cluster
+  uint32_t clock;
+  uint32_t issuer;     // of an agent: the lane whose accesses so far come before; else the thread itself
+  const Clocks *known;
+  bool strong;
+  bool async;          // through the async proxy
+} Actor;
+
+void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size);
+void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size);
 
 // Checks and remembers a read of region bytes [offset, offset + size) by the lanes of mask, which all read the same bytes.
 // Reports uninitialised reads and races.

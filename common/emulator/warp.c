@@ -68,6 +68,13 @@ bool warp_ready(const Warp *warp) {
   return false;
 }
 
+void warp_idle(Warp *warp) {
+  int ready = 0;
+  for (int i = 0; i < warp->group_count; i++) ready += warp->groups[i].state == GROUP_READY;
+  warp->yield = warp->regroup = true;
+  if (ready == 1) warp->idle_since = warp->block->cluster->progress + 1;
+}
+
 void warp_jump(Warp *warp, Mask mask, uint32_t pc) {
   Group *group = &warp->groups[warp->current];
   if (mask == group->mask) {
@@ -206,7 +213,9 @@ int warp_run(Warp *warp, int budget) {
   const Inst *code = launch->program->code;
   InstCounts *counts = warp->block->cluster->worker->counts;
   int executed = 0;
-  while (executed < budget && !launch->stopped) {
+  warp->yield = false;
+  warp->idle_since = 0;
+  while (executed < budget && !warp->yield && !launch->stopped) {
     warp->current = choose_group(warp, code);
     if (warp->current < 0) break;
     executed += run_group(warp, code, counts, budget - executed);

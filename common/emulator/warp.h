@@ -46,11 +46,14 @@ struct Warp {
   int index;           // in its block
   Mask live;           // lanes that have not exited
   uint32_t pc;         // of the running group's next instruction
+  bool yield;          // set by instructions that poll: another warp's turn
+  uint64_t idle_since; // Cluster.progress when it last polled in vain, plus one; 0 when it did not
   bool regroup;        // set by control instructions: the groups changed, choose again
   int current;         // index of the running group
   Group groups[LANES];
   int group_count;
   LaneClocks clocks[LANES];  // what each thread knows of the others: race.h
+  struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
   struct CallStack *calls;   // of each lane, or NULL: control.c
   uint8_t *local;            // LANES x local_size bytes, and as many bytes that say which were written
   Region *last_region;  // of a global access: the next one is usually in the same allocation
@@ -86,7 +89,9 @@ struct Cluster {
   uint32_t id;           // in the grid, from 0
   Block *blocks;
   int block_count;
-  int thread_count;      // of all its blocks
+  int lane_count;        // of all its warps, also where the last warp of a block is not full
+  int clock_count;       // those and the agents: the length of vector clocks
+  struct AsyncEngine *async;  // async.c; NULL in a program without asynchronous operations
   ReadSets *read_sets;   // race.h
   SyncTable *sync;       // of shared addresses
   uint64_t random;       // state of the schedule's generator
@@ -134,6 +139,8 @@ void warp_start(Warp *warp, uint32_t pc);
 int warp_run(Warp *warp, int budget);
 // Whether some lane can execute.
 bool warp_ready(const Warp *warp);
+// The running group polled in vain: nothing it could do helps until something in the cluster changes.
+void warp_idle(Warp *warp);
 // Lanes of mask, which are all or some of the running group, go to pc.
 void warp_jump(Warp *warp, Mask mask, uint32_t pc);
 void warp_exit(Warp *warp, Mask mask);
@@ -148,7 +155,7 @@ static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluste
 InstCounts *warp_counts(const Warp *warp, const Inst *inst);
 // The thread's index in its cluster, which is how race.h names threads.
 static inline uint32_t warp_thread(const Warp *warp, int lane) {
-  return (uint32_t)(warp->block->rank * warp->block->thread_count + warp->index * LANES + lane);
+  return (uint32_t)((warp->block->rank * warp->block->warp_count + warp->index) * LANES + lane);
 }
 
 // ---- call frames: control.c ----

@@ -1,0 +1,201 @@
+// Asynchronous operations: see async.h.
+#include "async.h"
+
+#include <stdlib.h>
+
+#include "decoder.h"
+
+typedef struct Agent {
+  uint32_t clock;    // of its last operation
+  bool busy;         // that operation is pending
+  uint32_t issuer;   // lane that issued it
+} Agent;
+
+struct AsyncEngine {
+  Cluster *cluster;
+  AsyncOp *first, *last;  // pending, in order of issue
+  int self_completing;    // of those
+  Agent agents[ASYNC_AGENTS];
+  uint32_t next_agent;
+};
+
+// ---- the engine ----
+
+AsyncEngine *async_engine_new(Cluster *cluster) {
+  AsyncEngine *engine = calloc(1, sizeof *engine);
+  if (!engine) abort();
+  engine->cluster = cluster;
+  return engine;
+}
+
+void async_engine_free(AsyncEngine *engine) {
+  if (!engine) return;
+  while (engine->first) {
+    AsyncOp *op = engine->first;
+    engine->first = op->next;
+    async_release(op);
+  }
+  free(engine);
+}
+
+static void link_pending(AsyncEngine *engine, AsyncOp *op) {
+  op->previous = engine->last;
+  if (engine->last) engine->last->next = op;
+  else engine->first = op;
+  engine->last = op;
+  engine->self_completing += op->self_completing;
+}
+
+static void unlink_pending(AsyncEngine *engine, AsyncOp *op) {
+  if (op->previous) op->previous->next = op->next;
+  else engine->first = op->next;
+  if (op->next) op->next->previous = op->previous;
+  else engine->last = op->previous;
+  op->next = op->previous = NULL;
+  engine->self_completing -= op->self_completing;
+}
+
+// An agent without a pending operation. With more operations in flight than agents two share one, and a race between just
+// those two can go unseen.
+static uint32_t take_agent(AsyncEngine *engine) {
+  uint32_t chosen = engine->next_agent % ASYNC_AGENTS;
+  for (uint32_t i = 0; i < ASYNC_AGENTS; i++) {
+    uint32_t candidate = (engine->next_agent + i) % ASYNC_AGENTS;
+    if (engine->agents[candidate].busy) continue;
+    chosen = candidate;
+    break;
+  }
+  engine->next_agent = chosen + 1;
+  return chosen;
+}
+
+AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing, size_t payload_size) {
+  AsyncEngine *engine = warp->block->cluster->async;
+  AsyncOp *op = calloc(1, sizeof *op);
+  if (!op) abort();
+  uint32_t agent = take_agent(engine);
+  op->warp = warp;
+  op->lane = __builtin_ctz(mask);
+  op->inst = inst;
+  op->perform = perform;
+  op->self_completing = self_completing;
+  op->references = 1;
+  op->agent = (uint32_t)warp->block->cluster->lane_count + agent;
+  op->clock = ++engine->agents[agent].clock;
+  op->payload = payload_size ? calloc(1, payload_size) : NULL;
+  if (payload_size && !op->payload) abort();
+  engine->agents[agent].busy = true;
+  engine->agents[agent].issuer = warp_thread(warp, op->lane);
+  link_pending(engine, op);
+  return op;
+}
+
+void async_make_collective(AsyncOp *op, Mask mask) { race_release(op->warp, mask, &op->known); }
+
+Actor async_actor(const AsyncOp *op, int lane, bool proxy) {
+  return (Actor){.warp = op->warp, .lane = lane, .inst = op->inst, .thread = op->agent, .clock = op->clock,
+                 .issuer = warp_thread(op->warp, lane), .known = op->known ? op->known : op->warp->clocks[lane].known, .async = proxy};
+}
+
+void async_retain(AsyncOp *op) { op->references++; }
+
+void async_release(AsyncOp *op) {
+  if (--op->references > 0) return;
+  clocks_release(op->known);
+  free(op->payload);
+  free(op);
+}
+
+void async_finish(Cluster *cluster, AsyncOp *op) {
+  if (op->performed) return;
+  op->performed = true;
+  op->perform(cluster, op);
+  cluster->progress++;
+  cluster->async->agents[op->agent - (uint32_t)cluster->lane_count].busy = false;
+  unlink_pending(cluster->async, op);
+  async_release(op);
+}
+
+void async_wait(Warp *warp, Mask mask, AsyncOp *op) {
+  async_retain(op);
+  async_finish(warp->block->cluster, op);
+  race_learn_agent(warp, mask, op->agent, op->clock);
+  async_release(op);
+}
+
+bool async_advance(Cluster *cluster, uint64_t random) {
+  AsyncEngine *engine = cluster->async;
+  if (!engine || engine->self_completing == 0) return false;
+  uint64_t skip = random % (uint64_t)engine->self_completing;
+  AsyncOp *op = engine->first;
+  for (;; op = op->next) {
+    if (!op->self_completing) continue;
+    if (skip-- == 0) break;
+  }
+  async_finish(cluster, op);
+  return true;
+}
+
+uint32_t async_issuer(const Cluster *cluster, uint32_t agent) {
+  return cluster->async->agents[agent - (uint32_t)cluster->lane_count].issuer;
+}
+
+AsyncOp *async_first_pending(const Cluster *cluster) { return cluster->async ? cluster->async->first : NULL; }
+
+// ---- groups ----
+
+GroupQueue *async_groups(Warp *warp, GroupKind kind) {
+  if (!warp->groups_in_flight) warp->groups_in_flight = calloc(GROUP_KINDS, sizeof(GroupQueue));
+  if (!warp->groups_in_flight) abort();
+  return &warp->groups_in_flight[kind];
+}
+
+void async_warp_end(Warp *warp) {
+  for (int kind = 0; warp->groups_in_flight && kind < GROUP_KINDS; kind++) {
+    GroupQueue *queue = &warp->groups_in_flight[kind];
+    for (int i = 0; i < queue->count; i++) async_release(queue->entries[i].op);
+    free(queue->entries);
+  }
+  free(warp->groups_in_flight);
+  warp->groups_in_flight = NULL;
+}
+
+void group_add(GroupQueue *queue, Mask mask, AsyncOp *op) {
+  if (queue->count == queue->capacity) {
+    queue->capacity = queue->capacity ? queue->capacity * 2 : 16;
+    queue->entries = realloc(queue->entries, (size_t)queue->capacity * sizeof(GroupEntry));
+    if (!queue->entries) abort();
+  }
+  GroupEntry *entry = &queue->entries[queue->count++];
+  entry->op = op;
+  entry->waiting = mask;
+  for (int lane = 0; lane < LANES; lane++) entry->group[lane] = queue->commits[lane];
+  async_retain(op);
+}
+
+void group_commit(GroupQueue *queue, Mask mask) {
+  for (Mask rest = mask; rest; rest &= rest - 1) queue->commits[__builtin_ctz(rest)]++;
+}
+
+// The lanes of mask for which the entry's group is among those to wait for.
+static Mask lanes_to_wait(const GroupQueue *queue, const GroupEntry *entry, Mask mask, uint32_t allowed, bool everything) {
+  Mask lanes = mask & entry->waiting, result = 0;
+  for (Mask rest = lanes; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    if (everything || entry->group[lane] + allowed < queue->commits[lane]) result |= rest & -rest;
+  }
+  return result;
+}
+
+void group_wait(Warp *warp, GroupQueue *queue, Mask mask, uint32_t allowed, bool everything) {
+  int kept = 0;
+  for (int i = 0; i < queue->count; i++) {
+    GroupEntry *entry = &queue->entries[i];
+    Mask lanes = lanes_to_wait(queue, entry, mask, allowed, everything);
+    if (lanes) async_wait(warp, lanes, entry->op);
+    entry->waiting &= ~lanes;
+    if (entry->waiting) queue->entries[kept++] = *entry;
+    else async_release(entry->op);
+  }
+  queue->count = kept;
+}
