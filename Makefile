@@ -47,18 +47,22 @@ help: ## this list
 ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, and prints one table
 	@sh common/build/ladder.sh "$(OPTIONS)" $(STAGES)
 
-RUN_TESTS = HL_ROOT="$(abspath $(BIN))" PTX_DIR="$(CURDIR)/build/ptx" $(BUILD)/run-tests --filter='$1'
-test: $(STAGES) $(BUILD)/run-tests $(TEST_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
+# $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs.
+run_tests = HL_ROOT="$(abspath $2)" PTX_DIR="$(CURDIR)/build/ptx" \
+  LSAN_OPTIONS=suppressions=$(CURDIR)/common/build/leaks.supp:print_suppressions=0 $(BUILD)/run-tests --filter='$1'
+test: root $(BUILD)/run-tests $(TEST_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
+	@$(call run_tests,$(TESTS),$(BIN))
+root: $(STAGES)
 	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile common plots stages tests) $(BIN))
-	@$(call RUN_TESTS,$(TESTS))
-
-test-gpu: $(STAGES) $(BUILD)/run-tests ## on the GPU: the stages over many problems, and under compute-sanitizer
-	@HL_GPU=1 $(call RUN_TESTS,gpu_*/*)
+test-gpu: root $(BUILD)/run-tests ## on the GPU: the stages over many problems, and under compute-sanitizer
+	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
 	@sh common/build/sanitize.sh $(CUDA) $(STAGES)
-test-deep: $(FUZZERS) $(TEST_PTX) ## fuzzes for FUZZ_SECONDS each, then every test under ASan, UBSan and TSan
+test-deep: $(FUZZERS) $(BUILD)/run-tests $(TEST_PTX) ## fuzzes, FUZZ_SECONDS each; then the tests under ASan, UBSan and TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test
-	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread test
+	@# Criterion itself does not run under TSan: its threads are those of the programs.
+	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread root
+	@$(call run_tests,stages/*,build/tsan/root)
 
 bench: $(STAGES) ## on the GPU: records every stage's times in plots/data
 	@sh common/build/bench.sh $(STAGES)
@@ -143,6 +147,6 @@ $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder test test-gpu test-deep bench bench-emulator plot format clean deps nvcc criterion gnuplot
+.PHONY: help ladder test root test-gpu test-deep bench bench-emulator plot format clean deps nvcc criterion gnuplot
 .SECONDARY:
 .DELETE_ON_ERROR:
