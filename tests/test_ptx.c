@@ -116,13 +116,13 @@ Test(ptx, integer_constants_and_expressions) {
       9,
       11,
       -3,
-      -1,
+      0,
       INT64_MAX,
       (1ll << 40) | 1,
       -4,
       15,
       -4,
-      0,
+      2,
       10,  // arithmetic
       1,
       0,
@@ -131,7 +131,9 @@ Test(ptx, integer_constants_and_expressions) {
       10,
       30,
       127,
-      INT64_MIN,  // comparison and choice
+      INT64_MIN / 2,
+      0,
+      3,  // comparison and choice
   };
   PtxModule *module = parse_valid("literals.ptx");
   const PtxFunction *f = function_named(module, "literals");
@@ -151,10 +153,10 @@ Test(ptx, floating_point_constants) {
     uint64_t bits;
     bool is_f32;
   } expected[] = {
-      {0x3f800000, true},          {0x7fc00001, true},          {0xbf800000, true},
-      {0x3ff0000000000000, false}, {0xc000000000000000, false}, {0x3ff8000000000000, false},
-      {0x4097700000000000, false}, {0xbfd0000000000000, false}, {0x4059000000000000, false},
-      {0x3fe0000000000000, false},
+      {0x3f800000, true},          {0x7fc00001, true},          {0x3ff0000000000000, false},
+      {0xc000000000000000, false}, {0x3ff8000000000000, false}, {0x4097700000000000, false},
+      {0xbfd0000000000000, false}, {0x4059000000000000, false}, {0x3fe0000000000000, false},
+      {0x4014000000000000, false},
   };
   PtxModule *module = parse_valid("literals.ptx");
   const PtxFunction *f = function_named(module, "literals");
@@ -236,9 +238,9 @@ static void check_plain_operands(const PtxFunction *f) {
   expect_integer(&i[0].operands[3], -4);
   cr_expect_str_eq(f->registers[i[1].guard].name, "%p1");
   cr_expect(!i[1].guard_negated);
-  expect_register(f, &i[1].operands[2], "%f3");
-  cr_expect(i[1].operands[2].negated && !i[1].operands[1].negated);
-  cr_expect(ptx_has(&i[1], "ftz") && !ptx_has(&i[1], "ft"));
+  expect_register(f, &i[1].operands[3], "%r5");
+  cr_expect(i[1].operands[3].negated && !i[1].operands[2].negated);
+  cr_expect(ptx_has(&i[2], "lt") && ptx_has(&i[2], "and") && !ptx_has(&i[2], "an"));
 
   cr_expect(i[2].guard_negated);
   cr_assert_eq(i[2].operands[0].kind, PTX_OPERAND_PAIR);
@@ -311,7 +313,7 @@ static void check_tensor_operands(const PtxFunction *f) {
   expect_integer(&source->items[1].items[2], -1);
   cr_expect_eq(i[25].operands[2].value, 8);
   cr_expect_eq(i[25].operand_count, 5);
-  cr_expect_eq(i[26].operands[0].items[0].variable, f->params[0]);
+  expect_register(f, &i[26].operands[0].items[0], "%rd1");
   expect_register(f, &i[26].operands[0].items[1].items[0], "%r2");
   expect_opcode(&i[27], "wgmma", ".mma_async.sync.aligned.m64n8k16.f32.f16.f16");
   cr_expect_eq(ptx_instruction_type(&i[27]), PTX_F16);
@@ -372,18 +374,17 @@ Test(ptx, variables_have_their_space_type_and_size) {
   expect_variable(variable_named(module, "second_of_two"), PTX_GLOBAL, PTX_B32, 1, 8, 4, 32);
   expect_variable(variable_named(module, "shared_array"), PTX_SHARED, PTX_B8, 1, 2048, 1024, 2048);
   expect_variable(variable_named(module, "dynamic"), PTX_SHARED, PTX_B8, 1, 0, 16, 0);
-  expect_variable(variable_named(module, "spill"), PTX_LOCAL, PTX_B64, 1, 1, 8, 8);
   cr_expect(variable_named(module, "dynamic")->is_extern && variable_named(module, "elsewhere")->is_extern);
   cr_expect(!variable_named(module, "defined_later")->is_extern);
   cr_expect(!variable_named(module, "tentative")->initial && !variable_named(module, "shared_array")->initial);
   cr_expect_eq(variable_named(module, "number")->owner, -1);
-  cr_expect_eq(variable_named(module, "number")->line, 6);
+  cr_expect_eq(variable_named(module, "number")->line, 7);
 
   const PtxFunction *k = function_named(module, "k");
   cr_assert_eq(k->param_count, 3);
   expect_variable(k->params[0], PTX_PARAM, PTX_U64, 1, 1, 8, 8);
   expect_variable(k->params[1], PTX_PARAM, PTX_B8, 1, 24, 8, 24);
-  expect_variable(k->params[2], PTX_PARAM, PTX_F32, 4, 1, 16, 16);
+  expect_variable(k->params[2], PTX_PARAM, PTX_F16, 1, 1, 2, 2);
   cr_assert_eq(k->variable_count, 3);
   expect_variable(k->variables[0], PTX_LOCAL, PTX_B8, 1, 96, 16, 96);
   expect_variable(k->variables[1], PTX_SHARED, PTX_F64, 2, 4, 16, 64);
@@ -398,10 +399,11 @@ Test(ptx, initial_values) {
   EXPECT_BYTES(module, "pi", uint32_t, 0x40490fdb);
   EXPECT_BYTES(module, "third", uint64_t, 0x3fd5555555555555, 0x3fe0000000000000, 0x3ff8000000000000);
   EXPECT_BYTES(module, "floats", uint32_t, 0x3f800000, 0xc0200000, 0x7fc00001, 0);
-  EXPECT_BYTES(module, "pairs", uint16_t, 1, 2, 3, 0);
+  EXPECT_BYTES(module, "pairs", uint16_t, 1, 2, 3, 4);
   EXPECT_BYTES(module, "quad", float, 1, 2, 3, 4);
   EXPECT_BYTES(module, "matrix", uint32_t, 1, 2, 0, 4, 5, 6);
-  EXPECT_BYTES(module, "flat", uint32_t, 1, 2, 3, 4, 0, 0);
+  EXPECT_BYTES(module, "bits", uint32_t, 0x3fc00000, 0x3f800001, UINT32_MAX);
+  EXPECT_BYTES(module, "double_bits", uint64_t, 0xbff8000000000000);
   EXPECT_BYTES(module, "unsized", uint16_t, 1, 2, 3);
   EXPECT_BYTES(module, "rows", uint8_t, 1, 0, 0, 0, 2, 3, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0);
   EXPECT_BYTES(module, "text", char, 'h', 'i', '!', '\n', 0, 0);
@@ -434,8 +436,7 @@ Test(ptx, initial_addresses) {
   expect_relocation(packed, 0, (PtxRelocation){1, "number", 0, false, 1, 0});
   expect_relocation(packed, 2, (PtxRelocation){3, "number", 0, true, 1, 16});
   expect_relocation(packed, 3, (PtxRelocation){4, "number", 1, false, 1, 56});
-  expect_relocation(variable_named(module, "narrow"), 0, (PtxRelocation){0, "shared_array", 0, false, 4, 0});
-  expect_relocation(variable_named(module, "forward"), 0, (PtxRelocation){0, "last", 0, false, 8, 0});
+  expect_relocation(variable_named(module, "low_half"), 0, (PtxRelocation){0, "number", 0, false, 4, 0});
   ptx_free(module);
 }
 
@@ -453,8 +454,8 @@ Test(ptx, function_headers) {
   cr_expect_eq(memcmp(function_named(module, "sized")->required_threads, required, sizeof none), 0);
   cr_expect_eq(calls->min_blocks_per_sm, 3);
   cr_expect_eq(calls->max_registers, 96);
-  cr_expect_eq(calls->max_cluster_rank, 8);
-  cr_expect_eq(calls->line, 12);
+  cr_expect_eq(function_named(module, "ranked")->max_cluster_rank, 8);
+  cr_expect_eq(calls->line, 14);
 
   cr_expect_eq(scaled->param_count, 3);
   cr_expect_eq(scaled->return_count, 1);
@@ -514,6 +515,20 @@ Test(ptx, calls_and_jump_tables) {
   cr_assert_eq(table->label_count, 4);
   for (int n = 0; n < 4; n++) cr_expect_eq(f->labels[table->labels[n]].instruction, targets[n], "case %d", n);
   cr_expect_eq(i[11].operands[1].index, 1);
+  ptx_free(module);
+}
+
+Test(ptx, names_may_be_used_before_they_are_declared) {
+  PtxModule *module = parse_valid("forward.ptx");
+  const PtxFunction *f = function_named(module, "k");
+  expect_relocation(variable_named(module, "address"), 0, (PtxRelocation){0, "later", 0, false, 8, 0});
+  cr_expect_eq(f->instructions[0].operands[0].kind, PTX_OPERAND_FUNCTION);
+  cr_expect_eq(f->instructions[1].operands[1].variable, variable_named(module, "later"));
+  cr_assert_eq(f->instructions[2].operands[1].index, 0);
+  cr_expect_eq(f->labels[f->branch_targets[0].labels[0]].instruction, 3);
+  const PtxOperand *address = &f->instructions[3].operands[0];
+  cr_expect_eq(address->items[0].variable, f->params[0]);
+  expect_register(f, &address->items[1].items[0], "%r1");
   ptx_free(module);
 }
 

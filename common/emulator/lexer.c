@@ -3,6 +3,7 @@
 //   mad.lo.s32 %r1, 0x10, -2;  ->  mad .lo .s32 %r1 , 16 , - 2 ;
 //
 // A dot and the word behind it are one token, "::" included: modifiers such as .1d or .shared::cta need no other rule.
+// Only a dot that follows no word begins a number, such as .5.
 // The text may hold any bytes and is not NUL-terminated: every read is behind a check of the end.
 #include <stdlib.h>
 #include <string.h>
@@ -206,12 +207,14 @@ Token lex(Parser *parser) {
   Token token = {.kind = TOKEN_END, .line = lexer->line, .text = lexer->cursor};
   if (lexer->cursor == lexer->end) return token;
   char c = *lexer->cursor;
+  bool is_fraction =
+      c == '.' && is_digit(peek(lexer, 1)) && (lexer->cursor == lexer->begin || !is_follow(lexer->cursor[-1]));
   if (is_letter(c) || c == '_' || ((c == '%' || c == '$') && is_follow(peek(lexer, 1))))
     lex_word(parser, &token);
+  else if (is_digit(c) || is_fraction)
+    lex_number(parser, &token);
   else if (c == '.' && is_follow(peek(lexer, 1)))
     lex_dot_word(parser, &token);
-  else if (is_digit(c))
-    lex_number(parser, &token);
   else if (c == '"')
     lex_string(parser, &token);
   else

@@ -161,7 +161,6 @@ static void parse_module_statement(Parser *parser) {
   if (is_directive(parser, "alias")) return parse_alias(parser);
   if (is_directive(parser, "loc")) return parse_location(parser);
   if (is_directive(parser, "address_size")) return parse_address_size(parser);
-  if (accept(parser, ";")) return;
 
   Linkage linkage = {0};
   bool linked = accept_linkage(parser, &linkage);
@@ -214,7 +213,7 @@ static Parser *create_parser(const char *text, size_t length, PtxError *error) {
   parser->error = error;
   parser->module = module;
   parser->module_scope = scope;
-  parser->lexer = (Lexer){text, text + length, 1};
+  parser->lexer = (Lexer){text, text, text + length, 1};
   return parser;
 }
 

@@ -93,7 +93,7 @@ typedef struct Token {
 } Token;
 
 typedef struct Lexer {
-  const char *cursor, *end;
+  const char *begin, *cursor, *end;
   int line;
 } Lexer;
 

@@ -212,8 +212,8 @@ static void parse_variable(Parser *parser, const Declaration *declaration, const
 }
 
 void parse_variables(Parser *parser, const Linkage *linkage) {
-  if (!parser->body && is_directive(parser, "param"))
-    parser_fail(parser, parser->token.line, ".param outside a function");
+  if (!parser->body && (is_directive(parser, "param") || is_directive(parser, "local")))
+    parser_fail(parser, parser->token.line, ".%s outside a function", parser->token.name);
   Declaration declaration = parse_declaration(parser);
   do parse_variable(parser, &declaration, linkage);
   while (accept(parser, ","));

@@ -1,6 +1,6 @@
-// Constant expressions, PTX ISA 4.5.5 to 4.5.7: C's integer operators over 64-bit numbers. A number is signed unless it
-// has the suffix U or is too large; of two operands, one unsigned makes the result unsigned. A floating-point number
-// stands alone, but for its sign.
+// Constant expressions, PTX ISA 4.5.4 to 4.5.6: C's operators over 64-bit integers and doubles, which do not mix. A
+// number is signed unless it has the suffix U or is too large; of two operands, one unsigned makes the result unsigned.
+// Where the ISA leaves a choice, this does what ptxas 13.0 was seen to do: % is unsigned, a shift counts modulo 64.
 #include <string.h>
 
 #include "parser.h"
@@ -9,11 +9,28 @@ static Constant integer(uint64_t value, bool is_unsigned) {
   return (Constant){.value = value, .is_unsigned = is_unsigned};
 }
 
+static Constant real(double number) {
+  Constant constant = {.is_float = true};
+  memcpy(&constant.value, &number, sizeof number);
+  return constant;
+}
+
+static double as_double(Constant constant) {
+  double number;
+  memcpy(&number, &constant.value, sizeof number);
+  return number;
+}
+
 static Constant parse_conditional(Parser *parser);
 static Constant parse_unary(Parser *parser);
 
 static void require_integer(Parser *parser, int line, Constant value) {
   if (value.is_float) parser_fail(parser, line, "this operator does not take a floating-point number");
+}
+
+static void require_double(Parser *parser, int line, Constant value) {
+  if (!value.is_float) parser_fail(parser, line, "integers and floating-point numbers do not mix: write 1.0 for 1");
+  if (value.is_f32) parser_fail(parser, line, "a 0f number takes no operator");
 }
 
 // 7, 1.5, WARP_SZ
@@ -44,18 +61,16 @@ static Constant parse_parentheses(Parser *parser) {
   return value;
 }
 
-static Constant negate(Constant value) {
-  if (!value.is_float) return integer(-value.value, value.is_unsigned);
-  value.value ^= value.is_f32 ? (uint64_t)1 << 31 : (uint64_t)1 << 63;
-  return value;
-}
-
 // Applies a unary operator.
 static Constant unary(Parser *parser, int line, char operator, Constant value) {
-  if (operator== '+') return value;
-  if (operator== '-') return negate(value);
+  if (value.is_float && (operator== '+' || operator== '-')) {
+    require_double(parser, line, value);
+    return real(operator== '-' ? -as_double(value) : as_double(value));
+  }
   require_integer(parser, line, value);
-  return operator== '~' ? integer(~value.value, value.is_unsigned) : integer(!value.value, false);
+  if (operator== '-') return integer(-value.value, value.is_unsigned);
+  if (operator== '~') return integer(~value.value, value.is_unsigned);
+  return operator== '!' ? integer(!value.value, false) : value;
 }
 
 static Constant parse_unary(Parser *parser) {
@@ -92,38 +107,64 @@ static int next_precedence(const Parser *parser) {
   return 0;
 }
 
-// a / b or a % b. The most negative number by -1 wraps, as all of PTX's 64-bit arithmetic does.
-static Constant divide(Parser *parser, int line, char operator, Constant a, Constant b, bool is_unsigned) {
+// a / b. The most negative number by -1 wraps, as all of PTX's 64-bit arithmetic does.
+static Constant divide(Parser *parser, int line, Constant a, Constant b, bool is_unsigned) {
   if (b.value == 0) parser_fail(parser, line, "division by zero");
-  if (is_unsigned) return integer(operator== '/' ? a.value / b.value : a.value % b.value, true);
-  if (b.value == UINT64_MAX) return integer(operator== '/' ? -a.value : 0, false);
-  int64_t dividend = (int64_t)a.value, divisor = (int64_t)b.value;
-  return integer((uint64_t)(operator== '/' ? dividend / divisor : dividend % divisor), false);
+  if (is_unsigned) return integer(a.value / b.value, true);
+  if (b.value == UINT64_MAX) return integer(-a.value, false);
+  return integer((uint64_t)((int64_t)a.value / (int64_t)b.value), false);
 }
 
-// a << b or a >> b; a shift by the whole width or more leaves 0, or the sign.
+static Constant remainder_of(Parser *parser, int line, Constant a, Constant b) {
+  if (b.value == 0) parser_fail(parser, line, "division by zero");
+  return integer(a.value % b.value, true);
+}
+
 static Constant shift(char operator, Constant a, Constant b) {
-  if (operator== '<') return integer(b.value < 64 ? a.value << b.value : 0, a.is_unsigned);
-  if (a.is_unsigned) return integer(b.value < 64 ? a.value >> b.value : 0, true);
-  return integer((uint64_t)((int64_t)a.value >> (b.value < 64 ? b.value : 63)), false);
+  int count = (int)(b.value & 63);
+  if (operator== '<') return integer(a.value << count, a.is_unsigned);
+  if (a.is_unsigned) return integer(a.value >> count, true);
+  return integer((uint64_t)((int64_t)a.value >> count), false);
 }
 
-static bool compare(const char *operator, Constant a, Constant b, bool is_unsigned) {
-  if (strcmp(operator, "==") == 0) return a.value == b.value;
-  if (strcmp(operator, "!=") == 0) return a.value != b.value;
-  bool less = is_unsigned ? a.value < b.value : (int64_t)a.value < (int64_t)b.value;
-  bool equal = a.value == b.value;
-  if (operator[0] == '<') return less || (operator[1] == '=' && equal);
-  return !less && (operator[1] == '=' || !equal);
+// The value of a comparison, from how its operands compare.
+static Constant compare(const char *operator, bool less, bool equal, bool greater) {
+  if (strcmp(operator, "==") == 0) return integer(equal, false);
+  if (strcmp(operator, "!=") == 0) return integer(!equal, false);
+  bool strict = *operator== '<' ? less : greater;
+  return integer(strict || (operator[1] == '=' && equal), false);
+}
+
+static bool is_comparison(const char *operator) {
+  return operator[1] == '=' || strcmp(operator, "<") == 0 || strcmp(operator, ">") == 0;
+}
+
+// An operator of doubles: + - * / and the comparisons.
+static Constant binary_double(Parser *parser, int line, const char *operator, Constant a, Constant b) {
+  require_double(parser, line, a);
+  require_double(parser, line, b);
+  double x = as_double(a), y = as_double(b);
+  if (is_comparison(operator)) return compare(operator, x<y, x == y, x> y);
+  if (operator[1] || !strchr("+-*/", *operator)) require_integer(parser, line, a);
+  if (*operator== '/' && y == 0) parser_fail(parser, line, "division by zero");
+  switch (*operator) {
+  case '+': return real(x + y);
+  case '-': return real(x - y);
+  case '*': return real(x * y);
+  default: return real(x / y);
+  }
 }
 
 static Constant binary(Parser *parser, int line, const char *operator, Constant a, Constant b) {
-  require_integer(parser, line, a);
-  require_integer(parser, line, b);
+  if (a.is_float || b.is_float) return binary_double(parser, line, operator, a, b);
   bool is_unsigned = a.is_unsigned || b.is_unsigned;
   if (strcmp(operator, "||") == 0) return integer(a.value || b.value, false);
   if (strcmp(operator, "&&") == 0) return integer(a.value && b.value, false);
   if (strcmp(operator, "<<") == 0 || strcmp(operator, ">>") == 0) return shift(*operator, a, b);
+  if (is_comparison(operator)) {
+    bool less = is_unsigned ? a.value < b.value : (int64_t)a.value < (int64_t)b.value, equal = a.value == b.value;
+    return compare(operator, less, equal, !less && !equal);
+  }
   switch (*operator) {
   case '|': return integer(a.value | b.value, is_unsigned);
   case '^': return integer(a.value ^ b.value, is_unsigned);
@@ -131,9 +172,8 @@ static Constant binary(Parser *parser, int line, const char *operator, Constant 
   case '+': return integer(a.value + b.value, is_unsigned);
   case '-': return integer(a.value - b.value, is_unsigned);
   case '*': return integer(a.value * b.value, is_unsigned);
-  case '/':
-  case '%': return divide(parser, line, *operator, a, b, is_unsigned);
-  default: return integer(compare(operator, a, b, is_unsigned), false);
+  case '%': return remainder_of(parser, line, a, b);
+  default: return divide(parser, line, a, b, is_unsigned);
   }
 }
 

@@ -119,7 +119,6 @@ static void parse_call_prototype(Parser *parser, const char *name, int line) {
 // What stands behind "name:".
 static void parse_label(Parser *parser, const char *name, int line) {
   Body *body = parser->body;
-  if (*name == '%') parser_fail(parser, line, "'%.60s' cannot be a label: '%%' begins a register", name);
   if (accept_directive(parser, "branchtargets")) return parse_branch_targets(parser, name, line);
   if (accept_directive(parser, "calltargets")) return parse_call_targets(parser, name, line);
   if (accept_directive(parser, "callprototype")) return parse_call_prototype(parser, name, line);
@@ -172,7 +171,7 @@ static void parse_statements(Parser *parser) {
       body->scope = body->scope->parent;
     } else if (parser->token.kind == TOKEN_DOT_WORD) {
       parse_body_directive(parser);
-    } else if (!accept(parser, ";")) {
+    } else {
       parse_labelled_or_instruction(parser);
     }
   }

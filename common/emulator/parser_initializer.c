@@ -32,71 +32,57 @@ static void reserve(Parser *parser, Initializer *initializer, uint64_t size) {
 
 // ---- one element ----
 
-static void store_integer(Parser *parser, const Initializer *initializer, uint64_t offset, int line, uint64_t value) {
+// Stores the low bytes of an integer: PTX ISA 4.5.1 converts it to the variable's size.
+static void store_integer(const Initializer *initializer, uint64_t offset, uint64_t value) {
   size_t size = initializer->element_size;
-  int bits = (int)(8 * size);
-  int64_t number = (int64_t)value;
-  if (bits < 64 && value >> bits != 0 && (number >= 0 || number < -((int64_t)1 << (bits - 1))))
-    parser_fail(parser, line, "%lld does not fit .%s", (long long)number, ptx_type_name(initializer->variable->type));
   memcpy(initializer->bytes + offset, &value, size < 8 ? size : 8);
-  if (size == 16 && number < 0) memset(initializer->bytes + offset + 8, 0xff, 8);
+  if (size == 16 && (int64_t)value < 0) memset(initializer->bytes + offset + 8, 0xff, 8);
 }
 
-// The number a constant stands for, as a double.
-static double constant_as_double(Constant constant) {
-  if (!constant.is_float) return constant.is_unsigned ? (double)constant.value : (double)(int64_t)constant.value;
-  if (constant.is_f32) {
-    uint32_t bits = (uint32_t)constant.value;
-    float number;
-    memcpy(&number, &bits, sizeof number);
-    return (double)number;
-  }
+// Stores a floating-point number in the format of the element's size. A 0f literal keeps its bits, NaN payloads
+// included.
+static void store_float(Parser *parser, const Initializer *initializer, uint64_t offset, int line, Constant constant) {
+  uint8_t *bytes = initializer->bytes + offset;
   double number;
   memcpy(&number, &constant.value, sizeof number);
-  return number;
-}
-
-static void store_float(const Initializer *initializer, uint64_t offset, Constant constant) {
-  double number = constant_as_double(constant);
   float narrow = (float)number;
-  uint32_t exact = (uint32_t)constant.value;  // a 0f literal keeps its bits, NaN payloads included
-  if (initializer->variable->type == PTX_F64)
-    memcpy(initializer->bytes + offset, &number, sizeof number);
-  else if (constant.is_f32)
-    memcpy(initializer->bytes + offset, &exact, sizeof exact);
+  if (constant.is_f32 && initializer->element_size == 8)
+    parser_fail(parser, line, "a 0f number has 32 bits: a 64-bit variable takes 0d and 16 digits");
+  if (constant.is_f32)
+    memcpy(bytes, &constant.value, 4);
+  else if (initializer->element_size == 4)
+    memcpy(bytes, &narrow, sizeof narrow);
   else
-    memcpy(initializer->bytes + offset, &narrow, sizeof narrow);
+    memcpy(bytes, &number, sizeof number);
 }
 
 static void store_constant(Parser *parser, const Initializer *initializer, uint64_t offset, int line,
                            Constant constant) {
   PtxType type = initializer->variable->type;
-  if (type == PTX_F32 || type == PTX_F64)
-    store_float(initializer, offset, constant);
-  else if (type == PTX_F16 || type == PTX_F16X2 || type == PTX_BF16 || type == PTX_BF16X2)
+  bool only_float = type == PTX_F32 || type == PTX_F64;
+  bool takes_float = only_float || type == PTX_B32 || type == PTX_B64;
+  if (type == PTX_F16 || type == PTX_F16X2 || type == PTX_BF16 || type == PTX_BF16X2)
     parser_fail(parser, line, "a .%s variable takes no initial value; .b16 and .b32 do", ptx_type_name(type));
-  else if (constant.is_float)
+  if (constant.is_float && !takes_float)
     parser_fail(parser, line, "floating-point value for a variable of type .%s", ptx_type_name(type));
+  if (!constant.is_float && only_float)
+    parser_fail(parser, line, "integer value for a variable of type .%s: write 1.0 for 1", ptx_type_name(type));
+  if (constant.is_float)
+    store_float(parser, initializer, offset, line, constant);
   else
-    store_integer(parser, initializer, offset, line, constant.value);
+    store_integer(initializer, offset, constant.value);
 }
 
-// name, name+8, generic(name), generic(name)+8, generic(name+8)
+// name, name+8, generic(name), generic(name)+8
 static PtxRelocation parse_symbol(Parser *parser) {
   PtxRelocation relocation = {0};
-  int line = parser->token.line;
   relocation.symbol = expect_word(parser, "a variable's or function's name");
   if (strcmp(relocation.symbol, "generic") == 0 && accept(parser, "(")) {
     relocation.generic = true;
     relocation.symbol = expect_word(parser, "a variable's name");
-    if (is_punctuation(parser, "+") || is_punctuation(parser, "-")) relocation.addend = parse_integer_constant(parser);
     expect(parser, ")");
   }
-  if (is_punctuation(parser, "+") || is_punctuation(parser, "-")) {
-    uint64_t addend = (uint64_t)parse_integer_constant(parser);
-    relocation.addend = (int64_t)((uint64_t)relocation.addend + addend);
-  }
-  if (*relocation.symbol == '%') parser_fail(parser, line, "a register has no address to initialise with");
+  if (is_punctuation(parser, "+")) relocation.addend = parse_integer_constant(parser);
   return relocation;
 }
 
@@ -149,34 +135,29 @@ static uint64_t elements_below(const Initializer *initializer, int level) {
   return count;
 }
 
-// { ... } of dimension level, starting at element first. An item is a value or, above the last dimension, braces of its
-// own; as in C, values without them run on over the inner dimensions. What is not written stays zero.
-// Returns the number of elements covered.
+// { item, ... } of dimension level, from element first on: an item is a value in the last dimension, braces above it.
+// What is not written stays zero. Returns the number of items.
 static uint64_t parse_braces(Parser *parser, Initializer *initializer, int level, uint64_t first) {
   enter_nesting(parser);
-  uint64_t stride = elements_below(initializer, level);
-  uint64_t limit = level == 0 && initializer->unsized ? UINT64_MAX : initializer->extents[level] * stride;
-  uint64_t position = 0;
+  bool innermost = level + 1 == initializer->dimension_count;
+  uint64_t stride = elements_below(initializer, level), count = 0;
+  uint64_t limit = level == 0 && initializer->unsized ? MAX_VARIABLE_SIZE / stride : initializer->extents[level];
   expect(parser, "{");
-  while (!is_punctuation(parser, "}")) {
-    int line = parser->token.line;
-    if (position >= limit)
-      parser_fail(parser, line, "more initial values than '%.60s' has elements", initializer->variable->name);
-    if (is_punctuation(parser, "{")) {
-      if (level + 1 >= initializer->dimension_count || position % stride)
-        parser_fail(parser, line, "braces that match no dimension of '%.60s'", initializer->variable->name);
-      parse_braces(parser, initializer, level + 1, first + position);
-      position += stride;
-      if (position > MAX_VARIABLE_SIZE) parser_fail(parser, line, "'%.60s' is too large", initializer->variable->name);
-    } else {
-      parse_element(parser, initializer, (first + position) * initializer->element_size);
-      position++;
-    }
-    if (!accept(parser, ",")) break;
+  if (!is_punctuation(parser, "}")) {
+    do {
+      if (count == limit)
+        parser_fail(parser, parser->token.line, "more initial values than '%.60s' has room for",
+                    initializer->variable->name);
+      uint64_t position = first + count++ * stride;
+      if (innermost)
+        parse_element(parser, initializer, position * initializer->element_size);
+      else
+        parse_braces(parser, initializer, level + 1, position);
+    } while (accept(parser, ","));
   }
   expect(parser, "}");
   leave_nesting(parser);
-  return position;
+  return count;
 }
 
 // Lists the symbols to be looked up when the module is complete.
@@ -193,12 +174,11 @@ static void check_initializable(Parser *parser, const PtxVariable *variable) {
   if (variable->is_extern) parser_fail(parser, variable->line, ".extern variable with an initial value");
 }
 
-// An unsized array's first dimension is what its initializer covers.
-static void complete_size(PtxVariable *variable, const Initializer *initializer, uint64_t covered) {
-  uint64_t stride = elements_below(initializer, 0), element = initializer->element_size * (uint64_t)variable->vector;
-  uint64_t rows = (covered + stride - 1) / stride;
-  variable->size = rows * stride * initializer->element_size;
-  variable->count = variable->size / element;
+// An unsized array has as many rows as its initializer.
+static void complete_size(PtxVariable *variable, const Initializer *initializer, uint64_t rows) {
+  uint64_t elements = rows * elements_below(initializer, 0);
+  variable->size = elements * initializer->element_size;
+  variable->count = elements / (uint64_t)variable->vector;
 }
 
 void parse_initializer(Parser *parser, PtxVariable *variable, const uint64_t *dimensions, int dimension_count,
@@ -214,8 +194,8 @@ void parse_initializer(Parser *parser, PtxVariable *variable, const uint64_t *di
   if (initializer.dimension_count == 0) {
     parse_element(parser, &initializer, 0);
   } else {
-    uint64_t covered = parse_braces(parser, &initializer, 0, 0);
-    if (unsized) complete_size(variable, &initializer, covered);
+    uint64_t rows = parse_braces(parser, &initializer, 0, 0);
+    if (unsized) complete_size(variable, &initializer, rows);
     reserve(parser, &initializer, variable->size);
   }
   variable->initial = initializer.bytes;

@@ -41,14 +41,14 @@ static int accept_component(Parser *parser) {
   return -1;
 }
 
-// name, name.x, name+8 (an address with an offset), _
+// name, name.x, name+8 (an address with an offset, never name-8), _
 static PtxOperand parse_name(Parser *parser) {
   const char *name = expect_word(parser, "an operand");
   if (strcmp(name, "_") == 0) return new_operand(PTX_OPERAND_SINK);
   PtxOperand operand = new_operand(PTX_OPERAND_NAME);
   operand.name = name;
   operand.component = accept_component(parser);
-  if (is_punctuation(parser, "+") || is_punctuation(parser, "-")) operand.value = parse_integer_constant(parser);
+  if (is_punctuation(parser, "+")) operand.value = parse_integer_constant(parser);
   return operand;
 }
 

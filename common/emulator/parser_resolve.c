@@ -206,6 +206,10 @@ static void resolve_pending_names(Parser *parser) {
     bool is_function = symbol && symbol->kind == SYMBOL_FUNCTION;
     if (!symbol || (!names[i].target && !is_function))
       parser_fail(parser, names[i].line, "undefined %s '%.60s'", names[i].target ? "name" : "function", names[i].name);
+    if (symbol->kind == SYMBOL_VARIABLE && symbol->variable->space != PTX_GLOBAL &&
+        symbol->variable->space != PTX_CONST)
+      parser_fail(parser, names[i].line,
+                  "'%.60s' is neither .global nor .const: its address is not known before a launch", names[i].name);
     if (names[i].target && is_function) *names[i].target = symbol->function;
   }
 }
