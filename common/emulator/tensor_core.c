@@ -2,7 +2,7 @@
 // sum of its factors' (it is not normalised) and a subnormal's is that of the smallest normal. Then, as the hardware
 // does it:
 //
-//   1. top = the largest exponent among the terms that are not zero
+//   1. top = the largest exponent among the terms that are not zero, and at least -133
 //   2. each term's magnitude, in units of 2^(top - 25), is truncated to an integer
 //   3. the integers are added exactly
 //   4. the sum is rounded once: to fp32 toward zero, to fp16 to nearest even
@@ -18,6 +18,7 @@ enum {
   CHUNK = 8,              // columns a loop works on: one AVX2 register of floats; N is always a multiple of 8
   FRACTION_BITS = 25,     // kept below the largest exponent
   ZERO_EXPONENT = -4096,  // of a zero: far below any other, and sums of it stay far below
+  SMALLEST_TOP = -133,
   F32_BIAS = 127,
 };
 
@@ -115,7 +116,7 @@ static inline __attribute__((always_inline)) void add_products(const TensorA *a,
   int32_t c_exponent[CHUNK], c_significand[CHUNK], top[CHUNK], products[CHUNK] = {0};
   for (int j = 0; j < CHUNK; j++) {
     c_significand[j] = (int32_t)decode_magnitude(layout, c[j], &c_exponent[j]);
-    top[j] = c_exponent[j];
+    top[j] = c_exponent[j] > SMALLEST_TOP ? c_exponent[j] : SMALLEST_TOP;
   }
   for (int k = 0; k < TENSOR_DEPTH; k++) {
     const int32_t *b_exponent = &b->exponent[k][n];
@@ -162,7 +163,8 @@ static inline uint64_t normalise(int64_t total, int32_t top, int64_t *exponent) 
   return magnitude.bits & 0xfffffffffffffu;
 }
 
-// Rounds toward zero to fp32. Results below the normal range stay subnormal; above it they become infinite.
+// Rounds toward zero to fp32. Results below the normal range stay subnormal; above it they become infinite. A
+// zero is always +0, also one that a small negative sum is rounded to.
 static inline uint32_t round_to_f32(int64_t total, int32_t top) {
   int64_t exponent;
   uint64_t fraction = normalise(total, top, &exponent) >> 29;
@@ -171,7 +173,7 @@ static inline uint32_t round_to_f32(int64_t total, int32_t top) {
   uint32_t normal = (uint32_t)((exponent + F32_BIAS) << 23 | (int64_t)fraction);
   uint32_t subnormal = (uint32_t)((fraction | 1u << 23) >> below);
   uint32_t magnitude = exponent < -126 ? subnormal : exponent > 127 ? 0x7f800000u : normal;
-  return total == 0 ? 0 : magnitude | (total < 0 ? 0x80000000u : 0);
+  return magnitude == 0 || total == 0 ? 0 : magnitude | (total < 0 ? 0x80000000u : 0);
 }
 
 // Rounds to nearest even to fp16. One addition rounds, and a carry out of the fraction moves into the exponent.
@@ -188,7 +190,7 @@ static inline uint16_t round_to_f16(int64_t total, int32_t top) {
   // A normal significand has its leading bit at 10, which adds one to the exponent field.
   uint64_t field = below ? 0 : (uint64_t)(exponent + 14) << 10;
   uint64_t magnitude = exponent > 15 ? 0x7c00u : field + rounded;
-  return total == 0 ? 0 : (uint16_t)(magnitude | (total < 0 ? 0x8000u : 0));
+  return magnitude == 0 || total == 0 ? 0 : (uint16_t)(magnitude | (total < 0 ? 0x8000u : 0));
 }
 
 // ---- infinities and NaNs ----
