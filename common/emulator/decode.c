@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "warp.h"
+#include "wgmma.h"
 
 enum { MAX_REGISTER_BYTES = 1 << 28, MAX_STATIC_SHARED = 1 << 24, RECURSIVE_LOCAL = 64 << 10 };
 
@@ -35,6 +36,8 @@ void program_free(Program *program) {
   }
   free(program->constants);
   free(program->specials);
+  free(program->touches);
+  free(program->watched);
   free(program);
 }
 
@@ -265,6 +268,16 @@ static bool immediate_bits(const PtxOperand *operand, PtxType type, uint64_t *bi
   }
 }
 
+static void touch(Decoder *decoder, Slot slot, bool written) {
+  Program *program = decoder->program;
+  if (program->touch_count == decoder->touch_capacity) {
+    decoder->touch_capacity = decoder->touch_capacity ? decoder->touch_capacity * 2 : 1024;
+    program->touches = realloc(program->touches, decoder->touch_capacity * sizeof(Touch));
+    if (!program->touches) abort();
+  }
+  program->touches[program->touch_count++] = (Touch){slot, written};
+}
+
 static Slot register_slot(Decoder *decoder, const PtxOperand *operand, PtxType *type) {
   const PtxFunction *ptx = decoder->function->ptx;
   const PtxRegister *reg = &ptx->registers[operand->index];
@@ -283,9 +296,10 @@ static Slot register_slot(Decoder *decoder, const PtxOperand *operand, PtxType *
   return slot + (Slot)((size_t)component * stride);
 }
 
-static Slot register_of_size(Decoder *decoder, const PtxOperand *operand, PtxType type, bool wide, int *size_out) {
+static Slot register_of_size(Decoder *decoder, const PtxOperand *operand, PtxType type, bool wide, bool written, int *size_out) {
   PtxType have;
   Slot slot = register_slot(decoder, operand, &have);
+  touch(decoder, slot, written);
   int size = slot_size(have), need = slot_size(type);
   bool fits = (have == PTX_PRED) == (type == PTX_PRED) && (wide ? size >= need : size == need);
   if (!fits)
@@ -301,7 +315,7 @@ static Slot source_slot(Decoder *decoder, const PtxOperand *operand, PtxType typ
   uint64_t bits;
   switch (operand->kind) {
   case PTX_OPERAND_REGISTER:
-    return register_of_size(decoder, operand, type, wide, size_out);
+    return register_of_size(decoder, operand, type, wide, false, size_out);
   case PTX_OPERAND_INTEGER:
   case PTX_OPERAND_FLOAT:
     if (immediate_bits(operand, type, &bits)) return decoder_constant(decoder, bits, size);
@@ -336,7 +350,7 @@ static Slot destination_slot(Decoder *decoder, const PtxOperand *operand, PtxTyp
   if (size_out) *size_out = slot_size(type);
   if (operand->kind == PTX_OPERAND_SINK) return decoder_slot(decoder, slot_size(type));
   if (operand->kind == PTX_OPERAND_REGISTER && !operand->negated)
-    return register_of_size(decoder, operand, type, wide, size_out);
+    return register_of_size(decoder, operand, type, wide, true, size_out);
   decoder_error(decoder, decoder->source, "the destination must be a register");
   return 0;
 }
@@ -506,11 +520,10 @@ static void analyse_calls(Program *program) {
 }
 
 static DecodeFamily *const families[] = {decode_move,    decode_integer, decode_float,   decode_half,    decode_convert,
-                                         decode_compare, decode_memory,  decode_collective, decode_barrier, decode_control};
+                                         decode_compare, decode_memory,  decode_collective, decode_barrier,
+                                         decode_cp_async, decode_wgmma,   decode_control};
 
-static void decode_instruction(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  decoder->source = source;
-  inst->source = source;
+static void decode_operation(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   inst->counter = COUNTER_INST_OTHER;
   if (source->guard >= 0) {
     PtxOperand guard = {.kind = PTX_OPERAND_REGISTER, .index = source->guard, .component = -1};
@@ -521,6 +534,14 @@ static void decode_instruction(Decoder *decoder, const PtxInstruction *source, I
   for (size_t f = 0; f < sizeof families / sizeof *families; f++)
     if (families[f](decoder, source, inst) != DECODE_NOT_MINE) return;
   decoder_error(decoder, source, "unknown instruction");
+}
+
+static void decode_instruction(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  decoder->source = source;
+  inst->source = source;
+  inst->touch_start = decoder->program->touch_count;
+  decode_operation(decoder, source, inst);
+  inst->touch_count = (uint16_t)(decoder->program->touch_count - inst->touch_start);
 }
 
 // The end of a function's body returns.
@@ -578,6 +599,7 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
   program->code = decoder_allocate(&decoder, program->count * sizeof(Inst));
   for (int f = 0; f < program->function_count && !decoder.failed; f++) decode_function(&decoder, &program->functions[f]);
   free(decoder.constant_buckets);
+  if (!decoder.failed) wgmma_watch_program(program);
   if (!decoder.failed) return program;
   program_free(program);
   return NULL;

@@ -39,6 +39,12 @@ typedef struct Function {
   bool recursive;        // may be entered again before it returns
 } Function;
 
+// A register that an instruction reads or writes.
+typedef struct Touch {
+  Slot slot;
+  bool written;
+} Touch;
+
 typedef struct Program {
   const PtxModule *module;
   Inst *code;
@@ -54,6 +60,9 @@ typedef struct Program {
   uint64_t dynamic_offset;  // where the dynamic part begins, from SHARED_BASE
   uint64_t local_size;     // a thread's
   uint64_t param_size;
+  Touch *touches;        // of all instructions, in order
+  uint32_t touch_count;
+  uint8_t *watched;      // by slot / 64: wgmma uses the register, or a mov copies it from one that it uses
   bool asynchronous;     // has instructions of async.h
   struct Chunk *memory;    // everything above
 } Program;
@@ -75,6 +84,7 @@ struct Decoder {
   EmulatorError *error;
   bool failed;
   int constant_capacity, special_capacity;
+  uint32_t touch_capacity;
   int *constant_buckets;  // hash of constants
   int constant_bucket_count;
   const PtxInstruction *source;  // being decoded

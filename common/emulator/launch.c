@@ -8,6 +8,7 @@
 
 #include "async.h"
 #include "machine.h"
+#include "wgmma.h"
 
 enum {
   SLICE = 4096,            // instructions of a warp before the next one's turn, by default
@@ -72,6 +73,7 @@ static void end_warp(Warp *warp) {
     clocks_release(warp->clocks[lane].pending);
   }
   async_warp_end(warp);
+  wgmma_state_free(warp->wgmma);
   call_stacks_free(warp);
   free(warp->registers);
   free(warp->local);
@@ -116,7 +118,7 @@ static void end_cluster(Cluster *cluster) {
 
 // ---- schedule ----
 
-static uint64_t next_random(Cluster *cluster) {  // splitmix64
+uint64_t cluster_random(Cluster *cluster) {  // splitmix64
   uint64_t x = cluster->random += 0x9e3779b97f4a7c15ull;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
   x = (x ^ x >> 27) * 0x94d049bb133111ebull;
@@ -134,7 +136,7 @@ static bool is_idle(const Warp *warp) { return warp->idle_since == warp->block->
 // those only with `idle`. NULL when there is none.
 static Warp *choose_warp(Cluster *cluster, bool random, bool idle) {
   int count = cluster->block_count * cluster->blocks[0].warp_count;
-  int first = random ? (int)(next_random(cluster) % (uint64_t)count) : cluster->next_warp;
+  int first = random ? (int)(cluster_random(cluster) % (uint64_t)count) : cluster->next_warp;
   for (int i = 0; i < count; i++) {
     int number = (first + i) % count;
     Warp *warp = warp_number(cluster, number);
@@ -277,10 +279,10 @@ static Outcome run_cluster(Cluster *cluster) {
   bool random = launch->schedule != 0;
   uint64_t progress = cluster->progress, quiet_since = cluster->steps;
   while (!launch->stopped) {
-    if (random && next_random(cluster) % 4 == 0) async_advance(cluster, next_random(cluster));
+    if (random && cluster_random(cluster) % 4 == 0) async_advance(cluster, cluster_random(cluster));
     Warp *warp = choose_warp(cluster, random, false);
     // Nobody can go on: only now, as late as it may be, does an asynchronous operation complete.
-    if (!warp && async_advance(cluster, random ? next_random(cluster) : 0)) continue;
+    if (!warp && async_advance(cluster, random ? cluster_random(cluster) : 0)) continue;
     if (!warp && choose_warp(cluster, false, true)) {
       if (is_spinning(cluster)) return CLUSTER_SPINS;
       continue;
@@ -290,7 +292,7 @@ static Outcome run_cluster(Cluster *cluster) {
       report_stuck(cluster);
       return CLUSTER_STOPPED;
     }
-    int budget = random ? 1 + (int)(next_random(cluster) % RANDOM_SLICE) : SLICE;
+    int budget = random ? 1 + (int)(cluster_random(cluster) % RANDOM_SLICE) : SLICE;
     count_steps(cluster, (uint64_t)warp_run(warp, budget));
     if (cluster->steps - quiet_since < QUIET_STEPS) continue;
     if (cluster->progress == progress && is_spinning(cluster)) return CLUSTER_SPINS;

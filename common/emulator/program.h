@@ -46,6 +46,9 @@ struct Inst {
   uint32_t flags;          // meaning belongs to the family
   int64_t immediate;       // address offset, label, ...
   const void *extra;       // more operands of instructions that need them; belongs to the family, lives in the program
+  bool watched;            // touches registers of wgmma: wgmma.h
+  uint32_t touch_start;    // in Program.touches
+  uint16_t touch_count;
   const PtxInstruction *source;
 };
 
@@ -89,6 +92,8 @@ DecodeFamily decode_memory;    // ld st prefetch, and atom red through decode_at
 DecodeFamily decode_atomic;
 DecodeFamily decode_collective;  // shfl vote match redux elect activemask
 DecodeFamily decode_barrier;   // bar barrier fence membar
+DecodeFamily decode_wgmma;     // wgmma and its fence, commit and wait
+DecodeFamily decode_cp_async;  // cp.async and its groups
 DecodeFamily decode_control;   // bra brx call ret exit trap
 
 // ---- for the families' decode functions ----

@@ -2,6 +2,7 @@
 #include "warp.h"
 
 #include "decoder.h"
+#include "wgmma.h"
 
 // A group is passed over after this many turns in which others of its warp could not run.
 enum { TURN_SHIFT = 10 };
@@ -198,7 +199,7 @@ static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budge
     if (exec) {
       counts[pc].warps++;
       counts[pc].threads += (unsigned)__builtin_popcount(exec);
-      inst->execute(warp, inst, exec);
+      if (!inst->watched || wgmma_touch(warp, inst, exec)) inst->execute(warp, inst, exec);
     }
     pc = warp->pc;
     if (warp->regroup || executed >= budget || (divergent && code[pc].leader)) {

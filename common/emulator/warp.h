@@ -54,6 +54,7 @@ struct Warp {
   int group_count;
   LaneClocks clocks[LANES];  // what each thread knows of the others: race.h
   struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
+  struct WgmmaState *wgmma;             // wgmma.c; NULL before its first use
   struct CallStack *calls;   // of each lane, or NULL: control.c
   uint8_t *local;            // LANES x local_size bytes, and as many bytes that say which were written
   Region *last_region;  // of a global access: the next one is usually in the same allocation
@@ -69,7 +70,7 @@ typedef struct Barrier {
   const Inst *first;  // the instruction of the first arrival
 } Barrier;
 
-enum { BARRIERS = 16 };
+enum { BARRIERS = 16, WGMMA_HISTORY = 256, MAX_WARPGROUPS = 8 };
 
 struct Block {
   Cluster *cluster;
@@ -81,6 +82,9 @@ struct Block {
   int live_threads;
   Region shared;
   Barrier barriers[BARRIERS];
+  // Which wgmma each warpgroup executes, by number: wgmma.c.
+  const Inst *wgmma_history[MAX_WARPGROUPS][WGMMA_HISTORY];
+  uint32_t wgmma_newest[MAX_WARPGROUPS];
 };
 
 struct Cluster {
@@ -152,6 +156,8 @@ void warp_release(Warp *warp, int barrier);
 void barriers_after_exit(Block *block);
 
 static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }
+// The cluster's schedule generator: any 64 bits.
+uint64_t cluster_random(Cluster *cluster);
 InstCounts *warp_counts(const Warp *warp, const Inst *inst);
 // The thread's index in its cluster, which is how race.h names threads.
 static inline uint32_t warp_thread(const Warp *warp, int lane) {

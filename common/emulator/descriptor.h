@@ -1,0 +1,27 @@
+// The shared-memory matrix descriptor of wgmma, and where it puts a matrix's elements. PTX ISA 9.7.16.5.1.
+//
+//   bits 0-13   start address >> 4
+//   bits 16-29  leading-dimension byte offset (LBO) >> 4
+//   bits 32-45  stride byte offset (SBO) >> 4
+//   bits 49-51  base offset, of a swizzle pattern that does not start at its own repeat
+//   bits 62-63  swizzle: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes
+//   the others  0
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct MatrixDescriptor {
+  uint32_t start, leading, stride;  // bytes
+  uint32_t base_offset;
+  uint32_t swizzle;                 // bytes: 0 (none), 32, 64, 128
+  bool mn_major;                    // neighbours in memory are neighbours along M or N, not along K
+} MatrixDescriptor;
+
+// Splits the bits. Returns NULL, or one sentence on what is wrong with them.
+const char *descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *descriptor);
+// The shared address of the 16 bytes that hold eight elements: of row mn, from k (a multiple of 8) on; MN-major: of depth
+// k, from row mn (a multiple of 8) on.
+uint32_t descriptor_address(const MatrixDescriptor *descriptor, int mn, int k);
+// NULL, or what is wrong with a matrix of that many rows and 16 deep: two parts of it share memory.
+const char *descriptor_overlap(const MatrixDescriptor *descriptor, int rows);

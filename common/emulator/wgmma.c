@@ -1,0 +1,444 @@
+// wgmma: the warpgroup's asynchronous matrix multiply. PTX ISA 9.7.16.
+//
+// A warpgroup is four warps; each executes the instruction and owns 16 of the 64 rows. Here each warp is an operation of
+// its own, which reads all of A and B as far as races go, computes its rows, and is complete when its warp has waited.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "async.h"
+#include "descriptor.h"
+#include "lanes.h"
+#include "memory.h"
+#include "tensor_core.h"
+#include "wgmma_registers.h"
+
+enum { ROWS = 64, WARP_ROWS = 16, DEPTH = 16, MAX_N = 256, MAX_ACCUMULATORS = 128, WARPGROUP_WARPS = 4 };
+
+typedef struct WgmmaPlan {
+  int n;
+  TensorFormat input;
+  bool half_accumulators;       // fp16: two to a register
+  int accumulators;             // registers
+  Slot d[MAX_ACCUMULATORS];
+  bool a_in_registers;
+  Slot a[4];                    // registers, or a[0] the descriptor
+  Slot b;                       // descriptor
+  Slot scale_d;                 // predicate
+  bool scale_d_negated;
+  bool negate_a, negate_b;
+  bool a_mn_major, b_mn_major;
+} WgmmaPlan;
+
+// What an operation in flight holds.
+typedef struct WgmmaWork {
+  uint32_t number;
+  bool accumulate;
+  MatrixDescriptor a, b;
+  const Block *block;
+  uint32_t a_registers[4][LANES];
+  uint32_t inputs[MAX_ACCUMULATORS][LANES];   // accumulators at issue; those in flight then come from `sources`
+  uint32_t results[MAX_ACCUMULATORS][LANES];
+  struct {
+    AsyncOp *op;       // an earlier wgmma whose result this accumulator is; NULL when it was in a register
+    uint32_t element;
+  } sources[MAX_ACCUMULATORS];
+} WgmmaWork;
+
+// ---- where a register's elements are in D and A, PTX ISA figures "WGMMA .m64nNk16 register fragment layout" ----
+
+// Row (in the warp's 16) and first column of the accumulators in register i of a lane: fp32 has one, fp16 two.
+static void accumulator_place(const WgmmaPlan *plan, int i, int lane, int *row, int *column) {
+  int pair = plan->half_accumulators ? i : i / 2;
+  *row = lane / 4 + 8 * (pair % 2);
+  *column = 8 * (pair / 2) + 2 * (lane % 4) + (plan->half_accumulators ? 0 : i % 2);
+}
+
+// ---- performing: the data moves, the result arrives ----
+
+static const uint8_t *shared_bytes(const Block *block, uint32_t address) { return block->shared.data + (address - block->shared.base); }
+
+// Copies a matrix of `rows` from row `first` on to bits[row][k].
+static void gather(const Block *block, const MatrixDescriptor *d, int first, int rows, u16 (*bits)[DEPTH]) {
+  for (int row = 0; row < rows && !d->mn_major; row++)
+    for (int k = 0; k < DEPTH; k += 8) memcpy(&bits[row][k], shared_bytes(block, descriptor_address(d, first + row, k)), 16);
+  for (int row = 0; row < rows && d->mn_major; row += 8)
+    for (int k = 0; k < DEPTH; k++) {
+      u16 eight[8];
+      memcpy(eight, shared_bytes(block, descriptor_address(d, first + row, k)), 16);
+      for (int i = 0; i < 8; i++) bits[row + i][k] = eight[i];
+    }
+}
+
+// A's fragment: register r of a lane holds two elements of row lane / 4 (+ 8) and depth 2 * (lane % 4) (+ 8).
+static void unpack_a(const WgmmaWork *work, u16 (*bits)[DEPTH]) {
+  for (int lane = 0; lane < LANES; lane++)
+    for (int r = 0; r < 4; r++) {
+      int row = lane / 4 + 8 * (r % 2), k = 2 * (lane % 4) + 8 * (r / 2);
+      memcpy(&bits[row][k], &work->a_registers[r][lane], 4);
+    }
+}
+
+// The accumulators as they are now: what earlier operations have put into them by now, or what was there.
+static void collect_inputs(WgmmaWork *work, const WgmmaPlan *plan) {
+  for (int i = 0; i < plan->accumulators; i++) {
+    if (!work->sources[i].op) continue;
+    const WgmmaWork *source = work->sources[i].op->payload;
+    memcpy(work->inputs[i], source->results[work->sources[i].element], sizeof work->inputs[i]);
+    async_release(work->sources[i].op);
+    work->sources[i].op = NULL;
+  }
+}
+
+// The four warps of a warpgroup use one B: the last one decoded serves again while its bits are the same.
+typedef struct DecodedB {
+  u16 bits[MAX_N][DEPTH];
+  int n;
+  TensorFormat format;
+  bool negated;
+  TensorB tile;
+} DecodedB;
+
+static _Thread_local DecodedB decoded_b;
+
+static const TensorB *decode_b(const WgmmaPlan *plan, u16 (*bits)[DEPTH]) {
+  size_t size = (size_t)plan->n * sizeof bits[0];
+  DecodedB *cached = &decoded_b;
+  if (cached->n == plan->n && cached->format == plan->input && cached->negated == plan->negate_b && !memcmp(cached->bits, bits, size))
+    return &cached->tile;
+  memcpy(cached->bits, bits, size);
+  cached->n = plan->n;
+  cached->format = plan->input;
+  cached->negated = plan->negate_b;
+  tensor_decode_b(&cached->tile, plan->input, plan->n, DEPTH, &bits[0][0], 1, DEPTH, plan->negate_b);
+  return &cached->tile;
+}
+
+static void multiply_f32(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
+  float d[WARP_ROWS][MAX_N];
+  int row, column;
+  for (int i = 0; i < plan->accumulators; i++)
+    for (int lane = 0; lane < LANES; lane++) {
+      accumulator_place(plan, i, lane, &row, &column);
+      memcpy(&d[row][column], &work->inputs[i][lane], 4);
+    }
+  tensor_step_f32(a, b, &d[0][0], MAX_N, work->accumulate);
+  for (int i = 0; i < plan->accumulators; i++)
+    for (int lane = 0; lane < LANES; lane++) {
+      accumulator_place(plan, i, lane, &row, &column);
+      memcpy(&work->results[i][lane], &d[row][column], 4);
+    }
+}
+
+static void multiply_f16(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
+  u16 d[WARP_ROWS][MAX_N];
+  int row, column;
+  for (int i = 0; i < plan->accumulators; i++)
+    for (int lane = 0; lane < LANES; lane++) {
+      accumulator_place(plan, i, lane, &row, &column);
+      memcpy(&d[row][column], &work->inputs[i][lane], 4);
+    }
+  tensor_step_f16(a, b, &d[0][0], MAX_N, work->accumulate);
+  for (int i = 0; i < plan->accumulators; i++)
+    for (int lane = 0; lane < LANES; lane++) {
+      accumulator_place(plan, i, lane, &row, &column);
+      memcpy(&work->results[i][lane], &d[row][column], 4);
+    }
+}
+
+static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
+  (void)cluster;
+  const WgmmaPlan *plan = op->inst->extra;
+  WgmmaWork *work = op->payload;
+  u16 a_bits[WARP_ROWS][DEPTH], b_bits[MAX_N][DEPTH];
+  static _Thread_local TensorA a;
+  if (plan->a_in_registers) unpack_a(work, a_bits);
+  else gather(work->block, &work->a, op->warp->index % WARPGROUP_WARPS * WARP_ROWS, WARP_ROWS, a_bits);
+  gather(work->block, &work->b, 0, plan->n, b_bits);
+  tensor_decode_a(&a, plan->input, WARP_ROWS, DEPTH, &a_bits[0][0], DEPTH, 1, plan->negate_a);
+  const TensorB *b = decode_b(plan, b_bits);
+  collect_inputs(work, plan);
+  if (plan->half_accumulators) multiply_f16(plan, work, &a, b);
+  else multiply_f32(plan, work, &a, b);
+  op->warp->wgmma->performed = work->number;
+  registers_receive(op->warp, work->number, work->results);
+}
+
+// ---- issue ----
+
+static bool bad_descriptor(Warp *warp, const Inst *inst, const char *which, uint64_t bits, const char *what) {
+  hazard_report(warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0, "descriptor of %s 0x%016llx: %s", which, (unsigned long long)bits, what);
+  launch_stop(warp_launch(warp));
+  return false;
+}
+
+// Decodes an operand's descriptor, checks it and its memory's bounds.
+static bool take_descriptor(Warp *warp, const Inst *inst, Slot slot, const char *which, int rows, bool mn_major, MatrixDescriptor *d) {
+  const u64 *lanes = SLOT(warp, slot, const u64);
+  uint64_t bits = lanes[__builtin_ctz(warp->live)];
+  for (int lane = 0; lane < LANES; lane++)
+    if (warp->live >> lane & 1 && lanes[lane] != bits) return bad_descriptor(warp, inst, which, bits, "lanes of the warp hold different ones");
+  const char *wrong = descriptor_decode(bits, mn_major, d);
+  if (!wrong) wrong = descriptor_overlap(d, rows);
+  if (wrong) return bad_descriptor(warp, inst, which, bits, wrong);
+  const Region *shared = &warp->block->shared;
+  for (int mn = 0; mn < rows; mn += mn_major ? 8 : 1)
+    for (int k = 0; k < DEPTH; k += mn_major ? 1 : 8) {
+      uint32_t address = descriptor_address(d, mn, k);
+      if (address >= shared->base && address - shared->base + 16 <= shared->size) continue;
+      hazard_report(warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16, "the descriptor of %s reaches byte %lld of a block's %llu bytes of shared memory",
+                    which, (long long)address - (long long)shared->base, (unsigned long long)shared->size);
+      launch_stop(warp_launch(warp));
+      return false;
+    }
+  return true;
+}
+
+// Remembers the operation's reads of one matrix: in runs of bytes that follow each other.
+static void read_matrix(AsyncOp *op, const MatrixDescriptor *d, int rows) {
+  Actor actor = async_actor(op, op->lane, true);
+  Region *shared = &op->warp->block->shared;
+  uint32_t start = 0, end = 0;
+  for (int mn = 0; mn < rows; mn += d->mn_major ? 8 : 1)
+    for (int k = 0; k < DEPTH; k += d->mn_major ? 1 : 8) {
+      uint32_t address = descriptor_address(d, mn, k);
+      if (address == end) {
+        end += 16;
+        continue;
+      }
+      if (address + 16 == start) {
+        start = address;
+        continue;
+      }
+      if (end > start) race_read_by(&actor, shared, start - shared->base, (int)(end - start));
+      start = address;
+      end = address + 16;
+    }
+  if (end > start) race_read_by(&actor, shared, start - shared->base, (int)(end - start));
+}
+
+// An accumulator or A register that was written after the last wgmma.fence: the tensor core may see the old value.
+static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
+  const WgmmaState *state = warp->wgmma;
+  int written = 0;
+  for (int i = 0; i < plan->accumulators; i++) written += state->names[plan->d[i] / SLOT_UNIT].written == state->fences + 1;
+  for (int i = 0; i < 4 && plan->a_in_registers; i++) written += state->names[plan->a[i] / SLOT_UNIT].written == state->fences + 1;
+  if (written)
+    hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0, "%d of its registers were written after the last wgmma.fence", written);
+  else if (state->fences == 0)
+    hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0, "no wgmma.fence stands before the warp's first wgmma.mma_async");
+}
+
+static AsyncOp *find_operation(Warp *warp, uint32_t number) {
+  const GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
+  for (int i = 0; i < queue->count; i++) {
+    const WgmmaWork *work = queue->entries[i].op->payload;
+    if (work->number == number) return queue->entries[i].op;
+  }
+  return NULL;
+}
+
+// Takes the accumulators, which from now on name this operation's results, and the A registers.
+static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan) {
+  Warp *warp = op->warp;
+  WgmmaState *state = warp->wgmma;
+  WgmmaWork *work = op->payload;
+  for (int i = 0; i < 4 && plan->a_in_registers; i++) {
+    RegisterName *name = &state->names[plan->a[i] / SLOT_UNIT];
+    if (register_in_flight(state, plan->a[i]))
+      hazard_report(warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0, "its A register is an accumulator of a wgmma in flight");
+    memcpy(work->a_registers[i], SLOT(warp, plan->a[i], u32), sizeof work->a_registers[i]);
+    name->read_by = work->number;
+  }
+  for (int i = 0; i < plan->accumulators; i++) {
+    RegisterName *name = &state->names[plan->d[i] / SLOT_UNIT];
+    AsyncOp *source = name->number > state->performed ? find_operation(warp, name->number) : NULL;
+    if (name->read_by > state->waited)
+      hazard_report(warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0, "its accumulator is an A register of a wgmma in flight");
+    memcpy(work->inputs[i], SLOT(warp, plan->d[i], u32), sizeof work->inputs[i]);
+    if (source) {
+      async_retain(source);
+      work->sources[i].op = source;
+      work->sources[i].element = name->element;
+    }
+    *name = (RegisterName){.number = work->number, .element = (uint32_t)i};
+  }
+}
+
+// The warps of a warpgroup execute the same wgmma: the n-th of one is the n-th of the others. PTX ISA: ".aligned".
+static bool check_warpgroup(Warp *warp, const Inst *inst, uint32_t number) {
+  Block *block = warp->block;
+  int first = warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS;
+  if (first + WARPGROUP_WARPS > block->warp_count || warp->live != FULL_MASK) {
+    hazard_report(warp, inst, 0, HAZARD_DIVERGENT_ALIGNED, 0, 0, "a warpgroup is four full warps, and this warp's is not");
+    launch_stop(warp_launch(warp));
+    return false;
+  }
+  const Inst **history = block->wgmma_history[warp->index / WARPGROUP_WARPS];
+  const Inst **entry = &history[number % WGMMA_HISTORY];
+  uint32_t *newest = &block->wgmma_newest[warp->index / WARPGROUP_WARPS];
+  if (number > *newest) {
+    *newest = number;
+    *entry = inst;
+  } else if (*newest - number < WGMMA_HISTORY && *entry != inst) {
+    hazard_report(warp, inst, 0, HAZARD_DIVERGENT_ALIGNED, 0, 0, "another warp of the warpgroup executes a different wgmma (PTX line %d)", (*entry)->source->line);
+    launch_stop(warp_launch(warp));
+    return false;
+  }
+  return true;
+}
+
+static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
+  const WgmmaPlan *plan = inst->extra;
+  WgmmaState *state = wgmma_state(warp);
+  MatrixDescriptor a = {0}, b;
+  if (!check_warpgroup(warp, inst, state->issued + 1)) return;
+  if (!plan->a_in_registers && !take_descriptor(warp, inst, plan->a[0], "A", ROWS, plan->a_mn_major, &a)) return;
+  if (!take_descriptor(warp, inst, plan->b, "B", plan->n, plan->b_mn_major, &b)) return;
+  check_fence(warp, inst, plan);
+  AsyncOp *op = async_issue(warp, inst, mask, perform_wgmma, false, sizeof(WgmmaWork));
+  WgmmaWork *work = op->payload;
+  Mask scale = *SLOT(warp, plan->scale_d, const Mask) ^ (plan->scale_d_negated ? FULL_MASK : 0);
+  work->number = ++state->issued;
+  work->accumulate = (scale & mask) != 0;
+  work->a = a;
+  work->b = b;
+  work->block = warp->block;
+  if (warp_launch(warp)->hazards) {
+    async_make_collective(op, mask);
+    if (!plan->a_in_registers) read_matrix(op, &a, ROWS);
+    read_matrix(op, &b, plan->n);
+  }
+  take_registers(op, inst, plan);
+  group_add(async_groups(warp, GROUP_WGMMA), mask, op);
+  warp_counts(warp, inst)->flops += 2ull * WARP_ROWS * (uint64_t)plan->n * DEPTH;
+}
+
+// ---- fence, commit, wait ----
+
+static void wgmma_fence(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  (void)mask;
+  wgmma_state(warp)->fences++;
+}
+
+// Under a seed some operations are performed early, in order: any moment between issue and wait is legal.
+static void perform_some(Warp *warp, GroupQueue *queue) {
+  Cluster *cluster = warp->block->cluster;
+  if (!warp_launch(warp)->schedule || queue->count == 0) return;
+  uint64_t count = cluster_random(cluster) % (uint64_t)(queue->count + 1);
+  for (uint64_t i = 0; i < count; i++) async_finish(cluster, queue->entries[i].op);
+}
+
+static void wgmma_commit(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
+  group_commit(queue, mask);
+  perform_some(warp, queue);
+}
+
+static void wgmma_wait(Warp *warp, const Inst *inst, Mask mask) {
+  GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
+  WgmmaState *state = wgmma_state(warp);
+  group_wait(warp, queue, mask, (uint32_t)inst->immediate, false);
+  const WgmmaWork *oldest = queue->count ? queue->entries[0].op->payload : NULL;
+  state->waited = oldest ? oldest->number - 1 : state->issued;
+}
+
+// ---- decoding ----
+
+// "m64n128k16": N, or 0 when it is no shape of 16-bit inputs.
+static int shape_n(const PtxInstruction *source) {
+  int m, n, k, used = 0;
+  for (int i = 0; i < source->modifier_count; i++)
+    if (sscanf(source->modifiers[i], "m%dn%dk%d%n", &m, &n, &k, &used) == 3 && !source->modifiers[i][used])
+      return m == ROWS && k == DEPTH && n >= 8 && n <= MAX_N && n % 8 == 0 ? n : 0;
+  return 0;
+}
+
+// An immediate operand that is one of two values; false after an error.
+static bool immediate_choice(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, int no, int yes, const char *what, bool *chosen) {
+  if (operand->kind != PTX_OPERAND_INTEGER || (operand->value != no && operand->value != yes)) {
+    decoder_error(decoder, source, "%s is %d or %d", what, no, yes);
+    return false;
+  }
+  *chosen = operand->value == yes;
+  return true;
+}
+
+// d, a, b: registers and descriptors.
+static bool decode_matrices(Decoder *decoder, const PtxInstruction *source, WgmmaPlan *plan) {
+  const PtxOperand *d = &source->operands[0], *a = &source->operands[1];
+  plan->accumulators = plan->half_accumulators ? plan->n / 4 : plan->n / 2;
+  if (d->kind != PTX_OPERAND_VECTOR || d->item_count != plan->accumulators) {
+    decoder_error(decoder, source, "D needs a list of %d registers", plan->accumulators);
+    return false;
+  }
+  PtxType type = plan->half_accumulators ? PTX_B32 : PTX_F32;
+  for (int i = 0; i < plan->accumulators; i++) {
+    decoder_source(decoder, &d->items[i], type);
+    plan->d[i] = decoder_destination(decoder, &d->items[i], type);
+  }
+  plan->a_in_registers = a->kind == PTX_OPERAND_VECTOR;
+  if (plan->a_in_registers && a->item_count != 4) {
+    decoder_error(decoder, source, "A needs a list of 4 registers, or a descriptor");
+    return false;
+  }
+  for (int i = 0; i < 4 && plan->a_in_registers; i++) plan->a[i] = decoder_source(decoder, &a->items[i], PTX_B32);
+  if (!plan->a_in_registers) plan->a[0] = decoder_source(decoder, a, PTX_B64);
+  plan->b = decoder_source(decoder, &source->operands[2], PTX_B64);
+  return true;
+}
+
+// The last of the modifiers are the types: of D, A and B.
+static bool decode_types(Decoder *decoder, const PtxInstruction *source, WgmmaPlan *plan) {
+  const char *const *last = source->modifiers + source->modifier_count;
+  if (source->modifier_count >= 6) {
+    const char *d = last[-3], *a = last[-2], *b = last[-1];
+    bool half = !strcmp(a, "f16") && !strcmp(b, "f16"), bfloat = !strcmp(a, "bf16") && !strcmp(b, "bf16");
+    plan->half_accumulators = !strcmp(d, "f16");
+    plan->input = half ? TENSOR_F16 : TENSOR_BF16;
+    if ((half && (plan->half_accumulators || !strcmp(d, "f32"))) || (bfloat && !strcmp(d, "f32"))) return true;
+  }
+  decoder_error(decoder, source, "the emulator knows .f32.f16.f16, .f16.f16.f16 and .f32.bf16.bf16");
+  return false;
+}
+
+static DecodeResult decode_mma_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  WgmmaPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  plan->n = shape_n(source);
+  if (!plan->n) return decoder_error(decoder, source, "the shape must be .m64nNk16 with N from 8 to 256 in steps of 8");
+  if (!decode_types(decoder, source, plan) || source->operand_count < 2) return DECODE_FAILED;
+  bool a_in_registers = source->operands[1].kind == PTX_OPERAND_VECTOR;
+  int operands = a_in_registers ? 7 : 8;
+  if (!decoder_operands(decoder, source, operands, operands) || !decode_matrices(decoder, source, plan)) return DECODE_FAILED;
+  const PtxOperand *operand = &source->operands[3];
+  plan->scale_d = decoder_source(decoder, operand, PTX_PRED);
+  plan->scale_d_negated = operand->negated;
+  if (!immediate_choice(decoder, source, &operand[1], 1, -1, "imm-scale-a", &plan->negate_a) ||
+      !immediate_choice(decoder, source, &operand[2], 1, -1, "imm-scale-b", &plan->negate_b) ||
+      (!a_in_registers && !immediate_choice(decoder, source, &operand[3], 0, 1, "imm-trans-a", &plan->a_mn_major)) ||
+      !immediate_choice(decoder, source, &operand[operands - 4], 0, 1, "imm-trans-b", &plan->b_mn_major))
+    return DECODE_FAILED;
+  inst->extra = plan;
+  inst->counter = COUNTER_INST_TENSOR;
+  inst->execute = issue_wgmma;
+  return DECODED;
+}
+
+DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  if (strcmp(source->opcode, "wgmma")) return DECODE_NOT_MINE;
+  decoder->program->asynchronous = true;
+  inst->counter = COUNTER_INST_SYNCHRONISATION;
+  inst->converge = CONVERGE_ALIGNED;
+  if (!ptx_has(source, "sync") || !ptx_has(source, "aligned")) return decoder_error(decoder, source, "needs .sync.aligned");
+  if (ptx_has(source, "mma_async")) return decode_mma_async(decoder, source, inst);
+  bool waits = ptx_has(source, "wait_group"), commits = ptx_has(source, "commit_group"), fences = ptx_has(source, "fence");
+  if (source->modifier_count != 3 || !(waits || commits || fences)) return decoder_error(decoder, source, "unknown form of wgmma");
+  if (!decoder_operands(decoder, source, waits, waits)) return DECODE_FAILED;
+  if (waits && (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0 || source->operands[0].value > 7))
+    return decoder_error(decoder, source, "N is an immediate from 0 to 7");
+  if (waits) inst->immediate = source->operands[0].value;
+  inst->execute = waits ? wgmma_wait : commits ? wgmma_commit : wgmma_fence;
+  return DECODED;
+}

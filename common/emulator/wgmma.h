@@ -1,0 +1,13 @@
+// wgmma's hold on registers: which ones an instruction in flight still uses, and which were written since wgmma.fence.
+#pragma once
+
+#include "decoder.h"
+
+typedef struct WgmmaState WgmmaState;
+
+// Called after a program is decoded: finds the registers that wgmma uses, and marks the instructions that touch them.
+void wgmma_watch_program(Program *program);
+// Called before a marked instruction executes. False when the instruction is a mov of accumulators in flight, and is done:
+// it only gives them another name.
+bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask);
+void wgmma_state_free(WgmmaState *state);

@@ -1,0 +1,109 @@
+// Registers in flight: see wgmma.h.
+//
+// A wgmma.mma_async reads its accumulators and writes them some time before its wait_group returns; until then nothing
+// else may touch them (PTX ISA 9.7.16.7). But nvcc does move them: where one C++ variable takes over from another it emits
+// a mov, which ptxas turns into no instruction at all. So a register is a name: a mov of a value in flight gives the value
+// one more name, and all its names receive it in the end.
+#include "wgmma_registers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- which registers ----
+
+static bool is_wgmma(const Inst *inst) { return !strcmp(inst->source->opcode, "wgmma"); }
+
+static bool is_register_mov(const Program *program, const Inst *inst) {
+  const Touch *touches = &program->touches[inst->touch_start];
+  return !strcmp(inst->source->opcode, "mov") && inst->touch_count == 2 && touches[0].written && !touches[1].written;
+}
+
+void wgmma_watch_program(Program *program) {
+  bool any = false;
+  for (uint32_t i = 0; i < program->count && !any; i++) any = is_wgmma(&program->code[i]);
+  if (!any) return;
+  program->watched = calloc(program->register_bytes / SLOT_UNIT + 1, 1);
+  if (!program->watched) abort();
+  for (uint32_t i = 0; i < program->count; i++)
+    for (int t = 0; is_wgmma(&program->code[i]) && t < program->code[i].touch_count; t++)
+      program->watched[program->touches[program->code[i].touch_start + (uint32_t)t].slot / SLOT_UNIT] = 1;
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (uint32_t i = 0; i < program->count; i++) {
+      if (!is_register_mov(program, &program->code[i])) continue;
+      const Touch *touches = &program->touches[program->code[i].touch_start];
+      uint8_t *to = &program->watched[touches[0].slot / SLOT_UNIT], *from = &program->watched[touches[1].slot / SLOT_UNIT];
+      grown |= *to != *from;
+      *to = *from = *to | *from;
+    }
+  }
+  for (uint32_t i = 0; i < program->count; i++) {
+    Inst *inst = &program->code[i];
+    for (int t = 0; !is_wgmma(inst) && t < inst->touch_count; t++)
+      inst->watched |= program->watched[program->touches[inst->touch_start + (uint32_t)t].slot / SLOT_UNIT];
+  }
+}
+
+// ---- a warp's state ----
+
+WgmmaState *wgmma_state(Warp *warp) {
+  if (warp->wgmma) return warp->wgmma;
+  WgmmaState *state = calloc(1, sizeof *state);
+  size_t units = warp_launch(warp)->program->register_bytes / SLOT_UNIT + 1;
+  if (state) state->names = calloc(units, sizeof *state->names);
+  if (!state || !state->names) abort();
+  warp->wgmma = state;
+  return state;
+}
+
+void wgmma_state_free(WgmmaState *state) {
+  if (!state) return;
+  free(state->names);
+  free(state);
+}
+
+bool register_in_flight(const WgmmaState *state, Slot slot) { return state->names[slot / SLOT_UNIT].number > state->waited; }
+
+void registers_receive(Warp *warp, uint32_t number, const uint32_t (*results)[LANES]) {
+  const Program *program = warp_launch(warp)->program;
+  WgmmaState *state = warp->wgmma;
+  for (size_t unit = 0; unit < program->register_bytes / SLOT_UNIT; unit++) {
+    const RegisterName *name = &state->names[unit];
+    if (!program->watched[unit] || name->number != number) continue;
+    memcpy(warp->registers + unit * SLOT_UNIT, results[name->element], sizeof results[0]);
+  }
+}
+
+// ---- what other instructions do to them ----
+
+static void report(Warp *warp, const Inst *inst, Mask mask, bool written) {
+  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_REGISTER_IN_FLIGHT, 0, 0,
+                written ? "%s writes a register that a wgmma in flight uses" : "%s reads an accumulator of a wgmma in flight", inst->source->opcode);
+}
+
+bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask) {
+  const Program *program = warp_launch(warp)->program;
+  WgmmaState *state = wgmma_state(warp);
+  const Touch *touches = &program->touches[inst->touch_start];
+  if (is_register_mov(program, inst)) {
+    RegisterName *to = &state->names[touches[0].slot / SLOT_UNIT];
+    const RegisterName *from = &state->names[touches[1].slot / SLOT_UNIT];
+    bool whole = (warp->live & ~mask) == 0;
+    if (whole || !register_in_flight(state, touches[1].slot)) {
+      RegisterName name = *from;
+      if (!whole && to->written > name.written) name.written = to->written;
+      *to = name;
+      // Not performed yet: the value is to come. Performed: it is in the register.
+      return name.number <= state->performed;
+    }
+  }
+  for (int t = 0; t < inst->touch_count; t++) {
+    RegisterName *name = &state->names[touches[t].slot / SLOT_UNIT];
+    if (!program->watched[touches[t].slot / SLOT_UNIT]) continue;
+    bool reads_in_flight = name->number > state->waited, written_while_read = touches[t].written && name->read_by > state->waited;
+    if (reads_in_flight || written_while_read) report(warp, inst, mask, touches[t].written);
+    if (!touches[t].written) continue;
+    *name = (RegisterName){.written = state->fences + 1};
+  }
+  return true;
+}
