@@ -16,7 +16,8 @@ static int run(const char *command) {
   char *absolute = realpath(root, NULL);
   cr_assert(absolute);
   // A make that runs this test must not be felt by a make that this test runs.
-  snprintf(text, sizeof text, "unset MAKEFLAGS MAKELEVEL; cd %s && ROOT='%s' && { %s; } 2>&1", scratch, absolute, command);
+  snprintf(text, sizeof text, "unset MAKEFLAGS MAKELEVEL; cd %s && ROOT='%s' && { %s; } 2>&1", scratch, absolute,
+           command);
   free(absolute);
   FILE *pipe = popen(text, "r");
   cr_assert(pipe);
@@ -183,8 +184,8 @@ Test(build, adding_a_folder_adds_its_target) {
 
 Test(build, help_names_every_target) {
   cr_assert_eq(run("make -s -C \"$ROOT\" help"), 0, "%s", output);
-  static const char *const targets[] = {"ladder", "test", "test-gpu", "test-deep", "bench", "bench-emulator",
-                                        "plot",   "format", "clean", "deps", "stage-NN"};
+  static const char *const targets[] = {"ladder", "test",   "test-gpu", "test-deep", "bench",   "bench-emulator",
+                                        "plot",   "format", "clean",    "deps",      "stage-NN"};
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
     char words[40];
     snprintf(words, sizeof words, "make %s ", targets[i]);

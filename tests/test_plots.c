@@ -7,8 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char header[] = "stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,"
-                             "max_ms,repeats,tflops\n";
+static const char header[] =
+    "stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,"
+    "max_ms,repeats,tflops\n";
 // A made-up GPU; the rows' last field is their TFLOPS.
 #define ROW(stage, shape, tflops) stage ",Test GPU,1234,1.2,3.4,2001-02-03," shape ",1.5,1.4,1.6,17," tflops "\n"
 #define USUAL "4,32,4096,64,0"
@@ -37,7 +38,8 @@ static char *read_scratch(const char *name, size_t *size) {
   return text;
 }
 
-// Runs ladder.gp on rows, with more arguments when they are not "". Returns the exit status; *output is what it printed.
+// Runs ladder.gp on rows, with more arguments when they are not "". Returns the exit status; *output is what it
+// printed.
 static int draw(const char *rows, const char *arguments, char **output) {
   const char *root = getenv("HL_ROOT") ? getenv("HL_ROOT") : ".";
   char command[1000];
@@ -81,10 +83,11 @@ static int lines(const char *text) {
 }
 
 Test(plots, rungs_with_numbers_and_speedups) {
-  char *svg = draw_svg(ROW("00-scalar", USUAL, "1.75") ROW("01-wmma-qk", USUAL, "7") ROW("02-online-softmax", USUAL, "84")
-                           ROW("03-cp-async", USUAL, "42.04"),
+  char *svg = draw_svg(ROW("00-scalar", USUAL, "1.75") ROW("01-wmma-qk", USUAL, "7")
+                           ROW("02-online-softmax", USUAL, "84") ROW("03-cp-async", USUAL, "42.04"),
                        "");
-  cr_expect(strstr(svg, "scalar") && strstr(svg, "wmma-qk") && strstr(svg, "online-softmax") && strstr(svg, "cp-async"));
+  cr_expect(strstr(svg, "scalar") && strstr(svg, "wmma-qk") && strstr(svg, "online-softmax") &&
+            strstr(svg, "cp-async"));
   cr_expect(has_text(svg, "1.75"));
   cr_expect(has_text(svg, "7.00"));
   cr_expect(has_text(svg, "84.0"));
@@ -128,7 +131,8 @@ Test(plots, only_the_rows_of_one_problem) {
 Test(plots, png_grows_with_the_ladder) {
   uint32_t height[2];
   for (int rungs = 1; rungs <= 2; rungs++) {
-    free(draw_svg(rungs == 1 ? ROW("00-scalar", USUAL, "1") : ROW("00-scalar", USUAL, "1") ROW("01-b", USUAL, "2"), ""));
+    free(
+        draw_svg(rungs == 1 ? ROW("00-scalar", USUAL, "1") : ROW("00-scalar", USUAL, "1") ROW("01-b", USUAL, "2"), ""));
     size_t size = 0;
     char *png = read_scratch("ladder.png", &size);
     cr_assert(png && size > 1000 && memcmp(png, "\x89PNG\r\n\x1a\n", 8) == 0);
@@ -150,8 +154,8 @@ Test(plots, nothing_to_draw_is_one_line) {
 Test(plots, a_missing_file_is_one_line) {
   const char *root = getenv("HL_ROOT") ? getenv("HL_ROOT") : ".";
   char command[600];
-  snprintf(command, sizeof command, "gnuplot -c '%s/plots/ladder.gp' %s/none.csv %s/ladder >%s/output 2>&1", root, scratch,
-           scratch, scratch);
+  snprintf(command, sizeof command, "gnuplot -c '%s/plots/ladder.gp' %s/none.csv %s/ladder >%s/output 2>&1", root,
+           scratch, scratch, scratch);
   int status = system(command);
   cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 1);
   size_t size;
