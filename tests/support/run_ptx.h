@@ -46,6 +46,9 @@ typedef struct InstructionTest {
 
 #define RUN_TESTS(tests) run_instruction_tests(tests, (int)(sizeof(tests) / sizeof(tests)[0]))
 void run_instruction_tests(const InstructionTest *tests, int count);
+// The same for instructions with one 16-bit source, over all its values.
+#define RUN_EXHAUSTIVE_TESTS(tests) run_exhaustive_tests(tests, (int)(sizeof(tests) / sizeof(tests)[0]))
+void run_exhaustive_tests(const InstructionTest *tests, int count);
 
 // Whether the instruction has a modifier: ".ftz".
 bool has_modifier(const Sample *sample, const char *modifier);
