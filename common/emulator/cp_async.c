@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "async.h"
+#include "decoder.h"
 #include "lanes.h"
 #include "memory.h"
 
