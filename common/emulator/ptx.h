@@ -114,8 +114,8 @@ typedef struct PtxVariable {
 } PtxVariable;
 
 // The bytes [offset, offset + size) of an initial value are those of (address of symbol + addend) >> shift. Nearly
-// always size is 8 and shift 0; 0xff00(symbol) stores one byte, with shift 8. The symbol is a .global or .const variable
-// of the module, or a function (an .alias is replaced by the function it means).
+// always size is 8 and shift 0; 0xff00(symbol) stores one byte, with shift 8. The symbol is a .global or .const
+// variable of the module, or a function (an .alias is replaced by the function it means).
 typedef struct PtxRelocation {
   uint64_t offset;
   const char *symbol;
