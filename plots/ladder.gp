@@ -31,7 +31,8 @@ is_wanted(t) = t > 0 && column("batch") == batch && column("heads") == heads && 
 add(t) = (rungs = rungs + 1, low = t < low ? t : low, high = t > high ? t : high, rungs == 1 ? describe(0) : 0, t)
 describe(x) = (device = strcol("device"), \
                recorded = sprintf("SM clock %s MHz, driver %s, CUDA %s, %s, median of %s runs", strcol("sm_clock_mhz"), \
-                                  strcol("driver"), strcol("cuda"), strcol("date"), strcol("repeats")), x)
+                                  strcol("driver"), strcol("cuda"), substr(strcol("date"), 1, 10), \
+                                  strcol("repeats")), x)
 set table $rungs separator comma
 plot ARG1 using (ok = is_wanted(column("tflops")), strcol("stage")):(ok ? add(column("tflops")) : NaN) with table if (ok)
 unset table
