@@ -182,10 +182,21 @@ static DecodeResult decode_warp_barrier(Decoder *decoder, const PtxInstruction *
   return DECODED;
 }
 
+static void proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  race_proxy_fence(warp, mask);
+}
+
+// fence{.sem}.scope and membar.level; fence.proxy.async{.space}; fence.mbarrier_init.release.cluster, which orders the
+// initialisation of mbarriers before what other blocks of the cluster do with them: an ordinary fence here.
 static DecodeResult decode_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "gl", "sys", NULL};
-  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
-  inst->execute = fence;
+  static const char *const allowed[] = {"sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "gl", "sys",
+                                        "mbarrier_init", NULL};
+  static const char *const proxies[] = {"proxy", "async", "global", "shared::cta", "shared::cluster", NULL};
+  bool proxy = ptx_has(source, "proxy");
+  if (!decoder_modifiers(decoder, source, proxy ? proxies : allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
+  if (proxy && !ptx_has(source, "async")) return decoder_error(decoder, source, "the emulator knows fence.proxy.async");
+  inst->execute = proxy ? proxy_fence : fence;
   return DECODED;
 }
 
