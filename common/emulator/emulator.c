@@ -145,14 +145,15 @@ static bool relocate(Emulator *emulator, const EmulatorModule *module, EmulatorE
       const PtxRelocation *relocation = &variable->relocations[r];
       uint64_t address, offset;
       Region *region = range(emulator, module->variables[i].address, variable->size, &offset);
+      uint64_t width = (uint64_t)relocation->size;
       if (!region || !symbol_address(module, relocation->symbol, &address) || relocation->offset > variable->size ||
-          variable->size - relocation->offset < 8) {
+          variable->size - relocation->offset < width) {
         error->line = variable->line;
         snprintf(error->message, sizeof error->message, "%s is initialised with the unknown address of %s", variable->name, relocation->symbol);
         return false;
       }
-      address += (uint64_t)relocation->addend;
-      memcpy(region->data + relocation->offset, &address, 8);
+      address = (address + (uint64_t)relocation->addend) >> relocation->shift;
+      memcpy(region->data + relocation->offset, &address, width);
     }
   }
   return true;

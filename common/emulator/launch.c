@@ -498,7 +498,8 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
 
   uint64_t blocks = (uint64_t)launch.grid[0] * launch.grid[1] * launch.grid[2];
   uint64_t cluster_blocks = (uint64_t)launch.cluster[0] * launch.cluster[1] * launch.cluster[2];
-  uint64_t cluster_threads = cluster_blocks * launch.block[0] * launch.block[1] * launch.block[2];
+  uint64_t block_threads = (uint64_t)launch.block[0] * launch.block[1] * launch.block[2];
+  uint64_t cluster_threads = cluster_blocks * ((block_threads + LANES - 1) / LANES * LANES) + ASYNC_AGENTS;
   launch.hazards = emulator->options.hazards;
   if (launch.hazards && !epoch_layout(&launch.epochs, blocks / cluster_blocks, cluster_threads, program->count))
     return invalid(error, "%s: too many blocks, threads and instructions for the race check; run with --hazards=off", entry->name);
