@@ -42,7 +42,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
 	@echo '  make stage-NN        builds ./stage-NN, one of: $(STAGES:./%=%)'
 	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
-	@echo '  OPTIONS (of the stages in the ladder), TESTS (a pattern, "plots/*"), SEQLENS and REPEAT (of bench), CUDA_HOME, V=1'
+	@echo '  OPTIONS (of the stages, in ladder), TESTS (a pattern, "plots/*"), SEQLENS, REPEAT (of bench), CUDA_HOME, V=1'
 
 ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, and prints one table
 	@sh common/build/ladder.sh "$(OPTIONS)" $(STAGES)
@@ -57,7 +57,7 @@ root: $(STAGES)
 test-gpu: root $(BUILD)/run-tests ## on the GPU: the stages over many problems, and under compute-sanitizer
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
 	@sh common/build/sanitize.sh $(CUDA) $(STAGES)
-test-deep: $(FUZZERS) $(BUILD)/run-tests $(TEST_PTX) ## fuzzes, FUZZ_SECONDS each; then the tests under ASan, UBSan and TSan
+test-deep: $(FUZZERS) $(BUILD)/run-tests $(TEST_PTX) ## fuzzes for FUZZ_SECONDS each; tests under ASan, UBSan, TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test
 	@# Criterion itself does not run under TSan: its threads are those of the programs.
