@@ -92,6 +92,9 @@ DecodeFamily decode_memory;    // ld st prefetch, and atom red through decode_at
 DecodeFamily decode_atomic;
 DecodeFamily decode_collective;  // shfl vote match redux elect activemask
 DecodeFamily decode_barrier;   // bar barrier fence membar
+DecodeFamily decode_matrix_memory;  // ldmatrix stmatrix movmatrix
+DecodeFamily decode_mma;       // mma.sync
+DecodeFamily decode_wmma;      // wmma.load, wmma.mma, wmma.store
 DecodeFamily decode_wgmma;     // wgmma and its fence, commit and wait
 DecodeFamily decode_cp_async;  // cp.async and its groups
 DecodeFamily decode_control;   // bra brx call ret exit trap
