@@ -1,6 +1,7 @@
 // A launch: the grid's clusters are handed to host threads, each of which runs the warps of its cluster in turns.
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,7 +267,9 @@ typedef enum Outcome { CLUSTER_DONE, CLUSTER_SPINS, CLUSTER_STOPPED } Outcome;
 static void count_steps(Cluster *cluster, uint64_t executed) {
   Launch *launch = cluster->launch;
   cluster->steps += executed;
-  if (!launch->step_limit || (launch->steps += executed) <= launch->step_limit || launch->stopped) return;
+  if (!launch->step_limit) return;
+  uint64_t steps = atomic_fetch_add(&launch->steps, executed) + executed;
+  if (steps <= launch->step_limit || launch->stopped) return;
   const Warp *warp = warp_number(cluster, 0);
   hazard_report(warp, &launch->program->code[warp->group_count ? warp->groups[0].pc : 0], 0, HAZARD_STEP_LIMIT, 0, 0,
                 "the launch executed more than %llu warp instructions", (unsigned long long)launch->step_limit);
