@@ -1,0 +1,106 @@
+// Named barriers whose users do not agree, or ask for what there is not.
+#include "kernels.h"
+
+// The count is of threads, not of warps.
+// launch warps_for_threads: grid 1 block 64 args float[64] float[64]=zero
+extern "C" __global__ void warps_for_threads(const float *in, float *out) {
+  __shared__ float tile[64];
+  int t = threadIdx.x;
+  tile[t] = in[t];
+#ifdef REPAIRED
+  int count = blockDim.x;
+#else
+  int count = blockDim.x / 32;
+#endif
+  barrier_sync(1, count);  // HAZARD(warps_for_threads): barrier misuse
+  out[t] = tile[63 - t];
+}
+
+// A barrier counts whole warps: 48 threads are none.
+// launch one_and_a_half: grid 1 block 64 args float[64] float[64]=zero 48
+extern "C" __global__ void one_and_a_half(const float *in, float *out, int users) {
+  __shared__ float tile[64];
+  int t = threadIdx.x;
+  tile[t] = in[t];
+#ifdef REPAIRED
+  users = (users + 31) / 32 * 32;
+#endif
+  barrier_sync(1, users);  // HAZARD(one_and_a_half): barrier misuse
+  out[t] = tile[63 - t];
+}
+
+// Two warps meet at a barrier, one for 64 threads and one for 96.
+// launch two_counts: grid 1 block 64 args float[64] float[64]=zero
+extern "C" __global__ void two_counts(const float *in, float *out) {
+  __shared__ float tile[64];
+  int t = threadIdx.x;
+  tile[t] = in[t];
+#ifdef REPAIRED
+  int count = 64;
+#else
+  int count = t < 32 ? 64 : 96;
+#endif
+  barrier_sync(1, count);  // HAZARD(two_counts): barrier misuse
+  out[t] = tile[63 - t];
+}
+
+// Barriers are numbered from 0 to 15: the second group takes the one after the last.
+// launch sixteenth: grid 1 block 128 args float[128] float[128]=zero 15
+extern "C" __global__ void sixteenth(const float *in, float *out, int first) {
+  __shared__ float tile[128];
+  int t = threadIdx.x, group = t / 64;
+  tile[t] = in[t];
+#ifdef REPAIRED
+  barrier_sync(first - group, 64);
+#else
+  barrier_sync(first + group, 64);  // HAZARD(sixteenth): barrier misuse
+#endif
+  out[t] = tile[t ^ 63];
+}
+
+// Barrier 0 is the one of __syncthreads, which here the other half of the block is waiting at.
+// launch barrier_zero: grid 1 block 128 args float[128] float[128]=zero
+extern "C" __global__ void barrier_zero(const float *in, float *out) {
+  __shared__ float tile[128];
+  int t = threadIdx.x;
+  tile[t] = in[t];
+#ifdef REPAIRED
+  int number = 1;
+#else
+  int number = 0;
+#endif
+  if (t < 64) {
+    barrier_sync(number, 64);  // HAZARD(barrier_zero): barrier misuse
+    out[t] = tile[t ^ 63];
+  }
+  __syncthreads();  // ALSO(barrier_zero): barrier misuse
+  if (t >= 64) out[t] = tile[127 - t];
+}
+
+// The number of the barrier differs between the lanes of a warp.
+// launch barrier_of_lane: grid 1 block 64 args float[64] float[64]=zero
+extern "C" __global__ void barrier_of_lane(const float *in, float *out) {
+  __shared__ float tile[64];
+  int t = threadIdx.x;
+  tile[t] = in[t];
+#ifdef REPAIRED
+  int number = 1;
+#else
+  int number = 1 + t % 2;
+#endif
+  barrier_sync(number, 64);  // HAZARD(barrier_of_lane): barrier misuse
+  out[t] = tile[63 - t];
+}
+
+// Some warps vote at the barrier, others only wait there.
+// launch vote_and_wait: grid 1 block 64 args int[64] int[64]=zero
+extern "C" __global__ void vote_and_wait(const int *in, int *out) {
+  int t = threadIdx.x, votes = 0;
+#ifdef REPAIRED
+  votes = __syncthreads_count(in[t] % 2);
+#else
+  if (t < 32) votes = __syncthreads_count(in[t] % 2);  // HAZARD(vote_and_wait): barrier misuse
+  else __syncthreads();  // ALSO(vote_and_wait): barrier misuse
+#endif
+  out[t] = votes + 1;
+}

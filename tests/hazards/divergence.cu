@@ -1,0 +1,131 @@
+// Instructions that all lanes of a warp must execute together, and do not.
+#include "kernels.h"
+
+// A barrier inside an if that only some lanes enter.
+// launch sync_in_branch: grid 1 block 64 args float[64] float[64]=zero
+extern "C" __global__ void sync_in_branch(const float *in, float *out) {
+  __shared__ float tile[64];
+  int t = threadIdx.x;
+  tile[t] = in[t];
+#ifdef REPAIRED
+  __syncthreads();
+  if (t % 32 < 20) {
+#else
+  if (t % 32 < 20) {
+    __syncthreads();  // HAZARD(sync_in_branch): divergent .aligned instruction
+#endif
+    out[t] = tile[63 - t];
+  }
+}
+
+// A barrier in a loop that lanes leave after different numbers of rounds.
+// launch sync_in_loop: grid 1 block 64 args int[64] int[64]=zero
+extern "C" __global__ void sync_in_loop(const int *in, int *out) {
+  __shared__ int tile[64];
+  int t = threadIdx.x, sum = 0;
+#ifdef REPAIRED
+  for (int k = 0; k < 4; k++) {
+#else
+  for (int k = 0; k < in[t] % 4 + 1; k++) {
+#endif
+    tile[t] = in[t] + k;
+    __syncthreads();  // HAZARD(sync_in_loop): divergent .aligned instruction
+    if (k < in[t] % 4 + 1) sum += tile[t ^ 63];
+    __syncthreads();  // ALSO(sync_in_loop): divergent .aligned instruction
+  }
+  out[t] = sum;
+}
+
+// Both sides of a branch have a barrier, but not the same one.
+// launch two_barriers: grid 1 block 32 args float[32] float[32]=zero
+extern "C" __global__ void two_barriers(const float *in, float *out) {
+  int t = threadIdx.x;
+  float x = in[t];
+#ifdef REPAIRED
+  barrier_sync(1, 32);
+#else
+  if (t < 16) {
+    barrier_sync(1, 32);  // HAZARD(two_barriers): divergent .aligned instruction
+    x = -x;
+  } else {
+    barrier_sync(1, 32);  // ALSO(two_barriers): divergent .aligned instruction
+    x = x * x;
+  }
+#endif
+  out[t] = x;
+}
+
+// One lane speaks for its warp. But a barrier counts warps, so the whole warp must come.
+// launch one_lane: grid 1 block 64 args float[32] float[32]=zero
+extern "C" __global__ void one_lane(const float *in, float *out) {
+  __shared__ float tile[32];
+  int lane = threadIdx.x % 32;
+  if (threadIdx.x < 32) {
+    tile[lane] = in[lane];
+#ifndef REPAIRED
+    if (lane == 0)
+#endif
+      barrier_arrive(1, 64);  // HAZARD(one_lane): divergent .aligned instruction
+  } else {
+    barrier_sync(1, 64);
+    out[lane] = tile[31 - lane];
+  }
+}
+
+// The mask names all lanes, and half of them wait elsewhere.
+// launch shuffle_in_branch: grid 1 block 32 args float[32] float[32]=zero
+extern "C" __global__ void shuffle_in_branch(const float *in, float *out) {
+  float x = in[threadIdx.x];
+#ifdef REPAIRED
+  float other = __shfl_down_sync(0xffffffff, x, 8);
+  if (threadIdx.x < 16) x += other;
+#else
+  if (threadIdx.x < 16) x += __shfl_down_sync(0xffffffff, x, 8);  // HAZARD(shuffle_in_branch): divergent .aligned instruction
+#endif
+  __syncwarp();
+  out[threadIdx.x] = x;
+}
+
+// The lanes 16 to 31 shuffle with a mask in which they are not.
+// launch not_in_mask: grid 1 block 32 args float[32] float[32]=zero
+extern "C" __global__ void not_in_mask(const float *in, float *out) {
+#ifdef REPAIRED
+  unsigned mask = 0xffffffff;
+#else
+  unsigned mask = 0x0000ffff;
+#endif
+  out[threadIdx.x] = __shfl_xor_sync(mask, in[threadIdx.x], 1);  // HAZARD(not_in_mask): divergent .aligned instruction
+}
+
+// A vote of all lanes in a loop that lanes leave one by one.
+// launch vote_in_loop: grid 1 block 32 args int[32] int[32]=zero
+extern "C" __global__ void vote_in_loop(const int *in, int *out) {
+  int votes = 0;
+#ifdef REPAIRED
+  for (int k = 0; k < 31; k++)
+#else
+  for (int k = 0; k < in[threadIdx.x]; k++)
+#endif
+    votes += __popc(__ballot_sync(0xffffffff, in[threadIdx.x] > k));  // HAZARD(vote_in_loop): divergent .aligned instruction
+  __syncwarp();
+  out[threadIdx.x] = votes;
+}
+
+// __syncwarp in a branch, with the mask of the whole warp; the others have gone on to the block's barrier.
+// launch syncwarp_in_branch: grid 1 block 64 args float[64] float[64]=zero
+extern "C" __global__ void syncwarp_in_branch(const float *in, float *out) {
+  __shared__ float tile[64];
+  int t = threadIdx.x;
+  tile[t] = in[t];
+#ifdef REPAIRED
+  __syncwarp();
+#endif
+  if (t % 32 < 16) {
+#ifndef REPAIRED
+    __syncwarp();  // HAZARD(syncwarp_in_branch): divergent .aligned instruction
+#endif
+    out[t] = tile[t ^ 1];
+  }
+  __syncthreads();  // ALSO(syncwarp_in_branch): divergent .aligned instruction
+  if (t % 32 >= 16) out[t] = tile[t ^ 63];
+}

@@ -1,0 +1,200 @@
+// Threads that meet in global memory, inside a block and between blocks.
+#include "kernels.h"
+
+// A blur in place: the neighbour may be blurred already, or not.
+// launch blur: grid 1 block 128 args float[129]
+extern "C" __global__ void blur(float *x) {
+  int i = threadIdx.x;
+  float mean = (x[i] + x[i + 1]) / 2;  // OTHER(blur)
+#ifdef REPAIRED
+  __syncthreads();
+#endif
+  x[i] = mean;  // HAZARD(blur): global-memory race
+}
+
+// The same over two blocks, which no barrier joins: only another array helps.
+// launch blur_blocks: grid 2 block 64 args float[129] float[128]=zero
+extern "C" __global__ void blur_blocks(float *x, float *out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float mean = (x[i] + x[i + 1]) / 2;  // OTHER(blur_blocks)
+  __syncthreads();
+#ifdef REPAIRED
+  out[i] = mean;
+#else
+  x[i] = mean;  // HAZARD(blur_blocks): global-memory race
+#endif
+}
+
+// __syncthreads is a barrier of a block, not of the grid.
+// launch two_stages: grid 2 block 64 args float[128] float[128]=zero float[128]=zero
+extern "C" __global__ void two_stages(const float *in, float *squares, float *out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  squares[i] = in[i] * in[i];  // OTHER(two_stages)
+  __syncthreads();
+#ifdef REPAIRED
+  out[i] = in[127 - i] * in[127 - i];
+#else
+  out[i] = squares[127 - i];  // HAZARD(two_stages): global-memory race
+#endif
+}
+
+// All threads count in one place.
+// launch count: grid 2 block 64 args int[128] int[1]=zero
+extern "C" __global__ void count(const int *in, int *total) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+#ifdef REPAIRED
+  atomicAdd(total, in[i]);
+#else
+  *total += in[i];  // HAZARD(count): global-memory race
+#endif
+}
+
+// The sum is made by atomics, but read while others still add to it.
+// launch early_total: grid 1 block 128 args int[128] int[1]=zero int[128]=zero
+extern "C" __global__ void early_total(const int *in, int *total, int *out) {
+  atomicAdd(total, in[threadIdx.x]);  // OTHER(early_total)
+#ifdef REPAIRED
+  __syncthreads();
+#endif
+  out[threadIdx.x] = in[threadIdx.x] - *total;  // HAZARD(early_total): global-memory race
+}
+
+// Blocks write tiles of 64 at every 63rd element: neighbours both write one.
+// launch overlap: grid 2 block 64 args float[128] float[128]=zero
+extern "C" __global__ void overlap(const float *in, float *out) {
+#ifdef REPAIRED
+  int i = blockIdx.x * 64 + threadIdx.x;
+#else
+  int i = blockIdx.x * 63 + threadIdx.x;
+#endif
+  out[i] = in[i] + blockIdx.x;  // HAZARD(overlap): global-memory race
+}
+
+// The maximum of a row that two blocks share.
+// launch row_maximum: grid 2 block 32 args int[64] int[1]=zero
+extern "C" __global__ void row_maximum(const int *in, int *most) {
+  int value = __reduce_max_sync(0xffffffff, in[blockIdx.x * 32 + threadIdx.x]);
+  if (threadIdx.x) return;
+#ifdef REPAIRED
+  atomicMax(most, value);
+#else
+  if (value > *most) *most = value;  // HAZARD(row_maximum): global-memory race
+#endif
+}
+
+// One block hands data to another. The flag is volatile, the data is not: without a fence the flag may be seen first.
+// launch handover: grid 2 block 32 args float[32] float[32]=zero int[1]=zero float[32]=zero
+extern "C" __global__ void handover(const float *in, float *data, volatile int *flag, float *out) {
+  int t = threadIdx.x;
+  if (blockIdx.x == 0) {
+    data[t] = 2 * in[t];  // OTHER(handover)
+#ifdef REPAIRED
+    __threadfence();
+#endif
+    __syncthreads();
+    if (t == 0) *flag = 1;
+  } else {
+    while (*flag == 0) {}
+    __threadfence();
+    out[t] = data[t];  // HAZARD(handover): global-memory race
+  }
+}
+
+// The reader needs its fence too: between seeing the flag and reading the data.
+// launch reader_fence: grid 2 block 32 args float[32] float[32]=zero int[1]=zero float[32]=zero
+extern "C" __global__ void reader_fence(const float *in, float *data, volatile int *flag, float *out) {
+  int t = threadIdx.x;
+  if (blockIdx.x == 0) {
+    data[t] = 2 * in[t];  // OTHER(reader_fence)
+    __threadfence();
+    __syncthreads();
+    if (t == 0) *flag = 1;
+  } else {
+    while (*flag == 0) {}
+#ifdef REPAIRED
+    __threadfence();
+#endif
+    out[t] = data[t];  // HAZARD(reader_fence): global-memory race
+  }
+}
+
+__device__ void store_relaxed(int *at, int value) {
+  asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+__device__ void store_release(int *at, int value) {
+  asm volatile("st.release.gpu.global.s32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+__device__ int load_acquire(const int *at) {
+  int value;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+__device__ int load_relaxed(const int *at) {
+  int value;
+  asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+
+// The same with the operations of the memory model: a relaxed store publishes nothing but itself.
+// launch release: grid 2 block 1 args int[1]=zero int[1]=zero int[1]=zero
+extern "C" __global__ void release(int *data, int *flag, int *out) {
+  if (blockIdx.x == 0) {
+    *data = 42;  // OTHER(release)
+#ifdef REPAIRED
+    store_release(flag, 1);
+#else
+    store_relaxed(flag, 1);
+#endif
+  } else {
+    while (load_acquire(flag) == 0) {}
+    *out = *data;  // HAZARD(release): global-memory race
+  }
+}
+
+// And a relaxed load learns of nothing else.
+// launch acquire: grid 2 block 1 args int[1]=zero int[1]=zero int[1]=zero
+extern "C" __global__ void acquire(int *data, int *flag, int *out) {
+  if (blockIdx.x == 0) {
+    *data = 42;  // OTHER(acquire)
+    store_release(flag, 1);
+  } else {
+#ifdef REPAIRED
+    while (load_acquire(flag) == 0) {}
+#else
+    while (load_relaxed(flag) == 0) {}
+#endif
+    *out = *data;  // HAZARD(acquire): global-memory race
+  }
+}
+
+// The block that finishes last adds up the sums of all. That it is the last does not mean that it sees them.
+// launch last_block: grid 8 block 32 args int[256] int[8]=zero int[1]=zero int[1]=zero
+extern "C" __global__ void last_block(const int *in, int *sums, unsigned *finished, int *out) {
+  int t = threadIdx.x, sum = __reduce_add_sync(0xffffffff, in[32 * blockIdx.x + t]);
+  if (t) return;
+  sums[blockIdx.x] = sum;  // OTHER(last_block)
+#ifdef REPAIRED
+  __threadfence();
+#endif
+  if (atomicInc(finished, gridDim.x - 1) < gridDim.x - 1) return;
+#ifdef REPAIRED
+  __threadfence();
+#endif
+  int total = 0;
+  for (int i = 0; i < gridDim.x; i++) total += sums[i];  // HAZARD(last_block): global-memory race
+  *out = total;
+}
+
+// A lock keeps others out, but what was done under it must also be seen by the next.
+// launch lock: grid 4 block 1 args int[1]=zero int[1]=zero
+extern "C" __global__ void lock(int *mutex, int *sum) {
+  while (atomicCAS(mutex, 0, 1)) {}
+#ifdef REPAIRED
+  __threadfence();
+#endif
+  *sum += blockIdx.x + 1;  // HAZARD(lock): global-memory race
+#ifdef REPAIRED
+  __threadfence();
+#endif
+  atomicExch(mutex, 0);
+}

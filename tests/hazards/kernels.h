@@ -1,0 +1,24 @@
+// Small kernels, each with exactly one fault, and with the fault repaired when compiled with -DREPAIRED.
+//
+// A comment above each kernel tells the trap. Two more are read by tests/test_hazards.c:
+//
+//   // launch NAME: grid 2x1 block 128 shared 1024 args float[200] float[200]=zero 200 null
+//
+// how to launch it: buffers of float, int or byte, holding 0, 1, 2, ... or what the = says: zero, one, fresh (never
+// written), freed (before the launch); bytesN: a parameter of N bytes; numbers, which are ints.
+//
+//   // HAZARD(NAME): shared-memory race      the line that the report must name
+//   // OTHER(NAME)                           the line that it must name beside it
+//   // ALSO(NAME): deadlock                  what may be reported as well, or there
+//
+// A kernel without a HAZARD only looks faulty: nothing may be reported.
+#pragma once
+
+// Barriers of the hardware by number, for a count of threads. PTX ISA, "bar, barrier".
+__device__ __forceinline__ void barrier_sync(int number, int threads) {
+  asm volatile("bar.sync %0, %1;" : : "r"(number), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(int number, int threads) {
+  asm volatile("bar.arrive %0, %1;" : : "r"(number), "r"(threads) : "memory");
+}
