@@ -514,5 +514,7 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
   run(&launch, (uint32_t)(blocks / cluster_blocks));
   sync_table_free(launch.sync);
   free(launch.params);
-  return launch.stopped ? EMULATOR_FAULT : EMULATOR_OK;
+  if (!launch.stopped) return EMULATOR_OK;
+  invalid(error, "%s stopped at a hazard", entry->name);
+  return EMULATOR_FAULT;
 }
