@@ -253,10 +253,11 @@ MMA(repeat_mma_bf16,
     "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4}, "
     "{%0, %1, %2, %3};")
 
-// Two operands of core matrices without swizzle, all in the same place: what they hold does not matter here.
+// A and B are the same core matrices, without swizzle, 128 bytes apart along K and 256 along M or N: what they hold does
+// not matter here.
 KERNEL(repeat_wgmma) {
   float d0 = 0, d1 = 0, d2 = 0, d3 = 0;
-  unsigned long long descriptor = (shared_address(tile) & 0x3ffff) >> 4 | 8ull << 16 | 8ull << 32;
+  unsigned long long descriptor = (shared_address(tile) & 0x3ffff) >> 4 | 8ull << 16 | 16ull << 32;
   REPEAT_LOOP {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
     asm volatile(EIGHT("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;\n")

@@ -1,14 +1,16 @@
 #!/bin/sh
 # Records the counters of every case of cases.h with Nsight Compute, on a Hopper GPU:
 #
-#   sh tests/counters/record.sh tests/counters/h200.csv
+#   sh tests/counters/record.sh tests/counters/h200.csv [raw.csv]
 #
+# raw.csv gets what Nsight Compute printed, whether or not a table could be made of it.
 # One row a case, one column a counter: those of the list below that this Nsight Compute knows and that are not zero in
 # every case. The clocks are left alone; counters do not depend on them.
 set -e
-[ $# = 1 ] || { echo 'usage: record.sh OUTPUT.csv' >&2; exit 2; }
+[ $# = 1 ] || [ $# = 2 ] || { echo 'usage: record.sh OUTPUT.csv [RAW.csv]' >&2; exit 2; }
 here=$(dirname "$0")
 work=$(mktemp -d)
+raw=${2:-$work/raw.csv}
 trap 'rm -rf "$work"' EXIT
 
 shared='l1tex__data_(bank_conflicts|pipe_lsu_wavefronts)(_pipe_lsu)?_mem_shared(_op_(ld|st|atom|red))?'
@@ -27,12 +29,12 @@ metrics=$(grep -xE "$shared|$global|$instructions|$tensor" "$work/known" | sed '
 
 echo "record.sh: $(wc -l <"$work/cases") launches, counters: $metrics" >&2
 ncu --clock-control none --cache-control none --csv --page raw --kernel-name-base function --print-units base \
-  --metrics "$metrics" --log-file "$work/raw.csv" "$work/record" "$work/patterns.cubin" ||
-  { tail -5 "$work/raw.csv" >&2; exit 1; }
+  --metrics "$metrics" --log-file "$raw" "$work/record" "$work/patterns.cubin" ||
+  { tail -5 "$raw" >&2; exit 1; }
 
 device=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1)
 {
   echo "# $device; $(ncu --version | tail -1); $(nvcc --version | grep release); $(date -u +%Y-%m-%d)"
-  awk -f "$here/table.awk" "$work/cases" "$work/raw.csv"
+  awk -f "$here/table.awk" "$work/cases" "$raw"
 } >"$work/table.csv"
 cp "$work/table.csv" "$1"
