@@ -136,9 +136,17 @@ static void advance(Warp *warp, int lane) {
   launch_stop(warp_launch(warp));
 }
 
+// Makes *holder a vector that nobody else holds.
+static void make_own(const Cluster *cluster, Clocks **holder) {
+  if (*holder && atomic_load_explicit(&(*holder)->references, memory_order_acquire) == 1) return;
+  Clocks *copy = clocks_new(cluster);
+  if (*holder) merge(copy, *holder);
+  replace(holder, copy);
+}
+
 void race_release(Warp *warp, Mask mask, Clocks **joined) {
   if (!warp_launch(warp)->hazards) return;
-  if (!*joined) *joined = clocks_new(warp->block->cluster);
+  make_own(warp->block->cluster, joined);
   const Clocks *merged = NULL;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
@@ -222,6 +230,22 @@ void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock) {
   race_acquire(warp, mask, done);
   clocks_release(done);
 }
+
+void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined) {
+  const Clocks *last = NULL;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    Clocks *fenced = warp->clocks[__builtin_ctz(rest)].fenced;
+    if (fenced && fenced != last) clocks_join(warp->block->cluster, joined, fenced);
+    last = fenced;
+  }
+}
+
+void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined) {
+  for (Mask rest = mask; joined && rest; rest &= rest - 1)
+    clocks_join(warp->block->cluster, &warp->clocks[__builtin_ctz(rest)].pending, joined);
+}
+
+void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more) { replace(holder, join(cluster, *holder, more)); }
 
 // ---- what was released through memory ----
 

@@ -9,6 +9,7 @@
 
 #include "async.h"
 #include "machine.h"
+#include "mbarrier.h"
 #include "wgmma.h"
 
 enum {
@@ -89,6 +90,7 @@ static void start_cluster(Cluster *cluster, Launch *launch, uint32_t id) {
   cluster->lane_count = cluster->block_count * ((threads + LANES - 1) / LANES) * LANES;
   cluster->clock_count = cluster->lane_count + (launch->program->asynchronous ? ASYNC_AGENTS : 0);
   if (launch->program->asynchronous) cluster->async = async_engine_new(cluster);
+  if (launch->program->asynchronous) cluster->mbarriers = mbarriers_new(cluster);
   cluster->read_sets = read_sets_new();
   cluster->sync = sync_table_new();
   for (int rank = 0; rank < cluster->block_count; rank++) {
@@ -112,6 +114,7 @@ static void end_cluster(Cluster *cluster) {
     region_destroy(&block->shared);
   }
   async_engine_free(cluster->async);
+  mbarriers_free(cluster->mbarriers);
   sync_table_free(cluster->sync);
   read_sets_free(cluster->read_sets);
   free(cluster->blocks);
@@ -193,6 +196,7 @@ static void report_stuck(Cluster *cluster) {
         stuck = &cluster->blocks[b].warps[w];
         at = group;
       }
+  if (at->state != GROUP_CONVERGING && mbarrier_explain_deadlock(cluster)) return;
   const Inst *inst = &cluster->launch->program->code[at->pc];
   char waits[320];
   describe_waits(cluster, waits, sizeof waits);
@@ -246,6 +250,7 @@ static bool is_spinning(Cluster *cluster) {
 }
 
 static void report_spinning(Cluster *cluster) {
+  if (mbarrier_explain_deadlock(cluster)) return;
   for (int b = 0; b < cluster->block_count; b++)
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
       const Warp *warp = &cluster->blocks[b].warps[w];

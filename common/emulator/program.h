@@ -97,6 +97,10 @@ DecodeFamily decode_mma;       // mma.sync
 DecodeFamily decode_wmma;      // wmma.load, wmma.mma, wmma.store
 DecodeFamily decode_wgmma;     // wgmma and its fence, commit and wait
 DecodeFamily decode_cp_async;  // cp.async and its groups
+DecodeFamily decode_mbarrier;  // mbarrier and cp.async.mbarrier.arrive
+DecodeFamily decode_bulk;      // cp.async.bulk, cp.reduce.async.bulk and bulk groups
+DecodeFamily decode_tensor_copy;  // cp.async.bulk.tensor and its kin
+DecodeFamily decode_cluster;   // mapa, getctarank, barrier.cluster
 DecodeFamily decode_control;   // bra brx call ret exit trap
 
 // ---- for the families' decode functions ----

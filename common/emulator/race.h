@@ -81,11 +81,16 @@ typedef struct LaneClocks {
 
 void clocks_retain(Clocks *clocks);
 void clocks_release(Clocks *clocks);
+// *holder, which may be NULL, becomes what it and `more` know together.
+void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more);
 
 // Adds to *joined what the lanes of mask know and have done, then advances their clocks: the release half of a barrier.
 void race_release(Warp *warp, Mask mask, Clocks **joined);
 // The lanes of mask learn what joined holds (which may be NULL: nothing): the acquire half.
 void race_acquire(Warp *warp, Mask mask, Clocks *joined);
+// The relaxed halves: what the lanes knew at their last fence is handed on, what they read counts from their next fence.
+void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined);
+void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
 // Both, among the lanes of mask: bar.warp.sync.
 void race_warp_sync(Warp *warp, Mask mask);
 // fence / membar by the lanes of mask.

@@ -96,6 +96,7 @@ struct Cluster {
   int lane_count;        // of all its warps, also where the last warp of a block is not full
   int clock_count;       // those and the agents: the length of vector clocks
   struct AsyncEngine *async;  // async.c; NULL in a program without asynchronous operations
+  struct MbarrierTable *mbarriers;  // mbarrier.h; NULL in such a program too
   ReadSets *read_sets;   // race.h
   SyncTable *sync;       // of shared addresses
   uint64_t random;       // state of the schedule's generator
