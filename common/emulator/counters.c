@@ -39,7 +39,7 @@ const char *counter_name(CounterKind kind) { return names[kind]; }
 // What one instruction's counts mean as counters. Atomics count as stores.
 static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) {
   EmulatorCounters c = {0};
-  bool is_load = !strncmp(inst->source->opcode, "ld", 2);
+  bool is_load = !strncmp(inst->source->opcode, "ld", 2) || ptx_has(inst->source, "load");  // ld, ldmatrix, wmma.load
   c.value[COUNTER_INST_EXECUTED] = counts->warps;
   c.value[COUNTER_THREAD_INST_EXECUTED] = counts->threads;
   c.value[inst->counter] += counts->warps;
