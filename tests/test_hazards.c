@@ -5,6 +5,7 @@
 // HAZARD_PTX_DIR is a folder of PTX made from tests/hazards: NAME.faulty.ptx and NAME.repaired.ptx.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 
 TestSuite(hazards, .timeout = 120);
 
-enum { SCHEDULES = 5, STEP_LIMIT = 4 << 20, MAX_BUFFERS = 12, MAX_MARKERS = 16, MAX_CASES = 400 };
+enum { SCHEDULES = 5, STEP_LIMIT = 16 << 20, MAX_BUFFERS = 12, MAX_MARKERS = 16, MAX_CASES = 400 };
 
 // ---- what the comments of a kernel say ----
 
@@ -41,6 +42,7 @@ typedef struct Script {
   char family[40], kernel[56];
   unsigned grid[3], block[3], cluster[3];
   size_t shared;
+  uint64_t steps;
   int argument_count, marker_count;
   Argument arguments[MAX_BUFFERS];
   Marker markers[MAX_MARKERS];
@@ -97,6 +99,7 @@ static void read_launch(Script *script, const char *text) {
     else if (!strcmp(word, "block")) read_shape(value, script->block);
     else if (!strcmp(word, "cluster")) read_shape(value, script->cluster);
     else if (!strcmp(word, "shared")) script->shared = (size_t)atoi(value);
+    else if (!strcmp(word, "steps")) script->steps = (uint64_t)atoi(value);
     else bad_comment(script, word);
   }
 }
@@ -104,7 +107,7 @@ static void read_launch(Script *script, const char *text) {
 static HazardKind read_kind(const Script *script, const char *text) {
   for (int kind = 0; kind < HAZARD_KIND_COUNT; kind++) {
     size_t length = strlen(hazard_name((HazardKind)kind));
-    if (!strncmp(text, hazard_name((HazardKind)kind), length) && strchr(" \n", text[length])) return (HazardKind)kind;
+    if (!strncmp(text, hazard_name((HazardKind)kind), length) && strchr(" ,\n", text[length])) return (HazardKind)kind;
   }
   bad_comment(script, "a marker names no hazard");
   return HAZARD_KIND_COUNT;
@@ -117,7 +120,7 @@ static void read_markers(Script *script, const char *source) {
     line += *at == '\n';
     for (int role = 0; role < 3; role++) {
       char text[80];
-      int length = snprintf(text, sizeof text, "// %s(%s)", roles[role], script->kernel);
+      int length = snprintf(text, sizeof text, " %s(%s)", roles[role], script->kernel);
       if (strncmp(at, text, (size_t)length)) continue;
       Marker marker = {.role = (int)role, .line = line};
       if (role != OTHER_SIDE) marker.kind = read_kind(script, at + length + 2);
@@ -134,7 +137,7 @@ static char *read_source(const char *family) {
 }
 
 static Script read_script(const char *family, const char *kernel) {
-  Script script = {0};
+  Script script = {.steps = STEP_LIMIT};
   char *source = read_source(family), start[80];
   snprintf(script.family, sizeof script.family, "%s", family);
   snprintf(script.kernel, sizeof script.kernel, "%s", kernel);
@@ -223,9 +226,11 @@ static char *print_hazards(const Hazard *hazards, int count) {
   return text;
 }
 
-// Launches the kernel as its comment says, in one schedule.
-static Run run_kernel(const Script *script, bool repaired, const EmulatorOptions *options) {
-  Run run = {.emulator = emulator_open(options)};
+// Launches the kernel as its comment says, in one schedule: on one host thread or two.
+static Run run_kernel(const Script *script, bool repaired, int schedule, bool hazards) {
+  EmulatorOptions options = {
+      .hazards = hazards, .schedule = (uint64_t)schedule, .threads = 1 + schedule % 2, .step_limit = script->steps};
+  Run run = {.emulator = emulator_open(&options)};
   EmulatorModule *module = load_ptx(run.emulator, script, repaired);
   uint64_t addresses[MAX_BUFFERS] = {0};
   uint8_t *initial[MAX_BUFFERS] = {0};
@@ -269,11 +274,6 @@ static void end_run(Run *run) {
   free(run->memory);
 }
 
-// One schedule after the other, on one host thread or two.
-static EmulatorOptions schedule_options(int schedule) {
-  return (EmulatorOptions){.hazards = true, .schedule = (uint64_t)schedule, .threads = 1 + schedule % 2, .step_limit = STEP_LIMIT};
-}
-
 // ---- the verdict on a faulty kernel ----
 
 static bool in_family(const Script *script, const HazardPlace *place) {
@@ -295,18 +295,24 @@ static bool is_kind_of_marker(const Script *script, HazardKind kind) {
   return false;
 }
 
-// Whether the hazard is the marker's: of its kind, at its line, and with a marked OTHER line on the other side.
+// Whether a hazard names a line: as a place, or in its sentence ("... at line 48").
+static bool names_line(const Hazard *hazard, int line) {
+  char text[24];
+  size_t length = (size_t)snprintf(text, sizeof text, "line %d", line);
+  bool named = hazard->here.line == line || (hazard->has_other && hazard->other.line == line);
+  for (const char *at = hazard->detail; (at = strstr(at, text)); at++) named |= !isdigit((unsigned char)at[length]);
+  return named;
+}
+
+// Whether the hazard is the marker's: of its kind, and naming its line and one of those on the other side.
 static bool answers(const Script *script, const Marker *marker, const Hazard *hazard) {
-  if (hazard->kind != marker->kind) return false;
-  bool here = hazard->here.line == marker->line;
-  if (!here && !(hazard->has_other && hazard->other.line == marker->line)) return false;
   bool has_other_side = false, found = false;
   for (int i = 0; i < script->marker_count; i++) {
     if (script->markers[i].role != OTHER_SIDE) continue;
     has_other_side = true;
-    found |= hazard->has_other && (here ? hazard->other.line : hazard->here.line) == script->markers[i].line;
+    found |= names_line(hazard, script->markers[i].line);
   }
-  return found || !has_other_side;
+  return hazard->kind == marker->kind && names_line(hazard, marker->line) && (found || !has_other_side);
 }
 
 static void judge_faulty(const Script *script, const Run *run, int schedule) {
@@ -332,7 +338,7 @@ typedef struct Case {
   char family[40], kernel[56];
 } Case;
 
-static Case *cases;
+static Case cases[MAX_CASES];
 static int case_count;
 
 static void add_cases(const char *path) {
@@ -351,7 +357,6 @@ static void add_cases(const char *path) {
 static void list_cases(void) {
   char folder[600];
   snprintf(folder, sizeof folder, "%s/tests/hazards", root_path());
-  cases = cr_malloc(MAX_CASES * sizeof *cases);
   case_count = 0;
   for_each_file(folder, ".cu", add_cases);
 }
@@ -359,12 +364,13 @@ static void list_cases(void) {
 // All kernels; those without a fault count as repaired ones alone.
 static struct criterion_test_params list_kernels(bool only_faulty) {
   list_cases();
-  int kept = 0;
+  Case *list = cr_malloc(sizeof cases);
+  size_t count = 0;
   for (int i = 0; i < case_count; i++) {
     Script script = read_script(cases[i].family, cases[i].kernel);
-    if (!only_faulty || expects_hazard(&script)) cases[kept++] = cases[i];
+    if (!only_faulty || expects_hazard(&script)) list[count++] = cases[i];
   }
-  return cr_make_param_array(Case, cases, (size_t)kept);
+  return cr_make_param_array(Case, list, count);
 }
 
 // ---- tests ----
@@ -374,8 +380,7 @@ ParameterizedTestParameters(hazards, faulty) { return list_kernels(true); }
 ParameterizedTest(Case *kernel, hazards, faulty, .timeout = 120) {
   Script script = read_script(kernel->family, kernel->kernel);
   for (int schedule = 0; schedule < SCHEDULES; schedule++) {
-    EmulatorOptions options = schedule_options(schedule);
-    Run run = run_kernel(&script, false, &options);
+    Run run = run_kernel(&script, false, schedule, true);
     judge_faulty(&script, &run, schedule);
     end_run(&run);
   }
@@ -387,8 +392,7 @@ ParameterizedTest(Case *kernel, hazards, repaired, .timeout = 120) {
   Script script = read_script(kernel->family, kernel->kernel);
   Run first = {0};
   for (int schedule = 0; schedule < SCHEDULES; schedule++) {
-    EmulatorOptions options = schedule_options(schedule);
-    Run run = run_kernel(&script, true, &options);
+    Run run = run_kernel(&script, true, schedule, true);
     cr_expect(run.status == EMULATOR_OK && run.hazard_count == 0, "%s, schedule %d: a false alarm:\n%s", script.kernel, schedule,
               run.report);
     cr_expect(run.changed, "%s, schedule %d: wrote nothing", script.kernel, schedule);
@@ -407,7 +411,7 @@ Test(hazards, faults_are_told_without_the_checks) {
   for (int i = 0; i < case_count; i++) {
     Script script = read_script(cases[i].family, cases[i].kernel);
     if (!expects_hazard(&script)) continue;
-    Run run = run_kernel(&script, false, &(EmulatorOptions){.step_limit = STEP_LIMIT});
+    Run run = run_kernel(&script, false, 0, false);
     cr_expect_eq(run.status == EMULATOR_FAULT, run.hazard_count > 0, "%s:\n%s", script.kernel, run.report);
     faults += run.status == EMULATOR_FAULT;
     end_run(&run);

@@ -1,9 +1,10 @@
 // Barriers of a block and of a warp, and fences. PTX ISA 9.7.13.1 to 9.7.13.4.
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "decoder.h"
 #include "lanes.h"
-#include "warp.h"
+#include "machine.h"
 
 typedef enum BarrierAction { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR } BarrierAction;
 
@@ -75,9 +76,36 @@ void barriers_after_exit(Block *block) {
 
 // ---- arrival ----
 
-static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *what, int number, int value) {
-  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, what, number, value);
+static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, ...) {
+  char detail[200];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(detail, sizeof detail, format, arguments);
+  va_end(arguments);
+  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", detail);
   launch_stop(warp_launch(warp));
+}
+
+// Reports that this arrival and the phase's first one do not fit together.
+static void disagree(Warp *warp, const Inst *inst, Mask mask, int number, const char *here, const char *first) {
+  const PtxInstruction *source = warp->block->barriers[number].first->source;
+  const char *file;
+  int line;
+  bool known = instruction_line(warp_launch(warp)->program->module, source, &file, &line);
+  misuse(warp, inst, mask, "barrier %d: %s here, but %s where the first thread arrived, at %s %d", number, here, first,
+         known ? "line" : "PTX line", known ? line : source->line);
+}
+
+typedef struct CountText {
+  char text[24];
+} CountText;
+
+static CountText count_text(int count) {
+  CountText text = {"all threads"};
+  if (count) snprintf(text.text, sizeof text.text, "%d threads", count);
+  return text;
 }
 
 // The barrier's number and count, which all lanes must agree on. False after a report.
@@ -109,10 +137,10 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
   if (barrier->expected < 0) {
     *barrier = (Barrier){.expected = count, .first = inst, .reducing = plan->action >= BARRIER_POPC};
   } else if (barrier->expected != count) {
-    misuse(warp, inst, mask, "barrier %d: threads disagree on how many it waits for (this one says %d)", number, count);
+    disagree(warp, inst, mask, number, count_text(count).text, count_text(barrier->expected).text);
     return;
   } else if (barrier->reducing != (plan->action >= BARRIER_POPC)) {
-    misuse(warp, inst, mask, "barrier %d: bar.red mixes with bar.sync (%d)", number, count);
+    disagree(warp, inst, mask, number, barrier->reducing ? "no bar.red" : "bar.red", barrier->reducing ? "bar.red" : "none");
     return;
   }
   barrier->arrived += counted(plan, mask);

@@ -115,22 +115,23 @@ static Hazard make_hazard(const Warp *warp, const Inst *inst, int lane, HazardKi
   return hazard;
 }
 
-// Faults stop a launch whatever the options, so their reason is always told.
-static bool is_fault(HazardKind kind) {
+// Faults stop a launch whatever the options, so their reason is always told. What a stopped launch still does means
+// nothing.
+static bool is_told(const Launch *launch, HazardKind kind) {
   switch (kind) {
   case HAZARD_UNINITIALISED_READ:
   case HAZARD_SHARED_RACE:
   case HAZARD_GLOBAL_RACE:
-    return false;
+    return launch->hazards && !launch->stopped;
   default:
-    return true;
+    return !launch->stopped;
   }
 }
 
 void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                    const char *format, ...) {
   const Launch *launch = warp_launch(warp);
-  if (!launch->hazards && !is_fault(kind)) return;
+  if (!is_told(launch, kind)) return;
   va_list arguments;
   va_start(arguments, format);
   Hazard hazard = make_hazard(warp, inst, lane, kind, address, size, format, arguments);
@@ -141,6 +142,7 @@ void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind
 void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                             Epoch other, const char *format, ...) {
   const Launch *launch = warp_launch(warp);
+  if (!is_told(launch, kind)) return;
   const EpochLayout *layout = &launch->epochs;
   va_list arguments;
   va_start(arguments, format);

@@ -58,25 +58,6 @@ extern "C" __global__ void sixteenth(const float *in, float *out, int first) {
   out[t] = tile[t ^ 63];
 }
 
-// Barrier 0 is the one of __syncthreads, which here the other half of the block is waiting at.
-// launch barrier_zero: grid 1 block 128 args float[128] float[128]=zero
-extern "C" __global__ void barrier_zero(const float *in, float *out) {
-  __shared__ float tile[128];
-  int t = threadIdx.x;
-  tile[t] = in[t];
-#ifdef REPAIRED
-  int number = 1;
-#else
-  int number = 0;
-#endif
-  if (t < 64) {
-    barrier_sync(number, 64);  // HAZARD(barrier_zero): barrier misuse
-    out[t] = tile[t ^ 63];
-  }
-  __syncthreads();  // ALSO(barrier_zero): barrier misuse
-  if (t >= 64) out[t] = tile[127 - t];
-}
-
 // The number of the barrier differs between the lanes of a warp.
 // launch barrier_of_lane: grid 1 block 64 args float[64] float[64]=zero
 extern "C" __global__ void barrier_of_lane(const float *in, float *out) {
@@ -100,7 +81,7 @@ extern "C" __global__ void vote_and_wait(const int *in, int *out) {
   votes = __syncthreads_count(in[t] % 2);
 #else
   if (t < 32) votes = __syncthreads_count(in[t] % 2);  // HAZARD(vote_and_wait): barrier misuse
-  else __syncthreads();  // ALSO(vote_and_wait): barrier misuse
+  else __syncthreads();  // OTHER(vote_and_wait)
 #endif
   out[t] = votes + 1;
 }

@@ -94,29 +94,6 @@ extern "C" __global__ void vector_tail(const float *in, float *out, int n) {
   out[i + 3] = four.w;
 }
 
-// An optional array is not there.
-// launch null_pointer: grid 1 block 32 args float[32] null float[32]=zero
-extern "C" __global__ void null_pointer(const float *in, const float *bias, float *out) {
-  int i = threadIdx.x;
-  float sum = in[i];
-#ifdef REPAIRED
-  if (bias)
-#endif
-    sum += bias[i];  // HAZARD(null_pointer): out-of-bounds access
-  out[i] = sum;
-}
-
-// The buffer was freed before the launch.
-// launch freed: grid 1 block 32 args float[32]=freed float[32] float[32]=zero
-extern "C" __global__ void freed(const float *previous, const float *current, float *out) {
-  int i = threadIdx.x;
-#ifdef REPAIRED
-  out[i] = current[i];
-#else
-  out[i] = previous[i];  // HAZARD(freed): out-of-bounds access
-#endif
-}
-
 // A value selects the bin, and one value has none.
 // launch bin: grid 1 block 128 args int[128] int[100]=zero
 extern "C" __global__ void bin(const int *values, int *bins) {
@@ -126,19 +103,19 @@ extern "C" __global__ void bin(const int *values, int *bins) {
     atomicAdd(&bins[values[threadIdx.x]], 1);  // HAZARD(bin): out-of-bounds access
 }
 
-// The tile has no room for its halo.
+// The tile has no room for the neighbour of the first element.
 // launch shared_tile: grid 1 block 128 args float[128] float[128]=zero
 extern "C" __global__ void shared_tile(const float *in, float *out) {
   int t = threadIdx.x;
 #ifdef REPAIRED
-  __shared__ float tile[130];
+  __shared__ float tile[129];
 #else
   __shared__ float tile[128];
 #endif
+  if (t == 0) tile[0] = 0;
   tile[t + 1] = in[t];  // HAZARD(shared_tile): out-of-bounds access
-  if (t == 0) tile[0] = tile[129] = 0;
   __syncthreads();
-  out[t] = tile[t] + tile[t + 2];
+  out[t] = tile[t] + tile[t + 1];
 }
 
 // Two arrays fit into the dynamic shared memory of the launch; the second begins where a third would.
@@ -155,23 +132,6 @@ extern "C" __global__ void shared_dynamic(const float *in, float *out) {
   second[t] = -in[t];  // HAZARD(shared_dynamic): out-of-bounds access
   __syncthreads();
   out[t] = arrays[127 - t] + second[t];
-}
-
-// The function does not know that its pointer is to shared memory, and takes the element after the last.
-__device__ __noinline__ float last_of(const float *array, int n) {
-#ifdef REPAIRED
-  return array[n - 1];
-#else
-  return array[n];  // HAZARD(generic_pointer): out-of-bounds access
-#endif
-}
-
-// launch generic_pointer: grid 1 block 64 args float[64] float[64]=zero 64
-extern "C" __global__ void generic_pointer(const float *in, float *out, int n) {
-  __shared__ float tile[64];
-  tile[threadIdx.x] = in[threadIdx.x];
-  __syncthreads();
-  out[threadIdx.x] = last_of(tile, n);
 }
 
 // An array of a thread's own has eight counters; nine is not among them.
@@ -201,22 +161,6 @@ extern "C" __global__ void constant_table(float *out) {
   int i = threadIdx.x;
 #endif
   out[threadIdx.x] = table[i];  // HAZARD(constant_table): out-of-bounds access
-}
-
-// Constant memory is the host's to write.
-__device__ __noinline__ void store(float *to, float value) {
-  *to = value;  // HAZARD(constant_write): out-of-bounds access
-}
-
-// launch constant_write: grid 1 block 16 args float[16]=zero
-extern "C" __global__ void constant_write(float *out) {
-  int i = threadIdx.x;
-#ifdef REPAIRED
-  float *to = out;
-#else
-  float *to = const_cast<float *>(table);
-#endif
-  store(to + i, i);
 }
 
 struct Weights {

@@ -6,16 +6,19 @@
 extern "C" __global__ void sync_in_branch(const float *in, float *out) {
   __shared__ float tile[64];
   int t = threadIdx.x;
-  tile[t] = in[t];
+  float x = in[t];
+  tile[t] = x;
 #ifdef REPAIRED
   __syncthreads();
+#endif
   if (t % 32 < 20) {
-#else
-  if (t % 32 < 20) {
+#ifndef REPAIRED
     __syncthreads();  // HAZARD(sync_in_branch): divergent .aligned instruction
 #endif
-    out[t] = tile[63 - t];
+    x += tile[t ^ 32];
   }
+  __syncthreads();
+  out[t] = x;
 }
 
 // A barrier in a loop that lanes leave after different numbers of rounds.
@@ -48,28 +51,35 @@ extern "C" __global__ void two_barriers(const float *in, float *out) {
     barrier_sync(1, 32);  // HAZARD(two_barriers): divergent .aligned instruction
     x = -x;
   } else {
-    barrier_sync(1, 32);  // ALSO(two_barriers): divergent .aligned instruction
+    barrier_sync(1, 32);  // OTHER(two_barriers)
     x = x * x;
   }
 #endif
   out[t] = x;
 }
 
-// One lane speaks for its warp. But a barrier counts warps, so the whole warp must come.
-// launch one_lane: grid 1 block 64 args float[32] float[32]=zero
-extern "C" __global__ void one_lane(const float *in, float *out) {
-  __shared__ float tile[32];
+// One lane speaks for its warp. But a barrier is for whole warps: the others must come too.
+// launch one_lane: grid 1 block 64 args float[96] float[32]=zero 3
+extern "C" __global__ void one_lane(const float *in, float *out, int rounds) {
+  enum { FULL = 1, EMPTY = 2 };
+  __shared__ float buffer[32];
   int lane = threadIdx.x % 32;
-  if (threadIdx.x < 32) {
-    tile[lane] = in[lane];
+  float sum = 0;
+  for (int k = 0; k < rounds; k++) {
+    if (threadIdx.x < 32) {
+      buffer[lane] = in[32 * k + lane];
 #ifndef REPAIRED
-    if (lane == 0)
+      if (lane == 0)
 #endif
-      barrier_arrive(1, 64);  // HAZARD(one_lane): divergent .aligned instruction
-  } else {
-    barrier_sync(1, 64);
-    out[lane] = tile[31 - lane];
+        barrier_arrive(FULL, 64);  // HAZARD(one_lane): divergent .aligned instruction
+      barrier_sync(EMPTY, 64);  // ALSO(one_lane): divergent .aligned instruction
+    } else {
+      barrier_sync(FULL, 64);
+      sum += buffer[31 - lane];
+      barrier_arrive(EMPTY, 64);
+    }
   }
+  if (threadIdx.x >= 32) out[lane] = sum;
 }
 
 // The mask names all lanes, and half of them wait elsewhere.

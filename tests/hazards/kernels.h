@@ -2,14 +2,15 @@
 //
 // A comment above each kernel tells the trap. Two more are read by tests/test_hazards.c:
 //
-//   // launch NAME: grid 2x1 block 128 shared 1024 args float[200] float[200]=zero 200 null
+//   // launch NAME: grid 2x1 block 128 shared 1024 steps 1000000 args float[200] float[200]=zero 200 null
 //
-// how to launch it: buffers of float, int or byte, holding 0, 1, 2, ... or what the = says: zero, one, fresh (never
-// written), freed (before the launch); bytesN: a parameter of N bytes; numbers, which are ints.
+// how to launch it: dynamic shared memory in bytes; the warp instructions after which it counts as endless; and the
+// arguments. These are buffers of int, float, double, half or byte, which hold 0, 1, 2, ... or what the = says: zero, one,
+// fresh (never written), freed (before the launch); ints; null; and bytesN, a parameter of N bytes.
 //
-//   // HAZARD(NAME): shared-memory race      the line that the report must name
+//   // HAZARD(NAME): shared-memory race      the line that the report must name, as one of two or in its sentence
 //   // OTHER(NAME)                           the line that it must name beside it
-//   // ALSO(NAME): deadlock                  what may be reported as well, or there
+//   // ALSO(NAME): deadlock                  what may be reported there as well
 //
 // A kernel without a HAZARD only looks faulty: nothing may be reported.
 #pragma once

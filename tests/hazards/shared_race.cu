@@ -10,7 +10,7 @@ extern "C" __global__ void reverse(const float *in, float *out) {
 #ifdef REPAIRED
   __syncthreads();
 #endif
-  out[t] = tile[127 - t];  // HAZARD(reverse): shared-memory race
+  out[t] = tile[127 - t];  // HAZARD(reverse): shared-memory race, ALSO(reverse): uninitialised read
 }
 
 // Write after read: a neighbour may still want the old value.
@@ -117,7 +117,7 @@ extern "C" __global__ void warp_sums(const float *in, float *out) {
 #ifdef REPAIRED
   __syncthreads();
 #endif
-  if (t == 127) *out = sums[0] + sums[1] + sums[2] + sums[3];  // HAZARD(warp_sums): shared-memory race
+  if (t == 127) *out = sums[0] + sums[1] + sums[2] + sums[3];  // HAZARD(warp_sums): shared-memory race, ALSO(warp_sums): uninitialised read
 }
 
 // A function that leaves its scratch memory in use: called twice in a row, the second call overwrites what the first
@@ -201,7 +201,7 @@ extern "C" __global__ void halves(const float *in, float *out) {
 #else
   barrier_sync(1 + t / 64, 64);
 #endif
-  out[t] = tile[127 - t];  // HAZARD(halves): shared-memory race
+  out[t] = tile[127 - t];  // HAZARD(halves): shared-memory race, ALSO(halves): uninitialised read
 }
 
 // bar.arrive does not wait: the consumer must say bar.sync.
@@ -218,36 +218,38 @@ extern "C" __global__ void arrive(const float *in, float *out) {
 #else
     barrier_arrive(1, 64);
 #endif
-    out[lane] = tile[31 - lane];  // HAZARD(arrive): shared-memory race
+    out[lane] = tile[31 - lane];  // HAZARD(arrive): shared-memory race, ALSO(arrive): uninitialised read
   }
 }
 
-// The producer waits for the consumers before it fills the buffer again; here it does so one round too late.
-// launch refill: grid 1 block 64 args float[128] float[32]=zero 4
-extern "C" __global__ void refill(const float *in, float *out, int rounds) {
-  enum { FULL = 1, EMPTY = 2 };
-  __shared__ float buffer[32];
+// Two stages between producer and consumer, and barriers for two; but both stages use the first buffer.
+// launch stages: grid 1 block 64 args float[128] float[32]=zero 4
+extern "C" __global__ void stages(const float *in, float *out, int rounds) {
+  enum { FULL = 1, EMPTY = 3 };
+  __shared__ float buffers[2][32];
   int lane = threadIdx.x % 32;
   if (threadIdx.x < 32) {
     for (int k = 0; k < rounds; k++) {
+      if (k >= 2) barrier_sync(EMPTY + k % 2, 64);
 #ifdef REPAIRED
-      if (k > 0) barrier_sync(EMPTY, 64);
+      float *buffer = buffers[k % 2];
 #else
-      if (k > 1) barrier_sync(EMPTY, 64);
+      float *buffer = buffers[0];
 #endif
-      buffer[lane] = in[32 * k + lane];  // HAZARD(refill): shared-memory race
-      barrier_arrive(FULL, 64);
+      buffer[lane] = in[32 * k + lane];  // HAZARD(stages): shared-memory race
+      barrier_arrive(FULL + k % 2, 64);
     }
   } else {
     float sum = 0;
     for (int k = 0; k < rounds; k++) {
-      barrier_sync(FULL, 64);
-      sum += buffer[31 - lane];  // OTHER(refill)
+      barrier_sync(FULL + k % 2, 64);
 #ifdef REPAIRED
-      if (k < rounds - 1) barrier_arrive(EMPTY, 64);
+      const float *buffer = buffers[k % 2];
 #else
-      if (k < rounds - 2) barrier_arrive(EMPTY, 64);
+      const float *buffer = buffers[0];
 #endif
+      sum += buffer[31 - lane];  // OTHER(stages)
+      if (k + 2 < rounds) barrier_arrive(EMPTY + k % 2, 64);
     }
     out[lane] = sum;
   }

@@ -23,19 +23,18 @@ extern "C" __global__ void refuses(const float *in, float *out, int n) {
   for (int i = threadIdx.x; i < n; i += 32) out[i] = -in[i];
 }
 
-// A recursion without an end.
-__device__ __noinline__ int sum_down(int n) {
+// A recursion whose end is missed: the number before the first is asked for, and the one before that.
+__device__ __noinline__ int fibonacci(int n) {
 #ifdef REPAIRED
-  if (n == 0) return 0;
+  if (n < 2) return n;
 #else
-  if (n == -1000000) return 0;
+  if (n == 1) return n;
 #endif
-  int rest = sum_down(n - 1);  // HAZARD(recursion): trap
-  return rest ^ n;
+  return fibonacci(n - 1) + fibonacci(n - 2);  // HAZARD(recursion): trap
 }
 
 // launch recursion: grid 1 block 32 args int[32] int[32]=zero
-extern "C" __global__ void recursion(const int *in, int *out) { out[threadIdx.x] = sum_down(in[threadIdx.x]) + 1; }
+extern "C" __global__ void recursion(const int *in, int *out) { out[threadIdx.x] = fibonacci(in[threadIdx.x] % 8) + 1; }
 
 typedef int Operation(int, int);
 __device__ __noinline__ int add(int a, int b) { return a + b; }
@@ -54,15 +53,12 @@ extern "C" __global__ void empty_place(const int *in, int *out) {
 }
 
 // The sum of tenths is never exactly one.
-// launch tenths: grid 1 block 1 args int[1]=zero 10
-extern "C" __global__ void tenths(int *out, int parts) {
-  float step = 1.0f / parts;
-  int count = 0;
+// launch tenths: grid 1 block 1 steps 200000 args int[1]=zero float[4]=one 10
+extern "C" __global__ void tenths(int *count, const float *one, int parts) {
+  float step = *one / parts;
 #ifdef REPAIRED
-  for (float x = 0; x < 1; x += step)
+  for (float x = 0; x < 1; x += step) ++*count;
 #else
-  for (float x = 0; x != 1; x += step)  // HAZARD(tenths): step limit
+  for (float x = 0; x != 1; x += step) ++*count;  // HAZARD(tenths): step limit
 #endif
-    count++;  // ALSO(tenths): step limit
-  *out = count;
 }
