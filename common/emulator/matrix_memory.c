@@ -95,7 +95,8 @@ static DecodeResult decode_transpose(Decoder *decoder, const PtxInstruction *sou
   static const char *const allowed[] = {"sync", "aligned", "m8n8", "trans", NULL};
   PtxType types[4];
   if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
-  if (!ptx_has(source, "m8n8") || !ptx_has(source, "trans") || fragment_types(source, types) != 1 || types[0] != PTX_B16)
+  if (!ptx_has(source, "m8n8") || !ptx_has(source, "trans") || fragment_types(source, types) != 1 ||
+      types[0] != PTX_B16)
     return decoder_error(decoder, source, "the only form is movmatrix.sync.aligned.m8n8.trans.b16");
   if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   Transposition *transposition = decoder_allocate(decoder, sizeof *transposition);

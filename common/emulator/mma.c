@@ -55,7 +55,8 @@ void multiply_fragments(Warp *warp, const Inst *inst, Mask mask) {
     multiply_f32(warp, multiply, &a, &b);
   else
     multiply_f16(warp, multiply, &a, &b);
-  warp_counts(warp, inst)->flops += 2u * (unsigned)(multiply->first.lines * multiply->second.lines * multiply->first.elements);
+  warp_counts(warp, inst)->flops +=
+      2u * (unsigned)(multiply->first.lines * multiply->second.lines * multiply->first.elements);
 }
 
 // ---- decoding ----

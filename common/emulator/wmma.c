@@ -19,10 +19,10 @@ static const int shape_rows[] = {16, 32, 8}, shape_columns[] = {16, 8, 32};
 typedef struct WmmaMove {
   AddressPlan address;
   Space space;
-  Slot stride;          // from one row (.row) or column (.col) in memory to the next, in elements
-  int size;             // bytes of an element
-  bool across;          // what is contiguous in memory are not lines of the fragment but their first elements, second, ...
-  int blocks_at_once;   // in one request
+  Slot stride;  // from one row (.row) or column (.col) in memory to the next, in elements
+  int size;     // bytes of an element
+  bool across;  // what is contiguous in memory are not lines of the fragment but their first elements, second, ...
+  int blocks_at_once;  // in one request
   Fragment fragment;
 } WmmaMove;
 
@@ -50,8 +50,8 @@ static bool find_matrix(Warp *warp, const Inst *inst, const WmmaMove *move, uint
     hazard_report(warp, inst, 0, hazard, *base, 0, "the matrix's address is no multiple of %d", POINTER_ALIGNMENT);
   } else if (*pitch % PITCH_ALIGNMENT) {
     hazard = HAZARD_MISALIGNED;
-    hazard_report(warp, inst, 0, hazard, *base, 0, "the leading dimension of %u elements is no multiple of %d", strides[0],
-                  PITCH_ALIGNMENT / move->size);
+    hazard_report(warp, inst, 0, hazard, *base, 0, "the leading dimension of %u elements is no multiple of %d",
+                  strides[0], PITCH_ALIGNMENT / move->size);
   }
   if (hazard != HAZARD_KIND_COUNT) launch_stop(warp_launch(warp));
   return hazard == HAZARD_KIND_COUNT;
@@ -148,7 +148,8 @@ static bool moved_type_fits(const PtxInstruction *source, char operand, PtxType 
   return *type == PTX_F16 || *type == (operand == 'a' || operand == 'b' ? PTX_BF16 : PTX_F32);
 }
 
-static void plan_move(Decoder *decoder, const PtxInstruction *source, char operand, int shape, bool is_row, WmmaMove *move) {
+static void plan_move(Decoder *decoder, const PtxInstruction *source, char operand, int shape, bool is_row,
+                      WmmaMove *move) {
   const Fragment *fragment = &move->fragment;
   bool input = operand == 'a' || operand == 'b';
   move->size = fragment->wide ? 4 : 2;
@@ -163,8 +164,9 @@ static void plan_move(Decoder *decoder, const PtxInstruction *source, char opera
 
 // wmma.load.a.sync.aligned.layout.shape{.space}.type r, [p] {, stride}, and wmma.store.d with r and [p] exchanged
 static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *source, bool is_load, Inst *inst) {
-  static const char *const allowed[] = {"load",   "store",       "a",   "b",   "c",         "d",        "sync",     "aligned", "global",
-                                        "shared", "shared::cta", "row", "col", "m16n16k16", "m32n8k16", "m8n32k16", NULL};
+  static const char *const allowed[] = {"load", "store",     "a",        "b",        "c",           "d",
+                                        "sync", "aligned",   "global",   "shared",   "shared::cta", "row",
+                                        "col",  "m16n16k16", "m32n8k16", "m8n32k16", NULL};
   static const char *const layouts[] = {"row", "col", NULL};
   int shape = fragment_modifier(source, shapes), layout = fragment_modifier(source, layouts);
   char operand = moved_operand(source, is_load);
@@ -172,7 +174,8 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 2, 3)) return DECODE_FAILED;
   if (!operand) return decoder_error(decoder, source, "must be wmma.load.a, .load.b, .load.c or wmma.store.d");
   if (!moved_type_fits(source, operand, &type))
-    return decoder_error(decoder, source, "the type must be .f16 or, of %s", operand <= 'b' ? "a and b, .bf16" : "c and d, .f32");
+    return decoder_error(decoder, source, "the type must be .f16 or, of %s",
+                         operand <= 'b' ? "a and b, .bf16" : "c and d, .f32");
   if (shape < 0) return decoder_error(decoder, source, "the shape must be .m16n16k16, .m32n8k16 or .m8n32k16");
   if (layout < 0) return decoder_error(decoder, source, "needs one of .row .col");
   if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
@@ -183,7 +186,8 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   inst->extra = move;
   inst->execute = is_load ? load : store;
   int count = declared_registers(operand, &move->fragment, type);
-  if (!fragment_registers(decoder, source, &source->operands[!is_load], count, is_load, &move->fragment)) return DECODE_FAILED;
+  if (!fragment_registers(decoder, source, &source->operands[!is_load], count, is_load, &move->fragment))
+    return DECODE_FAILED;
   return decode_address_plan(decoder, source, &source->operands[is_load], move->space, &move->address);
 }
 
@@ -208,7 +212,8 @@ static bool has_two_layouts(const PtxInstruction *source) {
 
 // wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d, a, b, c, and .shape.f32.bf16.bf16.f32
 static DecodeResult decode_multiply(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"mma", "sync", "aligned", "row", "col", "m16n16k16", "m32n8k16", "m8n32k16", NULL};
+  static const char *const allowed[] = {"mma",       "sync",     "aligned",  "row", "col",
+                                        "m16n16k16", "m32n8k16", "m8n32k16", NULL};
   int shape = fragment_modifier(source, shapes);
   PtxType d, input, c;
   if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 4, 4)) return DECODE_FAILED;
