@@ -9,11 +9,11 @@ TestSuite(bits);
 #define SIGNED (sample->types[0].kind == VALUE_SIGNED)
 
 // The function `name`, whose result is an expression of the sources' bits x, y, z, w.
-#define EXPECT(name, result)                                                                        \
-  static void name(const Sample *sample, uint64_t *out) {                                           \
-    uint64_t x = sample->in[0], y = sample->in[1], z = sample->in[2], w = sample->in[3];            \
-    (void)x, (void)y, (void)z, (void)w;                                                             \
-    out[0] = (uint64_t)(result);                                                                    \
+#define EXPECT(name, result)                                                                                           \
+  static void name(const Sample *sample, uint64_t *out) {                                                              \
+    uint64_t x = sample->in[0], y = sample->in[1], z = sample->in[2], w = sample->in[3];                               \
+    (void)x, (void)y, (void)z, (void)w;                                                                                \
+    out[0] = (uint64_t)(result);                                                                                       \
   }
 
 static unsigned bit(uint64_t x, int index) { return (unsigned)(x >> index & 1); }
@@ -27,7 +27,7 @@ static uint64_t by_table(unsigned table, uint64_t x, uint64_t y, uint64_t z) {
   return result;
 }
 
-EXPECT(and, x & y)
+EXPECT(and, x &y)
 EXPECT(or, x | y)
 EXPECT(xor, x ^ y)
 EXPECT(not, ~x)
@@ -53,9 +53,9 @@ static void lop3_and_not(const Sample *sample, uint64_t *out) {
 
 EXPECT(lop3_predicate, by_table(0x80, x, y, z) != 0 && w)
 
-#define LOGIC(T)                                                                                                  \
-  {"and." #T, #T ": " #T " " #T, and, 0}, {"or." #T, #T ": " #T " " #T, or, 0},                                   \
-      {"xor." #T, #T ": " #T " " #T, xor, 0}, {"not." #T, #T ": " #T, not, 0}
+#define LOGIC(T)                                                                                                       \
+  INSTRUCTION("and." #T, #T ": " #T " " #T, and, 0), INSTRUCTION("or." #T, #T ": " #T " " #T, or, 0),                  \
+      INSTRUCTION("xor." #T, #T ": " #T " " #T, xor, 0), INSTRUCTION("not." #T, #T ": " #T, not, 0)
 
 Test(bits, logic) {
   const InstructionTest tests[] = {
@@ -95,7 +95,9 @@ static uint64_t shift_right(uint64_t x, int bits, uint64_t amount, bool is_signe
 }
 
 // The 64 bits y:x, shifted by the amount; the high word or the low one.
-static uint64_t funnel_left(uint64_t x, uint64_t y, uint64_t amount) { return shift_left(y << 32 | x, 64, amount) >> 32; }
+static uint64_t funnel_left(uint64_t x, uint64_t y, uint64_t amount) {
+  return shift_left(y << 32 | x, 64, amount) >> 32;
+}
 static uint64_t funnel_right(uint64_t x, uint64_t y, uint64_t amount) {
   return shift_right(y << 32 | x, 64, amount, false);
 }
@@ -108,7 +110,7 @@ EXPECT(shf_l_wrap, funnel_left(x, y, z % 32))
 EXPECT(shf_r_wrap, funnel_right(x, y, z % 32))
 EXPECT(rotate_5, funnel_left(x, x, 5))
 
-#define SHR(T) {"shr." #T, #T ": " #T " u32", shr, 0}
+#define SHR(T) INSTRUCTION("shr." #T, #T ": " #T " u32", shr, 0)
 
 Test(bits, shifts) {
   const InstructionTest tests[] = {
@@ -149,12 +151,11 @@ static uint64_t prmt_default(uint64_t x, uint64_t y, uint64_t selectors) {
 }
 
 // Result byte i of the named modes takes source byte `index`, where n is the mode's number in z.
-#define PRMT_MODE(name, index)                                                       \
-  static void name(const Sample *sample, uint64_t *out) {                            \
-    unsigned n = sample->in[2] & 3;                                                  \
-    out[0] = 0;                                                                      \
-    for (unsigned i = 0; i < 4; i++)                                                 \
-      out[0] |= (uint64_t)byte_of(sample->in[0], sample->in[1], (index)) << 8 * i;   \
+#define PRMT_MODE(name, index)                                                                                         \
+  static void name(const Sample *sample, uint64_t *out) {                                                              \
+    unsigned n = sample->in[2] & 3;                                                                                    \
+    out[0] = 0;                                                                                                        \
+    for (unsigned i = 0; i < 4; i++) out[0] |= (uint64_t)byte_of(sample->in[0], sample->in[1], (index)) << 8 * i;      \
   }
 
 EXPECT(prmt, prmt_default(x, y, z))
@@ -167,12 +168,9 @@ PRMT_MODE(prmt_rc16, (n & 1) * 2 + (i & 1))
 
 Test(bits, permutations) {
   const InstructionTest tests[] = {
-      {"prmt.b32", "b32: b32 b32 b32", prmt, 0},
-      {"prmt.b32.f4e", "b32: b32 b32 b32", prmt_f4e, 0},
-      {"prmt.b32.b4e", "b32: b32 b32 b32", prmt_b4e, 0},
-      {"prmt.b32.rc8", "b32: b32 b32 b32", prmt_rc8, 0},
-      {"prmt.b32.ecl", "b32: b32 b32 b32", prmt_ecl, 0},
-      {"prmt.b32.ecr", "b32: b32 b32 b32", prmt_ecr, 0},
+      {"prmt.b32", "b32: b32 b32 b32", prmt, 0},           {"prmt.b32.f4e", "b32: b32 b32 b32", prmt_f4e, 0},
+      {"prmt.b32.b4e", "b32: b32 b32 b32", prmt_b4e, 0},   {"prmt.b32.rc8", "b32: b32 b32 b32", prmt_rc8, 0},
+      {"prmt.b32.ecl", "b32: b32 b32 b32", prmt_ecl, 0},   {"prmt.b32.ecr", "b32: b32 b32 b32", prmt_ecr, 0},
       {"prmt.b32.rc16", "b32: b32 b32 b32", prmt_rc16, 0},
   };
   RUN_TESTS(tests);
@@ -222,7 +220,8 @@ EXPECT(bfind_shiftamt, find(x, BITS, SIGNED) == ~0ull ? ~0ull : (uint64_t)BITS -
 EXPECT(brev, reverse(x, BITS))
 EXPECT(fns, find_nth(x, (int64_t)y, (int32_t)z))
 
-#define BFIND(T) {"bfind." #T, "u32: " #T, bfind, 0}, {"bfind.shiftamt." #T, "u32: " #T, bfind_shiftamt, 0}
+#define BFIND(T)                                                                                                       \
+  INSTRUCTION("bfind." #T, "u32: " #T, bfind, 0), INSTRUCTION("bfind.shiftamt." #T, "u32: " #T, bfind_shiftamt, 0)
 
 Test(bits, counting) {
   const InstructionTest tests[] = {

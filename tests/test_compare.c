@@ -197,8 +197,12 @@ Test(compare, set) {
 
 // ---- selp, slct, testp ----
 
-static void select_by_predicate(const Sample *sample, uint64_t *out) { out[0] = sample->in[2] ? sample->in[0] : sample->in[1]; }
-static void select_by_not(const Sample *sample, uint64_t *out) { out[0] = sample->in[2] ? sample->in[1] : sample->in[0]; }
+static void select_by_predicate(const Sample *sample, uint64_t *out) {
+  out[0] = sample->in[2] ? sample->in[0] : sample->in[1];
+}
+static void select_by_not(const Sample *sample, uint64_t *out) {
+  out[0] = sample->in[2] ? sample->in[1] : sample->in[0];
+}
 static void select_by_integer(const Sample *sample, uint64_t *out) {
   out[0] = integer_source(sample, 2) >= 0 ? sample->in[0] : sample->in[1];
 }
@@ -210,16 +214,14 @@ static void select_by_float(const Sample *sample, uint64_t *out) {
   out[0] = c >= 0 ? sample->in[0] : sample->in[1];
 }
 
-static void select_constants(const Sample *sample, uint64_t *out) {
-  out[0] = sample->in[0] ? (uint64_t)-1 : 42;
-}
+static void select_constants(const Sample *sample, uint64_t *out) { out[0] = sample->in[0] ? (uint64_t)-1 : 42; }
 
-#define SELP(T) {"selp." #T, #T ": " #T " " #T " pred", select_by_predicate, 0}
-#define SLCT(T)                                                                    \
-  {"slct." #T ".s32", #T ": " #T " " #T " s32", select_by_integer, 0},             \
-      {"slct." #T ".f32", #T ": " #T " " #T " f32", select_by_float, 0},           \
-      {"slct.ftz." #T ".f32", #T ": " #T " " #T " f32", select_by_float, 0}
-#define EVERY_TYPE(ROW) \
+#define SELP(T) INSTRUCTION("selp." #T, #T ": " #T " " #T " pred", select_by_predicate, 0)
+#define SLCT(T)                                                                                                        \
+  INSTRUCTION("slct." #T ".s32", #T ": " #T " " #T " s32", select_by_integer, 0),                                      \
+      INSTRUCTION("slct." #T ".f32", #T ": " #T " " #T " f32", select_by_float, 0),                                    \
+      INSTRUCTION("slct.ftz." #T ".f32", #T ": " #T " " #T " f32", select_by_float, 0)
+#define EVERY_TYPE(ROW)                                                                                                \
   ROW(b16), ROW(u16), ROW(s16), ROW(b32), ROW(u32), ROW(s32), ROW(f32), ROW(b64), ROW(u64), ROW(s64), ROW(f64)
 
 Test(compare, selections) {
@@ -236,10 +238,10 @@ static int classify(const Sample *sample) {
   return sample->types[0].bits == 32 ? fpclassify(float_source(sample, 0)) : fpclassify(double_source(sample, 0));
 }
 
-#define TESTP(op, condition)                                       \
-  static void test_##op(const Sample *sample, uint64_t *out) {     \
-    int class = classify(sample);                                  \
-    out[0] = (condition);                                          \
+#define TESTP(op, condition)                                                                                           \
+  static void test_##op(const Sample *sample, uint64_t *out) {                                                         \
+    int class = classify(sample);                                                                                      \
+    out[0] = (condition);                                                                                              \
   }
 TESTP(finite, class != FP_INFINITE && class != FP_NAN)
 TESTP(infinite, class == FP_INFINITE)
@@ -248,12 +250,14 @@ TESTP(notanumber, class == FP_NAN)
 TESTP(normal, class == FP_NORMAL || class == FP_ZERO)
 TESTP(subnormal, class == FP_SUBNORMAL)
 
-#define TESTP_ROWS(op) {"testp." #op ".f32", "pred: f32", test_##op, 0}, {"testp." #op ".f64", "pred: f64", test_##op, 0}
+#define TESTP_ROWS(op)                                                                                                 \
+  INSTRUCTION("testp." #op ".f32", "pred: f32", test_##op, 0),                                                         \
+      INSTRUCTION("testp." #op ".f64", "pred: f64", test_##op, 0)
 
 Test(compare, testp) {
   const InstructionTest tests[] = {
-      TESTP_ROWS(finite), TESTP_ROWS(infinite), TESTP_ROWS(number),
-      TESTP_ROWS(notanumber), TESTP_ROWS(normal), TESTP_ROWS(subnormal),
+      TESTP_ROWS(finite),     TESTP_ROWS(infinite), TESTP_ROWS(number),
+      TESTP_ROWS(notanumber), TESTP_ROWS(normal),   TESTP_ROWS(subnormal),
   };
   RUN_TESTS(tests);
 }

@@ -1,5 +1,5 @@
-// cvt on the emulator: every pair of types with every rounding that it has. Integers are checked with exact integers, floats
-// by searching the destination's codes for the one that the rounding asks for.
+// cvt on the emulator: every pair of types with every rounding that it has. Integers are checked with exact integers,
+// floats by searching the destination's codes for the one that the rounding asks for.
 #include <criterion/criterion.h>
 #include <fenv.h>
 #include <math.h>
@@ -18,8 +18,8 @@ static const struct {
   const char *name;
   const SmallFloat *format;
 } formats[] = {
-    {"f16", &small_f16},   {"f16x2", &small_f16},   {"bf16", &small_bf16},   {"bf16x2", &small_bf16}, {"f32", &small_f32},
-    {"f64", &small_f64},   {"tf32", &small_tf32},   {"e4m3x2", &small_e4m3}, {"e5m2x2", &small_e5m2},
+    {"f16", &small_f16}, {"f16x2", &small_f16}, {"bf16", &small_bf16},   {"bf16x2", &small_bf16}, {"f32", &small_f32},
+    {"f64", &small_f64}, {"tf32", &small_tf32}, {"e4m3x2", &small_e4m3}, {"e5m2x2", &small_e5m2},
 };
 
 typedef struct Types {
@@ -46,7 +46,9 @@ static Types read_types(const Sample *sample) {
   return types;
 }
 
-static int mode_of(const Sample *sample) { return has_modifier(sample, ".rna") ? ROUND_TIES_AWAY : rounding_of(sample); }
+static int mode_of(const Sample *sample) {
+  return has_modifier(sample, ".rna") ? ROUND_TIES_AWAY : rounding_of(sample);
+}
 static bool rounds_to_integer(const Sample *sample) {
   return has_modifier(sample, ".rni") || has_modifier(sample, ".rzi") || has_modifier(sample, ".rmi") ||
          has_modifier(sample, ".rpi");
@@ -172,7 +174,8 @@ Test(convert, floats_to_integers) {
 Test(convert, floats_to_floats) {
   static const char *const narrowing[][2] = {{"f16", "f32"}, {"f16", "f64"},  {"bf16", "f32"}, {"bf16", "f64"},
                                              {"f32", "f64"}, {"bf16", "f16"}, {"f16", "bf16"}};
-  static const char *const widening[][2] = {{"f32", "f16"}, {"f64", "f16"}, {"f32", "bf16"}, {"f64", "bf16"}, {"f64", "f32"}};
+  static const char *const widening[][2] = {
+      {"f32", "f16"}, {"f64", "f16"}, {"f32", "bf16"}, {"f64", "bf16"}, {"f64", "f32"}};
   for (int i = 0; i < 7; i++)
     for (const char *const *rounding = roundings; *rounding; rounding++)
       run_one(*rounding, narrowing[i][0], narrowing[i][1]);
@@ -272,16 +275,21 @@ static uint64_t clamp(Wide x, int bits, bool is_signed) {
 static void pack(const Sample *sample, uint64_t *out) {
   char type = sample->text[strlen("cvt.pack.sat.")];
   int bits = atoi(sample->text + strlen("cvt.pack.sat.u"));
-  uint64_t a = clamp(integer_source(sample, 0), bits, type == 's'), b = clamp(integer_source(sample, 1), bits, type == 's');
+  uint64_t a = clamp(integer_source(sample, 0), bits, type == 's'),
+           b = clamp(integer_source(sample, 1), bits, type == 's');
   out[0] = sample->in[2] << 2 * bits | a << bits | b;
 }
 
 Test(convert, packing_integers) {
   const InstructionTest tests[] = {
-      {"cvt.pack.sat.u16.s32", "b32: s32 s32", pack, 0},        {"cvt.pack.sat.s16.s32", "b32: s32 s32", pack, 0},
-      {"cvt.pack.sat.u8.s32.b32", "b32: s32 s32 b32", pack, 0}, {"cvt.pack.sat.s8.s32.b32", "b32: s32 s32 b32", pack, 0},
-      {"cvt.pack.sat.u4.s32.b32", "b32: s32 s32 b32", pack, 0}, {"cvt.pack.sat.s4.s32.b32", "b32: s32 s32 b32", pack, 0},
-      {"cvt.pack.sat.u2.s32.b32", "b32: s32 s32 b32", pack, 0}, {"cvt.pack.sat.s2.s32.b32", "b32: s32 s32 b32", pack, 0},
+      {"cvt.pack.sat.u16.s32", "b32: s32 s32", pack, 0},
+      {"cvt.pack.sat.s16.s32", "b32: s32 s32", pack, 0},
+      {"cvt.pack.sat.u8.s32.b32", "b32: s32 s32 b32", pack, 0},
+      {"cvt.pack.sat.s8.s32.b32", "b32: s32 s32 b32", pack, 0},
+      {"cvt.pack.sat.u4.s32.b32", "b32: s32 s32 b32", pack, 0},
+      {"cvt.pack.sat.s4.s32.b32", "b32: s32 s32 b32", pack, 0},
+      {"cvt.pack.sat.u2.s32.b32", "b32: s32 s32 b32", pack, 0},
+      {"cvt.pack.sat.s2.s32.b32", "b32: s32 s32 b32", pack, 0},
   };
   RUN_TESTS(tests);
 }

@@ -29,11 +29,11 @@ static void expect_f32(const Sample *sample, uint64_t *out, double (*operation)(
   out[0] = isnan(result) ? 0x7fffffff : float_bits(result);
 }
 
-#define EXPECT_F32(name, result)                                      \
-  static double name##_value(float x, float y, float z) {             \
-    (void)x, (void)y, (void)z;                                        \
-    return (double)(result);                                          \
-  }                                                                   \
+#define EXPECT_F32(name, result)                                                                                       \
+  static double name##_value(float x, float y, float z) {                                                              \
+    (void)x, (void)y, (void)z;                                                                                         \
+    return (double)(result);                                                                                           \
+  }                                                                                                                    \
   static void name(const Sample *sample, uint64_t *out) { expect_f32(sample, out, name##_value); }
 
 // The total order of numbers, -0 below +0; NaN is nobody's minimum or maximum.
@@ -46,7 +46,7 @@ static float pick(float x, float y, int sign) {
 
 EXPECT_F32(add, (double)x + y)
 EXPECT_F32(sub, (double)x - y)
-EXPECT_F32(mul, (double)x * y)
+EXPECT_F32(mul, x *(double)y)
 EXPECT_F32(divide, (double)x / y)
 EXPECT_F32(reciprocal, 1 / (double)x)
 EXPECT_F32(square_root, sqrt((double)x))
@@ -60,20 +60,19 @@ EXPECT_F32(larger, pick(x, y, -1))
 EXPECT_F32(smaller_nan, isnan(x) || isnan(y) ? NAN : pick(x, y, 1))
 EXPECT_F32(larger_nan, isnan(x) || isnan(y) ? NAN : pick(x, y, -1))
 EXPECT_F32(smaller_xorsign, copysignf(pick(fabsf(x), fabsf(y), 1), signbit(x) != signbit(y) ? -1.0f : 1.0f))
-EXPECT_F32(larger_nan_xorsign, isnan(x) || isnan(y) ? NAN
-                                                    : copysignf(pick(fabsf(x), fabsf(y), -1),
-                                                                signbit(x) != signbit(y) ? -1.0f : 1.0f))
+EXPECT_F32(larger_nan_xorsign, isnan(x) || isnan(y)
+                                   ? NAN
+                                   : copysignf(pick(fabsf(x), fabsf(y), -1), signbit(x) != signbit(y) ? -1.0f : 1.0f))
 
-#define F32_1(text, f) {text, "f32: f32", f, 0}
-#define F32_2(text, f) {text, "f32: f32 f32", f, 0}
-#define F32_3(text, f) {text, "f32: f32 f32 f32", f, 0}
-#define FTZ_SAT(ROW, op, f)                                                                           \
-  ROW(op ".f32", f), ROW(op ".ftz.f32", f), ROW(op ".sat.f32", f), ROW(op ".ftz.sat.f32", f)
-#define EVERY_ROUNDING(ROW, op, f)                                                                    \
+#define F32_1(text, f) INSTRUCTION(text, "f32: f32", f, 0)
+#define F32_2(text, f) INSTRUCTION(text, "f32: f32 f32", f, 0)
+#define F32_3(text, f) INSTRUCTION(text, "f32: f32 f32 f32", f, 0)
+#define FTZ_SAT(ROW, op, f) ROW(op ".f32", f), ROW(op ".ftz.f32", f), ROW(op ".sat.f32", f), ROW(op ".ftz.sat.f32", f)
+#define EVERY_ROUNDING(ROW, op, f)                                                                                     \
   FTZ_SAT(ROW, op ".rn", f), FTZ_SAT(ROW, op ".rz", f), FTZ_SAT(ROW, op ".rm", f), FTZ_SAT(ROW, op ".rp", f)
-#define ROUNDING_AND_FTZ(ROW, op, f)                                                                  \
-  ROW(op ".rn.f32", f), ROW(op ".rz.f32", f), ROW(op ".rm.f32", f), ROW(op ".rp.f32", f),             \
-      ROW(op ".rn.ftz.f32", f), ROW(op ".rz.ftz.f32", f), ROW(op ".rm.ftz.f32", f), ROW(op ".rp.ftz.f32", f)
+#define ROUNDING_AND_FTZ(ROW, op, f)                                                                                   \
+  ROW(op ".rn.f32", f), ROW(op ".rz.f32", f), ROW(op ".rm.f32", f), ROW(op ".rp.f32", f), ROW(op ".rn.ftz.f32", f),    \
+      ROW(op ".rz.ftz.f32", f), ROW(op ".rm.ftz.f32", f), ROW(op ".rp.ftz.f32", f)
 
 Test(floats, f32_arithmetic) {
   const InstructionTest tests[] = {
@@ -144,7 +143,7 @@ EXPECT_F32(logarithm, log2l((long double)x))
 EXPECT_F32(exponential, exp2l((long double)x))
 EXPECT_F32(tangent, tanhl((long double)x))
 
-#define APPROX(text, types, f) {text, types, f, 1}
+#define APPROX(text, types, f) INSTRUCTION(text, types, f, 1)
 #define APPROX_FTZ(op, types, f) APPROX(op ".approx.f32", types, f), APPROX(op ".approx.ftz.f32", types, f)
 
 Test(floats, approximations) {
@@ -193,12 +192,12 @@ static double fused(double x, double y, double z, int mode) {
   return result;
 }
 
-#define EXPECT_F64(name, result)                                                                                        \
-  static void name(const Sample *sample, uint64_t *out) {                                                               \
-    double x = double_source(sample, 0), y = double_source(sample, 1), z = double_source(sample, 2);                    \
-    int mode = rounding_of(sample);                                                                                     \
-    (void)y, (void)z, (void)mode;                                                                                       \
-    out[0] = double_bits((double)(result));                                                                             \
+#define EXPECT_F64(name, result)                                                                                       \
+  static void name(const Sample *sample, uint64_t *out) {                                                              \
+    double x = double_source(sample, 0), y = double_source(sample, 1), z = double_source(sample, 2);                   \
+    int mode = rounding_of(sample);                                                                                    \
+    (void)y, (void)z, (void)mode;                                                                                      \
+    out[0] = double_bits((double)(result));                                                                            \
   }
 
 static double pick_double(double x, double y, int sign) {
@@ -244,9 +243,9 @@ static double gross(double x) {
 EXPECT_F64(rcp_gross, gross(1 / gross(x)))
 EXPECT_F64(rsqrt_gross, gross(1 / sqrt(gross(x))))
 
-#define F64_1(text, f) {text, "f64: f64", f, 0}
-#define F64_2(text, f) {text, "f64: f64 f64", f, 0}
-#define F64_3(text, f) {text, "f64: f64 f64 f64", f, 0}
+#define F64_1(text, f) INSTRUCTION(text, "f64: f64", f, 0)
+#define F64_2(text, f) INSTRUCTION(text, "f64: f64 f64", f, 0)
+#define F64_3(text, f) INSTRUCTION(text, "f64: f64 f64 f64", f, 0)
 #define ROUNDINGS(ROW, op, f) ROW(op ".rn.f64", f), ROW(op ".rz.f64", f), ROW(op ".rm.f64", f), ROW(op ".rp.f64", f)
 
 Test(floats, f64) {

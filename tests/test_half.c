@@ -47,12 +47,12 @@ static void expect_half(const Sample *sample, uint64_t *out, Operation *operatio
   }
 }
 
-#define EXPECT(name, high_part, low_part)                                                   \
-  static void name##_parts(double x, double y, double z, Quad *high, Quad *low) {           \
-    (void)y, (void)z;                                                                       \
-    *high = (high_part);                                                                    \
-    *low = (low_part);                                                                      \
-  }                                                                                         \
+#define EXPECT(name, high_part, low_part)                                                                              \
+  static void name##_parts(double x, double y, double z, Quad *high, Quad *low) {                                      \
+    (void)y, (void)z;                                                                                                  \
+    *high = (high_part);                                                                                               \
+    *low = (low_part);                                                                                                 \
+  }                                                                                                                    \
   static void name(const Sample *sample, uint64_t *out) { expect_half(sample, out, name##_parts); }
 
 // An exact result; a zero keeps its sign.
@@ -74,8 +74,8 @@ static double with_product_sign(double magnitude, double x, double y) {
 
 EXPECT(add, x, y)
 EXPECT(sub, x, -y)
-EXPECT_EXACT(mul, (Quad)x * y)
-EXPECT(fma3, (Quad)x * y, z)
+EXPECT_EXACT(mul, x *(Quad)y)
+EXPECT(fma3, x *(Quad)y, z)
 EXPECT_EXACT(absolute, fabs(x))
 EXPECT_EXACT(negate, -x)
 EXPECT_EXACT(smaller, pick(x, y, 1))
@@ -87,32 +87,29 @@ EXPECT_EXACT(larger_nan_xorsign, with_product_sign(pick_nan(fabs(x), fabs(y), -1
 EXPECT_EXACT(exponential, exp2l((long double)x))
 EXPECT_EXACT(tangent, tanhl((long double)x))
 
-#define ONE(T, text, f) {text "." #T, #T ": " #T, f, 0}
-#define TWO(T, text, f) {text "." #T, #T ": " #T " " #T, f, 0}
-#define THREE(T, text, f) {text "." #T, #T ": " #T " " #T " " #T, f, 0}
-#define APPROX(T, text, f) {text "." #T, #T ": " #T, f, 1}
+#define APPROX(T, text, f) INSTRUCTION(text "." #T, #T ": " #T, f, 1)
 #define BOTH(ROW, text, f) ROW(f16, text, f), ROW(bf16, text, f)
 #define ALL(ROW, text, f) ROW(f16, text, f), ROW(f16x2, text, f), ROW(bf16, text, f), ROW(bf16x2, text, f)
 #define F16(ROW, text, f) ROW(f16, text, f), ROW(f16x2, text, f)
 
 Test(half, sums_and_products) {
   const InstructionTest tests[] = {
-      ALL(TWO, "add", add),
-      ALL(TWO, "sub", sub),
-      ALL(TWO, "mul", mul),
-      ALL(TWO, "add.rn", add),
-      ALL(TWO, "sub.rn", sub),
-      ALL(TWO, "mul.rn", mul),
-      F16(TWO, "add.ftz", add),
-      F16(TWO, "sub.sat", sub),
-      F16(TWO, "mul.ftz.sat", mul),
-      F16(TWO, "mul.rn.ftz", mul),
-      ALL(THREE, "fma.rn", fma3),
-      F16(THREE, "fma.rn.ftz", fma3),
-      F16(THREE, "fma.rn.sat", fma3),
-      F16(THREE, "fma.rn.ftz.sat", fma3),
-      ALL(THREE, "fma.rn.relu", fma3),
-      F16(THREE, "fma.rn.ftz.relu", fma3),
+      ALL(TWO_SOURCES, "add", add),
+      ALL(TWO_SOURCES, "sub", sub),
+      ALL(TWO_SOURCES, "mul", mul),
+      ALL(TWO_SOURCES, "add.rn", add),
+      ALL(TWO_SOURCES, "sub.rn", sub),
+      ALL(TWO_SOURCES, "mul.rn", mul),
+      F16(TWO_SOURCES, "add.ftz", add),
+      F16(TWO_SOURCES, "sub.sat", sub),
+      F16(TWO_SOURCES, "mul.ftz.sat", mul),
+      F16(TWO_SOURCES, "mul.rn.ftz", mul),
+      ALL(THREE_SOURCES, "fma.rn", fma3),
+      F16(THREE_SOURCES, "fma.rn.ftz", fma3),
+      F16(THREE_SOURCES, "fma.rn.sat", fma3),
+      F16(THREE_SOURCES, "fma.rn.ftz.sat", fma3),
+      ALL(THREE_SOURCES, "fma.rn.relu", fma3),
+      F16(THREE_SOURCES, "fma.rn.ftz.relu", fma3),
       {"fma.rn.f16x2 %c, %a, %b, %c;\nmov.b32 %d, %c", "f16x2: f16x2 f16x2 f16x2", fma3, 0},
   };
   RUN_TESTS(tests);
@@ -135,19 +132,19 @@ Test(half, bf16_fma_rounds_once) {
 
 Test(half, signs_and_extrema) {
   const InstructionTest tests[] = {
-      ALL(ONE, "abs", absolute),
-      ALL(ONE, "neg", negate),
-      F16(ONE, "abs.ftz", absolute),
-      F16(ONE, "neg.ftz", negate),
-      ALL(TWO, "min", smaller),
-      ALL(TWO, "max", larger),
-      ALL(TWO, "min.NaN", smaller_nan),
-      ALL(TWO, "max.NaN", larger_nan),
-      ALL(TWO, "min.xorsign.abs", smaller_xorsign),
-      ALL(TWO, "max.NaN.xorsign.abs", larger_nan_xorsign),
-      F16(TWO, "min.ftz", smaller),
-      F16(TWO, "max.ftz.NaN", larger_nan),
-      F16(TWO, "max.ftz.NaN.xorsign.abs", larger_nan_xorsign),
+      ALL(ONE_SOURCE, "abs", absolute),
+      ALL(ONE_SOURCE, "neg", negate),
+      F16(ONE_SOURCE, "abs.ftz", absolute),
+      F16(ONE_SOURCE, "neg.ftz", negate),
+      ALL(TWO_SOURCES, "min", smaller),
+      ALL(TWO_SOURCES, "max", larger),
+      ALL(TWO_SOURCES, "min.NaN", smaller_nan),
+      ALL(TWO_SOURCES, "max.NaN", larger_nan),
+      ALL(TWO_SOURCES, "min.xorsign.abs", smaller_xorsign),
+      ALL(TWO_SOURCES, "max.NaN.xorsign.abs", larger_nan_xorsign),
+      F16(TWO_SOURCES, "min.ftz", smaller),
+      F16(TWO_SOURCES, "max.ftz.NaN", larger_nan),
+      F16(TWO_SOURCES, "max.ftz.NaN.xorsign.abs", larger_nan_xorsign),
   };
   RUN_TESTS(tests);
 }

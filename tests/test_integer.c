@@ -6,23 +6,20 @@
 TestSuite(integer);
 
 // The function `name`, whose result is an expression of the sources x, y, z, w as exact integers.
-#define EXPECT(name, result)                                           \
-  static void name(const Sample *sample, uint64_t *out) {              \
-    Wide x = integer_source(sample, 0), y = integer_source(sample, 1), \
-         z = integer_source(sample, 2), w = integer_source(sample, 3); \
-    (void)x, (void)y, (void)z, (void)w;                                \
-    out[0] = (uint64_t)(result);                                       \
+#define EXPECT(name, result)                                                                                           \
+  static void name(const Sample *sample, uint64_t *out) {                                                              \
+    Wide x = integer_source(sample, 0), y = integer_source(sample, 1), z = integer_source(sample, 2),                  \
+         w = integer_source(sample, 3);                                                                                \
+    (void)x, (void)y, (void)z, (void)w;                                                                                \
+    out[0] = (uint64_t)(result);                                                                                       \
   }
 
 #define BITS (sample->types[0].bits)
 #define SIGNED (sample->types[0].kind == VALUE_SIGNED)
-#define EVERY_TYPE(ROW, ...) \
-  ROW(u16, __VA_ARGS__), ROW(s16, __VA_ARGS__), ROW(u32, __VA_ARGS__), ROW(s32, __VA_ARGS__), ROW(u64, __VA_ARGS__), \
+#define EVERY_TYPE(ROW, ...)                                                                                           \
+  ROW(u16, __VA_ARGS__), ROW(s16, __VA_ARGS__), ROW(u32, __VA_ARGS__), ROW(s32, __VA_ARGS__), ROW(u64, __VA_ARGS__),   \
       ROW(s64, __VA_ARGS__)
 #define SIGNED_TYPES(ROW, ...) ROW(s16, __VA_ARGS__), ROW(s32, __VA_ARGS__), ROW(s64, __VA_ARGS__)
-#define UNARY(T, op, f) {op "." #T, #T ": " #T, f, 0}
-#define BINARY(T, op, f) {op "." #T, #T ": " #T " " #T, f, 0}
-#define TERNARY(T, op, f) {op "." #T, #T ": " #T " " #T " " #T, f, 0}
 
 // ---- arithmetic ----
 
@@ -36,9 +33,9 @@ static Wide clamp(Wide x, Wide low, Wide high) { return x < low ? low : x > high
 
 EXPECT(add, x + y)
 EXPECT(sub, x - y)
-EXPECT(mul_lo, (unsigned __int128)x * (unsigned __int128)y)
+EXPECT(mul_lo, (unsigned __int128)x *(unsigned __int128)y)
 EXPECT(mul_hi, high_product(sample, x, y))
-EXPECT(mad_lo, (unsigned __int128)x * (unsigned __int128)y + (unsigned __int128)z)
+EXPECT(mad_lo, (unsigned __int128)x *(unsigned __int128)y + (unsigned __int128)z)
 EXPECT(mad_hi, high_product(sample, x, y) + z)
 EXPECT(sad, z + (x < y ? y - x : x - y))
 // Division by zero is unspecified; the emulator promises all ones and the dividend.
@@ -56,19 +53,19 @@ EXPECT(max_relu, clamp(x > y ? x : y, 0, INT32_MAX))
 
 Test(integer, arithmetic) {
   const InstructionTest tests[] = {
-      EVERY_TYPE(BINARY, "add", add),
-      EVERY_TYPE(BINARY, "sub", sub),
-      EVERY_TYPE(BINARY, "mul.lo", mul_lo),
-      EVERY_TYPE(BINARY, "mul.hi", mul_hi),
-      EVERY_TYPE(TERNARY, "mad.lo", mad_lo),
-      EVERY_TYPE(TERNARY, "mad.hi", mad_hi),
-      EVERY_TYPE(TERNARY, "sad", sad),
-      EVERY_TYPE(BINARY, "div", divide),
-      EVERY_TYPE(BINARY, "rem", rem),
-      EVERY_TYPE(BINARY, "min", min),
-      EVERY_TYPE(BINARY, "max", max),
-      SIGNED_TYPES(UNARY, "abs", absolute),
-      SIGNED_TYPES(UNARY, "neg", neg),
+      EVERY_TYPE(TWO_SOURCES, "add", add),
+      EVERY_TYPE(TWO_SOURCES, "sub", sub),
+      EVERY_TYPE(TWO_SOURCES, "mul.lo", mul_lo),
+      EVERY_TYPE(TWO_SOURCES, "mul.hi", mul_hi),
+      EVERY_TYPE(THREE_SOURCES, "mad.lo", mad_lo),
+      EVERY_TYPE(THREE_SOURCES, "mad.hi", mad_hi),
+      EVERY_TYPE(THREE_SOURCES, "sad", sad),
+      EVERY_TYPE(TWO_SOURCES, "div", divide),
+      EVERY_TYPE(TWO_SOURCES, "rem", rem),
+      EVERY_TYPE(TWO_SOURCES, "min", min),
+      EVERY_TYPE(TWO_SOURCES, "max", max),
+      SIGNED_TYPES(ONE_SOURCE, "abs", absolute),
+      SIGNED_TYPES(ONE_SOURCE, "neg", neg),
       {"mul.wide.u16", "u32: u16 u16", mul_lo, 0},
       {"mul.wide.s16", "s32: s16 s16", mul_lo, 0},
       {"mul.wide.u32", "u64: u32 u32", mul_lo, 0},
@@ -123,8 +120,8 @@ static Wide part(Wide x, int index, int bits, bool is_signed) {
   Wide value = x >> index * bits & (((Wide)1 << bits) - 1);
   return is_signed && value >> (bits - 1) ? value - ((Wide)1 << bits) : value;
 }
-#define HALVES(f, is_signed)                                                              \
-  ((f(part(x, 0, 16, is_signed), part(y, 0, 16, is_signed)) & 0xffff) |                   \
+#define HALVES(f, is_signed)                                                                                           \
+  ((f(part(x, 0, 16, is_signed), part(y, 0, 16, is_signed)) & 0xffff) |                                                \
    (f(part(x, 1, 16, is_signed), part(y, 1, 16, is_signed)) & 0xffff) << 16)
 
 static Wide add2(Wide x, Wide y) { return x + y; }
@@ -145,14 +142,14 @@ static Wide dot(Wide x, Wide y, Wide z, int parts, bool x_signed, bool y_signed,
   for (int i = 0; i < parts; i++) z += part(x, i, 32 / parts, x_signed) * part(y, first + i, 8, y_signed);
   return z;
 }
-#define DOTS(A, B, x_signed, y_signed)                                       \
-  EXPECT(dp4a_##A##_##B, dot(x, y, z, 4, x_signed, y_signed, 0))             \
-  EXPECT(dp2a_lo_##A##_##B, dot(x, y, z, 2, x_signed, y_signed, 0))          \
+#define DOTS(A, B, x_signed, y_signed)                                                                                 \
+  EXPECT(dp4a_##A##_##B, dot(x, y, z, 4, x_signed, y_signed, 0))                                                       \
+  EXPECT(dp2a_lo_##A##_##B, dot(x, y, z, 2, x_signed, y_signed, 0))                                                    \
   EXPECT(dp2a_hi_##A##_##B, dot(x, y, z, 2, x_signed, y_signed, 2))
-#define DOT_ROWS(A, B)                                                       \
-  {"dp4a." #A "." #B, "b32: b32 b32 b32", dp4a_##A##_##B, 0},                \
-      {"dp2a.lo." #A "." #B, "b32: b32 b32 b32", dp2a_lo_##A##_##B, 0},      \
-      {"dp2a.hi." #A "." #B, "b32: b32 b32 b32", dp2a_hi_##A##_##B, 0}
+#define DOT_ROWS(A, B)                                                                                                 \
+  INSTRUCTION("dp4a." #A "." #B, "b32: b32 b32 b32", dp4a_##A##_##B, 0),                                               \
+      INSTRUCTION("dp2a.lo." #A "." #B, "b32: b32 b32 b32", dp2a_lo_##A##_##B, 0),                                     \
+      INSTRUCTION("dp2a.hi." #A "." #B, "b32: b32 b32 b32", dp2a_hi_##A##_##B, 0)
 DOTS(u32, u32, false, false)
 DOTS(u32, s32, false, true)
 DOTS(s32, u32, true, false)
@@ -190,18 +187,18 @@ Test(integer, parts_of_a_register) {
 #define WHOLE(low, high) ((unsigned __int128)(high) << BITS | (unsigned __int128)((low) & (((Wide)1 << BITS) - 1)))
 
 // Low and high word of (y:x) op (w:z).
-#define EXPECT_PAIR(name, result)                                                    \
-  static void name(const Sample *sample, uint64_t *out) {                            \
-    Wide x = integer_source(sample, 0), y = integer_source(sample, 1),               \
-         z = integer_source(sample, 2), w = integer_source(sample, 3);               \
-    unsigned __int128 p = WHOLE(x, y), q = WHOLE(z, w), r = (result);                \
-    (void)p, (void)q;                                                                \
-    out[0] = (uint64_t)r;                                                            \
-    out[1] = (uint64_t)(r >> BITS);                                                  \
+#define EXPECT_PAIR(name, result)                                                                                      \
+  static void name(const Sample *sample, uint64_t *out) {                                                              \
+    Wide x = integer_source(sample, 0), y = integer_source(sample, 1), z = integer_source(sample, 2),                  \
+         w = integer_source(sample, 3);                                                                                \
+    unsigned __int128 p = WHOLE(x, y), q = WHOLE(z, w), r = (result);                                                  \
+    (void)p, (void)q;                                                                                                  \
+    out[0] = (uint64_t)r;                                                                                              \
+    out[1] = (uint64_t)(r >> BITS);                                                                                    \
   }
 EXPECT_PAIR(add_pair, p + q)
 EXPECT_PAIR(sub_pair, p - q)
-EXPECT_PAIR(mad_pair, (unsigned __int128)x * (unsigned __int128)y + q)  // x * y + (w:z)
+EXPECT_PAIR(mad_pair, (unsigned __int128)x *(unsigned __int128)y + q)  // x * y + (w:z)
 
 // The carry that a third instruction reads: into a zero register.
 static void carry_of_sum(const Sample *sample, uint64_t *out) {
@@ -216,18 +213,24 @@ static void borrow_of_difference(const Sample *sample, uint64_t *out) {
   out[1] = x < y ? (uint64_t)-1 : 0;
 }
 
-#define CARRY_ROWS(T)                                                                                                   \
-  {"add.cc." #T " %d, %a, %c;\naddc." #T " %d2, %b, %e", #T " " #T ": " #T " " #T " " #T " " #T, add_pair, 0},          \
-      {"sub.cc." #T " %d, %a, %c;\nsubc." #T " %d2, %b, %e", #T " " #T ": " #T " " #T " " #T " " #T, sub_pair, 0},      \
-      {"add.cc." #T " %d, %a, %c;\naddc.cc." #T " %d2, %b, %e", #T " " #T ": " #T " " #T " " #T " " #T, add_pair, 0},   \
-      {"sub.cc." #T " %d, %a, %c;\nsubc.cc." #T " %d2, %b, %e", #T " " #T ": " #T " " #T " " #T " " #T, sub_pair, 0},   \
-      {"mad.lo.cc." #T " %d, %a, %b, %c;\nmadc.hi." #T " %d2, %a, %b, %e", #T " " #T ": " #T " " #T " " #T " " #T,      \
-       mad_pair, 0},                                                                                                    \
-      {"mad.lo.cc." #T " %d, %a, %b, %c;\nmadc.hi.cc." #T " %d2, %a, %b, %e", #T " " #T ": " #T " " #T " " #T " " #T,   \
-       mad_pair, 0},                                                                                                    \
-      {"add.cc." #T " %d, %a, %b;\naddc." #T " %d2, 0, 0", #T " " #T ": " #T " " #T, carry_of_sum, 0},                  \
-      {"mad.lo.cc." #T " %d, %a, 1, %b;\naddc." #T " %d2, 0, 0", #T " " #T ": " #T " " #T, carry_of_sum, 0},            \
-      {"sub.cc." #T " %d, %a, %b;\nsubc." #T " %d2, 0, 0", #T " " #T ": " #T " " #T, borrow_of_difference, 0}
+#define CARRY_ROWS(T)                                                                                                  \
+  INSTRUCTION("add.cc." #T " %d, %a, %c;\naddc." #T " %d2, %b, %e", #T " " #T ": " #T " " #T " " #T " " #T, add_pair,  \
+              0),                                                                                                      \
+      INSTRUCTION("sub.cc." #T " %d, %a, %c;\nsubc." #T " %d2, %b, %e", #T " " #T ": " #T " " #T " " #T " " #T,        \
+                  sub_pair, 0),                                                                                        \
+      INSTRUCTION("add.cc." #T " %d, %a, %c;\naddc.cc." #T " %d2, %b, %e", #T " " #T ": " #T " " #T " " #T " " #T,     \
+                  add_pair, 0),                                                                                        \
+      INSTRUCTION("sub.cc." #T " %d, %a, %c;\nsubc.cc." #T " %d2, %b, %e", #T " " #T ": " #T " " #T " " #T " " #T,     \
+                  sub_pair, 0),                                                                                        \
+      INSTRUCTION("mad.lo.cc." #T " %d, %a, %b, %c;\nmadc.hi." #T " %d2, %a, %b, %e",                                  \
+                  #T " " #T ": " #T " " #T " " #T " " #T, mad_pair, 0),                                                \
+      INSTRUCTION("mad.lo.cc." #T " %d, %a, %b, %c;\nmadc.hi.cc." #T " %d2, %a, %b, %e",                               \
+                  #T " " #T ": " #T " " #T " " #T " " #T, mad_pair, 0),                                                \
+      INSTRUCTION("add.cc." #T " %d, %a, %b;\naddc." #T " %d2, 0, 0", #T " " #T ": " #T " " #T, carry_of_sum, 0),      \
+      INSTRUCTION("mad.lo.cc." #T " %d, %a, 1, %b;\naddc." #T " %d2, 0, 0", #T " " #T ": " #T " " #T, carry_of_sum,    \
+                  0),                                                                                                  \
+      INSTRUCTION("sub.cc." #T " %d, %a, %b;\nsubc." #T " %d2, 0, 0", #T " " #T ": " #T " " #T, borrow_of_difference,  \
+                  0)
 
 // Carries through a middle word: (x : all ones) + (y : 1) in words, whose carry reaches the third addition.
 static void middle_carry(const Sample *sample, uint64_t *out) {
@@ -240,19 +243,38 @@ static void middle_carry(const Sample *sample, uint64_t *out) {
 static void middle_product_carry(const Sample *sample, uint64_t *out) {
   Wide x = integer_source(sample, 0), y = integer_source(sample, 1), z = integer_source(sample, 2);
   Wide mask = ((Wide)1 << BITS) - 1;
-  Wide carry = (x + y) >> BITS & 1, sum = (Wide)((unsigned __int128)x * (unsigned __int128)z & (unsigned __int128)mask) + y + carry;
+  Wide carry = (x + y) >> BITS & 1,
+       sum = (Wide)((unsigned __int128)x * (unsigned __int128)z & (unsigned __int128)mask) + y + carry;
   out[0] = (uint64_t)sum;
   out[1] = (uint64_t)(sum >> BITS & 1);
 }
 
-#define MIDDLE_ROWS(T)                                                                                              \
-  {"add.cc." #T " %d, %a, %b;\naddc.cc." #T " %d, %c, %e;\naddc." #T " %d2, 0, 0",                                  \
-   #T " " #T ": " #T " " #T " " #T " " #T, middle_carry, 0},                                                        \
-      {"add.cc." #T " %d, %a, %b;\nmadc.lo.cc." #T " %d, %a, %c, %b;\naddc." #T " %d2, 0, 0",                       \
-       #T " " #T ": " #T " " #T " " #T, middle_product_carry, 0},                                                   \
-      {"add.cc." #T " %d, %a, %b;\nmadc.lo." #T " %d, %a, %c, %b;\nadd.cc." #T " %d2, 0, 0;\n"                      \
-       "add.cc." #T " %d2, %a, %b;\nmadc.lo.cc." #T " %d2, %a, %c, %b;\naddc." #T " %d2, 0, 0",                     \
-       #T " " #T ": " #T " " #T " " #T, middle_product_carry, 0}
+static void middle_borrow(const Sample *sample, uint64_t *out) {
+  Wide borrow = integer_source(sample, 0) < integer_source(sample, 1);
+  Wide middle = integer_source(sample, 2) - integer_source(sample, 3) - borrow;
+  out[0] = (uint64_t)middle;
+  out[1] = middle < 0 ? (uint64_t)-1 : 0;
+}
+
+static void middle_high_carry(const Sample *sample, uint64_t *out) {
+  Wide x = integer_source(sample, 0), y = integer_source(sample, 1), z = integer_source(sample, 2);
+  Wide sum = high_product(sample, x, z) + integer_source(sample, 3) + ((x + y) >> BITS & 1);
+  out[0] = (uint64_t)sum;
+  out[1] = (uint64_t)(sum >> BITS & 1);
+}
+
+#define MIDDLE_ROWS(T)                                                                                                 \
+  INSTRUCTION("add.cc." #T " %d, %a, %b;\naddc.cc." #T " %d, %c, %e;\naddc." #T " %d2, 0, 0",                          \
+              #T " " #T ": " #T " " #T " " #T " " #T, middle_carry, 0),                                                \
+      INSTRUCTION("sub.cc." #T " %d, %a, %b;\nsubc.cc." #T " %d, %c, %e;\nsubc." #T " %d2, 0, 0",                      \
+                  #T " " #T ": " #T " " #T " " #T " " #T, middle_borrow, 0),                                           \
+      INSTRUCTION("add.cc." #T " %d, %a, %b;\nmadc.hi.cc." #T " %d, %a, %c, %e;\naddc." #T " %d2, 0, 0",               \
+                  #T " " #T ": " #T " " #T " " #T " " #T, middle_high_carry, 0),                                       \
+      INSTRUCTION("add.cc." #T " %d, %a, %b;\nmadc.lo.cc." #T " %d, %a, %c, %b;\naddc." #T " %d2, 0, 0",               \
+                  #T " " #T ": " #T " " #T " " #T, middle_product_carry, 0),                                           \
+      INSTRUCTION("add.cc." #T " %d, %a, %b;\nmadc.lo." #T " %d, %a, %c, %b;\nadd.cc." #T " %d2, 0, 0;\n"              \
+                  "add.cc." #T " %d2, %a, %b;\nmadc.lo.cc." #T " %d2, %a, %c, %b;\naddc." #T " %d2, 0, 0",             \
+                  #T " " #T ": " #T " " #T " " #T, middle_product_carry, 0)
 
 Test(integer, carries) {
   const InstructionTest tests[] = {

@@ -7,11 +7,11 @@
 
 // ---- logic ----
 
-#define LOGIC_OPERATIONS(T)                          \
-  LANE_OPERATION(and_##T, T, T, T, T, x & y)         \
-  LANE_OPERATION(or_##T, T, T, T, T, x | y)          \
-  LANE_OPERATION(xor_##T, T, T, T, T, x ^ y)         \
-  LANE_OPERATION(not_##T, T, T, T, T, ~x)            \
+#define LOGIC_OPERATIONS(T)                                                                                            \
+  LANE_OPERATION(and_##T, T, T, T, T, x &y)                                                                            \
+  LANE_OPERATION(or_##T, T, T, T, T, x | y)                                                                            \
+  LANE_OPERATION(xor_##T, T, T, T, T, x ^ y)                                                                           \
+  LANE_OPERATION(not_##T, T, T, T, T, ~x)                                                                              \
   LANE_OPERATION(cnot_##T, T, T, T, T, x == 0)
 
 LOGIC_OPERATIONS(b16)
@@ -22,16 +22,16 @@ LOGIC_OPERATIONS(b64)
 enum { NEGATED_A = 1 << 8, NEGATED_B = 1 << 9 };
 
 // Predicates are Masks: one operation does all lanes.
-#define PREDICATE_OPERATION(name, result)                                          \
-  static void name(Warp *warp, const Inst *inst, Mask mask) {                      \
-    Mask x = *SLOT(warp, inst->a, Mask) ^ (inst->flags & NEGATED_A ? FULL_MASK : 0); \
-    Mask y = *SLOT(warp, inst->b, Mask) ^ (inst->flags & NEGATED_B ? FULL_MASK : 0); \
-    (void)y;                                                                       \
-    Mask *d = SLOT(warp, inst->d, Mask);                                           \
-    *d = (*d & ~mask) | ((result) & mask);                                         \
+#define PREDICATE_OPERATION(name, result)                                                                              \
+  static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
+    Mask x = *SLOT(warp, inst->a, Mask) ^ (inst->flags & NEGATED_A ? FULL_MASK : 0);                                   \
+    Mask y = *SLOT(warp, inst->b, Mask) ^ (inst->flags & NEGATED_B ? FULL_MASK : 0);                                   \
+    (void)y;                                                                                                           \
+    Mask *d = SLOT(warp, inst->d, Mask);                                                                               \
+    *d = (*d & ~mask) | ((result)&mask);                                                                               \
   }
 
-PREDICATE_OPERATION(and_pred, x & y)
+PREDICATE_OPERATION(and_pred, x &y)
 PREDICATE_OPERATION(or_pred, x | y)
 PREDICATE_OPERATION(xor_pred, x ^ y)
 PREDICATE_OPERATION(not_pred, ~x)
@@ -177,8 +177,8 @@ static inline u64 extract_unsigned(u64 x, u32 position, u32 length) {
   return position < 64 ? x >> position & low_bits(length) : 0;
 }
 
-// A field's top bit fills the result: the bit at position + length - 1, or the word's top bit when that lies beyond. x is
-// sign-extended already, so that shifting far enough gives the latter.
+// A field's top bit fills the result: the bit at position + length - 1, or the word's top bit when that lies beyond. x
+// is sign-extended already, so that shifting far enough gives the latter.
 static inline u64 extract_signed(s64 x, u32 position, u32 length) {
   position &= 255, length &= 255;
   if (length == 0) return 0;
@@ -202,21 +202,19 @@ LANE_OPERATION(bfe_s32, u32, s32, u32, u32, extract_signed(x, y, z))
 LANE_OPERATION(bfe_s64, u64, s64, u32, u32, extract_signed(x, y, z))
 
 // bfi has a fourth source, in d2.
-#define INSERT_OPERATION(T)                                                                              \
-  static void bfi_##T(Warp *warp, const Inst *inst, Mask mask) {                                         \
-    T *d = SLOT(warp, inst->d, T);                                                                       \
-    const T *a = SLOT(warp, inst->a, T), *b = SLOT(warp, inst->b, T);                                    \
-    const u32 *position = SLOT(warp, inst->c, u32), *length = SLOT(warp, inst->d2, u32);                 \
-    EACH_LANE(mask, d[LANE] = (T)insert(a[LANE], b[LANE], position[LANE], length[LANE]));                \
+#define INSERT_OPERATION(T)                                                                                            \
+  static void bfi_##T(Warp *warp, const Inst *inst, Mask mask) {                                                       \
+    T *d = SLOT(warp, inst->d, T);                                                                                     \
+    const T *a = SLOT(warp, inst->a, T), *b = SLOT(warp, inst->b, T);                                                  \
+    const u32 *position = SLOT(warp, inst->c, u32), *length = SLOT(warp, inst->d2, u32);                               \
+    EACH_LANE(mask, d[LANE] = (T)insert(a[LANE], b[LANE], position[LANE], length[LANE]));                              \
   }
 
 INSERT_OPERATION(b32)
 INSERT_OPERATION(b64)
 
 // Ones from bit `start`, `width` of them.
-static inline u32 bit_mask_wrap(u32 start, u32 width) {
-  return (u32)(low_bits(width & 31) << (start & 31));
-}
+static inline u32 bit_mask_wrap(u32 start, u32 width) { return (u32)(low_bits(width & 31) << (start & 31)); }
 
 static inline u32 bit_mask_clamp(u32 start, u32 width) {
   if (start >= 32) return 0;
@@ -238,40 +236,79 @@ LANE_OPERATION(szext_wrap_s32, u32, u32, u32, u32, extend(x, y & 31, true))
 
 // ---- the forms ----
 
-#define LOGIC(T)                                                                                  \
-  {"and." #T, #T " " #T " " #T, {and_##T}, NULL}, {"or." #T, #T " " #T " " #T, {or_##T}, NULL},   \
-      {"xor." #T, #T " " #T " " #T, {xor_##T}, NULL}, {"not." #T, #T " " #T, {not_##T}, NULL}
+#define LOGIC(T)                                                                                                       \
+  FORM("and." #T, #T " " #T " " #T, and_##T), FORM("or." #T, #T " " #T " " #T, or_##T),                                \
+      FORM("xor." #T, #T " " #T " " #T, xor_##T), FORM("not." #T, #T " " #T, not_##T)
 
-#define CNOT(T) {"cnot." #T, #T " " #T, {cnot_##T}, NULL}
-#define SHL(T) {"shl." #T, #T " " #T " u32", {shl_##T}, NULL}
-#define SHR(T, f) {"shr." #T, #T " " #T " u32", {f}, NULL}
-#define SHF(mode, f) {"shf." mode ".b32", "b32 b32 b32 b32", {f}, NULL}
-#define PRMT(syntax, f) {"prmt.b32" syntax, "b32 b32 b32 b32", {f}, NULL}
-#define COUNTING(syntax, T, f) {syntax "." #T, "u32 " #T, {f}, NULL}
-#define BREV(T) {"brev." #T, #T " " #T, {brev_##T}, NULL}
-#define BFE(T) {"bfe." #T, #T " " #T " u32 u32", {bfe_##T}, NULL}
-#define BFI(T) {"bfi." #T, #T " " #T " " #T " u32 u32", {bfi_##T}, NULL}
-#define WORD(syntax, f) {syntax, "b32 b32 b32", {f}, NULL}
+#define CNOT(T) FORM("cnot." #T, #T " " #T, cnot_##T)
+#define SHL(T) FORM("shl." #T, #T " " #T " u32", shl_##T)
+#define SHR(T, f) FORM("shr." #T, #T " " #T " u32", f)
+#define SHF(mode, f) FORM("shf." mode ".b32", "b32 b32 b32 b32", f)
+#define PRMT(syntax, f) FORM("prmt.b32" syntax, "b32 b32 b32 b32", f)
+#define COUNTING(syntax, T, f) FORM(syntax "." #T, "u32 " #T, f)
+#define BREV(T) FORM("brev." #T, #T " " #T, brev_##T)
+#define BFE(T) FORM("bfe." #T, #T " " #T " u32 u32", bfe_##T)
+#define BFI(T) FORM("bfi." #T, #T " " #T " " #T " u32 u32", bfi_##T)
+#define WORD(syntax, f) FORM(syntax, "b32 b32 b32", f)
 
 static const Form forms[] = {
-    LOGIC(pred), LOGIC(b16), LOGIC(b32), LOGIC(b64), CNOT(b16), CNOT(b32), CNOT(b64),
-    SHL(b16), SHL(b32), SHL(b64),
-    SHR(b16, shr_u16), SHR(b32, shr_u32), SHR(b64, shr_u64), SHR(u16, shr_u16), SHR(u32, shr_u32), SHR(u64, shr_u64),
-    SHR(s16, shr_s16), SHR(s32, shr_s32), SHR(s64, shr_s64),
-    SHF("l.clamp", shf_l_clamp), SHF("r.clamp", shf_r_clamp), SHF("l.wrap", shf_l_wrap), SHF("r.wrap", shf_r_wrap),
-    PRMT("", prmt), PRMT(".f4e", prmt_f4e), PRMT(".b4e", prmt_b4e), PRMT(".rc8", prmt_rc8), PRMT(".ecl", prmt_ecl),
-    PRMT(".ecr", prmt_ecr), PRMT(".rc16", prmt_rc16),
-    COUNTING("popc", b32, popc_b32), COUNTING("popc", b64, popc_b64),
-    COUNTING("clz", b32, clz_b32), COUNTING("clz", b64, clz_b64),
-    COUNTING("bfind", u32, bfind_u32), COUNTING("bfind", u64, bfind_u64),
-    COUNTING("bfind", s32, bfind_s32), COUNTING("bfind", s64, bfind_s64),
-    COUNTING("bfind.shiftamt", u32, bfind_shiftamt_u32), COUNTING("bfind.shiftamt", u64, bfind_shiftamt_u64),
-    COUNTING("bfind.shiftamt", s32, bfind_shiftamt_s32), COUNTING("bfind.shiftamt", s64, bfind_shiftamt_s64),
-    {"fns.b32", "b32 b32 b32 s32", {fns_b32}, NULL}, BREV(b32), BREV(b64),
-    BFE(u32), BFE(u64), BFE(s32), BFE(s64), BFI(b32), BFI(b64),
-    WORD("bmsk.clamp.b32", bmsk_clamp), WORD("bmsk.wrap.b32", bmsk_wrap),
-    WORD("szext.clamp.u32", szext_clamp_u32), WORD("szext.clamp.s32", szext_clamp_s32),
-    WORD("szext.wrap.u32", szext_wrap_u32), WORD("szext.wrap.s32", szext_wrap_s32),
+    LOGIC(pred),
+    LOGIC(b16),
+    LOGIC(b32),
+    LOGIC(b64),
+    CNOT(b16),
+    CNOT(b32),
+    CNOT(b64),
+    SHL(b16),
+    SHL(b32),
+    SHL(b64),
+    SHR(b16, shr_u16),
+    SHR(b32, shr_u32),
+    SHR(b64, shr_u64),
+    SHR(u16, shr_u16),
+    SHR(u32, shr_u32),
+    SHR(u64, shr_u64),
+    SHR(s16, shr_s16),
+    SHR(s32, shr_s32),
+    SHR(s64, shr_s64),
+    SHF("l.clamp", shf_l_clamp),
+    SHF("r.clamp", shf_r_clamp),
+    SHF("l.wrap", shf_l_wrap),
+    SHF("r.wrap", shf_r_wrap),
+    PRMT("", prmt),
+    PRMT(".f4e", prmt_f4e),
+    PRMT(".b4e", prmt_b4e),
+    PRMT(".rc8", prmt_rc8),
+    PRMT(".ecl", prmt_ecl),
+    PRMT(".ecr", prmt_ecr),
+    PRMT(".rc16", prmt_rc16),
+    COUNTING("popc", b32, popc_b32),
+    COUNTING("popc", b64, popc_b64),
+    COUNTING("clz", b32, clz_b32),
+    COUNTING("clz", b64, clz_b64),
+    COUNTING("bfind", u32, bfind_u32),
+    COUNTING("bfind", u64, bfind_u64),
+    COUNTING("bfind", s32, bfind_s32),
+    COUNTING("bfind", s64, bfind_s64),
+    COUNTING("bfind.shiftamt", u32, bfind_shiftamt_u32),
+    COUNTING("bfind.shiftamt", u64, bfind_shiftamt_u64),
+    COUNTING("bfind.shiftamt", s32, bfind_shiftamt_s32),
+    COUNTING("bfind.shiftamt", s64, bfind_shiftamt_s64),
+    FORM("fns.b32", "b32 b32 b32 s32", fns_b32),
+    BREV(b32),
+    BREV(b64),
+    BFE(u32),
+    BFE(u64),
+    BFE(s32),
+    BFE(s64),
+    BFI(b32),
+    BFI(b64),
+    WORD("bmsk.clamp.b32", bmsk_clamp),
+    WORD("bmsk.wrap.b32", bmsk_wrap),
+    WORD("szext.clamp.u32", szext_clamp_u32),
+    WORD("szext.clamp.s32", szext_clamp_s32),
+    WORD("szext.wrap.u32", szext_wrap_u32),
+    WORD("szext.wrap.s32", szext_wrap_s32),
 };
 
 // The truth table of lop3, which must be an integer literal of 8 bits.

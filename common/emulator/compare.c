@@ -13,35 +13,35 @@
 
 typedef Mask Compare(const void *a, const void *b);
 
-#define COMPARISON(name, T, condition)                   \
-  static Mask name(const void *a, const void *b) {       \
-    Mask result = 0;                                     \
-    for (int i = 0; i < LANES; i++) {                    \
-      const T x = ((const T *)a)[i], y = ((const T *)b)[i]; \
-      (void)y;                                           \
-      result |= (Mask)(condition) << i;                  \
-    }                                                    \
-    return result;                                       \
+#define COMPARISON(name, T, condition)                                                                                 \
+  static Mask name(const void *a, const void *b) {                                                                     \
+    Mask result = 0;                                                                                                   \
+    for (int i = 0; i < LANES; i++) {                                                                                  \
+      const T x = ((const T *)a)[i], y = ((const T *)b)[i];                                                            \
+      (void)y;                                                                                                         \
+      result |= (Mask)(condition) << i;                                                                                \
+    }                                                                                                                  \
+    return result;                                                                                                     \
   }
 
-#define ORDERED(T)                 \
-  COMPARISON(eq_##T, T, x == y)    \
-  COMPARISON(lt_##T, T, x < y)     \
-  COMPARISON(le_##T, T, x <= y)    \
-  COMPARISON(gt_##T, T, x > y)     \
+#define ORDERED(T)                                                                                                     \
+  COMPARISON(eq_##T, T, x == y)                                                                                        \
+  COMPARISON(lt_##T, T, x < y)                                                                                         \
+  COMPARISON(le_##T, T, x <= y)                                                                                        \
+  COMPARISON(gt_##T, T, x > y)                                                                                         \
   COMPARISON(ge_##T, T, x >= y)
 
 // Of numbers only: false when either is NaN. With a u: true then.
-#define FLOATING(T)                            \
-  ORDERED(T)                                   \
-  COMPARISON(ne_##T, T, (x < y) | (x > y))     \
-  COMPARISON(equ_##T, T, !((x < y) | (x > y))) \
-  COMPARISON(neu_##T, T, x != y)               \
-  COMPARISON(ltu_##T, T, !(x >= y))            \
-  COMPARISON(leu_##T, T, !(x > y))             \
-  COMPARISON(gtu_##T, T, !(x <= y))            \
-  COMPARISON(geu_##T, T, !(x < y))             \
-  COMPARISON(num_##T, T, (x == x) & (y == y))  \
+#define FLOATING(T)                                                                                                    \
+  ORDERED(T)                                                                                                           \
+  COMPARISON(ne_##T, T, (x < y) | (x > y))                                                                             \
+  COMPARISON(equ_##T, T, !((x < y) | (x > y)))                                                                         \
+  COMPARISON(neu_##T, T, x != y)                                                                                       \
+  COMPARISON(ltu_##T, T, !(x >= y))                                                                                    \
+  COMPARISON(leu_##T, T, !(x > y))                                                                                     \
+  COMPARISON(gtu_##T, T, !(x <= y))                                                                                    \
+  COMPARISON(geu_##T, T, !(x < y))                                                                                     \
+  COMPARISON(num_##T, T, (x == x) & (y == y))                                                                          \
   COMPARISON(nan_##T, T, (x != x) | (y != y))
 
 #define INTEGERS(T) ORDERED(T) COMPARISON(ne_##T, T, x != y)
@@ -55,15 +55,17 @@ INTEGERS(s64)
 FLOATING(f32)
 FLOATING(f64)
 
+// clang-format off
 #define ROW(op, T, f) {#op "." #T, f}
+// clang-format on
 #define BITS(B, T) ROW(eq, B, eq_##T), ROW(ne, B, ne_##T)
-#define ORDER(T)                                                                                                    \
+#define ORDER(T)                                                                                                       \
   ROW(eq, T, eq_##T), ROW(ne, T, ne_##T), ROW(lt, T, lt_##T), ROW(le, T, le_##T), ROW(gt, T, gt_##T), ROW(ge, T, ge_##T)
 #define UNSIGNED_ORDER(T) ORDER(T), ROW(lo, T, lt_##T), ROW(ls, T, le_##T), ROW(hi, T, gt_##T), ROW(hs, T, ge_##T)
 // Half-precision numbers are compared as f32.
-#define FLOAT_ORDER(F, T)                                                                                           \
-  ROW(eq, F, eq_##T), ROW(ne, F, ne_##T), ROW(lt, F, lt_##T), ROW(le, F, le_##T), ROW(gt, F, gt_##T),               \
-      ROW(ge, F, ge_##T), ROW(equ, F, equ_##T), ROW(neu, F, neu_##T), ROW(ltu, F, ltu_##T), ROW(leu, F, leu_##T),   \
+#define FLOAT_ORDER(F, T)                                                                                              \
+  ROW(eq, F, eq_##T), ROW(ne, F, ne_##T), ROW(lt, F, lt_##T), ROW(le, F, le_##T), ROW(gt, F, gt_##T),                  \
+      ROW(ge, F, ge_##T), ROW(equ, F, equ_##T), ROW(neu, F, neu_##T), ROW(ltu, F, ltu_##T), ROW(leu, F, leu_##T),      \
       ROW(gtu, F, gtu_##T), ROW(geu, F, geu_##T), ROW(num, F, num_##T), ROW(nan, F, nan_##T)
 
 typedef struct Row {
@@ -72,9 +74,21 @@ typedef struct Row {
 } Row;
 
 static const Row comparisons[] = {
-    BITS(b16, u16), BITS(b32, u32), BITS(b64, u64), UNSIGNED_ORDER(u16), UNSIGNED_ORDER(u32), UNSIGNED_ORDER(u64),
-    ORDER(s16), ORDER(s32), ORDER(s64), FLOAT_ORDER(f32, f32), FLOAT_ORDER(f64, f64),
-    FLOAT_ORDER(f16, f32), FLOAT_ORDER(f16x2, f32), FLOAT_ORDER(bf16, f32), FLOAT_ORDER(bf16x2, f32),
+    BITS(b16, u16),
+    BITS(b32, u32),
+    BITS(b64, u64),
+    UNSIGNED_ORDER(u16),
+    UNSIGNED_ORDER(u32),
+    UNSIGNED_ORDER(u64),
+    ORDER(s16),
+    ORDER(s32),
+    ORDER(s64),
+    FLOAT_ORDER(f32, f32),
+    FLOAT_ORDER(f64, f64),
+    FLOAT_ORDER(f16, f32),
+    FLOAT_ORDER(f16x2, f32),
+    FLOAT_ORDER(bf16, f32),
+    FLOAT_ORDER(bf16x2, f32),
 };
 
 // ---- setp and set ----
@@ -84,14 +98,14 @@ typedef enum BoolOp { NO_BOOL, BOOL_AND, BOOL_OR, BOOL_XOR } BoolOp;
 // What one instruction does: Inst.extra.
 typedef struct Plan {
   Compare *compare;
-  PtxType type;     // of the sources
-  int parts;        // 2 for packed types
+  PtxType type;  // of the sources
+  int parts;     // 2 for packed types
   bool ftz;
-  BoolOp bool_op;   // with the predicate in slot c
+  BoolOp bool_op;  // with the predicate in slot c
   bool c_negated;
-  bool has_q;       // setp p|q
-  int d_size;       // set: bytes of an element
-  u64 d_true;       // set: what stands for true
+  bool has_q;  // setp p|q
+  int d_size;  // set: bytes of an element
+  u64 d_true;  // set: what stands for true
 } Plan;
 
 static bool is_half(PtxType type) { return type >= PTX_F16 && type <= PTX_BF16X2; }
@@ -136,7 +150,8 @@ static void execute_setp(Warp *warp, const Inst *inst, Mask mask) {
   write_predicate(warp, inst->d, plan->compare(SLOT(warp, inst->a, void), SLOT(warp, inst->b, void)), mask);
 }
 
-// q is the opposite of p before both are combined with c; of packed sources, p is for the low half and q for the high one.
+// q is the opposite of p before both are combined with c; of packed sources, p is for the low half and q for the high
+// one.
 static void execute_setp_general(Warp *warp, const Inst *inst, Mask mask) {
   const Plan *plan = inst->extra;
   const void *a = SLOT(warp, inst->a, void), *b = SLOT(warp, inst->b, void);
@@ -168,35 +183,35 @@ static void execute_set(Warp *warp, const Inst *inst, Mask mask) {
 
 enum { NEGATED = 1 << 8 };  // in Inst.flags: the predicate is !c
 
-#define SELECT_OPERATION(T)                                                                       \
-  static void selp_##T(Warp *warp, const Inst *inst, Mask mask) {                                 \
-    T *d = SLOT(warp, inst->d, T);                                                                \
-    const T *a = SLOT(warp, inst->a, T), *b = SLOT(warp, inst->b, T);                             \
-    const Mask c = *SLOT(warp, inst->c, Mask) ^ (inst->flags & NEGATED ? FULL_MASK : 0);          \
-    EACH_LANE(mask, T x = a[LANE]; T y = b[LANE]; d[LANE] = c >> LANE & 1 ? x : y);               \
-  }                                                                                               \
-  LANE_OPERATION(slct_s32_##T, T, T, T, s32, z >= 0 ? x : y)                                      \
-  LANE_OPERATION(slct_f32_##T, T, T, T, f32, z >= 0 ? x : y)                                      \
-  LANE_OPERATION(slct_f32_ftz_##T, T, T, T, f32, flush_f32(z) >= 0 ? x : y)
+#define SELECT_OPERATION(T)                                                                                            \
+  static void selp_##T(Warp *warp, const Inst *inst, Mask mask) {                                                      \
+    T *d = SLOT(warp, inst->d, T);                                                                                     \
+    const T *a = SLOT(warp, inst->a, T), *b = SLOT(warp, inst->b, T);                                                  \
+    const Mask c = *SLOT(warp, inst->c, Mask) ^ (inst->flags & NEGATED ? FULL_MASK : 0);                               \
+    EACH_LANE(mask, T x = a[LANE]; T y = b[LANE]; d[LANE] = c >> LANE & 1 ? x : y);                                    \
+  }                                                                                                                    \
+  LANE_OPERATION(slct_s32_##T, T, T, T, s32, z >= 0 ? x : y)                                                           \
+  LANE_OPERATION(slct_f32_##T, T, T, T, f32, z >= 0 ? x : y)                                                           \
+  LANE_OPERATION(slct_f32_##T##_ftz, T, T, T, f32, flush_f32(z) >= 0 ? x : y)
 
 SELECT_OPERATION(b16)
 SELECT_OPERATION(b32)
 SELECT_OPERATION(b64)
 
 // Tests of one number. Zeros count as normal.
-#define TESTS(T, smallest_normal)                                                          \
-  COMPARISON(finite_##T, T, __builtin_fabs(x) < INFINITY)                                  \
-  COMPARISON(infinite_##T, T, __builtin_fabs(x) == INFINITY)                               \
-  COMPARISON(number_##T, T, x == x)                                                        \
-  COMPARISON(notanumber_##T, T, x != x)                                                    \
-  COMPARISON(normal_##T, T, (__builtin_fabs(x) < INFINITY) & ((__builtin_fabs(x) >= smallest_normal) | (x == 0))) \
+#define TESTS(T, smallest_normal)                                                                                      \
+  COMPARISON(finite_##T, T, __builtin_fabs(x) < INFINITY)                                                              \
+  COMPARISON(infinite_##T, T, __builtin_fabs(x) == INFINITY)                                                           \
+  COMPARISON(number_##T, T, x == x)                                                                                    \
+  COMPARISON(notanumber_##T, T, x != x)                                                                                \
+  COMPARISON(normal_##T, T, (__builtin_fabs(x) < INFINITY) & ((__builtin_fabs(x) >= smallest_normal) | (x == 0)))      \
   COMPARISON(subnormal_##T, T, (__builtin_fabs(x) < smallest_normal) & (x != 0))
 
 TESTS(f32, 0x1p-126)
 TESTS(f64, 0x1p-1022)
 
-#define TEST_ROWS(T)                                                                                    \
-  ROW(finite, T, finite_##T), ROW(infinite, T, infinite_##T), ROW(number, T, number_##T),               \
+#define TEST_ROWS(T)                                                                                                   \
+  ROW(finite, T, finite_##T), ROW(infinite, T, infinite_##T), ROW(number, T, number_##T),                              \
       ROW(notanumber, T, notanumber_##T), ROW(normal, T, normal_##T), ROW(subnormal, T, subnormal_##T)
 
 static void execute_testp(Warp *warp, const Inst *inst, Mask mask) {
@@ -207,13 +222,13 @@ static void execute_testp(Warp *warp, const Inst *inst, Mask mask) {
 
 static const Row tests[] = {TEST_ROWS(f32), TEST_ROWS(f64)};
 
-#define SELP(T, B) {"selp." #T, #T " " #T " " #T " pred", {selp_##B}, NULL}
-#define SLCT(T, B)                                                      \
-  {"slct." #T ".s32", #T " " #T " " #T " s32", {slct_s32_##B}, NULL},   \
-      {"slct{.ftz}." #T ".f32", #T " " #T " " #T " f32", {slct_f32_##B, slct_f32_ftz_##B}, NULL}
-#define EVERY_TYPE(FORM)                                                                                          \
-  FORM(b16, b16), FORM(u16, b16), FORM(s16, b16), FORM(b32, b32), FORM(u32, b32), FORM(s32, b32), FORM(f32, b32), \
-      FORM(b64, b64), FORM(u64, b64), FORM(s64, b64), FORM(f64, b64)
+#define SELP(T, B) FORM("selp." #T, #T " " #T " " #T " pred", selp_##B)
+#define SLCT(T, B)                                                                                                     \
+  FORM("slct." #T ".s32", #T " " #T " " #T " s32", slct_s32_##B),                                                      \
+      FORM_WITH_FTZ("slct{.ftz}." #T ".f32", #T " " #T " " #T " f32", slct_f32_##B)
+#define EVERY_TYPE(ROW)                                                                                                \
+  ROW(b16, b16), ROW(u16, b16), ROW(s16, b16), ROW(b32, b32), ROW(u32, b32), ROW(s32, b32), ROW(f32, b32),             \
+      ROW(b64, b64), ROW(u64, b64), ROW(s64, b64), ROW(f64, b64)
 
 static const Form selections[] = {EVERY_TYPE(SELP), EVERY_TYPE(SLCT)};
 
@@ -240,9 +255,11 @@ static DecodeResult read_modifiers(Decoder *decoder, const PtxInstruction *sourc
     if (!known && !plan->ftz && !strcmp(name, "ftz") &&
         (plan->type == PTX_F32 || plan->type == PTX_F16 || plan->type == PTX_F16X2))
       known = plan->ftz = true;
-    if (!known) return decoder_error(decoder, source, "modifier .%s does not go with .%s", name, ptx_type_name(plan->type));
+    if (!known)
+      return decoder_error(decoder, source, "modifier .%s does not go with .%s", name, ptx_type_name(plan->type));
   }
-  return plan->compare ? DECODED : decoder_error(decoder, source, "needs a comparison that .%s has", ptx_type_name(plan->type));
+  return plan->compare ? DECODED
+                       : decoder_error(decoder, source, "needs a comparison that .%s has", ptx_type_name(plan->type));
 }
 
 // The sources, and the predicate that the result is combined with.
@@ -257,10 +274,10 @@ static DecodeResult read_sources(Decoder *decoder, const PtxInstruction *source,
   plan->c_negated = plan->bool_op && operands[3].negated;
   plan->parts = plan->type == PTX_F16X2 || plan->type == PTX_BF16X2 ? 2 : 1;
   inst->type = (uint8_t)plan->type;
-  inst->counter = is_half(plan->type)        ? COUNTER_INST_FP16
-                  : plan->type == PTX_F32    ? COUNTER_INST_FP32
-                  : plan->type == PTX_F64    ? COUNTER_INST_FP64
-                                             : COUNTER_INST_INTEGER;
+  inst->counter = is_half(plan->type)     ? COUNTER_INST_FP16
+                  : plan->type == PTX_F32 ? COUNTER_INST_FP32
+                  : plan->type == PTX_F64 ? COUNTER_INST_FP64
+                                          : COUNTER_INST_INTEGER;
   inst->extra = plan;
   return DECODED;
 }
@@ -310,7 +327,8 @@ static DecodeResult decode_set(Decoder *decoder, const PtxInstruction *source, I
   plan->type = types < 0 ? PTX_NO_TYPE : ptx_type_from_name(source->modifiers[types + 1]);
   if (to == PTX_NO_TYPE || plan->type == PTX_NO_TYPE)
     return decoder_error(decoder, source, "needs a destination and a source type");
-  if (!set_types_meet(to, plan->type)) return decoder_error(decoder, source, "cannot write .%s for these sources", ptx_type_name(to));
+  if (!set_types_meet(to, plan->type))
+    return decoder_error(decoder, source, "cannot write .%s for these sources", ptx_type_name(to));
   if (read_modifiers(decoder, source, types, plan) != DECODED || read_sources(decoder, source, plan, inst) != DECODED)
     return DECODE_FAILED;
   inst->d = decoder_destination(decoder, &source->operands[0], to);
@@ -327,7 +345,8 @@ static DecodeResult decode_testp(Decoder *decoder, const PtxInstruction *source,
   if (source->modifier_count == 2 && plan->type != PTX_NO_TYPE)
     plan->compare = find_row(tests, COUNT(tests), source->modifiers[0], plan->type);
   if (!plan->compare)
-    return decoder_error(decoder, source, "needs one of .finite .infinite .number .notanumber .normal .subnormal, and .f32 or .f64");
+    return decoder_error(decoder, source,
+                         "needs one of .finite .infinite .number .notanumber .normal .subnormal, and .f32 or .f64");
   if (!decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
   if (source->operands[1].negated) return decoder_error(decoder, source, "a source cannot be negated");
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_PRED);

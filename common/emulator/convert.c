@@ -1,4 +1,5 @@
-// cvt: between every pair of integer and floating-point types, one number or two packed. PTX ISA 9.7.9, cvt and cvt.pack.
+// cvt: between every pair of integer and floating-point types, one number or two packed. PTX ISA 9.7.9, cvt and
+// cvt.pack.
 //
 // The conversions that kernels do most have handlers of their own (the table at the end). All others go through 64-bit
 // arrays of one element per lane:
@@ -25,11 +26,11 @@ typedef struct Kind {
 } Kind;
 
 static const Kind kinds[] = {
-    {"u8", UNSIGNED, 8, 1, PTX_U8},    {"u16", UNSIGNED, 16, 1, PTX_U16},   {"u32", UNSIGNED, 32, 1, PTX_U32},
-    {"u64", UNSIGNED, 64, 1, PTX_U64}, {"s8", SIGNED, 8, 1, PTX_S8},        {"s16", SIGNED, 16, 1, PTX_S16},
-    {"s32", SIGNED, 32, 1, PTX_S32},   {"s64", SIGNED, 64, 1, PTX_S64},     {"f16", F16, 16, 1, PTX_F16},
-    {"bf16", BF16, 16, 1, PTX_BF16},   {"f32", F32, 32, 1, PTX_F32},        {"f64", F64, 64, 1, PTX_F64},
-    {"tf32", TF32, 32, 1, PTX_B32},    {"f16x2", F16, 16, 2, PTX_F16X2},    {"bf16x2", BF16, 16, 2, PTX_BF16X2},
+    {"u8", UNSIGNED, 8, 1, PTX_U8},    {"u16", UNSIGNED, 16, 1, PTX_U16}, {"u32", UNSIGNED, 32, 1, PTX_U32},
+    {"u64", UNSIGNED, 64, 1, PTX_U64}, {"s8", SIGNED, 8, 1, PTX_S8},      {"s16", SIGNED, 16, 1, PTX_S16},
+    {"s32", SIGNED, 32, 1, PTX_S32},   {"s64", SIGNED, 64, 1, PTX_S64},   {"f16", F16, 16, 1, PTX_F16},
+    {"bf16", BF16, 16, 1, PTX_BF16},   {"f32", F32, 32, 1, PTX_F32},      {"f64", F64, 64, 1, PTX_F64},
+    {"tf32", TF32, 32, 1, PTX_B32},    {"f16x2", F16, 16, 2, PTX_F16X2},  {"bf16x2", BF16, 16, 2, PTX_BF16X2},
     {"e4m3x2", E4M3, 8, 2, PTX_B16},   {"e5m2x2", E5M2, 8, 2, PTX_B16},
 };
 
@@ -44,20 +45,20 @@ static const struct {
   Rounding rounding;
   bool to_integer;
 } roundings[] = {
-    {"rn", ROUND_NEAREST, false}, {"rz", ROUND_ZERO, false},  {"rm", ROUND_DOWN, false},
+    {"rn", ROUND_NEAREST, false}, {"rz", ROUND_ZERO, false},          {"rm", ROUND_DOWN, false},
     {"rp", ROUND_UP, false},      {"rna", ROUND_NEAREST_AWAY, false}, {"rni", ROUND_NEAREST, true},
-    {"rzi", ROUND_ZERO, true},    {"rmi", ROUND_DOWN, true},  {"rpi", ROUND_UP, true},
+    {"rzi", ROUND_ZERO, true},    {"rmi", ROUND_DOWN, true},          {"rpi", ROUND_UP, true},
 };
 
 // What one instruction does: Inst.extra.
 typedef struct Plan {
   const Kind *to, *from;
-  bool rounded;           // a rounding modifier was given
+  bool rounded;  // a rounding modifier was given
   Rounding rounding;
   bool to_integer;
-  unsigned flags;         // FORM_...
+  unsigned flags;          // FORM_...
   int to_size, from_size;  // bytes of a slot's element
-  bool two_sources;       // a goes to the high part, b to the low one
+  bool two_sources;        // a goes to the high part, b to the low one
 } Plan;
 
 static bool is_float(const Kind *kind) { return kind->encoding >= F16; }
@@ -159,8 +160,8 @@ static void round_to_integers(f64 *x, Rounding rounding) {
   }
 }
 
-// Already rounded numbers to integers, clamped to the type's range. NaN gives 0, or the highest bit alone when either side
-// has 64 bits.
+// Already rounded numbers to integers, clamped to the type's range. NaN gives 0, or the highest bit alone when either
+// side has 64 bits.
 static void floats_to_integers(const Plan *plan, u64 *to, const f64 *from) {
   u64 largest = largest_integer(plan->to), smallest = smallest_integer(plan->to);
   f64 above = ldexp(1, plan->to->bits - (plan->to->encoding == SIGNED));
@@ -168,10 +169,14 @@ static void floats_to_integers(const Plan *plan, u64 *to, const f64 *from) {
   u64 nan = plan->to->bits == 64 || plan->from->bits == 64 ? 1ull << (plan->to->bits - 1) : 0;
   for (int i = 0; i < LANES; i++) {
     f64 x = from[i];
-    if (x != x) to[i] = nan;
-    else if (x >= above) to[i] = largest;
-    else if (x <= below) to[i] = smallest;
-    else to[i] = x < 0 ? (u64)(s64)x : (u64)x;
+    if (x != x)
+      to[i] = nan;
+    else if (x >= above)
+      to[i] = largest;
+    else if (x <= below)
+      to[i] = smallest;
+    else
+      to[i] = x < 0 ? (u64)(s64)x : (u64)x;
   }
 }
 
@@ -244,23 +249,36 @@ static void execute_pack(Warp *warp, const Inst *inst, Mask mask) {
   const s32 high = (s32)largest_integer(to), low = (s32)smallest_integer(to);
   const u32 field = (1u << to->bits) - 1;
   const int bits = to->bits, kept = bits < 16 ? 2 * bits : 0;  // two 16-bit numbers leave no room for c
-  EACH_LANE(mask, u32 x = (u32)(a[LANE] < low ? low : a[LANE] > high ? high : a[LANE]) & field;
-            u32 y = (u32)(b[LANE] < low ? low : b[LANE] > high ? high : b[LANE]) & field;
+  EACH_LANE(mask, u32 x = (u32)(a[LANE] < low    ? low
+                                : a[LANE] > high ? high
+                                                 : a[LANE]) &
+                          field;
+            u32 y = (u32)(b[LANE] < low    ? low
+                          : b[LANE] > high ? high
+                                           : b[LANE]) &
+                    field;
             d[LANE] = (kept ? c[LANE] << kept : 0) | x << bits | y);
 }
 
-static const Kind u2 = {"u2", UNSIGNED, 2, 1, PTX_B32}, s2 = {"s2", SIGNED, 2, 1, PTX_B32};
-static const Kind u4 = {"u4", UNSIGNED, 4, 1, PTX_B32}, s4 = {"s4", SIGNED, 4, 1, PTX_B32};
+#define FIELD(T, encoding, bits) static const Kind field_##T = {#T, encoding, bits, 1, PTX_B32};
+
+FIELD(u16, UNSIGNED, 16)
+FIELD(s16, SIGNED, 16)
+FIELD(u8, UNSIGNED, 8)
+FIELD(s8, SIGNED, 8)
+FIELD(u4, UNSIGNED, 4)
+FIELD(s4, SIGNED, 4)
+FIELD(u2, UNSIGNED, 2)
+FIELD(s2, SIGNED, 2)
+
+// clang-format off
+#define PACK(T) {"cvt.pack.sat." #T ".s32", "b32 s32 s32", {execute_pack}, &field_##T}
+#define PACK_ABOVE(T) {"cvt.pack.sat." #T ".s32.b32", "b32 s32 s32 b32", {execute_pack}, &field_##T}
+// clang-format on
 
 static const Form packs[] = {
-    {"cvt.pack.sat.u16.s32", "b32 s32 s32", {execute_pack}, &kinds[1]},
-    {"cvt.pack.sat.s16.s32", "b32 s32 s32", {execute_pack}, &kinds[5]},
-    {"cvt.pack.sat.u8.s32.b32", "b32 s32 s32 b32", {execute_pack}, &kinds[0]},
-    {"cvt.pack.sat.s8.s32.b32", "b32 s32 s32 b32", {execute_pack}, &kinds[4]},
-    {"cvt.pack.sat.u4.s32.b32", "b32 s32 s32 b32", {execute_pack}, &u4},
-    {"cvt.pack.sat.s4.s32.b32", "b32 s32 s32 b32", {execute_pack}, &s4},
-    {"cvt.pack.sat.u2.s32.b32", "b32 s32 s32 b32", {execute_pack}, &u2},
-    {"cvt.pack.sat.s2.s32.b32", "b32 s32 s32 b32", {execute_pack}, &s2},
+    PACK(u16),      PACK(s16),      PACK_ABOVE(u8), PACK_ABOVE(s8),
+    PACK_ABOVE(u4), PACK_ABOVE(s4), PACK_ABOVE(u2), PACK_ABOVE(s2),
 };
 
 // ---- handlers of the most frequent conversions ----
@@ -286,20 +304,31 @@ LANE_OPERATION(u32_u16, u32, u16, u16, u16, x)
 LANE_OPERATION(s32_s16, s32, s16, s16, s16, x)
 LANE_OPERATION(u16_u32, u16, u32, u32, u32, x)
 
-#define FREQUENT(syntax, operands, f) {"cvt" syntax, operands, {f}, NULL}
+#define FREQUENT(syntax, operands, f) FORM("cvt" syntax, operands, f)
 
 static const Form frequent[] = {
-    FREQUENT(".f32.f16", "f32 f16", f32_f16),           FREQUENT(".f32.bf16", "f32 bf16", f32_bf16),
-    FREQUENT(".rn.f16.f32", "f16 f32", f16_f32),        FREQUENT(".rn.bf16.f32", "bf16 f32", bf16_f32),
-    FREQUENT(".rn.f16x2.f32", "b32 f32 f32", f16x2_f32), FREQUENT(".rn.bf16x2.f32", "b32 f32 f32", bf16x2_f32),
-    FREQUENT(".rn.f32.f64", "f32 f64", f32_f64),        FREQUENT(".f64.f32", "f64 f32", f64_f32),
-    FREQUENT(".rn.f32.s32", "f32 s32", f32_s32),        FREQUENT(".rn.f32.u32", "f32 u32", f32_u32),
-    FREQUENT(".rn.f32.s64", "f32 s64", f32_s64),        FREQUENT(".rn.f32.u64", "f32 u64", f32_u64),
-    FREQUENT(".rn.f64.s32", "f64 s32", f64_s32),        FREQUENT(".rn.f64.u32", "f64 u32", f64_u32),
-    FREQUENT(".u64.u32", "u64 u32", u64_u32),           FREQUENT(".s64.s32", "s64 s32", s64_s32),
-    FREQUENT(".u32.u64", "u32 u64", u32_u64),           FREQUENT(".s32.s64", "s32 s64", u32_u64),
-    FREQUENT(".u32.u16", "u32 u16", u32_u16),           FREQUENT(".s32.s16", "s32 s16", s32_s16),
-    FREQUENT(".u16.u32", "u16 u32", u16_u32),           FREQUENT(".s16.s32", "s16 s32", u16_u32),
+    FREQUENT(".f32.f16", "f32 f16", f32_f16),
+    FREQUENT(".f32.bf16", "f32 bf16", f32_bf16),
+    FREQUENT(".rn.f16.f32", "f16 f32", f16_f32),
+    FREQUENT(".rn.bf16.f32", "bf16 f32", bf16_f32),
+    FREQUENT(".rn.f16x2.f32", "b32 f32 f32", f16x2_f32),
+    FREQUENT(".rn.bf16x2.f32", "b32 f32 f32", bf16x2_f32),
+    FREQUENT(".rn.f32.f64", "f32 f64", f32_f64),
+    FREQUENT(".f64.f32", "f64 f32", f64_f32),
+    FREQUENT(".rn.f32.s32", "f32 s32", f32_s32),
+    FREQUENT(".rn.f32.u32", "f32 u32", f32_u32),
+    FREQUENT(".rn.f32.s64", "f32 s64", f32_s64),
+    FREQUENT(".rn.f32.u64", "f32 u64", f32_u64),
+    FREQUENT(".rn.f64.s32", "f64 s32", f64_s32),
+    FREQUENT(".rn.f64.u32", "f64 u32", f64_u32),
+    FREQUENT(".u64.u32", "u64 u32", u64_u32),
+    FREQUENT(".s64.s32", "s64 s32", s64_s32),
+    FREQUENT(".u32.u64", "u32 u64", u32_u64),
+    FREQUENT(".s32.s64", "s32 s64", u32_u64),
+    FREQUENT(".u32.u16", "u32 u16", u32_u16),
+    FREQUENT(".s32.s16", "s32 s16", s32_s16),
+    FREQUENT(".u16.u32", "u16 u32", u16_u32),
+    FREQUENT(".s16.s32", "s16 s32", u16_u32),
 };
 
 // ---- decoding ----
@@ -323,7 +352,8 @@ static DecodeResult read_modifiers(Decoder *decoder, const PtxInstruction *sourc
   int options = source->modifier_count - 2;
   plan->to = options < 0 ? NULL : find_kind(source->modifiers[options]);
   plan->from = options < 0 ? NULL : find_kind(source->modifiers[options + 1]);
-  if (!plan->to || !plan->from) return decoder_error(decoder, source, "needs a destination and a source type that cvt knows");
+  if (!plan->to || !plan->from)
+    return decoder_error(decoder, source, "needs a destination and a source type that cvt knows");
   for (int m = 0; m < options; m++) {
     const char *name = source->modifiers[m];
     unsigned option = find_option(name);
@@ -352,13 +382,13 @@ static const char *rounding_error(const Plan *plan) {
   bool away = plan->rounding == ROUND_NEAREST_AWAY, plain = plan->rounded && !plan->to_integer && !away;
   if (!is_float(to) && !is_float(from)) return plan->rounded ? "takes no rounding between integer types" : NULL;
   if (!is_float(to)) return plan->to_integer ? NULL : "needs .rni, .rzi, .rmi or .rpi";
-  if (to->encoding == TF32)
-    return away || (plain && plan->rounding <= ROUND_ZERO) ? NULL : "needs .rn, .rz or .rna";
+  if (to->encoding == TF32) return away || (plain && plan->rounding <= ROUND_ZERO) ? NULL : "needs .rn, .rz or .rna";
   if (!is_float(from)) return plain ? NULL : "needs .rn, .rz, .rm or .rp";
   if (from->parts == 2 || to->bits == 8) return plain && plan->rounding == ROUND_NEAREST ? NULL : "needs .rn";
   if (to == from) return !plan->rounded || plan->to_integer ? NULL : "takes .rni, .rzi, .rmi, .rpi or no rounding";
   if (widens(to, from)) return plan->rounded ? "takes no rounding" : NULL;
-  if (to->encoding == F16 && from->encoding == BF16) return plain || !plan->rounded ? NULL : "takes .rn, .rz, .rm or .rp";
+  if (to->encoding == F16 && from->encoding == BF16)
+    return plain || !plan->rounded ? NULL : "takes .rn, .rz, .rm or .rp";
   return plain ? NULL : "needs .rn, .rz, .rm or .rp";
 }
 
@@ -370,9 +400,9 @@ static const char *option_error(const Plan *plan) {
   if (plan->flags & FORM_FTZ && to->encoding != F32 && from->encoding != F32) return "takes .ftz with f32 only";
   if (plan->flags & (FORM_FTZ | FORM_SAT) && (small || to->parts == 2)) return "takes neither .ftz nor .sat";
   if (plan->flags & FORM_SAT && brain && is_float(to)) return "takes no .sat";
-  if (plan->flags & FORM_RELU && (!to_half || plan->to_integer || plan->rounding > ROUND_ZERO))
-    return "takes no .relu";
-  if (plan->flags & (FORM_RELU | FORM_SATFINITE) && from->encoding != F32 && !small) return "takes .relu and .satfinite from f32 only";
+  if (plan->flags & FORM_RELU && (!to_half || plan->to_integer || plan->rounding > ROUND_ZERO)) return "takes no .relu";
+  if (plan->flags & (FORM_RELU | FORM_SATFINITE) && from->encoding != F32 && !small)
+    return "takes .relu and .satfinite from f32 only";
   if (plan->flags & FORM_SATFINITE && (!to_half || from->bits == 8)) return "takes no .satfinite";
   if (plan->flags & FORM_SATFINITE && to->encoding == TF32 && plan->rounding != ROUND_NEAREST_AWAY)
     return "takes .satfinite with .rna only";
@@ -392,7 +422,8 @@ static bool types_meet(const Kind *to, const Kind *from) {
 // A handler of its own for a frequent conversion whose registers are as wide as their types.
 static Execute *find_frequent(const PtxInstruction *source, const Plan *plan) {
   FormMatch match;
-  if (plan->to_size != (int)ptx_type_size(plan->to->storage) || plan->from_size != (int)ptx_type_size(plan->from->storage))
+  if (plan->to_size != (int)ptx_type_size(plan->to->storage) ||
+      plan->from_size != (int)ptx_type_size(plan->from->storage))
     return NULL;
   for (int i = 0; i < COUNT(frequent); i++)
     if (form_matches(&frequent[i], source, &match)) return frequent[i].execute[0];

@@ -1,8 +1,8 @@
 // f32 and f64 arithmetic and the special functions. PTX ISA 9.7.3.
 //
 // The host's arithmetic is IEEE 754's, so +, -, *, /, fma and sqrt are the GPU's bit for bit; a rounding other than to
-// nearest runs the same handler in another host mode (form_decode). The approximate functions are computed in double and
-// rounded once: no less exact than the GPU's, which are within 2 ulp of that.
+// nearest runs the same handler in another host mode (form_decode). The approximate functions are computed in double
+// and rounded once: no less exact than the GPU's, which are within 2 ulp of that.
 #include "floating.h"
 
 #include <math.h>
@@ -18,29 +18,28 @@ ALWAYS_INLINE f32 result_f32(f32 x, bool ftz, bool sat) {
   return sat ? saturate_f32(x) : canonical_f32(x);
 }
 
-#define F32_HANDLER(name, result, ftz, sat)                                         \
-  static void name(Warp *warp, const Inst *inst, Mask mask) {                       \
-    f32 *d = SLOT(warp, inst->d, f32);                                              \
-    const f32 *a = SLOT(warp, inst->a, f32);                                        \
-    const f32 *b = SLOT(warp, inst->b, f32);                                        \
-    const f32 *c = SLOT(warp, inst->c, f32);                                        \
-    EACH_LANE(mask, f32 x = source_f32(a[LANE], ftz); f32 y = source_f32(b[LANE], ftz); \
-              f32 z = source_f32(c[LANE], ftz); (void)x; (void)y; (void)z;          \
-              d[LANE] = result_f32(result, ftz, sat));                              \
+#define F32_HANDLER(name, result, ftz, sat)                                                                            \
+  static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
+    f32 *d = SLOT(warp, inst->d, f32);                                                                                 \
+    const f32 *a = SLOT(warp, inst->a, f32);                                                                           \
+    const f32 *b = SLOT(warp, inst->b, f32);                                                                           \
+    const f32 *c = SLOT(warp, inst->c, f32);                                                                           \
+    EACH_LANE(mask, f32 x = source_f32(a[LANE], ftz); f32 y = source_f32(b[LANE], ftz);                                \
+              f32 z = source_f32(c[LANE], ftz); (void)x; (void)y; (void)z; d[LANE] = result_f32(result, ftz, sat));    \
   }
 
 // An operation with and without .ftz, and one that also has .sat.
-#define F32_FTZ(name, result)                   \
-  F32_HANDLER(name, result, false, false)       \
+#define F32_FTZ(name, result)                                                                                          \
+  F32_HANDLER(name, result, false, false)                                                                              \
   F32_HANDLER(name##_ftz, result, true, false)
-#define F32_FTZ_SAT(name, result)               \
-  F32_FTZ(name, result)                         \
-  F32_HANDLER(name##_sat, result, false, true)  \
+#define F32_FTZ_SAT(name, result)                                                                                      \
+  F32_FTZ(name, result)                                                                                                \
+  F32_HANDLER(name##_sat, result, false, true)                                                                         \
   F32_HANDLER(name##_ftz_sat, result, true, true)
 
 F32_FTZ_SAT(add_f32, x + y)
 F32_FTZ_SAT(sub_f32, x - y)
-F32_FTZ_SAT(mul_f32, x * y)
+F32_FTZ_SAT(mul_f32, x *y)
 F32_FTZ_SAT(fma_f32, fmaf(x, y, z))
 F32_FTZ(div_f32, x / y)
 F32_FTZ(rcp_f32, 1 / x)
@@ -50,18 +49,17 @@ F32_FTZ(neg_f32, -x)
 LANE_OPERATION(copysign_f32, u32, u32, u32, u32, (x & 0x80000000) | (y & 0x7fffffff))
 
 // min and max have many options and are rarely hot: flags are looked at here, once a warp.
-#define F32_EXTREMUM(name, pick)                                                                        \
-  static void name(Warp *warp, const Inst *inst, Mask mask) {                                           \
-    f32 *d = SLOT(warp, inst->d, f32);                                                                  \
-    const f32 *a = SLOT(warp, inst->a, f32), *b = SLOT(warp, inst->b, f32);                             \
-    const bool ftz = inst->flags & FORM_FTZ, nan_wins = inst->flags & FORM_NAN;                         \
-    const u32 sign_bit = inst->flags & FORM_XORSIGN_ABS ? 0x80000000 : 0;                               \
-    EACH_LANE(mask, f32 x = source_f32(a[LANE], ftz); f32 y = source_f32(b[LANE], ftz);                 \
-              u32 sign = (f32_bits(x) ^ f32_bits(y)) & sign_bit;                                        \
-              x = f32_from_bits(f32_bits(x) & ~sign_bit); y = f32_from_bits(f32_bits(y) & ~sign_bit);   \
-              u32 result = f32_bits(pick(x, y)) | sign;                                                 \
-              bool is_nan = extremum_is_nan(x != x, y != y, nan_wins);                                  \
-              d[LANE] = f32_from_bits(is_nan ? CANONICAL_NAN : result));                                \
+#define F32_EXTREMUM(name, pick)                                                                                       \
+  static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
+    f32 *d = SLOT(warp, inst->d, f32);                                                                                 \
+    const f32 *a = SLOT(warp, inst->a, f32), *b = SLOT(warp, inst->b, f32);                                            \
+    const bool ftz = inst->flags & FORM_FTZ, nan_wins = inst->flags & FORM_NAN;                                        \
+    const u32 sign_bit = inst->flags & FORM_XORSIGN_ABS ? 0x80000000 : 0;                                              \
+    EACH_LANE(mask, f32 x = source_f32(a[LANE], ftz); f32 y = source_f32(b[LANE], ftz);                                \
+              u32 sign = (f32_bits(x) ^ f32_bits(y)) & sign_bit; x = f32_from_bits(f32_bits(x) & ~sign_bit);           \
+              y = f32_from_bits(f32_bits(y) & ~sign_bit); u32 result = f32_bits(pick(x, y)) | sign;                    \
+              bool is_nan = extremum_is_nan(x != x, y != y, nan_wins);                                                 \
+              d[LANE] = f32_from_bits(is_nan ? CANONICAL_NAN : result));                                               \
   }
 
 F32_EXTREMUM(min_handler_f32, min_f32)
@@ -70,7 +68,9 @@ F32_EXTREMUM(max_handler_f32, max_f32)
 // ---- approximate functions of f32 ----
 
 // The hardware multiplies by a reciprocal, and that of a divisor beyond 2^126 underflows to zero: PTX ISA, div.
-ALWAYS_INLINE f32 divide_approx(f32 x, f32 y) { return fabsf(y) > 0x1p126f && fabsf(y) < INFINITY ? x * copysignf(0, y) : x / y; }
+ALWAYS_INLINE f32 divide_approx(f32 x, f32 y) {
+  return fabsf(y) > 0x1p126f && fabsf(y) < INFINITY ? x * copysignf(0, y) : x / y;
+}
 
 F32_FTZ(div_approx_f32, divide_approx(x, y))
 F32_FTZ(rsqrt_f32, (f32)(1 / sqrt((f64)x)))
@@ -84,7 +84,7 @@ F32_HANDLER(tanh_f32, (f32)tanh((f64)x), false, false)
 
 LANE_OPERATION(add_f64, f64, f64, f64, f64, x + y)
 LANE_OPERATION(sub_f64, f64, f64, f64, f64, x - y)
-LANE_OPERATION(mul_f64, f64, f64, f64, f64, x * y)
+LANE_OPERATION(mul_f64, f64, f64, f64, f64, x *y)
 LANE_OPERATION(fma_f64, f64, f64, f64, f64, fma(x, y, z))
 LANE_OPERATION(div_f64, f64, f64, f64, f64, x / y)
 LANE_OPERATION(rcp_f64, f64, f64, f64, f64, 1 / x)
@@ -109,57 +109,53 @@ LANE_OPERATION(rsqrt_approx_f64, u64, f64, f64, f64, high_word(1 / sqrt(f64_from
 
 // ---- the forms ----
 
-#define FTZ(f) {f, f##_ftz}
-#define FTZ_SAT(f) {f, f##_ftz, f##_sat, f##_ftz_sat}
-#define SAME(f) {f, f, f, f}  // the handler looks at the flags itself
-
 static const Form arithmetic[] = {
-    {"add{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", FTZ_SAT(add_f32), NULL},
-    {"sub{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", FTZ_SAT(sub_f32), NULL},
-    {"mul{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", FTZ_SAT(mul_f32), NULL},
-    {"fma.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", FTZ_SAT(fma_f32), NULL},
-    {"mad.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", FTZ_SAT(fma_f32), NULL},
-    {"div.rnd{.ftz}.f32", "f32 f32 f32", FTZ(div_f32), NULL},
-    {"div.full{.ftz}.f32", "f32 f32 f32", FTZ(div_f32), NULL},
-    {"div.approx{.ftz}.f32", "f32 f32 f32", FTZ(div_approx_f32), NULL},
-    {"abs{.ftz}.f32", "f32 f32", FTZ(abs_f32), NULL},
-    {"neg{.ftz}.f32", "f32 f32", FTZ(neg_f32), NULL},
-    {"copysign.f32", "f32 f32 f32", {copysign_f32}, NULL},
-    {"min{.ftz}{.NaN}{.xorsign.abs}.f32", "f32 f32 f32", SAME(min_handler_f32), NULL},
-    {"max{.ftz}{.NaN}{.xorsign.abs}.f32", "f32 f32 f32", SAME(max_handler_f32), NULL},
+    FORM_WITH_FTZ_SAT("add{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", add_f32),
+    FORM_WITH_FTZ_SAT("sub{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", sub_f32),
+    FORM_WITH_FTZ_SAT("mul{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", mul_f32),
+    FORM_WITH_FTZ_SAT("fma.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", fma_f32),
+    FORM_WITH_FTZ_SAT("mad.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", fma_f32),
+    FORM_WITH_FTZ("div.rnd{.ftz}.f32", "f32 f32 f32", div_f32),
+    FORM_WITH_FTZ("div.full{.ftz}.f32", "f32 f32 f32", div_f32),
+    FORM_WITH_FTZ("div.approx{.ftz}.f32", "f32 f32 f32", div_approx_f32),
+    FORM_WITH_FTZ("abs{.ftz}.f32", "f32 f32", abs_f32),
+    FORM_WITH_FTZ("neg{.ftz}.f32", "f32 f32", neg_f32),
+    FORM("copysign.f32", "f32 f32 f32", copysign_f32),
+    FORM_WITH_FLAGS("min{.ftz}{.NaN}{.xorsign.abs}.f32", "f32 f32 f32", min_handler_f32, NULL),
+    FORM_WITH_FLAGS("max{.ftz}{.NaN}{.xorsign.abs}.f32", "f32 f32 f32", max_handler_f32, NULL),
 };
 
 // The special functions of both types: an opcode stands in one of these tables only.
 static const Form special[] = {
-    {"rcp.rnd{.ftz}.f32", "f32 f32", FTZ(rcp_f32), NULL},
-    {"rcp.approx{.ftz}.f32", "f32 f32", FTZ(rcp_f32), NULL},
-    {"sqrt.rnd{.ftz}.f32", "f32 f32", FTZ(sqrt_f32), NULL},
-    {"sqrt.approx{.ftz}.f32", "f32 f32", FTZ(sqrt_f32), NULL},
-    {"rsqrt.approx{.ftz}.f32", "f32 f32", FTZ(rsqrt_f32), NULL},
-    {"sin.approx{.ftz}.f32", "f32 f32", FTZ(sin_f32), NULL},
-    {"cos.approx{.ftz}.f32", "f32 f32", FTZ(cos_f32), NULL},
-    {"lg2.approx{.ftz}.f32", "f32 f32", FTZ(lg2_f32), NULL},
-    {"ex2.approx{.ftz}.f32", "f32 f32", FTZ(ex2_f32), NULL},
-    {"tanh.approx.f32", "f32 f32", {tanh_f32}, NULL},
-    {"rcp.rnd.f64", "f64 f64", {rcp_f64}, NULL},
-    {"sqrt.rnd.f64", "f64 f64", {sqrt_f64}, NULL},
-    {"rcp.approx.ftz.f64", "f64 f64", {rcp_approx_f64}, NULL},
-    {"rsqrt.approx.ftz.f64", "f64 f64", {rsqrt_approx_f64}, NULL},
-    {"rsqrt.approx.f64", "f64 f64", {rsqrt_f64}, NULL},
+    FORM_WITH_FTZ("rcp.rnd{.ftz}.f32", "f32 f32", rcp_f32),
+    FORM_WITH_FTZ("rcp.approx{.ftz}.f32", "f32 f32", rcp_f32),
+    FORM_WITH_FTZ("sqrt.rnd{.ftz}.f32", "f32 f32", sqrt_f32),
+    FORM_WITH_FTZ("sqrt.approx{.ftz}.f32", "f32 f32", sqrt_f32),
+    FORM_WITH_FTZ("rsqrt.approx{.ftz}.f32", "f32 f32", rsqrt_f32),
+    FORM_WITH_FTZ("sin.approx{.ftz}.f32", "f32 f32", sin_f32),
+    FORM_WITH_FTZ("cos.approx{.ftz}.f32", "f32 f32", cos_f32),
+    FORM_WITH_FTZ("lg2.approx{.ftz}.f32", "f32 f32", lg2_f32),
+    FORM_WITH_FTZ("ex2.approx{.ftz}.f32", "f32 f32", ex2_f32),
+    FORM("tanh.approx.f32", "f32 f32", tanh_f32),
+    FORM("rcp.rnd.f64", "f64 f64", rcp_f64),
+    FORM("sqrt.rnd.f64", "f64 f64", sqrt_f64),
+    FORM("rcp.approx.ftz.f64", "f64 f64", rcp_approx_f64),
+    FORM("rsqrt.approx.ftz.f64", "f64 f64", rsqrt_approx_f64),
+    FORM("rsqrt.approx.f64", "f64 f64", rsqrt_f64),
 };
 
 static const Form doubles[] = {
-    {"add{.rnd}.f64", "f64 f64 f64", {add_f64}, NULL},
-    {"sub{.rnd}.f64", "f64 f64 f64", {sub_f64}, NULL},
-    {"mul{.rnd}.f64", "f64 f64 f64", {mul_f64}, NULL},
-    {"fma.rnd.f64", "f64 f64 f64 f64", {fma_f64}, NULL},
-    {"mad.rnd.f64", "f64 f64 f64 f64", {fma_f64}, NULL},
-    {"div.rnd.f64", "f64 f64 f64", {div_f64}, NULL},
-    {"abs.f64", "f64 f64", {abs_f64}, NULL},
-    {"neg.f64", "f64 f64", {neg_f64}, NULL},
-    {"copysign.f64", "f64 f64 f64", {copysign_f64}, NULL},
-    {"min.f64", "f64 f64 f64", {min_handler_f64}, NULL},
-    {"max.f64", "f64 f64 f64", {max_handler_f64}, NULL},
+    FORM("add{.rnd}.f64", "f64 f64 f64", add_f64),
+    FORM("sub{.rnd}.f64", "f64 f64 f64", sub_f64),
+    FORM("mul{.rnd}.f64", "f64 f64 f64", mul_f64),
+    FORM("fma.rnd.f64", "f64 f64 f64 f64", fma_f64),
+    FORM("mad.rnd.f64", "f64 f64 f64 f64", fma_f64),
+    FORM("div.rnd.f64", "f64 f64 f64", div_f64),
+    FORM("abs.f64", "f64 f64", abs_f64),
+    FORM("neg.f64", "f64 f64", neg_f64),
+    FORM("copysign.f64", "f64 f64 f64", copysign_f64),
+    FORM("min.f64", "f64 f64 f64", min_handler_f64),
+    FORM("max.f64", "f64 f64 f64", max_handler_f64),
 };
 
 DecodeResult decode_float(Decoder *decoder, const PtxInstruction *source, Inst *inst) {

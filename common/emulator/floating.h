@@ -33,8 +33,8 @@ ALWAYS_INLINE bool extremum_is_nan(bool x_nan, bool y_nan, bool any_wins) {
   return (x_nan & y_nan) | ((x_nan | y_nan) & any_wins);
 }
 
-// x + y rounded to odd: when the sum is not exact, whichever neighbour has an odd last bit. Rounding that once more, to any
-// format at least two bits narrower, gives the exact sum rounded once (Boldo and Melquiond, 2008).
+// x + y rounded to odd: when the sum is not exact, whichever neighbour has an odd last bit. Rounding that once more, to
+// any format at least two bits narrower, gives the exact sum rounded once (Boldo and Melquiond, 2008).
 ALWAYS_INLINE f64 sum_to_odd(f64 x, f64 y) {
   f64 sum = x + y, of_y = sum - x;
   f64 error = (x - (sum - of_y)) + (y - of_y);  // exactly what the rounding lost (Knuth's TwoSum); NaN for infinities
@@ -45,8 +45,8 @@ ALWAYS_INLINE f64 sum_to_odd(f64 x, f64 y) {
   return f64_from_bits(bits + (__builtin_fabs(error) > 0 ? step : 0));
 }
 
-// 2^x to about 44 bits for |x| <= 1000, and beyond something that no narrower format can hold: x = n + f with |f| <= 1/2,
-// 2^f by Taylor's series, 2^n by the exponent. Adding 1.5 * 2^52 leaves the integer n in the low bits of the sum.
+// 2^x to about 44 bits for |x| <= 1000, and beyond something that no narrower format can hold: x = n + f with |f| <=
+// 1/2, 2^f by Taylor's series, 2^n by the exponent. Adding 1.5 * 2^52 leaves the integer n in the low bits of the sum.
 ALWAYS_INLINE f64 exp2_f64(f64 x) {
   x = __builtin_fabs(x) > 1000 ? __builtin_copysign(1000, x) : x;
   f64 shifted = x + 0x1.8p52, f = x - (shifted - 0x1.8p52);

@@ -17,8 +17,12 @@ static const struct {
   const char *name;
   unsigned flag;
 } options[] = {
-    {"ftz", FORM_FTZ}, {"sat", FORM_SAT},                 {"relu", FORM_RELU},
-    {"NaN", FORM_NAN}, {"xorsign.abs", FORM_XORSIGN_ABS}, {"satfinite", FORM_SATFINITE},
+    {"ftz", FORM_FTZ},
+    {"sat", FORM_SAT},
+    {"relu", FORM_RELU},
+    {"NaN", FORM_NAN},
+    {"xorsign.abs", FORM_XORSIGN_ABS},
+    {"satfinite", FORM_SATFINITE},
 };
 
 static const char *const rounding_names[] = {"rn", "rz", "rm", "rp"};
@@ -73,7 +77,8 @@ static unsigned option_flag(const char *text) {
   return 0;
 }
 
-// Whether the instruction's modifiers are what the form allows: the required ones in order, each optional one at most once.
+// Whether the instruction's modifiers are what the form allows: the required ones in order, each optional one at most
+// once.
 static bool modifiers_match(const Form *form, const PtxInstruction *source, FormMatch *match) {
   Element elements[MAX_ELEMENTS];
   int count = split(form->syntax, elements);

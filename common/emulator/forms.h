@@ -1,7 +1,7 @@
-// How an arithmetic family says what it implements: a table with one line per instruction form, written as in the syntax
-// boxes of the PTX ISA, chapter 9.7.
+// How an arithmetic family says what it implements: a table with one line per instruction form, written as in the
+// syntax boxes of the PTX ISA, chapter 9.7.
 //
-//   {"fma.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", {fma_f32, fma_f32_ftz, fma_f32_sat, fma_f32_ftz_sat}},
+//   FORM_WITH_FTZ_SAT("fma.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", fma_f32),
 //
 // An instruction must have the modifiers outside the braces, in that order, and may have those inside, anywhere: ptxas
 // takes them in any order too. What no line of the table allows is a decode error.
@@ -35,10 +35,20 @@ typedef struct Form {
   const void *plan;      // what else the family needs to know of this form
 } Form;
 
+// Lines of a table: a form without options; one with .ftz, and with .sat too, which have handlers of their own; one
+// whose handler looks at the flags itself.
+// clang-format off
+#define FORM(syntax, operands, handler) {syntax, operands, {handler}, NULL}
+#define FORM_WITH_FTZ(syntax, operands, handler) {syntax, operands, {handler, handler##_ftz}, NULL}
+#define FORM_WITH_FTZ_SAT(syntax, operands, handler) \
+  {syntax, operands, {handler, handler##_ftz, handler##_sat, handler##_ftz_sat}, NULL}
+#define FORM_WITH_FLAGS(syntax, operands, handler, plan) {syntax, operands, {handler, handler, handler, handler}, plan}
+// clang-format on
+
 // The form of a table that an instruction has, and which of its options.
 typedef struct FormMatch {
   const Form *form;
-  unsigned flags;     // FORM_...
+  unsigned flags;  // FORM_...
   Rounding rounding;
 } FormMatch;
 

@@ -1,7 +1,7 @@
 // f16 and bf16 arithmetic, one number or two packed in 32 bits. PTX ISA 9.7.4.
 //
-// An instruction widens its sources to double, computes there and narrows once. Every f16 and bf16 is a double exactly, and
-// so is every product of two; sums are rounded to odd. Hence no result is rounded twice.
+// An instruction widens its sources to double, computes there and narrows once. Every f16 and bf16 is a double exactly,
+// and so is every product of two; sums are rounded to odd. Hence no result is rounded twice.
 #include "floating.h"
 
 #include <math.h>
@@ -24,19 +24,19 @@ typedef struct HalfPlan {
   Operation operation;
   Widen *widen;
   Narrow *narrow;
-  int steps;               // 1, or 2 when packed
-  u16 smallest_normal;     // magnitudes below it are flushed; 0: none
+  int steps;            // 1, or 2 when packed
+  u16 smallest_normal;  // magnitudes below it are flushed; 0: none
 } HalfPlan;
 
 #define EACH INDEPENDENT for (int i = 0; i < LANES; i++)
 
 // ---- the operations, on x, y and z; the result replaces x ----
 
-#define OPERATION(name, count, result)                                          \
-  static void compute_##name(f64 *x, const f64 *y, const f64 *z, unsigned flags) { \
-    (void)y, (void)z, (void)flags;                                              \
-    EACH x[i] = result;                                                         \
-  }                                                                             \
+#define OPERATION(name, count, result)                                                                                 \
+  static void compute_##name(f64 *x, const f64 *y, const f64 *z, unsigned flags) {                                     \
+    (void)y, (void)z, (void)flags;                                                                                     \
+    EACH x[i] = result;                                                                                                \
+  }                                                                                                                    \
   static const Operation name = {compute_##name, count};
 
 OPERATION(add, 2, sum_to_odd(x[i], y[i]))
@@ -49,18 +49,18 @@ OPERATION(exponential, 1, exp2_f64(x[i]))
 OPERATION(tangent, 1, tanh(x[i]))
 
 // .xorsign.abs compares magnitudes, and the sign is the product's.
-#define EXTREMUM(name, pick)                                                                   \
-  static void compute_##name(f64 *x, const f64 *y, const f64 *z, unsigned flags) {             \
-    (void)z;                                                                                   \
-    const u64 sign_bit = flags & FORM_XORSIGN_ABS ? 1ull << 63 : 0;                            \
-    const bool nan_wins = flags & FORM_NAN;                                                    \
-    EACH {                                                                                     \
-      u64 sign = (f64_bits(x[i]) ^ f64_bits(y[i])) & sign_bit;                                 \
-      f64 a = f64_from_bits(f64_bits(x[i]) & ~sign_bit), b = f64_from_bits(f64_bits(y[i]) & ~sign_bit); \
-      u64 result = f64_bits(pick(a, b)) | sign;                                                \
-      x[i] = extremum_is_nan(a != a, b != b, nan_wins) ? (f64)NAN : f64_from_bits(result);     \
-    }                                                                                          \
-  }                                                                                            \
+#define EXTREMUM(name, pick)                                                                                           \
+  static void compute_##name(f64 *x, const f64 *y, const f64 *z, unsigned flags) {                                     \
+    (void)z;                                                                                                           \
+    const u64 sign_bit = flags & FORM_XORSIGN_ABS ? 1ull << 63 : 0;                                                    \
+    const bool nan_wins = flags & FORM_NAN;                                                                            \
+    EACH {                                                                                                             \
+      u64 sign = (f64_bits(x[i]) ^ f64_bits(y[i])) & sign_bit;                                                         \
+      f64 a = f64_from_bits(f64_bits(x[i]) & ~sign_bit), b = f64_from_bits(f64_bits(y[i]) & ~sign_bit);                \
+      u64 result = f64_bits(pick(a, b)) | sign;                                                                        \
+      x[i] = extremum_is_nan(a != a, b != b, nan_wins) ? (f64)NAN : f64_from_bits(result);                             \
+    }                                                                                                                  \
+  }                                                                                                                    \
   static const Operation name = {compute_##name, 2};
 
 EXTREMUM(smaller, min_f64)
@@ -70,8 +70,12 @@ EXTREMUM(larger, max_f64)
 
 static void widen_f16(f64 *to, const u16 *from) { EACH to[i] = f32_from_f16(from[i]); }
 static void widen_bf16(f64 *to, const u16 *from) { EACH to[i] = f32_from_bf16(from[i]); }
-static void narrow_f16(u16 *to, const f64 *from) { EACH to[i] = (u16)narrow((SmallFormat)FORMAT_F16, from[i], ROUND_NEAREST, false); }
-static void narrow_bf16(u16 *to, const f64 *from) { EACH to[i] = (u16)narrow((SmallFormat)FORMAT_BF16, from[i], ROUND_NEAREST, false); }
+static void narrow_f16(u16 *to, const f64 *from) {
+  EACH to[i] = (u16)narrow((SmallFormat)FORMAT_F16, from[i], ROUND_NEAREST, false);
+}
+static void narrow_bf16(u16 *to, const f64 *from) {
+  EACH to[i] = (u16)narrow((SmallFormat)FORMAT_BF16, from[i], ROUND_NEAREST, false);
+}
 
 // Magnitudes below the smallest normal become zero of their sign.
 static void flush(u16 *codes, u16 smallest_normal) {
@@ -100,29 +104,40 @@ static void step(const HalfPlan *plan, unsigned flags, u16 *d, const u16 *const 
   if (plan->smallest_normal) flush(d, plan->smallest_normal);
 }
 
+// Writes the results of the mask's lanes.
+#define KEEP(T)                                                                                                        \
+  static void keep_##T(T *d, const void *result, Mask mask) {                                                          \
+    const T *from = result;                                                                                            \
+    EACH_LANE(mask, d[LANE] = from[LANE]);                                                                             \
+  }
+
+KEEP(u16)
+KEEP(u32)
+
 // Lane i's numbers are at i, or at 2i and 2i + 1 when packed. All are computed; those of the mask's lanes are kept.
 static void execute_half(Warp *warp, const Inst *inst, Mask mask) {
   const HalfPlan *plan = inst->extra;
-  u16 result[2 * LANES];
+  _Alignas(64) u16 result[2 * LANES];
   for (int s = 0; s < plan->steps; s++) {
     const u16 *sources[3] = {SLOT(warp, inst->a, u16) + s * LANES, SLOT(warp, inst->b, u16) + s * LANES,
                              SLOT(warp, inst->c, u16) + s * LANES};
     step(plan, inst->flags, result + s * LANES, sources);
   }
-  u16 *d = SLOT(warp, inst->d, u16);
-  size_t size = sizeof(u16) * (size_t)plan->steps;  // of a lane
-  for (int lane = 0; lane < LANES; lane++)
-    if (mask >> lane & 1) memcpy(d + lane * plan->steps, result + lane * plan->steps, size);
+  if (plan->steps == 1)
+    keep_u16(SLOT(warp, inst->d, u16), result, mask);
+  else
+    keep_u32(SLOT(warp, inst->d, u32), result, mask);
 }
 
 // ---- the forms ----
 
-#define FORMS(opcode, modifiers, T, types, operation)                                    \
-  {opcode modifiers "." #T, types(T), {execute_half, execute_half, execute_half, execute_half}, &operation}
+#define FORMS(opcode, modifiers, T, types, operation)                                                                  \
+  FORM_WITH_FLAGS(opcode modifiers "." #T, types(T), execute_half, &operation)
 #define ONE(T) #T " " #T
 #define TWO(T) #T " " #T " " #T
 #define THREE(T) #T " " #T " " #T " " #T
 
+// clang-format off
 #define F16_FORMS(T)                                            \
   FORMS("add", "{.rn}{.ftz}{.sat}", T, TWO, add),               \
   FORMS("sub", "{.rn}{.ftz}{.sat}", T, TWO, sub),               \
@@ -147,13 +162,14 @@ static void execute_half(Warp *warp, const Inst *inst, Mask mask) {
   FORMS("max", "{.NaN}{.xorsign.abs}", T, TWO, larger),         \
   FORMS("ex2", ".approx.ftz", T, ONE, exponential),             \
   FORMS("tanh", ".approx", T, ONE, tangent)
+// clang-format on
 
 static const Form forms[] = {F16_FORMS(f16), F16_FORMS(f16x2), BF16_FORMS(bf16), BF16_FORMS(bf16x2)};
 
 DecodeResult decode_half(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   bool is_special = !strcmp(source->opcode, "ex2") || !strcmp(source->opcode, "tanh");
-  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms),
-                                    is_special ? COUNTER_INST_SPECIAL : COUNTER_INST_FP16, inst);
+  DecodeResult result =
+      form_decode(decoder, source, forms, COUNT(forms), is_special ? COUNTER_INST_SPECIAL : COUNTER_INST_FP16, inst);
   if (result != DECODED) return result;
   FormMatch match;
   form_find(decoder, source, forms, COUNT(forms), &match);

@@ -1,7 +1,7 @@
 // Lane loops for the arithmetic families.
 //
-// A warp's slots are either the same or disjoint, so that no lane depends on another one. The compiler cannot know that,
-// and `fma d, a, b, d` would make it fall back to one lane at a time: INDEPENDENT tells it.
+// A warp's slots are either the same or disjoint, so that no lane depends on another one. The compiler cannot know
+// that, and `fma d, a, b, d` would make it fall back to one lane at a time: INDEPENDENT tells it.
 #pragma once
 
 #include "program.h"
@@ -57,26 +57,25 @@ static inline f64 f64_from_bits(u64 bits) {
 }
 
 // The loop over the lanes of mask; with a full mask it has no condition and vectorises.
-#define EACH_LANE(mask, ...)                                        \
-  do {                                                              \
-    if ((mask) == FULL_MASK) {                                      \
-      INDEPENDENT for (int LANE = 0; LANE < LANES; LANE++) {        \
-        __VA_ARGS__;                                                \
-      }                                                             \
-    } else {                                                        \
-      for (int LANE = 0; LANE < LANES; LANE++)                      \
-        if ((mask) >> LANE & 1) { __VA_ARGS__; }                    \
-    }                                                               \
+#define EACH_LANE(mask, ...)                                                                                           \
+  do {                                                                                                                 \
+    if ((mask) == FULL_MASK) {                                                                                         \
+      INDEPENDENT for (int LANE = 0; LANE < LANES; LANE++) { __VA_ARGS__; }                                            \
+    } else {                                                                                                           \
+      for (int LANE = 0; LANE < LANES; LANE++)                                                                         \
+        if ((mask) >> LANE & 1) {                                                                                      \
+          __VA_ARGS__;                                                                                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
   } while (0)
 
 // A handler: d = result for each lane, with the sources as x, y and z of types A, B and C. A form with fewer sources
 // leaves the others alone.
-#define LANE_OPERATION(name, D, A, B, C, result)                               \
-  static void name(Warp *warp, const Inst *inst, Mask mask) {                  \
-    D *d = SLOT(warp, inst->d, D);                                             \
-    const A *a = SLOT(warp, inst->a, A);                                       \
-    const B *b = SLOT(warp, inst->b, B);                                       \
-    const C *c = SLOT(warp, inst->c, C);                                       \
-    EACH_LANE(mask, A x = a[LANE]; B y = b[LANE]; C z = c[LANE];               \
-              (void)x; (void)y; (void)z; d[LANE] = (D)(result));               \
+#define LANE_OPERATION(name, D, A, B, C, result)                                                                       \
+  static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
+    D *d = SLOT(warp, inst->d, D);                                                                                     \
+    const A *a = SLOT(warp, inst->a, A);                                                                               \
+    const B *b = SLOT(warp, inst->b, B);                                                                               \
+    const C *c = SLOT(warp, inst->c, C);                                                                               \
+    EACH_LANE(mask, A x = a[LANE]; B y = b[LANE]; C z = c[LANE]; (void)x; (void)y; (void)z; d[LANE] = (D)(result));    \
   }

@@ -14,24 +14,15 @@ enum { BLOCK = 128, SAMPLES_PER_PAIR = 3, RANDOM_SAMPLES = 1000, TEXT_SIZE = 1 <
 #define UNTOUCHED 0x5a5a5a5a5a5a5a5aull
 
 static const ValueType value_types[] = {
-    {"pred", VALUE_PREDICATE, 1, "pred", 1},
-    {"u8", VALUE_UNSIGNED, 8, "b16", 16},
-    {"s8", VALUE_SIGNED, 8, "b16", 16},
-    {"b16", VALUE_UNSIGNED, 16, "b16", 16},
-    {"u16", VALUE_UNSIGNED, 16, "u16", 16},
-    {"s16", VALUE_SIGNED, 16, "s16", 16},
-    {"f16", VALUE_F16, 16, "b16", 16},
-    {"bf16", VALUE_BF16, 16, "b16", 16},
-    {"b32", VALUE_UNSIGNED, 32, "b32", 32},
-    {"u32", VALUE_UNSIGNED, 32, "u32", 32},
-    {"s32", VALUE_SIGNED, 32, "s32", 32},
-    {"f16x2", VALUE_F16, 32, "b32", 32},
-    {"bf16x2", VALUE_BF16, 32, "b32", 32},
-    {"f32", VALUE_FLOAT, 32, "f32", 32},
-    {"b64", VALUE_UNSIGNED, 64, "b64", 64},
-    {"u64", VALUE_UNSIGNED, 64, "u64", 64},
-    {"s64", VALUE_SIGNED, 64, "s64", 64},
-    {"f64", VALUE_FLOAT, 64, "f64", 64},
+    {"pred", VALUE_PREDICATE, 1, "pred", 1}, {"u8", VALUE_UNSIGNED, 8, "b16", 16},
+    {"s8", VALUE_SIGNED, 8, "b16", 16},      {"b16", VALUE_UNSIGNED, 16, "b16", 16},
+    {"u16", VALUE_UNSIGNED, 16, "u16", 16},  {"s16", VALUE_SIGNED, 16, "s16", 16},
+    {"f16", VALUE_F16, 16, "b16", 16},       {"bf16", VALUE_BF16, 16, "b16", 16},
+    {"b32", VALUE_UNSIGNED, 32, "b32", 32},  {"u32", VALUE_UNSIGNED, 32, "u32", 32},
+    {"s32", VALUE_SIGNED, 32, "s32", 32},    {"f16x2", VALUE_F16, 32, "b32", 32},
+    {"bf16x2", VALUE_BF16, 32, "b32", 32},   {"f32", VALUE_FLOAT, 32, "f32", 32},
+    {"b64", VALUE_UNSIGNED, 64, "b64", 64},  {"u64", VALUE_UNSIGNED, 64, "u64", 64},
+    {"s64", VALUE_SIGNED, 64, "s64", 64},    {"f64", VALUE_FLOAT, 64, "f64", 64},
 };
 
 // ---- values ----
@@ -104,35 +95,137 @@ static uint64_t random_bits(uint64_t *state) {
   return *state * 0x2545f4914f6cdd1dull;
 }
 
-static const uint16_t f16_edges[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x0002, 0x03ff, 0x83ff, 0x0400, 0x8400, 0x0401, 0x1400,
-                                     0x2e66, 0x3555, 0x3800, 0xb800, 0x3bff, 0x3c00, 0xbc00, 0x3c01, 0x3e00, 0x4000, 0xc000,
-                                     0x4248, 0x4b00, 0x57ff, 0x5800, 0x63ff, 0x77ff, 0x7800, 0x7bff, 0xfbff, 0x7c00, 0xfc00,
-                                     0x7e00, 0xfe00, 0x7d01};
-static const uint16_t bf16_edges[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x0040, 0x007f, 0x807f, 0x0080, 0x8080, 0x0081,
-                                      0x1f80, 0x3380, 0x3dcd, 0x3eab, 0x3f00, 0xbf00, 0x3f7f, 0x3f80, 0xbf80, 0x3f81,
-                                      0x3fc0, 0x4000, 0xc000, 0x4049, 0x42fe, 0x4380, 0x5f80, 0x7e80, 0x7f00, 0x7f7f,
-                                      0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc0, 0x7f81};
-static const uint64_t integer_edges[] = {
-    0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 24, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 255, 256, 0x7fff, 0x8000, 0x8001,
-    0xffff, 0x10000, 0x7fffff, 0x800000, 0xffffff, 0x1000000, 0x1000001, 0x12345678, 0x7fffffff, 0x80000000, 0x80000001,
-    0xfffffffe, 0xffffffff, 0x100000000, 0x1fffffffffffff, 0x20000000000001, 0x7fffffffffffffff, 0x8000000000000000,
-    0x8000000000000001, 0xaaaaaaaaaaaaaaaa, 0x123456789abcdef0, 0xfffffffffffffff0, 0xfffffffffffffffe, 0xffffffffffffffff};
-static const double float_edges[] = {
-    0.0, 1.0, 2.0, 0.5, 1.5, 2.5, 3.0, 0.1, 1.0 / 3, 3.14159265, 100.5, 255.0, 256.5, 32767.5, 65504.0, 65519.0, 65520.0,
-    65536.0, 448.0, 464.0, 57344.0, 61440.0, 0x1p-14, 0x1.ffcp-15, 0x1.ffep-15, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1.004p0,
-    0x1.002p0, 0x1.006p0, 0x1.01p0, 0x1.03p0, 0x1.000002p0, 0x1.fffffep-1, 0x1.fffffp0, 0x1.ffep15, 8388607.5, 16777215.0,
-    16777217.0, 2147483647.0, 2147483648.0, 4294967295.0, 4294967296.0, 0x1p63, 0x1p64, 0x1p-126, 0x1p-127, 0x1p-149,
-    0x1.fffffcp-127, 0x1p-133, 0x1.8p-134, 0x1p126, 0x1.8p126, 0x1.fffffep127, 0x1p-1022, 0x1p-1074, 0x1p1023,
-    0x1.fffffffffffffp1023, 0x1.0000000000001p0, 0x1.000001p0, 0x1.fffffffp127, 89.0, 127.99, 150.0, (double)INFINITY};
+static const uint16_t f16_edges[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x0002, 0x03ff, 0x83ff, 0x0400, 0x8400,
+                                     0x0401, 0x1400, 0x2e66, 0x3555, 0x3800, 0xb800, 0x3bff, 0x3c00, 0xbc00,
+                                     0x3c01, 0x3e00, 0x4000, 0xc000, 0x4248, 0x4b00, 0x57ff, 0x5800, 0x63ff,
+                                     0x77ff, 0x7800, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe00, 0x7d01};
+static const uint16_t bf16_edges[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x0040, 0x007f, 0x807f, 0x0080, 0x8080,
+                                      0x0081, 0x1f80, 0x3380, 0x3dcd, 0x3eab, 0x3f00, 0xbf00, 0x3f7f, 0x3f80,
+                                      0xbf80, 0x3f81, 0x3fc0, 0x4000, 0xc000, 0x4049, 0x42fe, 0x4380, 0x5f80,
+                                      0x7e80, 0x7f00, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc0, 0x7f81};
+static const uint64_t integer_edges[] = {0,
+                                         1,
+                                         2,
+                                         3,
+                                         4,
+                                         7,
+                                         8,
+                                         15,
+                                         16,
+                                         17,
+                                         24,
+                                         31,
+                                         32,
+                                         33,
+                                         63,
+                                         64,
+                                         65,
+                                         100,
+                                         127,
+                                         128,
+                                         129,
+                                         255,
+                                         256,
+                                         0x7fff,
+                                         0x8000,
+                                         0x8001,
+                                         0xffff,
+                                         0x10000,
+                                         0x7fffff,
+                                         0x800000,
+                                         0xffffff,
+                                         0x1000000,
+                                         0x1000001,
+                                         0x12345678,
+                                         0x7fffffff,
+                                         0x80000000,
+                                         0x80000001,
+                                         0xfffffffe,
+                                         0xffffffff,
+                                         0x100000000,
+                                         0x1fffffffffffff,
+                                         0x20000000000001,
+                                         0x7fffffffffffffff,
+                                         0x8000000000000000,
+                                         0x8000000000000001,
+                                         0xaaaaaaaaaaaaaaaa,
+                                         0x123456789abcdef0,
+                                         0xfffffffffffffff0,
+                                         0xfffffffffffffffe,
+                                         0xffffffffffffffff};
+static const double float_edges[] = {0.0,
+                                     1.0,
+                                     2.0,
+                                     0.5,
+                                     1.5,
+                                     2.5,
+                                     3.0,
+                                     0.1,
+                                     1.0 / 3,
+                                     3.14159265,
+                                     100.5,
+                                     255.0,
+                                     256.5,
+                                     32767.5,
+                                     65504.0,
+                                     65519.0,
+                                     65520.0,
+                                     65536.0,
+                                     448.0,
+                                     464.0,
+                                     57344.0,
+                                     61440.0,
+                                     0x1p-14,
+                                     0x1.ffcp-15,
+                                     0x1.ffep-15,
+                                     0x1p-24,
+                                     0x1p-25,
+                                     0x1.8p-25,
+                                     0x1.004p0,
+                                     0x1.002p0,
+                                     0x1.006p0,
+                                     0x1.01p0,
+                                     0x1.03p0,
+                                     0x1.000002p0,
+                                     0x1.fffffep-1,
+                                     0x1.fffffp0,
+                                     0x1.ffep15,
+                                     8388607.5,
+                                     16777215.0,
+                                     16777217.0,
+                                     2147483647.0,
+                                     2147483648.0,
+                                     4294967295.0,
+                                     4294967296.0,
+                                     0x1p63,
+                                     0x1p64,
+                                     0x1p-126,
+                                     0x1p-127,
+                                     0x1p-149,
+                                     0x1.fffffcp-127,
+                                     0x1p-133,
+                                     0x1.8p-134,
+                                     0x1p126,
+                                     0x1.8p126,
+                                     0x1.fffffep127,
+                                     0x1p-1022,
+                                     0x1p-1074,
+                                     0x1p1023,
+                                     0x1.fffffffffffffp1023,
+                                     0x1.0000000000001p0,
+                                     0x1.000001p0,
+                                     0x1.fffffffp127,
+                                     89.0,
+                                     127.99,
+                                     150.0,
+                                     (double)INFINITY};
 
 // Edge value number `index` of a type, false beyond the last. Packed types hold two different ones.
 static bool edge_value(const ValueType *type, int index, uint64_t *value) {
   const int half_count = sizeof f16_edges / sizeof f16_edges[0];
   const int float_count = sizeof float_edges / sizeof float_edges[0];
   switch (type->kind) {
-  case VALUE_PREDICATE:
-    *value = (uint64_t)index;
-    return index < 2;
+  case VALUE_PREDICATE: *value = (uint64_t)index; return index < 2;
   case VALUE_F16:
   case VALUE_BF16: {
     const uint16_t *edges = type->kind == VALUE_F16 ? f16_edges : bf16_edges;
@@ -327,9 +420,10 @@ static void make_kernel(Text *text, const InstructionTest *test, const Signature
     append(text, ".reg .%s %s;\n", signature->results[r].storage, result_names[r]);
   for (int s = 0; s < signature->source_count; s++)
     append(text, ".reg .%s %s;\n", signature->sources[s].storage, source_names[s]);
-  append(text, "mov.u32 %%i, %%tid.x;\nmov.u32 %%n, %%ctaid.x;\nmad.lo.u32 %%n, %%n, %d, %%i;\n"
-               "ld.param.u64 %%in, [in];\nmul.wide.u32 %%w, %%n, %d;\nadd.u64 %%in, %%in, %%w;\n"
-               "ld.param.u64 %%out, [out];\nmul.wide.u32 %%w, %%n, %d;\nadd.u64 %%out, %%out, %%w;\n",
+  append(text,
+         "mov.u32 %%i, %%tid.x;\nmov.u32 %%n, %%ctaid.x;\nmad.lo.u32 %%n, %%n, %d, %%i;\n"
+         "ld.param.u64 %%in, [in];\nmul.wide.u32 %%w, %%n, %d;\nadd.u64 %%in, %%in, %%w;\n"
+         "ld.param.u64 %%out, [out];\nmul.wide.u32 %%w, %%n, %d;\nadd.u64 %%out, %%out, %%w;\n",
          BLOCK, 8 * MAX_SOURCES, 8 * MAX_RESULTS);
   for (int s = 0; s < signature->source_count; s++) append_load(text, &signature->sources[s], source_names[s], 8 * s);
   for (int r = 0; r < signature->result_count; r++) append_untouched(text, &signature->results[r], result_names[r]);
@@ -353,8 +447,8 @@ static void launch(const InstructionTest *test, const Text *text, const Samples 
   for (int i = 0; i < samples->count; i++)
     emulator_write(emulator, in + (uint64_t)i * 8 * MAX_SOURCES, samples->items[i].in, 8 * MAX_SOURCES);
   const void *const arguments[] = {&in, &out};
-  EmulatorLaunch launch = {.kernel = "test", .grid = {blocks, 1, 1}, .block = {BLOCK, 1, 1}, .arguments = arguments,
-                           .argument_count = 2};
+  EmulatorLaunch launch = {
+      .kernel = "test", .grid = {blocks, 1, 1}, .block = {BLOCK, 1, 1}, .arguments = arguments, .argument_count = 2};
   EmulatorStatus status = emulator_launch(emulator, module, &launch, &error);
   cr_assert(status == EMULATOR_OK, "%s: %s", test->text, error.message);
   emulator_read(emulator, results, out, (size_t)samples->count * 8 * MAX_RESULTS);
@@ -380,15 +474,16 @@ static bool close_enough(const ValueType *type, uint64_t got, uint64_t expected,
   if (!ulps || (type->kind == VALUE_FLOAT && is_nan_value(type, got))) return false;
   int width = type->kind == VALUE_F16 || type->kind == VALUE_BF16 ? 16 : type->bits;
   for (int shift = 0; shift < type->bits; shift += width) {
-    int64_t distance = ordered(low_bits(got >> shift, width), width) - ordered(low_bits(expected >> shift, width), width);
+    int64_t distance =
+        ordered(low_bits(got >> shift, width), width) - ordered(low_bits(expected >> shift, width), width);
     if (distance < -ulps || distance > ulps) return false;
   }
   return true;
 }
 
 // Fails on the first sample whose result is wrong.
-static void check(const InstructionTest *test, const Signature *signature, const Samples *samples, const uint64_t *results,
-                  bool guarded) {
+static void check(const InstructionTest *test, const Signature *signature, const Samples *samples,
+                  const uint64_t *results, bool guarded) {
   for (int i = 0; i < samples->count; i++) {
     const Sample *sample = &samples->items[i];
     uint64_t expected[MAX_RESULTS] = {0};
@@ -397,12 +492,13 @@ static void check(const InstructionTest *test, const Signature *signature, const
       const ValueType *type = &signature->results[r];
       uint64_t got = results[i * MAX_RESULTS + r], want = register_bits(type, expected[r]);
       bool skipped = guarded && i % 2 == 0;
-      if (skipped) want = type->kind == VALUE_PREDICATE ? (uint64_t)i >> 1 & 1 : low_bits(UNTOUCHED, type->register_bits);
+      if (skipped)
+        want = type->kind == VALUE_PREDICATE ? (uint64_t)i >> 1 & 1 : low_bits(UNTOUCHED, type->register_bits);
       bool right = skipped ? got == want : close_enough(type, got, want, test->ulps);
       cr_expect(right, "%s (%s)%s: sources %#llx %#llx %#llx %#llx: result %d is %#llx, expected %#llx", test->text,
                 test->types, skipped ? " turned off" : "", (unsigned long long)sample->in[0],
-                (unsigned long long)sample->in[1], (unsigned long long)sample->in[2], (unsigned long long)sample->in[3], r,
-                (unsigned long long)got, (unsigned long long)want);
+                (unsigned long long)sample->in[1], (unsigned long long)sample->in[2], (unsigned long long)sample->in[3],
+                r, (unsigned long long)got, (unsigned long long)want);
       if (!right) return;
     }
   }
@@ -438,15 +534,17 @@ enum { REFUSED_LINE = 7 };
 void run_refused_tests(const RefusedTest *tests, int count) {
   for (int i = 0; i < count; i++) {
     Text text = {.used = 0};
-    append(&text, ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry test() {\n"
-                  ".reg .b16 %%h<8>; .reg .b32 %%r<8>; .reg .b64 %%rd<8>;\n"
-                  ".reg .f32 %%f<8>; .reg .f64 %%fd<8>; .reg .pred %%p<8>;\n%s;\nret;\n}\n",
+    append(&text,
+           ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry test() {\n"
+           ".reg .b16 %%h<8>; .reg .b32 %%r<8>; .reg .b64 %%rd<8>;\n"
+           ".reg .f32 %%f<8>; .reg .f64 %%fd<8>; .reg .pred %%p<8>;\n%s;\nret;\n}\n",
            tests[i].text);
     EmulatorError error = {0};
     Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1});
     EmulatorModule *module = emulator_load(emulator, text.text, text.used, &error);
     cr_expect(!module, "%s: should be refused", tests[i].text);
-    cr_expect(module || error.line == REFUSED_LINE, "%s: line %d, expected %d", tests[i].text, error.line, REFUSED_LINE);
+    cr_expect(module || error.line == REFUSED_LINE, "%s: line %d, expected %d", tests[i].text, error.line,
+              REFUSED_LINE);
     cr_expect(module || strstr(error.message, tests[i].reason), "%s: \"%s\" does not say \"%s\"", tests[i].text,
               error.message, tests[i].reason);
     emulator_close(emulator);

@@ -1,5 +1,5 @@
-// Floating-point formats by their definition: what number a code stands for, and which code is right for an exact sum. It
-// searches codes by their values, so that it shares no idea with the emulator's conversions, and takes any format.
+// Floating-point formats by their definition: what number a code stands for, and which code is right for an exact sum.
+// It searches codes by their values, so that it shares no idea with the emulator's conversions, and takes any format.
 #pragma once
 
 #include <stdbool.h>
@@ -19,6 +19,6 @@ enum { ROUND_TIES_AWAY = -1 };  // a rounding mode besides those of fenv.h
 
 // The number that a code stands for; NaN and infinities included.
 Quad small_value(const SmallFloat *format, uint64_t code);
-// The code of x + y, rounded once. Exact as long as x and y have at most 53 significant bits each. With `finite`, overflow
-// and infinities give the largest finite number.
+// The code of x + y, rounded once. Exact as long as x and y have at most 53 significant bits each. With `finite`,
+// overflow and infinities give the largest finite number.
 uint64_t small_round(const SmallFloat *format, Quad x, Quad y, int mode, bool finite);
