@@ -101,6 +101,7 @@ void async_retain(AsyncOp *op) { op->references++; }
 
 void async_release(AsyncOp *op) {
   if (--op->references > 0) return;
+  if (!op->performed && op->discard) op->discard(op);
   clocks_release(op->known);
   free(op->payload);
   free(op);

@@ -28,6 +28,7 @@ struct AsyncOp {
   const Inst *inst;
   uint32_t agent, clock;     // the thread and clock it is in the race check
   AsyncPerform *perform;
+  void (*discard)(AsyncOp *op);  // gives back what the payload holds, when it was never performed; or NULL
   bool self_completing;      // may be performed at any time; else only by async_finish
   bool performed;
   int references;

@@ -185,6 +185,7 @@ InstCounts *warp_counts(const Warp *warp, const Inst *inst) {
 
 // Executes the running group until it must be chosen anew. Returns the number of instructions.
 static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budget) {
+  const Launch *launch = warp_launch(warp);
   Group *group = &warp->groups[warp->current];
   Mask mask = group->mask;
   uint32_t pc = group->pc;
@@ -202,7 +203,7 @@ static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budge
       if (!inst->watched || wgmma_touch(warp, inst, exec)) inst->execute(warp, inst, exec);
     }
     pc = warp->pc;
-    if (warp->regroup || executed >= budget || (divergent && code[pc].leader)) {
+    if (warp->regroup || executed >= budget || (divergent && code[pc].leader) || launch->stopped) {
       warp->groups[warp->current].pc = pc;
       return executed;
     }

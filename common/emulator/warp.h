@@ -50,7 +50,7 @@ struct Warp {
   uint64_t idle_since; // Cluster.progress when it last polled in vain, plus one; 0 when it did not
   bool regroup;        // set by control instructions: the groups changed, choose again
   int current;         // index of the running group
-  Group groups[LANES];
+  Group groups[LANES + 1];  // one more for a moment: lanes leave the running group before it is removed
   int group_count;
   LaneClocks clocks[LANES];  // what each thread knows of the others: race.h
   struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h

@@ -164,6 +164,13 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
   registers_receive(op->warp, work->number, work->results);
 }
 
+// A launch that stopped leaves operations that nobody performs.
+static void discard_wgmma(AsyncOp *op) {
+  WgmmaWork *work = op->payload;
+  for (int i = 0; i < MAX_ACCUMULATORS; i++)
+    if (work->sources[i].op) async_release(work->sources[i].op);
+}
+
 // ---- issue ----
 
 static bool bad_descriptor(Warp *warp, const Inst *inst, const char *which, uint64_t bits, const char *what) {
@@ -304,6 +311,7 @@ static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   work->a = a;
   work->b = b;
   work->block = warp->block;
+  op->discard = discard_wgmma;
   if (warp_launch(warp)->hazards) {
     async_make_collective(op, mask);
     if (!plan->a_in_registers) read_matrix(op, &a, ROWS);
