@@ -30,9 +30,10 @@ AsyncEngine *async_engine_new(Cluster *cluster) {
 
 void async_engine_free(AsyncEngine *engine) {
   if (!engine) return;
-  while (engine->first) {
-    AsyncOp *op = engine->first;
-    engine->first = op->next;
+  // From the last: one that waits for another's result is given back before it.
+  while (engine->last) {
+    AsyncOp *op = engine->last;
+    engine->last = op->previous;
     async_release(op);
   }
   free(engine);
