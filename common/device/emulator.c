@@ -84,8 +84,19 @@ static bool launch_kernel(Device *device, const DeviceLaunch *launch, int argume
 static bool synchronise(Device *device) { return (void)device, true; }
 
 static bool tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map) {
-  (void)spec, (void)map;
-  return device_fail(device, DEVICE_UNSUPPORTED, "the emulator does not know tensor maps");
+  static const EmulatorTensorType types[] = {
+      [TENSOR_U8] = EMULATOR_TENSOR_U8,   [TENSOR_U16] = EMULATOR_TENSOR_U16,   [TENSOR_U32] = EMULATOR_TENSOR_U32,
+      [TENSOR_F16] = EMULATOR_TENSOR_F16, [TENSOR_BF16] = EMULATOR_TENSOR_BF16, [TENSOR_F32] = EMULATOR_TENSOR_F32,
+  };
+  bool known = (unsigned)spec->type < sizeof types / sizeof *types;
+  EmulatorTensorSpec request = {.type = known ? types[spec->type] : (EmulatorTensorType)-1, .rank = spec->rank, .address = spec->address,
+                                .swizzle = (EmulatorTensorSwizzle)spec->swizzle, .fill_nan = spec->fill_nan};
+  memcpy(request.size, spec->size, sizeof request.size);
+  memcpy(request.stride, spec->stride, sizeof request.stride);
+  memcpy(request.box, spec->box, sizeof request.box);
+  memcpy(request.element_stride, spec->element_stride, sizeof request.element_stride);
+  EmulatorError error = {0};
+  return emulator_tensor_map(&request, map->bytes, &error) || fail_with_line(device, DEVICE_INVALID, &error);
 }
 
 static bool refuse_time(Device *device, DeviceWork *work, void *context, double *milliseconds) {

@@ -75,7 +75,11 @@ typedef struct GroupQueue {
   uint32_t commits[LANES];
 } GroupQueue;
 
-typedef enum GroupKind { GROUP_CP_ASYNC, GROUP_BULK, GROUP_WGMMA, GROUP_KINDS } GroupKind;
+// A bulk store is in two groups: its reading of shared memory, and the whole of it.
+typedef enum GroupKind { GROUP_CP_ASYNC, GROUP_BULK_READ, GROUP_BULK, GROUP_WGMMA, GROUP_KINDS } GroupKind;
+
+// Lanes of the warp exit: reports bulk stores whose reading they have not waited for. bulk.c
+void bulk_check_exit(Warp *warp, Mask mask);
 
 GroupQueue *async_groups(Warp *warp, GroupKind kind);
 // Adds the operation to the open group of the lanes of mask; takes a reference.

@@ -2,13 +2,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "atomic.h"
 #include "decoder.h"
 #include "float16.h"
 #include "lanes.h"
 #include "memory.h"
-
-// The new value of a memory element, from the old one and the operands. Values are in the low bits.
-typedef uint64_t Combine(uint64_t old, uint64_t b, uint64_t c);
 
 typedef struct Atomic {
   AddressPlan address;
@@ -78,6 +76,23 @@ static const struct {
     {"max", PTX_U64, max_u64},         {"max", PTX_S64, max_s64},          {"inc", PTX_U32, increment},
     {"dec", PTX_U32, decrement},
 };
+
+// Of asynchronous reductions alone: a NaN loses to a number.
+COMBINE(min_f16, f16_from_f32(fminf(f32_from_f16((u16)old), f32_from_f16((u16)b))))
+COMBINE(max_f16, f16_from_f32(fmaxf(f32_from_f16((u16)old), f32_from_f16((u16)b))))
+COMBINE(min_bf16, bf16_from_f32(fminf(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
+COMBINE(max_bf16, bf16_from_f32(fmaxf(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
+
+Combine *reduction_find(const char *operation, PtxType type, bool global) {
+  if (!strcmp(operation, "min") && type == PTX_F16) return min_f16;
+  if (!strcmp(operation, "max") && type == PTX_F16) return max_f16;
+  if (!strcmp(operation, "min") && type == PTX_BF16) return min_bf16;
+  if (!strcmp(operation, "max") && type == PTX_BF16) return max_bf16;
+  for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+    if (operations[i].type == type && !strcmp(operation, operations[i].operation))
+      return operations[i].combine == add_f32 && global ? add_f32_flushed : operations[i].combine;
+  return NULL;
+}
 
 // ---- execution ----
 

@@ -59,6 +59,46 @@ typedef enum EmulatorStatus {
 
 EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const EmulatorLaunch *launch, EmulatorError *error);
 
+// ---- tensor maps: what a tensor copy (cp.async.bulk.tensor) knows of a tensor in global memory ----
+
+enum { EMULATOR_TENSOR_RANK = 5, EMULATOR_TENSOR_MAP_BYTES = 128 };
+
+typedef enum EmulatorTensorType {
+  EMULATOR_TENSOR_U8,
+  EMULATOR_TENSOR_U16,
+  EMULATOR_TENSOR_U32,
+  EMULATOR_TENSOR_S32,
+  EMULATOR_TENSOR_U64,
+  EMULATOR_TENSOR_S64,
+  EMULATOR_TENSOR_F16,
+  EMULATOR_TENSOR_BF16,
+  EMULATOR_TENSOR_F32,
+  EMULATOR_TENSOR_F64,
+} EmulatorTensorType;
+
+typedef enum EmulatorTensorSwizzle {
+  EMULATOR_SWIZZLE_NONE,
+  EMULATOR_SWIZZLE_32B,
+  EMULATOR_SWIZZLE_64B,
+  EMULATOR_SWIZZLE_128B,
+} EmulatorTensorSwizzle;
+
+// The fields of cuTensorMapEncodeTiled that have a meaning here; dimensions innermost first.
+typedef struct EmulatorTensorSpec {
+  EmulatorTensorType type;
+  int rank;                                      // 1 to 5
+  uint64_t address;                              // a multiple of 16
+  uint64_t size[EMULATOR_TENSOR_RANK];           // elements
+  uint64_t stride[EMULATOR_TENSOR_RANK];         // bytes, multiples of 16; that of the first dimension is not looked at
+  uint32_t box[EMULATOR_TENSOR_RANK];            // elements that one copy spans, at most 256 each
+  uint32_t element_stride[EMULATOR_TENSOR_RANK]; // 1 to 8; 0 counts as 1
+  EmulatorTensorSwizzle swizzle;
+  bool fill_nan;                                 // elements outside the tensor read as NaN, not as zero
+} EmulatorTensorSpec;
+
+// Fills map, which a kernel takes as a CUtensorMap parameter. False and *error when the driver would refuse it.
+bool emulator_tensor_map(const EmulatorTensorSpec *spec, uint8_t map[EMULATOR_TENSOR_MAP_BYTES], EmulatorError *error);
+
 // ---- hazards ----
 
 typedef enum HazardKind {

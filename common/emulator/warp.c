@@ -1,6 +1,7 @@
 // How a warp executes: groups of lanes at one instruction, split by divergent branches, merged where they meet.
 #include "warp.h"
 
+#include "async.h"
 #include "decoder.h"
 #include "wgmma.h"
 
@@ -108,6 +109,7 @@ static void check_waiting(Warp *warp, Mask exiting) {
 }
 
 void warp_exit(Warp *warp, Mask mask) {
+  bulk_check_exit(warp, mask);
   leave_group(warp, mask);
   warp->live &= ~mask;
   check_waiting(warp, mask);

@@ -1,0 +1,108 @@
+// The encoder of tensor maps, with the rules of cuTensorMapEncodeTiled, and their decoder: see tensor_map.h.
+#include "tensor_map.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TENSOR_MAP_MAGIC 0x70616d726f736e74ull
+
+// Limits of a tensor map, CUDA driver API, cuTensorMapEncodeTiled.
+enum { MAX_BOX = 256, MAX_ELEMENT_STRIDE = 8, UNIT = 16 };
+#define MAX_SIZE (1ull << 32)
+#define MAX_STRIDE (1ull << 40)
+
+static const struct {
+  const char *name;
+  int size;
+  bool is_float;
+} types[] = {
+    [EMULATOR_TENSOR_U8] = {"u8", 1, false},   [EMULATOR_TENSOR_U16] = {"u16", 2, false}, [EMULATOR_TENSOR_U32] = {"u32", 4, false},
+    [EMULATOR_TENSOR_S32] = {"s32", 4, false}, [EMULATOR_TENSOR_U64] = {"u64", 8, false}, [EMULATOR_TENSOR_S64] = {"s64", 8, false},
+    [EMULATOR_TENSOR_F16] = {"f16", 2, true},  [EMULATOR_TENSOR_BF16] = {"bf16", 2, true}, [EMULATOR_TENSOR_F32] = {"f32", 4, true},
+    [EMULATOR_TENSOR_F64] = {"f64", 8, true},
+};
+enum { TYPES = sizeof types / sizeof *types };
+
+int tensor_element_size(EmulatorTensorType type) { return types[type].size; }
+
+int tensor_swizzle_span(EmulatorTensorSwizzle swizzle) { return swizzle == EMULATOR_SWIZZLE_NONE ? 0 : 16 << swizzle; }
+
+static bool wrong(EmulatorError *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool wrong(EmulatorError *error, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  error->line = 0;
+  int used = snprintf(error->message, sizeof error->message, "tensor map: ");
+  vsnprintf(error->message + used, sizeof error->message - (size_t)used, format, arguments);
+  va_end(arguments);
+  return false;
+}
+
+// The rules of one dimension.
+static bool check_dimension(const EmulatorTensorSpec *spec, int d, EmulatorError *error) {
+  uint64_t size = spec->size[d], stride = spec->stride[d];
+  if (size == 0 || size > MAX_SIZE) return wrong(error, "dimension %d has %llu elements, 1 to 2^32 are allowed", d, (unsigned long long)size);
+  if (spec->box[d] == 0 || spec->box[d] > MAX_BOX)
+    return wrong(error, "the box is %u elements wide in dimension %d, 1 to %d are allowed", spec->box[d], d, MAX_BOX);
+  if (spec->element_stride[d] > MAX_ELEMENT_STRIDE)
+    return wrong(error, "the element stride of dimension %d is %u, 1 to %d are allowed", d, spec->element_stride[d], MAX_ELEMENT_STRIDE);
+  if (d > 0 && (stride % UNIT || stride >= MAX_STRIDE || stride == 0))
+    return wrong(error, "the stride of dimension %d is %llu bytes, a multiple of %d below 2^40 is needed", d, (unsigned long long)stride, UNIT);
+  return true;
+}
+
+static bool check_spec(const EmulatorTensorSpec *spec, EmulatorError *error) {
+  if ((unsigned)spec->type >= TYPES) return wrong(error, "there is no element type %d", (int)spec->type);
+  if (spec->rank < 1 || spec->rank > EMULATOR_TENSOR_RANK)
+    return wrong(error, "%d dimensions, 1 to %d are allowed", spec->rank, EMULATOR_TENSOR_RANK);
+  if ((unsigned)spec->swizzle > EMULATOR_SWIZZLE_128B) return wrong(error, "there is no swizzle %d", (int)spec->swizzle);
+  if (spec->address == 0 || spec->address % UNIT)
+    return wrong(error, "the tensor's address 0x%llx is no multiple of %d", (unsigned long long)spec->address, UNIT);
+  for (int d = 0; d < spec->rank; d++)
+    if (!check_dimension(spec, d, error)) return false;
+  int row = (int)spec->box[0] * types[spec->type].size, span = tensor_swizzle_span(spec->swizzle);
+  if (row % UNIT) return wrong(error, "a row of the box has %d bytes, a multiple of %d is needed", row, UNIT);
+  if (span && row > span) return wrong(error, "a row of the box has %d bytes, a %dB swizzle allows at most %d", row, span, span);
+  if (spec->fill_nan && !types[spec->type].is_float) return wrong(error, "elements of type %s cannot be filled with NaN", types[spec->type].name);
+  return true;
+}
+
+// FNV-1a of the bytes before the checksum.
+static uint64_t checksum_of(const TensorMapFields *fields) {
+  const uint8_t *bytes = (const uint8_t *)fields;
+  uint64_t hash = 0xcbf29ce484222325ull;
+  for (size_t i = 0; i < offsetof(TensorMapFields, checksum); i++) hash = (hash ^ bytes[i]) * 0x100000001b3ull;
+  return hash;
+}
+
+bool emulator_tensor_map(const EmulatorTensorSpec *spec, uint8_t map[EMULATOR_TENSOR_MAP_BYTES], EmulatorError *error) {
+  if (!check_spec(spec, error)) return false;
+  TensorMapFields fields;
+  memset(&fields, 0, sizeof fields);  // padding too: it is part of the checksum
+  fields.magic = TENSOR_MAP_MAGIC;
+  fields.address = spec->address;
+  fields.rank = (uint8_t)spec->rank;
+  fields.type = (uint8_t)spec->type;
+  fields.swizzle = (uint8_t)spec->swizzle;
+  fields.fill_nan = spec->fill_nan;
+  for (int d = 0; d < spec->rank; d++) {
+    fields.stride[d] = d ? spec->stride[d] : (uint64_t)types[spec->type].size;
+    fields.last[d] = (uint32_t)(spec->size[d] - 1);
+    fields.box[d] = (uint16_t)spec->box[d];
+    // Without interleave the innermost dimension has no element stride: the driver ignores it.
+    fields.element_stride[d] = d && spec->element_stride[d] ? (uint8_t)spec->element_stride[d] : 1;
+  }
+  fields.checksum = checksum_of(&fields);
+  memset(map, 0, EMULATOR_TENSOR_MAP_BYTES);
+  memcpy(map, &fields, sizeof fields);
+  return true;
+}
+
+bool tensor_map_decode(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES], TensorMapFields *fields) {
+  memcpy(fields, bytes, sizeof *fields);
+  bool encoded = fields->magic == TENSOR_MAP_MAGIC && fields->checksum == checksum_of(fields);
+  return encoded && fields->rank >= 1 && fields->rank <= EMULATOR_TENSOR_RANK && fields->type < TYPES && fields->swizzle <= EMULATOR_SWIZZLE_128B;
+}
