@@ -23,7 +23,8 @@ NVCC ?= $(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) $(shell
 CUDA := $(patsubst %/bin/,%,$(dir $(or $(realpath $(NVCC)),$(NVCC))))
 
 # The emulator views a register as several types, and rounds as the GPU does: no multiply-add is fused unasked.
-ALL_CFLAGS := -std=c11 -D_DEFAULT_SOURCE -Wall -Wextra -Werror -march=$(ARCH) -pthread -fno-strict-aliasing \
+# No symbol of a program may stand in for one of a library that it loads: the driver and its tools bring many.
+ALL_CFLAGS := -std=c11 -D_DEFAULT_SOURCE -fvisibility=hidden -Wall -Wextra -Werror -march=$(ARCH) -pthread -fno-strict-aliasing \
   -ffp-contract=off $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all) $(CFLAGS)
 INCLUDE := -Icommon -isystem $(CUDA)/include $(addprefix -isystem ,$(wildcard $(CUDA)/targets/*/include))
 LIBS := -lm -ldl -pthread

@@ -37,7 +37,7 @@ bool is_directive(const Parser *parser, const char *name) {
   return parser->token.kind == TOKEN_DOT_WORD && strcmp(parser->token.name, name) == 0;
 }
 
-bool accept(Parser *parser, const char *punctuation) {
+bool accept_token(Parser *parser, const char *punctuation) {
   if (!is_punctuation(parser, punctuation)) return false;
   next_token(parser);
   return true;
@@ -50,7 +50,7 @@ bool accept_directive(Parser *parser, const char *name) {
 }
 
 void expect(Parser *parser, const char *punctuation) {
-  if (accept(parser, punctuation)) return;
+  if (accept_token(parser, punctuation)) return;
   char quoted[8];
   snprintf(quoted, sizeof quoted, "'%s'", punctuation);
   parser_expected(parser, quoted);
@@ -107,7 +107,7 @@ static void parse_version(Parser *parser) {
 static void parse_target(Parser *parser) {
   if (!accept_directive(parser, "target")) parser_expected(parser, ".target");
   parser->module->target = expect_word(parser, "an architecture such as sm_90a");
-  while (accept(parser, ",")) expect_word(parser, "an option of .target");
+  while (accept_token(parser, ",")) expect_word(parser, "an option of .target");
 }
 
 // .address_size 64
@@ -129,7 +129,7 @@ static void parse_file(Parser *parser) {
   if (*file && *file != parser->token.name) parser_fail(parser, line, "file %d has a name already", index);
   *file = parser->token.name;
   next_token(parser);
-  if (!accept(parser, ",")) return;
+  if (!accept_token(parser, ",")) return;
   expect_integer(parser, "a time stamp", UINT64_MAX);
   expect(parser, ",");
   expect_integer(parser, "a file size", UINT64_MAX);
@@ -150,7 +150,7 @@ void parse_pragma(Parser *parser) {
   do {
     if (parser->token.kind != TOKEN_STRING) parser_expected(parser, "a pragma in quotes");
     next_token(parser);
-  } while (accept(parser, ","));
+  } while (accept_token(parser, ","));
   expect(parser, ";");
 }
 

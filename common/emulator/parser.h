@@ -191,7 +191,7 @@ void next_token(Parser *parser);
 bool is_punctuation(const Parser *parser, const char *text);
 bool is_directive(const Parser *parser, const char *name);
 // Consumes the token and returns true, or leaves it.
-bool accept(Parser *parser, const char *punctuation);
+bool accept_token(Parser *parser, const char *punctuation);
 bool accept_directive(Parser *parser, const char *name);
 void expect(Parser *parser, const char *punctuation);
 // Consumes a word and returns it; what names it in the message.

@@ -116,11 +116,11 @@ void parse_registers(Parser *parser) {
   do {
     int line = parser->token.line;
     const char *name = expect_word(parser, "a register's name");
-    if (accept(parser, "<"))
+    if (accept_token(parser, "<"))
       add_register_range(parser, &declaration, name, line);
     else
       add_register(parser, &declaration, name, line);
-  } while (accept(parser, ","));
+  } while (accept_token(parser, ","));
   expect(parser, ";");
 }
 
@@ -130,7 +130,7 @@ void parse_registers(Parser *parser) {
 static int parse_dimensions(Parser *parser, uint64_t dimensions[MAX_DIMENSIONS], bool *unsized) {
   int count = 0;
   *unsized = false;
-  while (accept(parser, "[")) {
+  while (accept_token(parser, "[")) {
     if (count == MAX_DIMENSIONS) parser_fail(parser, parser->token.line, "more than %d dimensions", MAX_DIMENSIONS);
     if (count == 0 && is_punctuation(parser, "]")) {
       *unsized = true;
@@ -198,7 +198,7 @@ static void parse_variable(Parser *parser, const Declaration *declaration, const
   bool unsized;
   int dimension_count = parse_dimensions(parser, dimensions, &unsized);
   set_size(parser, variable, dimensions, dimension_count);
-  if (accept(parser, "="))
+  if (accept_token(parser, "="))
     parse_initializer(parser, variable, dimensions, dimension_count, unsized);
   else if (unsized && !variable->is_extern)
     parser_fail(parser, line, "array '%.60s' has no size: only .extern arrays and parameters may have none",
@@ -216,7 +216,7 @@ void parse_variables(Parser *parser, const Linkage *linkage) {
     parser_fail(parser, parser->token.line, ".%s outside a function", parser->token.name);
   Declaration declaration = parse_declaration(parser);
   do parse_variable(parser, &declaration, linkage);
-  while (accept(parser, ","));
+  while (accept_token(parser, ","));
   expect(parser, ";");
 }
 

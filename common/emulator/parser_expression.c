@@ -83,7 +83,7 @@ static Constant parse_unary(Parser *parser) {
     next_token(parser);
     value = unary(parser, line, operator, parse_unary(parser));
   } else {
-    value = accept(parser, "(") ? parse_parentheses(parser) : parse_literal(parser);
+    value = accept_token(parser, "(") ? parse_parentheses(parser) : parse_literal(parser);
   }
   leave_nesting(parser);
   return value;
@@ -192,7 +192,7 @@ static Constant parse_binary(Parser *parser, int weakest) {
 static Constant parse_conditional(Parser *parser) {
   int line = parser->token.line;
   Constant condition = parse_binary(parser, 1);
-  if (!accept(parser, "?")) return condition;
+  if (!accept_token(parser, "?")) return condition;
   require_integer(parser, line, condition);
   enter_nesting(parser);
   Constant yes = parse_conditional(parser);

@@ -52,7 +52,7 @@ void parse_location(Parser *parser) {
   int line = parser->token.line;
   next_token(parser);
   PtxLocation place = parse_place(parser);
-  if (accept(parser, ",")) place.inlined_at = parse_call_site(parser, line);
+  if (accept_token(parser, ",")) place.inlined_at = parse_call_site(parser, line);
   PtxLocation *location = new_location(parser, place, line);
   if (!parser->body) return;
   table_set(parser, &parser->body->locations, place_key(location), location);
@@ -69,7 +69,7 @@ static void parse_branch_targets(Parser *parser, const char *name, int line) {
   do {
     const char *label = expect_word(parser, "a label");
     *(const char **)list_add(parser, &names, sizeof label) = label;
-  } while (accept(parser, ","));
+  } while (accept_token(parser, ","));
   expect(parser, ";");
   ((PtxBranchTargets *)list_add(parser, &body->branch_targets, sizeof(PtxBranchTargets)))->name = name;
   *(PendingTargets *)list_add(parser, &body->pending_targets, sizeof(PendingTargets)) =
@@ -82,7 +82,7 @@ static void parse_call_targets(Parser *parser, const char *name, int line) {
   do {
     PendingName target = {.line = parser->token.line, .name = expect_word(parser, "a function's name")};
     *(PendingName *)list_add(parser, &parser->pending_names, sizeof target) = target;
-  } while (accept(parser, ","));
+  } while (accept_token(parser, ","));
   expect(parser, ";");
 }
 
@@ -95,7 +95,7 @@ static void skip_prototype_parameters(Parser *parser) {
   expect(parser, "(");
   if (!is_punctuation(parser, ")")) {
     do parse_parameter(parser, &parameters);
-    while (accept(parser, ","));
+    while (accept_token(parser, ","));
   }
   expect(parser, ")");
   body->scope = outer;
@@ -131,8 +131,8 @@ static void parse_label(Parser *parser, const char *name, int line) {
 // @p or @!p; NULL when the instruction is not guarded.
 static const char *parse_guard(Parser *parser, bool *negated) {
   *negated = false;
-  if (!accept(parser, "@")) return NULL;
-  *negated = accept(parser, "!");
+  if (!accept_token(parser, "@")) return NULL;
+  *negated = accept_token(parser, "!");
   return expect_word(parser, "a predicate");
 }
 
@@ -141,7 +141,7 @@ static void parse_labelled_or_instruction(Parser *parser) {
   const char *guard = parse_guard(parser, &negated);
   int line = parser->token.line;
   const char *word = expect_word(parser, guard ? "an instruction" : "a statement");
-  if (!guard && accept(parser, ":")) return parse_label(parser, word, line);
+  if (!guard && accept_token(parser, ":")) return parse_label(parser, word, line);
   parse_instruction(parser, word, line, guard, negated);
 }
 
@@ -166,7 +166,7 @@ static void parse_statements(Parser *parser) {
     if (is_punctuation(parser, "{")) {
       body->scope = open_scope(parser, body->scope, parser->token.line);
       next_token(parser);
-    } else if (accept(parser, "}")) {
+    } else if (accept_token(parser, "}")) {
       if (body->scope == outermost) return;
       body->scope = body->scope->parent;
     } else if (parser->token.kind == TOKEN_DOT_WORD) {
@@ -188,7 +188,7 @@ static void parse_extents(Parser *parser, unsigned extents[3]) {
     int line = parser->token.line;
     extents[i++] = (unsigned)expect_integer(parser, "an extent", UINT32_MAX);
     if (!extents[i - 1]) parser_fail(parser, line, "an extent is 0");
-  } while (accept(parser, ","));
+  } while (accept_token(parser, ","));
 }
 
 static void parse_count(Parser *parser, unsigned *count) {
@@ -225,10 +225,10 @@ static bool accept_function_directive(Parser *parser, PtxFunction *function) {
 
 // ( parameter, ... ) or nothing.
 static void parse_parameters(Parser *parser, List *list) {
-  if (!accept(parser, "(")) return;
+  if (!accept_token(parser, "(")) return;
   if (!is_punctuation(parser, ")")) {
     do parse_parameter(parser, list);
-    while (accept(parser, ","));
+    while (accept_token(parser, ","));
   }
   expect(parser, ")");
 }

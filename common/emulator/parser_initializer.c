@@ -77,7 +77,7 @@ static void store_constant(Parser *parser, const Initializer *initializer, uint6
 static PtxRelocation parse_symbol(Parser *parser) {
   PtxRelocation relocation = {0};
   relocation.symbol = expect_word(parser, "a variable's or function's name");
-  if (strcmp(relocation.symbol, "generic") == 0 && accept(parser, "(")) {
+  if (strcmp(relocation.symbol, "generic") == 0 && accept_token(parser, "(")) {
     relocation.generic = true;
     relocation.symbol = expect_word(parser, "a variable's name");
     expect(parser, ")");
@@ -153,7 +153,7 @@ static uint64_t parse_braces(Parser *parser, Initializer *initializer, int level
         parse_element(parser, initializer, position * initializer->element_size);
       else
         parse_braces(parser, initializer, level + 1, position);
-    } while (accept(parser, ","));
+    } while (accept_token(parser, ","));
   }
   expect(parser, "}");
   leave_nesting(parser);

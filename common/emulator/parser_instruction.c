@@ -57,7 +57,7 @@ static PtxOperand parse_list(Parser *parser, PtxOperandKind kind, const char *cl
   int base = parser->operands.count, line = parser->token.line;
   if (!is_punctuation(parser, close)) {
     do push_operand(parser, parse_operand(parser, opcode));
-    while (accept(parser, ","));
+    while (accept_token(parser, ","));
   }
   expect(parser, close);
   PtxOperand operand = new_operand(kind);
@@ -111,8 +111,8 @@ static bool negation_before_name(Parser *parser) {
 }
 
 static PtxOperand parse_bare_operand(Parser *parser, const char *opcode) {
-  if (accept(parser, "[")) return parse_address(parser, opcode);
-  if (accept(parser, "{")) return parse_list(parser, PTX_OPERAND_VECTOR, "}", opcode);
+  if (accept_token(parser, "[")) return parse_address(parser, opcode);
+  if (accept_token(parser, "{")) return parse_list(parser, PTX_OPERAND_VECTOR, "}", opcode);
   if (is_punctuation(parser, "(") && strcmp(opcode, "call") == 0) {
     next_token(parser);
     return parse_list(parser, PTX_OPERAND_LIST, ")", opcode);
@@ -148,7 +148,7 @@ void parse_instruction(Parser *parser, const char *opcode, int line, const char 
   int base = parser->operands.count;
   if (!is_punctuation(parser, ";")) {
     do push_operand(parser, parse_operand(parser, opcode));
-    while (accept(parser, ","));
+    while (accept_token(parser, ","));
   }
   expect(parser, ";");
   instruction.operands = pop_operands(parser, base, &instruction.operand_count);
