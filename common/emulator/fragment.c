@@ -19,29 +19,54 @@ Fragment fragment_of(int lines, int elements, int group, bool wide) {
   return fragment;
 }
 
-// Where the block of register r (of the pair from r on, when wide) begins in a tile, in elements.
+// Where register r's first element is in a tile: its block begins there; the second register of f32 begins one further.
 static int block_offset(const Fragment *fragment, int r, Strides strides) {
-  int block = r / (fragment->wide ? 2 : 1) % fragment->block_count;
-  return fragment->blocks[block].line * strides.line + fragment->blocks[block].element * strides.element;
+  int block = r / (fragment->wide ? 2 : 1) % fragment->block_count, further = fragment->wide ? r % 2 : 0;
+  return fragment->blocks[block].line * strides.line + (fragment->blocks[block].element + further) * strides.element;
 }
 
-// Where in a block a lane's first element is.
-static int lane_offset(int lane, Strides strides) { return lane / 4 * strides.line + 2 * (lane % 4) * strides.element; }
+// A block of f32 to one of its two registers, and back: from every second element on.
+static void words_from_block(u32 *d, const u32 *block, Strides strides) {
+  for (int lane = 0; lane < LANES; lane++) d[lane] = block[lane / 4 * strides.line + 2 * (lane % 4) * strides.element];
+}
+
+static void words_to_block(const u32 *a, u32 *block, Strides strides) {
+  for (int lane = 0; lane < LANES; lane++) block[lane / 4 * strides.line + 2 * (lane % 4) * strides.element] = a[lane];
+}
+
+// A block of 16-bit elements to its register, and back. A line whose elements are neighbours is four lanes' registers.
+static void pairs_from_block(u32 *d, const u16 *block, Strides strides) {
+  for (int line = 0; line < BLOCK; line++, d += 4, block += strides.line) {
+    if (strides.element == 1) {
+      memcpy(d, block, UNIT_BYTES);
+      continue;
+    }
+    for (int i = 0; i < 4; i++) d[i] = block[2 * i * strides.element] | (u32)block[(2 * i + 1) * strides.element] << 16;
+  }
+}
+
+static void pairs_to_block(const u32 *a, u16 *block, Strides strides) {
+  for (int line = 0; line < BLOCK; line++, a += 4, block += strides.line) {
+    if (strides.element == 1) {
+      memcpy(block, a, UNIT_BYTES);
+      continue;
+    }
+    for (int i = 0; i < 4; i++) {
+      block[2 * i * strides.element] = (u16)a[i];
+      block[(2 * i + 1) * strides.element] = (u16)(a[i] >> 16);
+    }
+  }
+}
 
 void fragment_to_tile(Warp *warp, const Fragment *fragment, void *tile, Strides strides) {
   int own = fragment->block_count * (fragment->wide ? 2 : 1);
   for (int r = 0; r < own; r++) {
     const u32 *a = SLOT(warp, fragment->registers[r], const u32);
     int offset = block_offset(fragment, r, strides);
-    for (int lane = 0; lane < LANES; lane++) {
-      int at = offset + lane_offset(lane, strides);
-      if (fragment->wide) {
-        ((u32 *)tile)[at + r % 2 * strides.element] = a[lane];
-      } else {
-        ((u16 *)tile)[at] = (u16)a[lane];
-        ((u16 *)tile)[at + strides.element] = (u16)(a[lane] >> 16);
-      }
-    }
+    if (fragment->wide)
+      words_to_block(a, (u32 *)tile + offset, strides);
+    else
+      pairs_to_block(a, (u16 *)tile + offset, strides);
   }
 }
 
@@ -49,12 +74,10 @@ void fragment_from_tile(Warp *warp, const Fragment *fragment, const void *tile, 
   for (int r = 0; r < fragment->register_count; r++) {
     u32 *d = SLOT(warp, fragment->registers[r], u32);
     int offset = block_offset(fragment, r, strides);
-    for (int lane = 0; lane < LANES; lane++) {
-      int at = offset + lane_offset(lane, strides);
-      const u16 *halves = tile;
-      d[lane] = fragment->wide ? ((const u32 *)tile)[at + r % 2 * strides.element]
-                               : halves[at] | (u32)halves[at + strides.element] << 16;
-    }
+    if (fragment->wide)
+      words_from_block(d, (const u32 *)tile + offset, strides);
+    else
+      pairs_from_block(d, (const u16 *)tile + offset, strides);
   }
 }
 
