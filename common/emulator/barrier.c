@@ -1,4 +1,4 @@
-// Barriers of a block and of a warp, and fences. PTX ISA 9.7.13.1 to 9.7.13.4.
+// Barriers of a block and of a warp. PTX ISA 9.7.13.1 and .2.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -164,11 +164,6 @@ static void warp_barrier(Warp *warp, const Inst *inst, Mask mask) {
   }
 }
 
-static void fence(Warp *warp, const Inst *inst, Mask mask) {
-  (void)inst;
-  race_fence(warp, mask);
-}
-
 // ---- decoding ----
 
 static const char *const barrier_modifiers[] = {"cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", NULL};
@@ -210,30 +205,10 @@ static DecodeResult decode_warp_barrier(Decoder *decoder, const PtxInstruction *
   return DECODED;
 }
 
-static void proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
-  (void)inst;
-  race_proxy_fence(warp, mask);
-}
-
-// fence{.sem}.scope and membar.level; fence.proxy.async{.space}; fence.mbarrier_init.release.cluster, which orders the
-// initialisation of mbarriers before what other blocks of the cluster do with them: an ordinary fence here.
-static DecodeResult decode_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "gl", "sys",
-                                        "mbarrier_init", NULL};
-  static const char *const proxies[] = {"proxy", "async", "global", "shared::cta", "shared::cluster", NULL};
-  bool proxy = ptx_has(source, "proxy");
-  if (!decoder_modifiers(decoder, source, proxy ? proxies : allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
-  if (proxy && !ptx_has(source, "async")) return decoder_error(decoder, source, "the emulator knows fence.proxy.async");
-  inst->execute = proxy ? proxy_fence : fence;
-  return DECODED;
-}
-
 DecodeResult decode_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  const char *opcode = source->opcode;
-  bool is_bar = !strcmp(opcode, "bar") || !strcmp(opcode, "barrier"), is_fence = !strcmp(opcode, "fence") || !strcmp(opcode, "membar");
-  if (!is_bar && !is_fence) return DECODE_NOT_MINE;
+  if (strcmp(source->opcode, "bar") && strcmp(source->opcode, "barrier")) return DECODE_NOT_MINE;
+  if (ptx_has(source, "cluster")) return DECODE_NOT_MINE;
   inst->counter = COUNTER_INST_SYNCHRONISATION;
-  if (is_fence) return decode_fence(decoder, source, inst);
   if (ptx_has(source, "warp")) return decode_warp_barrier(decoder, source, inst);
   return decode_block_barrier(decoder, source, inst);
 }

@@ -1,4 +1,4 @@
-// Bulk copies of contiguous bytes: cp.async.bulk, cp.reduce.async.bulk, their prefetch and their groups; createpolicy.
+// Bulk copies of contiguous bytes: cp.async.bulk, cp.reduce.async.bulk, their prefetch and their groups.
 // PTX ISA 9.7.9.25.4.
 #include "bulk.h"
 
@@ -326,8 +326,19 @@ static void wait_group(Warp *warp, const Inst *inst, Mask mask) {
   if (!inst->flags) group_wait(warp, async_groups(warp, GROUP_BULK), mask, (uint32_t)inst->immediate, false);
 }
 
+// The block's last threads exit: copies into its shared memory must have come.
+static void check_block_exit(const Block *block) {
+  for (const AsyncOp *op = async_first_pending(block->cluster); op; op = op->next) {
+    if (op->performed || op->mbarrier >> SHARED_RANK_SHIFT != (uint64_t)block->rank + 1) continue;
+    hazard_report(op->warp, op->inst, op->lane, HAZARD_OVERWRITE_IN_FLIGHT, op->mbarrier, MBARRIER_BYTES,
+                  "the block exits while this copy into its shared memory is under way: nobody waited for it");
+  }
+}
+
 void bulk_check_exit(Warp *warp, Mask mask) {
-  if (!warp->groups_in_flight || !warp_launch(warp)->hazards) return;
+  if (!warp_launch(warp)->hazards) return;
+  if (warp->block->live_threads == __builtin_popcount(mask)) check_block_exit(warp->block);
+  if (!warp->groups_in_flight) return;
   GroupQueue *queue = async_groups(warp, GROUP_BULK_READ);
   for (int i = 0; i < queue->count; i++) {
     GroupEntry *entry = &queue->entries[i];
@@ -419,23 +430,7 @@ static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, 
   return decode_address_plan(decoder, source, &source->operands[1], plan->from_space, &plan->from);
 }
 
-// createpolicy makes a hint to the L2 cache, which nothing here looks at.
-static void create_policy(Warp *warp, const Inst *inst, Mask mask) {
-  u64 *d = SLOT(warp, inst->d, u64);
-  EACH_LANE(mask, d[LANE] = 0);
-}
-
-static DecodeResult decode_policy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"fractional", "range", "cvt", "L2", "global", "L2::evict_last", "L2::evict_normal", "L2::evict_first",
-                                        "L2::evict_unchanged", NULL};
-  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 4)) return DECODE_FAILED;
-  inst->d = decoder_destination(decoder, &source->operands[0], PTX_B64);
-  inst->execute = create_policy;
-  return DECODED;
-}
-
 DecodeResult decode_bulk(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (!strcmp(source->opcode, "createpolicy")) return decode_policy(decoder, source, inst);
   if (strcmp(source->opcode, "cp") || !ptx_has(source, "bulk") || ptx_has(source, "tensor")) return DECODE_NOT_MINE;
   inst->counter = COUNTER_INST_ASYNC_COPY;
   decoder->program->asynchronous = true;

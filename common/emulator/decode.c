@@ -522,7 +522,8 @@ static void analyse_calls(Program *program) {
 static DecodeFamily *const families[] = {decode_move,    decode_integer, decode_float,   decode_half,    decode_convert,
                                          decode_compare, decode_memory,  decode_collective, decode_barrier,
                                          decode_cp_async, decode_matrix_memory, decode_mma, decode_wmma, decode_wgmma,
-                                         decode_mbarrier, decode_bulk, decode_tensor_copy, decode_control};
+                                         decode_mbarrier, decode_bulk, decode_tensor_copy,
+                                         decode_fence, decode_cluster, decode_hint, decode_control};
 
 static void decode_operation(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   inst->counter = COUNTER_INST_OTHER;

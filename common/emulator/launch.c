@@ -115,6 +115,8 @@ static void end_cluster(Cluster *cluster) {
   }
   async_engine_free(cluster->async);
   mbarriers_free(cluster->mbarriers);
+  clocks_release(cluster->barrier_joined);
+  clocks_release(cluster->barrier_completed);
   sync_table_free(cluster->sync);
   read_sets_free(cluster->read_sets);
   free(cluster->blocks);
@@ -175,7 +177,9 @@ static void describe_waits(const Cluster *cluster, char *text, size_t size) {
         bool known = instruction_line(program->module, source, &file, &line);
         used += (size_t)snprintf(text + used, size - used, "%swarp %d lanes 0x%08x at %s %d", used ? "; " : "", w, group->mask,
                                  known ? "line" : "PTX line", known ? line : source->line);
-        if (group->state == GROUP_BARRIER && used < size) {
+        if (group->state == GROUP_BARRIER && group->barrier == CLUSTER_BARRIER && used < size) {
+          used += (size_t)snprintf(text + used, size - used, " (the cluster's barrier)");
+        } else if (group->state == GROUP_BARRIER && used < size) {
           const Barrier *barrier = &cluster->blocks[b].barriers[group->barrier];
           used += (size_t)snprintf(text + used, size - used, " (barrier %d: %d of %d threads)", group->barrier, barrier->arrived,
                                    barrier->expected ? barrier->expected : cluster->blocks[b].live_threads);

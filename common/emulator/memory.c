@@ -61,6 +61,9 @@ static bool find_shared(Warp *warp, const Inst *inst, int lane, uint64_t address
   uint64_t rank = address >> SHARED_RANK_SHIFT, offset = address & ((1u << SHARED_RANK_SHIFT) - 1);
   if (rank > (uint64_t)block->cluster->block_count)
     return out_of_bounds(warp, inst, lane, address, size, "no block of the cluster has this shared address");
+  if (rank && block->cluster->blocks[rank - 1].live_threads == 0)
+    return out_of_bounds(warp, inst, lane, address, size, "the block of rank %llu has exited, and its shared memory with it",
+                         (unsigned long long)rank - 1);
   Region *shared = rank ? &block->cluster->blocks[rank - 1].shared : &block->shared;
   if (offset < shared->base || offset - shared->base > shared->size || shared->size - (offset - shared->base) < (uint64_t)size)
     return out_of_bounds(warp, inst, lane, address, size, "byte %lld of a block's %llu bytes of shared memory",

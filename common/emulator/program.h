@@ -91,7 +91,8 @@ DecodeFamily decode_move;      // mov, cvta, isspacep: moves, packing, addresses
 DecodeFamily decode_memory;    // ld st prefetch, and atom red through decode_atomic
 DecodeFamily decode_atomic;
 DecodeFamily decode_collective;  // shfl vote match redux elect activemask
-DecodeFamily decode_barrier;   // bar barrier fence membar
+DecodeFamily decode_barrier;   // bar barrier
+DecodeFamily decode_fence;     // fence membar
 DecodeFamily decode_matrix_memory;  // ldmatrix stmatrix movmatrix
 DecodeFamily decode_mma;       // mma.sync
 DecodeFamily decode_wmma;      // wmma.load, wmma.mma, wmma.store
@@ -101,6 +102,7 @@ DecodeFamily decode_mbarrier;  // mbarrier and cp.async.mbarrier.arrive
 DecodeFamily decode_bulk;      // cp.async.bulk, cp.reduce.async.bulk and bulk groups
 DecodeFamily decode_tensor_copy;  // cp.async.bulk.tensor and its kin
 DecodeFamily decode_cluster;   // mapa, getctarank, barrier.cluster
+DecodeFamily decode_hint;      // nanosleep griddepcontrol createpolicy
 DecodeFamily decode_control;   // bra brx call ret exit trap
 
 // ---- for the families' decode functions ----

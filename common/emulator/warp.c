@@ -116,6 +116,7 @@ void warp_exit(Warp *warp, Mask mask) {
   warp->block->live_threads -= __builtin_popcount(mask);
   warp->block->cluster->progress++;
   barriers_after_exit(warp->block);
+  cluster_barrier_after_exit(warp->block->cluster);
 }
 
 void warp_wait(Warp *warp, Mask mask, int barrier) {

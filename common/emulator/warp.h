@@ -36,7 +36,7 @@ typedef struct Group {
   GroupState state;
   int depth;        // of calls, of its deepest lane
   uint32_t visits;  // times it was chosen while the warp was divergent; ages it, so that no group starves
-  int barrier;      // it waits at, when state is GROUP_BARRIER
+  int barrier;      // it waits at, when state is GROUP_BARRIER: one of the block's, or CLUSTER_BARRIER
 } Group;
 
 struct Warp {
@@ -52,6 +52,8 @@ struct Warp {
   int current;         // index of the running group
   Group groups[LANES + 1];  // one more for a moment: lanes leave the running group before it is removed
   int group_count;
+  Mask cluster_arrived;  // lanes that have arrived at the cluster's barrier, in its present phase
+  Mask cluster_waits;    // lanes that have arrived there and not waited yet
   LaneClocks clocks[LANES];  // what each thread knows of the others: race.h
   struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
   struct WgmmaState *wgmma;             // wgmma.c; NULL before its first use
@@ -70,7 +72,7 @@ typedef struct Barrier {
   const Inst *first;  // the instruction of the first arrival
 } Barrier;
 
-enum { BARRIERS = 16, WGMMA_HISTORY = 256, MAX_WARPGROUPS = 8 };
+enum { BARRIERS = 16, CLUSTER_BARRIER = BARRIERS, WGMMA_HISTORY = 256, MAX_WARPGROUPS = 8 };
 
 struct Block {
   Cluster *cluster;
@@ -97,6 +99,7 @@ struct Cluster {
   int clock_count;       // those and the agents: the length of vector clocks
   struct AsyncEngine *async;  // async.c; NULL in a program without asynchronous operations
   struct MbarrierTable *mbarriers;  // mbarrier.h; NULL in such a program too
+  Clocks *barrier_joined, *barrier_completed;  // what arrivals at barrier.cluster hand on: in this phase, in the last
   ReadSets *read_sets;   // race.h
   SyncTable *sync;       // of shared addresses
   uint64_t random;       // state of the schedule's generator
@@ -155,6 +158,8 @@ void warp_release(Warp *warp, int barrier);
 
 // Completes the barriers that now wait for nobody: threads that have exited are not expected. barrier.c
 void barriers_after_exit(Block *block);
+// The same for barrier.cluster. cluster.c
+void cluster_barrier_after_exit(Cluster *cluster);
 
 static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }
 // The cluster's schedule generator: any 64 bits.
