@@ -38,8 +38,13 @@ void clocks_release(Clocks *clocks) {
   free(clocks);
 }
 
-// Two clocks for each thread: known and visible.
-static size_t clocks_size(int count) { return sizeof(Clocks) + 2 * (size_t)count * sizeof(uint32_t); }
+static size_t clocks_size(int count) { return sizeof(Clocks) + CLOCK_PLANES * (size_t)count * sizeof(uint32_t); }
+
+static uint32_t *plane(Clocks *clocks, ClockPlane which) { return clocks->clock + (size_t)which * (size_t)clocks->count; }
+
+static void copy_plane(Clocks *clocks, ClockPlane to, ClockPlane from) {
+  memcpy(plane(clocks, to), plane(clocks, from), (size_t)clocks->count * sizeof(uint32_t));
+}
 
 static Clocks *clocks_new(const Cluster *cluster) {
   Clocks *clocks = calloc(1, clocks_size(cluster->clock_count));
@@ -51,14 +56,14 @@ static Clocks *clocks_new(const Cluster *cluster) {
 }
 
 static void merge_array(Clocks *into, const Clocks *from) {
-  for (int i = 0; i < 2 * into->count; i++)
+  for (int i = 0; i < CLOCK_PLANES * into->count; i++)
     if (from->clock[i] > into->clock[i]) into->clock[i] = from->clock[i];
 }
 
 static bool dominates(const Clocks *big, const Clocks *small) {
   if (small->import_count) return false;
   uint32_t above = 0;
-  for (int i = 0; i < 2 * big->count; i++) above |= small->clock[i] > big->clock[i];
+  for (int i = 0; i < CLOCK_PLANES * big->count; i++) above |= small->clock[i] > big->clock[i];
   return !above;
 }
 
@@ -192,7 +197,7 @@ static Clocks *snapshot(Warp *warp, int lane) {
   return clocks;
 }
 
-void race_fence(Warp *warp, Mask mask) {
+void race_fence(Warp *warp, Mask mask, bool gpu) {
   if (!warp_launch(warp)->hazards) return;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
@@ -201,7 +206,10 @@ void race_fence(Warp *warp, Mask mask) {
       replace(&clocks->known, join(warp->block->cluster, clocks->known, clocks->pending));
       replace(&clocks->pending, NULL);
     }
-    replace(&clocks->fenced, snapshot(warp, lane));
+    Clocks *fenced = snapshot(warp, lane);
+    copy_plane(fenced, CLOCK_FENCED, CLOCK_KNOWN);
+    if (gpu) copy_plane(fenced, CLOCK_FENCED_GPU, CLOCK_KNOWN);
+    replace(&clocks->known, fenced);
   }
 }
 
@@ -211,16 +219,14 @@ void race_proxy_fence(Warp *warp, Mask mask) {
     int lane = __builtin_ctz(rest);
     LaneClocks *clocks = &warp->clocks[lane];
     Clocks *fenced = snapshot(warp, lane);
-    memcpy(fenced->clock + fenced->count, fenced->clock, (size_t)fenced->count * sizeof(uint32_t));
+    copy_plane(fenced, CLOCK_VISIBLE, CLOCK_KNOWN);
     replace(&clocks->known, fenced);
   }
 }
 
 void clocks_add_agent(Cluster *cluster, Clocks **joined, uint32_t agent, uint32_t clock) {
-  Clocks *added = clocks_new(cluster);
-  if (*joined) merge(added, *joined);
-  if (added->clock[agent] < clock) added->clock[agent] = clock;
-  replace(joined, added);
+  make_own(cluster, joined);
+  if ((*joined)->clock[agent] < clock) (*joined)->clock[agent] = clock;
 }
 
 void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock) {
@@ -231,12 +237,39 @@ void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock) {
   clocks_release(done);
 }
 
+// A copy of clocks, without imports, that knows no more than what a plane of it covers.
+static Clocks *narrowed(const Clocks *clocks, ClockPlane to) {
+  Clocks *copy = malloc(clocks_size(clocks->count));
+  if (!copy) abort();
+  memcpy(copy, clocks, clocks_size(clocks->count));
+  atomic_init(&copy->references, 1);
+  copy->imports = NULL;
+  copy->import_count = 0;
+  copy_plane(copy, CLOCK_KNOWN, to);
+  for (int p = CLOCK_VISIBLE; p < CLOCK_PLANES; p++)
+    for (int i = 0; i < copy->count; i++)
+      if (plane(copy, (ClockPlane)p)[i] > copy->clock[i]) plane(copy, (ClockPlane)p)[i] = copy->clock[i];
+  return copy;
+}
+
+// A new reference to what a relaxed store hands on: what the last fence covered. NULL for nothing.
+static Clocks *fenced_part(const Warp *warp, int lane) {
+  const Clocks *known = warp->clocks[lane].known;
+  if (!known) return NULL;
+  Clocks *part = narrowed(known, CLOCK_FENCED);
+  for (int i = 0; i < known->import_count; i++) merge_import(part, known->imports[i].clocks);
+  return part;
+}
+
 void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined) {
   const Clocks *last = NULL;
   for (Mask rest = mask; rest; rest &= rest - 1) {
-    Clocks *fenced = warp->clocks[__builtin_ctz(rest)].fenced;
-    if (fenced && fenced != last) clocks_join(warp->block->cluster, joined, fenced);
-    last = fenced;
+    int lane = __builtin_ctz(rest);
+    if (warp->clocks[lane].known == last) continue;
+    last = warp->clocks[lane].known;
+    Clocks *fenced = fenced_part(warp, lane);
+    clocks_join(warp->block->cluster, joined, fenced);
+    clocks_release(fenced);
   }
 }
 
@@ -300,22 +333,45 @@ static SyncEntry *sync_entry(SyncTable *table, uint64_t address) {
   return entry;
 }
 
+// Adds to `into` what `from` hands on to another cluster: what a fence of .gpu scope covered.
+static void merge_foreign(Clocks *into, const Clocks *from) {
+  Clocks *part = narrowed(from, CLOCK_FENCED_GPU);
+  if (from->cluster == into->cluster) merge_array(into, part);
+  else merge_import(into, part);
+  clocks_release(part);
+}
+
+// A new reference to what the cluster may learn from what was released.
+static Clocks *for_cluster(const Cluster *cluster, Clocks *released) {
+  if (released->cluster == cluster->id && released->import_count == 0) {
+    clocks_retain(released);
+    return released;
+  }
+  Clocks *part = clocks_new(cluster);
+  if (released->cluster == cluster->id) merge_array(part, released);
+  else merge_foreign(part, released);
+  for (int i = 0; i < released->import_count; i++) merge_foreign(part, released->imports[i].clocks);
+  return part;
+}
+
 // A strong read learns what was released there: at once when it acquires, else with the next fence.
 static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order) {
   if (!released) return;
   LaneClocks *clocks = &warp->clocks[lane];
   const Cluster *cluster = warp->block->cluster;
-  if (order == ORDER_ACQUIRE || order == ORDER_ACQ_REL)
-    replace(&clocks->known, join(cluster, clocks->known, released));
-  else
-    replace(&clocks->pending, join(cluster, clocks->pending, released));
+  Clocks *part = for_cluster(cluster, released);
+  bool acquires = order == ORDER_ACQUIRE || order == ORDER_ACQ_REL;
+  clocks_join(cluster, acquires ? &clocks->known : &clocks->pending, part);
+  clocks_release(part);
 }
 
 // A new reference to what a strong write releases.
 static Clocks *released_by(Warp *warp, int lane, MemoryOrder order) {
-  if (order == ORDER_RELEASE || order == ORDER_ACQ_REL) return snapshot(warp, lane);
-  clocks_retain(warp->clocks[lane].fenced);
-  return warp->clocks[lane].fenced;
+  if (order != ORDER_RELEASE && order != ORDER_ACQ_REL) return fenced_part(warp, lane);
+  Clocks *all = snapshot(warp, lane);
+  copy_plane(all, CLOCK_FENCED, CLOCK_KNOWN);
+  copy_plane(all, CLOCK_FENCED_GPU, CLOCK_KNOWN);
+  return all;
 }
 
 void sync_load(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order) {

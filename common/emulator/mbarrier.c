@@ -175,7 +175,67 @@ static void pending_count(Warp *warp, const Inst *inst, Mask mask) {
   EACH_LANE(mask, d[LANE] = (u32)states[LANE] & MBARRIER_MAX);
 }
 
+// ---- cp.async.mbarrier.arrive ----
+
+// The copies that an asynchronous arrival waits for: of each agent the last clock, for the ones before are over.
+typedef struct AsyncArrival {
+  uint64_t mbarrier;
+  u32 lanes;
+  u32 clocks[ASYNC_AGENTS];  // 0: none of this agent
+} AsyncArrival;
+
+static AsyncOp *pending_operation(const Cluster *cluster, u32 agent, u32 clock) {
+  AsyncOp *op = async_first_pending(cluster);
+  while (op && (op->agent != agent || op->clock != clock)) op = op->next;
+  return op;
+}
+
+static void perform_arrival(Cluster *cluster, AsyncOp *op) {
+  const AsyncArrival *arrival = op->payload;
+  Mbarrier *mbarrier = mbarrier_at(cluster, arrival->mbarrier);
+  for (u32 i = 0; i < ASYNC_AGENTS; i++) {
+    u32 agent = (u32)cluster->lane_count + i, clock = arrival->clocks[i];
+    if (!clock) continue;
+    AsyncOp *copy = pending_operation(cluster, agent, clock);
+    if (copy) async_finish(cluster, copy);
+    if (mbarrier && cluster->launch->hazards) clocks_add_agent(cluster, &mbarrier->arrived, agent, clock);
+  }
+  mbarrier_arrive_async(cluster, op, arrival->mbarrier, arrival->lanes);
+}
+
+// The lanes' arrivals, when the cp.async that they have issued so far are done. flags: .noinc; else the phase waits for these
+// arrivals besides those that it was initialised for.
+static bool arrive_later(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
+  const GroupQueue *queue = async_groups(warp, GROUP_CP_ASYNC);
+  u32 lanes = (u32)__builtin_popcount(mask);
+  if (!inst->flags && !mbarrier_add_pending(mbarrier, (Origin){warp, __builtin_ctz(mask), inst}, lanes)) return false;
+  AsyncArrival *arrival = async_issue(warp, inst, mask, perform_arrival, true, sizeof *arrival)->payload;
+  arrival->mbarrier = mbarrier->address;
+  arrival->lanes = lanes;
+  for (int i = 0; i < queue->count; i++) {
+    const AsyncOp *copy = queue->entries[i].op;
+    u32 *last = &arrival->clocks[copy->agent - (u32)warp->block->cluster->lane_count];
+    if (queue->entries[i].waiting & mask && copy->clock > *last) *last = copy->clock;
+  }
+  return true;
+}
+
+static void arrive_async(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, arrive_later); }
+
 // ---- decoding ----
+
+static DecodeResult decode_arrive_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"async", "mbarrier", "arrive", "noinc", "shared", "shared::cta", NULL};
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
+  MbarrierPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  plan->space = space_of(source);
+  inst->flags = ptx_has(source, "noinc");
+  inst->counter = COUNTER_INST_SYNCHRONISATION;
+  inst->extra = plan;
+  inst->execute = arrive_async;
+  decoder->program->asynchronous = true;
+  return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
+}
 
 
 
@@ -239,6 +299,7 @@ DecodeResult decode_mbarrier(Decoder *decoder, const PtxInstruction *source, Ins
   static const char *const allowed[] = {"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait",
                                         "parity", "pending_count", "noComplete", "relaxed", "acquire", "release", "cta", "cluster",
                                         "shared", "shared::cta", "shared::cluster", NULL};
+  if (!strcmp(source->opcode, "cp") && ptx_has(source, "mbarrier")) return decode_arrive_async(decoder, source, inst);
   if (strcmp(source->opcode, "mbarrier")) return DECODE_NOT_MINE;
   if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (ptx_instruction_type(source) != PTX_B64) return decoder_error(decoder, source, "works on .b64");
