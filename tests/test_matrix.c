@@ -1,5 +1,5 @@
-// ldmatrix, stmatrix, movmatrix, mma.sync: every lane and register against the layouts of PTX ISA 9.7.15.5, exact products of
-// small integers, and what a kernel may do wrong with them. wmma: test_wmma.c.
+// ldmatrix, stmatrix, movmatrix, mma.sync: every lane and register against the layouts of PTX ISA 9.7.15.5, exact
+// products of small integers, and what a kernel may do wrong with them. wmma: test_wmma.c.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static void append_row_address(KernelText *text) {
 }
 
 // Register i of lane l holds, of matrix i, row l / 4, columns 2 * (l % 4) and the next; transposed, the same of the
-// transposed matrix. PTX ISA 9.7.15.5.15.
+// transposed matrix. PTX ISA 9.7.15.5, ldmatrix.
 static void check_loaded(const MoveInput *input, int count, bool trans, uint32_t out[WARP][4]) {
   for (int lane = 0; lane < WARP; lane++)
     for (int i = 0; i < count; i++)
@@ -145,7 +145,8 @@ static double get_element(const uint32_t *registers, Type type, int i) {
   return value_of(type, type == F32 ? registers[i] : half_of(registers[i / 2], i % 2));
 }
 
-// The figures of PTX ISA 9.7.15.5.8 and 9.7.15.5.9 as formulas: with g = lane / 4 and t = lane % 4,
+// The figures of PTX ISA 9.7.15.5, matrix fragments for mma.m16n8k8 and mma.m16n8k16, as formulas: with
+// g = lane / 4 and t = lane % 4,
 //   a_i: row g, or g + 8 when i / 2 is odd; column 2t + i % 2, and 8 more from a_4 on
 //   b_i: row 2t + i % 2, and 8 more from b_2 on; column g
 //   c_i: row g, and 8 more from c_2 on; column 2t + i % 2

@@ -195,8 +195,8 @@ Test(wmma, with_a_wrong_stride_is_wrong) {
 
 // ---- counters ----
 
-// wmma moves a 16x16 matrix in four requests of 8 rows. With rows 48 bytes apart a block of halves touches 8 sectors; of
-// f32, 80 bytes apart, those of 32 bytes that do not begin at a sector's start touch two.
+// wmma moves a 16x16 matrix in four requests of 8 rows. With rows 48 bytes apart a block of halves touches 8 sectors;
+// of f32, 80 bytes apart, those of 32 bytes that do not begin at a sector's start touch two.
 Test(wmma, counts_requests_and_sectors) {
   uint8_t out[4096], want[4096];
   Wmma w = {.m = 16, .n = 16, .a_row = true, .c_row = true, .d_row = true, .input = F16, .c = F32, .d = F32};
@@ -293,6 +293,7 @@ Test(wmma, other_forms_are_refused) {
       {"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r0,%r1,%r2,%r3}, [%r4]", "vector of 8 registers, has 4"},
       {"wmma.load.a.sync.aligned.row.m16n16k16.local.bf16 {%r0,%r1,%r2,%r3}, [%r4]", "unknown modifier .local"},
       {"wmma.load.a.sync.aligned.row.m16n16k16.shared.bf16 {%r0,%r1,%r2,%r3}, [%r4], %h0", ".b32"},
+      {"wmma.load.a.d.sync.aligned.row.m16n16k16.shared.f16 {%r0,%r1,%r2,%r3}, [%r4]", "wmma.load.a, .load.b, .load.c"},
       {"wmma.load.d.sync.aligned.row.m16n16k16.shared.f16 {%r0,%r1,%r2,%r3}, [%r4]", "wmma.load.a, .load.b, .load.c"},
       {"wmma.store.c.sync.aligned.row.m16n16k16.shared.f16 [%r4], {%r0,%r1,%r2,%r3}", "wmma.store.d"},
       {"wmma.store.d.sync.aligned.row.m16n16k16.shared.f16 [%r4], {%r0,%r1,%r2,%r3}, 16, 16", "operands"},

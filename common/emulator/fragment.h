@@ -4,8 +4,8 @@
 //
 //   lane l:  line l / 4, elements 2 * (l % 4) and 2 * (l % 4) + 1
 //
-// in one 32-bit register when elements have 16 bits (the first in its low half), in two registers when they are f32. What a
-// line is depends on the operand: a row of A, a column of B, and of C and D what multiply.h makes of them.
+// in one 32-bit register when elements have 16 bits (the first in its low half), in two registers when they are f32.
+// What a line is depends on the operand: a row of A, a column of B, and of C and D what multiply.h makes of them.
 #pragma once
 
 #include "memory.h"
@@ -34,8 +34,8 @@ typedef struct Strides {
   int line, element;
 } Strides;
 
-// Cuts lines x elements into blocks, in the order of the registers: group lines (8 or 16) at a time, and in a group first
-// down the lines, then along the elements.
+// Cuts lines x elements into blocks, in the order of the registers: group lines (8 or 16) at a time, and in a group
+// first down the lines, then along the elements.
 Fragment fragment_of(int lines, int elements, int group, bool wide);
 // Its registers from the operand, a vector of exactly `count` of them. False after decoder_error when it is not.
 bool fragment_registers(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, int count,
@@ -45,8 +45,8 @@ bool fragment_registers(Decoder *decoder, const PtxInstruction *source, const Pt
 void fragment_to_tile(Warp *warp, const Fragment *fragment, void *tile, Strides strides);
 void fragment_from_tile(Warp *warp, const Fragment *fragment, const void *tile, Strides strides);
 
-// False after a hazard when some of the warp's 32 lanes have exited or never were: what .aligned matrix instructions then
-// do is undefined.
+// False after a hazard when some of the warp's 32 lanes have exited or never were: what .aligned matrix instructions
+// do then is undefined.
 bool fragment_whole_warp(Warp *warp, const Inst *inst, Mask mask);
 
 // One request of a warp to memory, of 16 bytes by each lane of a mask.
@@ -68,5 +68,5 @@ bool fragment_access(Warp *warp, const Inst *inst, const Request *request);
 int fragment_modifier(const PtxInstruction *source, const char *const *names);
 // The types among its modifiers, in order: their number, at most 4 of them in types[].
 int fragment_types(const PtxInstruction *source, PtxType types[4]);
-// False after decoder_error when .sync or .aligned is missing. Sets what the interpreter needs of an .aligned instruction.
+// False after decoder_error when .sync or .aligned is missing. Sets what the interpreter needs of an .aligned one.
 bool fragment_aligned(Decoder *decoder, const PtxInstruction *source, Inst *inst);

@@ -1,5 +1,5 @@
-// ldmatrix, stmatrix, movmatrix: 8x8 blocks of 16-bit elements between shared memory and registers, or from registers to
-// registers transposed. PTX ISA 9.7.15.5.15 to 9.7.15.5.17.
+// ldmatrix, stmatrix, movmatrix: 8x8 blocks of 16-bit elements between shared memory and registers, or from registers
+// to registers transposed. PTX ISA 9.7.15.5.
 #include <string.h>
 
 #include "decoder.h"

@@ -1,8 +1,8 @@
-// wmma.load, wmma.store, wmma.mma: matrices of 16 bits or f32 whose layout in registers is the machine's own business. PTX
-// ISA 9.7.15.4.
+// wmma.load, wmma.store, wmma.mma: matrices of 16-bit or f32 elements whose layout in registers is the machine's own
+// business. PTX ISA 9.7.15.4.
 //
-// The layout here is that of nvcc's code for sm_90a: the fragments of two mma.m16n8k16, which make m16n16k16 or m32n8k16;
-// m8n32k16 is computed as the product of the columns of B with the rows of A.
+// The layout here is that of nvcc's code for sm_90a: the fragments of two mma.m16n8k16, which make m16n16k16 or
+// m32n8k16; m8n32k16 is computed as the product of the columns of B with the rows of A.
 #include <string.h>
 
 #include "decoder.h"
@@ -28,33 +28,43 @@ typedef struct WmmaMove {
 
 // ---- execution ----
 
-// The address and the distance in bytes of the matrix's rows or columns, which all lanes must agree on and which must be
-// aligned: CUDA C++ programming guide, load_matrix_sync.
+// All lanes must give the same address and stride.
+static bool lanes_agree(Warp *warp, const Inst *inst, const uint64_t addresses[LANES], const u32 *strides) {
+  for (int lane = 1; lane < LANES; lane++) {
+    if (addresses[lane] == addresses[0] && strides[lane] == strides[0]) continue;
+    hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, addresses[lane], 0,
+                  "lane %d gives address 0x%llx and stride %u, lane 0 0x%llx and %u: they must be the same", lane,
+                  (unsigned long long)addresses[lane], strides[lane], (unsigned long long)addresses[0], strides[0]);
+    return false;
+  }
+  return true;
+}
+
+// The alignment that load_matrix_sync asks for in the CUDA C++ programming guide.
+static bool is_aligned(Warp *warp, const Inst *inst, uint64_t base, u32 stride, int size) {
+  if (base % POINTER_ALIGNMENT) {
+    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the matrix's address is no multiple of %d",
+                  POINTER_ALIGNMENT);
+    return false;
+  }
+  if ((uint64_t)stride * (uint64_t)size % PITCH_ALIGNMENT) {
+    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0,
+                  "the leading dimension of %u elements is no multiple of %d", stride, PITCH_ALIGNMENT / size);
+    return false;
+  }
+  return true;
+}
+
+// The matrix's address and the bytes from one of its rows or columns to the next. False after a hazard.
 static bool find_matrix(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t *base, uint64_t *pitch) {
   uint64_t addresses[LANES];
   const u32 *strides = SLOT(warp, move->stride, const u32);
   form_addresses(warp, &move->address, FULL_MASK, addresses);
   *base = addresses[0];
   *pitch = (uint64_t)strides[0] * (uint64_t)move->size;
-  HazardKind hazard = HAZARD_KIND_COUNT;
-  for (int lane = 1; lane < LANES; lane++)
-    if (addresses[lane] != addresses[0] || strides[lane] != strides[0]) {
-      hazard = HAZARD_DIVERGENT_ALIGNED;
-      hazard_report(warp, inst, lane, hazard, addresses[lane], 0,
-                    "lane %d gives address 0x%llx and stride %u, lane 0 0x%llx and %u: they must be the same", lane,
-                    (unsigned long long)addresses[lane], strides[lane], (unsigned long long)addresses[0], strides[0]);
-      break;
-    }
-  if (*base % POINTER_ALIGNMENT) {
-    hazard = HAZARD_MISALIGNED;
-    hazard_report(warp, inst, 0, hazard, *base, 0, "the matrix's address is no multiple of %d", POINTER_ALIGNMENT);
-  } else if (*pitch % PITCH_ALIGNMENT) {
-    hazard = HAZARD_MISALIGNED;
-    hazard_report(warp, inst, 0, hazard, *base, 0, "the leading dimension of %u elements is no multiple of %d",
-                  strides[0], PITCH_ALIGNMENT / move->size);
-  }
-  if (hazard != HAZARD_KIND_COUNT) launch_stop(warp_launch(warp));
-  return hazard == HAZARD_KIND_COUNT;
+  if (lanes_agree(warp, inst, addresses, strides) && is_aligned(warp, inst, *base, strides[0], move->size)) return true;
+  launch_stop(warp_launch(warp));
+  return false;
 }
 
 // A tile as it lies in memory, packed.
@@ -79,8 +89,8 @@ static void add_block(Request *request, const WmmaMove *move, int block, int fir
     }
 }
 
-// Moves the whole tile, in the requests that nvcc's code makes. f32 across lines take two for each block: in one register a
-// lane has even elements, in the other odd ones.
+// Moves the whole tile, in the requests that nvcc's code makes. f32 across lines take two for each block: in one
+// register a lane has an even element, in the other an odd one.
 static bool move_tile(Warp *warp, const Inst *inst, const WmmaMove *move, AccessKind kind, uint8_t *tile) {
   uint64_t base, pitch;
   if (!find_matrix(warp, inst, move, &base, &pitch)) return false;
@@ -136,9 +146,9 @@ static bool lines_are_rows(char operand, int shape) {
 
 // The operand that a load or store moves: load.a load.b load.c store.d; 0 when it is none of them.
 static char moved_operand(const PtxInstruction *source, bool is_load) {
-  static const char *const loaded[] = {"a", "b", "c", NULL}, *const stored[] = {"d", NULL};
-  int index = fragment_modifier(source, is_load ? loaded : stored);
-  return index < 0 ? 0 : is_load ? "abc"[index] : 'd';
+  static const char *const operands[] = {"a", "b", "c", "d", NULL};
+  int index = fragment_modifier(source, operands);
+  return index < 0 || (index < 3) != is_load ? 0 : *operands[index];
 }
 
 static bool moved_type_fits(const PtxInstruction *source, char operand, PtxType *type) {

@@ -11,8 +11,8 @@
 
 enum { TILE_BYTES = 16384, TEXT_SIZE = 8192, WARP = 32 };
 
-// A kernel's body, run as one: it finds the addresses of in and out in %rd0 and %rd1, the thread's index in %r0, and the
-// address of 16 KiB of shared memory in %r1 (generic: %rd2).
+// A kernel's body, run as one: it finds the addresses of in and out in %rd0 and %rd1, the thread's index in %r0, and
+// the address of 16 KiB of shared memory in %r1 (generic: %rd2).
 typedef struct KernelRun {
   const char *body;
   int threads, blocks;  // 0: 32 and 1
