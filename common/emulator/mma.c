@@ -31,8 +31,8 @@ static void multiply_f16(Warp *warp, const Multiply *multiply, const TensorA *a,
   fragment_from_tile(warp, &multiply->d, tile, strides);
 }
 
-// With only one of C and D in f16, which wmma allows, the arithmetic is that of f32: C is widened before it, or D rounded
-// after it.
+// With only one of C and D in f16, which wmma allows, the arithmetic is that of f32: C is widened before it, or D is
+// rounded after it.
 static void multiply_f32(Warp *warp, const Multiply *multiply, const TensorA *a, const TensorB *b) {
   f32 tile[MAX_LINES * MAX_ELEMENTS];
   u16 halves[MAX_LINES * MAX_ELEMENTS];
