@@ -559,6 +559,22 @@ static void decode_function(Decoder *decoder, Function *function) {
   if (!decoder->failed) cfg_analyse(decoder->program, function);
 }
 
+static bool names_variable(const PtxOperand *operands, int count, const PtxVariable *variable) {
+  for (int i = 0; i < count; i++)
+    if (operands[i].variable == variable || names_variable(operands[i].items, operands[i].item_count, variable)) return true;
+  return false;
+}
+
+// Whether a function of the program names the variable: a kernel is given only the shared memory that it uses.
+static bool is_used(const Program *program, const PtxVariable *variable) {
+  for (int f = 0; f < program->function_count; f++) {
+    const PtxFunction *ptx = program->functions[f].ptx;
+    for (int i = 0; i < ptx->instruction_count; i++)
+      if (names_variable(ptx->instructions[i].operands, ptx->instructions[i].operand_count, variable)) return true;
+  }
+  return false;
+}
+
 Program *program_decode(const PtxModule *module, const PtxFunction *entry, const Place *variables, int variable_count,
                         EmulatorError *error) {
   Program *program = calloc(1, sizeof *program);
@@ -582,7 +598,7 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
   for (int i = 0; i < variable_count; i++) {
     places[i] = variables[i];
     const PtxVariable *variable = variables[i].variable;
-    if (variable->space != PTX_SHARED) continue;
+    if (variable->space != PTX_SHARED || !is_used(program, variable)) continue;
     if (variable->is_extern && variable->alignment > dynamic_alignment) dynamic_alignment = variable->alignment;
     if (variable->is_extern) continue;
     program->shared_size = align_up(program->shared_size, variable->alignment);

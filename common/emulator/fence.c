@@ -5,10 +5,8 @@
 #include "mbarrier.h"
 #include "memory.h"
 
-static void fence(Warp *warp, const Inst *inst, Mask mask) {
-  (void)inst;
-  race_fence(warp, mask);
-}
+// Inst.flags: of .gpu or .sys scope.
+static void fence(Warp *warp, const Inst *inst, Mask mask) { race_fence(warp, mask, inst->flags); }
 
 static void proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
@@ -18,14 +16,14 @@ static void proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
 // What the other proxy's fence has released is known from here on, and may be used through the async proxy.
 static void acquire_proxy(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
-  race_fence(warp, mask);
+  race_fence(warp, mask, true);
   race_proxy_fence(warp, mask);
 }
 
 // fence.mbarrier_init: the mbarriers that the lanes have initialised may be used by other blocks and by the async proxy.
 static void announce(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
-  race_fence(warp, mask);
+  race_fence(warp, mask, true);
   mbarrier_announce(warp, mask);
 }
 
@@ -41,6 +39,7 @@ static DecodeResult decode_tensor_map_fence(Decoder *decoder, const PtxInstructi
   if (!decoder_operands(decoder, source, 2 * acquires, 2 * acquires)) return DECODE_FAILED;
   if (acquires && (source->operands[1].kind != PTX_OPERAND_INTEGER || source->operands[1].value != 128))
     return decoder_error(decoder, source, "the size of a tensor map is 128");
+  inst->flags = true;
   inst->execute = acquires ? acquire_proxy : fence;
   return DECODED;
 }
@@ -63,6 +62,7 @@ DecodeResult decode_fence(Decoder *decoder, const PtxInstruction *source, Inst *
   inst->counter = COUNTER_INST_SYNCHRONISATION;
   if (ptx_has(source, "proxy")) return decode_proxy_fence(decoder, source, inst);
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
+  inst->flags = !ptx_has(source, "cta") && !ptx_has(source, "cluster");
   inst->execute = ptx_has(source, "mbarrier_init") ? announce : fence;
   return DECODED;
 }

@@ -15,7 +15,10 @@
 enum {
   SLICE = 4096,            // instructions of a warp before the next one's turn, by default
   RANDOM_SLICE = 256,      // at most so many under a seed
-  QUIET_STEPS = 1 << 20,   // instructions without a visible event after which a cluster is suspected of spinning
+  // Instructions without a visible event after which a cluster is suspected of spinning: at first, and at most, for each
+  // suspicion that turns out wrong doubles it.
+  FIRST_QUIET = 1 << 14,
+  LONGEST_QUIET = 1 << 20,
 };
 
 static void *allocate(size_t count, size_t size) {
@@ -71,7 +74,6 @@ static void start_warp(Block *block, int index) {
 static void end_warp(Warp *warp) {
   for (int lane = 0; lane < LANES; lane++) {
     clocks_release(warp->clocks[lane].known);
-    clocks_release(warp->clocks[lane].fenced);
     clocks_release(warp->clocks[lane].pending);
   }
   async_warp_end(warp);
@@ -232,14 +234,18 @@ static bool repeats(Warp *warp) {
   enum { LONGEST = 8192 };
   Cluster *cluster = warp->block->cluster;
   uint64_t progress = cluster->progress, reference = warp_state(warp);
+  uint32_t reference_pc = warp->groups[0].pc;
   for (int step = 1, renew = 2; step < LONGEST; step++) {
     cluster->steps += (uint64_t)warp_run(warp, 1);
     if (cluster->progress != progress || !warp_ready(warp)) return false;
-    uint64_t state = warp_state(warp);
-    if (state == reference) return true;
-    if (step < renew) continue;
-    reference = state;
-    renew *= 2;
+    // Only where the reference stood can the state be the same: elsewhere it need not be computed.
+    if (step >= renew) {
+      reference = warp_state(warp);
+      reference_pc = warp->groups[0].pc;
+      renew *= 2;
+    } else if (warp->groups[0].pc == reference_pc && warp_state(warp) == reference) {
+      return true;
+    }
   }
   return false;
 }
@@ -289,7 +295,7 @@ static void count_steps(Cluster *cluster, uint64_t executed) {
 static Outcome run_cluster(Cluster *cluster) {
   Launch *launch = cluster->launch;
   bool random = launch->schedule != 0;
-  uint64_t progress = cluster->progress, quiet_since = cluster->steps;
+  uint64_t progress = cluster->progress, quiet_since = cluster->steps, quiet_steps = FIRST_QUIET;
   while (!launch->stopped) {
     if (random && cluster_random(cluster) % 4 == 0) async_advance(cluster, cluster_random(cluster));
     Warp *warp = choose_warp(cluster, random, false);
@@ -306,8 +312,10 @@ static Outcome run_cluster(Cluster *cluster) {
     }
     int budget = random ? 1 + (int)(cluster_random(cluster) % RANDOM_SLICE) : SLICE;
     count_steps(cluster, (uint64_t)warp_run(warp, budget));
-    if (cluster->steps - quiet_since < QUIET_STEPS) continue;
-    if (cluster->progress == progress && is_spinning(cluster)) return CLUSTER_SPINS;
+    if (cluster->steps - quiet_since < quiet_steps) continue;
+    bool quiet = cluster->progress == progress;
+    if (quiet && is_spinning(cluster)) return CLUSTER_SPINS;
+    quiet_steps = !quiet ? FIRST_QUIET : quiet_steps < LONGEST_QUIET ? 2 * quiet_steps : LONGEST_QUIET;
     progress = cluster->progress;
     quiet_since = cluster->steps;
   }

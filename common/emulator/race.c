@@ -175,7 +175,7 @@ static bool unseen(const Actor *actor, Epoch write) {
   const EpochLayout *layout = &cluster->launch->epochs;
   bool same = epoch_cluster(layout, write) == cluster->id;
   const Clocks *clocks = same ? actor->known : imported(actor->known, epoch_cluster(layout, write));
-  return !clocks || clocks->clock[clocks->count + (int)epoch_thread(layout, write)] < epoch_clock(layout, write);
+  return !clocks || clocks->clock[CLOCK_VISIBLE * clocks->count + (int)epoch_thread(layout, write)] < epoch_clock(layout, write);
 }
 
 // ---- reports ----
@@ -281,7 +281,9 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
     return own;
   }
   uint64_t keep = layout->cluster_mask << layout->cluster_shift | layout->pc_mask << layout->pc_shift;
-  return EPOCH_KERNEL | EPOCH_SET | (own & keep) | set;
+  // A set of another cluster's is judged by this word alone: it is strong if all of its reads are.
+  bool all_strong = actor->strong && (read == EPOCH_NONE || read & EPOCH_STRONG);
+  return EPOCH_KERNEL | EPOCH_SET | (all_strong ? EPOCH_STRONG : 0) | (own & keep) | set;
 }
 
 // Makes room for a read of this cluster: one of another is moved aside.

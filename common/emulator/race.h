@@ -53,15 +53,22 @@ typedef struct Cell {
   Epoch foreign; // one read since then by another cluster than that of `read`
 } Cell;
 
-// A vector clock: for each thread of the cluster, the clock up to which its accesses are known; immutable once shared.
-// A second one beside it holds those that a fence.proxy.async has made visible to the async proxy (PTX ISA 8.6).
+// Vector clocks: for each thread of the cluster, the clock up to which its accesses are ... Immutable once shared.
+typedef enum ClockPlane {
+  CLOCK_KNOWN,       // ordered before what the holder does
+  CLOCK_VISIBLE,     // of those: made visible to the async proxy by a fence.proxy.async (PTX ISA 8.6)
+  CLOCK_FENCED,      // of those: covered by a fence, so that a relaxed store hands them on inside the cluster
+  CLOCK_FENCED_GPU,  // of those: by one of .gpu or .sys scope, so that it hands them on to other clusters
+  CLOCK_PLANES
+} ClockPlane;
+
 typedef struct Clocks {
   _Atomic int references;
   uint32_t cluster;
   int import_count;
   struct Import *imports;  // the same of other clusters' threads, learnt through global memory
   int count;         // threads: lanes of all warps, then agents
-  uint32_t clock[];  // count known, count visible
+  uint32_t clock[];  // CLOCK_PLANES times count
 } Clocks;
 
 typedef struct Import {
@@ -73,7 +80,6 @@ typedef struct Import {
 typedef struct LaneClocks {
   uint32_t own;     // its clock, from 1
   Clocks *known;    // of the others; NULL knows nothing
-  Clocks *fenced;   // what it knew at its last fence: released by strong stores after it
   Clocks *pending;  // what strong loads have read: acquired by the next fence
 } LaneClocks;
 
@@ -94,7 +100,8 @@ void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
 // Both, among the lanes of mask: bar.warp.sync.
 void race_warp_sync(Warp *warp, Mask mask);
 // fence / membar by the lanes of mask.
-void race_fence(Warp *warp, Mask mask);
+// gpu: of .gpu or .sys scope, not of .cta or .cluster.
+void race_fence(Warp *warp, Mask mask, bool gpu);
 // fence.proxy.async: what the lanes know becomes visible to the async proxy.
 void race_proxy_fence(Warp *warp, Mask mask);
 // The lanes learn that the agent has done all up to the clock.

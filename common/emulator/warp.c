@@ -94,15 +94,19 @@ static void leave_group(Warp *warp, Mask mask) {
   warp->regroup = true;
 }
 
-// Lanes that wait for the exiting ones: a .sync instruction goes on without them, an .aligned one must not (PTX ISA 9.7.13).
+// Lanes that wait at an instruction for some that now exit: they were to execute it too (PTX ISA 9.7.13). Lanes that had
+// exited before the others came are no longer expected.
 static void check_waiting(Warp *warp, Mask exiting) {
   const Inst *code = warp_launch(warp)->program->code;
   for (int i = 0; i < warp->group_count; i++) {
     Group *group = &warp->groups[i];
     if (group->state != GROUP_CONVERGING) continue;
+    const Inst *inst = &code[group->pc];
     group->state = GROUP_READY;
-    if (code[group->pc].converge != CONVERGE_ALIGNED) continue;
-    hazard_report(warp, &code[group->pc], __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
+    bool expected = inst->converge == CONVERGE_ALIGNED ||
+                    SLOT(warp, inst->members, const uint32_t)[__builtin_ctz(group->mask)] & exiting;
+    if (!expected) continue;
+    hazard_report(warp, inst, __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
                   "lanes 0x%08x execute it, lanes 0x%08x of the same warp exit without it", group->mask, exiting);
     launch_stop(warp_launch(warp));
   }
