@@ -18,6 +18,12 @@ ALWAYS_INLINE f32 result_f32(f32 x, bool ftz, bool sat) {
   return sat ? saturate_f32(x) : canonical_f32(x);
 }
 
+// .ftz looks at the exact product: one below 2^-126 becomes zero even where rounding would lift it to 2^-126.
+ALWAYS_INLINE f32 multiply_ftz(f32 x, f32 y) {
+  f64 exact = (f64)x * (f64)y;
+  return fabs(exact) < 0x1p-126 ? (f32)copysign(0, exact) : x * y;
+}
+
 #define F32_HANDLER(name, result, ftz, sat)                                                                            \
   static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
     f32 *d = SLOT(warp, inst->d, f32);                                                                                 \
@@ -39,7 +45,10 @@ ALWAYS_INLINE f32 result_f32(f32 x, bool ftz, bool sat) {
 
 F32_FTZ_SAT(add_f32, x + y)
 F32_FTZ_SAT(sub_f32, x - y)
-F32_FTZ_SAT(mul_f32, x *y)
+F32_HANDLER(mul_f32, x *y, false, false)
+F32_HANDLER(mul_f32_sat, x *y, false, true)
+F32_HANDLER(mul_f32_ftz, multiply_ftz(x, y), true, false)
+F32_HANDLER(mul_f32_ftz_sat, multiply_ftz(x, y), true, true)
 F32_FTZ_SAT(fma_f32, fmaf(x, y, z))
 F32_FTZ(div_f32, x / y)
 F32_FTZ(rcp_f32, 1 / x)
@@ -72,10 +81,27 @@ ALWAYS_INLINE f32 divide_approx(f32 x, f32 y) {
   return fabsf(y) > 0x1p126f && fabsf(y) < INFINITY ? x * copysignf(0, y) : x / y;
 }
 
+// sin and cos first turn the angle into turns: x times the f32 nearest to 1 / 2 pi, rounded toward zero. For large
+// angles that product decides the result.
+ALWAYS_INLINE f64 turns(f32 x) {
+  const f64 exact = (f64)x * 0x1.45f306p-3;
+  return f32_from_bits(narrow((SmallFormat)FORMAT_F32, exact, ROUND_ZERO, false));
+}
+
+// The sine of an angle in turns, moved on by some quarters.
+static f64 sin_of_turns(f64 angle, int quarters) {
+  const f64 radians = 6.283185307179586;
+  int quarter;
+  f64 rest = remquo(angle, 0.25, &quarter) * radians;
+  quarter += quarters;
+  f64 sine = quarter & 1 ? cos(rest) : sin(rest);
+  return quarter & 2 ? -sine : sine;
+}
+
 F32_FTZ(div_approx_f32, divide_approx(x, y))
 F32_FTZ(rsqrt_f32, (f32)(1 / sqrt((f64)x)))
-F32_FTZ(sin_f32, (f32)sin((f64)x))
-F32_FTZ(cos_f32, (f32)cos((f64)x))
+F32_FTZ(sin_f32, (f32)sin_of_turns(turns(x), 0))
+F32_FTZ(cos_f32, (f32)sin_of_turns(turns(x), 1))
 F32_FTZ(lg2_f32, (f32)log2((f64)x))
 F32_FTZ(ex2_f32, (f32)exp2_f64((f64)x))
 F32_HANDLER(tanh_f32, (f32)tanh((f64)x), false, false)
