@@ -317,6 +317,7 @@ Test(integer, refused) {
       {"shl.b64 %rd0, %rd1, %rd2", "register %rd2"},
       {"prmt.b32.xyz %r0, %r1, %r2, %r3", "no such form"},
       {"lop3.b32 %r0, %r1, %r2, %r3, %r4", "truth table"},
+      {"lop3.b32 %r0, %r1, -%r2, %r3, 1", "negated"},
       {"lop3.b32 %r0, %r1, %r2, %r3, 256", "truth table"},
       {"lop3.xor.b32 %r0|%p0, %r1, %r2, %r3, 1, %p1", "lop3.or.b32"},
       {"lop3.or.b32 %r0, %r1, %r2, %r3, 1, %p1", "d|p"},

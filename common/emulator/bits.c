@@ -327,6 +327,8 @@ static DecodeResult decode_lop3(Decoder *decoder, const PtxInstruction *source, 
     return decoder_error(decoder, source, "no such form; there is lop3.b32, lop3.or.b32, lop3.and.b32");
   if (!decoder_operands(decoder, source, 5 + with_predicate, 5 + with_predicate)) return DECODE_FAILED;
   const PtxOperand *operands = source->operands, *d = &operands[0];
+  for (int i = 1; i <= 3; i++)
+    if (operands[i].negated) return decoder_error(decoder, source, "operand %d cannot be negated", i + 1);
   if (with_predicate) {
     if (d->kind != PTX_OPERAND_PAIR) return decoder_error(decoder, source, "the destination must be d|p");
     Lop3Predicate *predicate = decoder_allocate(decoder, sizeof *predicate);

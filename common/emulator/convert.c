@@ -63,15 +63,13 @@ typedef struct Plan {
 
 static bool is_float(const Kind *kind) { return kind->encoding >= F16; }
 
-// ---- raw bits of one part of a slot: size bytes an element; 1 or 2 when packed ----
+// ---- raw bits of a slot: size bytes an element, or one part of each element when packed ----
 
-static void load_raw(u64 *to, const u8 *slot, int size, int parts, int part) {
-  if (parts == 2) {
-    for (int i = 0; i < LANES; i++) {
-      u16 halves[2] = {0};
-      memcpy(halves, slot + i * size, (size_t)size);
-      to[i] = size == 4 ? halves[part] : halves[0] >> 8 * part & 0xff;
-    }
+static void load_raw(u64 *to, const u8 *slot, int size, const Kind *kind, int part) {
+  if (kind->parts == 2 && kind->bits == 16) {
+    EACH to[i] = ((const u16 *)slot)[2 * i + part];
+  } else if (kind->parts == 2) {
+    EACH to[i] = slot[2 * i + part];
   } else if (size == 2) {
     EACH to[i] = ((const u16 *)slot)[i];
   } else if (size == 4) {
@@ -185,10 +183,10 @@ static void narrow_all(const Plan *plan, u64 *to, const f64 *from) {
     memcpy(to, from, sizeof(f64) * LANES);
     return;
   }
-  int unused = plan->to->encoding == TF32 ? 13 : 0;  // a tf32 is the high 19 bits of its register
+  bool is_tf32 = plan->to->encoding == TF32;  // the high 19 bits of its register
   for (int i = 0; i < LANES; i++) {
     u64 code = narrow(formats[plan->to->encoding], from[i], plan->rounding, plan->flags & FORM_SATFINITE);
-    to[i] = unused && from[i] != from[i] ? CANONICAL_NAN : code << unused;
+    to[i] = !is_tf32 ? code : from[i] != from[i] ? CANONICAL_NAN : code << 13;
   }
 }
 
@@ -211,7 +209,7 @@ static void convert_floats(const Plan *plan, u64 *codes, f64 *x) {
 static void convert_part(const Plan *plan, u64 *codes, const u8 *source, int part) {
   u64 raw[LANES];
   f64 x[LANES];
-  load_raw(raw, source, plan->from_size, plan->from->parts, part);
+  load_raw(raw, source, plan->from_size, plan->from, part);
   if (is_float(plan->from)) {
     widen(x, raw, plan->from->encoding);
     convert_floats(plan, codes, x);
@@ -241,22 +239,21 @@ static void execute_convert(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- cvt.pack: two s32 saturated to fewer bits, above the low bits of c ----
 
+// x clamped, in as many bits as `ones` has.
+static inline u32 field(s32 x, s32 low, s32 high, u32 ones) {
+  x = x < low ? low : x;
+  return (u32)(x > high ? high : x) & ones;
+}
+
 static void execute_pack(Warp *warp, const Inst *inst, Mask mask) {
   const Kind *to = inst->extra;
   u32 *d = SLOT(warp, inst->d, u32);
   const s32 *a = SLOT(warp, inst->a, s32), *b = SLOT(warp, inst->b, s32);
   const u32 *c = SLOT(warp, inst->c, u32);
   const s32 high = (s32)largest_integer(to), low = (s32)smallest_integer(to);
-  const u32 field = (1u << to->bits) - 1;
+  const u32 ones = (1u << to->bits) - 1;
   const int bits = to->bits, kept = bits < 16 ? 2 * bits : 0;  // two 16-bit numbers leave no room for c
-  EACH_LANE(mask, u32 x = (u32)(a[LANE] < low    ? low
-                                : a[LANE] > high ? high
-                                                 : a[LANE]) &
-                          field;
-            u32 y = (u32)(b[LANE] < low    ? low
-                          : b[LANE] > high ? high
-                                           : b[LANE]) &
-                    field;
+  EACH_LANE(mask, u32 x = field(a[LANE], low, high, ones); u32 y = field(b[LANE], low, high, ones);
             d[LANE] = (kept ? c[LANE] << kept : 0) | x << bits | y);
 }
 
@@ -284,11 +281,13 @@ static const Form packs[] = {
 // ---- handlers of the most frequent conversions ----
 
 LANE_OPERATION(f32_f16, f32, u16, u16, u16, canonical_f32(f32_from_f16(x)))
-LANE_OPERATION(f32_bf16, f32, u16, u16, u16, canonical_f32(f32_from_bf16(x)))
+LANE_OPERATION(f32_bf16, u32, u16, u16, u16, (u32)x << 16)  // the H200 keeps a NaN's bits here
 LANE_OPERATION(f16_f32, u16, f32, f32, f32, f16_from_f32(x))
 LANE_OPERATION(bf16_f32, u16, f32, f32, f32, bf16_from_f32(x))
 LANE_OPERATION(f16x2_f32, u32, f32, f32, f32, (u32)f16_from_f32(x) << 16 | f16_from_f32(y))
 LANE_OPERATION(bf16x2_f32, u32, f32, f32, f32, (u32)bf16_from_f32(x) << 16 | bf16_from_f32(y))
+// Rounds 13 bits off, away from zero; of infinities and NaNs it cuts them, so that a NaN may become an infinity.
+LANE_OPERATION(tf32_f32, u32, u32, u32, u32, (x + (~x & 0x7f800000 ? 0x1000 : 0)) & 0xffffe000)
 LANE_OPERATION(f32_f64, f32, f64, f64, f64, canonical_f32((f32)x))
 LANE_OPERATION(f64_f32, f64, f32, f32, f32, x)
 LANE_OPERATION(f32_s32, f32, s32, s32, s32, x)
@@ -313,6 +312,7 @@ static const Form frequent[] = {
     FREQUENT(".rn.bf16.f32", "bf16 f32", bf16_f32),
     FREQUENT(".rn.f16x2.f32", "b32 f32 f32", f16x2_f32),
     FREQUENT(".rn.bf16x2.f32", "b32 f32 f32", bf16x2_f32),
+    FREQUENT(".rna.tf32.f32", "b32 f32", tf32_f32),
     FREQUENT(".rn.f32.f64", "f32 f64", f32_f64),
     FREQUENT(".f64.f32", "f64 f32", f64_f32),
     FREQUENT(".rn.f32.s32", "f32 s32", f32_s32),
@@ -456,8 +456,13 @@ DecodeResult decode_convert(Decoder *decoder, const PtxInstruction *source, Inst
   int sources = plan->two_sources ? 2 : 1;
   if (!decoder_operands(decoder, source, 1 + sources, 1 + sources)) return DECODE_FAILED;
   const PtxOperand *operands = source->operands;
+  for (int i = 1; i <= sources; i++)
+    if (operands[i].negated) return decoder_error(decoder, source, "a source cannot be negated");
   inst->d = decoder_wide_destination(decoder, &operands[0], plan->to->storage, &plan->to_size);
-  inst->a = decoder_wide_source(decoder, &operands[1], plan->from->storage, &plan->from_size);
+  if (plan->from->parts == 1)
+    inst->a = decoder_wide_source(decoder, &operands[1], plan->from->storage, &plan->from_size);
+  else
+    inst->a = decoder_source(decoder, &operands[1], plan->from->storage);
   if (plan->two_sources) inst->b = decoder_source(decoder, &operands[2], plan->from->storage);
   inst->type = (uint8_t)plan->to->storage;
   inst->counter = COUNTER_INST_CONVERT;
