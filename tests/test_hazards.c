@@ -2,7 +2,8 @@
 // and at its line in every schedule, for hazards are found by rule and not by luck; its repaired twin must run without a
 // report and give the same result in every schedule. tests/hazards/kernels.h tells how the kernels are marked.
 //
-// HAZARD_PTX_DIR is a folder of PTX made from tests/hazards: NAME.faulty.ptx and NAME.repaired.ptx.
+// HAZARD_PTX_DIR is a folder of PTX made from tests/hazards: NAME.faulty.ptx and NAME.repaired.ptx. Without it the test runs
+// nvcc itself, and keeps what it makes in build/hazards.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <ctype.h>
@@ -332,6 +333,33 @@ static void judge_faulty(const Script *script, const Run *run, int schedule) {
   }
 }
 
+// ---- PTX ----
+
+// Compiles a file of tests/hazards both ways, unless that was done since the file changed.
+static void compile(const char *path) {
+  static const char *const variants[] = {"faulty", "repaired"}, *const flags[] = {"", "-DREPAIRED"};
+  char name[40], command[2000];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(strrchr(path, '/') + 1, "."), strrchr(path, '/') + 1);
+  for (int i = 0; i < 2; i++) {
+    snprintf(command, sizeof command,
+             "p=%s/%s.%s.ptx; [ $p -nt %s ] && [ $p -nt %s/tests/hazards/kernels.h ] || "
+             "nvcc -gencode arch=compute_90a,code=compute_90a -O3 -lineinfo -Werror all-warnings %s -ptx %s -o $p",
+             getenv("HAZARD_PTX_DIR"), name, variants[i], path, root_path(), flags[i], path);
+    cr_assert_eq(system(command), 0, "%s", command);
+  }
+}
+
+static void provide_ptx(void) {
+  if (getenv("HAZARD_PTX_DIR")) return;
+  char folder[600], command[700];
+  snprintf(folder, sizeof folder, "%s/build/hazards", root_path());
+  snprintf(command, sizeof command, "mkdir -p %s", folder);
+  cr_assert_eq(system(command), 0);
+  setenv("HAZARD_PTX_DIR", folder, 1);
+  snprintf(folder, sizeof folder, "%s/tests/hazards", root_path());
+  for_each_file(folder, ".cu", compile);
+}
+
 // ---- the list of kernels ----
 
 typedef struct Case {
@@ -363,6 +391,7 @@ static void list_cases(void) {
 
 // All kernels; those without a fault count as repaired ones alone.
 static struct criterion_test_params list_kernels(bool only_faulty) {
+  provide_ptx();
   list_cases();
   Case *list = cr_malloc(sizeof cases);
   size_t count = 0;
@@ -404,8 +433,23 @@ ParameterizedTest(Case *kernel, hazards, repaired, .timeout = 120) {
   end_run(&first);
 }
 
+// A seed stands for a schedule: on one host thread it leads to the same report, to the letter.
+Test(hazards, a_seed_repeats) {
+  provide_ptx();
+  list_cases();
+  for (int i = 0; i < case_count; i++) {
+    Script script = read_script(cases[i].family, cases[i].kernel);
+    if (!expects_hazard(&script)) continue;
+    Run first = run_kernel(&script, false, 2, true), second = run_kernel(&script, false, 2, true);
+    cr_expect_str_eq(first.report, second.report, "%s", script.kernel);
+    end_run(&first);
+    end_run(&second);
+  }
+}
+
 // Without the checks races are not looked for, but what stops a kernel is still told.
 Test(hazards, faults_are_told_without_the_checks) {
+  provide_ptx();
   list_cases();
   int faults = 0;
   for (int i = 0; i < case_count; i++) {
