@@ -523,7 +523,7 @@ static DecodeFamily *const families[] = {decode_move,    decode_integer, decode_
                                          decode_compare, decode_memory,  decode_collective, decode_barrier,
                                          decode_cp_async, decode_matrix_memory, decode_mma, decode_wmma, decode_wgmma,
                                          decode_mbarrier, decode_bulk, decode_tensor_copy,
-                                         decode_fence, decode_cluster, decode_hint, decode_control};
+                                         decode_fence, decode_cluster, decode_hint, decode_setmaxnreg, decode_control};
 
 static void decode_operation(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   inst->counter = COUNTER_INST_OTHER;

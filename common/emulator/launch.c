@@ -10,6 +10,7 @@
 #include "async.h"
 #include "machine.h"
 #include "mbarrier.h"
+#include "setmaxnreg.h"
 #include "wgmma.h"
 
 enum {
@@ -260,7 +261,7 @@ static bool is_spinning(Cluster *cluster) {
 }
 
 static void report_spinning(Cluster *cluster) {
-  if (mbarrier_explain_deadlock(cluster)) return;
+  if (setmaxnreg_explain_deadlock(cluster) || mbarrier_explain_deadlock(cluster)) return;
   for (int b = 0; b < cluster->block_count; b++)
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
       const Warp *warp = &cluster->blocks[b].warps[w];

@@ -102,6 +102,7 @@ DecodeFamily decode_mbarrier;  // mbarrier and cp.async.mbarrier.arrive
 DecodeFamily decode_bulk;      // cp.async.bulk, cp.reduce.async.bulk and bulk groups
 DecodeFamily decode_tensor_copy;  // cp.async.bulk.tensor and its kin
 DecodeFamily decode_cluster;   // mapa, getctarank, barrier.cluster
+DecodeFamily decode_setmaxnreg;
 DecodeFamily decode_hint;      // nanosleep griddepcontrol createpolicy
 DecodeFamily decode_control;   // bra brx call ret exit trap
 

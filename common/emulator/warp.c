@@ -3,6 +3,7 @@
 
 #include "async.h"
 #include "decoder.h"
+#include "setmaxnreg.h"
 #include "wgmma.h"
 
 // A group is passed over after this many turns in which others of its warp could not run.
@@ -116,6 +117,7 @@ void warp_exit(Warp *warp, Mask mask) {
   bulk_check_exit(warp, mask);
   leave_group(warp, mask);
   warp->live &= ~mask;
+  if (!warp->live) setmaxnreg_check_exit(warp);
   check_waiting(warp, mask);
   warp->block->live_threads -= __builtin_popcount(mask);
   warp->block->cluster->progress++;

@@ -39,6 +39,16 @@ typedef struct Group {
   int barrier;      // it waits at, when state is GROUP_BARRIER: one of the block's, or CLUSTER_BARRIER
 } Group;
 
+// A warp's registers as setmaxnreg leaves them: setmaxnreg.c
+typedef struct RegisterShare {
+  int registers;     // a thread; what the launch gave while adjusted is 0
+  int adjusted;      // setmaxnreg executed so far
+  bool asked;        // it waits at one for registers
+  const Inst *last;  // the last one executed, by which lane and at which clock of its
+  int lane;
+  uint32_t clock;
+} RegisterShare;
+
 struct Warp {
   uint8_t *registers;  // first: warp_registers() in program.h
   Mask carry;          // the condition code of add.cc and its kin
@@ -57,6 +67,7 @@ struct Warp {
   LaneClocks clocks[LANES];  // what each thread knows of the others: race.h
   struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
   struct WgmmaState *wgmma;             // wgmma.c; NULL before its first use
+  RegisterShare share;
   struct CallStack *calls;   // of each lane, or NULL: control.c
   uint8_t *local;            // LANES x local_size bytes, and as many bytes that say which were written
   Region *last_region;  // of a global access: the next one is usually in the same allocation
