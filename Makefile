@@ -36,6 +36,8 @@ MAIN := $(call objects,common/harness/main.c)
 MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*.c common/device/*.c common/harness/*.c))
 TEST_OBJECTS := $(call objects,tests/test_*.c tests/support/*.c)
 TEST_PTX := $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
+HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,build/%,$f).faulty.ptx \
+  $(patsubst tests/%.cu,build/%,$f).repaired.ptx)
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 PLOTS := $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*.csv))
 
@@ -49,16 +51,16 @@ ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, a
 	@sh common/build/ladder.sh "$(OPTIONS)" $(STAGES)
 
 # $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs.
-run_tests = HL_ROOT="$(abspath $2)" PTX_DIR="$(CURDIR)/build/ptx" \
+run_tests = HL_ROOT="$(abspath $2)" PTX_DIR="$(CURDIR)/build/ptx" HAZARD_PTX_DIR="$(CURDIR)/build/hazards" \
   LSAN_OPTIONS=suppressions=$(CURDIR)/common/build/leaks.supp:print_suppressions=0 $(BUILD)/run-tests --filter='$1'
-test: root $(BUILD)/run-tests $(TEST_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
+test: root $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
 	@$(call run_tests,$(TESTS),$(BIN))
 root: $(STAGES)
 	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile common plots stages tests) $(BIN))
 test-gpu: root $(BUILD)/run-tests ## on the GPU: the stages over many problems, and under compute-sanitizer
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
 	@sh common/build/sanitize.sh $(CUDA) $(STAGES)
-test-deep: $(FUZZERS) $(BUILD)/run-tests $(TEST_PTX) ## fuzzes for FUZZ_SECONDS each; tests under ASan, UBSan, TSan
+test-deep: $(FUZZERS) $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) ## fuzzes for FUZZ_SECONDS each; tests under ASan, UBSan, TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test
 	@# Criterion itself does not run under TSan: its threads are those of the programs.
@@ -104,12 +106,17 @@ $(BUILD)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kern
 define PTX
 $(call say,PTX $<)
 @mkdir -p $(@D)
-$Q$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@
+$Q$(NVCC) $(NVCC_FLAGS) $(NVCC_DEFINES) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@
 @sed -i 's|^\(\t\.file\t[0-9]* "\)$(CURDIR)/|\1|' $@
 endef
 build/kernels/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/ptx/%.ptx: tests/ptx/cuda/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/hazards/%.faulty.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/hazards/%.repaired.ptx: NVCC_DEFINES := -DREPAIRED
+build/hazards/%.repaired.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
 	$(PTX)
 # ptxas mentions a spill, a stack frame or a serialised wgmma and goes on; here they fail the build.
 build/kernels/%.cubin: build/kernels/%.ptx common/build/ptxas.sh
