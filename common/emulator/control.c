@@ -189,11 +189,14 @@ static uint32_t pop_frame(Warp *warp, int lane) {
   CallStack *stack = &warp->calls[lane];
   CallFrame frame = stack->frames[--stack->depth];
   stack->local_base -= frame.binding->caller->local_size;
-  u8 results[256];
+  u8 few[256], *results = few;
   const Binding *binding = frame.binding;
   // The results go into the caller's registers, which a restore may overwrite: so they wait until it is done.
   size_t used = 0;
-  for (int i = 0; i < binding->out_count && used + (size_t)binding->out[i].size <= sizeof results; i++) {
+  for (int i = 0; i < binding->out_count; i++) used += (size_t)binding->out[i].size;
+  if (used > sizeof few && !(results = malloc(used))) abort();
+  used = 0;
+  for (int i = 0; i < binding->out_count; i++) {
     const Copy *copy = &binding->out[i];
     memcpy(results + used, SLOT(warp, copy->from, u8) + lane * copy->from_stride, (size_t)copy->size);
     used += (size_t)copy->size;
@@ -201,11 +204,12 @@ static uint32_t pop_frame(Warp *warp, int lane) {
   if (frame.saved) exchange_lane(warp, binding->callee, lane, frame.saved, false);
   free(frame.saved);
   used = 0;
-  for (int i = 0; i < binding->out_count && used + (size_t)binding->out[i].size <= sizeof results; i++) {
+  for (int i = 0; i < binding->out_count; i++) {
     const Copy *copy = &binding->out[i];
     memcpy(SLOT(warp, copy->to, u8) + lane * copy->to_stride, results + used, (size_t)copy->size);
     used += (size_t)copy->size;
   }
+  if (results != few) free(results);
   return (uint32_t)(frame.call - warp_launch(warp)->program->code) + 1;
 }
 

@@ -9,7 +9,14 @@
 #include "warp.h"
 #include "wgmma.h"
 
-enum { MAX_REGISTER_BYTES = 1 << 28, MAX_STATIC_SHARED = 1 << 24, RECURSIVE_LOCAL = 64 << 10 };
+enum {
+  MAX_REGISTER_BYTES = 1 << 28,
+  MAX_STATIC_SHARED = 1 << 24,
+  MAX_LOCAL = 512 << 10,  // of a thread: CUDA C++ programming guide, table of technical specifications
+  MAX_PARAM = 32764,      // of a kernel: PTX ISA 5.1.6.1
+  MAX_FUNCTIONS = 1024,   // of one kernel
+  RECURSIVE_LOCAL = 64 << 10,
+};
 
 // ---- memory of a program: freed all at once ----
 
@@ -453,6 +460,10 @@ static void place_variables(Decoder *decoder, Function *function) {
     program->param_size = align_up(program->param_size, ptx->params[i]->alignment);
     add_place(function, ptx->params[i])->address = program->param_size;
     program->param_size += ptx->params[i]->size;
+    if (ptx->params[i]->size > MAX_PARAM || program->param_size > MAX_PARAM) {
+      decoder_fail(decoder, ptx->params[i]->line, "a kernel has at most %d bytes of parameters, %s goes beyond", MAX_PARAM, ptx->params[i]->name);
+      return;
+    }
   }
   for (int i = 0; i < ptx->return_count; i++) place_param(decoder, function, ptx->returns[i]);
   for (int i = 0; i < ptx->variable_count; i++) {
@@ -468,8 +479,12 @@ static void place_variables(Decoder *decoder, Function *function) {
       add_place(function, variable)->address = SHARED_BASE + program->shared_size;
       program->shared_size += variable->size;
     }
-    if (program->shared_size > MAX_STATIC_SHARED || function->local_size > MAX_STATIC_SHARED) {
+    if (program->shared_size > MAX_STATIC_SHARED || variable->size > MAX_STATIC_SHARED) {
       decoder_fail(decoder, variable->line, "%s is too large", variable->name);
+      return;
+    }
+    if (function->local_size > MAX_LOCAL) {
+      decoder_fail(decoder, variable->line, "a thread has at most %d bytes of local memory, %s goes beyond", MAX_LOCAL, variable->name);
       return;
     }
   }
@@ -601,6 +616,10 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
     if (variable->space != PTX_SHARED || !is_used(program, variable)) continue;
     if (variable->is_extern && variable->alignment > dynamic_alignment) dynamic_alignment = variable->alignment;
     if (variable->is_extern) continue;
+    if (variable->size > MAX_STATIC_SHARED || program->shared_size > MAX_STATIC_SHARED) {
+      decoder_fail(&decoder, variable->line, "%s is too large", variable->name);
+      continue;
+    }
     program->shared_size = align_up(program->shared_size, variable->alignment);
     places[i].address = SHARED_BASE + program->shared_size;
     program->shared_size += variable->size;
@@ -613,7 +632,10 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
   decoder.variables = places;
   decoder.variable_count = variable_count;
 
-  analyse_calls(program);
+  if (program->function_count > MAX_FUNCTIONS) decoder_fail(&decoder, entry->line, "a kernel calls at most %d functions", MAX_FUNCTIONS);
+  if (!decoder.failed) analyse_calls(program);
+  if (program->local_size > MAX_LOCAL)
+    decoder_fail(&decoder, entry->line, "a thread has at most %d bytes of local memory, the kernel's functions together go beyond", MAX_LOCAL);
   program->code = decoder_allocate(&decoder, program->count * sizeof(Inst));
   for (int f = 0; f < program->function_count && !decoder.failed; f++) decode_function(&decoder, &program->functions[f]);
   free(decoder.constant_buckets);

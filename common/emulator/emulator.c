@@ -88,6 +88,25 @@ bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t si
 
 // ---- modules ----
 
+// What all global and constant variables of a module may need together: each byte costs nine of the host's.
+enum { MAX_VARIABLE_BYTES = 256 << 20 };
+
+static bool check_variables(const PtxModule *ptx, EmulatorError *error) {
+  uint64_t left = MAX_VARIABLE_BYTES;
+  for (int i = 0; i < ptx->variable_count; i++) {
+    const PtxVariable *variable = ptx->variables[i];
+    if (variable->space != PTX_GLOBAL && variable->space != PTX_CONST) continue;
+    if (variable->size > left) {
+      error->line = variable->line;
+      snprintf(error->message, sizeof error->message, "the variables of a module have at most %d bytes, %s goes beyond", MAX_VARIABLE_BYTES,
+               variable->name);
+      return false;
+    }
+    left -= variable->size;
+  }
+  return true;
+}
+
 // Gives a module's global and constant variables their memory.
 static bool place_variables(Emulator *emulator, EmulatorModule *module, EmulatorError *error) {
   const PtxModule *ptx = module->ptx;
@@ -185,7 +204,7 @@ EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t lengt
   EmulatorModule *module = calloc(1, sizeof *module);
   if (!module) abort();
   module->ptx = ptx;
-  if (place_variables(emulator, module, error) && relocate(emulator, module, error) && decode_entries(module, error)) {
+  if (check_variables(ptx, error) && place_variables(emulator, module, error) && relocate(emulator, module, error) && decode_entries(module, error)) {
     module->next = emulator->modules;
     emulator->modules = module;
     return module;

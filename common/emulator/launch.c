@@ -215,6 +215,20 @@ static void report_stuck(Cluster *cluster) {
   launch_stop(cluster->launch);
 }
 
+// ---- the step limit ----
+
+static void count_steps(Cluster *cluster, uint64_t executed) {
+  Launch *launch = cluster->launch;
+  cluster->steps += executed;
+  if (!launch->step_limit) return;
+  uint64_t steps = atomic_fetch_add(&launch->steps, executed) + executed;
+  if (steps <= launch->step_limit || launch->stopped) return;
+  const Warp *warp = warp_number(cluster, 0);
+  hazard_report(warp, &launch->program->code[warp->group_count ? warp->groups[0].pc : 0], 0, HAZARD_STEP_LIMIT, 0, 0,
+                "the launch executed more than %llu warp instructions", (unsigned long long)launch->step_limit);
+  launch_stop(launch);
+}
+
 // ---- spinning ----
 //
 // A loop that polls memory changes nothing while it waits: its warp comes back to a state, registers and all, that it was in
@@ -230,15 +244,17 @@ static uint64_t warp_state(const Warp *warp) {
   return hash;
 }
 
-// Whether the warp repeats itself: Brent's search for a cycle, with a limit on its length.
+// Whether the warp repeats itself: Brent's search for a cycle, with limits on its length and on the bytes looked at.
 static bool repeats(Warp *warp) {
-  enum { LONGEST = 8192 };
+  enum { LONGEST = 8192, BYTES = 1 << 30 };
   Cluster *cluster = warp->block->cluster;
   uint64_t progress = cluster->progress, reference = warp_state(warp);
   uint32_t reference_pc = warp->groups[0].pc;
-  for (int step = 1, renew = 2; step < LONGEST; step++) {
-    cluster->steps += (uint64_t)warp_run(warp, 1);
-    if (cluster->progress != progress || !warp_ready(warp)) return false;
+  size_t most = BYTES / cluster->launch->program->register_bytes;
+  int longest = most < LONGEST ? (int)most : LONGEST;
+  for (int step = 1, renew = 2; step < longest; step++) {
+    count_steps(cluster, (uint64_t)warp_run(warp, 1));
+    if (cluster->progress != progress || !warp_ready(warp) || cluster->launch->stopped) return false;
     // Only where the reference stood can the state be the same: elsewhere it need not be computed.
     if (step >= renew) {
       reference = warp_state(warp);
@@ -279,18 +295,6 @@ static void report_spinning(Cluster *cluster) {
 // ---- running a cluster ----
 
 typedef enum Outcome { CLUSTER_DONE, CLUSTER_SPINS, CLUSTER_STOPPED } Outcome;
-
-static void count_steps(Cluster *cluster, uint64_t executed) {
-  Launch *launch = cluster->launch;
-  cluster->steps += executed;
-  if (!launch->step_limit) return;
-  uint64_t steps = atomic_fetch_add(&launch->steps, executed) + executed;
-  if (steps <= launch->step_limit || launch->stopped) return;
-  const Warp *warp = warp_number(cluster, 0);
-  hazard_report(warp, &launch->program->code[warp->group_count ? warp->groups[0].pc : 0], 0, HAZARD_STEP_LIMIT, 0, 0,
-                "the launch executed more than %llu warp instructions", (unsigned long long)launch->step_limit);
-  launch_stop(launch);
-}
 
 // Runs until all threads have exited, the launch stops, or the cluster can only wait for another.
 static Outcome run_cluster(Cluster *cluster) {
@@ -458,11 +462,15 @@ static EmulatorStatus invalid(EmulatorError *error, const char *format, ...) {
 
 // Limits of compute capability 9.0, CUDA C++ programming guide, table of technical specifications.
 enum { MAX_BLOCK_THREADS = 1024, MAX_BLOCK_Z = 64, MAX_GRID_YZ = 65535, MAX_CLUSTER = 16, MAX_SHARED = 227 * 1024 };
+// The emulator's own: registers and local memory of a cluster, in the host's bytes.
+#define MAX_CLUSTER_BYTES (2ull << 30)
 
 static EmulatorStatus check_shape(const Launch *launch, const PtxFunction *entry, EmulatorError *error) {
   const unsigned *grid = launch->grid, *block = launch->block, *cluster = launch->cluster;
   for (int axis = 0; axis < 3; axis++) {
     if (!grid[axis] || !block[axis]) return invalid(error, "%s: a grid or block dimension is 0", entry->name);
+    if (block[axis] > MAX_BLOCK_THREADS)
+      return invalid(error, "%s: block dimension %d is %u, at most %d", entry->name, axis, block[axis], MAX_BLOCK_THREADS);
     if (axis > 0 && grid[axis] > MAX_GRID_YZ) return invalid(error, "%s: grid dimension %d is %u, at most %d", entry->name, axis, grid[axis], MAX_GRID_YZ);
     if (grid[axis] % cluster[axis])
       return invalid(error, "%s: grid dimension %u is no multiple of the cluster's %u", entry->name, grid[axis], cluster[axis]);
@@ -477,6 +485,11 @@ static EmulatorStatus check_shape(const Launch *launch, const PtxFunction *entry
   if (entry->max_threads[0] && threads > most)
     return invalid(error, "%s: its __launch_bounds__ allow %llu threads a block, not %llu", entry->name, (unsigned long long)most, (unsigned long long)threads);
   if ((uint64_t)cluster[0] * cluster[1] * cluster[2] > MAX_CLUSTER) return invalid(error, "%s: a cluster has at most %d blocks", entry->name, MAX_CLUSTER);
+  uint64_t warps = (threads + LANES - 1) / LANES * cluster[0] * cluster[1] * cluster[2];
+  uint64_t warp_bytes = launch->program->register_bytes + 2 * LANES * launch->program->local_size;
+  if (warps * warp_bytes > MAX_CLUSTER_BYTES)
+    return invalid(error, "%s: registers and local memory of a cluster need %llu MB, the emulator gives it %llu MB", entry->name,
+                   (unsigned long long)(warps * warp_bytes >> 20), MAX_CLUSTER_BYTES >> 20);
   if (launch->shared_size > MAX_SHARED)
     return invalid(error, "%s: %zu bytes of shared memory, a block has at most %d", entry->name, launch->shared_size, MAX_SHARED);
   if ((uint64_t)grid[0] * grid[1] * grid[2] > 1u << 31) return invalid(error, "%s: more blocks than the emulator counts", entry->name);

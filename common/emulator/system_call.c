@@ -48,6 +48,13 @@ static char copy_conversion(const char **format, char spec[32]) {
   return letter;
 }
 
+// Whether a width or precision of a conversion has more than three digits: nobody wants so long a line.
+static bool is_too_wide(const char *spec) {
+  int digits = 0;
+  for (; *spec && digits <= 3; spec++) digits = *spec >= '0' && *spec <= '9' ? digits + 1 : 0;
+  return digits > 3;
+}
+
 // Takes the next argument of 4 or 8 bytes from the buffer, aligned to its size.
 static uint64_t next_argument(const Warp *warp, int lane, uint64_t buffer, uint64_t *offset, size_t size) {
   uint64_t value = 0;
@@ -72,7 +79,7 @@ static int format_one(const Warp *warp, int lane, uint64_t buffer, uint64_t *off
   char letter = copy_conversion(format, spec);
   size_t end = strlen(spec);
   if (letter == '%') return snprintf(out, size, "%%");
-  if (!letter || !strchr("diouxXcaAeEfFgGsp", letter) || strchr(spec, '*')) return snprintf(out, size, "%.*s", (int)(*format - start), start);
+  if (!letter || !strchr("diouxXcaAeEfFgGsp", letter) || strchr(spec, '*') || is_too_wide(spec)) return snprintf(out, size, "%.*s", (int)(*format - start), start);
   bool wide = is_wide(start, *format, letter);
   uint64_t value = next_argument(warp, lane, buffer, offset, wide ? 8 : 4);
   if (strchr("di", letter)) {
