@@ -38,6 +38,7 @@ TEST_OBJECTS := $(call objects,tests/test_*.c tests/support/*.c)
 TEST_PTX := $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
 HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,build/%,$f).faulty.ptx \
   $(patsubst tests/%.cu,build/%,$f).repaired.ptx)
+GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 PLOTS := $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*.csv))
 
@@ -57,7 +58,7 @@ test: root $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) | gnuplot ## every test 
 	@$(call run_tests,$(TESTS),$(BIN))
 root: $(STAGES)
 	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile common plots stages tests) $(BIN))
-test-gpu: root $(BUILD)/run-tests ## on the GPU: the stages over many problems, and under compute-sanitizer
+test-gpu: root $(BUILD)/run-tests $(GPU_KERNELS) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
 	@sh common/build/sanitize.sh $(CUDA) $(STAGES)
 test-deep: $(FUZZERS) $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) ## fuzzes for FUZZ_SECONDS each; tests under ASan, UBSan, TSan
@@ -118,6 +119,11 @@ build/hazards/%.faulty.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
 build/hazards/%.repaired.ptx: NVCC_DEFINES := -DREPAIRED
 build/hazards/%.repaired.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
 	$(PTX)
+build/gpu/%.ptx: tests/gpu/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/gpu/%.cubin: build/gpu/%.ptx
+	$(call say,PTXAS $<)
+	$Qsh common/build/ptxas.sh $(NVCC) $< $@ stack serialised
 # ptxas mentions a spill, a stack frame or a serialised wgmma and goes on; here they fail the build.
 build/kernels/%.cubin: build/kernels/%.ptx common/build/ptxas.sh
 	$(call say,PTXAS $<)

@@ -1,0 +1,42 @@
+// wgmma with A from shared memory: every N, both majors of both operands.
+#include "wgmma.cuh"
+
+#define BOTH_MAJORS(N, GROUPS)                                                                                         \
+  SHARED_KERNEL(wgmma_n##N##_f32_f16_b_k, N, GROUPS, f32, "f32.f16.f16", "1, 1", "0, 0")                               \
+  SHARED_KERNEL(wgmma_n##N##_f32_f16_b_n, N, GROUPS, f32, "f32.f16.f16", "1, 1", "0, 1")
+
+BOTH_MAJORS(8, 1)
+BOTH_MAJORS(16, 2)
+BOTH_MAJORS(24, 3)
+BOTH_MAJORS(32, 4)
+BOTH_MAJORS(40, 5)
+BOTH_MAJORS(48, 6)
+BOTH_MAJORS(56, 7)
+BOTH_MAJORS(64, 8)
+BOTH_MAJORS(72, 9)
+BOTH_MAJORS(80, 10)
+BOTH_MAJORS(88, 11)
+BOTH_MAJORS(96, 12)
+BOTH_MAJORS(104, 13)
+BOTH_MAJORS(112, 14)
+BOTH_MAJORS(120, 15)
+BOTH_MAJORS(128, 16)
+BOTH_MAJORS(136, 17)
+BOTH_MAJORS(144, 18)
+BOTH_MAJORS(152, 19)
+BOTH_MAJORS(160, 20)
+BOTH_MAJORS(168, 21)
+BOTH_MAJORS(176, 22)
+BOTH_MAJORS(184, 23)
+BOTH_MAJORS(192, 24)
+BOTH_MAJORS(200, 25)
+BOTH_MAJORS(208, 26)
+BOTH_MAJORS(216, 27)
+BOTH_MAJORS(224, 28)
+BOTH_MAJORS(232, 29)
+BOTH_MAJORS(240, 30)
+BOTH_MAJORS(248, 31)
+BOTH_MAJORS(256, 32)
+
+SHARED_KERNEL(wgmma_n16_f32_f16_a_m, 16, 2, f32, "f32.f16.f16", "1, 1", "1, 0")
+SHARED_KERNEL(wgmma_n64_f32_f16_a_m_b_n, 64, 8, f32, "f32.f16.f16", "1, 1", "1, 1")
