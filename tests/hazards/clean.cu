@@ -108,6 +108,75 @@ extern "C" __global__ void ring(const float *in, float *out, int rounds) {
   }
 }
 
+// Groups of two warps take turns: each waits at its own barrier until all others have let it go.
+__device__ void take_turns(int groups, int rounds, int *sequence, int *out) {
+  int group = threadIdx.x / 64;
+  for (int other = 0; other < group; other++) barrier_arrive(1 + other, 64 * groups);
+  for (int k = 0; k < rounds; k++) {
+    barrier_sync(1 + group, 64 * groups);
+    if (threadIdx.x % 64 == 0) {
+      out[k * groups + group] = *sequence;
+      *sequence = 3 * *sequence + group;
+    }
+    for (int i = 1; i < groups; i++) {
+      int other = (group + i) % groups;
+      if (other > group || k < rounds - 1) barrier_arrive(1 + other, 64 * groups);
+    }
+  }
+}
+
+// launch two_turns: grid 1 block 128 args int[1] int[8]=zero
+extern "C" __global__ void two_turns(int *sequence, int *out) { take_turns(2, 4, sequence, out); }
+
+// launch three_turns: grid 1 block 192 args int[1] int[9]=zero
+extern "C" __global__ void three_turns(int *sequence, int *out) { take_turns(3, 3, sequence, out); }
+
+// All threads write and fence, and after a barrier one of them raises the flag for all.
+// launch fence_then_barrier: grid 2 block 64 args int[64]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void fence_then_barrier(int *data, volatile int *flag, int *out) {
+  int t = threadIdx.x;
+  if (blockIdx.x == 0) {
+    data[t] = 5 * t;
+    __threadfence();
+    __syncthreads();
+    if (t == 0) *flag = 1;
+  } else {
+    if (t == 0) {
+      while (*flag == 0) {}
+      __threadfence();
+    }
+    __syncthreads();
+    out[t] = data[63 - t];
+  }
+}
+
+// The fence may also stand behind the barrier, in the one thread alone: it covers what that thread has learnt.
+// launch barrier_then_fence: grid 2 block 64 args int[64]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void barrier_then_fence(int *data, volatile int *flag, int *out) {
+  int t = threadIdx.x;
+  if (blockIdx.x == 0) {
+    data[t] = 5 * t;
+    __syncthreads();
+    if (t == 0) {
+      __threadfence();
+      *flag = 1;
+    }
+  } else {
+    while (*flag == 0) {}
+    __threadfence();
+    out[t] = data[63 - t];
+  }
+}
+
+// Relaxed atomics that many threads read and change at once do not race.
+// launch strong: grid 2 block 64 args int[2]=zero int[128]=zero
+extern "C" __global__ void strong(int *counters, int *out) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  atomicAdd(&counters[i % 2], 1);
+  int seen = *(volatile int *)&counters[i % 2];
+  out[i] = seen >= 1 && seen <= 64;
+}
+
 // The last block adds up the sums of all, as the CUDA programming guide shows it: the sums are volatile, so no access of
 // theirs races, and the fence puts each sum before its block's count.
 // launch last_block_volatile: grid 8 block 32 args int[256] int[8]=zero int[1]=zero int[1]=zero

@@ -96,6 +96,19 @@ extern "C" __global__ void shuffle_in_branch(const float *in, float *out) {
   out[threadIdx.x] = x;
 }
 
+// The same when the others do not wait, but go on and exit.
+// launch shuffle_missed: grid 1 block 32 args float[32] float[32]=zero
+extern "C" __global__ void shuffle_missed(const float *in, float *out) {
+  float x = in[threadIdx.x];
+#ifdef REPAIRED
+  unsigned mask = 0x0000ffff;
+#else
+  unsigned mask = 0xffffffff;
+#endif
+  if (threadIdx.x < 16) x += __shfl_xor_sync(mask, x, 8);  // HAZARD(shuffle_missed): divergent .aligned instruction
+  out[threadIdx.x] = x;
+}
+
 // The lanes 16 to 31 shuffle with a mask in which they are not.
 // launch not_in_mask: grid 1 block 32 args float[32] float[32]=zero
 extern "C" __global__ void not_in_mask(const float *in, float *out) {

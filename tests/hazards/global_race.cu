@@ -185,6 +185,24 @@ extern "C" __global__ void last_block(const int *in, int *sums, unsigned *finish
   *out = total;
 }
 
+// A fence of the block's scope, where the reader is in another block.
+// launch block_fence: grid 2 block 1 args int[1]=zero int[1]=zero int[1]=zero
+extern "C" __global__ void block_fence(int *data, volatile int *flag, int *out) {
+  if (blockIdx.x == 0) {
+    *data = 42;  // OTHER(block_fence)
+#ifdef REPAIRED
+    __threadfence();
+#else
+    __threadfence_block();
+#endif
+    *flag = 1;
+  } else {
+    while (*flag == 0) {}
+    __threadfence();
+    *out = *data;  // HAZARD(block_fence): global-memory race
+  }
+}
+
 // A lock keeps others out, but what was done under it must also be seen by the next.
 // launch lock: grid 4 block 1 args int[1]=zero int[1]=zero
 extern "C" __global__ void lock(int *mutex, int *sum) {

@@ -41,6 +41,20 @@ extern "C" __global__ void generic_pointer(const float *in, float *out, int n) {
   out[threadIdx.x] = last_of(tile, n);
 }
 
+// That other kernel of the file has shared memory that its function may be given; this one has no more than its own.
+// launch own_shared: grid 1 block 64 args float[64] float[64]=zero
+extern "C" __global__ void own_shared(const float *in, float *out) {
+  __shared__ float tile[64];
+  int t = threadIdx.x;
+  tile[t] = in[t];
+  __syncthreads();
+#ifdef REPAIRED
+  out[t] = tile[63 - t];
+#else
+  out[t] = tile[64 - t];  // HAZARD(own_shared): out-of-bounds access
+#endif
+}
+
 __constant__ float constants[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
 // Constant memory is the host's to write. (asm hides from the compiler where the pointer comes from.)
