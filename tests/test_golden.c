@@ -276,8 +276,8 @@ static void run_scalar(const Scalar *scalar, const Operands *inputs, int count, 
 // Units in the last place, or, if that is more, an absolute error. The emulator computes these functions in double and
 // rounds once, so these are the hardware's own errors. They come from a sweep of all 2^32 inputs on the H200 (special
 // functions of one f32; lg2's absolute one is also PTX ISA 9.7.3's for 0.5 < x < 2), from all 65536 inputs (16-bit
-// forms), or from PTX ISA 9.7.3 (div). sin and cos, of an angle reduced as the hardware does it, are off by up to 2^-21.5
-// in these vectors, however large the angle; PTX ISA gives 2^-20.5 for small ones.
+// forms), or from PTX ISA 9.7.3 (div). sin and cos, of an angle reduced as the hardware does it, are off by up to
+// 2^-21.5 in these vectors, however large the angle; PTX ISA gives 2^-20.5 for small ones.
 typedef struct Tolerance {
   const char *prefix;
   int64_t ulps;

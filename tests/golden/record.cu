@@ -1,6 +1,7 @@
 // Records the golden vectors on an H200: what the tensor cores and the special functions really compute.
 //
-//   nvcc -O2 -gencode arch=compute_90a,code=sm_90a -I common/emulator tests/golden/record.cu tensor_core.o -o record
+// golden/README.md says how to build it.
+//
 //   ./record tests/golden EXPLORE_DIRECTORY
 //
 // The first directory receives the vectors that the tests use (*.bin, below 1 MB each); the second more of the same, to
@@ -340,23 +341,28 @@ static Inputs make_inputs(const Family &family) {
   return inputs;
 }
 
-// What tensor_core.c says, for instructions whose C and D have one type. False for the others.
-static bool model(const Family &family, const Instruction &instruction, const GoldenTile &tile, void *results) {
-  if (family.accumulator != instruction.result) return false;
+// What tensor_core.c says. With C and D of different types, the step is that of f32, between conversions.
+static void model(const Family &family, const Instruction &instruction, const GoldenTile &tile, void *results) {
   static TensorA a;
   static TensorB b;
   TensorFormat format = family.format == GOLDEN_F16 ? TENSOR_F16 : TENSOR_BF16;
   bool accumulate = !(instruction.flags & GOLDEN_NO_C);
   tensor_decode_a(&a, format, GOLDEN_M, family.depth, &tile.a[0][0], GOLDEN_K, 1, instruction.flags & GOLDEN_NEGATE_A);
   tensor_decode_b(&b, format, GOLDEN_N, family.depth, &tile.b[0][0], 1, GOLDEN_K, instruction.flags & GOLDEN_NEGATE_B);
-  if (instruction.result == GOLDEN_F32) {
-    memcpy(results, tile.c, sizeof tile.c);
-    tensor_step_f32(&a, &b, (float *)results, GOLDEN_N, accumulate);
-  } else {
-    for (int i = 0; i < GOLDEN_RESULTS; i++) ((uint16_t *)results)[i] = (uint16_t)(&tile.c[0][0])[i];
+  const uint32_t *c = &tile.c[0][0];
+  if (family.accumulator == GOLDEN_F16 && instruction.result == GOLDEN_F16) {
+    for (int i = 0; i < GOLDEN_RESULTS; i++) ((uint16_t *)results)[i] = (uint16_t)c[i];
     tensor_step_f16(&a, &b, (uint16_t *)results, GOLDEN_N, accumulate);
+    return;
   }
-  return true;
+  static float d[GOLDEN_RESULTS];
+  memcpy(d, c, sizeof d);
+  for (int i = 0; family.accumulator == GOLDEN_F16 && i < GOLDEN_RESULTS; i++)
+    d[i] = __half2float(__ushort_as_half((uint16_t)c[i]));
+  tensor_step_f32(&a, &b, d, GOLDEN_N, accumulate);
+  if (instruction.result == GOLDEN_F32) memcpy(results, d, sizeof d);
+  for (int i = 0; instruction.result == GOLDEN_F16 && i < GOLDEN_RESULTS; i++)
+    ((uint16_t *)results)[i] = __half_as_ushort(__float2half_rn(d[i]));
 }
 
 static uint32_t element(const void *results, size_t size, size_t i) {
@@ -370,7 +376,7 @@ static void compare_with_model(const Family &family, const Instruction &instruct
   int wrong[KIND_COUNT] = {0}, total = 0;
   std::vector<uint32_t> expected(GOLDEN_RESULTS);
   for (int t = 0; t < TILES; t++) {
-    if (!model(family, instruction, inputs.tiles[t], expected.data())) return;
+    model(family, instruction, inputs.tiles[t], expected.data());
     for (int i = 0; i < GOLDEN_RESULTS; i++) {
       uint32_t got = element(results.data(), size, (size_t)t * GOLDEN_RESULTS + i),
                want = element(expected.data(), size, i);
