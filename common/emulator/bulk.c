@@ -326,18 +326,9 @@ static void wait_group(Warp *warp, const Inst *inst, Mask mask) {
   if (!inst->flags) group_wait(warp, async_groups(warp, GROUP_BULK), mask, (uint32_t)inst->immediate, false);
 }
 
-// The block's last threads exit: copies into its shared memory must have come.
-static void check_block_exit(const Block *block) {
-  for (const AsyncOp *op = async_first_pending(block->cluster); op; op = op->next) {
-    if (op->performed || op->mbarrier >> SHARED_RANK_SHIFT != (uint64_t)block->rank + 1) continue;
-    hazard_report(op->warp, op->inst, op->lane, HAZARD_OVERWRITE_IN_FLIGHT, op->mbarrier, MBARRIER_BYTES,
-                  "the block exits while this copy into its shared memory is under way: nobody waited for it");
-  }
-}
-
 void bulk_check_exit(Warp *warp, Mask mask) {
   if (!warp_launch(warp)->hazards) return;
-  if (warp->block->live_threads == __builtin_popcount(mask)) check_block_exit(warp->block);
+  if (warp->block->live_threads == __builtin_popcount(mask)) mbarrier_check_exit(warp->block);
   if (!warp->groups_in_flight) return;
   GroupQueue *queue = async_groups(warp, GROUP_BULK_READ);
   for (int i = 0; i < queue->count; i++) {

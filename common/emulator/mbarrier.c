@@ -157,6 +157,7 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
   *result = (*result & ~mask) | done;
   if (!done) return true;
   mbarrier_note_wait(warp, inst, done, NULL, 0);
+  mbarrier_seen(mbarrier);
   if (plan->relaxed) race_acquire_relaxed(warp, done, mbarrier->completed);
   else race_acquire(warp, done, mbarrier->completed);
   return true;

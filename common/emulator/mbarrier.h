@@ -43,6 +43,8 @@ typedef struct Mbarrier {
   Origin init;
   Origin expect;       // the last expect_tx of this phase
   Origin copy;         // the last copy that completed in this phase
+  Origin unseen;       // the last copy, when nobody has waited for its phase
+  uint32_t unseen_phase;
 } Mbarrier;
 
 typedef struct MbarrierTable MbarrierTable;
@@ -82,6 +84,11 @@ void mbarrier_arrive_async(Cluster *cluster, const AsyncOp *op, uint64_t address
 
 // fence.mbarrier_init by the lanes of mask.
 void mbarrier_announce(Warp *warp, Mask mask);
+
+// A thread has waited for the last completed phase, and knows of its copies.
+void mbarrier_seen(Mbarrier *mbarrier);
+// The block's last threads exit: reports copies into its shared memory that nobody waited for.
+void mbarrier_check_exit(const Block *block);
 
 // A lane polled in vain, or (mbarrier NULL) no longer waits: who waits where is what a deadlock is told by.
 void mbarrier_note_wait(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier, uint32_t parity);

@@ -293,13 +293,38 @@ void mbarrier_complete(Cluster *cluster, const AsyncOp *op, uint64_t address, ui
   Mbarrier *mbarrier = object_of(cluster, op, address);
   if (!mbarrier) return;
   Origin origin = {op->warp, op->lane, op->inst};
-  mbarrier->copy = origin;
+  mbarrier->copy = mbarrier->unseen = origin;
+  mbarrier->unseen_phase = mbarrier->phase;
   mbarrier_expect(cluster, mbarrier, origin, -(int64_t)bytes);
 }
 
 void mbarrier_arrive_async(Cluster *cluster, const AsyncOp *op, uint64_t address, uint32_t count) {
   Mbarrier *mbarrier = object_of(cluster, op, address);
   if (mbarrier) mbarrier_arrive(cluster, mbarrier, (Origin){op->warp, op->lane, op->inst}, count, false, true);
+}
+
+// ---- the end of a block ----
+
+void mbarrier_seen(Mbarrier *mbarrier) {
+  if (mbarrier->phase != mbarrier->unseen_phase) mbarrier->unseen = (Origin){0};
+}
+
+static void report_unseen(Origin copy, uint64_t mbarrier) {
+  hazard_report(copy.warp, copy.inst, copy.lane, HAZARD_OVERWRITE_IN_FLIGHT, mbarrier, MBARRIER_BYTES,
+                "the block exits while this copy into its shared memory may be under way: nobody waited for it");
+}
+
+void mbarrier_check_exit(const Block *block) {
+  const Cluster *cluster = block->cluster;
+  const MbarrierTable *table = cluster->mbarriers;
+  for (const AsyncOp *op = async_first_pending(cluster); op; op = op->next)
+    if (!op->performed && op->mbarrier >> SHARED_RANK_SHIFT == (uint64_t)block->rank + 1)
+      report_unseen((Origin){op->warp, op->lane, op->inst}, op->mbarrier);
+  for (size_t i = 0; table && i < table->capacity; i++) {
+    const Mbarrier *mbarrier = table->items[i];
+    if (mbarrier && mbarrier->live && mbarrier->region == &block->shared && mbarrier->unseen.inst)
+      report_unseen(mbarrier->unseen, mbarrier->address);
+  }
 }
 
 // ---- deadlocks ----
