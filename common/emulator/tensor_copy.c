@@ -15,7 +15,7 @@
 #include "lanes.h"
 #include "tensor_map.h"
 
-enum { SHARED_ALIGNMENT = 128, UNIT = 16 };
+enum { SHARED_ALIGNMENT = 128, UNIT = 16, MOST_ROWS = 1 << 19 };
 
 typedef struct TensorPlan {
   AddressPlan map, shared, mbarrier;
@@ -79,13 +79,15 @@ static bool read_map(Warp *warp, const Inst *inst, int lane, uint64_t address, T
 // ---- boxes ----
 
 static Box make_box(Warp *warp, const TensorPlan *plan, int lane, const TensorMapFields *map) {
-  Box box = {.map = *map, .element = tensor_element_size(map->type), .rows = 1};
+  Box box = {.map = *map, .element = tensor_element_size(map->type)};
+  uint64_t rows = 1;
   for (int d = 0; d < plan->rank; d++) {
     int stride = map->element_stride[d];
     box.start[d] = SLOT(warp, plan->coordinates[d], const s32)[lane];
     box.count[d] = (map->box[d] + stride - 1) / stride;
-    if (d > 0) box.rows *= (uint32_t)box.count[d];
+    if (d > 0) rows *= (uint64_t)box.count[d];
   }
+  box.rows = rows < MOST_ROWS ? (uint32_t)rows : MOST_ROWS;  // beyond any shared memory, as much more would be
   uint32_t span = (uint32_t)tensor_swizzle_span(map->swizzle);
   box.row = (uint32_t)(box.count[0] * box.element);
   box.pitch = span ? span : box.row;

@@ -70,6 +70,21 @@ static bool check_spec(const EmulatorTensorSpec *spec, EmulatorError *error) {
   return true;
 }
 
+// A kernel may have made the bytes itself, checksum and all: what they say is held to the same rules.
+static bool check_fields(const TensorMapFields *fields) {
+  EmulatorTensorSpec spec = {.type = (EmulatorTensorType)fields->type, .rank = fields->rank, .address = fields->address,
+                             .swizzle = (EmulatorTensorSwizzle)fields->swizzle, .fill_nan = fields->fill_nan != 0};
+  for (int d = 0; d < EMULATOR_TENSOR_RANK; d++) {
+    spec.size[d] = (uint64_t)fields->last[d] + 1;
+    spec.stride[d] = fields->stride[d];
+    spec.box[d] = fields->box[d];
+    spec.element_stride[d] = fields->element_stride[d];
+    if (d < fields->rank && fields->element_stride[d] == 0) return false;
+  }
+  EmulatorError error;
+  return check_spec(&spec, &error);
+}
+
 // FNV-1a of the bytes before the checksum.
 static uint64_t checksum_of(const TensorMapFields *fields) {
   const uint8_t *bytes = (const uint8_t *)fields;
@@ -104,5 +119,5 @@ bool emulator_tensor_map(const EmulatorTensorSpec *spec, uint8_t map[EMULATOR_TE
 bool tensor_map_decode(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES], TensorMapFields *fields) {
   memcpy(fields, bytes, sizeof *fields);
   bool encoded = fields->magic == TENSOR_MAP_MAGIC && fields->checksum == checksum_of(fields);
-  return encoded && fields->rank >= 1 && fields->rank <= EMULATOR_TENSOR_RANK && fields->type < TYPES && fields->swizzle <= EMULATOR_SWIZZLE_128B;
+  return encoded && check_fields(fields);
 }
