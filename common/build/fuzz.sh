@@ -10,7 +10,7 @@ dictionary=tests/fuzz/${name#fuzz_}.dict
 [ -f "$dictionary" ] && dictionary=-dict=$dictionary || dictionary=
 
 echo "fuzzing $name for $seconds seconds"
-"$fuzzer" $dictionary -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
+"$fuzzer" $dictionary -max_total_time="$seconds" -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 \
   -artifact_prefix="build/fuzz/$name-" "$fuzzer.corpus" tests/ptx/valid tests/ptx/malformed build/ptx \
   >"$fuzzer.log" 2>&1
 code=$?

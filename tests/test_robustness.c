@@ -1,0 +1,303 @@
+// The emulator survives whatever it is given: every text that fuzzing found worth keeping, launches that ask for too much,
+// kernels that never end, and emulators side by side. See tests/fuzz for the fuzzers themselves.
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz/launch_text.h"
+#include "support/program.h"
+#include "support/ptx_files.h"
+
+TestSuite(robustness, .timeout = 60);
+
+#define HEADER ".version 8.0\n.target sm_90a\n.address_size 64\n"
+
+// ---- texts ----
+
+static LaunchCounts totals;
+
+static void launch_file(const char *path) {
+  Text text = read_text(path);
+  LaunchCounts counts = launch_text(text.bytes, text.length);
+  totals.refused += counts.refused;
+  for (int status = 0; status <= EMULATOR_INVALID; status++) totals.of_status[status] += counts.of_status[status];
+  free(text.bytes);
+}
+
+// One of the kernels prints.
+Test(robustness, every_kept_text_is_refused_or_runs, .init = cr_redirect_stdout) {
+  char folder[512];
+  snprintf(folder, sizeof folder, "%s/tests/fuzz/corpus_launch", root_path());
+  cr_expect_geq(for_each_file(folder, ".ptx", launch_file), 18);
+  cr_expect_geq(totals.of_status[EMULATOR_OK], 18, "the seeds themselves run to their end");
+  cr_expect_geq(for_each_in_corpus("valid", ".ptx", launch_file), 9);
+  cr_expect_geq(for_each_in_corpus("malformed", ".ptx", launch_file), 190);
+  cr_expect_geq(totals.refused, 190);
+}
+
+Test(robustness, every_prefix_of_a_kernel_is_refused_or_runs) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/tests/fuzz/corpus_launch/memory.ptx", root_path());
+  Text text = read_text(path);
+  for (size_t length = 0; length < text.length; length += 3) {
+    char *copy = malloc(length ? length : 1);  // exactly as long, so that a checker of memory sees a read behind it
+    memcpy(copy, text.bytes, length);
+    launch_text(copy, length);
+    free(copy);
+  }
+  free(text.bytes);
+}
+
+// ---- launches that ask for too much ----
+
+static EmulatorOptions options = {.hazards = true, .threads = 1, .step_limit = LAUNCH_STEPS};
+
+static EmulatorModule *load(Emulator *emulator, const char *text) {
+  EmulatorError error = {0};
+  EmulatorModule *module = emulator_load(emulator, text, strlen(text), &error);
+  cr_assert(module, "line %d: %s", error.line, error.message);
+  return module;
+}
+
+static void expect_refused(const char *text, int line, const char *reason) {
+  Emulator *emulator = emulator_open(&options);
+  EmulatorError error = {0};
+  cr_expect(!emulator_load(emulator, text, strlen(text), &error), "accepted: %.200s", text);
+  cr_expect_eq(error.line, line, "line %d, not %d: %s", error.line, line, error.message);
+  cr_expect(strstr(error.message, reason), "'%s' does not say '%s'", error.message, reason);
+  emulator_close(emulator);
+}
+
+Test(robustness, texts_that_need_too_much_are_refused) {
+  expect_refused("", 1, "version");
+  expect_refused(HEADER ".entry k() {\n.local .b8 a[600000];\nret; }", 5, "local memory");
+  expect_refused(HEADER
+                 ".func f() {\n.local .b8 a[300000];\nret; }\n.entry k() {\n.local .b8 b[300000];\ncall f; ret; }",
+                 7, "local memory");
+  expect_refused(HEADER ".entry k(.param .b8 a[1000],\n.param .b8 b[40000]) { ret; }", 5, "parameters");
+  expect_refused(HEADER ".entry k() { .reg .u32 %r;\n.shared .b8 a[30000000];\nmov.u32 %r, a; ret; }", 5, "too large");
+  expect_refused(HEADER ".shared .b8 a[0x8000000000];\n.shared .b8 b[0x8000000000];\n.entry k() { .reg .u32 %r; "
+                        "mov.u32 %r, a; mov.u32 %r, b; ret; }",
+                 4, "too large");
+  expect_refused(HEADER ".global .b8 a[200000000];\n.global .b8 b[200000000];\n", 5, "268435456 bytes");
+  expect_refused(HEADER ".const .b8 a[0x8000000000];\n", 4, "268435456 bytes");
+  expect_refused(HEADER ".entry k() {\n.reg .b32 %r<1000000>;\nret; }", 5, "registers");
+  expect_refused(HEADER ".entry k() {\n.reg .v4 .b64 %r<262144>;\nret; }", 0, "registers");
+  expect_refused(HEADER
+                 ".func f(.param .b8 a[100000]) { ret; }\n.entry k() {\n.param .b8 a[100000]; call f, (a); ret; }",
+                 6, "too large");
+}
+
+Test(robustness, a_kernel_calls_a_bounded_number_of_functions) {
+  enum { FUNCTIONS = 1200 };
+  char *text = malloc(FUNCTIONS * 64 + 200);
+  int used = sprintf(text, HEADER);
+  for (int i = 0; i < FUNCTIONS; i++)
+    used += sprintf(text + used, ".func f%d() { %s%.0d%s ret; }\n", i, i ? "call f" : "", i ? i - 1 : 0,
+                    i == 1 ? "0;"
+                    : i    ? ";"
+                           : "");
+  sprintf(text + used, ".entry k() { call f%d; ret; }\n", FUNCTIONS - 1);
+  expect_refused(text, 4 + FUNCTIONS, "functions");
+  free(text);
+}
+
+typedef struct Shape {
+  const char *kernel;
+  unsigned grid[3], block[3], cluster[3];
+  size_t shared;
+  int arguments;
+  const char *reason;
+} Shape;
+
+static const char shaped[] = HEADER ".entry k(.param .u64 p, .param .u32 n) { ret; }\n"
+                                    ".entry bounded() .maxntid 64 { ret; }\n"
+                                    ".entry exact() .reqntid 32, 2 { ret; }\n"
+                                    ".entry stack() { .local .b8 a[400000]; ret; }\n"
+                                    ".entry wide() { .reg .b64 %r<250000>; ret; }\n"
+                                    ".entry tile() { .shared .b8 a[240000]; ret; }\n";
+
+Test(robustness, launches_that_cannot_be_are_refused) {
+  static const Shape shapes[] = {
+      {"none", {1, 1, 1}, {1, 1, 1}, {0}, 0, 0, "no kernel none"},
+      {"k", {1, 1, 1}, {1, 1, 1}, {0}, 0, 1, "takes 2 arguments, not 1"},
+      {"k", {1, 1, 1}, {1, 1, 1}, {0}, 0, 3, "takes 2 arguments, not 3"},
+      {"k", {0, 1, 1}, {1, 1, 1}, {0}, 0, 2, "dimension is 0"},
+      {"k", {1, 1, 1}, {32, 0, 1}, {0}, 0, 2, "dimension is 0"},
+      {"k", {1, 65536, 1}, {1, 1, 1}, {0}, 0, 2, "at most 65535"},
+      {"k", {0xffffffff, 65535, 65535}, {1, 1, 1}, {0}, 0, 2, "more blocks"},
+      {"k", {1, 1, 1}, {1025, 1, 1}, {0}, 0, 2, "at most 1024"},
+      {"k", {1, 1, 1}, {32, 32, 2}, {0}, 0, 2, "at most 1024"},
+      {"k", {1, 1, 1}, {1, 1, 65}, {0}, 0, 2, "64 along z"},
+      {"k", {1, 1, 1}, {0x80000000, 0x80000000, 4}, {0}, 0, 2, "at most 1024"},
+      {"k", {6, 1, 1}, {1, 1, 1}, {4, 1, 1}, 0, 2, "no multiple"},
+      {"k", {32, 1, 1}, {1, 1, 1}, {32, 1, 1}, 0, 2, "at most 16 blocks"},
+      {"k", {1, 1, 1}, {1, 1, 1}, {0}, 232449, 2, "at most 232448"},
+      {"k", {1, 1, 1}, {1, 1, 1}, {0}, (size_t)-1, 2, "at most 232448"},
+      {"tile", {1, 1, 1}, {1, 1, 1}, {0}, 0, 0, "at most 232448"},
+      {"bounded", {1, 1, 1}, {65, 1, 1}, {0}, 0, 0, "allow 64 threads"},
+      {"exact", {1, 1, 1}, {64, 1, 1}, {0}, 0, 0, "needs blocks of (32,2,1)"},
+      {"stack", {16, 1, 1}, {1024, 1, 1}, {16, 1, 1}, 0, 0, "registers and local memory"},
+      {"wide", {2, 1, 1}, {1024, 1, 1}, {2, 1, 1}, 0, 0, "registers and local memory"},
+  };
+  Emulator *emulator = emulator_open(&options);
+  EmulatorModule *module = load(emulator, shaped);
+  uint64_t zero = 0;
+  const void *arguments[] = {&zero, &zero, &zero};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    const Shape *s = &shapes[i];
+    EmulatorError error = {0};
+    EmulatorLaunch launch = {
+        .kernel = s->kernel, .dynamic_shared = s->shared, .arguments = arguments, .argument_count = s->arguments};
+    memcpy(launch.grid, s->grid, sizeof s->grid);
+    memcpy(launch.block, s->block, sizeof s->block);
+    memcpy(launch.cluster, s->cluster, sizeof s->cluster);
+    cr_expect_eq(emulator_launch(emulator, module, &launch, &error), EMULATOR_INVALID, "%s, %s", s->kernel, s->reason);
+    cr_expect(strstr(error.message, s->reason), "'%s' does not say '%s'", error.message, s->reason);
+  }
+  emulator_close(emulator);
+}
+
+// ---- small things that must work ----
+
+static EmulatorStatus launch_one(Emulator *emulator, EmulatorModule *module, unsigned blocks, unsigned threads,
+                                 uint64_t buffer) {
+  EmulatorError error = {0};
+  const void *arguments[] = {&buffer};
+  EmulatorLaunch launch = {
+      .kernel = "k", .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .arguments = arguments, .argument_count = 1};
+  EmulatorStatus status = emulator_launch(emulator, module, &launch, &error);
+  cr_expect_neq(status, EMULATOR_INVALID, "%s", error.message);
+  return status;
+}
+
+Test(robustness, declarations_alone_are_a_module_without_kernels) {
+  Emulator *emulator = emulator_open(&options);
+  EmulatorModule *module =
+      load(emulator, HEADER ".extern .func f(.param .b32 a);\n.global .u32 g;\n.visible .entry later();\n");
+  EmulatorError error = {0};
+  EmulatorLaunch launch = {.kernel = "later", .grid = {1, 1, 1}, .block = {1, 1, 1}};
+  cr_expect_eq(emulator_launch(emulator, module, &launch, &error), EMULATOR_INVALID);
+  cr_expect(strstr(error.message, "no kernel later"), "%s", error.message);
+  emulator_close(emulator);
+}
+
+Test(robustness, a_kernel_may_exit_at_once) {
+  Emulator *emulator = emulator_open(&options);
+  EmulatorModule *module = load(emulator, HEADER ".entry k(.param .u64 p) { exit; }\n");
+  cr_expect_eq(launch_one(emulator, module, 3, 1024, 0), EMULATOR_OK);
+  cr_expect_eq(emulator_counters(emulator).value[COUNTER_INST_EXECUTED], 96);
+  cr_expect_eq(emulator_counters(emulator).value[COUNTER_THREAD_INST_EXECUTED], 3072);
+  emulator_close(emulator);
+}
+
+Test(robustness, a_body_without_instructions_returns) {
+  Emulator *emulator = emulator_open(&options);
+  EmulatorModule *module = load(emulator, HEADER ".entry k(.param .u64 p) { }\n");
+  cr_expect_eq(launch_one(emulator, module, 1, 33, 0), EMULATOR_OK);
+  emulator_close(emulator);
+}
+
+// ---- kernels that never end ----
+
+static void expect_step_limit(const char *text, int line, unsigned blocks, unsigned threads) {
+  Emulator *emulator = emulator_open(&options);
+  EmulatorModule *module = load(emulator, text);
+  uint64_t buffer = emulator_alloc(emulator, LAUNCH_BUFFER);
+  emulator_fill(emulator, buffer, 0, LAUNCH_BUFFER);
+  cr_expect_eq(launch_one(emulator, module, blocks, threads, buffer), EMULATOR_FAULT);
+  int count;
+  const Hazard *hazards = emulator_hazards(emulator, &count);
+  cr_assert_eq(count, 1);
+  cr_expect_str_eq(hazard_name(hazards[0].kind), "step limit", "%s: %s", hazard_name(hazards[0].kind),
+                   hazards[0].detail);
+  cr_expect_eq(hazards[0].here.ptx_line, line);
+  cr_expect(strstr(hazards[0].detail, "5000"));
+  emulator_close(emulator);
+}
+
+// Every turn changes a register: a state that came back would be seen as spinning, with or without a limit.
+Test(robustness, a_loop_without_end_reaches_the_step_limit) {
+  static const char counting[] = HEADER ".entry k(.param .u64 p) {\n.reg .u64 %n;\nL: add.u64 %n, %n, 1; bra L;\n}\n";
+  expect_step_limit(counting, 6, 1, 1);
+  expect_step_limit(counting, 6, 4, 256);
+}
+
+Test(robustness, a_loop_that_counts_while_it_polls_reaches_the_step_limit) {
+  expect_step_limit(HEADER ".entry k(.param .u64 p) { .reg .u64 %a, %n; .reg .u32 %v; .reg .pred %q;\n"
+                           "ld.param.u64 %a, [p];\nL: add.u64 %n, %n, 1; ld.volatile.global.u32 %v, [%a];"
+                           " setp.eq.u32 %q, %v, 0; @%q bra L; ret; }\n",
+                    6, 1, 64);
+}
+
+Test(robustness, calls_without_end_overflow_the_stack) {
+  Emulator *emulator = emulator_open(&options);
+  EmulatorModule *module =
+      load(emulator, HEADER ".func f() {\n  call f;\n  ret;\n}\n.entry k(.param .u64 p) { call f; ret; }\n");
+  cr_expect_eq(launch_one(emulator, module, 1, 32, 0), EMULATOR_FAULT);
+  int count;
+  const Hazard *hazards = emulator_hazards(emulator, &count);
+  cr_assert_eq(count, 1);
+  cr_expect_eq(hazards[0].kind, HAZARD_TRAP);
+  cr_expect(strstr(hazards[0].detail, "stack overflow"), "%s", hazards[0].detail);
+  emulator_close(emulator);
+}
+
+// ---- many launches, many emulators ----
+
+static const char adding[] = HEADER ".entry k(.param .u64 p) { .reg .u64 %a; .reg .u32 %t; .shared .u32 s;\n"
+                                    "ld.param.u64 %a, [p]; mov.u32 %t, %tid.x; red.global.add.u32 [%a], %t;\n"
+                                    "bar.sync 0; cp.async.wait_all; ret; }\n";
+
+static uint32_t sum_of_launches(int launches, int threads) {
+  EmulatorOptions own = options;
+  own.threads = threads;
+  Emulator *emulator = emulator_open(&own);
+  EmulatorModule *module = load(emulator, adding);
+  uint64_t buffer = emulator_alloc(emulator, 4);
+  emulator_fill(emulator, buffer, 0, 4);
+  for (int i = 0; i < launches; i++) cr_assert_eq(launch_one(emulator, module, 4, 64, buffer), EMULATOR_OK);
+  uint32_t sum = 0;
+  emulator_read(emulator, &sum, buffer, 4);
+  emulator_close(emulator);
+  return sum;
+}
+
+enum { SUM_OF_ONE = 4 * 63 * 64 / 2 };
+
+// Bytes that malloc has given out. (A checker of leaks has a malloc of its own, and finds what this would.)
+static size_t heap_bytes(void) { return mallinfo2().uordblks; }
+
+Test(robustness, thousands_of_launches_leave_nothing_behind) {
+  sum_of_launches(10, 1);
+  size_t before = heap_bytes();
+  cr_expect_eq(sum_of_launches(3000, 1), 3000 * SUM_OF_ONE);
+  cr_expect_leq(heap_bytes(), before + (64 << 10), "%zu bytes before, %zu after", before, heap_bytes());
+}
+
+static void *sum_in_thread(void *result) {
+  *(uint32_t *)result = sum_of_launches(200, 2);
+  return NULL;
+}
+
+Test(robustness, emulators_in_several_host_threads_do_not_meet) {
+  pthread_t threads[2];
+  uint32_t sums[2];
+  for (int i = 0; i < 2; i++) cr_assert_eq(pthread_create(&threads[i], NULL, sum_in_thread, &sums[i]), 0);
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < 2; i++) cr_expect_eq(sums[i], 200 * SUM_OF_ONE);
+}
+
+Test(robustness, thousands_of_modules_can_be_loaded_and_refused) {
+  Emulator *emulator = emulator_open(&options);
+  for (int i = 0; i < 1000; i++) {
+    EmulatorError error;
+    load(emulator, adding);
+    cr_assert(!emulator_load(emulator, HEADER ".global .b8 g[4096];\n.entry k() { nothing; }", 76, &error));
+  }
+  emulator_close(emulator);
+}
