@@ -1,0 +1,152 @@
+// Stage 01: the scores on the tensor cores. Three kernels as in stage 00, of which the first is new:
+//
+//   scores   S = Q K^T * scale     [seqlen][seqlen], fp32, in device memory; 16 x 16 x 16 products of warps (wmma)
+//   softmax  P = softmax(S)        in place, row by row; as it was
+//   output   O = P V               as it was
+//
+// All three do a group of heads at a time: Q, K, V, O point to the group's first head, and S holds one matrix per head.
+#include <cuda_fp16.h>
+#include <mma.h>
+
+using namespace nvcuda;
+
+// A block's scores are a square of TILE queries and TILE keys; each of its warps makes 16 rows of it. PAD elements at
+// the end of a row in shared memory shift the next one to other banks.
+enum { TILE = 64, WARPS = TILE / 16, PAD = 8, OUTPUT_ROWS = 8, WARP = 32 };
+
+// What a warp holds together, 16 x 16 elements each: a piece of Q, one of K^T, and one of S. K^T[d][j] is K[j][d]: its
+// columns are K's rows, so K as it lies in memory is a col_major K^T, and nobody transposes anything.
+typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> QueryFragment;
+typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;
+typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> ScoreFragment;
+
+// Copies TILE rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in for
+// the others, because a fragment is always whole.
+template <int HEAD_DIM> __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
+  for (int i = threadIdx.x * 8; i < TILE * HEAD_DIM; i += WARPS * WARP * 8) {
+    int row = i / HEAD_DIM, d = i % HEAD_DIM;
+    *(uint4 *)&tile[row][d] = row < rows ? *(const uint4 *)(from + i) : make_uint4(0, 0, 0, 0);
+  }
+}
+
+// One block, a tile of scores: Q and K go to shared memory, where each warp multiplies 16 rows of Q with all of K^T and
+// keeps the sums in registers. A lane does not know which elements of a fragment it holds, so S goes through shared
+// memory, one fragment at a time, to lanes that know their rows and keys.
+//
+// Grid: keys / 64, rows / 64, heads. Block: 128.
+template <int HEAD_DIM>
+__device__ void scores(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
+  __shared__ __align__(32) half queries[TILE][HEAD_DIM + PAD], keys[TILE][HEAD_DIM + PAD];
+  __shared__ __align__(32) float results[WARPS][16][16 + PAD];  // each warp has its own
+  int first_key = blockIdx.x * TILE, first_row = blockIdx.y * TILE;
+  if (causal && first_key >= first_row + TILE) return;
+  int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+  size_t head = blockIdx.z;
+  q += (head * seqlen + first_row) * HEAD_DIM;
+  k += (head * seqlen + first_key) * HEAD_DIM;
+  s += head * seqlen * seqlen;
+
+  load_tile<HEAD_DIM>(queries, q, seqlen - first_row);
+  load_tile<HEAD_DIM>(keys, k, seqlen - first_key);
+  __syncthreads();
+
+  ScoreFragment sum[TILE / 16];
+  for (int n = 0; n < TILE / 16; n++) wmma::fill_fragment(sum[n], 0);
+  for (int d = 0; d < HEAD_DIM; d += 16) {
+    QueryFragment a;
+    wmma::load_matrix_sync(a, &queries[16 * warp][d], HEAD_DIM + PAD);
+    for (int n = 0; n < TILE / 16; n++) {
+      KeyFragment b;
+      wmma::load_matrix_sync(b, &keys[16 * n][d], HEAD_DIM + PAD);
+      wmma::mma_sync(sum[n], a, b, sum[n]);
+    }
+  }
+
+  float(*result)[16 + PAD] = results[warp];
+  for (int n = 0; n < TILE / 16; n++) {
+    wmma::store_matrix_sync(&result[0][0], sum[n], 16 + PAD, wmma::mem_row_major);
+    __syncwarp();
+    for (int e = lane; e < 16 * 16; e += WARP) {
+      int i = first_row + 16 * warp + e / 16, j = first_key + 16 * n + e % 16;
+      if (i < seqlen && j < seqlen) s[(size_t)i * seqlen + j] = result[e / 16][e % 16] * scale;
+    }
+    __syncwarp();  // before the next fragment takes this one's place
+  }
+}
+
+// The largest, and the sum, of one number from each lane of a warp; every lane gets it.
+__device__ float warp_max(float x) {
+  for (int distance = WARP / 2; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, distance));
+  return x;
+}
+
+__device__ float warp_sum(float x) {
+  for (int distance = WARP / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(0xffffffff, x, distance);
+  return x;
+}
+
+// One warp, one row i. The row's maximum is subtracted before exp, so that nothing overflows: the quotient is the same.
+// A key that the causal mask hides from query i gets the weight 0.
+//
+// Grid: rows / 4, heads. Block: 32 x 4.
+extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
+  int i = blockIdx.x * blockDim.y + threadIdx.y;
+  if (i >= seqlen) return;
+  int keys = causal ? i + 1 : seqlen;
+  float *row = s + ((size_t)blockIdx.y * seqlen + i) * seqlen;
+
+  float max = -INFINITY, sum = 0;
+  for (int j = threadIdx.x; j < keys; j += WARP) max = fmaxf(max, row[j]);
+  max = warp_max(max);
+  for (int j = threadIdx.x; j < keys; j += WARP) {
+    float weight = expf(row[j] - max);
+    row[j] = weight;
+    sum += weight;
+  }
+  float scale = 1 / warp_sum(sum);
+  for (int j = threadIdx.x; j < seqlen; j += WARP) row[j] = j < keys ? row[j] * scale : 0;
+}
+
+// One thread, one column d of V: it adds up O[i][d] for the block's rows i. Each element of V that it loads is used for
+// every row; all threads of a block read the same weights at the same time.
+//
+// Grid: rows / 8, heads. Block: HEAD_DIM.
+template <int HEAD_DIM> __device__ void output(const float *p, const half *v, half *o, int seqlen, int causal) {
+  int first_row = blockIdx.x * OUTPUT_ROWS, last_row = min(first_row + OUTPUT_ROWS, seqlen) - 1;
+  int keys = causal ? last_row + 1 : seqlen;
+  int d = threadIdx.x;
+  size_t head = blockIdx.y;
+  p += head * seqlen * seqlen;
+  v += head * seqlen * HEAD_DIM;
+  o += head * seqlen * HEAD_DIM;
+
+  // Past the end of the matrix the last row stands in: computed, never stored.
+  const float *row[OUTPUT_ROWS];
+  for (int r = 0; r < OUTPUT_ROWS; r++) row[r] = p + (size_t)min(first_row + r, last_row) * seqlen;
+
+  float sum[OUTPUT_ROWS] = {0};
+  for (int j = 0; j < keys; j++) {
+    float value = __half2float(v[(size_t)j * HEAD_DIM + d]);
+    for (int r = 0; r < OUTPUT_ROWS; r++) sum[r] += row[r][j] * value;
+  }
+  for (int r = 0; r < OUTPUT_ROWS; r++)
+    if (first_row + r <= last_row) o[(size_t)(first_row + r) * HEAD_DIM + d] = __float2half(sum[r]);
+}
+
+// The entry points, one for each head dimension: the loops over d have a length that the compiler knows, so that it
+// unrolls them and the arrays above are registers.
+extern "C" __global__ void scores_64(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
+  scores<64>(q, k, s, seqlen, scale, causal);
+}
+
+extern "C" __global__ void scores_128(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
+  scores<128>(q, k, s, seqlen, scale, causal);
+}
+
+extern "C" __global__ void output_64(const float *p, const half *v, half *o, int seqlen, int causal) {
+  output<64>(p, v, o, seqlen, causal);
+}
+
+extern "C" __global__ void output_128(const float *p, const half *v, half *o, int seqlen, int causal) {
+  output<128>(p, v, o, seqlen, causal);
+}
