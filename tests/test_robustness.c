@@ -1,5 +1,5 @@
-// The emulator survives whatever it is given: every text that fuzzing found worth keeping, launches that ask for too much,
-// kernels that never end, and emulators side by side. See tests/fuzz for the fuzzers themselves.
+// The emulator survives whatever it is given: every text that fuzzing found worth keeping, launches that ask for too
+// much, kernels that never end, and emulators side by side. See tests/fuzz for the fuzzers themselves.
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <malloc.h>

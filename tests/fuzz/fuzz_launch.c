@@ -1,9 +1,9 @@
-// A libFuzzer target for the execution of kernels: any PTX is loaded or refused, and each of its entries runs to its end,
-// to a hazard that stops it or to its step limit, with all its memory given back. `make test-deep` runs a bounded round of
-// it; for more, see common/build/fuzz.sh.
+// A libFuzzer target for the execution of kernels: any PTX is loaded or refused, and each of its entries runs to its
+// end, to a hazard that stops it or to its step limit, with all its memory given back. `make test-deep` runs a bounded
+// round of it; for more, see common/build/fuzz.sh.
 //
-// launch_text.h says how they are launched. A mutator of its own changes lines and words of the text, so that what comes out
-// is still PTX; libFuzzer's changes of bytes come between.
+// launch_text.h says how they are launched. A mutator of its own changes lines and words of the text, so that what
+// comes out is still PTX; libFuzzer's changes of bytes come between.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,8 @@ static bool in_word(uint8_t byte) {
          byte == '$';
 }
 
-// A random word of the text with the sign before it: ".modifier", "%register", "-12", "opcode". Empty when there is none.
+// A random word of the text with the sign before it: ".modifier", "%register", "-12", "opcode". Empty when there is
+// none.
 static Span some_word(const uint8_t *text, size_t size) {
   Span word = {(size_t)rand() % size, 0};
   while (word.start < size && !in_word(text[word.start])) word.start++;

@@ -1,10 +1,10 @@
-// Launches every kernel of a PTX text, in a way that the text itself may choose: for the fuzzer, and for the test that runs
-// the fuzzer's corpus. The first line may say how:
+// Launches every kernel of a PTX text, in a way that the text itself may choose: for the fuzzer, and for the test that
+// runs the fuzzer's corpus. The first line may say how:
 //
 //   // launch: grid 2 block 64 cluster 1 shared 1024 schedule 3
 //
-// Arguments are two buffers of 4 KB in turns for 8-byte parameters, tensor maps of the first one for 128-byte parameters,
-// and the bytes 16, 0, 0, ... for others.
+// Arguments are two buffers of 4 KB in turns for 8-byte parameters, tensor maps of the first one for 128-byte
+// parameters, and the bytes 16, 0, 0, ... for others.
 #pragma once
 
 #include <stdio.h>
@@ -51,7 +51,8 @@ static LaunchShape launch_shape(const char *text, size_t length) {
                        .schedule = launch_setting(line, " schedule ", 0, 1000)};
 }
 
-// The bytes of all the module's variables: more than LAUNCH_VARIABLE_BYTES only cost time. test_robustness.c has the limits.
+// The bytes of all the module's variables: more than LAUNCH_VARIABLE_BYTES only cost time. test_robustness.c has the
+// limits.
 static bool launch_is_small(const PtxModule *module) {
   uint64_t bytes = 0;
   for (int i = 0; i < module->variable_count; i++) {
