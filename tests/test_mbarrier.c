@@ -195,8 +195,8 @@ Test(mbarrier, misuse) {
        "mbarrier.arrive.shared::cta.b64 _, [bar]; // here\n" END, HAZARD_MBARRIER_MISUSE, "more arrivals"},
       {.name = "noComplete completes", .text = PAIR_PROLOGUE INIT("bar", "64") "F:@%p mbarrier.arrive.noComplete.shared::cta.b64 %s, [bar], 64; // here\n"
        "R:@%p mbarrier.arrive.noComplete.shared::cta.b64 %s, [bar], 63;\n" END, HAZARD_MBARRIER_MISUSE, ".noComplete"},
-      {.name = "parity 2", .text = PAIR_PROLOGUE INIT("bar", "64") "F:mbarrier.test_wait.parity.shared::cta.b64 %q, [bar], 2; // here\n"
-       "R:mbarrier.test_wait.parity.shared::cta.b64 %q, [bar], 0;\n" END, HAZARD_MBARRIER_MISUSE, "0 or 1"},
+      {.name = "parity 2", .text = PAIR_PROLOGUE INIT("bar", "64") "F:mov.u32 %n, 2;\nR:mov.u32 %n, 0;\n"
+       "mbarrier.test_wait.parity.shared::cta.b64 %q, [bar], %n; // here\n" END, HAZARD_MBARRIER_MISUSE, "0 or 1"},
       {.name = "state of long ago", .text = PAIR_PROLOGUE INIT("bar", "1") "@!%p bra DONE;\nmbarrier.arrive.shared::cta.b64 %s, [bar];\n"
        "mbarrier.arrive.shared::cta.b64 %s1, [bar];\n"
        "F:mbarrier.test_wait.shared::cta.b64 %q, [bar], %s; // here\nR:mbarrier.test_wait.shared::cta.b64 %q, [bar], %s1;\nDONE:\n" END,

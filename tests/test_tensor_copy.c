@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/ptx_files.h"
 #include "support/run_kernel.h"
 #include "support/run_ptx.h"
 
@@ -325,6 +326,53 @@ Test(tensor_copy, reductions) {
       cr_expect_arr_eq(tensor, expected, sizeof tensor, "%s of type %d, schedule %d", reduction->operation, (int)reduction->type, (int)schedule);
     }
   }
+}
+
+// ---- a whole pipeline, compiled by nvcc: tests/ptx/cuda/pipeline.cu ----
+
+enum { PIPELINE_BLOCKS = 4, PIPELINE_TILES = 8, TILE = 32, PIPELINE_ROWS = PIPELINE_BLOCKS * TILE - 5, PIPELINE_COLUMNS = PIPELINE_TILES * TILE - 9 };
+
+static Map pipeline_map(uint64_t address, int rows, int columns, int pitch, uint32_t box_rows) {
+  return make_map(&(EmulatorTensorSpec){.type = EMULATOR_TENSOR_F32, .rank = 2, .address = address, .size = {(uint64_t)columns, (uint64_t)rows},
+                                        .stride = {0, 4 * (uint64_t)pitch}, .box = {TILE, box_rows}, .swizzle = EMULATOR_SWIZZLE_128B});
+}
+
+// The sum of a row and column, in the order that the kernel adds.
+static float pipeline_sum(const float *a, const float *w, int pitch, int row, int column) {
+  float sum = 0;
+  for (int k = column; k < PIPELINE_COLUMNS; k += TILE) sum = fmaf(a[row * pitch + k], w[row % TILE * pitch + k], sum);
+  return sum;
+}
+
+Test(tensor_copy, pipeline_of_a_cluster) {
+  if (!getenv("PTX_DIR")) cr_skip_test("PTX_DIR is not set");
+  char path[600];
+  snprintf(path, sizeof path, "%s/pipeline.ptx", getenv("PTX_DIR"));
+  Text ptx = read_text(path);
+  enum { PITCH = PIPELINE_TILES * TILE };
+  static float a[PIPELINE_ROWS * PITCH], w[TILE * PITCH], out[PIPELINE_ROWS * TILE];
+  for (int i = 0; i < PIPELINE_ROWS * PITCH; i++) a[i] = (float)(i * 7919 % 201 - 100) / 16;
+  for (int i = 0; i < TILE * PITCH; i++) w[i] = (float)(i * 104729 % 101 - 50) / 8;
+  for (uint64_t schedule = 0; schedule < SCHEDULES; schedule++) {
+    Machine machine = machine_open(ptx.bytes, REPAIRED, schedule);
+    uint64_t a_address = machine_upload(&machine, a, sizeof a), w_address = machine_upload(&machine, w, sizeof w);
+    uint64_t out_address = machine_upload(&machine, NULL, sizeof out);
+    Map a_map = pipeline_map(a_address, PIPELINE_ROWS, PIPELINE_COLUMNS, PITCH, TILE), w_map = pipeline_map(w_address, TILE, PIPELINE_COLUMNS, PITCH, TILE / 2);
+    Map out_map = pipeline_map(out_address, PIPELINE_ROWS, TILE, TILE, TILE);
+    int tiles = PIPELINE_TILES;
+    const void *arguments[] = {&a_map, &w_map, &out_map, &tiles};
+    EmulatorLaunch launch = {.kernel = "pipeline", .grid = {PIPELINE_BLOCKS, 1, 1}, .block = {160, 1, 1}, .dynamic_shared = 3 * 8192 + 4096 + 48 + 976,
+                             .arguments = arguments, .argument_count = 4};
+    EmulatorError error = {0};
+    cr_expect_eq(emulator_launch(machine.emulator, machine.module, &launch, &error), EMULATOR_OK, "%s", error.message);
+    expect_clean(&machine);
+    machine_download(&machine, out, out_address, sizeof out);
+    int wrong = 0;
+    for (int i = 0; i < PIPELINE_ROWS * TILE; i++) wrong += !(out[i] == pipeline_sum(a, w, PITCH, i / TILE, i % TILE));
+    cr_expect_eq(wrong, 0, "schedule %d: %d results are wrong", (int)schedule, wrong);
+    machine_close(&machine);
+  }
+  free(ptx.bytes);
 }
 
 // ---- hazards ----
