@@ -132,7 +132,7 @@ static void execute_atomic(Warp *warp, const Inst *inst, Mask mask) {
   const Atomic *atomic = inst->extra;
   uint64_t addresses[LANES];
   form_addresses(warp, &atomic->address, mask, addresses);
-  count_access(warp, inst, atomic->space, mask, addresses, atomic->size);
+  count_access(warp, inst, atomic->space, mask, addresses, atomic->size, ACCESS_ATOMIC);
   for (Mask rest = mask; rest; rest &= rest - 1)
     if (!atomic_lane(warp, inst, atomic, __builtin_ctz(rest), addresses[__builtin_ctz(rest)])) return;
 }

@@ -7,6 +7,7 @@
 static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_INST_EXECUTED] = "smsp__inst_executed.sum",
     [COUNTER_THREAD_INST_EXECUTED] = "smsp__thread_inst_executed.sum",
+    [COUNTER_THREAD_INST_EXECUTED_PRED_ON] = "smsp__thread_inst_executed_pred_on.sum",
     [COUNTER_INST_INTEGER] = "inst_integer",
     [COUNTER_INST_FP32] = "inst_fp32",
     [COUNTER_INST_FP64] = "inst_fp64",
@@ -21,37 +22,86 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_INST_OTHER] = "inst_other",
     [COUNTER_SHARED_LOADS] = "smsp__inst_executed_op_shared_ld.sum",
     [COUNTER_SHARED_STORES] = "smsp__inst_executed_op_shared_st.sum",
+    [COUNTER_SHARED_ATOMICS] = "smsp__inst_executed_op_shared_atom.sum",
     [COUNTER_SHARED_LOAD_WAVEFRONTS] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
     [COUNTER_SHARED_STORE_WAVEFRONTS] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    [COUNTER_SHARED_ATOMIC_WAVEFRONTS] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
     [COUNTER_SHARED_LOAD_BANK_CONFLICTS] = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
     [COUNTER_SHARED_STORE_BANK_CONFLICTS] = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+    [COUNTER_SHARED_ATOMIC_BANK_CONFLICTS] = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",
     [COUNTER_GLOBAL_LOAD_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
     [COUNTER_GLOBAL_STORE_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    [COUNTER_GLOBAL_ATOMIC_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum",
+    [COUNTER_GLOBAL_REDUCTION_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
+    [COUNTER_GLOBAL_COPY_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts_cache_access.sum",
     [COUNTER_GLOBAL_LOAD_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
     [COUNTER_GLOBAL_STORE_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    [COUNTER_GLOBAL_ATOMIC_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
+    [COUNTER_GLOBAL_REDUCTION_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+    [COUNTER_GLOBAL_COPY_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access.sum",
     [COUNTER_GLOBAL_LOAD_BYTES] = "global_load_bytes",
     [COUNTER_GLOBAL_STORE_BYTES] = "global_store_bytes",
+    [COUNTER_GLOBAL_ATOMIC_BYTES] = "global_atomic_bytes",
     [COUNTER_TENSOR_FLOPS] = "tensor_flops",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
 
-// What one instruction's counts mean as counters. Atomics count as stores.
+// ---- what one instruction's counts mean as counters ----
+
+typedef enum Operation { LOAD, STORE, ATOMIC, REDUCTION } Operation;
+
+static Operation operation_of(const PtxInstruction *source) {
+  if (!strcmp(source->opcode, "atom")) return ATOMIC;
+  if (!strcmp(source->opcode, "red")) return REDUCTION;
+  bool loads = !strncmp(source->opcode, "ld", 2) || ptx_has(source, "load");  // ld, ldmatrix, wmma.load
+  return loads || !strcmp(source->opcode, "cp") ? LOAD : STORE;
+}
+
+// Shared memory has one kind of atomic operation. A compare-and-swap there takes two wavefronts instead of each.
+static void add_shared(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+  static const CounterKind kinds[][3] = {
+      [LOAD] = {COUNTER_SHARED_LOADS, COUNTER_SHARED_LOAD_WAVEFRONTS, COUNTER_SHARED_LOAD_BANK_CONFLICTS},
+      [STORE] = {COUNTER_SHARED_STORES, COUNTER_SHARED_STORE_WAVEFRONTS, COUNTER_SHARED_STORE_BANK_CONFLICTS},
+      [ATOMIC] = {COUNTER_SHARED_ATOMICS, COUNTER_SHARED_ATOMIC_WAVEFRONTS, COUNTER_SHARED_ATOMIC_BANK_CONFLICTS},
+      [REDUCTION] = {COUNTER_SHARED_ATOMICS, COUNTER_SHARED_ATOMIC_WAVEFRONTS, COUNTER_SHARED_ATOMIC_BANK_CONFLICTS},
+  };
+  const CounterKind *kind = kinds[operation_of(inst->source)];
+  c->value[kind[0]] = counts->shared_requests;
+  c->value[kind[1]] = counts->wavefronts * (ptx_has(inst->source, "cas") ? 2 : 1);
+  c->value[kind[2]] = counts->conflicts;
+}
+
+// cp.async counts as a load, and what goes through the L1 cache (.ca) as a copy too.
+static void add_global(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+  static const CounterKind kinds[][3] = {
+      [LOAD] = {COUNTER_GLOBAL_LOAD_REQUESTS, COUNTER_GLOBAL_LOAD_SECTORS, COUNTER_GLOBAL_LOAD_BYTES},
+      [STORE] = {COUNTER_GLOBAL_STORE_REQUESTS, COUNTER_GLOBAL_STORE_SECTORS, COUNTER_GLOBAL_STORE_BYTES},
+      [ATOMIC] = {COUNTER_GLOBAL_ATOMIC_REQUESTS, COUNTER_GLOBAL_ATOMIC_SECTORS, COUNTER_GLOBAL_ATOMIC_BYTES},
+      [REDUCTION] = {COUNTER_GLOBAL_REDUCTION_REQUESTS, COUNTER_GLOBAL_REDUCTION_SECTORS, COUNTER_GLOBAL_ATOMIC_BYTES},
+  };
+  const CounterKind *kind = kinds[operation_of(inst->source)];
+  c->value[kind[0]] = counts->global_requests;
+  c->value[kind[1]] = counts->sectors;
+  c->value[kind[2]] = counts->bytes;
+  if (strcmp(inst->source->opcode, "cp") || !ptx_has(inst->source, "ca")) return;
+  c->value[COUNTER_GLOBAL_COPY_REQUESTS] = counts->global_requests;
+  c->value[COUNTER_GLOBAL_COPY_SECTORS] = counts->sectors;
+}
+
 static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) {
   EmulatorCounters c = {0};
-  bool is_load = !strncmp(inst->source->opcode, "ld", 2) || ptx_has(inst->source, "load");  // ld, ldmatrix, wmma.load
   c.value[COUNTER_INST_EXECUTED] = counts->warps;
   c.value[COUNTER_THREAD_INST_EXECUTED] = counts->threads;
+  c.value[COUNTER_THREAD_INST_EXECUTED_PRED_ON] = counts->enabled;
   c.value[inst->counter] += counts->warps;
-  c.value[is_load ? COUNTER_SHARED_LOADS : COUNTER_SHARED_STORES] = counts->shared_requests;
-  c.value[is_load ? COUNTER_SHARED_LOAD_WAVEFRONTS : COUNTER_SHARED_STORE_WAVEFRONTS] = counts->wavefronts;
-  c.value[is_load ? COUNTER_SHARED_LOAD_BANK_CONFLICTS : COUNTER_SHARED_STORE_BANK_CONFLICTS] = counts->conflicts;
-  c.value[is_load ? COUNTER_GLOBAL_LOAD_REQUESTS : COUNTER_GLOBAL_STORE_REQUESTS] = counts->global_requests;
-  c.value[is_load ? COUNTER_GLOBAL_LOAD_SECTORS : COUNTER_GLOBAL_STORE_SECTORS] = counts->sectors;
-  c.value[is_load ? COUNTER_GLOBAL_LOAD_BYTES : COUNTER_GLOBAL_STORE_BYTES] = counts->bytes;
+  add_shared(&c, inst, counts);
+  add_global(&c, inst, counts);
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
   return c;
 }
+
+// ---- sums ----
 
 static void add(EmulatorCounters *to, const EmulatorCounters *from) {
   for (int k = 0; k < COUNTER_KIND_COUNT; k++) to->value[k] += from->value[k];
@@ -79,6 +129,7 @@ void counters_collect(Emulator *emulator, const Program *program, Worker *worker
       const InstCounts *c = &workers[w].counts[i];
       sum.warps += c->warps;
       sum.threads += c->threads;
+      sum.enabled += c->enabled;
       sum.shared_requests += c->shared_requests;
       sum.wavefronts += c->wavefronts;
       sum.conflicts += c->conflicts;

@@ -78,8 +78,7 @@ static void issue_copy(Warp *warp, const Inst *inst, Mask mask) {
   uint64_t to[LANES], from[LANES];
   form_addresses(warp, &plan->to, mask, to);
   form_addresses(warp, &plan->from, mask, from);
-  count_access(warp, inst, SPACE_SHARED, mask, to, plan->size);
-  count_access(warp, inst, SPACE_GLOBAL, mask, from, plan->size);
+  count_access(warp, inst, SPACE_GLOBAL, mask, from, plan->size, ACCESS_READ);
   AsyncOp *op = async_issue(warp, inst, mask, perform_copy, warp_launch(warp)->schedule != 0, sizeof(CopyWork));
   CopyWork *work = op->payload;
   for (Mask rest = mask; rest; rest &= rest - 1) {

@@ -158,7 +158,8 @@ void emulator_print_hazard(FILE *out, const Hazard *hazard);
 
 typedef enum CounterKind {
   COUNTER_INST_EXECUTED,         // smsp__inst_executed: warp instructions
-  COUNTER_THREAD_INST_EXECUTED,  // smsp__thread_inst_executed
+  COUNTER_THREAD_INST_EXECUTED,  // smsp__thread_inst_executed: those of its lanes, also where @p is false
+  COUNTER_THREAD_INST_EXECUTED_PRED_ON,  // smsp__thread_inst_executed_pred_on: where it is true
   COUNTER_INST_INTEGER,          // warp instructions by class, from here ...
   COUNTER_INST_FP32,
   COUNTER_INST_FP64,
@@ -171,18 +172,28 @@ typedef enum CounterKind {
   COUNTER_INST_TENSOR,
   COUNTER_INST_ASYNC_COPY,
   COUNTER_INST_OTHER,            // ... to here
-  COUNTER_SHARED_LOADS,          // warp requests
+  COUNTER_SHARED_LOADS,          // warp requests; cp.async is none
   COUNTER_SHARED_STORES,
-  COUNTER_SHARED_LOAD_WAVEFRONTS,
-  COUNTER_SHARED_STORE_WAVEFRONTS,
+  COUNTER_SHARED_ATOMICS,        // atom and red
+  COUNTER_SHARED_LOAD_WAVEFRONTS,       // l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld
+  COUNTER_SHARED_STORE_WAVEFRONTS,      // ..._op_st
+  COUNTER_SHARED_ATOMIC_WAVEFRONTS,     // ..._op_atom
   COUNTER_SHARED_LOAD_BANK_CONFLICTS,   // l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld
   COUNTER_SHARED_STORE_BANK_CONFLICTS,  // ..._op_st
-  COUNTER_GLOBAL_LOAD_REQUESTS,         // l1tex__t_requests_pipe_lsu_mem_global_op_ld
-  COUNTER_GLOBAL_STORE_REQUESTS,
-  COUNTER_GLOBAL_LOAD_SECTORS,          // l1tex__t_sectors_pipe_lsu_mem_global_op_ld, 32 bytes each
+  COUNTER_SHARED_ATOMIC_BANK_CONFLICTS, // ..._op_atom
+  COUNTER_GLOBAL_LOAD_REQUESTS,         // l1tex__t_requests_pipe_lsu_mem_global_op_ld: ld and cp.async
+  COUNTER_GLOBAL_STORE_REQUESTS,        // ..._op_st
+  COUNTER_GLOBAL_ATOMIC_REQUESTS,       // ..._op_atom
+  COUNTER_GLOBAL_REDUCTION_REQUESTS,    // ..._op_red
+  COUNTER_GLOBAL_COPY_REQUESTS,         // ..._op_ldgsts_cache_access: cp.async.ca, which the loads include
+  COUNTER_GLOBAL_LOAD_SECTORS,          // l1tex__t_sectors_pipe_lsu_mem_global_op_ld, 32 bytes each; and so on
   COUNTER_GLOBAL_STORE_SECTORS,
+  COUNTER_GLOBAL_ATOMIC_SECTORS,
+  COUNTER_GLOBAL_REDUCTION_SECTORS,
+  COUNTER_GLOBAL_COPY_SECTORS,
   COUNTER_GLOBAL_LOAD_BYTES,            // bytes that the threads asked for
   COUNTER_GLOBAL_STORE_BYTES,
+  COUNTER_GLOBAL_ATOMIC_BYTES,          // atom and red
   COUNTER_TENSOR_FLOPS,
   COUNTER_KIND_COUNT,
 } CounterKind;

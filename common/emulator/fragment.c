@@ -120,7 +120,7 @@ static void write_unit(Warp *warp, const Inst *inst, int lane, const Access *acc
 }
 
 bool fragment_access(Warp *warp, const Inst *inst, const Request *request) {
-  count_access(warp, inst, request->space, request->lanes, request->addresses, UNIT_BYTES);
+  count_matrix_rows(warp, inst, request->space, request->lanes, request->addresses, request->kind);
   for (Mask rest = request->lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     Access access;

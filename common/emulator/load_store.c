@@ -76,7 +76,7 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
   bool hazards = warp_launch(warp)->hazards, strong = transfer->order != ORDER_WEAK;
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
-  count_access(warp, inst, transfer->space, mask, addresses, bytes);
+  count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_READ);
   while (mask) {
     Mask same = same_address(mask, addresses);
     int lane = __builtin_ctz(mask);
@@ -103,7 +103,7 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
   bool hazards = warp_launch(warp)->hazards, strong = transfer->order != ORDER_WEAK;
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
-  count_access(warp, inst, transfer->space, mask, addresses, bytes);
+  count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_WRITE);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     u8 value[64];

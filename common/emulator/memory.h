@@ -46,8 +46,11 @@ DecodeResult decode_address_plan(Decoder *decoder, const PtxInstruction *source,
 // Fills addresses[lane] for the lanes of mask.
 void form_addresses(Warp *warp, const AddressPlan *plan, Mask mask, uint64_t addresses[LANES]);
 
-// Counts one warp access: bank conflicts of shared, sectors of global memory.
-void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size);
+// Counts one warp access: bank conflicts of shared, sectors of global memory. access_counts.c
+void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size,
+                  AccessKind kind);
+// The same where lane 8 * i + r gives the address of row r of matrix i, 16 bytes: shared memory serves a matrix at a time.
+void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], AccessKind kind);
 
 // The lanes of mask from its first on that follow each other and share its address: they read the same bytes.
 static inline Mask same_address(Mask mask, const uint64_t addresses[LANES]) {

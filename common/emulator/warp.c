@@ -192,6 +192,14 @@ InstCounts *warp_counts(const Warp *warp, const Inst *inst) {
   return &warp->block->cluster->worker->counts[inst - warp_launch(warp)->program->code];
 }
 
+// Counts an instruction that the lanes pass, though their guard be false: only those of exec do something.
+static void count_execution(InstCounts *counts, Mask lanes, Mask exec) {
+  if (!lanes) return;
+  counts->warps++;
+  counts->threads += (unsigned)__builtin_popcount(lanes);
+  counts->enabled += (unsigned)__builtin_popcount(exec);
+}
+
 // Executes the running group until it must be chosen anew. Returns the number of instructions.
 static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budget) {
   const Launch *launch = warp_launch(warp);
@@ -205,12 +213,10 @@ static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budge
     Mask exec = mask;
     if (inst->guarded) exec &= *SLOT(warp, inst->guard, const Mask) ^ (inst->guard_negated ? FULL_MASK : 0);
     warp->pc = pc + 1;
-    if (inst->converge && exec) exec = converge(warp, inst, exec);
-    if (exec) {
-      counts[pc].warps++;
-      counts[pc].threads += (unsigned)__builtin_popcount(exec);
-      if (!inst->watched || wgmma_touch(warp, inst, exec)) inst->execute(warp, inst, exec);
-    }
+    Mask waits = inst->converge && exec ? exec & ~converge(warp, inst, exec) : 0;
+    exec &= ~waits;
+    count_execution(&counts[pc], mask & ~waits, exec);
+    if (exec && (!inst->watched || wgmma_touch(warp, inst, exec))) inst->execute(warp, inst, exec);
     pc = warp->pc;
     if (warp->regroup || executed >= budget || (divergent && code[pc].leader) || launch->stopped) {
       warp->groups[warp->current].pc = pc;

@@ -122,6 +122,7 @@ struct Cluster {
 // One instruction's counts, of one worker thread.
 typedef struct InstCounts {
   uint64_t warps, threads;  // executed
+  uint64_t enabled;         // of those threads, the ones whose guard was true
   uint64_t shared_requests, wavefronts, conflicts;
   uint64_t global_requests, sectors, bytes;
   uint64_t flops;

@@ -1,5 +1,5 @@
 # Joins the list of cases (name,kernel) with what `ncu --csv --page raw` printed (a header, a row of units, a row a launch,
-# every field in quotes): one row a case, the counters that are zero in every case left out.
+# every field in quotes): one row a case; a column each for the counters that are not zero in every case.
 
 BEGIN { cases = 0; rows = 0; columns = 0 }
 
@@ -18,7 +18,7 @@ FILENAME == ARGV[1] {
 !columns {
   for (i = 1; i <= count; i++) {
     if (field[i] == "Kernel Name") kernel_field = i
-    if (field[i] ~ /__.*\.sum$/) { place[++columns] = i; metric[columns] = field[i] }
+    if (field[i] ~ /^(l1tex|smsp|sm)__.*\.sum$/) { place[++columns] = i; metric[columns] = field[i] }
   }
   next
 }
