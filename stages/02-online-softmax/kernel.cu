@@ -1,0 +1,179 @@
+// Stage 02: attention as one kernel. A block keeps 64 queries and meets the keys and values 64 at a time. A softmax can
+// begin before its row is complete, if it corrects itself: whenever a larger maximum comes along, what was summed up so
+// far shrinks by the factor exp(old maximum - new maximum). So scores and weights live for one tile, in shared memory.
+//
+//   for each tile of keys:   S = Q K^T            tensor cores, to shared memory (fp32)
+//                            P = exp(S - max)     two lanes a row, to shared memory (fp16)
+//                            O = O * factor + P V tensor cores; O stays in registers (fp32)
+//   at the end:              O / sum
+#include <cfloat>
+#include <cuda_fp16.h>
+#include <mma.h>
+
+using namespace nvcuda;
+
+// A tile is 64 queries, or 64 keys with their values. Each warp has 16 of the queries and all of the keys. PAD elements
+// at the end of a row in shared memory shift the next one to other banks.
+enum { TILE = 64, WARPS = TILE / 16, PAD = 8, WARP = 32, ALL = 0xffffffff };
+
+// 16 x 16 elements each. Weights x Values = Output is as ordinary as a product can be: both lie row by row.
+typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> LeftFragment;     // Q, P
+typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;      // K^T
+typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> ValueFragment;    // V
+typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> SumFragment;                   // S, O
+
+// A block's shared memory, whose size stage.c computes too. A warp has rows 16 * warp to 16 * warp + 15 of s and p for
+// itself.
+template <int HEAD_DIM> struct Shared {
+  half k[TILE][HEAD_DIM + PAD];  // Q first of all, until it is in registers
+  half v[TILE][HEAD_DIM + PAD];
+  half p[TILE][TILE + PAD];
+  float s[TILE][TILE + PAD];
+};
+
+// Copies TILE rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in for
+// the others. They must be numbers, even those of V that get the weight 0: NaN times 0 is NaN.
+template <int HEAD_DIM> __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
+  for (int i = threadIdx.x * 8; i < TILE * HEAD_DIM; i += WARPS * WARP * 8) {
+    int row = i / HEAD_DIM, d = i % HEAD_DIM;
+    *(uint4 *)&tile[row][d] = row < rows ? *(const uint4 *)(from + i) : make_uint4(0, 0, 0, 0);
+  }
+}
+
+// S = Q K^T for a warp's 16 rows and 64 keys.
+template <int HEAD_DIM>
+__device__ void scores(float (*s)[TILE + PAD], const LeftFragment *q, const half (*k)[HEAD_DIM + PAD]) {
+  SumFragment sum[TILE / 16];
+  for (int n = 0; n < TILE / 16; n++) wmma::fill_fragment(sum[n], 0);
+  for (int d = 0; d < HEAD_DIM / 16; d++)
+    for (int n = 0; n < TILE / 16; n++) {
+      KeyFragment b;
+      wmma::load_matrix_sync(b, &k[16 * n][16 * d], HEAD_DIM + PAD);
+      wmma::mma_sync(sum[n], q[d], b, sum[n]);
+    }
+  for (int n = 0; n < TILE / 16; n++)
+    wmma::store_matrix_sync(&s[0][16 * n], sum[n], TILE + PAD, wmma::mem_row_major);
+}
+
+// One lane's part of a row: the maximum of the whole row so far, and the sum of this lane's weights.
+struct Row {
+  float max, sum;
+};
+
+// P = exp(scale * (S - maximum)), with 2^x for exp. A row has two lanes, which take four of its scores each in turns. The row
+// sees `keys` of the tile's keys. Returns the factor by which everything older than this tile shrinks.
+__device__ float online_softmax(half *p, const float *s, Row *row, int keys, float scale) {
+  int side = threadIdx.x % 2;
+  float score[TILE / 2], old_max = row->max;
+  for (int e = 0; e < TILE / 2; e++) score[e] = s[e / 4 * 8 + side * 4 + e % 4];
+  if (keys < TILE)
+    for (int e = 0; e < TILE / 2; e++)
+      if (e / 4 * 8 + side * 4 + e % 4 >= keys) score[e] = -INFINITY;
+
+  for (int e = 0; e < TILE / 2; e++) row->max = fmaxf(row->max, score[e]);
+  row->max = fmaxf(row->max, __shfl_xor_sync(ALL, row->max, 1));
+  float factor = exp2f((old_max - row->max) * scale);
+  row->sum *= factor;
+  for (int e = 0; e < TILE / 2; e += 2) {
+    float2 weight = make_float2(exp2f((score[e] - row->max) * scale), exp2f((score[e + 1] - row->max) * scale));
+    row->sum += weight.x + weight.y;
+    *(half2 *)&p[e / 4 * 8 + side * 4 + e % 4] = __float22half2_rn(weight);
+  }
+  return factor;
+}
+
+// Multiplies row i of a warp's O by the factor that lane 2 i (and 2 i + 1) brings. The lanes do not know which rows
+// their registers belong to. But fragments of one type lie in registers the same way: when the factors are loaded as
+// such a fragment, a matrix whose row i is 16 times factor i, they meet their elements. `s` is free for that by now.
+template <int HEAD_DIM> __device__ void scale_rows(SumFragment *o, float factor, float (*s)[TILE + PAD]) {
+  int lane = threadIdx.x % WARP;
+  __syncwarp();  // all lanes have read their scores
+  for (int e = 0; e < 8; e++) s[lane / 2][lane % 2 * 8 + e] = factor;
+  __syncwarp();
+  SumFragment factors;
+  wmma::load_matrix_sync(factors, &s[0][0], TILE + PAD, wmma::mem_row_major);
+  for (int n = 0; n < HEAD_DIM / 16; n++)
+    for (int e = 0; e < factors.num_elements; e++) o[n].x[e] *= factors.x[e];
+}
+
+// O += P V for a warp's 16 rows and 64 keys.
+template <int HEAD_DIM>
+__device__ void output(SumFragment *o, const half (*p)[TILE + PAD], const half (*v)[HEAD_DIM + PAD]) {
+  for (int j = 0; j < TILE; j += 16) {
+    LeftFragment a;
+    wmma::load_matrix_sync(a, &p[0][j], TILE + PAD);
+    for (int n = 0; n < HEAD_DIM / 16; n++) {
+      ValueFragment b;
+      wmma::load_matrix_sync(b, &v[j][16 * n], HEAD_DIM + PAD);
+      wmma::mma_sync(o[n], a, b, o[n]);
+    }
+  }
+}
+
+// Writes a warp's `rows` rows of O, 64 columns at a time, through s: there the lanes know what they hold.
+template <int HEAD_DIM> __device__ void store_rows(half *to, const SumFragment *o, float (*s)[TILE + PAD], int rows) {
+  for (int first = 0; first < HEAD_DIM; first += TILE) {
+    __syncwarp();  // all lanes have read what was there
+    for (int n = 0; n < TILE / 16; n++)
+      wmma::store_matrix_sync(&s[0][16 * n], o[first / 16 + n], TILE + PAD, wmma::mem_row_major);
+    __syncwarp();
+    for (int e = threadIdx.x % WARP * 2; e < 16 * TILE; e += WARP * 2) {
+      int row = e / TILE, d = e % TILE;
+      float2 pair = make_float2(s[row][d], s[row][d + 1]);
+      if (row < rows) *(half2 *)&to[row * HEAD_DIM + first + d] = __float22half2_rn(pair);
+    }
+  }
+}
+
+// One block, 64 queries of one head.
+//
+// Grid: tiles of queries, head after head. Block: 128.
+template <int HEAD_DIM>
+__device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  Shared<HEAD_DIM> *shared = (Shared<HEAD_DIM> *)memory;
+  int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+  int tiles = (seqlen + TILE - 1) / TILE, first_row = blockIdx.x % tiles * TILE;
+  size_t head = blockIdx.x / tiles * (size_t)seqlen * HEAD_DIM;
+  int warp_row = first_row + 16 * warp, i = warp_row + lane / 2;  // the warp's first query, and this lane's
+  float(*s)[TILE + PAD] = shared->s + 16 * warp;
+  half(*p)[TILE + PAD] = shared->p + 16 * warp;
+
+  load_tile<HEAD_DIM>(shared->k, q + head + (size_t)first_row * HEAD_DIM, seqlen - first_row);
+  __syncthreads();
+  LeftFragment query[HEAD_DIM / 16];
+  SumFragment out[HEAD_DIM / 16];
+  for (int d = 0; d < HEAD_DIM / 16; d++) {
+    wmma::load_matrix_sync(query[d], &shared->k[16 * warp][16 * d], HEAD_DIM + PAD);
+    wmma::fill_fragment(out[d], 0);
+  }
+
+  // The lowest finite number, not -INFINITY: a row that has seen no key yet must not compute infinity - infinity.
+  Row row = {-FLT_MAX, 0};
+  int keys = causal ? min(first_row + TILE, seqlen) : seqlen;  // tiles that the mask hides from all rows are left out
+  int row_keys = causal ? min(i + 1, seqlen) : seqlen;
+  for (int j = 0; j < keys; j += TILE) {
+    __syncthreads();  // all warps are done with what was in k and v
+    load_tile<HEAD_DIM>(shared->k, k + head + (size_t)j * HEAD_DIM, seqlen - j);
+    load_tile<HEAD_DIM>(shared->v, v + head + (size_t)j * HEAD_DIM, seqlen - j);
+    __syncthreads();
+    scores<HEAD_DIM>(s, query, shared->k);
+    __syncwarp();
+    float factor = online_softmax(p[lane / 2], s[lane / 2], &row, row_keys - j, scale * 1.44269504f);  // log2 e
+    scale_rows<HEAD_DIM>(out, factor, s);
+    output<HEAD_DIM>(out, p, shared->v);
+  }
+  row.sum += __shfl_xor_sync(ALL, row.sum, 1);
+  scale_rows<HEAD_DIM>(out, 1 / row.sum, s);
+  store_rows<HEAD_DIM>(o + head + (size_t)warp_row * HEAD_DIM, out, s, seqlen - warp_row);
+}
+
+extern "C" __global__ void attention_64(const half *q, const half *k, const half *v, half *o, int seqlen, float scale,
+                                        int causal) {
+  attention<64>(q, k, v, o, seqlen, scale, causal);
+}
+
+extern "C" __global__ void attention_128(const half *q, const half *k, const half *v, half *o, int seqlen, float scale,
+                                         int causal) {
+  attention<128>(q, k, v, o, seqlen, scale, causal);
+}
