@@ -1,0 +1,52 @@
+// Every instruction of instructions.h, on inputs of the host's choice.
+#include "instructions.h"
+
+#define TYPE_H uint16_t
+#define TYPE_R uint32_t
+#define TYPE_P uint32_t
+#define TYPE_L uint64_t
+#define TYPE_F float
+#define TYPE_D double
+#define KIND_H "h"
+#define KIND_R "r"
+#define KIND_P "r"
+#define KIND_L "l"
+#define KIND_F "f"
+#define KIND_D "d"
+#define GET(letter, operand) *(const TYPE_##letter *)&in->value[LETTER_##letter][operand][i]
+
+// The result with zeros above it, as 64 bits.
+template <typename T> __device__ static uint64_t widen(T value) {
+  uint64_t bits = 0;
+  memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+
+#define ENTRY(result, statement)                                                                                       \
+  case __COUNTER__ - FIRST: {                                                                                          \
+    TYPE_##result d;                                                                                                   \
+    statement;                                                                                                         \
+    bits = widen(d);                                                                                                   \
+    break;                                                                                                             \
+  }
+#define U(R, A, text) ENTRY(R, asm volatile(text " %0, %1;" : "=" KIND_##R(d) : KIND_##A(GET(A, 0))))
+#define B(R, A, B, text) ENTRY(R, asm volatile(text " %0, %1, %2;" : "=" KIND_##R(d) : KIND_##A(GET(A, 0)), KIND_##B(GET(B, 1))))
+#define T(R, A, B, C, text, rest)                                                                                      \
+  ENTRY(R, asm volatile(text " %0, %1, %2, %3" rest ";"                                                                \
+                        : "=" KIND_##R(d)                                                                              \
+                        : KIND_##A(GET(A, 0)), KIND_##B(GET(B, 1)), KIND_##C(GET(C, 2))))
+#define C(A, B, text)                                                                                                  \
+  ENTRY(R, asm volatile("{.reg .pred p; " text " p, %1, %2; selp.b32 %0, 1, 0, p;}"                                    \
+                        : "=r"(d)                                                                                      \
+                        : KIND_##A(GET(A, 0)), KIND_##B(GET(B, 1))))
+#define W(R, A, B, name, text)                                                                                         \
+  ENTRY(R, asm volatile(text : "=" KIND_##R(d) : KIND_##A(GET(A, 0)), KIND_##B(GET(B, 1))))
+
+// INSTRUCTION_BLOCKS blocks for each instruction, a thread for each input.
+extern "C" __global__ void instructions(const InstructionInput *in, uint64_t *out) {
+  enum { FIRST = __COUNTER__ + 1 };
+  int i = blockIdx.x % INSTRUCTION_BLOCKS * INSTRUCTION_THREADS + threadIdx.x;
+  uint64_t bits = 0;
+  switch (blockIdx.x / INSTRUCTION_BLOCKS) { INSTRUCTIONS(U, B, T, C, W) }
+  out[blockIdx.x * INSTRUCTION_THREADS + threadIdx.x] = bits;
+}
