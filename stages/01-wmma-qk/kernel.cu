@@ -12,7 +12,7 @@ using namespace nvcuda;
 
 // A block's scores are a square of TILE queries and TILE keys; each of its warps makes 16 rows of it. PAD elements at
 // the end of a row in shared memory shift the next one to other banks.
-enum { TILE = 64, WARPS = TILE / 16, PAD = 8, OUTPUT_ROWS = 8, WARP = 32 };
+enum { TILE = 64, WARP = 32, WARPS = TILE / 16, THREADS = WARPS * WARP, PAD = 8, OUTPUT_ROWS = 8 };
 
 // What a warp holds together, 16 x 16 elements each: a piece of Q, one of K^T, and one of S. K^T[d][j] is K[j][d]: its
 // columns are K's rows, so K as it lies in memory is a col_major K^T, and nobody transposes anything.
@@ -23,8 +23,9 @@ typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> ScoreFragment;
 // Copies TILE rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in for
 // the others, because a fragment is always whole.
 template <int HEAD_DIM> __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
-  for (int i = threadIdx.x * 8; i < TILE * HEAD_DIM; i += WARPS * WARP * 8) {
-    int row = i / HEAD_DIM, d = i % HEAD_DIM;
+#pragma unroll 4  // so many loads of a thread are under way at a time; each needs registers
+  for (int first = 0; first < TILE * HEAD_DIM; first += THREADS * 8) {
+    int i = first + threadIdx.x * 8, row = i / HEAD_DIM, d = i % HEAD_DIM;
     *(uint4 *)&tile[row][d] = row < rows ? *(const uint4 *)(from + i) : make_uint4(0, 0, 0, 0);
   }
 }
@@ -66,9 +67,9 @@ __device__ void scores(const half *q, const half *k, float *s, int seqlen, float
   for (int n = 0; n < TILE / 16; n++) {
     wmma::store_matrix_sync(&result[0][0], sum[n], 16 + PAD, wmma::mem_row_major);
     __syncwarp();
-    for (int e = lane; e < 16 * 16; e += WARP) {
-      int i = first_row + 16 * warp + e / 16, j = first_key + 16 * n + e % 16;
-      if (i < seqlen && j < seqlen) s[(size_t)i * seqlen + j] = result[e / 16][e % 16] * scale;
+    for (int row = lane / 16; row < 16; row += WARP / 16) {
+      int i = first_row + 16 * warp + row, j = first_key + 16 * n + lane % 16;
+      if (i < seqlen && j < seqlen) s[(size_t)i * seqlen + j] = result[row][lane % 16] * scale;
     }
     __syncwarp();  // before the next fragment takes this one's place
   }

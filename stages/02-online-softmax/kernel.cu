@@ -14,7 +14,7 @@ using namespace nvcuda;
 
 // A tile is 64 queries, or 64 keys with their values. Each warp has 16 of the queries and all of the keys. PAD elements
 // at the end of a row in shared memory shift the next one to other banks.
-enum { TILE = 64, WARPS = TILE / 16, PAD = 8, WARP = 32, ALL = 0xffffffff };
+enum { TILE = 64, WARP = 32, WARPS = TILE / 16, THREADS = WARPS * WARP, PAD = 8 };
 
 // 16 x 16 elements each. Weights x Values = Output is as ordinary as a product can be: both lie row by row.
 typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> LeftFragment;     // Q, P
@@ -34,8 +34,9 @@ template <int HEAD_DIM> struct Shared {
 // Copies TILE rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in for
 // the others. They must be numbers, even those of V that get the weight 0: NaN times 0 is NaN.
 template <int HEAD_DIM> __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
-  for (int i = threadIdx.x * 8; i < TILE * HEAD_DIM; i += WARPS * WARP * 8) {
-    int row = i / HEAD_DIM, d = i % HEAD_DIM;
+#pragma unroll 4  // so many loads of a thread are under way at a time; each needs registers
+  for (int first = 0; first < TILE * HEAD_DIM; first += THREADS * 8) {
+    int i = first + threadIdx.x * 8, row = i / HEAD_DIM, d = i % HEAD_DIM;
     *(uint4 *)&tile[row][d] = row < rows ? *(const uint4 *)(from + i) : make_uint4(0, 0, 0, 0);
   }
 }
@@ -55,29 +56,35 @@ __device__ void scores(float (*s)[TILE + PAD], const LeftFragment *q, const half
     wmma::store_matrix_sync(&s[0][16 * n], sum[n], TILE + PAD, wmma::mem_row_major);
 }
 
-// One lane's part of a row: the maximum of the whole row so far, and the sum of this lane's weights.
+// Two neighbouring lanes share a row of S and take four of its columns each in turns: this lane's e-th column. (Half a
+// row each would be simpler, and a bank conflict.)
+__device__ int column(int e) { return e / 4 * 8 + threadIdx.x % 2 * 4 + e % 4; }
+
+// What a lane knows of its row: the maximum of the scores so far, and the sum of the weights that it made itself.
 struct Row {
   float max, sum;
 };
 
-// P = exp(scale * (S - maximum)), with 2^x for exp. A row has two lanes, which take four of its scores each in turns. The row
-// sees `keys` of the tile's keys. Returns the factor by which everything older than this tile shrinks.
+// P = exp(S - maximum), where exp(x) is computed as 2^(x log2 e), and `scale` is the scores' times log2 e. The row sees
+// `keys` of the tile's keys. Returns the factor by which everything older than this tile shrinks.
 __device__ float online_softmax(half *p, const float *s, Row *row, int keys, float scale) {
-  int side = threadIdx.x % 2;
   float score[TILE / 2], old_max = row->max;
-  for (int e = 0; e < TILE / 2; e++) score[e] = s[e / 4 * 8 + side * 4 + e % 4];
+  for (int e = 0; e < TILE / 2; e++) score[e] = s[column(e)];
   if (keys < TILE)
     for (int e = 0; e < TILE / 2; e++)
-      if (e / 4 * 8 + side * 4 + e % 4 >= keys) score[e] = -INFINITY;
+      if (column(e) >= keys) score[e] = -INFINITY;
 
   for (int e = 0; e < TILE / 2; e++) row->max = fmaxf(row->max, score[e]);
-  row->max = fmaxf(row->max, __shfl_xor_sync(ALL, row->max, 1));
-  float factor = exp2f((old_max - row->max) * scale);
+  row->max = fmaxf(row->max, __shfl_xor_sync(0xffffffff, row->max, 1));
+  float factor = exp2f((old_max - row->max) * scale), scaled_max = row->max * scale;
   row->sum *= factor;
-  for (int e = 0; e < TILE / 2; e += 2) {
-    float2 weight = make_float2(exp2f((score[e] - row->max) * scale), exp2f((score[e + 1] - row->max) * scale));
-    row->sum += weight.x + weight.y;
-    *(half2 *)&p[e / 4 * 8 + side * 4 + e % 4] = __float22half2_rn(weight);
+  for (int e = 0; e < TILE / 2; e++) {
+    score[e] = exp2f(score[e] * scale - scaled_max);
+    row->sum += score[e];
+  }
+  for (int e = 0; e < TILE / 2; e += 4) {
+    half2 weights[2] = {__floats2half2_rn(score[e], score[e + 1]), __floats2half2_rn(score[e + 2], score[e + 3])};
+    *(uint2 *)&p[column(e)] = *(uint2 *)weights;
   }
   return factor;
 }
@@ -88,7 +95,7 @@ __device__ float online_softmax(half *p, const float *s, Row *row, int keys, flo
 template <int HEAD_DIM> __device__ void scale_rows(SumFragment *o, float factor, float (*s)[TILE + PAD]) {
   int lane = threadIdx.x % WARP;
   __syncwarp();  // all lanes have read their scores
-  for (int e = 0; e < 8; e++) s[lane / 2][lane % 2 * 8 + e] = factor;
+  for (int e = 0; e < 8; e++) s[lane / 2][column(e)] = factor;
   __syncwarp();
   SumFragment factors;
   wmma::load_matrix_sync(factors, &s[0][0], TILE + PAD, wmma::mem_row_major);
@@ -117,11 +124,9 @@ template <int HEAD_DIM> __device__ void store_rows(half *to, const SumFragment *
     for (int n = 0; n < TILE / 16; n++)
       wmma::store_matrix_sync(&s[0][16 * n], o[first / 16 + n], TILE + PAD, wmma::mem_row_major);
     __syncwarp();
-    for (int e = threadIdx.x % WARP * 2; e < 16 * TILE; e += WARP * 2) {
-      int row = e / TILE, d = e % TILE;
-      float2 pair = make_float2(s[row][d], s[row][d + 1]);
-      if (row < rows) *(half2 *)&to[row * HEAD_DIM + first + d] = __float22half2_rn(pair);
-    }
+    int d = threadIdx.x % WARP * 2;
+    for (int row = 0; row < min(rows, 16); row++)
+      *(half2 *)&to[row * HEAD_DIM + first + d] = __floats2half2_rn(s[row][d], s[row][d + 1]);
   }
 }
 
@@ -163,7 +168,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
     scale_rows<HEAD_DIM>(out, factor, s);
     output<HEAD_DIM>(out, p, shared->v);
   }
-  row.sum += __shfl_xor_sync(ALL, row.sum, 1);
+  row.sum += __shfl_xor_sync(0xffffffff, row.sum, 1);
   scale_rows<HEAD_DIM>(out, 1 / row.sum, s);
   store_rows<HEAD_DIM>(o + head + (size_t)warp_row * HEAD_DIM, out, s, seqlen - warp_row);
 }
