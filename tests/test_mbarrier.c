@@ -287,6 +287,26 @@ Test(mbarrier, deadlocks) {
   RUN_PAIRS(pairs);
 }
 
+// Warp 1 polls a flag in memory that warp 0 sets when its copy has come: the copy must come although warp 1 never rests.
+Test(mbarrier, polling_beside_a_copy) {
+  static const char text[] = PAIR_PROLOGUE "@%p st.shared.u32 [tile+1024], 0;\n" INIT("bar", "1") "@%w1 bra POLL;\n"
+      EXPECT("bar", "512") LOAD("tile", "0", "0", "bar") WAIT("W", "bar", "0") "@%p st.release.cta.shared.u32 [tile+1024], 1;\nbra OVER;\n"
+      "POLL: ld.acquire.cta.shared.u32 %v, [tile+1024]; add.u32 %c, %c, 1; setp.eq.u32 %q, %v, 0;\n@%q bra POLL;\nOVER: " OUTPUT("tile") END;
+  uint32_t input[1024], got[64];
+  for (int i = 0; i < 1024; i++) input[i] = (uint32_t)i + 5;
+  for (uint64_t schedule = 0; schedule < SCHEDULES; schedule++) {
+    Machine machine = machine_open(text, REPAIRED, schedule);
+    uint64_t in = machine_upload(&machine, input, sizeof input), out = machine_upload(&machine, NULL, sizeof got);
+    Map map = make_map(&(EmulatorTensorSpec){.type = EMULATOR_TENSOR_U32, .rank = 2, .address = in, .size = {32, 32}, .stride = {0, 128}, .box = {32, 4}});
+    const void *arguments[] = {&map, &in, &out};
+    cr_expect_eq(machine_launch(&machine, 1, 64, 0, arguments, 3), EMULATOR_OK);
+    expect_clean(&machine);
+    machine_download(&machine, got, out, sizeof got);
+    cr_expect_arr_eq(got, input, sizeof got);
+    machine_close(&machine);
+  }
+}
+
 Test(mbarrier, refused) {
   static const RefusedTest tests[] = {
       {"mbarrier.init.shared::cta.b32 [%r0], 1", "works on .b64"},
