@@ -23,7 +23,6 @@ typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> ScoreFragment;
 // Copies TILE rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in for
 // the others, because a fragment is always whole.
 template <int HEAD_DIM> __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
-#pragma unroll 4  // so many loads of a thread are under way at a time; each needs registers
   for (int first = 0; first < TILE * HEAD_DIM; first += THREADS * 8) {
     int i = first + threadIdx.x * 8, row = i / HEAD_DIM, d = i % HEAD_DIM;
     *(uint4 *)&tile[row][d] = row < rows ? *(const uint4 *)(from + i) : make_uint4(0, 0, 0, 0);

@@ -6,8 +6,8 @@
 //                            P = exp(S - max)     two lanes a row, to shared memory (fp16)
 //                            O = O * factor + P V tensor cores; O stays in registers (fp32)
 //   at the end:              O / sum
-#include <cfloat>
 #include <cuda_fp16.h>
+#include <float.h>
 #include <mma.h>
 
 using namespace nvcuda;
@@ -25,8 +25,7 @@ typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> SumFragment;       
 // A block's shared memory, whose size stage.c computes too. A warp has rows 16 * warp to 16 * warp + 15 of s and p for
 // itself.
 template <int HEAD_DIM> struct Shared {
-  half k[TILE][HEAD_DIM + PAD];  // Q first of all, until it is in registers
-  half v[TILE][HEAD_DIM + PAD];
+  half q[TILE][HEAD_DIM + PAD], k[TILE][HEAD_DIM + PAD], v[TILE][HEAD_DIM + PAD];
   half p[TILE][TILE + PAD];
   float s[TILE][TILE + PAD];
 };
@@ -34,7 +33,6 @@ template <int HEAD_DIM> struct Shared {
 // Copies TILE rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in for
 // the others. They must be numbers, even those of V that get the weight 0: NaN times 0 is NaN.
 template <int HEAD_DIM> __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
-#pragma unroll 4  // so many loads of a thread are under way at a time; each needs registers
   for (int first = 0; first < TILE * HEAD_DIM; first += THREADS * 8) {
     int i = first + threadIdx.x * 8, row = i / HEAD_DIM, d = i % HEAD_DIM;
     *(uint4 *)&tile[row][d] = row < rows ? *(const uint4 *)(from + i) : make_uint4(0, 0, 0, 0);
@@ -43,15 +41,18 @@ template <int HEAD_DIM> __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], 
 
 // S = Q K^T for a warp's 16 rows and 64 keys.
 template <int HEAD_DIM>
-__device__ void scores(float (*s)[TILE + PAD], const LeftFragment *q, const half (*k)[HEAD_DIM + PAD]) {
+__device__ void scores(float (*s)[TILE + PAD], const half (*q)[HEAD_DIM + PAD], const half (*k)[HEAD_DIM + PAD]) {
   SumFragment sum[TILE / 16];
   for (int n = 0; n < TILE / 16; n++) wmma::fill_fragment(sum[n], 0);
-  for (int d = 0; d < HEAD_DIM / 16; d++)
+  for (int d = 0; d < HEAD_DIM; d += 16) {
+    LeftFragment a;
+    wmma::load_matrix_sync(a, &q[0][d], HEAD_DIM + PAD);
     for (int n = 0; n < TILE / 16; n++) {
       KeyFragment b;
-      wmma::load_matrix_sync(b, &k[16 * n][16 * d], HEAD_DIM + PAD);
-      wmma::mma_sync(sum[n], q[d], b, sum[n]);
+      wmma::load_matrix_sync(b, &k[16 * n][d], HEAD_DIM + PAD);
+      wmma::mma_sync(sum[n], a, b, sum[n]);
     }
+  }
   for (int n = 0; n < TILE / 16; n++)
     wmma::store_matrix_sync(&s[0][16 * n], sum[n], TILE + PAD, wmma::mem_row_major);
 }
@@ -144,14 +145,9 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   float(*s)[TILE + PAD] = shared->s + 16 * warp;
   half(*p)[TILE + PAD] = shared->p + 16 * warp;
 
-  load_tile<HEAD_DIM>(shared->k, q + head + (size_t)first_row * HEAD_DIM, seqlen - first_row);
-  __syncthreads();
-  LeftFragment query[HEAD_DIM / 16];
+  load_tile<HEAD_DIM>(shared->q, q + head + (size_t)first_row * HEAD_DIM, seqlen - first_row);
   SumFragment out[HEAD_DIM / 16];
-  for (int d = 0; d < HEAD_DIM / 16; d++) {
-    wmma::load_matrix_sync(query[d], &shared->k[16 * warp][16 * d], HEAD_DIM + PAD);
-    wmma::fill_fragment(out[d], 0);
-  }
+  for (int n = 0; n < HEAD_DIM / 16; n++) wmma::fill_fragment(out[n], 0);
 
   // The lowest finite number, not -INFINITY: a row that has seen no key yet must not compute infinity - infinity.
   Row row = {-FLT_MAX, 0};
@@ -162,7 +158,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
     load_tile<HEAD_DIM>(shared->k, k + head + (size_t)j * HEAD_DIM, seqlen - j);
     load_tile<HEAD_DIM>(shared->v, v + head + (size_t)j * HEAD_DIM, seqlen - j);
     __syncthreads();
-    scores<HEAD_DIM>(s, query, shared->k);
+    scores<HEAD_DIM>(s, shared->q + 16 * warp, shared->k);
     __syncwarp();
     float factor = online_softmax(p[lane / 2], s[lane / 2], &row, row_keys - j, scale * 1.44269504f);  // log2 e
     scale_rows<HEAD_DIM>(out, factor, s);

@@ -3,10 +3,10 @@
 
 enum { TILE = 64, PAD = 8, THREADS = 128 };  // as in kernel.cu
 
-// The size of kernel.cu's struct Shared: K and V, weights (fp16) and scores (fp32) of one tile.
+// The size of kernel.cu's struct Shared: tiles of Q, K and V (fp16), weights (fp16) and scores (fp32).
 static size_t shared_size(int head_dim) {
-  size_t half = 2, tiles = 2 * half * TILE * (head_dim + PAD);
-  return tiles + (half + sizeof(float)) * TILE * (TILE + PAD);
+  size_t half = 2, tile = half * TILE * (head_dim + PAD);
+  return 3 * tile + (half + sizeof(float)) * TILE * (TILE + PAD);
 }
 
 static bool launch(Device *device, const Attention *a) {
