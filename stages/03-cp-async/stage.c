@@ -1,0 +1,23 @@
+// Stage 03's launch: one kernel; a block does 128 queries of one head.
+#include "harness/stage.h"
+
+enum { THREADS = 128, ROWS = 128, STAGES = 2, KEYS = 64 };  // as in kernel.cu
+
+static bool launch(Device *device, const Attention *a) {
+  int seqlen = a->shape.seqlen, head_dim = a->shape.head_dim, causal = a->shape.causal;
+  unsigned blocks = (unsigned)(seqlen + ROWS - 1) / ROWS, heads = (unsigned)(a->shape.batch * a->shape.heads);
+  DeviceLaunch attention = {
+      .kernel = device_kernel(device, a->module, head_dim == 64 ? "attention_64" : "attention_128"),
+      .grid = {blocks * heads},
+      .block = {THREADS},
+      .dynamic_shared = sizeof(uint16_t) * head_dim * (ROWS + 2 * STAGES * KEYS),  // Q; K and V, twice
+      .arguments = ARGUMENTS(&a->q, &a->k, &a->v, &a->o, &seqlen, &a->scale, &causal),
+  };
+  return device_launch(device, &attention);
+}
+
+const Stage stage = {
+    .name = "03-cp-async",
+    .title = "tiles of K and V arrive while others are used; all the rest stays in registers",
+    .launch = launch,
+};
