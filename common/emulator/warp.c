@@ -118,6 +118,7 @@ void warp_exit(Warp *warp, Mask mask) {
   leave_group(warp, mask);
   warp->live &= ~mask;
   if (!warp->live) setmaxnreg_check_exit(warp);
+  if (!warp->live) wgmma_check_exit(warp);
   check_waiting(warp, mask);
   warp->block->live_threads -= __builtin_popcount(mask);
   warp->block->cluster->progress++;

@@ -2,6 +2,7 @@
 //
 // A warpgroup is four warps; each executes the instruction and owns 16 of the 64 rows. Here each warp is an operation of
 // its own, which reads all of A and B as far as races go, computes its rows, and is complete when its warp has waited.
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "async.h"
 #include "descriptor.h"
 #include "lanes.h"
+#include "machine.h"
 #include "memory.h"
 #include "tensor_core.h"
 #include "wgmma_registers.h"
@@ -272,15 +274,30 @@ static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
   }
 }
 
+static bool divergent(const Warp *warp, const Inst *inst, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static bool divergent(const Warp *warp, const Inst *inst, const char *format, ...) {
+  char detail[200];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(detail, sizeof detail, format, arguments);
+  va_end(arguments);
+  hazard_report(warp, inst, 0, HAZARD_DIVERGENT_ALIGNED, 0, 0, "%s", detail);
+  launch_stop(warp_launch(warp));
+  return false;
+}
+
+static uint32_t issued_by(const Warp *warp) { return warp->wgmma ? warp->wgmma->issued : 0; }
+
 // The warps of a warpgroup execute the same wgmma: the n-th of one is the n-th of the others. PTX ISA: ".aligned".
 static bool check_warpgroup(Warp *warp, const Inst *inst, uint32_t number) {
   Block *block = warp->block;
   int first = warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS;
-  if (first + WARPGROUP_WARPS > block->warp_count || warp->live != FULL_MASK) {
-    hazard_report(warp, inst, 0, HAZARD_DIVERGENT_ALIGNED, 0, 0, "a warpgroup is four full warps, and this warp's is not");
-    launch_stop(warp_launch(warp));
-    return false;
-  }
+  if (first + WARPGROUP_WARPS > block->warp_count || warp->live != FULL_MASK)
+    return divergent(warp, inst, "a warpgroup is four full warps, and this warp's is not");
+  for (int w = first; w < first + WARPGROUP_WARPS; w++)
+    if (!block->warps[w].live && issued_by(&block->warps[w]) < number)
+      return divergent(warp, inst, "warp %d of the same warpgroup has exited without it", w);
   const Inst **history = block->wgmma_history[warp->index / WARPGROUP_WARPS];
   const Inst **entry = &history[number % WGMMA_HISTORY];
   uint32_t *newest = &block->wgmma_newest[warp->index / WARPGROUP_WARPS];
@@ -288,9 +305,40 @@ static bool check_warpgroup(Warp *warp, const Inst *inst, uint32_t number) {
     *newest = number;
     *entry = inst;
   } else if (*newest - number < WGMMA_HISTORY && *entry != inst) {
-    hazard_report(warp, inst, 0, HAZARD_DIVERGENT_ALIGNED, 0, 0, "another warp of the warpgroup executes a different wgmma (PTX line %d)", (*entry)->source->line);
-    launch_stop(warp_launch(warp));
-    return false;
+    const char *file;
+    int line;
+    bool known = instruction_line(warp_launch(warp)->program->module, (*entry)->source, &file, &line);
+    return divergent(warp, inst, "another warp of the warpgroup executes a different wgmma, at %s %d", known ? "line" : "PTX line",
+                     known ? line : (*entry)->source->line);
+  }
+  return true;
+}
+
+void wgmma_check_exit(const Warp *warp) {
+  Block *block = warp->block;
+  int group = warp->index / WARPGROUP_WARPS;
+  uint32_t issued = issued_by(warp);
+  for (int w = group * WARPGROUP_WARPS; w < (group + 1) * WARPGROUP_WARPS && w < block->warp_count; w++) {
+    uint32_t others = issued_by(&block->warps[w]);
+    if (others <= issued) continue;
+    bool remembered = block->wgmma_newest[group] - (issued + 1) < WGMMA_HISTORY;
+    const Inst *inst = block->wgmma_history[group][(remembered ? issued + 1 : others) % WGMMA_HISTORY];
+    divergent(&block->warps[w], inst, "warp %d executes it, and warp %d of the same warpgroup exits without it", w, warp->index);
+    return;
+  }
+}
+
+// All warps of a warpgroup give the same descriptors, of the whole of A and B. PTX ISA 9.7.16.5.1.
+static bool check_descriptors(Warp *warp, const Inst *inst, uint32_t number, const uint64_t own[2]) {
+  memcpy(warp->wgmma->descriptors[number % WGMMA_HISTORY], own, sizeof warp->wgmma->descriptors[0]);
+  int first = warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS;
+  for (int w = first; w < first + WARPGROUP_WARPS; w++) {
+    uint32_t issued = issued_by(&warp->block->warps[w]);
+    if (issued < number || issued - number >= WGMMA_HISTORY) continue;
+    const uint64_t *others = warp->block->warps[w].wgmma->descriptors[number % WGMMA_HISTORY];
+    for (int i = 0; i < 2; i++)
+      if (others[i] != own[i])
+        return bad_descriptor(warp, inst, i ? "B" : "A", own[i], "another warp of the warpgroup gives a different one, and it is of the whole matrix");
   }
   return true;
 }
@@ -302,6 +350,9 @@ static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   if (!check_warpgroup(warp, inst, state->issued + 1)) return;
   if (!plan->a_in_registers && !take_descriptor(warp, inst, plan->a[0], "A", ROWS, plan->a_mn_major, &a)) return;
   if (!take_descriptor(warp, inst, plan->b, "B", plan->n, plan->b_mn_major, &b)) return;
+  int lane = __builtin_ctz(mask);
+  const uint64_t descriptors[2] = {plan->a_in_registers ? 0 : SLOT(warp, plan->a[0], u64)[lane], SLOT(warp, plan->b, u64)[lane]};
+  if (!check_descriptors(warp, inst, state->issued + 1, descriptors)) return;
   check_fence(warp, inst, plan);
   AsyncOp *op = async_issue(warp, inst, mask, perform_wgmma, false, sizeof(WgmmaWork));
   WgmmaWork *work = op->payload;

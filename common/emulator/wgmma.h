@@ -10,4 +10,6 @@ void wgmma_watch_program(Program *program);
 // Called before a marked instruction executes. False when the instruction is a mov of accumulators in flight, and is done:
 // it only gives them another name.
 bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask);
+// The last lanes of a warp exit: reports a wgmma that others of its warpgroup have executed and it has not.
+void wgmma_check_exit(const Warp *warp);
 void wgmma_state_free(WgmmaState *state);

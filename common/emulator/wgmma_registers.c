@@ -18,6 +18,14 @@ static bool is_register_mov(const Program *program, const Inst *inst) {
   return !strcmp(inst->source->opcode, "mov") && inst->touch_count == 2 && touches[0].written && !touches[1].written;
 }
 
+// A constant may be put into a register anywhere: nvcc does so after the wgmma.fence that stands after it in the source, and
+// ptxas moves it back.
+static bool is_constant_mov(const Inst *inst) {
+  if (strcmp(inst->source->opcode, "mov") || inst->source->operand_count != 2) return false;
+  PtxOperandKind kind = inst->source->operands[1].kind;
+  return kind == PTX_OPERAND_INTEGER || kind == PTX_OPERAND_FLOAT;
+}
+
 void wgmma_watch_program(Program *program) {
   bool any = false;
   for (uint32_t i = 0; i < program->count && !any; i++) any = is_wgmma(&program->code[i]);
@@ -103,7 +111,7 @@ bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask) {
     bool reads_in_flight = name->number > state->waited, written_while_read = touches[t].written && name->read_by > state->waited;
     if (reads_in_flight || written_while_read) report(warp, inst, mask, touches[t].written);
     if (!touches[t].written) continue;
-    *name = (RegisterName){.written = state->fences + 1};
+    *name = (RegisterName){.written = is_constant_mov(inst) ? 0 : state->fences + 1};
   }
   return true;
 }

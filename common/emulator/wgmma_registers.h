@@ -20,6 +20,7 @@ struct WgmmaState {
   uint32_t waited;     // of those: known complete through wait_group
   uint32_t fences;     // wgmma.fence so far
   RegisterName *names;
+  uint64_t descriptors[WGMMA_HISTORY][2];  // of A and B, by number: a warpgroup's warps must give the same
 };
 
 WgmmaState *wgmma_state(Warp *warp);
