@@ -26,11 +26,13 @@ typedef enum Content { RAMP, ZERO, ONE, FRESH, FREED } Content;
 typedef enum ElementType { INT, FLOAT, DOUBLE, HALF, BYTE } ElementType;
 
 typedef struct Argument {
-  enum { BUFFER, NUMBER, BYTES, NULL_POINTER } kind;
+  enum { BUFFER, NUMBER, BYTES, NULL_POINTER, MAP } kind;
   ElementType type;
   Content content;
   int count;   // elements of a buffer, bytes of BYTES
-  int number;
+  int number;  // of MAP: the argument that is its buffer
+  unsigned size[3], box[3];  // of MAP
+  EmulatorTensorSwizzle swizzle;
 } Argument;
 
 typedef struct Marker {
@@ -58,13 +60,27 @@ static void read_shape(const char *word, unsigned shape[3]) {
   cr_assert(sscanf(word, "%ux%ux%u", &shape[0], &shape[1], &shape[2]) >= 1, "%s is no shape", word);
 }
 
-// "float[200]=zero", "bytes16", "null" or "200".
+// "map:1:64x32:16x8:128B"
+static Argument read_map(const Script *script, const char *word) {
+  static const char *const swizzles[] = {"none", "32B", "64B", "128B"};
+  Argument argument = {.kind = MAP};
+  char size[24], box[24], swizzle[8] = "none";
+  if (sscanf(word, "map:%d:%23[0-9x]:%23[0-9x]:%7s", &argument.number, size, box, swizzle) < 3) bad_comment(script, word);
+  read_shape(size, argument.size);
+  read_shape(box, argument.box);
+  for (int i = 0; i < 4; i++)
+    if (!strcmp(swizzle, swizzles[i])) argument.swizzle = (EmulatorTensorSwizzle)i;
+  return argument;
+}
+
+// "float[200]=zero", "map:...", "bytes16", "null" or "200".
 static Argument read_argument(const Script *script, const char *word) {
   static const char *const types[] = {"int", "float", "double", "half", "byte"};
   static const char *const contents[] = {"ramp", "zero", "one", "fresh", "freed"};
   Argument argument = {.kind = BUFFER};
   char type[16], content[16] = "ramp";
   if (!strcmp(word, "null")) return (Argument){.kind = NULL_POINTER};
+  if (!strncmp(word, "map:", 4)) return read_map(script, word);
   if (sscanf(word, "bytes%d", &argument.count) == 1) return (Argument){.kind = BYTES, .count = argument.count};
   if (sscanf(word, "%15[a-z][%d]=%15s", type, &argument.count, content) < 2) {
     char *end;
@@ -205,6 +221,20 @@ static uint64_t make_buffer(Emulator *emulator, const Argument *argument, uint8_
   return address;
 }
 
+// A map of the whole buffer at an address: packed rows, and as many dimensions as the script gives sizes.
+static void make_map(const Argument *argument, const Argument *buffer, uint64_t address, uint8_t map[EMULATOR_TENSOR_MAP_BYTES]) {
+  static const EmulatorTensorType types[] = {EMULATOR_TENSOR_S32, EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F64, EMULATOR_TENSOR_F16, EMULATOR_TENSOR_U8};
+  EmulatorTensorSpec spec = {.type = types[buffer->type], .rank = 3, .address = address, .swizzle = argument->swizzle};
+  while (spec.rank > 1 && argument->size[spec.rank - 1] == 1) spec.rank--;
+  for (int d = 0; d < spec.rank; d++) {
+    spec.size[d] = argument->size[d];
+    spec.box[d] = argument->box[d];
+    spec.stride[d] = d ? spec.stride[d - 1] * spec.size[d - 1] : element_size(buffer->type);
+  }
+  EmulatorError error;
+  cr_assert(emulator_tensor_map(&spec, map, &error), "%s", error.message);
+}
+
 static EmulatorModule *load_ptx(Emulator *emulator, const Script *script, bool repaired) {
   char path[600];
   cr_assert(getenv("HAZARD_PTX_DIR"), "HAZARD_PTX_DIR is not set");
@@ -238,10 +268,15 @@ static Run run_kernel(const Script *script, bool repaired, int schedule, bool ha
   const void *arguments[MAX_BUFFERS];
   for (int i = 0; i < script->argument_count; i++) {
     const Argument *argument = &script->arguments[i];
-    initial[i] = calloc((size_t)argument->count + 1, 8);
+    initial[i] = calloc((size_t)argument->count + EMULATOR_TENSOR_MAP_BYTES, 8);
     if (argument->kind == BUFFER) addresses[i] = make_buffer(run.emulator, argument, initial[i]);
     for (int b = 0; argument->kind == BYTES && b < argument->count / 4; b++) put_element(initial[i] + 4 * b, FLOAT, b);
-    arguments[i] = argument->kind == BYTES ? initial[i] : argument->kind == NUMBER ? (const void *)&argument->number : &addresses[i];
+    bool by_value = argument->kind == BYTES || argument->kind == MAP;
+    arguments[i] = by_value ? initial[i] : argument->kind == NUMBER ? (const void *)&argument->number : &addresses[i];
+  }
+  for (int i = 0; i < script->argument_count; i++) {
+    const Argument *argument = &script->arguments[i];
+    if (argument->kind == MAP) make_map(argument, &script->arguments[argument->number], addresses[argument->number], initial[i]);
   }
   EmulatorLaunch launch = {.kernel = script->kernel, .dynamic_shared = script->shared, .arguments = arguments,
                            .argument_count = script->argument_count};
@@ -342,9 +377,9 @@ static void compile(const char *path) {
   snprintf(name, sizeof name, "%.*s", (int)strcspn(strrchr(path, '/') + 1, "."), strrchr(path, '/') + 1);
   for (int i = 0; i < 2; i++) {
     snprintf(command, sizeof command,
-             "p=%s/%s.%s.ptx; [ $p -nt %s ] && [ $p -nt %s/tests/hazards/kernels.h ] || "
+             "p=%s/%s.%s.ptx; r=%s/tests/hazards; [ $p -nt %s ] && [ $p -nt $r/kernels.h ] && [ $p -nt $r/ptx.h ] || "
              "nvcc -gencode arch=compute_90a,code=compute_90a -O3 -lineinfo -Werror all-warnings %s -ptx %s -o $p",
-             getenv("HAZARD_PTX_DIR"), name, variants[i], path, root_path(), flags[i], path);
+             getenv("HAZARD_PTX_DIR"), name, variants[i], root_path(), path, flags[i], path);
     cr_assert_eq(system(command), 0, "%s", command);
   }
 }

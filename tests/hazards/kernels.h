@@ -6,7 +6,8 @@
 //
 // how to launch it: dynamic shared memory in bytes; the warp instructions after which it counts as endless; and the
 // arguments. These are buffers of int, float, double, half or byte, which hold 0, 1, 2, ... or what the = says: zero, one,
-// fresh (never written), freed (before the launch); ints; null; and bytesN, a parameter of N bytes.
+// fresh (never written), freed (before the launch); ints; null; bytesN, a parameter of N bytes; and map:1:64x32:16x8:128B, a
+// tensor map of the buffer that is argument 1 (from 0), its size and box in elements, innermost first, and its swizzle.
 //
 //   // HAZARD(NAME): shared-memory race      the line that the report must name, as one of two or in its sentence
 //   // OTHER(NAME)                           the line that it must name beside it
