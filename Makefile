@@ -35,7 +35,8 @@ LIBRARY := $(BUILD)/libhopper.a
 MAIN := $(call objects,common/harness/main.c)
 MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*.c common/device/*.c common/harness/*.c))
 TEST_OBJECTS := $(call objects,tests/test_*.c tests/support/*.c)
-TEST_PTX := $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
+COUNTERS_PTX := build/counters/patterns.ptx
+TEST_PTX := $(COUNTERS_PTX) $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
 HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,build/%,$f).faulty.ptx \
   $(patsubst tests/%.cu,build/%,$f).repaired.ptx)
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
@@ -53,11 +54,12 @@ ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, a
 
 # $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs.
 run_tests = HL_ROOT="$(abspath $2)" PTX_DIR="$(CURDIR)/build/ptx" HAZARD_PTX_DIR="$(CURDIR)/build/hazards" \
+  COUNTERS_PTX="$(CURDIR)/$(COUNTERS_PTX)" \
   LSAN_OPTIONS=suppressions=$(CURDIR)/common/build/leaks.supp:print_suppressions=0 $(BUILD)/run-tests --filter='$1'
 test: root $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
 	@$(call run_tests,$(TESTS),$(BIN))
 root: $(STAGES)
-	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile common plots stages tests) $(BIN))
+	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile common notes plots stages tests) $(BIN))
 test-gpu: root $(BUILD)/run-tests $(GPU_KERNELS) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
 	@sh common/build/sanitize.sh $(CUDA) $(STAGES)
@@ -118,6 +120,8 @@ build/hazards/%.faulty.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/hazards/%.repaired.ptx: NVCC_DEFINES := -DREPAIRED
 build/hazards/%.repaired.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/counters/%.ptx: tests/counters/%.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/gpu/%.ptx: tests/gpu/%.cu build/nvcc-flags | nvcc
 	$(PTX)

@@ -4,30 +4,26 @@
 
 enum { BANKS = 32, BANK_BYTES = 4, SECTOR_BYTES = 32 };
 
-// ---- distinct keys, sorted into 32 buckets by their lowest bits ----
+// ---- one turn: every bucket serves one key ----
 
-typedef struct Buckets {
-  uint8_t used[BANKS];
-  uint64_t keys[BANKS][LANES];  // the first `used` of each
-} Buckets;
+enum { BUCKETS = 32 };
 
-static void bucket_add(Buckets *buckets, unsigned bucket, uint64_t key) {
-  buckets->keys[bucket][buckets->used[bucket]++] = key;
-}
-
-// False when the key was there before.
-static bool bucket_add_new(Buckets *buckets, unsigned bucket, uint64_t key) {
-  for (int i = 0; i < buckets->used[bucket]; i++)
-    if (buckets->keys[bucket][i] == key) return false;
-  bucket_add(buckets, bucket, key);
-  return true;
-}
-
-static int fullest_bucket(const Buckets *buckets) {
-  int most = 0;
-  for (int i = 0; i < BANKS; i++)
-    if (buckets->used[i] > most) most = buckets->used[i];
-  return most;
+// Of the lanes of mask, those whose key is the one that their bucket serves are done; returns the others. *used: the buckets
+// that served one.
+static Mask serve_turn(Mask mask, const uint8_t bucket[LANES], const uint64_t key[LANES], uint32_t *used) {
+  uint64_t served[BUCKETS];
+  Mask left = 0;
+  *used = 0;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    served[bucket[lane]] = key[lane];
+    *used |= 1u << bucket[lane];
+  }
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    left |= (Mask)(served[bucket[lane]] != key[lane]) << lane;
+  }
+  return left;
 }
 
 // ---- the commonest patterns, seen at once ----
@@ -49,21 +45,18 @@ static bool evenly_spaced(Mask mask, const uint64_t addresses[LANES], uint64_t s
 // bytes or 8 of 16.
 static void serve(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, bool take_turns) {
   if (!mask) return;
-  Buckets banks = {.used = {0}};
-  uint64_t element_bytes = size < BANK_BYTES ? BANK_BYTES : (uint64_t)size;
-  unsigned bank_count = BANKS * BANK_BYTES / (unsigned)element_bytes;
-  int shift = __builtin_ctzll(element_bytes);
-  for (Mask rest = mask; rest; rest &= rest - 1) {
-    uint64_t element = addresses[__builtin_ctz(rest)] >> shift;
-    unsigned bank = element & (bank_count - 1);
-    if (take_turns)
-      bucket_add(&banks, bank, element);
-    else
-      bucket_add_new(&banks, bank, element);
+  int shift = size <= BANK_BYTES ? 2 : __builtin_ctz((unsigned)size);
+  uint8_t bank[LANES];
+  uint64_t key[LANES];
+  for (int lane = 0; lane < LANES; lane++) {
+    uint64_t element = addresses[lane] >> shift;
+    bank[lane] = (uint8_t)(element & ((BANKS * BANK_BYTES >> shift) - 1));
+    key[lane] = take_turns ? (uint64_t)lane : element;
   }
-  int wavefronts = fullest_bucket(&banks);
-  counts->wavefronts += (unsigned)wavefronts;
-  counts->conflicts += (unsigned)wavefronts - 1;
+  unsigned wavefronts = 0;
+  for (uint32_t used; mask; wavefronts++) mask = serve_turn(mask, bank, key, &used);
+  counts->wavefronts += wavefronts;
+  counts->conflicts += wavefronts - 1;
 }
 
 // So many neighbouring lanes at a time.
@@ -102,34 +95,43 @@ static void count_shared(InstCounts *counts, Mask mask, const uint64_t addresses
 
 // 32-byte sectors that the lanes touch. An access is aligned, so it lies in one.
 static unsigned sector_count(Mask mask, const uint64_t addresses[LANES]) {
-  Buckets sectors = {.used = {0}};
+  uint8_t bucket[LANES];
+  uint64_t sector[LANES];
+  for (int lane = 0; lane < LANES; lane++) {
+    sector[lane] = addresses[lane] / SECTOR_BYTES;
+    bucket[lane] = (uint8_t)((uint32_t)sector[lane] * 0x9e3779b1u >> 27);  // any that spreads neighbours and strides
+  }
   unsigned count = 0;
-  uint64_t last = ~0ull;
-  for (Mask rest = mask; rest; rest &= rest - 1) {
-    uint64_t sector = addresses[__builtin_ctz(rest)] / SECTOR_BYTES;
-    if (sector != last) count += bucket_add_new(&sectors, sector % BANKS, sector);
-    last = sector;
+  while (mask) {
+    uint32_t used;
+    mask = serve_turn(mask, bucket, sector, &used);
+    count += (unsigned)__builtin_popcount(used);
   }
   return count;
 }
 
+static Mask lanes_with_address(Mask mask, const uint64_t addresses[LANES], uint64_t address) {
+  Mask same = 0;
+  for (int lane = 0; lane < LANES; lane++) same |= (Mask)(addresses[lane] == address) << lane;
+  return same & mask;
+}
+
 // Of lanes with equal addresses the first alone.
-static Mask first_of_each_address(Mask mask, const uint64_t addresses[LANES], int size) {
-  Buckets seen = {.used = {0}};
+static Mask first_of_each_address(Mask mask, const uint64_t addresses[LANES]) {
   Mask first = 0;
-  for (Mask rest = mask; rest; rest &= rest - 1) {
-    uint64_t element = addresses[__builtin_ctz(rest)] / (uint64_t)size;
-    if (bucket_add_new(&seen, element % BANKS, element)) first |= rest & -rest;
+  while (mask) {
+    first |= mask & -mask;
+    mask &= ~lanes_with_address(mask, addresses, addresses[__builtin_ctz(mask)]);
   }
   return first;
 }
 
 // Atomic operations on one address take turns, and each turn reaches its sectors anew.
-static unsigned atomic_sector_count(Mask mask, const uint64_t addresses[LANES], int size) {
+static unsigned atomic_sector_count(Mask mask, const uint64_t addresses[LANES]) {
   unsigned count = 0;
   if (evenly_spaced(mask, addresses, 0)) return LANES;
   while (mask) {
-    Mask turn = first_of_each_address(mask, addresses, size);
+    Mask turn = first_of_each_address(mask, addresses);
     count += sector_count(turn, addresses);
     mask &= ~turn;
   }
@@ -139,7 +141,7 @@ static unsigned atomic_sector_count(Mask mask, const uint64_t addresses[LANES], 
 static void count_global(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, AccessKind kind) {
   bool atomic = kind == ACCESS_ATOMIC;
   counts->bytes += (unsigned)(__builtin_popcount(mask) * size);
-  counts->sectors += atomic ? atomic_sector_count(mask, addresses, size) : sector_count(mask, addresses);
+  counts->sectors += atomic ? atomic_sector_count(mask, addresses) : sector_count(mask, addresses);
 }
 
 // ---- both ----

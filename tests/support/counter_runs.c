@@ -1,0 +1,142 @@
+#include "counter_runs.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "program.h"
+#include "ptx_files.h"
+
+// ---- what was recorded ----
+
+static char *cut_line(char **text) {
+  char *line = *text, *end = strchr(line, '\n');
+  cr_assert(end, "h200.csv ends in the middle of a line");
+  *end = '\0';
+  *text = end + 1;
+  return line;
+}
+
+// Reads the two lines of the head; returns where the first row begins.
+static char *read_head(CounterRuns *runs) {
+  char path[1000];
+  snprintf(path, sizeof path, "%s/tests/counters/h200.csv", root_path());
+  cr_assert(access(path, R_OK) == 0, "%s is missing: tests/counters/record.sh records it on a Hopper GPU", path);
+  char *next = runs->text = read_text(path).bytes;
+  char *line = cut_line(&next);
+  cr_assert(line[0] == '#', "h200.csv does not begin with a comment on the device and the date");
+  runs->origin = line + 1 + strspn(line + 1, " ");
+  for (char *name = strtok(cut_line(&next), ","); name; name = strtok(NULL, ",")) {
+    cr_assert(runs->column_count < MAX_COLUMNS);
+    runs->columns[runs->column_count++] = name;
+  }
+  return next;
+}
+
+static void read_row(const CounterRuns *runs, char *line, CounterRun *run) {
+  char *field = strtok(line, ",");
+  cr_assert(field && !strcmp(field, run->c.name), "h200.csv has '%s' where cases.h has '%s': record it again", field,
+            run->c.name);
+  for (int i = 1; i < runs->column_count; i++) {
+    field = strtok(NULL, ",");
+    cr_assert(field, "h200.csv: the row of '%s' is short", run->c.name);
+    run->ncu[i] = strtoull(field, NULL, 10);
+  }
+}
+
+// ---- the same on the emulator ----
+
+typedef struct Machine {
+  Emulator *emulator;
+  EmulatorModule *module;
+  uint64_t memory;
+} Machine;
+
+static Text patterns_ptx(void) {
+  const char *given = getenv("COUNTERS_PTX"), *nvcc = getenv("NVCC");
+  if (given) return read_text(given);
+  char made[] = "/tmp/counters-XXXXXX", command[2000];
+  int file = mkstemp(made);
+  cr_assert(file >= 0, "no temporary file");
+  close(file);
+  snprintf(command, sizeof command,
+           "%s -O3 -gencode arch=compute_90a,code=compute_90a -ptx '%s/tests/counters/patterns.cu' -o %s",
+           nvcc ? nvcc : "nvcc", root_path(), made);
+  cr_assert_eq(system(command), 0, "%s: failed", command);
+  Text ptx = read_text(made);
+  unlink(made);
+  return ptx;
+}
+
+static Machine open_machine(void) {
+  EmulatorError error = {0};
+  Text ptx = patterns_ptx();
+  // Without hazards: the kernels read shared memory that nobody wrote, and lanes race.
+  Machine machine = {.emulator = emulator_open(&(EmulatorOptions){.hazards = false, .threads = 1})};
+  machine.module = emulator_load(machine.emulator, ptx.bytes, ptx.length, &error);
+  cr_assert(machine.module, "patterns.cu, PTX line %d: %s", error.line, error.message);
+  machine.memory = emulator_alloc(machine.emulator, MEMORY_BYTES);
+  free(ptx.bytes);
+  return machine;
+}
+
+static EmulatorCounters emulate(Machine *machine, const CounterCase *c) {
+  EmulatorError error = {0};
+  const void *arguments[] = {&c->offsets, &machine->memory};
+  EmulatorLaunch launch = {.kernel = c->kernel,
+                           .grid = {c->blocks, 1, 1},
+                           .block = {c->threads, 1, 1},
+                           .dynamic_shared = SHARED_BYTES,
+                           .arguments = arguments,
+                           .argument_count = 2};
+  emulator_fill(machine->emulator, machine->memory, 0, MEMORY_BYTES);
+  emulator_clear_counters(machine->emulator);
+  EmulatorStatus status = emulator_launch(machine->emulator, machine->module, &launch, &error);
+  cr_assert_eq(status, EMULATOR_OK, "%s: %s", c->name, error.message);
+  return emulator_counters(machine->emulator);
+}
+
+// ---- both ----
+
+static int case_count(void) {
+  static CounterCase c;
+  int count = 0;
+  while (counter_case(count, &c)) count++;
+  return count;
+}
+
+CounterRuns counter_runs(void) {
+  CounterRuns runs = {.count = case_count()};
+  char *next = read_head(&runs);
+  Machine machine = open_machine();
+  runs.items = calloc((size_t)runs.count, sizeof *runs.items);
+  cr_assert(runs.items, "no memory");
+  for (int i = 0; i < runs.count; i++) {
+    CounterRun *run = &runs.items[i];
+    counter_case(i, &run->c);
+    read_row(&runs, cut_line(&next), run);
+    run->emulator = emulate(&machine, &run->c);
+  }
+  cr_assert_eq(*next, '\0', "h200.csv has more rows than cases.h");
+  emulator_close(machine.emulator);
+  return runs;
+}
+
+void counter_runs_free(CounterRuns *runs) {
+  free(runs->items);
+  free(runs->text);
+}
+
+uint64_t counter_recorded(const CounterRuns *runs, const CounterRun *run, const char *name) {
+  for (int i = 1; i < runs->column_count; i++)
+    if (!strcmp(runs->columns[i], name)) return run->ncu[i];
+  return 0;
+}
+
+const CounterRun *counter_run_with_more_trips(const CounterRuns *runs, const CounterRun *run) {
+  const CounterRun *next = run + 1;
+  bool fewer = strstr(run->c.name, " 8 trips") && next < runs->items + runs->count;
+  return fewer && !strcmp(next->c.kernel, run->c.kernel) ? next : NULL;
+}

@@ -1,0 +1,231 @@
+#include "counter_tables.h"
+
+#include <string.h>
+
+enum { MAX_ROWS_OF_TABLE = 64, MAX_CELL = 80 };
+
+static const struct {
+  const char *kernel, *why;
+} differences[] = {
+    {"repeat_branch", "a `BSSY` before and a `BSYNC` after each side; a `setp` leaves the loop and a `bra.uni` is gone"},
+    {"repeat_ex2", "without `.ftz` an `ex2` scales subnormals: `FSETP`, two `FMUL` under its guard, `MUFU.EX2`"},
+    {"repeat_div", "a rounded division is a subroutine's worth of `FFMA`, and slower for some operands"},
+    {"repeat_mul_u64", "64 bits are made of 32: `IMAD.WIDE.U32`, `IMAD`, `IADD3`"},
+    {"repeat_mul_wide", "the `mov.b64` that takes a register apart is no instruction: registers are 32 bits wide"},
+    {"repeat_div_u32", "an integer division is about 18 instructions"},
+    {"repeat_cvt_f16x2", "the `mov.b32` between types is no instruction: registers have none"},
+    {"repeat_ld_shared", "`IADD3` does two of the additions"},
+    {"repeat_mma_m16n8k16", "`MOV`s bring operands into neighbouring registers, and a `NOP` follows most `HMMA`"},
+    {"repeat_mma_m16n8k8", "`MOV`s bring operands into neighbouring registers, and a `NOP` follows most `HMMA`"},
+    {"repeat_mma_bf16", "`MOV`s bring operands into neighbouring registers, and a `NOP` follows most `HMMA`"},
+    {"repeat_wgmma", "`UMOV`s bring the descriptors into uniform registers; the commit is part of the last `HGMMA`"},
+};
+
+const char *counter_why_sass_differs(const char *kernel) {
+  for (size_t i = 0; i < sizeof differences / sizeof *differences; i++)
+    if (!strcmp(differences[i].kernel, kernel)) return differences[i].why;
+  return NULL;
+}
+
+// ---- cells ----
+
+typedef struct Pair {
+  uint64_t emulator, ncu;
+} Pair;
+
+static Pair pair(const CounterRuns *runs, const CounterRun *run, CounterKind kind) {
+  return (Pair){run->emulator.value[kind], counter_recorded(runs, run, counter_name(kind))};
+}
+
+// One number where the two agree, "emulator, ncu N" where not.
+static void put(char cell[MAX_CELL], Pair a, double divisor) {
+  if (a.emulator == a.ncu)
+    snprintf(cell, MAX_CELL, "%.5g", (double)a.ncu / divisor);
+  else
+    snprintf(cell, MAX_CELL, "**%.5g, ncu %.5g**", (double)a.emulator / divisor, (double)a.ncu / divisor);
+}
+
+typedef void Cell(char cell[MAX_CELL], const CounterRuns *runs, const CounterRun *run);
+
+// "4 (3)": wavefronts, and bank conflicts among them, of one warp access on average.
+static void wavefronts_cell(char cell[MAX_CELL], const CounterRuns *runs, const CounterRun *run) {
+  static const CounterKind kinds[][2] = {
+      {COUNTER_SHARED_LOAD_WAVEFRONTS, COUNTER_SHARED_LOAD_BANK_CONFLICTS},
+      {COUNTER_SHARED_STORE_WAVEFRONTS, COUNTER_SHARED_STORE_BANK_CONFLICTS},
+      {COUNTER_SHARED_ATOMIC_WAVEFRONTS, COUNTER_SHARED_ATOMIC_BANK_CONFLICTS},
+  };
+  char wavefronts[MAX_CELL], conflicts[MAX_CELL];
+  for (int k = 0; k < 3; k++) {
+    if (!pair(runs, run, kinds[k][0]).ncu) continue;
+    put(wavefronts, pair(runs, run, kinds[k][0]), run->c.blocks);
+    put(conflicts, pair(runs, run, kinds[k][1]), run->c.blocks);
+    snprintf(cell, MAX_CELL, strcmp(conflicts, "0") ? "%.30s (%.30s)" : "%.30s", wavefronts, conflicts);
+  }
+}
+
+// Sectors of one request on average.
+static void sectors_cell(char cell[MAX_CELL], const CounterRuns *runs, const CounterRun *run) {
+  static const CounterKind kinds[] = {COUNTER_GLOBAL_LOAD_SECTORS, COUNTER_GLOBAL_STORE_SECTORS,
+                                      COUNTER_GLOBAL_ATOMIC_SECTORS, COUNTER_GLOBAL_REDUCTION_SECTORS};
+  for (int k = 0; k < 4; k++)
+    if (pair(runs, run, kinds[k]).ncu) put(cell, pair(runs, run, kinds[k]), run->c.blocks);
+}
+
+// ---- tables ----
+
+static const char *pattern_of(const CounterRun *run) { return run->c.name + strlen(run->c.kernel) + 1; }
+
+static const CounterRun *find_run(const CounterRuns *runs, const char *kernel, const char *pattern) {
+  for (int i = 0; i < runs->count; i++)
+    if (!strcmp(runs->items[i].c.kernel, kernel) && !strcmp(pattern_of(&runs->items[i]), pattern)) return &runs->items[i];
+  return NULL;
+}
+
+// The patterns of the kernels, in the order of the cases.
+static int list_patterns(const CounterRuns *runs, const char *const *kernels, const char *patterns[MAX_ROWS_OF_TABLE]) {
+  int count = 0;
+  for (int k = 0; kernels[k]; k++)
+    for (int i = 0; i < runs->count; i++) {
+      const char *pattern = pattern_of(&runs->items[i]);
+      int seen = 0;
+      if (strcmp(runs->items[i].c.kernel, kernels[k])) continue;
+      while (seen < count && strcmp(patterns[seen], pattern)) seen++;
+      if (seen == count && count < MAX_ROWS_OF_TABLE) patterns[count++] = pattern;
+    }
+  return count;
+}
+
+// A row for each pattern, a column for each kernel.
+static void print_patterns(FILE *out, const CounterRuns *runs, const char *const *kernels, Cell *make_cell) {
+  const char *patterns[MAX_ROWS_OF_TABLE];
+  int count = list_patterns(runs, kernels, patterns);
+  fprintf(out, "| addresses |");
+  for (int k = 0; kernels[k]; k++) fprintf(out, " %s |", kernels[k]);
+  fprintf(out, "\n|---|");
+  for (int k = 0; kernels[k]; k++) fprintf(out, "---:|");
+  for (int p = 0; p < count; p++) {
+    fprintf(out, "\n| %s |", patterns[p]);
+    for (int k = 0; kernels[k]; k++) {
+      char cell[MAX_CELL] = "";
+      const CounterRun *run = find_run(runs, kernels[k], patterns[p]);
+      if (run) make_cell(cell, runs, run);
+      fprintf(out, " %s |", cell);
+    }
+  }
+  fprintf(out, "\n\n");
+}
+
+// Sums over all launches of a kind: how many were compared, and how the numbers stand in all.
+static void print_sums(FILE *out, const CounterRuns *runs) {
+  fprintf(out, "| counter | launches where it is not 0 | of these equal | emulator, all | ncu, all |\n|---|---:|---:|---:|---:|\n");
+  for (int k = COUNTER_SHARED_LOAD_WAVEFRONTS; k <= COUNTER_GLOBAL_COPY_SECTORS; k++) {
+    Pair sum = {0};
+    int launches = 0, equal = 0;
+    for (int i = 0; i < runs->count; i++) {
+      Pair a = pair(runs, &runs->items[i], (CounterKind)k);
+      sum.emulator += a.emulator;
+      sum.ncu += a.ncu;
+      launches += a.emulator || a.ncu;
+      equal += (a.emulator || a.ncu) && a.emulator == a.ncu;
+    }
+    fprintf(out, "| `%s` | %d | %d | %llu | %llu |\n", counter_name((CounterKind)k), launches, equal,
+            (unsigned long long)sum.emulator, (unsigned long long)sum.ncu);
+  }
+  fprintf(out, "\n");
+}
+
+static void print_copies(FILE *out, const CounterRuns *runs) {
+  fprintf(out, "| launch | sectors of global memory: emulator | ncu | wavefronts, ncu | bank conflicts, ncu |\n"
+               "|---|---:|---:|---:|---:|\n");
+  for (int i = 0; i < runs->count; i++) {
+    const CounterRun *run = &runs->items[i];
+    if (strncmp(run->c.kernel, "cp_async", 8)) continue;
+    Pair sectors = pair(runs, run, COUNTER_GLOBAL_LOAD_SECTORS);
+    fprintf(out, "| %s | %llu | %llu | %llu | %llu |\n", run->c.name, (unsigned long long)sectors.emulator,
+            (unsigned long long)sectors.ncu,
+            (unsigned long long)counter_recorded(runs, run, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),
+            (unsigned long long)counter_recorded(runs, run, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"));
+  }
+  fprintf(out, "\n");
+}
+
+enum { TRIPS = 8 };  // more in the second launch of a repeated instruction than in the first
+
+// What a trip of the loop adds to a counter.
+static void put_per_trip(char cell[MAX_CELL], const CounterRuns *runs, const CounterRun *few, const CounterRun *many,
+                         CounterKind kind) {
+  Pair a = pair(runs, few, kind), b = pair(runs, many, kind);
+  put(cell, (Pair){b.emulator - a.emulator, b.ncu - a.ncu}, TRIPS);
+}
+
+static void print_instructions(FILE *out, const CounterRuns *runs) {
+  fprintf(out, "| kernel | warp instructions | thread instructions | with a true guard | why |\n|---|---:|---:|---:|---|\n");
+  for (int i = 0; i < runs->count; i++) {
+    const CounterRun *few = &runs->items[i], *many = counter_run_with_more_trips(runs, few);
+    if (!many) continue;
+    char warps[MAX_CELL], threads[MAX_CELL], enabled[MAX_CELL];
+    put_per_trip(warps, runs, few, many, COUNTER_INST_EXECUTED);
+    put_per_trip(threads, runs, few, many, COUNTER_THREAD_INST_EXECUTED);
+    put_per_trip(enabled, runs, few, many, COUNTER_THREAD_INST_EXECUTED_PRED_ON);
+    const char *why = counter_why_sass_differs(few->c.kernel);
+    fprintf(out, "| %s%s | %s | %s | %s | %s |\n", few->c.kernel, few->c.blocks > 1 ? ", 3 blocks of 100 threads" : "",
+            warps, threads, enabled, why ? why : "");
+  }
+  fprintf(out, "\n");
+}
+
+static uint64_t recorded_per_trip(const CounterRuns *runs, const CounterRun *few, const CounterRun *many, const char *name) {
+  return (counter_recorded(runs, many, name) - counter_recorded(runs, few, name)) / TRIPS;
+}
+
+static uint64_t emulated_per_trip(const CounterRun *few, const CounterRun *many, CounterKind kind) {
+  return (many->emulator.value[kind] - few->emulator.value[kind]) / TRIPS;
+}
+
+static void print_tensor(FILE *out, const CounterRuns *runs) {
+  fprintf(out, "| kernel | tensor instructions: emulator | ncu | FLOP: emulator | ncu | wavefronts, ncu |\n"
+               "|---|---:|---:|---:|---:|---:|\n");
+  for (int i = 0; i < runs->count; i++) {
+    const CounterRun *few = &runs->items[i], *many = counter_run_with_more_trips(runs, few);
+    if (!many || !many->emulator.value[COUNTER_INST_TENSOR]) continue;
+    uint64_t flops = recorded_per_trip(runs, few, many, "sm__ops_path_tensor_src_bf16_dst_fp32.sum");
+    char text[32] = "not recorded";
+    if (flops) snprintf(text, sizeof text, "%llu", (unsigned long long)flops);
+    fprintf(out, "| %s | %llu | %llu | %llu | %s | %llu |\n", few->c.kernel,
+            (unsigned long long)emulated_per_trip(few, many, COUNTER_INST_TENSOR),
+            (unsigned long long)recorded_per_trip(runs, few, many, "sm__inst_executed_pipe_tensor_op_hmma.sum"),
+            (unsigned long long)emulated_per_trip(few, many, COUNTER_TENSOR_FLOPS), text,
+            (unsigned long long)recorded_per_trip(runs, few, many, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"));
+  }
+}
+
+#define KERNELS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+void print_counter_tables(FILE *out, const CounterRuns *runs) {
+  fprintf(out, "Recorded on: %s. %d launches.\n\n### All memory counters\n\n", runs->origin, runs->count);
+  print_sums(out, runs);
+  fprintf(out, "### Shared memory: loads and stores, wavefronts (bank conflicts)\n\n");
+  print_patterns(out, runs, KERNELS("ld_shared_b8", "ld_shared_b16", "ld_shared_b32", "ld_shared_b64", "ld_shared_b128"),
+                 wavefronts_cell);
+  print_patterns(out, runs, KERNELS("st_shared_b8", "st_shared_b16", "st_shared_b32", "st_shared_b64", "st_shared_b128"),
+                 wavefronts_cell);
+  fprintf(out, "### Shared memory: matrices and atomics, wavefronts (bank conflicts)\n\n");
+  print_patterns(out, runs, KERNELS("ldmatrix_x1", "ldmatrix_x2", "ldmatrix_x4", "ldmatrix_x4_trans"), wavefronts_cell);
+  print_patterns(out, runs, KERNELS("stmatrix_x1", "stmatrix_x2", "stmatrix_x4", "stmatrix_x4_trans"), wavefronts_cell);
+  print_patterns(out, runs, KERNELS("atom_shared_add", "atom_shared_cas", "red_shared_add"), wavefronts_cell);
+  fprintf(out, "### Global memory: sectors per request\n\n");
+  print_patterns(out, runs, KERNELS("ld_global_b8", "ld_global_b16", "ld_global_b32", "ld_global_b64", "ld_global_b128"),
+                 sectors_cell);
+  print_patterns(out, runs, KERNELS("st_global_b8", "st_global_b16", "st_global_b32", "st_global_b64", "st_global_b128"),
+                 sectors_cell);
+  print_patterns(out, runs,
+                 KERNELS("ld_global_nc_b32", "ld_global_nc_b128", "ld_global_cg_b32", "ld_global_cg_b128", "ld_volatile_b32"),
+                 sectors_cell);
+  print_patterns(out, runs, KERNELS("atom_global_add", "atom_global_cas", "red_global_add"), sectors_cell);
+  fprintf(out, "### cp.async\n\n");
+  print_copies(out, runs);
+  fprintf(out, "### Instructions of one trip of the loop\n\n");
+  print_instructions(out, runs);
+  fprintf(out, "### Tensor cores, one trip of the loop\n\n");
+  print_tensor(out, runs);
+}
