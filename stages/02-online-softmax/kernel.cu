@@ -17,10 +17,10 @@ using namespace nvcuda;
 enum { TILE = 64, WARP = 32, WARPS = TILE / 16, THREADS = WARPS * WARP, PAD = 8 };
 
 // 16 x 16 elements each. Weights x Values = Output is as ordinary as a product can be: both lie row by row.
-typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> LeftFragment;     // Q, P
-typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;      // K^T
-typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> ValueFragment;    // V
-typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> SumFragment;                   // S, O
+typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> LeftFragment;   // Q, P
+typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;    // K^T
+typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> ValueFragment;  // V
+typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> SumFragment;                 // S, O
 
 // A block's shared memory, whose size stage.c computes too. A warp has rows 16 * warp to 16 * warp + 15 of s and p for
 // itself.
@@ -53,8 +53,7 @@ __device__ void scores(float (*s)[TILE + PAD], const half (*q)[HEAD_DIM + PAD], 
       wmma::mma_sync(sum[n], a, b, sum[n]);
     }
   }
-  for (int n = 0; n < TILE / 16; n++)
-    wmma::store_matrix_sync(&s[0][16 * n], sum[n], TILE + PAD, wmma::mem_row_major);
+  for (int n = 0; n < TILE / 16; n++) wmma::store_matrix_sync(&s[0][16 * n], sum[n], TILE + PAD, wmma::mem_row_major);
 }
 
 // Two neighbouring lanes share a row of S and take four of its columns each in turns: this lane's e-th column. (Half a
