@@ -94,8 +94,12 @@ AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perf
 void async_make_collective(AsyncOp *op, Mask mask) { race_release(op->warp, mask, &op->known); }
 
 Actor async_actor(const AsyncOp *op, int lane, bool proxy) {
-  return (Actor){.warp = op->warp, .lane = lane, .inst = op->inst, .thread = op->agent, .clock = op->clock,
-                 .issuer = warp_thread(op->warp, lane), .known = op->known ? op->known : op->warp->clocks[lane].known, .async = proxy};
+  Actor actor = race_lane(op->warp, op->inst, lane, false);
+  actor.thread = op->agent;
+  actor.clock = op->clock;
+  if (op->known) actor.known = op->known;
+  actor.async = proxy;
+  return actor;
 }
 
 void async_retain(AsyncOp *op) { op->references++; }

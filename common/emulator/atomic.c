@@ -12,6 +12,7 @@ typedef struct Atomic {
   AddressPlan address;
   Space space;
   MemoryOrder order;
+  bool gpu;       // the scope of that
   int size;       // bytes
   bool returns;   // atom, not red
   Combine *combine;
@@ -117,7 +118,7 @@ static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int 
   uint64_t old = 0;
   memory_lock(&access);
   if (launch->hazards) race_atomic(warp, inst, lane, access.region, access.offset, atomic->size);
-  sync_atomic(table, address, warp, lane, atomic->order);
+  sync_atomic(table, address, warp, lane, atomic->order, atomic->gpu);
   memcpy(&old, access.data, size);
   Combine *combine = atomic->combine == add_f32 && access.region->kind == REGION_GLOBAL ? add_f32_flushed : atomic->combine;
   uint64_t value = combine(old, lane_value(warp, atomic->b, atomic->size, lane), lane_value(warp, atomic->c, atomic->size, lane));
@@ -165,6 +166,7 @@ DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source, Inst 
   PtxType bits = bits_of_size(ptx_type_size(type));
   atomic->returns = returns;
   atomic->space = space_of(source);
+  atomic->gpu = scope_is_gpu(source);
   // "If no .sem qualifier is specified, the operation is relaxed."
   atomic->order = order_of(source) == ORDER_WEAK ? ORDER_RELAXED : order_of(source);
   PtxType operand_type = type == PTX_F32 || type == PTX_F64 ? type : bits;

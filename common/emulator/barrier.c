@@ -64,8 +64,8 @@ static void complete(Block *block, int number) {
     if (barrier->reducing) give_results(warp, barrier, number);
     warp_release(warp, number);
   }
-  clocks_release(barrier->joined);
-  *barrier = (Barrier){.expected = -1};
+  clocks_release(barrier->former);
+  *barrier = (Barrier){.expected = -1, .former = barrier->joined, .former_first = barrier->first};
   block->cluster->progress++;
 }
 
@@ -88,22 +88,46 @@ static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, 
   launch_stop(warp_launch(warp));
 }
 
-// Reports that this arrival and the phase's first one do not fit together.
-static void disagree(Warp *warp, const Inst *inst, Mask mask, int number, const char *here, const char *first) {
-  const PtxInstruction *source = warp->block->barriers[number].first->source;
+typedef struct Text {
+  char text[32];
+} Text;
+
+static Text line_text(const Warp *warp, const Inst *inst) {
+  Text text;
   const char *file;
   int line;
-  bool known = instruction_line(warp_launch(warp)->program->module, source, &file, &line);
-  misuse(warp, inst, mask, "barrier %d: %s here, but %s where the first thread arrived, at %s %d", number, here, first,
-         known ? "line" : "PTX line", known ? line : source->line);
+  bool known = instruction_line(warp_launch(warp)->program->module, inst->source, &file, &line);
+  snprintf(text.text, sizeof text.text, "%s %d", known ? "line" : "PTX line", known ? line : inst->source->line);
+  return text;
 }
 
-typedef struct CountText {
-  char text[24];
-} CountText;
+// Reports that this arrival and the phase's first one do not fit together.
+static void disagree(Warp *warp, const Inst *inst, Mask mask, int number, const char *here, const char *first) {
+  misuse(warp, inst, mask, "barrier %d: %s here, but %s where the first thread arrived, at %s", number, here, first,
+         line_text(warp, warp->block->barriers[number].first).text);
+}
 
-static CountText count_text(int count) {
-  CountText text = {"all threads"};
+// An arrival must fall into one phase whatever the schedule: after all arrivals of the phase before, and no warp may arrive
+// twice in one. False after a report.
+static bool phase_is_certain(Warp *warp, const Inst *inst, Mask mask, int number) {
+  const BarrierPlan *plan = inst->extra;
+  Barrier *barrier = &warp->block->barriers[number];
+  if (!race_knows(warp, mask, barrier->former)) {
+    misuse(warp, inst, mask, "barrier %d: nothing orders this arrival after the former ones, the first of them at %s: it may be "
+           "counted with those", number, line_text(warp, barrier->former_first).text);
+    return false;
+  }
+  if (plan->aligned && barrier->warps >> warp->index & 1) {
+    misuse(warp, inst, mask, "barrier %d: the warp arrives again before the others have; the first arrival is at %s", number,
+           line_text(warp, barrier->first).text);
+    return false;
+  }
+  barrier->warps |= (uint32_t)plan->aligned << warp->index;
+  return true;
+}
+
+static Text count_text(int count) {
+  Text text = {"all threads"};
   if (count) snprintf(text.text, sizeof text.text, "%d threads", count);
   return text;
 }
@@ -135,7 +159,9 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
   if (!barrier_operands(warp, inst, plan, mask, &number, &count)) return;
   Barrier *barrier = &block->barriers[number];
   if (barrier->expected < 0) {
-    *barrier = (Barrier){.expected = count, .first = inst, .reducing = plan->action >= BARRIER_POPC};
+    barrier->expected = count;
+    barrier->first = inst;
+    barrier->reducing = plan->action >= BARRIER_POPC;
   } else if (barrier->expected != count) {
     disagree(warp, inst, mask, number, count_text(count).text, count_text(barrier->expected).text);
     return;
@@ -143,6 +169,7 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
     disagree(warp, inst, mask, number, barrier->reducing ? "no bar.red" : "bar.red", barrier->reducing ? "bar.red" : "none");
     return;
   }
+  if (!phase_is_certain(warp, inst, mask, number)) return;
   barrier->arrived += counted(plan, mask);
   if (plan->action >= BARRIER_POPC)
     barrier->reduce_count += __builtin_popcount((*SLOT(warp, plan->predicate, const Mask) ^ (plan->negated ? FULL_MASK : 0)) & mask);

@@ -39,7 +39,7 @@ static void check_range(const Actor *actor, Region *region, uint64_t offset, uin
     uint32_t part = in_page(region, offset, size);
     Access access = {.region = region, .offset = offset};
     memory_lock(&access);
-    if (writes) race_write_by(actor, region, offset, (int)part);
+    if (writes) race_write_by(actor, region, offset, (int)part, NULL);
     else race_read_by(actor, region, offset, (int)part);
     memory_unlock(&access);
     offset += part;

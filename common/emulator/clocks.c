@@ -46,14 +46,16 @@ static void copy_plane(Clocks *clocks, ClockPlane to, ClockPlane from) {
   memcpy(plane(clocks, to), plane(clocks, from), (size_t)clocks->count * sizeof(uint32_t));
 }
 
-static Clocks *clocks_new(const Cluster *cluster) {
-  Clocks *clocks = calloc(1, clocks_size(cluster->clock_count));
+static Clocks *clocks_of(uint32_t cluster, int count) {
+  Clocks *clocks = calloc(1, clocks_size(count));
   if (!clocks) abort();
   atomic_init(&clocks->references, 1);
-  clocks->cluster = cluster->id;
-  clocks->count = cluster->clock_count;
+  clocks->cluster = cluster;
+  clocks->count = count;
   return clocks;
 }
+
+static Clocks *clocks_new(const Cluster *cluster) { return clocks_of(cluster->id, cluster->clock_count); }
 
 static void merge_array(Clocks *into, const Clocks *from) {
   for (int i = 0; i < CLOCK_PLANES * into->count; i++)
@@ -73,12 +75,8 @@ static void merge_import(Clocks *into, Clocks *from) {
     Import *import = &into->imports[i];
     if (import->cluster != from->cluster) continue;
     if (import->clocks == from || dominates(import->clocks, from)) return;
-    Clocks *merged = malloc(clocks_size(from->count));
-    if (!merged) abort();
-    memcpy(merged, from, clocks_size(from->count));
-    atomic_init(&merged->references, 1);
-    merged->imports = NULL;
-    merged->import_count = 0;
+    Clocks *merged = clocks_of(from->cluster, from->count);
+    merge_array(merged, from);
     merge_array(merged, import->clocks);
     clocks_release(import->clocks);
     import->clocks = merged;
@@ -183,6 +181,19 @@ void race_acquire(Warp *warp, Mask mask, Clocks *joined) {
   clocks_release(result);
 }
 
+bool race_knows(const Warp *warp, Mask mask, const Clocks *joined) {
+  const Clocks *last = NULL;
+  uint32_t self = warp_thread(warp, 0) / LANES;
+  for (Mask rest = mask; joined && rest; rest &= rest - 1) {
+    const Clocks *known = warp->clocks[__builtin_ctz(rest)].known;
+    if (known && (known == last || known == joined)) continue;
+    last = known;
+    for (int i = 0; i < joined->count; i++)
+      if (joined->clock[i] > (known ? known->clock[i] : 0) && (uint32_t)i / LANES != self) return false;
+  }
+  return true;
+}
+
 void race_warp_sync(Warp *warp, Mask mask) {
   Clocks *joined = NULL;
   race_release(warp, mask, &joined);
@@ -239,12 +250,8 @@ void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock) {
 
 // A copy of clocks, without imports, that knows no more than what a plane of it covers.
 static Clocks *narrowed(const Clocks *clocks, ClockPlane to) {
-  Clocks *copy = malloc(clocks_size(clocks->count));
-  if (!copy) abort();
-  memcpy(copy, clocks, clocks_size(clocks->count));
-  atomic_init(&copy->references, 1);
-  copy->imports = NULL;
-  copy->import_count = 0;
+  Clocks *copy = clocks_of(clocks->cluster, clocks->count);
+  memcpy(copy->clock, clocks->clock, clocks_size(clocks->count) - sizeof(Clocks));
   copy_plane(copy, CLOCK_KNOWN, to);
   for (int p = CLOCK_VISIBLE; p < CLOCK_PLANES; p++)
     for (int i = 0; i < copy->count; i++)
@@ -355,8 +362,8 @@ static Clocks *for_cluster(const Cluster *cluster, Clocks *released) {
 }
 
 // A strong read learns what was released there: at once when it acquires, else with the next fence.
-static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order) {
-  if (!released) return;
+static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, bool gpu) {
+  if (!released || (!gpu && released->cluster != warp->block->cluster->id)) return;
   LaneClocks *clocks = &warp->clocks[lane];
   const Cluster *cluster = warp->block->cluster;
   Clocks *part = for_cluster(cluster, released);
@@ -366,35 +373,35 @@ static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order) {
 }
 
 // A new reference to what a strong write releases.
-static Clocks *released_by(Warp *warp, int lane, MemoryOrder order) {
+static Clocks *released_by(Warp *warp, int lane, MemoryOrder order, bool gpu) {
   if (order != ORDER_RELEASE && order != ORDER_ACQ_REL) return fenced_part(warp, lane);
   Clocks *all = snapshot(warp, lane);
   copy_plane(all, CLOCK_FENCED, CLOCK_KNOWN);
-  copy_plane(all, CLOCK_FENCED_GPU, CLOCK_KNOWN);
+  if (gpu) copy_plane(all, CLOCK_FENCED_GPU, CLOCK_KNOWN);
   return all;
 }
 
-void sync_load(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order) {
+void sync_load(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu) {
   if (!warp_launch(warp)->hazards) return;
   pthread_mutex_lock(&table->lock);
-  if (table->count) learn(warp, lane, sync_slot(table, address)->released, order);
+  if (table->count) learn(warp, lane, sync_slot(table, address)->released, order, gpu);
   pthread_mutex_unlock(&table->lock);
 }
 
-void sync_store(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order) {
+void sync_store(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu) {
   if (!warp_launch(warp)->hazards) return;
-  Clocks *released = released_by(warp, lane, order);
+  Clocks *released = released_by(warp, lane, order, gpu);
   pthread_mutex_lock(&table->lock);
   if (released || table->count) replace(&sync_entry(table, address)->released, released);
   pthread_mutex_unlock(&table->lock);
 }
 
-void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order) {
+void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu) {
   if (!warp_launch(warp)->hazards) return;
   pthread_mutex_lock(&table->lock);
   SyncEntry *entry = sync_entry(table, address);
-  learn(warp, lane, entry->released, order);
-  Clocks *released = released_by(warp, lane, order);
+  learn(warp, lane, entry->released, order, gpu);
+  Clocks *released = released_by(warp, lane, order, gpu);
   // A read-modify-write continues the release sequence that it read from, PTX ISA 8.10.
   if (released) replace(&entry->released, join(warp->block->cluster, entry->released, released));
   clocks_release(released);

@@ -69,7 +69,7 @@ static bool take_lane(AsyncOp *op, const CopyPlan *plan, int lane, uint64_t to, 
     race_read_by(&actor, work->from[lane].region, work->from[lane].offset, bytes);
     memory_unlock(&work->from[lane]);
   }
-  race_write_by(&actor, work->to[lane].region, work->to[lane].offset, plan->size);
+  race_write_by(&actor, work->to[lane].region, work->to[lane].offset, plan->size, NULL);
   return true;
 }
 

@@ -12,6 +12,7 @@ typedef struct Transfer {
   AddressPlan address;
   Space space;
   MemoryOrder order;
+  bool gpu;               // the scope of that
   int count;              // elements
   int size;               // bytes of one in memory
   bool is_signed;
@@ -21,6 +22,17 @@ typedef struct Transfer {
 } Transfer;
 
 // ---- elements between memory and registers ----
+
+// memcpy of a size that is nearly always one of these: a move, not a call.
+static void copy_bytes(u8 *to, const u8 *from, int size) {
+  switch (size) {
+  case 2: memcpy(to, from, 2); break;
+  case 4: memcpy(to, from, 4); break;
+  case 8: memcpy(to, from, 8); break;
+  case 16: memcpy(to, from, 16); break;
+  default: memcpy(to, from, (size_t)size);
+  }
+}
 
 static uint64_t read_bytes(const u8 *from, int size) {
   uint64_t value = 0;
@@ -38,7 +50,7 @@ static void set_element(Warp *warp, const Transfer *transfer, int e, int lane, c
   u8 *slot = SLOT(warp, transfer->slots[e], u8) + lane * slot_size;
   if (transfer->sink[e]) return;
   if (size == slot_size) {
-    memcpy(slot, bytes, (size_t)size);
+    copy_bytes(slot, bytes, size);
     return;
   }
   uint64_t value = extend(read_bytes(bytes, size), size, transfer->is_signed);
@@ -47,7 +59,7 @@ static void set_element(Warp *warp, const Transfer *transfer, int e, int lane, c
 
 static void get_element(Warp *warp, const Transfer *transfer, int e, int lane, u8 *bytes) {
   const u8 *slot = SLOT(warp, transfer->slots[e], u8) + lane * transfer->slot_sizes[e];
-  memcpy(bytes, slot, (size_t)transfer->size);
+  copy_bytes(bytes, slot, transfer->size);
 }
 
 static void set_elements(Warp *warp, const Transfer *transfer, Mask lanes, const u8 *bytes) {
@@ -70,6 +82,14 @@ static void check_local(Warp *warp, const Inst *inst, int lane, const Access *ac
     }
 }
 
+// The lanes from the first of mask on that read one place together: equal addresses, except of memory that each lane has for
+// itself.
+static Mask reading_together(const Transfer *transfer, Mask mask, const uint64_t addresses[LANES]) {
+  uint64_t window = addresses[__builtin_ctz(mask)] & ~WINDOW_MASK;
+  bool local = transfer->space == SPACE_LOCAL || (transfer->space == SPACE_GENERIC && window == LOCAL_WINDOW);
+  return local ? mask & -mask : same_address(mask, addresses);
+}
+
 static void load(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
@@ -77,23 +97,24 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
   count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_READ);
-  while (mask) {
-    Mask same = same_address(mask, addresses);
-    int lane = __builtin_ctz(mask);
+  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), strong);
+  for (Mask left = mask, same; left; left &= ~same) {
+    int lane = __builtin_ctz(left);
     Access access;
-    mask &= ~same;
-    if (transfer->space == SPACE_LOCAL || (transfer->space == SPACE_GENERIC && (addresses[lane] & ~WINDOW_MASK) == LOCAL_WINDOW)) {
-      mask |= same & (same - 1);  // equal addresses, but a memory each
-      same &= -same;
-    }
+    same = reading_together(transfer, left, addresses);
     if (!memory_find(warp, inst, lane, transfer->space, addresses[lane], bytes, bytes, ACCESS_READ, &access)) return;
     memory_lock(&access);
-    if (hazards && access.region) race_read(warp, inst, same, access.region, access.offset, bytes, strong);
+    if (hazards && access.region && same == 1u << lane) {
+      race_set_lane(&actor, lane);
+      race_read_by(&actor, access.region, access.offset, bytes);
+    } else if (hazards && access.region) {
+      race_read(warp, inst, same, access.region, access.offset, bytes, strong);
+    }
     if (hazards && access.valid) check_local(warp, inst, lane, &access, addresses[lane], bytes);
     set_elements(warp, transfer, same, access.data);
     memory_unlock(&access);
     for (Mask rest = same; strong && access.region && rest; rest &= rest - 1)
-      sync_load(sync_table(warp, &access), addresses[lane], warp, __builtin_ctz(rest), transfer->order);
+      sync_load(sync_table(warp, &access), addresses[lane], warp, __builtin_ctz(rest), transfer->order, transfer->gpu);
   }
 }
 
@@ -104,18 +125,22 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
   count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_WRITE);
+  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), strong);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    u8 value[64];
+    u8 value[32];
     Access access;
     for (int e = 0; e < transfer->count; e++) get_element(warp, transfer, e, lane, value + e * transfer->size);
     if (!memory_find(warp, inst, lane, transfer->space, addresses[lane], bytes, bytes, ACCESS_WRITE, &access)) return;
-    if (strong && access.region) sync_store(sync_table(warp, &access), addresses[lane], warp, lane, transfer->order);
+    if (strong && access.region) sync_store(sync_table(warp, &access), addresses[lane], warp, lane, transfer->order, transfer->gpu);
     memory_lock(&access);
-    if (hazards && access.region) race_write(warp, inst, lane, access.region, access.offset, bytes, value, strong);
+    if (hazards && access.region) {
+      race_set_lane(&actor, lane);
+      race_write_by(&actor, access.region, access.offset, bytes, value);
+    }
     if (access.valid) memset(access.valid, 1, (size_t)bytes);
     if (memcmp(access.data, value, (size_t)bytes)) {
-      memcpy(access.data, value, (size_t)bytes);
+      copy_bytes(access.data, value, bytes);
       warp->block->cluster->progress++;
     }
     memory_unlock(&access);
@@ -222,6 +247,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   inst->extra = transfer;
   transfer->space = space_of(source);
   transfer->order = order_of(source);
+  transfer->gpu = scope_is_gpu(source);
   if (transfer->space == SPACE_PARAM && decode_param_place(decoder, source, address, is_load, inst))
     return decoder->failed ? DECODE_FAILED : DECODED;
   if (!is_load && (transfer->space == SPACE_CONST || transfer->space == SPACE_PARAM))

@@ -172,6 +172,8 @@ Space space_of(const PtxInstruction *source) {
   return SPACE_GENERIC;
 }
 
+bool scope_is_gpu(const PtxInstruction *source) { return !ptx_has(source, "cta") && !ptx_has(source, "cluster"); }
+
 MemoryOrder order_of(const PtxInstruction *source) {
   if (ptx_has(source, "acq_rel")) return ORDER_ACQ_REL;
   if (ptx_has(source, "acquire")) return ORDER_ACQUIRE;

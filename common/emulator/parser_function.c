@@ -55,6 +55,8 @@ void parse_location(Parser *parser) {
   if (accept_token(parser, ",")) place.inlined_at = parse_call_site(parser, line);
   PtxLocation *location = new_location(parser, place, line);
   if (!parser->body) return;
+  // Line 0 is the compiler's "no line in particular": the instructions go on belonging to the line before.
+  if (location->line == 0 && parser->body->location) return;
   table_set(parser, &parser->body->locations, place_key(location), location);
   parser->body->location = location;
 }

@@ -122,10 +122,22 @@ static uint32_t add_read(ReadSets *sets, uint32_t set, const ReadNode *entry) {
 
 // ---- actors and order ----
 
-static Actor lane_actor(Warp *warp, const Inst *inst, int lane, bool strong) {
-  const LaneClocks *clocks = &warp->clocks[lane];
-  return (Actor){.warp = warp, .lane = lane, .inst = inst, .thread = warp_thread(warp, lane), .clock = clocks->own,
-                 .issuer = warp_thread(warp, lane),                 .known = clocks->known, .strong = strong};
+void race_set_lane(Actor *actor, int lane) {
+  const LaneClocks *clocks = &actor->warp->clocks[lane];
+  actor->lane = lane;
+  actor->thread = actor->issuer = warp_thread(actor->warp, lane);
+  actor->clock = clocks->own;
+  actor->known = clocks->known;
+}
+
+Actor race_lane(Warp *warp, const Inst *inst, int lane, bool strong) {
+  const Cluster *cluster = warp->block->cluster;
+  const Launch *launch = cluster->launch;
+  uint64_t pc = (uint64_t)(inst - launch->program->code);
+  Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = &launch->epochs, .strong = strong};
+  actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << launch->epochs.cluster_shift | pc << launch->epochs.pc_shift;
+  race_set_lane(&actor, lane);
+  return actor;
 }
 
 static Epoch epoch_at(const Launch *launch, uint32_t cluster, uint32_t pc, uint32_t thread, uint32_t clock) {
@@ -134,14 +146,11 @@ static Epoch epoch_at(const Launch *launch, uint32_t cluster, uint32_t pc, uint3
          (uint64_t)thread << layout->thread_shift | clock;
 }
 
-static uint32_t pc_of(const Actor *actor) {
-  return (uint32_t)(actor->inst - warp_launch(actor->warp)->program->code);
-}
+static uint32_t pc_of(const Actor *actor) { return epoch_pc(actor->layout, actor->place); }
 
 static Epoch epoch_of(const Actor *actor) {
-  const Cluster *cluster = actor->warp->block->cluster;
-  return epoch_at(cluster->launch, cluster->id, pc_of(actor), actor->thread, actor->clock) | (actor->strong ? EPOCH_STRONG : 0) |
-         (actor->async ? EPOCH_ASYNC : 0);
+  return actor->place | (uint64_t)actor->thread << actor->layout->thread_shift | actor->clock |
+         (actor->strong ? EPOCH_STRONG : 0) | (actor->async ? EPOCH_ASYNC : 0);
 }
 
 // Whether the actor knows of the thread's accesses at that clock.
@@ -158,8 +167,8 @@ static const Clocks *imported(const Clocks *known, uint32_t cluster) {
 // Whether the remembered access comes before what the actor does now, or needs no order because both are strong.
 static bool ordered(const Actor *actor, Epoch epoch) {
   if (!(epoch & EPOCH_KERNEL) || (actor->strong && epoch & EPOCH_STRONG)) return true;
-  const Cluster *cluster = actor->warp->block->cluster;
-  const EpochLayout *layout = &cluster->launch->epochs;
+  const Cluster *cluster = actor->cluster;
+  const EpochLayout *layout = actor->layout;
   if (epoch_cluster(layout, epoch) == cluster->id) return knows(actor, epoch_thread(layout, epoch), epoch_clock(layout, epoch));
   const Clocks *clocks = imported(actor->known, epoch_cluster(layout, epoch));
   // Of another cluster's set only the cluster is left: knowing anything of it has to do.
@@ -171,7 +180,7 @@ static bool ordered(const Actor *actor, Epoch epoch) {
 // fence.proxy.async stands between them. PTX ISA 8.6.
 static bool unseen(const Actor *actor, Epoch write) {
   if (!actor->async || !(write & EPOCH_KERNEL) || write & EPOCH_ASYNC) return false;
-  const Cluster *cluster = actor->warp->block->cluster;
+  const Cluster *cluster = actor->cluster;
   const EpochLayout *layout = &cluster->launch->epochs;
   bool same = epoch_cluster(layout, write) == cluster->id;
   const Clocks *clocks = same ? actor->known : imported(actor->known, epoch_cluster(layout, write));
@@ -189,7 +198,7 @@ static bool is_agent(const Cluster *cluster, Epoch epoch) {
 // What an unordered pair is called: by its asynchronous side, if it has one.
 static void report_race(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other, bool writes,
                         bool other_writes) {
-  const Cluster *cluster = actor->warp->block->cluster;
+  const Cluster *cluster = actor->cluster;
   bool async = actor->thread >= (uint32_t)cluster->lane_count, other_async = is_agent(cluster, other);
   HazardKind kind = region->kind == REGION_SHARED ? HAZARD_SHARED_RACE : HAZARD_GLOBAL_RACE;
   const char *what = !writes        ? "reads what another thread writes, and nothing orders the two"
@@ -265,7 +274,7 @@ static uint32_t as_set(const Cluster *cluster, Epoch read) {
 
 // The reads of a cell after the actor, and with it the lanes of mask that share its warp and clock, have read it too.
 static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
-  const Cluster *cluster = actor->warp->block->cluster;
+  const Cluster *cluster = actor->cluster;
   const EpochLayout *layout = &cluster->launch->epochs;
   Epoch own = epoch_of(actor);
   bool single = (mask & (mask - 1)) == 0;
@@ -296,7 +305,7 @@ static Cell cell_for_read(const Cluster *cluster, Cell cell) {
 }
 
 void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size) {
-  const Cluster *cluster = actor->warp->block->cluster;
+  const Cluster *cluster = actor->cluster;
   renew_pages(region, offset, size, cluster->launch->number);
   for (int done = 0; done < size;) {
     Cell *cells = region->cells + offset + done;
@@ -317,7 +326,7 @@ static Cell cell_after_lanes(Warp *warp, const Inst *inst, Mask mask, Cell cell,
     Mask same = 0;
     for (Mask rest = mask; rest; rest &= rest - 1)
       if (warp->clocks[__builtin_ctz(rest)].own == warp->clocks[first].own) same |= rest & -rest;
-    Actor actor = lane_actor(warp, inst, first, strong);
+    Actor actor = race_lane(warp, inst, first, strong);
     cell.read = reads_with(&actor, same, cell.read);
     mask &= ~same;
   }
@@ -325,12 +334,17 @@ static Cell cell_after_lanes(Warp *warp, const Inst *inst, Mask mask, Cell cell,
 }
 
 void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, bool strong) {
+  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), strong);
+  if ((mask & (mask - 1)) == 0) {
+    race_read_by(&actor, region, offset, size);
+    return;
+  }
   renew_pages(region, offset, size, warp_launch(warp)->number);
   for (int done = 0; done < size;) {
     Cell *cells = region->cells + offset + done;
     int run = equal_cells(cells, size - done);
     for (Mask rest = mask; rest; rest &= rest - 1) {
-      Actor actor = lane_actor(warp, inst, __builtin_ctz(rest), strong);
+      race_set_lane(&actor, __builtin_ctz(rest));
       if (!check_read(&actor, region, offset + (uint64_t)done, run, cells->write) || !(cells->write & EPOCH_KERNEL)) break;
     }
     Cell after = cell_after_lanes(warp, inst, mask, *cells, strong);
@@ -341,7 +355,7 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
 
 // A read that does not come before the actor's write; EPOCH_NONE when all do.
 static Epoch unordered_read(const Actor *actor, Epoch read) {
-  const Cluster *cluster = actor->warp->block->cluster;
+  const Cluster *cluster = actor->cluster;
   const EpochLayout *layout = &cluster->launch->epochs;
   if (!(read & EPOCH_SET) || epoch_cluster(layout, read) != cluster->id) return ordered(actor, read) ? EPOCH_NONE : read;
   const ReadNode *nodes = cluster->read_sets->nodes;
@@ -357,9 +371,9 @@ static Epoch unordered_read(const Actor *actor, Epoch read) {
 
 // Whether the remembered write is another lane's of this same instruction, and wrote the same value.
 static bool same_store(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write, const uint8_t *value) {
-  const EpochLayout *layout = &warp_launch(actor->warp)->epochs;
+  const EpochLayout *layout = actor->layout;
   uint32_t thread = epoch_thread(layout, write);
-  return value && epoch_pc(layout, write) == pc_of(actor) && epoch_cluster(layout, write) == actor->warp->block->cluster->id &&
+  return value && epoch_pc(layout, write) == pc_of(actor) && epoch_cluster(layout, write) == actor->cluster->id &&
          thread / LANES == actor->thread / LANES && actor->warp->clocks[thread % LANES].own == epoch_clock(layout, write) &&
          !memcmp(region->data + offset, value, (size_t)size);
 }
@@ -376,8 +390,9 @@ static void check_write(const Actor *actor, const Region *region, uint64_t offse
   else if (unseen(actor, cell->write)) report_unseen(actor, region, offset, size, cell->write);
 }
 
-static void write_cells(const Actor *actor, Region *region, uint64_t offset, int size, const uint8_t *value) {
-  renew_pages(region, offset, size, warp_launch(actor->warp)->number);
+void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size, const void *bytes) {
+  const uint8_t *value = bytes;
+  renew_pages(region, offset, size, actor->cluster->launch->number);
   Cell after = {.write = epoch_of(actor)};
   for (int done = 0; done < size;) {
     Cell *cells = region->cells + offset + done;
@@ -388,21 +403,19 @@ static void write_cells(const Actor *actor, Region *region, uint64_t offset, int
   }
 }
 
-void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size) { write_cells(actor, region, offset, size, NULL); }
-
 void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value,
                 bool strong) {
-  Actor actor = lane_actor(warp, inst, lane, strong);
-  write_cells(&actor, region, offset, size, value);
+  Actor actor = race_lane(warp, inst, lane, strong);
+  race_write_by(&actor, region, offset, size, value);
 }
 
 void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size) {
-  Actor actor = lane_actor(warp, inst, lane, true);
+  Actor actor = race_lane(warp, inst, lane, true);
   renew_pages(region, offset, size, warp_launch(warp)->number);
   for (int i = 0; i < size; i++) {
     if (region->cells[offset + (uint64_t)i].write != EPOCH_NONE) continue;
     report_unwritten(&actor, region, offset, size);
     break;
   }
-  write_cells(&actor, region, offset, size, NULL);
+  race_write_by(&actor, region, offset, size, NULL);
 }

@@ -97,6 +97,8 @@ void race_acquire(Warp *warp, Mask mask, Clocks *joined);
 // The relaxed halves: what the lanes knew at their last fence is handed on, what they read counts from their next fence.
 void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined);
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
+// Whether the lanes of mask know of all that joined holds; what their own warp did they know.
+bool race_knows(const Warp *warp, Mask mask, const Clocks *joined);
 // Both, among the lanes of mask: bar.warp.sync.
 void race_warp_sync(Warp *warp, Mask mask);
 // fence / membar by the lanes of mask.
@@ -116,10 +118,10 @@ typedef enum MemoryOrder { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEA
 typedef struct SyncTable SyncTable;
 SyncTable *sync_table_new(void);
 void sync_table_free(SyncTable *table);
-// A strong load, store or read-modify-write of the address by one lane: it learns from, or adds to, what is released there.
-void sync_load(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order);
-void sync_store(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order);
-void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order);
+// A strong load, store or read-modify-write of the address by one lane (gpu: of .gpu or .sys scope): it learns from, or adds to, what is released there.
+void sync_load(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu);
+void sync_store(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu);
+void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu);
 
 // ---- cells: race.c ----
 
@@ -133,6 +135,9 @@ typedef struct Actor {
   Warp *warp;          // the lane to name in a report
   int lane;
   const Inst *inst;
+  const Cluster *cluster;
+  const EpochLayout *layout;
+  Epoch place;         // cluster and instruction, as an epoch has them
   uint32_t thread;     // in the cluster
   uint32_t clock;
   uint32_t issuer;     // of an agent: the lane whose accesses so far come before; else the thread itself
@@ -141,8 +146,15 @@ typedef struct Actor {
   bool async;          // through the async proxy
 } Actor;
 
+// A lane that executes inst; strong: with volatile, relaxed or stronger order.
+Actor race_lane(Warp *warp, const Inst *inst, int lane, bool strong);
+// The same for another lane of the warp.
+void race_set_lane(Actor *actor, int lane);
+
+// Checks and remembers a read or a write of region bytes [offset, offset + size) by the actor; value and reports are those of
+// race_write.
 void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size);
-void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size);
+void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size, const void *value);
 
 // Checks and remembers a read of region bytes [offset, offset + size) by the lanes of mask, which all read the same bytes.
 // Reports uninitialised reads and races.

@@ -46,10 +46,8 @@ static bool bad_map(Warp *warp, const Inst *inst, int lane, uint64_t address, co
 // A map that the kernel has written itself must have been made visible to the tensor copy's proxy.
 static void check_visible(Warp *warp, const Inst *inst, int lane, const Access *access) {
   if (!warp_launch(warp)->hazards || !access->region) return;
-  const LaneClocks *clocks = &warp->clocks[lane];
-  uint32_t thread = warp_thread(warp, lane);
-  Actor actor = {.warp = warp, .lane = lane, .inst = inst, .thread = thread, .clock = clocks->own, .issuer = thread, .known = clocks->known,
-                 .async = true};
+  Actor actor = race_lane(warp, inst, lane, false);
+  actor.async = true;
   for (int half = 0; half < EMULATOR_TENSOR_MAP_BYTES; half += TENSOR_MAP_ALIGNMENT) {
     Access part = {.region = access->region, .offset = access->offset + (uint64_t)half};
     memory_lock(&part);

@@ -76,11 +76,13 @@ struct Warp {
 typedef struct Barrier {
   int arrived;       // threads
   int expected;      // threads; 0: all of the block that have not exited; -1: nobody has arrived yet
-  int waiting;       // threads that wait, of those arrived
+  uint32_t warps;    // that arrived, all lanes together
   int reduce_count;  // bar.red: threads whose predicate was true
   bool reducing;
   Clocks *joined;    // what the arrived threads know, together
   const Inst *first;  // the instruction of the first arrival
+  Clocks *former;     // `joined` of the phase before
+  const Inst *former_first;
 } Barrier;
 
 enum { BARRIERS = 16, CLUSTER_BARRIER = BARRIERS, WGMMA_HISTORY = 256, MAX_WARPGROUPS = 8 };

@@ -58,6 +58,62 @@ extern "C" __global__ void sixteenth(const float *in, float *out, int first) {
   out[t] = tile[t ^ 63];
 }
 
+// Barrier 0 is the one of __syncthreads, which here the other half of the block is waiting at.
+// launch barrier_zero: grid 1 block 128 args float[128] float[128]=zero
+extern "C" __global__ void barrier_zero(const float *in, float *out) {
+  __shared__ float tile[128];
+  int t = threadIdx.x;
+  tile[t] = in[t];
+#ifdef REPAIRED
+  int number = 1;
+#else
+  int number = 0;
+#endif
+  if (t < 64) {
+    barrier_sync(number, 64);  // HAZARD(barrier_zero): barrier misuse
+    out[t] = tile[t ^ 63];
+  }
+  __syncthreads();  // OTHER(barrier_zero)
+  if (t >= 64) out[t] = tile[127 - t];
+}
+
+// The producer does not wait for the consumer, and says twice that the buffer is full: the barrier may take that for both.
+// launch full_twice: grid 1 block 64 args float[128] float[32]=zero 4
+extern "C" __global__ void full_twice(const float *in, float *out, int rounds) {
+  enum { FULL = 1, EMPTY = 2 };
+  __shared__ float buffer[2][32];
+  int lane = threadIdx.x % 32;
+  if (threadIdx.x < 32) {
+    for (int k = 0; k < rounds; k++) {
+      buffer[k % 2][lane] = in[32 * k + lane];
+      barrier_arrive(FULL, 64);  // HAZARD(full_twice): barrier misuse
+#ifdef REPAIRED
+      barrier_sync(EMPTY, 64);
+#endif
+    }
+  } else {
+    float sum = 0;
+    for (int k = 0; k < rounds; k++) {
+      barrier_sync(FULL, 64);  // ALSO(full_twice): barrier misuse
+      sum += buffer[k % 2][31 - lane];
+#ifdef REPAIRED
+      barrier_arrive(EMPTY, 64);
+#endif
+    }
+    out[lane] = sum;
+  }
+}
+
+// Three warps sync at a barrier for two: which of them is left over?
+// launch third_warp: grid 1 block 96 args float[96] float[96]=zero
+extern "C" __global__ void third_warp(const float *in, float *out) {
+#ifdef REPAIRED
+  if (threadIdx.x < 64)
+#endif
+    barrier_sync(1, 64);  // HAZARD(third_warp): barrier misuse
+  out[threadIdx.x] = in[threadIdx.x];
+}
+
 // The number of the barrier differs between the lanes of a warp.
 // launch barrier_of_lane: grid 1 block 64 args float[64] float[64]=zero
 extern "C" __global__ void barrier_of_lane(const float *in, float *out) {

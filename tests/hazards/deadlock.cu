@@ -32,16 +32,6 @@ extern "C" __global__ void no_arrival(const float *in, float *out) {
   }
 }
 
-// Three warps sync at a barrier for two: the third waits for a fourth.
-// launch third_warp: grid 1 block 96 args float[96] float[96]=zero
-extern "C" __global__ void third_warp(const float *in, float *out) {
-#ifdef REPAIRED
-  if (threadIdx.x < 64)
-#endif
-    barrier_sync(1, 64);  // HAZARD(third_warp): deadlock
-  out[threadIdx.x] = in[threadIdx.x];
-}
-
 // The consumer takes one round more than the producer gives, and the producer has gone.
 // launch one_round_more: grid 1 block 64 args float[128] float[32]=zero 4
 extern "C" __global__ void one_round_more(const float *in, float *out, int rounds) {

@@ -216,3 +216,19 @@ extern "C" __global__ void lock(int *mutex, int *sum) {
 #endif
   atomicExch(mutex, 0);
 }
+
+// The same with a release and an acquire: both must reach as far as the other block.
+// launch block_release: grid 2 block 1 args int[1]=zero int[1]=zero int[1]=zero
+extern "C" __global__ void block_release(int *data, int *flag, int *out) {
+  if (blockIdx.x == 0) {
+    *data = 42;  // OTHER(block_release)
+#ifdef REPAIRED
+    asm volatile("red.release.gpu.global.add.s32 [%0], 1;" : : "l"(flag) : "memory");
+#else
+    asm volatile("red.release.cta.global.add.s32 [%0], 1;" : : "l"(flag) : "memory");
+#endif
+  } else {
+    while (load_acquire(flag) == 0) {}
+    *out = *data;  // HAZARD(block_release): global-memory race
+  }
+}
