@@ -98,6 +98,12 @@ template <int HEAD_DIM> __device__ uint32_t lane_address(uint32_t tile) {
   return tile + place<HEAD_DIM>(lane % 16, lane / 16);
 }
 
+// The same with the matrices 1 and 2 exchanged.
+template <int HEAD_DIM> __device__ uint32_t key_address(uint32_t tile) {
+  int lane = threadIdx.x % WARP;
+  return tile + place<HEAD_DIM>(lane % 8 + lane / 16 * 8, lane / 8 % 2);
+}
+
 // And from that the one for rows 16 i to 16 i + 15 and columns 16 j to 16 j + 15.
 template <int HEAD_DIM> __device__ uint32_t move_to(uint32_t address, int i, int j) {
   return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * HEAD_DIM * 2;
@@ -147,8 +153,8 @@ __device__ void scores(float (&s)[2][KEYS / 8][4], uint32_t q, uint32_t k, const
       ldmatrix(key, move_to<HEAD_DIM>(k, n, d));
 #pragma unroll
       for (int b = 0; b < 2; b++) {
-        mma(s[b][2 * n], query[b], key[0], key[2]);
-        mma(s[b][2 * n + 1], query[b], key[1], key[3]);
+        mma(s[b][2 * n], query[b], key[0], key[1]);
+        mma(s[b][2 * n + 1], query[b], key[2], key[3]);
       }
     }
   }
@@ -343,12 +349,12 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
       cp_async_commit();
     }
     if (causal && t * KEYS > row + 31) continue;
-    uint32_t k_lane = lane_address<HEAD_DIM>(k_tile);
+    uint32_t k_lane = key_address<HEAD_DIM>(k_tile);
     float s[2][KEYS / 8][4];
     scores<HEAD_DIM, KEYS, QREG>(s, q_lane, k_lane, qr);
     if (t >= full_tiles) mask<KEYS>(s, row, t * KEYS, seqlen, causal);
     softmax<HEAD_DIM, KEYS>(rows, s, scale);
-    output<HEAD_DIM, KEYS>(rows, s, k_lane + STAGES * kv_bytes);
+    output<HEAD_DIM, KEYS>(rows, s, lane_address<HEAD_DIM>(k_tile + STAGES * kv_bytes));
   }
   store<HEAD_DIM>(rows, shared + 32 * warp * HEAD_DIM * 2, o, row, seqlen);
 }
