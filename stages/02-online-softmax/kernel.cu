@@ -66,7 +66,7 @@ struct Row {
 };
 
 // P = exp(S - maximum), where exp(x) is computed as 2^(x log2 e), and `scale` is the scores' times log2 e. The row sees
-// `keys` of the tile's keys. Returns the factor by which everything older than this tile shrinks.
+// the tile's first `keys` keys. Returns the factor by which everything older than this tile shrinks.
 __device__ float online_softmax(half *p, const float *s, Row *row, int keys, float scale) {
   float score[TILE / 2], old_max = row->max;
   for (int e = 0; e < TILE / 2; e++) score[e] = s[column(e)];
@@ -76,10 +76,10 @@ __device__ float online_softmax(half *p, const float *s, Row *row, int keys, flo
 
   for (int e = 0; e < TILE / 2; e++) row->max = fmaxf(row->max, score[e]);
   row->max = fmaxf(row->max, __shfl_xor_sync(0xffffffff, row->max, 1));
-  float factor = exp2f((old_max - row->max) * scale), scaled_max = row->max * scale;
+  float factor = exp2f((old_max - row->max) * scale);
   row->sum *= factor;
   for (int e = 0; e < TILE / 2; e++) {
-    score[e] = exp2f(score[e] * scale - scaled_max);
+    score[e] = exp2f((score[e] - row->max) * scale);
     row->sum += score[e];
   }
   for (int e = 0; e < TILE / 2; e += 4) {
@@ -148,7 +148,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   SumFragment out[HEAD_DIM / 16];
   for (int n = 0; n < HEAD_DIM / 16; n++) wmma::fill_fragment(out[n], 0);
 
-  // The lowest finite number, not -INFINITY: a row that has seen no key yet must not compute infinity - infinity.
+  // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
   Row row = {-FLT_MAX, 0};
   int keys = causal ? min(first_row + TILE, seqlen) : seqlen;  // tiles that the mask hides from all rows are left out
   int row_keys = causal ? min(i + 1, seqlen) : seqlen;
