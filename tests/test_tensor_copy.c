@@ -81,47 +81,53 @@ static uint32_t box_bytes(const EmulatorTensorSpec *spec) {
 
 // ---- kernels ----
 
-static const char *const coordinate_lists[] = {"", "{%x0}", "{%x0, %x1}", "{%x0, %x1, %x2}", "{%x0, %x1, %x2, %x3}", "{%x0, %x1, %x2, %x3, %x4}"};
+static const char *const coordinate_lists[] = {
+    "", "{%x0}", "{%x0, %x1}", "{%x0, %x1, %x2}", "{%x0, %x1, %x2, %x3}", "{%x0, %x1, %x2, %x3, %x4}"};
 
-#define BOX_PROLOGUE                                                                                                                  \
-  PTX_HEADER ".visible .entry test(.param .align 64 .b8 map[128], .param .u64 data, .param .u32 bytes, .param .align 4 .b8 x[20]) {\n" \
-             ".reg .b64 %%m, %%d, %%s; .reg .b32 %%t, %%a, %%v, %%n, %%x0, %%x1, %%x2, %%x3, %%x4, %%i; .reg .pred %%p, %%q;\n"            \
-             ".shared .align 1024 .b8 tile[16384]; .shared .align 8 .b64 bar;\n"                                                        \
-             "mov.b64 %%m, map; cvta.param.u64 %%m, %%m; ld.param.u64 %%d, [data]; ld.param.u32 %%n, [bytes];\n"                        \
-             "ld.param.u32 %%x0, [x]; ld.param.u32 %%x1, [x+4]; ld.param.u32 %%x2, [x+8]; ld.param.u32 %%x3, [x+12]; "                  \
-             "ld.param.u32 %%x4, [x+16];\n"                                                                                            \
+#define BOX_PROLOGUE                                                                                                   \
+  PTX_HEADER ".visible .entry test(.param .align 64 .b8 map[128], .param .u64 data, .param .u32 bytes, .param .align " \
+             "4 .b8 x[20]) {\n"                                                                                        \
+             ".reg .b64 %%m, %%d, %%s; .reg .b32 %%t, %%a, %%v, %%n, %%x0, %%x1, %%x2, %%x3, %%x4, %%i; .reg .pred "   \
+             "%%p, %%q;\n"                                                                                             \
+             ".shared .align 1024 .b8 tile[16384]; .shared .align 8 .b64 bar;\n"                                       \
+             "mov.b64 %%m, map; cvta.param.u64 %%m, %%m; ld.param.u64 %%d, [data]; ld.param.u32 %%n, [bytes];\n"       \
+             "ld.param.u32 %%x0, [x]; ld.param.u32 %%x1, [x+4]; ld.param.u32 %%x2, [x+8]; ld.param.u32 %%x3, [x+12]; " \
+             "ld.param.u32 %%x4, [x+16];\n"                                                                            \
              "mov.u32 %%t, %%tid.x; setp.eq.u32 %%p, %%t, 0; shl.b32 %%i, %%t, 2;\n"
 
 // The tile is zeroed, a box loaded, and the whole tile stored to `data`.
 static const char load_format[] = BOX_PROLOGUE
-    "mov.u32 %%v, 0;\nZERO: mov.u32 %%a, tile; add.u32 %%a, %%a, %%i; st.shared.u32 [%%a], %%v; add.u32 %%i, %%i, 512; setp.lt.u32 %%q, %%i, 16384; @%%q bra ZERO;\n"
+    "mov.u32 %%v, 0;\nZERO: mov.u32 %%a, tile; add.u32 %%a, %%a, %%i; st.shared.u32 [%%a], %%v; add.u32 %%i, %%i, 512; "
+    "setp.lt.u32 %%q, %%i, 16384; @%%q bra ZERO;\n"
     "fence.proxy.async.shared::cta;\n"
     "@%%p mbarrier.init.shared::cta.b64 [bar], 1; @%%p fence.mbarrier_init.release.cluster;\nbar.sync 0;\n"
     "@%%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], %%n;\n"
     "@%%p cp.async.bulk.tensor.%dd.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%%m, %s], [bar];\n"
     "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %%q, [bar], 0;\n@!%%q bra WAIT;\n"
     "shl.b32 %%i, %%t, 2;\nOUT: mov.u32 %%a, tile; add.u32 %%a, %%a, %%i; ld.shared.u32 %%v, [%%a];\n"
-    "cvt.u64.u32 %%s, %%i; add.u64 %%s, %%s, %%d; st.global.u32 [%%s], %%v; add.u32 %%i, %%i, 512; setp.lt.u32 %%q, %%i, 16384; @%%q bra OUT;\n" END;
+    "cvt.u64.u32 %%s, %%i; add.u64 %%s, %%s, %%d; st.global.u32 [%%s], %%v; add.u32 %%i, %%i, 512; setp.lt.u32 %%q, "
+    "%%i, 16384; @%%q bra OUT;\n" END;
 
 // The tile is loaded from `data`, and a box of it stored, or reduced, through the map.
-static const char store_format[] = BOX_PROLOGUE
-    "IN: mov.u32 %%a, tile; add.u32 %%a, %%a, %%i; cvt.u64.u32 %%s, %%i; add.u64 %%s, %%s, %%d; ld.global.u32 %%v, [%%s];\n"
-    "st.shared.u32 [%%a], %%v; add.u32 %%i, %%i, 512; setp.lt.u32 %%q, %%i, 16384; @%%q bra IN;\n"
-    "fence.proxy.async.shared::cta;\nbar.sync 0;\n"
-    "@!%%p bra DONE;\n"
-    "cp%s.async.bulk.tensor.%dd.global.shared::cta%s.tile.bulk_group [%%m, %s], [tile];\n"
-    "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nDONE: " END;
+static const char store_format[] =
+    BOX_PROLOGUE "IN: mov.u32 %%a, tile; add.u32 %%a, %%a, %%i; cvt.u64.u32 %%s, %%i; add.u64 %%s, %%s, %%d; "
+                 "ld.global.u32 %%v, [%%s];\n"
+                 "st.shared.u32 [%%a], %%v; add.u32 %%i, %%i, 512; setp.lt.u32 %%q, %%i, 16384; @%%q bra IN;\n"
+                 "fence.proxy.async.shared::cta;\nbar.sync 0;\n"
+                 "@!%%p bra DONE;\n"
+                 "cp%s.async.bulk.tensor.%dd.global.shared::cta%s.tile.bulk_group [%%m, %s], [tile];\n"
+                 "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nDONE: " END;
 
 // Runs a box's copy. tensor: as it was and is afterwards; tile: that which was loaded, or is to be stored.
 static void run_box(const Box *box, const char *text, uint64_t schedule, void *tensor, size_t size, void *tile) {
-  Machine machine = machine_open(text, REPAIRED, schedule);
+  Machine machine = machine_open(text, schedule);
   uint64_t global = machine_upload(&machine, tensor, size), data = machine_upload(&machine, tile, TILE_BYTES);
   EmulatorTensorSpec spec = box->spec;
   spec.address += global;
   Map map = make_map(&spec);
   uint32_t bytes = box_bytes(&spec);
   const void *arguments[] = {&map, &data, &bytes, box->start};
-  cr_expect_eq(machine_launch(&machine, 1, THREADS, 0, arguments, 4), EMULATOR_OK);
+  cr_expect_eq(machine_launch(&machine, (Shape){1, THREADS, 0}, arguments, 4), EMULATOR_OK);
   expect_clean(&machine);
   machine_download(&machine, tile, data, TILE_BYTES);
   machine_download(&machine, tensor, global, size);
@@ -145,14 +151,17 @@ typedef struct Expected {
 
 static uint64_t fill_of(const EmulatorTensorSpec *spec) {
   if (!spec->fill_nan) return 0;
-  return spec->type == EMULATOR_TENSOR_F64 ? 0x7fffffffffffffff : spec->type == EMULATOR_TENSOR_F32 ? 0x7fffffff : 0x7fff;
+  return spec->type == EMULATOR_TENSOR_F64   ? 0x7fffffffffffffff
+         : spec->type == EMULATOR_TENSOR_F32 ? 0x7fffffff
+                                             : 0x7fff;
 }
 
 static void expect_element(const Box *box, uint64_t offset, bool inside, int place, void *context) {
   Expected *expected = context;
   uint64_t fill = fill_of(&box->spec);
   int size = element_bytes(box->spec.type);
-  memcpy(expected->tile + place, inside ? expected->tensor + box->spec.address + offset : (const uint8_t *)&fill, (size_t)size);
+  memcpy(expected->tile + place, inside ? expected->tensor + box->spec.address + offset : (const uint8_t *)&fill,
+         (size_t)size);
 }
 
 static void check_load(const Box *box, const char *name, int schedules) {
@@ -173,7 +182,8 @@ static void check_load(const Box *box, const char *name, int schedules) {
   }
 }
 
-#define SPEC(T, R, ...) {.type = EMULATOR_TENSOR_##T, .rank = R, __VA_ARGS__}
+#define SPEC(T, R, ...)                                                                                                \
+  { .type = EMULATOR_TENSOR_##T, .rank = R, __VA_ARGS__ }
 
 static const struct {
   const char *name;
@@ -193,21 +203,40 @@ static const struct {
     {"2d, bf16 NaN", {SPEC(BF16, 2, .size = {60, 9}, .stride = {0, 128}, .box = {32, 8}, .fill_nan = true), {40, 5}}},
     {"2d, f32 NaN", {SPEC(F32, 2, .size = {30, 9}, .stride = {0, 128}, .box = {32, 8}, .fill_nan = true), {4, -3}}},
     {"2d, f64 NaN", {SPEC(F64, 2, .size = {15, 9}, .stride = {0, 128}, .box = {8, 4}, .fill_nan = true), {10, 7}}},
-    {"2d, element strides", {SPEC(U16, 2, .size = {32, 40}, .stride = {0, 64}, .box = {16, 9}, .element_stride = {1, 2}), {8, 5}}},
-    {"2d, an ignored stride", {SPEC(U16, 2, .size = {32, 40}, .stride = {0, 64}, .box = {16, 9}, .element_stride = {4, 1}), {8, 5}}},
+    {"2d, element strides",
+     {SPEC(U16, 2, .size = {32, 40}, .stride = {0, 64}, .box = {16, 9}, .element_stride = {1, 2}), {8, 5}}},
+    {"2d, an ignored stride",
+     {SPEC(U16, 2, .size = {32, 40}, .stride = {0, 64}, .box = {16, 9}, .element_stride = {4, 1}), {8, 5}}},
     {"3d", {SPEC(F16, 3, .size = {64, 12, 5}, .stride = {0, 128, 1536}, .box = {32, 4, 3}), {32, 10, 3}}},
-    {"3d, crossed strides", {SPEC(F16, 3, .size = {64, 20, 4}, .stride = {0, 512, 128}, .box = {64, 8, 2}), {0, 16, 1}}},
-    {"3d, element strides", {SPEC(U32, 3, .size = {16, 12, 9}, .stride = {0, 64, 768}, .box = {8, 5, 8}, .element_stride = {1, 2, 3}), {4, 5, 3}}},
+    {"3d, crossed strides",
+     {SPEC(F16, 3, .size = {64, 20, 4}, .stride = {0, 512, 128}, .box = {64, 8, 2}), {0, 16, 1}}},
+    {"3d, element strides",
+     {SPEC(U32, 3, .size = {16, 12, 9}, .stride = {0, 64, 768}, .box = {8, 5, 8}, .element_stride = {1, 2, 3}),
+      {4, 5, 3}}},
     {"4d", {SPEC(U16, 4, .size = {16, 7, 5, 3}, .stride = {0, 32, 224, 1120}, .box = {8, 4, 3, 2}), {8, -1, 3, 1}}},
-    {"5d", {SPEC(U32, 5, .size = {8, 5, 4, 3, 3}, .stride = {0, 32, 160, 640, 1920}, .box = {4, 3, 3, 2, 2}), {4, 3, -1, 2, 1}}},
-    {"128B", {SPEC(F16, 2, .size = {64, 100}, .stride = {0, 128}, .box = {64, 64}, .swizzle = EMULATOR_SWIZZLE_128B), {0, 8}}},
-    {"128B, tails", {SPEC(F16, 2, .size = {59, 75}, .stride = {0, 128}, .box = {64, 64}, .swizzle = EMULATOR_SWIZZLE_128B), {0, 30}}},
-    {"128B, u8", {SPEC(U8, 2, .size = {130, 75}, .stride = {0, 144}, .box = {128, 17}, .swizzle = EMULATOR_SWIZZLE_128B), {-5, 60}}},
-    {"128B, 3d", {SPEC(F32, 3, .size = {40, 12, 6}, .stride = {0, 160, 1920}, .box = {32, 5, 3}, .swizzle = EMULATOR_SWIZZLE_128B), {10, 9, 2}}},
-    {"64B", {SPEC(F16, 2, .size = {64, 100}, .stride = {0, 128}, .box = {32, 33}, .swizzle = EMULATOR_SWIZZLE_64B), {16, 70}}},
-    {"64B, NaN", {SPEC(F16, 2, .size = {50, 100}, .stride = {0, 128}, .box = {32, 16}, .swizzle = EMULATOR_SWIZZLE_64B, .fill_nan = true), {30, 7}}},
-    {"32B", {SPEC(F32, 2, .size = {30, 100}, .stride = {0, 128}, .box = {8, 40}, .swizzle = EMULATOR_SWIZZLE_32B), {16, 50}}},
-    {"32B, tails", {SPEC(U32, 2, .size = {30, 100}, .stride = {0, 128}, .box = {8, 21}, .swizzle = EMULATOR_SWIZZLE_32B), {27, 90}}},
+    {"5d",
+     {SPEC(U32, 5, .size = {8, 5, 4, 3, 3}, .stride = {0, 32, 160, 640, 1920}, .box = {4, 3, 3, 2, 2}),
+      {4, 3, -1, 2, 1}}},
+    {"128B",
+     {SPEC(F16, 2, .size = {64, 100}, .stride = {0, 128}, .box = {64, 64}, .swizzle = EMULATOR_SWIZZLE_128B), {0, 8}}},
+    {"128B, tails",
+     {SPEC(F16, 2, .size = {59, 75}, .stride = {0, 128}, .box = {64, 64}, .swizzle = EMULATOR_SWIZZLE_128B), {0, 30}}},
+    {"128B, u8",
+     {SPEC(U8, 2, .size = {130, 75}, .stride = {0, 144}, .box = {128, 17}, .swizzle = EMULATOR_SWIZZLE_128B),
+      {-5, 60}}},
+    {"128B, 3d",
+     {SPEC(F32, 3, .size = {40, 12, 6}, .stride = {0, 160, 1920}, .box = {32, 5, 3}, .swizzle = EMULATOR_SWIZZLE_128B),
+      {10, 9, 2}}},
+    {"64B",
+     {SPEC(F16, 2, .size = {64, 100}, .stride = {0, 128}, .box = {32, 33}, .swizzle = EMULATOR_SWIZZLE_64B), {16, 70}}},
+    {"64B, NaN",
+     {SPEC(F16, 2, .size = {50, 100}, .stride = {0, 128}, .box = {32, 16}, .swizzle = EMULATOR_SWIZZLE_64B,
+           .fill_nan = true),
+      {30, 7}}},
+    {"32B",
+     {SPEC(F32, 2, .size = {30, 100}, .stride = {0, 128}, .box = {8, 40}, .swizzle = EMULATOR_SWIZZLE_32B), {16, 50}}},
+    {"32B, tails",
+     {SPEC(U32, 2, .size = {30, 100}, .stride = {0, 128}, .box = {8, 21}, .swizzle = EMULATOR_SWIZZLE_32B), {27, 90}}},
 };
 enum { BOXES = sizeof boxes / sizeof boxes[0] };
 
@@ -224,7 +253,8 @@ typedef struct Stored {
 
 static void store_element(const Box *box, uint64_t offset, bool inside, int place, void *context) {
   Stored *stored = context;
-  if (inside) memcpy(stored->tensor + box->spec.address + offset, stored->tile + place, (size_t)element_bytes(box->spec.type));
+  if (inside)
+    memcpy(stored->tensor + box->spec.address + offset, stored->tile + place, (size_t)element_bytes(box->spec.type));
 }
 
 static void check_store(const Box *box, const char *name, int schedules) {
@@ -267,8 +297,12 @@ static uint64_t and_u(uint64_t a, uint64_t b) { return a & b; }
 static uint64_t or_u(uint64_t a, uint64_t b) { return a | b; }
 static uint64_t xor_u(uint64_t a, uint64_t b) { return a ^ b; }
 static uint64_t add_f32(uint64_t a, uint64_t b) { return float_bits(float_of(a) + float_of(b)); }
-static uint64_t add_f16(uint64_t a, uint64_t b) { return half_from_float(half_to_float((uint16_t)a) + half_to_float((uint16_t)b)); }
-static uint64_t min_f16(uint64_t a, uint64_t b) { return half_to_float((uint16_t)a) < half_to_float((uint16_t)b) ? a : b; }
+static uint64_t add_f16(uint64_t a, uint64_t b) {
+  return half_from_float(half_to_float((uint16_t)a) + half_to_float((uint16_t)b));
+}
+static uint64_t min_f16(uint64_t a, uint64_t b) {
+  return half_to_float((uint16_t)a) < half_to_float((uint16_t)b) ? a : b;
+}
 
 typedef struct Reduction {
   const char *operation;
@@ -303,17 +337,24 @@ static void fill_numbers(uint8_t *bytes, size_t size, EmulatorTensorType type, u
 
 Test(tensor_copy, reductions) {
   static const Reduction reductions[] = {
-      {"add", EMULATOR_TENSOR_U32, add_u},   {"add", EMULATOR_TENSOR_U64, add_u},   {"min", EMULATOR_TENSOR_U32, min_u32},
-      {"max", EMULATOR_TENSOR_S32, max_s32}, {"min", EMULATOR_TENSOR_S64, min_s64}, {"and", EMULATOR_TENSOR_U32, and_u},
-      {"or", EMULATOR_TENSOR_U32, or_u},     {"xor", EMULATOR_TENSOR_U64, xor_u},   {"add", EMULATOR_TENSOR_F32, add_f32},
-      {"add", EMULATOR_TENSOR_F16, add_f16}, {"min", EMULATOR_TENSOR_F16, min_f16},
+      {"add", EMULATOR_TENSOR_U32, add_u},   {"add", EMULATOR_TENSOR_U64, add_u},
+      {"min", EMULATOR_TENSOR_U32, min_u32}, {"max", EMULATOR_TENSOR_S32, max_s32},
+      {"min", EMULATOR_TENSOR_S64, min_s64}, {"and", EMULATOR_TENSOR_U32, and_u},
+      {"or", EMULATOR_TENSOR_U32, or_u},     {"xor", EMULATOR_TENSOR_U64, xor_u},
+      {"add", EMULATOR_TENSOR_F32, add_f32}, {"add", EMULATOR_TENSOR_F16, add_f16},
+      {"min", EMULATOR_TENSOR_F16, min_f16},
   };
   static uint8_t tensor[1 << 14], expected[1 << 14], tile[TILE_BYTES];
   for (size_t i = 0; i < sizeof reductions / sizeof reductions[0]; i++) {
     const Reduction *reduction = &reductions[i];
     uint32_t width = 64 / (uint32_t)element_bytes(reduction->type);
-    Box box = {{.type = reduction->type, .rank = 2, .size = {width + 1, 20}, .stride = {0, 128}, .box = {width, 8},
-                .swizzle = EMULATOR_SWIZZLE_64B}, {3, 14}};
+    Box box = {{.type = reduction->type,
+                .rank = 2,
+                .size = {width + 1, 20},
+                .stride = {0, 128},
+                .box = {width, 8},
+                .swizzle = EMULATOR_SWIZZLE_64B},
+               {3, 14}};
     char text[sizeof store_format + 100], operation[16];
     snprintf(operation, sizeof operation, ".%s", reduction->operation);
     snprintf(text, sizeof text, store_format, ".reduce", 2, operation, coordinate_lists[2]);
@@ -323,18 +364,30 @@ Test(tensor_copy, reductions) {
       memcpy(expected, tensor, sizeof expected);
       for_each_element(&box, reduce_element, &(Reduced){expected, tile, reduction->reduce});
       run_box(&box, text, schedule, tensor, sizeof tensor, tile);
-      cr_expect_arr_eq(tensor, expected, sizeof tensor, "%s of type %d, schedule %d", reduction->operation, (int)reduction->type, (int)schedule);
+      cr_expect_arr_eq(tensor, expected, sizeof tensor, "%s of type %d, schedule %d", reduction->operation,
+                       (int)reduction->type, (int)schedule);
     }
   }
 }
 
 // ---- a whole pipeline, compiled by nvcc: tests/ptx/cuda/pipeline.cu ----
 
-enum { PIPELINE_BLOCKS = 4, PIPELINE_TILES = 8, TILE = 32, PIPELINE_ROWS = PIPELINE_BLOCKS * TILE - 5, PIPELINE_COLUMNS = PIPELINE_TILES * TILE - 9 };
+enum {
+  PIPELINE_BLOCKS = 4,
+  PIPELINE_TILES = 8,
+  TILE = 32,
+  PIPELINE_ROWS = PIPELINE_BLOCKS * TILE - 5,
+  PIPELINE_COLUMNS = PIPELINE_TILES * TILE - 9
+};
 
 static Map pipeline_map(uint64_t address, int rows, int columns, int pitch, uint32_t box_rows) {
-  return make_map(&(EmulatorTensorSpec){.type = EMULATOR_TENSOR_F32, .rank = 2, .address = address, .size = {(uint64_t)columns, (uint64_t)rows},
-                                        .stride = {0, 4 * (uint64_t)pitch}, .box = {TILE, box_rows}, .swizzle = EMULATOR_SWIZZLE_128B});
+  return make_map(&(EmulatorTensorSpec){.type = EMULATOR_TENSOR_F32,
+                                        .rank = 2,
+                                        .address = address,
+                                        .size = {(uint64_t)columns, (uint64_t)rows},
+                                        .stride = {0, 4 * (uint64_t)pitch},
+                                        .box = {TILE, box_rows},
+                                        .swizzle = EMULATOR_SWIZZLE_128B});
 }
 
 // The sum of a row and column, in the order that the kernel adds.
@@ -354,15 +407,20 @@ Test(tensor_copy, pipeline_of_a_cluster) {
   for (int i = 0; i < PIPELINE_ROWS * PITCH; i++) a[i] = (float)(i * 7919 % 201 - 100) / 16;
   for (int i = 0; i < TILE * PITCH; i++) w[i] = (float)(i * 104729 % 101 - 50) / 8;
   for (uint64_t schedule = 0; schedule < SCHEDULES; schedule++) {
-    Machine machine = machine_open(ptx.bytes, REPAIRED, schedule);
+    Machine machine = machine_open(ptx.bytes, schedule);
     uint64_t a_address = machine_upload(&machine, a, sizeof a), w_address = machine_upload(&machine, w, sizeof w);
     uint64_t out_address = machine_upload(&machine, NULL, sizeof out);
-    Map a_map = pipeline_map(a_address, PIPELINE_ROWS, PIPELINE_COLUMNS, PITCH, TILE), w_map = pipeline_map(w_address, TILE, PIPELINE_COLUMNS, PITCH, TILE / 2);
+    Map a_map = pipeline_map(a_address, PIPELINE_ROWS, PIPELINE_COLUMNS, PITCH, TILE),
+        w_map = pipeline_map(w_address, TILE, PIPELINE_COLUMNS, PITCH, TILE / 2);
     Map out_map = pipeline_map(out_address, PIPELINE_ROWS, TILE, TILE, TILE);
     int tiles = PIPELINE_TILES;
     const void *arguments[] = {&a_map, &w_map, &out_map, &tiles};
-    EmulatorLaunch launch = {.kernel = "pipeline", .grid = {PIPELINE_BLOCKS, 1, 1}, .block = {160, 1, 1}, .dynamic_shared = 3 * 8192 + 4096 + 48 + 976,
-                             .arguments = arguments, .argument_count = 4};
+    EmulatorLaunch launch = {.kernel = "pipeline",
+                             .grid = {PIPELINE_BLOCKS, 1, 1},
+                             .block = {160, 1, 1},
+                             .dynamic_shared = 3 * 8192 + 4096 + 48 + 976,
+                             .arguments = arguments,
+                             .argument_count = 4};
     EmulatorError error = {0};
     cr_expect_eq(emulator_launch(machine.emulator, machine.module, &launch, &error), EMULATOR_OK, "%s", error.message);
     expect_clean(&machine);
@@ -375,112 +433,23 @@ Test(tensor_copy, pipeline_of_a_cluster) {
   free(ptx.bytes);
 }
 
-// ---- hazards ----
+// ---- hazards: tests/pairs/tensor_copy.pairs ----
 
-#define PUT_TILE "mov.u32 %a, tile; shl.b32 %v, %t, 2; add.u32 %a, %a, %v; add.u32 %v, %t, 7; st.shared.u32 [%a], %v; st.shared.u32 [%a+512], %v;\n"
-#define STORE(from) "@%p cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%m, {0, 0}], [" from "];"
-#define COMMIT "@%p cp.async.bulk.commit_group;\n"
-
-Test(tensor_copy, hazards) {
-  static const Pair pairs[] = {
-      {.name = "read before wait", .text = PAIR_PROLOGUE INIT("bar", "1") EXPECT("bar", "512") LOAD("tile", "0", "0", "bar")
-       "R:W: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0;\nR:@!%q bra W;\n" "ld.shared.u32 %v, [tile+4]; // here\n"
-       "mad.wide.u32 %s, %t, 4, %o; st.global.u32 [%s], %v;\nbar.sync 0;\n" WAIT("X", "bar", "0") END, HAZARD_READ_BEFORE_WAIT, "has not waited"},
-      {.name = "overwritten in flight", .text = PAIR_PROLOGUE INIT("bar", "1") EXPECT("bar", "512") LOAD("tile", "0", "0", "bar")
-       "R:W: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0;\nR:@!%q bra W;\n" "@%p st.shared.u32 [tile+4], %t; // here\nbar.sync 0;\n"
-       WAIT("X", "bar", "0") END, HAZARD_OVERWRITE_IN_FLIGHT, "has not waited"},
-      {.name = "mbarrier without a fence", .text = PAIR_PROLOGUE "@%p mbarrier.init.shared::cta.b64 [bar], 1;\nR:@%p fence.mbarrier_init.release.cluster;\nbar.sync 0;\n"
-       EXPECT("bar", "512") "@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%m, {0, 0}], [bar]; // here\n"
-       WAIT("W", "bar", "0") OUTPUT("tile") END, HAZARD_PROXY_FENCE, "fence.proxy.async"},
-      {.name = "store without a proxy fence", .text = PAIR_PROLOGUE PUT_TILE "R:fence.proxy.async.shared::cta;\nbar.sync 0;\n" STORE("tile") " // here\n" COMMIT
-       "@%p cp.async.bulk.wait_group 0;\n" END, HAZARD_PROXY_FENCE, "fence.proxy.async", .block = 128},
-      {.name = "proxy fence in the wrong thread", .text = PAIR_PROLOGUE PUT_TILE "R:fence.proxy.async;\nF:@%p fence.proxy.async;\nbar.sync 0;\n" STORE("tile") " // here\n"
-       COMMIT "@%p cp.async.bulk.wait_group 0;\n" END, HAZARD_PROXY_FENCE, "fence.proxy.async", .block = 128},
-      {.name = "source refilled too early", .text = PAIR_PROLOGUE PUT_TILE "fence.proxy.async;\nbar.sync 0;\n" STORE("tile") "\n" COMMIT
-       "R:@%p cp.async.bulk.wait_group.read 0;\nbar.sync 0;\nst.shared.u32 [%a], %t; // here\n@%p cp.async.bulk.wait_group 0;\n" END,
-       HAZARD_OVERWRITE_IN_FLIGHT, "reads", .block = 128},
-      {.name = "wait_group of one too many", .text = PAIR_PROLOGUE PUT_TILE "fence.proxy.async;\nbar.sync 0;\n" STORE("tile") "\n" COMMIT
-       "@%p cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%m, {0, 4}], [tile+512];\n" COMMIT
-       "F:@%p cp.async.bulk.wait_group.read 2;\nR:@%p cp.async.bulk.wait_group.read 1;\nbar.sync 0;\nsetp.lt.u32 %q, %t, 16;\n"
-       "@%q st.shared.u32 [%a], %t; // here\n@%p cp.async.bulk.wait_group 0;\n" END, HAZARD_OVERWRITE_IN_FLIGHT, "reads", .block = 128},
-      {.name = "exit before the source was read", .text = PAIR_PROLOGUE PUT_TILE "fence.proxy.async;\nbar.sync 0;\n" STORE("tile") " // here\n" COMMIT
-       "R:@%p cp.async.bulk.wait_group.read 0;\n" END, HAZARD_OVERWRITE_IN_FLIGHT, "wait_group.read 0 is missing", .block = 128},
-      {.name = "exit before the load came", .text = PAIR_PROLOGUE INIT("bar", "1") EXPECT("bar", "512")
-       "@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%m, {0, 0}], [bar]; // here\n"
-       "R:W: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0;\nR:@!%q bra W;\n" END, HAZARD_OVERWRITE_IN_FLIGHT, "the block exits"},
-      {.name = "stored twice in one place", .text = PAIR_PROLOGUE PUT_TILE "fence.proxy.async;\nbar.sync 0;\n" STORE("tile") "\n" COMMIT
-       "R:@%p cp.async.bulk.wait_group 0;\n" STORE("tile+512") " // here\n" COMMIT "@%p cp.async.bulk.wait_group 0;\n" END,
-       HAZARD_OVERWRITE_IN_FLIGHT, "writes", .block = 128},
-      {.name = "misaligned tile", .text = PAIR_PROLOGUE INIT("bar", "1") EXPECT("bar", "512")
-       "F:@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile+64], [%m, {0, 0}], [bar]; // here\n"
-       "R:" LOAD("tile+128", "0", "0", "bar") WAIT("W", "bar", "0") END, HAZARD_MISALIGNED, "multiple of 128"},
-      {.name = "no tensor map", .text = PAIR_PROLOGUE INIT("bar", "1") EXPECT("bar", "512") "F:mov.b64 %m, %i;\n"
-       "@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%m, {0, 0}], [bar]; // here\n" WAIT("W", "bar", "0") END,
-       HAZARD_TENSOR_MAP, "no tensor map"},
-      {.name = "misaligned tensor map", .text = PAIR_PROLOGUE INIT("bar", "1") EXPECT("bar", "512") "F:add.u64 %m, %i, 16;\n"
-       "@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%m, {0, 0}], [bar]; // here\n" WAIT("W", "bar", "0") END,
-       HAZARD_TENSOR_MAP, "multiple of 64"},
-      {.name = "other dimensions", .text = PAIR_PROLOGUE INIT("bar", "1") EXPECT("bar", "512")
-       "F:@%p cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%m, {0, 0, 0}], [bar]; // here\n"
-       "R:" LOAD("tile", "0", "0", "bar") WAIT("W", "bar", "0") END, HAZARD_TENSOR_MAP, "2 dimensions, the instruction 3"},
-      {.name = "prefetch of no map", .text = PAIR_PROLOGUE "F:mov.b64 %m, %i;\n@%p cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%m, {0, 0}]; // here\n" END,
-       HAZARD_TENSOR_MAP, "no tensor map"},
-      {.name = "mbarrier of another block", .text = PAIR_PROLOGUE INIT("bar", "1") EXPECT("bar", "512") "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
-       "mov.u32 %a, bar; mov.u32 %n, %cluster_ctarank;\nF:xor.b32 %n, %n, 1;\nmapa.shared::cluster.u32 %a, %a, %n;\n"
-       "@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%m, {0, 0}], [%a]; // here\n"
-       WAIT("W", "bar", "0") "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n" END,
-       HAZARD_MBARRIER_MISUSE, "the block that the copy writes", .grid = 2, .cluster = 2},
-      {.name = "multicast beyond the cluster", .text = PAIR_PROLOGUE INIT("bar", "1") EXPECT("bar", "512") "F:mov.b16 %h, 3;\nR:mov.b16 %h, 1;\n"
-       "@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [tile], [%m, {0, 0}], [bar], %h; // here\n"
-       WAIT("W", "bar", "0") END, HAZARD_OUT_OF_BOUNDS, "multicast mask 0x3"},
-  };
-  RUN_PAIRS(pairs);
-}
-
-// A map that the kernel copies to global memory itself.
-Test(tensor_copy, map_written_by_the_kernel) {
-  static const Pair pairs[] = {
-      {.name = "no fence.proxy.tensormap", .text = PTX_HEADER
-       ".visible .entry test(.param .align 64 .b8 map[128], .param .u64 in, .param .u64 out) {\n"
-       ".reg .b64 %m, %i, %o, %s, %s1; .reg .b32 %t, %a, %v, %n; .reg .pred %p, %q;\n"
-       ".shared .align 1024 .b8 tile[512]; .shared .align 8 .b64 bar;\n"
-       "mov.b64 %m, map; cvta.param.u64 %m, %m; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0;\n"
-       "setp.lt.u32 %q, %t, 32; mul.wide.u32 %s, %t, 4; add.u64 %s1, %m, %s; add.u64 %s, %o, %s;\n"
-       "@%q ld.u32 %v, [%s1]; @%q st.global.u32 [%s], %v;\n"
-       "fence.proxy.tensormap::generic.release.cta;\n" INIT("bar", "1") "R:fence.proxy.tensormap::generic.acquire.cta [%o], 128;\n"
-       EXPECT("bar", "512") "@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%o, {0, 0}], [bar]; // here\n"
-       WAIT("W", "bar", "0") "mov.u32 %a, tile; shl.b32 %v, %t, 2; add.u32 %a, %a, %v; ld.shared.u32 %v, [%a];\n"
-       "mad.wide.u32 %s, %t, 4, %o; st.global.u32 [%s+256], %v;\n" END, HAZARD_PROXY_FENCE, "fence"},
-  };
-  RUN_PAIRS(pairs);
-}
-
-Test(tensor_copy, map_in_local_memory) {
-  static const Pair pairs[] = {
-      {.name = "a copy of the parameter", .text = PTX_HEADER
-       ".visible .entry test(.param .align 64 .b8 map[128], .param .u64 in, .param .u64 out) {\n"
-       ".local .align 64 .b8 copy[128];\n"
-       ".reg .b64 %m, %s, %l; .reg .pred %p, %q; .reg .b32 %t;\n.shared .align 128 .b8 tile[512]; .shared .align 8 .b64 bar;\n"
-       "mov.b64 %m, map; cvta.param.u64 %m, %m; mov.b64 %l, copy; cvta.local.u64 %l, %l; ld.u64 %s, [%m]; st.u64 [%l], %s;\n"
-       "mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0;\n" INIT("bar", "1") EXPECT("bar", "512") "F:mov.b64 %m, %l;\n"
-       "@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%m, {0, 0}], [bar]; // here\n" WAIT("W", "bar", "0") END,
-       HAZARD_TENSOR_MAP, "__grid_constant__"},
-  };
-  RUN_PAIRS(pairs);
-}
+Test(tensor_copy, pairs) { run_pairs("tensor_copy"); }
 
 // A tensor that is larger than the memory behind it.
 Test(tensor_copy, tensor_beyond_its_memory) {
   char text[sizeof load_format + 100];
   snprintf(text, sizeof text, load_format, 2, coordinate_lists[2]);
-  Machine machine = machine_open(text, REPAIRED, 0);
+  Machine machine = machine_open(text, 0);
   uint8_t zeros[4096] = {0};
   uint64_t in = machine_upload(&machine, zeros, sizeof zeros), out = machine_upload(&machine, NULL, TILE_BYTES);
-  Map map = make_map(&(EmulatorTensorSpec){.type = EMULATOR_TENSOR_U32, .rank = 2, .address = in, .size = {32, 33}, .stride = {0, 128}, .box = {32, 4}});
+  Map map = make_map(&(EmulatorTensorSpec){
+      .type = EMULATOR_TENSOR_U32, .rank = 2, .address = in, .size = {32, 33}, .stride = {0, 128}, .box = {32, 4}});
   uint32_t bytes = 512;
   int start[5] = {0, 30};
   const void *arguments[] = {&map, &out, &bytes, start};
-  cr_expect_eq(machine_launch(&machine, 1, THREADS, 0, arguments, 4), EMULATOR_FAULT);
+  cr_expect_eq(machine_launch(&machine, (Shape){1, THREADS, 0}, arguments, 4), EMULATOR_FAULT);
   int count;
   const Hazard *hazards = emulator_hazards(machine.emulator, &count);
   cr_expect(count == 1 && hazards[0].kind == HAZARD_OUT_OF_BOUNDS);
@@ -505,30 +474,47 @@ Test(tensor_copy, the_encoder_refuses) {
       {SPEC(F16, 1, .address = 16, .size = {64}, .box = {4}), "multiple of 16"},
       {SPEC(F16, 2, .address = 16, .size = {64, 4}, .stride = {0, 136}, .box = {64, 4}), "multiple of 16"},
       {SPEC(F16, 2, .address = 16, .size = {64, 4}, .stride = {0, 1ull << 40}, .box = {64, 4}), "2^40"},
-      {SPEC(F16, 2, .address = 16, .size = {64, 4}, .stride = {0, 128}, .box = {64, 4}, .element_stride = {1, 9}), "1 to 8"},
-      {SPEC(F16, 2, .address = 16, .size = {128, 4}, .stride = {0, 256}, .box = {128, 4}, .swizzle = EMULATOR_SWIZZLE_128B), "at most 128"},
-      {SPEC(F16, 2, .address = 16, .size = {128, 4}, .stride = {0, 256}, .box = {64, 4}, .swizzle = EMULATOR_SWIZZLE_64B), "at most 64"},
-      {SPEC(F16, 2, .address = 16, .size = {128, 4}, .stride = {0, 256}, .box = {32, 4}, .swizzle = EMULATOR_SWIZZLE_32B), "at most 32"},
-      {SPEC(F16, 2, .address = 16, .size = {128, 4}, .stride = {0, 256}, .box = {32, 4}, .swizzle = (EmulatorTensorSwizzle)4), "swizzle 4"},
+      {SPEC(F16, 2, .address = 16, .size = {64, 4}, .stride = {0, 128}, .box = {64, 4}, .element_stride = {1, 9}),
+       "1 to 8"},
+      {SPEC(F16, 2, .address = 16, .size = {128, 4}, .stride = {0, 256}, .box = {128, 4},
+            .swizzle = EMULATOR_SWIZZLE_128B),
+       "at most 128"},
+      {SPEC(F16, 2, .address = 16, .size = {128, 4}, .stride = {0, 256}, .box = {64, 4},
+            .swizzle = EMULATOR_SWIZZLE_64B),
+       "at most 64"},
+      {SPEC(F16, 2, .address = 16, .size = {128, 4}, .stride = {0, 256}, .box = {32, 4},
+            .swizzle = EMULATOR_SWIZZLE_32B),
+       "at most 32"},
+      {SPEC(F16, 2, .address = 16, .size = {128, 4}, .stride = {0, 256}, .box = {32, 4},
+            .swizzle = (EmulatorTensorSwizzle)4),
+       "swizzle 4"},
       {SPEC(U16, 1, .address = 16, .size = {64}, .box = {64}, .fill_nan = true), "NaN"},
       {{.type = (EmulatorTensorType)77, .rank = 1, .address = 16, .size = {64}, .box = {64}}, "type 77"},
   };
   for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
     Map map;
     EmulatorError error = {0};
-    cr_expect(!emulator_tensor_map(&tests[i].spec, map.bytes, &error), "test %d should be refused for %s", (int)i, tests[i].reason);
+    cr_expect(!emulator_tensor_map(&tests[i].spec, map.bytes, &error), "test %d should be refused for %s", (int)i,
+              tests[i].reason);
     cr_expect(strstr(error.message, tests[i].reason), "\"%s\" does not say \"%s\"", error.message, tests[i].reason);
   }
 }
 
 Test(tensor_copy, refused) {
   static const RefusedTest tests[] = {
-      {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r0], [%rd0, {%r1}], [%r2]", "coordinates"},
-      {"cp.async.bulk.tensor.2d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r0], [%rd0, {%r1, %r2}], [%r2]", "unknown modifier .im2col"},
-      {"cp.async.bulk.tensor.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%rd0, {%r1}], [%r2]", "number of dimensions"},
+      {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r0], [%rd0, {%r1}], [%r2]",
+       "coordinates"},
+      {"cp.async.bulk.tensor.2d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r0], [%rd0, {%r1, %r2}], "
+       "[%r2]",
+       "unknown modifier .im2col"},
+      {"cp.async.bulk.tensor.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%rd0, {%r1}], [%r2]",
+       "number of dimensions"},
       {"cp.async.bulk.tensor.2d.shared::cluster.global.tile [%r0], [%rd0, {%r1, %r2}], [%r2]", "completes on"},
-      {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%rd0], [%r2]", "[map, {coordinates}]"},
-      {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 [%r0], [%rd0, {%r1, %r2}], [%r2]", "unknown modifier"},
+      {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%rd0], [%r2]",
+       "[map, {coordinates}]"},
+      {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 [%r0], [%rd0, {%r1, "
+       "%r2}], [%r2]",
+       "unknown modifier"},
       {"cp.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd0, {%r1}], [%r2]", "reduction"},
       {"cp.reduce.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd0, {%r1}], [%r2]", "reduction"},
   };

@@ -98,6 +98,17 @@ void cluster_barrier_after_exit(Cluster *cluster) {
   if (is_complete(cluster)) complete(cluster);
 }
 
+void cluster_check_exit(Warp *warp, Mask mask) {
+  Block *block = warp->block;
+  const Launch *launch = block->cluster->launch;
+  if (!launch->hazards || block->cluster->block_count == 1) return;
+  race_release(warp, mask, &block->ended);
+  if (block->live_threads > __builtin_popcount(mask)) return;
+  Actor last = race_lane(warp, &launch->program->code[warp->pc - 1], __builtin_ctz(mask), false);
+  last.known = block->ended;
+  race_end_block(&last, &block->shared);
+}
+
 static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *what) {
   hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", what);
   launch_stop(warp_launch(warp));

@@ -118,6 +118,7 @@ static void end_cluster(Cluster *cluster) {
     }
     free(block->warps);
     region_destroy(&block->shared);
+    clocks_release(block->ended);
   }
   async_engine_free(cluster->async);
   mbarriers_free(cluster->mbarriers);

@@ -419,3 +419,25 @@ void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_
   }
   race_write_by(&actor, region, offset, size, NULL);
 }
+
+// ---- the end of a block ----
+
+static bool is_of_other_block(const Actor *actor, Epoch epoch) {
+  const Block *block = actor->warp->block;
+  uint32_t thread = epoch_thread(actor->layout, epoch), per_block = (uint32_t)block->warp_count * LANES;
+  return epoch != EPOCH_NONE && thread < (uint32_t)actor->cluster->lane_count && thread / per_block != (uint32_t)block->rank;
+}
+
+void race_end_block(const Actor *actor, const Region *shared) {
+  for (uint64_t offset = 0, run; offset < shared->size; offset += run) {
+    const Cell *cell = &shared->cells[offset];
+    uint64_t left = shared->size - offset;
+    run = (uint64_t)equal_cells(cell, left < INT32_MAX ? (int)left : INT32_MAX);
+    Epoch other = ordered(actor, cell->write) ? unordered_read(actor, cell->read) : cell->write;
+    if (!is_of_other_block(actor, other)) continue;
+    hazard_report_conflict(actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, shared->base + offset, (int)run, other,
+                           "the block exits, and its shared memory with it, without knowing that a thread of another block is done there: "
+                           "barrier.cluster is missing before the end");
+    return;
+  }
+}

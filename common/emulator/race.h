@@ -165,3 +165,6 @@ void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t
                 bool strong);
 // The same of an atomic read-modify-write by one lane.
 void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size);
+// The actor, who knows what all threads of its block knew when they exited, is the last of them: reports a thread of another
+// block that may still access the block's shared memory.
+void race_end_block(const Actor *actor, const Region *shared);

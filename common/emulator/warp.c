@@ -115,6 +115,7 @@ static void check_waiting(Warp *warp, Mask exiting) {
 
 void warp_exit(Warp *warp, Mask mask) {
   bulk_check_exit(warp, mask);
+  cluster_check_exit(warp, mask);
   leave_group(warp, mask);
   warp->live &= ~mask;
   if (!warp->live) setmaxnreg_check_exit(warp);

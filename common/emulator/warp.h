@@ -96,6 +96,7 @@ struct Block {
   int thread_count;
   int live_threads;
   Region shared;
+  Clocks *ended;          // what its threads that have exited knew, in a cluster of several blocks
   Barrier barriers[BARRIERS];
   // Which wgmma each warpgroup executes, by number: wgmma.c.
   const Inst *wgmma_history[MAX_WARPGROUPS][WGMMA_HISTORY];
@@ -174,6 +175,8 @@ void warp_release(Warp *warp, int barrier);
 void barriers_after_exit(Block *block);
 // The same for barrier.cluster. cluster.c
 void cluster_barrier_after_exit(Cluster *cluster);
+// Lanes of the warp exit: other blocks of the cluster must be done with the block's shared memory. cluster.c
+void cluster_check_exit(Warp *warp, Mask mask);
 
 static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }
 // The cluster's schedule generator: any 64 bits.
