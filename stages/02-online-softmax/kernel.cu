@@ -91,10 +91,10 @@ __device__ float online_softmax(half *p, const float *s, Row *row, int keys, flo
 
 // Multiplies row i of a warp's O by the factor that lane 2 i (and 2 i + 1) brings. The lanes do not know which rows
 // their registers belong to. But fragments of one type lie in registers the same way: when the factors are loaded as
-// such a fragment, a matrix whose row i is 16 times factor i, they meet their elements. `s` is free for that by now.
+// such a fragment, a matrix whose row i is 16 times factor i, they meet their elements. They pass through s, which must
+// be free.
 template <int HEAD_DIM> __device__ void scale_rows(SumFragment *o, float factor, float (*s)[TILE + PAD]) {
   int lane = threadIdx.x % WARP;
-  __syncwarp();  // all lanes have read their scores
   for (int e = 0; e < 8; e++) s[lane / 2][column(e)] = factor;
   __syncwarp();
   SumFragment factors;
@@ -120,7 +120,7 @@ __device__ void output(SumFragment *o, const half (*p)[TILE + PAD], const half (
 // Writes a warp's `rows` rows of O, 64 columns at a time, through s: there the lanes know what they hold.
 template <int HEAD_DIM> __device__ void store_rows(half *to, const SumFragment *o, float (*s)[TILE + PAD], int rows) {
   for (int first = 0; first < HEAD_DIM; first += TILE) {
-    __syncwarp();  // all lanes have read what was there
+    __syncwarp();  // all lanes have read s
     for (int n = 0; n < TILE / 16; n++)
       wmma::store_matrix_sync(&s[0][16 * n], o[first / 16 + n], TILE + PAD, wmma::mem_row_major);
     __syncwarp();
@@ -160,10 +160,12 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
     scores<HEAD_DIM>(s, shared->q + 16 * warp, shared->k);
     __syncwarp();
     float factor = online_softmax(p[lane / 2], s[lane / 2], &row, row_keys - j, scale * 1.44269504f);  // log2 e
+    __syncwarp();  // all lanes have read s and written p
     scale_rows<HEAD_DIM>(out, factor, s);
     output<HEAD_DIM>(out, p, shared->v);
   }
   row.sum += __shfl_xor_sync(0xffffffff, row.sum, 1);
+  __syncwarp();  // all lanes have read s
   scale_rows<HEAD_DIM>(out, 1 / row.sum, s);
   store_rows<HEAD_DIM>(o + head + (size_t)warp_row * HEAD_DIM, out, s, seqlen - warp_row);
 }
