@@ -1,6 +1,7 @@
 // The emulator's counters against Nsight Compute's on an H200, for every launch of tests/counters/cases.h. The recorded
 // numbers are in tests/counters/h200.csv; notes/counters.md says what they mean and where the two must differ.
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +111,8 @@ Test(counters, tensor) {
     const CounterRun *few = &runs.items[i], *many = counter_run_with_more_trips(&runs, few);
     bool wgmma = starts_with(few->c.kernel, "repeat_wgmma");
     if (!many || (!wgmma && !starts_with(few->c.kernel, "repeat_mma"))) continue;
-    const char *pipe = wgmma ? "sm__inst_executed_pipe_tensor_op_gmma.sum" : "sm__inst_executed_pipe_tensor_op_hmma.sum";
+    const char *pipe =
+        wgmma ? "sm__inst_executed_pipe_tensor_op_gmma.sum" : "sm__inst_executed_pipe_tensor_op_hmma.sum";
     const char *ops = "sm__ops_path_tensor_src_bf16_dst_fp32.sum";
     uint64_t instructions = counter_recorded(&runs, many, pipe) - counter_recorded(&runs, few, pipe);
     uint64_t flops = counter_recorded(&runs, many, ops) - counter_recorded(&runs, few, ops);
@@ -123,6 +125,37 @@ Test(counters, tensor) {
   }
   cr_expect_eq(kernels, 4);
   counter_runs_free(&runs);
+}
+
+// ---- --counters ----
+
+static uint64_t leading_count(const char *line) {
+  uint64_t count = 0;
+  for (line += strspn(line, " "); isdigit(*line) || *line == ','; line++)
+    if (*line != ',') count = 10 * count + (uint64_t)(*line - '0');
+  return count;
+}
+
+// The expensive lines stand first, most instructions first, and their numbers end where the head says.
+Test(counters, listing) {
+  Output *output = run_line("stage-00", "--device=emulator --counters --seqlen=40");
+  cr_assert_eq(output->code, 0, "%s", output->err);
+  char *list = strstr(output->out, "The lines that execute most\n"),
+       *source = strstr(output->out, "\nstages/00-scalar/kernel.cu\n");
+  cr_assert(list && source && list < source, "%s", output->out);
+  char *head = strstr(list, " line\n"), *row = head + 6;
+  cr_assert(head && head < source);
+  while (head[-1] != '\n') head--;
+  size_t width = (size_t)(row - head) - 1;
+  uint64_t before = UINT64_MAX;
+  int rows = 0;
+  for (; *row != '\n'; row = strchr(row, '\n') + 1, rows++) {
+    cr_expect(isdigit(row[width - 1]) && row[width] == ' ', "not below the head: %.*s", (int)width + 1, row);
+    cr_expect(leading_count(row) <= before && leading_count(row) > 0, "not in order: %.60s", row);
+    before = leading_count(row);
+  }
+  cr_expect(rows == 8, "%d rows", rows);
+  free(output);
 }
 
 // ---- the notes ----

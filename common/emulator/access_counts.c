@@ -150,7 +150,9 @@ static void count_global(InstCounts *counts, Mask mask, const uint64_t addresses
 static Space counted_space(Space space, Mask mask, const uint64_t addresses[LANES]) {
   if (space != SPACE_GENERIC) return space;
   uint64_t window = addresses[__builtin_ctz(mask)] & ~WINDOW_MASK;
-  return window == SHARED_WINDOW ? SPACE_SHARED : window == LOCAL_WINDOW || window == PARAM_WINDOW ? SPACE_LOCAL : SPACE_GLOBAL;
+  return window == SHARED_WINDOW                            ? SPACE_SHARED
+         : window == LOCAL_WINDOW || window == PARAM_WINDOW ? SPACE_LOCAL
+                                                            : SPACE_GLOBAL;
 }
 
 void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size,
@@ -166,7 +168,8 @@ void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const ui
   }
 }
 
-void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], AccessKind kind) {
+void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES],
+                       AccessKind kind) {
   enum { ROW_BYTES = 16, ROWS = 8 };
   if (counted_space(space, mask, addresses) != SPACE_SHARED) {
     count_access(warp, inst, space, mask, addresses, ROW_BYTES, kind);

@@ -154,6 +154,15 @@ static void print_global(FILE *out, const char *what, uint64_t requests, uint64_
     fprintf(out, " of %.1f sectors, %s bytes", (double)sectors / (double)requests, format_count(byte_text, bytes));
 }
 
+// Those that return the old value and those that do not.
+static void print_global_atomics(FILE *out, const uint64_t *value) {
+  uint64_t requests = value[COUNTER_GLOBAL_ATOMIC_REQUESTS] + value[COUNTER_GLOBAL_REDUCTION_REQUESTS];
+  uint64_t sectors = value[COUNTER_GLOBAL_ATOMIC_SECTORS] + value[COUNTER_GLOBAL_REDUCTION_SECTORS];
+  if (!requests) return;
+  fprintf(out, "; ");
+  print_global(out, "atomic", requests, sectors, value[COUNTER_GLOBAL_ATOMIC_BYTES]);
+}
+
 static void print_shared(FILE *out, const char *what, uint64_t requests, uint64_t conflicts) {
   char text[32], conflict_text[32];
   fprintf(out, "%s %s%s with %s bank conflict%s", format_count(text, requests), what, plural(requests),
@@ -174,10 +183,15 @@ void report_counters(FILE *out, const Device *device) {
   fprintf(out, "; ");
   print_global(out, "store", value[COUNTER_GLOBAL_STORE_REQUESTS], value[COUNTER_GLOBAL_STORE_SECTORS],
                value[COUNTER_GLOBAL_STORE_BYTES]);
+  print_global_atomics(out, value);
   fprintf(out, "\n          shared memory: ");
   print_shared(out, "load", value[COUNTER_SHARED_LOADS], value[COUNTER_SHARED_LOAD_BANK_CONFLICTS]);
   fprintf(out, "; ");
   print_shared(out, "store", value[COUNTER_SHARED_STORES], value[COUNTER_SHARED_STORE_BANK_CONFLICTS]);
+  if (value[COUNTER_SHARED_ATOMICS]) {
+    fprintf(out, "; ");
+    print_shared(out, "atomic", value[COUNTER_SHARED_ATOMICS], value[COUNTER_SHARED_ATOMIC_BANK_CONFLICTS]);
+  }
   if (value[COUNTER_TENSOR_FLOPS])
     fprintf(out, "\n          tensor cores: %s FLOP", format_count(text, value[COUNTER_TENSOR_FLOPS]));
   fprintf(out, "\n");

@@ -13,8 +13,8 @@ typedef struct CounterRun {
 } CounterRun;
 
 typedef struct CounterRuns {
-  char *text;                   // of tests/counters/h200.csv
-  const char *origin;           // device, versions and date of the recording
+  char *text;          // of tests/counters/h200.csv
+  const char *origin;  // device, versions and date of the recording
   char *columns[MAX_COLUMNS];
   int column_count;
   CounterRun *items;

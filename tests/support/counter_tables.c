@@ -7,7 +7,8 @@ enum { MAX_ROWS_OF_TABLE = 64, MAX_CELL = 80 };
 static const struct {
   const char *kernel, *why;
 } differences[] = {
-    {"repeat_branch", "a `BSSY` before and a `BSYNC` after each side; a `setp` leaves the loop and a `bra.uni` is gone"},
+    {"repeat_branch",
+     "a `BSSY` before and a `BSYNC` after each side; a `setp` leaves the loop and a `bra.uni` is gone"},
     {"repeat_ex2", "without `.ftz` an `ex2` scales subnormals: `FSETP`, two `FMUL` under its guard, `MUFU.EX2`"},
     {"repeat_div", "a rounded division is a subroutine's worth of `FFMA`, and slower for some operands"},
     {"repeat_mul_u64", "64 bits are made of 32: `IMAD.WIDE.U32`, `IMAD`, `IADD3`"},
@@ -77,7 +78,8 @@ static const char *pattern_of(const CounterRun *run) { return run->c.name + strl
 
 static const CounterRun *find_run(const CounterRuns *runs, const char *kernel, const char *pattern) {
   for (int i = 0; i < runs->count; i++)
-    if (!strcmp(runs->items[i].c.kernel, kernel) && !strcmp(pattern_of(&runs->items[i]), pattern)) return &runs->items[i];
+    if (!strcmp(runs->items[i].c.kernel, kernel) && !strcmp(pattern_of(&runs->items[i]), pattern))
+      return &runs->items[i];
   return NULL;
 }
 
@@ -117,7 +119,8 @@ static void print_patterns(FILE *out, const CounterRuns *runs, const char *const
 
 // Sums over all launches of a kind: how many were compared, and how the numbers stand in all.
 static void print_sums(FILE *out, const CounterRuns *runs) {
-  fprintf(out, "| counter | launches where it is not 0 | of these equal | emulator, all | ncu, all |\n|---|---:|---:|---:|---:|\n");
+  fprintf(out, "| counter | launches where it is not 0 | of these equal | emulator, all | ncu, all "
+               "|\n|---|---:|---:|---:|---:|\n");
   for (int k = COUNTER_SHARED_LOAD_WAVEFRONTS; k <= COUNTER_GLOBAL_COPY_SECTORS; k++) {
     Pair sum = {0};
     int launches = 0, equal = 0;
@@ -159,7 +162,8 @@ static void put_per_trip(char cell[MAX_CELL], const CounterRuns *runs, const Cou
 }
 
 static void print_instructions(FILE *out, const CounterRuns *runs) {
-  fprintf(out, "| kernel | warp instructions | thread instructions | with a true guard | why |\n|---|---:|---:|---:|---|\n");
+  fprintf(out,
+          "| kernel | warp instructions | thread instructions | with a true guard | why |\n|---|---:|---:|---:|---|\n");
   for (int i = 0; i < runs->count; i++) {
     const CounterRun *few = &runs->items[i], *many = counter_run_with_more_trips(runs, few);
     if (!many) continue;
@@ -174,7 +178,8 @@ static void print_instructions(FILE *out, const CounterRuns *runs) {
   fprintf(out, "\n");
 }
 
-static uint64_t recorded_per_trip(const CounterRuns *runs, const CounterRun *few, const CounterRun *many, const char *name) {
+static uint64_t recorded_per_trip(const CounterRuns *runs, const CounterRun *few, const CounterRun *many,
+                                  const char *name) {
   return (counter_recorded(runs, many, name) - counter_recorded(runs, few, name)) / TRIPS;
 }
 
@@ -205,22 +210,27 @@ void print_counter_tables(FILE *out, const CounterRuns *runs) {
   fprintf(out, "Recorded on: %s. %d launches.\n\n### All memory counters\n\n", runs->origin, runs->count);
   print_sums(out, runs);
   fprintf(out, "### Shared memory: loads and stores, wavefronts (bank conflicts)\n\n");
-  print_patterns(out, runs, KERNELS("ld_shared_b8", "ld_shared_b16", "ld_shared_b32", "ld_shared_b64", "ld_shared_b128"),
+  print_patterns(out, runs,
+                 KERNELS("ld_shared_b8", "ld_shared_b16", "ld_shared_b32", "ld_shared_b64", "ld_shared_b128"),
                  wavefronts_cell);
-  print_patterns(out, runs, KERNELS("st_shared_b8", "st_shared_b16", "st_shared_b32", "st_shared_b64", "st_shared_b128"),
+  print_patterns(out, runs,
+                 KERNELS("st_shared_b8", "st_shared_b16", "st_shared_b32", "st_shared_b64", "st_shared_b128"),
                  wavefronts_cell);
   fprintf(out, "### Shared memory: matrices and atomics, wavefronts (bank conflicts)\n\n");
   print_patterns(out, runs, KERNELS("ldmatrix_x1", "ldmatrix_x2", "ldmatrix_x4", "ldmatrix_x4_trans"), wavefronts_cell);
   print_patterns(out, runs, KERNELS("stmatrix_x1", "stmatrix_x2", "stmatrix_x4", "stmatrix_x4_trans"), wavefronts_cell);
   print_patterns(out, runs, KERNELS("atom_shared_add", "atom_shared_cas", "red_shared_add"), wavefronts_cell);
   fprintf(out, "### Global memory: sectors per request\n\n");
-  print_patterns(out, runs, KERNELS("ld_global_b8", "ld_global_b16", "ld_global_b32", "ld_global_b64", "ld_global_b128"),
-                 sectors_cell);
-  print_patterns(out, runs, KERNELS("st_global_b8", "st_global_b16", "st_global_b32", "st_global_b64", "st_global_b128"),
+  print_patterns(out, runs,
+                 KERNELS("ld_global_b8", "ld_global_b16", "ld_global_b32", "ld_global_b64", "ld_global_b128"),
                  sectors_cell);
   print_patterns(out, runs,
-                 KERNELS("ld_global_nc_b32", "ld_global_nc_b128", "ld_global_cg_b32", "ld_global_cg_b128", "ld_volatile_b32"),
+                 KERNELS("st_global_b8", "st_global_b16", "st_global_b32", "st_global_b64", "st_global_b128"),
                  sectors_cell);
+  print_patterns(
+      out, runs,
+      KERNELS("ld_global_nc_b32", "ld_global_nc_b128", "ld_global_cg_b32", "ld_global_cg_b128", "ld_volatile_b32"),
+      sectors_cell);
   print_patterns(out, runs, KERNELS("atom_global_add", "atom_global_cas", "red_global_add"), sectors_cell);
   fprintf(out, "### cp.async\n\n");
   print_copies(out, runs);
