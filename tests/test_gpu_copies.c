@@ -1,4 +1,5 @@
-// Asynchronous copies on the GPU and on the emulator: where every byte of a box goes, and which tensor maps are accepted.
+// Asynchronous copies on the GPU and on the emulator: where every byte of a box goes, and which
+// tensor maps are accepted.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,9 @@ typedef struct Boxes {
   TensorMapSpec spec;
 } Boxes;
 
-static int element_size(TensorType type) { return type == TENSOR_U8 ? 1 : type == TENSOR_U32 || type == TENSOR_F32 ? 4 : 2; }
+static int element_size(TensorType type) {
+  return type == TENSOR_U8 ? 1 : type == TENSOR_U32 || type == TENSOR_F32 ? 4 : 2;
+}
 
 // Fills in what is left out: rows one after another, each a multiple of 16 bytes.
 static TensorMapSpec complete(const TensorMapSpec *spec) {
@@ -52,22 +55,31 @@ static uint32_t box_bytes(const TensorMapSpec *spec) {
 
 static void box_name(char *name, size_t size, const char *what, const TensorMapSpec *spec, const int *start) {
   static const char *const types[] = {"u8", "u16", "u32", "f16", "bf16", "f32"};
-  int used = snprintf(name, size, "%s, %dd %s, swizzle %d%s, box", what, spec->rank, types[spec->type], spec->swizzle ? 16 << spec->swizzle : 0,
-                      spec->fill_nan ? ", NaN" : "");
+  int used = snprintf(name, size, "%s, %dd %s, swizzle %d%s, box", what, spec->rank, types[spec->type],
+                      spec->swizzle ? 16 << spec->swizzle : 0, spec->fill_nan ? ", NaN" : "");
   for (int d = 0; d < spec->rank; d++) used += snprintf(name + used, size - (size_t)used, " %u", spec->box[d]);
   used += snprintf(name + used, size - (size_t)used, " at");
   for (int d = 0; d < spec->rank; d++) used += snprintf(name + used, size - (size_t)used, " %d", start[d]);
 }
 
-static void run_box(const char *what, const char *kernel, const TensorMapSpec *incomplete, const int *start, bool stores) {
+static void run_box(const char *what, const char *kernel, const TensorMapSpec *incomplete, const int *start,
+                    bool stores) {
   char name[200];
   TensorMapSpec spec = complete(incomplete);
   memcpy(input.coordinates, start, sizeof input.coordinates);
   input.bytes = box_bytes(&spec);
   spec.address = stores ? 0 : offsetof(CopyInput, data);
   box_name(name, sizeof name, what, &spec, start);
-  Trial trial = {.module = "copies", .kernel = kernel, .threads = COPY_THREADS, .shared = COPY_SHARED, .in = &input, .in_size = sizeof input,
-                 .out = stores ? before : NULL, .out_size = stores ? sizeof before : sizeof(CopyResult), .map = &spec, .map_of_out = stores};
+  Trial trial = {.module = "copies",
+                 .kernel = kernel,
+                 .threads = COPY_THREADS,
+                 .shared = COPY_SHARED,
+                 .in = &input,
+                 .in_size = sizeof input,
+                 .out = stores ? before : NULL,
+                 .out_size = stores ? sizeof before : sizeof(CopyResult),
+                 .map = &spec,
+                 .map_of_out = stores};
   agreement_compare(&trial, stores ? "tensor store" : "tensor load", name, element_size(spec.type));
 }
 
@@ -97,8 +109,10 @@ static void run_places(const char *what, const TensorMapSpec *spec, bool stores)
   run_box(what, kernel, spec, start, stores);
 }
 
-#define SIZES {75, 7, 4, 3, 3}
-#define BOX(width) {width, 8, 3, 2, 2}
+#define SIZES                                                                                                          \
+  { 75, 7, 4, 3, 3 }
+#define BOX(width)                                                                                                     \
+  { width, 8, 3, 2, 2 }
 
 static void run_ranks_and_swizzles(bool stores) {
   agreement_begin();
@@ -106,7 +120,11 @@ static void run_ranks_and_swizzles(bool stores) {
   make_numbers(before, sizeof before, 2);
   for (int rank = 1; rank <= TENSOR_MAX_RANK; rank++)
     for (int swizzle = TENSOR_SWIZZLE_NONE; swizzle <= TENSOR_SWIZZLE_128B; swizzle++) {
-      TensorMapSpec spec = {.type = TENSOR_F16, .rank = rank, .size = SIZES, .box = BOX(swizzle ? 8u << swizzle : 24), .swizzle = (TensorSwizzle)swizzle};
+      TensorMapSpec spec = {.type = TENSOR_F16,
+                            .rank = rank,
+                            .size = SIZES,
+                            .box = BOX(swizzle ? 8u << swizzle : 24),
+                            .swizzle = (TensorSwizzle)swizzle};
       run_places("whole rows", &spec, stores);
     }
   agreement_end();
@@ -125,12 +143,26 @@ static const Boxes special[] = {
     {"bytes", {.type = TENSOR_U8, .rank = 2, .size = SIZES, .box = BOX(48)}},
     {"bytes", {.type = TENSOR_U8, .rank = 2, .size = SIZES, .box = BOX(64), .swizzle = TENSOR_SWIZZLE_64B}},
     {"words", {.type = TENSOR_U32, .rank = 3, .size = SIZES, .box = BOX(32), .swizzle = TENSOR_SWIZZLE_128B}},
-    {"padded strides", {.type = TENSOR_F16, .rank = 3, .size = SIZES, .stride = {0, 176, 2000}, .box = BOX(32), .swizzle = TENSOR_SWIZZLE_64B}},
+    {"padded strides",
+     {.type = TENSOR_F16,
+      .rank = 3,
+      .size = SIZES,
+      .stride = {0, 176, 2000},
+      .box = BOX(32),
+      .swizzle = TENSOR_SWIZZLE_64B}},
     {"overlapping rows", {.type = TENSOR_F16, .rank = 2, .size = SIZES, .stride = {0, 48}, .box = BOX(32)}},
     {"element stride 2", {.type = TENSOR_F16, .rank = 2, .size = {75, 40}, .box = {24, 16}, .element_stride = {1, 2}}},
-    {"element stride 3", {.type = TENSOR_F16, .rank = 2, .size = {75, 40}, .box = {32, 16}, .element_stride = {1, 3}, .swizzle = TENSOR_SWIZZLE_64B}},
-    {"element strides", {.type = TENSOR_F32, .rank = 3, .size = {75, 12, 9}, .box = {8, 9, 8}, .element_stride = {1, 4, 3}}},
-    {"element stride 2 of rows", {.type = TENSOR_F16, .rank = 2, .size = {75, 40}, .box = {32, 8}, .element_stride = {2, 1}}},
+    {"element stride 3",
+     {.type = TENSOR_F16,
+      .rank = 2,
+      .size = {75, 40},
+      .box = {32, 16},
+      .element_stride = {1, 3},
+      .swizzle = TENSOR_SWIZZLE_64B}},
+    {"element strides",
+     {.type = TENSOR_F32, .rank = 3, .size = {75, 12, 9}, .box = {8, 9, 8}, .element_stride = {1, 4, 3}}},
+    {"element stride 2 of rows",
+     {.type = TENSOR_F16, .rank = 2, .size = {75, 40}, .box = {32, 8}, .element_stride = {2, 1}}},
 };
 
 Test(gpu_agreement, tensor_loads_of_special_boxes) {
@@ -159,9 +191,10 @@ Test(gpu_agreement, tensor_reductions) {
   static const struct {
     TensorType type;
     const char *operation;
-  } reductions[] = {{TENSOR_U32, "add"}, {TENSOR_U32, "min"}, {TENSOR_U32, "max"}, {TENSOR_U32, "inc"}, {TENSOR_U32, "dec"},
-                    {TENSOR_U32, "and"}, {TENSOR_U32, "or"},  {TENSOR_U32, "xor"}, {TENSOR_F16, "add"}, {TENSOR_F16, "min"},
-                    {TENSOR_F16, "max"}, {TENSOR_BF16, "add"}, {TENSOR_BF16, "min"}, {TENSOR_BF16, "max"}, {TENSOR_F32, "add"}};
+  } reductions[] = {{TENSOR_U32, "add"},  {TENSOR_U32, "min"},  {TENSOR_U32, "max"}, {TENSOR_U32, "inc"},
+                    {TENSOR_U32, "dec"},  {TENSOR_U32, "and"},  {TENSOR_U32, "or"},  {TENSOR_U32, "xor"},
+                    {TENSOR_F16, "add"},  {TENSOR_F16, "min"},  {TENSOR_F16, "max"}, {TENSOR_BF16, "add"},
+                    {TENSOR_BF16, "min"}, {TENSOR_BF16, "max"}, {TENSOR_F32, "add"}};
   char kernel[32];
   agreement_begin();
   make_numbers(input.data, sizeof input.data, 6);
@@ -182,8 +215,14 @@ static void run_copy(const char *kernel, uint32_t bytes, bool stores, int width)
   char name[100];
   input.bytes = bytes;
   snprintf(name, sizeof name, "%s, %u bytes", kernel, bytes);
-  agreement_compare(&(Trial){.module = "copies", .kernel = kernel, .threads = COPY_THREADS, .shared = COPY_SHARED, .in = &input,
-                             .in_size = sizeof input, .out = stores ? before : NULL, .out_size = stores ? sizeof before : sizeof(CopyResult)},
+  agreement_compare(&(Trial){.module = "copies",
+                             .kernel = kernel,
+                             .threads = COPY_THREADS,
+                             .shared = COPY_SHARED,
+                             .in = &input,
+                             .in_size = sizeof input,
+                             .out = stores ? before : NULL,
+                             .out_size = stores ? sizeof before : sizeof(CopyResult)},
                     "copy", name, width);
 }
 
@@ -199,7 +238,8 @@ Test(gpu_agreement, bulk_copies) {
     run_copy("bulk_load", sizes[i], false, 4);
     run_copy("bulk_store", sizes[i], true, 4);
   }
-  for (size_t i = 0; i < sizeof bulk_reductions / sizeof *bulk_reductions; i++) run_copy(bulk_reductions[i], 4096, true, 4);
+  for (size_t i = 0; i < sizeof bulk_reductions / sizeof *bulk_reductions; i++)
+    run_copy(bulk_reductions[i], 4096, true, 4);
   run_copy("cp_async", 0, false, 4);
   agreement_end();
 }
@@ -207,19 +247,39 @@ Test(gpu_agreement, bulk_copies) {
 Test(gpu_agreement, mbarriers_and_clusters) {
   agreement_begin();
   make_numbers(input.data, sizeof input.data, 10);
-  agreement_compare(&(Trial){.module = "copies", .kernel = "mbarriers", .threads = 1, .shared = COPY_SHARED, .in = &input,
-                             .in_size = sizeof input, .out_size = 32 * 4},
+  agreement_compare(&(Trial){.module = "copies",
+                             .kernel = "mbarriers",
+                             .threads = 1,
+                             .shared = COPY_SHARED,
+                             .in = &input,
+                             .in_size = sizeof input,
+                             .out_size = 32 * 4},
                     "mbarrier", "results of test_wait and pending_count in mbarriers()", 4);
-  agreement_compare(&(Trial){.module = "copies", .kernel = "cluster_exchange", .blocks = 2, .cluster = 2, .threads = COPY_THREADS,
-                             .shared = COPY_SHARED, .in = &input, .in_size = sizeof input, .out_size = 2 * 4 * COPY_THREADS * 4},
+  agreement_compare(&(Trial){.module = "copies",
+                             .kernel = "cluster_exchange",
+                             .blocks = 2,
+                             .cluster = 2,
+                             .threads = COPY_THREADS,
+                             .shared = COPY_SHARED,
+                             .in = &input,
+                             .in_size = sizeof input,
+                             .out_size = 2 * 4 * COPY_THREADS * 4},
                     "cluster", "exchange between two blocks", 4);
   TensorMapSpec spec = {.type = TENSOR_F16, .rank = 2, .size = SIZES, .box = BOX(64), .swizzle = TENSOR_SWIZZLE_128B};
   spec = complete(&spec);
   spec.address = offsetof(CopyInput, data);
   input.bytes = box_bytes(&spec);
   memcpy(input.coordinates, (const int[TENSOR_MAX_RANK]){20, 3}, sizeof input.coordinates);
-  agreement_compare(&(Trial){.module = "copies", .kernel = "tensor_multicast", .blocks = 2, .cluster = 2, .threads = COPY_THREADS,
-                             .shared = COPY_SHARED, .in = &input, .in_size = sizeof input, .out_size = 2 * sizeof(CopyResult), .map = &spec},
+  agreement_compare(&(Trial){.module = "copies",
+                             .kernel = "tensor_multicast",
+                             .blocks = 2,
+                             .cluster = 2,
+                             .threads = COPY_THREADS,
+                             .shared = COPY_SHARED,
+                             .in = &input,
+                             .in_size = sizeof input,
+                             .out_size = 2 * sizeof(CopyResult),
+                             .map = &spec},
                     "cluster", "multicast of a box", 4);
   agreement_end();
 }
@@ -235,8 +295,10 @@ typedef struct MapCase {
   } change[2];
 } MapCase;
 
-#define CHANGE(field, value) {offsetof(TensorMapSpec, field), sizeof ((TensorMapSpec *)0)->field, value}
-static const TensorMapSpec good = {.type = TENSOR_F16, .rank = 3, .size = {64, 8, 4}, .stride = {0, 128, 1024}, .box = {32, 4, 2}};
+#define CHANGE(field, value)                                                                                           \
+  { offsetof(TensorMapSpec, field), sizeof((TensorMapSpec *)0)->field, value }
+static const TensorMapSpec good = {
+    .type = TENSOR_F16, .rank = 3, .size = {64, 8, 4}, .stride = {0, 128, 1024}, .box = {32, 4, 2}};
 static const MapCase maps[] = {
     {"good", {{0, 0, 0}}},
     {"address not a multiple of 16", {CHANGE(address, 8)}},

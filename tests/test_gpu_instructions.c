@@ -49,8 +49,8 @@ static uint64_t f64_input(int i, int operand, uint64_t *random) {
   double wide = narrow;
   uint64_t result, noise = (uint64_t)random_bits(random) << 32 | random_bits(random);
   memcpy(&result, &wide, sizeof result);
-  if (i % 4 == 1) return result ^ (noise & 0x1fffffff);          // below f32's last bit
-  if (i % 8 == 7) return noise;                                   // any exponent
+  if (i % 4 == 1) return result ^ (noise & 0x1fffffff);  // below f32's last bit
+  if (i % 8 == 7) return noise;                          // any exponent
   if (i % 16 == 3) return (result & ~0xfffffull) | (noise & 3);
   return result;
 }
@@ -76,45 +76,47 @@ static uint64_t operand_of(const Instruction *instruction, int operand, int i) {
 
 // ---- results ----
 
-// f32 bits in the order of the numbers, so that a difference counts units in the last place.
-static int64_t ordered(uint32_t bits) { return bits & 0x80000000 ? -(int64_t)(bits & 0x7fffffff) : bits; }
+// How far approximate results may be apart, as in test_golden.c: units in the last place, or a distance.
+static const struct {
+  const char *prefix;
+  int64_t ulps;
+  double distance;
+} tolerances[] = {
+    {"ex2.approx.f32", 2, 0},    {"ex2.approx.ftz.f32", 2, 0},  {"lg2.approx.", 2, 0x1p-22},
+    {"rcp.approx.", 1, 0},       {"sqrt.approx.", 1, 0},        {"rsqrt.approx.", 2, 0},
+    {"sin.approx.", 0, 0x1p-21}, {"cos.approx.", 0, 0x1p-21},   {"tanh.approx.f32", 134, 0},
+    {"div.approx.", 2, 0},       {"div.full.", 2, 0},           {"ex2.approx.f16", 1, 0},
+    {"tanh.approx.f16", 1, 0},   {"ex2.approx.ftz.bf16", 1, 0}, {"tanh.approx.bf16", 1, 0},
+};
 
-static float f32_of(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-// A 16-bit result as f32 bits of its own format: one unit in its last place is many of f32's.
-static uint32_t widened(const char *text, uint16_t bits) {
-  float value = strstr(text, "bf16") ? f32_of((uint32_t)bits << 16) : half_to_float(bits);
-  uint32_t wide;
-  memcpy(&wide, &value, sizeof wide);
-  return wide;
-}
-
-// Approximate results: 2 units in the last place; for lg2, sin and cos, which cross zero, 2^-21 as well (sin and cos of
-// large angles are the exact product's, but their GPU error is absolute), tanh 2^-10 of the value, of 16 bits 2 units.
-static bool close_f32(const char *text, uint32_t a, uint32_t b) {
-  float x = f32_of(a), y = f32_of(b);
-  if (isnan(x) || isnan(y)) return isnan(x) && isnan(y);
+// Bits as f32's, of a 16-bit format's too; `unit` is one in the last place.
+static bool close_f32(const char *text, uint32_t a, uint32_t b, int64_t unit) {
+  float x, y;
+  memcpy(&x, &a, sizeof x);
+  memcpy(&y, &b, sizeof y);
   if (a == b) return true;
-  if (llabs(ordered(a) - ordered(b)) <= 2) return true;
-  if (!strncmp(text, "lg2", 3) || !strncmp(text, "sin", 3) || !strncmp(text, "cos", 3)) return fabsf(x - y) <= 0x1p-20f;
-  return !strncmp(text, "tanh", 4) && fabsf(x - y) <= 0x1p-10f * fabsf(x);
+  if (!isfinite(x) || !isfinite(y)) return false;
+  int64_t p = a & 0x80000000 ? -(int64_t)(a & 0x7fffffff) : a, q = b & 0x80000000 ? -(int64_t)(b & 0x7fffffff) : b;
+  for (size_t i = 0; i < sizeof tolerances / sizeof *tolerances; i++)
+    if (!strncmp(text, tolerances[i].prefix, strlen(tolerances[i].prefix)))
+      return llabs(p - q) <= tolerances[i].ulps * unit || fabs((double)x - y) <= tolerances[i].distance;
+  return false;
 }
 
 static bool close_16(const char *text, uint16_t a, uint16_t b) {
-  float x = f32_of(widened(text, a)), y = f32_of(widened(text, b));
-  if (isnan(x) || isnan(y)) return isnan(x) && isnan(y);
-  return labs((long)ordered((uint32_t)a << 16) - (long)ordered((uint32_t)b << 16)) >> 16 <= 2;
+  if (a == b) return true;
+  if (strstr(text, "bf16")) return close_f32(text, (uint32_t)a << 16, (uint32_t)b << 16, 1 << 16);
+  float x = half_to_float(a), y = half_to_float(b);
+  int p = a & 0x8000 ? -(a & 0x7fff) : a, q = b & 0x8000 ? -(b & 0x7fff) : b;
+  return isfinite(x) && isfinite(y) && abs(p - q) <= 1;
 }
 
 static bool agree(const Instruction *instruction, uint64_t a, uint64_t b) {
-  bool approximate = strstr(instruction->text, "approx") || strstr(instruction->text, "full");
-  if (a == b || !approximate) return a == b;
-  if (*instruction->result == 'F') return close_f32(instruction->text, (uint32_t)a, (uint32_t)b);
-  return close_16(instruction->text, (uint16_t)a, (uint16_t)b) && close_16(instruction->text, (uint16_t)(a >> 16), (uint16_t)(b >> 16));
+  const char *text = instruction->text;
+  if (a == b) return true;
+  if (!strstr(text, "approx") && !strstr(text, "div.full")) return false;
+  if (*instruction->result == 'F') return close_f32(text, (uint32_t)a, (uint32_t)b, 1);
+  return close_16(text, (uint16_t)a, (uint16_t)b) && close_16(text, (uint16_t)(a >> 16), (uint16_t)(b >> 16));
 }
 
 static void compare_instruction(const Instruction *instruction, const uint64_t *real, const uint64_t *emulated) {
@@ -125,32 +127,40 @@ static void compare_instruction(const Instruction *instruction, const uint64_t *
     if (!agree(instruction, real[i], emulated[i])) {
       int used = wrong ? 0 : snprintf(text, sizeof text, "first of");
       for (size_t j = 0; used && j < strlen(instruction->operands); j++)
-        used += snprintf(text + used, sizeof text - (size_t)used, " %llx", (unsigned long long)operand_of(instruction, (int)j, i));
+        used += snprintf(text + used, sizeof text - (size_t)used, " %llx",
+                         (unsigned long long)operand_of(instruction, (int)j, i));
       if (used)
-        snprintf(text + used, sizeof text - (size_t)used, ": GPU %llx, emulator %llx", (unsigned long long)real[i], (unsigned long long)emulated[i]);
+        snprintf(text + used, sizeof text - (size_t)used, ": GPU %llx, emulator %llx", (unsigned long long)real[i],
+                 (unsigned long long)emulated[i]);
       wrong++;
     }
   if (wrong) snprintf(text + strlen(text), sizeof text - strlen(text), " (%d of %d)", wrong, INSTRUCTION_INPUTS);
-  agreement_row("instruction", name, text);
   for (int i = 0; wrong && i < INSTRUCTION_INPUTS && noted < 8; i++)
     if (!agree(instruction, real[i], emulated[i]) && ++noted)
-      agreement_note("  %llx %llx %llx: GPU %llx, emulator %llx\n", (unsigned long long)operand_of(instruction, 0, i),
-                     instruction->operands[1] ? (unsigned long long)operand_of(instruction, 1, i) : 0,
-                     instruction->operands[1] && instruction->operands[2] ? (unsigned long long)operand_of(instruction, 2, i) : 0,
-                     (unsigned long long)real[i], (unsigned long long)emulated[i]);
+      agreement_note(
+          "  %llx %llx %llx: GPU %llx, emulator %llx\n", (unsigned long long)operand_of(instruction, 0, i),
+          instruction->operands[1] ? (unsigned long long)operand_of(instruction, 1, i) : 0,
+          instruction->operands[1] && instruction->operands[2] ? (unsigned long long)operand_of(instruction, 2, i) : 0,
+          (unsigned long long)real[i], (unsigned long long)emulated[i]);
+  agreement_row("instruction", name, text);
 }
 
 Test(gpu_agreement, instructions) {
   agreement_begin();
   make_inputs();
   uint8_t *results[SIDES];
-  Trial trial = {.module = "instructions", .kernel = "instructions", .blocks = INSTRUCTION_COUNT * INSTRUCTION_BLOCKS,
-                 .threads = INSTRUCTION_THREADS, .in = &input, .in_size = sizeof input,
+  Trial trial = {.module = "instructions",
+                 .kernel = "instructions",
+                 .blocks = INSTRUCTION_COUNT,
+                 .threads = INSTRUCTION_THREADS,
+                 .in = &input,
+                 .in_size = sizeof input,
                  .out_size = (size_t)INSTRUCTION_COUNT * INSTRUCTION_INPUTS * 8};
   if (agreement_run(&trial, "instruction", "all", results)) {
     for (int i = 0; i < INSTRUCTION_COUNT; i++) {
       size_t first = (size_t)i * INSTRUCTION_INPUTS * 8;
-      compare_instruction(&instructions[i], (const uint64_t *)(results[REAL] + first), (const uint64_t *)(results[EMULATED] + first));
+      compare_instruction(&instructions[i], (const uint64_t *)(results[REAL] + first),
+                          (const uint64_t *)(results[EMULATED] + first));
     }
     free(results[REAL]);
     free(results[EMULATED]);

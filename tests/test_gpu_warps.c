@@ -13,14 +13,47 @@
 // ---- lanes ----
 
 // The results of lanes.cu in order; those with members come again for the lanes of a mask.
-static const char *const lane_results[] = {
-    "shfl.idx, any c",    "its predicate",      "shfl.up, any c",     "its predicate",     "shfl.down, any c",   "its predicate",
-    "shfl.bfly, any c",   "its predicate",      "shfl.idx",           "its predicate",     "shfl.up",            "its predicate",
-    "shfl.down",          "its predicate",      "shfl.bfly",          "its predicate",     "vote.all",           "vote.all, !p",
-    "vote.any",           "vote.any, !p",       "vote.uni",           "vote.uni, !p",      "vote.ballot",        "match.any.b32",
-    "match.any.b64",      "match.all",          "its predicate",      "redux.add.u32",     "redux.add.s32",      "redux.min.u32",
-    "redux.min.s32",      "redux.max.u32",      "redux.max.s32",      "redux.and",         "redux.or",           "redux.xor",
-    "elect",              "ld.u8",              "ld.s8",              "ld.u16",            "ld.s16"};
+static const char *const lane_results[] = {"shfl.idx, any c",
+                                           "its predicate",
+                                           "shfl.up, any c",
+                                           "its predicate",
+                                           "shfl.down, any c",
+                                           "its predicate",
+                                           "shfl.bfly, any c",
+                                           "its predicate",
+                                           "shfl.idx",
+                                           "its predicate",
+                                           "shfl.up",
+                                           "its predicate",
+                                           "shfl.down",
+                                           "its predicate",
+                                           "shfl.bfly",
+                                           "its predicate",
+                                           "vote.all",
+                                           "vote.all, !p",
+                                           "vote.any",
+                                           "vote.any, !p",
+                                           "vote.uni",
+                                           "vote.uni, !p",
+                                           "vote.ballot",
+                                           "match.any.b32",
+                                           "match.any.b64",
+                                           "match.all",
+                                           "its predicate",
+                                           "redux.add.u32",
+                                           "redux.add.s32",
+                                           "redux.min.u32",
+                                           "redux.min.s32",
+                                           "redux.max.u32",
+                                           "redux.max.s32",
+                                           "redux.and",
+                                           "redux.or",
+                                           "redux.xor",
+                                           "elect",
+                                           "ld.u8",
+                                           "ld.s8",
+                                           "ld.u16",
+                                           "ld.s16"};
 enum { NAMED = sizeof lane_results / sizeof *lane_results, FIRST_WITH_MEMBERS = 16, WITH_MEMBERS = 21 };
 
 // One row for each result of lanes.cu, over all cases.
@@ -32,11 +65,15 @@ static void compare_lane_result(uint8_t *const results[SIDES], int result) {
     for (int lane = 0; lane < 32; lane++) {
       int at = (i * LANE_RESULTS + result) * 32 + lane;
       if (real[at] != emulated[at] && !wrong++)
-        snprintf(text, sizeof text, "first in case %d, lane %d: GPU %08x, emulator %08x", i, lane, real[at], emulated[at]);
+        snprintf(text, sizeof text, "first in case %d, lane %d: GPU %08x, emulator %08x", i, lane, real[at],
+                 emulated[at]);
     }
   bool masked = result >= LANE_RESULTS / 2;
   int named = masked ? result - LANE_RESULTS / 2 + FIRST_WITH_MEMBERS : result;
-  snprintf(name, sizeof name, "%s%s", lane_results[named], masked ? ", some lanes" : result >= FIRST_WITH_MEMBERS ? ", all lanes" : "");
+  snprintf(name, sizeof name, "%s%s", lane_results[named],
+           masked                         ? ", some lanes"
+           : result >= FIRST_WITH_MEMBERS ? ", all lanes"
+                                          : "");
   agreement_row("lanes", name, text);
 }
 
@@ -53,7 +90,12 @@ Test(gpu_agreement, lanes) {
     cases[i].mask = random_bits(&random) | 1u << i % 32;
     cases[i].clamp = random_bits(&random) & 0x1f1f;
   }
-  Trial trial = {.module = "lanes", .kernel = "lanes", .blocks = LANE_CASES, .threads = 32, .in = cases, .in_size = sizeof cases,
+  Trial trial = {.module = "lanes",
+                 .kernel = "lanes",
+                 .blocks = LANE_CASES,
+                 .threads = 32,
+                 .in = cases,
+                 .in_size = sizeof cases,
                  .out_size = sizeof(uint32_t[LANE_CASES][LANE_RESULTS][32])};
   uint8_t *results[SIDES];
   if (agreement_run(&trial, "lanes", "all", results)) {
@@ -95,9 +137,9 @@ static void make_operands(void) {
       operands.value[LETTER_F][operand][i] = bits;
       memcpy(&operands.value[LETTER_D][operand][i], &wide, sizeof wide);
       for (int letter = LETTER_R; letter <= LETTER_L; letter += LETTER_L - LETTER_R)
-        operands.value[letter][operand][i] =
-            same ? operands.value[letter][0][i]
-                 : ((uint64_t)random_bits(&random) << 32 | random_bits(&random)) >> (random_bits(&random) % 60 + (letter == LETTER_R ? 4 : 0));
+        operands.value[letter][operand][i] = same ? operands.value[letter][0][i]
+                                                  : ((uint64_t)random_bits(&random) << 32 | random_bits(&random)) >>
+                                                        (random_bits(&random) % 60 + (letter == LETTER_R ? 4 : 0));
       operands.value[LETTER_R][operand][i] &= 0xffffffff;
     }
 }
@@ -110,7 +152,8 @@ static void compare_atomic(const Atomic *atomic, const AtomicResult *real, const
       snprintf(text, sizeof text, "first of %llx, %llx: GPU returns %llx, stores %llx; emulator %llx, %llx",
                (unsigned long long)operands.value[letter_index(atomic->letter)][0][i],
                (unsigned long long)operands.value[letter_index(atomic->letter)][1][i], (unsigned long long)real[i].old,
-               (unsigned long long)real[i].now, (unsigned long long)emulated[i].old, (unsigned long long)emulated[i].now);
+               (unsigned long long)real[i].now, (unsigned long long)emulated[i].old,
+               (unsigned long long)emulated[i].now);
   if (wrong) snprintf(text + strlen(text), sizeof text - strlen(text), " (%d of %d)", wrong, ATOMIC_INPUTS);
   agreement_row("atomic", atomic->text, text);
 }
@@ -119,12 +162,19 @@ static void run_atomics(const char *kernel, const Atomic *atomics) {
   static AtomicResult before[ATOMIC_COUNT][ATOMIC_INPUTS];
   for (int a = 0; a < ATOMIC_COUNT; a++)
     for (int i = 0; i < ATOMIC_INPUTS; i++) before[a][i].now = operands.value[letter_index(atomics[a].letter)][0][i];
-  Trial trial = {.module = "lanes", .kernel = kernel, .blocks = ATOMIC_COUNT * ATOMIC_BLOCKS, .threads = ATOMIC_THREADS,
-                 .in = &operands, .in_size = sizeof operands, .out = before, .out_size = sizeof before};
+  Trial trial = {.module = "lanes",
+                 .kernel = kernel,
+                 .blocks = ATOMIC_COUNT * ATOMIC_BLOCKS,
+                 .threads = ATOMIC_THREADS,
+                 .in = &operands,
+                 .in_size = sizeof operands,
+                 .out = before,
+                 .out_size = sizeof before};
   uint8_t *results[SIDES];
   if (!agreement_run(&trial, "atomic", kernel, results)) return;
   for (int a = 0; a < ATOMIC_COUNT; a++)
-    compare_atomic(&atomics[a], (const AtomicResult *)results[REAL] + a * ATOMIC_INPUTS, (const AtomicResult *)results[EMULATED] + a * ATOMIC_INPUTS);
+    compare_atomic(&atomics[a], (const AtomicResult *)results[REAL] + a * ATOMIC_INPUTS,
+                   (const AtomicResult *)results[EMULATED] + a * ATOMIC_INPUTS);
   free(results[REAL]);
   free(results[EMULATED]);
 }
@@ -137,8 +187,14 @@ Test(gpu_agreement, atomics) {
   run_atomics("atomics_global", atomics_global);
   run_atomics("atomics_shared", atomics_shared);
   for (int i = 0; i < 1024; i++) inputs[i] = random_bits(&random);
-  agreement_compare(&(Trial){.module = "lanes", .kernel = "atomics_contended", .blocks = 8, .threads = 128, .in = inputs,
-                             .in_size = sizeof inputs, .out = before, .out_size = sizeof before},
+  agreement_compare(&(Trial){.module = "lanes",
+                             .kernel = "atomics_contended",
+                             .blocks = 8,
+                             .threads = 128,
+                             .in = inputs,
+                             .in_size = sizeof inputs,
+                             .out = before,
+                             .out_size = sizeof before},
                     "atomic", "many threads on few places", 4);
   agreement_end();
 }
@@ -157,9 +213,10 @@ typedef struct Part {
   size_t offset, size;
 } Part;
 
-#define PART(name) {#name, offsetof(FragmentResult, name), sizeof(((FragmentResult *)0)->name)}
-static const Part parts[] = {PART(f32_f16), PART(f32_bf16), PART(f16_f16), PART(f32_f16_k8), PART(f32_bf16_k8), PART(f16_f16_k8),
-                             PART(load), PART(moved), PART(stored)};
+#define PART(name)                                                                                                     \
+  { #name, offsetof(FragmentResult, name), sizeof(((FragmentResult *)0)->name) }
+static const Part parts[] = {PART(f32_f16),    PART(f32_bf16), PART(f16_f16), PART(f32_f16_k8), PART(f32_bf16_k8),
+                             PART(f16_f16_k8), PART(load),     PART(moved),   PART(stored)};
 
 static void compare_part(const Part *part, uint8_t *const results[SIDES]) {
   char text[200] = "";
@@ -168,8 +225,8 @@ static void compare_part(const Part *part, uint8_t *const results[SIDES]) {
     for (size_t word = 0; word < part->size / 4; word++) {
       size_t at = (size_t)i * sizeof(FragmentResult) + part->offset + 4 * word;
       if (memcmp(results[REAL] + at, results[EMULATED] + at, 4) && !wrong++)
-        snprintf(text, sizeof text, "first in case %d, word %zu of %zu: GPU %08x, emulator %08x", i, word, part->size / 4,
-                 *(uint32_t *)(results[REAL] + at), *(uint32_t *)(results[EMULATED] + at));
+        snprintf(text, sizeof text, "first in case %d, word %zu of %zu: GPU %08x, emulator %08x", i, word,
+                 part->size / 4, *(uint32_t *)(results[REAL] + at), *(uint32_t *)(results[EMULATED] + at));
     }
   agreement_row("fragment", part->name, text);
 }
@@ -186,7 +243,12 @@ Test(gpu_agreement, fragments) {
     uint32_t factor = random_bits(&random) | 1, first = random_bits(&random);
     for (uint32_t lane = 0; lane < 32; lane++) cases[i].row[lane] = (first + factor * lane) % 256;
   }
-  Trial trial = {.module = "matrices", .kernel = "fragments", .blocks = FRAGMENT_CASES, .threads = 32, .in = cases, .in_size = sizeof cases,
+  Trial trial = {.module = "matrices",
+                 .kernel = "fragments",
+                 .blocks = FRAGMENT_CASES,
+                 .threads = 32,
+                 .in = cases,
+                 .in_size = sizeof cases,
                  .out_size = FRAGMENT_CASES * sizeof(FragmentResult)};
   uint8_t *results[SIDES];
   if (agreement_run(&trial, "fragment", "all", results)) {
@@ -199,8 +261,10 @@ Test(gpu_agreement, fragments) {
 
 Test(gpu_agreement, wmma) {
   static const char *const kernels[] = {
-      "wmma_16_16_rr", "wmma_16_16_rc", "wmma_16_16_cr",  "wmma_16_16_cc", "wmma_32_8_rr",  "wmma_32_8_cc",         "wmma_8_32_rc",         "wmma_8_32_cr",
-      "wmma_16_16_f16", "wmma_32_8_f16", "wmma_8_32_f16", "wmma_16_16_f32_of_f16", "wmma_16_16_f16_of_f32", "wmma_16_16_bf16", "wmma_32_8_bf16", "wmma_8_32_bf16"};
+      "wmma_16_16_rr",         "wmma_16_16_rc",   "wmma_16_16_cr",  "wmma_16_16_cc",
+      "wmma_32_8_rr",          "wmma_32_8_cc",    "wmma_8_32_rc",   "wmma_8_32_cr",
+      "wmma_16_16_f16",        "wmma_32_8_f16",   "wmma_8_32_f16",  "wmma_16_16_f32_of_f16",
+      "wmma_16_16_f16_of_f32", "wmma_16_16_bf16", "wmma_32_8_bf16", "wmma_8_32_bf16"};
   static WmmaInput input;
   uint64_t random = 29;
   agreement_begin();
@@ -212,7 +276,11 @@ Test(gpu_agreement, wmma) {
     memcpy(&input.c32[i], &bits, 4);
   }
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
-    agreement_compare(&(Trial){.module = "matrices", .kernel = kernels[i], .threads = 32, .in = &input, .in_size = sizeof input,
+    agreement_compare(&(Trial){.module = "matrices",
+                               .kernel = kernels[i],
+                               .threads = 32,
+                               .in = &input,
+                               .in_size = sizeof input,
                                .out_size = sizeof(float[MATRIX_SIZE * MATRIX_SIZE])},
                       "wmma", kernels[i], 2);
   agreement_end();

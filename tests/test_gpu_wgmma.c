@@ -1,7 +1,7 @@
 // wgmma on the GPU and on the emulator: where a descriptor finds each element, and what every form computes.
 //
-// Where: one operand is an identity matrix, so that D is the other operand, and each element's bits say which element of
-// shared memory it is. That is compared with the emulator and with the layouts as the PTX ISA draws them, written
+// Where: one operand is an identity matrix, so that D is the other operand, and each element's bits say which element
+// of shared memory it is. That is compared with the emulator and with the layouts as the PTX ISA draws them, written
 // down here a second time: a row that differs says which address each of the three expects.
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -12,15 +12,15 @@
 #include "gpu/wgmma.h"
 #include "support/agreement.h"
 
-TestSuite(gpu_agreement, .timeout = 300);
+TestSuite(gpu_agreement, .timeout = 100);
 
 enum {
   ROWS = 64,
   DEPTH = 16,
   MAX_N = 256,
   THREADS = 128,
-  MARKED = 60 * 1024,            // elements at the start of shared memory that have bits of their own
-  IDENTITY = 160 * 1024,         // byte where the identity matrix lies
+  MARKED = 60 * 1024,     // elements at the start of shared memory that have bits of their own
+  IDENTITY = 160 * 1024,  // byte where the identity matrix lies
   MAX_NOTES = 24,
 };
 
@@ -31,10 +31,10 @@ static WgmmaInput input;
 typedef struct Layout {
   const char *name;
   bool mn_major;
-  uint32_t swizzle;           // bytes: 0, 32, 64, 128
-  uint32_t leading, stride;   // bytes, as the descriptor has them
-  uint32_t start;             // byte where the first step's matrix begins
-  uint32_t step;              // bytes from a k16 step to the next
+  uint32_t swizzle;          // bytes: 0, 32, 64, 128
+  uint32_t leading, stride;  // bytes, as the descriptor has them
+  uint32_t start;            // byte where the first step's matrix begins
+  uint32_t step;             // bytes from a k16 step to the next
 } Layout;
 
 static uint64_t descriptor(uint32_t start, const Layout *layout) {
@@ -119,7 +119,8 @@ static void note_places(const Probe *probe, uint8_t *const results[SIDES]) {
     for (int k = 0; k < DEPTH; k += k < 8 && probe->layout->mn_major ? 1 : 8) {
       Places at = places_of(probe, results, mn, k);
       if ((at.real == at.emulated && at.real == at.drawn) || notes++ >= MAX_NOTES) continue;
-      agreement_note("  (mn %d, k %d): byte GPU %d, emulator %d, PTX ISA %d\n", mn, k, 2 * at.real, 2 * at.emulated, 2 * at.drawn);
+      agreement_note("  (mn %d, k %d): byte GPU %d, emulator %d, PTX ISA %d\n", mn, k, 2 * at.real, 2 * at.emulated,
+                     2 * at.drawn);
     }
 }
 
@@ -131,23 +132,32 @@ static void compare_places(const Probe *probe, uint8_t *const results[SIDES], co
       Places at = places_of(probe, results, mn, k);
       if (at.real == at.emulated && at.real == at.drawn) continue;
       if (!wrong++)
-        snprintf(text, sizeof text, "first at (mn %d, k %d): byte GPU %d, emulator %d, PTX ISA %d", mn, k, 2 * at.real, 2 * at.emulated, 2 * at.drawn);
+        snprintf(text, sizeof text, "first at (mn %d, k %d): byte GPU %d, emulator %d, PTX ISA %d", mn, k, 2 * at.real,
+                 2 * at.emulated, 2 * at.drawn);
     }
-  agreement_row("wgmma address", name, text);
   if (wrong) note_places(probe, results);
+  agreement_row("wgmma address", name, text);
 }
 
 static void run_probe(const Layout *layout, bool of_a, int n, int step) {
   char kernel[64], name[160];
-  uint64_t probed = descriptor(layout->start + (uint32_t)step * layout->step, layout), known = descriptor(IDENTITY, &identity);
+  uint64_t probed = descriptor(layout->start + (uint32_t)step * layout->step, layout),
+           known = descriptor(IDENTITY, &identity);
   input.steps = 1;
   input.step[0] = (WgmmaStep){.a = of_a ? probed : known, .b = of_a ? known : probed};
-  if (of_a) snprintf(kernel, sizeof kernel, layout->mn_major ? "wgmma_n16_f32_f16_a_m" : "wgmma_n16_f32_f16_b_k");
-  else snprintf(kernel, sizeof kernel, "wgmma_n%d_f32_f16_b_%s", n, layout->mn_major ? "n" : "k");
+  if (of_a)
+    snprintf(kernel, sizeof kernel, layout->mn_major ? "wgmma_n16_f32_f16_a_m" : "wgmma_n16_f32_f16_b_k");
+  else
+    snprintf(kernel, sizeof kernel, "wgmma_n%d_f32_f16_b_%s", n, layout->mn_major ? "n" : "k");
   snprintf(name, sizeof name, "%c %s-major, swizzle %u, %s, LBO %u, SBO %u, N = %d, k step %d", of_a ? 'A' : 'B',
            layout->mn_major ? "MN" : "K", layout->swizzle, layout->name, layout->leading, layout->stride, n, step);
-  Trial trial = {.module = "wgmma_shared", .kernel = kernel, .threads = THREADS, .shared = WGMMA_SHARED,
-                 .in = &input, .in_size = sizeof input, .out_size = (size_t)ROWS * (size_t)n * 4};
+  Trial trial = {.module = "wgmma_shared",
+                 .kernel = kernel,
+                 .threads = THREADS,
+                 .shared = WGMMA_SHARED,
+                 .in = &input,
+                 .in_size = sizeof input,
+                 .out_size = (size_t)ROWS * (size_t)n * 4};
   uint8_t *results[SIDES];
   Probe probe = {layout, of_a, n, step};
   if (!agreement_run(&trial, "wgmma address", name, results)) return;
@@ -196,7 +206,8 @@ static void probe_layouts(bool of_a) {
   for (int i = 0; i < LAYOUTS; i++)
     for (int step = 0; step < (layouts[i].step ? 4 : 1); step++) {
       if (step * 32 >= (int)layouts[i].swizzle && layouts[i].swizzle && !layouts[i].mn_major) continue;
-      if (of_a) run_probe(&layouts[i], true, 16, step);
+      if (of_a)
+        run_probe(&layouts[i], true, 16, step);
       else
         for (size_t n = 0; n < sizeof b_lines / sizeof *b_lines; n++)
           if (step == 0 || b_lines[n] == 64) run_probe(&layouts[i], false, b_lines[n], step);
@@ -223,7 +234,8 @@ static uint32_t random_accumulator(uint64_t *random, bool half) {
 }
 
 // Runs a kernel over `steps` steps of random matrices; the first accumulates or not.
-static void compare_form(const char *module, const char *kernel, int n, bool bf16, bool half, int steps, bool accumulate) {
+static void compare_form(const char *module, const char *kernel, int n, bool bf16, bool half, int steps,
+                         bool accumulate) {
   static uint32_t c[ROWS * MAX_N];
   static const Layout a_layout = {"a", false, 0, 128, 256, 0, 2048}, b_layout = {"b", false, 0, 128, 256, 8192, 8192};
   char name[160];
@@ -239,8 +251,14 @@ static void compare_form(const char *module, const char *kernel, int n, bool bf1
                                 .b = descriptor(b_layout.start + (uint32_t)s * b_layout.step, &b_layout),
                                 .accumulate = s > 0 || accumulate};
   snprintf(name, sizeof name, "%s, %d steps, scale-d %d", kernel, steps, accumulate);
-  Trial trial = {.module = module, .kernel = kernel, .threads = THREADS, .shared = WGMMA_SHARED, .in = &input,
-                 .in_size = sizeof input, .out = c, .out_size = out_size};
+  Trial trial = {.module = module,
+                 .kernel = kernel,
+                 .threads = THREADS,
+                 .shared = WGMMA_SHARED,
+                 .in = &input,
+                 .in_size = sizeof input,
+                 .out = c,
+                 .out_size = out_size};
   agreement_compare(&trial, "wgmma result", name, half ? 2 : 4);
 }
 
@@ -268,18 +286,19 @@ Test(gpu_agreement, wgmma_forms) {
     int n;
     const char *name;
     bool bf16, half;
-  } others[] = {{64, "f32_bf16_a_m_b_n", true, false}, {64, "f16_f16_a_m_b_n", false, true},
-                {64, "f32_f16_a_r_b_n", false, false}, {128, "f32_f16_a_r_b_n", false, false},
-                {64, "f32_bf16_a_r_b_n", true, false}, {64, "f16_f16_a_r", false, true},
-                {64, "f32_f16_minus_a", false, false}, {64, "f32_f16_minus_b", false, false},
+  } others[] = {{64, "f32_bf16_a_m_b_n", true, false},    {64, "f16_f16_a_m_b_n", false, true},
+                {64, "f32_f16_a_r_b_n", false, false},    {128, "f32_f16_a_r_b_n", false, false},
+                {64, "f32_bf16_a_r_b_n", true, false},    {64, "f16_f16_a_r", false, true},
+                {64, "f32_f16_minus_a", false, false},    {64, "f32_f16_minus_b", false, false},
                 {64, "f32_f16_minus_both", false, false}, {64, "f16_f16_minus_a", false, true},
-                {64, "f32_bf16_minus_b", true, false}, {64, "f32_f16_a_r_minus_a", false, false},
+                {64, "f32_bf16_minus_b", true, false},    {64, "f32_f16_a_r_minus_a", false, false},
                 {64, "f32_f16_a_r_minus_b", false, false}};
   char kernel[64];
   agreement_begin();
   for (size_t i = 0; i < sizeof some_n / sizeof *some_n; i++)
     for (int form = 0; form < 3; form++) {
-      snprintf(kernel, sizeof kernel, "wgmma_n%d_%s", some_n[i], (const char *[]){"f32_bf16", "f16_f16", "f32_f16_a_r"}[form]);
+      snprintf(kernel, sizeof kernel, "wgmma_n%d_%s", some_n[i],
+               (const char *[]){"f32_bf16", "f16_f16", "f32_f16_a_r"}[form]);
       compare_steps("wgmma_types", kernel, some_n[i], form == 0, form == 1);
     }
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {

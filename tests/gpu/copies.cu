@@ -57,10 +57,11 @@ __device__ static void wait_stores() {
 #define TO_3 "[%1, {%2, %3, %4}]"
 #define TO_4 "[%1, {%2, %3, %4, %5}]"
 #define TO_5 "[%1, {%2, %3, %4, %5, %6}]"
-#define OPERANDS "r"(shared_address(tile)), "l"(&map), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]), "r"(c[4]), "r"(barrier_address())
+#define OPERANDS                                                                                                       \
+  "r"(shared_address(tile)), "l"(&map), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]), "r"(c[4]), "r"(barrier_address())
 
 #define TENSOR_LOAD(RANK)                                                                                              \
-  extern "C" __global__ void tensor_load_##RANK##d(const __grid_constant__ CUtensorMap map, const CopyInput *in,      \
+  extern "C" __global__ void tensor_load_##RANK##d(const __grid_constant__ CUtensorMap map, const CopyInput *in,       \
                                                    CopyResult *out) {                                                  \
     const int *c = in->coordinates;                                                                                    \
     init_barrier(1);                                                                                                   \
@@ -84,8 +85,8 @@ TENSOR_LOAD(5)
     const int *c = in->coordinates;                                                                                    \
     fill_tile(in->data);                                                                                               \
     if (threadIdx.x == 0) {                                                                                            \
-      asm volatile("cp" REDUCE ".async.bulk.tensor." #RANK "d.global.shared::cta" OPERATION ".tile.bulk_group " TO_##RANK \
-                   ", [%0];" ::OPERANDS                                                                                \
+      asm volatile("cp" REDUCE ".async.bulk.tensor." #RANK "d.global.shared::cta" OPERATION                            \
+                   ".tile.bulk_group " TO_##RANK ", [%0];" ::OPERANDS                                                  \
                    : "memory");                                                                                        \
       wait_stores();                                                                                                   \
     }                                                                                                                  \
@@ -120,11 +121,13 @@ extern "C" __global__ void bulk_store(const CopyInput *in, uint8_t *out) {
   fill_tile(in->data);
   if (threadIdx.x == 0) {
     expect(in->bytes);
-    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(half),
-                 "r"(shared_address(tile) + 32), "r"(in->bytes), "r"(barrier_address())
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(half),
+        "r"(shared_address(tile) + 32), "r"(in->bytes), "r"(barrier_address())
+        : "memory");
     if (wait(0))
-      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(out + 16), "r"(half), "r"(in->bytes)
+      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(out + 16), "r"(half),
+                   "r"(in->bytes)
                    : "memory");
     wait_stores();
   }
@@ -170,7 +173,10 @@ extern "C" __global__ void cp_async(const CopyInput *in, CopyResult *out) {
 
 __device__ static uint64_t arrive(uint32_t count) {
   uint64_t state;
-  asm volatile("mbarrier.arrive.shared.b64 %0, [%1], %2;" : "=l"(state) : "r"(barrier_address()), "r"(count) : "memory");
+  asm volatile("mbarrier.arrive.shared.b64 %0, [%1], %2;"
+               : "=l"(state)
+               : "r"(barrier_address()), "r"(count)
+               : "memory");
   return state;
 }
 
@@ -258,8 +264,9 @@ extern "C" __global__ void cluster_exchange(const CopyInput *in, uint32_t *out) 
   asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(there) : "memory");
   cluster_barrier();
   asm volatile("atom.shared::cluster.add.u32 %0, [%1], %2;" : "=r"(old) : "r"(there), "r"(t) : "memory");
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(in_block(barrier_address(), rank() ^ 1))
-               : "memory");
+  asm volatile(
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(in_block(barrier_address(), rank() ^ 1))
+      : "memory");
   mine[t] = value;
   mine[COPY_THREADS + t] = old;
   mine[2 * COPY_THREADS + t] = wait(0);
@@ -268,17 +275,19 @@ extern "C" __global__ void cluster_exchange(const CopyInput *in, uint32_t *out) 
 }
 
 // The first block loads a box into both.
-extern "C" __global__ void tensor_multicast(const __grid_constant__ CUtensorMap map, const CopyInput *in, CopyResult *out) {
+extern "C" __global__ void tensor_multicast(const __grid_constant__ CUtensorMap map, const CopyInput *in,
+                                            CopyResult *out) {
   const int *c = in->coordinates;
   init_barrier(1);
   fill_tile(0);
   if (threadIdx.x == 0) expect(in->bytes);
   cluster_barrier();
   if (threadIdx.x == 0 && rank() == 0)
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
-                 "[%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(tile)),
-                 "l"(&map), "r"(c[0]), "r"(c[1]), "r"(barrier_address()), "h"((uint16_t)3)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+        "[%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(tile)),
+        "l"(&map), "r"(c[0]), "r"(c[1]), "r"(barrier_address()), "h"((uint16_t)3)
+        : "memory");
   keep_tile(&out[blockIdx.x], wait(0));
   cluster_barrier();
 }

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-enum { INSTRUCTION_INPUTS = 2048, INSTRUCTION_THREADS = 128, INSTRUCTION_BLOCKS = INSTRUCTION_INPUTS / INSTRUCTION_THREADS };
+enum { INSTRUCTION_INPUTS = 2048, INSTRUCTION_THREADS = 128 };
 
 enum { LETTER_H, LETTER_R, LETTER_P, LETTER_L, LETTER_F, LETTER_D, LETTERS };
 
@@ -15,6 +15,7 @@ typedef struct InstructionInput {
   uint64_t value[LETTERS][3][INSTRUCTION_INPUTS];
 } InstructionInput;
 
+// clang-format off
 #define ROUNDED_U(U, O, A, op, type) U(O, A, op ".rn" type) U(O, A, op ".rz" type) U(O, A, op ".rm" type) U(O, A, op ".rp" type)
 #define ROUNDED_B(B, O, op, type) B(O, O, O, op ".rn" type) B(O, O, O, op ".rz" type) B(O, O, O, op ".rm" type) B(O, O, O, op ".rp" type)
 #define ROUNDED_T(T, O, op, type)                                                                                      \
@@ -163,3 +164,4 @@ typedef struct InstructionInput {
 #define INSTRUCTIONS(U, B, T, C, W)                                                                                    \
   INTEGERS(U, B, T, W) FLOATS_32(U, B, T) FLOATS_64(U, B, T) FLOATS_16(U, B, T) CONVERSIONS_ALL(U, B)                  \
   COMPARISONS(B, C, W) APPROXIMATE(U, B)
+// clang-format on

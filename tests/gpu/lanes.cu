@@ -130,7 +130,10 @@ template <typename T> __device__ static uint64_t widen(T value) {
     break;                                                                                                             \
   }
 #define A(letter, text)                                                                                                \
-  ENTRY(letter, asm volatile(text " %0, [%1], %2;" : "=" KIND_##letter(old) : PLACE, KIND_##letter(GET(letter, 1)) : "memory"))
+  ENTRY(letter, asm volatile(text " %0, [%1], %2;"                                                                     \
+                             : "=" KIND_##letter(old)                                                                  \
+                             : PLACE, KIND_##letter(GET(letter, 1))                                                    \
+                             : "memory"))
 #define C(letter, text)                                                                                                \
   ENTRY(letter, asm volatile(text " %0, [%1], %2, %3;"                                                                 \
                              : "=" KIND_##letter(old)                                                                  \

@@ -21,6 +21,7 @@ typedef struct AtomicResult {
   uint64_t old, now;
 } AtomicResult;
 
+// clang-format off
 #define ATOMICS_IN(A, space)                                                                                           \
   A(R, "atom." space ".add.u32") A(R, "atom." space ".min.u32") A(R, "atom." space ".max.u32")                         \
   A(R, "atom." space ".inc.u32") A(R, "atom." space ".dec.u32") A(R, "atom." space ".and.b32")                         \
@@ -34,3 +35,4 @@ typedef struct AtomicResult {
 #define COMPARE_AND_SWAPS(C, space) C(H, "atom." space ".cas.b16") C(R, "atom." space ".cas.b32") C(L, "atom." space ".cas.b64")
 #define GLOBAL_ATOMICS(A, C) ATOMICS_IN(A, "global") COMPARE_AND_SWAPS(C, "global")
 #define SHARED_ATOMICS(A, C) ATOMICS_IN(A, "shared") COMPARE_AND_SWAPS(C, "shared")
+// clang-format on

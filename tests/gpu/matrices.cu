@@ -42,9 +42,11 @@ __device__ static void multiply(const FragmentCase *in, FragmentResult *out, int
   asm volatile("ldmatrix.sync.aligned.m8n8.x4" T ".shared.b16 {%0, %1, %2, %3}, [%4];"                                 \
                : "=r"((d)[0]), "=r"((d)[1]), "=r"((d)[2]), "=r"((d)[3])                                                \
                : "r"(row))
-#define STORE_1(T) asm volatile("stmatrix.sync.aligned.m8n8.x1" T ".shared.b16 [%0], {%1};" ::"r"(row), "r"(a[0]) : "memory")
+#define STORE_1(T)                                                                                                     \
+  asm volatile("stmatrix.sync.aligned.m8n8.x1" T ".shared.b16 [%0], {%1};" ::"r"(row), "r"(a[0]) : "memory")
 #define STORE_2(T)                                                                                                     \
-  asm volatile("stmatrix.sync.aligned.m8n8.x2" T ".shared.b16 [%0], {%1, %2};" ::"r"(row), "r"(a[0]), "r"(a[1]) : "memory")
+  asm volatile("stmatrix.sync.aligned.m8n8.x2" T ".shared.b16 [%0], {%1, %2};" ::"r"(row), "r"(a[0]), "r"(a[1])        \
+               : "memory")
 #define STORE_4(T)                                                                                                     \
   asm volatile("stmatrix.sync.aligned.m8n8.x4" T ".shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(a[0]),          \
                "r"(a[1]), "r"(a[2]), "r"(a[3])                                                                         \

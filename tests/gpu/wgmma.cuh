@@ -55,18 +55,25 @@
 
 // GROUPS = N / 8. NEXT prepares a step's A, MMA_A names it, LAST ends the step.
 #define WGMMA_ASM(N, GROUPS, D, TYPES, NEXT, MMA_A, REST, LAST)                                                        \
-  asm volatile("{\n.reg .pred accumulate, more;\n.reg .b64 s, c, d, a, da, db;\n.reg .b32 n, x, a0, a1, a2, a3;\n"     \
-               EACH_##GROUPS(DECLARE_##D, )                                                                            \
-               "mov.u64 s, %0;\nmov.u32 n, %1;\nmov.u64 c, %2;\nmov.u64 d, %2;\nmov.u64 a, %3;\n"                      \
-               EACH_##GROUPS(LOAD_##D, )                                                                               \
-               "STEP:\nld.global.v2.b64 {da, db}, [s];\nadd.u64 da, da, %4;\nadd.u64 db, db, %4;\n"                    \
-               "ld.global.b32 x, [s+16];\nsetp.ne.b32 accumulate, x, 0;\n" NEXT "wgmma.fence.sync.aligned;\n"         \
-               "wgmma.mma_async.sync.aligned.m64n" #N "k16." TYPES " {" EACH_##GROUPS(LIST_##D, ", ") "}, " MMA_A      \
-               ", db, accumulate, " REST ";\n" LAST                                                                    \
-               "add.u64 s, s, 32;\nsub.u32 n, n, 1;\nsetp.ne.u32 more, n, 0;\n@more bra STEP;\n"                       \
-               "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"                                  \
-               EACH_##GROUPS(STORE_##D, ) "}\n" ::"l"(in->step), "r"(in->steps), "l"(thread_c),                        \
-               "l"(in->a[0][threadIdx.x]), "l"(base) : "memory")
+  asm volatile(                                                                                                        \
+      "{\n.reg .pred accumulate, more;\n.reg .b64 s, c, d, a, da, db;\n.reg .b32 n, x, a0, a1, a2, "                   \
+      "a3;\n" EACH_##GROUPS(DECLARE_##D, ) "mov.u64 s, %0;\nmov.u32 n, %1;\nmov.u64 c, %2;\nmov.u64 d, %2;\nmov.u64 "  \
+                                           "a, %3;\n" EACH_##GROUPS(                                                   \
+                                               LOAD_##D, ) "STEP:\nld.global.v2.b64 {da, db}, [s];\nadd.u64 da, da, "  \
+                                                           "%4;\nadd.u64 db, db, %4;\n"                                \
+                                                           "ld.global.b32 x, [s+16];\nsetp.ne.b32 accumulate, x, "     \
+                                                           "0;\n" NEXT "wgmma.fence.sync.aligned;\n"                   \
+                                                           "wgmma.mma_async.sync.aligned.m64n" #N "k16." TYPES         \
+                                                           " {" EACH_##GROUPS(                                         \
+                                                               LIST_##D,                                               \
+                                                               ", ") "}, " MMA_A ", db, accumulate, " REST ";\n" LAST  \
+                                                                     "add.u64 s, s, 32;\nsub.u32 n, n, "               \
+                                                                     "1;\nsetp.ne.u32 more, n, 0;\n@more bra STEP;\n"  \
+                                                                     "wgmma.commit_group.sync.aligned;\nwgmma.wait_"   \
+                                                                     "group.sync.aligned 0;\n" EACH_##GROUPS(          \
+                                                                         STORE_##D, ) "}\n" ::"l"(in->step),           \
+      "r"(in->steps), "l"(thread_c), "l"(in->a[0][threadIdx.x]), "l"(base)                                             \
+      : "memory")
 
 #define SHARED_A "da"
 #define REGISTERS_A "{a0, a1, a2, a3}"

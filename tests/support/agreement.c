@@ -10,7 +10,7 @@
 #include "program.h"
 #include "ptx_files.h"
 
-enum { MAX_MODULES = 8, TEXT = 700 };
+enum { MAX_MODULES = 8, TEXT = 700, NOTES = 4000 };
 
 static const char *const side_names[SIDES] = {"GPU", "emulator"};
 
@@ -26,6 +26,7 @@ static struct {
 } sides[SIDES];
 
 static int rows, rows_wrong;
+static char notes[NOTES];  // of the next row
 
 uint32_t random_bits(uint64_t *state) {
   *state = *state * 6364136223846793005ull + 1442695040888963407ull;
@@ -35,6 +36,7 @@ uint32_t random_bits(uint64_t *state) {
 
 // ---- rows ----
 
+// One write, so that the lines of tests that run side by side do not mix.
 static void write_line(const char *line) {
   const char *path = getenv("HL_AGREEMENT_LOG");
   FILE *log = path ? fopen(path, "a") : NULL;
@@ -44,18 +46,19 @@ static void write_line(const char *line) {
 }
 
 void agreement_note(const char *format, ...) {
-  char line[2 * TEXT];
+  size_t used = strlen(notes);
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(line, sizeof line, format, arguments);
+  vsnprintf(notes + used, sizeof notes - used, format, arguments);
   va_end(arguments);
-  write_line(line);
 }
 
 void agreement_row(const char *what, const char *name, const char *difference) {
-  char line[2 * TEXT];
-  snprintf(line, sizeof line, "%-8s %-16s %s%s%s\n", *difference ? "DIFFERS" : "ok", what, name, *difference ? ": " : "", difference);
+  char line[2 * TEXT + NOTES];
+  snprintf(line, sizeof line, "%-8s %-16s %s%s%s\n%s", *difference ? "DIFFERS" : "ok", what, name,
+           *difference ? ": " : "", difference, notes);
   rows++;
+  *notes = 0;
   write_line(line);
   if (!*difference) return;
   rows_wrong++;
@@ -89,8 +92,10 @@ void agreement_end(void) {
 static Text read_kernel(const char *name, const char *suffix) {
   char path[4096];
   const char *folder = getenv("GPU_DIR");
-  if (folder) snprintf(path, sizeof path, "%s/%s.%s", folder, name, suffix);
-  else snprintf(path, sizeof path, "%s/build/gpu/%s.%s", root_path(), name, suffix);
+  if (folder)
+    snprintf(path, sizeof path, "%s/%s.%s", folder, name, suffix);
+  else
+    snprintf(path, sizeof path, "%s/build/gpu/%s.%s", root_path(), name, suffix);
   return read_text(path);
 }
 
@@ -103,7 +108,8 @@ static DeviceModule *find_module(int side, const char *name) {
   Text ptx = read_kernel(name, "ptx"), cubin = read_kernel(name, "cubin");
   DeviceImage image = {.ptx = ptx.bytes, .ptx_size = ptx.length, .cubin = cubin.bytes, .cubin_size = cubin.length};
   snprintf(sides[side].modules[i].name, sizeof sides[side].modules[i].name, "%s", name);
-  return sides[side].modules[i].module = device_load(sides[side].device, &image);  // the images live as long as the test
+  return sides[side].modules[i].module =
+             device_load(sides[side].device, &image);  // the images live as long as the test
 }
 
 // ---- trials ----
@@ -117,7 +123,8 @@ static uint64_t new_hazards(int side, char *text, size_t size) {
   uint64_t added = total - sides[side].hazards;
   sides[side].hazards = total;
   if (added)
-    snprintf(text, size, "%s, line %d: %.300s", hazard_name(hazards[count - 1].kind), hazards[count - 1].here.line, hazards[count - 1].detail);
+    snprintf(text, size, "%s, line %d: %.300s", hazard_name(hazards[count - 1].kind), hazards[count - 1].here.line,
+             hazards[count - 1].detail);
   return added;
 }
 
@@ -129,8 +136,10 @@ static bool launch(int side, const Trial *trial, DeviceAddress at[2]) {
   at[0] = device_alloc(device, trial->in_size);
   at[1] = device_alloc(device, trial->out_size);
   device_upload(device, at[0], trial->in, trial->in_size);
-  if (trial->out) device_upload(device, at[1], trial->out, trial->out_size);
-  else device_fill(device, at[1], 0xcd, trial->out_size);
+  if (trial->out)
+    device_upload(device, at[1], trial->out, trial->out_size);
+  else
+    device_fill(device, at[1], 0xcd, trial->out_size);
   DeviceLaunch request = {.kernel = kernel,
                           .grid = {trial->blocks},
                           .block = {trial->threads},
@@ -148,7 +157,8 @@ static bool launch(int side, const Trial *trial, DeviceAddress at[2]) {
 static bool run_side(int side, const Trial *trial, uint8_t *result, char *text, size_t size) {
   Device *device = sides[side].device;
   DeviceAddress at[2] = {0};
-  bool done = launch(side, trial, at) && device_synchronise(device) && device_download(device, result, at[1], trial->out_size);
+  bool done =
+      launch(side, trial, at) && device_synchronise(device) && device_download(device, result, at[1], trial->out_size);
   char hazard[TEXT / 2] = "";
   bool clean = !new_hazards(side, hazard, sizeof hazard);
   if (!done) {
@@ -215,6 +225,7 @@ void agreement_map(const char *name, const TensorMapSpec *spec) {
     device_clear_error(device);
     device_free(device, memory);
   }
-  if (accepted[REAL] != accepted[EMULATED]) snprintf(text, sizeof text, "GPU: %s; emulator: %s", reason[REAL], reason[EMULATED]);
+  if (accepted[REAL] != accepted[EMULATED])
+    snprintf(text, sizeof text, "GPU: %s; emulator: %s", reason[REAL], reason[EMULATED]);
   agreement_row("tensor map", name, text);
 }

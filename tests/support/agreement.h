@@ -1,7 +1,7 @@
 // One kernel, the same inputs, two devices: a GPU and the emulator, compared bit for bit.
 //
 // The kernels are in tests/gpu, compiled into GPU_DIR (build/gpu when it is not set). HL_GPU=emulator takes a second
-// emulator with another schedule for the GPU, which tests the tests where there is none. Every comparison gives one row:
+// emulator with another schedule for the GPU, which tests the tests where there is none. Each comparison gives a row:
 //
 //   ok       wgmma address     B K-major 128B, N = 64, step 2
 //   DIFFERS  tensor load       3d f32 64B, -1 -2 5: byte 64: GPU 00000000, emulator 3f800000
@@ -19,14 +19,14 @@ enum { REAL, EMULATED, SIDES };  // the GPU, the emulator
 
 // One launch. The kernel's parameters: (const In *in, Out *out), or (tensor map, in, out).
 typedef struct Trial {
-  const char *module, *kernel;       // "wgmma_shared": tests/gpu/wgmma_shared.cu
-  unsigned blocks, threads, cluster; // 0 counts as 1; cluster: blocks of a cluster, 0 for none
-  size_t shared;                     // bytes of dynamic shared memory
+  const char *module, *kernel;        // "wgmma_shared": tests/gpu/wgmma_shared.cu
+  unsigned blocks, threads, cluster;  // 0 counts as 1; cluster: blocks of a cluster, 0 for none
+  size_t shared;                      // bytes of dynamic shared memory
   const void *in;
   size_t in_size;
-  const void *out;                   // what the output holds before; NULL: bytes of 0xcd
+  const void *out;  // what the output holds before; NULL: bytes of 0xcd
   size_t out_size;
-  const TensorMapSpec *map;          // its address counts from the start of `in`, or of `out`
+  const TensorMapSpec *map;  // its address counts from the start of `in`, or of `out`
   bool map_of_out;
 } Trial;
 
@@ -40,7 +40,7 @@ bool agreement_run(const Trial *trial, const char *what, const char *name, uint8
 
 // Adds a row. difference is empty when all is well.
 void agreement_row(const char *what, const char *name, const char *difference);
-// Adds a line to the log, with what a reader may need to understand a row.
+// A line that the log has below the next row, with what a reader needs to understand it.
 void agreement_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // Runs the trial, compares the outputs as elements of `width` bytes, and adds the row.
