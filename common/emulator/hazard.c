@@ -122,6 +122,11 @@ static bool is_told(const Launch *launch, HazardKind kind) {
   case HAZARD_UNINITIALISED_READ:
   case HAZARD_SHARED_RACE:
   case HAZARD_GLOBAL_RACE:
+  case HAZARD_PROXY_FENCE:
+  case HAZARD_READ_BEFORE_WAIT:
+  case HAZARD_OVERWRITE_IN_FLIGHT:
+  case HAZARD_REGISTER_IN_FLIGHT:
+  case HAZARD_WGMMA_FENCE:
     return launch->hazards && !launch->stopped;
   default:
     return !launch->stopped;
