@@ -1,5 +1,5 @@
-// Clusters on the emulator: the shared memory of other blocks, barrier.cluster, multicast, and bulk copies of contiguous
-// bytes. The kernels are in tests/pairs/cluster.pairs.
+// Clusters on the emulator: the shared memory of other blocks, barrier.cluster, multicast, and bulk copies of
+// contiguous bytes. The kernels are in tests/pairs/cluster.pairs.
 #include <criterion/criterion.h>
 
 #include "support/run_kernel.h"

@@ -63,7 +63,8 @@ Test(mbarrier, counts) {
 
 // ---- rings ----
 
-// Warp 1's first lane fills `stages` tiles of 512 bytes in turn, the 32 lanes of warp 0 add each tile's 128 words to their sums.
+// Warp 1's first lane fills `stages` tiles of 512 bytes in turn, the 32 lanes of warp 0 add each tile's 128 words to
+// their sums.
 static char *ring_text(int stages, int tiles) {
   static const char format[] =
       PTX_HEADER ".visible .entry test(.param .align 64 .b8 map[128], .param .u64 in, .param .u64 out) {\n"

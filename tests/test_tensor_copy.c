@@ -1,4 +1,5 @@
-// Tensor copies on the emulator: boxes of every dimension in both directions, against a model that goes element by element.
+// Tensor copies on the emulator: boxes of every dimension in both directions, against a model that goes element by
+// element.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -39,8 +40,8 @@ static int box_count(const EmulatorTensorSpec *spec, int d) {
   return ((int)spec->box[d] + stride - 1) / stride;
 }
 
-// Where element (column, row) of a box lies, written with rows and units as the drawings in the CUDA programming guide show
-// them: the tile begins at a multiple of 1024.
+// Where element (column, row) of a box lies, written with rows and units as the drawings in the CUDA programming guide
+// show them: the tile begins at a multiple of 1024.
 static int place_in_tile(const EmulatorTensorSpec *spec, int row, int byte) {
   int unit = byte / 16, in_unit = byte % 16, width = box_count(spec, 0) * element_bytes(spec->type);
   switch (spec->swizzle) {

@@ -19,8 +19,10 @@ void pieces_add(Pieces *pieces, const Access *other, uint64_t shared_offset, uin
     pieces->items = realloc(pieces->items, (size_t)pieces->capacity * sizeof(Piece));
     if (!pieces->items) abort();
   }
-  pieces->items[pieces->count++] =
-      (Piece){.other = other ? other->region : NULL, .other_offset = other ? other->offset : 0, .shared_offset = shared_offset, .size = size};
+  pieces->items[pieces->count++] = (Piece){.other = other ? other->region : NULL,
+                                           .other_offset = other ? other->offset : 0,
+                                           .shared_offset = shared_offset,
+                                           .size = size};
 }
 
 void pieces_free(Pieces *pieces) {
@@ -39,8 +41,10 @@ static void check_range(const Actor *actor, Region *region, uint64_t offset, uin
     uint32_t part = in_page(region, offset, size);
     Access access = {.region = region, .offset = offset};
     memory_lock(&access);
-    if (writes) race_write_by(actor, region, offset, (int)part, NULL);
-    else race_read_by(actor, region, offset, (int)part);
+    if (writes)
+      race_write_by(actor, region, offset, (int)part, NULL);
+    else
+      race_read_by(actor, region, offset, (int)part);
     memory_unlock(&access);
     offset += part;
     size -= part;
@@ -97,15 +101,19 @@ static void write_region(Region *region, uint64_t offset, const u8 *bytes, uint3
     part = in_page(region, offset + done, size - done);
     Access access = {.region = region, .offset = offset + done};
     memory_lock(&access);
-    if (mode.combine) combine_bytes(region->data + offset + done, bytes + done, part, mode);
-    else memcpy(region->data + offset + done, bytes + done, part);
+    if (mode.combine)
+      combine_bytes(region->data + offset + done, bytes + done, part, mode);
+    else
+      memcpy(region->data + offset + done, bytes + done, part);
     memory_unlock(&access);
   }
 }
 
 static void fill_bytes(u8 *to, uint32_t size, BulkMode mode) {
-  if (!mode.fill) memset(to, 0, size);
-  else for (uint32_t i = 0; i < size; i += (uint32_t)mode.element) memcpy(to + i, &mode.fill, (size_t)mode.element);
+  if (!mode.fill)
+    memset(to, 0, size);
+  else
+    for (uint32_t i = 0; i < size; i += (uint32_t)mode.element) memcpy(to + i, &mode.fill, (size_t)mode.element);
 }
 
 // ---- loads ----
@@ -124,15 +132,18 @@ static void perform_load(Cluster *cluster, AsyncOp *op) {
   for (int i = 0; i < load->count; i++) {
     const Piece *piece = &load->pieces[i];
     u8 *to = load->shared->data + piece->shared_offset;
-    if (!piece->other) fill_bytes(to, piece->size, load->mode);
-    else if (load->mode.combine) combine_bytes(to, piece->other->data + piece->other_offset, piece->size, load->mode);
-    else read_region(piece->other, piece->other_offset, to, piece->size);
+    if (!piece->other)
+      fill_bytes(to, piece->size, load->mode);
+    else if (load->mode.combine)
+      combine_bytes(to, piece->other->data + piece->other_offset, piece->size, load->mode);
+    else
+      read_region(piece->other, piece->other_offset, to, piece->size);
   }
   mbarrier_complete(cluster, op, load->mbarrier, load->bytes);
 }
 
-void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *pieces, Region *shared, const Mbarrier *mbarrier,
-                     uint32_t bytes, BulkMode mode) {
+void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *pieces, Region *shared,
+                     const Mbarrier *mbarrier, uint32_t bytes, BulkMode mode) {
   size_t list = (size_t)pieces->count * sizeof(Piece);
   AsyncOp *op = async_issue(warp, inst, 1u << lane, perform_load, true, sizeof(Load) + list);
   Load *load = op->payload;
@@ -154,13 +165,13 @@ typedef struct Store {
   bool has_read;
   BulkMode mode;
   int count;
-  u8 *bytes;      // read from shared memory; behind the pieces
+  u8 *bytes;  // read from shared memory; behind the pieces
   Piece pieces[];
 } Store;
 
 typedef struct StoreRead {
   Region *shared;
-  Store *store;   // of an operation that cannot end before this one
+  Store *store;  // of an operation that cannot end before this one
 } StoreRead;
 
 static void perform_read(Cluster *cluster, AsyncOp *op) {
@@ -209,8 +220,8 @@ uint64_t bulk_address_in(uint64_t address, int rank) {
 bool bulk_check_ranks(Warp *warp, const Inst *inst, int lane, uint32_t mask) {
   int blocks = warp->block->cluster->block_count;
   if (mask && mask >> blocks == 0) return true;
-  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0, "the multicast mask 0x%x names blocks that a cluster of %d does not have, or none", mask,
-                blocks);
+  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
+                "the multicast mask 0x%x names blocks that a cluster of %d does not have, or none", mask, blocks);
   launch_stop(warp_launch(warp));
   return false;
 }
@@ -218,7 +229,8 @@ bool bulk_check_ranks(Warp *warp, const Inst *inst, int lane, uint32_t mask) {
 Mbarrier *bulk_mbarrier(Warp *warp, const Inst *inst, int lane, uint64_t address, const Region *shared) {
   Mbarrier *mbarrier = mbarrier_find(warp, inst, lane, SPACE_SHARED, address);
   if (!mbarrier || mbarrier->region == shared) return mbarrier;
-  mbarrier_misuse((Origin){warp, lane, inst}, address, "the mbarrier must be in the shared memory of the block that the copy writes");
+  mbarrier_misuse((Origin){warp, lane, inst}, address,
+                  "the mbarrier must be in the shared memory of the block that the copy writes");
   return NULL;
 }
 
@@ -229,29 +241,33 @@ typedef struct BulkPlan {
   Space to_space, from_space;
   Slot size;
   bool multicast;
-  Slot ranks;       // the block mask of a multicast, 16 bits
+  Slot ranks;  // the block mask of a multicast, 16 bits
   BulkMode mode;
 } BulkPlan;
 
 static bool size_is_whole(Warp *warp, const Inst *inst, int lane, uint64_t address, u32 size) {
   if (size % UNIT == 0) return true;
-  hazard_report(warp, inst, lane, HAZARD_MISALIGNED, address, (int)size, "a bulk copy moves a multiple of %d bytes, not %u", UNIT, size);
+  hazard_report(warp, inst, lane, HAZARD_MISALIGNED, address, (int)size,
+                "a bulk copy moves a multiple of %d bytes, not %u", UNIT, size);
   launch_stop(warp_launch(warp));
   return false;
 }
 
 // Finds one side of a copy. False after a report.
-static bool find_side(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, u32 size, AccessKind kind, Access *access) {
+static bool find_side(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, u32 size, AccessKind kind,
+                      Access *access) {
   if (!memory_find(warp, inst, lane, space, address, (int)size, UNIT, kind, access)) return false;
   bool shared = access->region && access->region->kind == REGION_SHARED;
   if (access->region && shared == (space == SPACE_SHARED)) return true;
-  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, (int)size, "the address is not in the space that the instruction names");
+  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, (int)size,
+                "the address is not in the space that the instruction names");
   launch_stop(warp_launch(warp));
   return false;
 }
 
 // A copy into one block's shared memory.
-static bool load_lane(Warp *warp, const Inst *inst, int lane, uint64_t to_address, uint64_t mbarrier_address, const Access *from, u32 size) {
+static bool load_lane(Warp *warp, const Inst *inst, int lane, uint64_t to_address, uint64_t mbarrier_address,
+                      const Access *from, u32 size) {
   const BulkPlan *plan = inst->extra;
   Access to;
   if (!find_side(warp, inst, lane, SPACE_SHARED, to_address, size, ACCESS_WRITE, &to)) return false;
@@ -265,12 +281,14 @@ static bool load_lane(Warp *warp, const Inst *inst, int lane, uint64_t to_addres
 }
 
 // A copy to the same place in each block of the mask.
-static bool multicast_lane(Warp *warp, const Inst *inst, int lane, u32 ranks, uint64_t to_address, uint64_t mbarrier_address, const Access *from,
-                           u32 size) {
+static bool multicast_lane(Warp *warp, const Inst *inst, int lane, u32 ranks, uint64_t to_address,
+                           uint64_t mbarrier_address, const Access *from, u32 size) {
   if (!bulk_check_ranks(warp, inst, lane, ranks)) return false;
   for (u32 rest = ranks; rest; rest &= rest - 1) {
     int rank = __builtin_ctz(rest);
-    if (!load_lane(warp, inst, lane, bulk_address_in(to_address, rank), bulk_address_in(mbarrier_address, rank), from, size)) return false;
+    if (!load_lane(warp, inst, lane, bulk_address_in(to_address, rank), bulk_address_in(mbarrier_address, rank), from,
+                   size))
+      return false;
   }
   return true;
 }
@@ -287,7 +305,8 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
     Access source;
     if (!size_is_whole(warp, inst, lane, from[lane], size)) return;
     if (!find_side(warp, inst, lane, plan->from_space, from[lane], size, ACCESS_READ, &source)) return;
-    bool done = plan->multicast ? multicast_lane(warp, inst, lane, SLOT(warp, plan->ranks, const u16)[lane], to[lane], mbarrier[lane], &source, size)
+    bool done = plan->multicast ? multicast_lane(warp, inst, lane, SLOT(warp, plan->ranks, const u16)[lane], to[lane],
+                                                 mbarrier[lane], &source, size)
                                 : load_lane(warp, inst, lane, to[lane], mbarrier[lane], &source, size);
     if (!done) return;
   }
@@ -336,7 +355,8 @@ void bulk_check_exit(Warp *warp, Mask mask) {
     Mask lanes = entry->waiting & mask;
     if (!lanes) continue;
     hazard_report(warp, entry->op->inst, __builtin_ctz(lanes), HAZARD_OVERWRITE_IN_FLIGHT, 0, 0,
-                  "the thread exits before it knows that this store has read its shared memory, which the block's end gives to others: "
+                  "the thread exits before it knows that this store has read its shared memory, which the block's end "
+                  "gives to others: "
                   "cp.async.bulk.wait_group.read 0 is missing");
     entry->waiting &= ~mask;
   }
@@ -358,7 +378,8 @@ static int extra_operands(const PtxInstruction *source) {
 static DecodeResult decode_group(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"async", "bulk", "commit_group", "wait_group", "read", NULL};
   bool waits = ptx_has(source, "wait_group");
-  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, waits, waits)) return DECODE_FAILED;
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, waits, waits))
+    return DECODE_FAILED;
   inst->flags = ptx_has(source, "read");
   inst->execute = waits ? wait_group : commit;
   if (!waits) return DECODED;
@@ -371,7 +392,8 @@ static DecodeResult decode_group(Decoder *decoder, const PtxInstruction *source,
 static DecodeResult decode_prefetch(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"async", "bulk", "prefetch", "L2", "global", "L2::cache_hint", NULL};
   int operands = 2 + extra_operands(source);
-  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, operands, operands)) return DECODE_FAILED;
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, operands, operands))
+    return DECODE_FAILED;
   inst->execute = nothing;  // a hint to the L2 cache
   return DECODED;
 }
@@ -397,18 +419,23 @@ static bool decode_reduction(Decoder *decoder, const PtxInstruction *source, boo
 // cp{.reduce}.async.bulk.DST.SRC.mbarrier::complete_tx::bytes [to], [from], size, [mbarrier]{, ranks}{, policy};
 // cp{.reduce}.async.bulk.global.shared::cta.bulk_group [to], [from], size{, policy};
 static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"reduce", "async", "bulk", "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes",
-                                        "bulk_group", "multicast::cluster", "L2::cache_hint", "add", "min", "max", "inc", "dec", "and", "or",
-                                        "xor", "noftz", NULL};
+  // clang-format off
+  static const char *const allowed[] = {
+      "reduce", "async", "bulk", "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes",
+      "bulk_group", "multicast::cluster", "L2::cache_hint", "add", "min", "max", "inc", "dec", "and", "or",
+      "xor", "noftz", NULL};
+  // clang-format on
   bool stores = ptx_has(source, "bulk_group"), reduces = ptx_has(source, "reduce");
   int operands = 3 + !stores + extra_operands(source);
-  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, operands, operands)) return DECODE_FAILED;
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, operands, operands))
+    return DECODE_FAILED;
   if (stores == ptx_has(source, "mbarrier::complete_tx::bytes"))
     return decoder_error(decoder, source, "completes on .mbarrier::complete_tx::bytes or .bulk_group");
   BulkPlan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->to_space = stores ? SPACE_GLOBAL : SPACE_SHARED;
   plan->from_space = stores || !ptx_has(source, "global") ? SPACE_SHARED : SPACE_GLOBAL;
-  if (stores && !ptx_has(source, "global")) return decoder_error(decoder, source, "a .bulk_group copies from .shared::cta to .global");
+  if (stores && !ptx_has(source, "global"))
+    return decoder_error(decoder, source, "a .bulk_group copies from .shared::cta to .global");
   if (reduces && !decode_reduction(decoder, source, stores, &plan->mode)) return DECODE_FAILED;
   plan->size = decoder_source(decoder, &source->operands[2], PTX_B32);
   plan->multicast = ptx_has(source, "multicast::cluster");
@@ -416,8 +443,10 @@ static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, 
   if (ptx_has(source, "L2::cache_hint")) decoder_source(decoder, &source->operands[source->operand_count - 1], PTX_B64);
   inst->extra = plan;
   inst->execute = stores ? store : load;
-  if (!stores && decode_address_plan(decoder, source, &source->operands[3], SPACE_SHARED, &plan->mbarrier) != DECODED) return DECODE_FAILED;
-  if (decode_address_plan(decoder, source, &source->operands[0], plan->to_space, &plan->to) != DECODED) return DECODE_FAILED;
+  if (!stores && decode_address_plan(decoder, source, &source->operands[3], SPACE_SHARED, &plan->mbarrier) != DECODED)
+    return DECODE_FAILED;
+  if (decode_address_plan(decoder, source, &source->operands[0], plan->to_space, &plan->to) != DECODED)
+    return DECODE_FAILED;
   return decode_address_plan(decoder, source, &source->operands[1], plan->from_space, &plan->from);
 }
 

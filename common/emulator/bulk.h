@@ -1,7 +1,7 @@
 // What bulk copies and tensor copies share. PTX ISA 9.7.9.25.4 and .5.
 //
-// A copy is a list of pieces, each of bytes that lie together on both sides. One side is a block's shared memory; the other is
-// global memory, or another block's shared memory:
+// A copy is a list of pieces, each of bytes that lie together on both sides. One side is a block's shared memory; the
+// other is global memory, or another block's shared memory:
 //
 //   load    other --> shared, and then the mbarrier of that block counts the bytes
 //   store   shared --> other, in two operations, because a program can wait for the first alone (wait_group.read):
@@ -17,7 +17,7 @@ typedef struct Piece {
   Region *other;          // NULL: the bytes are filled, not copied
   uint64_t other_offset;  // in the region
   uint64_t shared_offset;
-  uint32_t size;          // bytes
+  uint32_t size;  // bytes
 } Piece;
 
 typedef struct Pieces {
@@ -31,14 +31,14 @@ void pieces_free(Pieces *pieces);
 
 // How a copy changes its destination, when it does not just overwrite it, and what it fills with.
 typedef struct BulkMode {
-  Combine *combine;   // of a reduction; NULL of a copy
-  int element;        // bytes of an element, for combine and fill
-  uint64_t fill;      // an element outside the tensor
+  Combine *combine;  // of a reduction; NULL of a copy
+  int element;       // bytes of an element, for combine and fill
+  uint64_t fill;     // an element outside the tensor
 } BulkMode;
 
 // Issues a copy for a lane into shared memory; bytes are what the mbarrier counts when it is done.
-void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *pieces, Region *shared, const Mbarrier *mbarrier,
-                     uint32_t bytes, BulkMode mode);
+void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *pieces, Region *shared,
+                     const Mbarrier *mbarrier, uint32_t bytes, BulkMode mode);
 // Issues a copy for a lane from shared to global memory, into its open bulk group.
 void bulk_issue_store(Warp *warp, const Inst *inst, int lane, const Pieces *pieces, Region *shared, BulkMode mode);
 

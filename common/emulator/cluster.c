@@ -1,5 +1,5 @@
-// Clusters: addresses in the shared memory of other blocks, and the barrier of all their threads. PTX ISA 9.7.9.23, 9.7.9.24,
-// 9.7.13.3.
+// Clusters: addresses in the shared memory of other blocks, and the barrier of all their threads. PTX ISA 9.7.9.23,
+// 9.7.9.24, 9.7.13.3.
 #include <string.h>
 
 #include "decoder.h"
@@ -22,13 +22,16 @@ static void map_address(Warp *warp, const Inst *inst, Mask mask) {
     int lane = __builtin_ctz(rest);
     u64 address = address_of(warp, inst, lane);
     if (ranks[lane] >= (u32)blocks) {
-      hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, 0, "there is no block of rank %u in a cluster of %d", ranks[lane], blocks);
+      hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, 0,
+                    "there is no block of rank %u in a cluster of %d", ranks[lane], blocks);
       launch_stop(warp_launch(warp));
       return;
     }
     u64 mapped = (address & ~RANK_MASK) | (u64)(ranks[lane] + 1) << SHARED_RANK_SHIFT;
-    if (inst->size == 8) SLOT(warp, inst->d, u64)[lane] = mapped;
-    else SLOT(warp, inst->d, u32)[lane] = (u32)mapped;
+    if (inst->size == 8)
+      SLOT(warp, inst->d, u64)[lane] = mapped;
+    else
+      SLOT(warp, inst->d, u32)[lane] = (u32)mapped;
   }
 }
 
@@ -45,7 +48,8 @@ static void get_rank(Warp *warp, const Inst *inst, Mask mask) {
 static DecodeResult decode_address(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"shared::cluster", NULL};
   bool maps = !strcmp(source->opcode, "mapa");
-  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 2 + maps, 2 + maps)) return DECODE_FAILED;
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 2 + maps, 2 + maps))
+    return DECODE_FAILED;
   PtxType type = ptx_instruction_type(source);
   if (type != PTX_U32 && type != PTX_U64) return decoder_error(decoder, source, "works on .u32 and .u64");
   inst->size = (uint8_t)ptx_type_size(type);
@@ -61,7 +65,8 @@ static DecodeResult decode_address(Decoder *decoder, const PtxInstruction *sourc
 static Mask waiting_lanes(const Warp *warp) {
   Mask mask = 0;
   for (int g = 0; g < warp->group_count; g++)
-    if (warp->groups[g].state == GROUP_BARRIER && warp->groups[g].barrier == CLUSTER_BARRIER) mask |= warp->groups[g].mask;
+    if (warp->groups[g].state == GROUP_BARRIER && warp->groups[g].barrier == CLUSTER_BARRIER)
+      mask |= warp->groups[g].mask;
   return mask;
 }
 
@@ -118,11 +123,14 @@ static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *what) {
 static void arrive(Warp *warp, const Inst *inst, Mask mask) {
   Cluster *cluster = warp->block->cluster;
   if (warp->cluster_waits & mask) {
-    misuse(warp, inst, warp->cluster_waits & mask, "a thread arrives at the cluster's barrier a second time without barrier.cluster.wait between");
+    misuse(warp, inst, warp->cluster_waits & mask,
+           "a thread arrives at the cluster's barrier a second time without barrier.cluster.wait between");
     return;
   }
-  if (inst->flags) race_release_relaxed(warp, mask, &cluster->barrier_joined);
-  else race_release(warp, mask, &cluster->barrier_joined);
+  if (inst->flags)
+    race_release_relaxed(warp, mask, &cluster->barrier_joined);
+  else
+    race_release(warp, mask, &cluster->barrier_joined);
   warp->cluster_arrived |= mask;
   warp->cluster_waits |= mask;
   cluster->progress++;
@@ -131,7 +139,8 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
 
 static void wait(Warp *warp, const Inst *inst, Mask mask) {
   if (mask & ~warp->cluster_waits) {
-    misuse(warp, inst, mask & ~warp->cluster_waits, "a thread waits at the cluster's barrier without a barrier.cluster.arrive before");
+    misuse(warp, inst, mask & ~warp->cluster_waits,
+           "a thread waits at the cluster's barrier without a barrier.cluster.arrive before");
     return;
   }
   Mask passing = mask & ~warp->cluster_arrived, waiting = mask & warp->cluster_arrived;
@@ -154,7 +163,9 @@ static DecodeResult decode_cluster_barrier(Decoder *decoder, const PtxInstructio
 }
 
 DecodeResult decode_cluster(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (!strcmp(source->opcode, "mapa") || !strcmp(source->opcode, "getctarank")) return decode_address(decoder, source, inst);
-  if (!strcmp(source->opcode, "barrier") && ptx_has(source, "cluster")) return decode_cluster_barrier(decoder, source, inst);
+  if (!strcmp(source->opcode, "mapa") || !strcmp(source->opcode, "getctarank"))
+    return decode_address(decoder, source, inst);
+  if (!strcmp(source->opcode, "barrier") && ptx_has(source, "cluster"))
+    return decode_cluster_barrier(decoder, source, inst);
   return DECODE_NOT_MINE;
 }

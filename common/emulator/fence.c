@@ -1,4 +1,5 @@
-// Fences: of the memory model, between the generic and the async proxy, of mbarriers and of tensor maps. PTX ISA 9.7.13.4.
+// Fences: of the memory model, between the generic and the async proxy, of mbarriers and of tensor maps. PTX ISA
+// 9.7.13.4.
 #include <string.h>
 
 #include "decoder.h"
@@ -20,7 +21,8 @@ static void acquire_proxy(Warp *warp, const Inst *inst, Mask mask) {
   race_proxy_fence(warp, mask);
 }
 
-// fence.mbarrier_init: the mbarriers that the lanes have initialised may be used by other blocks and by the async proxy.
+// fence.mbarrier_init: the mbarriers that the lanes have initialised may be used by other blocks and by the async
+// proxy.
 static void announce(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   race_fence(warp, mask, true);
@@ -45,9 +47,12 @@ static DecodeResult decode_tensor_map_fence(Decoder *decoder, const PtxInstructi
 }
 
 static DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"proxy", "alias", "async", "async::generic", "tensormap::generic", "global", "shared::cta",
-                                        "shared::cluster", "sync_restrict::shared::cta", "sync_restrict::shared::cluster", "acquire",
-                                        "release", "cta", "cluster", "gpu", "sys", NULL};
+  // clang-format off
+  static const char *const allowed[] = {
+      "proxy", "alias", "async", "async::generic", "tensormap::generic", "global", "shared::cta",
+      "shared::cluster", "sync_restrict::shared::cta", "sync_restrict::shared::cluster", "acquire", "release",
+      "cta", "cluster", "gpu", "sys", NULL};
+  // clang-format on
   if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (ptx_has(source, "tensormap::generic")) return decode_tensor_map_fence(decoder, source, inst);
   if (!decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
@@ -56,8 +61,11 @@ static DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *s
 }
 
 DecodeResult decode_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "gl", "sys", "mbarrier_init",
-                                        "sync_restrict::shared::cta", "sync_restrict::shared::cluster", NULL};
+  // clang-format off
+  static const char *const allowed[] = {
+      "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "gl", "sys", "mbarrier_init",
+      "sync_restrict::shared::cta", "sync_restrict::shared::cluster", NULL};
+  // clang-format on
   if (strcmp(source->opcode, "fence") && strcmp(source->opcode, "membar")) return DECODE_NOT_MINE;
   inst->counter = COUNTER_INST_SYNCHRONISATION;
   if (ptx_has(source, "proxy")) return decode_proxy_fence(decoder, source, inst);

@@ -34,8 +34,8 @@ static DecodeResult decode_nanosleep(Decoder *decoder, const PtxInstruction *sou
   return DECODED;
 }
 
-// griddepcontrol.wait and .launch_dependents: launches follow each other here, so that a grid that this one depends on has
-// always ended.
+// griddepcontrol.wait and .launch_dependents: launches follow each other here, so that a grid that this one depends on
+// has always ended.
 static DecodeResult decode_grid_dependency(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"wait", "launch_dependents", NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
@@ -45,8 +45,9 @@ static DecodeResult decode_grid_dependency(Decoder *decoder, const PtxInstructio
 }
 
 static DecodeResult decode_policy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"fractional", "range", "cvt", "L2", "global", "L2::evict_last", "L2::evict_normal", "L2::evict_first",
-                                        "L2::evict_unchanged", NULL};
+  static const char *const allowed[] = {
+      "fractional",          "range", "cvt", "L2", "global", "L2::evict_last", "L2::evict_normal", "L2::evict_first",
+      "L2::evict_unchanged", NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 4)) return DECODE_FAILED;
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_B64);
   inst->execute = create_policy;

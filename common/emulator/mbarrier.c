@@ -48,9 +48,12 @@ static void init(Warp *warp, const Inst *inst, Mask mask) {
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     Access access;
-    if (!memory_find(warp, inst, lane, plan->space, addresses[lane], MBARRIER_BYTES, MBARRIER_BYTES, ACCESS_WRITE, &access)) return;
+    if (!memory_find(warp, inst, lane, plan->space, addresses[lane], MBARRIER_BYTES, MBARRIER_BYTES, ACCESS_WRITE,
+                     &access))
+      return;
     if (!access.region || access.region->kind != REGION_SHARED) {
-      mbarrier_misuse((Origin){warp, lane, inst}, addresses[lane], "an mbarrier lives in shared memory, and this address is not there");
+      mbarrier_misuse((Origin){warp, lane, inst}, addresses[lane],
+                      "an mbarrier lives in shared memory, and this address is not there");
       return;
     }
     mbarrier_create(warp, inst, lane, &access, counts[lane]);
@@ -73,8 +76,10 @@ static void inval(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, i
 
 static void release_to(Warp *warp, Mask mask, const MbarrierPlan *plan, Mbarrier *mbarrier) {
   if (!mask) return;
-  if (plan->relaxed) race_release_relaxed(warp, mask, &mbarrier->arrived);
-  else race_release(warp, mask, &mbarrier->arrived);
+  if (plan->relaxed)
+    race_release_relaxed(warp, mask, &mbarrier->arrived);
+  else
+    race_release(warp, mask, &mbarrier->arrived);
 }
 
 // Lanes arrive one after the other. What they release belongs to the phase that they arrive in: before the arrival that
@@ -108,20 +113,26 @@ static bool change_bytes(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbar
   const u32 *bytes = SLOT(warp, inst->a, const u32);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    if (!mbarrier_expect(warp->block->cluster, mbarrier, (Origin){warp, lane, inst}, sign * (int64_t)bytes[lane])) return false;
+    if (!mbarrier_expect(warp->block->cluster, mbarrier, (Origin){warp, lane, inst}, sign * (int64_t)bytes[lane]))
+      return false;
   }
   return true;
 }
 
-static bool expect_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) { return change_bytes(warp, inst, mask, mbarrier, 1); }
-static bool complete_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) { return change_bytes(warp, inst, mask, mbarrier, -1); }
+static bool expect_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
+  return change_bytes(warp, inst, mask, mbarrier, 1);
+}
+static bool complete_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
+  return change_bytes(warp, inst, mask, mbarrier, -1);
+}
 
 static void expect_tx(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, expect_object); }
 static void complete_tx(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, complete_object); }
 
 // ---- test_wait and try_wait ----
 
-static const char *const stale_state = "the state is that of a phase long past: only the current phase and the one before can be waited for";
+static const char *const stale_state =
+    "the state is that of a phase long past: only the current phase and the one before can be waited for";
 
 // Whether the phase that a lane asks for has completed; *parity is that of the phase. False after a report.
 static bool test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, bool *completed, u32 *parity) {
@@ -150,16 +161,20 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
     int lane = __builtin_ctz(rest);
     bool completed;
     if (!test_phase(warp, inst, lane, mbarrier, &completed, &parity)) return false;
-    if (completed) done |= 1u << lane;
-    else mbarrier_note_wait(warp, inst, 1u << lane, mbarrier, parity);
+    if (completed)
+      done |= 1u << lane;
+    else
+      mbarrier_note_wait(warp, inst, 1u << lane, mbarrier, parity);
   }
   Mask *result = SLOT(warp, inst->d, Mask);
   *result = (*result & ~mask) | done;
   if (!done) return true;
   mbarrier_note_wait(warp, inst, done, NULL, 0);
   mbarrier_seen(mbarrier);
-  if (plan->relaxed) race_acquire_relaxed(warp, done, mbarrier->completed);
-  else race_acquire(warp, done, mbarrier->completed);
+  if (plan->relaxed)
+    race_acquire_relaxed(warp, done, mbarrier->completed);
+  else
+    race_acquire(warp, done, mbarrier->completed);
   return true;
 }
 
@@ -204,8 +219,8 @@ static void perform_arrival(Cluster *cluster, AsyncOp *op) {
   mbarrier_arrive_async(cluster, op, arrival->mbarrier, arrival->lanes);
 }
 
-// The lanes' arrivals, when the cp.async that they have issued so far are done. flags: .noinc; else the phase waits for these
-// arrivals besides those that it was initialised for.
+// The lanes' arrivals, when the cp.async that they have issued so far are done. flags: .noinc; else the phase waits
+// for these arrivals besides those that it was initialised for.
 static bool arrive_later(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
   const GroupQueue *queue = async_groups(warp, GROUP_CP_ASYNC);
   u32 lanes = (u32)__builtin_popcount(mask);
@@ -238,8 +253,6 @@ static DecodeResult decode_arrive_async(Decoder *decoder, const PtxInstruction *
   return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
 }
 
-
-
 static DecodeResult decode_init(Decoder *decoder, const PtxInstruction *source, Inst *inst, MbarrierPlan *plan) {
   bool is_init = ptx_has(source, "init");
   if (!decoder_operands(decoder, source, is_init ? 2 : 1, is_init ? 2 : 1)) return DECODE_FAILED;
@@ -255,7 +268,8 @@ static DecodeResult decode_bytes(Decoder *decoder, const PtxInstruction *source,
   return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
 }
 
-// arrive{_drop}{.noComplete} state, [a]{, count};  arrive{_drop}.expect_tx state, [a], bytes;  "_" for a state that nobody needs
+// arrive{_drop}{.noComplete} state, [a]{, count};  arrive{_drop}.expect_tx state, [a], bytes;  "_" for a state that
+// nobody needs
 static DecodeResult decode_arrive(Decoder *decoder, const PtxInstruction *source, Inst *inst, MbarrierPlan *plan) {
   plan->drop = ptx_has(source, "arrive_drop");
   plan->completes = !ptx_has(source, "noComplete");
@@ -267,7 +281,8 @@ static DecodeResult decode_arrive(Decoder *decoder, const PtxInstruction *source
   bool has_count = source->operand_count == has_result + 2;
   plan->returns = has_result && source->operands[0].kind != PTX_OPERAND_SINK;
   if (plan->returns && ptx_has(source, "shared::cluster"))
-    return decoder_error(decoder, source, "an arrival at another block's mbarrier has no state: the destination must be _");
+    return decoder_error(decoder, source,
+                         "an arrival at another block's mbarrier has no state: the destination must be _");
   if (plan->returns) inst->d = decoder_destination(decoder, &source->operands[0], PTX_B64);
   Slot value = has_count ? decoder_source(decoder, &operands[1], PTX_B32) : decoder_constant(decoder, 1, 4);
   plan->count = plan->expects ? decoder_constant(decoder, 1, 4) : value;
@@ -297,9 +312,12 @@ static DecodeResult decode_pending_count(Decoder *decoder, const PtxInstruction 
 }
 
 DecodeResult decode_mbarrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait",
-                                        "parity", "pending_count", "noComplete", "relaxed", "acquire", "release", "cta", "cluster",
-                                        "shared", "shared::cta", "shared::cluster", NULL};
+  // clang-format off
+  static const char *const allowed[] = {
+      "init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "parity",
+      "pending_count", "noComplete", "relaxed", "acquire", "release", "cta", "cluster", "shared",
+      "shared::cta", "shared::cluster", NULL};
+  // clang-format on
   if (!strcmp(source->opcode, "cp") && ptx_has(source, "mbarrier")) return decode_arrive_async(decoder, source, inst);
   if (strcmp(source->opcode, "mbarrier")) return DECODE_NOT_MINE;
   if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;

@@ -1,12 +1,12 @@
-// mbarriers: objects in shared memory that count the arrivals of threads and the bytes of asynchronous copies, phase after
-// phase. PTX ISA 9.7.13.15.
+// mbarriers: objects in shared memory that count the arrivals of threads and the bytes of asynchronous copies, phase
+// after phase. PTX ISA 9.7.13.15.
 //
-//   mbarrier.c          init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait, pending_count: the instructions
+//   mbarrier.c          the instructions: init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait, pending_count
 //   mbarrier_object.c   the objects: phases, what they hand on between threads, and what is wrong with their use
 //
 // The program sees eight bytes. They hold, in an encoding of the emulator's own:
 //
-//   bits 0-19 pending arrivals, 20-39 arrivals of the next phase, 40-60 bytes still to come (two's complement), 61-63 phase
+//   bits 0-19 pending arrivals, 20-39 those of the next phase, 40-60 bytes still to come (two's complement), 61-63 phase
 //
 // What the threads hand on to each other, and who did what, is in a table of the cluster.
 #pragma once
@@ -31,19 +31,19 @@ typedef struct MbarrierState {
 } MbarrierState;
 
 typedef struct Mbarrier {
-  uint64_t address;    // of shared::cluster: the block's rank plus one, and the offset
+  uint64_t address;  // of shared::cluster: the block's rank plus one, and the offset
   Region *region;
-  uint64_t offset;     // in the region
-  bool live;           // initialised, and not invalidated since
-  bool announced;      // by fence.mbarrier_init: the async proxy may use it
-  uint64_t word;       // what the last mbarrier instruction left in memory
-  uint32_t phase;      // that it is in, from 0
-  Clocks *arrived;     // what the arrivals of this phase hand on
-  Clocks *completed;   // and those of the completed ones
+  uint64_t offset;    // in the region
+  bool live;          // initialised, and not invalidated since
+  bool announced;     // by fence.mbarrier_init: the async proxy may use it
+  uint64_t word;      // what the last mbarrier instruction left in memory
+  uint32_t phase;     // that it is in, from 0
+  Clocks *arrived;    // what the arrivals of this phase hand on
+  Clocks *completed;  // and those of the completed ones
   Origin init;
-  Origin expect;       // the last expect_tx of this phase
-  Origin copy;         // the last copy that completed in this phase
-  Origin unseen;       // the last copy, when nobody has waited for its phase
+  Origin expect;  // the last expect_tx of this phase
+  Origin copy;    // the last copy that completed in this phase
+  Origin unseen;  // the last copy, when nobody has waited for its phase
   uint32_t unseen_phase;
 } Mbarrier;
 
@@ -72,8 +72,8 @@ void mbarrier_destroy(Warp *warp, const Inst *inst, int lane, Mbarrier *mbarrier
 
 // expect_tx and complete_tx: the phase waits for so many bytes more, or less. False after a report.
 bool mbarrier_expect(Cluster *cluster, Mbarrier *mbarrier, Origin origin, int64_t bytes);
-// Counts one thread's arrival, `count` times; drop: the phases from the next one on expect that many fewer. completes: false
-// for .noComplete, which must not complete the phase. False after a report.
+// Counts one thread's arrival, `count` times; drop: the phases from the next one on expect that many fewer. completes:
+// false for .noComplete, which must not complete the phase. False after a report.
 bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32_t count, bool drop, bool completes);
 // cp.async.mbarrier.arrive without .noinc: the phase waits for one arrival more.
 bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count);

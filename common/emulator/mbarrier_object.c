@@ -17,7 +17,7 @@ typedef struct Wait {
 struct MbarrierTable {
   Mbarrier **items;  // hash of addresses
   size_t capacity, count;
-  Wait *waits;       // one per thread of the cluster
+  Wait *waits;  // one per thread of the cluster
 };
 
 // ---- the table ----
@@ -91,7 +91,8 @@ MbarrierState mbarrier_state(const Mbarrier *mbarrier) {
 
 static void set_state(Mbarrier *mbarrier, MbarrierState state) {
   uint64_t tx = (uint64_t)(uint32_t)state.tx & ((1u << TX_BITS) - 1);
-  mbarrier->word = state.pending | (uint64_t)state.expected << EXPECTED_SHIFT | tx << TX_SHIFT | (uint64_t)state.phase << PHASE_SHIFT;
+  mbarrier->word = state.pending | (uint64_t)state.expected << EXPECTED_SHIFT | tx << TX_SHIFT |
+                   (uint64_t)state.phase << PHASE_SHIFT;
   memcpy(mbarrier->region->data + mbarrier->offset, &mbarrier->word, MBARRIER_BYTES);
 }
 
@@ -111,7 +112,8 @@ void mbarrier_misuse(Origin origin, uint64_t address, const char *format, ...) {
   va_end(arguments);
 }
 
-static void wrong_expect(Origin origin, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void wrong_expect(Origin origin, uint64_t address, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static void wrong_expect(Origin origin, uint64_t address, const char *format, ...) {
   va_list arguments;
@@ -131,7 +133,8 @@ static uint64_t cluster_address(const Cluster *cluster, const Access *access) {
 Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address) {
   Origin origin = {warp, lane, inst};
   Access access;
-  if (!memory_find(warp, inst, lane, space, address, MBARRIER_BYTES, MBARRIER_BYTES, ACCESS_ATOMIC, &access)) return NULL;
+  if (!memory_find(warp, inst, lane, space, address, MBARRIER_BYTES, MBARRIER_BYTES, ACCESS_ATOMIC, &access))
+    return NULL;
   if (!access.region || access.region->kind != REGION_SHARED) {
     mbarrier_misuse(origin, address, "an mbarrier lives in shared memory, and this address is not there");
     return NULL;
@@ -145,7 +148,8 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   } else if (!mbarrier->live) {
     mbarrier_misuse(origin, address, "the mbarrier was invalidated (mbarrier.inval) and not initialised again");
   } else if (memcmp(access.data, &mbarrier->word, MBARRIER_BYTES)) {
-    mbarrier_misuse(origin, address, "something else than mbarrier instructions has written the mbarrier's eight bytes");
+    mbarrier_misuse(origin, address,
+                    "something else than mbarrier instructions has written the mbarrier's eight bytes");
   } else {
     return mbarrier;
   }
@@ -169,23 +173,27 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
   Mbarrier *mbarrier = table_entry(cluster->mbarriers, cluster_address(cluster, access));
   Origin origin = {warp, lane, inst};
   if (mbarrier->live && !memcmp(access->data, &mbarrier->word, MBARRIER_BYTES)) {
-    mbarrier_misuse(origin, mbarrier->address, "there is an mbarrier already: a second mbarrier.init needs an mbarrier.inval before it");
+    mbarrier_misuse(origin, mbarrier->address,
+                    "there is an mbarrier already: a second mbarrier.init needs an mbarrier.inval before it");
     return;
   }
   if (count == 0 || count > MBARRIER_MAX) {
     mbarrier_misuse(origin, mbarrier->address, "an mbarrier waits for 1 to %d arrivals, not %u", MBARRIER_MAX, count);
     return;
   }
-  if (warp_launch(warp)->hazards) race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, NULL, false);
+  if (warp_launch(warp)->hazards)
+    race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, NULL, false);
   clocks_release(mbarrier->arrived);
   clocks_release(mbarrier->completed);
-  *mbarrier = (Mbarrier){.address = mbarrier->address, .region = access->region, .offset = access->offset, .live = true, .init = origin};
+  *mbarrier = (Mbarrier){
+      .address = mbarrier->address, .region = access->region, .offset = access->offset, .live = true, .init = origin};
   set_state(mbarrier, (MbarrierState){.pending = count, .expected = count});
   cluster->progress++;
 }
 
 void mbarrier_destroy(Warp *warp, const Inst *inst, int lane, Mbarrier *mbarrier) {
-  if (warp_launch(warp)->hazards) race_write(warp, inst, lane, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, NULL, false);
+  if (warp_launch(warp)->hazards)
+    race_write(warp, inst, lane, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, NULL, false);
   mbarrier->live = false;
   warp->block->cluster->progress++;
 }
@@ -194,7 +202,8 @@ void mbarrier_announce(Warp *warp, Mask mask) {
   const MbarrierTable *table = warp->block->cluster->mbarriers;
   for (size_t i = 0; i < table->capacity; i++) {
     Mbarrier *mbarrier = table->items[i];
-    if (mbarrier && mbarrier->live && mbarrier->init.warp == warp && mask >> mbarrier->init.lane & 1) mbarrier->announced = true;
+    if (mbarrier && mbarrier->live && mbarrier->init.warp == warp && mask >> mbarrier->init.lane & 1)
+      mbarrier->announced = true;
   }
 }
 
@@ -213,20 +222,25 @@ static bool end_phase(Cluster *cluster, Mbarrier *mbarrier) {
   MbarrierState state = mbarrier_state(mbarrier);
   if (state.pending > 0 || state.tx > 0) return true;
   const AsyncOp *copy = copy_in_flight(cluster, mbarrier->address);
-  Origin culprit = mbarrier->expect.inst ? mbarrier->expect : copy ? (Origin){copy->warp, copy->lane, copy->inst} : mbarrier->copy;
+  Origin culprit = mbarrier->expect.inst ? mbarrier->expect
+                   : copy                ? (Origin){copy->warp, copy->lane, copy->inst}
+                                         : mbarrier->copy;
   const char *fault = mbarrier->expect.inst ? "expect_tx told too few bytes" : "no expect_tx told of the copy";
   if (state.tx < 0 && culprit.inst) {
-    wrong_expect(culprit, mbarrier->address, "%s: all arrivals of the phase have come, and its copies brought %d bytes more than expected",
-                 fault, -state.tx);
+    wrong_expect(culprit, mbarrier->address,
+                 "%s: all arrivals of the phase have come, and its copies brought %d bytes more than expected", fault,
+                 -state.tx);
     return false;
   }
   if (state.tx < 0) return true;
   if (copy) {
-    wrong_expect(culprit, mbarrier->address, "%s: the phase completes while a copy to this mbarrier is still under way", fault);
+    wrong_expect(culprit, mbarrier->address, "%s: the phase completes while a copy to this mbarrier is still under way",
+                 fault);
     return false;
   }
   mbarrier->phase++;
-  set_state(mbarrier, (MbarrierState){.pending = state.expected, .expected = state.expected, .phase = mbarrier->phase & 7});
+  set_state(mbarrier,
+            (MbarrierState){.pending = state.expected, .expected = state.expected, .phase = mbarrier->phase & 7});
   if (mbarrier->arrived) clocks_join(cluster, &mbarrier->completed, mbarrier->arrived);
   clocks_release(mbarrier->arrived);
   mbarrier->arrived = NULL;
@@ -238,7 +252,8 @@ bool mbarrier_expect(Cluster *cluster, Mbarrier *mbarrier, Origin origin, int64_
   MbarrierState state = mbarrier_state(mbarrier);
   int64_t tx = state.tx + bytes;
   if (tx > MBARRIER_MAX || tx < -MBARRIER_MAX) {
-    wrong_expect(origin, mbarrier->address, "a phase can wait for %d bytes, these would make it %lld", MBARRIER_MAX, (long long)tx);
+    wrong_expect(origin, mbarrier->address, "a phase can wait for %d bytes, these would make it %lld", MBARRIER_MAX,
+                 (long long)tx);
     return false;
   }
   if (bytes > 0) mbarrier->expect = origin;
@@ -253,12 +268,16 @@ bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32
   if (count == 0 || count > MBARRIER_MAX) {
     mbarrier_misuse(origin, mbarrier->address, "an arrival counts for 1 to %d, not %u", MBARRIER_MAX, count);
   } else if (count > state.pending) {
-    mbarrier_misuse(origin, mbarrier->address, "more arrivals than the mbarrier was initialised for: phase %u waits for %u more, this one counts %u",
-                    mbarrier->phase, state.pending, count);
+    mbarrier_misuse(
+        origin, mbarrier->address,
+        "more arrivals than the mbarrier was initialised for: phase %u waits for %u more, this one counts %u",
+        mbarrier->phase, state.pending, count);
   } else if (drop && count > state.expected) {
-    mbarrier_misuse(origin, mbarrier->address, "arrive_drop takes %u of the %u arrivals of the next phase", count, state.expected);
+    mbarrier_misuse(origin, mbarrier->address, "arrive_drop takes %u of the %u arrivals of the next phase", count,
+                    state.expected);
   } else if (!completes && count == state.pending && state.tx == 0) {
-    mbarrier_misuse(origin, mbarrier->address, "the last arrival of a phase completes it, and .noComplete promised that it does not");
+    mbarrier_misuse(origin, mbarrier->address,
+                    "the last arrival of a phase completes it, and .noComplete promised that it does not");
   } else {
     state.pending -= count;
     if (drop) state.expected -= count;
@@ -284,8 +303,11 @@ bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count) {
 static Mbarrier *object_of(Cluster *cluster, const AsyncOp *op, uint64_t address) {
   Mbarrier *mbarrier = mbarrier_at(cluster, address);
   Origin origin = {op->warp, op->lane, op->inst};
-  if (!mbarrier) mbarrier_misuse(origin, address, "the mbarrier was invalidated while an asynchronous operation that completes on it was under way");
-  else if (warp_launch(op->warp)->hazards) clocks_add_agent(cluster, &mbarrier->arrived, op->agent, op->clock);
+  if (!mbarrier)
+    mbarrier_misuse(origin, address,
+                    "the mbarrier was invalidated while an asynchronous operation that completes on it was under way");
+  else if (warp_launch(op->warp)->hazards)
+    clocks_add_agent(cluster, &mbarrier->arrived, op->agent, op->clock);
   return mbarrier;
 }
 
@@ -355,15 +377,18 @@ static Mask waiting_alike(const Cluster *cluster, const Warp *warp, int first) {
   return mask;
 }
 
-static size_t describe_wait(const Warp *warp, Mask lanes, const Mbarrier *mbarrier, const Inst *inst, char *text, size_t size) {
+static size_t describe_wait(const Warp *warp, Mask lanes, const Mbarrier *mbarrier, const Inst *inst, char *text,
+                            size_t size) {
   MbarrierState state = mbarrier_state(mbarrier);
   const char *file;
   int line = 0;
   bool known = instruction_line(warp_launch(warp)->program->module, inst->source, &file, &line);
-  int used = snprintf(text, size, "warp %d lanes 0x%08x wait at %s %d for phase %u (parity %u) of the mbarrier at 0x%llx: %u arrivals", warp->index,
-                      lanes, known ? "line" : "PTX line", known ? line : inst->source->line, mbarrier->phase, mbarrier->phase & 1,
-                      (unsigned long long)(mbarrier->address & ((1u << SHARED_RANK_SHIFT) - 1)), state.pending);
-  if (state.tx && used >= 0 && (size_t)used < size) used += snprintf(text + used, size - (size_t)used, " and %d bytes", state.tx);
+  int used = snprintf(
+      text, size, "warp %d lanes 0x%08x wait at %s %d for phase %u (parity %u) of the mbarrier at 0x%llx: %u arrivals",
+      warp->index, lanes, known ? "line" : "PTX line", known ? line : inst->source->line, mbarrier->phase,
+      mbarrier->phase & 1, (unsigned long long)(mbarrier->address & ((1u << SHARED_RANK_SHIFT) - 1)), state.pending);
+  if (state.tx && used >= 0 && (size_t)used < size)
+    used += snprintf(text + used, size - (size_t)used, " and %d bytes", state.tx);
   if (used >= 0 && (size_t)used < size) used += snprintf(text + used, size - (size_t)used, " are missing");
   return (size_t)used < size ? (size_t)used : size - 1;
 }
@@ -377,7 +402,8 @@ static size_t describe_exits(const Cluster *cluster, char *text, size_t size) {
       last = w;
     }
   if (!exited) return 0;
-  int used = exited == 1 ? snprintf(text, size, "; warp %d has exited", last) : snprintf(text, size, "; %d warps have exited", exited);
+  int used = exited == 1 ? snprintf(text, size, "; warp %d has exited", last)
+                         : snprintf(text, size, "; %d warps have exited", exited);
   return (size_t)used < size ? (size_t)used : size - 1;
 }
 
@@ -385,13 +411,17 @@ static size_t describe_exits(const Cluster *cluster, char *text, size_t size) {
 static bool explain_bytes(const Mbarrier *mbarrier) {
   MbarrierState state = mbarrier_state(mbarrier);
   if (state.tx > 0 && state.pending == 0 && mbarrier->expect.inst) {
-    wrong_expect(mbarrier->expect, mbarrier->address, "expect_tx told %d bytes more than the copies brought: phase %u never completes, and threads wait for it",
-                 state.tx, mbarrier->phase);
+    wrong_expect(
+        mbarrier->expect, mbarrier->address,
+        "expect_tx told %d bytes more than the copies brought: phase %u never completes, and threads wait for it",
+        state.tx, mbarrier->phase);
     return true;
   }
   if (state.tx >= 0 || !mbarrier->copy.inst) return false;
-  wrong_expect(mbarrier->copy, mbarrier->address, "the copies brought %d bytes that no expect_tx told of: phase %u never completes, and threads wait for it",
-               -state.tx, mbarrier->phase);
+  wrong_expect(
+      mbarrier->copy, mbarrier->address,
+      "the copies brought %d bytes that no expect_tx told of: phase %u never completes, and threads wait for it",
+      -state.tx, mbarrier->phase);
   return true;
 }
 

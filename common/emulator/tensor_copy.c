@@ -3,8 +3,8 @@
 //
 //   coordinates + box --rows--> pieces of a tensor's row, or what is filled --swizzle--> places in shared memory
 //
-// In shared memory a box lies row by row, its innermost dimension first. Rows are as long as the box is wide; under a swizzle
-// they are as long as its span, and the 16-byte units of each are exchanged by address bits:
+// In shared memory a box lies row by row, its innermost dimension first. Rows are as long as the box is wide; under a
+// swizzle they are as long as its span, and the 16-byte units of each are exchanged by address bits:
 //
 //   128B: bits 4-6 ^= bits 7-9    64B: bits 4-5 ^= bits 7-8    32B: bit 4 ^= bit 7
 #include <stdio.h>
@@ -61,13 +61,20 @@ static bool read_map(Warp *warp, const Inst *inst, int lane, uint64_t address, T
   const TensorPlan *plan = inst->extra;
   uint64_t window = address & ~WINDOW_MASK;
   if (window == LOCAL_WINDOW)
-    return bad_map(warp, inst, lane, address, "the tensor map is in local memory, a thread's copy of the parameter: declare it const __grid_constant__");
-  if (window == SHARED_WINDOW) return bad_map(warp, inst, lane, address, "a tensor map is in parameter, constant or global memory, not in shared memory");
-  if (address % TENSOR_MAP_ALIGNMENT) return bad_map(warp, inst, lane, address, "the tensor map's address is no multiple of 64");
+    return bad_map(
+        warp, inst, lane, address,
+        "the tensor map is in local memory, a thread's copy of the parameter: declare it const __grid_constant__");
+  if (window == SHARED_WINDOW)
+    return bad_map(warp, inst, lane, address,
+                   "a tensor map is in parameter, constant or global memory, not in shared memory");
+  if (address % TENSOR_MAP_ALIGNMENT)
+    return bad_map(warp, inst, lane, address, "the tensor map's address is no multiple of 64");
   Access access;
-  if (!memory_find(warp, inst, lane, SPACE_GENERIC, address, EMULATOR_TENSOR_MAP_BYTES, 1, ACCESS_READ, &access)) return false;
+  if (!memory_find(warp, inst, lane, SPACE_GENERIC, address, EMULATOR_TENSOR_MAP_BYTES, 1, ACCESS_READ, &access))
+    return false;
   check_visible(warp, inst, lane, &access);
-  if (!tensor_map_decode(access.data, map)) return bad_map(warp, inst, lane, address, "these 128 bytes are no tensor map of this device");
+  if (!tensor_map_decode(access.data, map))
+    return bad_map(warp, inst, lane, address, "these 128 bytes are no tensor map of this device");
   if (map->rank == plan->rank) return true;
   char detail[80];
   snprintf(detail, sizeof detail, "the map has %d dimensions, the instruction %d", map->rank, plan->rank);
@@ -98,9 +105,10 @@ static uint64_t swizzled(const Box *box, uint64_t address) {
   return units ? address ^ ((address >> 7 & (units - 1)) << 4) : address;
 }
 
-// Adds bytes [from, to) of a row that starts at `address` in shared memory. other: those bytes in global memory, NULL when
-// they are filled.
-static void add_bytes(Pieces *pieces, const Box *box, const Region *shared, uint64_t address, uint32_t from, uint32_t to, const Access *other) {
+// Adds bytes [from, to) of a row that starts at `address` in shared memory. other: those bytes in global memory, NULL
+// when they are filled.
+static void add_bytes(Pieces *pieces, const Box *box, const Region *shared, uint64_t address, uint32_t from,
+                      uint32_t to, const Access *other) {
   bool whole = box->map.swizzle == EMULATOR_SWIZZLE_NONE;
   Access part = other ? *other : (Access){0};
   while (from < to) {
@@ -125,7 +133,8 @@ static bool row_address(const Box *box, uint32_t row, uint64_t *address) {
 }
 
 // Collects the pieces of a box whose first byte in shared memory is `place`. False after a report.
-static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *box, const Access *place, bool loads, Pieces *pieces) {
+static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *box, const Access *place, bool loads,
+                           Pieces *pieces) {
   const Region *shared = place->region;
   int64_t size = (int64_t)box->map.last[0] + 1, low = -box->start[0], high = size - box->start[0];
   if (low < 0) low = 0;
@@ -141,7 +150,9 @@ static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *bo
     }
     Access other;
     address += (uint64_t)(box->start[0] + low) * (uint64_t)box->element;
-    if (!memory_find(warp, inst, lane, SPACE_GLOBAL, address, (int)(to - from), 1, loads ? ACCESS_READ : ACCESS_WRITE, &other)) return false;
+    if (!memory_find(warp, inst, lane, SPACE_GLOBAL, address, (int)(to - from), 1, loads ? ACCESS_READ : ACCESS_WRITE,
+                     &other))
+      return false;
     if (loads) add_bytes(pieces, box, shared, shared_address, 0, from, NULL);
     add_bytes(pieces, box, shared, shared_address, from, to, &other);
     if (loads) add_bytes(pieces, box, shared, shared_address, to, box->row, NULL);
@@ -166,9 +177,10 @@ static BulkMode fill_mode(const Box *box) {
 // How a reduction works on the tensor's elements. False after a report.
 static bool reduce_mode(Warp *warp, const Inst *inst, int lane, const Box *box, BulkMode *mode) {
   static const PtxType types[] = {
-      [EMULATOR_TENSOR_U8] = PTX_U8,   [EMULATOR_TENSOR_U16] = PTX_U16, [EMULATOR_TENSOR_U32] = PTX_U32,   [EMULATOR_TENSOR_S32] = PTX_S32,
-      [EMULATOR_TENSOR_U64] = PTX_U64, [EMULATOR_TENSOR_S64] = PTX_S64, [EMULATOR_TENSOR_F16] = PTX_F16,   [EMULATOR_TENSOR_BF16] = PTX_BF16,
-      [EMULATOR_TENSOR_F32] = PTX_F32, [EMULATOR_TENSOR_F64] = PTX_F64,
+      [EMULATOR_TENSOR_U8] = PTX_U8,   [EMULATOR_TENSOR_U16] = PTX_U16,   [EMULATOR_TENSOR_U32] = PTX_U32,
+      [EMULATOR_TENSOR_S32] = PTX_S32, [EMULATOR_TENSOR_U64] = PTX_U64,   [EMULATOR_TENSOR_S64] = PTX_S64,
+      [EMULATOR_TENSOR_F16] = PTX_F16, [EMULATOR_TENSOR_BF16] = PTX_BF16, [EMULATOR_TENSOR_F32] = PTX_F32,
+      [EMULATOR_TENSOR_F64] = PTX_F64,
   };
   const TensorPlan *plan = inst->extra;
   PtxType type = types[box->map.type];
@@ -185,16 +197,18 @@ static bool reduce_mode(Warp *warp, const Inst *inst, int lane, const Box *box, 
 // ---- execution ----
 
 // The box that a lane names, with where it begins in shared memory. False after a report.
-static bool find_box(Warp *warp, const Inst *inst, int lane, uint64_t map_address, uint64_t shared_address, AccessKind kind, Box *box,
-                     Access *place) {
+static bool find_box(Warp *warp, const Inst *inst, int lane, uint64_t map_address, uint64_t shared_address,
+                     AccessKind kind, Box *box, Access *place) {
   TensorMapFields map;
   if (!read_map(warp, inst, lane, map_address, &map)) return false;
   *box = make_box(warp, inst->extra, lane, &map);
-  return memory_find(warp, inst, lane, SPACE_SHARED, shared_address, (int)(box->rows * box->pitch), SHARED_ALIGNMENT, kind, place);
+  return memory_find(warp, inst, lane, SPACE_SHARED, shared_address, (int)(box->rows * box->pitch), SHARED_ALIGNMENT,
+                     kind, place);
 }
 
 // Loads the box into one block's shared memory.
-static bool load_box(Warp *warp, const Inst *inst, int lane, uint64_t map_address, uint64_t shared_address, uint64_t mbarrier_address) {
+static bool load_box(Warp *warp, const Inst *inst, int lane, uint64_t map_address, uint64_t shared_address,
+                     uint64_t mbarrier_address) {
   Box box;
   Access place;
   if (!find_box(warp, inst, lane, map_address, shared_address, ACCESS_WRITE, &box, &place)) return false;
@@ -207,12 +221,14 @@ static bool load_box(Warp *warp, const Inst *inst, int lane, uint64_t map_addres
 }
 
 // Loads the same box to the same place in each block of the mask.
-static bool multicast_box(Warp *warp, const Inst *inst, int lane, u32 ranks, uint64_t map_address, uint64_t shared_address,
-                          uint64_t mbarrier_address) {
+static bool multicast_box(Warp *warp, const Inst *inst, int lane, u32 ranks, uint64_t map_address,
+                          uint64_t shared_address, uint64_t mbarrier_address) {
   if (!bulk_check_ranks(warp, inst, lane, ranks)) return false;
   for (u32 rest = ranks; rest; rest &= rest - 1) {
     int rank = __builtin_ctz(rest);
-    if (!load_box(warp, inst, lane, map_address, bulk_address_in(shared_address, rank), bulk_address_in(mbarrier_address, rank))) return false;
+    if (!load_box(warp, inst, lane, map_address, bulk_address_in(shared_address, rank),
+                  bulk_address_in(mbarrier_address, rank)))
+      return false;
   }
   return true;
 }
@@ -225,7 +241,8 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
   form_addresses(warp, &plan->mbarrier, mask, mbarriers);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    bool done = plan->multicast ? multicast_box(warp, inst, lane, SLOT(warp, plan->ranks, const u16)[lane], maps[lane], to[lane], mbarriers[lane])
+    bool done = plan->multicast ? multicast_box(warp, inst, lane, SLOT(warp, plan->ranks, const u16)[lane], maps[lane],
+                                                to[lane], mbarriers[lane])
                                 : load_box(warp, inst, lane, maps[lane], to[lane], mbarriers[lane]);
     if (!done) return;
   }
@@ -266,11 +283,13 @@ static void prefetch(Warp *warp, const Inst *inst, Mask mask) {
 // ---- decoding ----
 
 // [map, {coordinates}]
-static DecodeResult decode_box(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, TensorPlan *plan) {
+static DecodeResult decode_box(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand,
+                               TensorPlan *plan) {
   if (operand->kind != PTX_OPERAND_ADDRESS || operand->item_count != 2 || operand->items[1].kind != PTX_OPERAND_VECTOR)
     return decoder_error(decoder, source, "needs [map, {coordinates}]");
   const PtxOperand *coordinates = &operand->items[1];
-  if (coordinates->item_count != plan->rank) return decoder_error(decoder, source, "has %d coordinates, needs %d", coordinates->item_count, plan->rank);
+  if (coordinates->item_count != plan->rank)
+    return decoder_error(decoder, source, "has %d coordinates, needs %d", coordinates->item_count, plan->rank);
   for (int d = 0; d < plan->rank; d++) plan->coordinates[d] = decoder_source(decoder, &coordinates->items[d], PTX_B32);
   PtxOperand map = *operand;
   map.item_count = 1;
@@ -284,7 +303,8 @@ static int rank_of(const PtxInstruction *source) {
   return 0;
 }
 
-// cp.async.bulk.tensor.2d.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes [to], [map, {x, y}], [mbarrier]{, ranks}{, policy};
+// cp.async.bulk.tensor.2d.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes [to], [map, {x, y}], [mbarrier]{,
+// ranks}{, policy};
 static DecodeResult decode_load(Decoder *decoder, const PtxInstruction *source, Inst *inst, TensorPlan *plan) {
   int operands = 3 + ptx_has(source, "multicast::cluster") + ptx_has(source, "L2::cache_hint");
   if (!decoder_operands(decoder, source, operands, operands)) return DECODE_FAILED;
@@ -293,8 +313,10 @@ static DecodeResult decode_load(Decoder *decoder, const PtxInstruction *source, 
   plan->multicast = ptx_has(source, "multicast::cluster");
   if (plan->multicast) plan->ranks = decoder_source(decoder, &source->operands[3], PTX_B16);
   inst->execute = load;
-  if (decode_address_plan(decoder, source, &source->operands[0], SPACE_SHARED, &plan->shared) != DECODED) return DECODE_FAILED;
-  if (decode_address_plan(decoder, source, &source->operands[2], SPACE_SHARED, &plan->mbarrier) != DECODED) return DECODE_FAILED;
+  if (decode_address_plan(decoder, source, &source->operands[0], SPACE_SHARED, &plan->shared) != DECODED)
+    return DECODE_FAILED;
+  if (decode_address_plan(decoder, source, &source->operands[2], SPACE_SHARED, &plan->mbarrier) != DECODED)
+    return DECODE_FAILED;
   return decode_box(decoder, source, &source->operands[1], plan);
 }
 
@@ -302,11 +324,14 @@ static DecodeResult decode_load(Decoder *decoder, const PtxInstruction *source, 
 static DecodeResult decode_store(Decoder *decoder, const PtxInstruction *source, Inst *inst, TensorPlan *plan) {
   int operands = 2 + ptx_has(source, "L2::cache_hint");
   if (!decoder_operands(decoder, source, operands, operands)) return DECODE_FAILED;
-  if (!ptx_has(source, "global") || !ptx_has(source, "shared::cta")) return decoder_error(decoder, source, "copies from .shared::cta to .global");
+  if (!ptx_has(source, "global") || !ptx_has(source, "shared::cta"))
+    return decoder_error(decoder, source, "copies from .shared::cta to .global");
   plan->reduction = bulk_reduction_name(source);
-  if (ptx_has(source, "reduce") != (plan->reduction != NULL)) return decoder_error(decoder, source, "a reduction, and it alone, names an operation");
+  if (ptx_has(source, "reduce") != (plan->reduction != NULL))
+    return decoder_error(decoder, source, "a reduction, and it alone, names an operation");
   inst->execute = store;
-  if (decode_address_plan(decoder, source, &source->operands[1], SPACE_SHARED, &plan->shared) != DECODED) return DECODE_FAILED;
+  if (decode_address_plan(decoder, source, &source->operands[1], SPACE_SHARED, &plan->shared) != DECODED)
+    return DECODE_FAILED;
   return decode_box(decoder, source, &source->operands[0], plan);
 }
 
@@ -319,9 +344,12 @@ static DecodeResult decode_prefetch(Decoder *decoder, const PtxInstruction *sour
 }
 
 DecodeResult decode_tensor_copy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"reduce", "async", "bulk", "tensor", "prefetch", "1d", "2d", "3d", "4d", "5d", "tile", "L2",
-                                        "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes", "bulk_group",
-                                        "multicast::cluster", "L2::cache_hint", "add", "min", "max", "inc", "dec", "and", "or", "xor", NULL};
+  // clang-format off
+  static const char *const allowed[] = {
+      "reduce", "async", "bulk", "tensor", "prefetch", "1d", "2d", "3d", "4d", "5d", "tile", "L2",
+      "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes", "bulk_group",
+      "multicast::cluster", "L2::cache_hint", "add", "min", "max", "inc", "dec", "and", "or", "xor", NULL};
+  // clang-format on
   if (strcmp(source->opcode, "cp") || !ptx_has(source, "bulk") || !ptx_has(source, "tensor")) return DECODE_NOT_MINE;
   if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   TensorPlan *plan = decoder_allocate(decoder, sizeof *plan);

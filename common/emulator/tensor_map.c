@@ -18,10 +18,11 @@ static const struct {
   int size;
   bool is_float;
 } types[] = {
-    [EMULATOR_TENSOR_U8] = {"u8", 1, false},   [EMULATOR_TENSOR_U16] = {"u16", 2, false}, [EMULATOR_TENSOR_U32] = {"u32", 4, false},
-    [EMULATOR_TENSOR_S32] = {"s32", 4, false}, [EMULATOR_TENSOR_U64] = {"u64", 8, false}, [EMULATOR_TENSOR_S64] = {"s64", 8, false},
-    [EMULATOR_TENSOR_F16] = {"f16", 2, true},  [EMULATOR_TENSOR_BF16] = {"bf16", 2, true}, [EMULATOR_TENSOR_F32] = {"f32", 4, true},
-    [EMULATOR_TENSOR_F64] = {"f64", 8, true},
+    [EMULATOR_TENSOR_U8] = {"u8", 1, false},   [EMULATOR_TENSOR_U16] = {"u16", 2, false},
+    [EMULATOR_TENSOR_U32] = {"u32", 4, false}, [EMULATOR_TENSOR_S32] = {"s32", 4, false},
+    [EMULATOR_TENSOR_U64] = {"u64", 8, false}, [EMULATOR_TENSOR_S64] = {"s64", 8, false},
+    [EMULATOR_TENSOR_F16] = {"f16", 2, true},  [EMULATOR_TENSOR_BF16] = {"bf16", 2, true},
+    [EMULATOR_TENSOR_F32] = {"f32", 4, true},  [EMULATOR_TENSOR_F64] = {"f64", 8, true},
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -44,13 +45,16 @@ static bool wrong(EmulatorError *error, const char *format, ...) {
 // The rules of one dimension.
 static bool check_dimension(const EmulatorTensorSpec *spec, int d, EmulatorError *error) {
   uint64_t size = spec->size[d], stride = spec->stride[d];
-  if (size == 0 || size > MAX_SIZE) return wrong(error, "dimension %d has %llu elements, 1 to 2^32 are allowed", d, (unsigned long long)size);
+  if (size == 0 || size > MAX_SIZE)
+    return wrong(error, "dimension %d has %llu elements, 1 to 2^32 are allowed", d, (unsigned long long)size);
   if (spec->box[d] == 0 || spec->box[d] > MAX_BOX)
     return wrong(error, "the box is %u elements wide in dimension %d, 1 to %d are allowed", spec->box[d], d, MAX_BOX);
   if (spec->element_stride[d] > MAX_ELEMENT_STRIDE)
-    return wrong(error, "the element stride of dimension %d is %u, 1 to %d are allowed", d, spec->element_stride[d], MAX_ELEMENT_STRIDE);
+    return wrong(error, "the element stride of dimension %d is %u, 1 to %d are allowed", d, spec->element_stride[d],
+                 MAX_ELEMENT_STRIDE);
   if (d > 0 && (stride % UNIT || stride >= MAX_STRIDE || stride == 0))
-    return wrong(error, "the stride of dimension %d is %llu bytes, a multiple of %d below 2^40 is needed", d, (unsigned long long)stride, UNIT);
+    return wrong(error, "the stride of dimension %d is %llu bytes, a multiple of %d below 2^40 is needed", d,
+                 (unsigned long long)stride, UNIT);
   return true;
 }
 
@@ -58,22 +62,28 @@ static bool check_spec(const EmulatorTensorSpec *spec, EmulatorError *error) {
   if ((unsigned)spec->type >= TYPES) return wrong(error, "there is no element type %d", (int)spec->type);
   if (spec->rank < 1 || spec->rank > EMULATOR_TENSOR_RANK)
     return wrong(error, "%d dimensions, 1 to %d are allowed", spec->rank, EMULATOR_TENSOR_RANK);
-  if ((unsigned)spec->swizzle > EMULATOR_SWIZZLE_128B) return wrong(error, "there is no swizzle %d", (int)spec->swizzle);
+  if ((unsigned)spec->swizzle > EMULATOR_SWIZZLE_128B)
+    return wrong(error, "there is no swizzle %d", (int)spec->swizzle);
   if (spec->address == 0 || spec->address % UNIT)
     return wrong(error, "the tensor's address 0x%llx is no multiple of %d", (unsigned long long)spec->address, UNIT);
   for (int d = 0; d < spec->rank; d++)
     if (!check_dimension(spec, d, error)) return false;
   int row = (int)spec->box[0] * types[spec->type].size, span = tensor_swizzle_span(spec->swizzle);
   if (row % UNIT) return wrong(error, "a row of the box has %d bytes, a multiple of %d is needed", row, UNIT);
-  if (span && row > span) return wrong(error, "a row of the box has %d bytes, a %dB swizzle allows at most %d", row, span, span);
-  if (spec->fill_nan && !types[spec->type].is_float) return wrong(error, "elements of type %s cannot be filled with NaN", types[spec->type].name);
+  if (span && row > span)
+    return wrong(error, "a row of the box has %d bytes, a %dB swizzle allows at most %d", row, span, span);
+  if (spec->fill_nan && !types[spec->type].is_float)
+    return wrong(error, "elements of type %s cannot be filled with NaN", types[spec->type].name);
   return true;
 }
 
 // A kernel may have made the bytes itself, checksum and all: what they say is held to the same rules.
 static bool check_fields(const TensorMapFields *fields) {
-  EmulatorTensorSpec spec = {.type = (EmulatorTensorType)fields->type, .rank = fields->rank, .address = fields->address,
-                             .swizzle = (EmulatorTensorSwizzle)fields->swizzle, .fill_nan = fields->fill_nan != 0};
+  EmulatorTensorSpec spec = {.type = (EmulatorTensorType)fields->type,
+                             .rank = fields->rank,
+                             .address = fields->address,
+                             .swizzle = (EmulatorTensorSwizzle)fields->swizzle,
+                             .fill_nan = fields->fill_nan != 0};
   for (int d = 0; d < EMULATOR_TENSOR_RANK; d++) {
     spec.size[d] = (uint64_t)fields->last[d] + 1;
     spec.stride[d] = fields->stride[d];

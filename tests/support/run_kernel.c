@@ -85,11 +85,9 @@ static const struct {
   const char *name, *text;
 } abbreviations[] = {
     // An mbarrier, made by the first thread and known to all the block, or all the cluster.
-    {"INIT",
-     "@%p mbarrier.init.shared::cta.b64 [$1], $2;\n@%p fence.mbarrier_init.release.cluster;\nbar.sync 0;"},
-    {"INIT_CLUSTER",
-     "@%p mbarrier.init.shared::cta.b64 [$1], $2;\n@%p fence.mbarrier_init.release.cluster;\n"
-     "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;"},
+    {"INIT", "@%p mbarrier.init.shared::cta.b64 [$1], $2;\n@%p fence.mbarrier_init.release.cluster;\nbar.sync 0;"},
+    {"INIT_CLUSTER", "@%p mbarrier.init.shared::cta.b64 [$1], $2;\n@%p fence.mbarrier_init.release.cluster;\n"
+                     "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;"},
     {"ARRIVE", "mbarrier.arrive.shared::cta.b64 _, [$1];"},
     {"EXPECT", "@%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [$1], $2;"},
     {"WAIT", "WAIT_$L: mbarrier.try_wait.parity.shared::cta.b64 %q, [$1], $2;\n@!%q bra WAIT_$L;"},
@@ -101,27 +99,23 @@ static const struct {
     {"COMMIT", "@%p cp.async.bulk.commit_group;"},
     {"SYNC_CLUSTER", "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;"},
     // %c is the rank in the cluster, %o from here on that of the block's own 64 words.
-    {"RANK",
-     "mov.u32 %c, %cluster_ctarank;\nmov.u32 %v, %clusterid.x;\nmov.u32 %n, %cluster_nctarank;\n"
-     "mad.lo.u32 %v, %v, %n, %c;\nmul.wide.u32 %s, %v, 256;\nadd.u64 %o, %o, %s;"},
+    {"RANK", "mov.u32 %c, %cluster_ctarank;\nmov.u32 %v, %clusterid.x;\nmov.u32 %n, %cluster_nctarank;\n"
+             "mad.lo.u32 %v, %v, %n, %c;\nmul.wide.u32 %s, %v, 256;\nadd.u64 %o, %o, %s;"},
     // %a is the address of the thread's word of the tile.
     {"ADDRESS", "mov.u32 %a, tile;\nshl.b32 %v, %t, 2;\nadd.u32 %a, %a, %v;"},
-    {"PUT",
-     "mov.u32 %a, tile;\nshl.b32 %v, %t, 2;\nadd.u32 %a, %a, %v;\nadd.u32 %v, %t, 7;\nst.shared.u32 [%a], %v;"},
+    {"PUT", "mov.u32 %a, tile;\nshl.b32 %v, %t, 2;\nadd.u32 %a, %a, %v;\nadd.u32 %v, %t, 7;\nst.shared.u32 [%a], %v;"},
     {"PUT_TWICE",
      "mov.u32 %a, tile;\nshl.b32 %v, %t, 2;\nadd.u32 %a, %a, %v;\nadd.u32 %v, %t, 7;\nst.shared.u32 [%a], %v;\n"
      "st.shared.u32 [%a+512], %v;"},
-    {"PUT_RANK",
-     "mov.u32 %a, tile;\nshl.b32 %v, %t, 2;\nadd.u32 %a, %a, %v;\nshl.b32 %v, %c, 8;\nadd.u32 %v, %v, %t;\n"
-     "st.shared.u32 [%a], %v;"},
+    {"PUT_RANK", "mov.u32 %a, tile;\nshl.b32 %v, %t, 2;\nadd.u32 %a, %a, %v;\nshl.b32 %v, %c, 8;\nadd.u32 %v, %v, %t;\n"
+                 "st.shared.u32 [%a], %v;"},
     // Reads what the same lane of the other warp, or of the block with rank %c ^ 1, has put there.
     {"READ_OTHER_WARP",
      "mov.u32 %a, tile; xor.b32 %n, %t, 32; shl.b32 %v, %n, 2; add.u32 %a, %a, %v; ld.shared.u32 %v, [%a];"},
     {"READ_NEIGHBOUR", "xor.b32 %n, %c, 1; mapa.shared::cluster.u32 %v, %a, %n; ld.shared::cluster.u32 %v, [%v];"},
     {"OUT", "mad.wide.u32 %s, %t, 4, %o;\nst.global.u32 [%s], %v;"},
-    {"OUTPUT",
-     "mov.u32 %a, $1;\nshl.b32 %v, %t, 2;\nadd.u32 %a, %a, %v;\nld.shared.u32 %v, [%a];\n"
-     "mad.wide.u32 %s, %t, 4, %o;\nst.global.u32 [%s], %v;"},
+    {"OUTPUT", "mov.u32 %a, $1;\nshl.b32 %v, %t, 2;\nadd.u32 %a, %a, %v;\nld.shared.u32 %v, [%a];\n"
+               "mad.wide.u32 %s, %t, 4, %o;\nst.global.u32 [%s], %v;"},
 };
 
 typedef struct Kernel {
@@ -162,9 +156,12 @@ static void expand(Writer *writer, const char *text, char *operands[MAX_OPERANDS
     char number[16];
     snprintf(number, sizeof number, "%d", label);
     if (*at == '\n' && marked) write_string(writer, " // here"), marked = false;
-    if (*at != '$') write_bytes(writer, at, 1);
-    else if (*++at == 'L') write_string(writer, number);
-    else write_string(writer, operands[*at - '1']);
+    if (*at != '$')
+      write_bytes(writer, at, 1);
+    else if (*++at == 'L')
+      write_string(writer, number);
+    else
+      write_string(writer, operands[*at - '1']);
   }
   write_string(writer, marked ? " // here\n" : "\n");
 }

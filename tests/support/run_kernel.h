@@ -1,21 +1,22 @@
 // Runs whole kernels, written as PTX text, on the emulator: for the tests of instructions that need several threads.
 //
-// The kernels are in tests/pairs. A kernel begins with a line "== its name", and may be two in one: a faulty one, and its
-// repaired twin.
+// The kernels are in tests/pairs. A kernel begins with a line "== its name", and may be two in one: a faulty one, and
+// its repaired twin.
 //
 //   == too few: wrong expect_tx, "too few"; block 128        the hazard, words of the report, the launch's shape
 //   INIT bar, 1                                              an abbreviation: run_kernel.c has them all
-//   F:EXPECT bar, 256 // here                                a line of the faulty one; the line that the report must name
-//   R:EXPECT bar, 512                                        a line of the repaired one
+//   F:EXPECT bar, 256 // here                                of the faulty one; the line that the report names
+//   R:EXPECT bar, 512                                        of the repaired one
 //   LOAD tile, 0, 0, bar
 //   WAIT bar, 0
 //
-// The name may be followed by , or HAZARD": what the report is when the schedule lets the other one of two accesses without
-// order come first. The shape is that of one block of 64 threads without a cluster where nothing is said.
+// The name may be followed by , or HAZARD": what the report is when the schedule lets the other one of two accesses
+// without order come first. The shape is that of one block of 64 threads without a cluster where nothing is said.
 //
-// All kernels have %m %i %o, the addresses of a tensor map, of `in` and of `out`, each of 4096 bytes; %t, the thread; %p, that
-// it is the first, %w0 and %w1, that it is of warp 0, or not. The map shows `in` as 32 x 32 elements of u32, in boxes of
-// 32 x 4. In shared memory there are tile, 8 KiB, and bar, four mbarriers. %a %v %n %c, %h, %s %s1, %q %x are free.
+// All kernels have %m %i %o, the addresses of a tensor map, of `in` and of `out`, each of 4096 bytes; %t, the thread;
+// %p, that it is the first, %w0 and %w1, that it is of warp 0, or not. The map shows `in` as 32 x 32 elements of u32,
+// in boxes of 32 x 4. In shared memory there are tile, 8 KiB, and bar, four mbarriers. %a %v %n %c, %h, %s %s1, %q %x
+// are free.
 #pragma once
 
 #include <stdbool.h>
@@ -58,8 +59,8 @@ Map make_map(const EmulatorTensorSpec *spec);
 
 // ---- tests/pairs ----
 
-// Runs the pairs of a file under every schedule: the faulty ones must be reported at their lines, the repaired ones be silent
-// and give the same output every time.
+// Runs the pairs of a file under every schedule: the faulty ones must be reported at their lines, the repaired ones be
+// silent and give the same output every time.
 void run_pairs(const char *file);
 
 // What a thread must have written to word 64 * block + thread of `out`; `in` holds input_word of each index.

@@ -51,12 +51,15 @@ __device__ __forceinline__ void arrive_at(uint64_t *barrier, uint32_t rank) {
 }
 
 __device__ __forceinline__ void load(void *to, const CUtensorMap *map, uint64_t *barrier, int x, int y) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(address(to)),
-               "l"(map), "r"(address(barrier)), "r"(x), "r"(y)
-               : "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
+          address(to)),
+      "l"(map), "r"(address(barrier)), "r"(x), "r"(y)
+      : "memory");
 }
 
-__device__ __forceinline__ void load_multicast(void *to, const CUtensorMap *map, uint64_t *barrier, uint16_t mask, int x, int y) {
+__device__ __forceinline__ void load_multicast(void *to, const CUtensorMap *map, uint64_t *barrier, uint16_t mask,
+                                               int x, int y) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
                "[%0], [%1, {%4, %5}], [%2], %3;" ::"r"(address(to)),
                "l"(map), "r"(address(barrier)), "h"(mask), "r"(x), "r"(y)
@@ -72,7 +75,8 @@ __device__ __forceinline__ uint32_t cluster_rank() {
 __device__ __forceinline__ int swizzled(int row, int column) { return row * TILE + (column ^ row % 8 * 4); }
 
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(CONSUMERS + 32)
-    pipeline(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap w, const __grid_constant__ CUtensorMap out, int tiles) {
+    pipeline(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap w,
+             const __grid_constant__ CUtensorMap out, int tiles) {
   extern __shared__ __align__(1024) unsigned char memory[];
   Shared &shared = *(Shared *)memory;
   int thread = threadIdx.x;
@@ -107,7 +111,8 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(CONSUMERS
       }
       for (int r = 0; r < 2; r++) arrive_at(&shared.empty[s], r);
     }
-    for (int i = 0; i < TILE * TILE / CONSUMERS; i++) shared.sum[swizzled(i * 4 + thread / TILE, thread % TILE)] = sum[i];
+    for (int i = 0; i < TILE * TILE / CONSUMERS; i++)
+      shared.sum[swizzled(i * 4 + thread / TILE, thread % TILE)] = sum[i];
     asm volatile("fence.proxy.async.shared::cta;\nbar.sync 1, 128;" ::: "memory");
     if (thread == 0)
       asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {0, %1}], [%2];\n"
