@@ -160,7 +160,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
     scores<HEAD_DIM>(s, shared->q + 16 * warp, shared->k);
     __syncwarp();
     float factor = online_softmax(p[lane / 2], s[lane / 2], &row, row_keys - j, scale * 1.44269504f);  // log2 e
-    __syncwarp();  // all lanes have read s and written p
+    __syncwarp();  // all of p is written
     scale_rows<HEAD_DIM>(out, factor, s);
     output<HEAD_DIM>(out, p, shared->v);
   }
