@@ -10,7 +10,7 @@
 //   LOAD tile, 0, 0, bar
 //   WAIT bar, 0
 //
-// The name may be followed by , or HAZARD": what the report is when the schedule lets the other one of two accesses
+// The words may be followed by ", or HAZARD": what the report is when the schedule lets the other one of two accesses
 // without order come first. The shape is that of one block of 64 threads without a cluster where nothing is said.
 //
 // All kernels have %m %i %o, the addresses of a tensor map, of `in` and of `out`, each of 4096 bytes; %t, the thread;
