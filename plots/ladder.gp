@@ -4,7 +4,8 @@
 #   gnuplot -c plots/ladder.gp DATA.csv OUTPUT [BATCH HEADS SEQLEN HEAD_DIM CAUSAL]
 #
 # writes OUTPUT.svg and OUTPUT.png. DATA.csv is what the stages write with --csv; the rows of one problem, named by the
-# last five arguments, are drawn in the file's order. Exits 1 with one line when there is nothing to draw.
+# last five arguments, are drawn in the file's order: stages ("00-scalar") as rungs, others ("cuDNN") as lines to compare
+# with. Exits 1 with one line when there is nothing to draw.
 if (ARGC != 2 && ARGC != 7) {
   print "ladder.gp: usage: gnuplot -c plots/ladder.gp DATA.csv OUTPUT [BATCH HEADS SEQLEN HEAD_DIM CAUSAL]"
   exit status 2
@@ -28,13 +29,21 @@ set datafile separator ","
 rungs = 0; low = 1e30; high = 0
 is_wanted(t) = t > 0 && column("batch") == batch && column("heads") == heads && column("seqlen") == seqlen && \
                column("head_dim") == head_dim && column("causal") == causal
+is_stage(name) = strstrt("0123456789", name[1:1]) > 0
 add(t) = (rungs = rungs + 1, low = t < low ? t : low, high = t > high ? t : high, rungs == 1 ? describe(0) : 0, t)
 describe(x) = (device = strcol("device"), \
                recorded = sprintf("SM clock %s MHz, driver %s, CUDA %s, %s, median of %s runs", strcol("sm_clock_mhz"), \
                                   strcol("driver"), strcol("cuda"), substr(strcol("date"), 1, 10), \
                                   strcol("repeats")), x)
 set table $rungs separator comma
-plot ARG1 using (ok = is_wanted(column("tflops")), strcol("stage")):(ok ? add(column("tflops")) : NaN) with table if (ok)
+plot ARG1 using (ok = is_wanted(column("tflops")) && is_stage(strcol("stage")), strcol("stage")):(ok ? add(column("tflops")) : NaN) \
+  with table if (ok)
+unset table
+peers = 0; fastest = 0
+peer(t) = (peers = peers + 1, high = t > high ? t : high, fastest = t > fastest ? t : fastest, t)
+set table $peers separator comma
+plot ARG1 using (ok = is_wanted(column("tflops")) && !is_stage(strcol("stage")), strcol("stage")):(ok ? peer(column("tflops")) : NaN) \
+  with table if (ok)
 unset table
 if (rungs == 0) {
   print sprintf("ladder.gp: %s has no row with %s", ARG1, problem)
@@ -68,6 +77,15 @@ do for [decade = -4:4] {
 
 name(stage) = stage[4:] . "  " . stage[1:2]
 number(t) = sprintf(t < 10 ? "%.2f" : t < 100 ? "%.1f" : "%.0f", t)
+# A peer is a line across, named at its foot, where the rungs are still far to the left; the fastest on its right.
+do for [p = 1:peers] {
+  comma = strstrt($peers[p], ",")
+  time = real($peers[p][comma + 1:])
+  set arrow p from time, graph 0 to time, graph 1 nohead linecolor rgb green linewidth 2 dashtype 2
+  name = $peers[p][:comma - 1] . " " . number(time)
+  if (time == fastest) { set label 10 + p name at time, -0.35 left offset 0.7, 0 font ",14" textcolor rgb green }
+  else { set label 10 + p name at time, -0.35 + 0.4 * (p - 1) right offset -0.7, 0 font ",14" textcolor rgb green }
+}
 # Half way from the rung before to this one; the first has no speedup.
 middle(t) = (before = last, last = t, before > 0 ? sqrt(before * t) : t)
 speedup(t) = before == 0 ? "" : sprintf(t / before < 9.95 ? "%.1fx" : "%.0fx", t / before)

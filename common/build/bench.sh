@@ -4,7 +4,7 @@
 #   bench.sh ./stage-00 ./stage-01 ...
 #
 # Each runs on a grid of problems that hold 16384 tokens and a model width of 2048: every SEQLENS with both head
-# dimensions, with and without a causal mask, REPEAT times each. The file is replaced only when all has gone well.
+# dimensions, with and without a causal mask, REPEAT times each; PyTorch's attention, where it is installed, on the same. The file is replaced only when all has gone well.
 : "${SEQLENS:=512 1024 2048 4096 8192 16384}" "${REPEAT:=20}"
 
 rows=$(mktemp) || exit 1
@@ -27,6 +27,14 @@ for stage in "$@"; do
     done
   done
 done
+
+# The peers, in the same run, where PyTorch is installed.
+if python3 -c 'import torch' 2>/dev/null; then
+  echo "FlashAttention-2 and cuDNN, through PyTorch" >&2
+  python3 plots/peers.py "$SEQLENS" "$REPEAT" | tee -a "$rows" >&2
+else
+  echo "no PyTorch here: FlashAttention-2 and cuDNN are not measured" >&2
+fi
 
 device=$(sed -n 2p "$rows" | cut -d, -f2 | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9-')
 mkdir -p plots/data
