@@ -14,11 +14,11 @@ static uint32_t neighbour(unsigned block, unsigned thread) { return (block ^ 1) 
 static uint32_t of_rank_zero(unsigned block, unsigned thread) { return (void)block, thread; }
 
 Test(cluster, shared_memory_of_other_blocks) {
-  check_output("cluster", "ld.shared::cluster", 8, 4, neighbour);
-  check_output("cluster", "generic address", 8, 4, neighbour);
-  check_output("cluster", "getctarank", 8, 4, neighbour);
-  check_output("cluster", "st.shared::cluster", 8, 4, neighbour);
-  check_output("cluster", "mapa of a variable", 4, 4, of_rank_zero);
+  run_and_check("cluster", "ld.shared::cluster", 8, 4, neighbour);
+  run_and_check("cluster", "generic address", 8, 4, neighbour);
+  run_and_check("cluster", "getctarank", 8, 4, neighbour);
+  run_and_check("cluster", "st.shared::cluster", 8, 4, neighbour);
+  run_and_check("cluster", "mapa of a variable", 4, 4, of_rank_zero);
 }
 
 static uint32_t sum_of_ranks(unsigned block, unsigned thread) {
@@ -26,35 +26,35 @@ static uint32_t sum_of_ranks(unsigned block, unsigned thread) {
 }
 
 Test(cluster, the_barrier) {
-  check_output("cluster", "atom.shared::cluster", 4, 4, sum_of_ranks);
-  check_output("cluster", "a warp that exits", 4, 4, neighbour);
-  check_output("cluster", "relaxed arrival after a fence", 4, 4, neighbour);
+  run_and_check("cluster", "atom.shared::cluster", 4, 4, sum_of_ranks);
+  run_and_check("cluster", "a warp that exits", 4, 4, neighbour);
+  run_and_check("cluster", "relaxed arrival after a fence", 4, 4, neighbour);
 }
 
 // Each cluster of four loads four rows; a thread shows its word of the first two.
 static uint32_t rows_of_cluster(unsigned block, unsigned thread) { return input_word(thread + 128 * (block / 4)); }
 
 Test(cluster, multicast) {
-  check_output("cluster", "multicast to four blocks", 8, 4, rows_of_cluster);
-  check_output("cluster", "multicast to two blocks", 2, 2, rows_of_cluster);
-  check_output("cluster", "multicast of halves", 2, 2, rows_of_cluster);
+  run_and_check("cluster", "multicast to four blocks", 8, 4, rows_of_cluster);
+  run_and_check("cluster", "multicast to two blocks", 2, 2, rows_of_cluster);
+  run_and_check("cluster", "multicast of halves", 2, 2, rows_of_cluster);
 }
 
 static uint32_t copied(unsigned block, unsigned thread) { return (void)block, input_word(thread + 4); }
 static uint32_t added(unsigned block, unsigned thread) { return (void)block, input_word(thread) + thread; }
 
 Test(cluster, bulk_copies) {
-  check_output("cluster", "global to shared", 1, 0, copied);
-  check_output("cluster", "global to shared::cta", 1, 0, copied);
-  check_output("cluster", "shared to global", 1, 0, copied);
-  check_output("cluster", "shared to another block", 2, 2, neighbour);
-  check_output("cluster", "reduction to global", 1, 0, added);
-  check_output("cluster", "reduction to shared", 1, 0, added);
+  run_and_check("cluster", "global to shared", 1, 0, copied);
+  run_and_check("cluster", "global to shared::cta", 1, 0, copied);
+  run_and_check("cluster", "shared to global", 1, 0, copied);
+  run_and_check("cluster", "shared to another block", 2, 2, neighbour);
+  run_and_check("cluster", "reduction to global", 1, 0, added);
+  run_and_check("cluster", "reduction to shared", 1, 0, added);
 }
 
 static uint32_t of_thread(unsigned block, unsigned thread) { return (void)block, thread; }
 
-Test(cluster, fences_and_hints) { check_output("cluster", "fences and hints", 1, 0, of_thread); }
+Test(cluster, fences_and_hints) { run_and_check("cluster", "fences and hints", 1, 0, of_thread); }
 
 Test(cluster, refused) {
   static const RefusedTest tests[] = {

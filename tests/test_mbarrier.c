@@ -147,7 +147,7 @@ Test(mbarrier, pairs) { run_pairs("mbarrier"); }
 
 static uint32_t loaded(unsigned block, unsigned thread) { return (void)block, input_word(thread); }
 
-Test(mbarrier, polling_beside_a_copy) { check_output("mbarrier", "polling beside a copy", 1, 0, loaded); }
+Test(mbarrier, polling_beside_a_copy) { run_and_check("mbarrier", "polling beside a copy", 1, 0, loaded); }
 
 Test(mbarrier, refused) {
   static const RefusedTest tests[] = {

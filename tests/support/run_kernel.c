@@ -344,7 +344,7 @@ static void check_kernel(Kernel *kernel, void *context) {
   }
 }
 
-void check_output(const char *file, const char *name, unsigned grid, unsigned cluster, OutputWord *expect) {
+void run_and_check(const char *file, const char *name, unsigned grid, unsigned cluster, OutputWord *expect) {
   Check check = {.name = name, .shape = {grid, 64, cluster}, .expect = expect};
   for_each_kernel(file, check_kernel, &check);
   cr_assert(check.found, "tests/pairs/%s.pairs has no kernel \"%s\"", file, name);

@@ -68,4 +68,4 @@ typedef uint32_t OutputWord(unsigned block, unsigned thread);
 uint32_t input_word(uint32_t index);
 
 // Runs one kernel of a file that has no fault under every schedule.
-void check_output(const char *file, const char *name, unsigned grid, unsigned cluster, OutputWord *expect);
+void run_and_check(const char *file, const char *name, unsigned grid, unsigned cluster, OutputWord *expect);
