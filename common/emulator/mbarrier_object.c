@@ -144,7 +144,7 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   uint64_t own_address = cluster_address(cluster, &access);
   Mbarrier *mbarrier = table->capacity ? *table_slot(table, own_address) : NULL;
   if (!mbarrier) {
-    mbarrier_misuse(origin, address, "no mbarrier.init was executed for this mbarrier");
+    mbarrier_misuse(origin, address, "no mbarrier.init was executed for this mbarrier, or none yet: a barrier must stand between");
   } else if (!mbarrier->live) {
     mbarrier_misuse(origin, address, "the mbarrier was invalidated (mbarrier.inval) and not initialised again");
   } else if (memcmp(access.data, &mbarrier->word, MBARRIER_BYTES)) {
@@ -156,14 +156,32 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   return NULL;
 }
 
+// Whether a thread that knows this comes after the initialisation. False after a report.
+static bool comes_after_init(Origin origin, const Clocks *known, const Mbarrier *mbarrier) {
+  uint32_t thread = warp_thread(mbarrier->init.warp, mbarrier->init.lane);
+  if (thread == warp_thread(origin.warp, origin.lane) || (known && known->clock[thread] >= mbarrier->init_clock)) return true;
+  const char *file;
+  int line;
+  const PtxInstruction *source = mbarrier->init.inst->source;
+  bool has_line = instruction_line(warp_launch(origin.warp)->program->module, source, &file, &line);
+  mbarrier_misuse(origin, mbarrier->address, "nothing orders the mbarrier's initialisation, at %s %d, before this use: a barrier must stand between",
+                  has_line ? "line" : "PTX line", has_line ? line : source->line);
+  return false;
+}
+
 void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier) {
   if (!warp_launch(warp)->hazards) return;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    if (!comes_after_init((Origin){warp, lane, inst}, warp->clocks[lane].known, mbarrier)) return;
+  }
   race_read(warp, inst, mask, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, true);
 }
 
 void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier) {
   if (!warp_launch(op->warp)->hazards) return;
   Actor actor = async_actor(op, lane, !mbarrier->announced);
+  if (!comes_after_init((Origin){op->warp, lane, op->inst}, actor.known, mbarrier)) return;
   actor.strong = true;
   race_read_by(&actor, mbarrier->region, mbarrier->offset, MBARRIER_BYTES);
 }
@@ -186,7 +204,8 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
   clocks_release(mbarrier->arrived);
   clocks_release(mbarrier->completed);
   *mbarrier = (Mbarrier){
-      .address = mbarrier->address, .region = access->region, .offset = access->offset, .live = true, .init = origin};
+      .address = mbarrier->address, .region = access->region, .offset = access->offset, .live = true, .init = origin,
+                          .init_clock = warp->clocks[lane].own};
   set_state(mbarrier, (MbarrierState){.pending = count, .expected = count});
   cluster->progress++;
 }
@@ -200,7 +219,7 @@ void mbarrier_destroy(Warp *warp, const Inst *inst, int lane, Mbarrier *mbarrier
 
 void mbarrier_announce(Warp *warp, Mask mask) {
   const MbarrierTable *table = warp->block->cluster->mbarriers;
-  for (size_t i = 0; i < table->capacity; i++) {
+  for (size_t i = 0; table && i < table->capacity; i++) {
     Mbarrier *mbarrier = table->items[i];
     if (mbarrier && mbarrier->live && mbarrier->init.warp == warp && mask >> mbarrier->init.lane & 1)
       mbarrier->announced = true;
@@ -285,6 +304,20 @@ bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32
     cluster->progress++;
     return end_phase(cluster, mbarrier);
   }
+  return false;
+}
+
+bool mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier) {
+  const Clocks *completed = mbarrier->completed, *known = warp->clocks[lane].known;
+  if (!completed || completed == known) return true;
+  uint32_t own = warp_thread(warp, lane);
+  bool knows = true;
+  for (int i = 0; i < completed->count; i++)
+    if (completed->clock[i] > (known ? known->clock[i] : 0) && (uint32_t)i != own) knows = false;
+  if (knows) return true;
+  mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address,
+                  "the thread arrives in phase %u and does not know that phase %u is over: in another run its arrival counts there, one too many",
+                  mbarrier->phase, mbarrier->phase - 1);
   return false;
 }
 
