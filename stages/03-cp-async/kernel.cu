@@ -1,53 +1,36 @@
-// Stage 03: the fused kernel with what Ampere brought. Copies of K and V run in the background (cp.async) while the
-// tensor cores work on the tiles before (mma.sync), and every matrix stays in registers from its product on.
+// Stage 03: the fused kernel with what Ampere brought. Tiles of K and V are copied in the background (cp.async) while
+// the tensor cores work on the tiles before (mma.sync), and nothing that is computed leaves the registers.
 //
-// One block: 128 queries of one head; each of its 4 warps has 32 of them, as two blocks of 16. For each tile of keys:
+// A block has 128 queries of one head, each of its 4 warps 32 of them, as two blocks of 16. For each tile of 64 keys:
 //
-//   S = Q K^T                    mma; Q and K from shared memory, by ldmatrix
-//   P = exp2(S - max), sum += P  in registers, while max and sum run along
-//   O += P V                     mma; P from where S was, V from shared memory
+//   scores   S = Q K^T                   mma: Q and K from shared memory, by ldmatrix
+//   softmax  P = exp(S - max), sum += P  in registers; max and sum run along, as in stage 02
+//   output   O += P V                    mma: P from the registers where S was, V from shared memory
 #include <cuda_fp16.h>
+#include <float.h>
 #include <stdint.h>
 
-#ifndef KEYS64
-#define KEYS64 64
-#endif
-#ifndef KEYS128
-#define KEYS128 64
-#endif
-#ifndef MIN64
-#define MIN64 2
-#endif
-#ifndef MIN128
-#define MIN128 2
-#endif
-#ifndef QREG64
-#define QREG64 1
-#endif
-#ifndef LAZY
-#define LAZY 1
-#endif
-
-enum { WARP = 32, THREADS = 128, ROWS = 128, STAGES = 2 };
+enum { WARP = 32, THREADS = 128, ROWS = 128, WARP_ROWS = 32, KEYS = 64, STAGES = 2 };
 
 // ---- instructions ----
 
-// Copies 16 bytes from global to shared memory without passing through registers, some time before a wait for the
-// group that it is in. Of the 16, `bytes` are read, the rest is zero. PTX ISA 9.7.9.25.3.
+// Copies 16 bytes from global to shared memory, past the registers. They have landed when this thread has waited for
+// the group that the copy is in, and not before. Only the first `bytes` of the 16 are read, the rest is filled with
+// zeros. PTX ISA 9.7.9.25.3, "cp.async".
 __device__ void cp_async(uint32_t to, const void *from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-// All copies of this thread since the commit before become a group.
+// The copies that this thread has started since its last commit become a group.
 __device__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// Waits until at most PENDING of this thread's groups are on their way.
+// Waits until at most PENDING of this thread's groups have not landed.
 template <int PENDING> __device__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-// Four 8 x 8 matrices of fp16 from shared memory: lane l gives the address of one row, the (l % 8)th of matrix l / 8,
-// and gets of each matrix the two neighbours in row l / 4, from column l % 4 * 2. PTX ISA 9.7.14.5.15.
+// Loads four 8 x 8 matrices of fp16. Lane l gives the address of 16 bytes, row l % 8 of matrix l / 8; it gets, of each
+// matrix i in to[i], the two neighbours in row l / 4 from column l % 4 * 2 on. PTX ISA 9.7.14.5.15, "ldmatrix".
 __device__ void ldmatrix(uint32_t (&to)[4], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -55,7 +38,7 @@ __device__ void ldmatrix(uint32_t (&to)[4], uint32_t row) {
                : "memory");
 }
 
-// The same, and each matrix is transposed on its way.
+// The same, but each matrix is transposed on its way.
 __device__ void ldmatrix_transposed(uint32_t (&to)[4], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -63,7 +46,10 @@ __device__ void ldmatrix_transposed(uint32_t (&to)[4], uint32_t row) {
                : "memory");
 }
 
-// D += A B, a 16 x 8 x 16 product: fp16 factors, fp32 sums. PTX ISA 9.7.14.5.8.
+// D += A B for A of 16 x 16, B of 16 x 8: fp16 factors, fp32 sums. Lane l holds
+//   D and A  rows l / 4 and l / 4 + 8, columns l % 4 * 2 and the next; in A also the two 8 columns further on
+//   B        column l / 4, rows l % 4 * 2 and the next, and the two 8 rows further on
+// PTX ISA 9.7.14.5.8, "mma.m16n8k16".
 __device__ void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                "{%0, %1, %2, %3};"
@@ -71,14 +57,14 @@ __device__ void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// 2^x in one instruction.
-__device__ float exp2_approx(float x) {
+// 2^x, in one instruction. exp2f would treat numbers below 2^-126 with care; here they are as good as zero.
+__device__ float power_of_two(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// Two numbers as fp16 in one register, the first in the lower half.
+// Two numbers as fp16 in one register, the first in its lower half.
 __device__ uint32_t pack(float low, float high) {
   half2 pair = __floats2half2_rn(low, high);
   return *(uint32_t *)&pair;
@@ -86,285 +72,236 @@ __device__ uint32_t pack(float low, float high) {
 
 // ---- tiles in shared memory ----
 
-// Where 16 bytes lie in a tile: `row` is a query or a key, `chunk` counts the 16 bytes along the head dimension. Rows
-// are not padded; the chunks of a row are shuffled, each row in another way, by xor with the row's number.
-template <int HEAD_DIM> __device__ int place(int row, int chunk) {
-  return (row * (HEAD_DIM / 8) + (chunk ^ row % 8)) * 16;
+// Where in a tile 16 bytes lie: `chunk` counts them along the head dimension, `row` is a query or a key. There is no
+// padding; instead the eight chunks of 128 bytes change places, in each of eight rows in another way.
+template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
+  return row * HEAD_DIM * 2 + (chunk ^ row % 8) * 16;
 }
 
-// The address that this lane gives to ldmatrix for rows 0 to 15 and columns 0 to 15 of a tile.
+// Starts the copy of the tile that begins with row `first` of `rows`; beyond the last row it is filled with zeros. A
+// thread copies one chunk of every 16th or 8th row; as these are multiples of 8, all its chunks are swizzled alike.
+template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int rows) {
+  const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
+  int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks, left = rows - row;
+  const half *from = matrix + threadIdx.x * 8;
+  uint32_t to = tile + swizzled<HEAD_DIM>(row, chunk);
+  for (int i = 0; i < TILE_ROWS; i += step) cp_async(to + i * HEAD_DIM * 2, from + i * HEAD_DIM, i < left ? 16 : 0);
+}
+
+// This lane's address for an ldmatrix of rows 0 to 15, columns 0 to 15 of a tile: the four matrices from top to bottom,
+// then from left to right, which is A's order; and V's, transposed.
 template <int HEAD_DIM> __device__ uint32_t lane_address(uint32_t tile) {
   int lane = threadIdx.x % WARP;
-  return tile + place<HEAD_DIM>(lane % 16, lane / 16);
+  return tile + swizzled<HEAD_DIM>(lane % 16, lane / 16);
 }
 
-// The same with the matrices 1 and 2 exchanged.
-template <int HEAD_DIM> __device__ uint32_t key_address(uint32_t tile) {
+// The same from left to right, then from top to bottom: K's order. to[0] and to[1] are then B for the first 8 keys,
+// to[2] and to[3] for the others. (mma needs its B in neighbouring registers: another order costs a move for each.)
+template <int HEAD_DIM> __device__ uint32_t lane_address_k(uint32_t tile) {
   int lane = threadIdx.x % WARP;
-  return tile + place<HEAD_DIM>(lane % 8 + lane / 16 * 8, lane / 8 % 2);
+  return tile + swizzled<HEAD_DIM>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
 
-// And from that the one for rows 16 i to 16 i + 15 and columns 16 j to 16 j + 15.
-template <int HEAD_DIM> __device__ uint32_t move_to(uint32_t address, int i, int j) {
+// From such an address to that of the 16 x 16 block which is i blocks further down, j further to the right. Two chunks
+// to the right flip bits of the chunk's number, swizzled or not. Tiles are aligned, so these are bits of the address.
+template <int HEAD_DIM> __device__ uint32_t block_address(uint32_t address, int i, int j) {
   return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * HEAD_DIM * 2;
 }
 
-// Starts the copy of a tile, whose first row is `first` of `rows`; rows past the last become zeros.
-template <int HEAD_DIM, int TILE_ROWS>
-__device__ void copy_tile(uint32_t tile, const half *from, int first, int rows) {
-  const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
-  int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks, left = rows - first - row;
-  const half *source = from + (size_t)(first + row) * HEAD_DIM + chunk * 8;
-  tile += place<HEAD_DIM>(row, chunk);
-#pragma unroll
-  for (int i = 0; i < TILE_ROWS; i += step)
-    cp_async(tile + i * HEAD_DIM * 2, source + i * HEAD_DIM, i < left ? 16 : 0);
-}
+// ---- a warp's part ----
 
-// ---- what a warp keeps in registers ----
-
-// A warp's 32 queries are two blocks of 16. Of each, lane l has rows l / 4 and l / 4 + 8, of an n8 block of columns
-// the numbers {row l / 4: column l % 4 * 2, the next; row l / 4 + 8: the same two}.
+// What a warp keeps for its queries from tile to tile: [2] blocks of 16 queries; in each a lane has the rows l / 4 and
+// l / 4 + 8, [2], and of the output, for every 8 columns, two numbers of the one row and two of the other, [4].
 template <int HEAD_DIM> struct Rows {
   float o[2][HEAD_DIM / 8][4];
-  float max[2][2], sum[2][2];
+  float max[2][2], sum[2][2];  // sum: of this lane's columns only, until the end
 };
 
-// S = Q K^T.
-template <int HEAD_DIM, int KEYS, bool QREG>
-__device__ void scores(float (&s)[2][KEYS / 8][4], uint32_t q, uint32_t k, const uint32_t (&qr)[2][HEAD_DIM / 16][4]) {
-#pragma unroll
+// S = Q K^T. Each 16 x 16 block of K is loaded once, for both blocks of queries.
+template <int HEAD_DIM> __device__ void scores(float (&s)[2][KEYS / 8][4], uint32_t q_address, uint32_t k_address) {
   for (int b = 0; b < 2; b++)
-#pragma unroll
     for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-      for (int i = 0; i < 4; i++) s[b][n][i] = 0;
-#pragma unroll
+      for (int e = 0; e < 4; e++) s[b][n][e] = 0;
   for (int d = 0; d < HEAD_DIM / 16; d++) {
-    uint32_t query[2][4];
-#pragma unroll
-    for (int b = 0; b < 2; b++) {
-      if (!QREG) ldmatrix(query[b], move_to<HEAD_DIM>(q, b, d));
-      else for (int i = 0; i < 4; i++) query[b][i] = qr[b][d][i];
-    }
-#pragma unroll
+    uint32_t q[2][4], k[4];
+    for (int b = 0; b < 2; b++) ldmatrix(q[b], block_address<HEAD_DIM>(q_address, b, d));
     for (int n = 0; n < KEYS / 16; n++) {
-      uint32_t key[4];
-      ldmatrix(key, move_to<HEAD_DIM>(k, n, d));
-#pragma unroll
+      ldmatrix(k, block_address<HEAD_DIM>(k_address, n, d));
       for (int b = 0; b < 2; b++) {
-        mma(s[b][2 * n], query[b], key[0], key[1]);
-        mma(s[b][2 * n + 1], query[b], key[2], key[3]);
+        mma(s[b][2 * n], q[b], k[0], k[1]);
+        mma(s[b][2 * n + 1], q[b], k[2], k[3]);
       }
     }
   }
 }
 
-// Scores of keys that a row may not see become minus infinity. row and key: the first of this warp and of the tile.
-template <int KEYS> __device__ void mask(float (&s)[2][KEYS / 8][4], int row, int key, int seqlen, int causal) {
+// Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
+// query. row and key: the warp's first query, the tile's first key.
+__device__ void mask(float (&s)[2][KEYS / 8][4], int row, int key, int seqlen, int causal) {
   int lane = threadIdx.x % WARP;
-#pragma unroll
   for (int b = 0; b < 2; b++)
-#pragma unroll
     for (int h = 0; h < 2; h++) {
-      int i = row + 16 * b + 8 * h + lane / 4, last = causal ? min(i, seqlen - 1) : seqlen - 1;
-      last -= key + lane % 4 * 2;
-#pragma unroll
-      for (int n = 0; n < KEYS / 8; n++) {
-        if (8 * n > last) s[b][n][2 * h] = -INFINITY;
-        if (8 * n + 1 > last) s[b][n][2 * h + 1] = -INFINITY;
-      }
+      int i = row + 16 * b + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
+      int left = keys - (key + lane % 4 * 2);  // what this lane's row may see from this lane's first column on
+      for (int n = 0; n < KEYS / 8; n++)
+        for (int e = 0; e < 2; e++)
+          if (8 * n + e >= left) s[b][n][2 * h + e] = -INFINITY;
     }
 }
 
-// The largest of a row's scores; a quad of lanes has the row.
-template <int KEYS> __device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
+// The largest of a row's scores, and the sum of one number each from the four lanes that share a row: neighbours.
+__device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
   float max = fmaxf(s[0][2 * h], s[0][2 * h + 1]);
-#pragma unroll
   for (int n = 1; n < KEYS / 8; n++) max = fmaxf(fmaxf(max, s[n][2 * h]), s[n][2 * h + 1]);
   max = fmaxf(max, __shfl_xor_sync(0xffffffff, max, 1));
   return fmaxf(max, __shfl_xor_sync(0xffffffff, max, 2));
 }
 
-template <int HEAD_DIM, int KEYS>
-__device__ void softmax(Rows<HEAD_DIM> &rows, float (&s)[2][KEYS / 8][4], float scale) {
-#if LAZY
-  float top[2][2];
+__device__ float row_sum(float sum) {
+  sum += __shfl_xor_sync(0xffffffff, sum, 1);
+  return sum + __shfl_xor_sync(0xffffffff, sum, 2);
+}
+
+// Looks for larger maxima in the scores; when there are some, everything older shrinks. `max` may stay behind the true
+// maximum by as much as a factor of 2^8 in the weights: they are quotients in the end, and fp16 goes up to 2^16. So
+// this is seldom more than a look, after the first tile.
+template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[2][KEYS / 8][4], float scale) {
+  float max[2][2];
   bool grew = false;
-#pragma unroll
   for (int b = 0; b < 2; b++)
-#pragma unroll
     for (int h = 0; h < 2; h++) {
-      top[b][h] = row_max<KEYS>(s[b], h);
-      grew |= (top[b][h] - rows.max[b][h]) * scale > 8;
+      max[b][h] = fmaxf(rows.max[b][h], row_max(s[b], h));
+      grew |= (max[b][h] - rows.max[b][h]) * scale > 8;
     }
-  if (__any_sync(0xffffffff, grew)) {
-#pragma unroll
-    for (int b = 0; b < 2; b++)
-#pragma unroll
-      for (int h = 0; h < 2; h++) {
-        float max = fmaxf(rows.max[b][h], top[b][h]);
-        float shrink = exp2_approx((rows.max[b][h] - max) * scale);
-        rows.max[b][h] = max;
-        rows.sum[b][h] *= shrink;
-#pragma unroll
-        for (int n = 0; n < HEAD_DIM / 8; n++) {
-          rows.o[b][n][2 * h] *= shrink;
-          rows.o[b][n][2 * h + 1] *= shrink;
+  if (!__any_sync(0xffffffff, grew)) return;
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++) {
+      float factor = power_of_two((rows.max[b][h] - max[b][h]) * scale);
+      rows.max[b][h] = max[b][h];
+      rows.sum[b][h] *= factor;
+      for (int n = 0; n < HEAD_DIM / 8; n++)
+        for (int e = 0; e < 2; e++) rows.o[b][n][2 * h + e] *= factor;
+    }
+}
+
+// P = exp(S - max), in the place of S, as 2^(S * scale - max * scale): one multiply-add and one power a score.
+template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)[2][KEYS / 8][4], float scale) {
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++) {
+      float max = rows.max[b][h] * scale, sum[2] = {rows.sum[b][h], 0};
+      for (int n = 0; n < KEYS / 8; n++)
+        for (int e = 0; e < 2; e++) {
+          s[b][n][2 * h + e] = power_of_two(s[b][n][2 * h + e] * scale - max);
+          sum[e] += s[b][n][2 * h + e];
         }
-      }
-  }
-#endif
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-#if !LAZY
-      float max = fmaxf(rows.max[b][h], row_max<KEYS>(s[b], h));
-      float shrink = exp2_approx((rows.max[b][h] - max) * scale);
-      rows.max[b][h] = max;
-      rows.sum[b][h] *= shrink;
-#pragma unroll
-      for (int n = 0; n < HEAD_DIM / 8; n++) {
-        rows.o[b][n][2 * h] *= shrink;
-        rows.o[b][n][2 * h + 1] *= shrink;
-      }
-#endif
-      float scaled = rows.max[b][h] * scale, sum = 0;
-#pragma unroll
-      for (int n = 0; n < KEYS / 8; n++) {
-        s[b][n][2 * h] = exp2_approx(s[b][n][2 * h] * scale - scaled);
-        s[b][n][2 * h + 1] = exp2_approx(s[b][n][2 * h + 1] * scale - scaled);
-        rows.sum[b][h] += s[b][n][2 * h];
-        sum += s[b][n][2 * h + 1];
-      }
-      rows.sum[b][h] += sum;
+      rows.sum[b][h] = sum[0] + sum[1];
     }
 }
 
-// O += P V.
-template <int HEAD_DIM, int KEYS>
-__device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[2][KEYS / 8][4], uint32_t v) {
-#pragma unroll
-  for (int n = 0; n < KEYS / 16; n++) {
-    uint32_t weight[2][4];
-#pragma unroll
-    for (int b = 0; b < 2; b++)
-#pragma unroll
-      for (int i = 0; i < 4; i++) weight[b][i] = pack(p[b][2 * n + i / 2][i % 2 * 2], p[b][2 * n + i / 2][i % 2 * 2 + 1]);
-#pragma unroll
-    for (int d = 0; d < HEAD_DIM / 16; d++) {
-      uint32_t value[4];
-      ldmatrix_transposed(value, move_to<HEAD_DIM>(v, n, d));
-#pragma unroll
-      for (int b = 0; b < 2; b++) {
-        mma(rows.o[b][2 * d], weight[b], value[0], value[1]);
-        mma(rows.o[b][2 * d + 1], weight[b], value[2], value[3]);
-      }
-    }
-  }
-}
-
-// O / sum, through the place that this warp's queries had in shared memory, so that whole rows leave.
+// O += P V. What a lane holds of P after Q K^T, as a D, is just what it must hold of P before P V, as an A.
 template <int HEAD_DIM>
-__device__ void store(const Rows<HEAD_DIM> &rows, char *tile, half *o, int row, int seqlen) {
-  int lane = threadIdx.x % WARP;
-  __syncwarp();
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      float sum = rows.sum[b][h];
-      sum += __shfl_xor_sync(0xffffffff, sum, 1);
-      sum += __shfl_xor_sync(0xffffffff, sum, 2);
-      float scale = 1 / sum;
-#pragma unroll
-      for (int n = 0; n < HEAD_DIM / 8; n++) {
-        int to = place<HEAD_DIM>(16 * b + 8 * h + lane / 4, n) + lane % 4 * 4;
-        *(uint32_t *)(tile + to) = pack(rows.o[b][n][2 * h] * scale, rows.o[b][n][2 * h + 1] * scale);
+__device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[2][KEYS / 8][4], uint32_t v_address) {
+  for (int n = 0; n < KEYS / 16; n++) {
+    uint32_t a[2][4], v[4];
+    for (int b = 0; b < 2; b++)
+      for (int i = 0; i < 4; i++) a[b][i] = pack(p[b][2 * n + i / 2][i % 2 * 2], p[b][2 * n + i / 2][i % 2 * 2 + 1]);
+    for (int d = 0; d < HEAD_DIM / 16; d++) {
+      ldmatrix_transposed(v, block_address<HEAD_DIM>(v_address, n, d));
+      for (int b = 0; b < 2; b++) {
+        mma(rows.o[b][2 * d], a[b], v[0], v[1]);
+        mma(rows.o[b][2 * d + 1], a[b], v[2], v[3]);
       }
     }
-  __syncwarp();
-  const int chunks = HEAD_DIM / 8;
-#pragma unroll
-  for (int i = lane; i < 32 * chunks; i += WARP) {
-    int r = i / chunks, chunk = i % chunks;
-    if (row + r < seqlen)
-      *(uint4 *)(o + (size_t)(row + r) * HEAD_DIM + chunk * 8) = *(uint4 *)(tile + place<HEAD_DIM>(r, chunk));
   }
 }
 
-template <int HEAD_DIM, int KEYS, bool QREG>
+// Writes O / sum for the warp's queries, of which `count` exist. It passes through the shared memory that held them
+// (tile), so that 16 bytes a lane and whole rows leave, instead of 4 bytes here and there.
+template <int HEAD_DIM> __device__ void store_rows(half *o, const Rows<HEAD_DIM> &rows, char *tile, int count) {
+  int lane = threadIdx.x % WARP;
+  __syncwarp();  // all lanes have read the queries
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++) {
+      float factor = 1 / row_sum(rows.sum[b][h]);
+      char *place = tile + lane % 4 * 4;
+      for (int n = 0; n < HEAD_DIM / 8; n++)
+        *(uint32_t *)(place + swizzled<HEAD_DIM>(16 * b + 8 * h + lane / 4, n)) =
+            pack(rows.o[b][n][2 * h] * factor, rows.o[b][n][2 * h + 1] * factor);
+    }
+  __syncwarp();
+  for (int i = lane; i < WARP_ROWS * HEAD_DIM / 8; i += WARP) {
+    int row = i / (HEAD_DIM / 8), chunk = i % (HEAD_DIM / 8);
+    if (row < count) *(uint4 *)(o + i * 8) = *(uint4 *)(tile + swizzled<HEAD_DIM>(row, chunk));
+  }
+}
+
+// ---- the kernel ----
+
+// Starts the copies of tile t of K and V into buffer t % 2.
+template <int HEAD_DIM> __device__ void copy_keys(uint32_t k_tile, const half *k, const half *v, int t, int seqlen) {
+  const int bytes = KEYS * HEAD_DIM * 2;
+  k_tile += t % STAGES * 2 * bytes;
+  size_t offset = (size_t)t * KEYS * HEAD_DIM;
+  copy_tile<HEAD_DIM, KEYS>(k_tile, k + offset, seqlen - t * KEYS);
+  copy_tile<HEAD_DIM, KEYS>(k_tile + bytes, v + offset, seqlen - t * KEYS);
+  cp_async_commit();
+}
+
+// One block, 128 queries of one head. Shared memory: Q, then K and V of even tiles, K and V of odd tiles.
+//
+// Grid: tiles of queries, head after head. Block: 128.
+template <int HEAD_DIM>
 __device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
   extern __shared__ __align__(128) char shared[];
-  const int q_bytes = ROWS * HEAD_DIM * 2, kv_bytes = KEYS * HEAD_DIM * 2;
-  uint32_t q_tile = (uint32_t)__cvta_generic_to_shared(shared), k_tiles = q_tile + q_bytes;
-
-  int blocks = (seqlen + ROWS - 1) / ROWS;
-  size_t head = (size_t)(blockIdx.x / blocks) * seqlen * HEAD_DIM;
-  q += head;
+  const int row_bytes = HEAD_DIM * 2;
+  uint32_t q_tile = (uint32_t)__cvta_generic_to_shared(shared), k_tiles = q_tile + ROWS * row_bytes;
+  int blocks = (seqlen + ROWS - 1) / ROWS, warp = threadIdx.x / WARP;
+  int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
+  int row = block_row + warp * WARP_ROWS;                     // the warp's first
+  size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
   k += head;
   v += head;
-  o += head;
-  int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;
-  int warp = threadIdx.x / WARP, row = block_row + 32 * warp;
-  int tiles = ((causal ? min(block_row + ROWS, seqlen) : seqlen) + KEYS - 1) / KEYS;
-  int full_tiles = (causal ? min(block_row + 1, seqlen) : seqlen) / KEYS;
 
-  copy_tile<HEAD_DIM, ROWS>(q_tile, q, block_row, seqlen);
-  copy_tile<HEAD_DIM, KEYS>(k_tiles, k, 0, seqlen);
-  copy_tile<HEAD_DIM, KEYS>(k_tiles + STAGES * kv_bytes, v, 0, seqlen);
-  cp_async_commit();
-  uint32_t q_lane = lane_address<HEAD_DIM>(q_tile + 32 * warp * HEAD_DIM * 2);
+  copy_tile<HEAD_DIM, ROWS>(q_tile, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
+  copy_keys<HEAD_DIM>(k_tiles, k, v, 0, seqlen);
+  uint32_t q_address = lane_address<HEAD_DIM>(q_tile + warp * WARP_ROWS * row_bytes);
 
   Rows<HEAD_DIM> rows;
-#pragma unroll
-  for (int b = 0; b < 2; b++) {
-#pragma unroll
-    for (int n = 0; n < HEAD_DIM / 8; n++)
-#pragma unroll
-      for (int i = 0; i < 4; i++) rows.o[b][n][i] = 0;
-    rows.max[b][0] = rows.max[b][1] = -1e30f;
-    rows.sum[b][0] = rows.sum[b][1] = 0;
-  }
-  scale *= 1.4426950408889634f;
-
-  uint32_t qr[2][HEAD_DIM / 16][4];
-  if (QREG) {
-    cp_async_wait<0>();
-    __syncthreads();
-#pragma unroll
-    for (int d = 0; d < HEAD_DIM / 16; d++)
-#pragma unroll
-      for (int b = 0; b < 2; b++) ldmatrix(qr[b][d], move_to<HEAD_DIM>(q_lane, b, d));
-  }
-#pragma unroll 1
-  for (int t = 0; t < tiles; t++) {
-    cp_async_wait<0>();
-    __syncthreads();
-    uint32_t k_tile = k_tiles + t % 2 * kv_bytes, k_next = k_tiles + (t + 1) % 2 * kv_bytes;
-    if (t + 1 < tiles) {
-      copy_tile<HEAD_DIM, KEYS>(k_next, k, (t + 1) * KEYS, seqlen);
-      copy_tile<HEAD_DIM, KEYS>(k_next + STAGES * kv_bytes, v, (t + 1) * KEYS, seqlen);
-      cp_async_commit();
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++) {
+      rows.max[b][h] = -FLT_MAX;
+      rows.sum[b][h] = 0;
+      for (int n = 0; n < HEAD_DIM / 8; n++) rows.o[b][n][2 * h] = rows.o[b][n][2 * h + 1] = 0;
     }
-    if (causal && t * KEYS > row + 31) continue;
-    uint32_t k_lane = key_address<HEAD_DIM>(k_tile);
+  scale *= 1.44269504f;  // log2 e: exp(x) is computed as 2^(x log2 e)
+
+  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
+  int tiles = (keys + KEYS - 1) / KEYS;
+  int full_tiles = (causal ? min(block_row + 1, seqlen) : seqlen) / KEYS;  // that all rows may see
+  for (int t = 0; t < tiles; t++) {
+    cp_async_wait<0>();  // tile t has landed: this thread's copies,
+    __syncthreads();     // and all others'; and all warps are done with tile t - 1, into whose place t + 1 goes
+    if (t + 1 < tiles) copy_keys<HEAD_DIM>(k_tiles, k, v, t + 1, seqlen);
+    if (causal && t * KEYS > row + WARP_ROWS - 1) continue;  // all masked for this warp
+
+    uint32_t k_tile = k_tiles + t % STAGES * 2 * KEYS * row_bytes, v_tile = k_tile + KEYS * row_bytes;
     float s[2][KEYS / 8][4];
-    scores<HEAD_DIM, KEYS, QREG>(s, q_lane, k_lane, qr);
-    if (t >= full_tiles) mask<KEYS>(s, row, t * KEYS, seqlen, causal);
-    softmax<HEAD_DIM, KEYS>(rows, s, scale);
-    output<HEAD_DIM, KEYS>(rows, s, lane_address<HEAD_DIM>(k_tile + STAGES * kv_bytes));
+    scores<HEAD_DIM>(s, q_address, lane_address_k<HEAD_DIM>(k_tile));
+    if (t >= full_tiles) mask(s, row, t * KEYS, seqlen, causal);
+    raise_max(rows, s, scale);
+    weights(rows, s, scale);
+    output(rows, s, lane_address<HEAD_DIM>(v_tile));
   }
-  store<HEAD_DIM>(rows, shared + 32 * warp * HEAD_DIM * 2, o, row, seqlen);
+  store_rows<HEAD_DIM>(o + head + (size_t)row * HEAD_DIM, rows, shared + warp * WARP_ROWS * row_bytes, seqlen - row);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, MIN64)
+// The entry points. An SM has 65,536 registers: enough for 3 blocks of 128 threads with 168 each, or 2 with 255.
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
     attention_64(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
-  attention<64, KEYS64, QREG64>(q, k, v, o, seqlen, scale, causal);
+  attention<64>(q, k, v, o, seqlen, scale, causal);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, MIN128)
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
     attention_128(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
-  attention<128, KEYS128, false>(q, k, v, o, seqlen, scale, causal);
+  attention<128>(q, k, v, o, seqlen, scale, causal);
 }
