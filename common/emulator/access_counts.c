@@ -94,7 +94,9 @@ static void count_shared(InstCounts *counts, Mask mask, const uint64_t addresses
 // ---- global memory ----
 
 // 32-byte sectors that the lanes touch. An access is aligned, so it lies in one.
-static unsigned sector_count(Mask mask, const uint64_t addresses[LANES]) {
+static unsigned sector_count(Mask mask, const uint64_t addresses[LANES], int size) {
+  if (evenly_spaced(mask, addresses, (uint64_t)size))
+    return (unsigned)(addresses[LANES - 1] / SECTOR_BYTES - addresses[0] / SECTOR_BYTES) + 1;
   uint8_t bucket[LANES];
   uint64_t sector[LANES];
   for (int lane = 0; lane < LANES; lane++) {
@@ -127,12 +129,12 @@ static Mask first_of_each_address(Mask mask, const uint64_t addresses[LANES]) {
 }
 
 // Atomic operations on one address take turns, and each turn reaches its sectors anew.
-static unsigned atomic_sector_count(Mask mask, const uint64_t addresses[LANES]) {
+static unsigned atomic_sector_count(Mask mask, const uint64_t addresses[LANES], int size) {
   unsigned count = 0;
   if (evenly_spaced(mask, addresses, 0)) return LANES;
   while (mask) {
     Mask turn = first_of_each_address(mask, addresses);
-    count += sector_count(turn, addresses);
+    count += sector_count(turn, addresses, size);
     mask &= ~turn;
   }
   return count;
@@ -141,7 +143,7 @@ static unsigned atomic_sector_count(Mask mask, const uint64_t addresses[LANES]) 
 static void count_global(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, AccessKind kind) {
   bool atomic = kind == ACCESS_ATOMIC;
   counts->bytes += (unsigned)(__builtin_popcount(mask) * size);
-  counts->sectors += atomic ? atomic_sector_count(mask, addresses) : sector_count(mask, addresses);
+  counts->sectors += atomic ? atomic_sector_count(mask, addresses, size) : sector_count(mask, addresses, size);
 }
 
 // ---- both ----
