@@ -84,8 +84,11 @@ static void merge_import(Clocks *into, Clocks *from) {
   }
   into->imports = realloc(into->imports, ((size_t)into->import_count + 1) * sizeof(Import));
   if (!into->imports) abort();
-  clocks_retain(from);
-  into->imports[into->import_count++] = (Import){from->cluster, from};
+  // Its own imports stay behind: clusters that learn from each other would build a chain of them without end.
+  Clocks *held = from;
+  if (from->import_count) merge_array(held = clocks_of(from->cluster, from->count), from);
+  else clocks_retain(from);
+  into->imports[into->import_count++] = (Import){from->cluster, held};
 }
 
 // Adds everything that `from` knows to `into`, which nobody else holds yet.
