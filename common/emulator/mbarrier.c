@@ -76,6 +76,7 @@ static void inval(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, i
 
 static void release_to(Warp *warp, Mask mask, const MbarrierPlan *plan, Mbarrier *mbarrier) {
   if (!mask) return;
+  mbarrier->loose |= plan->relaxed;
   if (plan->relaxed)
     race_release_relaxed(warp, mask, &mbarrier->arrived);
   else
@@ -94,6 +95,7 @@ static bool arrive_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mba
     int lane = __builtin_ctz(rest);
     Origin origin = {warp, lane, inst};
     MbarrierState state = mbarrier_state(mbarrier);
+    if (!plan->relaxed && !mbarrier_check_phase(warp, inst, lane, mbarrier)) return false;
     arrived |= 1u << lane;
     if (plan->returns) states[lane] = mbarrier->word;
     if (state.pending == counts[lane]) {
@@ -161,6 +163,7 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
     int lane = __builtin_ctz(rest);
     bool completed;
     if (!test_phase(warp, inst, lane, mbarrier, &completed, &parity)) return false;
+    if (!mbarrier_check_parity(warp, inst, lane, mbarrier, parity)) return false;
     if (completed)
       done |= 1u << lane;
     else

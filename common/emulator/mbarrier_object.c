@@ -35,6 +35,7 @@ void mbarriers_free(MbarrierTable *table) {
   for (size_t i = 0; i < table->capacity; i++) {
     if (!table->items[i]) continue;
     clocks_release(table->items[i]->arrived);
+    clocks_release(table->items[i]->armed);
     clocks_release(table->items[i]->completed);
     free(table->items[i]);
   }
@@ -202,6 +203,7 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
   if (warp_launch(warp)->hazards)
     race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, NULL, false);
   clocks_release(mbarrier->arrived);
+  clocks_release(mbarrier->armed);
   clocks_release(mbarrier->completed);
   *mbarrier = (Mbarrier){
       .address = mbarrier->address, .region = access->region, .offset = access->offset, .live = true, .init = origin,
@@ -264,6 +266,7 @@ static bool end_phase(Cluster *cluster, Mbarrier *mbarrier) {
   clocks_release(mbarrier->arrived);
   mbarrier->arrived = NULL;
   mbarrier->expect = mbarrier->copy = (Origin){0};
+  mbarrier->loose = false;
   return true;
 }
 
@@ -280,6 +283,14 @@ bool mbarrier_expect(Cluster *cluster, Mbarrier *mbarrier, Origin origin, int64_
   set_state(mbarrier, state);
   cluster->progress++;
   return end_phase(cluster, mbarrier);
+}
+
+// All arrivals of the phase have come: nothing but copies holds it up now.
+static void arm(Mbarrier *mbarrier) {
+  clocks_release(mbarrier->armed);
+  mbarrier->armed = mbarrier->loose ? NULL : mbarrier->arrived;
+  clocks_retain(mbarrier->armed);
+  mbarrier->armed_phase = mbarrier->phase;
 }
 
 bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32_t count, bool drop, bool completes) {
@@ -301,20 +312,37 @@ bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32
     state.pending -= count;
     if (drop) state.expected -= count;
     set_state(mbarrier, state);
+    if (state.pending == 0) arm(mbarrier);
     cluster->progress++;
     return end_phase(cluster, mbarrier);
   }
   return false;
 }
 
+// Whether the lane knows what the first `count` threads have handed on.
+static bool lane_knows(const Warp *warp, int lane, const Clocks *clocks, int count) {
+  const Clocks *known = warp->clocks[lane].known;
+  if (!clocks || clocks == known) return true;
+  int own = (int)warp_thread(warp, lane);
+  for (int i = 0; i < count; i++)
+    if (clocks->clock[i] > (known ? known->clock[i] : 0) && i != own) return false;
+  return true;
+}
+
+bool mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, uint32_t parity) {
+  const Cluster *cluster = warp->block->cluster;
+  uint32_t armed = mbarrier->armed_phase;
+  if (!mbarrier->armed || parity == (armed & 1) || !lane_knows(warp, lane, mbarrier->armed, cluster->lane_count)) return true;
+  bool over = mbarrier->phase != armed;
+  if (over && lane_knows(warp, lane, mbarrier->completed, cluster->clock_count)) return true;
+  mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address,
+                  "the thread asks for a phase of parity %u, and what is under way is phase %u, of parity %u: the wait ends at once, or never", parity,
+                  armed, armed & 1);
+  return false;
+}
+
 bool mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier) {
-  const Clocks *completed = mbarrier->completed, *known = warp->clocks[lane].known;
-  if (!completed || completed == known) return true;
-  uint32_t own = warp_thread(warp, lane);
-  bool knows = true;
-  for (int i = 0; i < completed->count; i++)
-    if (completed->clock[i] > (known ? known->clock[i] : 0) && (uint32_t)i != own) knows = false;
-  if (knows) return true;
+  if (lane_knows(warp, lane, mbarrier->completed, warp->block->cluster->clock_count)) return true;
   mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address,
                   "the thread arrives in phase %u and does not know that phase %u is over: in another run its arrival counts there, one too many",
                   mbarrier->phase, mbarrier->phase - 1);
@@ -332,15 +360,17 @@ bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count) {
   return true;
 }
 
-// The object that an operation in flight was issued for; NULL after a report when it is gone.
+// The object that an operation in flight was issued for; NULL after a report when it is gone. Who waits for the operation
+// learns, besides, what its issuer knew: all that comes before the operation (PTX ISA 8.9.5).
 static Mbarrier *object_of(Cluster *cluster, const AsyncOp *op, uint64_t address) {
   Mbarrier *mbarrier = mbarrier_at(cluster, address);
   Origin origin = {op->warp, op->lane, op->inst};
   if (!mbarrier)
     mbarrier_misuse(origin, address,
                     "the mbarrier was invalidated while an asynchronous operation that completes on it was under way");
-  else if (warp_launch(op->warp)->hazards)
-    clocks_add_agent(cluster, &mbarrier->arrived, op->agent, op->clock);
+  if (!mbarrier || !warp_launch(op->warp)->hazards) return mbarrier;
+  clocks_add_agent(cluster, &mbarrier->arrived, op->agent, op->clock);
+  if (op->known) clocks_join(cluster, &mbarrier->arrived, op->known);
   return mbarrier;
 }
 
@@ -355,6 +385,7 @@ void mbarrier_complete(Cluster *cluster, const AsyncOp *op, uint64_t address, ui
 
 void mbarrier_arrive_async(Cluster *cluster, const AsyncOp *op, uint64_t address, uint32_t count) {
   Mbarrier *mbarrier = object_of(cluster, op, address);
+  if (mbarrier) mbarrier->loose = true;
   if (mbarrier) mbarrier_arrive(cluster, mbarrier, (Origin){op->warp, op->lane, op->inst}, count, false, true);
 }
 

@@ -71,8 +71,25 @@ template <int N> PTX void wgmma_wait() { asm volatile("wgmma.wait_group.sync.ali
 PTX void wgmma(float (&d)[4], uint64_t a, uint64_t b) {
   asm volatile("{ wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0; }" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(a), "l"(b) : "memory");
 }
+// The same from the first fence to the last wait.
+PTX void multiply(float (&d)[4], uint64_t a, uint64_t b) {
+  wgmma_fence();
+  wgmma(d, a, b);
+  wgmma_commit();
+  wgmma_wait<0>();
+}
 PTX void wgmma_registers(float (&d)[4], const unsigned (&a)[4], uint64_t b) {
   asm volatile("{ wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, 1, 1, 1, 0; }" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b) : "memory");
+}
+
+// A is 64 x 16 and B 8 x 16, both as core matrices of 8 rows by 16 bytes: those along K follow each other.
+struct alignas(128) Tiles {
+  half a[1024], b[128];
+};
+
+PTX uint64_t describe(const half *p) { return descriptor(p, 128, 256, NO_SWIZZLE); }
+PTX void put(float *out, const float (&d)[4]) {
+  for (int i = 0; i < 4; i++) out[4 * threadIdx.x + i] = d[i];
 }
 
 // ---- clusters ----

@@ -2,13 +2,6 @@
 // memory belong to the tensor core.
 #include "ptx.h"
 
-// A is 64 x 16 and B 8 x 16, both as core matrices of 8 rows by 16 bytes: those along K follow each other.
-struct Tiles {
-  half a[1024], b[128];
-};
-
-__device__ uint64_t describe(const half *p) { return descriptor(p, 128, 256, NO_SWIZZLE); }
-
 // in: first A, then B.
 __device__ void fill(Tiles *tiles, const half *in) {
   int t = threadIdx.x;
@@ -18,14 +11,10 @@ __device__ void fill(Tiles *tiles, const half *in) {
   __syncthreads();
 }
 
-__device__ void put(float *out, const float (&d)[4]) {
-  for (int i = 0; i < 4; i++) out[4 * threadIdx.x + i] = d[i];
-}
-
 // The accumulators are stored after commit_group, without a wait.
 // launch no_wait: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void no_wait(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
   float d[4] = {};
   wgmma_fence();
@@ -43,7 +32,7 @@ extern "C" __global__ void no_wait(const half *in, float *out) {
 // The wait allows one group in flight, and it is this one.
 // launch one_in_flight: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void one_in_flight(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
   float d[4] = {};
   wgmma_fence();
@@ -61,7 +50,7 @@ extern "C" __global__ void one_in_flight(const half *in, float *out) {
 // Without a commit the multiplication is in no group, and wait_group waits for groups.
 // launch no_commit: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void no_commit(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
   float d[4] = {};
   wgmma_fence();
@@ -76,7 +65,7 @@ extern "C" __global__ void no_commit(const half *in, float *out) {
 // Two products in flight as in a pipeline: the first one's wait lets one group run on, but it was the last one committed.
 // launch pipeline: grid 1 block 128 args half[2304] float[512]=zero
 extern "C" __global__ void pipeline(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles[2];
+  __shared__ Tiles tiles[2];
   fill(&tiles[0], in);
   fill(&tiles[1], in + 1152);
   float scores[4] = {}, sums[4] = {};
@@ -101,7 +90,7 @@ extern "C" __global__ void pipeline(const half *in, float *out) {
 // The rescaling of an online softmax, before the product that it rescales has arrived.
 // launch rescale: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void rescale(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
   float d[4] = {};
   for (int k = 0; k < 3; k++) {
@@ -122,7 +111,7 @@ extern "C" __global__ void rescale(const half *in, float *out) {
 // A's registers get the next tile's values while the tensor core may still read the last one's.
 // launch next_a: grid 1 block 128 args half[1152] int[2048] float[512]=zero 4
 extern "C" __global__ void next_a(const half *in, const unsigned *fragments, float *out, int rounds) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
   float d[4] = {};
   unsigned a[4];
@@ -145,7 +134,7 @@ extern "C" __global__ void next_a(const half *in, const unsigned *fragments, flo
 // wgmma.fence orders the registers' first values before the tensor core's use of them; here nothing does.
 // launch no_fence: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void no_fence(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
   float d[4] = {};
 #ifdef REPAIRED
@@ -160,7 +149,7 @@ extern "C" __global__ void no_fence(const half *in, float *out) {
 // There was a fence, but the accumulators have been scaled since.
 // launch fence_once: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void fence_once(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
   float d[4] = {};
   wgmma_fence();
@@ -180,7 +169,7 @@ extern "C" __global__ void fence_once(const half *in, float *out) {
 // The same of A in registers: packed after the fence.
 // launch fence_before_a: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void fence_before_a(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
   float d[4] = {};
   unsigned a[4];
@@ -200,7 +189,7 @@ extern "C" __global__ void fence_before_a(const half *in, float *out) {
 // The next tile is stored while the product of this one is in flight.
 // launch next_tile: grid 1 block 128 args half[2304] float[512]=zero
 extern "C" __global__ void next_tile(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   int t = threadIdx.x;
   fill(&tiles, in);
   float d[4] = {};
@@ -230,7 +219,7 @@ extern "C" __global__ void copy_under_wgmma(const half *in, float *out) {
 #else
   enum { BUFFERS = 1 };
 #endif
-  __shared__ alignas(128) Tiles tiles[BUFFERS];
+  __shared__ Tiles tiles[BUFFERS];
   int t = threadIdx.x;
   fill(&tiles[0], in);
   if (BUFFERS == 2 && t < 16) ((uint4 *)tiles[1 % BUFFERS].b)[t] = ((const uint4 *)in)[128 + t];
@@ -253,7 +242,7 @@ extern "C" __global__ void copy_under_wgmma(const half *in, float *out) {
 // Every warp waits for its own part of the product, and all of them read all of B: one warp's wait tells nothing of the others.
 // launch warps_wait: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void warps_wait(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   int t = threadIdx.x;
   fill(&tiles, in);
   float d[4] = {};
@@ -275,7 +264,7 @@ extern "C" __global__ void warps_wait(const half *in, float *out) {
 // A producer warp refills the tile by TMA as soon as it can, and nobody tells it that the consumers' product is done.
 // launch producer: grid 1 block 160 args half[4608] float[512]=zero 4
 extern "C" __global__ void producer(const half *in, float *out, int rounds) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   __shared__ uint64_t full, empty;
   if (threadIdx.x == 0) {
     mbarrier_init(&full, 1);
@@ -312,7 +301,7 @@ extern "C" __global__ void producer(const half *in, float *out, int rounds) {
 // launch releases_early: grid 1 block 160 args half[9216] float[512]=zero 8
 extern "C" __global__ void releases_early(const half *in, float *out, int rounds) {
   enum { STAGES = 2 };
-  __shared__ alignas(128) Tiles tiles[STAGES];
+  __shared__ Tiles tiles[STAGES];
   __shared__ uint64_t full[STAGES], empty[STAGES];
   if (threadIdx.x == 0) {
     for (int s = 0; s < STAGES; s++) mbarrier_init(&full[s], 1), mbarrier_init(&empty[s], 128);
@@ -349,7 +338,7 @@ extern "C" __global__ void releases_early(const half *in, float *out, int rounds
 // A warpgroup multiplies, not a warp.
 // launch one_warp: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void one_warp(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
 #ifndef REPAIRED
   if (threadIdx.x >= 32) return;
@@ -365,7 +354,7 @@ extern "C" __global__ void one_warp(const half *in, float *out) {
 // One warp of the four goes another way, and waits at the end for the others.
 // launch three_warps: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void three_warps(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
   float d[4] = {};
 #ifdef REPAIRED
@@ -386,7 +375,7 @@ extern "C" __global__ void three_warps(const half *in, float *out) {
 // The halves of a warpgroup take different branches, each with a product of its own.
 // launch two_branches: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void two_branches(const half *in, float *out) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
   float d[4] = {};
   wgmma_fence();
@@ -404,7 +393,7 @@ extern "C" __global__ void two_branches(const half *in, float *out) {
 // Threads past the end leave out the product: but lanes of a warp execute it together or not at all.
 // launch tail_threads: grid 1 block 128 args half[1152] float[512]=zero 100
 extern "C" __global__ void tail_threads(const half *in, float *out, int n) {
-  __shared__ alignas(128) Tiles tiles;
+  __shared__ Tiles tiles;
   fill(&tiles, in);
 #ifndef REPAIRED
   if (threadIdx.x >= n) return;
