@@ -150,6 +150,8 @@ void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *piece
   *load = (Load){.shared = shared, .mbarrier = mbarrier->address, .bytes = bytes, .mode = mode, .count = pieces->count};
   if (list) memcpy(load->pieces, pieces->items, list);
   op->mbarrier = mbarrier->address;
+  op->known = warp->clocks[lane].known;
+  clocks_retain(op->known);
   mbarrier_touch_async(op, lane, mbarrier);
   if (!warp_launch(warp)->hazards) return;
   Actor actor = async_actor(op, lane, true);

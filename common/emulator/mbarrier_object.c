@@ -361,7 +361,7 @@ bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count) {
 }
 
 // The object that an operation in flight was issued for; NULL after a report when it is gone. Who waits for the operation
-// learns, besides, what its issuer knew: all that comes before the operation (PTX ISA 8.9.5).
+// learns, besides, what its issuer knew: all that comes before the operation.
 static Mbarrier *object_of(Cluster *cluster, const AsyncOp *op, uint64_t address) {
   Mbarrier *mbarrier = mbarrier_at(cluster, address);
   Origin origin = {op->warp, op->lane, op->inst};
