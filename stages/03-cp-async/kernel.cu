@@ -78,8 +78,8 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * HEAD_DIM * 2 + (chunk ^ row % 8) * 16;
 }
 
-// Starts the copy of the tile that begins with row `first` of `rows`; beyond the last row it is filled with zeros. A
-// thread copies one chunk of every 16th or 8th row; as these are multiples of 8, all its chunks are swizzled alike.
+// Starts the copy of a tile from a matrix that has only `rows` more rows: zeros stand in for the others. A thread copies
+// one chunk of every 16th or 8th row; as these are multiples of 8, all its chunks are swizzled alike.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int rows) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks, left = rows - row;
@@ -149,7 +149,7 @@ __device__ void mask(float (&s)[2][KEYS / 8][4], int row, int key, int seqlen, i
     }
 }
 
-// The largest of a row's scores, and the sum of one number each from the four lanes that share a row: neighbours.
+// The largest of a row's scores. Four neighbouring lanes share a row, and all of them get it.
 __device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
   float max = fmaxf(s[0][2 * h], s[0][2 * h + 1]);
   for (int n = 1; n < KEYS / 8; n++) max = fmaxf(fmaxf(max, s[n][2 * h]), s[n][2 * h + 1]);
@@ -157,6 +157,7 @@ __device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
   return fmaxf(max, __shfl_xor_sync(0xffffffff, max, 2));
 }
 
+// The sum of one number from each of these four lanes.
 __device__ float row_sum(float sum) {
   sum += __shfl_xor_sync(0xffffffff, sum, 1);
   return sum + __shfl_xor_sync(0xffffffff, sum, 2);
@@ -188,10 +189,10 @@ template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const fl
 template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)[2][KEYS / 8][4], float scale) {
   for (int b = 0; b < 2; b++)
     for (int h = 0; h < 2; h++) {
-      float max = rows.max[b][h] * scale, sum[2] = {rows.sum[b][h], 0};
+      float shift = -rows.max[b][h] * scale, sum[2] = {rows.sum[b][h], 0};
       for (int n = 0; n < KEYS / 8; n++)
         for (int e = 0; e < 2; e++) {
-          s[b][n][2 * h + e] = power_of_two(s[b][n][2 * h + e] * scale - max);
+          s[b][n][2 * h + e] = power_of_two(s[b][n][2 * h + e] * scale + shift);
           sum[e] += s[b][n][2 * h + e];
         }
       rows.sum[b][h] = sum[0] + sum[1];
