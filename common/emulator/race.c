@@ -435,7 +435,7 @@ void race_end_block(const Actor *actor, const Region *shared) {
     run = (uint64_t)equal_cells(cell, left < INT32_MAX ? (int)left : INT32_MAX);
     Epoch other = ordered(actor, cell->write) ? unordered_read(actor, cell->read) : cell->write;
     if (!is_of_other_block(actor, other)) continue;
-    hazard_report_conflict(actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, shared->base + offset, (int)run, other,
+    hazard_report_conflict(actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS, shared->base + offset, (int)run, other,
                            "the block exits, and its shared memory with it, without knowing that a thread of another block is done there: "
                            "barrier.cluster is missing before the end");
     return;

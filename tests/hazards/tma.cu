@@ -385,6 +385,7 @@ extern "C" __global__ void elects_half(const float *in, float *out) {
       bulk_load(tile, in, sizeof tile, &full);
     }
   }
-  mbarrier_wait(&full, 0);  // ALSO(elects_half): divergent .aligned instruction
+  __syncthreads();  // ALSO(elects_half): divergent .aligned instruction
+  mbarrier_wait(&full, 0);
   out[t] = tile[63 - t];
 }
