@@ -110,23 +110,30 @@ static void wait_for_registers(Warp *warp, Mask mask) {
   warp_idle(warp);
 }
 
-static void adjust(Warp *warp, const Inst *inst, Mask mask) {
-  int now = registers_of(warp), wanted = (int)inst->immediate;
-  bool takes = inst->flags;
+// What is wrong with asking for so many registers; it does not stop the launch.
+static void check(const Warp *warp, const Inst *inst, bool takes, int wanted) {
   if (!start_registers(warp->block)) {
     misuse(warp, inst, "ptxas ignores it (C7508): the kernel has neither __launch_bounds__(threads, blocks) nor __maxnreg__(registers)");
     return;
   }
-  if (!warp->share.asked && warp_launch(warp)->hazards) check_warpgroup(warp, inst);
-  if (!warp->share.asked && takes && wanted < now) misuse(warp, inst, ".inc to %d registers a thread, and the warp has %d", wanted, now);
-  if (!warp->share.asked && !takes && wanted > now) misuse(warp, inst, ".dec to %d registers a thread, and the warp has %d", wanted, now);
-  warp->share.asked = takes && wanted - now > spare(warp->block);
+  int now = registers_of(warp);
+  check_warpgroup(warp, inst);
+  if (takes && wanted < now) misuse(warp, inst, ".inc to %d registers a thread, and the warp has %d", wanted, now);
+  if (!takes && wanted > now) misuse(warp, inst, ".dec to %d registers a thread, and the warp has %d", wanted, now);
+}
+
+static void adjust(Warp *warp, const Inst *inst, Mask mask) {
+  int wanted = (int)inst->immediate, lane = __builtin_ctz(mask);
+  bool takes = inst->flags, first_try = !warp->share.asked;
+  if (first_try && warp_launch(warp)->hazards) check(warp, inst, takes, wanted);
+  if (!start_registers(warp->block)) return;
+  warp->share.asked = takes && wanted - registers_of(warp) > spare(warp->block);
   if (warp->share.asked) {
     wait_for_registers(warp, mask);
     return;
   }
-  int lane = __builtin_ctz(mask);
-  warp->share = (RegisterShare){.registers = wanted, .adjusted = warp->share.adjusted + 1, .last = inst, .lane = lane, .clock = warp->clocks[lane].own};
+  warp->share = (RegisterShare){
+      .registers = wanted, .adjusted = warp->share.adjusted + 1, .last = inst, .lane = lane, .clock = warp->clocks[lane].own};
   warp->block->cluster->progress++;
 }
 
