@@ -78,8 +78,8 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * HEAD_DIM * 2 + (chunk ^ row % 8) * 16;
 }
 
-// Starts the copy of a tile from a matrix that has only `rows` more rows: zeros stand in for the others. A thread copies
-// one chunk of every 16th or 8th row; as these are multiples of 8, all its chunks are swizzled alike.
+// Starts the copy of a tile from a matrix that has only `rows` more rows: zeros stand in for the others. A thread
+// copies one chunk of every 16th or 8th row; as these are multiples of 8, all its chunks are swizzled alike.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int rows) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks, left = rows - row;
