@@ -40,14 +40,14 @@ typedef struct Mbarrier {
   uint32_t phase;     // that it is in, from 0
   Clocks *arrived;    // what the arrivals of this phase hand on
   Clocks *completed;  // and those of the completed ones
-  bool loose;          // this phase has arrivals that hand on nothing: relaxed ones, and those of copies
-  Clocks *armed;       // what the arrivals of the last phase that had all of them hand on; NULL when it was loose
+  bool loose;         // this phase has arrivals that hand on nothing: relaxed ones, and those of copies
+  Clocks *armed;      // what the arrivals of the last phase that had all of them hand on; NULL when it was loose
   uint32_t armed_phase;
   Origin init;
-  uint32_t init_clock; // of the thread that initialised it, when it did
-  Origin expect;  // the last expect_tx of this phase
-  Origin copy;    // the last copy that completed in this phase
-  Origin unseen;  // the last copy, when nobody has waited for its phase
+  uint32_t init_clock;  // of the thread that initialised it, when it did
+  Origin expect;        // the last expect_tx of this phase
+  Origin copy;          // the last copy that completed in this phase
+  Origin unseen;        // the last copy, when nobody has waited for its phase
   uint32_t unseen_phase;
 } Mbarrier;
 
@@ -79,11 +79,11 @@ bool mbarrier_expect(Cluster *cluster, Mbarrier *mbarrier, Origin origin, int64_
 // Counts one thread's arrival, `count` times; drop: the phases from the next one on expect that many fewer. completes:
 // false for .noComplete, which must not complete the phase. False after a report.
 bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32_t count, bool drop, bool completes);
-// Whether the lane's arrival can be counted in the present phase alone: it knows that the one before is over. False after a
-// report.
+// Whether the lane's arrival can be counted in the present phase alone: it knows that the one before is over. False
+// after a report.
 bool mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier);
-// Whether the lane can ask for a phase of that parity: not so when it knows that one of the other parity has all its arrivals,
-// and does not know that this one is over. False after a report.
+// Whether the lane can ask for a phase of that parity: not so when it knows that one of the other parity has all its
+// arrivals, and does not know that this one is over. False after a report.
 bool mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, uint32_t parity);
 // cp.async.mbarrier.arrive without .noinc: the phase waits for one arrival more.
 bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count);

@@ -145,7 +145,8 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   uint64_t own_address = cluster_address(cluster, &access);
   Mbarrier *mbarrier = table->capacity ? *table_slot(table, own_address) : NULL;
   if (!mbarrier) {
-    mbarrier_misuse(origin, address, "no mbarrier.init was executed for this mbarrier, or none yet: a barrier must stand between");
+    mbarrier_misuse(origin, address,
+                    "no mbarrier.init was executed for this mbarrier, or none yet: a barrier must stand between");
   } else if (!mbarrier->live) {
     mbarrier_misuse(origin, address, "the mbarrier was invalidated (mbarrier.inval) and not initialised again");
   } else if (memcmp(access.data, &mbarrier->word, MBARRIER_BYTES)) {
@@ -160,13 +161,16 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
 // Whether a thread that knows this comes after the initialisation. False after a report.
 static bool comes_after_init(Origin origin, const Clocks *known, const Mbarrier *mbarrier) {
   uint32_t thread = warp_thread(mbarrier->init.warp, mbarrier->init.lane);
-  if (thread == warp_thread(origin.warp, origin.lane) || (known && known->clock[thread] >= mbarrier->init_clock)) return true;
+  if (thread == warp_thread(origin.warp, origin.lane) || (known && known->clock[thread] >= mbarrier->init_clock))
+    return true;
   const char *file;
   int line;
   const PtxInstruction *source = mbarrier->init.inst->source;
   bool has_line = instruction_line(warp_launch(origin.warp)->program->module, source, &file, &line);
-  mbarrier_misuse(origin, mbarrier->address, "nothing orders the mbarrier's initialisation, at %s %d, before this use: a barrier must stand between",
-                  has_line ? "line" : "PTX line", has_line ? line : source->line);
+  mbarrier_misuse(
+      origin, mbarrier->address,
+      "nothing orders the mbarrier's initialisation, at %s %d, before this use: a barrier must stand between",
+      has_line ? "line" : "PTX line", has_line ? line : source->line);
   return false;
 }
 
@@ -205,9 +209,12 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
   clocks_release(mbarrier->arrived);
   clocks_release(mbarrier->armed);
   clocks_release(mbarrier->completed);
-  *mbarrier = (Mbarrier){
-      .address = mbarrier->address, .region = access->region, .offset = access->offset, .live = true, .init = origin,
-                          .init_clock = warp->clocks[lane].own};
+  *mbarrier = (Mbarrier){.address = mbarrier->address,
+                         .region = access->region,
+                         .offset = access->offset,
+                         .live = true,
+                         .init = origin,
+                         .init_clock = warp->clocks[lane].own};
   set_state(mbarrier, (MbarrierState){.pending = count, .expected = count});
   cluster->progress++;
 }
@@ -332,19 +339,22 @@ static bool lane_knows(const Warp *warp, int lane, const Clocks *clocks, int cou
 bool mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, uint32_t parity) {
   const Cluster *cluster = warp->block->cluster;
   uint32_t armed = mbarrier->armed_phase;
-  if (!mbarrier->armed || parity == (armed & 1) || !lane_knows(warp, lane, mbarrier->armed, cluster->lane_count)) return true;
+  if (!mbarrier->armed || parity == (armed & 1) || !lane_knows(warp, lane, mbarrier->armed, cluster->lane_count))
+    return true;
   bool over = mbarrier->phase != armed;
   if (over && lane_knows(warp, lane, mbarrier->completed, cluster->clock_count)) return true;
   mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address,
-                  "the thread asks for a phase of parity %u, and what is under way is phase %u, of parity %u: the wait ends at once, or never", parity,
-                  armed, armed & 1);
+                  "the thread asks for a phase of parity %u, and what is under way is phase %u, of parity %u: the wait "
+                  "ends at once, or never",
+                  parity, armed, armed & 1);
   return false;
 }
 
 bool mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier) {
   if (lane_knows(warp, lane, mbarrier->completed, warp->block->cluster->clock_count)) return true;
   mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address,
-                  "the thread arrives in phase %u and does not know that phase %u is over: in another run its arrival counts there, one too many",
+                  "the thread arrives in phase %u and does not know that phase %u is over: in another run its arrival "
+                  "counts there, one too many",
                   mbarrier->phase, mbarrier->phase - 1);
   return false;
 }

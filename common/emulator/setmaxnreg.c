@@ -1,7 +1,7 @@
 // setmaxnreg: a warp gives registers back to its block's pool, or takes some from there. PTX ISA 9.7.19.5.
 //
-// Values are not touched: which registers a thread really needs is known to ptxas alone. What is checked is the arithmetic
-// of the pool, which is the warps' registers at the start, and that the warps of a warpgroup go together.
+// Values are not touched: which registers a thread really needs is known to ptxas alone. What is checked is the
+// arithmetic of the pool, which is the warps' registers at the start, and that the warps of a warpgroup go together.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,9 +13,9 @@ enum {
   WARPGROUP_WARPS = 4,
   MIN_REGISTERS = 24,
   MAX_REGISTERS = 256,
-  UNIT = 8,                  // registers are handed out in eights
-  PARTITIONS = 4,            // of an SM: each has a quarter of its 65,536 registers and of its warps
-  PARTITION_REGISTERS = 512, // 32-lane registers of one
+  UNIT = 8,                   // registers are handed out in eights
+  PARTITIONS = 4,             // of an SM: each has a quarter of its 65,536 registers and of its warps
+  PARTITION_REGISTERS = 512,  // 32-lane registers of one
 };
 
 // ---- what a launch allots ----
@@ -28,14 +28,17 @@ static int allotted(const PtxFunction *entry) {
   if (!threads[0] || !entry->min_blocks_per_sm) return 0;
   uint64_t product = threads[0];
   for (int axis = 1; axis < 3; axis++) product *= threads[axis] ? threads[axis] : 1;
-  uint64_t warps = (product + LANES - 1) / LANES * entry->min_blocks_per_sm, in_partition = (warps + PARTITIONS - 1) / PARTITIONS;
+  uint64_t warps = (product + LANES - 1) / LANES * entry->min_blocks_per_sm,
+           in_partition = (warps + PARTITIONS - 1) / PARTITIONS;
   uint64_t registers = PARTITION_REGISTERS / in_partition / UNIT * UNIT;
   return registers > MAX_REGISTERS ? MAX_REGISTERS : (int)registers;
 }
 
 static int start_registers(const Block *block) { return allotted(block->cluster->launch->program->functions[0].ptx); }
 
-static int registers_of(const Warp *warp) { return warp->share.adjusted ? warp->share.registers : start_registers(warp->block); }
+static int registers_of(const Warp *warp) {
+  return warp->share.adjusted ? warp->share.registers : start_registers(warp->block);
+}
 
 // Registers a thread of one warp that nobody of the block owns now.
 static int spare(const Block *block) {
@@ -78,14 +81,17 @@ static void check_warpgroup(const Warp *warp, const Inst *inst) {
   for (int w = first; w < first + WARPGROUP_WARPS && w < block->warp_count; w++) {
     const Warp *other = &block->warps[w];
     if (other == warp) continue;
-    if (!other->live && other->share.adjusted < own) misuse(warp, inst, "warp %d of the same warpgroup has exited without it", other->index);
+    if (!other->live && other->share.adjusted < own)
+      misuse(warp, inst, "warp %d of the same warpgroup has exited without it", other->index);
     if (!other->share.adjusted) continue;
     char line[40];
     line_of(warp, other->share.last, line, sizeof line);
     if (other->share.adjusted == own && other->share.last != inst)
-      misuse(warp, inst, "warp %d executes another setmaxnreg than warp %d of its warpgroup, at %s", warp->index, other->index, line);
+      misuse(warp, inst, "warp %d executes another setmaxnreg than warp %d of its warpgroup, at %s", warp->index,
+             other->index, line);
     else if (other->share.adjusted > own || (other->share.adjusted == own - 1 && !knows(warp, other)))
-      misuse(warp, inst, "the warpgroup's warps have not synchronised since their last setmaxnreg (warp %d's, at %s)", other->index, line);
+      misuse(warp, inst, "the warpgroup's warps have not synchronised since their last setmaxnreg (warp %d's, at %s)",
+             other->index, line);
   }
 }
 
@@ -113,7 +119,9 @@ static void wait_for_registers(Warp *warp, Mask mask) {
 // What is wrong with asking for so many registers; it does not stop the launch.
 static void check(const Warp *warp, const Inst *inst, bool takes, int wanted) {
   if (!start_registers(warp->block)) {
-    misuse(warp, inst, "ptxas ignores it (C7508): the kernel has neither __launch_bounds__(threads, blocks) nor __maxnreg__(registers)");
+    misuse(warp, inst,
+           "ptxas ignores it (C7508): the kernel has neither __launch_bounds__(threads, blocks) nor "
+           "__maxnreg__(registers)");
     return;
   }
   int now = registers_of(warp);
@@ -132,8 +140,11 @@ static void adjust(Warp *warp, const Inst *inst, Mask mask) {
     wait_for_registers(warp, mask);
     return;
   }
-  warp->share = (RegisterShare){
-      .registers = wanted, .adjusted = warp->share.adjusted + 1, .last = inst, .lane = lane, .clock = warp->clocks[lane].own};
+  warp->share = (RegisterShare){.registers = wanted,
+                                .adjusted = warp->share.adjusted + 1,
+                                .last = inst,
+                                .lane = lane,
+                                .clock = warp->clocks[lane].own};
   warp->block->cluster->progress++;
 }
 
@@ -141,8 +152,10 @@ static void adjust(Warp *warp, const Inst *inst, Mask mask) {
 
 // "65,536"
 static const char *with_comma(int number, char text[16]) {
-  if (number < 1000) snprintf(text, 16, "%d", number);
-  else snprintf(text, 16, "%d,%03d", number / 1000, number % 1000);
+  if (number < 1000)
+    snprintf(text, 16, "%d", number);
+  else
+    snprintf(text, 16, "%d,%03d", number / 1000, number % 1000);
   return text;
 }
 
@@ -154,7 +167,8 @@ static int describe_wishes(const Block *block, const Inst *code, char *text, siz
     const Warp *warp = &block->warps[w];
     int wish = warp->share.asked ? (int)code[warp->groups[0].pc].immediate : registers_of(warp);
     total += wish * LANES;
-    if (w % WARPGROUP_WARPS == 0 && used < size) used += (size_t)snprintf(text + used, size - used, "%s%d", w ? " + " : "", wish);
+    if (w % WARPGROUP_WARPS == 0 && used < size)
+      used += (size_t)snprintf(text + used, size - used, "%s%d", w ? " + " : "", wish);
   }
   return total;
 }
@@ -169,7 +183,8 @@ bool setmaxnreg_explain_deadlock(const Cluster *cluster) {
       char wishes[200], need[16], given[16];
       int threads = block->warp_count * LANES, start = start_registers(block);
       with_comma(describe_wishes(block, code, wishes, sizeof wishes), need);
-      misuse(warp, &code[warp->groups[0].pc], "it waits forever: %s registers a thread x %d need %s, the launch gave %d x %d = %s", wishes,
+      misuse(warp, &code[warp->groups[0].pc],
+             "it waits forever: %s registers a thread x %d need %s, the launch gave %d x %d = %s", wishes,
              WARPGROUP_WARPS * LANES, need, threads, start, with_comma(threads * start, given));
       launch_stop(cluster->launch);
       return true;
@@ -188,8 +203,10 @@ DecodeResult decode_setmaxnreg(Decoder *decoder, const PtxInstruction *source, I
   if (takes == ptx_has(source, "dec") || !ptx_has(source, "sync") || !ptx_has(source, "aligned"))
     return decoder_error(decoder, source, "needs .inc or .dec, and .sync.aligned");
   const PtxOperand *count = &source->operands[0];
-  if (count->kind != PTX_OPERAND_INTEGER || count->value < MIN_REGISTERS || count->value > MAX_REGISTERS || count->value % UNIT)
-    return decoder_error(decoder, source, "the number of registers is an immediate, a multiple of %d from %d to %d", UNIT, MIN_REGISTERS, MAX_REGISTERS);
+  if (count->kind != PTX_OPERAND_INTEGER || count->value < MIN_REGISTERS || count->value > MAX_REGISTERS ||
+      count->value % UNIT)
+    return decoder_error(decoder, source, "the number of registers is an immediate, a multiple of %d from %d to %d",
+                         UNIT, MIN_REGISTERS, MAX_REGISTERS);
   inst->immediate = count->value;
   inst->flags = takes;
   inst->converge = CONVERGE_ALIGNED;

@@ -1,9 +1,9 @@
 // Registers in flight: see wgmma.h.
 //
 // A wgmma.mma_async reads its accumulators and writes them some time before its wait_group returns; until then nothing
-// else may touch them (PTX ISA 9.7.16.7). But nvcc does move them: where one C++ variable takes over from another it emits
-// a mov, which ptxas turns into no instruction at all. So a register is a name: a mov of a value in flight gives the value
-// one more name, and all its names receive it in the end.
+// else may touch them (PTX ISA 9.7.16.7). But nvcc does move them: where one C++ variable takes over from another it
+// emits a mov, which ptxas turns into no instruction at all. So a register is a name: a mov of a value in flight gives
+// the value one more name, and all its names receive it in the end.
 #include "wgmma_registers.h"
 
 #include <stdlib.h>
@@ -18,8 +18,8 @@ static bool is_register_mov(const Program *program, const Inst *inst) {
   return !strcmp(inst->source->opcode, "mov") && inst->touch_count == 2 && touches[0].written && !touches[1].written;
 }
 
-// A constant may be put into a register anywhere: nvcc does so after the wgmma.fence that stands after it in the source, and
-// ptxas moves it back.
+// A constant may be put into a register anywhere: nvcc does so after the wgmma.fence that stands after it in the
+// source, and ptxas moves it back.
 static bool is_constant_mov(const Inst *inst) {
   if (strcmp(inst->source->opcode, "mov") || inst->source->operand_count != 2) return false;
   PtxOperandKind kind = inst->source->operands[1].kind;

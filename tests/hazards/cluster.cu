@@ -13,7 +13,9 @@ extern "C" __global__ void block_barrier(const float *in, float *out) {
 #else
   __syncthreads();
 #endif
-  out[32 * rank + t] = load_cluster(shared_address_in(&tile[31 - t], 1 - rank));  // HAZARD(block_barrier): shared-memory race, ALSO(block_barrier): uninitialised read
+  unsigned other = shared_address_in(&tile[31 - t], 1 - rank);
+  float x = load_cluster(other);  // HAZARD(block_barrier): shared-memory race, ALSO(block_barrier): uninitialised read
+  out[32 * rank + t] = x;
   cluster_arrive();
   cluster_wait();
 }
@@ -26,7 +28,8 @@ extern "C" __global__ void owner_exits(const float *in, float *out) {
   tile[t] = in[32 * rank + t];
   cluster_arrive();
   cluster_wait();
-  out[32 * rank + t] = load_cluster(shared_address_in(&tile[31 - t], 1 - rank));  // HAZARD(owner_exits): out-of-bounds access
+  unsigned other = shared_address_in(&tile[31 - t], 1 - rank);
+  out[32 * rank + t] = load_cluster(other);  // HAZARD(owner_exits): out-of-bounds access
 #ifdef REPAIRED
   cluster_arrive();
   cluster_wait();
@@ -47,7 +50,7 @@ extern "C" __global__ void both_add(const float *in, float *out) {
 #endif
     {
       unsigned sum = shared_address_in(&sums[t], 0);
-      float before = load_cluster(sum);  // ALSO(both_add): shared-memory race
+      float before = load_cluster(sum);                // ALSO(both_add): shared-memory race
       store_cluster(sum, before + in[32 * rank + t]);  // HAZARD(both_add): shared-memory race
     }
 #ifdef REPAIRED
@@ -66,7 +69,8 @@ extern "C" __global__ void both_add(const float *in, float *out) {
 extern "C" __global__ void relaxed(const float *in, float *out) {
   __shared__ float tile[32];
   int t = threadIdx.x, rank = cluster_rank();
-  store_cluster(shared_address_in(&tile[31 - t], 1 - rank), in[32 * rank + t]);  // OTHER(relaxed), ALSO(relaxed): shared-memory race
+  unsigned other = shared_address_in(&tile[31 - t], 1 - rank);
+  store_cluster(other, in[32 * rank + t]);  // OTHER(relaxed), ALSO(relaxed): shared-memory race
 #ifdef REPAIRED
   cluster_arrive();
 #else
@@ -91,7 +95,8 @@ extern "C" __global__ void right_neighbour(const float *in, float *out) {
 #else
   int right = rank + 1;
 #endif
-  out[32 * rank + t] = load_cluster(shared_address_in(&tile[t], right));  // HAZARD(right_neighbour): out-of-bounds access
+  unsigned other = shared_address_in(&tile[t], right);  // HAZARD(right_neighbour): out-of-bounds access
+  out[32 * rank + t] = load_cluster(other);
   cluster_arrive();
   cluster_wait();
 }
@@ -154,7 +159,8 @@ extern "C" __global__ void multicast_mask(const float *in, float *out) {
 #else
   int mask = 6;
 #endif
-  if (t == 0 && rank == 0) bulk_multicast(tile, in, sizeof tile, &full, mask);  // HAZARD(multicast_mask): out-of-bounds access
+  if (t == 0 && rank == 0)
+    bulk_multicast(tile, in, sizeof tile, &full, mask);  // HAZARD(multicast_mask): out-of-bounds access
   mbarrier_wait(&full, 0);
   out[32 * rank + t] = tile[31 - t];
   cluster_arrive();
@@ -187,7 +193,8 @@ extern "C" __global__ void half_of_it(const float *in, float *out) {
   cluster_wait();
 }
 
-// A tile for both blocks is refilled when the issuing block's threads are done with it, and the other block still reads.
+// A tile for both blocks is refilled when the issuing block's threads are done with it, and the other block still
+// reads.
 // launch others_read: grid 2 block 32 cluster 2 args float[128] float[64]=zero 4
 extern "C" __global__ void others_read(const float *in, float *out, int rounds) {
   __shared__ alignas(16) float tile[32];
@@ -241,6 +248,7 @@ extern "C" __global__ void last_release(const float *in, float *out) {
     mbarrier_arrive_at(shared_address_in(&empty, 0));  // HAZARD(last_release): out-of-bounds access
   }
 #ifdef REPAIRED
-  else mbarrier_wait(&empty, 0);
+  else
+    mbarrier_wait(&empty, 0);
 #endif
 }  // ALSO(last_release): out-of-bounds access

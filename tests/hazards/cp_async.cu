@@ -27,8 +27,8 @@ extern "C" __global__ void no_commit(const float *in, float *out) {
   out[t] = 2 * tile[t];  // HAZARD(no_commit): read before wait
 }
 
-// Two buffers: while one is computed the other one loads, so that one group may be left in flight. But in the last round
-// nothing is loaded any more, and the one group in flight is the one needed.
+// Two buffers: while one is computed the other one loads, so that one group may be left in flight. But in the last
+// round nothing is loaded any more, and the one group in flight is the one needed.
 // launch last_round: grid 1 block 64 args float[256] float[64]=zero 4
 extern "C" __global__ void last_round(const float *in, float *out, int rounds) {
   __shared__ float tiles[2][64];
@@ -85,13 +85,13 @@ extern "C" __global__ void three_stages(const float *in, float *out, int rounds)
 extern "C" __global__ void own_wait(const float *in, float *out) {
   __shared__ float tile[64];
   int t = threadIdx.x;
-  cp_async_float(&tile[t], &in[t]);  // OTHER(own_wait)
+  cp_async_float(&tile[t], &in[t]);  // OTHER(own_wait), ALSO(own_wait): shared-memory race
   cp_async_commit();
   cp_async_wait<0>();
 #ifdef REPAIRED
   __syncthreads();
 #endif
-  out[t] = tile[63 - t];  // HAZARD(own_wait): read before wait, ALSO(own_wait): uninitialised read, ALSO(own_wait): shared-memory race
+  out[t] = tile[63 - t];  // HAZARD(own_wait): read before wait, ALSO(own_wait): uninitialised read
 }
 
 // The barrier comes before the wait: all have arrived there, and none has waited.

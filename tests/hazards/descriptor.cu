@@ -1,4 +1,5 @@
-// The 64 bits that tell wgmma where a matrix lies. A wrong one multiplies something else, and nothing on the GPU says so.
+// The 64 bits that tell wgmma where a matrix lies. A wrong one multiplies something else, and nothing on the GPU says
+// so.
 #include "ptx.h"
 
 // Fills the tiles from `in`, as core matrices or as rows: the values do not matter here.
@@ -69,7 +70,8 @@ extern "C" __global__ void in_elements(const half *in, float *out) {
   put(out, d);
 }
 
-// Rows padded to 48 bytes, as they would be for ldmatrix: a core matrix is 128 bytes on end, so that no two offsets describe it.
+// Rows padded to 48 bytes, as they would be for ldmatrix: a core matrix is 128 bytes on end, so that no two offsets
+// describe it.
 // launch padded_rows: grid 1 block 128 args half[2048] float[512]=zero
 extern "C" __global__ void padded_rows(const half *in, float *out) {
   __shared__ Tiles tiles;
@@ -86,8 +88,8 @@ extern "C" __global__ void padded_rows(const half *in, float *out) {
   put(out, d);
 }
 
-// A tile under the 128-byte swizzle must start where the swizzle's pattern does, at a multiple of 1024 bytes; this one starts
-// behind an mbarrier and its padding.
+// A tile under the 128-byte swizzle must start where the swizzle's pattern does, at a multiple of 1024 bytes; this one
+// starts behind an mbarrier and its padding.
 // launch swizzle_atom: grid 1 block 128 shared 20480 args half[2048] float[512]=zero
 extern "C" __global__ void swizzle_atom(const half *in, float *out) {
   extern __shared__ char shared[];
@@ -117,7 +119,10 @@ extern "C" __global__ void step_along_rows(const half *in, float *out) {
   enum { STEP = 256 };
 #endif
   float d[4] = {};
-  for (int k = 0; k < 2; k++) multiply(d, descriptor_at(start + STEP * k, 16, 1024, SWIZZLE_128B), describe(tiles.b));  // HAZARD(step_along_rows): bad descriptor
+  for (int k = 0; k < 2; k++) {
+    uint64_t a = descriptor_at(start + STEP * k, 16, 1024, SWIZZLE_128B);
+    multiply(d, a, describe(tiles.b));  // HAZARD(step_along_rows): bad descriptor
+  }
   put(out, d);
 }
 
@@ -161,7 +166,8 @@ extern "C" __global__ void one_tile_more(const half *in, float *out, int steps) 
   int first = 1;
 #endif
   float d[4] = {};
-  for (int k = first; k < first + steps; k++) multiply(d, describe(tiles[k].a), describe(tiles[k].b));  // HAZARD(one_tile_more): out-of-bounds access
+  for (int k = first; k < first + steps; k++)
+    multiply(d, describe(tiles[k].a), describe(tiles[k].b));  // HAZARD(one_tile_more): out-of-bounds access
   put(out, d);
 }
 

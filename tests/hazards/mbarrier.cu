@@ -22,7 +22,7 @@ extern "C" __global__ void expects_too_few(const float *in, float *out) {
 #ifdef REPAIRED
     mbarrier_arrive_expect(&full, BYTES);
 #else
-    mbarrier_arrive_expect(&full, THREADS);  // HAZARD(expects_too_few): wrong expect_tx
+    mbarrier_arrive_expect(&full, THREADS);      // HAZARD(expects_too_few): wrong expect_tx
 #endif
     bulk_load(tile, in, BYTES, &full);
   }
@@ -61,7 +61,7 @@ extern "C" __global__ void expects_too_many(const float *in, float *out, int n) 
 #ifdef REPAIRED
     mbarrier_arrive_expect(&full, n * sizeof *in);
 #else
-    mbarrier_arrive_expect(&full, BYTES);  // HAZARD(expects_too_many): wrong expect_tx
+    mbarrier_arrive_expect(&full, BYTES);        // HAZARD(expects_too_many): wrong expect_tx
 #endif
     bulk_load(tile, in, n * sizeof *in, &full);
   }
@@ -103,7 +103,7 @@ extern "C" __global__ void wrong_parity(const float *in, float *out) {
 #ifdef REPAIRED
   mbarrier_wait(&full, 0);
 #else
-  mbarrier_wait(&full, 1);  // HAZARD(wrong_parity): mbarrier misuse
+  mbarrier_wait(&full, 1);                       // HAZARD(wrong_parity): mbarrier misuse
 #endif
   out[t] = tile[63 - t];  // ALSO(wrong_parity): uninitialised read, ALSO(wrong_parity): read before wait
 }
@@ -125,7 +125,7 @@ extern "C" __global__ void same_parity(const float *in, float *out, int rounds) 
 #ifdef REPAIRED
     mbarrier_wait(&full, k % 2);
 #else
-    mbarrier_wait(&full, 0);  // HAZARD(same_parity): mbarrier misuse
+    mbarrier_wait(&full, 0);                     // HAZARD(same_parity): mbarrier misuse
 #endif
     sum += tile[63 - t];
     __syncthreads();
@@ -153,7 +153,7 @@ extern "C" __global__ void parity_of_round(const float *in, float *out, int roun
 #ifdef REPAIRED
     mbarrier_wait(&full[s], k / STAGES % 2);
 #else
-    mbarrier_wait(&full[s], k % 2);  // HAZARD(parity_of_round): mbarrier misuse
+    mbarrier_wait(&full[s], k % 2);              // HAZARD(parity_of_round): mbarrier misuse
 #endif
     sum += tiles[s][63 - t];
     __syncthreads();

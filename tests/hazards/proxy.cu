@@ -1,6 +1,6 @@
-// Two proxies reach shared memory: ld, st and cp.async go through the generic one, TMA and wgmma through the async one. What
-// one has written the other sees only after a fence.proxy.async, which the writing threads execute before the barrier, or the
-// reading ones after it.
+// Two proxies reach shared memory: ld, st and cp.async go through the generic one, TMA and wgmma through the async one.
+// What one has written the other sees only after a fence.proxy.async, which the writing threads execute before the
+// barrier, or the reading ones after it.
 #include "ptx.h"
 
 // Tiles are stored, the barrier is there, and the fence is not.
@@ -8,7 +8,7 @@
 extern "C" __global__ void no_fence(const half *in, float *out) {
   __shared__ Tiles tiles;
   int t = threadIdx.x;
-  ((uint4 *)tiles.a)[t] = ((const uint4 *)in)[t];  // OTHER(no_fence)
+  ((uint4 *)tiles.a)[t] = ((const uint4 *)in)[t];                    // OTHER(no_fence)
   if (t < 16) ((uint4 *)tiles.b)[t] = ((const uint4 *)in)[128 + t];  // OTHER(no_fence)
 #ifdef REPAIRED
   fence_async();
@@ -24,7 +24,7 @@ extern "C" __global__ void no_fence(const half *in, float *out) {
 extern "C" __global__ void thread_fence(const half *in, float *out) {
   __shared__ Tiles tiles;
   int t = threadIdx.x;
-  ((uint4 *)tiles.a)[t] = ((const uint4 *)in)[t];  // OTHER(thread_fence)
+  ((uint4 *)tiles.a)[t] = ((const uint4 *)in)[t];                    // OTHER(thread_fence)
   if (t < 16) ((uint4 *)tiles.b)[t] = ((const uint4 *)in)[128 + t];  // OTHER(thread_fence)
 #ifdef REPAIRED
   fence_async();
@@ -42,7 +42,7 @@ extern "C" __global__ void thread_fence(const half *in, float *out) {
 extern "C" __global__ void after_cp_async(const half *in, float *out) {
   __shared__ Tiles tiles;
   int t = threadIdx.x;
-  cp_async(&((uint4 *)tiles.a)[t], &((const uint4 *)in)[t]);  // OTHER(after_cp_async)
+  cp_async(&((uint4 *)tiles.a)[t], &((const uint4 *)in)[t]);                    // OTHER(after_cp_async)
   if (t < 16) cp_async(&((uint4 *)tiles.b)[t], &((const uint4 *)in)[128 + t]);  // OTHER(after_cp_async)
   cp_async_commit();
   cp_async_wait<0>();
@@ -60,7 +60,7 @@ extern "C" __global__ void after_cp_async(const half *in, float *out) {
 extern "C" __global__ void fence_before_wait(const half *in, float *out) {
   __shared__ Tiles tiles;
   int t = threadIdx.x;
-  cp_async(&((uint4 *)tiles.a)[t], &((const uint4 *)in)[t]);  // OTHER(fence_before_wait)
+  cp_async(&((uint4 *)tiles.a)[t], &((const uint4 *)in)[t]);                    // OTHER(fence_before_wait)
   if (t < 16) cp_async(&((uint4 *)tiles.b)[t], &((const uint4 *)in)[128 + t]);  // OTHER(fence_before_wait)
   cp_async_commit();
 #ifdef REPAIRED
@@ -81,7 +81,7 @@ extern "C" __global__ void fence_before_wait(const half *in, float *out) {
 extern "C" __global__ void one_fences(const half *in, float *out) {
   __shared__ Tiles tiles;
   int t = threadIdx.x;
-  ((uint4 *)tiles.a)[t] = ((const uint4 *)in)[t];  // OTHER(one_fences)
+  ((uint4 *)tiles.a)[t] = ((const uint4 *)in)[t];                    // OTHER(one_fences)
   if (t < 16) ((uint4 *)tiles.b)[t] = ((const uint4 *)in)[128 + t];  // OTHER(one_fences)
 #ifndef REPAIRED
   if (t == 0)
@@ -98,7 +98,7 @@ extern "C" __global__ void one_fences(const half *in, float *out) {
 extern "C" __global__ void one_fences_after(const half *in, float *out) {
   __shared__ Tiles tiles;
   int t = threadIdx.x;
-  ((uint4 *)tiles.a)[t] = ((const uint4 *)in)[t];  // OTHER(one_fences_after)
+  ((uint4 *)tiles.a)[t] = ((const uint4 *)in)[t];                    // OTHER(one_fences_after)
   if (t < 16) ((uint4 *)tiles.b)[t] = ((const uint4 *)in)[128 + t];  // OTHER(one_fences_after)
   __syncthreads();
 #ifndef REPAIRED
@@ -117,7 +117,7 @@ extern "C" __global__ void first_round(const half *in, float *out, int rounds) {
   int t = threadIdx.x;
   float d[4] = {};
   for (int k = 0; k < rounds; k++) {
-    ((uint4 *)tiles.a)[t] = ((const uint4 *)in)[144 * k + t];  // OTHER(first_round)
+    ((uint4 *)tiles.a)[t] = ((const uint4 *)in)[144 * k + t];                    // OTHER(first_round)
     if (t < 16) ((uint4 *)tiles.b)[t] = ((const uint4 *)in)[144 * k + 128 + t];  // OTHER(first_round)
 #ifndef REPAIRED
     if (k == 0)

@@ -1,5 +1,5 @@
-// setmaxnreg moves registers between warpgroups: what one gives back the others may take. The launch allots them, as many a
-// thread as __launch_bounds__(threads, blocks) lets fit: 65536 / (384 * 1), in eights, are 168.
+// setmaxnreg moves registers between warpgroups: what one gives back the others may take. The launch allots them, as
+// many a thread as __launch_bounds__(threads, blocks) lets fit: 65536 / (384 * 1), in eights, are 168.
 #include "ptx.h"
 
 // Two consumers with 240 and a producer with 32: 512 a thread, and three times 168 are 504.
@@ -47,8 +47,10 @@ extern "C" __global__ void __launch_bounds__(128, 2) two_numbers(const float *in
 #ifdef REPAIRED
   registers_dec<40>();
 #else
-  if (threadIdx.x < 64) registers_dec<40>();  // HAZARD(two_numbers): setmaxnreg misuse
-  else registers_dec<48>();  // OTHER(two_numbers)
+  if (threadIdx.x < 64)
+    registers_dec<40>();  // HAZARD(two_numbers): setmaxnreg misuse
+  else
+    registers_dec<48>();  // OTHER(two_numbers)
 #endif
   out[threadIdx.x] = 2 * in[threadIdx.x];
 }
@@ -71,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(128, 1) inc_to_fewer(const float *i
 #ifdef REPAIRED
   registers_dec<160>();
 #else
-  registers_inc<160>();  // HAZARD(inc_to_fewer): setmaxnreg misuse
+  registers_inc<160>();   // HAZARD(inc_to_fewer): setmaxnreg misuse
 #endif
   out[threadIdx.x] = 2 * in[threadIdx.x];
 }
@@ -104,7 +106,9 @@ extern "C" __global__ void __launch_bounds__(128, 1) twice(const float *in, floa
 // The FlashAttention split: 24 + 240 + 240 of 168 each fit to the last register.
 // launch to_the_last: grid 1 block 384 args float[384] float[384]=zero
 extern "C" __global__ void __launch_bounds__(384, 1) to_the_last(const float *in, float *out) {
-  if (threadIdx.x < 128) registers_dec<24>();
-  else registers_inc<240>();
+  if (threadIdx.x < 128)
+    registers_dec<24>();
+  else
+    registers_inc<240>();
   out[threadIdx.x] = 2 * in[threadIdx.x];
 }

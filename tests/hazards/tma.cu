@@ -1,5 +1,5 @@
-// TMA: one thread issues copies of whole tiles between global and shared memory. Loads complete on an mbarrier, stores in
-// groups of the thread that issued them.
+// TMA: one thread issues copies of whole tiles between global and shared memory. Loads complete on an mbarrier, stores
+// in groups of the thread that issued them.
 #include "ptx.h"
 
 __device__ void init(uint64_t *barrier) {
@@ -107,7 +107,8 @@ extern "C" __global__ void edge_bytes(const float *in, float *out, const __grid_
 
 // The host passes 128 bytes that nobody has encoded.
 // launch garbage: grid 1 block 64 args float[64] float[64]=zero bytes128 map:0:8x8:8x8
-extern "C" __global__ void garbage(const float *in, float *out, const __grid_constant__ TensorMap junk, const __grid_constant__ TensorMap map) {
+extern "C" __global__ void garbage(const float *in, float *out, const __grid_constant__ TensorMap junk,
+                                   const __grid_constant__ TensorMap map) {
   __shared__ alignas(128) float tile[64];
   __shared__ uint64_t full;
   int t = threadIdx.x;
@@ -127,7 +128,8 @@ extern "C" __global__ void garbage(const float *in, float *out, const __grid_con
 
 // The map has three dimensions, and the copy names two coordinates.
 // launch dimensions: grid 1 block 64 args float[128] float[64]=zero map:0:8x8x2:8x8x1 map:0:8x16:8x8
-extern "C" __global__ void dimensions(const float *in, float *out, const __grid_constant__ TensorMap three, const __grid_constant__ TensorMap two) {
+extern "C" __global__ void dimensions(const float *in, float *out, const __grid_constant__ TensorMap three,
+                                      const __grid_constant__ TensorMap two) {
   __shared__ alignas(128) float tile[64];
   __shared__ uint64_t full;
   int t = threadIdx.x;
@@ -319,9 +321,9 @@ extern "C" __global__ void before_barrier(const float *in, float *out) {
   __syncthreads();
 #endif
   if (t == 0) {
-    bulk_store(out, tile, sizeof tile);  // HAZARD(before_barrier): shared-memory race, ALSO(before_barrier): uninitialised read
+    bulk_store(out, tile, sizeof tile);  // HAZARD(before_barrier): shared-memory race
     bulk_commit();
-    bulk_wait<0>();
+    bulk_wait<0>();  // ALSO(before_barrier): uninitialised read
   }
 }
 

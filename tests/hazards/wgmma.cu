@@ -1,5 +1,5 @@
-// wgmma is asynchronous: between its issue and wgmma.wait_group the accumulators, the A registers and the tiles in shared
-// memory belong to the tensor core.
+// wgmma is asynchronous: between its issue and wgmma.wait_group the accumulators, the A registers and the tiles in
+// shared memory belong to the tensor core.
 #include "ptx.h"
 
 // in: first A, then B.
@@ -62,7 +62,8 @@ extern "C" __global__ void no_commit(const half *in, float *out) {
   out[threadIdx.x] = d[0] + d[1] + d[2] + d[3];  // HAZARD(no_commit): register touched in flight
 }
 
-// Two products in flight as in a pipeline: the first one's wait lets one group run on, but it was the last one committed.
+// Two products in flight as in a pipeline: the first one's wait lets one group run on, but it was the last one
+// committed.
 // launch pipeline: grid 1 block 128 args half[2304] float[512]=zero
 extern "C" __global__ void pipeline(const half *in, float *out) {
   __shared__ Tiles tiles[2];
@@ -82,7 +83,8 @@ extern "C" __global__ void pipeline(const half *in, float *out) {
   wgmma_commit();
 #endif
   wgmma_wait<1>();
-  for (int i = 0; i < 4; i++) out[4 * threadIdx.x + i] = exp2f(scores[i] * 1e-6f);  // HAZARD(pipeline): register touched in flight
+  for (int i = 0; i < 4; i++)
+    out[4 * threadIdx.x + i] = exp2f(scores[i] * 1e-6f);  // HAZARD(pipeline): register touched in flight
   wgmma_wait<0>();
   for (int i = 0; i < 4; i++) out[4 * threadIdx.x + i] += sums[i];
 }
@@ -229,7 +231,8 @@ extern "C" __global__ void copy_under_wgmma(const half *in, float *out) {
     wgmma_fence();
     wgmma(d, describe(now->a), describe(now->b));  // OTHER(copy_under_wgmma), ALSO(copy_under_wgmma): read before wait
     wgmma_commit();
-    if (k == 0) cp_async(&((uint4 *)tiles[1 % BUFFERS].a)[t], &((const uint4 *)in)[144 + t]);  // HAZARD(copy_under_wgmma): overwrite in flight
+    void *next = &((uint4 *)tiles[1 % BUFFERS].a)[t];
+    if (k == 0) cp_async(next, in + 1152 + 8 * t);  // HAZARD(copy_under_wgmma): overwrite in flight
     cp_async_commit();
     cp_async_wait<0>();
     fence_async();
@@ -239,7 +242,8 @@ extern "C" __global__ void copy_under_wgmma(const half *in, float *out) {
   put(out, d);
 }
 
-// Every warp waits for its own part of the product, and all of them read all of B: one warp's wait tells nothing of the others.
+// Every warp waits for its own part of the product, and all of them read all of B: one warp's wait tells nothing of the
+// others.
 // launch warps_wait: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void warps_wait(const half *in, float *out) {
   __shared__ Tiles tiles;
@@ -254,7 +258,7 @@ extern "C" __global__ void warps_wait(const half *in, float *out) {
 #ifdef REPAIRED
     __syncthreads();
 #endif
-    if (t < 16) ((uint4 *)tiles.b)[t] = make_uint4(0, 0, 0, 0);  // HAZARD(warps_wait): overwrite in flight, ALSO(warps_wait): shared-memory race
+    if (t < 128) tiles.b[t] = k;  // HAZARD(warps_wait): overwrite in flight, ALSO(warps_wait): shared-memory race
     fence_async();
     __syncthreads();
   }
@@ -382,8 +386,10 @@ extern "C" __global__ void two_branches(const half *in, float *out) {
 #ifdef REPAIRED
   wgmma(d, describe(tiles.a), describe(tiles.b));
 #else
-  if (threadIdx.x < 64) wgmma(d, describe(tiles.a), describe(tiles.b));  // HAZARD(two_branches): divergent .aligned instruction
-  else wgmma_registers(d, {1, 2, 3, 4}, describe(tiles.b));  // OTHER(two_branches)
+  if (threadIdx.x < 64)
+    wgmma(d, describe(tiles.a), describe(tiles.b));  // HAZARD(two_branches): divergent .aligned instruction
+  else
+    wgmma_registers(d, {1, 2, 3, 4}, describe(tiles.b));  // OTHER(two_branches)
 #endif
   wgmma_commit();
   wgmma_wait<0>();
