@@ -1,0 +1,116 @@
+// setmaxnreg on the emulator: what a launch allots, what the block's pool gives, and which numbers the text may hold. What
+// is wrong with its use is in tests/hazards/setmaxnreg.cu.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "emulator/emulator.h"
+
+TestSuite(setmaxnreg, .timeout = 60);
+
+static Emulator *open_emulator(void) {
+  Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1, .step_limit = 1 << 22});
+  cr_assert(emulator);
+  return emulator;
+}
+
+static EmulatorModule *load(Emulator *emulator, const char *directives, const char *body, EmulatorError *error) {
+  char text[800];
+  snprintf(text, sizeof text,
+           ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry test() %s {\n"
+           ".reg .b32 %%t; .reg .pred %%p; mov.u32 %%t, %%tid.x; setp.lt.u32 %%p, %%t, 128;\n%s ret;\n}\n",
+           directives, body);
+  return emulator_load(emulator, text, strlen(text), error);
+}
+
+// Launches a kernel of so many threads. Returns the detail of its first hazard, "" when there is none.
+static const char *run(const char *directives, const char *body, unsigned threads, char detail[400]) {
+  Emulator *emulator = open_emulator();
+  EmulatorError error = {0};
+  EmulatorModule *module = load(emulator, directives, body, &error);
+  cr_assert(module, "line %d: %s", error.line, error.message);
+  EmulatorLaunch launch = {.kernel = "test", .grid = {1, 1, 1}, .block = {threads, 1, 1}};
+  cr_assert_neq(emulator_launch(emulator, module, &launch, &error), EMULATOR_INVALID, "%s", error.message);
+  int count;
+  const Hazard *hazards = emulator_hazards(emulator, &count);
+  for (int i = 0; i < count; i++) cr_expect_eq(hazards[i].kind, HAZARD_SETMAXNREG);
+  snprintf(detail, 400, "%s", count ? hazards[0].detail : "");
+  emulator_close(emulator);
+  return detail;
+}
+
+// The numbers are those of ptxas 13.0, "Used 168 registers" and so on, 255 being handed out as 256.
+Test(setmaxnreg, allotted) {
+  static const struct {
+    const char *directives;
+    unsigned threads;
+    int registers;
+  } kernels[] = {
+      {".maxntid 384 .minnctapersm 1", 384, 168},
+      {".maxntid 416 .minnctapersm 1", 416, 128},
+      {".maxntid 416 .minnctapersm 2", 416, 72},
+      {".maxntid 160 .minnctapersm 2", 160, 168},
+      {".maxntid 288 .minnctapersm 2", 288, 96},
+      {".maxntid 33 .minnctapersm 7", 33, 128},
+      {".maxntid 224 .minnctapersm 3", 224, 80},
+      {".maxntid 1024 .minnctapersm 1", 1024, 64},
+      {".maxntid 128 .minnctapersm 1", 128, 256},
+      {".reqntid 96 .minnctapersm 3", 96, 168},
+      {".maxnreg 100", 128, 104},
+  };
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+    char body[200], detail[400], expected[80];
+    snprintf(body, sizeof body, "setmaxnreg.dec.sync.aligned.u32 %d;\n", kernels[i].registers);
+    cr_expect_str_eq(run(kernels[i].directives, body, kernels[i].threads, detail), "", "%s: %s", kernels[i].directives,
+                     detail);
+    if (kernels[i].registers == 256) continue;
+    snprintf(body, sizeof body, "setmaxnreg.dec.sync.aligned.u32 %d;\n", kernels[i].registers + 8);
+    snprintf(expected, sizeof expected, "and the warp has %d", kernels[i].registers);
+    cr_expect(strstr(run(kernels[i].directives, body, kernels[i].threads, detail), expected), "%s: %s",
+              kernels[i].directives, detail);
+  }
+}
+
+// 128 threads give back 168 - 24 registers: the other 256 may have 72 more each.
+Test(setmaxnreg, pool) {
+  static const char *const fits =
+      "@%p setmaxnreg.dec.sync.aligned.u32 24;\n@!%p setmaxnreg.inc.sync.aligned.u32 240;\n";
+  static const char *const too_much =
+      "@%p setmaxnreg.dec.sync.aligned.u32 32;\n@!%p setmaxnreg.inc.sync.aligned.u32 240;\n";
+  char detail[400];
+  cr_expect_str_eq(run(".maxntid 384 .minnctapersm 1", fits, 384, detail), "", "%s", detail);
+  run(".maxntid 384 .minnctapersm 1", too_much, 384, detail);
+  cr_expect(strstr(detail, "32 + 240 + 240 registers a thread x 128 need 65,536, the launch gave 384 x 168 = 64,512"),
+            "%s", detail);
+}
+
+// The pool is the block's: what one block gives back another does not get, so a block of one warpgroup can only give.
+Test(setmaxnreg, of_the_block) {
+  char detail[400];
+  run(".maxntid 128 .minnctapersm 4", "setmaxnreg.inc.sync.aligned.u32 136;\n", 128, detail);
+  cr_expect(strstr(detail, "136 registers a thread x 128 need 17,408, the launch gave 128 x 128 = 16,384"), "%s",
+            detail);
+}
+
+// As ptxas has it.
+Test(setmaxnreg, numbers) {
+  static const struct {
+    const char *text, *message;
+  } wrong[] = {
+      {"setmaxnreg.inc.sync.aligned.u32 100;", "a multiple of 8 from 24 to 256"},
+      {"setmaxnreg.dec.sync.aligned.u32 16;", "a multiple of 8 from 24 to 256"},
+      {"setmaxnreg.inc.sync.aligned.u32 264;", "a multiple of 8 from 24 to 256"},
+      {"setmaxnreg.inc.sync.aligned.u32 %t;", "an immediate"},
+      {"setmaxnreg.sync.aligned.u32 40;", "needs .inc or .dec"},
+      {"setmaxnreg.dec.aligned.u32 40;", ".sync.aligned"},
+      {"setmaxnreg.dec.sync.aligned.u32;", "operands"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    Emulator *emulator = open_emulator();
+    EmulatorError error = {0};
+    cr_expect_null(load(emulator, ".maxntid 128 .minnctapersm 1", wrong[i].text, &error), "%s", wrong[i].text);
+    cr_expect(strstr(error.message, wrong[i].message), "%s: %s", wrong[i].text, error.message);
+    cr_expect_eq(error.line, 6, "%s: line %d", wrong[i].text, error.line);
+    emulator_close(emulator);
+  }
+}
