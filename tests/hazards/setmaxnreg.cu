@@ -112,3 +112,68 @@ extern "C" __global__ void __launch_bounds__(384, 1) to_the_last(const float *in
     registers_inc<240>();
   out[threadIdx.x] = 2 * in[threadIdx.x];
 }
+
+// All of it together, and nothing wrong: a producer that loads by TMA, two consumers whose products take turns, tiles given
+// back, results stored by TMA from shared memory that the next tile's results use again.
+// launch ping_pong: grid 1 block 384 args half[4096] half[1024] float[2048]=zero 2 5
+extern "C" __global__ void __launch_bounds__(384, 1)
+    ping_pong(const half *queries, const half *keys, float *out, int tiles, int steps) {
+  enum { STAGES = 2, CONSUMERS = 2, TURN = 1, RESULT = TURN + CONSUMERS };
+  __shared__ alignas(128) half q[CONSUMERS][1024], k[STAGES][128];
+  __shared__ alignas(16) float result[CONSUMERS][512];
+  __shared__ uint64_t q_full[CONSUMERS], q_empty[CONSUMERS], full[STAGES], empty[STAGES];
+  if (threadIdx.x == 0) {
+    for (int c = 0; c < CONSUMERS; c++) mbarrier_init(&q_full[c], 1), mbarrier_init(&q_empty[c], 4);
+    for (int s = 0; s < STAGES; s++) mbarrier_init(&full[s], 1), mbarrier_init(&empty[s], 4 * CONSUMERS);
+    fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x < 128) {
+    registers_dec<24>();
+    if (threadIdx.x != 0) return;
+    for (int tile = 0, step = 0; tile < tiles; tile++) {
+      for (int c = 0; c < CONSUMERS; c++) {
+        mbarrier_wait(&q_empty[c], (tile + 1) % 2);
+        mbarrier_arrive_expect(&q_full[c], sizeof q[c]);
+        bulk_load(q[c], queries + 1024 * (CONSUMERS * tile + c), sizeof q[c], &q_full[c]);
+      }
+      for (int i = 0; i < steps; i++, step++) {
+        int s = step % STAGES;
+        mbarrier_wait(&empty[s], (step / STAGES + 1) % 2);
+        mbarrier_arrive_expect(&full[s], sizeof k[s]);
+        bulk_load(k[s], keys + 128 * i, sizeof k[s], &full[s]);
+      }
+    }
+    return;
+  }
+  registers_inc<240>();
+  int c = threadIdx.x / 128 - 1, t = threadIdx.x % 128;
+  if (c == 1) barrier_arrive(TURN + 0, 256);
+  for (int tile = 0, step = 0; tile < tiles; tile++) {
+    float d[4] = {};
+    mbarrier_wait(&q_full[c], tile % 2);
+    for (int i = 0; i < steps; i++, step++) {
+      int s = step % STAGES;
+      mbarrier_wait(&full[s], step / STAGES % 2);
+      barrier_sync(TURN + c, 256);
+      wgmma_fence();
+      wgmma(d, describe(q[c]), describe(k[s]));
+      wgmma_commit();
+      barrier_arrive(TURN + 1 - c, 256);
+      wgmma_wait<0>();
+      if (t % 32 == 0) mbarrier_arrive(&empty[s]);
+      for (int j = 0; j < 4; j++) d[j] *= 0.5f;
+    }
+    if (t % 32 == 0) mbarrier_arrive(&q_empty[c]);
+    if (t == 0) bulk_wait_read<0>();
+    barrier_sync(RESULT + c, 128);
+    for (int j = 0; j < 4; j++) result[c][4 * t + j] = d[j];
+    fence_async();
+    barrier_sync(RESULT + c, 128);
+    if (t == 0) {
+      bulk_store(out + 512 * (CONSUMERS * tile + c), result[c], sizeof result[c]);
+      bulk_commit();
+    }
+  }
+  if (t == 0) bulk_wait<0>();
+}
