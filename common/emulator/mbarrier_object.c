@@ -326,14 +326,16 @@ bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32
   return false;
 }
 
-// Whether the lane knows what the first `count` threads have handed on.
+// Whether the lane knows what the first `count` threads have handed on; its own doings it does.
 static bool lane_knows(const Warp *warp, int lane, const Clocks *clocks, int count) {
   const Clocks *known = warp->clocks[lane].known;
   if (!clocks || clocks == known) return true;
-  int own = (int)warp_thread(warp, lane);
-  for (int i = 0; i < count; i++)
-    if (clocks->clock[i] > (known ? known->clock[i] : 0) && i != own) return false;
-  return true;
+  uint32_t unknown = 0, own = warp_thread(warp, lane);
+  if (!known)
+    for (int i = 0; i < count; i++) unknown += clocks->clock[i] > 0;
+  else
+    for (int i = 0; i < count; i++) unknown += clocks->clock[i] > known->clock[i];
+  return unknown == (clocks->clock[own] > (known ? known->clock[own] : 0));
 }
 
 bool mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, uint32_t parity) {
