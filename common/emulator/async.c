@@ -83,6 +83,12 @@ AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perf
   op->references = 1;
   op->agent = (uint32_t)warp->block->cluster->lane_count + agent;
   op->clock = ++engine->agents[agent].clock;
+  if (warp_launch(warp)->hazards && op->clock > warp_launch(warp)->epochs.clock_mask) {
+    op->clock = engine->agents[agent].clock = 1;
+    hazard_report(warp, inst, op->lane, HAZARD_STEP_LIMIT, 0, 0,
+                  "more asynchronous operations than the race check can count; run with --hazards=off");
+    launch_stop(warp_launch(warp));
+  }
   op->payload = payload_size ? calloc(1, payload_size) : NULL;
   if (payload_size && !op->payload) abort();
   engine->agents[agent].busy = true;
@@ -188,7 +194,7 @@ static Mask lanes_to_wait(const GroupQueue *queue, const GroupEntry *entry, Mask
   Mask lanes = mask & entry->waiting, result = 0;
   for (Mask rest = lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    if (everything || entry->group[lane] + allowed < queue->commits[lane]) result |= rest & -rest;
+    if (everything || (uint64_t)entry->group[lane] + allowed < queue->commits[lane]) result |= rest & -rest;
   }
   return result;
 }

@@ -385,7 +385,8 @@ static DecodeResult decode_group(Decoder *decoder, const PtxInstruction *source,
   inst->flags = ptx_has(source, "read");
   inst->execute = waits ? wait_group : commit;
   if (!waits) return DECODED;
-  if (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0)
+  if (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0 ||
+      source->operands[0].value > INT32_MAX)
     return decoder_error(decoder, source, "needs a number of groups");
   inst->immediate = source->operands[0].value;
   return DECODED;

@@ -137,7 +137,8 @@ DecodeResult decode_cp_async(Decoder *decoder, const PtxInstruction *source, Ins
   if (!waits && !all && !commits) return decode_copy(decoder, source, inst);
   if (source->modifier_count != 2) return decoder_error(decoder, source, "unknown form");
   if (!decoder_operands(decoder, source, waits, waits)) return DECODE_FAILED;
-  if (waits && (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0))
+  if (waits && (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0 ||
+      source->operands[0].value > INT32_MAX))
     return decoder_error(decoder, source, "N is an immediate, 0 or more");
   if (waits) inst->immediate = source->operands[0].value;
   inst->flags = all;

@@ -88,14 +88,35 @@ static bool same_hazard(const Hazard *a, const Hazard *b) {
          (!a->has_other || same_place(&a->other, &b->other));
 }
 
+// Faults stop a launch whatever the options, so their reason is always told.
+static bool is_fault(HazardKind kind) {
+  switch (kind) {
+  case HAZARD_UNINITIALISED_READ:
+  case HAZARD_SHARED_RACE:
+  case HAZARD_GLOBAL_RACE:
+  case HAZARD_PROXY_FENCE:
+  case HAZARD_READ_BEFORE_WAIT:
+  case HAZARD_OVERWRITE_IN_FLIGHT:
+  case HAZARD_REGISTER_IN_FLIGHT:
+  case HAZARD_WGMMA_FENCE:
+    return false;
+  default:
+    return true;
+  }
+}
+
+enum { MOST_HAZARDS = 1000 };
+
 static void remember(Emulator *emulator, const Hazard *hazard) {
   pthread_mutex_lock(&emulator->hazard_lock);
   Hazard *known = NULL;
   for (int i = 0; i < emulator->hazard_count && !known; i++)
     if (same_hazard(&emulator->hazards[i], hazard)) known = &emulator->hazards[i];
+  // Whoever has met so many does not read on; but what stops a launch is always told.
+  bool full = emulator->hazard_count >= MOST_HAZARDS && !is_fault(hazard->kind);
   if (known) {
     known->count++;
-  } else {
+  } else if (!full) {
     if (emulator->hazard_count == emulator->hazard_capacity) {
       emulator->hazard_capacity = emulator->hazard_capacity ? emulator->hazard_capacity * 2 : 16;
       emulator->hazards = realloc(emulator->hazards, (size_t)emulator->hazard_capacity * sizeof(Hazard));
@@ -115,22 +136,9 @@ static Hazard make_hazard(const Warp *warp, const Inst *inst, int lane, HazardKi
   return hazard;
 }
 
-// Faults stop a launch whatever the options, so their reason is always told. What a stopped launch still does means
-// nothing.
+// A launch that has stopped means nothing by what it still does.
 static bool is_told(const Launch *launch, HazardKind kind) {
-  switch (kind) {
-  case HAZARD_UNINITIALISED_READ:
-  case HAZARD_SHARED_RACE:
-  case HAZARD_GLOBAL_RACE:
-  case HAZARD_PROXY_FENCE:
-  case HAZARD_READ_BEFORE_WAIT:
-  case HAZARD_OVERWRITE_IN_FLIGHT:
-  case HAZARD_REGISTER_IN_FLIGHT:
-  case HAZARD_WGMMA_FENCE:
-    return launch->hazards && !launch->stopped;
-  default:
-    return !launch->stopped;
-  }
+  return !launch->stopped && (launch->hazards || is_fault(kind));
 }
 
 void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
