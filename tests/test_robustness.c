@@ -247,6 +247,26 @@ Test(robustness, calls_without_end_overflow_the_stack) {
   emulator_close(emulator);
 }
 
+// Two hundred stores race with each other, in up to forty thousand pairs of lines.
+Test(robustness, a_thousand_hazards_are_told_and_a_fault_besides) {
+  char text[16384];
+  int used = snprintf(text, sizeof text, "%s", HEADER ".shared .u32 s;\n.entry k(.param .u64 p) { .reg .u32 %t;\n");
+  for (int i = 0; i < 200; i++)
+    used += snprintf(text + used, sizeof text - (size_t)used, "add.u32 %%t, %%tid.x, %d; st.shared.u32 [s], %%t;\n", i);
+  snprintf(text + used, sizeof text - (size_t)used, "ret; }\n");
+  EmulatorOptions seeded = {.hazards = true, .threads = 1, .schedule = 1};
+  Emulator *emulator = emulator_open(&seeded);
+  cr_expect_eq(launch_one(emulator, load(emulator, text), 48, 256, 0), EMULATOR_OK);
+  int count;
+  emulator_hazards(emulator, &count);
+  cr_expect_eq(count, 1000, "%d hazards", count);
+  cr_expect_eq(launch_one(emulator, load(emulator, HEADER ".entry k(.param .u64 p) { trap; }"), 1, 1, 0),
+               EMULATOR_FAULT);
+  emulator_hazards(emulator, &count);
+  cr_expect_eq(count, 1001, "%d hazards", count);
+  emulator_close(emulator);
+}
+
 // ---- many launches, many emulators ----
 
 static const char adding[] = HEADER ".entry k(.param .u64 p) { .reg .u64 %a; .reg .u32 %t; .shared .u32 s;\n"
