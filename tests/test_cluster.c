@@ -49,7 +49,7 @@ Test(cluster, bulk_copies) {
   run_and_check("cluster", "shared to global", 1, 0, copied);
   run_and_check("cluster", "shared to another block", 2, 2, neighbour);
   run_and_check("cluster", "reduction to global", 1, 0, added);
-  run_and_check("cluster", "reduction to shared", 1, 0, added);
+  run_and_check("cluster", "reduction to shared", 2, 2, added);
 }
 
 static uint32_t of_thread(unsigned block, unsigned thread) { return (void)block, thread; }

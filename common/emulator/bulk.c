@@ -255,6 +255,17 @@ static bool size_is_whole(Warp *warp, const Inst *inst, int lane, uint64_t addre
   return false;
 }
 
+// From shared memory to shared memory, also within one block, is for launches with a cluster: in others an H200 calls it
+// an illegal instruction. notes/tma.md has the measurements.
+static bool check_cluster(Warp *warp, const Inst *inst, int lane, uint64_t address, u32 size) {
+  const BulkPlan *plan = inst->extra;
+  if (plan->from_space != SPACE_SHARED || warp_launch(warp)->explicit_cluster) return true;
+  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, (int)size,
+                "a copy from shared to shared memory needs a launch with a cluster: the kernel stops, as an H200 does");
+  launch_stop(warp_launch(warp));
+  return false;
+}
+
 // Finds one side of a copy. False after a report.
 static bool find_side(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, u32 size, AccessKind kind,
                       Access *access) {
@@ -305,6 +316,7 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
     int lane = __builtin_ctz(rest);
     u32 size = SLOT(warp, plan->size, const u32)[lane];
     Access source;
+    if (!check_cluster(warp, inst, lane, from[lane], size)) return;
     if (!size_is_whole(warp, inst, lane, from[lane], size)) return;
     if (!find_side(warp, inst, lane, plan->from_space, from[lane], size, ACCESS_READ, &source)) return;
     bool done = plan->multicast ? multicast_lane(warp, inst, lane, SLOT(warp, plan->ranks, const u16)[lane], to[lane],

@@ -196,12 +196,32 @@ static bool reduce_mode(Warp *warp, const Inst *inst, int lane, const Box *box, 
 
 // ---- execution ----
 
-// The box that a lane names, with where it begins in shared memory. False after a report.
+// A box begins at a multiple of 16 bytes in its rows, and a store's not before the row: an H200 calls anything else an
+// illegal instruction. Reductions are stores. notes/tma.md has the measurements. False after a report.
+static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, bool loads) {
+  int64_t start = box->start[0], byte = start * box->element;
+  if (byte % UNIT == 0 && (loads || start >= 0)) return true;
+  if (byte % UNIT)
+    hazard_report(
+        warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
+        "the innermost coordinate %lld times %d bytes is no multiple of %d: the kernel stops, as an H200 does",
+        (long long)start, box->element, UNIT);
+  else
+    hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
+                  "a store's innermost coordinate must not be negative, and it is %lld: the kernel stops, as an H200 "
+                  "does",
+                  (long long)start);
+  launch_stop(warp_launch(warp));
+  return false;
+}
+
+// The box that a lane names, with where it begins in shared memory, which a load writes. False after a report.
 static bool find_box(Warp *warp, const Inst *inst, int lane, uint64_t map_address, uint64_t shared_address,
                      AccessKind kind, Box *box, Access *place) {
   TensorMapFields map;
   if (!read_map(warp, inst, lane, map_address, &map)) return false;
   *box = make_box(warp, inst->extra, lane, &map);
+  if (!check_start(warp, inst, lane, box, kind == ACCESS_WRITE)) return false;
   return memory_find(warp, inst, lane, SPACE_SHARED, shared_address, (int)(box->rows * box->pitch), SHARED_ALIGNMENT,
                      kind, place);
 }
