@@ -70,6 +70,13 @@ test-deep: $(FUZZERS) $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) ## fuzzes for
 	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread root
 	@$(call run_tests,stages/*,build/tsan/root)
 
+record-golden: nvcc ## on the GPU: records tests/golden again; what differs from the model is printed
+	@mkdir -p build/golden
+	$(CC) -O2 -ffp-contract=off -c common/emulator/tensor_core.c -o build/golden/tensor_core.o
+	$(NVCC) -O2 -std=c++17 -gencode arch=compute_90a,code=sm_90a -Icommon/emulator tests/golden/record.cu \
+	  build/golden/tensor_core.o -o build/golden/record
+	build/golden/record tests/golden build/golden
+
 bench: $(STAGES) ## on the GPU: records every stage's times in plots/data
 	@sh common/build/bench.sh $(STAGES)
 bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how many lane-instructions a second the emulator does
@@ -165,6 +172,6 @@ $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder test root test-gpu test-deep bench bench-emulator plot format clean deps nvcc criterion gnuplot
+.PHONY: help ladder test root test-gpu test-deep record-golden bench bench-emulator plot format clean deps nvcc criterion gnuplot
 .SECONDARY:
 .DELETE_ON_ERROR:

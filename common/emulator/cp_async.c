@@ -78,14 +78,16 @@ static void issue_copy(Warp *warp, const Inst *inst, Mask mask) {
   uint64_t to[LANES], from[LANES];
   form_addresses(warp, &plan->to, mask, to);
   form_addresses(warp, &plan->from, mask, from);
-  count_access(warp, inst, SPACE_GLOBAL, mask, from, plan->size, ACCESS_READ);
   AsyncOp *op = async_issue(warp, inst, mask, perform_copy, warp_launch(warp)->schedule != 0, sizeof(CopyWork));
   CopyWork *work = op->payload;
+  Mask reading = 0;  // lanes that read something: the others' zeros come from nowhere
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     if (!take_lane(op, plan, lane, to[lane], from[lane])) return;
     work->mask |= 1u << lane;
+    reading |= (Mask)(work->bytes[lane] > 0) << lane;
   }
+  if (reading) count_access(warp, inst, SPACE_GLOBAL, reading, from, plan->size, ACCESS_READ);
   group_add(async_groups(warp, GROUP_CP_ASYNC), mask, op);
 }
 

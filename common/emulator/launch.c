@@ -195,27 +195,40 @@ static void describe_waits(const Cluster *cluster, char *text, size_t size) {
     }
 }
 
-// Everyone waits. An .aligned instruction whose other lanes wait elsewhere is the cause; else it is a deadlock.
-static void report_stuck(Cluster *cluster) {
-  const Warp *stuck = NULL;
-  const Group *at = NULL;
+// The first group that waits in a state, and its warp; NULL when none does.
+static const Group *find_group(const Cluster *cluster, GroupState state, const Warp **warp) {
   for (int b = 0; b < cluster->block_count; b++)
-    for (int w = 0; w < cluster->blocks[b].warp_count; w++)
-      for (int g = 0; g < cluster->blocks[b].warps[w].group_count; g++) {
-        const Group *group = &cluster->blocks[b].warps[w].groups[g];
-        if (at && (at->state == GROUP_CONVERGING || group->state != GROUP_CONVERGING)) continue;
-        stuck = &cluster->blocks[b].warps[w];
-        at = group;
-      }
-  if (at->state != GROUP_CONVERGING && mbarrier_explain_deadlock(cluster)) return;
+    for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
+      *warp = &cluster->blocks[b].warps[w];
+      for (int g = 0; g < (*warp)->group_count; g++)
+        if ((*warp)->groups[g].state == state) return &(*warp)->groups[g];
+    }
+  return NULL;
+}
+
+// Lanes that wait at an .aligned or .sync instruction for others of their warp, which do not come: that is the cause of
+// whatever else waits. False when there are none.
+static bool report_divergence(Cluster *cluster) {
+  const Warp *warp;
+  const Group *group = find_group(cluster, GROUP_CONVERGING, &warp);
+  if (!group) return false;
+  char waits[320];
+  describe_waits(cluster, waits, sizeof waits);
+  hazard_report(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
+                "lanes 0x%08x wait for the others of their warp, which wait elsewhere: %s", group->mask, waits);
+  launch_stop(cluster->launch);
+  return true;
+}
+
+// Everyone waits, and nobody polls.
+static void report_stuck(Cluster *cluster) {
+  const Warp *stuck;
+  if (report_divergence(cluster) || mbarrier_explain_deadlock(cluster)) return;
+  const Group *at = find_group(cluster, GROUP_BARRIER, &stuck);
   const Inst *inst = &cluster->launch->program->code[at->pc];
   char waits[320];
   describe_waits(cluster, waits, sizeof waits);
-  if (at->state == GROUP_CONVERGING)
-    hazard_report(stuck, inst, __builtin_ctz(at->mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
-                  "lanes 0x%08x wait for the others of their warp, which wait elsewhere: %s", at->mask, waits);
-  else
-    hazard_report(stuck, inst, __builtin_ctz(at->mask), HAZARD_DEADLOCK, 0, 0, "no thread can go on: %s", waits);
+  hazard_report(stuck, inst, __builtin_ctz(at->mask), HAZARD_DEADLOCK, 0, 0, "no thread can go on: %s", waits);
   launch_stop(cluster->launch);
 }
 
@@ -283,7 +296,7 @@ static bool is_spinning(Cluster *cluster) {
 }
 
 static void report_spinning(Cluster *cluster) {
-  if (setmaxnreg_explain_deadlock(cluster) || mbarrier_explain_deadlock(cluster)) return;
+  if (report_divergence(cluster) || setmaxnreg_explain_deadlock(cluster) || mbarrier_explain_deadlock(cluster)) return;
   for (int b = 0; b < cluster->block_count; b++)
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
       const Warp *warp = &cluster->blocks[b].warps[w];
