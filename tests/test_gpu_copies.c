@@ -62,9 +62,34 @@ static void box_name(char *name, size_t size, const char *what, const TensorMapS
   for (int d = 0; d < spec->rank; d++) used += snprintf(name + used, size - (size_t)used, " %d", start[d]);
 }
 
+// Which boxes a test runs. An H200 refuses stores with a negative innermost coordinate: notes/tma.md.
+typedef enum BoxKind {
+  LOADS,
+  STORES,                       // of coordinates that are not negative
+  STORES_BEFORE_THE_FIRST_ROW,  // of others: apart, so that what the GPU does with them disturbs no other row
+} BoxKind;
+
+static bool is_kind(BoxKind kind, int rank, const int *start) {
+  bool before = false;
+  for (int d = 1; d < rank; d++) before |= start[d] < 0;
+  return kind == LOADS || (start[0] >= 0 && before == (kind == STORES_BEFORE_THE_FIRST_ROW));
+}
+
+// Logs what is launched next, so that a run that ends there names it.
+static void log_launch(const char *name) {
+  const char *path = getenv("HL_AGREEMENT_LOG");
+  FILE *log = path ? fopen(path, "a") : NULL;
+  if (!log) return;
+  fprintf(log, "launch   %s\n", name);
+  fclose(log);
+}
+
+// Runs a box if it is of the kind.
 static void run_box(const char *what, const char *kernel, const TensorMapSpec *incomplete, const int *start,
-                    bool stores) {
+                    BoxKind kind) {
   char name[200];
+  bool stores = kind != LOADS;
+  if (!is_kind(kind, incomplete->rank, start)) return;
   TensorMapSpec spec = complete(incomplete);
   memcpy(input.coordinates, start, sizeof input.coordinates);
   input.bytes = box_bytes(&spec);
@@ -80,33 +105,44 @@ static void run_box(const char *what, const char *kernel, const TensorMapSpec *i
                  .out_size = stores ? sizeof before : sizeof(CopyResult),
                  .map = &spec,
                  .map_of_out = stores};
+  log_launch(name);
   agreement_compare(&trial, stores ? "tensor store" : "tensor load", name, element_size(spec.type));
 }
 
-// The box inside the tensor, over each of its sides, and beside it.
-static void run_places(const char *what, const TensorMapSpec *spec, bool stores) {
-  char kernel[32];
-  snprintf(kernel, sizeof kernel, "tensor_%s_%dd", stores ? "store" : "load", spec->rank);
-  int start[TENSOR_MAX_RANK] = {0};
-  run_box(what, kernel, spec, start, stores);
-  for (int d = 0; d < spec->rank; d++) start[d] = 1 + d % 2;
-  run_box(what, kernel, spec, start, stores);
-  for (int d = 0; d < spec->rank; d++) {
-    int inside = start[d];
-    start[d] = -1 - (d == 0) * 2;
-    run_box(what, kernel, spec, start, stores);
-    start[d] = (int)spec->size[d] - 1 - (d == 0) * 4;
-    run_box(what, kernel, spec, start, stores);
-    start[d] = (int)spec->size[d] + 3;
-    run_box(what, kernel, spec, start, stores);
-    start[d] = -(int)spec->box[d] - 2;
-    run_box(what, kernel, spec, start, stores);
-    start[d] = inside;
+// Innermost coordinates are multiples of 16 bytes; this many elements.
+static int step_of(const TensorMapSpec *spec) { return 16 / element_size(spec->type); }
+// The last coordinate that is in the tensor.
+static int last_start(const TensorMapSpec *spec, int d) {
+  int step = d ? 1 : step_of(spec);
+  return ((int)spec->size[d] - 1) / step * step;
+}
+
+// The box with one coordinate over each end of that dimension, just outside it, and further out.
+static void run_ends(const char *what, const char *kernel, const TensorMapSpec *spec, int *start, int d, BoxKind kind) {
+  int inside = start[d], step = d ? 1 : step_of(spec), last = last_start(spec, d), width = (int)spec->box[d];
+  const int ends[] = {-step, last, last - step, last + step, last + 3 * step, -width, -width - 2 * step};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    start[d] = ends[i];
+    run_box(what, kernel, spec, start, kind);
   }
-  for (int d = 0; d < spec->rank; d++) start[d] = -1;
-  run_box(what, kernel, spec, start, stores);
-  for (int d = 0; d < spec->rank; d++) start[d] = (int)spec->size[d] - 2;
-  run_box(what, kernel, spec, start, stores);
+  start[d] = inside;
+}
+
+// The box inside the tensor, over each of its sides, and beside it.
+static void run_places(const char *what, const TensorMapSpec *spec, BoxKind kind) {
+  char kernel[32];
+  snprintf(kernel, sizeof kernel, "tensor_%s_%dd", kind == LOADS ? "load" : "store", spec->rank);
+  int start[TENSOR_MAX_RANK] = {0};
+  run_box(what, kernel, spec, start, kind);
+  for (int d = 0; d < spec->rank; d++) start[d] = d ? 1 + d % 2 : step_of(spec);
+  run_box(what, kernel, spec, start, kind);
+  for (int d = 0; d < spec->rank; d++) run_ends(what, kernel, spec, start, d, kind);
+  for (int d = 1; d < spec->rank; d++) start[d] = -1;
+  run_box(what, kernel, spec, start, kind);
+  start[0] = -step_of(spec);
+  run_box(what, kernel, spec, start, kind);
+  for (int d = 0; d < spec->rank; d++) start[d] = last_start(spec, d);
+  run_box(what, kernel, spec, start, kind);
 }
 
 #define SIZES                                                                                                          \
@@ -114,7 +150,7 @@ static void run_places(const char *what, const TensorMapSpec *spec, bool stores)
 #define BOX(width)                                                                                                     \
   { width, 8, 3, 2, 2 }
 
-static void run_ranks_and_swizzles(bool stores) {
+static void run_ranks_and_swizzles(BoxKind kind) {
   agreement_begin();
   make_numbers(input.data, sizeof input.data, 1);
   make_numbers(before, sizeof before, 2);
@@ -125,13 +161,14 @@ static void run_ranks_and_swizzles(bool stores) {
                             .size = SIZES,
                             .box = BOX(swizzle ? 8u << swizzle : 24),
                             .swizzle = (TensorSwizzle)swizzle};
-      run_places("whole rows", &spec, stores);
+      run_places("whole rows", &spec, kind);
     }
   agreement_end();
 }
 
-Test(gpu_agreement, tensor_loads) { run_ranks_and_swizzles(false); }
-Test(gpu_agreement, tensor_stores) { run_ranks_and_swizzles(true); }
+Test(gpu_agreement, tensor_loads) { run_ranks_and_swizzles(LOADS); }
+Test(gpu_agreement, tensor_stores) { run_ranks_and_swizzles(STORES); }
+Test(gpu_agreement, tensor_stores_before_the_first_row) { run_ranks_and_swizzles(STORES_BEFORE_THE_FIRST_ROW); }
 
 static const Boxes special[] = {
     {"narrow rows", {.type = TENSOR_F16, .rank = 2, .size = SIZES, .box = BOX(8), .swizzle = TENSOR_SWIZZLE_32B}},
@@ -168,12 +205,12 @@ static const Boxes special[] = {
 Test(gpu_agreement, tensor_loads_of_special_boxes) {
   agreement_begin();
   make_numbers(input.data, sizeof input.data, 3);
-  for (size_t i = 0; i < sizeof special / sizeof *special; i++) run_places(special[i].name, &special[i].spec, false);
+  for (size_t i = 0; i < sizeof special / sizeof *special; i++) run_places(special[i].name, &special[i].spec, LOADS);
   for (TensorType type = TENSOR_F16; type <= TENSOR_F32; type++) {
     TensorMapSpec spec = {.type = type, .rank = 2, .size = SIZES, .box = BOX(16), .fill_nan = true};
-    run_places("fill", &spec, false);
+    run_places("fill", &spec, LOADS);
     spec.swizzle = TENSOR_SWIZZLE_128B;
-    run_places("fill", &spec, false);
+    run_places("fill", &spec, LOADS);
   }
   agreement_end();
 }
@@ -183,7 +220,7 @@ Test(gpu_agreement, tensor_stores_of_special_boxes) {
   make_numbers(input.data, sizeof input.data, 4);
   make_numbers(before, sizeof before, 5);
   for (size_t i = 0; i < sizeof special / sizeof *special; i++)
-    if (strcmp(special[i].name, "overlapping rows")) run_places(special[i].name, &special[i].spec, true);
+    if (strcmp(special[i].name, "overlapping rows")) run_places(special[i].name, &special[i].spec, STORES);
   agreement_end();
 }
 
@@ -202,9 +239,9 @@ Test(gpu_agreement, tensor_reductions) {
   for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++) {
     TensorMapSpec spec = {.type = reductions[i].type, .rank = 2, .size = SIZES, .box = BOX(16)};
     snprintf(kernel, sizeof kernel, "tensor_reduce_%s", reductions[i].operation);
-    run_box(reductions[i].operation, kernel, &spec, (const int[TENSOR_MAX_RANK]){-3, 2}, true);
+    run_box(reductions[i].operation, kernel, &spec, (const int[TENSOR_MAX_RANK]){step_of(&spec), 2}, STORES);
     spec.swizzle = TENSOR_SWIZZLE_128B;
-    run_box(reductions[i].operation, kernel, &spec, (const int[TENSOR_MAX_RANK]){66, -1}, true);
+    run_box(reductions[i].operation, kernel, &spec, (const int[TENSOR_MAX_RANK]){last_start(&spec, 0), 3}, STORES);
   }
   agreement_end();
 }
@@ -215,6 +252,7 @@ static void run_copy(const char *kernel, uint32_t bytes, bool stores, int width)
   char name[100];
   input.bytes = bytes;
   snprintf(name, sizeof name, "%s, %u bytes", kernel, bytes);
+  log_launch(name);
   agreement_compare(&(Trial){.module = "copies",
                              .kernel = kernel,
                              .threads = COPY_THREADS,
@@ -224,6 +262,25 @@ static void run_copy(const char *kernel, uint32_t bytes, bool stores, int width)
                              .out = stores ? before : NULL,
                              .out_size = stores ? sizeof before : sizeof(CopyResult)},
                     "copy", name, width);
+}
+
+static void run_shared_copy(int target, uint32_t bytes) {
+  static const char *const targets[COPY_TARGETS] = {"its own tile", "its own tile through mapa", "the other block"};
+  char name[100];
+  input.coordinates[0] = target;
+  input.bytes = bytes;
+  snprintf(name, sizeof name, "shared to shared, to %s, %u bytes", targets[target], bytes);
+  log_launch(name);
+  agreement_compare(&(Trial){.module = "copies",
+                             .kernel = "bulk_shared",
+                             .blocks = 2,
+                             .cluster = 2,
+                             .threads = COPY_THREADS,
+                             .shared = COPY_SHARED,
+                             .in = &input,
+                             .in_size = sizeof input,
+                             .out_size = 2 * sizeof(CopyResult)},
+                    "copy", name, 4);
 }
 
 #define NAME(name, operation) "bulk_reduce_" #name,
@@ -237,6 +294,7 @@ Test(gpu_agreement, bulk_copies) {
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     run_copy("bulk_load", sizes[i], false, 4);
     run_copy("bulk_store", sizes[i], true, 4);
+    for (int target = 0; target < COPY_TARGETS; target++) run_shared_copy(target, sizes[i]);
   }
   for (size_t i = 0; i < sizeof bulk_reductions / sizeof *bulk_reductions; i++)
     run_copy(bulk_reductions[i], 4096, true, 4);
@@ -269,7 +327,7 @@ Test(gpu_agreement, mbarriers_and_clusters) {
   spec = complete(&spec);
   spec.address = offsetof(CopyInput, data);
   input.bytes = box_bytes(&spec);
-  memcpy(input.coordinates, (const int[TENSOR_MAX_RANK]){20, 3}, sizeof input.coordinates);
+  memcpy(input.coordinates, (const int[TENSOR_MAX_RANK]){24, 3}, sizeof input.coordinates);
   agreement_compare(&(Trial){.module = "copies",
                              .kernel = "tensor_multicast",
                              .blocks = 2,

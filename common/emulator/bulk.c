@@ -255,8 +255,8 @@ static bool size_is_whole(Warp *warp, const Inst *inst, int lane, uint64_t addre
   return false;
 }
 
-// From shared memory to shared memory, also within one block, is for launches with a cluster: in others an H200 calls it
-// an illegal instruction. notes/tma.md has the measurements.
+// From shared memory to shared memory, also within one block, is for launches with a cluster: in others it is an illegal
+// instruction to an H200. notes/tma.md has the measurements.
 static bool check_cluster(Warp *warp, const Inst *inst, int lane, uint64_t address, u32 size) {
   const BulkPlan *plan = inst->extra;
   if (plan->from_space != SPACE_SHARED || warp_launch(warp)->explicit_cluster) return true;

@@ -114,21 +114,12 @@ extern "C" __global__ void bulk_load(const CopyInput *in, CopyResult *out) {
   keep_tile(out, wait(0));
 }
 
-// From one half of the tile to the other, and from there to global memory.
 extern "C" __global__ void bulk_store(const CopyInput *in, uint8_t *out) {
-  uint32_t half = shared_address(tile) + COPY_TILE / 2;
-  init_barrier(1);
   fill_tile(in->data);
   if (threadIdx.x == 0) {
-    expect(in->bytes);
-    asm volatile(
-        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(half),
-        "r"(shared_address(tile) + 32), "r"(in->bytes), "r"(barrier_address())
-        : "memory");
-    if (wait(0))
-      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(out + 16), "r"(half),
-                   "r"(in->bytes)
-                   : "memory");
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(out + 16),
+                 "r"(shared_address(tile) + 32), "r"(in->bytes)
+                 : "memory");
     wait_stores();
   }
 }
@@ -272,6 +263,29 @@ extern "C" __global__ void cluster_exchange(const CopyInput *in, uint32_t *out) 
   mine[2 * COPY_THREADS + t] = wait(0);
   cluster_barrier();
   mine[3 * COPY_THREADS + t] = words[t];
+}
+
+// Each block copies from the first half of its tile to a second half, which must be in a launch with a cluster:
+// coordinate 0 tells to whose, and by which address.
+extern "C" __global__ void bulk_shared(const CopyInput *in, CopyResult *out) {
+  uint32_t half = shared_address(tile) + COPY_TILE / 2, to = half, barrier = barrier_address();
+  int target = in->coordinates[0];
+  init_barrier(1);
+  fill_tile(in->data + blockIdx.x * COPY_TILE);
+  if (threadIdx.x == 0) expect(in->bytes);
+  cluster_barrier();
+  if (target != COPY_TO_OWN) {
+    uint32_t block = target == COPY_TO_OTHER ? rank() ^ 1 : rank();
+    to = in_block(half, block);
+    barrier = in_block(barrier, block);
+  }
+  if (threadIdx.x == 0)
+    asm volatile(
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+        "r"(shared_address(tile) + 32), "r"(in->bytes), "r"(barrier)
+        : "memory");
+  keep_tile(&out[blockIdx.x], wait(0));
+  cluster_barrier();
 }
 
 // The first block loads a box into both.

@@ -10,6 +10,9 @@ enum {
   COPY_DATA = 64 * 1024,
 };
 
+// Where bulk_shared copies to: the block itself by its own address, or by that in the cluster; the other block.
+enum { COPY_TO_OWN, COPY_TO_MAPPED_OWN, COPY_TO_OTHER, COPY_TARGETS };
+
 typedef struct CopyInput {
   int32_t coordinates[5];
   uint32_t bytes;  // that an mbarrier expects, or that a bulk copy moves
