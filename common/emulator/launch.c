@@ -207,11 +207,12 @@ static const Group *find_group(const Cluster *cluster, GroupState state, const W
 }
 
 // Lanes that wait at an .aligned or .sync instruction for others of their warp, which do not come: that is the cause of
-// whatever else waits. False when there are none.
-static bool report_divergence(Cluster *cluster) {
+// whatever else waits. But where others poll, lanes at an .aligned barrier may just wait for the end of that, and only those
+// that named their partners do not. False when there are none.
+static bool report_divergence(Cluster *cluster, bool others_poll) {
   const Warp *warp;
   const Group *group = find_group(cluster, GROUP_CONVERGING, &warp);
-  if (!group) return false;
+  if (!group || (others_poll && cluster->launch->program->code[group->pc].converge == CONVERGE_ALIGNED)) return false;
   char waits[320];
   describe_waits(cluster, waits, sizeof waits);
   hazard_report(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
@@ -223,7 +224,7 @@ static bool report_divergence(Cluster *cluster) {
 // Everyone waits, and nobody polls.
 static void report_stuck(Cluster *cluster) {
   const Warp *stuck;
-  if (report_divergence(cluster) || mbarrier_explain_deadlock(cluster)) return;
+  if (report_divergence(cluster, false) || mbarrier_explain_deadlock(cluster)) return;
   const Group *at = find_group(cluster, GROUP_BARRIER, &stuck);
   const Inst *inst = &cluster->launch->program->code[at->pc];
   char waits[320];
@@ -296,7 +297,7 @@ static bool is_spinning(Cluster *cluster) {
 }
 
 static void report_spinning(Cluster *cluster) {
-  if (report_divergence(cluster) || setmaxnreg_explain_deadlock(cluster) || mbarrier_explain_deadlock(cluster)) return;
+  if (report_divergence(cluster, true) || setmaxnreg_explain_deadlock(cluster) || mbarrier_explain_deadlock(cluster)) return;
   for (int b = 0; b < cluster->block_count; b++)
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
       const Warp *warp = &cluster->blocks[b].warps[w];
