@@ -170,6 +170,27 @@ Test(gpu_agreement, tensor_loads) { run_ranks_and_swizzles(LOADS); }
 Test(gpu_agreement, tensor_stores) { run_ranks_and_swizzles(STORES); }
 Test(gpu_agreement, tensor_stores_before_the_first_row) { run_ranks_and_swizzles(STORES_BEFORE_THE_FIRST_ROW); }
 
+// Boxes that begin anywhere in the swizzle's pattern: its bits are those of the address, not of the row.
+Test(gpu_agreement, tensor_swizzles_by_address) {
+  char what[40];
+  agreement_begin();
+  make_numbers(input.data, sizeof input.data, 11);
+  make_numbers(before, sizeof before, 12);
+  for (int swizzle = TENSOR_SWIZZLE_NONE; swizzle <= TENSOR_SWIZZLE_128B; swizzle++)
+    for (input.offset = 128; input.offset <= 1024; input.offset += 128) {
+      TensorMapSpec spec = {.type = TENSOR_F16,
+                            .rank = 2,
+                            .size = {75, 20},
+                            .box = {swizzle ? 8u << swizzle : 24, 20},
+                            .swizzle = (TensorSwizzle)swizzle};
+      const int start[TENSOR_MAX_RANK] = {step_of(&spec), 1};
+      snprintf(what, sizeof what, "%u bytes into the tile", input.offset);
+      run_box(what, "tensor_load_2d", &spec, start, LOADS);
+      run_box(what, "tensor_store_2d", &spec, start, STORES);
+    }
+  agreement_end();
+}
+
 static const Boxes special[] = {
     {"narrow rows", {.type = TENSOR_F16, .rank = 2, .size = SIZES, .box = BOX(8), .swizzle = TENSOR_SWIZZLE_32B}},
     {"narrow rows", {.type = TENSOR_F16, .rank = 2, .size = SIZES, .box = BOX(8), .swizzle = TENSOR_SWIZZLE_64B}},

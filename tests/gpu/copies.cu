@@ -58,7 +58,8 @@ __device__ static void wait_stores() {
 #define TO_4 "[%1, {%2, %3, %4, %5}]"
 #define TO_5 "[%1, {%2, %3, %4, %5, %6}]"
 #define OPERANDS                                                                                                       \
-  "r"(shared_address(tile)), "l"(&map), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]), "r"(c[4]), "r"(barrier_address())
+  "r"(shared_address(tile) + in->offset), "l"(&map), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]), "r"(c[4]),            \
+      "r"(barrier_address())
 
 #define TENSOR_LOAD(RANK)                                                                                              \
   extern "C" __global__ void tensor_load_##RANK##d(const __grid_constant__ CUtensorMap map, const CopyInput *in,       \

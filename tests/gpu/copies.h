@@ -15,8 +15,9 @@ enum { COPY_TO_OWN, COPY_TO_MAPPED_OWN, COPY_TO_OTHER, COPY_TARGETS };
 
 typedef struct CopyInput {
   int32_t coordinates[5];
-  uint32_t bytes;  // that an mbarrier expects, or that a bulk copy moves
-  uint32_t unused[58];
+  uint32_t bytes;   // that an mbarrier expects, or that a bulk copy moves
+  uint32_t offset;  // where in the tile a box begins, a multiple of 128
+  uint32_t unused[57];
   uint8_t data[COPY_DATA];  // at 256: the tensor of loads, the tile of stores
 } CopyInput;
 
