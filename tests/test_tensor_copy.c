@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/harness/half.h"
 #include "support/ptx_files.h"
 #include "support/run_kernel.h"
 #include "support/run_ptx.h"
@@ -289,17 +290,7 @@ Test(tensor_copy, stores) {
 // ---- reductions ----
 
 typedef uint64_t Reduce(uint64_t a, uint64_t b);
-static float half_to_float(uint16_t bits) {
-  _Float16 half;
-  memcpy(&half, &bits, 2);
-  return (float)half;
-}
-static uint64_t half_from_float(float value) {
-  _Float16 half = (_Float16)value;
-  uint16_t bits;
-  memcpy(&bits, &half, 2);
-  return bits;
-}
+static uint64_t half_from_float(float value) { return half_from_double(value); }
 static uint64_t add_u(uint64_t a, uint64_t b) { return a + b; }
 static uint64_t min_u32(uint64_t a, uint64_t b) { return (uint32_t)a < (uint32_t)b ? a : b; }
 static uint64_t max_s32(uint64_t a, uint64_t b) { return (int32_t)a > (int32_t)b ? a : b; }
