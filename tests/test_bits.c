@@ -242,13 +242,12 @@ Test(bits, counting) {
 
 // ---- bit fields, as the PTX ISA describes them ----
 
-static uint64_t extract(uint64_t x, int bits, bool is_signed, unsigned position, unsigned length) {
-  uint64_t result = 0;
-  int top = bits - 1, last = (int)(position + length) - 1;
-  unsigned sign = !is_signed || length == 0 ? 0 : bit(x, last < top ? last : top);
-  for (int i = 0; i < bits; i++) {
-    bool inside = i < (int)length && (int)position + i <= top;
-    result |= (uint64_t)(inside ? bit(x, (int)position + i) : sign) << i;
+static uint64_t extract(uint64_t x, int bits, bool is_signed, uint64_t position, uint64_t length) {
+  uint64_t result = 0, top = (uint64_t)bits - 1, last = position + length - 1;
+  unsigned sign = !is_signed || length == 0 ? 0 : bit(x, (int)(last < top ? last : top));
+  for (uint64_t i = 0; i <= top; i++) {
+    bool inside = i < length && position + i <= top;
+    result |= (uint64_t)(inside ? bit(x, (int)(position + i)) : sign) << i;
   }
   return result;
 }
@@ -269,10 +268,12 @@ static uint64_t ones(uint64_t start, uint64_t width) {
 }
 
 static uint64_t low_part(uint64_t x, uint64_t width, bool is_signed) {
-  return width >= 32 ? x : extract(x, 32, is_signed, 0, (unsigned)width);
+  return width >= 32 ? x : extract(x, 32, is_signed, 0, width);
 }
 
 EXPECT(bfe, extract(x, BITS, SIGNED, y & 255, z & 255))
+// PTX looks at 8 bits of position and length, but an H200 at all 32 when it extracts from 64 bits.
+EXPECT(bfe_wide, extract(x, BITS, SIGNED, y & 0xffffffff, z & 0xffffffff))
 EXPECT(bfi, insert(x, y, BITS, z & 255, w & 255))
 EXPECT(bmsk_clamp, x >= 32 ? 0 : ones(x, y > 32 ? 32 : y))
 EXPECT(bmsk_wrap, ones(x % 32, y % 32))
@@ -283,8 +284,8 @@ Test(bits, fields) {
   const InstructionTest tests[] = {
       {"bfe.u32", "u32: u32 u32 u32", bfe, 0},
       {"bfe.s32", "s32: s32 u32 u32", bfe, 0},
-      {"bfe.u64", "u64: u64 u32 u32", bfe, 0},
-      {"bfe.s64", "s64: s64 u32 u32", bfe, 0},
+      {"bfe.u64", "u64: u64 u32 u32", bfe_wide, 0},
+      {"bfe.s64", "s64: s64 u32 u32", bfe_wide, 0},
       {"bfi.b32", "b32: b32 b32 u32 u32", bfi, 0},
       {"bfi.b64", "b64: b64 b64 u32 u32", bfi, 0},
       {"bmsk.clamp.b32", "b32: b32 b32", bmsk_clamp, 0},

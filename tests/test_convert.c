@@ -76,6 +76,19 @@ static uint64_t to_integer(const Sample *sample, const Types *types, double x) {
 // Codes of f32 below the smallest normal become zero of their sign.
 static uint64_t flush(uint64_t code) { return code & 0x7f800000 ? code : code & 0x80000000; }
 
+// A NaN of f64 in fewer bits, or one of f32 in 64: quiet, with its sign and the high bits of its payload, as an H200
+// has it. Between other types, and with .ftz, it is the format's own NaN.
+static uint64_t convert_nan(const Sample *sample, const Types *types, uint64_t code) {
+  const SmallFloat *to = types->to_format, *from = types->from_format;
+  bool narrows = from == &small_f64 && (to == &small_f32 || to == &small_f16);
+  if (has_modifier(sample, ".ftz") && to == &small_f64) return 0x7fffffffe0000000;  // f32's own
+  if (!narrows && !(from == &small_f32 && to == &small_f64)) return to->nan;
+  uint64_t sign = code >> (from->exponent_bits + from->fraction_bits), payload = code << (64 - from->fraction_bits);
+  uint64_t exponent = (1ull << to->exponent_bits) - 1;
+  return (sign << to->exponent_bits | exponent) << to->fraction_bits |
+         (payload | 1ull << 63) >> (64 - to->fraction_bits);
+}
+
 static uint64_t to_float(const Sample *sample, const Types *types, Quad x) {
   const SmallFloat *format = types->to_format;
   int sign_bit = format->exponent_bits + format->fraction_bits;
@@ -83,21 +96,23 @@ static uint64_t to_float(const Sample *sample, const Types *types, Quad x) {
   Quad zero = signbit((double)x) ? -0.0 : 0.0;
   uint64_t code = small_round(format, x, zero, mode_of(sample), has_modifier(sample, ".satfinite"));
   bool is_nan = x != x;
-  if (has_modifier(sample, ".ftz") && !is_nan && format == &small_f32) code = flush(code);
+  // An H200 flushes what lies below 2^-126 even when rounding would lift it there.
+  if (has_modifier(sample, ".ftz") && !is_nan && format == &small_f32 && fabs((double)x) < 0x1p-126) code &= minus;
   if (has_modifier(sample, ".sat")) code = is_nan || code & minus ? 0 : code > one ? one : code;
   if (has_modifier(sample, ".relu") && !is_nan && code & minus) code = 0;
-  if (!strcmp(types->to, "tf32")) return is_nan ? 0x7fffffff : code << 13;
-  return code;
+  return !strcmp(types->to, "tf32") ? code << 13 : code;
 }
 
 static uint64_t convert_number(const Sample *sample, const Types *types, uint64_t code, Wide integer) {
   Quad x = (Quad)integer;
   if (types->from_format) {
-    if (has_modifier(sample, ".ftz") && types->from_format == &small_f32) code = flush(code);
+    bool flushes = has_modifier(sample, ".ftz") && types->from_format == &small_f32;
+    if (flushes && types->to_format != &small_f16) code = flush(code);  // an H200 leaves f16's sources alone
     x = small_value(types->from_format, code);
     if (!types->to_format) return to_integer(sample, types, (double)x);
     if (rounds_to_integer(sample) && x - x == 0) x = integral((double)x, rounding_of(sample));
-    return to_float(sample, types, x);
+    bool passes_nan = x != x && !has_modifier(sample, ".sat") && strcmp(types->to, "tf32");
+    return passes_nan ? convert_nan(sample, types, code) : to_float(sample, types, x);
   }
   if (types->to_format) return to_float(sample, types, x);
   if (!has_modifier(sample, ".sat")) return (uint64_t)integer;
@@ -203,7 +218,10 @@ Test(convert, options) {
       {"cvt.rn.ftz.f32.f64", "f32: f64", convert, 0},
       {"cvt.rp.ftz.sat.f32.f64", "f32: f64", convert, 0},
       {"cvt.rn.sat.f32.f64", "f32: f64", convert, 0},
-      {"cvt.ftz.f64.f32", "f64: f32", convert, 0},
+      {"cvt.rp.ftz.f16.f32", "f16: f32", convert, 0},
+      {"cvt.rm.ftz.f16.f32", "f16: f32", convert, 0},
+      {"cvt.f64.f32", "b64: f32", convert, 0},
+      {"cvt.ftz.f64.f32", "b64: f32", convert, 0},
       {"cvt.sat.f64.f32", "f64: f32", convert, 0},
       {"cvt.ftz.f32.f16", "f32: f16", convert, 0},
       {"cvt.sat.f32.f16", "f32: f16", convert, 0},

@@ -4,7 +4,7 @@
 
 #include "atomic.h"
 #include "decoder.h"
-#include "float16.h"
+#include "floating.h"
 #include "lanes.h"
 #include "memory.h"
 
@@ -45,13 +45,17 @@ COMBINE(min_s64, (s64)old < (s64)b ? old : b)
 COMBINE(max_s64, (s64)old > (s64)b ? old : b)
 COMBINE(increment, (u32)old >= (u32)b ? 0 : old + 1)
 COMBINE(decrement, (u32)old == 0 || (u32)old > (u32)b ? b : old - 1)
-COMBINE(add_f64, f64_bits(f64_from_bits(old) + f64_from_bits(b)))
+
+// Of two NaNs an H200 keeps the added one in global memory and the old one in shared memory.
+static f64 add_doubles(f64 x, f64 y) { return last_nan_f64(x, y, x + y); }
+COMBINE(add_f64, f64_bits(add_doubles(f64_from_bits(b), f64_from_bits(old))))
+COMBINE(add_f64_global, f64_bits(add_doubles(f64_from_bits(old), f64_from_bits(b))))
 
 // Subnormals are kept in shared memory and flushed in global memory (PTX ISA: "atom.add.f32 on global memory flushes
 // subnormal inputs and results to sign-preserving zero").
-static f32 flush(f32 x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
-COMBINE(add_f32, f32_bits(f32_from_bits((u32)old) + f32_from_bits((u32)b)))
-COMBINE(add_f32_flushed, f32_bits(flush(flush(f32_from_bits((u32)old)) + flush(f32_from_bits((u32)b)))))
+COMBINE(add_f32, f32_bits(canonical_f32(f32_from_bits((u32)old) + f32_from_bits((u32)b))))
+COMBINE(add_f32_flushed,
+        f32_bits(flush_f32(canonical_f32(flush_f32(f32_from_bits((u32)old)) + flush_f32(f32_from_bits((u32)b))))))
 
 static u16 add_half(u16 a, u16 b) { return f16_from_f32(f32_from_f16(a) + f32_from_f16(b)); }
 static u16 add_bfloat(u16 a, u16 b) { return bf16_from_f32(f32_from_bf16(a) + f32_from_bf16(b)); }
@@ -84,6 +88,11 @@ COMBINE(max_f16, f16_from_f32(fmaxf(f32_from_f16((u16)old), f32_from_f16((u16)b)
 COMBINE(min_bf16, bf16_from_f32(fminf(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
 COMBINE(max_bf16, bf16_from_f32(fmaxf(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
 
+// What global memory does in place of an operation.
+static Combine *global_combine(Combine *combine) {
+  return combine == add_f32 ? add_f32_flushed : combine == add_f64 ? add_f64_global : combine;
+}
+
 Combine *reduction_find(const char *operation, PtxType type, bool global) {
   if (!strcmp(operation, "min") && type == PTX_F16) return min_f16;
   if (!strcmp(operation, "max") && type == PTX_F16) return max_f16;
@@ -91,7 +100,7 @@ Combine *reduction_find(const char *operation, PtxType type, bool global) {
   if (!strcmp(operation, "max") && type == PTX_BF16) return max_bf16;
   for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
     if (operations[i].type == type && !strcmp(operation, operations[i].operation))
-      return operations[i].combine == add_f32 && global ? add_f32_flushed : operations[i].combine;
+      return global ? global_combine(operations[i].combine) : operations[i].combine;
   return NULL;
 }
 
@@ -120,7 +129,8 @@ static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int 
   if (launch->hazards) race_atomic(warp, inst, lane, access.region, access.offset, atomic->size);
   sync_atomic(table, address, warp, lane, atomic->order, atomic->gpu);
   memcpy(&old, access.data, size);
-  Combine *combine = atomic->combine == add_f32 && access.region->kind == REGION_GLOBAL ? add_f32_flushed : atomic->combine;
+  bool global = access.region->kind == REGION_GLOBAL;
+  Combine *combine = global ? global_combine(atomic->combine) : atomic->combine;
   uint64_t value = combine(old, lane_value(warp, atomic->b, atomic->size, lane), lane_value(warp, atomic->c, atomic->size, lane));
   if (memcmp(access.data, &value, size)) warp->block->cluster->progress++;
   memcpy(access.data, &value, size);

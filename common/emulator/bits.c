@@ -167,20 +167,20 @@ LANE_OPERATION(fns_b32, u32, u32, u32, s32, find_nth_set(x, y, z))
 LANE_OPERATION(brev_b32, u32, u32, u32, u32, reverse(x) >> 32)
 LANE_OPERATION(brev_b64, u64, u64, u64, u64, reverse(x))
 
-// ---- bit fields: position and length are the low bytes of their operands, and a field ends at the top bit ----
+// ---- bit fields: position and length, of which a field ends at the top bit ----
+//
+// They are the low bytes of their operands, but bfe of 64 bits takes the operands whole, as an H200 does.
 
 // The low `length` bits.
 static inline u64 low_bits(u32 length) { return length < 64 ? (1ull << length) - 1 : ~0ull; }
 
 static inline u64 extract_unsigned(u64 x, u32 position, u32 length) {
-  position &= 255, length &= 255;
   return position < 64 ? x >> position & low_bits(length) : 0;
 }
 
 // A field's top bit fills the result: the bit at position + length - 1, or the word's top bit when that lies beyond. x
 // is sign-extended already, so that shifting far enough gives the latter.
 static inline u64 extract_signed(s64 x, u32 position, u32 length) {
-  position &= 255, length &= 255;
   if (length == 0) return 0;
   u64 shifted = (u64)(x >> (position < 63 ? position : 63));
   if (length >= 64) return shifted;
@@ -196,9 +196,9 @@ static inline u64 insert(u64 x, u64 y, u32 position, u32 length) {
   return (y & ~field) | (x << position & field);
 }
 
-LANE_OPERATION(bfe_u32, u32, u32, u32, u32, extract_unsigned(x, y, z))
+LANE_OPERATION(bfe_u32, u32, u32, u32, u32, extract_unsigned(x, y & 255, z & 255))
 LANE_OPERATION(bfe_u64, u64, u64, u32, u32, extract_unsigned(x, y, z))
-LANE_OPERATION(bfe_s32, u32, s32, u32, u32, extract_signed(x, y, z))
+LANE_OPERATION(bfe_s32, u32, s32, u32, u32, extract_signed(x, y & 255, z & 255))
 LANE_OPERATION(bfe_s64, u64, s64, u32, u32, extract_signed(x, y, z))
 
 // bfi has a fourth source, in d2.

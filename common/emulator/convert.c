@@ -146,7 +146,7 @@ static void widen(f64 *to, const u64 *from, Encoding encoding) {
   }
 }
 
-// Subnormal f32s, whether already narrowed or not, are zero of their sign.
+// Numbers below the smallest normal f32, also those that rounding would lift to it, are zero of their sign.
 static void flush(f64 *x) { EACH x[i] = fabs(x[i]) < 0x1p-126 ? copysign(0, x[i]) : x[i]; }
 
 static void round_to_integers(f64 *x, Rounding rounding) {
@@ -178,22 +178,34 @@ static void floats_to_integers(const Plan *plan, u64 *to, const f64 *from) {
   }
 }
 
+// A NaN of f64 that becomes an f32 or f16 keeps its sign and the high bits of its payload, and is quiet: so an H200
+// does, with f64 alone.
+static u64 narrow_nan(const SmallFormat *format, f64 x) {
+  u64 payload = f64_bits(x) << 12 >> (64 - format->fraction_bits), quiet = 1ull << (format->fraction_bits - 1);
+  return f64_bits(x) >> 63 << format->sign_bit | format->infinity | quiet | payload;
+}
+
 static void narrow_all(const Plan *plan, u64 *to, const f64 *from) {
   if (plan->to->encoding == F64) {
-    memcpy(to, from, sizeof(f64) * LANES);
+    // With .ftz, and without it not, an H200 makes every NaN f32's one before it widens it.
+    const f64 nan = f32_from_bits(CANONICAL_NAN);
+    const bool canonical = plan->flags & FORM_FTZ;
+    EACH to[i] = f64_bits(canonical && from[i] != from[i] ? nan : from[i]);
     return;
   }
-  bool is_tf32 = plan->to->encoding == TF32;  // the high 19 bits of its register
-  for (int i = 0; i < LANES; i++) {
-    u64 code = narrow(formats[plan->to->encoding], from[i], plan->rounding, plan->flags & FORM_SATFINITE);
-    to[i] = !is_tf32 ? code : from[i] != from[i] ? CANONICAL_NAN : code << 13;
-  }
+  const SmallFormat *format = &formats[plan->to->encoding];
+  const int shift = plan->to->encoding == TF32 ? 13 : 0;  // the high 19 bits of its register
+  for (int i = 0; i < LANES; i++)
+    to[i] = (u64)narrow(*format, from[i], plan->rounding, plan->flags & FORM_SATFINITE) << shift;
+  if (plan->from->encoding == F64 && plan->to->encoding != BF16)
+    for (int i = 0; i < LANES; i++) to[i] = from[i] != from[i] ? narrow_nan(format, from[i]) : to[i];
 }
 
 // Raw bits of floats to raw bits of the destination's type.
 static void convert_floats(const Plan *plan, u64 *codes, f64 *x) {
   bool ftz = plan->flags & FORM_FTZ;
-  if (ftz && plan->from->encoding == F32) flush(x);
+  // An H200 does not flush what becomes an f16: rounded up or down, a subnormal f32 is not zero.
+  if (ftz && plan->to->encoding != F16) flush(x);
   if (plan->to_integer) round_to_integers(x, plan->rounding);
   if (!is_float(plan->to)) {
     floats_to_integers(plan, codes, x);
@@ -202,8 +214,6 @@ static void convert_floats(const Plan *plan, u64 *codes, f64 *x) {
   if (plan->flags & FORM_SAT) EACH x[i] = saturate_f64(x[i]);
   if (plan->flags & FORM_RELU) EACH x[i] = relu_f64(x[i]);
   narrow_all(plan, codes, x);
-  // What rounding made subnormal, or left so.
-  if (ftz && plan->to->encoding == F32) EACH codes[i] &= codes[i] & 0x7f800000 ? 0xffffffff : 0x80000000;
 }
 
 static void convert_part(const Plan *plan, u64 *codes, const u8 *source, int part) {
@@ -288,7 +298,7 @@ LANE_OPERATION(f16x2_f32, u32, f32, f32, f32, (u32)f16_from_f32(x) << 16 | f16_f
 LANE_OPERATION(bf16x2_f32, u32, f32, f32, f32, (u32)bf16_from_f32(x) << 16 | bf16_from_f32(y))
 // Rounds 13 bits off, away from zero; of infinities and NaNs it cuts them, so that a NaN may become an infinity.
 LANE_OPERATION(tf32_f32, u32, u32, u32, u32, (x + (~x & 0x7f800000 ? 0x1000 : 0)) & 0xffffe000)
-LANE_OPERATION(f32_f64, f32, f64, f64, f64, canonical_f32((f32)x))
+LANE_OPERATION(f32_f64, f32, f64, f64, f64, x)  // a NaN is cut to size, here as on the H200
 LANE_OPERATION(f64_f32, f64, f32, f32, f32, x)
 LANE_OPERATION(f32_s32, f32, s32, s32, s32, x)
 LANE_OPERATION(f32_u32, f32, u32, u32, u32, x)

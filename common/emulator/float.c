@@ -108,19 +108,21 @@ F32_HANDLER(tanh_f32, (f32)tanh((f64)x), false, false)
 
 // ---- f64: NaNs pass through with their payload ----
 
-LANE_OPERATION(add_f64, f64, f64, f64, f64, x + y)
-LANE_OPERATION(sub_f64, f64, f64, f64, f64, x - y)
-LANE_OPERATION(mul_f64, f64, f64, f64, f64, x *y)
-LANE_OPERATION(fma_f64, f64, f64, f64, f64, fma(x, y, z))
+LANE_OPERATION(add_f64, f64, f64, f64, f64, last_nan_f64(x, y, x + y))
+LANE_OPERATION(sub_f64, f64, f64, f64, f64, last_nan_f64(x, y, x - y))
+LANE_OPERATION(mul_f64, f64, f64, f64, f64, last_nan_f64(x, y, x *y))
+// Of the factors' NaNs and the addend's, the second factor's comes first, then the addend's.
+LANE_OPERATION(fma_f64, f64, f64, f64, f64, y != y ? quiet_f64(y) : last_nan_f64(x, z, fma(x, y, z)))
 LANE_OPERATION(div_f64, f64, f64, f64, f64, x / y)
 LANE_OPERATION(rcp_f64, f64, f64, f64, f64, 1 / x)
 LANE_OPERATION(sqrt_f64, f64, f64, f64, f64, sqrt(x))
 LANE_OPERATION(rsqrt_f64, f64, f64, f64, f64, 1 / sqrt(x))
-LANE_OPERATION(abs_f64, u64, u64, u64, u64, x & ~(1ull << 63))
-LANE_OPERATION(neg_f64, u64, u64, u64, u64, x ^ 1ull << 63)
+// Of a NaN they leave the sign, as the H200 does.
+LANE_OPERATION(abs_f64, f64, f64, f64, f64, x != x ? quiet_f64(x) : fabs(x))
+LANE_OPERATION(neg_f64, f64, f64, f64, f64, x != x ? quiet_f64(x) : -x)
 LANE_OPERATION(copysign_f64, u64, u64, u64, u64, (x & 1ull << 63) | (y & ~(1ull << 63)))
-LANE_OPERATION(min_handler_f64, f64, f64, f64, f64, min_f64(x, y))
-LANE_OPERATION(max_handler_f64, f64, f64, f64, f64, max_f64(x, y))
+LANE_OPERATION(min_handler_f64, f64, f64, f64, f64, x != x && y != y ? quiet_f64(y) : min_f64(x, y))
+LANE_OPERATION(max_handler_f64, f64, f64, f64, f64, x != x && y != y ? quiet_f64(y) : max_f64(x, y))
 
 // rcp and rsqrt.approx.ftz.f64 are starting points for an iteration: they read the source's high word and give the
 // result's. Subnormals count as zero, on both sides.

@@ -3,10 +3,17 @@
 
 #include "float16.h"
 
-// A NaN result is always this one, whatever the sources carried: PTX ISA 9.7.3.
+// An f32 result that is NaN is always this one, whatever the sources carried: PTX ISA 9.7.3.
 #define CANONICAL_NAN 0x7fffffffu
 
 ALWAYS_INLINE f32 canonical_f32(f32 x) { return x != x ? f32_from_bits(CANONICAL_NAN) : x; }
+
+// An f64 result that is NaN is the last source that is NaN, quieted, sign and payload kept; PTX leaves it open, an H200
+// does this. The host would take the first one, or whichever operand the compiler put first.
+ALWAYS_INLINE f64 quiet_f64(f64 x) { return f64_from_bits(f64_bits(x) | 1ull << 51); }
+ALWAYS_INLINE f64 last_nan_f64(f64 x, f64 y, f64 result) {
+  return y != y ? quiet_f64(y) : x != x ? quiet_f64(x) : result;
+}
 
 // .ftz: a subnormal becomes zero of its sign.
 ALWAYS_INLINE f32 flush_f32(f32 x) {

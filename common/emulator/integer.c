@@ -27,15 +27,15 @@
   LANE_OPERATION(mul_hi_##T, T, T, T, T, HIGH_PRODUCT(WIDE, bits))                                                     \
   LANE_OPERATION(mad_hi_##T, T, T, T, T, HIGH_PRODUCT(WIDE, bits) + (WIDE)z)
 
-// Division by zero is unspecified; like the hardware, the quotient has all bits set and the remainder is the dividend.
+// Division by zero is unspecified; as on an H200, the quotient and the remainder have all bits set.
 #define UNSIGNED_DIVISION(T)                                                                                           \
   LANE_OPERATION(div_##T, T, T, T, T, y ? x / y : (T)-1)                                                               \
-  LANE_OPERATION(rem_##T, T, T, T, T, y ? x % y : x)
+  LANE_OPERATION(rem_##T, T, T, T, T, y ? x % y : (T)-1)
 
 // MIN / -1 overflows and wraps to MIN, with no remainder.
 #define SIGNED_OPERATIONS(T, U)                                                                                        \
   LANE_OPERATION(div_##T, U, T, T, T, y == 0 ? (U)-1 : y == -1 ? 0 - (U)x : (U)(x / y))                                \
-  LANE_OPERATION(rem_##T, T, T, T, T, y == 0 ? x : y == -1 ? 0 : x % y)                                                \
+  LANE_OPERATION(rem_##T, T, T, T, T, y == 0 ? (T)-1 : y == -1 ? 0 : x % y)                                            \
   LANE_OPERATION(abs_##T, U, T, T, T, x < 0 ? 0 - (U)x : (U)x)                                                         \
   LANE_OPERATION(neg_##T, U, U, U, U, 0 - x)
 

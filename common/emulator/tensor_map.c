@@ -52,7 +52,8 @@ static bool check_dimension(const EmulatorTensorSpec *spec, int d, EmulatorError
   if (spec->element_stride[d] > MAX_ELEMENT_STRIDE)
     return wrong(error, "the element stride of dimension %d is %u, 1 to %d are allowed", d, spec->element_stride[d],
                  MAX_ELEMENT_STRIDE);
-  if (d > 0 && (stride % UNIT || stride >= MAX_STRIDE || stride == 0))
+  // 0 too: every index of the dimension is then the same memory.
+  if (d > 0 && (stride % UNIT || stride >= MAX_STRIDE))
     return wrong(error, "the stride of dimension %d is %llu bytes, a multiple of %d below 2^40 is needed", d,
                  (unsigned long long)stride, UNIT);
   return true;

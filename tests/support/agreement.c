@@ -23,6 +23,7 @@ static struct {
     DeviceModule *module;
   } modules[MAX_MODULES];
   uint64_t hazards;  // reported so far
+  bool broken;       // an error has stopped it
 } sides[SIDES];
 
 static int rows, rows_wrong;
@@ -36,7 +37,7 @@ uint32_t random_bits(uint64_t *state) {
 
 // ---- rows ----
 
-// One write, so that the lines of tests that run side by side do not mix.
+// One write, so that the lines of tests that run side by side do not mix; closed, so that a crash loses none.
 static void write_line(const char *line) {
   const char *path = getenv("HL_AGREEMENT_LOG");
   FILE *log = path ? fopen(path, "a") : NULL;
@@ -70,6 +71,8 @@ void agreement_row(const char *what, const char *name, const char *difference) {
 static void open_side(int side) {
   DeviceError error;
   memset(sides[side].modules, 0, sizeof sides[side].modules);
+  sides[side].hazards = 0;
+  sides[side].broken = false;
   sides[side].device = device_open(&sides[side].options, &error);
   cr_assert(sides[side].device, "%s: %s", side_names[side], error.text);
 }
@@ -163,9 +166,7 @@ static bool run_side(int side, const Trial *trial, uint8_t *result, char *text, 
   bool clean = !new_hazards(side, hazard, sizeof hazard);
   if (!done) {
     snprintf(text, size, "%s: %.150s %.180s", side_names[side], device_error(device)->text, hazard);
-    device_close(device);
-    open_side(side);
-    sides[side].hazards = 0;
+    sides[side].broken = true;
     return false;
   }
   device_free(device, at[0]);
@@ -173,6 +174,15 @@ static bool run_side(int side, const Trial *trial, uint8_t *result, char *text, 
   if (clean) return true;
   snprintf(text, size, "%s: %.300s", side_names[side], hazard);
   return false;
+}
+
+// An error may have spoilt more than the device, the whole process: then the test ends here.
+static void reopen_broken(void) {
+  for (int side = 0; side < SIDES; side++) {
+    if (!sides[side].broken) continue;
+    device_close(sides[side].device);
+    open_side(side);
+  }
 }
 
 bool agreement_run(const Trial *trial, const char *what, const char *name, uint8_t *results[SIDES]) {
@@ -186,6 +196,7 @@ bool agreement_run(const Trial *trial, const char *what, const char *name, uint8
   if (done) return true;
   snprintf(both, sizeof both, "%.340s%s%.340s", text[REAL], *text[REAL] && *text[EMULATED] ? "; " : "", text[EMULATED]);
   agreement_row(what, name, both);
+  reopen_broken();  // after the row, which may be the last one
   for (int side = 0; side < SIDES; side++) free(results[side]);
   return false;
 }
