@@ -136,7 +136,10 @@ static bool row_address(const Box *box, uint32_t row, uint64_t *address) {
 static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *box, const Access *place, bool loads,
                            Pieces *pieces) {
   const Region *shared = place->region;
-  int64_t size = (int64_t)box->map.last[0] + 1, low = -box->start[0], high = size - box->start[0];
+  int64_t size = (int64_t)box->map.last[0] + 1;
+  // A store ends only where the row's last 16 bytes end, though the tensor may end inside them: so an H200 does.
+  if (!loads) size = (size * box->element + UNIT - 1) / UNIT * UNIT / box->element;
+  int64_t low = -box->start[0], high = size - box->start[0];
   if (low < 0) low = 0;
   if (low > box->count[0]) low = box->count[0];
   if (high < low) high = low;
@@ -162,15 +165,10 @@ static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *bo
 
 // ---- modes ----
 
-// What fills elements outside the tensor: zero, or a quiet NaN.
+// What fills elements outside the tensor: zero, or a quiet NaN, which an H200 makes of 16 bits again and again.
 static BulkMode fill_mode(const Box *box) {
   BulkMode mode = {.element = box->element};
-  if (!box->map.fill_nan) return mode;
-  switch (box->map.type) {
-  case EMULATOR_TENSOR_F64: mode.fill = 0x7fffffffffffffffull; break;
-  case EMULATOR_TENSOR_F32: mode.fill = 0x7fffffff; break;
-  default: mode.fill = 0x7fff;
-  }
+  if (box->map.fill_nan) mode.fill = 0x7ff77ff77ff77ff7ull >> (64 - 8 * box->element);
   return mode;
 }
 
@@ -196,11 +194,13 @@ static bool reduce_mode(Warp *warp, const Inst *inst, int lane, const Box *box, 
 
 // ---- execution ----
 
-// A box begins at a multiple of 16 bytes in its rows, and a store's not before the row: an H200 calls anything else an
-// illegal instruction. Reductions are stores. notes/tma.md has the measurements. False after a report.
+// A box begins at a multiple of 16 bytes in its rows, and a store's not before the tensor's first element along any
+// dimension: an H200 calls anything else an illegal instruction. Reductions are stores. notes/tma.md has the measurements. False after a report.
 static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, bool loads) {
   int64_t start = box->start[0], byte = start * box->element;
-  if (byte % UNIT == 0 && (loads || start >= 0)) return true;
+  int before = 0;  // dimensions along which the box begins before the tensor
+  for (int d = 0; d < box->map.rank; d++) before += box->start[d] < 0;
+  if (byte % UNIT == 0 && (loads || !before)) return true;
   if (byte % UNIT)
     hazard_report(
         warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
@@ -208,9 +208,8 @@ static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, 
         (long long)start, box->element, UNIT);
   else
     hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
-                  "a store's innermost coordinate must not be negative, and it is %lld: the kernel stops, as an H200 "
-                  "does",
-                  (long long)start);
+                  "a store's coordinates must not be negative, and %d of these are: the kernel stops, as an H200 does",
+                  before);
   launch_stop(warp_launch(warp));
   return false;
 }
