@@ -66,6 +66,8 @@ test-gpu: root $(BUILD)/run-tests $(GPU_KERNELS) ## on the GPU: the stages; GPU 
 test-deep: $(FUZZERS) $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) ## fuzzes for FUZZ_SECONDS each; tests under ASan, UBSan, TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test
+	@[ "$(DEEP)" = short ] || $(MAKE) --no-print-directory test-threads
+test-threads: $(BUILD)/run-tests ## the stages' programs under TSan
 	@# Criterion itself does not run under TSan: its threads are those of the programs.
 	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread root
 	@$(call run_tests,stages/*,build/tsan/root)
@@ -172,6 +174,6 @@ $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder test root test-gpu test-deep record-golden bench bench-emulator plot format clean deps nvcc criterion gnuplot
+.PHONY: help ladder test root test-gpu test-deep test-threads record-golden bench bench-emulator plot format clean deps nvcc criterion gnuplot
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -93,7 +93,9 @@ static Combine *global_combine(Combine *combine) {
   return combine == add_f32 ? add_f32_flushed : combine == add_f64 ? add_f64_global : combine;
 }
 
+// Asynchronous reductions keep subnormals, unlike atomics on global memory: so an H200 did.
 Combine *reduction_find(const char *operation, PtxType type, bool global) {
+  if (!strcmp(operation, "add") && type == PTX_F32) return add_f32;
   if (!strcmp(operation, "min") && type == PTX_F16) return min_f16;
   if (!strcmp(operation, "max") && type == PTX_F16) return max_f16;
   if (!strcmp(operation, "min") && type == PTX_BF16) return min_bf16;
