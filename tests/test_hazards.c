@@ -29,8 +29,8 @@ typedef struct Argument {
   enum { BUFFER, NUMBER, BYTES, NULL_POINTER, MAP } kind;
   ElementType type;
   Content content;
-  int count;   // elements of a buffer, bytes of BYTES
-  int number;  // of MAP: the argument that is its buffer
+  int count;                 // elements of a buffer, bytes of BYTES
+  int number;                // of MAP: the argument that is its buffer
   unsigned size[3], box[3];  // of MAP
   EmulatorTensorSwizzle swizzle;
 } Argument;
@@ -65,7 +65,8 @@ static Argument read_map(const Script *script, const char *word) {
   static const char *const swizzles[] = {"none", "32B", "64B", "128B"};
   Argument argument = {.kind = MAP};
   char size[24], box[24], swizzle[8] = "none";
-  if (sscanf(word, "map:%d:%23[0-9x]:%23[0-9x]:%7s", &argument.number, size, box, swizzle) < 3) bad_comment(script, word);
+  if (sscanf(word, "map:%d:%23[0-9x]:%23[0-9x]:%7s", &argument.number, size, box, swizzle) < 3)
+    bad_comment(script, word);
   read_shape(size, argument.size);
   read_shape(box, argument.box);
   for (int i = 0; i < 4; i++)
@@ -111,13 +112,20 @@ static void read_launch(Script *script, const char *text) {
       continue;
     }
     char *value = !strcmp(word, "args") ? NULL : strtok_r(rest, " ", &rest);
-    if (!value) in_arguments = true;
-    else if (!strcmp(word, "grid")) read_shape(value, script->grid);
-    else if (!strcmp(word, "block")) read_shape(value, script->block);
-    else if (!strcmp(word, "cluster")) read_shape(value, script->cluster);
-    else if (!strcmp(word, "shared")) script->shared = (size_t)atoi(value);
-    else if (!strcmp(word, "steps")) script->steps = (uint64_t)atoi(value);
-    else bad_comment(script, word);
+    if (!value)
+      in_arguments = true;
+    else if (!strcmp(word, "grid"))
+      read_shape(value, script->grid);
+    else if (!strcmp(word, "block"))
+      read_shape(value, script->block);
+    else if (!strcmp(word, "cluster"))
+      read_shape(value, script->cluster);
+    else if (!strcmp(word, "shared"))
+      script->shared = (size_t)atoi(value);
+    else if (!strcmp(word, "steps"))
+      script->steps = (uint64_t)atoi(value);
+    else
+      bad_comment(script, word);
   }
 }
 
@@ -180,10 +188,10 @@ typedef struct Run {
   EmulatorStatus status;
   const Hazard *hazards;
   int hazard_count;
-  char *report;        // the hazards as text
-  uint8_t *memory;     // all buffers, one after the other
+  char *report;     // the hazards as text
+  uint8_t *memory;  // all buffers, one after the other
   size_t memory_size;
-  bool changed;        // whether the kernel wrote anything
+  bool changed;  // whether the kernel wrote anything
 } Run;
 
 static uint16_t half_bits(int value) {  // of 0 to 2048
@@ -215,15 +223,20 @@ static uint64_t make_buffer(Emulator *emulator, const Argument *argument, uint8_
     if (argument->content == RAMP) put_element(bytes + (size_t)i * element, argument->type, i);
     if (argument->content == ONE) put_element(bytes + (size_t)i * element, argument->type, 1);
   }
-  if (argument->content == FREED) emulator_free(emulator, address);
-  else if (argument->content == FRESH) cr_assert(emulator_read(emulator, bytes, address, size));
-  else cr_assert(emulator_write(emulator, address, bytes, size));
+  if (argument->content == FREED)
+    emulator_free(emulator, address);
+  else if (argument->content == FRESH)
+    cr_assert(emulator_read(emulator, bytes, address, size));
+  else
+    cr_assert(emulator_write(emulator, address, bytes, size));
   return address;
 }
 
 // A map of the whole buffer at an address: packed rows, and as many dimensions as the script gives sizes.
-static void make_map(const Argument *argument, const Argument *buffer, uint64_t address, uint8_t map[EMULATOR_TENSOR_MAP_BYTES]) {
-  static const EmulatorTensorType types[] = {EMULATOR_TENSOR_S32, EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F64, EMULATOR_TENSOR_F16, EMULATOR_TENSOR_U8};
+static void make_map(const Argument *argument, const Argument *buffer, uint64_t address,
+                     uint8_t map[EMULATOR_TENSOR_MAP_BYTES]) {
+  static const EmulatorTensorType types[] = {EMULATOR_TENSOR_S32, EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F64,
+                                             EMULATOR_TENSOR_F16, EMULATOR_TENSOR_U8};
   EmulatorTensorSpec spec = {.type = types[buffer->type], .rank = 3, .address = address, .swizzle = argument->swizzle};
   while (spec.rank > 1 && argument->size[spec.rank - 1] == 1) spec.rank--;
   for (int d = 0; d < spec.rank; d++) {
@@ -238,7 +251,8 @@ static void make_map(const Argument *argument, const Argument *buffer, uint64_t 
 static EmulatorModule *load_ptx(Emulator *emulator, const Script *script, bool repaired) {
   char path[600];
   cr_assert(getenv("HAZARD_PTX_DIR"), "HAZARD_PTX_DIR is not set");
-  snprintf(path, sizeof path, "%s/%s.%s.ptx", getenv("HAZARD_PTX_DIR"), script->family, repaired ? "repaired" : "faulty");
+  snprintf(path, sizeof path, "%s/%s.%s.ptx", getenv("HAZARD_PTX_DIR"), script->family,
+           repaired ? "repaired" : "faulty");
   Text ptx = read_text(path);
   EmulatorError error;
   EmulatorModule *module = emulator_load(emulator, ptx.bytes, ptx.length, &error);
@@ -276,9 +290,12 @@ static Run run_kernel(const Script *script, bool repaired, int schedule, bool ha
   }
   for (int i = 0; i < script->argument_count; i++) {
     const Argument *argument = &script->arguments[i];
-    if (argument->kind == MAP) make_map(argument, &script->arguments[argument->number], addresses[argument->number], initial[i]);
+    if (argument->kind == MAP)
+      make_map(argument, &script->arguments[argument->number], addresses[argument->number], initial[i]);
   }
-  EmulatorLaunch launch = {.kernel = script->kernel, .dynamic_shared = script->shared, .arguments = arguments,
+  EmulatorLaunch launch = {.kernel = script->kernel,
+                           .dynamic_shared = script->shared,
+                           .arguments = arguments,
                            .argument_count = script->argument_count};
   memcpy(launch.grid, script->grid, sizeof launch.grid);
   memcpy(launch.block, script->block, sizeof launch.block);
@@ -356,8 +373,8 @@ static void judge_faulty(const Script *script, const Run *run, int schedule) {
     const Marker *marker = &script->markers[m];
     bool answered = marker->role != EXPECTED;
     for (int h = 0; h < run->hazard_count; h++) answered |= answers(script, marker, &run->hazards[h]);
-    cr_expect(answered, "%s, schedule %d: no %s at %s.cu:%d, but\n%s", script->kernel, schedule, hazard_name(marker->kind),
-              script->family, marker->line, run->report);
+    cr_expect(answered, "%s, schedule %d: no %s at %s.cu:%d, but\n%s", script->kernel, schedule,
+              hazard_name(marker->kind), script->family, marker->line, run->report);
   }
   for (int h = 0; h < run->hazard_count; h++) {
     const Hazard *hazard = &run->hazards[h];
@@ -457,13 +474,15 @@ ParameterizedTest(Case *kernel, hazards, repaired, .timeout = 120) {
   Run first = {0};
   for (int schedule = 0; schedule < SCHEDULES; schedule++) {
     Run run = run_kernel(&script, true, schedule, true);
-    cr_expect(run.status == EMULATOR_OK && run.hazard_count == 0, "%s, schedule %d: a false alarm:\n%s", script.kernel, schedule,
-              run.report);
+    cr_expect(run.status == EMULATOR_OK && run.hazard_count == 0, "%s, schedule %d: a false alarm:\n%s", script.kernel,
+              schedule, run.report);
     cr_expect(run.changed, "%s, schedule %d: wrote nothing", script.kernel, schedule);
     bool same = schedule == 0 || !memcmp(run.memory, first.memory, run.memory_size);
     cr_expect(same, "%s: schedule %d gives another result than schedule 0", script.kernel, schedule);
-    if (schedule == 0) first = run;
-    else end_run(&run);
+    if (schedule == 0)
+      first = run;
+    else
+      end_run(&run);
   }
   end_run(&first);
 }
@@ -506,5 +525,6 @@ Test(hazards, each_kind_has_kernels) {
     for (int m = 0; m < script.marker_count; m++)
       if (script.markers[m].role == EXPECTED) count[script.markers[m].kind]++;
   }
-  for (int kind = 0; kind <= HAZARD_SETMAXNREG; kind++) cr_expect_geq(count[kind], 3, "%s", hazard_name((HazardKind)kind));
+  for (int kind = 0; kind <= HAZARD_SETMAXNREG; kind++)
+    cr_expect_geq(count[kind], 3, "%s", hazard_name((HazardKind)kind));
 }

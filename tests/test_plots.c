@@ -11,7 +11,8 @@ static const char header[] =
     "stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,"
     "max_ms,repeats,tflops\n";
 // A made-up GPU; the rows' last field is their TFLOPS.
-#define ROW(stage, shape, tflops) stage ",Test GPU,1234,1.2,3.4,2001-02-03T04:05:06Z," shape ",1.5,1.4,1.6,17," tflops "\n"
+#define ROW(stage, shape, tflops)                                                                                      \
+  stage ",Test GPU,1234,1.2,3.4,2001-02-03T04:05:06Z," shape ",1.5,1.4,1.6,17," tflops "\n"
 #define USUAL "4,32,4096,64,0"
 
 static char scratch[] = "/tmp/hopper-ladder-plots-XXXXXX";

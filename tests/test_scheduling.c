@@ -32,7 +32,8 @@ static Machine start(Way way) {
   if (!getenv("PTX_DIR")) cr_skip_test("PTX_DIR is not set");
   snprintf(path, sizeof path, "%s/scheduling.ptx", getenv("PTX_DIR"));
   Text ptx = read_text(path);
-  EmulatorOptions options = {.hazards = true, .schedule = way.schedule, .threads = way.threads, .step_limit = 200 << 20};
+  EmulatorOptions options = {
+      .hazards = true, .schedule = way.schedule, .threads = way.threads, .step_limit = 200 << 20};
   Machine machine = {.emulator = emulator_open(&options)};
   EmulatorError error;
   machine.module = emulator_load(machine.emulator, ptx.bytes, ptx.length, &error);
@@ -60,7 +61,8 @@ static int result(Machine *machine, uint64_t address, int index) {
 }
 
 // Launches a kernel whose arguments are pointers and ints, 8 bytes of each given; it must run without a report.
-static void launch(Machine *machine, const char *kernel, unsigned grid, unsigned block, const uint64_t *arguments, int count) {
+static void launch(Machine *machine, const char *kernel, unsigned grid, unsigned block, const uint64_t *arguments,
+                   int count) {
   const void *pointers[MAX_ARGUMENTS];
   for (int i = 0; i < count; i++) pointers[i] = &arguments[i];
   EmulatorLaunch launch = {
@@ -70,12 +72,13 @@ static void launch(Machine *machine, const char *kernel, unsigned grid, unsigned
   cr_assert(status != EMULATOR_INVALID, "%s: %s", kernel, error.message);
   int hazards;
   const Hazard *first = emulator_hazards(machine->emulator, &hazards);
-  cr_expect(status == EMULATOR_OK && hazards == 0, "%s: %s line %d: %s", kernel, hazards ? hazard_name(first->kind) : "stopped",
-            hazards ? first->here.line : 0, hazards ? first->detail : "");
+  cr_expect(status == EMULATOR_OK && hazards == 0, "%s: %s line %d: %s", kernel,
+            hazards ? hazard_name(first->kind) : "stopped", hazards ? first->here.line : 0,
+            hazards ? first->detail : "");
 }
 
-#define LAUNCH(machine, kernel, grid, block, ...)                                                       \
-  launch(machine, kernel, grid, block, (uint64_t[]){__VA_ARGS__},                                       \
+#define LAUNCH(machine, kernel, grid, block, ...)                                                                      \
+  launch(machine, kernel, grid, block, (uint64_t[]){__VA_ARGS__},                                                      \
          (int)(sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)))
 
 // ---- divergence ----
@@ -113,7 +116,8 @@ static void expect_function(const char *kernel, int (*function)(int)) {
   }
 }
 
-#define DIVERGENT_TEST(name) Test(scheduling, name) { expect_function("kernel_" #name, name); }
+#define DIVERGENT_TEST(name)                                                                                           \
+  Test(scheduling, name) { expect_function("kernel_" #name, name); }
 DIVERGENT_FUNCTIONS(DIVERGENT_TEST)
 
 // What lanes do apart costs a warp instruction each; what they do together costs one for all. Without divergence a warp of
@@ -132,7 +136,8 @@ Test(scheduling, lanes_meet_again) {
   make_inputs(in);
   EmulatorCounters counters = run_divergent(ways[0], "kernel_collatz", in, out, BLOCK);
   uint64_t warps = counters.value[COUNTER_INST_EXECUTED], threads = counters.value[COUNTER_THREAD_INST_EXECUTED];
-  cr_expect(threads > 5 * warps, "%llu of threads, %llu of warps", (unsigned long long)threads, (unsigned long long)warps);
+  cr_expect(threads > 5 * warps, "%llu of threads, %llu of warps", (unsigned long long)threads,
+            (unsigned long long)warps);
 }
 
 Test(scheduling, warps_reconverge) {

@@ -89,8 +89,11 @@ static bool tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map
       [TENSOR_F16] = EMULATOR_TENSOR_F16, [TENSOR_BF16] = EMULATOR_TENSOR_BF16, [TENSOR_F32] = EMULATOR_TENSOR_F32,
   };
   bool known = (unsigned)spec->type < sizeof types / sizeof *types;
-  EmulatorTensorSpec request = {.type = known ? types[spec->type] : (EmulatorTensorType)-1, .rank = spec->rank, .address = spec->address,
-                                .swizzle = (EmulatorTensorSwizzle)spec->swizzle, .fill_nan = spec->fill_nan};
+  EmulatorTensorSpec request = {.type = known ? types[spec->type] : (EmulatorTensorType)-1,
+                                .rank = spec->rank,
+                                .address = spec->address,
+                                .swizzle = (EmulatorTensorSwizzle)spec->swizzle,
+                                .fill_nan = spec->fill_nan};
   memcpy(request.size, spec->size, sizeof request.size);
   memcpy(request.stride, spec->stride, sizeof request.stride);
   memcpy(request.box, spec->box, sizeof request.box);

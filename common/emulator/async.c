@@ -6,9 +6,9 @@
 #include "decoder.h"
 
 typedef struct Agent {
-  uint32_t clock;    // of its last operation
-  bool busy;         // that operation is pending
-  uint32_t issuer;   // lane that issued it
+  uint32_t clock;   // of its last operation
+  bool busy;        // that operation is pending
+  uint32_t issuer;  // lane that issued it
 } Agent;
 
 struct AsyncEngine {
@@ -41,17 +41,23 @@ void async_engine_free(AsyncEngine *engine) {
 
 static void link_pending(AsyncEngine *engine, AsyncOp *op) {
   op->previous = engine->last;
-  if (engine->last) engine->last->next = op;
-  else engine->first = op;
+  if (engine->last)
+    engine->last->next = op;
+  else
+    engine->first = op;
   engine->last = op;
   engine->self_completing += op->self_completing;
 }
 
 static void unlink_pending(AsyncEngine *engine, AsyncOp *op) {
-  if (op->previous) op->previous->next = op->next;
-  else engine->first = op->next;
-  if (op->next) op->next->previous = op->previous;
-  else engine->last = op->previous;
+  if (op->previous)
+    op->previous->next = op->next;
+  else
+    engine->first = op->next;
+  if (op->next)
+    op->next->previous = op->previous;
+  else
+    engine->last = op->previous;
   op->next = op->previous = NULL;
   engine->self_completing -= op->self_completing;
 }
@@ -70,7 +76,8 @@ static uint32_t take_agent(AsyncEngine *engine) {
   return chosen;
 }
 
-AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing, size_t payload_size) {
+AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
+                     size_t payload_size) {
   AsyncEngine *engine = warp->block->cluster->async;
   AsyncOp *op = calloc(1, sizeof *op);
   if (!op) abort();
@@ -190,7 +197,8 @@ void group_commit(GroupQueue *queue, Mask mask) {
 }
 
 // The lanes of mask for which the entry's group is among those to wait for.
-static Mask lanes_to_wait(const GroupQueue *queue, const GroupEntry *entry, Mask mask, uint32_t allowed, bool everything) {
+static Mask lanes_to_wait(const GroupQueue *queue, const GroupEntry *entry, Mask mask, uint32_t allowed,
+                          bool everything) {
   Mask lanes = mask & entry->waiting, result = 0;
   for (Mask rest = lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
@@ -206,8 +214,10 @@ void group_wait(Warp *warp, GroupQueue *queue, Mask mask, uint32_t allowed, bool
     Mask lanes = lanes_to_wait(queue, entry, mask, allowed, everything);
     if (lanes) async_wait(warp, lanes, entry->op);
     entry->waiting &= ~lanes;
-    if (entry->waiting) queue->entries[kept++] = *entry;
-    else async_release(entry->op);
+    if (entry->waiting)
+      queue->entries[kept++] = *entry;
+    else
+      async_release(entry->op);
   }
   queue->count = kept;
 }

@@ -26,16 +26,16 @@ struct AsyncOp {
   Warp *warp;                // the issuer
   int lane;                  // its first lane
   const Inst *inst;
-  uint32_t agent, clock;     // the thread and clock it is in the race check
+  uint32_t agent, clock;  // the thread and clock it is in the race check
   AsyncPerform *perform;
   void (*discard)(AsyncOp *op);  // gives back what the payload holds, when it was never performed; or NULL
-  bool self_completing;      // may be performed at any time; else only by async_finish
+  bool self_completing;          // may be performed at any time; else only by async_finish
   bool performed;
   int references;
-  Clocks *known;             // what comes before it: of a collective operation all that its lanes knew and had done,
-                             // of a bulk load what its issuer knew; NULL of others
-  uint64_t mbarrier;         // shared address (with its rank) that it will complete bytes on; 0 when none
-  void *payload;             // the family's own: freed with the operation
+  Clocks *known;      // what comes before it: of a collective operation all that its lanes knew and had done,
+                      // of a bulk load what its issuer knew; NULL of others
+  uint64_t mbarrier;  // shared address (with its rank) that it will complete bytes on; 0 when none
+  void *payload;      // the family's own: freed with the operation
 };
 
 AsyncEngine *async_engine_new(Cluster *cluster);
@@ -43,7 +43,8 @@ void async_engine_free(AsyncEngine *engine);
 void async_warp_end(Warp *warp);
 
 // A new operation by the lanes of mask, pending, with a zeroed payload of that size and one reference (the engine's).
-AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing, size_t payload_size);
+AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
+                     size_t payload_size);
 // The operation is one of all lanes of mask together (wgmma), not one of each: it comes after what any of them has done.
 void async_make_collective(AsyncOp *op, Mask mask);
 // Who accesses memory for the operation on behalf of a lane. proxy: through the async proxy (TMA, wgmma; not cp.async).
@@ -66,12 +67,12 @@ AsyncOp *async_first_pending(const Cluster *cluster);
 
 typedef struct GroupEntry {
   AsyncOp *op;
-  Mask waiting;               // lanes that have not waited for it yet
-  uint32_t group[LANES];      // of each lane: how many commits came before it
+  Mask waiting;           // lanes that have not waited for it yet
+  uint32_t group[LANES];  // of each lane: how many commits came before it
 } GroupEntry;
 
 typedef struct GroupQueue {
-  GroupEntry *entries;        // in order of issue
+  GroupEntry *entries;  // in order of issue
   int count, capacity;
   uint32_t commits[LANES];
 } GroupQueue;

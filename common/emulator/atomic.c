@@ -12,26 +12,26 @@ typedef struct Atomic {
   AddressPlan address;
   Space space;
   MemoryOrder order;
-  bool gpu;       // the scope of that
-  int size;       // bytes
-  bool returns;   // atom, not red
+  bool gpu;      // the scope of that
+  int size;      // bytes
+  bool returns;  // atom, not red
   Combine *combine;
   Slot b, c;
 } Atomic;
 
 // ---- operations ----
 
-#define COMBINE(name, expression)                                 \
-  static uint64_t name(uint64_t old, uint64_t b, uint64_t c) {    \
-    (void)old;                                                    \
-    (void)b;                                                      \
-    (void)c;                                                      \
-    return (uint64_t)(expression);                                \
+#define COMBINE(name, expression)                                                                                      \
+  static uint64_t name(uint64_t old, uint64_t b, uint64_t c) {                                                         \
+    (void)old;                                                                                                         \
+    (void)b;                                                                                                           \
+    (void)c;                                                                                                           \
+    return (uint64_t)(expression);                                                                                     \
   }
 
 COMBINE(exchange, b)
 COMBINE(compare_and_swap, old == b ? c : old)
-COMBINE(and_bits, old & b)
+COMBINE(and_bits, old &b)
 COMBINE(or_bits, old | b)
 COMBINE(xor_bits, old ^ b)
 COMBINE(add_integer, old + b)
@@ -69,16 +69,16 @@ static const struct {
   PtxType type;
   Combine *combine;
 } operations[] = {
-    {"exch", PTX_B32, exchange},       {"exch", PTX_B64, exchange},        {"cas", PTX_B16, compare_and_swap},
+    {"exch", PTX_B32, exchange},        {"exch", PTX_B64, exchange},        {"cas", PTX_B16, compare_and_swap},
     {"cas", PTX_B32, compare_and_swap}, {"cas", PTX_B64, compare_and_swap}, {"and", PTX_B32, and_bits},
-    {"and", PTX_B64, and_bits},        {"or", PTX_B32, or_bits},           {"or", PTX_B64, or_bits},
-    {"xor", PTX_B32, xor_bits},        {"xor", PTX_B64, xor_bits},         {"add", PTX_U32, add_integer},
-    {"add", PTX_S32, add_integer},     {"add", PTX_U64, add_integer},      {"add", PTX_S64, add_integer},
-    {"add", PTX_F32, add_f32},         {"add", PTX_F64, add_f64},          {"add", PTX_F16, add_f16},
-    {"add", PTX_BF16, add_bf16},       {"add", PTX_F16X2, add_f16x2},      {"add", PTX_BF16X2, add_bf16x2},
-    {"min", PTX_U32, min_u32},         {"min", PTX_S32, min_s32},          {"min", PTX_U64, min_u64},
-    {"min", PTX_S64, min_s64},         {"max", PTX_U32, max_u32},          {"max", PTX_S32, max_s32},
-    {"max", PTX_U64, max_u64},         {"max", PTX_S64, max_s64},          {"inc", PTX_U32, increment},
+    {"and", PTX_B64, and_bits},         {"or", PTX_B32, or_bits},           {"or", PTX_B64, or_bits},
+    {"xor", PTX_B32, xor_bits},         {"xor", PTX_B64, xor_bits},         {"add", PTX_U32, add_integer},
+    {"add", PTX_S32, add_integer},      {"add", PTX_U64, add_integer},      {"add", PTX_S64, add_integer},
+    {"add", PTX_F32, add_f32},          {"add", PTX_F64, add_f64},          {"add", PTX_F16, add_f16},
+    {"add", PTX_BF16, add_bf16},        {"add", PTX_F16X2, add_f16x2},      {"add", PTX_BF16X2, add_bf16x2},
+    {"min", PTX_U32, min_u32},          {"min", PTX_S32, min_s32},          {"min", PTX_U64, min_u64},
+    {"min", PTX_S64, min_s64},          {"max", PTX_U32, max_u32},          {"max", PTX_S32, max_s32},
+    {"max", PTX_U64, max_u64},          {"max", PTX_S64, max_s64},          {"inc", PTX_U32, increment},
     {"dec", PTX_U32, decrement},
 };
 
@@ -117,9 +117,11 @@ static uint64_t lane_value(Warp *warp, Slot slot, int size, int lane) {
 // One lane's read-modify-write; the hardware too does them one after the other.
 static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int lane, uint64_t address) {
   Access access;
-  if (!memory_find(warp, inst, lane, atomic->space, address, atomic->size, atomic->size, ACCESS_ATOMIC, &access)) return false;
+  if (!memory_find(warp, inst, lane, atomic->space, address, atomic->size, atomic->size, ACCESS_ATOMIC, &access))
+    return false;
   if (!access.region) {
-    hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, atomic->size, "atomics reach global and shared memory only");
+    hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, atomic->size,
+                  "atomics reach global and shared memory only");
     launch_stop(warp_launch(warp));
     return false;
   }
@@ -133,7 +135,8 @@ static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int 
   memcpy(&old, access.data, size);
   bool global = access.region->kind == REGION_GLOBAL;
   Combine *combine = global ? global_combine(atomic->combine) : atomic->combine;
-  uint64_t value = combine(old, lane_value(warp, atomic->b, atomic->size, lane), lane_value(warp, atomic->c, atomic->size, lane));
+  uint64_t value =
+      combine(old, lane_value(warp, atomic->b, atomic->size, lane), lane_value(warp, atomic->c, atomic->size, lane));
   if (memcmp(access.data, &value, size)) warp->block->cluster->progress++;
   memcpy(access.data, &value, size);
   memory_unlock(&access);
@@ -161,11 +164,22 @@ static Combine *find_operation(const PtxInstruction *source, PtxType type) {
 }
 
 DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "global",
-                                        "shared", "shared::cta", "shared::cluster", "noftz", "L2::cache_hint", "exch", "cas",
-                                        "and", "or", "xor", "add", "min", "max", "inc", "dec", NULL};
+  static const char *const allowed[] = {"relaxed",     "acquire",
+                                        "release",     "acq_rel",
+                                        "cta",         "cluster",
+                                        "gpu",         "sys",
+                                        "global",      "shared",
+                                        "shared::cta", "shared::cluster",
+                                        "noftz",       "L2::cache_hint",
+                                        "exch",        "cas",
+                                        "and",         "or",
+                                        "xor",         "add",
+                                        "min",         "max",
+                                        "inc",         "dec",
+                                        NULL};
   bool returns = !strcmp(source->opcode, "atom");
-  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, returns ? 3 : 2, 5)) return DECODE_FAILED;
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, returns ? 3 : 2, 5))
+    return DECODE_FAILED;
   PtxType type = ptx_instruction_type(source);
   Atomic *atomic = decoder_allocate(decoder, sizeof *atomic);
   atomic->combine = find_operation(source, type);

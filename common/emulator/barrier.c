@@ -76,7 +76,8 @@ void barriers_after_exit(Block *block) {
 
 // ---- arrival ----
 
-static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, ...) {
   char detail[200];
@@ -113,13 +114,15 @@ static bool phase_is_certain(Warp *warp, const Inst *inst, Mask mask, int number
   const BarrierPlan *plan = inst->extra;
   Barrier *barrier = &warp->block->barriers[number];
   if (!race_knows(warp, mask, barrier->former)) {
-    misuse(warp, inst, mask, "barrier %d: nothing orders this arrival after the former ones, the first of them at %s: it may be "
-           "counted with those", number, line_text(warp, barrier->former_first).text);
+    misuse(warp, inst, mask,
+           "barrier %d: nothing orders this arrival after the former ones, the first of them at %s: it may be "
+           "counted with those",
+           number, line_text(warp, barrier->former_first).text);
     return false;
   }
   if (plan->aligned && barrier->warps >> warp->index & 1) {
-    misuse(warp, inst, mask, "barrier %d: the warp arrives again before the others have; the first arrival is at %s", number,
-           line_text(warp, barrier->first).text);
+    misuse(warp, inst, mask, "barrier %d: the warp arrives again before the others have; the first arrival is at %s",
+           number, line_text(warp, barrier->first).text);
     return false;
   }
   barrier->warps |= (uint32_t)plan->aligned << warp->index;
@@ -133,7 +136,8 @@ static Text count_text(int count) {
 }
 
 // The barrier's number and count, which all lanes must agree on. False after a report.
-static bool barrier_operands(Warp *warp, const Inst *inst, const BarrierPlan *plan, Mask mask, int *number, int *count) {
+static bool barrier_operands(Warp *warp, const Inst *inst, const BarrierPlan *plan, Mask mask, int *number,
+                             int *count) {
   const u32 *numbers = SLOT(warp, inst->a, const u32), *counts = SLOT(warp, inst->b, const u32);
   int first = __builtin_ctz(mask);
   u32 threads = plan->has_count ? counts[first] : 0;
@@ -144,11 +148,14 @@ static bool barrier_operands(Warp *warp, const Inst *inst, const BarrierPlan *pl
   }
   *number = (int)numbers[first];
   *count = (int)threads;
-  if (!agree) misuse(warp, inst, mask, "lanes of one warp name different barriers or counts (%d, %d)", *number, *count);
-  else if (numbers[first] >= BARRIERS) misuse(warp, inst, mask, "there is no barrier %d: they are 0 to %d", *number, BARRIERS - 1);
+  if (!agree)
+    misuse(warp, inst, mask, "lanes of one warp name different barriers or counts (%d, %d)", *number, *count);
+  else if (numbers[first] >= BARRIERS)
+    misuse(warp, inst, mask, "there is no barrier %d: they are 0 to %d", *number, BARRIERS - 1);
   else if (plan->has_count && (threads == 0 || threads % LANES || threads > 1024))
     misuse(warp, inst, mask, "barrier %d: %d threads are no multiple of the warp size up to 1024", *number, *count);
-  else return true;
+  else
+    return true;
   return false;
 }
 
@@ -166,13 +173,15 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
     disagree(warp, inst, mask, number, count_text(count).text, count_text(barrier->expected).text);
     return;
   } else if (barrier->reducing != (plan->action >= BARRIER_POPC)) {
-    disagree(warp, inst, mask, number, barrier->reducing ? "no bar.red" : "bar.red", barrier->reducing ? "bar.red" : "none");
+    disagree(warp, inst, mask, number, barrier->reducing ? "no bar.red" : "bar.red",
+             barrier->reducing ? "bar.red" : "none");
     return;
   }
   if (!phase_is_certain(warp, inst, mask, number)) return;
   barrier->arrived += counted(plan, mask);
   if (plan->action >= BARRIER_POPC)
-    barrier->reduce_count += __builtin_popcount((*SLOT(warp, plan->predicate, const Mask) ^ (plan->negated ? FULL_MASK : 0)) & mask);
+    barrier->reduce_count +=
+        __builtin_popcount((*SLOT(warp, plan->predicate, const Mask) ^ (plan->negated ? FULL_MASK : 0)) & mask);
   race_release(warp, mask, &barrier->joined);
   if (barrier->expected && barrier->arrived > barrier->expected) {
     misuse(warp, inst, mask, "barrier %d: more threads arrive than the %d it waits for", number, barrier->expected);
@@ -201,7 +210,7 @@ static DecodeResult decode_block_barrier(Decoder *decoder, const PtxInstruction 
   BarrierPlan *plan = decoder_allocate(decoder, sizeof *plan);
   bool reduces = ptx_has(source, "red"), arrives = ptx_has(source, "arrive");
   plan->aligned = !strcmp(source->opcode, "bar") || ptx_has(source, "aligned");
-  plan->action = !reduces ? arrives ? BARRIER_ARRIVE : BARRIER_SYNC
+  plan->action = !reduces                  ? arrives ? BARRIER_ARRIVE : BARRIER_SYNC
                  : ptx_has(source, "popc") ? BARRIER_POPC
                  : ptx_has(source, "and")  ? BARRIER_AND
                                            : BARRIER_OR;

@@ -14,8 +14,8 @@ typedef struct BasicBlock {
   int *successors;
   int successor_count;
   int loop_depth;
-  int next_successor;   // of the search
-  int state;            // of the search: 0 new, 1 on the stack, 2 finished
+  int next_successor;  // of the search
+  int state;           // of the search: 0 new, 1 on the stack, 2 finished
 } BasicBlock;
 
 typedef struct BackEdge {
@@ -48,7 +48,8 @@ static void mark_leaders(Inst *code, const Function *function) {
     if (i + 1 < function->end) code[i + 1].leader = true;
     if (code[i].control == CONTROL_BRANCH) code[code[i].immediate].leader = true;
     const BranchTable *table = code[i].extra;
-    for (uint32_t t = 0; code[i].control == CONTROL_TABLE && t < table->count; t++) code[table->targets[t]].leader = true;
+    for (uint32_t t = 0; code[i].control == CONTROL_TABLE && t < table->count; t++)
+      code[table->targets[t]].leader = true;
   }
 }
 
@@ -146,7 +147,8 @@ static void sort_successors(Graph *graph) {
     int *list = graph->blocks[b].successors, count = graph->blocks[b].successor_count;
     for (int i = 1; i < count; i++) {
       int block = list[i], at = i;
-      for (; at > 0 && graph->blocks[list[at - 1]].loop_depth > graph->blocks[block].loop_depth; at--) list[at] = list[at - 1];
+      for (; at > 0 && graph->blocks[list[at - 1]].loop_depth > graph->blocks[block].loop_depth; at--)
+        list[at] = list[at - 1];
       list[at] = block;
     }
   }

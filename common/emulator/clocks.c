@@ -40,7 +40,9 @@ void clocks_release(Clocks *clocks) {
 
 static size_t clocks_size(int count) { return sizeof(Clocks) + CLOCK_PLANES * (size_t)count * sizeof(uint32_t); }
 
-static uint32_t *plane(Clocks *clocks, ClockPlane which) { return clocks->clock + (size_t)which * (size_t)clocks->count; }
+static uint32_t *plane(Clocks *clocks, ClockPlane which) {
+  return clocks->clock + (size_t)which * (size_t)clocks->count;
+}
 
 static void copy_plane(Clocks *clocks, ClockPlane to, ClockPlane from) {
   memcpy(plane(clocks, to), plane(clocks, from), (size_t)clocks->count * sizeof(uint32_t));
@@ -86,8 +88,10 @@ static void merge_import(Clocks *into, Clocks *from) {
   if (!into->imports) abort();
   // Its own imports stay behind: clusters that learn from each other would build a chain of them without end.
   Clocks *held = from;
-  if (from->import_count) merge_array(held = clocks_of(from->cluster, from->count), from);
-  else clocks_retain(from);
+  if (from->import_count)
+    merge_array(held = clocks_of(from->cluster, from->count), from);
+  else
+    clocks_retain(from);
   into->imports[into->import_count++] = (Import){from->cluster, held};
 }
 
@@ -288,7 +292,9 @@ void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined) {
     clocks_join(warp->block->cluster, &warp->clocks[__builtin_ctz(rest)].pending, joined);
 }
 
-void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more) { replace(holder, join(cluster, *holder, more)); }
+void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more) {
+  replace(holder, join(cluster, *holder, more));
+}
 
 // ---- what was released through memory ----
 
@@ -346,8 +352,10 @@ static SyncEntry *sync_entry(SyncTable *table, uint64_t address) {
 // Adds to `into` what `from` hands on to another cluster: what a fence of .gpu scope covered.
 static void merge_foreign(Clocks *into, const Clocks *from) {
   Clocks *part = narrowed(from, CLOCK_FENCED_GPU);
-  if (from->cluster == into->cluster) merge_array(into, part);
-  else merge_import(into, part);
+  if (from->cluster == into->cluster)
+    merge_array(into, part);
+  else
+    merge_import(into, part);
   clocks_release(part);
 }
 
@@ -358,8 +366,10 @@ static Clocks *for_cluster(const Cluster *cluster, Clocks *released) {
     return released;
   }
   Clocks *part = clocks_new(cluster);
-  if (released->cluster == cluster->id) merge_array(part, released);
-  else merge_foreign(part, released);
+  if (released->cluster == cluster->id)
+    merge_array(part, released);
+  else
+    merge_foreign(part, released);
   for (int i = 0; i < released->import_count; i++) merge_foreign(part, released->imports[i].clocks);
   return part;
 }

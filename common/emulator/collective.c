@@ -20,10 +20,22 @@ static bool shuffle_source(ShuffleMode mode, int lane, u32 b, u32 c, int *from) 
   int highest = (lane & segment) | (clamp & ~segment), lowest = lane & segment;
   bool inside = true;
   switch (mode) {
-  case SHUFFLE_UP: *from = lane - bits; inside = *from >= highest; break;
-  case SHUFFLE_DOWN: *from = lane + bits; inside = *from <= highest; break;
-  case SHUFFLE_BFLY: *from = lane ^ bits; inside = *from <= highest; break;
-  case SHUFFLE_IDX: *from = lowest | (bits & ~segment); inside = *from <= highest; break;
+  case SHUFFLE_UP:
+    *from = lane - bits;
+    inside = *from >= highest;
+    break;
+  case SHUFFLE_DOWN:
+    *from = lane + bits;
+    inside = *from <= highest;
+    break;
+  case SHUFFLE_BFLY:
+    *from = lane ^ bits;
+    inside = *from <= highest;
+    break;
+  case SHUFFLE_IDX:
+    *from = lowest | (bits & ~segment);
+    inside = *from <= highest;
+    break;
   }
   if (!inside) *from = lane;
   return inside;
@@ -58,7 +70,10 @@ static DecodeResult decode_shfl(Decoder *decoder, const PtxInstruction *source, 
   inst->c = decoder_source(decoder, &source->operands[3], PTX_B32);
   inst->members = decoder_source(decoder, &source->operands[4], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
-  inst->flags = ptx_has(source, "up") ? SHUFFLE_UP : ptx_has(source, "down") ? SHUFFLE_DOWN : ptx_has(source, "bfly") ? SHUFFLE_BFLY : SHUFFLE_IDX;
+  inst->flags = ptx_has(source, "up")     ? SHUFFLE_UP
+                : ptx_has(source, "down") ? SHUFFLE_DOWN
+                : ptx_has(source, "bfly") ? SHUFFLE_BFLY
+                                          : SHUFFLE_IDX;
   inst->execute = shuffle;
   return DECODED;
 }
@@ -91,7 +106,10 @@ static DecodeResult decode_vote(Decoder *decoder, const PtxInstruction *source, 
   static const char *const allowed[] = {"sync", "all", "any", "uni", "ballot", NULL};
   if (!decoder_operands(decoder, source, 3, 3) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (!ptx_has(source, "sync")) return decoder_error(decoder, source, "sm_90 has only vote.sync");
-  inst->flags = ptx_has(source, "ballot") ? VOTE_BALLOT : ptx_has(source, "all") ? VOTE_ALL : ptx_has(source, "any") ? VOTE_ANY : VOTE_UNI;
+  inst->flags = ptx_has(source, "ballot") ? VOTE_BALLOT
+                : ptx_has(source, "all")  ? VOTE_ALL
+                : ptx_has(source, "any")  ? VOTE_ANY
+                                          : VOTE_UNI;
   inst->d = decoder_destination(decoder, &source->operands[0], inst->flags == VOTE_BALLOT ? PTX_B32 : PTX_PRED);
   inst->a = decoder_source(decoder, &source->operands[1], PTX_PRED);
   inst->immediate = source->operands[1].negated;
@@ -157,8 +175,8 @@ static const struct {
   const char *operation;
   PtxType type;
   Reduce *reduce;
-} reductions[] = {{"add", PTX_U32, reduce_add},   {"add", PTX_S32, reduce_add}, {"and", PTX_B32, reduce_and},
-                  {"or", PTX_B32, reduce_or},     {"xor", PTX_B32, reduce_xor}, {"min", PTX_U32, reduce_min_u},
+} reductions[] = {{"add", PTX_U32, reduce_add},   {"add", PTX_S32, reduce_add},   {"and", PTX_B32, reduce_and},
+                  {"or", PTX_B32, reduce_or},     {"xor", PTX_B32, reduce_xor},   {"min", PTX_U32, reduce_min_u},
                   {"max", PTX_U32, reduce_max_u}, {"min", PTX_S32, reduce_min_s}, {"max", PTX_S32, reduce_max_s}};
 
 static void redux(Warp *warp, const Inst *inst, Mask mask) {
@@ -169,7 +187,8 @@ static void redux(Warp *warp, const Inst *inst, Mask mask) {
     int lane = __builtin_ctz(rest);
     Mask team = team_of(warp, inst, mask, lane);
     u32 result = a[__builtin_ctz(team)];
-    for (Mask others = team & (team - 1); others; others &= others - 1) result = reduce(result, a[__builtin_ctz(others)]);
+    for (Mask others = team & (team - 1); others; others &= others - 1)
+      result = reduce(result, a[__builtin_ctz(others)]);
     results[lane] = result;
   }
   for (Mask rest = mask; rest; rest &= rest - 1) d[__builtin_ctz(rest)] = results[__builtin_ctz(rest)];

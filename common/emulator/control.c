@@ -23,8 +23,8 @@ static void branch_indexed(Warp *warp, const Inst *inst, Mask mask) {
     for (Mask rest = mask; rest; rest &= rest - 1)
       if (index[__builtin_ctz(rest)] == which) same |= rest & -rest;
     if (which >= table->count) {
-      hazard_report(warp, inst, __builtin_ctz(same), HAZARD_TRAP, 0, 0, "brx.idx takes entry %u of a table of %u", which,
-                    table->count);
+      hazard_report(warp, inst, __builtin_ctz(same), HAZARD_TRAP, 0, 0, "brx.idx takes entry %u of a table of %u",
+                    which, table->count);
       launch_stop(warp_launch(warp));
       return;
     }
@@ -174,8 +174,8 @@ static void call_indirect(Warp *warp, const Inst *inst, Mask mask) {
     for (int i = 0; i < site->count; i++)
       if (FUNCTION_WINDOW + (u64)site->bindings[i].callee->ptx->index == target) binding = &site->bindings[i];
     if (!binding) {
-      hazard_report(warp, inst, __builtin_ctz(same), HAZARD_TRAP, target, 0, "0x%llx is no function with these parameters",
-                    (unsigned long long)target);
+      hazard_report(warp, inst, __builtin_ctz(same), HAZARD_TRAP, target, 0,
+                    "0x%llx is no function with these parameters", (unsigned long long)target);
       launch_stop(warp_launch(warp));
       return;
     }
@@ -223,7 +223,8 @@ static void return_lanes(Warp *warp, const Inst *inst, Mask mask) {
   }
   Mask returning = mask & ~leaving;
   uint32_t target[LANES];
-  for (Mask rest = returning; rest; rest &= rest - 1) target[__builtin_ctz(rest)] = pop_frame(warp, __builtin_ctz(rest));
+  for (Mask rest = returning; rest; rest &= rest - 1)
+    target[__builtin_ctz(rest)] = pop_frame(warp, __builtin_ctz(rest));
   if (leaving) warp_exit(warp, leaving);
   while (returning) {
     int first = __builtin_ctz(returning);
@@ -286,14 +287,15 @@ static bool argument_bytes(Decoder *decoder, const PtxOperand *argument, const P
     *stride = place->stride;
     return true;
   }
-  *slot = is_result ? decoder_destination(decoder, argument, param->type) : decoder_source(decoder, argument, param->type);
+  *slot =
+      is_result ? decoder_destination(decoder, argument, param->type) : decoder_source(decoder, argument, param->type);
   *stride = size < 2 ? 2 : size;
   return !decoder->failed && param->type != PTX_PRED;
 }
 
 // The list of copies between a call's arguments and a function's parameters; NULL when they do not fit.
-static Copy *bind_list(Decoder *decoder, const Function *callee, const PtxOperand *list, const PtxVariable *const *params,
-                       int count, bool is_result) {
+static Copy *bind_list(Decoder *decoder, const Function *callee, const PtxOperand *list,
+                       const PtxVariable *const *params, int count, bool is_result) {
   if ((list ? list->item_count : 0) != count) return NULL;
   Copy *copies = decoder_allocate(decoder, ((size_t)count + 1) * sizeof(Copy));
   for (int i = 0; i < count; i++) {
@@ -302,7 +304,8 @@ static Copy *bind_list(Decoder *decoder, const Function *callee, const PtxOperan
     int stride;
     if (!place || !argument_bytes(decoder, &list->items[i], params[i], is_result, &slot, &stride)) return NULL;
     int size = (int)params[i]->size;
-    copies[i] = is_result ? (Copy){place->slot, slot, place->stride, stride, size} : (Copy){slot, place->slot, stride, place->stride, size};
+    copies[i] = is_result ? (Copy){place->slot, slot, place->stride, stride, size}
+                          : (Copy){slot, place->slot, stride, place->stride, size};
   }
   return copies;
 }
@@ -310,7 +313,8 @@ static Copy *bind_list(Decoder *decoder, const Function *callee, const PtxOperan
 static bool bind(Decoder *decoder, const Function *callee, const PtxOperand *results, const PtxOperand *arguments,
                  Binding *binding) {
   const PtxFunction *ptx = callee->ptx;
-  *binding = (Binding){.caller = decoder->function, .callee = callee, .in_count = ptx->param_count, .out_count = ptx->return_count};
+  *binding = (Binding){
+      .caller = decoder->function, .callee = callee, .in_count = ptx->param_count, .out_count = ptx->return_count};
   binding->in = bind_list(decoder, callee, arguments, ptx->params, ptx->param_count, false);
   binding->out = bind_list(decoder, callee, results, ptx->returns, ptx->return_count, true);
   return binding->in && binding->out;
@@ -329,7 +333,8 @@ static DecodeResult decode_call(Decoder *decoder, const PtxInstruction *source, 
   if (!target || (target->kind != PTX_OPERAND_FUNCTION && target->kind != PTX_OPERAND_REGISTER))
     return decoder_error(decoder, source, "needs a function or a register");
   const Function *callee = target->kind == PTX_OPERAND_FUNCTION ? program_function(program, target->name) : NULL;
-  if (target->kind == PTX_OPERAND_FUNCTION && !callee) return system_call_decode(decoder, source, target->name, results, arguments, inst);
+  if (target->kind == PTX_OPERAND_FUNCTION && !callee)
+    return system_call_decode(decoder, source, target->name, results, arguments, inst);
 
   CallSite *site = decoder_allocate(decoder, sizeof *site);
   site->bindings = decoder_allocate(decoder, (size_t)program->function_count * sizeof(Binding));
@@ -362,6 +367,7 @@ DecodeResult decode_control(Decoder *decoder, const PtxInstruction *source, Inst
   if (!strcmp(source->opcode, "call")) return decode_call(decoder, source, inst);
   if (!strcmp(source->opcode, "ret")) return decode_end(decoder, source, return_lanes, inst);
   if (!strcmp(source->opcode, "exit")) return decode_end(decoder, source, stop_lanes, inst);
-  if (!strcmp(source->opcode, "trap") || !strcmp(source->opcode, "brkpt")) return decode_end(decoder, source, trap, inst);
+  if (!strcmp(source->opcode, "trap") || !strcmp(source->opcode, "brkpt"))
+    return decode_end(decoder, source, trap, inst);
   return DECODE_NOT_MINE;
 }

@@ -14,7 +14,7 @@ typedef struct CopyPlan {
   int size;              // bytes written: 4, 8 or 16
   bool has_source_size;  // fewer bytes are read, the rest is zero
   Slot source_size;
-  bool has_ignore;       // a predicate: read nothing
+  bool has_ignore;  // a predicate: read nothing
   Slot ignore;
   bool ignore_negated;
 } CopyPlan;
@@ -47,7 +47,8 @@ static int source_bytes(Warp *warp, const Inst *inst, const CopyPlan *plan, int 
   if (!plan->has_source_size) return plan->size;
   uint32_t bytes = SLOT(warp, plan->source_size, const u32)[lane];
   if (bytes <= (uint32_t)plan->size) return (int)bytes;
-  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0, "src-size is %u, more than the %d bytes of the copy", bytes, plan->size);
+  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0, "src-size is %u, more than the %d bytes of the copy",
+                bytes, plan->size);
   launch_stop(warp_launch(warp));
   return -1;
 }
@@ -60,8 +61,11 @@ static bool take_lane(AsyncOp *op, const CopyPlan *plan, int lane, uint64_t to, 
   if (bytes < 0) return false;
   Actor actor = async_actor(op, lane, false);
   bool hazards = warp_launch(warp)->hazards;
-  if (!memory_find(warp, op->inst, lane, SPACE_SHARED, to, plan->size, plan->size, ACCESS_WRITE, &work->to[lane])) return false;
-  if (bytes && !memory_find(warp, op->inst, lane, SPACE_GLOBAL, from, bytes, plan->size, ACCESS_READ, &work->from[lane])) return false;
+  if (!memory_find(warp, op->inst, lane, SPACE_SHARED, to, plan->size, plan->size, ACCESS_WRITE, &work->to[lane]))
+    return false;
+  if (bytes &&
+      !memory_find(warp, op->inst, lane, SPACE_GLOBAL, from, bytes, plan->size, ACCESS_READ, &work->from[lane]))
+    return false;
   work->bytes[lane] = (uint8_t)bytes;
   if (!hazards) return true;
   if (bytes) {
@@ -104,43 +108,51 @@ static void wait_group(Warp *warp, const Inst *inst, Mask mask) {
 
 // [to], [from], size{, source size or ignore predicate}{, cache policy}
 static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"async", "ca", "cg", "shared", "shared::cta", "global", "L2::cache_hint", "L2::64B",
-                                        "L2::128B", "L2::256B", NULL};
+  static const char *const allowed[] = {"async",          "ca",      "cg",       "shared",   "shared::cta", "global",
+                                        "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B", NULL};
   bool hint = ptx_has(source, "L2::cache_hint"), all_levels = ptx_has(source, "ca");
-  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 3 + hint, 4 + hint)) return DECODE_FAILED;
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 3 + hint, 4 + hint))
+    return DECODE_FAILED;
   if (all_levels == ptx_has(source, "cg")) return decoder_error(decoder, source, "needs .ca or .cg");
   CopyPlan *plan = decoder_allocate(decoder, sizeof *plan);
   const PtxOperand *size = &source->operands[2];
-  bool fits = size->kind == PTX_OPERAND_INTEGER && (size->value == 16 || (all_levels && (size->value == 4 || size->value == 8)));
+  bool fits = size->kind == PTX_OPERAND_INTEGER &&
+              (size->value == 16 || (all_levels && (size->value == 4 || size->value == 8)));
   if (!fits) return decoder_error(decoder, source, all_levels ? "copies 4, 8 or 16 bytes" : ".cg copies 16 bytes only");
   plan->size = (int)size->value;
   if (source->operand_count == 4 + hint) {
     const PtxOperand *operand = &source->operands[3];
-    bool predicate = operand->kind == PTX_OPERAND_REGISTER && decoder->function->ptx->registers[operand->index].type == PTX_PRED;
+    bool predicate =
+        operand->kind == PTX_OPERAND_REGISTER && decoder->function->ptx->registers[operand->index].type == PTX_PRED;
     plan->has_ignore = predicate;
     plan->has_source_size = !predicate;
-    if (predicate) plan->ignore = decoder_source(decoder, operand, PTX_PRED);
-    else plan->source_size = decoder_source(decoder, operand, PTX_B32);
+    if (predicate)
+      plan->ignore = decoder_source(decoder, operand, PTX_PRED);
+    else
+      plan->source_size = decoder_source(decoder, operand, PTX_B32);
     plan->ignore_negated = operand->negated;
   }
   inst->counter = COUNTER_INST_ASYNC_COPY;
   inst->extra = plan;
   inst->execute = issue_copy;
-  if (decode_address_plan(decoder, source, &source->operands[0], SPACE_SHARED, &plan->to) != DECODED) return DECODE_FAILED;
+  if (decode_address_plan(decoder, source, &source->operands[0], SPACE_SHARED, &plan->to) != DECODED)
+    return DECODE_FAILED;
   return decode_address_plan(decoder, source, &source->operands[1], SPACE_GLOBAL, &plan->from);
 }
 
 DecodeResult decode_cp_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (strcmp(source->opcode, "cp") || !ptx_has(source, "async") || ptx_has(source, "bulk") || ptx_has(source, "mbarrier"))
+  if (strcmp(source->opcode, "cp") || !ptx_has(source, "async") || ptx_has(source, "bulk") ||
+      ptx_has(source, "mbarrier"))
     return DECODE_NOT_MINE;
   decoder->program->asynchronous = true;
   inst->counter = COUNTER_INST_SYNCHRONISATION;
-  bool waits = ptx_has(source, "wait_group"), all = ptx_has(source, "wait_all"), commits = ptx_has(source, "commit_group");
+  bool waits = ptx_has(source, "wait_group"), all = ptx_has(source, "wait_all"),
+       commits = ptx_has(source, "commit_group");
   if (!waits && !all && !commits) return decode_copy(decoder, source, inst);
   if (source->modifier_count != 2) return decoder_error(decoder, source, "unknown form");
   if (!decoder_operands(decoder, source, waits, waits)) return DECODE_FAILED;
   if (waits && (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0 ||
-      source->operands[0].value > INT32_MAX))
+                source->operands[0].value > INT32_MAX))
     return decoder_error(decoder, source, "N is an immediate, 0 or more");
   if (waits) inst->immediate = source->operands[0].value;
   inst->flags = all;

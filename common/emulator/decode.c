@@ -213,7 +213,9 @@ static uint16_t half_bits(double value, int exponent_bits, int fraction_bits) {
   uint16_t sign = (uint16_t)(bits >> 63 << 15);
   int bias = (1 << (exponent_bits - 1)) - 1, exponent = (int)(bits >> 52 & 2047) - 1023;
   uint64_t fraction = (bits & ((1ull << 52) - 1)) | 1ull << 52;
-  if (exponent == 1024) return (uint16_t)(sign | (((1 << exponent_bits) - 1) << fraction_bits) | (fraction << 12 ? 1 << (fraction_bits - 1) : 0));
+  if (exponent == 1024)
+    return (uint16_t)(sign | (((1 << exponent_bits) - 1) << fraction_bits) |
+                      (fraction << 12 ? 1 << (fraction_bits - 1) : 0));
   if (bits << 1 == 0) return sign;
   int shift = 52 - fraction_bits, lowest = 1 - bias;
   if (exponent < lowest) shift += lowest - exponent;
@@ -254,18 +256,14 @@ static bool immediate_bits(const PtxOperand *operand, PtxType type, uint64_t *bi
     *bits = (uint32_t)operand->value;
     return type == PTX_B32;
   case PTX_B64:
-    if (literal_float) memcpy(bits, &number, 8);
-    else *bits = (uint64_t)operand->value;
+    if (literal_float)
+      memcpy(bits, &number, 8);
+    else
+      *bits = (uint64_t)operand->value;
     return true;
-  case PTX_F16:
-    *bits = half_bits(number, 5, 10);
-    return literal_float;
-  case PTX_BF16:
-    *bits = half_bits(number, 8, 7);
-    return literal_float;
-  case PTX_PRED:
-    *bits = operand->value != 0;
-    return !literal_float;
+  case PTX_F16: *bits = half_bits(number, 5, 10); return literal_float;
+  case PTX_BF16: *bits = half_bits(number, 8, 7); return literal_float;
+  case PTX_PRED: *bits = operand->value != 0; return !literal_float;
   default: {
     size_t size = ptx_type_size(type);
     if (literal_float || size == 0 || size > 8) return false;
@@ -303,7 +301,8 @@ static Slot register_slot(Decoder *decoder, const PtxOperand *operand, PtxType *
   return slot + (Slot)((size_t)component * stride);
 }
 
-static Slot register_of_size(Decoder *decoder, const PtxOperand *operand, PtxType type, bool wide, bool written, int *size_out) {
+static Slot register_of_size(Decoder *decoder, const PtxOperand *operand, PtxType type, bool wide, bool written,
+                             int *size_out) {
   PtxType have;
   Slot slot = register_slot(decoder, operand, &have);
   touch(decoder, slot, written);
@@ -321,8 +320,7 @@ static Slot source_slot(Decoder *decoder, const PtxOperand *operand, PtxType typ
   if (size_out) *size_out = size;
   uint64_t bits;
   switch (operand->kind) {
-  case PTX_OPERAND_REGISTER:
-    return register_of_size(decoder, operand, type, wide, false, size_out);
+  case PTX_OPERAND_REGISTER: return register_of_size(decoder, operand, type, wide, false, size_out);
   case PTX_OPERAND_INTEGER:
   case PTX_OPERAND_FLOAT:
     if (immediate_bits(operand, type, &bits)) return decoder_constant(decoder, bits, size);
@@ -338,8 +336,7 @@ static Slot source_slot(Decoder *decoder, const PtxOperand *operand, PtxType typ
       return decoder_constant(decoder, place->address + (uint64_t)operand->value, size);
     }
     break;
-  default:
-    break;
+  default: break;
   }
   decoder_error(decoder, decoder->source, "an operand is of the wrong kind for .%s", ptx_type_name(type));
   return 0;
@@ -461,7 +458,8 @@ static void place_variables(Decoder *decoder, Function *function) {
     add_place(function, ptx->params[i])->address = program->param_size;
     program->param_size += ptx->params[i]->size;
     if (ptx->params[i]->size > MAX_PARAM || program->param_size > MAX_PARAM) {
-      decoder_fail(decoder, ptx->params[i]->line, "a kernel has at most %d bytes of parameters, %s goes beyond", MAX_PARAM, ptx->params[i]->name);
+      decoder_fail(decoder, ptx->params[i]->line, "a kernel has at most %d bytes of parameters, %s goes beyond",
+                   MAX_PARAM, ptx->params[i]->name);
       return;
     }
   }
@@ -484,7 +482,8 @@ static void place_variables(Decoder *decoder, Function *function) {
       return;
     }
     if (function->local_size > MAX_LOCAL) {
-      decoder_fail(decoder, variable->line, "a thread has at most %d bytes of local memory, %s goes beyond", MAX_LOCAL, variable->name);
+      decoder_fail(decoder, variable->line, "a thread has at most %d bytes of local memory, %s goes beyond", MAX_LOCAL,
+                   variable->name);
       return;
     }
   }
@@ -496,7 +495,8 @@ static void mark_recursion(Program *program, Function *function, const PtxOperan
 
 static void visit_calls(Program *program, Function *root, Function *function, uint8_t *seen) {
   for (int i = 0; i < function->ptx->instruction_count; i++)
-    mark_recursion(program, root, function->ptx->instructions[i].operands, function->ptx->instructions[i].operand_count, seen);
+    mark_recursion(program, root, function->ptx->instructions[i].operands, function->ptx->instructions[i].operand_count,
+                   seen);
 }
 
 // Marks root recursive when a function reached from it names it again.
@@ -534,11 +534,11 @@ static void analyse_calls(Program *program) {
   program->local_size = local && recursive ? local + RECURSIVE_LOCAL : local;
 }
 
-static DecodeFamily *const families[] = {decode_move,    decode_integer, decode_float,   decode_half,    decode_convert,
-                                         decode_compare, decode_memory,  decode_collective, decode_barrier,
-                                         decode_cp_async, decode_matrix_memory, decode_mma, decode_wmma, decode_wgmma,
-                                         decode_mbarrier, decode_bulk, decode_tensor_copy,
-                                         decode_fence, decode_cluster, decode_hint, decode_setmaxnreg, decode_control};
+static DecodeFamily *const families[] = {
+    decode_move,    decode_integer,    decode_float,      decode_half,     decode_convert,       decode_compare,
+    decode_memory,  decode_collective, decode_barrier,    decode_cp_async, decode_matrix_memory, decode_mma,
+    decode_wmma,    decode_wgmma,      decode_mbarrier,   decode_bulk,     decode_tensor_copy,   decode_fence,
+    decode_cluster, decode_hint,       decode_setmaxnreg, decode_control};
 
 static void decode_operation(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   inst->counter = COUNTER_INST_OTHER;
@@ -576,7 +576,8 @@ static void decode_function(Decoder *decoder, Function *function) {
 
 static bool names_variable(const PtxOperand *operands, int count, const PtxVariable *variable) {
   for (int i = 0; i < count; i++)
-    if (operands[i].variable == variable || names_variable(operands[i].items, operands[i].item_count, variable)) return true;
+    if (operands[i].variable == variable || names_variable(operands[i].items, operands[i].item_count, variable))
+      return true;
   return false;
 }
 
@@ -632,12 +633,15 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
   decoder.variables = places;
   decoder.variable_count = variable_count;
 
-  if (program->function_count > MAX_FUNCTIONS) decoder_fail(&decoder, entry->line, "a kernel calls at most %d functions", MAX_FUNCTIONS);
+  if (program->function_count > MAX_FUNCTIONS)
+    decoder_fail(&decoder, entry->line, "a kernel calls at most %d functions", MAX_FUNCTIONS);
   if (!decoder.failed) analyse_calls(program);
   if (program->local_size > MAX_LOCAL)
-    decoder_fail(&decoder, entry->line, "a thread has at most %d bytes of local memory, the kernel's functions together go beyond", MAX_LOCAL);
+    decoder_fail(&decoder, entry->line,
+                 "a thread has at most %d bytes of local memory, the kernel's functions together go beyond", MAX_LOCAL);
   program->code = decoder_allocate(&decoder, program->count * sizeof(Inst));
-  for (int f = 0; f < program->function_count && !decoder.failed; f++) decode_function(&decoder, &program->functions[f]);
+  for (int f = 0; f < program->function_count && !decoder.failed; f++)
+    decode_function(&decoder, &program->functions[f]);
   free(decoder.constant_buckets);
   if (!decoder.failed) wgmma_watch_program(program);
   if (!decoder.failed) return program;

@@ -23,20 +23,21 @@ typedef struct Special {
 // Where a variable lives.
 typedef struct Place {
   const PtxVariable *variable;
-  uint64_t address;  // in its own space: shared, local (from the frame), global, const; a kernel's parameter: its offset
-  Slot slot;         // a function's parameter: size bytes for each lane
-  int stride;        // of that, from lane to lane
+  uint64_t
+      address;  // in its own space: shared, local (from the frame), global, const; a kernel's parameter: its offset
+  Slot slot;    // a function's parameter: size bytes for each lane
+  int stride;   // of that, from lane to lane
 } Place;
 
 typedef struct Function {
   const PtxFunction *ptx;
-  uint32_t start, end;   // its instructions in Program.code
-  Slot *registers;       // by index of PtxFunction.registers; a vector's components follow each other
+  uint32_t start, end;        // its instructions in Program.code
+  Slot *registers;            // by index of PtxFunction.registers; a vector's components follow each other
   Slot first_slot, end_slot;  // all its slots
-  Place *places;         // its variables and parameters
+  Place *places;              // its variables and parameters
   int place_count;
-  uint64_t local_size;   // bytes of its .local variables
-  bool recursive;        // may be entered again before it returns
+  uint64_t local_size;  // bytes of its .local variables
+  bool recursive;       // may be entered again before it returns
 } Function;
 
 // A register that an instruction reads or writes.
@@ -49,22 +50,22 @@ typedef struct Program {
   const PtxModule *module;
   Inst *code;
   uint32_t count;
-  Function *functions;   // functions[0] is the entry
+  Function *functions;  // functions[0] is the entry
   int function_count;
   size_t register_bytes;  // of a warp
   Constant *constants;
   int constant_count;
   Special *specials;
   int special_count;
-  uint64_t shared_size;    // static, from SHARED_BASE
+  uint64_t shared_size;     // static, from SHARED_BASE
   uint64_t dynamic_offset;  // where the dynamic part begins, from SHARED_BASE
-  uint64_t local_size;     // a thread's
+  uint64_t local_size;      // a thread's
   uint64_t param_size;
-  Touch *touches;        // of all instructions, in order
+  Touch *touches;  // of all instructions, in order
   uint32_t touch_count;
   uint8_t *watched;      // by slot / 64: wgmma uses the register, or a mov copies it from one that it uses
   bool asynchronous;     // has instructions of async.h
-  struct Chunk *memory;    // everything above
+  struct Chunk *memory;  // everything above
 } Program;
 
 // Decodes an entry and every function it may call. The module's variables have their places already.

@@ -17,7 +17,8 @@ const char *descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *d)
   if (bits >> 46 & 7) return "bits 46-48 are set, which belong to another architecture's descriptor";
   if (bits & 3ull << 14) return "bits 14-15 are set: the address was not shifted right by 4";
   if (bits & reserved) return "reserved bits are set";
-  if (d->base_offset) return "a base offset is set: the emulator wants swizzled tiles that start at a multiple of their repeat";
+  if (d->base_offset)
+    return "a base offset is set: the emulator wants swizzled tiles that start at a multiple of their repeat";
   // The first row of a tile is the first of its swizzle pattern: only a step along K may move the address inside a row.
   if (d->swizzle && !mn_major && d->start % (8 * d->swizzle) >= d->swizzle)
     return "the tile does not start at a multiple of its swizzle pattern (256, 512 or 1024 bytes for 32B, 64B, 128B)";
@@ -41,7 +42,8 @@ uint32_t descriptor_address(const MatrixDescriptor *d, int mn, int k) {
   else if (!d->swizzle)
     address += row / 8 * d->stride + depth / 8 * d->leading + depth % 8 * 16;
   else
-    address += row * 2 / d->swizzle * d->leading + depth / 8 * d->stride + depth % 8 * d->swizzle + row * 2 % d->swizzle;
+    address +=
+        row * 2 / d->swizzle * d->leading + depth / 8 * d->stride + depth % 8 * d->swizzle + row * 2 % d->swizzle;
   return swizzled(address, d->swizzle);
 }
 
@@ -61,7 +63,8 @@ const char *descriptor_overlap(const MatrixDescriptor *d, int rows) {
           int64_t distance = (int64_t)(uint32_t)o * outer_step + (int64_t)(uint32_t)i * inner_step -
                              (int64_t)(uint32_t)p * outer_step - (int64_t)(uint32_t)j * inner_step;
           if (distance > -(int64_t)unit && distance < (int64_t)unit)
-            return "parts of the matrix share memory: the leading and the stride byte offset do not fit (are they swapped?)";
+            return "parts of the matrix share memory: the leading and the stride byte offset do not fit (are they "
+                   "swapped?)";
         }
   return NULL;
 }

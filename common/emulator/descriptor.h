@@ -14,8 +14,8 @@
 typedef struct MatrixDescriptor {
   uint32_t start, leading, stride;  // bytes
   uint32_t base_offset;
-  uint32_t swizzle;                 // bytes: 0 (none), 32, 64, 128
-  bool mn_major;                    // neighbours in memory are neighbours along M or N, not along K
+  uint32_t swizzle;  // bytes: 0 (none), 32, 64, 128
+  bool mn_major;     // neighbours in memory are neighbours along M or N, not along K
 } MatrixDescriptor;
 
 // Splits the bits. Returns NULL, or one sentence on what is wrong with them.

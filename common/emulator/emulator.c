@@ -98,8 +98,8 @@ static bool check_variables(const PtxModule *ptx, EmulatorError *error) {
     if (variable->space != PTX_GLOBAL && variable->space != PTX_CONST) continue;
     if (variable->size > left) {
       error->line = variable->line;
-      snprintf(error->message, sizeof error->message, "the variables of a module have at most %d bytes, %s goes beyond", MAX_VARIABLE_BYTES,
-               variable->name);
+      snprintf(error->message, sizeof error->message, "the variables of a module have at most %d bytes, %s goes beyond",
+               MAX_VARIABLE_BYTES, variable->name);
       return false;
     }
     left -= variable->size;
@@ -117,18 +117,22 @@ static bool place_variables(Emulator *emulator, EmulatorModule *module, Emulator
     Place *place = &module->variables[module->variable_count++];
     place->variable = variable;
     if (variable->space != PTX_GLOBAL && variable->space != PTX_CONST) continue;
-    Region *region = variable->is_extern ? NULL
-                                         : region_add(&emulator->global, variable->space == PTX_CONST ? REGION_CONST : REGION_GLOBAL,
-                                                      variable->size ? variable->size : 1, emulator->options.hazards);
+    Region *region = variable->is_extern
+                         ? NULL
+                         : region_add(&emulator->global, variable->space == PTX_CONST ? REGION_CONST : REGION_GLOBAL,
+                                      variable->size ? variable->size : 1, emulator->options.hazards);
     if (!region) {
       error->line = variable->line;
-      snprintf(error->message, sizeof error->message, variable->is_extern ? "%s is defined nowhere" : "no memory for %s", variable->name);
+      snprintf(error->message, sizeof error->message,
+               variable->is_extern ? "%s is defined nowhere" : "no memory for %s", variable->name);
       return false;
     }
     region->name = variable->name;
     place->address = region->base;
-    if (variable->initial) memcpy(region->data, variable->initial, variable->size);
-    else memset(region->data, 0, variable->size);
+    if (variable->initial)
+      memcpy(region->data, variable->initial, variable->size);
+    else
+      memset(region->data, 0, variable->size);
     region_host_write(region, 0, variable->size);
   }
   return true;
@@ -137,7 +141,8 @@ static bool place_variables(Emulator *emulator, EmulatorModule *module, Emulator
 // Takes back the memory of a module that turned out malformed.
 static void forget_variables(Emulator *emulator, const EmulatorModule *module) {
   for (int i = 0; i < module->variable_count; i++) {
-    Region *region = module->variables[i].address ? region_find(&emulator->global, module->variables[i].address, NULL) : NULL;
+    Region *region =
+        module->variables[i].address ? region_find(&emulator->global, module->variables[i].address, NULL) : NULL;
     if (!region) continue;
     region_destroy(region);
     region->freed = true;
@@ -168,7 +173,8 @@ static bool relocate(Emulator *emulator, const EmulatorModule *module, EmulatorE
       if (!region || !symbol_address(module, relocation->symbol, &address) || relocation->offset > variable->size ||
           variable->size - relocation->offset < width) {
         error->line = variable->line;
-        snprintf(error->message, sizeof error->message, "%s is initialised with the unknown address of %s", variable->name, relocation->symbol);
+        snprintf(error->message, sizeof error->message, "%s is initialised with the unknown address of %s",
+                 variable->name, relocation->symbol);
         return false;
       }
       address = (address + (uint64_t)relocation->addend) >> relocation->shift;
@@ -204,7 +210,8 @@ EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t lengt
   EmulatorModule *module = calloc(1, sizeof *module);
   if (!module) abort();
   module->ptx = ptx;
-  if (check_variables(ptx, error) && place_variables(emulator, module, error) && relocate(emulator, module, error) && decode_entries(module, error)) {
+  if (check_variables(ptx, error) && place_variables(emulator, module, error) && relocate(emulator, module, error) &&
+      decode_entries(module, error)) {
     module->next = emulator->modules;
     emulator->modules = module;
     return module;

@@ -43,7 +43,7 @@ bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t si
 EmulatorModule *emulator_load(Emulator *emulator, const char *ptx, size_t length, EmulatorError *error);
 
 typedef struct EmulatorLaunch {
-  const char *kernel;            // the entry's name
+  const char *kernel;  // the entry's name
   unsigned grid[3], block[3];
   unsigned cluster[3];           // 0: no cluster (or what the kernel itself requires)
   size_t dynamic_shared;         // bytes
@@ -57,7 +57,8 @@ typedef enum EmulatorStatus {
   EMULATOR_INVALID,  // the launch itself is wrong: no such kernel, a grid too large, too much shared memory, ...
 } EmulatorStatus;
 
-EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const EmulatorLaunch *launch, EmulatorError *error);
+EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const EmulatorLaunch *launch,
+                               EmulatorError *error);
 
 // ---- tensor maps: what a tensor copy (cp.async.bulk.tensor) knows of a tensor in global memory ----
 
@@ -86,14 +87,14 @@ typedef enum EmulatorTensorSwizzle {
 // The fields of cuTensorMapEncodeTiled that have a meaning here; dimensions innermost first.
 typedef struct EmulatorTensorSpec {
   EmulatorTensorType type;
-  int rank;                                      // 1 to 5
-  uint64_t address;                              // a multiple of 16
-  uint64_t size[EMULATOR_TENSOR_RANK];           // elements
-  uint64_t stride[EMULATOR_TENSOR_RANK];         // bytes, multiples of 16; that of the first dimension is not looked at
-  uint32_t box[EMULATOR_TENSOR_RANK];            // elements that one copy spans, at most 256 each
-  uint32_t element_stride[EMULATOR_TENSOR_RANK]; // 1 to 8; 0 counts as 1
+  int rank;                               // 1 to 5
+  uint64_t address;                       // a multiple of 16
+  uint64_t size[EMULATOR_TENSOR_RANK];    // elements
+  uint64_t stride[EMULATOR_TENSOR_RANK];  // bytes, multiples of 16; that of the first dimension is not looked at
+  uint32_t box[EMULATOR_TENSOR_RANK];     // elements that one copy spans, at most 256 each
+  uint32_t element_stride[EMULATOR_TENSOR_RANK];  // 1 to 8; 0 counts as 1
   EmulatorTensorSwizzle swizzle;
-  bool fill_nan;                                 // elements outside the tensor read as NaN, not as zero
+  bool fill_nan;  // elements outside the tensor read as NaN, not as zero
 } EmulatorTensorSpec;
 
 // Fills map, which a kernel takes as a CUtensorMap parameter. False and *error when the driver would refuse it.
@@ -120,7 +121,7 @@ typedef enum HazardKind {
   HAZARD_EXPECT_TX,
   HAZARD_TENSOR_MAP,
   HAZARD_SETMAXNREG,
-  HAZARD_TRAP,           // trap, a failed assert, a stack overflow
+  HAZARD_TRAP,  // trap, a failed assert, a stack overflow
   HAZARD_STEP_LIMIT,
   HAZARD_KIND_COUNT,
 } HazardKind;
@@ -157,43 +158,43 @@ void emulator_print_hazard(FILE *out, const Hazard *hazard);
 // ---- counters, named as Nsight Compute names them where it has one ----
 
 typedef enum CounterKind {
-  COUNTER_INST_EXECUTED,         // smsp__inst_executed: warp instructions
-  COUNTER_THREAD_INST_EXECUTED,  // smsp__thread_inst_executed: those of its lanes, also where @p is false
+  COUNTER_INST_EXECUTED,                 // smsp__inst_executed: warp instructions
+  COUNTER_THREAD_INST_EXECUTED,          // smsp__thread_inst_executed: those of its lanes, also where @p is false
   COUNTER_THREAD_INST_EXECUTED_PRED_ON,  // smsp__thread_inst_executed_pred_on: where it is true
-  COUNTER_INST_INTEGER,          // warp instructions by class, from here ...
+  COUNTER_INST_INTEGER,                  // warp instructions by class, from here ...
   COUNTER_INST_FP32,
   COUNTER_INST_FP64,
   COUNTER_INST_FP16,
-  COUNTER_INST_SPECIAL,          // ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh
+  COUNTER_INST_SPECIAL,  // ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh
   COUNTER_INST_CONVERT,
   COUNTER_INST_MEMORY,
   COUNTER_INST_CONTROL,
   COUNTER_INST_SYNCHRONISATION,
   COUNTER_INST_TENSOR,
   COUNTER_INST_ASYNC_COPY,
-  COUNTER_INST_OTHER,            // ... to here
-  COUNTER_SHARED_LOADS,          // warp requests; cp.async is none
+  COUNTER_INST_OTHER,    // ... to here
+  COUNTER_SHARED_LOADS,  // warp requests; cp.async is none
   COUNTER_SHARED_STORES,
-  COUNTER_SHARED_ATOMICS,        // atom and red
-  COUNTER_SHARED_LOAD_WAVEFRONTS,       // l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld
-  COUNTER_SHARED_STORE_WAVEFRONTS,      // ..._op_st
-  COUNTER_SHARED_ATOMIC_WAVEFRONTS,     // ..._op_atom
-  COUNTER_SHARED_LOAD_BANK_CONFLICTS,   // l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld
-  COUNTER_SHARED_STORE_BANK_CONFLICTS,  // ..._op_st
-  COUNTER_SHARED_ATOMIC_BANK_CONFLICTS, // ..._op_atom
-  COUNTER_GLOBAL_LOAD_REQUESTS,         // l1tex__t_requests_pipe_lsu_mem_global_op_ld: ld and cp.async
-  COUNTER_GLOBAL_STORE_REQUESTS,        // ..._op_st
-  COUNTER_GLOBAL_ATOMIC_REQUESTS,       // ..._op_atom
-  COUNTER_GLOBAL_REDUCTION_REQUESTS,    // ..._op_red
-  COUNTER_GLOBAL_COPY_REQUESTS,         // ..._op_ldgsts_cache_access: cp.async.ca, which the loads include
-  COUNTER_GLOBAL_LOAD_SECTORS,          // l1tex__t_sectors_pipe_lsu_mem_global_op_ld, 32 bytes each; and so on
+  COUNTER_SHARED_ATOMICS,                // atom and red
+  COUNTER_SHARED_LOAD_WAVEFRONTS,        // l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld
+  COUNTER_SHARED_STORE_WAVEFRONTS,       // ..._op_st
+  COUNTER_SHARED_ATOMIC_WAVEFRONTS,      // ..._op_atom
+  COUNTER_SHARED_LOAD_BANK_CONFLICTS,    // l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld
+  COUNTER_SHARED_STORE_BANK_CONFLICTS,   // ..._op_st
+  COUNTER_SHARED_ATOMIC_BANK_CONFLICTS,  // ..._op_atom
+  COUNTER_GLOBAL_LOAD_REQUESTS,          // l1tex__t_requests_pipe_lsu_mem_global_op_ld: ld and cp.async
+  COUNTER_GLOBAL_STORE_REQUESTS,         // ..._op_st
+  COUNTER_GLOBAL_ATOMIC_REQUESTS,        // ..._op_atom
+  COUNTER_GLOBAL_REDUCTION_REQUESTS,     // ..._op_red
+  COUNTER_GLOBAL_COPY_REQUESTS,          // ..._op_ldgsts_cache_access: cp.async.ca, which the loads include
+  COUNTER_GLOBAL_LOAD_SECTORS,           // l1tex__t_sectors_pipe_lsu_mem_global_op_ld, 32 bytes each; and so on
   COUNTER_GLOBAL_STORE_SECTORS,
   COUNTER_GLOBAL_ATOMIC_SECTORS,
   COUNTER_GLOBAL_REDUCTION_SECTORS,
   COUNTER_GLOBAL_COPY_SECTORS,
-  COUNTER_GLOBAL_LOAD_BYTES,            // bytes that the threads asked for
+  COUNTER_GLOBAL_LOAD_BYTES,  // bytes that the threads asked for
   COUNTER_GLOBAL_STORE_BYTES,
-  COUNTER_GLOBAL_ATOMIC_BYTES,          // atom and red
+  COUNTER_GLOBAL_ATOMIC_BYTES,  // atom and red
   COUNTER_TENSOR_FLOPS,
   COUNTER_KIND_COUNT,
 } CounterKind;

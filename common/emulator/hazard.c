@@ -10,24 +10,47 @@
 static const struct {
   const char *name, *advice;
 } kinds[HAZARD_KIND_COUNT] = {
-    [HAZARD_OUT_OF_BOUNDS] = {"out-of-bounds access", "Check the index against the size of the array, and mask the tail of the last tile."},
-    [HAZARD_MISALIGNED] = {"misaligned access", "An access of n bytes needs an address that is a multiple of n: align the array, or use a narrower access."},
+    [HAZARD_OUT_OF_BOUNDS] = {"out-of-bounds access",
+                              "Check the index against the size of the array, and mask the tail of the last tile."},
+    [HAZARD_MISALIGNED] =
+        {"misaligned access",
+         "An access of n bytes needs an address that is a multiple of n: align the array, or use a narrower access."},
     [HAZARD_UNINITIALISED_READ] = {"uninitialised read", "Write the bytes before they are read, or do not read them."},
-    [HAZARD_SHARED_RACE] = {"shared-memory race", "Put a barrier (__syncthreads, __syncwarp) between the two accesses."},
-    [HAZARD_GLOBAL_RACE] = {"global-memory race", "Order the two with a barrier inside a block, with atomics and fences between blocks, or with a second launch."},
-    [HAZARD_DIVERGENT_ALIGNED] = {"divergent .aligned instruction", "Every lane of the warp (or of the member mask) must execute it together: move it out of the branch."},
-    [HAZARD_BARRIER_MISUSE] = {"barrier misuse", "All users of a barrier must agree on its number and on its count of threads, a multiple of the warp size."},
+    [HAZARD_SHARED_RACE] = {"shared-memory race",
+                            "Put a barrier (__syncthreads, __syncwarp) between the two accesses."},
+    [HAZARD_GLOBAL_RACE] = {"global-memory race", "Order the two with a barrier inside a block, with atomics and "
+                                                  "fences between blocks, or with a second launch."},
+    [HAZARD_DIVERGENT_ALIGNED] =
+        {"divergent .aligned instruction",
+         "Every lane of the warp (or of the member mask) must execute it together: move it out of the branch."},
+    [HAZARD_BARRIER_MISUSE] =
+        {"barrier misuse",
+         "All users of a barrier must agree on its number and on its count of threads, a multiple of the warp size."},
     [HAZARD_DEADLOCK] = {"deadlock", "Every thread that a barrier expects must reach it: count who arrives."},
-    [HAZARD_PROXY_FENCE] = {"missing proxy fence", "Put fence.proxy.async after the writes, in the threads that wrote, before the barrier that hands the data over."},
-    [HAZARD_READ_BEFORE_WAIT] = {"read before wait", "Wait for the copy (wait_group, or the mbarrier's phase) before its data is read."},
-    [HAZARD_OVERWRITE_IN_FLIGHT] = {"overwrite in flight", "Wait until the asynchronous operation has finished with the memory before it is written again."},
-    [HAZARD_REGISTER_IN_FLIGHT] = {"register touched in flight", "Between wgmma.mma_async and its wgmma.wait_group leave its accumulator and A registers alone."},
-    [HAZARD_WGMMA_FENCE] = {"missing wgmma.fence", "Put wgmma.fence after the last write of the accumulator or A registers, before the first wgmma.mma_async."},
-    [HAZARD_DESCRIPTOR] = {"bad descriptor", "Build the descriptor from the address >> 4, the two byte offsets >> 4 and the swizzle mode, and align swizzled tiles."},
-    [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", "Initialise an mbarrier once, before use, with the number of arrivals of one phase; wait with the parity of the phase."},
-    [HAZARD_EXPECT_TX] = {"wrong expect_tx", "The bytes expected in a phase must be those of all its copies together, told before the phase can complete."},
-    [HAZARD_TENSOR_MAP] = {"bad tensor map", "Make the map with the device's encoder, pass it as a __grid_constant__ parameter, and use the dimensions it has."},
-    [HAZARD_SETMAXNREG] = {"setmaxnreg misuse", "All warps of a warpgroup execute it, with a multiple of 8 from 24 to 256, within what the block's launch allotted."},
+    [HAZARD_PROXY_FENCE] = {"missing proxy fence", "Put fence.proxy.async after the writes, in the threads that wrote, "
+                                                   "before the barrier that hands the data over."},
+    [HAZARD_READ_BEFORE_WAIT] = {"read before wait",
+                                 "Wait for the copy (wait_group, or the mbarrier's phase) before its data is read."},
+    [HAZARD_OVERWRITE_IN_FLIGHT] =
+        {"overwrite in flight",
+         "Wait until the asynchronous operation has finished with the memory before it is written again."},
+    [HAZARD_REGISTER_IN_FLIGHT] =
+        {"register touched in flight",
+         "Between wgmma.mma_async and its wgmma.wait_group leave its accumulator and A registers alone."},
+    [HAZARD_WGMMA_FENCE] =
+        {"missing wgmma.fence",
+         "Put wgmma.fence after the last write of the accumulator or A registers, before the first wgmma.mma_async."},
+    [HAZARD_DESCRIPTOR] = {"bad descriptor", "Build the descriptor from the address >> 4, the two byte offsets >> 4 "
+                                             "and the swizzle mode, and align swizzled tiles."},
+    [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", "Initialise an mbarrier once, before use, with the number of "
+                                                   "arrivals of one phase; wait with the parity of the phase."},
+    [HAZARD_EXPECT_TX] =
+        {"wrong expect_tx",
+         "The bytes expected in a phase must be those of all its copies together, told before the phase can complete."},
+    [HAZARD_TENSOR_MAP] = {"bad tensor map", "Make the map with the device's encoder, pass it as a __grid_constant__ "
+                                             "parameter, and use the dimensions it has."},
+    [HAZARD_SETMAXNREG] = {"setmaxnreg misuse", "All warps of a warpgroup execute it, with a multiple of 8 from 24 to "
+                                                "256, within what the block's launch allotted."},
     [HAZARD_TRAP] = {"trap", "The kernel stopped itself, or could not go on."},
     [HAZARD_STEP_LIMIT] = {"step limit", "The kernel ran longer than allowed: look for a loop that never ends."},
 };
@@ -98,10 +121,8 @@ static bool is_fault(HazardKind kind) {
   case HAZARD_READ_BEFORE_WAIT:
   case HAZARD_OVERWRITE_IN_FLIGHT:
   case HAZARD_REGISTER_IN_FLIGHT:
-  case HAZARD_WGMMA_FENCE:
-    return false;
-  default:
-    return true;
+  case HAZARD_WGMMA_FENCE: return false;
+  default: return true;
   }
 }
 
@@ -200,15 +221,19 @@ void hazards_free(Emulator *emulator) { free(emulator->hazards); }
 
 static void print_place(FILE *out, const char *role, const HazardPlace *place) {
   fprintf(out, "    %s ", role);
-  if (place->file) fprintf(out, "%s:%d", place->file, place->line);
-  else fprintf(out, "PTX line %d", place->ptx_line);
-  fprintf(out, "  block (%u,%u,%u) thread (%u,%u,%u)\n", place->block[0], place->block[1], place->block[2], place->thread[0],
-          place->thread[1], place->thread[2]);
+  if (place->file)
+    fprintf(out, "%s:%d", place->file, place->line);
+  else
+    fprintf(out, "PTX line %d", place->ptx_line);
+  fprintf(out, "  block (%u,%u,%u) thread (%u,%u,%u)\n", place->block[0], place->block[1], place->block[2],
+          place->thread[0], place->thread[1], place->thread[2]);
 }
 
 void emulator_print_hazard(FILE *out, const Hazard *hazard) {
   fprintf(out, "%s: %s", hazard_name(hazard->kind), hazard->detail);
-  if (hazard->size) fprintf(out, " (%d byte%s at 0x%llx)", hazard->size, hazard->size > 1 ? "s" : "", (unsigned long long)hazard->address);
+  if (hazard->size)
+    fprintf(out, " (%d byte%s at 0x%llx)", hazard->size, hazard->size > 1 ? "s" : "",
+            (unsigned long long)hazard->address);
   fputc('\n', out);
   print_place(out, "at", &hazard->here);
   if (hazard->has_other) print_place(out, "and", &hazard->other);

@@ -14,8 +14,8 @@
 #include "wgmma.h"
 
 enum {
-  SLICE = 4096,            // instructions of a warp before the next one's turn, by default
-  RANDOM_SLICE = 256,      // at most so many under a seed
+  SLICE = 4096,        // instructions of a warp before the next one's turn, by default
+  RANDOM_SLICE = 256,  // at most so many under a seed
   // Instructions without a visible event after which a cluster is suspected of spinning: at first, and at most, for each
   // suspicion that turns out wrong doubles it.
   FIRST_QUIET = 1 << 16,
@@ -50,7 +50,8 @@ static void fill_registers(Warp *warp) {
     for (int lane = 0; lane < LANES; lane++) {
       uint64_t value = special_value(warp, special->id, special->component, lane);
       mask |= (Mask)(value != 0) << lane;
-      if (special->size > 1) memcpy(warp->registers + special->slot + lane * special->size, &value, (size_t)special->size);
+      if (special->size > 1)
+        memcpy(warp->registers + special->slot + lane * special->size, &value, (size_t)special->size);
     }
     if (special->size == 1) *(Mask *)(warp->registers + special->slot) = mask;
   }
@@ -182,13 +183,14 @@ static void describe_waits(const Cluster *cluster, char *text, size_t size) {
         int line = 0;
         const PtxInstruction *source = program->code[group->pc].source;
         bool known = instruction_line(program->module, source, &file, &line);
-        used += (size_t)snprintf(text + used, size - used, "%swarp %d lanes 0x%08x at %s %d", used ? "; " : "", w, group->mask,
-                                 known ? "line" : "PTX line", known ? line : source->line);
+        used += (size_t)snprintf(text + used, size - used, "%swarp %d lanes 0x%08x at %s %d", used ? "; " : "", w,
+                                 group->mask, known ? "line" : "PTX line", known ? line : source->line);
         if (group->state == GROUP_BARRIER && group->barrier == CLUSTER_BARRIER && used < size) {
           used += (size_t)snprintf(text + used, size - used, " (the cluster's barrier)");
         } else if (group->state == GROUP_BARRIER && used < size) {
           const Barrier *barrier = &cluster->blocks[b].barriers[group->barrier];
-          used += (size_t)snprintf(text + used, size - used, " (barrier %d: %d of %d threads)", group->barrier, barrier->arrived,
+          used += (size_t)snprintf(text + used, size - used, " (barrier %d: %d of %d threads)", group->barrier,
+                                   barrier->arrived,
                                    barrier->expected ? barrier->expected : cluster->blocks[b].live_threads);
         }
       }
@@ -215,8 +217,8 @@ static bool report_divergence(Cluster *cluster, bool others_poll) {
   if (!group || (others_poll && cluster->launch->program->code[group->pc].converge == CONVERGE_ALIGNED)) return false;
   char waits[320];
   describe_waits(cluster, waits, sizeof waits);
-  hazard_report(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
-                "lanes 0x%08x wait for the others of their warp, which wait elsewhere: %s", group->mask, waits);
+  hazard_report(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED,
+                0, 0, "lanes 0x%08x wait for the others of their warp, which wait elsewhere: %s", group->mask, waits);
   launch_stop(cluster->launch);
   return true;
 }
@@ -297,7 +299,8 @@ static bool is_spinning(Cluster *cluster) {
 }
 
 static void report_spinning(Cluster *cluster) {
-  if (report_divergence(cluster, true) || setmaxnreg_explain_deadlock(cluster) || mbarrier_explain_deadlock(cluster)) return;
+  if (report_divergence(cluster, true) || setmaxnreg_explain_deadlock(cluster) || mbarrier_explain_deadlock(cluster))
+    return;
   for (int b = 0; b < cluster->block_count; b++)
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
       const Warp *warp = &cluster->blocks[b].warps[w];
@@ -364,7 +367,7 @@ typedef struct Queue {
   Parked *parked;
   int parked_count;
   int running;
-  uint64_t progress;     // of all clusters that were parked or ended
+  uint64_t progress;  // of all clusters that were parked or ended
 } Queue;
 
 typedef enum Take { TAKE_CLUSTER, TAKE_WAIT, TAKE_NONE, TAKE_DEADLOCK } Take;
@@ -492,29 +495,37 @@ static EmulatorStatus check_shape(const Launch *launch, const PtxFunction *entry
   for (int axis = 0; axis < 3; axis++) {
     if (!grid[axis] || !block[axis]) return invalid(error, "%s: a grid or block dimension is 0", entry->name);
     if (block[axis] > MAX_BLOCK_THREADS)
-      return invalid(error, "%s: block dimension %d is %u, at most %d", entry->name, axis, block[axis], MAX_BLOCK_THREADS);
-    if (axis > 0 && grid[axis] > MAX_GRID_YZ) return invalid(error, "%s: grid dimension %d is %u, at most %d", entry->name, axis, grid[axis], MAX_GRID_YZ);
+      return invalid(error, "%s: block dimension %d is %u, at most %d", entry->name, axis, block[axis],
+                     MAX_BLOCK_THREADS);
+    if (axis > 0 && grid[axis] > MAX_GRID_YZ)
+      return invalid(error, "%s: grid dimension %d is %u, at most %d", entry->name, axis, grid[axis], MAX_GRID_YZ);
     if (grid[axis] % cluster[axis])
-      return invalid(error, "%s: grid dimension %u is no multiple of the cluster's %u", entry->name, grid[axis], cluster[axis]);
+      return invalid(error, "%s: grid dimension %u is no multiple of the cluster's %u", entry->name, grid[axis],
+                     cluster[axis]);
     if (entry->required_threads[axis] && entry->required_threads[axis] != block[axis] && entry->required_threads[0])
-      return invalid(error, "%s: needs blocks of (%u,%u,%u)", entry->name, entry->required_threads[0], entry->required_threads[1], entry->required_threads[2]);
+      return invalid(error, "%s: needs blocks of (%u,%u,%u)", entry->name, entry->required_threads[0],
+                     entry->required_threads[1], entry->required_threads[2]);
   }
   uint64_t threads = (uint64_t)block[0] * block[1] * block[2], most = 1;
   for (int axis = 0; axis < 3; axis++) most *= entry->max_threads[axis] ? entry->max_threads[axis] : 1;
   if (threads > MAX_BLOCK_THREADS || block[2] > MAX_BLOCK_Z)
-    return invalid(error, "%s: a block has at most %d threads and %d along z, this one %llu and %u", entry->name, MAX_BLOCK_THREADS, MAX_BLOCK_Z,
-                   (unsigned long long)threads, block[2]);
+    return invalid(error, "%s: a block has at most %d threads and %d along z, this one %llu and %u", entry->name,
+                   MAX_BLOCK_THREADS, MAX_BLOCK_Z, (unsigned long long)threads, block[2]);
   if (entry->max_threads[0] && threads > most)
-    return invalid(error, "%s: its __launch_bounds__ allow %llu threads a block, not %llu", entry->name, (unsigned long long)most, (unsigned long long)threads);
-  if ((uint64_t)cluster[0] * cluster[1] * cluster[2] > MAX_CLUSTER) return invalid(error, "%s: a cluster has at most %d blocks", entry->name, MAX_CLUSTER);
+    return invalid(error, "%s: its __launch_bounds__ allow %llu threads a block, not %llu", entry->name,
+                   (unsigned long long)most, (unsigned long long)threads);
+  if ((uint64_t)cluster[0] * cluster[1] * cluster[2] > MAX_CLUSTER)
+    return invalid(error, "%s: a cluster has at most %d blocks", entry->name, MAX_CLUSTER);
   uint64_t warps = (threads + LANES - 1) / LANES * cluster[0] * cluster[1] * cluster[2];
   uint64_t warp_bytes = launch->program->register_bytes + 2 * LANES * launch->program->local_size;
   if (warps * warp_bytes > MAX_CLUSTER_BYTES)
-    return invalid(error, "%s: registers and local memory of a cluster need %llu MB, the emulator gives it %llu MB", entry->name,
-                   (unsigned long long)(warps * warp_bytes >> 20), MAX_CLUSTER_BYTES >> 20);
+    return invalid(error, "%s: registers and local memory of a cluster need %llu MB, the emulator gives it %llu MB",
+                   entry->name, (unsigned long long)(warps * warp_bytes >> 20), MAX_CLUSTER_BYTES >> 20);
   if (launch->shared_size > MAX_SHARED)
-    return invalid(error, "%s: %zu bytes of shared memory, a block has at most %d", entry->name, launch->shared_size, MAX_SHARED);
-  if ((uint64_t)grid[0] * grid[1] * grid[2] > 1u << 31) return invalid(error, "%s: more blocks than the emulator counts", entry->name);
+    return invalid(error, "%s: %zu bytes of shared memory, a block has at most %d", entry->name, launch->shared_size,
+                   MAX_SHARED);
+  if ((uint64_t)grid[0] * grid[1] * grid[2] > 1u << 31)
+    return invalid(error, "%s: more blocks than the emulator counts", entry->name);
   return EMULATOR_OK;
 }
 
@@ -531,14 +542,16 @@ static void fill_params(Launch *launch, const PtxFunction *entry, const void *co
     memcpy(launch->params + function->places[i].address, arguments[i], entry->params[i]->size);
 }
 
-EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const EmulatorLaunch *request, EmulatorError *error) {
+EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const EmulatorLaunch *request,
+                               EmulatorError *error) {
   const Program *program = find_program(module, request->kernel);
   if (!program) return invalid(error, "the module has no kernel %s", request->kernel);
   const PtxFunction *entry = program->functions[0].ptx;
   if (request->argument_count != entry->param_count)
     return invalid(error, "%s takes %d arguments, not %d", entry->name, entry->param_count, request->argument_count);
   if (request->dynamic_shared > MAX_SHARED)
-    return invalid(error, "%s: %zu bytes of shared memory, a block has at most %d", entry->name, request->dynamic_shared, MAX_SHARED);
+    return invalid(error, "%s: %zu bytes of shared memory, a block has at most %d", entry->name,
+                   request->dynamic_shared, MAX_SHARED);
 
   Launch launch = {.emulator = emulator, .program = program, .dynamic_shared = request->dynamic_shared};
   for (int axis = 0; axis < 3; axis++) {
@@ -548,7 +561,8 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
     launch.cluster[axis] = request->cluster[axis] ? request->cluster[axis] : required ? required : 1;
     launch.explicit_cluster |= request->cluster[axis] || required;
   }
-  launch.shared_size = (request->dynamic_shared ? program->dynamic_offset : program->shared_size) + request->dynamic_shared;
+  launch.shared_size =
+      (request->dynamic_shared ? program->dynamic_offset : program->shared_size) + request->dynamic_shared;
   EmulatorStatus status = check_shape(&launch, entry, error);
   if (status != EMULATOR_OK) return status;
 
@@ -558,7 +572,8 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
   uint64_t cluster_threads = cluster_blocks * ((block_threads + LANES - 1) / LANES * LANES) + ASYNC_AGENTS;
   launch.hazards = emulator->options.hazards;
   if (launch.hazards && !epoch_layout(&launch.epochs, blocks / cluster_blocks, cluster_threads, program->count))
-    return invalid(error, "%s: too many blocks, threads and instructions for the race check; run with --hazards=off", entry->name);
+    return invalid(error, "%s: too many blocks, threads and instructions for the race check; run with --hazards=off",
+                   entry->name);
   launch.schedule = emulator->options.schedule;
   launch.step_limit = emulator->options.step_limit;
   launch.number = ++emulator->launches;

@@ -12,9 +12,9 @@ typedef struct Transfer {
   AddressPlan address;
   Space space;
   MemoryOrder order;
-  bool gpu;               // the scope of that
-  int count;              // elements
-  int size;               // bytes of one in memory
+  bool gpu;   // the scope of that
+  int count;  // elements
+  int size;   // bytes of one in memory
   bool is_signed;
   Slot slots[MAX_VECTOR];
   int slot_sizes[MAX_VECTOR];  // bytes of one in its register, >= size
@@ -64,7 +64,8 @@ static void get_element(Warp *warp, const Transfer *transfer, int e, int lane, u
 
 static void set_elements(Warp *warp, const Transfer *transfer, Mask lanes, const u8 *bytes) {
   for (Mask rest = lanes; rest; rest &= rest - 1)
-    for (int e = 0; e < transfer->count; e++) set_element(warp, transfer, e, __builtin_ctz(rest), bytes + e * transfer->size);
+    for (int e = 0; e < transfer->count; e++)
+      set_element(warp, transfer, e, __builtin_ctz(rest), bytes + e * transfer->size);
 }
 
 // ---- execution ----
@@ -77,7 +78,8 @@ static SyncTable *sync_table(Warp *warp, const Access *access) {
 static void check_local(Warp *warp, const Inst *inst, int lane, const Access *access, uint64_t address, int bytes) {
   for (int i = 0; i < bytes; i++)
     if (!access->valid[i]) {
-      hazard_report(warp, inst, lane, HAZARD_UNINITIALISED_READ, address, bytes, "nothing was ever written to this local memory");
+      hazard_report(warp, inst, lane, HAZARD_UNINITIALISED_READ, address, bytes,
+                    "nothing was ever written to this local memory");
       return;
     }
 }
@@ -132,7 +134,8 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
     Access access;
     for (int e = 0; e < transfer->count; e++) get_element(warp, transfer, e, lane, value + e * transfer->size);
     if (!memory_find(warp, inst, lane, transfer->space, addresses[lane], bytes, bytes, ACCESS_WRITE, &access)) return;
-    if (strong && access.region) sync_store(sync_table(warp, &access), addresses[lane], warp, lane, transfer->order, transfer->gpu);
+    if (strong && access.region)
+      sync_store(sync_table(warp, &access), addresses[lane], warp, lane, transfer->order, transfer->gpu);
     memory_lock(&access);
     if (hazards && access.region) {
       race_set_lane(&actor, lane);
@@ -196,7 +199,8 @@ static bool decode_elements(Decoder *decoder, const PtxInstruction *source, cons
     return false;
   }
   if ((is_vector ? operand->item_count : 1) != transfer->count || transfer->size * transfer->count > 32) {
-    decoder_error(decoder, source, "the vector's registers do not match .v%d of .%s", transfer->count, ptx_type_name(type));
+    decoder_error(decoder, source, "the vector's registers do not match .v%d of .%s", transfer->count,
+                  ptx_type_name(type));
     return false;
   }
   for (int e = 0; e < transfer->count; e++) {
@@ -210,9 +214,11 @@ static bool decode_elements(Decoder *decoder, const PtxInstruction *source, cons
 }
 
 // ld.param and st.param of a name: no address, but a place known now. False when it is a register's address.
-static bool decode_param_place(Decoder *decoder, const PtxInstruction *source, const PtxOperand *address, bool is_load, Inst *inst) {
+static bool decode_param_place(Decoder *decoder, const PtxInstruction *source, const PtxOperand *address, bool is_load,
+                               Inst *inst) {
   const PtxOperand *base = address->kind == PTX_OPERAND_ADDRESS && address->item_count == 1 ? &address->items[0] : NULL;
-  if (!base || base->kind != PTX_OPERAND_VARIABLE || !base->variable || base->variable->space != PTX_PARAM) return false;
+  if (!base || base->kind != PTX_OPERAND_VARIABLE || !base->variable || base->variable->space != PTX_PARAM)
+    return false;
   const Place *place = decoder_place(decoder, base->variable);
   const Transfer *transfer = inst->extra;
   int64_t offset = address->value + base->value, bytes = transfer->size * transfer->count;
@@ -231,18 +237,56 @@ static bool decode_param_place(Decoder *decoder, const PtxInstruction *source, c
   return true;
 }
 
-static const char *const allowed[] = {
-    "weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys",
-    "global", "shared", "shared::cta", "shared::cluster", "local", "const", "param", "param::entry", "param::func", "nc",
-    "v2", "v4", "v8", "ca", "cg", "cs", "lu", "cv", "wb", "wt",
-    "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
-    "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B", NULL};
+static const char *const allowed[] = {"weak",
+                                      "relaxed",
+                                      "acquire",
+                                      "release",
+                                      "volatile",
+                                      "mmio",
+                                      "cta",
+                                      "cluster",
+                                      "gpu",
+                                      "sys",
+                                      "global",
+                                      "shared",
+                                      "shared::cta",
+                                      "shared::cluster",
+                                      "local",
+                                      "const",
+                                      "param",
+                                      "param::entry",
+                                      "param::func",
+                                      "nc",
+                                      "v2",
+                                      "v4",
+                                      "v8",
+                                      "ca",
+                                      "cg",
+                                      "cs",
+                                      "lu",
+                                      "cv",
+                                      "wb",
+                                      "wt",
+                                      "L1::evict_normal",
+                                      "L1::evict_unchanged",
+                                      "L1::evict_first",
+                                      "L1::evict_last",
+                                      "L1::no_allocate",
+                                      "L2::evict_normal",
+                                      "L2::evict_first",
+                                      "L2::evict_last",
+                                      "L2::cache_hint",
+                                      "L2::64B",
+                                      "L2::128B",
+                                      "L2::256B",
+                                      NULL};
 
 static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *source, bool is_load, Inst *inst) {
   if (!decoder_operands(decoder, source, 2, 3) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   const PtxOperand *registers = &source->operands[!is_load], *address = &source->operands[is_load];
   Transfer *transfer = decoder_allocate(decoder, sizeof *transfer);
-  if (!decode_elements(decoder, source, registers, ptx_instruction_type(source), is_load, transfer)) return DECODE_FAILED;
+  if (!decode_elements(decoder, source, registers, ptx_instruction_type(source), is_load, transfer))
+    return DECODE_FAILED;
   inst->counter = COUNTER_INST_MEMORY;
   inst->extra = transfer;
   transfer->space = space_of(source);
@@ -261,7 +305,8 @@ DecodeResult decode_memory(Decoder *decoder, const PtxInstruction *source, Inst 
   if (!strcmp(opcode, "ld") || !strcmp(opcode, "ldu")) return decode_transfer(decoder, source, true, inst);
   if (!strcmp(opcode, "st")) return decode_transfer(decoder, source, false, inst);
   if (!strcmp(opcode, "atom") || !strcmp(opcode, "red")) return decode_atomic(decoder, source, inst);
-  if (strcmp(opcode, "prefetch") && strcmp(opcode, "prefetchu") && strcmp(opcode, "applypriority") && strcmp(opcode, "discard"))
+  if (strcmp(opcode, "prefetch") && strcmp(opcode, "prefetchu") && strcmp(opcode, "applypriority") &&
+      strcmp(opcode, "discard"))
     return DECODE_NOT_MINE;
   // Hints to the caches: without effect on what a program computes.
   inst->counter = COUNTER_INST_MEMORY;

@@ -26,7 +26,8 @@ static bool out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t addre
   return false;
 }
 
-static bool global_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, const Region *near) {
+static bool global_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t address, int size,
+                                 const Region *near) {
   const char *name = near && near->name ? near->name : "an allocation";
   unsigned long long bytes = near ? near->size : 0;
   if (address < 4096) return out_of_bounds(warp, inst, lane, address, size, "a null pointer");
@@ -40,7 +41,8 @@ static bool global_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_
                        (unsigned long long)(address - near->base), name, bytes);
 }
 
-static bool find_global(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, AccessKind kind, Access *access) {
+static bool find_global(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, AccessKind kind,
+                        Access *access) {
   Region *region = warp->last_region;
   if (!region || address - region->base >= region->size) {
     const Region *near = NULL;
@@ -62,10 +64,12 @@ static bool find_shared(Warp *warp, const Inst *inst, int lane, uint64_t address
   if (rank > (uint64_t)block->cluster->block_count)
     return out_of_bounds(warp, inst, lane, address, size, "no block of the cluster has this shared address");
   if (rank && block->cluster->blocks[rank - 1].live_threads == 0)
-    return out_of_bounds(warp, inst, lane, address, size, "the block of rank %llu has exited, and its shared memory with it",
+    return out_of_bounds(warp, inst, lane, address, size,
+                         "the block of rank %llu has exited, and its shared memory with it",
                          (unsigned long long)rank - 1);
   Region *shared = rank ? &block->cluster->blocks[rank - 1].shared : &block->shared;
-  if (offset < shared->base || offset - shared->base > shared->size || shared->size - (offset - shared->base) < (uint64_t)size)
+  if (offset < shared->base || offset - shared->base > shared->size ||
+      shared->size - (offset - shared->base) < (uint64_t)size)
     return out_of_bounds(warp, inst, lane, address, size, "byte %lld of a block's %llu bytes of shared memory",
                          (long long)offset - (long long)shared->base, (unsigned long long)shared->size);
   offset -= shared->base;
@@ -83,13 +87,15 @@ static bool find_local(Warp *warp, const Inst *inst, int lane, uint64_t address,
   return true;
 }
 
-static bool find_param(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, AccessKind kind, Access *access) {
+static bool find_param(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, AccessKind kind,
+                       Access *access) {
   const Launch *launch = warp_launch(warp);
   uint64_t bytes = launch->program->param_size;
   if (address >= bytes || bytes - address < (uint64_t)size)
     return out_of_bounds(warp, inst, lane, address, size, "byte %llu of the kernel's %llu bytes of parameters",
                          (unsigned long long)address, (unsigned long long)bytes);
-  if (kind != ACCESS_READ) return out_of_bounds(warp, inst, lane, address, size, "a kernel's parameters cannot be written");
+  if (kind != ACCESS_READ)
+    return out_of_bounds(warp, inst, lane, address, size, "a kernel's parameters cannot be written");
   *access = (Access){launch->params + address, NULL, 0, NULL};
   return true;
 }
@@ -164,9 +170,11 @@ Space space_of(const PtxInstruction *source) {
   static const struct {
     const char *name;
     Space space;
-  } spaces[] = {{"global", SPACE_GLOBAL},      {"shared", SPACE_SHARED}, {"shared::cta", SPACE_SHARED},
-                {"shared::cluster", SPACE_SHARED}, {"local", SPACE_LOCAL},   {"const", SPACE_CONST},
-                {"param", SPACE_PARAM},        {"param::entry", SPACE_PARAM}, {"param::func", SPACE_PARAM}};
+  } spaces[] = {{"global", SPACE_GLOBAL},      {"shared", SPACE_SHARED},
+                {"shared::cta", SPACE_SHARED}, {"shared::cluster", SPACE_SHARED},
+                {"local", SPACE_LOCAL},        {"const", SPACE_CONST},
+                {"param", SPACE_PARAM},        {"param::entry", SPACE_PARAM},
+                {"param::func", SPACE_PARAM}};
   for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
     if (ptx_has(source, spaces[i].name)) return spaces[i].space;
   return SPACE_GENERIC;
@@ -199,7 +207,8 @@ DecodeResult decode_address_plan(Decoder *decoder, const PtxInstruction *source,
   bool may_be_narrow = space == SPACE_SHARED || space == SPACE_LOCAL || space == SPACE_PARAM || space == SPACE_CONST;
   plan->slot = decoder_wide_source(decoder, base, base->kind == PTX_OPERAND_REGISTER ? PTX_B32 : PTX_B64, &size);
   plan->narrow = size == 4;
-  if (plan->narrow && !may_be_narrow) return decoder_error(decoder, source, "an address of this space needs a 64-bit register");
+  if (plan->narrow && !may_be_narrow)
+    return decoder_error(decoder, source, "an address of this space needs a 64-bit register");
   return decoder->failed ? DECODE_FAILED : DECODED;
 }
 

@@ -51,12 +51,14 @@ void form_addresses(Warp *warp, const AddressPlan *plan, Mask mask, uint64_t add
 void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size,
                   AccessKind kind);
 // The same where lane 8 * i + r gives the address of row r of matrix i, 16 bytes: shared memory serves a matrix at a time.
-void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], AccessKind kind);
+void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES],
+                       AccessKind kind);
 
 // The lanes of mask from its first on that follow each other and share its address: they read the same bytes.
 static inline Mask same_address(Mask mask, const uint64_t addresses[LANES]) {
   int first = __builtin_ctz(mask);
   Mask same = 1u << first;
-  for (int lane = first + 1; lane < LANES && (mask >> lane & 1) && addresses[lane] == addresses[first]; lane++) same |= 1u << lane;
+  for (int lane = first + 1; lane < LANES && (mask >> lane & 1) && addresses[lane] == addresses[first]; lane++)
+    same |= 1u << lane;
   return same;
 }

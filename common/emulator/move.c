@@ -86,7 +86,7 @@ static void pack_32x2(Warp *warp, const Inst *inst, Mask mask) {
 }
 
 LANE_OPERATION(add_window, u64, u64, u64, u64, x + (u64)inst->immediate)
-LANE_OPERATION(strip_window, u64, u64, u64, u64, x & WINDOW_MASK)
+LANE_OPERATION(strip_window, u64, u64, u64, u64, x &WINDOW_MASK)
 
 static void is_space(Warp *warp, const Inst *inst, Mask mask) {
   Mask *d = SLOT(warp, inst->d, Mask), result = 0;
@@ -132,7 +132,8 @@ static DecodeResult decode_address(Decoder *decoder, const PtxInstruction *sourc
 }
 
 static bool is_clock(const char *name) {
-  return !strcmp(name, "clock") || !strcmp(name, "clock_hi") || !strcmp(name, "clock64") || !strncmp(name, "globaltimer", 11);
+  return !strcmp(name, "clock") || !strcmp(name, "clock_hi") || !strcmp(name, "clock64") ||
+         !strncmp(name, "globaltimer", 11);
 }
 
 static DecodeResult decode_clock(Decoder *decoder, const PtxInstruction *source, PtxType type, Inst *inst) {
@@ -145,12 +146,15 @@ static DecodeResult decode_clock(Decoder *decoder, const PtxInstruction *source,
 }
 
 // mov.b32 d, {a, b} and mov.b32 {a, b}, d: the parts share the size of the whole equally.
-static DecodeResult decode_packed(Decoder *decoder, const PtxInstruction *source, PtxType type, bool packs, Inst *inst) {
+static DecodeResult decode_packed(Decoder *decoder, const PtxInstruction *source, PtxType type, bool packs,
+                                  Inst *inst) {
   static const PtxType by_size[] = {[1] = PTX_B8, [2] = PTX_B16, [4] = PTX_B32, [8] = PTX_B64};
   const PtxOperand *vector = &source->operands[packs], *whole = &source->operands[!packs];
   int count = vector->item_count, bytes = (int)ptx_type_size(type);
-  if (count < 2 || count > 8 || bytes % count || type == PTX_PRED || bytes / count < 2 || (bytes / count & (bytes / count - 1)))
-    return decoder_error(decoder, source, "cannot divide .%s into %d parts of 16, 32 or 64 bits", ptx_type_name(type), count);
+  if (count < 2 || count > 8 || bytes % count || type == PTX_PRED || bytes / count < 2 ||
+      (bytes / count & (bytes / count - 1)))
+    return decoder_error(decoder, source, "cannot divide .%s into %d parts of 16, 32 or 64 bits", ptx_type_name(type),
+                         count);
   Parts *parts = decoder_allocate(decoder, sizeof *parts);
   parts->count = count;
   parts->size = bytes / count;
@@ -160,8 +164,10 @@ static DecodeResult decode_packed(Decoder *decoder, const PtxInstruction *source
                             : decoder_destination(decoder, &vector->items[i], by_size[parts->size]);
   }
   inst->extra = parts;
-  if (packs) inst->d = decoder_destination(decoder, whole, type);
-  else inst->a = decoder_source(decoder, whole, type);
+  if (packs)
+    inst->d = decoder_destination(decoder, whole, type);
+  else
+    inst->a = decoder_source(decoder, whole, type);
   bool pair = packs && count == 2;
   inst->execute = pair && bytes == 4 ? pack_16x2 : pair && bytes == 8 ? pack_32x2 : packs ? pack : unpack;
   return DECODED;
@@ -204,8 +210,8 @@ static bool space_window(const PtxInstruction *source, uint64_t *window) {
 }
 
 static DecodeResult decode_cvta(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"to",    "global", "const", "shared", "shared::cta", "shared::cluster", "local",
-                                        "param", "param::entry", NULL};
+  static const char *const allowed[] = {"to",    "global", "const",        "shared", "shared::cta", "shared::cluster",
+                                        "local", "param",  "param::entry", NULL};
   uint64_t window;
   if (!decoder_operands(decoder, source, 2, 2) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (!space_window(source, &window)) return decoder_error(decoder, source, "needs a state space");
@@ -222,8 +228,8 @@ static DecodeResult decode_cvta(Decoder *decoder, const PtxInstruction *source, 
 }
 
 static DecodeResult decode_isspacep(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"global", "const", "shared", "shared::cta", "shared::cluster", "local", "param",
-                                        "param::entry", NULL};
+  static const char *const allowed[] = {"global", "const", "shared",       "shared::cta", "shared::cluster",
+                                        "local",  "param", "param::entry", NULL};
   uint64_t window;
   if (!decoder_operands(decoder, source, 2, 2) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (!space_window(source, &window)) return decoder_error(decoder, source, "needs a state space");

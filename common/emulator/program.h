@@ -31,23 +31,23 @@ typedef void Execute(Warp *warp, const Inst *inst, Mask mask);
 
 struct Inst {
   Execute *execute;
-  Slot d, d2;              // destinations; d2 is the second of p|q
-  Slot a, b, c;            // sources
-  Slot members;            // the member mask of CONVERGE_MEMBERS
-  Slot guard;              // the Mask of @p; only when guarded
+  Slot d, d2;    // destinations; d2 is the second of p|q
+  Slot a, b, c;  // sources
+  Slot members;  // the member mask of CONVERGE_MEMBERS
+  Slot guard;    // the Mask of @p; only when guarded
   bool guarded, guard_negated;
-  bool leader;             // a label or the end of a branch stands before it: divergent groups may meet here
-  uint8_t control;         // Control: how execution goes on
-  uint8_t converge;        // Converge: which lanes must be here together
-  uint32_t priority;       // of divergent groups the one at the lowest priority runs first: cfg.c
-  uint8_t counter;         // CounterKind of the instruction's class
-  uint8_t type;            // PtxType it works on
-  uint8_t size, vector;    // of a memory access: bytes per element, elements
-  uint32_t flags;          // meaning belongs to the family
-  int64_t immediate;       // address offset, label, ...
-  const void *extra;       // more operands of instructions that need them; belongs to the family, lives in the program
-  bool watched;            // touches registers of wgmma: wgmma.h
-  uint32_t touch_start;    // in Program.touches
+  bool leader;           // a label or the end of a branch stands before it: divergent groups may meet here
+  uint8_t control;       // Control: how execution goes on
+  uint8_t converge;      // Converge: which lanes must be here together
+  uint32_t priority;     // of divergent groups the one at the lowest priority runs first: cfg.c
+  uint8_t counter;       // CounterKind of the instruction's class
+  uint8_t type;          // PtxType it works on
+  uint8_t size, vector;  // of a memory access: bytes per element, elements
+  uint32_t flags;        // meaning belongs to the family
+  int64_t immediate;     // address offset, label, ...
+  const void *extra;     // more operands of instructions that need them; belongs to the family, lives in the program
+  bool watched;          // touches registers of wgmma: wgmma.h
+  uint32_t touch_start;  // in Program.touches
   uint16_t touch_count;
   const PtxInstruction *source;
 };
@@ -75,36 +75,36 @@ typedef enum Converge {
 typedef enum DecodeResult {
   DECODE_NOT_MINE,  // the opcode or type belongs to another family
   DECODED,
-  DECODE_FAILED,    // decoder_error was called
+  DECODE_FAILED,  // decoder_error was called
 } DecodeResult;
 
 // A family: a file that decodes and executes related instructions. decode fills *inst or says whose it is not.
 typedef DecodeResult DecodeFamily(Decoder *decoder, const PtxInstruction *source, Inst *inst);
 
-DecodeFamily decode_integer;   // add sub mul mad ... of integers; asks decode_bits when it is none of them
-DecodeFamily decode_bits;      // and or xor not cnot lop3, shifts, bit fields, permutations
-DecodeFamily decode_float;     // f32 and f64 arithmetic and special functions
-DecodeFamily decode_half;      // f16, bf16 and their x2 forms
-DecodeFamily decode_convert;   // cvt
-DecodeFamily decode_compare;   // setp set selp slct testp
-DecodeFamily decode_move;      // mov, cvta, isspacep: moves, packing, addresses, special registers
-DecodeFamily decode_memory;    // ld st prefetch, and atom red through decode_atomic
+DecodeFamily decode_integer;  // add sub mul mad ... of integers; asks decode_bits when it is none of them
+DecodeFamily decode_bits;     // and or xor not cnot lop3, shifts, bit fields, permutations
+DecodeFamily decode_float;    // f32 and f64 arithmetic and special functions
+DecodeFamily decode_half;     // f16, bf16 and their x2 forms
+DecodeFamily decode_convert;  // cvt
+DecodeFamily decode_compare;  // setp set selp slct testp
+DecodeFamily decode_move;     // mov, cvta, isspacep: moves, packing, addresses, special registers
+DecodeFamily decode_memory;   // ld st prefetch, and atom red through decode_atomic
 DecodeFamily decode_atomic;
-DecodeFamily decode_collective;  // shfl vote match redux elect activemask
-DecodeFamily decode_barrier;   // bar barrier
-DecodeFamily decode_fence;     // fence membar
+DecodeFamily decode_collective;     // shfl vote match redux elect activemask
+DecodeFamily decode_barrier;        // bar barrier
+DecodeFamily decode_fence;          // fence membar
 DecodeFamily decode_matrix_memory;  // ldmatrix stmatrix movmatrix
-DecodeFamily decode_mma;       // mma.sync
-DecodeFamily decode_wmma;      // wmma.load, wmma.mma, wmma.store
-DecodeFamily decode_wgmma;     // wgmma and its fence, commit and wait
-DecodeFamily decode_cp_async;  // cp.async and its groups
-DecodeFamily decode_mbarrier;  // mbarrier and cp.async.mbarrier.arrive
-DecodeFamily decode_bulk;      // cp.async.bulk, cp.reduce.async.bulk and bulk groups
-DecodeFamily decode_tensor_copy;  // cp.async.bulk.tensor and its kin
-DecodeFamily decode_cluster;   // mapa, getctarank, barrier.cluster
+DecodeFamily decode_mma;            // mma.sync
+DecodeFamily decode_wmma;           // wmma.load, wmma.mma, wmma.store
+DecodeFamily decode_wgmma;          // wgmma and its fence, commit and wait
+DecodeFamily decode_cp_async;       // cp.async and its groups
+DecodeFamily decode_mbarrier;       // mbarrier and cp.async.mbarrier.arrive
+DecodeFamily decode_bulk;           // cp.async.bulk, cp.reduce.async.bulk and bulk groups
+DecodeFamily decode_tensor_copy;    // cp.async.bulk.tensor and its kin
+DecodeFamily decode_cluster;        // mapa, getctarank, barrier.cluster
 DecodeFamily decode_setmaxnreg;
-DecodeFamily decode_hint;      // nanosleep griddepcontrol createpolicy
-DecodeFamily decode_control;   // bra brx call ret exit trap
+DecodeFamily decode_hint;     // nanosleep griddepcontrol createpolicy
+DecodeFamily decode_control;  // bra brx call ret exit trap
 
 // ---- for the families' decode functions ----
 

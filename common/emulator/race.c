@@ -30,7 +30,7 @@ enum { ADDITIONS = 1024, FIRST_NODES = 256 };
 struct ReadSets {
   ReadNode *nodes;  // node 0 is nobody's
   uint32_t count, capacity;
-  uint32_t *buckets;  // hash of nodes; capacity * 2 of them
+  uint32_t *buckets;              // hash of nodes; capacity * 2 of them
   Addition additions[ADDITIONS];  // a cache
 };
 
@@ -103,8 +103,10 @@ static uint32_t add_entry(ReadSets *sets, uint32_t set, const ReadNode *entry) {
   for (; rest && count < 64; rest = sets->nodes[rest].parent) {
     const ReadNode *node = &sets->nodes[rest];
     if (covers(node, entry) && node->clock == entry->clock) return set;
-    if (covers(entry, node)) covered_any = true;
-    else kept[count++] = rest;
+    if (covers(entry, node))
+      covered_any = true;
+    else
+      kept[count++] = rest;
   }
   if (!covered_any) return push(sets, set, *entry);
   uint32_t result = rest;
@@ -169,7 +171,8 @@ static bool ordered(const Actor *actor, Epoch epoch) {
   if (!(epoch & EPOCH_KERNEL) || (actor->strong && epoch & EPOCH_STRONG)) return true;
   const Cluster *cluster = actor->cluster;
   const EpochLayout *layout = actor->layout;
-  if (epoch_cluster(layout, epoch) == cluster->id) return knows(actor, epoch_thread(layout, epoch), epoch_clock(layout, epoch));
+  if (epoch_cluster(layout, epoch) == cluster->id)
+    return knows(actor, epoch_thread(layout, epoch), epoch_clock(layout, epoch));
   const Clocks *clocks = imported(actor->known, epoch_cluster(layout, epoch));
   // Of another cluster's set only the cluster is left: knowing anything of it has to do.
   if (!clocks || epoch & EPOCH_SET) return clocks != NULL;
@@ -184,7 +187,8 @@ static bool unseen(const Actor *actor, Epoch write) {
   const EpochLayout *layout = &cluster->launch->epochs;
   bool same = epoch_cluster(layout, write) == cluster->id;
   const Clocks *clocks = same ? actor->known : imported(actor->known, epoch_cluster(layout, write));
-  return !clocks || clocks->clock[CLOCK_VISIBLE * clocks->count + (int)epoch_thread(layout, write)] < epoch_clock(layout, write);
+  return !clocks ||
+         clocks->clock[CLOCK_VISIBLE * clocks->count + (int)epoch_thread(layout, write)] < epoch_clock(layout, write);
 }
 
 // ---- reports ----
@@ -218,8 +222,9 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
 }
 
 static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
-  hazard_report_conflict(actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, write,
-                         "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
+  hazard_report_conflict(
+      actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, write,
+      "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
 }
 
 // ---- cells ----
@@ -227,7 +232,8 @@ static void report_unseen(const Actor *actor, const Region *region, uint64_t off
 // Forgets what an earlier launch remembered: it all happened before this one.
 static void renew_pages(Region *region, uint64_t offset, int size, uint32_t launch) {
   if (region->kind == REGION_SHARED) return;
-  for (uint64_t page = offset >> REGION_PAGE_SHIFT; page <= (offset + (uint64_t)size - 1) >> REGION_PAGE_SHIFT; page++) {
+  for (uint64_t page = offset >> REGION_PAGE_SHIFT; page <= (offset + (uint64_t)size - 1) >> REGION_PAGE_SHIFT;
+       page++) {
     if (region->ages[page] == launch) continue;
     region->ages[page] = launch;
     uint64_t start = page << REGION_PAGE_SHIFT, end = start + (1 << REGION_PAGE_SHIFT);
@@ -254,10 +260,14 @@ static void report_unwritten(const Actor *actor, const Region *region, uint64_t 
 
 // False after a report.
 static bool check_read(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
-  if (write == EPOCH_NONE) report_unwritten(actor, region, offset, size);
-  else if (!ordered(actor, write)) report_race(actor, region, offset, size, write, false, true);
-  else if (unseen(actor, write)) report_unseen(actor, region, offset, size, write);
-  else return true;
+  if (write == EPOCH_NONE)
+    report_unwritten(actor, region, offset, size);
+  else if (!ordered(actor, write))
+    report_race(actor, region, offset, size, write, false, true);
+  else if (unseen(actor, write))
+    report_unseen(actor, region, offset, size, write);
+  else
+    return true;
   return false;
 }
 
@@ -267,8 +277,11 @@ static uint32_t as_set(const Cluster *cluster, Epoch read) {
   if (read == EPOCH_NONE) return 0;
   if (read & EPOCH_SET) return (uint32_t)(read & layout->set_mask);
   uint32_t thread = epoch_thread(layout, read);
-  ReadNode entry = {.warp = thread / LANES, .mask = 1u << thread % LANES, .clock = epoch_clock(layout, read),
-                    .pc = epoch_pc(layout, read), .strong = (read & EPOCH_STRONG) != 0};
+  ReadNode entry = {.warp = thread / LANES,
+                    .mask = 1u << thread % LANES,
+                    .clock = epoch_clock(layout, read),
+                    .pc = epoch_pc(layout, read),
+                    .strong = (read & EPOCH_STRONG) != 0};
   return add_read(cluster->read_sets, 0, &entry);
 }
 
@@ -281,7 +294,8 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
   if (single && read == EPOCH_NONE) return own;
   bool weaker = actor->strong && !(read & EPOCH_STRONG);
   if (single && !(read & EPOCH_SET) && epoch_thread(layout, read) == actor->thread && !weaker) return own;
-  ReadNode entry = {.warp = actor->thread / LANES, .mask = mask, .clock = actor->clock, .pc = pc_of(actor), .strong = actor->strong};
+  ReadNode entry = {
+      .warp = actor->thread / LANES, .mask = mask, .clock = actor->clock, .pc = pc_of(actor), .strong = actor->strong};
   uint32_t set = add_read(cluster->read_sets, as_set(cluster, read), &entry);
   if (set > layout->set_mask) {
     hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_STEP_LIMIT, 0, 0,
@@ -345,7 +359,8 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
     int run = equal_cells(cells, size - done);
     for (Mask rest = mask; rest; rest &= rest - 1) {
       race_set_lane(&actor, __builtin_ctz(rest));
-      if (!check_read(&actor, region, offset + (uint64_t)done, run, cells->write) || !(cells->write & EPOCH_KERNEL)) break;
+      if (!check_read(&actor, region, offset + (uint64_t)done, run, cells->write) || !(cells->write & EPOCH_KERNEL))
+        break;
     }
     Cell after = cell_after_lanes(warp, inst, mask, *cells, strong);
     for (int i = 0; i < run; i++) cells[i] = after;
@@ -357,28 +372,33 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
 static Epoch unordered_read(const Actor *actor, Epoch read) {
   const Cluster *cluster = actor->cluster;
   const EpochLayout *layout = &cluster->launch->epochs;
-  if (!(read & EPOCH_SET) || epoch_cluster(layout, read) != cluster->id) return ordered(actor, read) ? EPOCH_NONE : read;
+  if (!(read & EPOCH_SET) || epoch_cluster(layout, read) != cluster->id)
+    return ordered(actor, read) ? EPOCH_NONE : read;
   const ReadNode *nodes = cluster->read_sets->nodes;
   for (uint32_t n = (uint32_t)(read & layout->set_mask); n; n = nodes[n].parent) {
     if (actor->strong && nodes[n].strong) continue;
     for (Mask rest = nodes[n].mask; rest; rest &= rest - 1) {
       uint32_t thread = nodes[n].warp * LANES + (uint32_t)__builtin_ctz(rest);
-      if (!knows(actor, thread, nodes[n].clock)) return epoch_at(cluster->launch, cluster->id, nodes[n].pc, thread, nodes[n].clock);
+      if (!knows(actor, thread, nodes[n].clock))
+        return epoch_at(cluster->launch, cluster->id, nodes[n].pc, thread, nodes[n].clock);
     }
   }
   return EPOCH_NONE;
 }
 
 // Whether the remembered write is another lane's of this same instruction, and wrote the same value.
-static bool same_store(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write, const uint8_t *value) {
+static bool same_store(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write,
+                       const uint8_t *value) {
   const EpochLayout *layout = actor->layout;
   uint32_t thread = epoch_thread(layout, write);
   return value && epoch_pc(layout, write) == pc_of(actor) && epoch_cluster(layout, write) == actor->cluster->id &&
-         thread / LANES == actor->thread / LANES && actor->warp->clocks[thread % LANES].own == epoch_clock(layout, write) &&
+         thread / LANES == actor->thread / LANES &&
+         actor->warp->clocks[thread % LANES].own == epoch_clock(layout, write) &&
          !memcmp(region->data + offset, value, (size_t)size);
 }
 
-static void check_write(const Actor *actor, const Region *region, uint64_t offset, int size, const Cell *cell, const uint8_t *value) {
+static void check_write(const Actor *actor, const Region *region, uint64_t offset, int size, const Cell *cell,
+                        const uint8_t *value) {
   if (!ordered(actor, cell->write)) {
     if (same_store(actor, region, offset, size, cell->write, value)) return;
     report_race(actor, region, offset, size, cell->write, true, true);
@@ -386,8 +406,10 @@ static void check_write(const Actor *actor, const Region *region, uint64_t offse
   }
   Epoch read = unordered_read(actor, cell->read);
   if (read == EPOCH_NONE) read = unordered_read(actor, cell->foreign);
-  if (read != EPOCH_NONE) report_race(actor, region, offset, size, read, true, false);
-  else if (unseen(actor, cell->write)) report_unseen(actor, region, offset, size, cell->write);
+  if (read != EPOCH_NONE)
+    report_race(actor, region, offset, size, read, true, false);
+  else if (unseen(actor, cell->write))
+    report_unseen(actor, region, offset, size, cell->write);
 }
 
 void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size, const void *bytes) {
@@ -425,7 +447,8 @@ void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_
 static bool is_of_other_block(const Actor *actor, Epoch epoch) {
   const Block *block = actor->warp->block;
   uint32_t thread = epoch_thread(actor->layout, epoch), per_block = (uint32_t)block->warp_count * LANES;
-  return epoch != EPOCH_NONE && thread < (uint32_t)actor->cluster->lane_count && thread / per_block != (uint32_t)block->rank;
+  return epoch != EPOCH_NONE && thread < (uint32_t)actor->cluster->lane_count &&
+         thread / per_block != (uint32_t)block->rank;
 }
 
 void race_end_block(const Actor *actor, const Region *shared) {
@@ -435,9 +458,10 @@ void race_end_block(const Actor *actor, const Region *shared) {
     run = (uint64_t)equal_cells(cell, left < INT32_MAX ? (int)left : INT32_MAX);
     Epoch other = ordered(actor, cell->write) ? unordered_read(actor, cell->read) : cell->write;
     if (!is_of_other_block(actor, other)) continue;
-    hazard_report_conflict(actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS, shared->base + offset, (int)run, other,
-                           "the block exits, and its shared memory with it, without knowing that a thread of another block is done there: "
-                           "barrier.cluster is missing before the end");
+    hazard_report_conflict(
+        actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS, shared->base + offset, (int)run, other,
+        "the block exits, and its shared memory with it, without knowing that a thread of another block is done there: "
+        "barrier.cluster is missing before the end");
     return;
   }
 }

@@ -21,12 +21,12 @@ typedef uint32_t Mask;
 // One access by one thread, in 64 bits: kernel bit, strong bit, then fields whose widths the launch chooses:
 // cluster, instruction, thread in the cluster, clock of the thread.
 typedef uint64_t Epoch;
-#define EPOCH_NONE 0ull              // never accessed
-#define EPOCH_HOST 1ull              // by the host, or by an earlier launch: ordered before everything
+#define EPOCH_NONE 0ull  // never accessed
+#define EPOCH_HOST 1ull  // by the host, or by an earlier launch: ordered before everything
 #define EPOCH_KERNEL (1ull << 63)
-#define EPOCH_STRONG (1ull << 62)    // atomic, volatile, relaxed ...: strong accesses do not race with each other
-#define EPOCH_SET (1ull << 61)       // a Cell.read only: not one read but a set; index in the low bits
-#define EPOCH_ASYNC (1ull << 60)     // through the async proxy: TMA, wgmma
+#define EPOCH_STRONG (1ull << 62)  // atomic, volatile, relaxed ...: strong accesses do not race with each other
+#define EPOCH_SET (1ull << 61)     // a Cell.read only: not one read but a set; index in the low bits
+#define EPOCH_ASYNC (1ull << 60)   // through the async proxy: TMA, wgmma
 
 typedef struct EpochLayout {
   int pc_shift, thread_shift, cluster_shift;
@@ -48,9 +48,9 @@ static inline uint32_t epoch_cluster(const EpochLayout *l, Epoch e) {
 
 // What is remembered of one byte.
 typedef struct Cell {
-  Epoch write;   // the last
-  Epoch read;    // the reads since then: none, one, or a set of one cluster's
-  Epoch foreign; // one read since then by another cluster than that of `read`
+  Epoch write;    // the last
+  Epoch read;     // the reads since then: none, one, or a set of one cluster's
+  Epoch foreign;  // one read since then by another cluster than that of `read`
 } Cell;
 
 // Vector clocks: for each thread of the cluster, the clock up to which its accesses are ... Immutable once shared.
@@ -67,8 +67,8 @@ typedef struct Clocks {
   uint32_t cluster;
   int import_count;
   struct Import *imports;  // the same of other clusters' threads, learnt through global memory
-  int count;         // threads: lanes of all warps, then agents
-  uint32_t clock[];  // CLOCK_PLANES times count
+  int count;               // threads: lanes of all warps, then agents
+  uint32_t clock[];        // CLOCK_PLANES times count
 } Clocks;
 
 typedef struct Import {
@@ -132,18 +132,18 @@ void read_sets_free(ReadSets *sets);
 
 // Who accesses memory: a lane, or an agent on its behalf.
 typedef struct Actor {
-  Warp *warp;          // the lane to name in a report
+  Warp *warp;  // the lane to name in a report
   int lane;
   const Inst *inst;
   const Cluster *cluster;
   const EpochLayout *layout;
-  Epoch place;         // cluster and instruction, as an epoch has them
-  uint32_t thread;     // in the cluster
+  Epoch place;      // cluster and instruction, as an epoch has them
+  uint32_t thread;  // in the cluster
   uint32_t clock;
-  uint32_t issuer;     // of an agent: the lane whose accesses so far come before; else the thread itself
+  uint32_t issuer;  // of an agent: the lane whose accesses so far come before; else the thread itself
   const Clocks *known;
   bool strong;
-  bool async;          // through the async proxy
+  bool async;  // through the async proxy
 } Actor;
 
 // A lane that executes inst; strong: with volatile, relaxed or stronger order.

@@ -39,8 +39,10 @@ static int region_above(const RegionTable *table, uint64_t address) {
   int low = 0, high = table->count;
   while (low < high) {
     int middle = (low + high) / 2;
-    if (table->items[middle]->base <= address) low = middle + 1;
-    else high = middle;
+    if (table->items[middle]->base <= address)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }

@@ -9,11 +9,11 @@ typedef enum RegionKind { REGION_GLOBAL, REGION_SHARED, REGION_CONST } RegionKin
 
 typedef struct Region {
   RegionKind kind;
-  uint64_t base;   // address of its first byte, in its own space
-  uint64_t size;   // bytes
+  uint64_t base;  // address of its first byte, in its own space
+  uint64_t size;  // bytes
   uint8_t *data;
-  Cell *cells;     // size of them, or NULL without hazard checks
-  uint32_t *ages;  // per page of cells: the launch that last touched it; older cells count as the host's
+  Cell *cells;       // size of them, or NULL without hazard checks
+  uint32_t *ages;    // per page of cells: the launch that last touched it; older cells count as the host's
   const char *name;  // of a module's variable, NULL for an allocation
   bool freed;
 } Region;

@@ -22,7 +22,8 @@ typedef struct SystemCall {
 
 static uint64_t argument(Warp *warp, const SystemCall *call, int index, int lane) {
   uint64_t value = 0;
-  memcpy(&value, SLOT(warp, call->arguments[index], const u8) + lane * call->strides[index], (size_t)call->sizes[index]);
+  memcpy(&value, SLOT(warp, call->arguments[index], const u8) + lane * call->strides[index],
+         (size_t)call->sizes[index]);
   return value;
 }
 
@@ -73,13 +74,15 @@ static bool is_wide(const char *start, const char *end, char letter) {
 }
 
 // Formats one conversion into out. Widths given as * are not supported by the conversion itself: they count as absent.
-static int format_one(const Warp *warp, int lane, uint64_t buffer, uint64_t *offset, const char **format, char *out, size_t size) {
+static int format_one(const Warp *warp, int lane, uint64_t buffer, uint64_t *offset, const char **format, char *out,
+                      size_t size) {
   char spec[40], text[TEXT_SIZE];
   const char *start = *format;
   char letter = copy_conversion(format, spec);
   size_t end = strlen(spec);
   if (letter == '%') return snprintf(out, size, "%%");
-  if (!letter || !strchr("diouxXcaAeEfFgGsp", letter) || strchr(spec, '*') || is_too_wide(spec)) return snprintf(out, size, "%.*s", (int)(*format - start), start);
+  if (!letter || !strchr("diouxXcaAeEfFgGsp", letter) || strchr(spec, '*') || is_too_wide(spec))
+    return snprintf(out, size, "%.*s", (int)(*format - start), start);
   bool wide = is_wide(start, *format, letter);
   uint64_t value = next_argument(warp, lane, buffer, offset, wide ? 8 : 4);
   if (strchr("di", letter)) {
@@ -127,7 +130,8 @@ static void assert_failed(Warp *warp, const Inst *inst, Mask mask) {
   char message[128], file[128];
   read_text(warp, lane, argument(warp, call, 0, lane), message, sizeof message);
   read_text(warp, lane, argument(warp, call, 1, lane), file, sizeof file);
-  hazard_report(warp, inst, lane, HAZARD_TRAP, 0, 0, "assertion failed: %s, %s:%u", message, file, (unsigned)argument(warp, call, 2, lane));
+  hazard_report(warp, inst, lane, HAZARD_TRAP, 0, 0, "assertion failed: %s, %s:%u", message, file,
+                (unsigned)argument(warp, call, 2, lane));
   launch_stop(warp_launch(warp));
 }
 
@@ -143,13 +147,15 @@ static bool argument_place(Decoder *decoder, const PtxOperand *operand, Slot *sl
   return true;
 }
 
-DecodeResult system_call_decode(Decoder *decoder, const PtxInstruction *source, const char *name, const PtxOperand *results,
-                                const PtxOperand *arguments, Inst *inst) {
+DecodeResult system_call_decode(Decoder *decoder, const PtxInstruction *source, const char *name,
+                                const PtxOperand *results, const PtxOperand *arguments, Inst *inst) {
   bool prints = !strcmp(name, "vprintf"), asserts = !strcmp(name, "__assertfail");
   int needed = prints ? 2 : 5;
   if (!prints && !asserts)
-    return decoder_error(decoder, source, "function %s has no body, and the system provides only printf and assert", name);
-  if (!arguments || arguments->item_count != needed) return decoder_error(decoder, source, "%s takes %d arguments", name, needed);
+    return decoder_error(decoder, source, "function %s has no body, and the system provides only printf and assert",
+                         name);
+  if (!arguments || arguments->item_count != needed)
+    return decoder_error(decoder, source, "%s takes %d arguments", name, needed);
   SystemCall *call = decoder_allocate(decoder, sizeof *call);
   call->argument_count = needed;
   for (int i = 0; i < needed; i++)
@@ -157,7 +163,8 @@ DecodeResult system_call_decode(Decoder *decoder, const PtxInstruction *source, 
       return decoder_error(decoder, source, "argument %d of %s is no .param variable", i + 1, name);
   int size;
   call->has_result = results && results->item_count == 1 &&
-                     argument_place(decoder, &results->items[0], &call->result, &call->result_stride, &size) && size == 4;
+                     argument_place(decoder, &results->items[0], &call->result, &call->result_stride, &size) &&
+                     size == 4;
   inst->extra = call;
   inst->execute = prints ? print_formatted : assert_failed;
   return DECODED;

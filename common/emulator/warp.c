@@ -14,9 +14,7 @@ void warp_start(Warp *warp, uint32_t pc) {
   warp->group_count = warp->live ? 1 : 0;
 }
 
-static void remove_group(Warp *warp, int index) {
-  warp->groups[index] = warp->groups[--warp->group_count];
-}
+static void remove_group(Warp *warp, int index) { warp->groups[index] = warp->groups[--warp->group_count]; }
 
 static Group *add_group(Warp *warp, const Group *like, Mask mask, uint32_t pc, GroupState state) {
   Group *group = &warp->groups[warp->group_count++];
@@ -60,7 +58,8 @@ static int choose_group(Warp *warp, const Inst *code) {
   if (warp->group_count > 1) merge_groups(warp);
   int best = -1;
   for (int i = 0; i < warp->group_count; i++)
-    if (warp->groups[i].state == GROUP_READY && (best < 0 || runs_before(code, &warp->groups[i], &warp->groups[best]))) best = i;
+    if (warp->groups[i].state == GROUP_READY && (best < 0 || runs_before(code, &warp->groups[i], &warp->groups[best])))
+      best = i;
   if (best >= 0 && warp->group_count > 1) warp->groups[best].visits++;
   return best;
 }

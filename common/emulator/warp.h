@@ -53,24 +53,24 @@ struct Warp {
   uint8_t *registers;  // first: warp_registers() in program.h
   Mask carry;          // the condition code of add.cc and its kin
   Block *block;
-  int index;           // in its block
-  Mask live;           // lanes that have not exited
-  uint32_t pc;         // of the running group's next instruction
-  bool yield;          // set by instructions that poll: another warp's turn
-  uint64_t idle_since; // Cluster.progress when it last polled in vain, plus one; 0 when it did not
-  bool regroup;        // set by control instructions: the groups changed, choose again
-  int current;         // index of the running group
+  int index;                // in its block
+  Mask live;                // lanes that have not exited
+  uint32_t pc;              // of the running group's next instruction
+  bool yield;               // set by instructions that poll: another warp's turn
+  uint64_t idle_since;      // Cluster.progress when it last polled in vain, plus one; 0 when it did not
+  bool regroup;             // set by control instructions: the groups changed, choose again
+  int current;              // index of the running group
   Group groups[LANES + 1];  // one more for a moment: lanes leave the running group before it is removed
   int group_count;
-  Mask cluster_arrived;  // lanes that have arrived at the cluster's barrier, in its present phase
-  Mask cluster_waits;    // lanes that have arrived there and not waited yet
-  LaneClocks clocks[LANES];  // what each thread knows of the others: race.h
+  Mask cluster_arrived;                 // lanes that have arrived at the cluster's barrier, in its present phase
+  Mask cluster_waits;                   // lanes that have arrived there and not waited yet
+  LaneClocks clocks[LANES];             // what each thread knows of the others: race.h
   struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
   struct WgmmaState *wgmma;             // wgmma.c; NULL before its first use
   RegisterShare share;
-  struct CallStack *calls;   // of each lane, or NULL: control.c
-  uint8_t *local;            // LANES x local_size bytes, and as many bytes that say which were written
-  Region *last_region;  // of a global access: the next one is usually in the same allocation
+  struct CallStack *calls;  // of each lane, or NULL: control.c
+  uint8_t *local;           // LANES x local_size bytes, and as many bytes that say which were written
+  Region *last_region;      // of a global access: the next one is usually in the same allocation
 };
 
 typedef struct Barrier {
@@ -79,7 +79,7 @@ typedef struct Barrier {
   uint32_t warps;    // that arrived, all lanes together
   int reduce_count;  // bar.red: threads whose predicate was true
   bool reducing;
-  Clocks *joined;    // what the arrived threads know, together
+  Clocks *joined;     // what the arrived threads know, together
   const Inst *first;  // the instruction of the first arrival
   Clocks *former;     // `joined` of the phase before
   const Inst *former_first;
@@ -89,14 +89,14 @@ enum { BARRIERS = 16, CLUSTER_BARRIER = BARRIERS, WGMMA_HISTORY = 256, MAX_WARPG
 
 struct Block {
   Cluster *cluster;
-  unsigned index[3];      // %ctaid
-  int rank;               // in the cluster
+  unsigned index[3];  // %ctaid
+  int rank;           // in the cluster
   Warp *warps;
   int warp_count;
   int thread_count;
   int live_threads;
   Region shared;
-  Clocks *ended;          // what its threads that have exited knew, in a cluster of several blocks
+  Clocks *ended;  // what its threads that have exited knew, in a cluster of several blocks
   Barrier barriers[BARRIERS];
   // Which wgmma each warpgroup executes, by number: wgmma.c.
   const Inst *wgmma_history[MAX_WARPGROUPS][WGMMA_HISTORY];
@@ -106,20 +106,20 @@ struct Block {
 struct Cluster {
   Launch *launch;
   Worker *worker;
-  uint32_t id;           // in the grid, from 0
+  uint32_t id;  // in the grid, from 0
   Block *blocks;
   int block_count;
-  int lane_count;        // of all its warps, also where the last warp of a block is not full
-  int clock_count;       // those and the agents: the length of vector clocks
-  struct AsyncEngine *async;  // async.c; NULL in a program without asynchronous operations
-  struct MbarrierTable *mbarriers;  // mbarrier.h; NULL in such a program too
+  int lane_count;                              // of all its warps, also where the last warp of a block is not full
+  int clock_count;                             // those and the agents: the length of vector clocks
+  struct AsyncEngine *async;                   // async.c; NULL in a program without asynchronous operations
+  struct MbarrierTable *mbarriers;             // mbarrier.h; NULL in such a program too
   Clocks *barrier_joined, *barrier_completed;  // what arrivals at barrier.cluster hand on: in this phase, in the last
-  ReadSets *read_sets;   // race.h
-  SyncTable *sync;       // of shared addresses
-  uint64_t random;       // state of the schedule's generator
-  uint64_t steps;        // warp instructions executed
-  int next_warp;         // round robin
-  uint64_t progress;     // counts visible events: stores that changed memory, barriers completed, exits
+  ReadSets *read_sets;                         // race.h
+  SyncTable *sync;                             // of shared addresses
+  uint64_t random;                             // state of the schedule's generator
+  uint64_t steps;                              // warp instructions executed
+  int next_warp;                               // round robin
+  uint64_t progress;  // counts visible events: stores that changed memory, barriers completed, exits
 };
 
 // One instruction's counts, of one worker thread.
@@ -141,18 +141,18 @@ struct Launch {
   const struct Program *program;
   unsigned grid[3], block[3], cluster[3];
   bool explicit_cluster;
-  uint32_t number;          // of the launch, from 1: the age of memory cells
-  size_t shared_size;       // bytes of a block, static and dynamic, without the system's
+  uint32_t number;     // of the launch, from 1: the age of memory cells
+  size_t shared_size;  // bytes of a block, static and dynamic, without the system's
   size_t dynamic_shared;
   uint8_t *params;
   EpochLayout epochs;
-  SyncTable *sync;          // of global addresses
+  SyncTable *sync;  // of global addresses
   bool hazards;
   uint64_t schedule;
   uint64_t step_limit;
-  _Atomic bool stopped;     // a fault: everything stops
+  _Atomic bool stopped;  // a fault: everything stops
   _Atomic uint64_t steps;
-  struct Queue *queue;      // of clusters: launch.c
+  struct Queue *queue;  // of clusters: launch.c
 };
 
 // ---- groups and control flow: warp.c ----
@@ -195,7 +195,7 @@ typedef struct Binding Binding;  // control.c
 typedef struct CallFrame {
   const Inst *call;
   const Binding *binding;
-  uint8_t *saved;      // the callee's registers of this lane, when it was entered again before it returned
+  uint8_t *saved;  // the callee's registers of this lane, when it was entered again before it returned
 } CallFrame;
 
 typedef struct CallStack {

@@ -20,13 +20,13 @@ enum { ROWS = 64, WARP_ROWS = 16, DEPTH = 16, MAX_N = 256, MAX_ACCUMULATORS = 12
 typedef struct WgmmaPlan {
   int n;
   TensorFormat input;
-  bool half_accumulators;       // fp16: two to a register
-  int accumulators;             // registers
+  bool half_accumulators;  // fp16: two to a register
+  int accumulators;        // registers
   Slot d[MAX_ACCUMULATORS];
   bool a_in_registers;
-  Slot a[4];                    // registers, or a[0] the descriptor
-  Slot b;                       // descriptor
-  Slot scale_d;                 // predicate
+  Slot a[4];     // registers, or a[0] the descriptor
+  Slot b;        // descriptor
+  Slot scale_d;  // predicate
   bool scale_d_negated;
   bool negate_a, negate_b;
   bool a_mn_major, b_mn_major;
@@ -39,10 +39,10 @@ typedef struct WgmmaWork {
   MatrixDescriptor a, b;
   const Block *block;
   uint32_t a_registers[4][LANES];
-  uint32_t inputs[MAX_ACCUMULATORS][LANES];   // accumulators at issue; those in flight then come from `sources`
+  uint32_t inputs[MAX_ACCUMULATORS][LANES];  // accumulators at issue; those in flight then come from `sources`
   uint32_t results[MAX_ACCUMULATORS][LANES];
   struct {
-    AsyncOp *op;       // an earlier wgmma whose result this accumulator is; NULL when it was in a register
+    AsyncOp *op;  // an earlier wgmma whose result this accumulator is; NULL when it was in a register
     uint32_t element;
   } sources[MAX_ACCUMULATORS];
 } WgmmaWork;
@@ -58,12 +58,15 @@ static void accumulator_place(const WgmmaPlan *plan, int i, int lane, int *row, 
 
 // ---- performing: the data moves, the result arrives ----
 
-static const uint8_t *shared_bytes(const Block *block, uint32_t address) { return block->shared.data + (address - block->shared.base); }
+static const uint8_t *shared_bytes(const Block *block, uint32_t address) {
+  return block->shared.data + (address - block->shared.base);
+}
 
 // Copies a matrix of `rows` from row `first` on to bits[row][k].
 static void gather(const Block *block, const MatrixDescriptor *d, int first, int rows, u16 (*bits)[DEPTH]) {
   for (int row = 0; row < rows && !d->mn_major; row++)
-    for (int k = 0; k < DEPTH; k += 8) memcpy(&bits[row][k], shared_bytes(block, descriptor_address(d, first + row, k)), 16);
+    for (int k = 0; k < DEPTH; k += 8)
+      memcpy(&bits[row][k], shared_bytes(block, descriptor_address(d, first + row, k)), 16);
   for (int row = 0; row < rows && d->mn_major; row += 8)
     for (int k = 0; k < DEPTH; k++) {
       u16 eight[8];
@@ -106,7 +109,8 @@ static _Thread_local DecodedB decoded_b;
 static const TensorB *decode_b(const WgmmaPlan *plan, u16 (*bits)[DEPTH]) {
   size_t size = (size_t)plan->n * sizeof bits[0];
   DecodedB *cached = &decoded_b;
-  if (cached->n == plan->n && cached->format == plan->input && cached->negated == plan->negate_b && !memcmp(cached->bits, bits, size))
+  if (cached->n == plan->n && cached->format == plan->input && cached->negated == plan->negate_b &&
+      !memcmp(cached->bits, bits, size))
     return &cached->tile;
   memcpy(cached->bits, bits, size);
   cached->n = plan->n;
@@ -154,14 +158,18 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
   WgmmaWork *work = op->payload;
   u16 a_bits[WARP_ROWS][DEPTH], b_bits[MAX_N][DEPTH];
   static _Thread_local TensorA a;
-  if (plan->a_in_registers) unpack_a(work, a_bits);
-  else gather(work->block, &work->a, op->warp->index % WARPGROUP_WARPS * WARP_ROWS, WARP_ROWS, a_bits);
+  if (plan->a_in_registers)
+    unpack_a(work, a_bits);
+  else
+    gather(work->block, &work->a, op->warp->index % WARPGROUP_WARPS * WARP_ROWS, WARP_ROWS, a_bits);
   gather(work->block, &work->b, 0, plan->n, b_bits);
   tensor_decode_a(&a, plan->input, WARP_ROWS, DEPTH, &a_bits[0][0], DEPTH, 1, plan->negate_a);
   const TensorB *b = decode_b(plan, b_bits);
   collect_inputs(work, plan);
-  if (plan->half_accumulators) multiply_f16(plan, work, &a, b);
-  else multiply_f32(plan, work, &a, b);
+  if (plan->half_accumulators)
+    multiply_f16(plan, work, &a, b);
+  else
+    multiply_f32(plan, work, &a, b);
   op->warp->wgmma->performed = work->number;
   registers_receive(op->warp, work->number, work->results);
 }
@@ -176,17 +184,20 @@ static void discard_wgmma(AsyncOp *op) {
 // ---- issue ----
 
 static bool bad_descriptor(Warp *warp, const Inst *inst, const char *which, uint64_t bits, const char *what) {
-  hazard_report(warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0, "descriptor of %s 0x%016llx: %s", which, (unsigned long long)bits, what);
+  hazard_report(warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0, "descriptor of %s 0x%016llx: %s", which,
+                (unsigned long long)bits, what);
   launch_stop(warp_launch(warp));
   return false;
 }
 
 // Decodes an operand's descriptor, checks it and its memory's bounds.
-static bool take_descriptor(Warp *warp, const Inst *inst, Slot slot, const char *which, int rows, bool mn_major, MatrixDescriptor *d) {
+static bool take_descriptor(Warp *warp, const Inst *inst, Slot slot, const char *which, int rows, bool mn_major,
+                            MatrixDescriptor *d) {
   const u64 *lanes = SLOT(warp, slot, const u64);
   uint64_t bits = lanes[__builtin_ctz(warp->live)];
   for (int lane = 0; lane < LANES; lane++)
-    if (warp->live >> lane & 1 && lanes[lane] != bits) return bad_descriptor(warp, inst, which, bits, "lanes of the warp hold different ones");
+    if (warp->live >> lane & 1 && lanes[lane] != bits)
+      return bad_descriptor(warp, inst, which, bits, "lanes of the warp hold different ones");
   const char *wrong = descriptor_decode(bits, mn_major, d);
   if (!wrong) wrong = descriptor_overlap(d, rows);
   if (wrong) return bad_descriptor(warp, inst, which, bits, wrong);
@@ -195,8 +206,9 @@ static bool take_descriptor(Warp *warp, const Inst *inst, Slot slot, const char 
     for (int k = 0; k < DEPTH; k += mn_major ? 1 : 8) {
       uint32_t address = descriptor_address(d, mn, k);
       if (address >= shared->base && address - shared->base + 16 <= shared->size) continue;
-      hazard_report(warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16, "the descriptor of %s reaches byte %lld of a block's %llu bytes of shared memory",
-                    which, (long long)address - (long long)shared->base, (unsigned long long)shared->size);
+      hazard_report(warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
+                    "the descriptor of %s reaches byte %lld of a block's %llu bytes of shared memory", which,
+                    (long long)address - (long long)shared->base, (unsigned long long)shared->size);
       launch_stop(warp_launch(warp));
       return false;
     }
@@ -230,12 +242,16 @@ static void read_matrix(AsyncOp *op, const MatrixDescriptor *d, int rows) {
 static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
   const WgmmaState *state = warp->wgmma;
   int written = 0;
-  for (int i = 0; i < plan->accumulators; i++) written += state->names[plan->d[i] / SLOT_UNIT].written == state->fences + 1;
-  for (int i = 0; i < 4 && plan->a_in_registers; i++) written += state->names[plan->a[i] / SLOT_UNIT].written == state->fences + 1;
+  for (int i = 0; i < plan->accumulators; i++)
+    written += state->names[plan->d[i] / SLOT_UNIT].written == state->fences + 1;
+  for (int i = 0; i < 4 && plan->a_in_registers; i++)
+    written += state->names[plan->a[i] / SLOT_UNIT].written == state->fences + 1;
   if (written)
-    hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0, "%d of its registers were written after the last wgmma.fence", written);
+    hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
+                  "%d of its registers were written after the last wgmma.fence", written);
   else if (state->fences == 0)
-    hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0, "no wgmma.fence stands before the warp's first wgmma.mma_async");
+    hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
+                  "no wgmma.fence stands before the warp's first wgmma.mma_async");
 }
 
 static AsyncOp *find_operation(Warp *warp, uint32_t number) {
@@ -255,7 +271,8 @@ static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
   for (int i = 0; i < 4 && plan->a_in_registers; i++) {
     RegisterName *name = &state->names[plan->a[i] / SLOT_UNIT];
     if (register_in_flight(state, plan->a[i]))
-      hazard_report(warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0, "its A register is an accumulator of a wgmma in flight");
+      hazard_report(warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0,
+                    "its A register is an accumulator of a wgmma in flight");
     memcpy(work->a_registers[i], SLOT(warp, plan->a[i], u32), sizeof work->a_registers[i]);
     name->read_by = work->number;
   }
@@ -263,7 +280,8 @@ static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
     RegisterName *name = &state->names[plan->d[i] / SLOT_UNIT];
     AsyncOp *source = name->number > state->performed ? find_operation(warp, name->number) : NULL;
     if (name->read_by > state->waited)
-      hazard_report(warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0, "its accumulator is an A register of a wgmma in flight");
+      hazard_report(warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0,
+                    "its accumulator is an A register of a wgmma in flight");
     memcpy(work->inputs[i], SLOT(warp, plan->d[i], u32), sizeof work->inputs[i]);
     if (source) {
       async_retain(source);
@@ -274,7 +292,8 @@ static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
   }
 }
 
-static bool divergent(const Warp *warp, const Inst *inst, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool divergent(const Warp *warp, const Inst *inst, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static bool divergent(const Warp *warp, const Inst *inst, const char *format, ...) {
   char detail[200];
@@ -308,8 +327,8 @@ static bool check_warpgroup(Warp *warp, const Inst *inst, uint32_t number) {
     const char *file;
     int line;
     bool known = instruction_line(warp_launch(warp)->program->module, (*entry)->source, &file, &line);
-    return divergent(warp, inst, "another warp of the warpgroup executes a different wgmma, at %s %d", known ? "line" : "PTX line",
-                     known ? line : (*entry)->source->line);
+    return divergent(warp, inst, "another warp of the warpgroup executes a different wgmma, at %s %d",
+                     known ? "line" : "PTX line", known ? line : (*entry)->source->line);
   }
   return true;
 }
@@ -323,7 +342,8 @@ void wgmma_check_exit(const Warp *warp) {
     if (others <= issued) continue;
     bool remembered = block->wgmma_newest[group] - (issued + 1) < WGMMA_HISTORY;
     const Inst *inst = block->wgmma_history[group][(remembered ? issued + 1 : others) % WGMMA_HISTORY];
-    divergent(&block->warps[w], inst, "warp %d executes it, and warp %d of the same warpgroup exits without it", w, warp->index);
+    divergent(&block->warps[w], inst, "warp %d executes it, and warp %d of the same warpgroup exits without it", w,
+              warp->index);
     return;
   }
 }
@@ -338,7 +358,8 @@ static bool check_descriptors(Warp *warp, const Inst *inst, uint32_t number, con
     const uint64_t *others = warp->block->warps[w].wgmma->descriptors[number % WGMMA_HISTORY];
     for (int i = 0; i < 2; i++)
       if (others[i] != own[i])
-        return bad_descriptor(warp, inst, i ? "B" : "A", own[i], "another warp of the warpgroup gives a different one, and it is of the whole matrix");
+        return bad_descriptor(warp, inst, i ? "B" : "A", own[i],
+                              "another warp of the warpgroup gives a different one, and it is of the whole matrix");
   }
   return true;
 }
@@ -351,7 +372,8 @@ static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   if (!plan->a_in_registers && !take_descriptor(warp, inst, plan->a[0], "A", ROWS, plan->a_mn_major, &a)) return;
   if (!take_descriptor(warp, inst, plan->b, "B", plan->n, plan->b_mn_major, &b)) return;
   int lane = __builtin_ctz(mask);
-  const uint64_t descriptors[2] = {plan->a_in_registers ? 0 : SLOT(warp, plan->a[0], u64)[lane], SLOT(warp, plan->b, u64)[lane]};
+  const uint64_t descriptors[2] = {plan->a_in_registers ? 0 : SLOT(warp, plan->a[0], u64)[lane],
+                                   SLOT(warp, plan->b, u64)[lane]};
   if (!check_descriptors(warp, inst, state->issued + 1, descriptors)) return;
   check_fence(warp, inst, plan);
   AsyncOp *op = async_issue(warp, inst, mask, perform_wgmma, false, sizeof(WgmmaWork));
@@ -416,7 +438,8 @@ static int shape_n(const PtxInstruction *source) {
 }
 
 // An immediate operand that is one of two values; false after an error.
-static bool immediate_choice(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, int no, int yes, const char *what, bool *chosen) {
+static bool immediate_choice(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, int no, int yes,
+                             const char *what, bool *chosen) {
   if (operand->kind != PTX_OPERAND_INTEGER || (operand->value != no && operand->value != yes)) {
     decoder_error(decoder, source, "%s is %d or %d", what, no, yes);
     return false;
@@ -470,7 +493,8 @@ static DecodeResult decode_mma_async(Decoder *decoder, const PtxInstruction *sou
   if (!decode_types(decoder, source, plan) || source->operand_count < 2) return DECODE_FAILED;
   bool a_in_registers = source->operands[1].kind == PTX_OPERAND_VECTOR;
   int operands = a_in_registers ? 7 : 8;
-  if (!decoder_operands(decoder, source, operands, operands) || !decode_matrices(decoder, source, plan)) return DECODE_FAILED;
+  if (!decoder_operands(decoder, source, operands, operands) || !decode_matrices(decoder, source, plan))
+    return DECODE_FAILED;
   const PtxOperand *operand = &source->operands[3];
   plan->scale_d = decoder_source(decoder, operand, PTX_PRED);
   plan->scale_d_negated = operand->negated;
@@ -490,12 +514,16 @@ DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *
   decoder->program->asynchronous = true;
   inst->counter = COUNTER_INST_SYNCHRONISATION;
   inst->converge = CONVERGE_ALIGNED;
-  if (!ptx_has(source, "sync") || !ptx_has(source, "aligned")) return decoder_error(decoder, source, "needs .sync.aligned");
+  if (!ptx_has(source, "sync") || !ptx_has(source, "aligned"))
+    return decoder_error(decoder, source, "needs .sync.aligned");
   if (ptx_has(source, "mma_async")) return decode_mma_async(decoder, source, inst);
-  bool waits = ptx_has(source, "wait_group"), commits = ptx_has(source, "commit_group"), fences = ptx_has(source, "fence");
-  if (source->modifier_count != 3 || !(waits || commits || fences)) return decoder_error(decoder, source, "unknown form of wgmma");
+  bool waits = ptx_has(source, "wait_group"), commits = ptx_has(source, "commit_group"),
+       fences = ptx_has(source, "fence");
+  if (source->modifier_count != 3 || !(waits || commits || fences))
+    return decoder_error(decoder, source, "unknown form of wgmma");
   if (!decoder_operands(decoder, source, waits, waits)) return DECODE_FAILED;
-  if (waits && (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0 || source->operands[0].value > 7))
+  if (waits && (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0 ||
+                source->operands[0].value > 7))
     return decoder_error(decoder, source, "N is an immediate from 0 to 7");
   if (waits) inst->immediate = source->operands[0].value;
   inst->execute = waits ? wgmma_wait : commits ? wgmma_commit : wgmma_fence;

@@ -40,7 +40,8 @@ void wgmma_watch_program(Program *program) {
     for (uint32_t i = 0; i < program->count; i++) {
       if (!is_register_mov(program, &program->code[i])) continue;
       const Touch *touches = &program->touches[program->code[i].touch_start];
-      uint8_t *to = &program->watched[touches[0].slot / SLOT_UNIT], *from = &program->watched[touches[1].slot / SLOT_UNIT];
+      uint8_t *to = &program->watched[touches[0].slot / SLOT_UNIT],
+              *from = &program->watched[touches[1].slot / SLOT_UNIT];
       grown |= *to != *from;
       *to = *from = *to | *from;
     }
@@ -70,7 +71,9 @@ void wgmma_state_free(WgmmaState *state) {
   free(state);
 }
 
-bool register_in_flight(const WgmmaState *state, Slot slot) { return state->names[slot / SLOT_UNIT].number > state->waited; }
+bool register_in_flight(const WgmmaState *state, Slot slot) {
+  return state->names[slot / SLOT_UNIT].number > state->waited;
+}
 
 void registers_receive(Warp *warp, uint32_t number, const uint32_t (*results)[LANES]) {
   const Program *program = warp_launch(warp)->program;
@@ -86,7 +89,9 @@ void registers_receive(Warp *warp, uint32_t number, const uint32_t (*results)[LA
 
 static void report(Warp *warp, const Inst *inst, Mask mask, bool written) {
   hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_REGISTER_IN_FLIGHT, 0, 0,
-                written ? "%s writes a register that a wgmma in flight uses" : "%s reads an accumulator of a wgmma in flight", inst->source->opcode);
+                written ? "%s writes a register that a wgmma in flight uses"
+                        : "%s reads an accumulator of a wgmma in flight",
+                inst->source->opcode);
 }
 
 bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask) {
@@ -108,7 +113,8 @@ bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask) {
   for (int t = 0; t < inst->touch_count; t++) {
     RegisterName *name = &state->names[touches[t].slot / SLOT_UNIT];
     if (!program->watched[touches[t].slot / SLOT_UNIT]) continue;
-    bool reads_in_flight = name->number > state->waited, written_while_read = touches[t].written && name->read_by > state->waited;
+    bool reads_in_flight = name->number > state->waited,
+         written_while_read = touches[t].written && name->read_by > state->waited;
     if (reads_in_flight || written_while_read) report(warp, inst, mask, touches[t].written);
     if (!touches[t].written) continue;
     *name = (RegisterName){.written = is_constant_mov(inst) ? 0 : state->fences + 1};

@@ -11,15 +11,18 @@
 #define OWN_FUNCTION static
 #endif
 
-#define DIVERGENT_FUNCTIONS(DO) \
-  DO(nested_ifs) DO(leave_loops) DO(switches) DO(early_returns) DO(collatz) DO(greatest_divisor) DO(fall_through) \
-  DO(jump_about) DO(ackermann) DO(is_even) DO(sorted) DO(pointers) DO(two_callers) DO(short_circuit)
+#define DIVERGENT_FUNCTIONS(DO)                                                                                        \
+  DO(nested_ifs)                                                                                                       \
+  DO(leave_loops) DO(switches) DO(early_returns) DO(collatz) DO(greatest_divisor) DO(fall_through) DO(jump_about)      \
+      DO(ackermann) DO(is_even) DO(sorted) DO(pointers) DO(two_callers) DO(short_circuit)
 
 FUNCTION int nested_ifs(int x) {
   int y = 0;
   if (x % 2) {
-    if (x % 3 == 0) y += 5;
-    else if (x % 3 == 1) y -= x;
+    if (x % 3 == 0)
+      y += 5;
+    else if (x % 3 == 1)
+      y -= x;
     else {
       y = x * x;
       if (y > 500) y -= 500;
@@ -28,7 +31,8 @@ FUNCTION int nested_ifs(int x) {
     y = -x;
     if (x % 4) {
       if (x % 5 == 0) y *= 7;
-    } else y += 11;
+    } else
+      y += 11;
   }
   if (x > 60) y ^= 0x55;
   return y;
@@ -58,10 +62,19 @@ FUNCTION int switches(int x) {
     steps++;
     switch (state) {
     case 0: state = x & 1 ? 3 : 4; break;
-    case 1: x += 3; state = 5; break;
+    case 1:
+      x += 3;
+      state = 5;
+      break;
     case 2: return steps * 100 + x;
-    case 3: x = x * 5 % 97; state = x % 3; break;
-    case 4: x -= 7; state = x < 0 ? 2 : 1; break;
+    case 3:
+      x = x * 5 % 97;
+      state = x % 3;
+      break;
+    case 4:
+      x -= 7;
+      state = x < 0 ? 2 : 1;
+      break;
     default: state = (x ^ steps) & 3; break;
     }
   }

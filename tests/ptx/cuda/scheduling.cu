@@ -2,10 +2,10 @@
 // tests/test_scheduling.c.
 #include "divergent.h"
 
-#define DIVERGENT_KERNEL(name)                                           \
-  extern "C" __global__ void kernel_##name(const int *in, int *out) {    \
-    int i = blockIdx.x * blockDim.x + threadIdx.x;                       \
-    out[i] = name(in[i]);                                                \
+#define DIVERGENT_KERNEL(name)                                                                                         \
+  extern "C" __global__ void kernel_##name(const int *in, int *out) {                                                  \
+    int i = blockIdx.x * blockDim.x + threadIdx.x;                                                                     \
+    out[i] = name(in[i]);                                                                                              \
   }
 DIVERGENT_FUNCTIONS(DIVERGENT_KERNEL)
 
