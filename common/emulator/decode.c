@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "float16.h"
 #include "warp.h"
 #include "wgmma.h"
 
@@ -206,40 +207,19 @@ uint32_t decoder_label(Decoder *decoder, int label) {
   return decoder->function->start + (uint32_t)decoder->function->ptx->labels[label].instruction;
 }
 
-// binary16 of a double, to nearest even; immediates only.
-static uint16_t half_bits(double value, int exponent_bits, int fraction_bits) {
-  uint64_t bits;
-  memcpy(&bits, &value, 8);
-  uint16_t sign = (uint16_t)(bits >> 63 << 15);
-  int bias = (1 << (exponent_bits - 1)) - 1, exponent = (int)(bits >> 52 & 2047) - 1023;
-  uint64_t fraction = (bits & ((1ull << 52) - 1)) | 1ull << 52;
-  if (exponent == 1024)
-    return (uint16_t)(sign | (((1 << exponent_bits) - 1) << fraction_bits) |
-                      (fraction << 12 ? 1 << (fraction_bits - 1) : 0));
-  if (bits << 1 == 0) return sign;
-  int shift = 52 - fraction_bits, lowest = 1 - bias;
-  if (exponent < lowest) shift += lowest - exponent;
-  if (shift > 54) return sign;
-  uint64_t kept = fraction >> shift, rest = fraction & ((1ull << shift) - 1), half = 1ull << (shift - 1);
-  kept += rest > half || (rest == half && (kept & 1));
-  if (exponent >= lowest) kept += (uint64_t)(exponent + bias - 1) << fraction_bits;
-  uint64_t infinity = (uint64_t)((1 << exponent_bits) - 1) << fraction_bits;
-  return (uint16_t)(sign | (kept < infinity ? kept : infinity));
-}
-
 // The bits of an immediate read as type.
 static bool immediate_bits(const PtxOperand *operand, PtxType type, uint64_t *bits) {
   bool literal_float = operand->kind == PTX_OPERAND_FLOAT;
   double number = 0;
   if (literal_float && operand->is_f32) {
-    float narrow;
+    float single;
     uint32_t word = (uint32_t)operand->value;
-    memcpy(&narrow, &word, 4);
-    number = narrow;
+    memcpy(&single, &word, 4);
+    number = single;
   } else if (literal_float) {
     memcpy(&number, &operand->value, 8);
   }
-  float narrow = (float)number;
+  float single = (float)number;
   switch (type) {
   case PTX_F64:
     if (!literal_float) return false;
@@ -249,7 +229,7 @@ static bool immediate_bits(const PtxOperand *operand, PtxType type, uint64_t *bi
   case PTX_B32:
     if (literal_float) {
       uint32_t word = (uint32_t)operand->value;
-      if (!operand->is_f32) memcpy(&word, &narrow, 4);
+      if (!operand->is_f32) memcpy(&word, &single, 4);
       *bits = word;
       return true;
     }
@@ -261,8 +241,8 @@ static bool immediate_bits(const PtxOperand *operand, PtxType type, uint64_t *bi
     else
       *bits = (uint64_t)operand->value;
     return true;
-  case PTX_F16: *bits = half_bits(number, 5, 10); return literal_float;
-  case PTX_BF16: *bits = half_bits(number, 8, 7); return literal_float;
+  case PTX_F16: *bits = narrow((SmallFormat)FORMAT_F16, number, ROUND_NEAREST, false); return literal_float;
+  case PTX_BF16: *bits = narrow((SmallFormat)FORMAT_BF16, number, ROUND_NEAREST, false); return literal_float;
   case PTX_PRED: *bits = operand->value != 0; return !literal_float;
   default: {
     size_t size = ptx_type_size(type);

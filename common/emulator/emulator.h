@@ -149,7 +149,8 @@ typedef struct Hazard {
   char detail[400];   // one sentence on this very case
 } Hazard;
 
-// Hazards since the emulator opened or the last clear, one per kind and pair of source lines, sorted.
+// Hazards since the emulator opened or the last clear, one per kind and pair of source lines, sorted. At most 1000, and
+// whatever stopped a launch.
 const Hazard *emulator_hazards(const Emulator *emulator, int *count);
 void emulator_clear_hazards(Emulator *emulator);
 // Prints one hazard as a few lines of text.
