@@ -224,21 +224,25 @@ static void expect_right_on_gpu(const char *stage, const char *options) {
   free(output);
 }
 
+// A test's part of the shapes: each starts hundreds of programs, and the tests run side by side.
+static const char *gpu_options;
+
 static void gpu_shapes(const char *stage) {
   static const int long_seqlens[] = {255, 256, 257, 511, 640, 1000, 1021, 2048, 4097};
   char options[200];
-  for (int variant = 0; variant < 4; variant++) {
-    const char *rest = (const char *[]){"--head-dim=64", "--head-dim=64 --causal", "--head-dim=128",
-                                        "--head-dim=128 --causal"}[variant];
-    for (size_t i = 0; i < sizeof seqlens / sizeof *seqlens; i++) {
-      snprintf(options, sizeof options, "--batch=2 --heads=3 --seqlen=%d %s", seqlens[i], rest);
-      expect_right_on_gpu(stage, options);
-    }
-    for (size_t i = 0; i < sizeof long_seqlens / sizeof *long_seqlens; i++) {
-      snprintf(options, sizeof options, "--batch=1 --heads=4 --seqlen=%d %s", long_seqlens[i], rest);
-      expect_right_on_gpu(stage, options);
-    }
+  for (size_t i = 0; i < sizeof seqlens / sizeof *seqlens; i++) {
+    snprintf(options, sizeof options, "--batch=2 --heads=3 --seqlen=%d %s", seqlens[i], gpu_options);
+    expect_right_on_gpu(stage, options);
   }
+  for (size_t i = 0; i < sizeof long_seqlens / sizeof *long_seqlens; i++) {
+    snprintf(options, sizeof options, "--batch=1 --heads=4 --seqlen=%d %s", long_seqlens[i], gpu_options);
+    expect_right_on_gpu(stage, options);
+  }
+}
+
+static void gpu_shapes_with(const char *options) {
+  gpu_options = options;
+  for_each_stage(gpu_shapes);
 }
 
 static void gpu_inputs(const char *stage) {
@@ -262,6 +266,9 @@ static void gpu_only(void) {
   if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
 }
 
-Test(gpu_stages, shapes, .init = gpu_only) { for_each_stage(gpu_shapes); }
+Test(gpu_stages, shapes_64, .init = gpu_only) { gpu_shapes_with("--head-dim=64"); }
+Test(gpu_stages, shapes_64_causal, .init = gpu_only) { gpu_shapes_with("--head-dim=64 --causal"); }
+Test(gpu_stages, shapes_128, .init = gpu_only) { gpu_shapes_with("--head-dim=128"); }
+Test(gpu_stages, shapes_128_causal, .init = gpu_only) { gpu_shapes_with("--head-dim=128 --causal"); }
 Test(gpu_stages, inputs, .init = gpu_only) { for_each_stage(gpu_inputs); }
 Test(gpu_stages, large, .init = gpu_only) { for_each_stage(gpu_large); }
