@@ -77,11 +77,13 @@ do for [decade = -4:4] {
 
 name(stage) = stage[4:] . "  " . stage[1:2]
 number(t) = sprintf(t < 10 ? "%.2f" : t < 100 ? "%.1f" : "%.0f", t)
+# Numbers stand on white, so that no line runs through them.
+set style textbox opaque fillcolor rgb "white" noborder margins 0.6, 0.3
 # A peer is a line across, named at its foot, where the rungs are still far to the left; the fastest on its right.
 do for [p = 1:peers] {
   comma = strstrt($peers[p], ",")
   time = real($peers[p][comma + 1:])
-  set arrow p from time, graph 0 to time, graph 1 nohead linecolor rgb green linewidth 2 dashtype 2
+  set arrow p from time, graph 0 to time, graph 1 nohead back linecolor rgb green linewidth 2 dashtype 2
   name = $peers[p][:comma - 1] . " " . number(time)
   if (time == fastest) { set label 10 + p name at time, -0.35 left offset 0.7, 0 font ",14" textcolor rgb green }
   else { set label 10 + p name at time, -0.35 + 0.4 * (p - 1) right offset -0.7, 0 font ",14" textcolor rgb green }
@@ -98,8 +100,8 @@ do for [format in "svg png"] {
          with vectors nohead linecolor rgb light linewidth 2 dashtype 3, \
        $rungs using 2:0 notitle with lines linecolor rgb blue linewidth 2, \
        $rungs using 2:0 notitle with points linecolor rgb blue pointtype 7 pointsize dot(format), \
-       $rungs using 2:0:(number($2)) notitle with labels left offset 1.4, 0 font ",16" textcolor rgb blue, \
+       $rungs using 2:0:(number($2)) notitle with labels left boxed offset 1.4, 0 font ",16" textcolor rgb blue, \
        $rungs using (middle($2)):($0 - 0.5):(speedup($2)) notitle \
-         with labels left offset 1.2, 0 font ",14" textcolor rgb orange
+         with labels left boxed offset 1.2, 0 font ",14" textcolor rgb orange
   unset output
 }
