@@ -59,7 +59,7 @@ run_tests = HL_ROOT="$(abspath $2)" PTX_DIR="$(CURDIR)/build/ptx" HAZARD_PTX_DIR
 test: root $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
 	@$(call run_tests,$(TESTS),$(BIN))
 root: $(STAGES)
-	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile common notes plots stages tests) $(BIN))
+	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile README.md common notes plots stages tests) $(BIN))
 test-gpu: root $(BUILD)/run-tests $(GPU_KERNELS) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
 	@sh common/build/sanitize.sh $(CUDA) $(STAGES)
@@ -91,7 +91,7 @@ plots/%.svg: plots/data/%.csv plots/ladder.gp plots/style.gp | gnuplot
 	$Qgnuplot -c plots/ladder.gp $< plots/$*
 
 format: ## formats all C and CUDA
-	git ls-files '*.c' '*.h' '*.cu' ':!tests/golden' | xargs clang-format -i
+	git ls-files '*.c' '*.h' '*.cu' ':!tests/golden' ':!tests/hazards' | xargs clang-format -i
 clean: ## removes what was built; the CUDA compiler in build/cuda stays
 	rm -rf $(filter-out build/cuda,$(wildcard build/*)) stage-[0-9][0-9]
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot

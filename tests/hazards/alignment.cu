@@ -34,7 +34,7 @@ extern "C" __global__ void points(const float *in, float *out) {
 #ifdef REPAIRED
   float3 p = make_float3(point[0], point[1], point[2]);
 #else
-  float4 p = *(const float4 *)point;      // HAZARD(points): misaligned access
+  float4 p = *(const float4 *)point;  // HAZARD(points): misaligned access
 #endif
   out[threadIdx.x] = p.x + p.y + p.z;
 }
@@ -59,7 +59,7 @@ extern "C" __global__ void header(const unsigned char *file, double *out) {
   double value;
   memcpy(&value, at, sizeof value);
 #else
-  double value = *(const double *)at;     // HAZARD(header): misaligned access
+  double value = *(const double *)at;  // HAZARD(header): misaligned access
 #endif
   out[threadIdx.x] = value;
 }

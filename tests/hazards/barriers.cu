@@ -136,10 +136,8 @@ extern "C" __global__ void vote_and_wait(const int *in, int *out) {
 #ifdef REPAIRED
   votes = __syncthreads_count(in[t] % 2);
 #else
-  if (t < 32)
-    votes = __syncthreads_count(in[t] % 2);  // HAZARD(vote_and_wait): barrier misuse
-  else
-    __syncthreads();  // OTHER(vote_and_wait)
+  if (t < 32) votes = __syncthreads_count(in[t] % 2);  // HAZARD(vote_and_wait): barrier misuse
+  else __syncthreads();  // OTHER(vote_and_wait)
 #endif
   out[t] = votes + 1;
 }

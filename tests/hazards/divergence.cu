@@ -72,7 +72,7 @@ extern "C" __global__ void one_lane(const float *in, float *out, int rounds) {
       if (lane == 0)
 #endif
         barrier_arrive(FULL, 64);  // HAZARD(one_lane): divergent .aligned instruction
-      barrier_sync(EMPTY, 64);     // ALSO(one_lane): divergent .aligned instruction
+      barrier_sync(EMPTY, 64);  // ALSO(one_lane): divergent .aligned instruction
     } else {
       barrier_sync(FULL, 64);
       sum += buffer[31 - lane];
@@ -90,8 +90,7 @@ extern "C" __global__ void shuffle_in_branch(const float *in, float *out) {
   float other = __shfl_down_sync(0xffffffff, x, 8);
   if (threadIdx.x < 16) x += other;
 #else
-  if (threadIdx.x < 16)
-    x += __shfl_down_sync(0xffffffff, x, 8);  // HAZARD(shuffle_in_branch): divergent .aligned instruction
+  if (threadIdx.x < 16) x += __shfl_down_sync(0xffffffff, x, 8);  // HAZARD(shuffle_in_branch): divergent .aligned instruction
 #endif
   __syncwarp();
   out[threadIdx.x] = x;
@@ -130,8 +129,7 @@ extern "C" __global__ void vote_in_loop(const int *in, int *out) {
 #else
   for (int k = 0; k < in[threadIdx.x]; k++)
 #endif
-    votes +=
-        __popc(__ballot_sync(0xffffffff, in[threadIdx.x] > k));  // HAZARD(vote_in_loop): divergent .aligned instruction
+    votes += __popc(__ballot_sync(0xffffffff, in[threadIdx.x] > k));  // HAZARD(vote_in_loop): divergent .aligned instruction
   __syncwarp();
   out[threadIdx.x] = votes;
 }

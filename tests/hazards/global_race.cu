@@ -21,7 +21,7 @@ extern "C" __global__ void blur_blocks(float *x, float *out) {
 #ifdef REPAIRED
   out[i] = mean;
 #else
-  x[i] = mean;                // HAZARD(blur_blocks): global-memory race
+  x[i] = mean;  // HAZARD(blur_blocks): global-memory race
 #endif
 }
 
@@ -45,7 +45,7 @@ extern "C" __global__ void count(const int *in, int *total) {
 #ifdef REPAIRED
   atomicAdd(total, in[i]);
 #else
-  *total += in[i];            // HAZARD(count): global-memory race
+  *total += in[i];  // HAZARD(count): global-memory race
 #endif
 }
 

@@ -20,7 +20,7 @@ extern "C" __global__ void freed(const float *previous, const float *current, fl
 #ifdef REPAIRED
   out[i] = current[i];
 #else
-  out[i] = previous[i];   // HAZARD(freed): out-of-bounds access
+  out[i] = previous[i];  // HAZARD(freed): out-of-bounds access
 #endif
 }
 
@@ -29,7 +29,7 @@ __device__ __noinline__ float last_of(const float *array, int n) {
 #ifdef REPAIRED
   return array[n - 1];
 #else
-  return array[n];        // HAZARD(generic_pointer): out-of-bounds access
+  return array[n];  // HAZARD(generic_pointer): out-of-bounds access
 #endif
 }
 

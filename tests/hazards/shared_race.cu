@@ -39,7 +39,7 @@ extern "C" __global__ void winner(const float *in, int *out) {
 #ifdef REPAIRED
     atomicMax(&found, threadIdx.x);
 #else
-    found = threadIdx.x;        // HAZARD(winner): shared-memory race
+    found = threadIdx.x;  // HAZARD(winner): shared-memory race
 #endif
   }
   __syncthreads();
@@ -56,7 +56,8 @@ extern "C" __global__ void matmul(const float *a, const float *b, float *c, int 
     tile_a[y][x] = a[row * n + k + x];       // OTHER(matmul)
     tile_b[y][x] = b[(k + y) * n + column];  // OTHER(matmul)
     __syncthreads();
-    for (int i = 0; i < 16; i++) sum += tile_a[y][i] * tile_b[i][x];  // HAZARD(matmul): shared-memory race
+    for (int i = 0; i < 16; i++)
+      sum += tile_a[y][i] * tile_b[i][x];  // HAZARD(matmul): shared-memory race
 #ifdef REPAIRED
     __syncthreads();
 #endif
@@ -116,9 +117,7 @@ extern "C" __global__ void warp_sums(const float *in, float *out) {
 #ifdef REPAIRED
   __syncthreads();
 #endif
-  if (t == 127)
-    *out = sums[0] + sums[1] + sums[2] +
-           sums[3];  // HAZARD(warp_sums): shared-memory race, ALSO(warp_sums): uninitialised read
+  if (t == 127) *out = sums[0] + sums[1] + sums[2] + sums[3];  // HAZARD(warp_sums): shared-memory race, ALSO(warp_sums): uninitialised read
 }
 
 // A function that leaves its scratch memory in use: called twice in a row, the second call overwrites what the first

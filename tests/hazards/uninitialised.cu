@@ -61,8 +61,7 @@ extern "C" __global__ void causal_scores(const float *in, float *out) {
   for (int key = 0; key < 16; key++) {
     if (key <= row) scores[row][key] = in[16 * row + key];
 #ifdef REPAIRED
-    else
-      scores[row][key] = -INFINITY;
+    else scores[row][key] = -INFINITY;
 #endif
   }
   __syncwarp();

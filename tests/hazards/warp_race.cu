@@ -96,10 +96,8 @@ extern "C" __global__ void rotate(const float *in, float *out) {
 extern "C" __global__ void branches(const float *in, float *out) {
   __shared__ float tile[32];
   int lane = threadIdx.x;
-  if (lane < 16)
-    tile[lane] = in[lane];  // OTHER(branches)
-  else
-    out[lane] = in[lane];
+  if (lane < 16) tile[lane] = in[lane];  // OTHER(branches)
+  else out[lane] = in[lane];
 #ifdef REPAIRED
   __syncwarp();
 #endif
