@@ -28,7 +28,7 @@ ALL_CFLAGS := -std=c11 -D_DEFAULT_SOURCE -fvisibility=hidden -Wall -Wextra -Werr
   -ffp-contract=off $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all) $(CFLAGS)
 INCLUDE := -Icommon -isystem $(CUDA)/include $(addprefix -isystem ,$(wildcard $(CUDA)/targets/*/include))
 LIBS := -lm -ldl -pthread
-NVCC_FLAGS := -gencode arch=compute_90a,code=compute_90a -O3 -lineinfo -Werror all-warnings
+NVCC_FLAGS := -Icommon -gencode arch=compute_90a,code=compute_90a -O3 -lineinfo -Werror all-warnings
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $1))
 LIBRARY := $(BUILD)/libhopper.a

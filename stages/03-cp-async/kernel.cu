@@ -10,24 +10,12 @@
 #include <float.h>
 #include <stdint.h>
 
+#include "ptx/cp_async.h"
+#include "ptx/math.h"
+
 enum { WARP = 32, THREADS = 128, ROWS = 128, WARP_ROWS = 32, KEYS = 64, STAGES = 2 };
 
 // ---- instructions ----
-
-// Copies 16 bytes from global to shared memory, past the registers. They have landed when this thread has waited for
-// the group that the copy is in, and not before. Only the first `bytes` of the 16 are read, the rest is filled with
-// zeros. PTX ISA 9.7.9.25.3, "cp.async".
-__device__ void cp_async(uint32_t to, const void *from, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
-
-// The copies that this thread has started since its last commit become a group.
-__device__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-// Waits until at most PENDING of this thread's groups have not landed.
-template <int PENDING> __device__ void cp_async_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-}
 
 // Loads four 8 x 8 matrices of fp16. Lane l gives the address of 16 bytes, row l % 8 of matrix l / 8; it gets, of each
 // matrix i in to[i], the two neighbours in row l / 4 from column l % 4 * 2 on. PTX ISA 9.7.14.5.15, "ldmatrix".
@@ -55,19 +43,6 @@ __device__ void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t
                "{%0, %1, %2, %3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-// 2^x, in one instruction. exp2f would treat numbers below 2^-126 with care; here they are as good as zero.
-__device__ float power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-// Two numbers as fp16 in one register, the first in its lower half.
-__device__ uint32_t pack(float low, float high) {
-  half2 pair = __floats2half2_rn(low, high);
-  return *(uint32_t *)&pair;
 }
 
 // ---- tiles in shared memory ----

@@ -1,0 +1,37 @@
+// mbarrier: a barrier object in shared memory, 8 bytes. Its phase is complete when as many threads have arrived as it was
+// initialised with, and as many bytes have landed as were expected. Then the next phase begins, with the same number.
+// Phases are told apart by their parity: the first has parity 0. PTX ISA 9.7.13.15, "mbarrier".
+#pragma once
+
+#include <stdint.h>
+
+static __device__ __forceinline__ void mbarrier_init(uint32_t barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+// After the initialisations, by the thread that did them: TMA counts bytes on these barriers, through the async proxy.
+static __device__ __forceinline__ void mbarrier_fence_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Arrives. What this thread has read or written before is done for whoever waits for the phase.
+static __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Arrives, and says that so many more bytes must land in this phase.
+static __device__ __forceinline__ void mbarrier_arrive_expect(uint32_t barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+// Waits until the phase of that parity is complete. try_wait sleeps for a while before it says no.
+static __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity) {
+  asm volatile("{\n"
+               ".reg .pred complete;\n"
+               "again:\n"
+               "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
+               "@!complete bra again;\n"
+               "}" ::"r"(barrier),
+               "r"(parity)
+               : "memory");
+}

@@ -1,0 +1,12 @@
+// stmatrix: stores four 8 x 8 matrices of fp16 that a warp holds as an mma or wgmma leaves them. Lane l gives the address
+// of 16 bytes, row l % 8 of matrix l / 8; of each matrix it holds the two neighbours in row l / 4 from column l % 4 * 2
+// on. PTX ISA 9.7.14.5.16, "stmatrix".
+#pragma once
+
+#include <stdint.h>
+
+static __device__ __forceinline__ void stmatrix(uint32_t row, uint32_t m0, uint32_t m1, uint32_t m2, uint32_t m3) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(m0), "r"(m1), "r"(m2),
+               "r"(m3)
+               : "memory");
+}

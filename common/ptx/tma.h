@@ -1,0 +1,42 @@
+// TMA, the tensor memory accelerator: one thread asks for a box of a tensor, and the copy runs by itself. The tensor map
+// (CUtensorMap, made by the host) knows the tensor's address, sizes and strides, the box and the swizzle. Elements outside
+// the tensor read as zeros and are not written. Through the async proxy.
+// PTX ISA 9.7.9.27.1, "cp.async.bulk.tensor".
+#pragma once
+
+#include <cuda.h>
+#include <stdint.h>
+
+// Loads the box that begins at column x, row y, matrix z. Its bytes count on the mbarrier as they land.
+static __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int x, int y,
+                                                int z) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], "
+               "[%2];" ::"r"(to),
+               "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+               : "memory");
+}
+
+// Stores a box. The thread commits it, and waits before the shared memory is used again or the block ends.
+static __device__ __forceinline__ void tma_store(const CUtensorMap *map, uint32_t from, int x, int y, int z) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(from),
+               "r"(x), "r"(y), "r"(z)
+               : "memory");
+}
+
+// The stores that this thread has started since its last commit become a group. PTX ISA 9.7.9.25.4.
+static __device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Waits until at most PENDING of this thread's groups have not yet read their shared memory.
+template <int PENDING> static __device__ __forceinline__ void tma_store_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
+}
+
+// Waits until at most PENDING of this thread's groups have not yet been written.
+template <int PENDING> static __device__ __forceinline__ void tma_store_wait() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+// Brings a tensor map, a kernel parameter, close before its first use.
+static __device__ __forceinline__ void tma_prefetch_map(const CUtensorMap *map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
