@@ -152,9 +152,10 @@ static void count_global(InstCounts *counts, Mask mask, const uint64_t addresses
 static Space counted_space(Space space, Mask mask, const uint64_t addresses[LANES]) {
   if (space != SPACE_GENERIC) return space;
   uint64_t window = addresses[__builtin_ctz(mask)] & ~WINDOW_MASK;
-  return window == SHARED_WINDOW                            ? SPACE_SHARED
-         : window == LOCAL_WINDOW || window == PARAM_WINDOW ? SPACE_LOCAL
-                                                            : SPACE_GLOBAL;
+  return window == SHARED_WINDOW  ? SPACE_SHARED
+         : window == LOCAL_WINDOW ? SPACE_LOCAL
+         : window == PARAM_WINDOW ? SPACE_PARAM
+                                  : SPACE_GLOBAL;
 }
 
 void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size,
@@ -167,6 +168,9 @@ void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const ui
   } else if (space == SPACE_GLOBAL) {
     counts->global_requests++;
     count_global(counts, mask, addresses, size, kind);
+  } else if (space == SPACE_LOCAL) {
+    counts->local_requests++;
+    counts->local_bytes += (unsigned)(__builtin_popcount(mask) * size);
   }
 }
 

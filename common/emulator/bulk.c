@@ -73,6 +73,19 @@ static void check_side(const Actor *actor, const Pieces *pieces, Region *shared,
   if (region) check_range(actor, region, start, size, writes);
 }
 
+// Counts what a copy moves on both sides.
+static void count_pieces(Warp *warp, const Inst *inst, const Pieces *pieces, bool loads, BulkMode mode) {
+  InstCounts *counts = warp_counts(warp, inst);
+  for (int i = 0; i < pieces->count; i++) {
+    const Region *other = pieces->items[i].other;
+    uint64_t *shared = loads ? &counts->shared_written : &counts->shared_read;
+    *shared += pieces->items[i].size;
+    if (!other || mode.again) continue;
+    uint64_t *source = other->kind == REGION_SHARED ? &counts->shared_read : &counts->global_read;
+    *(loads ? source : &counts->global_written) += pieces->items[i].size;
+  }
+}
+
 // ---- moving bytes ----
 
 static void combine_bytes(u8 *to, const u8 *from, uint32_t size, BulkMode mode) {
@@ -153,6 +166,7 @@ void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *piece
   op->known = warp->clocks[lane].known;
   clocks_retain(op->known);
   mbarrier_touch_async(op, lane, mbarrier);
+  count_pieces(warp, inst, pieces, true, mode);
   if (!warp_launch(warp)->hazards) return;
   Actor actor = async_actor(op, lane, true);
   check_side(&actor, pieces, NULL, false);
@@ -206,6 +220,7 @@ void bulk_issue_store(Warp *warp, const Inst *inst, int lane, const Pieces *piec
   *(StoreRead *)read->payload = (StoreRead){shared, store};
   group_add(async_groups(warp, GROUP_BULK_READ), 1u << lane, read);
   group_add(async_groups(warp, GROUP_BULK), 1u << lane, write);
+  count_pieces(warp, inst, pieces, false, mode);
   if (!warp_launch(warp)->hazards) return;
   Actor reader = async_actor(read, lane, true), writer = async_actor(write, lane, true);
   check_side(&reader, pieces, shared, false);
@@ -278,17 +293,18 @@ static bool find_side(Warp *warp, const Inst *inst, int lane, Space space, uint6
   return false;
 }
 
-// A copy into one block's shared memory.
+// A copy into one block's shared memory. again: after that to another block of a multicast.
 static bool load_lane(Warp *warp, const Inst *inst, int lane, uint64_t to_address, uint64_t mbarrier_address,
-                      const Access *from, u32 size) {
-  const BulkPlan *plan = inst->extra;
+                      const Access *from, u32 size, bool again) {
+  BulkMode mode = ((const BulkPlan *)inst->extra)->mode;
   Access to;
   if (!find_side(warp, inst, lane, SPACE_SHARED, to_address, size, ACCESS_WRITE, &to)) return false;
   Mbarrier *mbarrier = bulk_mbarrier(warp, inst, lane, mbarrier_address, to.region);
   if (!mbarrier) return false;
   Pieces pieces = {0};
   pieces_add(&pieces, from, to.offset, size);
-  bulk_issue_load(warp, inst, lane, &pieces, to.region, mbarrier, size, plan->mode);
+  mode.again = again;
+  bulk_issue_load(warp, inst, lane, &pieces, to.region, mbarrier, size, mode);
   pieces_free(&pieces);
   return true;
 }
@@ -300,7 +316,7 @@ static bool multicast_lane(Warp *warp, const Inst *inst, int lane, u32 ranks, ui
   for (u32 rest = ranks; rest; rest &= rest - 1) {
     int rank = __builtin_ctz(rest);
     if (!load_lane(warp, inst, lane, bulk_address_in(to_address, rank), bulk_address_in(mbarrier_address, rank), from,
-                   size))
+                   size, rest != ranks))
       return false;
   }
   return true;
@@ -321,7 +337,7 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
     if (!find_side(warp, inst, lane, plan->from_space, from[lane], size, ACCESS_READ, &source)) return;
     bool done = plan->multicast ? multicast_lane(warp, inst, lane, SLOT(warp, plan->ranks, const u16)[lane], to[lane],
                                                  mbarrier[lane], &source, size)
-                                : load_lane(warp, inst, lane, to[lane], mbarrier[lane], &source, size);
+                                : load_lane(warp, inst, lane, to[lane], mbarrier[lane], &source, size, false);
     if (!done) return;
   }
 }

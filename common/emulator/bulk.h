@@ -34,6 +34,7 @@ typedef struct BulkMode {
   Combine *combine;  // of a reduction; NULL of a copy
   int element;       // bytes of an element, for combine and fill
   uint64_t fill;     // an element outside the tensor
+  bool again;        // of a multicast, for a block after the first: the source is read once for all
 } BulkMode;
 
 // Issues a copy for a lane into shared memory; bytes are what the mbarrier counts when it is done.

@@ -43,6 +43,17 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_GLOBAL_STORE_BYTES] = "global_store_bytes",
     [COUNTER_GLOBAL_ATOMIC_BYTES] = "global_atomic_bytes",
     [COUNTER_TENSOR_FLOPS] = "tensor_flops",
+    [COUNTER_INST_MUFU] = "inst_mufu",
+    [COUNTER_LOCAL_LOAD_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum",
+    [COUNTER_LOCAL_STORE_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum",
+    [COUNTER_LOCAL_LOAD_BYTES] = "local_load_bytes",
+    [COUNTER_LOCAL_STORE_BYTES] = "local_store_bytes",
+    [COUNTER_WGMMA_SHARED_READ_BYTES] = "wgmma_shared_read_bytes",
+    [COUNTER_CP_ASYNC_SHARED_WRITE_BYTES] = "cp_async_shared_write_bytes",
+    [COUNTER_BULK_SHARED_WRITE_BYTES] = "bulk_shared_write_bytes",
+    [COUNTER_BULK_SHARED_READ_BYTES] = "bulk_shared_read_bytes",
+    [COUNTER_BULK_GLOBAL_READ_BYTES] = "bulk_global_read_bytes",
+    [COUNTER_BULK_GLOBAL_WRITE_BYTES] = "bulk_global_write_bytes",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -89,6 +100,30 @@ static void add_global(EmulatorCounters *c, const Inst *inst, const InstCounts *
   c->value[COUNTER_GLOBAL_COPY_SECTORS] = counts->sectors;
 }
 
+static void add_local(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+  bool loads = operation_of(inst->source) == LOAD;
+  c->value[loads ? COUNTER_LOCAL_LOAD_REQUESTS : COUNTER_LOCAL_STORE_REQUESTS] = counts->local_requests;
+  c->value[loads ? COUNTER_LOCAL_LOAD_BYTES : COUNTER_LOCAL_STORE_BYTES] = counts->local_bytes;
+}
+
+// What units beside the warps' own loads and stores move.
+static void add_asynchronous(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+  bool wgmma = !strcmp(inst->source->opcode, "wgmma"), bulk = ptx_has(inst->source, "bulk");
+  c->value[wgmma ? COUNTER_WGMMA_SHARED_READ_BYTES : COUNTER_BULK_SHARED_READ_BYTES] = counts->shared_read;
+  c->value[bulk ? COUNTER_BULK_SHARED_WRITE_BYTES : COUNTER_CP_ASYNC_SHARED_WRITE_BYTES] = counts->shared_written;
+  c->value[COUNTER_BULK_GLOBAL_READ_BYTES] = counts->global_read;
+  c->value[COUNTER_BULK_GLOBAL_WRITE_BYTES] = counts->global_written;
+}
+
+// How many MUFU ptxas makes of an instruction, of its usual path: one for each special function and each division, of
+// integers too, and one for each half of a packed pair. notes/counters.md says how that was seen.
+static unsigned mufu_of(const Inst *inst) {
+  const PtxInstruction *source = inst->source;
+  bool divides = !strcmp(source->opcode, "div") || !strcmp(source->opcode, "rem");
+  bool pair = ptx_has(source, "f16x2") || ptx_has(source, "bf16x2");
+  return inst->counter != COUNTER_INST_SPECIAL && !divides ? 0 : pair ? 2 : 1;
+}
+
 static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) {
   EmulatorCounters c = {0};
   c.value[COUNTER_INST_EXECUTED] = counts->warps;
@@ -97,6 +132,9 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   c.value[inst->counter] += counts->warps;
   add_shared(&c, inst, counts);
   add_global(&c, inst, counts);
+  add_local(&c, inst, counts);
+  add_asynchronous(&c, inst, counts);
+  c.value[COUNTER_INST_MUFU] = counts->warps * mufu_of(inst);
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
   return c;
 }
@@ -136,7 +174,13 @@ void counters_collect(Emulator *emulator, const Program *program, Worker *worker
       sum.global_requests += c->global_requests;
       sum.sectors += c->sectors;
       sum.bytes += c->bytes;
+      sum.local_requests += c->local_requests;
+      sum.local_bytes += c->local_bytes;
       sum.flops += c->flops;
+      sum.shared_read += c->shared_read;
+      sum.shared_written += c->shared_written;
+      sum.global_read += c->global_read;
+      sum.global_written += c->global_written;
     }
     if (!sum.warps) continue;
     const char *file;

@@ -92,6 +92,7 @@ static void issue_copy(Warp *warp, const Inst *inst, Mask mask) {
     reading |= (Mask)(work->bytes[lane] > 0) << lane;
   }
   if (reading) count_access(warp, inst, SPACE_GLOBAL, reading, from, plan->size, ACCESS_READ);
+  warp_counts(warp, inst)->shared_written += (unsigned)(__builtin_popcount(mask) * plan->size);
   group_add(async_groups(warp, GROUP_CP_ASYNC), mask, op);
 }
 

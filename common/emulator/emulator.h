@@ -166,7 +166,7 @@ typedef enum CounterKind {
   COUNTER_INST_FP32,
   COUNTER_INST_FP64,
   COUNTER_INST_FP16,
-  COUNTER_INST_SPECIAL,  // ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh
+  COUNTER_INST_SPECIAL,  // ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh; see COUNTER_INST_MUFU too
   COUNTER_INST_CONVERT,
   COUNTER_INST_MEMORY,
   COUNTER_INST_CONTROL,
@@ -197,6 +197,24 @@ typedef enum CounterKind {
   COUNTER_GLOBAL_STORE_BYTES,
   COUNTER_GLOBAL_ATOMIC_BYTES,  // atom and red
   COUNTER_TENSOR_FLOPS,
+  // Warp instructions MUFU, of the special-function unit: exponentials, logarithms, reciprocals, roots, sines, and the one
+  // in each division. An SM does 16 lanes of one a clock, so it is busy for 2 clocks with each. Those on f16x2 and bf16x2
+  // count twice. ncu's pipe "xu" counts these and conversions.
+  COUNTER_INST_MUFU,
+  // Local memory: arrays with an index known only at run time. Spilled registers are not in PTX, so not here.
+  COUNTER_LOCAL_LOAD_REQUESTS,   // l1tex__t_requests_pipe_lsu_mem_local_op_ld
+  COUNTER_LOCAL_STORE_REQUESTS,  // ..._op_st
+  COUNTER_LOCAL_LOAD_BYTES,      // bytes that the threads asked for
+  COUNTER_LOCAL_STORE_BYTES,
+  // Bytes of shared memory that go past the loads and stores above: 128 of them are one wavefront, when they conflict with
+  // nothing. All traffic of shared memory is 128 times the wavefronts above, plus these four.
+  COUNTER_WGMMA_SHARED_READ_BYTES,      // operands in shared memory: A 64 x 16, B N x 16, once for the four warps
+  COUNTER_CP_ASYNC_SHARED_WRITE_BYTES,  // also the zeros that it fills with
+  COUNTER_BULK_SHARED_WRITE_BYTES,      // cp.async.bulk and TMA: into each block of a multicast; also what is filled
+  COUNTER_BULK_SHARED_READ_BYTES,       // copies out of shared memory
+  // Bytes of global memory that bulk copies and TMA move, as no warp's request: beside GLOBAL_LOAD_BYTES and its kin.
+  COUNTER_BULK_GLOBAL_READ_BYTES,   // what lies inside the tensor; once for a multicast
+  COUNTER_BULK_GLOBAL_WRITE_BYTES,  // copies and reductions
   COUNTER_KIND_COUNT,
 } CounterKind;
 

@@ -225,16 +225,18 @@ static bool find_box(Warp *warp, const Inst *inst, int lane, uint64_t map_addres
                      kind, place);
 }
 
-// Loads the box into one block's shared memory.
+// Loads the box into one block's shared memory. again: after that to another block of a multicast.
 static bool load_box(Warp *warp, const Inst *inst, int lane, uint64_t map_address, uint64_t shared_address,
-                     uint64_t mbarrier_address) {
+                     uint64_t mbarrier_address, bool again) {
   Box box;
   Access place;
   if (!find_box(warp, inst, lane, map_address, shared_address, ACCESS_WRITE, &box, &place)) return false;
   Mbarrier *mbarrier = bulk_mbarrier(warp, inst, lane, mbarrier_address, place.region);
   Pieces pieces = {0};
   bool done = mbarrier && collect_pieces(warp, inst, lane, &box, &place, true, &pieces);
-  if (done) bulk_issue_load(warp, inst, lane, &pieces, place.region, mbarrier, box.rows * box.row, fill_mode(&box));
+  BulkMode mode = fill_mode(&box);
+  mode.again = again;
+  if (done) bulk_issue_load(warp, inst, lane, &pieces, place.region, mbarrier, box.rows * box.row, mode);
   pieces_free(&pieces);
   return done;
 }
@@ -246,7 +248,7 @@ static bool multicast_box(Warp *warp, const Inst *inst, int lane, u32 ranks, uin
   for (u32 rest = ranks; rest; rest &= rest - 1) {
     int rank = __builtin_ctz(rest);
     if (!load_box(warp, inst, lane, map_address, bulk_address_in(shared_address, rank),
-                  bulk_address_in(mbarrier_address, rank)))
+                  bulk_address_in(mbarrier_address, rank), rest != ranks))
       return false;
   }
   return true;
@@ -262,7 +264,7 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
     int lane = __builtin_ctz(rest);
     bool done = plan->multicast ? multicast_box(warp, inst, lane, SLOT(warp, plan->ranks, const u16)[lane], maps[lane],
                                                 to[lane], mbarriers[lane])
-                                : load_box(warp, inst, lane, maps[lane], to[lane], mbarriers[lane]);
+                                : load_box(warp, inst, lane, maps[lane], to[lane], mbarriers[lane], false);
     if (!done) return;
   }
 }

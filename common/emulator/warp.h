@@ -128,7 +128,9 @@ typedef struct InstCounts {
   uint64_t enabled;         // of those threads, the ones whose guard was true
   uint64_t shared_requests, wavefronts, conflicts;
   uint64_t global_requests, sectors, bytes;
+  uint64_t local_requests, local_bytes;
   uint64_t flops;
+  uint64_t shared_read, shared_written, global_read, global_written;  // bytes, by wgmma and asynchronous copies
 } InstCounts;
 
 struct Worker {

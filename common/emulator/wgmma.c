@@ -364,6 +364,17 @@ static bool check_descriptors(Warp *warp, const Inst *inst, uint32_t number, con
   return true;
 }
 
+// A warp's part of the instruction: its rows of A, and a quarter of the B that serves all four. An H200's shared memory is
+// busy for so many bytes, A's and B's once for the warpgroup: notes/counters.md.
+static void count_wgmma(Warp *warp, const Inst *inst) {
+  enum { ELEMENT_BYTES = 2 };
+  const WgmmaPlan *plan = inst->extra;
+  InstCounts *counts = warp_counts(warp, inst);
+  counts->flops += 2ull * WARP_ROWS * (uint64_t)plan->n * DEPTH;
+  counts->shared_read += (uint64_t)plan->n * DEPTH * ELEMENT_BYTES / WARPGROUP_WARPS;
+  if (!plan->a_in_registers) counts->shared_read += WARP_ROWS * DEPTH * ELEMENT_BYTES;
+}
+
 static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   const WgmmaPlan *plan = inst->extra;
   WgmmaState *state = wgmma_state(warp);
@@ -392,7 +403,7 @@ static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   }
   take_registers(op, inst, plan);
   group_add(async_groups(warp, GROUP_WGMMA), mask, op);
-  warp_counts(warp, inst)->flops += 2ull * WARP_ROWS * (uint64_t)plan->n * DEPTH;
+  count_wgmma(warp, inst);
 }
 
 // ---- fence, commit, wait ----

@@ -22,7 +22,21 @@ typedef struct Column {
   int over;
 } Column;
 
-enum { INSTRUCTIONS, INSTRUCTION_SHARE, REQUESTS, SECTORS, SECTORS_EACH, WAVEFRONTS, CONFLICTS, FLOPS, COLUMNS };
+enum {
+  INSTRUCTIONS,
+  INSTRUCTION_SHARE,
+  REQUESTS,
+  SECTORS,
+  SECTORS_EACH,
+  WAVEFRONTS,
+  CONFLICTS,
+  SHARED_BYTES,
+  GLOBAL_BYTES,
+  LOCAL_BYTES,
+  MUFU,
+  FLOPS,
+  COLUMNS
+};
 
 // Loads, stores and atomic operations together.
 #define GLOBAL(what)                                                                                                   \
@@ -32,6 +46,16 @@ enum { INSTRUCTIONS, INSTRUCTION_SHARE, REQUESTS, SECTORS, SECTORS_EACH, WAVEFRO
   }
 #define SHARED(what)                                                                                                   \
   { COUNTER_SHARED_LOAD_##what, COUNTER_SHARED_STORE_##what, COUNTER_SHARED_ATOMIC_##what }
+// What wgmma and asynchronous copies read and write in shared memory.
+#define SHARED_ASYNC                                                                                                   \
+  {                                                                                                                    \
+    COUNTER_WGMMA_SHARED_READ_BYTES, COUNTER_CP_ASYNC_SHARED_WRITE_BYTES, COUNTER_BULK_SHARED_WRITE_BYTES,             \
+        COUNTER_BULK_SHARED_READ_BYTES                                                                                 \
+  }
+#define GLOBAL_BULK                                                                                                    \
+  { COUNTER_BULK_GLOBAL_READ_BYTES, COUNTER_BULK_GLOBAL_WRITE_BYTES }
+#define LOCAL                                                                                                          \
+  { COUNTER_LOCAL_LOAD_BYTES, COUNTER_LOCAL_STORE_BYTES }
 
 static const Column columns[COLUMNS] = {
     [INSTRUCTIONS] = {"warp", "inst", COUNT, 1, {COUNTER_INST_EXECUTED}, 0},
@@ -41,6 +65,10 @@ static const Column columns[COLUMNS] = {
     [SECTORS_EACH] = {"", "each", RATIO, 4, GLOBAL(SECTORS), REQUESTS},
     [WAVEFRONTS] = {"shared", "wavefronts", COUNT, 3, SHARED(WAVEFRONTS), 0},
     [CONFLICTS] = {"bank", "conflicts", COUNT, 3, SHARED(BANK_CONFLICTS), 0},
+    [SHARED_BYTES] = {"async", "shared B", COUNT, 4, SHARED_ASYNC, 0},
+    [GLOBAL_BYTES] = {"bulk", "global B", COUNT, 2, GLOBAL_BULK, 0},
+    [LOCAL_BYTES] = {"local", "bytes", COUNT, 2, LOCAL, 0},
+    [MUFU] = {"", "MUFU", COUNT, 1, {COUNTER_INST_MUFU}, 0},
     [FLOPS] = {"tensor", "FLOP", COUNT, 1, {COUNTER_TENSOR_FLOPS}, 0},
 };
 

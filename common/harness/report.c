@@ -169,6 +169,32 @@ static void print_shared(FILE *out, const char *what, uint64_t requests, uint64_
           format_count(conflict_text, conflicts), plural(conflicts));
 }
 
+// "besides: wgmma read 4,096 bytes of shared memory; ...": what is no load or store of a warp, where there is some.
+static void print_besides(FILE *out, const uint64_t *value) {
+  static const struct {
+    CounterKind kind;
+    const char *what;
+  } parts[] = {
+      {COUNTER_WGMMA_SHARED_READ_BYTES, "wgmma read %s bytes of shared memory"},
+      {COUNTER_CP_ASYNC_SHARED_WRITE_BYTES, "cp.async wrote %s bytes of shared memory"},
+      {COUNTER_BULK_SHARED_WRITE_BYTES, "bulk copies wrote %s bytes of shared memory"},
+      {COUNTER_BULK_SHARED_READ_BYTES, "bulk copies read %s bytes of shared memory"},
+      {COUNTER_BULK_GLOBAL_READ_BYTES, "bulk copies read %s bytes of global memory"},
+      {COUNTER_BULK_GLOBAL_WRITE_BYTES, "bulk copies wrote %s bytes of global memory"},
+      {COUNTER_LOCAL_LOAD_BYTES, "%s bytes of local memory loaded"},
+      {COUNTER_LOCAL_STORE_BYTES, "%s bytes of local memory stored"},
+      {COUNTER_INST_MUFU, "%s special functions (MUFU)"},
+  };
+  const char *before = "\n          besides: ";
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    char text[32];
+    if (!value[parts[i].kind]) continue;
+    fprintf(out, "%s", before);
+    fprintf(out, parts[i].what, format_count(text, value[parts[i].kind]));
+    before = "; ";
+  }
+}
+
 void report_counters(FILE *out, const Device *device) {
   EmulatorCounters counters;
   if (!device_counters(device, &counters)) return;
@@ -194,5 +220,6 @@ void report_counters(FILE *out, const Device *device) {
   }
   if (value[COUNTER_TENSOR_FLOPS])
     fprintf(out, "\n          tensor cores: %s FLOP", format_count(text, value[COUNTER_TENSOR_FLOPS]));
+  print_besides(out, value);
   fprintf(out, "\n");
 }
