@@ -80,8 +80,9 @@ record-golden: nvcc ## on the GPU: records tests/golden again; what differs from
 	  build/golden/tensor_core.o -o build/golden/record
 	build/golden/record tests/golden build/golden
 
-bench: $(STAGES) ## on the GPU: records every stage's times in plots/data
+bench: $(STAGES) ## on the GPU: records every stage's times in plots/data; goes on after an interruption
 	@sh common/build/bench.sh $(STAGES)
+	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
 bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how many lane-instructions a second the emulator does
 	@$^
 
@@ -149,6 +150,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | nvcc
 	$(call say,CC $<)
 	@mkdir -p $(@D)
 	$Q$(CC) $(ALL_CFLAGS) $(INCLUDE) -MMD -MP -c $< -o $@
+$(BUILD)/common/harness/recorded.o: plots/data/nvidia-h200.csv
 $(LIBRARY): $(MEMBERS) $(BUILD)/members
 	@rm -f $@
 	$Qar rcs $@ $(MEMBERS)

@@ -4,39 +4,122 @@
 #   bench.sh ./stage-00 ./stage-01 ...
 #
 # Each runs on a grid of problems that hold 16384 tokens and a model width of 2048: every SEQLENS with both head
-# dimensions, with and without a causal mask, REPEAT times each; PyTorch's attention, where it is installed, on the same. The file is replaced only when all has gone well.
+# dimensions, with and without a causal mask, REPEAT times each; PyTorch's attention, where it is installed, on the same.
+#
+# Rows wait in build/bench until all are there: an interrupted run goes on where it was, and the recorded file is
+# replaced only when all has gone well. A row is kept for one program, GPU and REPEAT; when one of them changes, it is
+# measured again.
+export LC_ALL=C # a point is a point
 : "${SEQLENS:=512 1024 2048 4096 8192 16384}" "${REPEAT:=20}"
+kept=build/bench
+report=$kept/report
+before=plots/data/nvidia-h200.csv # what the rows are compared with
+[ -f $before ] || before=/dev/null
+finished=0
 
-rows=$(mktemp) || exit 1
-trap 'rm -f "$rows"' EXIT
+# What is being done, on a terminal alone, in a line that the next one replaces.
+progress() { [ ! -t 2 ] || printf '\r\033[K%s' "$1" >&2; }
 
-for stage in "$@"; do
+# Ends with an exit code, and says what is not lost.
+stop() {
+  progress ''
+  [ $finished = 0 ] || echo "bench: $finished of $count rows are in $kept; make bench goes on from there" >&2
+  exit "$1"
+}
+
+# Stops when a word of the variable $1 is not a whole number.
+whole_numbers() {
+  for word in $2; do
+    case $word in
+    *[!0-9]* | 0*) echo "bench: $1=$2: whole numbers are allowed, from 1 on" >&2; exit 2 ;;
+    esac
+  done
+}
+
+# Runs the stage with the options, once; $2... is the problem. The row appears in the file $1 when it is whole. Returns
+# the stage's exit code.
+row() {
+  file=$1
+  shift
+  rm -f "$file.part"
+  "$stage" --device=gpu "$@" --csv="$file.part" >$report 2>&1 || return
+  [ ! -s "$file.part" ] || mv "$file.part" "$file"
+}
+
+# Sees that every stage runs here, and finds those that write a row: the others are no attention kernels. Sets stages to
+# STAGE:KEY words, where KEY stands for the program, the GPU and REPEAT.
+try_stages() {
+  for stage in "$@"; do
+    progress "trying $stage"
+    rm -f $kept/tried
+    row $kept/tried --batch=1 --heads=1 --seqlen=128 --repeat=1
+    code=$?
+    progress ''
+    if [ -s $kept/tried ]; then
+      key=$({ cat "$stage"; grep '^device' $report; echo "$REPEAT"; } | cksum | tr ' ' -)
+      stages="$stages $stage:$key"
+    elif [ $code = 0 ] || [ $code = 2 ]; then
+      echo "$stage has no times of attention: $(tail -n 1 $report)"
+    else
+      cat $report >&2
+      [ $code != 3 ] || echo "bench: times come from a GPU alone; those recorded on an H200: plots/data/nvidia-h200.csv" >&2
+      stop $code
+    fi
+  done
+}
+
+# Measures the stage on all problems, or takes the rows that are there already, and prints them as they come.
+bench() {
   for head_dim in 64 128; do
     for mask in "" --causal; do
       for seqlen in $SEQLENS; do
-        batch=$((16384 / seqlen))
-        problem="--batch=$((batch > 0 ? batch : 1)) --heads=$((2048 / head_dim)) --seqlen=$seqlen --head-dim=$head_dim $mask"
-        echo "$stage $problem" >&2
-        # Two lines on standard output, a header and a row, and the report on standard error.
-        csv=$("$stage" --device=gpu $problem --repeat="$REPEAT" --csv=- 2>"$rows.report") ||
-          { code=$?; cat "$rows.report" >&2; rm -f "$rows.report"; exit $code; }
-        rm -f "$rows.report"
-        [ -s "$rows" ] || echo "$csv" | sed -n 1p >"$rows"
-        echo "$csv" | sed -n 2p | tee -a "$rows" >&2
+        batch=$((seqlen < 16384 ? 16384 / seqlen : 1))
+        heads=$((2048 / head_dim))
+        file=$kept/$key-$batch-$heads-$seqlen-$head_dim$mask.csv
+        progress "[$finished/$count] $stage --seqlen=$seqlen --head-dim=$head_dim $mask"
+        note=kept
+        if [ ! -s "$file" ]; then
+          note=
+          row "$file" --batch=$batch --heads=$heads --seqlen="$seqlen" --head-dim=$head_dim $mask --repeat="$REPEAT" ||
+            { code=$?; progress ''; cat $report >&2; stop $code; }
+        fi
+        finished=$((finished + 1))
+        files="$files $file"
+        progress ''
+        awk -v note=$note -f common/build/compare.awk $before "$file"
       done
     done
   done
+}
+
+# The peers, on the same problems, where PyTorch is installed.
+bench_peers() {
+  python3 -c 'import torch' 2>/dev/null ||
+    { echo "no PyTorch here: FlashAttention-2 and cuDNN are not measured"; return; }
+  progress "FlashAttention-2 and cuDNN, through PyTorch"
+  python3 plots/peers.py "$SEQLENS" "$REPEAT" >>$kept/all || stop $?
+  progress ''
+}
+
+whole_numbers SEQLENS "$SEQLENS"
+whole_numbers REPEAT "$REPEAT"
+trap 'stop 130' INT TERM
+mkdir -p $kept plots/data || exit 1
+try_stages "$@"
+count=$(($(echo "$stages" | wc -w) * $(echo "$SEQLENS" | wc -w) * 4))
+[ $count != 0 ] || stop 1
+echo "stage                       S    D    mask         ms TFLOPS  recorded on an H200"
+for word in $stages; do
+  stage=${word%:*}
+  key=${word##*:}
+  bench
 done
 
-# The peers, in the same run, where PyTorch is installed.
-if python3 -c 'import torch' 2>/dev/null; then
-  echo "FlashAttention-2 and cuDNN, through PyTorch" >&2
-  python3 plots/peers.py "$SEQLENS" "$REPEAT" | tee -a "$rows" >&2
-else
-  echo "no PyTorch here: FlashAttention-2 and cuDNN are not measured" >&2
-fi
-
-device=$(sed -n 2p "$rows" | cut -d, -f2 | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9-')
-mkdir -p plots/data
-cp "$rows" "plots/data/$device.csv"
-echo "recorded plots/data/$device.csv; \`make plot\` draws it" >&2
+# shellcheck disable=SC2086
+awk 'NR == 1 || FNR > 1' $files >$kept/all || exit 1
+bench_peers
+# shellcheck disable=SC2086
+awk -v summary="$SEQLENS" -f common/build/compare.awk $before $kept/all
+after=plots/data/$(sed -n 2p $kept/all | cut -d, -f2 | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9-').csv
+mv $kept/all "$after" && rm -rf $kept
+echo "times: $after"

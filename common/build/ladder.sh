@@ -3,18 +3,26 @@
 #
 #   ladder.sh "OPTIONS" ./stage-00 ./stage-01 ...
 #
-# OPTIONS are the stages' own, "--seqlen=1024 --causal". On a GPU the table has times, and each stage's speedup over the
-# one before. The emulator has no clock: there the table has what the kernels did. Exits with the worst exit code.
+# OPTIONS are the stages' own, "--seqlen=1024 --causal". On a GPU the table has times, each stage's speedup over the one
+# before and what was recorded on an H200; the rows go to build/ladder.csv, and gnuplot draws them. The emulator has no
+# clock: there the table has what the kernels did. Exits with the worst exit code.
+export LC_ALL=C # a point is a point
 options=$1
 shift
-report=$(mktemp) || exit 1
+rows=build/ladder.csv
+mkdir -p build && : >$rows && report=$(mktemp) || exit 1
 trap 'rm -f "$report"' EXIT
+trap 'exit 130' INT TERM
+
+# What is being done, on a terminal alone, in a line that the next one replaces.
+progress() { [ ! -t 2 ] || printf '\r\033[K%s' "$1" >&2; }
 
 # The report's line that begins with a word, without that word.
 line() { sed -n "s/^$1  *//p" "$report"; }
 
 # A row from its columns; what is not known is a dash. Before the first row: what runs where, and the table's head.
 row() {
+  progress ''
   if [ "$head" ]; then
     line device
     line problem
@@ -27,40 +35,65 @@ row() {
   printf "$format" "${1:--}" "${2:--}" "${3:--}" "${4:--}" "${5:--}" "${6:--}" "${7:-}"
 }
 
-# On a GPU a CSV row ends in ",MEDIAN,MIN,MAX,REPEATS,TFLOPS".
+# On a GPU a CSV row ends in ",MEDIAN,MIN,MAX,REPEATS,TFLOPS". A stage without one is no attention kernel: the ladder
+# goes on from the stage below it.
 gpu_row() {
-  format='%-24s %7s %8s %13s %13s %13s%s\n'
-  head=${head:+stage result hazards time/ms TFLOPS speedup}
+  format='%-22s %6s %11s %8s %8s %15s%s\n'
+  head=${head:+stage result time/ms TFLOPS speedup recorded-TFLOPS}
   ms=$(echo "$csv" | sed -n 2p | cut -d, -f12)
   tflops=$(echo "$csv" | sed -n 2p | cut -d, -f16)
   speedup=$([ "$ms" ] && [ "$before" ] && awk "BEGIN { printf \"%.2fx\", $before / $ms }")
-  row "$name" "$result" - "$ms" "$tflops" "$speedup"
+  row "$name" "$result" "${ms:+$(printf %.4f "$ms")}" "$tflops" "$speedup" "$(line compared | sed 's/.*recorded: //; s/ .*//')"
+  [ "$ms" ] || [ $code = 1 ] || alone="$alone $stage"
+  [ "$ms" ] || return
   before=$ms
+  [ -s $rows ] && csv=$(echo "$csv" | sed 1d)
+  echo "$csv" >>$rows
+}
+
+# "1,234,567" bytes as "1.23 MB".
+short() {
+  tr -d , | awk '{ n = split("B kB MB GB TB", unit); for (i = 1; i < n && $1 >= 999.5; i++) $1 /= 1000
+                   printf "%.3g %s", $1, unit[i] }'
 }
 
 # The emulator's counters: warp instructions, the bytes that loads and stores of global memory asked for, bank conflicts.
 emulator_row() {
-  format='%-24s %7s %8s %13s %13s %13s %10s\n'
-  head=${head:+stage result hazards instructions bytes-loaded bytes-stored conflicts}
+  format='%-22s %6s %7s %12s %8s %8s %9s\n'
+  head=${head:+stage result hazards instructions loaded stored conflicts}
   bytes='of [0-9.]* sectors, \([0-9,]*\) bytes.*'
   row "$name" "$result" "$(line hazards | sed 's/^not looked.*/off/; s/ .*//')" "$(line counters | cut -d' ' -f1)" \
-    "$(sed -n "s/.*global memory:.* loads* $bytes/\1/p" "$report")" \
-    "$(sed -n "s/.*global memory:.* stores* $bytes/\1/p" "$report")" \
+    "$(sed -n "s/.*global memory:.* loads* $bytes/\1/p" "$report" | short)" \
+    "$(sed -n "s/.*global memory:.* stores* $bytes/\1/p" "$report" | short)" \
     "$(sed -n '/shared memory:/ { s/[^0-9 ]//g; p; }' "$report" | awk '{ print $2 + $4 }')"
+}
+
+# The picture of the problem that the first row names.
+draw() {
+  if ! command -v gnuplot >/dev/null; then
+    echo "no picture without gnuplot (make gnuplot installs it); the times are in $rows"
+    return
+  fi
+  # shellcheck disable=SC2046
+  gnuplot -c plots/ladder.gp $rows build/ladder $(sed -n 2p $rows | cut -d, -f7-11 | tr , ' ') &&
+    echo "picture: build/ladder.svg and build/ladder.png; times: $rows"
 }
 
 head=due
 worst=0
+number=0
 for stage in "$@"; do
+  number=$((number + 1))
+  progress "[$number/$#] $stage $options"
   # With no GPU --csv is refused, exit code 2, as it is beside an option that only the emulator knows: then without it.
   csv=$("$stage" $options --csv=- 2>"$report")
   code=$?
-  [ $code = 2 ] && csv= && { "$stage" $options >"$report"; code=$?; }
+  [ $code = 2 ] && csv= && { "$stage" $options >"$report" 2>&1; code=$?; }
   name=$(line stage | cut -d: -f1)
   result=$(line result | cut -d' ' -f1 | tr -d :)
   if [ $code -gt 1 ] || [ -z "$result" ]; then
-    echo "$stage: not run (exit code $code)"
-    [ "$csv" ] || cat "$report" >&2
+    progress ''
+    echo "$stage: not run (exit code $code): $(tail -n 1 "$report")"
   elif line device | grep -q emulator; then
     emulator_row
   else
@@ -69,4 +102,12 @@ for stage in "$@"; do
   [ $code = 1 ] && echo "  $stage $options  says what is wrong"
   [ $code -gt $worst ] && worst=$code
 done
+
+echo
+[ -z "$alone" ] || echo "no attention kernel, times of its own:$alone"
+if [ -s $rows ]; then
+  draw
+else
+  echo "times come from a GPU alone; those recorded on an H200: plots/nvidia-h200.svg"
+fi
 exit $worst

@@ -62,6 +62,7 @@ static int time_and_record(const Session *session, const Problem *problem, Run *
   char error[ERROR_SIZE];
   if (!timing_measure(session->device, launch, run, (int)options->repeat, &timing)) return session_fail_device(session);
   report_timing(session->out, &timing, flops);
+  report_recorded(session->out, session->stage, &problem->shape, &timing, flops);
   if (options->csv &&
       !csv_append(options->csv, session->stage, device_info(session->device), &problem->shape, &timing, flops, error))
     return session_fail(session, EXIT_USAGE, "%s", error);

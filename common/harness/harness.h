@@ -7,7 +7,8 @@
 //   problem.c     inputs            reference.c   what the output should be, in fp64, and how exact fp16 can be
 //   check.c       compares          timing.c      times by the GPU's events
 //   report.c      says it           listing.c     counters beside the kernel's source lines
-//   csv.c         records it        progress.c    a line on the terminal while one waits
+//   csv.c         records it        recorded.c    what was recorded on an H200
+//   progress.c    a line on the terminal while one waits
 //   parallel.c    all CPU cores
 #pragma once
 
@@ -169,6 +170,8 @@ void report_check(FILE *out, const Problem *problem, const CheckResult *result);
 // Returns how many hazards there are.
 int report_hazards(FILE *out, const Options *options, const Device *device);
 void report_timing(FILE *out, const Timing *timing, double flops);
+// Sets this time beside the one recorded for the same stage and shape; prints nothing where there is none.
+void report_recorded(FILE *out, const Stage *stage, const Shape *shape, const Timing *timing, double flops);
 void report_counters(FILE *out, const Device *device);
 // A count with separators, "1,234,567".
 const char *format_count(char text[32], uint64_t count);
@@ -185,6 +188,18 @@ bool csv_writable(const char *path, char error[ERROR_SIZE]);
 // when the file cannot be written.
 bool csv_append(const char *path, const Stage *stage, const DeviceInfo *device, const Shape *shape,
                 const Timing *timing, double flops, char error[ERROR_SIZE]);
+
+// ---- recorded.c ----
+
+// A row of plots/data/nvidia-h200.csv, what `make bench` recorded there.
+typedef struct Recorded {
+  char stage[32], device[96], date[11];  // "2026-11-21"
+  Shape shape;
+  double tflops;
+} Recorded;
+
+// Finds the row of a stage, by its name, and a shape; false when there is none.
+bool recorded_find(const char *stage, const Shape *shape, Recorded *row);
 
 // ---- progress.c ----
 

@@ -123,6 +123,13 @@ void report_timing(FILE *out, const Timing *timing, double flops) {
           timing->repeats, plural((uint64_t)timing->repeats), timing->min, timing->max, flops / timing->median * 1e-9);
 }
 
+void report_recorded(FILE *out, const Stage *stage, const Shape *shape, const Timing *timing, double flops) {
+  Recorded row;
+  if (!recorded_find(stage->name, shape, &row)) return;
+  fprintf(out, "compared  you: %.3g TFLOPS, %s recorded: %.3g (on %s)\n", flops / timing->median * 1e-9, row.device,
+          row.tflops, row.date);
+}
+
 // ---- counters ----
 
 // "fp32 41 %, memory 22 %, ..." of the warp instructions, the classes that have any.

@@ -1,0 +1,17 @@
+// A folder of its own for each test, for shell commands and made-up programs: TestSuite(..., .init = scratch_enter,
+// .fini = scratch_leave).
+#pragma once
+
+#include <stdbool.h>
+
+void scratch_enter(void);
+void scratch_leave(void);
+// Runs a shell command in the folder, where $ROOT is the repository. Returns its exit status.
+int scratch_run(const char *command);
+// What the last command printed on both streams.
+extern char scratch_output[1 << 16];
+// Writes a file; write_script makes it an executable shell script, with this body.
+void scratch_write(const char *name, const char *text);
+void scratch_write_script(const char *name, const char *body);
+// True when one line of the output has exactly these words.
+bool scratch_has_line(const char *words);
