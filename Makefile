@@ -41,7 +41,9 @@ HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,b
   $(patsubst tests/%.cu,build/%,$f).repaired.ptx)
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-PLOTS := $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*.csv))
+# Recorded times are in DEVICE.csv: each is drawn as a ladder and against the sequence length.
+RECORDINGS := $(patsubst plots/data/%.csv,%,$(wildcard plots/data/*.csv))
+PLOTS := $(foreach r,$(RECORDINGS),plots/$r-ladder.svg plots/$r-seqlen.svg)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
@@ -86,11 +88,17 @@ bench: $(STAGES) ## on the GPU: records every stage's times in plots/data; goes 
 bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how many lane-instructions a second the emulator does
 	@$^
 
-plot: $(PLOTS) ## draws the ladder from plots/data/*.csv, as SVG and PNG
+plot: $(PLOTS) ## draws plots/data/*.csv, as SVG and PNG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
-plots/%.svg: plots/data/%.csv plots/ladder.gp plots/style.gp | gnuplot
-	$(call say,PLOT $@)
-	$Qgnuplot -c plots/ladder.gp $< plots/$*
+define DRAW
+$(call say,PLOT $@)
+$Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=)
+endef
+LOOK := plots/style.gp plots/recording.gp
+plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/%-seqlen.svg: plots/seqlen.gp plots/data/%.csv $(LOOK) | gnuplot
+	$(DRAW)
 
 format: ## formats all C and CUDA
 	git ls-files '*.c' '*.h' '*.cu' ':!tests/golden' ':!tests/hazards' | xargs clang-format -i

@@ -6,6 +6,7 @@ green = "#009e73"
 purple = "#cc79a7"
 ink = "#222222"
 grey = "#666666"
+faint = "#aaaaaa"
 light = "#dddddd"
 
 set border 3 linecolor rgb grey linewidth 1

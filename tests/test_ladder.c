@@ -72,7 +72,7 @@ Test(ladder, on_the_emulator_shows_counters) {
   cr_expect(scratch_has_line("00-scalar right none 12,345,678 1.54 kB 64 B 42"), "%s", scratch_output);
   cr_expect(scratch_has_line("07-warp-specialization right none 1,234 1.54 kB 64 B 42"), "%s", scratch_output);
   cr_expect(scratch_has_line("--seqlen=4 --causal"), "the stages get the options: %s", scratch_output);
-  cr_expect(strstr(scratch_output, "plots/nvidia-h200.svg"), "it says where times are: %s", scratch_output);
+  cr_expect(strstr(scratch_output, "plots/nvidia-h200-ladder.svg"), "it says where times are: %s", scratch_output);
 }
 
 // The length of the output's line that begins with these words, and at most that of a terminal's line.

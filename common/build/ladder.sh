@@ -108,6 +108,6 @@ echo
 if [ -s $rows ]; then
   draw
 else
-  echo "times come from a GPU alone; those recorded on an H200: plots/nvidia-h200.svg"
+  echo "times come from a GPU alone; those recorded on an H200: plots/nvidia-h200-ladder.svg"
 fi
 exit $worst

@@ -45,6 +45,12 @@ void scratch_write(const char *name, const char *text) {
   fclose(file);
 }
 
+char *scratch_read(const char *name, size_t *size) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return read_whole(path, size);
+}
+
 void scratch_write_script(const char *name, const char *body) {
   char text[4000], path[200];
   int length = snprintf(text, sizeof text, "#!/bin/sh\n%s", body);

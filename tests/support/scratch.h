@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 void scratch_enter(void);
 void scratch_leave(void);
@@ -13,5 +14,7 @@ extern char scratch_output[1 << 16];
 // Writes a file; write_script makes it an executable shell script, with this body.
 void scratch_write(const char *name, const char *text);
 void scratch_write_script(const char *name, const char *body);
+// A file whole, with a 0 after it; NULL when there is none. The caller frees it.
+char *scratch_read(const char *name, size_t *size);
 // True when one line of the output has exactly these words.
 bool scratch_has_line(const char *words);
