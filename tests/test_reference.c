@@ -1,5 +1,6 @@
 // The harness's own arithmetic: fp16 conversion, inputs, the fp64 reference against hand-computed cases and properties
-// of attention, the limit against kernels that are right and kernels that are nearly right, and the comparison.
+// of attention, the limit against kernels that are right and kernels that are nearly right, the comparison, and passes
+// over a few heads at a time.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -364,4 +365,48 @@ Test(reference, check_samples_large_problems) {
   cr_expect_eq(result.differences[result.difference_count - 1].index % 64, result.wrong > MAX_DIFFERENCES ? 1 : 63);
   cr_expect_eq(result.not_finite, (5998 + 6) / 7);
   cr_expect_eq(result.first_not_finite, (size_t)(5 * 6000 + 1) * 64 + 1);
+}
+
+// ---- passes ----
+
+static Attention passes[16];
+static int pass_count;
+
+static bool note_pass(Device *device, const Attention *pass) {
+  (void)device;
+  passes[pass_count++] = *pass;
+  return pass_count != 5;  // the fifth fails
+}
+
+Test(reference, passes_do_each_head_once) {
+  Attention all = {
+      .shape = {3, 3, 10, 64, true}, .scale = 0.125f, .q = 1 << 20, .k = 2 << 20, .v = 3 << 20, .o = 4 << 20};
+  size_t head_size = (size_t)3 << 30, head_bytes = 10 * 64 * sizeof(Half);
+  cr_expect_eq(passes_workspace(&all.shape, head_size), 2 * head_size, "8 GiB hold two heads");
+  cr_expect_eq(passes_workspace(&all.shape, 5 * head_size), 5 * head_size, "at least one");
+  cr_expect_eq(passes_workspace(&all.shape, 16), 9 * 16, "no more than there are");
+  cr_expect_not(passes_launch(NULL, &all, head_size, note_pass), "the fifth launch fails");
+  cr_assert_eq(pass_count, 5);
+  for (int i = 0; i < 5; i++) {
+    const Attention *pass = &passes[i];
+    cr_expect(pass->shape.batch == 1 && pass->shape.heads == (i < 4 ? 2 : 1), "pass %d: %d heads", i,
+              pass->shape.heads);
+    cr_expect(pass->shape.seqlen == 10 && pass->shape.head_dim == 64 && pass->shape.causal && pass->scale == 0.125f);
+    const DeviceAddress tensors[] = {pass->q, pass->k, pass->v, pass->o};
+    for (int tensor = 0; tensor < 4; tensor++)
+      cr_expect_eq(tensors[tensor], ((DeviceAddress)(tensor + 1) << 20) + 2 * i * head_bytes, "pass %d", i);
+  }
+}
+
+Test(reference, passes_end_with_the_launch_that_fails) {
+  Attention all = {.shape = {8, 1, 1, 64, false}};
+  cr_expect_not(passes_launch(NULL, &all, (size_t)8 << 30, note_pass));
+  cr_expect_eq(pass_count, 5, "three heads are left");
+}
+
+Test(reference, passes_fit_a_grid) {
+  Attention all = {.shape = {2, 65536, 1, 64, false}};
+  cr_expect(passes_launch(NULL, &all, 4, note_pass));
+  cr_assert_eq(pass_count, 3);
+  cr_expect(passes[0].shape.heads == 65535 && passes[1].shape.heads == 65535 && passes[2].shape.heads == 2);
 }

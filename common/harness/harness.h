@@ -9,6 +9,7 @@
 //   report.c      says it           listing.c     counters beside the kernel's source lines
 //   csv.c         records it        recorded.c    what was recorded on an H200
 //   progress.c    a line on the terminal while one waits
+//   passes.c      a few heads at a time
 //   parallel.c    all CPU cores
 #pragma once
 

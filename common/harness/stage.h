@@ -19,6 +19,14 @@ typedef struct Attention {
   DeviceModule *module;     // what nvcc made of the stage's kernel.cu
 } Attention;
 
+// Queues kernels. False when a call of the device failed.
+typedef bool AttentionLaunch(Device *device, const Attention *attention);
+
+// For kernels that need head_size bytes of workspace for each head: the bytes of as many heads as 8 GiB hold, and the
+// launches of so many heads at a time, each as an Attention with one batch that begins at its first head. (passes.c)
+size_t passes_workspace(const Shape *shape, size_t head_size);
+bool passes_launch(Device *device, const Attention *attention, size_t head_size, AttentionLaunch *launch);
+
 // An option that only this stage has, shown by --help: --name or, when value is not NULL, --name=VALUE. A value in
 // square brackets, "[BITS]", may be left out. session_option gives what the user wrote.
 typedef struct StageOption {
@@ -31,8 +39,7 @@ typedef struct Stage {
   const char *name;   // "00-scalar", the folder's name
   const char *title;  // the idea, half a line
 
-  // Queues the kernels. False when a call of the device failed.
-  bool (*launch)(Device *device, const Attention *attention);
+  AttentionLaunch *launch;
   // Bytes of device memory that launch needs besides the tensors. NULL: none.
   size_t (*workspace)(const Shape *shape);
   // Why the stage cannot do this shape, and what it can, in one line; NULL when it can. NULL function: it does every

@@ -1,0 +1,34 @@
+// Attention a few heads at a time, for kernels that keep so much of each head in device memory that all heads together
+// might not fit.
+#include "stage.h"
+
+// Enough for the scores of batch 4, heads 32, seqlen 4096.
+static const size_t PASS_LIMIT = (size_t)8 << 30;
+enum { MAX_HEADS = 65535 };  // of one pass: the most that gridDim.y and gridDim.z can be
+
+// At least one head, whatever its size.
+static int heads_per_pass(const Shape *shape, size_t head_size) {
+  size_t heads = (size_t)shape->batch * shape->heads, fit = PASS_LIMIT / head_size;
+  if (fit < 1) fit = 1;
+  if (fit > MAX_HEADS) fit = MAX_HEADS;
+  return (int)(heads < fit ? heads : fit);
+}
+
+size_t passes_workspace(const Shape *shape, size_t head_size) { return heads_per_pass(shape, head_size) * head_size; }
+
+bool passes_launch(Device *device, const Attention *attention, size_t head_size, AttentionLaunch *launch) {
+  const Shape *shape = &attention->shape;
+  int heads = shape->batch * shape->heads, step = heads_per_pass(shape, head_size);
+  for (int first = 0; first < heads; first += step) {
+    size_t offset = sizeof(uint16_t) * first * shape->seqlen * shape->head_dim;
+    Attention pass = *attention;
+    pass.shape.batch = 1;
+    pass.shape.heads = heads - first < step ? heads - first : step;
+    pass.q += offset;
+    pass.k += offset;
+    pass.v += offset;
+    pass.o += offset;
+    if (!launch(device, &pass)) return false;
+  }
+  return true;
+}
