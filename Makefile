@@ -15,7 +15,8 @@ FUZZ_SECONDS ?= 60
 NAMES := $(notdir $(patsubst %/,%,$(sort $(wildcard stages/[0-9][0-9]-*/))))
 number = $(firstword $(subst -, ,$1))
 BIN := $(if $(filter build,$(BUILD)),./,$(BUILD)/root/)# where the programs go: another BUILD has a root of its own
-STAGES := $(foreach name,$(NAMES),$(BIN)stage-$(call number,$(name)))
+NUMBERS := $(foreach name,$(NAMES),$(call number,$(name)))
+STAGES := $(NUMBERS:%=$(BIN)stage-%)
 
 # The nvcc in CUDA_HOME, else the one on PATH, else the one that deps.sh puts into build/cuda.
 WHEEL := build/cuda/nvidia/cu13/bin/nvcc
@@ -39,6 +40,8 @@ COUNTERS_PTX := build/counters/patterns.ptx
 TEST_PTX := $(COUNTERS_PTX) $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
 HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,build/%,$f).faulty.ptx \
   $(patsubst tests/%.cu,build/%,$f).repaired.ptx)
+TRACED := $(notdir $(patsubst %/kernel.cu,%,$(shell grep -l trace_begin stages/*/kernel.cu)))
+TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(name).ptx)
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 # Recorded times are in DEVICE.csv: each is drawn as a ladder and against the sequence length.
@@ -57,9 +60,9 @@ ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, a
 
 # $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs.
 run_tests = HL_ROOT="$(abspath $2)" PTX_DIR="$(CURDIR)/build/ptx" HAZARD_PTX_DIR="$(CURDIR)/build/hazards" \
-  COUNTERS_PTX="$(CURDIR)/$(COUNTERS_PTX)" \
+  COUNTERS_PTX="$(CURDIR)/$(COUNTERS_PTX)" BUILT="$(CURDIR)/build" TRACED="$(TRACED)" \
   LSAN_OPTIONS=suppressions=$(CURDIR)/common/build/leaks.supp:print_suppressions=0 $(BUILD)/run-tests --filter='$1'
-test: root $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
+test: root $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
 	@$(call run_tests,$(TESTS),$(BIN))
 root: $(STAGES)
 	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile README.md common notes plots stages tests) $(BIN))
@@ -88,6 +91,9 @@ bench: $(STAGES) ## on the GPU: records every stage's times in plots/data; goes 
 bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how many lane-instructions a second the emulator does
 	@$^
 
+$(NUMBERS:%=trace-%): trace-%: $(BUILD)/trace/trace-% $(BIN)stage-%
+	@sh common/build/trace.sh $(BIN)stage-$* $< "$(OPTIONS)"
+
 plot: $(PLOTS) ## draws plots/data/*.csv, as SVG and PNG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
 define DRAW
@@ -113,16 +119,23 @@ nvcc criterion gnuplot:
 # stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised
 -include $(wildcard stages/*/stage.mk)
 
+# A program with the stage of a name: $(call PROGRAM,PROGRAM,NAME,FOLDER), where FOLDER has its kernels as an object.
 define PROGRAM
-$(BIN:./%=%)stage-$(call number,$1): $(BUILD)/stages/$1/stage.o $(BUILD)/stages/$1/embed.o $(MAIN) $(LIBRARY)
+$1: $(BUILD)/stages/$2/stage.o $(BUILD)/$3/$2/embed.o $(MAIN) $(LIBRARY)
 	$$(call say,LD $$@)
 	@mkdir -p $$(@D)
 	$$Q$$(CC) $$(ALL_CFLAGS) $$^ $$(LIBS) -o $$@
 endef
-$(foreach name,$(NAMES),$(eval $(call PROGRAM,$(name))))
+$(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BIN:./%=%)stage-$(call number,$(name)),$(name),stages)))
+$(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BUILD)/trace/trace-$(call number,$(name)),$(name),trace)))
+define EMBED
+@mkdir -p $(@D)
+$Q$(CC) -c -DSTAGE_PTX='"$(filter %.ptx,$^)"' -DSTAGE_CUBIN='"$(filter %.cubin,$^)"' $< -o $@
+endef
 $(BUILD)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kernels/%.cubin
-	@mkdir -p $(@D)
-	$Q$(CC) -c -DSTAGE_PTX='"build/kernels/$*.ptx"' -DSTAGE_CUBIN='"build/kernels/$*.cubin"' $< -o $@
+	$(EMBED)
+$(BUILD)/trace/%/embed.o: common/harness/embed.S build/trace/%.ptx build/trace/%.cubin
+	$(EMBED)
 
 # Source paths inside the PTX become relative to the repository: reports stay short, and builds the same anywhere.
 define PTX
@@ -133,6 +146,15 @@ $Q$(NVCC) $(NVCC_FLAGS) $(NVCC_DEFINES) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@
 endef
 build/kernels/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc
 	$(PTX)
+build/trace/%.ptx: NVCC_DEFINES := -DTRACE
+build/trace/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc
+	$(PTX)
+# What the kernel would be had it never had a time stamp.
+build/unmarked/%.ptx: build/unmarked/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/unmarked/%.cu: stages/%/kernel.cu
+	@mkdir -p $(@D)
+	@sed '/^ *trace[a-z_]*(.*);$$/d; /ptx\/trace\.h/d' $< >$@
 build/ptx/%.ptx: tests/ptx/cuda/%.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/hazards/%.faulty.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
@@ -151,6 +173,10 @@ build/gpu/%.cubin: build/gpu/%.ptx
 build/kernels/%.cubin: build/kernels/%.ptx common/build/ptxas.sh
 	$(call say,PTXAS $<)
 	$Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOW_$*)
+# Where the registers are full, a time stamp spills a few.
+build/trace/%.cubin: build/trace/%.ptx common/build/ptxas.sh
+	$(call say,PTXAS $<)
+	$Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOW_$*) stack spills
 
 # ---- C ----
 

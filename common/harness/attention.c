@@ -86,7 +86,8 @@ static int launch_and_check(const Session *session, const Problem *problem, Run 
   report_counters(out, session->device);
   if (session->options.counters) report_line_counters(out, session->device);
   if (!check_is_right(&result) || hazards) return EXIT_WRONG;
-  return session->options.repeat ? time_and_record(session, problem, run) : EXIT_RIGHT;
+  int code = session->options.repeat ? time_and_record(session, problem, run) : EXIT_RIGHT;
+  return code == EXIT_RIGHT && session->options.trace ? trace_run(session, launch, run) : code;
 }
 
 static int run_problem(const Session *session, const Problem *problem) {

@@ -8,6 +8,7 @@
 //   check.c       compares          timing.c      times by the GPU's events
 //   report.c      says it           listing.c     counters beside the kernel's source lines
 //   csv.c         records it        recorded.c    what was recorded on an H200
+//   trace.c       who did what when
 //   progress.c    a line on the terminal while one waits
 //   passes.c      a few heads at a time
 //   parallel.c    all CPU cores
@@ -42,7 +43,7 @@ typedef struct Options {
   uint64_t seed;
   int input;  // InputKind
   uint64_t repeat;
-  const char *csv;
+  const char *csv, *trace;
   int hazards;  // 0: on, 1: off
   uint64_t schedule;
   bool counters;
@@ -63,6 +64,7 @@ typedef enum OptionIndex {
   OPTION_INPUT,
   OPTION_REPEAT,
   OPTION_CSV,
+  OPTION_TRACE,
   OPTION_HAZARDS,
   OPTION_SCHEDULE,
   OPTION_COUNTERS,
@@ -214,6 +216,22 @@ void progress_end(void);
 
 // Calls body(context, 0) to body(context, count - 1), spread over the CPU's cores; returns when all are done.
 void parallel_for(size_t count, void (*body)(void *context, size_t index), void *context);
+
+// ---- trace.c ----
+
+typedef struct TraceWarpgroup TraceWarpgroup;  // ptx/trace.h
+
+// Launches work with an empty table of time stamps. Returns the table, which the caller frees; NULL when a call of the
+// device failed: DEVICE_INVALID when the kernels have no time stamps.
+TraceWarpgroup *trace_measure(Device *device, DeviceModule *module, DeviceWork *work, void *context);
+// The nanoseconds of a cycle, over all SMs, as the clock of nanoseconds may go in steps of 1000. 0 when no warpgroup
+// has told its begin and end.
+double trace_cycle(const TraceWarpgroup *table);
+// Prints a header and the rows of all warpgroups on the SM of the first one; head: "stage,device,date". Returns how many
+// rows.
+int trace_print(FILE *file, const char *head, const TraceWarpgroup *table, double cycle);
+// All of it: launches work, writes the file that --trace names, reports. An exit code.
+int trace_run(const Session *session, DeviceWork *work, void *context);
 
 // ---- attention.c and harness.c ----
 

@@ -35,6 +35,8 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_REPEAT] = {"repeat", "N", "GPU: median time of N, L2 flushed before each (20; 0: no timing)", TYPE_NUMBER,
                        FIELD(repeat), 0, 100000},
     [OPTION_CSV] = {"csv", "FILE|-", "GPU: append the time to FILE, or print it", TYPE_TEXT, FIELD(csv), 0, 0},
+    [OPTION_TRACE] = {"trace", "FILE", "GPU: write who did what when on one SM (`make trace-NN`)", TYPE_TEXT,
+                      FIELD(trace), 0, 0},
     [OPTION_HAZARDS] = {"hazards", "on|off", "emulator: report hazards (on)", TYPE_CHOICE, FIELD(hazards), 0, 0},
     [OPTION_SCHEDULE] = {"schedule", "N", "emulator: seed of the warp schedule (0, the adversarial one)", TYPE_NUMBER,
                          FIELD(schedule), 0, UINT64_MAX},
@@ -190,10 +192,10 @@ bool options_given(const Options *options, OptionIndex index) { return options->
 // The first option given that only the emulator (or only the GPU) understands; -1 when there is none. --repeat=0 asks
 // for nothing.
 static int option_of(const Options *options, DeviceKind kind) {
-  static const OptionIndex gpu[] = {OPTION_CSV, OPTION_REPEAT};
+  static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
   static const OptionIndex emulator[] = {OPTION_PTX, OPTION_COUNTERS, OPTION_SCHEDULE, OPTION_HAZARDS};
   const OptionIndex *list = kind == DEVICE_GPU ? gpu : emulator;
-  for (int i = 0; i < (kind == DEVICE_GPU ? 2 : 4); i++)
+  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 4); i++)
     if (options_given(options, list[i]) && !(list[i] == OPTION_REPEAT && options->repeat == 0)) return (int)list[i];
   return -1;
 }

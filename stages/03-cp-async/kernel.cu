@@ -12,6 +12,7 @@
 
 #include "ptx/cp_async.h"
 #include "ptx/math.h"
+#include "ptx/trace.h"
 
 enum { WARP = 32, THREADS = 128, ROWS = 128, WARP_ROWS = 32, KEYS = 64, STAGES = 2 };
 
@@ -238,6 +239,8 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   k += head;
   v += head;
 
+  trace_begin(ALL);
+  trace(COPY, 0);
   copy_tile<HEAD_DIM, ROWS>(q_tile, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
   copy_keys<HEAD_DIM>(k_tiles, k, v, 0, seqlen);
   uint32_t q_address = lane_address<HEAD_DIM>(q_tile + warp * WARP_ROWS * row_bytes);
@@ -255,20 +258,29 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   int tiles = (keys + KEYS - 1) / KEYS;
   int full_tiles = (causal ? min(block_row + 1, seqlen) : seqlen) / KEYS;  // that all rows may see
   for (int t = 0; t < tiles; t++) {
+    trace(WAIT_K, t);
     cp_async_wait<0>();  // tile t has landed: this thread's copies,
-    __syncthreads();     // and all others'; and all warps are done with tile t - 1, into whose place t + 1 goes
+    trace_done(COPY, t);
+    trace(BARRIER, t);
+    __syncthreads();  // and all others'; and all warps are done with tile t - 1, into whose place t + 1 goes
+    trace(COPY, t + 1);
     if (t + 1 < tiles) copy_keys<HEAD_DIM>(k_tiles, k, v, t + 1, seqlen);
     if (causal && t * KEYS > row + WARP_ROWS - 1) continue;  // all masked for this warp
 
     uint32_t k_tile = k_tiles + t % STAGES * 2 * KEYS * row_bytes, v_tile = k_tile + KEYS * row_bytes;
     float s[2][KEYS / 8][4];
+    trace(QK, t);
     scores<HEAD_DIM>(s, q_address, lane_address_k<HEAD_DIM>(k_tile));
+    trace(SOFTMAX, t);
     if (t >= full_tiles) mask(s, row, t * KEYS, seqlen, causal);
     raise_max(rows, s, scale);
     weights(rows, s, scale);
+    trace(PV, t);
     output(rows, s, lane_address<HEAD_DIM>(v_tile));
   }
+  trace(STORE, tiles - 1);
   store_rows<HEAD_DIM>(o + head + (size_t)row * HEAD_DIM, rows, shared + warp * WARP_ROWS * row_bytes, seqlen - row);
+  trace_end();
 }
 
 // The entry points. An SM has 65,536 registers: enough for 3 blocks of 128 threads with 168 each, or 2 with 255.
