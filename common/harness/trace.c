@@ -81,8 +81,8 @@ static uint64_t whole_clock(const TraceWarpgroup *place, uint32_t stamp) {
   return place->begin_clock + (uint32_t)(stamp - (uint32_t)place->begin_clock);
 }
 
-// A warpgroup's phases in the order of their starts: each lasts until the next one, the last one until the end,
-// if that was told. The last tile of a full table is left out, for what follows it was not recorded. Returns how many phases there are.
+// A warpgroup's phases in the order of their starts: each lasts until the next one, the last one until the end, if that
+// was told. The last tile of a full table is left out, for what follows it was not recorded. Returns how many there are.
 static int list_phases(const TraceWarpgroup *place, Interval *list) {
   int count = 0, kept = 0;
   for (int tile = 0; tile < TRACE_TILES; tile++)
