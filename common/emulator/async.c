@@ -6,9 +6,10 @@
 #include "decoder.h"
 
 typedef struct Agent {
-  uint32_t clock;   // of its last operation
-  bool busy;        // that operation is pending
-  uint32_t issuer;  // lane that issued it
+  uint32_t clock;      // of its last operation
+  bool busy;           // that operation is pending
+  AsyncIssue *issues;  // of all its operations: that at clock c is number c - 1
+  uint32_t capacity;
 } Agent;
 
 struct AsyncEngine {
@@ -36,6 +37,7 @@ void async_engine_free(AsyncEngine *engine) {
     engine->last = op->previous;
     async_release(op);
   }
+  for (int i = 0; i < ASYNC_AGENTS; i++) free(engine->agents[i].issues);
   free(engine);
 }
 
@@ -76,6 +78,15 @@ static uint32_t take_agent(AsyncEngine *engine) {
   return chosen;
 }
 
+static void note_issue(Agent *agent, const AsyncOp *op, Mask mask) {
+  if (op->clock > agent->capacity) {
+    agent->capacity = agent->capacity ? 2 * agent->capacity : 16;
+    agent->issues = realloc(agent->issues, agent->capacity * sizeof *agent->issues);
+    if (!agent->issues) abort();
+  }
+  agent->issues[op->clock - 1] = (AsyncIssue){warp_thread(op->warp, op->lane), op->warp->clocks[op->lane].own, mask};
+}
+
 AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
                      size_t payload_size) {
   AsyncEngine *engine = warp->block->cluster->async;
@@ -99,7 +110,7 @@ AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perf
   op->payload = payload_size ? calloc(1, payload_size) : NULL;
   if (payload_size && !op->payload) abort();
   engine->agents[agent].busy = true;
-  engine->agents[agent].issuer = warp_thread(warp, op->lane);
+  if (warp_launch(warp)->hazards) note_issue(&engine->agents[agent], op, mask);
   link_pending(engine, op);
   return op;
 }
@@ -155,8 +166,8 @@ bool async_advance(Cluster *cluster, uint64_t random) {
   return true;
 }
 
-uint32_t async_issuer(const Cluster *cluster, uint32_t agent) {
-  return cluster->async->agents[agent - (uint32_t)cluster->lane_count].issuer;
+AsyncIssue async_issue_of(const Cluster *cluster, uint32_t agent, uint32_t clock) {
+  return cluster->async->agents[agent - (uint32_t)cluster->lane_count].issues[clock - 1];
 }
 
 AsyncOp *async_first_pending(const Cluster *cluster) { return cluster->async ? cluster->async->first : NULL; }

@@ -38,6 +38,12 @@ struct AsyncOp {
   void *payload;      // the family's own: freed with the operation
 };
 
+// The issue of an operation, as the race check numbers threads.
+typedef struct AsyncIssue {
+  uint32_t thread, clock;  // the first of the issuing lanes, and its clock then
+  Mask mask;               // the lanes
+} AsyncIssue;
+
 AsyncEngine *async_engine_new(Cluster *cluster);
 void async_engine_free(AsyncEngine *engine);
 void async_warp_end(Warp *warp);
@@ -58,8 +64,8 @@ void async_wait(Warp *warp, Mask mask, AsyncOp *op);
 // Performs one pending operation that completes by itself: the oldest, or one chosen by the random number. False when
 // there is none.
 bool async_advance(Cluster *cluster, uint64_t random);
-// The lane, as the race check numbers threads, that issued the agent's last operation.
-uint32_t async_issuer(const Cluster *cluster, uint32_t agent);
+// Who issued the operation that an agent was at that clock, for the race check.
+AsyncIssue async_issue_of(const Cluster *cluster, uint32_t agent, uint32_t clock);
 // The pending operations, oldest first: for checks that look for those of an mbarrier.
 AsyncOp *async_first_pending(const Cluster *cluster);
 

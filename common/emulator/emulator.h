@@ -112,8 +112,8 @@ typedef enum HazardKind {
   HAZARD_BARRIER_MISUSE,
   HAZARD_DEADLOCK,
   HAZARD_PROXY_FENCE,          // generic-proxy writes that the async proxy may not see yet
-  HAZARD_READ_BEFORE_WAIT,     // a read of what an asynchronous copy still writes
-  HAZARD_OVERWRITE_IN_FLIGHT,  // a write of what an asynchronous operation still reads or writes
+  HAZARD_READ_BEFORE_WAIT,     // of what an asynchronous operation writes, after its beginning; else it is a race
+  HAZARD_OVERWRITE_IN_FLIGHT,  // of what an asynchronous operation reads or writes, after its beginning; else a race
   HAZARD_REGISTER_IN_FLIGHT,   // a register that wgmma still uses
   HAZARD_WGMMA_FENCE,
   HAZARD_DESCRIPTOR,

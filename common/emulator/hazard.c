@@ -173,23 +173,31 @@ void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind
   remember(launch->emulator, &hazard);
 }
 
+// Where the access of an epoch was made: an asynchronous one where it was issued.
+static HazardPlace place_of_epoch(const Cluster *cluster, Epoch epoch) {
+  const Launch *launch = cluster->launch;
+  const EpochLayout *layout = &launch->epochs;
+  unsigned block[3];
+  uint32_t lanes = (uint32_t)(cluster->lane_count / cluster->block_count);
+  uint32_t of = epoch_cluster(layout, epoch), thread = epoch_thread(layout, epoch);
+  // Of another cluster neither the issuer of an operation is known here nor which threads a set of reads stands for.
+  if (of != cluster->id && (epoch & EPOCH_SET || thread >= (uint32_t)cluster->lane_count)) thread = 0;
+  if (thread >= (uint32_t)cluster->lane_count)
+    thread = async_issue_of(cluster, thread, epoch_clock(layout, epoch)).thread;
+  cluster_block_index(launch, of, (int)(thread / lanes), block);
+  return place_of(launch, &launch->program->code[epoch_pc(layout, epoch)], block, thread % lanes);
+}
+
 void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
-                            Epoch other, const char *format, ...) {
+                            Epoch other, bool other_first, const char *detail) {
   const Launch *launch = warp_launch(warp);
   if (!is_told(launch, kind)) return;
-  const EpochLayout *layout = &launch->epochs;
-  va_list arguments;
-  va_start(arguments, format);
-  Hazard hazard = make_hazard(warp, inst, lane, kind, address, size, format, arguments);
-  va_end(arguments);
-  unsigned block[3];
-  uint32_t lanes = (uint32_t)warp->block->warp_count * LANES;
-  // A set of another cluster's reads has no thread left: its index stands where the thread was.
-  uint32_t thread = other & EPOCH_SET ? 0 : epoch_thread(layout, other);
-  if (thread >= (uint32_t)warp->block->cluster->lane_count) thread = async_issuer(warp->block->cluster, thread);
-  cluster_block_index(launch, epoch_cluster(layout, other), (int)(thread / lanes), block);
-  hazard.has_other = true;
-  hazard.other = place_of(launch, &launch->program->code[epoch_pc(layout, other)], block, thread % lanes);
+  Hazard hazard = {.kind = kind, .address = address, .size = size, .count = 1, .has_other = true};
+  HazardPlace own = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
+  HazardPlace others = place_of_epoch(warp->block->cluster, other);
+  hazard.here = other_first ? others : own;
+  hazard.other = other_first ? own : others;
+  snprintf(hazard.detail, sizeof hazard.detail, "%s", detail);
   remember(launch->emulator, &hazard);
 }
 

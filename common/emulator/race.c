@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "async.h"
 #include "decoder.h"
-#include "warp.h"
 
 // ---- sets of reads ----
 //
@@ -193,37 +193,67 @@ static bool unseen(const Actor *actor, Epoch write) {
 
 // ---- reports ----
 
-static bool is_agent(const Cluster *cluster, Epoch epoch) {
-  const EpochLayout *layout = &cluster->launch->epochs;
-  return epoch & EPOCH_KERNEL && epoch_cluster(layout, epoch) == cluster->id && !(epoch & EPOCH_SET) &&
-         epoch_thread(layout, epoch) >= (uint32_t)cluster->lane_count;
+// Two accesses that nothing orders come in one order or the other, as the schedule has it. What a pair is called and how
+// it is told depends on the two alone: whether each reads or writes, whether it is asynchronous, and whether the
+// one comes after the other's beginning and has just not waited for it.
+typedef enum Doer { THREAD, OPERATION } Doer;
+
+// Whether the actor comes after the beginning of the operation whose access it meets.
+static bool after_beginning(const Actor *actor, Epoch epoch) {
+  const EpochLayout *layout = actor->layout;
+  AsyncIssue issue = async_issue_of(actor->cluster, epoch_thread(layout, epoch), epoch_clock(layout, epoch));
+  bool same_warp = actor->issuer / LANES == issue.thread / LANES;
+  return (same_warp && issue.mask >> actor->issuer % LANES & 1) || knows(actor, issue.thread, issue.clock);
 }
 
-// What an unordered pair is called: by its asynchronous side, if it has one.
+static const char *sentence_of_race(Doer reader, Doer writer) {
+  static const char *const sentences[][2] = {
+      [THREAD] = {"reads what another thread writes, and nothing orders the two",
+                  "reads what an asynchronous operation writes, and nothing orders the two: neither has the thread "
+                  "waited for it, nor does it begin after the read"},
+      [OPERATION] =
+          {"an asynchronous operation reads what a thread writes, and nothing orders the two: neither does it "
+           "begin after the write, nor has the thread waited for it",
+           "an asynchronous operation reads what another one writes, and nothing orders the two: neither "
+           "begins after a wait for the other"},
+  };
+  return sentences[reader][writer];
+}
+
+static const char *sentence_of_writes(Doer one, Doer other) {
+  return one == THREAD && other == THREAD
+             ? "writes what another thread writes, and nothing orders the two"
+             : "an asynchronous operation writes what is written elsewhere too, and nothing orders the two";
+}
+
+// Tells a pair: its reader first; of two writes the one that stands later in the program.
 static void report_race(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other, bool writes,
                         bool other_writes) {
-  const Cluster *cluster = actor->cluster;
-  bool async = actor->thread >= (uint32_t)cluster->lane_count, other_async = is_agent(cluster, other);
+  const EpochLayout *layout = actor->layout;
+  uint32_t lanes = (uint32_t)actor->cluster->lane_count;
+  // Between clusters an operation is a thread like others: no wait reaches from one to the other.
+  bool near = epoch_cluster(layout, other) == actor->cluster->id;
+  Doer doer = near && actor->thread >= lanes ? OPERATION : THREAD;
+  Doer other_doer = near && epoch_thread(layout, other) >= lanes ? OPERATION : THREAD;
   HazardKind kind = region->kind == REGION_SHARED ? HAZARD_SHARED_RACE : HAZARD_GLOBAL_RACE;
-  const char *what = !writes        ? "reads what another thread writes, and nothing orders the two"
-                     : other_writes ? "writes what another thread writes, and nothing orders the two"
-                                    : "writes what another thread reads, and nothing orders the two";
-  if (!writes && other_async) {
-    kind = HAZARD_READ_BEFORE_WAIT;
-    what = "reads what an asynchronous operation writes, and has not waited for it";
-  } else if (writes && other_async) {
-    kind = HAZARD_OVERWRITE_IN_FLIGHT;
-    what = other_writes ? "writes what an asynchronous operation writes, and has not waited for it"
-                        : "writes what an asynchronous operation reads, and has not waited for it";
-  } else if (writes && async && !other_writes) {
-    what = "an asynchronous operation writes what a thread may still be reading";
+  const char *sentence = writes && other_writes ? sentence_of_writes(doer, other_doer)
+                         : writes               ? sentence_of_race(other_doer, doer)
+                                                : sentence_of_race(doer, other_doer);
+  bool other_first = writes && (!other_writes || epoch_pc(layout, other) > pc_of(actor));
+  if (other_doer == OPERATION && after_beginning(actor, other)) {
+    kind = writes ? HAZARD_OVERWRITE_IN_FLIGHT : HAZARD_READ_BEFORE_WAIT;
+    sentence = !writes        ? "reads what an asynchronous operation writes, and has not waited for it"
+               : other_writes ? "writes what an asynchronous operation writes, and has not waited for it"
+                              : "writes what an asynchronous operation reads, and has not waited for it";
+    other_first = false;
   }
-  hazard_report_conflict(actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other, "%s", what);
+  hazard_report_conflict(actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other, other_first,
+                         sentence);
 }
 
 static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
   hazard_report_conflict(
-      actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, write,
+      actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, write, false,
       "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
 }
 
@@ -459,7 +489,7 @@ void race_end_block(const Actor *actor, const Region *shared) {
     Epoch other = ordered(actor, cell->write) ? unordered_read(actor, cell->read) : cell->write;
     if (!is_of_other_block(actor, other)) continue;
     hazard_report_conflict(
-        actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS, shared->base + offset, (int)run, other,
+        actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS, shared->base + offset, (int)run, other, false,
         "the block exits, and its shared memory with it, without knowing that a thread of another block is done there: "
         "barrier.cluster is missing before the end");
     return;

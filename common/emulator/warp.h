@@ -213,9 +213,9 @@ void call_stacks_free(Warp *warp);
 // Reports a hazard at inst, met by the lane, unless hazards are off and it is no fault.
 void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                    const char *format, ...) __attribute__((format(printf, 7, 8)));
-// The same with the access it conflicts with: the epoch as race.h packs it.
+// The same with the access it conflicts with: the epoch as race.h packs it. other_first: that one is told first.
 void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
-                            Epoch other, const char *format, ...) __attribute__((format(printf, 8, 9)));
+                            Epoch other, bool other_first, const char *detail);
 // Stops the launch; the hazard that says why was reported before.
 void launch_stop(Launch *launch);
 // The index of the block with that rank in a cluster.

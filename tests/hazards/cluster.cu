@@ -34,7 +34,7 @@ extern "C" __global__ void owner_exits(const float *in, float *out) {
   cluster_arrive();
   cluster_wait();
 #endif
-}  // ALSO(owner_exits): out-of-bounds access
+}
 
 // Both blocks add into the first one's memory, with a load and a store.
 // launch both_add: grid 2 block 32 cluster 2 args float[64] float[32]=zero
@@ -77,7 +77,7 @@ extern "C" __global__ void relaxed(const float *in, float *out) {
   cluster_arrive_relaxed();
 #endif
   cluster_wait();
-  out[32 * rank + t] = tile[t];  // HAZARD(relaxed): shared-memory race, ALSO(relaxed): uninitialised read
+  out[32 * rank + t] = tile[t];  // HAZARD(relaxed): shared-memory race
   cluster_arrive();
   cluster_wait();
 }
@@ -220,7 +220,7 @@ extern "C" __global__ void others_read(const float *in, float *out, int rounds) 
     }
     __syncwarp();
     mbarrier_wait(&full, k % 2);
-    sum += tile[31 - t];  // ALSO(others_read): read before wait, ALSO(others_read): shared-memory race
+    sum += tile[31 - t];  // ALSO(others_read): shared-memory race
 #ifdef REPAIRED
     mbarrier_arrive_at(shared_address_in(&empty, 0));
 #else

@@ -85,13 +85,13 @@ extern "C" __global__ void three_stages(const float *in, float *out, int rounds)
 extern "C" __global__ void own_wait(const float *in, float *out) {
   __shared__ float tile[64];
   int t = threadIdx.x;
-  cp_async_float(&tile[t], &in[t]);  // OTHER(own_wait), ALSO(own_wait): shared-memory race
+  cp_async_float(&tile[t], &in[t]);  // OTHER(own_wait)
   cp_async_commit();
   cp_async_wait<0>();
 #ifdef REPAIRED
   __syncthreads();
 #endif
-  out[t] = tile[63 - t];  // HAZARD(own_wait): read before wait, ALSO(own_wait): uninitialised read
+  out[t] = tile[63 - t];  // HAZARD(own_wait): shared-memory race, ALSO(own_wait): uninitialised read
 }
 
 // The barrier comes before the wait: all have arrived there, and none has waited.
@@ -154,7 +154,7 @@ extern "C" __global__ void refill(const float *in, float *out, int rounds) {
     cp_async_commit();
     cp_async_wait<0>();
     __syncthreads();
-    sum += tile[63 - t];  // OTHER(refill), ALSO(refill): read before wait
+    sum += tile[63 - t];  // OTHER(refill)
 #ifdef REPAIRED
     __syncthreads();
 #endif

@@ -105,7 +105,7 @@ extern "C" __global__ void wrong_parity(const float *in, float *out) {
 #else
   mbarrier_wait(&full, 1);                       // HAZARD(wrong_parity): mbarrier misuse
 #endif
-  out[t] = tile[63 - t];  // ALSO(wrong_parity): uninitialised read, ALSO(wrong_parity): read before wait
+  out[t] = tile[63 - t];  // ALSO(wrong_parity): uninitialised read
 }
 
 // The parity stays the same in every round: the second round waits for the first one's phase, which is over.
@@ -409,7 +409,7 @@ extern "C" __global__ void overrun(const float *in, float *out) {
 #else
   int shift = 1;
 #endif
-  shared.tile[t + shift] = in[t];  // ALSO(overrun): shared-memory race
+  shared.tile[t + shift] = in[t];
   __syncthreads();
   mbarrier_arrive(&shared.done);  // HAZARD(overrun): mbarrier misuse
   mbarrier_wait(&shared.done, 0);
@@ -444,7 +444,7 @@ extern "C" __global__ void one_waits(const float *in, float *out) {
   init(&full, 1);
   if (t == 0) {
     mbarrier_arrive_expect(&full, BYTES);
-    bulk_load(tile, in, BYTES, &full);  // OTHER(one_waits), ALSO(one_waits): shared-memory race
+    bulk_load(tile, in, BYTES, &full);  // OTHER(one_waits)
   }
 #ifdef REPAIRED
   if (t == 0) mbarrier_wait(&full, 0);

@@ -315,15 +315,15 @@ extern "C" __global__ void unused_load(const float *in, float *out) {
 extern "C" __global__ void before_barrier(const float *in, float *out) {
   __shared__ alignas(16) float tile[64];
   int t = threadIdx.x;
-  tile[63 - t] = in[t];  // OTHER(before_barrier), ALSO(before_barrier): overwrite in flight
+  tile[63 - t] = in[t];  // OTHER(before_barrier)
   fence_async();
 #ifdef REPAIRED
   __syncthreads();
 #endif
   if (t == 0) {
-    bulk_store(out, tile, sizeof tile);  // HAZARD(before_barrier): shared-memory race
+    bulk_store(out, tile, sizeof tile);  // HAZARD(before_barrier): shared-memory race, ALSO(before_barrier): uninitialised read
     bulk_commit();
-    bulk_wait<0>();  // ALSO(before_barrier): uninitialised read
+    bulk_wait<0>();
   }
 }
 

@@ -122,7 +122,7 @@ extern "C" __global__ void next_a(const half *in, const unsigned *fragments, flo
 #pragma unroll 1
   for (int k = 1; k <= rounds; k++) {
     wgmma_fence();
-    wgmma_registers(d, a, describe(tiles.b));  // ALSO(next_a): register touched in flight
+    wgmma_registers(d, a, describe(tiles.b));
     wgmma_commit();
 #ifdef REPAIRED
     wgmma_wait<0>();
@@ -229,7 +229,7 @@ extern "C" __global__ void copy_under_wgmma(const half *in, float *out) {
   for (int k = 0; k < 2; k++) {
     const Tiles *now = &tiles[k % BUFFERS];
     wgmma_fence();
-    wgmma(d, describe(now->a), describe(now->b));  // OTHER(copy_under_wgmma), ALSO(copy_under_wgmma): read before wait
+    wgmma(d, describe(now->a), describe(now->b));  // OTHER(copy_under_wgmma), ALSO(copy_under_wgmma): shared-memory race
     wgmma_commit();
     void *next = &((uint4 *)tiles[1 % BUFFERS].a)[t];
     if (k == 0) cp_async(next, in + 1152 + 8 * t);  // HAZARD(copy_under_wgmma): overwrite in flight
@@ -252,13 +252,13 @@ extern "C" __global__ void warps_wait(const half *in, float *out) {
   float d[4] = {};
   for (int k = 0; k < 2; k++) {
     wgmma_fence();
-    wgmma(d, describe(tiles.a), describe(tiles.b));  // OTHER(warps_wait), ALSO(warps_wait): shared-memory race
+    wgmma(d, describe(tiles.a), describe(tiles.b));  // OTHER(warps_wait)
     wgmma_commit();
     wgmma_wait<0>();
 #ifdef REPAIRED
     __syncthreads();
 #endif
-    if (t < 128) tiles.b[t] = k;  // HAZARD(warps_wait): overwrite in flight, ALSO(warps_wait): shared-memory race
+    if (t < 128) tiles.b[t] = k;  // HAZARD(warps_wait): shared-memory race
     fence_async();
     __syncthreads();
   }

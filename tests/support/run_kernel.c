@@ -120,8 +120,8 @@ static const struct {
 
 typedef struct Kernel {
   char name[NAME_SIZE];
-  HazardKind kind, or_kind;  // HAZARD_KIND_COUNT: none
-  char word[NAME_SIZE];      // of the report's sentence
+  HazardKind kind;       // HAZARD_KIND_COUNT: none
+  char word[NAME_SIZE];  // of the report's sentence
   Shape shape;
   char text[VARIANTS][TEXT_SIZE];
 } Kernel;
@@ -192,16 +192,15 @@ static HazardKind find_hazard(const char *name, size_t length) {
   return HAZARD_KIND_COUNT;
 }
 
-// NAME: HAZARD, "word", or HAZARD; grid 2 cluster 2
+// NAME: HAZARD, "word"; grid 2 cluster 2
 static void read_heading(Kernel *kernel, const char *line) {
-  *kernel = (Kernel){.kind = HAZARD_KIND_COUNT, .or_kind = HAZARD_KIND_COUNT, .shape = {1, 64, 0}};
+  *kernel = (Kernel){.kind = HAZARD_KIND_COUNT, .shape = {1, 64, 0}};
   const char *colon = strstr(line, ": "), *shape = strchr(line, ';');
   snprintf(kernel->name, NAME_SIZE, "%.*s", (int)(colon ? (size_t)(colon - line) : strlen(line)), line);
   if (!colon) return;
-  const char *hazard = colon + 2, *word = strstr(hazard, ", \""), *other = strstr(hazard, ", or ");
+  const char *hazard = colon + 2, *word = strstr(hazard, ", \"");
   kernel->kind = find_hazard(hazard, strcspn(hazard, ",;"));
   if (word) snprintf(kernel->word, NAME_SIZE, "%.*s", (int)strcspn(word + 3, "\""), word + 3);
-  if (other) kernel->or_kind = find_hazard(other + 5, strcspn(other + 5, ",;"));
   const char *grid = shape ? strstr(shape, "grid ") : NULL, *block = shape ? strstr(shape, "block ") : NULL;
   const char *cluster = shape ? strstr(shape, "cluster ") : NULL;
   if (grid) kernel->shape.grid = (unsigned)atoi(grid + 5);
@@ -288,7 +287,7 @@ static bool has_hazard(const Machine *machine, HazardKind kind, const char *word
 }
 
 static bool expect_hazard(const Kernel *kernel, const Machine *machine) {
-  if (has_hazard(machine, kernel->kind, kernel->word) || has_hazard(machine, kernel->or_kind, "")) return true;
+  if (has_hazard(machine, kernel->kind, kernel->word)) return true;
   print_hazards(machine);
   cr_expect(false, "no %s at line %d that says \"%s\"\n%s", hazard_name(kernel->kind), marked_line(machine->text),
             kernel->word, machine->text);

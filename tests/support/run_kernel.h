@@ -10,8 +10,7 @@
 //   LOAD tile, 0, 0, bar
 //   WAIT bar, 0
 //
-// The words may be followed by ", or HAZARD": what the report is when the schedule lets the other one of two accesses
-// without order come first. The shape is that of one block of 64 threads without a cluster where nothing is said.
+// The shape is that of one block of 64 threads without a cluster where nothing is said.
 //
 // All kernels have %m %i %o, the addresses of a tensor map, of `in` and of `out`, each of 4096 bytes; %t, the thread;
 // %p, that it is the first, %w0 and %w1, that it is of warp 0, or not. The map shows `in` as 32 x 32 elements of u32,
