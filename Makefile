@@ -44,9 +44,10 @@ TRACED := $(notdir $(patsubst %/kernel.cu,%,$(shell grep -l trace_begin stages/*
 TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(name).ptx)
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-# Recorded times are in DEVICE.csv: each is drawn as a ladder and against the sequence length.
+# Recorded times are in DEVICE.csv: each is drawn as a ladder and against the sequence length. Time stamps are in trace/.
 RECORDINGS := $(patsubst plots/data/%.csv,%,$(wildcard plots/data/*.csv))
-PLOTS := $(foreach r,$(RECORDINGS),plots/$r-ladder.svg plots/$r-seqlen.svg)
+PLOTS := $(foreach r,$(RECORDINGS),plots/$r-ladder.svg plots/$r-seqlen.svg) \
+  $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv))
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
@@ -104,6 +105,8 @@ LOOK := plots/style.gp plots/recording.gp
 plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | gnuplot
 	$(DRAW)
 plots/%-seqlen.svg: plots/seqlen.gp plots/data/%.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnuplot
 	$(DRAW)
 
 format: ## formats all C and CUDA

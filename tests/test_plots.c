@@ -225,15 +225,116 @@ Test(plots, only_problems_of_the_bench) {
   free(svg);
 }
 
-// ---- mistakes: one line each ----
+// ---- the timeline ----
 
-static const char *const scripts[] = {"ladder.gp", "seqlen.gp"};
-
+// The last command printed one line, from that script, with that in it.
 static void expect_line(const char *script, const char *part) {
   cr_expect_eq(lines(scratch_output), 1, "%s: %s", script, scratch_output);
   cr_expect(strstr(scratch_output, script) == scratch_output, "%s: %s", script, scratch_output);
   cr_expect(strstr(scratch_output, part), "%s: no '%s' in: %s", script, part, scratch_output);
 }
+
+#define TRACE_HEADER "stage,device,date,block,warpgroup,role,phase,start_ns,end_ns,tile\n"
+#define PHASE(block, warpgroup, role, phase, start, end, tile)                                                         \
+  "07-x,Test GPU,2001-02-03T04:05:06Z," #block "," #warpgroup "," role "," phase "," #start "," #end "," #tile "\n"
+
+// Draws phases, which must go well, and returns the SVG's text. The caller frees it.
+static char *draw_timeline(const char *rows, const char *arguments) {
+  char *text = malloc(sizeof TRACE_HEADER + strlen(rows));
+  sprintf(text, TRACE_HEADER "%s", rows);
+  int status = draw_text("timeline.gp", text, arguments);
+  free(text);
+  cr_assert(status == 0, "gnuplot: exit status %d: %s", status, scratch_output);
+  cr_expect_str_empty(scratch_output, "gnuplot printed: %s", scratch_output);
+  size_t size;
+  char *svg = scratch_read("drawn.svg", &size);
+  cr_assert(svg, "no drawn.svg");
+  return svg;
+}
+
+// How many bars the SVG has: gnuplot draws the inside of each as one path with a fill.
+static int count_bars(const char *svg) {
+  int count = 0;
+  for (const char *at = svg; (at = strstr(at, "<polygon fill = ")); at++) count++;
+  return count;
+}
+
+Test(plots, a_lane_for_each_warpgroup) {
+  char *svg =
+      draw_timeline(PHASE(5, 0, "producer", "copy", 0, 900, 0) PHASE(5, 0, "producer", "copy in flight", 900, 1900, 0)
+                        PHASE(5, 1, "consumer", "load wait", 0, 1900, 0) PHASE(5, 1, "consumer", "QK", 1900, 2400, 0)
+                            PHASE(5, 1, "consumer", "softmax", 2400, 4000, 0),
+                    "");
+  cr_expect(svg_find_text(svg, "Who does what when: stage 07 x on one SM"));
+  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, all phases"));
+  cr_expect_eq(svg_count_text(svg, "block 5"), 2);
+  const SvgText *above = svg_find_text(svg, "warpgroup 0");
+  double first = above ? above->y : 0;
+  const SvgText *below = svg_find_text(svg, "warpgroup 1");
+  cr_expect(above && below && first < below->y, "the first lane is on top");
+  cr_expect(svg_find_text(svg, "producer") && svg_find_text(svg, "consumer"));
+  // Each name is in the key and, where it fits, in its bar.
+  cr_expect_eq(svg_count_text(svg, "softmax"), 2);
+  cr_expect_eq(svg_count_text(svg, "load wait"), 2);
+  cr_expect_eq(svg_count_text(svg, "copy in flight"), 0);
+  cr_expect(svg_find_text(svg, "thin: in flight"));
+  expect_no_overlap(svg);
+  free(svg);
+}
+
+// The window: 6000 ns, or what the arguments say; what is outside has no bar, and its name is not in the key.
+Test(plots, a_window_of_the_timeline) {
+  static const char rows[] = PHASE(0, 0, "all", "copy", 0, 100, 0) PHASE(0, 0, "all", "QK", 100, 5000, 0)
+      PHASE(0, 0, "all", "softmax", 5000, 6100, 0) PHASE(0, 0, "all", "PV", 6100, 9000, 0)
+          PHASE(0, 1, "all", "store", 7000, 9000, 0);
+  char *svg = draw_timeline(rows, "");
+  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, 0 to 6000 of 9000 ns"));
+  cr_expect(svg_find_text(svg, "copy") && svg_find_text(svg, "softmax") && !svg_find_text(svg, "PV") &&
+            !svg_find_text(svg, "warpgroup 1"));
+  cr_expect_eq(count_bars(svg), 6, "three phases, and their places in the key");
+  free(svg);
+  svg = draw_timeline(rows, "5500 8000");
+  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, 5500 to 8000 of 9000 ns"));
+  cr_expect(!svg_find_text(svg, "copy") && svg_find_text(svg, "softmax") && svg_find_text(svg, "PV") &&
+            svg_find_text(svg, "store"));
+  cr_expect_eq(count_bars(svg), 6);
+  free(svg);
+}
+
+// Many short phases of all kinds on four warpgroups of two blocks: nothing overlaps.
+Test(plots, a_crowded_timeline) {
+  static const char *const phases[] = {"copy",         "load wait",    "free wait",     "turn wait", "wgmma wait",
+                                       "barrier wait", "QK",           "softmax",       "rescale",   "PV",
+                                       "store",        "QK in flight", "something else"};
+  char *rows = calloc(1, 200000), *end = rows;
+  for (int lane = 0; lane < 8; lane++)
+    for (int i = 0, time = 0; i < 130; i++) {
+      int length = 10 + 37 * (i % 9);
+      end += sprintf(end, "08-ping-pong,Test GPU,2001-02-03T04:05:06Z,%d,%d,consumer,%s,%d,%d,%d\n", lane / 4 * 132,
+                     lane % 4, phases[i % 13], time, time + length, i / 13);
+      time += length;
+    }
+  char *svg = draw_timeline(rows, "");
+  expect_no_overlap(svg);
+  for (int i = 0; i < 13; i++)
+    cr_expect(i == 11 || svg_count_text(svg, phases[i]) >= 1, "%s is not in the key", phases[i]);
+  free(svg);
+  free(rows);
+}
+
+Test(plots, a_timeline_of_nothing) {
+  cr_expect_eq(draw_text("timeline.gp", TRACE_HEADER PHASE(0, 0, "all", "QK", 10, 20, 0), "30 40"), 1);
+  expect_line("timeline.gp", "has no phase between 30 and 40 ns");
+  cr_expect_eq(draw_text("timeline.gp", TRACE_HEADER PHASE(0, 0, "all", "QK", 20, 10, 0), ""), 1);
+  expect_line("timeline.gp", "has no phase between");
+  cr_expect_eq(draw_text("timeline.gp", TRACE_HEADER PHASE(0, 0, "all", "QK", soon, later, 0), ""), 1);
+  expect_line("timeline.gp", "has no phase between");
+}
+
+// ---- mistakes: one line each ----
+
+static const char *const scripts[] = {"ladder.gp", "seqlen.gp", "timeline.gp"};
+enum { SCRIPTS = sizeof scripts / sizeof *scripts };
 
 Test(plots, nothing_to_draw_is_one_line) {
   static const char *const parts[] = {"no row of a stage with batch 4, 32 heads, sequence length 4096",
@@ -251,20 +352,22 @@ Test(plots, peers_alone_are_no_ladder) {
 }
 
 Test(plots, a_missing_file_is_one_line) {
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < SCRIPTS; i++) {
     cr_expect_eq(draw_file(scripts[i], "none.csv", ""), 1);
-    expect_line(scripts[i], "none.csv; on a Hopper GPU, make bench records it");
+    expect_line(scripts[i], i < 2 ? "none.csv; on a Hopper GPU, make bench records it"
+                                  : "none.csv; on a Hopper GPU, make trace-NN records it");
     cr_expect_eq(draw_text(scripts[i], "", ""), 1, "an empty file");
     expect_line(scripts[i], "no recorded data in");
-    cr_expect_eq(draw(scripts[i], "", ""), 1, "a header alone");
+    cr_expect_eq(draw_text(scripts[i], i < 2 ? header : TRACE_HEADER, ""), 1, "a header alone");
     expect_line(scripts[i], "no recorded data in");
   }
 }
 
 Test(plots, a_missing_column_is_named) {
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < SCRIPTS; i++) {
     cr_expect_eq(draw_text(scripts[i], "stage,device,sm_clock_mhz,driver,cuda,date\n00-scalar,a,1,2,3,4\n", ""), 1);
-    expect_line(scripts[i], "has no column batch; its first line must name stage device");
+    expect_line(scripts[i], i < 2 ? "has no column batch; its first line must name stage device"
+                                  : "has no column block; its first line must name stage device");
     cr_expect_eq(draw_text(scripts[i], "not a recording at all\n\n\1\2", ""), 1);
     expect_line(scripts[i], "has no column stage");
   }
@@ -272,15 +375,18 @@ Test(plots, a_missing_column_is_named) {
 
 // What an interrupted recording leaves.
 Test(plots, half_a_row_is_one_line) {
-  for (int i = 0; i < 2; i++) {
-    cr_expect_eq(draw(scripts[i], ROW("00-scalar", USUAL, "1.75") "01-wmma-qk,Test GPU\n", ""), 1);
-    expect_line(scripts[i], "data.csv, line 3: 2 fields, its header has 16");
+  for (int i = 0; i < SCRIPTS; i++) {
+    cr_expect_eq(i < 2 ? draw(scripts[i], ROW("00-scalar", USUAL, "1.75") "01-wmma-qk,Test GPU\n", "")
+                       : draw_text(scripts[i], TRACE_HEADER PHASE(0, 0, "all", "QK", 10, 20, 0) "07-x,Test GPU\n", ""),
+                 1);
+    expect_line(scripts[i], i < 2 ? "data.csv, line 3: 2 fields, its header has 16"
+                                  : "data.csv, line 3: 2 fields, its header has 10");
   }
 }
 
 Test(plots, wrong_use_exits_2) {
-  for (int i = 0; i < 2; i++) {
-    cr_expect_eq(draw(scripts[i], ROW("00-scalar", USUAL, "1.75"), "4 32"), 2);
+  for (int i = 0; i < SCRIPTS; i++) {
+    cr_expect_eq(draw(scripts[i], ROW("00-scalar", USUAL, "1.75"), "4 32 1"), 2);
     expect_line(scripts[i], "usage:");
   }
 }

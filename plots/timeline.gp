@@ -1,0 +1,155 @@
+# Draws who does what when inside a kernel: a lane for each warpgroup of one SM, a coloured bar for each phase.
+#
+#   gnuplot -c plots/timeline.gp DATA.csv OUTPUT [START_NS END_NS]
+#
+# writes OUTPUT.svg and OUTPUT.png. DATA.csv is what `make trace-NN` writes: one row for each phase of each warpgroup,
+# with the columns
+#
+#   stage,device,date,block,warpgroup,role,phase,start_ns,end_ns,tile
+#
+# Phases whose name ends in "wait" are grey; those that end in " in flight" go on in the background, and are thin bars
+# below their lane (copies) or above it (products). Without START_NS and END_NS the first 6000 ns are drawn.
+# Exits 1 with one line when there is nothing to draw.
+if (ARGC != 2 && ARGC != 4) {
+  print "timeline.gp: usage: gnuplot -c plots/timeline.gp DATA.csv OUTPUT [START_NS END_NS]"
+  exit status 2
+}
+folder = ARG0[:strlen(ARG0) - strlen("timeline.gp")]
+load folder . "style.gp"
+call folder . "recording.gp" "timeline.gp" ARG1 \
+  "stage device date block warpgroup role phase start_ns end_ns tile" "on a Hopper GPU, make trace-NN"
+
+# ---- the window ----
+
+last = 0; phases = 0
+seen(start, end) = (last = end > last ? end : last, phases = phases + 1, \
+                    phases == 1 ? (stage = strcol("stage"), device = strcol("device"), date = strcol("date")) : "", start)
+is_phase(start, end) = start >= 0 && end >= start
+set table $phases
+plot ARG1 using (ok = is_phase(column("start_ns"), column("end_ns")), ok ? seen(column("start_ns"), column("end_ns")) : 0) \
+  with table if (ok)
+unset table
+from = ARGC == 4 ? real(ARG3) : 0
+to = ARGC == 4 ? real(ARG4) : last < 6000 ? last : 6000
+inside(start, end) = is_phase(start, end) && start < to && end > from
+
+# ---- $bars: lane, phase, start, end and tile of each phase in the window ----
+
+array lanes[64]
+array phase[64]
+lane_count = 0; phase_count = 0; bars = 0
+# The number of a name in a list of `count`; one that is new is put at its end.
+lane_number(name) = (found = sum [i = 1:lane_count] (lanes[i] eq name ? i : 0), \
+                     found ? found : (lane_count = lane_count + 1, lanes[lane_count] = name, lane_count))
+phase_number(name) = (found = sum [i = 1:phase_count] (phase[i] eq name ? i : 0), \
+                      found ? found : (phase_count = phase_count + 1, phase[phase_count] = name, phase_count))
+lane_name(block) = "block " . block . ", warpgroup " . strcol("warpgroup") . "|" . strcol("role")
+set table $bars separator comma
+plot ARG1 using (ok = inside(column("start_ns"), column("end_ns")), bars = bars + ok, \
+                 ok ? lane_number(lane_name(strcol("block"))) : 0):(ok ? phase_number(strcol("phase")) : 0): \
+                "start_ns":"end_ns":"tile" with table if (ok)
+unset table
+if (bars == 0) {
+  print sprintf("timeline.gp: %s has no phase between %g and %g ns", ARG1, from, to)
+  exit status 1
+}
+
+# ---- colours and places ----
+
+ends_in(name, end) = strlen(name) >= strlen(end) && name[strlen(name) - strlen(end) + 1:] eq end
+is_wait(p) = ends_in(phase[p], "wait")
+in_flight(p) = ends_in(phase[p], " in flight")
+work(p) = in_flight(p) ? phase[p][:strlen(phase[p]) - strlen(" in flight")] : phase[p]
+# The waits of a kernel are told apart by how grey they are.
+waits(p) = sum [i = 1:p] is_wait(i)
+grey_of(n) = n == 1 ? 0x999999 : n == 2 ? 0xc4c4c4 : n == 3 ? 0x777777 : n == 4 ? 0xe2e2e2 : 0x555555
+rgb_number(name) = int(real("0x" . name[2:]))
+colour(p) = is_wait(p) ? grey_of(waits(p)) : \
+  rgb_number(work(p) eq "QK" ? blue : work(p) eq "PV" ? sky : work(p) eq "softmax" ? orange : work(p) eq "rescale" ? amber : \
+             work(p) eq "copy" ? green : work(p) eq "store" ? purple : yellow)
+is_dark(p) = work(p) eq "QK" || work(p) eq "softmax" || work(p) eq "copy"
+array colours[64]
+array inks[64]
+do for [p = 1:phase_count] { colours[p] = colour(p); inks[p] = is_dark(p) ? 0xffffff : 0x222222 }
+
+# A lane is one unit high, the first on top. What is in flight takes turns between two thin bars.
+is_copy(p) = work(p) eq "copy"
+level(lane, p, tile) = lane_count - lane + (!in_flight(p) ? 0 : (is_copy(p) ? -1 : 1) * (0.32 + 0.1 * (int(tile) % 2)))
+half_height(p) = in_flight(p) ? 0.04 : 0.26
+clipped(t) = t < from ? from : t > to ? to : t
+
+# ---- the picture ----
+
+width = 1000
+left_edge = 160.0
+right_edge = 965.0
+# The key has each colour once, in the order of appearance, in as many rows as it needs; text has no width before it is
+# drawn, 11 pixels a letter is what a wide sans-serif takes.
+array key_x[64]
+array key_y[64]
+x = 20.0
+y = 92
+do for [p = 1:phase_count] {
+  if (!in_flight(p)) {
+    key_width = 24 + 11 * strlen(phase[p]) + 18
+    if (x + key_width > width) { x = 20.0; y = y + 26 }
+    key_x[p] = x
+    key_y[p] = y
+    x = x + key_width
+  }
+}
+flying = sum [p = 1:phase_count] in_flight(p)
+if (flying && x > width - 160) { x = 20.0; y = y + 26 }
+head = y + 24
+lane_height = 78
+height = head + lane_height * lane_count + 80
+from_top(pixels) = 1 - pixels / real(height)
+set margins screen left_edge / width, screen right_edge / width, screen 80.0 / height, screen from_top(head)
+set label 1 "{/:Bold Who does what when: stage " . full(stage) . " on one SM}" at screen 0.02, screen from_top(26) \
+  font ",19" textcolor rgb ink
+set label 2 sprintf("%s, %s, %s", device, date[1:10], \
+                    from == 0 && to == last ? "all phases" : sprintf("%.0f to %.0f of %.0f ns", from, to, last)) \
+  at screen 0.02, screen from_top(54) font ",14" textcolor rgb grey
+do for [p = 1:phase_count] {
+  if (!in_flight(p)) {
+    set object p rectangle from screen key_x[p] / width, screen from_top(key_y[p] + 8) \
+      to screen (key_x[p] + 18) / width, screen from_top(key_y[p] - 8) fillcolor rgb colours[p] fillstyle solid noborder
+    set label 10 + p phase[p] at screen (key_x[p] + 24) / width, screen from_top(key_y[p]) font ",14" textcolor rgb ink
+  }
+}
+if (flying) {
+  set label 3 "thin: in flight" at screen x / width, screen from_top(y) font ",14" textcolor rgb grey
+}
+do for [lane = 1:lane_count] {
+  parted = strstrt(lanes[lane], "|")
+  comma = strstrt(lanes[lane], ",")
+  set label 100 + 3 * lane lanes[lane][:comma - 1] at graph 0, first lane_count - lane + 0.22 right offset -1, 0 \
+    font ",14" textcolor rgb ink
+  set label 101 + 3 * lane lanes[lane][comma + 2:parted - 1] at graph 0, first lane_count - lane right offset -1, 0 \
+    font ",14" textcolor rgb ink
+  set label 102 + 3 * lane lanes[lane][parted + 1:] at graph 0, first lane_count - lane - 0.22 right offset -1, 0 \
+    font ",14" textcolor rgb grey
+}
+
+# A name stands in its bar when there is room: 9.5 pixels a letter.
+pixels(start, end) = (clipped(end) - clipped(start)) / (to - from) * (right_edge - left_edge)
+fits(text, start, end) = 9.5 * strlen(text) + 9 < pixels(start, end)
+inscription(p, start, end) = in_flight(p) || !fits(phase[p], start, end) ? "" : phase[p]
+unset key
+set border 1
+unset ytics
+set grid xtics noytics
+set format x "%.0f"
+set xlabel "ns"
+set xrange [from:to]
+set yrange [-0.55:lane_count - 0.45]
+set style fill solid 1 border rgb "white"
+do for [format in "svg png"] {
+  eval "set terminal " . (format eq "svg" ? svg : png) . sprintf(" size %d,%d", width * scale(format), height * scale(format))
+  set output ARG2 . "." . format
+  plot $bars using ((clipped($3) + clipped($4)) / 2):(y = level($1, int($2), $5)):(clipped($3)):(clipped($4)): \
+         (y - half_height(int($2))):(y + half_height(int($2))):(colours[int($2)]) notitle with boxxyerror linewidth 0.5 linecolor rgb variable, \
+       $bars using ((clipped($3) + clipped($4)) / 2):(level($1, int($2), $5)):(inscription(int($2), $3, $4)):(inks[int($2)]) notitle \
+         with labels center font ",13" textcolor rgb variable
+  unset output
+}
