@@ -82,7 +82,7 @@ test-threads: $(BUILD)/run-tests ## the stages' programs under TSan
 record-golden: nvcc ## on the GPU: records tests/golden again; what differs from the model is printed
 	@mkdir -p build/golden
 	$(CC) -O2 -ffp-contract=off -c common/emulator/tensor_core.c -o build/golden/tensor_core.o
-	$(NVCC) -O2 -std=c++17 -gencode arch=compute_90a,code=sm_90a -Icommon/emulator tests/golden/record.cu \
+	$(NVCC) -O2 -std=c++17 -gencode arch=compute_90a,code=sm_90a -Icommon/emulator tests/golden/*.cu \
 	  build/golden/tensor_core.o -o build/golden/record
 	build/golden/record tests/golden build/golden
 

@@ -1,0 +1,29 @@
+// What both halves of the recorder use: the tensor cores' (record_tensor_cores.cu) and the scalar instructions'
+// (record_scalars.cu).
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+#define CHECK(call) check_cuda((call), #call, __FILE__, __LINE__)
+// Ends the program unless the call went well.
+void check_cuda(cudaError_t error, const char *what, const char *file, int line);
+
+// Files: each ends the program with a line when it cannot.
+FILE *open_file(const char *directory, const char *name, const char *mode);
+void write_bytes(FILE *file, const void *data, size_t size);
+void close_file(FILE *file);
+
+// A copy on the GPU, which the caller frees.
+template <typename T> static T *upload(const std::vector<T> &values) {
+  T *device;
+  CHECK(cudaMalloc(&device, values.size() * sizeof(T)));
+  CHECK(cudaMemcpy(device, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+  return device;
+}
+
+// The vectors go to the directory `golden`, what a model can be found with to `explore`.
+void record_tensor_cores(const char *golden, const char *explore);
+void record_scalars(const char *golden);
+void record_ulps(const char *explore);
