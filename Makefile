@@ -17,6 +17,7 @@ number = $(firstword $(subst -, ,$1))
 BIN := $(if $(filter build,$(BUILD)),./,$(BUILD)/root/)# where the programs go: another BUILD has a root of its own
 NUMBERS := $(foreach name,$(NAMES),$(call number,$(name)))
 STAGES := $(NUMBERS:%=$(BIN)stage-%)
+LADDER := $(BIN)libhopper_ladder.so
 
 # The nvcc in CUDA_HOME, else the one on PATH, else the one that deps.sh puts into build/cuda.
 WHEEL := build/cuda/nvidia/cu13/bin/nvcc
@@ -45,7 +46,7 @@ TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(n
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 # Recorded times are in DEVICE.csv: each is drawn as a ladder and against the sequence length. Time stamps are in trace/.
-RECORDINGS := $(patsubst plots/data/%.csv,%,$(wildcard plots/data/*.csv))
+RECORDINGS := $(patsubst plots/data/%.csv,%,$(filter-out %-peers.csv,$(wildcard plots/data/*.csv)))
 PLOTS := $(foreach r,$(RECORDINGS),plots/$r-ladder.svg plots/$r-seqlen.svg) \
   $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv))
 
@@ -65,7 +66,7 @@ run_tests = HL_ROOT="$(abspath $2)" PTX_DIR="$(CURDIR)/build/ptx" HAZARD_PTX_DIR
   LSAN_OPTIONS=suppressions=$(CURDIR)/common/build/leaks.supp:print_suppressions=0 $(BUILD)/run-tests --filter='$1'
 test: root $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
 	@$(call run_tests,$(TESTS),$(BIN))
-root: $(STAGES)
+root: $(STAGES) $(LADDER)
 	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile README.md common notes plots stages tests) $(BIN))
 test-gpu: root $(BUILD)/run-tests $(GPU_KERNELS) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
@@ -89,6 +90,9 @@ record-golden: nvcc ## on the GPU: records tests/golden again; what differs from
 bench: $(STAGES) ## on the GPU: records every stage's times in plots/data; goes on after an interruption
 	@sh common/build/bench.sh $(STAGES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
+library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
+peers: $(LADDER) ## on the GPU: times the stages in turn with PyTorch's attention, in plots/data; OPTIONS of plots/peers.py
+	@python3 plots/peers.py --record $(OPTIONS)
 bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how many lane-instructions a second the emulator does
 	@$^
 
@@ -112,7 +116,7 @@ plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnup
 format: ## formats all C and CUDA
 	git ls-files '*.c' '*.h' '*.cu' ':!tests/golden' ':!tests/hazards' | xargs clang-format -i
 clean: ## removes what was built; the CUDA compiler in build/cuda stays
-	rm -rf $(filter-out build/cuda,$(wildcard build/*)) stage-[0-9][0-9]
+	rm -rf $(filter-out build/cuda,$(wildcard build/*)) stage-[0-9][0-9] libhopper_ladder.so
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 nvcc criterion gnuplot:
 	@CC="$(CC)" sh common/build/deps.sh $@ $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
@@ -139,6 +143,32 @@ $(BUILD)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kern
 	$(EMBED)
 $(BUILD)/trace/%/embed.o: common/harness/embed.S build/trace/%.ptx build/trace/%.cubin
 	$(EMBED)
+
+# ---- the library: the stages that are attention kernels, which their stage.c tells by having a launch ----
+
+IN_LIBRARY := $(foreach name,$(NAMES),$(if $(shell grep -s '[.]launch =' stages/$(name)/stage.c),$(name)))
+PIC := $(BUILD)/library
+LADDER_OBJECTS := $(patsubst %,$(PIC)/%.o,common/library/library common/device/device common/device/gpu \
+  $(foreach name,$(IN_LIBRARY),stages/$(name)/stage stages/$(name)/embed))
+$(LADDER): $(LADDER_OBJECTS) $(PIC)/members
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$Q$(CC) $(ALL_CFLAGS) -shared $(if $(SANITIZE),,-Wl,-z,defs) $(LADDER_OBJECTS) $(LIBS) -o $@
+# In the library each stage's symbols have its number: stage_03, stage_03_cubin.
+SYMBOL = stage_$(call number,$*)
+RENAMED = -Dstage=$(SYMBOL) $(foreach end,ptx ptx_end cubin cubin_end,-Dstage_$(end)=$(SYMBOL)_$(end))
+$(PIC)/stages/%/stage.o: stages/%/stage.c $(BUILD)/flags | nvcc
+	$(call say,CC $< for the library)
+	@mkdir -p $(@D)
+	$Q$(CC) $(ALL_CFLAGS) -fPIC $(RENAMED) $(INCLUDE) -MMD -MP -c $< -o $@
+$(PIC)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kernels/%.cubin
+	@mkdir -p $(@D)
+	$Q$(CC) -c $(RENAMED) -DSTAGE_PTX='"build/kernels/$*.ptx"' -DSTAGE_CUBIN='"build/kernels/$*.cubin"' $< -o $@
+$(PIC)/common/%.o: common/%.c $(BUILD)/flags $(PIC)/members | nvcc
+	$(call say,CC $< for the library)
+	@mkdir -p $(@D)
+	$Q$(CC) $(ALL_CFLAGS) -fPIC -D'STAGES(X)=$(foreach name,$(IN_LIBRARY),X($(call number,$(name))))' $(INCLUDE) \
+	  -MMD -MP -c $< -o $@
 
 # Source paths inside the PTX become relative to the repository: reports stay short, and builds the same anywhere.
 define PTX
@@ -209,11 +239,12 @@ build/fuzz/%: tests/fuzz/%.c $(wildcard common/emulator/*) $(wildcard common/har
 remember = $(shell mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1)
 $(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
 $(call remember,$(BUILD)/members,$(MEMBERS) $(TEST_OBJECTS))
+$(call remember,$(PIC)/members,$(IN_LIBRARY))
 $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$(ALLOW_$(name))))
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder test root test-gpu test-deep test-threads record-golden bench bench-emulator plot format clean deps nvcc criterion gnuplot
+.PHONY: help ladder test root test-gpu test-deep test-threads record-golden bench library peers bench-emulator plot format clean deps nvcc criterion gnuplot
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -1,23 +1,314 @@
 #!/usr/bin/env python3
-"""Times the attention that PyTorch ships, on this machine's GPU, as the stages time themselves: fp16, forward, each run after
-the L2 cache was overwritten, the median of REPEAT runs after a warm-up. Prints rows in the columns of the stages' --csv:
+"""Times the stages in turn with the attention that PyTorch ships, and with any other kernel, on this machine's GPU:
 
-    python3 plots/peers.py "SEQLENS" REPEAT >>rows.csv
+    make library && python3 plots/peers.py                              every stage and peer at all 24 points
+    python3 plots/peers.py --stages=03 --points='64/*/4096,128/causal/*' --contender=mine=build/mine.so
 
-FlashAttention-2 and cuDNN are two backends of torch.nn.functional.scaled_dot_product_attention; one that this PyTorch does not
-have is left out, with a line on standard error.
+All in one process, on the same fp16 tensors, by the same timer, forward. A contender whose output is wrong is reported and
+not timed. After a burn-in the contenders take turns, round by round and in a new order each time, because a GPU's clock
+depends on what it did before: who is measured first after a pause gains up to 10 %. Before each run the L2 cache is
+overwritten. One that takes four times as long as the fastest is measured after the others.
+
+The sustained mode runs each contender back to back for 0.6 s at a time: what is left when power limits the clock.
 """
+import argparse
 import datetime
+import os
+import random
+import re
 import statistics
 import sys
+from typing import NamedTuple
 
-import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import scaled_dot_product_attention
+import contenders
+from reference import Reference
 
-PEERS = {"FlashAttention-2": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
-TOKENS, WIDTH = 16384, 2048  # of every problem, as in common/build/bench.sh
-WARM_UP_MILLISECONDS = 50
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TOKENS, WIDTH = 16384, 2048  # batch * seqlen and heads * head_dim of every problem, as in common/build/bench.sh
+SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
+BURN_IN_SECONDS = 0.3
+SLOW = 4  # times the fastest: measured apart from the others
+SLOW_SECONDS, SLOW_ROUNDS = 1.0, 3  # a slow one has as many rounds as fit, but not fewer than these
+SUSTAINED_SECONDS, SUSTAINED_ROUNDS = 0.6, 3
+COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,"
+           "median_ms,min_ms,max_ms,repeats,tflops,mode")  # those of common/harness/csv.c, and the mode
+
+
+class Problem(NamedTuple):
+    q: object
+    k: object
+    v: object
+    causal: bool
+
+
+class Point(NamedTuple):
+    head_dim: int
+    causal: bool
+    seqlen: int
+
+    def __str__(self):
+        return f"D {self.head_dim}, {'causal' if self.causal else 'full'}, S {self.seqlen}"
+
+    def shape(self):
+        return max(1, TOKENS // self.seqlen), WIDTH // self.head_dim, self.seqlen, self.head_dim
+
+    def flops(self):
+        batch, heads, seqlen, head_dim = self.shape()
+        return 4 * batch * heads * seqlen**2 * head_dim / (2 if self.causal else 1)
+
+    def problem(self):
+        import torch
+
+        generator = torch.Generator("cuda").manual_seed(1)
+        tensors = (torch.randn(self.shape(), dtype=torch.float16, device="cuda", generator=generator) for _ in range(3))
+        return Problem(*tensors, self.causal)
+
+
+# ---- options ----
+
+
+def fail(code, text):
+    print(f"peers.py: {text}", file=sys.stderr)
+    sys.exit(code)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        fail(2, message)
+
+
+def parse_points(text):
+    """'64/*/4096,128/causal/*' as a list of points, in order and each once; 'none' is none."""
+    points = []
+    for part in [] if text == "none" else text.split(","):
+        match = re.fullmatch(r"(64|128|\*)/(full|causal|\*)/([1-9][0-9]{0,6}|\*)", part)
+        if not match:
+            raise argparse.ArgumentTypeError(
+                f"'{part}' is no point; HEAD_DIM/MASK/SEQLEN is allowed: 64, 128 or *; full, causal or *; a number or *")
+        head_dim, mask, seqlen = match.groups()
+        points += [Point(d, causal, s) for d in ((64, 128) if head_dim == "*" else (int(head_dim),))
+                   for causal in ((False, True) if mask == "*" else (mask == "causal",))
+                   for s in (SEQLENS if seqlen == "*" else (int(seqlen),))]
+    return list(dict.fromkeys(points))
+
+
+def parse_stages(text):
+    if text in ("all", "none"):
+        return text
+    if not re.fullmatch(r"\d\d?(,\d\d?)*", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of stages; all, none or numbers are allowed: 02,03")
+    return [int(number) for number in text.split(",")]
+
+
+def parse_peers(text):
+    names = list(contenders.BACKENDS) if text == "all" else [] if text == "none" else text.split(",")
+    for name in names:
+        if name not in contenders.BACKENDS:
+            raise argparse.ArgumentTypeError(f"'{name}' is no peer; all, none and {', '.join(contenders.BACKENDS)} are allowed")
+    return names
+
+
+def parse_kernel(text):
+    try:
+        return contenders.parse_kernel(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def parse_rounds(text):
+    if not re.fullmatch("[1-9][0-9]{0,4}", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of rounds; 1 to 99999 are allowed")
+    return int(text)
+
+
+def parse_options(arguments):
+    parser = Parser(prog="peers.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                    allow_abbrev=False)
+    add = parser.add_argument
+    add("--stages", type=parse_stages, default="all", metavar="NN,NN", help="stages of the library: all, none, 02,03")
+    add("--peers", type=parse_peers, default="all", metavar="NAME,NAME",
+        help="backends of PyTorch: all, none, " + ", ".join(contenders.BACKENDS))
+    add("--contender", type=parse_kernel, action="append", default=[], metavar="NAME=FILE.so",
+        help="a library with int attn_fwd(int B, int H, int S, const void *q, *k, *v, void *o, int causal, void *stream); "
+             "NAME:64=FILE,128=FILE for one library each head dimension; may be given again")
+    add("--points", type=parse_points, metavar="D/MASK/S,...",
+        help=f"head dim, mask and seqlen, * for all: 64/causal/4096 (*/*/*, S of {SEQLENS[0]} to {SEQLENS[-1]}); batch is "
+             f"{TOKENS} / S, heads {WIDTH} / D")
+    add("--sustained", type=parse_points, metavar="D/MASK/S,...",
+        help="points of the sustained mode, or none (*/full/16384; none when --points is given)")
+    add("--rounds", type=parse_rounds, default=40, metavar="N", help="runs of each contender at each point (40)")
+    add("--library", default=os.path.join(ROOT, "libhopper_ladder.so"), metavar="FILE", help="of the stages")
+    add("--record", action="store_true", help="write plots/data/DEVICE-peers.csv")
+    add("--csv", metavar="FILE|-", help="write the rows to a file, or to standard output")
+    options = parser.parse_args(arguments)
+    if options.record and options.csv:
+        parser.error("--record and --csv both say where the rows go; give one of them")
+    if options.sustained is None:
+        options.sustained = parse_points("none" if options.points else "*/full/16384")
+    if options.points is None:
+        options.points = parse_points("*/*/*")
+    return options
+
+
+def find_stages(options):
+    """The stages that are asked for."""
+    if options.stages == "none":
+        return []
+    try:
+        library = contenders.load_library(options.library)
+    except OSError:
+        fail(3, f"{options.library} cannot be loaded; `make library` builds it, and --stages=none does without it")
+    names = contenders.stages_of(library)
+    numbers = list(names) if options.stages == "all" else options.stages
+    for number in numbers:
+        if number not in names:
+            fail(2, f"--stages: the library has no stage {number:02}; it has {', '.join(f'{n:02}' for n in names)}")
+    return [contenders.stage(library, number, names[number]) for number in numbers]
+
+
+def find_contenders(options):
+    found = find_stages(options)
+    for name, files in options.contender:
+        try:
+            found.append(contenders.kernel(name, files))
+        except (OSError, AttributeError) as error:
+            fail(2, f"--contender {name}: {error}")
+    found += [contenders.pytorch(name) for name in options.peers]
+    names = [contender.name for contender in found]
+    for name in names:
+        if names.count(name) > 1:
+            fail(2, f"two contenders are called {name}")
+    if not found:
+        fail(2, "there is nobody to time: --stages, --peers and --contender name none")
+    return found
+
+
+def require_gpu():
+    try:
+        import torch
+    except ImportError:
+        fail(3, f"{sys.executable} has no PyTorch; it makes the tensors, and FlashAttention-2 and cuDNN come with it")
+    if not torch.cuda.is_available():
+        fail(3, "PyTorch finds no GPU; times come from a GPU alone")
+    if torch.cuda.get_device_capability() != (9, 0):
+        fail(3, f"the GPU is a {torch.cuda.get_device_name()}; one of compute capability 9.0 is needed")
+
+
+# ---- measuring ----
+
+
+class Entrant(NamedTuple):
+    """A contender at one point, its output found right."""
+
+    name: str
+    call: object
+    estimate: float  # milliseconds
+
+
+def event():
+    import torch
+
+    mark = torch.cuda.Event(enable_timing=True)
+    mark.record()
+    return mark
+
+
+def timed(call, count=1):
+    """Queues some calls between two events."""
+    start = event()
+    for _ in range(count):
+        call()
+    return start, event()
+
+
+def milliseconds(events):
+    start, stop = events
+    stop.synchronize()
+    return start.elapsed_time(stop)
+
+
+def enter(contender, problem, reference):
+    """The entrant, or None with a line that says why not."""
+    try:
+        call = contender.prepare(problem)
+        wrong = reference.differences(call())
+        if not wrong:
+            return Entrant(contender.name, call, max(1e-3, min(milliseconds(timed(call)) for _ in range(3))))
+        print(f"peers.py: {contender.name} is WRONG and not timed: {wrong}", file=sys.stderr)
+    except contenders.Refused as reason:
+        print(f"peers.py: {contender.name} is left out: {reason}", file=sys.stderr)
+    return None
+
+
+def take_turns(entrants, rounds, run):
+    """Calls run(entrant) round by round, in a new order each time. Returns the milliseconds of each, by name."""
+    order, shuffler, events = list(entrants), random.Random(1), {entrant.name: [] for entrant in entrants}
+    for _ in range(rounds):
+        shuffler.shuffle(order)
+        for entrant in order:
+            events[entrant.name].append(run(entrant))
+    # The host waits here and not before: it stays ahead of the GPU, so that no gap between launches is measured.
+    return {name: [milliseconds(pair) for pair in pairs] for name, pairs in events.items()}
+
+
+def burn_in(entrants):
+    rounds = 1 + int(BURN_IN_SECONDS * 1000 / sum(entrant.estimate for entrant in entrants))
+    take_turns(entrants, rounds, lambda entrant: timed(entrant.call))
+
+
+class ColdRun:
+    """One run after the L2 cache was overwritten with twice its size."""
+
+    def __init__(self):
+        import torch
+
+        size = 2 * torch.cuda.get_device_properties(0).L2_cache_size
+        self.flush = torch.empty(size, dtype=torch.int8, device="cuda")
+
+    def __call__(self, entrant):
+        self.flush.zero_()
+        return timed(entrant.call)
+
+
+def measure_cold(entrants, rounds):
+    """The milliseconds of each entrant's runs, by name."""
+    fastest = min(entrant.estimate for entrant in entrants)
+    fast = [entrant for entrant in entrants if entrant.estimate <= SLOW * fastest]
+    run = ColdRun()
+    burn_in(fast)
+    times = take_turns(fast, rounds, run)
+    for entrant in entrants:
+        if entrant not in fast:
+            fit = max(SLOW_ROUNDS, int(SLOW_SECONDS * 1000 / entrant.estimate))
+            times.update(take_turns([entrant], min(rounds, fit), run))
+    return {entrant.name: times[entrant.name] for entrant in entrants}
+
+
+def measure_sustained(entrants):
+    """Milliseconds of one call among those back to back, one number for each turn; slow entrants have none."""
+    fastest = min(entrant.estimate for entrant in entrants)
+    fast = [entrant for entrant in entrants if entrant.estimate <= SLOW * fastest]
+    counts = {entrant.name: 1 + int(SUSTAINED_SECONDS * 1000 / entrant.estimate) for entrant in fast}
+    burn_in(fast)
+    times = take_turns(fast, SUSTAINED_ROUNDS, lambda entrant: timed(entrant.call, counts[entrant.name]))
+    return {name: [total / counts[name] for total in totals] for name, totals in times.items()}
+
+
+def measure(found, point, modes, rounds):
+    """{mode: {name: milliseconds}} of one point."""
+    import torch
+
+    problem = point.problem()
+    reference = Reference(problem)
+    entrants = [entrant for entrant in (enter(contender, problem, reference) for contender in found) if entrant]
+    del reference
+    torch.cuda.empty_cache()
+    if not entrants:
+        return {}
+    return {mode: measure_cold(entrants, rounds) if mode == "cold" else measure_sustained(entrants) for mode in modes}
+
+
+# ---- what comes out ----
 
 
 def driver_version():
@@ -26,62 +317,103 @@ def driver_version():
         words = open("/proc/driver/nvidia/version", encoding="ascii").readline().split()
     except OSError:
         return "unknown"
-    return next((word for word in words if word.count(".") and word.replace(".", "").isdigit()), "unknown")
+    return next((word for word in words if re.fullmatch(r"[0-9.]*\.[0-9.]*", word)), "unknown")
 
 
-def timed(work):
-    """Milliseconds of one run, by the driver's events."""
-    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    work()
-    stop.record()
-    stop.synchronize()
-    return start.elapsed_time(stop)
+def device_columns():
+    """The device's columns of a row: name, clock, driver, CUDA. The clock is the highest, in MHz."""
+    import torch
 
-
-def measure(work, repeat):
-    """The times of `repeat` runs, each with a cold L2 cache."""
-    flush = torch.empty(2 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.int8, device="cuda")
-    elapsed = 0.0
-    while elapsed < WARM_UP_MILLISECONDS:
-        elapsed += max(timed(work), 1e-3)
-    times = []
-    for i in range(repeat):
-        flush.fill_(i % 100)
-        times.append(timed(work))
-    return times
-
-
-def row(peer, shape, causal, times):
-    """One line of CSV."""
-    batch, heads, seqlen, head_dim = shape
-    flops = 4 * batch * heads * seqlen * seqlen * head_dim / (2 if causal else 1)
-    median = statistics.median(times)
     device = torch.cuda.get_device_properties(0)
+    clock = device.clock_rate // 1000 if hasattr(device, "clock_rate") else "unknown"
+    return f"{device.name},{clock},{driver_version()},{torch.version.cuda}"
+
+
+def row(name, device, point, mode, times):
+    """One line of CSV."""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    clock = torch.cuda.get_device_properties(0).clock_rate // 1000 if hasattr(device, "clock_rate") else "unknown"
-    times_text = f"{median:.6f},{min(times):.6f},{max(times):.6f},{len(times)}"
-    return (f"{peer},{device.name},{clock},{driver_version()},{torch.version.cuda},{now},"
-            f"{batch},{heads},{seqlen},{head_dim},{int(causal)},{times_text},{flops / median / 1e9:.3f}")
+    shape = ",".join(str(size) for size in point.shape())
+    median = statistics.median(times)
+    return (f"{name},{device},{now},{shape},{int(point.causal)},{median:.6f},{min(times):.6f},{max(times):.6f},"
+            f"{len(times)},{point.flops() / median / 1e9:.3f},{mode}")
 
 
-def main(seqlens, repeat):
-    torch.manual_seed(1)
-    for head_dim in (64, 128):
-        for causal in (False, True):
-            for seqlen in seqlens:
-                shape = (max(1, TOKENS // seqlen), WIDTH // head_dim, seqlen, head_dim)
-                q, k, v = (torch.randn(shape, dtype=torch.float16, device="cuda") for _ in range(3))
-                for peer, backend in PEERS.items():
-                    try:
-                        with sdpa_kernel(backend):
-                            times = measure(lambda: scaled_dot_product_attention(q, k, v, is_causal=causal), repeat)
-                        print(row(peer, shape, causal, times), flush=True)
-                    except RuntimeError as error:
-                        print(f"peers.py: {peer} left out: {str(error).splitlines()[0]}", file=sys.stderr)
+def tflops(point, times):
+    """The median, and half of the range of the middle half of the runs in percent of it: "451 ±0.3"."""
+    median = statistics.median(times)
+    low, _, high = statistics.quantiles(times, n=4) if len(times) > 1 else (median, median, median)
+    return f"{point.flops() / median / 1e9:.4g} ±{50 * (high - low) / median:.1f}"
+
+
+def print_tables(results, out):
+    """One table for each mode, head dim and mask: a line for each contender, a column for each seqlen."""
+    groups = {}
+    for (point, mode), times in results.items():
+        groups.setdefault((mode, point.head_dim, point.causal), {})[point] = times
+    for (mode, head_dim, causal), points in groups.items():
+        names = list(dict.fromkeys(name for times in points.values() for name in times))
+        width = max(len(name) for name in names)
+        print(f"\nTFLOPS, D {head_dim}, {'causal' if causal else 'full'}, {mode} (median ± half the middle half, %)", file=out)
+        print(" " * width + "".join(f"{'S ' + str(point.seqlen):>15}" for point in points), file=out)
+        for name in names:
+            cells = [tflops(point, times[name]) if name in times else "-" for point, times in points.items()]
+            print(name.ljust(width) + "".join(f"{cell:>15}" for cell in cells), file=out)
+
+
+class Rows:
+    """Where the rows go. A file is written beside its name, and takes it when all has gone well."""
+
+    def __init__(self, options, device):
+        name = device.split(",")[0].lower().replace(" ", "-")
+        self.path = os.path.join(ROOT, "plots", "data", f"{name}-peers.csv") if options.record else options.csv
+        self.file = None
+        if self.path == "-":
+            self.file = sys.stdout
+        elif self.path:
+            try:
+                self.file = open(self.path + ".partial", "w", encoding="ascii")
+            except OSError as error:
+                fail(2, f"{self.path}: {error.strerror}")
+        self.write(COLUMNS)
+
+    def write(self, line):
+        if self.file:
+            print(line, file=self.file, flush=True)
+
+    def finish(self):
+        if self.path and self.path != "-":
+            self.file.close()
+            os.replace(self.path + ".partial", self.path)
+            print(f"recorded {self.path}", file=sys.stderr)
+
+
+def plan(options):
+    """The points in order, each with its modes."""
+    modes = {point: ["cold"] for point in options.points}
+    for point in options.sustained:
+        modes.setdefault(point, []).append("sustained")
+    return modes
+
+
+def main(arguments):
+    options = parse_options(arguments)
+    found = find_contenders(options)
+    require_gpu()
+    device = device_columns()
+    rows, results, modes = Rows(options, device), {}, plan(options)
+    for index, point in enumerate(modes, 1):
+        for mode, times in measure(found, point, modes[point], options.rounds).items():
+            results[point, mode] = times
+            for name, runs in times.items():
+                rows.write(row(name, device, point, mode, runs))
+            medians = (f"{name} {tflops(point, runs)}" for name, runs in times.items())
+            print(f"[{index}/{len(modes)}] {point}, {mode}: " + ", ".join(medians), file=sys.stderr, flush=True)
+    print_tables(results, sys.stderr if options.csv == "-" else sys.stdout)
+    rows.finish()
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or not sys.argv[2].isdigit() or not all(word.isdigit() for word in sys.argv[1].split()):
-        sys.exit('peers.py: usage: python3 plots/peers.py "512 1024" REPEAT')
-    main([int(word) for word in sys.argv[1].split()], int(sys.argv[2]))
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        fail(130, "stopped; rows of the points that were done stay in the .partial file, if one was to be written")

@@ -97,8 +97,11 @@ bench_peers() {
   python3 -c 'import torch' 2>/dev/null ||
     { echo "no PyTorch here: FlashAttention-2 and cuDNN are not measured"; return; }
   progress "FlashAttention-2 and cuDNN, through PyTorch"
-  python3 plots/peers.py "$SEQLENS" "$REPEAT" >>$kept/all || stop $?
+  points=$(printf '*/*/%s,' $SEQLENS)
+  python3 plots/peers.py --stages=none --peers=FlashAttention-2,cuDNN --points="${points%,}" --rounds="$REPEAT" \
+    --csv=$kept/peers >$report || stop $?
   progress ''
+  sed 1d $kept/peers | cut -d, -f1-16 >>$kept/all # without the mode
 }
 
 whole_numbers SEQLENS "$SEQLENS"

@@ -1,4 +1,4 @@
-// What a device has to provide, for device.c, gpu.c and emulator.c alone.
+// What a device has to provide, for the files of this folder alone.
 #pragma once
 
 #include "device.h"
@@ -49,10 +49,9 @@ struct DeviceKernel {
 
 // Fills device->operations, state and info. False and *error when there is no such device.
 bool gpu_open(Device *device, DeviceError *error);
+bool gpu_attach(Device *device, DeviceError *error);
 bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceError *error);
 
-// Keeps the error when it is the first. Always false, so that a caller can return it.
-bool device_fail(Device *device, DeviceErrorCode code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 // Writes an error in one line: a control character of the text becomes a space. Always false.
 bool device_set_error(DeviceError *error, DeviceErrorCode code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

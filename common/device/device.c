@@ -1,5 +1,5 @@
-// The part of the device interface that both devices share: choosing one, keeping the first error, checking arguments,
-// owning modules and kernels.
+// The part of the device interface that both devices share: keeping the first error, checking arguments, owning modules
+// and kernels.
 #include "device.h"
 
 #include <stdarg.h>
@@ -44,27 +44,11 @@ static bool healthy(const Device *device) { return device->error.code == DEVICE_
 
 // ---- the device ----
 
-// Opens the device that options name. With DEVICE_AUTO a GPU that is not there is no error but a note.
-static bool open_kind(Device *device, const DeviceOptions *options, DeviceError *error) {
-  if (options->kind == DEVICE_EMULATOR) return emulator_device_open(device, options, error);
-  if (gpu_open(device, error)) return true;
-  if (options->kind == DEVICE_GPU || error->code != DEVICE_ABSENT) return false;
-  char note[sizeof device->info.note];
-  snprintf(note, sizeof note, "%.*s", (int)sizeof note - 1, error->text);
-  *error = (DeviceError){.code = DEVICE_OK};
-  if (!emulator_device_open(device, options, error)) return false;
-  memcpy(device->info.note, note, sizeof note);
-  return true;
-}
-
-Device *device_open(const DeviceOptions *options, DeviceError *error) {
+Device *device_attach(DeviceError *error) {
   *error = (DeviceError){.code = DEVICE_OK};
   Device *device = calloc(1, sizeof *device);
-  if (!device) {
-    device_set_error(error, DEVICE_OUT_OF_MEMORY, "out of host memory");
-    return NULL;
-  }
-  if (open_kind(device, options, error)) return device;
+  if (device && gpu_attach(device, error)) return device;
+  if (!device) device_set_error(error, DEVICE_OUT_OF_MEMORY, "out of host memory");
   free(device);
   return NULL;
 }

@@ -2,6 +2,7 @@
 //
 //   gpu.c       cubin -> libcuda.so.1, loaded when it is there
 //   emulator.c  PTX   -> common/emulator
+//   open.c      which of the two; device.c what both share
 //
 // Code that uses this interface cannot tell which device it has, and need not.
 //
@@ -41,6 +42,9 @@ typedef struct DeviceError {
 // The first failure since the device opened or the last clear; code DEVICE_OK when there is none.
 const DeviceError *device_error(const Device *device);
 void device_clear_error(Device *device);
+// Keeps an error of the caller's own, of a library that works on the device, when it is the first. Always false, so that
+// a caller can return it.
+bool device_fail(Device *device, DeviceErrorCode code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 // ---- the device ----
 
@@ -69,6 +73,19 @@ Device *device_open(const DeviceOptions *options, DeviceError *error);
 // Frees the device with all its memory, modules and kernels.
 void device_close(Device *device);
 const DeviceInfo *device_info(const Device *device);
+
+// ---- a GPU that somebody else opened: for code that is called inside a CUDA program ----
+
+// The GPU of the CUDA context that is current on this thread. Its functions want that context current. Closing it frees
+// what was made through it, modules and kernels; memory is the caller's to free. NULL and *error when there is no
+// context, or one of a GPU that is no compute-capability 9.0 one.
+Device *device_attach(DeviceError *error);
+// Whether the device is that of the context that is current on this thread.
+bool device_is_current(const Device *device);
+// The CUDA stream (a CUstream; NULL is the default stream) that launches and fills go to from now on.
+void device_use_stream(Device *device, void *stream);
+// A number that no other stream has, nor will have, in *id.
+bool device_stream_id(Device *device, uint64_t *id);
 
 // ---- memory ----
 

@@ -17,6 +17,7 @@
   X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString)                                           \
   X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)               \
   X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(cuCtxSynchronize) X(cuMemGetInfo) \
+  X(cuCtxGetCurrent) X(cuCtxGetId) X(cuCtxGetDevice) X(cuStreamGetId)                                             \
   X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemsetD8Async)                                   \
   X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernelEx)          \
   X(cuTensorMapEncodeTiled)                                                                                       \
@@ -41,7 +42,9 @@ typedef struct Gpu {
   void *library;
   Driver driver;
   CUdevice device;
-  CUcontext context;
+  CUcontext context;              // the GPU's primary one, retained; NULL when the context is the caller's
+  unsigned long long context_id;  // of the caller's context
+  CUstream stream;                // what launches and fills are queued on; NULL: the default stream
   CUevent start, stop;
 } Gpu;
 
@@ -127,7 +130,7 @@ static bool download(Device *device, void *destination, DeviceAddress source, si
 }
 
 static bool fill(Device *device, DeviceAddress address, uint8_t byte, size_t size) {
-  return CALL(device, cuMemsetD8Async, address, byte, size, NULL);
+  return CALL(device, cuMemsetD8Async, address, byte, size, ((Gpu *)device->state)->stream);
 }
 
 // ---- kernels ----
@@ -169,6 +172,7 @@ static bool launch_kernel(Device *device, const DeviceLaunch *launch, int argume
   cluster.value.clusterDim.x = launch->cluster[0];
   cluster.value.clusterDim.y = launch->cluster[1];
   cluster.value.clusterDim.z = launch->cluster[2];
+  Gpu *gpu = device->state;
   CUlaunchConfig config = {
       .gridDimX = launch->grid[0],
       .gridDimY = launch->grid[1],
@@ -177,11 +181,11 @@ static bool launch_kernel(Device *device, const DeviceLaunch *launch, int argume
       .blockDimY = launch->block[1],
       .blockDimZ = launch->block[2],
       .sharedMemBytes = (unsigned)launch->dynamic_shared,
+      .hStream = gpu->stream,
       .attrs = &cluster,
       .numAttrs = launch->cluster[0] ? 1 : 0,
   };
-  CUresult result = ((Gpu *)device->state)
-                        ->driver.cuLaunchKernelEx(&config, launch->kernel->handle, (void **)launch->arguments, NULL);
+  CUresult result = gpu->driver.cuLaunchKernelEx(&config, launch->kernel->handle, (void **)launch->arguments, NULL);
   return check(device, launch->kernel->name, result);
 }
 
@@ -298,7 +302,13 @@ static int attribute(const Gpu *gpu, CUdevice device, CUdevice_attribute which) 
   return value;
 }
 
-// The first GPU of compute capability 9.0: sm_90a code runs on no other.
+// sm_90a code runs on compute capability 9.0 and on no other.
+static bool runs_sm_90a(const Gpu *gpu, CUdevice device) {
+  return attribute(gpu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 9 &&
+         attribute(gpu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) == 0;
+}
+
+// The first GPU of compute capability 9.0.
 static bool find_gpu(Gpu *gpu, DeviceError *error) {
   char text[256];
   CUresult result = gpu->driver.cuInit(0);
@@ -309,8 +319,7 @@ static bool find_gpu(Gpu *gpu, DeviceError *error) {
   for (int i = 0; i < count; i++) {
     CUdevice device;
     if (gpu->driver.cuDeviceGet(&device, i) != CUDA_SUCCESS) continue;
-    if (attribute(gpu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 9 &&
-        attribute(gpu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) == 0) {
+    if (runs_sm_90a(gpu, device)) {
       gpu->device = device;
       return true;
     }
@@ -361,10 +370,11 @@ static void describe(const Gpu *gpu, DeviceInfo *info) {
   read_driver_version(info->driver, sizeof info->driver);
 }
 
-bool gpu_open(Device *device, DeviceError *error) {
+// Makes the device's state; find says which GPU and which context it is.
+static bool open_with(Device *device, bool (*find)(Gpu *gpu, DeviceError *error), DeviceError *error) {
   Gpu *gpu = calloc(1, sizeof *gpu);
   if (!gpu) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "out of host memory");
-  if (!load_driver(gpu, error) || !find_gpu(gpu, error) || !make_current(gpu, error)) {
+  if (!load_driver(gpu, error) || !find(gpu, error)) {
     release(gpu);
     return false;
   }
@@ -372,4 +382,50 @@ bool gpu_open(Device *device, DeviceError *error) {
   device->state = gpu;
   describe(gpu, &device->info);
   return true;
+}
+
+static bool enter_own_context(Gpu *gpu, DeviceError *error) { return find_gpu(gpu, error) && make_current(gpu, error); }
+
+bool gpu_open(Device *device, DeviceError *error) { return open_with(device, enter_own_context, error); }
+
+// ---- the caller's context ----
+
+// The id of the current context; 0 when there is none.
+static unsigned long long current_context(const Gpu *gpu) {
+  CUcontext context = NULL;
+  unsigned long long id = 0;
+  if (gpu->driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return 0;
+  return gpu->driver.cuCtxGetId(context, &id) == CUDA_SUCCESS ? id : 0;
+}
+
+static bool find_current_context(Gpu *gpu, DeviceError *error) {
+  char text[256], name[96] = "GPU";
+  CUresult result = gpu->driver.cuInit(0);
+  if (result != CUDA_SUCCESS)
+    return device_set_error(error, DEVICE_ABSENT, "no GPU: %s", result_text(gpu, "cuInit", result, text));
+  gpu->context_id = current_context(gpu);
+  if (!gpu->context_id) return device_set_error(error, DEVICE_INVALID, "no CUDA context is current on this thread");
+  result = gpu->driver.cuCtxGetDevice(&gpu->device);
+  if (result != CUDA_SUCCESS)
+    return device_set_error(error, code_of(result), "%s", result_text(gpu, "cuCtxGetDevice", result, text));
+  if (runs_sm_90a(gpu, gpu->device)) return true;
+  gpu->driver.cuDeviceGetName(name, sizeof name, gpu->device);
+  return device_set_error(error, DEVICE_ABSENT, "the current context is on a %s, which has no compute capability 9.0",
+                          name);
+}
+
+bool gpu_attach(Device *device, DeviceError *error) { return open_with(device, find_current_context, error); }
+
+bool device_is_current(const Device *device) {
+  const Gpu *gpu = device->state;
+  return current_context(gpu) == gpu->context_id;
+}
+
+void device_use_stream(Device *device, void *stream) { ((Gpu *)device->state)->stream = stream; }
+
+bool device_stream_id(Device *device, uint64_t *id) {
+  unsigned long long number = 0;
+  bool known = CALL(device, cuStreamGetId, ((Gpu *)device->state)->stream, &number);
+  *id = number;
+  return known;
 }

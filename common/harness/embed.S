@@ -1,5 +1,6 @@
 // The kernels inside the program, so that ./stage-NN is one file that runs from any directory.
 // Assemble with -DSTAGE_PTX='"file.ptx"' -DSTAGE_CUBIN='"file.cubin"'.
+  .hidden stage_ptx, stage_ptx_end, stage_cubin, stage_cubin_end
   .section .rodata
 
   .global stage_ptx, stage_ptx_end

@@ -1,0 +1,81 @@
+// The stages as a library: attention on device pointers, by any stage, inside any CUDA program.
+//
+//   cc program.c ./libhopper_ladder.so          (make library builds it; it needs the CUDA driver alone)
+//
+//   const HlShape shape = {.batch = 4, .heads = 32, .seqlen = 4096, .head_dim = 64, .causal = 1};
+//   if (hl_attention(3, &shape, &(HlTensor){q}, &(HlTensor){k}, &(HlTensor){v}, &(HlTensor){o}, stream))
+//     fprintf(stderr, "%s\n", hl_error());
+//
+// O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch; causal: query i sees keys 0 to i. All tensors are
+// fp16 in the memory of a GPU of compute capability 9.0. Any thread may call; calls of several threads take turns.
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HL_API __attribute__((visibility("default")))
+
+typedef enum HlStatus {
+  HL_OK = 0,
+  HL_INVALID = 1,        // an argument makes no sense: a null pointer, a size of 0, a stage that does not exist
+  HL_UNSUPPORTED = 2,    // it makes sense, but this stage cannot do it
+  HL_ABSENT = 3,         // there is no CUDA driver, or the current context is not on a GPU of compute capability 9.0
+  HL_OUT_OF_MEMORY = 4,  // no room for the stage's workspace
+  HL_FAILED = 5,         // the driver refused a call
+} HlStatus;
+
+// What was wrong with this thread's last call that did not return HL_OK, in one line; "" when there was none. Valid
+// until the thread's next call.
+HL_API const char *hl_error(void);
+
+// ---- the stages ----
+
+typedef struct HlStage {
+  int number;         // 3
+  const char *name;   // "03-cp-async"
+  const char *title;  // its idea, half a line
+} HlStage;
+
+// The stages of this library are those with index 0 to hl_stage_count() - 1, in order of their numbers; not every
+// number has one.
+HL_API int hl_stage_count(void);
+// NULL when there is no such index.
+HL_API const HlStage *hl_stage(int index);
+
+// ---- attention ----
+
+typedef struct HlShape {
+  int32_t batch, heads;  // 1 to 65536 each
+  int32_t seqlen;        // queries and keys, 1 to 1048576; batch * heads * seqlen is at most 2147483647
+  int32_t head_dim;      // 64 or 128
+  int32_t causal;        // 0 or 1
+} HlShape;
+
+typedef struct HlTensor {
+  void *data;         // in device memory, aligned to 16 bytes
+  int64_t stride[4];  // elements from one batch, head, row, element to the next; all 0: contiguous
+} HlTensor;
+
+// HL_OK when the stage does this shape. Needs no GPU.
+HL_API HlStatus hl_supports(int stage, const HlShape *shape);
+
+// Queues the stage's kernels on a CUDA stream (a CUstream or cudaStream_t; NULL is the default stream) of the context
+// that is current on this thread, and returns at once: a mistake inside a kernel shows at the caller's next
+// synchronisation. Strides must be those of a contiguous [batch][heads][seqlen][head_dim] tensor, whatever a dimension
+// of size 1 has. O may not overlap Q, K or V.
+//
+// The first call of a stage in a context loads its kernels. A stage that keeps scores in device memory (00, 01) gets up
+// to 8 GiB of workspace, one for each stream, which stays for later calls.
+HL_API HlStatus hl_attention(int stage, const HlShape *shape, const HlTensor *q, const HlTensor *k, const HlTensor *v,
+                             const HlTensor *o, void *stream);
+
+// Frees kernels and workspaces that the library has in the current context; no kernel of its may be running. Later
+// calls begin anew. A context that is destroyed takes all that with it, and needs no call.
+HL_API HlStatus hl_release(void);
+
+#ifdef __cplusplus
+}
+#endif

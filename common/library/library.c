@@ -1,0 +1,303 @@
+// libhopper_ladder.so: checks the arguments, finds the device of the caller's context, and calls the stage's launch.
+//
+// The Makefile compiles each attention stage's stage.c and embed.S a second time, with `stage` and its cubin renamed to
+// stage_NN, stage_NN_cubin; it defines their list, STAGES(X), as X(00) X(01) ...
+#include "hopper_ladder.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../harness/stage.h"
+
+// ---- the stages ----
+
+#define DECLARE(number)                                                                                                \
+  extern const Stage stage_##number;                                                                                   \
+  extern const char stage_##number##_cubin[], stage_##number##_cubin_end[];
+STAGES(DECLARE)
+
+typedef struct Entry {
+  const Stage *stage;
+  const char *cubin, *cubin_end;
+} Entry;
+
+#define ENTRY(number) {&stage_##number, stage_##number##_cubin, stage_##number##_cubin_end},
+static const Entry entries[] = {STAGES(ENTRY)};
+enum { STAGE_COUNT = sizeof entries / sizeof *entries };
+
+static HlStage descriptions[STAGE_COUNT];
+
+// A stage's name begins with its number: "03-cp-async".
+static void describe_stages(void) {
+  for (int i = 0; i < STAGE_COUNT; i++) {
+    const Stage *stage = entries[i].stage;
+    descriptions[i] = (HlStage){(int)strtol(stage->name, NULL, 10), stage->name, stage->title};
+  }
+}
+
+int hl_stage_count(void) { return STAGE_COUNT; }
+
+const HlStage *hl_stage(int index) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, describe_stages);
+  return index >= 0 && index < STAGE_COUNT ? &descriptions[index] : NULL;
+}
+
+// ---- errors ----
+
+static _Thread_local char error_text[512];
+
+const char *hl_error(void) { return error_text; }
+
+static HlStatus fail(HlStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static HlStatus fail(HlStatus status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error_text, sizeof error_text, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+static HlStatus fail_device(const DeviceError *error) {
+  static const HlStatus statuses[] = {
+      [DEVICE_OK] = HL_FAILED,       [DEVICE_ABSENT] = HL_ABSENT, [DEVICE_UNSUPPORTED] = HL_UNSUPPORTED,
+      [DEVICE_INVALID] = HL_INVALID, [DEVICE_FAULT] = HL_FAILED,  [DEVICE_OUT_OF_MEMORY] = HL_OUT_OF_MEMORY,
+      [DEVICE_FAILED] = HL_FAILED,
+  };
+  return fail(statuses[error->code], "%s", error->text);
+}
+
+// ---- arguments ----
+
+// Writes the numbers that there are, "00, 01, 02, 03", for the message about one that there is not.
+static void list_stages(char *text, size_t size) {
+  size_t used = 0;
+  for (int i = 0; i < STAGE_COUNT && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%02d", i ? ", " : "", hl_stage(i)->number);
+}
+
+static HlStatus find_stage(int number, int *index) {
+  for (int i = 0; i < STAGE_COUNT; i++) {
+    *index = i;
+    if (hl_stage(i)->number == number) return HL_OK;
+  }
+  char list[200];
+  list_stages(list, sizeof list);
+  return fail(HL_INVALID, "stage %d: there is none in this library, which has %s", number, list);
+}
+
+static HlStatus check_size(const char *name, int32_t size, int32_t largest) {
+  if (size >= 1 && size <= largest) return HL_OK;
+  return fail(HL_INVALID, "%s %" PRId32 ": 1 to %" PRId32 " are allowed", name, size, largest);
+}
+
+// Checks what no stage can do, then what this one cannot; *to is the shape in the stages' own type.
+static HlStatus check_shape(const Stage *stage, const HlShape *shape, Shape *to) {
+  if (!shape) return fail(HL_INVALID, "shape: a null pointer");
+  HlStatus status = check_size("batch", shape->batch, 65536);
+  if (!status) status = check_size("heads", shape->heads, 65536);
+  if (!status) status = check_size("seqlen", shape->seqlen, 1 << 20);
+  if (status) return status;
+  if (shape->head_dim != 64 && shape->head_dim != 128)
+    return fail(HL_INVALID, "head_dim %" PRId32 ": 64 and 128 are allowed", shape->head_dim);
+  if (shape->causal != 0 && shape->causal != 1)
+    return fail(HL_INVALID, "causal %" PRId32 ": 0 and 1 are allowed", shape->causal);
+  int64_t rows = (int64_t)shape->batch * shape->heads * shape->seqlen;
+  if (rows > INT32_MAX)
+    return fail(HL_INVALID, "batch * heads * seqlen is %" PRId64 ": at most %" PRId32 " is allowed", rows, INT32_MAX);
+  *to = (Shape){shape->batch, shape->heads, shape->seqlen, shape->head_dim, shape->causal};
+  const char *why = stage->unsupported ? stage->unsupported(to) : NULL;
+  return why ? fail(HL_UNSUPPORTED, "stage %s: %s", stage->name, why) : HL_OK;
+}
+
+// Strides are right when they are those of the contiguous tensor, in every dimension that has more than one element.
+static bool is_contiguous(const int64_t stride[4], const int64_t size[4], int64_t expected[4]) {
+  bool given = stride[0] || stride[1] || stride[2] || stride[3], same = true;
+  for (int64_t d = 3, step = 1; d >= 0; step *= size[d--]) {
+    expected[d] = step;
+    if (size[d] > 1 && stride[d] != step) same = false;
+  }
+  return same || !given;
+}
+
+static HlStatus check_tensor(const char *name, const HlTensor *tensor, const Shape *shape) {
+  if (!tensor || !tensor->data) return fail(HL_INVALID, "%s: a null pointer", name);
+  if ((uintptr_t)tensor->data % 16)
+    return fail(HL_INVALID, "%s: the address %p is not aligned to 16 bytes", name, tensor->data);
+  int64_t size[4] = {shape->batch, shape->heads, shape->seqlen, shape->head_dim}, expected[4];
+  const int64_t *stride = tensor->stride;
+  if (is_contiguous(stride, size, expected)) return HL_OK;
+  return fail(HL_UNSUPPORTED,
+              "%s: strides %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "; only a contiguous tensor is allowed, "
+              "%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64,
+              name, stride[0], stride[1], stride[2], stride[3], expected[0], expected[1], expected[2], expected[3]);
+}
+
+static bool overlap(const HlTensor *a, const HlTensor *b, size_t size) {
+  uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+  return x < y + size && y < x + size;
+}
+
+static HlStatus check_tensors(const HlTensor *const tensors[4], const Shape *shape) {
+  static const char *const names[] = {"q", "k", "v", "o"};
+  size_t size = (size_t)shape->batch * shape->heads * shape->seqlen * shape->head_dim * sizeof(uint16_t);
+  for (int i = 0; i < 4; i++) {
+    HlStatus status = check_tensor(names[i], tensors[i], shape);
+    if (status) return status;
+  }
+  for (int i = 0; i < 3; i++)
+    if (overlap(tensors[i], tensors[3], size)) return fail(HL_INVALID, "o overlaps %s", names[i]);
+  return HL_OK;
+}
+
+// ---- what the library has in each context ----
+
+typedef struct Workspace {
+  uint64_t stream;  // its id: work of one stream runs in order, so that all stages may share its workspace
+  DeviceAddress address;
+  size_t size;
+  struct Workspace *next;
+} Workspace;
+
+typedef struct Context {
+  Device *device;
+  DeviceModule *modules[STAGE_COUNT];  // NULL until a stage is first called
+  Workspace *workspaces;
+  struct Context *next;
+} Context;
+
+static Context *contexts;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // held for all that follows
+
+// The link that leads to the current context, which is NULL when the library has nothing there yet.
+static Context **find_context(void) {
+  Context **link = &contexts;
+  while (*link && !device_is_current((*link)->device)) link = &(*link)->next;
+  return link;
+}
+
+// The current context, with a device when it is new; NULL and *status when there is none.
+static Context *open_context(HlStatus *status) {
+  Context **link = find_context();
+  if (*link) return *link;
+  DeviceError error;
+  Context *new = calloc(1, sizeof *new);
+  if (!new) {
+    *status = fail(HL_OUT_OF_MEMORY, "out of host memory");
+    return NULL;
+  }
+  new->device = device_attach(&error);
+  if (new->device) return *link = new;
+  *status = fail_device(&error);
+  free(new);
+  return NULL;
+}
+
+static bool load_stage(Context *context, int index) {
+  const Entry *entry = &entries[index];
+  DeviceImage image = {.cubin = entry->cubin, .cubin_size = (size_t)(entry->cubin_end - entry->cubin)};
+  if (!context->modules[index]) context->modules[index] = device_load(context->device, &image);
+  return context->modules[index] != NULL;
+}
+
+// The stream's workspace, made larger when it has less than size bytes; NULL when that failed. The driver frees memory
+// only when the work that was queued before is done.
+static Workspace *get_workspace(Context *context, size_t size) {
+  uint64_t stream;
+  if (!device_stream_id(context->device, &stream)) return NULL;
+  Workspace *workspace = context->workspaces;
+  while (workspace && workspace->stream != stream) workspace = workspace->next;
+  if (!workspace) {
+    workspace = calloc(1, sizeof *workspace);
+    if (!workspace) {
+      device_fail(context->device, DEVICE_OUT_OF_MEMORY, "out of host memory");
+      return NULL;
+    }
+    *workspace = (Workspace){.stream = stream, .next = context->workspaces};
+    context->workspaces = workspace;
+  }
+  if (workspace->size < size) {
+    device_free(context->device, workspace->address);
+    workspace->address = device_alloc(context->device, size);
+    workspace->size = workspace->address ? size : 0;
+  }
+  return workspace->address ? workspace : NULL;
+}
+
+static bool launch(Context *context, int index, Attention *attention) {
+  const Stage *stage = entries[index].stage;
+  size_t size = stage->workspace ? stage->workspace(&attention->shape) : 0;
+  if (!load_stage(context, index)) return false;
+  attention->module = context->modules[index];
+  if (size) {
+    const Workspace *workspace = get_workspace(context, size);
+    if (!workspace) return false;
+    attention->workspace = workspace->address;
+  }
+  return stage->launch(context->device, attention);
+}
+
+static HlStatus launch_locked(int index, Attention *attention, void *stream) {
+  HlStatus status;
+  Context *context = open_context(&status);
+  if (!context) return status;
+  device_use_stream(context->device, stream);
+  if (launch(context, index, attention)) return HL_OK;
+  status = fail_device(device_error(context->device));
+  device_clear_error(context->device);
+  return status;
+}
+
+HlStatus hl_supports(int stage, const HlShape *shape) {
+  int index;
+  Shape checked;
+  HlStatus status = find_stage(stage, &index);
+  return status ? status : check_shape(entries[index].stage, shape, &checked);
+}
+
+static DeviceAddress address_of(const HlTensor *tensor) { return (DeviceAddress)(uintptr_t)tensor->data; }
+
+HlStatus hl_attention(int stage, const HlShape *shape, const HlTensor *q, const HlTensor *k, const HlTensor *v,
+                      const HlTensor *o, void *stream) {
+  int index;
+  Attention attention = {0};
+  HlStatus status = find_stage(stage, &index);
+  if (!status) status = check_shape(entries[index].stage, shape, &attention.shape);
+  if (!status) status = check_tensors((const HlTensor *const[]){q, k, v, o}, &attention.shape);
+  if (status) return status;
+  attention.scale = (float)(1 / sqrt(attention.shape.head_dim));
+  attention.q = address_of(q);
+  attention.k = address_of(k);
+  attention.v = address_of(v);
+  attention.o = address_of(o);
+  pthread_mutex_lock(&lock);
+  status = launch_locked(index, &attention, stream);
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+static void free_context(Context *context) {
+  for (Workspace *workspace = context->workspaces, *next; workspace; workspace = next) {
+    next = workspace->next;
+    device_free(context->device, workspace->address);
+    free(workspace);
+  }
+  device_close(context->device);
+  free(context);
+}
+
+HlStatus hl_release(void) {
+  pthread_mutex_lock(&lock);
+  Context **link = find_context(), *context = *link;
+  if (context) {
+    *link = context->next;
+    free_context(context);
+  }
+  pthread_mutex_unlock(&lock);
+  return HL_OK;
+}

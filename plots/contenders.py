@@ -1,0 +1,159 @@
+"""What peers.py times: each contender is a name and a function that makes, for one problem, the call to time.
+
+    prepare(problem) -> call        call() queues one forward pass on PyTorch's current stream and returns O
+                                    Refused, with the reason, where the contender cannot do the problem
+
+A problem has fp16 tensors q, k, v of [batch][heads][seqlen][head_dim] on the GPU, and causal.
+"""
+import ctypes
+import os
+from typing import NamedTuple
+
+
+class Refused(Exception):
+    """A contender cannot do a problem; the text says why."""
+
+
+class Contender(NamedTuple):
+    name: str
+    prepare: object
+
+
+# ---- the stages: libhopper_ladder.so, through its C interface (common/library/hopper_ladder.h) ----
+
+
+class Stage(ctypes.Structure):
+    _fields_ = [("number", ctypes.c_int), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p)]
+
+
+class Shape(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int32) for name in ("batch", "heads", "seqlen", "head_dim", "causal")]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("stride", ctypes.c_int64 * 4)]
+
+
+def load_library(path):
+    """The library with the types of its functions; OSError where it cannot be loaded."""
+    library = ctypes.CDLL(path)
+    library.hl_error.restype = ctypes.c_char_p
+    library.hl_stage.restype = ctypes.POINTER(Stage)
+    library.hl_supports.argtypes = [ctypes.c_int, ctypes.POINTER(Shape)]
+    library.hl_attention.argtypes = [ctypes.c_int, ctypes.POINTER(Shape)] + 4 * [ctypes.POINTER(Tensor)] + [ctypes.c_void_p]
+    return library
+
+
+def stages_of(library):
+    """The stages that the library has, as {number: name}."""
+    stages = [library.hl_stage(index).contents for index in range(library.hl_stage_count())]
+    return {stage.number: stage.name.decode() for stage in stages}
+
+
+def view(tensor):
+    """A PyTorch tensor as the library's."""
+    return Tensor(tensor.data_ptr(), (ctypes.c_int64 * 4)(*tensor.stride()))
+
+
+def current_stream():
+    import torch
+
+    return torch.cuda.current_stream().cuda_stream
+
+
+def stage(library, number, name):
+    def prepare(problem):
+        import torch
+
+        output = torch.full_like(problem.q, float("nan"))
+        shape = Shape(*problem.q.shape, int(problem.causal))
+        tensors = [view(tensor) for tensor in (problem.q, problem.k, problem.v, output)]
+        stream = current_stream()
+        if library.hl_supports(number, shape):
+            raise Refused(library.hl_error().decode())
+
+        def call():
+            if library.hl_attention(number, shape, *tensors, stream):
+                raise Refused(library.hl_error().decode())
+            return output
+
+        return call
+
+    return Contender(name, prepare)
+
+
+# ---- another kernel: a shared library with int attn_fwd(B, H, S, q, k, v, o, causal, stream), 0 for success ----
+
+
+def parse_kernel(text):
+    """"NAME=FILE", or "NAME:64=FILE,128=FILE" with a file for each head dimension, as (name, {head_dim: file}).
+    ValueError where it is neither."""
+    if ":" not in text.split("=")[0]:
+        name, equals, path = text.partition("=")
+        files = {64: path, 128: path}
+    else:
+        name, _, rest = text.partition(":")
+        parts = [part.partition("=") for part in rest.split(",")]
+        files = {int(part[0]): part[2] for part in parts if part[0] in ("64", "128")}
+        equals = len(files) == len(parts)
+    if not name or not equals or not all(files.values()) or "," in name:
+        raise ValueError(f"'{text}' is no contender; NAME=FILE.so or NAME:64=FILE.so,128=FILE.so is allowed")
+    missing = [path for path in files.values() if not os.path.isfile(path)]
+    if missing:
+        raise ValueError(f"'{text}': there is no file {missing[0]}")
+    return name, files
+
+
+def kernel(name, files):
+    """OSError where a file cannot be loaded, AttributeError where it has no attn_fwd."""
+    functions = {}
+    for head_dim, path in files.items():
+        functions[head_dim] = ctypes.CDLL(os.path.abspath(path)).attn_fwd
+        functions[head_dim].argtypes = 3 * [ctypes.c_int] + 4 * [ctypes.c_void_p] + [ctypes.c_int, ctypes.c_void_p]
+
+    def prepare(problem):
+        import torch
+
+        batch, heads, seqlen, head_dim = problem.q.shape
+        if head_dim not in functions:
+            raise Refused(f"no library for head dim {head_dim}")
+        output = torch.full_like(problem.q, float("nan"))
+        pointers = [tensor.data_ptr() for tensor in (problem.q, problem.k, problem.v, output)]
+        stream = current_stream()
+
+        def call():
+            code = functions[head_dim](batch, heads, seqlen, *pointers, int(problem.causal), stream)
+            if code:
+                raise Refused(f"attn_fwd returned {code}")
+            return output
+
+        return call
+
+    return Contender(name, prepare)
+
+
+# ---- PyTorch: backends of torch.nn.functional.scaled_dot_product_attention ----
+
+BACKENDS = {"FlashAttention-2": "FLASH_ATTENTION", "cuDNN": "CUDNN_ATTENTION", "math": "MATH"}
+
+
+def pytorch(name):
+    def prepare(problem):
+        import torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        from torch.nn.functional import scaled_dot_product_attention
+
+        backend = getattr(SDPBackend, BACKENDS[name])
+
+        def call():
+            try:
+                with sdpa_kernel(backend):
+                    return scaled_dot_product_attention(problem.q, problem.k, problem.v, is_causal=problem.causal)
+            except torch.OutOfMemoryError as error:
+                raise Refused("out of GPU memory") from error
+            except RuntimeError as error:
+                raise Refused(str(error).splitlines()[0]) from error
+
+        return call
+
+    return Contender(name, prepare)
