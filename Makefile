@@ -148,12 +148,17 @@ $(BUILD)/trace/%/embed.o: common/harness/embed.S build/trace/%.ptx build/trace/%
 
 IN_LIBRARY := $(foreach name,$(NAMES),$(if $(shell grep -s '[.]launch =' stages/$(name)/stage.c),$(name)))
 PIC := $(BUILD)/library
-LADDER_OBJECTS := $(patsubst %,$(PIC)/%.o,common/library/library common/device/device common/device/gpu \
-  $(foreach name,$(IN_LIBRARY),stages/$(name)/stage stages/$(name)/embed))
-$(LADDER): $(LADDER_OBJECTS) $(PIC)/members
+LADDER_OBJECTS := $(PIC)/common/library/library.o \
+  $(foreach name,$(IN_LIBRARY),$(PIC)/stages/$(name)/stage.o $(PIC)/stages/$(name)/embed.o)
+LADDER_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%,$(filter $(call objects,common/device/*.c common/harness/*.c),$(MEMBERS)))
+$(LADDER): $(LADDER_OBJECTS) $(PIC)/parts.a
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$Q$(CC) $(ALL_CFLAGS) -shared $(if $(SANITIZE),,-Wl,-z,defs) $(LADDER_OBJECTS) $(LIBS) -o $@
+	$Q$(CC) $(ALL_CFLAGS) -shared $(if $(SANITIZE),,-Wl,-z,defs) $^ $(LIBS) -o $@
+# What the stages' launches may use. The linker takes what they do use, which is no emulator.
+$(PIC)/parts.a: $(LADDER_PARTS) $(PIC)/members
+	@rm -f $@
+	$Qar rcs $@ $(LADDER_PARTS)
 # In the library each stage's symbols have its number: stage_03, stage_03_cubin.
 SYMBOL = stage_$(call number,$*)
 RENAMED = -Dstage=$(SYMBOL) $(foreach end,ptx ptx_end cubin cubin_end,-Dstage_$(end)=$(SYMBOL)_$(end))
@@ -239,7 +244,7 @@ build/fuzz/%: tests/fuzz/%.c $(wildcard common/emulator/*) $(wildcard common/har
 remember = $(shell mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1)
 $(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
 $(call remember,$(BUILD)/members,$(MEMBERS) $(TEST_OBJECTS))
-$(call remember,$(PIC)/members,$(IN_LIBRARY))
+$(call remember,$(PIC)/members,$(IN_LIBRARY) $(LADDER_PARTS))
 $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$(ALLOW_$(name))))
 
 Q := $(if $(V),,@)
