@@ -137,7 +137,7 @@ $(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BIN:./%=%)stage-$(call number,$(
 $(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BUILD)/trace/trace-$(call number,$(name)),$(name),trace)))
 define EMBED
 @mkdir -p $(@D)
-$Q$(CC) -c -DSTAGE_PTX='"$(filter %.ptx,$^)"' -DSTAGE_CUBIN='"$(filter %.cubin,$^)"' $< -o $@
+$Q$(CC) -c $(RENAMED) -DSTAGE_PTX='"$(filter %.ptx,$^)"' -DSTAGE_CUBIN='"$(filter %.cubin,$^)"' $< -o $@
 endef
 $(BUILD)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kernels/%.cubin
 	$(EMBED)
@@ -161,14 +161,13 @@ $(PIC)/parts.a: $(LADDER_PARTS) $(PIC)/members
 	$Qar rcs $@ $(LADDER_PARTS)
 # In the library each stage's symbols have its number: stage_03, stage_03_cubin.
 SYMBOL = stage_$(call number,$*)
-RENAMED = -Dstage=$(SYMBOL) $(foreach end,ptx ptx_end cubin cubin_end,-Dstage_$(end)=$(SYMBOL)_$(end))
+$(PIC)/%: RENAMED = -Dstage=$(SYMBOL) $(foreach end,ptx ptx_end cubin cubin_end,-Dstage_$(end)=$(SYMBOL)_$(end))
 $(PIC)/stages/%/stage.o: stages/%/stage.c $(BUILD)/flags | nvcc
 	$(call say,CC $< for the library)
 	@mkdir -p $(@D)
 	$Q$(CC) $(ALL_CFLAGS) -fPIC $(RENAMED) $(INCLUDE) -MMD -MP -c $< -o $@
 $(PIC)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kernels/%.cubin
-	@mkdir -p $(@D)
-	$Q$(CC) -c $(RENAMED) -DSTAGE_PTX='"build/kernels/$*.ptx"' -DSTAGE_CUBIN='"build/kernels/$*.cubin"' $< -o $@
+	$(EMBED)
 $(PIC)/common/%.o: common/%.c $(BUILD)/flags $(PIC)/members | nvcc
 	$(call say,CC $< for the library)
 	@mkdir -p $(@D)
