@@ -11,6 +11,7 @@ CFLAGS ?= -O2 -g
 OPTIONS ?=
 TESTS ?= *
 FUZZ_SECONDS ?= 60
+RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 
 NAMES := $(notdir $(patsubst %/,%,$(sort $(wildcard stages/[0-9][0-9]-*/))))
 number = $(firstword $(subst -, ,$1))
@@ -55,7 +56,7 @@ help: ## this list
 	@echo '  make stage-NN        builds ./stage-NN, one of: $(STAGES:./%=%)'
 	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
 	@echo '  OPTIONS (of the stages, in ladder), TESTS (a pattern, "plots/*"), SEQLENS, REPEAT (of bench),'
-	@echo '  FUZZ_SECONDS (of test-deep), CUDA_HOME, V=1'
+	@echo '  RELEASES (of test-cuda), FUZZ_SECONDS (of test-deep), CUDA_HOME, V=1'
 
 ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, and prints one table
 	@sh common/build/ladder.sh "$(OPTIONS)" $(STAGES)
@@ -71,6 +72,9 @@ root: $(STAGES) $(LADDER)
 test-gpu: root $(BUILD)/run-tests $(GPU_KERNELS) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
 	@sh common/build/sanitize.sh $(CUDA) $(STAGES)
+test-cuda: root $(BUILD)/nvrtc ## the kernels under every CUDA 12, from pip wheels (1 GB); RELEASES="12.0 12.9" for some
+	@sh common/build/cuda12.sh $(BUILD)/nvrtc $(BIN) $(CUDA)/bin/ptxas "$(RELEASES)" \
+	  $(foreach name,$(NAMES),"$(name) $(ALLOW_$(name))")
 test-deep: $(FUZZERS) $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) ## fuzzes for FUZZ_SECONDS each; tests under ASan, UBSan, TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test
@@ -115,8 +119,8 @@ plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnup
 
 format: ## formats all C and CUDA
 	git ls-files '*.c' '*.h' '*.cu' ':!tests/golden' ':!tests/hazards' | xargs clang-format -i
-clean: ## removes what was built; the CUDA compiler in build/cuda stays
-	rm -rf $(filter-out build/cuda,$(wildcard build/*)) stage-[0-9][0-9] libhopper_ladder.so
+clean: ## removes what was built; the CUDA compilers in build/cuda* stay
+	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) stage-[0-9][0-9] libhopper_ladder.so
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 nvcc criterion gnuplot:
 	@CC="$(CC)" sh common/build/deps.sh $@ $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
@@ -229,7 +233,9 @@ $(BUILD)/run-tests: $(TEST_OBJECTS) $(LIBRARY) $(BUILD)/members
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) $(TEST_OBJECTS) $(LIBRARY) -lcriterion $(LIBS) -o $@
 $(TEST_OBJECTS): | criterion
+$(BUILD)/nvrtc: $(BUILD)/tests/cuda/nvrtc.o
 $(BUILD)/bench-emulator: $(BUILD)/tests/bench_emulator.o $(LIBRARY)
+$(BUILD)/nvrtc $(BUILD)/bench-emulator:
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
 # libFuzzer comes with clang; the whole emulator is compiled for it at once.
@@ -249,6 +255,6 @@ $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder test root test-gpu test-deep test-threads record-golden bench library peers bench-emulator plot format clean deps nvcc criterion gnuplot
+.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers bench-emulator plot format clean deps nvcc criterion gnuplot
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -40,6 +40,8 @@ Test(build, ptxas_refuses_what_the_stage_does_not_allow) {
       {"ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized", "serialised",
        "serialised"},
       {"ptxas info    : (C7519) Potential Performance Loss", "serialised", "serialised"},
+      {"ptxas info    : (C7520) Potential Performance Loss", "serialised", "serialised"},
+      {"ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored", "setmaxnreg", "setmaxnreg"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fake_nvcc(cases[i].words);
@@ -51,6 +53,16 @@ Test(build, ptxas_refuses_what_the_stage_does_not_allow) {
     snprintf(allowed, sizeof allowed, "%s other %s", ASSEMBLE, cases[i].allow);
     cr_expect_eq(scratch_run(allowed), 0, "allowed by %s: %s", cases[i].allow, scratch_output);
   }
+}
+
+// ptxas itself in the place of nvcc: -Xptxas and -cubin are nvcc's alone.
+Test(build, ptxas_needs_no_nvcc) {
+  scratch_write_script("ptxas",
+                       "case \" $* \" in *' -Xptxas '*|*' -cubin '*) exit 255;; *' -v '*) ;; *) exit 255;; esac\n"
+                       "while [ $# -gt 1 ]; do [ $1 = -o ] && echo cubin >$2; shift; done\n");
+  cr_expect_eq(scratch_run("sh \"$ROOT/common/build/ptxas.sh\" ./ptxas k.ptx k.cubin && cat k.cubin"), 0, "%s",
+               scratch_output);
+  cr_expect_str_eq(scratch_output, "cubin\n");
 }
 
 Test(build, ptxas_passes_an_error_on) {
@@ -78,8 +90,8 @@ Test(build, adding_a_folder_adds_its_target) {
 
 Test(build, help_names_every_target) {
   cr_assert_eq(scratch_run("make -s -C \"$ROOT\" help"), 0, "%s", scratch_output);
-  static const char *const targets[] = {"ladder", "test",   "test-gpu", "test-deep", "bench",   "bench-emulator",
-                                        "plot",   "format", "clean",    "deps",      "stage-NN"};
+  static const char *const targets[] = {"ladder",         "test", "test-gpu", "test-cuda", "test-deep", "bench",
+                                        "bench-emulator", "plot", "format",   "clean",     "deps",      "stage-NN"};
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
     char words[40];
     snprintf(words, sizeof words, "make %s ", targets[i]);

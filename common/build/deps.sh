@@ -4,6 +4,7 @@
 #   deps.sh nvcc DIRECTORY   NVIDIA's CUDA compiler from its pip wheels, into DIRECTORY (no root needed)
 #   deps.sh criterion        the test framework, from the system's packages
 #   deps.sh gnuplot          for the plots, from the system's packages
+#   deps.sh older DIRECTORY RELEASE   ptxas and NVRTC of an older CUDA, from its pip wheels, into DIRECTORY
 #
 # What is there already is left alone and costs a fraction of a second to find. Packages need root: as root or through
 # a sudo that asks no password they are installed, otherwise the command to type is printed and the exit code is 1.
@@ -12,6 +13,25 @@
 # C++ headers that some of those include.
 WHEELS="nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88
         nvidia-cuda-runtime==13.0.88 nvidia-cuda-cccl==13.0.85"
+
+# The same of an older release: ptxas comes in nvcc's wheel (nvcc itself in none before 13), NVRTC is the compiler inside
+# nvcc as a library. 12.0 as it first came, the others in their last update; of 11.8, which knows no wgmma, only ptxas.
+older_wheels() {
+  case $1 in
+    11.8) wheels="nvidia-cuda-nvcc-cu11==11.8.89"; return ;;
+    12.0) set -- 12.0.76 12.0.76 12.0.107 12.0.90 ;;
+    12.1) set -- 12.1.105 12.1.105 12.1.105 12.1.109 ;;
+    12.2) set -- 12.2.140 12.2.140 12.2.140 12.2.140 ;;
+    12.3) set -- 12.3.107 12.3.107 12.3.101 12.3.101.post1 ;;
+    12.4) set -- 12.4.131 12.4.127 12.4.127 12.4.127.post1 ;;
+    12.5) set -- 12.5.82 12.5.82 12.5.82 12.5.39.post1 ;;
+    12.6) set -- 12.6.85 12.6.85 12.6.77 12.6.77 ;;
+    12.8) set -- 12.8.93 12.8.93 12.8.90 12.8.90 ;;
+    12.9) set -- 12.9.86 12.9.86 12.9.79 12.9.27 ;;
+    *) fail "CUDA $1 is not one of 11.8, 12.0 to 12.6, 12.8, 12.9 (there was no 12.7)" ;;
+  esac
+  wheels="nvidia-cuda-nvcc-cu12==$1 nvidia-cuda-nvrtc-cu12==$2 nvidia-cuda-runtime-cu12==$3 nvidia-cuda-cccl-cu12==$4"
+}
 
 say() { echo "deps: $*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -72,19 +92,41 @@ find_pip() {
   apt_install "pip (to fetch the CUDA compiler)" python3-pip ca-certificates
 }
 
-# Installs into a temporary directory first: an interrupted download leaves nothing that looks finished.
-install_nvcc() {
+# install_wheels DIRECTORY WHEEL...: into DIRECTORY.partial, which the caller renames when all is well: an interrupted
+# download leaves nothing that looks finished.
+install_wheels() {
   directory=$1
+  shift
   find_pip
-  say "no nvcc on PATH or in CUDA_HOME; installing NVIDIA's wheels into $directory (about 250 MB):"
-  say "$(echo $WHEELS)"
+  say "$*"
   rm -rf "$directory" "$directory.partial"
   mkdir -p "$directory.partial"
-  # shellcheck disable=SC2086
   PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore \
-    "$python" -m pip install --quiet --no-deps --no-compile --only-binary=:all: --target "$directory.partial" $WHEELS ||
-    fail "pip could not install the CUDA compiler; install CUDA 12.4 or newer yourself and set CUDA_HOME"
-  mv "$directory.partial" "$directory"
+    "$python" -m pip install --quiet --no-deps --no-compile --only-binary=:all: --target "$directory.partial" "$@"
+}
+
+install_nvcc() {
+  say "no nvcc on PATH or in CUDA_HOME; installing NVIDIA's wheels into $1 (about 250 MB):"
+  # shellcheck disable=SC2086
+  install_wheels "$1" $WHEELS ||
+    fail "pip could not install the CUDA compiler; install CUDA 12.0 or newer yourself and set CUDA_HOME"
+  mv "$1.partial" "$1"
+}
+
+# An older release as bin, lib and include; most of what its wheels hold is neither needed nor kept.
+install_older() {
+  older_wheels "$2"
+  say "installing NVIDIA's wheels of CUDA $2 into $1:"
+  # shellcheck disable=SC2086
+  install_wheels "$1" $wheels || fail "pip could not install CUDA $2"
+  parts=$1.partial/nvidia
+  mkdir "$1.partial/bin" "$1.partial/lib"
+  mv "$parts"/cuda_nvcc/bin/ptxas "$1.partial/bin"
+  [ ! -d "$parts/cuda_nvrtc" ] || mv "$parts"/cuda_nvrtc/lib/libnvrtc.so.12 "$parts"/cuda_nvrtc/lib/libnvrtc-builtins.so.* \
+    "$1.partial/lib"
+  cp -r "$parts"/*/include "$1.partial"
+  rm -rf "$parts" "$1.partial"/*.dist-info
+  mv "$1.partial" "$1"
 }
 
 case $1 in
@@ -92,7 +134,8 @@ case $1 in
     have_cxx || apt_install "a C++ compiler (nvcc needs one)" g++
     [ -z "$2" ] || [ -x "$2/nvidia/cu13/bin/nvcc" ] || install_nvcc "$2"
     ;;
+  older) [ -x "$2/bin/ptxas" ] || install_older "$2" "$3" ;;
   criterion) have_criterion || apt_install Criterion libcriterion-dev ;;
   gnuplot) have_gnuplot || apt_install gnuplot gnuplot-nox ;;
-  *) fail "usage: deps.sh nvcc DIRECTORY | criterion | gnuplot" ;;
+  *) fail "usage: deps.sh nvcc DIRECTORY | criterion | gnuplot | older DIRECTORY RELEASE" ;;
 esac

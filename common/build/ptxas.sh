@@ -1,15 +1,19 @@
 #!/bin/sh
 # Assembles a stage's PTX for sm_90a and refuses what ptxas only mentions:
 #
-#   ptxas.sh NVCC KERNEL.ptx KERNEL.cubin [stack] [spills] [serialised]
+#   ptxas.sh NVCC KERNEL.ptx KERNEL.cubin [stack] [spills] [serialised] [setmaxnreg]
 #
 # A stack frame or a spill means that "registers" live in local memory, which is device memory; a serialised wgmma
-# (C7510 to C7519) waits for each instruction. A stage may allow one by name. ptxas's words stay in KERNEL.log.
+# (C7510 and up) waits for each instruction; a setmaxnreg may be ignored (C7508 and its neighbours). A stage may allow
+# one by name. NVCC may also be a ptxas. ptxas's words stay in KERNEL.log.
 nvcc=$1 ptx=$2 cubin=$3
 shift 3
 log=${cubin%.cubin}.log
 
-"$nvcc" -arch=sm_90a -lineinfo -Xptxas -v -cubin "$ptx" -o "$cubin.partial" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+case ${nvcc##*/} in ptxas) verbose=-v ;; *) verbose="-cubin -Xptxas -v" ;; esac
+
+# shellcheck disable=SC2086
+"$nvcc" $verbose -arch=sm_90a -lineinfo "$ptx" -o "$cubin.partial" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 
 # refuse NAME PATTERN MEANING: fails when the log has a line with the pattern and the stage does not allow it.
 refuse() {
@@ -23,5 +27,6 @@ refuse() {
 allowed="$*"
 refuse spills '[^0-9][1-9][0-9]* bytes spill' 'registers are spilled to local memory'
 refuse stack '[^0-9][1-9][0-9]* bytes stack frame' 'the kernel has a stack frame'
-refuse serialised 'C751[0-9]' 'wgmma is serialised'
+refuse serialised 'C75[1-9][0-9]' 'wgmma is serialised'
+refuse setmaxnreg 'C750[0-9]' 'setmaxnreg is ignored'
 mv "$cubin.partial" "$cubin"

@@ -197,6 +197,8 @@ __device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[2][KEYS / 8][4], u
 template <int HEAD_DIM> __device__ void store_rows(half *o, const Rows<HEAD_DIM> &rows, char *tile, int count) {
   int lane = threadIdx.x % WARP;
   __syncwarp();  // all lanes have read the queries
+  // Registers have no index, so no loop over them may stay a loop. Not every compiler unrolls one this long unasked.
+#pragma unroll
   for (int b = 0; b < 2; b++)
     for (int h = 0; h < 2; h++) {
       float factor = 1 / row_sum(rows.sum[b][h]);
