@@ -55,8 +55,16 @@ TestSuite(bench, .init = enter, .fini = scratch_leave);
       "max_ms,repeats,tflops\n" name ",${GPU:-Test GPU},1,2,3,4,$batch,$heads,$seqlen,$head_dim,$causal," ms           \
       ",1,2,20," tflops "\nend\n"
 
-// What a stage does that has a report of its own and no row.
+// What a stage does that is no attention kernel: its CSV has other columns. When it has none, it refuses --csv.
 #define OTHER_STAGE(name)                                                                                              \
+  "for option; do case $option in --csv=-) csv=/dev/stdout; exec 3>&2;; --csv=*) csv=${option#*=}; exec 3>&1;; esac\n" \
+  "done\ncat >&3 <<end\n" REPORT(                                                                                      \
+      name, "Test GPU",                                                                                                \
+      "right: 4,096 elements") "end\n"                                                                                 \
+                               "cat >$csv <<end\nstage,device,sm_clock_mhz,driver,cuda,date,quantity,n,tflops\n" name  \
+                               ",Test GPU,1,2,3,4,one,8,\n" name ",Test GPU,1,2,3,4,many,8,99.5\n" name                \
+                               ",Test GPU,1,2,3,4,many,256,640.25\nend\n"
+#define STAGE_WITHOUT_CSV(name)                                                                                        \
   "case \"$*\" in *--csv=*) echo 'no attention kernel, and no row' >&2; exit 2;; esac\n"                               \
   "cat <<end\n" REPORT(name, "Test GPU", "right: 4,096 elements") "end\n"
 
@@ -111,13 +119,17 @@ Test(ladder, on_a_gpu_shows_times_beside_the_recorded_and_draws_them) {
   scratch_write_script("stage-03", GPU_STAGE("03-cp-async", "6.0", "300.5",
                                              "compared  you: 300 TFLOPS, NVIDIA H200 recorded: 324 (on a day)\n"));
   scratch_write_script("stage-04", OTHER_STAGE("04-single-wgmma"));
+  scratch_write_script("stage-14", STAGE_WITHOUT_CSV("14-nothing"));
   scratch_write_script("stage-05", GPU_STAGE("05-wgmma-attention", "4.0", "450.75", ""));
-  cr_expect_eq(scratch_run(LADDER "--seqlen=2048 ./stage-03 ./stage-04 ./stage-05"), 0, "%s", scratch_output);
+  cr_expect_eq(scratch_run(LADDER "--seqlen=2048 ./stage-03 ./stage-04 ./stage-14 ./stage-05"), 0, "%s",
+               scratch_output);
   cr_expect(scratch_has_line("stage result time/ms TFLOPS speedup recorded-TFLOPS"), "%s", scratch_output);
   cr_expect(scratch_has_line("03-cp-async right 6.0000 300.5 - 324"), "%s", scratch_output);
-  cr_expect(scratch_has_line("04-single-wgmma right - - - -"), "%s", scratch_output);
+  cr_expect(scratch_has_line("04-single-wgmma right - 640.25 - -"), "%s", scratch_output);
+  cr_expect(scratch_has_line("14-nothing right - - - -"), "%s", scratch_output);
   cr_expect(scratch_has_line("05-wgmma-attention right 4.0000 450.75 1.50x -"), "%s", scratch_output);
-  cr_expect(strstr(scratch_output, "times of its own: ./stage-04"), "%s", scratch_output);
+  cr_expect(strstr(scratch_output, "no attention kernel, TFLOPS at its best: ./stage-04 ./stage-14\n"), "%s",
+            scratch_output);
   cr_expect(strstr(scratch_output, "picture: build/ladder.svg"), "%s", scratch_output);
   cr_expect_eq(scratch_run("grep -q '^stage,' build/ladder.csv && grep -c , build/ladder.csv"), 0);
   cr_expect_str_eq(scratch_output, "3\n", "a header and two rows");
@@ -237,12 +249,15 @@ Test(bench, a_wrong_result_is_shown_and_nothing_recorded) {
 }
 
 Test(bench, leaves_out_what_is_no_attention) {
-  write_stages("");
-  scratch_write_script("stage-07", OTHER_STAGE("04-single-wgmma"));
-  cr_expect_eq(scratch_run(BENCH), 0, "%s", scratch_output);
-  cr_expect(scratch_has_line("./stage-07 has no times of attention: no attention kernel, and no row"), "%s",
-            scratch_output);
-  cr_expect_eq(count("sed 1d plots/data/test-gpu.csv | grep -c '^00-scalar'"), 8);
+  static const char *const others[] = {OTHER_STAGE("04-single-wgmma"), STAGE_WITHOUT_CSV("04-single-wgmma")};
+  for (int i = 0; i < 2; i++) {
+    write_stages("");
+    scratch_write_script("stage-07", others[i]);
+    cr_expect_eq(scratch_run(BENCH), 0, "%s", scratch_output);
+    cr_expect(scratch_has_line("./stage-07 is left out: it has no times of attention"), "%s", scratch_output);
+    cr_expect_eq(count("grep -c '^00-scalar' plots/data/test-gpu.csv"), 8);
+    cr_expect_eq(count("wc -l <plots/data/test-gpu.csv"), 9);
+  }
 }
 
 Test(bench, without_a_gpu_says_so) {

@@ -36,8 +36,8 @@ whole_numbers() {
   done
 }
 
-# Runs the stage with the options, once; $2... is the problem. The row appears in the file $1 when it is whole. Returns
-# the stage's exit code.
+# Runs the stage with the options $2... once. Its row appears in the file $1 when it is whole. Returns the stage's exit
+# code.
 row() {
   file=$1
   shift
@@ -46,8 +46,8 @@ row() {
   [ ! -s "$file.part" ] || mv "$file.part" "$file"
 }
 
-# Sees that every stage runs here, and finds those that write a row: the others are no attention kernels. Sets stages to
-# STAGE:KEY words, where KEY stands for the program, the GPU and REPEAT.
+# Sees that every stage runs here, and leaves out those that write no row of attention. Sets stages to STAGE:KEY words,
+# where KEY stands for the program, the GPU and REPEAT.
 try_stages() {
   for stage in "$@"; do
     progress "trying $stage"
@@ -55,11 +55,11 @@ try_stages() {
     row $kept/tried --batch=1 --heads=1 --seqlen=128 --repeat=1
     code=$?
     progress ''
-    if [ -s $kept/tried ]; then
+    if grep -q ,batch,heads,seqlen, $kept/tried 2>/dev/null; then
       key=$({ cat "$stage"; grep '^device' $report; echo "$REPEAT"; } | cksum | tr ' ' -)
       stages="$stages $stage:$key"
     elif [ $code = 0 ] || [ $code = 2 ]; then
-      echo "$stage has no times of attention: $(tail -n 1 $report)"
+      echo "$stage is left out: it has no times of attention"
     else
       cat $report >&2
       [ $code != 3 ] || echo "bench: times come from a GPU alone; those recorded on an H200: plots/data/nvidia-h200.csv" >&2

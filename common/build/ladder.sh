@@ -35,13 +35,19 @@ row() {
   printf "$format" "${1:--}" "${2:--}" "${3:--}" "${4:--}" "${5:--}" "${6:--}" "${7:-}"
 }
 
-# On a GPU a CSV row ends in ",MEDIAN,MIN,MAX,REPEATS,TFLOPS". A stage without one is no attention kernel: the ladder
-# goes on from the stage below it.
+# The largest number in the CSV's column $1; nothing when there is no such column.
+largest() {
+  echo "$csv" | awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) column = i }
+    NR > 1 && column && $column > most { most = $column } END { print most }'
+}
+
+# On a GPU a stage writes a row of CSV. One that is no attention kernel has columns of its own, or none: of its TFLOPS
+# the table shows the largest, and the speedups go on from the stage below it.
 gpu_row() {
   format='%-22s %6s %11s %8s %8s %15s%s\n'
   head=${head:+stage result time/ms TFLOPS speedup recorded-TFLOPS}
-  ms=$(echo "$csv" | sed -n 2p | cut -d, -f12)
-  tflops=$(echo "$csv" | sed -n 2p | cut -d, -f16)
+  case $csv in *,batch,heads,seqlen,*) ms=$(largest median_ms) ;; *) ms= ;; esac
+  tflops=$(largest tflops)
   speedup=$([ "$ms" ] && [ "$before" ] && awk "BEGIN { printf \"%.2fx\", $before / $ms }")
   row "$name" "$result" "${ms:+$(printf %.4f "$ms")}" "$tflops" "$speedup" "$(line compared | sed 's/.*recorded: //; s/ .*//')"
   [ "$ms" ] || [ $code = 1 ] || alone="$alone $stage"
@@ -104,7 +110,7 @@ for stage in "$@"; do
 done
 
 echo
-[ -z "$alone" ] || echo "no attention kernel, times of its own:$alone"
+[ -z "$alone" ] || echo "no attention kernel, TFLOPS at its best:$alone"
 if [ -s $rows ]; then
   draw
 else
