@@ -39,7 +39,7 @@ static const struct {
          "Between wgmma.mma_async and its wgmma.wait_group leave its accumulator and A registers alone."},
     [HAZARD_WGMMA_FENCE] =
         {"missing wgmma.fence",
-         "Put wgmma.fence after the last write of the accumulator or A registers, before the first wgmma.mma_async."},
+         "Put wgmma.fence after the last use of the accumulator or A registers, before the first wgmma.mma_async."},
     [HAZARD_DESCRIPTOR] = {"bad descriptor", "Build the descriptor from the address >> 4, the two byte offsets >> 4 "
                                              "and the swizzle mode, and align swizzled tiles."},
     [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", "Initialise an mbarrier once, before use, with the number of "

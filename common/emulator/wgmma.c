@@ -238,17 +238,17 @@ static void read_matrix(AsyncOp *op, const MatrixDescriptor *d, int rows) {
   if (end > start) race_read_by(&actor, shared, start - shared->base, (int)(end - start));
 }
 
-// An accumulator or A register that was written after the last wgmma.fence: the tensor core may see the old value.
+// A fence must stand between any use of a register by another instruction and its use here. PTX ISA 9.7.16.7.1.
 static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
   const WgmmaState *state = warp->wgmma;
-  int written = 0;
+  int touched = 0;
   for (int i = 0; i < plan->accumulators; i++)
-    written += state->names[plan->d[i] / SLOT_UNIT].written == state->fences + 1;
+    touched += state->names[plan->d[i] / SLOT_UNIT].touched == state->fences + 1;
   for (int i = 0; i < 4 && plan->a_in_registers; i++)
-    written += state->names[plan->a[i] / SLOT_UNIT].written == state->fences + 1;
-  if (written)
+    touched += state->names[plan->a[i] / SLOT_UNIT].touched == state->fences + 1;
+  if (touched)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
-                  "%d of its registers were written after the last wgmma.fence", written);
+                  "%d of its registers were read or written after the last wgmma.fence", touched);
   else if (state->fences == 0)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
                   "no wgmma.fence stands before the warp's first wgmma.mma_async");
@@ -275,6 +275,7 @@ static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
                     "its A register is an accumulator of a wgmma in flight");
     memcpy(work->a_registers[i], SLOT(warp, plan->a[i], u32), sizeof work->a_registers[i]);
     name->read_by = work->number;
+    name->used = state->fences + 1;
   }
   for (int i = 0; i < plan->accumulators; i++) {
     RegisterName *name = &state->names[plan->d[i] / SLOT_UNIT];
@@ -288,7 +289,7 @@ static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
       work->sources[i].op = source;
       work->sources[i].element = name->element;
     }
-    *name = (RegisterName){.number = work->number, .element = (uint32_t)i};
+    *name = (RegisterName){.number = work->number, .element = (uint32_t)i, .used = state->fences + 1};
   }
 }
 

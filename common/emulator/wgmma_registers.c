@@ -19,7 +19,7 @@ static bool is_register_mov(const Program *program, const Inst *inst) {
 }
 
 // A constant may be put into a register anywhere: nvcc does so after the wgmma.fence that stands after it in the
-// source, and ptxas moves it back.
+// source, and ptxas makes an operand of it, or moves it back. notes/hazards.md has what each of them does.
 static bool is_constant_mov(const Inst *inst) {
   if (strcmp(inst->source->opcode, "mov") || inst->source->operand_count != 2) return false;
   PtxOperandKind kind = inst->source->operands[1].kind;
@@ -94,6 +94,26 @@ static void report(Warp *warp, const Inst *inst, Mask mask, bool written) {
                 inst->source->opcode);
 }
 
+// A register gets a constant. That is no use that needs a fence of its own: where the fence stood in the source it may
+// stand before the mov here. But what used the register before, in the source, came before the constant and so before the
+// fence: when there is no fence after it, there was none.
+static void hold_constant(const WgmmaState *state, RegisterName *name) {
+  bool unfenced = name->used == state->fences + 1;
+  *name = (RegisterName){.used = name->used, .touched = unfenced ? name->used : 0, .constant = true};
+}
+
+// A mov gives what `from` stands for to `to`. whole: for all lanes.
+static void rename_register(const WgmmaState *state, RegisterName *to, RegisterName from, bool whole) {
+  RegisterName before = *to;
+  if (from.constant) {
+    hold_constant(state, to);
+    return;
+  }
+  *to = from;
+  if (before.used > to->used) to->used = before.used;
+  if (!whole && before.touched > to->touched) to->touched = before.touched;
+}
+
 bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask) {
   const Program *program = warp_launch(warp)->program;
   WgmmaState *state = wgmma_state(warp);
@@ -103,11 +123,9 @@ bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask) {
     const RegisterName *from = &state->names[touches[1].slot / SLOT_UNIT];
     bool whole = (warp->live & ~mask) == 0;
     if (whole || !register_in_flight(state, touches[1].slot)) {
-      RegisterName name = *from;
-      if (!whole && to->written > name.written) name.written = to->written;
-      *to = name;
+      rename_register(state, to, *from, whole);
       // Not performed yet: the value is to come. Performed: it is in the register.
-      return name.number <= state->performed;
+      return from->number <= state->performed;
     }
   }
   for (int t = 0; t < inst->touch_count; t++) {
@@ -116,8 +134,12 @@ bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask) {
     bool reads_in_flight = name->number > state->waited,
          written_while_read = touches[t].written && name->read_by > state->waited;
     if (reads_in_flight || written_while_read) report(warp, inst, mask, touches[t].written);
-    if (!touches[t].written) continue;
-    *name = (RegisterName){.written = is_constant_mov(inst) ? 0 : state->fences + 1};
+    if (is_constant_mov(inst))
+      hold_constant(state, name);
+    else if (touches[t].written)
+      *name = (RegisterName){.used = state->fences + 1, .touched = state->fences + 1};
+    else
+      name->used = name->touched = state->fences + 1;
   }
   return true;
 }

@@ -11,7 +11,9 @@ typedef struct RegisterName {
   uint32_t number;   // of the wgmma whose result it names, from 1; 0 for none
   uint32_t element;  // of that result: accumulator register
   uint32_t read_by;  // number of the last wgmma that reads it as A
-  uint32_t written;  // wgmma.fences so far, plus one, when another instruction wrote it
+  uint32_t used;     // wgmma.fences so far, plus one, when anything last used it, wgmma included
+  uint32_t touched;  // the same of other instructions: reads, and writes but of constants
+  bool constant;     // it holds a constant
 } RegisterName;
 
 struct WgmmaState {

@@ -168,6 +168,72 @@ extern "C" __global__ void fence_once(const half *in, float *out) {
   put(out, d);
 }
 
+// The fence stands before the loop, and the accumulators begin at zero in each round: their last use came after it.
+// launch fence_outside: grid 1 block 128 args half[1152] float[512]=zero 3
+extern "C" __global__ void fence_outside(const half *in, float *out, int rounds) {
+  __shared__ Tiles tiles;
+  fill(&tiles, in);
+  float sum[4] = {};
+#ifndef REPAIRED
+  wgmma_fence();
+#endif
+#pragma unroll 1
+  for (int k = 0; k < rounds; k++) {
+    float d[4] = {};
+#ifdef REPAIRED
+    wgmma_fence();
+#endif
+    wgmma(d, describe(tiles.a), describe(tiles.b));  // HAZARD(fence_outside): missing wgmma.fence
+    wgmma_commit();
+    wgmma_wait<0>();
+    for (int i = 0; i < 4; i++) sum[i] += k * d[i];
+  }
+  put(out, sum);
+}
+
+// Reading the accumulators is a use of them, too.
+// launch fence_read: grid 1 block 128 args half[1152] float[512]=zero
+extern "C" __global__ void fence_read(const half *in, float *out) {
+  __shared__ Tiles tiles;
+  fill(&tiles, in);
+  float d[4] = {}, most = 0;
+  wgmma_fence();
+  wgmma(d, describe(tiles.a), describe(tiles.b));
+  wgmma_commit();
+  wgmma_wait<0>();
+  for (int i = 0; i < 4; i++) most = fmaxf(most, d[i]);
+#ifdef REPAIRED
+  wgmma_fence();
+#endif
+  wgmma(d, describe(tiles.a), describe(tiles.b));  // HAZARD(fence_read): missing wgmma.fence
+  wgmma_commit();
+  wgmma_wait<0>();
+  for (int i = 0; i < 4; i++) d[i] += most;
+  put(out, d);
+}
+
+// One fence is enough for two sets of accumulators that were ready before it, though the second is used much later.
+// launch one_fence: grid 1 block 128 args half[1152] float[512]=zero 3
+extern "C" __global__ void one_fence(const half *in, float *out, int rounds) {
+  __shared__ Tiles tiles;
+  fill(&tiles, in);
+  float sum[4] = {};
+#pragma unroll 1
+  for (int k = 0; k < rounds; k++) {
+    float first[4] = {}, second[4] = {};
+    wgmma_fence();
+    wgmma(first, describe(tiles.a), describe(tiles.b));
+    wgmma_commit();
+    wgmma_wait<0>();
+    for (int i = 0; i < 4; i++) sum[i] += first[i];
+    wgmma(second, describe(tiles.a), describe(tiles.b));
+    wgmma_commit();
+    wgmma_wait<0>();
+    for (int i = 0; i < 4; i++) sum[i] += k * second[i];
+  }
+  put(out, sum);
+}
+
 // The same of A in registers: packed after the fence.
 // launch fence_before_a: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void fence_before_a(const half *in, float *out) {
