@@ -23,22 +23,24 @@ static void enter(void) {
 TestSuite(ladder, .init = enter, .fini = scratch_leave);
 TestSuite(bench, .init = enter, .fini = scratch_leave);
 
-#define REPORT(name, device, result)                                                                                   \
+// The beginning of a report, on file descriptor 1 or 3; more of it and END follow.
+#define REPORT(descriptor, name, device, result)                                                                       \
+  "cat >&" #descriptor " <<end\n"                                                                                      \
   "stage     " name ": a title\n"                                                                                      \
   "device    " device "\n"                                                                                             \
   "problem   $*\n"                                                                                                     \
   "result    " result "\n"
+#define END "end\n"
 
 // What a stage prints on the emulator, which refuses --csv.
+#define EMULATOR_REPORT(name, result)                                                                                  \
+  "case \"$*\" in *--csv=-*) echo no clock >&2; exit 2;; esac\n" REPORT(1, name, "the emulator", result)
 #define EMULATOR_STAGE(name, result, hazards, instructions)                                                            \
-  "case \"$*\" in *--csv=-*) echo no clock >&2; exit 2;; esac\n"                                                       \
-  "cat <<end\n" REPORT(                                                                                                \
-      name, "the emulator",                                                                                            \
-      result) "hazards   " hazards "\n"                                                                                \
-              "counters  " instructions " warp instructions: fp32 50 %\n"                                              \
-              "          global memory: 12 loads of 4.0 sectors, 1,536 bytes; 1 store of 2.0 sectors, 64 bytes\n"      \
-              "          shared memory: 1,000 loads with 40 bank conflicts; 500 stores with 2 bank conflicts\n"        \
-              "end\n"
+  EMULATOR_REPORT(name, result)                                                                                        \
+  "hazards   " hazards "\n"                                                                                            \
+  "counters  " instructions " warp instructions: fp32 50 %\n"                                                          \
+  "          global memory: 12 loads of 4.0 sectors, 1,536 bytes; 1 store of 2.0 sectors, 64 bytes\n"                  \
+  "          shared memory: 1,000 loads with 40 bank conflicts; 500 stores with 2 bank conflicts\n" END
 
 // What it prints on a GPU: a header and a row of CSV, to standard output or a file, and the report, on standard error
 // when the CSV takes standard output. It writes down how often it was called, and that for big problems alone.
@@ -47,26 +49,22 @@ TestSuite(bench, .init = enter, .fini = scratch_leave);
   "for option; do case $option in --causal) causal=1;; --head-dim=*) head_dim=${option#*=};;\n"                        \
   "  --csv=-) csv=/dev/stdout; exec 3>&2;; --csv=*) csv=${option#*=}; exec 3>&1;;\n"                                   \
   "  --*=*) option=${option#--}; eval \"$option\" 2>/dev/null;; esac; done\n"                                          \
-  "[ $seqlen = 128 ] || echo x >>calls\n"                                                                              \
-  "cat >&3 <<end\n" REPORT(name, "${GPU:-Test GPU} (1 SM)", "right: all") compared                                     \
-      "end\n"                                                                                                          \
+  "[ $seqlen = 128 ] || echo x >>calls\n" REPORT(3, name, "${GPU:-Test GPU} (1 SM)", "right: all") compared END        \
       "cat >$csv "                                                                                                     \
       "<<end\nstage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,"         \
       "max_ms,repeats,tflops\n" name ",${GPU:-Test GPU},1,2,3,4,$batch,$heads,$seqlen,$head_dim,$causal," ms           \
-      ",1,2,20," tflops "\nend\n"
+      ",1,2,20," tflops "\n" END
 
 // What a stage does that is no attention kernel: its CSV has other columns. When it has none, it refuses --csv.
 #define OTHER_STAGE(name)                                                                                              \
   "for option; do case $option in --csv=-) csv=/dev/stdout; exec 3>&2;; --csv=*) csv=${option#*=}; exec 3>&1;; esac\n" \
-  "done\ncat >&3 <<end\n" REPORT(                                                                                      \
-      name, "Test GPU",                                                                                                \
-      "right: 4,096 elements") "end\n"                                                                                 \
-                               "cat >$csv <<end\nstage,device,sm_clock_mhz,driver,cuda,date,quantity,n,tflops\n" name  \
-                               ",Test GPU,1,2,3,4,one,8,\n" name ",Test GPU,1,2,3,4,many,8,99.5\n" name                \
-                               ",Test GPU,1,2,3,4,many,256,640.25\nend\n"
+  "done\n" REPORT(3, name, "Test GPU", "right: 4,096 elements") END                                                    \
+      "cat >$csv <<end\nstage,device,sm_clock_mhz,driver,cuda,date,quantity,n,tflops\n" name                           \
+      ",Test GPU,1,2,3,4,one,8,\n" name ",Test GPU,1,2,3,4,many,8,99.5\n" name                                         \
+      ",Test GPU,1,2,3,4,many,256,640.25\n" END
 #define STAGE_WITHOUT_CSV(name)                                                                                        \
-  "case \"$*\" in *--csv=*) echo 'no attention kernel, and no row' >&2; exit 2;; esac\n"                               \
-  "cat <<end\n" REPORT(name, "Test GPU", "right: 4,096 elements") "end\n"
+  "case \"$*\" in *--csv=*) echo 'no attention kernel, and no row' >&2; exit 2;; esac\n" REPORT(                       \
+      1, name, "Test GPU", "right: 4,096 elements") END
 
 // ---- ladder.sh ----
 
@@ -81,6 +79,20 @@ Test(ladder, on_the_emulator_shows_counters) {
   cr_expect(scratch_has_line("07-warp-specialization right none 1,234 1.54 kB 64 B 42"), "%s", scratch_output);
   cr_expect(scratch_has_line("--seqlen=4 --causal"), "the stages get the options: %s", scratch_output);
   cr_expect(strstr(scratch_output, "plots/nvidia-h200-ladder.svg"), "it says where times are: %s", scratch_output);
+}
+
+Test(ladder, bulk_copies_are_loads_and_stores) {
+  scratch_write_script(
+      "stage-06",
+      EMULATOR_REPORT(
+          "06-tma",
+          "right: all") "counters  9 warp instructions: copy 100 %\n"
+                        "          global memory: 0 loads; 2 stores of 16.0 sectors, 1,000 bytes\n"
+                        "          shared memory: 0 loads with 0 bank conflicts; 0 stores with 0 bank conflicts\n"
+                        "          besides: bulk copies wrote 7 bytes of shared memory; bulk copies read 98,304 bytes "
+                        "of global memory; bulk copies wrote 4,500 bytes of global memory\n" END);
+  cr_expect_eq(scratch_run(LADDER "'' ./stage-06"), 0, "%s", scratch_output);
+  cr_expect(scratch_has_line("06-tma right - 9 98.3 kB 5.5 kB 0"), "%s", scratch_output);
 }
 
 // The length of the output's line that begins with these words, and at most that of a terminal's line.

@@ -57,20 +57,21 @@ gpu_row() {
   echo "$csv" >>$rows
 }
 
-# "1,234,567" bytes as "1.23 MB".
-short() {
-  tr -d , | awk '{ n = split("B kB MB GB TB", unit); for (i = 1; i < n && $1 >= 999.5; i++) $1 /= 1000
-                   printf "%.3g %s", $1, unit[i] }'
+# The bytes of global memory that loads ("load", "read") or stores ("store", "wrote") and bulk copies moved: "1.23 MB".
+bytes() {
+  sed -n "s/.*global memory:.* $1s* of [0-9.]* sectors, \([0-9,]*\) bytes.*/\1/p
+    s/.*bulk copies $2 \([0-9,]*\) bytes of global memory.*/\1/p" "$report" | tr -d , |
+    awk '{ sum += $1 } END { if (!NR) exit; n = split("B kB MB GB TB", unit)
+      for (i = 1; i < n && sum >= 999.5; i++) sum /= 1000
+      printf "%.3g %s", sum, unit[i] }'
 }
 
-# The emulator's counters: warp instructions, the bytes that loads and stores of global memory asked for, bank conflicts.
+# The emulator's counters: warp instructions, bytes of global memory, bank conflicts.
 emulator_row() {
   format='%-22s %6s %7s %12s %8s %8s %9s\n'
   head=${head:+stage result hazards instructions loaded stored conflicts}
-  bytes='of [0-9.]* sectors, \([0-9,]*\) bytes.*'
   row "$name" "$result" "$(line hazards | sed 's/^not looked.*/off/; s/ .*//')" "$(line counters | cut -d' ' -f1)" \
-    "$(sed -n "s/.*global memory:.* loads* $bytes/\1/p" "$report" | short)" \
-    "$(sed -n "s/.*global memory:.* stores* $bytes/\1/p" "$report" | short)" \
+    "$(bytes load read)" "$(bytes store wrote)" \
     "$(sed -n '/shared memory:/ { s/[^0-9 ]//g; p; }' "$report" | awk '{ print $2 + $4 }')"
 }
 
