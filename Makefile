@@ -45,6 +45,7 @@ HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,b
 TRACED := $(notdir $(patsubst %/kernel.cu,%,$(shell grep -l trace_begin stages/*/kernel.cu)))
 TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(name).ptx)
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
+FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 # Recorded times are in DEVICE.csv: each is drawn as a ladder and against the sequence length. Time stamps are in trace/.
 RECORDINGS := $(patsubst plots/data/%.csv,%,$(filter-out %-peers.csv,$(wildcard plots/data/*.csv)))
@@ -63,9 +64,9 @@ ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, a
 
 # $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs.
 run_tests = HL_ROOT="$(abspath $2)" PTX_DIR="$(CURDIR)/build/ptx" HAZARD_PTX_DIR="$(CURDIR)/build/hazards" \
-  COUNTERS_PTX="$(CURDIR)/$(COUNTERS_PTX)" BUILT="$(CURDIR)/build" TRACED="$(TRACED)" \
+  COUNTERS_PTX="$(CURDIR)/$(COUNTERS_PTX)" BUILT="$(CURDIR)/build" TRACED="$(TRACED)" FAKE_DRIVER="$(CURDIR)/$(FAKE_DRIVER)" \
   LSAN_OPTIONS=suppressions=$(CURDIR)/common/build/leaks.supp:print_suppressions=0 $(BUILD)/run-tests --filter='$1'
-test: root $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
+test: root $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
 	@$(call run_tests,$(TESTS),$(BIN))
 root: $(STAGES) $(LADDER)
 	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile README.md common notes plots stages tests) $(BIN))
@@ -233,6 +234,10 @@ $(BUILD)/run-tests: $(TEST_OBJECTS) $(LIBRARY) $(BUILD)/members
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) $(TEST_OBJECTS) $(LIBRARY) -lcriterion $(LIBS) -o $@
 $(TEST_OBJECTS): | criterion
+$(FAKE_DRIVER): tests/driver/fake_driver.c tests/driver/fake_driver.h $(BUILD)/flags
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$Q$(CC) $(ALL_CFLAGS) $(INCLUDE) -fPIC -shared -Wl,-soname,libcuda.so.1 $< -o $@
 $(BUILD)/nvrtc: $(BUILD)/tests/cuda/nvrtc.o
 $(BUILD)/bench-emulator: $(BUILD)/tests/bench_emulator.o $(LIBRARY)
 $(BUILD)/nvrtc $(BUILD)/bench-emulator:

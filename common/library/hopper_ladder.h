@@ -3,7 +3,8 @@
 //   cc program.c ./libhopper_ladder.so          (make library builds it; it needs the CUDA driver alone)
 //
 //   const HlShape shape = {.batch = 4, .heads = 32, .seqlen = 4096, .head_dim = 64, .causal = 1};
-//   if (hl_attention(3, &shape, &(HlTensor){q}, &(HlTensor){k}, &(HlTensor){v}, &(HlTensor){o}, stream))
+//   const HlTensor q = {.data = query}, k = {.data = key}, v = {.data = value}, o = {.data = output};
+//   if (hl_attention(3, &shape, &q, &k, &v, &o, stream))
 //     fprintf(stderr, "%s\n", hl_error());
 //
 // O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch; causal: query i sees keys 0 to i. All tensors are

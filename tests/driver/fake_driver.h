@@ -1,0 +1,31 @@
+// A CUDA driver without a GPU, for tests of code that is called inside a CUDA program: it does nothing, says that all
+// went well, and remembers what it was asked. A test loads build/driver/libcuda.so.1 before the code under test loads
+// "libcuda.so.1": the dynamic linker then takes the one that is there.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FAKE_LAUNCHES = 64 };
+
+typedef struct FakeLaunch {
+  char kernel[32];
+  void *stream;
+  uint64_t first;  // the kernel's first parameter, taken as 8 bytes
+} FakeLaunch;
+
+typedef struct FakeDriver {
+  // What the test sets.
+  unsigned long long context;  // id of the one that is current; 0: none
+  int capability;              // 9: compute capability 9.0
+  const char *fails;           // the function that fails; NULL: none
+  int result;                  // with which CUresult
+  // What was done.
+  int loaded, unloaded;  // modules
+  int allocated, freed;  // pieces of memory
+  size_t largest;        // of them, in bytes
+  int launches;          // the first of them are here
+  FakeLaunch launch[FAKE_LAUNCHES];
+} FakeDriver;
+
+// The library exports it as fake_driver.

@@ -1,0 +1,227 @@
+"""plots/peers.py without a GPU: its options, and, with a made-up PyTorch whose clock only contenders move, who is timed when.
+
+Runs in the repository's root (or a folder that looks like it): python3 tests/peers/test_peers.py
+"""
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, "plots")
+import contenders  # noqa: E402
+import peers  # noqa: E402
+
+
+def run(*arguments):
+    """Exit code and standard error of a run where there is no PyTorch."""
+    environment = dict(os.environ, PYTHONPATH=EMPTY_TORCH, PYTHONDONTWRITEBYTECODE="1")
+    done = subprocess.run([sys.executable, "plots/peers.py", *arguments], env=environment, capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+class Options(unittest.TestCase):
+    def expect(self, arguments, code, words):
+        got, text = run(*arguments)
+        self.assertEqual((got, text.count("\n")), (code, 1), text)
+        self.assertIn(words, text)
+
+    def test_what_makes_no_sense_is_one_line(self):
+        for argument, words in {
+            "--points=64/full": "'64/full' is no point; HEAD_DIM/MASK/SEQLEN is allowed",
+            "--points=96/full/512": "'96/full/512' is no point",
+            "--points=64/full/0": "'64/full/0' is no point",
+            "--points=64/full/512,": "'' is no point",
+            "--sustained=all": "'all' is no point",
+            "--stages=two": "'two' is no list of stages; all, none or numbers are allowed",
+            "--stages=77": "the library has no stage 77; it has 00, 01, 02, 03",
+            "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, cuDNN, math are allowed",
+            "--rounds=0": "'0' is no number of rounds",
+            "--contender=mine": "'mine' is no contender; NAME=FILE.so or NAME:64=FILE.so,128=FILE.so is allowed",
+            "--contender=mine:65=/bin/sh": "is no contender",
+            "--contender=mine=/no/such.so": "there is no file /no/such.so",
+            "--contender=mine=Makefile": "--contender mine: ",
+            "--bogus": "unrecognized arguments: --bogus",
+        }.items():
+            with self.subTest(argument):
+                self.expect([argument], 2, words)
+
+    def test_what_contradicts_itself(self):
+        self.expect(["--record", "--csv=-"], 2, "--record and --csv both say where the rows go")
+        self.expect(["--stages=none", "--peers=none"], 2, "there is nobody to time")
+
+    def test_what_is_not_there(self):
+        self.expect(["--library=/no/such.so"], 3, "/no/such.so cannot be loaded; `make library` builds it")
+        self.expect([], 3, "has no PyTorch")
+
+    def test_points(self):
+        everything = peers.parse_options([])
+        self.assertEqual(len(everything.points), 24)
+        self.assertEqual([str(point) for point in everything.sustained], ["D 64, full, S 16384", "D 128, full, S 16384"])
+        some = peers.parse_options(["--points=128/causal/*,128/*/512,64/full/97"])
+        self.assertEqual(len(some.points), 6 + 1 + 1, "each once")
+        self.assertEqual(some.sustained, [])
+        self.assertEqual(some.points[-1].shape(), (168, 32, 97, 64))
+        self.assertEqual(peers.Point(128, True, 16384).shape(), (1, 16, 16384, 128))
+        self.assertEqual(peers.Point(128, True, 32768).shape(), (1, 16, 32768, 128))
+
+    def test_contenders(self):
+        parse = contenders.parse_kernel
+        self.assertEqual(parse("a=/bin/sh"), ("a", {64: "/bin/sh", 128: "/bin/sh"}))
+        self.assertEqual(parse("a:128=/bin/sh"), ("a", {128: "/bin/sh"}))
+        self.assertEqual(parse("a:64=/bin/sh,128=/bin/ls"), ("a", {64: "/bin/sh", 128: "/bin/ls"}))
+
+    def test_stages_of_the_library(self):
+        found = peers.find_contenders(peers.parse_options(["--stages=03,01", "--peers=cuDNN"]))
+        self.assertEqual([contender.name for contender in found], ["03-cp-async", "01-wmma-qk", "cuDNN"])
+
+
+class MadeUpTorch:
+    """PyTorch as far as the timing needs it: a clock in milliseconds that stands until a contender runs."""
+
+    def __init__(self):
+        self.now, self.log = 0.0, []
+        properties = types.SimpleNamespace(name="Test GPU", clock_rate=1980000, L2_cache_size=100)
+        self.cuda = types.SimpleNamespace(Event=lambda enable_timing: Event(self), empty_cache=lambda: None,
+                                          get_device_properties=lambda index: properties)
+        self.version = types.SimpleNamespace(cuda="13.0")
+        self.int8 = "int8"
+
+    def empty(self, size, dtype, device):
+        assert (size, dtype, device) == (200, "int8", "cuda"), "twice the L2 cache"
+        return types.SimpleNamespace(zero_=lambda: self.log.append("flush"))
+
+    def contender(self, name, cost, output="right", refuses=None):
+        def call():
+            self.log.append(name)
+            self.now += cost
+            return output
+
+        def prepare(problem):
+            if refuses:
+                raise contenders.Refused(refuses)
+            return call
+
+        return contenders.Contender(name, prepare)
+
+
+class Event:
+    def __init__(self, torch):
+        self.torch = torch
+
+    def record(self):
+        self.time = self.torch.now
+
+    def synchronize(self):
+        self.torch.log.append("wait")
+
+    def elapsed_time(self, other):
+        return other.time - self.time
+
+
+class Timing(unittest.TestCase):
+    def measure(self, found, modes=("cold",), rounds=5):
+        """What peers.measure returns and prints, for contenders of the made-up PyTorch."""
+        reference = mock.Mock(differences=lambda output: "" if output == "right" else "it is " + output)
+        printed = io.StringIO()
+        with mock.patch.dict(sys.modules, torch=self.torch), mock.patch.object(peers, "Reference", lambda problem: reference), \
+                mock.patch.object(peers.Point, "problem", lambda point: None), contextlib.redirect_stderr(printed):
+            return peers.measure(found, peers.Point(64, False, 512), modes, rounds), printed.getvalue()
+
+    def setUp(self):
+        self.torch = MadeUpTorch()
+
+    def test_each_has_its_own_time(self):
+        results, printed = self.measure([self.torch.contender("a", 1.0), self.torch.contender("b", 2.0)])
+        self.assertEqual(results, {"cold": {"a": [1.0] * 5, "b": [2.0] * 5}})
+        self.assertEqual(printed, "")
+
+    def test_a_wrong_one_is_not_timed(self):
+        found = [self.torch.contender("a", 1.0, "wrong"), self.torch.contender("b", 2.0),
+                 self.torch.contender("c", 1.0, refuses="no such head dim")]
+        results, printed = self.measure(found)
+        self.assertEqual(list(results["cold"]), ["b"])
+        self.assertEqual(self.torch.log.count("a"), 1)
+        self.assertEqual(printed, "peers.py: a is WRONG and not timed: it is wrong\n"
+                                  "peers.py: c is left out: no such head dim\n")
+
+    def test_nobody_is_left(self):
+        self.assertEqual(self.measure([self.torch.contender("a", 1.0, "wrong")])[0], {})
+
+    def test_they_take_turns_after_a_burn_in(self):
+        self.measure([self.torch.contender(name, 1.0) for name in "abc"], rounds=20)
+        first = self.torch.log.index("flush")
+        before = self.torch.log[:first]
+        self.assertGreaterEqual(len([name for name in before if name != "wait"]), 1000 * peers.BURN_IN_SECONDS)
+        measured = [name for name in self.torch.log[first:] if name != "wait"]
+        self.assertEqual(measured[0::2], ["flush"] * 60, "before each run")
+        rounds = ["".join(measured[i + 1:i + 6:2]) for i in range(0, 120, 6)]
+        self.assertEqual({"".join(sorted(each)) for each in rounds}, {"abc"}, "each once a round")
+        self.assertGreater(len(set(rounds)), 3, "in changing order")
+        self.assertNotIn("wait", self.torch.log[first:first + 120], "the host stays ahead of the GPU")
+
+    def test_slow_ones_come_after_the_others(self):
+        found = [self.torch.contender("slow", 500.0), self.torch.contender("fast", 1.0), self.torch.contender("half", 3.9)]
+        results, _ = self.measure(found, rounds=20)
+        self.assertEqual(list(results["cold"]), ["slow", "fast", "half"])
+        self.assertEqual([len(times) for times in results["cold"].values()], [peers.SLOW_ROUNDS, 20, 20])
+        first = self.torch.log.index("flush")
+        self.assertNotIn("slow", self.torch.log[first:first + 80])
+
+    def test_sustained_is_back_to_back(self):
+        results, _ = self.measure([self.torch.contender("a", 2.0), self.torch.contender("b", 100.0)], modes=("sustained",))
+        self.assertEqual(results, {"sustained": {"a": [2.0] * peers.SUSTAINED_ROUNDS}})
+        self.assertIn(["a"] * int(peers.SUSTAINED_SECONDS * 1000 / 2), [self.torch.log[-i - 310:-i - 10] for i in range(50)])
+
+
+class Output(unittest.TestCase):
+    def test_columns_are_the_stages_and_the_mode(self):
+        with open("common/harness/csv.c", encoding="ascii") as file:
+            header = "".join(re.findall(r'"([^"]*)"', re.search(r"print_header.*?\}", file.read(), re.S)[0]))
+        self.assertEqual(peers.COLUMNS, header.replace("\\n", "") + ",mode")
+
+    def test_a_row(self):
+        row = peers.row("mine", "Test GPU,1980,1.2,13.0", peers.Point(128, True, 4096), "cold", [3.0, 1.0, 2.0, 2.5])
+        self.assertRegex(row, r"^mine,Test GPU,1980,1.2,13.0,20..-..-..T..:..:..Z,4,16,4096,128,1,"
+                              r"2.250000,1.000000,3.000000,4,122.168,cold$")
+        self.assertEqual(row.count(","), peers.COLUMNS.count(","))
+
+    def test_files_are_whole_or_not_there(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "times.csv")
+            rows = peers.Rows(types.SimpleNamespace(record=False, csv=path), "Test GPU,1980")
+            rows.write("a row")
+            self.assertEqual(os.listdir(folder), ["times.csv.partial"])
+            with contextlib.redirect_stderr(io.StringIO()):
+                rows.finish()
+            with open(path, encoding="ascii") as file:
+                self.assertEqual(file.read(), peers.COLUMNS + "\na row\n")
+            self.assertEqual(os.listdir(folder), ["times.csv"])
+
+    def test_record_names_the_device(self):
+        with mock.patch("builtins.open") as opened:
+            peers.Rows(types.SimpleNamespace(record=True, csv=None), "NVIDIA H200,1980")
+        self.assertTrue(opened.call_args[0][0].endswith("/plots/data/nvidia-h200-peers.csv.partial"))
+
+    def test_tables(self):
+        point = peers.Point(64, False, 1024)
+        out = io.StringIO()
+        peers.print_tables({(point, "cold"): {"a": [1.0, 1.0, 1.0], "longer": [2.0]},
+                            (peers.Point(64, False, 2048), "cold"): {"a": [2.0]}}, out)
+        self.assertEqual(out.getvalue(), "\nTFLOPS, D 64, full, cold (median ± half the middle half, %)\n"
+                                         "               S 1024         S 2048\n"
+                                         "a          137.4 ±0.0     137.4 ±0.0\n"
+                                         "longer     68.72 ±0.0              -\n")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as EMPTY_TORCH:
+        with open(os.path.join(EMPTY_TORCH, "torch.py"), "w", encoding="ascii") as no_torch:
+            no_torch.write("raise ImportError('not for this test')\n")
+        unittest.main(verbosity=0)

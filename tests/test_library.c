@@ -1,0 +1,338 @@
+// libhopper_ladder.so: what it refuses, and, with a driver that only takes notes, what it asks of a CUDA program's
+// context and streams. The suite gpu_library runs its stages on a GPU (make test-gpu).
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/fake_driver.h"
+#include "harness/harness.h"
+#include "library/hopper_ladder.h"
+#include "support/program.h"
+
+// The library's functions, as the dynamic linker finds them.
+static __typeof__(&hl_error) error;
+static __typeof__(&hl_stage_count) stage_count;
+static __typeof__(&hl_stage) stage_at;
+static __typeof__(&hl_supports) supports;
+static __typeof__(&hl_attention) attention;
+static __typeof__(&hl_release) release_context;
+
+static void *load(const char *path) {
+  void *library = dlopen(path, RTLD_NOW);
+  cr_assert(library, "%s", dlerror());
+  return library;
+}
+
+static void *find(void *library, const char *name) {
+  void *symbol = dlsym(library, name);
+  cr_assert(symbol, "%s", dlerror());
+  return symbol;
+}
+
+static void load_library(void) {
+  char path[1000];
+  snprintf(path, sizeof path, "%s/libhopper_ladder.so", root_path());
+  void *library = load(path);
+  *(void **)&error = find(library, "hl_error");
+  *(void **)&stage_count = find(library, "hl_stage_count");
+  *(void **)&stage_at = find(library, "hl_stage");
+  *(void **)&supports = find(library, "hl_supports");
+  *(void **)&attention = find(library, "hl_attention");
+  *(void **)&release_context = find(library, "hl_release");
+}
+
+static FakeDriver *driver;
+
+static void load_with_fake_driver(void) {
+  driver = find(load(getenv("FAKE_DRIVER")), "fake_driver");
+  *driver = (FakeDriver){.context = 1, .capability = 9};
+  load_library();
+}
+
+TestSuite(library, .init = load_with_fake_driver);
+TestSuite(gpu_library, .init = load_library, .timeout = 300);
+
+static const HlShape small = {.batch = 2, .heads = 3, .seqlen = 100, .head_dim = 64, .causal = 1};
+
+// Tensors of the small shape, far apart.
+static HlTensor tensor(int index) { return (HlTensor){.data = (void *)(0x10000000ull * (unsigned)(index + 1))}; }
+
+static HlStatus run(int number, const HlShape *shape, void *stream) {
+  HlTensor q = tensor(0), k = tensor(1), v = tensor(2), o = tensor(3);
+  return attention(number, shape, &q, &k, &v, &o, stream);
+}
+
+#define EXPECT(call, status, words)                                                                                    \
+  do {                                                                                                                 \
+    cr_expect_eq(call, status, "%s", error());                                                                         \
+    cr_expect_str_eq(error(), words);                                                                                  \
+  } while (0)
+
+// ---- the stages it has ----
+
+// Every stage whose folder has a launch is there, under its folder's name, in order.
+Test(library, has_every_attention_stage) {
+  char command[300], folder[100];
+  snprintf(command, sizeof command, "cd '%s' && grep -l '[.]launch =' stages/*/stage.c", root_path());
+  FILE *pipe = popen(command, "r");
+  cr_assert(pipe);
+  int count = 0;
+  for (; fscanf(pipe, " stages/%99[^/]/stage.c", folder) == 1; count++) {
+    const HlStage *found = stage_at(count);
+    cr_assert(found, "%s is not there", folder);
+    cr_expect_str_eq(found->name, folder);
+    cr_expect_eq(found->number, atoi(folder));
+    cr_expect(strlen(found->title) > 10);
+    cr_expect_eq(supports(found->number, &small), HL_OK);
+  }
+  pclose(pipe);
+  cr_expect(count >= 4);
+  cr_expect_eq(stage_count(), count);
+  cr_expect_null(stage_at(count));
+  cr_expect_null(stage_at(-1));
+}
+
+// The header is all there is to know: each function that it declares is exported, and nothing else.
+Test(library, exports_what_its_header_declares) {
+  char command[1000];
+  snprintf(command, sizeof command,
+           "cd '%s' && declared=$(sed -n 's/^HL_API.* [*]*\\(hl_[a-z_]*\\)(.*/\\1/p' common/library/hopper_ladder.h | "
+           "sort) && "
+           "exported=$(nm -D --defined-only libhopper_ladder.so | sed 's/.* //' | sort) && "
+           "[ \"$declared\" ] && [ \"$exported\" = \"$declared\" ] || { echo \"$exported\" is exported; false; }",
+           root_path());
+  cr_expect_eq(system(command), 0);
+}
+
+Test(library, header_is_c_and_cplusplus) {
+  static const char *const compilers[] = {"cc -xc -std=c99", "c++ -xc++ -std=c++11"};
+  char command[1000];
+  for (int i = 0; i < 2; i++) {
+    snprintf(
+        command, sizeof command,
+        "echo '#include \"%s/common/library/hopper_ladder.h\"' | %s -Wall -Wextra -Wpedantic -Werror -fsyntax-only -",
+        root_path(), compilers[i]);
+    cr_expect_eq(system(command), 0, "%s", command);
+  }
+}
+
+// ---- what it refuses ----
+
+Test(library, stages_that_are_not_there) {
+  cr_expect_eq(run(77, &small, NULL), HL_INVALID);
+  cr_expect(strstr(error(), "stage 77: there is none in this library, which has 00, 01, 02, 03"), "%s", error());
+  cr_expect_eq(supports(-1, &small), HL_INVALID);
+  cr_expect(strstr(error(), "stage -1: "), "%s", error());
+}
+
+Test(library, shapes_that_make_no_sense) {
+  static const struct {
+    HlShape shape;
+    const char *words;
+  } cases[] = {
+      {{0, 1, 1, 64, 0}, "batch 0: 1 to 65536 are allowed"},
+      {{65537, 1, 1, 64, 0}, "batch 65537: 1 to 65536 are allowed"},
+      {{1, -2, 1, 64, 0}, "heads -2: 1 to 65536 are allowed"},
+      {{1, 1, 0, 64, 0}, "seqlen 0: 1 to 1048576 are allowed"},
+      {{1, 1, 1048577, 64, 0}, "seqlen 1048577: 1 to 1048576 are allowed"},
+      {{1, 1, 1, 96, 0}, "head_dim 96: 64 and 128 are allowed"},
+      {{1, 1, 1, 128, 2}, "causal 2: 0 and 1 are allowed"},
+      {{65536, 65536, 1, 64, 0}, "batch * heads * seqlen is 4294967296: at most 2147483647 is allowed"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    EXPECT(supports(3, &cases[i].shape), HL_INVALID, cases[i].words);
+    EXPECT(run(3, &cases[i].shape, NULL), HL_INVALID, cases[i].words);
+  }
+  EXPECT(supports(3, NULL), HL_INVALID, "shape: a null pointer");
+}
+
+// Q, K, V and O in turn get what is wrong; the others are right.
+static void expect_refused(HlTensor wrong, HlStatus status, const char *words) {
+  static const char *const names[] = {"q", "k", "v", "o"};
+  for (int i = 0; i < 4; i++) {
+    HlTensor tensors[4] = {tensor(0), tensor(1), tensor(2), tensor(3)};
+    char expected[300];
+    tensors[i] = wrong;
+    snprintf(expected, sizeof expected, "%s: %s", names[i], words);
+    EXPECT(attention(3, &small, &tensors[0], &tensors[1], &tensors[2], &tensors[3], NULL), status, expected);
+  }
+}
+
+Test(library, tensors_that_make_no_sense) {
+  expect_refused((HlTensor){.data = NULL}, HL_INVALID, "a null pointer");
+  expect_refused((HlTensor){.data = (void *)0x8008}, HL_INVALID, "the address 0x8008 is not aligned to 16 bytes");
+  HlTensor q = tensor(0);
+  EXPECT(attention(3, &small, &q, &q, NULL, &q, NULL), HL_INVALID, "v: a null pointer");
+  cr_expect_eq(driver->launches, 0);
+}
+
+Test(library, strides_must_be_contiguous) {
+  HlTensor sequence_first = {(void *)0x8000, {19200, 64, 192, 1}};  // [batch][seqlen][heads][head_dim]
+  expect_refused(sequence_first, HL_UNSUPPORTED,
+                 "strides 19200, 64, 192, 1; only a contiguous tensor is allowed, 19200, 6400, 64, 1");
+  HlTensor contiguous = {(void *)0x8000, {19200, 6400, 64, 1}}, o = tensor(3);
+  cr_expect_eq(attention(3, &small, &contiguous, &contiguous, &contiguous, &o, NULL), HL_OK, "%s", error());
+  // With one head, whatever its stride.
+  HlShape one_head = {2, 1, 100, 64, 0};
+  HlTensor same = {(void *)0x8000, {6400, 64, 64, 1}};
+  cr_expect_eq(attention(3, &one_head, &same, &same, &same, &o, NULL), HL_OK, "%s", error());
+}
+
+Test(library, output_must_not_overlap) {
+  HlTensor q = tensor(0), k = tensor(1), v = tensor(2), last = {.data = (char *)v.data + 2 * 3 * 100 * 64 * 2 - 16};
+  EXPECT(attention(3, &small, &q, &k, &v, &v, NULL), HL_INVALID, "o overlaps v");
+  EXPECT(attention(3, &small, &q, &k, &v, &last, NULL), HL_INVALID, "o overlaps v");
+  last.data = (char *)last.data + 16;
+  cr_expect_eq(attention(3, &small, &q, &k, &v, &last, NULL), HL_OK, "%s", error());
+  cr_expect_eq(attention(3, &small, &q, &q, &q, &last, NULL), HL_OK, "inputs may be one: %s", error());
+}
+
+// ---- in whose context and stream it works ----
+
+Test(library, wants_a_hopper_gpu_and_a_context) {
+  driver->context = 0;
+  EXPECT(run(3, &small, NULL), HL_INVALID, "no CUDA context is current on this thread");
+  driver->context = 1;
+  driver->capability = 8;
+  EXPECT(run(3, &small, NULL), HL_ABSENT, "the current context is on a Fake GPU, which has no compute capability 9.0");
+  driver->capability = 9;
+  cr_expect_eq(run(3, &small, NULL), HL_OK, "%s", error());
+}
+
+Test(library, queues_on_the_stream_it_is_given) {
+  void *const streams[] = {NULL, (void *)0x5, (void *)0x6};
+  for (int i = 0; i < 3; i++) cr_expect_eq(run(i, &small, streams[i]), HL_OK, "%s", error());
+  cr_assert_eq(driver->launches, 3 + 3 + 1, "stages 00 and 01 have three kernels, 02 has one");
+  for (int i = 0; i < driver->launches; i++)
+    cr_expect_eq(driver->launch[i].stream, streams[i / 3], "%s", driver->launch[i].kernel);
+  cr_expect_str_eq(driver->launch[6].kernel, "attention_64");
+  cr_expect_eq(driver->launch[6].first, (uintptr_t)tensor(0).data);
+  cr_expect_eq(driver->context, 1, "the context stays current");
+}
+
+Test(library, loads_a_stage_once_in_each_context) {
+  for (int i = 0; i < 3; i++) run(3, &small, NULL);
+  cr_expect_eq(driver->loaded, 1);
+  run(2, &small, NULL);
+  cr_expect_eq(driver->loaded, 2);
+  driver->context = 2;
+  run(3, &small, NULL);
+  run(3, &small, NULL);
+  cr_expect_eq(driver->loaded, 3);
+  driver->context = 1;
+  run(3, &small, NULL);
+  cr_expect_eq(driver->loaded, 3);
+  cr_expect_eq(driver->unloaded, 0);
+}
+
+Test(library, keeps_a_workspace_for_each_stream) {
+  HlShape larger = small;
+  larger.seqlen = 200;
+  void *first = (void *)0x5, *second = (void *)0x6;
+  run(0, &small, first);
+  run(0, &small, first);
+  run(1, &small, first);
+  cr_expect_eq(driver->allocated, 1, "stages share a stream's workspace");
+  cr_expect_eq(driver->largest, 4 * 2 * 3 * 100 * 100, "fp32 scores of six heads");
+  run(0, &small, second);
+  cr_expect_eq(driver->allocated, 2);
+  run(0, &larger, first);
+  cr_expect_eq(driver->allocated, 3);
+  cr_expect_eq(driver->freed, 1, "the smaller one");
+  cr_expect_eq(driver->largest, 4 * 2 * 3 * 200 * 200);
+  run(0, &small, first);
+  run(3, &small, (void *)0x7);
+  cr_expect_eq(driver->allocated, 3, "stage 03 needs none");
+}
+
+Test(library, release_frees_what_is_in_the_context) {
+  run(0, &small, NULL);
+  driver->context = 2;
+  run(3, &small, NULL);
+  run(0, &small, NULL);
+  cr_expect_eq(release_context(), HL_OK);
+  cr_expect_eq(driver->unloaded, 2, "stages 03 and 00 in context 2");
+  cr_expect_eq(driver->freed, 1);
+  cr_expect_eq(release_context(), HL_OK, "nothing is left");
+  cr_expect_eq(driver->unloaded, 2);
+  cr_expect_eq(run(0, &small, NULL), HL_OK, "%s", error());
+  cr_expect_eq(driver->loaded, 4);
+  driver->context = 1;
+  run(0, &small, NULL);
+  cr_expect_eq(driver->loaded, 4, "context 1 kept its own");
+}
+
+// A call that fails says so once; the next one begins anew.
+Test(library, goes_on_after_a_failure) {
+  static const struct {
+    const char *function;
+    int result;
+    HlStatus status;
+    const char *words;
+  } cases[] = {
+      {"cuModuleLoadData", 999, HL_FAILED, "cuModuleLoadData: CUDA_ERROR_MADE_UP, made up"},
+      {"cuLaunchKernelEx", 999, HL_FAILED, "scores_64: CUDA_ERROR_MADE_UP, made up"},
+      {"cuMemAlloc_v2", 2, HL_OUT_OF_MEMORY, "the GPU has no room for 240000 bytes: 1000 of 1000 are free"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    driver->fails = cases[i].function;
+    driver->result = cases[i].result;
+    EXPECT(run(0, &small, NULL), cases[i].status, cases[i].words);
+    driver->fails = NULL;
+    cr_expect_eq(run(0, &small, NULL), HL_OK, "%s", error());
+    release_context();
+  }
+}
+
+// ---- on a GPU ----
+
+static DeviceAddress upload(Device *device, const Half *values, const Problem *problem) {
+  DeviceAddress address = device_alloc(device, problem->elements * sizeof(Half));
+  device_upload(device, address, values, problem->elements * sizeof(Half));
+  return address;
+}
+
+static HlTensor view(DeviceAddress address) { return (HlTensor){.data = (void *)(uintptr_t)address}; }
+
+// One problem through the library, on a stream of its own, in the context of a device that this test opened.
+static void run_on_gpu(Device *device, int number, const HlShape *shape, void *stream) {
+  Problem problem;
+  Shape own = {shape->batch, shape->heads, shape->seqlen, shape->head_dim, shape->causal};
+  CheckResult result;
+  size_t size;
+  cr_assert(problem_create(&problem, &own, INPUT_NORMAL, 1));
+  size = problem.elements * sizeof(Half);
+  HlTensor q = view(upload(device, problem.q, &problem)), k = view(upload(device, problem.k, &problem));
+  HlTensor v = view(upload(device, problem.v, &problem)), o = view(device_alloc(device, size));
+  device_fill(device, (DeviceAddress)(uintptr_t)o.data, 0xff, size);
+  cr_assert(device_synchronise(device));
+  cr_assert_eq(attention(number, shape, &q, &k, &v, &o, stream), HL_OK, "%s", error());
+  cr_assert(device_synchronise(device), "%s", device_error(device)->text);
+  device_download(device, problem.o, (DeviceAddress)(uintptr_t)o.data, size);
+  cr_assert(check_output(&problem, 1, &result));
+  cr_expect(check_is_right(&result), "stage %d, seqlen %d, head dim %d, causal %d: %llu elements are wrong", number,
+            shape->seqlen, shape->head_dim, shape->causal, (unsigned long long)result.wrong);
+  const HlTensor *const tensors[] = {&q, &k, &v, &o};
+  for (int i = 0; i < 4; i++) device_free(device, (DeviceAddress)(uintptr_t)tensors[i]->data);
+  problem_free(&problem);
+}
+
+Test(gpu_library, every_stage_is_right) {
+  if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
+  DeviceError failure;
+  Device *device = device_open(&(DeviceOptions){.kind = DEVICE_GPU}, &failure);
+  void *stream = NULL;
+  cr_assert(device, "%s", failure.text);
+  int (*create)(void **stream, unsigned flags) = NULL;
+  *(void **)&create = find(load("libcuda.so.1"), "cuStreamCreate");
+  cr_assert_eq(create(&stream, 1), 0, "a stream that does not wait for the default one");
+  for (int i = 0; i < stage_count(); i++)
+    for (int kind = 0; kind < 8; kind++) {
+      HlShape shape = {2, 2, kind & 4 ? 1 : 301, kind & 1 ? 128 : 64, kind >> 1 & 1};
+      run_on_gpu(device, stage_at(i)->number, &shape, kind % 3 ? stream : NULL);
+    }
+  cr_expect_eq(release_context(), HL_OK);
+  device_close(device);
+}
