@@ -4,4 +4,6 @@
 
 // What this thread has stored to shared memory, or knows to be stored, wgmma and TMA will see from here on. The writing
 // threads execute it, then comes the barrier behind which the tile is used.
-static __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+static __device__ __forceinline__ void fence_async_proxy() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}

@@ -84,7 +84,8 @@ static __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t address, u
 // lie along N, as those of V do; otherwise along K, as those of K do (and then B is K transposed).
 template <int N, bool B_MN_MAJOR = false>
 static __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {
-  static_assert(N == 64 || N == 128 || N == 256, "PTX allows every multiple of 8 up to 256; these are written out here");
+  static_assert(N == 64 || N == 128 || N == 256,
+                "PTX allows every multiple of 8 up to 256; these are written out here");
   if constexpr (N == 64)
     asm volatile(WGMMA_BEGIN("64", "%34") "{" OPERANDS_8x4 "}, %32, %33, accumulate, 1, 1, 0, %35;\n}"
                  : REGISTERS_8x4(d, 0)
@@ -106,7 +107,8 @@ static __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a, uint
 // which is what pack makes of d[8 k + 2 j] and the next: D of one product is A of another.
 template <int N, bool B_MN_MAJOR = false>
 static __device__ __forceinline__ void wgmma(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b, int accumulate) {
-  static_assert(N == 64 || N == 128 || N == 256, "PTX allows every multiple of 8 up to 256; these are written out here");
+  static_assert(N == 64 || N == 128 || N == 256,
+                "PTX allows every multiple of 8 up to 256; these are written out here");
   if constexpr (N == 64)
     asm volatile(WGMMA_BEGIN("64", "%37") "{" OPERANDS_8x4 "}, {%32, %33, %34, %35}, %36, accumulate, 1, 1, %38;\n}"
                  : REGISTERS_8x4(d, 0)
