@@ -19,6 +19,6 @@ static bool launch(Device *device, const Attention *a) {
 
 const Stage stage = {
     .name = "05-wgmma-attention",
-    .title = "both products on the warpgroup's instruction; K and V stay in shared memory, P in registers",
+    .title = "both products on wgmma: K and V from shared memory, P from registers",
     .launch = launch,
 };
