@@ -14,6 +14,7 @@
 #include "ptx/cp_async.h"
 #include "ptx/fence.h"
 #include "ptx/math.h"
+#include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
 enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64, STAGES = 2 };
@@ -210,6 +211,8 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   k += head;
   v += head;
 
+  trace_begin(ALL);
+  trace(COPY, 0);
   copy_tile<HEAD_DIM, ROWS, THREADS>(q_tile, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
   copy_keys<HEAD_DIM, KEYS, THREADS>(k_tiles, k, v, 0, seqlen);
 
@@ -226,23 +229,32 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   int tiles = (keys + KEYS - 1) / KEYS;
   int full_tiles = (causal ? min(row + 1, seqlen) : seqlen) / KEYS;  // that all of the warpgroup's rows may see
   for (int t = 0; t < tiles; t++) {
+    trace(WAIT_K, t);
     cp_async_wait<0>();   // tile t has landed: this thread's copies,
     fence_async_proxy();  // and wgmma will see them,
-    __syncthreads();      // and all others'; and all are done with tile t - 1, into whose place t + 1 goes
+    trace_done(COPY, t);
+    trace(BARRIER, t);
+    __syncthreads();  // and all others'; and all are done with tile t - 1, into whose place t + 1 goes
+    trace(COPY, t + 1);
     if (t + 1 < tiles) copy_keys<HEAD_DIM, KEYS, THREADS>(k_tiles, k, v, t + 1, seqlen);
     if (causal && t * KEYS >= row + WARPGROUP_ROWS) continue;  // all masked for this warpgroup
 
     uint32_t k_tile = k_tiles + t % STAGES * 2 * BYTES;
     float s[KEYS / 2];
+    trace(QK, t);
     scores<HEAD_DIM, ROWS, KEYS>(s, q_tile + warpgroup * WARPGROUP_ROWS * ROW_BYTES, k_tile);
+    trace(SOFTMAX, t);
     if (t >= full_tiles) mask<KEYS>(s, row, t * KEYS, seqlen, causal);
     raise_max(rows, s, scale);
     weights(rows, s, scale);
+    trace(PV, t);
     output<HEAD_DIM, KEYS>(rows, s, k_tile + BYTES);
   }
+  trace(STORE, tiles - 1);
   barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read Q
   store_rows<HEAD_DIM, ROWS>(o + head + (size_t)(row + warp * 16) * HEAD_DIM, rows, shared,
                              warpgroup * WARPGROUP_ROWS + warp * 16, seqlen - row - warp * 16);
+  trace_end();
 }
 
 // The entry points: two warpgroups each. For D = 64 a thread needs fewer than 128 registers, so that two blocks fit on an
