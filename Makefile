@@ -133,7 +133,7 @@ nvcc criterion gnuplot:
 
 # A program with the stage of a name: $(call PROGRAM,PROGRAM,NAME,FOLDER), where FOLDER has its kernels as an object.
 define PROGRAM
-$1: $(BUILD)/stages/$2/stage.o $(BUILD)/$3/$2/embed.o $(MAIN) $(LIBRARY)
+$1: $(call objects,stages/$2/*.c) $(BUILD)/$3/$2/embed.o $(MAIN) $(LIBRARY)
 	$$(call say,LD $$@)
 	@mkdir -p $$(@D)
 	$$Q$$(CC) $$(ALL_CFLAGS) $$^ $$(LIBS) -o $$@

@@ -245,6 +245,34 @@ Test(cli, stage_options) {
   }
 }
 
+// A stage that is no attention kernel has no shape: attention's options are refused in one line, and not shown.
+static int run_nothing(Session *session) { return (void)session, 0; }
+
+Test(cli, options_of_a_stage_that_is_no_attention) {
+  static const Stage other = {.name = "99-other", .title = "a stage of the tests", .run = run_nothing};
+  static const char *const refused[] = {"--batch=1", "--heads=1", "--seqlen=1", "--head-dim=64", "--causal"};
+  static const char *const taken[] = {"--seed=1",   "--input=ones", "--schedule=1",
+                                      "--counters", "--repeat=3",   "--csv=x"};
+  Options options;
+  char error[ERROR_SIZE], *help;
+  size_t size;
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    const char *argv[] = {"stage-99", refused[i]};
+    cr_expect(!options_parse(&options, &other, 2, (char *const *)argv, error), "%s is taken", refused[i]);
+    cr_expect(!strncmp(error, refused[i], strcspn(refused[i], "=")) && strstr(error, "no attention kernel"), "%s",
+              error);
+  }
+  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+    const char *argv[] = {"stage-99", taken[i]};
+    cr_expect(options_parse(&options, &other, 2, (char *const *)argv, error), "%s", error);
+  }
+  FILE *out = open_memstream(&help, &size);
+  options_print_help(out, "./stage-99", &other);
+  fclose(out);
+  cr_expect(strstr(help, "--input=") && !strstr(help, "--seqlen") && !strstr(help, "--causal"), "%s", help);
+  free(help);
+}
+
 // ---- the CSV ----
 
 Test(cli, csv_has_one_header) {
@@ -273,6 +301,28 @@ Test(cli, csv_has_one_header) {
   cr_expect(!strncmp(row, "99-plain,Test GPU,1980,1.2.3,13.0,20", 36), "%s", row);
   cr_expect(strstr(row, "Z,4,32,4096,64,0,2.000000,1.500000,2.500000,20,274.878"), "%s", row);
   cr_expect(strstr(line, "Z,4,32,4096,64,1,2.000000,1.500000,2.500000,20,137.439"), "%s", line);
+}
+
+// Records of two kinds do not share a file.
+Test(cli, csv_with_other_columns) {
+  char path[] = "/tmp/hopper-ladder-csv-XXXXXX", error[ERROR_SIZE];
+  int file = mkstemp(path);
+  cr_assert(file >= 0);
+  close(file);
+  DeviceInfo device = {.kind = DEVICE_GPU, .name = "Test GPU", .driver = "1.2.3", .cuda = "13.0", .sm_clock_mhz = 1980};
+  const char *const rows[] = {"1,2", "3,4"}, *const other[] = {"5"};
+  cr_expect(csv_append_rows(path, &plain, &device, "a,b", rows, 2, error), "%s", error);
+  cr_expect(!csv_append_rows(path, &plain, &device, "c", other, 1, error));
+  cr_expect(strstr(error, path) && strstr(error, "other columns"), "%s", error);
+  cr_expect(csv_append_rows(path, &plain, &device, "a,b", rows, 1, error), "%s", error);
+  size_t size;
+  char *text = read_whole(path, &size);
+  unlink(path);
+  cr_expect_eq(lines(text), 4, "%s", text);
+  cr_expect(strstr(text, "stage,device,sm_clock_mhz,driver,cuda,date,a,b\n99-plain,Test GPU,1980,1.2.3,13.0,20"), "%s",
+            text);
+  cr_expect(strstr(text, "Z,3,4\n") && !strstr(text, "Z,5"), "%s", text);
+  free(text);
 }
 
 Test(cli, csv_that_cannot_be_written) {

@@ -187,8 +187,12 @@ void report_line_counters(FILE *out, const Device *device);
 
 // False and error when the file cannot be written: asked before the work whose time it is to hold.
 bool csv_writable(const char *path, char error[ERROR_SIZE]);
-// Appends one row to the file ("-": standard output), after a header when the file is new or empty. False and error
-// when the file cannot be written.
+// Appends rows to the file ("-": standard output), after a header when the file is new or empty. Each row begins with who
+// measured it and when; `columns` are the stage's own, and rows[i] their values. False and error when the file cannot be
+// written, or has other columns.
+bool csv_append_rows(const char *path, const Stage *stage, const DeviceInfo *device, const char *columns,
+                     const char *const *rows, int count, char error[ERROR_SIZE]);
+// Appends one row: the time of one attention problem.
 bool csv_append(const char *path, const Stage *stage, const DeviceInfo *device, const Shape *shape,
                 const Timing *timing, double flops, char error[ERROR_SIZE]);
 

@@ -84,9 +84,15 @@ static const char *nearer(const char *name, const char *candidate, const char *b
   return !best || edit_distance(name, candidate) < edit_distance(name, best) ? candidate : best;
 }
 
+// Whether the stage has the option: the shape of the tensors is attention's alone.
+static bool is_offered(const Stage *stage, OptionIndex index) {
+  return !stage->run || index < OPTION_BATCH || index > OPTION_CAUSAL;
+}
+
 static bool unknown_option(const char *name, const Stage *stage, char error[ERROR_SIZE]) {
   const char *best = NULL;
-  for (int i = 0; i < OPTION_COUNT; i++) best = nearer(name, specs[i].name, best);
+  for (int i = 0; i < OPTION_COUNT; i++)
+    if (is_offered(stage, i)) best = nearer(name, specs[i].name, best);
   for (const StageOption *o = stage->options; o && o->name; o++) best = nearer(name, o->name, best);
   if (edit_distance(name, best) <= 3)
     return fail(error, "unknown option --%.40s; did you mean --%s? --help lists all options", name, best);
@@ -173,8 +179,12 @@ static bool parse_argument(Options *options, const Stage *stage, const char *arg
   size_t length = equals ? (size_t)(equals - argument - 2) : strlen(argument + 2);
   snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), argument + 2);
   const char *value = equals ? equals + 1 : NULL;
-  for (int i = 0; i < OPTION_COUNT; i++)
-    if (!strcmp(name, specs[i].name)) return parse_option(options, i, value, error);
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    if (strcmp(name, specs[i].name)) continue;
+    if (is_offered(stage, i)) return parse_option(options, i, value, error);
+    return fail(error, "--%s: stage %s is no attention kernel and has no such option; --help lists those it has", name,
+                stage->name);
+  }
   return parse_stage_option(options, stage, name, value, error);
 }
 
@@ -262,7 +272,8 @@ static void print_option(FILE *out, const char *name, const char *value, const c
 
 void options_print_help(FILE *out, const char *program, const Stage *stage) {
   fprintf(out, "Usage: %s [options]\nStage %s: %s\n\n", program, stage->name, stage->title);
-  for (int i = 0; i < OPTION_COUNT; i++) print_option(out, specs[i].name, specs[i].value, specs[i].help);
+  for (int i = 0; i < OPTION_COUNT; i++)
+    if (is_offered(stage, i)) print_option(out, specs[i].name, specs[i].value, specs[i].help);
   for (const StageOption *o = stage->options; o && o->name; o++) print_option(out, o->name, o->value, o->help);
   fprintf(out,
           "\nExit code: 0 right; 1 a wrong result or a hazard; 2 wrong use; 3 the device asked for is not there.\n");

@@ -1,0 +1,254 @@
+// Stage 04: one instruction. A warpgroup, 128 threads, multiplies A (64 x 16) by B (16 x N): fp16 factors, fp32 sums.
+//
+//   product      one m64n64k16: a tile goes to shared memory, descriptors say where, wgmma multiplies
+//   chain        COUNT of them one after another, with the clock read before and after
+//   throughput   as many as a warpgroup can issue, for all SMs at once
+//
+// The factors are 64 deep and wgmma takes 16, so a tile has four slices. product's blocks have one slice each.
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+#include "ptx/fence.h"
+#include "ptx/wgmma.h"
+
+enum { WARPGROUP = 128, LINES = 64, CHUNKS = 8, TILE_BYTES = LINES * CHUNKS * 16, SLICES = 4, TRIES = 4 };
+
+// ---- tiles in shared memory ----
+
+// Bytes of a line that a swizzle keeps together; 0 without one.
+__device__ uint32_t swizzle_width(Swizzle swizzle) {
+  return swizzle == SWIZZLE_128B ? 128 : swizzle == SWIZZLE_64B ? 64 : swizzle == SWIZZLE_32B ? 32 : 0;
+}
+
+// Where in a tile a chunk of 16 bytes lies. A tile has `lines` lines of 8 chunks, 64 numbers.
+//
+//   no swizzle   core matrices: eight lines' chunks, one below the other, are 128 bytes; the next chunk's follow
+//   a swizzle    panels as wide as the swizzle, line after line; in a panel, address bits 4 up, as many as number its
+//                chunks, are XORed with those from bit 7 up
+//
+// The tile begins at a multiple of 1024 bytes: the XOR sees the same bits in the offset as the hardware in the address.
+__device__ uint32_t place(Swizzle swizzle, int lines, int line, int chunk) {
+  uint32_t width = swizzle_width(swizzle);
+  if (width == 0) return line / 8 * 1024 + chunk * 128 + line % 8 * 16;
+  uint32_t offset = chunk * 16 / width * lines * width + line * width + chunk * 16 % width;
+  return offset ^ (offset >> 7 & (width / 16 - 1)) << 4;
+}
+
+// Copies a matrix of `lines` lines into a tile, with ordinary stores.
+__device__ void load_tile(char *tile, const half *matrix, Swizzle swizzle, int lines) {
+  for (int i = threadIdx.x; i < lines * CHUNKS; i += blockDim.x)
+    *(uint4 *)(tile + place(swizzle, lines, i / CHUNKS, i % CHUNKS)) = *(const uint4 *)(matrix + i * 8);
+}
+
+// ---- descriptors ----
+
+// Lines are rows of A or columns of B, 64 deep: a slice is 32 bytes of each line. K-major.
+__device__ uint64_t slice_of_lines(uint32_t tile, Swizzle swizzle, int lines, int slice) {
+  uint32_t width = swizzle_width(swizzle);
+  if (width == 0) return matrix_descriptor(tile + slice * 2 * 128, 128, 1024, swizzle);
+  uint32_t panel = slice * 32 / width, inside = slice * 32 % width;
+  return matrix_descriptor(tile + panel * lines * width + inside, 16, 8 * width, swizzle);  // 16: not looked at
+}
+
+// Lines are rows of B, 64 wide: a slice is 16 lines. MN-major, as V is in attention.
+__device__ uint64_t slice_across_lines(uint32_t tile, Swizzle swizzle, int lines, int slice) {
+  uint32_t width = swizzle_width(swizzle);
+  if (width == 0) return matrix_descriptor(tile + slice * 2 * 1024, 1024, 128, swizzle);
+  return matrix_descriptor(tile + slice * 16 * width, lines * width, 8 * width, swizzle);
+}
+
+// ---- registers: thread t of a warpgroup, its warp w = t / 32, its lane l = t % 32 ----
+
+__device__ int thread_row() { return threadIdx.x % WARPGROUP / 32 * 16 + threadIdx.x % 32 / 4; }
+__device__ int thread_column() { return threadIdx.x % 4 * 2; }
+
+// A slice of A, rows of 64 numbers: a[j] is two neighbours in row 16 w + l / 4 + 8 (j % 2), from column 8 (j / 2) +
+// 2 (l % 4) on.
+__device__ void load_fragment(uint32_t (&fragment)[4], const half *a, int slice) {
+  for (int j = 0; j < 4; j++) {
+    int row = thread_row() + j % 2 * 8, column = slice * 16 + j / 2 * 8 + thread_column();
+    fragment[j] = *(const uint32_t *)(a + row * LINES + column);
+  }
+}
+
+// A pair of D, rows of N numbers: d[2 i] and d[2 i + 1] are neighbours in row 16 w + l / 4 + 8 (i % 2), from column
+// 8 (i / 2) + 2 (l % 4) on.
+template <int N> __device__ float2 *pair(float *d, int i) {
+  return (float2 *)(d + (thread_row() + i % 2 * 8) * N + i / 2 * 8 + thread_column());
+}
+
+template <int N> __device__ void load_sums(float (&sums)[N / 2], float *d) {
+  for (int i = 0; i < N / 4; i++) {
+    float2 both = *pair<N>(d, i);
+    sums[2 * i] = both.x;
+    sums[2 * i + 1] = both.y;
+  }
+}
+
+template <int N> __device__ void store_sums(float *d, const float (&sums)[N / 2]) {
+  for (int i = 0; i < N / 4; i++) *pair<N>(d, i) = make_float2(sums[2 * i], sums[2 * i + 1]);
+}
+
+// ---- one wgmma ----
+
+// Block s multiplies slice s: D[s] = A B, or D[s] += A B. b has lines along K for B_MN_MAJOR, else along N. The
+// descriptors go out too, for --explain. Grid: 4 slices. Block: one warpgroup.
+template <bool A_IN_REGISTERS, bool B_MN_MAJOR>
+__device__ void product(const half *a, const half *b, float *d, uint64_t *descriptors, Swizzle swizzle,
+                        int accumulate) {
+  extern __shared__ __align__(1024) char shared[];
+  int slice = blockIdx.x;
+  char *a_tile = shared, *b_tile = shared + TILE_BYTES;
+  load_tile(a_tile, a, swizzle, LINES);
+  load_tile(b_tile, b, swizzle, LINES);
+  fence_async_proxy();  // wgmma reads through the async proxy what ordinary stores have written
+  __syncthreads();
+
+  uint32_t a_address = (uint32_t)__cvta_generic_to_shared(a_tile);
+  uint32_t b_address = (uint32_t)__cvta_generic_to_shared(b_tile);
+  uint64_t a_bits = slice_of_lines(a_address, swizzle, LINES, slice);
+  uint64_t b_bits = B_MN_MAJOR ? slice_across_lines(b_address, swizzle, LINES, slice)
+                               : slice_of_lines(b_address, swizzle, LINES, slice);
+  uint32_t fragment[4];
+  load_fragment(fragment, a, slice);
+  float sums[32];
+  d += slice * LINES * 64;
+  load_sums<64>(sums, d);
+
+  wgmma_fence();  // the registers are written; now they are wgmma's
+  if constexpr (A_IN_REGISTERS)
+    wgmma<64, B_MN_MAJOR>(sums, fragment, b_bits, accumulate);
+  else
+    wgmma<64, B_MN_MAJOR>(sums, a_bits, b_bits, accumulate);
+  wgmma_commit();
+  wgmma_wait<0>();
+  wgmma_results(sums);
+
+  store_sums<64>(d, sums);
+  if (threadIdx.x == 0) {
+    descriptors[2 * slice] = a_bits;
+    descriptors[2 * slice + 1] = b_bits;
+  }
+}
+
+#define PRODUCT(NAME, A_IN_REGISTERS, B_MN_MAJOR)                                                                      \
+  extern "C" __global__ void __launch_bounds__(WARPGROUP)                                                              \
+      NAME(const half *a, const half *b, float *d, uint64_t *descriptors, Swizzle swizzle, int accumulate) {           \
+    product<A_IN_REGISTERS, B_MN_MAJOR>(a, b, d, descriptors, swizzle, accumulate);                                    \
+  }
+PRODUCT(product_shared_k, false, false)
+PRODUCT(product_shared_n, false, true)
+PRODUCT(product_registers_k, true, false)
+PRODUCT(product_registers_n, true, true)
+
+// ---- many wgmmas ----
+
+// What the wgmmas of a warpgroup read: A, 64 rows, and B, N columns, K-major, 128B swizzle. The next slice's descriptor
+// is 32 bytes further on.
+template <int N, bool A_IN_REGISTERS> struct Operands {
+  uint64_t a, b;
+  uint32_t fragment[SLICES][4];
+};
+
+template <int N, bool A_IN_REGISTERS>
+__device__ void load_operands(Operands<N, A_IN_REGISTERS> &operands, const half *a, const half *b) {
+  extern __shared__ __align__(1024) char shared[];
+  load_tile(shared, a, SWIZZLE_128B, LINES);
+  load_tile(shared + TILE_BYTES, b, SWIZZLE_128B, N);
+  fence_async_proxy();
+  __syncthreads();
+  uint32_t address = (uint32_t)__cvta_generic_to_shared(shared);
+  operands.a = slice_of_lines(address, SWIZZLE_128B, LINES, 0);
+  operands.b = slice_of_lines(address + TILE_BYTES, SWIZZLE_128B, N, 0);
+  for (int slice = 0; slice < SLICES && A_IN_REGISTERS; slice++) load_fragment(operands.fragment[slice], a, slice);
+}
+
+// D += A B for one slice.
+template <int N, bool A_IN_REGISTERS>
+__device__ void multiply(float (&sums)[N / 2], const Operands<N, A_IN_REGISTERS> &operands, int slice) {
+  if constexpr (A_IN_REGISTERS)
+    wgmma<N>(sums, operands.fragment[slice], operands.b + slice * 2, 1);
+  else
+    wgmma<N>(sums, operands.a + slice * 2, operands.b + slice * 2, 1);
+}
+
+// COUNT wgmmas, each adding to the D of the one before, then a wait: how many clocks. Tried a few times over, since at
+// first the instructions come from memory. Grid: 1. Block: one warpgroup.
+template <int N, bool A_IN_REGISTERS, int COUNT>
+__device__ void chain(const half *a, const half *b, float *d, int64_t *clocks) {
+  Operands<N, A_IN_REGISTERS> operands;
+  load_operands(operands, a, b);
+  float sums[N / 2] = {};
+#pragma unroll
+  for (int t = 0; t < TRIES; t++) {
+    int64_t begin = clock64();
+    wgmma_fence();
+    for (int i = 0; i < COUNT; i++) multiply(sums, operands, i % SLICES);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_results(sums);
+    if (threadIdx.x == 0) clocks[t] = clock64() - begin;
+  }
+  store_sums<N>(d, sums);
+}
+
+// When a warpgroup was busy, by its SM's clock and by the whole GPU's timer.
+typedef struct Span {
+  int64_t begin, end;  // clocks
+  uint64_t begin_ns, end_ns;
+} Span;
+
+__device__ uint64_t nanoseconds() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)::"memory");
+  return now;
+}
+
+// Each warpgroup issues `repeats` times four wgmmas, one a slice, and lets the last four run while it issues the next.
+// Grid: blocks of one SM each. Block: any number of warpgroups; all read the same tiles.
+template <int N, bool A_IN_REGISTERS>
+__device__ void throughput(const half *a, const half *b, float *d, Span *spans, int repeats) {
+  Operands<N, A_IN_REGISTERS> operands;
+  load_operands(operands, a, b);
+  float sums[N / 2] = {};
+  Span span = {.begin = clock64(), .begin_ns = nanoseconds()};
+#pragma unroll 1
+  for (int i = 0; i < repeats; i++) {
+    wgmma_fence();
+    for (int slice = 0; slice < SLICES; slice++) multiply(sums, operands, slice);
+    wgmma_commit();
+    wgmma_wait<1>();
+  }
+  wgmma_wait<0>();
+  wgmma_results(sums);
+  span.end = clock64();
+  span.end_ns = nanoseconds();
+
+  int warpgroup = blockIdx.x * (blockDim.x / WARPGROUP) + threadIdx.x / WARPGROUP;
+  if (threadIdx.x % WARPGROUP == 0) spans[warpgroup] = span;
+  store_sums<N>(d + (size_t)warpgroup * LINES * N, sums);
+}
+
+#define CHAIN(N, A, A_IN_REGISTERS, COUNT)                                                                             \
+  extern "C" __global__ void __launch_bounds__(WARPGROUP)                                                              \
+      chain_##A##_##N##_##COUNT(const half *a, const half *b, float *d, int64_t *clocks) {                             \
+    chain<N, A_IN_REGISTERS, COUNT>(a, b, d, clocks);                                                                  \
+  }
+#define THROUGHPUT(N, A, A_IN_REGISTERS, WARPGROUPS)                                                                   \
+  extern "C" __global__ void __launch_bounds__(WARPGROUPS *WARPGROUP)                                                  \
+      throughput_##A##_##N(const half *a, const half *b, float *d, Span *spans, int repeats) {                         \
+    throughput<N, A_IN_REGISTERS>(a, b, d, spans, repeats);                                                            \
+  }
+// An SM has 65,536 registers: four warpgroups for N = 64 and 128, two for 256, whose D alone is 128 a thread.
+#define KERNELS(A, A_IN_REGISTERS)                                                                                     \
+  CHAIN(64, A, A_IN_REGISTERS, 1)                                                                                      \
+  CHAIN(64, A, A_IN_REGISTERS, 16)                                                                                     \
+  CHAIN(128, A, A_IN_REGISTERS, 1)                                                                                     \
+  CHAIN(128, A, A_IN_REGISTERS, 16)                                                                                    \
+  CHAIN(256, A, A_IN_REGISTERS, 1)                                                                                     \
+  CHAIN(256, A, A_IN_REGISTERS, 16)                                                                                    \
+  THROUGHPUT(64, A, A_IN_REGISTERS, 4)                                                                                 \
+  THROUGHPUT(128, A, A_IN_REGISTERS, 4)                                                                                \
+  THROUGHPUT(256, A, A_IN_REGISTERS, 2)
+KERNELS(shared, false)
+KERNELS(registers, true)
