@@ -62,6 +62,7 @@ static bool launch_product(const Session *session, const Inputs *inputs, const P
 static void compare_product(const Inputs *inputs, const Product *product, const float *d, Comparison *result) {
   float expected[TILE];
   char place[100];
+  uint64_t wrong = 0;
   for (int slice = 0; slice < SLICES; slice++) {
     const float *c = inputs->c + slice * TILE;
     memcpy(expected, c, sizeof expected);
@@ -71,7 +72,7 @@ static void compare_product(const Inputs *inputs, const Product *product, const 
              product->swizzle->name, slice, product->accumulate ? "+=" : "=");
     for (int i = 0; i < TILE; i++) {
       float got = d[slice * TILE + i];
-      result->wrong += !compare(got, expected[i], place, i, LINES, result);
+      wrong += !compare(got, expected[i], place, i, LINES, result);
       double exact = model_exact(inputs->a, inputs->b, slice, i / LINES, i % LINES) + (product->accumulate ? c[i] : 0);
       double error = fabs(got - exact);
       result->max_error = fmax(result->max_error, error);
@@ -80,6 +81,8 @@ static void compare_product(const Inputs *inputs, const Product *product, const 
     result->compared += TILE;
     result->products++;
   }
+  result->wrong += wrong;
+  result->wrong_of[product->a_in_registers][product->b_mn_major][product->swizzle - swizzle_modes] += wrong;
 }
 
 // D is full of NaN before D = A B, which must not read it.

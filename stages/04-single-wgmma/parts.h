@@ -51,7 +51,7 @@ size_t tiles_size(int n);
 
 // ---- check.c ----
 
-enum { SHOWN = 8 };
+enum { SHOWN = 4 };
 
 typedef struct Mismatch {
   char place[160];  // which kernel, which element
@@ -60,6 +60,7 @@ typedef struct Mismatch {
 
 typedef struct Comparison {
   uint64_t products, compared, wrong;  // wgmmas of one kernel each; numbers
+  uint64_t wrong_of[2][2][SWIZZLES];   // of those: [A in registers][B MN-major][swizzle]
   uint64_t chained, chain_wrong;       // numbers that many wgmmas have made
   double max_error, sum_error;         // of single wgmmas, against fp64
   uint64_t conflicts[SWIZZLES];        // bank conflicts of the stores that fill tiles, on the emulator

@@ -59,6 +59,19 @@ static void report_errors(FILE *out, const Comparison *result) {
   fprintf(out, "\n");
 }
 
+// How many numbers of each form differ: where they do says what is wrong.
+static void print_forms(FILE *out, const Comparison *result) {
+  fprintf(out, "          %-23s", "of these with swizzle");
+  for (int s = 0; s < SWIZZLES; s++) fprintf(out, " %8s", swizzle_modes[s].name);
+  for (int i = 0; i < 4; i++) {
+    char form[32], text[32];
+    snprintf(form, sizeof form, "A %s, B %s-major", i / 2 ? "registers" : "shared", i % 2 ? "N" : "K");
+    fprintf(out, "\n          %-23s", form);
+    for (int s = 0; s < SWIZZLES; s++) fprintf(out, " %8s", format_count(text, result->wrong_of[i / 2][i % 2][s]));
+  }
+  fprintf(out, "\n");
+}
+
 static void print_differing(FILE *out, uint64_t wrong, uint64_t compared) {
   char text[2][32];
   fprintf(out, "%s of %s numbers differ", wrong ? format_count(text[0], wrong) : "none",
@@ -68,9 +81,8 @@ static void print_differing(FILE *out, uint64_t wrong, uint64_t compared) {
 static void report_comparison(FILE *out, const Comparison *result) {
   fprintf(out, "result    %s: ", is_right(result) ? "right" : "WRONG");
   print_differing(out, result->wrong, result->compared);
-  fprintf(out, " from the model of the tensor core, in %d products:\n", (int)result->products);
-  fprintf(out,
-          "          A from shared memory and registers, B K- and N-major, swizzle none, 32B, 64B, 128B, 4 slices\n");
+  fprintf(out, " from the model of the tensor core, in %d products\n", (int)result->products);
+  print_forms(out, result);
   report_errors(out, result);
   fprintf(out, "          many wgmmas, one after another: ");
   print_differing(out, result->chain_wrong, result->chained);
