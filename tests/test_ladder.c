@@ -119,6 +119,19 @@ Test(ladder, columns_are_aligned) {
   cr_expect_eq(line_length("07-warp"), length, "%s", scratch_output);
 }
 
+// A stage that is no attention kernel gets none of attention's options.
+Test(ladder, gives_each_stage_its_own_options) {
+  scratch_write_script("stage-00", EMULATOR_STAGE("00-scalar", "right: all", "none", "1"));
+  scratch_write_script("stage-04",
+                       "case \"$*\" in *--causal* | *--seqlen=*)\n"
+                       "  echo '--causal: stage 04 is no attention kernel' >&2; exit 2;; esac\n" EMULATOR_STAGE(
+                           "04-single-wgmma", "right: all", "none", "1"));
+  cr_expect_eq(scratch_run(LADDER "'--seqlen=4 --seed=3 --causal' ./stage-04 ./stage-00"), 0, "%s", scratch_output);
+  cr_expect(scratch_has_line("--seed=3"), "%s", scratch_output);
+  cr_expect(scratch_has_line("04-single-wgmma right none 1 1.54 kB 64 B 42"), "%s", scratch_output);
+  cr_expect(scratch_has_line("00-scalar right none 1 1.54 kB 64 B 42"), "%s", scratch_output);
+}
+
 Test(ladder, names_the_wrong_stage) {
   scratch_write_script("stage-00", EMULATOR_STAGE("00-scalar", "right: all", "none", "1,234"));
   scratch_write_script("stage-01", EMULATOR_STAGE("01-wmma-qk", "WRONG: 3 of 4", "2", "1,234") "exit 1\n");
@@ -269,6 +282,17 @@ Test(bench, leaves_out_what_is_no_attention) {
     cr_expect(scratch_has_line("./stage-07 is left out: it has no times of attention"), "%s", scratch_output);
     cr_expect_eq(count("grep -c '^00-scalar' plots/data/test-gpu.csv"), 8);
     cr_expect_eq(count("wc -l <plots/data/test-gpu.csv"), 9);
+  }
+}
+
+// What it measures instead has a record of its own, replaced by the next one.
+Test(bench, records_what_is_no_attention_apart) {
+  scratch_write_script("stage-04", OTHER_STAGE("04-single-wgmma"));
+  for (int i = 0; i < 2; i++) {
+    cr_expect_eq(scratch_run("sh common/build/bench.sh ./stage-04"), 0, "%s", scratch_output);
+    cr_expect(strstr(scratch_output, "times of ./stage-04: plots/data/04-single-wgmma/test-gpu.csv\n"), "%s",
+              scratch_output);
+    cr_expect_eq(count("grep -c 04-single-wgmma, plots/data/04-single-wgmma/test-gpu.csv"), 3);
   }
 }
 

@@ -8,7 +8,7 @@
 #
 # Rows wait in build/bench until all are there: an interrupted run goes on where it was, and the recorded file is
 # replaced only when all has gone well. A row is kept for one program, GPU and REPEAT; when one of them changes, it is
-# measured again.
+# measured again. A stage that is no attention kernel measures what it has to, for plots/data/STAGE/DEVICE.csv.
 export LC_ALL=C # a point is a point
 : "${SEQLENS:=512 1024 2048 4096 8192 16384}" "${REPEAT:=20}"
 kept=build/bench
@@ -46,8 +46,8 @@ row() {
   [ ! -s "$file.part" ] || mv "$file.part" "$file"
 }
 
-# Sees that every stage runs here, and leaves out those that write no row of attention. Sets stages to STAGE:KEY words,
-# where KEY stands for the program, the GPU and REPEAT.
+# Sees that every stage runs here, and leaves out those that write no row of attention: they are `others`. Sets stages to
+# STAGE:KEY words, where KEY stands for the program, the GPU and REPEAT.
 try_stages() {
   for stage in "$@"; do
     progress "trying $stage"
@@ -60,12 +60,27 @@ try_stages() {
       stages="$stages $stage:$key"
     elif [ $code = 0 ] || [ $code = 2 ]; then
       echo "$stage is left out: it has no times of attention"
+      others="$others $stage"
     else
       cat $report >&2
       [ $code != 3 ] || echo "bench: times come from a GPU alone; those recorded on an H200: plots/data/nvidia-h200.csv" >&2
       stop $code
     fi
   done
+}
+
+# The device that a CSV's first row names, as a file's name: nvidia-h200.
+device_of() { sed -n 2p "$1" | cut -d, -f2 | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9-'; }
+
+# Records what a stage measures that is no attention kernel, if it has a CSV.
+bench_other() {
+  own=$kept/own
+  rm -f $own
+  row $own --repeat="$REPEAT" || { code=$?; [ $code = 2 ] && return; cat $report >&2; stop $code; }
+  [ -s $own ] || return
+  folder=plots/data/$(sed -n 2p $own | cut -d, -f1)
+  after=$folder/$(device_of $own).csv
+  mkdir -p "$folder" && mv $own "$after" && echo "times of $stage: $after"
 }
 
 # Measures the stage on all problems, or takes the rows that are there already, and prints them as they come.
@@ -109,8 +124,9 @@ whole_numbers REPEAT "$REPEAT"
 trap 'stop 130' INT TERM
 mkdir -p $kept plots/data || exit 1
 try_stages "$@"
+for stage in $others; do bench_other; done
 count=$(($(echo "$stages" | wc -w) * $(echo "$SEQLENS" | wc -w) * 4))
-[ $count != 0 ] || stop 1
+[ $count != 0 ] || { [ "$others" ] && stop 0; stop 1; }
 echo "stage                       S    D    mask         ms TFLOPS  recorded on an H200"
 for word in $stages; do
   stage=${word%:*}
@@ -123,6 +139,6 @@ awk 'NR == 1 || FNR > 1' $files >$kept/all || exit 1
 bench_peers
 # shellcheck disable=SC2086
 awk -v summary="$SEQLENS" -f common/build/compare.awk $before $kept/all
-after=plots/data/$(sed -n 2p $kept/all | cut -d, -f2 | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9-').csv
+after=plots/data/$(device_of $kept/all).csv
 mv $kept/all "$after" && rm -rf $kept
 echo "times: $after"

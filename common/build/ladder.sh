@@ -3,7 +3,7 @@
 #
 #   ladder.sh "OPTIONS" ./stage-00 ./stage-01 ...
 #
-# OPTIONS are the stages' own, "--seqlen=1024 --causal". On a GPU the table has times, each stage's speedup over the one
+# OPTIONS are the stages' own, "--seqlen=1024 --causal"; one that is no attention kernel gets those that it has. On a GPU the table has times, each stage's speedup over the one
 # before and what was recorded on an H200; the rows go to build/ladder.csv, and gnuplot draws them. The emulator has no
 # clock: there the table has what the kernels did. Exits with the worst exit code.
 export LC_ALL=C # a point is a point
@@ -19,6 +19,17 @@ progress() { [ ! -t 2 ] || printf '\r\033[K%s' "$1" >&2; }
 
 # The report's line that begins with a word, without that word.
 line() { sed -n "s/^$1  *//p" "$report"; }
+
+# The options for a stage: one that is no attention kernel says so when it is given an option of attention.
+options_of() {
+  case $("$1" $options --help 2>&1) in
+  *'no attention kernel'*) ;;
+  *) echo "$options"; return ;;
+  esac
+  for option in $options; do
+    case $option in --batch=* | --heads=* | --seqlen=* | --head-dim=* | --causal) ;; *) echo "$option" ;; esac
+  done
+}
 
 # A row from its columns; what is not known is a dash. Before the first row: what runs where, and the table's head.
 row() {
@@ -91,11 +102,12 @@ worst=0
 number=0
 for stage in "$@"; do
   number=$((number + 1))
+  given=$(options_of "$stage")
   progress "[$number/$#] $stage $options"
   # With no GPU --csv is refused, exit code 2, as it is beside an option that only the emulator knows: then without it.
-  csv=$("$stage" $options --csv=- 2>"$report")
+  csv=$("$stage" $given --csv=- 2>"$report")
   code=$?
-  [ $code = 2 ] && csv= && { "$stage" $options >"$report" 2>&1; code=$?; }
+  [ $code = 2 ] && csv= && { "$stage" $given >"$report" 2>&1; code=$?; }
   name=$(line stage | cut -d: -f1)
   result=$(line result | cut -d' ' -f1 | tr -d :)
   if [ $code -gt 1 ] || [ -z "$result" ]; then
@@ -106,7 +118,7 @@ for stage in "$@"; do
   else
     gpu_row
   fi
-  [ $code = 1 ] && echo "  $stage $options  says what is wrong"
+  [ $code = 1 ] && echo "  $stage" $given " says what is wrong"
   [ $code -gt $worst ] && worst=$code
 done
 

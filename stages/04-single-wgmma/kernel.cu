@@ -211,7 +211,9 @@ __device__ void throughput(const half *a, const half *b, float *d, Span *spans, 
   Operands<N, A_IN_REGISTERS> operands;
   load_operands(operands, a, b);
   float sums[N / 2] = {};
-  Span span = {.begin = clock64(), .begin_ns = nanoseconds()};
+  Span span;
+  span.begin = clock64();
+  span.begin_ns = nanoseconds();
 #pragma unroll 1
   for (int i = 0; i < repeats; i++) {
     wgmma_fence();
