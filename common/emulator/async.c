@@ -118,7 +118,7 @@ AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perf
 void async_make_collective(AsyncOp *op, Mask mask) { race_release(op->warp, mask, &op->known); }
 
 Actor async_actor(const AsyncOp *op, int lane, bool proxy) {
-  Actor actor = race_lane(op->warp, op->inst, lane, false);
+  Actor actor = race_lane(op->warp, op->inst, lane, WEAK);
   actor.thread = op->agent;
   actor.clock = op->clock;
   if (op->known) actor.known = op->known;

@@ -12,7 +12,7 @@ typedef struct Atomic {
   AddressPlan address;
   Space space;
   MemoryOrder order;
-  bool gpu;      // the scope of that
+  Strength scope;
   int size;      // bytes
   bool returns;  // atom, not red
   Combine *combine;
@@ -130,8 +130,8 @@ static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int 
   size_t size = (size_t)atomic->size;
   uint64_t old = 0;
   memory_lock(&access);
-  if (launch->hazards) race_atomic(warp, inst, lane, access.region, access.offset, atomic->size);
-  sync_atomic(table, address, warp, lane, atomic->order, atomic->gpu);
+  if (launch->hazards) race_atomic(warp, inst, lane, access.region, access.offset, atomic->size, atomic->scope);
+  sync_atomic(table, address, warp, lane, atomic->order, atomic->scope == STRONG_GPU);
   memcpy(&old, access.data, size);
   bool global = access.region->kind == REGION_GLOBAL;
   Combine *combine = global ? global_combine(atomic->combine) : atomic->combine;
@@ -192,7 +192,7 @@ DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source, Inst 
   PtxType bits = bits_of_size(ptx_type_size(type));
   atomic->returns = returns;
   atomic->space = space_of(source);
-  atomic->gpu = scope_is_gpu(source);
+  atomic->scope = scope_of(source);
   // "If no .sem qualifier is specified, the operation is relaxed."
   atomic->order = order_of(source) == ORDER_WEAK ? ORDER_RELAXED : order_of(source);
   PtxType operand_type = type == PTX_F32 || type == PTX_F64 ? type : bits;

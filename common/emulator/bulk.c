@@ -170,7 +170,7 @@ void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *piece
   if (!warp_launch(warp)->hazards) return;
   Actor actor = async_actor(op, lane, true);
   check_side(&actor, pieces, NULL, false);
-  actor.strong = mode.combine != NULL;
+  if (mode.combine) actor.strength = STRONG_GPU;
   check_side(&actor, pieces, shared, true);
 }
 
@@ -224,7 +224,7 @@ void bulk_issue_store(Warp *warp, const Inst *inst, int lane, const Pieces *piec
   if (!warp_launch(warp)->hazards) return;
   Actor reader = async_actor(read, lane, true), writer = async_actor(write, lane, true);
   check_side(&reader, pieces, shared, false);
-  writer.strong = mode.combine != NULL;
+  if (mode.combine) writer.strength = STRONG_GPU;
   check_side(&writer, pieces, NULL, true);
 }
 

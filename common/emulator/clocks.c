@@ -11,7 +11,7 @@ bool epoch_layout(EpochLayout *layout, uint64_t clusters, uint64_t threads, uint
   const uint64_t counts[3] = {threads, instructions, clusters};
   for (int i = 0; i < 3; i++)
     for (bits[i] = 1; counts[i] > 1ull << bits[i];) bits[i]++;
-  int clock_bits = 60 - bits[0] - bits[1] - bits[2];
+  int clock_bits = EPOCH_FIELDS - bits[0] - bits[1] - bits[2];
   if (clock_bits < 12) return false;
   if (clock_bits > 32) clock_bits = 32;
   layout->thread_shift = clock_bits;

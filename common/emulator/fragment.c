@@ -107,13 +107,13 @@ static bool check_space(Warp *warp, const Inst *inst, int lane, const Request *r
 
 static void read_unit(Warp *warp, const Inst *inst, int lane, const Access *access, uint8_t *bytes) {
   bool hazards = warp_launch(warp)->hazards;
-  if (hazards) race_read(warp, inst, 1u << lane, access->region, access->offset, UNIT_BYTES, false);
+  if (hazards) race_read(warp, inst, 1u << lane, access->region, access->offset, UNIT_BYTES, WEAK);
   memcpy(bytes, access->data, UNIT_BYTES);
 }
 
 static void write_unit(Warp *warp, const Inst *inst, int lane, const Access *access, const uint8_t *bytes) {
   bool hazards = warp_launch(warp)->hazards;
-  if (hazards) race_write(warp, inst, lane, access->region, access->offset, UNIT_BYTES, bytes, false);
+  if (hazards) race_write(warp, inst, lane, access->region, access->offset, UNIT_BYTES, bytes);
   if (!memcmp(access->data, bytes, UNIT_BYTES)) return;
   memcpy(access->data, bytes, UNIT_BYTES);
   warp->block->cluster->progress++;

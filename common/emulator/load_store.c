@@ -12,7 +12,7 @@ typedef struct Transfer {
   AddressPlan address;
   Space space;
   MemoryOrder order;
-  bool gpu;   // the scope of that
+  Strength strength;
   int count;  // elements
   int size;   // bytes of one in memory
   bool is_signed;
@@ -95,11 +95,11 @@ static Mask reading_together(const Transfer *transfer, Mask mask, const uint64_t
 static void load(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
-  bool hazards = warp_launch(warp)->hazards, strong = transfer->order != ORDER_WEAK;
+  bool hazards = warp_launch(warp)->hazards, strong = transfer->strength != WEAK;
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
   count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_READ);
-  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), strong);
+  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
   for (Mask left = mask, same; left; left &= ~same) {
     int lane = __builtin_ctz(left);
     Access access;
@@ -110,24 +110,25 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
       race_set_lane(&actor, lane);
       race_read_by(&actor, access.region, access.offset, bytes);
     } else if (hazards && access.region) {
-      race_read(warp, inst, same, access.region, access.offset, bytes, strong);
+      race_read(warp, inst, same, access.region, access.offset, bytes, transfer->strength);
     }
     if (hazards && access.valid) check_local(warp, inst, lane, &access, addresses[lane], bytes);
     set_elements(warp, transfer, same, access.data);
     memory_unlock(&access);
     for (Mask rest = same; strong && access.region && rest; rest &= rest - 1)
-      sync_load(sync_table(warp, &access), addresses[lane], warp, __builtin_ctz(rest), transfer->order, transfer->gpu);
+      sync_load(sync_table(warp, &access), addresses[lane], warp, __builtin_ctz(rest), transfer->order,
+                transfer->strength == STRONG_GPU);
   }
 }
 
 static void store(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
-  bool hazards = warp_launch(warp)->hazards, strong = transfer->order != ORDER_WEAK;
+  bool hazards = warp_launch(warp)->hazards, strong = transfer->strength != WEAK;
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
   count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_WRITE);
-  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), strong);
+  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     u8 value[32];
@@ -135,7 +136,8 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
     for (int e = 0; e < transfer->count; e++) get_element(warp, transfer, e, lane, value + e * transfer->size);
     if (!memory_find(warp, inst, lane, transfer->space, addresses[lane], bytes, bytes, ACCESS_WRITE, &access)) return;
     if (strong && access.region)
-      sync_store(sync_table(warp, &access), addresses[lane], warp, lane, transfer->order, transfer->gpu);
+      sync_store(sync_table(warp, &access), addresses[lane], warp, lane, transfer->order,
+                 transfer->strength == STRONG_GPU);
     memory_lock(&access);
     if (hazards && access.region) {
       race_set_lane(&actor, lane);
@@ -291,7 +293,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   inst->extra = transfer;
   transfer->space = space_of(source);
   transfer->order = order_of(source);
-  transfer->gpu = scope_is_gpu(source);
+  transfer->strength = transfer->order == ORDER_WEAK ? WEAK : scope_of(source);
   if (transfer->space == SPACE_PARAM && decode_param_place(decoder, source, address, is_load, inst))
     return decoder->failed ? DECODE_FAILED : DECODED;
   if (!is_load && (transfer->space == SPACE_CONST || transfer->space == SPACE_PARAM))

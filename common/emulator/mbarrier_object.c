@@ -180,14 +180,14 @@ void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mba
     int lane = __builtin_ctz(rest);
     if (!comes_after_init((Origin){warp, lane, inst}, warp->clocks[lane].known, mbarrier)) return;
   }
-  race_read(warp, inst, mask, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, true);
+  race_read(warp, inst, mask, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, STRONG_GPU);
 }
 
 void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier) {
   if (!warp_launch(op->warp)->hazards) return;
   Actor actor = async_actor(op, lane, !mbarrier->announced);
   if (!comes_after_init((Origin){op->warp, lane, op->inst}, actor.known, mbarrier)) return;
-  actor.strong = true;
+  actor.strength = STRONG_GPU;
   race_read_by(&actor, mbarrier->region, mbarrier->offset, MBARRIER_BYTES);
 }
 
@@ -205,7 +205,7 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
     return;
   }
   if (warp_launch(warp)->hazards)
-    race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, NULL, false);
+    race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, NULL);
   clocks_release(mbarrier->arrived);
   clocks_release(mbarrier->armed);
   clocks_release(mbarrier->completed);
@@ -221,7 +221,7 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
 
 void mbarrier_destroy(Warp *warp, const Inst *inst, int lane, Mbarrier *mbarrier) {
   if (warp_launch(warp)->hazards)
-    race_write(warp, inst, lane, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, NULL, false);
+    race_write(warp, inst, lane, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, NULL);
   mbarrier->live = false;
   warp->block->cluster->progress++;
 }

@@ -180,7 +180,9 @@ Space space_of(const PtxInstruction *source) {
   return SPACE_GENERIC;
 }
 
-bool scope_is_gpu(const PtxInstruction *source) { return !ptx_has(source, "cta") && !ptx_has(source, "cluster"); }
+Strength scope_of(const PtxInstruction *source) {
+  return ptx_has(source, "cta") ? STRONG_CTA : ptx_has(source, "cluster") ? STRONG_CLUSTER : STRONG_GPU;
+}
 
 MemoryOrder order_of(const PtxInstruction *source) {
   if (ptx_has(source, "acq_rel")) return ORDER_ACQ_REL;

@@ -31,8 +31,9 @@ void memory_unlock(const Access *access);
 // The space that the instruction's modifiers name, SPACE_GENERIC when none.
 Space space_of(const PtxInstruction *source);
 // The memory order that they name: "weak" or nothing is ORDER_WEAK, volatile and mmio count as relaxed.
-bool scope_is_gpu(const PtxInstruction *source);  // .gpu or .sys, which is also what none means
 MemoryOrder order_of(const PtxInstruction *source);
+// The scope of a strong access; .sys counts as .gpu, and so does none.
+Strength scope_of(const PtxInstruction *source);
 
 // How the lanes of an instruction form their addresses: [register + immediate] or [variable + immediate].
 typedef struct AddressPlan {

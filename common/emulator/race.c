@@ -16,7 +16,7 @@ typedef struct ReadNode {
   Mask mask;        // lanes that read
   uint32_t clock;   // theirs
   uint32_t pc;
-  bool strong;
+  Strength strength;
 } ReadNode;
 
 // "Set `from`, when `entry` is added, is set `to`": most additions have just been made for the byte before.
@@ -51,12 +51,13 @@ void read_sets_free(ReadSets *sets) {
 static uint32_t node_hash(const ReadNode *n) {
   uint64_t h = n->parent * 0x9e3779b97f4a7c15ull;
   h = (h ^ n->warp ^ (uint64_t)n->mask << 8) * 0xbf58476d1ce4e5b9ull;
-  h = (h ^ n->clock ^ (uint64_t)n->pc << 32 ^ (uint64_t)n->strong << 63) * 0x94d049bb133111ebull;
+  h = (h ^ n->clock ^ (uint64_t)n->pc << 32 ^ (uint64_t)n->strength << 62) * 0x94d049bb133111ebull;
   return (uint32_t)(h >> 32);
 }
 
 static bool same_entry(const ReadNode *a, const ReadNode *b) {
-  return a->warp == b->warp && a->mask == b->mask && a->clock == b->clock && a->pc == b->pc && a->strong == b->strong;
+  return a->warp == b->warp && a->mask == b->mask && a->clock == b->clock && a->pc == b->pc &&
+         a->strength == b->strength;
 }
 
 static uint32_t *find_bucket(ReadSets *sets, const ReadNode *node) {
@@ -91,7 +92,7 @@ static uint32_t push(ReadSets *sets, uint32_t parent, ReadNode entry) {
 
 // Whether b remembers nothing that a does not: the same lanes of the same warp, no later.
 static bool covers(const ReadNode *a, const ReadNode *b) {
-  return a->warp == b->warp && (b->mask & ~a->mask) == 0 && b->clock <= a->clock && (b->strong || !a->strong);
+  return a->warp == b->warp && (b->mask & ~a->mask) == 0 && b->clock <= a->clock && a->strength <= b->strength;
 }
 
 // The set with the entry added and whatever it covers left out.
@@ -132,11 +133,11 @@ void race_set_lane(Actor *actor, int lane) {
   actor->known = clocks->known;
 }
 
-Actor race_lane(Warp *warp, const Inst *inst, int lane, bool strong) {
+Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength) {
   const Cluster *cluster = warp->block->cluster;
   const Launch *launch = cluster->launch;
   uint64_t pc = (uint64_t)(inst - launch->program->code);
-  Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = &launch->epochs, .strong = strong};
+  Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = &launch->epochs, .strength = strength};
   actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << launch->epochs.cluster_shift | pc << launch->epochs.pc_shift;
   race_set_lane(&actor, lane);
   return actor;
@@ -152,7 +153,7 @@ static uint32_t pc_of(const Actor *actor) { return epoch_pc(actor->layout, actor
 
 static Epoch epoch_of(const Actor *actor) {
   return actor->place | (uint64_t)actor->thread << actor->layout->thread_shift | actor->clock |
-         (actor->strong ? EPOCH_STRONG : 0) | (actor->async ? EPOCH_ASYNC : 0);
+         (uint64_t)actor->strength << EPOCH_STRENGTH_SHIFT | (actor->async ? EPOCH_ASYNC : 0);
 }
 
 // Whether the actor knows of the thread's accesses at that clock.
@@ -166,17 +167,32 @@ static const Clocks *imported(const Clocks *known, uint32_t cluster) {
   return NULL;
 }
 
+static Strength strength_of(Epoch epoch) { return (Strength)(epoch >> EPOCH_STRENGTH_SHIFT & 3); }
+
+// Whether the actor and another access, by a thread of the actor's cluster (`near`) or of another, need no order: both
+// are strong, and the scope of each includes the other's thread. Of an asynchronous reduction that is its issuer.
+static bool both_strong(const Actor *actor, Strength other, bool near, uint32_t thread, uint32_t clock) {
+  const Cluster *cluster = actor->cluster;
+  Strength least = actor->strength < other ? actor->strength : other;
+  if (least == WEAK || !near) return least == STRONG_GPU;
+  if (least != STRONG_CTA) return true;
+  uint32_t block_threads = (uint32_t)(cluster->lane_count / cluster->block_count);
+  if (thread >= (uint32_t)cluster->lane_count) thread = async_issue_of(cluster, thread, clock).thread;
+  return actor->issuer / block_threads == thread / block_threads;
+}
+
 // Whether the remembered access comes before what the actor does now, or needs no order because both are strong.
 static bool ordered(const Actor *actor, Epoch epoch) {
-  if (!(epoch & EPOCH_KERNEL) || (actor->strong && epoch & EPOCH_STRONG)) return true;
-  const Cluster *cluster = actor->cluster;
+  if (!(epoch & EPOCH_KERNEL)) return true;
   const EpochLayout *layout = actor->layout;
-  if (epoch_cluster(layout, epoch) == cluster->id)
-    return knows(actor, epoch_thread(layout, epoch), epoch_clock(layout, epoch));
+  bool near = epoch_cluster(layout, epoch) == actor->cluster->id;
+  uint32_t thread = epoch_thread(layout, epoch), clock = epoch_clock(layout, epoch);
+  if (actor->strength != WEAK && both_strong(actor, strength_of(epoch), near, thread, clock)) return true;
+  if (near) return knows(actor, thread, clock);
   const Clocks *clocks = imported(actor->known, epoch_cluster(layout, epoch));
   // Of another cluster's set only the cluster is left: knowing anything of it has to do.
   if (!clocks || epoch & EPOCH_SET) return clocks != NULL;
-  return clocks->clock[epoch_thread(layout, epoch)] >= epoch_clock(layout, epoch);
+  return clocks->clock[thread] >= clock;
 }
 
 // Whether an ordered write may still be unseen by the actor: it used the async proxy, the write the generic one, and no
@@ -239,6 +255,8 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
   const char *sentence = writes && other_writes ? sentence_of_writes(doer, other_doer)
                          : writes               ? sentence_of_race(other_doer, doer)
                                                 : sentence_of_race(doer, other_doer);
+  if (actor->strength != WEAK && strength_of(other) != WEAK)
+    sentence = "both are strong, and the scope of one (.cta, .cluster) does not include the thread that does the other";
   bool other_first = writes && (!other_writes || epoch_pc(layout, other) > pc_of(actor));
   if (other_doer == OPERATION && after_beginning(actor, other)) {
     kind = writes ? HAZARD_OVERWRITE_IN_FLIGHT : HAZARD_READ_BEFORE_WAIT;
@@ -311,7 +329,7 @@ static uint32_t as_set(const Cluster *cluster, Epoch read) {
                     .mask = 1u << thread % LANES,
                     .clock = epoch_clock(layout, read),
                     .pc = epoch_pc(layout, read),
-                    .strong = (read & EPOCH_STRONG) != 0};
+                    .strength = strength_of(read)};
   return add_read(cluster->read_sets, 0, &entry);
 }
 
@@ -322,10 +340,13 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
   Epoch own = epoch_of(actor);
   bool single = (mask & (mask - 1)) == 0;
   if (single && read == EPOCH_NONE) return own;
-  bool weaker = actor->strong && !(read & EPOCH_STRONG);
+  bool weaker = actor->strength > strength_of(read);
   if (single && !(read & EPOCH_SET) && epoch_thread(layout, read) == actor->thread && !weaker) return own;
-  ReadNode entry = {
-      .warp = actor->thread / LANES, .mask = mask, .clock = actor->clock, .pc = pc_of(actor), .strong = actor->strong};
+  ReadNode entry = {.warp = actor->thread / LANES,
+                    .mask = mask,
+                    .clock = actor->clock,
+                    .pc = pc_of(actor),
+                    .strength = actor->strength};
   uint32_t set = add_read(cluster->read_sets, as_set(cluster, read), &entry);
   if (set > layout->set_mask) {
     hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_STEP_LIMIT, 0, 0,
@@ -334,9 +355,9 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
     return own;
   }
   uint64_t keep = layout->cluster_mask << layout->cluster_shift | layout->pc_mask << layout->pc_shift;
-  // A set of another cluster's is judged by this word alone: it is strong if all of its reads are.
-  bool all_strong = actor->strong && (read == EPOCH_NONE || read & EPOCH_STRONG);
-  return EPOCH_KERNEL | EPOCH_SET | (all_strong ? EPOCH_STRONG : 0) | (own & keep) | set;
+  // A set of another cluster's is judged by this word alone: it is as strong as the weakest of its reads.
+  Strength least = read == EPOCH_NONE || actor->strength < strength_of(read) ? actor->strength : strength_of(read);
+  return EPOCH_KERNEL | EPOCH_SET | (uint64_t)least << EPOCH_STRENGTH_SHIFT | (own & keep) | set;
 }
 
 // Makes room for a read of this cluster: one of another is moved aside.
@@ -363,22 +384,22 @@ void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size)
 }
 
 // The cell after the lanes of mask have read it: lanes of one clock, nearly always all, are one entry.
-static Cell cell_after_lanes(Warp *warp, const Inst *inst, Mask mask, Cell cell, bool strong) {
+static Cell cell_after_lanes(Warp *warp, const Inst *inst, Mask mask, Cell cell, Strength strength) {
   cell = cell_for_read(warp->block->cluster, cell);
   while (mask) {
     int first = __builtin_ctz(mask);
     Mask same = 0;
     for (Mask rest = mask; rest; rest &= rest - 1)
       if (warp->clocks[__builtin_ctz(rest)].own == warp->clocks[first].own) same |= rest & -rest;
-    Actor actor = race_lane(warp, inst, first, strong);
+    Actor actor = race_lane(warp, inst, first, strength);
     cell.read = reads_with(&actor, same, cell.read);
     mask &= ~same;
   }
   return cell;
 }
 
-void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, bool strong) {
-  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), strong);
+void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, Strength strength) {
+  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), strength);
   if ((mask & (mask - 1)) == 0) {
     race_read_by(&actor, region, offset, size);
     return;
@@ -392,7 +413,7 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
       if (!check_read(&actor, region, offset + (uint64_t)done, run, cells->write) || !(cells->write & EPOCH_KERNEL))
         break;
     }
-    Cell after = cell_after_lanes(warp, inst, mask, *cells, strong);
+    Cell after = cell_after_lanes(warp, inst, mask, *cells, strength);
     for (int i = 0; i < run; i++) cells[i] = after;
     done += run;
   }
@@ -406,11 +427,13 @@ static Epoch unordered_read(const Actor *actor, Epoch read) {
     return ordered(actor, read) ? EPOCH_NONE : read;
   const ReadNode *nodes = cluster->read_sets->nodes;
   for (uint32_t n = (uint32_t)(read & layout->set_mask); n; n = nodes[n].parent) {
-    if (actor->strong && nodes[n].strong) continue;
+    uint32_t first = nodes[n].warp * LANES + (uint32_t)__builtin_ctz(nodes[n].mask);
+    if (actor->strength != WEAK && both_strong(actor, nodes[n].strength, true, first, nodes[n].clock)) continue;
     for (Mask rest = nodes[n].mask; rest; rest &= rest - 1) {
       uint32_t thread = nodes[n].warp * LANES + (uint32_t)__builtin_ctz(rest);
       if (!knows(actor, thread, nodes[n].clock))
-        return epoch_at(cluster->launch, cluster->id, nodes[n].pc, thread, nodes[n].clock);
+        return epoch_at(cluster->launch, cluster->id, nodes[n].pc, thread, nodes[n].clock) |
+               (uint64_t)nodes[n].strength << EPOCH_STRENGTH_SHIFT;
     }
   }
   return EPOCH_NONE;
@@ -455,14 +478,13 @@ void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size
   }
 }
 
-void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value,
-                bool strong) {
-  Actor actor = race_lane(warp, inst, lane, strong);
+void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value) {
+  Actor actor = race_lane(warp, inst, lane, WEAK);
   race_write_by(&actor, region, offset, size, value);
 }
 
-void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size) {
-  Actor actor = race_lane(warp, inst, lane, true);
+void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength) {
+  Actor actor = race_lane(warp, inst, lane, strength);
   renew_pages(region, offset, size, warp_launch(warp)->number);
   for (int i = 0; i < size; i++) {
     if (region->cells[offset + (uint64_t)i].write != EPOCH_NONE) continue;

@@ -18,15 +18,20 @@ typedef struct Launch Launch;
 typedef struct Cluster Cluster;
 typedef uint32_t Mask;
 
-// One access by one thread, in 64 bits: kernel bit, strong bit, then fields whose widths the launch chooses:
+// One access by one thread, in 64 bits: kernel bit, Strength, two bits more, then fields whose widths the launch chooses:
 // cluster, instruction, thread in the cluster, clock of the thread.
 typedef uint64_t Epoch;
 #define EPOCH_NONE 0ull  // never accessed
 #define EPOCH_HOST 1ull  // by the host, or by an earlier launch: ordered before everything
 #define EPOCH_KERNEL (1ull << 63)
-#define EPOCH_STRONG (1ull << 62)  // atomic, volatile, relaxed ...: strong accesses do not race with each other
-#define EPOCH_SET (1ull << 61)     // a Cell.read only: not one read but a set; index in the low bits
-#define EPOCH_ASYNC (1ull << 60)   // through the async proxy: TMA, wgmma
+#define EPOCH_STRENGTH_SHIFT 61
+#define EPOCH_SET (1ull << 60)    // a Cell.read only: not one read but a set; index in the low bits
+#define EPOCH_ASYNC (1ull << 59)  // through the async proxy: TMA, wgmma
+#define EPOCH_FIELDS 59           // bits left for the fields
+
+// Accesses that are atomic, volatile, relaxed or more do not race with each other, if the scope of each includes the
+// thread that does the other. PTX ISA 8.7, "morally strong".
+typedef enum Strength { WEAK, STRONG_CTA, STRONG_CLUSTER, STRONG_GPU } Strength;
 
 typedef struct EpochLayout {
   int pc_shift, thread_shift, cluster_shift;
@@ -142,12 +147,12 @@ typedef struct Actor {
   uint32_t clock;
   uint32_t issuer;  // of an agent: the lane whose accesses so far come before; else the thread itself
   const Clocks *known;
-  bool strong;
+  Strength strength;
   bool async;  // through the async proxy
 } Actor;
 
-// A lane that executes inst; strong: with volatile, relaxed or stronger order.
-Actor race_lane(Warp *warp, const Inst *inst, int lane, bool strong);
+// A lane that executes inst.
+Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength);
 // The same for another lane of the warp.
 void race_set_lane(Actor *actor, int lane);
 
@@ -158,13 +163,13 @@ void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size
 
 // Checks and remembers a read of region bytes [offset, offset + size) by the lanes of mask, which all read the same bytes.
 // Reports uninitialised reads and races.
-void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, bool strong);
-// The same of a write by one lane, before it happens. value: the bytes to be written; lanes of one instruction may write
+void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, Strength strength);
+// The same of a weak write by one lane, before it happens. value: the bytes to be written; lanes of one instruction may write
 // the same value to one place (CUDA C++ programming guide, SIMT architecture).
-void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value,
-                bool strong);
+void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value);
 // The same of an atomic read-modify-write by one lane.
-void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size);
+void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size,
+                 Strength strength);
 // The actor, who knows what all threads of its block knew when they exited, is the last of them: reports a thread of another
 // block that may still access the block's shared memory.
 void race_end_block(const Actor *actor, const Region *shared);

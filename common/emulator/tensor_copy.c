@@ -46,7 +46,7 @@ static bool bad_map(Warp *warp, const Inst *inst, int lane, uint64_t address, co
 // A map that the kernel has written itself must have been made visible to the tensor copy's proxy.
 static void check_visible(Warp *warp, const Inst *inst, int lane, const Access *access) {
   if (!warp_launch(warp)->hazards || !access->region) return;
-  Actor actor = race_lane(warp, inst, lane, false);
+  Actor actor = race_lane(warp, inst, lane, WEAK);
   actor.async = true;
   for (int half = 0; half < EMULATOR_TENSOR_MAP_BYTES; half += TENSOR_MAP_ALIGNMENT) {
     Access part = {.region = access->region, .offset = access->offset + (uint64_t)half};

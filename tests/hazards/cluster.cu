@@ -36,6 +36,25 @@ extern "C" __global__ void owner_exits(const float *in, float *out) {
 #endif
 }
 
+// They add by atomics, but of a block's scope.
+// launch both_count: grid 2 block 32 cluster 2 args int[64] int[1]=zero
+extern "C" __global__ void both_count(const int *in, int *out) {
+  __shared__ int sum;
+  int t = threadIdx.x, rank = cluster_rank();
+  if (t == 0) sum = 0;
+  cluster_arrive();
+  cluster_wait();
+  unsigned first = shared_address_in(&sum, 0);
+#ifdef REPAIRED
+  add_cluster(first, in[32 * rank + t]);
+#else
+  add_cta(first, in[32 * rank + t]);  // HAZARD(both_count): shared-memory race
+#endif
+  cluster_arrive();
+  cluster_wait();
+  if (t == 0 && rank == 0) *out = sum;
+}
+
 // Both blocks add into the first one's memory, with a load and a store.
 // launch both_add: grid 2 block 32 cluster 2 args float[64] float[32]=zero
 extern "C" __global__ void both_add(const float *in, float *out) {

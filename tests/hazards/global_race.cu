@@ -49,6 +49,38 @@ extern "C" __global__ void count(const int *in, int *total) {
 #endif
 }
 
+// An atomic of a block's scope is one for the block's own threads: another block's may come in between.
+// launch count_block: grid 2 block 64 args int[128] int[1]=zero
+extern "C" __global__ void count_block(const int *in, int *total) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+#ifdef REPAIRED
+  atomicAdd(total, in[i]);
+#else
+  atomicAdd_block(total, in[i]);  // HAZARD(count_block): global-memory race
+#endif
+}
+
+// Both sides must be wide enough.
+// launch count_mixed: grid 2 block 64 args int[128] int[1]=zero
+extern "C" __global__ void count_mixed(const int *in, int *total) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (blockIdx.x == 0)
+    atomicAdd(total, in[i]);  // HAZARD(count_mixed): global-memory race
+  else
+#ifdef REPAIRED
+    atomicAdd(total, in[i]);
+#else
+    atomicAdd_block(total, in[i]);  // OTHER(count_mixed)
+#endif
+}
+
+// With a total for each block the narrow scope does.
+// launch count_apart: grid 2 block 64 args int[128] int[2]=zero
+extern "C" __global__ void count_apart(const int *in, int *totals) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  atomicAdd_block(&totals[blockIdx.x], in[i]);
+}
+
 // The sum is made by atomics, but read while others still add to it.
 // launch early_total: grid 1 block 128 args int[128] int[1]=zero int[128]=zero
 extern "C" __global__ void early_total(const int *in, int *total, int *out) {
@@ -126,7 +158,7 @@ __device__ void store_release(int *at, int value) {
 }
 __device__ int load_acquire(const int *at) {
   int value;
-  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");  // ALSO(block_release): global-memory race
   return value;
 }
 __device__ int load_relaxed(const int *at) {
@@ -225,7 +257,7 @@ extern "C" __global__ void block_release(int *data, int *flag, int *out) {
 #ifdef REPAIRED
     asm volatile("red.release.gpu.global.add.s32 [%0], 1;" : : "l"(flag) : "memory");
 #else
-    asm volatile("red.release.cta.global.add.s32 [%0], 1;" : : "l"(flag) : "memory");
+    asm volatile("red.release.cta.global.add.s32 [%0], 1;" : : "l"(flag) : "memory");  // ALSO(block_release): global-memory race
 #endif
   } else {
     while (load_acquire(flag) == 0) {}

@@ -177,6 +177,12 @@ PTX float load_cluster(unsigned address) {
 PTX void store_cluster(unsigned address, float x) {
   asm volatile("st.shared::cluster.f32 [%0], %1;" : : "r"(address), "f"(x) : "memory");
 }
+PTX void add_cta(unsigned address, int x) {
+  asm volatile("red.relaxed.cta.shared::cluster.add.s32 [%0], %1;" : : "r"(address), "r"(x) : "memory");
+}
+PTX void add_cluster(unsigned address, int x) {
+  asm volatile("red.relaxed.cluster.shared::cluster.add.s32 [%0], %1;" : : "r"(address), "r"(x) : "memory");
+}
 PTX void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" : : : "memory"); }
 PTX void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" : : : "memory"); }
 PTX void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" : : : "memory"); }
