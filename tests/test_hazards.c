@@ -2,8 +2,7 @@
 // and at its line in every schedule, for hazards are found by rule and not by luck; its repaired twin must run without a
 // report and give the same result in every schedule. tests/hazards/kernels.h tells how the kernels are marked.
 //
-// HAZARD_PTX_DIR is a folder of PTX made from tests/hazards: NAME.faulty.ptx and NAME.repaired.ptx. Without it the test runs
-// nvcc itself, and keeps what it makes in build/hazards.
+// HAZARD_PTX_DIR is a folder of PTX made from tests/hazards: NAME.faulty.ptx and NAME.repaired.ptx.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <ctype.h>
@@ -385,33 +384,6 @@ static void judge_faulty(const Script *script, const Run *run, int schedule) {
   }
 }
 
-// ---- PTX ----
-
-// Compiles a file of tests/hazards both ways, unless that was done since the file changed.
-static void compile(const char *path) {
-  static const char *const variants[] = {"faulty", "repaired"}, *const flags[] = {"", "-DREPAIRED"};
-  char name[40], command[2000];
-  snprintf(name, sizeof name, "%.*s", (int)strcspn(strrchr(path, '/') + 1, "."), strrchr(path, '/') + 1);
-  for (int i = 0; i < 2; i++) {
-    snprintf(command, sizeof command,
-             "p=%s/%s.%s.ptx; r=%s/tests/hazards; [ $p -nt %s ] && [ $p -nt $r/kernels.h ] && [ $p -nt $r/ptx.h ] || "
-             "nvcc -gencode arch=compute_90a,code=compute_90a -O3 -lineinfo -Werror all-warnings %s -ptx %s -o $p",
-             getenv("HAZARD_PTX_DIR"), name, variants[i], root_path(), path, flags[i], path);
-    cr_assert_eq(system(command), 0, "%s", command);
-  }
-}
-
-static void provide_ptx(void) {
-  if (getenv("HAZARD_PTX_DIR")) return;
-  char folder[600], command[700];
-  snprintf(folder, sizeof folder, "%s/build/hazards", root_path());
-  snprintf(command, sizeof command, "mkdir -p %s", folder);
-  cr_assert_eq(system(command), 0);
-  setenv("HAZARD_PTX_DIR", folder, 1);
-  snprintf(folder, sizeof folder, "%s/tests/hazards", root_path());
-  for_each_file(folder, ".cu", compile);
-}
-
 // ---- the list of kernels ----
 
 typedef struct Case {
@@ -443,7 +415,6 @@ static void list_cases(void) {
 
 // All kernels; those without a fault count as repaired ones alone.
 static struct criterion_test_params list_kernels(bool only_faulty) {
-  provide_ptx();
   list_cases();
   Case *list = cr_malloc(sizeof cases);
   size_t count = 0;
@@ -489,7 +460,6 @@ ParameterizedTest(Case *kernel, hazards, repaired, .timeout = 120) {
 
 // A seed stands for a schedule: on one host thread it leads to the same report, to the letter.
 Test(hazards, a_seed_repeats) {
-  provide_ptx();
   list_cases();
   for (int i = 0; i < case_count; i++) {
     Script script = read_script(cases[i].family, cases[i].kernel);
@@ -503,7 +473,6 @@ Test(hazards, a_seed_repeats) {
 
 // Without the checks races are not looked for, but what stops a kernel is still told.
 Test(hazards, faults_are_told_without_the_checks) {
-  provide_ptx();
   list_cases();
   int faults = 0;
   for (int i = 0; i < case_count; i++) {
