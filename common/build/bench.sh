@@ -15,6 +15,7 @@ kept=build/bench
 report=$kept/report
 before=plots/data/nvidia-h200.csv # what the rows are compared with
 [ -f $before ] || before=/dev/null
+stages= others= files=
 finished=0
 
 # What is being done, on a terminal alone, in a line that the next one replaces.
@@ -46,8 +47,8 @@ row() {
   [ ! -s "$file.part" ] || mv "$file.part" "$file"
 }
 
-# Sees that every stage runs here, and leaves out those that write no row of attention: they are `others`. Sets stages to
-# STAGE:KEY words, where KEY stands for the program, the GPU and REPEAT.
+# Sees that every stage runs here. Sets stages to STAGE:KEY words, where KEY stands for the program, the GPU and REPEAT,
+# and others to the stages that write no row of attention.
 try_stages() {
   for stage in "$@"; do
     progress "trying $stage"
@@ -59,7 +60,6 @@ try_stages() {
       key=$({ cat "$stage"; grep '^device' $report; echo "$REPEAT"; } | cksum | tr ' ' -)
       stages="$stages $stage:$key"
     elif [ $code = 0 ] || [ $code = 2 ]; then
-      echo "$stage is left out: it has no times of attention"
       others="$others $stage"
     else
       cat $report >&2
@@ -76,8 +76,15 @@ device_of() { sed -n 2p "$1" | cut -d, -f2 | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9-'
 bench_other() {
   own=$kept/own
   rm -f $own
-  row $own --repeat="$REPEAT" || { code=$?; [ $code = 2 ] && return; cat $report >&2; stop $code; }
-  [ -s $own ] || return
+  progress "$stage: no attention kernel, times of its own"
+  row $own --repeat="$REPEAT"
+  code=$?
+  progress ''
+  if [ ! -s $own ] && { [ $code = 0 ] || [ $code = 2 ]; }; then
+    echo "$stage is left out: it writes no times: $(tail -n 1 $report)"
+    return
+  fi
+  [ $code = 0 ] || { cat $report >&2; stop $code; }
   folder=plots/data/$(sed -n 2p $own | cut -d, -f1)
   after=$folder/$(device_of $own).csv
   mkdir -p "$folder" && mv $own "$after" && echo "times of $stage: $after"

@@ -3,9 +3,10 @@
 #
 #   ladder.sh "OPTIONS" ./stage-00 ./stage-01 ...
 #
-# OPTIONS are the stages' own, "--seqlen=1024 --causal"; one that is no attention kernel gets those that it has. On a GPU the table has times, each stage's speedup over the one
-# before and what was recorded on an H200; the rows go to build/ladder.csv, and gnuplot draws them. The emulator has no
-# clock: there the table has what the kernels did. Exits with the worst exit code.
+# OPTIONS are the stages' own, "--seqlen=1024 --causal"; one that is no attention kernel gets those that it has. On a
+# GPU the table has times, each stage's speedup over the one before and what was recorded on an H200; the rows go to
+# build/ladder.csv, and gnuplot draws them. The emulator has no clock: there the table has what the kernels did. Exits
+# with the worst exit code.
 export LC_ALL=C # a point is a point
 options=$1
 shift
@@ -98,12 +99,13 @@ draw() {
 }
 
 head=due
+alone= before=
 worst=0
 number=0
 for stage in "$@"; do
   number=$((number + 1))
   given=$(options_of "$stage")
-  progress "[$number/$#] $stage $options"
+  progress "[$number/$#] $stage"
   # With no GPU --csv is refused, exit code 2, as it is beside an option that only the emulator knows: then without it.
   csv=$("$stage" $given --csv=- 2>"$report")
   code=$?
@@ -118,7 +120,7 @@ for stage in "$@"; do
   else
     gpu_row
   fi
-  [ $code = 1 ] && echo "  $stage" $given " says what is wrong"
+  [ $code = 1 ] && echo "  $stage" $given "says what is wrong"
   [ $code -gt $worst ] && worst=$code
 done
 
