@@ -24,6 +24,8 @@ LADDER := $(BIN)libhopper_ladder.so
 WHEEL := build/cuda/nvidia/cu13/bin/nvcc
 NVCC ?= $(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) $(shell command -v nvcc 2>/dev/null) $(WHEEL))
 CUDA := $(patsubst %/bin/,%,$(dir $(or $(realpath $(NVCC)),$(NVCC))))
+NVDISASM = $(firstword $(wildcard $(CUDA)/bin/nvdisasm) $(shell command -v nvdisasm) \
+  build/cuda-nvdisasm/nvidia/cu13/bin/nvdisasm)
 
 # The emulator views a register as several types, and rounds as the GPU does: no multiply-add is fused unasked.
 # No symbol of a program may stand in for one of a library that it loads: the driver and its tools bring many.
@@ -55,6 +57,11 @@ PLOTS := $(foreach r,$(RECORDINGS),plots/$r-ladder.svg plots/$r-seqlen.svg) \
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
 	@echo '  make stage-NN        builds ./stage-NN, one of: $(STAGES:./%=%)'
+	@echo '  make diff-NN         its kernel beside that of the stage below'
+	@echo '  make ptx-NN          its PTX, and make sass-NN what the GPU runs, with the source lines between'
+	@echo '  make sanitize-NN     on the GPU: compute-sanitizer'"'"'s four tools, in a table'
+	@echo '  make profile-NN      on the GPU: what Nsight Compute counts, in a table and plots/data/ncu; NOTE says what you changed'
+	@echo '  make trace-NN        on the GPU: who does what when inside the kernel, as a picture'
 	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
 	@echo '  OPTIONS (of the stages, in ladder), TESTS (a pattern, "plots/*"), SEQLENS, REPEAT (of bench),'
 	@echo '  RELEASES (of test-cuda), FUZZ_SECONDS (of test-deep), CUDA_HOME, V=1'
@@ -72,7 +79,7 @@ root: $(STAGES) $(LADDER)
 	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile README.md common notes plots stages tests) $(BIN))
 test-gpu: root $(BUILD)/run-tests $(GPU_KERNELS) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
-	@sh common/build/sanitize.sh $(CUDA) $(STAGES)
+	@sh common/build/sanitize.sh $(CUDA) $(STAGES) || [ $$? = 3 ] # without compute-sanitizer its checks are skipped
 test-cuda: root $(BUILD)/nvrtc ## the kernels under every CUDA 12, from pip wheels (1 GB); RELEASES="12.0 12.9" for some
 	@sh common/build/cuda12.sh $(BUILD)/nvrtc $(BIN) $(CUDA)/bin/ptxas "$(RELEASES)" \
 	  $(foreach name,$(NAMES),"$(name) $(ALLOW_$(name))")
@@ -101,8 +108,26 @@ peers: $(LADDER) ## on the GPU: times the stages in turn with PyTorch's attentio
 bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how many lane-instructions a second the emulator does
 	@$^
 
+# Ways to look at one stage. A number that no stage has is told, and not taken for a file that make cannot make.
+VIEWS := trace profile sanitize ptx sass diff
 $(NUMBERS:%=trace-%): trace-%: $(BUILD)/trace/trace-% $(BIN)stage-%
 	@sh common/build/trace.sh $(BIN)stage-$* $< "$(OPTIONS)"
+	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plots/trace-$*.svg; \
+	else echo 'no gnuplot here: make plot draws it where there is one'; fi
+$(NUMBERS:%=profile-%): profile-%: $(BIN)stage-%
+	@sh common/build/profile.sh $(CUDA) $(BIN)stage-$* "$(NOTE)" "$(OPTIONS)"
+$(NUMBERS:%=sanitize-%): sanitize-%: $(BIN)stage-%
+	@sh common/build/sanitize.sh $(CUDA) $(BIN)stage-$*
+$(NUMBERS:%=ptx-%): ptx-%: $(BIN)stage-%
+	@sh common/build/listing.sh ptx $(filter $*-%,$(NAMES))
+$(NUMBERS:%=sass-%): sass-%: $(BIN)stage-% | nvdisasm
+	@sh common/build/listing.sh sass $(filter $*-%,$(NAMES)) $(NVDISASM)
+$(NUMBERS:%=diff-%): diff-%:
+	@sh common/build/diff.sh $*
+UNKNOWN := $(filter-out $(foreach view,stage $(VIEWS),$(NUMBERS:%=$(view)-%)), \
+  $(filter stage-% $(VIEWS:%=%-%),$(MAKECMDGOALS)))
+$(UNKNOWN):
+	@echo 'make $@: there is no such stage; there are $(NUMBERS)' >&2; exit 2
 
 plot: $(PLOTS) ## draws plots/data/*.csv, as SVG and PNG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
@@ -125,6 +150,8 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 nvcc criterion gnuplot:
 	@CC="$(CC)" sh common/build/deps.sh $@ $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
+nvdisasm:
+	@$(if $(filter build/%,$(NVDISASM)),sh common/build/deps.sh nvdisasm build/cuda-nvdisasm)
 
 # ---- stages ----
 
@@ -260,6 +287,7 @@ $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers bench-emulator plot format clean deps nvcc criterion gnuplot
+.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers bench-emulator plot format clean deps nvcc criterion gnuplot nvdisasm \
+  $(foreach view,$(VIEWS),$(NUMBERS:%=$(view)-%)) $(UNKNOWN)
 .SECONDARY:
 .DELETE_ON_ERROR:

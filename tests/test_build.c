@@ -90,8 +90,9 @@ Test(build, adding_a_folder_adds_its_target) {
 
 Test(build, help_names_every_target) {
   cr_assert_eq(scratch_run("make -s -C \"$ROOT\" help"), 0, "%s", scratch_output);
-  static const char *const targets[] = {"ladder",         "test", "test-gpu", "test-cuda", "test-deep", "bench",
-                                        "bench-emulator", "plot", "format",   "clean",     "deps",      "stage-NN"};
+  static const char *const targets[] = {
+      "ladder", "test", "test-gpu", "test-cuda", "test-deep", "bench",   "bench-emulator", "plot",       "format",
+      "clean",  "deps", "stage-NN", "diff-NN",   "ptx-NN",    "sass-NN", "sanitize-NN",    "profile-NN", "trace-NN"};
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
     char words[40];
     snprintf(words, sizeof words, "make %s ", targets[i]);

@@ -4,6 +4,7 @@
 #   deps.sh nvcc DIRECTORY   NVIDIA's CUDA compiler from its pip wheels, into DIRECTORY (no root needed)
 #   deps.sh criterion        the test framework, from the system's packages
 #   deps.sh gnuplot          for the plots, from the system's packages
+#   deps.sh nvdisasm DIRECTORY   NVIDIA's disassembler from its pip wheel, into DIRECTORY
 #   deps.sh older DIRECTORY RELEASE   ptxas and NVRTC of an older CUDA, from its pip wheels, into DIRECTORY
 #
 # What is there already is left alone and costs a fraction of a second to find. Packages need root: as root or through
@@ -113,6 +114,13 @@ install_nvcc() {
   mv "$1.partial" "$1"
 }
 
+# It reads cubins of older releases too.
+install_nvdisasm() {
+  say "no nvdisasm on PATH or in the CUDA toolkit; installing NVIDIA's wheel into $1 (5 MB):"
+  install_wheels "$1" nvidia-cuda-nvdisasm==13.2.51 || fail "pip could not install nvdisasm"
+  mv "$1.partial" "$1"
+}
+
 # An older release as bin, lib and include; most of what its wheels hold is neither needed nor kept.
 install_older() {
   older_wheels "$2"
@@ -134,8 +142,9 @@ case $1 in
     have_cxx || apt_install "a C++ compiler (nvcc needs one)" g++
     [ -z "$2" ] || [ -x "$2/nvidia/cu13/bin/nvcc" ] || install_nvcc "$2"
     ;;
+  nvdisasm) [ -x "$2/nvidia/cu13/bin/nvdisasm" ] || install_nvdisasm "$2" ;;
   older) [ -x "$2/bin/ptxas" ] || install_older "$2" "$3" ;;
   criterion) have_criterion || apt_install Criterion libcriterion-dev ;;
   gnuplot) have_gnuplot || apt_install gnuplot gnuplot-nox ;;
-  *) fail "usage: deps.sh nvcc DIRECTORY | criterion | gnuplot | older DIRECTORY RELEASE" ;;
+  *) fail "usage: deps.sh nvcc DIRECTORY | criterion | gnuplot | nvdisasm DIRECTORY | older DIRECTORY RELEASE" ;;
 esac

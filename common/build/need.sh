@@ -1,0 +1,22 @@
+# Sourced by the scripts that need a GPU or one of NVIDIA's tools: one line says what is missing, exit code 3.
+
+missing() { echo "$(basename "$0" .sh): $*" >&2; exit 3; }
+
+# Whether a stage is an attention kernel: others have a problem of their own, and no option for its shape.
+is_attention() { "$1" --help | grep -q '^  --seqlen='; }
+
+# need_gpu STAGE: the stage's program says whether there is a GPU that it runs on, and why not.
+need_gpu() {
+  smallest=
+  is_attention "$1" && smallest="--batch=1 --heads=1 --seqlen=1"
+  # shellcheck disable=SC2086
+  why=$("$1" --device=gpu --repeat=0 $smallest 2>&1) || [ $? != 3 ] ||
+    missing "this needs a Hopper GPU, for the emulator has no clock and is no hardware (${why#*: --device=gpu: })"
+}
+
+# need_tool NAME CUDA: on PATH, or in the CUDA toolkit's folder.
+need_tool() {
+  PATH=$PATH:$2/bin:$2/compute-sanitizer:/usr/local/cuda/bin
+  command -v "$1" >/dev/null ||
+    missing "$1 is not on PATH nor in $2; it comes with NVIDIA's CUDA toolkit (the pip wheels do not have it)"
+}
