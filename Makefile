@@ -71,13 +71,13 @@ ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, a
 
 # $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs.
 run_tests = HL_ROOT="$(abspath $2)" PTX_DIR="$(CURDIR)/build/ptx" HAZARD_PTX_DIR="$(CURDIR)/build/hazards" \
-  COUNTERS_PTX="$(CURDIR)/$(COUNTERS_PTX)" BUILT="$(CURDIR)/build" TRACED="$(TRACED)" FAKE_DRIVER="$(CURDIR)/$(FAKE_DRIVER)" \
+  COUNTERS_PTX="$(CURDIR)/$(COUNTERS_PTX)" BUILT="$(CURDIR)/build" TRACE_PROGRAMS="$(abspath $(BUILD)/trace)" TRACED="$(TRACED)" FAKE_DRIVER="$(CURDIR)/$(FAKE_DRIVER)" \
   LSAN_OPTIONS=suppressions=$(CURDIR)/common/build/leaks.supp:print_suppressions=0 $(BUILD)/run-tests --filter='$1'
 test: root $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
 	@$(call run_tests,$(TESTS),$(BIN))
 root: $(STAGES) $(LADDER)
 	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile README.md common notes plots stages tests) $(BIN))
-test-gpu: root $(BUILD)/run-tests $(GPU_KERNELS) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
+test-gpu: root $(BUILD)/run-tests $(GPU_KERNELS) $(foreach n,$(TRACED),$(BUILD)/trace/trace-$(call number,$n)) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
 	@sh common/build/sanitize.sh $(CUDA) $(STAGES) || [ $$? = 3 ] # without compute-sanitizer its checks are skipped
 test-cuda: root $(BUILD)/nvrtc ## the kernels under every CUDA 12, from pip wheels (1 GB); RELEASES="12.0 12.9" for some

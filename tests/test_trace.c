@@ -2,15 +2,18 @@
 // be. (The emulator's clock means no time, and stands still for a while, but it never goes back.) And what the CSV makes
 // of a table of stamps.
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/harness.h"
 #include "ptx/trace.h"
 #include "support/program.h"
 
 TestSuite(trace, .timeout = 120);
+TestSuite(gpu_trace, .timeout = 300);
 
 // The file build/FOLDER/NAME.ptx. The caller frees it.
 static char *built_ptx(const char *folder, const char *name, size_t *size) {
@@ -72,6 +75,59 @@ Test(trace, a_traced_stage_is_right) {
       free(output);
     }
   }
+}
+
+// ---- reading a CSV ----
+
+#define HEADER "stage,device,date,block,warpgroup,role,phase,start_ns,end_ns,tile\n"
+
+// What trace_print prints, with a cycle of half a nanosecond: so many rows (0: any number).
+static char *printed(const TraceWarpgroup *table, int rows) {
+  char *text = NULL;
+  size_t size;
+  FILE *file = open_memstream(&text, &size);
+  int count = trace_print(file, "07-x,GPU,then", table, 0.5);
+  cr_expect(count == rows || !rows, "%d rows", count);
+  fclose(file);
+  return text;
+}
+
+// One row of the CSV.
+typedef struct Row {
+  int block, warpgroup, tile;
+  char role[16], phase[32];
+  double start, end;
+} Row;
+
+// Reads a row's fields behind stage, device and date.
+static bool read_row(const char *line, Row *row) {
+  for (int i = 0; i < 3; i++) {
+    line = strchr(line, ',');
+    if (!line++) return false;
+  }
+  return sscanf(line, "%d,%d,%15[^,],%31[^,],%lf,%lf,%d", &row->block, &row->warpgroup, row->role, row->phase,
+                &row->start, &row->end, &row->tile) == 7;
+}
+
+// A warpgroup's phases follow one another without a gap, and what is in flight ends inside its time; each tile has its two
+// products; the first row begins near 0, and all is over in less than a second.
+static void check_timeline(const char *name, char *csv, int least) {
+  Row row, last = {.block = -1};
+  int rows = 0, products = 0;
+  char *rest = csv;
+  cr_expect(!strncmp(strsep(&rest, "\n"), HEADER, strlen(HEADER) - 1), "%s", name);
+  for (char *line; rest && (line = strsep(&rest, "\n")) && *line; rows++) {
+    cr_assert(read_row(line, &row), "%s: %s", name, line);
+    cr_expect(row.start >= 0 && row.end >= row.start && row.end < 1e9, "%s: %s", name, line);
+    if (strstr(row.phase, " in flight")) continue;
+    bool same = row.block == last.block && row.warpgroup == last.warpgroup;
+    cr_expect(!same || fabs(row.start - last.end) < 0.002, "%s: a gap of %.3f ns before %s", name, row.start - last.end,
+              line);
+    products += !strcmp(row.phase, "QK") - !strcmp(row.phase, "PV");
+    last = row;
+  }
+  cr_expect(rows >= least, "%s: %d rows", name, rows);
+  cr_expect_eq(products, 0, "%s: %d more QK than PV", name, products);
 }
 
 // One launch of stage 03 with two blocks, each of two tiles of keys.
@@ -141,6 +197,9 @@ Test(trace, stamps_of_stage_03) {
       }
       if (exists) cr_expect(place->mark[TILES - 1][TRACE_STORE] >= last && place->end_clock > place->begin_clock);
     }
+  char *csv = printed(&table[0][0], 0);
+  check_timeline("emulator", csv, 14);
+  free(csv);
   free(table);
   free(ptx);
   device_close(device);
@@ -160,25 +219,13 @@ Test(trace, a_kernel_without_stamps_is_told) {
   device_close(device);
 }
 
-// ---- the CSV ----
+// ---- the CSV of a table ----
 
 static TraceWarpgroup *new_table(void) {
   TraceWarpgroup *table = calloc(TRACE_BLOCKS * TRACE_WARPGROUPS, sizeof *table);
   cr_assert(table);
   return table;
 }
-
-// What trace_print prints, with a cycle of half a nanosecond.
-static char *printed(const TraceWarpgroup *table, int rows) {
-  char *text = NULL;
-  size_t size;
-  FILE *file = open_memstream(&text, &size);
-  cr_expect_eq(trace_print(file, "07-x,GPU,then", table, 0.5), rows);
-  fclose(file);
-  return text;
-}
-
-#define HEADER "stage,device,date,block,warpgroup,role,phase,start_ns,end_ns,tile\n"
 
 // Phases follow one another; the clock's lower half turns over; a block of another SM is not in the picture.
 Test(trace, rows_of_phases) {
@@ -249,4 +296,26 @@ Test(trace, needs_a_gpu) {
   cr_expect_eq(output->code, 2);
   cr_expect(strstr(output->err, "--trace: the emulator has no clock"), "%s", output->err);
   free(output);
+}
+
+// ---- on a GPU ----
+
+Test(gpu_trace, a_timeline_is_complete) {
+  if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
+  char names[1000], path[] = "/tmp/hopper-ladder-trace-XXXXXX", command[2000];
+  int file = mkstemp(path);
+  cr_assert(file >= 0);
+  snprintf(names, sizeof names, "%s", getenv("TRACED") ? getenv("TRACED") : "");
+  for (char *rest = names, *name; (name = strtok_r(rest, " ", &rest));)
+    for (int head_dim = 64; head_dim <= 128; head_dim *= 2) {
+      snprintf(command, sizeof command, "%s/trace-%.2s --seqlen=1024 --head-dim=%d --repeat=0 --trace=%s >/dev/null",
+               getenv("TRACE_PROGRAMS"), name, head_dim, path);
+      cr_assert_eq(system(command), 0, "%s", command);
+      size_t size;
+      char *csv = read_whole(path, &size);
+      check_timeline(command, csv, 100);
+      free(csv);
+    }
+  close(file);
+  unlink(path);
 }
