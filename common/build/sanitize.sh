@@ -37,7 +37,9 @@ check() {
 # The options of a problem: causal at head dimension 128. A stage that is no attention kernel has its own problem.
 problem() {
   is_attention "$1" || return
-  echo "--batch=1 --heads=2 --seqlen=97 --head-dim=$2" $([ "$2" = 64 ] || echo --causal)
+  causal=
+  [ "$2" = 128 ] && causal=--causal
+  echo "--batch=1 --heads=2 --seqlen=97 --head-dim=$2 $causal"
 }
 
 row='%-10s %10s %10s %10s %10s\n'

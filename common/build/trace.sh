@@ -15,13 +15,14 @@ options="--device=gpu --batch=4 --heads=32 --seqlen=1024 $3"
 fail() { echo "trace-$number: $*" >&2; exit 1; }
 
 grep -q trace_begin stages/"$number"-*/kernel.cu ||
-  fail "stage $number has no time stamps; these have:" $(grep -l trace_begin stages/*/kernel.cu | cut -d/ -f2)
+  fail "stage $number has no time stamps; these have: $(grep -l trace_begin stages/*/kernel.cu | cut -d/ -f2 | xargs)"
 need_gpu "$stage"
 mkdir -p plots/data/trace
 # shellcheck disable=SC2086
 "$traced" $options --trace="$csv" || exit 1
 
 # A CSV row's twelfth column is the median time in ms.
+# shellcheck disable=SC2086
 median() { "$1" $options --csv=- 2>/dev/null | sed -n 2p | cut -d, -f12; }
 awk -v with="$(median "$traced")" -v without="$(median "$stage")" 'BEGIN {
   printf "time      %s ms, and %s ms without the time stamps, ", with, without
