@@ -1,6 +1,6 @@
 # Hopper Ladder. `make help` lists what there is to type. Stages are found from the folders: adding stages/NN-name adds
-# the target stage-NN. What is made goes to build/, except the stages' programs, which stand in the root. V=1 shows the
-# commands.
+# the target stage-NN, and baselines/NAME baseline-NAME. What is made goes to build/, except these programs and the
+# library, which stand in the root. V=1 shows the commands.
 #
 #   kernel.cu --nvcc--> PTX --ptxas--> cubin     both embedded in ./stage-NN by embed.S
 #   stage.c + libhopper.a (harness, device, emulator) --cc--> ./stage-NN
@@ -19,6 +19,8 @@ BIN := $(if $(filter build,$(BUILD)),./,$(BUILD)/root/)# where the programs go: 
 NUMBERS := $(foreach name,$(NAMES),$(call number,$(name)))
 STAGES := $(NUMBERS:%=$(BIN)stage-%)
 LADDER := $(BIN)libhopper_ladder.so
+BASELINE_NAMES := $(notdir $(patsubst %/,%,$(wildcard baselines/*/)))
+BASELINES := $(BASELINE_NAMES:%=$(BIN)baseline-%)
 
 # The nvcc in CUDA_HOME, else the one on PATH, else the one that deps.sh puts into build/cuda.
 WHEEL := build/cuda/nvidia/cu13/bin/nvcc
@@ -62,6 +64,7 @@ help: ## this list
 	@echo '  make sanitize-NN     on the GPU: compute-sanitizer'"'"'s four tools, in a table'
 	@echo '  make profile-NN      on the GPU: what Nsight Compute counts, in a table and plots/data/ncu; NOTE says what you changed'
 	@echo '  make trace-NN        on the GPU: who does what when inside the kernel, as a picture'
+	@echo '  make baseline-NAME   builds ./baseline-NAME, one of: $(BASELINES:./%=%)'
 	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
 	@echo '  OPTIONS (of the stages, in ladder), TESTS (a pattern, "plots/*"), SEQLENS, REPEAT (of bench),'
 	@echo '  RELEASES (of test-cuda), FUZZ_SECONDS (of test-deep), CUDA_HOME, V=1'
@@ -75,7 +78,7 @@ run_tests = HL_ROOT="$(abspath $2)" PTX_DIR="$(CURDIR)/build/ptx" HAZARD_PTX_DIR
   LSAN_OPTIONS=suppressions=$(CURDIR)/common/build/leaks.supp:print_suppressions=0 $(BUILD)/run-tests --filter='$1'
 test: root $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
 	@$(call run_tests,$(TESTS),$(BIN))
-root: $(STAGES) $(LADDER)
+root: $(STAGES) $(LADDER) $(BASELINES)
 	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile README.md common notes plots stages tests) $(BIN))
 test-gpu: root $(BUILD)/run-tests $(GPU_KERNELS) $(foreach n,$(TRACED),$(BUILD)/trace/trace-$(call number,$n)) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
@@ -99,8 +102,8 @@ record-golden: nvcc ## on the GPU: records tests/golden again; what differs from
 	  build/golden/tensor_core.o -o build/golden/record
 	build/golden/record tests/golden build/golden
 
-bench: $(STAGES) ## on the GPU: records every stage's times in plots/data; goes on after an interruption
-	@sh common/build/bench.sh $(STAGES)
+bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plots/data; goes on after an interruption
+	@sh common/build/bench.sh $(STAGES) $(BASELINES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
 library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
 peers: $(LADDER) ## on the GPU: times the stages in turn with PyTorch's attention, in plots/data; OPTIONS of plots/peers.py
@@ -146,7 +149,7 @@ plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnup
 format: ## formats all C and CUDA
 	git ls-files '*.c' '*.h' '*.cu' ':!tests/golden' ':!tests/hazards' | xargs clang-format -i
 clean: ## removes what was built; the CUDA compilers in build/cuda* stay
-	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) stage-[0-9][0-9] libhopper_ladder.so
+	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) stage-[0-9][0-9] libhopper_ladder.so baseline-*
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 nvcc criterion gnuplot:
 	@CC="$(CC)" sh common/build/deps.sh $@ $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
@@ -158,20 +161,23 @@ nvdisasm:
 # stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised
 -include $(wildcard stages/*/stage.mk)
 
-# A program with the stage of a name: $(call PROGRAM,PROGRAM,NAME,FOLDER), where FOLDER has its kernels as an object.
+# A program with a stage: $(call PROGRAM,PROGRAM,FOLDER,KERNELS). FOLDER has its C files; KERNELS its kernels, as an object.
 define PROGRAM
-$1: $(call objects,stages/$2/*.c) $(BUILD)/$3/$2/embed.o $(MAIN) $(LIBRARY)
+$1: $(call objects,$2/*.c) $(BUILD)/$3/embed.o $(MAIN) $(LIBRARY)
 	$$(call say,LD $$@)
 	@mkdir -p $$(@D)
 	$$Q$$(CC) $$(ALL_CFLAGS) $$^ $$(LIBS) -o $$@
 endef
-$(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BIN:./%=%)stage-$(call number,$(name)),$(name),stages)))
-$(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BUILD)/trace/trace-$(call number,$(name)),$(name),trace)))
+$(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BIN:./%=%)stage-$(call number,$(name)),stages/$(name),stages/$(name))))
+$(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BUILD)/trace/trace-$(call number,$(name)),stages/$(name),trace/$(name))))
+$(foreach name,$(BASELINE_NAMES),$(eval $(call PROGRAM,$(BIN:./%=%)baseline-$(name),baselines/$(name),baselines/$(name))))
 define EMBED
 @mkdir -p $(@D)
 $Q$(CC) -c $(RENAMED) -DSTAGE_PTX='"$(filter %.ptx,$^)"' -DSTAGE_CUBIN='"$(filter %.cubin,$^)"' $< -o $@
 endef
 $(BUILD)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kernels/%.cubin
+	$(EMBED)
+$(BUILD)/baselines/%/embed.o: common/harness/embed.S build/kernels/baseline-%.ptx build/kernels/baseline-%.cubin
 	$(EMBED)
 $(BUILD)/trace/%/embed.o: common/harness/embed.S build/trace/%.ptx build/trace/%.cubin
 	$(EMBED)
@@ -181,7 +187,7 @@ $(BUILD)/trace/%/embed.o: common/harness/embed.S build/trace/%.ptx build/trace/%
 IN_LIBRARY := $(foreach name,$(NAMES),$(if $(shell grep -s '[.]launch =' stages/$(name)/stage.c),$(name)))
 PIC := $(BUILD)/library
 LADDER_OBJECTS := $(PIC)/common/library/library.o \
-  $(foreach name,$(IN_LIBRARY),$(PIC)/stages/$(name)/stage.o $(PIC)/stages/$(name)/embed.o)
+  $(foreach name,$(IN_LIBRARY),$(patsubst %.c,$(PIC)/%.o,$(wildcard stages/$(name)/*.c)) $(PIC)/stages/$(name)/embed.o)
 LADDER_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%,$(filter $(call objects,common/device/*.c common/harness/*.c),$(MEMBERS)))
 $(LADDER): $(LADDER_OBJECTS) $(PIC)/parts.a
 	$(call say,LD $@)
@@ -194,7 +200,7 @@ $(PIC)/parts.a: $(LADDER_PARTS) $(PIC)/members
 # In the library each stage's symbols have its number: stage_03, stage_03_cubin.
 SYMBOL = stage_$(call number,$*)
 $(PIC)/%: RENAMED = -Dstage=$(SYMBOL) $(foreach end,ptx ptx_end cubin cubin_end,-Dstage_$(end)=$(SYMBOL)_$(end))
-$(PIC)/stages/%/stage.o: stages/%/stage.c $(BUILD)/flags | nvcc
+$(PIC)/stages/%.o: stages/%.c $(BUILD)/flags | nvcc
 	$(call say,CC $< for the library)
 	@mkdir -p $(@D)
 	$Q$(CC) $(ALL_CFLAGS) -fPIC $(RENAMED) $(INCLUDE) -MMD -MP -c $< -o $@
@@ -214,6 +220,8 @@ $Q$(NVCC) $(NVCC_FLAGS) $(NVCC_DEFINES) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@
 @sed -i 's|^\(\t\.file\t[0-9]* "\)$(CURDIR)/|\1|' $@
 endef
 build/kernels/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/kernels/baseline-%.ptx: baselines/%/kernel.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/trace/%.ptx: NVCC_DEFINES := -DTRACE
 build/trace/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc

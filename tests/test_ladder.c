@@ -296,6 +296,15 @@ Test(bench, records_what_is_no_attention_apart) {
   cr_expect_eq(count("wc -l <plots/data/test-gpu.csv"), 9, "attention is recorded beside it");
 }
 
+// A baseline needs more than a GPU. Without the GPU itself nobody is left out: the next test.
+Test(bench, leaves_out_what_misses_a_library) {
+  scratch_write_script("stage-00", GPU_STAGE("00-scalar", "25.0", "20.0", ""));
+  scratch_write_script("stage-07", "echo no such library >&2; exit 3\n");
+  cr_expect_eq(scratch_run(BENCH), 0, "%s", scratch_output);
+  cr_expect(scratch_has_line("./stage-07 is left out: no such library"), "%s", scratch_output);
+  cr_expect_eq(scratch_run("[ $(wc -l <plots/data/test-gpu.csv) = 9 ]"), 0, "a header and 8 rows");
+}
+
 Test(bench, without_a_gpu_says_so) {
   scratch_write_script("stage-00", "echo 'stage-00: --device=gpu: no CUDA driver' >&2; exit 3\n");
   cr_expect_eq(scratch_run(BENCH), 3, "%s", scratch_output);

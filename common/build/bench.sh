@@ -61,6 +61,9 @@ try_stages() {
       stages="$stages $stage:$key"
     elif [ $code = 0 ] || [ $code = 2 ]; then
       others="$others $stage"
+    elif [ $code = 3 ] && [ "$stages$others" ]; then
+      # Another has run before it, so there is a GPU, and something else is missing.
+      echo "$stage is left out: $(tail -n 1 $report)"
     else
       cat $report >&2
       [ $code != 3 ] || echo "bench: times come from a GPU alone; those recorded on an H200: plots/data/nvidia-h200.csv" >&2

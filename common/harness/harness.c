@@ -28,7 +28,7 @@ static int fail_with(const Session *session, const DeviceError *error) {
   case DEVICE_ABSENT: return session_fail(session, EXIT_ABSENT, "--device=gpu: %s", error->text);
   case DEVICE_OUT_OF_MEMORY:
     return session_fail(session, EXIT_USAGE, "%s%s", error->text,
-                        session->stage->run ? "" : "; a smaller --seqlen, --heads or --batch fits");
+                        session->stage->launch ? "; a smaller --seqlen, --heads or --batch fits" : "");
   case DEVICE_INVALID:
     if (ptx) return session_fail(session, EXIT_USAGE, "--ptx=%.100s: %s", ptx, error->text);
     return session_fail(session, EXIT_WRONG, "%s", error->text);

@@ -86,7 +86,7 @@ static const char *nearer(const char *name, const char *candidate, const char *b
 
 // Whether the stage has the option: the shape of the tensors is attention's alone.
 static bool is_offered(const Stage *stage, OptionIndex index) {
-  return !stage->run || index < OPTION_BATCH || index > OPTION_CAUSAL;
+  return !stage->run || stage->launch || index < OPTION_BATCH || index > OPTION_CAUSAL;
 }
 
 static bool unknown_option(const char *name, const Stage *stage, char error[ERROR_SIZE]) {

@@ -47,7 +47,7 @@ typedef struct Stage {
   const char *(*unsupported)(const Shape *shape);
 
   // A stage that is not an attention kernel does everything itself, with the parts of harness.h: it checks, reports,
-  // and returns the exit code. Then launch is NULL.
+  // and returns the exit code. Then launch is NULL, unless run prepares something and goes on with attention_run.
   int (*run)(Session *session);
   const StageOption *options;  // ends with a NULL name; NULL: none
 } Stage;

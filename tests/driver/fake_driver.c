@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-__attribute__((visibility("default"))) FakeDriver fake_driver;
+__attribute__((visibility("default"))) FakeDriver fake_driver = {.context = 1, .capability = 9};
 
 #define TEXT(name) #name
 // A function of the driver that fails when the test wants it to, and otherwise does its body.

@@ -28,4 +28,4 @@ typedef struct FakeDriver {
   FakeLaunch launch[FAKE_LAUNCHES];
 } FakeDriver;
 
-// The library exports it as fake_driver.
+// The library exports it as fake_driver; at first it has a Hopper GPU, and context 1 is current.
