@@ -51,9 +51,11 @@ TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(n
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-# Recorded times are in DEVICE.csv: each is drawn as a ladder and against the sequence length. Time stamps are in trace/.
-RECORDINGS := $(patsubst plots/data/%.csv,%,$(filter-out %-peers.csv,$(wildcard plots/data/*.csv)))
-PLOTS := $(foreach r,$(RECORDINGS),plots/$r-ladder.svg plots/$r-seqlen.svg) \
+# Recorded times are in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, counts in counters.csv, time stamps in
+# trace/.
+RECORDINGS := $(patsubst plots/data/%.csv,plots/%,$(filter-out %-peers.csv %/counters.csv,$(wildcard plots/data/*.csv)))
+PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \
+  $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-peers.csv)) \
   $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv))
 
 help: ## this list
@@ -132,6 +134,9 @@ UNKNOWN := $(filter-out $(foreach view,stage $(VIEWS),$(NUMBERS:%=$(view)-%)), \
 $(UNKNOWN):
 	@echo 'make $@: there is no such stage; there are $(NUMBERS)' >&2; exit 2
 
+counters: $(STAGES) ## on the emulator: records what every stage does in plots/data/counters.csv
+	@sh common/build/counters.sh $(STAGES)
+
 plot: $(PLOTS) ## draws plots/data/*.csv, as SVG and PNG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
 define DRAW
@@ -142,6 +147,10 @@ LOOK := plots/style.gp plots/recording.gp
 plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | gnuplot
 	$(DRAW)
 plots/%-seqlen.svg: plots/seqlen.gp plots/data/%.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/%-peers.svg: plots/seqlen.gp plots/data/%-peers.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv $(LOOK) | gnuplot
 	$(DRAW)
 plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnuplot
 	$(DRAW)
@@ -295,7 +304,7 @@ $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers bench-emulator plot format clean deps nvcc criterion gnuplot nvdisasm \
+.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers bench-emulator counters plot format clean deps nvcc criterion gnuplot nvdisasm \
   $(foreach view,$(VIEWS),$(NUMBERS:%=$(view)-%)) $(UNKNOWN)
 .SECONDARY:
 .DELETE_ON_ERROR:

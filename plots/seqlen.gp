@@ -2,7 +2,7 @@
 #
 #   gnuplot -c plots/seqlen.gp DATA.csv OUTPUT
 #
-# writes OUTPUT.svg and OUTPUT.png. DATA.csv is what the stages write with --csv; of it the rows of 16384 tokens and a
+# writes OUTPUT.svg and OUTPUT.png. DATA.csv is what the stages write with --csv, or peers.py; of it the rows of 16384 tokens and a
 # model width of 2048 are drawn, as `make bench` records them. The last three stages stand out, those below are thin
 # and grey, peers ("cuDNN") are dashed; each line has its name at its end. Exits 1 with one line when there is nothing
 # to draw.
@@ -20,7 +20,9 @@ call folder . "recording.gp" "seqlen.gp" ARG1 \
 
 tokens = 16384
 width = 2048
-is_wanted(head_dim, seqlen) = column("tflops") > 0 && (head_dim == 64 || head_dim == 128) && \
+# Where peers.py says how it measured, only runs with a cold L2 cache are like those of the stages.
+has_mode = strstrt(header, ",mode")
+is_wanted(head_dim, seqlen) = column("tflops") > 0 && (!has_mode || strcol("mode") eq "cold") && (head_dim == 64 || head_dim == 128) && \
   column("heads") * head_dim == width && column("batch") == (seqlen < tokens ? tokens / int(seqlen) : 1)
 panel(head_dim) = (head_dim == 128 ? 3 : 1) + column("causal")
 array names[64]

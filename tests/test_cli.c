@@ -115,6 +115,8 @@ Test(cli, contradictions) {
       {"--device=gpu", "--schedule=4", "--schedule: a GPU cannot", "--device=emulator"},
       {"--device=gpu", "--ptx=x.ptx", "--ptx: a GPU cannot", "--device=emulator"},
       {"--counters", "--csv=-", "--csv is for the GPU", "--counters for the emulator"},
+      {"--counters-csv=-", "--csv=-", "--csv is for the GPU", "--counters-csv for the emulator"},
+      {"--device=gpu", "--counters-csv=-", "--counters-csv: a GPU cannot", "--device=emulator"},
       {"--repeat=2", "--hazards=on", "--repeat is for the GPU", "--hazards for the emulator"},
       {"--repeat=0", "--csv=-", "--csv records times", "--repeat=1"},
   };
@@ -325,8 +327,28 @@ Test(cli, csv_with_other_columns) {
   free(text);
 }
 
+Test(cli, csv_of_counters) {
+  Output *output = run_line("stage-03", "--counters-csv=- --heads=1 --seqlen=64");
+  cr_expect_eq(output->code, 0);
+  cr_expect(strstr(output->err, "result    right"), "the report is on standard error: %s", output->err);
+  cr_assert_eq(lines(output->out), 2, "%s", output->out);
+  cr_expect(strstr(output->out, "stage,batch,heads,seqlen,head_dim,causal,smsp__inst_executed.sum,") == output->out);
+  cr_expect(strstr(output->out, "\n03-cp-async,1,1,64,64,0,"));
+  // Two products of 128 x 64 x 64, as a block has 128 rows of queries.
+  char *header = output->out, *row = strchr(output->out, '\n') + 1, *name, *value;
+  uint64_t flops = 0;
+  while ((name = strsep(&header, ",\n")) && (value = strsep(&row, ",\n")) && *name)
+    if (!strcmp(name, "tensor_flops")) flops = strtoull(value, NULL, 10);
+  cr_expect_eq(flops, 2 * 2 * 128 * 64 * 64);
+  free(output);
+}
+
 Test(cli, csv_that_cannot_be_written) {
   char error[ERROR_SIZE];
-  cr_expect(!csv_writable("/nowhere/at/all.csv", error));
+  cr_expect(!csv_writable("--csv", "/nowhere/at/all.csv", error));
   cr_expect(strstr(error, "--csv=/nowhere/at/all.csv") && strstr(error, "No such file"), "%s", error);
+  Output *output = run_line("stage-00", "--counters-csv=/nowhere/at/all.csv");
+  cr_expect_eq(output->code, 2);
+  cr_expect(strstr(output->err, "--counters-csv=/nowhere/at/all.csv: No such file"), "%s", output->err);
+  free(output);
 }

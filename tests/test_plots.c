@@ -225,6 +225,19 @@ Test(plots, only_problems_of_the_bench) {
   free(svg);
 }
 
+// peers.py says how it measured; what was measured without a pause has its own place.
+Test(plots, only_cold_runs) {
+  static const char text[] = "stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,"
+                             "min_ms,max_ms,repeats,tflops,mode\n"
+                             "07-a,GPU,1,2,3,now,1,32,16384,64,0,1,1,1,40,400,sustained\n"
+                             "08-b,GPU,1,2,3,now,1,32,16384,64,0,1,1,1,40,400,cold\n";
+  cr_assert_eq(draw_text("seqlen.gp", text, ""), 0, "%s", scratch_output);
+  size_t size;
+  char *svg = scratch_read("drawn.svg", &size);
+  cr_expect(svg_find_text(svg, "08") && !svg_find_text(svg, "07"));
+  free(svg);
+}
+
 // ---- the timeline ----
 
 // The last command printed one line, from that script, with that in it.
@@ -329,6 +342,105 @@ Test(plots, a_timeline_of_nothing) {
   expect_line("timeline.gp", "has no phase between");
   cr_expect_eq(draw_text("timeline.gp", TRACE_HEADER PHASE(0, 0, "all", "QK", soon, later, 0), ""), 1);
   expect_line("timeline.gp", "has no phase between");
+}
+
+// ---- the roofline ----
+
+// The columns of counters.csv that it needs, in an order of their own.
+#define WORK_HEADER                                                                                                    \
+  "stage,batch,heads,seqlen,head_dim,causal,tensor_flops,inst_mufu,smsp__inst_executed.sum,"                           \
+  "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum,"         \
+  "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum,wgmma_shared_read_bytes,cp_async_shared_write_bytes,"        \
+  "bulk_shared_write_bytes,bulk_shared_read_bytes,global_store_bytes,bulk_global_write_bytes\n"
+// O of one head, which has to be written: 4096 x 64 x 2 bytes.
+#define OUTPUT_BYTES "524288"
+
+// Draws the times of rows with the work of work_rows. Returns the exit status.
+static int draw_roofline(const char *rows, const char *work_rows) {
+  char *text = malloc(sizeof WORK_HEADER + sizeof header + strlen(work_rows) + strlen(rows));
+  sprintf(text, WORK_HEADER "%s", work_rows);
+  scratch_write("work.csv", text);
+  sprintf(text, "%s%s", header, rows);
+  scratch_write("data.csv", text);
+  free(text);
+  return scratch_run("gnuplot -c \"$ROOT\"/plots/roofline.gp data.csv work.csv drawn");
+}
+
+static char *roofline_svg(const char *rows, const char *work_rows) {
+  int status = draw_roofline(rows, work_rows);
+  cr_assert(status == 0, "gnuplot: exit status %d: %s", status, scratch_output);
+  cr_expect_str_empty(scratch_output, "gnuplot printed: %s", scratch_output);
+  size_t size;
+  char *svg = scratch_read("drawn.svg", &size);
+  cr_assert(svg, "no drawn.svg");
+  return svg;
+}
+
+// Rows of 128 heads last 1.5 ms at 1234 MHz: 1,851,000 clocks, or 14,460.9 a head; times 132 SMs, 1,908,844. So a head's
+// work that takes half of the time is 954,422 clocks: of tensor cores at 4096 operations, ...
+Test(plots, each_bound_can_bind) {
+  char *svg = roofline_svg(
+      ROW("00-tensor", USUAL, "1") ROW("01-exp", USUAL, "1") ROW("02-shared", USUAL, "1") ROW("03-issue", USUAL, "1")
+          ROW("04-memory", USUAL, "1") ROW("05-async", USUAL, "1"),
+      // 954,422 clocks x 4096
+      "00-tensor,1,1,4096,64,0,3909312512,0,0,0,0,0,0,0,0,0," OUTPUT_BYTES ",0\n"
+      // 40 %: 763,538 clocks, 2 for each warp instruction
+      "01-exp,1,1,4096,64,0,0,381769,0,0,0,0,0,0,0,0," OUTPUT_BYTES ",0\n"
+      // 30 % are 572,653 wavefronts, here in three parts
+      "02-shared,1,1,4096,64,0,0,0,0,272653,200000,100000,0,0,0,0," OUTPUT_BYTES ",0\n"
+      // 20 %: 381,769 clocks, 4 instructions each
+      "03-issue,1,1,4096,64,0,0,0,1527075,0,0,0,0,0,0,0," OUTPUT_BYTES ",0\n"
+      // 60 % of 1.5 ms / 128 heads at 4.28 TB/s are 30,093,750 bytes: twice what is stored, and as much as two tensors
+      "04-memory,1,1,4096,64,0,0,0,0,0,0,0,0,0,0,0,14522587,0\n"
+      // 70 %: 1,336,191 clocks of 128 bytes, in four parts
+      "05-async,1,1,4096,64,0,0,0,0,0,0,0,100000000,50000000,20000000,1032448,0," OUTPUT_BYTES "\n");
+  cr_expect(svg_find_text(svg, "tensor 50 %"));
+  cr_expect(svg_find_text(svg, "exp 40 %"));
+  cr_expect(svg_find_text(svg, "shared 30 %"));
+  cr_expect(svg_find_text(svg, "issue 20 %"));
+  cr_expect(svg_find_text(svg, "DRAM 60 %"));
+  cr_expect(svg_find_text(svg, "shared 70 %"));
+  cr_expect_eq(svg_count_text(svg, "1.50 ms"), 6);
+  cr_expect(svg_find_text(svg, "tensor 00") && svg_find_text(svg, "async 05"), "the stages' names");
+  cr_expect(svg_find_text(svg, "S = 4096, 132 SMs at 1234 MHz, memory at 4.28 TB/s, 2001-02-03, median of 17 runs"));
+  expect_no_overlap(svg);
+  free(svg);
+}
+
+// Ten stages: nothing overlaps. Work of more than the whole time is no error: the counts or the clock are then wrong.
+Test(plots, a_full_roofline) {
+  char *rows = full_recording(), *work = calloc(1, 10000), *end = work;
+  for (int i = 0; i < 40; i++) {
+    char stage[60];
+    const char *at = rows;
+    for (int skipped = 0; skipped < i / 4 * 24; skipped++) at = strchr(at, '\n') + 1;
+    snprintf(stage, sizeof stage, "%.*s", (int)strcspn(at, ","), at);
+    end += sprintf(end, "%s,1,1,4096,%d,%d,%lld,0,%d,0,0,0,0,0,0,0,%d,0\n", stage, i % 4 < 2 ? 64 : 128, i % 2,
+                   100000000LL * i, 5000000, 1 << 20);
+  }
+  char *svg = roofline_svg(rows, work);
+  expect_no_overlap(svg);
+  cr_expect(svg_find_text(svg, "warp-specialization 07"));
+  cr_expect(svg_find_text(svg, "head dim 64, no mask") && svg_find_text(svg, "head dim 128, causal mask"));
+  free(svg);
+  free(rows);
+  free(work);
+}
+
+Test(plots, a_roofline_of_nothing) {
+  static const char work[] = "01-exp,1,1,4096,64,0,0,1,0,0,0,0,0,0,0,0," OUTPUT_BYTES ",0\n";
+  cr_expect_eq(draw_roofline(ROW("00-scalar", USUAL, "1"), work), 1);
+  expect_line("roofline.gp", "no stage has both a time at sequence length 4096 in data.csv and its work in work.csv");
+  cr_expect_eq(draw_roofline(ROW("01-exp", "4,32,4096,64,1", "1"), work), 1, "the other mask");
+  expect_line("roofline.gp", "no stage has both");
+  cr_expect_eq(draw_roofline("", work), 1);
+  expect_line("roofline.gp", "no recorded data in data.csv; on a Hopper GPU, make bench records it");
+  cr_expect_eq(draw_roofline(ROW("01-exp", USUAL, "1"), ""), 1);
+  expect_line("roofline.gp", "no recorded data in work.csv; make counters records it");
+  cr_expect_eq(scratch_run("gnuplot -c \"$ROOT\"/plots/roofline.gp data.csv data.csv drawn"), 1);
+  expect_line("roofline.gp", "data.csv has no column smsp__inst_executed.sum");
+  cr_expect_eq(scratch_run("gnuplot -c \"$ROOT\"/plots/roofline.gp data.csv drawn"), 2);
+  expect_line("roofline.gp", "usage:");
 }
 
 // ---- mistakes: one line each ----

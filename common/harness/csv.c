@@ -1,58 +1,75 @@
-// One row per measurement. Each row tells everything about itself, so that files may be concatenated.
+// Rows for programs to read: what was measured on the GPU (--csv), or counted by the emulator (--counters-csv). Each row
+// tells everything about itself, so that files may be concatenated.
 #include <errno.h>
+#include <inttypes.h>
 #include <time.h>
 
+#include "../emulator/emulator.h"
 #include "harness.h"
+
+enum { MAX_LINE = 4096 };
 
 static const char IDENTITY_COLUMNS[] = "stage,device,sm_clock_mhz,driver,cuda,date";
 
 // What was measured, on what, and when.
-static void print_identity(FILE *file, const Stage *stage, const DeviceInfo *device) {
+static void identify(char text[MAX_LINE], const Stage *stage, const DeviceInfo *device) {
   char date[32];
   time_t now = time(NULL);
   struct tm utc;
   strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-  fprintf(file, "%s,%s,%d,%s,%s,%s", stage->name, device->name, device->sm_clock_mhz, device->driver, device->cuda,
-          date);
+  snprintf(text, MAX_LINE, "%s,%s,%d,%s,%s,%s,", stage->name, device->name, device->sm_clock_mhz, device->driver,
+           device->cuda, date);
 }
 
-// Opens the file at its end; NULL and error when that cannot be done.
-static FILE *open_csv(const char *path, char error[ERROR_SIZE]) {
+// ---- files ----
+
+// Opens the file at its end; NULL and error when that cannot be done. option: "--csv", for the error.
+static FILE *open_csv(const char *option, const char *path, char error[ERROR_SIZE]) {
   FILE *file = !strcmp(path, "-") ? stdout : fopen(path, "a+");
-  if (!file) snprintf(error, ERROR_SIZE, "--csv=%.200s: %s", path, strerror(errno));
+  if (!file) snprintf(error, ERROR_SIZE, "%s=%.200s: %s", option, path, strerror(errno));
   return file;
 }
 
-bool csv_writable(const char *path, char error[ERROR_SIZE]) {
-  FILE *file = open_csv(path, error);
+bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]) {
+  FILE *file = open_csv(option, path, error);
   if (file && file != stdout) fclose(file);
   return file != NULL;
 }
 
 // Writes the header to an empty file. False when the file has another one.
-static bool put_header(FILE *file, const char *columns) {
-  char header[400], found[400];
-  snprintf(header, sizeof header, "%s,%s\n", IDENTITY_COLUMNS, columns);
+static bool put_header(FILE *file, const char *header) {
+  char found[MAX_LINE];
   bool empty = file == stdout || fseek(file, 0, SEEK_END) || ftell(file) == 0;
-  if (empty) return fputs(header, file) >= 0;
+  if (empty) return fprintf(file, "%s\n", header) >= 0;
   rewind(file);
-  return fgets(found, sizeof found, file) && !strcmp(found, header) && !fseek(file, 0, SEEK_END);
+  if (!fgets(found, sizeof found, file) || fseek(file, 0, SEEK_END)) return false;
+  found[strcspn(found, "\n")] = 0;
+  return !strcmp(found, header);
 }
+
+// Appends rows that all begin with the same text.
+static bool append(const char *option, const char *path, const char *header, const char *begin, const char *const *rows,
+                   int count, char error[ERROR_SIZE]) {
+  FILE *file = open_csv(option, path, error);
+  if (!file) return false;
+  bool fits = put_header(file, header);
+  for (int i = 0; i < count && fits; i++) fprintf(file, "%s%s\n", begin, rows[i]);
+  bool written = fflush(file) == 0;
+  if (!written) snprintf(error, ERROR_SIZE, "%s=%.200s: %s", option, path, strerror(errno));
+  if (!fits)
+    snprintf(error, ERROR_SIZE, "%s=%.200s: it has other columns; a file of its own takes these", option, path);
+  if (file != stdout) fclose(file);
+  return fits && written;
+}
+
+// ---- what is measured ----
 
 bool csv_append_rows(const char *path, const Stage *stage, const DeviceInfo *device, const char *columns,
                      const char *const *rows, int count, char error[ERROR_SIZE]) {
-  FILE *file = open_csv(path, error);
-  if (!file) return false;
-  bool fits = put_header(file, columns);
-  for (int i = 0; i < count && fits; i++) {
-    print_identity(file, stage, device);
-    fprintf(file, ",%s\n", rows[i]);
-  }
-  bool written = fflush(file) == 0;
-  if (!written) snprintf(error, ERROR_SIZE, "--csv=%.200s: %s", path, strerror(errno));
-  if (!fits) snprintf(error, ERROR_SIZE, "--csv=%.200s: it has other columns; give this stage a file of its own", path);
-  if (file != stdout) fclose(file);
-  return fits && written;
+  char header[MAX_LINE], begin[MAX_LINE];
+  snprintf(header, sizeof header, "%s,%s", IDENTITY_COLUMNS, columns);
+  identify(begin, stage, device);
+  return append("--csv", path, header, begin, rows, count, error);
 }
 
 bool csv_append(const char *path, const Stage *stage, const DeviceInfo *device, const Shape *shape,
@@ -64,4 +81,19 @@ bool csv_append(const char *path, const Stage *stage, const DeviceInfo *device, 
   return csv_append_rows(path, stage, device,
                          "batch,heads,seqlen,head_dim,causal,median_ms,min_ms,max_ms,repeats,tflops",
                          (const char *const[]){row}, 1, error);
+}
+
+// ---- what is counted ----
+
+bool csv_append_counters(const char *path, const Stage *stage, const Shape *shape, const EmulatorCounters *counters,
+                         char error[ERROR_SIZE]) {
+  char header[MAX_LINE], row[MAX_LINE];
+  int head = snprintf(header, sizeof header, "stage,batch,heads,seqlen,head_dim,causal");
+  int length = snprintf(row, sizeof row, "%s,%d,%d,%d,%d,%d", stage->name, shape->batch, shape->heads, shape->seqlen,
+                        shape->head_dim, shape->causal);
+  for (int kind = 0; kind < COUNTER_KIND_COUNT; kind++) {
+    head += snprintf(header + head, sizeof header - (size_t)head, ",%s", counter_name(kind));
+    length += snprintf(row + length, sizeof row - (size_t)length, ",%" PRIu64, counters->value[kind]);
+  }
+  return append("--counters-csv", path, header, "", (const char *const[]){row}, 1, error);
 }

@@ -114,8 +114,11 @@ int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *co
     return EXIT_RIGHT;
   }
   if (!options_device(options, &device.kind, error)) return session_fail(&session, EXIT_USAGE, "%s", error);
-  if (options->csv && !csv_writable(options->csv, error)) return session_fail(&session, EXIT_USAGE, "%s", error);
-  if (options->csv && !strcmp(options->csv, "-")) session.out = stderr;
+  // Times come from the GPU and counters from the emulator: no run writes both.
+  const char *csv = options->csv ? options->csv : options->counters_csv;
+  if (csv && !csv_writable(options->csv ? "--csv" : "--counters-csv", csv, error))
+    return session_fail(&session, EXIT_USAGE, "%s", error);
+  if (csv && !strcmp(csv, "-")) session.out = stderr;
 
   device.hazards = options->hazards == 0;
   device.schedule = options->schedule;

@@ -47,6 +47,7 @@ typedef struct Options {
   int hazards;  // 0: on, 1: off
   uint64_t schedule;
   bool counters;
+  const char *counters_csv;
   const char *ptx;
   bool help;
   const char *stage_values[MAX_STAGE_OPTIONS];  // of the stage's own options: NULL not given, "" without a value
@@ -68,6 +69,7 @@ typedef enum OptionIndex {
   OPTION_HAZARDS,
   OPTION_SCHEDULE,
   OPTION_COUNTERS,
+  OPTION_COUNTERS_CSV,
   OPTION_PTX,
   OPTION_HELP,
   OPTION_COUNT,
@@ -185,8 +187,9 @@ void report_line_counters(FILE *out, const Device *device);
 
 // ---- csv.c ----
 
-// False and error when the file cannot be written: asked before the work whose time it is to hold.
-bool csv_writable(const char *path, char error[ERROR_SIZE]);
+// False and error when the file that an option ("--csv") names cannot be written: asked before the work whose time it
+// is to hold.
+bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]);
 // Appends rows to the file ("-": standard output), after a header when the file is new or empty. Each row begins with who
 // measured it and when; `columns` are the stage's own, and rows[i] their values. False and error when the file cannot be
 // written, or has other columns.
@@ -195,6 +198,9 @@ bool csv_append_rows(const char *path, const Stage *stage, const DeviceInfo *dev
 // Appends one row: the time of one attention problem.
 bool csv_append(const char *path, const Stage *stage, const DeviceInfo *device, const Shape *shape,
                 const Timing *timing, double flops, char error[ERROR_SIZE]);
+// Appends one row, with a column for each counter, by its name.
+bool csv_append_counters(const char *path, const Stage *stage, const Shape *shape, const EmulatorCounters *counters,
+                         char error[ERROR_SIZE]);
 
 // ---- recorded.c ----
 

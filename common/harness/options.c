@@ -41,6 +41,8 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_SCHEDULE] = {"schedule", "N", "emulator: seed of the warp schedule (0, the adversarial one)", TYPE_NUMBER,
                          FIELD(schedule), 0, UINT64_MAX},
     [OPTION_COUNTERS] = {"counters", NULL, "emulator: counts per source line", TYPE_FLAG, FIELD(counters), 0, 0},
+    [OPTION_COUNTERS_CSV] = {"counters-csv", "FILE|-", "emulator: append all counters to FILE, or print them",
+                             TYPE_TEXT, FIELD(counters_csv), 0, 0},
     [OPTION_PTX] = {"ptx", "FILE", "emulator: run this PTX instead of the stage's own", TYPE_TEXT, FIELD(ptx), 0, 0},
     [OPTION_HELP] = {"help", NULL, "this text", TYPE_FLAG, FIELD(help), 0, 0},
 };
@@ -203,9 +205,9 @@ bool options_given(const Options *options, OptionIndex index) { return options->
 // for nothing.
 static int option_of(const Options *options, DeviceKind kind) {
   static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
-  static const OptionIndex emulator[] = {OPTION_PTX, OPTION_COUNTERS, OPTION_SCHEDULE, OPTION_HAZARDS};
+  static const OptionIndex emulator[] = {OPTION_PTX, OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE, OPTION_HAZARDS};
   const OptionIndex *list = kind == DEVICE_GPU ? gpu : emulator;
-  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 4); i++)
+  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 5); i++)
     if (options_given(options, list[i]) && !(list[i] == OPTION_REPEAT && options->repeat == 0)) return (int)list[i];
   return -1;
 }
