@@ -299,7 +299,8 @@ static bool is_spinning(Cluster *cluster) {
 }
 
 static void report_spinning(Cluster *cluster) {
-  if (report_divergence(cluster, true) || setmaxnreg_explain_deadlock(cluster) || mbarrier_explain_deadlock(cluster))
+  if (report_divergence(cluster, true) || wgmma_explain_deadlock(cluster) || setmaxnreg_explain_deadlock(cluster) ||
+      mbarrier_explain_deadlock(cluster))
     return;
   for (int b = 0; b < cluster->block_count; b++)
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {

@@ -110,12 +110,6 @@ void setmaxnreg_check_exit(const Warp *warp) {
 
 // ---- execution ----
 
-// Waits: the warp comes back to the instruction at its next turn.
-static void wait_for_registers(Warp *warp, Mask mask) {
-  warp_jump(warp, mask, warp->pc - 1);
-  warp_idle(warp);
-}
-
 // What is wrong with asking for so many registers; it does not stop the launch.
 static void check(const Warp *warp, const Inst *inst, bool takes, int wanted) {
   if (!start_registers(warp->block)) {
@@ -137,7 +131,7 @@ static void adjust(Warp *warp, const Inst *inst, Mask mask) {
   if (!start_registers(warp->block)) return;
   warp->share.asked = takes && wanted - registers_of(warp) > spare(warp->block);
   if (warp->share.asked) {
-    wait_for_registers(warp, mask);
+    warp_retry(warp, inst, mask);
     return;
   }
   warp->share = (RegisterShare){.registers = wanted,

@@ -201,6 +201,17 @@ static void count_execution(InstCounts *counts, Mask lanes, Mask exec) {
   counts->enabled += (unsigned)__builtin_popcount(exec);
 }
 
+// An instruction counts when it is done, not each time that it looks.
+void warp_retry(Warp *warp, const Inst *inst, Mask mask) {
+  InstCounts *counts = warp_counts(warp, inst);
+  unsigned lanes = (unsigned)__builtin_popcount(mask);
+  counts->warps--;
+  counts->threads -= lanes;
+  counts->enabled -= lanes;
+  warp_jump(warp, mask, warp->pc - 1);
+  warp_idle(warp);
+}
+
 // Executes the running group until it must be chosen anew. Returns the number of instructions.
 static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budget) {
   const Launch *launch = warp_launch(warp);

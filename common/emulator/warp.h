@@ -169,6 +169,8 @@ void warp_idle(Warp *warp);
 // Lanes of mask, which are all or some of the running group, go to pc.
 void warp_jump(Warp *warp, Mask mask, uint32_t pc);
 void warp_exit(Warp *warp, Mask mask);
+// The lanes of mask, at inst, which waits for something: they come back to it at the warp's next turn.
+void warp_retry(Warp *warp, const Inst *inst, Mask mask);
 // Lanes of mask stop at the current instruction until warp_release.
 void warp_wait(Warp *warp, Mask mask, int barrier);
 void warp_release(Warp *warp, int barrier);

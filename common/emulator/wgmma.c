@@ -1,7 +1,9 @@
 // wgmma: the warpgroup's asynchronous matrix multiply. PTX ISA 9.7.16.
 //
-// A warpgroup is four warps; each executes the instruction and owns 16 of the 64 rows. Here each warp is an operation of
-// its own, which reads all of A and B as far as races go, computes its rows, and is complete when its warp has waited.
+// A warpgroup is four warps; each executes the instruction and owns 16 of the 64 rows. Here each warp issues an operation
+// of its own, which reads all of A and B as far as races go, and computes its rows. They are complete together: groups
+// are groups of the warpgroup (PTX ISA 9.7.16.7.2), and who has waited for one knows of all four parts, as kernels rely
+// on in which one thread of a warpgroup hands a buffer back.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,7 @@
 #include "tensor_core.h"
 #include "wgmma_registers.h"
 
-enum { ROWS = 64, WARP_ROWS = 16, DEPTH = 16, MAX_N = 256, MAX_ACCUMULATORS = 128, WARPGROUP_WARPS = 4 };
+enum { ROWS = 64, WARP_ROWS = 16, DEPTH = 16, MAX_N = 256, MAX_ACCUMULATORS = 128 };
 
 typedef struct WgmmaPlan {
   int n;
@@ -334,19 +336,43 @@ static bool check_warpgroup(Warp *warp, const Inst *inst, uint32_t number) {
   return true;
 }
 
-void wgmma_check_exit(const Warp *warp) {
-  Block *block = warp->block;
+static Warp *group_warp(const Warp *warp, int index) {
+  return &warp->block->warps[warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS + index];
+}
+
+// The warp never executes what another of its warpgroup does: the first wgmma that it lacks.
+static void report_missing(const Warp *warp, const Warp *other, const char *does) {
+  const Block *block = warp->block;
   int group = warp->index / WARPGROUP_WARPS;
-  uint32_t issued = issued_by(warp);
-  for (int w = group * WARPGROUP_WARPS; w < (group + 1) * WARPGROUP_WARPS && w < block->warp_count; w++) {
-    uint32_t others = issued_by(&block->warps[w]);
-    if (others <= issued) continue;
-    bool remembered = block->wgmma_newest[group] - (issued + 1) < WGMMA_HISTORY;
-    const Inst *inst = block->wgmma_history[group][(remembered ? issued + 1 : others) % WGMMA_HISTORY];
-    divergent(&block->warps[w], inst, "warp %d executes it, and warp %d of the same warpgroup exits without it", w,
-              warp->index);
+  uint32_t next = issued_by(warp) + 1;
+  bool remembered = block->wgmma_newest[group] - next < WGMMA_HISTORY;
+  const Inst *inst = block->wgmma_history[group][(remembered ? next : issued_by(other)) % WGMMA_HISTORY];
+  divergent(other, inst, "warp %d executes it, and warp %d of the same warpgroup %s without it", other->index,
+            warp->index, does);
+}
+
+void wgmma_check_exit(const Warp *warp) {
+  int group = warp->index / WARPGROUP_WARPS;
+  for (int w = group * WARPGROUP_WARPS; w < (group + 1) * WARPGROUP_WARPS && w < warp->block->warp_count; w++) {
+    const Warp *other = &warp->block->warps[w];
+    if (issued_by(other) <= issued_by(warp)) continue;
+    report_missing(warp, other, "exits");
     return;
   }
+}
+
+bool wgmma_explain_deadlock(const Cluster *cluster) {
+  for (int b = 0; b < cluster->block_count; b++)
+    for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
+      const Warp *warp = &cluster->blocks[b].warps[w];
+      uint32_t awaited = warp->wgmma && warp->live ? warp->wgmma->awaited : 0;
+      for (int i = 0; awaited && i < WARPGROUP_WARPS; i++) {
+        if (issued_by(group_warp(warp, i)) >= awaited) continue;
+        report_missing(group_warp(warp, i), warp, "waits elsewhere");
+        return true;
+      }
+    }
+  return false;
 }
 
 // All warps of a warpgroup give the same descriptors, of the whole of A and B. PTX ISA 9.7.16.5.1.
@@ -376,6 +402,14 @@ static void count_wgmma(Warp *warp, const Inst *inst) {
   if (!plan->a_in_registers) counts->shared_read += WARP_ROWS * DEPTH * ELEMENT_BYTES;
 }
 
+// Warps that wait for a wgmma until this warp has issued it too look again.
+static void wake_waiting(const Warp *warp) {
+  for (int i = 0; i < WARPGROUP_WARPS; i++) {
+    const WgmmaState *other = group_warp(warp, i)->wgmma;
+    if (other && other->awaited) warp->block->cluster->progress++;
+  }
+}
+
 static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   const WgmmaPlan *plan = inst->extra;
   WgmmaState *state = wgmma_state(warp);
@@ -392,6 +426,9 @@ static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   WgmmaWork *work = op->payload;
   Mask scale = *SLOT(warp, plan->scale_d, const Mask) ^ (plan->scale_d_negated ? FULL_MASK : 0);
   work->number = ++state->issued;
+  state->reads[work->number % WGMMA_HISTORY].agent = op->agent;
+  state->reads[work->number % WGMMA_HISTORY].clock = op->clock;
+  wake_waiting(warp);
   work->accumulate = (scale & mask) != 0;
   work->a = a;
   work->b = b;
@@ -430,12 +467,74 @@ static void wgmma_commit(Warp *warp, const Inst *inst, Mask mask) {
   perform_some(warp, queue);
 }
 
+static uint32_t number_of(const GroupEntry *entry) { return ((const WgmmaWork *)entry->op->payload)->number; }
+
+// The last wgmma that a wait for all but the latest `allowed` groups waits for; 0 when there is none.
+static uint32_t last_to_wait_for(const GroupQueue *queue, int lane, uint32_t allowed) {
+  uint32_t number = 0;
+  for (int i = 0; i < queue->count && queue->entries[i].group[lane] + allowed < queue->commits[lane]; i++)
+    number = number_of(&queue->entries[i]);
+  return number;
+}
+
+static bool all_have_issued(const Warp *warp, uint32_t number) {
+  for (int i = 0; i < WARPGROUP_WARPS; i++)
+    if (issued_by(group_warp(warp, i)) < number) return false;
+  return true;
+}
+
+// Performs what the four warps have issued up to a number: side by side, because they use the same B.
+static void finish_together(Warp *warp, uint32_t number) {
+  int next[WARPGROUP_WARPS] = {0};
+  for (;;) {
+    uint32_t lowest = number + 1;
+    int chosen = 0;
+    for (int i = 0; i < WARPGROUP_WARPS; i++) {
+      const GroupQueue *queue = async_groups(group_warp(warp, i), GROUP_WGMMA);
+      if (next[i] == queue->count || number_of(&queue->entries[next[i]]) >= lowest) continue;
+      lowest = number_of(&queue->entries[next[i]]);
+      chosen = i;
+    }
+    if (lowest > number) return;
+    async_finish(warp->block->cluster, async_groups(group_warp(warp, chosen), GROUP_WGMMA)->entries[next[chosen]++].op);
+  }
+}
+
+// The lanes of mask know that all four parts up to a number are complete.
+static void learn_complete(Warp *warp, Mask mask, uint32_t number) {
+  Cluster *cluster = warp->block->cluster;
+  WgmmaState *state = warp->wgmma;
+  Clocks *done = NULL;
+  if (!cluster->launch->hazards) return;
+  for (int i = 0; i < WARPGROUP_WARPS; i++) {
+    const WgmmaState *other = group_warp(warp, i)->wgmma;
+    uint32_t oldest = other->issued < WGMMA_HISTORY ? 1 : other->issued - WGMMA_HISTORY + 1;
+    uint32_t n = state->learnt[i] < oldest ? oldest : state->learnt[i] + 1;
+    for (; n <= number; n++)
+      clocks_add_agent(cluster, &done, other->reads[n % WGMMA_HISTORY].agent, other->reads[n % WGMMA_HISTORY].clock);
+    state->learnt[i] = number;
+  }
+  race_acquire(warp, mask, done);
+  clocks_release(done);
+}
+
 static void wgmma_wait(Warp *warp, const Inst *inst, Mask mask) {
   GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
   WgmmaState *state = wgmma_state(warp);
-  group_wait(warp, queue, mask, (uint32_t)inst->immediate, false);
-  const WgmmaWork *oldest = queue->count ? queue->entries[0].op->payload : NULL;
-  state->waited = oldest ? oldest->number - 1 : state->issued;
+  uint32_t number = last_to_wait_for(queue, __builtin_ctz(mask), (uint32_t)inst->immediate);
+  if (!number) return;
+  state->awaited = all_have_issued(warp, number) ? 0 : number;
+  if (state->awaited) {
+    warp_retry(warp, inst, mask);
+    return;
+  }
+  finish_together(warp, number);
+  learn_complete(warp, mask, number);
+  int done = 0;
+  while (done < queue->count && number_of(&queue->entries[done]) <= number) async_release(queue->entries[done++].op);
+  queue->count -= done;
+  memmove(queue->entries, queue->entries + done, (size_t)queue->count * sizeof *queue->entries);
+  state->waited = number;
 }
 
 // ---- decoding ----

@@ -12,4 +12,7 @@ void wgmma_watch_program(Program *program);
 bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask);
 // The last lanes of a warp exit: reports a wgmma that others of its warpgroup have executed and it has not.
 void wgmma_check_exit(const Warp *warp);
+// Nothing in the cluster moves: when a warp waits for a wgmma that others of its warpgroup never execute, reports that, and
+// returns true.
+bool wgmma_explain_deadlock(const Cluster *cluster);
 void wgmma_state_free(WgmmaState *state);

@@ -308,8 +308,8 @@ extern "C" __global__ void copy_under_wgmma(const half *in, float *out) {
   put(out, d);
 }
 
-// Every warp waits for its own part of the product, and all of them read all of B: one warp's wait tells nothing of the
-// others.
+// All four warps of a warpgroup read all of B. But their parts of the product are complete together, so that each knows of
+// the others' by its own wait.
 // launch warps_wait: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void warps_wait(const half *in, float *out) {
   __shared__ Tiles tiles;
@@ -318,13 +318,35 @@ extern "C" __global__ void warps_wait(const half *in, float *out) {
   float d[4] = {};
   for (int k = 0; k < 2; k++) {
     wgmma_fence();
-    wgmma(d, describe(tiles.a), describe(tiles.b));  // OTHER(warps_wait)
+    wgmma(d, describe(tiles.a), describe(tiles.b));
+    wgmma_commit();
+    wgmma_wait<0>();
+    tiles.b[t] = k;
+    fence_async();
+    __syncthreads();
+  }
+  put(out, d);
+}
+
+// Of another warpgroup's product it tells nothing.
+// launch warpgroups_wait: grid 1 block 256 args half[1152] float[1024]=zero
+extern "C" __global__ void warpgroups_wait(const half *in, float *out) {
+  __shared__ Tiles tiles;
+  int t = threadIdx.x;
+  if (t < 128) ((uint4 *)tiles.a)[t] = ((const uint4 *)in)[t];
+  if (t < 16) ((uint4 *)tiles.b)[t] = ((const uint4 *)in)[128 + t];
+  fence_async();
+  __syncthreads();
+  float d[4] = {};
+  for (int k = 0; k < 2; k++) {
+    wgmma_fence();
+    wgmma(d, describe(tiles.a), describe(tiles.b));  // OTHER(warpgroups_wait)
     wgmma_commit();
     wgmma_wait<0>();
 #ifdef REPAIRED
     __syncthreads();
 #endif
-    if (t < 128) tiles.b[t] = k;  // HAZARD(warps_wait): shared-memory race
+    if (t < 128) tiles.b[t] = k;  // HAZARD(warpgroups_wait): shared-memory race
     fence_async();
     __syncthreads();
   }
