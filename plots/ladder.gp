@@ -4,7 +4,8 @@
 #   gnuplot -c plots/ladder.gp DATA.csv OUTPUT [BATCH HEADS SEQLEN HEAD_DIM CAUSAL]
 #
 # writes OUTPUT.svg and OUTPUT.png. DATA.csv is what the stages write with --csv; the rows of one problem, named by the
-# last five arguments, are drawn: stages ("00-scalar") as rungs, in the file's order, others ("cuDNN") as peers. Exits 1 with one line when there is nothing to draw.
+# last five arguments, are drawn: stages ("00-scalar") as rungs, in the file's order, others ("cuDNN") as peers. Exits 1
+# with one line when there is nothing to draw.
 if (ARGC != 2 && ARGC != 7) {
   print "ladder.gp: usage: gnuplot -c plots/ladder.gp DATA.csv OUTPUT [BATCH HEADS SEQLEN HEAD_DIM CAUSAL]"
   exit status 2
@@ -83,10 +84,11 @@ do for [p = 1:peers] {
 }
 # Half way from the rung before to this one; the first has no speedup.
 middle(t) = (before = last, last = t, before > 0 ? sqrt(before * t) : t)
-speedup(t) = before == 0 ? "" : sprintf(t / before < 1.995 ? "%.2fx" : t / before < 9.95 ? "%.1fx" : "%.0fx", t / before)
+times(x) = sprintf(x < 1.995 ? "%.2fx" : x < 9.95 ? "%.1fx" : "%.0fx", x)
+speedup(t) = before == 0 ? "" : times(t / before)
 
 do for [format in "svg png"] {
-  eval "set terminal " . (format eq "svg" ? svg : png) . sprintf(" size %d,%d", 900 * scale(format), height * scale(format))
+  eval "set terminal " . terminal(format, 900, height)
   set output ARG2 . "." . format
   do for [p = 1:peers] {
     set label 20 + p number(peer[p]) at peer[p], peer_y(p) left offset 1.4, 0 front font ",16" textcolor rgb green boxed

@@ -20,8 +20,8 @@ if (system(sprintf("sed -n 2p '%s'", ARG2)) eq "") {
   print no_data
   exit status 1
 }
-broken = system(sprintf("awk -F, 'NR == 1 { n = NF } NF != n { print NR \": \" NF \" fields, its header has \" n; exit }' '%s'", \
-                        ARG2))
+broken = system("awk -F, 'NR == 1 { n = NF } NF != n { print NR \": \" NF \" fields, its header has \" n; exit }' '" \
+                . ARG2 . "'")
 if (broken ne "") {
   print sprintf("%s: %s, line %s", ARG1, ARG2, broken)
   exit status 1
@@ -39,3 +39,7 @@ where(row) = sprintf("SM clock %s MHz, driver %s, CUDA %s, %s, median of %s runs
                   strcol("driver"), strcol("cuda"), substr(strcol("date"), 1, 10), strcol("repeats"))
 # A name with its short one: "FlashAttention-2 (FA2)".
 meaning(name) = strstrt(name, short(name)) ? name : name . " (" . short(name) . ")"
+# A picture of four panels: that of the current row, and what it is called.
+panel(head_dim) = (head_dim == 128 ? 3 : 1) + column("causal")
+array panel_title[4] = ["head dim 64, no mask", "head dim 64, causal mask", \
+                        "head dim 128, no mask", "head dim 128, causal mask"]

@@ -71,23 +71,24 @@ array time[4 * 64]
 array bound[5 * 4 * 64]
 do for [i = 1:4 * 64] { time[i] = 0 }
 place(panel, stage) = 4 * (stage - 1) + panel
-panel(head_dim) = (head_dim == 128 ? 3 : 1) + column("causal")
-is_wanted(stage) = is_stage(stage) && column("seqlen") == seqlen && column("median_ms") > 0 && work_number(key(stage)) > 0
+is_wanted(stage) = is_stage(stage) && column("seqlen") == seqlen && column("median_ms") > 0 && \
+                   work_number(key(stage)) > 0
 # Milliseconds of each bound for all heads.
 clock_ms(clocks) = clocks / (column("sm_clock_mhz") * 1000.0)
 note_time(t, heads, p, w) = (time[p] = t, \
   bound[5 * p - 4] = heads * clock_ms(work[w - 4]), bound[5 * p - 3] = heads * clock_ms(work[w - 3]), \
   bound[5 * p - 2] = heads * clock_ms(work[w - 2]), bound[5 * p - 1] = heads * clock_ms(work[w - 1]), \
   bound[5 * p] = heads * work[w] * 1000, t)
-describe(row) = stages == 0 ? (device = strcol("device"), clock = column("sm_clock_mhz"), date = substr(strcol("date"), 1, 10), \
-                              repeats = strcol("repeats"), 0) : 0
+describe(row) = stages == 0 ? (device = strcol("device"), clock = column("sm_clock_mhz"), \
+                              date = substr(strcol("date"), 1, 10), repeats = strcol("repeats"), 0) : 0
 set table $times separator comma
 plot ARG1 using (ok = is_wanted(strcol("stage")), ok ? describe(0) : 0, ok ? note_time(column("median_ms"), \
   column("batch") * column("heads"), place(panel(column("head_dim")), stage_number(strcol("stage"))), \
   5 * work_number(key(strcol("stage")))) : 0) with table if (ok)
 unset table
 if (stages == 0) {
-  print sprintf("roofline.gp: no stage has both a time at sequence length %d in %s and its work in %s", seqlen, ARG1, ARG2)
+  print sprintf("roofline.gp: no stage has both a time at sequence length %d in %s and its work in %s", \
+                seqlen, ARG1, ARG2)
   exit status 1
 }
 
@@ -110,13 +111,13 @@ texts = 'set label 1 "{/:Bold Roofline of the stages on one " . device . "}" at 
   set label 2 "the least time for the work that the emulator counts, in percent of the measured time" \
     at screen 0.03, screen from_top(52) font ",14" textcolor rgb grey; \
   set label 3 sprintf("S = %d, %d SMs at %d MHz, memory at %.2f TB/s, %s, median of %s runs", \
-    seqlen, sms, clock, dram_rate / 1e12, date, repeats) at screen 0.03, screen from_top(74) font ",14" textcolor rgb grey; \
+    seqlen, sms, clock, dram_rate / 1e12, date, repeats) \
+    at screen 0.03, screen from_top(74) font ",14" textcolor rgb grey; \
   do for [r = 1:5] { \
     set label 10 + r roof_name[r] at screen key_x(r) + 0.015, screen from_top(106) font ",14" \
       textcolor rgb roof_colour[r]; \
     set label 20 + r "" at screen key_x(r), screen from_top(106) point linecolor rgb roof_colour[r] \
       pointtype roof_mark[r] pointsize dot(format) }'
-array title[4] = ["head dim 64, no mask", "head dim 64, causal mask", "head dim 128, no mask", "head dim 128, causal mask"]
 number(t) = sprintf(t < 10 ? "%.2f ms" : "%.1f ms", t)
 unset key
 set border 1
@@ -127,7 +128,7 @@ set format x "%g %%"
 set grid xtics noytics
 unset ytics
 do for [format in "svg png"] {
-  eval "set terminal " . (format eq "svg" ? svg : png) . sprintf(" size %d,%d", 900 * scale(format), height * scale(format))
+  eval "set terminal " . terminal(format, 900, height)
   set output ARG3 . "." . format
   set multiplot
   do for [panel = 1:4] {
@@ -136,7 +137,7 @@ do for [format in "svg png"] {
     set rmargin at screen beside ? 0.858 : 0.478
     set tmargin at screen from_top(head + (below ? panel_height + 90 : 0))
     set bmargin at screen from_top(head + panel_height + (below ? panel_height + 90 : 0))
-    set title "{/:Bold " . title[panel] . "}" offset 0, -0.4 font ",15" textcolor rgb ink
+    set title "{/:Bold " . panel_title[panel] . "}" offset 0, -0.4 font ",15" textcolor rgb ink
     if (panel == 1) { eval texts }
     do for [s = 1:stages] {
       p = place(panel, s)
@@ -144,10 +145,12 @@ do for [format in "svg png"] {
         font ",13" textcolor rgb ink }
       if (time[p] > 0) {
         binds = largest(p)
-        set object s rectangle from 0, s - 1 - 0.16 to 100, s - 1 + 0.16 fillcolor rgb light fillstyle solid noborder behind
+        set object s rectangle from 0, s - 1 - 0.16 to 100, s - 1 + 0.16 behind \
+          fillcolor rgb light fillstyle solid noborder
         set label 2000 + s sprintf("%s %.0f %%", roof[binds], share(p, binds)) at graph 1, first s - 1 + 0.17 \
           left offset 0.7, 0 font ",13" textcolor rgb roof_colour[binds]
-        set label 3000 + s number(time[p]) at graph 1, first s - 1 - 0.23 left offset 0.7, 0 font ",12" textcolor rgb grey
+        set label 3000 + s number(time[p]) at graph 1, first s - 1 - 0.23 \
+          left offset 0.7, 0 font ",12" textcolor rgb grey
         do for [r = 1:5] {
           if (share(p, r) > 0) {
             set label 100 + 5 * s + r "" at share(p, r), s - 1 front point linecolor rgb roof_colour[r] \

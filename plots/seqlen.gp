@@ -2,10 +2,10 @@
 #
 #   gnuplot -c plots/seqlen.gp DATA.csv OUTPUT
 #
-# writes OUTPUT.svg and OUTPUT.png. DATA.csv is what the stages write with --csv, or peers.py; of it the rows of 16384 tokens and a
-# model width of 2048 are drawn, as `make bench` records them. The last three stages stand out, those below are thin
-# and grey, peers ("cuDNN") are dashed; each line has its name at its end. Exits 1 with one line when there is nothing
-# to draw.
+# writes OUTPUT.svg and OUTPUT.png. DATA.csv is what the stages write with --csv, or peers.py; of it the rows of 16384
+# tokens and a model width of 2048 are drawn, as `make bench` records them. The last three stages stand out, those below
+# are thin and grey, peers ("cuDNN") are dashed; each line has its name at its end. Exits 1 with one line when there is
+# nothing to draw.
 if (ARGC != 2) {
   print "seqlen.gp: usage: gnuplot -c plots/seqlen.gp DATA.csv OUTPUT"
   exit status 2
@@ -16,15 +16,15 @@ call folder . "recording.gp" "seqlen.gp" ARG1 \
   "stage device sm_clock_mhz driver cuda date batch heads seqlen head_dim causal repeats tflops" \
   "on a Hopper GPU, make bench"
 
-# ---- $points: panel (1 to 4), line, sequence length and TFLOPS of each row that is drawn; names: those of the lines ----
+# ---- $points: panel (1 to 4), line, sequence length and TFLOPS of each row; names: those of the lines ----
 
 tokens = 16384
 width = 2048
 # Where peers.py says how it measured, only runs with a cold L2 cache are like those of the stages.
 has_mode = strstrt(header, ",mode")
-is_wanted(head_dim, seqlen) = column("tflops") > 0 && (!has_mode || strcol("mode") eq "cold") && (head_dim == 64 || head_dim == 128) && \
+is_wanted(head_dim, seqlen) = column("tflops") > 0 && (!has_mode || strcol("mode") eq "cold") && \
+  (head_dim == 64 || head_dim == 128) && \
   column("heads") * head_dim == width && column("batch") == (seqlen < tokens ? tokens / int(seqlen) : 1)
-panel(head_dim) = (head_dim == 128 ? 3 : 1) + column("causal")
 array names[64]
 lines = 0
 number(name) = (found = sum [i = 1:lines] (names[i] eq name ? i : 0), \
@@ -40,7 +40,8 @@ note(place, s, t) = (shortest = s < shortest ? s : shortest, longest = s > longe
                      s >= end_seqlen[place] ? (end_seqlen[place] = s, end[place] = t) : 0, t)
 describe(row) = lines == 0 ? (device = strcol("device"), recorded = where(0), 0) : 0
 set table $points separator comma
-plot ARG1 using (ok = is_wanted(column("head_dim"), column("seqlen")), ok ? describe(0) : 0, p = panel(column("head_dim"))): \
+plot ARG1 using (ok = is_wanted(column("head_dim"), column("seqlen")), ok ? describe(0) : 0, \
+                 p = panel(column("head_dim"))): \
   (ok ? (l = number(strcol("stage"))) : 0):(s = column("seqlen")):(ok ? note(place(p, l), s, column("tflops")) : 0) \
   with table if (ok)
 unset table
@@ -59,7 +60,8 @@ age(line) = is_stage(names[line]) ? stages - stages_before(line) + 1 : 0
 dash(line) = is_stage(names[line]) ? 1 : 2 + (line - stages_before(line) - 1) % 4
 stands_out(line) = age(line) >= 1 && age(line) <= 3
 label_colour(line) = stands_out(line) || age(line) == 0 ? colour(line) : grey
-colour(line) = age(line) == 0 ? green : age(line) == 1 ? blue : age(line) == 2 ? orange : age(line) == 3 ? purple : faint
+colour(line) = age(line) == 0 ? green : \
+  age(line) == 1 ? blue : age(line) == 2 ? orange : age(line) == 3 ? purple : faint
 thickness(line) = stands_out(line) ? 3 : age(line) == 0 ? 2 : 1
 mark(line) = age(line) == 1 ? 7 : age(line) == 2 ? 5 : 9
 
@@ -106,8 +108,8 @@ lower(p, line) = sum [other = 1:lines] (end[place(p, other)] > 0 && (end[place(p
                                         (end[place(p, other)] == end[place(p, line)] && other < line)))
 # The plot command's part that draws a line, and its points.
 data(p, line) = sprintf(", $points using ($1 == %d && $2 == %d ? $3 : NaN):4", p, line)
-curve(p, line) = data(p, line) . sprintf(" smooth unique notitle with lines linecolor rgb '%s' linewidth %d dashtype %d", \
-                                         colour(line), thickness(line), dash(line))
+curve(p, line) = data(p, line) . " smooth unique notitle with lines" . \
+  sprintf(" linecolor rgb '%s' linewidth %d dashtype %d", colour(line), thickness(line), dash(line))
 points(p, line, size) = data(p, line) . sprintf(" notitle with points linecolor rgb '%s' pointtype %d pointsize %g", \
                                                 colour(line), mark(line), size)
 unset key
@@ -120,10 +122,9 @@ set xtics ()
 do for [doubling = 0:40] {
   if (2 ** doubling >= shortest && 2 ** doubling <= longest) { set xtics add (size(2 ** doubling) 2 ** doubling) }
 }
-array title[4] = ["head dim 64, no mask", "head dim 64, causal mask", "head dim 128, no mask", "head dim 128, causal mask"]
 
 do for [format in "svg png"] {
-  eval "set terminal " . (format eq "svg" ? svg : png) . sprintf(" size %d,%d", 900 * scale(format), height * scale(format))
+  eval "set terminal " . terminal(format, 900, height)
   set output ARG2 . "." . format
   set multiplot
   do for [p = 1:4] {
@@ -134,7 +135,7 @@ do for [format in "svg png"] {
     set bmargin at screen from_top(below ? 893 : 501)
     set format y beside ? "" : "%g"
     if (p == 1) { eval head }
-    set title "{/:Bold " . title[p] . "}" offset 0, -0.4 font ",15" textcolor rgb ink
+    set title "{/:Bold " . panel_title[p] . "}" offset 0, -0.4 font ",15" textcolor rgb ink
     set xlabel (below ? "sequence length" : "")
     set label 6 (beside ? "" : "TFLOPS") at graph 0.02, graph 1.08 right font ",14" textcolor rgb grey
     curves = ""

@@ -22,12 +22,13 @@ call folder . "recording.gp" "timeline.gp" ARG1 \
 # ---- the window ----
 
 last = 0; phases = 0
+describe(row) = (stage = strcol("stage"), device = strcol("device"), date = strcol("date"), 0)
 seen(start, end) = (last = end > last ? end : last, phases = phases + 1, \
-                    phases == 1 ? (stage = strcol("stage"), device = strcol("device"), date = strcol("date")) : "", start)
+                    phases == 1 ? describe(0) : 0, start)
 is_phase(start, end) = start >= 0 && end >= start
 set table $phases
-plot ARG1 using (ok = is_phase(column("start_ns"), column("end_ns")), ok ? seen(column("start_ns"), column("end_ns")) : 0) \
-  with table if (ok)
+plot ARG1 using (ok = is_phase(column("start_ns"), column("end_ns")), \
+                 ok ? seen(column("start_ns"), column("end_ns")) : 0) with table if (ok)
 unset table
 from = ARGC == 4 ? real(ARG3) : 0
 to = ARGC == 4 ? real(ARG4) : last < 6000 ? last : 6000
@@ -65,8 +66,8 @@ waits(p) = sum [i = 1:p] is_wait(i)
 grey_of(n) = n == 1 ? 0x999999 : n == 2 ? 0xc4c4c4 : n == 3 ? 0x777777 : n == 4 ? 0xe2e2e2 : 0x555555
 rgb_number(name) = int(real("0x" . name[2:]))
 colour(p) = is_wait(p) ? grey_of(waits(p)) : \
-  rgb_number(work(p) eq "QK" ? blue : work(p) eq "PV" ? sky : work(p) eq "softmax" ? orange : work(p) eq "rescale" ? amber : \
-             work(p) eq "copy" ? green : work(p) eq "store" ? purple : yellow)
+  rgb_number(work(p) eq "QK" ? blue : work(p) eq "PV" ? sky : work(p) eq "softmax" ? orange : \
+             work(p) eq "rescale" ? amber : work(p) eq "copy" ? green : work(p) eq "store" ? purple : yellow)
 is_dark(p) = work(p) eq "QK" || work(p) eq "softmax" || work(p) eq "copy"
 array colours[64]
 array inks[64]
@@ -76,6 +77,7 @@ do for [p = 1:phase_count] { colours[p] = colour(p); inks[p] = is_dark(p) ? 0xff
 is_copy(p) = work(p) eq "copy"
 level(lane, p, tile) = lane_count - lane + (!in_flight(p) ? 0 : (is_copy(p) ? -1 : 1) * (0.32 + 0.1 * (int(tile) % 2)))
 half_height(p) = in_flight(p) ? 0.04 : 0.26
+centre(start, end) = (clipped(start) + clipped(end)) / 2
 clipped(t) = t < from ? from : t > to ? to : t
 
 # ---- the picture ----
@@ -145,11 +147,12 @@ set xrange [from:to]
 set yrange [-0.55:lane_count - 0.45]
 set style fill solid 1 border rgb "white"
 do for [format in "svg png"] {
-  eval "set terminal " . (format eq "svg" ? svg : png) . sprintf(" size %d,%d", width * scale(format), height * scale(format))
+  eval "set terminal " . terminal(format, width, height)
   set output ARG2 . "." . format
-  plot $bars using ((clipped($3) + clipped($4)) / 2):(y = level($1, int($2), $5)):(clipped($3)):(clipped($4)): \
-         (y - half_height(int($2))):(y + half_height(int($2))):(colours[int($2)]) notitle with boxxyerror linewidth 0.5 linecolor rgb variable, \
-       $bars using ((clipped($3) + clipped($4)) / 2):(level($1, int($2), $5)):(inscription(int($2), $3, $4)):(inks[int($2)]) notitle \
-         with labels center font ",13" textcolor rgb variable
+  plot $bars using (centre($3, $4)):(y = level($1, int($2), $5)):(clipped($3)):(clipped($4)): \
+         (y - half_height(int($2))):(y + half_height(int($2))):(colours[int($2)]) notitle \
+         with boxxyerror linewidth 0.5 linecolor rgb variable, \
+       $bars using (centre($3, $4)):(level($1, int($2), $5)):(inscription(int($2), $3, $4)): \
+         (inks[int($2)]) notitle with labels center font ",13" textcolor rgb variable
   unset output
 }

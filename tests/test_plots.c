@@ -209,6 +209,12 @@ Test(plots, one_point_alone) {
   free(svg);
 }
 
+Test(plots, peers_alone) {
+  char *svg = draw_svg("seqlen.gp", ROW("cuDNN", "16,16,1024,128,1", "5.5"), "");
+  cr_expect(svg_find_text(svg, "dashed: cuDNN") && svg_count_text(svg, "cuDNN") == 1);
+  free(svg);
+}
+
 // Of other problems than those of make bench none is drawn.
 Test(plots, only_problems_of_the_bench) {
   const char *good = ROW("00-scalar", "16,16,1024,128,1", "5.5");
