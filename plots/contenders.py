@@ -40,7 +40,8 @@ def load_library(path):
     library.hl_error.restype = ctypes.c_char_p
     library.hl_stage.restype = ctypes.POINTER(Stage)
     library.hl_supports.argtypes = [ctypes.c_int, ctypes.POINTER(Shape)]
-    library.hl_attention.argtypes = [ctypes.c_int, ctypes.POINTER(Shape)] + 4 * [ctypes.POINTER(Tensor)] + [ctypes.c_void_p]
+    tensors = 4 * [ctypes.POINTER(Tensor)]
+    library.hl_attention.argtypes = [ctypes.c_int, ctypes.POINTER(Shape), *tensors, ctypes.c_void_p]
     return library
 
 

@@ -4,9 +4,9 @@
     make library && python3 plots/peers.py                              every stage and peer at all 24 points
     python3 plots/peers.py --stages=03 --points='64/*/4096,128/causal/*' --contender=mine=build/mine.so
 
-All in one process, on the same fp16 tensors, by the same timer, forward. A contender whose output is wrong is reported and
-not timed. After a burn-in the contenders take turns, round by round and in a new order each time, because a GPU's clock
-depends on what it did before: who is measured first after a pause gains up to 10 %. Before each run the L2 cache is
+All in one process, on the same fp16 tensors, by the same timer, forward. A contender whose output is wrong is reported
+and not timed. After a burn-in the contenders take turns, round by round and in a new order each time, because a GPU's
+clock depends on what it did before: who is measured first after a pause gains up to 10 %. Before each run the L2 cache is
 overwritten. One that takes four times as long as the fastest is measured after the others.
 
 The sustained mode runs each contender back to back for 0.6 s at a time: what is left when power limits the clock.
@@ -28,7 +28,7 @@ TOKENS, WIDTH = 16384, 2048  # batch * seqlen and heads * head_dim of every prob
 SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
 BURN_IN_SECONDS = 0.3
 SLOW = 4  # times the fastest: measured apart from the others
-SLOW_SECONDS, SLOW_ROUNDS = 1.0, 3  # a slow one has as many rounds as fit, but not fewer than these
+SLOW_SECONDS, SLOW_ROUNDS = 0.5, 3  # a slow one has as many rounds as fit, but not fewer than these
 SUSTAINED_SECONDS, SUSTAINED_ROUNDS = 0.6, 3
 COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,"
            "median_ms,min_ms,max_ms,repeats,tflops,mode")  # those of common/harness/csv.c, and the mode
@@ -84,7 +84,8 @@ def parse_points(text):
         match = re.fullmatch(r"(64|128|\*)/(full|causal|\*)/([1-9][0-9]{0,6}|\*)", part)
         if not match:
             raise argparse.ArgumentTypeError(
-                f"'{part}' is no point; HEAD_DIM/MASK/SEQLEN is allowed: 64, 128 or *; full, causal or *; a number or *")
+                f"'{part}' is no point; HEAD_DIM/MASK/SEQLEN is allowed: 64, 128 or *; full, causal or *; "
+                "a number or *")
         head_dim, mask, seqlen = match.groups()
         points += [Point(d, causal, s) for d in ((64, 128) if head_dim == "*" else (int(head_dim),))
                    for causal in ((False, True) if mask == "*" else (mask == "causal",))
@@ -104,7 +105,8 @@ def parse_peers(text):
     names = list(contenders.BACKENDS) if text == "all" else [] if text == "none" else text.split(",")
     for name in names:
         if name not in contenders.BACKENDS:
-            raise argparse.ArgumentTypeError(f"'{name}' is no peer; all, none and {', '.join(contenders.BACKENDS)} are allowed")
+            allowed = ", ".join(contenders.BACKENDS)
+            raise argparse.ArgumentTypeError(f"'{name}' is no peer; all, none and {allowed} are allowed")
     return names
 
 
@@ -129,11 +131,11 @@ def parse_options(arguments):
     add("--peers", type=parse_peers, default="all", metavar="NAME,NAME",
         help="backends of PyTorch: all, none, " + ", ".join(contenders.BACKENDS))
     add("--contender", type=parse_kernel, action="append", default=[], metavar="NAME=FILE.so",
-        help="a library with int attn_fwd(int B, int H, int S, const void *q, *k, *v, void *o, int causal, void *stream); "
-             "NAME:64=FILE,128=FILE for one library each head dimension; may be given again")
+        help="a library with int attn_fwd(int B, int H, int S, const void *q, const void *k, const void *v, void *o, "
+             "int causal, void *stream); NAME:64=FILE,128=FILE for one library each head dimension; may be given again")
     add("--points", type=parse_points, metavar="D/MASK/S,...",
-        help=f"head dim, mask and seqlen, * for all: 64/causal/4096 (*/*/*, S of {SEQLENS[0]} to {SEQLENS[-1]}); batch is "
-             f"{TOKENS} / S, heads {WIDTH} / D")
+        help=f"head dim, mask and seqlen, * for all: 64/causal/4096 (*/*/*, S of {SEQLENS[0]} to {SEQLENS[-1]}); "
+             f"batch is {TOKENS} / S, heads {WIDTH} / D")
     add("--sustained", type=parse_points, metavar="D/MASK/S,...",
         help="points of the sustained mode, or none (*/full/16384; none when --points is given)")
     add("--rounds", type=parse_rounds, default=40, metavar="N", help="runs of each contender at each point (40)")
@@ -353,7 +355,8 @@ def print_tables(results, out):
     for (mode, head_dim, causal), points in groups.items():
         names = list(dict.fromkeys(name for times in points.values() for name in times))
         width = max(len(name) for name in names)
-        print(f"\nTFLOPS, D {head_dim}, {'causal' if causal else 'full'}, {mode} (median ± half the middle half, %)", file=out)
+        mask = "causal" if causal else "full"
+        print(f"\nTFLOPS, D {head_dim}, {mask}, {mode} (median ± half the middle half, %)", file=out)
         print(" " * width + "".join(f"{'S ' + str(point.seqlen):>15}" for point in points), file=out)
         for name in names:
             cells = [tflops(point, times[name]) if name in times else "-" for point, times in points.items()]

@@ -1,5 +1,5 @@
-"""What attention's output should be, in fp64 on the GPU, and how far from it a right fp16 kernel may be: the same limit for
-each row as common/harness/reference.c has, which says where its terms come from."""
+"""What attention's output should be, in fp64 on the GPU, and how far from it a right fp16 kernel may be: the same limit
+for each row as common/harness/reference.c has, which says where its terms come from."""
 import math
 
 CHUNK = 1 << 27  # scores at a time, in fp64: 1 GiB

@@ -1,5 +1,5 @@
-// baseline-cublas where there is no GPU: what it says, and its softmax on the emulator. Its matrix products are cuBLAS's;
-// the suite gpu_baselines runs it whole (make test-gpu).
+// baseline-cublas where there is no GPU: what it says, and its softmax on the emulator. Its products are cuBLAS's; the
+// suite gpu_baselines runs it whole (make test-gpu).
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
