@@ -31,7 +31,7 @@ SLOW = 4  # times the fastest: measured apart from the others
 SLOW_SECONDS, SLOW_ROUNDS = 0.5, 3  # a slow one has as many rounds as fit, but not fewer than these
 SUSTAINED_SECONDS, SUSTAINED_ROUNDS = 0.6, 3
 COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,"
-           "median_ms,min_ms,max_ms,repeats,tflops,mode")  # those of common/harness/csv.c, and the mode
+           "median_ms,min_ms,max_ms,repeats,tflops,mode")  # the stages', and the mode
 
 
 class Problem(NamedTuple):

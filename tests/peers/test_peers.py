@@ -6,7 +6,6 @@ Runs in the repository's root (or a folder that looks like it): python3 tests/pe
 import contextlib
 import io
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -189,9 +188,8 @@ class Timing(unittest.TestCase):
 
 class Output(unittest.TestCase):
     def test_columns_are_the_stages_and_the_mode(self):
-        with open("common/harness/csv.c", encoding="ascii") as file:
-            parts = re.findall(r'"((?:stage|batch)[a-z0-9_,]*)"', file.read())
-        self.assertEqual(peers.COLUMNS, ",".join(parts) + ",mode")
+        with open("plots/data/nvidia-h200.csv", encoding="ascii") as file:
+            self.assertEqual(peers.COLUMNS, file.readline().rstrip("\n") + ",mode")
 
     def test_a_row(self):
         row = peers.row("mine", "Test GPU,1980,1.2,13.0", peers.Point(128, True, 4096), "cold", [3.0, 1.0, 2.0, 2.5])
