@@ -78,40 +78,56 @@ static uint32_t take_agent(AsyncEngine *engine) {
   return chosen;
 }
 
-static void note_issue(Agent *agent, const AsyncOp *op, Mask mask) {
-  if (op->clock > agent->capacity) {
+static void note_issue(Agent *agent, uint32_t clock, AsyncIssue issue) {
+  if (clock > agent->capacity) {
     agent->capacity = agent->capacity ? 2 * agent->capacity : 16;
     agent->issues = realloc(agent->issues, agent->capacity * sizeof *agent->issues);
     if (!agent->issues) abort();
   }
-  agent->issues[op->clock - 1] = (AsyncIssue){warp_thread(op->warp, op->lane), op->warp->clocks[op->lane].own, mask};
+  agent->issues[clock - 1] = issue;
 }
 
-AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
-                     size_t payload_size) {
-  AsyncEngine *engine = warp->block->cluster->async;
+AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
+                          size_t payload_size) {
   AsyncOp *op = calloc(1, sizeof *op);
   if (!op) abort();
-  uint32_t agent = take_agent(engine);
   op->warp = warp;
   op->lane = __builtin_ctz(mask);
   op->inst = inst;
   op->perform = perform;
   op->self_completing = self_completing;
   op->references = 1;
-  op->agent = (uint32_t)warp->block->cluster->lane_count + agent;
-  op->clock = ++engine->agents[agent].clock;
-  if (warp_launch(warp)->hazards && op->clock > warp_launch(warp)->epochs.clock_mask) {
-    op->clock = engine->agents[agent].clock = 1;
-    hazard_report(warp, inst, op->lane, HAZARD_STEP_LIMIT, 0, 0,
-                  "more asynchronous operations than the race check can count; run with --hazards=off");
-    launch_stop(warp_launch(warp));
-  }
   op->payload = payload_size ? calloc(1, payload_size) : NULL;
   if (payload_size && !op->payload) abort();
-  engine->agents[agent].busy = true;
-  if (warp_launch(warp)->hazards) note_issue(&engine->agents[agent], op, mask);
-  link_pending(engine, op);
+  link_pending(warp->block->cluster->async, op);
+  return op;
+}
+
+AsyncIssue async_issue_by(const AsyncOp *op, Mask mask, uint32_t warps) {
+  return (AsyncIssue){warp_thread(op->warp, op->lane), op->warp->clocks[op->lane].own, mask, warps};
+}
+
+void async_make_agent(AsyncOp *op, AsyncIssue issue) {
+  const Launch *launch = warp_launch(op->warp);
+  const Cluster *cluster = op->warp->block->cluster;
+  uint32_t number = take_agent(cluster->async);
+  Agent *agent = &cluster->async->agents[number];
+  op->agent = (uint32_t)cluster->lane_count + number;
+  op->clock = ++agent->clock;
+  agent->busy = true;
+  if (launch->hazards && op->clock > launch->epochs.clock_mask) {
+    op->clock = agent->clock = 1;
+    hazard_report(op->warp, op->inst, op->lane, HAZARD_STEP_LIMIT, 0, 0,
+                  "more asynchronous operations than the race check can count; run with --hazards=off");
+    launch_stop(warp_launch(op->warp));
+  }
+  if (launch->hazards) note_issue(agent, op->clock, issue);
+}
+
+AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
+                     size_t payload_size) {
+  AsyncOp *op = async_issue_part(warp, inst, mask, perform, self_completing, payload_size);
+  async_make_agent(op, async_issue_by(op, mask, 1));
   return op;
 }
 
@@ -141,7 +157,7 @@ void async_finish(Cluster *cluster, AsyncOp *op) {
   op->performed = true;
   op->perform(cluster, op);
   cluster->progress++;
-  cluster->async->agents[op->agent - (uint32_t)cluster->lane_count].busy = false;
+  if (op->clock) cluster->async->agents[op->agent - (uint32_t)cluster->lane_count].busy = false;
   unlink_pending(cluster->async, op);
   async_release(op);
 }

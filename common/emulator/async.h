@@ -26,7 +26,8 @@ struct AsyncOp {
   Warp *warp;                // the issuer
   int lane;                  // its first lane
   const Inst *inst;
-  uint32_t agent, clock;  // the thread and clock it is in the race check
+  uint32_t agent, clock;  // the thread and clock it is in the race check; clock 0: none
+  uint32_t number;        // of wgmma: how many the warp had issued with it
   AsyncPerform *perform;
   void (*discard)(AsyncOp *op);  // gives back what the payload holds, when it was never performed; or NULL
   bool self_completing;          // may be performed at any time; else only by async_finish
@@ -42,6 +43,7 @@ struct AsyncOp {
 typedef struct AsyncIssue {
   uint32_t thread, clock;  // the first of the issuing lanes, and its clock then
   Mask mask;               // the lanes
+  uint32_t warps;          // that issue it together: 1, or 4 of a warpgroup
 } AsyncIssue;
 
 AsyncEngine *async_engine_new(Cluster *cluster);
@@ -51,6 +53,12 @@ void async_warp_end(Warp *warp);
 // A new operation by the lanes of mask, pending, with a zeroed payload of that size and one reference (the engine's).
 AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
                      size_t payload_size);
+// The same of one of several warps that issue an operation together: it is no agent in the race check until
+// async_make_agent, which one of the parts is to be, makes it one for all.
+AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
+                          size_t payload_size);
+AsyncIssue async_issue_by(const AsyncOp *op, Mask mask, uint32_t warps);
+void async_make_agent(AsyncOp *op, AsyncIssue issue);
 // The operation is one of all lanes of mask together (wgmma), not one of each: it comes after what any of them has done.
 void async_make_collective(AsyncOp *op, Mask mask);
 // Who accesses memory for the operation on behalf of a lane. proxy: through the async proxy (TMA, wgmma; not cp.async).

@@ -296,6 +296,15 @@ void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more) {
   replace(holder, join(cluster, *holder, more));
 }
 
+Clocks *clocks_common(const Cluster *cluster, Clocks *const *holders, int count) {
+  Clocks *common = clocks_new(cluster);
+  merge_array(common, holders[0]);
+  for (int h = 1; h < count; h++)
+    for (int i = 0; i < CLOCK_PLANES * common->count; i++)
+      if (holders[h]->clock[i] < common->clock[i]) common->clock[i] = holders[h]->clock[i];
+  return common;
+}
+
 // ---- what was released through memory ----
 
 typedef struct SyncEntry {

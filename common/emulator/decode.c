@@ -46,6 +46,7 @@ void program_free(Program *program) {
   free(program->specials);
   free(program->touches);
   free(program->watched);
+  free(program->watched_units);
   free(program);
 }
 

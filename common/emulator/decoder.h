@@ -63,9 +63,10 @@ typedef struct Program {
   uint64_t param_size;
   Touch *touches;  // of all instructions, in order
   uint32_t touch_count;
-  uint8_t *watched;      // by slot / 64: wgmma uses the register, or a mov copies it from one that it uses
-  bool asynchronous;     // has instructions of async.h
-  struct Chunk *memory;  // everything above
+  uint8_t *watched;  // by slot / 64: wgmma uses the register, or a mov copies it from one that it uses
+  uint32_t *watched_units, watched_count;  // those that are
+  bool asynchronous;                       // has instructions of async.h
+  struct Chunk *memory;                    // everything above
 } Program;
 
 // Decodes an entry and every function it may call. The module's variables have their places already.

@@ -117,6 +117,7 @@ static void end_cluster(Cluster *cluster) {
       clocks_release(block->barriers[b].joined);
       clocks_release(block->barriers[b].former);
     }
+    for (int g = 0; g < MAX_WARPGROUPS; g++) free(block->warpgroups[g]);
     free(block->warps);
     region_destroy(&block->shared);
     clocks_release(block->ended);

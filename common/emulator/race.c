@@ -218,8 +218,9 @@ typedef enum Doer { THREAD, OPERATION } Doer;
 static bool after_beginning(const Actor *actor, Epoch epoch) {
   const EpochLayout *layout = actor->layout;
   AsyncIssue issue = async_issue_of(actor->cluster, epoch_thread(layout, epoch), epoch_clock(layout, epoch));
-  bool same_warp = actor->issuer / LANES == issue.thread / LANES;
-  return (same_warp && issue.mask >> actor->issuer % LANES & 1) || knows(actor, issue.thread, issue.clock);
+  uint32_t threads = issue.warps * LANES;
+  bool issued_too = actor->issuer / threads == issue.thread / threads;
+  return (issued_too && issue.mask >> actor->issuer % LANES & 1) || knows(actor, issue.thread, issue.clock);
 }
 
 static const char *sentence_of_race(Doer reader, Doer writer) {

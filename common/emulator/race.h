@@ -94,6 +94,8 @@ void clocks_retain(Clocks *clocks);
 void clocks_release(Clocks *clocks);
 // *holder, which may be NULL, becomes what it and `more` know together.
 void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more);
+// A new reference to what each of the holders knows of their cluster.
+Clocks *clocks_common(const Cluster *cluster, Clocks *const *holders, int count);
 
 // Adds to *joined what the lanes of mask know and have done, then advances their clocks: the release half of a barrier.
 void race_release(Warp *warp, Mask mask, Clocks **joined);
@@ -168,8 +170,7 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
 // the same value to one place (CUDA C++ programming guide, SIMT architecture).
 void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value);
 // The same of an atomic read-modify-write by one lane.
-void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size,
-                 Strength strength);
+void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength);
 // The actor, who knows what all threads of its block knew when they exited, is the last of them: reports a thread of another
 // block that may still access the block's shared memory.
 void race_end_block(const Actor *actor, const Region *shared);

@@ -85,7 +85,7 @@ typedef struct Barrier {
   const Inst *former_first;
 } Barrier;
 
-enum { BARRIERS = 16, CLUSTER_BARRIER = BARRIERS, WGMMA_HISTORY = 256, MAX_WARPGROUPS = 8 };
+enum { BARRIERS = 16, CLUSTER_BARRIER = BARRIERS, MAX_WARPGROUPS = 8 };
 
 struct Block {
   Cluster *cluster;
@@ -98,9 +98,7 @@ struct Block {
   Region shared;
   Clocks *ended;  // what its threads that have exited knew, in a cluster of several blocks
   Barrier barriers[BARRIERS];
-  // Which wgmma each warpgroup executes, by number: wgmma.c.
-  const Inst *wgmma_history[MAX_WARPGROUPS][WGMMA_HISTORY];
-  uint32_t wgmma_newest[MAX_WARPGROUPS];
+  struct Warpgroup *warpgroups[MAX_WARPGROUPS];  // what its warpgroups have executed together: warpgroup.h
 };
 
 struct Cluster {

@@ -1,10 +1,9 @@
 // wgmma: the warpgroup's asynchronous matrix multiply. PTX ISA 9.7.16.
 //
 // A warpgroup is four warps; each executes the instruction and owns 16 of the 64 rows. Here each warp issues an operation
-// of its own, which reads all of A and B as far as races go, and computes its rows. They are complete together: groups
-// are groups of the warpgroup (PTX ISA 9.7.16.7.2), and who has waited for one knows of all four parts, as kernels rely
-// on in which one thread of a warpgroup hands a buffer back.
-#include <stdarg.h>
+// of its own, which computes its rows; as far as races go the last of them reads all of A and B, for all four. They are
+// complete together: groups are groups of the warpgroup (PTX ISA 9.7.16.7.2), and who has waited for one knows of all four
+// parts, as kernels rely on in which one thread of a warpgroup hands a buffer back.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "machine.h"
 #include "memory.h"
 #include "tensor_core.h"
+#include "warpgroup.h"
 #include "wgmma_registers.h"
 
 enum { ROWS = 64, WARP_ROWS = 16, DEPTH = 16, MAX_N = 256, MAX_ACCUMULATORS = 128 };
@@ -34,19 +34,19 @@ typedef struct WgmmaPlan {
   bool a_mn_major, b_mn_major;
 } WgmmaPlan;
 
+// Where an accumulator comes from that was in flight when it was issued.
+typedef struct WgmmaSource {
+  AsyncOp *op;  // an earlier wgmma whose result it is; NULL when it was in a register
+  uint32_t element;
+} WgmmaSource;
+
 // What an operation in flight holds.
 typedef struct WgmmaWork {
-  uint32_t number;
   bool accumulate;
   MatrixDescriptor a, b;
-  const Block *block;
   uint32_t a_registers[4][LANES];
-  uint32_t inputs[MAX_ACCUMULATORS][LANES];  // accumulators at issue; those in flight then come from `sources`
-  uint32_t results[MAX_ACCUMULATORS][LANES];
-  struct {
-    AsyncOp *op;  // an earlier wgmma whose result this accumulator is; NULL when it was in a register
-    uint32_t element;
-  } sources[MAX_ACCUMULATORS];
+  uint32_t (*values)[LANES];  // accumulators: as they were at issue, or as `sources` will give them; then the results
+  WgmmaSource *sources;
 } WgmmaWork;
 
 // ---- where a register's elements are in D and A, PTX ISA figures "WGMMA .m64nNk16 register fragment layout" ----
@@ -91,7 +91,7 @@ static void collect_inputs(WgmmaWork *work, const WgmmaPlan *plan) {
   for (int i = 0; i < plan->accumulators; i++) {
     if (!work->sources[i].op) continue;
     const WgmmaWork *source = work->sources[i].op->payload;
-    memcpy(work->inputs[i], source->results[work->sources[i].element], sizeof work->inputs[i]);
+    memcpy(work->values[i], source->values[work->sources[i].element], sizeof work->values[i]);
     async_release(work->sources[i].op);
     work->sources[i].op = NULL;
   }
@@ -128,13 +128,13 @@ static void multiply_f32(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *
   for (int i = 0; i < plan->accumulators; i++)
     for (int lane = 0; lane < LANES; lane++) {
       accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&d[row][column], &work->inputs[i][lane], 4);
+      memcpy(&d[row][column], &work->values[i][lane], 4);
     }
   tensor_step_f32(a, b, &d[0][0], MAX_N, work->accumulate);
   for (int i = 0; i < plan->accumulators; i++)
     for (int lane = 0; lane < LANES; lane++) {
       accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&work->results[i][lane], &d[row][column], 4);
+      memcpy(&work->values[i][lane], &d[row][column], 4);
     }
 }
 
@@ -144,13 +144,13 @@ static void multiply_f16(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *
   for (int i = 0; i < plan->accumulators; i++)
     for (int lane = 0; lane < LANES; lane++) {
       accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&d[row][column], &work->inputs[i][lane], 4);
+      memcpy(&d[row][column], &work->values[i][lane], 4);
     }
   tensor_step_f16(a, b, &d[0][0], MAX_N, work->accumulate);
   for (int i = 0; i < plan->accumulators; i++)
     for (int lane = 0; lane < LANES; lane++) {
       accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&work->results[i][lane], &d[row][column], 4);
+      memcpy(&work->values[i][lane], &d[row][column], 4);
     }
 }
 
@@ -163,8 +163,8 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
   if (plan->a_in_registers)
     unpack_a(work, a_bits);
   else
-    gather(work->block, &work->a, op->warp->index % WARPGROUP_WARPS * WARP_ROWS, WARP_ROWS, a_bits);
-  gather(work->block, &work->b, 0, plan->n, b_bits);
+    gather(op->warp->block, &work->a, op->warp->index % WARPGROUP_WARPS * WARP_ROWS, WARP_ROWS, a_bits);
+  gather(op->warp->block, &work->b, 0, plan->n, b_bits);
   tensor_decode_a(&a, plan->input, WARP_ROWS, DEPTH, &a_bits[0][0], DEPTH, 1, plan->negate_a);
   const TensorB *b = decode_b(plan, b_bits);
   collect_inputs(work, plan);
@@ -172,14 +172,15 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
     multiply_f16(plan, work, &a, b);
   else
     multiply_f32(plan, work, &a, b);
-  op->warp->wgmma->performed = work->number;
-  registers_receive(op->warp, work->number, work->results);
+  op->warp->wgmma->performed = op->number;
+  registers_receive(op->warp, op->number, work->values);
 }
 
 // A launch that stopped leaves operations that nobody performs.
 static void discard_wgmma(AsyncOp *op) {
+  const WgmmaPlan *plan = op->inst->extra;
   WgmmaWork *work = op->payload;
-  for (int i = 0; i < MAX_ACCUMULATORS; i++)
+  for (int i = 0; i < plan->accumulators; i++)
     if (work->sources[i].op) async_release(work->sources[i].op);
 }
 
@@ -192,14 +193,9 @@ static bool bad_descriptor(Warp *warp, const Inst *inst, const char *which, uint
   return false;
 }
 
-// Decodes an operand's descriptor, checks it and its memory's bounds.
-static bool take_descriptor(Warp *warp, const Inst *inst, Slot slot, const char *which, int rows, bool mn_major,
-                            MatrixDescriptor *d) {
-  const u64 *lanes = SLOT(warp, slot, const u64);
-  uint64_t bits = lanes[__builtin_ctz(warp->live)];
-  for (int lane = 0; lane < LANES; lane++)
-    if (warp->live >> lane & 1 && lanes[lane] != bits)
-      return bad_descriptor(warp, inst, which, bits, "lanes of the warp hold different ones");
+// Decodes a descriptor, checks it and its memory's bounds. False after a report.
+static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint64_t bits, int rows, bool mn_major,
+                           MatrixDescriptor *d) {
   const char *wrong = descriptor_decode(bits, mn_major, d);
   if (!wrong) wrong = descriptor_overlap(d, rows);
   if (wrong) return bad_descriptor(warp, inst, which, bits, wrong);
@@ -217,10 +213,25 @@ static bool take_descriptor(Warp *warp, const Inst *inst, Slot slot, const char 
   return true;
 }
 
-// Remembers the operation's reads of one matrix: in runs of bytes that follow each other.
-static void read_matrix(AsyncOp *op, const MatrixDescriptor *d, int rows) {
-  Actor actor = async_actor(op, op->lane, true);
-  Region *shared = &op->warp->block->shared;
+// The descriptor in a slot, the same in all lanes and all warps, is that of the turn's operand 0 (A) or 1 (B). False after
+// a report.
+static bool take_operand(Warp *warp, const Inst *inst, WarpgroupTurn *turn, bool first, int operand) {
+  static const char *const names[] = {"A", "B"};
+  const WgmmaPlan *plan = inst->extra;
+  const u64 *lanes = SLOT(warp, operand ? plan->b : plan->a[0], const u64);
+  uint64_t bits = lanes[0], different = 0;
+  for (int lane = 0; lane < LANES; lane++) different |= lanes[lane] ^ bits;
+  if (different) return bad_descriptor(warp, inst, names[operand], bits, "lanes of the warp hold different ones");
+  if (!first && turn->bits[operand] != bits)
+    return bad_descriptor(warp, inst, names[operand], bits,
+                          "another warp of the warpgroup gives a different one, and it is of the whole matrix");
+  turn->bits[operand] = bits;
+  return !first || decode_operand(warp, inst, names[operand], bits, operand ? plan->n : ROWS,
+                                  operand ? plan->b_mn_major : plan->a_mn_major, &turn->operands[operand]);
+}
+
+// Remembers the reads of one matrix: in runs of bytes that follow each other.
+static void read_matrix(const Actor *actor, Region *shared, const MatrixDescriptor *d, int rows) {
   uint32_t start = 0, end = 0;
   for (int mn = 0; mn < rows; mn += d->mn_major ? 8 : 1)
     for (int k = 0; k < DEPTH; k += d->mn_major ? 1 : 8) {
@@ -233,11 +244,37 @@ static void read_matrix(AsyncOp *op, const MatrixDescriptor *d, int rows) {
         start = address;
         continue;
       }
-      if (end > start) race_read_by(&actor, shared, start - shared->base, (int)(end - start));
+      if (end > start) race_read_by(actor, shared, start - shared->base, (int)(end - start));
       start = address;
       end = address + 16;
     }
-  if (end > start) race_read_by(&actor, shared, start - shared->base, (int)(end - start));
+  if (end > start) race_read_by(actor, shared, start - shared->base, (int)(end - start));
+}
+
+static AsyncOp *find_operation(Warp *warp, uint32_t number) {
+  const GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
+  for (int i = queue->count - 1; i >= 0; i--)
+    if (queue->entries[i].op->number == number) return queue->entries[i].op;
+  return NULL;
+}
+
+// The last of the four warps has executed the turn: as far as races go, its operation now reads A and B, after what all
+// four warps know of.
+static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
+  const WgmmaPlan *plan = op->inst->extra;
+  Cluster *cluster = op->warp->block->cluster;
+  Clocks *known[WARPGROUP_WARPS];
+  for (int i = 0; i < WARPGROUP_WARPS; i++) known[i] = find_operation(warpgroup_warp(op->warp, i), op->number)->known;
+  Clocks *common = clocks_common(cluster, known, WARPGROUP_WARPS);
+  async_make_agent(op, turn->issue);
+  turn->agent = op->agent;
+  turn->clock = op->clock;
+  Actor actor = async_actor(op, op->lane, true);
+  actor.known = common;
+  actor.issuer = op->agent;  // what its own lanes have done must be known to the other warps, too
+  if (!plan->a_in_registers) read_matrix(&actor, &op->warp->block->shared, &turn->operands[0], ROWS);
+  read_matrix(&actor, &op->warp->block->shared, &turn->operands[1], plan->n);
+  clocks_release(common);
 }
 
 // A fence must stand between any use of a register by another instruction and its use here. PTX ISA 9.7.16.7.1.
@@ -256,15 +293,6 @@ static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
                   "no wgmma.fence stands before the warp's first wgmma.mma_async");
 }
 
-static AsyncOp *find_operation(Warp *warp, uint32_t number) {
-  const GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
-  for (int i = 0; i < queue->count; i++) {
-    const WgmmaWork *work = queue->entries[i].op->payload;
-    if (work->number == number) return queue->entries[i].op;
-  }
-  return NULL;
-}
-
 // Takes the accumulators, which from now on name this operation's results, and the A registers.
 static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan) {
   Warp *warp = op->warp;
@@ -276,7 +304,7 @@ static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
       hazard_report(warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0,
                     "its A register is an accumulator of a wgmma in flight");
     memcpy(work->a_registers[i], SLOT(warp, plan->a[i], u32), sizeof work->a_registers[i]);
-    name->read_by = work->number;
+    name->read_by = op->number;
     name->used = state->fences + 1;
   }
   for (int i = 0; i < plan->accumulators; i++) {
@@ -285,110 +313,14 @@ static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
     if (name->read_by > state->waited)
       hazard_report(warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0,
                     "its accumulator is an A register of a wgmma in flight");
-    memcpy(work->inputs[i], SLOT(warp, plan->d[i], u32), sizeof work->inputs[i]);
+    memcpy(work->values[i], SLOT(warp, plan->d[i], u32), sizeof work->values[i]);
     if (source) {
       async_retain(source);
       work->sources[i].op = source;
       work->sources[i].element = name->element;
     }
-    *name = (RegisterName){.number = work->number, .element = (uint32_t)i, .used = state->fences + 1};
+    *name = (RegisterName){.number = op->number, .element = (uint32_t)i, .used = state->fences + 1};
   }
-}
-
-static bool divergent(const Warp *warp, const Inst *inst, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static bool divergent(const Warp *warp, const Inst *inst, const char *format, ...) {
-  char detail[200];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(detail, sizeof detail, format, arguments);
-  va_end(arguments);
-  hazard_report(warp, inst, 0, HAZARD_DIVERGENT_ALIGNED, 0, 0, "%s", detail);
-  launch_stop(warp_launch(warp));
-  return false;
-}
-
-static uint32_t issued_by(const Warp *warp) { return warp->wgmma ? warp->wgmma->issued : 0; }
-
-// The warps of a warpgroup execute the same wgmma: the n-th of one is the n-th of the others. PTX ISA: ".aligned".
-static bool check_warpgroup(Warp *warp, const Inst *inst, uint32_t number) {
-  Block *block = warp->block;
-  int first = warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS;
-  if (first + WARPGROUP_WARPS > block->warp_count || warp->live != FULL_MASK)
-    return divergent(warp, inst, "a warpgroup is four full warps, and this warp's is not");
-  for (int w = first; w < first + WARPGROUP_WARPS; w++)
-    if (!block->warps[w].live && issued_by(&block->warps[w]) < number)
-      return divergent(warp, inst, "warp %d of the same warpgroup has exited without it", w);
-  const Inst **history = block->wgmma_history[warp->index / WARPGROUP_WARPS];
-  const Inst **entry = &history[number % WGMMA_HISTORY];
-  uint32_t *newest = &block->wgmma_newest[warp->index / WARPGROUP_WARPS];
-  if (number > *newest) {
-    *newest = number;
-    *entry = inst;
-  } else if (*newest - number < WGMMA_HISTORY && *entry != inst) {
-    const char *file;
-    int line;
-    bool known = instruction_line(warp_launch(warp)->program->module, (*entry)->source, &file, &line);
-    return divergent(warp, inst, "another warp of the warpgroup executes a different wgmma, at %s %d",
-                     known ? "line" : "PTX line", known ? line : (*entry)->source->line);
-  }
-  return true;
-}
-
-static Warp *group_warp(const Warp *warp, int index) {
-  return &warp->block->warps[warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS + index];
-}
-
-// The warp never executes what another of its warpgroup does: the first wgmma that it lacks.
-static void report_missing(const Warp *warp, const Warp *other, const char *does) {
-  const Block *block = warp->block;
-  int group = warp->index / WARPGROUP_WARPS;
-  uint32_t next = issued_by(warp) + 1;
-  bool remembered = block->wgmma_newest[group] - next < WGMMA_HISTORY;
-  const Inst *inst = block->wgmma_history[group][(remembered ? next : issued_by(other)) % WGMMA_HISTORY];
-  divergent(other, inst, "warp %d executes it, and warp %d of the same warpgroup %s without it", other->index,
-            warp->index, does);
-}
-
-void wgmma_check_exit(const Warp *warp) {
-  int group = warp->index / WARPGROUP_WARPS;
-  for (int w = group * WARPGROUP_WARPS; w < (group + 1) * WARPGROUP_WARPS && w < warp->block->warp_count; w++) {
-    const Warp *other = &warp->block->warps[w];
-    if (issued_by(other) <= issued_by(warp)) continue;
-    report_missing(warp, other, "exits");
-    return;
-  }
-}
-
-bool wgmma_explain_deadlock(const Cluster *cluster) {
-  for (int b = 0; b < cluster->block_count; b++)
-    for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
-      const Warp *warp = &cluster->blocks[b].warps[w];
-      uint32_t awaited = warp->wgmma && warp->live ? warp->wgmma->awaited : 0;
-      for (int i = 0; awaited && i < WARPGROUP_WARPS; i++) {
-        if (issued_by(group_warp(warp, i)) >= awaited) continue;
-        report_missing(group_warp(warp, i), warp, "waits elsewhere");
-        return true;
-      }
-    }
-  return false;
-}
-
-// All warps of a warpgroup give the same descriptors, of the whole of A and B. PTX ISA 9.7.16.5.1.
-static bool check_descriptors(Warp *warp, const Inst *inst, uint32_t number, const uint64_t own[2]) {
-  memcpy(warp->wgmma->descriptors[number % WGMMA_HISTORY], own, sizeof warp->wgmma->descriptors[0]);
-  int first = warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS;
-  for (int w = first; w < first + WARPGROUP_WARPS; w++) {
-    uint32_t issued = issued_by(&warp->block->warps[w]);
-    if (issued < number || issued - number >= WGMMA_HISTORY) continue;
-    const uint64_t *others = warp->block->warps[w].wgmma->descriptors[number % WGMMA_HISTORY];
-    for (int i = 0; i < 2; i++)
-      if (others[i] != own[i])
-        return bad_descriptor(warp, inst, i ? "B" : "A", own[i],
-                              "another warp of the warpgroup gives a different one, and it is of the whole matrix");
-  }
-  return true;
 }
 
 // A warp's part of the instruction: its rows of A, and a quarter of the B that serves all four. An H200's shared memory is
@@ -402,45 +334,49 @@ static void count_wgmma(Warp *warp, const Inst *inst) {
   if (!plan->a_in_registers) counts->shared_read += WARP_ROWS * DEPTH * ELEMENT_BYTES;
 }
 
-// Warps that wait for a wgmma until this warp has issued it too look again.
-static void wake_waiting(const Warp *warp) {
-  for (int i = 0; i < WARPGROUP_WARPS; i++) {
-    const WgmmaState *other = group_warp(warp, i)->wgmma;
-    if (other && other->awaited) warp->block->cluster->progress++;
-  }
+static AsyncOp *new_operation(Warp *warp, const Inst *inst, Mask mask, const WarpgroupTurn *turn) {
+  const WgmmaPlan *plan = inst->extra;
+  size_t count = (size_t)plan->accumulators;
+  size_t size = sizeof(WgmmaWork) + count * (sizeof(WgmmaSource) + sizeof(uint32_t[LANES]));
+  AsyncOp *op = async_issue_part(warp, inst, mask, perform_wgmma, false, size);
+  WgmmaWork *work = op->payload;
+  Mask scale = *SLOT(warp, plan->scale_d, const Mask) ^ (plan->scale_d_negated ? FULL_MASK : 0);
+  op->discard = discard_wgmma;
+  work->accumulate = (scale & mask) != 0;
+  work->a = turn->operands[0];
+  work->b = turn->operands[1];
+  work->sources = (WgmmaSource *)(work + 1);
+  work->values = (uint32_t(*)[LANES])(work->sources + count);
+  return op;
 }
 
 static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   const WgmmaPlan *plan = inst->extra;
   WgmmaState *state = wgmma_state(warp);
-  MatrixDescriptor a = {0}, b;
-  if (!check_warpgroup(warp, inst, state->issued + 1)) return;
-  if (!plan->a_in_registers && !take_descriptor(warp, inst, plan->a[0], "A", ROWS, plan->a_mn_major, &a)) return;
-  if (!take_descriptor(warp, inst, plan->b, "B", plan->n, plan->b_mn_major, &b)) return;
-  int lane = __builtin_ctz(mask);
-  const uint64_t descriptors[2] = {plan->a_in_registers ? 0 : SLOT(warp, plan->a[0], u64)[lane],
-                                   SLOT(warp, plan->b, u64)[lane]};
-  if (!check_descriptors(warp, inst, state->issued + 1, descriptors)) return;
-  check_fence(warp, inst, plan);
-  AsyncOp *op = async_issue(warp, inst, mask, perform_wgmma, false, sizeof(WgmmaWork));
-  WgmmaWork *work = op->payload;
-  Mask scale = *SLOT(warp, plan->scale_d, const Mask) ^ (plan->scale_d_negated ? FULL_MASK : 0);
-  work->number = ++state->issued;
-  state->reads[work->number % WGMMA_HISTORY].agent = op->agent;
-  state->reads[work->number % WGMMA_HISTORY].clock = op->clock;
-  wake_waiting(warp);
-  work->accumulate = (scale & mask) != 0;
-  work->a = a;
-  work->b = b;
-  work->block = warp->block;
-  op->discard = discard_wgmma;
-  if (warp_launch(warp)->hazards) {
-    async_make_collective(op, mask);
-    if (!plan->a_in_registers) read_matrix(op, &a, ROWS);
-    read_matrix(op, &b, plan->n);
+  uint32_t number = state->issued + 1;
+  bool first;
+  // A warp that is so far ahead of another waits for it.
+  state->awaited =
+      number > WARPGROUP_TURNS && !warpgroup_all_have(warp, number - WARPGROUP_TURNS) ? number - WARPGROUP_TURNS : 0;
+  if (state->awaited) {
+    warp_retry(warp, inst, mask);
+    return;
   }
+  WarpgroupTurn *turn = warpgroup_turn(warp, inst, number, &first);
+  if (!turn || (!plan->a_in_registers && !take_operand(warp, inst, turn, first, 0)) ||
+      !take_operand(warp, inst, turn, first, 1))
+    return;
+  check_fence(warp, inst, plan);
+  AsyncOp *op = new_operation(warp, inst, mask, turn);
+  op->number = state->issued = number;
   take_registers(op, inst, plan);
   group_add(async_groups(warp, GROUP_WGMMA), mask, op);
+  if (warp_launch(warp)->hazards) {
+    if (warp->index % WARPGROUP_WARPS == 0) turn->issue = async_issue_by(op, mask, WARPGROUP_WARPS);
+    async_make_collective(op, mask);
+    if (warpgroup_all_have(warp, number)) read_operands(op, turn);
+  }
+  warpgroup_wake(warp);
   count_wgmma(warp, inst);
 }
 
@@ -467,55 +403,12 @@ static void wgmma_commit(Warp *warp, const Inst *inst, Mask mask) {
   perform_some(warp, queue);
 }
 
-static uint32_t number_of(const GroupEntry *entry) { return ((const WgmmaWork *)entry->op->payload)->number; }
-
 // The last wgmma that a wait for all but the latest `allowed` groups waits for; 0 when there is none.
 static uint32_t last_to_wait_for(const GroupQueue *queue, int lane, uint32_t allowed) {
   uint32_t number = 0;
   for (int i = 0; i < queue->count && queue->entries[i].group[lane] + allowed < queue->commits[lane]; i++)
-    number = number_of(&queue->entries[i]);
+    number = queue->entries[i].op->number;
   return number;
-}
-
-static bool all_have_issued(const Warp *warp, uint32_t number) {
-  for (int i = 0; i < WARPGROUP_WARPS; i++)
-    if (issued_by(group_warp(warp, i)) < number) return false;
-  return true;
-}
-
-// Performs what the four warps have issued up to a number: side by side, because they use the same B.
-static void finish_together(Warp *warp, uint32_t number) {
-  int next[WARPGROUP_WARPS] = {0};
-  for (;;) {
-    uint32_t lowest = number + 1;
-    int chosen = 0;
-    for (int i = 0; i < WARPGROUP_WARPS; i++) {
-      const GroupQueue *queue = async_groups(group_warp(warp, i), GROUP_WGMMA);
-      if (next[i] == queue->count || number_of(&queue->entries[next[i]]) >= lowest) continue;
-      lowest = number_of(&queue->entries[next[i]]);
-      chosen = i;
-    }
-    if (lowest > number) return;
-    async_finish(warp->block->cluster, async_groups(group_warp(warp, chosen), GROUP_WGMMA)->entries[next[chosen]++].op);
-  }
-}
-
-// The lanes of mask know that all four parts up to a number are complete.
-static void learn_complete(Warp *warp, Mask mask, uint32_t number) {
-  Cluster *cluster = warp->block->cluster;
-  WgmmaState *state = warp->wgmma;
-  Clocks *done = NULL;
-  if (!cluster->launch->hazards) return;
-  for (int i = 0; i < WARPGROUP_WARPS; i++) {
-    const WgmmaState *other = group_warp(warp, i)->wgmma;
-    uint32_t oldest = other->issued < WGMMA_HISTORY ? 1 : other->issued - WGMMA_HISTORY + 1;
-    uint32_t n = state->learnt[i] < oldest ? oldest : state->learnt[i] + 1;
-    for (; n <= number; n++)
-      clocks_add_agent(cluster, &done, other->reads[n % WGMMA_HISTORY].agent, other->reads[n % WGMMA_HISTORY].clock);
-    state->learnt[i] = number;
-  }
-  race_acquire(warp, mask, done);
-  clocks_release(done);
 }
 
 static void wgmma_wait(Warp *warp, const Inst *inst, Mask mask) {
@@ -523,18 +416,18 @@ static void wgmma_wait(Warp *warp, const Inst *inst, Mask mask) {
   WgmmaState *state = wgmma_state(warp);
   uint32_t number = last_to_wait_for(queue, __builtin_ctz(mask), (uint32_t)inst->immediate);
   if (!number) return;
-  state->awaited = all_have_issued(warp, number) ? 0 : number;
+  state->awaited = warpgroup_all_have(warp, number) ? 0 : number;
   if (state->awaited) {
     warp_retry(warp, inst, mask);
     return;
   }
-  finish_together(warp, number);
-  learn_complete(warp, mask, number);
+  warpgroup_finish(warp, number);
+  warpgroup_learn(warp, mask, state->waited, number);
+  state->waited = number;
   int done = 0;
-  while (done < queue->count && number_of(&queue->entries[done]) <= number) async_release(queue->entries[done++].op);
+  while (done < queue->count && queue->entries[done].op->number <= number) async_release(queue->entries[done++].op);
   queue->count -= done;
   memmove(queue->entries, queue->entries + done, (size_t)queue->count * sizeof *queue->entries);
-  state->waited = number;
 }
 
 // ---- decoding ----

@@ -26,6 +26,15 @@ static bool is_constant_mov(const Inst *inst) {
   return kind == PTX_OPERAND_INTEGER || kind == PTX_OPERAND_FLOAT;
 }
 
+// The watched registers as a list: most are not.
+static void list_watched(Program *program) {
+  uint32_t units = (uint32_t)(program->register_bytes / SLOT_UNIT);
+  program->watched_units = calloc(units + 1, sizeof *program->watched_units);
+  if (!program->watched_units) abort();
+  for (uint32_t unit = 0; unit < units; unit++)
+    if (program->watched[unit]) program->watched_units[program->watched_count++] = unit;
+}
+
 void wgmma_watch_program(Program *program) {
   bool any = false;
   for (uint32_t i = 0; i < program->count && !any; i++) any = is_wgmma(&program->code[i]);
@@ -46,6 +55,7 @@ void wgmma_watch_program(Program *program) {
       *to = *from = *to | *from;
     }
   }
+  list_watched(program);
   for (uint32_t i = 0; i < program->count; i++) {
     Inst *inst = &program->code[i];
     for (int t = 0; !is_wgmma(inst) && t < inst->touch_count; t++)
@@ -78,10 +88,10 @@ bool register_in_flight(const WgmmaState *state, Slot slot) {
 void registers_receive(Warp *warp, uint32_t number, const uint32_t (*results)[LANES]) {
   const Program *program = warp_launch(warp)->program;
   WgmmaState *state = warp->wgmma;
-  for (size_t unit = 0; unit < program->register_bytes / SLOT_UNIT; unit++) {
+  for (uint32_t i = 0; i < program->watched_count; i++) {
+    uint32_t unit = program->watched_units[i];
     const RegisterName *name = &state->names[unit];
-    if (!program->watched[unit] || name->number != number) continue;
-    memcpy(warp->registers + unit * SLOT_UNIT, results[name->element], sizeof results[0]);
+    if (name->number == number) memcpy(warp->registers + unit * SLOT_UNIT, results[name->element], sizeof results[0]);
   }
 }
 

@@ -4,7 +4,7 @@
 #include "warp.h"
 #include "wgmma.h"
 
-enum { SLOT_UNIT = 64, WARPGROUP_WARPS = 4 };  // slots start at multiples of SLOT_UNIT
+enum { SLOT_UNIT = 64 };  // slots start at multiples of it
 
 // What a register stands for, by slot / SLOT_UNIT.
 typedef struct RegisterName {
@@ -23,11 +23,6 @@ struct WgmmaState {
   uint32_t fences;     // wgmma.fence so far
   uint32_t awaited;    // the one that it waits for in vain, because other warps have not executed it yet; 0: none
   RegisterName *names;
-  uint64_t descriptors[WGMMA_HISTORY][2];  // of A and B, by number: a warpgroup's warps must give the same
-  struct {
-    uint32_t agent, clock;
-  } reads[WGMMA_HISTORY];            // who they are in the race check, by number
-  uint32_t learnt[WARPGROUP_WARPS];  // of each warp of the group: the number up to which this one knows them complete
 };
 
 WgmmaState *wgmma_state(Warp *warp);
