@@ -295,11 +295,22 @@ static bool same_cell(const Cell *a, const Cell *b) {
   return a->write == b->write && a->read == b->read && a->foreign == b->foreign;
 }
 
-// How many of the bytes from the first on have equal cells, which are then treated as one.
+// How many of the bytes from the first on have equal cells, which are then treated as one. Mostly it is all of them: each
+// equals its neighbour.
 static int equal_cells(const Cell *cells, int size) {
   int run = 1;
+  if (size >= 16 && !memcmp(cells, cells + 1, (size_t)(size - 1) * sizeof *cells)) return size;
   while (run < size && same_cell(&cells[run], &cells[0])) run++;
   return run;
+}
+
+static void set_cells(Cell *cells, int count, Cell value) {
+  int done = count < 8 ? count : 8;
+  for (int i = 0; i < done; i++) cells[i] = value;
+  for (int part; done < count; done += part) {  // copies what is set already, ever more of it
+    part = done < count - done ? done : count - done;
+    memcpy(cells + done, cells, (size_t)part * sizeof *cells);
+  }
 }
 
 static void report_unwritten(const Actor *actor, const Region *region, uint64_t offset, int size) {
@@ -379,7 +390,7 @@ void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size)
     check_read(actor, region, offset + (uint64_t)done, run, cells->write);
     Cell after = cell_for_read(cluster, *cells);
     after.read = reads_with(actor, 1u << actor->thread % LANES, after.read);
-    for (int i = 0; i < run; i++) cells[i] = after;
+    set_cells(cells, run, after);
     done += run;
   }
 }
@@ -415,7 +426,7 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
         break;
     }
     Cell after = cell_after_lanes(warp, inst, mask, *cells, strength);
-    for (int i = 0; i < run; i++) cells[i] = after;
+    set_cells(cells, run, after);
     done += run;
   }
 }
@@ -474,7 +485,7 @@ void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size
     Cell *cells = region->cells + offset + done;
     int run = equal_cells(cells, size - done);
     check_write(actor, region, offset + (uint64_t)done, run, cells, value ? value + done : NULL);
-    for (int i = 0; i < run; i++) cells[i] = after;
+    set_cells(cells, run, after);
     done += run;
   }
 }
