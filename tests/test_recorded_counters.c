@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/program.h"
+#include "support/scratch.h"
 
 enum { SHORT = 256, LONG = 4096 };  // as in common/build/counters.sh
 
@@ -107,5 +108,56 @@ Test(recorded_counters, long_rows_belong_to_short_ones) {
     }
     cr_expect_eq(found, 1, "%s, %d, %d: %d long rows", row.stage, row.head_dim, row.causal, found);
   }
+  free(text);
+}
+
+// ---- the script that records them, on made-up stages ----
+
+TestSuite(counters_script, .init = scratch_enter, .fini = scratch_leave);
+
+// A stage that counts seqlen * head_dim, notes its runs, and fails on long sequences when there is a file "broken".
+static const char fake_stage[] = "for o in \"$@\"; do case $o in\n"
+                                 "--help) echo '  --seqlen=N'; exit;;\n"
+                                 "--seqlen=*) s=${o#*=};; --head-dim=*) d=${o#*=};; --causal) c=1;; esac; done\n"
+                                 "echo \"$s $d ${c:-0}\" >>runs\n"
+                                 "[ -f broken ] && [ $s = 4096 ] && { echo \"$0: no memory\" >&2; exit 2; }\n"
+                                 "echo stage,batch,heads,seqlen,head_dim,causal,work\n"
+                                 "echo \"99-fake,1,1,$s,$d,${c:-0},$((s * d))\"\n";
+
+static int record(void) { return scratch_run("sh \"$ROOT\"/common/build/counters.sh ./stage-98 ./stage-99"); }
+
+Test(counters_script, records_and_keeps) {
+  scratch_write_script("stage-98", "echo no options");  // no attention kernel
+  scratch_write_script("stage-99", fake_stage);
+  cr_expect_eq(record(), 0, "%s", scratch_output);
+  cr_expect(scratch_has_line("./stage-98 is no attention kernel: not counted"), "%s", scratch_output);
+  size_t size;
+  char *first = scratch_read("plots/data/counters.csv", &size);
+  cr_expect_str_eq(first, "stage,batch,heads,seqlen,head_dim,causal,work\n"
+                          "99-fake,1,1,256,64,0,16384\n99-fake,1,1,256,64,1,16384\n"
+                          "99-fake,1,1,256,128,0,32768\n99-fake,1,1,256,128,1,32768\n"
+                          "99-fake,1,1,4096,64,0,262144\n99-fake,1,1,4096,64,1,262144\n"
+                          "99-fake,1,1,4096,128,0,524288\n99-fake,1,1,4096,128,1,524288\n");
+  // The same short rows: the long ones stay, and are not counted again.
+  cr_expect_eq(scratch_run("rm runs"), 0);
+  cr_expect_eq(record(), 0, "%s", scratch_output);
+  cr_expect(scratch_has_line("./stage-99 is as recorded"), "%s", scratch_output);
+  char *second = scratch_read("plots/data/counters.csv", &size), *runs = scratch_read("runs", &size);
+  cr_expect_str_eq(second, first);
+  cr_expect_str_eq(runs, "256 64 0\n256 64 1\n256 128 0\n256 128 1\n");
+  free(first);
+  free(second);
+  free(runs);
+}
+
+Test(counters_script, a_failure_leaves_the_file) {
+  scratch_write_script("stage-98", fake_stage);
+  scratch_write_script("stage-99", fake_stage);
+  cr_expect_eq(scratch_run("touch broken; mkdir -p plots/data; echo old >plots/data/counters.csv"), 0);
+  cr_expect_eq(record(), 2);
+  cr_expect(strstr(scratch_output, "./stage-98: no memory"), "%s", scratch_output);
+  size_t size;
+  char *text = scratch_read("plots/data/counters.csv", &size);
+  cr_expect_str_eq(text, "old\n");
   free(text);
 }

@@ -45,5 +45,6 @@ for stage in "$@"; do
     { echo "$short"; echo "$long"; } | grep "^$name," >>"$rows"
   fi
 done
+mkdir -p plots/data
 cp "$rows" $file
 echo "recorded $file; \`make plot\` draws it" >&2
