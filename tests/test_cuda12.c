@@ -32,7 +32,11 @@ static void enter(void) {
   fake_ptxas("ptxas", CLEAN);
   fake_ptxas("build/cuda-12.0/bin/ptxas", CLEAN);
   scratch_write_script("nvrtc", "echo ptx >$3\n");
-  scratch_write_script("stage-03", "case \"$*\" in *--ptx=build/cuda12/12.0/03-cp-async.ptx*) ;; *) exit 2;; esac\n");
+  scratch_write_script("stage-03", "case \"$*\" in\n"
+                                   "  --help) echo '  --seqlen=N';;\n"
+                                   "  *--ptx=build/cuda12/12.0/03-cp-async.ptx*--seqlen=*) ;;\n"
+                                   "  *) exit 2;;\n"
+                                   "esac\n");
 }
 
 TestSuite(cuda12, .init = enter, .fini = scratch_leave);
@@ -64,8 +68,19 @@ Test(cuda12, refuses_what_nvrtc_refuses) {
 }
 
 Test(cuda12, shows_a_wrong_result) {
-  scratch_write_script("stage-03", "case \"$*\" in *128*) echo 'result    WRONG: 3'; exit 1;; esac\n");
+  scratch_write_script("stage-03", "case \"$*\" in\n"
+                                   "  --help) echo '  --seqlen=N';;\n"
+                                   "  *128*) echo 'result    WRONG: 3'; exit 1;;\n"
+                                   "esac\n");
   expect("03-cp-async", "12.0 2/2 WRONG", "result    WRONG: 3");
+}
+
+Test(cuda12, gives_no_shape_to_what_is_no_attention_kernel) {
+  scratch_write_script("stage-03", "case \"$*\" in *--seqlen*) exit 2;; *--ptx*) exit $(cat code);; esac\n");
+  scratch_write("code", "0");
+  expect("03-cp-async", "12.0 2/2 168", NULL);
+  scratch_write("code", "1");
+  expect("03-cp-async", "12.0 2/2 WRONG", "stage 03-cp-async: WRONG");
 }
 
 Test(cuda12, shows_a_claim_that_does_not_hold) {

@@ -9,14 +9,17 @@
 driver=$1 bin=$2 own_ptxas=$3 releases=$4
 shift 4
 made=build/cuda12
+. "$(dirname "$0")/need.sh"
 mkdir -p $made
 : >$made/failures
 : >$made/answers
+: >$made/remarks
 
 # Whether one of the patterns is the release.
 concerns() {
   set -f
   for pattern in $1; do
+    # shellcheck disable=SC2254
     case $release in $pattern) set +f; return 0 ;; esac
   done
   set +f
@@ -53,17 +56,22 @@ ask_all() {
 compile() {
   name=$1
   shift
-  # math.h: nvcc includes it unasked. default-device: cuda.h declares host functions, which NVRTC does not know.
+  # math.h: nvcc includes it unasked. default-device: cuda.h declares host functions, which NVRTC does not know. c++20:
+  # for designated initialisers, which nvcc takes in C++17 too, as g++ does.
   "$driver" "$toolkit/lib/libnvrtc.so.12" "stages/$name/kernel.cu" "$out/$name.ptx" \
-    -arch=compute_90a -std=c++17 -lineinfo -default-device \
+    -arch=compute_90a -std=c++20 -lineinfo -default-device \
     -Itests/cuda/include --pre-include=math.h -Icommon -I"$toolkit/include" &&
     sh common/build/ptxas.sh "$ptxas" "$out/$name.ptx" "$out/$name.cubin" "$@"
 }
 
-# Runs a stage on the emulator with this PTX, at two shapes. Prints the report that is not right or has a hazard.
+# Runs a stage on the emulator with this PTX, attention at two shapes. Prints a report that is wrong or has a hazard.
 emulate() {
-  for shape in "--seqlen=97" "--seqlen=130 --head-dim=128 --causal"; do
-    report=$("$bin/stage-${1%%-*}" --device=emulator --ptx="$out/$1.ptx" $shape 2>&1) || { echo "$report"; return 1; }
+  stage=$bin/stage-${1%%-*} ptx=$out/$1.ptx
+  set -- ""
+  is_attention "$stage" && set -- "--seqlen=97" "--seqlen=130 --head-dim=128 --causal"
+  for shape in "$@"; do
+    # shellcheck disable=SC2086
+    report=$("$stage" --device=emulator --ptx="$ptx" $shape 2>&1) || { echo "$report"; return 1; }
   done
 }
 
@@ -74,10 +82,11 @@ registers() { sed -n 's/.*Used \([0-9]*\) registers.*/\1/p' "$1" | sort -n | tai
 column() {
   if ! compile "$@" >$made/said 2>&1; then
     cell=refused
-  elif ! emulate "$1" >$made/said 2>&1; then
+  elif ! emulate "$1" >>$made/said 2>&1; then
     cell=WRONG
   else
     printf '%8s' "$(registers "$out/$1.log")"
+    sed "s/^/CUDA $release: /" $made/said >>$made/remarks
     return
   fi
   printf '%8s' $cell
@@ -91,6 +100,7 @@ row() {
   mkdir -p "$out"
   printf '%-8s' "$release"
   ask_all
+  # shellcheck disable=SC2086
   [ ! -e "$toolkit/lib/libnvrtc.so.12" ] || for stage in "$@"; do column $stage; done
   echo
 }
@@ -120,6 +130,7 @@ sort -s -t'|' -k1,1 $made/answers | awk -F'|' '
   { printf " %s", $2; claim = $1; answer = $3 }
   END { print "" }'
 
+[ ! -s $made/remarks ] || { echo; cat $made/remarks; }
 [ ! -s $made/failures ] || { echo; cat $made/failures; exit 1; } >&2
 echo
 echo "right: no kernel spills, has a stack frame or a C75xx warning where its stage does not allow it; and all PTX runs"

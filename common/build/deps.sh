@@ -15,8 +15,9 @@
 WHEELS="nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88
         nvidia-cuda-runtime==13.0.88 nvidia-cuda-cccl==13.0.85"
 
-# The same of an older release: ptxas comes in nvcc's wheel (nvcc itself in none before 13), NVRTC is the compiler inside
-# nvcc as a library. 12.0 as it first came, the others in their last update; of 11.8, which knows no wgmma, only ptxas.
+# The same of an older release: ptxas comes in nvcc's wheel (nvcc itself in none before 13), NVRTC is the compiler
+# inside nvcc as a library. 12.0 as it first came, the others in their last update; of 11.8, which knows no wgmma, only
+# ptxas.
 older_wheels() {
   case $1 in
     11.8) wheels="nvidia-cuda-nvcc-cu11==11.8.89"; return ;;
@@ -130,8 +131,8 @@ install_older() {
   parts=$1.partial/nvidia
   mkdir "$1.partial/bin" "$1.partial/lib"
   mv "$parts"/cuda_nvcc/bin/ptxas "$1.partial/bin"
-  [ ! -d "$parts/cuda_nvrtc" ] || mv "$parts"/cuda_nvrtc/lib/libnvrtc.so.12 "$parts"/cuda_nvrtc/lib/libnvrtc-builtins.so.* \
-    "$1.partial/lib"
+  [ ! -d "$parts/cuda_nvrtc" ] ||
+    mv "$parts"/cuda_nvrtc/lib/libnvrtc.so.12 "$parts"/cuda_nvrtc/lib/libnvrtc-builtins.so.* "$1.partial/lib"
   cp -r "$parts"/*/include "$1.partial"
   rm -rf "$parts" "$1.partial"/*.dist-info
   mv "$1.partial" "$1"

@@ -12,8 +12,24 @@ log=${cubin%.cubin}.log
 
 case ${nvcc##*/} in ptxas) verbose=-v ;; *) verbose="-cubin -Xptxas -v" ;; esac
 
-# shellcheck disable=SC2086
-"$nvcc" $verbose -arch=sm_90a -lineinfo "$ptx" -o "$cubin.partial" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+# assemble KERNEL.ptx: into a file that the caller renames when all is well.
+assemble() {
+  # shellcheck disable=SC2086
+  "$nvcc" $verbose -arch=sm_90a -lineinfo "$1" -o "$cubin.partial" >"$log" 2>&1
+}
+
+# ptxas 12.0 crashes (the exit code is 128 + the signal) when a kernel's head and a call that is inlined into it stand
+# on one line, as in a macro they must. The same PTX without its line numbers does not trouble it.
+assemble "$ptx"
+code=$?
+if [ $code -gt 128 ]; then
+  sed '/^\t\.loc\t/d' "$ptx" >"$cubin.ptx"
+  assemble "$cubin.ptx"
+  code=$?
+  rm -f "$cubin.ptx"
+  [ $code != 0 ] || echo "ptxas.sh: $ptx: this ptxas crashes on its line numbers; assembled without them" >&2
+fi
+[ $code = 0 ] || { cat "$log" >&2; exit 1; }
 
 # refuse NAME PATTERN MEANING: fails when the log has a line with the pattern and the stage does not allow it.
 refuse() {
