@@ -400,8 +400,12 @@ static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, boo
   if (!released || (!gpu && released->cluster != warp->block->cluster->id)) return;
   LaneClocks *clocks = &warp->clocks[lane];
   const Cluster *cluster = warp->block->cluster;
-  Clocks *part = for_cluster(cluster, released);
   bool acquires = order == ORDER_ACQUIRE || order == ORDER_ACQ_REL;
+  if (clocks->learnt == released && (clocks->acquired || !acquires)) return;
+  clocks_retain(released);
+  replace(&clocks->learnt, released);
+  clocks->acquired = acquires;
+  Clocks *part = for_cluster(cluster, released);
   clocks_join(cluster, acquires ? &clocks->known : &clocks->pending, part);
   clocks_release(part);
 }

@@ -88,7 +88,7 @@ bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t si
 
 // ---- modules ----
 
-// What all global and constant variables of a module may need together: each byte costs nine of the host's.
+// What all global and constant variables of a module may need together: each byte costs one of the host's, and a cell when a kernel touches it.
 enum { MAX_VARIABLE_BYTES = 256 << 20 };
 
 static bool check_variables(const PtxModule *ptx, EmulatorError *error) {

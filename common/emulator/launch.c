@@ -77,6 +77,7 @@ static void end_warp(Warp *warp) {
   for (int lane = 0; lane < LANES; lane++) {
     clocks_release(warp->clocks[lane].known);
     clocks_release(warp->clocks[lane].pending);
+    clocks_release(warp->clocks[lane].learnt);
   }
   async_warp_end(warp);
   wgmma_state_free(warp->wgmma);
@@ -325,7 +326,8 @@ typedef enum Outcome { CLUSTER_DONE, CLUSTER_SPINS, CLUSTER_STOPPED } Outcome;
 static Outcome run_cluster(Cluster *cluster) {
   Launch *launch = cluster->launch;
   bool random = launch->schedule != 0;
-  uint64_t progress = cluster->progress, quiet_since = cluster->steps, quiet_steps = FIRST_QUIET;
+  uint64_t progress = ++cluster->progress;  // other clusters': warps that polled in vain look again
+  uint64_t quiet_since = cluster->steps, quiet_steps = FIRST_QUIET;
   while (!launch->stopped) {
     if (random && cluster_random(cluster) % 4 == 0) async_advance(cluster, cluster_random(cluster));
     Warp *warp = choose_warp(cluster, random, false);
@@ -360,11 +362,12 @@ static Outcome run_cluster(Cluster *cluster) {
 
 typedef struct Parked {
   Cluster *cluster;
-  uint64_t seen;  // Queue.progress when it was parked
+  uint64_t seen;  // of Queue.progress, when it last looked
 } Parked;
 
 typedef struct Queue {
   pthread_mutex_t lock;
+  pthread_cond_t changed;
   uint32_t next, count;  // clusters not yet started
   Parked *parked;
   int parked_count;
@@ -372,12 +375,12 @@ typedef struct Queue {
   uint64_t progress;  // of all clusters that were parked or ended
 } Queue;
 
-typedef enum Take { TAKE_CLUSTER, TAKE_WAIT, TAKE_NONE, TAKE_DEADLOCK } Take;
+typedef enum Take { TAKE_CLUSTER, TAKE_WAIT, TAKE_NONE, TAKE_DEADLOCK } Take;  // TAKE_WAIT: for those that run
 
-// Takes a cluster to run: a fresh one (*fresh is its id), or a parked one that may go on.
-static Take queue_take(Queue *queue, uint32_t *fresh, Cluster **parked) {
-  pthread_mutex_lock(&queue->lock);
+// Takes a cluster to run: a fresh one (*fresh is its id), or a parked one that may go on. *seen: the progress until then.
+static Take queue_look(Queue *queue, uint32_t *fresh, Cluster **parked, uint64_t *seen) {
   Take take = queue->running ? TAKE_WAIT : queue->parked_count ? TAKE_DEADLOCK : TAKE_NONE;
+  *seen = queue->progress;
   *parked = NULL;
   if (queue->next < queue->count) {
     *fresh = queue->next++;
@@ -391,19 +394,29 @@ static Take queue_take(Queue *queue, uint32_t *fresh, Cluster **parked) {
   }
   if (take == TAKE_DEADLOCK) *parked = queue->parked[0].cluster;
   if (take == TAKE_CLUSTER) queue->running++;
+  return take;
+}
+
+// The same, when all clusters that are left run or are parked: waits until one of them comes back.
+static Take queue_take(Queue *queue, uint32_t *fresh, Cluster **parked, uint64_t *seen) {
+  Take take;
+  pthread_mutex_lock(&queue->lock);
+  while ((take = queue_look(queue, fresh, parked, seen)) == TAKE_WAIT) pthread_cond_wait(&queue->changed, &queue->lock);
   pthread_mutex_unlock(&queue->lock);
   return take;
 }
 
-static void queue_return(Queue *queue, Cluster *cluster, Outcome outcome, uint64_t progress) {
+// seen: the progress when the cluster was taken. What others have done since it may have missed.
+static void queue_return(Queue *queue, Cluster *cluster, Outcome outcome, uint64_t progress, uint64_t seen) {
   pthread_mutex_lock(&queue->lock);
   queue->running--;
   queue->progress += progress;
   if (outcome == CLUSTER_SPINS) {
     queue->parked = realloc(queue->parked, ((size_t)queue->parked_count + 1) * sizeof *queue->parked);
     if (!queue->parked) abort();
-    queue->parked[queue->parked_count++] = (Parked){cluster, queue->progress};
+    queue->parked[queue->parked_count++] = (Parked){cluster, seen + progress};
   }
+  pthread_cond_broadcast(&queue->changed);
   pthread_mutex_unlock(&queue->lock);
 }
 
@@ -412,13 +425,10 @@ static void *work(void *argument) {
   Launch *launch = worker->launch;
   while (!launch->stopped) {
     uint32_t fresh = 0;
+    uint64_t seen;
     Cluster *cluster;
-    Take take = queue_take(launch->queue, &fresh, &cluster);
+    Take take = queue_take(launch->queue, &fresh, &cluster, &seen);
     if (take == TAKE_NONE) break;
-    if (take == TAKE_WAIT) {
-      usleep(200);
-      continue;
-    }
     if (take == TAKE_DEADLOCK) {
       report_spinning(cluster);
       break;
@@ -428,14 +438,14 @@ static void *work(void *argument) {
       start_cluster(cluster, launch, fresh);
     }
     cluster->worker = worker;
-    uint64_t before = cluster->progress;
+    uint64_t before = cluster->progress + 1;  // run_cluster() begins with one
     Outcome outcome = run_cluster(cluster);
     uint64_t progress = cluster->progress - before;
     if (outcome != CLUSTER_SPINS) {
       end_cluster(cluster);
       free(cluster);
     }
-    queue_return(launch->queue, cluster, outcome, progress);
+    queue_return(launch->queue, cluster, outcome, progress, seen);
   }
   return NULL;
 }
@@ -454,6 +464,7 @@ static void run(Launch *launch, uint32_t clusters) {
   Worker *workers = allocate((size_t)count, sizeof *workers);
   pthread_t *threads = allocate((size_t)count, sizeof *threads);
   pthread_mutex_init(&queue.lock, NULL);
+  pthread_cond_init(&queue.changed, NULL);
   launch->queue = &queue;
   for (int i = 0; i < count; i++) {
     workers[i].launch = launch;
@@ -474,6 +485,7 @@ static void run(Launch *launch, uint32_t clusters) {
   free(workers);
   free(threads);
   pthread_mutex_destroy(&queue.lock);
+  pthread_cond_destroy(&queue.changed);
 }
 
 static EmulatorStatus invalid(EmulatorError *error, const char *format, ...) __attribute__((format(printf, 2, 3)));

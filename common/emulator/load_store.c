@@ -6,6 +6,7 @@
 #include "memory.h"
 
 enum { MAX_VECTOR = 8 };
+#define HASH_FACTOR 0x9e3779b97f4a7c15ull
 
 // What a load or store needs beside the Inst: where its elements are in registers.
 typedef struct Transfer {
@@ -92,6 +93,13 @@ static Mask reading_together(const Transfer *transfer, Mask mask, const uint64_t
   return local ? mask & -mask : same_address(mask, addresses);
 }
 
+// What a strong load finds, for warp_poll.
+static uint64_t add_found(uint64_t found, uint64_t address, const u8 *data, int bytes) {
+  for (int i = 0; i < bytes; i += 8)
+    found = (found ^ read_bytes(data + i, bytes - i < 8 ? bytes - i : 8)) * HASH_FACTOR;
+  return (found ^ address) * HASH_FACTOR;
+}
+
 static void load(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
@@ -99,6 +107,7 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
   count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_READ);
+  uint64_t found = mask;
   Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
   for (Mask left = mask, same; left; left &= ~same) {
     int lane = __builtin_ctz(left);
@@ -114,11 +123,13 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
     }
     if (hazards && access.valid) check_local(warp, inst, lane, &access, addresses[lane], bytes);
     set_elements(warp, transfer, same, access.data);
+    if (strong) found = add_found(found, addresses[lane], access.data, bytes);
     memory_unlock(&access);
     for (Mask rest = same; strong && access.region && rest; rest &= rest - 1)
       sync_load(sync_table(warp, &access), addresses[lane], warp, __builtin_ctz(rest), transfer->order,
                 transfer->strength == STRONG_GPU);
   }
+  if (strong) warp_poll(warp, inst, found);
 }
 
 static void store(Warp *warp, const Inst *inst, Mask mask) {

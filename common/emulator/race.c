@@ -284,10 +284,11 @@ static void renew_pages(Region *region, uint64_t offset, int size, uint32_t laun
   for (uint64_t page = offset >> REGION_PAGE_SHIFT; page <= (offset + (uint64_t)size - 1) >> REGION_PAGE_SHIFT;
        page++) {
     if (region->ages[page] == launch) continue;
+    bool all_host = region->ages[page] == REGION_HOST_PAGE;
     region->ages[page] = launch;
     uint64_t start = page << REGION_PAGE_SHIFT, end = start + (1 << REGION_PAGE_SHIFT);
     for (uint64_t i = start; i < end && i < region->size; i++)
-      region->cells[i] = (Cell){.write = region->cells[i].write ? EPOCH_HOST : EPOCH_NONE};
+      region->cells[i] = (Cell){.write = all_host || region->cells[i].write ? EPOCH_HOST : EPOCH_NONE};
   }
 }
 

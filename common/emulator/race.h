@@ -86,6 +86,8 @@ typedef struct LaneClocks {
   uint32_t own;     // its clock, from 1
   Clocks *known;    // of the others; NULL knows nothing
   Clocks *pending;  // what strong loads have read: acquired by the next fence
+  Clocks *learnt;   // what the last strong load learnt from: one that polls need not learn it again
+  bool acquired;    // into `known`, not into `pending`
 } LaneClocks;
 
 // ---- vector clocks: clocks.c ----

@@ -29,9 +29,19 @@ void region_destroy(Region *region) {
   region->ages = NULL;
 }
 
+// Whole pages are just noted: most of what the host writes no kernel ever touches at once.
 void region_host_write(Region *region, uint64_t offset, uint64_t size) {
   if (!region->cells) return;
-  for (uint64_t i = offset; i < offset + size; i++) region->cells[i] = (Cell){.write = EPOCH_HOST};
+  for (uint64_t at = offset, end = offset + size, next; at < end; at = next) {
+    uint64_t page = at >> REGION_PAGE_SHIFT, page_end = (page + 1) << REGION_PAGE_SHIFT;
+    if (page_end > region->size) page_end = region->size;
+    next = page_end < end ? page_end : end;
+    if (region->ages[page] == REGION_HOST_PAGE) continue;
+    if (at == page << REGION_PAGE_SHIFT && next == page_end)
+      region->ages[page] = REGION_HOST_PAGE;
+    else
+      for (uint64_t i = at; i < next; i++) region->cells[i] = (Cell){.write = EPOCH_HOST};
+  }
 }
 
 // Index of the first region whose base is above the address.

@@ -13,12 +13,14 @@ typedef struct Region {
   uint64_t size;  // bytes
   uint8_t *data;
   Cell *cells;       // size of them, or NULL without hazard checks
-  uint32_t *ages;    // per page of cells: the launch that last touched it; older cells count as the host's
+  uint32_t *ages;    // per page of cells: the launch that last touched it, for older cells count as the host's;
+                     // or REGION_HOST_PAGE: the host wrote all of it since, and the cells do not say so yet
   const char *name;  // of a module's variable, NULL for an allocation
   bool freed;
 } Region;
 
 enum { REGION_PAGE_SHIFT = 8, REGION_POISON = 0xcb };
+#define REGION_HOST_PAGE UINT32_MAX
 
 // Allocates data and cells; poisons the data. False when memory is exhausted.
 bool region_init(Region *region, RegionKind kind, uint64_t base, uint64_t size, bool with_cells);

@@ -77,6 +77,14 @@ void warp_idle(Warp *warp) {
   if (ready == 1) warp->idle_since = warp->block->cluster->progress + 1;
 }
 
+void warp_poll(Warp *warp, const Inst *inst, uint64_t found) {
+  uint64_t progress = warp->block->cluster->progress;
+  Poll *poll = &warp->polls[((uintptr_t)inst / sizeof *inst) % POLLS];
+  bool in_vain = poll->inst == inst && poll->found == found && poll->progress == progress;
+  *poll = (Poll){inst, found, progress};
+  if (in_vain) warp_idle(warp);
+}
+
 void warp_jump(Warp *warp, Mask mask, uint32_t pc) {
   Group *group = &warp->groups[warp->current];
   if (mask == group->mask) {

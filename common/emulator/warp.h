@@ -39,6 +39,15 @@ typedef struct Group {
   int barrier;      // it waits at, when state is GROUP_BARRIER: one of the block's, or CLUSTER_BARRIER
 } Group;
 
+// What a strong read or an atomic found: when it finds the same again, and nothing has changed since, it polls in vain.
+typedef struct Poll {
+  const Inst *inst;
+  uint64_t found;     // addresses and values, hashed
+  uint64_t progress;  // the cluster's then
+} Poll;
+
+enum { POLLS = 4 };
+
 // A warp's registers as setmaxnreg leaves them: setmaxnreg.c
 typedef struct RegisterShare {
   int registers;     // a thread; what the launch gave while adjusted is 0
@@ -58,6 +67,7 @@ struct Warp {
   uint32_t pc;              // of the running group's next instruction
   bool yield;               // set by instructions that poll: another warp's turn
   uint64_t idle_since;      // Cluster.progress when it last polled in vain, plus one; 0 when it did not
+  Poll polls[POLLS];        // strong reads and atomics, the latest of each instruction
   bool regroup;             // set by control instructions: the groups changed, choose again
   int current;              // index of the running group
   Group groups[LANES + 1];  // one more for a moment: lanes leave the running group before it is removed
@@ -164,6 +174,8 @@ int warp_run(Warp *warp, int budget);
 bool warp_ready(const Warp *warp);
 // The running group polled in vain: nothing it could do helps until something in the cluster changes.
 void warp_idle(Warp *warp);
+// Polled: an instruction of the running group has found this. Idle, when it found the same before and nothing has changed.
+void warp_poll(Warp *warp, const Inst *inst, uint64_t found);
 // Lanes of mask, which are all or some of the running group, go to pc.
 void warp_jump(Warp *warp, Mask mask, uint32_t pc);
 void warp_exit(Warp *warp, Mask mask);
