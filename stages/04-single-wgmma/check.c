@@ -7,7 +7,7 @@
 
 enum { TILE = LINES * LINES, ROUNDS = 3, BLOCKS = 2 };
 
-const SwizzleMode swizzle_modes[SWIZZLES] = {{0, 0, "none"}, {3, 32, "32B"}, {2, 64, "64B"}, {1, 128, "128B"}};
+const SwizzleMode swizzle_modes[SWIZZLES] = {{0, "none"}, {32, "32B"}, {64, "64B"}, {128, "128B"}};
 
 const Form forms[FORMS] = {{64, false, 4}, {128, false, 4}, {256, false, 2},
                            {64, true, 4},  {128, true, 4},  {256, true, 2}};
@@ -43,9 +43,9 @@ typedef struct Product {
 // One launch, a block for each slice. d holds C and receives D.
 static bool launch_product(const Session *session, const Inputs *inputs, const Product *product, DeviceAddress d,
                            DeviceAddress descriptors) {
-  static const char *const names[2][2] = {{"product_shared_k", "product_shared_n"},
-                                          {"product_registers_k", "product_registers_n"}};
-  const char *name = names[product->a_in_registers][product->b_mn_major];
+  char name[64];
+  snprintf(name, sizeof name, "product_%s_%c_%s", product->a_in_registers ? "registers" : "shared",
+           product->b_mn_major ? 'n' : 'k', product->swizzle->width ? product->swizzle->name : "NONE");
   DeviceAddress b = product->b_mn_major ? inputs->b_across_device : inputs->b_device;
   int accumulate = product->accumulate;
   DeviceLaunch launch = {
@@ -53,7 +53,7 @@ static bool launch_product(const Session *session, const Inputs *inputs, const P
       .grid = {SLICES},
       .block = {WARPGROUP},
       .dynamic_shared = tiles_size(LINES),
-      .arguments = ARGUMENTS(&inputs->a_device, &b, &d, &descriptors, &product->swizzle->code, &accumulate),
+      .arguments = ARGUMENTS(&inputs->a_device, &b, &d, &descriptors, &accumulate),
   };
   return device_launch(session->device, &launch);
 }

@@ -16,7 +16,7 @@ enum { WARPGROUP = 128, LINES = 64, CHUNKS = 8, TILE_BYTES = LINES * CHUNKS * 16
 // ---- tiles in shared memory ----
 
 // Bytes of a line that a swizzle keeps together; 0 without one.
-__device__ uint32_t swizzle_width(Swizzle swizzle) {
+__device__ constexpr uint32_t swizzle_width(Swizzle swizzle) {
   return swizzle == SWIZZLE_128B ? 128 : swizzle == SWIZZLE_64B ? 64 : swizzle == SWIZZLE_32B ? 32 : 0;
 }
 
@@ -27,34 +27,42 @@ __device__ uint32_t swizzle_width(Swizzle swizzle) {
 //                chunks, are XORed with those from bit 7 up
 //
 // The tile begins at a multiple of 1024 bytes: the XOR sees the same bits in the offset as the hardware in the address.
-__device__ uint32_t place(Swizzle swizzle, int lines, int line, int chunk) {
-  uint32_t width = swizzle_width(swizzle);
-  if (width == 0) return line / 8 * 1024 + chunk * 128 + line % 8 * 16;
-  uint32_t offset = chunk * 16 / width * lines * width + line * width + chunk * 16 % width;
-  return offset ^ (offset >> 7 & (width / 16 - 1)) << 4;
+template <Swizzle SWIZZLE> __device__ uint32_t place(int lines, int line, int chunk) {
+  const uint32_t width = swizzle_width(SWIZZLE);
+  if constexpr (width == 0) {
+    return line / 8 * 1024 + chunk * 128 + line % 8 * 16;
+  } else {
+    uint32_t offset = chunk * 16 / width * lines * width + line * width + chunk * 16 % width;
+    return offset ^ (offset >> 7 & (width / 16 - 1)) << 4;
+  }
 }
 
 // Copies a matrix of `lines` lines into a tile, with ordinary stores.
-__device__ void load_tile(char *tile, const half *matrix, Swizzle swizzle, int lines) {
+template <Swizzle SWIZZLE> __device__ void load_tile(char *tile, const half *matrix, int lines) {
   for (int i = threadIdx.x; i < lines * CHUNKS; i += blockDim.x)
-    *(uint4 *)(tile + place(swizzle, lines, i / CHUNKS, i % CHUNKS)) = *(const uint4 *)(matrix + i * 8);
+    *(uint4 *)(tile + place<SWIZZLE>(lines, i / CHUNKS, i % CHUNKS)) = *(const uint4 *)(matrix + i * 8);
 }
 
 // ---- descriptors ----
 
 // Lines are rows of A or columns of B, 64 deep: a slice is 32 bytes of each line. K-major.
-__device__ uint64_t slice_of_lines(uint32_t tile, Swizzle swizzle, int lines, int slice) {
-  uint32_t width = swizzle_width(swizzle);
-  if (width == 0) return matrix_descriptor(tile + slice * 2 * 128, 128, 1024, swizzle);
-  uint32_t panel = slice * 32 / width, inside = slice * 32 % width;
-  return matrix_descriptor(tile + panel * lines * width + inside, 16, 8 * width, swizzle);  // 16: not looked at
+template <Swizzle SWIZZLE> __device__ uint64_t slice_of_lines(uint32_t tile, int lines, int slice) {
+  const uint32_t width = swizzle_width(SWIZZLE);
+  if constexpr (width == 0) {
+    return matrix_descriptor(tile + slice * 2 * 128, 128, 1024, SWIZZLE);
+  } else {
+    uint32_t panel = slice * 32 / width, inside = slice * 32 % width;
+    return matrix_descriptor(tile + panel * lines * width + inside, 16, 8 * width, SWIZZLE);  // 16: not looked at
+  }
 }
 
 // Lines are rows of B, 64 wide: a slice is 16 lines. MN-major, as V is in attention.
-__device__ uint64_t slice_across_lines(uint32_t tile, Swizzle swizzle, int lines, int slice) {
-  uint32_t width = swizzle_width(swizzle);
-  if (width == 0) return matrix_descriptor(tile + slice * 2 * 1024, 1024, 128, swizzle);
-  return matrix_descriptor(tile + slice * 16 * width, lines * width, 8 * width, swizzle);
+template <Swizzle SWIZZLE> __device__ uint64_t slice_across_lines(uint32_t tile, int lines, int slice) {
+  const uint32_t width = swizzle_width(SWIZZLE);
+  if constexpr (width == 0)
+    return matrix_descriptor(tile + slice * 2 * 1024, 1024, 128, SWIZZLE);
+  else
+    return matrix_descriptor(tile + slice * 16 * width, lines * width, 8 * width, SWIZZLE);
 }
 
 // ---- registers: thread t of a warpgroup, its warp w = t / 32, its lane l = t % 32 ----
@@ -91,24 +99,23 @@ template <int N> __device__ void store_sums(float *d, const float (&sums)[N / 2]
 
 // ---- one wgmma ----
 
-// Block s multiplies slice s: D[s] = A B, or D[s] += A B. b has lines along K for B_MN_MAJOR, else along N. The
-// descriptors go out too, for --explain. Grid: 4 slices. Block: one warpgroup.
-template <bool A_IN_REGISTERS, bool B_MN_MAJOR>
-__device__ void product(const half *a, const half *b, float *d, uint64_t *descriptors, Swizzle swizzle,
-                        int accumulate) {
+// Block s multiplies slice s: D[s] = A B, or D[s] += A B. The lines of b are columns of B, along K, or for B_MN_MAJOR
+// rows of B, along N. The descriptors go out too, for --explain. Grid: 4 slices. Block: one warpgroup.
+template <bool A_IN_REGISTERS, bool B_MN_MAJOR, Swizzle SWIZZLE>
+__device__ void product(const half *a, const half *b, float *d, uint64_t *descriptors, int accumulate) {
   extern __shared__ __align__(1024) char shared[];
   int slice = blockIdx.x;
   char *a_tile = shared, *b_tile = shared + TILE_BYTES;
-  load_tile(a_tile, a, swizzle, LINES);
-  load_tile(b_tile, b, swizzle, LINES);
+  load_tile<SWIZZLE>(a_tile, a, LINES);
+  load_tile<SWIZZLE>(b_tile, b, LINES);
   fence_async_proxy();  // wgmma reads through the async proxy what ordinary stores have written
   __syncthreads();
 
   uint32_t a_address = (uint32_t)__cvta_generic_to_shared(a_tile);
   uint32_t b_address = (uint32_t)__cvta_generic_to_shared(b_tile);
-  uint64_t a_bits = slice_of_lines(a_address, swizzle, LINES, slice);
-  uint64_t b_bits = B_MN_MAJOR ? slice_across_lines(b_address, swizzle, LINES, slice)
-                               : slice_of_lines(b_address, swizzle, LINES, slice);
+  uint64_t a_bits = slice_of_lines<SWIZZLE>(a_address, LINES, slice);
+  uint64_t b_bits = B_MN_MAJOR ? slice_across_lines<SWIZZLE>(b_address, LINES, slice)
+                               : slice_of_lines<SWIZZLE>(b_address, LINES, slice);
   uint32_t fragment[4];
   load_fragment(fragment, a, slice);
   float sums[32];
@@ -131,15 +138,20 @@ __device__ void product(const half *a, const half *b, float *d, uint64_t *descri
   }
 }
 
-#define PRODUCT(NAME, A_IN_REGISTERS, B_MN_MAJOR)                                                                      \
+#define PRODUCT(NAME, A_IN_REGISTERS, B_MN_MAJOR, SWIZZLE)                                                             \
   extern "C" __global__ void __launch_bounds__(WARPGROUP)                                                              \
-      NAME(const half *a, const half *b, float *d, uint64_t *descriptors, Swizzle swizzle, int accumulate) {           \
-    product<A_IN_REGISTERS, B_MN_MAJOR>(a, b, d, descriptors, swizzle, accumulate);                                    \
+      product_##NAME##_##SWIZZLE(const half *a, const half *b, float *d, uint64_t *descriptors, int accumulate) {      \
+    product<A_IN_REGISTERS, B_MN_MAJOR, SWIZZLE_##SWIZZLE>(a, b, d, descriptors, accumulate);                          \
   }
-PRODUCT(product_shared_k, false, false)
-PRODUCT(product_shared_n, false, true)
-PRODUCT(product_registers_k, true, false)
-PRODUCT(product_registers_n, true, true)
+#define PRODUCTS(SWIZZLE)                                                                                              \
+  PRODUCT(shared_k, false, false, SWIZZLE)                                                                             \
+  PRODUCT(shared_n, false, true, SWIZZLE)                                                                              \
+  PRODUCT(registers_k, true, false, SWIZZLE)                                                                           \
+  PRODUCT(registers_n, true, true, SWIZZLE)
+PRODUCTS(NONE)
+PRODUCTS(32B)
+PRODUCTS(64B)
+PRODUCTS(128B)
 
 // ---- many wgmmas ----
 
@@ -153,13 +165,13 @@ template <int N, bool A_IN_REGISTERS> struct Operands {
 template <int N, bool A_IN_REGISTERS>
 __device__ void load_operands(Operands<N, A_IN_REGISTERS> &operands, const half *a, const half *b) {
   extern __shared__ __align__(1024) char shared[];
-  load_tile(shared, a, SWIZZLE_128B, LINES);
-  load_tile(shared + TILE_BYTES, b, SWIZZLE_128B, N);
+  load_tile<SWIZZLE_128B>(shared, a, LINES);
+  load_tile<SWIZZLE_128B>(shared + TILE_BYTES, b, N);
   fence_async_proxy();
   __syncthreads();
   uint32_t address = (uint32_t)__cvta_generic_to_shared(shared);
-  operands.a = slice_of_lines(address, SWIZZLE_128B, LINES, 0);
-  operands.b = slice_of_lines(address + TILE_BYTES, SWIZZLE_128B, N, 0);
+  operands.a = slice_of_lines<SWIZZLE_128B>(address, LINES, 0);
+  operands.b = slice_of_lines<SWIZZLE_128B>(address + TILE_BYTES, N, 0);
   for (int slice = 0; slice < SLICES && A_IN_REGISTERS; slice++) load_fragment(operands.fragment[slice], a, slice);
 }
 

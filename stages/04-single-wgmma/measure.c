@@ -115,11 +115,10 @@ static bool measure_launch(const Session *session, const Inputs *inputs, Rows *r
   DeviceAddress d = device_alloc(device, sizeof(float) * LINES * MAX_N), clocks = device_alloc(device, 256);
   Timing timing;
   Work work = {session,
-               {.kernel = device_kernel(device, session->module, "product_shared_k"),
+               {.kernel = device_kernel(device, session->module, "product_shared_k_128B"),
                 .block = {WARPGROUP},
                 .dynamic_shared = tiles_size(LINES),
-                .arguments = ARGUMENTS(&inputs->a_device, &inputs->b_device, &d, &clocks,
-                                       &swizzle_modes[SWIZZLES - 1].code, &(int){0})}};
+                .arguments = ARGUMENTS(&inputs->a_device, &inputs->b_device, &d, &clocks, &(int){0})}};
   bool done = timing_measure(device, do_work, &work, (int)session->options.repeat, &timing);
   device_free(device, d);
   device_free(device, clocks);

@@ -13,9 +13,8 @@ enum { WARPGROUP = 128, LINES = 64, LINE_BYTES = 128, SLICES = 4, TRIES = 4, MAX
 
 enum { SWIZZLES = 4 };
 
-// A swizzle: its number in a descriptor, and its width in bytes.
 typedef struct SwizzleMode {
-  int code, width;
+  int width;  // bytes; 0: none
   const char *name;
 } SwizzleMode;
 
