@@ -73,6 +73,7 @@ __device__ int thread_column() { return threadIdx.x % 4 * 2; }
 // A slice of A, rows of 64 numbers: a[j] is two neighbours in row 16 w + l / 4 + 8 (j % 2), from column 8 (j / 2) +
 // 2 (l % 4) on.
 __device__ void load_fragment(uint32_t (&fragment)[4], const half *a, int slice) {
+#pragma unroll
   for (int j = 0; j < 4; j++) {
     int row = thread_row() + j % 2 * 8, column = slice * 16 + j / 2 * 8 + thread_column();
     fragment[j] = *(const uint32_t *)(a + row * LINES + column);
@@ -86,6 +87,7 @@ template <int N> __device__ float2 *pair(float *d, int i) {
 }
 
 template <int N> __device__ void load_sums(float (&sums)[N / 2], float *d) {
+#pragma unroll
   for (int i = 0; i < N / 4; i++) {
     float2 both = *pair<N>(d, i);
     sums[2 * i] = both.x;
@@ -94,6 +96,7 @@ template <int N> __device__ void load_sums(float (&sums)[N / 2], float *d) {
 }
 
 template <int N> __device__ void store_sums(float *d, const float (&sums)[N / 2]) {
+#pragma unroll
   for (int i = 0; i < N / 4; i++) *pair<N>(d, i) = make_float2(sums[2 * i], sums[2 * i + 1]);
 }
 
@@ -172,6 +175,7 @@ __device__ void load_operands(Operands<N, A_IN_REGISTERS> &operands, const half 
   uint32_t address = (uint32_t)__cvta_generic_to_shared(shared);
   operands.a = slice_of_lines<SWIZZLE_128B>(address, LINES, 0);
   operands.b = slice_of_lines<SWIZZLE_128B>(address + TILE_BYTES, N, 0);
+#pragma unroll
   for (int slice = 0; slice < SLICES && A_IN_REGISTERS; slice++) load_fragment(operands.fragment[slice], a, slice);
 }
 
@@ -195,6 +199,7 @@ __device__ void chain(const half *a, const half *b, float *d, int64_t *clocks) {
   for (int t = 0; t < TRIES; t++) {
     int64_t begin = clock64();
     wgmma_fence();
+#pragma unroll
     for (int i = 0; i < COUNT; i++) multiply(sums, operands, i % SLICES);
     wgmma_commit();
     wgmma_wait<0>();
@@ -229,6 +234,7 @@ __device__ void throughput(const half *a, const half *b, float *d, Span *spans, 
 #pragma unroll 1
   for (int i = 0; i < repeats; i++) {
     wgmma_fence();
+#pragma unroll
     for (int slice = 0; slice < SLICES; slice++) multiply(sums, operands, slice);
     wgmma_commit();
     wgmma_wait<1>();
