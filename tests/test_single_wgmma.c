@@ -32,7 +32,7 @@ static void expect_text(const Output *output, const char *options, const char *t
 static void expect_right(const char *options) {
   Output *output = run_expecting(options, 0);
   expect_text(output, options, "\nresult    right: none of 524,288 numbers differ");
-  expect_text(output, options, "one after another: none of 442,368 numbers differ\n");
+  expect_text(output, options, "one after another: none of 385,024 numbers differ\n");
   expect_text(output, options, "A registers, B N-major         0        0        0        0\n");
   free(output);
 }

@@ -7,15 +7,14 @@
 
 enum { TILE = LINES * LINES, ROUNDS = 3, BLOCKS = 2 };
 
-const SwizzleMode swizzle_modes[SWIZZLES] = {{0, "none"}, {32, "32B"}, {64, "64B"}, {128, "128B"}};
+const SwizzleMode swizzle_modes[SWIZZLES] = {{0, "none"}, {3, "32B"}, {2, "64B"}, {1, "128B"}};
 
 const Form forms[FORMS] = {{64, false, 4}, {128, false, 4}, {256, false, 2},
                            {64, true, 4},  {128, true, 4},  {256, true, 2}};
 
-DeviceKernel *form_kernel(const Session *session, const Form *form, const char *what, int count) {
-  char name[64], suffix[16] = "";
-  if (count) snprintf(suffix, sizeof suffix, "_%d", count);
-  snprintf(name, sizeof name, "%s_%s_%d%s", what, form->a_in_registers ? "registers" : "shared", form->n, suffix);
+DeviceKernel *form_kernel(const Session *session, const Form *form, const char *what) {
+  char name[64];
+  snprintf(name, sizeof name, "%s_%s_%d", what, form->a_in_registers ? "registers" : "shared", form->n);
   return device_kernel(session->device, session->module, name);
 }
 
@@ -44,8 +43,8 @@ typedef struct Product {
 static bool launch_product(const Session *session, const Inputs *inputs, const Product *product, DeviceAddress d,
                            DeviceAddress descriptors) {
   char name[64];
-  snprintf(name, sizeof name, "product_%s_%c_%s", product->a_in_registers ? "registers" : "shared",
-           product->b_mn_major ? 'n' : 'k', product->swizzle->width ? product->swizzle->name : "NONE");
+  snprintf(name, sizeof name, "product_%s_%c", product->a_in_registers ? "registers" : "shared",
+           product->b_mn_major ? 'n' : 'k');
   DeviceAddress b = product->b_mn_major ? inputs->b_across_device : inputs->b_device;
   int accumulate = product->accumulate;
   DeviceLaunch launch = {
@@ -53,7 +52,7 @@ static bool launch_product(const Session *session, const Inputs *inputs, const P
       .grid = {SLICES},
       .block = {WARPGROUP},
       .dynamic_shared = tiles_size(LINES),
-      .arguments = ARGUMENTS(&inputs->a_device, &b, &d, &descriptors, &accumulate),
+      .arguments = ARGUMENTS(&inputs->a_device, &b, &d, &descriptors, &product->swizzle->code, &accumulate),
   };
   return device_launch(session->device, &launch);
 }
@@ -147,24 +146,22 @@ static bool compare_chain(const Session *session, const Inputs *inputs, const Fo
   return done;
 }
 
-static bool check_chain(const Session *session, const Inputs *inputs, const Form *form, int count, DeviceAddress d,
-                        DeviceAddress clocks, Comparison *result) {
+static bool check_latency(const Session *session, const Inputs *inputs, const Form *form, DeviceAddress d,
+                          DeviceAddress clocks, Comparison *result) {
   DeviceLaunch launch = {
-      .kernel = form_kernel(session, form, "chain", count),
+      .kernel = form_kernel(session, form, "latency"),
       .block = {WARPGROUP},
       .dynamic_shared = tiles_size(form->n),
       .arguments = ARGUMENTS(&inputs->a_device, &inputs->b_device, &d, &clocks),
   };
-  int slices = count < SLICES ? count : SLICES;
-  return device_launch(session->device, &launch) &&
-         compare_chain(session, inputs, form, d, 1, TRIES * count, slices, result);
+  return device_launch(session->device, &launch) && compare_chain(session, inputs, form, d, 1, TRIES, 1, result);
 }
 
 static bool check_throughput(const Session *session, const Inputs *inputs, const Form *form, DeviceAddress d,
                              DeviceAddress spans, Comparison *result) {
   int rounds = ROUNDS;
   DeviceLaunch launch = {
-      .kernel = form_kernel(session, form, "throughput", 0),
+      .kernel = form_kernel(session, form, "throughput"),
       .grid = {BLOCKS},
       .block = {form->warpgroups * WARPGROUP},
       .dynamic_shared = tiles_size(form->n),
@@ -180,8 +177,7 @@ bool check_chains(const Session *session, const Inputs *inputs, Comparison *resu
   DeviceAddress d = device_alloc(device, size), clocks = device_alloc(device, 4096);
   bool done = d && clocks;
   for (int f = 0; f < FORMS && done; f++)
-    done = device_fill(device, d, 0xff, size) && check_chain(session, inputs, &forms[f], 1, d, clocks, result) &&
-           device_fill(device, d, 0xff, size) && check_chain(session, inputs, &forms[f], CHAIN, d, clocks, result) &&
+    done = device_fill(device, d, 0xff, size) && check_latency(session, inputs, &forms[f], d, clocks, result) &&
            device_fill(device, d, 0xff, size) && check_throughput(session, inputs, &forms[f], d, clocks, result);
   device_free(device, d);
   device_free(device, clocks);

@@ -1,8 +1,8 @@
 // Stage 04: one instruction. A warpgroup, 128 threads, multiplies A (64 x 16) by B (16 x N): fp16 factors, fp32 sums.
 //
-//   product      one m64n64k16: a tile goes to shared memory, descriptors say where, wgmma multiplies
-//   chain        COUNT of them one after another, with the clock read before and after
-//   throughput   as many as a warpgroup can issue, for all SMs at once
+//   product      one m64n64k16: tiles go to shared memory, descriptors say where, wgmma multiplies
+//   latency      one, with the clock read before and after
+//   throughput   as many as the warpgroups of a block can issue
 //
 // The factors are 64 deep and wgmma takes 16, so a tile has four slices. product's blocks have one slice each.
 #include <cuda_fp16.h>
@@ -102,23 +102,35 @@ template <int N> __device__ void store_sums(float *d, const float (&sums)[N / 2]
 
 // ---- one wgmma ----
 
-// Block s multiplies slice s: D[s] = A B, or D[s] += A B. The lines of b are columns of B, along K, or for B_MN_MAJOR
-// rows of B, along N. The descriptors go out too, for --explain. Grid: 4 slices. Block: one warpgroup.
-template <bool A_IN_REGISTERS, bool B_MN_MAJOR, Swizzle SWIZZLE>
-__device__ void product(const half *a, const half *b, float *d, uint64_t *descriptors, int accumulate) {
+typedef struct Operands {
+  uint64_t a, b;  // descriptors
+} Operands;
+
+// Brings both tiles to shared memory and describes a slice. The lines of b are columns of B, along K, or for B_MN_MAJOR
+// rows of B, along N.
+template <Swizzle SWIZZLE, bool B_MN_MAJOR> __device__ Operands load_slice(const half *a, const half *b, int slice) {
   extern __shared__ __align__(1024) char shared[];
-  int slice = blockIdx.x;
-  char *a_tile = shared, *b_tile = shared + TILE_BYTES;
-  load_tile<SWIZZLE>(a_tile, a, LINES);
-  load_tile<SWIZZLE>(b_tile, b, LINES);
+  load_tile<SWIZZLE>(shared, a, LINES);
+  load_tile<SWIZZLE>(shared + TILE_BYTES, b, LINES);
   fence_async_proxy();  // wgmma reads through the async proxy what ordinary stores have written
   __syncthreads();
+  uint32_t a_tile = (uint32_t)__cvta_generic_to_shared(shared), b_tile = a_tile + TILE_BYTES;
+  Operands operands;
+  operands.a = slice_of_lines<SWIZZLE>(a_tile, LINES, slice);
+  operands.b =
+      B_MN_MAJOR ? slice_across_lines<SWIZZLE>(b_tile, LINES, slice) : slice_of_lines<SWIZZLE>(b_tile, LINES, slice);
+  return operands;
+}
 
-  uint32_t a_address = (uint32_t)__cvta_generic_to_shared(a_tile);
-  uint32_t b_address = (uint32_t)__cvta_generic_to_shared(b_tile);
-  uint64_t a_bits = slice_of_lines<SWIZZLE>(a_address, LINES, slice);
-  uint64_t b_bits = B_MN_MAJOR ? slice_across_lines<SWIZZLE>(b_address, LINES, slice)
-                               : slice_of_lines<SWIZZLE>(b_address, LINES, slice);
+// Block s multiplies slice s: D[s] = A B, or D[s] += A B. The descriptors go out too, for --explain.
+// Grid: 4 slices. Block: one warpgroup.
+template <bool A_IN_REGISTERS, bool B_MN_MAJOR>
+__device__ void product(const half *a, const half *b, float *d, Operands *made, Swizzle swizzle, int accumulate) {
+  int slice = blockIdx.x;
+  Operands operands = swizzle == SWIZZLE_128B  ? load_slice<SWIZZLE_128B, B_MN_MAJOR>(a, b, slice)
+                      : swizzle == SWIZZLE_64B ? load_slice<SWIZZLE_64B, B_MN_MAJOR>(a, b, slice)
+                      : swizzle == SWIZZLE_32B ? load_slice<SWIZZLE_32B, B_MN_MAJOR>(a, b, slice)
+                                               : load_slice<SWIZZLE_NONE, B_MN_MAJOR>(a, b, slice);
   uint32_t fragment[4];
   load_fragment(fragment, a, slice);
   float sums[32];
@@ -127,80 +139,60 @@ __device__ void product(const half *a, const half *b, float *d, uint64_t *descri
 
   wgmma_fence();  // the registers are written; now they are wgmma's
   if constexpr (A_IN_REGISTERS)
-    wgmma<64, B_MN_MAJOR>(sums, fragment, b_bits, accumulate);
+    wgmma<64, B_MN_MAJOR>(sums, fragment, operands.b, accumulate);
   else
-    wgmma<64, B_MN_MAJOR>(sums, a_bits, b_bits, accumulate);
+    wgmma<64, B_MN_MAJOR>(sums, operands.a, operands.b, accumulate);
   wgmma_commit();
   wgmma_wait<0>();
   wgmma_results(sums);
 
   store_sums<64>(d, sums);
-  if (threadIdx.x == 0) {
-    descriptors[2 * slice] = a_bits;
-    descriptors[2 * slice + 1] = b_bits;
-  }
+  if (threadIdx.x == 0) made[slice] = operands;
 }
-
-#define PRODUCT(NAME, A_IN_REGISTERS, B_MN_MAJOR, SWIZZLE)                                                             \
-  extern "C" __global__ void __launch_bounds__(WARPGROUP)                                                              \
-      product_##NAME##_##SWIZZLE(const half *a, const half *b, float *d, uint64_t *descriptors, int accumulate) {      \
-    product<A_IN_REGISTERS, B_MN_MAJOR, SWIZZLE_##SWIZZLE>(a, b, d, descriptors, accumulate);                          \
-  }
-#define PRODUCTS(SWIZZLE)                                                                                              \
-  PRODUCT(shared_k, false, false, SWIZZLE)                                                                             \
-  PRODUCT(shared_n, false, true, SWIZZLE)                                                                              \
-  PRODUCT(registers_k, true, false, SWIZZLE)                                                                           \
-  PRODUCT(registers_n, true, true, SWIZZLE)
-PRODUCTS(NONE)
-PRODUCTS(32B)
-PRODUCTS(64B)
-PRODUCTS(128B)
 
 // ---- many wgmmas ----
 
 // What the wgmmas of a warpgroup read: A, 64 rows, and B, N columns, K-major, 128B swizzle. The next slice's descriptor
 // is 32 bytes further on.
-template <int N, bool A_IN_REGISTERS> struct Operands {
-  uint64_t a, b;
+template <int N, bool A_IN_REGISTERS> struct Factors {
+  Operands slice_0;
   uint32_t fragment[SLICES][4];
 };
 
 template <int N, bool A_IN_REGISTERS>
-__device__ void load_operands(Operands<N, A_IN_REGISTERS> &operands, const half *a, const half *b) {
+__device__ void load_factors(Factors<N, A_IN_REGISTERS> &factors, const half *a, const half *b) {
   extern __shared__ __align__(1024) char shared[];
   load_tile<SWIZZLE_128B>(shared, a, LINES);
   load_tile<SWIZZLE_128B>(shared + TILE_BYTES, b, N);
   fence_async_proxy();
   __syncthreads();
-  uint32_t address = (uint32_t)__cvta_generic_to_shared(shared);
-  operands.a = slice_of_lines<SWIZZLE_128B>(address, LINES, 0);
-  operands.b = slice_of_lines<SWIZZLE_128B>(address + TILE_BYTES, N, 0);
+  uint32_t tile = (uint32_t)__cvta_generic_to_shared(shared);
+  factors.slice_0.a = slice_of_lines<SWIZZLE_128B>(tile, LINES, 0);
+  factors.slice_0.b = slice_of_lines<SWIZZLE_128B>(tile + TILE_BYTES, N, 0);
 #pragma unroll
-  for (int slice = 0; slice < SLICES && A_IN_REGISTERS; slice++) load_fragment(operands.fragment[slice], a, slice);
+  for (int slice = 0; slice < SLICES && A_IN_REGISTERS; slice++) load_fragment(factors.fragment[slice], a, slice);
 }
 
 // D += A B for one slice.
 template <int N, bool A_IN_REGISTERS>
-__device__ void multiply(float (&sums)[N / 2], const Operands<N, A_IN_REGISTERS> &operands, int slice) {
+__device__ void multiply(float (&sums)[N / 2], const Factors<N, A_IN_REGISTERS> &factors, int slice) {
   if constexpr (A_IN_REGISTERS)
-    wgmma<N>(sums, operands.fragment[slice], operands.b + slice * 2, 1);
+    wgmma<N>(sums, factors.fragment[slice], factors.slice_0.b + slice * 2, 1);
   else
-    wgmma<N>(sums, operands.a + slice * 2, operands.b + slice * 2, 1);
+    wgmma<N>(sums, factors.slice_0.a + slice * 2, factors.slice_0.b + slice * 2, 1);
 }
 
-// COUNT wgmmas, each adding to the D of the one before, then a wait: how many clocks. Tried a few times over, since at
-// first the instructions come from memory. Grid: 1. Block: one warpgroup.
-template <int N, bool A_IN_REGISTERS, int COUNT>
-__device__ void chain(const half *a, const half *b, float *d, int64_t *clocks) {
-  Operands<N, A_IN_REGISTERS> operands;
-  load_operands(operands, a, b);
+// One wgmma, from its fence to the end of its wait: how many clocks. Tried a few times over, since at first the
+// instructions come from memory. Grid: 1. Block: one warpgroup.
+template <int N, bool A_IN_REGISTERS> __device__ void latency(const half *a, const half *b, float *d, int64_t *clocks) {
+  Factors<N, A_IN_REGISTERS> factors;
+  load_factors(factors, a, b);
   float sums[N / 2] = {};
 #pragma unroll
   for (int t = 0; t < TRIES; t++) {
     int64_t begin = clock64();
     wgmma_fence();
-#pragma unroll
-    for (int i = 0; i < COUNT; i++) multiply(sums, operands, i % SLICES);
+    multiply(sums, factors, 0);
     wgmma_commit();
     wgmma_wait<0>();
     wgmma_results(sums);
@@ -225,8 +217,8 @@ __device__ uint64_t nanoseconds() {
 // Grid: blocks of one SM each. Block: any number of warpgroups; all read the same tiles.
 template <int N, bool A_IN_REGISTERS>
 __device__ void throughput(const half *a, const half *b, float *d, Span *spans, int repeats) {
-  Operands<N, A_IN_REGISTERS> operands;
-  load_operands(operands, a, b);
+  Factors<N, A_IN_REGISTERS> factors;
+  load_factors(factors, a, b);
   float sums[N / 2] = {};
   Span span;
   span.begin = clock64();
@@ -235,7 +227,7 @@ __device__ void throughput(const half *a, const half *b, float *d, Span *spans, 
   for (int i = 0; i < repeats; i++) {
     wgmma_fence();
 #pragma unroll
-    for (int slice = 0; slice < SLICES; slice++) multiply(sums, operands, slice);
+    for (int slice = 0; slice < SLICES; slice++) multiply(sums, factors, slice);
     wgmma_commit();
     wgmma_wait<1>();
   }
@@ -249,26 +241,86 @@ __device__ void throughput(const half *a, const half *b, float *d, Span *spans, 
   store_sums<N>(d + (size_t)warpgroup * LINES * N, sums);
 }
 
-#define CHAIN(N, A, A_IN_REGISTERS, COUNT)                                                                             \
-  extern "C" __global__ void __launch_bounds__(WARPGROUP)                                                              \
-      chain_##A##_##N##_##COUNT(const half *a, const half *b, float *d, int64_t *clocks) {                             \
-    chain<N, A_IN_REGISTERS, COUNT>(a, b, d, clocks);                                                                  \
-  }
-#define THROUGHPUT(N, A, A_IN_REGISTERS, WARPGROUPS)                                                                   \
-  extern "C" __global__ void __launch_bounds__(WARPGROUPS *WARPGROUP)                                                  \
-      throughput_##A##_##N(const half *a, const half *b, float *d, Span *spans, int repeats) {                         \
-    throughput<N, A_IN_REGISTERS>(a, b, d, spans, repeats);                                                            \
-  }
-// An SM has 65,536 registers: four warpgroups for N = 64 and 128, two for 256, whose D alone is 128 a thread.
-#define KERNELS(A, A_IN_REGISTERS)                                                                                     \
-  CHAIN(64, A, A_IN_REGISTERS, 1)                                                                                      \
-  CHAIN(64, A, A_IN_REGISTERS, 16)                                                                                     \
-  CHAIN(128, A, A_IN_REGISTERS, 1)                                                                                     \
-  CHAIN(128, A, A_IN_REGISTERS, 16)                                                                                    \
-  CHAIN(256, A, A_IN_REGISTERS, 1)                                                                                     \
-  CHAIN(256, A, A_IN_REGISTERS, 16)                                                                                    \
-  THROUGHPUT(64, A, A_IN_REGISTERS, 4)                                                                                 \
-  THROUGHPUT(128, A, A_IN_REGISTERS, 4)                                                                                \
-  THROUGHPUT(256, A, A_IN_REGISTERS, 2)
-KERNELS(shared, false)
-KERNELS(registers, true)
+// ---- entry points ----
+
+extern "C" __global__ void __launch_bounds__(WARPGROUP)
+    product_shared_k(const half *a, const half *b, float *d, Operands *made, Swizzle swizzle, int accumulate) {
+  product<false, false>(a, b, d, made, swizzle, accumulate);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPGROUP)
+    product_shared_n(const half *a, const half *b, float *d, Operands *made, Swizzle swizzle, int accumulate) {
+  product<false, true>(a, b, d, made, swizzle, accumulate);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPGROUP)
+    product_registers_k(const half *a, const half *b, float *d, Operands *made, Swizzle swizzle, int accumulate) {
+  product<true, false>(a, b, d, made, swizzle, accumulate);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPGROUP)
+    product_registers_n(const half *a, const half *b, float *d, Operands *made, Swizzle swizzle, int accumulate) {
+  product<true, true>(a, b, d, made, swizzle, accumulate);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPGROUP)
+    latency_shared_64(const half *a, const half *b, float *d, int64_t *clocks) {
+  latency<64, false>(a, b, d, clocks);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPGROUP)
+    latency_shared_128(const half *a, const half *b, float *d, int64_t *clocks) {
+  latency<128, false>(a, b, d, clocks);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPGROUP)
+    latency_shared_256(const half *a, const half *b, float *d, int64_t *clocks) {
+  latency<256, false>(a, b, d, clocks);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPGROUP)
+    latency_registers_64(const half *a, const half *b, float *d, int64_t *clocks) {
+  latency<64, true>(a, b, d, clocks);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPGROUP)
+    latency_registers_128(const half *a, const half *b, float *d, int64_t *clocks) {
+  latency<128, true>(a, b, d, clocks);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPGROUP)
+    latency_registers_256(const half *a, const half *b, float *d, int64_t *clocks) {
+  latency<256, true>(a, b, d, clocks);
+}
+
+// An SM has 65,536 registers: enough for four warpgroups with N = 64 or 128, for two with 256, whose D alone is 128 a
+// thread.
+extern "C" __global__ void __launch_bounds__(4 * WARPGROUP)
+    throughput_shared_64(const half *a, const half *b, float *d, Span *spans, int repeats) {
+  throughput<64, false>(a, b, d, spans, repeats);
+}
+
+extern "C" __global__ void __launch_bounds__(4 * WARPGROUP)
+    throughput_shared_128(const half *a, const half *b, float *d, Span *spans, int repeats) {
+  throughput<128, false>(a, b, d, spans, repeats);
+}
+
+extern "C" __global__ void __launch_bounds__(2 * WARPGROUP)
+    throughput_shared_256(const half *a, const half *b, float *d, Span *spans, int repeats) {
+  throughput<256, false>(a, b, d, spans, repeats);
+}
+
+extern "C" __global__ void __launch_bounds__(4 * WARPGROUP)
+    throughput_registers_64(const half *a, const half *b, float *d, Span *spans, int repeats) {
+  throughput<64, true>(a, b, d, spans, repeats);
+}
+
+extern "C" __global__ void __launch_bounds__(4 * WARPGROUP)
+    throughput_registers_128(const half *a, const half *b, float *d, Span *spans, int repeats) {
+  throughput<128, true>(a, b, d, spans, repeats);
+}
+
+extern "C" __global__ void __launch_bounds__(2 * WARPGROUP)
+    throughput_registers_256(const half *a, const half *b, float *d, Span *spans, int repeats) {
+  throughput<256, true>(a, b, d, spans, repeats);
+}

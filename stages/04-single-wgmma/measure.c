@@ -61,40 +61,66 @@ static int write_csv(const Session *session, const Rows *rows) {
 
 // ---- latency ----
 
-// The fewest clocks of a chain's tries; negative when a call of the device failed.
-static double chain_clocks(const Session *session, const Inputs *inputs, const Form *form, int count) {
+// As in kernel.cu.
+typedef struct Span {
+  int64_t begin, end;
+  uint64_t begin_ns, end_ns;
+} Span;
+
+// The fewest clocks of the tries of one wgmma; negative when a call of the device failed.
+static double latency_clocks(const Session *session, const Inputs *inputs, const Form *form, DeviceAddress d,
+                             DeviceAddress made) {
   Device *device = session->device;
-  int64_t clocks[TRIES];
-  DeviceAddress d = device_alloc(device, sizeof(float) * LINES * MAX_N), made = device_alloc(device, sizeof clocks);
+  int64_t clocks[TRIES], fewest = -1;
   DeviceLaunch launch = {
-      .kernel = form_kernel(session, form, "chain", count),
+      .kernel = form_kernel(session, form, "latency"),
       .block = {WARPGROUP},
       .dynamic_shared = tiles_size(form->n),
       .arguments = ARGUMENTS(&inputs->a_device, &inputs->b_device, &d, &made),
   };
-  bool done = device_launch(device, &launch) && device_download(device, clocks, made, sizeof clocks);
-  int64_t fewest = -1;
-  for (int t = 0; t < TRIES && done; t++)
+  if (!device_launch(device, &launch) || !device_download(device, clocks, made, sizeof clocks)) return -1;
+  for (int t = 0; t < TRIES; t++)
     if (fewest < 0 || clocks[t] < fewest) fewest = clocks[t];
-  device_free(device, d);
-  device_free(device, made);
   return (double)fewest;
 }
 
+// Clocks for each wgmma of a chain, in which one adds to the D of the one before: what a single warpgroup does in the
+// throughput kernel. The second launch counts, when the instructions have come.
+static double chain_clocks(const Session *session, const Inputs *inputs, const Form *form, DeviceAddress d,
+                           DeviceAddress made) {
+  Device *device = session->device;
+  Span span;
+  int rounds = CHAIN / SLICES;
+  DeviceLaunch launch = {
+      .kernel = form_kernel(session, form, "throughput"),
+      .block = {WARPGROUP},
+      .dynamic_shared = tiles_size(form->n),
+      .arguments = ARGUMENTS(&inputs->a_device, &inputs->b_device, &d, &made, &rounds),
+  };
+  if (!device_launch(device, &launch) || !device_launch(device, &launch) ||
+      !device_download(device, &span, made, sizeof span))
+    return -1;
+  return (double)(span.end - span.begin) / CHAIN;
+}
+
 static bool measure_latency(const Session *session, const Inputs *inputs, Rows *rows) {
-  fprintf(session->out,
-          "latency   clocks of one wgmma with its fence, commit and wait, and of each more in a chain of %d\n", CHAIN);
-  fprintf(session->out, "          %-12s %-10s %6s %10s\n", "shape", "A from", "one", "each more");
-  for (int f = 0; f < FORMS; f++) {
+  Device *device = session->device;
+  DeviceAddress d = device_alloc(device, sizeof(float) * LINES * MAX_N), made = device_alloc(device, 256);
+  bool done = d && made;
+  fprintf(session->out, "latency   clocks of one wgmma with its fence, commit and wait; and of each in a chain of %d\n",
+          CHAIN);
+  fprintf(session->out, "          %-12s %-10s %6s %14s\n", "shape", "A from", "one", "each in chain");
+  for (int f = 0; f < FORMS && done; f++) {
     const Form *form = &forms[f];
-    double one = chain_clocks(session, inputs, form, 1), all = chain_clocks(session, inputs, form, CHAIN);
-    if (one < 0 || all < 0) return false;
-    double more = (all - one) / (CHAIN - 1);
-    fprintf(session->out, "          m64n%-3dk16   %-10s %6.0f %10.1f\n", form->n, a_name(form), one, more);
+    double one = latency_clocks(session, inputs, form, d, made), each = chain_clocks(session, inputs, form, d, made);
+    done = one >= 0 && each >= 0;
+    fprintf(session->out, "          m64n%-3dk16   %-10s %6.0f %14.1f\n", form->n, a_name(form), one, each);
     add_row(rows, "latency", form, 1, one, NULL, 0, 0);
-    add_row(rows, "chain", form, 1, more, NULL, 0, 0);
+    add_row(rows, "chain", form, 1, each, NULL, 0, 0);
   }
-  return true;
+  device_free(device, d);
+  device_free(device, made);
+  return done;
 }
 
 // ---- one launch ----
@@ -114,11 +140,12 @@ static bool measure_launch(const Session *session, const Inputs *inputs, Rows *r
   Device *device = session->device;
   DeviceAddress d = device_alloc(device, sizeof(float) * LINES * MAX_N), clocks = device_alloc(device, 256);
   Timing timing;
+  int swizzle = swizzle_modes[SWIZZLES - 1].code, no = 0;
   Work work = {session,
-               {.kernel = device_kernel(device, session->module, "product_shared_k_128B"),
+               {.kernel = device_kernel(device, session->module, "product_shared_k"),
                 .block = {WARPGROUP},
                 .dynamic_shared = tiles_size(LINES),
-                .arguments = ARGUMENTS(&inputs->a_device, &inputs->b_device, &d, &clocks, &(int){0})}};
+                .arguments = ARGUMENTS(&inputs->a_device, &inputs->b_device, &d, &clocks, &swizzle, &no)}};
   bool done = timing_measure(device, do_work, &work, (int)session->options.repeat, &timing);
   device_free(device, d);
   device_free(device, clocks);
@@ -133,12 +160,6 @@ static bool measure_launch(const Session *session, const Inputs *inputs, Rows *r
 }
 
 // ---- the busy machine ----
-
-// As in kernel.cu.
-typedef struct Span {
-  int64_t begin, end;
-  uint64_t begin_ns, end_ns;
-} Span;
 
 // How one form did with a number of warpgroups on each SM.
 typedef struct Busy {
@@ -174,7 +195,7 @@ static bool measure_busy(const Session *session, const Inputs *inputs, const For
   DeviceAddress d = device_alloc(device, sizeof(float) * LINES * (size_t)form->n * (size_t)count);
   DeviceAddress made = device_alloc(device, spans_size);
   Work work = {session,
-               {.kernel = form_kernel(session, form, "throughput", 0),
+               {.kernel = form_kernel(session, form, "throughput"),
                 .grid = {blocks},
                 .block = {warpgroups * WARPGROUP},
                 .dynamic_shared = 120 * 1024,

@@ -9,12 +9,12 @@
 #include "harness/harness.h"
 
 // As in kernel.cu.
-enum { WARPGROUP = 128, LINES = 64, LINE_BYTES = 128, SLICES = 4, TRIES = 4, MAX_N = 256, CHAIN = 16 };
+enum { WARPGROUP = 128, LINES = 64, LINE_BYTES = 128, SLICES = 4, TRIES = 4, MAX_N = 256, CHAIN = 256 };
 
 enum { SWIZZLES = 4 };
 
 typedef struct SwizzleMode {
-  int width;  // bytes; 0: none
+  int code;  // in a descriptor
   const char *name;
 } SwizzleMode;
 
@@ -43,8 +43,8 @@ typedef struct Inputs {
 // The descriptors that the kernels have made: [B MN-major][swizzle][slice][A, B].
 typedef uint64_t Descriptors[2][SWIZZLES][SLICES][2];
 
-// "throughput_shared_64", a kernel of this form. Ends with the count when it is not 0.
-DeviceKernel *form_kernel(const Session *session, const Form *form, const char *what, int count);
+// "throughput_shared_64", the kernel of this form.
+DeviceKernel *form_kernel(const Session *session, const Form *form, const char *what);
 // Bytes of shared memory for A and for B of n columns.
 size_t tiles_size(int n);
 
@@ -69,7 +69,7 @@ typedef struct Comparison {
 
 // Launches every form of product, all slices, D = A B and D += A B. False when a call of the device failed.
 bool check_products(const Session *session, const Inputs *inputs, Descriptors descriptors, Comparison *result);
-// Launches every chain, and every throughput kernel for a few rounds.
+// Launches every kernel of latency, and of throughput for a few rounds.
 bool check_chains(const Session *session, const Inputs *inputs, Comparison *result);
 
 // ---- measure.c ----
