@@ -163,8 +163,7 @@ void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *piece
   *load = (Load){.shared = shared, .mbarrier = mbarrier->address, .bytes = bytes, .mode = mode, .count = pieces->count};
   if (list) memcpy(load->pieces, pieces->items, list);
   op->mbarrier = mbarrier->address;
-  op->known = warp->clocks[lane].known;
-  clocks_retain(op->known);
+  op->known = race_lane_clocks(warp, lane);
   mbarrier_touch_async(op, lane, mbarrier);
   count_pieces(warp, inst, pieces, true, mode);
   if (!warp_launch(warp)->hazards) return;

@@ -164,6 +164,14 @@ static void make_own(const Cluster *cluster, Clocks **holder) {
   replace(holder, copy);
 }
 
+// Adds what the lane's fences have covered of its own accesses.
+static void add_covered(Clocks *into, const Warp *warp, int lane) {
+  for (int p = 0; p < CLOCK_PLANES; p++) {
+    uint32_t *clock = &plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
+    *clock = larger(*clock, warp->clocks[lane].covered[p]);
+  }
+}
+
 void race_release(Warp *warp, Mask mask, Clocks **joined) {
   if (!warp_launch(warp)->hazards) return;
   make_own(warp->block->cluster, joined);
@@ -176,6 +184,7 @@ void race_release(Warp *warp, Mask mask, Clocks **joined) {
   }
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
+    add_covered(*joined, warp, lane);
     (*joined)->clock[warp_thread(warp, lane)] = warp->clocks[lane].own;
     advance(warp, lane);
   }
@@ -225,31 +234,61 @@ static Clocks *snapshot(Warp *warp, int lane) {
   return clocks;
 }
 
+static bool plane_covers(Clocks *clocks, ClockPlane which) {
+  return !memcmp(plane(clocks, which), plane(clocks, CLOCK_KNOWN), (size_t)clocks->count * sizeof(uint32_t));
+}
+
+// Lanes that know the same go on sharing it after a fence: what each has done itself stands beside it.
+static void cover(Warp *warp, Mask mask, ClockPlane which) {
+  const Clocks *before = NULL;
+  Clocks *after = NULL;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
+    clocks->covered[CLOCK_KNOWN] = clocks->covered[which] = clocks->own;
+    if (!clocks->known || plane_covers(clocks->known, which)) continue;
+    if (clocks->known != before) {
+      clocks_release(after);
+      before = clocks->known;
+      after = clocks_new(warp->block->cluster);
+      merge(after, clocks->known);
+      copy_plane(after, which, CLOCK_KNOWN);
+    }
+    clocks_retain(after);
+    replace(&clocks->known, after);
+  }
+  clocks_release(after);
+}
+
 void race_fence(Warp *warp, Mask mask, bool gpu) {
   if (!warp_launch(warp)->hazards) return;
   for (Mask rest = mask; rest; rest &= rest - 1) {
-    int lane = __builtin_ctz(rest);
-    LaneClocks *clocks = &warp->clocks[lane];
-    if (clocks->pending) {
-      replace(&clocks->known, join(warp->block->cluster, clocks->known, clocks->pending));
-      replace(&clocks->pending, NULL);
-    }
-    Clocks *fenced = snapshot(warp, lane);
-    copy_plane(fenced, CLOCK_FENCED, CLOCK_KNOWN);
-    if (gpu) copy_plane(fenced, CLOCK_FENCED_GPU, CLOCK_KNOWN);
-    replace(&clocks->known, fenced);
+    LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
+    if (!clocks->pending) continue;
+    replace(&clocks->known, join(warp->block->cluster, clocks->known, clocks->pending));
+    replace(&clocks->pending, NULL);
   }
+  cover(warp, mask, CLOCK_FENCED);
+  if (gpu) cover(warp, mask, CLOCK_FENCED_GPU);
+  for (Mask rest = mask; rest; rest &= rest - 1) advance(warp, __builtin_ctz(rest));
 }
 
 void race_proxy_fence(Warp *warp, Mask mask) {
   if (!warp_launch(warp)->hazards) return;
-  for (Mask rest = mask; rest; rest &= rest - 1) {
-    int lane = __builtin_ctz(rest);
-    LaneClocks *clocks = &warp->clocks[lane];
-    Clocks *fenced = snapshot(warp, lane);
-    copy_plane(fenced, CLOCK_VISIBLE, CLOCK_KNOWN);
-    replace(&clocks->known, fenced);
+  cover(warp, mask, CLOCK_VISIBLE);
+  for (Mask rest = mask; rest; rest &= rest - 1) advance(warp, __builtin_ctz(rest));
+}
+
+Clocks *race_lane_clocks(Warp *warp, int lane) {
+  LaneClocks *clocks = &warp->clocks[lane];
+  uint32_t covered = clocks->covered[CLOCK_KNOWN];
+  if (!covered || (clocks->known && clocks->known->clock[warp_thread(warp, lane)] >= covered)) {
+    clocks_retain(clocks->known);
+    return clocks->known;
   }
+  Clocks *all = clocks_new(warp->block->cluster);
+  if (clocks->known) merge(all, clocks->known);
+  add_covered(all, warp, lane);
+  return all;
 }
 
 void clocks_add_agent(Cluster *cluster, Clocks **joined, uint32_t agent, uint32_t clock) {
@@ -278,25 +317,37 @@ static Clocks *narrowed(const Clocks *clocks, ClockPlane to) {
   return copy;
 }
 
-// A new reference to what a relaxed store hands on: what the last fence covered. NULL for nothing.
-static Clocks *fenced_part(const Warp *warp, int lane) {
-  const Clocks *known = warp->clocks[lane].known;
+// What a relaxed store by the lane hands on, what the last fence covered, without what it has done itself: a new
+// reference, NULL for nothing.
+static Clocks *fenced_part(const Clocks *known) {
   if (!known) return NULL;
   Clocks *part = narrowed(known, CLOCK_FENCED);
   for (int i = 0; i < known->import_count; i++) merge_import(part, known->imports[i].clocks);
   return part;
 }
 
+// And that.
+static void add_fenced(Clocks *into, const Warp *warp, int lane) {
+  const uint32_t *covered = warp->clocks[lane].covered;
+  for (int p = 0; p < CLOCK_PLANES; p++) {
+    uint32_t *clock = &plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
+    *clock = larger(*clock, smaller(covered[p], covered[CLOCK_FENCED]));
+  }
+}
+
 void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined) {
   const Clocks *last = NULL;
+  if (!warp_launch(warp)->hazards) return;
   for (Mask rest = mask; rest; rest &= rest - 1) {
-    int lane = __builtin_ctz(rest);
-    if (warp->clocks[lane].known == last) continue;
-    last = warp->clocks[lane].known;
-    Clocks *fenced = fenced_part(warp, lane);
+    const Clocks *known = warp->clocks[__builtin_ctz(rest)].known;
+    if (known == last) continue;
+    last = known;
+    Clocks *fenced = fenced_part(known);
     clocks_join(warp->block->cluster, joined, fenced);
     clocks_release(fenced);
   }
+  make_own(warp->block->cluster, joined);
+  for (Mask rest = mask; rest; rest &= rest - 1) add_fenced(*joined, warp, __builtin_ctz(rest));
 }
 
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined) {
@@ -412,7 +463,13 @@ static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, boo
 
 // A new reference to what a strong write releases.
 static Clocks *released_by(Warp *warp, int lane, MemoryOrder order, bool gpu) {
-  if (order != ORDER_RELEASE && order != ORDER_ACQ_REL) return fenced_part(warp, lane);
+  if (order != ORDER_RELEASE && order != ORDER_ACQ_REL) {
+    Clocks *fenced = fenced_part(warp->clocks[lane].known);
+    if (!fenced && !warp->clocks[lane].covered[CLOCK_FENCED]) return NULL;
+    if (!fenced) fenced = clocks_new(warp->block->cluster);
+    add_fenced(fenced, warp, lane);
+    return fenced;
+  }
   Clocks *all = snapshot(warp, lane);
   copy_plane(all, CLOCK_FENCED, CLOCK_KNOWN);
   if (gpu) copy_plane(all, CLOCK_FENCED_GPU, CLOCK_KNOWN);

@@ -131,6 +131,7 @@ void race_set_lane(Actor *actor, int lane) {
   actor->thread = actor->issuer = warp_thread(actor->warp, lane);
   actor->clock = clocks->own;
   actor->known = clocks->known;
+  actor->visible = clocks->covered[CLOCK_VISIBLE];
 }
 
 Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength) {
@@ -202,6 +203,8 @@ static bool unseen(const Actor *actor, Epoch write) {
   const Cluster *cluster = actor->cluster;
   const EpochLayout *layout = &cluster->launch->epochs;
   bool same = epoch_cluster(layout, write) == cluster->id;
+  if (same && epoch_thread(layout, write) == actor->issuer && actor->visible >= epoch_clock(layout, write))
+    return false;
   const Clocks *clocks = same ? actor->known : imported(actor->known, epoch_cluster(layout, write));
   return !clocks ||
          clocks->clock[CLOCK_VISIBLE * clocks->count + (int)epoch_thread(layout, write)] < epoch_clock(layout, write);

@@ -83,11 +83,12 @@ typedef struct Import {
 
 // A thread's side of the relation.
 typedef struct LaneClocks {
-  uint32_t own;     // its clock, from 1
-  Clocks *known;    // of the others; NULL knows nothing
-  Clocks *pending;  // what strong loads have read: acquired by the next fence
-  Clocks *learnt;   // what the last strong load learnt from: one that polls need not learn it again
-  bool acquired;    // into `known`, not into `pending`
+  uint32_t own;                    // its clock, from 1
+  uint32_t covered[CLOCK_PLANES];  // of its own accesses, which `known` leaves out: up to which clock a plane has them
+  Clocks *known;                   // of the others; NULL knows nothing
+  Clocks *pending;                 // what strong loads have read: acquired by the next fence
+  Clocks *learnt;                  // what the last strong load learnt from: one that polls need not learn it again
+  bool acquired;                   // into `known`, not into `pending`
 } LaneClocks;
 
 // ---- vector clocks: clocks.c ----
@@ -106,6 +107,8 @@ void race_acquire(Warp *warp, Mask mask, Clocks *joined);
 // The relaxed halves: what the lanes knew at their last fence is handed on, what they read counts from their next fence.
 void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined);
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
+// A new reference to what a lane knows, with what its fences have covered of its own.
+Clocks *race_lane_clocks(Warp *warp, int lane);
 // Whether the lanes of mask know of all that joined holds; what their own warp did they know.
 bool race_knows(const Warp *warp, Mask mask, const Clocks *joined);
 // Both, among the lanes of mask: bar.warp.sync.
@@ -151,6 +154,7 @@ typedef struct Actor {
   uint32_t clock;
   uint32_t issuer;  // of an agent: the lane whose accesses so far come before; else the thread itself
   const Clocks *known;
+  uint32_t visible;  // the clock up to which the issuer has made its own accesses visible to the async proxy
   Strength strength;
   bool async;  // through the async proxy
 } Actor;
