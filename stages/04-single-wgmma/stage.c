@@ -98,7 +98,7 @@ static void report_comparison(FILE *out, const Comparison *result) {
   }
 }
 
-// How the swizzles differ: not for wgmma, which reads each of them as fast, but for those who write the tiles.
+// How the swizzles differ: not for wgmma, whose core matrices have no conflicts in any, but for who writes the tiles.
 static void report_conflicts(const Session *session, const Comparison *result) {
   char text[32];
   if (device_info(session->device)->kind != DEVICE_EMULATOR) return;
