@@ -10,7 +10,7 @@ static const double TENSOR_FLOP = 4096, SHARED_BYTES = 128;
 static const double BUSY_CLOCKS = 8e6;
 
 static const int WARPGROUPS[] = {1, 2, 4};
-enum { CHOICES = 3, MAX_ROWS = 64, ROW_SIZE = 160 };
+enum { CHOICES = 3, MAX_ROWS = 64, ROW_SIZE = 256 };
 
 // Rows of the CSV, gathered until all is measured.
 typedef struct Rows {
@@ -29,6 +29,13 @@ static double shared_clocks(const Form *form) {
 static double bound_clocks(const Form *form) { return fmax(tensor_clocks(form->n), shared_clocks(form)); }
 
 static const char *a_name(const Form *form) { return form->a_in_registers ? "registers" : "shared"; }
+
+// "m64n64k16    shared    ", the first columns of each table.
+static void print_form(FILE *out, const Form *form) {
+  char shape[16];
+  snprintf(shape, sizeof shape, "m64n%dk16", form->n);
+  fprintf(out, "          %-12s %-10s", shape, a_name(form));
+}
 
 // ---- the CSV ----
 
@@ -114,7 +121,8 @@ static bool measure_latency(const Session *session, const Inputs *inputs, Rows *
     const Form *form = &forms[f];
     double one = latency_clocks(session, inputs, form, d, made), each = chain_clocks(session, inputs, form, d, made);
     done = one >= 0 && each >= 0;
-    fprintf(session->out, "          m64n%-3dk16   %-10s %6.0f %14.1f\n", form->n, a_name(form), one, each);
+    print_form(session->out, form);
+    fprintf(session->out, " %6.0f %14.1f\n", one, each);
     add_row(rows, "latency", form, 1, one, NULL, 0, 0);
     add_row(rows, "chain", form, 1, each, NULL, 0, 0);
   }
@@ -150,11 +158,12 @@ static bool measure_launch(const Session *session, const Inputs *inputs, Rows *r
   device_free(device, d);
   device_free(device, clocks);
   if (!done) return false;
+  char count[32];
   double flops = wgmma_flops(forms[0].n);
   fprintf(session->out, "launch    %.4f ms for a kernel with one m64n64k16, the median of %d (%.4f to %.4f ms)\n",
           timing.median, timing.repeats, timing.min, timing.max);
-  fprintf(session->out, "          %.0f FLOP in that time are %.3g GFLOPS, not TFLOPS: it is the time of a launch\n",
-          flops, flops / timing.median * 1e-6);
+  fprintf(session->out, "          %s FLOP in that time are %.3g GFLOPS, not TFLOPS: it is the time of a launch\n",
+          format_count(count, (uint64_t)flops), flops / timing.median * 1e-6);
   add_row(rows, "launch", &forms[0], 1, 0, &timing, flops, 0);
   return true;
 }
@@ -213,8 +222,8 @@ static bool measure_busy(const Session *session, const Inputs *inputs, const For
 }
 
 static void print_busy(FILE *out, const Form *form, const double clocks[CHOICES], const Busy *best) {
-  fprintf(out, "          m64n%-3dk16   %-10s %6.0f %6.0f  ", form->n, a_name(form), tensor_clocks(form->n),
-          shared_clocks(form));
+  print_form(out, form);
+  fprintf(out, " %6.0f %6.0f  ", tensor_clocks(form->n), shared_clocks(form));
   for (int i = 0; i < CHOICES; i++)
     if (clocks[i] > 0)
       fprintf(out, " %7.1f", clocks[i]);
@@ -242,8 +251,8 @@ static bool measure_form(const Session *session, const Inputs *inputs, const For
 static bool measure_throughput(const Session *session, const Inputs *inputs, Rows *rows) {
   fprintf(
       session->out,
-      "busy      all %d SMs; clocks of an SM for each wgmma: what tensor cores and shared memory need at least,\n"
-      "          and what was measured with 1, 2 and 4 warpgroups on an SM; of the larger need; at the real clock\n",
+      "busy      all %d SMs; clocks of an SM for each wgmma: what tensor cores and shared memory need, and what it\n"
+      "          takes with 1, 2 and 4 warpgroups on an SM; how much of the bound the best one reaches\n",
       device_info(session->device)->sm_count);
   fprintf(session->out, "          %-12s %-10s %6s %6s   %7s %7s %7s %8s %8s %6s\n", "shape", "A from", "tensor",
           "shared", "1", "2", "4", "reached", "TFLOPS", "MHz");
