@@ -24,7 +24,7 @@ enum {
   MAX_NESTING = 64,    // of parentheses and braces inside an expression, operand or initializer
   MAX_SCOPES = 256,    // open braces in a function body
   MAX_FUNCTION_REGISTERS = 1 << 18,
-  MAX_MODULE_REGISTERS = 1 << 21,
+  MAX_MODULE_REGISTERS = 1 << 19,
   MAX_ALIGNMENT = 1 << 20,           // bytes
   MAX_INITIALIZED_BYTES = 64 << 20,  // of all initializers together
   MAX_FILES = 1 << 16,
