@@ -61,8 +61,8 @@ typedef struct DeviceInfo {
   char name[96];     // "NVIDIA H200"
   char driver[32];   // "580.159.03", "-" on the emulator
   char cuda[16];     // "13.0", the driver's CUDA version, "-" on the emulator
-  int sm_count;      // 0 on the emulator, as the rest
-  int sm_clock_mhz;  // the highest clock
+  int sm_count;      // 4 on the emulator, for kernels that launch as many blocks as there are SMs
+  int sm_clock_mhz;  // the highest clock; 0 on the emulator, as the rest
   size_t memory;     // bytes of device memory
   size_t l2_size;    // bytes
   char note[160];    // DEVICE_AUTO: why it is the emulator; empty otherwise

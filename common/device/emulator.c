@@ -141,6 +141,8 @@ bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceEr
   device->state = emulator_open(&request);
   if (!device->state) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "the emulator has no memory to start");
   device->operations = &operations;
-  device->info = (DeviceInfo){.kind = DEVICE_EMULATOR, .name = "emulator of sm_90a", .driver = "-", .cuda = "-"};
+  // As many SMs as make a persistent kernel's blocks share their work, and do several tiles each.
+  device->info = (DeviceInfo){
+      .kind = DEVICE_EMULATOR, .name = "emulator of sm_90a", .driver = "-", .cuda = "-", .sm_count = 4};
   return true;
 }
