@@ -51,6 +51,19 @@ template <int HEAD_DIM> struct Shared : Config<HEAD_DIM> {
 
 __device__ uint32_t address(const void *shared) { return (uint32_t)__cvta_generic_to_shared(shared); }
 
+// Where in a tile of `rows` rows 16 bytes lie, chunk after chunk along the head dimension: panels of 64 columns, one behind
+// the other, each with TMA's and wgmma's 128-byte swizzle.
+__device__ int swizzled(int rows, int row, int chunk) {
+  return (chunk / 8 * rows + row) * ROW_BYTES + (chunk % 8 ^ row % 8) * 16;
+}
+
+// threadIdx.x, read anew. What is computed from it the compiler cannot compute early, to keep in registers meanwhile.
+__device__ int thread_index() {
+  int index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+  return index;
+}
+
 // Where in a ring someone is. The parity is that of the entry's next full; its last empty has the other one.
 template <int ENTRIES> struct Ring {
   int entry = 0;
@@ -64,6 +77,11 @@ template <int ENTRIES> struct Ring {
 };
 
 // ---- what is to be done ----
+
+// How TMA finds them in global memory: boxes of 64 columns, swizzled; rows of one head, as many as are used together.
+struct Tensors {
+  CUtensorMap q, k, v, o;
+};
 
 struct Problem {
   int seqlen, heads;  // heads of all batches
@@ -102,7 +120,7 @@ template <bool CAUSAL, int ROWS> __device__ Tile find_tile(const Problem &proble
 template <int HEAD_DIM, bool CAUSAL> struct Loader {
   using S = Shared<HEAD_DIM>;
   S &shared;
-  const CUtensorMap *q_map, *k_map, *v_map;
+  const Tensors &tensors;
   const Problem &problem;
   Ring<S::TILES> q;
   Ring<S::STAGES> k, v;
@@ -129,12 +147,12 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
       Tile tile = find_tile<CAUSAL, S::ROWS>(problem, t);
       mbarrier_wait(address(shared.q_empty + q.entry), q.parity ^ 1);
       shared.tile[q.entry] = t;
-      load(q, shared.q[0], S::ROWS, shared.q_full, shared.q_empty, q_map, tile.row, tile.head);
+      load(q, shared.q[0], S::ROWS, shared.q_full, shared.q_empty, &tensors.q, tile.row, tile.head);
       t = next_tile(t);
       for (int block = tile.blocks - 1; block >= 0; block--) {  // V one block behind, as it is used
-        load(k, shared.k[0], KEYS, shared.k_full, shared.k_empty, k_map, block * KEYS, tile.head);
+        load(k, shared.k[0], KEYS, shared.k_full, shared.k_empty, &tensors.k, block * KEYS, tile.head);
         if (last_block >= 0)
-          load(v, shared.v[0], KEYS, shared.v_full, shared.v_empty, v_map, last_block * KEYS, last_head);
+          load(v, shared.v[0], KEYS, shared.v_full, shared.v_empty, &tensors.v, last_block * KEYS, last_head);
         last_head = tile.head;
         last_block = block;
       }
@@ -142,7 +160,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
     mbarrier_wait(address(shared.q_empty + q.entry), q.parity ^ 1);
     shared.tile[q.entry] = -1;
     mbarrier_arrive(address(shared.q_full + q.entry));
-    if (last_block >= 0) load(v, shared.v[0], KEYS, shared.v_full, shared.v_empty, v_map, last_block * KEYS, last_head);
+    if (last_block >= 0)
+      load(v, shared.v[0], KEYS, shared.v_full, shared.v_empty, &tensors.v, last_block * KEYS, last_head);
     if (CAUSAL && atomicInc(&blocks_left, gridDim.x - 1) == gridDim.x - 1) atomicExch(&tiles_given, 0);  // the last
   }
 };
@@ -152,10 +171,10 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
 template <int HEAD_DIM, bool CAUSAL> struct Worker {
   using S = Shared<HEAD_DIM>;
   S &shared;
-  const CUtensorMap *o_map;
-  const half *k_matrix;
+  const Tensors &tensors;
   const Problem &problem;
-  int warpgroup, warp, lane;
+  int warpgroup;
+  bool elected;  // one thread of each warp
   Ring<S::TILES> q;
   Ring<S::STAGES> k, v;
   int skipped = 0;   // blocks of the tile that lie right of this warpgroup's rows
@@ -175,7 +194,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     mbarrier_wait(address(full + ring.entry), ring.parity);
   }
   template <int ENTRIES> __device__ void release(Ring<ENTRIES> &ring, const uint64_t *empty) {
-    if (lane == 0) mbarrier_arrive(address(empty + ring.entry));
+    if (elected) mbarrier_arrive(address(empty + ring.entry));
     ring.advance();
   }
   // The warpgroups take turns in issuing products, so that one has its softmax while another has the tensor cores.
@@ -211,6 +230,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
 
   // Scores of a tile's first block that must not count become minus infinity.
   template <int N> __device__ void mask() {
+    int thread = thread_index() % WARPGROUP, warp = thread / WARP, lane = thread % WARP;
     for (int h = 0; h < 2; h++) {
       int i = row + 16 * warp + 8 * h + lane / 4, keys = CAUSAL ? min(i + 1, problem.seqlen) : problem.seqlen;
       int left = keys - (key + lane % 4 * 2);  // what this row may see from this thread's first column on
@@ -274,54 +294,56 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     sum[1] += new_sum[1];
   }
 
-  // A row has scores far above the old maximum: brings its largest weight down to between 1 and 2, and with it all that is
-  // older. Weights are fp32 here, which ends at 2^128, so that they are seldom lost.
+  // A row has scores far above the old maximum: brings the sum of its new weights down to between 1 and 2, and with it all
+  // that is older. Weights are fp32 here, which ends at 2^128, so that they are seldom lost.
   __device__ void shrink() {
-    float largest[2] = {row_max<KEYS>(0), row_max<KEYS>(1)};
-    if (__any_sync(0xffffffff, fmaxf(largest[0], largest[1]) == INFINITY)) return start_again();
+    float row_sums[2] = {row_sum(new_sum[0]), row_sum(new_sum[1])};
+    if (__any_sync(0xffffffff, fmaxf(row_sums[0], row_sums[1]) == INFINITY)) return start_again();
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      int exponent = max(0, min((__float_as_int(largest[h]) >> 23) - 127, 126));
+      int exponent = max(0, min((__float_as_int(row_sums[h]) >> 23) - 127, 126));
       float factor = __int_as_float((127 - exponent) << 23);
       shift[h] -= exponent;
-      sum[h] *= factor;
-      new_sum[h] = 0;
+      new_sum[h] *= factor;
 #pragma unroll
       for (int i = 0; i < KEYS / 2; i += 4)
-        for (int e = 0; e < 2; e++) new_sum[h] += s[i + 2 * h + e] *= factor;
-#pragma unroll
-      for (int i = 0; i < HEAD_DIM / 2; i += 4)
-        for (int e = 0; e < 2; e++) o[i + 2 * h + e] *= factor;
+        for (int e = 0; e < 2; e++) s[i + 2 * h + e] *= factor;
+      scale_older(h, factor);
     }
   }
 
-  // A score is above the old maximum by a factor of more than 2^128 in the weight, which is lost. The warp computes its
-  // scores once more, by itself, from the queries in shared memory and the keys in global memory, and takes their maximum.
-  // This is slow, and for inputs that hardly occur.
+  // What was summed up before the block at hand.
+  __device__ void scale_older(int h, float factor) {
+    sum[h] *= factor;
+#pragma unroll
+    for (int i = 0; i < HEAD_DIM / 2; i += 4)
+      for (int e = 0; e < 2; e++) o[i + 2 * h + e] *= factor;
+  }
+
+  // A score is above the old maximum by so much that its weight is infinite, and the scores are lost. The warp computes its
+  // part of them once more, by itself, and takes their maximum.
   __device__ void start_again() {
+    uint32_t q_tile = address(shared.q[q.entry]), k_tile = address(shared.k[k.entry]);
+    int thread = thread_index() - WARPGROUP, lane = thread % WARP;
+    int row = thread / WARP * 16 + lane % 16, key = lane / 16 * 8 + lane % 8;
 #pragma unroll
     for (int i = 0; i < KEYS / 2; i++) s[i] = 0;
-    int r = warpgroup * WARPGROUP_ROWS + warp * 16 + lane % 16;
-    const half *keys = k_matrix + ((size_t)head * problem.seqlen + key + lane / 4) * HEAD_DIM + lane % 4 * 2;
 #pragma unroll 1
     for (int d = 0; d < HEAD_DIM / 16; d++) {
-      uint32_t a[4];
-      ldmatrix(a, address(shared.q[q.entry]) + d / 4 * S::ROWS * ROW_BYTES + r * ROW_BYTES +
-                      (d % 4 * 2 + lane / 16 ^ r % 8) * 16);
+      uint32_t a[4], b[4];
+      ldmatrix(a, q_tile + swizzled(S::ROWS, row, 2 * d + lane / 16));
 #pragma unroll
-      for (int n = 0; n < KEYS / 8; n++) {
-        const half *b = keys + n * 8 * HEAD_DIM + d * 16;
-        mma(*(float(*)[4])(s + 4 * n), a, *(const uint32_t *)b, *(const uint32_t *)(b + 8));
+      for (int n = 0; n < KEYS / 16; n++) {
+        ldmatrix(b, k_tile + swizzled(KEYS, 16 * n + key, 2 * d + lane / 8 % 2));
+        mma(*(float(*)[4])(s + 8 * n), a, b[0], b[1]);
+        mma(*(float(*)[4])(s + 8 * n + 4), a, b[2], b[3]);
       }
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      float lower = fminf(shift[h], -row_max<KEYS>(h) * problem.scale), factor = power_of_two(lower - shift[h]);
+      float lower = fminf(shift[h], -row_max<KEYS>(h) * problem.scale);
+      scale_older(h, power_of_two(lower - shift[h]));
       shift[h] = lower;
-      sum[h] *= factor;
-#pragma unroll
-      for (int i = 0; i < HEAD_DIM / 2; i += 4)
-        for (int e = 0; e < 2; e++) o[i + 2 * h + e] *= factor;
     }
     weights<KEYS>();
   }
@@ -349,7 +371,6 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     pass_turn();
     wgmma_wait<1>();
     wgmma_results(s);
-    release(k, shared.k_empty);
     weights<KEYS>();
     release_queries();
     wgmma_wait<0>();
@@ -357,6 +378,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     wgmma_results(o);
     release(v, shared.v_empty);
     accept_weights();
+    release(k, shared.k_empty);
     pack_weights<KEYS>();
   }
 
@@ -400,21 +422,21 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
   // O / sum, to the place of the warp's own queries, and from there to global memory.
   __device__ void store(const float (&row_sums)[2], int entry, int head, int row) {
     float factor[2] = {1 / row_sum(row_sums[0]), 1 / row_sum(row_sums[1])};
+    int thread = thread_index() % WARPGROUP, warp = thread / WARP, lane = thread % WARP;
     uint32_t place = address(shared.q[entry]) + (warpgroup * WARPGROUP_ROWS + warp * 16) * ROW_BYTES;
-    int r = lane % 16;
 #pragma unroll
     for (int d = 0; d < HEAD_DIM / 16; d++) {
       const float *x = o + 8 * d;
-      stmatrix(place + d / 4 * S::ROWS * ROW_BYTES + r * ROW_BYTES + (d % 4 * 2 + lane / 16 ^ r % 8) * 16,
-               pack(x[0] * factor[0], x[1] * factor[0]), pack(x[2] * factor[1], x[3] * factor[1]),
-               pack(x[4] * factor[0], x[5] * factor[0]), pack(x[6] * factor[1], x[7] * factor[1]));
+      stmatrix(place + swizzled(S::ROWS, lane % 16, 2 * d + lane / 16), pack(x[0] * factor[0], x[1] * factor[0]),
+               pack(x[2] * factor[1], x[3] * factor[1]), pack(x[4] * factor[0], x[5] * factor[0]),
+               pack(x[6] * factor[1], x[7] * factor[1]));
     }
     fence_async_proxy();
     __syncwarp();
-    if (lane == 0) {
+    if (elected) {
 #pragma unroll
       for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
-        tma_store(o_map, place + panel * S::ROWS * ROW_BYTES, panel * PANEL, row + warp * 16, head);
+        tma_store(&tensors.o, place + panel * S::ROWS * ROW_BYTES, panel * PANEL, row + warp * 16, head);
       tma_store_commit();
     }
     leaving = entry;
@@ -423,7 +445,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
   // When the output has left, its place can take queries again.
   __device__ void release_queries() {
     if (leaving < 0) return;
-    if (lane == 0) {
+    if (elected) {
       tma_store_wait_read<0>();
       mbarrier_arrive(address(shared.q_empty + leaving));
     }
@@ -503,16 +525,14 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     wgmma_wait<0>();
     wgmma_results(o);
     store(sum, entry, head, row);
-    if (lane == 0) tma_store_wait<0>();
+    if (elected) tma_store_wait<0>();
     if (warpgroup == 0) take_turn();  // the turn that the last warpgroup passed on
   }
 };
 
 // ---- the kernel ----
 
-template <int HEAD_DIM, bool CAUSAL>
-__device__ void attention(const CUtensorMap *q_map, const CUtensorMap *k_map, const CUtensorMap *v_map,
-                          const CUtensorMap *o_map, const half *k, const Problem &problem) {
+template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &tensors, const Problem &problem) {
   using S = Shared<HEAD_DIM>;
   extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
   S &shared = *(S *)memory;
@@ -533,23 +553,32 @@ __device__ void attention(const CUtensorMap *q_map, const CUtensorMap *k_map, co
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
   if (warpgroup == 0) {
     registers_decrease<S::LOADER_REGISTERS>();
-    if (threadIdx.x == 0) Loader<HEAD_DIM, CAUSAL>{shared, q_map, k_map, v_map, problem}.run();
+    if (threadIdx.x == 0) Loader<HEAD_DIM, CAUSAL>{shared, tensors, problem}.run();
   } else {
     registers_increase<S::REGISTERS>();
-    Worker<HEAD_DIM, CAUSAL> worker = {
-        shared, o_map, k, problem, warpgroup - 1, (int)(threadIdx.x % WARPGROUP / WARP), (int)(threadIdx.x % WARP)};
+    Worker<HEAD_DIM, CAUSAL> worker = {shared, tensors, problem, warpgroup - 1, threadIdx.x % WARP == 0};
     worker.run();
   }
 }
 
-#define ENTRY(NAME, HEAD_DIM, CAUSAL)                                                                                  \
-  extern "C" __global__ void __launch_bounds__((Config<HEAD_DIM>::WARPGROUPS + 1) * WARPGROUP, 1)                      \
-      NAME(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k,                               \
-           const __grid_constant__ CUtensorMap v, const __grid_constant__ CUtensorMap o, const half *k_matrix,         \
-           const Problem problem) {                                                                                    \
-    attention<HEAD_DIM, CAUSAL>(&q, &k, &v, &o, k_matrix, problem);                                                    \
-  }
-ENTRY(attention_64, 64, false)
-ENTRY(attention_64_causal, 64, true)
-ENTRY(attention_128, 128, false)
-ENTRY(attention_128_causal, 128, true)
+template <int HEAD_DIM> constexpr int THREADS = (Config<HEAD_DIM>::WARPGROUPS + 1) * WARPGROUP;
+
+extern "C" __global__ void __launch_bounds__(THREADS<64>, 1)
+    attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<64, false>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS<64>, 1)
+    attention_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<64, true>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS<128>, 1)
+    attention_128(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<128, false>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS<128>, 1)
+    attention_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<128, true>(tensors, problem);
+}

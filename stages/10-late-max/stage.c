@@ -12,7 +12,11 @@ typedef struct Config {
 static const Config config_64 = {3, 3, 4, "attention_64", "attention_64_causal"};
 static const Config config_128 = {2, 3, 2, "attention_128", "attention_128_causal"};
 
-// The kernel's parameter of this name.
+// The kernel's parameters.
+typedef struct Tensors {
+  TensorMap q, k, v, o;
+} Tensors;
+
 typedef struct Problem {
   int seqlen, heads, head_tiles, group;
   float scale;
@@ -55,18 +59,18 @@ static bool launch(Device *device, const Attention *a) {
       .group = head_group(shape, heads),
       .scale = a->scale * 1.44269504f,
   };
-  TensorMap q, k, v, o;
-  map_tensor(device, shape, a->q, rows, &q);
-  map_tensor(device, shape, a->k, KEYS, &k);
-  map_tensor(device, shape, a->v, KEYS, &v);
-  map_tensor(device, shape, a->o, STORE_ROWS, &o);
+  Tensors tensors;
+  map_tensor(device, shape, a->q, rows, &tensors.q);
+  map_tensor(device, shape, a->k, KEYS, &tensors.k);
+  map_tensor(device, shape, a->v, KEYS, &tensors.v);
+  map_tensor(device, shape, a->o, STORE_ROWS, &tensors.o);
   DeviceLaunch attention = {
       .kernel = device_kernel(device, a->module, shape->causal ? config.causal_kernel : config.kernel),
       .grid = {(unsigned)minimum(heads * problem.head_tiles, device_info(device)->sm_count)},
       .block = {(unsigned)((config.warpgroups + 1) * WARPGROUP)},
       .dynamic_shared = sizeof(uint16_t) * shape->head_dim * (config.tiles * rows + 2 * config.stages * KEYS) +
                         2 * sizeof(uint64_t) * (config.tiles + 2 * config.stages) + sizeof(uint32_t) * config.tiles,
-      .arguments = ARGUMENTS(&q, &k, &v, &o, &a->k, &problem),
+      .arguments = ARGUMENTS(&tensors, &problem),
   };
   return device_launch(device, &attention);
 }
