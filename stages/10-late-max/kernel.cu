@@ -13,6 +13,7 @@
 
 #include "ptx/barrier.h"
 #include "ptx/fence.h"
+#include "ptx/ldmatrix.h"
 #include "ptx/math.h"
 #include "ptx/mbarrier.h"
 #include "ptx/mma.h"
@@ -60,7 +61,6 @@ struct Problem {
   int head_tiles;     // tiles of a head
   int group;          // causal: heads that are worked on together, so that their K and V stay in the L2 cache
   float scale;        // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
-  const half *k;      // [heads][seqlen][HEAD_DIM]
 };
 
 // Causal: tiles given out beyond each block's first, and blocks that have left. Both are 0 between launches.
@@ -178,16 +178,17 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
   float o[HEAD_DIM / 2];
   float shift[2];            // a weight is 2^(score * scale + shift)
   float sum[2], new_sum[2];  // of the weights in this thread's columns: up to the last block, of the block at hand
-  float factor[2];           // by which all older weights shrink
-  bool careful;              // the tile has shown that its maxima grow: they are looked for
 
   // ---- order ----
 
   template <int PLACES> __device__ void wait(const Ring<PLACES> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.place), ring.parity);
   }
-  template <int PLACES> __device__ void release(Ring<PLACES> &ring, const uint64_t *empty) {
+  template <int PLACES> __device__ void give_back(const Ring<PLACES> &ring, const uint64_t *empty) {
     if (elected) mbarrier_arrive(shared_address(empty + ring.place));
+  }
+  template <int PLACES> __device__ void release(Ring<PLACES> &ring, const uint64_t *empty) {
+    give_back(ring, empty);
     ring.advance();
   }
   // The warpgroups take turns in issuing products, so that one has its softmax while another has the tensor cores.
@@ -267,82 +268,64 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     weights<N>();
 #pragma unroll
     for (int h = 0; h < 2; h++) sum[h] = new_sum[h];
-    careful = false;
   }
 
-  // Takes the true maximum, if it is a new one. The older weights shrink by `factor`.
-  __device__ void raise_max() {
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      float lower = fminf(shift[h], -row_max<KEYS>(h) * problem.scale);
-      factor[h] = power_of_two(lower - shift[h]);
-      shift[h] = lower;
-    }
-  }
-
-  __device__ void shrink_older() {
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      sum[h] *= factor[h];
-#pragma unroll
-      for (int i = 0; i < HEAD_DIM / 2; i += 4)
-        for (int e = 0; e < 2; e++) o[i + 2 * h + e] *= factor[h];
-    }
-  }
-
-  // After the weights, when the older ones' product is done: makes the two fit together.
-  __device__ void settle() {
-    const float limit = 32768;  // fp16 ends at 65504, and no weight is larger than its thread's sum
-    if (__builtin_expect(careful, 0)) {
-      if (__any_sync(0xffffffff, fminf(factor[0], factor[1]) < 1)) shrink_older();
-    } else if (__any_sync(0xffffffff, fmaxf(new_sum[0], new_sum[1]) > limit)) {
-      careful = true;
-      shrink();
-    }
-#pragma unroll
-    for (int h = 0; h < 2; h++) sum[h] += new_sum[h];
-  }
+  // Are they small enough for fp16, which ends at 65504? No weight is larger than its thread's sum.
+  __device__ bool weights_fit() { return !__any_sync(0xffffffff, fmaxf(new_sum[0], new_sum[1]) > 32768); }
 
   // Some scores are far above the old maximum. As weights they are still there, for fp32 ends at 2^128: a power of two
-  // brings a row's sum down to between 1 and 2, and with it all that is older.
+  // brings a row's sum down, and with it all that is older. Down to 2^-10, which fp16 can do with, so that the next new
+  // maximum finds room above.
   __device__ void shrink() {
     float row_sum[2] = {quad_sum(new_sum[0]), quad_sum(new_sum[1])};
     if (__any_sync(0xffffffff, fmaxf(row_sum[0], row_sum[1]) == INFINITY)) return start_again();
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      int exponent = min(max((__float_as_int(row_sum[h]) >> 23) - 127, 0), 126);
-      factor[h] = __int_as_float((127 - exponent) << 23);
+      int exponent = (__float_as_int(row_sum[h]) >> 23) - 127;
+      exponent = exponent < 14 ? 0 : min(exponent + 10, 126);
+      float factor = __int_as_float((127 - exponent) << 23);
       shift[h] -= exponent;
-      new_sum[h] *= factor[h];
+      new_sum[h] *= factor;
 #pragma unroll
       for (int i = 0; i < KEYS / 2; i += 4)
-        for (int e = 0; e < 2; e++) s[i + 2 * h + e] *= factor[h];
+        for (int e = 0; e < 2; e++) s[i + 2 * h + e] *= factor;
+      shrink_older(h, factor);
     }
-    shrink_older();
   }
 
-  // Some weights are infinite, and the scores are gone, and the keys too. The warp computes its part of S once more, by
-  // itself, from global memory; slowly, but at most once a tile. Which of the sum's terms goes where is free as long as
-  // it is the same for Q and K, so that every lane has 16 bytes of both.
+  __device__ void shrink_older(int h, float factor) {
+    sum[h] *= factor;
+#pragma unroll
+    for (int i = 0; i < HEAD_DIM / 2; i += 4)
+      for (int e = 0; e < 2; e++) o[i + 2 * h + e] *= factor;
+  }
+
+  // Some weights are infinite, and the scores are gone. The warp computes its part of S once more, by itself, and takes the
+  // true maximum.
   __device__ void start_again() {
-    int thread = thread_index() - WARPGROUP, lane = thread % WARP, i = thread / WARP * 16 + lane / 4;
-    const char *queries = (const char *)shared.q[q.place];
-    const half *keys = problem.k + ((size_t)head * problem.seqlen + key + lane / 4) * HEAD_DIM + lane % 4 * 8;
+    int thread = thread_index() - WARPGROUP, lane = thread % WARP;
+    int query = thread / WARP * 16 + lane % 16, key = lane / 16 * 8 + lane % 8;
+    uint32_t queries = shared_address(shared.q[q.place]), keys = shared_address(shared.k[k.place]);
 #pragma unroll
-    for (int n = 0; n < KEYS / 2; n++) s[n] = 0;
+    for (int i = 0; i < KEYS / 2; i++) s[i] = 0;
 #pragma unroll 1
-    for (int d = 0; d < HEAD_DIM / 32; d++) {
-      uint4 x = *(const uint4 *)(queries + swizzled(S::ROWS, i, 4 * d + lane % 4));
-      uint4 y = *(const uint4 *)(queries + swizzled(S::ROWS, i + 8, 4 * d + lane % 4));
+    for (int d = 0; d < HEAD_DIM / 16; d++) {
+      uint32_t a[4], b[4];
+      ldmatrix(a, queries + swizzled(S::ROWS, query, 2 * d + lane / 16));
 #pragma unroll
-      for (int n = 0; n < KEYS / 8; n++) {
-        uint4 b = *(const uint4 *)(keys + n * 8 * HEAD_DIM + d * 32);
-        mma(*(float(*)[4])(s + 4 * n), {x.x, y.x, x.y, y.y}, b.x, b.y);
-        mma(*(float(*)[4])(s + 4 * n), {x.z, y.z, x.w, y.w}, b.z, b.w);
+      for (int n = 0; n < KEYS / 16; n++) {
+        ldmatrix(b, keys + swizzled(KEYS, 16 * n + key, 2 * d + lane / 8 % 2));
+        mma(*(float(*)[4])(s + 8 * n), a, b[0], b[1]);
+        mma(*(float(*)[4])(s + 8 * n + 4), a, b[2], b[3]);
       }
     }
-    raise_max();
-    shrink_older();
+    __syncwarp();  // all lanes have read the keys, before one of them gives their place away
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float lower = fminf(shift[h], -row_max<KEYS>(h) * problem.scale);
+      shrink_older(h, power_of_two(lower - shift[h]));
+      shift[h] = lower;
+    }
     weights<KEYS>();
   }
 
@@ -375,9 +358,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     wgmma_results(s);
     trace_done(QK, steps);
     trace(SOFTMAX, steps);
-    release(k, shared.k_empty);
-    if (__builtin_expect(careful, 0)) raise_max();
     weights<KEYS>();
+    bool fits = weights_fit();
+    if (fits) give_back(k, shared.k_empty);
     release_queries();
     trace(WAIT_V, steps);
     wgmma_wait<0>();
@@ -386,7 +369,13 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     trace_done(PV, steps);
     trace(RESCALE, steps);
     release(v, shared.v_empty);
-    settle();
+    if (__builtin_expect(!fits, 0)) {
+      shrink();
+      give_back(k, shared.k_empty);
+    }
+    k.advance();
+#pragma unroll
+    for (int h = 0; h < 2; h++) sum[h] += new_sum[h];
     pack_weights<KEYS>();
     steps++;
   }

@@ -20,7 +20,6 @@ typedef struct Tensors {
 typedef struct Problem {
   int seqlen, heads, head_tiles, group;
   float scale;
-  DeviceAddress k;
 } Problem;
 
 static int minimum(int a, int b) { return a < b ? a : b; }
@@ -59,7 +58,6 @@ static bool launch(Device *device, const Attention *a) {
       .head_tiles = (shape->seqlen + rows - 1) / rows,
       .group = head_group(shape, heads),
       .scale = a->scale * 1.44269504f,
-      .k = a->k,
   };
   Tensors tensors;
   map_tensor(device, shape, a->q, rows, &tensors.q);
