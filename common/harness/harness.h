@@ -11,6 +11,7 @@
 //   trace.c       who did what when
 //   progress.c    a line on the terminal while one waits
 //   passes.c      a few heads at a time
+//   tensor_maps.c the tensors as TMA sees them
 //   parallel.c    all CPU cores
 #pragma once
 

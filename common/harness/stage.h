@@ -27,6 +27,10 @@ typedef bool AttentionLaunch(Device *device, const Attention *attention);
 size_t passes_workspace(const Shape *shape, size_t head_size);
 bool passes_launch(Device *device, const Attention *attention, size_t head_size, AttentionLaunch *launch);
 
+// For kernels that use TMA: the map of one of the problem's tensors, which lies at address, as [batch * heads][seqlen]
+// [head_dim]. A box is `rows` rows, at most 256, of 64 columns, with the 128-byte swizzle. (tensor_maps.c)
+bool attention_tensor_map(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map);
+
 // An option that only this stage has, shown by --help: --name or, when value is not NULL, --name=VALUE. A value in
 // square brackets, "[BITS]", may be left out. session_option gives what the user wrote.
 typedef struct StageOption {

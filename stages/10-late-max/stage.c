@@ -1,11 +1,11 @@
 // Stage 10's launch: one kernel, as many blocks as SMs; they share the tiles among themselves.
 #include "harness/stage.h"
 
-enum { KEYS = 128, PANEL = 64, WARPGROUP = 128, WARPGROUP_ROWS = 64, STORE_ROWS = 16 };  // as in kernel.cu
+enum { KEYS = 128, WARPGROUP = 128, WARPGROUP_ROWS = 64, STORE_ROWS = 16 };  // as in kernel.cu
 
 // What differs between head dimensions: Config in kernel.cu.
 typedef struct Config {
-  int warpgroups, tiles, stages;
+  int workers, tiles, stages;
   const char *kernel, *causal_kernel;
 } Config;
 
@@ -24,22 +24,6 @@ typedef struct Problem {
 
 static int minimum(int a, int b) { return a < b ? a : b; }
 
-// A tensor map for boxes of `rows` rows and 64 columns.
-static bool map_tensor(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map) {
-  uint64_t row_bytes = (uint64_t)shape->head_dim * sizeof(uint16_t), seqlen = (uint64_t)shape->seqlen;
-  TensorMapSpec spec = {
-      .type = TENSOR_F16,
-      .rank = 3,
-      .address = address,
-      .size = {(uint64_t)shape->head_dim, seqlen, (uint64_t)shape->batch * shape->heads},
-      .stride = {0, row_bytes, row_bytes * seqlen},
-      .box = {PANEL, (uint32_t)rows, 1},
-      .swizzle = TENSOR_SWIZZLE_128B,
-      .l2_promotion = TENSOR_L2_256B,
-  };
-  return device_tensor_map(device, &spec, map);
-}
-
 // How many heads are worked on together: as many as keep their K and V in the L2 cache.
 static int head_group(const Shape *shape, int heads) {
   long head_bytes = 4L * shape->seqlen * shape->head_dim, budget = (shape->seqlen <= 1024 ? 8L : 32L) << 20;
@@ -51,7 +35,7 @@ static int head_group(const Shape *shape, int heads) {
 static bool launch(Device *device, const Attention *a) {
   const Shape *shape = &a->shape;
   Config config = shape->head_dim == 64 ? config_64 : config_128;
-  int rows = config.warpgroups * WARPGROUP_ROWS, heads = shape->batch * shape->heads;
+  int rows = config.workers * WARPGROUP_ROWS, heads = shape->batch * shape->heads;
   Problem problem = {
       .seqlen = shape->seqlen,
       .heads = heads,
@@ -60,14 +44,14 @@ static bool launch(Device *device, const Attention *a) {
       .scale = a->scale * 1.44269504f,
   };
   Tensors tensors;
-  map_tensor(device, shape, a->q, rows, &tensors.q);
-  map_tensor(device, shape, a->k, KEYS, &tensors.k);
-  map_tensor(device, shape, a->v, KEYS, &tensors.v);
-  map_tensor(device, shape, a->o, STORE_ROWS, &tensors.o);
+  attention_tensor_map(device, shape, a->q, rows, &tensors.q);
+  attention_tensor_map(device, shape, a->k, KEYS, &tensors.k);
+  attention_tensor_map(device, shape, a->v, KEYS, &tensors.v);
+  attention_tensor_map(device, shape, a->o, STORE_ROWS, &tensors.o);
   DeviceLaunch attention = {
       .kernel = device_kernel(device, a->module, shape->causal ? config.causal_kernel : config.kernel),
       .grid = {(unsigned)minimum(heads * problem.head_tiles, device_info(device)->sm_count)},
-      .block = {(unsigned)((config.warpgroups + 1) * WARPGROUP)},
+      .block = {(unsigned)((config.workers + 1) * WARPGROUP)},
       .dynamic_shared = sizeof(uint16_t) * shape->head_dim * (config.tiles * rows + 2 * config.stages * KEYS) +
                         2 * sizeof(uint64_t) * (config.tiles + 2 * config.stages) + sizeof(uint32_t) * config.tiles,
       .arguments = ARGUMENTS(&tensors, &problem),

@@ -1,0 +1,536 @@
+// Stage 09: blocks that stay. There are as many as SMs, and each works through tiles, the queries of its warpgroups, 64
+// each, against all keys of their head. So the next tile is loaded, and its first product begun, while the last one ends;
+// its output leaves by TMA; and in which order the tiles are worked on can be chosen.
+//
+// One thread of the first warpgroup loads. The others, for each block of 128 keys, do as in stage 08
+//
+//   S = Q K^T     of the next block       both on the tensor cores, in the background,
+//   O += P V      of the last block       the warpgroups one after another;
+//   P = exp(S)    of the next block       meanwhile, as soon as S is there
+#include <cuda.h>
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+#include "ptx/barrier.h"
+#include "ptx/fence.h"
+#include "ptx/math.h"
+#include "ptx/mbarrier.h"
+#include "ptx/quad.h"
+#include "ptx/registers.h"
+#include "ptx/ring.h"
+#include "ptx/stmatrix.h"
+#include "ptx/tile.h"
+#include "ptx/tma.h"
+#include "ptx/trace.h"
+#include "ptx/wgmma.h"
+
+enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64, KEYS = 128 };
+
+// What differs between head dimensions: how many warpgroups compute; places for tiles of queries, blocks of keys, blocks
+// of values; registers of a thread that computes, and of one in the loading warpgroup.
+template <int HEAD_DIM> struct Config;
+template <> struct Config<64> {
+  enum { WORKERS = 3, TILES = 3, STAGES = 4, REGISTERS = 160, LOADER_REGISTERS = 32 };
+};
+template <> struct Config<128> {
+  enum { WORKERS = 2, TILES = 3, STAGES = 2, REGISTERS = 240, LOADER_REGISTERS = 24 };
+};
+
+// What a block has in shared memory: three rings. An output leaves from the place of its queries.
+template <int HEAD_DIM> struct Shared : Config<HEAD_DIM> {
+  using C = Config<HEAD_DIM>;
+  enum { ROWS = C::WORKERS * WARPGROUP_ROWS };
+  half q[C::TILES][ROWS * HEAD_DIM];
+  half k[C::STAGES][KEYS * HEAD_DIM], v[C::STAGES][KEYS * HEAD_DIM];
+  uint64_t q_full[C::TILES], q_empty[C::TILES];
+  uint64_t k_full[C::STAGES], k_empty[C::STAGES], v_full[C::STAGES], v_empty[C::STAGES];
+  int tile[C::TILES];  // the number of the tile whose queries are there; -1: there are no more
+};
+
+// ---- what is to be done ----
+
+// How TMA finds the tensors in global memory, [heads of all batches][seqlen][HEAD_DIM].
+struct Tensors {
+  CUtensorMap q, k, v, o;
+};
+
+struct Problem {
+  int seqlen, heads;  // heads of all batches
+  int head_tiles;     // tiles of a head
+  int group;          // causal: heads that are worked on together, so that their K and V stay in the L2 cache
+  float scale;        // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
+};
+
+// Causal: tiles given out beyond each block's first, and blocks that have left. Both are 0 between launches.
+__device__ unsigned tiles_given, blocks_left;
+
+struct Tile {
+  int head, row, blocks;  // its first query; blocks of keys that any of its rows may see
+};
+
+// Tile number t. Without a mask, tiles of a head follow each other. With one they have different lengths: in a group of
+// heads the longest go first, so that all SMs finish together.
+template <bool CAUSAL, int ROWS> __device__ Tile find_tile(const Problem &problem, int t) {
+  Tile tile;
+  if (CAUSAL) {
+    int first = t / (problem.group * problem.head_tiles) * problem.group;
+    int group = min(problem.group, problem.heads - first), i = t - first * problem.head_tiles;
+    tile.head = first + i % group;
+    tile.row = (problem.head_tiles - 1 - i / group) * ROWS;
+  } else {
+    tile.head = t / problem.head_tiles;
+    tile.row = t % problem.head_tiles * ROWS;
+  }
+  int keys = CAUSAL ? min(tile.row + ROWS, problem.seqlen) : problem.seqlen;
+  tile.blocks = (keys + KEYS - 1) / KEYS;
+  return tile;
+}
+
+// ---- the thread that loads ----
+
+template <int HEAD_DIM, bool CAUSAL> struct Loader {
+  using S = Shared<HEAD_DIM>;
+  S &shared;
+  const Tensors &tensors;
+  const Problem &problem;
+  Ring<S::TILES> q;
+  Ring<S::STAGES> k, v;
+
+  // Loads rows of a head, in panels, into the ring's next place when it is empty.
+  template <int PLACES, int SIZE>
+  __device__ void load(Ring<PLACES> &ring, half (&to)[PLACES][SIZE], uint64_t *full, uint64_t *empty,
+                       const CUtensorMap *map, int row, int head) {
+    const int panel_bytes = SIZE / HEAD_DIM * ROW_BYTES;
+    uint32_t barrier = shared_address(full + ring.place), tile = shared_address(to[ring.place]);
+    mbarrier_wait(shared_address(empty + ring.place), ring.parity ^ 1);
+    mbarrier_arrive_expect(barrier, SIZE * sizeof(half));
+#pragma unroll
+    for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
+      tma_load(tile + panel * panel_bytes, map, barrier, panel * PANEL, row, head);
+    ring.advance();
+  }
+  __device__ void load_k(int block, int head) {
+    load(k, shared.k, shared.k_full, shared.k_empty, &tensors.k, block * KEYS, head);
+  }
+  __device__ void load_v(int block, int head) {
+    if (block >= 0) load(v, shared.v, shared.v_full, shared.v_empty, &tensors.v, block * KEYS, head);
+  }
+
+  // Writes down which tile comes into the next place for queries, when it is empty.
+  __device__ void announce(int t) {
+    mbarrier_wait(shared_address(shared.q_empty + q.place), q.parity ^ 1);
+    shared.tile[q.place] = t;
+  }
+
+  // Without a mask the tiles are dealt out like cards; with one a block takes the next when it has time for it.
+  __device__ int next_tile(int t) { return CAUSAL ? atomicAdd(&tiles_given, 1) + gridDim.x : t + gridDim.x; }
+
+  // All tiles of this block. V is loaded one block later than K, as it is used.
+  __device__ void run() {
+    int tiles = problem.heads * problem.head_tiles, last_head = 0, last_block = -1;
+    for (int t = blockIdx.x; t < tiles;) {
+      Tile tile = find_tile<CAUSAL, S::ROWS>(problem, t);
+      announce(t);
+      load(q, shared.q, shared.q_full, shared.q_empty, &tensors.q, tile.row, tile.head);
+      t = next_tile(t);
+      for (int block = tile.blocks - 1; block >= 0; block--) {
+        load_k(block, tile.head);
+        load_v(last_block, last_head);
+        last_head = tile.head;
+        last_block = block;
+      }
+    }
+    announce(-1);
+    mbarrier_arrive(shared_address(shared.q_full + q.place));
+    load_v(last_block, last_head);
+    if (CAUSAL && atomicInc(&blocks_left, gridDim.x - 1) == gridDim.x - 1) atomicExch(&tiles_given, 0);  // the last
+  }
+};
+
+// ---- a warpgroup that computes ----
+
+// threadIdx.x, read anew. What is computed from it the compiler cannot compute early and keep in registers meanwhile.
+__device__ int thread_index() {
+  int index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+  return index;
+}
+
+template <int HEAD_DIM, bool CAUSAL> struct Worker {
+  using S = Shared<HEAD_DIM>;
+  S &shared;
+  const Tensors &tensors;
+  const Problem &problem;
+  int warpgroup;
+  bool elected;  // one thread of each warp
+  Ring<S::TILES> q;
+  Ring<S::STAGES> k, v;
+  int leaving = -1;    // the place of queries from which an output is on its way out
+  int skipped;         // blocks of the tile that lie right of this warpgroup's rows
+  int steps = 0;       // for trace
+  int head, row, key;  // the tile's head, the warpgroup's first query, the first key of the block at hand
+
+  // Of two rows, l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
+  float s[KEYS / 2];         // scores, then weights
+  uint32_t p[KEYS / 16][4];  // weights in fp16, the A of the next product
+  float o[HEAD_DIM / 2];
+  float shift[2];   // a weight is 2^(score * scale + shift)
+  float sum[2];     // of the weights in this thread's columns
+  float factor[2];  // by which older weights shrink
+
+  // ---- order ----
+
+  template <int PLACES> __device__ void wait(const Ring<PLACES> &ring, const uint64_t *full) {
+    mbarrier_wait(shared_address(full + ring.place), ring.parity);
+  }
+  template <int PLACES> __device__ void release(Ring<PLACES> &ring, const uint64_t *empty) {
+    if (elected) mbarrier_arrive(shared_address(empty + ring.place));
+    ring.advance();
+  }
+  // The warpgroups take turns in issuing products, so that one has its softmax while another has the tensor cores.
+  __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
+  __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % S::WORKERS, 2 * WARPGROUP); }
+
+  // ---- products ----
+
+  // Starts S = Q K^T, for the first N keys of the block.
+  template <int N> __device__ void scores() {
+    uint64_t a = k_major(shared_address(shared.q[q.place]) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
+    uint64_t b = k_major(shared_address(shared.k[k.place]));
+    wgmma_fence();
+#pragma unroll
+    for (int d = 0; d < HEAD_DIM / 16; d++)
+      wgmma<N>(*(float(*)[N / 2]) s, columns_16(a, S::ROWS, d), columns_16(b, KEYS, d), d > 0);
+    wgmma_commit();
+  }
+
+  // Starts O += P V, or O = P V for a tile's first block.
+  __device__ void output(int accumulate) {
+    uint64_t b = mn_major(shared_address(shared.v[v.place]), KEYS);
+    wgmma_fence();
+#pragma unroll
+    for (int n = 0; n < KEYS / 16; n++) wgmma<HEAD_DIM, true>(o, p[n], rows_16(b, n), n > 0 ? 1 : accumulate);
+    wgmma_commit();
+  }
+
+  // ---- softmax ----
+
+  // In a tile's first block, scores that must not count become minus infinity.
+  template <int N> __device__ void mask() {
+    int thread = thread_index() % WARPGROUP, warp = thread / WARP, lane = thread % WARP;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      int i = row + 16 * warp + 8 * h + lane / 4, keys = CAUSAL ? min(i + 1, problem.seqlen) : problem.seqlen;
+      int left = keys - (key + lane % 4 * 2);  // what this row may see from this thread's first column on
+#pragma unroll
+      for (int n = 0; n < N / 8; n++)
+        for (int e = 0; e < 2; e++)
+          if (8 * n + e >= left) s[4 * n + 2 * h + e] = -INFINITY;
+    }
+  }
+
+  // The largest of a row's scores.
+  template <int N> __device__ float row_max(int h) {
+    float even = s[2 * h], odd = s[2 * h + 1];
+#pragma unroll
+    for (int i = 4; i < N / 2; i += 4) {
+      even = fmaxf(even, s[i + 2 * h]);
+      odd = fmaxf(odd, s[i + 2 * h + 1]);
+    }
+    return quad_max(fmaxf(even, odd));
+  }
+
+  // Weights in the place of scores; adds them up.
+  template <int N> __device__ void weights() {
+    float odd[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < N / 2; i += 4)
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        s[i + 2 * h] = power_of_two(s[i + 2 * h] * problem.scale + shift[h]);
+        s[i + 2 * h + 1] = power_of_two(s[i + 2 * h + 1] * problem.scale + shift[h]);
+        sum[h] += s[i + 2 * h];
+        odd[h] += s[i + 2 * h + 1];
+      }
+    sum[0] += odd[0];
+    sum[1] += odd[1];
+  }
+
+  // Weights of a tile's first block.
+  template <int N> __device__ void first_weights() {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      shift[h] = -row_max<N>(h) * problem.scale;
+      sum[h] = 0;
+    }
+    weights<N>();
+  }
+
+  // Looks for larger maxima in the scores of a later block. As in stage 03, the shift stays behind by a factor of up to 2^8
+  // in the weights. True if it was raised: then older weights shrink by `factor`.
+  __device__ bool raise_max() {
+    float lower[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], -row_max<KEYS>(h) * problem.scale);
+    if (!__any_sync(0xffffffff, fmaxf(shift[0] - lower[0], shift[1] - lower[1]) > 8)) return false;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      factor[h] = power_of_two(lower[h] - shift[h]);
+      shift[h] = lower[h];
+      sum[h] *= factor[h];
+    }
+    return true;
+  }
+
+  // The same for the output, when the product that was under way is done.
+  __device__ void shrink_output() {
+#pragma unroll
+    for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
+  }
+
+  // The weights of N keys as fp16; those of the block's others are 0.
+  template <int N> __device__ void pack_weights() {
+#pragma unroll
+    for (int n = 0; n < KEYS / 16; n++)
+      for (int j = 0; j < 4; j++) {
+        p[n][j] = n < N / 16 ? pack(s[8 * n + 2 * j], s[8 * n + 2 * j + 1]) : 0;
+        if (N < KEYS) asm volatile("" : "+r"(p[n][j]));  // a register, even for a constant: wgmma takes nothing else
+      }
+  }
+
+  // ---- a tile, step by step ----
+
+  // Scores of one block and output of the one before, both in the background; weights of the first under the second.
+  __device__ void step(int accumulate) {
+    trace(WAIT_K, steps);
+    wait(k, shared.k_full);
+    trace(WAIT_TURN, steps);
+    take_turn();
+    trace(QK, steps);
+    scores<KEYS>();
+    wait(v, shared.v_full);
+    trace(PV, steps);
+    output(accumulate);
+    pass_turn();
+    trace(WAIT_WGMMA, steps);
+    wgmma_wait<1>();
+    wgmma_results(s);
+    trace_done(QK, steps);
+    trace(SOFTMAX, steps);
+    release(k, shared.k_empty);
+    bool grew = raise_max();
+    weights<KEYS>();
+    release_queries();
+    trace(WAIT_V, steps);
+    wgmma_wait<0>();
+    wgmma_results(s);
+    wgmma_results(o);
+    trace_done(PV, steps);
+    trace(RESCALE, steps);
+    release(v, shared.v_empty);
+    if (grew) shrink_output();
+    pack_weights<KEYS>();
+    steps++;
+  }
+
+  // The first block of the first tile, with nothing else under way.
+  template <int N> __device__ void first_block() {
+    wait(k, shared.k_full);
+    take_turn();
+    scores<N>();
+    pass_turn();
+    wgmma_wait<0>();
+    wgmma_results(s);
+    release(k, shared.k_empty);
+    mask<N>();
+    first_weights<N>();
+    pack_weights<N>();
+  }
+
+  // The last output of a tile under the first scores of the next. What the worker has about the tile is the next's already,
+  // and the arguments are the old one's.
+  template <int N> __device__ void next_tile(int accumulate, int old_place, int old_head, int old_row) {
+    wait(k, shared.k_full);
+    take_turn();
+    scores<N>();
+    wait(v, shared.v_full);
+    output(accumulate);
+    pass_turn();
+    float old_sum[2] = {sum[0], sum[1]};
+    wgmma_wait<1>();
+    wgmma_results(s);
+    release(k, shared.k_empty);
+    if (CAUSAL || key + KEYS > problem.seqlen) mask<N>();
+    first_weights<N>();
+    wgmma_wait<0>();
+    wgmma_results(s);
+    wgmma_results(o);
+    release(v, shared.v_empty);
+    store(old_sum, old_place, old_head, old_row);
+    pack_weights<N>();
+    skip_values();
+  }
+
+  // The last output of the last tile, with nothing else under way.
+  __device__ void last_output(int accumulate, int old_place, int old_head, int old_row) {
+    take_turn();
+    wait(v, shared.v_full);
+    output(accumulate);
+    pass_turn();
+    wgmma_wait<0>();
+    wgmma_results(o);
+    store(sum, old_place, old_head, old_row);
+    if (elected) tma_store_wait<0>();
+    if (warpgroup == 0) take_turn();  // which the last warpgroup has passed on
+  }
+
+  // O / sum, to the place of the warp's own queries, and from there to global memory.
+  __device__ void store(const float (&o_sum)[2], int place, int head, int row) {
+    float scale[2] = {1 / quad_sum(o_sum[0]), 1 / quad_sum(o_sum[1])};
+    int thread = thread_index() % WARPGROUP, warp = thread / WARP, lane = thread % WARP;
+    uint32_t tile = shared_address(shared.q[place]) + (warpgroup * WARPGROUP_ROWS + warp * 16) * ROW_BYTES;
+#pragma unroll
+    for (int d = 0; d < HEAD_DIM / 16; d++) {
+      const float *x = o + 8 * d;
+      stmatrix(tile + swizzled(S::ROWS, lane % 16, 2 * d + lane / 16), pack(x[0] * scale[0], x[1] * scale[0]),
+               pack(x[2] * scale[1], x[3] * scale[1]), pack(x[4] * scale[0], x[5] * scale[0]),
+               pack(x[6] * scale[1], x[7] * scale[1]));
+    }
+    fence_async_proxy();
+    __syncwarp();
+    if (elected) {
+#pragma unroll
+      for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
+        tma_store(&tensors.o, tile + panel * S::ROWS * ROW_BYTES, panel * PANEL, row + warp * 16, head);
+      tma_store_commit();
+    }
+    leaving = place;
+  }
+
+  // When the output has left, its place can take queries again.
+  __device__ void release_queries() {
+    if (leaving < 0) return;
+    if (elected) {
+      tma_store_wait_read<0>();
+      mbarrier_arrive(shared_address(shared.q_empty + leaving));
+    }
+    leaving = -1;
+  }
+
+  // ---- all tiles ----
+
+  // Waits for the next tile's queries; false when there are no more tiles. Keys that only other warpgroups need are let
+  // pass; and skip_values does the same for values, when it is their turn.
+  __device__ bool find_next() {
+    wait(q, shared.q_full);
+    int t = shared.tile[q.place];
+    if (t < 0) return false;
+    Tile tile = find_tile<CAUSAL, S::ROWS>(problem, t);
+    head = tile.head;
+    row = tile.row + warpgroup * WARPGROUP_ROWS;
+    int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen, blocks = (keys + KEYS - 1) / KEYS;
+    key = (blocks - 1) * KEYS;
+    skipped = tile.blocks - blocks;
+    if constexpr (CAUSAL && S::ROWS % KEYS)
+      for (int i = 0; i < skipped; i++) {
+        wait(k, shared.k_full);
+        take_turn();
+        pass_turn();
+        release(k, shared.k_empty);
+      }
+    return true;
+  }
+  __device__ void skip_values() {
+    if constexpr (CAUSAL && S::ROWS % KEYS)
+      for (int i = 0; i < skipped; i++) {
+        wait(v, shared.v_full);
+        release(v, shared.v_empty);
+      }
+  }
+
+  // Does the diagonal leave only half of the tile's first block to this warpgroup?
+  __device__ bool half_block() { return CAUSAL && row % KEYS == 0; }
+
+  __device__ void run() {
+    trace_begin(CONSUMER);
+    if (warpgroup == S::WORKERS - 1) pass_turn();
+    find_next();
+    skip_values();
+    if (half_block())
+      first_block<KEYS / 2>();
+    else
+      first_block<KEYS>();
+    while (true) {
+      int accumulate = 0;
+      for (; key > 0; accumulate = 1) {
+        key -= KEYS;
+        step(accumulate);
+      }
+      release_queries();
+      int old_place = q.place, old_head = head, old_row = row;
+      q.advance();
+      if (!find_next()) {
+        last_output(accumulate, old_place, old_head, old_row);
+        trace_end();
+        return;
+      }
+      if (half_block())
+        next_tile<KEYS / 2>(accumulate, old_place, old_head, old_row);
+      else
+        next_tile<KEYS>(accumulate, old_place, old_head, old_row);
+    }
+  }
+};
+
+// ---- the kernel ----
+
+template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &tensors, const Problem &problem) {
+  using S = Shared<HEAD_DIM>;
+  extern __shared__ __align__(1024) char memory[];
+  S &shared = *(S *)memory;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < S::TILES; i++) {
+      mbarrier_init(shared_address(shared.q_full + i), 1);
+      mbarrier_init(shared_address(shared.q_empty + i), S::WORKERS * 4);  // one of each warp
+    }
+    for (int i = 0; i < S::STAGES; i++) {
+      mbarrier_init(shared_address(shared.k_full + i), 1);
+      mbarrier_init(shared_address(shared.v_full + i), 1);
+      mbarrier_init(shared_address(shared.k_empty + i), S::WORKERS * 4);
+      mbarrier_init(shared_address(shared.v_empty + i), S::WORKERS * 4);
+    }
+    mbarrier_fence_init();
+  }
+  __syncthreads();
+  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
+  if (warpgroup == 0) {
+    registers_decrease<S::LOADER_REGISTERS>();
+    if (threadIdx.x == 0) Loader<HEAD_DIM, CAUSAL>{shared, tensors, problem}.run();
+  } else {
+    registers_increase<S::REGISTERS>();
+    Worker<HEAD_DIM, CAUSAL>{shared, tensors, problem, warpgroup - 1, threadIdx.x % WARP == 0}.run();
+  }
+}
+
+// Grid: as many blocks as SMs, or as tiles if those are fewer. Block: a warpgroup that loads, and those that compute.
+template <int HEAD_DIM> constexpr int THREADS = (1 + Config<HEAD_DIM>::WORKERS) * WARPGROUP;
+
+extern "C" __global__ void __launch_bounds__(THREADS<64>, 1)
+    attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<64, false>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS<64>, 1)
+    attention_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<64, true>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS<128>, 1)
+    attention_128(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<128, false>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS<128>, 1)
+    attention_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<128, true>(tensors, problem);
+}
