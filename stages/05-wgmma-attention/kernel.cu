@@ -14,21 +14,14 @@
 #include "ptx/cp_async.h"
 #include "ptx/fence.h"
 #include "ptx/math.h"
+#include "ptx/quad.h"
+#include "ptx/tile.h"
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
 enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64, STAGES = 2 };
 
 // ---- tiles in shared memory ----
-
-// A tile lies in panels of 64 columns, one behind the other. A panel's row is 128 bytes, eight chunks of 16, and they
-// change places as wgmma's 128-byte swizzle wants it: which is the swizzle of stage 03.
-enum { PANEL = 64, ROW_BYTES = 2 * PANEL, CHUNKS = 8 };
-
-// Where in a tile of `rows` rows 16 bytes lie: `chunk` counts them along the head dimension.
-__device__ int swizzled(int rows, int row, int chunk) {
-  return chunk / CHUNKS * rows * ROW_BYTES + row * ROW_BYTES + (chunk % CHUNKS ^ row % 8) * 16;
-}
 
 // Starts the copy of a tile from a matrix that has only `left` more rows: zeros stand in for the others. THREADS threads
 // copy together; each of them one chunk of every few rows.
@@ -42,25 +35,6 @@ __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i += step) cp_async(to + i * ROW_BYTES, from + i * HEAD_DIM, row + i < left ? 16 : 0);
 }
-
-// The descriptor of a tile that wgmma reads along K (Q and K: neighbours in memory are neighbours in the head dimension).
-// Eight rows are 1024 bytes; the leading offset is not looked at.
-__device__ uint64_t k_major(uint32_t tile) { return matrix_descriptor(tile, 16, 8 * ROW_BYTES, SWIZZLE_128B); }
-
-// The descriptor of V, which is read across: a sum runs over keys, and those are its rows. The next 8 of them are 1024
-// bytes further on, the next 64 columns a panel.
-__device__ uint64_t mn_major(uint32_t tile, int rows) {
-  return matrix_descriptor(tile, rows * ROW_BYTES, 8 * ROW_BYTES, SWIZZLE_128B);
-}
-
-// From a descriptor to that of the i-th 16 columns of a tile with `rows` rows: 32 bytes along the row, or the next panel.
-// The hardware swizzles an address as it stands, so a step inside the row is as good as a new tile.
-__device__ uint64_t columns(uint64_t descriptor, int rows, int i) {
-  return descriptor + (i / 4 * rows * ROW_BYTES + i % 4 * 32 >> 4);
-}
-
-// The same for the i-th 16 rows.
-__device__ uint64_t rows(uint64_t descriptor, int i) { return descriptor + (i * 16 * ROW_BYTES >> 4); }
 
 // ---- a warpgroup's part ----
 
@@ -77,7 +51,7 @@ __device__ void scores(float (&s)[KEYS / 2], uint32_t q_tile, uint32_t k_tile) {
   uint64_t q = k_major(q_tile), k = k_major(k_tile);
   wgmma_fence();
 #pragma unroll
-  for (int d = 0; d < HEAD_DIM / 16; d++) wgmma<KEYS>(s, columns(q, ROWS, d), columns(k, KEYS, d), d > 0);
+  for (int d = 0; d < HEAD_DIM / 16; d++) wgmma<KEYS>(s, columns_16(q, ROWS, d), columns_16(k, KEYS, d), d > 0);
   wgmma_commit();
   wgmma_wait<0>();
   wgmma_results(s);
@@ -97,19 +71,12 @@ template <int KEYS> __device__ void mask(float (&s)[KEYS / 2], int row, int key,
   }
 }
 
-// The largest of a row's scores. Four neighbouring lanes share a row, and all of them get it.
+// The largest of a row's scores.
 template <int COUNT> __device__ float row_max(const float (&s)[COUNT], int h) {
   float max = fmaxf(s[2 * h], s[2 * h + 1]);
 #pragma unroll
   for (int i = 4; i < COUNT; i += 4) max = fmaxf(fmaxf(max, s[i + 2 * h]), s[i + 2 * h + 1]);
-  max = fmaxf(max, __shfl_xor_sync(0xffffffff, max, 1));
-  return fmaxf(max, __shfl_xor_sync(0xffffffff, max, 2));
-}
-
-// The sum of one number from each of these four lanes.
-__device__ float row_sum(float sum) {
-  sum += __shfl_xor_sync(0xffffffff, sum, 1);
-  return sum + __shfl_xor_sync(0xffffffff, sum, 2);
+  return quad_max(max);
 }
 
 // Looks for larger maxima in the scores; when there are some, everything older shrinks. As in stage 03, `max` may stay
@@ -158,7 +125,7 @@ __device__ void output(Rows<HEAD_DIM> &state, const float (&p)[KEYS / 2], uint32
     for (int j = 0; j < 4; j++) a[n][j] = pack(p[8 * n + 2 * j], p[8 * n + 2 * j + 1]);
   wgmma_fence();
 #pragma unroll
-  for (int n = 0; n < KEYS / 16; n++) wgmma<HEAD_DIM, true>(state.o, a[n], rows(v, n), true);
+  for (int n = 0; n < KEYS / 16; n++) wgmma<HEAD_DIM, true>(state.o, a[n], rows_16(v, n), true);
   wgmma_commit();
   wgmma_wait<0>();
   wgmma_results(state.o);
@@ -170,7 +137,7 @@ template <int HEAD_DIM, int ROWS>
 __device__ void store_rows(half *o, const Rows<HEAD_DIM> &rows, char *q_tile, int row, int count) {
   int lane = threadIdx.x % WARP, chunks = HEAD_DIM / 8;
   for (int h = 0; h < 2; h++) {
-    float factor = 1 / row_sum(rows.sum[h]);
+    float factor = 1 / quad_sum(rows.sum[h]);
 #pragma unroll
     for (int n = 0; n < HEAD_DIM / 8; n++)
       *(uint32_t *)(q_tile + swizzled(ROWS, row + 8 * h + lane / 4, n) + lane % 4 * 4) =
@@ -202,7 +169,7 @@ template <int HEAD_DIM, int WARPGROUPS, int KEYS>
 __device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
   const int ROWS = WARPGROUPS * WARPGROUP_ROWS, THREADS = WARPGROUPS * WARPGROUP, BYTES = KEYS * HEAD_DIM * 2;
   extern __shared__ __align__(1024) char shared[];  // where a swizzle of 128 bytes begins anew
-  uint32_t q_tile = (uint32_t)__cvta_generic_to_shared(shared), k_tiles = q_tile + ROWS * HEAD_DIM * 2;
+  uint32_t q_tile = shared_address(shared), k_tiles = q_tile + ROWS * HEAD_DIM * 2;
   int blocks = (seqlen + ROWS - 1) / ROWS;
   int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0), warp = threadIdx.x % WARPGROUP / WARP;
