@@ -14,8 +14,9 @@
 static bool is_wgmma(const Inst *inst) { return !strcmp(inst->source->opcode, "wgmma"); }
 
 static bool is_register_mov(const Program *program, const Inst *inst) {
+  if (strcmp(inst->source->opcode, "mov") || inst->touch_count != 2) return false;
   const Touch *touches = &program->touches[inst->touch_start];
-  return !strcmp(inst->source->opcode, "mov") && inst->touch_count == 2 && touches[0].written && !touches[1].written;
+  return touches[0].written && !touches[1].written;
 }
 
 // A constant may be put into a register anywhere: nvcc does so after the wgmma.fence that stands after it in the
