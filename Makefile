@@ -236,6 +236,7 @@ build/trace/%.ptx: NVCC_DEFINES := -DTRACE
 build/trace/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc
 	$(PTX)
 # What the kernel would be had it never had a time stamp.
+build/unmarked/%.ptx: NVCC_DEFINES = -Istages/$*
 build/unmarked/%.ptx: build/unmarked/%.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/unmarked/%.cu: stages/%/kernel.cu

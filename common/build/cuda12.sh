@@ -60,7 +60,7 @@ compile() {
   # for designated initialisers, which nvcc takes in C++17 too, as g++ does.
   "$driver" "$toolkit/lib/libnvrtc.so.12" "stages/$name/kernel.cu" "$out/$name.ptx" \
     -arch=compute_90a -std=c++20 -lineinfo -default-device \
-    -Itests/cuda/include --pre-include=math.h -Icommon -I"$toolkit/include" &&
+    -Itests/cuda/include --pre-include=math.h -Icommon -I"stages/$name" -I"$toolkit/include" &&
     sh common/build/ptxas.sh "$ptxas" "$out/$name.ptx" "$out/$name.cubin" "$@"
 }
 
