@@ -68,7 +68,9 @@ template <int HEAD_DIM, int PLACES>
 __device__ void load_keys(Shared<HEAD_DIM> &shared, Ring<PLACES> &ring, const Tensors &tensors, int t, int head) {
   const int KEYS = Config<HEAD_DIM>::KEYS;
   uint64_t &full = shared.full[ring.place];
+  trace(WAIT_FREE, t);
   mbarrier_wait(shared_address(shared.empty + ring.place), ring.parity ^ 1);
+  trace(COPY, t);
   mbarrier_arrive_expect(shared_address(&full), sizeof shared.k[0] + sizeof shared.v[0]);
   load<HEAD_DIM>(shared.k[ring.place], full, &tensors.k, t * KEYS, head);
   load<HEAD_DIM>(shared.v[ring.place], full, &tensors.v, t * KEYS, head);
@@ -218,8 +220,10 @@ __device__ void attention(const Tensors &tensors, half *o, int seqlen, float sca
     load_queries(shared, tensors, block_row, head);
     for (int t = 0; t < min(tiles, (int)S::STAGES - 1); t++) load_keys(shared, loading, tensors, t, head);
   }
+  trace(BARRIER, 0);
   __syncthreads();  // the mbarriers are there
-  mbarrier_wait(shared_address(&shared.q_full), 0);
+  trace(WAIT_V, 0);
+  mbarrier_wait(shared_address(&shared.q_full), 0);  // Q has landed
 
   Rows<HEAD_DIM> rows;
   for (int h = 0; h < 2; h++) {
@@ -231,11 +235,11 @@ __device__ void attention(const Tensors &tensors, half *o, int seqlen, float sca
   scale *= 1.44269504f;  // log2 e: exp(x) is computed as 2^(x log2 e)
 
   for (int t = 0; t < tiles; t++) {
-    trace(COPY, t);
     // Into the place of tile t - 1, as soon as all warps are done with it; the other places are full or on their way.
     if (loads && t + S::STAGES - 1 < tiles) load_keys(shared, loading, tensors, t + S::STAGES - 1, head);
     trace(WAIT_K, t);
     mbarrier_wait(shared_address(shared.full + ring.place), ring.parity);
+    trace_done(COPY, t);
     if (!causal || t * KEYS < row + WARPGROUP_ROWS) {  // not all masked for this warpgroup
       float s[KEYS / 2];
       trace(QK, t);

@@ -78,21 +78,25 @@ template <int HEAD_DIM> struct Loader {
   S &shared;
   const Tensors &tensors;
   Ring<S::STAGES> k, v;
+  int loads = 0;  // for trace
 
   // Loads rows of a head, in panels. `full` says when they have landed.
   template <int SIZE>
   __device__ void load(half (&to)[SIZE], uint64_t &full, const CUtensorMap *map, int row, int head) {
     const int panel_bytes = SIZE / HEAD_DIM * ROW_BYTES;
     uint32_t barrier = shared_address(&full), tile = shared_address(to);
+    trace(COPY, loads);
     mbarrier_arrive_expect(barrier, SIZE * sizeof(half));
 #pragma unroll
     for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
       tma_load(tile + panel * panel_bytes, map, barrier, panel * PANEL, row, head);
+    loads++;
   }
   // The same into a ring's next place, when it is empty.
   template <int PLACES, int SIZE>
   __device__ void load_next(Ring<PLACES> &ring, half (&to)[PLACES][SIZE], uint64_t *full, uint64_t *empty,
                             const CUtensorMap *map, int row, int head) {
+    trace(WAIT_FREE, loads);
     mbarrier_wait(shared_address(empty + ring.place), ring.parity ^ 1);
     load(to[ring.place], full[ring.place], map, row, head);
     ring.advance();
@@ -106,12 +110,14 @@ template <int HEAD_DIM> struct Loader {
 
   // From the last block, which has the mask, to the first. V is loaded one block later than K, as it is used.
   __device__ void run(const Tile &tile) {
+    trace_begin(PRODUCER);
     load(shared.q, shared.q_full, &tensors.q, tile.row, tile.head);
     for (int block = tile.blocks - 1; block >= 0; block--) {
       load_k(block, tile.head);
       if (block + 1 < tile.blocks) load_v(block + 1, tile.head);
     }
     load_v(0, tile.head);
+    trace_end();
   }
 };
 
