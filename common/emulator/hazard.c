@@ -17,7 +17,7 @@ static const struct {
          "An access of n bytes needs an address that is a multiple of n: align the array, or use a narrower access."},
     [HAZARD_UNINITIALISED_READ] = {"uninitialised read", "Write the bytes before they are read, or do not read them."},
     [HAZARD_SHARED_RACE] = {"shared-memory race",
-                            "Put a barrier (__syncthreads, __syncwarp) between the two accesses."},
+                            "Put a barrier (__syncthreads, __syncwarp, an mbarrier) between the two accesses."},
     [HAZARD_GLOBAL_RACE] = {"global-memory race", "Order the two with a barrier inside a block, with atomics and "
                                                   "fences between blocks, or with a second launch."},
     [HAZARD_DIVERGENT_ALIGNED] =
