@@ -18,8 +18,8 @@ enum {
   RANDOM_SLICE = 256,  // at most so many under a seed
   // Instructions without a visible event after which a cluster is suspected of spinning: at first, and at most, for each
   // suspicion that turns out wrong doubles it.
-  FIRST_QUIET = 1 << 16,
-  LONGEST_QUIET = 1 << 20,
+  FIRST_QUIET = 1 << 18,
+  LONGEST_QUIET = 1 << 22,
 };
 
 static void *allocate(size_t count, size_t size) {

@@ -108,13 +108,16 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
   form_addresses(warp, &transfer->address, mask, addresses);
   count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_READ);
   uint64_t found = mask;
+  Neighbour neighbour = {0};
+  PageLock *lock = NULL;
   Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
   for (Mask left = mask, same; left; left &= ~same) {
     int lane = __builtin_ctz(left);
     Access access;
     same = reading_together(transfer, left, addresses);
-    if (!memory_find(warp, inst, lane, transfer->space, addresses[lane], bytes, bytes, ACCESS_READ, &access)) return;
-    memory_lock(&access);
+    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
+      break;
+    memory_lock_next(&lock, &access);
     if (hazards && access.region && same == 1u << lane) {
       race_set_lane(&actor, lane);
       race_read_by(&actor, access.region, access.offset, bytes);
@@ -123,12 +126,14 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
     }
     if (hazards && access.valid) check_local(warp, inst, lane, &access, addresses[lane], bytes);
     set_elements(warp, transfer, same, access.data);
-    if (strong) found = add_found(found, addresses[lane], access.data, bytes);
-    memory_unlock(&access);
-    for (Mask rest = same; strong && access.region && rest; rest &= rest - 1)
+    if (!strong) continue;
+    found = add_found(found, addresses[lane], access.data, bytes);
+    memory_unlock_last(&lock);
+    for (Mask rest = same; access.region && rest; rest &= rest - 1)
       sync_load(sync_table(warp, &access), addresses[lane], warp, __builtin_ctz(rest), transfer->order,
                 transfer->strength == STRONG_GPU);
   }
+  memory_unlock_last(&lock);
   if (strong) warp_poll(warp, inst, found);
 }
 
@@ -139,17 +144,21 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
   count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_WRITE);
+  Neighbour neighbour = {0};
+  PageLock *lock = NULL;
   Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     u8 value[32];
     Access access;
     for (int e = 0; e < transfer->count; e++) get_element(warp, transfer, e, lane, value + e * transfer->size);
-    if (!memory_find(warp, inst, lane, transfer->space, addresses[lane], bytes, bytes, ACCESS_WRITE, &access)) return;
+    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
+      break;
+    if (strong) memory_unlock_last(&lock);
     if (strong && access.region)
       sync_store(sync_table(warp, &access), addresses[lane], warp, lane, transfer->order,
                  transfer->strength == STRONG_GPU);
-    memory_lock(&access);
+    memory_lock_next(&lock, &access);
     if (hazards && access.region) {
       race_set_lane(&actor, lane);
       race_write_by(&actor, access.region, access.offset, bytes, value);
@@ -159,8 +168,8 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
       copy_bytes(access.data, value, bytes);
       warp->block->cluster->progress++;
     }
-    memory_unlock(&access);
   }
+  memory_unlock_last(&lock);
 }
 
 // A kernel's parameter read by name: the same for every lane, and never out of bounds.

@@ -147,21 +147,43 @@ bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size
 // A lock serves every 64th page. An access of at most a page's size that is aligned to its own size is inside one page, so
 // the page's cells and their age are covered too.
 
-static atomic_flag page_locks[64];
+struct PageLock {
+  _Alignas(64) atomic_flag flag;  // a cache line for each: host threads take different ones side by side
+};
 
-static atomic_flag *lock_of(const Access *access) {
-  return &page_locks[(access->region->base + access->offset) >> REGION_PAGE_SHIFT & 63];
+static PageLock page_locks[64];
+
+// NULL for memory that one host thread alone uses.
+static PageLock *lock_of(const Access *access) {
+  const Region *region = access->region;
+  if (!region || region->kind == REGION_SHARED) return NULL;
+  return &page_locks[(region->base + access->offset) >> REGION_PAGE_SHIFT & 63];
 }
 
-void memory_lock(const Access *access) {
-  if (!access->region || access->region->kind == REGION_SHARED) return;
-  for (int spins = 0; atomic_flag_test_and_set_explicit(lock_of(access), memory_order_acquire); spins++)
+static void take(PageLock *lock) {
+  for (int spins = 0; lock && atomic_flag_test_and_set_explicit(&lock->flag, memory_order_acquire); spins++)
     if (spins > 100) sched_yield();
 }
 
-void memory_unlock(const Access *access) {
-  if (!access->region || access->region->kind == REGION_SHARED) return;
-  atomic_flag_clear_explicit(lock_of(access), memory_order_release);
+static void give(PageLock *lock) {
+  if (lock) atomic_flag_clear_explicit(&lock->flag, memory_order_release);
+}
+
+void memory_lock(const Access *access) { take(lock_of(access)); }
+
+void memory_unlock(const Access *access) { give(lock_of(access)); }
+
+void memory_lock_next(PageLock **held, const Access *access) {
+  PageLock *next = lock_of(access);
+  if (next == *held) return;
+  give(*held);
+  take(next);
+  *held = next;
+}
+
+void memory_unlock_last(PageLock **held) {
+  give(*held);
+  *held = NULL;
 }
 
 // ---- what instructions say of memory ----

@@ -20,6 +20,26 @@ typedef enum Space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPA
 bool memory_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size, int alignment,
                  AccessKind kind, Access *access);
 
+// Where one lane of an instruction has found its bytes: others mostly find theirs nearby.
+typedef struct Neighbour {
+  Region *region;  // NULL: none yet
+  uint64_t address, offset;
+} Neighbour;
+
+// memory_find for an instruction's lanes one after the other, all with the same size, alignment and kind.
+static inline bool memory_find_next(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size,
+                                    AccessKind kind, Neighbour *neighbour, Access *access) {
+  Region *region = neighbour->region;
+  uint64_t offset = neighbour->offset + (address - neighbour->address), bytes = (uint64_t)size;
+  if (region && offset < region->size && region->size - offset >= bytes && !(address & (bytes - 1))) {
+    *access = (Access){region->data + offset, region, offset, NULL};
+    return true;
+  }
+  if (!memory_find(warp, inst, lane, space, address, size, size, kind, access)) return false;
+  *neighbour = (Neighbour){access->region, address, access->offset};
+  return true;
+}
+
 // Reads bytes through a generic address for the emulator's own use (printf): no hazards. False when they do not exist.
 bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size_t size);
 
@@ -27,6 +47,10 @@ bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size
 // Does nothing for other memory.
 void memory_lock(const Access *access);
 void memory_unlock(const Access *access);
+// The same for several accesses in a row: holds on to a lock that serves the next one too. *held is NULL at first.
+typedef struct PageLock PageLock;
+void memory_lock_next(PageLock **held, const Access *access);
+void memory_unlock_last(PageLock **held);
 
 // The space that the instruction's modifiers name, SPACE_GENERIC when none.
 Space space_of(const PtxInstruction *source);

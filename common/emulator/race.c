@@ -95,34 +95,6 @@ static bool covers(const ReadNode *a, const ReadNode *b) {
   return a->warp == b->warp && (b->mask & ~a->mask) == 0 && b->clock <= a->clock && a->strength <= b->strength;
 }
 
-// The set with the entry added and whatever it covers left out.
-static uint32_t add_entry(ReadSets *sets, uint32_t set, const ReadNode *entry) {
-  uint32_t kept[64];
-  int count = 0;
-  uint32_t rest = set;
-  bool covered_any = false;
-  for (; rest && count < 64; rest = sets->nodes[rest].parent) {
-    const ReadNode *node = &sets->nodes[rest];
-    if (covers(node, entry) && node->clock == entry->clock) return set;
-    if (covers(entry, node))
-      covered_any = true;
-    else
-      kept[count++] = rest;
-  }
-  if (!covered_any) return push(sets, set, *entry);
-  uint32_t result = rest;
-  while (count > 0) result = push(sets, result, sets->nodes[kept[--count]]);
-  return push(sets, result, *entry);
-}
-
-static uint32_t add_read(ReadSets *sets, uint32_t set, const ReadNode *entry) {
-  Addition *memo = &sets->additions[(set * 31 + node_hash(entry)) % ADDITIONS];
-  if (memo->to && memo->from == set && same_entry(&memo->entry, entry)) return memo->to;
-  uint32_t result = add_entry(sets, set, entry);
-  *memo = (Addition){set, result, *entry};
-  return result;
-}
-
 // ---- actors and order ----
 
 void race_set_lane(Actor *actor, int lane) {
@@ -335,18 +307,71 @@ static bool check_read(const Actor *actor, const Region *region, uint64_t offset
   return false;
 }
 
+// ---- reads that later ones stand for ----
+//
+// A read that comes before another need not be remembered beside it: who comes after the later one comes after both. That
+// is so of what threads read, for they hand on all that they know; who has waited for an operation knows of it and of the
+// operations before it, and not of all that its threads had read. And a weak read is not replaced by a strong one, which
+// strong writes need not come after.
+
+// Whether lanes of a warp, or an agent, that read at the clock and with the strength come before the actor's read.
+static bool superseded(const Actor *actor, uint32_t warp, Mask mask, uint32_t clock, Strength strength) {
+  uint32_t lanes = (uint32_t)actor->cluster->lane_count;
+  if (actor->strength > strength || (actor->thread >= lanes && warp * LANES < lanes)) return false;
+  for (Mask rest = mask; rest; rest &= rest - 1)
+    if (!knows(actor, warp * LANES + (uint32_t)__builtin_ctz(rest), clock)) return false;
+  return true;
+}
+
+// The set with the entry, which is the actor's, added, and whatever it covers or supersedes left out.
+static uint32_t add_entry(ReadSets *sets, uint32_t set, const ReadNode *entry, const Actor *actor) {
+  uint32_t kept[64];
+  int count = 0;
+  uint32_t rest = set;
+  bool dropped = false;
+  for (; rest && count < 64; rest = sets->nodes[rest].parent) {
+    const ReadNode *node = &sets->nodes[rest];
+    if (covers(node, entry) && node->clock == entry->clock) return set;
+    if (covers(entry, node) || superseded(actor, node->warp, node->mask, node->clock, node->strength))
+      dropped = true;
+    else
+      kept[count++] = rest;
+  }
+  if (!dropped) return push(sets, set, *entry);
+  uint32_t result = rest;
+  while (count > 0) result = push(sets, result, sets->nodes[kept[--count]]);
+  return push(sets, result, *entry);
+}
+
+// The same, remembered. What an actor knows grows while its clock stands: then more is kept than need be.
+static uint32_t add_read(ReadSets *sets, uint32_t set, const ReadNode *entry, const Actor *actor) {
+  Addition *memo = &sets->additions[(set * 31 + node_hash(entry)) % ADDITIONS];
+  if (memo->to && memo->from == set && same_entry(&memo->entry, entry)) return memo->to;
+  uint32_t result = add_entry(sets, set, entry, actor);
+  *memo = (Addition){set, result, *entry};
+  return result;
+}
+
 // The set that a cell's read, of this cluster, stands for.
 static uint32_t as_set(const Cluster *cluster, Epoch read) {
   const EpochLayout *layout = &cluster->launch->epochs;
   if (read == EPOCH_NONE) return 0;
   if (read & EPOCH_SET) return (uint32_t)(read & layout->set_mask);
   uint32_t thread = epoch_thread(layout, read);
-  ReadNode entry = {.warp = thread / LANES,
-                    .mask = 1u << thread % LANES,
-                    .clock = epoch_clock(layout, read),
-                    .pc = epoch_pc(layout, read),
-                    .strength = strength_of(read)};
-  return add_read(cluster->read_sets, 0, &entry);
+  return push(cluster->read_sets, 0,
+              (ReadNode){.warp = thread / LANES,
+                         .mask = 1u << thread % LANES,
+                         .clock = epoch_clock(layout, read),
+                         .pc = epoch_pc(layout, read),
+                         .strength = strength_of(read)});
+}
+
+// Whether the cell's only read comes before the actor's.
+static bool only_superseded(const Actor *actor, Epoch read) {
+  const EpochLayout *layout = actor->layout;
+  if (!(read & EPOCH_KERNEL) || read & EPOCH_SET) return false;
+  uint32_t thread = epoch_thread(layout, read);
+  return superseded(actor, thread / LANES, 1u << thread % LANES, epoch_clock(layout, read), strength_of(read));
 }
 
 // The reads of a cell after the actor, and with it the lanes of mask that share its warp and clock, have read it too.
@@ -355,15 +380,14 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
   const EpochLayout *layout = &cluster->launch->epochs;
   Epoch own = epoch_of(actor);
   bool single = (mask & (mask - 1)) == 0;
+  if (only_superseded(actor, read)) read = EPOCH_NONE;
   if (single && read == EPOCH_NONE) return own;
-  bool weaker = actor->strength > strength_of(read);
-  if (single && !(read & EPOCH_SET) && epoch_thread(layout, read) == actor->thread && !weaker) return own;
   ReadNode entry = {.warp = actor->thread / LANES,
                     .mask = mask,
                     .clock = actor->clock,
                     .pc = pc_of(actor),
                     .strength = actor->strength};
-  uint32_t set = add_read(cluster->read_sets, as_set(cluster, read), &entry);
+  uint32_t set = add_read(cluster->read_sets, as_set(cluster, read), &entry, actor);
   if (set > layout->set_mask) {
     hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_STEP_LIMIT, 0, 0,
                   "more patterns of reads than the race check can count; run with --hazards=off");
@@ -399,14 +423,16 @@ void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size)
   }
 }
 
-// The cell after the lanes of mask have read it: lanes of one clock, nearly always all, are one entry.
+// The cell after the lanes of mask have read it: lanes of one clock that know the same, nearly always all, are one entry.
 static Cell cell_after_lanes(Warp *warp, const Inst *inst, Mask mask, Cell cell, Strength strength) {
   cell = cell_for_read(warp->block->cluster, cell);
   while (mask) {
     int first = __builtin_ctz(mask);
     Mask same = 0;
     for (Mask rest = mask; rest; rest &= rest - 1)
-      if (warp->clocks[__builtin_ctz(rest)].own == warp->clocks[first].own) same |= rest & -rest;
+      if (warp->clocks[__builtin_ctz(rest)].own == warp->clocks[first].own &&
+          warp->clocks[__builtin_ctz(rest)].known == warp->clocks[first].known)
+        same |= rest & -rest;
     Actor actor = race_lane(warp, inst, first, strength);
     cell.read = reads_with(&actor, same, cell.read);
     mask &= ~same;
