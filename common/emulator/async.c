@@ -135,8 +135,7 @@ void async_make_collective(AsyncOp *op, Mask mask) { race_release(op->warp, mask
 
 Actor async_actor(const AsyncOp *op, int lane, bool proxy) {
   Actor actor = race_lane(op->warp, op->inst, lane, WEAK);
-  actor.thread = op->agent;
-  actor.clock = op->clock;
+  race_set_agent(&actor, op->agent, op->clock);
   if (op->known) actor.known = op->known;
   actor.async = proxy;
   return actor;

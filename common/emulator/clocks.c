@@ -22,6 +22,8 @@ bool epoch_layout(EpochLayout *layout, uint64_t clusters, uint64_t threads, uint
   layout->pc_mask = (1ull << bits[1]) - 1;
   layout->set_mask = (1ull << layout->pc_shift) - 1;
   layout->cluster_mask = (1ull << bits[2]) - 1;
+  layout->identity_mask = EPOCH_KERNEL | EPOCH_SET | layout->thread_mask << layout->thread_shift |
+                          layout->cluster_mask << layout->cluster_shift;
   return true;
 }
 

@@ -97,11 +97,18 @@ static bool covers(const ReadNode *a, const ReadNode *b) {
 
 // ---- actors and order ----
 
+void race_set_agent(Actor *actor, uint32_t agent, uint32_t clock) {
+  const EpochLayout *layout = actor->layout;
+  actor->thread = agent;
+  actor->clock = clock;
+  actor->identity = (actor->place & layout->identity_mask) | (Epoch)agent << layout->thread_shift;
+}
+
 void race_set_lane(Actor *actor, int lane) {
   const LaneClocks *clocks = &actor->warp->clocks[lane];
   actor->lane = lane;
-  actor->thread = actor->issuer = warp_thread(actor->warp, lane);
-  actor->clock = clocks->own;
+  actor->issuer = warp_thread(actor->warp, lane);
+  race_set_agent(actor, actor->issuer, clocks->own);
   actor->known = clocks->known;
   actor->visible = clocks->covered[CLOCK_VISIBLE];
 }
@@ -156,8 +163,8 @@ static bool both_strong(const Actor *actor, Strength other, bool near, uint32_t 
 
 // Whether the remembered access comes before what the actor does now, or needs no order because both are strong.
 static bool ordered(const Actor *actor, Epoch epoch) {
-  if (!(epoch & EPOCH_KERNEL)) return true;
   const EpochLayout *layout = actor->layout;
+  if (!(epoch & EPOCH_KERNEL) || (epoch & layout->identity_mask) == actor->identity) return true;
   bool near = epoch_cluster(layout, epoch) == actor->cluster->id;
   uint32_t thread = epoch_thread(layout, epoch), clock = epoch_clock(layout, epoch);
   if (actor->strength != WEAK && both_strong(actor, strength_of(epoch), near, thread, clock)) return true;
@@ -280,9 +287,14 @@ static int equal_cells(const Cell *cells, int size) {
   return run;
 }
 
-static void set_cells(Cell *cells, int count, Cell value) {
-  int done = count < 8 ? count : 8;
-  for (int i = 0; i < done; i++) cells[i] = value;
+// Field by field: a wide copy of fields that were just written one by one would wait for them to reach the cache.
+static void set_cells(Cell *cells, int count, Epoch write, Epoch read, Epoch foreign) {
+  int done = count < 16 ? count : 16;
+  for (int i = 0; i < done; i++) {
+    cells[i].write = write;
+    cells[i].read = read;
+    cells[i].foreign = foreign;
+  }
   for (int part; done < count; done += part) {  // copies what is set already, ever more of it
     part = done < count - done ? done : count - done;
     memcpy(cells + done, cells, (size_t)part * sizeof *cells);
@@ -380,6 +392,8 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
   const EpochLayout *layout = &cluster->launch->epochs;
   Epoch own = epoch_of(actor);
   bool single = (mask & (mask - 1)) == 0;
+  bool own_before = (read & layout->identity_mask) == actor->identity && actor->strength <= strength_of(read);
+  if (single && (read == EPOCH_NONE || own_before)) return own;
   if (only_superseded(actor, read)) read = EPOCH_NONE;
   if (single && read == EPOCH_NONE) return own;
   ReadNode entry = {.warp = actor->thread / LANES,
@@ -400,13 +414,11 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
   return EPOCH_KERNEL | EPOCH_SET | (uint64_t)least << EPOCH_STRENGTH_SHIFT | (own & keep) | set;
 }
 
-// Makes room for a read of this cluster: one of another is moved aside.
-static Cell cell_for_read(const Cluster *cluster, Cell cell) {
-  if (cell.read && epoch_cluster(&cluster->launch->epochs, cell.read) != cluster->id) {
-    cell.foreign = cell.read;
-    cell.read = EPOCH_NONE;
-  }
-  return cell;
+// A cell's reads before one of this cluster is added: one of another is moved aside.
+static void make_room(const Cluster *cluster, Epoch *read, Epoch *foreign) {
+  if (!*read || epoch_cluster(&cluster->launch->epochs, *read) == cluster->id) return;
+  *foreign = *read;
+  *read = EPOCH_NONE;
 }
 
 void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size) {
@@ -414,18 +426,17 @@ void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size)
   renew_pages(region, offset, size, cluster->launch->number);
   for (int done = 0; done < size;) {
     Cell *cells = region->cells + offset + done;
+    Epoch write = cells->write, read = cells->read, foreign = cells->foreign;
     int run = equal_cells(cells, size - done);
-    check_read(actor, region, offset + (uint64_t)done, run, cells->write);
-    Cell after = cell_for_read(cluster, *cells);
-    after.read = reads_with(actor, 1u << actor->thread % LANES, after.read);
-    set_cells(cells, run, after);
+    check_read(actor, region, offset + (uint64_t)done, run, write);
+    make_room(cluster, &read, &foreign);
+    set_cells(cells, run, write, reads_with(actor, 1u << actor->thread % LANES, read), foreign);
     done += run;
   }
 }
 
-// The cell after the lanes of mask have read it: lanes of one clock that know the same, nearly always all, are one entry.
-static Cell cell_after_lanes(Warp *warp, const Inst *inst, Mask mask, Cell cell, Strength strength) {
-  cell = cell_for_read(warp->block->cluster, cell);
+// A cell's reads with those of the lanes of mask: lanes of one clock that know the same, nearly always all, are one entry.
+static Epoch reads_with_lanes(Warp *warp, const Inst *inst, Mask mask, Epoch read, Strength strength) {
   while (mask) {
     int first = __builtin_ctz(mask);
     Mask same = 0;
@@ -434,10 +445,10 @@ static Cell cell_after_lanes(Warp *warp, const Inst *inst, Mask mask, Cell cell,
           warp->clocks[__builtin_ctz(rest)].known == warp->clocks[first].known)
         same |= rest & -rest;
     Actor actor = race_lane(warp, inst, first, strength);
-    cell.read = reads_with(&actor, same, cell.read);
+    read = reads_with(&actor, same, read);
     mask &= ~same;
   }
-  return cell;
+  return read;
 }
 
 void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, Strength strength) {
@@ -449,14 +460,14 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
   renew_pages(region, offset, size, warp_launch(warp)->number);
   for (int done = 0; done < size;) {
     Cell *cells = region->cells + offset + done;
+    Epoch write = cells->write, read = cells->read, foreign = cells->foreign;
     int run = equal_cells(cells, size - done);
     for (Mask rest = mask; rest; rest &= rest - 1) {
       race_set_lane(&actor, __builtin_ctz(rest));
-      if (!check_read(&actor, region, offset + (uint64_t)done, run, cells->write) || !(cells->write & EPOCH_KERNEL))
-        break;
+      if (!check_read(&actor, region, offset + (uint64_t)done, run, write) || !(write & EPOCH_KERNEL)) break;
     }
-    Cell after = cell_after_lanes(warp, inst, mask, *cells, strength);
-    set_cells(cells, run, after);
+    make_room(warp->block->cluster, &read, &foreign);
+    set_cells(cells, run, write, reads_with_lanes(warp, inst, mask, read, strength), foreign);
     done += run;
   }
 }
@@ -510,12 +521,12 @@ static void check_write(const Actor *actor, const Region *region, uint64_t offse
 void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size, const void *bytes) {
   const uint8_t *value = bytes;
   renew_pages(region, offset, size, actor->cluster->launch->number);
-  Cell after = {.write = epoch_of(actor)};
+  Epoch write = epoch_of(actor);
   for (int done = 0; done < size;) {
     Cell *cells = region->cells + offset + done;
     int run = equal_cells(cells, size - done);
     check_write(actor, region, offset + (uint64_t)done, run, cells, value ? value + done : NULL);
-    set_cells(cells, run, after);
+    set_cells(cells, run, write, EPOCH_NONE, EPOCH_NONE);
     done += run;
   }
 }

@@ -36,7 +36,8 @@ typedef enum Strength { WEAK, STRONG_CTA, STRONG_CLUSTER, STRONG_GPU } Strength;
 typedef struct EpochLayout {
   int pc_shift, thread_shift, cluster_shift;
   uint64_t clock_mask, pc_mask, thread_mask, cluster_mask;
-  uint64_t set_mask;  // the index of an EPOCH_SET, in the place of thread and clock
+  uint64_t set_mask;       // the index of an EPOCH_SET, in the place of thread and clock
+  uint64_t identity_mask;  // what tells that two accesses, none of them a set, are by one thread
 } EpochLayout;
 
 // False when the fields leave too few bits for the clock.
@@ -150,6 +151,7 @@ typedef struct Actor {
   const Cluster *cluster;
   const EpochLayout *layout;
   Epoch place;      // cluster and instruction, as an epoch has them
+  Epoch identity;   // an epoch's bits of identity_mask
   uint32_t thread;  // in the cluster
   uint32_t clock;
   uint32_t issuer;  // of an agent: the lane whose accesses so far come before; else the thread itself
@@ -163,6 +165,8 @@ typedef struct Actor {
 Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength);
 // The same for another lane of the warp.
 void race_set_lane(Actor *actor, int lane);
+// An agent acts on behalf of the lane.
+void race_set_agent(Actor *actor, uint32_t agent, uint32_t clock);
 
 // Checks and remembers a read or a write of region bytes [offset, offset + size) by the actor; value and reports are those of
 // race_write.
