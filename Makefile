@@ -263,7 +263,7 @@ build/kernels/%.cubin: build/kernels/%.ptx common/build/ptxas.sh
 # Where the registers are full, a time stamp spills a few.
 build/trace/%.cubin: build/trace/%.ptx common/build/ptxas.sh
 	$(call say,PTXAS $<)
-	$Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOW_$*) stack spills serialised
+	$Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOW_$*) stack spills
 
 # ---- C ----
 

@@ -23,13 +23,14 @@
 
 // The phases, and what they are called in the CSV. Some share a name: two waits in one tile need two places.
 #define TRACE_PHASES(X)                                                                                                \
-  X(COPY, "copy")             /* starts the copies of a tile */                                                        \
-  X(WAIT_K, "load wait")      /* until a tile has landed: K, or K and V at once */                                     \
-  X(WAIT_V, "load wait")      /* until V has */                                                                        \
-  X(WAIT_FREE, "free wait")   /* a producer: until its consumers have left a place for the tile */                     \
-  X(WAIT_TURN, "turn wait")   /* until another warpgroup lets this one go on: ping-pong */                             \
-  X(WAIT_WGMMA, "wgmma wait") /* until products that were started before are done */                                   \
-  X(BARRIER, "barrier wait")  /* until all threads of the block have come here */                                      \
+  X(COPY, "copy")            /* starts the copies of a tile */                                                         \
+  X(WAIT_K, "load wait")     /* until a tile has landed: K, or K and V at once */                                      \
+  X(WAIT_V, "load wait")     /* until V has */                                                                         \
+  X(WAIT_FREE, "free wait")  /* a producer: until its consumers have left a place for the tile */                      \
+  X(WAIT_TURN, "turn wait")  /* until another warpgroup lets this one go on: ping-pong */                              \
+  X(WAIT_QK, "wgmma wait")   /* until scores that were started before are there */                                     \
+  X(WAIT_PV, "wgmma wait")   /* until an output is, and V has been read */                                             \
+  X(BARRIER, "barrier wait") /* until all threads of the block have come here */                                       \
   X(QK, "QK")                                                                                                          \
   X(SOFTMAX, "softmax")                                                                                                \
   X(RESCALE, "rescale") /* of O, where it is a step of its own */                                                      \
@@ -58,10 +59,14 @@ __device__ TraceWarpgroup trace_table[TRACE_BLOCKS][TRACE_WARPGROUPS];
 
 extern "C" __global__ void trace_where(TraceWarpgroup **table) { *table = trace_table[0]; }
 
-// The caller's place in the table, NULL for a thread that stores nothing.
+// The caller's place in the table, NULL for a thread that stores nothing. It is computed anew for each mark, for the thread
+// is read by volatile instructions: a kernel that needs all its registers has none in which to keep it.
 __device__ inline TraceWarpgroup *trace_place() {
-  unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), warpgroup = threadIdx.x / 128;
-  bool stores = threadIdx.x % 128 == 0 && block < TRACE_BLOCKS && warpgroup < TRACE_WARPGROUPS;
+  unsigned thread, x;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(x));
+  unsigned block = x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), warpgroup = thread / 128;
+  bool stores = thread % 128 == 0 && block < TRACE_BLOCKS && warpgroup < TRACE_WARPGROUPS;
   return stores ? &trace_table[block][warpgroup] : nullptr;
 }
 

@@ -78,21 +78,25 @@ template <int HEAD_DIM> struct Loader {
   S &shared;
   const Tensors &tensors;
   Ring<S::STAGES> k, v;
+  int loads = 0;  // for trace
 
   // Loads rows of a head, in panels. `full` says when they have landed.
   template <int SIZE>
   __device__ void load(half (&to)[SIZE], uint64_t &full, const CUtensorMap *map, int row, int head) {
     const int panel_bytes = SIZE / HEAD_DIM * ROW_BYTES;
     uint32_t barrier = shared_address(&full), tile = shared_address(to);
+    trace(COPY, loads);
     mbarrier_arrive_expect(barrier, SIZE * sizeof(half));
 #pragma unroll
     for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
       tma_load(tile + panel * panel_bytes, map, barrier, panel * PANEL, row, head);
+    loads++;
   }
   // The same into a ring's next place, when it is empty.
   template <int PLACES, int SIZE>
   __device__ void load_next(Ring<PLACES> &ring, half (&to)[PLACES][SIZE], uint64_t *full, uint64_t *empty,
                             const CUtensorMap *map, int row, int head) {
+    trace(WAIT_FREE, loads);
     mbarrier_wait(shared_address(empty + ring.place), ring.parity ^ 1);
     load(to[ring.place], full[ring.place], map, row, head);
     ring.advance();
@@ -106,12 +110,14 @@ template <int HEAD_DIM> struct Loader {
 
   // From the last block, which has the mask, to the first. V is loaded one block later than K, as it is used.
   __device__ void run(const Tile &tile) {
+    trace_begin(PRODUCER);
     load(shared.q, shared.q_full, &tensors.q, tile.row, tile.head);
     for (int block = tile.blocks - 1; block >= 0; block--) {
       load_k(block, tile.head);
       if (block + 1 < tile.blocks) load_v(block + 1, tile.head);
     }
     load_v(0, tile.head);
+    trace_end();
   }
 };
 
@@ -123,7 +129,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
   const Problem &problem;
   int warpgroup, warp, lane;
   Ring<S::STAGES> k, v;
-  int steps = 0;     // for trace
+  int steps = 0;     // for trace: blocks whose scores have been started
   int row, key = 0;  // the warpgroup's first query, the first key of the block at hand
 
   // Of two rows, l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
@@ -258,11 +264,12 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     take_turn();
     trace(QK, steps);
     scores();
+    trace(WAIT_V, steps - 1);
     wait(v, shared.v_full);
-    trace(PV, steps);
+    trace(PV, steps - 1);
     output(accumulate);
     pass_turn();
-    trace(WAIT_WGMMA, steps);
+    trace(WAIT_QK, steps);
     wgmma_wait<1>();
     wgmma_results(s);
     trace_done(QK, steps);
@@ -270,11 +277,11 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     release(k, shared.k_empty);
     bool grew = raise_max();
     weights();
-    trace(WAIT_V, steps);
+    trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(s);
     wgmma_results(o);
-    trace_done(PV, steps);
+    trace_done(PV, steps - 1);
     trace(RESCALE, steps);
     release(v, shared.v_empty);
     if (grew) shrink_output();
@@ -284,26 +291,38 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
 
   // The first block, with nothing else under way.
   __device__ void first_block() {
+    trace(WAIT_K, steps);
     wait(k, shared.k_full);
+    trace(WAIT_TURN, steps);
     take_turn();
+    trace(QK, steps);
     scores();
     pass_turn();
+    trace(WAIT_QK, steps);
     wgmma_wait<0>();
     wgmma_results(s);
+    trace_done(QK, steps);
+    trace(SOFTMAX, steps);
     release(k, shared.k_empty);
     mask();
     first_weights();
     pack_weights();
+    steps++;
   }
 
   // The last output, with nothing else under way.
   __device__ void last_output(int accumulate) {
+    trace(WAIT_V, steps - 1);
     wait(v, shared.v_full);
+    trace(WAIT_TURN, steps);
     take_turn();
+    trace(PV, steps - 1);
     output(accumulate);
     pass_turn();
+    trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(o);
+    trace_done(PV, steps - 1);
   }
 
   // Blocks right of this warpgroup's rows, which only other warpgroups need, are let pass.

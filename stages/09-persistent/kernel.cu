@@ -38,7 +38,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
   Ring<S::STAGES> k, v;
   int leaving = -1;    // the place of queries from which an output is on its way out
   int skipped;         // blocks of the tile that lie right of this warpgroup's rows
-  int steps = 0;       // for trace
+  int steps = 0;       // for trace: blocks whose scores have been started
   int head, row, key;  // the tile's head, the warpgroup's first query, the first key of the block at hand
 
   // Of two rows, l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
@@ -179,11 +179,12 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     take_turn();
     trace(QK, steps);
     scores<KEYS>();
+    trace(WAIT_V, steps - 1);
     wait(v, shared.v_full);
-    trace(PV, steps);
+    trace(PV, steps - 1);
     output(accumulate);
     pass_turn();
-    trace(WAIT_WGMMA, steps);
+    trace(WAIT_QK, steps);
     wgmma_wait<1>();
     wgmma_results(s);
     trace_done(QK, steps);
@@ -192,11 +193,11 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     bool grew = raise_max();
     weights<KEYS>();
     release_queries();
-    trace(WAIT_V, steps);
+    trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(s);
     wgmma_results(o);
-    trace_done(PV, steps);
+    trace_done(PV, steps - 1);
     trace(RESCALE, steps);
     release(v, shared.v_empty);
     if (grew) shrink_output();
@@ -207,49 +208,72 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
   // The first block of the first tile, with nothing else under way.
   template <int N> __device__ void first_block() {
     wait(k, shared.k_full);
+    trace(WAIT_TURN, steps);
     take_turn();
+    trace(QK, steps);
     scores<N>();
     pass_turn();
+    trace(WAIT_QK, steps);
     wgmma_wait<0>();
     wgmma_results(s);
+    trace_done(QK, steps);
+    trace(SOFTMAX, steps);
     release(k, shared.k_empty);
     mask<N>();
     first_weights<N>();
     pack_weights<N>();
+    steps++;
   }
 
   // The last output of a tile under the first scores of the next. What the worker has about the tile is the next's already,
-  // and the arguments are the old one's.
+  // and the arguments are the old one's. (In traces the turn counts as "load wait": a mark for it costs registers, and
+  // ptxas serialises the products.)
   template <int N> __device__ void next_tile(int accumulate, int old_place, int old_head, int old_row) {
     wait(k, shared.k_full);
     take_turn();
+    trace(QK, steps);
     scores<N>();
     wait(v, shared.v_full);
+    trace(PV, steps - 1);
     output(accumulate);
     pass_turn();
     float old_sum[2] = {sum[0], sum[1]};
+    trace(WAIT_QK, steps);
     wgmma_wait<1>();
     wgmma_results(s);
+    trace_done(QK, steps);
+    trace(SOFTMAX, steps);
     release(k, shared.k_empty);
     if (CAUSAL || key + KEYS > problem.seqlen) mask<N>();
     first_weights<N>();
+    trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(s);
     wgmma_results(o);
+    trace_done(PV, steps - 1);
+    trace(STORE, steps - 1);
     release(v, shared.v_empty);
     store(old_sum, old_place, old_head, old_row);
+    trace(RESCALE, steps);
     pack_weights<N>();
     skip_values();
+    steps++;
   }
 
   // The last output of the last tile, with nothing else under way.
   __device__ void last_output(int accumulate, int old_place, int old_head, int old_row) {
+    trace(WAIT_TURN, steps);
     take_turn();
+    trace(WAIT_V, steps - 1);
     wait(v, shared.v_full);
+    trace(PV, steps - 1);
     output(accumulate);
     pass_turn();
+    trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(o);
+    trace_done(PV, steps - 1);
+    trace(STORE, steps - 1);
     store(sum, old_place, old_head, old_row);
     if (elected) tma_store_wait<0>();
     if (warpgroup == 0) take_turn();  // which the last warpgroup has passed on
@@ -293,6 +317,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
   // Waits for the next tile's queries; false when there are no more tiles. Keys that only other warpgroups need are let
   // pass; and skip_values does the same for values, when it is their turn.
   __device__ bool find_next() {
+    trace(WAIT_K, steps);
     wait(q, shared.q_full);
     int t = shared.tile[q.place];
     if (t < 0) return false;

@@ -9,6 +9,7 @@
 #include "ptx/ring.h"
 #include "ptx/tile.h"
 #include "ptx/tma.h"
+#include "ptx/trace.h"
 
 enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64, KEYS = 128 };
 
@@ -81,6 +82,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
   const Problem &problem;
   Ring<S::TILES> q;
   Ring<S::STAGES> k, v;
+  int loads = 0;  // for trace
 
   // Loads rows of a head, in panels, into the ring's next place when it is empty.
   template <int PLACES, int SIZE>
@@ -88,12 +90,15 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
                        const CUtensorMap *map, int row, int head) {
     const int panel_bytes = SIZE / HEAD_DIM * ROW_BYTES;
     uint32_t barrier = shared_address(full + ring.place), tile = shared_address(to[ring.place]);
+    trace(WAIT_FREE, loads);
     mbarrier_wait(shared_address(empty + ring.place), ring.parity ^ 1);
+    trace(COPY, loads);
     mbarrier_arrive_expect(barrier, SIZE * sizeof(half));
 #pragma unroll
     for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
       tma_load(tile + panel * panel_bytes, map, barrier, panel * PANEL, row, head);
     ring.advance();
+    loads++;
   }
   __device__ void load_k(int block, int head) {
     load(k, shared.k, shared.k_full, shared.k_empty, &tensors.k, block * KEYS, head);
@@ -113,6 +118,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
 
   // All tiles of this block. V is loaded one block later than K, as it is used.
   __device__ void run() {
+    trace_begin(PRODUCER);
     int tiles = problem.heads * problem.head_tiles, last_head = 0, last_block = -1;
     for (int t = blockIdx.x; t < tiles;) {
       Tile tile = find_tile<CAUSAL, S::ROWS>(problem, t);
@@ -130,5 +136,6 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
     mbarrier_arrive(shared_address(shared.q_full + q.place));
     load_v(last_block, last_head);
     if (CAUSAL && atomicInc(&blocks_left, gridDim.x - 1) == gridDim.x - 1) atomicExch(&tiles_given, 0);  // the last
+    trace_end();
   }
 };
