@@ -192,7 +192,6 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     release(k, shared.k_empty);
     bool grew = raise_max();
     weights<KEYS>();
-    release_queries();
     trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(s);
@@ -202,6 +201,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     release(v, shared.v_empty);
     if (grew) shrink_output();
     pack_weights<KEYS>();
+    release_queries();  // not earlier: as a branch among the weights it would keep back the wait for PV, and V's place
     steps++;
   }
 
