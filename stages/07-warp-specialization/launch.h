@@ -1,4 +1,5 @@
-// The launch of stages 07 and 08, which differ inside the kernel alone: one kernel; a block does 64 queries of one head for each of its computing warpgroups.
+// The launch of stages 07 and 08, which differ inside the kernel alone: one kernel; a block does 64 queries of one head for
+// each of its computing warpgroups.
 #pragma once
 
 #include "harness/stage.h"

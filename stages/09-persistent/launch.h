@@ -1,4 +1,5 @@
-// The launch of stages 09 and 10, which differ inside the kernel alone: one kernel, as many blocks as SMs; they share the tiles among themselves.
+// The launch of stages 09 and 10, which differ inside the kernel alone: one kernel, as many blocks as SMs; they share the
+// tiles among themselves.
 #pragma once
 
 #include "harness/stage.h"
