@@ -521,6 +521,30 @@ static DecodeFamily *const families[] = {
     decode_wmma,    decode_wgmma,      decode_mbarrier,   decode_bulk,     decode_tensor_copy,   decode_fence,
     decode_cluster, decode_hint,       decode_setmaxnreg, decode_control};
 
+// The parser keeps one copy of equal texts: instructions are alike when their opcode and modifiers are the same pointers.
+static bool alike(const PtxInstruction *a, const PtxInstruction *b) {
+  if (a->opcode != b->opcode || a->modifier_count != b->modifier_count) return false;
+  for (int i = 0; i < a->modifier_count; i++)
+    if (a->modifiers[i] != b->modifiers[i]) return false;
+  return true;
+}
+
+static size_t known_place(const PtxInstruction *source) {
+  uint64_t hash = (uint64_t)(uintptr_t)source->opcode;
+  for (int i = 0; i < source->modifier_count; i++)
+    hash = hash * 0x9e3779b97f4a7c15ull + (uint64_t)(uintptr_t)source->modifiers[i];
+  return hash * 0x9e3779b97f4a7c15ull >> 32 & (KNOWN_FAMILIES - 1);
+}
+
+// Asks the family that an instruction like this was decoded by. False when there is none, or it is not its this time:
+// operands count too.
+static bool ask_known_family(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  size_t place = known_place(source);
+  const PtxInstruction *like = decoder->known[place].like;
+  if (!like || !alike(like, source)) return false;
+  return families[decoder->known[place].family](decoder, source, inst) != DECODE_NOT_MINE;
+}
+
 static void decode_operation(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   inst->counter = COUNTER_INST_OTHER;
   if (source->guard >= 0) {
@@ -529,8 +553,14 @@ static void decode_operation(Decoder *decoder, const PtxInstruction *source, Ins
     inst->guard_negated = source->guard_negated;
     inst->guard = decoder_source(decoder, &guard, PTX_PRED);
   }
-  for (size_t f = 0; f < sizeof families / sizeof *families; f++)
-    if (families[f](decoder, source, inst) != DECODE_NOT_MINE) return;
+  if (ask_known_family(decoder, source, inst)) return;
+  for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+    if (families[f](decoder, source, inst) == DECODE_NOT_MINE) continue;
+    size_t place = known_place(source);
+    decoder->known[place].like = source;
+    decoder->known[place].family = f;
+    return;
+  }
   decoder_error(decoder, source, "unknown instruction");
 }
 

@@ -77,6 +77,8 @@ void program_free(Program *program);
 // Finds leaders and priorities of a function's instructions; targets are in Inst.immediate and in branch tables: cfg.c.
 void cfg_analyse(Program *program, const Function *function);
 
+enum { KNOWN_FAMILIES = 256 };
+
 struct Decoder {
   Program *program;
   const PtxModule *module;
@@ -90,6 +92,10 @@ struct Decoder {
   int *constant_buckets;  // hash of constants
   int constant_bucket_count;
   const PtxInstruction *source;  // being decoded
+  struct {
+    const PtxInstruction *like;  // an instruction with the same opcode and modifiers
+    size_t family;
+  } known[KNOWN_FAMILIES];  // whose instructions are, by a hash
 };
 
 // The place of a variable as the function being decoded sees it; NULL after decoder_error when it has none.

@@ -49,8 +49,9 @@ static int split(const char *syntax, Element *elements) {
 }
 
 static bool same_opcode(const Form *form, const char *opcode) {
-  size_t length = strcspn(form->syntax, ".{");
-  return strlen(opcode) == length && !strncmp(form->syntax, opcode, length);
+  const char *syntax = form->syntax;
+  while (*opcode && *opcode == *syntax) opcode++, syntax++;
+  return !*opcode && (!*syntax || *syntax == '.' || *syntax == '{');
 }
 
 // The number of modifiers from the first on that the element takes: 0 when it is not what stands there.

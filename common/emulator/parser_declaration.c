@@ -98,6 +98,14 @@ static void add_register(Parser *parser, const Declaration *declaration, const c
       (PtxRegister){name, declaration->type, declaration->vector};
 }
 
+// Writes a number's digits and returns how many: kernels have thousands of registers, and printf is slow.
+static size_t write_number(char *text, uint64_t number) {
+  size_t digits = 1, at;
+  for (uint64_t rest = number / 10; rest; rest /= 10) digits++;
+  for (at = digits; at > 0; number /= 10) text[--at] = (char)('0' + number % 10);
+  return digits;
+}
+
 // %r<100>: %r0 to %r99, behind the name.
 static void add_register_range(Parser *parser, const Declaration *declaration, const char *prefix, int line) {
   uint64_t count = expect_integer(parser, "a number of registers", MAX_FUNCTION_REGISTERS);
@@ -105,10 +113,8 @@ static void add_register_range(Parser *parser, const Declaration *declaration, c
   size_t length = strlen(prefix);
   char *name = parser_allocate(parser, length + 16);
   memcpy(name, prefix, length);
-  for (uint64_t i = 0; i < count; i++) {
-    int digits = snprintf(name + length, 16, "%d", (int)i);
-    add_register(parser, declaration, intern(parser, name, length + (size_t)digits), line);
-  }
+  for (uint64_t i = 0; i < count; i++)
+    add_register(parser, declaration, intern(parser, name, length + write_number(name + length, i)), line);
 }
 
 void parse_registers(Parser *parser) {
