@@ -230,8 +230,8 @@ Test(lessons, tables_show_what_was_recorded) {
   for (size_t i = 0; i < found.gl_pathc; i++) {
     const char *lesson = found.gl_pathv[i] + strlen(root_path()) + 1;
     char *readme = read_whole(found.gl_pathv[i], &size);
-    int numbers = compare_tables(lesson, readme);
-    cr_expect(numbers || !is_recorded(lesson, csv), "%s has no table of recorded times", lesson);
+    int count = compare_tables(lesson, readme);
+    cr_expect(count || !is_recorded(lesson, csv), "%s has no table of recorded times", lesson);
     free(readme);
   }
   globfree(&found);
