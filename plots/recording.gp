@@ -34,9 +34,14 @@ is_stage(name) = strstrt("0123456789", name[1:1]) > 0
 short(name) = is_stage(name) ? name[1:2] : name[1:15] eq "FlashAttention-" ? "FA" . name[16:] : \
               name[1:8] eq "PyTorch " ? name[9:] : name[1:8]
 full(name) = is_stage(name) ? name[1:2] . " " . name[4:] : name
+# Of how many runs the file's times are medians: "median of 20 runs", or "medians of 3-15 runs".
+runs = system("awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == \"repeats\") c = i; next } " . \
+              "c { if (!least || $c < least) least = $c + 0; if ($c > most) most = $c + 0 } " . \
+              "END { print least == most ? \"median of \" most : \"medians of \" least \"-\" most, \"runs\" }' '" \
+              . ARG2 . "'")
 # On what the current row was recorded, and how; the argument is not looked at.
-where(row) = sprintf("SM clock %s MHz, driver %s, CUDA %s, %s, median of %s runs", strcol("sm_clock_mhz"), \
-                  strcol("driver"), strcol("cuda"), substr(strcol("date"), 1, 10), strcol("repeats"))
+where(row) = sprintf("SM clock %s MHz, driver %s, CUDA %s, %s, %s", strcol("sm_clock_mhz"), strcol("driver"), \
+                     strcol("cuda"), substr(strcol("date"), 1, 10), runs)
 # A name with its short one: "FlashAttention-2 (FA2)".
 meaning(name) = strstrt(name, short(name)) ? name : name . " (" . short(name) . ")"
 # A picture of four panels: that of the current row, and what it is called.

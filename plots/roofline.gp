@@ -80,7 +80,7 @@ note_time(t, heads, p, w) = (time[p] = t, \
   bound[5 * p - 2] = heads * clock_ms(work[w - 2]), bound[5 * p - 1] = heads * clock_ms(work[w - 1]), \
   bound[5 * p] = heads * work[w] * 1000, t)
 describe(row) = stages == 0 ? (device = strcol("device"), clock = column("sm_clock_mhz"), \
-                              date = substr(strcol("date"), 1, 10), repeats = strcol("repeats"), 0) : 0
+                              date = substr(strcol("date"), 1, 10), 0) : 0
 set table $times separator comma
 plot ARG1 using (ok = is_wanted(strcol("stage")), ok ? describe(0) : 0, ok ? note_time(column("median_ms"), \
   column("batch") * column("heads"), place(panel(column("head_dim")), stage_number(strcol("stage"))), \
@@ -110,8 +110,8 @@ texts = 'set label 1 "{/:Bold Roofline of the stages on one " . device . "}" at 
     font ",19" textcolor rgb ink; \
   set label 2 "the least time for the work that the emulator counts, in percent of the measured time" \
     at screen 0.03, screen from_top(52) font ",14" textcolor rgb grey; \
-  set label 3 sprintf("S = %d, %d SMs at %d MHz, memory at %.2f TB/s, %s, median of %s runs", \
-    seqlen, sms, clock, dram_rate / 1e12, date, repeats) \
+  set label 3 sprintf("S = %d, %d SMs at %d MHz, memory at %.2f TB/s, %s, %s", \
+    seqlen, sms, clock, dram_rate / 1e12, date, runs) \
     at screen 0.03, screen from_top(74) font ",14" textcolor rgb grey; \
   do for [r = 1:5] { \
     set label 10 + r roof_name[r] at screen key_x(r) + 0.015, screen from_top(106) font ",14" \

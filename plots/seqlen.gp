@@ -129,8 +129,8 @@ do for [format in "svg png"] {
   set multiplot
   do for [p = 1:4] {
     beside = (p + 1) % 2; below = p > 2
-    set lmargin at screen beside ? 0.54 : 0.08
-    set rmargin at screen beside ? 0.9 : 0.44
+    set lmargin at screen beside ? 0.535 : 0.075
+    set rmargin at screen beside ? 0.885 : 0.425
     set tmargin at screen from_top(below ? 585 : 193)
     set bmargin at screen from_top(below ? 893 : 501)
     set format y beside ? "" : "%g"

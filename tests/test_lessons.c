@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/program.h"
 
@@ -74,26 +75,17 @@ Test(lessons, reports_are_what_the_programs_print) {
   globfree(&found);
 }
 
-// What a cell of a table of times stands for: a quantity of one stage or peer, in one recorded problem.
-typedef struct Recorded {
-  char stage[64], quantity[16];
-  int seqlen, head_dim, causal;
-} Recorded;
+// Words of a table's headings, and what they say of the rows of a CSV: "S = 4096" wants 4096 as seqlen.
+static const struct {
+  const char *words, *column;
+} numbers[] = {{"S = ", "seqlen"}, {"D = ", "head_dim"}, {"N = ", "n"}, {"warpgroups = ", "warpgroups"}};
 
-// The number behind name ("S = 4096") in a heading, or otherwise when the heading does not have it.
-static int heading_number(const char *heading, const char *name, int otherwise) {
-  const char *at = strstr(heading, name);
-  return at ? atoi(at + strlen(name)) : otherwise;
-}
+// The columns that tables show.
+static const struct {
+  const char *words, *column;
+} quantities[] = {{"TFLOPS", "tflops"}, {"clocks", "clocks"}, {"MHz", "mhz"}, {"ms", "median_ms"}};
 
-// Adds what one heading says: "TFLOPS, S = 4096", "D = 64, causal".
-static void add_heading(Recorded *cell, const char *heading) {
-  if (strstr(heading, "TFLOPS")) strcpy(cell->quantity, "tflops");
-  if (strstr(heading, "ms")) strcpy(cell->quantity, "median_ms");
-  cell->seqlen = heading_number(heading, "S = ", cell->seqlen);
-  cell->head_dim = heading_number(heading, "D = ", cell->head_dim);
-  if (strstr(heading, "causal")) cell->causal = 1;
-}
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
 
 // Takes the next cell of a table's row, without spaces around it; NULL behind the last.
 static char *next_cell(char **row) {
@@ -124,72 +116,104 @@ static int column_of(const char *header, const char *name) {
   }
 }
 
-// The field of a CSV's row under the header's name.
+// The field of a CSV's row under the header's name; NULL when there is no such column.
 static const char *field(const char *csv, const char *row, const char *name) {
-  for (int column = column_of(csv, name); column > 0; column--) row = strchr(row, ',') + 1;
-  return row;
+  int column = column_of(csv, name);
+  for (int i = 0; i < column; i++) row = strchr(row, ',') + 1;
+  return column < 0 ? NULL : row;
 }
 
-// The recorded number of a cell; -1 when there is no such row.
-static double recorded(const char *csv, const Recorded *cell) {
-  size_t length = strlen(cell->stage);
-  for (const char *row = strchr(csv, '\n'); row && row[1]; row = strchr(row + 1, '\n')) {
-    const char *line = row + 1;
-    if (!strncmp(line, cell->stage, length) && line[length] == ',' &&
-        atoi(field(csv, line, "seqlen")) == cell->seqlen && atoi(field(csv, line, "head_dim")) == cell->head_dim &&
-        atoi(field(csv, line, "causal")) == cell->causal)
-      return atof(field(csv, line, cell->quantity));
+// True when a CSV's row has what a cell's headings say: the number behind each name, the mask, where A comes from.
+static bool agrees(const char *csv, const char *row, const char *headings) {
+  for (size_t i = 0; i < LENGTH(numbers); i++) {
+    const char *at = strstr(headings, numbers[i].words), *has = field(csv, row, numbers[i].column);
+    if (at && (!has || atoi(has) != atoi(at + strlen(numbers[i].words)))) return false;
   }
+  const char *causal = field(csv, row, "causal"), *a = field(csv, row, "a"), *from = strstr(headings, "A ");
+  if (causal && atoi(causal) != (strstr(headings, "causal") != NULL)) return false;
+  return !a || !from || !strncmp(a, from + 2, strcspn(a, ","));
+}
+
+// The one row with this name, which is a stage or what a stage measures, that agrees with the headings; NULL when there
+// is none or more than one.
+static const char *recorded_row(const char *csv, const char *name, const char *headings) {
+  const char *column = column_of(csv, "quantity") < 0 ? "stage" : "quantity", *found = NULL;
+  size_t length = strlen(name);
+  for (const char *row = strchr(csv, '\n'); row && row[1]; row = strchr(row + 1, '\n')) {
+    const char *has = field(csv, row + 1, column);
+    if (strncmp(has, name, length) || has[length] != ',' || !agrees(csv, row + 1, headings)) continue;
+    if (found) return NULL;
+    found = row + 1;
+  }
+  return found;
+}
+
+// The recorded number of a cell; -1 when its headings do not name one.
+static double recorded(const char *csv, const char *name, const char *headings) {
+  const char *row = recorded_row(csv, name, headings);
+  for (size_t i = 0; row && i < LENGTH(quantities); i++)
+    if (strstr(headings, quantities[i].words)) return atof(field(csv, row, quantities[i].column));
   return -1;
 }
 
-// Compares the numbers of one row with the recorded ones, rounded to the digits that it shows. Returns how many.
+// Compares the numbers of one row with the recorded ones, rounded to the digits that it shows. Returns how many. What a
+// cell stands for is said by the row's name, by the corner of the table and by the column's heading.
 static int compare_row(const char *lesson, const char *csv, const char *header, char *row) {
-  char headings[1000], *rest = headings;
-  snprintf(headings, sizeof headings, "%s", header);
-  Recorded common = {0};
-  add_heading(&common, next_cell(&rest));
-  char *name = next_cell(&row);
-  add_heading(&common, name);
-  stage_name(common.stage, sizeof common.stage, name);
-  int numbers = 0;
-  for (char *shown, *heading; (shown = next_cell(&row)) && (heading = next_cell(&rest)); numbers++) {
-    Recorded cell = common;
-    add_heading(&cell, heading);
+  char head[1000], name[64], headings[1000], *rest = head;
+  snprintf(head, sizeof head, "%s", header);
+  const char *corner = next_cell(&rest), *row_name = next_cell(&row);
+  stage_name(name, sizeof name, row_name);
+  int count = 0;
+  for (char *shown, *heading; (shown = next_cell(&row)) && (heading = next_cell(&rest)); count++) {
     char expected[32];
     int decimals = strchr(shown, '.') ? (int)strlen(strchr(shown, '.') + 1) : 0;
-    snprintf(expected, sizeof expected, "%.*f", decimals, recorded(csv, &cell));
-    cr_expect_str_eq(shown, expected, "%s, row \"%s\", column \"%s\": shown %s, recorded %s", lesson, name, heading,
+    snprintf(headings, sizeof headings, "%s | %s | %s", row_name, corner, heading);
+    snprintf(expected, sizeof expected, "%.*f", decimals, recorded(csv, name, headings));
+    cr_expect_str_eq(shown, expected, "%s, row \"%s\", column \"%s\": shown %s, recorded %s", lesson, row_name, heading,
                      shown, expected);
   }
-  return numbers;
+  return count;
 }
 
-// Compares the tables that stand directly under a line with MARK. Returns how many numbers they have.
-static int compare_tables(const char *lesson, const char *csv, char *readme) {
-  static const char MARK[] = "<!-- recorded: plots/data/nvidia-h200.csv -->";
-  int numbers = 0, row = -1;
-  char header[1000] = "";
+// The recording that a line names, "<!-- recorded: plots/data/nvidia-h200.csv -->"; NULL when it is no such line. The
+// caller frees it.
+static char *named_recording(const char *lesson, const char *line) {
+  char name[200], path[1000];
+  size_t size;
+  if (sscanf(line, "<!-- recorded: %199s -->", name) != 1) return NULL;
+  snprintf(path, sizeof path, "%s/%s", root_path(), name);
+  char *csv = read_whole(path, &size);
+  cr_assert(csv, "%s names %s, and there is none", lesson, name);
+  return csv;
+}
+
+// Compares the tables that stand directly under a line that names a recording. Returns how many numbers they have.
+static int compare_tables(const char *lesson, char *readme) {
+  int count = 0, row = 0;
+  char header[1000] = "", *csv = NULL;
   for (char *rest = readme, *line; (line = strsep(&rest, "\n"));) {
-    if (!strcmp(line, MARK)) {
-      row = 0;
-    } else if (row >= 0 && *line == '|') {
+    if (csv && *line == '|') {
       if (row == 0) snprintf(header, sizeof header, "%s", line);
-      if (row >= 2) numbers += compare_row(lesson, csv, header, line);
+      if (row >= 2) count += compare_row(lesson, csv, header, line);
       row++;
-    } else if (row > 0) {
-      row = -1;
+    } else {
+      free(csv);
+      csv = named_recording(lesson, line);
+      row = 0;
     }
   }
-  return numbers;
+  free(csv);
+  return count;
 }
 
-// True for the lesson of a stage that has recorded times, and for the top README.
+// True for a stage that is in the CSV or has one of its own, and for what is no stage's lesson.
 static bool is_recorded(const char *lesson, const char *csv) {
-  char row[64];
+  char row[64], own[1000];
   if (strncmp(lesson, "stages/", 7)) return true;
-  snprintf(row, sizeof row, "\n%.*s,", (int)strcspn(lesson + 7, "/"), lesson + 7);
-  return strstr(csv, row);
+  int length = (int)strcspn(lesson + 7, "/");
+  snprintf(row, sizeof row, "\n%.*s,", length, lesson + 7);
+  snprintf(own, sizeof own, "%s/plots/data/%.*s/nvidia-h200.csv", root_path(), length, lesson + 7);
+  return strstr(csv, row) || !access(own, R_OK);
 }
 
 Test(lessons, tables_show_what_was_recorded) {
@@ -201,13 +225,13 @@ Test(lessons, tables_show_what_was_recorded) {
   cr_assert(csv, "no %s", path);
   snprintf(pattern, sizeof pattern, "%s/stages/[0-9][0-9]-*/README.md", root_path());
   cr_assert_eq(glob(pattern, 0, NULL, &found), 0, "no lessons in %s", root_path());
-  snprintf(pattern, sizeof pattern, "%s/README.md", root_path());
-  cr_assert_eq(glob(pattern, GLOB_APPEND, NULL, &found), 0, "no README.md in %s", root_path());
+  snprintf(pattern, sizeof pattern, "%s/{README.md,baselines/*/README.md}", root_path());
+  cr_assert_eq(glob(pattern, GLOB_APPEND | GLOB_BRACE, NULL, &found), 0, "no README.md in %s", root_path());
   for (size_t i = 0; i < found.gl_pathc; i++) {
     const char *lesson = found.gl_pathv[i] + strlen(root_path()) + 1;
     char *readme = read_whole(found.gl_pathv[i], &size);
-    int numbers = compare_tables(lesson, csv, readme);
-    cr_expect(numbers || !is_recorded(lesson, csv), "%s has no table of recorded times", lesson);
+    int count = compare_tables(lesson, readme);
+    cr_expect(count || !is_recorded(lesson, csv), "%s has no table of recorded times", lesson);
     free(readme);
   }
   globfree(&found);

@@ -85,6 +85,14 @@ Test(plots, says_what_was_measured_and_where) {
   free(svg);
 }
 
+Test(plots, says_that_some_were_measured_fewer_times) {
+  char *svg = draw_ladder(ROW("00-scalar", USUAL, "1.75") "01-wmma-qk,Test GPU,1234,1.2,3.4,2001-02-03T04:05:06Z," USUAL
+                                                          ",1.5,1.4,1.6,9,7\n",
+                          "");
+  cr_expect(svg_find_text(svg, "SM clock 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, medians of 9-17 runs"));
+  free(svg);
+}
+
 Test(plots, a_single_rung_has_no_speedup) {
   char *svg = draw_ladder(ROW("00-scalar", USUAL, "1.75"), "");
   cr_expect(svg_find_text(svg, "1.75"));

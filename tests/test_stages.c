@@ -112,6 +112,26 @@ static void schedules(const char *stage) {
 
 Test(stages, schedules) { for_each_attention(schedules); }
 
+// A problem that nobody has thought of, the same in every run: up to max_heads heads of up to max_seqlen.
+static void random_problem(char *options, size_t size, unsigned *state, int max_heads, int max_seqlen) {
+  int heads = 1 + rand_r(state) % max_heads, seqlen = 1 + rand_r(state) % max_seqlen;
+  int head_dim = rand_r(state) % 2 ? 64 : 128, causal = rand_r(state) % 2, seed = 1 + rand_r(state) % 1000;
+  snprintf(options, size, "--batch=1 --heads=%d --seqlen=%d --head-dim=%d --seed=%d%s", heads, seqlen, head_dim, seed,
+           causal ? " --causal" : "");
+}
+
+static void random_shapes(const char *stage) {
+  unsigned state = 2026;
+  char problem[200], options[260];
+  for (int i = 0; i < 5; i++) {
+    random_problem(problem, sizeof problem, &state, 3, 300);
+    snprintf(options, sizeof options, "--schedule=%d %s", i, problem);
+    expect_right(stage, options);
+  }
+}
+
+Test(stages, random_shapes) { for_each_attention(random_shapes); }
+
 // The counters come with the source's lines.
 static void counters(const char *stage) {
   char line[100];
@@ -250,10 +270,13 @@ static void expect_right_on_gpu(const char *stage, const char *options) {
   free(output);
 }
 
-// A test's part of the shapes: each starts hundreds of programs, and the tests run side by side.
+// A test's part of the shapes and of the stages: each starts hundreds of programs, and the tests run side by side.
+enum { GPU_PARTS = 3 };
 static const char *gpu_options;
+static int gpu_part;
 
 static void gpu_shapes(const char *stage) {
+  if (atoi(stage + strlen("stage-")) % GPU_PARTS != gpu_part) return;
   static const int long_seqlens[] = {255, 256, 257, 511, 640, 1000, 1021, 2048, 4097};
   char options[200];
   for (size_t i = 0; i < sizeof seqlens / sizeof *seqlens; i++) {
@@ -266,8 +289,9 @@ static void gpu_shapes(const char *stage) {
   }
 }
 
-static void gpu_shapes_with(const char *options) {
+static void gpu_shapes_with(const char *options, int part) {
   gpu_options = options;
+  gpu_part = part;
   for_each_attention(gpu_shapes);
 }
 
@@ -282,6 +306,15 @@ static void gpu_inputs(const char *stage) {
   }
 }
 
+static void gpu_random_shapes(const char *stage) {
+  unsigned state = 2027;
+  char options[200];
+  for (int i = 0; i < 10; i++) {
+    random_problem(options, sizeof options, &state, 40, 3000);
+    expect_right_on_gpu(stage, options);
+  }
+}
+
 // More heads than a grid's y and z can count, and more scores than one buffer holds.
 static void gpu_large(const char *stage) {
   expect_right_on_gpu(stage, "--batch=3 --heads=30000 --seqlen=3");
@@ -292,9 +325,14 @@ static void gpu_only(void) {
   if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
 }
 
-Test(gpu_stages, shapes_64, .init = gpu_only) { gpu_shapes_with("--head-dim=64"); }
-Test(gpu_stages, shapes_64_causal, .init = gpu_only) { gpu_shapes_with("--head-dim=64 --causal"); }
-Test(gpu_stages, shapes_128, .init = gpu_only) { gpu_shapes_with("--head-dim=128"); }
-Test(gpu_stages, shapes_128_causal, .init = gpu_only) { gpu_shapes_with("--head-dim=128 --causal"); }
+#define GPU_SHAPES(NAME, OPTIONS)                                                                                      \
+  Test(gpu_stages, NAME##_of_00_03, .init = gpu_only) { gpu_shapes_with(OPTIONS, 0); }                                 \
+  Test(gpu_stages, NAME##_of_01_04, .init = gpu_only) { gpu_shapes_with(OPTIONS, 1); }                                 \
+  Test(gpu_stages, NAME##_of_02_05, .init = gpu_only) { gpu_shapes_with(OPTIONS, 2); }
+GPU_SHAPES(shapes_64, "--head-dim=64")
+GPU_SHAPES(shapes_64_causal, "--head-dim=64 --causal")
+GPU_SHAPES(shapes_128, "--head-dim=128")
+GPU_SHAPES(shapes_128_causal, "--head-dim=128 --causal")
 Test(gpu_stages, inputs, .init = gpu_only) { for_each_attention(gpu_inputs); }
+Test(gpu_stages, random_shapes, .init = gpu_only) { for_each_attention(gpu_random_shapes); }
 Test(gpu_stages, large, .init = gpu_only) { for_each_attention(gpu_large); }
