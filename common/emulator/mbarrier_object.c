@@ -204,8 +204,7 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
     mbarrier_misuse(origin, mbarrier->address, "an mbarrier waits for 1 to %d arrivals, not %u", MBARRIER_MAX, count);
     return;
   }
-  if (warp_launch(warp)->hazards)
-    race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, NULL);
+  if (warp_launch(warp)->hazards) race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, NULL);
   clocks_release(mbarrier->arrived);
   clocks_release(mbarrier->armed);
   clocks_release(mbarrier->completed);
