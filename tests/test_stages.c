@@ -90,12 +90,14 @@ static void batches(const char *stage) {
 Test(stages, batches) { for_each_attention(batches); }
 
 static void inputs(const char *stage) {
-  static const char *const names[] = {"normal", "ones", "arange", "large", "identity"};
+  static const char *const names[] = {"normal", "ones", "arange", "large", "identity", "waves"};
   char options[200];
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     snprintf(options, sizeof options, "--input=%s --seqlen=130", names[i]);
     expect_right(stage, options);
     snprintf(options, sizeof options, "--input=%s --seqlen=67 --head-dim=128 --causal --seed=12345", names[i]);
+    expect_right(stage, options);
+    snprintf(options, sizeof options, "--input=%s --seqlen=300 --heads=1", names[i]);
     expect_right(stage, options);
   }
 }
@@ -296,7 +298,7 @@ static void gpu_shapes_with(const char *options, int part) {
 }
 
 static void gpu_inputs(const char *stage) {
-  static const char *const names[] = {"normal", "ones", "arange", "large", "identity"};
+  static const char *const names[] = {"normal", "ones", "arange", "large", "identity", "waves"};
   char options[200];
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     snprintf(options, sizeof options, "--input=%s --seqlen=777 --batch=1 --heads=5 --head-dim=128 --causal", names[i]);

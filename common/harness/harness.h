@@ -30,7 +30,7 @@ enum ExitCode {
 
 // ---- options.c ----
 
-typedef enum InputKind { INPUT_NORMAL, INPUT_ONES, INPUT_ARANGE, INPUT_LARGE, INPUT_IDENTITY } InputKind;
+typedef enum InputKind { INPUT_NORMAL, INPUT_ONES, INPUT_ARANGE, INPUT_LARGE, INPUT_IDENTITY, INPUT_WAVES } InputKind;
 
 enum { MAX_STAGE_OPTIONS = 8, ERROR_SIZE = 320 };
 

@@ -30,7 +30,7 @@ static const OptionSpec specs[OPTION_COUNT] = {
                          0, 0},
     [OPTION_CAUSAL] = {"causal", NULL, "query i sees keys 0 to i alone", TYPE_FLAG, FIELD(causal), 0, 0},
     [OPTION_SEED] = {"seed", "N", "of the random inputs (1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
-    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity", "inputs that show different mistakes (normal)",
+    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves", "inputs that show different mistakes (normal)",
                       TYPE_CHOICE, FIELD(input), 0, 0},
     [OPTION_REPEAT] = {"repeat", "N", "GPU: median time of N, L2 flushed before each (20; 0: no timing)", TYPE_NUMBER,
                        FIELD(repeat), 0, 100000},
@@ -257,7 +257,7 @@ Shape options_shape(const Options *options) {
 }
 
 const char *options_input_name(const Options *options) {
-  static const char *const names[] = {"normal", "ones", "arange", "large", "identity"};
+  static const char *const names[] = {"normal", "ones", "arange", "large", "identity", "waves"};
   return names[options->input];
 }
 

@@ -50,6 +50,17 @@ static void fill_identity(Half *head, const Shape *shape) {
       head[row * shape->head_dim + d] = half_from_double(row % shape->head_dim == d ? 16 : 0);
 }
 
+// waves: 128 keys with low scores and 128 with high ones by turns, 25 to 35 apart as powers of two; within them all are
+// much alike. A softmax that goes through the keys in blocks meets maxima that grow and do not.
+static void fill_waves(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
+  fill_random(head, shape, 0.5, seed);
+  for (size_t row = 0; row < (size_t)shape->seqlen; row++) {
+    Half *first = head + row * shape->head_dim;
+    if (tensor == TENSOR_Q) *first = half_from_double(16);
+    if (tensor == TENSOR_K) *first = half_from_double(row / 128 % 2 ? 12 : 0);
+  }
+}
+
 static void fill_ones(Half *head, const Shape *shape) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;
   for (size_t i = 0; i < count; i++) head[i] = half_from_double(1);
@@ -79,6 +90,7 @@ static void fill_head(void *context, size_t index) {
   case INPUT_LARGE: fill_random(to, shape, 8, seed); break;
   case INPUT_ONES: fill_ones(to, shape); break;
   case INPUT_ARANGE: fill_arange(to, shape, head); break;
+  case INPUT_WAVES: fill_waves(to, shape, tensor, seed); break;
   case INPUT_IDENTITY: tensor == TENSOR_V ? fill_arange(to, shape, head) : fill_identity(to, shape); break;
   }
   progress_add(1);

@@ -145,15 +145,15 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
   __device__ bool weights_fit() { return !__any_sync(0xffffffff, fmaxf(new_sum[0], new_sum[1]) > 32768); }
 
   // Some scores are far above the old maximum. As weights they are still there, for fp32 ends at 2^128: a power of two
-  // brings a row's sum down, and with it all that is older. Down to 2^-10, which fp16 can do with, so that the next new
-  // maximum finds room above.
+  // brings a row's sum down to 1 or a little more, and with it all that is older. Not further: fp16 has all its digits
+  // only from 2^-14 on, and weights that are much alike are each a small part of their sum.
   __device__ void shrink() {
     float row_sum[2] = {quad_sum(new_sum[0]), quad_sum(new_sum[1])};
     if (__any_sync(0xffffffff, fmaxf(row_sum[0], row_sum[1]) == INFINITY)) return start_again();
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       int exponent = (__float_as_int(row_sum[h]) >> 23) - 127;
-      exponent = exponent < 14 ? 0 : min(exponent + 10, 126);
+      exponent = exponent < 14 ? 0 : min(exponent, 126);  // 2^-127 is no normal number
       float factor = __int_as_float((127 - exponent) << 23);
       shift[h] -= exponent;
       new_sum[h] *= factor;
