@@ -141,7 +141,7 @@ plot: $(PLOTS) ## draws plots/data/*.csv, as SVG and PNG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
 define DRAW
 $(call say,PLOT $@)
-$Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=)
+$Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=) $(WINDOW)
 endef
 LOOK := plots/style.gp plots/recording.gp
 plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | gnuplot
@@ -152,6 +152,7 @@ plots/%-peers.svg: plots/seqlen.gp plots/data/%-peers.csv $(LOOK) | gnuplot
 	$(DRAW)
 plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv $(LOOK) | gnuplot
 	$(DRAW)
+plots/trace-%.svg: WINDOW = $(WINDOW_$*)
 plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnuplot
 	$(DRAW)
 
@@ -167,7 +168,8 @@ nvdisasm:
 
 # ---- stages ----
 
-# stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised
+# stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised,
+# and which part of its timeline is worth a picture, in ns: WINDOW_NN := 16000 24000
 -include $(wildcard stages/*/stage.mk)
 
 # A program with a stage: $(call PROGRAM,PROGRAM,FOLDER,KERNELS). FOLDER has its C files; KERNELS its kernels, as an object.
