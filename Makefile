@@ -167,7 +167,8 @@ nvdisasm:
 
 # ---- stages ----
 
-# stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised
+# stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised;
+# serialised-12.5 is for that release only, in test-cuda
 -include $(wildcard stages/*/stage.mk)
 
 # A program with a stage: $(call PROGRAM,PROGRAM,FOLDER,KERNELS). FOLDER has its C files; KERNELS its kernels, as an object.
