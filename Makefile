@@ -168,8 +168,9 @@ nvdisasm:
 
 # ---- stages ----
 
-# stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised,
-# and which part of its timeline is worth a picture, in ns: WINDOW_NN := 16000 24000
+# stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised;
+# serialised-12.5 is for that release only, in test-cuda. And it says which part of the stage's timeline is worth a
+# picture, in ns: WINDOW_NN := 16000 24000
 -include $(wildcard stages/*/stage.mk)
 
 # A program with a stage: $(call PROGRAM,PROGRAM,FOLDER,KERNELS). FOLDER has its C files; KERNELS its kernels, as an object.
