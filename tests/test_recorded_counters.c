@@ -89,7 +89,8 @@ Test(recorded_counters, short_rows_are_counted_again) {
 }
 
 // Each short row has a long one, of the same kernel: with S/256 times the rows, and about as many times the columns, it
-// does at most as many times as much (with a mask, a tile is a smaller part of the triangle).
+// does at most as many times as much (with a mask, a tile is a smaller part of the triangle; tiles of 192 rows have 384
+// for the 256).
 Test(recorded_counters, long_rows_belong_to_short_ones) {
   char *text = read_counters();
   for (const char *line = text; (line = strchr(line, '\n')) && *++line;) {
@@ -102,7 +103,7 @@ Test(recorded_counters, long_rows_belong_to_short_ones) {
       if (longer.seqlen != LONG || strcmp(longer.stage, row.stage) || longer.head_dim != row.head_dim ||
           longer.causal != row.causal)
         continue;
-      cr_expect(longer.flops <= row.flops * growth && longer.flops >= row.flops * growth / 2,
+      cr_expect(longer.flops <= row.flops * growth && longer.flops >= row.flops * growth / 2.5,
                 "%s, %d: %g FLOP of %d keys, %g of %d", row.stage, row.head_dim, longer.flops, LONG, row.flops, SHORT);
       found++;
     }
