@@ -68,6 +68,9 @@ HL_API HlStatus hl_supports(int stage, const HlShape *shape);
 // synchronisation. Strides must be those of a contiguous [batch][heads][seqlen][head_dim] tensor, whatever a dimension
 // of size 1 has. O may not overlap Q, K or V.
 //
+// Stages 09 and 10 give out their causal tiles from one counter in each context: two such calls of one stage, in two
+// streams, must not run at the same time.
+//
 // The first call of a stage in a context loads its kernels. A stage that keeps scores in device memory (00, 01) gets up
 // to 8 GiB of workspace, one for each stream, which stays for later calls.
 HL_API HlStatus hl_attention(int stage, const HlShape *shape, const HlTensor *q, const HlTensor *k, const HlTensor *v,
