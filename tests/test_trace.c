@@ -308,7 +308,8 @@ Test(gpu_trace, a_timeline_is_complete) {
   snprintf(names, sizeof names, "%s", getenv("TRACED") ? getenv("TRACED") : "");
   for (char *rest = names, *name; (name = strtok_r(rest, " ", &rest));)
     for (int head_dim = 64; head_dim <= 128; head_dim *= 2) {
-      snprintf(command, sizeof command, "%s/trace-%.2s --seqlen=1024 --head-dim=%d --repeat=0 --trace=%s >/dev/null",
+      snprintf(command, sizeof command,
+               "%s/trace-%.2s --batch=4 --heads=8 --seqlen=1024 --head-dim=%d --repeat=0 --trace=%s >/dev/null",
                getenv("TRACE_PROGRAMS"), name, head_dim, path);
       cr_assert_eq(system(command), 0, "%s", command);
       size_t size;
