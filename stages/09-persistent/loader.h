@@ -139,3 +139,12 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
     trace_end();
   }
 };
+
+// ---- for the warpgroups that compute ----
+
+// threadIdx.x, read anew. What is computed from it the compiler cannot compute early and keep in registers meanwhile.
+__device__ int thread_index() {
+  int index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+  return index;
+}

@@ -22,13 +22,6 @@
 
 // ---- a warpgroup that computes ----
 
-// threadIdx.x, read anew. What is computed from it the compiler cannot compute early and keep in registers meanwhile.
-__device__ int thread_index() {
-  int index;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
-  return index;
-}
-
 template <int HEAD_DIM, bool CAUSAL> struct Worker {
   using S = Shared<HEAD_DIM>;
   S &shared;
