@@ -1,5 +1,5 @@
 # Hopper Ladder. `make help` lists what there is to type. Stages are found from the folders: adding stages/NN-name adds
-# the target stage-NN, and baselines/NAME baseline-NAME. What is made goes to build/, except these programs and the
+# the target stage-NN, and common/baselines/NAME baseline-NAME. What is made goes to build/, except these programs and the
 # library, which stand in the root. V=1 shows the commands.
 #
 #   kernel.cu --nvcc--> PTX --ptxas--> cubin     both embedded in ./stage-NN by embed.S
@@ -19,7 +19,7 @@ BIN := $(if $(filter build,$(BUILD)),./,$(BUILD)/root/)# where the programs go: 
 NUMBERS := $(foreach name,$(NAMES),$(call number,$(name)))
 STAGES := $(NUMBERS:%=$(BIN)stage-%)
 LADDER := $(BIN)libhopper_ladder.so
-BASELINE_NAMES := $(notdir $(patsubst %/,%,$(wildcard baselines/*/)))
+BASELINE_NAMES := $(notdir $(patsubst %/,%,$(wildcard common/baselines/*/)))
 BASELINES := $(BASELINE_NAMES:%=$(BIN)baseline-%)
 
 # The nvcc in CUDA_HOME, else the one on PATH, else the one that deps.sh puts into build/cuda.
@@ -182,14 +182,14 @@ $1: $(call objects,$2/*.c) $(BUILD)/$3/embed.o $(MAIN) $(LIBRARY)
 endef
 $(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BIN:./%=%)stage-$(call number,$(name)),stages/$(name),stages/$(name))))
 $(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BUILD)/trace/trace-$(call number,$(name)),stages/$(name),trace/$(name))))
-$(foreach name,$(BASELINE_NAMES),$(eval $(call PROGRAM,$(BIN:./%=%)baseline-$(name),baselines/$(name),baselines/$(name))))
+$(foreach name,$(BASELINE_NAMES),$(eval $(call PROGRAM,$(BIN:./%=%)baseline-$(name),common/baselines/$(name),common/baselines/$(name))))
 define EMBED
 @mkdir -p $(@D)
 $Q$(CC) -c $(RENAMED) -DSTAGE_PTX='"$(filter %.ptx,$^)"' -DSTAGE_CUBIN='"$(filter %.cubin,$^)"' $< -o $@
 endef
 $(BUILD)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kernels/%.cubin
 	$(EMBED)
-$(BUILD)/baselines/%/embed.o: common/harness/embed.S build/kernels/baseline-%.ptx build/kernels/baseline-%.cubin
+$(BUILD)/common/baselines/%/embed.o: common/harness/embed.S build/kernels/baseline-%.ptx build/kernels/baseline-%.cubin
 	$(EMBED)
 $(BUILD)/trace/%/embed.o: common/harness/embed.S build/trace/%.ptx build/trace/%.cubin
 	$(EMBED)
@@ -233,7 +233,7 @@ $Q$(NVCC) $(NVCC_FLAGS) $(NVCC_DEFINES) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@
 endef
 build/kernels/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc
 	$(PTX)
-build/kernels/baseline-%.ptx: baselines/%/kernel.cu build/nvcc-flags | nvcc
+build/kernels/baseline-%.ptx: common/baselines/%/kernel.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/trace/%.ptx: NVCC_DEFINES := -DTRACE
 build/trace/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc

@@ -225,7 +225,7 @@ Test(lessons, tables_show_what_was_recorded) {
   cr_assert(csv, "no %s", path);
   snprintf(pattern, sizeof pattern, "%s/stages/[0-9][0-9]-*/README.md", root_path());
   cr_assert_eq(glob(pattern, 0, NULL, &found), 0, "no lessons in %s", root_path());
-  snprintf(pattern, sizeof pattern, "%s/{README.md,baselines/*/README.md}", root_path());
+  snprintf(pattern, sizeof pattern, "%s/{README.md,common/baselines/*/README.md}", root_path());
   cr_assert_eq(glob(pattern, GLOB_APPEND | GLOB_BRACE, NULL, &found), 0, "no README.md in %s", root_path());
   for (size_t i = 0; i < found.gl_pathc; i++) {
     const char *lesson = found.gl_pathv[i] + strlen(root_path()) + 1;
