@@ -53,7 +53,7 @@ FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 # Recorded times are in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, counts in counters.csv, time stamps in
 # trace/.
-RECORDINGS := $(patsubst plots/data/%.csv,plots/%,$(filter-out %-peers.csv %/counters.csv,$(wildcard plots/data/*.csv)))
+RECORDINGS := $(patsubst plots/data/%.csv,plots/%,$(filter-out %-peers.csv %-inputs.csv %/counters.csv,$(wildcard plots/data/*.csv)))
 PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \
   $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-peers.csv)) \
   $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv))

@@ -9,6 +9,8 @@ and not timed. After a burn-in the contenders take turns, round by round and in 
 clock depends on what it did before: who is measured first after a pause gains up to 10 %. Before each run the L2 cache is
 overwritten. One that takes four times as long as the fastest is measured after the others.
 
+--inputs does the same on other inputs than normal ones (plots/inputs.py): a softmax may be slower where maxima move.
+
 The sustained mode runs each contender back to back for 0.6 s at a time: what is left when power limits the clock.
 """
 import argparse
@@ -21,6 +23,7 @@ import sys
 from typing import NamedTuple
 
 import contenders
+import inputs
 from reference import Reference
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -31,7 +34,8 @@ SLOW = 4  # times the fastest: measured apart from the others
 SLOW_SECONDS, SLOW_ROUNDS = 0.5, 3  # a slow one has as many rounds as fit, but not fewer than these
 SUSTAINED_SECONDS, SUSTAINED_ROUNDS = 0.6, 3
 COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,"
-           "median_ms,min_ms,max_ms,repeats,tflops,mode")  # the stages', and the mode
+           "median_ms,min_ms,max_ms,repeats,tflops,mode")  # the stages', and the mode; with --inputs also the input
+YARDSTICK = "cuDNN"  # what the others are compared with at the end
 
 
 class Problem(NamedTuple):
@@ -45,9 +49,13 @@ class Point(NamedTuple):
     head_dim: int
     causal: bool
     seqlen: int
+    input: str = "normal"
+
+    def problem_name(self):
+        return f"D {self.head_dim}, {'causal' if self.causal else 'full'}, S {self.seqlen}"
 
     def __str__(self):
-        return f"D {self.head_dim}, {'causal' if self.causal else 'full'}, S {self.seqlen}"
+        return f"{self.problem_name()}, {self.input}"
 
     def shape(self):
         return max(1, TOKENS // self.seqlen), WIDTH // self.head_dim, self.seqlen, self.head_dim
@@ -57,11 +65,7 @@ class Point(NamedTuple):
         return 4 * batch * heads * seqlen**2 * head_dim / (2 if self.causal else 1)
 
     def problem(self):
-        import torch
-
-        generator = torch.Generator("cuda").manual_seed(1)
-        tensors = (torch.randn(self.shape(), dtype=torch.float16, device="cuda", generator=generator) for _ in range(3))
-        return Problem(*tensors, self.causal)
+        return Problem(*inputs.make(self.input, self.shape()), self.causal)
 
 
 # ---- options ----
@@ -110,6 +114,14 @@ def parse_peers(text):
     return names
 
 
+def parse_inputs(text):
+    names = list(inputs.KINDS) if text == "all" else text.split(",")
+    for name in names:
+        if name not in inputs.KINDS:
+            raise argparse.ArgumentTypeError(f"'{name}' is no input; all and {', '.join(inputs.KINDS)} are allowed")
+    return list(dict.fromkeys(names))
+
+
 def parse_kernel(text):
     try:
         return contenders.parse_kernel(text)
@@ -137,16 +149,18 @@ def parse_options(arguments):
         help=f"head dim, mask and seqlen, * for all: 64/causal/4096 (*/*/*, S of {SEQLENS[0]} to {SEQLENS[-1]}); "
              f"batch is {TOKENS} / S, heads {WIDTH} / D")
     add("--sustained", type=parse_points, metavar="D/MASK/S,...",
-        help="points of the sustained mode, or none (*/full/16384; none when --points is given)")
+        help="points of the sustained mode, or none (*/full/16384; none when --points or --inputs is given)")
+    add("--inputs", type=parse_inputs, metavar="NAME,NAME",
+        help=f"what the tensors hold: all, {', '.join(inputs.KINDS)} (normal)")
     add("--rounds", type=parse_rounds, default=40, metavar="N", help="runs of each contender at each point (40)")
     add("--library", default=os.path.join(ROOT, "libhopper_ladder.so"), metavar="FILE", help="of the stages")
-    add("--record", action="store_true", help="write plots/data/DEVICE-peers.csv")
+    add("--record", action="store_true", help="write plots/data/DEVICE-peers.csv, with --inputs DEVICE-inputs.csv")
     add("--csv", metavar="FILE|-", help="write the rows to a file, or to standard output")
     options = parser.parse_args(arguments)
     if options.record and options.csv:
         parser.error("--record and --csv both say where the rows go; give one of them")
     if options.sustained is None:
-        options.sustained = parse_points("none" if options.points else "*/full/16384")
+        options.sustained = parse_points("none" if options.points or options.inputs else "*/full/16384")
     if options.points is None:
         options.points = parse_points("*/*/*")
     return options
@@ -229,16 +243,16 @@ def milliseconds(events):
     return start.elapsed_time(stop)
 
 
-def enter(contender, problem, reference):
+def enter(contender, point, problem, reference):
     """The entrant, or None with a line that says why not."""
     try:
         call = contender.prepare(problem)
         wrong = reference.differences(call())
         if not wrong:
             return Entrant(contender.name, call, max(1e-3, min(milliseconds(timed(call)) for _ in range(3))))
-        print(f"peers.py: {contender.name} is WRONG and not timed: {wrong}", file=sys.stderr)
+        print(f"peers.py: {contender.name} is WRONG and not timed at {point}: {wrong}", file=sys.stderr)
     except contenders.Refused as reason:
-        print(f"peers.py: {contender.name} is left out: {reason}", file=sys.stderr)
+        print(f"peers.py: {contender.name} is left out at {point}: {reason}", file=sys.stderr)
     return None
 
 
@@ -302,7 +316,7 @@ def measure(found, point, modes, rounds):
 
     problem = point.problem()
     reference = Reference(problem)
-    entrants = [entrant for entrant in (enter(contender, problem, reference) for contender in found) if entrant]
+    entrants = [entrant for entrant in (enter(contender, point, problem, reference) for contender in found) if entrant]
     del reference
     torch.cuda.empty_cache()
     if not entrants:
@@ -332,7 +346,7 @@ def device_columns():
 
 
 def row(name, device, point, mode, times):
-    """One line of CSV."""
+    """One line of CSV, without the input."""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     shape = ",".join(str(size) for size in point.shape())
     median = statistics.median(times)
@@ -348,19 +362,36 @@ def tflops(point, times):
 
 
 def print_tables(results, out):
-    """One table for each mode, head dim and mask: a line for each contender, a column for each seqlen."""
+    """One table for each mode, head dim, mask and input: a line for each contender, a column for each seqlen."""
     groups = {}
     for (point, mode), times in results.items():
-        groups.setdefault((mode, point.head_dim, point.causal), {})[point] = times
-    for (mode, head_dim, causal), points in groups.items():
+        groups.setdefault((mode, point.head_dim, point.causal, point.input), {})[point] = times
+    for (mode, head_dim, causal, kind), points in groups.items():
         names = list(dict.fromkeys(name for times in points.values() for name in times))
         width = max(len(name) for name in names)
         mask = "causal" if causal else "full"
-        print(f"\nTFLOPS, D {head_dim}, {mask}, {mode} (median ± half the middle half, %)", file=out)
+        print(f"\nTFLOPS, D {head_dim}, {mask}, {kind}, {mode} (median ± half the middle half, %)", file=out)
         print(" " * width + "".join(f"{'S ' + str(point.seqlen):>15}" for point in points), file=out)
         for name in names:
             cells = [tflops(point, times[name]) if name in times else "-" for point, times in points.items()]
             print(name.ljust(width) + "".join(f"{cell:>15}" for cell in cells), file=out)
+
+
+def print_ratios(results, out):
+    """How many times as fast as the yardstick: a line for each mode, input and contender, over all points of both."""
+    ratios = {}
+    for (point, mode), times in results.items():
+        for name in times:
+            if YARDSTICK in times and name != YARDSTICK:
+                ratio = statistics.median(times[YARDSTICK]) / statistics.median(times[name])
+                ratios.setdefault((mode, point.input, name), []).append((ratio, point.problem_name()))
+    title = f"times as fast as {YARDSTICK}"
+    width = max([len(title), *(len(", ".join(key)) for key in ratios)])
+    if ratios:
+        print(f"\n{title:{width}}  mean   least", file=out)
+    for key, pairs in ratios.items():
+        mean, (least, where) = statistics.geometric_mean(ratio for ratio, _ in pairs), min(pairs)
+        print(f"{', '.join(key):{width}}  {mean:.3f}  {least:.3f} ({where})", file=out)
 
 
 class Rows:
@@ -368,7 +399,8 @@ class Rows:
 
     def __init__(self, options, device):
         name = device.split(",")[0].lower().replace(" ", "-")
-        self.path = os.path.join(ROOT, "plots", "data", f"{name}-peers.csv") if options.record else options.csv
+        kind = "inputs" if options.inputs else "peers"
+        self.path = os.path.join(ROOT, "plots", "data", f"{name}-{kind}.csv") if options.record else options.csv
         self.file = None
         if self.path == "-":
             self.file = sys.stdout
@@ -377,7 +409,7 @@ class Rows:
                 self.file = open(self.path + ".partial", "w", encoding="ascii")
             except OSError as error:
                 fail(2, f"{self.path}: {error.strerror}")
-        self.write(COLUMNS)
+        self.write(COLUMNS + (",input" if options.inputs else ""))
 
     def write(self, line):
         if self.file:
@@ -391,10 +423,12 @@ class Rows:
 
 
 def plan(options):
-    """The points in order, each with its modes."""
-    modes = {point: ["cold"] for point in options.points}
-    for point in options.sustained:
-        modes.setdefault(point, []).append("sustained")
+    """The points in order, input by input, each with its modes."""
+    modes = {}
+    for kind in options.inputs or ["normal"]:
+        for mode, points in ("cold", options.points), ("sustained", options.sustained):
+            for point in points:
+                modes.setdefault(point._replace(input=kind), []).append(mode)
     return modes
 
 
@@ -408,10 +442,11 @@ def main(arguments):
         for mode, times in measure(found, point, modes[point], options.rounds).items():
             results[point, mode] = times
             for name, runs in times.items():
-                rows.write(row(name, device, point, mode, runs))
+                rows.write(row(name, device, point, mode, runs) + (f",{point.input}" if options.inputs else ""))
             medians = (f"{name} {tflops(point, runs)}" for name, runs in times.items())
             print(f"[{index}/{len(modes)}] {point}, {mode}: " + ", ".join(medians), file=sys.stderr, flush=True)
-    print_tables(results, sys.stderr if options.csv == "-" else sys.stdout)
+    for show in print_tables, print_ratios:
+        show(results, sys.stderr if options.csv == "-" else sys.stdout)
     rows.finish()
 
 

@@ -4,7 +4,9 @@ when.
 Runs in the repository's root (or a folder that looks like it): python3 tests/peers/test_peers.py
 """
 import contextlib
+import importlib.util
 import io
+import math
 import os
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, "plots")
 import contenders  # noqa: E402
+import inputs  # noqa: E402
 import peers  # noqa: E402
 
 
@@ -43,6 +46,7 @@ class Options(unittest.TestCase):
             "--stages=two": "'two' is no list of stages; all, none or numbers are allowed",
             "--stages=77": "the library has no stage 77; it has 00, 01, 02, 03",
             "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, cuDNN, math are allowed",
+            "--inputs=normal,x8": "'x8' is no input; all and normal, large, sink, ramp, rampdown, waves are allowed",
             "--rounds=0": "'0' is no number of rounds",
             "--contender=mine": "'mine' is no contender; NAME=FILE.so or NAME:64=FILE.so,128=FILE.so is allowed",
             "--contender=mine:65=/bin/sh": "is no contender",
@@ -65,13 +69,25 @@ class Options(unittest.TestCase):
         everything = peers.parse_options([])
         self.assertEqual(len(everything.points), 24)
         sustained = [str(point) for point in everything.sustained]
-        self.assertEqual(sustained, ["D 64, full, S 16384", "D 128, full, S 16384"])
+        self.assertEqual(sustained, ["D 64, full, S 16384, normal", "D 128, full, S 16384, normal"])
         some = peers.parse_options(["--points=128/causal/*,128/*/512,64/full/97"])
         self.assertEqual(len(some.points), 6 + 1 + 1, "each once")
         self.assertEqual(some.sustained, [])
         self.assertEqual(some.points[-1].shape(), (168, 32, 97, 64))
         self.assertEqual(peers.Point(128, True, 16384).shape(), (1, 16, 16384, 128))
         self.assertEqual(peers.Point(128, True, 32768).shape(), (1, 16, 32768, 128))
+
+    def test_inputs(self):
+        options = peers.parse_options(["--inputs=sink,large,sink", "--points=64/full/512,128/causal/512"])
+        planned = [f"{point}: {' '.join(modes)}" for point, modes in peers.plan(options).items()]
+        self.assertEqual(planned, ["D 64, full, S 512, sink: cold", "D 128, causal, S 512, sink: cold",
+                                   "D 64, full, S 512, large: cold", "D 128, causal, S 512, large: cold"])
+        self.assertEqual(peers.parse_options(["--inputs=all"]).inputs, list(inputs.KINDS))
+        self.assertEqual(len(peers.plan(peers.parse_options(["--inputs=all"]))), 24 * len(inputs.KINDS))
+        everything = list(peers.plan(peers.parse_options([])).values())
+        self.assertEqual((len(everything), everything.count(["cold", "sustained"])), (24, 2))
+        both = peers.parse_options(["--inputs=ramp", "--points=none", "--sustained=64/full/512"])
+        self.assertEqual(list(peers.plan(both).items()), [(peers.Point(64, False, 512, "ramp"), ["sustained"])])
 
     def test_contenders(self):
         parse = contenders.parse_kernel
@@ -151,8 +167,8 @@ class Timing(unittest.TestCase):
         results, printed = self.measure(found)
         self.assertEqual(list(results["cold"]), ["b"])
         self.assertEqual(self.torch.log.count("a"), 1)
-        self.assertEqual(printed, "peers.py: a is WRONG and not timed: it is wrong\n"
-                                  "peers.py: c is left out: no such head dim\n")
+        self.assertEqual(printed, "peers.py: a is WRONG and not timed at D 64, full, S 512, normal: it is wrong\n"
+                                  "peers.py: c is left out at D 64, full, S 512, normal: no such head dim\n")
 
     def test_nobody_is_left(self):
         self.assertEqual(self.measure([self.torch.contender("a", 1.0, "wrong")])[0], {})
@@ -200,7 +216,7 @@ class Output(unittest.TestCase):
     def test_files_are_whole_or_not_there(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "times.csv")
-            rows = peers.Rows(types.SimpleNamespace(record=False, csv=path), "Test GPU,1980")
+            rows = peers.Rows(types.SimpleNamespace(record=False, csv=path, inputs=None), "Test GPU,1980")
             rows.write("a row")
             self.assertEqual(os.listdir(folder), ["times.csv.partial"])
             with contextlib.redirect_stderr(io.StringIO()):
@@ -209,20 +225,96 @@ class Output(unittest.TestCase):
                 self.assertEqual(file.read(), peers.COLUMNS + "\na row\n")
             self.assertEqual(os.listdir(folder), ["times.csv"])
 
-    def test_record_names_the_device(self):
-        with mock.patch("builtins.open") as opened:
-            peers.Rows(types.SimpleNamespace(record=True, csv=None), "NVIDIA H200,1980")
-        self.assertTrue(opened.call_args[0][0].endswith("/plots/data/nvidia-h200-peers.csv.partial"))
+    def test_record_names_the_device_and_what_was_varied(self):
+        for kinds, name in (None, "nvidia-h200-peers.csv"), (["normal"], "nvidia-h200-inputs.csv"):
+            with mock.patch("builtins.open") as opened:
+                peers.Rows(types.SimpleNamespace(record=True, csv=None, inputs=kinds), "NVIDIA H200,1980")
+            self.assertTrue(opened.call_args[0][0].endswith(f"/plots/data/{name}.partial"))
+
+    def test_rows_name_the_input_where_inputs_are_named(self):
+        for arguments, header, row in (([], peers.COLUMNS, "cold"),
+                                       (["--inputs=normal,ramp"], peers.COLUMNS + ",input", "cold,ramp")):
+            with self.subTest(arguments):
+                printed = self.main("--points=64/full/512", "--csv=-", *arguments).splitlines()
+                self.assertEqual(printed[0], header)
+                self.assertTrue(printed[-1].startswith("mine,Test GPU,1980,") and printed[-1].endswith("," + row))
+                self.assertEqual(len(printed), 3 if arguments else 2)
+
+    def main(self, *arguments):
+        """What a run prints to standard output whose one contender takes a millisecond a call."""
+        times = {"cold": {"mine": [1.0, 1.0]}}
+        printed = io.StringIO()
+        with mock.patch.multiple(peers, find_contenders=lambda options: ["mine"], require_gpu=lambda: None,
+                                 device_columns=lambda: "Test GPU,1980,1.2,13.0", measure=lambda *rest: times), \
+                contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+            peers.main(list(arguments))
+        return printed.getvalue()
 
     def test_tables(self):
         point = peers.Point(64, False, 1024)
         out = io.StringIO()
         peers.print_tables({(point, "cold"): {"a": [1.0, 1.0, 1.0], "longer": [2.0]},
                             (peers.Point(64, False, 2048), "cold"): {"a": [2.0]}}, out)
-        self.assertEqual(out.getvalue(), "\nTFLOPS, D 64, full, cold (median ± half the middle half, %)\n"
+        self.assertEqual(out.getvalue(), "\nTFLOPS, D 64, full, normal, cold (median ± half the middle half, %)\n"
                                          "               S 1024         S 2048\n"
                                          "a          137.4 ±0.0     137.4 ±0.0\n"
                                          "longer     68.72 ±0.0              -\n")
+
+    def test_ratios_to_the_yardstick(self):
+        first, second = peers.Point(64, False, 1024, "sink"), peers.Point(128, True, 512, "sink")
+        out = io.StringIO()
+        peers.print_ratios({(first, "cold"): {"a": [1.0, 1.0], "cuDNN": [2.0]},
+                            (second, "cold"): {"a": [4.0], "cuDNN": [2.0, 2.0], "b": [1.0]},
+                            (first._replace(input="waves"), "cold"): {"a": [1.0], "cuDNN": [4.0]},
+                            (first, "sustained"): {"a": [1.0]}}, out)
+        self.assertEqual(out.getvalue(), "\ntimes as fast as cuDNN  mean   least\n"
+                                         "cold, sink, a           1.000  0.500 (D 128, causal, S 512)\n"
+                                         "cold, sink, b           2.000  2.000 (D 128, causal, S 512)\n"
+                                         "cold, waves, a          4.000  4.000 (D 64, full, S 1024)\n")
+
+    def test_no_yardstick_no_ratios(self):
+        out = io.StringIO()
+        peers.print_ratios({(peers.Point(64, False, 1024), "cold"): {"a": [1.0]}}, out)
+        self.assertEqual(out.getvalue(), "")
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "no PyTorch here")
+class Inputs(unittest.TestCase):
+    """What the inputs do to the scores; PyTorch's CPU will do."""
+
+    def scores(self, kind, shape):
+        """Scores of each head, and V."""
+        q, k, v = inputs.make(kind, shape, device="cpu")
+        self.assertEqual({(tensor.shape, str(tensor.dtype)) for tensor in (q, k, v)}, {(shape, "torch.float16")})
+        return q.double() @ k.double().transpose(2, 3) / math.sqrt(shape[3]), v.double()
+
+    def test_normal_and_large(self):
+        scores, v = self.scores("normal", (2, 2, 512, 64))
+        larger, larger_v = self.scores("large", (2, 2, 512, 64))
+        self.assertAlmostEqual(float(scores.std()), 1, delta=0.05)
+        self.assertLess(float((larger - 64 * scores).abs().max()), 1e-2)
+        self.assertTrue(bool((larger_v == 8 * v).all()))
+
+    def test_a_sink_is_far_above_the_others(self):
+        for head_dim in 64, 128:
+            scores, _ = self.scores("sink", (1, 3, 512, head_dim))
+            self.assertAlmostEqual(float(scores[..., 1:, 0].mean()), 4 * math.sqrt(head_dim), delta=0.5)
+            self.assertGreater(float((scores[..., 0] - scores[..., 1:].amax(-1)).min()), 4)
+
+    def test_ramps(self):
+        for kind, first, last in ("ramp", 0.2, 6), ("rampdown", 6, 0.2):
+            scores, _ = self.scores(kind, (2, 4, 1024, 64))
+            self.assertAlmostEqual(float(scores[..., :16].std()), first, delta=0.3)
+            self.assertAlmostEqual(float(scores[..., -16:].std()), last, delta=0.3)
+
+    def test_waves_are_those_of_the_stages(self):
+        for head_dim, apart in (64, 24), (128, 17):
+            scores, v = self.scores("waves", (2, 2, 512, head_dim))
+            low, high = scores[..., :128], scores[..., 128:256]
+            self.assertAlmostEqual(float(high.mean() - low.mean()), apart, delta=0.3)
+            self.assertLess(float(high.std()), 1)
+            self.assertAlmostEqual(float((scores[..., 256:384].mean() - low.mean())), 0, delta=0.3)
+            self.assertAlmostEqual(float(v.std()), 0.5, delta=0.02)
 
 
 if __name__ == "__main__":

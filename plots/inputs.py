@@ -1,0 +1,61 @@
+"""What the tensors hold that peers.py times the contenders on: normal, large and waves as --input of the stages makes
+them (common/harness/problem.c), and three that move the maximum of a row of scores, which an online softmax follows.
+
+All start from the same normal numbers. A score is a query times a key over sqrt(head_dim), and a row of scores belongs
+to one query.
+"""
+
+
+def normal(q, k, v):
+    """Deviation 1, and so that of the scores."""
+    return q, k, v
+
+
+def large(q, k, v):
+    """Times eight: scores of some hundreds, and most of a row's weight on one key."""
+    return 8 * q, 8 * k, 8 * v
+
+
+def sink(q, k, v):
+    """An attention sink: of each query the score with the first key is 4 sqrt(head_dim), far above all others."""
+    direction = q[:, :, :1].sign()
+    k[:, :, :1] = 4 * direction
+    return q + direction, k, v
+
+
+def ramp(q, k, v):
+    """Scores grow along the keys, from a deviation of 0.2 to one of 6."""
+    return q, scale_keys(k, 0.2, 6), v
+
+
+def rampdown(q, k, v):
+    """The same from 6 to 0.2."""
+    return q, scale_keys(k, 6, 0.2), v
+
+
+def waves(q, k, v):
+    """128 keys with low scores and 128 with high ones by turns; within them all are much alike."""
+    import torch
+
+    q, k, v = q / 2, k / 2, v / 2
+    q[..., 0] = 16
+    k[..., 0] = 12 * (torch.arange(k.shape[2], device=k.device) // 128 % 2)
+    return q, k, v
+
+
+KINDS = {make.__name__: make for make in (normal, large, sink, ramp, rampdown, waves)}
+
+
+def scale_keys(k, first, last):
+    import torch
+
+    return k * torch.linspace(first, last, k.shape[2], device=k.device)[:, None]
+
+
+def make(kind, shape, device="cuda"):
+    """Q, K and V in fp16, of shape [batch][heads][seqlen][head_dim]; always the same."""
+    import torch
+
+    generator = torch.Generator(device).manual_seed(1)
+    random = (torch.randn(shape, dtype=torch.float16, device=device, generator=generator).float() for _ in range(3))
+    return [tensor.half() for tensor in KINDS[kind](*random)]
