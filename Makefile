@@ -51,11 +51,11 @@ TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(n
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-# Recorded times are in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, counts in counters.csv, time stamps in
-# trace/.
+# Recorded times are in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, on other inputs in DEVICE-inputs.csv,
+# counts in counters.csv, time stamps in trace/.
 RECORDINGS := $(patsubst plots/data/%.csv,plots/%,$(filter-out %-peers.csv %-inputs.csv %/counters.csv,$(wildcard plots/data/*.csv)))
 PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \
-  $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-peers.csv)) \
+  $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv)) \
   $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv))
 
 help: ## this list
@@ -108,7 +108,7 @@ bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plot
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
 library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
-peers: $(LADDER) ## on the GPU: times the stages in turn with PyTorch's attention, in plots/data; OPTIONS of plots/peers.py
+peers: $(LADDER) $(BASELINES) ## on the GPU: records the stages in turn with PyTorch's attention; OPTIONS of plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
 bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how many lane-instructions a second the emulator does
 	@$^
@@ -149,6 +149,8 @@ plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | gnuplot
 plots/%-seqlen.svg: plots/seqlen.gp plots/data/%.csv $(LOOK) | gnuplot
 	$(DRAW)
 plots/%-peers.svg: plots/seqlen.gp plots/data/%-peers.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/%-inputs.svg: plots/inputs.gp plots/data/%-inputs.csv $(LOOK) | gnuplot
 	$(DRAW)
 plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv $(LOOK) | gnuplot
 	$(DRAW)

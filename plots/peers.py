@@ -15,6 +15,7 @@ The sustained mode runs each contender back to back for 0.6 s at a time: what is
 """
 import argparse
 import datetime
+import glob
 import os
 import random
 import re
@@ -24,6 +25,7 @@ from typing import NamedTuple
 
 import contenders
 import inputs
+import record
 from reference import Reference
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -154,7 +156,9 @@ def parse_options(arguments):
         help=f"what the tensors hold: all, {', '.join(inputs.KINDS)} (normal)")
     add("--rounds", type=parse_rounds, default=40, metavar="N", help="runs of each contender at each point (40)")
     add("--library", default=os.path.join(ROOT, "libhopper_ladder.so"), metavar="FILE", help="of the stages")
-    add("--record", action="store_true", help="write plots/data/DEVICE-peers.csv, with --inputs DEVICE-inputs.csv")
+    add("--record", action="store_true",
+        help="write plots/data/DEVICE-peers.csv, with --inputs DEVICE-inputs.csv; when all stages, peers and points are "
+             "in it, then also DEVICE.csv, whose times the lessons show")
     add("--csv", metavar="FILE|-", help="write the rows to a file, or to standard output")
     options = parser.parse_args(arguments)
     if options.record and options.csv:
@@ -310,15 +314,20 @@ def measure_sustained(entrants):
     return {name: [total / counts[name] for total in totals] for name, totals in times.items()}
 
 
-def measure(found, point, modes, rounds):
-    """{mode: {name: milliseconds}} of one point."""
+def free_memory():
+    """Gives back what PyTorch keeps for later, so that others find room on the GPU."""
     import torch
 
+    torch.cuda.empty_cache()
+
+
+def measure(found, point, modes, rounds):
+    """{mode: {name: milliseconds}} of one point."""
     problem = point.problem()
     reference = Reference(problem)
     entrants = [entrant for entrant in (enter(contender, point, problem, reference) for contender in found) if entrant]
     del reference
-    torch.cuda.empty_cache()
+    free_memory()
     if not entrants:
         return {}
     return {mode: measure_cold(entrants, rounds) if mode == "cold" else measure_sustained(entrants) for mode in modes}
@@ -432,6 +441,12 @@ def plan(options):
     return modes
 
 
+def is_whole(options):
+    """Whether everything is timed that DEVICE.csv has from here."""
+    everything = options.stages, options.peers, options.points
+    return everything == ("all", list(contenders.BACKENDS), parse_points("*/*/*")) and not options.inputs
+
+
 def main(arguments):
     options = parse_options(arguments)
     found = find_contenders(options)
@@ -448,6 +463,9 @@ def main(arguments):
     for show in print_tables, print_ratios:
         show(results, sys.stderr if options.csv == "-" else sys.stdout)
     rows.finish()
+    if options.record and is_whole(options):
+        free_memory()
+        record.record(rows.path, sorted(glob.glob(os.path.join(ROOT, "baseline-*"))))
 
 
 if __name__ == "__main__":

@@ -457,6 +457,84 @@ Test(plots, a_roofline_of_nothing) {
   expect_line("roofline.gp", "usage:");
 }
 
+// ---- the ratios on other inputs ----
+
+#define INPUTS_HEADER                                                                                                  \
+  "stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,max_ms,repeats,"     \
+  "tflops,mode,input\n"
+#define INPUT_ROW(stage, shape, tflops, input)                                                                         \
+  stage ",Test GPU,1234,1.2,3.4,2001-02-03T04:05:06Z," shape ",1.5,1.4,1.6,17," tflops ",cold," input "\n"
+
+// Draws the ratios of rows, which must go well, and returns the SVG's text. The caller frees it.
+static char *draw_inputs(const char *rows) {
+  char *text = malloc(sizeof INPUTS_HEADER + strlen(rows));
+  sprintf(text, INPUTS_HEADER "%s", rows);
+  int status = draw_text("inputs.gp", text, "");
+  free(text);
+  cr_assert(status == 0, "gnuplot: exit status %d: %s", status, scratch_output);
+  cr_expect_str_empty(scratch_output, "gnuplot printed: %s", scratch_output);
+  size_t size;
+  char *svg = scratch_read("drawn.svg", &size);
+  cr_assert(svg, "no drawn.svg");
+  return svg;
+}
+
+// Of the last stage, whatever the rows' order, and of problems that cuDNN has too: 4 and 1 times as fast, 2 in the mean.
+Test(plots, mean_and_least_ratio_of_each_input) {
+  char *svg = draw_inputs(
+      INPUT_ROW("10-late-max", USUAL, "400", "sink") INPUT_ROW("09-persistent", USUAL, "1100", "sink")
+          INPUT_ROW("cuDNN", USUAL, "100", "sink") INPUT_ROW("cuDNN", "16,16,1024,128,1", "50", "sink")
+              INPUT_ROW("10-late-max", "16,16,1024,128,1", "50", "sink") INPUT_ROW("10-late-max", USUAL, "70", "mine")
+                  INPUT_ROW("cuDNN", USUAL, "100", "mine") INPUT_ROW("10-late-max", USUAL, "77", "alone")
+                      INPUT_ROW("10-late-max", "8,32,2048,64,0", "9000", "sink"));
+  cr_expect(svg_find_text(svg, "Stage 10 late-max on other inputs, on one Test GPU"));
+  cr_expect(svg_find_text(svg, "SM clock 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs"));
+  cr_expect(svg_find_text(svg, "sink") && svg_find_text(svg, "mine") && !svg_find_text(svg, "alone"));
+  const SvgText *found = svg_find_text(svg, "2.00");
+  cr_assert(found, "the geometric mean");
+  double mean = found->y;
+  found = svg_find_text(svg, "1.00");
+  cr_assert(found, "the least");
+  cr_expect_float_eq(found->y, mean, 1, "beside each other");
+  cr_expect_eq(svg_count_text(svg, "0.70"), 2, "of one problem both are the same");
+  cr_expect(svg_find_text(svg, "0.70")->y > mean, "in the file's order");
+  free(svg);
+}
+
+// All inputs on all problems: nothing overlaps. Sustained runs are not drawn.
+Test(plots, a_full_picture_of_inputs) {
+  static const char *const inputs[] = {"normal", "large", "sink", "ramp", "rampdown", "waves"};
+  char *rows = calloc(1, 200000), *end = rows;
+  for (int i = 0; i < 6 * 24 * 4; i++) {
+    int problem = i / 4 % 24, seqlen = 512 << problem % 6, head_dim = problem < 12 ? 64 : 128;
+    double tflops = i % 4 == 0 ? 100 : i % 4 == 1 ? 85 + i % 53 : 300;
+    end += sprintf(end, "%s,NVIDIA H200,1980,580.159.04,13.0,2001-02-03T04:05:06Z,%d,%d,%d,%d,%d,1,1,1,17,%.3f,%s,%s\n",
+                   i % 4 == 0   ? "cuDNN"
+                   : i % 4 == 2 ? "09-persistent"
+                                : "10-late-max",
+                   16384 / seqlen, 2048 / head_dim, seqlen, head_dim, problem / 6 % 2, tflops,
+                   i % 4 == 3 ? "sustained" : "cold", inputs[i / 96]);
+  }
+  char *svg = draw_inputs(rows);
+  expect_no_overlap(svg);
+  for (int i = 0; i < 6; i++) cr_expect(svg_find_text(svg, inputs[i]), "%s", inputs[i]);
+  cr_expect(svg_find_text(svg, "head dim 64, no mask") && svg_find_text(svg, "head dim 128, causal mask"));
+  cr_expect(!svg_find_text(svg, "3.00"));
+  free(svg);
+  free(rows);
+}
+
+Test(plots, inputs_of_nothing) {
+  cr_expect_eq(draw_text("inputs.gp", INPUTS_HEADER INPUT_ROW("cuDNN", USUAL, "1", "sink"), ""), 1);
+  expect_line("inputs.gp", "data.csv has no problem on which both a stage and cuDNN were timed");
+  cr_expect_eq(draw_text("inputs.gp", INPUTS_HEADER, ""), 1);
+  expect_line("inputs.gp", "no recorded data in data.csv; on a Hopper GPU, make peers OPTIONS=--inputs=all records it");
+  cr_expect_eq(draw("inputs.gp", ROW("00-scalar", USUAL, "1"), ""), 1);
+  expect_line("inputs.gp", "data.csv has no column mode");
+  cr_expect_eq(draw_file("inputs.gp", "data.csv", "7"), 2);
+  expect_line("inputs.gp", "usage:");
+}
+
 // ---- mistakes: one line each ----
 
 static const char *const scripts[] = {"ladder.gp", "seqlen.gp", "timeline.gp"};

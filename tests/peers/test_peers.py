@@ -20,6 +20,7 @@ sys.path.insert(0, "plots")
 import contenders  # noqa: E402
 import inputs  # noqa: E402
 import peers  # noqa: E402
+import record  # noqa: E402
 
 
 def run(*arguments):
@@ -240,6 +241,17 @@ class Output(unittest.TestCase):
                 self.assertTrue(printed[-1].startswith("mine,Test GPU,1980,") and printed[-1].endswith("," + row))
                 self.assertEqual(len(printed), 3 if arguments else 2)
 
+    def test_what_lessons_show_follows_a_whole_run(self):
+        for arguments, whole in {"--record": True, "--record --rounds=9": True, "--record --stages=03": False,
+                                 "--record --peers=cuDNN": False, "--record --points=64/*/*": False,
+                                 "--record --inputs=normal": False, "--csv=-": False}.items():
+            with self.subTest(arguments), mock.patch.object(peers.record, "record") as recorded, \
+                    mock.patch("builtins.open"), mock.patch("os.replace"), mock.patch.object(peers, "free_memory"):
+                self.main(*arguments.split())
+                self.assertEqual(recorded.call_count, whole)
+                if whole:
+                    self.assertTrue(recorded.call_args[0][0].endswith("/plots/data/test-gpu-peers.csv"))
+
     def main(self, *arguments):
         """What a run prints to standard output whose one contender takes a millisecond a call."""
         times = {"cold": {"mine": [1.0, 1.0]}}
@@ -276,6 +288,73 @@ class Output(unittest.TestCase):
         out = io.StringIO()
         peers.print_ratios({(peers.Point(64, False, 1024), "cold"): {"a": [1.0]}}, out)
         self.assertEqual(out.getvalue(), "")
+
+
+class Record(unittest.TestCase):
+    """plots/record.py, on the recorded files."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.recorded = self.copy("nvidia-h200.csv")
+        self.peers = os.path.join(self.folder, "nvidia-h200-peers.csv")
+        self.copy("nvidia-h200-peers.csv")
+
+    def copy(self, name):
+        """Copies a recorded file to the folder; returns its lines."""
+        with open(os.path.join("plots", "data", name), encoding="ascii") as file:
+            text = file.read()
+        with open(os.path.join(self.folder, name), "w", encoding="ascii") as file:
+            file.write(text)
+        return text.splitlines()
+
+    def record(self, *programs):
+        """The lines of DEVICE.csv after a recording, and what it prints."""
+        printed = io.StringIO()
+        with contextlib.redirect_stderr(printed):
+            record.record(self.peers, programs)
+        with open(os.path.join(self.folder, "nvidia-h200.csv"), encoding="ascii") as file:
+            return file.read().splitlines(), printed.getvalue()
+
+    def program(self, text):
+        path = os.path.join(self.folder, "baseline-test")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\n" + text)
+        os.chmod(path, 0o755)
+        return path
+
+    def baseline(self):
+        """One that writes a row with the problem that it is given."""
+        return self.program(
+            'causal=0; for option; do case $option in --causal) causal=1;; --device=gpu | --csv=-) ;;\n'
+            '  --head-dim=*) d=${option#*=};; --*=*) eval "${option#--}";; esac; done\n'
+            f'echo {self.recorded[0]}; echo cuBLAS,Test GPU,1,2,3,now,$batch,$heads,$seqlen,$d,$causal,4,3,5,20,7\n')
+
+    def test_what_is_recorded_comes_out_again(self):
+        lines, printed = self.record()
+        self.assertEqual(lines, self.recorded)
+        self.assertIn("as they were: cuBLAS\n", printed)
+
+    def test_only_cold_rows_of_the_peers(self):
+        os.remove(os.path.join(self.folder, "nvidia-h200.csv"))
+        lines, printed = self.record()
+        self.assertEqual(lines, [line for line in self.recorded if not line.startswith("cuBLAS,")])
+        self.assertNotIn("as they were", printed)
+
+    def test_a_baseline_is_measured_on_the_same_problems(self):
+        lines, printed = self.record(self.baseline())
+        self.assertEqual(len(lines), len(self.recorded))
+        self.assertEqual([line.split(",")[6:11] for line in lines], [line.split(",")[6:11] for line in self.recorded])
+        self.assertEqual(sum(line.endswith(",4,3,5,20,7") for line in lines), 24)
+        self.assertNotIn("as they were", printed)
+
+    def test_a_baseline_that_does_not_run_keeps_its_rows(self):
+        for text in "echo no library >&2; exit 3", "echo no library >&2; echo other,columns; echo 1,2":
+            with self.subTest(text):
+                lines, printed = self.record(self.program(text))
+                self.assertEqual(lines, self.recorded)
+                self.assertIn("baseline-test is left out: no library\nas they were: cuBLAS\n", printed)
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "no PyTorch here")
