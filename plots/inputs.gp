@@ -14,7 +14,7 @@ folder = ARG0[:strlen(ARG0) - strlen("inputs.gp")]
 load folder . "style.gp"
 call folder . "recording.gp" "inputs.gp" ARG1 \
   "stage device sm_clock_mhz driver cuda date batch heads seqlen head_dim causal repeats tflops mode input" \
-  "on a Hopper GPU, make peers OPTIONS=--inputs=all"
+  "on a Hopper GPU, make peers OPTIONS='--inputs=all --stages=10'"
 
 # ---- $peer: the rows of cuDNN; $ratios: input, panel (1 to 4) and ratio of each problem of the last stage ----
 
@@ -64,8 +64,8 @@ meaning(name) = name eq "normal" ? "deviation 1" : name eq "large" ? "normal, ti
 height = 242 + 84 * lanes
 from_top(pixels) = 1 - pixels / real(height)
 set margins screen 0.29, screen 0.84, screen 76.0 / height, screen from_top(166)
-set label 1 "{/:Bold Stage " . full(last) . " on other inputs, on one " . device . "}" at screen 0.03, screen from_top(26) \
-  font ",19" textcolor rgb ink
+set label 1 "{/:Bold Stage " . full(last) . " on other inputs, on one " . device . "}" \
+  at screen 0.03, screen from_top(26) font ",19" textcolor rgb ink
 set label 2 "a mark for each sequence length" at screen 0.03, screen from_top(52) font ",14" textcolor rgb grey
 set label 3 recorded at screen 0.03, screen from_top(74) font ",14" textcolor rgb grey
 set label 4 "mean" at screen 0.86, screen from_top(150) font ",14" textcolor rgb grey
@@ -96,9 +96,9 @@ do for [format in "svg png"] {
   eval "set terminal " . terminal(format, 900, height)
   set output ARG2 . "." . format
   do for [p = 1:4] {
-    set label 90 + p panel_title[p] at screen 0.04 + 0.33 * ((p + 1) % 2), screen from_top(p <= 2 ? 106 : 130) font ",14" \
-      textcolor rgb panel_colour(p) point linecolor rgb panel_colour(p) pointtype panel_mark(p) pointsize dot(format) \
-      offset 1, 0
+    set label 90 + p panel_title[p] at screen 0.04 + 0.33 * ((p + 1) % 2), screen from_top(p <= 2 ? 106 : 130) \
+      font ",14" textcolor rgb panel_colour(p) offset 1, 0 \
+      point linecolor rgb panel_colour(p) pointtype panel_mark(p) pointsize dot(format)
   }
   plot for [p = 1:4] $ratios using ($2 == p ? $3 : NaN):($1 - 1 + line(p)) \
     with points linecolor rgb panel_colour(p) pointtype panel_mark(p) pointsize dot(format)

@@ -157,8 +157,8 @@ def parse_options(arguments):
     add("--rounds", type=parse_rounds, default=40, metavar="N", help="runs of each contender at each point (40)")
     add("--library", default=os.path.join(ROOT, "libhopper_ladder.so"), metavar="FILE", help="of the stages")
     add("--record", action="store_true",
-        help="write plots/data/DEVICE-peers.csv, with --inputs DEVICE-inputs.csv; when all stages, peers and points are "
-             "in it, then also DEVICE.csv, whose times the lessons show")
+        help="write plots/data/DEVICE-peers.csv, with --inputs DEVICE-inputs.csv; of all stages, peers and points also "
+             "DEVICE.csv, whose times the lessons show")
     add("--csv", metavar="FILE|-", help="write the rows to a file, or to standard output")
     options = parser.parse_args(arguments)
     if options.record and options.csv:

@@ -33,7 +33,8 @@ def baseline_rows(program, header, problems):
     for problem in problems:
         options = [f"--{name.replace('_', '-')}={value}" for name, value in zip(PROBLEM, problem) if name != "causal"]
         options += ["--causal"] if problem[-1] == "1" else []
-        done = subprocess.run([program, "--device=gpu", *options, "--csv=-"], capture_output=True, text=True, check=False)
+        command = [program, "--device=gpu", *options, "--csv=-"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
         if done.returncode or len(lines) != 2 or lines[0] != ",".join(header):
             print(f"{program} is left out: {(done.stderr.splitlines() or ['it writes no times'])[-1]}", file=sys.stderr)

@@ -9,6 +9,7 @@
 # Rows wait in build/bench until all are there: an interrupted run goes on where it was, and the recorded file is
 # replaced only when all has gone well. A row is kept for one program, GPU and REPEAT; when one of them changes, it is
 # measured again. A stage that is no attention kernel measures what it has to, for plots/data/STAGE/DEVICE.csv.
+. "$(dirname "$0")/progress.sh"
 export LC_ALL=C # a point is a point
 : "${SEQLENS:=512 1024 2048 4096 8192 16384}" "${REPEAT:=20}"
 kept=build/bench
@@ -17,9 +18,6 @@ before=plots/data/nvidia-h200.csv # what the rows are compared with
 [ -f $before ] || before=/dev/null
 stages= others= files=
 finished=0
-
-# What is being done, on a terminal alone, in a line that the next one replaces.
-progress() { [ ! -t 2 ] || printf '\r\033[K%s' "$1" >&2; }
 
 # Ends with an exit code, and says what is not lost.
 stop() {

@@ -7,6 +7,7 @@
 # GPU the table has times, each stage's speedup over the one before and what was recorded on an H200; the rows go to
 # build/ladder.csv, and gnuplot draws them. The emulator has no clock: there the table has what the kernels did. Exits
 # with the worst exit code.
+. "$(dirname "$0")/progress.sh"
 export LC_ALL=C # a point is a point
 options=$1
 shift
@@ -14,9 +15,6 @@ rows=build/ladder.csv
 mkdir -p build && : >$rows && report=$(mktemp) || exit 1
 trap 'rm -f "$report"' EXIT
 trap 'exit 130' INT TERM
-
-# What is being done, on a terminal alone, in a line that the next one replaces.
-progress() { [ ! -t 2 ] || printf '\r\033[K%s' "$1" >&2; }
 
 # The report's line that begins with a word, without that word.
 line() { sed -n "s/^$1  *//p" "$report"; }
