@@ -5,13 +5,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "async_cases.h"
 #include "offsets.h"
 
 typedef struct CounterCase {
-  char name[64];  // "ld_shared_b32 stride 2"
+  char name[80];  // "ld_shared_b32 stride 2"
   const char *kernel;
   unsigned blocks, threads;
   Offsets offsets;
+  CaseTensor tensor;  // what the kernel's third argument, a tensor map, shows; without a width there is none
 } CounterCase;
 
 // ---- patterns: a lane's offset in bytes, or -1 when the lane takes no part ----
@@ -205,6 +207,17 @@ static const Pattern copy[] = {
     {"column of 128-byte rows swizzled", column_swizzled, 128, 0},
     {"even lanes", masked, 0x55555555, 0},
 };
+static const Pattern local[] = {
+    {"same place", broadcast, 64, 0},      {"stride 1", stride, 1, 0},
+    {"pairs", neighbours, 2, 0},           {"halves repeat", repeated, 16, 0},
+    {"even lanes", masked, 0x55555555, 0}, {"lanes 0-7", masked, 0xff, 0},
+    {"random of 40", random_of, 40, 32},
+};
+static const Pattern cluster[] = {
+    {"stride 1", stride, 1, 2},      {"stride 2", stride, 2, 2},  {"stride 32", stride, 32, 2},
+    {"broadcast", broadcast, 64, 2}, {"pairs", neighbours, 2, 2},
+};
+static const Pattern copy_zeros[] = {{"stride 1", stride, 1, 0}, {"stride 2", stride, 2, 0}};
 static const Pattern loop[] = {{"8 trips", trips, 8, 0}, {"16 trips", trips, 16, 0}};
 static const Pattern loop_blocks[] = {{"3 blocks of 8 trips", trips, 8, 3}, {"3 blocks of 16 trips", trips, 16, 3}};
 static const Pattern loop_per_lane[] = {{"8 trips", trips_per_lane, 8, 0}, {"16 trips", trips_per_lane, 16, 0}};
@@ -270,6 +283,18 @@ static const CaseGroup case_groups[] = {
     ACCESS("cp_async_cg_16_gather", 16, copy),
     ACCESS("cp_async_ca_4_scatter", 4, copy),
     ACCESS("cp_async_cg_16_scatter", 16, copy),
+    ACCESS("cp_async_cg_16_zeros", 16, copy_zeros),
+    ACCESS("atom_shared_exch_b64", 8, atomic),
+    ACCESS("atom_global_add_u64", 8, atomic),
+    ACCESS("red_global_add_u64", 8, atomic),
+    ACCESS("red_global_add_f32", 4, atomic),
+    ACCESS("local_b8", 1, local),
+    ACCESS("local_b16", 2, local),
+    ACCESS("local_b32", 4, local),
+    ACCESS("local_b64", 8, local),
+    ACCESS("local_b128", 16, local),
+    ACCESS("ld_cluster_b32", 4, cluster),
+    ACCESS("st_cluster_b32", 4, cluster),
     REPEATED("repeat_fma_f32"),
     GROUP("repeat_fma_f32", 0, 100, loop_blocks),
     REPEATED("repeat_mul_f32"),
@@ -300,26 +325,75 @@ static const CaseGroup case_groups[] = {
     REPEATED("repeat_div_u32"),
     REPEATED("repeat_cvt_f16x2"),
     REPEATED("repeat_ld_shared"),
+    REPEATED("repeat_lg2_ftz"),
+    REPEATED("repeat_lg2"),
+    REPEATED("repeat_rsqrt_ftz"),
+    REPEATED("repeat_sqrt_ftz"),
+    REPEATED("repeat_sqrt_rn"),
+    REPEATED("repeat_rcp_rn"),
+    REPEATED("repeat_sin"),
+    REPEATED("repeat_cos"),
+    REPEATED("repeat_tanh"),
+    REPEATED("repeat_tanh_f16x2"),
+    REPEATED("repeat_ex2_f16x2"),
+    REPEATED("repeat_ex2_bf16x2"),
+    REPEATED("repeat_div_full"),
+    REPEATED("repeat_div_f64"),
+    REPEATED("repeat_rcp_f64"),
+    REPEATED("repeat_rem_s32"),
+    REPEATED("repeat_div_u64"),
+    REPEATED("repeat_cvt_s32_f32"),
+    REPEATED("repeat_cvt_f32_s32"),
+    REPEATED("repeat_cvt_f32_f16"),
+    REPEATED("repeat_clz"),
     REPEATED("repeat_mma_m16n8k16"),
     REPEATED("repeat_mma_m16n8k8"),
     REPEATED("repeat_mma_bf16"),
     GROUP("repeat_wgmma", 0, 128, loop),
 };
 
-// Case number `index`; false beyond the last.
-static inline bool counter_case(int index, CounterCase *made) {
-  for (int g = 0; g < (int)(sizeof case_groups / sizeof *case_groups); index -= case_groups[g++].count) {
+// Case number `*index` of case_groups; subtracts those that are there when it is beyond them.
+static inline bool pattern_case(int *index, CounterCase *made) {
+  for (int g = 0; g < (int)(sizeof case_groups / sizeof *case_groups); *index -= case_groups[g++].count) {
     const CaseGroup *group = &case_groups[g];
-    if (index >= group->count) continue;
-    const Pattern *pattern = &group->patterns[index];
+    if (*index >= group->count) continue;
+    const Pattern *pattern = &group->patterns[*index];
+    *made = (CounterCase){
+        .kernel = group->kernel, .blocks = pattern->rows ? (unsigned)pattern->rows : 1, .threads = group->threads};
     snprintf(made->name, sizeof made->name, "%s %s", group->kernel, pattern->name);
-    made->kernel = group->kernel;
-    made->blocks = pattern->rows ? (unsigned)pattern->rows : 1;
-    made->threads = group->threads;
     for (int row = 0; row < MAX_ROWS; row++)
       for (int lane = 0; lane < WARP_LANES; lane++)
         made->offsets.of[row][lane] = (uint16_t)pattern->offset((Lane){lane, row, group->size}, pattern->n);
     return true;
   }
   return false;
+}
+
+// The same of async_groups, each launch with each number of trips. Every block reads the same arguments.
+static inline bool async_case(int index, CounterCase *made) {
+  for (int g = 0; g < (int)(sizeof async_groups / sizeof *async_groups); g++) {
+    const AsyncGroup *group = &async_groups[g];
+    int count = group->count * group->trip_counts;
+    if (index >= count) {
+      index -= count;
+      continue;
+    }
+    const AsyncLaunch *launch = &group->launches[index / group->trip_counts];
+    int trips = index % group->trip_counts ? 16 : 8;
+    *made = (CounterCase){
+        .kernel = group->kernel, .blocks = group->blocks, .threads = group->threads, .tensor = launch->tensor};
+    int length = snprintf(made->name, sizeof made->name, "%s %s", group->kernel, launch->name);
+    if (group->trip_counts > 1) snprintf(made->name + length, sizeof made->name - (size_t)length, ": %d trips", trips);
+    for (int row = 0; row < MAX_ROWS; row++) {
+      for (int i = 0; i < ASYNC_ARGS; i++) made->offsets.of[row][i] = launch->argument[i];
+      made->offsets.of[row][ARG_TRIPS] = (uint16_t)trips;
+    }
+    return true;
+  }
+  return false;
+}
+
+// Case number `index`; false beyond the last.
+static inline bool counter_case(int index, CounterCase *made) {
+  return pattern_case(&index, made) || async_case(index, made);
 }

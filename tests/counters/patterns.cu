@@ -2,26 +2,8 @@
 // repeats one instruction as often as its launch says. They run under Nsight Compute on an H200 (record.sh) and on the
 // emulator (test_counters.c), which must count the same.
 //
-// The offsets are a kernel parameter, which is constant memory: reading them touches none of the counters of interest.
-#include <cuda_fp16.h>
-
-#include "offsets.h"
-
-#define KERNEL(name) extern "C" __global__ void name(const __grid_constant__ Offsets offsets, char *memory)
-
-extern __shared__ __align__(1024) char tile[];
-
-__device__ unsigned my_offset(const Offsets &offsets) { return offsets.of[blockIdx.x][threadIdx.x % WARP_LANES]; }
-
-__device__ unsigned shared_address(const void *pointer) { return (unsigned)__cvta_generic_to_shared(pointer); }
-
-// Makes the compiler keep what computes x: it cannot know that x is never this number.
-__device__ void keep(unsigned x, char *memory) {
-  if (x == 0x5eed5eedu) *(unsigned *)memory = x;
-}
-__device__ void keep(unsigned long long x, char *memory) { keep((unsigned)x ^ (unsigned)(x >> 32), memory); }
-__device__ void keep(float x, char *memory) { keep(__float_as_uint(x), memory); }
-__device__ void keep(double x, char *memory) { keep((unsigned long long)__double_as_longlong(x), memory); }
+// Here are the instructions that a warp executes itself; wgmma and the copies that run by themselves are in async.cuh.
+#include "kernel.cuh"
 
 // ---- loads and stores ----
 
@@ -83,6 +65,23 @@ STORE(st_global_b64, uint2)
 STORE(st_global_b128, uint4)
 #undef FROM
 
+// ---- local memory: an array in each thread ----
+
+// One store and one load, at the same place, which the compiler cannot know.
+#define LOCAL(name, type)                                                                                              \
+  KERNEL(name) {                                                                                                       \
+    type own[LOCAL_BYTES / sizeof(type)];                                                                              \
+    unsigned offset = my_offset(offsets), zero = (unsigned)(size_t)memory & 15;                                        \
+    if (offset == INACTIVE) return;                                                                                    \
+    set((type *)((char *)own + offset), threadIdx.x);                                                                  \
+    keep(word(*(type *)((char *)own + (offset ^ zero))), memory);                                                      \
+  }
+LOCAL(local_b8, unsigned char)
+LOCAL(local_b16, unsigned short)
+LOCAL(local_b32, unsigned)
+LOCAL(local_b64, uint2)
+LOCAL(local_b128, uint4)
+
 // ---- ldmatrix and stmatrix: an offset is a row's ----
 
 #define LDMATRIX_1 "{%0}, [%1];" : "=r"(r[0]) : "r"(address)
@@ -131,6 +130,28 @@ ATOM(atom_global_add, "atom.global.add.u32 %0, [%1], %2;", "l", memory + offset)
 ATOM(atom_global_cas, "atom.global.cas.b32 %0, [%1], %2, 7;", "l", memory + offset)
 RED(red_global_add, "red.global.add.u32 [%0], %1;", "l", memory + offset)
 
+// 64 bits, and floating-point numbers.
+#define ATOM_TYPED(name, type, constraint, text, to, address)                                                          \
+  KERNEL(name) {                                                                                                       \
+    unsigned offset = my_offset(offsets);                                                                              \
+    type value = (type)(threadIdx.x + 1), old;                                                                         \
+    if (offset == INACTIVE) return;                                                                                    \
+    asm volatile(text : "=" constraint(old) : to(address), constraint(value) : "memory");                              \
+    keep(old, memory);                                                                                                 \
+  }
+#define RED_TYPED(name, type, constraint, text)                                                                        \
+  KERNEL(name) {                                                                                                       \
+    unsigned offset = my_offset(offsets);                                                                              \
+    type value = (type)(threadIdx.x + 1);                                                                              \
+    if (offset == INACTIVE) return;                                                                                    \
+    asm volatile(text ::"l"(memory + offset), constraint(value) : "memory");                                           \
+  }
+ATOM_TYPED(atom_shared_exch_b64, unsigned long long, "l", "atom.shared.exch.b64 %0, [%1], %2;", "r",
+           shared_address(tile + offset))
+ATOM_TYPED(atom_global_add_u64, unsigned long long, "l", "atom.global.add.u64 %0, [%1], %2;", "l", memory + offset)
+RED_TYPED(red_global_add_u64, unsigned long long, "l", "red.global.add.u64 [%0], %1;")
+RED_TYPED(red_global_add_f32, float, "f", "red.global.add.f32 [%0], %1;")
+
 // ---- cp.async: gather reads at the offsets and writes side by side, scatter the other way round ----
 
 #define CP_ASYNC(name, text, size, to, from)                                                                           \
@@ -147,17 +168,18 @@ CP_ASYNC(cp_async_ca_16_gather, "cp.async.ca.shared.global [%0], [%1], 16;", 16,
 CP_ASYNC(cp_async_cg_16_gather, "cp.async.cg.shared.global [%0], [%1], 16;", 16, packed, offset)
 CP_ASYNC(cp_async_ca_4_scatter, "cp.async.ca.shared.global [%0], [%1], 4;", 4, offset, packed)
 CP_ASYNC(cp_async_cg_16_scatter, "cp.async.cg.shared.global [%0], [%1], 16;", 16, offset, packed)
+// Every other lane reads nothing: it writes zeros.
+KERNEL(cp_async_cg_16_zeros) {
+  unsigned offset = my_offset(offsets), to = shared_address(tile + threadIdx.x * 16), bytes = threadIdx.x % 2 * 16;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\ncp.async.wait_all;" ::"r"(to), "l"(memory + offset),
+               "r"(bytes)
+               : "memory");
+}
 
 // ---- one instruction, repeated ----
 //
 // The body stands eight times in a loop. Between two launches, one with twice the trips of the other, everything but the
 // body and the loop's own add, setp and bra cancels.
-
-#define EIGHT(text) text text text text text text text text
-#define LOOP(trips) _Pragma("unroll 1") for (unsigned i = 0; i < (trips); i++)
-#define REPEAT_LOOP                                                                                                    \
-  unsigned trips = offsets.of[blockIdx.x][0];                                                                          \
-  LOOP(trips)
 
 // %0 is the register that the instruction changes, %1 one that it reads.
 #define REPEAT(name, type, constraint, text)                                                                           \
@@ -185,6 +207,27 @@ REPEAT(repeat_add_u64, unsigned long long, "l", "add.u64 %0, %0, %1;")
 REPEAT(repeat_mul_u64, unsigned long long, "l", "mul.lo.u64 %0, %0, %1;")
 REPEAT(repeat_div_u32, unsigned, "r", "div.u32 %0, %1, %0;")
 REPEAT(repeat_cvt_f16x2, unsigned, "r", "{ .reg .f32 f; mov.b32 f, %0; cvt.rn.f16x2.f32 %0, f, f; }")
+REPEAT(repeat_lg2_ftz, float, "f", "lg2.approx.ftz.f32 %0, %0;")
+REPEAT(repeat_lg2, float, "f", "lg2.approx.f32 %0, %0;")
+REPEAT(repeat_rsqrt_ftz, float, "f", "rsqrt.approx.ftz.f32 %0, %0;")
+REPEAT(repeat_sqrt_ftz, float, "f", "sqrt.approx.ftz.f32 %0, %0;")
+REPEAT(repeat_sqrt_rn, float, "f", "sqrt.rn.f32 %0, %0;")
+REPEAT(repeat_rcp_rn, float, "f", "mul.rn.f32 %0, %0, %1; rcp.rn.f32 %0, %0;")
+REPEAT(repeat_sin, float, "f", "sin.approx.ftz.f32 %0, %0;")
+REPEAT(repeat_cos, float, "f", "cos.approx.ftz.f32 %0, %0;")
+REPEAT(repeat_tanh, float, "f", "tanh.approx.f32 %0, %0;")
+REPEAT(repeat_tanh_f16x2, unsigned, "r", "tanh.approx.f16x2 %0, %0;")
+REPEAT(repeat_ex2_f16x2, unsigned, "r", "ex2.approx.f16x2 %0, %0;")
+REPEAT(repeat_ex2_bf16x2, unsigned, "r", "ex2.approx.ftz.bf16x2 %0, %0;")
+REPEAT(repeat_div_full, float, "f", "div.full.ftz.f32 %0, %1, %0;")
+REPEAT(repeat_div_f64, double, "d", "div.rn.f64 %0, %1, %0;")
+REPEAT(repeat_rcp_f64, double, "d", "fma.rn.f64 %0, %0, %1, %1; rcp.rn.f64 %0, %0;")
+REPEAT(repeat_rem_s32, unsigned, "r", "rem.s32 %0, %1, %0;")
+REPEAT(repeat_div_u64, unsigned long long, "l", "div.u64 %0, %1, %0;")
+REPEAT(repeat_cvt_s32_f32, unsigned, "r", "{ .reg .f32 f; mov.b32 f, %0; cvt.rni.s32.f32 %0, f; }")
+REPEAT(repeat_cvt_f32_s32, float, "f", "{ .reg .b32 i; mov.b32 i, %0; cvt.rn.f32.s32 %0, i; }")
+REPEAT(repeat_cvt_f32_f16, float, "f", "{ .reg .b16 h; cvt.rn.f16.f32 h, %0; cvt.f32.f16 %0, h; }")
+REPEAT(repeat_clz, unsigned, "r", "clz.b32 %0, %0;")
 REPEAT(repeat_shfl, unsigned, "r", "shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xffffffff;")
 REPEAT(repeat_ballot, unsigned, "r", "{ .reg .pred p; setp.gt.u32 p, %0, %1; vote.sync.ballot.b32 %0, p, 0xffffffff; }")
 REPEAT(repeat_bar_sync, unsigned, "r", "bar.sync 0;")
@@ -267,3 +310,5 @@ KERNEL(repeat_wgmma) {
   }
   keep(d0 + d1 + d2 + d3, memory);
 }
+
+#include "async.cuh"

@@ -4,37 +4,93 @@
 #   sh tests/counters/record.sh tests/counters/h200.csv [raw.csv]
 #
 # raw.csv gets what Nsight Compute printed, whether or not a table could be made of it.
-# One row a case, one column a counter: those of the list below that this Nsight Compute knows and that are not zero in
-# every case. The clocks are left alone; counters do not depend on them.
+# One row a case, one column a counter that is not zero in every case. Most counters are asked of the kernels that move
+# them only, which takes less time: the others' cells are empty. What this Nsight Compute does not know is left out, and it
+# is said. The clocks are left alone; counters do not depend on them.
 set -e
 [ $# = 1 ] || [ $# = 2 ] || { echo 'usage: record.sh OUTPUT.csv [RAW.csv]' >&2; exit 2; }
-here=$(dirname "$0")
+here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
-raw=${2:-$work/raw.csv}
 trap 'rm -rf "$work"' EXIT
-
-shared='l1tex__data_(bank_conflicts|pipe_lsu_wavefronts)(_pipe_lsu)?_mem_shared(_op_(ld|st|atom|red))?'
-global='l1tex__t_(requests|sectors)_pipe_lsu_mem_global_op_(ld|st|atom|red|ldgsts(_cache_(access|bypass))?)'
-instructions='smsp__(inst_executed|thread_inst_executed|thread_inst_executed_pred_on)'
-tensor='sm__ops_path_tensor_src_(fp16|bf16)_dst_fp32|sm__inst_executed_pipe_tensor_op_(hmma|gmma)'
 PATH=$PATH:/usr/local/cuda/bin
 
+# Runs Nsight Compute on set $1, with further options; it writes to $2.
+count() {
+  set_name=$1 log=$2
+  shift 2
+  ncu --clock-control none --cache-control none --csv --page raw --kernel-name-base function --print-units base \
+    --kernel-name "regex:^($(cat "$work/$set_name.kernels"))\$" "$@" --log-file "$log" \
+    --metrics "$(sed 's/$/.sum/' "$work/$set_name.counters" | paste -sd, -)" "$work/record" "$work/patterns.cubin"
+}
+
+# Some counters that ncu lists it cannot collect, and then it collects nothing: those of set $1 are left out.
+leave_out_what_fails() {
+  counters=$work/$1.counters
+  until count "$1" "$work/first.csv" --launch-count 1 >"$work/first" 2>&1; do
+    cat "$work/first" "$work/first.csv" >"$work/said" 2>/dev/null || true
+    grep -oE '(l1tex|lts|smsp|sm)__[a-z0-9_]+' "$work/said" | sort -u >"$work/named" || true
+    comm -23 "$counters" "$work/named" >"$work/fewer"
+    if [ ! -s "$work/fewer" ] || cmp -s "$work/fewer" "$counters"; then cat "$work/said" >&2; exit 1; fi
+    echo "record.sh: this ncu cannot collect $(comm -12 "$counters" "$work/named" | paste -sd' ' -)" >&2
+    mv "$work/fewer" "$counters"
+  done
+}
+
+# Counts set $1, of the kernels $2. The counters: extended regular expressions of whole names, from the standard input.
+record_set() {
+  echo "$2" >"$work/$1.kernels"
+  awk -F, -v kernels="^($2)\$" '$2 ~ kernels' "$work/cases" >"$work/$1.cases"
+  while read -r family; do
+    grep -xE "$family" "$work/known" || echo "record.sh: this ncu knows no $family" >&2
+  done | sort -u >"$work/$1.counters"
+  [ -s "$work/$1.counters" ] || { echo "record.sh: ncu lists none of the counters of '$1'" >&2; exit 1; }
+  leave_out_what_fails "$1"
+  echo "record.sh: $1: $(wc -l <"$work/$1.cases") launches, $(wc -l <"$work/$1.counters") counters" >&2
+  count "$1" "$work/$1.raw" || { tail -5 "$work/$1.raw" >&2; exit 1; }
+  [ -z "$raw" ] || cat "$work/$1.raw" >>"$raw"
+}
+
+raw=$2
+[ -z "$raw" ] || : >"$raw"
 nvcc -O3 -gencode arch=compute_90a,code=sm_90a -cubin "$here/patterns.cu" -o "$work/patterns.cubin"
 nvcc -O2 "$here/record.c" -o "$work/record"
 "$work/record" --list >"$work/cases"
-
 { ncu --query-metrics --chips gh100 || ncu --query-metrics; } | awk '{ print $1 }' | sort -u >"$work/known"
-metrics=$(grep -xE "$shared|$global|$instructions|$tensor" "$work/known" | sed 's/$/.sum/' | paste -sd, -)
-[ "$metrics" ] || { echo 'record.sh: ncu lists none of the counters' >&2; exit 1; }
 
-echo "record.sh: $(wc -l <"$work/cases") launches, counters: $metrics" >&2
-ncu --clock-control none --cache-control none --csv --page raw --kernel-name-base function --print-units base \
-  --metrics "$metrics" --log-file "$raw" "$work/record" "$work/patterns.cubin" ||
-  { tail -5 "$raw" >&2; exit 1; }
+record_set all '.*' <<'END'
+smsp__(inst_executed|thread_inst_executed|thread_inst_executed_pred_on)
+sm__inst_executed_pipe_tensor_op_(hmma|gmma)
+sm__ops_path_tensor_src_(fp16|bf16)_dst_fp(16|32)
+l1tex__data_bank_conflicts_pipe_lsu_mem_shared(_op_(ld|st|atom|red|ldgsts))?
+l1tex__data_pipe_lsu_wavefronts_mem_shared(_op_(ld|st|atom|red|ldgsts))?
+l1tex__t_(requests|sectors)_pipe_lsu_mem_global_op_(ld|st|atom|red|ldgsts(_cache_(access|bypass))?)
+END
+
+# What units beside the warps' loads and stores move, local memory, and other blocks' shared memory.
+record_set traffic '(bulk|tensor|local|ld_cluster|st_cluster)_.*' <<'END'
+l1tex__t_(requests|sectors)_pipe_lsu_mem_local_op_(ld|st)
+smsp__inst_executed_op_tma_(ld|st|red)
+l1tex__m_(xbar2l1tex_read|l1tex2xbar_write)_(bytes|sectors)_mem_global_op_tma_(ld|st|red)(_dest_(self|multicast))?
+l1tex__m_(xbar2l1tex_read|l1tex2xbar_write)_(bytes|sectors)_mem_dshared(_op_(ld|st|tma_st|tma_red))?
+l1tex__m_(xbar2l1tex_read|l1tex2xbar_write)_bytes_pipe_tma
+lts__t_sectors_srcunit_tex(_op_(read|write|red|atom))?
+smsp__inst_executed_pipe_tma
+END
+
+# Counted by code that Nsight Compute adds to a kernel: classes of instructions, requests, bytes that the threads ask for.
+record_set classes 'repeat_.*|(ld|st)_(shared|global)_b(16|128)|(ld|st)_cluster_b32|ldmatrix_x4|stmatrix_x4|atom_.*|red_.*|cp_async_.*|(bulk|tensor|local)_.*|wgmma_n64|wgmma_n64_a_registers' <<'END'
+smsp__inst_executed_pipe_xu
+smsp__sass_thread_inst_executed_op_(integer|bit|fp16|fp32|fp64|conversion|control|memory|misc|inter_thread_communication|uniform)_pred_on
+smsp__sass_inst_executed_op_shared(_ld|_st|_atom|_gmma)?
+smsp__sass_inst_executed_op_(local|dshared)(_ld|_st)?
+smsp__sass_inst_executed_op_tma_(ld|st|red)
+smsp__sass_data_bytes_mem_(global|local|shared)(_op_(ld|st|atom|red|ldgsts|ldsm))?
+END
 
 device=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1)
-{
+(
   echo "# $device; $(ncu --version | tail -1); $(nvcc --version | grep release); $(date -u +%Y-%m-%d)"
-  awk -f "$here/table.awk" "$work/cases" "$raw"
-} >"$work/table.csv"
+  cd "$work"
+  awk -f "$here/table.awk" cases all.cases all.raw traffic.cases traffic.raw classes.cases classes.raw
+) >"$work/table.csv"
 cp "$work/table.csv" "$1"

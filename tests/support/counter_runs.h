@@ -1,10 +1,11 @@
-// Every launch of tests/counters/cases.h: what Nsight Compute counted on an H200 and what the emulator counts now.
+// The launches of tests/counters/cases.h that were recorded: what Nsight Compute counted on an H200 and what the
+// emulator counts now.
 #pragma once
 
 #include "../counters/cases.h"
 #include "emulator/emulator.h"
 
-enum { MAX_COLUMNS = 64 };
+enum { MAX_COLUMNS = 192 };
 
 typedef struct CounterRun {
   CounterCase c;
@@ -21,8 +22,8 @@ typedef struct CounterRuns {
   int count;
 } CounterRuns;
 
-// Reads the recording and runs the emulator. The PTX of patterns.cu: COUNTERS_PTX, or made by nvcc. A missing or misfit
-// recording fails the test that asks.
+// Reads the recording and runs the emulator; also the launches that are not recorded, but their counts are dropped. The
+// PTX of patterns.cu: COUNTERS_PTX, or made by nvcc. A missing or misfit recording fails the test that asks.
 CounterRuns counter_runs(void);
 void counter_runs_free(CounterRuns *runs);
 
