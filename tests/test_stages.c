@@ -252,6 +252,22 @@ Test(stages, missing_store_is_a_hazard) {
   cr_expect(strstr(output->out, "kernel.cu:"), "%s", output->out);
 }
 
+// A counter that is not 0 at the end is a fault of the next launch. Here atomicInc became a maximum, with two tiles for two
+// blocks: all that is asked for is more than there is, and the result is right.
+static void left_counter_is_wrong(const char *stage) {
+  int count;
+  char *ptx = replace(embedded_ptx(stage), "atom.global.inc.u32", "atom.global.max.u32", &count);
+  cr_assert_eq(count, 2, "the causal kernels of %s count", stage);
+  Output *output = run_ptx(stage, ptx, "--seqlen=40 --heads=2 --causal");
+  cr_expect_eq(output->code, 1, "exit code %d\n%s%s", output->code, output->out, output->err);
+  cr_expect(strstr(output->out, "result    right"), "%s", output->out);
+  cr_expect(strstr(output->out, " WRONG: the kernel leaves its counter at 1, not at 0\n"), "%s", output->out);
+}
+Test(stages, left_counter_is_wrong) {
+  left_counter_is_wrong("stage-09");
+  left_counter_is_wrong("stage-10");
+}
+
 // A kernel that is not there is the user's mistake when the PTX is the user's.
 Test(stages, missing_kernel_is_refused) {
   int count;

@@ -1,4 +1,6 @@
 // One attention problem, start to end: inputs, launch, check, report, time.
+#include <inttypes.h>
+
 #include "../emulator/emulator.h"
 #include "harness.h"
 
@@ -11,6 +13,12 @@ typedef struct Run {
 static DeviceAddress upload_new(Device *device, const Half *from, size_t size) {
   DeviceAddress address = device_alloc(device, size);
   device_upload(device, address, from, size);
+  return address;
+}
+
+static DeviceAddress new_counter(Device *device) {
+  DeviceAddress address = device_alloc(device, sizeof(uint32_t));
+  device_fill(device, address, 0, sizeof(uint32_t));
   return address;
 }
 
@@ -29,6 +37,7 @@ static bool prepare(const Session *session, const Problem *problem, Run *run) {
               .k = upload_new(device, problem->k, size),
               .v = upload_new(device, problem->v, size),
               .o = device_alloc(device, size),
+              .counter = session->stage->counter ? new_counter(device) : 0,
           },
   };
   size_t workspace = session->stage->workspace ? session->stage->workspace(&problem->shape) : 0;
@@ -38,8 +47,8 @@ static bool prepare(const Session *session, const Problem *problem, Run *run) {
 
 static void release(const Session *session, const Run *run) {
   const Attention *a = &run->attention;
-  const DeviceAddress addresses[] = {a->q, a->k, a->v, a->o, a->workspace};
-  for (int i = 0; i < 5; i++) device_free(session->device, addresses[i]);
+  const DeviceAddress addresses[] = {a->q, a->k, a->v, a->o, a->workspace, a->counter};
+  for (int i = 0; i < 6; i++) device_free(session->device, addresses[i]);
 }
 
 static bool launch(Device *device, void *context) {
@@ -53,6 +62,14 @@ static bool launch_and_download(const Session *session, const Problem *problem, 
               device_download(session->device, problem->o, run->attention.o, problem->elements * sizeof(Half));
   progress_end();
   return done;
+}
+
+// A counter must be 0 again, or the next launch would go wrong.
+static bool check_counter(const Session *session, const Run *run) {
+  uint32_t left = 0;
+  if (run->attention.counter) device_download(session->device, &left, run->attention.counter, sizeof left);
+  if (left) fprintf(session->out, "          WRONG: the kernel leaves its counter at %" PRIu32 ", not at 0\n", left);
+  return left == 0;
 }
 
 // Times a kernel that is right: the time of a wrong one means nothing.
@@ -93,10 +110,11 @@ static int launch_and_check(const Session *session, const Problem *problem, Run 
   if (!check_output(problem, session->options.seed, &result))
     return session_fail(session, EXIT_USAGE, "the host has no memory for the reference; a smaller --seqlen fits");
   report_check(out, problem, &result);
+  bool zero = check_counter(session, run);
   int hazards = report_hazards(out, &session->options, session->device);
   report_counters(out, session->device);
   if (session->options.counters) report_line_counters(out, session->device);
-  if (!check_is_right(&result) || hazards) return EXIT_WRONG;
+  if (!check_is_right(&result) || !zero || hazards) return EXIT_WRONG;
   if (session->options.counters_csv) return record_counters(session, problem);
   int code = session->options.repeat ? time_and_record(session, problem, run) : EXIT_RIGHT;
   return code == EXIT_RIGHT && session->options.trace ? trace_run(session, launch, run) : code;

@@ -16,6 +16,7 @@ typedef struct Attention {
   float scale;  // 1 / sqrt(head_dim)
   DeviceAddress q, k, v, o;
   DeviceAddress workspace;  // as many bytes as the stage's workspace function said, not initialised
+  DeviceAddress counter;    // when the stage wants one
   DeviceModule *module;     // what nvcc made of the stage's kernel.cu
 } Attention;
 
@@ -46,6 +47,9 @@ typedef struct Stage {
   AttentionLaunch *launch;
   // Bytes of device memory that launch needs besides the tensors. NULL: none.
   size_t (*workspace)(const Shape *shape);
+  // Whether launch needs a counter that its blocks share: a uint32_t in device memory, which it finds 0 and leaves 0. No
+  // other launch that may run at the same time has the same one.
+  bool counter;
   // Why the stage cannot do this shape, and what it can, in one line; NULL when it can. NULL function: it does every
   // shape.
   const char *(*unsupported)(const Shape *shape);

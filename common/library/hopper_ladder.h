@@ -68,11 +68,12 @@ HL_API HlStatus hl_supports(int stage, const HlShape *shape);
 // synchronisation. Strides must be those of a contiguous [batch][heads][seqlen][head_dim] tensor, whatever a dimension
 // of size 1 has. O may not overlap Q, K or V.
 //
-// Stages 09 and 10 give out their causal tiles from one counter in each context: two such calls of one stage, in two
-// streams, must not run at the same time.
+// Calls in different streams, of one stage or of several, may run at the same time: what a stage needs in device memory
+// besides the tensors is there once for each stream, and stays for later calls. That is up to 8 GiB for the scores of
+// stages 00 and 01, and a counter for 09 and 10. A CUDA graph keeps what its stream had when it was captured: it must not
+// run at the same time as that stream's other work or another graph captured there.
 //
-// The first call of a stage in a context loads its kernels. A stage that keeps scores in device memory (00, 01) gets up
-// to 8 GiB of workspace, one for each stream, which stays for later calls.
+// The first call of a stage in a context loads its kernels.
 HL_API HlStatus hl_attention(int stage, const HlShape *shape, const HlTensor *q, const HlTensor *k, const HlTensor *v,
                              const HlTensor *o, void *stream);
 

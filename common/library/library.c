@@ -157,17 +157,20 @@ static HlStatus check_tensors(const HlTensor *const tensors[4], const Shape *sha
 
 // ---- what the library has in each context ----
 
-typedef struct Workspace {
-  uint64_t stream;  // its id: work of one stream runs in order, so that all stages may share its workspace
-  DeviceAddress address;
-  size_t size;
-  struct Workspace *next;
-} Workspace;
+// What launches in one stream use one after another, whatever their stages: a workspace, with anything in it, and a
+// counter, which each finds 0 and leaves 0.
+typedef struct Stream {
+  uint64_t id;
+  DeviceAddress workspace, counter;  // 0: none was needed yet
+  size_t workspace_size;
+  bool counter_begun;  // it was set to 0
+  struct Stream *next;
+} Stream;
 
 typedef struct Context {
   Device *device;
   DeviceModule *modules[STAGE_COUNT];  // NULL until a stage is first called
-  Workspace *workspaces;
+  Stream *streams;
   struct Context *next;
 } Context;
 
@@ -205,28 +208,37 @@ static bool load_stage(Context *context, int index) {
   return context->modules[index] != NULL;
 }
 
-// The stream's workspace, made larger when it has less than size bytes; NULL when that failed. The driver frees memory
-// only when the work that was queued before is done.
-static Workspace *get_workspace(Context *context, size_t size) {
-  uint64_t stream;
-  if (!device_stream_id(context->device, &stream)) return NULL;
-  Workspace *workspace = context->workspaces;
-  while (workspace && workspace->stream != stream) workspace = workspace->next;
-  if (!workspace) {
-    workspace = calloc(1, sizeof *workspace);
-    if (!workspace) {
-      device_fail(context->device, DEVICE_OUT_OF_MEMORY, "out of host memory");
-      return NULL;
-    }
-    *workspace = (Workspace){.stream = stream, .next = context->workspaces};
-    context->workspaces = workspace;
+// What there is for the stream in use; NULL when that failed.
+static Stream *find_stream(Context *context) {
+  uint64_t id;
+  if (!device_stream_id(context->device, &id)) return NULL;
+  Stream *stream = context->streams;
+  while (stream && stream->id != id) stream = stream->next;
+  if (stream) return stream;
+  stream = calloc(1, sizeof *stream);
+  if (!stream) {
+    device_fail(context->device, DEVICE_OUT_OF_MEMORY, "out of host memory");
+    return NULL;
   }
-  if (workspace->size < size) {
-    device_free(context->device, workspace->address);
-    workspace->address = device_alloc(context->device, size);
-    workspace->size = workspace->address ? size : 0;
-  }
-  return workspace->address ? workspace : NULL;
+  *stream = (Stream){.id = id, .next = context->streams};
+  return context->streams = stream;
+}
+
+// Makes the workspace larger when it has less than size bytes. The driver frees memory only when the work that was queued
+// before is done.
+static bool reserve_workspace(Device *device, Stream *stream, size_t size) {
+  if (stream->workspace_size >= size) return true;
+  device_free(device, stream->workspace);
+  stream->workspace = device_alloc(device, size);
+  stream->workspace_size = stream->workspace ? size : 0;
+  return stream->workspace != 0;
+}
+
+// Makes a counter when there is none yet. It is set to 0 in the stream, before the launch that comes next.
+static bool reserve_counter(Device *device, Stream *stream) {
+  if (!stream->counter) stream->counter = device_alloc(device, sizeof(uint32_t));
+  if (!stream->counter_begun) stream->counter_begun = device_fill(device, stream->counter, 0, sizeof(uint32_t));
+  return stream->counter_begun;
 }
 
 static bool launch(Context *context, int index, Attention *attention) {
@@ -234,10 +246,12 @@ static bool launch(Context *context, int index, Attention *attention) {
   size_t size = stage->workspace ? stage->workspace(&attention->shape) : 0;
   if (!load_stage(context, index)) return false;
   attention->module = context->modules[index];
-  if (size) {
-    const Workspace *workspace = get_workspace(context, size);
-    if (!workspace) return false;
-    attention->workspace = workspace->address;
+  if (size || stage->counter) {
+    Stream *stream = find_stream(context);
+    if (!stream || !reserve_workspace(context->device, stream, size)) return false;
+    if (stage->counter && !reserve_counter(context->device, stream)) return false;
+    attention->workspace = stream->workspace;
+    attention->counter = stream->counter;
   }
   return stage->launch(context->device, attention);
 }
@@ -282,10 +296,11 @@ HlStatus hl_attention(int stage, const HlShape *shape, const HlTensor *q, const 
 }
 
 static void free_context(Context *context) {
-  for (Workspace *workspace = context->workspaces, *next; workspace; workspace = next) {
-    next = workspace->next;
-    device_free(context->device, workspace->address);
-    free(workspace);
+  for (Stream *stream = context->streams, *next; stream; stream = next) {
+    next = stream->next;
+    device_free(context->device, stream->workspace);
+    device_free(context->device, stream->counter);
+    free(stream);
   }
   device_close(context->device);
   free(context);

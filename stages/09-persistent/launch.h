@@ -18,6 +18,7 @@ static const Config config_128 = {2, 3, 2, "attention_128", "attention_128_causa
 // The kernel's parameters.
 typedef struct Tensors {
   TensorMap q, k, v, o;
+  DeviceAddress asked;
 } Tensors;
 
 typedef struct Problem {
@@ -46,7 +47,7 @@ static bool launch(Device *device, const Attention *a) {
       .group = head_group(shape, heads),
       .scale = a->scale * 1.44269504f,
   };
-  Tensors tensors;
+  Tensors tensors = {.asked = a->counter};
   attention_tensor_map(device, shape, a->q, rows, &tensors.q);
   attention_tensor_map(device, shape, a->k, KEYS, &tensors.k);
   attention_tensor_map(device, shape, a->v, KEYS, &tensors.v);

@@ -36,9 +36,12 @@ template <int HEAD_DIM> struct Shared : Config<HEAD_DIM> {
 
 // ---- what is to be done ----
 
-// How TMA finds the tensors in global memory, [heads of all batches][seqlen][HEAD_DIM].
+// What is in global memory: the tensors, [heads of all batches][seqlen][HEAD_DIM], as TMA finds them, and a counter.
 struct Tensors {
   CUtensorMap q, k, v, o;
+  // Causal: how many tiles the blocks have asked for; 0 before the launch and after it. The launch brings it along: a
+  // __device__ variable is there once, and two launches at the same time would take numbers from each other.
+  unsigned *asked;
 };
 
 struct Problem {
@@ -47,9 +50,6 @@ struct Problem {
   int group;          // causal: heads that are worked on together, so that their K and V stay in the L2 cache
   float scale;        // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
 };
-
-// Causal: tiles given out beyond each block's first, and blocks that have left. Both are 0 between launches.
-__device__ unsigned tiles_given, blocks_left;
 
 struct Tile {
   int head, row, blocks;  // its first query; blocks of keys that any of its rows may see
@@ -82,7 +82,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
   const Problem &problem;
   Ring<S::TILES> q;
   Ring<S::STAGES> k, v;
-  int loads = 0;  // for trace
+  int loads = 0;  // for trace, which alone counts them
 
   // Loads rows of a head, in panels, into the ring's next place when it is empty.
   template <int PLACES, int SIZE>
@@ -90,15 +90,14 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
                        const CUtensorMap *map, int row, int head) {
     const int panel_bytes = SIZE / HEAD_DIM * ROW_BYTES;
     uint32_t barrier = shared_address(full + ring.place), tile = shared_address(to[ring.place]);
-    trace(WAIT_FREE, loads);
+    trace(WAIT_FREE, loads++);
     mbarrier_wait(shared_address(empty + ring.place), ring.parity ^ 1);
-    trace(COPY, loads);
+    trace(COPY, loads - 1);
     mbarrier_arrive_expect(barrier, SIZE * sizeof(half));
 #pragma unroll
     for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
       tma_load(tile + panel * panel_bytes, map, barrier, panel * PANEL, row, head);
     ring.advance();
-    loads++;
   }
   __device__ void load_k(int block, int head) {
     load(k, shared.k, shared.k_full, shared.k_empty, &tensors.k, block * KEYS, head);
@@ -114,7 +113,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
   }
 
   // Without a mask the tiles are dealt out like cards; with one a block takes the next when it has time for it.
-  __device__ int next_tile(int t) { return CAUSAL ? atomicAdd(&tiles_given, 1) + gridDim.x : t + gridDim.x; }
+  // For each tile one more is asked for, so that there are as many requests as tiles; after the last one atomicInc has
+  // gone back to 0.
+  __device__ int next_tile(int t, int tiles) { return (CAUSAL ? atomicInc(tensors.asked, tiles - 1) : t) + gridDim.x; }
 
   // All tiles of this block. V is loaded one block later than K, as it is used.
   __device__ void run() {
@@ -124,7 +125,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
       Tile tile = find_tile<CAUSAL, S::ROWS>(problem, t);
       announce(t);
       load(q, shared.q, shared.q_full, shared.q_empty, &tensors.q, tile.row, tile.head);
-      t = next_tile(t);
+      t = next_tile(t, tiles);
       for (int block = tile.blocks - 1; block >= 0; block--) {
         load_k(block, tile.head);
         load_v(last_block, last_head);
@@ -135,7 +136,6 @@ template <int HEAD_DIM, bool CAUSAL> struct Loader {
     announce(-1);
     mbarrier_arrive(shared_address(shared.q_full + q.place));
     load_v(last_block, last_head);
-    if (CAUSAL && atomicInc(&blocks_left, gridDim.x - 1) == gridDim.x - 1) atomicExch(&tiles_given, 0);  // the last
     trace_end();
   }
 };

@@ -5,4 +5,5 @@ const Stage stage = {
     .name = "10-late-max",
     .title = "weights against an old maximum, and a look at their sum instead of a search",
     .launch = launch,
+    .counter = true,
 };

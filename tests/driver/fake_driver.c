@@ -58,13 +58,18 @@ static CUdeviceptr allocate(size_t size) {
   return (CUdeviceptr)++fake_driver.allocated << 40;
 }
 
+static void note_fill(FakeFill fill) {
+  if (fake_driver.fills < FAKE_FILLS) fake_driver.fill[fake_driver.fills] = fill;
+  fake_driver.fills++;
+}
+
 DRIVER(cuMemGetInfo, (size_t * available, size_t *total), *available = *total = 1000)
 DRIVER(cuMemAlloc, (CUdeviceptr * address, size_t size), *address = allocate(size))
 DRIVER(cuMemFree, (CUdeviceptr address), ((void)address, fake_driver.freed++))
 DRIVER(cuMemcpyHtoD, (CUdeviceptr to, const void *from, size_t size), ((void)to, (void)from, (void)size))
 DRIVER(cuMemcpyDtoH, (void *to, CUdeviceptr from, size_t size), ((void)to, (void)from, (void)size))
 DRIVER(cuMemsetD8Async, (CUdeviceptr to, unsigned char byte, size_t size, CUstream stream),
-       ((void)to, (void)byte, (void)size, (void)stream))
+       note_fill((FakeFill){stream, to, size, byte}))
 
 // ---- kernels: a function's handle is its name ----
 
@@ -80,7 +85,7 @@ static void note_launch(const CUlaunchConfig *config, CUfunction function, void 
     FakeLaunch *launch = &fake_driver.launch[fake_driver.launches];
     snprintf(launch->kernel, sizeof launch->kernel, "%s", (const char *)function);
     launch->stream = config->hStream;
-    memcpy(&launch->first, parameters[0], sizeof launch->first);
+    memcpy(&launch->first, (const char *)parameters[0] + fake_driver.offset, sizeof launch->first);
   }
   fake_driver.launches++;
 }
