@@ -18,6 +18,7 @@ struct AsyncEngine {
   int self_completing;    // of those
   Agent agents[ASYNC_AGENTS];
   uint32_t next_agent;
+  Usage *usage;  // counts the agents' issues
 };
 
 // ---- the engine ----
@@ -26,6 +27,7 @@ AsyncEngine *async_engine_new(Cluster *cluster) {
   AsyncEngine *engine = calloc(1, sizeof *engine);
   if (!engine) abort();
   engine->cluster = cluster;
+  engine->usage = &cluster->worker->order;
   return engine;
 }
 
@@ -37,7 +39,10 @@ void async_engine_free(AsyncEngine *engine) {
     engine->last = op->previous;
     async_release(op);
   }
-  for (int i = 0; i < ASYNC_AGENTS; i++) free(engine->agents[i].issues);
+  for (int i = 0; i < ASYNC_AGENTS; i++) {
+    usage_subtract(engine->usage, engine->agents[i].capacity * sizeof(AsyncIssue));
+    free(engine->agents[i].issues);
+  }
   free(engine);
 }
 
@@ -78,9 +83,11 @@ static uint32_t take_agent(AsyncEngine *engine) {
   return chosen;
 }
 
-static void note_issue(Agent *agent, uint32_t clock, AsyncIssue issue) {
+static void note_issue(AsyncEngine *engine, Agent *agent, uint32_t clock, AsyncIssue issue) {
   if (clock > agent->capacity) {
-    agent->capacity = agent->capacity ? 2 * agent->capacity : 16;
+    uint32_t before = agent->capacity;
+    agent->capacity = before ? 2 * before : 16;
+    usage_add(engine->usage, (agent->capacity - before) * sizeof *agent->issues);
     agent->issues = realloc(agent->issues, agent->capacity * sizeof *agent->issues);
     if (!agent->issues) abort();
   }
@@ -121,7 +128,7 @@ void async_make_agent(AsyncOp *op, AsyncIssue issue) {
                   "more asynchronous operations than the race check can count; run with --hazards=off");
     launch_stop(warp_launch(op->warp));
   }
-  if (launch->hazards) note_issue(agent, op->clock, issue);
+  if (launch->hazards) note_issue(cluster->async, agent, op->clock, issue);
 }
 
 AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,

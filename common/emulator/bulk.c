@@ -32,7 +32,7 @@ void pieces_free(Pieces *pieces) {
 
 // How many of the bytes from an offset on lie in one page: what a lock covers.
 static uint32_t in_page(const Region *region, uint64_t offset, uint32_t size) {
-  uint32_t page = 1u << REGION_PAGE_SHIFT, left = page - (uint32_t)((region->base + offset) & (page - 1));
+  uint32_t left = SHADOW_PAGE - (uint32_t)((region->base + offset) & (SHADOW_PAGE - 1));
   return size < left ? size : left;
 }
 

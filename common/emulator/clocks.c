@@ -14,16 +14,16 @@ bool epoch_layout(EpochLayout *layout, uint64_t clusters, uint64_t threads, uint
   int clock_bits = EPOCH_FIELDS - bits[0] - bits[1] - bits[2];
   if (clock_bits < 12) return false;
   if (clock_bits > 32) clock_bits = 32;
-  layout->thread_shift = clock_bits;
-  layout->pc_shift = layout->thread_shift + bits[0];
+  layout->clock_shift = bits[0];
+  layout->pc_shift = layout->clock_shift + clock_bits;
   layout->cluster_shift = layout->pc_shift + bits[1];
   layout->clock_mask = (1ull << clock_bits) - 1;
   layout->thread_mask = (1ull << bits[0]) - 1;
   layout->pc_mask = (1ull << bits[1]) - 1;
   layout->set_mask = (1ull << layout->pc_shift) - 1;
   layout->cluster_mask = (1ull << bits[2]) - 1;
-  layout->identity_mask = EPOCH_KERNEL | EPOCH_SET | layout->thread_mask << layout->thread_shift |
-                          layout->cluster_mask << layout->cluster_shift;
+  layout->identity_mask =
+      EPOCH_KERNEL | EPOCH_SET | layout->thread_mask | layout->cluster_mask << layout->cluster_shift;
   return true;
 }
 
@@ -33,14 +33,15 @@ void clocks_retain(Clocks *clocks) {
   if (clocks) atomic_fetch_add_explicit(&clocks->references, 1, memory_order_relaxed);
 }
 
+static size_t clocks_size(int count) { return sizeof(Clocks) + CLOCK_PLANES * (size_t)count * sizeof(uint32_t); }
+
 void clocks_release(Clocks *clocks) {
   if (!clocks || atomic_fetch_sub_explicit(&clocks->references, 1, memory_order_acq_rel) > 1) return;
   for (int i = 0; i < clocks->import_count; i++) clocks_release(clocks->imports[i].clocks);
+  usage_subtract(clocks->usage, clocks_size(clocks->count) + (size_t)clocks->import_count * sizeof(Import));
   free(clocks->imports);
   free(clocks);
 }
-
-static size_t clocks_size(int count) { return sizeof(Clocks) + CLOCK_PLANES * (size_t)count * sizeof(uint32_t); }
 
 static uint32_t *plane(Clocks *clocks, ClockPlane which) {
   return clocks->clock + (size_t)which * (size_t)clocks->count;
@@ -50,16 +51,20 @@ static void copy_plane(Clocks *clocks, ClockPlane to, ClockPlane from) {
   memcpy(plane(clocks, to), plane(clocks, from), (size_t)clocks->count * sizeof(uint32_t));
 }
 
-static Clocks *clocks_of(uint32_t cluster, int count) {
+static Clocks *clocks_of(uint32_t cluster, int count, Usage *usage) {
   Clocks *clocks = calloc(1, clocks_size(count));
   if (!clocks) abort();
   atomic_init(&clocks->references, 1);
   clocks->cluster = cluster;
   clocks->count = count;
+  clocks->usage = usage;
+  usage_add(usage, clocks_size(count));
   return clocks;
 }
 
-static Clocks *clocks_new(const Cluster *cluster) { return clocks_of(cluster->id, cluster->clock_count); }
+static Clocks *clocks_new(const Cluster *cluster) {
+  return clocks_of(cluster->id, cluster->clock_count, &cluster->worker->order);
+}
 
 // A vector's length is a multiple of LANES. Loops over it go by STEP: one that does a fixed number of times the same the
 // compiler makes wide instructions of.
@@ -89,7 +94,7 @@ static void merge_import(Clocks *into, Clocks *from) {
     Import *import = &into->imports[i];
     if (import->cluster != from->cluster) continue;
     if (import->clocks == from || dominates(import->clocks, from)) return;
-    Clocks *merged = clocks_of(from->cluster, from->count);
+    Clocks *merged = clocks_of(from->cluster, from->count, into->usage);
     merge_array(merged, from);
     merge_array(merged, import->clocks);
     clocks_release(import->clocks);
@@ -98,10 +103,11 @@ static void merge_import(Clocks *into, Clocks *from) {
   }
   into->imports = realloc(into->imports, ((size_t)into->import_count + 1) * sizeof(Import));
   if (!into->imports) abort();
+  usage_add(into->usage, sizeof(Import));
   // Its own imports stay behind: clusters that learn from each other would build a chain of them without end.
   Clocks *held = from;
   if (from->import_count)
-    merge_array(held = clocks_of(from->cluster, from->count), from);
+    merge_array(held = clocks_of(from->cluster, from->count, into->usage), from);
   else
     clocks_retain(from);
   into->imports[into->import_count++] = (Import){from->cluster, held};
@@ -308,7 +314,7 @@ void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock) {
 
 // A copy of clocks, without imports, that knows no more than what a plane of it covers.
 static Clocks *narrowed(const Clocks *clocks, ClockPlane to) {
-  Clocks *copy = clocks_of(clocks->cluster, clocks->count);
+  Clocks *copy = clocks_of(clocks->cluster, clocks->count, clocks->usage);
   memcpy(copy->clock, clocks->clock, clocks_size(clocks->count) - sizeof(Clocks));
   copy_plane(copy, CLOCK_KNOWN, to);
   for (int p = CLOCK_VISIBLE; p < CLOCK_PLANES; p++) {
@@ -319,10 +325,18 @@ static Clocks *narrowed(const Clocks *clocks, ClockPlane to) {
   return copy;
 }
 
+// Whether no fence has covered anything of it.
+static bool is_unfenced(const Clocks *clocks) {
+  const uint32_t *fenced = clocks->clock + CLOCK_FENCED * clocks->count;
+  uint32_t any = 0;
+  for (int i = 0; i < clocks->count; i++) any |= fenced[i];
+  return !any && !clocks->import_count;
+}
+
 // What a relaxed store by the lane hands on, what the last fence covered, without what it has done itself: a new
 // reference, NULL for nothing.
 static Clocks *fenced_part(const Clocks *known) {
-  if (!known) return NULL;
+  if (!known || is_unfenced(known)) return NULL;
   Clocks *part = narrowed(known, CLOCK_FENCED);
   for (int i = 0; i < known->import_count; i++) merge_import(part, known->imports[i].clocks);
   return part;
@@ -381,11 +395,13 @@ struct SyncTable {
   pthread_mutex_t lock;
   SyncEntry *entries;
   size_t capacity, count;
+  Usage *usage;
 };
 
-SyncTable *sync_table_new(void) {
+SyncTable *sync_table_new(Usage *usage) {
   SyncTable *table = calloc(1, sizeof *table);
   if (!table) abort();
+  table->usage = usage;
   pthread_mutex_init(&table->lock, NULL);
   return table;
 }
@@ -393,24 +409,33 @@ SyncTable *sync_table_new(void) {
 void sync_table_free(SyncTable *table) {
   if (!table) return;
   for (size_t i = 0; i < table->capacity; i++) clocks_release(table->entries[i].released);
+  usage_subtract(table->usage, table->capacity * sizeof *table->entries);
   free(table->entries);
   pthread_mutex_destroy(&table->lock);
   free(table);
 }
 
-static SyncEntry *sync_slot(SyncTable *table, uint64_t address) {
+static SyncEntry *sync_slot(const SyncTable *table, uint64_t address) {
   size_t i = (size_t)(address * 0x9e3779b97f4a7c15ull >> 20) & (table->capacity - 1);
   while (table->entries[i].address && table->entries[i].address != address) i = (i + 1) & (table->capacity - 1);
   return &table->entries[i];
 }
 
-static SyncEntry *sync_entry(SyncTable *table, uint64_t address) {
+static Clocks *released_at(const SyncTable *table, uint64_t address) {
+  return table->count ? sync_slot(table, address)->released : NULL;
+}
+
+// What is released at the address from now on: the table takes the reference over. Of an address where nothing ever was
+// it has no entry.
+static void set_released(SyncTable *table, uint64_t address, Clocks *released) {
+  if (!released && !released_at(table, address)) return;
   if (table->count * 2 >= table->capacity) {
     SyncEntry *old = table->entries;
     size_t old_capacity = table->capacity;
     table->capacity = old_capacity ? old_capacity * 2 : 64;
     table->entries = calloc(table->capacity, sizeof *table->entries);
     if (!table->entries) abort();
+    usage_add(table->usage, (table->capacity - old_capacity) * sizeof *table->entries);
     for (size_t i = 0; i < old_capacity; i++)
       if (old[i].address) *sync_slot(table, old[i].address) = old[i];
     free(old);
@@ -420,7 +445,7 @@ static SyncEntry *sync_entry(SyncTable *table, uint64_t address) {
     entry->address = address;
     table->count++;
   }
-  return entry;
+  replace(&entry->released, released);
 }
 
 // Adds to `into` what `from` hands on to another cluster: what a fence of .gpu scope covered.
@@ -481,7 +506,7 @@ static Clocks *released_by(Warp *warp, int lane, MemoryOrder order, bool gpu) {
 void sync_load(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu) {
   if (!warp_launch(warp)->hazards) return;
   pthread_mutex_lock(&table->lock);
-  if (table->count) learn(warp, lane, sync_slot(table, address)->released, order, gpu);
+  learn(warp, lane, released_at(table, address), order, gpu);
   pthread_mutex_unlock(&table->lock);
 }
 
@@ -489,18 +514,18 @@ void sync_store(SyncTable *table, uint64_t address, Warp *warp, int lane, Memory
   if (!warp_launch(warp)->hazards) return;
   Clocks *released = released_by(warp, lane, order, gpu);
   pthread_mutex_lock(&table->lock);
-  if (released || table->count) replace(&sync_entry(table, address)->released, released);
+  set_released(table, address, released);
   pthread_mutex_unlock(&table->lock);
 }
 
 void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu) {
   if (!warp_launch(warp)->hazards) return;
   pthread_mutex_lock(&table->lock);
-  SyncEntry *entry = sync_entry(table, address);
-  learn(warp, lane, entry->released, order, gpu);
+  Clocks *before = released_at(table, address);
+  learn(warp, lane, before, order, gpu);
   Clocks *released = released_by(warp, lane, order, gpu);
   // A read-modify-write continues the release sequence that it read from, PTX ISA 8.10.
-  if (released) replace(&entry->released, join(warp->block->cluster, entry->released, released));
+  if (released) set_released(table, address, join(warp->block->cluster, before, released));
   clocks_release(released);
   pthread_mutex_unlock(&table->lock);
 }

@@ -11,6 +11,7 @@ Emulator *emulator_open(const EmulatorOptions *options) {
   if (!emulator) abort();
   emulator->options = *options;
   emulator->global.next_base = GLOBAL_WINDOW;
+  emulator->global.usage = &emulator->usage;
   pthread_mutex_init(&emulator->hazard_lock, NULL);
   return emulator;
 }
@@ -86,9 +87,15 @@ bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t si
   return true;
 }
 
+EmulatorMemory emulator_memory(const Emulator *emulator) {
+  const RegionUsage *usage = &emulator->usage;
+  return (EmulatorMemory){usage_most(&usage->data), usage_most(&usage->shadow), emulator->most_order};
+}
+
 // ---- modules ----
 
-// What all global and constant variables of a module may need together: each byte costs one of the host's, and a cell when a kernel touches it.
+// What all global and constant variables of a module may need together: each byte costs one of the host's, and about five
+// more of shadow when a kernel touches it.
 enum { MAX_VARIABLE_BYTES = 256 << 20 };
 
 static bool check_variables(const PtxModule *ptx, EmulatorError *error) {

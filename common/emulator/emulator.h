@@ -38,6 +38,18 @@ bool emulator_write(Emulator *emulator, uint64_t address, const void *source, si
 bool emulator_read(Emulator *emulator, void *destination, uint64_t address, size_t size);
 bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t size);
 
+// Bytes of the host's memory, the most at a time since the emulator opened.
+typedef struct EmulatorMemory {
+  size_t program;  // what a program has: allocations, variables, shared and local memory of the blocks that run
+  // What the hazard checks remember of it, byte by byte: who accessed it last. It is about five bytes for a byte that a
+  // kernel touches, and at most eight for what programs do: shadow.h says by what it is bounded.
+  size_t shadow;
+  // What they remember of threads and copies: vector clocks, sets of reads. It depends on how many there are at a time.
+  size_t order;
+} EmulatorMemory;
+
+EmulatorMemory emulator_memory(const Emulator *emulator);
+
 // Loads a PTX module; NULL and *error when it is malformed or uses an unknown instruction. Lives until the emulator
 // closes.
 EmulatorModule *emulator_load(Emulator *emulator, const char *ptx, size_t length, EmulatorError *error);

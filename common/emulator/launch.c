@@ -10,6 +10,7 @@
 #include "async.h"
 #include "machine.h"
 #include "mbarrier.h"
+#include "read_sets.h"
 #include "setmaxnreg.h"
 #include "wgmma.h"
 
@@ -61,6 +62,7 @@ static void start_warp(Block *block, int index) {
   const Launch *launch = block->cluster->launch;
   Warp *warp = &block->warps[index];
   *warp = (Warp){.block = block, .index = index};
+  warp->first_thread = (uint32_t)((block->rank * block->warp_count + index) * LANES);
   int threads = block->thread_count - index * LANES;
   warp->live = threads >= LANES ? FULL_MASK : (1u << threads) - 1;
   warp->registers = aligned_alloc(64, (launch->program->register_bytes + 63) & ~(size_t)63);
@@ -68,6 +70,8 @@ static void start_warp(Block *block, int index) {
   fill_registers(warp);
   size_t local = launch->program->local_size * LANES;
   warp->local = allocate(2 * local, 1);
+  usage_add(&launch->emulator->usage.data, local);
+  usage_add(&launch->emulator->usage.shadow, local);
   memset(warp->local, REGION_POISON, local);
   for (int lane = 0; lane < LANES; lane++) warp->clocks[lane].own = 1;
   warp_start(warp, launch->program->functions[0].start);
@@ -84,10 +88,14 @@ static void end_warp(Warp *warp) {
   call_stacks_free(warp);
   free(warp->registers);
   free(warp->local);
+  RegionUsage *usage = &warp_launch(warp)->emulator->usage;
+  usage_subtract(&usage->data, warp_launch(warp)->program->local_size * LANES);
+  usage_subtract(&usage->shadow, warp_launch(warp)->program->local_size * LANES);
 }
 
-static void start_cluster(Cluster *cluster, Launch *launch, uint32_t id) {
-  *cluster = (Cluster){.launch = launch, .id = id};
+static void start_cluster(Cluster *cluster, Worker *worker, uint32_t id) {
+  Launch *launch = worker->launch;
+  *cluster = (Cluster){.launch = launch, .worker = worker, .id = id};
   cluster->block_count = (int)(launch->cluster[0] * launch->cluster[1] * launch->cluster[2]);
   cluster->blocks = allocate((size_t)cluster->block_count, sizeof(Block));
   cluster->random = launch->schedule * 0x9e3779b97f4a7c15ull + id * 0xbf58476d1ce4e5b9ull + 1;
@@ -96,15 +104,17 @@ static void start_cluster(Cluster *cluster, Launch *launch, uint32_t id) {
   cluster->clock_count = cluster->lane_count + (launch->program->asynchronous ? ASYNC_AGENTS : 0);
   if (launch->program->asynchronous) cluster->async = async_engine_new(cluster);
   if (launch->program->asynchronous) cluster->mbarriers = mbarriers_new(cluster);
-  cluster->read_sets = read_sets_new();
-  cluster->sync = sync_table_new();
+  cluster->read_sets = read_sets_new(&worker->order);
+  cluster->sync = sync_table_new(&worker->order);
   for (int rank = 0; rank < cluster->block_count; rank++) {
     Block *block = &cluster->blocks[rank];
     *block = (Block){.cluster = cluster, .rank = rank, .thread_count = threads, .live_threads = threads};
     cluster_block_index(launch, id, rank, block->index);
     block->warp_count = (threads + LANES - 1) / LANES;
     block->warps = allocate((size_t)block->warp_count, sizeof(Warp));
-    if (!region_init(&block->shared, REGION_SHARED, SHARED_BASE, launch->shared_size, launch->hazards)) abort();
+    if (!region_init(&block->shared, REGION_SHARED, SHARED_BASE, launch->shared_size, launch->hazards,
+                     &launch->emulator->usage))
+      abort();
     for (int b = 0; b < BARRIERS; b++) block->barriers[b].expected = -1;
     for (int w = 0; w < block->warp_count; w++) start_warp(block, w);
   }
@@ -435,7 +445,7 @@ static void *work(void *argument) {
     }
     if (!cluster) {
       cluster = allocate(1, sizeof *cluster);
-      start_cluster(cluster, launch, fresh);
+      start_cluster(cluster, worker, fresh);
     }
     cluster->worker = worker;
     uint64_t before = cluster->progress + 1;  // run_cluster() begins with one
@@ -461,11 +471,14 @@ static int worker_count(const Emulator *emulator, uint32_t clusters) {
 static void run(Launch *launch, uint32_t clusters) {
   Queue queue = {.count = clusters};
   int count = worker_count(launch->emulator, clusters);
-  Worker *workers = allocate((size_t)count, sizeof *workers);
+  Worker *workers = aligned_alloc(_Alignof(Worker), (size_t)count * sizeof *workers);
+  if (!workers) abort();
+  memset(workers, 0, (size_t)count * sizeof *workers);
   pthread_t *threads = allocate((size_t)count, sizeof *threads);
   pthread_mutex_init(&queue.lock, NULL);
   pthread_cond_init(&queue.changed, NULL);
   launch->queue = &queue;
+  launch->sync = sync_table_new(&workers[0].order);
   for (int i = 0; i < count; i++) {
     workers[i].launch = launch;
     workers[i].counts = allocate(launch->program->count, sizeof(InstCounts));
@@ -482,6 +495,10 @@ static void run(Launch *launch, uint32_t clusters) {
     free(queue.parked[i].cluster);
   }
   free(queue.parked);
+  sync_table_free(launch->sync);
+  size_t order = 0;
+  for (int i = 0; i < count; i++) order += usage_most(&workers[i].order);
+  if (order > launch->emulator->most_order) launch->emulator->most_order = order;
   free(workers);
   free(threads);
   pthread_mutex_destroy(&queue.lock);
@@ -591,10 +608,8 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
   launch.schedule = emulator->options.schedule;
   launch.step_limit = emulator->options.step_limit;
   launch.number = ++emulator->launches;
-  launch.sync = sync_table_new();
   fill_params(&launch, entry, request->arguments);
   run(&launch, (uint32_t)(blocks / cluster_blocks));
-  sync_table_free(launch.sync);
   free(launch.params);
   if (!launch.stopped) return EMULATOR_OK;
   invalid(error, "%s stopped at a hazard", entry->name);

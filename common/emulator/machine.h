@@ -24,6 +24,8 @@ typedef struct LineTable {
 struct Emulator {
   EmulatorOptions options;
   RegionTable global;
+  RegionUsage usage;  // of global, shared and local memory
+  size_t most_order;  // bytes that vector clocks and sets of reads have taken in a launch
   EmulatorModule *modules;
   uint32_t launches;
   pthread_mutex_t hazard_lock;

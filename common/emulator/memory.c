@@ -144,8 +144,8 @@ bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size
 
 // ---- locks of global memory ----
 //
-// A lock serves every 64th page. An access of at most a page's size that is aligned to its own size is inside one page, so
-// the page's cells and their age are covered too.
+// A lock serves every 64th page of the shadow. An access of at most a page's size that is aligned to its own size is inside
+// one page, so all that the shadow has of the page is covered too.
 
 struct PageLock {
   _Alignas(64) atomic_flag flag;  // a cache line for each: host threads take different ones side by side
@@ -157,7 +157,7 @@ static PageLock page_locks[64];
 static PageLock *lock_of(const Access *access) {
   const Region *region = access->region;
   if (!region || region->kind == REGION_SHARED) return NULL;
-  return &page_locks[(region->base + access->offset) >> REGION_PAGE_SHIFT & 63];
+  return &page_locks[(region->base + access->offset) >> SHADOW_PAGE_SHIFT & 63];
 }
 
 static void take(PageLock *lock) {

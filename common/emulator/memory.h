@@ -43,7 +43,7 @@ static inline bool memory_find_next(Warp *warp, const Inst *inst, int lane, Spac
 // Reads bytes through a generic address for the emulator's own use (printf): no hazards. False when they do not exist.
 bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size_t size);
 
-// Global memory is shared by the launch's host threads: hold the lock of a region's piece while using its bytes or cells.
+// Global memory is shared by the launch's host threads: hold the lock of a region's piece while using its bytes or its shadow.
 // Does nothing for other memory.
 void memory_lock(const Access *access);
 void memory_unlock(const Access *access);

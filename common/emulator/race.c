@@ -1,99 +1,9 @@
-// Memory cells: remembers who touched each byte, and reports accesses that nothing orders. See race.h.
-#include <stdlib.h>
+// Races: remembers who touched each byte, and reports accesses that nothing orders. See race.h.
 #include <string.h>
 
 #include "async.h"
 #include "decoder.h"
-
-// ---- sets of reads ----
-//
-// Many threads read one byte between two writes, and a later write must come after each of them. A set is a chain of
-// nodes, one per warp and clock; chains are immutable and equal ones are shared, so a cell holds one index.
-
-typedef struct ReadNode {
-  uint32_t parent;  // the rest of the chain, 0: none
-  uint32_t warp;    // in the cluster
-  Mask mask;        // lanes that read
-  uint32_t clock;   // theirs
-  uint32_t pc;
-  Strength strength;
-} ReadNode;
-
-// "Set `from`, when `entry` is added, is set `to`": most additions have just been made for the byte before.
-typedef struct Addition {
-  uint32_t from, to;
-  ReadNode entry;
-} Addition;
-
-enum { ADDITIONS = 1024, FIRST_NODES = 256 };
-
-struct ReadSets {
-  ReadNode *nodes;  // node 0 is nobody's
-  uint32_t count, capacity;
-  uint32_t *buckets;              // hash of nodes; capacity * 2 of them
-  Addition additions[ADDITIONS];  // a cache
-};
-
-ReadSets *read_sets_new(void) {
-  ReadSets *sets = calloc(1, sizeof *sets);
-  if (!sets) abort();
-  sets->count = 1;
-  return sets;
-}
-
-void read_sets_free(ReadSets *sets) {
-  if (!sets) return;
-  free(sets->nodes);
-  free(sets->buckets);
-  free(sets);
-}
-
-static uint32_t node_hash(const ReadNode *n) {
-  uint64_t h = n->parent * 0x9e3779b97f4a7c15ull;
-  h = (h ^ n->warp ^ (uint64_t)n->mask << 8) * 0xbf58476d1ce4e5b9ull;
-  h = (h ^ n->clock ^ (uint64_t)n->pc << 32 ^ (uint64_t)n->strength << 62) * 0x94d049bb133111ebull;
-  return (uint32_t)(h >> 32);
-}
-
-static bool same_entry(const ReadNode *a, const ReadNode *b) {
-  return a->warp == b->warp && a->mask == b->mask && a->clock == b->clock && a->pc == b->pc &&
-         a->strength == b->strength;
-}
-
-static uint32_t *find_bucket(ReadSets *sets, const ReadNode *node) {
-  uint32_t buckets = sets->capacity * 2, h = node_hash(node) & (buckets - 1);
-  for (; sets->buckets[h]; h = (h + 1) & (buckets - 1)) {
-    const ReadNode *found = &sets->nodes[sets->buckets[h]];
-    if (found->parent == node->parent && same_entry(found, node)) break;
-  }
-  return &sets->buckets[h];
-}
-
-static void grow_sets(ReadSets *sets) {
-  sets->capacity = sets->capacity ? sets->capacity * 2 : FIRST_NODES;
-  sets->nodes = realloc(sets->nodes, sets->capacity * sizeof *sets->nodes);
-  free(sets->buckets);
-  sets->buckets = calloc((size_t)sets->capacity * 2, sizeof *sets->buckets);
-  if (!sets->nodes || !sets->buckets) abort();
-  for (uint32_t i = 1; i < sets->count; i++) *find_bucket(sets, &sets->nodes[i]) = i;
-}
-
-// The chain `parent` with one node more.
-static uint32_t push(ReadSets *sets, uint32_t parent, ReadNode entry) {
-  if (sets->count >= sets->capacity) grow_sets(sets);
-  entry.parent = parent;
-  uint32_t *bucket = find_bucket(sets, &entry);
-  if (*bucket == 0) {
-    sets->nodes[sets->count] = entry;
-    *bucket = sets->count++;
-  }
-  return *bucket;
-}
-
-// Whether b remembers nothing that a does not: the same lanes of the same warp, no later.
-static bool covers(const ReadNode *a, const ReadNode *b) {
-  return a->warp == b->warp && (b->mask & ~a->mask) == 0 && b->clock <= a->clock && a->strength <= b->strength;
-}
+#include "read_sets.h"
 
 // ---- actors and order ----
 
@@ -101,7 +11,7 @@ void race_set_agent(Actor *actor, uint32_t agent, uint32_t clock) {
   const EpochLayout *layout = actor->layout;
   actor->thread = agent;
   actor->clock = clock;
-  actor->identity = (actor->place & layout->identity_mask) | (Epoch)agent << layout->thread_shift;
+  actor->identity = (actor->place & layout->identity_mask) | agent;
 }
 
 void race_set_lane(Actor *actor, int lane) {
@@ -126,13 +36,13 @@ Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength) {
 static Epoch epoch_at(const Launch *launch, uint32_t cluster, uint32_t pc, uint32_t thread, uint32_t clock) {
   const EpochLayout *layout = &launch->epochs;
   return EPOCH_KERNEL | (uint64_t)cluster << layout->cluster_shift | (uint64_t)pc << layout->pc_shift |
-         (uint64_t)thread << layout->thread_shift | clock;
+         (uint64_t)clock << layout->clock_shift | thread;
 }
 
 static uint32_t pc_of(const Actor *actor) { return epoch_pc(actor->layout, actor->place); }
 
 static Epoch epoch_of(const Actor *actor) {
-  return actor->place | (uint64_t)actor->thread << actor->layout->thread_shift | actor->clock |
+  return actor->place | (uint64_t)actor->clock << actor->layout->clock_shift | actor->thread |
          (uint64_t)actor->strength << EPOCH_STRENGTH_SHIFT | (actor->async ? EPOCH_ASYNC : 0);
 }
 
@@ -258,48 +168,7 @@ static void report_unseen(const Actor *actor, const Region *region, uint64_t off
       "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
 }
 
-// ---- cells ----
-
-// Forgets what an earlier launch remembered: it all happened before this one.
-static void renew_pages(Region *region, uint64_t offset, int size, uint32_t launch) {
-  if (region->kind == REGION_SHARED) return;
-  for (uint64_t page = offset >> REGION_PAGE_SHIFT; page <= (offset + (uint64_t)size - 1) >> REGION_PAGE_SHIFT;
-       page++) {
-    if (region->ages[page] == launch) continue;
-    bool all_host = region->ages[page] == REGION_HOST_PAGE;
-    region->ages[page] = launch;
-    uint64_t start = page << REGION_PAGE_SHIFT, end = start + (1 << REGION_PAGE_SHIFT);
-    for (uint64_t i = start; i < end && i < region->size; i++)
-      region->cells[i] = (Cell){.write = all_host || region->cells[i].write ? EPOCH_HOST : EPOCH_NONE};
-  }
-}
-
-static bool same_cell(const Cell *a, const Cell *b) {
-  return a->write == b->write && a->read == b->read && a->foreign == b->foreign;
-}
-
-// How many of the bytes from the first on have equal cells, which are then treated as one. Mostly it is all of them: each
-// equals its neighbour.
-static int equal_cells(const Cell *cells, int size) {
-  int run = 1;
-  if (size >= 16 && !memcmp(cells, cells + 1, (size_t)(size - 1) * sizeof *cells)) return size;
-  while (run < size && same_cell(&cells[run], &cells[0])) run++;
-  return run;
-}
-
-// Field by field: a wide copy of fields that were just written one by one would wait for them to reach the cache.
-static void set_cells(Cell *cells, int count, Epoch write, Epoch read, Epoch foreign) {
-  int done = count < 16 ? count : 16;
-  for (int i = 0; i < done; i++) {
-    cells[i].write = write;
-    cells[i].read = read;
-    cells[i].foreign = foreign;
-  }
-  for (int part; done < count; done += part) {  // copies what is set already, ever more of it
-    part = done < count - done ? done : count - done;
-    memcpy(cells + done, cells, (size_t)part * sizeof *cells);
-  }
-}
+// ---- reads ----
 
 static void report_unwritten(const Actor *actor, const Region *region, uint64_t offset, int size) {
   hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_UNINITIALISED_READ, region->base + offset, size,
@@ -326,6 +195,11 @@ static bool check_read(const Actor *actor, const Region *region, uint64_t offset
 // operations before it, and not of all that its threads had read. And a weak read is not replaced by a strong one, which
 // strong writes need not come after.
 
+// Whether b remembers nothing that a does not: the same lanes of the same warp, no later.
+static bool covers(const ReadNode *a, const ReadNode *b) {
+  return a->warp == b->warp && (b->mask & ~a->mask) == 0 && b->clock <= a->clock && a->strength <= b->strength;
+}
+
 // Whether lanes of a warp, or an agent, that read at the clock and with the strength come before the actor's read.
 static bool superseded(const Actor *actor, uint32_t warp, Mask mask, uint32_t clock, Strength strength) {
   uint32_t lanes = (uint32_t)actor->cluster->lane_count;
@@ -341,41 +215,43 @@ static uint32_t add_entry(ReadSets *sets, uint32_t set, const ReadNode *entry, c
   int count = 0;
   uint32_t rest = set;
   bool dropped = false;
-  for (; rest && count < 64; rest = sets->nodes[rest].parent) {
-    const ReadNode *node = &sets->nodes[rest];
+  for (; rest && count < 64; rest = read_sets_node(sets, rest)->parent) {
+    const ReadNode *node = read_sets_node(sets, rest);
     if (covers(node, entry) && node->clock == entry->clock) return set;
-    if (covers(entry, node) || superseded(actor, node->warp, node->mask, node->clock, node->strength))
+    if (covers(entry, node) || superseded(actor, node->warp, node->mask, node->clock, (Strength)node->strength))
       dropped = true;
     else
       kept[count++] = rest;
   }
-  if (!dropped) return push(sets, set, *entry);
+  if (!dropped) return read_sets_push(sets, set, *entry);
   uint32_t result = rest;
-  while (count > 0) result = push(sets, result, sets->nodes[kept[--count]]);
-  return push(sets, result, *entry);
+  while (count > 0) result = read_sets_push(sets, result, *read_sets_node(sets, kept[--count]));
+  return read_sets_push(sets, result, *entry);
 }
 
 // The same, remembered. What an actor knows grows while its clock stands: then more is kept than need be.
 static uint32_t add_read(ReadSets *sets, uint32_t set, const ReadNode *entry, const Actor *actor) {
-  Addition *memo = &sets->additions[(set * 31 + node_hash(entry)) % ADDITIONS];
-  if (memo->to && memo->from == set && same_entry(&memo->entry, entry)) return memo->to;
-  uint32_t result = add_entry(sets, set, entry, actor);
-  *memo = (Addition){set, result, *entry};
+  uint32_t result = read_sets_recall(sets, set, entry);
+  if (result) return result;
+  result = add_entry(sets, set, entry, actor);
+  read_sets_remember(sets, set, entry, result);
   return result;
 }
+
+static uint32_t set_of(const EpochLayout *layout, Epoch read) { return (uint32_t)(read & layout->set_mask); }
 
 // The set that a cell's read, of this cluster, stands for.
 static uint32_t as_set(const Cluster *cluster, Epoch read) {
   const EpochLayout *layout = &cluster->launch->epochs;
   if (read == EPOCH_NONE) return 0;
-  if (read & EPOCH_SET) return (uint32_t)(read & layout->set_mask);
+  if (read & EPOCH_SET) return set_of(layout, read);
   uint32_t thread = epoch_thread(layout, read);
-  return push(cluster->read_sets, 0,
-              (ReadNode){.warp = thread / LANES,
-                         .mask = 1u << thread % LANES,
-                         .clock = epoch_clock(layout, read),
-                         .pc = epoch_pc(layout, read),
-                         .strength = strength_of(read)});
+  return read_sets_push(cluster->read_sets, 0,
+                        (ReadNode){.warp = (uint16_t)(thread / LANES),
+                                   .mask = 1u << thread % LANES,
+                                   .clock = epoch_clock(layout, read),
+                                   .pc = epoch_pc(layout, read),
+                                   .strength = (uint8_t)strength_of(read)});
 }
 
 // Whether the cell's only read comes before the actor's.
@@ -396,11 +272,11 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
   if (single && (read == EPOCH_NONE || own_before)) return own;
   if (only_superseded(actor, read)) read = EPOCH_NONE;
   if (single && read == EPOCH_NONE) return own;
-  ReadNode entry = {.warp = actor->thread / LANES,
+  ReadNode entry = {.warp = (uint16_t)(actor->thread / LANES),
                     .mask = mask,
                     .clock = actor->clock,
                     .pc = pc_of(actor),
-                    .strength = actor->strength};
+                    .strength = (uint8_t)actor->strength};
   uint32_t set = add_read(cluster->read_sets, as_set(cluster, read), &entry, actor);
   if (set > layout->set_mask) {
     hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_STEP_LIMIT, 0, 0,
@@ -415,23 +291,47 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
 }
 
 // A cell's reads before one of this cluster is added: one of another is moved aside.
-static void make_room(const Cluster *cluster, Epoch *read, Epoch *foreign) {
-  if (!*read || epoch_cluster(&cluster->launch->epochs, *read) == cluster->id) return;
-  *foreign = *read;
-  *read = EPOCH_NONE;
+static void make_room(const Cluster *cluster, Cell *cell) {
+  if (!cell->read || epoch_cluster(&cluster->launch->epochs, cell->read) == cluster->id) return;
+  cell->foreign = cell->read;
+  cell->read = EPOCH_NONE;
+}
+
+// Gives back the sets that no byte holds any more. Those that bytes of global memory have held stay: other clusters use it
+// at the same time.
+static void collect_sets(const Cluster *cluster) {
+  const Launch *launch = cluster->launch;
+  for (int rank = 0; rank < cluster->block_count; rank++) {
+    const Region *shared = &cluster->blocks[rank].shared;
+    for (uint64_t offset = 0, run; offset < shared->size; offset += run) {
+      Cell cell;
+      run = (uint64_t)shadow_run(&shared->shadow, offset, (int)(shared->size - offset), launch->number, &cell);
+      if (cell.read & EPOCH_SET) read_sets_keep(cluster->read_sets, set_of(&launch->epochs, cell.read));
+    }
+  }
+  read_sets_sweep(cluster->read_sets);
+}
+
+// The bytes, whose cells are equal, have been read: `read` takes the place of the cell's.
+static void remember_read(const Cluster *cluster, Region *region, uint64_t offset, int size, const Cell *cell,
+                          Epoch read) {
+  if (read == cell->read) return;
+  const Launch *launch = cluster->launch;
+  shadow_read(&region->shadow, offset, size, launch->number, read, cell->foreign);
+  if (!(read & EPOCH_SET)) return;
+  if (region->kind != REGION_SHARED) read_sets_pin(cluster->read_sets, set_of(&launch->epochs, read));
+  if (read_sets_full(cluster->read_sets)) collect_sets(cluster);
 }
 
 void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size) {
-  const Cluster *cluster = actor->cluster;
-  renew_pages(region, offset, size, cluster->launch->number);
-  for (int done = 0; done < size;) {
-    Cell *cells = region->cells + offset + done;
-    Epoch write = cells->write, read = cells->read, foreign = cells->foreign;
-    int run = equal_cells(cells, size - done);
-    check_read(actor, region, offset + (uint64_t)done, run, write);
-    make_room(cluster, &read, &foreign);
-    set_cells(cells, run, write, reads_with(actor, 1u << actor->thread % LANES, read), foreign);
-    done += run;
+  uint32_t launch = actor->cluster->launch->number;
+  for (int run; size > 0; size -= run, offset += (uint64_t)run) {
+    Cell cell;
+    run = shadow_run(&region->shadow, offset, size, launch, &cell);
+    check_read(actor, region, offset, run, cell.write);
+    make_room(actor->cluster, &cell);
+    Epoch read = reads_with(actor, 1u << actor->thread % LANES, cell.read);
+    remember_read(actor->cluster, region, offset, run, &cell, read);
   }
 }
 
@@ -457,18 +357,17 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
     race_read_by(&actor, region, offset, size);
     return;
   }
-  renew_pages(region, offset, size, warp_launch(warp)->number);
-  for (int done = 0; done < size;) {
-    Cell *cells = region->cells + offset + done;
-    Epoch write = cells->write, read = cells->read, foreign = cells->foreign;
-    int run = equal_cells(cells, size - done);
+  uint32_t launch = warp_launch(warp)->number;
+  for (int run; size > 0; size -= run, offset += (uint64_t)run) {
+    Cell cell;
+    run = shadow_run(&region->shadow, offset, size, launch, &cell);
     for (Mask rest = mask; rest; rest &= rest - 1) {
       race_set_lane(&actor, __builtin_ctz(rest));
-      if (!check_read(&actor, region, offset + (uint64_t)done, run, write) || !(write & EPOCH_KERNEL)) break;
+      if (!check_read(&actor, region, offset, run, cell.write) || !(cell.write & EPOCH_KERNEL)) break;
     }
-    make_room(warp->block->cluster, &read, &foreign);
-    set_cells(cells, run, write, reads_with_lanes(warp, inst, mask, read, strength), foreign);
-    done += run;
+    make_room(actor.cluster, &cell);
+    Epoch read = reads_with_lanes(warp, inst, mask, cell.read, strength);
+    remember_read(actor.cluster, region, offset, run, &cell, read);
   }
 }
 
@@ -478,15 +377,19 @@ static Epoch unordered_read(const Actor *actor, Epoch read) {
   const EpochLayout *layout = &cluster->launch->epochs;
   if (!(read & EPOCH_SET) || epoch_cluster(layout, read) != cluster->id)
     return ordered(actor, read) ? EPOCH_NONE : read;
-  const ReadNode *nodes = cluster->read_sets->nodes;
-  for (uint32_t n = (uint32_t)(read & layout->set_mask); n; n = nodes[n].parent) {
-    uint32_t first = nodes[n].warp * LANES + (uint32_t)__builtin_ctz(nodes[n].mask);
-    if (actor->strength != WEAK && both_strong(actor, nodes[n].strength, true, first, nodes[n].clock)) continue;
-    for (Mask rest = nodes[n].mask; rest; rest &= rest - 1) {
-      uint32_t thread = nodes[n].warp * LANES + (uint32_t)__builtin_ctz(rest);
-      if (!knows(actor, thread, nodes[n].clock))
-        return epoch_at(cluster->launch, cluster->id, nodes[n].pc, thread, nodes[n].clock) |
-               (uint64_t)nodes[n].strength << EPOCH_STRENGTH_SHIFT;
+  const ReadNode *node;
+  for (uint32_t n = set_of(layout, read); n; n = node->parent) {
+    node = read_sets_node(cluster->read_sets, n);
+    Strength strength = (Strength)node->strength;
+    uint32_t warp = node->warp * (uint32_t)LANES;
+    if (actor->strength != WEAK &&
+        both_strong(actor, strength, true, warp + (uint32_t)__builtin_ctz(node->mask), node->clock))
+      continue;
+    for (Mask rest = node->mask; rest; rest &= rest - 1) {
+      uint32_t thread = warp + (uint32_t)__builtin_ctz(rest);
+      if (!knows(actor, thread, node->clock))
+        return epoch_at(cluster->launch, cluster->id, node->pc, thread, node->clock) | (uint64_t)strength
+                                                                                           << EPOCH_STRENGTH_SHIFT;
     }
   }
   return EPOCH_NONE;
@@ -520,15 +423,13 @@ static void check_write(const Actor *actor, const Region *region, uint64_t offse
 
 void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size, const void *bytes) {
   const uint8_t *value = bytes;
-  renew_pages(region, offset, size, actor->cluster->launch->number);
-  Epoch write = epoch_of(actor);
-  for (int done = 0; done < size;) {
-    Cell *cells = region->cells + offset + done;
-    int run = equal_cells(cells, size - done);
-    check_write(actor, region, offset + (uint64_t)done, run, cells, value ? value + done : NULL);
-    set_cells(cells, run, write, EPOCH_NONE, EPOCH_NONE);
-    done += run;
+  uint32_t launch = actor->cluster->launch->number;
+  for (int done = 0, run; done < size; done += run) {
+    Cell cell;
+    run = shadow_run(&region->shadow, offset + (uint64_t)done, size - done, launch, &cell);
+    check_write(actor, region, offset + (uint64_t)done, run, &cell, value ? value + done : NULL);
   }
+  shadow_write(&region->shadow, offset, size, launch, epoch_of(actor));
 }
 
 void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value) {
@@ -538,9 +439,10 @@ void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t
 
 void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength) {
   Actor actor = race_lane(warp, inst, lane, strength);
-  renew_pages(region, offset, size, warp_launch(warp)->number);
-  for (int i = 0; i < size; i++) {
-    if (region->cells[offset + (uint64_t)i].write != EPOCH_NONE) continue;
+  for (int done = 0, run; done < size; done += run) {
+    Cell cell;
+    run = shadow_run(&region->shadow, offset + (uint64_t)done, size - done, warp_launch(warp)->number, &cell);
+    if (cell.write != EPOCH_NONE) continue;
     report_unwritten(&actor, region, offset, size);
     break;
   }
@@ -558,10 +460,10 @@ static bool is_of_other_block(const Actor *actor, Epoch epoch) {
 
 void race_end_block(const Actor *actor, const Region *shared) {
   for (uint64_t offset = 0, run; offset < shared->size; offset += run) {
-    const Cell *cell = &shared->cells[offset];
-    uint64_t left = shared->size - offset;
-    run = (uint64_t)equal_cells(cell, left < INT32_MAX ? (int)left : INT32_MAX);
-    Epoch other = ordered(actor, cell->write) ? unordered_read(actor, cell->read) : cell->write;
+    Cell cell;
+    int size = (int)(shared->size - offset);
+    run = (uint64_t)shadow_run(&shared->shadow, offset, size, actor->cluster->launch->number, &cell);
+    Epoch other = ordered(actor, cell.write) ? unordered_read(actor, cell.read) : cell.write;
     if (!is_of_other_block(actor, other)) continue;
     hazard_report_conflict(
         actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS, shared->base + offset, (int)run, other, false,

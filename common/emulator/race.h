@@ -11,15 +11,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "usage.h"
+
 typedef struct Warp Warp;
 typedef struct Inst Inst;
 typedef struct Region Region;
 typedef struct Launch Launch;
 typedef struct Cluster Cluster;
+typedef struct ReadSets ReadSets;  // read_sets.h
 typedef uint32_t Mask;
 
 // One access by one thread, in 64 bits: kernel bit, Strength, two bits more, then fields whose widths the launch chooses:
-// cluster, instruction, thread in the cluster, clock of the thread.
+// cluster, instruction, clock of the thread, thread in the cluster, so that the lowest bits are the lane.
 typedef uint64_t Epoch;
 #define EPOCH_NONE 0ull  // never accessed
 #define EPOCH_HOST 1ull  // by the host, or by an earlier launch: ordered before everything
@@ -34,7 +37,7 @@ typedef uint64_t Epoch;
 typedef enum Strength { WEAK, STRONG_CTA, STRONG_CLUSTER, STRONG_GPU } Strength;
 
 typedef struct EpochLayout {
-  int pc_shift, thread_shift, cluster_shift;
+  int clock_shift, pc_shift, cluster_shift;
   uint64_t clock_mask, pc_mask, thread_mask, cluster_mask;
   uint64_t set_mask;       // the index of an EPOCH_SET, in the place of thread and clock
   uint64_t identity_mask;  // what tells that two accesses, none of them a set, are by one thread
@@ -43,21 +46,14 @@ typedef struct EpochLayout {
 // False when the fields leave too few bits for the clock.
 bool epoch_layout(EpochLayout *layout, uint64_t clusters, uint64_t threads, uint64_t instructions);
 
-static inline uint32_t epoch_clock(const EpochLayout *l, Epoch e) { return (uint32_t)(e & l->clock_mask); }
-static inline uint32_t epoch_pc(const EpochLayout *l, Epoch e) { return (uint32_t)(e >> l->pc_shift & l->pc_mask); }
-static inline uint32_t epoch_thread(const EpochLayout *l, Epoch e) {
-  return (uint32_t)(e >> l->thread_shift & l->thread_mask);
+static inline uint32_t epoch_clock(const EpochLayout *l, Epoch e) {
+  return (uint32_t)(e >> l->clock_shift & l->clock_mask);
 }
+static inline uint32_t epoch_pc(const EpochLayout *l, Epoch e) { return (uint32_t)(e >> l->pc_shift & l->pc_mask); }
+static inline uint32_t epoch_thread(const EpochLayout *l, Epoch e) { return (uint32_t)(e & l->thread_mask); }
 static inline uint32_t epoch_cluster(const EpochLayout *l, Epoch e) {
   return (uint32_t)(e >> l->cluster_shift & l->cluster_mask);
 }
-
-// What is remembered of one byte.
-typedef struct Cell {
-  Epoch write;    // the last
-  Epoch read;     // the reads since then: none, one, or a set of one cluster's
-  Epoch foreign;  // one read since then by another cluster than that of `read`
-} Cell;
 
 // Vector clocks: for each thread of the cluster, the clock up to which its accesses are ... Immutable once shared.
 typedef enum ClockPlane {
@@ -71,6 +67,7 @@ typedef enum ClockPlane {
 typedef struct Clocks {
   _Atomic int references;
   uint32_t cluster;
+  Usage *usage;  // counts it
   int import_count;
   struct Import *imports;  // the same of other clusters' threads, learnt through global memory
   int count;               // threads: lanes of all warps, then agents
@@ -129,19 +126,14 @@ typedef enum MemoryOrder { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEA
 
 // What strong stores have released, by address: of a cluster's shared memory, or of global memory (which locks).
 typedef struct SyncTable SyncTable;
-SyncTable *sync_table_new(void);
+SyncTable *sync_table_new(Usage *usage);
 void sync_table_free(SyncTable *table);
 // A strong load, store or read-modify-write of the address by one lane (gpu: of .gpu or .sys scope): it learns from, or adds to, what is released there.
 void sync_load(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu);
 void sync_store(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu);
 void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu);
 
-// ---- cells: race.c ----
-
-// Sets of reads, of one cluster.
-typedef struct ReadSets ReadSets;
-ReadSets *read_sets_new(void);
-void read_sets_free(ReadSets *sets);
+// ---- accesses: race.c ----
 
 // Who accesses memory: a lane, or an agent on its behalf.
 typedef struct Actor {

@@ -4,44 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool region_init(Region *region, RegionKind kind, uint64_t base, uint64_t size, bool with_cells) {
-  *region = (Region){.kind = kind, .base = base, .size = size};
+bool region_init(Region *region, RegionKind kind, uint64_t base, uint64_t size, bool with_shadow, RegionUsage *usage) {
+  *region = (Region){.kind = kind, .base = base, .size = size, .usage = usage};
   region->data = malloc(size ? size : 1);
-  if (region->data && with_cells) {
-    // calloc of something large is mapped zero pages: cells cost nothing until touched.
-    region->cells = calloc(size ? size : 1, sizeof(Cell));
-    region->ages = calloc((size >> REGION_PAGE_SHIFT) + 1, sizeof(uint32_t));
-  }
-  if (!region->data || (with_cells && (!region->cells || !region->ages))) {
-    region_destroy(region);
+  if (!region->data) return false;
+  if (with_shadow && !shadow_init(&region->shadow, size, &usage->shadow)) {
+    free(region->data);
     return false;
   }
   memset(region->data, REGION_POISON, size);
+  usage_add(&usage->data, size);
   return true;
 }
 
 void region_destroy(Region *region) {
+  if (!region->data) return;
+  usage_subtract(&region->usage->data, region->size);
   free(region->data);
-  free(region->cells);
-  free(region->ages);
   region->data = NULL;
-  region->cells = NULL;
-  region->ages = NULL;
+  shadow_destroy(&region->shadow);
 }
 
-// Whole pages are just noted: most of what the host writes no kernel ever touches at once.
 void region_host_write(Region *region, uint64_t offset, uint64_t size) {
-  if (!region->cells) return;
-  for (uint64_t at = offset, end = offset + size, next; at < end; at = next) {
-    uint64_t page = at >> REGION_PAGE_SHIFT, page_end = (page + 1) << REGION_PAGE_SHIFT;
-    if (page_end > region->size) page_end = region->size;
-    next = page_end < end ? page_end : end;
-    if (region->ages[page] == REGION_HOST_PAGE) continue;
-    if (at == page << REGION_PAGE_SHIFT && next == page_end)
-      region->ages[page] = REGION_HOST_PAGE;
-    else
-      for (uint64_t i = at; i < next; i++) region->cells[i] = (Cell){.write = EPOCH_HOST};
-  }
+  if (region->shadow.pages) shadow_host_write(&region->shadow, offset, size);
 }
 
 // Index of the first region whose base is above the address.
@@ -65,10 +50,10 @@ Region *region_find(const RegionTable *table, uint64_t address, const Region **n
   return NULL;
 }
 
-Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with_cells) {
-  if (size > UINT64_MAX / sizeof(Cell) / 2) return NULL;
+Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with_shadow) {
+  if (size > UINT64_MAX / 2) return NULL;  // no addresses for it
   Region *region = malloc(sizeof *region);
-  if (!region || !region_init(region, kind, table->next_base, size, with_cells)) {
+  if (!region || !region_init(region, kind, table->next_base, size, with_shadow, table->usage)) {
     free(region);
     return NULL;
   }

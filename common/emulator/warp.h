@@ -63,6 +63,7 @@ struct Warp {
   Mask carry;          // the condition code of add.cc and its kin
   Block *block;
   int index;                // in its block
+  uint32_t first_thread;    // what its lane 0 is in the cluster
   Mask live;                // lanes that have not exited
   uint32_t pc;              // of the running group's next instruction
   bool yield;               // set by instructions that poll: another warp's turn
@@ -122,7 +123,7 @@ struct Cluster {
   struct AsyncEngine *async;                   // async.c; NULL in a program without asynchronous operations
   struct MbarrierTable *mbarriers;             // mbarrier.h; NULL in such a program too
   Clocks *barrier_joined, *barrier_completed;  // what arrivals at barrier.cluster hand on: in this phase, in the last
-  ReadSets *read_sets;                         // race.h
+  ReadSets *read_sets;                         // read_sets.h
   SyncTable *sync;                             // of shared addresses
   uint64_t random;                             // state of the schedule's generator
   uint64_t steps;                              // warp instructions executed
@@ -143,7 +144,8 @@ typedef struct InstCounts {
 
 struct Worker {
   Launch *launch;
-  InstCounts *counts;  // one per instruction of the program
+  InstCounts *counts;        // one per instruction of the program
+  _Alignas(64) Usage order;  // vector clocks and sets of reads; a cache line for each: they change often
 };
 
 struct Launch {
@@ -151,7 +153,7 @@ struct Launch {
   const struct Program *program;
   unsigned grid[3], block[3], cluster[3];
   bool explicit_cluster;
-  uint32_t number;     // of the launch, from 1: the age of memory cells
+  uint32_t number;     // of the launch, from 1: the age of what shadow memory has
   size_t shared_size;  // bytes of a block, static and dynamic, without the system's
   size_t dynamic_shared;
   uint8_t *params;
@@ -197,9 +199,7 @@ static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluste
 uint64_t cluster_random(Cluster *cluster);
 InstCounts *warp_counts(const Warp *warp, const Inst *inst);
 // The thread's index in its cluster, which is how race.h names threads.
-static inline uint32_t warp_thread(const Warp *warp, int lane) {
-  return (uint32_t)((warp->block->rank * warp->block->warp_count + warp->index) * LANES + lane);
-}
+static inline uint32_t warp_thread(const Warp *warp, int lane) { return warp->first_thread + (uint32_t)lane; }
 
 // ---- call frames: control.c ----
 

@@ -1,0 +1,41 @@
+// Sets of reads: many threads read one byte between two writes, and a later write must come after each of them.
+//
+// A set is a chain of nodes, one per warp and clock; chains are immutable and equal ones are shared, so that a cell needs
+// to hold no more than an index. They belong to a cluster: another one judges by the cell alone.
+#pragma once
+
+#include "race.h"
+
+typedef struct ReadNode {
+  uint32_t parent;  // the rest of the chain, 0: none
+  Mask mask;        // lanes that read
+  uint32_t clock;   // theirs
+  uint32_t pc;
+  uint16_t warp;     // in the cluster
+  uint8_t strength;  // a Strength
+  uint8_t kept;      // for the next sweep: read_sets.c
+} ReadNode;
+
+ReadSets *read_sets_new(Usage *usage);
+void read_sets_free(ReadSets *sets);
+
+// A node of a set, valid until the next push.
+const ReadNode *read_sets_node(const ReadSets *sets, uint32_t index);
+// The chain `parent` with one node more.
+uint32_t read_sets_push(ReadSets *sets, uint32_t parent, ReadNode node);
+
+// "Set `from`, when `node` is added, is set `to`": most additions have just been made for the byte before. 0 when it is
+// not remembered.
+uint32_t read_sets_recall(const ReadSets *sets, uint32_t from, const ReadNode *node);
+void read_sets_remember(ReadSets *sets, uint32_t from, const ReadNode *node, uint32_t to);
+
+// ---- giving back the sets that no byte holds any more ----
+
+// Whether it is time for it.
+bool read_sets_full(const ReadSets *sets);
+// A set that is still held.
+void read_sets_keep(ReadSets *sets, uint32_t set);
+// One that is to be kept for good.
+void read_sets_pin(ReadSets *sets, uint32_t set);
+// Gives back all that was not kept since the last sweep.
+void read_sets_sweep(ReadSets *sets);
