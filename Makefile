@@ -110,7 +110,7 @@ bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plot
 library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
 peers: $(LADDER) $(BASELINES) ## on the GPU: records the stages in turn with PyTorch's attention; OPTIONS of plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
-bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how many lane-instructions a second the emulator does
+bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how fast the emulator is, and the memory of its checks
 	@$^
 
 # Ways to look at one stage. A number that no stage has is told, and not taken for a file that make cannot make.
@@ -289,7 +289,7 @@ $(FAKE_DRIVER): tests/driver/fake_driver.c tests/driver/fake_driver.h $(BUILD)/f
 	@mkdir -p $(@D)
 	$Q$(CC) $(ALL_CFLAGS) $(INCLUDE) -fPIC -shared -Wl,-soname,libcuda.so.1 $< -o $@
 $(BUILD)/nvrtc: $(BUILD)/tests/cuda/nvrtc.o
-$(BUILD)/bench-emulator: $(BUILD)/tests/bench_emulator.o $(LIBRARY)
+$(BUILD)/bench-emulator: $(BUILD)/tests/bench_emulator.o $(BUILD)/tests/support/workloads.o $(LIBRARY)
 $(BUILD)/nvrtc $(BUILD)/bench-emulator:
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
