@@ -2,7 +2,7 @@
 // that Nsight Compute counts by on an H200: notes/counters.md has them with the measurements.
 #include "memory.h"
 
-enum { BANKS = 32, BANK_BYTES = 4, SECTOR_BYTES = 32 };
+enum { BANKS = 32, BANK_BYTES = 4 };
 
 // ---- one turn: every bucket serves one key ----
 
@@ -60,9 +60,10 @@ static void serve(InstCounts *counts, Mask mask, const uint64_t addresses[LANES]
 }
 
 // So many neighbouring lanes at a time.
-static void serve_parts(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, int lanes_at_once) {
+static void serve_parts(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, int lanes_at_once,
+                        bool take_turns) {
   for (int first = 0; first < LANES; first += lanes_at_once)
-    serve(counts, mask & FULL_MASK >> (LANES - lanes_at_once) << first, addresses, size, false);
+    serve(counts, mask & FULL_MASK >> (LANES - lanes_at_once) << first, addresses, size, take_turns);
 }
 
 // Whether each lane wants what the lane whose number differs in `bit` wants, or one of the two takes no part.
@@ -75,20 +76,21 @@ static bool pairs_agree(Mask mask, const uint64_t addresses[LANES], int bit) {
 }
 
 // A wavefront carries 128 bytes: half of a warp's elements of 8 bytes, a quarter of those of 16. A load takes twice as many
-// lanes at a time when neighbours want the same, or lanes two apart: then there are only half as many elements.
+// lanes at a time when neighbours want the same, or lanes two apart: then there are only half as many elements. The lanes
+// of an atomic operation take turns, but those of its other half are no conflict.
 static void count_shared(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, AccessKind kind) {
+  int lanes_at_once = size <= BANK_BYTES ? LANES : LANES * BANK_BYTES / size;
   if (kind == ACCESS_ATOMIC) {
-    serve(counts, mask, addresses, size, true);
+    serve_parts(counts, mask, addresses, size, lanes_at_once, true);
     return;
   }
-  int lanes_at_once = size <= BANK_BYTES ? LANES : LANES * BANK_BYTES / size;
   if (evenly_spaced(mask, addresses, (uint64_t)size)) {
     counts->wavefronts += (unsigned)(LANES / lanes_at_once);
     return;
   }
   bool halved = lanes_at_once < LANES && kind == ACCESS_READ &&
                 (pairs_agree(mask, addresses, 1) || pairs_agree(mask, addresses, 2));
-  serve_parts(counts, mask, addresses, size, halved ? 2 * lanes_at_once : lanes_at_once);
+  serve_parts(counts, mask, addresses, size, halved ? 2 * lanes_at_once : lanes_at_once, false);
 }
 
 // ---- global memory ----
@@ -146,7 +148,35 @@ static void count_global(InstCounts *counts, Mask mask, const uint64_t addresses
   counts->sectors += atomic ? atomic_sector_count(mask, addresses, size) : sector_count(mask, addresses, size);
 }
 
-// ---- both ----
+// ---- other blocks' shared memory ----
+
+// Whether a shared address is one that mapa made, which names the block.
+static bool names_block(uint64_t address) { return (address & WINDOW_MASK) >> SHARED_RANK_SHIFT != 0; }
+
+// It lies behind a network, and what goes there goes in sectors, as to global memory.
+static void count_cluster(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size) {
+  counts->cluster_requests++;
+  counts->cluster_sectors += sector_count(mask, addresses, size);
+}
+
+// ---- local memory ----
+
+// Word w of lane l's memory lies at byte 128 * w + 4 * l of its warp's, so that lanes which use the same variable share
+// sectors. An access is a request for each of its words.
+static void count_local(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size) {
+  enum { WORD = 4 };
+  int words = size > WORD ? size / WORD : 1;
+  for (int word = 0; word < words; word++) {
+    uint64_t places[LANES];
+    for (int lane = 0; lane < LANES; lane++)
+      places[lane] = ((addresses[lane] / WORD + (uint64_t)word) * LANES + (uint64_t)lane) * WORD;
+    counts->local_sectors += sector_count(mask, places, WORD);
+  }
+  counts->local_requests += (unsigned)words;
+  counts->local_bytes += (unsigned)(__builtin_popcount(mask) * size);
+}
+
+// ---- all ----
 
 // Where the access goes: all lanes where the first goes.
 static Space counted_space(Space space, Mask mask, const uint64_t addresses[LANES]) {
@@ -162,15 +192,16 @@ void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const ui
                   AccessKind kind) {
   InstCounts *counts = warp_counts(warp, inst);
   space = counted_space(space, mask, addresses);
-  if (space == SPACE_SHARED) {
+  if (space == SPACE_SHARED && kind != ACCESS_ATOMIC && names_block(addresses[__builtin_ctz(mask)])) {
+    count_cluster(counts, mask, addresses, size);
+  } else if (space == SPACE_SHARED) {
     counts->shared_requests++;
     count_shared(counts, mask, addresses, size, kind);
   } else if (space == SPACE_GLOBAL) {
     counts->global_requests++;
     count_global(counts, mask, addresses, size, kind);
   } else if (space == SPACE_LOCAL) {
-    counts->local_requests++;
-    counts->local_bytes += (unsigned)(__builtin_popcount(mask) * size);
+    count_local(counts, mask, addresses, size);
   }
 }
 
@@ -183,5 +214,5 @@ void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, con
   }
   InstCounts *counts = warp_counts(warp, inst);
   counts->shared_requests++;
-  serve_parts(counts, mask, addresses, ROW_BYTES, ROWS);
+  serve_parts(counts, mask, addresses, ROW_BYTES, ROWS, false);
 }

@@ -25,6 +25,17 @@ void pieces_add(Pieces *pieces, const Access *other, uint64_t shared_offset, uin
                                            .size = size};
 }
 
+void pieces_add_sectors(Pieces *pieces, uint64_t address, uint64_t shared, uint32_t size, bool multicast) {
+  enum { LINE = 128 };
+  uint64_t sectors = multicast ? 2 : 1, unit = sectors * SECTOR_BYTES;
+  for (uint32_t done = 0, part; done < size; done += part) {
+    uint64_t first = address + done;
+    part = LINE - (uint32_t)((shared + done) % LINE);
+    if (part > size - done) part = size - done;
+    pieces->sectors += ((first + part - 1) / unit - first / unit + 1) * sectors;
+  }
+}
+
 void pieces_free(Pieces *pieces) {
   free(pieces->items);
   *pieces = (Pieces){0};
@@ -76,6 +87,7 @@ static void check_side(const Actor *actor, const Pieces *pieces, Region *shared,
 // Counts what a copy moves on both sides.
 static void count_pieces(Warp *warp, const Inst *inst, const Pieces *pieces, bool loads, BulkMode mode) {
   InstCounts *counts = warp_counts(warp, inst);
+  counts->bulk_sectors += pieces->sectors;
   for (int i = 0; i < pieces->count; i++) {
     const Region *other = pieces->items[i].other;
     uint64_t *shared = loads ? &counts->shared_written : &counts->shared_read;
@@ -295,13 +307,15 @@ static bool find_side(Warp *warp, const Inst *inst, int lane, Space space, uint6
 // A copy into one block's shared memory. again: after that to another block of a multicast.
 static bool load_lane(Warp *warp, const Inst *inst, int lane, uint64_t to_address, uint64_t mbarrier_address,
                       const Access *from, u32 size, bool again) {
-  BulkMode mode = ((const BulkPlan *)inst->extra)->mode;
+  const BulkPlan *plan = inst->extra;
+  BulkMode mode = plan->mode;
   Access to;
   if (!find_side(warp, inst, lane, SPACE_SHARED, to_address, size, ACCESS_WRITE, &to)) return false;
   Mbarrier *mbarrier = bulk_mbarrier(warp, inst, lane, mbarrier_address, to.region);
   if (!mbarrier) return false;
   Pieces pieces = {0};
   pieces_add(&pieces, from, to.offset, size);
+  pieces_add_sectors(&pieces, from->region->base + from->offset, to_address, size, plan->multicast);
   mode.again = again;
   bulk_issue_load(warp, inst, lane, &pieces, to.region, mbarrier, size, mode);
   pieces_free(&pieces);
@@ -355,6 +369,7 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
     if (!find_side(warp, inst, lane, SPACE_GLOBAL, to[lane], size, ACCESS_WRITE, &destination)) return;
     Pieces pieces = {0};
     pieces_add(&pieces, &destination, source.offset, size);
+    pieces_add_sectors(&pieces, to[lane], from[lane], size, false);
     bulk_issue_store(warp, inst, lane, &pieces, source.region, plan->mode);
     pieces_free(&pieces);
   }

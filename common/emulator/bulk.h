@@ -23,11 +23,16 @@ typedef struct Piece {
 typedef struct Pieces {
   Piece *items;
   int count, capacity;
+  uint64_t sectors;  // that the other side moves for them
 } Pieces;
 
 // Adds a piece. other: NULL for one that is filled.
 void pieces_add(Pieces *pieces, const Access *other, uint64_t shared_offset, uint32_t size);
 void pieces_free(Pieces *pieces);
+
+// Counts the sectors of `size` bytes from an address on, which lie at `shared` in shared memory. A copy moves all of each
+// that it touches, once for each 128-byte line of shared memory; a multicast two neighbours at a time.
+void pieces_add_sectors(Pieces *pieces, uint64_t address, uint64_t shared, uint32_t size, bool multicast);
 
 // How a copy changes its destination, when it does not just overwrite it, and what it fills with.
 typedef struct BulkMode {

@@ -20,9 +20,9 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_INST_TENSOR] = "inst_tensor",
     [COUNTER_INST_ASYNC_COPY] = "inst_async_copy",
     [COUNTER_INST_OTHER] = "inst_other",
-    [COUNTER_SHARED_LOADS] = "smsp__inst_executed_op_shared_ld.sum",
-    [COUNTER_SHARED_STORES] = "smsp__inst_executed_op_shared_st.sum",
-    [COUNTER_SHARED_ATOMICS] = "smsp__inst_executed_op_shared_atom.sum",
+    [COUNTER_SHARED_LOADS] = "shared_load_requests",
+    [COUNTER_SHARED_STORES] = "shared_store_requests",
+    [COUNTER_SHARED_ATOMICS] = "shared_atomic_requests",
     [COUNTER_SHARED_LOAD_WAVEFRONTS] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
     [COUNTER_SHARED_STORE_WAVEFRONTS] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
     [COUNTER_SHARED_ATOMIC_WAVEFRONTS] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
@@ -46,6 +46,8 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_INST_MUFU] = "inst_mufu",
     [COUNTER_LOCAL_LOAD_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum",
     [COUNTER_LOCAL_STORE_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum",
+    [COUNTER_LOCAL_LOAD_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+    [COUNTER_LOCAL_STORE_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
     [COUNTER_LOCAL_LOAD_BYTES] = "local_load_bytes",
     [COUNTER_LOCAL_STORE_BYTES] = "local_store_bytes",
     [COUNTER_WGMMA_SHARED_READ_BYTES] = "wgmma_shared_read_bytes",
@@ -54,6 +56,14 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_BULK_SHARED_READ_BYTES] = "bulk_shared_read_bytes",
     [COUNTER_BULK_GLOBAL_READ_BYTES] = "bulk_global_read_bytes",
     [COUNTER_BULK_GLOBAL_WRITE_BYTES] = "bulk_global_write_bytes",
+    [COUNTER_BULK_LOAD_SECTORS] = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum",
+    [COUNTER_BULK_STORE_SECTORS] = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum",
+    [COUNTER_BULK_REDUCTION_SECTORS] = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red.sum",
+    [COUNTER_BULK_CLUSTER_SECTORS] = "l1tex__m_l1tex2xbar_write_sectors_mem_dshared_op_tma_st.sum",
+    [COUNTER_CLUSTER_LOAD_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_dshared_op_ld.sum",
+    [COUNTER_CLUSTER_STORE_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_dshared_op_st.sum",
+    [COUNTER_CLUSTER_LOAD_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld.sum",
+    [COUNTER_CLUSTER_STORE_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_dshared_op_st.sum",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -103,7 +113,21 @@ static void add_global(EmulatorCounters *c, const Inst *inst, const InstCounts *
 static void add_local(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
   bool loads = operation_of(inst->source) == LOAD;
   c->value[loads ? COUNTER_LOCAL_LOAD_REQUESTS : COUNTER_LOCAL_STORE_REQUESTS] = counts->local_requests;
+  c->value[loads ? COUNTER_LOCAL_LOAD_SECTORS : COUNTER_LOCAL_STORE_SECTORS] = counts->local_sectors;
   c->value[loads ? COUNTER_LOCAL_LOAD_BYTES : COUNTER_LOCAL_STORE_BYTES] = counts->local_bytes;
+}
+
+static void add_cluster(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+  bool loads = operation_of(inst->source) == LOAD;
+  c->value[loads ? COUNTER_CLUSTER_LOAD_REQUESTS : COUNTER_CLUSTER_STORE_REQUESTS] = counts->cluster_requests;
+  c->value[loads ? COUNTER_CLUSTER_LOAD_SECTORS : COUNTER_CLUSTER_STORE_SECTORS] = counts->cluster_sectors;
+}
+
+// Where the sectors of a bulk or tensor copy count.
+static CounterKind bulk_sectors_of(const PtxInstruction *source) {
+  if (!ptx_has(source, "global")) return COUNTER_BULK_CLUSTER_SECTORS;
+  if (!ptx_has(source, "bulk_group")) return COUNTER_BULK_LOAD_SECTORS;
+  return ptx_has(source, "reduce") ? COUNTER_BULK_REDUCTION_SECTORS : COUNTER_BULK_STORE_SECTORS;
 }
 
 // What units beside the warps' own loads and stores move.
@@ -113,6 +137,7 @@ static void add_asynchronous(EmulatorCounters *c, const Inst *inst, const InstCo
   c->value[bulk ? COUNTER_BULK_SHARED_WRITE_BYTES : COUNTER_CP_ASYNC_SHARED_WRITE_BYTES] = counts->shared_written;
   c->value[COUNTER_BULK_GLOBAL_READ_BYTES] = counts->global_read;
   c->value[COUNTER_BULK_GLOBAL_WRITE_BYTES] = counts->global_written;
+  c->value[bulk_sectors_of(inst->source)] = counts->bulk_sectors;
 }
 
 // How many MUFU ptxas makes of an instruction, of its usual path: one for each special function and each division, of
@@ -132,6 +157,7 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   c.value[inst->counter] += counts->warps;
   add_shared(&c, inst, counts);
   add_global(&c, inst, counts);
+  add_cluster(&c, inst, counts);
   add_local(&c, inst, counts);
   add_asynchronous(&c, inst, counts);
   c.value[COUNTER_INST_MUFU] = counts->warps * mufu_of(inst);
@@ -174,13 +200,17 @@ void counters_collect(Emulator *emulator, const Program *program, Worker *worker
       sum.global_requests += c->global_requests;
       sum.sectors += c->sectors;
       sum.bytes += c->bytes;
+      sum.cluster_requests += c->cluster_requests;
+      sum.cluster_sectors += c->cluster_sectors;
       sum.local_requests += c->local_requests;
+      sum.local_sectors += c->local_sectors;
       sum.local_bytes += c->local_bytes;
       sum.flops += c->flops;
       sum.shared_read += c->shared_read;
       sum.shared_written += c->shared_written;
       sum.global_read += c->global_read;
       sum.global_written += c->global_written;
+      sum.bulk_sectors += c->bulk_sectors;
     }
     if (!sum.warps) continue;
     const char *file;

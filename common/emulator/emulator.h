@@ -185,9 +185,9 @@ typedef enum CounterKind {
   COUNTER_INST_SYNCHRONISATION,
   COUNTER_INST_TENSOR,
   COUNTER_INST_ASYNC_COPY,
-  COUNTER_INST_OTHER,    // ... to here
-  COUNTER_SHARED_LOADS,  // warp requests; cp.async is none
-  COUNTER_SHARED_STORES,
+  COUNTER_INST_OTHER,                    // ... to here
+  COUNTER_SHARED_LOADS,                  // warp requests, with ldmatrix and stmatrix; cp.async is none. ncu's
+  COUNTER_SHARED_STORES,                 // smsp__sass_inst_executed_op_shared is the sum of the three, and wgmma
   COUNTER_SHARED_ATOMICS,                // atom and red
   COUNTER_SHARED_LOAD_WAVEFRONTS,        // l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld
   COUNTER_SHARED_STORE_WAVEFRONTS,       // ..._op_st
@@ -214,8 +214,10 @@ typedef enum CounterKind {
   // count twice. ncu's pipe "xu" counts these and conversions.
   COUNTER_INST_MUFU,
   // Local memory: arrays with an index known only at run time. Spilled registers are not in PTX, so not here.
-  COUNTER_LOCAL_LOAD_REQUESTS,   // l1tex__t_requests_pipe_lsu_mem_local_op_ld
+  COUNTER_LOCAL_LOAD_REQUESTS,   // l1tex__t_requests_pipe_lsu_mem_local_op_ld: one for each 4 bytes of a thread
   COUNTER_LOCAL_STORE_REQUESTS,  // ..._op_st
+  COUNTER_LOCAL_LOAD_SECTORS,    // l1tex__t_sectors_pipe_lsu_mem_local_op_ld
+  COUNTER_LOCAL_STORE_SECTORS,   // ..._op_st
   COUNTER_LOCAL_LOAD_BYTES,      // bytes that the threads asked for
   COUNTER_LOCAL_STORE_BYTES,
   // Bytes of shared memory that go past the loads and stores above: 128 of them are one wavefront, when they conflict with
@@ -227,6 +229,17 @@ typedef enum CounterKind {
   // Bytes of global memory that bulk copies and TMA move, as no warp's request: beside GLOBAL_LOAD_BYTES and its kin.
   COUNTER_BULK_GLOBAL_READ_BYTES,   // what lies inside the tensor; once for a multicast
   COUNTER_BULK_GLOBAL_WRITE_BYTES,  // copies and reductions
+  // The sectors of those, of each that a copy touches all 32 bytes.
+  COUNTER_BULK_LOAD_SECTORS,   // l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld: also of what is filled; in each
+                               // block of a multicast, where sectors come in twos
+  COUNTER_BULK_STORE_SECTORS,  // l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st
+  COUNTER_BULK_REDUCTION_SECTORS,  // ..._op_tma_red
+  COUNTER_BULK_CLUSTER_SECTORS,    // l1tex__m_l1tex2xbar_write_sectors_mem_dshared_op_tma_st: from block to block
+  // Loads and stores of an address that mapa made: no shared loads and stores. Atomics there count as if in the own block.
+  COUNTER_CLUSTER_LOAD_REQUESTS,   // l1tex__t_requests_pipe_lsu_mem_dshared_op_ld
+  COUNTER_CLUSTER_STORE_REQUESTS,  // ..._op_st
+  COUNTER_CLUSTER_LOAD_SECTORS,    // l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld
+  COUNTER_CLUSTER_STORE_SECTORS,   // ..._op_st
   COUNTER_KIND_COUNT,
 } CounterKind;
 

@@ -72,6 +72,8 @@ DecodeResult decode_address_plan(Decoder *decoder, const PtxInstruction *source,
 // Fills addresses[lane] for the lanes of mask.
 void form_addresses(Warp *warp, const AddressPlan *plan, Mask mask, uint64_t addresses[LANES]);
 
+enum { SECTOR_BYTES = 32 };  // what memory outside an SM is reached in
+
 // Counts one warp access: bank conflicts of shared, sectors of global memory. access_counts.c
 void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size,
                   AccessKind kind);

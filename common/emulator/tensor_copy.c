@@ -120,22 +120,25 @@ static void add_bytes(Pieces *pieces, const Box *box, const Region *shared, uint
   }
 }
 
-// The coordinates of a row: false when the row is outside the tensor; else *address is that of its element 0.
+// Whether a row is inside the tensor. *address is that of its element 0, or would be.
 static bool row_address(const Box *box, uint32_t row, uint64_t *address) {
+  bool inside = true;
   *address = box->map.address;
   for (int d = 1; d < box->map.rank; d++) {
     int64_t at = box->start[d] + (int64_t)(row % (uint32_t)box->count[d]) * box->map.element_stride[d];
-    if (at < 0 || at > box->map.last[d]) return false;
+    inside &= at >= 0 && at <= box->map.last[d];
     *address += (uint64_t)at * box->map.stride[d];
     row /= (uint32_t)box->count[d];
   }
-  return true;
+  return inside;
 }
 
-// Collects the pieces of a box whose first byte in shared memory is `place`. False after a report.
+// Collects the pieces of a box whose first byte in shared memory is `place`. A load moves sectors outside the tensor too,
+// a store does not: so an H200 counts. False after a report.
 static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *box, const Access *place, bool loads,
                            Pieces *pieces) {
   const Region *shared = place->region;
+  bool multicast = ((const TensorPlan *)inst->extra)->multicast;
   int64_t size = (int64_t)box->map.last[0] + 1;
   // A store ends only where the row's last 16 bytes end, though the tensor may end inside them: so an H200 does.
   if (!loads) size = (size * box->element + UNIT - 1) / UNIT * UNIT / box->element;
@@ -147,12 +150,16 @@ static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *bo
   uint32_t from = (uint32_t)(low * box->element), to = (uint32_t)(high * box->element);
   for (uint32_t row = 0; row < box->rows; row++) {
     uint64_t shared_address = shared->base + place->offset + (uint64_t)row * box->pitch, address;
-    if (from == to || !row_address(box, row, &address)) {
+    bool inside = row_address(box, row, &address);
+    address += (uint64_t)box->start[0] * (uint64_t)box->element;
+    if (loads) pieces_add_sectors(pieces, address, shared_address, box->row, multicast);
+    if (from == to || !inside) {
       if (loads) add_bytes(pieces, box, shared, shared_address, 0, box->row, NULL);
       continue;
     }
     Access other;
-    address += (uint64_t)(box->start[0] + low) * (uint64_t)box->element;
+    address += from;
+    if (!loads) pieces_add_sectors(pieces, address, shared_address + from, to - from, false);
     if (!memory_find(warp, inst, lane, SPACE_GLOBAL, address, (int)(to - from), 1, loads ? ACCESS_READ : ACCESS_WRITE,
                      &other))
       return false;

@@ -12,6 +12,7 @@ typedef struct CounterCase {
   char name[80];  // "ld_shared_b32 stride 2"
   const char *kernel;
   unsigned blocks, threads;
+  int size;  // bytes that a lane accesses; 0 of what is no access
   Offsets offsets;
   CaseTensor tensor;  // what the kernel's third argument, a tensor map, shows; without a width there is none
 } CounterCase;
@@ -358,8 +359,10 @@ static inline bool pattern_case(int *index, CounterCase *made) {
     const CaseGroup *group = &case_groups[g];
     if (*index >= group->count) continue;
     const Pattern *pattern = &group->patterns[*index];
-    *made = (CounterCase){
-        .kernel = group->kernel, .blocks = pattern->rows ? (unsigned)pattern->rows : 1, .threads = group->threads};
+    *made = (CounterCase){.kernel = group->kernel,
+                          .blocks = pattern->rows ? (unsigned)pattern->rows : 1,
+                          .threads = group->threads,
+                          .size = group->size};
     snprintf(made->name, sizeof made->name, "%s %s", group->kernel, pattern->name);
     for (int row = 0; row < MAX_ROWS; row++)
       for (int lane = 0; lane < WARP_LANES; lane++)

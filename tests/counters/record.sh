@@ -48,9 +48,10 @@ record_set() {
   echo "record.sh: $1: $(wc -l <"$work/$1.cases") launches, $(wc -l <"$work/$1.counters") counters" >&2
   count "$1" "$work/$1.raw" || { tail -5 "$work/$1.raw" >&2; exit 1; }
   [ -z "$raw" ] || cat "$work/$1.raw" >>"$raw"
+  tables="$tables $1.cases $1.raw"
 }
 
-raw=$2
+raw=$2 tables=
 [ -z "$raw" ] || : >"$raw"
 nvcc -O3 -gencode arch=compute_90a,code=sm_90a -cubin "$here/patterns.cu" -o "$work/patterns.cubin"
 nvcc -O2 "$here/record.c" -o "$work/record"
@@ -60,37 +61,43 @@ nvcc -O2 "$here/record.c" -o "$work/record"
 record_set all '.*' <<'END'
 smsp__(inst_executed|thread_inst_executed|thread_inst_executed_pred_on)
 sm__inst_executed_pipe_tensor_op_(hmma|gmma)
-sm__ops_path_tensor_src_(fp16|bf16)_dst_fp(16|32)
-l1tex__data_bank_conflicts_pipe_lsu_mem_shared(_op_(ld|st|atom|red|ldgsts))?
-l1tex__data_pipe_lsu_wavefronts_mem_shared(_op_(ld|st|atom|red|ldgsts))?
-l1tex__t_(requests|sectors)_pipe_lsu_mem_global_op_(ld|st|atom|red|ldgsts(_cache_(access|bypass))?)
+sm__ops_path_tensor_src_bf16_dst_fp32
+l1tex__data_bank_conflicts_pipe_lsu_mem_shared(_op_(ld|st|atom))?
+l1tex__data_pipe_lsu_wavefronts_mem_shared(_op_(ld|st|atom))?
+l1tex__t_(requests|sectors)_pipe_lsu_mem_global_op_(ld|st|atom|red|ldgsts_cache_access)
 END
 
-# What units beside the warps' loads and stores move, local memory, and other blocks' shared memory.
+# What units beside the warps' loads and stores move, and local memory.
 record_set traffic '(bulk|tensor|local|ld_cluster|st_cluster)_.*' <<'END'
 l1tex__t_(requests|sectors)_pipe_lsu_mem_local_op_(ld|st)
-smsp__inst_executed_op_tma_(ld|st|red)
-l1tex__m_(xbar2l1tex_read|l1tex2xbar_write)_(bytes|sectors)_mem_global_op_tma_(ld|st|red)(_dest_(self|multicast))?
-l1tex__m_(xbar2l1tex_read|l1tex2xbar_write)_(bytes|sectors)_mem_dshared(_op_(ld|st|tma_st|tma_red))?
-l1tex__m_(xbar2l1tex_read|l1tex2xbar_write)_bytes_pipe_tma
-lts__t_sectors_srcunit_tex(_op_(read|write|red|atom))?
-smsp__inst_executed_pipe_tma
+l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld
+l1tex__m_l1tex2xbar_write_sectors_mem_(global_op_tma_(st|red)|dshared_op_tma_st)
+lts__t_sectors_srcunit_tex
 END
 
-# Counted by code that Nsight Compute adds to a kernel: classes of instructions, requests, bytes that the threads ask for.
+# Counted by code that Nsight Compute adds to a kernel: classes of instructions, requests, bytes. And the pipe that the
+# special functions share with conversions.
 record_set classes 'repeat_.*|(ld|st)_(shared|global)_b(16|128)|(ld|st)_cluster_b32|ldmatrix_x4|stmatrix_x4|atom_.*|red_.*|cp_async_.*|(bulk|tensor|local)_.*|wgmma_n64|wgmma_n64_a_registers' <<'END'
 smsp__inst_executed_pipe_xu
 smsp__sass_thread_inst_executed_op_(integer|bit|fp16|fp32|fp64|conversion|control|memory|misc|inter_thread_communication|uniform)_pred_on
-smsp__sass_inst_executed_op_shared(_ld|_st|_atom|_gmma)?
-smsp__sass_inst_executed_op_(local|dshared)(_ld|_st)?
-smsp__sass_inst_executed_op_tma_(ld|st|red)
-smsp__sass_data_bytes_mem_(global|local|shared)(_op_(ld|st|atom|red|ldgsts|ldsm))?
+smsp__sass_inst_executed_op_shared
+smsp__sass_data_bytes_mem_(global|local)
+END
+
+# The words of shared memory that copies read and write.
+record_set banks 'bulk_.*|tensor_(reduce|load_multicast)' <<'END'
+l1tex__data_bank_(reads|writes)
+END
+
+record_set cluster '(ld|st)_cluster_.*' <<'END'
+l1tex__t_(requests|sectors)_pipe_lsu_mem_dshared_op_(ld|st)
 END
 
 device=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1)
 (
   echo "# $device; $(ncu --version | tail -1); $(nvcc --version | grep release); $(date -u +%Y-%m-%d)"
   cd "$work"
-  awk -f "$here/table.awk" cases all.cases all.raw traffic.cases traffic.raw classes.cases classes.raw
+  # shellcheck disable=SC2086
+  awk -f "$here/table.awk" cases $tables
 ) >"$work/table.csv"
 cp "$work/table.csv" "$1"
