@@ -9,41 +9,37 @@ enum { BLOCKS = 64, THREADS = 256, REPEATS = 8, TEXT_SIZE = 1 << 17, TILE_ROWS =
 
 // ---- the workloads ----
 //
-// %t is the thread, %n its number in the grid. With elements of E bytes %rd1 is the address of element %n of `out`, %rd2
-// of element %t in shared memory, %rd3 and %rd4 those of the thread 32 further or back; %rd5 of element %t of `in`.
+// %t is the thread, %n the number of its first element in the grid. %rd1 is the address of that element in `out`, %rd2 of
+// element %t in shared memory, %rd3 and %rd4 those of the thread 32 further or back; %rd5 of element %t in `in`.
 
 // A mix of instructions without memory, or with a word of it.
-#define MIX(name, body) {name, COUNTER_THREAD_INST_EXECUTED, BLOCKS, THREADS, 4, OUT, "", "", body, REPEATS, false}
+#define MIX(title, text)                                                                                               \
+  {                                                                                                                    \
+    .name = title, .work = COUNTER_THREAD_INST_EXECUTED, .blocks = BLOCKS, .threads = THREADS, .element = 4,           \
+    .elements = 1, .uses = OUT, .body = text, .repeats = REPEATS                                                       \
+  }
 
-// All threads write elements, and then read those of another warp's.
-#define EXCHANGE(name, space, type, size, registers, own, other, uses)                                                \
-  {name,    COUNTER_THREAD_INST_EXECUTED,                                                                             \
-   BLOCKS,  THREADS,                                                                                                  \
-   size,    uses,                                                                                                     \
-   "",      "",                                                                                                       \
-   "st." space "." type " [" own "+%d], " registers ";\nbar.sync 0;\n"                                                \
-   "ld." space "." type " " registers ", [" other "+%d];\nbar.sync 0;\n",                                             \
-   REPEATS, true}
-#define SHARED(name, type, size, registers)                                                                           \
-  EXCHANGE("shared, " name, "shared", type, size, registers, "%%rd2", "%%rd3", NEITHER)
-#define GLOBAL(name, type, size, registers)                                                                           \
-  EXCHANGE("global, " name, "global", type, size, registers, "%%rd1", "%%rd4", OUT)
+// Accesses to a thread's elements one after the other.
+#define ACCESSES(title, bytes, memory, text)                                                                           \
+  {                                                                                                                    \
+    .name = title, .work = COUNTER_THREAD_INST_EXECUTED, .blocks = BLOCKS, .threads = THREADS, .element = bytes,       \
+    .elements = REPEATS, .uses = memory, .body = text, .repeats = REPEATS                                              \
+  }
 
-// All blocks read the same elements, each its own in a warp.
-#define SAME(name, type, size, registers)                                                                             \
-  {"read by all blocks, " name,                                                                                       \
-   COUNTER_THREAD_INST_EXECUTED,                                                                                      \
-   BLOCKS,                                                                                                            \
-   THREADS,                                                                                                           \
-   size,                                                                                                              \
-   IN,                                                                                                                \
-   "",                                                                                                                \
-   "",                                                                                                                \
-   "ld.global." type " " registers ", [%%rd5+%d];\n",                                                                 \
-   REPEATS,                                                                                                           \
-   true}
+// All threads write an element, and then read that of another warp's thread.
+#define EXCHANGE(space, type, registers, own, other)                                                                   \
+  "st." space "." type " [" own "+#], " registers ";\nbar.sync 0;\n"                                                   \
+  "ld." space "." type " " registers ", [" other "+#];\nbar.sync 0;\n"
+#define SHARED(title, type, bytes, registers)                                                                          \
+  ACCESSES("shared, " title, bytes, NEITHER, EXCHANGE("shared", type, registers, "%rd2", "%rd3"))
+#define GLOBAL(title, type, bytes, registers)                                                                          \
+  ACCESSES("global, " title, bytes, OUT, EXCHANGE("global", type, registers, "%rd1", "%rd4"))
 
-#define FOUR_WORDS "{%%r1, %%r2, %%r3, %%r4}"
+// All blocks read the same elements.
+#define SAME(title, type, bytes, registers)                                                                            \
+  ACCESSES("read by all blocks, " title, bytes, IN, "ld.global." type " " registers ", [%rd5+#];\n")
+
+#define FOUR_WORDS "{%r1, %r2, %r3, %r4}"
 
 // clang-format off
 #define WGMMA(k) \
@@ -62,43 +58,53 @@ const Workload workloads[] = {
     MIX("exponential", "ex2.approx.ftz.f32 %f1, %f2;\nfma.rn.f32 %f2, %f1, %f3, %f4;\n"),
     MIX("shared memory", "st.shared.f32 [%rd2], %f1;\nld.shared.f32 %f2, [%rd2];\nfma.rn.f32 %f1, %f1, %f2, %f3;\n"),
     MIX("global memory", "ld.global.f32 %f1, [%rd1];\nfma.rn.f32 %f1, %f1, %f2, %f3;\nst.global.f32 [%rd1], %f1;\n"),
-    SHARED("1 byte", "u8", 1, "%%r1"),
-    SHARED("2 bytes", "u16", 2, "%%h1"),
-    SHARED("4 bytes", "u32", 4, "%%r1"),
-    SHARED("8 bytes", "u64", 8, "%%rd7"),
+    SHARED("1 byte", "u8", 1, "%r1"),
+    SHARED("2 bytes", "u16", 2, "%h1"),
+    SHARED("4 bytes", "u32", 4, "%r1"),
+    SHARED("8 bytes", "u64", 8, "%rd7"),
     SHARED("16 bytes", "v4.u32", 16, FOUR_WORDS),
-    GLOBAL("1 byte", "u8", 1, "%%r1"),
-    GLOBAL("2 bytes", "u16", 2, "%%h1"),
-    GLOBAL("4 bytes", "u32", 4, "%%r1"),
+    GLOBAL("1 byte", "u8", 1, "%r1"),
+    GLOBAL("2 bytes", "u16", 2, "%h1"),
+    GLOBAL("4 bytes", "u32", 4, "%r1"),
     GLOBAL("16 bytes", "v4.u32", 16, FOUR_WORDS),
-    SAME("1 byte", "u8", 1, "%%r1"),
-    SAME("2 bytes", "u16", 2, "%%h1"),
+    SAME("1 byte", "u8", 1, "%r1"),
+    SAME("2 bytes", "u16", 2, "%h1"),
     SAME("16 bytes", "v4.u32", 16, FOUR_WORDS),
-    {"atomics, 4 bytes", COUNTER_THREAD_INST_EXECUTED, BLOCKS, THREADS, 4, IN, "", "",
-     "red.global.add.u32 [%%rd5+%d], 1;\n", REPEATS, true},
+    ACCESSES("atomics, 4 bytes", 4, IN, "red.global.add.u32 [%rd5+#], 1;\n"),
     // Two 64 x 64 tiles of fp16 in shared memory, under a 128B swizzle, multiplied by one warpgroup.
-    {"wgmma m64n64k16", COUNTER_TENSOR_FLOPS, 1, 128, 4, NEITHER,
-     ".shared .align 1024 .b8 tiles[16384];\n.reg .b64 %a<4>, %b<4>, %d;\n",
-     "mov.u64 %d, tiles;\nmul.wide.u32 %rd6, %t, 16;\nadd.u64 %rd6, %rd6, %d;\nmov.u32 %r1, 0x3c003c00;\nfill:\n"
-     "st.shared.v4.u32 [%rd6], {%r1, %r1, %r1, %r1};\nadd.u64 %rd6, %rd6, 2048;\nadd.u64 %rd7, %d, 16384;\n"
-     "setp.lt.u64 %p1, %rd6, %rd7;\n@%p1 bra fill;\nfence.proxy.async;\nbar.sync 0;\n"
-     "shr.u64 %a0, %d, 4;\nor.b64 %a0, %a0, 0x4000004000010000;\nadd.u64 %a1, %a0, 2;\nadd.u64 %a2, %a0, 4;\n"
-     "add.u64 %a3, %a0, 6;\nadd.u64 %b0, %a0, 512;\nadd.u64 %b1, %b0, 2;\nadd.u64 %b2, %b0, 4;\nadd.u64 %b3, %b0, 6;\n",
-     "wgmma.fence.sync.aligned;\n" WGMMA(0) WGMMA(1) WGMMA(2) WGMMA(3)
-     "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
-     1, false},
+    {.name = "wgmma m64n64k16",
+     .work = COUNTER_TENSOR_FLOPS,
+     .blocks = 1,
+     .threads = 128,
+     .declarations = ".shared .align 1024 .b8 tiles[16384];\n.reg .b64 %a<4>, %b<4>, %d;\n",
+     .setup =
+         "mov.u64 %d, tiles;\nmul.wide.u32 %rd6, %t, 16;\nadd.u64 %rd6, %rd6, %d;\nmov.u32 %r1, 0x3c003c00;\nfill:\n"
+         "st.shared.v4.u32 [%rd6], {%r1, %r1, %r1, %r1};\nadd.u64 %rd6, %rd6, 2048;\nadd.u64 %rd7, %d, 16384;\n"
+         "setp.lt.u64 %p1, %rd6, %rd7;\n@%p1 bra fill;\nfence.proxy.async;\nbar.sync 0;\n"
+         "shr.u64 %a0, %d, 4;\nor.b64 %a0, %a0, 0x4000004000010000;\nadd.u64 %a1, %a0, 2;\nadd.u64 %a2, %a0, 4;\n"
+         "add.u64 %a3, %a0, 6;\nadd.u64 %b0, %a0, 512;\nadd.u64 %b1, %b0, 2;\nadd.u64 %b2, %b0, 4;\nadd.u64 %b3, %b0, "
+         "6;\n",
+     .body = "wgmma.fence.sync.aligned;\n" WGMMA(0) WGMMA(1) WGMMA(2)
+         WGMMA(3) "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
+     .repeats = 1},
     // A tile of 64 x 64 elements of fp16 after the other, under a 128B swizzle, of which each thread reads some.
-    {"TMA", COUNTER_BULK_GLOBAL_READ_BYTES, 4, 128, 2, IN,
-     ".shared .align 1024 .b8 tiles[8192];\n.shared .align 8 .b64 full;\n.reg .b32 %y, %phase;\n.reg .b64 %m;\n",
-     "mov.u64 %m, map;\ncvta.param.u64 %m, %m;\nmov.u64 %rd6, tiles;\nmul.wide.u32 %rd7, %t, 16;\n"
-     "add.u64 %rd6, %rd6, %rd7;\nmov.u32 %y, 0;\nmov.u32 %phase, 0;\nsetp.eq.u32 %p0, %t, 0;\n"
-     "@%p0 mbarrier.init.shared::cta.b64 [full], 1;\nfence.mbarrier_init.release.cluster;\nbar.sync 0;\n",
-     "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 8192;\n"
-     "@%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tiles], [%m, {0, %y}], "
-     "[full];\nwait:\nmbarrier.try_wait.parity.shared::cta.b64 %p1, [full], %phase;\n@!%p1 bra wait;\n"
-     "ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [%rd6];\nld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [%rd6+2048];\n"
-     "bar.sync 0;\nxor.b32 %phase, %phase, 1;\nadd.u32 %y, %y, 64;\nand.b32 %y, %y, 1023;\n",
-     1, false},
+    {.name = "TMA",
+     .work = COUNTER_BULK_GLOBAL_READ_BYTES,
+     .blocks = 4,
+     .threads = 128,
+     .uses = IN,
+     .declarations =
+         ".shared .align 1024 .b8 tiles[8192];\n.shared .align 8 .b64 full;\n.reg .b32 %y, %phase;\n.reg .b64 %m;\n",
+     .setup = "mov.u64 %m, map;\ncvta.param.u64 %m, %m;\nmov.u64 %rd6, tiles;\nmul.wide.u32 %rd7, %t, 16;\n"
+              "add.u64 %rd6, %rd6, %rd7;\nmov.u32 %y, 0;\nmov.u32 %phase, 0;\nsetp.eq.u32 %p0, %t, 0;\n"
+              "@%p0 mbarrier.init.shared::cta.b64 [full], 1;\nfence.mbarrier_init.release.cluster;\nbar.sync 0;\n",
+     .body = "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 8192;\n"
+             "@%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tiles], [%m, {0, "
+             "%y}], "
+             "[full];\nwait:\nmbarrier.try_wait.parity.shared::cta.b64 %p1, [full], %phase;\n@!%p1 bra wait;\n"
+             "ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [%rd6];\nld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [%rd6+2048];\n"
+             "bar.sync 0;\nxor.b32 %phase, %phase, 1;\nadd.u32 %y, %y, 64;\nand.b32 %y, %y, 1023;\n",
+     .repeats = 1},
 };
 
 const int workload_count = sizeof workloads / sizeof workloads[0];
@@ -119,16 +125,22 @@ static void add(Text *text, const char *format, ...) {
   va_end(arguments);
 }
 
-// The body, where %% is a percent sign and %d the offset of a thread's element number `repeat`.
-static void add_exchange(Text *text, const Workload *workload, int repeat) {
+static void add_body(Text *text, const Workload *workload, int offset) {
   for (const char *at = workload->body; *at; at++) {
-    bool escaped = at[0] == '%' && (at[1] == '%' || at[1] == 'd');
-    if (escaped) at++;
-    if (escaped && *at == 'd')
-      add(text, "%d", repeat * (int)workload->threads * workload->element);
+    if (*at == '#')
+      add(text, "%d", offset);
     else
       add(text, "%c", *at);
   }
+}
+
+// What a block's threads have together: bytes.
+static int block_bytes(const Workload *w) { return (int)w->threads * w->element * w->elements; }
+
+// The same in shared memory. A mix has a word there besides; where no thread uses any there is still a name.
+static int shared_bytes(const Workload *w) {
+  bool used = block_bytes(w) && (w->uses == NEITHER || w->elements == 1);
+  return used ? block_bytes(w) : 16;
 }
 
 static void write_kernel(Text *text, const Workload *w) {
@@ -136,9 +148,10 @@ static void write_kernel(Text *text, const Workload *w) {
   add(text,
       ".version 8.6\n.target sm_90a\n.address_size 64\n"
       ".visible .entry work(.param .u64 out, .param .u64 in, .param .u32 steps, .param .align 64 .b8 map[128]) {\n"
-      ".reg .pred %%p<4>;\n.reg .b16 %%h<4>;\n.reg .b32 %%r<8>, %%t, %%n, %%s;\n.reg .f32 %%f<32>;\n.reg .b64 %%rd<8>;\n"
+      ".reg .pred %%p<4>;\n.reg .b16 %%h<4>;\n.reg .b32 %%r<8>, %%t, %%n, %%s;\n.reg .f32 %%f<32>;\n.reg .b64 "
+      "%%rd<8>;\n"
       ".shared .align 16 .b8 elements[%d];\n%s",
-      w->uses == NEITHER || !w->exchange ? (int)w->threads * w->element * REPEATS : 16, w->declarations);
+      shared_bytes(w), w->declarations ? w->declarations : "");
   add(text,
       "mov.u32 %%t, %%tid.x;\nxor.b32 %%s, %%t, 32;\nmov.u64 %%rd7, elements;\n"
       "mul.wide.u32 %%rd2, %%t, %d;\nadd.u64 %%rd2, %%rd2, %%rd7;\nmul.wide.u32 %%rd3, %%s, %d;\n"
@@ -146,18 +159,13 @@ static void write_kernel(Text *text, const Workload *w) {
       "ld.param.u64 %%rd7, [out];\nadd.u32 %%s, %%s, %%n;\nadd.u32 %%n, %%t, %%n;\nmul.wide.u32 %%rd1, %%n, %d;\n"
       "add.u64 %%rd1, %%rd1, %%rd7;\nmul.wide.u32 %%rd4, %%s, %d;\nadd.u64 %%rd4, %%rd4, %%rd7;\n"
       "ld.param.u64 %%rd7, [in];\nmul.wide.u32 %%rd5, %%t, %d;\nadd.u64 %%rd5, %%rd5, %%rd7;\n",
-      w->element, w->element, (int)w->threads * (w->exchange ? REPEATS : 1), w->element, w->element, w->element);
+      w->element, w->element, (int)w->threads * w->elements, w->element, w->element, w->element);
   add(text, "mov.u32 %%r1, %%t;\nmov.u32 %%r2, 7;\nmov.u32 %%r3, 5;\nmov.u32 %%r4, 0;\nmov.u32 %%r5, 0;\n"
             "mov.b16 %%h1, 0x3c00;\nmov.f32 %%f1, 0f3F000000;\nmov.f32 %%f2, 0f3F000000;\nmov.f32 %%f3, 0f3E800000;\n");
   for (int i = 0; i < 32; i++)
     if (i == 0 || i > 3) add(text, "mov.f32 %%f%d, 0f00000000;\n", i);
-  add(text, "%sld.param.u32 %%s, [steps];\nloop:\n", w->setup);
-  for (int i = 0; i < w->repeats; i++) {
-    if (w->exchange)
-      add_exchange(text, w, i);
-    else
-      add(text, "%s", w->body);
-  }
+  add(text, "%sld.param.u32 %%s, [steps];\nloop:\n", w->setup ? w->setup : "");
+  for (int i = 0; i < w->repeats; i++) add_body(text, w, i * (int)w->threads * w->element);
   add(text, "sub.u32 %%s, %%s, 1;\nsetp.ne.u32 %%p2, %%s, 0;\n@%%p2 bra loop;\nret;\n}\n");
 }
 
@@ -202,8 +210,7 @@ WorkloadRun workload_run(const Workload *workload, const EmulatorOptions *option
   EmulatorModule *module = emulator ? emulator_load(emulator, text.bytes, text.length, &error) : NULL;
   if (!module) fail(workload, &error);
   bool tiled = workload->work == COUNTER_BULK_GLOBAL_READ_BYTES;
-  size_t block = (size_t)workload->element * workload->threads * (workload->exchange ? REPEATS : 1);
-  size_t in_size = tiled ? TILES * TILE_ROWS * TILE_COLUMNS * 2 : block;
+  size_t block = (size_t)block_bytes(workload), in_size = tiled ? TILES * TILE_ROWS * TILE_COLUMNS * 2 : block;
   uint64_t out = workload->uses == OUT ? zeros(emulator, block * workload->blocks) : 0;
   uint64_t in = workload->uses == IN ? zeros(emulator, in_size) : 0;
   _Alignas(64) uint8_t map[EMULATOR_TENSOR_MAP_BYTES] = {0};

@@ -1,4 +1,4 @@
-// Kernels that do one thing over and over, on one emulator each: `make bench-emulator` times them, and tests/test_memory.c
+// Kernels that do one thing over and over, on one emulator each: `make bench-emulator` times them, and tests/test_shadow.c
 // holds what the hazard checks take to its bound.
 #pragma once
 
@@ -8,11 +8,11 @@ typedef struct Workload {
   const char *name;
   CounterKind work;                // what it does a lot of
   unsigned blocks, threads;        // of a launch
-  int element;                     // bytes of the elements in memory
-  enum { OUT, IN, NEITHER } uses;  // global memory: every thread its own elements, or every block the same
-  const char *declarations, *setup, *body;
-  int repeats;    // of the body, inside the loop
-  bool exchange;  // in the body a %d stands for the offset of a thread's next element
+  int element, elements;           // bytes of an element in memory, and how many a thread has
+  enum { NEITHER, OUT, IN } uses;  // global memory: every block its own elements, or all the same
+  const char *declarations, *setup;
+  const char *body;  // of the loop; # stands for the offset of an element
+  int repeats;       // of the body, for a thread's elements one after the other
 } Workload;
 
 extern const Workload workloads[];
