@@ -12,7 +12,7 @@
 
 #include "support/program.h"
 
-TestSuite(stages, .timeout = 300);
+TestSuite(stages, .timeout = 900);
 TestSuite(gpu_stages, .timeout = 600);
 
 // Calls body with the name of every program stage-NN in the root, of which there must be one.
