@@ -242,15 +242,16 @@ __device__ void attention(const Tensors &tensors, half *o, int seqlen, float sca
     trace_done(COPY, t);
     if (!causal || t * KEYS < row + WARPGROUP_ROWS) {  // not all masked for this warpgroup
       float s[KEYS / 2];
+      int place = __shfl_sync(0xffffffff, ring.place, 0);  // the same in all lanes, which the shuffle tells ptxas
       trace(QK, t);
       scores<HEAD_DIM, KEYS>(s, shared_address(shared.q) + warpgroup * WARPGROUP_ROWS * ROW_BYTES,
-                             shared_address(shared.k[ring.place]));
+                             shared_address(shared.k[place]));
       trace(SOFTMAX, t);
       if (t >= full_tiles) mask<KEYS>(s, row, t * KEYS, seqlen, causal);
       raise_max(rows, s, scale);
       weights(rows, s, scale);
       trace(PV, t);
-      output<HEAD_DIM, KEYS>(rows, s, shared_address(shared.v[ring.place]));
+      output<HEAD_DIM, KEYS>(rows, s, shared_address(shared.v[place]));
     }
     if (threadIdx.x % WARP == 0) mbarrier_arrive(shared_address(shared.empty + ring.place));
     ring.advance();

@@ -286,7 +286,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     }
     fence_async_proxy();
     __syncwarp();
-    if (elected) {
+    if (elected && row >= 0) {
 #pragma unroll
       for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
         tma_store(&tensors.o, tile + panel * S::ROWS * ROW_BYTES, panel * PANEL, row + warp * 16, head);
@@ -317,7 +317,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     Tile tile = find_tile<CAUSAL, S::ROWS>(problem, t);
     head = tile.head;
     row = tile.row + warpgroup * WARPGROUP_ROWS;
-    int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen, blocks = (keys + KEYS - 1) / KEYS;
+    int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen;
+    int blocks = max((keys + KEYS - 1) / KEYS, 1);  // also for rows that are none
     key = (blocks - 1) * KEYS;
     skipped = tile.blocks - blocks;
     if constexpr (CAUSAL && S::ROWS % KEYS) {
@@ -380,19 +381,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   using S = Shared<HEAD_DIM>;
   extern __shared__ __align__(1024) char memory[];
   S &shared = *(S *)memory;
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < S::TILES; i++) {
-      mbarrier_init(shared_address(shared.q_full + i), 1);
-      mbarrier_init(shared_address(shared.q_empty + i), S::WORKERS * 4);  // one of each warp
-    }
-    for (int i = 0; i < S::STAGES; i++) {
-      mbarrier_init(shared_address(shared.k_full + i), 1);
-      mbarrier_init(shared_address(shared.v_full + i), 1);
-      mbarrier_init(shared_address(shared.k_empty + i), S::WORKERS * 4);
-      mbarrier_init(shared_address(shared.v_empty + i), S::WORKERS * 4);
-    }
-    mbarrier_fence_init();
-  }
+  if (threadIdx.x == 0) shared.init();
   __syncthreads();
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
   if (warpgroup == 0) {

@@ -32,6 +32,21 @@ template <int HEAD_DIM> struct Shared : Config<HEAD_DIM> {
   uint64_t q_full[C::TILES], q_empty[C::TILES];
   uint64_t k_full[C::STAGES], k_empty[C::STAGES], v_full[C::STAGES], v_empty[C::STAGES];
   int tile[C::TILES];  // the number of the tile whose queries are there; -1: there are no more
+
+  // One thread fills a place, one of each warp that computes empties it.
+  __device__ void init() {
+    for (int i = 0; i < C::TILES; i++) {
+      mbarrier_init(shared_address(q_full + i), 1);
+      mbarrier_init(shared_address(q_empty + i), C::WORKERS * 4);
+    }
+    for (int i = 0; i < C::STAGES; i++) {
+      mbarrier_init(shared_address(k_full + i), 1);
+      mbarrier_init(shared_address(v_full + i), 1);
+      mbarrier_init(shared_address(k_empty + i), C::WORKERS * 4);
+      mbarrier_init(shared_address(v_empty + i), C::WORKERS * 4);
+    }
+    mbarrier_fence_init();
+  }
 };
 
 // ---- what is to be done ----
@@ -56,14 +71,16 @@ struct Tile {
 };
 
 // Tile number t. Without a mask, tiles of a head follow each other. With one they have different lengths: in a group of
-// heads the longest go first, so that all SMs finish together.
+// heads the longest go first, so that all SMs finish together; and if one of them is not full it is the shortest, which
+// then begins before the first row.
 template <bool CAUSAL, int ROWS> __device__ Tile find_tile(const Problem &problem, int t) {
+  const int STEP = ROWS % KEYS ? WARPGROUP_ROWS : ROWS;
   Tile tile;
   if (CAUSAL) {
     int first = t / (problem.group * problem.head_tiles) * problem.group;
     int group = min(problem.group, problem.heads - first), i = t - first * problem.head_tiles;
     tile.head = first + i % group;
-    tile.row = (problem.head_tiles - 1 - i / group) * ROWS;
+    tile.row = (problem.seqlen + STEP - 1) / STEP * STEP - (i / group + 1) * ROWS;
   } else {
     tile.head = t / problem.head_tiles;
     tile.row = t % problem.head_tiles * ROWS;

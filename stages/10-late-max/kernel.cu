@@ -1,19 +1,18 @@
 // Stage 10: the softmax does not look for the maximum any more. A tile's first block of keys shows what its rows' scores
 // are like; later ones are exponentiated against that old maximum at once, and a look at their sum tells whether it served.
+// Where the first block shows scores far apart, it would not serve for long: such a tile is done as in stage 09.
 //
-// The rest is stage 09: a block stays on its SM and works through tiles, the queries of its warpgroups, 64 each, against
-// all keys of their head. One thread of the first warpgroup loads. The others, for each block of 128 keys, do
+// The rest is stage 09, too. One thread of the first warpgroup loads. The others, for each block of 128 keys, do
 //
 //   S = Q K^T     of the next block       both on the tensor cores, in the background,
 //   O += P V      of the last block       the warpgroups one after another;
 //   P = exp(S)    of the next block       meanwhile, as soon as S is there
 #include "../09-persistent/loader.h"
+#include "scores_again.h"
 
 #include "ptx/barrier.h"
 #include "ptx/fence.h"
-#include "ptx/ldmatrix.h"
 #include "ptx/math.h"
-#include "ptx/mma.h"
 #include "ptx/quad.h"
 #include "ptx/registers.h"
 #include "ptx/stmatrix.h"
@@ -21,6 +20,9 @@
 #include "ptx/wgmma.h"
 
 // ---- a warpgroup that computes ----
+
+// Votes on a tile, by the place of its queries: how many threads of each warp found its scores far apart.
+__shared__ int votes[Config<64>::TILES][Config<64>::WORKERS][WARPGROUP / WARP];  // HEAD_DIM = 128 has fewer
 
 template <int HEAD_DIM, bool CAUSAL> struct Worker {
   using S = Shared<HEAD_DIM>;
@@ -42,6 +44,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
   float o[HEAD_DIM / 2];
   float shift[2];            // a weight is 2^(score * scale + shift)
   float sum[2], new_sum[2];  // of the weights in this thread's columns: up to the last block, of the block at hand
+  float factor[2];           // by which older weights shrink
 
   // ---- order ----
 
@@ -134,6 +137,33 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     for (int h = 0; h < 2; h++) sum[h] = new_sum[h];
   }
 
+  // In the first block the largest weight is 1. Where scores are far apart all others are next to nothing.
+  __device__ void vote() {
+    int peaked = __popc(__ballot_sync(0xffffffff, fmaxf(sum[0], sum[1]) < 1 + 1.f / 32));
+    if (elected) votes[q.place][warpgroup][thread_index() % WARPGROUP / WARP] = peaked;
+  }
+
+  // Whether nearly all threads of the warpgroup voted so. A warpgroup without rows asks how the first one voted, which has
+  // had its turn: they are faster all in the same loop than in two.
+  __device__ bool peaked() {
+    const int(&of)[4] = votes[q.place][row < problem.seqlen ? warpgroup : 0];
+    return __shfl_sync(0xffffffff, of[0] + of[1] + of[2] + of[3] > WARPGROUP * 7 / 8, 0);
+  }
+
+  // As in stage 09. True if there is a new maximum: then older weights shrink by `factor`.
+  __device__ bool raise_max() {
+    float lower[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], -row_max<KEYS>(h) * problem.scale);
+    if (!__any_sync(0xffffffff, fmaxf(shift[0] - lower[0], shift[1] - lower[1]) > 8)) return false;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      factor[h] = power_of_two(lower[h] - shift[h]);
+      shift[h] = lower[h];
+    }
+    return true;
+  }
+
   // Are they small enough for fp16, which ends at 65504? No weight is larger than its thread's sum.
   __device__ bool weights_fit() { return !__any_sync(0xffffffff, fmaxf(new_sum[0], new_sum[1]) > 32768); }
 
@@ -147,49 +177,29 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     for (int h = 0; h < 2; h++) {
       int exponent = (__float_as_int(row_sum[h]) >> 23) - 127;
       exponent = exponent < 14 ? 0 : min(exponent, 126);  // 2^-127 is no normal number
-      float factor = __int_as_float((127 - exponent) << 23);
+      factor[h] = __int_as_float((127 - exponent) << 23);
       shift[h] -= exponent;
-      new_sum[h] *= factor;
+      new_sum[h] *= factor[h];
 #pragma unroll
       for (int i = 0; i < KEYS / 2; i += 4)
-        for (int e = 0; e < 2; e++) s[i + 2 * h + e] *= factor;
-      shrink_older(h, factor);
+        for (int e = 0; e < 2; e++) s[i + 2 * h + e] *= factor[h];
     }
+    shrink_older();
   }
 
-  __device__ void shrink_older(int h, float factor) {
-    sum[h] *= factor;
+  __device__ void shrink_older() {
 #pragma unroll
-    for (int i = 0; i < HEAD_DIM / 2; i += 4)
-      for (int e = 0; e < 2; e++) o[i + 2 * h + e] *= factor;
+    for (int h = 0; h < 2; h++) sum[h] *= factor[h];
+#pragma unroll
+    for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // Some weights are infinite, and the scores are gone. The warp computes its part of S once more, by itself, and takes the
-  // true maximum.
+  // Some weights are infinite, and the scores are gone. The warp computes them anew, and takes the true maximum.
   __device__ void start_again() {
-    int thread = thread_index() - WARPGROUP, lane = thread % WARP;
-    int query = thread / WARP * 16 + lane % 16, key = lane / 16 * 8 + lane % 8;
-    uint32_t queries = shared_address(shared.q[q.place]), keys = shared_address(shared.k[k.place]);
-#pragma unroll
-    for (int i = 0; i < KEYS / 2; i++) s[i] = 0;
-#pragma unroll 1
-    for (int d = 0; d < HEAD_DIM / 16; d++) {
-      uint32_t a[4], b[4];
-      ldmatrix(a, queries + swizzled(S::ROWS, query, 2 * d + lane / 16));
-#pragma unroll
-      for (int n = 0; n < KEYS / 16; n++) {
-        ldmatrix(b, keys + swizzled(KEYS, 16 * n + key, 2 * d + lane / 8 % 2));
-        mma(*(float(*)[4])(s + 8 * n), a, b[0], b[1]);
-        mma(*(float(*)[4])(s + 8 * n + 4), a, b[2], b[3]);
-      }
-    }
-    __syncwarp();  // all lanes have read the keys, before one of them gives their place away
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      float lower = fminf(shift[h], -row_max<KEYS>(h) * problem.scale);
-      shrink_older(h, power_of_two(lower - shift[h]));
-      shift[h] = lower;
-    }
+    int thread = thread_index() - WARPGROUP;
+    scores_again<HEAD_DIM, S::ROWS>(s, shared_address(shared.q[q.place]), thread / WARP * 16,
+                                    shared_address(shared.k[k.place]), thread % WARP);
+    if (raise_max()) shrink_older();
     weights<KEYS>();
   }
 
@@ -205,8 +215,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
 
   // ---- a tile, step by step ----
 
-  // Scores of one block and output of the one before, both in the background; weights of the first under the second.
-  __device__ void step(int accumulate) {
+  // Scores of one block and output of the one before, both in the background.
+  __device__ void begin_step(int accumulate) {
+    key -= KEYS;
     trace(WAIT_K, steps);
     wait(k, shared.k_full);
     trace(WAIT_TURN, steps);
@@ -218,15 +229,23 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     trace(PV, steps - 1);
     output(accumulate);
     pass_turn();
+  }
+
+  // Weights of the one block under the output of the other.
+  template <bool CAREFUL> __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();
     wgmma_results(s);
     trace_done(QK, steps);
     trace(SOFTMAX, steps);
+    if (CAREFUL) give_back(k, shared.k_empty);
+    bool grew = CAREFUL && raise_max();
     weights<KEYS>();
-    bool fits = weights_fit();
-    if (fits) give_back(k, shared.k_empty);
-    release_queries();
+    bool fits = CAREFUL || weights_fit();
+    if (!CAREFUL) {
+      if (fits) give_back(k, shared.k_empty);
+      release_queries();
+    }
     trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(s);
@@ -234,7 +253,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     trace_done(PV, steps - 1);
     trace(RESCALE, steps);
     release(v, shared.v_empty);
-    if (__builtin_expect(!fits, 0)) {
+    if (grew) shrink_older();
+    if (!fits) {
       shrink();
       give_back(k, shared.k_empty);
     }
@@ -242,7 +262,17 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
 #pragma unroll
     for (int h = 0; h < 2; h++) sum[h] += new_sum[h];
     pack_weights<KEYS>();
+    if (CAREFUL) release_queries();
     steps++;
+  }
+
+  // All blocks of a tile after the first.
+  template <bool CAREFUL> __device__ void other_blocks() {
+    while (true) {
+      end_step<CAREFUL>();
+      if (key == 0) return;
+      begin_step(1);
+    }
   }
 
   // The first block of the first tile, with nothing else under way.
@@ -261,6 +291,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     release(k, shared.k_empty);
     mask<N>();
     first_weights<N>();
+    vote();
     pack_weights<N>();
     steps++;
   }
@@ -295,6 +326,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     release(v, shared.v_empty);
     store(old_sum, old_place, old_head, old_row);
     trace(RESCALE, steps);
+    vote();
     pack_weights<N>();
     skip_values();
     steps++;
@@ -333,7 +365,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     }
     fence_async_proxy();
     __syncwarp();
-    if (elected) {
+    if (elected && row >= 0) {
 #pragma unroll
       for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
         tma_store(&tensors.o, tile + panel * S::ROWS * ROW_BYTES, panel * PANEL, row + warp * 16, head);
@@ -364,7 +396,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     Tile tile = find_tile<CAUSAL, S::ROWS>(problem, t);
     head = tile.head;
     row = tile.row + warpgroup * WARPGROUP_ROWS;
-    int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen, blocks = (keys + KEYS - 1) / KEYS;
+    int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen;
+    int blocks = max((keys + KEYS - 1) / KEYS, 1);  // also for rows that are none
     key = (blocks - 1) * KEYS;
     skipped = tile.blocks - blocks;
     if constexpr (CAUSAL && S::ROWS % KEYS) {
@@ -400,10 +433,13 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     else
       first_block<KEYS>();
     while (true) {
-      int accumulate = 0;
-      for (; key > 0; accumulate = 1) {
-        key -= KEYS;
-        step(accumulate);
+      int accumulate = key > 0;
+      if (key > 0) {
+        begin_step(0);
+        if (peaked())
+          other_blocks<true>();
+        else
+          other_blocks<false>();
       }
       release_queries();
       int old_place = q.place, old_head = head, old_row = row;
@@ -427,19 +463,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   using S = Shared<HEAD_DIM>;
   extern __shared__ __align__(1024) char memory[];
   S &shared = *(S *)memory;
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < S::TILES; i++) {
-      mbarrier_init(shared_address(shared.q_full + i), 1);
-      mbarrier_init(shared_address(shared.q_empty + i), S::WORKERS * 4);  // one of each warp
-    }
-    for (int i = 0; i < S::STAGES; i++) {
-      mbarrier_init(shared_address(shared.k_full + i), 1);
-      mbarrier_init(shared_address(shared.v_full + i), 1);
-      mbarrier_init(shared_address(shared.k_empty + i), S::WORKERS * 4);
-      mbarrier_init(shared_address(shared.v_empty + i), S::WORKERS * 4);
-    }
-    mbarrier_fence_init();
-  }
+  if (threadIdx.x == 0) shared.init();
   __syncthreads();
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
   if (warpgroup == 0) {
