@@ -286,7 +286,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     }
     fence_async_proxy();
     __syncwarp();
-    if (elected && row >= 0) {
+    if (row >= 0 && elected) {
 #pragma unroll
       for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
         tma_store(&tensors.o, tile + panel * S::ROWS * ROW_BYTES, panel * PANEL, row + warp * 16, head);
@@ -318,7 +318,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     head = tile.head;
     row = tile.row + warpgroup * WARPGROUP_ROWS;
     int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen;
-    int blocks = max((keys + KEYS - 1) / KEYS, 1);  // also for rows that are none
+    int blocks = (max(keys, 1) + KEYS - 1) / KEYS;  // one also for rows that are none
     key = (blocks - 1) * KEYS;
     skipped = tile.blocks - blocks;
     if constexpr (CAUSAL && S::ROWS % KEYS) {

@@ -22,7 +22,7 @@ typedef struct Tensors {
 } Tensors;
 
 typedef struct Problem {
-  int seqlen, heads, head_tiles, group;
+  int seqlen, heads, head_tiles, group, lead;
   float scale;
 } Problem;
 
@@ -36,15 +36,24 @@ static int head_group(const Shape *shape, int heads) {
   return minimum(group, heads);
 }
 
+// By how many rows a head's first tile begins before the first row, so that its last one is full. Only warpgroups whose
+// rows begin in the middle of a block of keys can be left out at a tile's begin.
+static int lead(int seqlen, int rows, int tiles) {
+  int step = rows % KEYS ? WARPGROUP_ROWS : rows;
+  return tiles * rows - (seqlen + step - 1) / step * step;
+}
+
 static bool launch(Device *device, const Attention *a) {
   const Shape *shape = &a->shape;
   Config config = shape->head_dim == 64 ? config_64 : config_128;
   int rows = config.workers * WARPGROUP_ROWS, heads = shape->batch * shape->heads;
+  int head_tiles = (shape->seqlen + rows - 1) / rows;
   Problem problem = {
       .seqlen = shape->seqlen,
       .heads = heads,
-      .head_tiles = (shape->seqlen + rows - 1) / rows,
+      .head_tiles = head_tiles,
       .group = head_group(shape, heads),
+      .lead = lead(shape->seqlen, rows, head_tiles),
       .scale = a->scale * 1.44269504f,
   };
   Tensors tensors = {.asked = a->counter};
@@ -54,7 +63,7 @@ static bool launch(Device *device, const Attention *a) {
   attention_tensor_map(device, shape, a->o, STORE_ROWS, &tensors.o);
   DeviceLaunch attention = {
       .kernel = device_kernel(device, a->module, shape->causal ? config.causal_kernel : config.kernel),
-      .grid = {(unsigned)minimum(heads * problem.head_tiles, device_info(device)->sm_count)},
+      .grid = {(unsigned)minimum(heads * head_tiles, device_info(device)->sm_count)},
       .block = {(unsigned)((config.workers + 1) * WARPGROUP)},
       .dynamic_shared = sizeof(uint16_t) * shape->head_dim * (config.tiles * rows + 2 * config.stages * KEYS) +
                         2 * sizeof(uint64_t) * (config.tiles + 2 * config.stages) + sizeof(uint32_t) * config.tiles,

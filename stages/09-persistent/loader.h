@@ -63,6 +63,7 @@ struct Problem {
   int seqlen, heads;  // heads of all batches
   int head_tiles;     // tiles of a head
   int group;          // causal: heads that are worked on together, so that their K and V stay in the L2 cache
+  int lead;           // causal: rows by which a head's first tile begins before the first row
   float scale;        // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
 };
 
@@ -71,16 +72,14 @@ struct Tile {
 };
 
 // Tile number t. Without a mask, tiles of a head follow each other. With one they have different lengths: in a group of
-// heads the longest go first, so that all SMs finish together; and if one of them is not full it is the shortest, which
-// then begins before the first row.
+// heads the longest go first, so that all SMs finish together; and the one that is not full is the shortest, not the last.
 template <bool CAUSAL, int ROWS> __device__ Tile find_tile(const Problem &problem, int t) {
-  const int STEP = ROWS % KEYS ? WARPGROUP_ROWS : ROWS;
   Tile tile;
   if (CAUSAL) {
     int first = t / (problem.group * problem.head_tiles) * problem.group;
     int group = min(problem.group, problem.heads - first), i = t - first * problem.head_tiles;
     tile.head = first + i % group;
-    tile.row = (problem.seqlen + STEP - 1) / STEP * STEP - (i / group + 1) * ROWS;
+    tile.row = (problem.head_tiles - 1 - i / group) * ROWS - problem.lead;
   } else {
     tile.head = t / problem.head_tiles;
     tile.row = t % problem.head_tiles * ROWS;

@@ -144,10 +144,10 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
   }
 
   // Whether nearly all threads of the warpgroup voted so. A warpgroup without rows asks how the first one voted, which has
-  // had its turn: they are faster all in the same loop than in two.
+  // had its turn: they are faster all in the same loop than in two. (With CUDA 12 there is one loop: too few registers.)
   __device__ bool peaked() {
     const int(&of)[4] = votes[q.place][row < problem.seqlen ? warpgroup : 0];
-    return __shfl_sync(0xffffffff, of[0] + of[1] + of[2] + of[3] > WARPGROUP * 7 / 8, 0);
+    return __CUDACC_VER_MAJOR__ >= 13 && __shfl_sync(0xffffffff, of[0] + of[1] + of[2] + of[3] > WARPGROUP * 7 / 8, 0);
   }
 
   // As in stage 09. True if there is a new maximum: then older weights shrink by `factor`.
@@ -365,7 +365,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     }
     fence_async_proxy();
     __syncwarp();
-    if (elected && row >= 0) {
+    if (row >= 0 && elected) {
 #pragma unroll
       for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
         tma_store(&tensors.o, tile + panel * S::ROWS * ROW_BYTES, panel * PANEL, row + warp * 16, head);
@@ -397,7 +397,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     head = tile.head;
     row = tile.row + warpgroup * WARPGROUP_ROWS;
     int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen;
-    int blocks = max((keys + KEYS - 1) / KEYS, 1);  // also for rows that are none
+    int blocks = max((keys + KEYS - 1) / KEYS, 1);  // one also for rows that are none
     key = (blocks - 1) * KEYS;
     skipped = tile.blocks - blocks;
     if constexpr (CAUSAL && S::ROWS % KEYS) {
