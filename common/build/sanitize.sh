@@ -48,15 +48,24 @@ printf "$row" stage memcheck racecheck initcheck synccheck
 blamed=
 for stage in "$@"; do
   name=$(basename "$stage")
+  dims="64 128"
+  is_attention "$stage" || dims=64
+  # All at the same time: what a tool does is mostly the CPU's work.
+  for tool in memcheck racecheck initcheck synccheck; do
+    for head_dim in $dims; do
+      log=$logs/$name-$tool-$head_dim.log
+      # shellcheck disable=SC2046
+      check "$tool" "$log" "$stage" --device=gpu --repeat=0 $(problem "$stage" "$head_dim") >"$log.found" &
+    done
+  done
+  wait
   printf '%-10s' "$name"
   for tool in memcheck racecheck initcheck synccheck; do
     cell=clean
-    for head_dim in 64 128; do
+    for head_dim in $dims; do
       log=$logs/$name-$tool-$head_dim.log
-      # shellcheck disable=SC2046
-      found=$(check "$tool" "$log" "$stage" --device=gpu --repeat=0 $(problem "$stage" $head_dim))
+      found=$(cat "$log.found")
       [ "$found" ] && cell=$found blamed="$blamed $log"
-      is_attention "$stage" || break
     done
     printf ' %10s' "$cell"
   done
