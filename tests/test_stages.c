@@ -90,7 +90,7 @@ static void batches(const char *stage) {
 Test(stages, batches) { for_each_attention(batches); }
 
 static void inputs(const char *stage) {
-  static const char *const names[] = {"normal", "ones", "arange", "large", "identity", "waves"};
+  static const char *const names[] = {"normal", "ones", "arange", "large", "identity", "waves", "cliff"};
   char options[200];
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     snprintf(options, sizeof options, "--input=%s --seqlen=130", names[i]);
@@ -100,6 +100,7 @@ static void inputs(const char *stage) {
     snprintf(options, sizeof options, "--input=%s --seqlen=300 --heads=1", names[i]);
     expect_right(stage, options);
   }
+  expect_right(stage, "--input=cliff --seqlen=512 --heads=1");  // a row's sum of 2^127 and more
 }
 
 Test(stages, inputs) { for_each_attention(inputs); }
@@ -314,7 +315,7 @@ static void gpu_shapes_with(const char *options, int part) {
 }
 
 static void gpu_inputs(const char *stage) {
-  static const char *const names[] = {"normal", "ones", "arange", "large", "identity", "waves"};
+  static const char *const names[] = {"normal", "ones", "arange", "large", "identity", "waves", "cliff"};
   char options[200];
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     snprintf(options, sizeof options, "--input=%s --seqlen=777 --batch=1 --heads=5 --head-dim=128 --causal", names[i]);

@@ -30,7 +30,15 @@ enum ExitCode {
 
 // ---- options.c ----
 
-typedef enum InputKind { INPUT_NORMAL, INPUT_ONES, INPUT_ARANGE, INPUT_LARGE, INPUT_IDENTITY, INPUT_WAVES } InputKind;
+typedef enum InputKind {
+  INPUT_NORMAL,
+  INPUT_ONES,
+  INPUT_ARANGE,
+  INPUT_LARGE,
+  INPUT_IDENTITY,
+  INPUT_WAVES,
+  INPUT_CLIFF
+} InputKind;
 
 enum { MAX_STAGE_OPTIONS = 8, ERROR_SIZE = 320 };
 

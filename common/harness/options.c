@@ -30,8 +30,8 @@ static const OptionSpec specs[OPTION_COUNT] = {
                          0, 0},
     [OPTION_CAUSAL] = {"causal", NULL, "query i sees keys 0 to i alone", TYPE_FLAG, FIELD(causal), 0, 0},
     [OPTION_SEED] = {"seed", "N", "of the random inputs (1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
-    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves", "inputs that show different mistakes (normal)",
-                      TYPE_CHOICE, FIELD(input), 0, 0},
+    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves|cliff",
+                      "inputs that show different mistakes (normal)", TYPE_CHOICE, FIELD(input), 0, 0},
     [OPTION_REPEAT] = {"repeat", "N", "GPU: median time of N, L2 flushed before each (20; 0: no timing)", TYPE_NUMBER,
                        FIELD(repeat), 0, 100000},
     [OPTION_CSV] = {"csv", "FILE|-", "GPU: append the time to FILE, or print it", TYPE_TEXT, FIELD(csv), 0, 0},
@@ -205,7 +205,8 @@ bool options_given(const Options *options, OptionIndex index) { return options->
 // for nothing.
 static int option_of(const Options *options, DeviceKind kind) {
   static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
-  static const OptionIndex emulator[] = {OPTION_PTX, OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE, OPTION_HAZARDS};
+  static const OptionIndex emulator[] = {OPTION_PTX, OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE,
+                                         OPTION_HAZARDS};
   const OptionIndex *list = kind == DEVICE_GPU ? gpu : emulator;
   for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 5); i++)
     if (options_given(options, list[i]) && !(list[i] == OPTION_REPEAT && options->repeat == 0)) return (int)list[i];
@@ -257,7 +258,7 @@ Shape options_shape(const Options *options) {
 }
 
 const char *options_input_name(const Options *options) {
-  static const char *const names[] = {"normal", "ones", "arange", "large", "identity", "waves"};
+  static const char *const names[] = {"normal", "ones", "arange", "large", "identity", "waves", "cliff"};
   return names[options->input];
 }
 

@@ -61,6 +61,15 @@ static void fill_waves(Half *head, const Shape *shape, Tensor tensor, uint64_t s
   }
 }
 
+// cliff: keys as those of normal at the end, 128 of them or fewer, and 64 times as large before. A softmax that begins at
+// the end knows nothing of what is to come: most of it is beyond fp32 when it is relative to the first maximum.
+static void fill_cliff(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
+  fill_random(head, shape, 1, seed);
+  if (tensor != TENSOR_K) return;
+  size_t large = (size_t)(shape->seqlen - 1) / 128 * 128 * (size_t)shape->head_dim;
+  for (size_t i = 0; i < large; i++) head[i] = half_from_double(64 * (double)half_to_float(head[i]));
+}
+
 static void fill_ones(Half *head, const Shape *shape) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;
   for (size_t i = 0; i < count; i++) head[i] = half_from_double(1);
@@ -91,6 +100,7 @@ static void fill_head(void *context, size_t index) {
   case INPUT_ONES: fill_ones(to, shape); break;
   case INPUT_ARANGE: fill_arange(to, shape, head); break;
   case INPUT_WAVES: fill_waves(to, shape, tensor, seed); break;
+  case INPUT_CLIFF: fill_cliff(to, shape, tensor, seed); break;
   case INPUT_IDENTITY: tensor == TENSOR_V ? fill_arange(to, shape, head) : fill_identity(to, shape); break;
   }
   progress_add(1);

@@ -143,8 +143,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     if (elected) votes[q.place][warpgroup][thread_index() % WARPGROUP / WARP] = peaked;
   }
 
-  // Whether nearly all threads of the warpgroup voted so. A warpgroup without rows asks how the first one voted, which has
-  // had its turn: they are faster all in the same loop than in two. (With CUDA 12 there is one loop: too few registers.)
+  // Whether nearly all threads of the warpgroup voted so, before it took the turn it has. A warpgroup without rows follows
+  // the first: all in one loop are faster than in two. (With CUDA 12 there is but one: registers do not suffice for both.)
   __device__ bool peaked() {
     const int(&of)[4] = votes[q.place][row < problem.seqlen ? warpgroup : 0];
     return __CUDACC_VER_MAJOR__ >= 13 && __shfl_sync(0xffffffff, of[0] + of[1] + of[2] + of[3] > WARPGROUP * 7 / 8, 0);
@@ -262,7 +262,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
 #pragma unroll
     for (int h = 0; h < 2; h++) sum[h] += new_sum[h];
     pack_weights<KEYS>();
-    if (CAREFUL) release_queries();
+    if (CAREFUL) release_queries();  // among the weights it would be a branch that holds back the wait for PV
     steps++;
   }
 
