@@ -59,11 +59,14 @@ static void serve(InstCounts *counts, Mask mask, const uint64_t addresses[LANES]
   counts->conflicts += wavefronts - 1;
 }
 
+// Those of mask among `count` lanes from `first` on.
+static Mask part_of(Mask mask, int first, int count) { return mask & FULL_MASK >> (LANES - count) << first; }
+
 // So many neighbouring lanes at a time.
 static void serve_parts(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, int lanes_at_once,
                         bool take_turns) {
   for (int first = 0; first < LANES; first += lanes_at_once)
-    serve(counts, mask & FULL_MASK >> (LANES - lanes_at_once) << first, addresses, size, take_turns);
+    serve(counts, part_of(mask, first, lanes_at_once), addresses, size, take_turns);
 }
 
 // Whether each lane wants what the lane whose number differs in `bit` wants, or one of the two takes no part.
@@ -75,11 +78,15 @@ static bool pairs_agree(Mask mask, const uint64_t addresses[LANES], int bit) {
   return true;
 }
 
+// How many lanes' elements a wavefront carries.
+static int lanes_of_wavefront(int size) { return size <= BANK_BYTES ? LANES : LANES * BANK_BYTES / size; }
+
 // A wavefront carries 128 bytes: half of a warp's elements of 8 bytes, a quarter of those of 16. A load takes twice as many
 // lanes at a time when neighbours want the same, or lanes two apart: then there are only half as many elements. The lanes
 // of an atomic operation take turns, but those of its other half are no conflict.
 static void count_shared(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, AccessKind kind) {
-  int lanes_at_once = size <= BANK_BYTES ? LANES : LANES * BANK_BYTES / size;
+  int lanes_at_once = lanes_of_wavefront(size);
+  counts->shared_requests++;
   if (kind == ACCESS_ATOMIC) {
     serve_parts(counts, mask, addresses, size, lanes_at_once, true);
     return;
@@ -91,6 +98,37 @@ static void count_shared(InstCounts *counts, Mask mask, const uint64_t addresses
   bool halved = lanes_at_once < LANES && kind == ACCESS_READ &&
                 (pairs_agree(mask, addresses, 1) || pairs_agree(mask, addresses, 2));
   serve_parts(counts, mask, addresses, size, halved ? 2 * lanes_at_once : lanes_at_once, false);
+}
+
+// Of the lanes that share a bank the first alone.
+static Mask first_of_each_bank(Mask mask, const uint64_t addresses[LANES]) {
+  uint32_t taken = 0;
+  Mask first = 0;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    uint32_t bank = 1u << addresses[__builtin_ctz(rest)] / BANK_BYTES % BANKS;
+    if (!(taken & bank)) first |= rest & -rest;
+    taken |= bank;
+  }
+  return first;
+}
+
+// An atomic operation that shared memory does not have is a loop: the lanes that are left load their elements, and of those
+// that share a bank the first succeeds in its compare-and-swap. That takes two wavefronts, and is no conflict.
+static void count_loop(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size) {
+  int lanes_at_once = lanes_of_wavefront(size);
+  InstCounts loads = {0};
+  while (mask) {
+    count_shared(&loads, mask, addresses, size, ACCESS_READ);
+    counts->shared_requests++;
+    for (int first = 0; first < LANES; first += lanes_at_once) {
+      Mask done = first_of_each_bank(part_of(mask, first, lanes_at_once), addresses);
+      if (done) counts->wavefronts += 2;
+      mask &= ~done;
+    }
+  }
+  counts->loop_loads += loads.shared_requests;
+  counts->loop_wavefronts += loads.wavefronts;
+  counts->loop_conflicts += loads.conflicts;
 }
 
 // ---- global memory ----
@@ -142,21 +180,24 @@ static unsigned atomic_sector_count(Mask mask, const uint64_t addresses[LANES], 
   return count;
 }
 
+static unsigned sectors_of(Mask mask, const uint64_t addresses[LANES], int size, AccessKind kind) {
+  return kind == ACCESS_ATOMIC ? atomic_sector_count(mask, addresses, size) : sector_count(mask, addresses, size);
+}
+
 static void count_global(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, AccessKind kind) {
-  bool atomic = kind == ACCESS_ATOMIC;
+  counts->global_requests++;
   counts->bytes += (unsigned)(__builtin_popcount(mask) * size);
-  counts->sectors += atomic ? atomic_sector_count(mask, addresses, size) : sector_count(mask, addresses, size);
+  counts->sectors += sectors_of(mask, addresses, size, kind);
 }
 
 // ---- other blocks' shared memory ----
 
-// Whether a shared address is one that mapa made, which names the block.
-static bool names_block(uint64_t address) { return (address & WINDOW_MASK) >> SHARED_RANK_SHIFT != 0; }
-
-// It lies behind a network, and what goes there goes in sectors, as to global memory.
-static void count_cluster(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size) {
+// It lies behind a network, and what goes there goes in sectors, as to global memory. An atomic operation is a wavefront of
+// shared memory too, whatever its addresses.
+static void count_cluster(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, AccessKind kind) {
   counts->cluster_requests++;
-  counts->cluster_sectors += sector_count(mask, addresses, size);
+  counts->cluster_sectors += sectors_of(mask, addresses, size, kind);
+  if (kind == ACCESS_ATOMIC) counts->wavefronts++;
 }
 
 // ---- local memory ----
@@ -178,37 +219,70 @@ static void count_local(InstCounts *counts, Mask mask, const uint64_t addresses[
 
 // ---- all ----
 
-// Where the access goes: all lanes where the first goes.
-static Space counted_space(Space space, Mask mask, const uint64_t addresses[LANES]) {
-  if (space != SPACE_GENERIC) return space;
-  uint64_t window = addresses[__builtin_ctz(mask)] & ~WINDOW_MASK;
-  return window == SHARED_WINDOW  ? SPACE_SHARED
-         : window == LOCAL_WINDOW ? SPACE_LOCAL
-         : window == PARAM_WINDOW ? SPACE_PARAM
-                                  : SPACE_GLOBAL;
+// Where an access counts.
+typedef enum Place { OWN_SHARED, OTHER_SHARED, GLOBAL, LOCAL, NOWHERE } Place;
+
+// A shared address that mapa made names the block, which may be the own one.
+static Place place_of(const Warp *warp, Space space, uint64_t address) {
+  if (space == SPACE_GENERIC) {
+    uint64_t window = address & ~WINDOW_MASK;
+    space = window == SHARED_WINDOW  ? SPACE_SHARED
+            : window == LOCAL_WINDOW ? SPACE_LOCAL
+            : window == PARAM_WINDOW ? SPACE_PARAM
+                                     : SPACE_GLOBAL;
+  }
+  if (space == SPACE_GLOBAL) return GLOBAL;
+  if (space != SPACE_SHARED) return space == SPACE_LOCAL ? LOCAL : NOWHERE;
+  uint64_t block = (address & WINDOW_MASK) >> SHARED_RANK_SHIFT;
+  return !block || block == (uint64_t)warp->block->rank + 1 ? OWN_SHARED : OTHER_SHARED;
 }
 
+// Whether the addresses agree in all that says where an access counts. Said fast, as it is so nearly always.
+static bool in_one_place(Mask mask, const uint64_t addresses[LANES]) {
+  uint64_t first = addresses[__builtin_ctz(mask)], different = 0;
+  for (int lane = 0; lane < LANES; lane++) different |= (addresses[lane] ^ first) & -(uint64_t)(mask >> lane & 1);
+  return !(different >> SHARED_RANK_SHIFT);
+}
+
+// The lanes of mask whose access counts in this place.
+static Mask lanes_at(const Warp *warp, Place place, Space space, Mask mask, const uint64_t addresses[LANES]) {
+  bool named = space != SPACE_GENERIC && space != SPACE_SHARED;
+  if (named || in_one_place(mask, addresses))
+    return place_of(warp, space, addresses[__builtin_ctz(mask)]) == place ? mask : 0;
+  Mask here = 0;
+  for (Mask rest = mask; rest; rest &= rest - 1)
+    if (place_of(warp, space, addresses[__builtin_ctz(rest)]) == place) here |= rest & -rest;
+  return here;
+}
+
+// Lanes that go to different places are one access of each.
 void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size,
                   AccessKind kind) {
   InstCounts *counts = warp_counts(warp, inst);
-  space = counted_space(space, mask, addresses);
-  if (space == SPACE_SHARED && kind != ACCESS_ATOMIC && names_block(addresses[__builtin_ctz(mask)])) {
-    count_cluster(counts, mask, addresses, size);
-  } else if (space == SPACE_SHARED) {
-    counts->shared_requests++;
-    count_shared(counts, mask, addresses, size, kind);
-  } else if (space == SPACE_GLOBAL) {
-    counts->global_requests++;
-    count_global(counts, mask, addresses, size, kind);
-  } else if (space == SPACE_LOCAL) {
-    count_local(counts, mask, addresses, size);
+  for (Mask here; mask; mask &= ~here) {
+    Place place = place_of(warp, space, addresses[__builtin_ctz(mask)]);
+    here = lanes_at(warp, place, space, mask, addresses);
+    switch (place) {
+    case OWN_SHARED: count_shared(counts, here, addresses, size, kind); break;
+    case OTHER_SHARED: count_cluster(counts, here, addresses, size, kind); break;
+    case GLOBAL: count_global(counts, here, addresses, size, kind); break;
+    case LOCAL: count_local(counts, here, addresses, size); break;
+    case NOWHERE: break;
+    }
   }
+}
+
+void count_atomic_loop(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES],
+                       int size) {
+  Mask own = lanes_at(warp, OWN_SHARED, space, mask, addresses);
+  count_loop(warp_counts(warp, inst), own, addresses, size);
+  if (mask & ~own) count_access(warp, inst, space, mask & ~own, addresses, size, ACCESS_ATOMIC);
 }
 
 void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES],
                        AccessKind kind) {
   enum { ROW_BYTES = 16, ROWS = 8 };
-  if (counted_space(space, mask, addresses) != SPACE_SHARED) {
+  if (place_of(warp, space, addresses[__builtin_ctz(mask)]) != OWN_SHARED) {
     count_access(warp, inst, space, mask, addresses, ROW_BYTES, kind);
     return;
   }

@@ -15,6 +15,7 @@ typedef struct Atomic {
   Strength scope;
   int size;      // bytes
   bool returns;  // atom, not red
+  bool loops;    // in shared memory
   Combine *combine;
   Slot b, c;
 } Atomic;
@@ -148,7 +149,10 @@ static void execute_atomic(Warp *warp, const Inst *inst, Mask mask) {
   const Atomic *atomic = inst->extra;
   uint64_t addresses[LANES];
   form_addresses(warp, &atomic->address, mask, addresses);
-  count_access(warp, inst, atomic->space, mask, addresses, atomic->size, ACCESS_ATOMIC);
+  if (atomic->loops)
+    count_atomic_loop(warp, inst, atomic->space, mask, addresses, atomic->size);
+  else
+    count_access(warp, inst, atomic->space, mask, addresses, atomic->size, ACCESS_ATOMIC);
   for (Mask rest = mask; rest; rest &= rest - 1)
     if (!atomic_lane(warp, inst, atomic, __builtin_ctz(rest), addresses[__builtin_ctz(rest)])) return;
   // One that changes memory is progress; so all there is to find is that none did.
@@ -163,6 +167,14 @@ static Combine *find_operation(const PtxInstruction *source, PtxType type) {
   for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
     if (operations[i].type == type && ptx_has(source, operations[i].operation)) return operations[i].combine;
   return NULL;
+}
+
+// Whether ptxas makes a loop of the operation on shared memory, which loads, combines, and compares and swaps: shared memory
+// adds no floating-point numbers, and all that it does with 64 bits is to exchange them. (Of 16 bits it makes another loop,
+// whose counts were not recorded: they count as one operation.)
+static bool is_loop(Combine *combine, int size) {
+  if (combine == exchange || combine == compare_and_swap) return false;
+  return size == 8 || combine == add_f32 || combine == add_f16x2 || combine == add_bf16x2;
 }
 
 DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
@@ -193,6 +205,7 @@ DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source, Inst 
   atomic->size = (int)ptx_type_size(type);
   PtxType bits = bits_of_size(ptx_type_size(type));
   atomic->returns = returns;
+  atomic->loops = is_loop(atomic->combine, atomic->size);
   atomic->space = space_of(source);
   atomic->scope = scope_of(source);
   // "If no .sem qualifier is specified, the operation is relaxed."

@@ -62,8 +62,10 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_BULK_CLUSTER_SECTORS] = "l1tex__m_l1tex2xbar_write_sectors_mem_dshared_op_tma_st.sum",
     [COUNTER_CLUSTER_LOAD_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_dshared_op_ld.sum",
     [COUNTER_CLUSTER_STORE_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_dshared_op_st.sum",
+    [COUNTER_CLUSTER_ATOMIC_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_dshared_op_atom.sum",
     [COUNTER_CLUSTER_LOAD_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld.sum",
     [COUNTER_CLUSTER_STORE_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_dshared_op_st.sum",
+    [COUNTER_CLUSTER_ATOMIC_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_dshared_op_atom.sum",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -91,6 +93,9 @@ static void add_shared(EmulatorCounters *c, const Inst *inst, const InstCounts *
   c->value[kind[0]] = counts->shared_requests;
   c->value[kind[1]] = counts->wavefronts * (ptx_has(inst->source, "cas") ? 2 : 1);
   c->value[kind[2]] = counts->conflicts;
+  c->value[COUNTER_SHARED_LOADS] += counts->loop_loads;
+  c->value[COUNTER_SHARED_LOAD_WAVEFRONTS] += counts->loop_wavefronts;
+  c->value[COUNTER_SHARED_LOAD_BANK_CONFLICTS] += counts->loop_conflicts;
 }
 
 // cp.async counts as a load, and what goes through the L1 cache (.ca) as a copy too.
@@ -118,9 +123,15 @@ static void add_local(EmulatorCounters *c, const Inst *inst, const InstCounts *c
 }
 
 static void add_cluster(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
-  bool loads = operation_of(inst->source) == LOAD;
-  c->value[loads ? COUNTER_CLUSTER_LOAD_REQUESTS : COUNTER_CLUSTER_STORE_REQUESTS] = counts->cluster_requests;
-  c->value[loads ? COUNTER_CLUSTER_LOAD_SECTORS : COUNTER_CLUSTER_STORE_SECTORS] = counts->cluster_sectors;
+  static const CounterKind kinds[][2] = {
+      [LOAD] = {COUNTER_CLUSTER_LOAD_REQUESTS, COUNTER_CLUSTER_LOAD_SECTORS},
+      [STORE] = {COUNTER_CLUSTER_STORE_REQUESTS, COUNTER_CLUSTER_STORE_SECTORS},
+      [ATOMIC] = {COUNTER_CLUSTER_ATOMIC_REQUESTS, COUNTER_CLUSTER_ATOMIC_SECTORS},
+      [REDUCTION] = {COUNTER_CLUSTER_ATOMIC_REQUESTS, COUNTER_CLUSTER_ATOMIC_SECTORS},
+  };
+  const CounterKind *kind = kinds[operation_of(inst->source)];
+  c->value[kind[0]] = counts->cluster_requests;
+  c->value[kind[1]] = counts->cluster_sectors;
 }
 
 // Where the sectors of a bulk or tensor copy count.
@@ -197,6 +208,9 @@ void counters_collect(Emulator *emulator, const Program *program, Worker *worker
       sum.shared_requests += c->shared_requests;
       sum.wavefronts += c->wavefronts;
       sum.conflicts += c->conflicts;
+      sum.loop_loads += c->loop_loads;
+      sum.loop_wavefronts += c->loop_wavefronts;
+      sum.loop_conflicts += c->loop_conflicts;
       sum.global_requests += c->global_requests;
       sum.sectors += c->sectors;
       sum.bytes += c->bytes;

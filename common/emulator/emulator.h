@@ -235,11 +235,13 @@ typedef enum CounterKind {
   COUNTER_BULK_STORE_SECTORS,  // l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st
   COUNTER_BULK_REDUCTION_SECTORS,  // ..._op_tma_red
   COUNTER_BULK_CLUSTER_SECTORS,    // l1tex__m_l1tex2xbar_write_sectors_mem_dshared_op_tma_st: from block to block
-  // Loads and stores of an address that mapa made: no shared loads and stores. Atomics there count as if in the own block.
-  COUNTER_CLUSTER_LOAD_REQUESTS,   // l1tex__t_requests_pipe_lsu_mem_dshared_op_ld
-  COUNTER_CLUSTER_STORE_REQUESTS,  // ..._op_st
-  COUNTER_CLUSTER_LOAD_SECTORS,    // l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld
-  COUNTER_CLUSTER_STORE_SECTORS,   // ..._op_st
+  // Of another block's shared memory, at an address that mapa made: no shared loads and stores.
+  COUNTER_CLUSTER_LOAD_REQUESTS,    // l1tex__t_requests_pipe_lsu_mem_dshared_op_ld
+  COUNTER_CLUSTER_STORE_REQUESTS,   // ..._op_st
+  COUNTER_CLUSTER_ATOMIC_REQUESTS,  // ..._op_atom: atom and red, each a wavefront of SHARED_ATOMIC too
+  COUNTER_CLUSTER_LOAD_SECTORS,     // l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld
+  COUNTER_CLUSTER_STORE_SECTORS,    // ..._op_st
+  COUNTER_CLUSTER_ATOMIC_SECTORS,   // ..._op_atom
   COUNTER_KIND_COUNT,
 } CounterKind;
 

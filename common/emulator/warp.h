@@ -137,7 +137,8 @@ typedef struct InstCounts {
   uint64_t enabled;         // of those threads, the ones whose guard was true
   uint64_t shared_requests, wavefronts, conflicts;
   uint64_t global_requests, sectors, bytes;
-  uint64_t cluster_requests, cluster_sectors;  // loads and stores of another block's shared memory
+  uint64_t loop_loads, loop_wavefronts, loop_conflicts;  // loads of shared memory in an atomic operation's loop
+  uint64_t cluster_requests, cluster_sectors;            // of another block's shared memory
   uint64_t local_requests, local_sectors, local_bytes;
   uint64_t flops;
   uint64_t shared_read, shared_written, global_read, global_written;  // bytes, by wgmma and asynchronous copies

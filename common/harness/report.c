@@ -190,6 +190,7 @@ static void print_besides(FILE *out, const uint64_t *value) {
       {COUNTER_BULK_GLOBAL_WRITE_BYTES, "bulk copies wrote %s bytes of global memory"},
       {COUNTER_CLUSTER_LOAD_SECTORS, "%s sectors loaded from other blocks' shared memory"},
       {COUNTER_CLUSTER_STORE_SECTORS, "%s sectors stored in other blocks' shared memory"},
+      {COUNTER_CLUSTER_ATOMIC_SECTORS, "%s sectors of atomics in other blocks' shared memory"},
       {COUNTER_LOCAL_LOAD_BYTES, "%s bytes of local memory loaded"},
       {COUNTER_LOCAL_STORE_BYTES, "%s bytes of local memory stored"},
       {COUNTER_INST_MUFU, "%s special functions (MUFU)"},

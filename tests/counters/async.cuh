@@ -117,8 +117,12 @@ struct Copy {
 // Reads the launch's arguments and prepares the barrier on which the bytes count.
 __device__ Copy begin_copies(const Offsets &offsets, char *memory, const uint64_t *barrier) {
   const uint16_t *row = offsets.of[blockIdx.x];
-  Copy copy = {shared_address(tile),     shared_address(barrier), row[ARG_BYTES],
-               memory + row[ARG_GLOBAL], (int16_t)row[ARG_X],     (int16_t)row[ARG_Y]};
+  Copy copy = {shared_address(tile) + row[ARG_SHARED],
+               shared_address(barrier),
+               row[ARG_BYTES],
+               memory + row[ARG_GLOBAL],
+               (int16_t)row[ARG_X],
+               (int16_t)row[ARG_Y]};
   if (threadIdx.x == 0) {
     mbarrier_init(copy.barrier, 1);
     mbarrier_fence_init();
@@ -221,6 +225,26 @@ CLUSTER_KERNEL(ld_cluster_b32) {
   cluster_sync();
   asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(x) : "r"(there) : "memory");
   keep(x, memory);
+  cluster_sync();
+}
+
+// The own block's, by an address that mapa made.
+CLUSTER_KERNEL(ld_cluster_own_b32) {
+  unsigned x, there = in_block(shared_address(tile + my_offset(offsets)), block_of_cluster());
+  asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(x) : "r"(there) : "memory");
+  keep(x, memory);
+}
+
+CLUSTER_KERNEL(st_cluster_own_b32) {
+  unsigned there = in_block(shared_address(tile + my_offset(offsets)), block_of_cluster());
+  asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(there), "r"(threadIdx.x) : "memory");
+}
+
+CLUSTER_KERNEL(atom_cluster_add) {
+  unsigned old, there = in_block(shared_address(tile + my_offset(offsets)), block_of_cluster() ^ 1);
+  cluster_sync();
+  asm volatile("atom.shared::cluster.add.u32 %0, [%1], %2;" : "=r"(old) : "r"(there), "r"(threadIdx.x + 1) : "memory");
+  keep(old, memory);
   cluster_sync();
 }
 

@@ -54,7 +54,16 @@ static const AsyncLaunch mn_major[] = {
     name, {[ARG_BYTES] = bytes, [ARG_GLOBAL] = global}, { 0 }                                                          \
   }
 
+#define BYTES_TO(name, bytes, global, shared)                                                                          \
+  {                                                                                                                    \
+    name, {[ARG_BYTES] = bytes, [ARG_GLOBAL] = global, [ARG_SHARED] = shared}, { 0 }                                   \
+  }
+
 static const AsyncLaunch bulk[] = {
+    BYTES_TO("128 bytes to 16", 128, 0, 16),
+    BYTES_TO("128 bytes at 16 to 16", 128, 16, 16),
+    BYTES_TO("256 bytes at 16 to 64", 256, 16, 64),
+    BYTES_TO("1040 bytes at 112 to 16", 1040, 112, 16),
     BYTES("16 bytes", 16, 0),
     BYTES("16 bytes at 16", 16, 16),
     BYTES("32 bytes", 32, 0),
@@ -67,6 +76,8 @@ static const AsyncLaunch bulk[] = {
 static const AsyncLaunch bulk_few[] = {
     BYTES("16 bytes", 16, 0),
     BYTES("48 bytes at 16", 48, 16),
+    BYTES_TO("1040 bytes at 112 to 16", 1040, 112, 16),
+    BYTES("1040 bytes at 112", 1040, 112),
     BYTES("4096 bytes", 4096, 0),
 };
 
@@ -91,6 +102,9 @@ static const AsyncLaunch bulk_few[] = {
       BOX("8 x 8 at 8", 8, 0, 2, 64, 64, 128, 8, 8, 0),                                                                \
       BOX("64 x 16 at 8 of wide rows", 8, 0, 2, 128, 64, 256, 64, 16, 128),                                            \
       BOX("64 x 16 of rows 144 bytes apart", 0, 0, 2, 64, 64, 144, 64, 16, 128),                                       \
+      BOX("128 x 8 at 8 of wide rows", 8, 0, 2, 256, 32, 512, 128, 8, 0),                                              \
+      BOX("40 x 8 at 8 of wide rows", 8, 0, 2, 256, 32, 512, 40, 8, 0),                                                \
+      BOX("8 x 64 of rows 16 bytes apart", 0, 0, 2, 8, 64, 16, 8, 64, 0),                                              \
       BOX("half beyond the right", 32, 0, 2, 64, 64, 128, 64, 16, 128),                                                \
       BOX("all outside", 0, 64, 2, 64, 64, 128, 64, 16, 128)
 

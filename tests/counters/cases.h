@@ -90,6 +90,7 @@ static inline int tile16_swizzled(Lane at, int n) {
 }
 static inline int random_rows(Lane at, int n) { return (int)(lane_hash(at, n) % (unsigned)n) * 16; }
 
+static inline int elements(Lane at, int n) { return (void)at, n; }
 static inline int trips(Lane at, int n) { return (void)at, n; }
 static inline int trips_per_lane(Lane at, int n) { return n * (1 + at.lane % 8); }
 
@@ -218,6 +219,12 @@ static const Pattern cluster[] = {
     {"stride 1", stride, 1, 2},      {"stride 2", stride, 2, 2},  {"stride 32", stride, 32, 2},
     {"broadcast", broadcast, 64, 2}, {"pairs", neighbours, 2, 2},
 };
+static const Pattern wmma[] = {
+    {"rows of 16", elements, 16, 0},
+    {"rows of 24", elements, 24, 0},
+    {"rows of 64", elements, 64, 0},
+    {"rows of 72", elements, 72, 0},
+};
 static const Pattern copy_zeros[] = {{"stride 1", stride, 1, 0}, {"stride 2", stride, 2, 0}};
 static const Pattern loop[] = {{"8 trips", trips, 8, 0}, {"16 trips", trips, 16, 0}};
 static const Pattern loop_blocks[] = {{"3 blocks of 8 trips", trips, 8, 3}, {"3 blocks of 16 trips", trips, 16, 3}};
@@ -296,6 +303,17 @@ static const CaseGroup case_groups[] = {
     ACCESS("local_b128", 16, local),
     ACCESS("ld_cluster_b32", 4, cluster),
     ACCESS("st_cluster_b32", 4, cluster),
+    ACCESS("ld_cluster_own_b32", 4, cluster),
+    ACCESS("st_cluster_own_b32", 4, cluster),
+    ACCESS("atom_cluster_add", 4, cluster),
+    ACCESS("atom_shared_add_f32", 4, atomic),
+    ACCESS("ld_generic_mixed", 4, copy_zeros),
+    GROUP("wmma_load_a_shared", 0, WARP_LANES, wmma),
+    GROUP("wmma_load_b_shared", 0, WARP_LANES, wmma),
+    GROUP("wmma_load_b_row_shared", 0, WARP_LANES, wmma),
+    GROUP("wmma_load_a_global", 0, WARP_LANES, wmma),
+    GROUP("wmma_store_shared", 0, WARP_LANES, wmma),
+    GROUP("wmma_store_global", 0, WARP_LANES, wmma),
     REPEATED("repeat_fma_f32"),
     GROUP("repeat_fma_f32", 0, 100, loop_blocks),
     REPEATED("repeat_mul_f32"),

@@ -34,4 +34,5 @@ enum {
   ARG_GLOBAL,
   ARG_X,
   ARG_Y,
+  ARG_SHARED,  // where in shared memory
 };

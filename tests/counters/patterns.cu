@@ -152,6 +152,42 @@ ATOM_TYPED(atom_global_add_u64, unsigned long long, "l", "atom.global.add.u64 %0
 RED_TYPED(red_global_add_u64, unsigned long long, "l", "red.global.add.u64 [%0], %1;")
 RED_TYPED(red_global_add_f32, float, "f", "red.global.add.f32 [%0], %1;")
 
+ATOM_TYPED(atom_shared_add_f32, float, "f", "atom.shared.add.f32 %0, [%1], %2;", "r", shared_address(tile + offset))
+
+// The first half of the warp loads from shared memory, the other from global, with one instruction.
+KERNEL(ld_generic_mixed) {
+  unsigned offset = my_offset(offsets), x;
+  const char *from = threadIdx.x < 16 ? (const char *)tile : memory;
+  asm volatile("ld.b32 %0, [%1];" : "=r"(x) : "l"(from + offset) : "memory");
+  keep(x, memory);
+}
+
+// ---- wmma: the offset is a row's elements ----
+
+#define EIGHT_REGISTERS "{%0, %1, %2, %3, %4, %5, %6, %7}"
+#define WMMA_LOAD(name, text, to, address)                                                                             \
+  KERNEL(name) {                                                                                                       \
+    unsigned r[8], stride = offsets.of[blockIdx.x][0];                                                                 \
+    asm volatile("wmma.load." text " " EIGHT_REGISTERS ", [%8], %9;"                                                   \
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]), "=r"(r[4]), "=r"(r[5]), "=r"(r[6]), "=r"(r[7])      \
+                 : to(address), "r"(stride)                                                                            \
+                 : "memory");                                                                                          \
+    keep(r[0] + r[1] + r[2] + r[3] + r[4] + r[5] + r[6] + r[7], memory);                                               \
+  }
+#define WMMA_STORE(name, text, to, address)                                                                            \
+  KERNEL(name) {                                                                                                       \
+    unsigned stride = offsets.of[blockIdx.x][0];                                                                       \
+    float x = (float)threadIdx.x;                                                                                      \
+    asm volatile("wmma.store." text " [%0], {%2, %2, %2, %2, %2, %2, %2, %2}, %1;" ::to(address), "r"(stride), "f"(x)  \
+                 : "memory");                                                                                          \
+  }
+WMMA_LOAD(wmma_load_a_shared, "a.sync.aligned.row.m16n16k16.shared.f16", "r", shared_address(tile))
+WMMA_LOAD(wmma_load_b_shared, "b.sync.aligned.col.m16n16k16.shared.f16", "r", shared_address(tile))
+WMMA_LOAD(wmma_load_b_row_shared, "b.sync.aligned.row.m16n16k16.shared.f16", "r", shared_address(tile))
+WMMA_LOAD(wmma_load_a_global, "a.sync.aligned.row.m16n16k16.global.f16", "l", memory)
+WMMA_STORE(wmma_store_shared, "d.sync.aligned.row.m16n16k16.shared.f32", "r", shared_address(tile))
+WMMA_STORE(wmma_store_global, "d.sync.aligned.row.m16n16k16.global.f32", "l", memory)
+
 // ---- cp.async: gather reads at the offsets and writes side by side, scatter the other way round ----
 
 #define CP_ASYNC(name, text, size, to, from)                                                                           \

@@ -68,18 +68,21 @@ l1tex__t_(requests|sectors)_pipe_lsu_mem_global_op_(ld|st|atom|red|ldgsts_cache_
 END
 
 # What units beside the warps' loads and stores move, and local memory.
-record_set traffic '(bulk|tensor|local|ld_cluster|st_cluster)_.*' <<'END'
+record_set traffic '(bulk|tensor|local|(ld|st|atom)_cluster(_own)?)_.*' <<'END'
 l1tex__t_(requests|sectors)_pipe_lsu_mem_local_op_(ld|st)
 l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld
 l1tex__m_l1tex2xbar_write_sectors_mem_(global_op_tma_(st|red)|dshared_op_tma_st)
 lts__t_sectors_srcunit_tex
 END
 
-# Counted by code that Nsight Compute adds to a kernel: classes of instructions, requests, bytes. And the pipe that the
-# special functions share with conversions.
-record_set classes 'repeat_.*|(ld|st)_(shared|global)_b(16|128)|(ld|st)_cluster_b32|ldmatrix_x4|stmatrix_x4|atom_.*|red_.*|cp_async_.*|(bulk|tensor|local)_.*|wgmma_n64|wgmma_n64_a_registers' <<'END'
+# Classes of instructions, and the pipe that the special functions share with conversions.
+record_set classes 'repeat_.*' <<'END'
 smsp__inst_executed_pipe_xu
 smsp__sass_thread_inst_executed_op_(integer|bit|fp16|fp32|fp64|conversion|control|memory|misc|inter_thread_communication|uniform)_pred_on
+END
+
+# Requests and bytes, which are counted by code that Nsight Compute adds to a kernel.
+record_set requests 'repeat_.*|(ld|st)_(shared|global)_b(16|128)|ld_generic_mixed|(ld|st|atom)_cluster_.*|ldmatrix_x4|stmatrix_x4|wmma_.*|atom_.*|red_.*|cp_async_.*|(bulk|tensor|local)_.*|wgmma_n64|wgmma_n64_a_registers' <<'END'
 smsp__sass_inst_executed_op_shared
 smsp__sass_data_bytes_mem_(global|local)
 END
@@ -89,8 +92,8 @@ record_set banks 'bulk_.*|tensor_(reduce|load_multicast)' <<'END'
 l1tex__data_bank_(reads|writes)
 END
 
-record_set cluster '(ld|st)_cluster_.*' <<'END'
-l1tex__t_(requests|sectors)_pipe_lsu_mem_dshared_op_(ld|st)
+record_set cluster '(ld|st|atom)_cluster_.*' <<'END'
+l1tex__t_(requests|sectors)_pipe_lsu_mem_dshared_op_(ld|st|atom)
 END
 
 device=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1)

@@ -110,9 +110,19 @@ static void wavefronts_cell(char cell[MAX_CELL], const CounterRuns *runs, const 
 static void sectors_cell(char cell[MAX_CELL], const CounterRuns *runs, const CounterRun *run) {
   static const CounterKind kinds[] = {COUNTER_GLOBAL_LOAD_SECTORS,   COUNTER_GLOBAL_STORE_SECTORS,
                                       COUNTER_GLOBAL_ATOMIC_SECTORS, COUNTER_GLOBAL_REDUCTION_SECTORS,
-                                      COUNTER_CLUSTER_LOAD_SECTORS,  COUNTER_CLUSTER_STORE_SECTORS};
+                                      COUNTER_CLUSTER_LOAD_SECTORS,  COUNTER_CLUSTER_STORE_SECTORS,
+                                      COUNTER_CLUSTER_ATOMIC_SECTORS};
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
     if (pair(runs, run, kinds[k]).ncu) put(cell, pair(runs, run, kinds[k]), run->c.blocks);
+}
+
+// "64, loads 528 (496)": wavefronts of the compare-and-swaps of a loop, of its loads, and bank conflicts of these.
+static void loop_cell(char cell[MAX_CELL], const CounterRuns *runs, const CounterRun *run) {
+  char swaps[MAX_CELL], loads[MAX_CELL], conflicts[MAX_CELL];
+  put(swaps, pair(runs, run, COUNTER_SHARED_ATOMIC_WAVEFRONTS), run->c.blocks);
+  put(loads, pair(runs, run, COUNTER_SHARED_LOAD_WAVEFRONTS), run->c.blocks);
+  put(conflicts, pair(runs, run, COUNTER_SHARED_LOAD_BANK_CONFLICTS), run->c.blocks);
+  snprintf(cell, MAX_CELL, "%.20s, loads %.20s (%.20s)", swaps, loads, conflicts);
 }
 
 // "64 (2)": sectors of a load on average, and requests. The kernels store as much.
@@ -362,6 +372,8 @@ void print_counter_tables(FILE *out, const CounterRuns *runs) {
   print_patterns(out, runs, KERNELS("stmatrix_x1", "stmatrix_x2", "stmatrix_x4", "stmatrix_x4_trans"), wavefronts_cell);
   print_patterns(out, runs, KERNELS("atom_shared_add", "atom_shared_cas", "red_shared_add", "atom_shared_exch_b64"),
                  wavefronts_cell);
+  print_patterns(out, runs, KERNELS("atom_shared_add_f32"), loop_cell);
+  print_patterns(out, runs, KERNELS("ld_cluster_own_b32", "st_cluster_own_b32"), wavefronts_cell);
   fprintf(out, "### Global memory: sectors per request\n\n");
   print_patterns(out, runs,
                  KERNELS("ld_global_b8", "ld_global_b16", "ld_global_b32", "ld_global_b64", "ld_global_b128"),
@@ -378,7 +390,15 @@ void print_counter_tables(FILE *out, const CounterRuns *runs) {
                          "red_global_add_u64", "red_global_add_f32"),
                  sectors_cell);
   fprintf(out, "### Another block's shared memory: sectors per request\n\n");
-  print_patterns(out, runs, KERNELS("ld_cluster_b32", "st_cluster_b32"), sectors_cell);
+  print_patterns(out, runs, KERNELS("ld_cluster_b32", "st_cluster_b32", "atom_cluster_add"), sectors_cell);
+  fprintf(out, "### wmma: wavefronts of shared memory (bank conflicts), sectors of global memory\n\n");
+  print_patterns(out, runs,
+                 KERNELS("wmma_load_a_shared", "wmma_load_b_shared", "wmma_load_b_row_shared", "wmma_store_shared"),
+                 wavefronts_cell);
+  print_patterns(out, runs, KERNELS("wmma_load_a_global", "wmma_store_global"), sectors_cell);
+  fprintf(out, "### Half the lanes to shared memory, half to global: wavefronts (bank conflicts), sectors\n\n");
+  print_patterns(out, runs, KERNELS("ld_generic_mixed"), wavefronts_cell);
+  print_patterns(out, runs, KERNELS("ld_generic_mixed"), sectors_cell);
   fprintf(out, "### Local memory: sectors (requests) of one access\n\n");
   print_patterns(out, runs, KERNELS("local_b8", "local_b16", "local_b32", "local_b64", "local_b128"), local_cell);
   fprintf(out, "### cp.async\n\n");
