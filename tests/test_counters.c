@@ -34,20 +34,10 @@ static uint64_t sectors_of_bypassing_copy(const CounterCase *c) {
   return count;
 }
 
-// Copies from one block to others that are cut at places of which no rule is known: notes/counters.md.
-static bool has_unknown_cuts(const CounterCase *c) {
-  return !strcmp(c->name, "bulk_load_multicast 1040 bytes at 112 to 16") ||
-         !strcmp(c->name, "bulk_to_block 1040 bytes at 112 to 16");
-}
-
-static bool is_of_bulk_sectors(CounterKind kind) {
-  return kind >= COUNTER_BULK_LOAD_SECTORS && kind <= COUNTER_BULK_CLUSTER_SECTORS;
-}
-
 // What the emulator does to the banks of shared memory, and the sectors of all other, in every launch.
 Test(counters, memory) {
   CounterRuns runs = counter_runs();
-  int compared = 0, bypassing = 0, different = 0, unknown = 0;
+  int compared = 0, bypassing = 0, different = 0;
   for (int i = 0; i < runs.count; i++) {
     const CounterRun *run = &runs.items[i];
     bool bypasses = starts_with(run->c.kernel, "cp_async_cg");
@@ -61,11 +51,6 @@ Test(counters, memory) {
         bypassing++;
         continue;
       }
-      if (has_unknown_cuts(&run->c) && is_of_bulk_sectors((CounterKind)k) && want) {
-        cr_expect_neq(have, want, "%s: explained by now", run->c.name);
-        unknown++;
-        continue;
-      }
       cr_expect_eq(have, want, "%s: %s is %llu, ncu says %llu", run->c.name, name, (unsigned long long)have,
                    (unsigned long long)want);
       compared += want != 0;
@@ -73,7 +58,6 @@ Test(counters, memory) {
   }
   cr_expect(compared > 1000, "only %d numbers that are not 0", compared);
   cr_expect(bypassing == 14 && different == 6, "%d of %d launches of cp.async.cg differ", different, bypassing);
-  cr_expect_eq(unknown, 2);
   counter_runs_free(&runs);
 }
 
@@ -184,7 +168,7 @@ Test(counters, copies_reach_the_l2_cache) {
   int equal = 0, less = 0;
   for (int i = 0; i < runs.count; i++) {
     const CounterRun *run = &runs.items[i];
-    if (!is_copy(&run->c) || has_unknown_cuts(&run->c)) continue;
+    if (!is_copy(&run->c)) continue;
     const uint64_t *value = run->emulator.value;
     uint64_t ncu = counter_recorded(&runs, run, "lts__t_sectors_srcunit_tex.sum");
     uint64_t have = value[COUNTER_BULK_LOAD_SECTORS] / run->c.blocks + value[COUNTER_BULK_STORE_SECTORS] +
@@ -196,7 +180,7 @@ Test(counters, copies_reach_the_l2_cache) {
     equal += ncu == have;
     less += ncu != have;
   }
-  cr_expect(equal == 76 && less == 5, "%d launches equal, %d with less", equal, less);
+  cr_expect(equal == 78 && less == 5, "%d launches equal, %d with less", equal, less);
   counter_runs_free(&runs);
 }
 

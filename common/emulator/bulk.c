@@ -25,14 +25,24 @@ void pieces_add(Pieces *pieces, const Access *other, uint64_t shared_offset, uin
                                            .size = size};
 }
 
-void pieces_add_sectors(Pieces *pieces, uint64_t address, uint64_t shared, uint32_t size, bool multicast) {
-  enum { LINE = 128 };
-  uint64_t sectors = multicast ? 2 : 1, unit = sectors * SECTOR_BYTES;
+// The bytes from x on that are left of a block of `block` bytes, and of `size` bytes.
+static uint32_t left_of(uint64_t x, uint32_t block, uint32_t size) {
+  uint32_t left = block - (uint32_t)(x % block);
+  return left < size ? left : size;
+}
+
+// A request stays in a line of shared memory and a line of global memory. The latter shows in a multicast alone, which moves
+// the request's sectors by twos. What goes from block to block is cut once more, counted from the copy's beginning.
+void pieces_add_sectors(Pieces *pieces, uint64_t address, uint64_t shared, uint32_t size, Route route) {
+  enum { SHARED_LINE = 128, GLOBAL_LINE = 256, BLOCK_TO_BLOCK = 1024 };
+  uint64_t unit = route == ROUTE_MULTICAST ? 2 : 1;
   for (uint32_t done = 0, part; done < size; done += part) {
     uint64_t first = address + done;
-    part = LINE - (uint32_t)((shared + done) % LINE);
-    if (part > size - done) part = size - done;
-    pieces->sectors += ((first + part - 1) / unit - first / unit + 1) * sectors;
+    part = left_of(shared + done, SHARED_LINE, size - done);
+    part = left_of(first, GLOBAL_LINE, part);
+    if (route == ROUTE_BLOCK_TO_BLOCK) part = left_of(done, BLOCK_TO_BLOCK, part);
+    uint64_t sectors = (first + part - 1) / SECTOR_BYTES - first / SECTOR_BYTES + 1;
+    pieces->sectors += (sectors + unit - 1) / unit * unit;
   }
 }
 
@@ -315,7 +325,10 @@ static bool load_lane(Warp *warp, const Inst *inst, int lane, uint64_t to_addres
   if (!mbarrier) return false;
   Pieces pieces = {0};
   pieces_add(&pieces, from, to.offset, size);
-  pieces_add_sectors(&pieces, from->region->base + from->offset, to_address, size, plan->multicast);
+  pieces_add_sectors(&pieces, from->region->base + from->offset, to_address, size,
+                     plan->multicast                    ? ROUTE_MULTICAST
+                     : plan->from_space == SPACE_SHARED ? ROUTE_BLOCK_TO_BLOCK
+                                                        : ROUTE_GLOBAL);
   mode.again = again;
   bulk_issue_load(warp, inst, lane, &pieces, to.region, mbarrier, size, mode);
   pieces_free(&pieces);
@@ -369,7 +382,7 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
     if (!find_side(warp, inst, lane, SPACE_GLOBAL, to[lane], size, ACCESS_WRITE, &destination)) return;
     Pieces pieces = {0};
     pieces_add(&pieces, &destination, source.offset, size);
-    pieces_add_sectors(&pieces, to[lane], from[lane], size, false);
+    pieces_add_sectors(&pieces, to[lane], from[lane], size, ROUTE_GLOBAL);
     bulk_issue_store(warp, inst, lane, &pieces, source.region, plan->mode);
     pieces_free(&pieces);
   }

@@ -30,9 +30,11 @@ typedef struct Pieces {
 void pieces_add(Pieces *pieces, const Access *other, uint64_t shared_offset, uint32_t size);
 void pieces_free(Pieces *pieces);
 
+typedef enum Route { ROUTE_GLOBAL, ROUTE_MULTICAST, ROUTE_BLOCK_TO_BLOCK } Route;
+
 // Counts the sectors of `size` bytes from an address on, which lie at `shared` in shared memory. A copy moves all of each
-// that it touches, once for each 128-byte line of shared memory; a multicast two neighbours at a time.
-void pieces_add_sectors(Pieces *pieces, uint64_t address, uint64_t shared, uint32_t size, bool multicast);
+// that it touches, once for each request. notes/counters.md has the measurements.
+void pieces_add_sectors(Pieces *pieces, uint64_t address, uint64_t shared, uint32_t size, Route route);
 
 // How a copy changes its destination, when it does not just overwrite it, and what it fills with.
 typedef struct BulkMode {

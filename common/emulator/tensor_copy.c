@@ -138,7 +138,7 @@ static bool row_address(const Box *box, uint32_t row, uint64_t *address) {
 static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *box, const Access *place, bool loads,
                            Pieces *pieces) {
   const Region *shared = place->region;
-  bool multicast = ((const TensorPlan *)inst->extra)->multicast;
+  Route route = ((const TensorPlan *)inst->extra)->multicast ? ROUTE_MULTICAST : ROUTE_GLOBAL;
   int64_t size = (int64_t)box->map.last[0] + 1;
   // A store ends only where the row's last 16 bytes end, though the tensor may end inside them: so an H200 does.
   if (!loads) size = (size * box->element + UNIT - 1) / UNIT * UNIT / box->element;
@@ -152,14 +152,14 @@ static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *bo
     uint64_t shared_address = shared->base + place->offset + (uint64_t)row * box->pitch, address;
     bool inside = row_address(box, row, &address);
     address += (uint64_t)box->start[0] * (uint64_t)box->element;
-    if (loads) pieces_add_sectors(pieces, address, shared_address, box->row, multicast);
+    if (loads) pieces_add_sectors(pieces, address, shared_address, box->row, route);
     if (from == to || !inside) {
       if (loads) add_bytes(pieces, box, shared, shared_address, 0, box->row, NULL);
       continue;
     }
     Access other;
     address += from;
-    if (!loads) pieces_add_sectors(pieces, address, shared_address + from, to - from, false);
+    if (!loads) pieces_add_sectors(pieces, address, shared_address + from, to - from, ROUTE_GLOBAL);
     if (!memory_find(warp, inst, lane, SPACE_GLOBAL, address, (int)(to - from), 1, loads ? ACCESS_READ : ACCESS_WRITE,
                      &other))
       return false;
