@@ -1,5 +1,5 @@
 // Clusters on the emulator: the shared memory of other blocks, barrier.cluster, multicast, and bulk copies of
-// contiguous bytes. The kernels are in tests/pairs/cluster.pairs.
+// contiguous bytes; and scopes. The kernels are in tests/pairs/cluster.pairs and tests/pairs/scopes.pairs.
 #include <criterion/criterion.h>
 
 #include "support/run_kernel.h"
@@ -55,6 +55,17 @@ Test(cluster, bulk_copies) {
 static uint32_t of_thread(unsigned block, unsigned thread) { return (void)block, thread; }
 
 Test(cluster, fences_and_hints) { run_and_check("cluster", "fences and hints", 1, 0, of_thread); }
+
+static uint32_t other_warp(unsigned block, unsigned thread) { return block % 2 * 256 + (thread ^ 32); }
+static uint32_t first_warp(unsigned block, unsigned thread) { return thread < 32 ? 0 : other_warp(block, thread); }
+
+Test(cluster, scopes) {
+  run_pairs("scopes");
+  run_and_check("scopes", "inside a block", 4, 2, first_warp);
+  run_and_check("scopes", "relaxed arrival for the own block", 4, 2, other_warp);
+  run_and_check("scopes", "a counter of both blocks", 4, 2, other_warp);
+  run_and_check("scopes", "handed on in the block", 2, 2, neighbour);
+}
 
 Test(cluster, refused) {
   static const RefusedTest tests[] = {

@@ -132,7 +132,7 @@ static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int 
   uint64_t old = 0;
   memory_lock(&access);
   if (launch->hazards) race_atomic(warp, inst, lane, access.region, access.offset, atomic->size, atomic->scope);
-  sync_atomic(table, address, warp, lane, atomic->order, atomic->scope == STRONG_GPU);
+  sync_atomic(table, access.data, warp, lane, atomic->order, atomic->scope);
   memcpy(&old, access.data, size);
   bool global = access.region->kind == REGION_GLOBAL;
   Combine *combine = global ? global_combine(atomic->combine) : atomic->combine;

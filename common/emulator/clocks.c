@@ -33,12 +33,15 @@ void clocks_retain(Clocks *clocks) {
   if (clocks) atomic_fetch_add_explicit(&clocks->references, 1, memory_order_relaxed);
 }
 
-static size_t clocks_size(int count) { return sizeof(Clocks) + CLOCK_PLANES * (size_t)count * sizeof(uint32_t); }
+static size_t clocks_size(int count, int planes) {
+  return sizeof(Clocks) + (size_t)planes * (size_t)count * sizeof(uint32_t);
+}
 
 void clocks_release(Clocks *clocks) {
   if (!clocks || atomic_fetch_sub_explicit(&clocks->references, 1, memory_order_acq_rel) > 1) return;
   for (int i = 0; i < clocks->import_count; i++) clocks_release(clocks->imports[i].clocks);
-  usage_subtract(clocks->usage, clocks_size(clocks->count) + (size_t)clocks->import_count * sizeof(Import));
+  usage_subtract(clocks->usage,
+                 clocks_size(clocks->count, clocks->planes) + (size_t)clocks->import_count * sizeof(Import));
   free(clocks->imports);
   free(clocks);
 }
@@ -51,19 +54,28 @@ static void copy_plane(Clocks *clocks, ClockPlane to, ClockPlane from) {
   memcpy(plane(clocks, to), plane(clocks, from), (size_t)clocks->count * sizeof(uint32_t));
 }
 
-static Clocks *clocks_of(uint32_t cluster, int count, Usage *usage) {
-  Clocks *clocks = calloc(1, clocks_size(count));
+static Clocks *clocks_of(uint32_t cluster, int count, int planes, Usage *usage) {
+  Clocks *clocks = calloc(1, clocks_size(count, planes));
   if (!clocks) abort();
   atomic_init(&clocks->references, 1);
   clocks->cluster = cluster;
   clocks->count = count;
+  clocks->planes = planes;
   clocks->usage = usage;
-  usage_add(usage, clocks_size(count));
+  usage_add(usage, clocks_size(count, planes));
   return clocks;
 }
 
+// Of the same cluster's threads, with nothing known of them.
+static Clocks *clocks_like(const Clocks *clocks, Usage *usage) {
+  return clocks_of(clocks->cluster, clocks->count, clocks->planes, usage);
+}
+
+static bool has_several_blocks(const Cluster *cluster) { return cluster->block_count > 1; }
+
 static Clocks *clocks_new(const Cluster *cluster) {
-  return clocks_of(cluster->id, cluster->clock_count, &cluster->worker->order);
+  int planes = has_several_blocks(cluster) ? CLOCK_PLANES : CLOCK_FENCED_CLUSTER;
+  return clocks_of(cluster->id, cluster->clock_count, planes, &cluster->worker->order);
 }
 
 // A vector's length is a multiple of LANES. Loops over it go by STEP: one that does a fixed number of times the same the
@@ -74,13 +86,13 @@ static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static void merge_array(Clocks *restrict into, const Clocks *restrict from) {
-  for (int i = 0; i < CLOCK_PLANES * into->count; i += STEP)
+  for (int i = 0; i < into->planes * into->count; i += STEP)
     for (int j = 0; j < STEP; j++) into->clock[i + j] = larger(into->clock[i + j], from->clock[i + j]);
 }
 
 static bool dominates(const Clocks *big, const Clocks *small) {
   if (small->import_count) return false;
-  for (int i = 0; i < CLOCK_PLANES * big->count; i += STEP) {
+  for (int i = 0; i < big->planes * big->count; i += STEP) {
     uint32_t above = 0;
     for (int j = 0; j < STEP; j++) above |= small->clock[i + j] > big->clock[i + j];
     if (above) return false;
@@ -94,7 +106,7 @@ static void merge_import(Clocks *into, Clocks *from) {
     Import *import = &into->imports[i];
     if (import->cluster != from->cluster) continue;
     if (import->clocks == from || dominates(import->clocks, from)) return;
-    Clocks *merged = clocks_of(from->cluster, from->count, into->usage);
+    Clocks *merged = clocks_like(from, into->usage);
     merge_array(merged, from);
     merge_array(merged, import->clocks);
     clocks_release(import->clocks);
@@ -107,7 +119,7 @@ static void merge_import(Clocks *into, Clocks *from) {
   // Its own imports stay behind: clusters that learn from each other would build a chain of them without end.
   Clocks *held = from;
   if (from->import_count)
-    merge_array(held = clocks_of(from->cluster, from->count, into->usage), from);
+    merge_array(held = clocks_like(from, into->usage), from);
   else
     clocks_retain(from);
   into->imports[into->import_count++] = (Import){from->cluster, held};
@@ -174,7 +186,7 @@ static void make_own(const Cluster *cluster, Clocks **holder) {
 
 // Adds what the lane's fences have covered of its own accesses.
 static void add_covered(Clocks *into, const Warp *warp, int lane) {
-  for (int p = 0; p < CLOCK_PLANES; p++) {
+  for (int p = 0; p < into->planes; p++) {
     uint32_t *clock = &plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
     *clock = larger(*clock, warp->clocks[lane].covered[p]);
   }
@@ -267,16 +279,20 @@ static void cover(Warp *warp, Mask mask, ClockPlane which) {
   clocks_release(after);
 }
 
-void race_fence(Warp *warp, Mask mask, bool gpu) {
+void race_fence(Warp *warp, Mask mask, Strength scope) {
   if (!warp_launch(warp)->hazards) return;
+  const Cluster *cluster = warp->block->cluster;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
-    if (!clocks->pending) continue;
-    replace(&clocks->known, join(warp->block->cluster, clocks->known, clocks->pending));
-    replace(&clocks->pending, NULL);
+    for (Strength needed = STRONG_CTA; needed <= scope; needed++) {
+      if (!clocks->pending[needed]) continue;
+      replace(&clocks->known, join(cluster, clocks->known, clocks->pending[needed]));
+      replace(&clocks->pending[needed], NULL);
+    }
   }
   cover(warp, mask, CLOCK_FENCED);
-  if (gpu) cover(warp, mask, CLOCK_FENCED_GPU);
+  if (scope >= STRONG_CLUSTER && has_several_blocks(cluster)) cover(warp, mask, CLOCK_FENCED_CLUSTER);
+  if (scope >= STRONG_GPU) cover(warp, mask, CLOCK_FENCED_GPU);
   for (Mask rest = mask; rest; rest &= rest - 1) advance(warp, __builtin_ctz(rest));
 }
 
@@ -314,10 +330,10 @@ void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock) {
 
 // A copy of clocks, without imports, that knows no more than what a plane of it covers.
 static Clocks *narrowed(const Clocks *clocks, ClockPlane to) {
-  Clocks *copy = clocks_of(clocks->cluster, clocks->count, clocks->usage);
-  memcpy(copy->clock, clocks->clock, clocks_size(clocks->count) - sizeof(Clocks));
+  Clocks *copy = clocks_like(clocks, clocks->usage);
+  memcpy(copy->clock, clocks->clock, clocks_size(clocks->count, clocks->planes) - sizeof(Clocks));
   copy_plane(copy, CLOCK_KNOWN, to);
-  for (int p = CLOCK_VISIBLE; p < CLOCK_PLANES; p++) {
+  for (int p = CLOCK_VISIBLE; p < clocks->planes; p++) {
     uint32_t *part = plane(copy, (ClockPlane)p);
     for (int i = 0; i < copy->count; i += STEP)
       for (int j = 0; j < STEP; j++) part[i + j] = smaller(part[i + j], copy->clock[i + j]);
@@ -326,8 +342,8 @@ static Clocks *narrowed(const Clocks *clocks, ClockPlane to) {
 }
 
 // Whether no fence has covered anything of it.
-static bool is_unfenced(const Clocks *clocks) {
-  const uint32_t *fenced = clocks->clock + CLOCK_FENCED * clocks->count;
+static bool is_unfenced(const Clocks *clocks, ClockPlane fence) {
+  const uint32_t *fenced = clocks->clock + (int)fence * clocks->count;
   uint32_t any = 0;
   for (int i = 0; i < clocks->count; i++) any |= fenced[i];
   return !any && !clocks->import_count;
@@ -335,40 +351,42 @@ static bool is_unfenced(const Clocks *clocks) {
 
 // What a relaxed store by the lane hands on, what the last fence covered, without what it has done itself: a new
 // reference, NULL for nothing.
-static Clocks *fenced_part(const Clocks *known) {
-  if (!known || is_unfenced(known)) return NULL;
-  Clocks *part = narrowed(known, CLOCK_FENCED);
+static Clocks *fenced_part(const Clocks *known, ClockPlane fence) {
+  if (!known || is_unfenced(known, fence)) return NULL;
+  Clocks *part = narrowed(known, fence);
   for (int i = 0; i < known->import_count; i++) merge_import(part, known->imports[i].clocks);
   return part;
 }
 
 // And that.
-static void add_fenced(Clocks *into, const Warp *warp, int lane) {
+static void add_fenced(Clocks *into, const Warp *warp, int lane, ClockPlane fence) {
   const uint32_t *covered = warp->clocks[lane].covered;
-  for (int p = 0; p < CLOCK_PLANES; p++) {
+  for (int p = 0; p < into->planes; p++) {
     uint32_t *clock = &plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
-    *clock = larger(*clock, smaller(covered[p], covered[CLOCK_FENCED]));
+    *clock = larger(*clock, smaller(covered[p], covered[fence]));
   }
 }
 
-void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined) {
+void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope) {
   const Clocks *last = NULL;
+  ClockPlane fence = scope == STRONG_CTA ? CLOCK_FENCED : CLOCK_FENCED_CLUSTER;
+  if (!has_several_blocks(warp->block->cluster)) fence = CLOCK_FENCED;
   if (!warp_launch(warp)->hazards) return;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     const Clocks *known = warp->clocks[__builtin_ctz(rest)].known;
     if (known == last) continue;
     last = known;
-    Clocks *fenced = fenced_part(known);
+    Clocks *fenced = fenced_part(known, fence);
     clocks_join(warp->block->cluster, joined, fenced);
     clocks_release(fenced);
   }
   make_own(warp->block->cluster, joined);
-  for (Mask rest = mask; rest; rest &= rest - 1) add_fenced(*joined, warp, __builtin_ctz(rest));
+  for (Mask rest = mask; rest; rest &= rest - 1) add_fenced(*joined, warp, __builtin_ctz(rest), fence);
 }
 
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined) {
   for (Mask rest = mask; joined && rest; rest &= rest - 1)
-    clocks_join(warp->block->cluster, &warp->clocks[__builtin_ctz(rest)].pending, joined);
+    clocks_join(warp->block->cluster, &warp->clocks[__builtin_ctz(rest)].pending[STRONG_CTA], joined);
 }
 
 void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more) {
@@ -379,17 +397,24 @@ Clocks *clocks_common(const Cluster *cluster, Clocks *const *holders, int count)
   Clocks *common = clocks_new(cluster);
   merge_array(common, holders[0]);
   for (int h = 1; h < count; h++)
-    for (int i = 0; i < CLOCK_PLANES * common->count; i += STEP)
+    for (int i = 0; i < common->planes * common->count; i += STEP)
       for (int j = 0; j < STEP; j++) common->clock[i + j] = smaller(common->clock[i + j], holders[h]->clock[i + j]);
   return common;
 }
 
 // ---- what was released through memory ----
 
+// In a cluster of several blocks a release of .cta scope is for the releasing block alone, and a fence of .cta scope
+// hands on less to the others than to its own. So there a place has an entry for all, and one for each block that
+// has released something there to itself.
 typedef struct SyncEntry {
-  uint64_t address;  // 0: free
+  const void *place;  // NULL: free
+  uint32_t block;     // in the grid, from 1; ALL_BLOCKS
+  uint32_t sequence;  // of stores to the place, each of which ends what was released before it
   Clocks *released;
 } SyncEntry;
+
+enum { ALL_BLOCKS = 0 };
 
 struct SyncTable {
   pthread_mutex_t lock;
@@ -415,36 +440,47 @@ void sync_table_free(SyncTable *table) {
   free(table);
 }
 
-static SyncEntry *sync_slot(const SyncTable *table, uint64_t address) {
-  size_t i = (size_t)(address * 0x9e3779b97f4a7c15ull >> 20) & (table->capacity - 1);
-  while (table->entries[i].address && table->entries[i].address != address) i = (i + 1) & (table->capacity - 1);
+static SyncEntry *sync_slot(const SyncTable *table, const void *place, uint32_t block) {
+  size_t i = (size_t)(((uintptr_t)place + block) * 0x9e3779b97f4a7c15ull >> 20) & (table->capacity - 1);
+  const SyncEntry *entries = table->entries;
+  while (entries[i].place && (entries[i].place != place || entries[i].block != block))
+    i = (i + 1) & (table->capacity - 1);
   return &table->entries[i];
 }
 
-static Clocks *released_at(const SyncTable *table, uint64_t address) {
-  return table->count ? sync_slot(table, address)->released : NULL;
+static uint32_t block_of(const Warp *warp) {
+  const Cluster *cluster = warp->block->cluster;
+  return cluster->id * (uint32_t)cluster->block_count + (uint32_t)warp->block->rank + 1;
 }
 
-// What is released at the address from now on: the table takes the reference over. Of an address where nothing ever was
-// it has no entry.
-static void set_released(SyncTable *table, uint64_t address, Clocks *released) {
-  if (!released && !released_at(table, address)) return;
-  if (table->count * 2 >= table->capacity) {
-    SyncEntry *old = table->entries;
-    size_t old_capacity = table->capacity;
-    table->capacity = old_capacity ? old_capacity * 2 : 64;
-    table->entries = calloc(table->capacity, sizeof *table->entries);
-    if (!table->entries) abort();
-    usage_add(table->usage, (table->capacity - old_capacity) * sizeof *table->entries);
-    for (size_t i = 0; i < old_capacity; i++)
-      if (old[i].address) *sync_slot(table, old[i].address) = old[i];
-    free(old);
-  }
-  SyncEntry *entry = sync_slot(table, address);
-  if (!entry->address) {
-    entry->address = address;
-    table->count++;
-  }
+// What was released there since the last store there; NULL for nothing.
+static Clocks *released_at(const SyncTable *table, const void *place, uint32_t block) {
+  if (!table->count) return NULL;
+  const SyncEntry *entry = sync_slot(table, place, block);
+  bool is_current = entry->sequence == sync_slot(table, place, ALL_BLOCKS)->sequence;
+  return is_current ? entry->released : NULL;
+}
+
+static void grow(SyncTable *table) {
+  SyncEntry *old = table->entries;
+  size_t old_capacity = table->capacity;
+  table->capacity = old_capacity ? old_capacity * 2 : 64;
+  table->entries = calloc(table->capacity, sizeof *table->entries);
+  if (!table->entries) abort();
+  usage_add(table->usage, (table->capacity - old_capacity) * sizeof *table->entries);
+  for (size_t i = 0; i < old_capacity; i++)
+    if (old[i].place) *sync_slot(table, old[i].place, old[i].block) = old[i];
+  free(old);
+}
+
+// What is released there from now on: the table takes the reference over.
+static void set_released(SyncTable *table, const void *place, uint32_t block, uint32_t sequence, Clocks *released) {
+  if (table->count * 2 >= table->capacity) grow(table);
+  SyncEntry *entry = sync_slot(table, place, block);
+  table->count += !entry->place;
+  entry->place = place;
+  entry->block = block;
+  entry->sequence = sequence;
   replace(&entry->released, released);
 }
 
@@ -473,59 +509,105 @@ static Clocks *for_cluster(const Cluster *cluster, Clocks *released) {
   return part;
 }
 
-// A strong read learns what was released there: at once when it acquires, else with the next fence.
-static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, bool gpu) {
-  if (!released || (!gpu && released->cluster != warp->block->cluster->id)) return;
-  LaneClocks *clocks = &warp->clocks[lane];
+// A strong read learns what was released there by threads that its scope includes: at once when it acquires, else with the
+// next fence of that scope. near: the least scope that has those of its cluster.
+static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, Strength scope, Strength near) {
   const Cluster *cluster = warp->block->cluster;
+  if (!released) return;
+  Strength needed = released->cluster == cluster->id ? near : STRONG_GPU;
+  if (scope < needed) return;
+  LaneClocks *clocks = &warp->clocks[lane];
+  Learnt *learnt = &clocks->learnt[near != STRONG_CTA];
   bool acquires = order == ORDER_ACQUIRE || order == ORDER_ACQ_REL;
-  if (clocks->learnt == released && (clocks->acquired || !acquires)) return;
+  if (learnt->from == released && (learnt->acquired || !acquires)) return;
   clocks_retain(released);
-  replace(&clocks->learnt, released);
-  clocks->acquired = acquires;
+  replace(&learnt->from, released);
+  learnt->acquired = acquires;
   Clocks *part = for_cluster(cluster, released);
-  clocks_join(cluster, acquires ? &clocks->known : &clocks->pending, part);
+  clocks_join(cluster, acquires ? &clocks->known : &clocks->pending[needed], part);
   clocks_release(part);
 }
 
-// A new reference to what a strong write releases.
-static Clocks *released_by(Warp *warp, int lane, MemoryOrder order, bool gpu) {
+// What a strong read of the place learns.
+static void learn_at(const SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order,
+                     Strength scope) {
+  bool several = has_several_blocks(warp->block->cluster);
+  if (several) learn(warp, lane, released_at(table, place, block_of(warp)), order, scope, STRONG_CTA);
+  learn(warp, lane, released_at(table, place, ALL_BLOCKS), order, scope, several ? STRONG_CLUSTER : STRONG_CTA);
+}
+
+// A new reference to what a strong write releases to its own block.
+static Clocks *released_by(Warp *warp, int lane, MemoryOrder order, Strength scope) {
+  const Cluster *cluster = warp->block->cluster;
   if (order != ORDER_RELEASE && order != ORDER_ACQ_REL) {
-    Clocks *fenced = fenced_part(warp->clocks[lane].known);
+    Clocks *fenced = fenced_part(warp->clocks[lane].known, CLOCK_FENCED);
     if (!fenced && !warp->clocks[lane].covered[CLOCK_FENCED]) return NULL;
-    if (!fenced) fenced = clocks_new(warp->block->cluster);
-    add_fenced(fenced, warp, lane);
+    if (!fenced) fenced = clocks_new(cluster);
+    add_fenced(fenced, warp, lane, CLOCK_FENCED);
     return fenced;
   }
   Clocks *all = snapshot(warp, lane);
   copy_plane(all, CLOCK_FENCED, CLOCK_KNOWN);
-  if (gpu) copy_plane(all, CLOCK_FENCED_GPU, CLOCK_KNOWN);
+  if (scope >= STRONG_CLUSTER && has_several_blocks(cluster)) copy_plane(all, CLOCK_FENCED_CLUSTER, CLOCK_KNOWN);
+  if (scope >= STRONG_GPU) copy_plane(all, CLOCK_FENCED_GPU, CLOCK_KNOWN);
   return all;
 }
 
-void sync_load(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu) {
+// A new reference to what of that a write of the scope releases to other blocks, and to its own in a cluster of one.
+static Clocks *for_all_blocks(const Cluster *cluster, Clocks *released, Strength scope) {
+  if (!released || (has_several_blocks(cluster) && scope == STRONG_CTA)) return NULL;
+  if (has_several_blocks(cluster) && !plane_covers(released, CLOCK_FENCED_CLUSTER))
+    return fenced_part(released, CLOCK_FENCED_CLUSTER);
+  clocks_retain(released);
+  return released;
+}
+
+void sync_load(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope) {
   if (!warp_launch(warp)->hazards) return;
   pthread_mutex_lock(&table->lock);
-  learn(warp, lane, released_at(table, address), order, gpu);
+  learn_at(table, place, warp, lane, order, scope);
   pthread_mutex_unlock(&table->lock);
 }
 
-void sync_store(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu) {
+// Of a place where nothing was ever released the table has no entry.
+void sync_store(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope) {
   if (!warp_launch(warp)->hazards) return;
-  Clocks *released = released_by(warp, lane, order, gpu);
+  const Cluster *cluster = warp->block->cluster;
+  Clocks *released = released_by(warp, lane, order, scope);
   pthread_mutex_lock(&table->lock);
-  set_released(table, address, released);
+  bool was_any = table->count && sync_slot(table, place, ALL_BLOCKS)->place;
+  if (released || was_any) {
+    uint32_t sequence = was_any ? sync_slot(table, place, ALL_BLOCKS)->sequence + 1 : 0;
+    set_released(table, place, ALL_BLOCKS, sequence, for_all_blocks(cluster, released, scope));
+    if (released && has_several_blocks(cluster)) {
+      clocks_retain(released);
+      set_released(table, place, block_of(warp), sequence, released);
+    }
+  }
+  clocks_release(released);
   pthread_mutex_unlock(&table->lock);
 }
 
-void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu) {
+// Adds to what is released there. A read-modify-write continues the release sequence that it read from, PTX ISA
+// 8.10.
+static void add_released(SyncTable *table, const void *place, uint32_t block, const Cluster *cluster, Clocks *more) {
+  Clocks *before = released_at(table, place, block);
+  uint32_t sequence = table->count ? sync_slot(table, place, ALL_BLOCKS)->sequence : 0;
+  set_released(table, place, block, sequence, join(cluster, before, more));
+}
+
+void sync_atomic(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope) {
   if (!warp_launch(warp)->hazards) return;
+  const Cluster *cluster = warp->block->cluster;
   pthread_mutex_lock(&table->lock);
-  Clocks *before = released_at(table, address);
-  learn(warp, lane, before, order, gpu);
-  Clocks *released = released_by(warp, lane, order, gpu);
-  // A read-modify-write continues the release sequence that it read from, PTX ISA 8.10.
-  if (released) set_released(table, address, join(warp->block->cluster, before, released));
+  learn_at(table, place, warp, lane, order, scope);
+  Clocks *released = released_by(warp, lane, order, scope);
+  if (released) {
+    Clocks *wide = for_all_blocks(cluster, released, scope);
+    add_released(table, place, ALL_BLOCKS, cluster, wide);
+    if (has_several_blocks(cluster)) add_released(table, place, block_of(warp), cluster, released);
+    clocks_release(wide);
+  }
   clocks_release(released);
   pthread_mutex_unlock(&table->lock);
 }

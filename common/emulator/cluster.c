@@ -82,20 +82,31 @@ static bool is_complete(const Cluster *cluster) {
   return anybody;
 }
 
+static void next_phase(Clocks **joined, Clocks **completed) {
+  clocks_release(*completed);
+  *completed = *joined;
+  *joined = NULL;
+}
+
+static void learn(Warp *warp, Mask mask) {
+  race_acquire(warp, mask, warp->block->cluster->barrier_completed);
+  race_acquire(warp, mask, warp->block->barrier_completed);
+}
+
 static void complete(Cluster *cluster) {
-  clocks_release(cluster->barrier_completed);
-  cluster->barrier_completed = cluster->barrier_joined;
-  cluster->barrier_joined = NULL;
-  for (int b = 0; b < cluster->block_count; b++)
+  next_phase(&cluster->barrier_joined, &cluster->barrier_completed);
+  for (int b = 0; b < cluster->block_count; b++) {
+    next_phase(&cluster->blocks[b].barrier_joined, &cluster->blocks[b].barrier_completed);
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
       Warp *warp = &cluster->blocks[b].warps[w];
       Mask waiting = waiting_lanes(warp);
       warp->cluster_arrived = 0;
       if (!waiting) continue;
-      race_acquire(warp, waiting, cluster->barrier_completed);
+      learn(warp, waiting);
       warp->cluster_waits &= ~waiting;
       warp_release(warp, CLUSTER_BARRIER);
     }
+  }
   cluster->progress++;
 }
 
@@ -119,6 +130,13 @@ static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *what) {
   launch_stop(warp_launch(warp));
 }
 
+// Hands on what fences have covered: one of .cta scope to the lanes' own block, wider ones to all.
+static void release_relaxed(Warp *warp, Mask mask) {
+  Cluster *cluster = warp->block->cluster;
+  race_release_relaxed(warp, mask, &cluster->barrier_joined, STRONG_CLUSTER);
+  if (cluster->block_count > 1) race_release_relaxed(warp, mask, &warp->block->barrier_joined, STRONG_CTA);
+}
+
 // flags: .relaxed
 static void arrive(Warp *warp, const Inst *inst, Mask mask) {
   Cluster *cluster = warp->block->cluster;
@@ -128,7 +146,7 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
     return;
   }
   if (inst->flags)
-    race_release_relaxed(warp, mask, &cluster->barrier_joined);
+    release_relaxed(warp, mask);
   else
     race_release(warp, mask, &cluster->barrier_joined);
   warp->cluster_arrived |= mask;
@@ -144,7 +162,7 @@ static void wait(Warp *warp, const Inst *inst, Mask mask) {
     return;
   }
   Mask passing = mask & ~warp->cluster_arrived, waiting = mask & warp->cluster_arrived;
-  race_acquire(warp, passing, warp->block->cluster->barrier_completed);
+  learn(warp, passing);
   warp->cluster_waits &= ~passing;
   if (waiting) warp_wait(warp, waiting, CLUSTER_BARRIER);
 }

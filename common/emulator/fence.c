@@ -6,8 +6,8 @@
 #include "mbarrier.h"
 #include "memory.h"
 
-// Inst.flags: of .gpu or .sys scope.
-static void fence(Warp *warp, const Inst *inst, Mask mask) { race_fence(warp, mask, inst->flags); }
+// Inst.flags: the scope, a Strength.
+static void fence(Warp *warp, const Inst *inst, Mask mask) { race_fence(warp, mask, (Strength)inst->flags); }
 
 static void proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
@@ -17,7 +17,7 @@ static void proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
 // What the other proxy's fence has released is known from here on, and may be used through the async proxy.
 static void acquire_proxy(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
-  race_fence(warp, mask, true);
+  race_fence(warp, mask, STRONG_GPU);
   race_proxy_fence(warp, mask);
 }
 
@@ -25,7 +25,7 @@ static void acquire_proxy(Warp *warp, const Inst *inst, Mask mask) {
 // proxy.
 static void announce(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
-  race_fence(warp, mask, true);
+  race_fence(warp, mask, STRONG_GPU);
   mbarrier_announce(warp, mask);
 }
 
@@ -41,7 +41,7 @@ static DecodeResult decode_tensor_map_fence(Decoder *decoder, const PtxInstructi
   if (!decoder_operands(decoder, source, 2 * acquires, 2 * acquires)) return DECODE_FAILED;
   if (acquires && (source->operands[1].kind != PTX_OPERAND_INTEGER || source->operands[1].value != 128))
     return decoder_error(decoder, source, "the size of a tensor map is 128");
-  inst->flags = true;
+  inst->flags = STRONG_GPU;
   inst->execute = acquires ? acquire_proxy : fence;
   return DECODED;
 }
@@ -70,7 +70,7 @@ DecodeResult decode_fence(Decoder *decoder, const PtxInstruction *source, Inst *
   inst->counter = COUNTER_INST_SYNCHRONISATION;
   if (ptx_has(source, "proxy")) return decode_proxy_fence(decoder, source, inst);
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
-  inst->flags = !ptx_has(source, "cta") && !ptx_has(source, "cluster");
+  inst->flags = scope_of(source);
   inst->execute = ptx_has(source, "mbarrier_init") ? announce : fence;
   return DECODED;
 }

@@ -80,8 +80,8 @@ static void start_warp(Block *block, int index) {
 static void end_warp(Warp *warp) {
   for (int lane = 0; lane < LANES; lane++) {
     clocks_release(warp->clocks[lane].known);
-    clocks_release(warp->clocks[lane].pending);
-    clocks_release(warp->clocks[lane].learnt);
+    for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(warp->clocks[lane].pending[s]);
+    for (int i = 0; i < 2; i++) clocks_release(warp->clocks[lane].learnt[i].from);
   }
   async_warp_end(warp);
   wgmma_state_free(warp->wgmma);
@@ -132,6 +132,8 @@ static void end_cluster(Cluster *cluster) {
     free(block->warps);
     region_destroy(&block->shared);
     clocks_release(block->ended);
+    clocks_release(block->barrier_joined);
+    clocks_release(block->barrier_completed);
   }
   async_engine_free(cluster->async);
   mbarriers_free(cluster->mbarriers);

@@ -130,8 +130,7 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
     found = add_found(found, addresses[lane], access.data, bytes);
     memory_unlock_last(&lock);
     for (Mask rest = same; access.region && rest; rest &= rest - 1)
-      sync_load(sync_table(warp, &access), addresses[lane], warp, __builtin_ctz(rest), transfer->order,
-                transfer->strength == STRONG_GPU);
+      sync_load(sync_table(warp, &access), access.data, warp, __builtin_ctz(rest), transfer->order, transfer->strength);
   }
   memory_unlock_last(&lock);
   if (strong) warp_poll(warp, inst, found);
@@ -156,8 +155,7 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
       break;
     if (strong) memory_unlock_last(&lock);
     if (strong && access.region)
-      sync_store(sync_table(warp, &access), addresses[lane], warp, lane, transfer->order,
-                 transfer->strength == STRONG_GPU);
+      sync_store(sync_table(warp, &access), access.data, warp, lane, transfer->order, transfer->strength);
     memory_lock_next(&lock, &access);
     if (hazards && access.region) {
       race_set_lane(&actor, lane);

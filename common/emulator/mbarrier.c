@@ -13,6 +13,7 @@ typedef struct MbarrierPlan {
   AddressPlan address;
   Space space;
   bool relaxed;
+  Strength scope;        // of arrive
   bool drop, completes;  // of arrive
   bool expects;          // arrive.expect_tx: a holds bytes
   bool returns;          // a state
@@ -74,11 +75,15 @@ static void inval(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, i
 
 // ---- arrive, expect_tx, complete_tx ----
 
+// Who waits is of the mbarrier's block: to arrive there from another one hands on nothing unless the scope has both.
 static void release_to(Warp *warp, Mask mask, const MbarrierPlan *plan, Mbarrier *mbarrier) {
   if (!mask) return;
-  mbarrier->loose |= plan->relaxed;
+  bool remote = mbarrier->address >> SHARED_RANK_SHIFT != (uint64_t)warp->block->rank + 1;
+  bool too_narrow = remote && plan->scope == STRONG_CTA;
+  mbarrier->loose |= plan->relaxed || too_narrow;
+  if (too_narrow) return;
   if (plan->relaxed)
-    race_release_relaxed(warp, mask, &mbarrier->arrived);
+    race_release_relaxed(warp, mask, &mbarrier->arrived, remote ? STRONG_CLUSTER : STRONG_CTA);
   else
     race_release(warp, mask, &mbarrier->arrived);
 }
@@ -328,6 +333,7 @@ DecodeResult decode_mbarrier(Decoder *decoder, const PtxInstruction *source, Ins
   MbarrierPlan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->space = space_of(source);
   plan->relaxed = ptx_has(source, "relaxed");
+  plan->scope = ptx_has(source, "cluster") ? STRONG_CLUSTER : STRONG_CTA;  // "if not specified it defaults to .cta"
   inst->counter = COUNTER_INST_SYNCHRONISATION;
   inst->extra = plan;
   decoder->program->asynchronous = true;

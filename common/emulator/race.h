@@ -33,8 +33,8 @@ typedef uint64_t Epoch;
 #define EPOCH_FIELDS 59           // bits left for the fields
 
 // Accesses that are atomic, volatile, relaxed or more do not race with each other, if the scope of each includes the
-// thread that does the other. PTX ISA 8.7, "morally strong".
-typedef enum Strength { WEAK, STRONG_CTA, STRONG_CLUSTER, STRONG_GPU } Strength;
+// thread that does the other. PTX ISA 8.7, "morally strong". The same of a fence is its scope.
+typedef enum Strength { WEAK, STRONG_CTA, STRONG_CLUSTER, STRONG_GPU, SCOPES } Strength;
 
 typedef struct EpochLayout {
   int clock_shift, pc_shift, cluster_shift;
@@ -57,11 +57,12 @@ static inline uint32_t epoch_cluster(const EpochLayout *l, Epoch e) {
 
 // Vector clocks: for each thread of the cluster, the clock up to which its accesses are ... Immutable once shared.
 typedef enum ClockPlane {
-  CLOCK_KNOWN,       // ordered before what the holder does
-  CLOCK_VISIBLE,     // of those: made visible to the async proxy by a fence.proxy.async (PTX ISA 8.6)
-  CLOCK_FENCED,      // of those: covered by a fence, so that a relaxed store hands them on inside the cluster
-  CLOCK_FENCED_GPU,  // of those: by one of .gpu or .sys scope, so that it hands them on to other clusters
-  CLOCK_PLANES
+  CLOCK_KNOWN,           // ordered before what the holder does
+  CLOCK_VISIBLE,         // of those: made visible to the async proxy by a fence.proxy.async (PTX ISA 8.6)
+  CLOCK_FENCED,          // of those: covered by a fence, so that a relaxed store hands them on inside the block
+  CLOCK_FENCED_GPU,      // of those: by one of .gpu or .sys scope, so that it hands them on to other clusters
+  CLOCK_FENCED_CLUSTER,  // of those: by one of at least .cluster scope, so that it hands them on to other blocks
+  CLOCK_PLANES           // a cluster of one block does without the last
 } ClockPlane;
 
 typedef struct Clocks {
@@ -71,7 +72,8 @@ typedef struct Clocks {
   int import_count;
   struct Import *imports;  // the same of other clusters' threads, learnt through global memory
   int count;               // threads: lanes of all warps, then agents
-  uint32_t clock[];        // CLOCK_PLANES times count
+  int planes;
+  uint32_t clock[];  // planes times count
 } Clocks;
 
 typedef struct Import {
@@ -79,14 +81,19 @@ typedef struct Import {
   Clocks *clocks;
 } Import;
 
+// What the last strong load learnt from: one that polls need not learn it again.
+typedef struct Learnt {
+  Clocks *from;
+  bool acquired;  // into `known`, not into `pending`
+} Learnt;
+
 // A thread's side of the relation.
 typedef struct LaneClocks {
   uint32_t own;                    // its clock, from 1
   uint32_t covered[CLOCK_PLANES];  // of its own accesses, which `known` leaves out: up to which clock a plane has them
   Clocks *known;                   // of the others; NULL knows nothing
-  Clocks *pending;                 // what strong loads have read: acquired by the next fence
-  Clocks *learnt;                  // what the last strong load learnt from: one that polls need not learn it again
-  bool acquired;                   // into `known`, not into `pending`
+  Clocks *pending[SCOPES];         // what strong loads have read, by the least scope of a fence that acquires it
+  Learnt learnt[2];                // from what was released to its block, and to others
 } LaneClocks;
 
 // ---- vector clocks: clocks.c ----
@@ -103,7 +110,8 @@ void race_release(Warp *warp, Mask mask, Clocks **joined);
 // The lanes of mask learn what joined holds (which may be NULL: nothing): the acquire half.
 void race_acquire(Warp *warp, Mask mask, Clocks *joined);
 // The relaxed halves: what the lanes knew at their last fence is handed on, what they read counts from their next fence.
-void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined);
+// scope: of the fence, at least.
+void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope);
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
 // A new reference to what a lane knows, with what its fences have covered of its own.
 Clocks *race_lane_clocks(Warp *warp, int lane);
@@ -112,8 +120,7 @@ bool race_knows(const Warp *warp, Mask mask, const Clocks *joined);
 // Both, among the lanes of mask: bar.warp.sync.
 void race_warp_sync(Warp *warp, Mask mask);
 // fence / membar by the lanes of mask.
-// gpu: of .gpu or .sys scope, not of .cta or .cluster.
-void race_fence(Warp *warp, Mask mask, bool gpu);
+void race_fence(Warp *warp, Mask mask, Strength scope);
 // fence.proxy.async: what the lanes know becomes visible to the async proxy.
 void race_proxy_fence(Warp *warp, Mask mask);
 // The lanes learn that the agent has done all up to the clock.
@@ -124,14 +131,16 @@ void clocks_add_agent(Cluster *cluster, Clocks **joined, uint32_t agent, uint32_
 // Orders of a strong access; a weak one is the plain ld or st. PTX ISA 8.9.
 typedef enum MemoryOrder { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL } MemoryOrder;
 
-// What strong stores have released, by address: of a cluster's shared memory, or of global memory (which locks).
+// What strong stores have released, by place: of a cluster's shared memory, or of global memory. A place is where the
+// emulator has the bytes, and not an address: one of shared memory means other bytes in each block, and bytes have several.
 typedef struct SyncTable SyncTable;
 SyncTable *sync_table_new(Usage *usage);
 void sync_table_free(SyncTable *table);
-// A strong load, store or read-modify-write of the address by one lane (gpu: of .gpu or .sys scope): it learns from, or adds to, what is released there.
-void sync_load(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu);
-void sync_store(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu);
-void sync_atomic(SyncTable *table, uint64_t address, Warp *warp, int lane, MemoryOrder order, bool gpu);
+// A strong load, store or read-modify-write of the place by one lane: it learns from, or adds to, what is released
+// there.
+void sync_load(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
+void sync_store(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
+void sync_atomic(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
 
 // ---- accesses: race.c ----
 

@@ -107,7 +107,8 @@ struct Block {
   int thread_count;
   int live_threads;
   Region shared;
-  Clocks *ended;  // what its threads that have exited knew, in a cluster of several blocks
+  Clocks *ended;                               // what its threads that have exited knew, in a cluster of several blocks
+  Clocks *barrier_joined, *barrier_completed;  // as Cluster has them: what relaxed arrivals hand on to the block alone
   Barrier barriers[BARRIERS];
   struct Warpgroup *warpgroups[MAX_WARPGROUPS];  // what its warpgroups have executed together: warpgroup.h
 };

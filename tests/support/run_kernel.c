@@ -101,6 +101,12 @@ static const struct {
     // %c is the rank in the cluster, %o from here on that of the block's own 64 words.
     {"RANK", "mov.u32 %c, %cluster_ctarank;\nmov.u32 %v, %clusterid.x;\nmov.u32 %n, %cluster_nctarank;\n"
              "mad.lo.u32 %v, %v, %n, %c;\nmul.wide.u32 %s, %v, 256;\nadd.u64 %o, %o, %s;"},
+    // A flag of the block behind its tile, and waits for the other block's and for its own. $1: ld and its order.
+    {"FLAG", "@%p st.shared.u32 [tile+4096], 0;\n@%p st.shared.u32 [tile+4100], 0;\n"
+             "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;"},
+    {"WAIT_FLAG", "xor.b32 %n, %c, 1; mapa.shared::cluster.u32 %n, tile, %n;\n"
+                  "FLAG_$L: $1.shared::cluster.u32 %v, [%n+4096];\nsetp.eq.u32 %q, %v, 0;\n@%q bra FLAG_$L;"},
+    {"WAIT_OWN_FLAG", "FLAG_$L: $1.shared.u32 %v, [tile+4096];\nsetp.eq.u32 %q, %v, 0;\n@%q bra FLAG_$L;"},
     // %a is the address of the thread's word of the tile.
     {"ADDRESS", "mov.u32 %a, tile;\nshl.b32 %v, %t, 2;\nadd.u32 %a, %a, %v;"},
     {"PUT", "mov.u32 %a, tile;\nshl.b32 %v, %t, 2;\nadd.u32 %a, %a, %v;\nadd.u32 %v, %t, 7;\nst.shared.u32 [%a], %v;"},
