@@ -264,8 +264,13 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   const WgmmaPlan *plan = op->inst->extra;
   Cluster *cluster = op->warp->block->cluster;
   Clocks *known[WARPGROUP_WARPS];
-  for (int i = 0; i < WARPGROUP_WARPS; i++) known[i] = find_operation(warpgroup_warp(op->warp, i), op->number)->known;
+  for (int i = 0; i < WARPGROUP_WARPS; i++) {
+    AsyncOp *part = find_operation(warpgroup_warp(op->warp, i), op->number);
+    known[i] = part->known;
+    part->known = NULL;  // nobody asks for it again, and operations in flight are many
+  }
   Clocks *common = clocks_common(cluster, known, WARPGROUP_WARPS);
+  for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_release(known[i]);
   async_make_agent(op, turn->issue);
   turn->agent = op->agent;
   turn->clock = op->clock;
