@@ -150,9 +150,10 @@ typedef struct TensorMapSpec {
   bool fill_nan;  // elements outside the tensor read as NaN, not as zero
 } TensorMapSpec;
 
-// Opaque, and each device's own. Pass it to a kernel by value: const __grid_constant__ CUtensorMap.
+// Opaque, and each device's own. Pass it to a kernel by value: const __grid_constant__ CUtensorMap. Aligned as that of
+// CUDA 13 (CUDA 12's is to 64), so that a structure with more in it is as long as the kernel's.
 typedef struct TensorMap {
-  alignas(64) uint8_t bytes[128];
+  alignas(128) uint8_t bytes[128];
 } TensorMap;
 
 // Fills *map. The GPU's comes from cuTensorMapEncodeTiled.

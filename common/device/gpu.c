@@ -215,6 +215,7 @@ static const CUtensorMapL2promotion tensor_promotions[] = {
 
 static bool tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map) {
   _Static_assert(sizeof(TensorMap) == sizeof(CUtensorMap), "a tensor map has 128 bytes");
+  _Static_assert(alignof(TensorMap) >= alignof(CUtensorMap), "what holds one is as long here as in a kernel");
   cuuint64_t size[TENSOR_MAX_RANK], stride[TENSOR_MAX_RANK] = {0};
   cuuint32_t element_stride[TENSOR_MAX_RANK];
   for (int i = 0; i < spec->rank; i++) {

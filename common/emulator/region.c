@@ -51,7 +51,7 @@ Region *region_find(const RegionTable *table, uint64_t address, const Region **n
 }
 
 Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with_shadow) {
-  if (size > UINT64_MAX / 2) return NULL;  // no addresses for it
+  if (size >> 39) return NULL;  // 512 GB: more than any GPU has
   Region *region = malloc(sizeof *region);
   if (!region || !region_init(region, kind, table->next_base, size, with_shadow, table->usage)) {
     free(region);
