@@ -42,15 +42,20 @@ static int draw(const char *script, const char *rows, const char *arguments) {
   return code;
 }
 
-// Draws rows, which must go well, and returns the SVG's text. The caller frees it.
-static char *draw_svg(const char *script, const char *rows, const char *arguments) {
-  int status = draw(script, rows, arguments);
+// What gnuplot has drawn, when it went well, as the SVG's text. The caller frees it.
+static char *drawn_svg(int status) {
   cr_assert(status == 0, "gnuplot: exit status %d: %s", status, scratch_output);
   cr_expect_str_empty(scratch_output, "gnuplot printed: %s", scratch_output);
   size_t size;
   char *svg = scratch_read("drawn.svg", &size);
   cr_assert(svg, "no drawn.svg");
   return svg;
+}
+
+// Draws rows, which must go well, and returns the SVG's text. The caller frees it.
+static char *draw_svg(const char *script, const char *rows, const char *arguments) {
+  int status = draw(script, rows, arguments);
+  return drawn_svg(status);
 }
 
 static char *draw_ladder(const char *rows, const char *arguments) { return draw_svg("ladder.gp", rows, arguments); }
@@ -271,12 +276,7 @@ static char *draw_timeline(const char *rows, const char *arguments) {
   sprintf(text, TRACE_HEADER "%s", rows);
   int status = draw_text("timeline.gp", text, arguments);
   free(text);
-  cr_assert(status == 0, "gnuplot: exit status %d: %s", status, scratch_output);
-  cr_expect_str_empty(scratch_output, "gnuplot printed: %s", scratch_output);
-  size_t size;
-  char *svg = scratch_read("drawn.svg", &size);
-  cr_assert(svg, "no drawn.svg");
-  return svg;
+  return drawn_svg(status);
 }
 
 // How many bars the SVG has: gnuplot draws the inside of each as one path with a fill.
@@ -382,12 +382,7 @@ static int draw_roofline(const char *rows, const char *work_rows) {
 
 static char *roofline_svg(const char *rows, const char *work_rows) {
   int status = draw_roofline(rows, work_rows);
-  cr_assert(status == 0, "gnuplot: exit status %d: %s", status, scratch_output);
-  cr_expect_str_empty(scratch_output, "gnuplot printed: %s", scratch_output);
-  size_t size;
-  char *svg = scratch_read("drawn.svg", &size);
-  cr_assert(svg, "no drawn.svg");
-  return svg;
+  return drawn_svg(status);
 }
 
 // Rows of 128 heads last 1.5 ms at 1234 MHz: 1,851,000 clocks, or 14,460.9 a head; times 132 SMs, 1,908,844. So a head's
@@ -471,12 +466,7 @@ static char *draw_inputs(const char *rows) {
   sprintf(text, INPUTS_HEADER "%s", rows);
   int status = draw_text("inputs.gp", text, "");
   free(text);
-  cr_assert(status == 0, "gnuplot: exit status %d: %s", status, scratch_output);
-  cr_expect_str_empty(scratch_output, "gnuplot printed: %s", scratch_output);
-  size_t size;
-  char *svg = scratch_read("drawn.svg", &size);
-  cr_assert(svg, "no drawn.svg");
-  return svg;
+  return drawn_svg(status);
 }
 
 // Of the last stage, whatever the rows' order, on problems that cuDNN has too: 4 and 1 times as fast, in the mean 2.

@@ -33,8 +33,8 @@ struct AsyncOp {
   bool self_completing;          // may be performed at any time; else only by async_finish
   bool performed;
   int references;
-  Clocks *known;      // what comes before it: of a collective operation all that its lanes knew and had done,
-                      // of a bulk load what its issuer knew; NULL of others
+  Clocks *known;      // what comes before it: of a collective operation all that its lanes knew and had done, until its
+                      // operands are read; of a bulk load what its issuer knew; NULL of others
   uint64_t mbarrier;  // shared address (with its rank) that it will complete bytes on; 0 when none
   void *payload;      // the family's own: freed with the operation
 };

@@ -2,6 +2,8 @@
 // the tiles that TMA has put there for wgmma.
 #pragma once
 
+#include "../09-persistent/loader.h"  // KEYS
+
 #include "ptx/ldmatrix.h"
 #include "ptx/mma.h"
 #include "ptx/tile.h"
