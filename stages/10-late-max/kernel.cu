@@ -160,6 +160,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     for (int h = 0; h < 2; h++) {
       factor[h] = power_of_two(lower[h] - shift[h]);
       shift[h] = lower[h];
+      sum[h] *= factor[h];
     }
     return true;
   }
@@ -179,17 +180,16 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
       exponent = exponent < 14 ? 0 : min(exponent, 126);  // 2^-127 is no normal number
       factor[h] = __int_as_float((127 - exponent) << 23);
       shift[h] -= exponent;
+      sum[h] *= factor[h];
       new_sum[h] *= factor[h];
 #pragma unroll
       for (int i = 0; i < KEYS / 2; i += 4)
         for (int e = 0; e < 2; e++) s[i + 2 * h + e] *= factor[h];
     }
-    shrink_older();
+    shrink_output();
   }
 
-  __device__ void shrink_older() {
-#pragma unroll
-    for (int h = 0; h < 2; h++) sum[h] *= factor[h];
+  __device__ void shrink_output() {
 #pragma unroll
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
@@ -199,7 +199,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     int thread = thread_index() - WARPGROUP;
     scores_again<HEAD_DIM, S::ROWS>(s, shared_address(shared.q[q.place]), thread / WARP * 16,
                                     shared_address(shared.k[k.place]), thread % WARP);
-    if (raise_max()) shrink_older();
+    if (raise_max()) shrink_output();
     weights<KEYS>();
   }
 
@@ -231,21 +231,20 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     pass_turn();
   }
 
-  // Weights of the one block under the output of the other.
+  // Weights of the one block under the output of the other. K's place is given back before the wait for the output, unless
+  // weights must shrink. In the careful loop, too, which does not need the keys again: what hangs on the maximum keeps
+  // ptxas from having the wait first, and all weights behind it.
   template <bool CAREFUL> __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();
     wgmma_results(s);
     trace_done(QK, steps);
     trace(SOFTMAX, steps);
-    if (CAREFUL) give_back(k, shared.k_empty);
-    bool grew = CAREFUL && raise_max();
+    bool settled = CAREFUL && !raise_max();
     weights<KEYS>();
-    bool fits = CAREFUL || weights_fit();
-    if (!CAREFUL) {
-      if (fits) give_back(k, shared.k_empty);
-      release_queries();
-    }
+    if (!CAREFUL) settled = weights_fit();
+    if (settled) give_back(k, shared.k_empty);
+    if (!CAREFUL) release_queries();
     trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(s);
@@ -253,9 +252,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     trace_done(PV, steps - 1);
     trace(RESCALE, steps);
     release(v, shared.v_empty);
-    if (grew) shrink_older();
-    if (!fits) {
-      shrink();
+    if (!settled) {
+      CAREFUL ? shrink_output() : shrink();
       give_back(k, shared.k_empty);
     }
     k.advance();
