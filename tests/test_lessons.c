@@ -123,14 +123,17 @@ static const char *field(const char *csv, const char *row, const char *name) {
   return column < 0 ? NULL : row;
 }
 
-// True when a CSV's row has what a cell's headings say: the number behind each name, the mask, where A comes from.
+// True when a CSV's row has what a cell's headings say: the number behind each name, the mask, whether it was measured
+// back to back or in turns with others, where A comes from.
 static bool agrees(const char *csv, const char *row, const char *headings) {
   for (size_t i = 0; i < LENGTH(numbers); i++) {
     const char *at = strstr(headings, numbers[i].words), *has = field(csv, row, numbers[i].column);
     if (at && (!has || atoi(has) != atoi(at + strlen(numbers[i].words)))) return false;
   }
   const char *causal = field(csv, row, "causal"), *a = field(csv, row, "a"), *from = strstr(headings, "A ");
+  const char *mode = field(csv, row, "mode");
   if (causal && atoi(causal) != (strstr(headings, "causal") != NULL)) return false;
+  if (mode && (*mode == 's') != (strstr(headings, "back to back") != NULL)) return false;  // sustained
   return !a || !from || !strncmp(a, from + 2, strcspn(a, ","));
 }
 
