@@ -54,9 +54,12 @@ FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 # Recorded times are in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, on other inputs in DEVICE-inputs.csv,
 # counts in counters.csv, time stamps in trace/.
 RECORDINGS := $(patsubst plots/data/%.csv,plots/%,$(filter-out %-peers.csv %-inputs.csv %/counters.csv,$(wildcard plots/data/*.csv)))
+# The stages whose timelines lesson 09 shows in one picture.
+COMPARED := $(wildcard $(foreach n,06 07 08 09,plots/data/trace/stage-$n.csv))
 PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \
   $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv)) \
-  $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv))
+  $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv)) \
+  $(if $(word 4,$(COMPARED)),plots/timelines.svg)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
@@ -154,6 +157,9 @@ plots/%-inputs.svg: plots/inputs.gp plots/data/%-inputs.csv $(LOOK) | gnuplot
 	$(DRAW)
 plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv $(LOOK) | gnuplot
 	$(DRAW)
+plots/timelines.svg: plots/timeline.gp $(COMPARED) $(LOOK) | gnuplot
+	$(call say,PLOT $@)
+	$Qgnuplot -c $< $(firstword $(COMPARED)) $(@:.svg=) 15000 23000 $(wordlist 2,4,$(COMPARED))
 plots/trace-%.svg: WINDOW = $(WINDOW_$*)
 plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnuplot
 	$(DRAW)

@@ -1,6 +1,6 @@
 # Draws who does what when inside a kernel: a lane for each warpgroup of one SM, a coloured bar for each phase.
 #
-#   gnuplot -c plots/timeline.gp DATA.csv OUTPUT [START_NS END_NS]
+#   gnuplot -c plots/timeline.gp DATA.csv OUTPUT [START_NS END_NS [DATA.csv...]]
 #
 # writes OUTPUT.svg and OUTPUT.png. DATA.csv is what `make trace-NN` writes: one row for each phase of each warpgroup,
 # with the columns
@@ -8,16 +8,22 @@
 #   stage,device,date,block,warpgroup,role,phase,start_ns,end_ns,tile
 #
 # Phases whose name ends in "wait" are grey; those that end in " in flight" go on in the background, and are thin bars
-# below their lane (copies) or above it (products). Without START_NS and END_NS the first 6000 ns are drawn.
+# below their lane (copies) or above it (products). Without START_NS and END_NS the first 6000 ns are drawn. Stages of
+# further files stand below the first, in the same window, for comparison.
 # Exits 1 with one line when there is nothing to draw.
-if (ARGC != 2 && ARGC != 4) {
-  print "timeline.gp: usage: gnuplot -c plots/timeline.gp DATA.csv OUTPUT [START_NS END_NS]"
+if (ARGC < 2 || ARGC == 3) {
+  print "timeline.gp: usage: gnuplot -c plots/timeline.gp DATA.csv OUTPUT [START_NS END_NS [DATA.csv...]]"
   exit status 2
 }
 folder = ARG0[:strlen(ARG0) - strlen("timeline.gp")]
 load folder . "style.gp"
-call folder . "recording.gp" "timeline.gp" ARG1 \
-  "stage device date block warpgroup role phase start_ns end_ns tile" "on a Hopper GPU, make trace-NN"
+files = ARGC < 4 ? 1 : ARGC - 3
+array file[files]
+do for [f = 1:files] {
+  file[f] = f == 1 ? ARG1 : ARGV[f + 3]
+  call folder . "recording.gp" "timeline.gp" file[f] \
+    "stage device date block warpgroup role phase start_ns end_ns tile" "on a Hopper GPU, make trace-NN"
+}
 
 # ---- the window ----
 
@@ -30,30 +36,41 @@ set table $phases
 plot ARG1 using (ok = is_phase(column("start_ns"), column("end_ns")), \
                  ok ? seen(column("start_ns"), column("end_ns")) : 0) with table if (ok)
 unset table
-from = ARGC == 4 ? real(ARG3) : 0
-to = ARGC == 4 ? real(ARG4) : last < 6000 ? last : 6000
+from = ARGC >= 4 ? real(ARG3) : 0
+to = ARGC >= 4 ? real(ARG4) : last < 6000 ? last : 6000
 inside(start, end) = is_phase(start, end) && start < to && end > from
 
 # ---- $bars: lane, phase, start, end and tile of each phase in the window ----
 
-array lanes[64]
+array lanes[128]
+array lane_y[128]
 array phase[64]
+array stages[files]
+array stage_y[files]
 lane_count = 0; phase_count = 0; bars = 0
 # The number of a name in a list of `count`; one that is new is put at its end.
 lane_number(name) = (found = sum [i = 1:lane_count] (lanes[i] eq name ? i : 0), \
                      found ? found : (lane_count = lane_count + 1, lanes[lane_count] = name, lane_count))
 phase_number(name) = (found = sum [i = 1:phase_count] (phase[i] eq name ? i : 0), \
                       found ? found : (phase_count = phase_count + 1, phase[phase_count] = name, phase_count))
-lane_name(block) = "block " . block . ", warpgroup " . strcol("warpgroup") . "|" . strcol("role")
+lane_name(block) = \
+  "block " . block . ", warpgroup " . strcol("warpgroup") . "|" . strcol("role") . "|" . strcol("stage")
 set table $bars separator comma
-plot ARG1 using (ok = inside(column("start_ns"), column("end_ns")), bars = bars + ok, \
-                 ok ? lane_number(lane_name(strcol("block"))) : 0):(ok ? phase_number(strcol("phase")) : 0): \
-                "start_ns":"end_ns":"tile" with table if (ok)
-unset table
-if (bars == 0) {
-  print sprintf("timeline.gp: %s has no phase between %g and %g ns", ARG1, from, to)
-  exit status 1
+do for [f = 1:files] {
+  bars = 0
+  first = lane_count + 1
+  plot file[f] using (ok = inside(column("start_ns"), column("end_ns")), bars = bars + ok, \
+                      ok ? (stages[f] = strcol("stage"), lane_number(lane_name(strcol("block")))) : 0): \
+                     (ok ? phase_number(strcol("phase")) : 0):"start_ns":"end_ns":"tile" with table if (ok)
+  if (bars == 0) {
+    print sprintf("timeline.gp: %s has no phase between %g and %g ns", file[f], from, to)
+    exit status 1
+  }
+  # The first lane is on top; of several stages each has a heading of half a lane.
+  do for [lane = first:lane_count] { lane_y[lane] = -lane - 0.5 * f * (files > 1) }
+  stage_y[f] = -first - 0.5 * f + 0.75
 }
+unset table
 
 # ---- colours and places ----
 
@@ -73,9 +90,9 @@ array colours[64]
 array inks[64]
 do for [p = 1:phase_count] { colours[p] = colour(p); inks[p] = is_dark(p) ? 0xffffff : 0x222222 }
 
-# A lane is one unit high, the first on top. What is in flight takes turns between two thin bars.
+# A lane is one unit high. What is in flight takes turns between two thin bars.
 is_copy(p) = work(p) eq "copy"
-level(lane, p, tile) = lane_count - lane + (!in_flight(p) ? 0 : (is_copy(p) ? -1 : 1) * (0.32 + 0.1 * (int(tile) % 2)))
+level(lane, p, tile) = lane_y[lane] + (!in_flight(p) ? 0 : (is_copy(p) ? -1 : 1) * (0.32 + 0.1 * (int(tile) % 2)))
 half_height(p) = in_flight(p) ? 0.04 : 0.26
 centre(start, end) = (clipped(start) + clipped(end)) / 2
 clipped(t) = t < from ? from : t > to ? to : t
@@ -103,13 +120,15 @@ do for [p = 1:phase_count] {
 flying = sum [p = 1:phase_count] in_flight(p)
 if (flying && x > width - 160) { x = 20.0; y = y + 26 }
 head = y + 24
-lane_height = 78
-height = head + lane_height * lane_count + 80
+lane_height = files > 1 ? 58 : 78
+height = head + int(lane_height * (lane_count + (files > 1 ? 0.5 * files : 0))) + 80
 from_top(pixels) = 1 - pixels / real(height)
 set margins screen left_edge / width, screen right_edge / width, screen 80.0 / height, screen from_top(head)
-set label 1 "{/:Bold Who does what when: stage " . full(stage) . " on one SM}" at screen 0.02, screen from_top(26) \
+what = files > 1 ? "from stage to stage" : "stage " . full(stage)
+set label 1 "{/:Bold Who does what when: " . what . " on one SM}" at screen 0.02, screen from_top(26) \
   font ",19" textcolor rgb ink
 set label 2 sprintf("%s, %s, %s", device, date[1:10], \
+                    files > 1 ? sprintf("%.0f to %.0f ns after each one's start", from, to) : \
                     from == 0 && to == last ? "all phases" : sprintf("%.0f to %.0f of %.0f ns", from, to, last)) \
   at screen 0.02, screen from_top(54) font ",14" textcolor rgb grey
 do for [p = 1:phase_count] {
@@ -125,12 +144,19 @@ if (flying) {
 do for [lane = 1:lane_count] {
   parted = strstrt(lanes[lane], "|")
   comma = strstrt(lanes[lane], ",")
-  set label 100 + 3 * lane lanes[lane][:comma - 1] at graph 0, first lane_count - lane + 0.22 right offset -1, 0 \
+  bar = strstrt(lanes[lane][parted + 1:], "|") + parted
+  line = 17.16 / lane_height
+  set label 100 + 3 * lane lanes[lane][:comma - 1] at graph 0, first lane_y[lane] + line right offset -1, 0 \
     font ",14" textcolor rgb ink
-  set label 101 + 3 * lane lanes[lane][comma + 2:parted - 1] at graph 0, first lane_count - lane right offset -1, 0 \
+  set label 101 + 3 * lane lanes[lane][comma + 2:parted - 1] at graph 0, first lane_y[lane] right offset -1, 0 \
     font ",14" textcolor rgb ink
-  set label 102 + 3 * lane lanes[lane][parted + 1:] at graph 0, first lane_count - lane - 0.22 right offset -1, 0 \
+  set label 102 + 3 * lane lanes[lane][parted + 1:bar - 1] at graph 0, first lane_y[lane] - line right offset -1, 0 \
     font ",14" textcolor rgb grey
+}
+if (files > 1) {
+  do for [f = 1:files] {
+    set label 500 + f "{/:Bold " . full(stages[f]) . "}" at graph 0, first stage_y[f] left font ",16" textcolor rgb ink
+  }
 }
 
 # A name stands in its bar when there is room: 9.5 pixels a letter.
@@ -144,7 +170,7 @@ set grid xtics noytics
 set format x "%.0f"
 set xlabel "ns"
 set xrange [from:to]
-set yrange [-0.55:lane_count - 0.45]
+set yrange [lane_y[lane_count] - 0.55:lane_y[1] + 0.55 + 0.5 * (files > 1)]
 set style fill solid 1 border rgb "white"
 do for [format in "svg png"] {
   eval "set terminal " . terminal(format, width, height)

@@ -349,6 +349,30 @@ Test(plots, a_crowded_timeline) {
   free(rows);
 }
 
+// Several stages in one picture: one below the other, in the same window, each under its name.
+Test(plots, timelines_of_two_stages) {
+  scratch_write("below.csv", TRACE_HEADER "08-y,Test GPU,2001-02-03T04:05:06Z,3,2,all,PV,1500,3000,0\n"
+                                          "08-y,Test GPU,2001-02-03T04:05:06Z,3,2,all,store,3000,4000,0\n");
+  char *svg = draw_timeline(PHASE(3, 2, "all", "QK", 0, 900, 0) PHASE(3, 2, "all", "softmax", 900, 2500, 0),
+                            "1000 2900 below.csv");
+  cr_expect(svg_find_text(svg, "Who does what when: from stage to stage on one SM"));
+  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, 1000 to 2900 ns after each one's start"));
+  const SvgText *above = svg_find_text(svg, "07 x");
+  double first = above ? above->y : 0;
+  const SvgText *below = svg_find_text(svg, "08 y");
+  cr_expect(above && below && first < below->y, "the first stage is on top");
+  cr_expect_eq(svg_count_text(svg, "warpgroup 2"), 2, "a lane of each, though block and warpgroup are the same");
+  cr_expect_eq(count_bars(svg), 4, "two phases in the window, and their places in the key");
+  expect_no_overlap(svg);
+  free(svg);
+  static const char rows[] = TRACE_HEADER PHASE(0, 0, "all", "QK", 10, 2000, 0);
+  scratch_write("below.csv", TRACE_HEADER "08-y,Test GPU,2001-02-03T04:05:06Z,3,2,all,PV,0,10,0\n");
+  cr_expect_eq(draw_text("timeline.gp", rows, "1000 2900 below.csv"), 1);
+  expect_line("timeline.gp", "below.csv has no phase between 1000 and 2900 ns");
+  cr_expect_eq(draw_text("timeline.gp", rows, "1000 2900 none.csv"), 1);
+  expect_line("timeline.gp", "none.csv; on a Hopper GPU, make trace-NN records it");
+}
+
 Test(plots, a_timeline_of_nothing) {
   cr_expect_eq(draw_text("timeline.gp", TRACE_HEADER PHASE(0, 0, "all", "QK", 10, 20, 0), "30 40"), 1);
   expect_line("timeline.gp", "has no phase between 30 and 40 ns");
@@ -580,7 +604,7 @@ Test(plots, half_a_row_is_one_line) {
 
 Test(plots, wrong_use_exits_2) {
   for (int i = 0; i < SCRIPTS; i++) {
-    cr_expect_eq(draw(scripts[i], ROW("00-scalar", USUAL, "1.75"), "4 32 1"), 2);
+    cr_expect_eq(draw(scripts[i], ROW("00-scalar", USUAL, "1.75"), i < 2 ? "4 32 1" : "4"), 2);
     expect_line(scripts[i], "usage:");
   }
 }
