@@ -9,8 +9,8 @@
 #
 # Phases whose name ends in "wait" are grey; those that end in " in flight" go on in the background, and are thin bars
 # below their lane (copies) or above it (products). Without START_NS and END_NS the first 6000 ns are drawn. Stages of
-# further files stand below the first, in the same window, for comparison.
-# Exits 1 with one line when there is nothing to draw.
+# further files, five at most (gnuplot hands on nine arguments), stand below the first, in the same window.
+# Exits 1 with one line when there is nothing to draw, or more than a picture holds.
 if (ARGC < 2 || ARGC == 3) {
   print "timeline.gp: usage: gnuplot -c plots/timeline.gp DATA.csv OUTPUT [START_NS END_NS [DATA.csv...]]"
   exit status 2
@@ -47,18 +47,19 @@ array lane_y[128]
 array phase[64]
 array stages[files]
 array stage_y[files]
-lane_count = 0; phase_count = 0; bars = 0
-# The number of a name in a list of `count`; one that is new is put at its end.
-lane_number(name) = (found = sum [i = 1:lane_count] (lanes[i] eq name ? i : 0), \
-                     found ? found : (lane_count = lane_count + 1, lanes[lane_count] = name, lane_count))
+lane_count = 0; phase_count = 0; too_many = 0
+# The number of a name in its list; one that is new is put at the end, if there is room. Lanes are the file's at hand.
+lane_number(name) = (found = sum [i = first_lane:lane_count] (lanes[i] eq name ? i : 0), \
+                     found ? found : lane_count == |lanes| ? (too_many = 1, 0) : \
+                     (lane_count = lane_count + 1, lanes[lane_count] = name, lane_count))
 phase_number(name) = (found = sum [i = 1:phase_count] (phase[i] eq name ? i : 0), \
-                      found ? found : (phase_count = phase_count + 1, phase[phase_count] = name, phase_count))
-lane_name(block) = \
-  "block " . block . ", warpgroup " . strcol("warpgroup") . "|" . strcol("role") . "|" . strcol("stage")
+                      found ? found : phase_count == |phase| ? (too_many = 1, 0) : \
+                      (phase_count = phase_count + 1, phase[phase_count] = name, phase_count))
+lane_name(block) = "block " . block . ", warpgroup " . strcol("warpgroup") . "|" . strcol("role")
 set table $bars separator comma
 do for [f = 1:files] {
   bars = 0
-  first = lane_count + 1
+  first_lane = lane_count + 1
   plot file[f] using (ok = inside(column("start_ns"), column("end_ns")), bars = bars + ok, \
                       ok ? (stages[f] = strcol("stage"), lane_number(lane_name(strcol("block")))) : 0): \
                      (ok ? phase_number(strcol("phase")) : 0):"start_ns":"end_ns":"tile" with table if (ok)
@@ -66,9 +67,14 @@ do for [f = 1:files] {
     print sprintf("timeline.gp: %s has no phase between %g and %g ns", file[f], from, to)
     exit status 1
   }
+  if (too_many) {
+    print sprintf("timeline.gp: %s has too much between %g and %g ns; room is for %d warpgroups and %d phases", \
+                  file[f], from, to, |lanes|, |phase|)
+    exit status 1
+  }
   # The first lane is on top; of several stages each has a heading of half a lane.
-  do for [lane = first:lane_count] { lane_y[lane] = -lane - 0.5 * f * (files > 1) }
-  stage_y[f] = -first - 0.5 * f + 0.75
+  do for [lane = first_lane:lane_count] { lane_y[lane] = -lane - 0.5 * f * (files > 1) }
+  stage_y[f] = -first_lane - 0.5 * f + 0.75
 }
 unset table
 
@@ -144,13 +150,12 @@ if (flying) {
 do for [lane = 1:lane_count] {
   parted = strstrt(lanes[lane], "|")
   comma = strstrt(lanes[lane], ",")
-  bar = strstrt(lanes[lane][parted + 1:], "|") + parted
   line = 17.16 / lane_height
   set label 100 + 3 * lane lanes[lane][:comma - 1] at graph 0, first lane_y[lane] + line right offset -1, 0 \
     font ",14" textcolor rgb ink
   set label 101 + 3 * lane lanes[lane][comma + 2:parted - 1] at graph 0, first lane_y[lane] right offset -1, 0 \
     font ",14" textcolor rgb ink
-  set label 102 + 3 * lane lanes[lane][parted + 1:bar - 1] at graph 0, first lane_y[lane] - line right offset -1, 0 \
+  set label 102 + 3 * lane lanes[lane][parted + 1:] at graph 0, first lane_y[lane] - line right offset -1, 0 \
     font ",14" textcolor rgb grey
 }
 if (files > 1) {

@@ -351,17 +351,20 @@ Test(plots, a_crowded_timeline) {
 
 // Several stages in one picture: one below the other, in the same window, each under its name.
 Test(plots, timelines_of_two_stages) {
-  scratch_write("below.csv", TRACE_HEADER "08-y,Test GPU,2001-02-03T04:05:06Z,3,2,all,PV,1500,3000,0\n"
-                                          "08-y,Test GPU,2001-02-03T04:05:06Z,3,2,all,store,3000,4000,0\n");
+  scratch_write("below.csv", TRACE_HEADER "08-y,Test GPU,2001-02-03T04:05:06Z,4,2,all,PV,1500,3000,0\n"
+                                          "08-y,Test GPU,2001-02-03T04:05:06Z,4,2,all,store,3000,4000,0\n");
   char *svg = draw_timeline(PHASE(3, 2, "all", "QK", 0, 900, 0) PHASE(3, 2, "all", "softmax", 900, 2500, 0),
                             "1000 2900 below.csv");
   cr_expect(svg_find_text(svg, "Who does what when: from stage to stage on one SM"));
   cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, 1000 to 2900 ns after each one's start"));
-  const SvgText *above = svg_find_text(svg, "07 x");
-  double first = above ? above->y : 0;
-  const SvgText *below = svg_find_text(svg, "08 y");
-  cr_expect(above && below && first < below->y, "the first stage is on top");
-  cr_expect_eq(svg_count_text(svg, "warpgroup 2"), 2, "a lane of each, though block and warpgroup are the same");
+  static const char *const downwards[] = {"07 x", "block 3", "08 y", "block 4"};
+  double above = 0;
+  for (int i = 0; i < 4; i++) {
+    const SvgText *text = svg_find_text(svg, downwards[i]);
+    cr_assert(text && text->y > above, "%s is not there, or too high up", downwards[i]);
+    above = text->y;
+  }
+  cr_expect_eq(svg_count_text(svg, "warpgroup 2"), 2);
   cr_expect_eq(count_bars(svg), 4, "two phases in the window, and their places in the key");
   expect_no_overlap(svg);
   free(svg);
@@ -371,6 +374,28 @@ Test(plots, timelines_of_two_stages) {
   expect_line("timeline.gp", "below.csv has no phase between 1000 and 2900 ns");
   cr_expect_eq(draw_text("timeline.gp", rows, "1000 2900 none.csv"), 1);
   expect_line("timeline.gp", "none.csv; on a Hopper GPU, make trace-NN records it");
+}
+
+// Two recordings of one stage, before a change and after it, have the same name and the same lanes.
+Test(plots, timelines_of_one_stage) {
+  static const char rows[] = PHASE(3, 2, "all", "QK", 0, 900, 0) PHASE(3, 1, "all", "QK", 900, 2500, 0);
+  char *svg = draw_timeline(rows, "0 2500 data.csv data.csv");
+  cr_expect_eq(svg_count_text(svg, "07 x"), 3);
+  cr_expect_eq(svg_count_text(svg, "warpgroup 2"), 3);
+  cr_expect_eq(svg_count_text(svg, "warpgroup 1"), 3);
+  cr_expect_eq(count_bars(svg), 7, "two phases in each, and one place in the key");
+  expect_no_overlap(svg);
+  free(svg);
+}
+
+Test(plots, more_lanes_than_a_picture_holds) {
+  char *rows = malloc(20000), *end = rows + sprintf(rows, TRACE_HEADER);
+  for (int block = 0; block < 129; block++)
+    end += sprintf(end, "07-x,Test GPU,2001-02-03T04:05:06Z,%d,0,all,QK,%d,900,0\n", block, block);
+  cr_expect_eq(draw_text("timeline.gp", rows, ""), 1);
+  expect_line("timeline.gp", "data.csv has too much between 0 and 900 ns; room is for 128 warpgroups and 64 phases");
+  cr_expect_eq(draw_text("timeline.gp", rows, "0 128"), 0, "one block less in the window");
+  free(rows);
 }
 
 Test(plots, a_timeline_of_nothing) {
