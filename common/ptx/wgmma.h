@@ -22,6 +22,14 @@ template <int PENDING> static __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
+// Before a wait: x is computed by then. ptxas likes to move a wait up, over all that has no effect for others to see. A
+// store has one, and this one never happens: no result has these bits (PTX ISA: NaNs are 0x7fffffff).
+static __device__ __forceinline__ void computed_here(float x) {
+  asm volatile("{\n.reg .pred never;\nsetp.eq.s32 never, %0, 0x7fffff00;\n@never st.shared.b32 [%0], %0;\n}" ::"r"(
+                   __float_as_int(x))
+               : "memory");
+}
+
 // After the wait: these registers are written by what was waited for. No instruction comes of it, but the compiler, which
 // does not know what a wait is for, may not read them earlier.
 template <int COUNT> static __device__ __forceinline__ void wgmma_results(float (&d)[COUNT]) {

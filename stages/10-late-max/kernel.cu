@@ -111,12 +111,12 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Weights in the place of scores, and their sum.
-  template <int N> __device__ void weights() {
+  // Weights in the place of the scores of keys FROM to TO, and their sum.
+  template <int FROM, int TO> __device__ void weights() {
     float odd[2] = {0, 0};
-    new_sum[0] = new_sum[1] = 0;
+    if (FROM == 0) new_sum[0] = new_sum[1] = 0;
 #pragma unroll
-    for (int i = 0; i < N / 2; i += 4)
+    for (int i = FROM / 2; i < TO / 2; i += 4)
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         s[i + 2 * h] = power_of_two(s[i + 2 * h] * problem.scale + shift[h]);
@@ -132,7 +132,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
   template <int N> __device__ void first_weights() {
 #pragma unroll
     for (int h = 0; h < 2; h++) shift[h] = -row_max<N>(h) * problem.scale;
-    weights<N>();
+    weights<0, N>();
 #pragma unroll
     for (int h = 0; h < 2; h++) sum[h] = new_sum[h];
   }
@@ -200,7 +200,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     scores_again<HEAD_DIM, S::ROWS>(s, shared_address(shared.q[q.place]), thread / WARP * 16,
                                     shared_address(shared.k[k.place]), thread % WARP);
     if (raise_max()) shrink_output();
-    weights<KEYS>();
+    weights<0, KEYS>();
   }
 
   // The weights of N keys as fp16; those of the block's others are 0.
@@ -231,36 +231,38 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     pass_turn();
   }
 
-  // Weights of the one block under the output of the other. K's place is given back before the wait for the output, unless
-  // weights must shrink. In the careful loop, too, which does not need the keys again: what hangs on the maximum keeps
-  // ptxas from having the wait first, and all weights behind it.
+  // Weights of the one block under the output of the other: the first of them until that is there, the rest and its
+  // packing behind the wait. The look comes last, and K's place is given back when it has told that K is needed no more.
   template <bool CAREFUL> __device__ void end_step() {
+    constexpr int UNDER_PV = CAREFUL ? 8 : HEAD_DIM / 2;  // keys; the search for the maximum takes as long, too
     trace(WAIT_QK, steps);
     wgmma_wait<1>();
     wgmma_results(s);
     trace_done(QK, steps);
     trace(SOFTMAX, steps);
-    bool settled = CAREFUL && !raise_max();
-    weights<KEYS>();
-    if (!CAREFUL) settled = weights_fit();
-    if (settled) give_back(k, shared.k_empty);
-    if (!CAREFUL) release_queries();
+    if (CAREFUL) give_back(k, shared.k_empty);
+    bool grew = CAREFUL && raise_max();
+    weights<0, UNDER_PV>();
+    computed_here(new_sum[0] + new_sum[1]);
     trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(s);
     wgmma_results(o);
     trace_done(PV, steps - 1);
-    trace(RESCALE, steps);
+    trace(SOFTMAX, steps);
     release(v, shared.v_empty);
-    if (!settled) {
-      CAREFUL ? shrink_output() : shrink();
-      give_back(k, shared.k_empty);
+    weights<UNDER_PV, KEYS>();
+    if (grew) shrink_output();
+    pack_weights<KEYS>();
+    if (!CAREFUL && !weights_fit()) {
+      shrink();
+      pack_weights<KEYS>();
     }
+    if (!CAREFUL) give_back(k, shared.k_empty);
     k.advance();
 #pragma unroll
     for (int h = 0; h < 2; h++) sum[h] += new_sum[h];
-    pack_weights<KEYS>();
-    if (CAREFUL) release_queries();  // among the weights it would be a branch that holds back the wait for PV
+    release_queries();
     steps++;
   }
 
