@@ -84,11 +84,11 @@ ends_in(name, end) = strlen(name) >= strlen(end) && name[strlen(name) - strlen(e
 is_wait(p) = ends_in(phase[p], "wait")
 in_flight(p) = ends_in(phase[p], " in flight")
 work(p) = in_flight(p) ? phase[p][:strlen(phase[p]) - strlen(" in flight")] : phase[p]
-# The waits of a kernel are told apart by how grey they are.
-waits(p) = sum [i = 1:p] is_wait(i)
-grey_of(n) = n == 1 ? 0x999999 : n == 2 ? 0xc4c4c4 : n == 3 ? 0x777777 : n == 4 ? 0xe2e2e2 : 0x555555
+# Each wait has its grey, the same in all pictures.
+grey_of(name) = name eq "free wait" ? 0x999999 : name eq "load wait" ? 0xc4c4c4 : name eq "turn wait" ? 0x777777 : \
+                name eq "wgmma wait" ? 0xe2e2e2 : 0x555555
 rgb_number(name) = int(real("0x" . name[2:]))
-colour(p) = is_wait(p) ? grey_of(waits(p)) : \
+colour(p) = is_wait(p) ? grey_of(phase[p]) : \
   rgb_number(work(p) eq "QK" ? blue : work(p) eq "PV" ? sky : work(p) eq "softmax" ? orange : \
              work(p) eq "rescale" ? amber : work(p) eq "copy" ? green : work(p) eq "store" ? purple : yellow)
 is_dark(p) = work(p) eq "QK" || work(p) eq "softmax" || work(p) eq "copy"

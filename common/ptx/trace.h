@@ -33,6 +33,7 @@
   X(BARRIER, "barrier wait") /* until all threads of the block have come here */                                       \
   X(QK, "QK")                                                                                                          \
   X(SOFTMAX, "softmax")                                                                                                \
+  X(SOFTMAX_REST, "softmax") /* behind a wait that stands in the middle of it */                                       \
   X(RESCALE, "rescale") /* of O, where it is a step of its own */                                                      \
   X(PV, "PV")                                                                                                          \
   X(STORE, "store")

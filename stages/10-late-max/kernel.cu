@@ -249,7 +249,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     wgmma_results(s);
     wgmma_results(o);
     trace_done(PV, steps - 1);
-    trace(SOFTMAX, steps);
+    trace(SOFTMAX_REST, steps);
     release(v, shared.v_empty);
     weights<UNDER_PV, KEYS>();
     if (grew) shrink_output();
