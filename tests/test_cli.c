@@ -343,6 +343,19 @@ Test(cli, csv_of_counters) {
   free(output);
 }
 
+// Asking leaves all as it was: no empty file, should there be no GPU after all, and what a file holds.
+Test(cli, csv_that_can_be_written) {
+  char error[ERROR_SIZE], path[] = "/tmp/csv-XXXXXX", text[8] = "";
+  int file = mkstemp(path);
+  cr_assert(file >= 0 && write(file, "kept", 4) == 4);
+  cr_expect(csv_writable("--csv", path, error));
+  cr_expect(pread(file, text, sizeof text, 0) == 4 && !strcmp(text, "kept"), "%s", text);
+  close(file);
+  unlink(path);
+  cr_expect(csv_writable("--csv", path, error));
+  cr_expect(access(path, F_OK) != 0, "%s was left behind", path);
+}
+
 Test(cli, csv_that_cannot_be_written) {
   char error[ERROR_SIZE];
   cr_expect(!csv_writable("--csv", "/nowhere/at/all.csv", error));

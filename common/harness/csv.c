@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../emulator/emulator.h"
 #include "harness.h"
@@ -31,8 +32,12 @@ static FILE *open_csv(const char *option, const char *path, char error[ERROR_SIZ
 }
 
 bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]) {
+  bool is_new = access(path, F_OK) != 0;
   FILE *file = open_csv(option, path, error);
-  if (file && file != stdout) fclose(file);
+  if (file && file != stdout) {
+    fclose(file);
+    if (is_new) unlink(path);
+  }
   return file != NULL;
 }
 

@@ -197,7 +197,7 @@ void report_line_counters(FILE *out, const Device *device);
 // ---- csv.c ----
 
 // False and error when the file that an option ("--csv") names cannot be written: asked before the work whose time it
-// is to hold.
+// is to hold. Leaves no file behind that was not there.
 bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]);
 // Appends rows to the file ("-": standard output), after a header when the file is new or empty. Each row begins with who
 // measured it and when; `columns` are the stage's own, and rows[i] their values. False and error when the file cannot be
