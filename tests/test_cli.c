@@ -354,6 +354,12 @@ Test(cli, csv_that_can_be_written) {
   unlink(path);
   cr_expect(csv_writable("--csv", path, error));
   cr_expect(access(path, F_OK) != 0, "%s was left behind", path);
+  char target[sizeof path + 8];
+  snprintf(target, sizeof target, "%s.target", path);
+  cr_assert_eq(symlink(target, path), 0);
+  cr_expect(csv_writable("--csv", path, error));
+  cr_expect_eq(unlink(path), 0, "a link to a file that is not there yet is gone");
+  unlink(target);
 }
 
 Test(cli, csv_that_cannot_be_written) {

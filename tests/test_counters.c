@@ -376,8 +376,10 @@ typedef struct Traffic {
   uint64_t count;
 } Traffic;
 
-static void expect_traffic(const char *what, const EmulatorCounters *counters, const Traffic *expected) {
-  for (int k = COUNTER_INST_MUFU; k < COUNTER_KIND_COUNT; k++) {
+// The counters from `first` to before `end` are as expected, and 0 where nothing is.
+static void expect_counters(const char *what, const EmulatorCounters *counters, int first, int end,
+                            const Traffic *expected) {
+  for (int k = first; k < end; k++) {
     uint64_t count = 0;
     for (int i = 0; expected[i].count; i++)
       if ((int)expected[i].kind == k) count = expected[i].count;
@@ -386,7 +388,11 @@ static void expect_traffic(const char *what, const EmulatorCounters *counters, c
   }
 }
 
-#define EXPECT_TRAFFIC(what, counters, ...) expect_traffic(what, counters, (const Traffic[]){__VA_ARGS__, {0, 0}})
+#define EXPECT_TRAFFIC(what, counters, ...)                                                                            \
+  expect_counters(what, counters, COUNTER_INST_MUFU, COUNTER_KIND_COUNT, (const Traffic[]){__VA_ARGS__, {0, 0}})
+#define EXPECT_SHARED(what, counters, ...)                                                                             \
+  expect_counters(what, counters, COUNTER_SHARED_LOADS, COUNTER_GLOBAL_LOAD_REQUESTS,                                  \
+                  (const Traffic[]){__VA_ARGS__, {0, 0}})
 
 // A wgmma of two warpgroups. All descriptors name zeros at the tile's start; what they overlap does not matter.
 static EmulatorCounters count_wgmma(int n, bool a_in_registers) {
@@ -474,18 +480,6 @@ Test(counters, tensor_copies) {
   EXPECT_TRAFFIC("reduction", &c, {COUNTER_BULK_SHARED_READ_BYTES, 1280}, {COUNTER_BULK_GLOBAL_WRITE_BYTES, 1280},
                  {COUNTER_BULK_REDUCTION_SECTORS, 40});
 }
-
-static void expect_shared(const char *what, const EmulatorCounters *counters, const Traffic *expected) {
-  for (int k = COUNTER_SHARED_LOADS; k < COUNTER_GLOBAL_LOAD_REQUESTS; k++) {
-    uint64_t count = 0;
-    for (int i = 0; expected[i].count; i++)
-      if ((int)expected[i].kind == k) count = expected[i].count;
-    cr_expect_eq(counters->value[k], count, "%s: %s is %llu, not %llu", what, counter_name((CounterKind)k),
-                 (unsigned long long)counters->value[k], (unsigned long long)count);
-  }
-}
-
-#define EXPECT_SHARED(what, counters, ...) expect_shared(what, counters, (const Traffic[]){__VA_ARGS__, {0, 0}})
 
 // Two turns: the lanes of each half want 8 bytes at every second place. Of the second turn's loads too each half is a part.
 Test(counters, atomic_loops) {

@@ -2,6 +2,7 @@
 // tells everything about itself, so that files may be concatenated.
 #include <errno.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +33,8 @@ static FILE *open_csv(const char *option, const char *path, char error[ERROR_SIZ
 }
 
 bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]) {
-  bool is_new = access(path, F_OK) != 0;
+  struct stat there;
+  bool is_new = lstat(path, &there) != 0;  // a link is there, even if what it names is not
   FILE *file = open_csv(option, path, error);
   if (file && file != stdout) {
     fclose(file);

@@ -23,7 +23,7 @@ template <int PENDING> static __device__ __forceinline__ void wgmma_wait() {
 }
 
 // Before a wait: x is computed by then. ptxas likes to move a wait up, over all that has no effect for others to see. A
-// store has one, and this one never happens: no result has these bits (PTX ISA: NaNs are 0x7fffffff).
+// store has one, and this one never happens: no result has these bits: NaNs are 0x7fffffff (PTX ISA 9.7.3).
 static __device__ __forceinline__ void computed_here(float x) {
   asm volatile("{\n.reg .pred never;\nsetp.eq.s32 never, %0, 0x7fffff00;\n@never st.shared.b32 [%0], %0;\n}" ::"r"(
                    __float_as_int(x))
