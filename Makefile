@@ -40,7 +40,7 @@ NVCC_FLAGS := -Icommon -gencode arch=compute_90a,code=compute_90a -O3 -lineinfo 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $1))
 LIBRARY := $(BUILD)/libhopper.a
 MAIN := $(call objects,common/harness/main.c)
-MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*.c common/device/*.c common/harness/*.c))
+MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*/*.c common/device/*.c common/harness/*.c))
 TEST_OBJECTS := $(call objects,tests/test_*.c tests/support/*.c)
 COUNTERS_PTX := build/counters/patterns.ptx
 TEST_PTX := $(COUNTERS_PTX) $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
@@ -103,8 +103,8 @@ test-threads: $(BUILD)/run-tests ## the stages' programs under TSan
 
 record-golden: nvcc ## on the GPU: records tests/golden again; what differs from the model is printed
 	@mkdir -p build/golden
-	$(CC) -O2 -ffp-contract=off -c common/emulator/tensor_core.c -o build/golden/tensor_core.o
-	$(NVCC) -O2 -std=c++17 -gencode arch=compute_90a,code=sm_90a -Icommon/emulator tests/golden/*.cu \
+	$(CC) -O2 -ffp-contract=off -c common/emulator/tensor/tensor_core.c -o build/golden/tensor_core.o
+	$(NVCC) -O2 -std=c++17 -gencode arch=compute_90a,code=sm_90a -Icommon/emulator/tensor tests/golden/*.cu \
 	  build/golden/tensor_core.o -o build/golden/record
 	build/golden/record tests/golden build/golden
 
@@ -301,7 +301,7 @@ $(BUILD)/nvrtc $(BUILD)/bench-emulator:
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
 # libFuzzer comes with clang; the whole emulator is compiled for it at once.
-build/fuzz/%: tests/fuzz/%.c $(wildcard common/emulator/*) $(wildcard common/harness/*) $(wildcard common/device/*)
+build/fuzz/%: tests/fuzz/%.c $(wildcard common/emulator/*.h common/emulator/*/*) $(wildcard common/harness/*) $(wildcard common/device/*)
 	$(call say,FUZZ $<)
 	@mkdir -p $(@D)
 	$Qclang -std=c11 -D_DEFAULT_SOURCE -g -O1 -fno-strict-aliasing -ffp-contract=off $(INCLUDE) \

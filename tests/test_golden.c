@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "emulator/emulator.h"
-#include "emulator/tensor_core.h"
+#include "emulator/tensor/tensor_core.h"
 #include "golden/scalars.h"
 #include "golden/vectors.h"
 #include "harness/half.h"

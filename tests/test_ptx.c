@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emulator/ptx.h"
+#include "emulator/parse/ptx.h"
 #include "support/program.h"
 #include "support/ptx_files.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "emulator/ptx.h"
+#include "emulator/parse/ptx.h"
 #include "support/ptx_files.h"
 
 TestSuite(ptx_corpus);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "emulator/emulator.h"
-#include "emulator/shadow.h"
+#include "emulator/check/shadow.h"
 #include "support/ptx_files.h"
 #include "support/run_kernel.h"
 #include "support/workloads.h"

@@ -1,5 +1,5 @@
 // --explain: what a descriptor says, field by field, and where things lie: in shared memory, and D in registers.
-#include "emulator/descriptor.h"
+#include "emulator/tensor/descriptor.h"
 
 #include <inttypes.h>
 

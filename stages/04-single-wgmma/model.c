@@ -1,7 +1,7 @@
 // The model of the tensor core, from the emulator: see model.h and notes/tensor-core-arithmetic.md.
 #include "model.h"
 
-#include "emulator/tensor_core.h"
+#include "emulator/tensor/tensor_core.h"
 
 void model_multiply(const Half *a, const Half *b, int n, int slice, float *d, bool accumulate) {
   static TensorA left;

@@ -2,13 +2,13 @@
 // refers to lies inside it. Not part of `make test`; to run it with clang:
 //
 //   clang -g -O1 -fsanitize=fuzzer,address,undefined -Icommon -o build/fuzz_ptx tests/fuzz/fuzz_ptx.c
-//         common/emulator/{ptx_arena,ptx_types,lexer,parser*}.c
+//         common/emulator/parse/*.c
 //   mkdir -p build/fuzz
 //   build/fuzz_ptx -dict=tests/fuzz/ptx.dict build/fuzz tests/ptx/valid tests/ptx/malformed
 #include <stdlib.h>
 #include <string.h>
 
-#include "emulator/ptx.h"
+#include "emulator/parse/ptx.h"
 
 // Aborts, which libFuzzer reports with the input, when a promise of ptx.h is broken.
 static void require(bool condition) {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "emulator/emulator.h"
-#include "emulator/ptx.h"
+#include "emulator/parse/ptx.h"
 
 enum { LAUNCH_BUFFER = 4096, LAUNCH_STEPS = 5000, LAUNCH_VARIABLE_BYTES = 1 << 20 };
 

@@ -1,0 +1,256 @@
+// Asynchronous operations: see async.h.
+#include "async.h"
+
+#include <stdlib.h>
+
+#include "../warp/decoder.h"
+
+typedef struct Agent {
+  uint32_t clock;      // of its last operation
+  bool busy;           // that operation is pending
+  AsyncIssue *issues;  // of all its operations: that at clock c is number c - 1
+  uint32_t capacity;
+} Agent;
+
+struct AsyncEngine {
+  Cluster *cluster;
+  AsyncOp *first, *last;  // pending, in order of issue
+  int self_completing;    // of those
+  Agent agents[ASYNC_AGENTS];
+  uint32_t next_agent;
+  Usage *usage;  // counts the agents' issues
+};
+
+// ---- the engine ----
+
+AsyncEngine *async_engine_new(Cluster *cluster) {
+  AsyncEngine *engine = calloc(1, sizeof *engine);
+  if (!engine) abort();
+  engine->cluster = cluster;
+  engine->usage = &cluster->worker->order;
+  return engine;
+}
+
+void async_engine_free(AsyncEngine *engine) {
+  if (!engine) return;
+  // From the last: one that waits for another's result is given back before it.
+  while (engine->last) {
+    AsyncOp *op = engine->last;
+    engine->last = op->previous;
+    async_release(op);
+  }
+  for (int i = 0; i < ASYNC_AGENTS; i++) {
+    usage_subtract(engine->usage, engine->agents[i].capacity * sizeof(AsyncIssue));
+    free(engine->agents[i].issues);
+  }
+  free(engine);
+}
+
+static void link_pending(AsyncEngine *engine, AsyncOp *op) {
+  op->previous = engine->last;
+  if (engine->last)
+    engine->last->next = op;
+  else
+    engine->first = op;
+  engine->last = op;
+  engine->self_completing += op->self_completing;
+}
+
+static void unlink_pending(AsyncEngine *engine, AsyncOp *op) {
+  if (op->previous)
+    op->previous->next = op->next;
+  else
+    engine->first = op->next;
+  if (op->next)
+    op->next->previous = op->previous;
+  else
+    engine->last = op->previous;
+  op->next = op->previous = NULL;
+  engine->self_completing -= op->self_completing;
+}
+
+// An agent without a pending operation. With more operations in flight than agents two share one, and a race between just
+// those two can go unseen.
+static uint32_t take_agent(AsyncEngine *engine) {
+  uint32_t chosen = engine->next_agent % ASYNC_AGENTS;
+  for (uint32_t i = 0; i < ASYNC_AGENTS; i++) {
+    uint32_t candidate = (engine->next_agent + i) % ASYNC_AGENTS;
+    if (engine->agents[candidate].busy) continue;
+    chosen = candidate;
+    break;
+  }
+  engine->next_agent = chosen + 1;
+  return chosen;
+}
+
+static void note_issue(AsyncEngine *engine, Agent *agent, uint32_t clock, AsyncIssue issue) {
+  if (clock > agent->capacity) {
+    uint32_t before = agent->capacity;
+    agent->capacity = before ? 2 * before : 16;
+    usage_add(engine->usage, (agent->capacity - before) * sizeof *agent->issues);
+    agent->issues = realloc(agent->issues, agent->capacity * sizeof *agent->issues);
+    if (!agent->issues) abort();
+  }
+  agent->issues[clock - 1] = issue;
+}
+
+AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
+                          size_t payload_size) {
+  AsyncOp *op = calloc(1, sizeof *op);
+  if (!op) abort();
+  op->warp = warp;
+  op->lane = __builtin_ctz(mask);
+  op->inst = inst;
+  op->perform = perform;
+  op->self_completing = self_completing;
+  op->references = 1;
+  op->payload = payload_size ? calloc(1, payload_size) : NULL;
+  if (payload_size && !op->payload) abort();
+  link_pending(warp->block->cluster->async, op);
+  return op;
+}
+
+AsyncIssue async_issue_by(const AsyncOp *op, Mask mask, uint32_t warps) {
+  return (AsyncIssue){warp_thread(op->warp, op->lane), op->warp->clocks[op->lane].own, mask, warps};
+}
+
+void async_make_agent(AsyncOp *op, AsyncIssue issue) {
+  const Launch *launch = warp_launch(op->warp);
+  const Cluster *cluster = op->warp->block->cluster;
+  uint32_t number = take_agent(cluster->async);
+  Agent *agent = &cluster->async->agents[number];
+  op->agent = (uint32_t)cluster->lane_count + number;
+  op->clock = ++agent->clock;
+  agent->busy = true;
+  if (launch->hazards && op->clock > launch->epochs.clock_mask) {
+    op->clock = agent->clock = 1;
+    hazard_report(op->warp, op->inst, op->lane, HAZARD_STEP_LIMIT, 0, 0,
+                  "more asynchronous operations than the race check can count; run with --hazards=off");
+    launch_stop(warp_launch(op->warp));
+  }
+  if (launch->hazards) note_issue(cluster->async, agent, op->clock, issue);
+}
+
+AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
+                     size_t payload_size) {
+  AsyncOp *op = async_issue_part(warp, inst, mask, perform, self_completing, payload_size);
+  async_make_agent(op, async_issue_by(op, mask, 1));
+  return op;
+}
+
+void async_make_collective(AsyncOp *op, Mask mask) { race_release(op->warp, mask, &op->known); }
+
+Actor async_actor(const AsyncOp *op, int lane, bool proxy) {
+  Actor actor = race_lane(op->warp, op->inst, lane, WEAK);
+  race_set_agent(&actor, op->agent, op->clock);
+  if (op->known) actor.known = op->known;
+  actor.async = proxy;
+  return actor;
+}
+
+void async_retain(AsyncOp *op) { op->references++; }
+
+void async_release(AsyncOp *op) {
+  if (--op->references > 0) return;
+  if (!op->performed && op->discard) op->discard(op);
+  clocks_release(op->known);
+  free(op->payload);
+  free(op);
+}
+
+void async_finish(Cluster *cluster, AsyncOp *op) {
+  if (op->performed) return;
+  op->performed = true;
+  op->perform(cluster, op);
+  cluster->progress++;
+  if (op->clock) cluster->async->agents[op->agent - (uint32_t)cluster->lane_count].busy = false;
+  unlink_pending(cluster->async, op);
+  async_release(op);
+}
+
+void async_wait(Warp *warp, Mask mask, AsyncOp *op) {
+  async_retain(op);
+  async_finish(warp->block->cluster, op);
+  race_learn_agent(warp, mask, op->agent, op->clock);
+  async_release(op);
+}
+
+bool async_advance(Cluster *cluster, uint64_t random) {
+  AsyncEngine *engine = cluster->async;
+  if (!engine || engine->self_completing == 0) return false;
+  uint64_t skip = random % (uint64_t)engine->self_completing;
+  AsyncOp *op = engine->first;
+  for (;; op = op->next) {
+    if (!op->self_completing) continue;
+    if (skip-- == 0) break;
+  }
+  async_finish(cluster, op);
+  return true;
+}
+
+AsyncIssue async_issue_of(const Cluster *cluster, uint32_t agent, uint32_t clock) {
+  return cluster->async->agents[agent - (uint32_t)cluster->lane_count].issues[clock - 1];
+}
+
+AsyncOp *async_first_pending(const Cluster *cluster) { return cluster->async ? cluster->async->first : NULL; }
+
+// ---- groups ----
+
+GroupQueue *async_groups(Warp *warp, GroupKind kind) {
+  if (!warp->groups_in_flight) warp->groups_in_flight = calloc(GROUP_KINDS, sizeof(GroupQueue));
+  if (!warp->groups_in_flight) abort();
+  return &warp->groups_in_flight[kind];
+}
+
+void async_warp_end(Warp *warp) {
+  for (int kind = 0; warp->groups_in_flight && kind < GROUP_KINDS; kind++) {
+    GroupQueue *queue = &warp->groups_in_flight[kind];
+    for (int i = 0; i < queue->count; i++) async_release(queue->entries[i].op);
+    free(queue->entries);
+  }
+  free(warp->groups_in_flight);
+  warp->groups_in_flight = NULL;
+}
+
+void group_add(GroupQueue *queue, Mask mask, AsyncOp *op) {
+  if (queue->count == queue->capacity) {
+    queue->capacity = queue->capacity ? queue->capacity * 2 : 16;
+    queue->entries = realloc(queue->entries, (size_t)queue->capacity * sizeof(GroupEntry));
+    if (!queue->entries) abort();
+  }
+  GroupEntry *entry = &queue->entries[queue->count++];
+  entry->op = op;
+  entry->waiting = mask;
+  for (int lane = 0; lane < LANES; lane++) entry->group[lane] = queue->commits[lane];
+  async_retain(op);
+}
+
+void group_commit(GroupQueue *queue, Mask mask) {
+  for (Mask rest = mask; rest; rest &= rest - 1) queue->commits[__builtin_ctz(rest)]++;
+}
+
+// The lanes of mask for which the entry's group is among those to wait for.
+static Mask lanes_to_wait(const GroupQueue *queue, const GroupEntry *entry, Mask mask, uint32_t allowed,
+                          bool everything) {
+  Mask lanes = mask & entry->waiting, result = 0;
+  for (Mask rest = lanes; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    if (everything || (uint64_t)entry->group[lane] + allowed < queue->commits[lane]) result |= rest & -rest;
+  }
+  return result;
+}
+
+void group_wait(Warp *warp, GroupQueue *queue, Mask mask, uint32_t allowed, bool everything) {
+  int kept = 0;
+  for (int i = 0; i < queue->count; i++) {
+    GroupEntry *entry = &queue->entries[i];
+    Mask lanes = lanes_to_wait(queue, entry, mask, allowed, everything);
+    if (lanes) async_wait(warp, lanes, entry->op);
+    entry->waiting &= ~lanes;
+    if (entry->waiting)
+      queue->entries[kept++] = *entry;
+    else
+      async_release(entry->op);
+  }
+  queue->count = kept;
+}

@@ -1,0 +1,347 @@
+// mbarrier instructions, PTX ISA 9.7.13.15; what they do to the objects is in mbarrier_object.c.
+#include "mbarrier.h"
+
+#include <string.h>
+
+#include "../warp/decoder.h"
+#include "../warp/lanes.h"
+
+typedef enum WaitKind { WAIT_STATE, WAIT_PARITY } WaitKind;
+
+// Operands of an mbarrier instruction beside the Inst's d (result) and a (state, parity or bytes).
+typedef struct MbarrierPlan {
+  AddressPlan address;
+  Space space;
+  bool relaxed;
+  Strength scope;        // of arrive
+  bool drop, completes;  // of arrive
+  bool expects;          // arrive.expect_tx: a holds bytes
+  bool returns;          // a state
+  Slot count;            // of init and arrive
+  WaitKind wait;
+} MbarrierPlan;
+
+// What an instruction does for lanes that name the same mbarrier. False after a report.
+typedef bool PerObject(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier);
+
+static void each_object(Warp *warp, const Inst *inst, Mask mask, PerObject *perform) {
+  const MbarrierPlan *plan = inst->extra;
+  uint64_t addresses[LANES];
+  form_addresses(warp, &plan->address, mask, addresses);
+  while (mask) {
+    Mask same = same_address(mask, addresses);
+    int lane = __builtin_ctz(mask);
+    Mbarrier *mbarrier = mbarrier_find(warp, inst, lane, plan->space, addresses[lane]);
+    if (!mbarrier) return;
+    mbarrier_touch(warp, inst, same, mbarrier);
+    if (!perform(warp, inst, same, mbarrier)) return;
+    mask &= ~same;
+  }
+}
+
+// ---- init and inval ----
+
+static void init(Warp *warp, const Inst *inst, Mask mask) {
+  const MbarrierPlan *plan = inst->extra;
+  const u32 *counts = SLOT(warp, plan->count, const u32);
+  uint64_t addresses[LANES];
+  form_addresses(warp, &plan->address, mask, addresses);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    Access access;
+    if (!memory_find(warp, inst, lane, plan->space, addresses[lane], MBARRIER_BYTES, MBARRIER_BYTES, ACCESS_WRITE,
+                     &access))
+      return;
+    if (!access.region || access.region->kind != REGION_SHARED) {
+      mbarrier_misuse((Origin){warp, lane, inst}, addresses[lane],
+                      "an mbarrier lives in shared memory, and this address is not there");
+      return;
+    }
+    mbarrier_create(warp, inst, lane, &access, counts[lane]);
+  }
+}
+
+static bool invalidate_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
+  int lane = __builtin_ctz(mask);
+  if (mask & (mask - 1)) {
+    mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address, "several threads invalidate one mbarrier");
+    return false;
+  }
+  mbarrier_destroy(warp, inst, lane, mbarrier);
+  return true;
+}
+
+static void inval(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, invalidate_object); }
+
+// ---- arrive, expect_tx, complete_tx ----
+
+// Who waits is of the mbarrier's block: to arrive there from another one hands on nothing unless the scope has both.
+static void release_to(Warp *warp, Mask mask, const MbarrierPlan *plan, Mbarrier *mbarrier) {
+  if (!mask) return;
+  bool remote = mbarrier->address >> SHARED_RANK_SHIFT != (uint64_t)warp->block->rank + 1;
+  bool too_narrow = remote && plan->scope == STRONG_CTA;
+  mbarrier->loose |= plan->relaxed || too_narrow;
+  if (too_narrow) return;
+  if (plan->relaxed)
+    race_release_relaxed(warp, mask, &mbarrier->arrived, remote ? STRONG_CLUSTER : STRONG_CTA);
+  else
+    race_release(warp, mask, &mbarrier->arrived);
+}
+
+// Lanes arrive one after the other. What they release belongs to the phase that they arrive in: before the arrival that
+// completes it, it is handed over.
+static bool arrive_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
+  const MbarrierPlan *plan = inst->extra;
+  Cluster *cluster = warp->block->cluster;
+  const u32 *counts = SLOT(warp, plan->count, const u32), *bytes = SLOT(warp, inst->a, const u32);
+  u64 *states = SLOT(warp, inst->d, u64);
+  Mask arrived = 0;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    Origin origin = {warp, lane, inst};
+    MbarrierState state = mbarrier_state(mbarrier);
+    if (!plan->relaxed && !mbarrier_check_phase(warp, inst, lane, mbarrier)) return false;
+    arrived |= 1u << lane;
+    if (plan->returns) states[lane] = mbarrier->word;
+    if (state.pending == counts[lane]) {
+      release_to(warp, arrived, plan, mbarrier);
+      arrived = 0;
+    }
+    if (plan->expects && !mbarrier_expect(cluster, mbarrier, origin, bytes[lane])) return false;
+    if (!mbarrier_arrive(cluster, mbarrier, origin, counts[lane], plan->drop, plan->completes)) return false;
+  }
+  release_to(warp, arrived, plan, mbarrier);
+  return true;
+}
+
+static void arrive(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, arrive_object); }
+
+static bool change_bytes(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier, int sign) {
+  const u32 *bytes = SLOT(warp, inst->a, const u32);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    if (!mbarrier_expect(warp->block->cluster, mbarrier, (Origin){warp, lane, inst}, sign * (int64_t)bytes[lane]))
+      return false;
+  }
+  return true;
+}
+
+static bool expect_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
+  return change_bytes(warp, inst, mask, mbarrier, 1);
+}
+static bool complete_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
+  return change_bytes(warp, inst, mask, mbarrier, -1);
+}
+
+static void expect_tx(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, expect_object); }
+static void complete_tx(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, complete_object); }
+
+// ---- test_wait and try_wait ----
+
+static const char *const stale_state =
+    "the state is that of a phase long past: only the current phase and the one before can be waited for";
+
+// Whether the phase that a lane asks for has completed; *parity is that of the phase. False after a report.
+static bool test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, bool *completed, u32 *parity) {
+  const MbarrierPlan *plan = inst->extra;
+  Origin origin = {warp, lane, inst};
+  if (plan->wait == WAIT_PARITY) {
+    *parity = SLOT(warp, inst->a, const u32)[lane];
+    *completed = *parity != (mbarrier->phase & 1);
+    if (*parity > 1) mbarrier_misuse(origin, mbarrier->address, "a phase's parity is 0 or 1, not %u", *parity);
+    return *parity <= 1;
+  }
+  // The state of an arrival is the object as it was: its last three bits of the phase tell which.
+  u64 state = SLOT(warp, inst->a, const u64)[lane];
+  u32 behind = (mbarrier->phase - (u32)(state >> 61)) & 7;
+  *parity = (u32)(state >> 61) & 1;
+  *completed = behind == 1;
+  if (behind > 1) mbarrier_misuse(origin, mbarrier->address, "%s", stale_state);
+  return behind <= 1;
+}
+
+static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
+  const MbarrierPlan *plan = inst->extra;
+  Mask done = 0;
+  u32 parity = 0;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    bool completed;
+    if (!test_phase(warp, inst, lane, mbarrier, &completed, &parity)) return false;
+    if (!mbarrier_check_parity(warp, inst, lane, mbarrier, parity)) return false;
+    if (completed)
+      done |= 1u << lane;
+    else
+      mbarrier_note_wait(warp, inst, 1u << lane, mbarrier, parity);
+  }
+  Mask *result = SLOT(warp, inst->d, Mask);
+  *result = (*result & ~mask) | done;
+  if (!done) return true;
+  mbarrier_note_wait(warp, inst, done, NULL, 0);
+  mbarrier_seen(mbarrier);
+  if (plan->relaxed)
+    race_acquire_relaxed(warp, done, mbarrier->completed);
+  else
+    race_acquire(warp, done, mbarrier->completed);
+  return true;
+}
+
+static void wait(Warp *warp, const Inst *inst, Mask mask) {
+  each_object(warp, inst, mask, wait_object);
+  if (!(*SLOT(warp, inst->d, const Mask) & mask)) warp_idle(warp);
+}
+
+// ---- pending_count ----
+
+static void pending_count(Warp *warp, const Inst *inst, Mask mask) {
+  const u64 *states = SLOT(warp, inst->a, const u64);
+  u32 *d = SLOT(warp, inst->d, u32);
+  EACH_LANE(mask, d[LANE] = (u32)states[LANE] & MBARRIER_MAX);
+}
+
+// ---- cp.async.mbarrier.arrive ----
+
+// The copies that an asynchronous arrival waits for: of each agent the last clock, for the ones before are over.
+typedef struct AsyncArrival {
+  uint64_t mbarrier;
+  u32 lanes;
+  u32 clocks[ASYNC_AGENTS];  // 0: none of this agent
+} AsyncArrival;
+
+static AsyncOp *pending_operation(const Cluster *cluster, u32 agent, u32 clock) {
+  AsyncOp *op = async_first_pending(cluster);
+  while (op && (op->agent != agent || op->clock != clock)) op = op->next;
+  return op;
+}
+
+static void perform_arrival(Cluster *cluster, AsyncOp *op) {
+  const AsyncArrival *arrival = op->payload;
+  Mbarrier *mbarrier = mbarrier_at(cluster, arrival->mbarrier);
+  for (u32 i = 0; i < ASYNC_AGENTS; i++) {
+    u32 agent = (u32)cluster->lane_count + i, clock = arrival->clocks[i];
+    if (!clock) continue;
+    AsyncOp *copy = pending_operation(cluster, agent, clock);
+    if (copy) async_finish(cluster, copy);
+    if (mbarrier && cluster->launch->hazards) clocks_add_agent(cluster, &mbarrier->arrived, agent, clock);
+  }
+  mbarrier_arrive_async(cluster, op, arrival->mbarrier, arrival->lanes);
+}
+
+// The lanes' arrivals, when the cp.async that they have issued so far are done. flags: .noinc; else the phase waits
+// for these arrivals besides those that it was initialised for.
+static bool arrive_later(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
+  const GroupQueue *queue = async_groups(warp, GROUP_CP_ASYNC);
+  u32 lanes = (u32)__builtin_popcount(mask);
+  if (!inst->flags && !mbarrier_add_pending(mbarrier, (Origin){warp, __builtin_ctz(mask), inst}, lanes)) return false;
+  AsyncArrival *arrival = async_issue(warp, inst, mask, perform_arrival, true, sizeof *arrival)->payload;
+  arrival->mbarrier = mbarrier->address;
+  arrival->lanes = lanes;
+  for (int i = 0; i < queue->count; i++) {
+    const AsyncOp *copy = queue->entries[i].op;
+    u32 *last = &arrival->clocks[copy->agent - (u32)warp->block->cluster->lane_count];
+    if (queue->entries[i].waiting & mask && copy->clock > *last) *last = copy->clock;
+  }
+  return true;
+}
+
+static void arrive_async(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, arrive_later); }
+
+// ---- decoding ----
+
+static DecodeResult decode_arrive_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"async", "mbarrier", "arrive", "noinc", "shared", "shared::cta", NULL};
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
+  MbarrierPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  plan->space = space_of(source);
+  inst->flags = ptx_has(source, "noinc");
+  inst->counter = COUNTER_INST_SYNCHRONISATION;
+  inst->extra = plan;
+  inst->execute = arrive_async;
+  decoder->program->asynchronous = true;
+  return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
+}
+
+static DecodeResult decode_init(Decoder *decoder, const PtxInstruction *source, Inst *inst, MbarrierPlan *plan) {
+  bool is_init = ptx_has(source, "init");
+  if (!decoder_operands(decoder, source, is_init ? 2 : 1, is_init ? 2 : 1)) return DECODE_FAILED;
+  if (is_init) plan->count = decoder_source(decoder, &source->operands[1], PTX_B32);
+  inst->execute = is_init ? init : inval;
+  return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
+}
+
+static DecodeResult decode_bytes(Decoder *decoder, const PtxInstruction *source, Inst *inst, MbarrierPlan *plan) {
+  if (!decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
+  inst->a = decoder_source(decoder, &source->operands[1], PTX_B32);
+  inst->execute = ptx_has(source, "expect_tx") ? expect_tx : complete_tx;
+  return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
+}
+
+// arrive{_drop}{.noComplete} state, [a]{, count};  arrive{_drop}.expect_tx state, [a], bytes;  "_" for a state that
+// nobody needs
+static DecodeResult decode_arrive(Decoder *decoder, const PtxInstruction *source, Inst *inst, MbarrierPlan *plan) {
+  plan->drop = ptx_has(source, "arrive_drop");
+  plan->completes = !ptx_has(source, "noComplete");
+  plan->expects = ptx_has(source, "expect_tx");
+  bool has_result = source->operand_count > 0 && source->operands[0].kind != PTX_OPERAND_ADDRESS;
+  bool needs_third = plan->expects || !plan->completes;
+  if (!decoder_operands(decoder, source, has_result + 1 + needs_third, has_result + 2)) return DECODE_FAILED;
+  const PtxOperand *operands = source->operands + has_result;
+  bool has_count = source->operand_count == has_result + 2;
+  plan->returns = has_result && source->operands[0].kind != PTX_OPERAND_SINK;
+  if (plan->returns && ptx_has(source, "shared::cluster"))
+    return decoder_error(decoder, source,
+                         "an arrival at another block's mbarrier has no state: the destination must be _");
+  if (plan->returns) inst->d = decoder_destination(decoder, &source->operands[0], PTX_B64);
+  Slot value = has_count ? decoder_source(decoder, &operands[1], PTX_B32) : decoder_constant(decoder, 1, 4);
+  plan->count = plan->expects ? decoder_constant(decoder, 1, 4) : value;
+  inst->a = value;
+  inst->execute = arrive;
+  return decode_address_plan(decoder, source, &operands[0], plan->space, &plan->address);
+}
+
+// test_wait{.parity} p, [a], state;  try_wait the same, with a time limit that may follow.
+static DecodeResult decode_wait(Decoder *decoder, const PtxInstruction *source, Inst *inst, MbarrierPlan *plan) {
+  bool may_suspend = ptx_has(source, "try_wait");
+  if (!decoder_operands(decoder, source, 3, may_suspend ? 4 : 3)) return DECODE_FAILED;
+  plan->wait = ptx_has(source, "parity") ? WAIT_PARITY : WAIT_STATE;
+  inst->d = decoder_destination(decoder, &source->operands[0], PTX_PRED);
+  inst->a = decoder_source(decoder, &source->operands[2], plan->wait == WAIT_PARITY ? PTX_B32 : PTX_B64);
+  if (source->operand_count == 4) decoder_source(decoder, &source->operands[3], PTX_B32);
+  inst->execute = wait;
+  return decode_address_plan(decoder, source, &source->operands[1], plan->space, &plan->address);
+}
+
+static DecodeResult decode_pending_count(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  if (!decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
+  inst->d = decoder_destination(decoder, &source->operands[0], PTX_B32);
+  inst->a = decoder_source(decoder, &source->operands[1], PTX_B64);
+  inst->execute = pending_count;
+  return DECODED;
+}
+
+DecodeResult decode_mbarrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  // clang-format off
+  static const char *const allowed[] = {
+      "init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "parity",
+      "pending_count", "noComplete", "relaxed", "acquire", "release", "cta", "cluster", "shared",
+      "shared::cta", "shared::cluster", NULL};
+  // clang-format on
+  if (!strcmp(source->opcode, "cp") && ptx_has(source, "mbarrier")) return decode_arrive_async(decoder, source, inst);
+  if (strcmp(source->opcode, "mbarrier")) return DECODE_NOT_MINE;
+  if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
+  if (ptx_instruction_type(source) != PTX_B64) return decoder_error(decoder, source, "works on .b64");
+  MbarrierPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  plan->space = space_of(source);
+  plan->relaxed = ptx_has(source, "relaxed");
+  plan->scope = ptx_has(source, "cluster") ? STRONG_CLUSTER : STRONG_CTA;  // "if not specified it defaults to .cta"
+  inst->counter = COUNTER_INST_SYNCHRONISATION;
+  inst->extra = plan;
+  decoder->program->asynchronous = true;
+  const char *action = source->modifiers[0];
+  if (!strcmp(action, "init") || !strcmp(action, "inval")) return decode_init(decoder, source, inst, plan);
+  if (!strcmp(action, "arrive") || !strcmp(action, "arrive_drop")) return decode_arrive(decoder, source, inst, plan);
+  if (!strcmp(action, "expect_tx") || !strcmp(action, "complete_tx")) return decode_bytes(decoder, source, inst, plan);
+  if (!strcmp(action, "test_wait") || !strcmp(action, "try_wait")) return decode_wait(decoder, source, inst, plan);
+  if (!strcmp(action, "pending_count")) return decode_pending_count(decoder, source, inst);
+  return decoder_error(decoder, source, "the action must come first: mbarrier.init, .arrive, ...");
+}

@@ -1,0 +1,530 @@
+// The objects behind mbarrier instructions: see mbarrier.h.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../warp/machine.h"
+#include "mbarrier.h"
+
+// A thread's last poll that failed.
+typedef struct Wait {
+  const Inst *inst;  // NULL: none since it last succeeded
+  uint64_t address;
+  uint32_t parity;
+} Wait;
+
+struct MbarrierTable {
+  Mbarrier **items;  // hash of addresses
+  size_t capacity, count;
+  Wait *waits;  // one per thread of the cluster
+};
+
+// ---- the table ----
+
+MbarrierTable *mbarriers_new(const Cluster *cluster) {
+  MbarrierTable *table = calloc(1, sizeof *table);
+  if (!table) abort();
+  table->waits = calloc((size_t)cluster->lane_count, sizeof *table->waits);
+  if (!table->waits) abort();
+  return table;
+}
+
+void mbarriers_free(MbarrierTable *table) {
+  if (!table) return;
+  for (size_t i = 0; i < table->capacity; i++) {
+    if (!table->items[i]) continue;
+    clocks_release(table->items[i]->arrived);
+    clocks_release(table->items[i]->armed);
+    clocks_release(table->items[i]->completed);
+    free(table->items[i]);
+  }
+  free(table->items);
+  free(table->waits);
+  free(table);
+}
+
+static Mbarrier **table_slot(const MbarrierTable *table, uint64_t address) {
+  size_t i = (size_t)(address * 0x9e3779b97f4a7c15ull >> 40) & (table->capacity - 1);
+  while (table->items[i] && table->items[i]->address != address) i = (i + 1) & (table->capacity - 1);
+  return &table->items[i];
+}
+
+static void table_grow(MbarrierTable *table) {
+  MbarrierTable old = *table;
+  table->capacity = old.capacity ? old.capacity * 2 : 32;
+  table->items = calloc(table->capacity, sizeof *table->items);
+  if (!table->items) abort();
+  for (size_t i = 0; i < old.capacity; i++)
+    if (old.items[i]) *table_slot(table, old.items[i]->address) = old.items[i];
+  free(old.items);
+}
+
+// The object of an address, made when there is none.
+static Mbarrier *table_entry(MbarrierTable *table, uint64_t address) {
+  if (table->count * 2 >= table->capacity) table_grow(table);
+  Mbarrier **slot = table_slot(table, address);
+  if (*slot) return *slot;
+  *slot = calloc(1, sizeof **slot);
+  if (!*slot) abort();
+  (*slot)->address = address;
+  table->count++;
+  return *slot;
+}
+
+Mbarrier *mbarrier_at(const Cluster *cluster, uint64_t address) {
+  const MbarrierTable *table = cluster->mbarriers;
+  Mbarrier *found = table->capacity ? *table_slot(table, address) : NULL;
+  return found && found->live ? found : NULL;
+}
+
+// ---- the eight bytes ----
+
+enum { COUNT_BITS = 20, TX_BITS = 21, EXPECTED_SHIFT = 20, TX_SHIFT = 40, PHASE_SHIFT = 61 };
+
+MbarrierState mbarrier_state(const Mbarrier *mbarrier) {
+  uint64_t word = mbarrier->word;
+  return (MbarrierState){.pending = (uint32_t)word & MBARRIER_MAX,
+                         .expected = (uint32_t)(word >> EXPECTED_SHIFT) & MBARRIER_MAX,
+                         .tx = (int32_t)((int64_t)(word << (64 - TX_SHIFT - TX_BITS)) >> (64 - TX_BITS)),
+                         .phase = (uint32_t)(word >> PHASE_SHIFT)};
+}
+
+static void set_state(Mbarrier *mbarrier, MbarrierState state) {
+  uint64_t tx = (uint64_t)(uint32_t)state.tx & ((1u << TX_BITS) - 1);
+  mbarrier->word = state.pending | (uint64_t)state.expected << EXPECTED_SHIFT | tx << TX_SHIFT |
+                   (uint64_t)state.phase << PHASE_SHIFT;
+  memcpy(mbarrier->region->data + mbarrier->offset, &mbarrier->word, MBARRIER_BYTES);
+}
+
+// ---- reports ----
+
+static void stop_with(Origin origin, HazardKind kind, uint64_t address, const char *format, va_list arguments) {
+  char detail[400];
+  vsnprintf(detail, sizeof detail, format, arguments);
+  hazard_report(origin.warp, origin.inst, origin.lane, kind, address, MBARRIER_BYTES, "%s", detail);
+  launch_stop(warp_launch(origin.warp));
+}
+
+void mbarrier_misuse(Origin origin, uint64_t address, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  stop_with(origin, HAZARD_MBARRIER_MISUSE, address, format, arguments);
+  va_end(arguments);
+}
+
+static void wrong_expect(Origin origin, uint64_t address, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void wrong_expect(Origin origin, uint64_t address, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  stop_with(origin, HAZARD_EXPECT_TX, address, format, arguments);
+  va_end(arguments);
+}
+
+// ---- finding, making and ending them ----
+
+static uint64_t cluster_address(const Cluster *cluster, const Access *access) {
+  int rank = 0;
+  while (&cluster->blocks[rank].shared != access->region) rank++;
+  return (uint64_t)(rank + 1) << SHARED_RANK_SHIFT | (access->region->base + access->offset);
+}
+
+Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address) {
+  Origin origin = {warp, lane, inst};
+  Access access;
+  if (!memory_find(warp, inst, lane, space, address, MBARRIER_BYTES, MBARRIER_BYTES, ACCESS_ATOMIC, &access))
+    return NULL;
+  if (!access.region || access.region->kind != REGION_SHARED) {
+    mbarrier_misuse(origin, address, "an mbarrier lives in shared memory, and this address is not there");
+    return NULL;
+  }
+  const Cluster *cluster = warp->block->cluster;
+  const MbarrierTable *table = cluster->mbarriers;
+  uint64_t own_address = cluster_address(cluster, &access);
+  Mbarrier *mbarrier = table->capacity ? *table_slot(table, own_address) : NULL;
+  if (!mbarrier) {
+    mbarrier_misuse(origin, address,
+                    "no mbarrier.init was executed for this mbarrier, or none yet: a barrier must stand between");
+  } else if (!mbarrier->live) {
+    mbarrier_misuse(origin, address, "the mbarrier was invalidated (mbarrier.inval) and not initialised again");
+  } else if (memcmp(access.data, &mbarrier->word, MBARRIER_BYTES)) {
+    mbarrier_misuse(origin, address,
+                    "something else than mbarrier instructions has written the mbarrier's eight bytes");
+  } else {
+    return mbarrier;
+  }
+  return NULL;
+}
+
+// Whether a thread that knows this comes after the initialisation. False after a report.
+static bool comes_after_init(Origin origin, const Clocks *known, const Mbarrier *mbarrier) {
+  uint32_t thread = warp_thread(mbarrier->init.warp, mbarrier->init.lane);
+  if (thread == warp_thread(origin.warp, origin.lane) || (known && known->clock[thread] >= mbarrier->init_clock))
+    return true;
+  const char *file;
+  int line;
+  const PtxInstruction *source = mbarrier->init.inst->source;
+  bool has_line = instruction_line(warp_launch(origin.warp)->program->module, source, &file, &line);
+  mbarrier_misuse(
+      origin, mbarrier->address,
+      "nothing orders the mbarrier's initialisation, at %s %d, before this use: a barrier must stand between",
+      has_line ? "line" : "PTX line", has_line ? line : source->line);
+  return false;
+}
+
+void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier) {
+  if (!warp_launch(warp)->hazards) return;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    if (!comes_after_init((Origin){warp, lane, inst}, warp->clocks[lane].known, mbarrier)) return;
+  }
+  race_read(warp, inst, mask, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, STRONG_GPU);
+}
+
+void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier) {
+  if (!warp_launch(op->warp)->hazards) return;
+  Actor actor = async_actor(op, lane, !mbarrier->announced);
+  if (!comes_after_init((Origin){op->warp, lane, op->inst}, actor.known, mbarrier)) return;
+  actor.strength = STRONG_GPU;
+  race_read_by(&actor, mbarrier->region, mbarrier->offset, MBARRIER_BYTES);
+}
+
+void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *access, uint32_t count) {
+  Cluster *cluster = warp->block->cluster;
+  Mbarrier *mbarrier = table_entry(cluster->mbarriers, cluster_address(cluster, access));
+  Origin origin = {warp, lane, inst};
+  if (mbarrier->live && !memcmp(access->data, &mbarrier->word, MBARRIER_BYTES)) {
+    mbarrier_misuse(origin, mbarrier->address,
+                    "there is an mbarrier already: a second mbarrier.init needs an mbarrier.inval before it");
+    return;
+  }
+  if (count == 0 || count > MBARRIER_MAX) {
+    mbarrier_misuse(origin, mbarrier->address, "an mbarrier waits for 1 to %d arrivals, not %u", MBARRIER_MAX, count);
+    return;
+  }
+  if (warp_launch(warp)->hazards) race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, NULL);
+  clocks_release(mbarrier->arrived);
+  clocks_release(mbarrier->armed);
+  clocks_release(mbarrier->completed);
+  *mbarrier = (Mbarrier){.address = mbarrier->address,
+                         .region = access->region,
+                         .offset = access->offset,
+                         .live = true,
+                         .init = origin,
+                         .init_clock = warp->clocks[lane].own};
+  set_state(mbarrier, (MbarrierState){.pending = count, .expected = count});
+  cluster->progress++;
+}
+
+void mbarrier_destroy(Warp *warp, const Inst *inst, int lane, Mbarrier *mbarrier) {
+  if (warp_launch(warp)->hazards)
+    race_write(warp, inst, lane, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, NULL);
+  mbarrier->live = false;
+  warp->block->cluster->progress++;
+}
+
+void mbarrier_announce(Warp *warp, Mask mask) {
+  const MbarrierTable *table = warp->block->cluster->mbarriers;
+  for (size_t i = 0; table && i < table->capacity; i++) {
+    Mbarrier *mbarrier = table->items[i];
+    if (mbarrier && mbarrier->live && mbarrier->init.warp == warp && mask >> mbarrier->init.lane & 1)
+      mbarrier->announced = true;
+  }
+}
+
+// ---- phases ----
+
+// A copy that is under way to the mbarrier; NULL when there is none.
+static const AsyncOp *copy_in_flight(const Cluster *cluster, uint64_t address) {
+  for (const AsyncOp *op = async_first_pending(cluster); op; op = op->next)
+    if (op->mbarrier == address && !op->performed) return op;
+  return NULL;
+}
+
+// The phase may have ended: all arrivals have come, and all bytes. A copy that is still under way, or bytes that nobody
+// expected, say that the phase would end at another moment in another run. False after a report.
+static bool end_phase(Cluster *cluster, Mbarrier *mbarrier) {
+  MbarrierState state = mbarrier_state(mbarrier);
+  if (state.pending > 0 || state.tx > 0) return true;
+  const AsyncOp *copy = copy_in_flight(cluster, mbarrier->address);
+  Origin culprit = mbarrier->expect.inst ? mbarrier->expect
+                   : copy                ? (Origin){copy->warp, copy->lane, copy->inst}
+                                         : mbarrier->copy;
+  const char *fault = mbarrier->expect.inst ? "expect_tx told too few bytes" : "no expect_tx told of the copy";
+  if (state.tx < 0 && culprit.inst) {
+    wrong_expect(culprit, mbarrier->address,
+                 "%s: all arrivals of the phase have come, and its copies brought %d bytes more than expected", fault,
+                 -state.tx);
+    return false;
+  }
+  if (state.tx < 0) return true;
+  if (copy) {
+    wrong_expect(culprit, mbarrier->address, "%s: the phase completes while a copy to this mbarrier is still under way",
+                 fault);
+    return false;
+  }
+  mbarrier->phase++;
+  set_state(mbarrier,
+            (MbarrierState){.pending = state.expected, .expected = state.expected, .phase = mbarrier->phase & 7});
+  if (mbarrier->arrived) clocks_join(cluster, &mbarrier->completed, mbarrier->arrived);
+  clocks_release(mbarrier->arrived);
+  mbarrier->arrived = NULL;
+  mbarrier->expect = mbarrier->copy = (Origin){0};
+  mbarrier->loose = false;
+  return true;
+}
+
+bool mbarrier_expect(Cluster *cluster, Mbarrier *mbarrier, Origin origin, int64_t bytes) {
+  MbarrierState state = mbarrier_state(mbarrier);
+  int64_t tx = state.tx + bytes;
+  if (tx > MBARRIER_MAX || tx < -MBARRIER_MAX) {
+    wrong_expect(origin, mbarrier->address, "a phase can wait for %d bytes, these would make it %lld", MBARRIER_MAX,
+                 (long long)tx);
+    return false;
+  }
+  if (bytes > 0) mbarrier->expect = origin;
+  state.tx = (int32_t)tx;
+  set_state(mbarrier, state);
+  cluster->progress++;
+  return end_phase(cluster, mbarrier);
+}
+
+// All arrivals of the phase have come: nothing but copies holds it up now.
+static void arm(Mbarrier *mbarrier) {
+  clocks_release(mbarrier->armed);
+  mbarrier->armed = mbarrier->loose ? NULL : mbarrier->arrived;
+  clocks_retain(mbarrier->armed);
+  mbarrier->armed_phase = mbarrier->phase;
+}
+
+bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32_t count, bool drop, bool completes) {
+  MbarrierState state = mbarrier_state(mbarrier);
+  if (count == 0 || count > MBARRIER_MAX) {
+    mbarrier_misuse(origin, mbarrier->address, "an arrival counts for 1 to %d, not %u", MBARRIER_MAX, count);
+  } else if (count > state.pending) {
+    mbarrier_misuse(
+        origin, mbarrier->address,
+        "more arrivals than the mbarrier was initialised for: phase %u waits for %u more, this one counts %u",
+        mbarrier->phase, state.pending, count);
+  } else if (drop && count > state.expected) {
+    mbarrier_misuse(origin, mbarrier->address, "arrive_drop takes %u of the %u arrivals of the next phase", count,
+                    state.expected);
+  } else if (!completes && count == state.pending && state.tx == 0) {
+    mbarrier_misuse(origin, mbarrier->address,
+                    "the last arrival of a phase completes it, and .noComplete promised that it does not");
+  } else {
+    state.pending -= count;
+    if (drop) state.expected -= count;
+    set_state(mbarrier, state);
+    if (state.pending == 0) arm(mbarrier);
+    cluster->progress++;
+    return end_phase(cluster, mbarrier);
+  }
+  return false;
+}
+
+// Whether the lane knows what the first `count` threads have handed on; its own doings it does.
+static bool lane_knows(const Warp *warp, int lane, const Clocks *clocks, int count) {
+  const Clocks *known = warp->clocks[lane].known;
+  if (!clocks || clocks == known) return true;
+  uint32_t unknown = 0, own = warp_thread(warp, lane);
+  if (!known)
+    for (int i = 0; i < count; i++) unknown += clocks->clock[i] > 0;
+  else
+    for (int i = 0; i < count; i++) unknown += clocks->clock[i] > known->clock[i];
+  return unknown == (clocks->clock[own] > (known ? known->clock[own] : 0));
+}
+
+bool mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, uint32_t parity) {
+  const Cluster *cluster = warp->block->cluster;
+  uint32_t armed = mbarrier->armed_phase;
+  if (!mbarrier->armed || parity == (armed & 1) || !lane_knows(warp, lane, mbarrier->armed, cluster->lane_count))
+    return true;
+  bool over = mbarrier->phase != armed;
+  if (over && lane_knows(warp, lane, mbarrier->completed, cluster->clock_count)) return true;
+  mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address,
+                  "the thread asks for a phase of parity %u, and what is under way is phase %u, of parity %u: the wait "
+                  "ends at once, or never",
+                  parity, armed, armed & 1);
+  return false;
+}
+
+bool mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier) {
+  if (lane_knows(warp, lane, mbarrier->completed, warp->block->cluster->clock_count)) return true;
+  mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address,
+                  "the thread arrives in phase %u and does not know that phase %u is over: in another run its arrival "
+                  "counts there, one too many",
+                  mbarrier->phase, mbarrier->phase - 1);
+  return false;
+}
+
+bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count) {
+  MbarrierState state = mbarrier_state(mbarrier);
+  state.pending += count;
+  if (state.pending > MBARRIER_MAX) {
+    mbarrier_misuse(origin, mbarrier->address, "a phase waits for at most %d arrivals", MBARRIER_MAX);
+    return false;
+  }
+  set_state(mbarrier, state);
+  return true;
+}
+
+// The object that an operation in flight was issued for; NULL after a report when it is gone. Who waits for the operation
+// learns, besides, what its issuer knew: all that comes before the operation.
+static Mbarrier *object_of(Cluster *cluster, const AsyncOp *op, uint64_t address) {
+  Mbarrier *mbarrier = mbarrier_at(cluster, address);
+  Origin origin = {op->warp, op->lane, op->inst};
+  if (!mbarrier)
+    mbarrier_misuse(origin, address,
+                    "the mbarrier was invalidated while an asynchronous operation that completes on it was under way");
+  if (!mbarrier || !warp_launch(op->warp)->hazards) return mbarrier;
+  clocks_add_agent(cluster, &mbarrier->arrived, op->agent, op->clock);
+  if (op->known) clocks_join(cluster, &mbarrier->arrived, op->known);
+  return mbarrier;
+}
+
+void mbarrier_complete(Cluster *cluster, const AsyncOp *op, uint64_t address, uint32_t bytes) {
+  Mbarrier *mbarrier = object_of(cluster, op, address);
+  if (!mbarrier) return;
+  Origin origin = {op->warp, op->lane, op->inst};
+  mbarrier->copy = mbarrier->unseen = origin;
+  mbarrier->unseen_phase = mbarrier->phase;
+  mbarrier_expect(cluster, mbarrier, origin, -(int64_t)bytes);
+}
+
+void mbarrier_arrive_async(Cluster *cluster, const AsyncOp *op, uint64_t address, uint32_t count) {
+  Mbarrier *mbarrier = object_of(cluster, op, address);
+  if (mbarrier) mbarrier->loose = true;
+  if (mbarrier) mbarrier_arrive(cluster, mbarrier, (Origin){op->warp, op->lane, op->inst}, count, false, true);
+}
+
+// ---- the end of a block ----
+
+void mbarrier_seen(Mbarrier *mbarrier) {
+  if (mbarrier->phase != mbarrier->unseen_phase) mbarrier->unseen = (Origin){0};
+}
+
+static void report_unseen(Origin copy, uint64_t mbarrier) {
+  hazard_report(copy.warp, copy.inst, copy.lane, HAZARD_OVERWRITE_IN_FLIGHT, mbarrier, MBARRIER_BYTES,
+                "the block exits while this copy into its shared memory may be under way: nobody waited for it");
+}
+
+void mbarrier_check_exit(const Block *block) {
+  const Cluster *cluster = block->cluster;
+  const MbarrierTable *table = cluster->mbarriers;
+  for (const AsyncOp *op = async_first_pending(cluster); op; op = op->next)
+    if (!op->performed && op->mbarrier >> SHARED_RANK_SHIFT == (uint64_t)block->rank + 1)
+      report_unseen((Origin){op->warp, op->lane, op->inst}, op->mbarrier);
+  for (size_t i = 0; table && i < table->capacity; i++) {
+    const Mbarrier *mbarrier = table->items[i];
+    if (mbarrier && mbarrier->live && mbarrier->region == &block->shared && mbarrier->unseen.inst)
+      report_unseen(mbarrier->unseen, mbarrier->address);
+  }
+}
+
+// ---- deadlocks ----
+
+void mbarrier_note_wait(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier, uint32_t parity) {
+  Wait *waits = warp->block->cluster->mbarriers->waits;
+  for (Mask rest = mask; rest; rest &= rest - 1)
+    waits[warp_thread(warp, __builtin_ctz(rest))] = mbarrier ? (Wait){inst, mbarrier->address, parity} : (Wait){0};
+}
+
+// The mbarrier that a lane waits for; NULL when it does not, or its phase has completed.
+static const Mbarrier *waits_for(const Cluster *cluster, const Warp *warp, int lane) {
+  const Wait *wait = &cluster->mbarriers->waits[warp_thread(warp, lane)];
+  if (!wait->inst || !(warp->live >> lane & 1)) return NULL;
+  const Mbarrier *mbarrier = mbarrier_at(cluster, wait->address);
+  return mbarrier && (mbarrier->phase & 1) == wait->parity ? mbarrier : NULL;
+}
+
+// The lanes of a warp that wait for the same as its lane `first`.
+static Mask waiting_alike(const Cluster *cluster, const Warp *warp, int first) {
+  const Wait *waits = cluster->mbarriers->waits;
+  const Wait *wait = &waits[warp_thread(warp, first)];
+  Mask mask = 0;
+  for (int lane = first; lane < LANES; lane++) {
+    const Wait *other = &waits[warp_thread(warp, lane)];
+    if (other->inst == wait->inst && other->address == wait->address && warp->live >> lane & 1) mask |= 1u << lane;
+  }
+  return mask;
+}
+
+static size_t describe_wait(const Warp *warp, Mask lanes, const Mbarrier *mbarrier, const Inst *inst, char *text,
+                            size_t size) {
+  MbarrierState state = mbarrier_state(mbarrier);
+  const char *file;
+  int line = 0;
+  bool known = instruction_line(warp_launch(warp)->program->module, inst->source, &file, &line);
+  int used = snprintf(
+      text, size, "warp %d lanes 0x%08x wait at %s %d for phase %u (parity %u) of the mbarrier at 0x%llx: %u arrivals",
+      warp->index, lanes, known ? "line" : "PTX line", known ? line : inst->source->line, mbarrier->phase,
+      mbarrier->phase & 1, (unsigned long long)(mbarrier->address & ((1u << SHARED_RANK_SHIFT) - 1)), state.pending);
+  if (state.tx && used >= 0 && (size_t)used < size)
+    used += snprintf(text + used, size - (size_t)used, " and %d bytes", state.tx);
+  if (used >= 0 && (size_t)used < size) used += snprintf(text + used, size - (size_t)used, " are missing");
+  return (size_t)used < size ? (size_t)used : size - 1;
+}
+
+static size_t describe_exits(const Cluster *cluster, char *text, size_t size) {
+  int exited = 0, last = 0;
+  for (int b = 0; b < cluster->block_count; b++)
+    for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
+      if (cluster->blocks[b].warps[w].live) continue;
+      exited++;
+      last = w;
+    }
+  if (!exited) return 0;
+  int used = exited == 1 ? snprintf(text, size, "; warp %d has exited", last)
+                         : snprintf(text, size, "; %d warps have exited", exited);
+  return (size_t)used < size ? (size_t)used : size - 1;
+}
+
+// A wait for bytes that no copy brings is the fault of the expect_tx, bytes that came unexpected are that of the copy.
+static bool explain_bytes(const Mbarrier *mbarrier) {
+  MbarrierState state = mbarrier_state(mbarrier);
+  if (state.tx > 0 && state.pending == 0 && mbarrier->expect.inst) {
+    wrong_expect(
+        mbarrier->expect, mbarrier->address,
+        "expect_tx told %d bytes more than the copies brought: phase %u never completes, and threads wait for it",
+        state.tx, mbarrier->phase);
+    return true;
+  }
+  if (state.tx >= 0 || !mbarrier->copy.inst) return false;
+  wrong_expect(
+      mbarrier->copy, mbarrier->address,
+      "the copies brought %d bytes that no expect_tx told of: phase %u never completes, and threads wait for it",
+      -state.tx, mbarrier->phase);
+  return true;
+}
+
+bool mbarrier_explain_deadlock(const Cluster *cluster) {
+  char text[360] = "";
+  size_t used = 0;
+  Origin first = {0};
+  uint64_t address = 0;
+  for (int b = 0; cluster->mbarriers && b < cluster->block_count; b++)
+    for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
+      Warp *warp = &cluster->blocks[b].warps[w];
+      Mask told = 0;
+      for (int lane = 0; lane < LANES; lane++) {
+        const Mbarrier *mbarrier = told >> lane & 1 ? NULL : waits_for(cluster, warp, lane);
+        if (!mbarrier) continue;
+        if (explain_bytes(mbarrier)) return true;
+        const Inst *inst = cluster->mbarriers->waits[warp_thread(warp, lane)].inst;
+        Mask lanes = waiting_alike(cluster, warp, lane);
+        told |= lanes;
+        if (!first.inst) first = (Origin){warp, lane, inst}, address = mbarrier->address;
+        if (used > 200) continue;
+        if (used) used += (size_t)snprintf(text + used, sizeof text - used, "; ");
+        used += describe_wait(warp, lanes, mbarrier, inst, text + used, sizeof text - used);
+      }
+    }
+  if (!first.inst) return false;
+  describe_exits(cluster, text + used, sizeof text - used);
+  hazard_report(first.warp, first.inst, first.lane, HAZARD_DEADLOCK, address, MBARRIER_BYTES, "%s", text);
+  launch_stop(cluster->launch);
+  return true;
+}

@@ -1,0 +1,394 @@
+// Tensor copies: boxes of up to five dimensions between a tensor in global memory and shared memory, in tile mode.
+// PTX ISA 5.5 and 9.7.9.25.5.
+//
+//   coordinates + box --rows--> pieces of a tensor's row, or what is filled --swizzle--> places in shared memory
+//
+// In shared memory a box lies row by row, its innermost dimension first. Rows are as long as the box is wide; under a
+// swizzle they are as long as its span, and the 16-byte units of each are exchanged by address bits:
+//
+//   128B: bits 4-6 ^= bits 7-9    64B: bits 4-5 ^= bits 7-8    32B: bit 4 ^= bit 7
+#include <stdio.h>
+#include <string.h>
+
+#include "bulk.h"
+#include "../warp/decoder.h"
+#include "../warp/lanes.h"
+#include "tensor_map.h"
+
+enum { SHARED_ALIGNMENT = 128, UNIT = 16, MOST_ROWS = 1 << 19 };
+
+typedef struct TensorPlan {
+  AddressPlan map, shared, mbarrier;
+  int rank;
+  Slot coordinates[EMULATOR_TENSOR_RANK];
+  bool multicast;
+  Slot ranks;             // the block mask of a multicast, 16 bits
+  const char *reduction;  // NULL of a copy
+} TensorPlan;
+
+// A box of a tensor, as one instruction names it.
+typedef struct Box {
+  TensorMapFields map;
+  int64_t start[EMULATOR_TENSOR_RANK];
+  int count[EMULATOR_TENSOR_RANK];  // elements it has in each dimension
+  int element;                      // bytes
+  uint32_t row, pitch, rows;        // bytes of a row, from row to row, and how many rows
+} Box;
+
+// ---- the tensor map ----
+
+static bool bad_map(Warp *warp, const Inst *inst, int lane, uint64_t address, const char *detail) {
+  hazard_report(warp, inst, lane, HAZARD_TENSOR_MAP, address, EMULATOR_TENSOR_MAP_BYTES, "%s", detail);
+  launch_stop(warp_launch(warp));
+  return false;
+}
+
+// A map that the kernel has written itself must have been made visible to the tensor copy's proxy.
+static void check_visible(Warp *warp, const Inst *inst, int lane, const Access *access) {
+  if (!warp_launch(warp)->hazards || !access->region) return;
+  Actor actor = race_lane(warp, inst, lane, WEAK);
+  actor.async = true;
+  for (int half = 0; half < EMULATOR_TENSOR_MAP_BYTES; half += TENSOR_MAP_ALIGNMENT) {
+    Access part = {.region = access->region, .offset = access->offset + (uint64_t)half};
+    memory_lock(&part);
+    race_read_by(&actor, part.region, part.offset, TENSOR_MAP_ALIGNMENT);
+    memory_unlock(&part);
+  }
+}
+
+// Reads the map at a generic address. False after a report.
+static bool read_map(Warp *warp, const Inst *inst, int lane, uint64_t address, TensorMapFields *map) {
+  const TensorPlan *plan = inst->extra;
+  uint64_t window = address & ~WINDOW_MASK;
+  if (window == LOCAL_WINDOW)
+    return bad_map(
+        warp, inst, lane, address,
+        "the tensor map is in local memory, a thread's copy of the parameter: declare it const __grid_constant__");
+  if (window == SHARED_WINDOW)
+    return bad_map(warp, inst, lane, address,
+                   "a tensor map is in parameter, constant or global memory, not in shared memory");
+  if (address % TENSOR_MAP_ALIGNMENT)
+    return bad_map(warp, inst, lane, address, "the tensor map's address is no multiple of 64");
+  Access access;
+  if (!memory_find(warp, inst, lane, SPACE_GENERIC, address, EMULATOR_TENSOR_MAP_BYTES, 1, ACCESS_READ, &access))
+    return false;
+  check_visible(warp, inst, lane, &access);
+  if (!tensor_map_decode(access.data, map))
+    return bad_map(warp, inst, lane, address, "these 128 bytes are no tensor map of this device");
+  if (map->rank == plan->rank) return true;
+  char detail[80];
+  snprintf(detail, sizeof detail, "the map has %d dimensions, the instruction %d", map->rank, plan->rank);
+  return bad_map(warp, inst, lane, address, detail);
+}
+
+// ---- boxes ----
+
+static Box make_box(Warp *warp, const TensorPlan *plan, int lane, const TensorMapFields *map) {
+  Box box = {.map = *map, .element = tensor_element_size(map->type)};
+  uint64_t rows = 1;
+  for (int d = 0; d < plan->rank; d++) {
+    int stride = map->element_stride[d];
+    box.start[d] = SLOT(warp, plan->coordinates[d], const s32)[lane];
+    box.count[d] = (map->box[d] + stride - 1) / stride;
+    if (d > 0) rows *= (uint64_t)box.count[d];
+  }
+  box.rows = rows < MOST_ROWS ? (uint32_t)rows : MOST_ROWS;  // beyond any shared memory, as much more would be
+  uint32_t span = (uint32_t)tensor_swizzle_span(map->swizzle);
+  box.row = (uint32_t)(box.count[0] * box.element);
+  box.pitch = span ? span : box.row;
+  return box;
+}
+
+// Where a byte of the box lies once swizzled: addresses are those of the block's shared memory.
+static uint64_t swizzled(const Box *box, uint64_t address) {
+  uint64_t units = (uint64_t)tensor_swizzle_span(box->map.swizzle) / UNIT;
+  return units ? address ^ ((address >> 7 & (units - 1)) << 4) : address;
+}
+
+// Adds bytes [from, to) of a row that starts at `address` in shared memory. other: those bytes in global memory, NULL
+// when they are filled.
+static void add_bytes(Pieces *pieces, const Box *box, const Region *shared, uint64_t address, uint32_t from,
+                      uint32_t to, const Access *other) {
+  bool whole = box->map.swizzle == EMULATOR_SWIZZLE_NONE;
+  Access part = other ? *other : (Access){0};
+  while (from < to) {
+    uint32_t end = whole ? to : (from / UNIT + 1) * UNIT;
+    if (end > to) end = to;
+    pieces_add(pieces, other ? &part : NULL, swizzled(box, address + from) - shared->base, end - from);
+    part.offset += end - from;
+    from = end;
+  }
+}
+
+// Whether a row is inside the tensor. *address is that of its element 0, or would be.
+static bool row_address(const Box *box, uint32_t row, uint64_t *address) {
+  bool inside = true;
+  *address = box->map.address;
+  for (int d = 1; d < box->map.rank; d++) {
+    int64_t at = box->start[d] + (int64_t)(row % (uint32_t)box->count[d]) * box->map.element_stride[d];
+    inside &= at >= 0 && at <= box->map.last[d];
+    *address += (uint64_t)at * box->map.stride[d];
+    row /= (uint32_t)box->count[d];
+  }
+  return inside;
+}
+
+// Collects the pieces of a box whose first byte in shared memory is `place`. A load moves sectors outside the tensor too,
+// a store does not: so an H200 counts. False after a report.
+static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *box, const Access *place, bool loads,
+                           Pieces *pieces) {
+  const Region *shared = place->region;
+  Route route = ((const TensorPlan *)inst->extra)->multicast ? ROUTE_MULTICAST : ROUTE_GLOBAL;
+  int64_t size = (int64_t)box->map.last[0] + 1;
+  // A store ends only where the row's last 16 bytes end, though the tensor may end inside them: so an H200 does.
+  if (!loads) size = (size * box->element + UNIT - 1) / UNIT * UNIT / box->element;
+  int64_t low = -box->start[0], high = size - box->start[0];
+  if (low < 0) low = 0;
+  if (low > box->count[0]) low = box->count[0];
+  if (high < low) high = low;
+  if (high > box->count[0]) high = box->count[0];
+  uint32_t from = (uint32_t)(low * box->element), to = (uint32_t)(high * box->element);
+  for (uint32_t row = 0; row < box->rows; row++) {
+    uint64_t shared_address = shared->base + place->offset + (uint64_t)row * box->pitch, address;
+    bool inside = row_address(box, row, &address);
+    address += (uint64_t)box->start[0] * (uint64_t)box->element;
+    if (loads) pieces_add_sectors(pieces, address, shared_address, box->row, route);
+    if (from == to || !inside) {
+      if (loads) add_bytes(pieces, box, shared, shared_address, 0, box->row, NULL);
+      continue;
+    }
+    Access other;
+    address += from;
+    if (!loads) pieces_add_sectors(pieces, address, shared_address + from, to - from, ROUTE_GLOBAL);
+    if (!memory_find(warp, inst, lane, SPACE_GLOBAL, address, (int)(to - from), 1, loads ? ACCESS_READ : ACCESS_WRITE,
+                     &other))
+      return false;
+    if (loads) add_bytes(pieces, box, shared, shared_address, 0, from, NULL);
+    add_bytes(pieces, box, shared, shared_address, from, to, &other);
+    if (loads) add_bytes(pieces, box, shared, shared_address, to, box->row, NULL);
+  }
+  return true;
+}
+
+// ---- modes ----
+
+// What fills elements outside the tensor: zero, or a quiet NaN, which an H200 makes of 16 bits again and again.
+static BulkMode fill_mode(const Box *box) {
+  BulkMode mode = {.element = box->element};
+  if (box->map.fill_nan) mode.fill = 0x7ff77ff77ff77ff7ull >> (64 - 8 * box->element);
+  return mode;
+}
+
+// How a reduction works on the tensor's elements. False after a report.
+static bool reduce_mode(Warp *warp, const Inst *inst, int lane, const Box *box, BulkMode *mode) {
+  static const PtxType types[] = {
+      [EMULATOR_TENSOR_U8] = PTX_U8,   [EMULATOR_TENSOR_U16] = PTX_U16,   [EMULATOR_TENSOR_U32] = PTX_U32,
+      [EMULATOR_TENSOR_S32] = PTX_S32, [EMULATOR_TENSOR_U64] = PTX_U64,   [EMULATOR_TENSOR_S64] = PTX_S64,
+      [EMULATOR_TENSOR_F16] = PTX_F16, [EMULATOR_TENSOR_BF16] = PTX_BF16, [EMULATOR_TENSOR_F32] = PTX_F32,
+      [EMULATOR_TENSOR_F64] = PTX_F64,
+  };
+  const TensorPlan *plan = inst->extra;
+  PtxType type = types[box->map.type];
+  *mode = (BulkMode){.element = box->element};
+  if (!plan->reduction) return true;
+  bool bitwise = !strcmp(plan->reduction, "and") || !strcmp(plan->reduction, "or") || !strcmp(plan->reduction, "xor");
+  if (bitwise && box->element == 4) type = PTX_B32;
+  if (bitwise && box->element == 8) type = PTX_B64;
+  mode->combine = reduction_find(plan->reduction, type, true);
+  if (mode->combine) return true;
+  return bad_map(warp, inst, lane, box->map.address, "the reduction does not exist for the element type of the map");
+}
+
+// ---- execution ----
+
+// A box begins at a multiple of 16 bytes in its rows, and a store's not before the tensor's first element along any
+// dimension: an H200 calls anything else an illegal instruction. Reductions are stores. notes/tma.md has the measurements. False after a report.
+static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, bool loads) {
+  int64_t start = box->start[0], byte = start * box->element;
+  int before = 0;  // dimensions along which the box begins before the tensor
+  for (int d = 0; d < box->map.rank; d++) before += box->start[d] < 0;
+  if (byte % UNIT == 0 && (loads || !before)) return true;
+  if (byte % UNIT)
+    hazard_report(
+        warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
+        "the innermost coordinate %lld times %d bytes is no multiple of %d: the kernel stops, as an H200 does",
+        (long long)start, box->element, UNIT);
+  else
+    hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
+                  "a store's coordinates must not be negative, and %d of these are: the kernel stops, as an H200 does",
+                  before);
+  launch_stop(warp_launch(warp));
+  return false;
+}
+
+// The box that a lane names, with where it begins in shared memory, which a load writes. False after a report.
+static bool find_box(Warp *warp, const Inst *inst, int lane, uint64_t map_address, uint64_t shared_address,
+                     AccessKind kind, Box *box, Access *place) {
+  TensorMapFields map;
+  if (!read_map(warp, inst, lane, map_address, &map)) return false;
+  *box = make_box(warp, inst->extra, lane, &map);
+  if (!check_start(warp, inst, lane, box, kind == ACCESS_WRITE)) return false;
+  return memory_find(warp, inst, lane, SPACE_SHARED, shared_address, (int)(box->rows * box->pitch), SHARED_ALIGNMENT,
+                     kind, place);
+}
+
+// Loads the box into one block's shared memory. again: after that to another block of a multicast.
+static bool load_box(Warp *warp, const Inst *inst, int lane, uint64_t map_address, uint64_t shared_address,
+                     uint64_t mbarrier_address, bool again) {
+  Box box;
+  Access place;
+  if (!find_box(warp, inst, lane, map_address, shared_address, ACCESS_WRITE, &box, &place)) return false;
+  Mbarrier *mbarrier = bulk_mbarrier(warp, inst, lane, mbarrier_address, place.region);
+  Pieces pieces = {0};
+  bool done = mbarrier && collect_pieces(warp, inst, lane, &box, &place, true, &pieces);
+  BulkMode mode = fill_mode(&box);
+  mode.again = again;
+  if (done) bulk_issue_load(warp, inst, lane, &pieces, place.region, mbarrier, box.rows * box.row, mode);
+  pieces_free(&pieces);
+  return done;
+}
+
+// Loads the same box to the same place in each block of the mask.
+static bool multicast_box(Warp *warp, const Inst *inst, int lane, u32 ranks, uint64_t map_address,
+                          uint64_t shared_address, uint64_t mbarrier_address) {
+  if (!bulk_check_ranks(warp, inst, lane, ranks)) return false;
+  for (u32 rest = ranks; rest; rest &= rest - 1) {
+    int rank = __builtin_ctz(rest);
+    if (!load_box(warp, inst, lane, map_address, bulk_address_in(shared_address, rank),
+                  bulk_address_in(mbarrier_address, rank), rest != ranks))
+      return false;
+  }
+  return true;
+}
+
+static void load(Warp *warp, const Inst *inst, Mask mask) {
+  const TensorPlan *plan = inst->extra;
+  uint64_t maps[LANES], to[LANES], mbarriers[LANES];
+  form_addresses(warp, &plan->map, mask, maps);
+  form_addresses(warp, &plan->shared, mask, to);
+  form_addresses(warp, &plan->mbarrier, mask, mbarriers);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    bool done = plan->multicast ? multicast_box(warp, inst, lane, SLOT(warp, plan->ranks, const u16)[lane], maps[lane],
+                                                to[lane], mbarriers[lane])
+                                : load_box(warp, inst, lane, maps[lane], to[lane], mbarriers[lane], false);
+    if (!done) return;
+  }
+}
+
+static bool store_box(Warp *warp, const Inst *inst, int lane, uint64_t map_address, uint64_t shared_address) {
+  Box box;
+  Access place;
+  BulkMode mode;
+  if (!find_box(warp, inst, lane, map_address, shared_address, ACCESS_READ, &box, &place)) return false;
+  if (!reduce_mode(warp, inst, lane, &box, &mode)) return false;
+  Pieces pieces = {0};
+  bool done = collect_pieces(warp, inst, lane, &box, &place, false, &pieces);
+  if (done) bulk_issue_store(warp, inst, lane, &pieces, place.region, mode);
+  pieces_free(&pieces);
+  return done;
+}
+
+static void store(Warp *warp, const Inst *inst, Mask mask) {
+  const TensorPlan *plan = inst->extra;
+  uint64_t maps[LANES], from[LANES];
+  form_addresses(warp, &plan->map, mask, maps);
+  form_addresses(warp, &plan->shared, mask, from);
+  for (Mask rest = mask; rest; rest &= rest - 1)
+    if (!store_box(warp, inst, __builtin_ctz(rest), maps[__builtin_ctz(rest)], from[__builtin_ctz(rest)])) return;
+}
+
+// A prefetch into the L2 cache moves nothing that a program sees; its map must be one all the same.
+static void prefetch(Warp *warp, const Inst *inst, Mask mask) {
+  const TensorPlan *plan = inst->extra;
+  uint64_t maps[LANES];
+  TensorMapFields map;
+  form_addresses(warp, &plan->map, mask, maps);
+  for (Mask rest = mask; rest; rest &= rest - 1)
+    if (!read_map(warp, inst, __builtin_ctz(rest), maps[__builtin_ctz(rest)], &map)) return;
+}
+
+// ---- decoding ----
+
+// [map, {coordinates}]
+static DecodeResult decode_box(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand,
+                               TensorPlan *plan) {
+  if (operand->kind != PTX_OPERAND_ADDRESS || operand->item_count != 2 || operand->items[1].kind != PTX_OPERAND_VECTOR)
+    return decoder_error(decoder, source, "needs [map, {coordinates}]");
+  const PtxOperand *coordinates = &operand->items[1];
+  if (coordinates->item_count != plan->rank)
+    return decoder_error(decoder, source, "has %d coordinates, needs %d", coordinates->item_count, plan->rank);
+  for (int d = 0; d < plan->rank; d++) plan->coordinates[d] = decoder_source(decoder, &coordinates->items[d], PTX_B32);
+  PtxOperand map = *operand;
+  map.item_count = 1;
+  return decode_address_plan(decoder, source, &map, SPACE_GENERIC, &plan->map);
+}
+
+static int rank_of(const PtxInstruction *source) {
+  static const char *const names[] = {"1d", "2d", "3d", "4d", "5d"};
+  for (int i = 0; i < EMULATOR_TENSOR_RANK; i++)
+    if (ptx_has(source, names[i])) return i + 1;
+  return 0;
+}
+
+// cp.async.bulk.tensor.2d.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes [to], [map, {x, y}], [mbarrier]{,
+// ranks}{, policy};
+static DecodeResult decode_load(Decoder *decoder, const PtxInstruction *source, Inst *inst, TensorPlan *plan) {
+  int operands = 3 + ptx_has(source, "multicast::cluster") + ptx_has(source, "L2::cache_hint");
+  if (!decoder_operands(decoder, source, operands, operands)) return DECODE_FAILED;
+  if (!ptx_has(source, "global") || !(ptx_has(source, "shared::cluster") || ptx_has(source, "shared::cta")))
+    return decoder_error(decoder, source, "copies from .global to .shared::cluster");
+  plan->multicast = ptx_has(source, "multicast::cluster");
+  if (plan->multicast) plan->ranks = decoder_source(decoder, &source->operands[3], PTX_B16);
+  inst->execute = load;
+  if (decode_address_plan(decoder, source, &source->operands[0], SPACE_SHARED, &plan->shared) != DECODED)
+    return DECODE_FAILED;
+  if (decode_address_plan(decoder, source, &source->operands[2], SPACE_SHARED, &plan->mbarrier) != DECODED)
+    return DECODE_FAILED;
+  return decode_box(decoder, source, &source->operands[1], plan);
+}
+
+// cp{.reduce}.async.bulk.tensor.2d.global.shared::cta{.OPERATION}{.tile}.bulk_group [map, {x, y}], [from]{, policy};
+static DecodeResult decode_store(Decoder *decoder, const PtxInstruction *source, Inst *inst, TensorPlan *plan) {
+  int operands = 2 + ptx_has(source, "L2::cache_hint");
+  if (!decoder_operands(decoder, source, operands, operands)) return DECODE_FAILED;
+  if (!ptx_has(source, "global") || !ptx_has(source, "shared::cta"))
+    return decoder_error(decoder, source, "copies from .shared::cta to .global");
+  plan->reduction = bulk_reduction_name(source);
+  if (ptx_has(source, "reduce") != (plan->reduction != NULL))
+    return decoder_error(decoder, source, "a reduction, and it alone, names an operation");
+  inst->execute = store;
+  if (decode_address_plan(decoder, source, &source->operands[1], SPACE_SHARED, &plan->shared) != DECODED)
+    return DECODE_FAILED;
+  return decode_box(decoder, source, &source->operands[0], plan);
+}
+
+// cp.async.bulk.prefetch.tensor.2d.L2.global{.tile} [map, {x, y}]{, policy};
+static DecodeResult decode_prefetch(Decoder *decoder, const PtxInstruction *source, Inst *inst, TensorPlan *plan) {
+  int operands = 1 + ptx_has(source, "L2::cache_hint");
+  if (!decoder_operands(decoder, source, operands, operands)) return DECODE_FAILED;
+  inst->execute = prefetch;
+  return decode_box(decoder, source, &source->operands[0], plan);
+}
+
+DecodeResult decode_tensor_copy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  // clang-format off
+  static const char *const allowed[] = {
+      "reduce", "async", "bulk", "tensor", "prefetch", "1d", "2d", "3d", "4d", "5d", "tile", "L2",
+      "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes", "bulk_group",
+      "multicast::cluster", "L2::cache_hint", "add", "min", "max", "inc", "dec", "and", "or", "xor", NULL};
+  // clang-format on
+  if (strcmp(source->opcode, "cp") || !ptx_has(source, "bulk") || !ptx_has(source, "tensor")) return DECODE_NOT_MINE;
+  if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
+  TensorPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  plan->rank = rank_of(source);
+  if (!plan->rank) return decoder_error(decoder, source, "needs a number of dimensions, .1d to .5d");
+  inst->counter = COUNTER_INST_ASYNC_COPY;
+  inst->extra = plan;
+  decoder->program->asynchronous = true;
+  if (ptx_has(source, "L2::cache_hint")) decoder_source(decoder, &source->operands[source->operand_count - 1], PTX_B64);
+  if (ptx_has(source, "prefetch")) return decode_prefetch(decoder, source, inst, plan);
+  if (ptx_has(source, "bulk_group")) return decode_store(decoder, source, inst, plan);
+  if (ptx_has(source, "mbarrier::complete_tx::bytes")) return decode_load(decoder, source, inst, plan);
+  return decoder_error(decoder, source, "completes on .mbarrier::complete_tx::bytes or .bulk_group");
+}

@@ -1,0 +1,29 @@
+// The emulator's own tensor maps: what a tensor copy knows of a tensor in global memory, in 128 bytes. PTX ISA 5.5.8.
+//
+// On the GPU the bytes are the hardware's and opaque; here they are a magic number, the fields, and a checksum, so
+// that bytes which are no tensor map (an uninitialised variable, a GPU's map, a pointer to a pointer) are told as such.
+#pragma once
+
+#include "../emulator.h"
+
+enum { TENSOR_MAP_ALIGNMENT = 64 };
+
+typedef struct TensorMapFields {
+  uint64_t magic;
+  uint64_t address;
+  uint64_t stride[EMULATOR_TENSOR_RANK];  // bytes between neighbours of a dimension; of the first the element's size
+  uint32_t last[EMULATOR_TENSOR_RANK];    // the last element of each dimension: its size minus one
+  uint16_t box[EMULATOR_TENSOR_RANK];
+  uint8_t element_stride[EMULATOR_TENSOR_RANK];
+  uint8_t rank, type, swizzle, fill_nan;
+  uint64_t checksum;  // of all the bytes before it
+} TensorMapFields;
+
+_Static_assert(sizeof(TensorMapFields) <= EMULATOR_TENSOR_MAP_BYTES, "a tensor map has 128 bytes");
+
+// False when the bytes are no tensor map.
+bool tensor_map_decode(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES], TensorMapFields *fields);
+// Bytes of an element.
+int tensor_element_size(EmulatorTensorType type);
+// Bytes that the swizzle works on: 32, 64 or 128, or 0 without one.
+int tensor_swizzle_span(EmulatorTensorSwizzle swizzle);

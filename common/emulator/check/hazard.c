@@ -1,0 +1,250 @@
+// Hazards: what they are called, what to do about them, and the list of those met.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../async/async.h"
+#include "../warp/machine.h"
+
+static const struct {
+  const char *name, *advice;
+} kinds[HAZARD_KIND_COUNT] = {
+    [HAZARD_OUT_OF_BOUNDS] = {"out-of-bounds access",
+                              "Check the index against the size of the array, and mask the tail of the last tile."},
+    [HAZARD_MISALIGNED] =
+        {"misaligned access",
+         "An access of n bytes needs an address that is a multiple of n: align the array, or use a narrower access."},
+    [HAZARD_UNINITIALISED_READ] = {"uninitialised read", "Write the bytes before they are read, or do not read them."},
+    [HAZARD_SHARED_RACE] = {"shared-memory race",
+                            "Put a barrier (__syncthreads, __syncwarp, an mbarrier) between the two accesses."},
+    [HAZARD_GLOBAL_RACE] = {"global-memory race", "Order the two with a barrier inside a block, with atomics and "
+                                                  "fences between blocks, or with a second launch."},
+    [HAZARD_DIVERGENT_ALIGNED] =
+        {"divergent .aligned instruction",
+         "Every lane of the warp (or of the member mask) must execute it together: move it out of the branch."},
+    [HAZARD_BARRIER_MISUSE] =
+        {"barrier misuse",
+         "All users of a barrier must agree on its number and on its count of threads, a multiple of the warp size."},
+    [HAZARD_DEADLOCK] = {"deadlock", "Every thread that a barrier expects must reach it: count who arrives."},
+    [HAZARD_PROXY_FENCE] = {"missing proxy fence", "Put fence.proxy.async after the writes, in the threads that wrote, "
+                                                   "before the barrier that hands the data over."},
+    [HAZARD_READ_BEFORE_WAIT] = {"read before wait",
+                                 "Wait for the copy (wait_group, or the mbarrier's phase) before its data is read."},
+    [HAZARD_OVERWRITE_IN_FLIGHT] =
+        {"overwrite in flight",
+         "Wait until the asynchronous operation has finished with the memory before it is written again."},
+    [HAZARD_REGISTER_IN_FLIGHT] =
+        {"register touched in flight",
+         "Between wgmma.mma_async and its wgmma.wait_group leave its accumulator and A registers alone."},
+    [HAZARD_WGMMA_FENCE] =
+        {"missing wgmma.fence",
+         "Put wgmma.fence after the last use of the accumulator or A registers, before the first wgmma.mma_async."},
+    [HAZARD_DESCRIPTOR] = {"bad descriptor", "Build the descriptor from the address >> 4, the two byte offsets >> 4 "
+                                             "and the swizzle mode, and align swizzled tiles."},
+    [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", "Initialise an mbarrier once, before use, with the number of "
+                                                   "arrivals of one phase; wait with the parity of the phase."},
+    [HAZARD_EXPECT_TX] =
+        {"wrong expect_tx",
+         "The bytes expected in a phase must be those of all its copies together, told before the phase can complete."},
+    [HAZARD_TENSOR_MAP] = {"bad tensor map", "Make the map with the device's encoder, pass it as a __grid_constant__ "
+                                             "parameter, and use the dimensions it has."},
+    [HAZARD_SETMAXNREG] = {"setmaxnreg misuse", "All warps of a warpgroup execute it, with a multiple of 8 from 24 to "
+                                                "256, within what the block's launch allotted."},
+    [HAZARD_TRAP] = {"trap", "The kernel stopped itself, or could not go on."},
+    [HAZARD_STEP_LIMIT] = {"step limit", "The kernel ran longer than allowed: look for a loop that never ends."},
+};
+
+const char *hazard_name(HazardKind kind) { return kinds[kind].name; }
+const char *hazard_advice(HazardKind kind) { return kinds[kind].advice; }
+
+static bool has_file(const PtxModule *module, const PtxLocation *location) {
+  return location && location->file >= 0 && location->file < module->file_count && module->files[location->file];
+}
+
+bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line) {
+  *file = NULL;
+  *line = 0;
+  const PtxLocation *outermost = source ? source->location : NULL;
+  while (outermost && outermost->inlined_at) outermost = outermost->inlined_at;
+  if (!has_file(module, outermost)) return false;
+  const PtxLocation *location = source->location;
+  while (!has_file(module, location) || strcmp(module->files[location->file], module->files[outermost->file]))
+    location = location->inlined_at;
+  *file = module->files[location->file];
+  *line = location->line;
+  return true;
+}
+
+static HazardPlace place_of(const Launch *launch, const Inst *inst, const unsigned block[3], uint32_t thread) {
+  HazardPlace place = {0};
+  if (inst) {
+    place.ptx_line = inst->source->line;
+    instruction_line(launch->program->module, inst->source, &place.file, &place.line);
+  }
+  memcpy(place.block, block, sizeof place.block);
+  const unsigned *size = launch->block;
+  place.thread[0] = thread % size[0];
+  place.thread[1] = thread / size[0] % size[1];
+  place.thread[2] = thread / size[0] / size[1];
+  return place;
+}
+
+// The block that a rank of a cluster is: clusters and the blocks in them are numbered x first.
+void cluster_block_index(const Launch *launch, uint32_t cluster, int rank, unsigned index[3]) {
+  unsigned left = cluster, in = (unsigned)rank;
+  for (int axis = 0; axis < 3; axis++) {
+    unsigned clusters = launch->grid[axis] / launch->cluster[axis];
+    index[axis] = left % clusters * launch->cluster[axis] + in % launch->cluster[axis];
+    left /= clusters;
+    in /= launch->cluster[axis];
+  }
+}
+
+static bool same_place(const HazardPlace *a, const HazardPlace *b) {
+  bool lines_known = a->file && b->file;
+  return lines_known ? a->line == b->line && !strcmp(a->file, b->file) : a->ptx_line == b->ptx_line;
+}
+
+static bool same_hazard(const Hazard *a, const Hazard *b) {
+  return a->kind == b->kind && a->has_other == b->has_other && same_place(&a->here, &b->here) &&
+         (!a->has_other || same_place(&a->other, &b->other));
+}
+
+// Faults stop a launch whatever the options, so their reason is always told.
+static bool is_fault(HazardKind kind) {
+  switch (kind) {
+  case HAZARD_UNINITIALISED_READ:
+  case HAZARD_SHARED_RACE:
+  case HAZARD_GLOBAL_RACE:
+  case HAZARD_PROXY_FENCE:
+  case HAZARD_READ_BEFORE_WAIT:
+  case HAZARD_OVERWRITE_IN_FLIGHT:
+  case HAZARD_REGISTER_IN_FLIGHT:
+  case HAZARD_WGMMA_FENCE: return false;
+  default: return true;
+  }
+}
+
+enum { MOST_HAZARDS = 1000 };
+
+static void remember(Emulator *emulator, const Hazard *hazard) {
+  pthread_mutex_lock(&emulator->hazard_lock);
+  Hazard *known = NULL;
+  for (int i = 0; i < emulator->hazard_count && !known; i++)
+    if (same_hazard(&emulator->hazards[i], hazard)) known = &emulator->hazards[i];
+  // Whoever has met so many does not read on; but what stops a launch is always told.
+  bool full = emulator->hazard_count >= MOST_HAZARDS && !is_fault(hazard->kind);
+  if (known) {
+    known->count++;
+  } else if (!full) {
+    if (emulator->hazard_count == emulator->hazard_capacity) {
+      emulator->hazard_capacity = emulator->hazard_capacity ? emulator->hazard_capacity * 2 : 16;
+      emulator->hazards = realloc(emulator->hazards, (size_t)emulator->hazard_capacity * sizeof(Hazard));
+      if (!emulator->hazards) abort();
+    }
+    emulator->hazards[emulator->hazard_count++] = *hazard;
+  }
+  pthread_mutex_unlock(&emulator->hazard_lock);
+}
+
+static Hazard make_hazard(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
+                          const char *format, va_list arguments) {
+  const Block *block = warp->block;
+  Hazard hazard = {.kind = kind, .address = address, .size = size, .count = 1};
+  hazard.here = place_of(warp_launch(warp), inst, block->index, (uint32_t)(warp->index * LANES + lane));
+  vsnprintf(hazard.detail, sizeof hazard.detail, format, arguments);
+  return hazard;
+}
+
+// A launch that has stopped means nothing by what it still does.
+static bool is_told(const Launch *launch, HazardKind kind) {
+  return !launch->stopped && (launch->hazards || is_fault(kind));
+}
+
+void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
+                   const char *format, ...) {
+  const Launch *launch = warp_launch(warp);
+  if (!is_told(launch, kind)) return;
+  va_list arguments;
+  va_start(arguments, format);
+  Hazard hazard = make_hazard(warp, inst, lane, kind, address, size, format, arguments);
+  va_end(arguments);
+  remember(launch->emulator, &hazard);
+}
+
+// Where the access of an epoch was made: an asynchronous one where it was issued.
+static HazardPlace place_of_epoch(const Cluster *cluster, Epoch epoch) {
+  const Launch *launch = cluster->launch;
+  const EpochLayout *layout = &launch->epochs;
+  unsigned block[3];
+  uint32_t lanes = (uint32_t)(cluster->lane_count / cluster->block_count);
+  uint32_t of = epoch_cluster(layout, epoch), thread = epoch_thread(layout, epoch);
+  // Of another cluster neither the issuer of an operation is known here nor which threads a set of reads stands for.
+  if (of != cluster->id && (epoch & EPOCH_SET || thread >= (uint32_t)cluster->lane_count)) thread = 0;
+  if (thread >= (uint32_t)cluster->lane_count)
+    thread = async_issue_of(cluster, thread, epoch_clock(layout, epoch)).thread;
+  cluster_block_index(launch, of, (int)(thread / lanes), block);
+  return place_of(launch, &launch->program->code[epoch_pc(layout, epoch)], block, thread % lanes);
+}
+
+void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
+                            Epoch other, bool other_first, const char *detail) {
+  const Launch *launch = warp_launch(warp);
+  if (!is_told(launch, kind)) return;
+  Hazard hazard = {.kind = kind, .address = address, .size = size, .count = 1, .has_other = true};
+  HazardPlace own = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
+  HazardPlace others = place_of_epoch(warp->block->cluster, other);
+  hazard.here = other_first ? others : own;
+  hazard.other = other_first ? own : others;
+  snprintf(hazard.detail, sizeof hazard.detail, "%s", detail);
+  remember(launch->emulator, &hazard);
+}
+
+void launch_stop(Launch *launch) { launch->stopped = true; }
+
+// ---- the public list ----
+
+static int compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
+
+static int compare_hazards(const void *left, const void *right) {
+  const Hazard *a = left, *b = right;
+  int order = compare_text(a->here.file, b->here.file);
+  if (!order) order = (a->here.line > b->here.line) - (a->here.line < b->here.line);
+  if (!order) order = (int)a->kind - (int)b->kind;
+  if (!order) order = (a->here.ptx_line > b->here.ptx_line) - (a->here.ptx_line < b->here.ptx_line);
+  if (!order) order = (a->other.line > b->other.line) - (a->other.line < b->other.line);
+  return order ? order : (a->other.ptx_line > b->other.ptx_line) - (a->other.ptx_line < b->other.ptx_line);
+}
+
+const Hazard *emulator_hazards(const Emulator *emulator, int *count) {
+  if (emulator->hazard_count) qsort(emulator->hazards, (size_t)emulator->hazard_count, sizeof(Hazard), compare_hazards);
+  *count = emulator->hazard_count;
+  return emulator->hazards;
+}
+
+void emulator_clear_hazards(Emulator *emulator) { emulator->hazard_count = 0; }
+
+void hazards_free(Emulator *emulator) { free(emulator->hazards); }
+
+static void print_place(FILE *out, const char *role, const HazardPlace *place) {
+  fprintf(out, "    %s ", role);
+  if (place->file)
+    fprintf(out, "%s:%d", place->file, place->line);
+  else
+    fprintf(out, "PTX line %d", place->ptx_line);
+  fprintf(out, "  block (%u,%u,%u) thread (%u,%u,%u)\n", place->block[0], place->block[1], place->block[2],
+          place->thread[0], place->thread[1], place->thread[2]);
+}
+
+void emulator_print_hazard(FILE *out, const Hazard *hazard) {
+  fprintf(out, "%s: %s", hazard_name(hazard->kind), hazard->detail);
+  if (hazard->size)
+    fprintf(out, " (%d byte%s at 0x%llx)", hazard->size, hazard->size > 1 ? "s" : "",
+            (unsigned long long)hazard->address);
+  fputc('\n', out);
+  print_place(out, "at", &hazard->here);
+  if (hazard->has_other) print_place(out, "and", &hazard->other);
+  if (hazard->count > 1) fprintf(out, "    met %llu times\n", (unsigned long long)hazard->count);
+  fprintf(out, "    %s\n", hazard_advice(hazard->kind));
+}

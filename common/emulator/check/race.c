@@ -1,0 +1,474 @@
+// Races: remembers who touched each byte, and reports accesses that nothing orders. See race.h.
+#include <string.h>
+
+#include "../async/async.h"
+#include "../warp/decoder.h"
+#include "read_sets.h"
+
+// ---- actors and order ----
+
+void race_set_agent(Actor *actor, uint32_t agent, uint32_t clock) {
+  const EpochLayout *layout = actor->layout;
+  actor->thread = agent;
+  actor->clock = clock;
+  actor->identity = (actor->place & layout->identity_mask) | agent;
+}
+
+void race_set_lane(Actor *actor, int lane) {
+  const LaneClocks *clocks = &actor->warp->clocks[lane];
+  actor->lane = lane;
+  actor->issuer = warp_thread(actor->warp, lane);
+  race_set_agent(actor, actor->issuer, clocks->own);
+  actor->known = clocks->known;
+  actor->visible = clocks->covered[CLOCK_VISIBLE];
+}
+
+Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength) {
+  const Cluster *cluster = warp->block->cluster;
+  const Launch *launch = cluster->launch;
+  uint64_t pc = (uint64_t)(inst - launch->program->code);
+  Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = &launch->epochs, .strength = strength};
+  actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << launch->epochs.cluster_shift | pc << launch->epochs.pc_shift;
+  race_set_lane(&actor, lane);
+  return actor;
+}
+
+static Epoch epoch_at(const Launch *launch, uint32_t cluster, uint32_t pc, uint32_t thread, uint32_t clock) {
+  const EpochLayout *layout = &launch->epochs;
+  return EPOCH_KERNEL | (uint64_t)cluster << layout->cluster_shift | (uint64_t)pc << layout->pc_shift |
+         (uint64_t)clock << layout->clock_shift | thread;
+}
+
+static uint32_t pc_of(const Actor *actor) { return epoch_pc(actor->layout, actor->place); }
+
+static Epoch epoch_of(const Actor *actor) {
+  return actor->place | (uint64_t)actor->clock << actor->layout->clock_shift | actor->thread |
+         (uint64_t)actor->strength << EPOCH_STRENGTH_SHIFT | (actor->async ? EPOCH_ASYNC : 0);
+}
+
+// Whether the actor knows of the thread's accesses at that clock.
+static bool knows(const Actor *actor, uint32_t thread, uint32_t clock) {
+  return thread == actor->thread || thread == actor->issuer || (actor->known && actor->known->clock[thread] >= clock);
+}
+
+static const Clocks *imported(const Clocks *known, uint32_t cluster) {
+  for (int i = 0; known && i < known->import_count; i++)
+    if (known->imports[i].cluster == cluster) return known->imports[i].clocks;
+  return NULL;
+}
+
+static Strength strength_of(Epoch epoch) { return (Strength)(epoch >> EPOCH_STRENGTH_SHIFT & 3); }
+
+// Whether the actor and another access, by a thread of the actor's cluster (`near`) or of another, need no order: both
+// are strong, and the scope of each includes the other's thread. Of an asynchronous reduction that is its issuer.
+static bool both_strong(const Actor *actor, Strength other, bool near, uint32_t thread, uint32_t clock) {
+  const Cluster *cluster = actor->cluster;
+  Strength least = actor->strength < other ? actor->strength : other;
+  if (least == WEAK || !near) return least == STRONG_GPU;
+  if (least != STRONG_CTA) return true;
+  uint32_t block_threads = (uint32_t)(cluster->lane_count / cluster->block_count);
+  if (thread >= (uint32_t)cluster->lane_count) thread = async_issue_of(cluster, thread, clock).thread;
+  return actor->issuer / block_threads == thread / block_threads;
+}
+
+// Whether the remembered access comes before what the actor does now, or needs no order because both are strong.
+static bool ordered(const Actor *actor, Epoch epoch) {
+  const EpochLayout *layout = actor->layout;
+  if (!(epoch & EPOCH_KERNEL) || (epoch & layout->identity_mask) == actor->identity) return true;
+  bool near = epoch_cluster(layout, epoch) == actor->cluster->id;
+  uint32_t thread = epoch_thread(layout, epoch), clock = epoch_clock(layout, epoch);
+  if (actor->strength != WEAK && both_strong(actor, strength_of(epoch), near, thread, clock)) return true;
+  if (near) return knows(actor, thread, clock);
+  const Clocks *clocks = imported(actor->known, epoch_cluster(layout, epoch));
+  // Of another cluster's set only the cluster is left: knowing anything of it has to do.
+  if (!clocks || epoch & EPOCH_SET) return clocks != NULL;
+  return clocks->clock[thread] >= clock;
+}
+
+// Whether an ordered write may still be unseen by the actor: it used the async proxy, the write the generic one, and no
+// fence.proxy.async stands between them. PTX ISA 8.6.
+static bool unseen(const Actor *actor, Epoch write) {
+  if (!actor->async || !(write & EPOCH_KERNEL) || write & EPOCH_ASYNC) return false;
+  const Cluster *cluster = actor->cluster;
+  const EpochLayout *layout = &cluster->launch->epochs;
+  bool same = epoch_cluster(layout, write) == cluster->id;
+  if (same && epoch_thread(layout, write) == actor->issuer && actor->visible >= epoch_clock(layout, write))
+    return false;
+  const Clocks *clocks = same ? actor->known : imported(actor->known, epoch_cluster(layout, write));
+  return !clocks ||
+         clocks->clock[CLOCK_VISIBLE * clocks->count + (int)epoch_thread(layout, write)] < epoch_clock(layout, write);
+}
+
+// ---- reports ----
+
+// Two accesses that nothing orders come in one order or the other, as the schedule has it. What a pair is called and how
+// it is told depends on the two alone: whether each reads or writes, whether it is asynchronous, and whether the
+// one comes after the other's beginning and has just not waited for it.
+typedef enum Doer { THREAD, OPERATION } Doer;
+
+// Whether the actor comes after the beginning of the operation whose access it meets.
+static bool after_beginning(const Actor *actor, Epoch epoch) {
+  const EpochLayout *layout = actor->layout;
+  AsyncIssue issue = async_issue_of(actor->cluster, epoch_thread(layout, epoch), epoch_clock(layout, epoch));
+  uint32_t threads = issue.warps * LANES;
+  bool issued_too = actor->issuer / threads == issue.thread / threads;
+  return (issued_too && issue.mask >> actor->issuer % LANES & 1) || knows(actor, issue.thread, issue.clock);
+}
+
+static const char *sentence_of_race(Doer reader, Doer writer) {
+  static const char *const sentences[][2] = {
+      [THREAD] = {"reads what another thread writes, and nothing orders the two",
+                  "reads what an asynchronous operation writes, and nothing orders the two: neither has the thread "
+                  "waited for it, nor does it begin after the read"},
+      [OPERATION] =
+          {"an asynchronous operation reads what a thread writes, and nothing orders the two: neither does it "
+           "begin after the write, nor has the thread waited for it",
+           "an asynchronous operation reads what another one writes, and nothing orders the two: neither "
+           "begins after a wait for the other"},
+  };
+  return sentences[reader][writer];
+}
+
+static const char *sentence_of_writes(Doer one, Doer other) {
+  return one == THREAD && other == THREAD
+             ? "writes what another thread writes, and nothing orders the two"
+             : "an asynchronous operation writes what is written elsewhere too, and nothing orders the two";
+}
+
+// Tells a pair: its reader first; of two writes the one that stands later in the program.
+static void report_race(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other, bool writes,
+                        bool other_writes) {
+  const EpochLayout *layout = actor->layout;
+  uint32_t lanes = (uint32_t)actor->cluster->lane_count;
+  // Between clusters an operation is a thread like others: no wait reaches from one to the other.
+  bool near = epoch_cluster(layout, other) == actor->cluster->id;
+  Doer doer = near && actor->thread >= lanes ? OPERATION : THREAD;
+  Doer other_doer = near && epoch_thread(layout, other) >= lanes ? OPERATION : THREAD;
+  HazardKind kind = region->kind == REGION_SHARED ? HAZARD_SHARED_RACE : HAZARD_GLOBAL_RACE;
+  const char *sentence = writes && other_writes ? sentence_of_writes(doer, other_doer)
+                         : writes               ? sentence_of_race(other_doer, doer)
+                                                : sentence_of_race(doer, other_doer);
+  if (actor->strength != WEAK && strength_of(other) != WEAK)
+    sentence = "both are strong, and the scope of one (.cta, .cluster) does not include the thread that does the other";
+  bool other_first = writes && (!other_writes || epoch_pc(layout, other) > pc_of(actor));
+  if (other_doer == OPERATION && after_beginning(actor, other)) {
+    kind = writes ? HAZARD_OVERWRITE_IN_FLIGHT : HAZARD_READ_BEFORE_WAIT;
+    sentence = !writes        ? "reads what an asynchronous operation writes, and has not waited for it"
+               : other_writes ? "writes what an asynchronous operation writes, and has not waited for it"
+                              : "writes what an asynchronous operation reads, and has not waited for it";
+    other_first = false;
+  }
+  hazard_report_conflict(actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other, other_first,
+                         sentence);
+}
+
+static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  hazard_report_conflict(
+      actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, write, false,
+      "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
+}
+
+// ---- reads ----
+
+static void report_unwritten(const Actor *actor, const Region *region, uint64_t offset, int size) {
+  hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_UNINITIALISED_READ, region->base + offset, size,
+                "nothing was ever written there");
+}
+
+// False after a report.
+static bool check_read(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  if (write == EPOCH_NONE)
+    report_unwritten(actor, region, offset, size);
+  else if (!ordered(actor, write))
+    report_race(actor, region, offset, size, write, false, true);
+  else if (unseen(actor, write))
+    report_unseen(actor, region, offset, size, write);
+  else
+    return true;
+  return false;
+}
+
+// ---- reads that later ones stand for ----
+//
+// A read that comes before another need not be remembered beside it: who comes after the later one comes after both. That
+// is so of what threads read, for they hand on all that they know; who has waited for an operation knows of it and of the
+// operations before it, and not of all that its threads had read. And a weak read is not replaced by a strong one, which
+// strong writes need not come after.
+
+// Whether b remembers nothing that a does not: the same lanes of the same warp, no later.
+static bool covers(const ReadNode *a, const ReadNode *b) {
+  return a->warp == b->warp && (b->mask & ~a->mask) == 0 && b->clock <= a->clock && a->strength <= b->strength;
+}
+
+// Whether lanes of a warp, or an agent, that read at the clock and with the strength come before the actor's read.
+static bool superseded(const Actor *actor, uint32_t warp, Mask mask, uint32_t clock, Strength strength) {
+  uint32_t lanes = (uint32_t)actor->cluster->lane_count;
+  if (actor->strength > strength || (actor->thread >= lanes && warp * LANES < lanes)) return false;
+  for (Mask rest = mask; rest; rest &= rest - 1)
+    if (!knows(actor, warp * LANES + (uint32_t)__builtin_ctz(rest), clock)) return false;
+  return true;
+}
+
+// The set with the entry, which is the actor's, added, and whatever it covers or supersedes left out.
+static uint32_t add_entry(ReadSets *sets, uint32_t set, const ReadNode *entry, const Actor *actor) {
+  uint32_t kept[64];
+  int count = 0;
+  uint32_t rest = set;
+  bool dropped = false;
+  for (; rest && count < 64; rest = read_sets_node(sets, rest)->parent) {
+    const ReadNode *node = read_sets_node(sets, rest);
+    if (covers(node, entry) && node->clock == entry->clock) return set;
+    if (covers(entry, node) || superseded(actor, node->warp, node->mask, node->clock, (Strength)node->strength))
+      dropped = true;
+    else
+      kept[count++] = rest;
+  }
+  if (!dropped) return read_sets_push(sets, set, *entry);
+  uint32_t result = rest;
+  while (count > 0) result = read_sets_push(sets, result, *read_sets_node(sets, kept[--count]));
+  return read_sets_push(sets, result, *entry);
+}
+
+// The same, remembered. What an actor knows grows while its clock stands: then more is kept than need be.
+static uint32_t add_read(ReadSets *sets, uint32_t set, const ReadNode *entry, const Actor *actor) {
+  uint32_t result = read_sets_recall(sets, set, entry);
+  if (result) return result;
+  result = add_entry(sets, set, entry, actor);
+  read_sets_remember(sets, set, entry, result);
+  return result;
+}
+
+static uint32_t set_of(const EpochLayout *layout, Epoch read) { return (uint32_t)(read & layout->set_mask); }
+
+// The set that a cell's read, of this cluster, stands for.
+static uint32_t as_set(const Cluster *cluster, Epoch read) {
+  const EpochLayout *layout = &cluster->launch->epochs;
+  if (read == EPOCH_NONE) return 0;
+  if (read & EPOCH_SET) return set_of(layout, read);
+  uint32_t thread = epoch_thread(layout, read);
+  return read_sets_push(cluster->read_sets, 0,
+                        (ReadNode){.warp = (uint16_t)(thread / LANES),
+                                   .mask = 1u << thread % LANES,
+                                   .clock = epoch_clock(layout, read),
+                                   .pc = epoch_pc(layout, read),
+                                   .strength = (uint8_t)strength_of(read)});
+}
+
+// Whether the cell's only read comes before the actor's.
+static bool only_superseded(const Actor *actor, Epoch read) {
+  const EpochLayout *layout = actor->layout;
+  if (!(read & EPOCH_KERNEL) || read & EPOCH_SET) return false;
+  uint32_t thread = epoch_thread(layout, read);
+  return superseded(actor, thread / LANES, 1u << thread % LANES, epoch_clock(layout, read), strength_of(read));
+}
+
+// The reads of a cell after the actor, and with it the lanes of mask that share its warp and clock, have read it too.
+static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
+  const Cluster *cluster = actor->cluster;
+  const EpochLayout *layout = &cluster->launch->epochs;
+  Epoch own = epoch_of(actor);
+  bool single = (mask & (mask - 1)) == 0;
+  bool own_before = (read & layout->identity_mask) == actor->identity && actor->strength <= strength_of(read);
+  if (single && (read == EPOCH_NONE || own_before)) return own;
+  if (only_superseded(actor, read)) read = EPOCH_NONE;
+  if (single && read == EPOCH_NONE) return own;
+  ReadNode entry = {.warp = (uint16_t)(actor->thread / LANES),
+                    .mask = mask,
+                    .clock = actor->clock,
+                    .pc = pc_of(actor),
+                    .strength = (uint8_t)actor->strength};
+  uint32_t set = add_read(cluster->read_sets, as_set(cluster, read), &entry, actor);
+  if (set > layout->set_mask) {
+    hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_STEP_LIMIT, 0, 0,
+                  "more patterns of reads than the race check can count; run with --hazards=off");
+    launch_stop(cluster->launch);
+    return own;
+  }
+  uint64_t keep = layout->cluster_mask << layout->cluster_shift | layout->pc_mask << layout->pc_shift;
+  // A set of another cluster's is judged by this word alone: it is as strong as the weakest of its reads.
+  Strength least = read == EPOCH_NONE || actor->strength < strength_of(read) ? actor->strength : strength_of(read);
+  return EPOCH_KERNEL | EPOCH_SET | (uint64_t)least << EPOCH_STRENGTH_SHIFT | (own & keep) | set;
+}
+
+// A cell's reads before one of this cluster is added: one of another is moved aside.
+static void make_room(const Cluster *cluster, Cell *cell) {
+  if (!cell->read || epoch_cluster(&cluster->launch->epochs, cell->read) == cluster->id) return;
+  cell->foreign = cell->read;
+  cell->read = EPOCH_NONE;
+}
+
+// Gives back the sets that no byte holds any more. Those that bytes of global memory have held stay: other clusters use it
+// at the same time.
+static void collect_sets(const Cluster *cluster) {
+  const Launch *launch = cluster->launch;
+  for (int rank = 0; rank < cluster->block_count; rank++) {
+    const Region *shared = &cluster->blocks[rank].shared;
+    for (uint64_t offset = 0, run; offset < shared->size; offset += run) {
+      Cell cell;
+      run = (uint64_t)shadow_run(&shared->shadow, offset, (int)(shared->size - offset), launch->number, &cell);
+      if (cell.read & EPOCH_SET) read_sets_keep(cluster->read_sets, set_of(&launch->epochs, cell.read));
+    }
+  }
+  read_sets_sweep(cluster->read_sets);
+}
+
+// The bytes, whose cells are equal, have been read: `read` takes the place of the cell's.
+static void remember_read(const Cluster *cluster, Region *region, uint64_t offset, int size, const Cell *cell,
+                          Epoch read) {
+  if (read == cell->read) return;
+  const Launch *launch = cluster->launch;
+  shadow_read(&region->shadow, offset, size, launch->number, read, cell->foreign);
+  if (!(read & EPOCH_SET)) return;
+  if (region->kind != REGION_SHARED) read_sets_pin(cluster->read_sets, set_of(&launch->epochs, read));
+  if (read_sets_full(cluster->read_sets)) collect_sets(cluster);
+}
+
+void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size) {
+  uint32_t launch = actor->cluster->launch->number;
+  for (int run; size > 0; size -= run, offset += (uint64_t)run) {
+    Cell cell;
+    run = shadow_run(&region->shadow, offset, size, launch, &cell);
+    check_read(actor, region, offset, run, cell.write);
+    make_room(actor->cluster, &cell);
+    Epoch read = reads_with(actor, 1u << actor->thread % LANES, cell.read);
+    remember_read(actor->cluster, region, offset, run, &cell, read);
+  }
+}
+
+// A cell's reads with those of the lanes of mask: lanes of one clock that know the same, nearly always all, are one entry.
+static Epoch reads_with_lanes(Warp *warp, const Inst *inst, Mask mask, Epoch read, Strength strength) {
+  while (mask) {
+    int first = __builtin_ctz(mask);
+    Mask same = 0;
+    for (Mask rest = mask; rest; rest &= rest - 1)
+      if (warp->clocks[__builtin_ctz(rest)].own == warp->clocks[first].own &&
+          warp->clocks[__builtin_ctz(rest)].known == warp->clocks[first].known)
+        same |= rest & -rest;
+    Actor actor = race_lane(warp, inst, first, strength);
+    read = reads_with(&actor, same, read);
+    mask &= ~same;
+  }
+  return read;
+}
+
+void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, Strength strength) {
+  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), strength);
+  if ((mask & (mask - 1)) == 0) {
+    race_read_by(&actor, region, offset, size);
+    return;
+  }
+  uint32_t launch = warp_launch(warp)->number;
+  for (int run; size > 0; size -= run, offset += (uint64_t)run) {
+    Cell cell;
+    run = shadow_run(&region->shadow, offset, size, launch, &cell);
+    for (Mask rest = mask; rest; rest &= rest - 1) {
+      race_set_lane(&actor, __builtin_ctz(rest));
+      if (!check_read(&actor, region, offset, run, cell.write) || !(cell.write & EPOCH_KERNEL)) break;
+    }
+    make_room(actor.cluster, &cell);
+    Epoch read = reads_with_lanes(warp, inst, mask, cell.read, strength);
+    remember_read(actor.cluster, region, offset, run, &cell, read);
+  }
+}
+
+// A read that does not come before the actor's write; EPOCH_NONE when all do.
+static Epoch unordered_read(const Actor *actor, Epoch read) {
+  const Cluster *cluster = actor->cluster;
+  const EpochLayout *layout = &cluster->launch->epochs;
+  if (!(read & EPOCH_SET) || epoch_cluster(layout, read) != cluster->id)
+    return ordered(actor, read) ? EPOCH_NONE : read;
+  const ReadNode *node;
+  for (uint32_t n = set_of(layout, read); n; n = node->parent) {
+    node = read_sets_node(cluster->read_sets, n);
+    Strength strength = (Strength)node->strength;
+    uint32_t warp = node->warp * (uint32_t)LANES;
+    if (actor->strength != WEAK &&
+        both_strong(actor, strength, true, warp + (uint32_t)__builtin_ctz(node->mask), node->clock))
+      continue;
+    for (Mask rest = node->mask; rest; rest &= rest - 1) {
+      uint32_t thread = warp + (uint32_t)__builtin_ctz(rest);
+      if (!knows(actor, thread, node->clock))
+        return epoch_at(cluster->launch, cluster->id, node->pc, thread, node->clock) | (uint64_t)strength
+                                                                                           << EPOCH_STRENGTH_SHIFT;
+    }
+  }
+  return EPOCH_NONE;
+}
+
+// Whether the remembered write is another lane's of this same instruction, and wrote the same value.
+static bool same_store(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write,
+                       const uint8_t *value) {
+  const EpochLayout *layout = actor->layout;
+  uint32_t thread = epoch_thread(layout, write);
+  return value && epoch_pc(layout, write) == pc_of(actor) && epoch_cluster(layout, write) == actor->cluster->id &&
+         thread / LANES == actor->thread / LANES &&
+         actor->warp->clocks[thread % LANES].own == epoch_clock(layout, write) &&
+         !memcmp(region->data + offset, value, (size_t)size);
+}
+
+static void check_write(const Actor *actor, const Region *region, uint64_t offset, int size, const Cell *cell,
+                        const uint8_t *value) {
+  if (!ordered(actor, cell->write)) {
+    if (same_store(actor, region, offset, size, cell->write, value)) return;
+    report_race(actor, region, offset, size, cell->write, true, true);
+    return;
+  }
+  Epoch read = unordered_read(actor, cell->read);
+  if (read == EPOCH_NONE) read = unordered_read(actor, cell->foreign);
+  if (read != EPOCH_NONE)
+    report_race(actor, region, offset, size, read, true, false);
+  else if (unseen(actor, cell->write))
+    report_unseen(actor, region, offset, size, cell->write);
+}
+
+void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size, const void *bytes) {
+  const uint8_t *value = bytes;
+  uint32_t launch = actor->cluster->launch->number;
+  for (int done = 0, run; done < size; done += run) {
+    Cell cell;
+    run = shadow_run(&region->shadow, offset + (uint64_t)done, size - done, launch, &cell);
+    check_write(actor, region, offset + (uint64_t)done, run, &cell, value ? value + done : NULL);
+  }
+  shadow_write(&region->shadow, offset, size, launch, epoch_of(actor));
+}
+
+void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value) {
+  Actor actor = race_lane(warp, inst, lane, WEAK);
+  race_write_by(&actor, region, offset, size, value);
+}
+
+void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength) {
+  Actor actor = race_lane(warp, inst, lane, strength);
+  for (int done = 0, run; done < size; done += run) {
+    Cell cell;
+    run = shadow_run(&region->shadow, offset + (uint64_t)done, size - done, warp_launch(warp)->number, &cell);
+    if (cell.write != EPOCH_NONE) continue;
+    report_unwritten(&actor, region, offset, size);
+    break;
+  }
+  race_write_by(&actor, region, offset, size, NULL);
+}
+
+// ---- the end of a block ----
+
+static bool is_of_other_block(const Actor *actor, Epoch epoch) {
+  const Block *block = actor->warp->block;
+  uint32_t thread = epoch_thread(actor->layout, epoch), per_block = (uint32_t)block->warp_count * LANES;
+  return epoch != EPOCH_NONE && thread < (uint32_t)actor->cluster->lane_count &&
+         thread / per_block != (uint32_t)block->rank;
+}
+
+void race_end_block(const Actor *actor, const Region *shared) {
+  for (uint64_t offset = 0, run; offset < shared->size; offset += run) {
+    Cell cell;
+    int size = (int)(shared->size - offset);
+    run = (uint64_t)shadow_run(&shared->shadow, offset, size, actor->cluster->launch->number, &cell);
+    Epoch other = ordered(actor, cell.write) ? unordered_read(actor, cell.read) : cell.write;
+    if (!is_of_other_block(actor, other)) continue;
+    hazard_report_conflict(
+        actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS, shared->base + offset, (int)run, other, false,
+        "the block exits, and its shared memory with it, without knowing that a thread of another block is done there: "
+        "barrier.cluster is missing before the end");
+    return;
+  }
+}

@@ -1,0 +1,250 @@
+// Barriers of a block and of a warp. PTX ISA 9.7.13.1 and .2.
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../warp/lanes.h"
+#include "../warp/machine.h"
+
+typedef enum BarrierAction { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR } BarrierAction;
+
+// Operands of a barrier beside the Inst's a (its number) and b (its count of threads).
+typedef struct BarrierPlan {
+  BarrierAction action;
+  bool has_count;
+  bool aligned;
+  Slot predicate;  // of bar.red
+  bool negated;
+} BarrierPlan;
+
+// ---- completion ----
+
+// Threads that an arrival counts for: an aligned barrier counts whole warps.
+static int counted(const BarrierPlan *plan, Mask mask) {
+  return plan->aligned && plan->has_count ? LANES : __builtin_popcount(mask);
+}
+
+static bool is_complete(const Block *block, const Barrier *barrier) {
+  return barrier->arrived > 0 && barrier->arrived >= (barrier->expected ? barrier->expected : block->live_threads);
+}
+
+// Hands the result of bar.red to the lanes that waited for it.
+static void give_results(Warp *warp, const Barrier *barrier, int number) {
+  const Inst *code = warp_launch(warp)->program->code;
+  for (int g = 0; g < warp->group_count; g++) {
+    const Group *group = &warp->groups[g];
+    const Inst *inst = &code[group->pc];
+    const BarrierPlan *plan = inst->extra;
+    if (group->state != GROUP_BARRIER || group->barrier != number || plan->action < BARRIER_POPC) continue;
+    if (plan->action == BARRIER_POPC) {
+      u32 *d = SLOT(warp, inst->d, u32);
+      EACH_LANE(group->mask, d[LANE] = (u32)barrier->reduce_count);
+      continue;
+    }
+    bool holds = plan->action == BARRIER_AND ? barrier->reduce_count == barrier->arrived : barrier->reduce_count > 0;
+    Mask *d = SLOT(warp, inst->d, Mask);
+    *d = (*d & ~group->mask) | (holds ? group->mask : 0);
+  }
+}
+
+static Mask waiting_lanes(const Warp *warp, int number) {
+  Mask mask = 0;
+  for (int g = 0; g < warp->group_count; g++)
+    if (warp->groups[g].state == GROUP_BARRIER && warp->groups[g].barrier == number) mask |= warp->groups[g].mask;
+  return mask;
+}
+
+static void complete(Block *block, int number) {
+  Barrier *barrier = &block->barriers[number];
+  for (int w = 0; w < block->warp_count; w++) {
+    Warp *warp = &block->warps[w];
+    Mask waiting = waiting_lanes(warp, number);
+    if (!waiting) continue;
+    race_acquire(warp, waiting, barrier->joined);
+    if (barrier->reducing) give_results(warp, barrier, number);
+    warp_release(warp, number);
+  }
+  clocks_release(barrier->former);
+  *barrier = (Barrier){.expected = -1, .former = barrier->joined, .former_first = barrier->first};
+  block->cluster->progress++;
+}
+
+void barriers_after_exit(Block *block) {
+  for (int i = 0; i < BARRIERS; i++)
+    if (block->barriers[i].expected == 0 && is_complete(block, &block->barriers[i])) complete(block, i);
+}
+
+// ---- arrival ----
+
+static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, ...) {
+  char detail[200];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(detail, sizeof detail, format, arguments);
+  va_end(arguments);
+  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", detail);
+  launch_stop(warp_launch(warp));
+}
+
+typedef struct Text {
+  char text[32];
+} Text;
+
+static Text line_text(const Warp *warp, const Inst *inst) {
+  Text text;
+  const char *file;
+  int line;
+  bool known = instruction_line(warp_launch(warp)->program->module, inst->source, &file, &line);
+  snprintf(text.text, sizeof text.text, "%s %d", known ? "line" : "PTX line", known ? line : inst->source->line);
+  return text;
+}
+
+// Reports that this arrival and the phase's first one do not fit together.
+static void disagree(Warp *warp, const Inst *inst, Mask mask, int number, const char *here, const char *first) {
+  misuse(warp, inst, mask, "barrier %d: %s here, but %s where the first thread arrived, at %s", number, here, first,
+         line_text(warp, warp->block->barriers[number].first).text);
+}
+
+// An arrival must fall into one phase whatever the schedule: after all arrivals of the phase before, and no warp may arrive
+// twice in one. False after a report.
+static bool phase_is_certain(Warp *warp, const Inst *inst, Mask mask, int number) {
+  const BarrierPlan *plan = inst->extra;
+  Barrier *barrier = &warp->block->barriers[number];
+  if (!race_knows(warp, mask, barrier->former)) {
+    misuse(warp, inst, mask,
+           "barrier %d: nothing orders this arrival after the former ones, the first of them at %s: it may be "
+           "counted with those",
+           number, line_text(warp, barrier->former_first).text);
+    return false;
+  }
+  if (plan->aligned && barrier->warps >> warp->index & 1) {
+    misuse(warp, inst, mask, "barrier %d: the warp arrives again before the others have; the first arrival is at %s",
+           number, line_text(warp, barrier->first).text);
+    return false;
+  }
+  barrier->warps |= (uint32_t)plan->aligned << warp->index;
+  return true;
+}
+
+static Text count_text(int count) {
+  Text text = {"all threads"};
+  if (count) snprintf(text.text, sizeof text.text, "%d threads", count);
+  return text;
+}
+
+// The barrier's number and count, which all lanes must agree on. False after a report.
+static bool barrier_operands(Warp *warp, const Inst *inst, const BarrierPlan *plan, Mask mask, int *number,
+                             int *count) {
+  const u32 *numbers = SLOT(warp, inst->a, const u32), *counts = SLOT(warp, inst->b, const u32);
+  int first = __builtin_ctz(mask);
+  u32 threads = plan->has_count ? counts[first] : 0;
+  bool agree = true;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    agree &= numbers[lane] == numbers[first] && (!plan->has_count || counts[lane] == threads);
+  }
+  *number = (int)numbers[first];
+  *count = (int)threads;
+  if (!agree)
+    misuse(warp, inst, mask, "lanes of one warp name different barriers or counts (%d, %d)", *number, *count);
+  else if (numbers[first] >= BARRIERS)
+    misuse(warp, inst, mask, "there is no barrier %d: they are 0 to %d", *number, BARRIERS - 1);
+  else if (plan->has_count && (threads == 0 || threads % LANES || threads > 1024))
+    misuse(warp, inst, mask, "barrier %d: %d threads are no multiple of the warp size up to 1024", *number, *count);
+  else
+    return true;
+  return false;
+}
+
+static void arrive(Warp *warp, const Inst *inst, Mask mask) {
+  const BarrierPlan *plan = inst->extra;
+  Block *block = warp->block;
+  int number, count;
+  if (!barrier_operands(warp, inst, plan, mask, &number, &count)) return;
+  Barrier *barrier = &block->barriers[number];
+  if (barrier->expected < 0) {
+    barrier->expected = count;
+    barrier->first = inst;
+    barrier->reducing = plan->action >= BARRIER_POPC;
+  } else if (barrier->expected != count) {
+    disagree(warp, inst, mask, number, count_text(count).text, count_text(barrier->expected).text);
+    return;
+  } else if (barrier->reducing != (plan->action >= BARRIER_POPC)) {
+    disagree(warp, inst, mask, number, barrier->reducing ? "no bar.red" : "bar.red",
+             barrier->reducing ? "bar.red" : "none");
+    return;
+  }
+  if (!phase_is_certain(warp, inst, mask, number)) return;
+  barrier->arrived += counted(plan, mask);
+  if (plan->action >= BARRIER_POPC)
+    barrier->reduce_count +=
+        __builtin_popcount((*SLOT(warp, plan->predicate, const Mask) ^ (plan->negated ? FULL_MASK : 0)) & mask);
+  race_release(warp, mask, &barrier->joined);
+  if (barrier->expected && barrier->arrived > barrier->expected) {
+    misuse(warp, inst, mask, "barrier %d: more threads arrive than the %d it waits for", number, barrier->expected);
+    return;
+  }
+  if (plan->action != BARRIER_ARRIVE) warp_wait(warp, mask, number);
+  if (is_complete(block, barrier)) complete(block, number);
+}
+
+static void warp_barrier(Warp *warp, const Inst *inst, Mask mask) {
+  const u32 *members = SLOT(warp, inst->members, const u32);
+  while (mask) {
+    u32 team = members[__builtin_ctz(mask)];
+    race_warp_sync(warp, mask & team);
+    mask &= ~team;
+  }
+}
+
+// ---- decoding ----
+
+static const char *const barrier_modifiers[] = {"cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", NULL};
+
+// bar{.cta}.sync a{, b};  .arrive a, b;  .red.op d, a{, b}, {!}c;  barrier: the same, aligned only when it says so.
+static DecodeResult decode_block_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  if (!decoder_modifiers(decoder, source, barrier_modifiers)) return DECODE_FAILED;
+  BarrierPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  bool reduces = ptx_has(source, "red"), arrives = ptx_has(source, "arrive");
+  plan->aligned = !strcmp(source->opcode, "bar") || ptx_has(source, "aligned");
+  plan->action = !reduces                  ? arrives ? BARRIER_ARRIVE : BARRIER_SYNC
+                 : ptx_has(source, "popc") ? BARRIER_POPC
+                 : ptx_has(source, "and")  ? BARRIER_AND
+                                           : BARRIER_OR;
+  int fixed = reduces ? 3 : 1;
+  if (!decoder_operands(decoder, source, arrives ? 2 : fixed, fixed + 1)) return DECODE_FAILED;
+  const PtxOperand *operands = source->operands + reduces;
+  plan->has_count = source->operand_count == fixed + 1;
+  inst->a = decoder_source(decoder, &operands[0], PTX_B32);
+  inst->b = plan->has_count ? decoder_source(decoder, &operands[1], PTX_B32) : inst->a;
+  if (reduces) {
+    const PtxOperand *predicate = &source->operands[source->operand_count - 1];
+    plan->predicate = decoder_source(decoder, predicate, PTX_PRED);
+    plan->negated = predicate->negated;
+    inst->d = decoder_destination(decoder, &source->operands[0], plan->action == BARRIER_POPC ? PTX_B32 : PTX_PRED);
+  }
+  inst->extra = plan;
+  inst->converge = plan->aligned ? CONVERGE_ALIGNED : CONVERGE_NONE;
+  inst->execute = arrive;
+  return DECODED;
+}
+
+static DecodeResult decode_warp_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"warp", "sync", NULL};
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
+  inst->members = decoder_source(decoder, &source->operands[0], PTX_B32);
+  inst->converge = CONVERGE_MEMBERS;
+  inst->execute = warp_barrier;
+  return DECODED;
+}
+
+DecodeResult decode_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  if (strcmp(source->opcode, "bar") && strcmp(source->opcode, "barrier")) return DECODE_NOT_MINE;
+  if (ptx_has(source, "cluster")) return DECODE_NOT_MINE;
+  inst->counter = COUNTER_INST_SYNCHRONISATION;
+  if (ptx_has(source, "warp")) return decode_warp_barrier(decoder, source, inst);
+  return decode_block_barrier(decoder, source, inst);
+}

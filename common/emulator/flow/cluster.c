@@ -1,0 +1,189 @@
+// Clusters: addresses in the shared memory of other blocks, and the barrier of all their threads. PTX ISA 9.7.9.23,
+// 9.7.9.24, 9.7.13.3.
+#include <string.h>
+
+#include "../warp/decoder.h"
+#include "../warp/lanes.h"
+#include "../memory/memory.h"
+
+// ---- mapa, getctarank ----
+
+#define RANK_MASK (0xffull << SHARED_RANK_SHIFT)
+
+static u64 address_of(Warp *warp, const Inst *inst, int lane) {
+  return inst->size == 8 ? SLOT(warp, inst->a, const u64)[lane] : SLOT(warp, inst->a, const u32)[lane];
+}
+
+// The address of the same place in the shared memory of the block with rank b.
+static void map_address(Warp *warp, const Inst *inst, Mask mask) {
+  const u32 *ranks = SLOT(warp, inst->b, const u32);
+  int blocks = warp->block->cluster->block_count;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    u64 address = address_of(warp, inst, lane);
+    if (ranks[lane] >= (u32)blocks) {
+      hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, 0,
+                    "there is no block of rank %u in a cluster of %d", ranks[lane], blocks);
+      launch_stop(warp_launch(warp));
+      return;
+    }
+    u64 mapped = (address & ~RANK_MASK) | (u64)(ranks[lane] + 1) << SHARED_RANK_SHIFT;
+    if (inst->size == 8)
+      SLOT(warp, inst->d, u64)[lane] = mapped;
+    else
+      SLOT(warp, inst->d, u32)[lane] = (u32)mapped;
+  }
+}
+
+static void get_rank(Warp *warp, const Inst *inst, Mask mask) {
+  u32 *d = SLOT(warp, inst->d, u32);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    u32 field = (u32)((address_of(warp, inst, lane) & RANK_MASK) >> SHARED_RANK_SHIFT);
+    d[lane] = field ? field - 1 : (u32)warp->block->rank;
+  }
+}
+
+// mapa{.shared::cluster}.type d, address, rank;  getctarank{.shared::cluster}.type d, address;
+static DecodeResult decode_address(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"shared::cluster", NULL};
+  bool maps = !strcmp(source->opcode, "mapa");
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 2 + maps, 2 + maps))
+    return DECODE_FAILED;
+  PtxType type = ptx_instruction_type(source);
+  if (type != PTX_U32 && type != PTX_U64) return decoder_error(decoder, source, "works on .u32 and .u64");
+  inst->size = (uint8_t)ptx_type_size(type);
+  inst->a = decoder_source(decoder, &source->operands[1], type);
+  inst->d = decoder_destination(decoder, &source->operands[0], maps ? type : PTX_U32);
+  if (maps) inst->b = decoder_source(decoder, &source->operands[2], PTX_U32);
+  inst->execute = maps ? map_address : get_rank;
+  return DECODED;
+}
+
+// ---- barrier.cluster ----
+
+static Mask waiting_lanes(const Warp *warp) {
+  Mask mask = 0;
+  for (int g = 0; g < warp->group_count; g++)
+    if (warp->groups[g].state == GROUP_BARRIER && warp->groups[g].barrier == CLUSTER_BARRIER)
+      mask |= warp->groups[g].mask;
+  return mask;
+}
+
+// Whether all threads that have not exited have arrived, and somebody has.
+static bool is_complete(const Cluster *cluster) {
+  bool anybody = false;
+  for (int b = 0; b < cluster->block_count; b++)
+    for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
+      const Warp *warp = &cluster->blocks[b].warps[w];
+      if (warp->live & ~warp->cluster_arrived) return false;
+      anybody |= warp->cluster_arrived != 0;
+    }
+  return anybody;
+}
+
+static void next_phase(Clocks **joined, Clocks **completed) {
+  clocks_release(*completed);
+  *completed = *joined;
+  *joined = NULL;
+}
+
+static void learn(Warp *warp, Mask mask) {
+  race_acquire(warp, mask, warp->block->cluster->barrier_completed);
+  race_acquire(warp, mask, warp->block->barrier_completed);
+}
+
+static void complete(Cluster *cluster) {
+  next_phase(&cluster->barrier_joined, &cluster->barrier_completed);
+  for (int b = 0; b < cluster->block_count; b++) {
+    next_phase(&cluster->blocks[b].barrier_joined, &cluster->blocks[b].barrier_completed);
+    for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
+      Warp *warp = &cluster->blocks[b].warps[w];
+      Mask waiting = waiting_lanes(warp);
+      warp->cluster_arrived = 0;
+      if (!waiting) continue;
+      learn(warp, waiting);
+      warp->cluster_waits &= ~waiting;
+      warp_release(warp, CLUSTER_BARRIER);
+    }
+  }
+  cluster->progress++;
+}
+
+void cluster_barrier_after_exit(Cluster *cluster) {
+  if (is_complete(cluster)) complete(cluster);
+}
+
+void cluster_check_exit(Warp *warp, Mask mask) {
+  Block *block = warp->block;
+  const Launch *launch = block->cluster->launch;
+  if (!launch->hazards || block->cluster->block_count == 1) return;
+  race_release(warp, mask, &block->ended);
+  if (block->live_threads > __builtin_popcount(mask)) return;
+  Actor last = race_lane(warp, &launch->program->code[warp->pc - 1], __builtin_ctz(mask), WEAK);
+  last.known = block->ended;
+  race_end_block(&last, &block->shared);
+}
+
+static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *what) {
+  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", what);
+  launch_stop(warp_launch(warp));
+}
+
+// Hands on what fences have covered: one of .cta scope to the lanes' own block, wider ones to all.
+static void release_relaxed(Warp *warp, Mask mask) {
+  Cluster *cluster = warp->block->cluster;
+  race_release_relaxed(warp, mask, &cluster->barrier_joined, STRONG_CLUSTER);
+  if (cluster->block_count > 1) race_release_relaxed(warp, mask, &warp->block->barrier_joined, STRONG_CTA);
+}
+
+// flags: .relaxed
+static void arrive(Warp *warp, const Inst *inst, Mask mask) {
+  Cluster *cluster = warp->block->cluster;
+  if (warp->cluster_waits & mask) {
+    misuse(warp, inst, warp->cluster_waits & mask,
+           "a thread arrives at the cluster's barrier a second time without barrier.cluster.wait between");
+    return;
+  }
+  if (inst->flags)
+    release_relaxed(warp, mask);
+  else
+    race_release(warp, mask, &cluster->barrier_joined);
+  warp->cluster_arrived |= mask;
+  warp->cluster_waits |= mask;
+  cluster->progress++;
+  if (is_complete(cluster)) complete(cluster);
+}
+
+static void wait(Warp *warp, const Inst *inst, Mask mask) {
+  if (mask & ~warp->cluster_waits) {
+    misuse(warp, inst, mask & ~warp->cluster_waits,
+           "a thread waits at the cluster's barrier without a barrier.cluster.arrive before");
+    return;
+  }
+  Mask passing = mask & ~warp->cluster_arrived, waiting = mask & warp->cluster_arrived;
+  learn(warp, passing);
+  warp->cluster_waits &= ~passing;
+  if (waiting) warp_wait(warp, waiting, CLUSTER_BARRIER);
+}
+
+// barrier.cluster.arrive{.release|.relaxed}{.aligned};  barrier.cluster.wait{.acquire}{.aligned};
+static DecodeResult decode_cluster_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"cluster", "arrive", "wait", "release", "relaxed", "acquire", "aligned", NULL};
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
+  bool arrives = ptx_has(source, "arrive");
+  if (arrives == ptx_has(source, "wait")) return decoder_error(decoder, source, "is .arrive or .wait");
+  inst->flags = ptx_has(source, "relaxed");
+  inst->converge = ptx_has(source, "aligned") ? CONVERGE_ALIGNED : CONVERGE_NONE;
+  inst->counter = COUNTER_INST_SYNCHRONISATION;
+  inst->execute = arrives ? arrive : wait;
+  return DECODED;
+}
+
+DecodeResult decode_cluster(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  if (!strcmp(source->opcode, "mapa") || !strcmp(source->opcode, "getctarank"))
+    return decode_address(decoder, source, inst);
+  if (!strcmp(source->opcode, "barrier") && ptx_has(source, "cluster"))
+    return decode_cluster_barrier(decoder, source, inst);
+  return DECODE_NOT_MINE;
+}

@@ -1,0 +1,373 @@
+// bra, brx, call, ret, exit, trap: where execution goes on. PTX ISA 9.7.12.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../warp/decoder.h"
+#include "../warp/lanes.h"
+#include "system_call.h"
+#include "../warp/warp.h"
+
+enum { MAX_CALL_DEPTH = 256 };
+
+// ---- branches ----
+
+static void branch(Warp *warp, const Inst *inst, Mask mask) { warp_jump(warp, mask, (uint32_t)inst->immediate); }
+
+static void branch_indexed(Warp *warp, const Inst *inst, Mask mask) {
+  const BranchTable *table = inst->extra;
+  const u32 *index = SLOT(warp, inst->a, const u32);
+  while (mask) {
+    u32 which = index[__builtin_ctz(mask)];
+    Mask same = 0;
+    for (Mask rest = mask; rest; rest &= rest - 1)
+      if (index[__builtin_ctz(rest)] == which) same |= rest & -rest;
+    if (which >= table->count) {
+      hazard_report(warp, inst, __builtin_ctz(same), HAZARD_TRAP, 0, 0, "brx.idx takes entry %u of a table of %u",
+                    which, table->count);
+      launch_stop(warp_launch(warp));
+      return;
+    }
+    warp_jump(warp, same, table->targets[which]);
+    mask &= ~same;
+  }
+}
+
+static void stop_lanes(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  warp_exit(warp, mask);
+}
+
+static void trap(Warp *warp, const Inst *inst, Mask mask) {
+  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_TRAP, 0, 0, "the kernel executed %s", inst->source->opcode);
+  launch_stop(warp_launch(warp));
+}
+
+// ---- calls ----
+//
+// A function's registers have fixed slots, and its parameters bytes for each lane beside them. A call copies arguments to
+// parameters and remembers the way back, per lane: lanes in different calls of one function may well run together. Only a
+// function that is entered again before it returned has its lanes' registers saved.
+
+// Bytes to copy for each lane between an argument and a parameter.
+typedef struct Copy {
+  Slot from, to;
+  int from_stride, to_stride, size;
+} Copy;
+
+// A call site, bound to one function that it may call.
+struct Binding {
+  const Function *caller, *callee;
+  int in_count, out_count;
+  Copy *in, *out;
+};
+
+// What Inst.extra of a call points to: one binding for a direct call, one per candidate for an indirect one.
+typedef struct CallSite {
+  int count;
+  Binding *bindings;
+} CallSite;
+
+static void copy_lanes(Warp *warp, const Copy *copy, Mask mask) {
+  const u8 *from = SLOT(warp, copy->from, const u8);
+  u8 *to = SLOT(warp, copy->to, u8);
+  EACH_LANE(mask, memcpy(to + LANE * copy->to_stride, from + LANE * copy->from_stride, (size_t)copy->size));
+}
+
+void call_stacks_free(Warp *warp) {
+  for (int lane = 0; warp->calls && lane < LANES; lane++) {
+    CallStack *stack = &warp->calls[lane];
+    for (int i = 0; i < stack->depth; i++) free(stack->frames[i].saved);
+    free(stack->frames);
+  }
+  free(warp->calls);
+  warp->calls = NULL;
+}
+
+static bool is_active(const CallStack *stack, const Function *function) {
+  for (int i = 0; i < stack->depth; i++)
+    if (stack->frames[i].binding->callee == function) return true;
+  return false;
+}
+
+// Moves one lane's registers and parameters of a function between the warp and a buffer. Returns the bytes; with no
+// buffer only counts them.
+static size_t exchange_lane(Warp *warp, const Function *function, int lane, u8 *buffer, bool save) {
+  size_t used = 0;
+  for (int r = 0; r < function->ptx->register_count; r++) {
+    const PtxRegister *reg = &function->ptx->registers[r];
+    if (reg->type == PTX_PRED) {
+      Mask *mask = SLOT(warp, function->registers[r], Mask);
+      if (buffer && save) buffer[used] = *mask >> lane & 1;
+      if (buffer && !save) *mask = (*mask & ~(1u << lane)) | (Mask)buffer[used] << lane;
+      used++;
+      continue;
+    }
+    size_t size = ptx_type_size(reg->type) < 2 ? 2 : ptx_type_size(reg->type);
+    for (int v = 0; v < reg->vector; v++, used += size) {
+      u8 *element = SLOT(warp, function->registers[r], u8) + ((size_t)v * LANES + (size_t)lane) * size;
+      if (buffer) memcpy(save ? buffer + used : element, save ? element : buffer + used, size);
+    }
+  }
+  for (int p = 0; p < function->place_count; p++) {
+    const Place *place = &function->places[p];
+    if (!place->stride) continue;
+    u8 *element = SLOT(warp, place->slot, u8) + lane * place->stride;
+    if (buffer) memcpy(save ? buffer + used : element, save ? element : buffer + used, (size_t)place->stride);
+    used += (size_t)place->stride;
+  }
+  return used;
+}
+
+static bool push_frame(Warp *warp, const Inst *inst, const Binding *binding, int lane) {
+  CallStack *stack = &warp->calls[lane];
+  const Program *program = warp_launch(warp)->program;
+  bool deep = stack->depth == MAX_CALL_DEPTH ||
+              stack->local_base + binding->caller->local_size + binding->callee->local_size > program->local_size;
+  if (deep && stack->depth > 0) {
+    hazard_report(warp, inst, lane, HAZARD_TRAP, 0, 0, "stack overflow: %d calls deep", stack->depth);
+    launch_stop(warp_launch(warp));
+    return false;
+  }
+  if (stack->depth == stack->capacity) {
+    stack->capacity = stack->capacity ? stack->capacity * 2 : 4;
+    stack->frames = realloc(stack->frames, (size_t)stack->capacity * sizeof(CallFrame));
+    if (!stack->frames) abort();
+  }
+  u8 *saved = NULL;
+  if (is_active(stack, binding->callee)) {
+    saved = malloc(exchange_lane(warp, binding->callee, lane, NULL, true) + 1);
+    if (!saved) abort();
+    exchange_lane(warp, binding->callee, lane, saved, true);
+  }
+  stack->frames[stack->depth++] = (CallFrame){inst, binding, saved};
+  stack->local_base += binding->caller->local_size;
+  return true;
+}
+
+// A recursive function is its own caller: arguments are read before its registers become the callee's.
+static void enter(Warp *warp, const Inst *inst, const Binding *binding, Mask mask) {
+  if (!warp->calls) warp->calls = calloc(LANES, sizeof(CallStack));
+  if (!warp->calls) abort();
+  for (Mask rest = mask; rest; rest &= rest - 1)
+    if (!push_frame(warp, inst, binding, __builtin_ctz(rest))) return;
+  for (int i = 0; i < binding->in_count; i++) copy_lanes(warp, &binding->in[i], mask);
+  warp->groups[warp->current].depth++;
+  warp_jump(warp, mask, binding->callee->start);
+  if (warp->groups[warp->current].mask != mask) warp->groups[warp->current].depth--;  // the lanes that do not call
+}
+
+static void call(Warp *warp, const Inst *inst, Mask mask) {
+  const CallSite *site = inst->extra;
+  enter(warp, inst, site->bindings, mask);
+}
+
+static void call_indirect(Warp *warp, const Inst *inst, Mask mask) {
+  const CallSite *site = inst->extra;
+  const u64 *address = SLOT(warp, inst->a, const u64);
+  while (mask) {
+    u64 target = address[__builtin_ctz(mask)];
+    Mask same = 0;
+    for (Mask rest = mask; rest; rest &= rest - 1)
+      if (address[__builtin_ctz(rest)] == target) same |= rest & -rest;
+    const Binding *binding = NULL;
+    for (int i = 0; i < site->count; i++)
+      if (FUNCTION_WINDOW + (u64)site->bindings[i].callee->ptx->index == target) binding = &site->bindings[i];
+    if (!binding) {
+      hazard_report(warp, inst, __builtin_ctz(same), HAZARD_TRAP, target, 0,
+                    "0x%llx is no function with these parameters", (unsigned long long)target);
+      launch_stop(warp_launch(warp));
+      return;
+    }
+    enter(warp, inst, binding, same);
+    mask &= ~same;
+  }
+}
+
+// One lane leaves its function. Returns where it goes on.
+static uint32_t pop_frame(Warp *warp, int lane) {
+  CallStack *stack = &warp->calls[lane];
+  CallFrame frame = stack->frames[--stack->depth];
+  stack->local_base -= frame.binding->caller->local_size;
+  u8 few[256], *results = few;
+  const Binding *binding = frame.binding;
+  // The results go into the caller's registers, which a restore may overwrite: so they wait until it is done.
+  size_t used = 0;
+  for (int i = 0; i < binding->out_count; i++) used += (size_t)binding->out[i].size;
+  if (used > sizeof few && !(results = malloc(used))) abort();
+  used = 0;
+  for (int i = 0; i < binding->out_count; i++) {
+    const Copy *copy = &binding->out[i];
+    memcpy(results + used, SLOT(warp, copy->from, u8) + lane * copy->from_stride, (size_t)copy->size);
+    used += (size_t)copy->size;
+  }
+  if (frame.saved) exchange_lane(warp, binding->callee, lane, frame.saved, false);
+  free(frame.saved);
+  used = 0;
+  for (int i = 0; i < binding->out_count; i++) {
+    const Copy *copy = &binding->out[i];
+    memcpy(SLOT(warp, copy->to, u8) + lane * copy->to_stride, results + used, (size_t)copy->size);
+    used += (size_t)copy->size;
+  }
+  if (results != few) free(results);
+  return (uint32_t)(frame.call - warp_launch(warp)->program->code) + 1;
+}
+
+// ret: lanes of one group may return to different callers, and leave the kernel from its entry.
+static void return_lanes(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  Mask leaving = 0;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    if (!warp->calls || warp->calls[lane].depth == 0) leaving |= 1u << lane;
+  }
+  Mask returning = mask & ~leaving;
+  uint32_t target[LANES];
+  for (Mask rest = returning; rest; rest &= rest - 1)
+    target[__builtin_ctz(rest)] = pop_frame(warp, __builtin_ctz(rest));
+  if (leaving) warp_exit(warp, leaving);
+  while (returning) {
+    int first = __builtin_ctz(returning);
+    Mask same = 0;
+    for (Mask rest = returning; rest; rest &= rest - 1)
+      if (target[__builtin_ctz(rest)] == target[first]) same |= rest & -rest;
+    Group *group = &warp->groups[warp->current];
+    group->depth--;
+    warp_jump(warp, same, target[first]);
+    if (warp->groups[warp->current].mask != same) warp->groups[warp->current].depth++;
+    returning &= ~same;
+  }
+  warp->regroup = true;
+}
+
+// ---- decoding ----
+
+static DecodeResult decode_bra(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"uni", NULL};
+  if (!decoder_operands(decoder, source, 1, 1) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
+  if (source->operands[0].kind != PTX_OPERAND_LABEL) return decoder_error(decoder, source, "needs a label");
+  inst->execute = branch;
+  inst->control = CONTROL_BRANCH;
+  inst->immediate = decoder_label(decoder, source->operands[0].index);
+  return DECODED;
+}
+
+static DecodeResult decode_brx(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"idx", "uni", NULL};
+  if (!decoder_operands(decoder, source, 2, 2) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
+  const PtxFunction *function = decoder->function->ptx;
+  const PtxBranchTargets *targets = NULL;
+  for (int i = 0; i < function->branch_targets_count && source->operands[1].name; i++)
+    if (!strcmp(function->branch_targets[i].name, source->operands[1].name)) targets = &function->branch_targets[i];
+  if (!targets) return decoder_error(decoder, source, "needs the name of a .branchtargets list");
+  BranchTable *table = decoder_allocate(decoder, sizeof *table + (size_t)targets->label_count * sizeof(uint32_t));
+  table->count = (uint32_t)targets->label_count;
+  for (int i = 0; i < targets->label_count; i++) table->targets[i] = decoder_label(decoder, targets->labels[i]);
+  inst->a = decoder_source(decoder, &source->operands[0], PTX_U32);
+  inst->extra = table;
+  inst->execute = branch_indexed;
+  inst->control = CONTROL_TABLE;
+  return DECODED;
+}
+
+static const Place *param_place(const Function *function, const PtxVariable *variable) {
+  for (int i = 0; i < function->place_count; i++)
+    if (function->places[i].variable == variable) return &function->places[i];
+  return NULL;
+}
+
+// The bytes of an argument: a .param variable of the caller, or a register or immediate of the parameter's type.
+static bool argument_bytes(Decoder *decoder, const PtxOperand *argument, const PtxVariable *param, bool is_result,
+                           Slot *slot, int *stride) {
+  int size = (int)param->size;
+  if (argument->kind == PTX_OPERAND_VARIABLE && argument->variable) {
+    const Place *place = decoder_place(decoder, argument->variable);
+    if (!place || !place->stride || argument->variable->size != param->size) return false;
+    *slot = place->slot;
+    *stride = place->stride;
+    return true;
+  }
+  *slot =
+      is_result ? decoder_destination(decoder, argument, param->type) : decoder_source(decoder, argument, param->type);
+  *stride = size < 2 ? 2 : size;
+  return !decoder->failed && param->type != PTX_PRED;
+}
+
+// The list of copies between a call's arguments and a function's parameters; NULL when they do not fit.
+static Copy *bind_list(Decoder *decoder, const Function *callee, const PtxOperand *list,
+                       const PtxVariable *const *params, int count, bool is_result) {
+  if ((list ? list->item_count : 0) != count) return NULL;
+  Copy *copies = decoder_allocate(decoder, ((size_t)count + 1) * sizeof(Copy));
+  for (int i = 0; i < count; i++) {
+    const Place *place = param_place(callee, params[i]);
+    Slot slot;
+    int stride;
+    if (!place || !argument_bytes(decoder, &list->items[i], params[i], is_result, &slot, &stride)) return NULL;
+    int size = (int)params[i]->size;
+    copies[i] = is_result ? (Copy){place->slot, slot, place->stride, stride, size}
+                          : (Copy){slot, place->slot, stride, place->stride, size};
+  }
+  return copies;
+}
+
+static bool bind(Decoder *decoder, const Function *callee, const PtxOperand *results, const PtxOperand *arguments,
+                 Binding *binding) {
+  const PtxFunction *ptx = callee->ptx;
+  *binding = (Binding){
+      .caller = decoder->function, .callee = callee, .in_count = ptx->param_count, .out_count = ptx->return_count};
+  binding->in = bind_list(decoder, callee, arguments, ptx->params, ptx->param_count, false);
+  binding->out = bind_list(decoder, callee, results, ptx->returns, ptx->return_count, true);
+  return binding->in && binding->out;
+}
+
+// call (results), function, (arguments): the lists may be missing, and a prototype may follow.
+static DecodeResult decode_call(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"uni", NULL};
+  if (!decoder_operands(decoder, source, 1, 4) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
+  const PtxOperand *operand = source->operands, *end = operand + source->operand_count;
+  const PtxOperand *results = operand->kind == PTX_OPERAND_LIST ? operand++ : NULL;
+  const PtxOperand *target = operand < end ? operand++ : NULL;
+  const PtxOperand *arguments = operand < end && operand->kind == PTX_OPERAND_LIST ? operand++ : NULL;
+  const Program *program = decoder->program;
+  inst->control = CONTROL_NEXT;
+  if (!target || (target->kind != PTX_OPERAND_FUNCTION && target->kind != PTX_OPERAND_REGISTER))
+    return decoder_error(decoder, source, "needs a function or a register");
+  const Function *callee = target->kind == PTX_OPERAND_FUNCTION ? program_function(program, target->name) : NULL;
+  if (target->kind == PTX_OPERAND_FUNCTION && !callee)
+    return system_call_decode(decoder, source, target->name, results, arguments, inst);
+
+  CallSite *site = decoder_allocate(decoder, sizeof *site);
+  site->bindings = decoder_allocate(decoder, (size_t)program->function_count * sizeof(Binding));
+  inst->extra = site;
+  if (callee) {
+    inst->execute = call;
+    site->count = 1;
+    if (bind(decoder, callee, results, arguments, site->bindings)) return DECODED;
+    return decoder_error(decoder, source, "the arguments do not fit the parameters of %s", target->name);
+  }
+  inst->execute = call_indirect;
+  inst->a = decoder_source(decoder, target, PTX_B64);
+  for (int i = 1; i < program->function_count; i++)
+    if (bind(decoder, &program->functions[i], results, arguments, &site->bindings[site->count])) site->count++;
+  return DECODED;
+}
+
+static DecodeResult decode_end(Decoder *decoder, const PtxInstruction *source, Execute *execute, Inst *inst) {
+  static const char *const allowed[] = {"uni", NULL};
+  if (!decoder_operands(decoder, source, 0, 0) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
+  inst->execute = execute;
+  inst->control = CONTROL_END;
+  return DECODED;
+}
+
+DecodeResult decode_control(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  inst->counter = COUNTER_INST_CONTROL;
+  if (!strcmp(source->opcode, "bra")) return decode_bra(decoder, source, inst);
+  if (!strcmp(source->opcode, "brx")) return decode_brx(decoder, source, inst);
+  if (!strcmp(source->opcode, "call")) return decode_call(decoder, source, inst);
+  if (!strcmp(source->opcode, "ret")) return decode_end(decoder, source, return_lanes, inst);
+  if (!strcmp(source->opcode, "exit")) return decode_end(decoder, source, stop_lanes, inst);
+  if (!strcmp(source->opcode, "trap") || !strcmp(source->opcode, "brkpt"))
+    return decode_end(decoder, source, trap, inst);
+  return DECODE_NOT_MINE;
+}

@@ -1,0 +1,76 @@
+// Fences: of the memory model, between the generic and the async proxy, of mbarriers and of tensor maps. PTX ISA
+// 9.7.13.4.
+#include <string.h>
+
+#include "../warp/decoder.h"
+#include "../async/mbarrier.h"
+#include "../memory/memory.h"
+
+// Inst.flags: the scope, a Strength.
+static void fence(Warp *warp, const Inst *inst, Mask mask) { race_fence(warp, mask, (Strength)inst->flags); }
+
+static void proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  race_proxy_fence(warp, mask);
+}
+
+// What the other proxy's fence has released is known from here on, and may be used through the async proxy.
+static void acquire_proxy(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  race_fence(warp, mask, STRONG_GPU);
+  race_proxy_fence(warp, mask);
+}
+
+// fence.mbarrier_init: the mbarriers that the lanes have initialised may be used by other blocks and by the async
+// proxy.
+static void announce(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  race_fence(warp, mask, STRONG_GPU);
+  mbarrier_announce(warp, mask);
+}
+
+static void nothing(Warp *warp, const Inst *inst, Mask mask) {
+  (void)warp;
+  (void)inst;
+  (void)mask;
+}
+
+// fence.proxy.tensormap::generic.release.gpu;  .acquire.gpu [map], 128;
+static DecodeResult decode_tensor_map_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  bool acquires = ptx_has(source, "acquire");
+  if (!decoder_operands(decoder, source, 2 * acquires, 2 * acquires)) return DECODE_FAILED;
+  if (acquires && (source->operands[1].kind != PTX_OPERAND_INTEGER || source->operands[1].value != 128))
+    return decoder_error(decoder, source, "the size of a tensor map is 128");
+  inst->flags = STRONG_GPU;
+  inst->execute = acquires ? acquire_proxy : fence;
+  return DECODED;
+}
+
+static DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  // clang-format off
+  static const char *const allowed[] = {
+      "proxy", "alias", "async", "async::generic", "tensormap::generic", "global", "shared::cta",
+      "shared::cluster", "sync_restrict::shared::cta", "sync_restrict::shared::cluster", "acquire", "release",
+      "cta", "cluster", "gpu", "sys", NULL};
+  // clang-format on
+  if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
+  if (ptx_has(source, "tensormap::generic")) return decode_tensor_map_fence(decoder, source, inst);
+  if (!decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
+  inst->execute = ptx_has(source, "async") ? proxy_fence : ptx_has(source, "async::generic") ? acquire_proxy : nothing;
+  return DECODED;
+}
+
+DecodeResult decode_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  // clang-format off
+  static const char *const allowed[] = {
+      "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "gl", "sys", "mbarrier_init",
+      "sync_restrict::shared::cta", "sync_restrict::shared::cluster", NULL};
+  // clang-format on
+  if (strcmp(source->opcode, "fence") && strcmp(source->opcode, "membar")) return DECODE_NOT_MINE;
+  inst->counter = COUNTER_INST_SYNCHRONISATION;
+  if (ptx_has(source, "proxy")) return decode_proxy_fence(decoder, source, inst);
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
+  inst->flags = scope_of(source);
+  inst->execute = ptx_has(source, "mbarrier_init") ? announce : fence;
+  return DECODED;
+}

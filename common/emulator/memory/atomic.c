@@ -1,0 +1,221 @@
+// atom and red: read-modify-write of global and shared memory. PTX ISA 9.7.13.5 and .6.
+#include <math.h>
+#include <string.h>
+
+#include "atomic.h"
+#include "../warp/decoder.h"
+#include "../scalar/floating.h"
+#include "../warp/lanes.h"
+#include "memory.h"
+
+typedef struct Atomic {
+  AddressPlan address;
+  Space space;
+  MemoryOrder order;
+  Strength scope;
+  int size;      // bytes
+  bool returns;  // atom, not red
+  bool loops;    // in shared memory
+  Combine *combine;
+  Slot b, c;
+} Atomic;
+
+// ---- operations ----
+
+#define COMBINE(name, expression)                                                                                      \
+  static uint64_t name(uint64_t old, uint64_t b, uint64_t c) {                                                         \
+    (void)old;                                                                                                         \
+    (void)b;                                                                                                           \
+    (void)c;                                                                                                           \
+    return (uint64_t)(expression);                                                                                     \
+  }
+
+COMBINE(exchange, b)
+COMBINE(compare_and_swap, old == b ? c : old)
+COMBINE(and_bits, old &b)
+COMBINE(or_bits, old | b)
+COMBINE(xor_bits, old ^ b)
+COMBINE(add_integer, old + b)
+COMBINE(min_u32, (u32)old < (u32)b ? old : b)
+COMBINE(max_u32, (u32)old > (u32)b ? old : b)
+COMBINE(min_s32, (s32)old < (s32)b ? old : b)
+COMBINE(max_s32, (s32)old > (s32)b ? old : b)
+COMBINE(min_u64, old < b ? old : b)
+COMBINE(max_u64, old > b ? old : b)
+COMBINE(min_s64, (s64)old < (s64)b ? old : b)
+COMBINE(max_s64, (s64)old > (s64)b ? old : b)
+COMBINE(increment, (u32)old >= (u32)b ? 0 : old + 1)
+COMBINE(decrement, (u32)old == 0 || (u32)old > (u32)b ? b : old - 1)
+
+// Of two NaNs an H200 keeps the added one in global memory and the old one in shared memory.
+static f64 add_doubles(f64 x, f64 y) { return last_nan_f64(x, y, x + y); }
+COMBINE(add_f64, f64_bits(add_doubles(f64_from_bits(b), f64_from_bits(old))))
+COMBINE(add_f64_global, f64_bits(add_doubles(f64_from_bits(old), f64_from_bits(b))))
+
+// Subnormals are kept in shared memory and flushed in global memory (PTX ISA: "atom.add.f32 on global memory flushes
+// subnormal inputs and results to sign-preserving zero").
+COMBINE(add_f32, f32_bits(canonical_f32(f32_from_bits((u32)old) + f32_from_bits((u32)b))))
+COMBINE(add_f32_flushed,
+        f32_bits(flush_f32(canonical_f32(flush_f32(f32_from_bits((u32)old)) + flush_f32(f32_from_bits((u32)b))))))
+
+static u16 add_half(u16 a, u16 b) { return f16_from_f32(f32_from_f16(a) + f32_from_f16(b)); }
+static u16 add_bfloat(u16 a, u16 b) { return bf16_from_f32(f32_from_bf16(a) + f32_from_bf16(b)); }
+COMBINE(add_f16, add_half((u16)old, (u16)b))
+COMBINE(add_bf16, add_bfloat((u16)old, (u16)b))
+COMBINE(add_f16x2, add_half((u16)old, (u16)b) | (u32)add_half((u16)(old >> 16), (u16)(b >> 16)) << 16)
+COMBINE(add_bf16x2, add_bfloat((u16)old, (u16)b) | (u32)add_bfloat((u16)(old >> 16), (u16)(b >> 16)) << 16)
+
+static const struct {
+  const char *operation;
+  PtxType type;
+  Combine *combine;
+} operations[] = {
+    {"exch", PTX_B32, exchange},        {"exch", PTX_B64, exchange},        {"cas", PTX_B16, compare_and_swap},
+    {"cas", PTX_B32, compare_and_swap}, {"cas", PTX_B64, compare_and_swap}, {"and", PTX_B32, and_bits},
+    {"and", PTX_B64, and_bits},         {"or", PTX_B32, or_bits},           {"or", PTX_B64, or_bits},
+    {"xor", PTX_B32, xor_bits},         {"xor", PTX_B64, xor_bits},         {"add", PTX_U32, add_integer},
+    {"add", PTX_S32, add_integer},      {"add", PTX_U64, add_integer},      {"add", PTX_S64, add_integer},
+    {"add", PTX_F32, add_f32},          {"add", PTX_F64, add_f64},          {"add", PTX_F16, add_f16},
+    {"add", PTX_BF16, add_bf16},        {"add", PTX_F16X2, add_f16x2},      {"add", PTX_BF16X2, add_bf16x2},
+    {"min", PTX_U32, min_u32},          {"min", PTX_S32, min_s32},          {"min", PTX_U64, min_u64},
+    {"min", PTX_S64, min_s64},          {"max", PTX_U32, max_u32},          {"max", PTX_S32, max_s32},
+    {"max", PTX_U64, max_u64},          {"max", PTX_S64, max_s64},          {"inc", PTX_U32, increment},
+    {"dec", PTX_U32, decrement},
+};
+
+// Of asynchronous reductions alone: a NaN loses to a number.
+COMBINE(min_f16, f16_from_f32(fminf(f32_from_f16((u16)old), f32_from_f16((u16)b))))
+COMBINE(max_f16, f16_from_f32(fmaxf(f32_from_f16((u16)old), f32_from_f16((u16)b))))
+COMBINE(min_bf16, bf16_from_f32(fminf(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
+COMBINE(max_bf16, bf16_from_f32(fmaxf(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
+
+// What global memory does in place of an operation.
+static Combine *global_combine(Combine *combine) {
+  return combine == add_f32 ? add_f32_flushed : combine == add_f64 ? add_f64_global : combine;
+}
+
+// Asynchronous reductions keep subnormals, unlike atomics on global memory: so an H200 did.
+Combine *reduction_find(const char *operation, PtxType type, bool global) {
+  if (!strcmp(operation, "add") && type == PTX_F32) return add_f32;
+  if (!strcmp(operation, "min") && type == PTX_F16) return min_f16;
+  if (!strcmp(operation, "max") && type == PTX_F16) return max_f16;
+  if (!strcmp(operation, "min") && type == PTX_BF16) return min_bf16;
+  if (!strcmp(operation, "max") && type == PTX_BF16) return max_bf16;
+  for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+    if (operations[i].type == type && !strcmp(operation, operations[i].operation))
+      return global ? global_combine(operations[i].combine) : operations[i].combine;
+  return NULL;
+}
+
+// ---- execution ----
+
+static uint64_t lane_value(Warp *warp, Slot slot, int size, int lane) {
+  uint64_t value = 0;
+  memcpy(&value, SLOT(warp, slot, u8) + lane * size, (size_t)size);
+  return value;
+}
+
+// One lane's read-modify-write; the hardware too does them one after the other.
+static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int lane, uint64_t address) {
+  Access access;
+  if (!memory_find(warp, inst, lane, atomic->space, address, atomic->size, atomic->size, ACCESS_ATOMIC, &access))
+    return false;
+  if (!access.region) {
+    hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, atomic->size,
+                  "atomics reach global and shared memory only");
+    launch_stop(warp_launch(warp));
+    return false;
+  }
+  const Launch *launch = warp_launch(warp);
+  SyncTable *table = access.region->kind == REGION_SHARED ? warp->block->cluster->sync : launch->sync;
+  size_t size = (size_t)atomic->size;
+  uint64_t old = 0;
+  memory_lock(&access);
+  if (launch->hazards) race_atomic(warp, inst, lane, access.region, access.offset, atomic->size, atomic->scope);
+  sync_atomic(table, access.data, warp, lane, atomic->order, atomic->scope);
+  memcpy(&old, access.data, size);
+  bool global = access.region->kind == REGION_GLOBAL;
+  Combine *combine = global ? global_combine(atomic->combine) : atomic->combine;
+  uint64_t value =
+      combine(old, lane_value(warp, atomic->b, atomic->size, lane), lane_value(warp, atomic->c, atomic->size, lane));
+  if (memcmp(access.data, &value, size)) warp->block->cluster->progress++;
+  memcpy(access.data, &value, size);
+  memory_unlock(&access);
+  if (atomic->returns) memcpy(SLOT(warp, inst->d, u8) + (size_t)lane * size, &old, size);
+  return true;
+}
+
+static void execute_atomic(Warp *warp, const Inst *inst, Mask mask) {
+  const Atomic *atomic = inst->extra;
+  uint64_t addresses[LANES];
+  form_addresses(warp, &atomic->address, mask, addresses);
+  if (atomic->loops)
+    count_atomic_loop(warp, inst, atomic->space, mask, addresses, atomic->size);
+  else
+    count_access(warp, inst, atomic->space, mask, addresses, atomic->size, ACCESS_ATOMIC);
+  for (Mask rest = mask; rest; rest &= rest - 1)
+    if (!atomic_lane(warp, inst, atomic, __builtin_ctz(rest), addresses[__builtin_ctz(rest)])) return;
+  // One that changes memory is progress; so all there is to find is that none did.
+  warp_poll(warp, inst, mask);
+}
+
+// ---- decoding ----
+
+static PtxType bits_of_size(size_t size) { return size == 2 ? PTX_B16 : size == 4 ? PTX_B32 : PTX_B64; }
+
+static Combine *find_operation(const PtxInstruction *source, PtxType type) {
+  for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+    if (operations[i].type == type && ptx_has(source, operations[i].operation)) return operations[i].combine;
+  return NULL;
+}
+
+// Whether ptxas makes a loop of the operation on shared memory, which loads, combines, and compares and swaps: shared memory
+// adds no floating-point numbers, and all that it does with 64 bits is to exchange them. (Of 16 bits it makes another loop,
+// whose counts were not recorded: they count as one operation.)
+static bool is_loop(Combine *combine, int size) {
+  if (combine == exchange || combine == compare_and_swap) return false;
+  return size == 8 || combine == add_f32 || combine == add_f16x2 || combine == add_bf16x2;
+}
+
+DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"relaxed",     "acquire",
+                                        "release",     "acq_rel",
+                                        "cta",         "cluster",
+                                        "gpu",         "sys",
+                                        "global",      "shared",
+                                        "shared::cta", "shared::cluster",
+                                        "noftz",       "L2::cache_hint",
+                                        "exch",        "cas",
+                                        "and",         "or",
+                                        "xor",         "add",
+                                        "min",         "max",
+                                        "inc",         "dec",
+                                        NULL};
+  bool returns = !strcmp(source->opcode, "atom");
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, returns ? 3 : 2, 5))
+    return DECODE_FAILED;
+  PtxType type = ptx_instruction_type(source);
+  Atomic *atomic = decoder_allocate(decoder, sizeof *atomic);
+  atomic->combine = find_operation(source, type);
+  if (!atomic->combine) return decoder_error(decoder, source, "no such operation on .%s", ptx_type_name(type));
+  bool swaps = atomic->combine == compare_and_swap;
+  int needed = returns + 2 + swaps;
+  if (!decoder_operands(decoder, source, needed, needed + ptx_has(source, "L2::cache_hint"))) return DECODE_FAILED;
+  const PtxOperand *operands = source->operands + returns;
+  atomic->size = (int)ptx_type_size(type);
+  PtxType bits = bits_of_size(ptx_type_size(type));
+  atomic->returns = returns;
+  atomic->loops = is_loop(atomic->combine, atomic->size);
+  atomic->space = space_of(source);
+  atomic->scope = scope_of(source);
+  // "If no .sem qualifier is specified, the operation is relaxed."
+  atomic->order = order_of(source) == ORDER_WEAK ? ORDER_RELAXED : order_of(source);
+  PtxType operand_type = type == PTX_F32 || type == PTX_F64 ? type : bits;
+  if (returns) inst->d = decoder_destination(decoder, &source->operands[0], bits);
+  atomic->b = decoder_source(decoder, &operands[1], operand_type);
+  atomic->c = swaps ? decoder_source(decoder, &operands[2], bits) : atomic->b;
+  inst->counter = COUNTER_INST_MEMORY;
+  inst->extra = atomic;
+  inst->execute = execute_atomic;
+  return decode_address_plan(decoder, source, &operands[0], atomic->space, &atomic->address);
+}

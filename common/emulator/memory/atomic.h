@@ -1,0 +1,11 @@
+// What a read-modify-write makes of a value: shared by atom, red and the asynchronous reductions.
+#pragma once
+
+#include "../warp/program.h"
+
+// The new value of a memory element, from the old one and the operands. Values are in the low bits.
+typedef uint64_t Combine(uint64_t old, uint64_t b, uint64_t c);
+
+// The function of cp.reduce's operations ("add", "min", ...) on elements of a type, in global or shared memory; NULL when there
+// is none. PTX ISA 9.7.9.25.4.2.
+Combine *reduction_find(const char *operation, PtxType type, bool global);

@@ -1,0 +1,335 @@
+// ld, st and their kin: every space, width and vector. PTX ISA 9.7.9.8 to 9.7.9.13.
+#include <string.h>
+
+#include "../warp/decoder.h"
+#include "../warp/lanes.h"
+#include "memory.h"
+
+enum { MAX_VECTOR = 8 };
+#define HASH_FACTOR 0x9e3779b97f4a7c15ull
+
+// What a load or store needs beside the Inst: where its elements are in registers.
+typedef struct Transfer {
+  AddressPlan address;
+  Space space;
+  MemoryOrder order;
+  Strength strength;
+  int count;  // elements
+  int size;   // bytes of one in memory
+  bool is_signed;
+  Slot slots[MAX_VECTOR];
+  int slot_sizes[MAX_VECTOR];  // bytes of one in its register, >= size
+  bool sink[MAX_VECTOR];
+} Transfer;
+
+// ---- elements between memory and registers ----
+
+// memcpy of a size that is nearly always one of these: a move, not a call.
+static void copy_bytes(u8 *to, const u8 *from, int size) {
+  switch (size) {
+  case 2: memcpy(to, from, 2); break;
+  case 4: memcpy(to, from, 4); break;
+  case 8: memcpy(to, from, 8); break;
+  case 16: memcpy(to, from, 16); break;
+  default: memcpy(to, from, (size_t)size);
+  }
+}
+
+static uint64_t read_bytes(const u8 *from, int size) {
+  uint64_t value = 0;
+  memcpy(&value, from, (size_t)size);
+  return value;
+}
+
+static uint64_t extend(uint64_t value, int size, bool is_signed) {
+  int shift = 64 - 8 * size;
+  return is_signed ? (uint64_t)((int64_t)(value << shift) >> shift) : value;
+}
+
+static void set_element(Warp *warp, const Transfer *transfer, int e, int lane, const u8 *bytes) {
+  int size = transfer->size, slot_size = transfer->slot_sizes[e];
+  u8 *slot = SLOT(warp, transfer->slots[e], u8) + lane * slot_size;
+  if (transfer->sink[e]) return;
+  if (size == slot_size) {
+    copy_bytes(slot, bytes, size);
+    return;
+  }
+  uint64_t value = extend(read_bytes(bytes, size), size, transfer->is_signed);
+  memcpy(slot, &value, (size_t)slot_size);
+}
+
+static void get_element(Warp *warp, const Transfer *transfer, int e, int lane, u8 *bytes) {
+  const u8 *slot = SLOT(warp, transfer->slots[e], u8) + lane * transfer->slot_sizes[e];
+  copy_bytes(bytes, slot, transfer->size);
+}
+
+static void set_elements(Warp *warp, const Transfer *transfer, Mask lanes, const u8 *bytes) {
+  for (Mask rest = lanes; rest; rest &= rest - 1)
+    for (int e = 0; e < transfer->count; e++)
+      set_element(warp, transfer, e, __builtin_ctz(rest), bytes + e * transfer->size);
+}
+
+// ---- execution ----
+
+static SyncTable *sync_table(Warp *warp, const Access *access) {
+  return access->region->kind == REGION_SHARED ? warp->block->cluster->sync : warp_launch(warp)->sync;
+}
+
+// Local memory is a thread's own: nothing to race with, but it may be read before it was written.
+static void check_local(Warp *warp, const Inst *inst, int lane, const Access *access, uint64_t address, int bytes) {
+  for (int i = 0; i < bytes; i++)
+    if (!access->valid[i]) {
+      hazard_report(warp, inst, lane, HAZARD_UNINITIALISED_READ, address, bytes,
+                    "nothing was ever written to this local memory");
+      return;
+    }
+}
+
+// The lanes from the first of mask on that read one place together: equal addresses, except of memory that each lane has for
+// itself.
+static Mask reading_together(const Transfer *transfer, Mask mask, const uint64_t addresses[LANES]) {
+  uint64_t window = addresses[__builtin_ctz(mask)] & ~WINDOW_MASK;
+  bool local = transfer->space == SPACE_LOCAL || (transfer->space == SPACE_GENERIC && window == LOCAL_WINDOW);
+  return local ? mask & -mask : same_address(mask, addresses);
+}
+
+// What a strong load finds, for warp_poll.
+static uint64_t add_found(uint64_t found, uint64_t address, const u8 *data, int bytes) {
+  for (int i = 0; i < bytes; i += 8)
+    found = (found ^ read_bytes(data + i, bytes - i < 8 ? bytes - i : 8)) * HASH_FACTOR;
+  return (found ^ address) * HASH_FACTOR;
+}
+
+static void load(Warp *warp, const Inst *inst, Mask mask) {
+  const Transfer *transfer = inst->extra;
+  int bytes = transfer->size * transfer->count;
+  bool hazards = warp_launch(warp)->hazards, strong = transfer->strength != WEAK;
+  uint64_t addresses[LANES];
+  form_addresses(warp, &transfer->address, mask, addresses);
+  count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_READ);
+  uint64_t found = mask;
+  Neighbour neighbour = {0};
+  PageLock *lock = NULL;
+  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
+  for (Mask left = mask, same; left; left &= ~same) {
+    int lane = __builtin_ctz(left);
+    Access access;
+    same = reading_together(transfer, left, addresses);
+    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
+      break;
+    memory_lock_next(&lock, &access);
+    if (hazards && access.region && same == 1u << lane) {
+      race_set_lane(&actor, lane);
+      race_read_by(&actor, access.region, access.offset, bytes);
+    } else if (hazards && access.region) {
+      race_read(warp, inst, same, access.region, access.offset, bytes, transfer->strength);
+    }
+    if (hazards && access.valid) check_local(warp, inst, lane, &access, addresses[lane], bytes);
+    set_elements(warp, transfer, same, access.data);
+    if (!strong) continue;
+    found = add_found(found, addresses[lane], access.data, bytes);
+    memory_unlock_last(&lock);
+    for (Mask rest = same; access.region && rest; rest &= rest - 1)
+      sync_load(sync_table(warp, &access), access.data, warp, __builtin_ctz(rest), transfer->order, transfer->strength);
+  }
+  memory_unlock_last(&lock);
+  if (strong) warp_poll(warp, inst, found);
+}
+
+static void store(Warp *warp, const Inst *inst, Mask mask) {
+  const Transfer *transfer = inst->extra;
+  int bytes = transfer->size * transfer->count;
+  bool hazards = warp_launch(warp)->hazards, strong = transfer->strength != WEAK;
+  uint64_t addresses[LANES];
+  form_addresses(warp, &transfer->address, mask, addresses);
+  count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_WRITE);
+  Neighbour neighbour = {0};
+  PageLock *lock = NULL;
+  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    u8 value[32];
+    Access access;
+    for (int e = 0; e < transfer->count; e++) get_element(warp, transfer, e, lane, value + e * transfer->size);
+    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
+      break;
+    if (strong) memory_unlock_last(&lock);
+    if (strong && access.region)
+      sync_store(sync_table(warp, &access), access.data, warp, lane, transfer->order, transfer->strength);
+    memory_lock_next(&lock, &access);
+    if (hazards && access.region) {
+      race_set_lane(&actor, lane);
+      race_write_by(&actor, access.region, access.offset, bytes, value);
+    }
+    if (access.valid) memset(access.valid, 1, (size_t)bytes);
+    if (memcmp(access.data, value, (size_t)bytes)) {
+      copy_bytes(access.data, value, bytes);
+      warp->block->cluster->progress++;
+    }
+  }
+  memory_unlock_last(&lock);
+}
+
+// A kernel's parameter read by name: the same for every lane, and never out of bounds.
+static void load_kernel_param(Warp *warp, const Inst *inst, Mask mask) {
+  set_elements(warp, inst->extra, mask, warp_launch(warp)->params + inst->immediate);
+}
+
+// A device function's parameters are bytes beside its registers: `immediate` of `size` a lane.
+static void load_param(Warp *warp, const Inst *inst, Mask mask) {
+  const Transfer *transfer = inst->extra;
+  const u8 *bytes = SLOT(warp, inst->a, const u8) + inst->immediate;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    set_elements(warp, transfer, 1u << lane, bytes + (size_t)lane * inst->flags);
+  }
+}
+
+static void store_param(Warp *warp, const Inst *inst, Mask mask) {
+  const Transfer *transfer = inst->extra;
+  u8 *bytes = SLOT(warp, inst->a, u8) + inst->immediate;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    for (int e = 0; e < transfer->count; e++)
+      get_element(warp, transfer, e, lane, bytes + (size_t)lane * inst->flags + e * transfer->size);
+  }
+}
+
+static void nothing(Warp *warp, const Inst *inst, Mask mask) {
+  (void)warp;
+  (void)inst;
+  (void)mask;
+}
+
+// ---- decoding ----
+
+static int vector_length(const PtxInstruction *source) {
+  return ptx_has(source, "v2") ? 2 : ptx_has(source, "v4") ? 4 : ptx_has(source, "v8") ? 8 : 1;
+}
+
+// The registers of a load or store: one, or as many as the vector has.
+static bool decode_elements(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, PtxType type,
+                            bool is_load, Transfer *transfer) {
+  transfer->count = vector_length(source);
+  transfer->size = (int)ptx_type_size(type);
+  transfer->is_signed = type >= PTX_S8 && type <= PTX_S64;
+  bool is_vector = operand->kind == PTX_OPERAND_VECTOR;
+  if (type == PTX_PRED || transfer->size == 0) {
+    decoder_error(decoder, source, "needs a type such as .b32");
+    return false;
+  }
+  if ((is_vector ? operand->item_count : 1) != transfer->count || transfer->size * transfer->count > 32) {
+    decoder_error(decoder, source, "the vector's registers do not match .v%d of .%s", transfer->count,
+                  ptx_type_name(type));
+    return false;
+  }
+  for (int e = 0; e < transfer->count; e++) {
+    const PtxOperand *element = is_vector ? &operand->items[e] : operand;
+    int *size = &transfer->slot_sizes[e];
+    transfer->sink[e] = element->kind == PTX_OPERAND_SINK;
+    transfer->slots[e] = is_load ? decoder_wide_destination(decoder, element, type, size)
+                                 : decoder_wide_source(decoder, element, type, size);
+  }
+  return !decoder->failed;
+}
+
+// ld.param and st.param of a name: no address, but a place known now. False when it is a register's address.
+static bool decode_param_place(Decoder *decoder, const PtxInstruction *source, const PtxOperand *address, bool is_load,
+                               Inst *inst) {
+  const PtxOperand *base = address->kind == PTX_OPERAND_ADDRESS && address->item_count == 1 ? &address->items[0] : NULL;
+  if (!base || base->kind != PTX_OPERAND_VARIABLE || !base->variable || base->variable->space != PTX_PARAM)
+    return false;
+  const Place *place = decoder_place(decoder, base->variable);
+  const Transfer *transfer = inst->extra;
+  int64_t offset = address->value + base->value, bytes = transfer->size * transfer->count;
+  if (!place) return true;
+  if (offset < 0 || offset > (int64_t)base->variable->size - bytes) {
+    decoder_error(decoder, source, "bytes %lld to %lld are outside %s of %llu bytes", (long long)offset,
+                  (long long)(offset + bytes - 1), base->variable->name, (unsigned long long)base->variable->size);
+    return true;
+  }
+  bool is_kernel = !place->stride;
+  if (is_kernel && !is_load) decoder_error(decoder, source, "a kernel's parameters cannot be written");
+  inst->immediate = offset + (is_kernel ? (int64_t)place->address : 0);
+  inst->a = place->slot;
+  inst->flags = (uint32_t)place->stride;
+  inst->execute = !is_load ? store_param : is_kernel ? load_kernel_param : load_param;
+  return true;
+}
+
+static const char *const allowed[] = {"weak",
+                                      "relaxed",
+                                      "acquire",
+                                      "release",
+                                      "volatile",
+                                      "mmio",
+                                      "cta",
+                                      "cluster",
+                                      "gpu",
+                                      "sys",
+                                      "global",
+                                      "shared",
+                                      "shared::cta",
+                                      "shared::cluster",
+                                      "local",
+                                      "const",
+                                      "param",
+                                      "param::entry",
+                                      "param::func",
+                                      "nc",
+                                      "v2",
+                                      "v4",
+                                      "v8",
+                                      "ca",
+                                      "cg",
+                                      "cs",
+                                      "lu",
+                                      "cv",
+                                      "wb",
+                                      "wt",
+                                      "L1::evict_normal",
+                                      "L1::evict_unchanged",
+                                      "L1::evict_first",
+                                      "L1::evict_last",
+                                      "L1::no_allocate",
+                                      "L2::evict_normal",
+                                      "L2::evict_first",
+                                      "L2::evict_last",
+                                      "L2::cache_hint",
+                                      "L2::64B",
+                                      "L2::128B",
+                                      "L2::256B",
+                                      NULL};
+
+static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *source, bool is_load, Inst *inst) {
+  if (!decoder_operands(decoder, source, 2, 3) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
+  const PtxOperand *registers = &source->operands[!is_load], *address = &source->operands[is_load];
+  Transfer *transfer = decoder_allocate(decoder, sizeof *transfer);
+  if (!decode_elements(decoder, source, registers, ptx_instruction_type(source), is_load, transfer))
+    return DECODE_FAILED;
+  inst->counter = COUNTER_INST_MEMORY;
+  inst->extra = transfer;
+  transfer->space = space_of(source);
+  transfer->order = order_of(source);
+  transfer->strength = transfer->order == ORDER_WEAK ? WEAK : scope_of(source);
+  if (transfer->space == SPACE_PARAM && decode_param_place(decoder, source, address, is_load, inst))
+    return decoder->failed ? DECODE_FAILED : DECODED;
+  if (!is_load && (transfer->space == SPACE_CONST || transfer->space == SPACE_PARAM))
+    return decoder_error(decoder, source, "this space cannot be written");
+  inst->execute = is_load ? load : store;
+  return decode_address_plan(decoder, source, address, transfer->space, &transfer->address);
+}
+
+DecodeResult decode_memory(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  const char *opcode = source->opcode;
+  if (!strcmp(opcode, "ld") || !strcmp(opcode, "ldu")) return decode_transfer(decoder, source, true, inst);
+  if (!strcmp(opcode, "st")) return decode_transfer(decoder, source, false, inst);
+  if (!strcmp(opcode, "atom") || !strcmp(opcode, "red")) return decode_atomic(decoder, source, inst);
+  if (strcmp(opcode, "prefetch") && strcmp(opcode, "prefetchu") && strcmp(opcode, "applypriority") &&
+      strcmp(opcode, "discard"))
+    return DECODE_NOT_MINE;
+  // Hints to the caches: without effect on what a program computes.
+  inst->counter = COUNTER_INST_MEMORY;
+  inst->execute = nothing;
+  return DECODED;
+}

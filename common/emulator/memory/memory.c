@@ -1,0 +1,249 @@
+// Address spaces: see memory.h.
+#include "memory.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../warp/decoder.h"
+#include "../warp/lanes.h"
+#include "../warp/machine.h"
+
+// ---- finding the bytes ----
+
+static bool out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+
+static bool out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, const char *format, ...) {
+  char detail[200];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(detail, sizeof detail, format, arguments);
+  va_end(arguments);
+  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, size, "%s", detail);
+  launch_stop(warp_launch(warp));
+  return false;
+}
+
+static bool global_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t address, int size,
+                                 const Region *near) {
+  const char *name = near && near->name ? near->name : "an allocation";
+  unsigned long long bytes = near ? near->size : 0;
+  if (address < 4096) return out_of_bounds(warp, inst, lane, address, size, "a null pointer");
+  if (!near) return out_of_bounds(warp, inst, lane, address, size, "no memory was ever allocated there");
+  if (near->freed && address >= near->base && address - near->base < near->size)
+    return out_of_bounds(warp, inst, lane, address, size, "inside an allocation of %llu bytes that was freed", bytes);
+  if (address < near->base)
+    return out_of_bounds(warp, inst, lane, address, size, "%llu bytes before %s of %llu bytes",
+                         (unsigned long long)(near->base - address), name, bytes);
+  return out_of_bounds(warp, inst, lane, address, size, "%llu bytes from the start of %s of %llu bytes",
+                       (unsigned long long)(address - near->base), name, bytes);
+}
+
+static bool find_global(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, AccessKind kind,
+                        Access *access) {
+  Region *region = warp->last_region;
+  if (!region || address - region->base >= region->size) {
+    const Region *near = NULL;
+    region = region_find(&warp_launch(warp)->emulator->global, address, &near);
+    if (!region) return global_out_of_bounds(warp, inst, lane, address, size, near);
+    warp->last_region = region;
+  }
+  uint64_t offset = address - region->base;
+  if (region->size - offset < (uint64_t)size) return global_out_of_bounds(warp, inst, lane, address, size, region);
+  if (region->kind == REGION_CONST && kind != ACCESS_READ)
+    return out_of_bounds(warp, inst, lane, address, size, "constant memory cannot be written");
+  *access = (Access){region->data + offset, region, offset, NULL};
+  return true;
+}
+
+static bool find_shared(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, Access *access) {
+  Block *block = warp->block;
+  uint64_t rank = address >> SHARED_RANK_SHIFT, offset = address & ((1u << SHARED_RANK_SHIFT) - 1);
+  if (rank > (uint64_t)block->cluster->block_count)
+    return out_of_bounds(warp, inst, lane, address, size, "no block of the cluster has this shared address");
+  if (rank && block->cluster->blocks[rank - 1].live_threads == 0)
+    return out_of_bounds(warp, inst, lane, address, size,
+                         "the block of rank %llu has exited, and its shared memory with it",
+                         (unsigned long long)rank - 1);
+  Region *shared = rank ? &block->cluster->blocks[rank - 1].shared : &block->shared;
+  if (offset < shared->base || offset - shared->base > shared->size ||
+      shared->size - (offset - shared->base) < (uint64_t)size)
+    return out_of_bounds(warp, inst, lane, address, size, "byte %lld of a block's %llu bytes of shared memory",
+                         (long long)offset - (long long)shared->base, (unsigned long long)shared->size);
+  offset -= shared->base;
+  *access = (Access){shared->data + offset, shared, offset, NULL};
+  return true;
+}
+
+static bool find_local(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, Access *access) {
+  uint64_t bytes = warp_launch(warp)->program->local_size;
+  if (address >= bytes || bytes - address < (uint64_t)size)
+    return out_of_bounds(warp, inst, lane, address, size, "byte %llu of a thread's %llu bytes of local memory",
+                         (unsigned long long)address, (unsigned long long)bytes);
+  uint64_t offset = bytes * (uint64_t)lane + address;
+  *access = (Access){warp->local + offset, NULL, 0, warp->local + bytes * LANES + offset};
+  return true;
+}
+
+static bool find_param(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, AccessKind kind,
+                       Access *access) {
+  const Launch *launch = warp_launch(warp);
+  uint64_t bytes = launch->program->param_size;
+  if (address >= bytes || bytes - address < (uint64_t)size)
+    return out_of_bounds(warp, inst, lane, address, size, "byte %llu of the kernel's %llu bytes of parameters",
+                         (unsigned long long)address, (unsigned long long)bytes);
+  if (kind != ACCESS_READ)
+    return out_of_bounds(warp, inst, lane, address, size, "a kernel's parameters cannot be written");
+  *access = (Access){launch->params + address, NULL, 0, NULL};
+  return true;
+}
+
+// Strips a generic address of its window.
+static Space resolve_generic(uint64_t *address) {
+  uint64_t window = *address & ~WINDOW_MASK;
+  Space space = window == SHARED_WINDOW  ? SPACE_SHARED
+                : window == LOCAL_WINDOW ? SPACE_LOCAL
+                : window == PARAM_WINDOW ? SPACE_PARAM
+                                         : SPACE_GLOBAL;
+  if (space != SPACE_GLOBAL) *address &= WINDOW_MASK;
+  return space;
+}
+
+bool memory_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size, int alignment,
+                 AccessKind kind, Access *access) {
+  if (address & (uint64_t)(alignment - 1)) {
+    hazard_report(warp, inst, lane, HAZARD_MISALIGNED, address, size, "the address is no multiple of %d", alignment);
+    launch_stop(warp_launch(warp));
+    return false;
+  }
+  if (space == SPACE_GENERIC) space = resolve_generic(&address);
+  switch (space) {
+  case SPACE_SHARED: return find_shared(warp, inst, lane, address, size, access);
+  case SPACE_LOCAL: return find_local(warp, inst, lane, address, size, access);
+  case SPACE_PARAM: return find_param(warp, inst, lane, address, size, kind, access);
+  default: return find_global(warp, inst, lane, address, size, kind, access);
+  }
+}
+
+bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size_t size) {
+  Space space = resolve_generic(&address);
+  const Launch *launch = warp_launch(warp);
+  uint64_t local_size = launch->program->local_size;
+  if (space == SPACE_GLOBAL) {
+    const Region *region = region_find(&launch->emulator->global, address, NULL);
+    if (!region || region->size - (address - region->base) < size) return false;
+    memcpy(bytes, region->data + (address - region->base), size);
+    return true;
+  }
+  if (space != SPACE_LOCAL || address >= local_size || local_size - address < size) return false;
+  memcpy(bytes, warp->local + local_size * (uint64_t)lane + address, size);
+  return true;
+}
+
+// ---- locks of global memory ----
+//
+// A lock serves every 64th page of the shadow. An access of at most a page's size that is aligned to its own size is inside
+// one page, so all that the shadow has of the page is covered too.
+
+struct PageLock {
+  _Alignas(64) atomic_flag flag;  // a cache line for each: host threads take different ones side by side
+};
+
+static PageLock page_locks[64];
+
+// NULL for memory that one host thread alone uses.
+static PageLock *lock_of(const Access *access) {
+  const Region *region = access->region;
+  if (!region || region->kind == REGION_SHARED) return NULL;
+  return &page_locks[(region->base + access->offset) >> SHADOW_PAGE_SHIFT & 63];
+}
+
+static void take(PageLock *lock) {
+  for (int spins = 0; lock && atomic_flag_test_and_set_explicit(&lock->flag, memory_order_acquire); spins++)
+    if (spins > 100) sched_yield();
+}
+
+static void give(PageLock *lock) {
+  if (lock) atomic_flag_clear_explicit(&lock->flag, memory_order_release);
+}
+
+void memory_lock(const Access *access) { take(lock_of(access)); }
+
+void memory_unlock(const Access *access) { give(lock_of(access)); }
+
+void memory_lock_next(PageLock **held, const Access *access) {
+  PageLock *next = lock_of(access);
+  if (next == *held) return;
+  give(*held);
+  take(next);
+  *held = next;
+}
+
+void memory_unlock_last(PageLock **held) {
+  give(*held);
+  *held = NULL;
+}
+
+// ---- what instructions say of memory ----
+
+Space space_of(const PtxInstruction *source) {
+  static const struct {
+    const char *name;
+    Space space;
+  } spaces[] = {{"global", SPACE_GLOBAL},      {"shared", SPACE_SHARED},
+                {"shared::cta", SPACE_SHARED}, {"shared::cluster", SPACE_SHARED},
+                {"local", SPACE_LOCAL},        {"const", SPACE_CONST},
+                {"param", SPACE_PARAM},        {"param::entry", SPACE_PARAM},
+                {"param::func", SPACE_PARAM}};
+  for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+    if (ptx_has(source, spaces[i].name)) return spaces[i].space;
+  return SPACE_GENERIC;
+}
+
+Strength scope_of(const PtxInstruction *source) {
+  return ptx_has(source, "cta") ? STRONG_CTA : ptx_has(source, "cluster") ? STRONG_CLUSTER : STRONG_GPU;
+}
+
+MemoryOrder order_of(const PtxInstruction *source) {
+  if (ptx_has(source, "acq_rel")) return ORDER_ACQ_REL;
+  if (ptx_has(source, "acquire")) return ORDER_ACQUIRE;
+  if (ptx_has(source, "release")) return ORDER_RELEASE;
+  bool strong = ptx_has(source, "relaxed") || ptx_has(source, "volatile") || ptx_has(source, "mmio");
+  return strong ? ORDER_RELAXED : ORDER_WEAK;
+}
+
+DecodeResult decode_address_plan(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, Space space,
+                                 AddressPlan *plan) {
+  if (operand->kind != PTX_OPERAND_ADDRESS || operand->item_count != 1)
+    return decoder_error(decoder, source, "needs an address in brackets");
+  const PtxOperand *base = &operand->items[0];
+  *plan = (AddressPlan){.offset = operand->value};
+  if (base->kind == PTX_OPERAND_VARIABLE && base->variable) {
+    const Place *place = decoder_place(decoder, base->variable);
+    if (!place) return DECODE_FAILED;
+    plan->slot = decoder_constant(decoder, place->address + (uint64_t)base->value, 8);
+    plan->frame_relative = base->variable->space == PTX_LOCAL;
+    return DECODED;
+  }
+  int size = 8;
+  bool may_be_narrow = space == SPACE_SHARED || space == SPACE_LOCAL || space == SPACE_PARAM || space == SPACE_CONST;
+  plan->slot = decoder_wide_source(decoder, base, base->kind == PTX_OPERAND_REGISTER ? PTX_B32 : PTX_B64, &size);
+  plan->narrow = size == 4;
+  if (plan->narrow && !may_be_narrow)
+    return decoder_error(decoder, source, "an address of this space needs a 64-bit register");
+  return decoder->failed ? DECODE_FAILED : DECODED;
+}
+
+void form_addresses(Warp *warp, const AddressPlan *plan, Mask mask, uint64_t addresses[LANES]) {
+  u64 offset = (u64)plan->offset;
+  if (plan->narrow) {
+    const u32 *base = SLOT(warp, plan->slot, const u32);
+    for (int lane = 0; lane < LANES; lane++) addresses[lane] = (u32)(base[lane] + (u32)offset);
+  } else {
+    const u64 *base = SLOT(warp, plan->slot, const u64);
+    for (int lane = 0; lane < LANES; lane++) addresses[lane] = base[lane] + offset;
+  }
+  if (plan->frame_relative && warp->calls) EACH_LANE(mask, addresses[LANE] += warp->calls[LANE].local_base);
+}

@@ -1,0 +1,93 @@
+// Reaching memory from an instruction: which space an address is in, whether it may be accessed, where its bytes are.
+#pragma once
+
+#include "../warp/warp.h"
+
+typedef struct Access {
+  uint8_t *data;    // the bytes in the host's memory
+  Region *region;   // NULL for local and param memory, which only one thread has
+  uint64_t offset;  // in the region
+  uint8_t *valid;   // of local memory: per byte, whether it was written
+} Access;
+
+typedef enum AccessKind { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } AccessKind;
+
+// Address spaces as instructions name them. SPACE_GENERIC finds the window from the address.
+typedef enum Space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_CONST, SPACE_PARAM } Space;
+
+// Finds size bytes at the address for one lane. Reports an out-of-bounds or misaligned access and stops the launch; false
+// then. alignment: what the address must be a multiple of.
+bool memory_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size, int alignment,
+                 AccessKind kind, Access *access);
+
+// Where one lane of an instruction has found its bytes: others mostly find theirs nearby.
+typedef struct Neighbour {
+  Region *region;  // NULL: none yet
+  uint64_t address, offset;
+} Neighbour;
+
+// memory_find for an instruction's lanes one after the other, all with the same size, alignment and kind.
+static inline bool memory_find_next(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size,
+                                    AccessKind kind, Neighbour *neighbour, Access *access) {
+  Region *region = neighbour->region;
+  uint64_t offset = neighbour->offset + (address - neighbour->address), bytes = (uint64_t)size;
+  if (region && offset < region->size && region->size - offset >= bytes && !(address & (bytes - 1))) {
+    *access = (Access){region->data + offset, region, offset, NULL};
+    return true;
+  }
+  if (!memory_find(warp, inst, lane, space, address, size, size, kind, access)) return false;
+  *neighbour = (Neighbour){access->region, address, access->offset};
+  return true;
+}
+
+// Reads bytes through a generic address for the emulator's own use (printf): no hazards. False when they do not exist.
+bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size_t size);
+
+// Global memory is shared by the launch's host threads: hold the lock of a region's piece while using its bytes or its shadow.
+// Does nothing for other memory.
+void memory_lock(const Access *access);
+void memory_unlock(const Access *access);
+// The same for several accesses in a row: holds on to a lock that serves the next one too. *held is NULL at first.
+typedef struct PageLock PageLock;
+void memory_lock_next(PageLock **held, const Access *access);
+void memory_unlock_last(PageLock **held);
+
+// The space that the instruction's modifiers name, SPACE_GENERIC when none.
+Space space_of(const PtxInstruction *source);
+// The memory order that they name: "weak" or nothing is ORDER_WEAK, volatile and mmio count as relaxed.
+MemoryOrder order_of(const PtxInstruction *source);
+// The scope of a strong access; .sys counts as .gpu, and so does none.
+Strength scope_of(const PtxInstruction *source);
+
+// How the lanes of an instruction form their addresses: [register + immediate] or [variable + immediate].
+typedef struct AddressPlan {
+  Slot slot;
+  int64_t offset;
+  bool narrow;          // the register is 32 bits wide
+  bool frame_relative;  // a .local variable: from the running function's frame
+} AddressPlan;
+
+DecodeResult decode_address_plan(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, Space space,
+                                 AddressPlan *plan);
+// Fills addresses[lane] for the lanes of mask.
+void form_addresses(Warp *warp, const AddressPlan *plan, Mask mask, uint64_t addresses[LANES]);
+
+enum { SECTOR_BYTES = 32 };  // what memory outside an SM is reached in
+
+// Counts one warp access: bank conflicts of shared, sectors of global memory. access_counts.c
+void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size,
+                  AccessKind kind);
+// The same of an atomic operation that is a loop of compare-and-swap where it reaches the own block's shared memory.
+void count_atomic_loop(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size);
+// The same where lane 8 * i + r gives the address of row r of matrix i, 16 bytes: shared memory serves a matrix at a time.
+void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES],
+                       AccessKind kind);
+
+// The lanes of mask from its first on that follow each other and share its address: they read the same bytes.
+static inline Mask same_address(Mask mask, const uint64_t addresses[LANES]) {
+  int first = __builtin_ctz(mask);
+  Mask same = 1u << first;
+  for (int lane = first + 1; lane < LANES && (mask >> lane & 1) && addresses[lane] == addresses[first]; lane++)
+    same |= 1u << lane;
+  return same;
+}

@@ -1,0 +1,44 @@
+// A piece of memory with exact bounds and, where races are looked for, a shadow.
+#pragma once
+
+#include "../check/shadow.h"
+
+typedef enum RegionKind { REGION_GLOBAL, REGION_SHARED, REGION_CONST } RegionKind;
+
+typedef struct Region {
+  RegionKind kind;
+  uint64_t base;  // address of its first byte, in its own space
+  uint64_t size;  // bytes
+  uint8_t *data;
+  Shadow shadow;     // without hazard checks it has no pages
+  const char *name;  // of a module's variable, NULL for an allocation
+  bool freed;
+  struct RegionUsage *usage;
+} Region;
+
+enum { REGION_POISON = 0xcb };
+
+// What regions take of the host's memory.
+typedef struct RegionUsage {
+  Usage data, shadow;
+} RegionUsage;
+
+// Allocates data and, with_shadow, the beginning of a shadow; poisons the data. False when memory is exhausted.
+bool region_init(Region *region, RegionKind kind, uint64_t base, uint64_t size, bool with_shadow, RegionUsage *usage);
+void region_destroy(Region *region);
+// Marks bytes as written by the host, before the launch.
+void region_host_write(Region *region, uint64_t offset, uint64_t size);
+
+// Regions sorted by address, which never overlap and are never removed: a freed one is kept as a tombstone, so that a use
+// after free is told as such.
+typedef struct RegionTable {
+  Region **items;
+  int count, capacity;
+  uint64_t next_base;
+  RegionUsage *usage;
+} RegionTable;
+
+// The region that contains the address, or NULL; *nearest is then the closest one, if any.
+Region *region_find(const RegionTable *table, uint64_t address, const Region **nearest);
+Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with_shadow);
+void region_table_destroy(RegionTable *table);

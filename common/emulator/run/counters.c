@@ -1,0 +1,257 @@
+// Counters: what workers counted per instruction, summed per source line.
+#include <stdlib.h>
+#include <string.h>
+
+#include "../warp/machine.h"
+
+static const char *const names[COUNTER_KIND_COUNT] = {
+    [COUNTER_INST_EXECUTED] = "smsp__inst_executed.sum",
+    [COUNTER_THREAD_INST_EXECUTED] = "smsp__thread_inst_executed.sum",
+    [COUNTER_THREAD_INST_EXECUTED_PRED_ON] = "smsp__thread_inst_executed_pred_on.sum",
+    [COUNTER_INST_INTEGER] = "inst_integer",
+    [COUNTER_INST_FP32] = "inst_fp32",
+    [COUNTER_INST_FP64] = "inst_fp64",
+    [COUNTER_INST_FP16] = "inst_fp16",
+    [COUNTER_INST_SPECIAL] = "inst_special",
+    [COUNTER_INST_CONVERT] = "inst_convert",
+    [COUNTER_INST_MEMORY] = "inst_memory",
+    [COUNTER_INST_CONTROL] = "inst_control",
+    [COUNTER_INST_SYNCHRONISATION] = "inst_synchronisation",
+    [COUNTER_INST_TENSOR] = "inst_tensor",
+    [COUNTER_INST_ASYNC_COPY] = "inst_async_copy",
+    [COUNTER_INST_OTHER] = "inst_other",
+    [COUNTER_SHARED_LOADS] = "shared_load_requests",
+    [COUNTER_SHARED_STORES] = "shared_store_requests",
+    [COUNTER_SHARED_ATOMICS] = "shared_atomic_requests",
+    [COUNTER_SHARED_LOAD_WAVEFRONTS] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    [COUNTER_SHARED_STORE_WAVEFRONTS] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    [COUNTER_SHARED_ATOMIC_WAVEFRONTS] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+    [COUNTER_SHARED_LOAD_BANK_CONFLICTS] = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+    [COUNTER_SHARED_STORE_BANK_CONFLICTS] = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+    [COUNTER_SHARED_ATOMIC_BANK_CONFLICTS] = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",
+    [COUNTER_GLOBAL_LOAD_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    [COUNTER_GLOBAL_STORE_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    [COUNTER_GLOBAL_ATOMIC_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum",
+    [COUNTER_GLOBAL_REDUCTION_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
+    [COUNTER_GLOBAL_COPY_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts_cache_access.sum",
+    [COUNTER_GLOBAL_LOAD_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    [COUNTER_GLOBAL_STORE_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    [COUNTER_GLOBAL_ATOMIC_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
+    [COUNTER_GLOBAL_REDUCTION_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+    [COUNTER_GLOBAL_COPY_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access.sum",
+    [COUNTER_GLOBAL_LOAD_BYTES] = "global_load_bytes",
+    [COUNTER_GLOBAL_STORE_BYTES] = "global_store_bytes",
+    [COUNTER_GLOBAL_ATOMIC_BYTES] = "global_atomic_bytes",
+    [COUNTER_TENSOR_FLOPS] = "tensor_flops",
+    [COUNTER_INST_MUFU] = "inst_mufu",
+    [COUNTER_LOCAL_LOAD_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum",
+    [COUNTER_LOCAL_STORE_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum",
+    [COUNTER_LOCAL_LOAD_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+    [COUNTER_LOCAL_STORE_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
+    [COUNTER_LOCAL_LOAD_BYTES] = "local_load_bytes",
+    [COUNTER_LOCAL_STORE_BYTES] = "local_store_bytes",
+    [COUNTER_WGMMA_SHARED_READ_BYTES] = "wgmma_shared_read_bytes",
+    [COUNTER_CP_ASYNC_SHARED_WRITE_BYTES] = "cp_async_shared_write_bytes",
+    [COUNTER_BULK_SHARED_WRITE_BYTES] = "bulk_shared_write_bytes",
+    [COUNTER_BULK_SHARED_READ_BYTES] = "bulk_shared_read_bytes",
+    [COUNTER_BULK_GLOBAL_READ_BYTES] = "bulk_global_read_bytes",
+    [COUNTER_BULK_GLOBAL_WRITE_BYTES] = "bulk_global_write_bytes",
+    [COUNTER_BULK_LOAD_SECTORS] = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum",
+    [COUNTER_BULK_STORE_SECTORS] = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum",
+    [COUNTER_BULK_REDUCTION_SECTORS] = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red.sum",
+    [COUNTER_BULK_CLUSTER_SECTORS] = "l1tex__m_l1tex2xbar_write_sectors_mem_dshared_op_tma_st.sum",
+    [COUNTER_CLUSTER_LOAD_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_dshared_op_ld.sum",
+    [COUNTER_CLUSTER_STORE_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_dshared_op_st.sum",
+    [COUNTER_CLUSTER_ATOMIC_REQUESTS] = "l1tex__t_requests_pipe_lsu_mem_dshared_op_atom.sum",
+    [COUNTER_CLUSTER_LOAD_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld.sum",
+    [COUNTER_CLUSTER_STORE_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_dshared_op_st.sum",
+    [COUNTER_CLUSTER_ATOMIC_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_dshared_op_atom.sum",
+};
+
+const char *counter_name(CounterKind kind) { return names[kind]; }
+
+// ---- what one instruction's counts mean as counters ----
+
+typedef enum Operation { LOAD, STORE, ATOMIC, REDUCTION } Operation;
+
+static Operation operation_of(const PtxInstruction *source) {
+  if (!strcmp(source->opcode, "atom")) return ATOMIC;
+  if (!strcmp(source->opcode, "red")) return REDUCTION;
+  bool loads = !strncmp(source->opcode, "ld", 2) || ptx_has(source, "load");  // ld, ldmatrix, wmma.load
+  return loads || !strcmp(source->opcode, "cp") ? LOAD : STORE;
+}
+
+// Shared memory has one kind of atomic operation. A compare-and-swap there takes two wavefronts instead of each.
+static void add_shared(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+  static const CounterKind kinds[][3] = {
+      [LOAD] = {COUNTER_SHARED_LOADS, COUNTER_SHARED_LOAD_WAVEFRONTS, COUNTER_SHARED_LOAD_BANK_CONFLICTS},
+      [STORE] = {COUNTER_SHARED_STORES, COUNTER_SHARED_STORE_WAVEFRONTS, COUNTER_SHARED_STORE_BANK_CONFLICTS},
+      [ATOMIC] = {COUNTER_SHARED_ATOMICS, COUNTER_SHARED_ATOMIC_WAVEFRONTS, COUNTER_SHARED_ATOMIC_BANK_CONFLICTS},
+      [REDUCTION] = {COUNTER_SHARED_ATOMICS, COUNTER_SHARED_ATOMIC_WAVEFRONTS, COUNTER_SHARED_ATOMIC_BANK_CONFLICTS},
+  };
+  const CounterKind *kind = kinds[operation_of(inst->source)];
+  c->value[kind[0]] = counts->shared_requests;
+  c->value[kind[1]] = counts->wavefronts * (ptx_has(inst->source, "cas") ? 2 : 1);
+  c->value[kind[2]] = counts->conflicts;
+  c->value[COUNTER_SHARED_LOADS] += counts->loop_loads;
+  c->value[COUNTER_SHARED_LOAD_WAVEFRONTS] += counts->loop_wavefronts;
+  c->value[COUNTER_SHARED_LOAD_BANK_CONFLICTS] += counts->loop_conflicts;
+}
+
+// cp.async counts as a load, and what goes through the L1 cache (.ca) as a copy too.
+static void add_global(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+  static const CounterKind kinds[][3] = {
+      [LOAD] = {COUNTER_GLOBAL_LOAD_REQUESTS, COUNTER_GLOBAL_LOAD_SECTORS, COUNTER_GLOBAL_LOAD_BYTES},
+      [STORE] = {COUNTER_GLOBAL_STORE_REQUESTS, COUNTER_GLOBAL_STORE_SECTORS, COUNTER_GLOBAL_STORE_BYTES},
+      [ATOMIC] = {COUNTER_GLOBAL_ATOMIC_REQUESTS, COUNTER_GLOBAL_ATOMIC_SECTORS, COUNTER_GLOBAL_ATOMIC_BYTES},
+      [REDUCTION] = {COUNTER_GLOBAL_REDUCTION_REQUESTS, COUNTER_GLOBAL_REDUCTION_SECTORS, COUNTER_GLOBAL_ATOMIC_BYTES},
+  };
+  const CounterKind *kind = kinds[operation_of(inst->source)];
+  c->value[kind[0]] = counts->global_requests;
+  c->value[kind[1]] = counts->sectors;
+  c->value[kind[2]] = counts->bytes;
+  if (strcmp(inst->source->opcode, "cp") || !ptx_has(inst->source, "ca")) return;
+  c->value[COUNTER_GLOBAL_COPY_REQUESTS] = counts->global_requests;
+  c->value[COUNTER_GLOBAL_COPY_SECTORS] = counts->sectors;
+}
+
+static void add_local(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+  bool loads = operation_of(inst->source) == LOAD;
+  c->value[loads ? COUNTER_LOCAL_LOAD_REQUESTS : COUNTER_LOCAL_STORE_REQUESTS] = counts->local_requests;
+  c->value[loads ? COUNTER_LOCAL_LOAD_SECTORS : COUNTER_LOCAL_STORE_SECTORS] = counts->local_sectors;
+  c->value[loads ? COUNTER_LOCAL_LOAD_BYTES : COUNTER_LOCAL_STORE_BYTES] = counts->local_bytes;
+}
+
+static void add_cluster(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+  static const CounterKind kinds[][2] = {
+      [LOAD] = {COUNTER_CLUSTER_LOAD_REQUESTS, COUNTER_CLUSTER_LOAD_SECTORS},
+      [STORE] = {COUNTER_CLUSTER_STORE_REQUESTS, COUNTER_CLUSTER_STORE_SECTORS},
+      [ATOMIC] = {COUNTER_CLUSTER_ATOMIC_REQUESTS, COUNTER_CLUSTER_ATOMIC_SECTORS},
+      [REDUCTION] = {COUNTER_CLUSTER_ATOMIC_REQUESTS, COUNTER_CLUSTER_ATOMIC_SECTORS},
+  };
+  const CounterKind *kind = kinds[operation_of(inst->source)];
+  c->value[kind[0]] = counts->cluster_requests;
+  c->value[kind[1]] = counts->cluster_sectors;
+}
+
+// Where the sectors of a bulk or tensor copy count.
+static CounterKind bulk_sectors_of(const PtxInstruction *source) {
+  if (!ptx_has(source, "global")) return COUNTER_BULK_CLUSTER_SECTORS;
+  if (!ptx_has(source, "bulk_group")) return COUNTER_BULK_LOAD_SECTORS;
+  return ptx_has(source, "reduce") ? COUNTER_BULK_REDUCTION_SECTORS : COUNTER_BULK_STORE_SECTORS;
+}
+
+// What units beside the warps' own loads and stores move.
+static void add_asynchronous(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+  bool wgmma = !strcmp(inst->source->opcode, "wgmma"), bulk = ptx_has(inst->source, "bulk");
+  c->value[wgmma ? COUNTER_WGMMA_SHARED_READ_BYTES : COUNTER_BULK_SHARED_READ_BYTES] = counts->shared_read;
+  c->value[bulk ? COUNTER_BULK_SHARED_WRITE_BYTES : COUNTER_CP_ASYNC_SHARED_WRITE_BYTES] = counts->shared_written;
+  c->value[COUNTER_BULK_GLOBAL_READ_BYTES] = counts->global_read;
+  c->value[COUNTER_BULK_GLOBAL_WRITE_BYTES] = counts->global_written;
+  c->value[bulk_sectors_of(inst->source)] = counts->bulk_sectors;
+}
+
+// How many MUFU ptxas makes of an instruction, of its usual path: one for each special function and each division, of
+// integers too, and one for each half of a packed pair. notes/counters.md says how that was seen.
+static unsigned mufu_of(const Inst *inst) {
+  const PtxInstruction *source = inst->source;
+  bool divides = !strcmp(source->opcode, "div") || !strcmp(source->opcode, "rem");
+  bool pair = ptx_has(source, "f16x2") || ptx_has(source, "bf16x2");
+  return inst->counter != COUNTER_INST_SPECIAL && !divides ? 0 : pair ? 2 : 1;
+}
+
+static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) {
+  EmulatorCounters c = {0};
+  c.value[COUNTER_INST_EXECUTED] = counts->warps;
+  c.value[COUNTER_THREAD_INST_EXECUTED] = counts->threads;
+  c.value[COUNTER_THREAD_INST_EXECUTED_PRED_ON] = counts->enabled;
+  c.value[inst->counter] += counts->warps;
+  add_shared(&c, inst, counts);
+  add_global(&c, inst, counts);
+  add_cluster(&c, inst, counts);
+  add_local(&c, inst, counts);
+  add_asynchronous(&c, inst, counts);
+  c.value[COUNTER_INST_MUFU] = counts->warps * mufu_of(inst);
+  c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
+  return c;
+}
+
+// ---- sums ----
+
+static void add(EmulatorCounters *to, const EmulatorCounters *from) {
+  for (int k = 0; k < COUNTER_KIND_COUNT; k++) to->value[k] += from->value[k];
+}
+
+static LineCounters *line_entry(LineTable *table, const char *file, int line) {
+  for (int i = 0; i < table->count; i++) {
+    LineCounters *entry = &table->items[i];
+    if (entry->line == line && !strcmp(entry->file ? entry->file : "", file ? file : "")) return entry;
+  }
+  if (table->count == table->capacity) {
+    table->capacity = table->capacity ? table->capacity * 2 : 64;
+    table->items = realloc(table->items, (size_t)table->capacity * sizeof *table->items);
+    if (!table->items) abort();
+  }
+  LineCounters *entry = &table->items[table->count++];
+  *entry = (LineCounters){.file = file, .line = line};
+  return entry;
+}
+
+void counters_collect(Emulator *emulator, const Program *program, Worker *workers, int worker_count) {
+  for (uint32_t i = 0; i < program->count; i++) {
+    InstCounts sum = {0};
+    for (int w = 0; w < worker_count; w++) {
+      const InstCounts *c = &workers[w].counts[i];
+      sum.warps += c->warps;
+      sum.threads += c->threads;
+      sum.enabled += c->enabled;
+      sum.shared_requests += c->shared_requests;
+      sum.wavefronts += c->wavefronts;
+      sum.conflicts += c->conflicts;
+      sum.loop_loads += c->loop_loads;
+      sum.loop_wavefronts += c->loop_wavefronts;
+      sum.loop_conflicts += c->loop_conflicts;
+      sum.global_requests += c->global_requests;
+      sum.sectors += c->sectors;
+      sum.bytes += c->bytes;
+      sum.cluster_requests += c->cluster_requests;
+      sum.cluster_sectors += c->cluster_sectors;
+      sum.local_requests += c->local_requests;
+      sum.local_sectors += c->local_sectors;
+      sum.local_bytes += c->local_bytes;
+      sum.flops += c->flops;
+      sum.shared_read += c->shared_read;
+      sum.shared_written += c->shared_written;
+      sum.global_read += c->global_read;
+      sum.global_written += c->global_written;
+      sum.bulk_sectors += c->bulk_sectors;
+    }
+    if (!sum.warps) continue;
+    const char *file;
+    int line;
+    instruction_line(program->module, program->code[i].source, &file, &line);
+    EmulatorCounters counters = as_counters(&program->code[i], &sum);
+    add(&emulator->counters, &counters);
+    add(&line_entry(&emulator->lines, file, line)->counters, &counters);
+  }
+}
+
+EmulatorCounters emulator_counters(const Emulator *emulator) { return emulator->counters; }
+
+static int most_instructions_first(const void *left, const void *right) {
+  const LineCounters *a = left, *b = right;
+  uint64_t x = a->counters.value[COUNTER_INST_EXECUTED], y = b->counters.value[COUNTER_INST_EXECUTED];
+  return x != y ? (x < y) - (x > y) : a->line - b->line;
+}
+
+const LineCounters *emulator_line_counters(const Emulator *emulator, int *count) {
+  const LineTable *lines = &emulator->lines;
+  if (lines->count) qsort(lines->items, (size_t)lines->count, sizeof *lines->items, most_instructions_first);
+  *count = lines->count;
+  return lines->items;
+}
+
+void emulator_clear_counters(Emulator *emulator) {
+  memset(&emulator->counters, 0, sizeof emulator->counters);
+  emulator->lines.count = 0;
+}

@@ -1,0 +1,210 @@
+// setmaxnreg: a warp gives registers back to its block's pool, or takes some from there. PTX ISA 9.7.19.5.
+//
+// Values are not touched: which registers a thread really needs is known to ptxas alone. What is checked is the
+// arithmetic of the pool, which is the warps' registers at the start, and that the warps of a warpgroup go together.
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../warp/machine.h"
+#include "setmaxnreg.h"
+
+enum {
+  WARPGROUP_WARPS = 4,
+  MIN_REGISTERS = 24,
+  MAX_REGISTERS = 256,
+  UNIT = 8,                   // registers are handed out in eights
+  PARTITIONS = 4,             // of an SM: each has a quarter of its 65,536 registers and of its warps
+  PARTITION_REGISTERS = 512,  // 32-lane registers of one
+};
+
+// ---- what a launch allots ----
+
+// Registers a thread at the start, 0 when ptxas cannot tell and ignores setmaxnreg (its message C7508): from
+// __maxnreg__(registers), or from __launch_bounds__(threads, blocks), as many as let so many blocks run on one SM.
+static int allotted(const PtxFunction *entry) {
+  if (entry->max_registers) return ((int)entry->max_registers + UNIT - 1) / UNIT * UNIT;
+  const unsigned *threads = entry->required_threads[0] ? entry->required_threads : entry->max_threads;
+  if (!threads[0] || !entry->min_blocks_per_sm) return 0;
+  uint64_t product = threads[0];
+  for (int axis = 1; axis < 3; axis++) product *= threads[axis] ? threads[axis] : 1;
+  uint64_t warps = (product + LANES - 1) / LANES * entry->min_blocks_per_sm,
+           in_partition = (warps + PARTITIONS - 1) / PARTITIONS;
+  uint64_t registers = PARTITION_REGISTERS / in_partition / UNIT * UNIT;
+  return registers > MAX_REGISTERS ? MAX_REGISTERS : (int)registers;
+}
+
+static int start_registers(const Block *block) { return allotted(block->cluster->launch->program->functions[0].ptx); }
+
+static int registers_of(const Warp *warp) {
+  return warp->share.adjusted ? warp->share.registers : start_registers(warp->block);
+}
+
+// Registers a thread of one warp that nobody of the block owns now.
+static int spare(const Block *block) {
+  int start = start_registers(block), owned = 0;
+  for (int w = 0; w < block->warp_count; w++) owned += registers_of(&block->warps[w]);
+  return start * block->warp_count - owned;
+}
+
+// ---- reports ----
+
+static void misuse(const Warp *warp, const Inst *inst, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static void misuse(const Warp *warp, const Inst *inst, const char *format, ...) {
+  char detail[400];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(detail, sizeof detail, format, arguments);
+  va_end(arguments);
+  hazard_report(warp, inst, __builtin_ctz(warp->live), HAZARD_SETMAXNREG, 0, 0, "%s", detail);
+}
+
+static void line_of(const Warp *warp, const Inst *inst, char *text, size_t size) {
+  const char *file;
+  int line;
+  bool known = instruction_line(warp_launch(warp)->program->module, inst->source, &file, &line);
+  snprintf(text, size, "%s %d", known ? "line" : "PTX line", known ? line : inst->source->line);
+}
+
+// ---- the warps of a warpgroup ----
+
+static bool knows(const Warp *warp, const Warp *other) {
+  const Clocks *known = warp->clocks[__builtin_ctz(warp->live)].known;
+  return known && known->clock[warp_thread(other, other->share.lane)] >= other->share.clock;
+}
+
+// The n-th setmaxnreg of a warp must be the n-th of the other three, and come after their last ones by a barrier.
+static void check_warpgroup(const Warp *warp, const Inst *inst) {
+  const Block *block = warp->block;
+  int first = warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS, own = warp->share.adjusted + 1;
+  for (int w = first; w < first + WARPGROUP_WARPS && w < block->warp_count; w++) {
+    const Warp *other = &block->warps[w];
+    if (other == warp) continue;
+    if (!other->live && other->share.adjusted < own)
+      misuse(warp, inst, "warp %d of the same warpgroup has exited without it", other->index);
+    if (!other->share.adjusted) continue;
+    char line[40];
+    line_of(warp, other->share.last, line, sizeof line);
+    if (other->share.adjusted == own && other->share.last != inst)
+      misuse(warp, inst, "warp %d executes another setmaxnreg than warp %d of its warpgroup, at %s", warp->index,
+             other->index, line);
+    else if (other->share.adjusted > own || (other->share.adjusted == own - 1 && !knows(warp, other)))
+      misuse(warp, inst, "the warpgroup's warps have not synchronised since their last setmaxnreg (warp %d's, at %s)",
+             other->index, line);
+  }
+}
+
+void setmaxnreg_check_exit(const Warp *warp) {
+  if (!warp_launch(warp)->hazards) return;
+  const Block *block = warp->block;
+  int first = warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS;
+  for (int w = first; w < first + WARPGROUP_WARPS && w < block->warp_count; w++) {
+    const Warp *other = &block->warps[w];
+    if (other->share.adjusted <= warp->share.adjusted) continue;
+    hazard_report(other, other->share.last, other->share.lane, HAZARD_SETMAXNREG, 0, 0,
+                  "warp %d executes it and warp %d of the same warpgroup exits without it", other->index, warp->index);
+    return;
+  }
+}
+
+// ---- execution ----
+
+// What is wrong with asking for so many registers; it does not stop the launch.
+static void check(const Warp *warp, const Inst *inst, bool takes, int wanted) {
+  if (!start_registers(warp->block)) {
+    misuse(warp, inst,
+           "ptxas ignores it (C7508): the kernel has neither __launch_bounds__(threads, blocks) nor "
+           "__maxnreg__(registers)");
+    return;
+  }
+  int now = registers_of(warp);
+  check_warpgroup(warp, inst);
+  if (takes && wanted < now) misuse(warp, inst, ".inc to %d registers a thread, and the warp has %d", wanted, now);
+  if (!takes && wanted > now) misuse(warp, inst, ".dec to %d registers a thread, and the warp has %d", wanted, now);
+}
+
+static void adjust(Warp *warp, const Inst *inst, Mask mask) {
+  int wanted = (int)inst->immediate, lane = __builtin_ctz(mask);
+  bool takes = inst->flags, first_try = !warp->share.asked;
+  if (first_try && warp_launch(warp)->hazards) check(warp, inst, takes, wanted);
+  if (!start_registers(warp->block)) return;
+  warp->share.asked = takes && wanted - registers_of(warp) > spare(warp->block);
+  if (warp->share.asked) {
+    warp_retry(warp, inst, mask);
+    return;
+  }
+  warp->share = (RegisterShare){.registers = wanted,
+                                .adjusted = warp->share.adjusted + 1,
+                                .last = inst,
+                                .lane = lane,
+                                .clock = warp->clocks[lane].own};
+  warp->block->cluster->progress++;
+}
+
+// ---- deadlock ----
+
+// "65,536"
+static const char *with_comma(int number, char text[16]) {
+  if (number < 1000)
+    snprintf(text, 16, "%d", number);
+  else
+    snprintf(text, 16, "%d,%03d", number / 1000, number % 1000);
+  return text;
+}
+
+// "240 + 240 + 32 registers a thread x 128": what the warpgroups have, or wait for.
+static int describe_wishes(const Block *block, const Inst *code, char *text, size_t size) {
+  int total = 0;
+  size_t used = 0;
+  for (int w = 0; w < block->warp_count; w++) {
+    const Warp *warp = &block->warps[w];
+    int wish = warp->share.asked ? (int)code[warp->groups[0].pc].immediate : registers_of(warp);
+    total += wish * LANES;
+    if (w % WARPGROUP_WARPS == 0 && used < size)
+      used += (size_t)snprintf(text + used, size - used, "%s%d", w ? " + " : "", wish);
+  }
+  return total;
+}
+
+bool setmaxnreg_explain_deadlock(const Cluster *cluster) {
+  const Inst *code = cluster->launch->program->code;
+  for (int b = 0; b < cluster->block_count; b++)
+    for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
+      const Block *block = &cluster->blocks[b];
+      const Warp *warp = &block->warps[w];
+      if (!warp->share.asked || !warp->live) continue;
+      char wishes[200], need[16], given[16];
+      int threads = block->warp_count * LANES, start = start_registers(block);
+      with_comma(describe_wishes(block, code, wishes, sizeof wishes), need);
+      misuse(warp, &code[warp->groups[0].pc],
+             "it waits forever: %s registers a thread x %d need %s, the launch gave %d x %d = %s", wishes,
+             WARPGROUP_WARPS * LANES, need, threads, start, with_comma(threads * start, given));
+      launch_stop(cluster->launch);
+      return true;
+    }
+  return false;
+}
+
+// ---- decoding ----
+
+// setmaxnreg.inc.sync.aligned.u32 registers;  .dec
+DecodeResult decode_setmaxnreg(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"inc", "dec", "sync", "aligned", NULL};
+  if (strcmp(source->opcode, "setmaxnreg")) return DECODE_NOT_MINE;
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
+  bool takes = ptx_has(source, "inc");
+  if (takes == ptx_has(source, "dec") || !ptx_has(source, "sync") || !ptx_has(source, "aligned"))
+    return decoder_error(decoder, source, "needs .inc or .dec, and .sync.aligned");
+  const PtxOperand *count = &source->operands[0];
+  if (count->kind != PTX_OPERAND_INTEGER || count->value < MIN_REGISTERS || count->value > MAX_REGISTERS ||
+      count->value % UNIT)
+    return decoder_error(decoder, source, "the number of registers is an immediate, a multiple of %d from %d to %d",
+                         UNIT, MIN_REGISTERS, MAX_REGISTERS);
+  inst->immediate = count->value;
+  inst->flags = takes;
+  inst->converge = CONVERGE_ALIGNED;
+  inst->counter = COUNTER_INST_SYNCHRONISATION;
+  inst->execute = adjust;
+  return DECODED;
+}

@@ -1,0 +1,540 @@
+// wgmma: the warpgroup's asynchronous matrix multiply. PTX ISA 9.7.16.
+//
+// A warpgroup is four warps; each executes the instruction and owns 16 of the 64 rows. Here each warp issues an operation
+// of its own, which computes its rows; as far as races go the last of them reads all of A and B, for all four. They are
+// complete together: groups are groups of the warpgroup (PTX ISA 9.7.16.7.2), and who has waited for one knows of all four
+// parts, as kernels rely on in which one thread of a warpgroup hands a buffer back.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../async/async.h"
+#include "descriptor.h"
+#include "../warp/lanes.h"
+#include "../warp/machine.h"
+#include "../memory/memory.h"
+#include "tensor_core.h"
+#include "warpgroup.h"
+#include "wgmma_registers.h"
+
+enum { ROWS = 64, WARP_ROWS = 16, DEPTH = 16, MAX_N = 256, MAX_ACCUMULATORS = 128 };
+
+typedef struct WgmmaPlan {
+  int n;
+  TensorFormat input;
+  bool half_accumulators;  // fp16: two to a register
+  int accumulators;        // registers
+  Slot d[MAX_ACCUMULATORS];
+  bool a_in_registers;
+  Slot a[4];     // registers, or a[0] the descriptor
+  Slot b;        // descriptor
+  Slot scale_d;  // predicate
+  bool scale_d_negated;
+  bool negate_a, negate_b;
+  bool a_mn_major, b_mn_major;
+} WgmmaPlan;
+
+// Where an accumulator comes from that was in flight when it was issued.
+typedef struct WgmmaSource {
+  AsyncOp *op;  // an earlier wgmma whose result it is; NULL when it was in a register
+  uint32_t element;
+} WgmmaSource;
+
+// What an operation in flight holds.
+typedef struct WgmmaWork {
+  bool accumulate;
+  MatrixDescriptor a, b;
+  uint32_t a_registers[4][LANES];
+  uint32_t (*values)[LANES];  // accumulators: as they were at issue, or as `sources` will give them; then the results
+  WgmmaSource *sources;
+} WgmmaWork;
+
+// ---- where a register's elements are in D and A, PTX ISA figures "WGMMA .m64nNk16 register fragment layout" ----
+
+// Row (in the warp's 16) and first column of the accumulators in register i of a lane: fp32 has one, fp16 two.
+static void accumulator_place(const WgmmaPlan *plan, int i, int lane, int *row, int *column) {
+  int pair = plan->half_accumulators ? i : i / 2;
+  *row = lane / 4 + 8 * (pair % 2);
+  *column = 8 * (pair / 2) + 2 * (lane % 4) + (plan->half_accumulators ? 0 : i % 2);
+}
+
+// ---- performing: the data moves, the result arrives ----
+
+static const uint8_t *shared_bytes(const Block *block, uint32_t address) {
+  return block->shared.data + (address - block->shared.base);
+}
+
+// Copies a matrix of `rows` from row `first` on to bits[row][k].
+static void gather(const Block *block, const MatrixDescriptor *d, int first, int rows, u16 (*bits)[DEPTH]) {
+  for (int row = 0; row < rows && !d->mn_major; row++)
+    for (int k = 0; k < DEPTH; k += 8)
+      memcpy(&bits[row][k], shared_bytes(block, descriptor_address(d, first + row, k)), 16);
+  for (int row = 0; row < rows && d->mn_major; row += 8)
+    for (int k = 0; k < DEPTH; k++) {
+      u16 eight[8];
+      memcpy(eight, shared_bytes(block, descriptor_address(d, first + row, k)), 16);
+      for (int i = 0; i < 8; i++) bits[row + i][k] = eight[i];
+    }
+}
+
+// A's fragment: register r of a lane holds two elements of row lane / 4 (+ 8) and depth 2 * (lane % 4) (+ 8).
+static void unpack_a(const WgmmaWork *work, u16 (*bits)[DEPTH]) {
+  for (int lane = 0; lane < LANES; lane++)
+    for (int r = 0; r < 4; r++) {
+      int row = lane / 4 + 8 * (r % 2), k = 2 * (lane % 4) + 8 * (r / 2);
+      memcpy(&bits[row][k], &work->a_registers[r][lane], 4);
+    }
+}
+
+// The accumulators as they are now: what earlier operations have put into them by now, or what was there.
+static void collect_inputs(WgmmaWork *work, const WgmmaPlan *plan) {
+  for (int i = 0; i < plan->accumulators; i++) {
+    if (!work->sources[i].op) continue;
+    const WgmmaWork *source = work->sources[i].op->payload;
+    memcpy(work->values[i], source->values[work->sources[i].element], sizeof work->values[i]);
+    async_release(work->sources[i].op);
+    work->sources[i].op = NULL;
+  }
+}
+
+// The four warps of a warpgroup use one B: the last one decoded serves again while its bits are the same.
+typedef struct DecodedB {
+  u16 bits[MAX_N][DEPTH];
+  int n;
+  TensorFormat format;
+  bool negated;
+  TensorB tile;
+} DecodedB;
+
+static _Thread_local DecodedB decoded_b;
+
+static const TensorB *decode_b(const WgmmaPlan *plan, u16 (*bits)[DEPTH]) {
+  size_t size = (size_t)plan->n * sizeof bits[0];
+  DecodedB *cached = &decoded_b;
+  if (cached->n == plan->n && cached->format == plan->input && cached->negated == plan->negate_b &&
+      !memcmp(cached->bits, bits, size))
+    return &cached->tile;
+  memcpy(cached->bits, bits, size);
+  cached->n = plan->n;
+  cached->format = plan->input;
+  cached->negated = plan->negate_b;
+  tensor_decode_b(&cached->tile, plan->input, plan->n, DEPTH, &bits[0][0], 1, DEPTH, plan->negate_b);
+  return &cached->tile;
+}
+
+static void multiply_f32(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
+  float d[WARP_ROWS][MAX_N];
+  int row, column;
+  for (int i = 0; i < plan->accumulators; i++)
+    for (int lane = 0; lane < LANES; lane++) {
+      accumulator_place(plan, i, lane, &row, &column);
+      memcpy(&d[row][column], &work->values[i][lane], 4);
+    }
+  tensor_step_f32(a, b, &d[0][0], MAX_N, work->accumulate);
+  for (int i = 0; i < plan->accumulators; i++)
+    for (int lane = 0; lane < LANES; lane++) {
+      accumulator_place(plan, i, lane, &row, &column);
+      memcpy(&work->values[i][lane], &d[row][column], 4);
+    }
+}
+
+static void multiply_f16(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
+  u16 d[WARP_ROWS][MAX_N];
+  int row, column;
+  for (int i = 0; i < plan->accumulators; i++)
+    for (int lane = 0; lane < LANES; lane++) {
+      accumulator_place(plan, i, lane, &row, &column);
+      memcpy(&d[row][column], &work->values[i][lane], 4);
+    }
+  tensor_step_f16(a, b, &d[0][0], MAX_N, work->accumulate);
+  for (int i = 0; i < plan->accumulators; i++)
+    for (int lane = 0; lane < LANES; lane++) {
+      accumulator_place(plan, i, lane, &row, &column);
+      memcpy(&work->values[i][lane], &d[row][column], 4);
+    }
+}
+
+static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
+  (void)cluster;
+  const WgmmaPlan *plan = op->inst->extra;
+  WgmmaWork *work = op->payload;
+  u16 a_bits[WARP_ROWS][DEPTH], b_bits[MAX_N][DEPTH];
+  static _Thread_local TensorA a;
+  if (plan->a_in_registers)
+    unpack_a(work, a_bits);
+  else
+    gather(op->warp->block, &work->a, op->warp->index % WARPGROUP_WARPS * WARP_ROWS, WARP_ROWS, a_bits);
+  gather(op->warp->block, &work->b, 0, plan->n, b_bits);
+  tensor_decode_a(&a, plan->input, WARP_ROWS, DEPTH, &a_bits[0][0], DEPTH, 1, plan->negate_a);
+  const TensorB *b = decode_b(plan, b_bits);
+  collect_inputs(work, plan);
+  if (plan->half_accumulators)
+    multiply_f16(plan, work, &a, b);
+  else
+    multiply_f32(plan, work, &a, b);
+  op->warp->wgmma->performed = op->number;
+  registers_receive(op->warp, op->number, work->values);
+}
+
+// A launch that stopped leaves operations that nobody performs.
+static void discard_wgmma(AsyncOp *op) {
+  const WgmmaPlan *plan = op->inst->extra;
+  WgmmaWork *work = op->payload;
+  for (int i = 0; i < plan->accumulators; i++)
+    if (work->sources[i].op) async_release(work->sources[i].op);
+}
+
+// ---- issue ----
+
+static bool bad_descriptor(Warp *warp, const Inst *inst, const char *which, uint64_t bits, const char *what) {
+  hazard_report(warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0, "descriptor of %s 0x%016llx: %s", which,
+                (unsigned long long)bits, what);
+  launch_stop(warp_launch(warp));
+  return false;
+}
+
+// Decodes a descriptor, checks it and its memory's bounds. False after a report.
+static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint64_t bits, int rows, bool mn_major,
+                           MatrixDescriptor *d) {
+  const char *wrong = descriptor_decode(bits, mn_major, d);
+  if (!wrong) wrong = descriptor_overlap(d, rows);
+  if (wrong) return bad_descriptor(warp, inst, which, bits, wrong);
+  const Region *shared = &warp->block->shared;
+  for (int mn = 0; mn < rows; mn += mn_major ? 8 : 1)
+    for (int k = 0; k < DEPTH; k += mn_major ? 1 : 8) {
+      uint32_t address = descriptor_address(d, mn, k);
+      if (address >= shared->base && address - shared->base + 16 <= shared->size) continue;
+      hazard_report(warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
+                    "the descriptor of %s reaches byte %lld of a block's %llu bytes of shared memory", which,
+                    (long long)address - (long long)shared->base, (unsigned long long)shared->size);
+      launch_stop(warp_launch(warp));
+      return false;
+    }
+  return true;
+}
+
+// The descriptor in a slot, the same in all lanes and all warps, is that of the turn's operand 0 (A) or 1 (B). False after
+// a report.
+static bool take_operand(Warp *warp, const Inst *inst, WarpgroupTurn *turn, bool first, int operand) {
+  static const char *const names[] = {"A", "B"};
+  const WgmmaPlan *plan = inst->extra;
+  const u64 *lanes = SLOT(warp, operand ? plan->b : plan->a[0], const u64);
+  uint64_t bits = lanes[0], different = 0;
+  for (int lane = 0; lane < LANES; lane++) different |= lanes[lane] ^ bits;
+  if (different) return bad_descriptor(warp, inst, names[operand], bits, "lanes of the warp hold different ones");
+  if (!first && turn->bits[operand] != bits)
+    return bad_descriptor(warp, inst, names[operand], bits,
+                          "another warp of the warpgroup gives a different one, and it is of the whole matrix");
+  turn->bits[operand] = bits;
+  return !first || decode_operand(warp, inst, names[operand], bits, operand ? plan->n : ROWS,
+                                  operand ? plan->b_mn_major : plan->a_mn_major, &turn->operands[operand]);
+}
+
+// Remembers the reads of one matrix: in runs of bytes that follow each other.
+static void read_matrix(const Actor *actor, Region *shared, const MatrixDescriptor *d, int rows) {
+  uint32_t start = 0, end = 0;
+  for (int mn = 0; mn < rows; mn += d->mn_major ? 8 : 1)
+    for (int k = 0; k < DEPTH; k += d->mn_major ? 1 : 8) {
+      uint32_t address = descriptor_address(d, mn, k);
+      if (address == end) {
+        end += 16;
+        continue;
+      }
+      if (address + 16 == start) {
+        start = address;
+        continue;
+      }
+      if (end > start) race_read_by(actor, shared, start - shared->base, (int)(end - start));
+      start = address;
+      end = address + 16;
+    }
+  if (end > start) race_read_by(actor, shared, start - shared->base, (int)(end - start));
+}
+
+static AsyncOp *find_operation(Warp *warp, uint32_t number) {
+  const GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
+  for (int i = queue->count - 1; i >= 0; i--)
+    if (queue->entries[i].op->number == number) return queue->entries[i].op;
+  return NULL;
+}
+
+// The last of the four warps has executed the turn: as far as races go, its operation now reads A and B, after what all
+// four warps know of.
+static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
+  const WgmmaPlan *plan = op->inst->extra;
+  Cluster *cluster = op->warp->block->cluster;
+  Clocks *known[WARPGROUP_WARPS];
+  for (int i = 0; i < WARPGROUP_WARPS; i++) {
+    AsyncOp *part = find_operation(warpgroup_warp(op->warp, i), op->number);
+    known[i] = part->known;
+    part->known = NULL;  // nobody asks for it again, and operations in flight are many
+  }
+  Clocks *common = clocks_common(cluster, known, WARPGROUP_WARPS);
+  for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_release(known[i]);
+  async_make_agent(op, turn->issue);
+  turn->agent = op->agent;
+  turn->clock = op->clock;
+  Actor actor = async_actor(op, op->lane, true);
+  actor.known = common;
+  actor.issuer = op->agent;  // what its own lanes have done must be known to the other warps, too
+  if (!plan->a_in_registers) read_matrix(&actor, &op->warp->block->shared, &turn->operands[0], ROWS);
+  read_matrix(&actor, &op->warp->block->shared, &turn->operands[1], plan->n);
+  clocks_release(common);
+}
+
+// A fence must stand between any use of a register by another instruction and its use here. PTX ISA 9.7.16.7.1.
+static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
+  const WgmmaState *state = warp->wgmma;
+  int touched = 0;
+  for (int i = 0; i < plan->accumulators; i++)
+    touched += state->names[plan->d[i] / SLOT_UNIT].touched == state->fences + 1;
+  for (int i = 0; i < 4 && plan->a_in_registers; i++)
+    touched += state->names[plan->a[i] / SLOT_UNIT].touched == state->fences + 1;
+  if (touched)
+    hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
+                  "%d of its registers were read or written after the last wgmma.fence", touched);
+  else if (state->fences == 0)
+    hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
+                  "no wgmma.fence stands before the warp's first wgmma.mma_async");
+}
+
+// Takes the accumulators, which from now on name this operation's results, and the A registers.
+static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan) {
+  Warp *warp = op->warp;
+  WgmmaState *state = warp->wgmma;
+  WgmmaWork *work = op->payload;
+  for (int i = 0; i < 4 && plan->a_in_registers; i++) {
+    RegisterName *name = &state->names[plan->a[i] / SLOT_UNIT];
+    if (register_in_flight(state, plan->a[i]))
+      hazard_report(warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0,
+                    "its A register is an accumulator of a wgmma in flight");
+    memcpy(work->a_registers[i], SLOT(warp, plan->a[i], u32), sizeof work->a_registers[i]);
+    name->read_by = op->number;
+    name->used = state->fences + 1;
+  }
+  for (int i = 0; i < plan->accumulators; i++) {
+    RegisterName *name = &state->names[plan->d[i] / SLOT_UNIT];
+    AsyncOp *source = name->number > state->performed ? find_operation(warp, name->number) : NULL;
+    if (name->read_by > state->waited)
+      hazard_report(warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0,
+                    "its accumulator is an A register of a wgmma in flight");
+    memcpy(work->values[i], SLOT(warp, plan->d[i], u32), sizeof work->values[i]);
+    if (source) {
+      async_retain(source);
+      work->sources[i].op = source;
+      work->sources[i].element = name->element;
+    }
+    *name = (RegisterName){.number = op->number, .element = (uint32_t)i, .used = state->fences + 1};
+  }
+}
+
+// A warp's part of the instruction: its rows of A, and a quarter of the B that serves all four. An H200's shared memory is
+// busy for so many bytes, A's and B's once for the warpgroup: notes/counters.md.
+static void count_wgmma(Warp *warp, const Inst *inst) {
+  enum { ELEMENT_BYTES = 2 };
+  const WgmmaPlan *plan = inst->extra;
+  InstCounts *counts = warp_counts(warp, inst);
+  counts->flops += 2ull * WARP_ROWS * (uint64_t)plan->n * DEPTH;
+  counts->shared_read += (uint64_t)plan->n * DEPTH * ELEMENT_BYTES / WARPGROUP_WARPS;
+  if (!plan->a_in_registers) counts->shared_read += WARP_ROWS * DEPTH * ELEMENT_BYTES;
+}
+
+static AsyncOp *new_operation(Warp *warp, const Inst *inst, Mask mask, const WarpgroupTurn *turn) {
+  const WgmmaPlan *plan = inst->extra;
+  size_t count = (size_t)plan->accumulators;
+  size_t size = sizeof(WgmmaWork) + count * (sizeof(WgmmaSource) + sizeof(uint32_t[LANES]));
+  AsyncOp *op = async_issue_part(warp, inst, mask, perform_wgmma, false, size);
+  WgmmaWork *work = op->payload;
+  Mask scale = *SLOT(warp, plan->scale_d, const Mask) ^ (plan->scale_d_negated ? FULL_MASK : 0);
+  op->discard = discard_wgmma;
+  work->accumulate = (scale & mask) != 0;
+  work->a = turn->operands[0];
+  work->b = turn->operands[1];
+  work->sources = (WgmmaSource *)(work + 1);
+  work->values = (uint32_t(*)[LANES])(work->sources + count);
+  return op;
+}
+
+static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
+  const WgmmaPlan *plan = inst->extra;
+  WgmmaState *state = wgmma_state(warp);
+  uint32_t number = state->issued + 1;
+  bool first;
+  // A warp that is so far ahead of another waits for it.
+  state->awaited =
+      number > WARPGROUP_TURNS && !warpgroup_all_have(warp, number - WARPGROUP_TURNS) ? number - WARPGROUP_TURNS : 0;
+  if (state->awaited) {
+    warp_retry(warp, inst, mask);
+    return;
+  }
+  WarpgroupTurn *turn = warpgroup_turn(warp, inst, number, &first);
+  if (!turn || (!plan->a_in_registers && !take_operand(warp, inst, turn, first, 0)) ||
+      !take_operand(warp, inst, turn, first, 1))
+    return;
+  check_fence(warp, inst, plan);
+  AsyncOp *op = new_operation(warp, inst, mask, turn);
+  op->number = state->issued = number;
+  take_registers(op, inst, plan);
+  group_add(async_groups(warp, GROUP_WGMMA), mask, op);
+  if (warp_launch(warp)->hazards) {
+    if (warp->index % WARPGROUP_WARPS == 0) turn->issue = async_issue_by(op, mask, WARPGROUP_WARPS);
+    async_make_collective(op, mask);
+    if (warpgroup_all_have(warp, number)) read_operands(op, turn);
+  }
+  warpgroup_wake(warp);
+  count_wgmma(warp, inst);
+}
+
+// ---- fence, commit, wait ----
+
+static void wgmma_fence(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  (void)mask;
+  wgmma_state(warp)->fences++;
+}
+
+// Under a seed some operations are performed early, in order: any moment between issue and wait is legal.
+static void perform_some(Warp *warp, GroupQueue *queue) {
+  Cluster *cluster = warp->block->cluster;
+  if (!warp_launch(warp)->schedule || queue->count == 0) return;
+  uint64_t count = cluster_random(cluster) % (uint64_t)(queue->count + 1);
+  for (uint64_t i = 0; i < count; i++) async_finish(cluster, queue->entries[i].op);
+}
+
+static void wgmma_commit(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
+  group_commit(queue, mask);
+  perform_some(warp, queue);
+}
+
+// The last wgmma that a wait for all but the latest `allowed` groups waits for; 0 when there is none.
+static uint32_t last_to_wait_for(const GroupQueue *queue, int lane, uint32_t allowed) {
+  uint32_t number = 0;
+  for (int i = 0; i < queue->count && queue->entries[i].group[lane] + allowed < queue->commits[lane]; i++)
+    number = queue->entries[i].op->number;
+  return number;
+}
+
+static void wgmma_wait(Warp *warp, const Inst *inst, Mask mask) {
+  GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
+  WgmmaState *state = wgmma_state(warp);
+  uint32_t number = last_to_wait_for(queue, __builtin_ctz(mask), (uint32_t)inst->immediate);
+  if (!number) return;
+  state->awaited = warpgroup_all_have(warp, number) ? 0 : number;
+  if (state->awaited) {
+    warp_retry(warp, inst, mask);
+    return;
+  }
+  warpgroup_finish(warp, number);
+  warpgroup_learn(warp, mask, state->waited, number);
+  state->waited = number;
+  int done = 0;
+  while (done < queue->count && queue->entries[done].op->number <= number) async_release(queue->entries[done++].op);
+  queue->count -= done;
+  memmove(queue->entries, queue->entries + done, (size_t)queue->count * sizeof *queue->entries);
+}
+
+// ---- decoding ----
+
+// "m64n128k16": N, or 0 when it is no shape of 16-bit inputs.
+static int shape_n(const PtxInstruction *source) {
+  int m, n, k, used = 0;
+  for (int i = 0; i < source->modifier_count; i++)
+    if (sscanf(source->modifiers[i], "m%dn%dk%d%n", &m, &n, &k, &used) == 3 && !source->modifiers[i][used])
+      return m == ROWS && k == DEPTH && n >= 8 && n <= MAX_N && n % 8 == 0 ? n : 0;
+  return 0;
+}
+
+// An immediate operand that is one of two values; false after an error.
+static bool immediate_choice(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, int no, int yes,
+                             const char *what, bool *chosen) {
+  if (operand->kind != PTX_OPERAND_INTEGER || (operand->value != no && operand->value != yes)) {
+    decoder_error(decoder, source, "%s is %d or %d", what, no, yes);
+    return false;
+  }
+  *chosen = operand->value == yes;
+  return true;
+}
+
+// d, a, b: registers and descriptors.
+static bool decode_matrices(Decoder *decoder, const PtxInstruction *source, WgmmaPlan *plan) {
+  const PtxOperand *d = &source->operands[0], *a = &source->operands[1];
+  plan->accumulators = plan->half_accumulators ? plan->n / 4 : plan->n / 2;
+  if (d->kind != PTX_OPERAND_VECTOR || d->item_count != plan->accumulators) {
+    decoder_error(decoder, source, "D needs a list of %d registers", plan->accumulators);
+    return false;
+  }
+  PtxType type = plan->half_accumulators ? PTX_B32 : PTX_F32;
+  for (int i = 0; i < plan->accumulators; i++) {
+    decoder_source(decoder, &d->items[i], type);
+    plan->d[i] = decoder_destination(decoder, &d->items[i], type);
+  }
+  plan->a_in_registers = a->kind == PTX_OPERAND_VECTOR;
+  if (plan->a_in_registers && a->item_count != 4) {
+    decoder_error(decoder, source, "A needs a list of 4 registers, or a descriptor");
+    return false;
+  }
+  for (int i = 0; i < 4 && plan->a_in_registers; i++) plan->a[i] = decoder_source(decoder, &a->items[i], PTX_B32);
+  if (!plan->a_in_registers) plan->a[0] = decoder_source(decoder, a, PTX_B64);
+  plan->b = decoder_source(decoder, &source->operands[2], PTX_B64);
+  return true;
+}
+
+// The last of the modifiers are the types: of D, A and B.
+static bool decode_types(Decoder *decoder, const PtxInstruction *source, WgmmaPlan *plan) {
+  const char *const *last = source->modifiers + source->modifier_count;
+  if (source->modifier_count >= 6) {
+    const char *d = last[-3], *a = last[-2], *b = last[-1];
+    bool half = !strcmp(a, "f16") && !strcmp(b, "f16"), bfloat = !strcmp(a, "bf16") && !strcmp(b, "bf16");
+    plan->half_accumulators = !strcmp(d, "f16");
+    plan->input = half ? TENSOR_F16 : TENSOR_BF16;
+    if ((half && (plan->half_accumulators || !strcmp(d, "f32"))) || (bfloat && !strcmp(d, "f32"))) return true;
+  }
+  decoder_error(decoder, source, "the emulator knows .f32.f16.f16, .f16.f16.f16 and .f32.bf16.bf16");
+  return false;
+}
+
+static DecodeResult decode_mma_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  WgmmaPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  plan->n = shape_n(source);
+  if (!plan->n) return decoder_error(decoder, source, "the shape must be .m64nNk16 with N from 8 to 256 in steps of 8");
+  if (!decode_types(decoder, source, plan) || source->operand_count < 2) return DECODE_FAILED;
+  bool a_in_registers = source->operands[1].kind == PTX_OPERAND_VECTOR;
+  int operands = a_in_registers ? 7 : 8;
+  if (!decoder_operands(decoder, source, operands, operands) || !decode_matrices(decoder, source, plan))
+    return DECODE_FAILED;
+  const PtxOperand *operand = &source->operands[3];
+  plan->scale_d = decoder_source(decoder, operand, PTX_PRED);
+  plan->scale_d_negated = operand->negated;
+  if (!immediate_choice(decoder, source, &operand[1], 1, -1, "imm-scale-a", &plan->negate_a) ||
+      !immediate_choice(decoder, source, &operand[2], 1, -1, "imm-scale-b", &plan->negate_b) ||
+      (!a_in_registers && !immediate_choice(decoder, source, &operand[3], 0, 1, "imm-trans-a", &plan->a_mn_major)) ||
+      !immediate_choice(decoder, source, &operand[operands - 4], 0, 1, "imm-trans-b", &plan->b_mn_major))
+    return DECODE_FAILED;
+  inst->extra = plan;
+  inst->counter = COUNTER_INST_TENSOR;
+  inst->execute = issue_wgmma;
+  return DECODED;
+}
+
+DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  if (strcmp(source->opcode, "wgmma")) return DECODE_NOT_MINE;
+  decoder->program->asynchronous = true;
+  inst->counter = COUNTER_INST_SYNCHRONISATION;
+  inst->converge = CONVERGE_ALIGNED;
+  if (!ptx_has(source, "sync") || !ptx_has(source, "aligned"))
+    return decoder_error(decoder, source, "needs .sync.aligned");
+  if (ptx_has(source, "mma_async")) return decode_mma_async(decoder, source, inst);
+  bool waits = ptx_has(source, "wait_group"), commits = ptx_has(source, "commit_group"),
+       fences = ptx_has(source, "fence");
+  if (source->modifier_count != 3 || !(waits || commits || fences))
+    return decoder_error(decoder, source, "unknown form of wgmma");
+  if (!decoder_operands(decoder, source, waits, waits)) return DECODE_FAILED;
+  if (waits && (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0 ||
+                source->operands[0].value > 7))
+    return decoder_error(decoder, source, "N is an immediate from 0 to 7");
+  if (waits) inst->immediate = source->operands[0].value;
+  inst->execute = waits ? wgmma_wait : commits ? wgmma_commit : wgmma_fence;
+  return DECODED;
+}
