@@ -13,7 +13,7 @@ TESTS ?= *
 FUZZ_SECONDS ?= 60
 RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 
-NAMES := $(notdir $(patsubst %/,%,$(sort $(wildcard stages/[0-9][0-9]-*/))))
+NAMES := $(notdir $(patsubst %/,%,$(sort $(wildcard stages/[0-9][0-9]*-*/))))
 number = $(firstword $(subst -, ,$1))
 BIN := $(if $(filter build,$(BUILD)),./,$(BUILD)/root/)# where the programs go: another BUILD has a root of its own
 NUMBERS := $(foreach name,$(NAMES),$(call number,$(name)))
@@ -168,7 +168,7 @@ plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnup
 format: ## formats all C and CUDA
 	git ls-files '*.c' '*.h' '*.cu' ':!tests/golden' ':!tests/hazards' | xargs clang-format -i
 clean: ## removes what was built; the CUDA compilers in build/cuda* stay
-	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) stage-[0-9][0-9] libhopper_ladder.so baseline-*
+	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) stage-[0-9][0-9]* libhopper_ladder.so baseline-*
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 nvcc criterion gnuplot:
 	@CC="$(CC)" sh common/build/deps.sh $@ $(if $(filter $(WHEEL),$(NVCC)),build/cuda)

@@ -4,7 +4,7 @@
 # The lower stage is on the left. As wide as the terminal, or 200 columns; longer lines are cut.
 stage=$(ls -d stages/"$1"-*) || exit 1
 below=
-for each in stages/[0-9][0-9]-*; do
+for each in stages/[0-9][0-9]*-*; do
   [ "$each" = "$stage" ] && break
   below=$each
 done
