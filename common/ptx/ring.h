@@ -1,18 +1,18 @@
-// A ring of places in shared memory that a producer fills and consumers empty, each place with two mbarriers, full and
-// empty. Both sides count along with one of these.
+// A ring of slots in shared memory. A producer fills them and consumers empty them; each slot has two mbarriers, full and
+// empty. Producer and consumers each keep a Ring of their own to know which slot is next.
 #pragma once
 
 #include <stdint.h>
 
-// The parity is that of the place's next full; its last empty has the other one. At first all places are empty: the first
-// wait for an empty asks for the phase before the first, which counts as complete.
-template <int PLACES> struct Ring {
-  int place = 0;
+// `parity` is that of the next phase of the slot's full barrier; the empty barrier's last phase has the other parity. At
+// first every slot is empty: the first wait for an empty slot names the phase before the first, which counts as complete.
+template <int SLOTS> struct Ring {
+  int slot = 0;
   uint32_t parity = 0;
 
   __device__ __forceinline__ void advance() {
-    if (++place == PLACES) {
-      place = 0;
+    if (++slot == SLOTS) {
+      slot = 0;
       parity ^= 1;
     }
   }

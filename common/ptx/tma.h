@@ -4,11 +4,11 @@
 // PTX ISA 9.7.9.27.1, "cp.async.bulk.tensor".
 #pragma once
 
-#include <cuda.h>
+#include "harness/kernel.h"
 #include <stdint.h>
 
 // Loads the box that begins at column x, row y, matrix z. Its bytes count on the mbarrier as they land.
-static __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int x, int y,
+static __device__ __forceinline__ void tma_load(uint32_t to, const TensorMap *map, uint32_t barrier, int x, int y,
                                                 int z) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], "
                "[%2];" ::"r"(to),
@@ -17,7 +17,7 @@ static __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap *
 }
 
 // Stores a box. The thread commits it, and waits before the shared memory is used again or the block ends.
-static __device__ __forceinline__ void tma_store(const CUtensorMap *map, uint32_t from, int x, int y, int z) {
+static __device__ __forceinline__ void tma_store(const TensorMap *map, uint32_t from, int x, int y, int z) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(from),
                "r"(x), "r"(y), "r"(z)
                : "memory");
@@ -37,6 +37,6 @@ template <int PENDING> static __device__ __forceinline__ void tma_store_wait() {
 }
 
 // Brings a tensor map, a kernel parameter, close before its first use.
-static __device__ __forceinline__ void tma_prefetch_map(const CUtensorMap *map) {
+static __device__ __forceinline__ void tma_prefetch_map(const TensorMap *map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }

@@ -7,8 +7,9 @@
 //   softmax  P = exp(S - max), sum += P  in registers, as in stage 03
 //   output   O += P V                    wgmma: P from the registers where S was, V from shared memory
 #include <cuda_fp16.h>
-#include <float.h>
 #include <stdint.h>
+
+#include "tiles.h"
 
 #include "ptx/barrier.h"
 #include "ptx/cp_async.h"
@@ -19,14 +20,21 @@
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
-enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64, STAGES = 2 };
+enum { WARP = 32 };
+
+// A block's shared memory: its queries, in whose place the output gathers, and slots for tiles of K and V.
+template <int HEAD_DIM> struct Shared {
+  enum { KEYS = KEYS_OF(HEAD_DIM) };
+  half q[ROWS * HEAD_DIM];
+  half k[SLOTS][KEYS * HEAD_DIM], v[SLOTS][KEYS * HEAD_DIM];
+};
+static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
 
 // ---- tiles in shared memory ----
 
-// Starts the copy of a tile from a matrix that has only `left` more rows: zeros stand in for the others. THREADS threads
-// copy together; each of them one chunk of every few rows.
-template <int HEAD_DIM, int TILE_ROWS, int THREADS>
-__device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
+// Starts the copy of a tile from a matrix that has only `left` more rows: zeros stand in for the others. Each thread copies
+// one chunk of every few rows.
+template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   static_assert(step % 8 == 0 && TILE_ROWS % step == 0, "all chunks of a thread are swizzled alike");
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks;
@@ -36,161 +44,196 @@ __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   for (int i = 0; i < TILE_ROWS; i += step) cp_async(to + i * ROW_BYTES, from + i * HEAD_DIM, row + i < left ? 16 : 0);
 }
 
-// ---- a warpgroup's part ----
-
-// What a warpgroup keeps for its 64 queries from tile to tile. A thread has two rows, l / 4 and l / 4 + 8 of its warp's
-// sixteen, and of the output of each, for every 8 columns, two neighbours: o[4 n + 2 h + e], row h.
-template <int HEAD_DIM> struct Rows {
-  float o[HEAD_DIM / 2];
-  float max[2], sum[2];  // sum: of this thread's columns only, until the end
-};
-
-// S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
-template <int HEAD_DIM, int ROWS, int KEYS>
-__device__ void scores(float (&s)[KEYS / 2], uint32_t q_tile, uint32_t k_tile) {
-  uint64_t q = k_major(q_tile), k = k_major(k_tile);
-  wgmma_fence();
-#pragma unroll
-  for (int d = 0; d < HEAD_DIM / 16; d++) wgmma<KEYS>(s, columns_16(q, ROWS, d), columns_16(k, KEYS, d), d > 0);
-  wgmma_commit();
-  wgmma_wait<0>();
-  wgmma_results(s);
-}
-
-// Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
-// query. row and key: the warpgroup's first query, the tile's first key.
-template <int KEYS> __device__ void mask(float (&s)[KEYS / 2], int row, int key, int seqlen, int causal) {
-  int warp = threadIdx.x % WARPGROUP / WARP, lane = threadIdx.x % WARP;
-  for (int h = 0; h < 2; h++) {
-    int i = row + 16 * warp + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
-    int left = keys - (key + lane % 4 * 2);  // what this thread's row may see from this thread's first column on
-#pragma unroll
-    for (int n = 0; n < KEYS / 8; n++)
-      for (int e = 0; e < 2; e++)
-        if (8 * n + e >= left) s[4 * n + 2 * h + e] = -INFINITY;
-  }
-}
-
-// The largest of a row's scores.
-template <int COUNT> __device__ float row_max(const float (&s)[COUNT], int h) {
-  float max = fmaxf(s[2 * h], s[2 * h + 1]);
-#pragma unroll
-  for (int i = 4; i < COUNT; i += 4) max = fmaxf(fmaxf(max, s[i + 2 * h]), s[i + 2 * h + 1]);
-  return quad_max(max);
-}
-
-// Looks for larger maxima in the scores; when there are some, everything older shrinks. As in stage 03, `max` may stay
-// behind the true maximum by a factor of 2^8 in the weights.
-template <int HEAD_DIM, int COUNT>
-__device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[COUNT], float scale) {
-  float max[2];
-  bool grew = false;
-  for (int h = 0; h < 2; h++) {
-    max[h] = fmaxf(rows.max[h], row_max(s, h));
-    grew |= (max[h] - rows.max[h]) * scale > 8;
-  }
-  if (!__any_sync(0xffffffff, grew)) return;
-  for (int h = 0; h < 2; h++) {
-    float factor = power_of_two((rows.max[h] - max[h]) * scale);
-    rows.max[h] = max[h];
-    rows.sum[h] *= factor;
-#pragma unroll
-    for (int i = 0; i < HEAD_DIM / 2; i += 4)
-      for (int e = 0; e < 2; e++) rows.o[i + 2 * h + e] *= factor;
-  }
-}
-
-// P = exp(S - max), in the place of S, as 2^(S * scale - max * scale): one multiply-add and one power a score.
-template <int HEAD_DIM, int COUNT> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)[COUNT], float scale) {
-  for (int h = 0; h < 2; h++) {
-    float shift = -rows.max[h] * scale, sum[2] = {rows.sum[h], 0};
-#pragma unroll
-    for (int i = 0; i < COUNT; i += 4)
-      for (int e = 0; e < 2; e++) {
-        s[i + 2 * h + e] = power_of_two(s[i + 2 * h + e] * scale + shift);
-        sum[e] += s[i + 2 * h + e];
-      }
-    rows.sum[h] = sum[0] + sum[1];
-  }
-}
-
-// O += P V. The accumulators of eight columns of S are, packed in pairs, half of an A of 64 x 16: P never leaves the
-// thread.
-template <int HEAD_DIM, int KEYS>
-__device__ void output(Rows<HEAD_DIM> &state, const float (&p)[KEYS / 2], uint32_t v_tile) {
-  uint64_t v = mn_major(v_tile, KEYS);
-  uint32_t a[KEYS / 16][4];
-#pragma unroll
-  for (int n = 0; n < KEYS / 16; n++)
-    for (int j = 0; j < 4; j++) a[n][j] = pack(p[8 * n + 2 * j], p[8 * n + 2 * j + 1]);
-  wgmma_fence();
-#pragma unroll
-  for (int n = 0; n < KEYS / 16; n++) wgmma<HEAD_DIM, true>(state.o, a[n], rows_16(v, n), true);
-  wgmma_commit();
-  wgmma_wait<0>();
-  wgmma_results(state.o);
-}
-
-// Writes O / sum for this warp's queries, of which `count` exist. It passes through the shared memory that held them, so
-// that 16 bytes a lane and whole rows leave. row: the warp's first in the tile.
-template <int HEAD_DIM, int ROWS>
-__device__ void store_rows(half *o, const Rows<HEAD_DIM> &rows, char *q_tile, int row, int count) {
-  int lane = threadIdx.x % WARP, chunks = HEAD_DIM / 8;
-  for (int h = 0; h < 2; h++) {
-    float factor = 1 / quad_sum(rows.sum[h]);
-#pragma unroll
-    for (int n = 0; n < HEAD_DIM / 8; n++)
-      *(uint32_t *)(q_tile + swizzled(ROWS, row + 8 * h + lane / 4, n) + lane % 4 * 4) =
-          pack(rows.o[4 * n + 2 * h] * factor, rows.o[4 * n + 2 * h + 1] * factor);
-  }
-  __syncwarp();
-  for (int i = lane; i < 16 * chunks; i += WARP)
-    if (i / chunks < count) *(uint4 *)(o + i * 8) = *(uint4 *)(q_tile + swizzled(ROWS, row + i / chunks, i % chunks));
-}
-
-// ---- the kernel ----
-
-// Starts the copies of tile t of K and V into buffer t % 2.
-template <int HEAD_DIM, int KEYS, int THREADS>
-__device__ void copy_keys(uint32_t k_tiles, const half *k, const half *v, int t, int seqlen) {
-  const int bytes = KEYS * HEAD_DIM * 2;
-  uint32_t k_tile = k_tiles + t % STAGES * 2 * bytes;
+// Starts the copies of tile t of K and V into slot t % SLOTS.
+template <int HEAD_DIM>
+__device__ void copy_keys(Shared<HEAD_DIM> &shared, const half *k, const half *v, int t, int seqlen) {
+  const int KEYS = Shared<HEAD_DIM>::KEYS;
   size_t offset = (size_t)t * KEYS * HEAD_DIM;
-  copy_tile<HEAD_DIM, KEYS, THREADS>(k_tile, k + offset, seqlen - t * KEYS);
-  copy_tile<HEAD_DIM, KEYS, THREADS>(k_tile + bytes, v + offset, seqlen - t * KEYS);
+  copy_tile<HEAD_DIM, KEYS>(shared_address(shared.k[t % SLOTS]), k + offset, seqlen - t * KEYS);
+  copy_tile<HEAD_DIM, KEYS>(shared_address(shared.v[t % SLOTS]), v + offset, seqlen - t * KEYS);
   cp_async_commit();
 }
 
-// One block: WARPGROUPS warpgroups with 64 queries each, all of one head. Shared memory: Q, then K and V of even tiles,
-// K and V of odd tiles.
+// ---- a warpgroup's part ----
+
+template <int HEAD_DIM> struct Warpgroup {
+  using S = Shared<HEAD_DIM>;
+  static constexpr int KEYS = S::KEYS;
+  S &shared;
+  int warpgroup, warp, lane;
+  int row;  // the warpgroup's first query
+  int seqlen, causal;
+  float scale;  // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
+
+  // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
+  float s[KEYS / 2];  // scores, then weights
+  float o[HEAD_DIM / 2];
+  float shift[2];  // a weight is 2^(score * scale + shift)
+  float sum[2];    // of the weights in this thread's columns
+
+  __device__ void start() {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      shift[h] = INFINITY;
+      sum[h] = 0;
+    }
+#pragma unroll
+    for (int i = 0; i < HEAD_DIM / 2; i++) o[i] = 0;
+  }
+
+  // S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
+  __device__ void scores(int slot) {
+    uint64_t a = k_major(shared_address(shared.q) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
+    uint64_t b = k_major(shared_address(shared.k[slot]));
+    wgmma_fence();
+#pragma unroll
+    for (int d = 0; d < HEAD_DIM / 16; d++) wgmma<KEYS>(s, columns_16(a, ROWS, d), columns_16(b, KEYS, d), d > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_results(s);
+  }
+
+  // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
+  // query. key: the tile's first.
+  __device__ void mask(int key) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      int i = row + 16 * warp + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
+      int left = keys - (key + lane % 4 * 2);  // what this row may see from this thread's first column on
+#pragma unroll
+      for (int n = 0; n < KEYS / 8; n++)
+        for (int e = 0; e < 2; e++)
+          if (8 * n + e >= left) s[4 * n + 2 * h + e] = -INFINITY;
+    }
+  }
+
+  // The largest of a row's scores.
+  __device__ float row_max(int h) {
+    float even = s[2 * h], odd = s[2 * h + 1];
+#pragma unroll
+    for (int i = 4; i < KEYS / 2; i += 4) {
+      even = fmaxf(even, s[i + 2 * h]);
+      odd = fmaxf(odd, s[i + 2 * h + 1]);
+    }
+    return quad_max(fmaxf(even, odd));
+  }
+
+  // Lazy rescaling, as in stage 03: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
+  // it, and everything older shrinks.
+  __device__ void raise_max() {
+    float lower[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], -row_max(h) * scale);
+    if (!__any_sync(0xffffffff, fmaxf(shift[0] - lower[0], shift[1] - lower[1]) > 8)) return;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float factor = power_of_two(lower[h] - shift[h]);
+      shift[h] = lower[h];
+      sum[h] *= factor;
+#pragma unroll
+      for (int i = 0; i < HEAD_DIM / 2; i += 4)
+        for (int e = 0; e < 2; e++) o[i + 2 * h + e] *= factor;
+    }
+  }
+
+  // Weights in the place of scores; adds them up.
+  __device__ void weights() {
+    float odd[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < KEYS / 2; i += 4)
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        s[i + 2 * h] = power_of_two(s[i + 2 * h] * scale + shift[h]);
+        s[i + 2 * h + 1] = power_of_two(s[i + 2 * h + 1] * scale + shift[h]);
+        sum[h] += s[i + 2 * h];
+        odd[h] += s[i + 2 * h + 1];
+      }
+    sum[0] += odd[0];
+    sum[1] += odd[1];
+  }
+
+  // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
+  // thread.
+  __device__ void pack_weights(uint32_t (&p)[KEYS / 16][4]) {
+#pragma unroll
+    for (int n = 0; n < KEYS / 16; n++)
+      for (int j = 0; j < 4; j++) p[n][j] = pack(s[8 * n + 2 * j], s[8 * n + 2 * j + 1]);
+  }
+
+  // O += P V.
+  __device__ void output(const uint32_t (&p)[KEYS / 16][4], int slot) {
+    uint64_t b = mn_major(shared_address(shared.v[slot]), KEYS);
+    wgmma_fence();
+#pragma unroll
+    for (int n = 0; n < KEYS / 16; n++) wgmma<HEAD_DIM, true>(o, p[n], rows_16(b, n), true);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_results(o);
+  }
+
+  // One tile of keys; `masked` if not all rows may see all of it.
+  __device__ void step(int t, bool masked) {
+    uint32_t p[KEYS / 16][4];
+    trace(QK, t);
+    scores(t % SLOTS);
+    trace(SOFTMAX, t);
+    if (masked) mask(t * KEYS);
+    raise_max();
+    weights();
+    pack_weights(p);
+    trace(PV, t);
+    output(p, t % SLOTS);
+  }
+
+  // Writes O / sum for this warp's queries to o, by way of the shared memory that held them: so each lane stores 16 bytes,
+  // and rows leave whole.
+  __device__ void store(half *to) {
+    barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
+    int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;
+    char *tile = (char *)shared.q;
+    to += (size_t)first * HEAD_DIM;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float scale = 1 / quad_sum(sum[h]);
+#pragma unroll
+      for (int n = 0; n < HEAD_DIM / 8; n++)
+        *(uint32_t *)(tile + swizzled(ROWS, tile_row + 8 * h + lane / 4, n) + lane % 4 * 4) =
+            pack(o[4 * n + 2 * h] * scale, o[4 * n + 2 * h + 1] * scale);
+    }
+    __syncwarp();
+    const int chunks = HEAD_DIM / 8;
+    for (int i = lane; i < 16 * chunks; i += WARP)
+      if (first + i / chunks < seqlen)
+        *(uint4 *)(to + i * 8) = *(uint4 *)(tile + swizzled(ROWS, tile_row + i / chunks, i % chunks));
+  }
+};
+
+// ---- the kernel ----
+
+// One block: the queries of two warpgroups, all of one head.
 //
-// Grid: tiles of queries, head after head. Block: 128 * WARPGROUPS.
-template <int HEAD_DIM, int WARPGROUPS, int KEYS>
+// Grid: tiles of queries, head after head. Block: 256.
+template <int HEAD_DIM>
 __device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
-  const int ROWS = WARPGROUPS * WARPGROUP_ROWS, THREADS = WARPGROUPS * WARPGROUP, BYTES = KEYS * HEAD_DIM * 2;
-  extern __shared__ __align__(1024) char shared[];  // where a swizzle of 128 bytes begins anew
-  uint32_t q_tile = shared_address(shared), k_tiles = q_tile + ROWS * HEAD_DIM * 2;
+  using S = Shared<HEAD_DIM>;
+  const int KEYS = S::KEYS;
+  extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
+  S &shared = *(S *)memory;
   int blocks = (seqlen + ROWS - 1) / ROWS;
   int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
-  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0), warp = threadIdx.x % WARPGROUP / WARP;
-  int row = block_row + warpgroup * WARPGROUP_ROWS;  // the warpgroup's first
   size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
   k += head;
   v += head;
 
   trace_begin(ALL);
   trace(COPY, 0);
-  copy_tile<HEAD_DIM, ROWS, THREADS>(q_tile, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
-  copy_keys<HEAD_DIM, KEYS, THREADS>(k_tiles, k, v, 0, seqlen);
+  copy_tile<HEAD_DIM, ROWS>(shared_address(shared.q), q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
+  copy_keys(shared, k, v, 0, seqlen);
 
-  Rows<HEAD_DIM> rows;
-  for (int h = 0; h < 2; h++) {
-    rows.max[h] = -FLT_MAX;
-    rows.sum[h] = 0;
-  }
-#pragma unroll
-  for (int i = 0; i < HEAD_DIM / 2; i++) rows.o[i] = 0;
-  scale *= 1.44269504f;  // log2 e: exp(x) is computed as 2^(x log2 e)
+  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
+  int thread = threadIdx.x % WARPGROUP, row = block_row + warpgroup * WARPGROUP_ROWS;
+  Warpgroup<HEAD_DIM> part{shared, warpgroup, thread / WARP, thread % WARP, row, seqlen, causal, scale * 1.44269504f};
+  part.start();
 
   int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
   int tiles = (keys + KEYS - 1) / KEYS;
@@ -201,37 +244,24 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
     fence_async_proxy();  // and wgmma will see them,
     trace_done(COPY, t);
     trace(BARRIER, t);
-    __syncthreads();  // and all others'; and all are done with tile t - 1, into whose place t + 1 goes
+    __syncthreads();  // and all others'; and all are done with tile t - 1, into whose slot t + 1 goes
     trace(COPY, t + 1);
-    if (t + 1 < tiles) copy_keys<HEAD_DIM, KEYS, THREADS>(k_tiles, k, v, t + 1, seqlen);
-    if (causal && t * KEYS >= row + WARPGROUP_ROWS) continue;  // all masked for this warpgroup
-
-    uint32_t k_tile = k_tiles + t % STAGES * 2 * BYTES;
-    float s[KEYS / 2];
-    trace(QK, t);
-    scores<HEAD_DIM, ROWS, KEYS>(s, q_tile + warpgroup * WARPGROUP_ROWS * ROW_BYTES, k_tile);
-    trace(SOFTMAX, t);
-    if (t >= full_tiles) mask<KEYS>(s, row, t * KEYS, seqlen, causal);
-    raise_max(rows, s, scale);
-    weights(rows, s, scale);
-    trace(PV, t);
-    output<HEAD_DIM, KEYS>(rows, s, k_tile + BYTES);
+    if (t + 1 < tiles) copy_keys(shared, k, v, t + 1, seqlen);
+    if (!causal || t * KEYS < row + WARPGROUP_ROWS) part.step(t, t >= full_tiles);  // not all masked for this warpgroup
   }
   trace(STORE, tiles - 1);
-  barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read Q
-  store_rows<HEAD_DIM, ROWS>(o + head + (size_t)(row + warp * 16) * HEAD_DIM, rows, shared,
-                             warpgroup * WARPGROUP_ROWS + warp * 16, seqlen - row - warp * 16);
+  part.store(o + head);
   trace_end();
 }
 
-// The entry points: two warpgroups each. For D = 64 a thread needs fewer than 128 registers, so that two blocks fit on an
-// SM; for D = 128 one block with all of its registers and longer tiles is better.
-extern "C" __global__ void __launch_bounds__(2 * WARPGROUP, 2)
+// The entry points. For D = 64 a thread needs fewer than 128 registers, so that two blocks fit on an SM; for D = 128 one
+// block with all of its registers and longer tiles is better.
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
     attention_64(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
-  attention<64, 2, 64>(q, k, v, o, seqlen, scale, causal);
+  attention<64>(q, k, v, o, seqlen, scale, causal);
 }
 
-extern "C" __global__ void __launch_bounds__(2 * WARPGROUP, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention_128(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
-  attention<128, 2, 128>(q, k, v, o, seqlen, scale, causal);
+  attention<128>(q, k, v, o, seqlen, scale, causal);
 }

@@ -1,81 +1,148 @@
-// Stage 07: warp specialization. One thread of the first warpgroup does nothing but load, as far ahead as there is room;
-// the other warpgroups do nothing but compute, with the registers that the first one gave back.
+// Stage 07: warp specialization. One more warp, the producer, does nothing but load, as far ahead as there is room. The
+// warpgroups that compute, the consumers, wait for tiles and release them, and load nothing.
 //
-// A block does the queries of its computing warpgroups, 64 each, against all keys of their head. For each block of 128
-// keys they do
+// For each tile of keys a consumer does, as in stage 05,
 //
-//   scores   S = Q K^T                   wgmma, as in stage 05
+//   scores   S = Q K^T                   wgmma: Q and K from shared memory
 //   softmax  P = exp(S - max), sum += P  in registers
-//   output   O += P V                    wgmma
-#include "loader.h"
+//   output   O += P V                    wgmma: P from the registers where S was, V from shared memory
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+#include "tiles.h"
 
 #include "ptx/barrier.h"
 #include "ptx/math.h"
+#include "ptx/mbarrier.h"
 #include "ptx/quad.h"
-#include "ptx/registers.h"
+#include "ptx/ring.h"
+#include "ptx/tile.h"
+#include "ptx/tma.h"
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
-// ---- a warpgroup that computes ----
+// A block's shared memory: its queries, in whose place the output gathers, and a ring of slots for tiles of K and one for
+// tiles of V. A full barrier completes when TMA has filled the slot, an empty one when all consumer warps have released it.
+template <int HEAD_DIM> struct Shared {
+  enum { KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
+  half q[ROWS * HEAD_DIM];
+  half k[SLOTS][KEYS * HEAD_DIM], v[SLOTS][KEYS * HEAD_DIM];
+  uint64_t q_full, k_full[SLOTS], k_empty[SLOTS], v_full[SLOTS], v_empty[SLOTS];
 
-template <int HEAD_DIM, bool CAUSAL> struct Worker {
+  __device__ void init() {
+    mbarrier_init(shared_address(&q_full), 1);
+    for (int i = 0; i < SLOTS; i++) {
+      mbarrier_init(shared_address(k_full + i), 1);
+      mbarrier_init(shared_address(v_full + i), 1);
+      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
+      mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
+    }
+    mbarrier_fence_init();
+  }
+};
+static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
+
+// A tile of queries: its first, and how many tiles of keys any of them may see.
+struct Tile {
+  int head, row, key_tiles;
+};
+
+// The block's tile. In causal attention a head's last tiles have most keys, and go first.
+template <int HEAD_DIM> __device__ Tile find_tile(const Problem &problem) {
+  Tile tile;
+  tile.head = blockIdx.x / problem.head_tiles;
+  tile.row = (problem.head_tiles - 1 - blockIdx.x % problem.head_tiles) * ROWS;
+  int keys = problem.causal ? min(tile.row + ROWS, problem.seqlen) : problem.seqlen;
+  tile.key_tiles = (keys + Shared<HEAD_DIM>::KEYS - 1) / Shared<HEAD_DIM>::KEYS;
+  return tile;
+}
+
+// ---- the producer: one thread ----
+
+template <int HEAD_DIM> struct Producer {
   using S = Shared<HEAD_DIM>;
   S &shared;
-  const Problem &problem;
-  int warpgroup, warp, lane;
-  Ring<S::STAGES> k, v;
-  int row;        // the warpgroup's first query
-  int steps = 0;  // for trace
+  const Tensors &tensors;
+  Ring<S::SLOTS> k, v;
+  int loads = 0;  // for trace
 
-  // Of two rows, l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
-  float s[KEYS / 2];  // scores, then weights
-  float o[HEAD_DIM / 2];
-  float shift[2];  // a weight is 2^(score * scale + shift)
-  float sum[2];    // of the weights in this thread's columns
-
-  // ---- order ----
-
-  // Until the ring's next place is full; and when this warp is done with it.
-  template <int PLACES> __device__ void wait(const Ring<PLACES> &ring, const uint64_t *full) {
-    mbarrier_wait(shared_address(full + ring.place), ring.parity);
+  // Loads rows of a head, in panels of 64 columns, because a box under this swizzle is no wider. `full` completes when all
+  // have landed.
+  template <int SIZE> __device__ void load(half (&to)[SIZE], uint64_t &full, const TensorMap *map, int row, int head) {
+    const int panel_bytes = SIZE / HEAD_DIM * ROW_BYTES;
+    trace(COPY, loads);
+    mbarrier_arrive_expect(shared_address(&full), sizeof to);
+#pragma unroll
+    for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
+      tma_load(shared_address(to) + panel * panel_bytes, map, shared_address(&full), panel * PANEL, row, head);
+    loads++;
   }
-  template <int PLACES> __device__ void release(Ring<PLACES> &ring, const uint64_t *empty) {
-    if (lane == 0) mbarrier_arrive(shared_address(empty + ring.place));
+  // The same into a ring's next slot, once that is empty.
+  template <int SLOTS, int SIZE>
+  __device__ void load_next(Ring<SLOTS> &ring, half (&to)[SLOTS][SIZE], uint64_t *full, uint64_t *empty,
+                            const TensorMap *map, int row, int head) {
+    trace(WAIT_FREE, loads);
+    mbarrier_wait(shared_address(empty + ring.slot), ring.parity ^ 1);
+    load(to[ring.slot], full[ring.slot], map, row, head);
     ring.advance();
   }
 
-  // ---- products ----
+  __device__ void run(const Tile &tile) {
+    trace_begin(PRODUCER);
+    load(shared.q, shared.q_full, &tensors.q, tile.row, tile.head);
+    for (int t = 0; t < tile.key_tiles; t++) {
+      load_next(k, shared.k, shared.k_full, shared.k_empty, &tensors.k, t * S::KEYS, tile.head);
+      load_next(v, shared.v, shared.v_full, shared.v_empty, &tensors.v, t * S::KEYS, tile.head);
+    }
+    trace_end();
+  }
+};
 
-  // S = Q K^T.
+// ---- a consumer: one warpgroup ----
+
+template <int HEAD_DIM> struct Consumer {
+  using S = Shared<HEAD_DIM>;
+  static constexpr int KEYS = S::KEYS;
+  S &shared;
+  const Problem &problem;
+  int warpgroup, warp, lane;
+  int row;  // the warpgroup's first query
+
+  // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
+  float s[KEYS / 2];  // scores, then weights
+  float o[HEAD_DIM / 2];
+  float shift[2];  // a weight is 2^(score * problem.scale + shift)
+  float sum[2];    // of the weights in this thread's columns
+  Ring<S::SLOTS> k, v;
+
+  __device__ void start() {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      shift[h] = INFINITY;
+      sum[h] = 0;
+    }
+#pragma unroll
+    for (int i = 0; i < HEAD_DIM / 2; i++) o[i] = 0;
+  }
+
+  // S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
   __device__ void scores() {
     uint64_t a = k_major(shared_address(shared.q) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
-    uint64_t b = k_major(shared_address(shared.k[k.place]));
+    uint64_t b = k_major(shared_address(shared.k[k.slot]));
     wgmma_fence();
 #pragma unroll
-    for (int d = 0; d < HEAD_DIM / 16; d++) wgmma<KEYS>(s, columns_16(a, S::ROWS, d), columns_16(b, KEYS, d), d > 0);
+    for (int d = 0; d < HEAD_DIM / 16; d++) wgmma<KEYS>(s, columns_16(a, ROWS, d), columns_16(b, KEYS, d), d > 0);
     wgmma_commit();
     wgmma_wait<0>();
     wgmma_results(s);
   }
 
-  // O += P V.
-  __device__ void output(const uint32_t (&p)[KEYS / 16][4]) {
-    uint64_t b = mn_major(shared_address(shared.v[v.place]), KEYS);
-    wgmma_fence();
-#pragma unroll
-    for (int n = 0; n < KEYS / 16; n++) wgmma<HEAD_DIM, true>(o, p[n], rows_16(b, n), true);
-    wgmma_commit();
-    wgmma_wait<0>();
-    wgmma_results(o);
-  }
-
-  // ---- softmax ----
-
-  // Scores that must not count become minus infinity. key: the first of the block.
+  // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
+  // query. key: the tile's first.
   __device__ void mask(int key) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      int i = row + 16 * warp + 8 * h + lane / 4, keys = CAUSAL ? min(i + 1, problem.seqlen) : problem.seqlen;
+      int i = row + 16 * warp + 8 * h + lane / 4, keys = problem.causal ? min(i + 1, problem.seqlen) : problem.seqlen;
       int left = keys - (key + lane % 4 * 2);  // what this row may see from this thread's first column on
 #pragma unroll
       for (int n = 0; n < KEYS / 8; n++)
@@ -95,8 +162,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Looks for larger maxima in the scores; when there are some, everything older shrinks. As in stage 03, the shift stays
-  // behind by a factor of up to 2^8 in the weights.
+  // Lazy rescaling, as in stage 03: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
+  // it, and everything older shrinks.
   __device__ void raise_max() {
     float lower[2];
 #pragma unroll
@@ -129,43 +196,65 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     sum[1] += odd[1];
   }
 
-  // ---- a tile ----
-
-  // One block of keys; `masked` if not all rows may see all of it.
-  __device__ void step(int key, bool masked) {
-    uint32_t p[KEYS / 16][4];
-    trace(WAIT_K, steps);
-    wait(k, shared.k_full);
-    trace(QK, steps);
-    scores();
-    release(k, shared.k_empty);
-    trace(SOFTMAX, steps);
-    if (masked) mask(key);
-    raise_max();
-    weights();
+  // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
+  // thread.
+  __device__ void pack_weights(uint32_t (&p)[KEYS / 16][4]) {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
       for (int j = 0; j < 4; j++) p[n][j] = pack(s[8 * n + 2 * j], s[8 * n + 2 * j + 1]);
-    trace(WAIT_V, steps);
+  }
+
+  // O += P V.
+  __device__ void output(const uint32_t (&p)[KEYS / 16][4]) {
+    uint64_t b = mn_major(shared_address(shared.v[v.slot]), KEYS);
+    wgmma_fence();
+#pragma unroll
+    for (int n = 0; n < KEYS / 16; n++) wgmma<HEAD_DIM, true>(o, p[n], rows_16(b, n), true);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_results(o);
+  }
+
+  // Waits until a ring's next slot is full; releases it when this warp is done with it.
+  __device__ void wait(const Ring<S::SLOTS> &ring, const uint64_t *full) {
+    mbarrier_wait(shared_address(full + ring.slot), ring.parity);
+  }
+  __device__ void release(Ring<S::SLOTS> &ring, const uint64_t *empty) {
+    if (lane == 0) mbarrier_arrive(shared_address(empty + ring.slot));
+    ring.advance();
+  }
+
+  // One tile of keys; `masked` if not all rows may see all of it.
+  __device__ void step(int t, bool masked) {
+    uint32_t p[KEYS / 16][4];
+    trace(WAIT_K, t);
+    wait(k, shared.k_full);
+    trace(QK, t);
+    scores();
+    release(k, shared.k_empty);
+    trace(SOFTMAX, t);
+    if (masked) mask(t * KEYS);
+    raise_max();
+    weights();
+    pack_weights(p);
+    trace(WAIT_V, t);
     wait(v, shared.v_full);
-    trace(PV, steps);
+    trace(PV, t);
     output(p);
     release(v, shared.v_empty);
-    steps++;
   }
 
-  // Blocks right of this warpgroup's rows, which only other warpgroups need, are let pass.
-  __device__ void skip(int count) {
-    for (int i = 0; i < count; i++) {
-      wait(k, shared.k_full);
-      release(k, shared.k_empty);
-      wait(v, shared.v_full);
-      release(v, shared.v_empty);
-    }
+  // Skips a key tile to the right of this warpgroup's rows, which belongs to the other one: it waits for the tile and
+  // releases it unused.
+  __device__ void skip() {
+    wait(k, shared.k_full);
+    release(k, shared.k_empty);
+    wait(v, shared.v_full);
+    release(v, shared.v_empty);
   }
 
-  // Writes O / sum for this warp's queries. It passes through the shared memory that held them, so that 16 bytes a lane and
-  // whole rows leave.
+  // Writes O / sum for this warp's queries, by way of the shared memory that held them: so each lane stores 16 bytes,
+  // and rows leave whole.
   __device__ void store(int head) {
     barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;
@@ -176,32 +265,26 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
       float scale = 1 / quad_sum(sum[h]);
 #pragma unroll
       for (int n = 0; n < HEAD_DIM / 8; n++)
-        *(uint32_t *)(tile + swizzled(S::ROWS, tile_row + 8 * h + lane / 4, n) + lane % 4 * 4) =
+        *(uint32_t *)(tile + swizzled(ROWS, tile_row + 8 * h + lane / 4, n) + lane % 4 * 4) =
             pack(o[4 * n + 2 * h] * scale, o[4 * n + 2 * h + 1] * scale);
     }
     __syncwarp();
     const int chunks = HEAD_DIM / 8;
     for (int i = lane; i < 16 * chunks; i += WARP)
       if (first + i / chunks < problem.seqlen)
-        *(uint4 *)(to + i * 8) = *(uint4 *)(tile + swizzled(S::ROWS, tile_row + i / chunks, i % chunks));
+        *(uint4 *)(to + i * 8) = *(uint4 *)(tile + swizzled(ROWS, tile_row + i / chunks, i % chunks));
   }
 
   __device__ void run(const Tile &tile) {
     trace_begin(CONSUMER);
-    row = tile.row + warpgroup * WARPGROUP_ROWS;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      shift[h] = INFINITY;
-      sum[h] = 0;
-    }
-#pragma unroll
-    for (int i = 0; i < HEAD_DIM / 2; i++) o[i] = 0;
-
-    int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen, blocks = (keys + KEYS - 1) / KEYS;
+    start();
+    int keys = problem.causal ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen;  // that any row may see
+    int full_keys = problem.causal ? min(row + 1, problem.seqlen) : problem.seqlen;          // that all rows may see
+    int tiles = (keys + KEYS - 1) / KEYS;
     mbarrier_wait(shared_address(&shared.q_full), 0);
-    skip(tile.blocks - blocks);
-    for (int block = blocks - 1; block >= 0; block--) step(block * KEYS, block == blocks - 1);
-    trace(STORE, steps);
+    for (int t = 0; t < tiles; t++) step(t, (t + 1) * KEYS > full_keys);
+    for (int t = tiles; t < tile.key_tiles; t++) skip();
+    trace(STORE, tile.key_tiles - 1);
     store(tile.head);
     trace_end();
   }
@@ -209,52 +292,28 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
 
 // ---- the kernel ----
 
-template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &tensors, const Problem &problem) {
-  using S = Shared<HEAD_DIM>;
-  extern __shared__ __align__(1024) char memory[];
-  S &shared = *(S *)memory;
-  if (threadIdx.x == 0) {
-    mbarrier_init(shared_address(&shared.q_full), 1);
-    for (int i = 0; i < S::STAGES; i++) {
-      mbarrier_init(shared_address(shared.k_full + i), 1);
-      mbarrier_init(shared_address(shared.v_full + i), 1);
-      mbarrier_init(shared_address(shared.k_empty + i), S::WORKERS * 4);  // one of each warp
-      mbarrier_init(shared_address(shared.v_empty + i), S::WORKERS * 4);
-    }
-    mbarrier_fence_init();
-  }
-  __syncthreads();
-  Tile tile = find_tile<CAUSAL, S::ROWS>(problem);
+// Grid: tiles of queries, head after head. Block: the consumers, then the producer's warp.
+template <int HEAD_DIM> __device__ void attention(const Tensors &tensors, const Problem &problem) {
+  extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
+  Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
+  if (threadIdx.x == 0) shared.init();
+  __syncthreads();  // the mbarriers are there
+  Tile tile = find_tile<HEAD_DIM>(problem);
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
-  if (warpgroup == 0) {
-    registers_decrease<S::LOADER_REGISTERS>();
-    if (threadIdx.x == 0) Loader<HEAD_DIM>{shared, tensors}.run(tile);
-  } else {
-    registers_increase<S::REGISTERS>();
-    int thread = threadIdx.x % WARPGROUP;
-    Worker<HEAD_DIM, CAUSAL>{shared, problem, warpgroup - 1, thread / WARP, thread % WARP}.run(tile);
-  }
+  int thread = threadIdx.x % WARPGROUP, row = tile.row + warpgroup * WARPGROUP_ROWS;
+  if (warpgroup < CONSUMERS)
+    Consumer<HEAD_DIM>{shared, problem, warpgroup, thread / WARP, thread % WARP, row}.run(tile);
+  else if (thread == 0)
+    Producer<HEAD_DIM>{shared, tensors}.run(tile);
 }
 
-// Grid: tiles of queries, head after head. Block: a warpgroup that loads, and those that compute.
-template <int HEAD_DIM> constexpr int THREADS = (1 + Config<HEAD_DIM>::WORKERS) * WARPGROUP;
-
-extern "C" __global__ void __launch_bounds__(THREADS<64>, 1)
+// The entry points. For D = 64 a thread needs fewer than 128 registers, so that two blocks fit on an SM.
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<64, false>(tensors, problem);
+  attention<64>(tensors, problem);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS<64>, 1)
-    attention_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<64, true>(tensors, problem);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS<128>, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention_128(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<128, false>(tensors, problem);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS<128>, 1)
-    attention_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<128, true>(tensors, problem);
+  attention<128>(tensors, problem);
 }

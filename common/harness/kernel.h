@@ -1,0 +1,12 @@
+// For a stage's tiles.h, which kernel.cu and stage.c both include: the names that nvcc and the C compiler share.
+#pragma once
+
+#ifdef __CUDACC__
+#include <cuda.h>
+#include <cuda_fp16.h>
+typedef CUtensorMap TensorMap;
+typedef half *HalfPointer;  // to device memory
+#else
+#include "../device/device.h"
+typedef DeviceAddress HalfPointer;
+#endif
