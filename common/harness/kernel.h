@@ -5,8 +5,10 @@
 #include <cuda.h>
 #include <cuda_fp16.h>
 typedef CUtensorMap TensorMap;
-typedef half *HalfPointer;  // to device memory
+// Pointers to device memory.
+typedef half *HalfPointer;
+typedef unsigned *CounterPointer;
 #else
 #include "../device/device.h"
-typedef DeviceAddress HalfPointer;
+typedef DeviceAddress HalfPointer, CounterPointer;
 #endif

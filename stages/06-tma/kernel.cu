@@ -83,7 +83,7 @@ template <int HEAD_DIM> struct Warpgroup {
   // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
   float s[KEYS / 2];  // scores, then weights
   float o[HEAD_DIM / 2];
-  float shift[2];  // a weight is 2^(score * problem.scale + shift)
+  float shift[2];  // a weight is 2^(score * scale + shift)
   float sum[2];    // of the weights in this thread's columns
   Ring<S::SLOTS> ring;
 

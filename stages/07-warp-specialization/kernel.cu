@@ -111,7 +111,7 @@ template <int HEAD_DIM> struct Consumer {
   // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
   float s[KEYS / 2];  // scores, then weights
   float o[HEAD_DIM / 2];
-  float shift[2];  // a weight is 2^(score * problem.scale + shift)
+  float shift[2];  // a weight is 2^(score * scale + shift)
   float sum[2];    // of the weights in this thread's columns
   Ring<S::SLOTS> k, v;
 
@@ -244,13 +244,15 @@ template <int HEAD_DIM> struct Consumer {
     release(v, shared.v_empty);
   }
 
-  // Skips a key tile to the right of this warpgroup's rows, which belongs to the other one: it waits for the tile and
-  // releases it unused.
-  __device__ void skip() {
-    wait(k, shared.k_full);
-    release(k, shared.k_empty);
-    wait(v, shared.v_full);
-    release(v, shared.v_empty);
+  // Skips key tiles to the right of this warpgroup's rows, which belong to the other one: it waits for each and releases it
+  // unused.
+  __device__ void skip(int count) {
+    for (int i = 0; i < count; i++) {
+      wait(k, shared.k_full);
+      release(k, shared.k_empty);
+      wait(v, shared.v_full);
+      release(v, shared.v_empty);
+    }
   }
 
   // Writes O / sum for this warp's queries, by way of the shared memory that held them: so each lane stores 16 bytes,
@@ -283,7 +285,7 @@ template <int HEAD_DIM> struct Consumer {
     int tiles = (keys + KEYS - 1) / KEYS;
     mbarrier_wait(shared_address(&shared.q_full), 0);
     for (int t = 0; t < tiles; t++) step(t, (t + 1) * KEYS > full_keys);
-    for (int t = tiles; t < tile.key_tiles; t++) skip();
+    skip(tile.key_tiles - tiles);
     trace(STORE, tile.key_tiles - 1);
     store(tile.head);
     trace_end();

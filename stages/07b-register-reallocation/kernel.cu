@@ -24,10 +24,6 @@
 
 #include "producer.h"
 
-// Registers of a thread: of a consumer, and in the producer's warpgroup.
-template <int HEAD_DIM> constexpr int CONSUMER_REGISTERS = HEAD_DIM == 64 ? 160 : 240;
-template <int HEAD_DIM> constexpr int PRODUCER_REGISTERS = HEAD_DIM == 64 ? 32 : 24;
-
 // ---- a consumer: one warpgroup ----
 
 template <int HEAD_DIM, bool CAUSAL> struct Consumer {
@@ -40,9 +36,10 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
   float s[KEYS / 2];  // scores, then weights
   float o[HEAD_DIM / 2];
-  float shift[2];  // a weight is 2^(score * problem.scale + shift)
+  float shift[2];  // a weight is 2^(score * scale + shift)
   float sum[2];    // of the weights in this thread's columns
   Ring<S::SLOTS> k, v;
+  int steps = 0;  // for trace
 
   __device__ void start() {
 #pragma unroll
@@ -156,30 +153,33 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   // One tile of keys; `masked` if not all rows may see all of it.
   __device__ void step(int t, bool masked) {
     uint32_t p[KEYS / 16][4];
-    trace(WAIT_K, t);
+    trace(WAIT_K, steps);
     wait(k, shared.k_full);
-    trace(QK, t);
+    trace(QK, steps);
     scores();
     release(k, shared.k_empty);
-    trace(SOFTMAX, t);
+    trace(SOFTMAX, steps);
     if (masked) mask(t * KEYS);
     raise_max();
     weights();
     pack_weights(p);
-    trace(WAIT_V, t);
+    trace(WAIT_V, steps);
     wait(v, shared.v_full);
-    trace(PV, t);
+    trace(PV, steps);
     output(p);
     release(v, shared.v_empty);
+    steps++;
   }
 
-  // Skips a key tile to the right of this warpgroup's rows, which belongs to other ones: it waits for the tile and releases
-  // it unused.
-  __device__ void skip() {
-    wait(k, shared.k_full);
-    release(k, shared.k_empty);
-    wait(v, shared.v_full);
-    release(v, shared.v_empty);
+  // Skips key tiles to the right of this warpgroup's rows, which belong to other ones: it waits for each and releases it
+  // unused.
+  __device__ void skip(int count) {
+    for (int i = 0; i < count; i++) {
+      wait(k, shared.k_full);
+      release(k, shared.k_empty);
+      wait(v, shared.v_full);
+      release(v, shared.v_empty);
+    }
   }
 
   // Writes O / sum for this warp's queries, by way of the shared memory that held them: so each lane stores 16 bytes,
@@ -209,9 +209,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     start();
     int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen, tiles = (keys + KEYS - 1) / KEYS;
     mbarrier_wait(shared_address(&shared.q_full), 0);
-    for (int t = tiles; t < tile.key_tiles; t++) skip();
+    skip(tile.key_tiles - tiles);
     for (int t = tiles - 1; t >= 0; t--) step(t, t == tiles - 1);  // only the last tile has keys to mask
-    trace(STORE, tile.key_tiles - 1);
+    trace(STORE, steps);
     store(tile.head);
     trace_end();
   }
@@ -228,10 +228,10 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem);
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
   if (warpgroup == 0) {
-    registers_decrease<PRODUCER_REGISTERS<HEAD_DIM>>();
+    registers_decrease<PRODUCER_REGISTERS_OF(HEAD_DIM)>();
     if (threadIdx.x == 0) Producer<HEAD_DIM>{shared, tensors}.run(tile);
   } else {
-    registers_increase<CONSUMER_REGISTERS<HEAD_DIM>>();
+    registers_increase<CONSUMER_REGISTERS_OF(HEAD_DIM)>();
     int consumer = warpgroup - 1, thread = threadIdx.x % WARPGROUP, row = tile.row + consumer * WARPGROUP_ROWS;
     Consumer<HEAD_DIM, CAUSAL>{shared, problem, consumer, thread / WARP, thread % WARP, row}.run(tile);
   }

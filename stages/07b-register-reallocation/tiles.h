@@ -13,6 +13,10 @@ enum { KEYS = 128 };  // of a tile
 #define THREADS_OF(HEAD_DIM) ((1 + CONSUMERS_OF(HEAD_DIM)) * WARPGROUP)
 #define ROWS_OF(HEAD_DIM) (CONSUMERS_OF(HEAD_DIM) * WARPGROUP_ROWS)  // queries of a block
 
+// Registers of a thread: of a consumer, and in the producer's warpgroup.
+#define CONSUMER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 160 : 240)
+#define PRODUCER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 32 : 24)
+
 // Bytes of a block's shared memory: struct Shared in producer.h.
 #define SHARED_BYTES(HEAD_DIM)                                                                                         \
   (2 * (HEAD_DIM) * (ROWS_OF(HEAD_DIM) + 2 * SLOTS_OF(HEAD_DIM) * KEYS) + 8 * (1 + 4 * SLOTS_OF(HEAD_DIM)))

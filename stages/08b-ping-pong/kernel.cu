@@ -1,77 +1,60 @@
-// Stage 08: ping-pong. While one warpgroup has its softmax, another has the tensor cores; and within a warpgroup the
-// softmax of one block of keys runs under the output of the block before.
+// Stage 08b: ping-pong. The consumers take turns in issuing their products: while one has its softmax, another has the
+// tensor cores.
 //
-// A block does the queries of its warpgroups, 64 each, against all keys of their head. One thread of the first warpgroup
-// loads. The others, for each block of 128 keys, do
+// For each tile of keys a consumer does, as in stage 08,
 //
-//   S = Q K^T     of the next block       both on the tensor cores, in the background,
-//   O += P V      of the last block       the warpgroups one after another;
-//   P = exp(S)    of the next block       meanwhile, as soon as S is there
-#include "../07-warp-specialization/loader.h"
+//   S = Q K^T     of the next tile        both on the tensor cores, in the background,
+//   O += P V      of the last tile        when it is the consumer's turn;
+//   P = exp(S)    of the next tile        meanwhile, as soon as S is there
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+#include "../07b-register-reallocation/tiles.h"
 
 #include "ptx/barrier.h"
 #include "ptx/math.h"
+#include "ptx/mbarrier.h"
 #include "ptx/quad.h"
 #include "ptx/registers.h"
+#include "ptx/ring.h"
+#include "ptx/tile.h"
+#include "ptx/tma.h"
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
-// ---- a warpgroup that computes ----
+#include "../07b-register-reallocation/producer.h"
 
-template <int HEAD_DIM, bool CAUSAL> struct Worker {
+// ---- a consumer: one warpgroup ----
+
+template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   using S = Shared<HEAD_DIM>;
   S &shared;
   const Problem &problem;
   int warpgroup, warp, lane;
-  Ring<S::STAGES> k, v;
-  int steps = 0;     // for trace: blocks whose scores have been started
-  int row, key = 0;  // the warpgroup's first query, the first key of the block at hand
+  int row, key = 0;  // the warpgroup's first query, the first key of the tile at hand
 
-  // Of two rows, l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
+  // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
   float s[KEYS / 2];         // scores, then weights
   uint32_t p[KEYS / 16][4];  // weights in fp16, the A of the next product
   float o[HEAD_DIM / 2];
   float shift[2];   // a weight is 2^(score * scale + shift)
   float sum[2];     // of the weights in this thread's columns
   float factor[2];  // by which older weights shrink
+  Ring<S::SLOTS> k, v;
+  int steps = 0;  // for trace
 
-  // ---- order ----
-
-  template <int PLACES> __device__ void wait(const Ring<PLACES> &ring, const uint64_t *full) {
-    mbarrier_wait(shared_address(full + ring.place), ring.parity);
-  }
-  template <int PLACES> __device__ void release(Ring<PLACES> &ring, const uint64_t *empty) {
-    if (lane == 0) mbarrier_arrive(shared_address(empty + ring.place));
-    ring.advance();
-  }
-  // The warpgroups take turns in issuing products, so that one has its softmax while another has the tensor cores.
-  __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
-  __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % S::WORKERS, 2 * WARPGROUP); }
-
-  // ---- products ----
-
-  // Starts S = Q K^T.
+  // Starts S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
   __device__ void scores() {
     uint64_t a = k_major(shared_address(shared.q) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
-    uint64_t b = k_major(shared_address(shared.k[k.place]));
+    uint64_t b = k_major(shared_address(shared.k[k.slot]));
     wgmma_fence();
 #pragma unroll
     for (int d = 0; d < HEAD_DIM / 16; d++) wgmma<KEYS>(s, columns_16(a, S::ROWS, d), columns_16(b, KEYS, d), d > 0);
     wgmma_commit();
   }
 
-  // Starts O += P V, or O = P V for a tile's first block.
-  __device__ void output(int accumulate) {
-    uint64_t b = mn_major(shared_address(shared.v[v.place]), KEYS);
-    wgmma_fence();
-#pragma unroll
-    for (int n = 0; n < KEYS / 16; n++) wgmma<HEAD_DIM, true>(o, p[n], rows_16(b, n), n > 0 ? 1 : accumulate);
-    wgmma_commit();
-  }
-
-  // ---- softmax ----
-
-  // In the first block at hand, scores that must not count become minus infinity.
+  // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
+  // query. key: the tile's first.
   __device__ void mask() {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -95,6 +78,28 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     return quad_max(fmaxf(even, odd));
   }
 
+  // Lazy rescaling, as in stage 03: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
+  // it. True if so: then everything older shrinks by `factor`.
+  __device__ bool raise_max() {
+    float lower[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], -row_max(h) * problem.scale);
+    if (!__any_sync(0xffffffff, fmaxf(shift[0] - lower[0], shift[1] - lower[1]) > 8)) return false;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      factor[h] = power_of_two(lower[h] - shift[h]);
+      shift[h] = lower[h];
+      sum[h] *= factor[h];
+    }
+    return true;
+  }
+
+  // The output shrinks later, when the product that was under way is done.
+  __device__ void shrink_output() {
+#pragma unroll
+    for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
+  }
+
   // Weights in the place of scores; adds them up.
   __device__ void weights() {
     float odd[2] = {0, 0};
@@ -111,7 +116,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     sum[1] += odd[1];
   }
 
-  // Weights of the first block.
+  // Weights of the first tile.
   __device__ void first_weights() {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -121,37 +126,59 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     weights();
   }
 
-  // Looks for larger maxima in the scores of a later block. As in stage 03, the shift stays behind by a factor of up to 2^8
-  // in the weights. True if it was raised: then older weights shrink by `factor`.
-  __device__ bool raise_max() {
-    float lower[2];
-#pragma unroll
-    for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], -row_max(h) * problem.scale);
-    if (!__any_sync(0xffffffff, fmaxf(shift[0] - lower[0], shift[1] - lower[1]) > 8)) return false;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      factor[h] = power_of_two(lower[h] - shift[h]);
-      shift[h] = lower[h];
-      sum[h] *= factor[h];
-    }
-    return true;
-  }
-
-  // The same for the output, when the product that was under way is done.
-  __device__ void shrink_output() {
-#pragma unroll
-    for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
-  }
-
+  // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
+  // thread.
   __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
       for (int j = 0; j < 4; j++) p[n][j] = pack(s[8 * n + 2 * j], s[8 * n + 2 * j + 1]);
   }
 
-  // ---- a tile, step by step ----
+  // Starts O += P V, or O = P V for the first tile.
+  __device__ void output(int accumulate) {
+    uint64_t b = mn_major(shared_address(shared.v[v.slot]), KEYS);
+    wgmma_fence();
+#pragma unroll
+    for (int n = 0; n < KEYS / 16; n++) wgmma<HEAD_DIM, true>(o, p[n], rows_16(b, n), n > 0 ? 1 : accumulate);
+    wgmma_commit();
+  }
 
-  // Scores of one block and output of the one before, both in the background; weights of the first under the second.
+  // Waits until a ring's next slot is full; releases it when this warp is done with it.
+  __device__ void wait(const Ring<S::SLOTS> &ring, const uint64_t *full) {
+    mbarrier_wait(shared_address(full + ring.slot), ring.parity);
+  }
+  __device__ void release(Ring<S::SLOTS> &ring, const uint64_t *empty) {
+    if (lane == 0) mbarrier_arrive(shared_address(empty + ring.slot));
+    ring.advance();
+  }
+
+  // The consumers take turns in issuing products.
+  __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
+  __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % S::CONSUMERS, 2 * WARPGROUP); }
+
+  // The first tile, with nothing else under way.
+  __device__ void first_tile() {
+    trace(WAIT_K, steps);
+    wait(k, shared.k_full);
+    trace(WAIT_TURN, steps);
+    take_turn();
+    trace(QK, steps);
+    scores();
+    pass_turn();
+    trace(WAIT_QK, steps);
+    wgmma_wait<0>();
+    wgmma_results(s);
+    trace_done(QK, steps);
+    trace(SOFTMAX, steps);
+    release(k, shared.k_empty);
+    mask();
+    first_weights();
+    pack_weights();
+    steps++;
+  }
+
+  // The scores of one tile and the output of the tile before it, both in the background; weights of the one under the
+  // output of the other.
   __device__ void step(int accumulate) {
     trace(WAIT_K, steps);
     wait(k, shared.k_full);
@@ -184,27 +211,6 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     steps++;
   }
 
-  // The first block, with nothing else under way.
-  __device__ void first_block() {
-    trace(WAIT_K, steps);
-    wait(k, shared.k_full);
-    trace(WAIT_TURN, steps);
-    take_turn();
-    trace(QK, steps);
-    scores();
-    pass_turn();
-    trace(WAIT_QK, steps);
-    wgmma_wait<0>();
-    wgmma_results(s);
-    trace_done(QK, steps);
-    trace(SOFTMAX, steps);
-    release(k, shared.k_empty);
-    mask();
-    first_weights();
-    pack_weights();
-    steps++;
-  }
-
   // The last output, with nothing else under way.
   __device__ void last_output(int accumulate) {
     trace(WAIT_V, steps - 1);
@@ -220,7 +226,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     trace_done(PV, steps - 1);
   }
 
-  // Blocks right of this warpgroup's rows, which only other warpgroups need, are let pass.
+  // Skips key tiles to the right of this warpgroup's rows, which belong to other ones: it waits for each and releases it
+  // unused.
   __device__ void skip(int count) {
     for (int i = 0; i < count; i++) {
       wait(k, shared.k_full);
@@ -232,8 +239,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     }
   }
 
-  // Writes O / sum for this warp's queries. It passes through the shared memory that held them, so that 16 bytes a lane and
-  // whole rows leave. (All products have read the queries: the last turn was a barrier.)
+  // Writes O / sum for this warp's queries, by way of the shared memory that held them: so each lane stores 16 bytes,
+  // and rows leave whole. (All of the warpgroup's products have read the queries: the last turn was a barrier.)
   __device__ void store(int head) {
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;
     char *tile = (char *)shared.q;
@@ -255,13 +262,12 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
 
   __device__ void run(const Tile &tile) {
     trace_begin(CONSUMER);
-    row = tile.row + warpgroup * WARPGROUP_ROWS;
-    int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen, blocks = (keys + KEYS - 1) / KEYS;
-    if (warpgroup == S::WORKERS - 1) pass_turn();
+    int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen, tiles = (keys + KEYS - 1) / KEYS;
+    if (warpgroup == S::CONSUMERS - 1) pass_turn();  // the first turn is consumer 0's
     mbarrier_wait(shared_address(&shared.q_full), 0);
-    skip(tile.blocks - blocks);
-    key = (blocks - 1) * KEYS;
-    first_block();
+    skip(tile.key_tiles - tiles);
+    key = (tiles - 1) * KEYS;
+    first_tile();
     int accumulate = 0;
     for (; key > 0; accumulate = 1) {
       key -= KEYS;
@@ -270,59 +276,48 @@ template <int HEAD_DIM, bool CAUSAL> struct Worker {
     last_output(accumulate);
     trace(STORE, steps);
     store(tile.head);
-    if (warpgroup == 0) take_turn();  // which the last warpgroup has passed on
+    if (warpgroup == 0) take_turn();  // which the last consumer has passed on
     trace_end();
   }
 };
 
 // ---- the kernel ----
 
+// Grid: tiles of queries, head after head. Block: the producer's warpgroup, then the consumers.
 template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &tensors, const Problem &problem) {
-  using S = Shared<HEAD_DIM>;
-  extern __shared__ __align__(1024) char memory[];
-  S &shared = *(S *)memory;
-  if (threadIdx.x == 0) {
-    mbarrier_init(shared_address(&shared.q_full), 1);
-    for (int i = 0; i < S::STAGES; i++) {
-      mbarrier_init(shared_address(shared.k_full + i), 1);
-      mbarrier_init(shared_address(shared.v_full + i), 1);
-      mbarrier_init(shared_address(shared.k_empty + i), S::WORKERS * 4);  // one of each warp
-      mbarrier_init(shared_address(shared.v_empty + i), S::WORKERS * 4);
-    }
-    mbarrier_fence_init();
-  }
-  __syncthreads();
-  Tile tile = find_tile<CAUSAL, S::ROWS>(problem);
+  extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
+  Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
+  if (threadIdx.x == 0) shared.init();
+  __syncthreads();  // the mbarriers are there
+  Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem);
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
   if (warpgroup == 0) {
-    registers_decrease<S::LOADER_REGISTERS>();
-    if (threadIdx.x == 0) Loader<HEAD_DIM>{shared, tensors}.run(tile);
+    registers_decrease<PRODUCER_REGISTERS_OF(HEAD_DIM)>();
+    if (threadIdx.x == 0) Producer<HEAD_DIM>{shared, tensors}.run(tile);
   } else {
-    registers_increase<S::REGISTERS>();
-    int thread = threadIdx.x % WARPGROUP;
-    Worker<HEAD_DIM, CAUSAL>{shared, problem, warpgroup - 1, thread / WARP, thread % WARP}.run(tile);
+    registers_increase<CONSUMER_REGISTERS_OF(HEAD_DIM)>();
+    int consumer = warpgroup - 1, thread = threadIdx.x % WARPGROUP, row = tile.row + consumer * WARPGROUP_ROWS;
+    Consumer<HEAD_DIM, CAUSAL>{shared, problem, consumer, thread / WARP, thread % WARP, row}.run(tile);
   }
 }
 
-// Grid: tiles of queries, head after head. Block: a warpgroup that loads, and those that compute.
-template <int HEAD_DIM> constexpr int THREADS = (1 + Config<HEAD_DIM>::WORKERS) * WARPGROUP;
-
-extern "C" __global__ void __launch_bounds__(THREADS<64>, 1)
+// The entry points. For each mask a kernel of its own: what the other one would need costs no register and no instruction.
+extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, false>(tensors, problem);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS<64>, 1)
+extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, true>(tensors, problem);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS<128>, 1)
+extern "C" __global__ void __launch_bounds__(THREADS_OF(128), 1)
     attention_128(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<128, false>(tensors, problem);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS<128>, 1)
+extern "C" __global__ void __launch_bounds__(THREADS_OF(128), 1)
     attention_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<128, true>(tensors, problem);
 }

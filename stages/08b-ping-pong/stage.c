@@ -1,8 +1,8 @@
-// Stage 08: its launch is in launch.h of stage 07.
-#include "../07-warp-specialization/launch.h"
+// Stage 08b. Its launch is stage 07b's.
+#include "../07b-register-reallocation/launch.h"
 
 const Stage stage = {
-    .name = "08-ping-pong",
-    .title = "the softmax of one block of keys under the products of another",
+    .name = "08b-ping-pong",
+    .title = "one consumer has its softmax while another has the tensor cores",
     .launch = launch,
 };

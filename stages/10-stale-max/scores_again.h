@@ -2,7 +2,7 @@
 // the tiles that TMA has put there for wgmma.
 #pragma once
 
-#include "../09-persistent/loader.h"  // KEYS
+#include "../09b-causal-order/tiles.h"  // KEYS
 
 #include "ptx/ldmatrix.h"
 #include "ptx/mma.h"
@@ -25,5 +25,5 @@ __device__ void scores_again(float (&s)[KEYS / 2], uint32_t queries, int first, 
       mma(*(float(*)[4])(s + 8 * n + 4), a, b[2], b[3]);
     }
   }
-  __syncwarp();  // all lanes have read the keys, before one of them gives their place away
+  __syncwarp();  // all lanes have read the keys, before one of them releases their slot
 }

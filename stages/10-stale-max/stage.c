@@ -1,9 +1,9 @@
-// Stage 10: its launch is in launch.h of stage 09.
-#include "../09-persistent/launch.h"
+// Stage 10. Its launch is stage 09b's.
+#include "../09b-causal-order/launch.h"
 
 const Stage stage = {
-    .name = "10-late-max",
-    .title = "weights against an old maximum, and a look at their sum instead of a search",
+    .name = "10-stale-max",
+    .title = "a softmax that does not search for the maximum: a check of the weights' sum shows whether the stale one fits",
     .launch = launch,
     .counter = true,
 };

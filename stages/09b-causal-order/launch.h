@@ -1,30 +1,10 @@
-// The launch of stages 09 and 10, which differ inside the kernel alone: one kernel, as many blocks as SMs; they share the
+// The launch of stages 09b and 10, which differ inside the kernel alone: one kernel, as many blocks as SMs; they share the
 // tiles among themselves.
 #pragma once
 
 #include "harness/stage.h"
 
-enum { KEYS = 128, WARPGROUP = 128, WARPGROUP_ROWS = 64, STORE_ROWS = 16 };  // as in kernel.cu
-
-// What differs between head dimensions: Config in kernel.cu.
-typedef struct Config {
-  int workers, tiles, stages;
-  const char *kernel, *causal_kernel;
-} Config;
-
-static const Config config_64 = {3, 3, 4, "attention_64", "attention_64_causal"};
-static const Config config_128 = {2, 3, 2, "attention_128", "attention_128_causal"};
-
-// The kernel's parameters.
-typedef struct Tensors {
-  TensorMap q, k, v, o;
-  DeviceAddress asked;
-} Tensors;
-
-typedef struct Problem {
-  int seqlen, heads, head_tiles, group, lead;
-  float scale;
-} Problem;
+#include "tiles.h"
 
 static int minimum(int a, int b) { return a < b ? a : b; }
 
@@ -45,9 +25,10 @@ static int lead(int seqlen, int rows, int tiles) {
 
 static bool launch(Device *device, const Attention *a) {
   const Shape *shape = &a->shape;
-  Config config = shape->head_dim == 64 ? config_64 : config_128;
-  int rows = config.workers * WARPGROUP_ROWS, heads = shape->batch * shape->heads;
+  int head_dim = shape->head_dim, rows = ROWS_OF(head_dim), heads = shape->batch * shape->heads;
   int head_tiles = (shape->seqlen + rows - 1) / rows;
+  const char *kernel_64 = shape->causal ? "attention_64_causal" : "attention_64";
+  const char *kernel_128 = shape->causal ? "attention_128_causal" : "attention_128";
   Problem problem = {
       .seqlen = shape->seqlen,
       .heads = heads,
@@ -62,11 +43,10 @@ static bool launch(Device *device, const Attention *a) {
   attention_tensor_map(device, shape, a->v, KEYS, &tensors.v);
   attention_tensor_map(device, shape, a->o, STORE_ROWS, &tensors.o);
   DeviceLaunch attention = {
-      .kernel = device_kernel(device, a->module, shape->causal ? config.causal_kernel : config.kernel),
+      .kernel = device_kernel(device, a->module, head_dim == 64 ? kernel_64 : kernel_128),
       .grid = {(unsigned)minimum(heads * head_tiles, device_info(device)->sm_count)},
-      .block = {(unsigned)((config.workers + 1) * WARPGROUP)},
-      .dynamic_shared = sizeof(uint16_t) * shape->head_dim * (config.tiles * rows + 2 * config.stages * KEYS) +
-                        2 * sizeof(uint64_t) * (config.tiles + 2 * config.stages) + sizeof(uint32_t) * config.tiles,
+      .block = {THREADS_OF(head_dim)},
+      .dynamic_shared = SHARED_BYTES(head_dim),
       .arguments = ARGUMENTS(&tensors, &problem),
   };
   return device_launch(device, &attention);

@@ -1,0 +1,411 @@
+// Stage 09: persistent blocks. There are as many as SMs, and each works through tiles of queries. So the next tile is loaded,
+// and its first product begun, while the last one ends.
+//
+// For each tile of keys a consumer does, as in stage 08b,
+//
+//   S = Q K^T     of the next tile        both on the tensor cores, in the background,
+//   O += P V      of the last tile        when it is the consumer's turn;
+//   P = exp(S)    of the next tile        meanwhile, as soon as S is there
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+#include "tiles.h"
+
+#include "ptx/barrier.h"
+#include "ptx/fence.h"
+#include "ptx/math.h"
+#include "ptx/mbarrier.h"
+#include "ptx/quad.h"
+#include "ptx/registers.h"
+#include "ptx/ring.h"
+#include "ptx/stmatrix.h"
+#include "ptx/tile.h"
+#include "ptx/tma.h"
+#include "ptx/trace.h"
+#include "ptx/wgmma.h"
+
+#include "producer.h"
+
+// ---- a consumer: one warpgroup ----
+
+// threadIdx.x, read anew. What is computed from it the compiler cannot compute early and keep in registers meanwhile.
+__device__ int thread_index() {
+  int index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+  return index;
+}
+
+template <int HEAD_DIM, bool CAUSAL> struct Consumer {
+  using S = Shared<HEAD_DIM>;
+  S &shared;
+  const Tensors &tensors;
+  const Problem &problem;
+  int warpgroup;
+  bool elected;  // one thread of each warp
+  Ring<S::QUERY_SLOTS> q;
+  Ring<S::SLOTS> k, v;
+  int leaving = -1;    // the slot of queries from which an output is on its way out
+  int skipped;         // key tiles to the right of this warpgroup's rows
+  int steps = 0;       // for trace: key tiles whose scores have been started
+  int head, row, key;  // the tile's head, the warpgroup's first query, the first key of the key tile at hand
+
+  // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
+  float s[KEYS / 2];         // scores, then weights
+  uint32_t p[KEYS / 16][4];  // weights in fp16, the A of the next product
+  float o[HEAD_DIM / 2];
+  float shift[2];   // a weight is 2^(score * scale + shift)
+  float sum[2];     // of the weights in this thread's columns
+  float factor[2];  // by which older weights shrink
+
+  // Starts S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
+  __device__ void scores() {
+    uint64_t a = k_major(shared_address(shared.q[q.slot]) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
+    uint64_t b = k_major(shared_address(shared.k[k.slot]));
+    wgmma_fence();
+#pragma unroll
+    for (int d = 0; d < HEAD_DIM / 16; d++) wgmma<KEYS>(s, columns_16(a, S::ROWS, d), columns_16(b, KEYS, d), d > 0);
+    wgmma_commit();
+  }
+
+  // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
+  // query. key: the tile's first.
+  __device__ void mask() {
+    int thread = thread_index() % WARPGROUP, warp = thread / WARP, lane = thread % WARP;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      int i = row + 16 * warp + 8 * h + lane / 4, keys = CAUSAL ? min(i + 1, problem.seqlen) : problem.seqlen;
+      int left = keys - (key + lane % 4 * 2);  // what this row may see from this thread's first column on
+#pragma unroll
+      for (int n = 0; n < KEYS / 8; n++)
+        for (int e = 0; e < 2; e++)
+          if (8 * n + e >= left) s[4 * n + 2 * h + e] = -INFINITY;
+    }
+  }
+
+  // The largest of a row's scores.
+  __device__ float row_max(int h) {
+    float even = s[2 * h], odd = s[2 * h + 1];
+#pragma unroll
+    for (int i = 4; i < KEYS / 2; i += 4) {
+      even = fmaxf(even, s[i + 2 * h]);
+      odd = fmaxf(odd, s[i + 2 * h + 1]);
+    }
+    return quad_max(fmaxf(even, odd));
+  }
+
+  // Lazy rescaling, as in stage 03: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
+  // it. True if so: then everything older shrinks by `factor`.
+  __device__ bool raise_max() {
+    float lower[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], -row_max(h) * problem.scale);
+    if (!__any_sync(0xffffffff, fmaxf(shift[0] - lower[0], shift[1] - lower[1]) > 8)) return false;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      factor[h] = power_of_two(lower[h] - shift[h]);
+      shift[h] = lower[h];
+      sum[h] *= factor[h];
+    }
+    return true;
+  }
+
+  // The output shrinks later, when the product that was under way is done.
+  __device__ void shrink_output() {
+#pragma unroll
+    for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
+  }
+
+  // Weights in the place of scores; adds them up.
+  __device__ void weights() {
+    float odd[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < KEYS / 2; i += 4)
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        s[i + 2 * h] = power_of_two(s[i + 2 * h] * problem.scale + shift[h]);
+        s[i + 2 * h + 1] = power_of_two(s[i + 2 * h + 1] * problem.scale + shift[h]);
+        sum[h] += s[i + 2 * h];
+        odd[h] += s[i + 2 * h + 1];
+      }
+    sum[0] += odd[0];
+    sum[1] += odd[1];
+  }
+
+  // Weights of the first tile.
+  __device__ void first_weights() {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      shift[h] = -row_max(h) * problem.scale;
+      sum[h] = 0;
+    }
+    weights();
+  }
+
+  // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
+  // thread.
+  __device__ void pack_weights() {
+#pragma unroll
+    for (int n = 0; n < KEYS / 16; n++)
+      for (int j = 0; j < 4; j++) p[n][j] = pack(s[8 * n + 2 * j], s[8 * n + 2 * j + 1]);
+  }
+
+  // Starts O += P V, or O = P V for the first tile.
+  __device__ void output(int accumulate) {
+    uint64_t b = mn_major(shared_address(shared.v[v.slot]), KEYS);
+    wgmma_fence();
+#pragma unroll
+    for (int n = 0; n < KEYS / 16; n++) wgmma<HEAD_DIM, true>(o, p[n], rows_16(b, n), n > 0 ? 1 : accumulate);
+    wgmma_commit();
+  }
+
+  // Waits until a ring's next slot is full; releases it when this warp is done with it.
+  template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
+    mbarrier_wait(shared_address(full + ring.slot), ring.parity);
+  }
+  template <int SLOTS> __device__ void release(Ring<SLOTS> &ring, const uint64_t *empty) {
+    if (elected) mbarrier_arrive(shared_address(empty + ring.slot));
+    ring.advance();
+  }
+
+  // The consumers take turns in issuing products.
+  __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
+  __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % S::CONSUMERS, 2 * WARPGROUP); }
+
+  // The first key tile of the first tile, with nothing else under way.
+  __device__ void first_tile() {
+    wait(k, shared.k_full);
+    trace(WAIT_TURN, steps);
+    take_turn();
+    trace(QK, steps);
+    scores();
+    pass_turn();
+    trace(WAIT_QK, steps);
+    wgmma_wait<0>();
+    wgmma_results(s);
+    trace_done(QK, steps);
+    trace(SOFTMAX, steps);
+    release(k, shared.k_empty);
+    mask();
+    first_weights();
+    pack_weights();
+    steps++;
+  }
+
+  // The scores of one key tile and the output of the one before it, both in the background; weights of the one under the
+  // output of the other.
+  __device__ void step(int accumulate) {
+    trace(WAIT_K, steps);
+    wait(k, shared.k_full);
+    trace(WAIT_TURN, steps);
+    take_turn();
+    trace(QK, steps);
+    scores();
+    trace(WAIT_V, steps - 1);
+    wait(v, shared.v_full);
+    trace(PV, steps - 1);
+    output(accumulate);
+    pass_turn();
+    trace(WAIT_QK, steps);
+    wgmma_wait<1>();
+    wgmma_results(s);
+    trace_done(QK, steps);
+    trace(SOFTMAX, steps);
+    release(k, shared.k_empty);
+    bool grew = raise_max();
+    weights();
+    trace(WAIT_PV, steps - 1);
+    wgmma_wait<0>();
+    wgmma_results(s);
+    wgmma_results(o);
+    trace_done(PV, steps - 1);
+    trace(RESCALE, steps);
+    release(v, shared.v_empty);
+    if (grew) shrink_output();
+    pack_weights();
+    release_queries();  // not earlier: as a branch among the weights it would keep back the wait for PV, and V's slot
+    steps++;
+  }
+
+  // The last output of a tile under the first scores of the next. The members describe the next tile already, the arguments
+  // describe the last one. (In traces the turn counts as "load wait": a mark for it costs registers, and ptxas serialises
+  // the products.)
+  __device__ void next_tile(int accumulate, int last_slot, int last_head, int last_row) {
+    wait(k, shared.k_full);
+    take_turn();
+    trace(QK, steps);
+    scores();
+    wait(v, shared.v_full);
+    trace(PV, steps - 1);
+    output(accumulate);
+    pass_turn();
+    float last_sum[2] = {sum[0], sum[1]};
+    trace(WAIT_QK, steps);
+    wgmma_wait<1>();
+    wgmma_results(s);
+    trace_done(QK, steps);
+    trace(SOFTMAX, steps);
+    release(k, shared.k_empty);
+    if (CAUSAL || key + KEYS > problem.seqlen) mask();
+    first_weights();
+    trace(WAIT_PV, steps - 1);
+    wgmma_wait<0>();
+    wgmma_results(s);
+    wgmma_results(o);
+    trace_done(PV, steps - 1);
+    trace(STORE, steps - 1);
+    release(v, shared.v_empty);
+    store(last_sum, last_slot, last_head, last_row);
+    trace(RESCALE, steps);
+    pack_weights();
+    skip_values();
+    steps++;
+  }
+
+  // The last output of the last tile, with nothing else under way.
+  __device__ void last_output(int accumulate, int last_slot, int last_head, int last_row) {
+    trace(WAIT_TURN, steps);
+    take_turn();
+    trace(WAIT_V, steps - 1);
+    wait(v, shared.v_full);
+    trace(PV, steps - 1);
+    output(accumulate);
+    pass_turn();
+    trace(WAIT_PV, steps - 1);
+    wgmma_wait<0>();
+    wgmma_results(o);
+    trace_done(PV, steps - 1);
+    trace(STORE, steps - 1);
+    store(sum, last_slot, last_head, last_row);
+    if (elected) tma_store_wait<0>();
+    if (warpgroup == 0) take_turn();  // which the last consumer has passed on
+  }
+
+  // O / sum, to the slot of the warp's own queries, and from there to global memory.
+  __device__ void store(const float (&o_sum)[2], int slot, int head, int row) {
+    float scale[2] = {1 / quad_sum(o_sum[0]), 1 / quad_sum(o_sum[1])};
+    int thread = thread_index() % WARPGROUP, warp = thread / WARP, lane = thread % WARP;
+    uint32_t tile = shared_address(shared.q[slot]) + (warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS) * ROW_BYTES;
+#pragma unroll
+    for (int d = 0; d < HEAD_DIM / 16; d++) {
+      const float *x = o + 8 * d;
+      stmatrix(tile + swizzled(S::ROWS, lane % 16, 2 * d + lane / 16), pack(x[0] * scale[0], x[1] * scale[0]),
+               pack(x[2] * scale[1], x[3] * scale[1]), pack(x[4] * scale[0], x[5] * scale[0]),
+               pack(x[6] * scale[1], x[7] * scale[1]));
+    }
+    fence_async_proxy();
+    __syncwarp();
+    if (elected) {
+#pragma unroll
+      for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
+        tma_store(&tensors.o, tile + panel * S::ROWS * ROW_BYTES, panel * PANEL, row + warp * STORE_ROWS, head);
+      tma_store_commit();
+    }
+    leaving = slot;
+  }
+
+  // When the output has left, its slot can take queries again.
+  __device__ void release_queries() {
+    if (leaving < 0) return;
+    if (elected) {
+      tma_store_wait_read<0>();
+      mbarrier_arrive(shared_address(shared.q_empty + leaving));
+    }
+    leaving = -1;
+  }
+
+  // Waits for the next tile's queries; false when there are no more tiles. Skips keys that belong to other warpgroups;
+  // skip_values does the same for values, when it is their turn.
+  __device__ bool find_next() {
+    trace(WAIT_K, steps);
+    wait(q, shared.q_full);
+    int number = shared.tile[q.slot];
+    if (number < 0) return false;
+    Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem, number);
+    head = tile.head;
+    row = tile.row + warpgroup * WARPGROUP_ROWS;
+    int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen;
+    int key_tiles = (keys + KEYS - 1) / KEYS;
+    key = (key_tiles - 1) * KEYS;
+    skipped = tile.key_tiles - key_tiles;
+    if constexpr (CAUSAL && S::ROWS % KEYS) {
+      for (int i = 0; i < skipped; i++) {
+        wait(k, shared.k_full);
+        take_turn();
+        pass_turn();
+        release(k, shared.k_empty);
+      }
+    }
+    return true;
+  }
+  __device__ void skip_values() {
+    if constexpr (CAUSAL && S::ROWS % KEYS) {
+      for (int i = 0; i < skipped; i++) {
+        wait(v, shared.v_full);
+        release(v, shared.v_empty);
+      }
+    }
+  }
+
+  __device__ void run() {
+    trace_begin(CONSUMER);
+    if (warpgroup == S::CONSUMERS - 1) pass_turn();  // the first turn is consumer 0's
+    find_next();
+    skip_values();
+    first_tile();
+    while (true) {
+      int accumulate = 0;
+      for (; key > 0; accumulate = 1) {
+        key -= KEYS;
+        step(accumulate);
+      }
+      release_queries();
+      int last_slot = q.slot, last_head = head, last_row = row;
+      q.advance();
+      if (!find_next()) {
+        last_output(accumulate, last_slot, last_head, last_row);
+        trace_end();
+        return;
+      }
+      next_tile(accumulate, last_slot, last_head, last_row);
+    }
+  }
+};
+
+// ---- the kernel ----
+
+// Grid: as many blocks as SMs, or as tiles if those are fewer. Block: the producer's warpgroup, then the consumers.
+template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &tensors, const Problem &problem) {
+  extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
+  Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
+  if (threadIdx.x == 0) shared.init();
+  __syncthreads();                                                      // the mbarriers are there
+  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
+  if (warpgroup == 0) {
+    registers_decrease<PRODUCER_REGISTERS_OF(HEAD_DIM)>();
+    if (threadIdx.x == 0) Producer<HEAD_DIM, CAUSAL>{shared, tensors, problem}.run();
+  } else {
+    registers_increase<CONSUMER_REGISTERS_OF(HEAD_DIM)>();
+    Consumer<HEAD_DIM, CAUSAL>{shared, tensors, problem, warpgroup - 1, threadIdx.x % WARP == 0}.run();
+  }
+}
+
+// The entry points. For each mask a kernel of its own: what the other one would need costs no register and no instruction.
+extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
+    attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<64, false>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
+    attention_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<64, true>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS_OF(128), 1)
+    attention_128(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<128, false>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS_OF(128), 1)
+    attention_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<128, true>(tensors, problem);
+}

@@ -1,0 +1,95 @@
+// Stage 09b: the order of the work under a causal mask. Tiles of queries have different lengths there: the longest go first,
+// the heads that are worked on together fit into the L2 cache, and on the diagonal half of a key tile is left out where all
+// of it is masked.
+//
+// For each tile of keys a consumer does, as in stage 08b,
+//
+//   S = Q K^T     of the next tile        both on the tensor cores, in the background,
+//   O += P V      of the last tile        when it is the consumer's turn;
+//   P = exp(S)    of the next tile        meanwhile, as soon as S is there
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+#include "tiles.h"
+
+#include "ptx/barrier.h"
+#include "ptx/fence.h"
+#include "ptx/math.h"
+#include "ptx/mbarrier.h"
+#include "ptx/quad.h"
+#include "ptx/registers.h"
+#include "ptx/ring.h"
+#include "ptx/stmatrix.h"
+#include "ptx/tile.h"
+#include "ptx/tma.h"
+#include "ptx/trace.h"
+#include "ptx/wgmma.h"
+
+#include "producer.h"
+
+#include "consumer.h"
+
+template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {
+  using Base = ConsumerBase<Consumer, HEAD_DIM, CAUSAL>;
+  using Base::s, Base::shift, Base::sum, Base::o, Base::k, Base::v, Base::shared, Base::problem, Base::key, Base::steps;
+
+  // Weights of N keys in the place of their scores; adds them up.
+  template <int N> __device__ void weights() {
+    float odd[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < N / 2; i += 4)
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        s[i + 2 * h] = power_of_two(s[i + 2 * h] * problem.scale + shift[h]);
+        s[i + 2 * h + 1] = power_of_two(s[i + 2 * h + 1] * problem.scale + shift[h]);
+        sum[h] += s[i + 2 * h];
+        odd[h] += s[i + 2 * h + 1];
+      }
+    sum[0] += odd[0];
+    sum[1] += odd[1];
+  }
+
+  // Weights of a tile's first N keys.
+  template <int N> __device__ void first_weights() {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      shift[h] = -Base::template row_max<N>(h) * problem.scale;
+      sum[h] = 0;
+    }
+    weights<N>();
+  }
+  __device__ void vote() {}
+
+  // Weights of one key tile under the output of the other.
+  __device__ void end_step() {
+    trace(WAIT_QK, steps);
+    wgmma_wait<1>();
+    wgmma_results(s);
+    trace_done(QK, steps);
+    trace(SOFTMAX, steps);
+    Base::release(k, shared.k_empty);
+    bool grew = Base::raise_max();
+    weights<KEYS>();
+    trace(WAIT_PV, steps - 1);
+    wgmma_wait<0>();
+    wgmma_results(s);
+    wgmma_results(o);
+    trace_done(PV, steps - 1);
+    trace(RESCALE, steps);
+    Base::release(v, shared.v_empty);
+    if (grew) Base::shrink_output();
+    Base::template pack_weights<KEYS>();
+    Base::
+        release_queries();  // not earlier: as a branch among the weights it would keep back the wait for PV, and V's slot
+    steps++;
+  }
+
+  __device__ void other_tiles() {
+    for (int accumulate = 0; key > 0; accumulate = 1) {
+      Base::begin_step(accumulate);
+      end_step();
+    }
+  }
+};
+
+#include "entry_points.h"
