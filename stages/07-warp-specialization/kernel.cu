@@ -21,20 +21,24 @@
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
-// A block's shared memory: its queries, in whose place the output gathers, and a ring of slots for tiles of K and one for
-// tiles of V. A full barrier completes when TMA has filled the slot, an empty one when all consumer warps have released it.
+// A block's shared memory: three rings, for tiles of queries, of K and of V. The output gathers in the place of the queries,
+// whose ring has one slot yet. A full barrier completes when TMA has filled the slot, an empty one when all consumer warps have released it.
 template <int HEAD_DIM> struct Shared {
-  enum { KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
-  half q[ROWS * HEAD_DIM];
+  enum { KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM), QUERY_SLOTS = 1 };
+  half q[QUERY_SLOTS][ROWS * HEAD_DIM];
   half k[SLOTS][KEYS * HEAD_DIM], v[SLOTS][KEYS * HEAD_DIM];
-  uint64_t q_full, k_full[SLOTS], k_empty[SLOTS], v_full[SLOTS], v_empty[SLOTS];
+  uint64_t q_full[QUERY_SLOTS], q_empty[QUERY_SLOTS];
+  uint64_t k_full[SLOTS], k_empty[SLOTS], v_full[SLOTS], v_empty[SLOTS];
 
   __device__ void init() {
-    mbarrier_init(shared_address(&q_full), 1);
+    for (int i = 0; i < QUERY_SLOTS; i++) {
+      mbarrier_init(shared_address(q_full + i), 1);
+      mbarrier_init(shared_address(q_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
+    }
     for (int i = 0; i < SLOTS; i++) {
       mbarrier_init(shared_address(k_full + i), 1);
       mbarrier_init(shared_address(v_full + i), 1);
-      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
+      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);
       mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
     }
     mbarrier_fence_init();
@@ -47,11 +51,12 @@ struct Tile {
   int head, row, key_tiles;
 };
 
-// The block's tile. In causal attention a head's last tiles have most keys, and go first.
-template <int HEAD_DIM> __device__ Tile find_tile(const Problem &problem) {
+// Tile number t. Tiles of a head follow each other; in causal attention the one with most keys goes first.
+template <int HEAD_DIM> __device__ Tile find_tile(const Problem &problem, int t) {
   Tile tile;
-  tile.head = blockIdx.x / problem.head_tiles;
-  tile.row = (problem.head_tiles - 1 - blockIdx.x % problem.head_tiles) * ROWS;
+  int i = t % problem.head_tiles;
+  tile.head = t / problem.head_tiles;
+  tile.row = (problem.causal ? problem.head_tiles - 1 - i : i) * ROWS;
   int keys = problem.causal ? min(tile.row + ROWS, problem.seqlen) : problem.seqlen;
   tile.key_tiles = (keys + Shared<HEAD_DIM>::KEYS - 1) / Shared<HEAD_DIM>::KEYS;
   return tile;
@@ -63,36 +68,33 @@ template <int HEAD_DIM> struct Producer {
   using S = Shared<HEAD_DIM>;
   S &shared;
   const Tensors &tensors;
+  Ring<S::QUERY_SLOTS> q;
   Ring<S::SLOTS> k, v;
   int loads = 0;  // for trace
 
-  // Loads rows of a head, in panels of 64 columns, because a box under this swizzle is no wider. `full` completes when all
-  // have landed.
-  template <int SIZE> __device__ void load(half (&to)[SIZE], uint64_t &full, const TensorMap *map, int row, int head) {
+  // Loads rows of a head, in panels of 64 columns because a box under this swizzle is no wider, into a ring's next slot, once
+  // that is empty.
+  template <int SLOTS, int SIZE>
+  __device__ void load(Ring<SLOTS> &ring, half (&to)[SLOTS][SIZE], uint64_t *full, uint64_t *empty,
+                       const TensorMap *map, int row, int head) {
     const int panel_bytes = SIZE / HEAD_DIM * ROW_BYTES;
-    trace(COPY, loads);
-    mbarrier_arrive_expect(shared_address(&full), sizeof to);
+    uint32_t barrier = shared_address(full + ring.slot), tile = shared_address(to[ring.slot]);
+    trace(WAIT_FREE, loads++);
+    mbarrier_wait(shared_address(empty + ring.slot), ring.parity ^ 1);
+    trace(COPY, loads - 1);
+    mbarrier_arrive_expect(barrier, SIZE * sizeof(half));
 #pragma unroll
     for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
-      tma_load(shared_address(to) + panel * panel_bytes, map, shared_address(&full), panel * PANEL, row, head);
-    loads++;
-  }
-  // The same into a ring's next slot, once that is empty.
-  template <int SLOTS, int SIZE>
-  __device__ void load_next(Ring<SLOTS> &ring, half (&to)[SLOTS][SIZE], uint64_t *full, uint64_t *empty,
-                            const TensorMap *map, int row, int head) {
-    trace(WAIT_FREE, loads);
-    mbarrier_wait(shared_address(empty + ring.slot), ring.parity ^ 1);
-    load(to[ring.slot], full[ring.slot], map, row, head);
+      tma_load(tile + panel * panel_bytes, map, barrier, panel * PANEL, row, head);
     ring.advance();
   }
 
   __device__ void run(const Tile &tile) {
     trace_begin(PRODUCER);
-    load(shared.q, shared.q_full, &tensors.q, tile.row, tile.head);
+    load(q, shared.q, shared.q_full, shared.q_empty, &tensors.q, tile.row, tile.head);
     for (int t = 0; t < tile.key_tiles; t++) {
-      load_next(k, shared.k, shared.k_full, shared.k_empty, &tensors.k, t * S::KEYS, tile.head);
-      load_next(v, shared.v, shared.v_full, shared.v_empty, &tensors.v, t * S::KEYS, tile.head);
+      load(k, shared.k, shared.k_full, shared.k_empty, &tensors.k, t * S::KEYS, tile.head);
+      load(v, shared.v, shared.v_full, shared.v_empty, &tensors.v, t * S::KEYS, tile.head);
     }
     trace_end();
   }
@@ -107,13 +109,14 @@ template <int HEAD_DIM> struct Consumer {
   const Problem &problem;
   int warpgroup, warp, lane;
   int row;  // the warpgroup's first query
+  Ring<S::QUERY_SLOTS> q;
+  Ring<S::SLOTS> k, v;
 
   // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
   float s[KEYS / 2];  // scores, then weights
   float o[HEAD_DIM / 2];
   float shift[2];  // a weight is 2^(score * scale + shift)
   float sum[2];    // of the weights in this thread's columns
-  Ring<S::SLOTS> k, v;
 
   __device__ void start() {
 #pragma unroll
@@ -127,7 +130,7 @@ template <int HEAD_DIM> struct Consumer {
 
   // S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
   __device__ void scores() {
-    uint64_t a = k_major(shared_address(shared.q) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
+    uint64_t a = k_major(shared_address(shared.q[q.slot]) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
     uint64_t b = k_major(shared_address(shared.k[k.slot]));
     wgmma_fence();
 #pragma unroll
@@ -216,10 +219,10 @@ template <int HEAD_DIM> struct Consumer {
   }
 
   // Waits until a ring's next slot is full; releases it when this warp is done with it.
-  __device__ void wait(const Ring<S::SLOTS> &ring, const uint64_t *full) {
+  template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
   }
-  __device__ void release(Ring<S::SLOTS> &ring, const uint64_t *empty) {
+  template <int SLOTS> __device__ void release(Ring<SLOTS> &ring, const uint64_t *empty) {
     if (lane == 0) mbarrier_arrive(shared_address(empty + ring.slot));
     ring.advance();
   }
@@ -283,7 +286,7 @@ template <int HEAD_DIM> struct Consumer {
     int keys = problem.causal ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen;  // that any row may see
     int full_keys = problem.causal ? min(row + 1, problem.seqlen) : problem.seqlen;          // that all rows may see
     int tiles = (keys + KEYS - 1) / KEYS;
-    mbarrier_wait(shared_address(&shared.q_full), 0);
+    wait(q, shared.q_full);
     for (int t = 0; t < tiles; t++) step(t, (t + 1) * KEYS > full_keys);
     skip(tile.key_tiles - tiles);
     trace(STORE, tile.key_tiles - 1);
@@ -300,7 +303,7 @@ template <int HEAD_DIM> __device__ void attention(const Tensors &tensors, const 
   Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
   if (threadIdx.x == 0) shared.init();
   __syncthreads();  // the mbarriers are there
-  Tile tile = find_tile<HEAD_DIM>(problem);
+  Tile tile = find_tile<HEAD_DIM>(problem, blockIdx.x);
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
   int thread = threadIdx.x % WARPGROUP, row = tile.row + warpgroup * WARPGROUP_ROWS;
   if (warpgroup < CONSUMERS)

@@ -12,7 +12,7 @@ enum { ROWS = CONSUMERS * WARPGROUP_ROWS };  // queries of a block
 
 // Bytes of a block's shared memory: struct Shared in kernel.cu.
 #define SHARED_BYTES(HEAD_DIM)                                                                                         \
-  (2 * (HEAD_DIM) * (ROWS + 2 * SLOTS_OF(HEAD_DIM) * KEYS_OF(HEAD_DIM)) + 8 * (1 + 4 * SLOTS_OF(HEAD_DIM)))
+  (2 * (HEAD_DIM) * (ROWS + 2 * SLOTS_OF(HEAD_DIM) * KEYS_OF(HEAD_DIM)) + 8 * (2 + 4 * SLOTS_OF(HEAD_DIM)))
 
 // The kernel's parameters. Tensors: how TMA finds them in global memory, [heads of all batches][seqlen][HEAD_DIM].
 typedef struct Tensors {

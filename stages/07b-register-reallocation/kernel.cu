@@ -32,14 +32,15 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   const Problem &problem;
   int warpgroup, warp, lane;
   int row;  // the warpgroup's first query
+  Ring<S::QUERY_SLOTS> q;
+  Ring<S::SLOTS> k, v;
+  int steps = 0;  // for trace: key tiles whose scores have been started
 
   // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
   float s[KEYS / 2];  // scores, then weights
   float o[HEAD_DIM / 2];
   float shift[2];  // a weight is 2^(score * scale + shift)
   float sum[2];    // of the weights in this thread's columns
-  Ring<S::SLOTS> k, v;
-  int steps = 0;  // for trace
 
   __device__ void start() {
 #pragma unroll
@@ -53,7 +54,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
 
   // S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
   __device__ void scores() {
-    uint64_t a = k_major(shared_address(shared.q) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
+    uint64_t a = k_major(shared_address(shared.q[q.slot]) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
     uint64_t b = k_major(shared_address(shared.k[k.slot]));
     wgmma_fence();
 #pragma unroll
@@ -142,10 +143,10 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   }
 
   // Waits until a ring's next slot is full; releases it when this warp is done with it.
-  __device__ void wait(const Ring<S::SLOTS> &ring, const uint64_t *full) {
+  template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
   }
-  __device__ void release(Ring<S::SLOTS> &ring, const uint64_t *empty) {
+  template <int SLOTS> __device__ void release(Ring<SLOTS> &ring, const uint64_t *empty) {
     if (lane == 0) mbarrier_arrive(shared_address(empty + ring.slot));
     ring.advance();
   }
@@ -208,7 +209,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     trace_begin(CONSUMER);
     start();
     int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen, tiles = (keys + KEYS - 1) / KEYS;
-    mbarrier_wait(shared_address(&shared.q_full), 0);
+    wait(q, shared.q_full);
     skip(tile.key_tiles - tiles);
     for (int t = tiles - 1; t >= 0; t--) step(t, t == tiles - 1);  // only the last tile has keys to mask
     trace(STORE, steps);
@@ -225,7 +226,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
   if (threadIdx.x == 0) shared.init();
   __syncthreads();  // the mbarriers are there
-  Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem);
+  Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem, blockIdx.x);
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
   if (warpgroup == 0) {
     registers_decrease<PRODUCER_REGISTERS_OF(HEAD_DIM)>();

@@ -1,21 +1,27 @@
-// What a block of stages 07b to 08b has in shared memory, what it is to do, and the producer that loads it. The kernel
-// includes tiles.h and the PTX headers first.
+// What a block of stages 07b to 08c has in shared memory, which tile it works on, and the producer that loads it. The
+// kernel includes tiles.h and the PTX headers first.
 #pragma once
 
-// A block's shared memory: its queries, in whose place the output gathers, and a ring of slots for tiles of K and one for
-// tiles of V. A full barrier completes when TMA has filled the slot, an empty one when all consumer warps have released it.
+// A block's shared memory: three rings, for tiles of queries, of K and of V. The output gathers in the place of the queries,
+// whose ring has one slot yet. A full barrier completes when TMA has filled the slot, an empty one when all consumer warps
+// have released it.
 template <int HEAD_DIM> struct Shared {
-  enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = CONSUMERS * WARPGROUP_ROWS, SLOTS = SLOTS_OF(HEAD_DIM) };
-  half q[ROWS * HEAD_DIM];
+  enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = ROWS_OF(HEAD_DIM) };
+  enum { QUERY_SLOTS = QUERY_SLOTS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
+  half q[QUERY_SLOTS][ROWS * HEAD_DIM];
   half k[SLOTS][KEYS * HEAD_DIM], v[SLOTS][KEYS * HEAD_DIM];
-  uint64_t q_full, k_full[SLOTS], k_empty[SLOTS], v_full[SLOTS], v_empty[SLOTS];
+  uint64_t q_full[QUERY_SLOTS], q_empty[QUERY_SLOTS];
+  uint64_t k_full[SLOTS], k_empty[SLOTS], v_full[SLOTS], v_empty[SLOTS];
 
   __device__ void init() {
-    mbarrier_init(shared_address(&q_full), 1);
+    for (int i = 0; i < QUERY_SLOTS; i++) {
+      mbarrier_init(shared_address(q_full + i), 1);
+      mbarrier_init(shared_address(q_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
+    }
     for (int i = 0; i < SLOTS; i++) {
       mbarrier_init(shared_address(k_full + i), 1);
       mbarrier_init(shared_address(v_full + i), 1);
-      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
+      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);
       mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
     }
     mbarrier_fence_init();
@@ -28,12 +34,13 @@ struct Tile {
   int head, row, key_tiles;
 };
 
-// The block's tile. In causal attention a head's last tiles have most keys, and go first.
-template <int HEAD_DIM, bool CAUSAL> __device__ Tile find_tile(const Problem &problem) {
+// Tile number t. Tiles of a head follow each other; in causal attention the one with most keys goes first.
+template <int HEAD_DIM, bool CAUSAL> __device__ Tile find_tile(const Problem &problem, int t) {
   const int ROWS = Shared<HEAD_DIM>::ROWS;
   Tile tile;
-  tile.head = blockIdx.x / problem.head_tiles;
-  tile.row = (problem.head_tiles - 1 - blockIdx.x % problem.head_tiles) * ROWS;
+  int i = t % problem.head_tiles;
+  tile.head = t / problem.head_tiles;
+  tile.row = (CAUSAL ? problem.head_tiles - 1 - i : i) * ROWS;
   int keys = CAUSAL ? min(tile.row + ROWS, problem.seqlen) : problem.seqlen;
   tile.key_tiles = (keys + KEYS - 1) / KEYS;
   return tile;
@@ -45,40 +52,37 @@ template <int HEAD_DIM> struct Producer {
   using S = Shared<HEAD_DIM>;
   S &shared;
   const Tensors &tensors;
+  Ring<S::QUERY_SLOTS> q;
   Ring<S::SLOTS> k, v;
   int loads = 0;  // for trace
 
-  // Loads rows of a head, in panels of 64 columns, because a box under this swizzle is no wider. `full` completes when all
-  // have landed.
-  template <int SIZE> __device__ void load(half (&to)[SIZE], uint64_t &full, const TensorMap *map, int row, int head) {
+  // Loads rows of a head, in panels of 64 columns because a box under this swizzle is no wider, into a ring's next slot, once
+  // that is empty.
+  template <int SLOTS, int SIZE>
+  __device__ void load(Ring<SLOTS> &ring, half (&to)[SLOTS][SIZE], uint64_t *full, uint64_t *empty,
+                       const TensorMap *map, int row, int head) {
     const int panel_bytes = SIZE / HEAD_DIM * ROW_BYTES;
-    trace(COPY, loads);
-    mbarrier_arrive_expect(shared_address(&full), sizeof to);
+    uint32_t barrier = shared_address(full + ring.slot), tile = shared_address(to[ring.slot]);
+    trace(WAIT_FREE, loads++);
+    mbarrier_wait(shared_address(empty + ring.slot), ring.parity ^ 1);
+    trace(COPY, loads - 1);
+    mbarrier_arrive_expect(barrier, SIZE * sizeof(half));
 #pragma unroll
     for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
-      tma_load(shared_address(to) + panel * panel_bytes, map, shared_address(&full), panel * PANEL, row, head);
-    loads++;
-  }
-  // The same into a ring's next slot, once that is empty.
-  template <int SLOTS, int SIZE>
-  __device__ void load_next(Ring<SLOTS> &ring, half (&to)[SLOTS][SIZE], uint64_t *full, uint64_t *empty,
-                            const TensorMap *map, int row, int head) {
-    trace(WAIT_FREE, loads);
-    mbarrier_wait(shared_address(empty + ring.slot), ring.parity ^ 1);
-    load(to[ring.slot], full[ring.slot], map, row, head);
+      tma_load(tile + panel * panel_bytes, map, barrier, panel * PANEL, row, head);
     ring.advance();
   }
   __device__ void load_k(int t, int head) {
-    load_next(k, shared.k, shared.k_full, shared.k_empty, &tensors.k, t * KEYS, head);
+    load(k, shared.k, shared.k_full, shared.k_empty, &tensors.k, t * KEYS, head);
   }
   __device__ void load_v(int t, int head) {
-    load_next(v, shared.v, shared.v_full, shared.v_empty, &tensors.v, t * KEYS, head);
+    load(v, shared.v, shared.v_full, shared.v_empty, &tensors.v, t * KEYS, head);
   }
 
   // From the last tile, which has the mask, to the first. V is loaded one tile later than K, as it is used.
   __device__ void run(const Tile &tile) {
     trace_begin(PRODUCER);
-    load(shared.q, shared.q_full, &tensors.q, tile.row, tile.head);
+    load(q, shared.q, shared.q_full, shared.q_empty, &tensors.q, tile.row, tile.head);
     for (int t = tile.key_tiles - 1; t >= 0; t--) {
       load_k(t, tile.head);
       if (t + 1 < tile.key_tiles) load_v(t + 1, tile.head);

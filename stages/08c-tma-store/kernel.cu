@@ -28,13 +28,24 @@
 
 // ---- a consumer: one warpgroup ----
 
+// threadIdx.x, read anew. What is computed from it the compiler cannot compute early and keep in registers meanwhile.
+__device__ int thread_index() {
+  int index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+  return index;
+}
+
 template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   using S = Shared<HEAD_DIM>;
   S &shared;
   const Tensors &tensors;
   const Problem &problem;
-  int warpgroup, warp, lane;
-  int row, key = 0;  // the warpgroup's first query, the first key of the tile at hand
+  int warpgroup;
+  bool elected;  // one thread of each warp
+  Ring<S::QUERY_SLOTS> q;
+  Ring<S::SLOTS> k, v;
+  int steps = 0;       // for trace: key tiles whose scores have been started
+  int head, row, key;  // the tile's head, the warpgroup's first query, the first key of the key tile at hand
 
   // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
   float s[KEYS / 2];         // scores, then weights
@@ -43,12 +54,10 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   float shift[2];   // a weight is 2^(score * scale + shift)
   float sum[2];     // of the weights in this thread's columns
   float factor[2];  // by which older weights shrink
-  Ring<S::SLOTS> k, v;
-  int steps = 0;  // for trace
 
   // Starts S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
   __device__ void scores() {
-    uint64_t a = k_major(shared_address(shared.q) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
+    uint64_t a = k_major(shared_address(shared.q[q.slot]) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
     uint64_t b = k_major(shared_address(shared.k[k.slot]));
     wgmma_fence();
 #pragma unroll
@@ -59,6 +68,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
   // query. key: the tile's first.
   __device__ void mask() {
+    int thread = thread_index() % WARPGROUP, warp = thread / WARP, lane = thread % WARP;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       int i = row + 16 * warp + 8 * h + lane / 4, keys = CAUSAL ? min(i + 1, problem.seqlen) : problem.seqlen;
@@ -103,32 +113,6 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // Weights in the place of scores; adds them up.
-  __device__ void weights() {
-    float odd[2] = {0, 0};
-#pragma unroll
-    for (int i = 0; i < KEYS / 2; i += 4)
-#pragma unroll
-      for (int h = 0; h < 2; h++) {
-        s[i + 2 * h] = power_of_two(s[i + 2 * h] * problem.scale + shift[h]);
-        s[i + 2 * h + 1] = power_of_two(s[i + 2 * h + 1] * problem.scale + shift[h]);
-        sum[h] += s[i + 2 * h];
-        odd[h] += s[i + 2 * h + 1];
-      }
-    sum[0] += odd[0];
-    sum[1] += odd[1];
-  }
-
-  // Weights of the first tile.
-  __device__ void first_weights() {
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      shift[h] = -row_max(h) * problem.scale;
-      sum[h] = 0;
-    }
-    weights();
-  }
-
   // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
   // thread.
   __device__ void pack_weights() {
@@ -147,11 +131,11 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   }
 
   // Waits until a ring's next slot is full; releases it when this warp is done with it.
-  __device__ void wait(const Ring<S::SLOTS> &ring, const uint64_t *full) {
+  template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
   }
-  __device__ void release(Ring<S::SLOTS> &ring, const uint64_t *empty) {
-    if (lane == 0) mbarrier_arrive(shared_address(empty + ring.slot));
+  template <int SLOTS> __device__ void release(Ring<SLOTS> &ring, const uint64_t *empty) {
+    if (elected) mbarrier_arrive(shared_address(empty + ring.slot));
     ring.advance();
   }
 
@@ -159,7 +143,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
   __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % S::CONSUMERS, 2 * WARPGROUP); }
 
-  // The first tile, with nothing else under way.
+  // The first key tile, with nothing else under way.
   __device__ void first_tile() {
     trace(WAIT_K, steps);
     wait(k, shared.k_full);
@@ -180,9 +164,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     steps++;
   }
 
-  // The scores of one tile and the output of the tile before it, both in the background; weights of the one under the
-  // output of the other.
-  __device__ void step(int accumulate) {
+  // The scores of one key tile and the output of the one before it, both in the background, in one turn.
+  __device__ void begin_step(int accumulate) {
+    key -= KEYS;
     trace(WAIT_K, steps);
     wait(k, shared.k_full);
     trace(WAIT_TURN, steps);
@@ -194,24 +178,6 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     trace(PV, steps - 1);
     output(accumulate);
     pass_turn();
-    trace(WAIT_QK, steps);
-    wgmma_wait<1>();
-    wgmma_results(s);
-    trace_done(QK, steps);
-    trace(SOFTMAX, steps);
-    release(k, shared.k_empty);
-    bool grew = raise_max();
-    weights();
-    trace(WAIT_PV, steps - 1);
-    wgmma_wait<0>();
-    wgmma_results(s);
-    wgmma_results(o);
-    trace_done(PV, steps - 1);
-    trace(RESCALE, steps);
-    release(v, shared.v_empty);
-    if (grew) shrink_output();
-    pack_weights();
-    steps++;
   }
 
   // The last output, with nothing else under way.
@@ -242,11 +208,12 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     }
   }
 
-  // O / sum, to the place of the warp's own queries, and from there to global memory. (All of the warpgroup's products have
+  // O / sum, to the slot of the warp's own queries, and from there to global memory. (All of the warpgroup's products have
   // read the queries: the last turn was a barrier.)
-  __device__ void store(int head) {
+  __device__ void store() {
     float scale[2] = {1 / quad_sum(sum[0]), 1 / quad_sum(sum[1])};
-    uint32_t tile = shared_address(shared.q) + (warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS) * ROW_BYTES;
+    int thread = thread_index() % WARPGROUP, warp = thread / WARP, lane = thread % WARP;
+    uint32_t tile = shared_address(shared.q[q.slot]) + (warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS) * ROW_BYTES;
 #pragma unroll
     for (int d = 0; d < HEAD_DIM / 16; d++) {
       const float *x = o + 8 * d;
@@ -256,7 +223,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     }
     fence_async_proxy();
     __syncwarp();
-    if (lane == 0) {
+    if (elected) {
 #pragma unroll
       for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
         tma_store(&tensors.o, tile + panel * S::ROWS * ROW_BYTES, panel * PANEL, row + warp * STORE_ROWS, head);
@@ -267,22 +234,79 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
 
   __device__ void run(const Tile &tile) {
     trace_begin(CONSUMER);
+    head = tile.head;
+    row = tile.row + warpgroup * WARPGROUP_ROWS;
     int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen, tiles = (keys + KEYS - 1) / KEYS;
     if (warpgroup == S::CONSUMERS - 1) pass_turn();  // the first turn is consumer 0's
-    mbarrier_wait(shared_address(&shared.q_full), 0);
+    wait(q, shared.q_full);
     skip(tile.key_tiles - tiles);
     key = (tiles - 1) * KEYS;
     first_tile();
-    int accumulate = 0;
-    for (; key > 0; accumulate = 1) {
-      key -= KEYS;
-      step(accumulate);
-    }
+    int accumulate = key > 0;
+    other_tiles();
     last_output(accumulate);
     trace(STORE, steps);
-    store(tile.head);
+    store();
     if (warpgroup == 0) take_turn();  // which the last consumer has passed on
     trace_end();
+  }
+
+  // ---- softmax ----
+
+  // Weights in the place of scores; adds them up.
+  __device__ void weights() {
+    float odd[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < KEYS / 2; i += 4)
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        s[i + 2 * h] = power_of_two(s[i + 2 * h] * problem.scale + shift[h]);
+        s[i + 2 * h + 1] = power_of_two(s[i + 2 * h + 1] * problem.scale + shift[h]);
+        sum[h] += s[i + 2 * h];
+        odd[h] += s[i + 2 * h + 1];
+      }
+    sum[0] += odd[0];
+    sum[1] += odd[1];
+  }
+
+  // Weights of the first tile.
+  __device__ void first_weights() {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      shift[h] = -row_max(h) * problem.scale;
+      sum[h] = 0;
+    }
+    weights();
+  }
+
+  // Weights of the one under the output of the other.
+  __device__ void end_step() {
+    trace(WAIT_QK, steps);
+    wgmma_wait<1>();
+    wgmma_results(s);
+    trace_done(QK, steps);
+    trace(SOFTMAX, steps);
+    release(k, shared.k_empty);
+    bool grew = raise_max();
+    weights();
+    trace(WAIT_PV, steps - 1);
+    wgmma_wait<0>();
+    wgmma_results(s);
+    wgmma_results(o);
+    trace_done(PV, steps - 1);
+    trace(RESCALE, steps);
+    release(v, shared.v_empty);
+    if (grew) shrink_output();
+    pack_weights();
+    steps++;
+  }
+
+  // All key tiles after the first.
+  __device__ void other_tiles() {
+    for (int accumulate = 0; key > 0; accumulate = 1) {
+      begin_step(accumulate);
+      end_step();
+    }
   }
 };
 
@@ -294,15 +318,14 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
   if (threadIdx.x == 0) shared.init();
   __syncthreads();  // the mbarriers are there
-  Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem);
+  Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem, blockIdx.x);
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
   if (warpgroup == 0) {
     registers_decrease<PRODUCER_REGISTERS_OF(HEAD_DIM)>();
     if (threadIdx.x == 0) Producer<HEAD_DIM>{shared, tensors}.run(tile);
   } else {
     registers_increase<CONSUMER_REGISTERS_OF(HEAD_DIM)>();
-    int consumer = warpgroup - 1, thread = threadIdx.x % WARPGROUP, row = tile.row + consumer * WARPGROUP_ROWS;
-    Consumer<HEAD_DIM, CAUSAL>{shared, tensors, problem, consumer, thread / WARP, thread % WARP, row}.run(tile);
+    Consumer<HEAD_DIM, CAUSAL>{shared, tensors, problem, warpgroup - 1, threadIdx.x % WARP == 0}.run(tile);
   }
 }
 

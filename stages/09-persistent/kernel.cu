@@ -115,32 +115,6 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // Weights in the place of scores; adds them up.
-  __device__ void weights() {
-    float odd[2] = {0, 0};
-#pragma unroll
-    for (int i = 0; i < KEYS / 2; i += 4)
-#pragma unroll
-      for (int h = 0; h < 2; h++) {
-        s[i + 2 * h] = power_of_two(s[i + 2 * h] * problem.scale + shift[h]);
-        s[i + 2 * h + 1] = power_of_two(s[i + 2 * h + 1] * problem.scale + shift[h]);
-        sum[h] += s[i + 2 * h];
-        odd[h] += s[i + 2 * h + 1];
-      }
-    sum[0] += odd[0];
-    sum[1] += odd[1];
-  }
-
-  // Weights of the first tile.
-  __device__ void first_weights() {
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      shift[h] = -row_max(h) * problem.scale;
-      sum[h] = 0;
-    }
-    weights();
-  }
-
   // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
   // thread.
   __device__ void pack_weights() {
@@ -191,9 +165,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     steps++;
   }
 
-  // The scores of one key tile and the output of the one before it, both in the background; weights of the one under the
-  // output of the other.
-  __device__ void step(int accumulate) {
+  // The scores of one key tile and the output of the one before it, both in the background, in one turn.
+  __device__ void begin_step(int accumulate) {
+    key -= KEYS;
     trace(WAIT_K, steps);
     wait(k, shared.k_full);
     trace(WAIT_TURN, steps);
@@ -205,25 +179,25 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     trace(PV, steps - 1);
     output(accumulate);
     pass_turn();
-    trace(WAIT_QK, steps);
-    wgmma_wait<1>();
-    wgmma_results(s);
-    trace_done(QK, steps);
-    trace(SOFTMAX, steps);
-    release(k, shared.k_empty);
-    bool grew = raise_max();
-    weights();
+  }
+
+  // The last output of the last tile, with nothing else under way.
+  __device__ void last_output(int accumulate, int last_slot, int last_head, int last_row) {
+    trace(WAIT_TURN, steps);
+    take_turn();
+    trace(WAIT_V, steps - 1);
+    wait(v, shared.v_full);
+    trace(PV, steps - 1);
+    output(accumulate);
+    pass_turn();
     trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
-    wgmma_results(s);
     wgmma_results(o);
     trace_done(PV, steps - 1);
-    trace(RESCALE, steps);
-    release(v, shared.v_empty);
-    if (grew) shrink_output();
-    pack_weights();
-    release_queries();  // not earlier: as a branch among the weights it would keep back the wait for PV, and V's slot
-    steps++;
+    trace(STORE, steps - 1);
+    store(sum, last_slot, last_head, last_row);
+    if (elected) tma_store_wait<0>();
+    if (warpgroup == 0) take_turn();  // which the last consumer has passed on
   }
 
   // The last output of a tile under the first scores of the next. The members describe the next tile already, the arguments
@@ -259,25 +233,6 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     pack_weights();
     skip_values();
     steps++;
-  }
-
-  // The last output of the last tile, with nothing else under way.
-  __device__ void last_output(int accumulate, int last_slot, int last_head, int last_row) {
-    trace(WAIT_TURN, steps);
-    take_turn();
-    trace(WAIT_V, steps - 1);
-    wait(v, shared.v_full);
-    trace(PV, steps - 1);
-    output(accumulate);
-    pass_turn();
-    trace(WAIT_PV, steps - 1);
-    wgmma_wait<0>();
-    wgmma_results(o);
-    trace_done(PV, steps - 1);
-    trace(STORE, steps - 1);
-    store(sum, last_slot, last_head, last_row);
-    if (elected) tma_store_wait<0>();
-    if (warpgroup == 0) take_turn();  // which the last consumer has passed on
   }
 
   // O / sum, to the slot of the warp's own queries, and from there to global memory.
@@ -353,11 +308,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     skip_values();
     first_tile();
     while (true) {
-      int accumulate = 0;
-      for (; key > 0; accumulate = 1) {
-        key -= KEYS;
-        step(accumulate);
-      }
+      int accumulate = key > 0;
+      other_tiles();
       release_queries();
       int last_slot = q.slot, last_head = head, last_row = row;
       q.advance();
@@ -367,6 +319,65 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
         return;
       }
       next_tile(accumulate, last_slot, last_head, last_row);
+    }
+  }
+
+  // ---- softmax ----
+
+  // Weights in the place of scores; adds them up.
+  __device__ void weights() {
+    float odd[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < KEYS / 2; i += 4)
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        s[i + 2 * h] = power_of_two(s[i + 2 * h] * problem.scale + shift[h]);
+        s[i + 2 * h + 1] = power_of_two(s[i + 2 * h + 1] * problem.scale + shift[h]);
+        sum[h] += s[i + 2 * h];
+        odd[h] += s[i + 2 * h + 1];
+      }
+    sum[0] += odd[0];
+    sum[1] += odd[1];
+  }
+
+  // Weights of the first tile.
+  __device__ void first_weights() {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      shift[h] = -row_max(h) * problem.scale;
+      sum[h] = 0;
+    }
+    weights();
+  }
+
+  // Weights of the one under the output of the other.
+  __device__ void end_step() {
+    trace(WAIT_QK, steps);
+    wgmma_wait<1>();
+    wgmma_results(s);
+    trace_done(QK, steps);
+    trace(SOFTMAX, steps);
+    release(k, shared.k_empty);
+    bool grew = raise_max();
+    weights();
+    trace(WAIT_PV, steps - 1);
+    wgmma_wait<0>();
+    wgmma_results(s);
+    wgmma_results(o);
+    trace_done(PV, steps - 1);
+    trace(RESCALE, steps);
+    release(v, shared.v_empty);
+    if (grew) shrink_output();
+    pack_weights();
+    release_queries();  // not earlier: as a branch among the weights it would keep back the wait for PV, and V's slot
+    steps++;
+  }
+
+  // All key tiles after the first.
+  __device__ void other_tiles() {
+    for (int accumulate = 0; key > 0; accumulate = 1) {
+      begin_step(accumulate);
+      end_step();
     }
   }
 };

@@ -37,8 +37,6 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
 
   __device__ Self &self() { return static_cast<Self &>(*this); }
 
-  // ---- products and what they need ----
-
   // Starts S = Q K^T, for the first N keys of the key tile.
   template <int N> __device__ void scores() {
     uint64_t a = k_major(shared_address(shared.q[q.slot]) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
@@ -116,8 +114,6 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     wgmma_commit();
   }
 
-  // ---- order ----
-
   // Waits until a ring's next slot is full; releases it when this warp is done with it.
   template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
@@ -133,8 +129,6 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   // The consumers take turns in issuing products.
   __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
   __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % S::CONSUMERS, 2 * WARPGROUP); }
-
-  // ---- the tiles ----
 
   // The first key tile of the first tile, with nothing else under way.
   template <int N> __device__ void first_tile() {
@@ -157,7 +151,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     steps++;
   }
 
-  // The scores of one key tile and the output of the one before it, both in the background.
+  // The scores of one key tile and the output of the one before it, both in the background, in one turn.
   __device__ void begin_step(int accumulate) {
     key -= KEYS;
     trace(WAIT_K, steps);
@@ -171,6 +165,25 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     trace(PV, steps - 1);
     output(accumulate);
     pass_turn();
+  }
+
+  // The last output of the last tile, with nothing else under way.
+  __device__ void last_output(int accumulate, int last_slot, int last_head, int last_row) {
+    trace(WAIT_TURN, steps);
+    take_turn();
+    trace(WAIT_V, steps - 1);
+    wait(v, shared.v_full);
+    trace(PV, steps - 1);
+    output(accumulate);
+    pass_turn();
+    trace(WAIT_PV, steps - 1);
+    wgmma_wait<0>();
+    wgmma_results(o);
+    trace_done(PV, steps - 1);
+    trace(STORE, steps - 1);
+    store(sum, last_slot, last_head, last_row);
+    if (elected) tma_store_wait<0>();
+    if (warpgroup == 0) take_turn();  // which the last consumer has passed on
   }
 
   // The last output of a tile under the first scores of the next. The members describe the next tile already, the arguments
@@ -207,25 +220,6 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     pack_weights<N>();
     skip_values();
     steps++;
-  }
-
-  // The last output of the last tile, with nothing else under way.
-  __device__ void last_output(int accumulate, int last_slot, int last_head, int last_row) {
-    trace(WAIT_TURN, steps);
-    take_turn();
-    trace(WAIT_V, steps - 1);
-    wait(v, shared.v_full);
-    trace(PV, steps - 1);
-    output(accumulate);
-    pass_turn();
-    trace(WAIT_PV, steps - 1);
-    wgmma_wait<0>();
-    wgmma_results(o);
-    trace_done(PV, steps - 1);
-    trace(STORE, steps - 1);
-    store(sum, last_slot, last_head, last_row);
-    if (elected) tma_store_wait<0>();
-    if (warpgroup == 0) take_turn();  // which the last consumer has passed on
   }
 
   // O / sum, to the slot of the warp's own queries, and from there to global memory.
@@ -309,7 +303,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
       first_tile<KEYS>();
     while (true) {
       int accumulate = key > 0;
-      if (key > 0) self().other_tiles();
+      self().other_tiles();
       release_queries();
       int last_slot = q.slot, last_head = head, last_row = row;
       q.advance();

@@ -31,9 +31,10 @@
 
 template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {
   using Base = ConsumerBase<Consumer, HEAD_DIM, CAUSAL>;
-  using Base::s, Base::shift, Base::sum, Base::o, Base::k, Base::v, Base::shared, Base::problem, Base::key, Base::steps;
+  using Base::release, Base::release_queries, Base::begin_step, Base::raise_max, Base::shrink_output;
+  using Base::s, Base::o, Base::shift, Base::sum, Base::k, Base::v, Base::shared, Base::problem, Base::key, Base::steps;
 
-  // Weights of N keys in the place of their scores; adds them up.
+  // Weights in the place of the scores of N keys; adds them up.
   template <int N> __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll
@@ -60,15 +61,15 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
   }
   __device__ void vote() {}
 
-  // Weights of one key tile under the output of the other.
+  // Weights of the one under the output of the other.
   __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();
     wgmma_results(s);
     trace_done(QK, steps);
     trace(SOFTMAX, steps);
-    Base::release(k, shared.k_empty);
-    bool grew = Base::raise_max();
+    release(k, shared.k_empty);
+    bool grew = raise_max();
     weights<KEYS>();
     trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
@@ -76,17 +77,17 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
     wgmma_results(o);
     trace_done(PV, steps - 1);
     trace(RESCALE, steps);
-    Base::release(v, shared.v_empty);
-    if (grew) Base::shrink_output();
+    release(v, shared.v_empty);
+    if (grew) shrink_output();
     Base::template pack_weights<KEYS>();
-    Base::
-        release_queries();  // not earlier: as a branch among the weights it would keep back the wait for PV, and V's slot
+    release_queries();  // not earlier: as a branch among the weights it would keep back the wait for PV, and V's slot
     steps++;
   }
 
+  // All key tiles after the first.
   __device__ void other_tiles() {
     for (int accumulate = 0; key > 0; accumulate = 1) {
-      Base::begin_step(accumulate);
+      begin_step(accumulate);
       end_step();
     }
   }

@@ -63,7 +63,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Producer {
   Ring<S::SLOTS> k, v;
   int loads = 0;  // for trace
 
-  // Loads rows of a head, in panels of 64 columns, into a ring's next slot, once that is empty.
+  // Loads rows of a head, in panels of 64 columns because a box under this swizzle is no wider, into a ring's next slot, once
+  // that is empty.
   template <int SLOTS, int SIZE>
   __device__ void load(Ring<SLOTS> &ring, half (&to)[SLOTS][SIZE], uint64_t *full, uint64_t *empty,
                        const TensorMap *map, int row, int head) {

@@ -36,8 +36,9 @@ __shared__ int votes[QUERY_SLOTS_OF(64)][CONSUMERS_OF(64)][WARPGROUP / WARP];  /
 template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {
   using Base = ConsumerBase<Consumer, HEAD_DIM, CAUSAL>;
   using S = typename Base::S;
-  using Base::s, Base::o, Base::shift, Base::sum, Base::factor, Base::q, Base::k, Base::v, Base::shared, Base::problem,
-      Base::warpgroup, Base::row, Base::key, Base::steps;
+  using Base::arrive, Base::release, Base::release_queries, Base::begin_step, Base::raise_max, Base::shrink_output;
+  using Base::s, Base::o, Base::shift, Base::sum, Base::factor, Base::q, Base::k, Base::v, Base::shared, Base::problem;
+  using Base::warpgroup, Base::elected, Base::row, Base::key, Base::steps;
   float new_sum[2];  // of the weights of the key tile at hand; sum has those up to the last one
 
   // Weights in the place of the scores of keys FROM to TO, and their sum.
@@ -69,7 +70,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
   // In the first key tile the largest weight is 1. Where scores are far apart all others are next to nothing.
   __device__ void vote() {
     int peaked = __popc(__ballot_sync(0xffffffff, fmaxf(sum[0], sum[1]) < 1 + 1.f / 32));
-    if (Base::elected) votes[q.slot][warpgroup][thread_index() % WARPGROUP / WARP] = peaked;
+    if (elected) votes[q.slot][warpgroup][thread_index() % WARPGROUP / WARP] = peaked;
   }
 
   // Whether nearly all threads of the warpgroup voted so, before it took the turn it has. A warpgroup without rows follows
@@ -100,7 +101,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
       for (int i = 0; i < KEYS / 2; i += 4)
         for (int e = 0; e < 2; e++) s[i + 2 * h + e] *= factor[h];
     }
-    Base::shrink_output();
+    shrink_output();
   }
 
   // Some weights are infinite, and the scores are gone. The warp computes them anew, and takes the exact maximum.
@@ -108,7 +109,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
     int thread = thread_index() - WARPGROUP;
     scores_again<HEAD_DIM, S::ROWS>(s, shared_address(shared.q[q.slot]), thread / WARP * 16,
                                     shared_address(shared.k[k.slot]), thread % WARP);
-    if (Base::raise_max()) Base::shrink_output();
+    if (raise_max()) shrink_output();
     weights<0, KEYS>();
   }
 
@@ -122,8 +123,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
     wgmma_results(s);
     trace_done(QK, steps);
     trace(SOFTMAX, steps);
-    if (EXACT) Base::arrive(k, shared.k_empty);
-    bool grew = EXACT && Base::raise_max();
+    if (EXACT) arrive(k, shared.k_empty);
+    bool grew = EXACT && raise_max();
     weights<0, UNDER_PV>();
     computed_here(new_sum[0] + new_sum[1]);
     trace(WAIT_PV, steps - 1);
@@ -132,19 +133,19 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
     wgmma_results(o);
     trace_done(PV, steps - 1);
     trace(SOFTMAX_REST, steps);
-    Base::release(v, shared.v_empty);
+    release(v, shared.v_empty);
     weights<UNDER_PV, KEYS>();
-    if (grew) Base::shrink_output();
+    if (grew) shrink_output();
     Base::template pack_weights<KEYS>();
     if (!EXACT && !weights_fit()) {
       shrink();
       Base::template pack_weights<KEYS>();
     }
-    if (!EXACT) Base::arrive(k, shared.k_empty);
+    if (!EXACT) arrive(k, shared.k_empty);
     k.advance();
 #pragma unroll
     for (int h = 0; h < 2; h++) sum[h] += new_sum[h];
-    Base::release_queries();
+    release_queries();
     steps++;
   }
 
@@ -153,15 +154,17 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
     while (true) {
       end_step<EXACT>();
       if (key == 0) return;
-      Base::begin_step(1);
+      begin_step(1);
     }
   }
   __device__ void other_tiles() {
-    Base::begin_step(0);
-    if (peaked())
-      other_tiles<true>();
-    else
-      other_tiles<false>();
+    if (key > 0) {
+      begin_step(0);
+      if (peaked())
+        other_tiles<true>();
+      else
+        other_tiles<false>();
+    }
   }
 };
 
