@@ -36,7 +36,8 @@ template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, 
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks, left = rows - row;
   const half *from = matrix + threadIdx.x * 8;
   uint32_t to = tile + swizzled<HEAD_DIM>(row, chunk);
-  for (int i = 0; i < TILE_ROWS; i += step) cp_async(to + i * ROW_BYTES(HEAD_DIM), from + i * HEAD_DIM, i < left ? 16 : 0);
+  for (int i = 0; i < TILE_ROWS; i += step)
+    cp_async(to + i * ROW_BYTES(HEAD_DIM), from + i * HEAD_DIM, i < left ? 16 : 0);
 }
 
 // This lane's address for an ldmatrix of rows 0 to 15, columns 0 to 15 of a tile: the four matrices from top to bottom,
