@@ -16,7 +16,7 @@ static bool launch(Device *device, const Attention *a) {
 }
 
 const Stage stage = {
-    .name = "02e-swizzle",
-    .title = "no padding and no bank conflicts: chunks of a row change places",
+    .name = "02e-fragment-reuse",
+    .title = "32 rows a warp: each fragment of K and V is used twice",
     .launch = launch,
 };

@@ -1,7 +1,7 @@
-// Stage 02e: tiles in shared memory without padding and without bank conflicts. The 16-byte chunks of a row change
+// Stage 02d: tiles in shared memory without padding and without bank conflicts. The 16-byte chunks of a row change
 // places, in each row in another way: a swizzle.
 //
-// A block has 128 queries of one head, each of its 4 warps 32 of them, as two groups of 16. For each tile of 64 keys:
+// A block has 64 queries of one head, each of its 4 warps 16 of them. For each tile of 64 keys:
 //
 //   scores   S = Q K^T                   mma: Q and K from shared memory, by ldmatrix
 //   softmax  P = exp(S - max), sum += P  in registers; max and sum run along, as in stage 02
@@ -17,8 +17,8 @@
 #include "ptx/trace.h"
 #include "tiles.h"
 
-enum { WARP = 32, WARP_ROWS = 32 };
-static_assert(WARP_ROWS * THREADS / WARP == ROWS, "each warp has 32 of the block's queries");
+enum { WARP = 32, WARP_ROWS = 16 };
+static_assert(WARP_ROWS * THREADS / WARP == ROWS, "each warp has 16 of the block's queries");
 
 // ---- tiles in shared memory ----
 
@@ -65,43 +65,39 @@ template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, i
 
 // ---- a warp's part ----
 
-// What a warp keeps for its queries from tile to tile: [2] groups of 16 queries; in each a lane has the rows l / 4 and
-// l / 4 + 8, [2], and of the output, for every 8 columns, two numbers of the one row and two of the other, [4].
+// What a warp keeps for its 16 queries from tile to tile. A lane has the rows l / 4 and l / 4 + 8, [2], and of the
+// output, for every 8 columns, two numbers of the one row and two of the other, [4].
 template <int HEAD_DIM> struct Rows {
-  float o[2][HEAD_DIM / 8][4];
-  float max[2][2], sum[2][2];  // sum: of this lane's columns only, until the end
+  float o[HEAD_DIM / 8][4];
+  float max[2], sum[2];  // sum: of this lane's columns only, until the end
 };
 
-// S = Q K^T. Each fragment of K is loaded once, for both groups of queries.
-template <int HEAD_DIM> __device__ void scores(float (&s)[2][KEYS / 8][4], uint32_t q_address, uint32_t k_address) {
-  for (int b = 0; b < 2; b++)
-    for (int n = 0; n < KEYS / 8; n++)
-      for (int e = 0; e < 4; e++) s[b][n][e] = 0;
+// S = Q K^T.
+template <int HEAD_DIM> __device__ void scores(float (&s)[KEYS / 8][4], uint32_t q_address, uint32_t k_address) {
+  for (int n = 0; n < KEYS / 8; n++)
+    for (int e = 0; e < 4; e++) s[n][e] = 0;
   for (int d = 0; d < HEAD_DIM / 16; d++) {
-    uint32_t q[2][4], k[4];
-    for (int b = 0; b < 2; b++) ldmatrix(q[b], fragment_address<HEAD_DIM>(q_address, b, d));
+    uint32_t q[4], k[4];
+    ldmatrix(q, fragment_address<HEAD_DIM>(q_address, 0, d));
     for (int n = 0; n < KEYS / 16; n++) {
       ldmatrix(k, fragment_address<HEAD_DIM>(k_address, n, d));
-      for (int b = 0; b < 2; b++) {
-        mma(s[b][2 * n], q[b], k[0], k[1]);
-        mma(s[b][2 * n + 1], q[b], k[2], k[3]);
-      }
+      mma(s[2 * n], q, k[0], k[1]);
+      mma(s[2 * n + 1], q, k[2], k[3]);
     }
   }
 }
 
 // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
 // query. row and key: the warp's first query, the tile's first key.
-__device__ void mask(float (&s)[2][KEYS / 8][4], int row, int key, int seqlen, int causal) {
+__device__ void mask(float (&s)[KEYS / 8][4], int row, int key, int seqlen, int causal) {
   int lane = threadIdx.x % WARP;
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      int i = row + 16 * b + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
-      int left = keys - (key + lane % 4 * 2);  // what this lane's row may see from this lane's first column on
-      for (int n = 0; n < KEYS / 8; n++)
-        for (int e = 0; e < 2; e++)
-          if (8 * n + e >= left) s[b][n][2 * h + e] = -INFINITY;
-    }
+  for (int h = 0; h < 2; h++) {
+    int i = row + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
+    int left = keys - (key + lane % 4 * 2);  // what this lane's row may see from this lane's first column on
+    for (int n = 0; n < KEYS / 8; n++)
+      for (int e = 0; e < 2; e++)
+        if (8 * n + e >= left) s[n][2 * h + e] = -INFINITY;
+  }
 }
 
 // The largest of a row's scores. Four neighbouring lanes share a row, and all of them get it.
@@ -114,52 +110,46 @@ __device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
 // Checks the scores for larger maxima; when there are some, everything older shrinks. `max` may be stale, smaller than
 // the exact maximum, by as much as a factor of 2^8 in the weights: they are quotients in the end, and fp16 goes up to
 // 2^16. So after the first tile this is seldom more than the check.
-template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[2][KEYS / 8][4], float scale) {
-  float max[2][2];
+template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[KEYS / 8][4], float scale) {
+  float max[2];
   bool grew = false;
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      max[b][h] = fmaxf(rows.max[b][h], row_max(s[b], h));
-      grew |= (max[b][h] - rows.max[b][h]) * scale > 8;
-    }
+  for (int h = 0; h < 2; h++) {
+    max[h] = fmaxf(rows.max[h], row_max(s, h));
+    grew |= (max[h] - rows.max[h]) * scale > 8;
+  }
   if (!__any_sync(0xffffffff, grew)) return;
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      float factor = power_of_two((rows.max[b][h] - max[b][h]) * scale);
-      rows.max[b][h] = max[b][h];
-      rows.sum[b][h] *= factor;
-      for (int n = 0; n < HEAD_DIM / 8; n++)
-        for (int e = 0; e < 2; e++) rows.o[b][n][2 * h + e] *= factor;
-    }
+  for (int h = 0; h < 2; h++) {
+    float factor = power_of_two((rows.max[h] - max[h]) * scale);
+    rows.max[h] = max[h];
+    rows.sum[h] *= factor;
+    for (int n = 0; n < HEAD_DIM / 8; n++)
+      for (int e = 0; e < 2; e++) rows.o[n][2 * h + e] *= factor;
+  }
 }
 
 // P = exp(S - max), in the place of S, as 2^(S * scale - max * scale): one multiply-add and one power a score.
-template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)[2][KEYS / 8][4], float scale) {
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      float shift = -rows.max[b][h] * scale, sum[2] = {rows.sum[b][h], 0};
-      for (int n = 0; n < KEYS / 8; n++)
-        for (int e = 0; e < 2; e++) {
-          s[b][n][2 * h + e] = power_of_two(s[b][n][2 * h + e] * scale + shift);
-          sum[e] += s[b][n][2 * h + e];
-        }
-      rows.sum[b][h] = sum[0] + sum[1];
-    }
+template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)[KEYS / 8][4], float scale) {
+  for (int h = 0; h < 2; h++) {
+    float shift = -rows.max[h] * scale, sum[2] = {rows.sum[h], 0};
+    for (int n = 0; n < KEYS / 8; n++)
+      for (int e = 0; e < 2; e++) {
+        s[n][2 * h + e] = power_of_two(s[n][2 * h + e] * scale + shift);
+        sum[e] += s[n][2 * h + e];
+      }
+    rows.sum[h] = sum[0] + sum[1];
+  }
 }
 
 // O += P V. What a lane holds of P after Q K^T, as a D, is just what it must hold of P before P V, as an A.
 template <int HEAD_DIM>
-__device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[2][KEYS / 8][4], uint32_t v_address) {
+__device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[KEYS / 8][4], uint32_t v_address) {
   for (int n = 0; n < KEYS / 16; n++) {
-    uint32_t a[2][4], v[4];
-    for (int b = 0; b < 2; b++)
-      for (int i = 0; i < 4; i++) a[b][i] = pack(p[b][2 * n + i / 2][i % 2 * 2], p[b][2 * n + i / 2][i % 2 * 2 + 1]);
+    uint32_t a[4], v[4];
+    for (int i = 0; i < 4; i++) a[i] = pack(p[2 * n + i / 2][i % 2 * 2], p[2 * n + i / 2][i % 2 * 2 + 1]);
     for (int d = 0; d < HEAD_DIM / 16; d++) {
       ldmatrix_transposed(v, fragment_address<HEAD_DIM>(v_address, n, d));
-      for (int b = 0; b < 2; b++) {
-        mma(rows.o[b][2 * d], a[b], v[0], v[1]);
-        mma(rows.o[b][2 * d + 1], a[b], v[2], v[3]);
-      }
+      mma(rows.o[2 * d], a, v[0], v[1]);
+      mma(rows.o[2 * d + 1], a, v[2], v[3]);
     }
   }
 }
@@ -169,16 +159,13 @@ __device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[2][KEYS / 8][4], u
 template <int HEAD_DIM> __device__ void store_rows(half *o, const Rows<HEAD_DIM> &rows, char *tile, int count) {
   int lane = threadIdx.x % WARP;
   __syncwarp();  // all lanes have read the queries
-  // Registers have no index, so no loop over them may stay a loop. Not every compiler unrolls one this long unasked.
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      float factor = 1 / quad_sum(rows.sum[b][h]);
-      char *place = tile + lane % 4 * 4;
-      for (int n = 0; n < HEAD_DIM / 8; n++)
-        *(uint32_t *)(place + swizzled<HEAD_DIM>(16 * b + 8 * h + lane / 4, n)) =
-            pack(rows.o[b][n][2 * h] * factor, rows.o[b][n][2 * h + 1] * factor);
-    }
+  for (int h = 0; h < 2; h++) {
+    float factor = 1 / quad_sum(rows.sum[h]);
+    char *place = tile + lane % 4 * 4;
+    for (int n = 0; n < HEAD_DIM / 8; n++)
+      *(uint32_t *)(place + swizzled<HEAD_DIM>(8 * h + lane / 4, n)) =
+          pack(rows.o[n][2 * h] * factor, rows.o[n][2 * h + 1] * factor);
+  }
   __syncwarp();
   for (int i = lane; i < WARP_ROWS * HEAD_DIM / 8; i += WARP) {
     int row = i / (HEAD_DIM / 8), chunk = i % (HEAD_DIM / 8);
@@ -188,7 +175,7 @@ template <int HEAD_DIM> __device__ void store_rows(half *o, const Rows<HEAD_DIM>
 
 // ---- the kernel ----
 
-// One block, 128 queries of one head. Shared memory: Q, then a tile of K and one of V.
+// One block, 64 queries of one head. Shared memory: Q, then a tile of K and one of V.
 //
 // Grid: tiles of queries, head after head. Block: 128.
 template <int HEAD_DIM>
@@ -198,8 +185,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   char *k_tile = shared + ROWS * row_bytes, *v_tile = k_tile + KEYS * row_bytes;
   char *warp_q = shared + threadIdx.x / WARP * WARP_ROWS * row_bytes;
   int blocks = (seqlen + ROWS - 1) / ROWS, warp = threadIdx.x / WARP;
-  int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
-  int row = block_row + warp * WARP_ROWS;                     // the warp's first
+  int block_row = blockIdx.x % blocks * ROWS, row = block_row + warp * WARP_ROWS;  // the block's and the warp's first
   size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
   k += head;
   v += head;
@@ -208,49 +194,44 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   copy_tile<HEAD_DIM, ROWS>(shared, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
 
   Rows<HEAD_DIM> rows;
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      rows.max[b][h] = -FLT_MAX;
-      rows.sum[b][h] = 0;
-      for (int n = 0; n < HEAD_DIM / 8; n++) rows.o[b][n][2 * h] = rows.o[b][n][2 * h + 1] = 0;
-    }
+  for (int h = 0; h < 2; h++) {
+    rows.max[h] = -FLT_MAX;
+    rows.sum[h] = 0;
+    for (int n = 0; n < HEAD_DIM / 8; n++) rows.o[n][2 * h] = rows.o[n][2 * h + 1] = 0;
+  }
   scale *= 1.44269504f;  // log2 e: exp(x) is computed as 2^(x log2 e)
 
   int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
-  int tiles = (keys + KEYS - 1) / KEYS;
-  for (int t = 0; t < tiles; t++) {
-    int key = t * KEYS;
-    trace(BARRIER, t);
-    __syncthreads();  // all warps are done with tile t - 1
-    trace(COPY, t);
-    copy_tile<HEAD_DIM, KEYS>(k_tile, k + key * HEAD_DIM, seqlen - key);
-    copy_tile<HEAD_DIM, KEYS>(v_tile, v + key * HEAD_DIM, seqlen - key);
-    trace(WAIT_K, t);
-    __syncthreads();                                    // all threads have stored their part of tile t
-    if (causal && key > row + WARP_ROWS - 1) continue;  // all masked for this warp
+  for (int key = 0; key < keys; key += KEYS) {
+    trace(BARRIER, key / KEYS);
+    __syncthreads();  // all warps are done with what was in K's and V's tiles
+    trace(COPY, key / KEYS);
+    copy_tile<HEAD_DIM, KEYS>(k_tile, k + (size_t)key * HEAD_DIM, seqlen - key);
+    copy_tile<HEAD_DIM, KEYS>(v_tile, v + (size_t)key * HEAD_DIM, seqlen - key);
+    trace(WAIT_K, key / KEYS);
+    __syncthreads();  // all threads have stored their part
 
-    float s[2][KEYS / 8][4];
-    trace(QK, t);
+    float s[KEYS / 8][4];
+    trace(QK, key / KEYS);
     scores<HEAD_DIM>(s, lane_address<HEAD_DIM>(warp_q), lane_address_k<HEAD_DIM>(k_tile));
-    trace(SOFTMAX, t);
+    trace(SOFTMAX, key / KEYS);
     if (key + KEYS > seqlen || (causal && key + KEYS > row + 1)) mask(s, row, key, seqlen, causal);
     raise_max(rows, s, scale);
     weights(rows, s, scale);
-    trace(PV, t);
+    trace(PV, key / KEYS);
     output(rows, s, lane_address<HEAD_DIM>(v_tile));
   }
-  trace(STORE, tiles - 1);
+  trace(STORE, (keys - 1) / KEYS);
   store_rows<HEAD_DIM>(o + head + (size_t)row * HEAD_DIM, rows, warp_q, seqlen - row);
   trace_end();
 }
 
-// The entry points. An SM has 65,536 registers: enough for 3 blocks of 128 threads with 168 each, or 2 with 255.
-extern "C" __global__ void __launch_bounds__(THREADS, 3)
-    attention_64(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
+extern "C" __global__ void attention_64(const half *q, const half *k, const half *v, half *o, int seqlen, float scale,
+                                        int causal) {
   attention<64>(q, k, v, o, seqlen, scale, causal);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
-    attention_128(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
+extern "C" __global__ void attention_128(const half *q, const half *k, const half *v, half *o, int seqlen, float scale,
+                                         int causal) {
   attention<128>(q, k, v, o, seqlen, scale, causal);
 }
