@@ -23,6 +23,8 @@ typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFra
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> ValueFragment;  // V
 typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> SumFragment;                 // S, O
 
+// ---- tiles in shared memory ----
+
 // A block's shared memory. PAD elements at the end of a row shift the next one to other banks. Of s and p, each warp has
 // 16 rows for itself.
 template <int HEAD_DIM> struct Shared {
@@ -41,6 +43,8 @@ __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int ro
     *(uint4 *)&tile[row][d] = row < rows ? *(const uint4 *)(from + i) : make_uint4(0, 0, 0, 0);
   }
 }
+
+// ---- a warp's part ----
 
 // S = Q K^T for a warp's 16 rows and 64 keys.
 template <int HEAD_DIM>
@@ -68,8 +72,8 @@ struct Row {
   float max, sum;
 };
 
-// P = exp(S - maximum), where exp(x) is computed as 2^(x log2 e), and `scale` is the scores' times log2 e. The row sees
-// the tile's first `keys` keys. Returns the factor by which everything older than this tile shrinks.
+// P = exp(S - maximum), where exp(x) is computed as 2^(x log2 e), and `scale` is the scores' times log2 e. The row may
+// see the tile's first `keys` keys. Returns the factor by which everything older than this tile shrinks.
 __device__ float online_softmax(half *p, const float *s, Row *row, int keys, float scale) {
   float score[KEYS / 2], old_max = row->max;
   for (int e = 0; e < KEYS / 2; e++) score[e] = s[column(e)];
@@ -120,7 +124,7 @@ __device__ void output(SumFragment *o, const half (*p)[KEYS + PAD], const half (
   }
 }
 
-// Writes a warp's `rows` rows of O, KEYS columns at a time, through s: there the lanes know what they hold.
+// Writes a warp's `rows` rows of O through s, where the lanes know what they hold: KEYS columns at a time.
 template <int HEAD_DIM> __device__ void store_rows(half *to, const SumFragment *o, float (*s)[KEYS + PAD], int rows) {
   for (int first = 0; first < HEAD_DIM; first += KEYS) {
     __syncwarp();  // all lanes have read s
@@ -133,6 +137,8 @@ template <int HEAD_DIM> __device__ void store_rows(half *to, const SumFragment *
   }
 }
 
+// ---- the kernel ----
+
 // One block, 64 queries of one head.
 //
 // Grid: tiles of queries, head after head. Block: 128.
@@ -143,7 +149,9 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
   int blocks = (seqlen + ROWS - 1) / ROWS, block_row = blockIdx.x % blocks * ROWS;
   size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
-  int warp_row = block_row + warp * WARP_ROWS, i = warp_row + lane / 2;  // the warp's first query, and this lane's
+  int row = block_row + warp * WARP_ROWS, i = row + lane / 2;  // the warp's first query, and this lane's
+  k += head;
+  v += head;
   float(*s)[KEYS + PAD] = shared->s + warp * WARP_ROWS;
   half(*p)[KEYS + PAD] = shared->p + warp * WARP_ROWS;
 
@@ -152,25 +160,27 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   for (int n = 0; n < HEAD_DIM / 16; n++) wmma::fill_fragment(out[n], 0);
 
   // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
-  Row row = {-FLT_MAX, 0};
-  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row sees
-  int row_keys = causal ? min(i + 1, seqlen) : seqlen;
+  Row state = {-FLT_MAX, 0};
+  scale *= 1.44269504f;  // log2 e: exp(x) is computed as 2^(x log2 e)
+
+  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
+  int row_keys = causal ? min(i + 1, seqlen) : seqlen;         // that this lane's row may see
   for (int key = 0; key < keys; key += KEYS) {
     __syncthreads();  // all warps are done with what was in k and v
-    load_tile<HEAD_DIM, KEYS>(shared->k, k + head + (size_t)key * HEAD_DIM, seqlen - key);
-    load_tile<HEAD_DIM, KEYS>(shared->v, v + head + (size_t)key * HEAD_DIM, seqlen - key);
+    load_tile<HEAD_DIM, KEYS>(shared->k, k + (size_t)key * HEAD_DIM, seqlen - key);
+    load_tile<HEAD_DIM, KEYS>(shared->v, v + (size_t)key * HEAD_DIM, seqlen - key);
     __syncthreads();  // all threads have stored their part
     scores<HEAD_DIM>(s, shared->q + warp * WARP_ROWS, shared->k);
     __syncwarp();
-    float factor = online_softmax(p[lane / 2], s[lane / 2], &row, row_keys - key, scale * 1.44269504f);  // log2 e
+    float factor = online_softmax(p[lane / 2], s[lane / 2], &state, row_keys - key, scale);
     __syncwarp();  // all of p is written
     scale_rows<HEAD_DIM>(out, factor, s);
     output<HEAD_DIM>(out, p, shared->v);
   }
-  row.sum += __shfl_xor_sync(0xffffffff, row.sum, 1);
+  state.sum += __shfl_xor_sync(0xffffffff, state.sum, 1);
   __syncwarp();  // all lanes have read s
-  scale_rows<HEAD_DIM>(out, 1 / row.sum, s);
-  store_rows<HEAD_DIM>(o + head + (size_t)warp_row * HEAD_DIM, out, s, seqlen - warp_row);
+  scale_rows<HEAD_DIM>(out, 1 / state.sum, s);
+  store_rows<HEAD_DIM>(o + head + (size_t)row * HEAD_DIM, out, s, seqlen - row);
 }
 
 extern "C" __global__ void attention_64(const half *q, const half *k, const half *v, half *o, int seqlen, float scale,

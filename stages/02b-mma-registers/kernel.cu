@@ -14,7 +14,6 @@
 #include "ptx/math.h"
 #include "ptx/mma.h"
 #include "ptx/quad.h"
-#include "ptx/trace.h"
 #include "tiles.h"
 
 enum { WARP = 32, WARP_ROWS = 16 };
@@ -161,15 +160,15 @@ template <int HEAD_DIM>
 __device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
   extern __shared__ __align__(128) unsigned char memory[];
   Shared<HEAD_DIM> *shared = (Shared<HEAD_DIM> *)memory;
-  int blocks = (seqlen + ROWS - 1) / ROWS, warp = threadIdx.x / WARP;
-  int block_row = blockIdx.x % blocks * ROWS, row = block_row + warp * WARP_ROWS;  // the block's and the warp's first
+  int blocks = (seqlen + ROWS - 1) / ROWS, block_row = blockIdx.x % blocks * ROWS;
   size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
+  int warp = threadIdx.x / WARP, row = block_row + warp * WARP_ROWS;  // the warp's first query
   k += head;
   v += head;
 
-  trace_begin(ALL);
   load_tile<HEAD_DIM, ROWS>(shared->q, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
 
+  // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
   Rows<HEAD_DIM> rows;
   for (int h = 0; h < 2; h++) {
     rows.max[h] = -FLT_MAX;
@@ -180,27 +179,19 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
 
   int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
   for (int key = 0; key < keys; key += KEYS) {
-    trace(BARRIER, key / KEYS);
     __syncthreads();  // all warps are done with what was in k and v
-    trace(COPY, key / KEYS);
     load_tile<HEAD_DIM, KEYS>(shared->k, k + (size_t)key * HEAD_DIM, seqlen - key);
     load_tile<HEAD_DIM, KEYS>(shared->v, v + (size_t)key * HEAD_DIM, seqlen - key);
-    trace(WAIT_K, key / KEYS);
     __syncthreads();  // all threads have stored their part
 
     float s[KEYS / 8][4];
-    trace(QK, key / KEYS);
     scores<HEAD_DIM>(s, lane_address<HEAD_DIM>(shared->q + warp * WARP_ROWS), lane_address_k<HEAD_DIM>(shared->k));
-    trace(SOFTMAX, key / KEYS);
     if (key + KEYS > seqlen || (causal && key + KEYS > row + 1)) mask(s, row, key, seqlen, causal);
     raise_max(rows, s, scale);
     weights(rows, s, scale);
-    trace(PV, key / KEYS);
     output(rows, s, lane_address<HEAD_DIM>(shared->v));
   }
-  trace(STORE, (keys - 1) / KEYS);
   store_rows<HEAD_DIM>(o + head + (size_t)row * HEAD_DIM, rows, seqlen - row);
-  trace_end();
 }
 
 extern "C" __global__ void attention_64(const half *q, const half *k, const half *v, half *o, int seqlen, float scale,

@@ -195,18 +195,19 @@ template <int HEAD_DIM>
 __device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
   extern __shared__ __align__(128) char shared[];
   const int row_bytes = ROW_BYTES(HEAD_DIM);
-  char *k_tile = shared + ROWS * row_bytes, *v_tile = k_tile + KEYS * row_bytes;
-  char *warp_q = shared + threadIdx.x / WARP * WARP_ROWS * row_bytes;
   int blocks = (seqlen + ROWS - 1) / ROWS, warp = threadIdx.x / WARP;
   int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
   int row = block_row + warp * WARP_ROWS;                     // the warp's first
   size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
+  char *k_tile = shared + ROWS * row_bytes, *v_tile = k_tile + KEYS * row_bytes;
+  char *warp_q = shared + warp * WARP_ROWS * row_bytes;
   k += head;
   v += head;
 
   trace_begin(ALL);
   copy_tile<HEAD_DIM, ROWS>(shared, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
 
+  // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
   Rows<HEAD_DIM> rows;
   for (int b = 0; b < 2; b++)
     for (int h = 0; h < 2; h++) {

@@ -216,6 +216,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   copy_keys<HEAD_DIM>(slots, k, v, 0, seqlen);
   uint32_t q_address = lane_address<HEAD_DIM>(q_tile + warp * WARP_ROWS * row_bytes);
 
+  // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
   Rows<HEAD_DIM> rows;
   for (int b = 0; b < 2; b++)
     for (int h = 0; h < 2; h++) {
