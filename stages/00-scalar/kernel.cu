@@ -8,8 +8,7 @@
 // All three do a group of heads at a time: Q, K, V, O point to the group's first head, and S holds one matrix per head.
 #include <cuda_fp16.h>
 
-// A block's rows: each thread of scores and output keeps one key, or one column of V, and meets this many queries.
-enum { SCORE_ROWS = 32, OUTPUT_ROWS = 8, KEYS = 128, WARP = 32 };
+#include "tiles.h"
 
 // Eight fp16 numbers in one 16-byte load, widened to fp32.
 __device__ void load8(float *to, const half *from) {

@@ -1,7 +1,6 @@
 // Stage 00's launch: three kernels, one after the other, for as many heads at a time as the score buffer holds.
 #include "harness/stage.h"
-
-enum { SCORE_ROWS = 32, OUTPUT_ROWS = 8, KEYS = 128, WARP = 32, SOFTMAX_WARPS = 4 };  // as in kernel.cu
+#include "tiles.h"
 
 static int ceil_div(int a, int b) { return (a + b - 1) / b; }
 

@@ -8,11 +8,13 @@
 #include <cuda_fp16.h>
 #include <mma.h>
 
+#include "tiles.h"
+
 using namespace nvcuda;
 
-// A block's scores are a square of TILE queries and TILE keys; each of its warps makes 16 rows of it. PAD elements at
-// the end of a row in shared memory shift the next one to other banks.
-enum { TILE = 64, WARP = 32, WARPS = TILE / 16, THREADS = WARPS * WARP, PAD = 8, OUTPUT_ROWS = 8 };
+// PAD elements at the end of a row in shared memory shift the next one to other banks.
+enum { WARPS = THREADS / WARP, PAD = 8 };
+static_assert(ROWS == 16 * WARPS, "each warp makes 16 rows of a block's scores");
 
 // What a warp holds together, 16 x 16 elements each: a piece of Q, one of K^T, and one of S. K^T[d][j] is K[j][d]: its
 // columns are K's rows, so K as it lies in memory is a col_major K^T, and nobody transposes anything.
@@ -20,10 +22,11 @@ typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> QueryF
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;
 typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> ScoreFragment;
 
-// Copies TILE rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in for
-// the others, because a fragment is always whole.
-template <int HEAD_DIM> __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
-  for (int first = 0; first < TILE * HEAD_DIM; first += THREADS * 8) {
+// Copies TILE_ROWS rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in
+// for the others, because a fragment is always whole.
+template <int HEAD_DIM, int TILE_ROWS>
+__device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
+  for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
     int i = first + threadIdx.x * 8, row = i / HEAD_DIM, d = i % HEAD_DIM;
     *(uint4 *)&tile[row][d] = row < rows ? *(const uint4 *)(from + i) : make_uint4(0, 0, 0, 0);
   }
@@ -36,26 +39,26 @@ template <int HEAD_DIM> __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], 
 // Grid: keys / 64, rows / 64, heads. Block: 128.
 template <int HEAD_DIM>
 __device__ void scores(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
-  __shared__ __align__(32) half queries[TILE][HEAD_DIM + PAD], keys[TILE][HEAD_DIM + PAD];
+  __shared__ __align__(32) half queries[ROWS][HEAD_DIM + PAD], keys[KEYS][HEAD_DIM + PAD];
   __shared__ __align__(32) float results[WARPS][16][16 + PAD];  // each warp has its own
-  int first_key = blockIdx.x * TILE, first_row = blockIdx.y * TILE;
-  if (causal && first_key >= first_row + TILE) return;
+  int first_key = blockIdx.x * KEYS, first_row = blockIdx.y * ROWS;
+  if (causal && first_key >= first_row + ROWS) return;
   int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
   size_t head = blockIdx.z;
   q += (head * seqlen + first_row) * HEAD_DIM;
   k += (head * seqlen + first_key) * HEAD_DIM;
   s += head * seqlen * seqlen;
 
-  load_tile<HEAD_DIM>(queries, q, seqlen - first_row);
-  load_tile<HEAD_DIM>(keys, k, seqlen - first_key);
+  load_tile<HEAD_DIM, ROWS>(queries, q, seqlen - first_row);
+  load_tile<HEAD_DIM, KEYS>(keys, k, seqlen - first_key);
   __syncthreads();
 
-  ScoreFragment sum[TILE / 16];
-  for (int n = 0; n < TILE / 16; n++) wmma::fill_fragment(sum[n], 0);
+  ScoreFragment sum[KEYS / 16];
+  for (int n = 0; n < KEYS / 16; n++) wmma::fill_fragment(sum[n], 0);
   for (int d = 0; d < HEAD_DIM; d += 16) {
     QueryFragment a;
     wmma::load_matrix_sync(a, &queries[16 * warp][d], HEAD_DIM + PAD);
-    for (int n = 0; n < TILE / 16; n++) {
+    for (int n = 0; n < KEYS / 16; n++) {
       KeyFragment b;
       wmma::load_matrix_sync(b, &keys[16 * n][d], HEAD_DIM + PAD);
       wmma::mma_sync(sum[n], a, b, sum[n]);
@@ -63,14 +66,14 @@ __device__ void scores(const half *q, const half *k, float *s, int seqlen, float
   }
 
   float(*result)[16 + PAD] = results[warp];
-  for (int n = 0; n < TILE / 16; n++) {
+  for (int n = 0; n < KEYS / 16; n++) {
     wmma::store_matrix_sync(&result[0][0], sum[n], 16 + PAD, wmma::mem_row_major);
     __syncwarp();
     for (int row = lane / 16; row < 16; row += WARP / 16) {
       int i = first_row + 16 * warp + row, j = first_key + 16 * n + lane % 16;
       if (i < seqlen && j < seqlen) s[(size_t)i * seqlen + j] = result[row][lane % 16] * scale;
     }
-    __syncwarp();  // before the next fragment takes this one's place
+    __syncwarp();  // all lanes have read this fragment's results
   }
 }
 

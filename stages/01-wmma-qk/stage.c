@@ -1,7 +1,6 @@
 // Stage 01's launch: three kernels, one after the other, for as many heads at a time as the score buffer holds.
 #include "harness/stage.h"
-
-enum { TILE = 64, SCORE_THREADS = 128, OUTPUT_ROWS = 8, WARP = 32, SOFTMAX_WARPS = 4 };  // as in kernel.cu
+#include "tiles.h"
 
 static int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
@@ -16,8 +15,8 @@ static bool launch_pass(Device *device, const Attention *a) {
 
   DeviceLaunch scores = {
       .kernel = device_kernel(device, a->module, head_dim == 64 ? "scores_64" : "scores_128"),
-      .grid = {ceil_div(seqlen, TILE), ceil_div(seqlen, TILE), heads},
-      .block = {SCORE_THREADS},
+      .grid = {ceil_div(seqlen, KEYS), ceil_div(seqlen, ROWS), heads},
+      .block = {THREADS},
       .arguments = ARGUMENTS(&a->q, &a->k, &a->workspace, &seqlen, &a->scale, &causal),
   };
   DeviceLaunch softmax = {

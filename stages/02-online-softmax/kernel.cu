@@ -10,11 +10,12 @@
 #include <float.h>
 #include <mma.h>
 
+#include "tiles.h"
+
 using namespace nvcuda;
 
-// A tile is 64 queries, or 64 keys with their values. Each warp has 16 of the queries and all of the keys. PAD elements
-// at the end of a row in shared memory shift the next one to other banks.
-enum { TILE = 64, WARP = 32, WARPS = TILE / 16, THREADS = WARPS * WARP, PAD = 8 };
+enum { WARP = 32, WARP_ROWS = 16 };
+static_assert(WARP_ROWS * THREADS / WARP == ROWS, "each warp has 16 of the block's queries");
 
 // 16 x 16 elements each. Weights x Values = Output is as ordinary as a product can be: both lie row by row.
 typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> LeftFragment;   // Q, P
@@ -22,38 +23,44 @@ typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFra
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> ValueFragment;  // V
 typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> SumFragment;                 // S, O
 
-// A block's shared memory, whose size stage.c computes too. A warp has rows 16 * warp to 16 * warp + 15 of s and p for
-// itself.
-template <int HEAD_DIM> struct Shared {
-  half q[TILE][HEAD_DIM + PAD], k[TILE][HEAD_DIM + PAD], v[TILE][HEAD_DIM + PAD];
-  half p[TILE][TILE + PAD];
-  float s[TILE][TILE + PAD];
-};
+// ---- tiles in shared memory ----
 
-// Copies TILE rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in for
-// the others. They must be numbers, even those of V that get the weight 0: NaN times 0 is NaN.
-template <int HEAD_DIM> __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
-  for (int first = 0; first < TILE * HEAD_DIM; first += THREADS * 8) {
+// A block's shared memory. PAD elements at the end of a row shift the next one to other banks. Of s and p, each warp has
+// 16 rows for itself.
+template <int HEAD_DIM> struct Shared {
+  half q[ROWS][HEAD_DIM + PAD], k[KEYS][HEAD_DIM + PAD], v[KEYS][HEAD_DIM + PAD];
+  half p[ROWS][KEYS + PAD];
+  float s[ROWS][KEYS + PAD];
+};
+static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
+
+// Copies TILE_ROWS rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in
+// for the others. They must be numbers, even those of V that get the weight 0: NaN times 0 is NaN.
+template <int HEAD_DIM, int TILE_ROWS>
+__device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
+  for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
     int i = first + threadIdx.x * 8, row = i / HEAD_DIM, d = i % HEAD_DIM;
     *(uint4 *)&tile[row][d] = row < rows ? *(const uint4 *)(from + i) : make_uint4(0, 0, 0, 0);
   }
 }
 
+// ---- a warp's part ----
+
 // S = Q K^T for a warp's 16 rows and 64 keys.
 template <int HEAD_DIM>
-__device__ void scores(float (*s)[TILE + PAD], const half (*q)[HEAD_DIM + PAD], const half (*k)[HEAD_DIM + PAD]) {
-  SumFragment sum[TILE / 16];
-  for (int n = 0; n < TILE / 16; n++) wmma::fill_fragment(sum[n], 0);
+__device__ void scores(float (*s)[KEYS + PAD], const half (*q)[HEAD_DIM + PAD], const half (*k)[HEAD_DIM + PAD]) {
+  SumFragment sum[KEYS / 16];
+  for (int n = 0; n < KEYS / 16; n++) wmma::fill_fragment(sum[n], 0);
   for (int d = 0; d < HEAD_DIM; d += 16) {
     LeftFragment a;
     wmma::load_matrix_sync(a, &q[0][d], HEAD_DIM + PAD);
-    for (int n = 0; n < TILE / 16; n++) {
+    for (int n = 0; n < KEYS / 16; n++) {
       KeyFragment b;
       wmma::load_matrix_sync(b, &k[16 * n][d], HEAD_DIM + PAD);
       wmma::mma_sync(sum[n], a, b, sum[n]);
     }
   }
-  for (int n = 0; n < TILE / 16; n++) wmma::store_matrix_sync(&s[0][16 * n], sum[n], TILE + PAD, wmma::mem_row_major);
+  for (int n = 0; n < KEYS / 16; n++) wmma::store_matrix_sync(&s[0][16 * n], sum[n], KEYS + PAD, wmma::mem_row_major);
 }
 
 // Two neighbouring lanes share a row of S and take four of its columns each in turns: this lane's e-th column. (Half a
@@ -65,24 +72,24 @@ struct Row {
   float max, sum;
 };
 
-// P = exp(S - maximum), where exp(x) is computed as 2^(x log2 e), and `scale` is the scores' times log2 e. The row sees
-// the tile's first `keys` keys. Returns the factor by which everything older than this tile shrinks.
+// P = exp(S - maximum), where exp(x) is computed as 2^(x log2 e), and `scale` is the scores' times log2 e. The row may
+// see the tile's first `keys` keys. Returns the factor by which everything older than this tile shrinks.
 __device__ float online_softmax(half *p, const float *s, Row *row, int keys, float scale) {
-  float score[TILE / 2], old_max = row->max;
-  for (int e = 0; e < TILE / 2; e++) score[e] = s[column(e)];
-  if (keys < TILE)
-    for (int e = 0; e < TILE / 2; e++)
+  float score[KEYS / 2], old_max = row->max;
+  for (int e = 0; e < KEYS / 2; e++) score[e] = s[column(e)];
+  if (keys < KEYS)
+    for (int e = 0; e < KEYS / 2; e++)
       if (column(e) >= keys) score[e] = -INFINITY;
 
-  for (int e = 0; e < TILE / 2; e++) row->max = fmaxf(row->max, score[e]);
+  for (int e = 0; e < KEYS / 2; e++) row->max = fmaxf(row->max, score[e]);
   row->max = fmaxf(row->max, __shfl_xor_sync(0xffffffff, row->max, 1));
   float factor = exp2f((old_max - row->max) * scale);
   row->sum *= factor;
-  for (int e = 0; e < TILE / 2; e++) {
+  for (int e = 0; e < KEYS / 2; e++) {
     score[e] = exp2f((score[e] - row->max) * scale);
     row->sum += score[e];
   }
-  for (int e = 0; e < TILE / 2; e += 4) {
+  for (int e = 0; e < KEYS / 2; e += 4) {
     half2 weights[2] = {__floats2half2_rn(score[e], score[e + 1]), __floats2half2_rn(score[e + 2], score[e + 3])};
     *(uint2 *)&p[column(e)] = *(uint2 *)weights;
   }
@@ -93,22 +100,22 @@ __device__ float online_softmax(half *p, const float *s, Row *row, int keys, flo
 // their registers belong to. But fragments of one type lie in registers the same way: when the factors are loaded as
 // such a fragment, a matrix whose row i is 16 times factor i, they meet their elements. They pass through s, which must
 // be free.
-template <int HEAD_DIM> __device__ void scale_rows(SumFragment *o, float factor, float (*s)[TILE + PAD]) {
+template <int HEAD_DIM> __device__ void scale_rows(SumFragment *o, float factor, float (*s)[KEYS + PAD]) {
   int lane = threadIdx.x % WARP;
   for (int e = 0; e < 8; e++) s[lane / 2][column(e)] = factor;
   __syncwarp();
   SumFragment factors;
-  wmma::load_matrix_sync(factors, &s[0][0], TILE + PAD, wmma::mem_row_major);
+  wmma::load_matrix_sync(factors, &s[0][0], KEYS + PAD, wmma::mem_row_major);
   for (int n = 0; n < HEAD_DIM / 16; n++)
     for (int e = 0; e < factors.num_elements; e++) o[n].x[e] *= factors.x[e];
 }
 
 // O += P V for a warp's 16 rows and 64 keys.
 template <int HEAD_DIM>
-__device__ void output(SumFragment *o, const half (*p)[TILE + PAD], const half (*v)[HEAD_DIM + PAD]) {
-  for (int j = 0; j < TILE; j += 16) {
+__device__ void output(SumFragment *o, const half (*p)[KEYS + PAD], const half (*v)[HEAD_DIM + PAD]) {
+  for (int j = 0; j < KEYS; j += 16) {
     LeftFragment a;
-    wmma::load_matrix_sync(a, &p[0][j], TILE + PAD);
+    wmma::load_matrix_sync(a, &p[0][j], KEYS + PAD);
     for (int n = 0; n < HEAD_DIM / 16; n++) {
       ValueFragment b;
       wmma::load_matrix_sync(b, &v[j][16 * n], HEAD_DIM + PAD);
@@ -117,18 +124,20 @@ __device__ void output(SumFragment *o, const half (*p)[TILE + PAD], const half (
   }
 }
 
-// Writes a warp's `rows` rows of O, 64 columns at a time, through s: there the lanes know what they hold.
-template <int HEAD_DIM> __device__ void store_rows(half *to, const SumFragment *o, float (*s)[TILE + PAD], int rows) {
-  for (int first = 0; first < HEAD_DIM; first += TILE) {
+// Writes a warp's `rows` rows of O through s, where the lanes know what they hold: KEYS columns at a time.
+template <int HEAD_DIM> __device__ void store_rows(half *to, const SumFragment *o, float (*s)[KEYS + PAD], int rows) {
+  for (int first = 0; first < HEAD_DIM; first += KEYS) {
     __syncwarp();  // all lanes have read s
-    for (int n = 0; n < TILE / 16; n++)
-      wmma::store_matrix_sync(&s[0][16 * n], o[first / 16 + n], TILE + PAD, wmma::mem_row_major);
+    for (int n = 0; n < KEYS / 16; n++)
+      wmma::store_matrix_sync(&s[0][16 * n], o[first / 16 + n], KEYS + PAD, wmma::mem_row_major);
     __syncwarp();
     int d = threadIdx.x % WARP * 2;
-    for (int row = 0; row < min(rows, 16); row++)
+    for (int row = 0; row < min(rows, WARP_ROWS); row++)
       *(half2 *)&to[row * HEAD_DIM + first + d] = __floats2half2_rn(s[row][d], s[row][d + 1]);
   }
 }
+
+// ---- the kernel ----
 
 // One block, 64 queries of one head.
 //
@@ -138,36 +147,40 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   extern __shared__ __align__(128) unsigned char memory[];
   Shared<HEAD_DIM> *shared = (Shared<HEAD_DIM> *)memory;
   int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-  int tiles = (seqlen + TILE - 1) / TILE, first_row = blockIdx.x % tiles * TILE;
-  size_t head = blockIdx.x / tiles * (size_t)seqlen * HEAD_DIM;
-  int warp_row = first_row + 16 * warp, i = warp_row + lane / 2;  // the warp's first query, and this lane's
-  float(*s)[TILE + PAD] = shared->s + 16 * warp;
-  half(*p)[TILE + PAD] = shared->p + 16 * warp;
+  int blocks = (seqlen + ROWS - 1) / ROWS, block_row = blockIdx.x % blocks * ROWS;
+  size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
+  int row = block_row + warp * WARP_ROWS, i = row + lane / 2;  // the warp's first query, and this lane's
+  k += head;
+  v += head;
+  float(*s)[KEYS + PAD] = shared->s + warp * WARP_ROWS;
+  half(*p)[KEYS + PAD] = shared->p + warp * WARP_ROWS;
 
-  load_tile<HEAD_DIM>(shared->q, q + head + (size_t)first_row * HEAD_DIM, seqlen - first_row);
+  load_tile<HEAD_DIM, ROWS>(shared->q, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
   SumFragment out[HEAD_DIM / 16];
   for (int n = 0; n < HEAD_DIM / 16; n++) wmma::fill_fragment(out[n], 0);
 
   // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
-  Row row = {-FLT_MAX, 0};
-  int keys = causal ? min(first_row + TILE, seqlen) : seqlen;  // tiles that the mask hides from all rows are left out
-  int row_keys = causal ? min(i + 1, seqlen) : seqlen;
-  for (int j = 0; j < keys; j += TILE) {
+  Row state = {-FLT_MAX, 0};
+  scale *= 1.44269504f;  // log2 e: exp(x) is computed as 2^(x log2 e)
+
+  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
+  int row_keys = causal ? min(i + 1, seqlen) : seqlen;         // that this lane's row may see
+  for (int key = 0; key < keys; key += KEYS) {
     __syncthreads();  // all warps are done with what was in k and v
-    load_tile<HEAD_DIM>(shared->k, k + head + (size_t)j * HEAD_DIM, seqlen - j);
-    load_tile<HEAD_DIM>(shared->v, v + head + (size_t)j * HEAD_DIM, seqlen - j);
-    __syncthreads();
-    scores<HEAD_DIM>(s, shared->q + 16 * warp, shared->k);
+    load_tile<HEAD_DIM, KEYS>(shared->k, k + (size_t)key * HEAD_DIM, seqlen - key);
+    load_tile<HEAD_DIM, KEYS>(shared->v, v + (size_t)key * HEAD_DIM, seqlen - key);
+    __syncthreads();  // all threads have stored their part
+    scores<HEAD_DIM>(s, shared->q + warp * WARP_ROWS, shared->k);
     __syncwarp();
-    float factor = online_softmax(p[lane / 2], s[lane / 2], &row, row_keys - j, scale * 1.44269504f);  // log2 e
+    float factor = online_softmax(p[lane / 2], s[lane / 2], &state, row_keys - key, scale);
     __syncwarp();  // all of p is written
     scale_rows<HEAD_DIM>(out, factor, s);
     output<HEAD_DIM>(out, p, shared->v);
   }
-  row.sum += __shfl_xor_sync(0xffffffff, row.sum, 1);
+  state.sum += __shfl_xor_sync(0xffffffff, state.sum, 1);
   __syncwarp();  // all lanes have read s
-  scale_rows<HEAD_DIM>(out, 1 / row.sum, s);
-  store_rows<HEAD_DIM>(o + head + (size_t)warp_row * HEAD_DIM, out, s, seqlen - warp_row);
+  scale_rows<HEAD_DIM>(out, 1 / state.sum, s);
+  store_rows<HEAD_DIM>(o + head + (size_t)row * HEAD_DIM, out, s, seqlen - row);
 }
 
 extern "C" __global__ void attention_64(const half *q, const half *k, const half *v, half *o, int seqlen, float scale,

@@ -1,22 +1,15 @@
 // Stage 02's launch: one kernel, a block for every 64 queries of every head. No workspace.
 #include "harness/stage.h"
-
-enum { TILE = 64, PAD = 8, THREADS = 128 };  // as in kernel.cu
-
-// The size of kernel.cu's struct Shared: tiles of Q, K and V (fp16), weights (fp16) and scores (fp32).
-static size_t shared_size(int head_dim) {
-  size_t half = 2, tile = half * TILE * (head_dim + PAD);
-  return 3 * tile + (half + sizeof(float)) * TILE * (TILE + PAD);
-}
+#include "tiles.h"
 
 static bool launch(Device *device, const Attention *a) {
   int seqlen = a->shape.seqlen, head_dim = a->shape.head_dim, causal = a->shape.causal;
-  unsigned tiles = (seqlen + TILE - 1) / TILE;
+  unsigned blocks = (unsigned)(seqlen + ROWS - 1) / ROWS, heads = (unsigned)(a->shape.batch * a->shape.heads);
   DeviceLaunch attention = {
       .kernel = device_kernel(device, a->module, head_dim == 64 ? "attention_64" : "attention_128"),
-      .grid = {tiles * a->shape.batch * a->shape.heads},
+      .grid = {blocks * heads},
       .block = {THREADS},
-      .dynamic_shared = shared_size(head_dim),
+      .dynamic_shared = SHARED_BYTES(head_dim),
       .arguments = ARGUMENTS(&a->q, &a->k, &a->v, &a->o, &seqlen, &a->scale, &causal),
   };
   return device_launch(device, &attention);

@@ -1,7 +1,7 @@
-// Stage 03: the fused kernel with what Ampere brought. Tiles of K and V are copied in the background (cp.async) while
-// the tensor cores work on the tiles before (mma.sync), and nothing that is computed leaves the registers.
+// Stage 03: tiles of K and V are copied in the background (cp.async), into one slot of shared memory, while the tensor
+// cores work on the tile in the other.
 //
-// A block has 128 queries of one head, each of its 4 warps 32 of them, as two blocks of 16. For each tile of 64 keys:
+// A block has 128 queries of one head, each of its 4 warps 32 of them, as two groups of 16. For each tile of 64 keys:
 //
 //   scores   S = Q K^T                   mma: Q and K from shared memory, by ldmatrix
 //   softmax  P = exp(S - max), sum += P  in registers; max and sum run along, as in stage 02
@@ -11,47 +11,22 @@
 #include <stdint.h>
 
 #include "ptx/cp_async.h"
+#include "ptx/ldmatrix.h"
 #include "ptx/math.h"
+#include "ptx/mma.h"
+#include "ptx/quad.h"
 #include "ptx/trace.h"
+#include "tiles.h"
 
-enum { WARP = 32, THREADS = 128, ROWS = 128, WARP_ROWS = 32, KEYS = 64, STAGES = 2 };
-
-// ---- instructions ----
-
-// Loads four 8 x 8 matrices of fp16. Lane l gives the address of 16 bytes, row l % 8 of matrix l / 8; it gets, of each
-// matrix i in to[i], the two neighbours in row l / 4 from column l % 4 * 2 on. PTX ISA 9.7.14.5.15, "ldmatrix".
-__device__ void ldmatrix(uint32_t (&to)[4], uint32_t row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(row)
-               : "memory");
-}
-
-// The same, but each matrix is transposed on its way.
-__device__ void ldmatrix_transposed(uint32_t (&to)[4], uint32_t row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(row)
-               : "memory");
-}
-
-// D += A B for A of 16 x 16, B of 16 x 8: fp16 factors, fp32 sums. Lane l holds
-//   D and A  rows l / 4 and l / 4 + 8, columns l % 4 * 2 and the next; in A also the two 8 columns further on
-//   B        column l / 4, rows l % 4 * 2 and the next, and the two 8 rows further on
-// PTX ISA 9.7.14.5.8, "mma.m16n8k16".
-__device__ void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-               "{%0, %1, %2, %3};"
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
+enum { WARP = 32, WARP_ROWS = 32 };
+static_assert(WARP_ROWS * THREADS / WARP == ROWS, "each warp has 32 of the block's queries");
 
 // ---- tiles in shared memory ----
 
 // Where in a tile 16 bytes lie: `chunk` counts them along the head dimension, `row` is a query or a key. There is no
 // padding; instead the eight chunks of 128 bytes change places, in each of eight rows in another way.
 template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
-  return row * HEAD_DIM * 2 + (chunk ^ row % 8) * 16;
+  return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
 }
 
 // Starts the copy of a tile from a matrix that has only `rows` more rows: zeros stand in for the others. A thread
@@ -61,7 +36,8 @@ template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, 
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks, left = rows - row;
   const half *from = matrix + threadIdx.x * 8;
   uint32_t to = tile + swizzled<HEAD_DIM>(row, chunk);
-  for (int i = 0; i < TILE_ROWS; i += step) cp_async(to + i * HEAD_DIM * 2, from + i * HEAD_DIM, i < left ? 16 : 0);
+  for (int i = 0; i < TILE_ROWS; i += step)
+    cp_async(to + i * ROW_BYTES(HEAD_DIM), from + i * HEAD_DIM, i < left ? 16 : 0);
 }
 
 // This lane's address for an ldmatrix of rows 0 to 15, columns 0 to 15 of a tile: the four matrices from top to bottom,
@@ -78,31 +54,32 @@ template <int HEAD_DIM> __device__ uint32_t lane_address_k(uint32_t tile) {
   return tile + swizzled<HEAD_DIM>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
 
-// From such an address to that of the 16 x 16 block which is i blocks further down, j further to the right. Two chunks
-// to the right flip bits of the chunk's number, swizzled or not. Tiles are aligned, so these are bits of the address.
-template <int HEAD_DIM> __device__ uint32_t block_address(uint32_t address, int i, int j) {
-  return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * HEAD_DIM * 2;
+// From such an address to that of the 16 x 16 fragment which is i fragments further down, j further to the right. Two
+// chunks to the right flip bits of the chunk's number, swizzled or not. Tiles are aligned, so these are bits of the
+// address.
+template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, int i, int j) {
+  return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * ROW_BYTES(HEAD_DIM);
 }
 
 // ---- a warp's part ----
 
-// What a warp keeps for its queries from tile to tile: [2] blocks of 16 queries; in each a lane has the rows l / 4 and
+// What a warp keeps for its queries from tile to tile: [2] groups of 16 queries; in each a lane has the rows l / 4 and
 // l / 4 + 8, [2], and of the output, for every 8 columns, two numbers of the one row and two of the other, [4].
 template <int HEAD_DIM> struct Rows {
   float o[2][HEAD_DIM / 8][4];
   float max[2][2], sum[2][2];  // sum: of this lane's columns only, until the end
 };
 
-// S = Q K^T. Each 16 x 16 block of K is loaded once, for both blocks of queries.
+// S = Q K^T. Each fragment of K is loaded once, for both groups of queries.
 template <int HEAD_DIM> __device__ void scores(float (&s)[2][KEYS / 8][4], uint32_t q_address, uint32_t k_address) {
   for (int b = 0; b < 2; b++)
     for (int n = 0; n < KEYS / 8; n++)
       for (int e = 0; e < 4; e++) s[b][n][e] = 0;
   for (int d = 0; d < HEAD_DIM / 16; d++) {
     uint32_t q[2][4], k[4];
-    for (int b = 0; b < 2; b++) ldmatrix(q[b], block_address<HEAD_DIM>(q_address, b, d));
+    for (int b = 0; b < 2; b++) ldmatrix(q[b], fragment_address<HEAD_DIM>(q_address, b, d));
     for (int n = 0; n < KEYS / 16; n++) {
-      ldmatrix(k, block_address<HEAD_DIM>(k_address, n, d));
+      ldmatrix(k, fragment_address<HEAD_DIM>(k_address, n, d));
       for (int b = 0; b < 2; b++) {
         mma(s[b][2 * n], q[b], k[0], k[1]);
         mma(s[b][2 * n + 1], q[b], k[2], k[3]);
@@ -129,19 +106,12 @@ __device__ void mask(float (&s)[2][KEYS / 8][4], int row, int key, int seqlen, i
 __device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
   float max = fmaxf(s[0][2 * h], s[0][2 * h + 1]);
   for (int n = 1; n < KEYS / 8; n++) max = fmaxf(fmaxf(max, s[n][2 * h]), s[n][2 * h + 1]);
-  max = fmaxf(max, __shfl_xor_sync(0xffffffff, max, 1));
-  return fmaxf(max, __shfl_xor_sync(0xffffffff, max, 2));
+  return quad_max(max);
 }
 
-// The sum of one number from each of these four lanes.
-__device__ float row_sum(float sum) {
-  sum += __shfl_xor_sync(0xffffffff, sum, 1);
-  return sum + __shfl_xor_sync(0xffffffff, sum, 2);
-}
-
-// Looks for larger maxima in the scores; when there are some, everything older shrinks. `max` may stay behind the true
-// maximum by as much as a factor of 2^8 in the weights: they are quotients in the end, and fp16 goes up to 2^16. So
-// this is seldom more than a look, after the first tile.
+// Checks the scores for larger maxima; when there are some, everything older shrinks. `max` may be stale, smaller than
+// the exact maximum, by as much as a factor of 2^8 in the weights: they are quotients in the end, and fp16 goes up to
+// 2^16. So after the first tile this is seldom more than the check.
 template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[2][KEYS / 8][4], float scale) {
   float max[2][2];
   bool grew = false;
@@ -183,7 +153,7 @@ __device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[2][KEYS / 8][4], u
     for (int b = 0; b < 2; b++)
       for (int i = 0; i < 4; i++) a[b][i] = pack(p[b][2 * n + i / 2][i % 2 * 2], p[b][2 * n + i / 2][i % 2 * 2 + 1]);
     for (int d = 0; d < HEAD_DIM / 16; d++) {
-      ldmatrix_transposed(v, block_address<HEAD_DIM>(v_address, n, d));
+      ldmatrix_transposed(v, fragment_address<HEAD_DIM>(v_address, n, d));
       for (int b = 0; b < 2; b++) {
         mma(rows.o[b][2 * d], a[b], v[0], v[1]);
         mma(rows.o[b][2 * d + 1], a[b], v[2], v[3]);
@@ -201,7 +171,7 @@ template <int HEAD_DIM> __device__ void store_rows(half *o, const Rows<HEAD_DIM>
 #pragma unroll
   for (int b = 0; b < 2; b++)
     for (int h = 0; h < 2; h++) {
-      float factor = 1 / row_sum(rows.sum[b][h]);
+      float factor = 1 / quad_sum(rows.sum[b][h]);
       char *place = tile + lane % 4 * 4;
       for (int n = 0; n < HEAD_DIM / 8; n++)
         *(uint32_t *)(place + swizzled<HEAD_DIM>(16 * b + 8 * h + lane / 4, n)) =
@@ -216,13 +186,12 @@ template <int HEAD_DIM> __device__ void store_rows(half *o, const Rows<HEAD_DIM>
 
 // ---- the kernel ----
 
-// Starts the copies of tile t of K and V into buffer t % 2.
-template <int HEAD_DIM> __device__ void copy_keys(uint32_t k_tile, const half *k, const half *v, int t, int seqlen) {
-  const int bytes = KEYS * HEAD_DIM * 2;
-  k_tile += t % STAGES * 2 * bytes;
+// Starts the copies of tile t of K and V into slot t % 2.
+template <int HEAD_DIM> __device__ void copy_keys(uint32_t slots, const half *k, const half *v, int t, int seqlen) {
+  uint32_t k_tile = slots + t % SLOTS * SLOT_BYTES(HEAD_DIM), v_tile = k_tile + KEYS * ROW_BYTES(HEAD_DIM);
   size_t offset = (size_t)t * KEYS * HEAD_DIM;
   copy_tile<HEAD_DIM, KEYS>(k_tile, k + offset, seqlen - t * KEYS);
-  copy_tile<HEAD_DIM, KEYS>(k_tile + bytes, v + offset, seqlen - t * KEYS);
+  copy_tile<HEAD_DIM, KEYS>(v_tile, v + offset, seqlen - t * KEYS);
   cp_async_commit();
 }
 
@@ -232,8 +201,8 @@ template <int HEAD_DIM> __device__ void copy_keys(uint32_t k_tile, const half *k
 template <int HEAD_DIM>
 __device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
   extern __shared__ __align__(128) char shared[];
-  const int row_bytes = HEAD_DIM * 2;
-  uint32_t q_tile = (uint32_t)__cvta_generic_to_shared(shared), k_tiles = q_tile + ROWS * row_bytes;
+  const int row_bytes = ROW_BYTES(HEAD_DIM);
+  uint32_t q_tile = (uint32_t)__cvta_generic_to_shared(shared), slots = q_tile + ROWS * row_bytes;
   int blocks = (seqlen + ROWS - 1) / ROWS, warp = threadIdx.x / WARP;
   int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
   int row = block_row + warp * WARP_ROWS;                     // the warp's first
@@ -244,9 +213,10 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   trace_begin(ALL);
   trace(COPY, 0);
   copy_tile<HEAD_DIM, ROWS>(q_tile, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
-  copy_keys<HEAD_DIM>(k_tiles, k, v, 0, seqlen);
+  copy_keys<HEAD_DIM>(slots, k, v, 0, seqlen);
   uint32_t q_address = lane_address<HEAD_DIM>(q_tile + warp * WARP_ROWS * row_bytes);
 
+  // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
   Rows<HEAD_DIM> rows;
   for (int b = 0; b < 2; b++)
     for (int h = 0; h < 2; h++) {
@@ -264,12 +234,12 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
     cp_async_wait<0>();  // tile t has landed: this thread's copies,
     trace_done(COPY, t);
     trace(BARRIER, t);
-    __syncthreads();  // and all others'; and all warps are done with tile t - 1, into whose place t + 1 goes
+    __syncthreads();  // and all others'; and all warps are done with tile t - 1, whose slot t + 1 takes
     trace(COPY, t + 1);
-    if (t + 1 < tiles) copy_keys<HEAD_DIM>(k_tiles, k, v, t + 1, seqlen);
+    if (t + 1 < tiles) copy_keys<HEAD_DIM>(slots, k, v, t + 1, seqlen);
     if (causal && t * KEYS > row + WARP_ROWS - 1) continue;  // all masked for this warp
 
-    uint32_t k_tile = k_tiles + t % STAGES * 2 * KEYS * row_bytes, v_tile = k_tile + KEYS * row_bytes;
+    uint32_t k_tile = slots + t % SLOTS * SLOT_BYTES(HEAD_DIM), v_tile = k_tile + KEYS * row_bytes;
     float s[2][KEYS / 8][4];
     trace(QK, t);
     scores<HEAD_DIM>(s, q_address, lane_address_k<HEAD_DIM>(k_tile));

@@ -1,7 +1,6 @@
 // Stage 03's launch: one kernel; a block does 128 queries of one head.
 #include "harness/stage.h"
-
-enum { THREADS = 128, ROWS = 128, STAGES = 2, KEYS = 64 };  // as in kernel.cu
+#include "tiles.h"
 
 static bool launch(Device *device, const Attention *a) {
   int seqlen = a->shape.seqlen, head_dim = a->shape.head_dim, causal = a->shape.causal;
@@ -10,7 +9,7 @@ static bool launch(Device *device, const Attention *a) {
       .kernel = device_kernel(device, a->module, head_dim == 64 ? "attention_64" : "attention_128"),
       .grid = {blocks * heads},
       .block = {THREADS},
-      .dynamic_shared = sizeof(uint16_t) * head_dim * (ROWS + 2 * STAGES * KEYS),  // Q; K and V, twice
+      .dynamic_shared = SHARED_BYTES(head_dim),
       .arguments = ARGUMENTS(&a->q, &a->k, &a->v, &a->o, &seqlen, &a->scale, &causal),
   };
   return device_launch(device, &attention);
@@ -18,6 +17,6 @@ static bool launch(Device *device, const Attention *a) {
 
 const Stage stage = {
     .name = "03-cp-async",
-    .title = "tiles of K and V arrive while others are used; all the rest stays in registers",
+    .title = "tiles of K and V arrive while others are used",
     .launch = launch,
 };

@@ -1,0 +1,188 @@
+// Stage 01b: both products on the tensor cores. Three kernels as in stage 01, of which the last is new:
+//
+//   scores   S = Q K^T * scale     [seqlen][seqlen], fp32, in device memory; as it was
+//   softmax  P = softmax(S)        in place, row by row; as it was
+//   output   O = P V               16 x 16 x 16 products of warps (wmma)
+//
+// All three do a group of heads at a time: Q, K, V, O point to the group's first head, and S holds one matrix per head.
+#include <cuda_fp16.h>
+#include <mma.h>
+
+#include "tiles.h"
+
+using namespace nvcuda;
+
+// PAD elements at the end of a row in shared memory shift the next one to other banks.
+enum { WARPS = THREADS / WARP, PAD = 8 };
+static_assert(ROWS == 16 * WARPS, "each warp makes 16 rows of a block's scores");
+
+// What a warp holds together, 16 x 16 elements each. K^T[d][j] is K[j][d]: its columns are K's rows, so K as it lies in
+// memory is a col_major K^T, and nobody transposes anything. P and V are multiplied as they lie, row by row.
+typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> LeftFragment;   // Q, P
+typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;    // K^T
+typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> ValueFragment;  // V
+typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> SumFragment;                 // S, O
+
+// Copies TILE_ROWS rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in
+// for the others. They must be numbers, even those of V that get the weight 0: NaN times 0 is NaN.
+template <int HEAD_DIM, int TILE_ROWS>
+__device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
+  for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
+    int i = first + threadIdx.x * 8, row = i / HEAD_DIM, d = i % HEAD_DIM;
+    *(uint4 *)&tile[row][d] = row < rows ? *(const uint4 *)(from + i) : make_uint4(0, 0, 0, 0);
+  }
+}
+
+// One block, a tile of scores: Q and K go to shared memory, where each warp multiplies 16 rows of Q with all of K^T and
+// keeps the sums in registers. A lane does not know which elements of a fragment it holds, so S goes through shared
+// memory, one fragment at a time, to lanes that know their rows and keys.
+//
+// Grid: keys / 64, rows / 64, heads. Block: 128.
+template <int HEAD_DIM>
+__device__ void scores(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
+  __shared__ __align__(32) half queries[ROWS][HEAD_DIM + PAD], keys[KEYS][HEAD_DIM + PAD];
+  __shared__ __align__(32) float results[WARPS][16][16 + PAD];  // each warp has its own
+  int first_key = blockIdx.x * KEYS, first_row = blockIdx.y * ROWS;
+  if (causal && first_key >= first_row + ROWS) return;
+  int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+  size_t head = blockIdx.z;
+  q += (head * seqlen + first_row) * HEAD_DIM;
+  k += (head * seqlen + first_key) * HEAD_DIM;
+  s += head * seqlen * seqlen;
+
+  load_tile<HEAD_DIM, ROWS>(queries, q, seqlen - first_row);
+  load_tile<HEAD_DIM, KEYS>(keys, k, seqlen - first_key);
+  __syncthreads();
+
+  SumFragment sum[KEYS / 16];
+  for (int n = 0; n < KEYS / 16; n++) wmma::fill_fragment(sum[n], 0);
+  for (int d = 0; d < HEAD_DIM; d += 16) {
+    LeftFragment a;
+    wmma::load_matrix_sync(a, &queries[16 * warp][d], HEAD_DIM + PAD);
+    for (int n = 0; n < KEYS / 16; n++) {
+      KeyFragment b;
+      wmma::load_matrix_sync(b, &keys[16 * n][d], HEAD_DIM + PAD);
+      wmma::mma_sync(sum[n], a, b, sum[n]);
+    }
+  }
+
+  float(*result)[16 + PAD] = results[warp];
+  for (int n = 0; n < KEYS / 16; n++) {
+    wmma::store_matrix_sync(&result[0][0], sum[n], 16 + PAD, wmma::mem_row_major);
+    __syncwarp();
+    for (int row = lane / 16; row < 16; row += WARP / 16) {
+      int i = first_row + 16 * warp + row, j = first_key + 16 * n + lane % 16;
+      if (i < seqlen && j < seqlen) s[(size_t)i * seqlen + j] = result[row][lane % 16] * scale;
+    }
+    __syncwarp();  // all lanes have read this fragment's results
+  }
+}
+
+// The largest, and the sum, of one number from each lane of a warp; every lane gets it.
+__device__ float warp_max(float x) {
+  for (int distance = WARP / 2; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, distance));
+  return x;
+}
+
+__device__ float warp_sum(float x) {
+  for (int distance = WARP / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(0xffffffff, x, distance);
+  return x;
+}
+
+// One warp, one row i. The row's maximum is subtracted before exp, so that nothing overflows: the quotient is the same.
+// A key that the causal mask hides from query i gets the weight 0.
+//
+// Grid: rows / 4, heads. Block: 32 x 4.
+extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
+  int i = blockIdx.x * blockDim.y + threadIdx.y;
+  if (i >= seqlen) return;
+  int keys = causal ? i + 1 : seqlen;
+  float *row = s + ((size_t)blockIdx.y * seqlen + i) * seqlen;
+
+  float max = -INFINITY, sum = 0;
+  for (int j = threadIdx.x; j < keys; j += WARP) max = fmaxf(max, row[j]);
+  max = warp_max(max);
+  for (int j = threadIdx.x; j < keys; j += WARP) {
+    float weight = expf(row[j] - max);
+    row[j] = weight;
+    sum += weight;
+  }
+  float scale = 1 / warp_sum(sum);
+  for (int j = threadIdx.x; j < seqlen; j += WARP) row[j] = j < keys ? row[j] * scale : 0;
+}
+
+// Weights are multiplied by this before they are rounded to fp16. They are at most 1, and with 16384 keys 2^-14 on
+// average, where fp16 begins to lose bits; its largest number is 65504.
+constexpr float WEIGHT_SCALE = 32768;
+
+// Copies a tile of weights to shared memory, a number a thread at a time. The matrix has only `rows` more rows, and
+// `keys` more columns.
+__device__ void load_weights(half (*tile)[KEYS + PAD], const float *from, int seqlen, int rows, int keys) {
+  for (int i = threadIdx.x; i < ROWS * KEYS; i += THREADS) {
+    int row = i / KEYS, j = i % KEYS;
+    tile[row][j] = __float2half(row < rows && j < keys ? from[(size_t)row * seqlen + j] * WEIGHT_SCALE : 0);
+  }
+}
+
+// One block, ROWS rows of O: weights and V go to shared memory, a tile of keys after the other, where each warp
+// multiplies 16 rows of P with all columns of V. As in scores, the sums go through shared memory to lanes that know
+// their rows and columns.
+//
+// Grid: rows / 64, heads. Block: 128.
+template <int HEAD_DIM> __device__ void output(const float *p, const half *v, half *o, int seqlen, int causal) {
+  __shared__ __align__(32) half weights[ROWS][KEYS + PAD], values[KEYS][HEAD_DIM + PAD];
+  __shared__ __align__(32) float results[WARPS][16][16 + PAD];
+  int first_row = blockIdx.x * ROWS, keys = causal ? min(first_row + ROWS, seqlen) : seqlen;
+  int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+  size_t head = blockIdx.y;
+  p += (head * seqlen + first_row) * seqlen;
+  v += head * seqlen * HEAD_DIM;
+  o += head * seqlen * HEAD_DIM;
+
+  SumFragment sum[HEAD_DIM / 16];
+  for (int n = 0; n < HEAD_DIM / 16; n++) wmma::fill_fragment(sum[n], 0);
+  for (int key = 0; key < keys; key += KEYS) {
+    __syncthreads();  // all warps are done with the tiles before
+    load_weights(weights, p + key, seqlen, seqlen - first_row, seqlen - key);
+    load_tile<HEAD_DIM, KEYS>(values, v + (size_t)key * HEAD_DIM, seqlen - key);
+    __syncthreads();  // all threads have stored their part
+    for (int j = 0; j < KEYS; j += 16) {
+      LeftFragment a;
+      wmma::load_matrix_sync(a, &weights[16 * warp][j], KEYS + PAD);
+      for (int n = 0; n < HEAD_DIM / 16; n++) {
+        ValueFragment b;
+        wmma::load_matrix_sync(b, &values[j][16 * n], HEAD_DIM + PAD);
+        wmma::mma_sync(sum[n], a, b, sum[n]);
+      }
+    }
+  }
+
+  float(*result)[16 + PAD] = results[warp];
+  for (int n = 0; n < HEAD_DIM / 16; n++) {
+    wmma::store_matrix_sync(&result[0][0], sum[n], 16 + PAD, wmma::mem_row_major);
+    __syncwarp();
+    for (int row = lane / 16; row < 16; row += WARP / 16) {
+      int i = first_row + 16 * warp + row, d = 16 * n + lane % 16;
+      if (i < seqlen) o[(size_t)i * HEAD_DIM + d] = __float2half(result[row][lane % 16] / WEIGHT_SCALE);
+    }
+    __syncwarp();  // all lanes have read this fragment's results
+  }
+}
+
+// The entry points, one for each head dimension: the loops over d have a length that the compiler knows, so that it
+// unrolls them and the arrays above are registers.
+extern "C" __global__ void scores_64(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
+  scores<64>(q, k, s, seqlen, scale, causal);
+}
+
+extern "C" __global__ void scores_128(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
+  scores<128>(q, k, s, seqlen, scale, causal);
+}
+
+extern "C" __global__ void output_64(const float *p, const half *v, half *o, int seqlen, int causal) {
+  output<64>(p, v, o, seqlen, causal);
+}
+
+extern "C" __global__ void output_128(const float *p, const half *v, half *o, int seqlen, int causal) {
+  output<128>(p, v, o, seqlen, causal);
+}

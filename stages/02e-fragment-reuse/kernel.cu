@@ -1,0 +1,255 @@
+// Stage 02e: 32 queries a warp instead of 16. Each fragment of K and V that a warp loads from shared memory is used for
+// two groups of queries: twice the work for the same bytes.
+//
+// A block has 128 queries of one head, each of its 4 warps 32 of them, as two groups of 16. For each tile of 64 keys:
+//
+//   scores   S = Q K^T                   mma: Q and K from shared memory, by ldmatrix
+//   softmax  P = exp(S - max), sum += P  in registers; max and sum run along, as in stage 02
+//   output   O += P V                    mma: P from the registers where S was, V from shared memory
+#include <cuda_fp16.h>
+#include <float.h>
+#include <stdint.h>
+
+#include "ptx/ldmatrix.h"
+#include "ptx/math.h"
+#include "ptx/mma.h"
+#include "ptx/quad.h"
+#include "ptx/trace.h"
+#include "tiles.h"
+
+enum { WARP = 32, WARP_ROWS = 32 };
+static_assert(WARP_ROWS * THREADS / WARP == ROWS, "each warp has 32 of the block's queries");
+
+// ---- tiles in shared memory ----
+
+// Where in a tile 16 bytes lie: `chunk` counts them along the head dimension, `row` is a query or a key. There is no
+// padding; instead the eight chunks of 128 bytes change places, in each of eight rows in another way.
+template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
+  return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
+}
+
+// Copies a tile from a matrix that has only `rows` more rows: zeros stand in for the others. A thread copies one chunk
+// of every 16th or 8th row; as these are multiples of 8, all its chunks are swizzled alike.
+template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(char *tile, const half *matrix, int rows) {
+  const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
+  int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks, left = rows - row;
+  const half *from = matrix + threadIdx.x * 8;
+  char *to = tile + swizzled<HEAD_DIM>(row, chunk);
+  for (int i = 0; i < TILE_ROWS; i += step)
+    *(uint4 *)(to + i * ROW_BYTES(HEAD_DIM)) =
+        i < left ? *(const uint4 *)(from + i * HEAD_DIM) : make_uint4(0, 0, 0, 0);
+}
+
+__device__ uint32_t shared_address(const void *pointer) { return (uint32_t)__cvta_generic_to_shared(pointer); }
+
+// This lane's address for an ldmatrix of rows 0 to 15, columns 0 to 15 of a tile: the four matrices from top to bottom,
+// then from left to right, which is A's order; and V's, transposed.
+template <int HEAD_DIM> __device__ uint32_t lane_address(const char *tile) {
+  int lane = threadIdx.x % WARP;
+  return shared_address(tile) + swizzled<HEAD_DIM>(lane % 16, lane / 16);
+}
+
+// The same from left to right, then from top to bottom: K's order. to[0] and to[1] are then B for the first 8 keys,
+// to[2] and to[3] for the others. (mma needs its B in neighbouring registers: another order costs a move for each.)
+template <int HEAD_DIM> __device__ uint32_t lane_address_k(const char *tile) {
+  int lane = threadIdx.x % WARP;
+  return shared_address(tile) + swizzled<HEAD_DIM>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+}
+
+// From such an address to that of the 16 x 16 fragment which is i fragments further down, j further to the right. Two
+// chunks to the right flip bits of the chunk's number, swizzled or not. Tiles are aligned, so these are bits of the
+// address.
+template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, int i, int j) {
+  return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * ROW_BYTES(HEAD_DIM);
+}
+
+// ---- a warp's part ----
+
+// What a warp keeps for its queries from tile to tile: [2] groups of 16 queries; in each a lane has the rows l / 4 and
+// l / 4 + 8, [2], and of the output, for every 8 columns, two numbers of the one row and two of the other, [4].
+template <int HEAD_DIM> struct Rows {
+  float o[2][HEAD_DIM / 8][4];
+  float max[2][2], sum[2][2];  // sum: of this lane's columns only, until the end
+};
+
+// S = Q K^T. Each fragment of K is loaded once, for both groups of queries.
+template <int HEAD_DIM> __device__ void scores(float (&s)[2][KEYS / 8][4], uint32_t q_address, uint32_t k_address) {
+  for (int b = 0; b < 2; b++)
+    for (int n = 0; n < KEYS / 8; n++)
+      for (int e = 0; e < 4; e++) s[b][n][e] = 0;
+  for (int d = 0; d < HEAD_DIM / 16; d++) {
+    uint32_t q[2][4], k[4];
+    for (int b = 0; b < 2; b++) ldmatrix(q[b], fragment_address<HEAD_DIM>(q_address, b, d));
+    for (int n = 0; n < KEYS / 16; n++) {
+      ldmatrix(k, fragment_address<HEAD_DIM>(k_address, n, d));
+      for (int b = 0; b < 2; b++) {
+        mma(s[b][2 * n], q[b], k[0], k[1]);
+        mma(s[b][2 * n + 1], q[b], k[2], k[3]);
+      }
+    }
+  }
+}
+
+// Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
+// query. row and key: the warp's first query, the tile's first key.
+__device__ void mask(float (&s)[2][KEYS / 8][4], int row, int key, int seqlen, int causal) {
+  int lane = threadIdx.x % WARP;
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++) {
+      int i = row + 16 * b + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
+      int left = keys - (key + lane % 4 * 2);  // what this lane's row may see from this lane's first column on
+      for (int n = 0; n < KEYS / 8; n++)
+        for (int e = 0; e < 2; e++)
+          if (8 * n + e >= left) s[b][n][2 * h + e] = -INFINITY;
+    }
+}
+
+// The largest of a row's scores. Four neighbouring lanes share a row, and all of them get it.
+__device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
+  float max = fmaxf(s[0][2 * h], s[0][2 * h + 1]);
+  for (int n = 1; n < KEYS / 8; n++) max = fmaxf(fmaxf(max, s[n][2 * h]), s[n][2 * h + 1]);
+  return quad_max(max);
+}
+
+// Checks the scores for larger maxima; when there are some, everything older shrinks. `max` may be stale, smaller than
+// the exact maximum, by as much as a factor of 2^8 in the weights: they are quotients in the end, and fp16 goes up to
+// 2^16. So after the first tile this is seldom more than the check.
+template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[2][KEYS / 8][4], float scale) {
+  float max[2][2];
+  bool grew = false;
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++) {
+      max[b][h] = fmaxf(rows.max[b][h], row_max(s[b], h));
+      grew |= (max[b][h] - rows.max[b][h]) * scale > 8;
+    }
+  if (!__any_sync(0xffffffff, grew)) return;
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++) {
+      float factor = power_of_two((rows.max[b][h] - max[b][h]) * scale);
+      rows.max[b][h] = max[b][h];
+      rows.sum[b][h] *= factor;
+      for (int n = 0; n < HEAD_DIM / 8; n++)
+        for (int e = 0; e < 2; e++) rows.o[b][n][2 * h + e] *= factor;
+    }
+}
+
+// P = exp(S - max), in the place of S, as 2^(S * scale - max * scale): one multiply-add and one power a score.
+template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)[2][KEYS / 8][4], float scale) {
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++) {
+      float shift = -rows.max[b][h] * scale, sum[2] = {rows.sum[b][h], 0};
+      for (int n = 0; n < KEYS / 8; n++)
+        for (int e = 0; e < 2; e++) {
+          s[b][n][2 * h + e] = power_of_two(s[b][n][2 * h + e] * scale + shift);
+          sum[e] += s[b][n][2 * h + e];
+        }
+      rows.sum[b][h] = sum[0] + sum[1];
+    }
+}
+
+// O += P V. What a lane holds of P after Q K^T, as a D, is just what it must hold of P before P V, as an A.
+template <int HEAD_DIM>
+__device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[2][KEYS / 8][4], uint32_t v_address) {
+  for (int n = 0; n < KEYS / 16; n++) {
+    uint32_t a[2][4], v[4];
+    for (int b = 0; b < 2; b++)
+      for (int i = 0; i < 4; i++) a[b][i] = pack(p[b][2 * n + i / 2][i % 2 * 2], p[b][2 * n + i / 2][i % 2 * 2 + 1]);
+    for (int d = 0; d < HEAD_DIM / 16; d++) {
+      ldmatrix_transposed(v, fragment_address<HEAD_DIM>(v_address, n, d));
+      for (int b = 0; b < 2; b++) {
+        mma(rows.o[b][2 * d], a[b], v[0], v[1]);
+        mma(rows.o[b][2 * d + 1], a[b], v[2], v[3]);
+      }
+    }
+  }
+}
+
+// Writes O / sum for the warp's queries, of which `count` exist. It passes through the shared memory that held them
+// (tile), so that 16 bytes a lane and whole rows leave, instead of 4 bytes here and there.
+template <int HEAD_DIM> __device__ void store_rows(half *o, const Rows<HEAD_DIM> &rows, char *tile, int count) {
+  int lane = threadIdx.x % WARP;
+  __syncwarp();  // all lanes have read the queries
+  // Registers have no index, so no loop over them may stay a loop. Not every compiler unrolls one this long unasked.
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++) {
+      float factor = 1 / quad_sum(rows.sum[b][h]);
+      char *place = tile + lane % 4 * 4;
+      for (int n = 0; n < HEAD_DIM / 8; n++)
+        *(uint32_t *)(place + swizzled<HEAD_DIM>(16 * b + 8 * h + lane / 4, n)) =
+            pack(rows.o[b][n][2 * h] * factor, rows.o[b][n][2 * h + 1] * factor);
+    }
+  __syncwarp();
+  for (int i = lane; i < WARP_ROWS * HEAD_DIM / 8; i += WARP) {
+    int row = i / (HEAD_DIM / 8), chunk = i % (HEAD_DIM / 8);
+    if (row < count) *(uint4 *)(o + i * 8) = *(uint4 *)(tile + swizzled<HEAD_DIM>(row, chunk));
+  }
+}
+
+// ---- the kernel ----
+
+// One block, 128 queries of one head. Shared memory: Q, then a tile of K and one of V.
+//
+// Grid: tiles of queries, head after head. Block: 128.
+template <int HEAD_DIM>
+__device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
+  extern __shared__ __align__(128) char shared[];
+  const int row_bytes = ROW_BYTES(HEAD_DIM);
+  int blocks = (seqlen + ROWS - 1) / ROWS, warp = threadIdx.x / WARP;
+  int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
+  int row = block_row + warp * WARP_ROWS;                     // the warp's first
+  size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
+  char *k_tile = shared + ROWS * row_bytes, *v_tile = k_tile + KEYS * row_bytes;
+  char *warp_q = shared + warp * WARP_ROWS * row_bytes;
+  k += head;
+  v += head;
+
+  trace_begin(ALL);
+  copy_tile<HEAD_DIM, ROWS>(shared, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
+
+  // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
+  Rows<HEAD_DIM> rows;
+  for (int b = 0; b < 2; b++)
+    for (int h = 0; h < 2; h++) {
+      rows.max[b][h] = -FLT_MAX;
+      rows.sum[b][h] = 0;
+      for (int n = 0; n < HEAD_DIM / 8; n++) rows.o[b][n][2 * h] = rows.o[b][n][2 * h + 1] = 0;
+    }
+  scale *= 1.44269504f;  // log2 e: exp(x) is computed as 2^(x log2 e)
+
+  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
+  for (int key = 0; key < keys; key += KEYS) {
+    trace(BARRIER, key / KEYS);
+    __syncthreads();  // all warps are done with what was in K's and V's tiles
+    trace(COPY, key / KEYS);
+    copy_tile<HEAD_DIM, KEYS>(k_tile, k + (size_t)key * HEAD_DIM, seqlen - key);
+    copy_tile<HEAD_DIM, KEYS>(v_tile, v + (size_t)key * HEAD_DIM, seqlen - key);
+    trace(WAIT_K, key / KEYS);
+    __syncthreads();                                    // all threads have stored their part
+    if (causal && key > row + WARP_ROWS - 1) continue;  // all masked for this warp
+
+    float s[2][KEYS / 8][4];
+    trace(QK, key / KEYS);
+    scores<HEAD_DIM>(s, lane_address<HEAD_DIM>(warp_q), lane_address_k<HEAD_DIM>(k_tile));
+    trace(SOFTMAX, key / KEYS);
+    if (key + KEYS > seqlen || (causal && key + KEYS > row + 1)) mask(s, row, key, seqlen, causal);
+    raise_max(rows, s, scale);
+    weights(rows, s, scale);
+    trace(PV, key / KEYS);
+    output(rows, s, lane_address<HEAD_DIM>(v_tile));
+  }
+  trace(STORE, (keys - 1) / KEYS);
+  store_rows<HEAD_DIM>(o + head + (size_t)row * HEAD_DIM, rows, warp_q, seqlen - row);
+  trace_end();
+}
+
+// The entry points. An SM has 65,536 registers: enough for 3 blocks of 128 threads with 168 each, or 2 with 255.
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
+    attention_64(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
+  attention<64>(q, k, v, o, seqlen, scale, causal);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+    attention_128(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
+  attention<128>(q, k, v, o, seqlen, scale, causal);
+}
