@@ -23,7 +23,7 @@ class Contender(NamedTuple):
 
 
 class Stage(ctypes.Structure):
-    _fields_ = [("number", ctypes.c_int), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p)]
+    _fields_ = [("number", ctypes.c_char_p), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p)]
 
 
 class Shape(ctypes.Structure):
@@ -39,16 +39,16 @@ def load_library(path):
     library = ctypes.CDLL(path)
     library.hl_error.restype = ctypes.c_char_p
     library.hl_stage.restype = ctypes.POINTER(Stage)
-    library.hl_supports.argtypes = [ctypes.c_int, ctypes.POINTER(Shape)]
+    library.hl_supports.argtypes = [ctypes.c_char_p, ctypes.POINTER(Shape)]
     tensors = 4 * [ctypes.POINTER(Tensor)]
-    library.hl_attention.argtypes = [ctypes.c_int, ctypes.POINTER(Shape), *tensors, ctypes.c_void_p]
+    library.hl_attention.argtypes = [ctypes.c_char_p, ctypes.POINTER(Shape), *tensors, ctypes.c_void_p]
     return library
 
 
 def stages_of(library):
-    """The stages that the library has, as {number: name}."""
+    """The stages that the library has, as {number: name}: {"03": "03-cp-async"}."""
     stages = [library.hl_stage(index).contents for index in range(library.hl_stage_count())]
-    return {stage.number: stage.name.decode() for stage in stages}
+    return {stage.number.decode(): stage.name.decode() for stage in stages}
 
 
 def view(tensor):
@@ -63,6 +63,8 @@ def current_stream():
 
 
 def stage(library, number, name):
+    number = number.encode()
+
     def prepare(problem):
         import torch
 

@@ -27,7 +27,8 @@ array speed[4096]
 rows = 0
 last = ""
 rung = 0
-rung_of(name) = is_stage(name) ? int("1" . name[1:2]) : 0 # 109: "09" alone would be an octal number
+# 10900 for "09", and 10902 for "09b"; "09" alone would be an octal number.
+rung_of(name) = is_stage(name) ? 100 * int("1" . name[1:2]) + strstrt("abcdefghijklmnopqrstuvwxyz", name[3:3]) : 0
 note(name, t) = (rung_of(name) > rung ? (rung = rung_of(name), last = name) : 0, \
                  name eq yardstick ? (rows = rows + 1, keys[rows] = key(0), speed[rows] = t) : t)
 set table $peer separator comma

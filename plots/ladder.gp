@@ -72,7 +72,7 @@ do for [decade = -4:4] {
 }
 
 number(t) = sprintf(t < 10 ? "%.2f" : t < 100 ? "%.1f" : "%.0f", t)
-do for [i = 1:rungs] { set ytics add (names[i][4:] . "  " . names[i][1:2] i - 1) }
+do for [i = 1:rungs] { set ytics add (title_of(names[i]) . "  " . number_of(names[i]) i - 1) }
 # Numbers stand on white, so that no line runs through them.
 set style textbox opaque fillcolor rgb "white" noborder margins 0.6, 0.3
 # How many peers are slower.

@@ -102,9 +102,9 @@ def parse_points(text):
 def parse_stages(text):
     if text in ("all", "none"):
         return text
-    if not re.fullmatch(r"\d\d?(,\d\d?)*", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no list of stages; all, none or numbers are allowed: 02,03")
-    return [int(number) for number in text.split(",")]
+    if not re.fullmatch(r"\d\d?[a-z]?(,\d\d?[a-z]?)*", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of stages; all, none or numbers are allowed: 02b,03")
+    return [number.zfill(3 if number[-1].isalpha() else 2) for number in text.split(",")]
 
 
 def parse_peers(text):
@@ -141,7 +141,7 @@ def parse_options(arguments):
     parser = Parser(prog="peers.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                     allow_abbrev=False)
     add = parser.add_argument
-    add("--stages", type=parse_stages, default="all", metavar="NN,NN", help="stages of the library: all, none, 02,03")
+    add("--stages", type=parse_stages, default="all", metavar="NN,NN", help="stages of the library: all, none, 02b,03")
     add("--peers", type=parse_peers, default="all", metavar="NAME,NAME",
         help="backends of PyTorch: all, none, " + ", ".join(contenders.BACKENDS))
     add("--contender", type=parse_kernel, action="append", default=[], metavar="NAME=FILE.so",
@@ -182,7 +182,7 @@ def find_stages(options):
     numbers = list(names) if options.stages == "all" else options.stages
     for number in numbers:
         if number not in names:
-            fail(2, f"--stages: the library has no stage {number:02}; it has {', '.join(f'{n:02}' for n in names)}")
+            fail(2, f"--stages: the library has no stage {number}; it has {', '.join(names)}")
     return [contenders.stage(library, number, names[number]) for number in numbers]
 
 

@@ -141,7 +141,7 @@ do for [format in "svg png"] {
     if (panel == 1) { eval texts }
     do for [s = 1:stages] {
       p = place(panel, s)
-      if (!beside) { set label 1000 + s names[s][4:] . " " . names[s][1:2] at graph 0, first s - 1 right offset -1, 0 \
+      if (!beside) { set label 1000 + s title_of(names[s]) . " " . number_of(names[s]) at graph 0, first s - 1 right offset -1, 0 \
         font ",13" textcolor rgb ink }
       if (time[p] > 0) {
         binds = largest(p)

@@ -67,7 +67,9 @@ mark(line) = age(line) == 1 ? 7 : age(line) == 2 ? 5 : 9
 
 # ---- the head of the picture, with the names in full of what stands out and of the peers ----
 
-height = 965
+# A panel is as high as the labels of its lines need, one above the other.
+panel_height = lines > 14 ? 22 * lines : 308
+height = 349 + 2 * panel_height
 from_top(pixels) = 1 - pixels / real(height)
 # Text has no width before it is drawn: 12 pixels a letter is what a wide sans-serif takes.
 x = 27.0
@@ -103,7 +105,7 @@ size(seqlen) = seqlen < 1024 || seqlen % 1024 ? sprintf("%d", seqlen) : sprintf(
 # Labels keep their lines' order and lie at least `gap` apart: neighbours that are closer push each other away.
 array order[64]
 array level[64]
-gap = 0.062 * top
+gap = 0.062 * 308 / panel_height * top
 lower(p, line) = sum [other = 1:lines] (end[place(p, other)] > 0 && (end[place(p, other)] < end[place(p, line)] || \
                                         (end[place(p, other)] == end[place(p, line)] && other < line)))
 # The plot command's part that draws a line, and its points.
@@ -131,8 +133,9 @@ do for [format in "svg png"] {
     beside = (p + 1) % 2; below = p > 2
     set lmargin at screen beside ? 0.535 : 0.075
     set rmargin at screen beside ? 0.885 : 0.425
-    set tmargin at screen from_top(below ? 585 : 193)
-    set bmargin at screen from_top(below ? 893 : 501)
+    head_end = 193 + (below ? panel_height + 84 : 0)
+    set tmargin at screen from_top(head_end)
+    set bmargin at screen from_top(head_end + panel_height)
     set format y beside ? "" : "%g"
     if (p == 1) { eval head }
     set title "{/:Bold " . panel_title[p] . "}" offset 0, -0.4 font ",15" textcolor rgb ink
@@ -147,7 +150,7 @@ do for [format in "svg png"] {
         curves = curves . curve(p, line) . (stands_out(line) ? points(p, line, dot(format)) : "")
       }
     }
-    do for [round = 1:60] {
+    do for [round = 1:labels * labels] {
       if (labels > 0 && level[1] < 0.02 * top) { level[1] = 0.02 * top }
       do for [i = 2:labels] {
         lack = gap - level[i] + level[i - 1]

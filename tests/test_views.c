@@ -352,13 +352,20 @@ Test(views, sass_with_source_lines) {
 
 // ---- diff.sh ----
 
+// The rung below 07 is 05b, an attention kernel like 05, and not 06. A header that both have is not new, and one of the
+// stage's own is, where the kernel includes it; how far a line is indented does not matter.
 Test(views, diff_with_the_stage_below) {
-  cr_assert_eq(scratch_run("mkdir stages/05-w && printf 'same\nold\n' >stages/05-w/kernel.cu && "
-                           "printf 'same\nnew\n' >stages/07-x/kernel.cu"),
-               0);
+  cr_assert_eq(scratch_run("for stage in 05-z 05b-a 06-other; do mkdir stages/$stage; done && cd stages &&"
+                           "echo '  .launch = launch,' | tee 05-z/stage.c 05b-a/stage.c >07-x/stage.c && "
+                           "echo shared >05b-a/shared.h && echo new in header >07-x/own.h && "
+                           "printf '#include \"shared.h\"\nsame\nold\n  moved\n' >05b-a/kernel.cu && "
+                           "printf '#include \"../05b-a/shared.h\"\n#include \"own.h\"\n#include \"ptx/tma.h\"\n"
+                           "same\n    moved\n' >07-x/kernel.cu"),
+               0, "%s", scratch_output);
   cr_expect_eq(scratch_run("sh common/build/diff.sh 07"), 0, "%s", scratch_output);
-  cr_expect(scratch_has_line("stages/05-w/kernel.cu stages/07-x/kernel.cu"), "%s", scratch_output);
-  cr_expect(scratch_has_line("same same") && scratch_has_line("old | new"), "%s", scratch_output);
+  cr_expect_str_eq(scratch_output, "07-x against 05b-a: 2 new device lines, 1 gone\n\n"
+                                   "stages/05b-a/shared.h:1\n shared\n+new in header\n+#include \"ptx/tma.h\"\n same\n"
+                                   "-old\n     moved\n");
   cr_expect_eq(scratch_run("sh common/build/diff.sh 05"), 2);
-  cr_expect_str_eq(scratch_output, "diff-05: 05-w is the lowest stage; there is none below it\n");
+  cr_expect_str_eq(scratch_output, "diff-05: 05-z is the lowest stage; there is none below it\n");
 }

@@ -45,7 +45,8 @@ class Options(unittest.TestCase):
             "--points=64/full/512,": "'' is no point",
             "--sustained=all": "'all' is no point",
             "--stages=two": "'two' is no list of stages; all, none or numbers are allowed",
-            "--stages=77": "the library has no stage 77; it has 00, 01, 02, 03",
+            "--stages=77": "the library has no stage 77; it has 00, 01, ",
+            "--stages=5b": "the library has no stage 05b; it has 00, 01, ",
             "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, cuDNN, math are allowed",
             "--inputs=normal,x8": "'x8' is no input; all and normal, large, sink, ramp, rampdown, waves are allowed",
             "--rounds=0": "'0' is no number of rounds",
@@ -97,7 +98,7 @@ class Options(unittest.TestCase):
         self.assertEqual(parse("a:64=/bin/sh,128=/bin/ls"), ("a", {64: "/bin/sh", 128: "/bin/ls"}))
 
     def test_stages_of_the_library(self):
-        found = peers.find_contenders(peers.parse_options(["--stages=03,01", "--peers=cuDNN"]))
+        found = peers.find_contenders(peers.parse_options(["--stages=03,1", "--peers=cuDNN"]))
         self.assertEqual([contender.name for contender in found], ["03-cp-async", "01-wmma-qk", "cuDNN"])
 
 
