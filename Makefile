@@ -141,7 +141,7 @@ $(UNKNOWN):
 counters: $(STAGES) ## on the emulator: records what every stage does in plots/data/counters.csv
 	@sh common/build/counters.sh $(STAGES)
 
-plot: $(PLOTS) ## draws plots/data/*.csv, as SVG and PNG
+plot: $(PLOTS) ## draws plots/data/*.csv, as SVG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
 define DRAW
 $(call say,PLOT $@)
