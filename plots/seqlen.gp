@@ -97,7 +97,7 @@ head = 'set label 1 "{/:Bold Attention, forward pass, on one " . device . "}" at
 # ---- one panel ----
 
 # The scale, the same in all panels, ends at a round number.
-decade = 10 ** floor(log10(highest))
+decade = 10.0 ** floor(log10(highest))
 step = highest / decade > 5 ? 2 * decade : highest / decade > 2 ? decade : decade / 2
 top = ceil(highest * 1.02 / (step / 2)) * step / 2
 size(seqlen) = seqlen < 1024 || seqlen % 1024 ? sprintf("%d", seqlen) : sprintf("%dk", seqlen / 1024)

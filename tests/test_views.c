@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/harness.h"
 #include "support/program.h"
 #include "support/scratch.h"
 
@@ -228,39 +227,6 @@ Test(views, profile_without_permission) {
   scratch_write_script("stage-07", gpu_stage);
   cr_expect_eq(scratch_run("PATH=$PWD:$PATH sh common/build/profile.sh /nowhere ./stage-07 2>&1 | tail -n 1"), 0);
   cr_expect(output_has("the driver lets only root read the GPU's counters"), "%s", scratch_output);
-}
-
-// The lesson of stage 03 shows conflicts that Nsight Compute counted, in rows "| ... | 704 | 17,920 | 256 | 1,792 |":
-// loads and their conflicts, stores and theirs.
-Test(views, the_lesson_shows_what_was_profiled) {
-  static const struct {
-    const char *file, *row;
-    int head_dim;
-  } cases[] = {{"stage-03-without-the-swizzle", "| without the swizzle | 704 | %s | 256 | %s |", 64},
-               {"stage-03", "| with it | 704 | %s | 256 | %s |", 64},
-               {"stage-03-without-the-swizzle", "| `--head-dim=128`, without | 1,408 | %s | 512 | %s |", 128},
-               {"stage-03", "| with it | 1,408 | %s | 512 | %s |", 128}};
-  char path[1000], command[1500], row[200], loads[32], stores[32];
-  size_t size;
-  snprintf(path, sizeof path, "%s/stages/03-cp-async/README.md", root_path());
-  char *lesson = read_whole(path, &size);
-  cr_assert(lesson);
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    snprintf(command, sizeof command,
-             "awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }\n"
-             "$at[\"head_dim\"] == %d && $at[\"seqlen\"] == 128 && $at[\"heads\"] == 2 && $at[\"batch\"] == 1 {\n"
-             "  value[$at[\"metric\"]] = $at[\"value\"] }\n"
-             "END { m = \"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_\"\n"
-             "  print value[m \"ld.sum\"], value[m \"st.sum\"] }' $ROOT/plots/data/ncu/%s.csv",
-             cases[i].head_dim, cases[i].file);
-    unsigned long counted[2];
-    cr_assert_eq(scratch_run(command), 0, "%s", scratch_output);
-    cr_assert_eq(sscanf(scratch_output, "%lu %lu", &counted[0], &counted[1]), 2, "%s: %s", cases[i].file,
-                 scratch_output);
-    snprintf(row, sizeof row, cases[i].row, format_count(loads, counted[0]), format_count(stores, counted[1]));
-    cr_expect(strstr(lesson, row), "the lesson does not show '%s'", row);
-  }
-  free(lesson);
 }
 
 // ---- listing.sh ----
