@@ -46,7 +46,7 @@ COUNTERS_PTX := build/counters/patterns.ptx
 TEST_PTX := $(COUNTERS_PTX) $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
 HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,build/%,$f).faulty.ptx \
   $(patsubst tests/%.cu,build/%,$f).repaired.ptx)
-TRACED := $(notdir $(patsubst %/kernel.cu,%,$(shell grep -l trace_begin stages/*/kernel.cu)))
+TRACED := $(notdir $(patsubst %/kernel.cu,%,$(sort $(shell grep -l trace_begin stages/*/kernel.cu))))
 TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(name).ptx)
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
@@ -64,7 +64,7 @@ PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
 	@echo '  make stage-NN        builds ./stage-NN, one of: $(STAGES:./%=%)'
-	@echo '  make diff-NN         its kernel beside that of the stage below'
+	@echo '  make diff-NN         what is new in its kernel, against that of the stage below'
 	@echo '  make ptx-NN          its PTX, and make sass-NN what the GPU runs, with the source lines between'
 	@echo '  make sanitize-NN     on the GPU: compute-sanitizer'"'"'s four tools, in a table'
 	@echo '  make profile-NN      on the GPU: what Nsight Compute counts, in a table and plots/data/ncu; NOTE says what you changed'
@@ -141,7 +141,7 @@ $(UNKNOWN):
 counters: $(STAGES) ## on the emulator: records what every stage does in plots/data/counters.csv
 	@sh common/build/counters.sh $(STAGES)
 
-plot: $(PLOTS) ## draws plots/data/*.csv, as SVG and PNG
+plot: $(PLOTS) ## draws plots/data/*.csv, as SVG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
 define DRAW
 $(call say,PLOT $@)

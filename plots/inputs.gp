@@ -4,7 +4,7 @@
 #
 #   gnuplot -c plots/inputs.gp DATA.csv OUTPUT
 #
-# writes OUTPUT.svg and OUTPUT.png. DATA.csv is what peers.py records with --inputs. Exits 1 with one line when there is
+# writes OUTPUT.svg. DATA.csv is what peers.py records with --inputs. Exits 1 with one line when there is
 # nothing to draw.
 if (ARGC != 2) {
   print "inputs.gp: usage: gnuplot -c plots/inputs.gp DATA.csv OUTPUT"
@@ -27,7 +27,8 @@ array speed[4096]
 rows = 0
 last = ""
 rung = 0
-rung_of(name) = is_stage(name) ? int("1" . name[1:2]) : 0 # 109: "09" alone would be an octal number
+# 10900 for "09", and 10902 for "09b"; "09" alone would be an octal number.
+rung_of(name) = is_stage(name) ? 100 * int("1" . name[1:2]) + strstrt("abcdefghijklmnopqrstuvwxyz", name[3:3]) : 0
 note(name, t) = (rung_of(name) > rung ? (rung = rung_of(name), last = name) : 0, \
                  name eq yardstick ? (rows = rows + 1, keys[rows] = key(0), speed[rows] = t) : t)
 set table $peer separator comma
@@ -92,15 +93,13 @@ do for [i = 1:lanes] {
 }
 line(p) = (p - 2.5) * 0.19
 
-do for [format in "svg png"] {
-  eval "set terminal " . terminal(format, 900, height)
-  set output ARG2 . "." . format
-  do for [p = 1:4] {
-    set label 90 + p panel_title[p] at screen 0.04 + 0.33 * ((p + 1) % 2), screen from_top(p <= 2 ? 106 : 130) \
-      font ",14" textcolor rgb panel_colour(p) offset 1, 0 \
-      point linecolor rgb panel_colour(p) pointtype panel_mark(p) pointsize dot(format)
-  }
-  plot for [p = 1:4] $ratios using ($2 == p ? $3 : NaN):($1 - 1 + line(p)) \
-    with points linecolor rgb panel_colour(p) pointtype panel_mark(p) pointsize dot(format)
-  unset output
+eval terminal(900, height)
+set output ARG2 . ".svg"
+do for [p = 1:4] {
+  set label 90 + p panel_title[p] at screen 0.04 + 0.33 * ((p + 1) % 2), screen from_top(p <= 2 ? 106 : 130) \
+    font ",14" textcolor rgb panel_colour(p) offset 1, 0 \
+    point linecolor rgb panel_colour(p) pointtype panel_mark(p) pointsize dot
 }
+plot for [p = 1:4] $ratios using ($2 == p ? $3 : NaN):($1 - 1 + line(p)) \
+  with points linecolor rgb panel_colour(p) pointtype panel_mark(p) pointsize dot
+unset output

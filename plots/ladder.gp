@@ -3,7 +3,7 @@
 #
 #   gnuplot -c plots/ladder.gp DATA.csv OUTPUT [BATCH HEADS SEQLEN HEAD_DIM CAUSAL]
 #
-# writes OUTPUT.svg and OUTPUT.png. DATA.csv is what the stages write with --csv; the rows of one problem, named by the
+# writes OUTPUT.svg. DATA.csv is what the stages write with --csv; the rows of one problem, named by the
 # last five arguments, are drawn: stages ("00-scalar") as rungs, in the file's order, others ("cuDNN") as peers. Exits 1
 # with one line when there is nothing to draw.
 if (ARGC != 2 && ARGC != 7) {
@@ -72,7 +72,7 @@ do for [decade = -4:4] {
 }
 
 number(t) = sprintf(t < 10 ? "%.2f" : t < 100 ? "%.1f" : "%.0f", t)
-do for [i = 1:rungs] { set ytics add (names[i][4:] . "  " . names[i][1:2] i - 1) }
+do for [i = 1:rungs] { set ytics add (title_of(names[i]) . "  " . number_of(names[i]) i - 1) }
 # Numbers stand on white, so that no line runs through them.
 set style textbox opaque fillcolor rgb "white" noborder margins 0.6, 0.3
 # How many peers are slower.
@@ -87,20 +87,18 @@ middle(t) = (before = last, last = t, before > 0 ? sqrt(before * t) : t)
 times(x) = sprintf(x < 1.995 ? "%.2fx" : x < 9.95 ? "%.1fx" : "%.0fx", x)
 speedup(t) = before == 0 ? "" : times(t / before)
 
-do for [format in "svg png"] {
-  eval "set terminal " . terminal(format, 900, height)
-  set output ARG2 . "." . format
-  do for [p = 1:peers] {
-    set label 20 + p number(peer[p]) at peer[p], peer_y(p) left offset 1.4, 0 front font ",16" textcolor rgb green boxed
-    set label 40 + p "" at peer[p], peer_y(p) point linecolor rgb green pointtype 13 pointsize dot(format)
-  }
-  last = 0
-  plot $rungs using (left):0:($1 - left):(0) notitle \
-         with vectors nohead linecolor rgb light linewidth 2 dashtype 3, \
-       $rungs using 1:0 notitle with lines linecolor rgb blue linewidth 2, \
-       $rungs using 1:0 notitle with points linecolor rgb blue pointtype 7 pointsize dot(format), \
-       $rungs using 1:0:(number($1)) notitle with labels left boxed offset 1.4, 0 font ",16" textcolor rgb blue, \
-       $rungs using (middle($1)):($0 - 0.5):(speedup($1)) notitle \
-         with labels left boxed offset 1.2, 0 font ",14" textcolor rgb orange
-  unset output
+eval terminal(900, height)
+set output ARG2 . ".svg"
+do for [p = 1:peers] {
+  set label 20 + p number(peer[p]) at peer[p], peer_y(p) left offset 1.4, 0 front font ",16" textcolor rgb green boxed
+  set label 40 + p "" at peer[p], peer_y(p) point linecolor rgb green pointtype 13 pointsize dot
 }
+last = 0
+plot $rungs using (left):0:($1 - left):(0) notitle \
+       with vectors nohead linecolor rgb light linewidth 2 dashtype 3, \
+     $rungs using 1:0 notitle with lines linecolor rgb blue linewidth 2, \
+     $rungs using 1:0 notitle with points linecolor rgb blue pointtype 7 pointsize dot, \
+     $rungs using 1:0:(number($1)) notitle with labels left boxed offset 1.4, 0 font ",16" textcolor rgb blue, \
+     $rungs using (middle($1)):($0 - 0.5):(speedup($1)) notitle \
+       with labels left boxed offset 1.2, 0 font ",14" textcolor rgb orange
+unset output

@@ -28,12 +28,14 @@ if (broken ne "") {
 }
 set datafile separator ","
 
-# Stages begin with their number ("00-scalar"); what else was timed beside them is a peer ("cuDNN").
+# Stages begin with their number, "02-online-softmax" or "02b-wmma-pv"; what else was timed beside them is a peer, "cuDNN".
 is_stage(name) = strstrt("0123456789", name[1:1]) > 0
+number_of(name) = name[:strstrt(name, "-") - 1]
+title_of(name) = name[strstrt(name, "-") + 1:]
 # A name that fits beside a line.
-short(name) = is_stage(name) ? name[1:2] : name[1:15] eq "FlashAttention-" ? "FA" . name[16:] : \
+short(name) = is_stage(name) ? number_of(name) : name[1:15] eq "FlashAttention-" ? "FA" . name[16:] : \
               name[1:8] eq "PyTorch " ? name[9:] : name[1:8]
-full(name) = is_stage(name) ? name[1:2] . " " . name[4:] : name
+full(name) = is_stage(name) ? number_of(name) . " " . title_of(name) : name
 # Of how many runs the file's times are medians: "median of 20 runs", or "medians of 3-15 runs".
 runs = system("awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == \"repeats\") c = i; next } " . \
               "c { if (!least || $c < least) least = $c + 0; if ($c > most) most = $c + 0 } " . \

@@ -4,7 +4,7 @@
 #
 #   gnuplot -c plots/roofline.gp DATA.csv COUNTERS.csv OUTPUT
 #
-# writes OUTPUT.svg and OUTPUT.png. DATA.csv is what the stages write with --csv on a GPU, COUNTERS.csv what `make
+# writes OUTPUT.svg. DATA.csv is what the stages write with --csv on a GPU, COUNTERS.csv what `make
 # counters` writes: the work of one head, counted by the emulator. Each bound is one resource's work over its rate, in
 # percent of the measured time; the largest one binds, and is named. What a stage does beyond it is waiting: for memory,
 # for barriers, for one resource while it uses another. Exits 1 with one line when there is nothing to draw.
@@ -117,7 +117,7 @@ texts = 'set label 1 "{/:Bold Roofline of the stages on one " . device . "}" at 
     set label 10 + r roof_name[r] at screen key_x(r) + 0.015, screen from_top(106) font ",14" \
       textcolor rgb roof_colour[r]; \
     set label 20 + r "" at screen key_x(r), screen from_top(106) point linecolor rgb roof_colour[r] \
-      pointtype roof_mark[r] pointsize dot(format) }'
+      pointtype roof_mark[r] pointsize dot }'
 number(t) = sprintf(t < 10 ? "%.2f ms" : "%.1f ms", t)
 unset key
 set border 1
@@ -127,42 +127,40 @@ set xtics 0, 50
 set format x "%g %%"
 set grid xtics noytics
 unset ytics
-do for [format in "svg png"] {
-  eval "set terminal " . terminal(format, 900, height)
-  set output ARG3 . "." . format
-  set multiplot
-  do for [panel = 1:4] {
-    beside = (panel + 1) % 2; below = panel > 2
-    set lmargin at screen beside ? 0.622 : 0.242
-    set rmargin at screen beside ? 0.858 : 0.478
-    set tmargin at screen from_top(head + (below ? panel_height + 90 : 0))
-    set bmargin at screen from_top(head + panel_height + (below ? panel_height + 90 : 0))
-    set title "{/:Bold " . panel_title[panel] . "}" offset 0, -0.4 font ",15" textcolor rgb ink
-    if (panel == 1) { eval texts }
-    do for [s = 1:stages] {
-      p = place(panel, s)
-      if (!beside) { set label 1000 + s names[s][4:] . " " . names[s][1:2] at graph 0, first s - 1 right offset -1, 0 \
-        font ",13" textcolor rgb ink }
-      if (time[p] > 0) {
-        binds = largest(p)
-        set object s rectangle from 0, s - 1 - 0.16 to 100, s - 1 + 0.16 behind \
-          fillcolor rgb light fillstyle solid noborder
-        set label 2000 + s sprintf("%s %.0f %%", roof[binds], share(p, binds)) at graph 1, first s - 1 + 0.17 \
-          left offset 0.7, 0 font ",13" textcolor rgb roof_colour[binds]
-        set label 3000 + s number(time[p]) at graph 1, first s - 1 - 0.23 \
-          left offset 0.7, 0 font ",12" textcolor rgb grey
-        do for [r = 1:5] {
-          if (share(p, r) > 0) {
-            set label 100 + 5 * s + r "" at share(p, r), s - 1 front point linecolor rgb roof_colour[r] \
-              pointtype roof_mark[r] pointsize dot(format) * (r == binds ? 1.3 : 0.9)
-          }
+eval terminal(900, height)
+set output ARG3 . ".svg"
+set multiplot
+do for [panel = 1:4] {
+  beside = (panel + 1) % 2; below = panel > 2
+  set lmargin at screen beside ? 0.622 : 0.242
+  set rmargin at screen beside ? 0.858 : 0.478
+  set tmargin at screen from_top(head + (below ? panel_height + 90 : 0))
+  set bmargin at screen from_top(head + panel_height + (below ? panel_height + 90 : 0))
+  set title "{/:Bold " . panel_title[panel] . "}" offset 0, -0.4 font ",15" textcolor rgb ink
+  if (panel == 1) { eval texts }
+  do for [s = 1:stages] {
+    p = place(panel, s)
+    if (!beside) { set label 1000 + s title_of(names[s]) . " " . number_of(names[s]) at graph 0, first s - 1 right offset -1, 0 \
+      font ",13" textcolor rgb ink }
+    if (time[p] > 0) {
+      binds = largest(p)
+      set object s rectangle from 0, s - 1 - 0.16 to 100, s - 1 + 0.16 behind \
+        fillcolor rgb light fillstyle solid noborder
+      set label 2000 + s sprintf("%s %.0f %%", roof[binds], share(p, binds)) at graph 1, first s - 1 + 0.17 \
+        left offset 0.7, 0 font ",13" textcolor rgb roof_colour[binds]
+      set label 3000 + s number(time[p]) at graph 1, first s - 1 - 0.23 \
+        left offset 0.7, 0 font ",12" textcolor rgb grey
+      do for [r = 1:5] {
+        if (share(p, r) > 0) {
+          set label 100 + 5 * s + r "" at share(p, r), s - 1 front point linecolor rgb roof_colour[r] \
+            pointtype roof_mark[r] pointsize dot * (r == binds ? 1.3 : 0.9)
         }
       }
     }
-    plot NaN notitle
-    unset label
-    unset object
   }
-  unset multiplot
-  unset output
+  plot NaN notitle
+  unset label
+  unset object
 }
+unset multiplot
+unset output

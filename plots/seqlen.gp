@@ -2,7 +2,7 @@
 #
 #   gnuplot -c plots/seqlen.gp DATA.csv OUTPUT
 #
-# writes OUTPUT.svg and OUTPUT.png. DATA.csv is what the stages write with --csv, or peers.py; of it the rows of 16384
+# writes OUTPUT.svg. DATA.csv is what the stages write with --csv, or peers.py; of it the rows of 16384
 # tokens and a model width of 2048 are drawn, as `make bench` records them. The last three stages stand out, those below
 # are thin and grey, peers ("cuDNN") are dashed; each line has its name at its end. Exits 1 with one line when there is
 # nothing to draw.
@@ -67,7 +67,9 @@ mark(line) = age(line) == 1 ? 7 : age(line) == 2 ? 5 : 9
 
 # ---- the head of the picture, with the names in full of what stands out and of the peers ----
 
-height = 965
+# A panel is as high as the labels of its lines need, one above the other.
+panel_height = lines > 14 ? 22 * lines : 308
+height = 349 + 2 * panel_height
 from_top(pixels) = 1 - pixels / real(height)
 # Text has no width before it is drawn: 12 pixels a letter is what a wide sans-serif takes.
 x = 27.0
@@ -95,7 +97,7 @@ head = 'set label 1 "{/:Bold Attention, forward pass, on one " . device . "}" at
 # ---- one panel ----
 
 # The scale, the same in all panels, ends at a round number.
-decade = 10 ** floor(log10(highest))
+decade = 10.0 ** floor(log10(highest))
 step = highest / decade > 5 ? 2 * decade : highest / decade > 2 ? decade : decade / 2
 top = ceil(highest * 1.02 / (step / 2)) * step / 2
 size(seqlen) = seqlen < 1024 || seqlen % 1024 ? sprintf("%d", seqlen) : sprintf("%dk", seqlen / 1024)
@@ -103,7 +105,7 @@ size(seqlen) = seqlen < 1024 || seqlen % 1024 ? sprintf("%d", seqlen) : sprintf(
 # Labels keep their lines' order and lie at least `gap` apart: neighbours that are closer push each other away.
 array order[64]
 array level[64]
-gap = 0.062 * top
+gap = 0.062 * 308 / panel_height * top
 lower(p, line) = sum [other = 1:lines] (end[place(p, other)] > 0 && (end[place(p, other)] < end[place(p, line)] || \
                                         (end[place(p, other)] == end[place(p, line)] && other < line)))
 # The plot command's part that draws a line, and its points.
@@ -123,50 +125,49 @@ do for [doubling = 0:40] {
   if (2 ** doubling >= shortest && 2 ** doubling <= longest) { set xtics add (size(2 ** doubling) 2 ** doubling) }
 }
 
-do for [format in "svg png"] {
-  eval "set terminal " . terminal(format, 900, height)
-  set output ARG2 . "." . format
-  set multiplot
-  do for [p = 1:4] {
-    beside = (p + 1) % 2; below = p > 2
-    set lmargin at screen beside ? 0.535 : 0.075
-    set rmargin at screen beside ? 0.885 : 0.425
-    set tmargin at screen from_top(below ? 585 : 193)
-    set bmargin at screen from_top(below ? 893 : 501)
-    set format y beside ? "" : "%g"
-    if (p == 1) { eval head }
-    set title "{/:Bold " . panel_title[p] . "}" offset 0, -0.4 font ",15" textcolor rgb ink
-    set xlabel (below ? "sequence length" : "")
-    set label 6 (beside ? "" : "TFLOPS") at graph 0.02, graph 1.08 right font ",14" textcolor rgb grey
-    curves = ""
-    labels = sum [line = 1:lines] (end[place(p, line)] > 0)
-    do for [line = 1:lines] {
-      if (end[place(p, line)] > 0) {
-        level[1 + lower(p, line)] = end[place(p, line)]
-        order[1 + lower(p, line)] = line
-        curves = curves . curve(p, line) . (stands_out(line) ? points(p, line, dot(format)) : "")
-      }
+eval terminal(900, height)
+set output ARG2 . ".svg"
+set multiplot
+do for [p = 1:4] {
+  beside = (p + 1) % 2; below = p > 2
+  set lmargin at screen beside ? 0.535 : 0.075
+  set rmargin at screen beside ? 0.885 : 0.425
+  head_end = 193 + (below ? panel_height + 84 : 0)
+  set tmargin at screen from_top(head_end)
+  set bmargin at screen from_top(head_end + panel_height)
+  set format y beside ? "" : "%g"
+  if (p == 1) { eval head }
+  set title "{/:Bold " . panel_title[p] . "}" offset 0, -0.4 font ",15" textcolor rgb ink
+  set xlabel (below ? "sequence length" : "")
+  set label 6 (beside ? "" : "TFLOPS") at graph 0.02, graph 1.08 right font ",14" textcolor rgb grey
+  curves = ""
+  labels = sum [line = 1:lines] (end[place(p, line)] > 0)
+  do for [line = 1:lines] {
+    if (end[place(p, line)] > 0) {
+      level[1 + lower(p, line)] = end[place(p, line)]
+      order[1 + lower(p, line)] = line
+      curves = curves . curve(p, line) . (stands_out(line) ? points(p, line, dot) : "")
     }
-    do for [round = 1:60] {
-      if (labels > 0 && level[1] < 0.02 * top) { level[1] = 0.02 * top }
-      do for [i = 2:labels] {
-        lack = gap - level[i] + level[i - 1]
-        if (lack > 0) {
-          level[i] = level[i] + lack / 2
-          level[i - 1] = level[i - 1] - lack / 2
-        }
-      }
-    }
-    do for [i = 1:labels] {
-      line = order[i]
-      set label 100 + i short(names[line]) at graph 1.06, first level[i] font ",14" textcolor rgb label_colour(line)
-      set arrow 100 + i from longest, end[place(p, line)] to graph 1.05, first level[i] nohead \
-        linecolor rgb colour(line) linewidth 1
-    }
-    eval "plot NaN notitle" . curves
-    unset label
-    unset arrow
   }
-  unset multiplot
-  unset output
+  do for [round = 1:labels * labels] {
+    if (labels > 0 && level[1] < 0.02 * top) { level[1] = 0.02 * top }
+    do for [i = 2:labels] {
+      lack = gap - level[i] + level[i - 1]
+      if (lack > 0) {
+        level[i] = level[i] + lack / 2
+        level[i - 1] = level[i - 1] - lack / 2
+      }
+    }
+  }
+  do for [i = 1:labels] {
+    line = order[i]
+    set label 100 + i short(names[line]) at graph 1.06, first level[i] font ",14" textcolor rgb label_colour(line)
+    set arrow 100 + i from longest, end[place(p, line)] to graph 1.05, first level[i] nohead \
+      linecolor rgb colour(line) linewidth 1
+  }
+  eval "plot NaN notitle" . curves
+  unset label
+  unset arrow
 }
+unset multiplot
+unset output

@@ -18,10 +18,6 @@ set grid linecolor rgb light linewidth 1 dashtype 1
 set xlabel textcolor rgb grey
 set ylabel textcolor rgb grey
 
-# The terminals: SVG for the web and print, PNG, twice as fine, for where SVG cannot go.
-svg = "svg enhanced fontscale 1.2 background rgb 'white' font 'sans-serif,15'"
-png = "pngcairo enhanced background rgb 'white' font 'sans-serif,15' fontscale 2 linewidth 2"
-scale(format) = format eq "png" ? 2 : 1
-terminal(format, width, height) = \
-  (format eq "svg" ? svg : png) . sprintf(" size %d,%d", width * scale(format), height * scale(format))
-dot(format) = format eq "png" ? 3 : 0.75
+terminal(width, height) = sprintf("set terminal svg enhanced fontscale 1.2 background rgb 'white' " . \
+                                 "font 'sans-serif,15' size %d,%d", width, height)
+dot = 0.75 # how large a point is

@@ -2,7 +2,7 @@
 #
 #   gnuplot -c plots/timeline.gp DATA.csv OUTPUT [START_NS END_NS [DATA.csv...]]
 #
-# writes OUTPUT.svg and OUTPUT.png. DATA.csv is what `make trace-NN` writes: one row for each phase of each warpgroup,
+# writes OUTPUT.svg. DATA.csv is what `make trace-NN` writes: one row for each phase of each warpgroup,
 # with the columns
 #
 #   stage,device,date,block,warpgroup,role,phase,start_ns,end_ns,tile
@@ -177,13 +177,11 @@ set xlabel "ns"
 set xrange [from:to]
 set yrange [lane_y[lane_count] - 0.55:lane_y[1] + 0.55 + 0.5 * (files > 1)]
 set style fill solid 1 border rgb "white"
-do for [format in "svg png"] {
-  eval "set terminal " . terminal(format, width, height)
-  set output ARG2 . "." . format
-  plot $bars using (centre($3, $4)):(y = level($1, int($2), $5)):(clipped($3)):(clipped($4)): \
-         (y - half_height(int($2))):(y + half_height(int($2))):(colours[int($2)]) notitle \
-         with boxxyerror linewidth 0.5 linecolor rgb variable, \
-       $bars using (centre($3, $4)):(level($1, int($2), $5)):(inscription(int($2), $3, $4)): \
-         (inks[int($2)]) notitle with labels center font ",13" textcolor rgb variable
-  unset output
-}
+eval terminal(width, height)
+set output ARG2 . ".svg"
+plot $bars using (centre($3, $4)):(y = level($1, int($2), $5)):(clipped($3)):(clipped($4)): \
+       (y - half_height(int($2))):(y + half_height(int($2))):(colours[int($2)]) notitle \
+       with boxxyerror linewidth 0.5 linecolor rgb variable, \
+     $bars using (centre($3, $4)):(level($1, int($2), $5)):(inscription(int($2), $3, $4)): \
+       (inks[int($2)]) notitle with labels center font ",13" textcolor rgb variable
+unset output

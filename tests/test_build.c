@@ -90,7 +90,7 @@ Test(build, ptxas_passes_an_error_on) {
 // The dynamic linker would give the driver, and the tools that load themselves into a program, our function for libc's:
 // an `accept` of ours once made every stage crash under compute-sanitizer.
 Test(build, a_stage_exports_no_function) {
-  scratch_run("for stage in $ROOT/stage-[0-9][0-9]; do nm -D $stage; done | grep -c ' T '");
+  scratch_run("for stage in $ROOT/stage-[0-9][0-9]*; do nm -D $stage; done | grep -c ' T '");
   cr_assert_str_eq(scratch_output, "0\n", "stages export functions: %s", scratch_output);
 }
 
@@ -98,8 +98,8 @@ Test(build, adding_a_folder_adds_its_target) {
   cr_assert_eq(scratch_run("cp -r \"$ROOT/Makefile\" . && mkdir -p stages/00-scalar && make -s help"), 0, "%s",
                scratch_output);
   cr_expect(strstr(scratch_output, "stage-00") && !strstr(scratch_output, "stage-42"), "%s", scratch_output);
-  cr_assert_eq(scratch_run("mkdir -p stages/42-new && make -s help"), 0, "%s", scratch_output);
-  cr_expect(strstr(scratch_output, "stage-00") && strstr(scratch_output, "stage-42"), "%s", scratch_output);
+  cr_assert_eq(scratch_run("mkdir -p stages/42b-newer stages/42-new && make -s help"), 0, "%s", scratch_output);
+  cr_expect(strstr(scratch_output, "stage-00 stage-42 stage-42b\n"), "%s", scratch_output);
 }
 
 Test(build, help_names_every_target) {

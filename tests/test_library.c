@@ -59,7 +59,7 @@ static const HlShape small = {.batch = 2, .heads = 3, .seqlen = 100, .head_dim =
 // Tensors of the small shape, far apart.
 static HlTensor tensor(int index) { return (HlTensor){.data = (void *)(0x10000000ull * (unsigned)(index + 1))}; }
 
-static HlStatus run(int number, const HlShape *shape, void *stream) {
+static HlStatus run(const char *number, const HlShape *shape, void *stream) {
   HlTensor q = tensor(0), k = tensor(1), v = tensor(2), o = tensor(3);
   return attention(number, shape, &q, &k, &v, &o, stream);
 }
@@ -75,7 +75,7 @@ static HlStatus run(int number, const HlShape *shape, void *stream) {
 // Every stage whose folder has a launch is there, under its folder's name, in order.
 Test(library, has_every_attention_stage) {
   char command[300], folder[100];
-  snprintf(command, sizeof command, "cd '%s' && grep -l '[.]launch =' stages/*/stage.c", root_path());
+  snprintf(command, sizeof command, "cd '%s' && LC_ALL=C; grep -l '[.]launch =' stages/*/stage.c", root_path());
   FILE *pipe = popen(command, "r");
   cr_assert(pipe);
   int count = 0;
@@ -83,7 +83,8 @@ Test(library, has_every_attention_stage) {
     const HlStage *found = stage_at(count);
     cr_assert(found, "%s is not there", folder);
     cr_expect_str_eq(found->name, folder);
-    cr_expect_eq(found->number, atoi(folder));
+    cr_expect_eq(strlen(found->number), strcspn(folder, "-"), "%s is called %s", folder, found->number);
+    cr_expect(!strncmp(found->number, folder, strlen(found->number)), "%s is called %s", folder, found->number);
     cr_expect(strlen(found->title) > 10);
     cr_expect_eq(supports(found->number, &small), HL_OK);
   }
@@ -121,10 +122,14 @@ Test(library, header_is_c_and_cplusplus) {
 // ---- what it refuses ----
 
 Test(library, stages_that_are_not_there) {
-  cr_expect_eq(run(77, &small, NULL), HL_INVALID);
-  cr_expect(strstr(error(), "stage 77: there is none in this library, which has 00, 01, 02, 03"), "%s", error());
-  cr_expect_eq(supports(-1, &small), HL_INVALID);
-  cr_expect(strstr(error(), "stage -1: "), "%s", error());
+  static const char *const numbers[] = {"77", "3", "03x", ""};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    char words[100];
+    snprintf(words, sizeof words, "stage %s: there is none in this library, which has 00, 01, ", numbers[i]);
+    cr_expect_eq(run(numbers[i], &small, NULL), HL_INVALID);
+    cr_expect(strstr(error(), words) == error(), "%s", error());
+  }
+  EXPECT(supports(NULL, &small), HL_INVALID, "stage: a null pointer");
 }
 
 Test(library, shapes_that_make_no_sense) {
@@ -142,10 +147,10 @@ Test(library, shapes_that_make_no_sense) {
       {{65536, 65536, 1, 64, 0}, "batch * heads * seqlen is 4294967296: at most 2147483647 is allowed"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    EXPECT(supports(3, &cases[i].shape), HL_INVALID, cases[i].words);
-    EXPECT(run(3, &cases[i].shape, NULL), HL_INVALID, cases[i].words);
+    EXPECT(supports("03", &cases[i].shape), HL_INVALID, cases[i].words);
+    EXPECT(run("03", &cases[i].shape, NULL), HL_INVALID, cases[i].words);
   }
-  EXPECT(supports(3, NULL), HL_INVALID, "shape: a null pointer");
+  EXPECT(supports("03", NULL), HL_INVALID, "shape: a null pointer");
 }
 
 // Q, K, V and O in turn get what is wrong; the others are right.
@@ -156,7 +161,7 @@ static void expect_refused(HlTensor wrong, HlStatus status, const char *words) {
     char expected[300];
     tensors[i] = wrong;
     snprintf(expected, sizeof expected, "%s: %s", names[i], words);
-    EXPECT(attention(3, &small, &tensors[0], &tensors[1], &tensors[2], &tensors[3], NULL), status, expected);
+    EXPECT(attention("03", &small, &tensors[0], &tensors[1], &tensors[2], &tensors[3], NULL), status, expected);
   }
 }
 
@@ -164,7 +169,7 @@ Test(library, tensors_that_make_no_sense) {
   expect_refused((HlTensor){.data = NULL}, HL_INVALID, "a null pointer");
   expect_refused((HlTensor){.data = (void *)0x8008}, HL_INVALID, "the address 0x8008 is not aligned to 16 bytes");
   HlTensor q = tensor(0);
-  EXPECT(attention(3, &small, &q, &q, NULL, &q, NULL), HL_INVALID, "v: a null pointer");
+  EXPECT(attention("03", &small, &q, &q, NULL, &q, NULL), HL_INVALID, "v: a null pointer");
   cr_expect_eq(driver->launches, 0);
 }
 
@@ -173,37 +178,38 @@ Test(library, strides_must_be_contiguous) {
   expect_refused(sequence_first, HL_UNSUPPORTED,
                  "strides 19200, 64, 192, 1; only a contiguous tensor is allowed, 19200, 6400, 64, 1");
   HlTensor contiguous = {(void *)0x8000, {19200, 6400, 64, 1}}, o = tensor(3);
-  cr_expect_eq(attention(3, &small, &contiguous, &contiguous, &contiguous, &o, NULL), HL_OK, "%s", error());
+  cr_expect_eq(attention("03", &small, &contiguous, &contiguous, &contiguous, &o, NULL), HL_OK, "%s", error());
   // With one head, whatever its stride.
   HlShape one_head = {2, 1, 100, 64, 0};
   HlTensor same = {(void *)0x8000, {6400, 64, 64, 1}};
-  cr_expect_eq(attention(3, &one_head, &same, &same, &same, &o, NULL), HL_OK, "%s", error());
+  cr_expect_eq(attention("03", &one_head, &same, &same, &same, &o, NULL), HL_OK, "%s", error());
 }
 
 Test(library, output_must_not_overlap) {
   HlTensor q = tensor(0), k = tensor(1), v = tensor(2), last = {.data = (char *)v.data + 2 * 3 * 100 * 64 * 2 - 16};
-  EXPECT(attention(3, &small, &q, &k, &v, &v, NULL), HL_INVALID, "o overlaps v");
-  EXPECT(attention(3, &small, &q, &k, &v, &last, NULL), HL_INVALID, "o overlaps v");
+  EXPECT(attention("03", &small, &q, &k, &v, &v, NULL), HL_INVALID, "o overlaps v");
+  EXPECT(attention("03", &small, &q, &k, &v, &last, NULL), HL_INVALID, "o overlaps v");
   last.data = (char *)last.data + 16;
-  cr_expect_eq(attention(3, &small, &q, &k, &v, &last, NULL), HL_OK, "%s", error());
-  cr_expect_eq(attention(3, &small, &q, &q, &q, &last, NULL), HL_OK, "inputs may be one: %s", error());
+  cr_expect_eq(attention("03", &small, &q, &k, &v, &last, NULL), HL_OK, "%s", error());
+  cr_expect_eq(attention("03", &small, &q, &q, &q, &last, NULL), HL_OK, "inputs may be one: %s", error());
 }
 
 // ---- in whose context and stream it works ----
 
 Test(library, wants_a_hopper_gpu_and_a_context) {
   driver->context = 0;
-  EXPECT(run(3, &small, NULL), HL_INVALID, "no CUDA context is current on this thread");
+  EXPECT(run("03", &small, NULL), HL_INVALID, "no CUDA context is current on this thread");
   driver->context = 1;
   driver->capability = 8;
-  EXPECT(run(3, &small, NULL), HL_ABSENT, "the current context is on a Fake GPU, which has no compute capability 9.0");
+  EXPECT(run("03", &small, NULL), HL_ABSENT, "the current context is on a Fake GPU, which has no compute capability 9.0");
   driver->capability = 9;
-  cr_expect_eq(run(3, &small, NULL), HL_OK, "%s", error());
+  cr_expect_eq(run("03", &small, NULL), HL_OK, "%s", error());
 }
 
 Test(library, queues_on_the_stream_it_is_given) {
   void *const streams[] = {NULL, (void *)0x5, (void *)0x6};
-  for (int i = 0; i < 3; i++) cr_expect_eq(run(i, &small, streams[i]), HL_OK, "%s", error());
+  static const char *const numbers[] = {"00", "01", "02"};
+  for (int i = 0; i < 3; i++) cr_expect_eq(run(numbers[i], &small, streams[i]), HL_OK, "%s", error());
   cr_assert_eq(driver->launches, 3 + 3 + 1, "stages 00 and 01 have three kernels, 02 has one");
   for (int i = 0; i < driver->launches; i++)
     cr_expect_eq(driver->launch[i].stream, streams[i / 3], "%s", driver->launch[i].kernel);
@@ -213,16 +219,16 @@ Test(library, queues_on_the_stream_it_is_given) {
 }
 
 Test(library, loads_a_stage_once_in_each_context) {
-  for (int i = 0; i < 3; i++) run(3, &small, NULL);
+  for (int i = 0; i < 3; i++) run("03", &small, NULL);
   cr_expect_eq(driver->loaded, 1);
-  run(2, &small, NULL);
+  run("02", &small, NULL);
   cr_expect_eq(driver->loaded, 2);
   driver->context = 2;
-  run(3, &small, NULL);
-  run(3, &small, NULL);
+  run("03", &small, NULL);
+  run("03", &small, NULL);
   cr_expect_eq(driver->loaded, 3);
   driver->context = 1;
-  run(3, &small, NULL);
+  run("03", &small, NULL);
   cr_expect_eq(driver->loaded, 3);
   cr_expect_eq(driver->unloaded, 0);
 }
@@ -231,19 +237,19 @@ Test(library, keeps_a_workspace_for_each_stream) {
   HlShape larger = small;
   larger.seqlen = 200;
   void *first = (void *)0x5, *second = (void *)0x6;
-  run(0, &small, first);
-  run(0, &small, first);
-  run(1, &small, first);
+  run("00", &small, first);
+  run("00", &small, first);
+  run("01", &small, first);
   cr_expect_eq(driver->allocated, 1, "stages share a stream's workspace");
   cr_expect_eq(driver->largest, 4 * 2 * 3 * 100 * 100, "fp32 scores of six heads");
-  run(0, &small, second);
+  run("00", &small, second);
   cr_expect_eq(driver->allocated, 2);
-  run(0, &larger, first);
+  run("00", &larger, first);
   cr_expect_eq(driver->allocated, 3);
   cr_expect_eq(driver->freed, 1, "the smaller one");
   cr_expect_eq(driver->largest, 4 * 2 * 3 * 200 * 200);
-  run(0, &small, first);
-  run(3, &small, (void *)0x7);
+  run("00", &small, first);
+  run("03", &small, (void *)0x7);
   cr_expect_eq(driver->allocated, 3, "stage 03 needs none");
 }
 
@@ -251,10 +257,10 @@ Test(library, keeps_a_workspace_for_each_stream) {
 // counter, set to 0 in that stream before it is first used, and apart from what other stages leave in the workspace.
 Test(library, keeps_a_counter_for_each_stream) {
   void *const streams[] = {(void *)0x5, (void *)0x6, (void *)0x5, (void *)0x6};
-  run(0, &small, streams[0]);
+  run("00", &small, streams[0]);
   driver->launches = 0;
   driver->offset = 4 * sizeof(TensorMap);  // where the kernels' first parameter has the counter's address
-  for (int i = 0; i < 4; i++) cr_expect_eq(run(i < 2 ? 9 : 10, &small, streams[i]), HL_OK, "%s", error());
+  for (int i = 0; i < 4; i++) cr_expect_eq(run(i < 2 ? "09" : "10", &small, streams[i]), HL_OK, "%s", error());
   cr_expect_eq(driver->allocated, 3, "a workspace and two counters");
   cr_assert_eq(driver->fills, 2);
   for (int i = 0; i < 2; i++) {
@@ -272,29 +278,29 @@ Test(library, keeps_a_counter_for_each_stream) {
 Test(library, sets_a_counter_to_0_after_a_failure) {
   driver->fails = "cuMemsetD8Async";
   driver->result = 999;
-  EXPECT(run(9, &small, NULL), HL_FAILED, "cuMemsetD8Async: CUDA_ERROR_MADE_UP, made up");
+  EXPECT(run("09", &small, NULL), HL_FAILED, "cuMemsetD8Async: CUDA_ERROR_MADE_UP, made up");
   cr_expect_eq(driver->launches, 0);
   driver->fails = NULL;
-  cr_expect_eq(run(9, &small, NULL), HL_OK, "%s", error());
+  cr_expect_eq(run("09", &small, NULL), HL_OK, "%s", error());
   cr_expect_eq(driver->fills, 1);
   cr_expect_eq(driver->launches, 1);
   cr_expect_eq(driver->allocated, 1);
 }
 
 Test(library, release_frees_what_is_in_the_context) {
-  run(0, &small, NULL);
+  run("00", &small, NULL);
   driver->context = 2;
-  run(3, &small, NULL);
-  run(0, &small, NULL);
+  run("03", &small, NULL);
+  run("00", &small, NULL);
   cr_expect_eq(release_context(), HL_OK);
   cr_expect_eq(driver->unloaded, 2, "stages 03 and 00 in context 2");
   cr_expect_eq(driver->freed, 1);
   cr_expect_eq(release_context(), HL_OK, "nothing is left");
   cr_expect_eq(driver->unloaded, 2);
-  cr_expect_eq(run(0, &small, NULL), HL_OK, "%s", error());
+  cr_expect_eq(run("00", &small, NULL), HL_OK, "%s", error());
   cr_expect_eq(driver->loaded, 4);
   driver->context = 1;
-  run(0, &small, NULL);
+  run("00", &small, NULL);
   cr_expect_eq(driver->loaded, 4, "context 1 kept its own");
 }
 
@@ -313,9 +319,9 @@ Test(library, goes_on_after_a_failure) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     driver->fails = cases[i].function;
     driver->result = cases[i].result;
-    EXPECT(run(0, &small, NULL), cases[i].status, cases[i].words);
+    EXPECT(run("00", &small, NULL), cases[i].status, cases[i].words);
     driver->fails = NULL;
-    cr_expect_eq(run(0, &small, NULL), HL_OK, "%s", error());
+    cr_expect_eq(run("00", &small, NULL), HL_OK, "%s", error());
     release_context();
   }
 }
@@ -331,7 +337,7 @@ static DeviceAddress upload(Device *device, const Half *values, const Problem *p
 static HlTensor view(DeviceAddress address) { return (HlTensor){.data = (void *)(uintptr_t)address}; }
 
 // One problem through the library, on a stream of its own, in the context of a device that this test opened.
-static void run_on_gpu(Device *device, int number, const HlShape *shape, void *stream) {
+static void run_on_gpu(Device *device, const char *number, const HlShape *shape, void *stream) {
   Problem problem;
   Shape own = {shape->batch, shape->heads, shape->seqlen, shape->head_dim, shape->causal};
   CheckResult result;
@@ -346,7 +352,7 @@ static void run_on_gpu(Device *device, int number, const HlShape *shape, void *s
   cr_assert(device_synchronise(device), "%s", device_error(device)->text);
   device_download(device, problem.o, (DeviceAddress)(uintptr_t)o.data, size);
   cr_assert(check_output(&problem, 1, &result));
-  cr_expect(check_is_right(&result), "stage %d, seqlen %d, head dim %d, causal %d: %llu elements are wrong", number,
+  cr_expect(check_is_right(&result), "stage %s, seqlen %d, head dim %d, causal %d: %llu elements are wrong", number,
             shape->seqlen, shape->head_dim, shape->causal, (unsigned long long)result.wrong);
   const HlTensor *const tensors[] = {&q, &k, &v, &o};
   for (int i = 0; i < 4; i++) device_free(device, (DeviceAddress)(uintptr_t)tensors[i]->data);
@@ -409,7 +415,7 @@ static void clear_output(Device *device, const Job *job) {
   cr_assert(device_synchronise(device));
 }
 
-static void start(int number, const Job *job) {
+static void start(const char *number, const Job *job) {
   cr_assert_eq(attention(number, &job->shape, &job->in, &job->in, &job->in, &job->out, job->stream), HL_OK, "%s",
                error());
 }
@@ -422,7 +428,7 @@ static void read_output(Device *device, const Job *job, Half *to) {
 // A long launch that leaves most SMs free, and one with many tiles, which begins beside it and ends first: were their
 // tiles counted together, the second would leave out as many as the first has blocks. Whether they do meet is the GPU's
 // affair, so they are given many chances.
-static void expect_right_together(Device *device, int number, int head_dim) {
+static void expect_right_together(Device *device, const char *number, int head_dim) {
   Job jobs[] = {
       new_job(device, (HlShape){.batch = 1, .heads = 1, .seqlen = 5120, .head_dim = head_dim, .causal = 1}),
       new_job(device, (HlShape){.batch = 4, .heads = 100, .seqlen = 128, .head_dim = head_dim, .causal = 1}),
@@ -441,7 +447,7 @@ static void expect_right_together(Device *device, int number, int head_dim) {
       wrong += memcmp(jobs[i].alone, jobs[i].beside, jobs[i].size) != 0;
     }
   }
-  cr_expect_eq(wrong, 0, "stage %d, head dim %d: %d of 100 outputs are not what the launch computes alone", number,
+  cr_expect_eq(wrong, 0, "stage %s, head dim %d: %d of 100 outputs are not what the launch computes alone", number,
                head_dim, wrong);
   for (int i = 0; i < 2; i++) {
     device_free(device, (DeviceAddress)(uintptr_t)jobs[i].in.data);
@@ -455,7 +461,7 @@ Test(gpu_library, launches_in_two_streams_do_not_meet) {
   Device *device = open_gpu();
   for (int i = 0; i < stage_count(); i++)
     for (int head_dim = 64; head_dim <= 128; head_dim += 64)
-      if (stage_at(i)->number >= 5) expect_right_together(device, stage_at(i)->number, head_dim);
+      if (strcmp(stage_at(i)->number, "05") >= 0) expect_right_together(device, stage_at(i)->number, head_dim);
   cr_expect_eq(release_context(), HL_OK);
   device_close(device);
 }

@@ -52,8 +52,8 @@ static Row parse_row(const char *header, const char *line) {
 
 // Runs the stage on the row's problem and compares each column.
 static void count_again(const char *header, const char *line, const Row *row) {
-  char program[32], options[200];
-  snprintf(program, sizeof program, "stage-%.2s", row->stage);
+  const char *program = program_of(row->stage);
+  char options[200];
   snprintf(options, sizeof options,
            "--device=emulator --hazards=off --batch=1 --heads=1 --seqlen=%d --head-dim=%d --counters-csv=-%s", SHORT,
            row->head_dim, row->causal ? " --causal" : "");

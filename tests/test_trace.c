@@ -65,8 +65,7 @@ Test(trace, a_traced_stage_is_right) {
   char names[1000], line[1200];
   snprintf(names, sizeof names, "%s", getenv("TRACED") ? getenv("TRACED") : "");
   for (char *rest = names, *name; (name = strtok_r(rest, " ", &rest));) {
-    char stage[16];
-    snprintf(stage, sizeof stage, "stage-%.2s", name);
+    const char *stage = program_of(name);
     for (int head_dim = 64; head_dim <= 128; head_dim *= 2) {
       snprintf(line, sizeof line, "--seqlen=200 --causal --head-dim=%d --ptx=%s/trace/%s.ptx", head_dim,
                getenv("BUILT"), name);
@@ -309,8 +308,8 @@ Test(gpu_trace, a_timeline_is_complete) {
   for (char *rest = names, *name; (name = strtok_r(rest, " ", &rest));)
     for (int head_dim = 64; head_dim <= 128; head_dim *= 2) {
       snprintf(command, sizeof command,
-               "%s/trace-%.2s --batch=4 --heads=8 --seqlen=1024 --head-dim=%d --repeat=0 --trace=%s >/dev/null",
-               getenv("TRACE_PROGRAMS"), name, head_dim, path);
+               "%s/trace-%.*s --batch=4 --heads=8 --seqlen=1024 --head-dim=%d --repeat=0 --trace=%s >/dev/null",
+               getenv("TRACE_PROGRAMS"), (int)strcspn(name, "-"), name, head_dim, path);
       cr_assert_eq(system(command), 0, "%s", command);
       size_t size;
       char *csv = read_whole(path, &size);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/harness.h"
 #include "support/program.h"
 #include "support/scratch.h"
 
@@ -230,39 +229,6 @@ Test(views, profile_without_permission) {
   cr_expect(output_has("the driver lets only root read the GPU's counters"), "%s", scratch_output);
 }
 
-// The lesson of stage 03 shows conflicts that Nsight Compute counted, in rows "| ... | 704 | 17,920 | 256 | 1,792 |":
-// loads and their conflicts, stores and theirs.
-Test(views, the_lesson_shows_what_was_profiled) {
-  static const struct {
-    const char *file, *row;
-    int head_dim;
-  } cases[] = {{"stage-03-without-the-swizzle", "| without the swizzle | 704 | %s | 256 | %s |", 64},
-               {"stage-03", "| with it | 704 | %s | 256 | %s |", 64},
-               {"stage-03-without-the-swizzle", "| `--head-dim=128`, without | 1,408 | %s | 512 | %s |", 128},
-               {"stage-03", "| with it | 1,408 | %s | 512 | %s |", 128}};
-  char path[1000], command[1500], row[200], loads[32], stores[32];
-  size_t size;
-  snprintf(path, sizeof path, "%s/stages/03-cp-async/README.md", root_path());
-  char *lesson = read_whole(path, &size);
-  cr_assert(lesson);
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    snprintf(command, sizeof command,
-             "awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }\n"
-             "$at[\"head_dim\"] == %d && $at[\"seqlen\"] == 128 && $at[\"heads\"] == 2 && $at[\"batch\"] == 1 {\n"
-             "  value[$at[\"metric\"]] = $at[\"value\"] }\n"
-             "END { m = \"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_\"\n"
-             "  print value[m \"ld.sum\"], value[m \"st.sum\"] }' $ROOT/plots/data/ncu/%s.csv",
-             cases[i].head_dim, cases[i].file);
-    unsigned long counted[2];
-    cr_assert_eq(scratch_run(command), 0, "%s", scratch_output);
-    cr_assert_eq(sscanf(scratch_output, "%lu %lu", &counted[0], &counted[1]), 2, "%s: %s", cases[i].file,
-                 scratch_output);
-    snprintf(row, sizeof row, cases[i].row, format_count(loads, counted[0]), format_count(stores, counted[1]));
-    cr_expect(strstr(lesson, row), "the lesson does not show '%s'", row);
-  }
-  free(lesson);
-}
-
 // ---- listing.sh ----
 
 static const char kernel_cu[] = "// line 1\n__device__ void inner() {}\nvoid outer() { inner(); }\n";
@@ -352,13 +318,20 @@ Test(views, sass_with_source_lines) {
 
 // ---- diff.sh ----
 
+// The rung below 07 is 05b, an attention kernel like 05, and not 06. A header that both have is not new, and one of the
+// stage's own is, where the kernel includes it; how far a line is indented does not matter.
 Test(views, diff_with_the_stage_below) {
-  cr_assert_eq(scratch_run("mkdir stages/05-w && printf 'same\nold\n' >stages/05-w/kernel.cu && "
-                           "printf 'same\nnew\n' >stages/07-x/kernel.cu"),
-               0);
+  cr_assert_eq(scratch_run("for stage in 05-z 05b-a 06-other; do mkdir stages/$stage; done && cd stages &&"
+                           "echo '  .launch = launch,' | tee 05-z/stage.c 05b-a/stage.c >07-x/stage.c && "
+                           "echo shared >05b-a/shared.h && echo new in header >07-x/own.h && "
+                           "printf '#include \"shared.h\"\nsame\nold\n  moved\n' >05b-a/kernel.cu && "
+                           "printf '#include \"../05b-a/shared.h\"\n#include \"own.h\"\n#include \"ptx/tma.h\"\n"
+                           "same\n    moved\n' >07-x/kernel.cu"),
+               0, "%s", scratch_output);
   cr_expect_eq(scratch_run("sh common/build/diff.sh 07"), 0, "%s", scratch_output);
-  cr_expect(scratch_has_line("stages/05-w/kernel.cu stages/07-x/kernel.cu"), "%s", scratch_output);
-  cr_expect(scratch_has_line("same same") && scratch_has_line("old | new"), "%s", scratch_output);
+  cr_expect_str_eq(scratch_output, "07-x against 05b-a: 2 new device lines, 1 gone\n\n"
+                                   "stages/05b-a/shared.h:1\n shared\n+new in header\n+#include \"ptx/tma.h\"\n same\n"
+                                   "-old\n     moved\n");
   cr_expect_eq(scratch_run("sh common/build/diff.sh 05"), 2);
-  cr_expect_str_eq(scratch_output, "diff-05: 05-w is the lowest stage; there is none below it\n");
+  cr_expect_str_eq(scratch_output, "diff-05: 05-z is the lowest stage; there is none below it\n");
 }

@@ -53,7 +53,7 @@ have_criterion() {
     "${CC:-cc}" -x c - -lcriterion -o "$scratch/probe" 2>/dev/null
 }
 
-have_gnuplot() { gnuplot -e 'set terminal svg; set terminal pngcairo' >/dev/null 2>&1; }
+have_gnuplot() { gnuplot -e 'set terminal svg' >/dev/null 2>&1; }
 
 have_pip() { python3 -m pip --version >/dev/null 2>&1; }
 

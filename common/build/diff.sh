@@ -1,16 +1,28 @@
 #!/bin/sh
-# Shows a stage's kernel beside that of the stage below it: diff.sh NN
+# Shows what is new in a stage's kernel: diff.sh NN
 #
-# The lower stage is on the left. As wide as the terminal, or 200 columns; longer lines are cut.
+# It is compared with the kernel of the nearest attention stage below, each with the headers that stages have for it.
+# White space does not count. The first line says how many lines of device code are new. Below, "+" marks a line that is
+# new and "-" one that is gone, in colour on a terminal.
+export LC_ALL=C # 02 comes before 02b
+here=$(dirname "$0")
 stage=$(ls -d stages/"$1"-*) || exit 1
 below=
 for each in stages/[0-9][0-9]*-*; do
   [ "$each" = "$stage" ] && break
-  below=$each
+  grep -qs '[.]launch =' "$each/stage.c" && below=$each
 done
-[ "$below" ] || { echo "diff-$1: $(basename "$stage") is the lowest stage; there is none below it" >&2; exit 2; }
-width=200
-[ -t 1 ] && width=$(tput cols 2>/dev/null || echo 200)
-printf "%-$((width / 2))s %s\n\n" "$below/kernel.cu" "$stage/kernel.cu"
-diff --side-by-side --expand-tabs --width="$width" "$below/kernel.cu" "$stage/kernel.cu"
-[ $? -le 1 ]
+[ "$below" ] || { echo "diff-$1: ${stage#*/} is the lowest stage; there is none below it" >&2; exit 2; }
+
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+awk -v map="$work/below.map" -f "$here/device_lines.awk" "$below/kernel.cu" >"$work/below"
+awk -v map="$work/stage.map" -f "$here/device_lines.awk" "$stage/kernel.cu" >"$work/stage"
+diff -w -u "$work/below" "$work/stage" >"$work/diff"
+[ $? -le 1 ] || exit 1
+
+new=$(sed 1,2d "$work/diff" | grep -c '^+')
+gone=$(sed 1,2d "$work/diff" | grep -c '^-')
+echo "${stage#*/} against ${below#*/}: $new new device lines, $gone gone"
+[ -t 1 ] && colour=1 || colour=
+awk -v text="$work/stage" -v map="$work/stage.map" -v colour=$colour -f "$here/diff.awk" "$work/diff"

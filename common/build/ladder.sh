@@ -93,7 +93,7 @@ draw() {
   fi
   # shellcheck disable=SC2046
   gnuplot -c plots/ladder.gp $rows build/ladder $(sed -n 2p $rows | cut -d, -f7-11 | tr , ' ') &&
-    echo "picture: build/ladder.svg and build/ladder.png; times: $rows"
+    echo "picture: build/ladder.svg; times: $rows"
 }
 
 head=due

@@ -7,6 +7,7 @@
 # tiles a block that one can tell them apart. Time stamps cost time: the kernel with them is compared with the one
 # without.
 . "$(dirname "$0")/need.sh"
+export LC_ALL=C # 02 comes before 02b, and a point is a point
 stage=$1 traced=$2
 number=${stage##*-}
 csv=plots/data/trace/stage-$number.csv

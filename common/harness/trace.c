@@ -167,11 +167,13 @@ static int write_file(const Session *session, const TraceWarpgroup *table) {
 int trace_run(const Session *session, DeviceWork *work, void *context) {
   TraceWarpgroup *table = trace_measure(session->device, session->module, work, context);
   const DeviceError *error = device_error(session->device);
+  const char *name = session->stage->name;
+  int length = (int)strcspn(name, "-");
   if (error->code == DEVICE_INVALID)
     return session_fail(session, EXIT_USAGE,
-                        "--trace: this program has no time stamps; `make trace-%.2s` makes one "
-                        "that has them, build/trace/trace-%.2s",
-                        session->stage->name, session->stage->name);
+                        "--trace: this program has no time stamps; `make trace-%.*s` makes one "
+                        "that has them, build/trace/trace-%.*s",
+                        length, name, length, name);
   if (error->code != DEVICE_OK) return session_fail_device(session);
   if (!table) return session_fail(session, EXIT_USAGE, "the host has no memory for the time stamps");
   int code = write_file(session, table);

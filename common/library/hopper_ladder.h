@@ -4,7 +4,7 @@
 //
 //   const HlShape shape = {.batch = 4, .heads = 32, .seqlen = 4096, .head_dim = 64, .causal = 1};
 //   const HlTensor q = {.data = query}, k = {.data = key}, v = {.data = value}, o = {.data = output};
-//   if (hl_attention(3, &shape, &q, &k, &v, &o, stream))
+//   if (hl_attention("03", &shape, &q, &k, &v, &o, stream))
 //     fprintf(stderr, "%s\n", hl_error());
 //
 // O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch; causal: query i sees keys 0 to i. All tensors are
@@ -35,13 +35,13 @@ HL_API const char *hl_error(void);
 // ---- the stages ----
 
 typedef struct HlStage {
-  int number;         // 3
-  const char *name;   // "03-cp-async"
-  const char *title;  // its idea, half a line
+  const char *number;  // "03"; a rung between 02 and 03 has a letter, "02b"
+  const char *name;    // "03-cp-async"
+  const char *title;   // its idea, half a line
 } HlStage;
 
-// The stages of this library are those with index 0 to hl_stage_count() - 1, in order of their numbers; not every
-// number has one.
+// The stages of this library are those with index 0 to hl_stage_count() - 1, in alphabetical order: "02", "02b", "03".
+// Not every number has one.
 HL_API int hl_stage_count(void);
 // NULL when there is no such index.
 HL_API const HlStage *hl_stage(int index);
@@ -60,8 +60,8 @@ typedef struct HlTensor {
   int64_t stride[4];  // elements from one batch, head, row, element to the next; all 0: contiguous
 } HlTensor;
 
-// HL_OK when the stage does this shape. Needs no GPU.
-HL_API HlStatus hl_supports(int stage, const HlShape *shape);
+// HL_OK when the stage, named by its number, does this shape. Needs no GPU.
+HL_API HlStatus hl_supports(const char *stage, const HlShape *shape);
 
 // Queues the stage's kernels on a CUDA stream (a CUstream or cudaStream_t; NULL is the default stream) of the context
 // that is current on this thread, and returns at once: a mistake inside a kernel shows at the caller's next
@@ -74,8 +74,8 @@ HL_API HlStatus hl_supports(int stage, const HlShape *shape);
 // run at the same time as that stream's other work or another graph captured there.
 //
 // The first call of a stage in a context loads its kernels.
-HL_API HlStatus hl_attention(int stage, const HlShape *shape, const HlTensor *q, const HlTensor *k, const HlTensor *v,
-                             const HlTensor *o, void *stream);
+HL_API HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
+                             const HlTensor *v, const HlTensor *o, void *stream);
 
 // Frees kernels and workspaces that the library has in the current context; no kernel of its may be running. Later
 // calls begin anew. A context that is destroyed takes all that with it, and needs no call.

@@ -1,7 +1,7 @@
 // libhopper_ladder.so: checks the arguments, finds the device of the caller's context, and calls the stage's launch.
 //
 // The Makefile compiles each attention stage's stage.c and embed.S a second time, with `stage` and its cubin renamed to
-// stage_NN, stage_NN_cubin; it defines their list, STAGES(X), as X(00) X(01) ...
+// stage_NN, stage_NN_cubin; it defines their list, STAGES(X), as X(00) X(01) X(02) X(02b) ...
 #include "hopper_ladder.h"
 
 #include <inttypes.h>
@@ -22,21 +22,21 @@
 STAGES(DECLARE)
 
 typedef struct Entry {
+  const char *number;
   const Stage *stage;
   const char *cubin, *cubin_end;
 } Entry;
 
-#define ENTRY(number) {&stage_##number, stage_##number##_cubin, stage_##number##_cubin_end},
+#define ENTRY(number) {#number, &stage_##number, stage_##number##_cubin, stage_##number##_cubin_end},
 static const Entry entries[] = {STAGES(ENTRY)};
 enum { STAGE_COUNT = sizeof entries / sizeof *entries };
 
 static HlStage descriptions[STAGE_COUNT];
 
-// A stage's name begins with its number: "03-cp-async".
 static void describe_stages(void) {
   for (int i = 0; i < STAGE_COUNT; i++) {
     const Stage *stage = entries[i].stage;
-    descriptions[i] = (HlStage){(int)strtol(stage->name, NULL, 10), stage->name, stage->title};
+    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title};
   }
 }
 
@@ -78,17 +78,18 @@ static HlStatus fail_device(const DeviceError *error) {
 static void list_stages(char *text, size_t size) {
   size_t used = 0;
   for (int i = 0; i < STAGE_COUNT && used < size; i++)
-    used += (size_t)snprintf(text + used, size - used, "%s%02d", i ? ", " : "", hl_stage(i)->number);
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", entries[i].number);
 }
 
-static HlStatus find_stage(int number, int *index) {
+static HlStatus find_stage(const char *number, int *index) {
+  if (!number) return fail(HL_INVALID, "stage: a null pointer");
   for (int i = 0; i < STAGE_COUNT; i++) {
     *index = i;
-    if (hl_stage(i)->number == number) return HL_OK;
+    if (!strcmp(entries[i].number, number)) return HL_OK;
   }
   char list[200];
   list_stages(list, sizeof list);
-  return fail(HL_INVALID, "stage %d: there is none in this library, which has %s", number, list);
+  return fail(HL_INVALID, "stage %s: there is none in this library, which has %s", number, list);
 }
 
 static HlStatus check_size(const char *name, int32_t size, int32_t largest) {
@@ -267,7 +268,7 @@ static HlStatus launch_locked(int index, Attention *attention, void *stream) {
   return status;
 }
 
-HlStatus hl_supports(int stage, const HlShape *shape) {
+HlStatus hl_supports(const char *stage, const HlShape *shape) {
   int index;
   Shape checked;
   HlStatus status = find_stage(stage, &index);
@@ -276,7 +277,7 @@ HlStatus hl_supports(int stage, const HlShape *shape) {
 
 static DeviceAddress address_of(const HlTensor *tensor) { return (DeviceAddress)(uintptr_t)tensor->data; }
 
-HlStatus hl_attention(int stage, const HlShape *shape, const HlTensor *q, const HlTensor *k, const HlTensor *v,
+HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k, const HlTensor *v,
                       const HlTensor *o, void *stream) {
   int index;
   Attention attention = {0};

@@ -11,6 +11,12 @@ enum { MAX_ARGUMENTS = 32 };
 
 const char *root_path(void) { return getenv("HL_ROOT") ? getenv("HL_ROOT") : "."; }
 
+const char *program_of(const char *stage) {
+  static char name[32];
+  snprintf(name, sizeof name, "stage-%.*s", (int)strcspn(stage, "-"), stage);
+  return name;
+}
+
 static void read_back(FILE *file, char *text) {
   rewind(file);
   text[fread(text, 1, MAX_OUTPUT - 1, file)] = 0;

@@ -12,6 +12,10 @@ typedef struct Output {
 
 // The folder of the repository: $HL_ROOT, or ".".
 const char *root_path(void);
+
+// The program of the stage with this name, "stage-02b" of "02b-wmma-pv": a static string, until the next call.
+const char *program_of(const char *stage);
+
 // Runs root/name with the arguments, which end with NULL. The caller frees the result.
 Output *run_program(const char *name, const char *const *arguments);
 // The same with the arguments in one string, separated by spaces.

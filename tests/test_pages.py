@@ -1,0 +1,233 @@
+"""What the pages promise: tables show what was recorded, reports what the programs print; links lead somewhere,
+commands exist; each step of the ladder is small.
+
+Runs in the repository's root (or a folder that looks like it): python3 tests/test_pages.py
+"""
+import csv
+import functools
+import glob
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+MOST_NEW_LINES = 149  # of device code, from one rung to the next
+STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
+PAGES = ["README.md", *sorted(glob.glob("notes/*.md") + glob.glob("common/baselines/*/README.md")),
+         *(f"stages/{stage}/README.md" for stage in STAGES)]
+LESSONS = [page for page in PAGES if page.startswith("stages/")]
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+@functools.lru_cache(maxsize=None)
+def output(*command):
+    """What a command prints, on standard output and error."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.stdout
+
+
+def number_of(stage):
+    """"02b" of "02b-wmma-pv"."""
+    return stage.split("-")[0]
+
+
+def program(number):
+    return f"./stage-{number}"
+
+
+RUNGS = [stage for stage in STAGES if ".launch =" in read(f"stages/{stage}/stage.c")]  # the attention kernels
+
+
+# ---- tables ----
+
+
+def marked_tables(page):
+    """(mark, text of the mark, rows as lists of cells) of each table below <!-- MARK: TEXT -->."""
+    pattern = r"<!-- (\w+): (.*) -->\n((?:\|.*\n)+)"
+    for mark, text, table in re.findall(pattern, read(page)):
+        yield mark, text, [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+@functools.lru_cache(maxsize=None)
+def recording(path):
+    with open(path, encoding="ascii") as file:
+        return list(csv.DictReader(file))
+
+
+# What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
+CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "warpgroups = ": "warpgroups"}
+QUANTITIES = {"TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz", "ms": "median_ms"}
+
+
+def agrees(row, headings):
+    """Whether a row of a recording has what a cell's headings say."""
+    for words, column in CONDITIONS.items():
+        number = re.search(words + r"(\d+)", headings)
+        if number and row.get(column) != number[1]:
+            return False
+    sustained = "back to back" in headings or "sustained" in headings
+    source = re.search(r"\bA (\w+)", headings)  # where wgmma's A comes from
+    return (row.get("causal", "0") == str(int("causal" in headings)) and
+            row.get("mode", "cold") == ("sustained" if sustained else "cold") and
+            (not source or row.get("a", source[1]) == source[1]))
+
+
+def recorded(path, name, headings):
+    """The one recorded number that a cell's headings name."""
+    column = "quantity" if "quantity" in recording(path)[0] else "stage"
+    rows = [row for row in recording(path) if row[column] == name and agrees(row, headings)]
+    if len(rows) != 1:
+        raise AssertionError(f"{path} has {len(rows)} rows for '{name}' and '{headings}'")
+    return float(rows[0][next(column for words, column in QUANTITIES.items() if words in headings)])
+
+
+def name_of(cell):
+    """A row's name in the recording: "[03 cp-async](...), D = 64" is 03-cp-async."""
+    name = re.split(r"[\],]", cell.lstrip("["))[0]
+    return re.sub(r"^(\d\d[a-z]?) ", r"\1-", name)
+
+
+class Tables(unittest.TestCase):
+    def test_show_what_was_recorded(self):
+        numbers = 0
+        for page in PAGES:
+            for mark, path, (heads, _, *rows) in marked_tables(page):
+                for name, *cells in rows if mark == "recorded" else []:
+                    for head, cell in zip(heads[1:], cells):
+                        with self.subTest(page, row=name, column=head):
+                            decimals = len(cell.partition(".")[2])
+                            number = recorded(path, name_of(name), f"{name} | {heads[0]} | {head}")
+                            self.assertEqual(cell, f"{number:.{decimals}f}")
+                            numbers += 1
+        self.assertGreater(numbers, 100)
+
+    def test_are_in_every_lesson_of_a_recorded_stage(self):
+        timed = {row["stage"] for row in recording("plots/data/nvidia-h200.csv")}
+        for stage in STAGES:
+            if stage in timed or os.path.exists(f"plots/data/{stage}/nvidia-h200.csv"):
+                marks = [mark for mark, _, _ in marked_tables(f"stages/{stage}/README.md")]
+                self.assertIn("recorded", marks, stage)
+
+    def test_show_the_conflicts_that_nsight_compute_counted(self):
+        """A table of loads, their conflicts, stores and theirs: a row for each file, first at D = 64, then at 128."""
+        for page in LESSONS:
+            for mark, paths, (_, _, *rows) in marked_tables(page):
+                if mark == "conflicts":
+                    counted = [self.conflicts(path, head_dim) for head_dim in ("64", "128") for path in paths.split()]
+                    self.assertEqual([(row[2], row[4]) for row in rows], counted, page)
+
+    def conflicts(self, path, head_dim):
+        shape = {"batch": "1", "heads": "2", "seqlen": "128", "head_dim": head_dim}
+        metric = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_%s.sum"
+        value = {row["metric"]: row["value"] for row in recording(path) if shape.items() <= row.items()}
+        return tuple(f"{int(value[metric % op]):,}" for op in ("ld", "st"))
+
+
+# ---- reports ----
+
+
+def without_numbers(text):
+    """Each number, "1,234" or "0.5", as one '#', and runs of spaces as one."""
+    return re.sub(" +", " ", re.sub(r"\d+(?:[.,]\d+)*", "#", text))
+
+
+class Reports(unittest.TestCase):
+    def test_are_what_the_programs_print(self):
+        for stage in STAGES:
+            printed = without_numbers(output(program(number_of(stage)), "--device=emulator"))
+            words = "stage|device|problem|result|hazards|counters"
+            shown = re.findall(rf"^    ((?:{words}) .*)$", read(f"stages/{stage}/README.md"), re.MULTILINE)
+            self.assertGreaterEqual(len(shown), 6, f"{stage} shows no report")
+            for line in shown:
+                self.assertIn(without_numbers(line.split("...")[0]), printed, stage)
+
+
+# ---- links and commands ----
+
+
+def headings(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", read(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def code(page):
+    """The lines of code on a page: those of blocks, and what stands between backticks."""
+    text = read(page)
+    fenced = re.findall(r"^```.*\n((?:.*\n)*?)```$", text, re.MULTILINE)
+    indented = re.findall(r"^    (.*)$", text, re.MULTILINE)
+    inline = [" ".join(words.split()) for words in re.findall(r"(?<!`)`([^`]+)`(?!`)", text)]
+    return [line for block in fenced for line in block.splitlines()] + indented + inline
+
+
+class Links(unittest.TestCase):
+    def test_lead_somewhere(self):
+        for page in PAGES:
+            for link in re.findall(r"\]\(([^)\s]+)\)", read(page)):
+                path, _, anchor = link.partition("#")
+                target = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+                with self.subTest(page, link=link):
+                    self.assertTrue("://" in link or os.path.exists(target), "there is no such file")
+                    self.assertTrue(not anchor or "://" in link or anchor in headings(target), "no such heading")
+
+    def test_show_every_picture_that_is_kept(self):
+        shown = {os.path.basename(link) for page in PAGES for link in re.findall(r"!\[[^]]*\]\(([^)]+)\)", read(page))}
+        kept = {os.path.basename(path) for path in glob.glob("plots/*.png") + glob.glob("notes/*.png")}
+        self.assertEqual(kept - shown, set())
+
+
+class Commands(unittest.TestCase):
+    def test_of_make_have_a_target(self):
+        targets = set(re.findall(r"^([\w./-]+):", output("make", "-pRrq", ":"), re.MULTILINE))
+        for page in PAGES:
+            for line in code(page):
+                for words in re.findall(r"(?:^|&& |; )(?:\w+=\S+ )*make ((?:[^&;|#]|\\.)*)", line):
+                    for word in re.sub(r"\w+=('[^']*'|\"[^\"]*\"|\S*)", "", words).split(" > ")[0].split():
+                        if re.fullmatch(r"[a-z][a-z0-9-]*", word):
+                            self.assertIn(word, targets, f"{page}: {line}")
+
+    def test_of_stages_have_their_options(self):
+        for page in PAGES:
+            for line in code(page):
+                for number, words in re.findall(r"\./stage-(\d\d[a-z]?)\b((?: --[^\s;&|>]+)*)", line):
+                    self.assertIn(number, map(number_of, STAGES), f"{page}: {line}")
+                    known = re.findall(r"^  (--[\w-]+)", output(program(number), "--help"), re.MULTILINE)
+                    for option in re.findall(r"(--[\w-]+)", words):
+                        self.assertIn(option, [*known, "--help"], f"{page}: {line}")
+
+
+# ---- the ladder ----
+
+
+class Ladder(unittest.TestCase):
+    def test_is_in_the_readme(self):
+        text = read("README.md")
+        for stage in STAGES:
+            self.assertTrue(f"(stages/{stage}/README.md)" in text, f"the README has no link to the lesson of {stage}")
+
+    def test_has_even_steps(self):
+        for stage in RUNGS[1:]:
+            first = output("sh", "common/build/diff.sh", number_of(stage)).splitlines()[0]
+            self.assertLessEqual(int(re.search(r"(\d+) new device lines", first)[1]), MOST_NEW_LINES, first)
+
+    def test_has_even_steps_by_folders(self):
+        """The same when a stage is what its own folder has: what it takes from another one is gone."""
+        with tempfile.TemporaryDirectory() as folder:
+            for stage in RUNGS:
+                kernel = read(f"stages/{stage}/kernel.cu")
+                own = re.findall(r'^#include "(\w+\.h)"', kernel, re.MULTILINE)
+                with open(f"{folder}/{stage}", "w", encoding="utf-8") as file:
+                    file.write(kernel + "".join(read(f"stages/{stage}/{header}") for header in own))
+            for below, stage in zip(RUNGS, RUNGS[1:]):
+                difference = output("diff", "-w", f"{folder}/{below}", f"{folder}/{stage}").splitlines()
+                new = sum(line.startswith(">") for line in difference)
+                self.assertLessEqual(new, MOST_NEW_LINES, f"{stage} against {below}")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=0)

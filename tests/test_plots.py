@@ -1,0 +1,181 @@
+"""The plots of recorded times: gnuplot draws made-up recordings, and the texts of the SVG are what was recorded. What
+cannot be drawn is one line.
+
+Runs in the repository's root (or a folder that looks like it): python3 tests/test_plots.py
+"""
+import html
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.getcwd()
+HEADER = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,max_ms,"
+          "repeats,tflops")
+TRACE = "stage,device,date,block,warpgroup,role,phase,start_ns,end_ns,tile"
+WORK = ("stage,batch,heads,seqlen,head_dim,causal,tensor_flops,inst_mufu,smsp__inst_executed.sum,"
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum,"
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum,wgmma_shared_read_bytes,cp_async_shared_write_bytes,"
+        "bulk_shared_write_bytes,bulk_shared_read_bytes,global_store_bytes,bulk_global_write_bytes")
+USUAL = "4,32,4096,64,0"
+
+
+def row(stage, tflops, shape=USUAL, more=""):
+    return f"{stage},Test GPU,1234,1.2,3.4,2001-02-03T04:05:06Z,{shape},1.5,1.4,1.6,17,{tflops}{more}"
+
+
+def phase(name, start, end, block=5, warpgroup=0, stage="07-x"):
+    return f"{stage},Test GPU,2001-02-03T04:05:06Z,{block},{warpgroup},all,{name},{start},{end},0"
+
+
+def work(stage, **counts):
+    """A row of WORK for one head; a column's first word names it."""
+    names = {"flops": 6, "mufu": 7, "instructions": 8, "loads": 9, "stores": 10, "atomics": 11, "wgmma": 12,
+             "cp_async": 13, "bulk_write": 14, "bulk_read": 15, "stored": 16, "bulk_stored": 17}
+    fields = [stage, "1", "1", "4096", "64", "0", *12 * ["0"]]
+    for name, count in counts.items():
+        fields[names[name]] = str(count)
+    return ",".join(fields)
+
+
+class Drawn:
+    """A picture: its texts, and how high up each stands."""
+
+    def __init__(self, svg):
+        found = re.findall(r"<g transform=\"translate\([\d.]+,([\d.]+)\).*?\">\s*<text[^>]*>(.*?)</text>", svg, re.DOTALL)
+        self.texts = [(html.unescape(re.sub("<[^>]*>", "", text)).strip(), float(y)) for y, text in found]
+
+    def count(self, text):
+        return [each for each, _ in self.texts].count(text)
+
+    def height(self, text):
+        return -next(y for each, y in self.texts if each == text)
+
+
+class Plots(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def write(self, name, header, rows):
+        with open(os.path.join(self.folder, name), "w", encoding="ascii") as file:
+            file.write("".join(f"{line}\n" for line in [header, *rows]))
+
+    def gnuplot(self, script, *arguments):
+        command = ["gnuplot", "-c", f"{ROOT}/plots/{script}", *arguments]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def draw(self, script, rows, *arguments, header=HEADER, files=("data.csv",)):
+        """The picture of some rows, which must go well."""
+        self.write("data.csv", header, rows)
+        self.assertEqual(self.gnuplot(script, *files, "drawn", *arguments), (0, ""))
+        with open(os.path.join(self.folder, "drawn.svg"), encoding="utf-8") as file:
+            return Drawn(file.read())
+
+    def refuse(self, script, rows, words, *arguments, header=HEADER, files=("data.csv",), code=1):
+        self.write("data.csv", header, rows)
+        got, printed = self.gnuplot(script, *files, "drawn", *arguments)
+        self.assertEqual((got, printed.count("\n")), (code, 1), printed)
+        self.assertTrue(printed.startswith(script + ": "), printed)
+        self.assertIn(words, printed)
+
+    def expect(self, drawn, *texts):
+        for text in texts:
+            self.assertTrue(drawn.count(text), f"no '{text}' in {[each for each, _ in drawn.texts]}")
+
+    def test_ladder(self):
+        rungs = [row("00-scalar", 1.75), row("02-b", 7), row("02b-c", 84), row("03-d", 42.04)]
+        others = [row("cuDNN", 48.1), row("FA", 9.9), row("00-scalar", 0.91, "4,32,4096,64,1")]
+        drawn = self.draw("ladder.gp", others + rungs)
+        self.expect(drawn, "scalar  00", "c  02b", "1.75", "7.00", "84.0", "42.0", "4.0x", "12x", "0.50x",
+                    "batch 4, 32 heads, sequence length 4096, head dim 64, no mask",
+                    "SM clock 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs")
+        heights = [drawn.height(text) for text in ("1.75", "7.00", "84.0", "42.0", "9.90", "48.1")]
+        self.assertEqual(heights, sorted(heights), "rungs in the file's order, and above them the peers by their speed")
+        self.assertFalse(drawn.count("0.91"), "another problem")
+        self.expect(self.draw("ladder.gp", others + rungs, *"4 32 4096 64 1".split()), "0.91")
+        self.refuse("ladder.gp", [row("cuDNN", 1)], "no row of a stage with batch 4, 32 heads, sequence length 4096")
+
+    def test_sequence_lengths(self):
+        rungs = [f"{i:02}{letter}-s" for i in range(10) for letter in ("", "b")]
+        speeds = {name: 400 + i for i, name in enumerate(rungs)} | {"cuDNN": 405.5, "FlashAttention-3": 407.5}
+        bench = [row(name, speed, "16,16,1024,128,1") for name, speed in speeds.items()]
+        drawn = self.draw("seqlen.gp", [*bench, row("10-other", 999, "15,16,1024,128,1"), row("11-none", "")])
+        names = [*(name[:-2] for name in rungs), "cuDNN", "FA3"]
+        self.assertEqual([drawn.count(name) for name in names], [1] * 22, "one label for each line")
+        self.assertFalse(drawn.count("10") + drawn.count("11"), "not of the bench's problems")
+        heights = sorted((drawn.height(name), speed) for name, speed in zip(names, speeds.values()))
+        self.assertEqual([speed for _, speed in heights], sorted(speeds.values()), "the fastest is highest")
+        self.assertTrue(all(b[0] - a[0] > 12 for a, b in zip(heights, heights[1:])), "labels overlap")
+        self.expect(drawn, "09b s", "dashed: cuDNN, FlashAttention-3 (FA3)")
+        modes = [row("07-a", 1, more=",sustained"), row("08-b", 1, more=",cold")]
+        drawn = self.draw("seqlen.gp", modes, header=HEADER + ",mode")
+        self.assertEqual((drawn.count("07"), drawn.count("08")), (0, 1))
+        self.refuse("seqlen.gp", [row("00-a", 1, "1,1,64,64,0")], "no row with batch x sequence length = 16384")
+
+    def test_inputs(self):
+        """Of the last stage, whatever the rows' order, on problems that cuDNN has too: 4 and 1 times, in the mean 2."""
+        rows = [row("10b-last", 400, more=",cold,sink"), row("10-before", 1100, more=",cold,sink"),
+                row("cuDNN", 100, more=",cold,sink"), row("cuDNN", 50, "16,16,1024,128,1", ",cold,sink"),
+                row("10b-last", 50, "16,16,1024,128,1", ",cold,sink"), row("10b-last", 9, more=",cold,alone")]
+        drawn = self.draw("inputs.gp", rows, header=HEADER + ",mode,input")
+        self.expect(drawn, "Stage 10b last on other inputs, on one Test GPU", "sink", "2.00", "1.00")
+        self.assertFalse(drawn.count("alone"))
+        self.refuse("inputs.gp", rows[:2], "has no problem on which both", header=HEADER + ",mode,input")
+
+    def test_roofline(self):
+        """128 heads in 1.5 ms at 1234 MHz: 14,460.9 clocks a head, 1,908,844 of all SMs. Each row's work is some
+        percent of that, at 4096 operations, half a warp's special functions, 128 bytes or 4 instructions a clock."""
+        stored = 4096 * 64 * 2  # O, which has to be written
+        rows = {"tensor 50 %": work("00-a", flops=954422 * 4096, stored=stored),
+                "exp 40 %": work("01-b", mufu=763538 // 2, stored=stored),
+                "shared 30 %": work("02-c", loads=272653, stores=200000, atomics=100000, stored=stored),
+                "issue 20 %": work("03-d", instructions=4 * 381769, stored=stored),
+                "DRAM 60 %": work("04-e", stored=14522587),
+                "shared 70 %": work("05b-f", cp_async=10**8, bulk_write=5 * 10**7, bulk_read=2 * 10**7, wgmma=1032448,
+                                    bulk_stored=stored)}
+        self.write("work.csv", WORK, rows.values())
+        files = "data.csv", "work.csv"
+        times = [row(name.split(",")[0], 1) for name in rows.values()]
+        drawn = self.draw("roofline.gp", times, files=files)
+        self.expect(drawn, *rows, "f 05b")
+        self.assertEqual(drawn.count("1.50 ms"), 6)
+        self.refuse("roofline.gp", [row("07-x", 1)], "no stage has both a time", files=files)
+
+    def test_timeline(self):
+        """The first 6000 ns, or a window: what is outside has no lane, and its name is not in the key."""
+        rows = [phase("copy", 0, 100), phase("QK", 100, 5000), phase("softmax", 5000, 6100), phase("PV", 6100, 9000),
+                phase("store", 7000, 9000, warpgroup=1)]
+        drawn = self.draw("timeline.gp", rows, header=TRACE)
+        self.expect(drawn, "Test GPU, 2001-02-03, 0 to 6000 of 9000 ns", "copy", "softmax", "warpgroup 0", "block 5")
+        self.assertEqual(drawn.count("PV") + drawn.count("warpgroup 1"), 0)
+        drawn = self.draw("timeline.gp", rows, "5500", "8000", header=TRACE)
+        self.expect(drawn, "Test GPU, 2001-02-03, 5500 to 8000 of 9000 ns", "softmax", "PV", "store", "warpgroup 1")
+        self.assertFalse(drawn.count("copy"))
+        self.write("below.csv", TRACE, [phase("PV", 1500, 3000, 4, 2, "08b-y")])
+        drawn = self.draw("timeline.gp", rows, "1000", "2900", "below.csv", header=TRACE)
+        heights = [drawn.height(text) for text in ("08b y", "block 4")]
+        self.assertTrue(drawn.height("block 5") > heights[0] > heights[1], "one below the other, each under its name")
+        self.refuse("timeline.gp", rows[:1], "has no phase between 130 and 140 ns", "130", "140", header=TRACE)
+        many = [phase("QK", 0, 900, block) for block in range(129)]
+        self.refuse("timeline.gp", many, "has too much between 0 and 900 ns; room is for 128 warpgroups", header=TRACE)
+
+    def test_files_that_are_none(self):
+        for script, header, rows, record, usage in (
+                ("ladder.gp", HEADER, [row("00-a", 1)], "make bench", ["4"]),
+                ("seqlen.gp", HEADER, [row("00-a", 1)], "make bench", ["4"]),
+                ("inputs.gp", HEADER + ",mode,input", [row("00-a", 1, more=",cold,x")], "make peers", ["4"]),
+                ("timeline.gp", TRACE, [phase("QK", 0, 1)], "make trace-NN", ["4"])):
+            with self.subTest(script):
+                self.refuse(script, [], f"no recorded data in none.csv; on a Hopper GPU, {record}", files=["none.csv"])
+                self.refuse(script, [], "no recorded data in data.csv", header=header)
+                self.refuse(script, ["00-a,b"], "has no column", header="stage,device")
+                self.refuse(script, [*rows, "01-wmma-qk,Test GPU"], "data.csv, line 3: 2 fields", header=header)
+                self.refuse(script, rows, "usage:", *usage, header=header, code=2)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=0)

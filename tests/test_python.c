@@ -1,0 +1,32 @@
+// The tests that are in Python: of the pages, of the plots and of plots/peers.py.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/program.h"
+
+#if defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#elif defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define SANITIZED
+#endif
+
+static void run_python(const char *script) {
+#ifdef SANITIZED
+  cr_skip_test("nothing in C is tested, and Python cannot load a library with a sanitizer in it");
+#endif
+  char command[1000];
+  // A make that runs this test must not be felt by a make that the test runs.
+  snprintf(command, sizeof command, "unset MAKEFLAGS MAKELEVEL; cd '%s' && python3 tests/%s 2>&1", root_path(), script);
+  FILE *pipe = popen(command, "r");
+  cr_assert(pipe);
+  static char output[1 << 16];
+  output[fread(output, 1, sizeof output - 1, pipe)] = 0;
+  cr_expect_eq(pclose(pipe), 0, "%s", output);
+}
+
+Test(pages, python, .timeout = 120) { run_python("test_pages.py"); }
+Test(plots, python, .timeout = 120) { run_python("test_plots.py"); }
+Test(peers, python, .timeout = 120) { run_python("peers/test_peers.py"); }
