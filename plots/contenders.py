@@ -23,7 +23,8 @@ class Contender(NamedTuple):
 
 
 class Stage(ctypes.Structure):
-    _fields_ = [("number", ctypes.c_int), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p)]
+    # The number is a text; in builds of before 2026-11-22 an int, which is smaller than any address.
+    _fields_ = [("number", ctypes.c_size_t), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p)]
 
 
 class Shape(ctypes.Structure):
@@ -35,20 +36,32 @@ class Tensor(ctypes.Structure):
 
 
 def load_library(path):
-    """The library with the types of its functions; OSError where it cannot be loaded."""
-    library = ctypes.CDLL(path)
+    """The library with the types of its functions; OSError where it cannot be loaded, AttributeError where it is
+    another."""
+    library = ctypes.CDLL(os.path.abspath(path))
     library.hl_error.restype = ctypes.c_char_p
     library.hl_stage.restype = ctypes.POINTER(Stage)
-    library.hl_supports.argtypes = [ctypes.c_int, ctypes.POINTER(Shape)]
+    library.number = str.encode if library.hl_stage(0).contents.number > 99 else int
+    number = ctypes.c_char_p if library.number is str.encode else ctypes.c_int
+    library.hl_supports.argtypes = [number, ctypes.POINTER(Shape)]
     tensors = 4 * [ctypes.POINTER(Tensor)]
-    library.hl_attention.argtypes = [ctypes.c_int, ctypes.POINTER(Shape), *tensors, ctypes.c_void_p]
+    library.hl_attention.argtypes = [number, ctypes.POINTER(Shape), *tensors, ctypes.c_void_p]
     return library
+
+
+def number_of(name):
+    """A stage's number is what its name begins with: "02b-shared-tiles" is "02b"."""
+    return name.split("-")[0]
+
+
+def is_stage(name):
+    return name[:1].isdigit()
 
 
 def stages_of(library):
     """The stages that the library has, as {number: name}."""
-    stages = [library.hl_stage(index).contents for index in range(library.hl_stage_count())]
-    return {stage.number: stage.name.decode() for stage in stages}
+    names = [library.hl_stage(index).contents.name.decode() for index in range(library.hl_stage_count())]
+    return {number_of(name): name for name in names}
 
 
 def view(tensor):
@@ -63,6 +76,9 @@ def current_stream():
 
 
 def stage(library, number, name):
+    """The library's stage with a number, as it is to be called."""
+    number = library.number(number)
+
     def prepare(problem):
         import torch
 

@@ -5,11 +5,14 @@
     python3 plots/peers.py --stages=03 --points='64/*/4096,128/causal/*' --contender=mine=build/mine.so
 
 All in one process, on the same fp16 tensors, by the same timer, forward. A contender whose output is wrong is reported
-and not timed. After a burn-in the contenders take turns, round by round and in a new order each time, because a GPU's
-clock depends on what it did before: who is measured first after a pause gains up to 10 %. Before each run the L2 cache is
-overwritten. One that takes four times as long as the fastest is measured after the others.
+and not timed. After a burn-in the contenders take turns, round by round and in a new order each time: a GPU's clock
+depends on what it did before, and the first kernel after a pause runs up to 10 % faster. Before each run the L2 cache
+is overwritten. Contenders that take four times as long as the fastest, or longer, take turns after the others.
 
 --inputs does the same on other inputs than normal ones (plots/inputs.py): a softmax may be slower where maxima move.
+
+--against=OLD/libhopper_ladder.so compares two builds: the stages of both libraries take turns, and a table shows how
+many times as fast each new stage is as the old one.
 
 The sustained mode runs each contender back to back for 0.6 s at a time: what is left when power limits the clock.
 """
@@ -38,6 +41,8 @@ SUSTAINED_SECONDS, SUSTAINED_ROUNDS = 0.6, 3
 COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,"
            "median_ms,min_ms,max_ms,repeats,tflops,mode")  # the stages', and the mode; with --inputs also the input
 YARDSTICK = "cuDNN"  # what the others are compared with at the end
+OLD = "old "  # before the name of a stage of --against's library
+LONG = 2048  # from this seqlen on, no rung may be slower than the one below
 
 
 class Problem(NamedTuple):
@@ -102,9 +107,9 @@ def parse_points(text):
 def parse_stages(text):
     if text in ("all", "none"):
         return text
-    if not re.fullmatch(r"\d\d?(,\d\d?)*", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no list of stages; all, none or numbers are allowed: 02,03")
-    return [int(number) for number in text.split(",")]
+    if not re.fullmatch(r"\d\d?[a-z]?(,\d\d?[a-z]?)*", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of stages; all, none or numbers are allowed: 02b,03")
+    return [number.zfill(3 if number[-1].isalpha() else 2) for number in text.split(",")]
 
 
 def parse_peers(text):
@@ -141,9 +146,9 @@ def parse_options(arguments):
     parser = Parser(prog="peers.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                     allow_abbrev=False)
     add = parser.add_argument
-    add("--stages", type=parse_stages, default="all", metavar="NN,NN", help="stages of the library: all, none, 02,03")
-    add("--peers", type=parse_peers, default="all", metavar="NAME,NAME",
-        help="backends of PyTorch: all, none, " + ", ".join(contenders.BACKENDS))
+    add("--stages", type=parse_stages, default="all", metavar="NN,NN", help="stages of the library: all, none, 02b,03")
+    add("--peers", type=parse_peers, metavar="NAME,NAME",
+        help=f"backends of PyTorch: all, none, {', '.join(contenders.BACKENDS)} (all; none with --against)")
     add("--contender", type=parse_kernel, action="append", default=[], metavar="NAME=FILE.so",
         help="a library with int attn_fwd(int B, int H, int S, const void *q, const void *k, const void *v, void *o, "
              "int causal, void *stream); NAME:64=FILE,128=FILE for one library each head dimension; may be given again")
@@ -151,11 +156,12 @@ def parse_options(arguments):
         help=f"head dim, mask and seqlen, * for all: 64/causal/4096 (*/*/*, S of {SEQLENS[0]} to {SEQLENS[-1]}); "
              f"batch is {TOKENS} / S, heads {WIDTH} / D")
     add("--sustained", type=parse_points, metavar="D/MASK/S,...",
-        help="points of the sustained mode, or none (*/full/16384; none when --points or --inputs is given)")
+        help="points of the sustained mode, or none (*/full/16384; none with --points, --inputs or --against)")
     add("--inputs", type=parse_inputs, metavar="NAME,NAME",
         help=f"what the tensors hold: all, {', '.join(inputs.KINDS)} (normal)")
     add("--rounds", type=parse_rounds, default=40, metavar="N", help="runs of each contender at each point (40)")
     add("--library", default=os.path.join(ROOT, "libhopper_ladder.so"), metavar="FILE", help="of the stages")
+    add("--against", metavar="FILE", help="another build of the library, to compare its stages with these")
     add("--record", action="store_true",
         help="write plots/data/DEVICE-peers.csv, with --inputs DEVICE-inputs.csv; of all stages, peers and points also "
              "DEVICE.csv, whose times the lessons show")
@@ -163,31 +169,53 @@ def parse_options(arguments):
     options = parser.parse_args(arguments)
     if options.record and options.csv:
         parser.error("--record and --csv both say where the rows go; give one of them")
+    if options.record and options.against:
+        parser.error("--record is for one build; --against compares two")
+    if options.peers is None:
+        options.peers = parse_peers("none" if options.against else "all")
     if options.sustained is None:
-        options.sustained = parse_points("none" if options.points or options.inputs else "*/full/16384")
+        cold_only = options.points or options.inputs or options.against
+        options.sustained = parse_points("none" if cold_only else "*/full/16384")
     if options.points is None:
         options.points = parse_points("*/*/*")
     return options
+
+
+def open_library(path):
+    """The library, and its stages as {number: name}."""
+    try:
+        library = contenders.load_library(path)
+    except OSError:
+        fail(3, f"{path} cannot be loaded; `make library` builds it, and --stages=none does without it")
+    except AttributeError:
+        fail(2, f"{path} is another library; it lacks functions of common/library/hopper_ladder.h")
+    return library, contenders.stages_of(library)
 
 
 def find_stages(options):
     """The stages that are asked for."""
     if options.stages == "none":
         return []
-    try:
-        library = contenders.load_library(options.library)
-    except OSError:
-        fail(3, f"{options.library} cannot be loaded; `make library` builds it, and --stages=none does without it")
-    names = contenders.stages_of(library)
+    library, names = open_library(options.library)
     numbers = list(names) if options.stages == "all" else options.stages
     for number in numbers:
         if number not in names:
-            fail(2, f"--stages: the library has no stage {number:02}; it has {', '.join(f'{n:02}' for n in names)}")
+            fail(2, f"--stages: the library has no stage {number}; it has {', '.join(names)}")
     return [contenders.stage(library, number, names[number]) for number in numbers]
+
+
+def find_old(options, stages):
+    """For each stage the old one with its number, called "old " and the new one's name."""
+    if not options.against:
+        return []
+    library, names = open_library(options.against)
+    numbered = [(contenders.number_of(stage.name), OLD + stage.name) for stage in stages]
+    return [contenders.stage(library, number, name) for number, name in numbered if number in names]
 
 
 def find_contenders(options):
     found = find_stages(options)
+    found += find_old(options, found)
     for name, files in options.contender:
         try:
             found.append(contenders.kernel(name, files))
@@ -290,24 +318,36 @@ class ColdRun:
         return timed(entrant.call)
 
 
+def paces(entrants):
+    """The entrants in groups, fastest first: in a group none takes SLOW times as long as the fastest. An old stage and
+    the new one are in the same."""
+    pace = {}
+    for entrant in entrants:
+        name = entrant.name.removeprefix(OLD)
+        pace[name] = min(entrant.estimate, pace.get(name, entrant.estimate))
+    groups, fastest = {}, 0
+    for entrant in sorted(entrants, key=lambda entrant: pace[entrant.name.removeprefix(OLD)]):
+        estimate = pace[entrant.name.removeprefix(OLD)]
+        fastest = fastest if 0 < estimate <= SLOW * fastest else estimate
+        groups.setdefault(fastest, []).append(entrant)
+    return list(groups.values())
+
+
 def measure_cold(entrants, rounds):
     """The milliseconds of each entrant's runs, by name."""
-    fastest = min(entrant.estimate for entrant in entrants)
-    fast = [entrant for entrant in entrants if entrant.estimate <= SLOW * fastest]
+    fast, *slower = paces(entrants)
     run = ColdRun()
     burn_in(fast)
     times = take_turns(fast, rounds, run)
-    for entrant in entrants:
-        if entrant not in fast:
-            fit = max(SLOW_ROUNDS, int(SLOW_SECONDS * 1000 / entrant.estimate))
-            times.update(take_turns([entrant], min(rounds, fit), run))
+    for group in slower:
+        fit = max(SLOW_ROUNDS, int(SLOW_SECONDS * 1000 / max(entrant.estimate for entrant in group)))
+        times.update(take_turns(group, min(rounds, fit), run))
     return {entrant.name: times[entrant.name] for entrant in entrants}
 
 
 def measure_sustained(entrants):
     """Milliseconds of one call among those back to back, one number for each turn; slow entrants have none."""
-    fastest = min(entrant.estimate for entrant in entrants)
-    fast = [entrant for entrant in entrants if entrant.estimate <= SLOW * fastest]
+    fast = paces(entrants)[0]
     counts = {entrant.name: 1 + int(SUSTAINED_SECONDS * 1000 / entrant.estimate) for entrant in fast}
     burn_in(fast)
     times = take_turns(fast, SUSTAINED_ROUNDS, lambda entrant: timed(entrant.call, counts[entrant.name]))
@@ -363,11 +403,17 @@ def row(name, device, point, mode, times):
             f"{len(times)},{point.flops() / median / 1e9:.3f},{mode}")
 
 
+def spread(values):
+    """The median, and half of the range of the middle half in percent of it."""
+    median = statistics.median(values)
+    low, _, high = statistics.quantiles(values, n=4) if len(values) > 1 else (median, median, median)
+    return median, 50 * (high - low) / median
+
+
 def tflops(point, times):
-    """The median, and half of the range of the middle half of the runs in percent of it: "451 ±0.3"."""
-    median = statistics.median(times)
-    low, _, high = statistics.quantiles(times, n=4) if len(times) > 1 else (median, median, median)
-    return f"{point.flops() / median / 1e9:.4g} ±{50 * (high - low) / median:.1f}"
+    """The median and its spread: "451 ±0.3"."""
+    median, percent = spread(times)
+    return f"{point.flops() / median / 1e9:.4g} ±{percent:.1f}"
 
 
 def print_tables(results, out):
@@ -386,6 +432,16 @@ def print_tables(results, out):
             print(name.ljust(width) + "".join(f"{cell:>15}" for cell in cells), file=out)
 
 
+def print_summary(title, ratios, out):
+    """A line for each name in {name: [(ratio, point)]}: the geometric mean, and the least with its problem."""
+    width = max([len(title), *map(len, ratios)])
+    if ratios:
+        print(f"\n{title:{width}}  mean   least", file=out)
+    for name, pairs in ratios.items():
+        mean, (least, point) = statistics.geometric_mean(ratio for ratio, _ in pairs), min(pairs)
+        print(f"{name:{width}}  {mean:.3f}  {least:.3f} ({point.problem_name()})", file=out)
+
+
 def print_ratios(results, out):
     """How many times as fast as the yardstick: a line for each mode, input and contender, over all points of both."""
     ratios = {}
@@ -393,14 +449,38 @@ def print_ratios(results, out):
         for name in times:
             if YARDSTICK in times and name != YARDSTICK:
                 ratio = statistics.median(times[YARDSTICK]) / statistics.median(times[name])
-                ratios.setdefault((mode, point.input, name), []).append((ratio, point.problem_name()))
-    title = f"times as fast as {YARDSTICK}"
-    width = max([len(title), *(len(", ".join(key)) for key in ratios)])
+                ratios.setdefault(f"{mode}, {point.input}, {name}", []).append((ratio, point))
+    print_summary(f"times as fast as {YARDSTICK}", ratios, out)
+
+
+def print_against(results, out):
+    """How many times as fast each stage is as the old one: a table for each stage, and a line for all its points."""
+    pairs = {}
+    for (point, mode), times in results.items():
+        for name in times:
+            if OLD + name in times:
+                ratios = [old / new for new, old in zip(times[name], times[OLD + name])]
+                pairs.setdefault(f"{mode}, {point.input}, {name}", []).append((*spread(ratios), point))
+    for name, ratios in pairs.items():
+        print(f"\n{name}: times as fast as the old one (median ± half the middle half, %)", file=out)
+        for ratio, percent, point in ratios:
+            print(f"  {ratio:.3f} ±{percent:.1f}  {point.problem_name()}", file=out)
+    medians = {name: [(ratio, point) for ratio, _, point in ratios] for name, ratios in pairs.items()}
+    print_summary("times as fast as the old one", medians, out)
+
+
+def print_rungs(results, out):
+    """How many times as fast each rung is as the one below, where sequences are long, and which are slower."""
+    ratios = {}
+    for (point, mode), times in results.items():
+        rungs = sorted(name for name in times if contenders.is_stage(name))
+        for below, name in zip(rungs, rungs[1:]) if mode == "cold" and point.seqlen >= LONG else ():
+            ratio = statistics.median(times[below]) / statistics.median(times[name])
+            ratios.setdefault(f"{point.input}, {name} / {below}", []).append((ratio, point))
+    print_summary(f"times as fast as the rung below, S >= {LONG}", ratios, out)
+    slower = [name for name, pairs in ratios.items() if min(pairs)[0] < 1]
     if ratios:
-        print(f"\n{title:{width}}  mean   least", file=out)
-    for key, pairs in ratios.items():
-        mean, (least, where) = statistics.geometric_mean(ratio for ratio, _ in pairs), min(pairs)
-        print(f"{', '.join(key):{width}}  {mean:.3f}  {least:.3f} ({where})", file=out)
+        print(f"slower at some point: {'; '.join(slower) or 'none'}", file=out)
 
 
 class Rows:
@@ -460,7 +540,7 @@ def main(arguments):
                 rows.write(row(name, device, point, mode, runs) + (f",{point.input}" if options.inputs else ""))
             medians = (f"{name} {tflops(point, runs)}" for name, runs in times.items())
             print(f"[{index}/{len(modes)}] {point}, {mode}: " + ", ".join(medians), file=sys.stderr, flush=True)
-    for show in print_tables, print_ratios:
+    for show in print_tables, print_ratios, print_against, print_rungs:
         show(results, sys.stderr if options.csv == "-" else sys.stdout)
     rows.finish()
     if options.record and is_whole(options):

@@ -3,6 +3,7 @@ when.
 
 Runs in the repository's root (or a folder that looks like it): python3 tests/peers/test_peers.py
 """
+import _ctypes
 import contextlib
 import importlib.util
 import io
@@ -14,6 +15,8 @@ import tempfile
 import types
 import unittest
 from unittest import mock
+
+ANOTHER_LIBRARY = _ctypes.__file__
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, "plots")
@@ -45,7 +48,10 @@ class Options(unittest.TestCase):
             "--points=64/full/512,": "'' is no point",
             "--sustained=all": "'all' is no point",
             "--stages=two": "'two' is no list of stages; all, none or numbers are allowed",
-            "--stages=77": "the library has no stage 77; it has 00, 01, 02, 03",
+            "--stages=77": "the library has no stage 77; it has 00, 01, ",
+            "--stages=5b": "the library has no stage 05b; it has 00, 01, ",
+            f"--library={ANOTHER_LIBRARY}": "is another library; it lacks functions of common/library/hopper_ladder.h",
+            f"--against={ANOTHER_LIBRARY}": "is another library",
             "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, cuDNN, math are allowed",
             "--inputs=normal,x8": "'x8' is no input; all and normal, large, sink, ramp, rampdown, waves are allowed",
             "--rounds=0": "'0' is no number of rounds",
@@ -61,9 +67,11 @@ class Options(unittest.TestCase):
     def test_what_contradicts_itself(self):
         self.expect(["--record", "--csv=-"], 2, "--record and --csv both say where the rows go")
         self.expect(["--stages=none", "--peers=none"], 2, "there is nobody to time")
+        self.expect(["--record", "--against=libhopper_ladder.so"], 2, "--record is for one build")
 
     def test_what_is_not_there(self):
-        self.expect(["--library=/no/such.so"], 3, "/no/such.so cannot be loaded; `make library` builds it")
+        for option in "--library", "--against":
+            self.expect([option + "=/no/such.so"], 3, "/no/such.so cannot be loaded; `make library` builds it")
         self.expect([], 3, "has no PyTorch")
 
     def test_points(self):
@@ -97,8 +105,13 @@ class Options(unittest.TestCase):
         self.assertEqual(parse("a:64=/bin/sh,128=/bin/ls"), ("a", {64: "/bin/sh", 128: "/bin/ls"}))
 
     def test_stages_of_the_library(self):
-        found = peers.find_contenders(peers.parse_options(["--stages=03,01", "--peers=cuDNN"]))
+        found = peers.find_contenders(peers.parse_options(["--stages=03,1", "--peers=cuDNN"]))
         self.assertEqual([contender.name for contender in found], ["03-cp-async", "01-wmma-qk", "cuDNN"])
+
+    def test_stages_of_another_build(self):
+        found = peers.find_contenders(peers.parse_options(["--stages=03,01", "--against=./libhopper_ladder.so"]))
+        names = ["03-cp-async", "01-wmma-qk"]
+        self.assertEqual([contender.name for contender in found], names + ["old " + name for name in names])
 
 
 class MadeUpTorch:
@@ -195,6 +208,21 @@ class Timing(unittest.TestCase):
         first = self.torch.log.index("flush")
         self.assertNotIn("slow", self.torch.log[first:first + 80])
 
+    def test_two_builds_of_a_stage_take_turns(self):
+        costs = {"00-slow": 401.0, "05-fast": 100.0, "old 05-fast": 110.0, "old 00-slow": 399.0}
+        found = [self.torch.contender(name, cost) for name, cost in costs.items()]
+        self.measure(found, rounds=2)
+        first = self.torch.log.index("flush")
+        measured = [name for name in self.torch.log[first:] if name not in ("wait", "flush")]
+        self.assertEqual(sorted(measured[:4]), sorted(costs), "also where one is just slow and the other is not")
+
+    def test_slow_ones_take_turns_among_themselves(self):
+        costs = {"a": 500.0, "fast": 1.0, "b": 600.0, "slowest": 2400.0}
+        self.measure([self.torch.contender(name, cost) for name, cost in costs.items()])
+        measured = [name for name in self.torch.log[self.torch.log.index("flush"):] if name not in ("wait", "flush")]
+        self.assertEqual(measured[:5] + measured[-3:], 5 * ["fast"] + 3 * ["slowest"])
+        self.assertEqual([set(measured[i:i + 2]) for i in (5, 7, 9)], 3 * [{"a", "b"}])
+
     def test_sustained_is_back_to_back(self):
         found = [self.torch.contender("a", 2.0), self.torch.contender("b", 100.0)]
         results, _ = self.measure(found, modes=("sustained",))
@@ -283,6 +311,31 @@ class Output(unittest.TestCase):
                                          "cold, sink, a           1.000  0.500 (D 128, causal, S 512)\n"
                                          "cold, sink, b           2.000  2.000 (D 128, causal, S 512)\n"
                                          "cold, waves, a          4.000  4.000 (D 64, full, S 1024)\n")
+
+    def test_two_builds(self):
+        first, second = peers.Point(64, False, 1024), peers.Point(128, True, 512)
+        out = io.StringIO()
+        peers.print_against({(first, "cold"): {"05-a": [2.0, 1.0, 2.0], "old 05-a": [4.0, 2.0, 4.0], "06-b": [1.0]},
+                             (second, "cold"): {"05-a": [2.0, 4.0], "old 05-a": [1.0, 2.0]}}, out)
+        self.assertEqual(out.getvalue(), "\ncold, normal, 05-a: times as fast as the old one "
+                                         "(median ± half the middle half, %)\n"
+                                         "  2.000 ±0.0  D 64, full, S 1024\n"
+                                         "  0.500 ±0.0  D 128, causal, S 512\n"
+                                         "\ntimes as fast as the old one  mean   least\n"
+                                         "cold, normal, 05-a            1.000  0.500 (D 128, causal, S 512)\n")
+
+    def test_rungs(self):
+        point, long = peers.Point(64, False, 2048), peers.Point(64, False, 4096)
+        out = io.StringIO()
+        peers.print_rungs({(point, "cold"): {"02b-c": [1.0], "02-a": [2.0], "03-d": [1.1], "cuDNN": [1.0]},
+                           (long, "cold"): {"02b-c": [1.0], "02-a": [8.0], "03-d": [1.0], "old 03-d": [9.0]},
+                           (long, "sustained"): {"02b-c": [1.0], "02-a": [0.5]},
+                           (peers.Point(64, False, 512), "cold"): {"02-a": [1.0], "02b-c": [2.0]}}, out)
+        self.assertEqual(out.getvalue(),
+                         "\ntimes as fast as the rung below, S >= 2048  mean   least\n"
+                         "normal, 02b-c / 02-a                        4.000  2.000 (D 64, full, S 2048)\n"
+                         "normal, 03-d / 02b-c                        0.953  0.909 (D 64, full, S 2048)\n"
+                         "slower at some point: normal, 03-d / 02b-c\n")
 
     def test_no_yardstick_no_ratios(self):
         out = io.StringIO()
