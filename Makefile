@@ -19,7 +19,7 @@ BIN := $(if $(filter build,$(BUILD)),./,$(BUILD)/root/)# where the programs go: 
 NUMBERS := $(foreach name,$(NAMES),$(call number,$(name)))
 STAGES := $(NUMBERS:%=$(BIN)stage-%)
 LADDER := $(BIN)libhopper_ladder.so
-BASELINE_NAMES := $(notdir $(patsubst %/,%,$(wildcard common/baselines/*/)))
+BASELINE_NAMES := $(patsubst common/baselines/%/stage.c,%,$(wildcard common/baselines/*/stage.c))
 BASELINES := $(BASELINE_NAMES:%=$(BIN)baseline-%)
 
 # The nvcc in CUDA_HOME, else the one on PATH, else the one that deps.sh puts into build/cuda.
@@ -62,7 +62,7 @@ PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) 
   $(if $(word 4,$(COMPARED)),plots/timelines.svg)
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
 	@echo '  make stage-NN        builds ./stage-NN, one of: $(STAGES:./%=%)'
 	@echo '  make diff-NN         its kernel beside that of the stage below'
 	@echo '  make ptx-NN          its PTX, and make sass-NN what the GPU runs, with the source lines between'
@@ -114,6 +114,7 @@ bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plot
 library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
 peers: $(LADDER) $(BASELINES) ## on the GPU: records the stages in turn with PyTorch's attention; OPTIONS of plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
+flash-attention-3: build/libflash_attention_3.so ## builds FlashAttention-3 for peers, from FLASH_ATTENTION=FOLDER and CUTLASS=FOLDER
 bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how fast the emulator is, and the memory of its checks
 	@$^
 
@@ -312,12 +313,13 @@ remember = $(shell mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1)
 $(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
 $(call remember,$(BUILD)/members,$(MEMBERS) $(TEST_OBJECTS))
 $(call remember,$(PIC)/members,$(IN_LIBRARY) $(LADDER_PARTS))
+include $(wildcard common/baselines/*/build.mk)
 $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$(ALLOW_$(name))))
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers bench-emulator counters plot format clean deps nvcc criterion gnuplot nvdisasm \
+.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers flash-attention-3 bench-emulator counters plot format clean deps nvcc criterion gnuplot nvdisasm \
   $(foreach view,$(VIEWS),$(NUMBERS:%=$(view)-%)) $(UNKNOWN)
 .SECONDARY:
 .DELETE_ON_ERROR:
