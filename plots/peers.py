@@ -620,5 +620,7 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
+    except record.Unusable as why:
+        fail(2, why)
     except KeyboardInterrupt:
         fail(130, "stopped; rows of the points that were done stay in the .partial file, if one was to be written")

@@ -445,10 +445,11 @@ class Record(unittest.TestCase):
 
     def baseline(self):
         """One that writes a row with the problem that it is given."""
+        header = self.recorded[0].removesuffix(",clock_mhz")
         return self.program(
             'causal=0; for option; do case $option in --causal) causal=1;; --device=gpu | --csv=-) ;;\n'
             '  --head-dim=*) d=${option#*=};; --*=*) eval "${option#--}";; esac; done\n'
-            f'echo {self.recorded[0]}; echo cuBLAS,Test GPU,1,2,3,now,$batch,$heads,$seqlen,$d,$causal,4,3,5,20,7\n')
+            f'echo {header}; echo cuBLAS,Test GPU,1,2,3,now,$batch,$heads,$seqlen,$d,$causal,4,3,5,20,7\n')
 
     def test_what_is_recorded_comes_out_again(self):
         lines, printed = self.record()
@@ -465,7 +466,7 @@ class Record(unittest.TestCase):
         lines, printed = self.record(self.baseline())
         self.assertEqual(len(lines), len(self.recorded))
         self.assertEqual([line.split(",")[6:11] for line in lines], [line.split(",")[6:11] for line in self.recorded])
-        self.assertEqual(sum(line.endswith(",4,3,5,20,7") for line in lines), 24)
+        self.assertEqual(sum(",4,3,5,20,7" in line for line in lines), 24)
         self.assertNotIn("as they were", printed)
 
     def test_a_baseline_that_does_not_run_keeps_its_rows(self):
@@ -474,6 +475,49 @@ class Record(unittest.TestCase):
                 lines, printed = self.record(self.program(text))
                 self.assertEqual(lines, self.recorded)
                 self.assertIn("baseline-test is left out: no library\nas they were: cuBLAS\n", printed)
+
+    def test_a_baseline_that_is_not_there(self):
+        lines, printed = self.record("/no/such/baseline")
+        self.assertEqual(lines, self.recorded)
+        self.assertIn("/no/such/baseline is left out: No such file or directory\n", printed)
+
+    def test_the_clock_that_ran(self):
+        header, fields = self.recorded[0].removesuffix(",clock_mhz"), self.recorded[1].split(",")[:16]
+        with open(self.peers, "w", encoding="ascii") as file:
+            print(header + ",mode,clock_mhz,clock_min_mhz,version", file=file)
+            for stage, more in ("00-scalar", "cold,1700,1600,"), ("cuDNN", "cold,,,9"), ("00-scalar", "sustained,1,1,"):
+                print(",".join([stage, *fields[1:], more]), file=file)
+        lines, _ = self.record(self.baseline())
+        self.assertEqual(lines[0], header + ",clock_mhz")
+        rest = "," + ",".join(fields[1:]) + ","
+        self.assertEqual([line for line in lines if line.startswith(("00-", "cuDNN"))],
+                         ["00-scalar" + rest + "1700", "cuDNN" + rest])
+        self.assertEqual(sum(line.startswith("cuBLAS,Test GPU,") and line.endswith(",7,") for line in lines), 1)
+        self.assertEqual({line.count(",") for line in lines}, {lines[0].count(",")})
+
+    def test_an_interruption_loses_nothing(self):
+        with mock.patch.object(record.csv.DictWriter, "writerows", side_effect=KeyboardInterrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                self.record()
+        with open(os.path.join(self.folder, "nvidia-h200.csv"), encoding="ascii") as file:
+            self.assertEqual(file.read().splitlines(), self.recorded)
+
+    def test_a_file_that_cannot_be_used_is_one_line(self):
+        no_csv = os.path.join(self.folder, "no-peers.csv")
+        with open(no_csv, "wb") as file:
+            file.write(b"\xff\xfe")
+        other = os.path.join(self.folder, "other-peers.csv")
+        with open(other, "w", encoding="ascii") as file:
+            file.write("stage,date\n")
+        for arguments, words in {("/no/such-peers.csv",): "/no/such-peers.csv: No such file or directory",
+                                 (no_csv,): f"{no_csv}: it is no CSV",
+                                 (other,): f"{other}: it has no column batch; peers.py --record writes such a file",
+                                 (): "usage: "}.items():
+            with self.subTest(words):
+                command = [sys.executable, "plots/record.py", *arguments]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stderr.count("\n"), done.stdout), (2, 1, ""))
+                self.assertIn("record.py: " + words, done.stderr)
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "no PyTorch here")
