@@ -38,9 +38,9 @@ shortest = 1e30; longest = 0; highest = 0
 note(place, s, t) = (shortest = s < shortest ? s : shortest, longest = s > longest ? s : longest, \
                      highest = t > highest ? t : highest, \
                      s >= end_seqlen[place] ? (end_seqlen[place] = s, end[place] = t) : 0, t)
-describe(row) = lines == 0 ? (device = strcol("device"), recorded = where(0), 0) : 0
+describe(row) = (device = strcol("device"), recorded = where(0), 0)
 set table $points separator comma
-plot ARG1 using (ok = is_wanted(column("head_dim"), column("seqlen")), ok ? describe(0) : 0, \
+plot path(ARG1) using (ok = is_wanted(column("head_dim"), column("seqlen")), ok ? describe(0) : 0, \
                  p = panel(column("head_dim"))): \
   (ok ? (l = number(strcol("stage"))) : 0):(s = column("seqlen")):(ok ? note(place(p, l), s, column("tflops")) : 0) \
   with table if (ok)
@@ -95,7 +95,7 @@ head = 'set label 1 "{/:Bold Attention, forward pass, on one " . device . "}" at
 # ---- one panel ----
 
 # The scale, the same in all panels, ends at a round number.
-decade = 10 ** floor(log10(highest))
+decade = 10.0 ** floor(log10(highest))
 step = highest / decade > 5 ? 2 * decade : highest / decade > 2 ? decade : decade / 2
 top = ceil(highest * 1.02 / (step / 2)) * step / 2
 size(seqlen) = seqlen < 1024 || seqlen % 1024 ? sprintf("%d", seqlen) : sprintf("%dk", seqlen / 1024)
@@ -125,7 +125,7 @@ do for [doubling = 0:40] {
 
 do for [format in "svg png"] {
   eval "set terminal " . terminal(format, 900, height)
-  set output ARG2 . "." . format
+  set output path(ARG2 . "." . format)
   set multiplot
   do for [p = 1:4] {
     beside = (p + 1) % 2; below = p > 2

@@ -33,7 +33,7 @@ seen(start, end) = (last = end > last ? end : last, phases = phases + 1, \
                     phases == 1 ? describe(0) : 0, start)
 is_phase(start, end) = start >= 0 && end >= start
 set table $phases
-plot ARG1 using (ok = is_phase(column("start_ns"), column("end_ns")), \
+plot path(ARG1) using (ok = is_phase(column("start_ns"), column("end_ns")), \
                  ok ? seen(column("start_ns"), column("end_ns")) : 0) with table if (ok)
 unset table
 from = ARGC >= 4 ? real(ARG3) : 0
@@ -60,7 +60,7 @@ set table $bars separator comma
 do for [f = 1:files] {
   bars = 0
   first_lane = lane_count + 1
-  plot file[f] using (ok = inside(column("start_ns"), column("end_ns")), bars = bars + ok, \
+  plot path(file[f]) using (ok = inside(column("start_ns"), column("end_ns")), bars = bars + ok, \
                       ok ? (stages[f] = strcol("stage"), lane_number(lane_name(strcol("block")))) : 0): \
                      (ok ? phase_number(strcol("phase")) : 0):"start_ns":"end_ns":"tile" with table if (ok)
   if (bars == 0) {
@@ -179,7 +179,7 @@ set yrange [lane_y[lane_count] - 0.55:lane_y[1] + 0.55 + 0.5 * (files > 1)]
 set style fill solid 1 border rgb "white"
 do for [format in "svg png"] {
   eval "set terminal " . terminal(format, width, height)
-  set output ARG2 . "." . format
+  set output path(ARG2 . "." . format)
   plot $bars using (centre($3, $4)):(y = level($1, int($2), $5)):(clipped($3)):(clipped($4)): \
          (y - half_height(int($2))):(y + half_height(int($2))):(colours[int($2)]) notitle \
          with boxxyerror linewidth 0.5 linecolor rgb variable, \
