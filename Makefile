@@ -114,7 +114,7 @@ bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plot
 library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
 peers: $(LADDER) $(BASELINES) ## on the GPU: records the stages in turn with PyTorch's attention; OPTIONS of plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
-flash-attention-3: build/libflash_attention_3.so ## builds FlashAttention-3 for peers, from FLASH_ATTENTION=FOLDER and CUTLASS=FOLDER
+flash-attention-3: build/libflash_attention_3.so ## builds that contender of peers; FLASH_ATTENTION and CUTLASS are checkouts
 bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how fast the emulator is, and the memory of its checks
 	@$^
 
@@ -146,7 +146,7 @@ plot: $(PLOTS) ## draws plots/data/*.csv, as SVG and PNG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
 define DRAW
 $(call say,PLOT $@)
-$Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=) $(WINDOW)
+$Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=)
 endef
 LOOK := plots/style.gp plots/recording.gp
 plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | gnuplot
@@ -161,8 +161,7 @@ plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv
 	$(DRAW)
 plots/timelines.svg: plots/timeline.gp $(COMPARED) $(LOOK) | gnuplot
 	$(call say,PLOT $@)
-	$Qgnuplot -c $< $(firstword $(COMPARED)) $(@:.svg=) 15000 23000 $(wordlist 2,4,$(COMPARED))
-plots/trace-%.svg: WINDOW = $(WINDOW_$*)
+	$Qgnuplot -c $< $(firstword $(COMPARED)) $(@:.svg=) -5000 3000 $(wordlist 2,4,$(COMPARED))
 plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnuplot
 	$(DRAW)
 
@@ -179,8 +178,7 @@ nvdisasm:
 # ---- stages ----
 
 # stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised;
-# serialised-12.5 is for that release only, in test-cuda. And it says which part of the stage's timeline is worth a
-# picture, in ns: WINDOW_NN := 16000 24000
+# serialised-12.5 is for that release only, in test-cuda.
 -include $(wildcard stages/*/stage.mk)
 
 # A program with a stage: $(call PROGRAM,PROGRAM,FOLDER,KERNELS). FOLDER has its C files; KERNELS its kernels, as an object.

@@ -319,27 +319,41 @@ Test(plots, a_lane_for_each_warpgroup) {
   cr_expect_eq(svg_count_text(svg, "softmax"), 2);
   cr_expect_eq(svg_count_text(svg, "load wait"), 2);
   cr_expect_eq(svg_count_text(svg, "copy in flight"), 0);
-  cr_expect(svg_find_text(svg, "thin: in flight"));
+  cr_expect(svg_find_text(svg, "thin: in flight, until noticed"));
   expect_no_overlap(svg);
   free(svg);
 }
 
-// The window: 6000 ns, or what the arguments say; what is outside has no bar, and its name is not in the key.
+// The window: 5000 ns before the first store to 3000 ns after it, or what the arguments say. What is outside has no bar,
+// and no name in the key.
 Test(plots, a_window_of_the_timeline) {
   static const char rows[] = PHASE(0, 0, "all", "copy", 0, 100, 0) PHASE(0, 0, "all", "QK", 100, 5000, 0)
       PHASE(0, 0, "all", "softmax", 5000, 6100, 0) PHASE(0, 0, "all", "PV", 6100, 9000, 0)
-          PHASE(0, 1, "all", "store", 7000, 9000, 0);
+          PHASE(0, 1, "all", "store", 7500, 7600, 1) PHASE(0, 1, "all", "store", 7000, 7300, 0)
+              PHASE(0, 2, "all", "rescale", 10100, 11000, 0);
   char *svg = draw_timeline(rows, "");
-  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, 0 to 6000 of 9000 ns"));
-  cr_expect(svg_find_text(svg, "copy") && svg_find_text(svg, "softmax") && !svg_find_text(svg, "PV") &&
-            !svg_find_text(svg, "warpgroup 1"));
-  cr_expect_eq(count_bars(svg), 6, "three phases, and their places in the key");
-  free(svg);
-  svg = draw_timeline(rows, "5500 8000");
-  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, 5500 to 8000 of 9000 ns"));
+  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, -5000 to 3000 ns, counted from the first store"));
   cr_expect(!svg_find_text(svg, "copy") && svg_find_text(svg, "softmax") && svg_find_text(svg, "PV") &&
+            svg_find_text(svg, "warpgroup 1") && !svg_find_text(svg, "rescale"));
+  cr_expect_eq(count_bars(svg), 9, "five phases, and the places of four in the key");
+  free(svg);
+  svg = draw_timeline(rows, "-1500 200");
+  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, -1500 to 200 ns, counted from the first store"));
+  cr_expect(!svg_find_text(svg, "QK") && svg_find_text(svg, "softmax") && svg_find_text(svg, "PV") &&
             svg_find_text(svg, "store"));
   cr_expect_eq(count_bars(svg), 6);
+  free(svg);
+}
+
+// Without a store, or with one near the start, the window begins where the recording does.
+Test(plots, a_window_from_the_start) {
+  char *svg = draw_timeline(PHASE(0, 0, "all", "copy", 0, 100, 0) PHASE(0, 0, "all", "PV", 8500, 9000, 0), "");
+  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, 0 to 8000 ns, counted from the start"));
+  cr_expect_eq(count_bars(svg), 2);
+  free(svg);
+  svg = draw_timeline(PHASE(0, 0, "all", "copy", 0, 100, 0) PHASE(0, 0, "all", "store", 4000, 9000, 0), "");
+  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, -4000 to 4000 ns, counted from the first store"));
+  cr_expect_eq(count_bars(svg), 4);
   free(svg);
 }
 
@@ -364,14 +378,16 @@ Test(plots, a_crowded_timeline) {
   free(rows);
 }
 
-// Several stages in one picture: one below the other, in the same window, each under its name.
+// Several stages in one picture: one below the other, in the same window around each one's first store, each under its
+// name.
 Test(plots, timelines_of_two_stages) {
-  scratch_write("below.csv", TRACE_HEADER "08-y,Test GPU,2001-02-03T04:05:06Z,4,2,all,PV,1500,3000,0\n"
-                                          "08-y,Test GPU,2001-02-03T04:05:06Z,4,2,all,store,3000,4000,0\n");
-  char *svg = draw_timeline(PHASE(3, 2, "all", "QK", 0, 900, 0) PHASE(3, 2, "all", "softmax", 900, 2500, 0),
-                            "1000 2900 below.csv");
+  scratch_write("below.csv", TRACE_HEADER "08-y,Test GPU,2001-02-03T04:05:06Z,4,2,all,PV,11500,13000,0\n"
+                                          "08-y,Test GPU,2001-02-03T04:05:06Z,4,2,all,store,13000,14000,0\n");
+  char *svg = draw_timeline(PHASE(3, 2, "all", "QK", 0, 900, 0) PHASE(3, 2, "all", "softmax", 900, 2500, 0)
+                                PHASE(3, 2, "all", "store", 3000, 3100, 0),
+                            "-2000 -100 below.csv");
   cr_expect(svg_find_text(svg, "Who does what when: from stage to stage on one SM"));
-  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, 1000 to 2900 ns after each one's start"));
+  cr_expect(svg_find_text(svg, "Test GPU, 2001-02-03, -2000 to -100 ns, counted from the stage's first store"));
   static const char *const downwards[] = {"07 x", "block 3", "08 y", "block 4"};
   double above = 0;
   for (int i = 0; i < 4; i++) {
