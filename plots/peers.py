@@ -46,7 +46,7 @@ COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_d
            "median_ms,min_ms,max_ms,repeats,tflops,"  # so far the stages'
            "mode,clock_mhz,clock_min_mhz,version")  # with --inputs also the input
 FLASH_ATTENTION_3 = os.path.join(ROOT, "build", "libflash_attention_3.so")
-PEERS = (*contenders.BACKENDS, contenders.FLASH_ATTENTION_3)
+PEERS = "FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", "math"
 # What the others are compared with at the end: the fastest of each group.
 YARDSTICKS = ("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3)
 OLD = "old "  # before the name of a stage of --against's library
@@ -220,24 +220,23 @@ def find_old(options, stages):
     return [contenders.stage(library, number, name) for number, name in numbered if number in names]
 
 
-def find_flash_attention_3():
-    """In a list, which is empty where it has not been built."""
+def find_peer(name, needed):
+    """In a list, which is empty where the peer may be missing and is."""
+    if name in contenders.BACKENDS:
+        return [contenders.pytorch(name)]
     try:
         return [contenders.flash_attention_3(contenders.load_flash_attention_3(FLASH_ATTENTION_3))]
     except OSError:
+        missing = f"{name} is not there; `make flash-attention-3` builds {os.path.relpath(FLASH_ATTENTION_3)}"
+        if needed:
+            fail(3, missing)
+        print(f"peers.py: {missing}", file=sys.stderr)
         return []
 
 
 def find_peers(options):
-    names = PEERS if options.peers == "all" else options.peers
-    found = [contenders.pytorch(name) for name in names if name in contenders.BACKENDS]
-    third = find_flash_attention_3() if contenders.FLASH_ATTENTION_3 in names else []
-    if contenders.FLASH_ATTENTION_3 in names and not third:
-        missing = f"{contenders.FLASH_ATTENTION_3} is not there; `make flash-attention-3` builds {FLASH_ATTENTION_3}"
-        if options.peers != "all":
-            fail(3, missing)
-        print(f"peers.py: {missing}", file=sys.stderr)
-    return found + third
+    names, needed = (PEERS, False) if options.peers == "all" else (options.peers, True)
+    return [peer for name in names for peer in find_peer(name, needed)]
 
 
 def find_contenders(options):

@@ -52,11 +52,11 @@ clock_low = 1e30; clock_high = 0
 clock_of(row) = has_clock && strcol("clock_mhz") ne "" ? column("clock_mhz") : 0
 see_clock(mhz) = mhz == 0 ? 0 : (clock_low = mhz < clock_low ? mhz : clock_low, \
                                  clock_high = mhz > clock_high ? mhz : clock_high, mhz)
-clock_range(highest) = clock_high == 0 ? "at most " . highest : \
+clock_range(highest) = clock_high == 0 ? "most " . highest : \
   clock_low == clock_high ? sprintf("%.0f", clock_low) : sprintf("%.0f-%.0f", clock_low, clock_high)
 # On what the rows up to the current one were recorded, and how.
 where(row) = (see_clock(clock_of(0)), \
-              sprintf("SM clock %s MHz, driver %s, CUDA %s, %s, %s", clock_range(strcol("sm_clock_mhz")), \
+              sprintf("SM at %s MHz, driver %s, CUDA %s, %s, %s", clock_range(strcol("sm_clock_mhz")), \
                       strcol("driver"), strcol("cuda"), substr(strcol("date"), 1, 10), runs))
 # A name with its short one: "FlashAttention-2 (FA2)".
 meaning(name) = strstrt(name, short(name)) ? name : name . " (" . short(name) . ")"

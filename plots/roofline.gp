@@ -106,13 +106,13 @@ head = 172
 height = head + 2 * panel_height + 150
 from_top(pixels) = 1 - pixels / real(height)
 key_x(r) = r == 1 ? 0.04 : r == 2 ? 0.25 : r == 3 ? 0.37 : r == 4 ? 0.61 : 0.74
+clocks_assumed = clock_high > 0 ? clock_range("") . " MHz (measured)" : highest_clock . " MHz (the highest)"
 texts = 'set label 1 "{/:Bold Roofline of the stages on one " . device . "}" at screen 0.03, screen from_top(26) \
     font ",19" textcolor rgb ink; \
-  set label 2 "the least time for the work that the emulator counts, in percent of the measured time" \
+  set label 2 sprintf("the least time for the work that the emulator counts, in %% of the measured time, S = %d", \
+    seqlen) \
     at screen 0.03, screen from_top(52) font ",14" textcolor rgb grey; \
-  set label 3 sprintf("S = %d, %d SMs at %s, %.2f TB/s, %s, %s", \
-    seqlen, sms, clock_high > 0 ? clock_range("") . " MHz (measured)" : highest_clock . " MHz (the highest)", \
-    dram_rate / 1e12, date, runs) \
+  set label 3 sprintf("%d SMs at %s, %.2f TB/s, %s, %s", sms, clocks_assumed, dram_rate / 1e12, date, runs) \
     at screen 0.03, screen from_top(74) font ",14" textcolor rgb grey; \
   do for [r = 1:5] { \
     set label 10 + r roof_name[r] at screen key_x(r) + 0.015, screen from_top(106) font ",14" \

@@ -86,7 +86,7 @@ Test(plots, says_what_was_measured_and_where) {
   char *svg = draw_ladder(ROW("00-scalar", USUAL, "1.75"), "");
   cr_expect(strstr(svg, "on one Test GPU"));
   cr_expect(svg_find_text(svg, "batch 4, 32 heads, sequence length 4096, head dim 64, no mask"));
-  cr_expect(svg_find_text(svg, "SM clock at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs"));
+  cr_expect(svg_find_text(svg, "SM at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs"));
   free(svg);
 }
 
@@ -94,7 +94,7 @@ Test(plots, says_that_some_were_measured_fewer_times) {
   char *svg = draw_ladder(ROW("00-scalar", USUAL, "1.75") "01-wmma-qk,Test GPU,1234,1.2,3.4,2001-02-03T04:05:06Z," USUAL
                                                           ",1.5,1.4,1.6,9,7\n",
                           "");
-  cr_expect(svg_find_text(svg, "SM clock at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, medians of 9-17 runs"));
+  cr_expect(svg_find_text(svg, "SM at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, medians of 9-17 runs"));
   free(svg);
 }
 
@@ -106,10 +106,10 @@ Test(plots, says_which_clock_ran) {
       "00-scalar,GPU,1980,1,2,3,4,32,4096,64,0,1,17,1,1900\n01-wmma-qk,GPU,1980,1,2,3,4,32,4096,64,0,1,17,2,1500\n"
       "02-c,GPU,1980,1,2,3,4,32,4096,64,0,1,17,2,\n03-d,GPU,1980,1,2,3,4,32,4096,64,1,1,17,2,1100\n";
   char *svg = drawn_svg(draw_text("ladder.gp", clocks, ""));
-  cr_expect(svg_find_text(svg, "SM clock 1500-1900 MHz, driver 1, CUDA 2, 3, median of 17 runs"));
+  cr_expect(svg_find_text(svg, "SM at 1500-1900 MHz, driver 1, CUDA 2, 3, median of 17 runs"));
   free(svg);
   svg = drawn_svg(draw_text("ladder.gp", clocks, "4 32 4096 64 1"));
-  cr_expect(svg_find_text(svg, "SM clock 1100 MHz, driver 1, CUDA 2, 3, median of 17 runs"));
+  cr_expect(svg_find_text(svg, "SM at 1100 MHz, driver 1, CUDA 2, 3, median of 17 runs"));
   free(svg);
 }
 
@@ -206,7 +206,7 @@ Test(plots, four_panels_with_named_lines) {
   cr_expect(svg_find_text(svg, "07 warp-specialization") && svg_find_text(svg, "08 ping-pong") &&
             svg_find_text(svg, "09 persistent"));
   cr_expect(svg_find_text(svg, "dashed: FlashAttention-2 (FA2), cuDNN, FlashAttention-3 (FA3), PyTorch math"));
-  cr_expect(svg_find_text(svg, "SM clock at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs"));
+  cr_expect(svg_find_text(svg, "SM at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs"));
   static const char *const names[] = {"00", "01", "02", "03",  "04",    "05",  "06",
                                       "07", "08", "09", "FA2", "cuDNN", "FA3", "math"};
   for (int i = 0; i < 14; i++) cr_expect_eq(svg_count_text(svg, names[i]), 4, "%s: one label a panel", names[i]);
@@ -491,7 +491,7 @@ Test(plots, each_bound_can_bind) {
   cr_expect(svg_find_text(svg, "shared 70 %"));
   cr_expect_eq(svg_count_text(svg, "1.50 ms"), 6);
   cr_expect(svg_find_text(svg, "tensor 00") && svg_find_text(svg, "async 05"), "the stages' names");
-  cr_expect(svg_find_text(svg, "S = 4096, 132 SMs at 1234 MHz (the highest), 4.28 TB/s, 2001-02-03, "
+  cr_expect(svg_find_text(svg, "132 SMs at 1234 MHz (the highest), 4.28 TB/s, 2001-02-03, "
                                "median of 17 runs"));
   expect_no_overlap(svg);
   free(svg);
@@ -513,7 +513,7 @@ Test(plots, a_roofline_at_the_clock_that_ran) {
   cr_expect(svg_find_text(svg, "tensor 40 %"));
   cr_expect(svg_find_text(svg, "exp 40 %"));
   cr_expect(svg_find_text(svg, "DRAM 60 %"));
-  cr_expect(svg_find_text(svg, "S = 4096, 132 SMs at 617-1234 MHz (measured), 4.28 TB/s, 2001-02-03, "
+  cr_expect(svg_find_text(svg, "132 SMs at 617-1234 MHz (measured), 4.28 TB/s, 2001-02-03, "
                                "median of 17 runs"));
   free(svg);
 }
@@ -580,7 +580,7 @@ Test(plots, mean_and_least_ratio_of_each_input) {
                   INPUT_ROW("cuDNN", USUAL, "100", "mine") INPUT_ROW("10-late-max", USUAL, "77", "alone")
                       INPUT_ROW("10-late-max", "8,32,2048,64,0", "9000", "sink"));
   cr_expect(svg_find_text(svg, "Stage 10 late-max on other inputs, on one Test GPU"));
-  cr_expect(svg_find_text(svg, "SM clock at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs"));
+  cr_expect(svg_find_text(svg, "SM at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs"));
   cr_expect(svg_find_text(svg, "sink") && svg_find_text(svg, "mine") && !svg_find_text(svg, "alone"));
   const SvgText *found = svg_find_text(svg, "2.00");
   cr_assert(found, "the geometric mean");

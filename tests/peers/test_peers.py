@@ -53,7 +53,7 @@ class Options(unittest.TestCase):
             "--stages=5b": "the library has no stage 05b; it has 00, 01, ",
             f"--library={ANOTHER_LIBRARY}": "is another library; it lacks functions of common/library/hopper_ladder.h",
             f"--against={ANOTHER_LIBRARY}": "is another library",
-            "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, cuDNN, math, FlashAttention-3 are allowed",
+            "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, FlashAttention-3, cuDNN, math are allowed",
             "--inputs=normal,x8": "'x8' is no input; all and normal, large, sink, ramp, rampdown, waves are allowed",
             "--rounds=0": "'0' is no number of rounds",
             "--contender=mine": "'mine' is no contender; NAME=FILE.so or NAME:64=FILE.so,128=FILE.so is allowed",
@@ -76,7 +76,7 @@ class Options(unittest.TestCase):
         self.expect(["--peers=cuDNN"], 3, "has no PyTorch")
 
     def test_flash_attention_3(self):
-        with mock.patch.object(peers, "FLASH_ATTENTION_3", "/no/such.so"):
+        with mock.patch.object(peers, "FLASH_ATTENTION_3", "no/such.so"):
             for option, code in ("all", None), ("cuDNN,FlashAttention-3", 3), ("cuDNN", None):
                 printed = io.StringIO()
                 with self.subTest(option), contextlib.redirect_stderr(printed):
@@ -86,7 +86,7 @@ class Options(unittest.TestCase):
                         self.assertEqual(code, None)
                     except SystemExit as stopped:
                         self.assertEqual(stopped.code, code)
-                    line = "FlashAttention-3 is not there; `make flash-attention-3` builds /no/such.so\n"
+                    line = "FlashAttention-3 is not there; `make flash-attention-3` builds no/such.so\n"
                     self.assertEqual(printed.getvalue(), "" if option == "cuDNN" else "peers.py: " + line)
 
     def test_points(self):
