@@ -58,9 +58,9 @@ class SmClock:
         to = ctypes.c_uint64(self.stamps[self.used].data_ptr())
         arguments = (ctypes.c_void_p * 1)(ctypes.addressof(to))
         if stamp_kernel():
-            grid, one_warp, no_shared_memory = (self.blocks, 1, 1), (32, 1, 1), 0
-            driver().cuLaunchKernel(stamp_kernel(), *grid, *one_warp, no_shared_memory, ctypes.c_void_p(self.stream),
-                                    arguments, None)
+            grid, block, shared_memory = (self.blocks, 1, 1), (1, 1, 1), 0
+            stream = ctypes.c_void_p(self.stream)
+            driver().cuLaunchKernel(stamp_kernel(), *grid, *block, shared_memory, stream, arguments, None)
         self.used += 1
         return self.used - 1
 
