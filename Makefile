@@ -19,7 +19,7 @@ BIN := $(if $(filter build,$(BUILD)),./,$(BUILD)/root/)# where the programs go: 
 NUMBERS := $(foreach name,$(NAMES),$(call number,$(name)))
 STAGES := $(NUMBERS:%=$(BIN)stage-%)
 LADDER := $(BIN)libhopper_ladder.so
-BASELINE_NAMES := $(notdir $(patsubst %/,%,$(wildcard common/baselines/*/)))
+BASELINE_NAMES := $(patsubst common/baselines/%/stage.c,%,$(wildcard common/baselines/*/stage.c))
 BASELINES := $(BASELINE_NAMES:%=$(BIN)baseline-%)
 
 # The nvcc in CUDA_HOME, else the one on PATH, else the one that deps.sh puts into build/cuda.
@@ -62,7 +62,7 @@ PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) 
   $(if $(word 4,$(COMPARED)),plots/timelines.svg)
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
 	@echo '  make stage-NN        builds ./stage-NN, one of: $(STAGES:./%=%)'
 	@echo '  make diff-NN         what is new in its kernel, against that of the stage below'
 	@echo '  make ptx-NN          its PTX, and make sass-NN what the GPU runs, with the source lines between'
@@ -114,6 +114,7 @@ bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plot
 library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
 peers: $(LADDER) $(BASELINES) ## on the GPU: records the stages in turn with PyTorch's attention; OPTIONS of plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
+flash-attention-3: build/libflash_attention_3.so ## builds that contender of peers; FLASH_ATTENTION and CUTLASS are checkouts
 bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how fast the emulator is, and the memory of its checks
 	@$^
 
@@ -145,7 +146,7 @@ plot: $(PLOTS) ## draws plots/data/*.csv, as SVG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
 define DRAW
 $(call say,PLOT $@)
-$Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=) $(WINDOW)
+$Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=)
 endef
 LOOK := plots/style.gp plots/recording.gp
 plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | gnuplot
@@ -160,8 +161,7 @@ plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv
 	$(DRAW)
 plots/timelines.svg: plots/timeline.gp $(COMPARED) $(LOOK) | gnuplot
 	$(call say,PLOT $@)
-	$Qgnuplot -c $< $(firstword $(COMPARED)) $(@:.svg=) 15000 23000 $(wordlist 2,4,$(COMPARED))
-plots/trace-%.svg: WINDOW = $(WINDOW_$*)
+	$Qgnuplot -c $< $(firstword $(COMPARED)) $(@:.svg=) -5000 3000 $(wordlist 2,4,$(COMPARED))
 plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnuplot
 	$(DRAW)
 
@@ -178,8 +178,7 @@ nvdisasm:
 # ---- stages ----
 
 # stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised;
-# serialised-12.5 is for that release only, in test-cuda. And it says which part of the stage's timeline is worth a
-# picture, in ns: WINDOW_NN := 16000 24000
+# serialised-12.5 is for that release only, in test-cuda.
 -include $(wildcard stages/*/stage.mk)
 
 # A program with a stage: $(call PROGRAM,PROGRAM,FOLDER,KERNELS). FOLDER has its C files; KERNELS its kernels, as an object.
@@ -312,12 +311,13 @@ remember = $(shell mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1)
 $(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
 $(call remember,$(BUILD)/members,$(MEMBERS) $(TEST_OBJECTS))
 $(call remember,$(PIC)/members,$(IN_LIBRARY) $(LADDER_PARTS))
+include $(wildcard common/baselines/*/build.mk)
 $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS) $(foreach name,$(NAMES),$(ALLOW_$(name))))
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers bench-emulator counters plot format clean deps nvcc criterion gnuplot nvdisasm \
+.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers flash-attention-3 bench-emulator counters plot format clean deps nvcc criterion gnuplot nvdisasm \
   $(foreach view,$(VIEWS),$(NUMBERS:%=$(view)-%)) $(UNKNOWN)
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -2,6 +2,7 @@
 
     prepare(problem) -> call        call() queues one forward pass on PyTorch's current stream and returns O
                                     Refused, with the reason, where the contender cannot do the problem
+    version() -> text               which release it is, where that is known
 
 A problem has fp16 tensors q, k, v of [batch][heads][seqlen][head_dim] on the GPU, and causal.
 """
@@ -17,6 +18,7 @@ class Refused(Exception):
 class Contender(NamedTuple):
     name: str
     prepare: object
+    version: object = str  # "" for the project's own
 
 
 # ---- the stages: libhopper_ladder.so, through its C interface (common/library/hopper_ladder.h) ----
@@ -149,6 +151,43 @@ def kernel(name, files):
     return Contender(name, prepare)
 
 
+# ---- FlashAttention-3: common/baselines/flash-attention-3, which `make flash-attention-3` builds ----
+
+FLASH_ATTENTION_3 = "FlashAttention-3"
+
+
+def load_flash_attention_3(path):
+    """OSError where it cannot be loaded, AttributeError where it is another library."""
+    library = ctypes.CDLL(os.path.abspath(path))
+    library.flash_attention_3_version.restype = ctypes.c_char_p
+    library.flash_attention_3_workspace.restype = ctypes.c_size_t
+    library.flash_attention_3.argtypes = 5 * [ctypes.c_int] + [ctypes.c_float] + 6 * [ctypes.c_void_p]
+    return library
+
+
+def flash_attention_3(library):
+    def prepare(problem):
+        import torch
+
+        batch, heads, seqlen, head_dim = problem.q.shape
+        output = torch.full_like(problem.q, float("nan"))
+        size = library.flash_attention_3_workspace(batch, heads, seqlen)
+        workspace = torch.empty(size, dtype=torch.uint8, device="cuda")
+        pointers = [tensor.data_ptr() for tensor in (problem.q, problem.k, problem.v, output)]
+        scale, stream = head_dim**-0.5, current_stream()
+
+        def call():
+            code = library.flash_attention_3(batch, heads, seqlen, head_dim, int(problem.causal), scale, *pointers,
+                                             workspace.data_ptr(), stream)
+            if code:
+                raise Refused(f"flash_attention_3 returned {code}")
+            return output
+
+        return call
+
+    return Contender(FLASH_ATTENTION_3, prepare, lambda: library.flash_attention_3_version().decode())
+
+
 # ---- PyTorch: backends of torch.nn.functional.scaled_dot_product_attention ----
 
 BACKENDS = {"FlashAttention-2": "FLASH_ATTENTION", "cuDNN": "CUDNN_ATTENTION", "math": "MATH"}
@@ -173,4 +212,12 @@ def pytorch(name):
 
         return call
 
-    return Contender(name, prepare)
+    def version():
+        import torch
+
+        release = f"PyTorch {torch.__version__}"
+        digits = torch.backends.cudnn.version()  # 91002: 9.10.2
+        cudnn = f"cuDNN {digits // 10000}.{digits // 100 % 100}.{digits % 100}"
+        return f"{cudnn} with {release}" if name == "cuDNN" else release
+
+    return Contender(name, prepare, version)

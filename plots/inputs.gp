@@ -32,7 +32,7 @@ rung_of(name) = is_stage(name) ? 100 * int("1" . name[1:2]) + strstrt("abcdefghi
 note(name, t) = (rung_of(name) > rung ? (rung = rung_of(name), last = name) : 0, \
                  name eq yardstick ? (rows = rows + 1, keys[rows] = key(0), speed[rows] = t) : t)
 set table $peer separator comma
-plot ARG1 using (ok = is_wanted(column("tflops")), ok ? note(strcol("stage"), column("tflops")) : NaN) with table
+plot path(ARG1) using (ok = is_wanted(column("tflops")), ok ? note(strcol("stage"), column("tflops")) : NaN) with table
 unset table
 
 of_yardstick(key) = sum [i = 1:rows] (keys[i] eq key ? speed[i] : 0)
@@ -49,7 +49,7 @@ add(lane, ratio) = (device = strcol("device"), recorded = where(0), mean[lane] =
                     low = ratio < low ? ratio : low, high = ratio > high ? ratio : high, ratio)
 is_last(t) = is_wanted(t) && strcol("stage") eq last && of_yardstick(key(0)) > 0
 set table $ratios separator comma
-plot ARG1 using (ok = is_last(column("tflops")), ok ? (lane = number(strcol("input"))) : NaN): \
+plot path(ARG1) using (ok = is_last(column("tflops")), ok ? (lane = number(strcol("input"))) : NaN): \
   (panel(column("head_dim"))):(ok ? add(lane, column("tflops") / of_yardstick(key(0))) : NaN) with table if (ok)
 unset table
 if (lanes == 0) {
@@ -94,7 +94,7 @@ do for [i = 1:lanes] {
 line(p) = (p - 2.5) * 0.19
 
 eval terminal(900, height)
-set output ARG2 . ".svg"
+set output path(ARG2 . ".svg")
 do for [p = 1:4] {
   set label 90 + p panel_title[p] at screen 0.04 + 0.33 * ((p + 1) % 2), screen from_top(p <= 2 ? 106 : 130) \
     font ",14" textcolor rgb panel_colour(p) offset 1, 0 \

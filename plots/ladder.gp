@@ -31,12 +31,12 @@ array peer_name[64]
 rungs = 0; peers = 0; low = 1e30; high = 0
 is_wanted(t) = t > 0 && column("batch") == batch && column("heads") == heads && column("seqlen") == seqlen && \
                column("head_dim") == head_dim && column("causal") == causal
-note(name, t) = (rungs + peers == 0 ? (device = strcol("device"), recorded = where(0)) : "", \
+note(name, t) = (device = strcol("device"), recorded = where(0), \
                  low = t < low ? t : low, high = t > high ? t : high, \
                  is_stage(name) ? (rungs = rungs + 1, names[rungs] = name) \
                                 : (peers = peers + 1, peer_name[peers] = name, peer[peers] = t), t)
 set table $rungs separator comma
-plot ARG1 using (ok = is_wanted(column("tflops")), ok ? note(strcol("stage"), column("tflops")) : NaN) \
+plot path(ARG1) using (ok = is_wanted(column("tflops")), ok ? note(strcol("stage"), column("tflops")) : NaN) \
   with table if (ok && is_stage(strcol("stage")))
 unset table
 if (rungs == 0) {
@@ -88,7 +88,7 @@ times(x) = sprintf(x < 1.995 ? "%.2fx" : x < 9.95 ? "%.1fx" : "%.0fx", x)
 speedup(t) = before == 0 ? "" : times(t / before)
 
 eval terminal(900, height)
-set output ARG2 . ".svg"
+set output path(ARG2 . ".svg")
 do for [p = 1:peers] {
   set label 20 + p number(peer[p]) at peer[p], peer_y(p) left offset 1.4, 0 front font ",16" textcolor rgb green boxed
   set label 40 + p "" at peer[p], peer_y(p) point linecolor rgb green pointtype 13 pointsize dot

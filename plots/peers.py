@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times the stages in turn with the attention that PyTorch ships, and with any other kernel, on this machine's GPU:
+"""Times the stages in turn with FlashAttention, cuDNN and any other kernel, on this machine's GPU:
 
     make library && python3 plots/peers.py                              every stage and peer at all 24 points
     python3 plots/peers.py --stages=03 --points='64/*/4096,128/causal/*' --contender=mine=build/mine.so
@@ -13,6 +13,9 @@ is overwritten. Contenders that take four times as long as the fastest, or longe
 
 --against=OLD/libhopper_ladder.so compares two builds: the stages of both libraries take turns, and a table shows how
 many times as fast each new stage is as the old one.
+
+FlashAttention-2 and cuDNN come with PyTorch, FlashAttention-3 with `make flash-attention-3`. Each row has the SM clock
+that ran, and each peer's its version.
 
 The sustained mode runs each contender back to back for 0.6 s at a time: what is left when power limits the clock.
 """
@@ -30,6 +33,7 @@ import contenders
 import inputs
 import record
 from reference import Reference
+from sm_clock import SmClock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOKENS, WIDTH = 16384, 2048  # batch * seqlen and heads * head_dim of every problem, as in common/build/bench.sh
@@ -39,8 +43,12 @@ SLOW = 4  # times the fastest: measured apart from the others
 SLOW_SECONDS, SLOW_ROUNDS = 0.5, 3  # a slow one has as many rounds as fit, but not fewer than these
 SUSTAINED_SECONDS, SUSTAINED_ROUNDS = 0.6, 3
 COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,"
-           "median_ms,min_ms,max_ms,repeats,tflops,mode")  # the stages', and the mode; with --inputs also the input
-YARDSTICK = "cuDNN"  # what the others are compared with at the end
+           "median_ms,min_ms,max_ms,repeats,tflops,"  # so far the stages'
+           "mode,clock_mhz,clock_min_mhz,version")  # with --inputs also the input
+FLASH_ATTENTION_3 = os.path.join(ROOT, "build", "libflash_attention_3.so")
+PEERS = "FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", "math"
+# What the others are compared with at the end: the fastest of each group.
+YARDSTICKS = ("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3)
 OLD = "old "  # before the name of a stage of --against's library
 LONG = 2048  # from this seqlen on, no rung may be slower than the one below
 
@@ -113,11 +121,10 @@ def parse_stages(text):
 
 
 def parse_peers(text):
-    names = list(contenders.BACKENDS) if text == "all" else [] if text == "none" else text.split(",")
-    for name in names:
-        if name not in contenders.BACKENDS:
-            allowed = ", ".join(contenders.BACKENDS)
-            raise argparse.ArgumentTypeError(f"'{name}' is no peer; all, none and {allowed} are allowed")
+    names = text if text == "all" else [] if text == "none" else text.split(",")
+    for name in names if text != "all" else ():
+        if name not in PEERS:
+            raise argparse.ArgumentTypeError(f"'{name}' is no peer; all, none and {', '.join(PEERS)} are allowed")
     return names
 
 
@@ -148,7 +155,7 @@ def parse_options(arguments):
     add = parser.add_argument
     add("--stages", type=parse_stages, default="all", metavar="NN,NN", help="stages of the library: all, none, 02b,03")
     add("--peers", type=parse_peers, metavar="NAME,NAME",
-        help=f"backends of PyTorch: all, none, {', '.join(contenders.BACKENDS)} (all; none with --against)")
+        help=f"all, none, {', '.join(PEERS)} (all; none with --against)")
     add("--contender", type=parse_kernel, action="append", default=[], metavar="NAME=FILE.so",
         help="a library with int attn_fwd(int B, int H, int S, const void *q, const void *k, const void *v, void *o, "
              "int causal, void *stream); NAME:64=FILE,128=FILE for one library each head dimension; may be given again")
@@ -213,6 +220,25 @@ def find_old(options, stages):
     return [contenders.stage(library, number, name) for number, name in numbered if number in names]
 
 
+def find_peer(name, needed):
+    """In a list, which is empty where the peer may be missing and is."""
+    if name in contenders.BACKENDS:
+        return [contenders.pytorch(name)]
+    try:
+        return [contenders.flash_attention_3(contenders.load_flash_attention_3(FLASH_ATTENTION_3))]
+    except OSError:
+        missing = f"{name} is not there; `make flash-attention-3` builds {os.path.relpath(FLASH_ATTENTION_3)}"
+        if needed:
+            fail(3, missing)
+        print(f"peers.py: {missing}", file=sys.stderr)
+        return []
+
+
+def find_peers(options):
+    names, needed = (PEERS, False) if options.peers == "all" else (options.peers, True)
+    return [peer for name in names for peer in find_peer(name, needed)]
+
+
 def find_contenders(options):
     found = find_stages(options)
     found += find_old(options, found)
@@ -221,7 +247,7 @@ def find_contenders(options):
             found.append(contenders.kernel(name, files))
         except (OSError, AttributeError) as error:
             fail(2, f"--contender {name}: {error}")
-    found += [contenders.pytorch(name) for name in options.peers]
+    found += find_peers(options)
     names = [contender.name for contender in found]
     for name in names:
         if names.count(name) > 1:
@@ -251,6 +277,16 @@ class Entrant(NamedTuple):
     name: str
     call: object
     estimate: float  # milliseconds
+
+
+class Runs(NamedTuple):
+    """What was measured of an entrant, one number for each run."""
+
+    milliseconds: list
+    megahertz: list  # of the SM clock; some may be missing
+
+    def median(self):
+        return statistics.median(self.milliseconds)
 
 
 def event():
@@ -289,14 +325,27 @@ def enter(contender, point, problem, reference):
 
 
 def take_turns(entrants, rounds, run):
-    """Calls run(entrant) round by round, in a new order each time. Returns the milliseconds of each, by name."""
-    order, shuffler, events = list(entrants), random.Random(1), {entrant.name: [] for entrant in entrants}
+    """Calls run(entrant) round by round, in a new order each time. Returns what it returned for each, by name."""
+    order, shuffler, queued = list(entrants), random.Random(1), {entrant.name: [] for entrant in entrants}
     for _ in range(rounds):
         shuffler.shuffle(order)
         for entrant in order:
-            events[entrant.name].append(run(entrant))
+            queued[entrant.name].append(run(entrant))
+    return queued
+
+
+def measure_turns(entrants, rounds, before, calls):
+    """{name: Runs} of some rounds: before() is queued, then as many calls as the entrant has in calls, {name: count}."""
+    clock = SmClock(2 * rounds * len(entrants))
+
+    def run(entrant):
+        before()
+        return clock.stamp(), timed(entrant.call, calls[entrant.name]), clock.stamp()
+
+    queued = take_turns(entrants, rounds, run)
     # The host waits here and not before: it stays ahead of the GPU, so that no gap between launches is measured.
-    return {name: [milliseconds(pair) for pair in pairs] for name, pairs in events.items()}
+    return {name: Runs([milliseconds(events) / calls[name] for _, events, _ in runs],
+                       clock.megahertz([(first, last) for first, _, last in runs])) for name, runs in queued.items()}
 
 
 def burn_in(entrants):
@@ -304,18 +353,12 @@ def burn_in(entrants):
     take_turns(entrants, rounds, lambda entrant: timed(entrant.call))
 
 
-class ColdRun:
-    """One run after the L2 cache was overwritten with twice its size."""
+def cache_flush():
+    """A function that queues writing twice the L2 cache's size."""
+    import torch
 
-    def __init__(self):
-        import torch
-
-        size = 2 * torch.cuda.get_device_properties(0).L2_cache_size
-        self.flush = torch.empty(size, dtype=torch.int8, device="cuda")
-
-    def __call__(self, entrant):
-        self.flush.zero_()
-        return timed(entrant.call)
+    size = 2 * torch.cuda.get_device_properties(0).L2_cache_size
+    return torch.empty(size, dtype=torch.int8, device="cuda").zero_
 
 
 def paces(entrants):
@@ -334,24 +377,23 @@ def paces(entrants):
 
 
 def measure_cold(entrants, rounds):
-    """The milliseconds of each entrant's runs, by name."""
+    """The Runs of each entrant, by name: one call each time, after the L2 cache was overwritten."""
     fast, *slower = paces(entrants)
-    run = ColdRun()
+    flush, once = cache_flush(), {entrant.name: 1 for entrant in entrants}
     burn_in(fast)
-    times = take_turns(fast, rounds, run)
+    found = measure_turns(fast, rounds, flush, once)
     for group in slower:
         fit = max(SLOW_ROUNDS, int(SLOW_SECONDS * 1000 / max(entrant.estimate for entrant in group)))
-        times.update(take_turns(group, min(rounds, fit), run))
-    return {entrant.name: times[entrant.name] for entrant in entrants}
+        found.update(measure_turns(group, min(rounds, fit), flush, once))
+    return {entrant.name: found[entrant.name] for entrant in entrants}
 
 
 def measure_sustained(entrants):
-    """Milliseconds of one call among those back to back, one number for each turn; slow entrants have none."""
+    """Runs of calls back to back, each run's time that of one call; slow entrants have none."""
     fast = paces(entrants)[0]
-    counts = {entrant.name: 1 + int(SUSTAINED_SECONDS * 1000 / entrant.estimate) for entrant in fast}
+    calls = {entrant.name: 1 + int(SUSTAINED_SECONDS * 1000 / entrant.estimate) for entrant in fast}
     burn_in(fast)
-    times = take_turns(fast, SUSTAINED_ROUNDS, lambda entrant: timed(entrant.call, counts[entrant.name]))
-    return {name: [total / counts[name] for total in totals] for name, totals in times.items()}
+    return measure_turns(fast, SUSTAINED_ROUNDS, lambda: None, calls)
 
 
 def free_memory():
@@ -362,7 +404,7 @@ def free_memory():
 
 
 def measure(found, point, modes, rounds):
-    """{mode: {name: milliseconds}} of one point."""
+    """{mode: {name: Runs}} of one point."""
     problem = point.problem()
     reference = Reference(problem)
     entrants = [entrant for entrant in (enter(contender, point, problem, reference) for contender in found) if entrant]
@@ -394,13 +436,14 @@ def device_columns():
     return f"{device.name},{clock},{driver_version()},{torch.version.cuda}"
 
 
-def row(name, device, point, mode, times):
+def row(name, device, point, mode, runs, version=""):
     """One line of CSV, without the input."""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     shape = ",".join(str(size) for size in point.shape())
-    median = statistics.median(times)
+    times, median = runs.milliseconds, runs.median()
+    clocks = f"{statistics.median(runs.megahertz):.0f},{min(runs.megahertz):.0f}" if runs.megahertz else ","
     return (f"{name},{device},{now},{shape},{int(point.causal)},{median:.6f},{min(times):.6f},{max(times):.6f},"
-            f"{len(times)},{point.flops() / median / 1e9:.3f},{mode}")
+            f"{len(times)},{point.flops() / median / 1e9:.3f},{mode},{clocks},{version}")
 
 
 def spread(values):
@@ -410,25 +453,25 @@ def spread(values):
     return median, 50 * (high - low) / median
 
 
-def tflops(point, times):
+def tflops(point, runs):
     """The median and its spread: "451 ±0.3"."""
-    median, percent = spread(times)
+    median, percent = spread(runs.milliseconds)
     return f"{point.flops() / median / 1e9:.4g} ±{percent:.1f}"
 
 
 def print_tables(results, out):
     """One table for each mode, head dim, mask and input: a line for each contender, a column for each seqlen."""
     groups = {}
-    for (point, mode), times in results.items():
-        groups.setdefault((mode, point.head_dim, point.causal, point.input), {})[point] = times
+    for (point, mode), runs in results.items():
+        groups.setdefault((mode, point.head_dim, point.causal, point.input), {})[point] = runs
     for (mode, head_dim, causal, kind), points in groups.items():
-        names = list(dict.fromkeys(name for times in points.values() for name in times))
+        names = list(dict.fromkeys(name for runs in points.values() for name in runs))
         width = max(len(name) for name in names)
         mask = "causal" if causal else "full"
         print(f"\nTFLOPS, D {head_dim}, {mask}, {kind}, {mode} (median ± half the middle half, %)", file=out)
         print(" " * width + "".join(f"{'S ' + str(point.seqlen):>15}" for point in points), file=out)
         for name in names:
-            cells = [tflops(point, times[name]) if name in times else "-" for point, times in points.items()]
+            cells = [tflops(point, runs[name]) if name in runs else "-" for point, runs in points.items()]
             print(name.ljust(width) + "".join(f"{cell:>15}" for cell in cells), file=out)
 
 
@@ -442,25 +485,28 @@ def print_summary(title, ratios, out):
         print(f"{name:{width}}  {mean:.3f}  {least:.3f} ({point.problem_name()})", file=out)
 
 
-def print_ratios(results, out):
-    """How many times as fast as the yardstick: a line for each mode, input and contender, over all points of both."""
+def print_ratios(results, yardstick, out):
+    """How many times as fast as the fastest of the yardstick's contenders: a line for each mode, input and contender,
+    over the points that all of the yardstick have."""
     ratios = {}
-    for (point, mode), times in results.items():
-        for name in times:
-            if YARDSTICK in times and name != YARDSTICK:
-                ratio = statistics.median(times[YARDSTICK]) / statistics.median(times[name])
+    for (point, mode), runs in results.items():
+        for name in runs if set(yardstick) <= set(runs) else ():
+            if name not in yardstick:
+                ratio = min(runs[each].median() for each in yardstick) / runs[name].median()
                 ratios.setdefault(f"{mode}, {point.input}, {name}", []).append((ratio, point))
-    print_summary(f"times as fast as {YARDSTICK}", ratios, out)
+    best = f"the best of {' and '.join(yardstick)}" if len(yardstick) > 1 else yardstick[0]
+    print_summary(f"times as fast as {best}", ratios, out)
 
 
 def print_against(results, out):
     """How many times as fast each stage is as the old one: a table for each stage, and a line for all its points."""
     pairs = {}
-    for (point, mode), times in results.items():
-        for name in times:
-            if OLD + name in times:
-                ratios = [old / new for new, old in zip(times[name], times[OLD + name])]
-                pairs.setdefault(f"{mode}, {point.input}, {name}", []).append((*spread(ratios), point))
+    for (point, mode), runs in results.items():
+        for name in runs:
+            if OLD + name in runs:
+                times = zip(runs[name].milliseconds, runs[OLD + name].milliseconds)
+                ratio = spread([old / new for new, old in times])
+                pairs.setdefault(f"{mode}, {point.input}, {name}", []).append((*ratio, point))
     for name, ratios in pairs.items():
         print(f"\n{name}: times as fast as the old one (median ± half the middle half, %)", file=out)
         for ratio, percent, point in ratios:
@@ -472,15 +518,39 @@ def print_against(results, out):
 def print_rungs(results, out):
     """How many times as fast each rung is as the one below, where sequences are long, and which are slower."""
     ratios = {}
-    for (point, mode), times in results.items():
-        rungs = sorted(name for name in times if contenders.is_stage(name))
+    for (point, mode), runs in results.items():
+        rungs = sorted(name for name in runs if contenders.is_stage(name))
         for below, name in zip(rungs, rungs[1:]) if mode == "cold" and point.seqlen >= LONG else ():
-            ratio = statistics.median(times[below]) / statistics.median(times[name])
+            ratio = runs[below].median() / runs[name].median()
             ratios.setdefault(f"{point.input}, {name} / {below}", []).append((ratio, point))
     print_summary(f"times as fast as the rung below, S >= {LONG}", ratios, out)
     slower = [name for name, pairs in ratios.items() if min(pairs)[0] < 1]
     if ratios:
         print(f"slower at some point: {'; '.join(slower) or 'none'}", file=out)
+
+
+def print_clocks(results, out):
+    """Between which SM clocks each contender ran."""
+    clocks = {}
+    for (_, mode), runs in results.items():
+        for name in runs:
+            if runs[name].megahertz:
+                clocks.setdefault(f"{mode}, {name}", []).extend(runs[name].megahertz)
+    width = max([8, *map(len, clocks)])
+    if clocks:
+        print(f"\n{'SM clock':{width}}   least  median    most (MHz)", file=out)
+    for name, megahertz in clocks.items():
+        numbers = min(megahertz), statistics.median(megahertz), max(megahertz)
+        print(f"{name:{width}}" + "".join(f"{number:8.0f}" for number in numbers), file=out)
+
+
+def print_all(results, out):
+    print_tables(results, out)
+    for yardstick in YARDSTICKS:
+        print_ratios(results, yardstick, out)
+    print_against(results, out)
+    print_rungs(results, out)
+    print_clocks(results, out)
 
 
 class Rows:
@@ -524,7 +594,7 @@ def plan(options):
 def is_whole(options):
     """Whether everything is timed that DEVICE.csv has from here."""
     everything = options.stages, options.peers, options.points
-    return everything == ("all", list(contenders.BACKENDS), parse_points("*/*/*")) and not options.inputs
+    return everything == ("all", "all", parse_points("*/*/*")) and not options.inputs
 
 
 def main(arguments):
@@ -532,16 +602,17 @@ def main(arguments):
     found = find_contenders(options)
     require_gpu()
     device = device_columns()
+    versions = {contender.name: contender.version() for contender in found}
     rows, results, modes = Rows(options, device), {}, plan(options)
     for index, point in enumerate(modes, 1):
-        for mode, times in measure(found, point, modes[point], options.rounds).items():
-            results[point, mode] = times
-            for name, runs in times.items():
-                rows.write(row(name, device, point, mode, runs) + (f",{point.input}" if options.inputs else ""))
-            medians = (f"{name} {tflops(point, runs)}" for name, runs in times.items())
+        for mode, runs in measure(found, point, modes[point], options.rounds).items():
+            results[point, mode] = runs
+            for name in runs:
+                line = row(name, device, point, mode, runs[name], versions[name])
+                rows.write(line + (f",{point.input}" if options.inputs else ""))
+            medians = (f"{name} {tflops(point, runs[name])}" for name in runs)
             print(f"[{index}/{len(modes)}] {point}, {mode}: " + ", ".join(medians), file=sys.stderr, flush=True)
-    for show in print_tables, print_ratios, print_against, print_rungs:
-        show(results, sys.stderr if options.csv == "-" else sys.stdout)
+    print_all(results, sys.stderr if options.csv == "-" else sys.stdout)
     rows.finish()
     if options.record and is_whole(options):
         free_memory()
@@ -551,5 +622,7 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
+    except record.Unusable as why:
+        fail(2, why)
     except KeyboardInterrupt:
         fail(130, "stopped; rows of the points that were done stay in the .partial file, if one was to be written")

@@ -4,8 +4,14 @@
 #
 # SCRIPT is the plot's name in messages, COMMAND what records such a file. Exits 1 with one line when FILE is missing or
 # has no rows, when its header lacks one of COLUMNS, names parted by spaces, or when a row is not as long as the header.
+# A file as gnuplot opens it: a name that begins with < or | alone would be a command, one with - or $ something else.
+path(name) = name[1:1] eq "/" ? name : "./" . name
+# The same for a shell to read from: in single quotes, each quote in the name as '\''.
+escaped(name) = (quote = strstrt(name, "'"), \
+                 quote ? name[:quote - 1] . "'\\''" . escaped(name[quote + 1:]) : name)
+shell(name) = " <'" . escaped(path(name)) . "'"
 no_data = sprintf("%s: no recorded data in %s; %s records it", ARG1, ARG2, ARG4)
-header = system(sprintf("head -n 1 '%s' 2>&- | tr -d '\\r'", ARG2))
+header = system("head -n 1 2>&-" . shell(ARG2) . " | tr -d '\\r'")
 if (header eq "") {
   print no_data
   exit status 1
@@ -16,12 +22,12 @@ do for [name in ARG3] {
     exit status 1
   }
 }
-if (system(sprintf("sed -n 2p '%s'", ARG2)) eq "") {
+if (system("sed -n 2p" . shell(ARG2)) eq "") {
   print no_data
   exit status 1
 }
-broken = system("awk -F, 'NR == 1 { n = NF } NF != n { print NR \": \" NF \" fields, its header has \" n; exit }' '" \
-                . ARG2 . "'")
+broken = system("awk -F, 'NR == 1 { n = NF } NF != n { print NR \": \" NF \" fields, its header has \" n; exit }'" \
+                . shell(ARG2))
 if (broken ne "") {
   print sprintf("%s: %s, line %s", ARG1, ARG2, broken)
   exit status 1
@@ -39,11 +45,21 @@ full(name) = is_stage(name) ? number_of(name) . " " . title_of(name) : name
 # Of how many runs the file's times are medians: "median of 20 runs", or "medians of 3-15 runs".
 runs = system("awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == \"repeats\") c = i; next } " . \
               "c { if (!least || $c < least) least = $c + 0; if ($c > most) most = $c + 0 } " . \
-              "END { print least == most ? \"median of \" most : \"medians of \" least \"-\" most, \"runs\" }' '" \
-              . ARG2 . "'")
-# On what the current row was recorded, and how; the argument is not looked at.
-where(row) = sprintf("SM clock %s MHz, driver %s, CUDA %s, %s, %s", strcol("sm_clock_mhz"), strcol("driver"), \
-                     strcol("cuda"), substr(strcol("date"), 1, 10), runs)
+              "END { print least == most ? \"median of \" most : \"medians of \" least \"-\" most, \"runs\" }'" \
+              . shell(ARG2))
+# The SM clock: that which ran in the rows looked at so far, where the file has it, else the highest. The arguments of
+# these are not looked at: they are about the current row.
+has_clock = strstrt("," . header . ",", ",clock_mhz,") > 0
+clock_low = 1e30; clock_high = 0
+clock_of(row) = has_clock && strcol("clock_mhz") ne "" ? column("clock_mhz") : 0
+see_clock(mhz) = mhz == 0 ? 0 : (clock_low = mhz < clock_low ? mhz : clock_low, \
+                                 clock_high = mhz > clock_high ? mhz : clock_high, mhz)
+clock_range(highest) = clock_high == 0 ? "most " . highest : \
+  clock_low == clock_high ? sprintf("%.0f", clock_low) : sprintf("%.0f-%.0f", clock_low, clock_high)
+# On what the rows up to the current one were recorded, and how.
+where(row) = (see_clock(clock_of(0)), \
+              sprintf("SM at %s MHz, driver %s, CUDA %s, %s, %s", clock_range(strcol("sm_clock_mhz")), \
+                      strcol("driver"), strcol("cuda"), substr(strcol("date"), 1, 10), runs))
 # A name with its short one: "FlashAttention-2 (FA2)".
 meaning(name) = strstrt(name, short(name)) ? name : name . " (" . short(name) . ")"
 # A picture of four panels: that of the current row, and what it is called.

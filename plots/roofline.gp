@@ -57,7 +57,7 @@ note_work(name) = (works = works + 1, work_name[works] = name, w = 5 * works, \
   work[w] = device_bytes(0) / dram_rate, works)
 is_one_head(row) = column("seqlen") == seqlen && column("batch") == 1 && column("heads") == 1
 set table $work separator comma
-plot ARG2 using (ok = is_one_head(0), ok ? note_work(key(strcol("stage"))) : 0) with table if (ok)
+plot path(ARG2) using (ok = is_one_head(0), ok ? note_work(key(strcol("stage"))) : 0) with table if (ok)
 unset table
 work_number(name) = sum [i = 1:works] (work_name[i] eq name ? i : 0)
 
@@ -73,16 +73,16 @@ do for [i = 1:4 * 64] { time[i] = 0 }
 place(panel, stage) = 4 * (stage - 1) + panel
 is_wanted(stage) = is_stage(stage) && column("seqlen") == seqlen && column("median_ms") > 0 && \
                    work_number(key(stage)) > 0
-# Milliseconds of each bound for all heads.
-clock_ms(clocks) = clocks / (column("sm_clock_mhz") * 1000.0)
+# Milliseconds of each bound for all heads, at the clock that ran, where the row has it.
+clock_ms(clocks) = clocks / ((clock_of(0) > 0 ? clock_of(0) : column("sm_clock_mhz")) * 1000.0)
 note_time(t, heads, p, w) = (time[p] = t, \
   bound[5 * p - 4] = heads * clock_ms(work[w - 4]), bound[5 * p - 3] = heads * clock_ms(work[w - 3]), \
   bound[5 * p - 2] = heads * clock_ms(work[w - 2]), bound[5 * p - 1] = heads * clock_ms(work[w - 1]), \
   bound[5 * p] = heads * work[w] * 1000, t)
-describe(row) = stages == 0 ? (device = strcol("device"), clock = column("sm_clock_mhz"), \
-                              date = substr(strcol("date"), 1, 10), 0) : 0
+describe(row) = (device = strcol("device"), see_clock(clock_of(0)), highest_clock = strcol("sm_clock_mhz"), \
+                 date = substr(strcol("date"), 1, 10), 0)
 set table $times separator comma
-plot ARG1 using (ok = is_wanted(strcol("stage")), ok ? describe(0) : 0, ok ? note_time(column("median_ms"), \
+plot path(ARG1) using (ok = is_wanted(strcol("stage")), ok ? describe(0) : 0, ok ? note_time(column("median_ms"), \
   column("batch") * column("heads"), place(panel(column("head_dim")), stage_number(strcol("stage"))), \
   5 * work_number(key(strcol("stage")))) : 0) with table if (ok)
 unset table
@@ -106,12 +106,13 @@ head = 172
 height = head + 2 * panel_height + 150
 from_top(pixels) = 1 - pixels / real(height)
 key_x(r) = r == 1 ? 0.04 : r == 2 ? 0.25 : r == 3 ? 0.37 : r == 4 ? 0.61 : 0.74
+clocks_assumed = clock_high > 0 ? clock_range("") . " MHz (measured)" : highest_clock . " MHz (the highest)"
 texts = 'set label 1 "{/:Bold Roofline of the stages on one " . device . "}" at screen 0.03, screen from_top(26) \
     font ",19" textcolor rgb ink; \
-  set label 2 "the least time for the work that the emulator counts, in percent of the measured time" \
+  set label 2 sprintf("the least time for the work that the emulator counts, in %% of the measured time, S = %d", \
+    seqlen) \
     at screen 0.03, screen from_top(52) font ",14" textcolor rgb grey; \
-  set label 3 sprintf("S = %d, %d SMs at %d MHz, memory at %.2f TB/s, %s, %s", \
-    seqlen, sms, clock, dram_rate / 1e12, date, runs) \
+  set label 3 sprintf("%d SMs at %s, %.2f TB/s, %s, %s", sms, clocks_assumed, dram_rate / 1e12, date, runs) \
     at screen 0.03, screen from_top(74) font ",14" textcolor rgb grey; \
   do for [r = 1:5] { \
     set label 10 + r roof_name[r] at screen key_x(r) + 0.015, screen from_top(106) font ",14" \
@@ -128,7 +129,7 @@ set format x "%g %%"
 set grid xtics noytics
 unset ytics
 eval terminal(900, height)
-set output ARG3 . ".svg"
+set output path(ARG3 . ".svg")
 set multiplot
 do for [panel = 1:4] {
   beside = (panel + 1) % 2; below = panel > 2

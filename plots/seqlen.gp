@@ -38,9 +38,9 @@ shortest = 1e30; longest = 0; highest = 0
 note(place, s, t) = (shortest = s < shortest ? s : shortest, longest = s > longest ? s : longest, \
                      highest = t > highest ? t : highest, \
                      s >= end_seqlen[place] ? (end_seqlen[place] = s, end[place] = t) : 0, t)
-describe(row) = lines == 0 ? (device = strcol("device"), recorded = where(0), 0) : 0
+describe(row) = (device = strcol("device"), recorded = where(0), 0)
 set table $points separator comma
-plot ARG1 using (ok = is_wanted(column("head_dim"), column("seqlen")), ok ? describe(0) : 0, \
+plot path(ARG1) using (ok = is_wanted(column("head_dim"), column("seqlen")), ok ? describe(0) : 0, \
                  p = panel(column("head_dim"))): \
   (ok ? (l = number(strcol("stage"))) : 0):(s = column("seqlen")):(ok ? note(place(p, l), s, column("tflops")) : 0) \
   with table if (ok)
@@ -126,7 +126,7 @@ do for [doubling = 0:40] {
 }
 
 eval terminal(900, height)
-set output ARG2 . ".svg"
+set output path(ARG2 . ".svg")
 set multiplot
 do for [p = 1:4] {
   beside = (p + 1) % 2; below = p > 2

@@ -7,9 +7,13 @@
 #
 #   stage,device,date,block,warpgroup,role,phase,start_ns,end_ns,tile
 #
-# Phases whose name ends in "wait" are grey; those that end in " in flight" go on in the background, and are thin bars
-# below their lane (copies) or above it (products). Without START_NS and END_NS the first 6000 ns are drawn. Stages of
-# further files, five at most (gnuplot hands on nine arguments), stand below the first, in the same window.
+# Time is counted from the start of the first store: before it the steps of a tile are in full swing, after it comes the
+# end of the tile and what follows. START_NS and END_NS are the window, -5000 and 3000 when they are not given. Without
+# a store time is counted from 0.
+#
+# Waits are pale or grey. Phases whose name ends in " in flight" go on in the background, until the kernel has noticed
+# that they are done, and are thin bars below their lane (copies) or above it (products). Stages of further files, five
+# at most (gnuplot hands on nine arguments), stand below the first, each counted from its own first store.
 # Exits 1 with one line when there is nothing to draw, or more than a picture holds.
 if (ARGC < 2 || ARGC == 3) {
   print "timeline.gp: usage: gnuplot -c plots/timeline.gp DATA.csv OUTPUT [START_NS END_NS [DATA.csv...]]"
@@ -27,18 +31,26 @@ do for [f = 1:files] {
 
 # ---- the window ----
 
+array store[files]
 last = 0; phases = 0
 describe(row) = (stage = strcol("stage"), device = strcol("device"), date = strcol("date"), 0)
-seen(start, end) = (last = end > last ? end : last, phases = phases + 1, \
-                    phases == 1 ? describe(0) : 0, start)
+first_of(known, start) = known == 0 || start < known ? start : known
+seen(f, start, end) = (last = end > last ? end : last, phases = phases + 1, phases == 1 ? describe(0) : 0, \
+                       strcol("phase") eq "store" ? (store[f] = first_of(store[f], start)) : 0, start)
 is_phase(start, end) = start >= 0 && end >= start
 set table $phases
-plot ARG1 using (ok = is_phase(column("start_ns"), column("end_ns")), \
-                 ok ? seen(column("start_ns"), column("end_ns")) : 0) with table if (ok)
+do for [f = files:1:-1] {
+  store[f] = 0.0; last = 0; phases = 0
+  plot path(file[f]) using (ok = is_phase(column("start_ns"), column("end_ns")), \
+                            ok ? seen(f, column("start_ns"), column("end_ns")) : 0) with table if (ok)
+}
 unset table
-from = ARGC >= 4 ? real(ARG3) : 0
-to = ARGC >= 4 ? real(ARG4) : last < 6000 ? last : 6000
-inside(start, end) = is_phase(start, end) && start < to && end > from
+# Of the first file: where it begins and ends.
+begin = 0 - store[1]
+last = last - store[1]
+least(a, b) = a < b ? a : b
+from = ARGC >= 4 ? real(ARG3) : store[1] > 5000 ? -5000.0 : begin
+to = ARGC >= 4 ? real(ARG4) : least(from + 8000, last)
 
 # ---- $bars: lane, phase, start, end and tile of each phase in the window ----
 
@@ -60,9 +72,11 @@ set table $bars separator comma
 do for [f = 1:files] {
   bars = 0
   first_lane = lane_count + 1
-  plot file[f] using (ok = inside(column("start_ns"), column("end_ns")), bars = bars + ok, \
-                      ok ? (stages[f] = strcol("stage"), lane_number(lane_name(strcol("block")))) : 0): \
-                     (ok ? phase_number(strcol("phase")) : 0):"start_ns":"end_ns":"tile" with table if (ok)
+  plot path(file[f]) using \
+    (start = column("start_ns") - store[f], end = column("end_ns") - store[f], \
+     ok = is_phase(column("start_ns"), column("end_ns")) && start < to && end > from, bars = bars + ok, \
+     ok ? (stages[f] = strcol("stage"), lane_number(lane_name(strcol("block")))) : 0): \
+    (ok ? phase_number(strcol("phase")) : 0):(start):(end):"tile" with table if (ok)
   if (bars == 0) {
     print sprintf("timeline.gp: %s has no phase between %g and %g ns", file[f], from, to)
     exit status 1
@@ -84,14 +98,16 @@ ends_in(name, end) = strlen(name) >= strlen(end) && name[strlen(name) - strlen(e
 is_wait(p) = ends_in(phase[p], "wait")
 in_flight(p) = ends_in(phase[p], " in flight")
 work(p) = in_flight(p) ? phase[p][:strlen(phase[p]) - strlen(" in flight")] : phase[p]
-# Each wait has its grey, the same in all pictures.
-grey_of(name) = name eq "free wait" ? 0x999999 : name eq "load wait" ? 0xc4c4c4 : name eq "turn wait" ? 0x777777 : \
-                name eq "wgmma wait" ? 0xe2e2e2 : 0x555555
+# Each wait has its own tint and brightness, the same in all pictures: green for slots and copies, violet for turns,
+# blue for products.
+tint_of(name) = name eq "load wait" ? 0xb5d6c6 : name eq "free wait" ? 0x75a08c : name eq "turn wait" ? 0x7d6391 : \
+                name eq "wgmma wait" ? 0xdfe6f0 : 0x4d4d4d
 rgb_number(name) = int(real("0x" . name[2:]))
-colour(p) = is_wait(p) ? grey_of(phase[p]) : \
+colour(p) = is_wait(p) ? tint_of(phase[p]) : \
   rgb_number(work(p) eq "QK" ? blue : work(p) eq "PV" ? sky : work(p) eq "softmax" ? orange : \
              work(p) eq "rescale" ? amber : work(p) eq "copy" ? green : work(p) eq "store" ? purple : yellow)
-is_dark(p) = work(p) eq "QK" || work(p) eq "softmax" || work(p) eq "copy"
+is_dark(p) = work(p) eq "QK" || work(p) eq "softmax" || work(p) eq "copy" || phase[p] eq "turn wait" || \
+             is_wait(p) && tint_of(phase[p]) == 0x4d4d4d
 array colours[64]
 array inks[64]
 do for [p = 1:phase_count] { colours[p] = colour(p); inks[p] = is_dark(p) ? 0xffffff : 0x222222 }
@@ -124,7 +140,7 @@ do for [p = 1:phase_count] {
   }
 }
 flying = sum [p = 1:phase_count] in_flight(p)
-if (flying && x > width - 160) { x = 20.0; y = y + 26 }
+if (flying && x > width - 310) { x = 20.0; y = y + 26 }
 head = y + 24
 lane_height = files > 1 ? 58 : 78
 height = head + int(lane_height * (lane_count + (files > 1 ? 0.5 * files : 0))) + 80
@@ -133,9 +149,10 @@ set margins screen left_edge / width, screen right_edge / width, screen 80.0 / h
 what = files > 1 ? "from stage to stage" : "stage " . full(stage)
 set label 1 "{/:Bold Who does what when: " . what . " on one SM}" at screen 0.02, screen from_top(26) \
   font ",19" textcolor rgb ink
+zero = store[1] > 0 ? "first store" : "start"
 set label 2 sprintf("%s, %s, %s", device, date[1:10], \
-                    files > 1 ? sprintf("%.0f to %.0f ns after each one's start", from, to) : \
-                    from == 0 && to == last ? "all phases" : sprintf("%.0f to %.0f of %.0f ns", from, to, last)) \
+                    files == 1 && from <= begin && to >= last ? "all phases" : \
+                    sprintf("%.0f to %.0f ns, counted from the %s%s", from, to, files > 1 ? "stage's " : "", zero)) \
   at screen 0.02, screen from_top(54) font ",14" textcolor rgb grey
 do for [p = 1:phase_count] {
   if (!in_flight(p)) {
@@ -145,7 +162,7 @@ do for [p = 1:phase_count] {
   }
 }
 if (flying) {
-  set label 3 "thin: in flight" at screen x / width, screen from_top(y) font ",14" textcolor rgb grey
+  set label 3 "thin: in flight, until noticed" at screen x / width, screen from_top(y) font ",14" textcolor rgb grey
 }
 do for [lane = 1:lane_count] {
   parted = strstrt(lanes[lane], "|")
@@ -173,12 +190,12 @@ set border 1
 unset ytics
 set grid xtics noytics
 set format x "%.0f"
-set xlabel "ns"
+set xlabel "ns from the " . zero
 set xrange [from:to]
 set yrange [lane_y[lane_count] - 0.55:lane_y[1] + 0.55 + 0.5 * (files > 1)]
 set style fill solid 1 border rgb "white"
 eval terminal(width, height)
-set output ARG2 . ".svg"
+set output path(ARG2 . ".svg")
 plot $bars using (centre($3, $4)):(y = level($1, int($2), $5)):(clipped($3)):(clipped($4)): \
        (y - half_height(int($2))):(y + half_height(int($2))):(colours[int($2)]) notitle \
        with boxxyerror linewidth 0.5 linecolor rgb variable, \

@@ -1,6 +1,3 @@
-# The part of the timeline that is drawn, in ns: blocks of keys in full swing, then the end of a tile.
-WINDOW_08b := 14000 22000
-
 # ptxas 12.5, it alone, does not see that the scores are there after wgmma_wait<1>, and injects a wait of its own (C7517).
 # The result is right; what that wait costs has not been measured.
-ALLOW_08-ping-pong := serialised-12.5
+ALLOW_08b-ping-pong := serialised-12.5

@@ -24,6 +24,7 @@ import contenders  # noqa: E402
 import inputs  # noqa: E402
 import peers  # noqa: E402
 import record  # noqa: E402
+import sm_clock  # noqa: E402
 
 
 def run(*arguments):
@@ -52,7 +53,7 @@ class Options(unittest.TestCase):
             "--stages=5b": "the library has no stage 05b; it has 00, 01, ",
             f"--library={ANOTHER_LIBRARY}": "is another library; it lacks functions of common/library/hopper_ladder.h",
             f"--against={ANOTHER_LIBRARY}": "is another library",
-            "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, cuDNN, math are allowed",
+            "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, FlashAttention-3, cuDNN, math are allowed",
             "--inputs=normal,x8": "'x8' is no input; all and normal, large, sink, ramp, rampdown, waves are allowed",
             "--rounds=0": "'0' is no number of rounds",
             "--contender=mine": "'mine' is no contender; NAME=FILE.so or NAME:64=FILE.so,128=FILE.so is allowed",
@@ -72,7 +73,21 @@ class Options(unittest.TestCase):
     def test_what_is_not_there(self):
         for option in "--library", "--against":
             self.expect([option + "=/no/such.so"], 3, "/no/such.so cannot be loaded; `make library` builds it")
-        self.expect([], 3, "has no PyTorch")
+        self.expect(["--peers=cuDNN"], 3, "has no PyTorch")
+
+    def test_flash_attention_3(self):
+        with mock.patch.object(peers, "FLASH_ATTENTION_3", "no/such.so"):
+            for option, code in ("all", None), ("cuDNN,FlashAttention-3", 3), ("cuDNN", None):
+                printed = io.StringIO()
+                with self.subTest(option), contextlib.redirect_stderr(printed):
+                    try:
+                        found = peers.find_peers(peers.parse_options(["--peers=" + option]))
+                        self.assertNotIn("FlashAttention-3", [peer.name for peer in found])
+                        self.assertEqual(code, None)
+                    except SystemExit as stopped:
+                        self.assertEqual(stopped.code, code)
+                    line = "FlashAttention-3 is not there; `make flash-attention-3` builds no/such.so\n"
+                    self.assertEqual(printed.getvalue(), "" if option == "cuDNN" else "peers.py: " + line)
 
     def test_points(self):
         everything = peers.parse_options([])
@@ -129,6 +144,18 @@ class MadeUpTorch:
         assert (size, dtype, device) == (200, "int8", "cuda"), "twice the L2 cache"
         return types.SimpleNamespace(zero_=lambda: self.log.append("flush"))
 
+    def clock(self, room):
+        """Stands for an SmClock whose frequency is 100 times the last call's milliseconds."""
+        stamps = []
+
+        def stamp():
+            stamps.append(self.now)
+            assert len(stamps) <= room
+            return len(stamps) - 1
+
+        return mock.Mock(stamp=stamp, megahertz=lambda pairs: [100 * (stamps[last] - stamps[first])
+                                                               for first, last in pairs])
+
     def contender(self, name, cost, output="right", refuses=None):
         def call():
             self.log.append(name)
@@ -162,7 +189,7 @@ class Timing(unittest.TestCase):
         """What peers.measure returns and prints, for contenders of the made-up PyTorch."""
         reference = mock.Mock(differences=lambda output: "" if output == "right" else "it is " + output)
         printed = io.StringIO()
-        with mock.patch.dict(sys.modules, torch=self.torch), \
+        with mock.patch.dict(sys.modules, torch=self.torch), mock.patch.object(peers, "SmClock", self.torch.clock), \
                 mock.patch.object(peers, "Reference", lambda problem: reference), \
                 mock.patch.object(peers.Point, "problem", lambda point: None), contextlib.redirect_stderr(printed):
             return peers.measure(found, peers.Point(64, False, 512), modes, rounds), printed.getvalue()
@@ -172,7 +199,7 @@ class Timing(unittest.TestCase):
 
     def test_each_has_its_own_time(self):
         results, printed = self.measure([self.torch.contender("a", 1.0), self.torch.contender("b", 2.0)])
-        self.assertEqual(results, {"cold": {"a": [1.0] * 5, "b": [2.0] * 5}})
+        self.assertEqual(results, {"cold": {"a": ([1.0] * 5, [100.0] * 5), "b": ([2.0] * 5, [200.0] * 5)}})
         self.assertEqual(printed, "")
 
     def test_a_wrong_one_is_not_timed(self):
@@ -204,7 +231,8 @@ class Timing(unittest.TestCase):
         found = [self.torch.contender(name, cost) for name, cost in costs.items()]
         results, _ = self.measure(found, rounds=20)
         self.assertEqual(list(results["cold"]), ["slow", "fast", "half"])
-        self.assertEqual([len(times) for times in results["cold"].values()], [peers.SLOW_ROUNDS, 20, 20])
+        rounds = [len(runs.milliseconds) for runs in results["cold"].values()]
+        self.assertEqual(rounds, [peers.SLOW_ROUNDS, 20, 20])
         first = self.torch.log.index("flush")
         self.assertNotIn("slow", self.torch.log[first:first + 80])
 
@@ -226,21 +254,39 @@ class Timing(unittest.TestCase):
     def test_sustained_is_back_to_back(self):
         found = [self.torch.contender("a", 2.0), self.torch.contender("b", 100.0)]
         results, _ = self.measure(found, modes=("sustained",))
-        self.assertEqual(results, {"sustained": {"a": [2.0] * peers.SUSTAINED_ROUNDS}})
         calls = int(peers.SUSTAINED_SECONDS * 1000 / 2)
+        times, clocks = results["sustained"].pop("a")
+        self.assertEqual((times, results), ([2.0] * peers.SUSTAINED_ROUNDS, {"sustained": {}}))
+        self.assertEqual(clocks, [100 * 2.0 * (calls + 1)] * peers.SUSTAINED_ROUNDS, "of all calls of a turn")
         self.assertIn("a" * calls, "".join(name for name in self.torch.log if name != "wait"))
 
 
+def runs_of(*milliseconds, megahertz=()):
+    return peers.Runs(list(milliseconds), list(megahertz))
+
+
+class Clock(unittest.TestCase):
+    def test_clocks_over_nanoseconds(self):
+        clock = object.__new__(sm_clock.SmClock)
+        clock.stamps = mock.Mock(tolist=lambda: [[500, 1000], [2000, 2000], [0, 0], [9000, 2000], [5000, 4000]])
+        self.assertEqual(clock.megahertz([(0, 1), (1, 4), (0, 2), (2, 4), (1, 3)]), [1500.0, 1500.0])
+
+
 class Output(unittest.TestCase):
-    def test_columns_are_the_stages_and_the_mode(self):
+    def test_columns_are_the_stages_and_more(self):
+        columns = "stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms," \
+                  "max_ms,repeats,tflops,"
+        self.assertTrue(peers.COLUMNS.startswith(columns))
         with open("plots/data/nvidia-h200.csv", encoding="ascii") as file:
-            self.assertEqual(peers.COLUMNS, file.readline().rstrip("\n") + ",mode")
+            self.assertTrue((file.readline().rstrip("\n") + ",").startswith(columns))
 
     def test_a_row(self):
-        row = peers.row("mine", "Test GPU,1980,1.2,13.0", peers.Point(128, True, 4096), "cold", [3.0, 1.0, 2.0, 2.5])
-        self.assertRegex(row, r"^mine,Test GPU,1980,1.2,13.0,20..-..-..T..:..:..Z,4,16,4096,128,1,"
-                              r"2.250000,1.000000,3.000000,4,122.168,cold$")
-        self.assertEqual(row.count(","), peers.COLUMNS.count(","))
+        runs = runs_of(3.0, 1.0, 2.0, 2.5, megahertz=[1700.4, 1500.0, 1600.0])
+        for measured, clocks in (runs, "1600,1500"), (runs._replace(megahertz=[]), ","):
+            row = peers.row("mine", "Test GPU,1980,1.2,13.0", peers.Point(128, True, 4096), "cold", measured, "1.0")
+            self.assertRegex(row, r"^mine,Test GPU,1980,1.2,13.0,20..-..-..T..:..:..Z,4,16,4096,128,1,"
+                                  rf"2.250000,1.000000,3.000000,4,122.168,cold,{clocks},1.0$")
+            self.assertEqual(row.count(","), peers.COLUMNS.count(","))
 
     def test_files_are_whole_or_not_there(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -261,8 +307,9 @@ class Output(unittest.TestCase):
             self.assertTrue(opened.call_args[0][0].endswith(f"/plots/data/{name}.partial"))
 
     def test_rows_name_the_input_where_inputs_are_named(self):
-        for arguments, header, row in (([], peers.COLUMNS, "cold"),
-                                       (["--inputs=normal,ramp"], peers.COLUMNS + ",input", "cold,ramp")):
+        for arguments, header, row in (([], peers.COLUMNS, "cold,1700,1600,1.0"),
+                                       (["--inputs=normal,ramp"], peers.COLUMNS + ",input",
+                                        "cold,1700,1600,1.0,ramp")):
             with self.subTest(arguments):
                 printed = self.main("--points=64/full/512", "--csv=-", *arguments).splitlines()
                 self.assertEqual(printed[0], header)
@@ -282,9 +329,10 @@ class Output(unittest.TestCase):
 
     def main(self, *arguments):
         """What a run prints to standard output whose one contender takes a millisecond a call."""
-        times = {"cold": {"mine": [1.0, 1.0]}}
+        times = {"cold": {"mine": runs_of(1.0, 1.0, megahertz=[1600, 1800])}}
+        mine = contenders.Contender("mine", None, lambda: "1.0")
         printed = io.StringIO()
-        with mock.patch.multiple(peers, find_contenders=lambda options: ["mine"], require_gpu=lambda: None,
+        with mock.patch.multiple(peers, find_contenders=lambda options: [mine], require_gpu=lambda: None,
                                  device_columns=lambda: "Test GPU,1980,1.2,13.0", measure=lambda *rest: times), \
                 contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
             peers.main(list(arguments))
@@ -293,8 +341,8 @@ class Output(unittest.TestCase):
     def test_tables(self):
         point = peers.Point(64, False, 1024)
         out = io.StringIO()
-        peers.print_tables({(point, "cold"): {"a": [1.0, 1.0, 1.0], "longer": [2.0]},
-                            (peers.Point(64, False, 2048), "cold"): {"a": [2.0]}}, out)
+        peers.print_tables({(point, "cold"): {"a": runs_of(1.0, 1.0, 1.0), "longer": runs_of(2.0)},
+                            (peers.Point(64, False, 2048), "cold"): {"a": runs_of(2.0)}}, out)
         self.assertEqual(out.getvalue(), "\nTFLOPS, D 64, full, normal, cold (median ± half the middle half, %)\n"
                                          "               S 1024         S 2048\n"
                                          "a          137.4 ±0.0     137.4 ±0.0\n"
@@ -303,10 +351,10 @@ class Output(unittest.TestCase):
     def test_ratios_to_the_yardstick(self):
         first, second = peers.Point(64, False, 1024, "sink"), peers.Point(128, True, 512, "sink")
         out = io.StringIO()
-        peers.print_ratios({(first, "cold"): {"a": [1.0, 1.0], "cuDNN": [2.0]},
-                            (second, "cold"): {"a": [4.0], "cuDNN": [2.0, 2.0], "b": [1.0]},
-                            (first._replace(input="waves"), "cold"): {"a": [1.0], "cuDNN": [4.0]},
-                            (first, "sustained"): {"a": [1.0]}}, out)
+        peers.print_ratios({(first, "cold"): {"a": runs_of(1.0, 1.0), "cuDNN": runs_of(2.0)},
+                            (second, "cold"): {"a": runs_of(4.0), "cuDNN": runs_of(2.0, 2.0), "b": runs_of(1.0)},
+                            (first._replace(input="waves"), "cold"): {"a": runs_of(1.0), "cuDNN": runs_of(4.0)},
+                            (first, "sustained"): {"a": runs_of(1.0)}}, ("cuDNN",), out)
         self.assertEqual(out.getvalue(), "\ntimes as fast as cuDNN  mean   least\n"
                                          "cold, sink, a           1.000  0.500 (D 128, causal, S 512)\n"
                                          "cold, sink, b           2.000  2.000 (D 128, causal, S 512)\n"
@@ -315,8 +363,9 @@ class Output(unittest.TestCase):
     def test_two_builds(self):
         first, second = peers.Point(64, False, 1024), peers.Point(128, True, 512)
         out = io.StringIO()
-        peers.print_against({(first, "cold"): {"05-a": [2.0, 1.0, 2.0], "old 05-a": [4.0, 2.0, 4.0], "06-b": [1.0]},
-                             (second, "cold"): {"05-a": [2.0, 4.0], "old 05-a": [1.0, 2.0]}}, out)
+        three = {"05-a": runs_of(2.0, 1.0, 2.0), "old 05-a": runs_of(4.0, 2.0, 4.0), "06-b": runs_of(1.0)}
+        peers.print_against({(first, "cold"): three,
+                             (second, "cold"): {"05-a": runs_of(2.0, 4.0), "old 05-a": runs_of(1.0, 2.0)}}, out)
         self.assertEqual(out.getvalue(), "\ncold, normal, 05-a: times as fast as the old one "
                                          "(median ± half the middle half, %)\n"
                                          "  2.000 ±0.0  D 64, full, S 1024\n"
@@ -327,10 +376,11 @@ class Output(unittest.TestCase):
     def test_rungs(self):
         point, long = peers.Point(64, False, 2048), peers.Point(64, False, 4096)
         out = io.StringIO()
-        peers.print_rungs({(point, "cold"): {"02b-c": [1.0], "02-a": [2.0], "03-d": [1.1], "cuDNN": [1.0]},
-                           (long, "cold"): {"02b-c": [1.0], "02-a": [8.0], "03-d": [1.0], "old 03-d": [9.0]},
-                           (long, "sustained"): {"02b-c": [1.0], "02-a": [0.5]},
-                           (peers.Point(64, False, 512), "cold"): {"02-a": [1.0], "02b-c": [2.0]}}, out)
+        slow, fast, slower = runs_of(2.0), runs_of(1.0), runs_of(1.1)
+        peers.print_rungs({(point, "cold"): {"02b-c": fast, "02-a": slow, "03-d": slower, "cuDNN": fast},
+                           (long, "cold"): {"02b-c": fast, "02-a": runs_of(8.0), "03-d": fast, "old 03-d": slow},
+                           (long, "sustained"): {"02b-c": slow, "02-a": fast},
+                           (peers.Point(64, False, 512), "cold"): {"02-a": fast, "02b-c": slow}}, out)
         self.assertEqual(out.getvalue(),
                          "\ntimes as fast as the rung below, S >= 2048  mean   least\n"
                          "normal, 02b-c / 02-a                        4.000  2.000 (D 64, full, S 2048)\n"
@@ -339,8 +389,25 @@ class Output(unittest.TestCase):
 
     def test_no_yardstick_no_ratios(self):
         out = io.StringIO()
-        peers.print_ratios({(peers.Point(64, False, 1024), "cold"): {"a": [1.0]}}, out)
+        peers.print_ratios({(peers.Point(64, False, 1024), "cold"): {"a": runs_of(1.0)}}, ("cuDNN",), out)
         self.assertEqual(out.getvalue(), "")
+
+    def test_ratios_to_the_best_of_two(self):
+        point = peers.Point(64, False, 1024)
+        out = io.StringIO()
+        peers.print_ratios({(point, "cold"): {"a": runs_of(1.0), "x": runs_of(3.0), "y": runs_of(2.0)},
+                            (point._replace(seqlen=512), "cold"): {"a": runs_of(1.0), "x": runs_of(4.0)}},
+                           ("x", "y"), out)
+        self.assertEqual(out.getvalue(), "\ntimes as fast as the best of x and y  mean   least\n"
+                                         "cold, normal, a                       2.000  2.000 (D 64, full, S 1024)\n")
+
+    def test_clocks(self):
+        point = peers.Point(64, False, 1024)
+        out = io.StringIO()
+        peers.print_clocks({(point, "cold"): {"a": runs_of(1.0, megahertz=[1500, 1700]), "b": runs_of(1.0)},
+                            (point._replace(seqlen=512), "cold"): {"a": runs_of(1.0, megahertz=[1980.0])}}, out)
+        self.assertEqual(out.getvalue(), "\nSM clock   least  median    most (MHz)\n"
+                                         "cold, a     1500    1700    1980\n")
 
 
 class Record(unittest.TestCase):
@@ -379,10 +446,11 @@ class Record(unittest.TestCase):
 
     def baseline(self):
         """One that writes a row with the problem that it is given."""
+        header = self.recorded[0].removesuffix(",clock_mhz")
         return self.program(
             'causal=0; for option; do case $option in --causal) causal=1;; --device=gpu | --csv=-) ;;\n'
             '  --head-dim=*) d=${option#*=};; --*=*) eval "${option#--}";; esac; done\n'
-            f'echo {self.recorded[0]}; echo cuBLAS,Test GPU,1,2,3,now,$batch,$heads,$seqlen,$d,$causal,4,3,5,20,7\n')
+            f'echo {header}; echo cuBLAS,Test GPU,1,2,3,now,$batch,$heads,$seqlen,$d,$causal,4,3,5,20,7\n')
 
     def test_what_is_recorded_comes_out_again(self):
         lines, printed = self.record()
@@ -399,7 +467,7 @@ class Record(unittest.TestCase):
         lines, printed = self.record(self.baseline())
         self.assertEqual(len(lines), len(self.recorded))
         self.assertEqual([line.split(",")[6:11] for line in lines], [line.split(",")[6:11] for line in self.recorded])
-        self.assertEqual(sum(line.endswith(",4,3,5,20,7") for line in lines), 24)
+        self.assertEqual(sum(",4,3,5,20,7" in line for line in lines), 24)
         self.assertNotIn("as they were", printed)
 
     def test_a_baseline_that_does_not_run_keeps_its_rows(self):
@@ -408,6 +476,49 @@ class Record(unittest.TestCase):
                 lines, printed = self.record(self.program(text))
                 self.assertEqual(lines, self.recorded)
                 self.assertIn("baseline-test is left out: no library\nas they were: cuBLAS\n", printed)
+
+    def test_a_baseline_that_is_not_there(self):
+        lines, printed = self.record("/no/such/baseline")
+        self.assertEqual(lines, self.recorded)
+        self.assertIn("/no/such/baseline is left out: No such file or directory\n", printed)
+
+    def test_the_clock_that_ran(self):
+        header, fields = self.recorded[0].removesuffix(",clock_mhz"), self.recorded[1].split(",")[:16]
+        with open(self.peers, "w", encoding="ascii") as file:
+            print(header + ",mode,clock_mhz,clock_min_mhz,version", file=file)
+            for stage, more in ("00-scalar", "cold,1700,1600,"), ("cuDNN", "cold,,,9"), ("00-scalar", "sustained,1,1,"):
+                print(",".join([stage, *fields[1:], more]), file=file)
+        lines, _ = self.record(self.baseline())
+        self.assertEqual(lines[0], header + ",clock_mhz")
+        rest = "," + ",".join(fields[1:]) + ","
+        self.assertEqual([line for line in lines if line.startswith(("00-", "cuDNN"))],
+                         ["00-scalar" + rest + "1700", "cuDNN" + rest])
+        self.assertEqual(sum(line.startswith("cuBLAS,Test GPU,") and line.endswith(",7,") for line in lines), 1)
+        self.assertEqual({line.count(",") for line in lines}, {lines[0].count(",")})
+
+    def test_an_interruption_loses_nothing(self):
+        with mock.patch.object(record.csv.DictWriter, "writerows", side_effect=KeyboardInterrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                self.record()
+        with open(os.path.join(self.folder, "nvidia-h200.csv"), encoding="ascii") as file:
+            self.assertEqual(file.read().splitlines(), self.recorded)
+
+    def test_a_file_that_cannot_be_used_is_one_line(self):
+        no_csv = os.path.join(self.folder, "no-peers.csv")
+        with open(no_csv, "wb") as file:
+            file.write(b"\xff\xfe")
+        other = os.path.join(self.folder, "other-peers.csv")
+        with open(other, "w", encoding="ascii") as file:
+            file.write("stage,date\n")
+        for arguments, words in {("/no/such-peers.csv",): "/no/such-peers.csv: No such file or directory",
+                                 (no_csv,): f"{no_csv}: it is no CSV",
+                                 (other,): f"{other}: it has no column batch; peers.py --record writes such a file",
+                                 (): "usage: "}.items():
+            with self.subTest(words):
+                command = [sys.executable, "plots/record.py", *arguments]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stderr.count("\n"), done.stdout), (2, 1, ""))
+                self.assertIn("record.py: " + words, done.stderr)
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "no PyTorch here")

@@ -1,0 +1,34 @@
+# libflash_attention_3.so: the driver beside this file and, from the checkout that FLASH_ATTENTION names, the two files
+# that instantiate the forward kernels for fp16 and head dimensions 64 and 128. CUTLASS names the other checkout. The flags
+# are those of FlashAttention's hopper/setup.py, without the features that are not timed here.
+FA3 := build/flash-attention-3
+FA3_DRIVER := common/baselines/flash-attention-3
+FA3_FLAGS := -O3 -std=c++17 --use_fast_math --expt-relaxed-constexpr -Xcompiler -fPIC,-fvisibility=hidden \
+  -gencode arch=compute_90a,code=sm_90a -DNDEBUG -DCUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED \
+  -DCUTLASS_ENABLE_GDC_FOR_SM90 \
+  $(foreach feature,LOCAL SOFTCAP PAGEDKV SPLIT APPENDKV PACKGQA VARLEN,-DFLASHATTENTION_DISABLE_$(feature)) \
+  -I"$(FLASH_ATTENTION)/hopper" -I"$(CUTLASS)/include"
+
+build/libflash_attention_3.so: $(FA3)/driver.o $(FA3)/hdim64.o $(FA3)/hdim128.o
+	$(call say,LD $@)
+	$Q$(NVCC) -shared $^ -o $@
+$(FA3)/driver.o: $(FA3_DRIVER)/driver.cu $(FA3_DRIVER)/flash_attention_3.h $(FA3)/flags | nvcc
+	$(call say,NVCC $<)
+	$Q$(NVCC) $(FA3_FLAGS) $(FA3_COMMITS) -c $< -o $@
+$(FA3)/hdim%.o: $(FA3)/flags | nvcc
+	$(call say,NVCC flash_fwd_hdim$*_fp16_sm90.cu: it takes minutes and 5 GB of memory)
+	$Q$(NVCC) $(FA3_FLAGS) -c "$(FLASH_ATTENTION)/hopper/instantiations/flash_fwd_hdim$*_fp16_sm90.cu" -o $@
+$(FA3)/flags: | $(FA3)/checkouts
+$(FA3)/checkouts:
+	@[ -f "$(FLASH_ATTENTION)/hopper/flash.h" ] && [ -f "$(CUTLASS)/include/cute/tensor.hpp" ] || { \
+	  echo 'flash-attention-3: FLASH_ATTENTION=FOLDER and CUTLASS=FOLDER name checkouts of the two' >&2; exit 2; }
+
+# The commit of the checkout $1, with a + where its folder $2 differs; "unknown" where git does not know it.
+fa3_commit = $(shell cd "$1" && commit=$$(git rev-parse --short=12 HEAD 2>/dev/null) && \
+  { git diff --quiet HEAD -- $2 || commit=$$commit+; } && echo $$commit || echo unknown)
+ifneq ($(FLASH_ATTENTION),)
+FA3_COMMITS := -DFLASH_ATTENTION_COMMIT='"$(call fa3_commit,$(FLASH_ATTENTION),hopper)"' \
+  -DCUTLASS_COMMIT='"$(call fa3_commit,$(CUTLASS),include)"'
+$(call remember,$(FA3)/flags,$(NVCC) $(FA3_FLAGS) $(FA3_COMMITS))
+endif
+.PHONY: $(FA3)/checkouts

@@ -1,0 +1,104 @@
+// Calls FlashAttention-3 as its own PyTorch module does for such a problem (mha_fwd in hopper/flash_api.cpp): no split of
+// the keys, no packed heads, and a tile counter that is 0 before each causal launch.
+#include "flash_attention_3.h"
+
+#include <cuda_runtime.h>
+#include <cutlass/numeric_types.h>
+
+#include <cstdint>
+
+#include "flash.h"
+
+namespace {
+
+// The workspace: a counter from which the blocks of a causal launch take their tiles, then the log-sum-exp of each row,
+// which the kernel always stores.
+constexpr size_t LSE_OFFSET = 256;
+
+struct Tensors {
+  const void *q, *k, *v;
+  void *o, *workspace;
+};
+
+void set_sizes(Flash_fwd_params &params, int batch, int heads, int seqlen, int head_dim) {
+  params.b = params.b_k = batch;
+  params.h = params.h_k = heads;
+  params.seqlen_q = params.seqlen_k = seqlen;
+  params.seqlen_q_rounded = params.seqlen_k_rounded = (seqlen + 127) / 128 * 128;
+  params.total_q = params.total_k = batch * seqlen;
+  params.d = params.d_rounded = params.dv = params.dv_rounded = head_dim;
+  params.page_size = 1;
+  params.num_splits = 1;
+}
+
+void set_strides(Flash_fwd_params &params, int64_t heads, int64_t seqlen, int64_t head_dim) {
+  params.q_row_stride = params.k_row_stride = params.v_row_stride = params.o_row_stride = head_dim;
+  params.q_head_stride = params.k_head_stride = params.v_head_stride = params.o_head_stride = seqlen * head_dim;
+  params.q_batch_stride = params.k_batch_stride = params.v_batch_stride = params.o_batch_stride =
+      heads * seqlen * head_dim;
+  params.v_dim_stride = 1;
+}
+
+void set_pointers(Flash_fwd_params &params, const Tensors &tensors) {
+  params.q_ptr = const_cast<void *>(tensors.q);
+  params.k_ptr = const_cast<void *>(tensors.k);
+  params.v_ptr = const_cast<void *>(tensors.v);
+  params.o_ptr = tensors.o;
+  params.softmax_lse_ptr = static_cast<char *>(tensors.workspace) + LSE_OFFSET;
+  params.tile_count_semaphore = params.is_causal ? static_cast<int *>(tensors.workspace) : nullptr;
+}
+
+void set_mask(Flash_fwd_params &params, bool causal) {
+  params.is_causal = causal;
+  params.window_size_left = params.seqlen_k - 1;
+  params.window_size_right = causal ? 0 : params.seqlen_q - 1;
+}
+
+// No dropout: every weight is kept.
+void set_scales(Flash_fwd_params &params, float scale) {
+  params.scale_softmax = scale;
+  params.p_dropout = params.rp_dropout = 1;
+  params.p_dropout_in_uint8_t = 255;
+}
+
+cudaError_t set_device(Flash_fwd_params &params) {
+  int device;
+  cudaError_t error = cudaGetDevice(&device);
+  params.arch = 90;
+  return error ? error : cudaDeviceGetAttribute(&params.num_sm, cudaDevAttrMultiProcessorCount, device);
+}
+
+template <int HEAD_DIM> void run(Flash_fwd_params &params, cudaStream_t stream) {
+  run_mha_fwd_<90, cutlass::half_t, HEAD_DIM, HEAD_DIM, false, false, false, false>(params, stream);
+}
+
+}  // namespace
+
+// The build defines the two commits as texts.
+#define TEXT(number) #number
+#define VERSION(major, minor) TEXT(major) "." TEXT(minor)
+const char *flash_attention_3_version(void) {
+  return "FlashAttention " FLASH_ATTENTION_COMMIT " with CUTLASS " CUTLASS_COMMIT
+         " and CUDA " VERSION(__CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__);
+}
+
+size_t flash_attention_3_workspace(int batch, int heads, int seqlen) {
+  return LSE_OFFSET + sizeof(float) * batch * heads * seqlen;
+}
+
+int flash_attention_3(int batch, int heads, int seqlen, int head_dim, int causal, float scale, const void *q,
+                      const void *k, const void *v, void *o, void *workspace, void *stream) {
+  if (head_dim != 64 && head_dim != 128) return cudaErrorInvalidValue;
+  Flash_fwd_params params = {};
+  set_sizes(params, batch, heads, seqlen, head_dim);
+  set_strides(params, heads, seqlen, head_dim);
+  set_mask(params, causal);
+  set_pointers(params, {q, k, v, o, workspace});
+  set_scales(params, scale);
+  cudaError_t error = set_device(params);
+  cudaStream_t queue = static_cast<cudaStream_t>(stream);
+  if (!error && causal) error = cudaMemsetAsync(params.tile_count_semaphore, 0, sizeof(int), queue);
+  if (error) return error;
+  (head_dim == 64 ? run<64> : run<128>)(params, queue);
+  return cudaSuccess;
+}

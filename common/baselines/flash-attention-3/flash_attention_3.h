@@ -1,0 +1,27 @@
+// FlashAttention-3's forward pass as C functions. driver.cu makes them of a checkout of FlashAttention; the library that
+// `make flash-attention-3` builds has nothing else, and needs no PyTorch.
+#pragma once
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FA3_API __attribute__((visibility("default")))
+
+// From what the library was built: "FlashAttention 0251105a2fb1 with CUTLASS 7127592069c2 and CUDA 13.0".
+FA3_API const char *flash_attention_3_version(void);
+
+// The bytes of device memory that a call needs beside its tensors.
+FA3_API size_t flash_attention_3_workspace(int batch, int heads, int seqlen);
+
+// Queues O = softmax(scale * Q K^T) V on a CUDA stream of the current device, and returns at once: 0, or a cudaError_t.
+// The tensors are contiguous, fp16, [batch][heads][seqlen][head_dim] in device memory; head_dim is 64 or 128. The
+// workspace begins at a multiple of 256 bytes. FlashAttention's own checks end the process where a launch fails.
+FA3_API int flash_attention_3(int batch, int heads, int seqlen, int head_dim, int causal, float scale, const void *q,
+                              const void *k, const void *v, void *o, void *workspace, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
