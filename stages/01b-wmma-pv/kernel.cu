@@ -1,8 +1,8 @@
-// Stage 01b: both products on the tensor cores. Three kernels as in stage 01, of which the last is new:
+// Stage 01b: both products on the tensor cores. Three kernels as in stage 01:
 //
 //   scores   S = Q K^T * scale     [seqlen][seqlen], fp32, in device memory; as it was
-//   softmax  P = softmax(S)        in place, row by row; as it was
-//   output   O = P V               16 x 16 x 16 products of warps (wmma)
+//   softmax  P = exp(S - max)      in place, row by row; the division by a row's sum comes later
+//   output   O = P V / sum         new: 16 x 16 x 16 products of warps (wmma)
 //
 // All three do a group of heads at a time: Q, K, V, O point to the group's first head, and S holds one matrix per head.
 #include <cuda_fp16.h>
@@ -78,19 +78,15 @@ __device__ void scores(const half *q, const half *k, float *s, int seqlen, float
   }
 }
 
-// The largest, and the sum, of one number from each lane of a warp; every lane gets it.
+// The largest of one number from each lane of a warp; every lane gets it.
 __device__ float warp_max(float x) {
   for (int distance = WARP / 2; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, distance));
   return x;
 }
 
-__device__ float warp_sum(float x) {
-  for (int distance = WARP / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(0xffffffff, x, distance);
-  return x;
-}
-
 // One warp, one row i. The row's maximum is subtracted before exp, so that nothing overflows: the quotient is the same.
-// A key that the causal mask hides from query i gets the weight 0.
+// A key that the causal mask hides from query i gets the weight 0. The weights are between 0 and 1; their sum is
+// left to output.
 //
 // Grid: rows / 4, heads. Block: 32 x 4.
 extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
@@ -99,34 +95,24 @@ extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
   int keys = causal ? i + 1 : seqlen;
   float *row = s + ((size_t)blockIdx.y * seqlen + i) * seqlen;
 
-  float max = -INFINITY, sum = 0;
+  float max = -INFINITY;
   for (int j = threadIdx.x; j < keys; j += WARP) max = fmaxf(max, row[j]);
   max = warp_max(max);
-  for (int j = threadIdx.x; j < keys; j += WARP) {
-    float weight = expf(row[j] - max);
-    row[j] = weight;
-    sum += weight;
-  }
-  float scale = 1 / warp_sum(sum);
-  for (int j = threadIdx.x; j < seqlen; j += WARP) row[j] = j < keys ? row[j] * scale : 0;
+  for (int j = threadIdx.x; j < seqlen; j += WARP) row[j] = j < keys ? expf(row[j] - max) : 0;
 }
-
-// Weights are multiplied by this before they are rounded to fp16. They are at most 1, and with 16384 keys 2^-14 on
-// average, where fp16 begins to lose bits; its largest number is 65504.
-constexpr float WEIGHT_SCALE = 32768;
 
 // Copies a tile of weights to shared memory, a number a thread at a time. The matrix has only `rows` more rows, and
 // `keys` more columns.
 __device__ void load_weights(half (*tile)[KEYS + PAD], const float *from, int seqlen, int rows, int keys) {
   for (int i = threadIdx.x; i < ROWS * KEYS; i += THREADS) {
     int row = i / KEYS, j = i % KEYS;
-    tile[row][j] = __float2half(row < rows && j < keys ? from[(size_t)row * seqlen + j] * WEIGHT_SCALE : 0);
+    tile[row][j] = __float2half(row < rows && j < keys ? from[(size_t)row * seqlen + j] : 0);
   }
 }
 
-// One block, ROWS rows of O: weights and V go to shared memory, a tile of keys after the other, where each warp
-// multiplies 16 rows of P with all columns of V. As in scores, the sums go through shared memory to lanes that know
-// their rows and columns.
+// One block, 64 rows of O: weights and V go to shared memory, a tile of keys after the other, where each warp multiplies
+// 16 rows of P with all columns of V; and with a matrix of ones, which adds up the rows of P. All columns of that product
+// are the sums, and fragments of one type lie in registers the same way, so each element of O meets its row's sum.
 //
 // Grid: rows / 64, heads. Block: 128.
 template <int HEAD_DIM> __device__ void output(const float *p, const half *v, half *o, int seqlen, int causal) {
@@ -139,7 +125,10 @@ template <int HEAD_DIM> __device__ void output(const float *p, const half *v, ha
   v += head * seqlen * HEAD_DIM;
   o += head * seqlen * HEAD_DIM;
 
-  SumFragment sum[HEAD_DIM / 16];
+  ValueFragment ones;
+  SumFragment sum[HEAD_DIM / 16], row_sum;
+  wmma::fill_fragment(ones, 1);
+  wmma::fill_fragment(row_sum, 0);
   for (int n = 0; n < HEAD_DIM / 16; n++) wmma::fill_fragment(sum[n], 0);
   for (int key = 0; key < keys; key += KEYS) {
     __syncthreads();  // all warps are done with the tiles before
@@ -149,6 +138,7 @@ template <int HEAD_DIM> __device__ void output(const float *p, const half *v, ha
     for (int j = 0; j < KEYS; j += 16) {
       LeftFragment a;
       wmma::load_matrix_sync(a, &weights[16 * warp][j], KEYS + PAD);
+      wmma::mma_sync(row_sum, a, ones, row_sum);
       for (int n = 0; n < HEAD_DIM / 16; n++) {
         ValueFragment b;
         wmma::load_matrix_sync(b, &values[j][16 * n], HEAD_DIM + PAD);
@@ -159,11 +149,12 @@ template <int HEAD_DIM> __device__ void output(const float *p, const half *v, ha
 
   float(*result)[16 + PAD] = results[warp];
   for (int n = 0; n < HEAD_DIM / 16; n++) {
+    for (int e = 0; e < row_sum.num_elements; e++) sum[n].x[e] /= row_sum.x[e];
     wmma::store_matrix_sync(&result[0][0], sum[n], 16 + PAD, wmma::mem_row_major);
     __syncwarp();
     for (int row = lane / 16; row < 16; row += WARP / 16) {
       int i = first_row + 16 * warp + row, d = 16 * n + lane % 16;
-      if (i < seqlen) o[(size_t)i * HEAD_DIM + d] = __float2half(result[row][lane % 16] / WEIGHT_SCALE);
+      if (i < seqlen) o[(size_t)i * HEAD_DIM + d] = __float2half(result[row][lane % 16]);
     }
     __syncwarp();  // all lanes have read this fragment's results
   }
