@@ -530,15 +530,18 @@ def print_rungs(results, out):
 
 
 def print_clocks(results, out):
-    """In which range the SM clock was while each contender ran."""
+    """Between which SM clocks each contender ran."""
     clocks = {}
     for (_, mode), runs in results.items():
         for name in runs:
-            clocks.setdefault((mode, name), []).extend(runs[name].megahertz)
-    for (mode, name), megahertz in clocks.items():
-        if megahertz:
-            print(f"SM clock, {mode}, {name}: {min(megahertz):.0f} to {max(megahertz):.0f} MHz, "
-                  f"median {statistics.median(megahertz):.0f}", file=out)
+            if runs[name].megahertz:
+                clocks.setdefault(f"{mode}, {name}", []).extend(runs[name].megahertz)
+    width = max([8, *map(len, clocks)])
+    if clocks:
+        print(f"\n{'SM clock':{width}}   least  median    most (MHz)", file=out)
+    for name, megahertz in clocks.items():
+        numbers = min(megahertz), statistics.median(megahertz), max(megahertz)
+        print(f"{name:{width}}" + "".join(f"{number:8.0f}" for number in numbers), file=out)
 
 
 def print_all(results, out):

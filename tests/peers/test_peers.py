@@ -406,7 +406,8 @@ class Output(unittest.TestCase):
         out = io.StringIO()
         peers.print_clocks({(point, "cold"): {"a": runs_of(1.0, megahertz=[1500, 1700]), "b": runs_of(1.0)},
                             (point._replace(seqlen=512), "cold"): {"a": runs_of(1.0, megahertz=[1980.0])}}, out)
-        self.assertEqual(out.getvalue(), "SM clock, cold, a: 1500 to 1980 MHz, median 1700\n")
+        self.assertEqual(out.getvalue(), "\nSM clock   least  median    most (MHz)\n"
+                                         "cold, a     1500    1700    1980\n")
 
 
 class Record(unittest.TestCase):
