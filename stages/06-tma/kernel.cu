@@ -21,9 +21,6 @@
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
-#ifndef LAG
-#define LAG 2
-#endif
 enum { WARP = 32 };
 
 // A block's shared memory: its queries, and a ring of slots for tiles of K and V. k_full and v_full complete when TMA has
@@ -59,33 +56,24 @@ __device__ void load(half (&to)[SIZE], uint64_t &full, const TensorMap *map, int
     tma_load(shared_address(to) + panel * panel_bytes, map, shared_address(&full), panel * PANEL, row, head);
 }
 
-// Loads tile t of K and V into the ring's next slot, once that is empty.
-template <int HEAD_DIM, int SLOTS>
-__device__ void load_keys(Shared<HEAD_DIM> &shared, Ring<SLOTS> &ring, const Tensors &tensors, int t, int head) {
-  trace(WAIT_FREE, t);
-  mbarrier_wait(shared_address(shared.empty + ring.slot), ring.parity ^ 1);
-  trace(COPY, t);
-  load<HEAD_DIM>(shared.k[ring.slot], shared.k_full[ring.slot], &tensors.k, t * shared.KEYS, head);
-  load<HEAD_DIM>(shared.v[ring.slot], shared.v_full[ring.slot], &tensors.v, t * shared.KEYS, head);
-  ring.advance();
-}
-
 // ---- a warpgroup's part ----
 
 template <int HEAD_DIM> struct Warpgroup {
   using S = Shared<HEAD_DIM>;
   static constexpr int KEYS = S::KEYS;
   S &shared;
+  const Tensors &tensors;
   const Problem &problem;
   int warpgroup, warp, lane;
-  int row;  // the warpgroup's first query
+  int head, row;  // the warpgroup's first query
+  bool loads;     // one thread of the block
+  Ring<S::SLOTS> ring, loading;
 
   // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
   float s[KEYS / 2];  // scores, then weights
   float o[HEAD_DIM / 2];
   float shift[2];  // a weight is 2^(score * scale + shift)
   float sum[2];    // of the weights in this thread's columns
-  Ring<S::SLOTS> ring;
 
   __device__ void start() {
 #pragma unroll
@@ -97,7 +85,7 @@ template <int HEAD_DIM> struct Warpgroup {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] = 0;
   }
 
-  // S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
+  // Starts S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
   __device__ void scores(int slot) {
     uint64_t a = k_major(shared_address(shared.q) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
     uint64_t b = k_major(shared_address(shared.k[slot]));
@@ -105,8 +93,6 @@ template <int HEAD_DIM> struct Warpgroup {
 #pragma unroll
     for (int d = 0; d < HEAD_DIM / 16; d++) wgmma<KEYS>(s, columns_16(a, ROWS, d), columns_16(b, KEYS, d), d > 0);
     wgmma_commit();
-    wgmma_wait<0>();
-    wgmma_results(s);
   }
 
   // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
@@ -194,12 +180,26 @@ template <int HEAD_DIM> struct Warpgroup {
     ring.advance();
   }
 
-  // One tile of keys; `masked` if not all rows may see all of it.
-  __device__ void step(int t, bool masked) {
+  // Loads tile t of K and V into the next slot for loads, once that is empty.
+  __device__ void load_keys(int t) {
+    trace(WAIT_FREE, t);
+    mbarrier_wait(shared_address(shared.empty + loading.slot), loading.parity ^ 1);
+    trace(COPY, t);
+    load<HEAD_DIM>(shared.k[loading.slot], shared.k_full[loading.slot], &tensors.k, t * KEYS, head);
+    load<HEAD_DIM>(shared.v[loading.slot], shared.v_full[loading.slot], &tensors.v, t * KEYS, head);
+    loading.advance();
+  }
+
+  // One tile of keys; `masked` if not all rows may see all of it. While the tensor cores compute scores, one thread loads tile
+  // `ahead` if there is one: into the slot of the last tile, once all warps have released it.
+  __device__ void step(int t, bool masked, int ahead, int tiles) {
     uint32_t p[KEYS / 16][4];
     int slot = __shfl_sync(0xffffffff, ring.slot, 0);  // the same in all lanes, which the shuffle tells ptxas
     trace(QK, t);
     scores(slot);
+    if (loads && ahead < tiles) load_keys(ahead);
+    wgmma_wait<0>();
+    wgmma_results(s);
     trace(SOFTMAX, t);
     if (masked) mask(t * KEYS);
     raise_max();
@@ -241,40 +241,37 @@ template <int HEAD_DIM> struct Warpgroup {
 // Grid: tiles of queries, head after head. Block: 256.
 template <int HEAD_DIM> __device__ void attention(const Tensors &tensors, const Problem &problem) {
   using S = Shared<HEAD_DIM>;
-  const int KEYS = S::KEYS, AHEAD = S::SLOTS - LAG;  // tiles
-  extern __shared__ __align__(1024) char memory[];   // where a swizzle of 128 bytes begins anew
+  const int KEYS = S::KEYS, AHEAD = S::SLOTS - 1;   // tiles
+  extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
   S &shared = *(S *)memory;
   int seqlen = problem.seqlen, head = blockIdx.x / problem.head_tiles;
   int block_row = (problem.head_tiles - 1 - blockIdx.x % problem.head_tiles) * ROWS;  // causal: most keys first
   int keys = problem.causal ? min(block_row + ROWS, seqlen) : seqlen;                 // that any row may see
   int tiles = (keys + KEYS - 1) / KEYS;
-  bool loads = threadIdx.x == 0;
+
+  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
+  int thread = threadIdx.x % WARPGROUP, row = block_row + warpgroup * WARPGROUP_ROWS;
+  bool loads = threadIdx.x == THREADS - WARPGROUP;  // of the last warpgroup, which skips no tile
+  Warpgroup<HEAD_DIM> part{shared, tensors, problem, warpgroup, thread / WARP, thread % WARP, head, row, loads};
+  part.start();
 
   trace_begin(ALL);
-  Ring<S::SLOTS> loading;
   if (loads) {
     shared.init();
     load<HEAD_DIM>(shared.q, shared.q_full, &tensors.q, block_row, head);
-    for (int t = 0; t < min(tiles, AHEAD); t++) load_keys(shared, loading, tensors, t, head);
+    for (int t = 0; t < min(tiles, AHEAD); t++) part.load_keys(t);
   }
   trace(BARRIER, 0);
   __syncthreads();  // the mbarriers are there
   mbarrier_wait(shared_address(&shared.q_full), 0);
 
-  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
-  int thread = threadIdx.x % WARPGROUP, row = block_row + warpgroup * WARPGROUP_ROWS;
-  Warpgroup<HEAD_DIM> part{shared, problem, warpgroup, thread / WARP, thread % WARP, row};
-  part.start();
-
   int full_tiles = (problem.causal ? min(row + 1, seqlen) : seqlen) / KEYS;  // that all of the warpgroup's rows may see
   for (int t = 0; t < tiles; t++) {
-    // Into the slot of tile t - 2, which all warps have probably released.
-    if (loads && t + AHEAD < tiles) load_keys(shared, loading, tensors, t + AHEAD, head);
     trace(WAIT_K, t);
     part.wait(shared.k_full);
     trace_done(COPY, t);
     if (!problem.causal || t * KEYS < row + WARPGROUP_ROWS)  // not all masked for this warpgroup
-      part.step(t, t >= full_tiles);
+      part.step(t, t >= full_tiles, t + AHEAD, tiles);
     part.release();
   }
   trace(STORE, tiles - 1);

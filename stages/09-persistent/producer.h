@@ -33,13 +33,18 @@ struct Tile {
   int head, row, key_tiles;
 };
 
-// Tile number t. Tiles of a head follow each other; in causal attention the one with most keys goes first.
+// Tile number t. Without a mask, tiles of a head follow each other. With one they have different lengths: the longest of all
+// heads go first, so that all SMs finish together.
 template <int HEAD_DIM, bool CAUSAL> __device__ Tile find_tile(const Problem &problem, int t) {
   const int ROWS = Shared<HEAD_DIM>::ROWS;
   Tile tile;
-  int i = t % problem.head_tiles;
-  tile.head = t / problem.head_tiles;
-  tile.row = (CAUSAL ? problem.head_tiles - 1 - i : i) * ROWS;
+  if (CAUSAL) {
+    tile.head = t % problem.heads;
+    tile.row = (problem.head_tiles - 1 - t / problem.heads) * ROWS;
+  } else {
+    tile.head = t / problem.head_tiles;
+    tile.row = t % problem.head_tiles * ROWS;
+  }
   int keys = CAUSAL ? min(tile.row + ROWS, problem.seqlen) : problem.seqlen;
   tile.key_tiles = (keys + KEYS - 1) / KEYS;
   return tile;

@@ -302,8 +302,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     else
       first_tile<KEYS>();
     while (true) {
-      int accumulate = key > 0;
-      self().other_tiles();
+      int accumulate = self().other_tiles();
       release_queries();
       int last_slot = q.slot, last_head = head, last_row = row;
       q.advance();

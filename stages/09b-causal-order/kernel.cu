@@ -85,11 +85,13 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
   }
 
   // All key tiles after the first.
-  __device__ void other_tiles() {
+  __device__ int other_tiles() {
+    if (key == 0) return 0;
     for (int accumulate = 0; key > 0; accumulate = 1) {
       begin_step(accumulate);
       end_step();
     }
+    return 1;
   }
 };
 

@@ -157,14 +157,14 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
       begin_step(1);
     }
   }
-  __device__ void other_tiles() {
-    if (key > 0) {
-      begin_step(0);
-      if (peaked())
-        other_tiles<true>();
-      else
-        other_tiles<false>();
-    }
+  __device__ int other_tiles() {
+    if (key == 0) return 0;
+    begin_step(0);
+    if (peaked())
+      other_tiles<true>();
+    else
+      other_tiles<false>();
+    return 1;
   }
 };
 
