@@ -35,8 +35,3 @@ template <int PENDING> static __device__ __forceinline__ void tma_store_wait_rea
 template <int PENDING> static __device__ __forceinline__ void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(PENDING) : "memory");
 }
-
-// Brings a tensor map, a kernel parameter, close before its first use.
-static __device__ __forceinline__ void tma_prefetch_map(const TensorMap *map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
-}

@@ -21,8 +21,8 @@
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
-// A block's shared memory: three rings, for tiles of queries, of K and of V. The output gathers in the place of the queries,
-// whose ring has one slot yet. A full barrier completes when TMA has filled the slot, an empty one when all consumer warps have released it.
+// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has filled
+// the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its queries.
 template <int HEAD_DIM> struct Shared {
   enum { KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM), QUERY_SLOTS = 1 };
   half q[QUERY_SLOTS][ROWS * HEAD_DIM];

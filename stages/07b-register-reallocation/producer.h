@@ -1,10 +1,9 @@
-// What a block of stages 07b to 08c has in shared memory, which tile it works on, and the producer that loads it. The
-// kernel includes tiles.h and the PTX headers first.
+// What a block has in shared memory, which tiles it works on, and the producer that loads them. The kernel includes tiles.h
+// and the PTX headers first.
 #pragma once
 
-// A block's shared memory: three rings, for tiles of queries, of K and of V. The output gathers in the place of the queries,
-// whose ring has one slot yet. A full barrier completes when TMA has filled the slot, an empty one when all consumer warps
-// have released it.
+// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has filled
+// the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its queries.
 template <int HEAD_DIM> struct Shared {
   enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = ROWS_OF(HEAD_DIM) };
   enum { QUERY_SLOTS = QUERY_SLOTS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
@@ -34,13 +33,17 @@ struct Tile {
   int head, row, key_tiles;
 };
 
-// Tile number t. Tiles of a head follow each other; in causal attention the one with most keys goes first.
+// Tile number t. Tiles of a head follow each other. With a mask they have different lengths: the longest goes first.
 template <int HEAD_DIM, bool CAUSAL> __device__ Tile find_tile(const Problem &problem, int t) {
   const int ROWS = Shared<HEAD_DIM>::ROWS;
   Tile tile;
-  int i = t % problem.head_tiles;
-  tile.head = t / problem.head_tiles;
-  tile.row = (CAUSAL ? problem.head_tiles - 1 - i : i) * ROWS;
+  if (CAUSAL) {
+    tile.head = t / problem.head_tiles;
+    tile.row = (problem.head_tiles - 1 - t % problem.head_tiles) * ROWS;
+  } else {
+    tile.head = t / problem.head_tiles;
+    tile.row = t % problem.head_tiles * ROWS;
+  }
   int keys = CAUSAL ? min(tile.row + ROWS, problem.seqlen) : problem.seqlen;
   tile.key_tiles = (keys + KEYS - 1) / KEYS;
   return tile;

@@ -9,7 +9,7 @@ enum { KEYS = 128 };  // of a tile
 // Consumers, slots for tiles of queries, and slots for tiles of K and V.
 #define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 3 : 2)
 #define QUERY_SLOTS_OF(HEAD_DIM) 1
-#define SLOTS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 4 : 3)
+#define SLOTS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 4 : 2)
 
 #define THREADS_OF(HEAD_DIM) ((1 + CONSUMERS_OF(HEAD_DIM)) * WARPGROUP)
 #define ROWS_OF(HEAD_DIM) (CONSUMERS_OF(HEAD_DIM) * WARPGROUP_ROWS)  // queries of a tile

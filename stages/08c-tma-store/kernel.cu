@@ -1,7 +1,7 @@
 // Stage 08c: the output leaves by TMA. stmatrix puts a warp's accumulators into the swizzled tile with one instruction for
 // 16 columns, and one thread hands the tile to the copy engine.
 //
-// For each tile of keys a consumer does, as in stage 08,
+// For each tile of keys a consumer does, as in stage 08b,
 //
 //   S = Q K^T     of the next tile        both on the tensor cores, in the background,
 //   O += P V      of the last tile        when it is the consumer's turn;
@@ -228,7 +228,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
       for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
         tma_store(&tensors.o, tile + panel * S::ROWS * ROW_BYTES, panel * PANEL, row + warp * STORE_ROWS, head);
       tma_store_commit();
-      tma_store_wait<0>();  // the block's shared memory must stay until it has been read
+      tma_store_wait_read<0>();  // the block's shared memory must stay until it has been read
     }
   }
 

@@ -3,16 +3,27 @@
 
 #include "tiles.h"
 
+static int minimum(int a, int b) { return a < b ? a : b; }
+
+// How many heads are worked on together: as many as keep their K and V in the L2 cache.
+static int head_group(const Shape *shape, int heads) {
+  long head_bytes = 4L * shape->seqlen * shape->head_dim, budget = (shape->seqlen <= 1024 ? 8L : 32L) << 20;
+  int group = 1;
+  while (group < heads && 2 * group * head_bytes <= budget) group *= 2;
+  return minimum(group, heads);
+}
+
 static bool launch(Device *device, const Attention *a) {
   const Shape *shape = &a->shape;
   int head_dim = shape->head_dim, rows = ROWS_OF(head_dim), heads = shape->batch * shape->heads;
-  int head_tiles = (shape->seqlen + rows - 1) / rows, tiles = heads * head_tiles, sms = device_info(device)->sm_count;
+  int head_tiles = (shape->seqlen + rows - 1) / rows;
   const char *kernel_64 = shape->causal ? "attention_64_causal" : "attention_64";
   const char *kernel_128 = shape->causal ? "attention_128_causal" : "attention_128";
   Problem problem = {
       .seqlen = shape->seqlen,
       .heads = heads,
       .head_tiles = head_tiles,
+      .group = head_group(shape, heads),
       .scale = a->scale * 1.44269504f,
   };
   Tensors tensors = {.asked = a->counter};
@@ -22,7 +33,7 @@ static bool launch(Device *device, const Attention *a) {
   attention_tensor_map(device, shape, a->o, STORE_ROWS, &tensors.o);
   DeviceLaunch attention = {
       .kernel = device_kernel(device, a->module, head_dim == 64 ? kernel_64 : kernel_128),
-      .grid = {(unsigned)(tiles < sms ? tiles : sms)},
+      .grid = {(unsigned)(minimum(heads * head_tiles, device_info(device)->sm_count))},
       .block = {THREADS_OF(head_dim)},
       .dynamic_shared = SHARED_BYTES(head_dim),
       .arguments = ARGUMENTS(&tensors, &problem),
@@ -32,7 +43,7 @@ static bool launch(Device *device, const Attention *a) {
 
 const Stage stage = {
     .name = "09-persistent",
-    .title = "blocks stay on their SM: the next tile begins while the last one ends",
+    .title = "blocks stay on their SM and take tiles in a good order: the next begins while the last one ends",
     .launch = launch,
     .counter = true,
 };

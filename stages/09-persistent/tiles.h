@@ -27,13 +27,14 @@ enum { STORE_ROWS = 16 };  // of a box of the output: a warp's
 // The kernel's parameters. Tensors: how TMA finds them in global memory, [heads of all batches][seqlen][HEAD_DIM].
 typedef struct Tensors {
   TensorMap q, k, v, o;
-  // Causal: how many tiles the blocks have asked for; 0 before the launch and after it. It comes with the launch, because two
-  // launches at the same time must not take tiles from each other, as they would with a __device__ variable.
+  // Causal: how many tiles the blocks have asked for; 0 before the launch and after it. Launches at the same time have one
+  // each, as they could not have of a __device__ variable.
   CounterPointer asked;
 } Tensors;
 
 typedef struct Problem {
   int seqlen, heads;  // heads of all batches
   int head_tiles;     // tiles of queries in a head
+  int group;          // causal: heads that are worked on together, so that their K and V stay in the L2 cache
   float scale;        // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
 } Problem;

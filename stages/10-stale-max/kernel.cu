@@ -10,7 +10,7 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
-#include "../09b-causal-order/tiles.h"
+#include "../09b-diagonal/tiles.h"
 
 #include "ptx/barrier.h"
 #include "ptx/fence.h"
@@ -25,9 +25,9 @@
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
-#include "../09b-causal-order/producer.h"
+#include "../09b-diagonal/producer.h"
 
-#include "../09b-causal-order/consumer.h"
+#include "../09b-diagonal/consumer.h"
 #include "scores_again.h"
 
 // Votes on a tile, by the slot of its queries: how many threads of each warp found its scores far apart.
@@ -158,14 +158,16 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
     }
   }
   __device__ int other_tiles() {
-    if (key == 0) return 0;
-    begin_step(0);
-    if (peaked())
-      other_tiles<true>();
-    else
-      other_tiles<false>();
-    return 1;
+    int accumulate = key > 0;
+    if (key > 0) {
+      begin_step(0);
+      if (peaked())
+        other_tiles<true>();
+      else
+        other_tiles<false>();
+    }
+    return accumulate;
   }
 };
 
-#include "../09b-causal-order/entry_points.h"
+#include "../09b-diagonal/entry_points.h"

@@ -2,7 +2,7 @@
 // the tiles that TMA has put there for wgmma.
 #pragma once
 
-#include "../09b-causal-order/tiles.h"  // KEYS
+#include "../09b-diagonal/tiles.h"  // KEYS
 
 #include "ptx/ldmatrix.h"
 #include "ptx/mma.h"

@@ -1,5 +1,5 @@
 // Stage 10. Its launch is stage 09b's.
-#include "../09b-causal-order/launch.h"
+#include "../09b-diagonal/launch.h"
 
 const Stage stage = {
     .name = "10-stale-max",

@@ -187,8 +187,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   }
 
   // The last output of a tile under the first scores of the next. The members describe the next tile already, the arguments
-  // describe the last one. (In traces the turn counts as "load wait": a mark for it costs registers, and ptxas serialises
-  // the products.)
+  // describe the last one. (No mark of the turn here: it would cost registers, and ptxas would serialise the products.)
   template <int N> __device__ void next_tile(int accumulate, int last_slot, int last_head, int last_row) {
     wait(k, shared.k_full);
     take_turn();

@@ -1,6 +1,5 @@
-// Stage 09b: the order of the work under a causal mask. Tiles of queries have different lengths there: the longest go first,
-// the heads that are worked on together fit into the L2 cache, and on the diagonal half of a key tile is left out where all
-// of it is masked.
+// Stage 09b: the diagonal. A causal mask leaves half of a key tile to every other consumer, and that half is all it computes.
+// A head's tiles begin so that the one that is not full has the fewest keys.
 //
 // For each tile of keys a consumer does, as in stage 08b,
 //

@@ -1,8 +1,9 @@
-// What a block of stages 09b and 10 has in shared memory, which tiles it works on, and the producer that loads them. The
-// kernel includes tiles.h and the PTX headers first.
+// What a block has in shared memory, which tiles it works on, and the producer that loads them. The kernel includes tiles.h
+// and the PTX headers first.
 #pragma once
 
-// A block's shared memory: three rings. An output leaves from the slot of its queries.
+// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has filled
+// the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its queries.
 template <int HEAD_DIM> struct Shared {
   enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = ROWS_OF(HEAD_DIM) };
   enum { QUERY_SLOTS = QUERY_SLOTS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
@@ -34,7 +35,7 @@ struct Tile {
 };
 
 // Tile number t. Without a mask, tiles of a head follow each other. With one they have different lengths: in a group of
-// heads the longest go first, so that all SMs finish together; and the one that is not full is the shortest, not the last.
+// heads the longest go first, so that all SMs finish together. The tile that is not full is the shortest, not the longest.
 template <int HEAD_DIM, bool CAUSAL> __device__ Tile find_tile(const Problem &problem, int t) {
   const int ROWS = Shared<HEAD_DIM>::ROWS;
   Tile tile;
@@ -92,8 +93,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Producer {
     shared.tile[q.slot] = tile;
   }
 
-  // Without a mask the tiles are dealt out like cards; with one a block takes the next when it has time for it. For each
-  // tile one more is asked for, so that there are as many requests as tiles: after the last one atomicInc is back at 0.
+  // Without a mask the tiles are dealt out like cards; with one a block takes the next when it has time for it. There are as
+  // many requests as tiles, so that atomicInc is back at 0 after the last one.
   __device__ int next_tile(int tile, int tiles) {
     return (CAUSAL ? atomicInc(tensors.asked, tiles - 1) : tile) + gridDim.x;
   }
