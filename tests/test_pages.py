@@ -209,7 +209,7 @@ class Ladder(unittest.TestCase):
         lessons = [f"stages/{stage}/README.md" for stage in STAGES]
         self.assertEqual([lesson for lesson in lessons if lesson not in LESSONS], [], "these are not there")
         text = read("README.md")
-        self.assertEqual([lesson for lesson in lessons if f"({lesson})" not in text], [], "README.md does not link these")
+        self.assertEqual([lesson for lesson in lessons if f"({lesson})" not in text], [], "no link in README.md")
 
     def test_has_even_steps(self):
         for stage in RUNGS[1:]:
