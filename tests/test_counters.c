@@ -97,20 +97,20 @@ Test(counters, bytes) {
   for (int i = 0; i < runs.count; i++) {
     const CounterRun *run = &runs.items[i];
     const uint64_t *value = run->emulator.value;
-    bool local = starts_with(run->c.kernel, "local_");
-    const char *name = local ? "smsp__sass_data_bytes_mem_local.sum" : "smsp__sass_data_bytes_mem_global.sum";
+    bool is_local = starts_with(run->c.kernel, "local_");
+    const char *name = is_local ? "smsp__sass_data_bytes_mem_local.sum" : "smsp__sass_data_bytes_mem_global.sum";
     uint64_t ncu = counter_recorded(&runs, run, name), asked, distinct;
     if (!ncu || strstr(run->c.kernel, "scatter") || strstr(run->c.kernel, "zeros")) continue;
-    uint64_t have = local ? value[COUNTER_LOCAL_LOAD_BYTES] + value[COUNTER_LOCAL_STORE_BYTES]
-                          : value[COUNTER_GLOBAL_LOAD_BYTES] + value[COUNTER_GLOBAL_STORE_BYTES] +
-                                value[COUNTER_GLOBAL_ATOMIC_BYTES];
+    uint64_t have = is_local ? value[COUNTER_LOCAL_LOAD_BYTES] + value[COUNTER_LOCAL_STORE_BYTES]
+                             : value[COUNTER_GLOBAL_LOAD_BYTES] + value[COUNTER_GLOBAL_STORE_BYTES] +
+                                   value[COUNTER_GLOBAL_ATOMIC_BYTES];
     if (starts_with(run->c.kernel, "wmma_") || !strcmp(run->c.kernel, "ld_generic_mixed")) {
       cr_expect_eq(have, ncu, "%s: %llu bytes", run->c.name, (unsigned long long)have);
       continue;
     }
     bytes_of(&run->c, &asked, &distinct);
-    cr_expect_eq(have, (local + 1) * asked, "%s: %llu bytes asked for", run->c.name, (unsigned long long)have);
-    cr_expect_eq(ncu, (local + 1) * distinct, "%s: %llu bytes in ncu", run->c.name, (unsigned long long)ncu);
+    cr_expect_eq(have, (is_local + 1) * asked, "%s: %llu bytes asked for", run->c.name, (unsigned long long)have);
+    cr_expect_eq(ncu, (is_local + 1) * distinct, "%s: %llu bytes in ncu", run->c.name, (unsigned long long)ncu);
     equal += have == ncu;
     shared += have != ncu;
   }
@@ -194,11 +194,11 @@ Test(counters, copies_in_shared_memory) {
   for (int i = 0; i < runs.count; i++) {
     const CounterRun *run = &runs.items[i];
     if (!counter_was_asked(&runs, run, reads)) continue;
-    bool cluster = run->c.blocks > 1;
+    bool in_cluster = run->c.blocks > 1;
     const uint64_t *value = run->emulator.value;
-    cr_expect_eq(value[COUNTER_BULK_SHARED_READ_BYTES] + (cluster ? 0 : OTHER_BYTES),
+    cr_expect_eq(value[COUNTER_BULK_SHARED_READ_BYTES] + (in_cluster ? 0 : OTHER_BYTES),
                  WORD * counter_recorded(&runs, run, reads), "%s: read", run->c.name);
-    cr_expect_eq(value[COUNTER_BULK_SHARED_WRITE_BYTES] + (cluster ? OTHER_BYTES : 0),
+    cr_expect_eq(value[COUNTER_BULK_SHARED_WRITE_BYTES] + (in_cluster ? OTHER_BYTES : 0),
                  WORD * counter_recorded(&runs, run, writes), "%s: written", run->c.name);
     compared++;
   }

@@ -66,9 +66,9 @@ static void box_name(char *name, size_t size, const char *what, const TensorMapS
 typedef enum BoxKind { LOADS, STORES } BoxKind;
 
 static bool is_kind(BoxKind kind, int rank, const int *start) {
-  bool before = false;
-  for (int d = 0; d < rank; d++) before |= start[d] < 0;
-  return kind == LOADS || !before;
+  bool outside = false;
+  for (int d = 0; d < rank; d++) outside |= start[d] < 0;
+  return kind == LOADS || !outside;
 }
 
 // Logs what is launched next, so that a run that ends there names it.

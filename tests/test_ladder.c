@@ -106,17 +106,17 @@ static size_t line_length(const char *words) {
 
 Test(ladder, columns_are_aligned) {
   scratch_write_script("stage-00", EMULATOR_STAGE("00-scalar", "right: all", "none", "123,456,789"));
-  scratch_write_script("stage-07", EMULATOR_STAGE("07-warp-specialization", "WRONG: all", "17", "1"));
+  scratch_write_script("stage-07", EMULATOR_STAGE("07b-register-reallocation", "WRONG: all", "17", "1"));
   scratch_run(LADDER "'' ./stage-00 ./stage-07");
   size_t length = line_length("stage ");
   cr_expect_eq(line_length("00-scalar"), length, "%s", scratch_output);
-  cr_expect_eq(line_length("07-warp"), length, "%s", scratch_output);
+  cr_expect_eq(line_length("07b-"), length, "%s", scratch_output);
   scratch_write_script("stage-00", GPU_STAGE("00-scalar", "1234.567890", "1.567", ""));
-  scratch_write_script("stage-07", GPU_STAGE("07-warp-specialization", "12.345678", "601.234", ""));
+  scratch_write_script("stage-07", GPU_STAGE("07b-register-reallocation", "12.345678", "601.234", ""));
   scratch_run(LADDER "'' ./stage-00 ./stage-07");
   length = line_length("stage ");
   cr_expect_eq(line_length("00-scalar"), length, "%s", scratch_output);
-  cr_expect_eq(line_length("07-warp"), length, "%s", scratch_output);
+  cr_expect_eq(line_length("07b-"), length, "%s", scratch_output);
 }
 
 // A stage that is no attention kernel gets none of attention's options.

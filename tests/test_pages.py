@@ -14,9 +14,8 @@ import unittest
 
 MOST_NEW_LINES = 149  # of device code, from one rung to the next
 STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
-PAGES = ["README.md", *sorted(glob.glob("notes/*.md") + glob.glob("common/baselines/*/README.md")),
-         *(f"stages/{stage}/README.md" for stage in STAGES)]
-LESSONS = [page for page in PAGES if page.startswith("stages/")]
+LESSONS = sorted(glob.glob("stages/*/README.md"))
+PAGES = ["README.md", *sorted(glob.glob("notes/*.md") + glob.glob("common/baselines/*/README.md")), *LESSONS]
 
 
 def read(path):
@@ -108,10 +107,10 @@ class Tables(unittest.TestCase):
 
     def test_are_in_every_lesson_of_a_recorded_stage(self):
         timed = {row["stage"] for row in recording("plots/data/nvidia-h200.csv")}
-        for stage in STAGES:
+        for page in LESSONS:
+            stage = page.split("/")[1]
             if stage in timed or os.path.exists(f"plots/data/{stage}/nvidia-h200.csv"):
-                marks = [mark for mark, _, _ in marked_tables(f"stages/{stage}/README.md")]
-                self.assertIn("recorded", marks, stage)
+                self.assertIn("recorded", [mark for mark, _, _ in marked_tables(page)], page)
 
     def test_show_the_conflicts_that_nsight_compute_counted(self):
         """A table of loads, their conflicts, stores and theirs: a row for each file, first at D = 64, then at 128."""
@@ -138,10 +137,11 @@ def without_numbers(text):
 
 class Reports(unittest.TestCase):
     def test_are_what_the_programs_print(self):
-        for stage in STAGES:
+        for page in LESSONS:
+            stage = page.split("/")[1]
             printed = without_numbers(output(program(number_of(stage)), "--device=emulator"))
             words = "stage|device|problem|result|hazards|counters"
-            shown = re.findall(rf"^    ((?:{words}) .*)$", read(f"stages/{stage}/README.md"), re.MULTILINE)
+            shown = re.findall(rf"^    ((?:{words}) .*)$", read(page), re.MULTILINE)
             self.assertGreaterEqual(len(shown), 6, f"{stage} shows no report")
             for line in shown:
                 self.assertIn(without_numbers(line.split("...")[0]), printed, stage)
@@ -205,10 +205,11 @@ class Commands(unittest.TestCase):
 
 
 class Ladder(unittest.TestCase):
-    def test_is_in_the_readme(self):
+    def test_has_a_lesson_for_each_rung_and_the_readme_names_it(self):
+        lessons = [f"stages/{stage}/README.md" for stage in STAGES]
+        self.assertEqual([lesson for lesson in lessons if lesson not in LESSONS], [], "these are not there")
         text = read("README.md")
-        for stage in STAGES:
-            self.assertTrue(f"(stages/{stage}/README.md)" in text, f"the README has no link to the lesson of {stage}")
+        self.assertEqual([lesson for lesson in lessons if f"({lesson})" not in text], [], "no link in README.md")
 
     def test_has_even_steps(self):
         for stage in RUNGS[1:]:

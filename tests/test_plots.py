@@ -43,8 +43,9 @@ class Drawn:
     """A picture: its texts, and how high up each stands."""
 
     def __init__(self, svg):
-        found = re.findall(r"<g transform=\"translate\([\d.]+,([\d.]+)\).*?\">\s*<text[^>]*>(.*?)</text>", svg, re.DOTALL)
-        self.texts = [(html.unescape(re.sub("<[^>]*>", "", text)).strip(), float(y)) for y, text in found]
+        text = r"<g transform=\"translate\([\d.]+,([\d.]+)\).*?\">\s*<text[^>]*>(.*?)</text>"
+        found = re.findall(text, svg, re.DOTALL)
+        self.texts = [(html.unescape(re.sub("<[^>]*>", "", inside)).strip(), float(y)) for y, inside in found]
 
     def count(self, text):
         return [each for each, _ in self.texts].count(text)
@@ -92,12 +93,21 @@ class Plots(unittest.TestCase):
         drawn = self.draw("ladder.gp", others + rungs)
         self.expect(drawn, "scalar  00", "c  02b", "1.75", "7.00", "84.0", "42.0", "4.0x", "12x", "0.50x",
                     "batch 4, 32 heads, sequence length 4096, head dim 64, no mask",
-                    "SM clock 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs")
+                    "SM at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs")
         heights = [drawn.height(text) for text in ("1.75", "7.00", "84.0", "42.0", "9.90", "48.1")]
         self.assertEqual(heights, sorted(heights), "rungs in the file's order, and above them the peers by their speed")
         self.assertFalse(drawn.count("0.91"), "another problem")
         self.expect(self.draw("ladder.gp", others + rungs, *"4 32 4096 64 1".split()), "0.91")
         self.refuse("ladder.gp", [row("cuDNN", 1)], "no row of a stage with batch 4, 32 heads, sequence length 4096")
+
+    def test_the_clock_that_ran(self):
+        """The range of those rows that are drawn; in the roofline each work lasts as long as at its row's clock."""
+        rows = [row("00-a", 1, more=",617"), row("01-b", 1, more=",1234"), row("02-c", 1, "4,32,4096,64,1", ",99")]
+        drawn = self.draw("ladder.gp", rows, header=HEADER + ",clock_mhz")
+        self.expect(drawn, "SM at 617-1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs")
+        self.write("work.csv", WORK, [work("00-a", flops=1563725004), work("01-b", mufu=381769)])
+        drawn = self.draw("roofline.gp", rows, header=HEADER + ",clock_mhz", files=("data.csv", "work.csv"))
+        self.expect(drawn, "tensor 40 %", "exp 40 %")
 
     def test_sequence_lengths(self):
         rungs = [f"{i:02}{letter}-s" for i in range(10) for letter in ("", "b")]
@@ -146,22 +156,32 @@ class Plots(unittest.TestCase):
         self.refuse("roofline.gp", [row("07-x", 1)], "no stage has both a time", files=files)
 
     def test_timeline(self):
-        """The first 6000 ns, or a window: what is outside has no lane, and its name is not in the key."""
+        """A window around the first store: what is outside has no lane, and its name is not in the key."""
         rows = [phase("copy", 0, 100), phase("QK", 100, 5000), phase("softmax", 5000, 6100), phase("PV", 6100, 9000),
-                phase("store", 7000, 9000, warpgroup=1)]
+                phase("store", 7000, 7300, warpgroup=1), phase("rescale", 10100, 11000, warpgroup=2)]
         drawn = self.draw("timeline.gp", rows, header=TRACE)
-        self.expect(drawn, "Test GPU, 2001-02-03, 0 to 6000 of 9000 ns", "copy", "softmax", "warpgroup 0", "block 5")
-        self.assertEqual(drawn.count("PV") + drawn.count("warpgroup 1"), 0)
-        drawn = self.draw("timeline.gp", rows, "5500", "8000", header=TRACE)
-        self.expect(drawn, "Test GPU, 2001-02-03, 5500 to 8000 of 9000 ns", "softmax", "PV", "store", "warpgroup 1")
-        self.assertFalse(drawn.count("copy"))
-        self.write("below.csv", TRACE, [phase("PV", 1500, 3000, 4, 2, "08b-y")])
-        drawn = self.draw("timeline.gp", rows, "1000", "2900", "below.csv", header=TRACE)
+        self.expect(drawn, "Test GPU, 2001-02-03, -5000 to 3000 ns, counted from the first store", "QK", "block 5")
+        self.assertEqual([drawn.count(text) for text in ("copy", "rescale", "warpgroup 2")], [0, 0, 0])
+        drawn = self.draw("timeline.gp", rows, "-1500", "-500", header=TRACE)
+        self.expect(drawn, "softmax", "PV", "warpgroup 0")
+        self.assertEqual([drawn.count(text) for text in ("QK", "store", "warpgroup 1")], [0, 0, 0])
+        self.write("below.csv", TRACE, [phase("PV", 21500, 23000, 4, 2, "08b-y"),
+                                        phase("store", 23000, 24000, 4, 2, "08b-y")])
+        drawn = self.draw("timeline.gp", rows, "-1000", "100", "below.csv", header=TRACE)
         heights = [drawn.height(text) for text in ("08b y", "block 4")]
         self.assertTrue(drawn.height("block 5") > heights[0] > heights[1], "one below the other, each under its name")
         self.refuse("timeline.gp", rows[:1], "has no phase between 130 and 140 ns", "130", "140", header=TRACE)
         many = [phase("QK", 0, 900, block) for block in range(129)]
-        self.refuse("timeline.gp", many, "has too much between 0 and 900 ns; room is for 128 warpgroups", header=TRACE)
+        self.refuse("timeline.gp", many, "room is for 128 warpgroups", header=TRACE)
+
+    def test_names_of_files_are_no_commands(self):
+        for name in "it's $(touch found) `touch found`", "< touch found", "|touch found", "-", "$rungs", 'a=b "c"':
+            self.write(f"{name}.csv", HEADER, [row("00-scalar", 1.75)])
+            for script in "ladder.gp", "seqlen.gp":
+                with self.subTest(name, script=script):
+                    self.assertEqual(self.gnuplot(script, f"{name}.csv", name), (0, ""))
+                    os.remove(os.path.join(self.folder, f"{name}.svg"))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "found")))
 
     def test_files_that_are_none(self):
         for script, header, rows, record, usage in (

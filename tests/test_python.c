@@ -4,19 +4,10 @@
 #include <stdlib.h>
 
 #include "support/program.h"
-
-#if defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#elif defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define SANITIZED
-#endif
+#include "support/sanitized.h"
 
 static void run_python(const char *script) {
-#ifdef SANITIZED
-  cr_skip_test("nothing in C is tested, and Python cannot load a library with a sanitizer in it");
-#endif
+  if (SANITIZED) cr_skip_test("nothing in C is tested, and Python cannot load a library with a sanitizer in it");
   char command[1000];
   // A make that runs this test must not be felt by a make that the test runs.
   snprintf(command, sizeof command, "unset MAKEFLAGS MAKELEVEL; cd '%s' && python3 tests/%s 2>&1", root_path(), script);

@@ -135,7 +135,7 @@ try_stages "$@"
 for stage in $others; do bench_other; done
 count=$(($(echo "$stages" | wc -w) * $(echo "$SEQLENS" | wc -w) * 4))
 [ $count != 0 ] || { [ "$others" ] && stop 0; stop 1; }
-echo "stage                       S    D    mask         ms TFLOPS  recorded on an H200"
+echo "stage                          S    D    mask         ms TFLOPS  recorded on an H200"
 for word in $stages; do
   stage=${word%:*}
   key=${word##*:}

@@ -11,7 +11,7 @@ FILENAME == ARGV[1] { before[key] = $16; device = $2; next }
 { ratio = key in before ? $16 / before[key] : 0 }
 
 !summary {
-  printf "%-22s %6d %4d %7s %10.4f %6s  %4s  %s\n", $1, $9, $10, $11 ? "causal" : "full", $12, short($16),
+  printf "%-25s %6d %4d %7s %10.4f %6s  %4s  %s\n", $1, $9, $10, $11 ? "causal" : "full", $12, short($16),
          ratio ? short(before[key]) : "-", note
   next
 }
@@ -40,4 +40,4 @@ END {
 # Three digits: 9.57, 10.4, 324.
 function short(x) { return sprintf(x < 9.995 ? "%.2f" : x < 99.95 ? "%.1f" : "%.0f", x) }
 
-function table(name, a, b, c, d) { printf "%-22s %13s %13s %13s %13s\n", name, a, b, c, d }
+function table(name, a, b, c, d) { printf "%-25s %13s %13s %13s %13s\n", name, a, b, c, d }

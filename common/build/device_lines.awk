@@ -1,6 +1,6 @@
 # Prints a kernel with the headers that stages have for it, each in the place of its first #include:
 #
-#   awk -v map=FILE -f device_lines.awk stages/NN-name/kernel.cu
+#   awk [-v map=FILE] -f device_lines.awk stages/NN-name/kernel.cu
 #
 # FILE gets a line "HEADER:NUMBER" for each line that is printed. Headers of common/ and of CUDA stay #include lines.
 
@@ -23,7 +23,7 @@ function print_file(path, folder, line, number, header) {
     header = included(line, folder)
     if (!header) {
       print line
-      print path ":" number >map
+      if (map) print path ":" number >map
     } else if (!printed[header]++) {
       print_file(header)
     }

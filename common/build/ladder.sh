@@ -54,7 +54,7 @@ largest() {
 # On a GPU a stage writes a row of CSV. One that is no attention kernel has columns of its own, or none: of its TFLOPS
 # the table shows the largest, and the speedups go on from the stage below it.
 gpu_row() {
-  format='%-22s %6s %11s %8s %8s %15s%s\n'
+  format='%-25s %6s %11s %8s %8s %15s%s\n'
   head=${head:+stage result time/ms TFLOPS speedup recorded-TFLOPS}
   case $csv in *,batch,heads,seqlen,*) ms=$(largest median_ms) ;; *) ms= ;; esac
   tflops=$(largest tflops)
@@ -78,7 +78,7 @@ bytes() {
 
 # The emulator's counters: warp instructions, bytes of global memory, bank conflicts.
 emulator_row() {
-  format='%-22s %6s %7s %12s %8s %8s %9s\n'
+  format='%-25s %6s %7s %12s %7s %7s %9s\n'
   head=${head:+stage result hazards instructions loaded stored conflicts}
   row "$name" "$result" "$(line hazards | sed 's/^not looked.*/off/; s/ .*//')" "$(line counters | cut -d' ' -f1)" \
     "$(bytes load read)" "$(bytes store wrote)" \

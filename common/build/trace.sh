@@ -15,8 +15,10 @@ options="--device=gpu --batch=4 --heads=32 --seqlen=1024 $3"
 
 fail() { echo "trace-$number: $*" >&2; exit 1; }
 
-grep -q trace_begin stages/"$number"-*/kernel.cu ||
-  fail "stage $number has no time stamps; these have: $(grep -l trace_begin stages/*/kernel.cu | cut -d/ -f2 | xargs)"
+# Whether a stage's kernel, or a header that stages have for it, has time stamps.
+has_stamps() { awk -f common/build/device_lines.awk "$1"/kernel.cu | grep -q trace_begin; }
+with_stamps() { for folder in stages/*; do ! has_stamps "$folder" || echo "${folder#*/}"; done | xargs; }
+has_stamps stages/"$number"-* || fail "stage $number has no time stamps; these have: $(with_stamps)"
 need_gpu "$stage"
 mkdir -p plots/data/trace
 # shellcheck disable=SC2086

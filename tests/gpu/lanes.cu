@@ -1,6 +1,6 @@
 // Instructions by which lanes of a warp work together, loads of every width, and atomic operations.
-#include "instructions.h"
 #include "lanes.h"
+#include "letters.cuh"
 
 // A result of each lane: out[case][result][lane].
 #define PUT(expression)                                                                                                \
@@ -101,26 +101,6 @@ extern "C" __global__ void lanes(const LaneCase *cases, uint32_t *all) {
 }
 
 // ---- atomics ----
-
-#define TYPE_H uint16_t
-#define TYPE_R uint32_t
-#define TYPE_P uint32_t
-#define TYPE_L uint64_t
-#define TYPE_F float
-#define TYPE_D double
-#define KIND_H "h"
-#define KIND_R "r"
-#define KIND_P "r"
-#define KIND_L "l"
-#define KIND_F "f"
-#define KIND_D "d"
-#define GET(letter, operand) *(const TYPE_##letter *)&in->value[LETTER_##letter][operand][i]
-
-template <typename T> __device__ static uint64_t widen(T value) {
-  uint64_t bits = 0;
-  memcpy(&bits, &value, sizeof value);
-  return bits;
-}
 
 #define ENTRY(letter, statement)                                                                                       \
   case __COUNTER__ - FIRST: {                                                                                          \

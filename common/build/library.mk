@@ -1,0 +1,33 @@
+# libhopper_ladder.so: the stages that are attention kernels, which their stage.c tells by having a launch.
+
+LADDER := $(BIN)libhopper_ladder.so
+IN_LIBRARY := $(foreach name,$(NAMES),$(if $(shell grep -s '[.]launch =' stages/$(name)/stage.c),$(name)))
+PIC := $(BUILD)/library
+LADDER_OBJECTS := $(PIC)/common/library/library.o \
+  $(foreach name,$(IN_LIBRARY),$(patsubst %.c,$(PIC)/%.o,$(wildcard stages/$(name)/*.c)) $(PIC)/stages/$(name)/embed.o)
+LADDER_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%,$(filter $(call objects,common/device/*.c common/harness/*.c),$(MEMBERS)))
+$(call remember,$(PIC)/members,$(IN_LIBRARY) $(LADDER_PARTS))
+
+$(LADDER): $(LADDER_OBJECTS) $(PIC)/parts.a
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$Q$(CC) $(ALL_CFLAGS) -shared $(if $(SANITIZE),,-Wl,-z,defs) $^ $(LIBS) -o $@
+# What the stages' launches may use. The linker takes what they do use, which is no emulator.
+$(PIC)/parts.a: $(LADDER_PARTS) $(PIC)/members
+	@rm -f $@
+	$Qar rcs $@ $(LADDER_PARTS)
+
+# In the library each stage's symbols have its number: stage_03, stage_03_cubin.
+SYMBOL = stage_$(call number,$*)
+$(PIC)/%: RENAMED = -Dstage=$(SYMBOL) $(foreach end,ptx ptx_end cubin cubin_end,-Dstage_$(end)=$(SYMBOL)_$(end))
+$(PIC)/stages/%.o: stages/%.c $(BUILD)/flags | nvcc
+	$(call say,CC $< for the library)
+	@mkdir -p $(@D)
+	$Q$(CC) $(ALL_CFLAGS) -fPIC $(RENAMED) $(INCLUDE) -MMD -MP -c $< -o $@
+$(PIC)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kernels/%.cubin
+	$(EMBED)
+$(PIC)/common/%.o: common/%.c $(BUILD)/flags $(PIC)/members | nvcc
+	$(call say,CC $< for the library)
+	@mkdir -p $(@D)
+	$Q$(CC) $(ALL_CFLAGS) -fPIC -D'STAGES(X)=$(foreach name,$(IN_LIBRARY),X($(call number,$(name))))' $(INCLUDE) \
+	  -MMD -MP -c $< -o $@

@@ -1,0 +1,31 @@
+# The plots of what is recorded in plots/data: times in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, on other
+# inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/.
+
+RECORDINGS := $(patsubst plots/data/%.csv,plots/%,$(filter-out %-peers.csv %-inputs.csv %/counters.csv,$(wildcard plots/data/*.csv)))
+# The stages whose timelines lesson 09 shows in one picture.
+COMPARED := $(wildcard $(foreach n,06 07 08 09,plots/data/trace/stage-$n.csv))
+PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \
+  $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv)) \
+  $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv)) \
+  $(if $(word 4,$(COMPARED)),plots/timelines.svg)
+
+define DRAW
+$(call say,PLOT $@)
+$Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=)
+endef
+LOOK := plots/style.gp plots/recording.gp
+plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/%-seqlen.svg: plots/seqlen.gp plots/data/%.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/%-peers.svg: plots/seqlen.gp plots/data/%-peers.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/%-inputs.svg: plots/inputs.gp plots/data/%-inputs.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/timelines.svg: plots/timeline.gp $(COMPARED) $(LOOK) | gnuplot
+	$(call say,PLOT $@)
+	$Qgnuplot -c $< $(firstword $(COMPARED)) $(@:.svg=) -5000 3000 $(wordlist 2,4,$(COMPARED))
+plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnuplot
+	$(DRAW)

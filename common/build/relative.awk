@@ -1,0 +1,16 @@
+# Makes the paths of source files in PTX relative to the folder that nvcc ran in:
+#
+#   awk -f relative.awk SOURCE KERNEL.ptx KERNEL.ptx
+#
+# SOURCE is the file that was compiled, relative to that folder. Its own entry, .file 1 "/folder/SOURCE", shows the
+# folder as nvcc writes it, with letters outside of ASCII and backslashes escaped.
+BEGIN { source = "/" ARGV[1]; ARGV[1] = "" }
+FNR == 1 { pass++ }
+/^\t\.file\t/ {
+  quote = index($0, "\"")
+  path = substr($0, quote + 1)
+  end = index(path, source "\"")
+  if (pass == 1 && end) folder = substr(path, 1, end)
+  if (pass == 2 && folder != "" && index(path, folder) == 1) $0 = substr($0, 1, quote) substr(path, length(folder) + 1)
+}
+pass == 2

@@ -1,0 +1,66 @@
+# What the tests need, and how they are run.
+
+TEST_OBJECTS := $(call objects,tests/test_*.c tests/support/*.c)
+COUNTERS_PTX := build/counters/patterns.ptx
+TEST_PTX := $(COUNTERS_PTX) $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
+HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,build/%,$f).faulty.ptx \
+  $(patsubst tests/%.cu,build/%,$f).repaired.ptx)
+TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(name).ptx)
+GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
+FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
+FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
+$(call remember,$(BUILD)/test-members,$(TEST_OBJECTS))
+
+# $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs. Only a
+# program that runs in another folder needs the path of leaks.supp in full.
+run_tests = HL_ROOT=$2 PTX_DIR=build/ptx HAZARD_PTX_DIR=build/hazards COUNTERS_PTX=$(COUNTERS_PTX) BUILT=build \
+  TRACE_PROGRAMS=$(BUILD)/trace TRACED="$(TRACED)" FAKE_DRIVER=$(FAKE_DRIVER) \
+  LSAN_OPTIONS="suppressions='$$PWD/common/build/leaks.supp':print_suppressions=0" $(BUILD)/run-tests --filter='$1'
+
+$(BUILD)/run-tests: $(TEST_OBJECTS) $(LIBRARY) $(BUILD)/test-members
+	$(call say,LD $@)
+	$Q$(CC) $(ALL_CFLAGS) $(TEST_OBJECTS) $(LIBRARY) -lcriterion $(LIBS) -o $@
+$(TEST_OBJECTS): | criterion
+$(FAKE_DRIVER): tests/driver/fake_driver.c tests/driver/fake_driver.h $(BUILD)/flags
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$Q$(CC) $(ALL_CFLAGS) $(INCLUDE) -fPIC -shared -Wl,-soname,libcuda.so.1 $< -o $@
+$(BUILD)/nvrtc: $(BUILD)/tests/cuda/nvrtc.o
+$(BUILD)/bench-emulator: $(BUILD)/tests/bench_emulator.o $(BUILD)/tests/support/workloads.o $(LIBRARY)
+$(BUILD)/nvrtc $(BUILD)/bench-emulator:
+	$(call say,LD $@)
+	$Q$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
+# libFuzzer comes with clang; the whole emulator is compiled for it at once.
+build/fuzz/%: tests/fuzz/%.c $(wildcard common/emulator/*.h common/emulator/*/* common/harness/* common/device/*)
+	$(call say,FUZZ $<)
+	@mkdir -p $(@D)
+	$Qclang -std=c11 -D_DEFAULT_SOURCE -g -O1 -fno-strict-aliasing -ffp-contract=off $(INCLUDE) \
+	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $< $(MEMBERS:$(BUILD)/%.o=%.c) $(LIBS) -o $@
+
+# Computes on the GPU what tests/golden has, and the same by the model.
+build/golden/record: common/emulator/tensor/tensor_core.c $(wildcard tests/golden/*.cu tests/golden/*.h) | nvcc
+	$(call say,NVCC $@)
+	@mkdir -p $(@D)
+	$Q$(CC) -O2 -ffp-contract=off -c $< -o $@.o
+	$Q$(NVCC) -O2 -std=c++17 -gencode arch=compute_90a,code=sm_90a -Icommon/emulator/tensor $(filter %.cu,$^) $@.o -o $@
+
+# What a kernel would be had it, and the headers that stages have for it, never had a time stamp.
+build/unmarked/%.ptx: build/unmarked/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/unmarked/%.cu: stages/%/kernel.cu common/build/device_lines.awk $(wildcard stages/*/*.h)
+	@mkdir -p $(@D)
+	@awk -f common/build/device_lines.awk $< | sed '/^ *trace[a-z_]*(.*);$$/d; /ptx\/trace\.h/d; /^#pragma once/d' >$@
+build/ptx/%.ptx: tests/ptx/cuda/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/hazards/%.faulty.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/hazards/%.repaired.ptx: NVCC_DEFINES := -DREPAIRED
+build/hazards/%.repaired.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/counters/%.ptx: tests/counters/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/gpu/%.ptx: tests/gpu/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/gpu/%.cubin: ALLOWED := stack serialised
+build/gpu/%.cubin: build/gpu/%.ptx
+	$(CUBIN)

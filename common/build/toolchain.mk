@@ -1,0 +1,59 @@
+# The compilers, their flags, and how C becomes objects and CUDA becomes PTX.
+
+# The nvcc in CUDA_HOME, else the one on PATH, else the one that deps.sh puts into build/cuda.
+WHEEL := build/cuda/nvidia/cu13/bin/nvcc
+NVCC ?= $(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) $(shell command -v nvcc 2>/dev/null) $(WHEEL))
+CUDA := $(patsubst %/bin/,%,$(dir $(or $(filter $(WHEEL),$(NVCC)),$(realpath $(NVCC)),$(NVCC))))
+NVDISASM = $(firstword $(wildcard $(CUDA)/bin/nvdisasm) $(shell command -v nvdisasm) \
+  build/cuda-nvdisasm/nvidia/cu13/bin/nvdisasm)
+
+# The emulator views a register as several types, and rounds as the GPU does: no multiply-add is fused unasked.
+# No symbol of a program may stand in for one of a library that it loads: the driver and its tools bring many.
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes $(if $(WERROR),-Werror)
+ALL_CFLAGS := -std=c11 -D_DEFAULT_SOURCE -fvisibility=hidden $(WARNINGS) -march=$(ARCH) -pthread -fno-strict-aliasing \
+  -ffp-contract=off $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all) $(CFLAGS)
+INCLUDE := -Icommon -isystem $(CUDA)/include $(addprefix -isystem ,$(wildcard $(CUDA)/targets/*/include))
+LIBS := -lm -ldl -pthread
+NVCC_FLAGS := -Icommon -gencode arch=compute_90a,code=compute_90a -O3 -lineinfo $(if $(WERROR),-Werror all-warnings)
+
+objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $1))
+LIBRARY := $(BUILD)/libhopper.a
+MAIN := $(call objects,common/harness/main.c)
+MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*/*.c common/device/*.c common/harness/*.c))
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo '  $1')
+# Files that hold a setting and are rewritten when it changed: what depends on the setting depends on the file.
+remember = $(shell mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1)
+$(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
+$(call remember,$(BUILD)/members,$(MEMBERS))
+$(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS))
+
+$(BUILD)/%.o: %.c $(BUILD)/flags | nvcc
+	$(call say,CC $<)
+	@mkdir -p $(@D)
+	$Q$(CC) $(ALL_CFLAGS) $(INCLUDE) -MMD -MP -c $< -o $@
+$(BUILD)/common/harness/recorded.o: plots/data/nvidia-h200.csv
+$(LIBRARY): $(MEMBERS) $(BUILD)/members
+	@rm -f $@
+	$Qar rcs $@ $(MEMBERS)
+
+# Source paths inside the PTX become relative to the repository: reports stay short, and builds the same anywhere.
+define PTX
+$(call say,PTX $<)
+@mkdir -p $(@D)
+$Q$(NVCC) $(NVCC_FLAGS) $(NVCC_DEFINES) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@.whole
+@awk -f common/build/relative.awk $< $@.whole $@.whole >$@ && rm $@.whole
+endef
+# ptxas mentions a spill, a stack frame or a serialised wgmma and goes on; here they fail, if ALLOWED does not name them.
+define CUBIN
+$(call say,PTXAS $<)
+$Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOWED)
+endef
+
+# What is missing is installed.
+.PHONY: nvcc criterion gnuplot nvdisasm
+nvcc criterion gnuplot:
+	@CC="$(CC)" sh common/build/deps.sh $@ $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
+nvdisasm:
+	@$(if $(filter build/%,$(NVDISASM)),sh common/build/deps.sh nvdisasm build/cuda-nvdisasm)
