@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
+#include "../memory/access_counts.h"
 #include "../warp/lanes.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "families.h"
 
 enum { UNIT = 16 };  // addresses and sizes of a bulk copy are multiples of it
 

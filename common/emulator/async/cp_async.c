@@ -4,10 +4,13 @@
 // read it.
 #include <string.h>
 
-#include "async.h"
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
+#include "../memory/access_counts.h"
 #include "../warp/lanes.h"
-#include "../memory/memory.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "async.h"
+#include "families.h"
 
 typedef struct CopyPlan {
   AddressPlan to, from;

@@ -1,10 +1,11 @@
 // mbarrier instructions, PTX ISA 9.7.13.15; what they do to the objects is in mbarrier_object.c.
-#include "mbarrier.h"
-
 #include <string.h>
 
-#include "../warp/decoder.h"
 #include "../warp/lanes.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "families.h"
+#include "mbarrier_object.h"
 
 typedef enum WaitKind { WAIT_STATE, WAIT_PARITY } WaitKind;
 

@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bulk.h"
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
 #include "../warp/lanes.h"
+#include "../warp/operands.h"
+#include "bulk.h"
+#include "families.h"
 #include "tensor_map.h"
 
 enum { SHARED_ALIGNMENT = 128, UNIT = 16, MOST_ROWS = 1 << 19 };

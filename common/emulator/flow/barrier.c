@@ -1,10 +1,16 @@
 // Barriers of a block and of a warp. PTX ISA 9.7.13.1 and .2.
+#include "barrier.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../check/clocks.h"
+#include "../check/hazard.h"
 #include "../warp/lanes.h"
-#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "families.h"
 
 typedef enum BarrierAction { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR } BarrierAction;
 

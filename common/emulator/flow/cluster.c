@@ -1,10 +1,15 @@
 // Clusters: addresses in the shared memory of other blocks, and the barrier of all their threads. PTX ISA 9.7.9.23,
 // 9.7.9.24, 9.7.13.3.
+#include "cluster.h"
+
 #include <string.h>
 
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
+#include "../check/race.h"
 #include "../warp/lanes.h"
-#include "../memory/memory.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "families.h"
 
 // ---- mapa, getctarank ----
 
@@ -122,7 +127,7 @@ void cluster_check_exit(Warp *warp, Mask mask) {
   if (block->live_threads > __builtin_popcount(mask)) return;
   Actor last = race_lane(warp, &launch->program->code[warp->pc - 1], __builtin_ctz(mask), WEAK);
   last.known = block->ended;
-  race_end_block(&last, &block->shared);
+  race_end_block(&last, block->shared);
 }
 
 static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *what) {

@@ -1,12 +1,18 @@
 // bra, brx, call, ret, exit, trap: where execution goes on. PTX ISA 9.7.12.
+#include "control.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
+#include "../warp/calls.h"
 #include "../warp/lanes.h"
-#include "system_call.h"
+#include "../warp/operands.h"
 #include "../warp/warp.h"
+#include "exit.h"
+#include "families.h"
+#include "system_call.h"
 
 enum { MAX_CALL_DEPTH = 256 };
 

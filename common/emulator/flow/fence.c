@@ -2,9 +2,8 @@
 // 9.7.13.4.
 #include <string.h>
 
-#include "../warp/decoder.h"
-#include "../async/mbarrier.h"
-#include "../memory/memory.h"
+#include "../async/mbarrier_object.h"
+#include "families.h"
 
 // Inst.flags: the scope, a Strength.
 static void fence(Warp *warp, const Inst *inst, Mask mask) { race_fence(warp, mask, (Strength)inst->flags); }

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../warp/lanes.h"
+#include "../check/hazard.h"
 #include "../memory/memory.h"
+#include "../warp/lanes.h"
 
 enum { MAX_ARGUMENTS = 5, TEXT_SIZE = 512, LINE_SIZE = 2048 };
 

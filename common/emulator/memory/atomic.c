@@ -1,12 +1,15 @@
 // atom and red: read-modify-write of global and shared memory. PTX ISA 9.7.13.5 and .6.
+#include "atomic.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "atomic.h"
-#include "../warp/decoder.h"
-#include "../scalar/floating.h"
-#include "../warp/lanes.h"
-#include "memory.h"
+#include "../check/hazard.h"
+#include "../warp/floating.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "access_counts.h"
+#include "families.h"
 
 typedef struct Atomic {
   AddressPlan address;

@@ -1,9 +1,12 @@
 // ld, st and their kin: every space, width and vector. PTX ISA 9.7.9.8 to 9.7.9.13.
 #include <string.h>
 
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
 #include "../warp/lanes.h"
-#include "memory.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "access_counts.h"
+#include "families.h"
 
 enum { MAX_VECTOR = 8 };
 #define HASH_FACTOR 0x9e3779b97f4a7c15ull

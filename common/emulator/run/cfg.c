@@ -4,10 +4,10 @@
 // order of the basic blocks in which a block comes after everything that can lead to it, loops aside, and a loop's body
 // before its exit: the reverse postorder of a depth-first search that leaves loops first (thread frontiers, Diamos et al.,
 // MICRO 2011). Nothing but speed depends on it: instructions that need other lanes wait for them wherever they are.
+#include "cfg.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "../warp/decoder.h"
 
 typedef struct BasicBlock {
   uint32_t start, end;  // instructions

@@ -1,8 +1,8 @@
 // Counters: what workers counted per instruction, summed per source line.
+#include "counters.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "../warp/machine.h"
 
 static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_INST_EXECUTED] = "smsp__inst_executed.sum",

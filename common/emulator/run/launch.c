@@ -7,12 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../async/async.h"
-#include "../warp/machine.h"
-#include "../async/mbarrier.h"
+#include "../async/mbarrier_object.h"
 #include "../check/read_sets.h"
+#include "../flow/control.h"
 #include "../tensor/setmaxnreg.h"
-#include "../tensor/wgmma.h"
+#include "../tensor/warpgroup.h"
+#include "../tensor/wgmma_registers.h"
+#include "../warp/special.h"
+#include "../warp/warp.h"
+#include "counters.h"
+#include "interpreter.h"
 
 enum {
   SLICE = 4096,        // instructions of a warp before the next one's turn, by default
@@ -73,6 +77,7 @@ static void start_warp(Block *block, int index) {
   usage_add(&launch->emulator->usage.data, local);
   usage_add(&launch->emulator->usage.shadow, local);
   memset(warp->local, REGION_POISON, local);
+  warp->clocks = allocate(LANES, sizeof(LaneClocks));
   for (int lane = 0; lane < LANES; lane++) warp->clocks[lane].own = 1;
   warp_start(warp, launch->program->functions[0].start);
 }
@@ -83,6 +88,7 @@ static void end_warp(Warp *warp) {
     for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(warp->clocks[lane].pending[s]);
     for (int i = 0; i < 2; i++) clocks_release(warp->clocks[lane].learnt[i].from);
   }
+  free(warp->clocks);
   async_warp_end(warp);
   wgmma_state_free(warp->wgmma);
   call_stacks_free(warp);
@@ -102,6 +108,7 @@ static void start_cluster(Cluster *cluster, Worker *worker, uint32_t id) {
   int threads = (int)(launch->block[0] * launch->block[1] * launch->block[2]);
   cluster->lane_count = cluster->block_count * ((threads + LANES - 1) / LANES) * LANES;
   cluster->clock_count = cluster->lane_count + (launch->program->asynchronous ? ASYNC_AGENTS : 0);
+  if (launch->program->asynchronous) cluster->agents = agents_new(cluster);
   if (launch->program->asynchronous) cluster->async = async_engine_new(cluster);
   if (launch->program->asynchronous) cluster->mbarriers = mbarriers_new(cluster);
   cluster->read_sets = read_sets_new(&worker->order);
@@ -112,7 +119,8 @@ static void start_cluster(Cluster *cluster, Worker *worker, uint32_t id) {
     cluster_block_index(launch, id, rank, block->index);
     block->warp_count = (threads + LANES - 1) / LANES;
     block->warps = allocate((size_t)block->warp_count, sizeof(Warp));
-    if (!region_init(&block->shared, REGION_SHARED, SHARED_BASE, launch->shared_size, launch->hazards,
+    block->shared = allocate(1, sizeof(Region));
+    if (!region_init(block->shared, REGION_SHARED, SHARED_BASE, launch->shared_size, launch->hazards,
                      &launch->emulator->usage))
       abort();
     for (int b = 0; b < BARRIERS; b++) block->barriers[b].expected = -1;
@@ -130,12 +138,14 @@ static void end_cluster(Cluster *cluster) {
     }
     for (int g = 0; g < MAX_WARPGROUPS; g++) free(block->warpgroups[g]);
     free(block->warps);
-    region_destroy(&block->shared);
+    region_destroy(block->shared);
+    free(block->shared);
     clocks_release(block->ended);
     clocks_release(block->barrier_joined);
     clocks_release(block->barrier_completed);
   }
   async_engine_free(cluster->async);
+  agents_free(cluster->agents);
   mbarriers_free(cluster->mbarriers);
   clocks_release(cluster->barrier_joined);
   clocks_release(cluster->barrier_completed);
@@ -145,13 +155,6 @@ static void end_cluster(Cluster *cluster) {
 }
 
 // ---- schedule ----
-
-uint64_t cluster_random(Cluster *cluster) {  // splitmix64
-  uint64_t x = cluster->random += 0x9e3779b97f4a7c15ull;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-  return x ^ x >> 31;
-}
 
 static Warp *warp_number(Cluster *cluster, int number) {
   int per_block = cluster->blocks[0].warp_count;
@@ -586,7 +589,13 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
     return invalid(error, "%s: %zu bytes of shared memory, a block has at most %d", entry->name,
                    request->dynamic_shared, MAX_SHARED);
 
-  Launch launch = {.emulator = emulator, .program = program, .dynamic_shared = request->dynamic_shared};
+  EpochLayout epochs = {0};
+  Launch launch = {.emulator = emulator,
+                   .global = &emulator->global,
+                   .hazard_list = &emulator->hazards,
+                   .program = program,
+                   .epochs = &epochs,
+                   .dynamic_shared = request->dynamic_shared};
   for (int axis = 0; axis < 3; axis++) {
     launch.grid[axis] = request->grid[axis];
     launch.block[axis] = request->block[axis];
@@ -604,7 +613,7 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
   uint64_t block_threads = (uint64_t)launch.block[0] * launch.block[1] * launch.block[2];
   uint64_t cluster_threads = cluster_blocks * ((block_threads + LANES - 1) / LANES * LANES) + ASYNC_AGENTS;
   launch.hazards = emulator->options.hazards;
-  if (launch.hazards && !epoch_layout(&launch.epochs, blocks / cluster_blocks, cluster_threads, program->count))
+  if (launch.hazards && !epoch_layout(&epochs, blocks / cluster_blocks, cluster_threads, program->count))
     return invalid(error, "%s: too many blocks, threads and instructions for the race check; run with --hazards=off",
                    entry->name);
   launch.schedule = emulator->options.schedule;

@@ -2,6 +2,9 @@
 // PTX ISA 9.7.1 (bit fields), 9.7.8 (logic and shift) and 9.7.9 (prmt).
 #include "../warp/forms.h"
 #include "../warp/lanes.h"
+#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 

@@ -1,9 +1,10 @@
 // Instructions in which lanes exchange data: shfl, vote, match, redux, elect, activemask. PTX ISA 9.7.9.6, 9.7.13.
 #include <string.h>
 
-#include "../warp/decoder.h"
 #include "../warp/lanes.h"
-#include "../warp/warp.h"
+#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "families.h"
 
 // The lanes that execute together with `lane`: those of its member mask. Every one of them is here: warp.c waited for it.
 static Mask team_of(Warp *warp, const Inst *inst, Mask mask, int lane) {

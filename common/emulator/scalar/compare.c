@@ -1,10 +1,13 @@
 // Comparisons and selections: setp set selp slct testp. PTX ISA 9.7.6, and 9.7.7 for half precision.
 //
 // A comparison of 32 lanes gives a Mask. setp merges it into predicates; set writes a value for each of its bits.
-#include "floating.h"
-
 #include <math.h>
 #include <stdio.h>
+
+#include "../warp/floating.h"
+#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 #define EACH INDEPENDENT for (int i = 0; i < LANES; i++)

@@ -7,9 +7,12 @@
 //   slot --load--> raw bits --> integer or double --round, saturate--> raw bits --store--> slot
 //
 // where every number of every type fits exactly, so that a value is rounded once.
-#include "floating.h"
-
 #include <math.h>
+
+#include "../warp/floating.h"
+#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 #define EACH INDEPENDENT for (int i = 0; i < LANES; i++)

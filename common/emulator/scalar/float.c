@@ -3,9 +3,11 @@
 // The host's arithmetic is IEEE 754's, so +, -, *, /, fma and sqrt are the GPU's bit for bit; a rounding other than to
 // nearest runs the same handler in another host mode (form_decode). The approximate functions are computed in double
 // and rounded once: no less exact than the GPU's, which are within 2 ulp of that.
-#include "floating.h"
-
 #include <math.h>
+
+#include "../warp/floating.h"
+#include "../warp/machine.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 

@@ -2,9 +2,11 @@
 //
 // An instruction widens its sources to double, computes there and narrows once. Every f16 and bf16 is a double exactly,
 // and so is every product of two; sums are rounded to odd. Hence no result is rounded twice.
-#include "floating.h"
-
 #include <math.h>
+
+#include "../warp/floating.h"
+#include "../warp/machine.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 

@@ -2,9 +2,10 @@
 // PTX ISA 9.7.9.18, 9.7.13.13, 9.7.19.7.
 #include <string.h>
 
-#include "../warp/decoder.h"
 #include "../warp/lanes.h"
-#include "../warp/warp.h"
+#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "families.h"
 
 static void nothing(Warp *warp, const Inst *inst, Mask mask) {
   (void)warp;

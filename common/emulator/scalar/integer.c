@@ -4,7 +4,8 @@
 // Arithmetic that wraps is done on unsigned types, where C defines it; a register's bits are the same.
 #include "../warp/forms.h"
 #include "../warp/lanes.h"
-#include "../warp/warp.h"
+#include "../warp/machine.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 

@@ -2,9 +2,10 @@
 // to registers transposed. PTX ISA 9.7.15.5.
 #include <string.h>
 
-#include "../warp/decoder.h"
-#include "fragment.h"
 #include "../warp/lanes.h"
+#include "../warp/operands.h"
+#include "families.h"
+#include "fragment.h"
 
 // Lane 8 * i + r gives the address of row r of block i, 16 bytes; the other lanes' addresses are not looked at.
 typedef struct MatrixMove {

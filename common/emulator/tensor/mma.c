@@ -1,10 +1,10 @@
 // mma.sync, and the warp's matrix product that it shares with wmma. PTX ISA 9.7.15.5.
 #include <string.h>
 
-#include "../warp/decoder.h"
-#include "../scalar/float16.h"
-#include "../warp/lanes.h"
-#include "../scalar/multiply.h"
+#include "../warp/float16.h"
+#include "../warp/warp.h"
+#include "families.h"
+#include "multiply.h"
 
 // ---- execution ----
 

@@ -2,12 +2,16 @@
 //
 // Values are not touched: which registers a thread really needs is known to ptxas alone. What is checked is the
 // arithmetic of the pool, which is the warps' registers at the start, and that the warps of a warpgroup go together.
+#include "setmaxnreg.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../warp/machine.h"
-#include "setmaxnreg.h"
+#include "../check/clocks.h"
+#include "../check/hazard.h"
+#include "../warp/warp.h"
+#include "families.h"
 
 enum {
   WARPGROUP_WARPS = 4,

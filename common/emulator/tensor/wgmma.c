@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../async/async.h"
-#include "descriptor.h"
+#include "../check/hazard.h"
 #include "../warp/lanes.h"
-#include "../warp/machine.h"
-#include "../memory/memory.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "families.h"
 #include "tensor_core.h"
 #include "warpgroup.h"
 #include "wgmma_registers.h"
@@ -61,7 +61,7 @@ static void accumulator_place(const WgmmaPlan *plan, int i, int lane, int *row, 
 // ---- performing: the data moves, the result arrives ----
 
 static const uint8_t *shared_bytes(const Block *block, uint32_t address) {
-  return block->shared.data + (address - block->shared.base);
+  return block->shared->data + (address - block->shared->base);
 }
 
 // Copies a matrix of `rows` from row `first` on to bits[row][k].
@@ -199,7 +199,7 @@ static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint
   const char *wrong = descriptor_decode(bits, mn_major, d);
   if (!wrong) wrong = descriptor_overlap(d, rows);
   if (wrong) return bad_descriptor(warp, inst, which, bits, wrong);
-  const Region *shared = &warp->block->shared;
+  const Region *shared = warp->block->shared;
   for (int mn = 0; mn < rows; mn += mn_major ? 8 : 1)
     for (int k = 0; k < DEPTH; k += mn_major ? 1 : 8) {
       uint32_t address = descriptor_address(d, mn, k);
@@ -277,8 +277,8 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   Actor actor = async_actor(op, op->lane, true);
   actor.known = common;
   actor.issuer = op->agent;  // what its own lanes have done must be known to the other warps, too
-  if (!plan->a_in_registers) read_matrix(&actor, &op->warp->block->shared, &turn->operands[0], ROWS);
-  read_matrix(&actor, &op->warp->block->shared, &turn->operands[1], plan->n);
+  if (!plan->a_in_registers) read_matrix(&actor, op->warp->block->shared, &turn->operands[0], ROWS);
+  read_matrix(&actor, op->warp->block->shared, &turn->operands[1], plan->n);
   clocks_release(common);
 }
 

@@ -1,4 +1,4 @@
-// Registers in flight: see wgmma.h.
+// Registers in flight: see wgmma_registers.h.
 //
 // A wgmma.mma_async reads its accumulators and writes them some time before its wait_group returns; until then nothing
 // else may touch them (PTX ISA 9.7.16.7). But nvcc does move them: where one C++ variable takes over from another it
@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "../check/hazard.h"
 
 // ---- which registers ----
 
@@ -34,34 +36,6 @@ static void list_watched(Program *program) {
   if (!program->watched_units) abort();
   for (uint32_t unit = 0; unit < units; unit++)
     if (program->watched[unit]) program->watched_units[program->watched_count++] = unit;
-}
-
-void wgmma_watch_program(Program *program) {
-  bool any = false;
-  for (uint32_t i = 0; i < program->count && !any; i++) any = is_wgmma(&program->code[i]);
-  if (!any) return;
-  program->watched = calloc(program->register_bytes / SLOT_UNIT + 1, 1);
-  if (!program->watched) abort();
-  for (uint32_t i = 0; i < program->count; i++)
-    for (int t = 0; is_wgmma(&program->code[i]) && t < program->code[i].touch_count; t++)
-      program->watched[program->touches[program->code[i].touch_start + (uint32_t)t].slot / SLOT_UNIT] = 1;
-  for (bool grown = true; grown;) {
-    grown = false;
-    for (uint32_t i = 0; i < program->count; i++) {
-      if (!is_register_mov(program, &program->code[i])) continue;
-      const Touch *touches = &program->touches[program->code[i].touch_start];
-      uint8_t *to = &program->watched[touches[0].slot / SLOT_UNIT],
-              *from = &program->watched[touches[1].slot / SLOT_UNIT];
-      grown |= *to != *from;
-      *to = *from = *to | *from;
-    }
-  }
-  list_watched(program);
-  for (uint32_t i = 0; i < program->count; i++) {
-    Inst *inst = &program->code[i];
-    for (int t = 0; !is_wgmma(inst) && t < inst->touch_count; t++)
-      inst->watched |= program->watched[program->touches[inst->touch_start + (uint32_t)t].slot / SLOT_UNIT];
-  }
 }
 
 // ---- a warp's state ----
@@ -125,7 +99,9 @@ static void rename_register(const WgmmaState *state, RegisterName *to, RegisterN
   if (!whole && before.touched > to->touched) to->touched = before.touched;
 }
 
-bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask) {
+// What an instruction does to the registers. False when it is a mov of accumulators in flight, and is done: it only gives
+// them another name.
+static bool touch(Warp *warp, const Inst *inst, Mask mask) {
   const Program *program = warp_launch(warp)->program;
   WgmmaState *state = wgmma_state(warp);
   const Touch *touches = &program->touches[inst->touch_start];
@@ -153,4 +129,45 @@ bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask) {
       name->used = name->touched = state->fences + 1;
   }
   return true;
+}
+
+static void execute_watched(Warp *warp, const Inst *inst, Mask mask) {
+  if (touch(warp, inst, mask)) inst->unwatched(warp, inst, mask);
+}
+
+// ---- which instructions ----
+
+static bool touches_watched(const Program *program, const Inst *inst) {
+  for (int t = 0; t < inst->touch_count; t++)
+    if (program->watched[program->touches[inst->touch_start + (uint32_t)t].slot / SLOT_UNIT]) return true;
+  return false;
+}
+
+void wgmma_watch_program(Program *program) {
+  bool any = false;
+  for (uint32_t i = 0; i < program->count && !any; i++) any = is_wgmma(&program->code[i]);
+  if (!any) return;
+  program->watched = calloc(program->register_bytes / SLOT_UNIT + 1, 1);
+  if (!program->watched) abort();
+  for (uint32_t i = 0; i < program->count; i++)
+    for (int t = 0; is_wgmma(&program->code[i]) && t < program->code[i].touch_count; t++)
+      program->watched[program->touches[program->code[i].touch_start + (uint32_t)t].slot / SLOT_UNIT] = 1;
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (uint32_t i = 0; i < program->count; i++) {
+      if (!is_register_mov(program, &program->code[i])) continue;
+      const Touch *touches = &program->touches[program->code[i].touch_start];
+      uint8_t *to = &program->watched[touches[0].slot / SLOT_UNIT],
+              *from = &program->watched[touches[1].slot / SLOT_UNIT];
+      grown |= *to != *from;
+      *to = *from = *to | *from;
+    }
+  }
+  list_watched(program);
+  for (uint32_t i = 0; i < program->count; i++) {
+    Inst *inst = &program->code[i];
+    if (is_wgmma(inst) || !touches_watched(program, inst)) continue;
+    inst->unwatched = inst->execute;
+    inst->execute = execute_watched;
+  }
 }

@@ -5,10 +5,11 @@
 // m32n8k16; m8n32k16 is computed as the product of the columns of B with the rows of A.
 #include <string.h>
 
-#include "../warp/decoder.h"
-#include "fragment.h"
+#include "../check/hazard.h"
 #include "../warp/lanes.h"
-#include "../scalar/multiply.h"
+#include "../warp/operands.h"
+#include "families.h"
+#include "multiply.h"
 
 enum { DEPTH = 16, POINTER_ALIGNMENT = 32, PITCH_ALIGNMENT = 16 };
 

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "machine.h"
+#include "operands.h"
+
 // One element of a form's syntax: ".ftz" of "{.ftz}", or ".lo" of "mad.lo.s32".
 typedef struct Element {
   char text[40];  // without the leading dot; "xorsign.abs" counts as one

@@ -7,7 +7,7 @@
 // takes them in any order too. What no line of the table allows is a decode error.
 #pragma once
 
-#include "program.h"
+#include "decoder.h"
 
 // Optional modifiers, as bits. The two lowest choose Form.execute; the rest are the family's business, in Inst.flags.
 enum {

@@ -4,9 +4,9 @@
 // that, and `fma d, a, b, d` would make it fall back to one lane at a time: INDEPENDENT tells it.
 #pragma once
 
-#include "program.h"
-
 #include <string.h>
+
+#include "program.h"
 
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed"  // a loop that calls libm stays a loop

@@ -11,8 +11,8 @@
 // What the threads hand on to each other, and who did what, is in a table of the cluster.
 #pragma once
 
-#include "async.h"
 #include "../memory/memory.h"
+#include "async.h"
 
 enum { MBARRIER_BYTES = 8, MBARRIER_MAX = (1 << 20) - 1 };  // the largest count of arrivals, and of bytes
 

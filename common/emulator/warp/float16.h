@@ -5,8 +5,8 @@
 // exactly once. Widening is exact.
 #pragma once
 
-#include "../warp/forms.h"
-#include "../warp/lanes.h"
+#include "forms.h"
+#include "lanes.h"
 
 // sign | exponent | fraction, the exponent biased.
 typedef struct SmallFormat {
