@@ -82,6 +82,7 @@ run_tests = HL_ROOT="$(abspath $2)" PTX_DIR="$(CURDIR)/build/ptx" HAZARD_PTX_DIR
   COUNTERS_PTX="$(CURDIR)/$(COUNTERS_PTX)" BUILT="$(CURDIR)/build" TRACE_PROGRAMS="$(abspath $(BUILD)/trace)" TRACED="$(TRACED)" FAKE_DRIVER="$(CURDIR)/$(FAKE_DRIVER)" \
   LSAN_OPTIONS=suppressions=$(CURDIR)/common/build/leaks.supp:print_suppressions=0 $(BUILD)/run-tests --filter='$1'
 test: root $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
+	@sh common/build/rooms.sh $(MEMBERS)
 	@$(call run_tests,$(TESTS),$(BIN))
 root: $(STAGES) $(LADDER) $(BASELINES)
 	@$(if $(filter ./,$(BIN)),,ln -sfn $(addprefix $(CURDIR)/,Makefile README.md common notes plots stages tests) $(BIN))
