@@ -436,11 +436,12 @@ static int extra_operands(const PtxInstruction *source) {
   return ptx_has(source, "multicast::cluster") + ptx_has(source, "L2::cache_hint");
 }
 
-static DecodeResult decode_group(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_bulk_group(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"async", "bulk", "commit_group", "wait_group", "read", NULL};
   bool waits = ptx_has(source, "wait_group");
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, waits, waits))
     return DECODE_FAILED;
+  decoder->program->asynchronous = true;
   inst->flags = ptx_has(source, "read");
   inst->execute = waits ? wait_group : commit;
   if (!waits) return DECODED;
@@ -451,7 +452,7 @@ static DecodeResult decode_group(Decoder *decoder, const PtxInstruction *source,
   return DECODED;
 }
 
-static DecodeResult decode_prefetch(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_bulk_prefetch(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"async", "bulk", "prefetch", "L2", "global", "L2::cache_hint", NULL};
   int operands = 2 + extra_operands(source);
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, operands, operands))
@@ -480,7 +481,7 @@ static bool decode_reduction(Decoder *decoder, const PtxInstruction *source, boo
 
 // cp{.reduce}.async.bulk.DST.SRC.mbarrier::complete_tx::bytes [to], [from], size, [mbarrier]{, ranks}{, policy};
 // cp{.reduce}.async.bulk.global.shared::cta.bulk_group [to], [from], size{, policy};
-static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_bulk(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   // clang-format off
   static const char *const allowed[] = {
       "reduce", "async", "bulk", "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes",
@@ -493,6 +494,7 @@ static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, 
     return DECODE_FAILED;
   if (stores == ptx_has(source, "mbarrier::complete_tx::bytes"))
     return decoder_error(decoder, source, "completes on .mbarrier::complete_tx::bytes or .bulk_group");
+  decoder->program->asynchronous = true;
   BulkPlan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->to_space = stores ? SPACE_GLOBAL : SPACE_SHARED;
   plan->from_space = stores || !ptx_has(source, "global") ? SPACE_SHARED : SPACE_GLOBAL;
@@ -510,13 +512,4 @@ static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, 
   if (decode_address_plan(decoder, source, &source->operands[0], plan->to_space, &plan->to) != DECODED)
     return DECODE_FAILED;
   return decode_address_plan(decoder, source, &source->operands[1], plan->from_space, &plan->from);
-}
-
-DecodeResult decode_bulk(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (strcmp(source->opcode, "cp") || !ptx_has(source, "bulk") || ptx_has(source, "tensor")) return DECODE_NOT_MINE;
-  inst->counter = COUNTER_INST_ASYNC_COPY;
-  decoder->program->asynchronous = true;
-  if (ptx_has(source, "commit_group") || ptx_has(source, "wait_group")) return decode_group(decoder, source, inst);
-  if (ptx_has(source, "prefetch")) return decode_prefetch(decoder, source, inst);
-  return decode_copy(decoder, source, inst);
 }

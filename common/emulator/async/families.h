@@ -1,9 +1,27 @@
-// The families of instructions of this room: each is decoded by one function, in the file of its name.
+// The decode functions of this room, for the table of instructions: run/instructions.c.
 #pragma once
 
 #include "../warp/decoder.h"
 
-DecodeFamily decode_cp_async;     // cp.async and its groups
-DecodeFamily decode_mbarrier;     // mbarrier and cp.async.mbarrier.arrive
-DecodeFamily decode_bulk;         // cp.async.bulk, cp.reduce.async.bulk and bulk groups
-DecodeFamily decode_tensor_copy;  // cp.async.bulk.tensor and its kin
+// cp_async.c
+Decode decode_cp_async;
+Decode decode_cp_async_group;
+
+// bulk.c
+Decode decode_bulk;
+Decode decode_bulk_group;
+Decode decode_bulk_prefetch;
+
+// tensor_copy.c
+Decode decode_tensor_load;
+Decode decode_tensor_store;
+Decode decode_tensor_prefetch;
+
+// mbarrier.c
+Decode decode_mbarrier_init;
+Decode decode_mbarrier_inval;
+Decode decode_mbarrier_bytes;
+Decode decode_mbarrier_arrive;
+Decode decode_mbarrier_arrive_async;
+Decode decode_mbarrier_wait;
+Decode decode_mbarrier_pending_count;

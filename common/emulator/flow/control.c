@@ -248,7 +248,7 @@ static void return_lanes(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- decoding ----
 
-static DecodeResult decode_bra(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_bra(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"uni", NULL};
   if (!decoder_operands(decoder, source, 1, 1) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (source->operands[0].kind != PTX_OPERAND_LABEL) return decoder_error(decoder, source, "needs a label");
@@ -258,7 +258,7 @@ static DecodeResult decode_bra(Decoder *decoder, const PtxInstruction *source, I
   return DECODED;
 }
 
-static DecodeResult decode_brx(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_brx(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"idx", "uni", NULL};
   if (!decoder_operands(decoder, source, 2, 2) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   const PtxFunction *function = decoder->function->ptx;
@@ -327,7 +327,7 @@ static bool bind(Decoder *decoder, const Function *callee, const PtxOperand *res
 }
 
 // call (results), function, (arguments): the lists may be missing, and a prototype may follow.
-static DecodeResult decode_call(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_call(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"uni", NULL};
   if (!decoder_operands(decoder, source, 1, 4) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   const PtxOperand *operand = source->operands, *end = operand + source->operand_count;
@@ -366,14 +366,14 @@ static DecodeResult decode_end(Decoder *decoder, const PtxInstruction *source, E
   return DECODED;
 }
 
-DecodeResult decode_control(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  inst->counter = COUNTER_INST_CONTROL;
-  if (!strcmp(source->opcode, "bra")) return decode_bra(decoder, source, inst);
-  if (!strcmp(source->opcode, "brx")) return decode_brx(decoder, source, inst);
-  if (!strcmp(source->opcode, "call")) return decode_call(decoder, source, inst);
-  if (!strcmp(source->opcode, "ret")) return decode_end(decoder, source, return_lanes, inst);
-  if (!strcmp(source->opcode, "exit")) return decode_end(decoder, source, stop_lanes, inst);
-  if (!strcmp(source->opcode, "trap") || !strcmp(source->opcode, "brkpt"))
-    return decode_end(decoder, source, trap, inst);
-  return DECODE_NOT_MINE;
+DecodeResult decode_ret(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_end(decoder, source, return_lanes, inst);
+}
+
+DecodeResult decode_exit(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_end(decoder, source, stop_lanes, inst);
+}
+
+DecodeResult decode_trap(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_end(decoder, source, trap, inst);
 }

@@ -1,9 +1,24 @@
-// The families of instructions of this room: each is decoded by one function, in the file of its name.
+// The decode functions of this room, for the table of instructions: run/instructions.c.
 #pragma once
 
 #include "../warp/decoder.h"
 
-DecodeFamily decode_barrier;  // bar barrier
-DecodeFamily decode_fence;    // fence membar
-DecodeFamily decode_cluster;  // mapa, getctarank, barrier.cluster
-DecodeFamily decode_control;  // bra brx call ret exit trap
+// barrier.c
+Decode decode_barrier;
+Decode decode_warp_barrier;
+
+// cluster.c
+Decode decode_cluster_barrier;
+Decode decode_cluster_address;
+
+// fence.c
+Decode decode_fence;
+Decode decode_proxy_fence;
+
+// control.c
+Decode decode_bra;
+Decode decode_brx;
+Decode decode_call;
+Decode decode_ret;
+Decode decode_exit;
+Decode decode_trap;

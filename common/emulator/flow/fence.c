@@ -45,7 +45,7 @@ static DecodeResult decode_tensor_map_fence(Decoder *decoder, const PtxInstructi
   return DECODED;
 }
 
-static DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   // clang-format off
   static const char *const allowed[] = {
       "proxy", "alias", "async", "async::generic", "tensormap::generic", "global", "shared::cta",
@@ -65,9 +65,6 @@ DecodeResult decode_fence(Decoder *decoder, const PtxInstruction *source, Inst *
       "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "gl", "sys", "mbarrier_init",
       "sync_restrict::shared::cta", "sync_restrict::shared::cluster", NULL};
   // clang-format on
-  if (strcmp(source->opcode, "fence") && strcmp(source->opcode, "membar")) return DECODE_NOT_MINE;
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
-  if (ptx_has(source, "proxy")) return decode_proxy_fence(decoder, source, inst);
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
   inst->flags = scope_of(source);
   inst->execute = ptx_has(source, "mbarrier_init") ? announce : fence;

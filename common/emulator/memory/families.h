@@ -1,7 +1,13 @@
-// The families of instructions of this room: each is decoded by one function, in the file of its name.
+// The decode functions of this room, for the table of instructions: run/instructions.c.
 #pragma once
 
 #include "../warp/decoder.h"
 
-DecodeFamily decode_memory;  // ld st prefetch, and atom red through decode_atomic
-DecodeFamily decode_atomic;
+// load_store.c
+Decode decode_ld;
+Decode decode_st;
+Decode decode_cache_hint;
+
+// atomic.c
+Decode decode_atom;
+Decode decode_red;

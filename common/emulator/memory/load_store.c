@@ -310,7 +310,6 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   Transfer *transfer = decoder_allocate(decoder, sizeof *transfer);
   if (!decode_elements(decoder, source, registers, ptx_instruction_type(source), is_load, transfer))
     return DECODE_FAILED;
-  inst->counter = COUNTER_INST_MEMORY;
   inst->extra = transfer;
   transfer->space = space_of(source);
   transfer->order = order_of(source);
@@ -323,16 +322,18 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   return decode_address_plan(decoder, source, address, transfer->space, &transfer->address);
 }
 
-DecodeResult decode_memory(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  const char *opcode = source->opcode;
-  if (!strcmp(opcode, "ld") || !strcmp(opcode, "ldu")) return decode_transfer(decoder, source, true, inst);
-  if (!strcmp(opcode, "st")) return decode_transfer(decoder, source, false, inst);
-  if (!strcmp(opcode, "atom") || !strcmp(opcode, "red")) return decode_atomic(decoder, source, inst);
-  if (strcmp(opcode, "prefetch") && strcmp(opcode, "prefetchu") && strcmp(opcode, "applypriority") &&
-      strcmp(opcode, "discard"))
-    return DECODE_NOT_MINE;
-  // Hints to the caches: without effect on what a program computes.
-  inst->counter = COUNTER_INST_MEMORY;
+DecodeResult decode_ld(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_transfer(decoder, source, true, inst);
+}
+
+DecodeResult decode_st(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_transfer(decoder, source, false, inst);
+}
+
+// Hints to the caches: without effect on what a program computes.
+DecodeResult decode_cache_hint(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  (void)decoder;
+  (void)source;
   inst->execute = nothing;
   return DECODED;
 }

@@ -1,17 +1,14 @@
-// Decodes a kernel: gives every register, immediate and variable its place, and asks the families what each instruction is.
+// Decodes a kernel: gives every register, immediate and variable its place, and has each instruction decoded as its row of the table of instructions says.
 #include "decode.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "../async/families.h"
 #include "../flow/families.h"
-#include "../memory/families.h"
-#include "../scalar/families.h"
-#include "../tensor/families.h"
 #include "../tensor/wgmma_registers.h"
 #include "../warp/operands.h"
 #include "cfg.h"
+#include "instructions.h"
 
 enum {
   MAX_STATIC_SHARED = 1 << 24,
@@ -153,8 +150,35 @@ static void mark_recursion(Program *program, Function *root, const PtxOperand *o
   }
 }
 
+// The parser keeps one copy of equal texts: instructions are alike when their opcode and modifiers are the same pointers.
+static bool alike(const PtxInstruction *a, const PtxInstruction *b) {
+  if (a->opcode != b->opcode || a->modifier_count != b->modifier_count) return false;
+  for (int i = 0; i < a->modifier_count; i++)
+    if (a->modifiers[i] != b->modifiers[i]) return false;
+  return true;
+}
+
+static size_t known_place(const PtxInstruction *source) {
+  uint64_t hash = (uint64_t)(uintptr_t)source->opcode;
+  for (int i = 0; i < source->modifier_count; i++)
+    hash = hash * 0x9e3779b97f4a7c15ull + (uint64_t)(uintptr_t)source->modifiers[i];
+  return hash * 0x9e3779b97f4a7c15ull >> 32 & (KNOWN_ROWS - 1);
+}
+
+// The row of an instruction: mostly one like it was looked up before.
+static const Instruction *row_of(Decoder *decoder, const PtxInstruction *source) {
+  size_t place = known_place(source);
+  const PtxInstruction *like = decoder->known[place].like;
+  if (!like || !alike(like, source)) {
+    decoder->known[place].like = source;
+    decoder->known[place].row = instruction_find(source);
+  }
+  return decoder->known[place].row;
+}
+
 // Which functions may call themselves, and how much local memory a thread needs.
-static void analyse_calls(Program *program) {
+static void analyse_calls(Decoder *decoder) {
+  Program *program = decoder->program;
   uint8_t *seen = program_allocate(program, (size_t)program->function_count);
   bool indirect = false, recursive = false;
   uint64_t local = 0;
@@ -162,7 +186,8 @@ static void analyse_calls(Program *program) {
     Function *function = &program->functions[f];
     for (int i = 0; i < function->ptx->instruction_count; i++) {
       const PtxInstruction *source = &function->ptx->instructions[i];
-      for (int o = 0; o < source->operand_count && !strcmp(source->opcode, "call"); o++)
+      const Instruction *row = row_of(decoder, source);
+      for (int o = 0; o < source->operand_count && row && row->decode == decode_call; o++)
         indirect |= source->operands[o].kind == PTX_OPERAND_REGISTER;
     }
     memset(seen, 0, (size_t)program->function_count);
@@ -176,60 +201,29 @@ static void analyse_calls(Program *program) {
   program->local_size = local && recursive ? local + RECURSIVE_LOCAL : local;
 }
 
-static DecodeFamily *const families[] = {
-    decode_move,    decode_integer,    decode_float,      decode_half,     decode_convert,       decode_compare,
-    decode_memory,  decode_collective, decode_barrier,    decode_cp_async, decode_matrix_memory, decode_mma,
-    decode_wmma,    decode_wgmma,      decode_mbarrier,   decode_bulk,     decode_tensor_copy,   decode_fence,
-    decode_cluster, decode_hint,       decode_setmaxnreg, decode_control};
-
-// The parser keeps one copy of equal texts: instructions are alike when their opcode and modifiers are the same pointers.
-static bool alike(const PtxInstruction *a, const PtxInstruction *b) {
-  if (a->opcode != b->opcode || a->modifier_count != b->modifier_count) return false;
-  for (int i = 0; i < a->modifier_count; i++)
-    if (a->modifiers[i] != b->modifiers[i]) return false;
-  return true;
+static void decode_guard(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  PtxOperand guard = {.kind = PTX_OPERAND_REGISTER, .index = source->guard, .component = -1};
+  inst->guarded = true;
+  inst->guard_negated = source->guard_negated;
+  inst->guard = decoder_source(decoder, &guard, PTX_PRED);
 }
 
-static size_t known_place(const PtxInstruction *source) {
-  uint64_t hash = (uint64_t)(uintptr_t)source->opcode;
-  for (int i = 0; i < source->modifier_count; i++)
-    hash = hash * 0x9e3779b97f4a7c15ull + (uint64_t)(uintptr_t)source->modifiers[i];
-  return hash * 0x9e3779b97f4a7c15ull >> 32 & (KNOWN_FAMILIES - 1);
-}
-
-// Asks the family that an instruction like this was decoded by. False when there is none, or it is not its this time:
-// operands count too.
-static bool ask_known_family(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  size_t place = known_place(source);
-  const PtxInstruction *like = decoder->known[place].like;
-  if (!like || !alike(like, source)) return false;
-  return families[decoder->known[place].family](decoder, source, inst) != DECODE_NOT_MINE;
-}
-
-static void decode_operation(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  inst->counter = COUNTER_INST_OTHER;
-  if (source->guard >= 0) {
-    PtxOperand guard = {.kind = PTX_OPERAND_REGISTER, .index = source->guard, .component = -1};
-    inst->guarded = true;
-    inst->guard_negated = source->guard_negated;
-    inst->guard = decoder_source(decoder, &guard, PTX_PRED);
-  }
-  if (ask_known_family(decoder, source, inst)) return;
-  for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
-    if (families[f](decoder, source, inst) == DECODE_NOT_MINE) continue;
-    size_t place = known_place(source);
-    decoder->known[place].like = source;
-    decoder->known[place].family = f;
-    return;
-  }
-  decoder_error(decoder, source, "unknown instruction");
+static void report_unknown(Decoder *decoder, const PtxInstruction *source) {
+  char known[300];
+  instruction_list(source->opcode, known, sizeof known);
+  decoder_error(decoder, source, "unknown instruction%s", known);
 }
 
 static void decode_instruction(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   decoder->source = source;
   inst->source = source;
+  inst->row = row_of(decoder, source);
   inst->touch_start = decoder->program->touch_count;
-  decode_operation(decoder, source, inst);
+  if (source->guard >= 0) decode_guard(decoder, source, inst);
+  if (inst->row)
+    inst->row->decode(decoder, source, inst);
+  else
+    report_unknown(decoder, source);
   inst->touch_count = (uint16_t)(decoder->program->touch_count - inst->touch_start);
 }
 
@@ -307,7 +301,7 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
 
   if (program->function_count > MAX_FUNCTIONS)
     decoder_fail(&decoder, entry->line, "a kernel calls at most %d functions", MAX_FUNCTIONS);
-  if (!decoder.failed) analyse_calls(program);
+  if (!decoder.failed) analyse_calls(&decoder);
   if (program->local_size > MAX_LOCAL)
     decoder_fail(&decoder, entry->line,
                  "a thread has at most %d bytes of local memory, the kernel's functions together go beyond", MAX_LOCAL);

@@ -1,14 +1,42 @@
-// The families of instructions of this room: each is decoded by one function, in the file of its name.
+// The decode functions of this room, for the table of instructions: run/instructions.c.
 #pragma once
 
 #include "../warp/decoder.h"
 
-DecodeFamily decode_integer;     // add sub mul mad ... of integers; asks decode_bits when it is none of them
-DecodeFamily decode_bits;        // and or xor not cnot lop3, shifts, bit fields, permutations
-DecodeFamily decode_float;       // f32 and f64 arithmetic and special functions
-DecodeFamily decode_half;        // f16, bf16 and their x2 forms
-DecodeFamily decode_convert;     // cvt
-DecodeFamily decode_compare;     // setp set selp slct testp
-DecodeFamily decode_move;        // mov, cvta, isspacep: moves, packing, addresses, special registers
-DecodeFamily decode_collective;  // shfl vote match redux elect activemask
-DecodeFamily decode_hint;        // nanosleep griddepcontrol createpolicy
+// integer.c, bits.c
+Decode decode_integer;
+Decode decode_bits;
+Decode decode_lop3;
+
+// float.c, half.c
+Decode decode_float;
+Decode decode_half;
+
+// convert.c
+Decode decode_convert;
+Decode decode_convert_pack;
+
+// compare.c
+Decode decode_setp;
+Decode decode_set;
+Decode decode_testp;
+Decode decode_selp;
+Decode decode_slct;
+
+// move.c
+Decode decode_mov;
+Decode decode_cvta;
+Decode decode_isspacep;
+
+// collective.c
+Decode decode_shfl;
+Decode decode_vote;
+Decode decode_match;
+Decode decode_redux;
+Decode decode_elect;
+Decode decode_activemask;
+
+// hints.c
+Decode decode_nanosleep;
+Decode decode_griddepcontrol;
+Decode decode_createpolicy;

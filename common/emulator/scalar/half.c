@@ -176,9 +176,7 @@ static void execute_half(Warp *warp, const Inst *inst, Mask mask) {
 static const Form forms[] = {F16_FORMS(f16), F16_FORMS(f16x2), BF16_FORMS(bf16), BF16_FORMS(bf16x2)};
 
 DecodeResult decode_half(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  bool is_special = !strcmp(source->opcode, "ex2") || !strcmp(source->opcode, "tanh");
-  DecodeResult result =
-      form_decode(decoder, source, forms, COUNT(forms), is_special ? COUNTER_INST_SPECIAL : COUNTER_INST_FP16, inst);
+  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms), inst);
   if (result != DECODED) return result;
   FormMatch match;
   form_find(decoder, source, forms, COUNT(forms), &match);

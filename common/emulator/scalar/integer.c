@@ -280,6 +280,5 @@ static const Form forms[] = {
 };
 
 DecodeResult decode_integer(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms), COUNTER_INST_INTEGER, inst);
-  return result == DECODE_NOT_MINE ? decode_bits(decoder, source, inst) : result;
+  return form_decode(decoder, source, forms, COUNT(forms), inst);
 }

@@ -1,10 +1,22 @@
-// The families of instructions of this room: each is decoded by one function, in the file of its name.
+// The decode functions of this room, for the table of instructions: run/instructions.c.
 #pragma once
 
 #include "../warp/decoder.h"
 
-DecodeFamily decode_matrix_memory;  // ldmatrix stmatrix movmatrix
-DecodeFamily decode_mma;            // mma.sync
-DecodeFamily decode_wmma;           // wmma.load, wmma.mma, wmma.store
-DecodeFamily decode_wgmma;          // wgmma and its fence, commit and wait
-DecodeFamily decode_setmaxnreg;
+// matrix_memory.c
+Decode decode_ldmatrix;
+Decode decode_stmatrix;
+Decode decode_movmatrix;
+
+// mma.c, wmma.c
+Decode decode_mma;
+Decode decode_wmma_load;
+Decode decode_wmma_mma;
+Decode decode_wmma_store;
+
+// wgmma.c
+Decode decode_wgmma;
+Decode decode_wgmma_group;
+
+// setmaxnreg.c
+Decode decode_setmaxnreg;

@@ -92,7 +92,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
 }
 
 // movmatrix.sync.aligned.m8n8.trans.b16 d, a
-static DecodeResult decode_transpose(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_movmatrix(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", "aligned", "m8n8", "trans", NULL};
   PtxType types[4];
   if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
@@ -110,11 +110,10 @@ static DecodeResult decode_transpose(Decoder *decoder, const PtxInstruction *sou
   return DECODED;
 }
 
-DecodeResult decode_matrix_memory(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  inst->counter = COUNTER_INST_MEMORY;
-  if (!strcmp(source->opcode, "ldmatrix")) return decode_transfer(decoder, source, true, inst);
-  if (!strcmp(source->opcode, "stmatrix")) return decode_transfer(decoder, source, false, inst);
-  inst->counter = COUNTER_INST_OTHER;
-  if (!strcmp(source->opcode, "movmatrix")) return decode_transpose(decoder, source, inst);
-  return DECODE_NOT_MINE;
+DecodeResult decode_ldmatrix(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_transfer(decoder, source, true, inst);
+}
+
+DecodeResult decode_stmatrix(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_transfer(decoder, source, false, inst);
 }

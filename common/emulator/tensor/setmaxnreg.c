@@ -195,7 +195,6 @@ bool setmaxnreg_explain_deadlock(const Cluster *cluster) {
 // setmaxnreg.inc.sync.aligned.u32 registers;  .dec
 DecodeResult decode_setmaxnreg(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"inc", "dec", "sync", "aligned", NULL};
-  if (strcmp(source->opcode, "setmaxnreg")) return DECODE_NOT_MINE;
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
   bool takes = ptx_has(source, "inc");
   if (takes == ptx_has(source, "dec") || !ptx_has(source, "sync") || !ptx_has(source, "aligned"))
@@ -208,7 +207,6 @@ DecodeResult decode_setmaxnreg(Decoder *decoder, const PtxInstruction *source, I
   inst->immediate = count->value;
   inst->flags = takes;
   inst->converge = CONVERGE_ALIGNED;
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
   inst->execute = adjust;
   return DECODED;
 }

@@ -495,7 +495,17 @@ static bool decode_types(Decoder *decoder, const PtxInstruction *source, WgmmaPl
   return false;
 }
 
-static DecodeResult decode_mma_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+// What all forms of wgmma need. False after an error.
+static bool decode_aligned(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  decoder->program->asynchronous = true;
+  inst->converge = CONVERGE_ALIGNED;
+  if (ptx_has(source, "sync") && ptx_has(source, "aligned")) return true;
+  decoder_error(decoder, source, "needs .sync.aligned");
+  return false;
+}
+
+DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  if (!decode_aligned(decoder, source, inst)) return DECODE_FAILED;
   WgmmaPlan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->n = shape_n(source);
   if (!plan->n) return decoder_error(decoder, source, "the shape must be .m64nNk16 with N from 8 to 256 in steps of 8");
@@ -513,23 +523,15 @@ static DecodeResult decode_mma_async(Decoder *decoder, const PtxInstruction *sou
       !immediate_choice(decoder, source, &operand[operands - 4], 0, 1, "imm-trans-b", &plan->b_mn_major))
     return DECODE_FAILED;
   inst->extra = plan;
-  inst->counter = COUNTER_INST_TENSOR;
   inst->execute = issue_wgmma;
   return DECODED;
 }
 
-DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (strcmp(source->opcode, "wgmma")) return DECODE_NOT_MINE;
-  decoder->program->asynchronous = true;
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
-  inst->converge = CONVERGE_ALIGNED;
-  if (!ptx_has(source, "sync") || !ptx_has(source, "aligned"))
-    return decoder_error(decoder, source, "needs .sync.aligned");
-  if (ptx_has(source, "mma_async")) return decode_mma_async(decoder, source, inst);
-  bool waits = ptx_has(source, "wait_group"), commits = ptx_has(source, "commit_group"),
-       fences = ptx_has(source, "fence");
-  if (source->modifier_count != 3 || !(waits || commits || fences))
-    return decoder_error(decoder, source, "unknown form of wgmma");
+// wgmma.fence, .commit_group, .wait_group N
+DecodeResult decode_wgmma_group(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  bool waits = ptx_has(source, "wait_group"), commits = ptx_has(source, "commit_group");
+  if (!decode_aligned(decoder, source, inst)) return DECODE_FAILED;
+  if (source->modifier_count != 3) return decoder_error(decoder, source, "unknown form of wgmma");
   if (!decoder_operands(decoder, source, waits, waits)) return DECODE_FAILED;
   if (waits && (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0 ||
                 source->operands[0].value > 7))

@@ -10,13 +10,14 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../warp/instruction.h"
 
 // ---- which registers ----
 
-static bool is_wgmma(const Inst *inst) { return !strcmp(inst->source->opcode, "wgmma"); }
+static bool is_wgmma(const Inst *inst) { return inst->row->registers == REGISTERS_OF_WGMMA; }
 
 static bool is_register_mov(const Program *program, const Inst *inst) {
-  if (strcmp(inst->source->opcode, "mov") || inst->touch_count != 2) return false;
+  if (inst->row->registers != REGISTERS_RENAMED || inst->touch_count != 2) return false;
   const Touch *touches = &program->touches[inst->touch_start];
   return touches[0].written && !touches[1].written;
 }
@@ -24,7 +25,7 @@ static bool is_register_mov(const Program *program, const Inst *inst) {
 // A constant may be put into a register anywhere: nvcc does so after the wgmma.fence that stands after it in the
 // source, and ptxas makes an operand of it, or moves it back. notes/hazards.md has what each of them does.
 static bool is_constant_mov(const Inst *inst) {
-  if (strcmp(inst->source->opcode, "mov") || inst->source->operand_count != 2) return false;
+  if (inst->row->registers != REGISTERS_RENAMED || inst->source->operand_count != 2) return false;
   PtxOperandKind kind = inst->source->operands[1].kind;
   return kind == PTX_OPERAND_INTEGER || kind == PTX_OPERAND_FLOAT;
 }

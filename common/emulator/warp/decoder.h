@@ -7,15 +7,14 @@
 typedef struct Decoder Decoder;
 
 typedef enum DecodeResult {
-  DECODE_NOT_MINE,  // the opcode or type belongs to another family
   DECODED,
   DECODE_FAILED,  // decoder_error was called
 } DecodeResult;
 
-// A family: a file that decodes and executes related instructions. decode fills *inst or says whose it is not.
-typedef DecodeResult DecodeFamily(Decoder *decoder, const PtxInstruction *source, Inst *inst);
+// Decodes one instruction, or several that are alike: fills *inst.
+typedef DecodeResult Decode(Decoder *decoder, const PtxInstruction *source, Inst *inst);
 
-enum { KNOWN_FAMILIES = 256 };
+enum { KNOWN_ROWS = 256 };
 
 struct Decoder {
   Program *program;
@@ -31,9 +30,9 @@ struct Decoder {
   int constant_bucket_count;
   const PtxInstruction *source;  // being decoded
   struct {
-    const PtxInstruction *like;  // an instruction with the same opcode and modifiers
-    size_t family;
-  } known[KNOWN_FAMILIES];  // whose instructions are, by a hash
+    const PtxInstruction *like;     // an instruction with the same opcode and modifiers
+    const struct Instruction *row;  // its row of the table of instructions
+  } known[KNOWN_ROWS];              // by a hash
 };
 
 // Memory that lives as long as the program, zeroed.

@@ -39,7 +39,6 @@ struct Inst {
   uint8_t control;       // Control: how execution goes on
   uint8_t converge;      // Converge: which lanes must be here together
   uint32_t priority;     // of divergent groups the one at the lowest priority runs first: cfg.c
-  uint8_t counter;       // CounterKind of the instruction's class
   uint8_t type;          // PtxType it works on
   uint8_t size, vector;  // of a memory access: bytes per element, elements
   uint32_t flags;        // meaning belongs to the family
@@ -49,6 +48,7 @@ struct Inst {
       *unwatched;  // of one that touches registers of wgmma, what it does: execute checks them first. wgmma_registers.h
   uint32_t touch_start;  // in Program.touches
   uint16_t touch_count;
+  const struct Instruction *row;  // of the table of instructions: instruction.h
   const PtxInstruction *source;
 };
 
