@@ -268,14 +268,6 @@ bool bulk_check_ranks(Warp *warp, const Inst *inst, int lane, uint32_t mask) {
   return false;
 }
 
-Mbarrier *bulk_mbarrier(Warp *warp, const Inst *inst, int lane, uint64_t address, const Region *shared) {
-  Mbarrier *mbarrier = mbarrier_find(warp, inst, lane, SPACE_SHARED, address);
-  if (!mbarrier || mbarrier->region == shared) return mbarrier;
-  mbarrier_misuse((Origin){warp, lane, inst}, address,
-                  "the mbarrier must be in the shared memory of the block that the copy writes");
-  return NULL;
-}
-
 // ---- cp.async.bulk, cp.reduce.async.bulk ----
 
 typedef struct BulkPlan {
@@ -325,7 +317,7 @@ static bool load_lane(Warp *warp, const Inst *inst, int lane, uint64_t to_addres
   BulkMode mode = plan->mode;
   Access to;
   if (!find_side(warp, inst, lane, SPACE_SHARED, to_address, size, ACCESS_WRITE, &to)) return false;
-  Mbarrier *mbarrier = bulk_mbarrier(warp, inst, lane, mbarrier_address, to.region);
+  Mbarrier *mbarrier = mbarrier_of_copy(warp, inst, lane, SPACE_SHARED, mbarrier_address, to.region);
   if (!mbarrier) return false;
   Pieces pieces = {0};
   pieces_add(&pieces, from, to.offset, size);

@@ -12,6 +12,9 @@ Decode decode_bulk;
 Decode decode_bulk_group;
 Decode decode_bulk_prefetch;
 
+// store_async.c
+Decode decode_st_async;
+
 // tensor_copy.c
 Decode decode_tensor_load;
 Decode decode_tensor_store;

@@ -159,6 +159,15 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   return NULL;
 }
 
+Mbarrier *mbarrier_of_copy(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address,
+                           const Region *shared) {
+  Mbarrier *mbarrier = mbarrier_find(warp, inst, lane, space, address);
+  if (!mbarrier || mbarrier->region == shared) return mbarrier;
+  mbarrier_misuse((Origin){warp, lane, inst}, address,
+                  "the mbarrier must be in the shared memory of the block that the copy writes");
+  return NULL;
+}
+
 // Whether a thread that knows this comes after the initialisation. False after a report.
 static bool comes_after_init(Origin origin, const Clocks *known, const Mbarrier *mbarrier) {
   uint32_t thread = warp_thread(mbarrier->init.warp, mbarrier->init.lane);

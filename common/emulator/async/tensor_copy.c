@@ -240,7 +240,7 @@ static bool load_box(Warp *warp, const Inst *inst, int lane, uint64_t map_addres
   Box box;
   Access place;
   if (!find_box(warp, inst, lane, map_address, shared_address, ACCESS_WRITE, &box, &place)) return false;
-  Mbarrier *mbarrier = bulk_mbarrier(warp, inst, lane, mbarrier_address, place.region);
+  Mbarrier *mbarrier = mbarrier_of_copy(warp, inst, lane, SPACE_SHARED, mbarrier_address, place.region);
   Pieces pieces = {0};
   bool done = mbarrier && collect_pieces(warp, inst, lane, &box, &place, true, &pieces);
   BulkMode mode = fill_mode(&box);

@@ -161,6 +161,7 @@ static const Instruction table[] = {
     ROW("createpolicy",                   decode_createpolicy,           OTHER),
 
     // asynchronous copies
+    ROW("st.async",                       decode_st_async,               MEMORY, .memory = MEMORY_STORE),
     ROW("cp.async",                       decode_cp_async,               ASYNC_COPY, .memory = MEMORY_COPY),
     ROW("cp.async.ca",                    decode_cp_async,               ASYNC_COPY, .memory = MEMORY_CACHED_COPY),
     ROW("cp.async.commit_group",          decode_cp_async_group,         SYNCHRONISATION),
