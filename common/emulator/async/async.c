@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../check/hazard.h"
+#include "../warp/host_memory.h"
 
 struct AsyncEngine {
   Cluster *cluster;
@@ -162,11 +163,7 @@ void async_warp_end(Warp *warp) {
 }
 
 void group_add(GroupQueue *queue, Mask mask, AsyncOp *op) {
-  if (queue->count == queue->capacity) {
-    queue->capacity = queue->capacity ? queue->capacity * 2 : 16;
-    queue->entries = realloc(queue->entries, (size_t)queue->capacity * sizeof(GroupEntry));
-    if (!queue->entries) abort();
-  }
+  queue->entries = host_grow(queue->entries, queue->count, &queue->capacity, sizeof(GroupEntry));
   GroupEntry *entry = &queue->entries[queue->count++];
   entry->op = op;
   entry->waiting = mask;

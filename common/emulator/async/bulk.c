@@ -7,6 +7,7 @@
 
 #include "../check/hazard.h"
 #include "../memory/access_counts.h"
+#include "../warp/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
@@ -18,11 +19,7 @@ enum { UNIT = 16 };  // addresses and sizes of a bulk copy are multiples of it
 
 void pieces_add(Pieces *pieces, const Access *other, uint64_t shared_offset, uint32_t size) {
   if (size == 0) return;
-  if (pieces->count == pieces->capacity) {
-    pieces->capacity = pieces->capacity ? pieces->capacity * 2 : 64;
-    pieces->items = realloc(pieces->items, (size_t)pieces->capacity * sizeof(Piece));
-    if (!pieces->items) abort();
-  }
+  pieces->items = host_grow(pieces->items, pieces->count, &pieces->capacity, sizeof(Piece));
   pieces->items[pieces->count++] = (Piece){.other = other ? other->region : NULL,
                                            .other_offset = other ? other->offset : 0,
                                            .shared_offset = shared_offset,
@@ -417,12 +414,6 @@ void bulk_check_exit(Warp *warp, Mask mask) {
 
 // ---- decoding ----
 
-static void nothing(Warp *warp, const Inst *inst, Mask mask) {
-  (void)warp;
-  (void)inst;
-  (void)mask;
-}
-
 // How many operands follow for the modifiers that bring one.
 static int extra_operands(const PtxInstruction *source) {
   return ptx_has(source, "multicast::cluster") + ptx_has(source, "L2::cache_hint");
@@ -449,7 +440,7 @@ DecodeResult decode_bulk_prefetch(Decoder *decoder, const PtxInstruction *source
   int operands = 2 + extra_operands(source);
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, operands, operands))
     return DECODE_FAILED;
-  inst->execute = nothing;  // a hint to the L2 cache
+  inst->execute = execute_nothing;  // a hint to the L2 cache
   return DECODED;
 }
 

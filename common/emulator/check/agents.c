@@ -3,13 +3,14 @@
 
 #include <stdlib.h>
 
+#include "../warp/host_memory.h"
 #include "epoch.h"
 
 typedef struct Agent {
   uint32_t clock;      // of its last operation
   bool busy;           // that operation is pending
   AsyncIssue *issues;  // of all its operations: that at clock c is number c - 1
-  uint32_t capacity;
+  int capacity;
 } Agent;
 
 struct AgentTable {
@@ -27,7 +28,7 @@ AgentTable *agents_new(const Cluster *cluster) {
 
 void agents_free(AgentTable *table) {
   for (int i = 0; table && i < ASYNC_AGENTS; i++) {
-    usage_subtract(table->usage, table->agents[i].capacity * sizeof(AsyncIssue));
+    usage_subtract(table->usage, (size_t)table->agents[i].capacity * sizeof(AsyncIssue));
     free(table->agents[i].issues);
   }
   free(table);
@@ -48,13 +49,9 @@ static uint32_t take_agent(AgentTable *table) {
 }
 
 static void note_issue(AgentTable *table, Agent *agent, uint32_t clock, AsyncIssue issue) {
-  if (clock > agent->capacity) {
-    uint32_t before = agent->capacity;
-    agent->capacity = before ? 2 * before : 16;
-    usage_add(table->usage, (agent->capacity - before) * sizeof *agent->issues);
-    agent->issues = realloc(agent->issues, agent->capacity * sizeof *agent->issues);
-    if (!agent->issues) abort();
-  }
+  int before = agent->capacity;
+  agent->issues = host_grow(agent->issues, (int)clock - 1, &agent->capacity, sizeof *agent->issues);
+  usage_add(table->usage, (size_t)(agent->capacity - before) * sizeof *agent->issues);
   agent->issues[clock - 1] = issue;
 }
 

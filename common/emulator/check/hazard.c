@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../warp/host_memory.h"
 #include "agents.h"
 
 static const struct {
@@ -127,11 +128,7 @@ static void remember(HazardList *list, const Hazard *hazard) {
   if (known) {
     known->count++;
   } else if (!full) {
-    if (list->count == list->capacity) {
-      list->capacity = list->capacity ? list->capacity * 2 : 16;
-      list->items = realloc(list->items, (size_t)list->capacity * sizeof(Hazard));
-      if (!list->items) abort();
-    }
+    list->items = host_grow(list->items, list->count, &list->capacity, sizeof(Hazard));
     list->items[list->count++] = *hazard;
   }
   pthread_mutex_unlock(&list->lock);

@@ -1,12 +1,12 @@
 // bra, brx, call, ret, exit, trap: where execution goes on. PTX ISA 9.7.12.
 #include "control.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../check/hazard.h"
 #include "../warp/calls.h"
+#include "../warp/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
@@ -135,11 +135,7 @@ static bool push_frame(Warp *warp, const Inst *inst, const Binding *binding, int
     launch_stop(warp_launch(warp));
     return false;
   }
-  if (stack->depth == stack->capacity) {
-    stack->capacity = stack->capacity ? stack->capacity * 2 : 4;
-    stack->frames = realloc(stack->frames, (size_t)stack->capacity * sizeof(CallFrame));
-    if (!stack->frames) abort();
-  }
+  stack->frames = host_grow(stack->frames, stack->depth, &stack->capacity, sizeof(CallFrame));
   u8 *saved = NULL;
   if (is_active(stack, binding->callee)) {
     saved = malloc(exchange_lane(warp, binding->callee, lane, NULL, true) + 1);

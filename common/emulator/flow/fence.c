@@ -1,7 +1,5 @@
 // Fences: of the memory model, between the generic and the async proxy, of mbarriers and of tensor maps. PTX ISA
 // 9.7.13.4.
-#include <string.h>
-
 #include "../async/mbarrier_object.h"
 #include "families.h"
 
@@ -28,12 +26,6 @@ static void announce(Warp *warp, const Inst *inst, Mask mask) {
   mbarrier_announce(warp, mask);
 }
 
-static void nothing(Warp *warp, const Inst *inst, Mask mask) {
-  (void)warp;
-  (void)inst;
-  (void)mask;
-}
-
 // fence.proxy.tensormap::generic.release.gpu;  .acquire.gpu [map], 128;
 static DecodeResult decode_tensor_map_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   bool acquires = ptx_has(source, "acquire");
@@ -55,7 +47,9 @@ DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *source, 
   if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (ptx_has(source, "tensormap::generic")) return decode_tensor_map_fence(decoder, source, inst);
   if (!decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
-  inst->execute = ptx_has(source, "async") ? proxy_fence : ptx_has(source, "async::generic") ? acquire_proxy : nothing;
+  inst->execute = ptx_has(source, "async")            ? proxy_fence
+                  : ptx_has(source, "async::generic") ? acquire_proxy
+                                                      : execute_nothing;
   return DECODED;
 }
 

@@ -198,12 +198,6 @@ static void store_param(Warp *warp, const Inst *inst, Mask mask) {
   }
 }
 
-static void nothing(Warp *warp, const Inst *inst, Mask mask) {
-  (void)warp;
-  (void)inst;
-  (void)mask;
-}
-
 // ---- decoding ----
 
 static int vector_length(const PtxInstruction *source) {
@@ -334,6 +328,6 @@ DecodeResult decode_st(Decoder *decoder, const PtxInstruction *source, Inst *ins
 DecodeResult decode_cache_hint(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   (void)decoder;
   (void)source;
-  inst->execute = nothing;
+  inst->execute = execute_nothing;
   return DECODED;
 }

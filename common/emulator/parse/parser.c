@@ -1,6 +1,5 @@
 // Tokens -> module: the module's own directives. PTX ISA, chapter 5 and 11.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "parser.h"

@@ -18,6 +18,7 @@
 
 #include <setjmp.h>
 
+#include "float_bits.h"
 #include "ptx.h"
 
 // Bounds on what a text may ask for; no kernel comes near them.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../warp/host_memory.h"
 #include "../warp/instruction.h"
 
 static const char *const names[COUNTER_KIND_COUNT] = {
@@ -184,11 +185,7 @@ static LineCounters *line_entry(LineTable *table, const char *file, int line) {
     LineCounters *entry = &table->items[i];
     if (entry->line == line && !strcmp(entry->file ? entry->file : "", file ? file : "")) return entry;
   }
-  if (table->count == table->capacity) {
-    table->capacity = table->capacity ? table->capacity * 2 : 64;
-    table->items = realloc(table->items, (size_t)table->capacity * sizeof *table->items);
-    if (!table->items) abort();
-  }
+  table->items = host_grow(table->items, table->count, &table->capacity, sizeof *table->items);
   LineCounters *entry = &table->items[table->count++];
   *entry = (LineCounters){.file = file, .line = line};
   return entry;

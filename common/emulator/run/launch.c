@@ -13,6 +13,7 @@
 #include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
 #include "../tensor/wgmma_registers.h"
+#include "../warp/host_memory.h"
 #include "../warp/special.h"
 #include "../warp/warp.h"
 #include "counters.h"
@@ -26,12 +27,6 @@ enum {
   FIRST_QUIET = 1 << 18,
   LONGEST_QUIET = 1 << 22,
 };
-
-static void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count ? count : 1, size);
-  if (!memory) abort();
-  return memory;
-}
 
 // ---- a cluster's life ----
 
@@ -73,11 +68,11 @@ static void start_warp(Block *block, int index) {
   if (!warp->registers) abort();
   fill_registers(warp);
   size_t local = launch->program->local_size * LANES;
-  warp->local = allocate(2 * local, 1);
+  warp->local = host_allocate(2 * local, 1);
   usage_add(&launch->emulator->usage.data, local);
   usage_add(&launch->emulator->usage.shadow, local);
   memset(warp->local, REGION_POISON, local);
-  warp->clocks = allocate(LANES, sizeof(LaneClocks));
+  warp->clocks = host_allocate(LANES, sizeof(LaneClocks));
   for (int lane = 0; lane < LANES; lane++) warp->clocks[lane].own = 1;
   warp_start(warp, launch->program->functions[0].start);
 }
@@ -103,7 +98,7 @@ static void start_cluster(Cluster *cluster, Worker *worker, uint32_t id) {
   Launch *launch = worker->launch;
   *cluster = (Cluster){.launch = launch, .worker = worker, .id = id};
   cluster->block_count = (int)(launch->cluster[0] * launch->cluster[1] * launch->cluster[2]);
-  cluster->blocks = allocate((size_t)cluster->block_count, sizeof(Block));
+  cluster->blocks = host_allocate((size_t)cluster->block_count, sizeof(Block));
   cluster->random = launch->schedule * 0x9e3779b97f4a7c15ull + id * 0xbf58476d1ce4e5b9ull + 1;
   int threads = (int)(launch->block[0] * launch->block[1] * launch->block[2]);
   cluster->lane_count = cluster->block_count * ((threads + LANES - 1) / LANES) * LANES;
@@ -118,8 +113,8 @@ static void start_cluster(Cluster *cluster, Worker *worker, uint32_t id) {
     *block = (Block){.cluster = cluster, .rank = rank, .thread_count = threads, .live_threads = threads};
     cluster_block_index(launch, id, rank, block->index);
     block->warp_count = (threads + LANES - 1) / LANES;
-    block->warps = allocate((size_t)block->warp_count, sizeof(Warp));
-    block->shared = allocate(1, sizeof(Region));
+    block->warps = host_allocate((size_t)block->warp_count, sizeof(Warp));
+    block->shared = host_allocate(1, sizeof(Region));
     if (!region_init(block->shared, REGION_SHARED, SHARED_BASE, launch->shared_size, launch->hazards,
                      &launch->emulator->usage))
       abort();
@@ -449,7 +444,7 @@ static void *work(void *argument) {
       break;
     }
     if (!cluster) {
-      cluster = allocate(1, sizeof *cluster);
+      cluster = host_allocate(1, sizeof *cluster);
       start_cluster(cluster, worker, fresh);
     }
     cluster->worker = worker;
@@ -479,14 +474,14 @@ static void run(Launch *launch, uint32_t clusters) {
   Worker *workers = aligned_alloc(_Alignof(Worker), (size_t)count * sizeof *workers);
   if (!workers) abort();
   memset(workers, 0, (size_t)count * sizeof *workers);
-  pthread_t *threads = allocate((size_t)count, sizeof *threads);
+  pthread_t *threads = host_allocate((size_t)count, sizeof *threads);
   pthread_mutex_init(&queue.lock, NULL);
   pthread_cond_init(&queue.changed, NULL);
   launch->queue = &queue;
   launch->sync = sync_table_new(&workers[0].order);
   for (int i = 0; i < count; i++) {
     workers[i].launch = launch;
-    workers[i].counts = allocate(launch->program->count, sizeof(InstCounts));
+    workers[i].counts = host_allocate(launch->program->count, sizeof(InstCounts));
   }
   int started = 1;
   while (started < count && !pthread_create(&threads[started], NULL, work, &workers[started])) started++;
@@ -573,7 +568,7 @@ static const Program *find_program(const EmulatorModule *module, const char *nam
 
 static void fill_params(Launch *launch, const PtxFunction *entry, const void *const *arguments) {
   const Function *function = &launch->program->functions[0];
-  launch->params = allocate(launch->program->param_size, 1);
+  launch->params = host_allocate(launch->program->param_size, 1);
   for (int i = 0; i < entry->param_count; i++)
     memcpy(launch->params + function->places[i].address, arguments[i], entry->params[i]->size);
 }

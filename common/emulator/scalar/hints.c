@@ -1,17 +1,9 @@
 // Instructions that change nothing but the time a program takes: nanosleep, griddepcontrol, createpolicy.
 // PTX ISA 9.7.9.18, 9.7.13.13, 9.7.19.7.
-#include <string.h>
-
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
 #include "../warp/operands.h"
 #include "families.h"
-
-static void nothing(Warp *warp, const Inst *inst, Mask mask) {
-  (void)warp;
-  (void)inst;
-  (void)mask;
-}
 
 // Who sleeps waits for something: another warp's turn.
 static void nanosleep(Warp *warp, const Inst *inst, Mask mask) {
@@ -39,7 +31,7 @@ DecodeResult decode_nanosleep(Decoder *decoder, const PtxInstruction *source, In
 DecodeResult decode_griddepcontrol(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"wait", "launch_dependents", NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
-  inst->execute = nothing;
+  inst->execute = execute_nothing;
   return DECODED;
 }
 

@@ -1,7 +1,5 @@
 // ldmatrix, stmatrix, movmatrix: 8x8 blocks of 16-bit elements between shared memory and registers, or from registers
 // to registers transposed. PTX ISA 9.7.15.5.
-#include <string.h>
-
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "families.h"

@@ -5,7 +5,6 @@
 // complete together: groups are groups of the warpgroup (PTX ISA 9.7.16.7.2), and who has waited for one knows of all four
 // parts, as kernels rely on in which one thread of a warpgroup hands a buffer back.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../check/hazard.h"
@@ -122,35 +121,26 @@ static const TensorB *decode_b(const WgmmaPlan *plan, u16 (*bits)[DEPTH]) {
   return &cached->tile;
 }
 
-static void multiply_f32(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
-  float d[WARP_ROWS][MAX_N];
+static void multiply(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
+  union {
+    float f32[WARP_ROWS][MAX_N];
+    u16 f16[WARP_ROWS][MAX_N];
+  } d;
+  size_t size = plan->half_accumulators ? sizeof(u16) : sizeof(float);
   int row, column;
   for (int i = 0; i < plan->accumulators; i++)
     for (int lane = 0; lane < LANES; lane++) {
       accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&d[row][column], &work->values[i][lane], 4);
+      memcpy((u8 *)&d + (size_t)(row * MAX_N + column) * size, &work->values[i][lane], 4);
     }
-  tensor_step_f32(a, b, &d[0][0], MAX_N, work->accumulate);
+  if (plan->half_accumulators)
+    tensor_step_f16(a, b, &d.f16[0][0], MAX_N, work->accumulate);
+  else
+    tensor_step_f32(a, b, &d.f32[0][0], MAX_N, work->accumulate);
   for (int i = 0; i < plan->accumulators; i++)
     for (int lane = 0; lane < LANES; lane++) {
       accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&work->values[i][lane], &d[row][column], 4);
-    }
-}
-
-static void multiply_f16(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
-  u16 d[WARP_ROWS][MAX_N];
-  int row, column;
-  for (int i = 0; i < plan->accumulators; i++)
-    for (int lane = 0; lane < LANES; lane++) {
-      accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&d[row][column], &work->values[i][lane], 4);
-    }
-  tensor_step_f16(a, b, &d[0][0], MAX_N, work->accumulate);
-  for (int i = 0; i < plan->accumulators; i++)
-    for (int lane = 0; lane < LANES; lane++) {
-      accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&work->values[i][lane], &d[row][column], 4);
+      memcpy(&work->values[i][lane], (u8 *)&d + (size_t)(row * MAX_N + column) * size, 4);
     }
 }
 
@@ -168,10 +158,7 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
   tensor_decode_a(&a, plan->input, WARP_ROWS, DEPTH, &a_bits[0][0], DEPTH, 1, plan->negate_a);
   const TensorB *b = decode_b(plan, b_bits);
   collect_inputs(work, plan);
-  if (plan->half_accumulators)
-    multiply_f16(plan, work, &a, b);
-  else
-    multiply_f32(plan, work, &a, b);
+  multiply(plan, work, &a, b);
   op->warp->wgmma->performed = op->number;
   registers_receive(op->warp, op->number, work->values);
 }

@@ -83,3 +83,9 @@ const Place *decoder_place(Decoder *decoder, const PtxVariable *variable) {
 uint32_t decoder_label(Decoder *decoder, int label) {
   return decoder->function->start + (uint32_t)decoder->function->ptx->labels[label].instruction;
 }
+
+void execute_nothing(Warp *warp, const Inst *inst, Mask mask) {
+  (void)warp;
+  (void)inst;
+  (void)mask;
+}

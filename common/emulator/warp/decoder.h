@@ -24,8 +24,7 @@ struct Decoder {
   int variable_count;
   EmulatorError *error;
   bool failed;
-  int constant_capacity, special_capacity;
-  uint32_t touch_capacity;
+  int constant_capacity, special_capacity, touch_capacity;
   int *constant_buckets;  // hash of constants
   int constant_bucket_count;
   const PtxInstruction *source;  // being decoded
@@ -51,3 +50,6 @@ DecodeResult decoder_fail(Decoder *decoder, int line, const char *format, ...) _
 const Place *decoder_place(Decoder *decoder, const PtxVariable *variable);
 // The first instruction of a label of the function being decoded.
 uint32_t decoder_label(Decoder *decoder, int label);
+
+// Executes an instruction that changes nothing a program sees: a hint, for one.
+Execute execute_nothing;

@@ -31,8 +31,6 @@ typedef struct SmallFormat {
 #define FORMAT_F32                                                                                                     \
   { 23, 127, 31, 0x7f7fffff, 0x7f800000, 0x7fffffff }
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 // 1 when a magnitude grows to its next neighbour. rest is what is cut off, as a fraction of 2^64 whose lowest bit is 0.
 ALWAYS_INLINE u64 rounds_up(Rounding rounding, u64 negative, u64 kept, u64 rest) {
   const u64 half = 1ull << 63;

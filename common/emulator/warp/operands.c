@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "float16.h"
+#include "host_memory.h"
 #include "special.h"
 
 enum { MAX_REGISTER_BYTES = 1 << 28 };
@@ -56,11 +57,8 @@ Slot decoder_constant(Decoder *decoder, uint64_t value, int size) {
     const Constant *constant = &program->constants[decoder->constant_buckets[h]];
     if (constant->value == value && constant->size == size) return constant->slot;
   }
-  if (program->constant_count == decoder->constant_capacity) {
-    decoder->constant_capacity = decoder->constant_capacity ? decoder->constant_capacity * 2 : 64;
-    program->constants = realloc(program->constants, (size_t)decoder->constant_capacity * sizeof(Constant));
-    if (!program->constants) abort();
-  }
+  program->constants =
+      host_grow(program->constants, program->constant_count, &decoder->constant_capacity, sizeof(Constant));
   Slot slot = decoder_slot(decoder, size);
   decoder->constant_buckets[h] = program->constant_count;
   program->constants[program->constant_count++] = (Constant){slot, size, value, (int64_t)value < 0 ? ~0ull : 0};
@@ -80,11 +78,7 @@ static Slot special_slot(Decoder *decoder, const PtxOperand *operand, int size) 
     const Special *special = &program->specials[i];
     if (special->id == id && special->component == component && special->size == size) return special->slot;
   }
-  if (program->special_count == decoder->special_capacity) {
-    decoder->special_capacity = decoder->special_capacity ? decoder->special_capacity * 2 : 16;
-    program->specials = realloc(program->specials, (size_t)decoder->special_capacity * sizeof(Special));
-    if (!program->specials) abort();
-  }
+  program->specials = host_grow(program->specials, program->special_count, &decoder->special_capacity, sizeof(Special));
   Slot slot = decoder_slot(decoder, size);
   program->specials[program->special_count++] = (Special){slot, size, id, component};
   return slot;
@@ -92,59 +86,40 @@ static Slot special_slot(Decoder *decoder, const PtxOperand *operand, int size) 
 
 // ---- operands ----
 
+static double literal_value(const PtxOperand *operand) {
+  if (operand->kind != PTX_OPERAND_FLOAT) return 0;
+  return operand->is_f32 ? f32_from_bits((uint32_t)operand->value) : f64_from_bits((uint64_t)operand->value);
+}
+
+// The bits of an integer read as a type of that size.
+static bool integer_bits(int64_t value, size_t size, uint64_t *bits) {
+  if (size == 0 || size > 8) return false;
+  *bits = size == 8 ? (uint64_t)value : (uint64_t)value & ((1ull << 8 * (size < 2 ? 2 : size)) - 1);
+  return true;
+}
+
 // The bits of an immediate read as type.
 static bool immediate_bits(const PtxOperand *operand, PtxType type, uint64_t *bits) {
-  bool literal_float = operand->kind == PTX_OPERAND_FLOAT;
-  double number = 0;
-  if (literal_float && operand->is_f32) {
-    float single;
-    uint32_t word = (uint32_t)operand->value;
-    memcpy(&single, &word, 4);
-    number = single;
-  } else if (literal_float) {
-    memcpy(&number, &operand->value, 8);
-  }
-  float single = (float)number;
+  bool is_float = operand->kind == PTX_OPERAND_FLOAT;
+  double number = literal_value(operand);
   switch (type) {
-  case PTX_F64:
-    if (!literal_float) return false;
-    memcpy(bits, &number, 8);
-    return true;
+  case PTX_F64: *bits = f64_bits(number); return is_float;
   case PTX_F32:
   case PTX_B32:
-    if (literal_float) {
-      uint32_t word = (uint32_t)operand->value;
-      if (!operand->is_f32) memcpy(&word, &single, 4);
-      *bits = word;
-      return true;
-    }
-    *bits = (uint32_t)operand->value;
-    return type == PTX_B32;
-  case PTX_B64:
-    if (literal_float)
-      memcpy(bits, &number, 8);
-    else
-      *bits = (uint64_t)operand->value;
-    return true;
-  case PTX_F16: *bits = narrow((SmallFormat)FORMAT_F16, number, ROUND_NEAREST, false); return literal_float;
-  case PTX_BF16: *bits = narrow((SmallFormat)FORMAT_BF16, number, ROUND_NEAREST, false); return literal_float;
-  case PTX_PRED: *bits = operand->value != 0; return !literal_float;
-  default: {
-    size_t size = ptx_type_size(type);
-    if (literal_float || size == 0 || size > 8) return false;
-    *bits = size == 8 ? (uint64_t)operand->value : (uint64_t)operand->value & ((1ull << 8 * (size < 2 ? 2 : size)) - 1);
-    return true;
-  }
+    // A 0f literal keeps its bits, also those of a NaN.
+    *bits = is_float && !operand->is_f32 ? f32_bits((float)number) : (uint32_t)operand->value;
+    return is_float || type == PTX_B32;
+  case PTX_B64: *bits = is_float ? f64_bits(number) : (uint64_t)operand->value; return true;
+  case PTX_F16: *bits = narrow((SmallFormat)FORMAT_F16, number, ROUND_NEAREST, false); return is_float;
+  case PTX_BF16: *bits = narrow((SmallFormat)FORMAT_BF16, number, ROUND_NEAREST, false); return is_float;
+  case PTX_PRED: *bits = operand->value != 0; return !is_float;
+  default: return integer_bits(operand->value, ptx_type_size(type), bits) && !is_float;
   }
 }
 
 static void touch(Decoder *decoder, Slot slot, bool written) {
   Program *program = decoder->program;
-  if (program->touch_count == decoder->touch_capacity) {
-    decoder->touch_capacity = decoder->touch_capacity ? decoder->touch_capacity * 2 : 1024;
-    program->touches = realloc(program->touches, decoder->touch_capacity * sizeof(Touch));
-    if (!program->touches) abort();
-  }
+  program->touches = host_grow(program->touches, (int)program->touch_count, &decoder->touch_capacity, sizeof(Touch));
   program->touches[program->touch_count++] = (Touch){slot, written};
 }
 
@@ -183,7 +158,7 @@ static Slot register_of_size(Decoder *decoder, const PtxOperand *operand, PtxTyp
 static Slot source_slot(Decoder *decoder, const PtxOperand *operand, PtxType type, bool wide, int *size_out) {
   int size = slot_element_size(type);
   if (size_out) *size_out = size;
-  uint64_t bits;
+  uint64_t bits = 0;
   switch (operand->kind) {
   case PTX_OPERAND_REGISTER: return register_of_size(decoder, operand, type, wide, false, size_out);
   case PTX_OPERAND_INTEGER:
