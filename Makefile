@@ -36,6 +36,7 @@ ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, a
 	@sh common/build/ladder.sh "$(OPTIONS)" $(STAGES)
 
 test: root $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
+	@sh common/build/rooms.sh $(MEMBERS)
 	@$(call run_tests,$(TESTS),$(BIN))
 root: $(STAGES) $(LADDER) $(BASELINES)
 	@$(if $(filter ./,$(BIN)),,ln -sfnr Makefile README.md common notes plots stages tests $(BIN))

@@ -52,6 +52,15 @@ Test(cluster, bulk_copies) {
   run_and_check("cluster", "reduction to shared", 2, 2, added);
 }
 
+Test(cluster, asynchronous_stores) {
+  run_pairs("st_async");
+  run_and_check("st_async", "one value", 2, 2, neighbour);
+  run_and_check("st_async", "one value", 8, 4, neighbour);
+  run_and_check("st_async", "generic addresses, immediate offset", 4, 4, neighbour);
+  run_and_check("st_async", "pairs of 64 bits", 2, 2, neighbour);
+  run_and_check("st_async", "the own block's tile", 2, 2, neighbour);
+}
+
 static uint32_t of_thread(unsigned block, unsigned thread) { return (void)block, thread; }
 
 Test(cluster, fences_and_hints) { run_and_check("cluster", "fences and hints", 1, 0, of_thread); }
@@ -69,6 +78,11 @@ Test(cluster, scopes) {
 
 Test(cluster, refused) {
   static const RefusedTest tests[] = {
+      {"st.async.shared::cluster.mbarrier::complete_tx::bytes.b16 [%r0], %h0, [%r1]", "32 or 64 bits"},
+      {"st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b64 [%r0], {%rd0, %rd1, %rd2, %rd3}, [%r1]", "32 or 64"},
+      {"st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r0], %r2, [%r1]", "needs 2 registers"},
+      {"st.async.shared::cluster.b32 [%r0], %r2, [%r1]", "completes on"},
+      {"st.async.release.gpu.global.b32 [%rd0], %r2", "unknown modifier"},
       {"mapa.shared::cluster.b32 %r0, %r1, %r2", ".u32 and .u64"},
       {"mapa.shared::cluster.u32 %rd0, %r1, %r2", "needs .u32"},
       {"barrier.cluster.aligned", ".arrive or .wait"},

@@ -152,7 +152,8 @@ Test(mbarrier, polling_beside_a_copy) { run_and_check("mbarrier", "polling besid
 Test(mbarrier, refused) {
   static const RefusedTest tests[] = {
       {"mbarrier.init.shared::cta.b32 [%r0], 1", "works on .b64"},
-      {"mbarrier.frobnicate.b64 [%rd0], 1", "unknown modifier"},
+      {"mbarrier.frobnicate.b64 [%rd0], 1", "there is mbarrier.init, mbarrier.inval"},
+      {"mbarrier.init.frobnicate.shared::cta.b64 [%r0], 1", "unknown modifier"},
       {"mbarrier.arrive.shared::cluster.b64 %rd0, [%r0]", "must be _"},
       {"mbarrier.arrive.noComplete.shared::cta.b64 %rd0, [%r0]", "operands"},
       {"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0]", "operands"},

@@ -310,7 +310,7 @@ Test(wmma, other_forms_are_refused) {
        "shape must be"},
       {"wmma.mma.sync.aligned.row.col.m16n16k16.satfinite.f16.f16 {%r0,%r1,%r2,%r3}, {%r0}, {%r0}, {%r0,%r1,%r2,%r3}",
        "unknown modifier .satfinite"},
-      {"wmma.sync.aligned", "wmma.load, wmma.store or wmma.mma"},
+      {"wmma.sync.aligned", "wmma.load, wmma.store, wmma.mma"},
   };
   RUN_REFUSED_TESTS(tests);
 }

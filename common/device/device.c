@@ -44,15 +44,6 @@ static bool healthy(const Device *device) { return device->error.code == DEVICE_
 
 // ---- the device ----
 
-Device *device_attach(DeviceError *error) {
-  *error = (DeviceError){.code = DEVICE_OK};
-  Device *device = calloc(1, sizeof *device);
-  if (device && gpu_attach(device, error)) return device;
-  if (!device) device_set_error(error, DEVICE_OUT_OF_MEMORY, "out of host memory");
-  free(device);
-  return NULL;
-}
-
 static void free_kernels(DeviceKernel *kernel) {
   while (kernel) {
     DeviceKernel *next = kernel->next;

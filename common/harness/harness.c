@@ -1,49 +1,8 @@
 // The program around every stage: options, device, kernels, then the stage, then the exit code.
-#include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "harness.h"
-
-// ---- errors: one line on standard error ----
-
-int session_fail(const Session *session, int code, const char *format, ...) {
-  char text[600];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  for (char *c = text; *c; c++)
-    if (iscntrl((unsigned char)*c)) *c = '?';
-  fflush(stdout);
-  fprintf(stderr, "%s: %s\n", session->program, text);
-  return code;
-}
-
-// A kernel or module that does not fit is the user's mistake when the PTX is the user's, and the stage's otherwise.
-static int fail_with(const Session *session, const DeviceError *error) {
-  const char *ptx = session->options.ptx;
-  switch (error->code) {
-  case DEVICE_ABSENT: return session_fail(session, EXIT_ABSENT, "--device=gpu: %s", error->text);
-  case DEVICE_OUT_OF_MEMORY:
-    return session_fail(session, EXIT_USAGE, "%s%s", error->text,
-                        session->stage->launch ? "; a smaller --seqlen, --heads or --batch fits" : "");
-  case DEVICE_INVALID:
-    if (ptx) return session_fail(session, EXIT_USAGE, "--ptx=%.100s: %s", ptx, error->text);
-    return session_fail(session, EXIT_WRONG, "%s", error->text);
-  default: return session_fail(session, EXIT_WRONG, "%s", error->text);
-  }
-}
-
-int session_fail_device(const Session *session) { return fail_with(session, device_error(session->device)); }
-
-const char *session_option(const Session *session, const char *name) {
-  const StageOption *options = session->stage->options;
-  for (int i = 0; options && options[i].name && i < MAX_STAGE_OPTIONS; i++)
-    if (!strcmp(name, options[i].name)) return session->options.stage_values[i];
-  return NULL;
-}
 
 // ---- kernels ----
 
@@ -123,7 +82,7 @@ int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *co
   device.hazards = options->hazards == 0;
   device.schedule = options->schedule;
   session.device = device_open(&device, &device_error);
-  if (!session.device) return fail_with(&session, &device_error);
+  if (!session.device) return session_fail_with(&session, &device_error);
   int code = run_on_device(&session, image);
   device_close(session.device);
   return code;

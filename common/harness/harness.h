@@ -252,8 +252,6 @@ int trace_print(FILE *file, const char *head, const TraceWarpgroup *table, doubl
 // All of it: launches work, writes the file that --trace names, reports. An exit code.
 int trace_run(const Session *session, DeviceWork *work, void *context);
 
-// ---- attention.c and harness.c ----
-
 struct Session {
   const Stage *stage;
   const char *program;  // "stage-00", for messages
@@ -263,12 +261,18 @@ struct Session {
   FILE *out;  // the report; standard error when the CSV takes standard output
 };
 
-int attention_run(Session *session);
+// ---- session.c ----
+
 // Prints one line on standard error, "stage-00: ...", and returns code.
 int session_fail(const Session *session, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-// The same for the device's first error, with the exit code that it deserves.
+// The same for an error of the device, with the exit code that it deserves; and for the device's first error.
+int session_fail_with(const Session *session, const DeviceError *error);
 int session_fail_device(const Session *session);
 // The value of the stage's own option: NULL when not given, "" when given without a value.
 const char *session_option(const Session *session, const char *name);
+
+// ---- attention.c and harness.c ----
+
+int attention_run(Session *session);
 // The whole program.
 int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *const *argv);

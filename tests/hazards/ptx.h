@@ -177,6 +177,19 @@ PTX float load_cluster(unsigned address) {
 PTX void store_cluster(unsigned address, float x) {
   asm volatile("st.shared::cluster.f32 [%0], %1;" : : "r"(address), "f"(x) : "memory");
 }
+// st.async: the mbarrier of the block that it writes counts the bytes.
+PTX void store_async(unsigned address, float x, unsigned barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];"
+               :
+               : "r"(address), "f"(x), "r"(barrier)
+               : "memory");
+}
+PTX void store_async_four(unsigned address, float4 x, unsigned barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];"
+               :
+               : "r"(address), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w), "r"(barrier)
+               : "memory");
+}
 PTX void add_cta(unsigned address, int x) {
   asm volatile("red.relaxed.cta.shared::cluster.add.s32 [%0], %1;" : : "r"(address), "r"(x) : "memory");
 }

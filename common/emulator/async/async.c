@@ -3,22 +3,13 @@
 
 #include <stdlib.h>
 
-#include "../warp/decoder.h"
-
-typedef struct Agent {
-  uint32_t clock;      // of its last operation
-  bool busy;           // that operation is pending
-  AsyncIssue *issues;  // of all its operations: that at clock c is number c - 1
-  uint32_t capacity;
-} Agent;
+#include "../check/hazard.h"
+#include "../warp/host_memory.h"
 
 struct AsyncEngine {
   Cluster *cluster;
   AsyncOp *first, *last;  // pending, in order of issue
   int self_completing;    // of those
-  Agent agents[ASYNC_AGENTS];
-  uint32_t next_agent;
-  Usage *usage;  // counts the agents' issues
 };
 
 // ---- the engine ----
@@ -27,7 +18,6 @@ AsyncEngine *async_engine_new(Cluster *cluster) {
   AsyncEngine *engine = calloc(1, sizeof *engine);
   if (!engine) abort();
   engine->cluster = cluster;
-  engine->usage = &cluster->worker->order;
   return engine;
 }
 
@@ -38,10 +28,6 @@ void async_engine_free(AsyncEngine *engine) {
     AsyncOp *op = engine->last;
     engine->last = op->previous;
     async_release(op);
-  }
-  for (int i = 0; i < ASYNC_AGENTS; i++) {
-    usage_subtract(engine->usage, engine->agents[i].capacity * sizeof(AsyncIssue));
-    free(engine->agents[i].issues);
   }
   free(engine);
 }
@@ -69,31 +55,6 @@ static void unlink_pending(AsyncEngine *engine, AsyncOp *op) {
   engine->self_completing -= op->self_completing;
 }
 
-// An agent without a pending operation. With more operations in flight than agents two share one, and a race between just
-// those two can go unseen.
-static uint32_t take_agent(AsyncEngine *engine) {
-  uint32_t chosen = engine->next_agent % ASYNC_AGENTS;
-  for (uint32_t i = 0; i < ASYNC_AGENTS; i++) {
-    uint32_t candidate = (engine->next_agent + i) % ASYNC_AGENTS;
-    if (engine->agents[candidate].busy) continue;
-    chosen = candidate;
-    break;
-  }
-  engine->next_agent = chosen + 1;
-  return chosen;
-}
-
-static void note_issue(AsyncEngine *engine, Agent *agent, uint32_t clock, AsyncIssue issue) {
-  if (clock > agent->capacity) {
-    uint32_t before = agent->capacity;
-    agent->capacity = before ? 2 * before : 16;
-    usage_add(engine->usage, (agent->capacity - before) * sizeof *agent->issues);
-    agent->issues = realloc(agent->issues, agent->capacity * sizeof *agent->issues);
-    if (!agent->issues) abort();
-  }
-  agent->issues[clock - 1] = issue;
-}
-
 AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
                           size_t payload_size) {
   AsyncOp *op = calloc(1, sizeof *op);
@@ -115,20 +76,13 @@ AsyncIssue async_issue_by(const AsyncOp *op, Mask mask, uint32_t warps) {
 }
 
 void async_make_agent(AsyncOp *op, AsyncIssue issue) {
-  const Launch *launch = warp_launch(op->warp);
-  const Cluster *cluster = op->warp->block->cluster;
-  uint32_t number = take_agent(cluster->async);
-  Agent *agent = &cluster->async->agents[number];
-  op->agent = (uint32_t)cluster->lane_count + number;
-  op->clock = ++agent->clock;
-  agent->busy = true;
-  if (launch->hazards && op->clock > launch->epochs.clock_mask) {
-    op->clock = agent->clock = 1;
-    hazard_report(op->warp, op->inst, op->lane, HAZARD_STEP_LIMIT, 0, 0,
-                  "more asynchronous operations than the race check can count; run with --hazards=off");
-    launch_stop(warp_launch(op->warp));
-  }
-  if (launch->hazards) note_issue(cluster->async, agent, op->clock, issue);
+  AgentClock begun = agent_begin(op->warp->block->cluster, issue);
+  op->agent = begun.agent;
+  op->clock = begun.clock;
+  if (!begun.wrapped) return;
+  hazard_report(op->warp, op->inst, op->lane, HAZARD_STEP_LIMIT, 0, 0,
+                "more asynchronous operations than the race check can count; run with --hazards=off");
+  launch_stop(warp_launch(op->warp));
 }
 
 AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
@@ -163,7 +117,7 @@ void async_finish(Cluster *cluster, AsyncOp *op) {
   op->performed = true;
   op->perform(cluster, op);
   cluster->progress++;
-  if (op->clock) cluster->async->agents[op->agent - (uint32_t)cluster->lane_count].busy = false;
+  if (op->clock) agent_end(cluster, op->agent);
   unlink_pending(cluster->async, op);
   async_release(op);
 }
@@ -188,10 +142,6 @@ bool async_advance(Cluster *cluster, uint64_t random) {
   return true;
 }
 
-AsyncIssue async_issue_of(const Cluster *cluster, uint32_t agent, uint32_t clock) {
-  return cluster->async->agents[agent - (uint32_t)cluster->lane_count].issues[clock - 1];
-}
-
 AsyncOp *async_first_pending(const Cluster *cluster) { return cluster->async ? cluster->async->first : NULL; }
 
 // ---- groups ----
@@ -213,11 +163,7 @@ void async_warp_end(Warp *warp) {
 }
 
 void group_add(GroupQueue *queue, Mask mask, AsyncOp *op) {
-  if (queue->count == queue->capacity) {
-    queue->capacity = queue->capacity ? queue->capacity * 2 : 16;
-    queue->entries = realloc(queue->entries, (size_t)queue->capacity * sizeof(GroupEntry));
-    if (!queue->entries) abort();
-  }
+  queue->entries = host_grow(queue->entries, queue->count, &queue->capacity, sizeof(GroupEntry));
   GroupEntry *entry = &queue->entries[queue->count++];
   entry->op = op;
   entry->waiting = mask;

@@ -11,9 +11,8 @@
 // that complete on an mbarrier, and bulk groups) complete by themselves: when no warp of the cluster can go on.
 #pragma once
 
-#include "../warp/warp.h"
-
-enum { ASYNC_AGENTS = 256 };
+#include "../check/agents.h"
+#include "../check/race.h"
 
 typedef struct AsyncEngine AsyncEngine;
 typedef struct AsyncOp AsyncOp;
@@ -38,13 +37,6 @@ struct AsyncOp {
   uint64_t mbarrier;  // shared address (with its rank) that it will complete bytes on; 0 when none
   void *payload;      // the family's own: freed with the operation
 };
-
-// The issue of an operation, as the race check numbers threads.
-typedef struct AsyncIssue {
-  uint32_t thread, clock;  // the first of the issuing lanes, and its clock then
-  Mask mask;               // the lanes
-  uint32_t warps;          // that issue it together: 1, or 4 of a warpgroup
-} AsyncIssue;
 
 AsyncEngine *async_engine_new(Cluster *cluster);
 void async_engine_free(AsyncEngine *engine);
@@ -72,8 +64,6 @@ void async_wait(Warp *warp, Mask mask, AsyncOp *op);
 // Performs one pending operation that completes by itself: the oldest, or one chosen by the random number. False when
 // there is none.
 bool async_advance(Cluster *cluster, uint64_t random);
-// Who issued the operation that an agent was at that clock, for the race check.
-AsyncIssue async_issue_of(const Cluster *cluster, uint32_t agent, uint32_t clock);
 // The pending operations, oldest first: for checks that look for those of an mbarrier.
 AsyncOp *async_first_pending(const Cluster *cluster);
 
@@ -93,9 +83,6 @@ typedef struct GroupQueue {
 
 // A bulk store is in two groups: its reading of shared memory, and the whole of it.
 typedef enum GroupKind { GROUP_CP_ASYNC, GROUP_BULK_READ, GROUP_BULK, GROUP_WGMMA, GROUP_KINDS } GroupKind;
-
-// Lanes of the warp exit: reports bulk stores whose reading they have not waited for. bulk.c
-void bulk_check_exit(Warp *warp, Mask mask);
 
 GroupQueue *async_groups(Warp *warp, GroupKind kind);
 // Adds the operation to the open group of the lanes of mask; takes a reference.

@@ -5,8 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
+#include "../memory/access_counts.h"
+#include "../warp/host_memory.h"
 #include "../warp/lanes.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "families.h"
 
 enum { UNIT = 16 };  // addresses and sizes of a bulk copy are multiples of it
 
@@ -14,11 +19,7 @@ enum { UNIT = 16 };  // addresses and sizes of a bulk copy are multiples of it
 
 void pieces_add(Pieces *pieces, const Access *other, uint64_t shared_offset, uint32_t size) {
   if (size == 0) return;
-  if (pieces->count == pieces->capacity) {
-    pieces->capacity = pieces->capacity ? pieces->capacity * 2 : 64;
-    pieces->items = realloc(pieces->items, (size_t)pieces->capacity * sizeof(Piece));
-    if (!pieces->items) abort();
-  }
+  pieces->items = host_grow(pieces->items, pieces->count, &pieces->capacity, sizeof(Piece));
   pieces->items[pieces->count++] = (Piece){.other = other ? other->region : NULL,
                                            .other_offset = other ? other->offset : 0,
                                            .shared_offset = shared_offset,
@@ -264,14 +265,6 @@ bool bulk_check_ranks(Warp *warp, const Inst *inst, int lane, uint32_t mask) {
   return false;
 }
 
-Mbarrier *bulk_mbarrier(Warp *warp, const Inst *inst, int lane, uint64_t address, const Region *shared) {
-  Mbarrier *mbarrier = mbarrier_find(warp, inst, lane, SPACE_SHARED, address);
-  if (!mbarrier || mbarrier->region == shared) return mbarrier;
-  mbarrier_misuse((Origin){warp, lane, inst}, address,
-                  "the mbarrier must be in the shared memory of the block that the copy writes");
-  return NULL;
-}
-
 // ---- cp.async.bulk, cp.reduce.async.bulk ----
 
 typedef struct BulkPlan {
@@ -321,7 +314,7 @@ static bool load_lane(Warp *warp, const Inst *inst, int lane, uint64_t to_addres
   BulkMode mode = plan->mode;
   Access to;
   if (!find_side(warp, inst, lane, SPACE_SHARED, to_address, size, ACCESS_WRITE, &to)) return false;
-  Mbarrier *mbarrier = bulk_mbarrier(warp, inst, lane, mbarrier_address, to.region);
+  Mbarrier *mbarrier = mbarrier_of_copy(warp, inst, lane, SPACE_SHARED, mbarrier_address, to.region);
   if (!mbarrier) return false;
   Pieces pieces = {0};
   pieces_add(&pieces, from, to.offset, size);
@@ -421,22 +414,17 @@ void bulk_check_exit(Warp *warp, Mask mask) {
 
 // ---- decoding ----
 
-static void nothing(Warp *warp, const Inst *inst, Mask mask) {
-  (void)warp;
-  (void)inst;
-  (void)mask;
-}
-
 // How many operands follow for the modifiers that bring one.
 static int extra_operands(const PtxInstruction *source) {
   return ptx_has(source, "multicast::cluster") + ptx_has(source, "L2::cache_hint");
 }
 
-static DecodeResult decode_group(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_bulk_group(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"async", "bulk", "commit_group", "wait_group", "read", NULL};
   bool waits = ptx_has(source, "wait_group");
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, waits, waits))
     return DECODE_FAILED;
+  decoder->program->asynchronous = true;
   inst->flags = ptx_has(source, "read");
   inst->execute = waits ? wait_group : commit;
   if (!waits) return DECODED;
@@ -447,12 +435,12 @@ static DecodeResult decode_group(Decoder *decoder, const PtxInstruction *source,
   return DECODED;
 }
 
-static DecodeResult decode_prefetch(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_bulk_prefetch(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"async", "bulk", "prefetch", "L2", "global", "L2::cache_hint", NULL};
   int operands = 2 + extra_operands(source);
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, operands, operands))
     return DECODE_FAILED;
-  inst->execute = nothing;  // a hint to the L2 cache
+  inst->execute = execute_nothing;  // a hint to the L2 cache
   return DECODED;
 }
 
@@ -476,7 +464,7 @@ static bool decode_reduction(Decoder *decoder, const PtxInstruction *source, boo
 
 // cp{.reduce}.async.bulk.DST.SRC.mbarrier::complete_tx::bytes [to], [from], size, [mbarrier]{, ranks}{, policy};
 // cp{.reduce}.async.bulk.global.shared::cta.bulk_group [to], [from], size{, policy};
-static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_bulk(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   // clang-format off
   static const char *const allowed[] = {
       "reduce", "async", "bulk", "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes",
@@ -489,6 +477,7 @@ static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, 
     return DECODE_FAILED;
   if (stores == ptx_has(source, "mbarrier::complete_tx::bytes"))
     return decoder_error(decoder, source, "completes on .mbarrier::complete_tx::bytes or .bulk_group");
+  decoder->program->asynchronous = true;
   BulkPlan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->to_space = stores ? SPACE_GLOBAL : SPACE_SHARED;
   plan->from_space = stores || !ptx_has(source, "global") ? SPACE_SHARED : SPACE_GLOBAL;
@@ -506,13 +495,4 @@ static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, 
   if (decode_address_plan(decoder, source, &source->operands[0], plan->to_space, &plan->to) != DECODED)
     return DECODE_FAILED;
   return decode_address_plan(decoder, source, &source->operands[1], plan->from_space, &plan->from);
-}
-
-DecodeResult decode_bulk(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (strcmp(source->opcode, "cp") || !ptx_has(source, "bulk") || ptx_has(source, "tensor")) return DECODE_NOT_MINE;
-  inst->counter = COUNTER_INST_ASYNC_COPY;
-  decoder->program->asynchronous = true;
-  if (ptx_has(source, "commit_group") || ptx_has(source, "wait_group")) return decode_group(decoder, source, inst);
-  if (ptx_has(source, "prefetch")) return decode_prefetch(decoder, source, inst);
-  return decode_copy(decoder, source, inst);
 }

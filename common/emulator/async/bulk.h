@@ -11,7 +11,7 @@
 #pragma once
 
 #include "../memory/atomic.h"
-#include "mbarrier.h"
+#include "mbarrier_object.h"
 
 typedef struct Piece {
   Region *other;          // NULL: the bytes are filled, not copied
@@ -55,7 +55,8 @@ const char *bulk_reduction_name(const PtxInstruction *source);
 
 // The blocks of a multicast: `mask` has one bit per rank. False after a report of one that the cluster does not have.
 bool bulk_check_ranks(Warp *warp, const Inst *inst, int lane, uint32_t mask);
-// The mbarrier at an address, which must be in the block that the copy writes. NULL after a report.
-Mbarrier *bulk_mbarrier(Warp *warp, const Inst *inst, int lane, uint64_t address, const Region *shared);
 // The same place in the shared memory of another block of the cluster.
 uint64_t bulk_address_in(uint64_t address, int rank);
+
+// Lanes of the warp exit: reports bulk stores whose reading they have not waited for.
+void bulk_check_exit(Warp *warp, Mask mask);

@@ -4,10 +4,13 @@
 // read it.
 #include <string.h>
 
-#include "async.h"
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
+#include "../memory/access_counts.h"
 #include "../warp/lanes.h"
-#include "../memory/memory.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "async.h"
+#include "families.h"
 
 typedef struct CopyPlan {
   AddressPlan to, from;
@@ -108,13 +111,14 @@ static void wait_group(Warp *warp, const Inst *inst, Mask mask) {
 // ---- decoding ----
 
 // [to], [from], size{, source size or ignore predicate}{, cache policy}
-static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_cp_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"async",          "ca",      "cg",       "shared",   "shared::cta", "global",
                                         "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B", NULL};
   bool hint = ptx_has(source, "L2::cache_hint"), all_levels = ptx_has(source, "ca");
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 3 + hint, 4 + hint))
     return DECODE_FAILED;
   if (all_levels == ptx_has(source, "cg")) return decoder_error(decoder, source, "needs .ca or .cg");
+  decoder->program->asynchronous = true;
   CopyPlan *plan = decoder_allocate(decoder, sizeof *plan);
   const PtxOperand *size = &source->operands[2];
   bool fits = size->kind == PTX_OPERAND_INTEGER &&
@@ -133,7 +137,6 @@ static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, 
       plan->source_size = decoder_source(decoder, operand, PTX_B32);
     plan->ignore_negated = operand->negated;
   }
-  inst->counter = COUNTER_INST_ASYNC_COPY;
   inst->extra = plan;
   inst->execute = issue_copy;
   if (decode_address_plan(decoder, source, &source->operands[0], SPACE_SHARED, &plan->to) != DECODED)
@@ -141,22 +144,16 @@ static DecodeResult decode_copy(Decoder *decoder, const PtxInstruction *source, 
   return decode_address_plan(decoder, source, &source->operands[1], SPACE_GLOBAL, &plan->from);
 }
 
-DecodeResult decode_cp_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (strcmp(source->opcode, "cp") || !ptx_has(source, "async") || ptx_has(source, "bulk") ||
-      ptx_has(source, "mbarrier"))
-    return DECODE_NOT_MINE;
+DecodeResult decode_cp_async_group(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   decoder->program->asynchronous = true;
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
-  bool waits = ptx_has(source, "wait_group"), all = ptx_has(source, "wait_all"),
-       commits = ptx_has(source, "commit_group");
-  if (!waits && !all && !commits) return decode_copy(decoder, source, inst);
+  bool waits = ptx_has(source, "wait_group"), commits = ptx_has(source, "commit_group");
   if (source->modifier_count != 2) return decoder_error(decoder, source, "unknown form");
   if (!decoder_operands(decoder, source, waits, waits)) return DECODE_FAILED;
   if (waits && (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0 ||
                 source->operands[0].value > INT32_MAX))
     return decoder_error(decoder, source, "N is an immediate, 0 or more");
   if (waits) inst->immediate = source->operands[0].value;
-  inst->flags = all;
+  inst->flags = ptx_has(source, "wait_all");
   inst->execute = commits ? commit : wait_group;
   return DECODED;
 }

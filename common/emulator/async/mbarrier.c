@@ -1,10 +1,9 @@
 // mbarrier instructions, PTX ISA 9.7.13.15; what they do to the objects is in mbarrier_object.c.
-#include "mbarrier.h"
-
-#include <string.h>
-
-#include "../warp/decoder.h"
 #include "../warp/lanes.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "families.h"
+#include "mbarrier_object.h"
 
 typedef enum WaitKind { WAIT_STATE, WAIT_PARITY } WaitKind;
 
@@ -248,29 +247,59 @@ static void arrive_async(Warp *warp, const Inst *inst, Mask mask) { each_object(
 
 // ---- decoding ----
 
-static DecodeResult decode_arrive_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_mbarrier_arrive_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"async", "mbarrier", "arrive", "noinc", "shared", "shared::cta", NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
   MbarrierPlan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->space = space_of(source);
   inst->flags = ptx_has(source, "noinc");
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
   inst->extra = plan;
   inst->execute = arrive_async;
   decoder->program->asynchronous = true;
   return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
 }
 
-static DecodeResult decode_init(Decoder *decoder, const PtxInstruction *source, Inst *inst, MbarrierPlan *plan) {
-  bool is_init = ptx_has(source, "init");
-  if (!decoder_operands(decoder, source, is_init ? 2 : 1, is_init ? 2 : 1)) return DECODE_FAILED;
-  if (is_init) plan->count = decoder_source(decoder, &source->operands[1], PTX_B32);
-  inst->execute = is_init ? init : inval;
+// What the instructions of mbarriers have in common. NULL after an error.
+static MbarrierPlan *decode_plan(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  // clang-format off
+  static const char *const allowed[] = {
+      "init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "parity",
+      "pending_count", "noComplete", "relaxed", "acquire", "release", "cta", "cluster", "shared",
+      "shared::cta", "shared::cluster", NULL};
+  // clang-format on
+  if (!decoder_modifiers(decoder, source, allowed)) return NULL;
+  if (ptx_instruction_type(source) != PTX_B64) {
+    decoder_error(decoder, source, "works on .b64");
+    return NULL;
+  }
+  MbarrierPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  plan->space = space_of(source);
+  plan->relaxed = ptx_has(source, "relaxed");
+  plan->scope = ptx_has(source, "cluster") ? STRONG_CLUSTER : STRONG_CTA;  // "if not specified it defaults to .cta"
+  inst->extra = plan;
+  decoder->program->asynchronous = true;
+  return plan;
+}
+
+DecodeResult decode_mbarrier_init(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  MbarrierPlan *plan = decode_plan(decoder, source, inst);
+  if (!plan || !decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
+  plan->count = decoder_source(decoder, &source->operands[1], PTX_B32);
+  inst->execute = init;
   return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
 }
 
-static DecodeResult decode_bytes(Decoder *decoder, const PtxInstruction *source, Inst *inst, MbarrierPlan *plan) {
-  if (!decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
+DecodeResult decode_mbarrier_inval(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  MbarrierPlan *plan = decode_plan(decoder, source, inst);
+  if (!plan || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
+  inst->execute = inval;
+  return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
+}
+
+// mbarrier.expect_tx [a], bytes;  .complete_tx
+DecodeResult decode_mbarrier_bytes(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  MbarrierPlan *plan = decode_plan(decoder, source, inst);
+  if (!plan || !decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
   inst->a = decoder_source(decoder, &source->operands[1], PTX_B32);
   inst->execute = ptx_has(source, "expect_tx") ? expect_tx : complete_tx;
   return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
@@ -278,7 +307,9 @@ static DecodeResult decode_bytes(Decoder *decoder, const PtxInstruction *source,
 
 // arrive{_drop}{.noComplete} state, [a]{, count};  arrive{_drop}.expect_tx state, [a], bytes;  "_" for a state that
 // nobody needs
-static DecodeResult decode_arrive(Decoder *decoder, const PtxInstruction *source, Inst *inst, MbarrierPlan *plan) {
+DecodeResult decode_mbarrier_arrive(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  MbarrierPlan *plan = decode_plan(decoder, source, inst);
+  if (!plan) return DECODE_FAILED;
   plan->drop = ptx_has(source, "arrive_drop");
   plan->completes = !ptx_has(source, "noComplete");
   plan->expects = ptx_has(source, "expect_tx");
@@ -300,9 +331,9 @@ static DecodeResult decode_arrive(Decoder *decoder, const PtxInstruction *source
 }
 
 // test_wait{.parity} p, [a], state;  try_wait the same, with a time limit that may follow.
-static DecodeResult decode_wait(Decoder *decoder, const PtxInstruction *source, Inst *inst, MbarrierPlan *plan) {
-  bool may_suspend = ptx_has(source, "try_wait");
-  if (!decoder_operands(decoder, source, 3, may_suspend ? 4 : 3)) return DECODE_FAILED;
+DecodeResult decode_mbarrier_wait(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  MbarrierPlan *plan = decode_plan(decoder, source, inst);
+  if (!plan || !decoder_operands(decoder, source, 3, 3 + ptx_has(source, "try_wait"))) return DECODE_FAILED;
   plan->wait = ptx_has(source, "parity") ? WAIT_PARITY : WAIT_STATE;
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_PRED);
   inst->a = decoder_source(decoder, &source->operands[2], plan->wait == WAIT_PARITY ? PTX_B32 : PTX_B64);
@@ -311,37 +342,10 @@ static DecodeResult decode_wait(Decoder *decoder, const PtxInstruction *source, 
   return decode_address_plan(decoder, source, &source->operands[1], plan->space, &plan->address);
 }
 
-static DecodeResult decode_pending_count(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (!decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
+DecodeResult decode_mbarrier_pending_count(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  if (!decode_plan(decoder, source, inst) || !decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_B32);
   inst->a = decoder_source(decoder, &source->operands[1], PTX_B64);
   inst->execute = pending_count;
   return DECODED;
-}
-
-DecodeResult decode_mbarrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  // clang-format off
-  static const char *const allowed[] = {
-      "init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "parity",
-      "pending_count", "noComplete", "relaxed", "acquire", "release", "cta", "cluster", "shared",
-      "shared::cta", "shared::cluster", NULL};
-  // clang-format on
-  if (!strcmp(source->opcode, "cp") && ptx_has(source, "mbarrier")) return decode_arrive_async(decoder, source, inst);
-  if (strcmp(source->opcode, "mbarrier")) return DECODE_NOT_MINE;
-  if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
-  if (ptx_instruction_type(source) != PTX_B64) return decoder_error(decoder, source, "works on .b64");
-  MbarrierPlan *plan = decoder_allocate(decoder, sizeof *plan);
-  plan->space = space_of(source);
-  plan->relaxed = ptx_has(source, "relaxed");
-  plan->scope = ptx_has(source, "cluster") ? STRONG_CLUSTER : STRONG_CTA;  // "if not specified it defaults to .cta"
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
-  inst->extra = plan;
-  decoder->program->asynchronous = true;
-  const char *action = source->modifiers[0];
-  if (!strcmp(action, "init") || !strcmp(action, "inval")) return decode_init(decoder, source, inst, plan);
-  if (!strcmp(action, "arrive") || !strcmp(action, "arrive_drop")) return decode_arrive(decoder, source, inst, plan);
-  if (!strcmp(action, "expect_tx") || !strcmp(action, "complete_tx")) return decode_bytes(decoder, source, inst, plan);
-  if (!strcmp(action, "test_wait") || !strcmp(action, "try_wait")) return decode_wait(decoder, source, inst, plan);
-  if (!strcmp(action, "pending_count")) return decode_pending_count(decoder, source, inst);
-  return decoder_error(decoder, source, "the action must come first: mbarrier.init, .arrive, ...");
 }

@@ -1,11 +1,12 @@
 // The objects behind mbarrier instructions: see mbarrier.h.
+#include "mbarrier_object.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/machine.h"
-#include "mbarrier.h"
+#include "../check/hazard.h"
 
 // A thread's last poll that failed.
 typedef struct Wait {
@@ -127,7 +128,7 @@ static void wrong_expect(Origin origin, uint64_t address, const char *format, ..
 
 static uint64_t cluster_address(const Cluster *cluster, const Access *access) {
   int rank = 0;
-  while (&cluster->blocks[rank].shared != access->region) rank++;
+  while (cluster->blocks[rank].shared != access->region) rank++;
   return (uint64_t)(rank + 1) << SHARED_RANK_SHIFT | (access->region->base + access->offset);
 }
 
@@ -155,6 +156,15 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   } else {
     return mbarrier;
   }
+  return NULL;
+}
+
+Mbarrier *mbarrier_of_copy(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address,
+                           const Region *shared) {
+  Mbarrier *mbarrier = mbarrier_find(warp, inst, lane, space, address);
+  if (!mbarrier || mbarrier->region == shared) return mbarrier;
+  mbarrier_misuse((Origin){warp, lane, inst}, address,
+                  "the mbarrier must be in the shared memory of the block that the copy writes");
   return NULL;
 }
 
@@ -419,7 +429,7 @@ void mbarrier_check_exit(const Block *block) {
       report_unseen((Origin){op->warp, op->lane, op->inst}, op->mbarrier);
   for (size_t i = 0; table && i < table->capacity; i++) {
     const Mbarrier *mbarrier = table->items[i];
-    if (mbarrier && mbarrier->live && mbarrier->region == &block->shared && mbarrier->unseen.inst)
+    if (mbarrier && mbarrier->live && mbarrier->region == block->shared && mbarrier->unseen.inst)
       report_unseen(mbarrier->unseen, mbarrier->address);
   }
 }

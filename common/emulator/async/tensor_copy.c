@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bulk.h"
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
 #include "../warp/lanes.h"
+#include "../warp/operands.h"
+#include "bulk.h"
+#include "families.h"
 #include "tensor_map.h"
 
 enum { SHARED_ALIGNMENT = 128, UNIT = 16, MOST_ROWS = 1 << 19 };
@@ -238,7 +240,7 @@ static bool load_box(Warp *warp, const Inst *inst, int lane, uint64_t map_addres
   Box box;
   Access place;
   if (!find_box(warp, inst, lane, map_address, shared_address, ACCESS_WRITE, &box, &place)) return false;
-  Mbarrier *mbarrier = bulk_mbarrier(warp, inst, lane, mbarrier_address, place.region);
+  Mbarrier *mbarrier = mbarrier_of_copy(warp, inst, lane, SPACE_SHARED, mbarrier_address, place.region);
   Pieces pieces = {0};
   bool done = mbarrier && collect_pieces(warp, inst, lane, &box, &place, true, &pieces);
   BulkMode mode = fill_mode(&box);
@@ -331,11 +333,36 @@ static int rank_of(const PtxInstruction *source) {
   return 0;
 }
 
+// What loads, stores and prefetches have in common: their modifiers and the number of dimensions. NULL after an error.
+static TensorPlan *decode_plan(Decoder *decoder, const PtxInstruction *source, int operands, Inst *inst) {
+  // clang-format off
+  static const char *const allowed[] = {
+      "reduce", "async", "bulk", "tensor", "prefetch", "1d", "2d", "3d", "4d", "5d", "tile", "L2",
+      "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes", "bulk_group",
+      "multicast::cluster", "L2::cache_hint", "add", "min", "max", "inc", "dec", "and", "or", "xor", NULL};
+  // clang-format on
+  if (!decoder_modifiers(decoder, source, allowed)) return NULL;
+  TensorPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  plan->rank = rank_of(source);
+  inst->extra = plan;
+  if (!plan->rank) {
+    decoder_error(decoder, source, "needs a number of dimensions, .1d to .5d");
+    return NULL;
+  }
+  bool hint = ptx_has(source, "L2::cache_hint");
+  if (!decoder_operands(decoder, source, operands + hint, operands + hint)) return NULL;
+  if (hint) decoder_source(decoder, &source->operands[source->operand_count - 1], PTX_B64);
+  return plan;
+}
+
 // cp.async.bulk.tensor.2d.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes [to], [map, {x, y}], [mbarrier]{,
 // ranks}{, policy};
-static DecodeResult decode_load(Decoder *decoder, const PtxInstruction *source, Inst *inst, TensorPlan *plan) {
-  int operands = 3 + ptx_has(source, "multicast::cluster") + ptx_has(source, "L2::cache_hint");
-  if (!decoder_operands(decoder, source, operands, operands)) return DECODE_FAILED;
+DecodeResult decode_tensor_load(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  TensorPlan *plan = decode_plan(decoder, source, 3 + ptx_has(source, "multicast::cluster"), inst);
+  if (!plan) return DECODE_FAILED;
+  decoder->program->asynchronous = true;
+  if (!ptx_has(source, "mbarrier::complete_tx::bytes"))
+    return decoder_error(decoder, source, "completes on .mbarrier::complete_tx::bytes or .bulk_group");
   if (!ptx_has(source, "global") || !(ptx_has(source, "shared::cluster") || ptx_has(source, "shared::cta")))
     return decoder_error(decoder, source, "copies from .global to .shared::cluster");
   plan->multicast = ptx_has(source, "multicast::cluster");
@@ -349,9 +376,10 @@ static DecodeResult decode_load(Decoder *decoder, const PtxInstruction *source, 
 }
 
 // cp{.reduce}.async.bulk.tensor.2d.global.shared::cta{.OPERATION}{.tile}.bulk_group [map, {x, y}], [from]{, policy};
-static DecodeResult decode_store(Decoder *decoder, const PtxInstruction *source, Inst *inst, TensorPlan *plan) {
-  int operands = 2 + ptx_has(source, "L2::cache_hint");
-  if (!decoder_operands(decoder, source, operands, operands)) return DECODE_FAILED;
+DecodeResult decode_tensor_store(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  TensorPlan *plan = decode_plan(decoder, source, 2, inst);
+  if (!plan) return DECODE_FAILED;
+  decoder->program->asynchronous = true;
   if (!ptx_has(source, "global") || !ptx_has(source, "shared::cta"))
     return decoder_error(decoder, source, "copies from .shared::cta to .global");
   plan->reduction = bulk_reduction_name(source);
@@ -364,31 +392,9 @@ static DecodeResult decode_store(Decoder *decoder, const PtxInstruction *source,
 }
 
 // cp.async.bulk.prefetch.tensor.2d.L2.global{.tile} [map, {x, y}]{, policy};
-static DecodeResult decode_prefetch(Decoder *decoder, const PtxInstruction *source, Inst *inst, TensorPlan *plan) {
-  int operands = 1 + ptx_has(source, "L2::cache_hint");
-  if (!decoder_operands(decoder, source, operands, operands)) return DECODE_FAILED;
+DecodeResult decode_tensor_prefetch(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  TensorPlan *plan = decode_plan(decoder, source, 1, inst);
+  if (!plan) return DECODE_FAILED;
   inst->execute = prefetch;
   return decode_box(decoder, source, &source->operands[0], plan);
-}
-
-DecodeResult decode_tensor_copy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  // clang-format off
-  static const char *const allowed[] = {
-      "reduce", "async", "bulk", "tensor", "prefetch", "1d", "2d", "3d", "4d", "5d", "tile", "L2",
-      "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes", "bulk_group",
-      "multicast::cluster", "L2::cache_hint", "add", "min", "max", "inc", "dec", "and", "or", "xor", NULL};
-  // clang-format on
-  if (strcmp(source->opcode, "cp") || !ptx_has(source, "bulk") || !ptx_has(source, "tensor")) return DECODE_NOT_MINE;
-  if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
-  TensorPlan *plan = decoder_allocate(decoder, sizeof *plan);
-  plan->rank = rank_of(source);
-  if (!plan->rank) return decoder_error(decoder, source, "needs a number of dimensions, .1d to .5d");
-  inst->counter = COUNTER_INST_ASYNC_COPY;
-  inst->extra = plan;
-  decoder->program->asynchronous = true;
-  if (ptx_has(source, "L2::cache_hint")) decoder_source(decoder, &source->operands[source->operand_count - 1], PTX_B64);
-  if (ptx_has(source, "prefetch")) return decode_prefetch(decoder, source, inst, plan);
-  if (ptx_has(source, "bulk_group")) return decode_store(decoder, source, inst, plan);
-  if (ptx_has(source, "mbarrier::complete_tx::bytes")) return decode_load(decoder, source, inst, plan);
-  return decoder_error(decoder, source, "completes on .mbarrier::complete_tx::bytes or .bulk_group");
 }

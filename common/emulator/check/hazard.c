@@ -1,11 +1,12 @@
 // Hazards: what they are called, what to do about them, and the list of those met.
+#include "hazard.h"
+
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../async/async.h"
-#include "../warp/machine.h"
+#include "../warp/host_memory.h"
+#include "agents.h"
 
 static const struct {
   const char *name, *advice;
@@ -90,17 +91,6 @@ static HazardPlace place_of(const Launch *launch, const Inst *inst, const unsign
   return place;
 }
 
-// The block that a rank of a cluster is: clusters and the blocks in them are numbered x first.
-void cluster_block_index(const Launch *launch, uint32_t cluster, int rank, unsigned index[3]) {
-  unsigned left = cluster, in = (unsigned)rank;
-  for (int axis = 0; axis < 3; axis++) {
-    unsigned clusters = launch->grid[axis] / launch->cluster[axis];
-    index[axis] = left % clusters * launch->cluster[axis] + in % launch->cluster[axis];
-    left /= clusters;
-    in /= launch->cluster[axis];
-  }
-}
-
 static bool same_place(const HazardPlace *a, const HazardPlace *b) {
   bool lines_known = a->file && b->file;
   return lines_known ? a->line == b->line && !strcmp(a->file, b->file) : a->ptx_line == b->ptx_line;
@@ -128,24 +118,20 @@ static bool is_fault(HazardKind kind) {
 
 enum { MOST_HAZARDS = 1000 };
 
-static void remember(Emulator *emulator, const Hazard *hazard) {
-  pthread_mutex_lock(&emulator->hazard_lock);
+static void remember(HazardList *list, const Hazard *hazard) {
+  pthread_mutex_lock(&list->lock);
   Hazard *known = NULL;
-  for (int i = 0; i < emulator->hazard_count && !known; i++)
-    if (same_hazard(&emulator->hazards[i], hazard)) known = &emulator->hazards[i];
-  // Whoever has met so many does not read on; but what stops a launch is always told.
-  bool full = emulator->hazard_count >= MOST_HAZARDS && !is_fault(hazard->kind);
+  for (int i = 0; i < list->count && !known; i++)
+    if (same_hazard(&list->items[i], hazard)) known = &list->items[i];
+  // A reader of so many does not read on; but what stops a launch is always reported.
+  bool full = list->count >= MOST_HAZARDS && !is_fault(hazard->kind);
   if (known) {
     known->count++;
   } else if (!full) {
-    if (emulator->hazard_count == emulator->hazard_capacity) {
-      emulator->hazard_capacity = emulator->hazard_capacity ? emulator->hazard_capacity * 2 : 16;
-      emulator->hazards = realloc(emulator->hazards, (size_t)emulator->hazard_capacity * sizeof(Hazard));
-      if (!emulator->hazards) abort();
-    }
-    emulator->hazards[emulator->hazard_count++] = *hazard;
+    list->items = host_grow(list->items, list->count, &list->capacity, sizeof(Hazard));
+    list->items[list->count++] = *hazard;
   }
-  pthread_mutex_unlock(&emulator->hazard_lock);
+  pthread_mutex_unlock(&list->lock);
 }
 
 static Hazard make_hazard(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
@@ -170,20 +156,19 @@ void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind
   va_start(arguments, format);
   Hazard hazard = make_hazard(warp, inst, lane, kind, address, size, format, arguments);
   va_end(arguments);
-  remember(launch->emulator, &hazard);
+  remember(launch->hazard_list, &hazard);
 }
 
 // Where the access of an epoch was made: an asynchronous one where it was issued.
 static HazardPlace place_of_epoch(const Cluster *cluster, Epoch epoch) {
   const Launch *launch = cluster->launch;
-  const EpochLayout *layout = &launch->epochs;
+  const EpochLayout *layout = launch->epochs;
   unsigned block[3];
   uint32_t lanes = (uint32_t)(cluster->lane_count / cluster->block_count);
   uint32_t of = epoch_cluster(layout, epoch), thread = epoch_thread(layout, epoch);
   // Of another cluster neither the issuer of an operation is known here nor which threads a set of reads stands for.
   if (of != cluster->id && (epoch & EPOCH_SET || thread >= (uint32_t)cluster->lane_count)) thread = 0;
-  if (thread >= (uint32_t)cluster->lane_count)
-    thread = async_issue_of(cluster, thread, epoch_clock(layout, epoch)).thread;
+  if (thread >= (uint32_t)cluster->lane_count) thread = agent_issue(cluster, thread, epoch_clock(layout, epoch)).thread;
   cluster_block_index(launch, of, (int)(thread / lanes), block);
   return place_of(launch, &launch->program->code[epoch_pc(layout, epoch)], block, thread % lanes);
 }
@@ -198,12 +183,10 @@ void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, Hazard
   hazard.here = other_first ? others : own;
   hazard.other = other_first ? own : others;
   snprintf(hazard.detail, sizeof hazard.detail, "%s", detail);
-  remember(launch->emulator, &hazard);
+  remember(launch->hazard_list, &hazard);
 }
 
-void launch_stop(Launch *launch) { launch->stopped = true; }
-
-// ---- the public list ----
+// ---- the list as it is told ----
 
 static int compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
 
@@ -217,15 +200,11 @@ static int compare_hazards(const void *left, const void *right) {
   return order ? order : (a->other.ptx_line > b->other.ptx_line) - (a->other.ptx_line < b->other.ptx_line);
 }
 
-const Hazard *emulator_hazards(const Emulator *emulator, int *count) {
-  if (emulator->hazard_count) qsort(emulator->hazards, (size_t)emulator->hazard_count, sizeof(Hazard), compare_hazards);
-  *count = emulator->hazard_count;
-  return emulator->hazards;
+const Hazard *hazards_sorted(HazardList *list, int *count) {
+  if (list->count) qsort(list->items, (size_t)list->count, sizeof(Hazard), compare_hazards);
+  *count = list->count;
+  return list->items;
 }
-
-void emulator_clear_hazards(Emulator *emulator) { emulator->hazard_count = 0; }
-
-void hazards_free(Emulator *emulator) { free(emulator->hazards); }
 
 static void print_place(FILE *out, const char *role, const HazardPlace *place) {
   fprintf(out, "    %s ", role);

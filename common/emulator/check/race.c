@@ -1,8 +1,10 @@
 // Races: remembers who touched each byte, and reports accesses that nothing orders. See race.h.
+#include "race.h"
+
 #include <string.h>
 
-#include "../async/async.h"
-#include "../warp/decoder.h"
+#include "agents.h"
+#include "hazard.h"
 #include "read_sets.h"
 
 // ---- actors and order ----
@@ -27,14 +29,14 @@ Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength) {
   const Cluster *cluster = warp->block->cluster;
   const Launch *launch = cluster->launch;
   uint64_t pc = (uint64_t)(inst - launch->program->code);
-  Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = &launch->epochs, .strength = strength};
-  actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << launch->epochs.cluster_shift | pc << launch->epochs.pc_shift;
+  Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = launch->epochs, .strength = strength};
+  actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << launch->epochs->cluster_shift | pc << launch->epochs->pc_shift;
   race_set_lane(&actor, lane);
   return actor;
 }
 
 static Epoch epoch_at(const Launch *launch, uint32_t cluster, uint32_t pc, uint32_t thread, uint32_t clock) {
-  const EpochLayout *layout = &launch->epochs;
+  const EpochLayout *layout = launch->epochs;
   return EPOCH_KERNEL | (uint64_t)cluster << layout->cluster_shift | (uint64_t)pc << layout->pc_shift |
          (uint64_t)clock << layout->clock_shift | thread;
 }
@@ -67,7 +69,7 @@ static bool both_strong(const Actor *actor, Strength other, bool near, uint32_t 
   if (least == WEAK || !near) return least == STRONG_GPU;
   if (least != STRONG_CTA) return true;
   uint32_t block_threads = (uint32_t)(cluster->lane_count / cluster->block_count);
-  if (thread >= (uint32_t)cluster->lane_count) thread = async_issue_of(cluster, thread, clock).thread;
+  if (thread >= (uint32_t)cluster->lane_count) thread = agent_issue(cluster, thread, clock).thread;
   return actor->issuer / block_threads == thread / block_threads;
 }
 
@@ -90,7 +92,7 @@ static bool ordered(const Actor *actor, Epoch epoch) {
 static bool unseen(const Actor *actor, Epoch write) {
   if (!actor->async || !(write & EPOCH_KERNEL) || write & EPOCH_ASYNC) return false;
   const Cluster *cluster = actor->cluster;
-  const EpochLayout *layout = &cluster->launch->epochs;
+  const EpochLayout *layout = cluster->launch->epochs;
   bool same = epoch_cluster(layout, write) == cluster->id;
   if (same && epoch_thread(layout, write) == actor->issuer && actor->visible >= epoch_clock(layout, write))
     return false;
@@ -109,7 +111,7 @@ typedef enum Doer { THREAD, OPERATION } Doer;
 // Whether the actor comes after the beginning of the operation whose access it meets.
 static bool after_beginning(const Actor *actor, Epoch epoch) {
   const EpochLayout *layout = actor->layout;
-  AsyncIssue issue = async_issue_of(actor->cluster, epoch_thread(layout, epoch), epoch_clock(layout, epoch));
+  AsyncIssue issue = agent_issue(actor->cluster, epoch_thread(layout, epoch), epoch_clock(layout, epoch));
   uint32_t threads = issue.warps * LANES;
   bool issued_too = actor->issuer / threads == issue.thread / threads;
   return (issued_too && issue.mask >> actor->issuer % LANES & 1) || knows(actor, issue.thread, issue.clock);
@@ -242,7 +244,7 @@ static uint32_t set_of(const EpochLayout *layout, Epoch read) { return (uint32_t
 
 // The set that a cell's read, of this cluster, stands for.
 static uint32_t as_set(const Cluster *cluster, Epoch read) {
-  const EpochLayout *layout = &cluster->launch->epochs;
+  const EpochLayout *layout = cluster->launch->epochs;
   if (read == EPOCH_NONE) return 0;
   if (read & EPOCH_SET) return set_of(layout, read);
   uint32_t thread = epoch_thread(layout, read);
@@ -265,7 +267,7 @@ static bool only_superseded(const Actor *actor, Epoch read) {
 // The reads of a cell after the actor, and with it the lanes of mask that share its warp and clock, have read it too.
 static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
   const Cluster *cluster = actor->cluster;
-  const EpochLayout *layout = &cluster->launch->epochs;
+  const EpochLayout *layout = cluster->launch->epochs;
   Epoch own = epoch_of(actor);
   bool single = (mask & (mask - 1)) == 0;
   bool own_before = (read & layout->identity_mask) == actor->identity && actor->strength <= strength_of(read);
@@ -292,7 +294,7 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
 
 // A cell's reads before one of this cluster is added: one of another is moved aside.
 static void make_room(const Cluster *cluster, Cell *cell) {
-  if (!cell->read || epoch_cluster(&cluster->launch->epochs, cell->read) == cluster->id) return;
+  if (!cell->read || epoch_cluster(cluster->launch->epochs, cell->read) == cluster->id) return;
   cell->foreign = cell->read;
   cell->read = EPOCH_NONE;
 }
@@ -302,11 +304,11 @@ static void make_room(const Cluster *cluster, Cell *cell) {
 static void collect_sets(const Cluster *cluster) {
   const Launch *launch = cluster->launch;
   for (int rank = 0; rank < cluster->block_count; rank++) {
-    const Region *shared = &cluster->blocks[rank].shared;
+    const Region *shared = cluster->blocks[rank].shared;
     for (uint64_t offset = 0, run; offset < shared->size; offset += run) {
       Cell cell;
       run = (uint64_t)shadow_run(&shared->shadow, offset, (int)(shared->size - offset), launch->number, &cell);
-      if (cell.read & EPOCH_SET) read_sets_keep(cluster->read_sets, set_of(&launch->epochs, cell.read));
+      if (cell.read & EPOCH_SET) read_sets_keep(cluster->read_sets, set_of(launch->epochs, cell.read));
     }
   }
   read_sets_sweep(cluster->read_sets);
@@ -319,7 +321,7 @@ static void remember_read(const Cluster *cluster, Region *region, uint64_t offse
   const Launch *launch = cluster->launch;
   shadow_read(&region->shadow, offset, size, launch->number, read, cell->foreign);
   if (!(read & EPOCH_SET)) return;
-  if (region->kind != REGION_SHARED) read_sets_pin(cluster->read_sets, set_of(&launch->epochs, read));
+  if (region->kind != REGION_SHARED) read_sets_pin(cluster->read_sets, set_of(launch->epochs, read));
   if (read_sets_full(cluster->read_sets)) collect_sets(cluster);
 }
 
@@ -374,7 +376,7 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
 // A read that does not come before the actor's write; EPOCH_NONE when all do.
 static Epoch unordered_read(const Actor *actor, Epoch read) {
   const Cluster *cluster = actor->cluster;
-  const EpochLayout *layout = &cluster->launch->epochs;
+  const EpochLayout *layout = cluster->launch->epochs;
   if (!(read & EPOCH_SET) || epoch_cluster(layout, read) != cluster->id)
     return ordered(actor, read) ? EPOCH_NONE : read;
   const ReadNode *node;

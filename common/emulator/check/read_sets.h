@@ -4,7 +4,8 @@
 // to hold no more than an index. They belong to a cluster: another one judges by the cell alone.
 #pragma once
 
-#include "race.h"
+#include "../warp/program.h"
+#include "../warp/usage.h"
 
 typedef struct ReadNode {
   uint32_t parent;  // the rest of the chain, 0: none
@@ -15,6 +16,8 @@ typedef struct ReadNode {
   uint8_t strength;  // a Strength
   uint8_t kept;      // for the next sweep: read_sets.c
 } ReadNode;
+
+typedef struct ReadSets ReadSets;
 
 ReadSets *read_sets_new(Usage *usage);
 void read_sets_free(ReadSets *sets);

@@ -25,7 +25,8 @@
 
 #include <string.h>
 
-#include "race.h"
+#include "../warp/usage.h"
+#include "epoch.h"
 
 enum { SHADOW_PAGE_SHIFT = 8, SHADOW_PAGE = 1 << SHADOW_PAGE_SHIFT };
 

@@ -1,10 +1,16 @@
 // Barriers of a block and of a warp. PTX ISA 9.7.13.1 and .2.
+#include "barrier.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../check/clocks.h"
+#include "../check/hazard.h"
 #include "../warp/lanes.h"
-#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "families.h"
 
 typedef enum BarrierAction { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR } BarrierAction;
 
@@ -205,7 +211,7 @@ static void warp_barrier(Warp *warp, const Inst *inst, Mask mask) {
 static const char *const barrier_modifiers[] = {"cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", NULL};
 
 // bar{.cta}.sync a{, b};  .arrive a, b;  .red.op d, a{, b}, {!}c;  barrier: the same, aligned only when it says so.
-static DecodeResult decode_block_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   if (!decoder_modifiers(decoder, source, barrier_modifiers)) return DECODE_FAILED;
   BarrierPlan *plan = decoder_allocate(decoder, sizeof *plan);
   bool reduces = ptx_has(source, "red"), arrives = ptx_has(source, "arrive");
@@ -232,19 +238,11 @@ static DecodeResult decode_block_barrier(Decoder *decoder, const PtxInstruction 
   return DECODED;
 }
 
-static DecodeResult decode_warp_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_warp_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"warp", "sync", NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
   inst->members = decoder_source(decoder, &source->operands[0], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
   inst->execute = warp_barrier;
   return DECODED;
-}
-
-DecodeResult decode_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (strcmp(source->opcode, "bar") && strcmp(source->opcode, "barrier")) return DECODE_NOT_MINE;
-  if (ptx_has(source, "cluster")) return DECODE_NOT_MINE;
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
-  if (ptx_has(source, "warp")) return decode_warp_barrier(decoder, source, inst);
-  return decode_block_barrier(decoder, source, inst);
 }

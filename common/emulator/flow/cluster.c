@@ -1,10 +1,15 @@
 // Clusters: addresses in the shared memory of other blocks, and the barrier of all their threads. PTX ISA 9.7.9.23,
 // 9.7.9.24, 9.7.13.3.
+#include "cluster.h"
+
 #include <string.h>
 
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
+#include "../check/race.h"
 #include "../warp/lanes.h"
-#include "../memory/memory.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "families.h"
 
 // ---- mapa, getctarank ----
 
@@ -45,7 +50,7 @@ static void get_rank(Warp *warp, const Inst *inst, Mask mask) {
 }
 
 // mapa{.shared::cluster}.type d, address, rank;  getctarank{.shared::cluster}.type d, address;
-static DecodeResult decode_address(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_cluster_address(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"shared::cluster", NULL};
   bool maps = !strcmp(source->opcode, "mapa");
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 2 + maps, 2 + maps))
@@ -122,7 +127,7 @@ void cluster_check_exit(Warp *warp, Mask mask) {
   if (block->live_threads > __builtin_popcount(mask)) return;
   Actor last = race_lane(warp, &launch->program->code[warp->pc - 1], __builtin_ctz(mask), WEAK);
   last.known = block->ended;
-  race_end_block(&last, &block->shared);
+  race_end_block(&last, block->shared);
 }
 
 static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *what) {
@@ -168,22 +173,13 @@ static void wait(Warp *warp, const Inst *inst, Mask mask) {
 }
 
 // barrier.cluster.arrive{.release|.relaxed}{.aligned};  barrier.cluster.wait{.acquire}{.aligned};
-static DecodeResult decode_cluster_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_cluster_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"cluster", "arrive", "wait", "release", "relaxed", "acquire", "aligned", NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
   bool arrives = ptx_has(source, "arrive");
   if (arrives == ptx_has(source, "wait")) return decoder_error(decoder, source, "is .arrive or .wait");
   inst->flags = ptx_has(source, "relaxed");
   inst->converge = ptx_has(source, "aligned") ? CONVERGE_ALIGNED : CONVERGE_NONE;
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
   inst->execute = arrives ? arrive : wait;
   return DECODED;
-}
-
-DecodeResult decode_cluster(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (!strcmp(source->opcode, "mapa") || !strcmp(source->opcode, "getctarank"))
-    return decode_address(decoder, source, inst);
-  if (!strcmp(source->opcode, "barrier") && ptx_has(source, "cluster"))
-    return decode_cluster_barrier(decoder, source, inst);
-  return DECODE_NOT_MINE;
 }

@@ -1,12 +1,18 @@
 // bra, brx, call, ret, exit, trap: where execution goes on. PTX ISA 9.7.12.
-#include <stdio.h>
+#include "control.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
+#include "../warp/calls.h"
+#include "../warp/host_memory.h"
 #include "../warp/lanes.h"
-#include "system_call.h"
+#include "../warp/operands.h"
 #include "../warp/warp.h"
+#include "exit.h"
+#include "families.h"
+#include "system_call.h"
 
 enum { MAX_CALL_DEPTH = 256 };
 
@@ -129,11 +135,7 @@ static bool push_frame(Warp *warp, const Inst *inst, const Binding *binding, int
     launch_stop(warp_launch(warp));
     return false;
   }
-  if (stack->depth == stack->capacity) {
-    stack->capacity = stack->capacity ? stack->capacity * 2 : 4;
-    stack->frames = realloc(stack->frames, (size_t)stack->capacity * sizeof(CallFrame));
-    if (!stack->frames) abort();
-  }
+  stack->frames = host_grow(stack->frames, stack->depth, &stack->capacity, sizeof(CallFrame));
   u8 *saved = NULL;
   if (is_active(stack, binding->callee)) {
     saved = malloc(exchange_lane(warp, binding->callee, lane, NULL, true) + 1);
@@ -242,7 +244,7 @@ static void return_lanes(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- decoding ----
 
-static DecodeResult decode_bra(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_bra(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"uni", NULL};
   if (!decoder_operands(decoder, source, 1, 1) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (source->operands[0].kind != PTX_OPERAND_LABEL) return decoder_error(decoder, source, "needs a label");
@@ -252,7 +254,7 @@ static DecodeResult decode_bra(Decoder *decoder, const PtxInstruction *source, I
   return DECODED;
 }
 
-static DecodeResult decode_brx(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_brx(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"idx", "uni", NULL};
   if (!decoder_operands(decoder, source, 2, 2) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   const PtxFunction *function = decoder->function->ptx;
@@ -321,7 +323,7 @@ static bool bind(Decoder *decoder, const Function *callee, const PtxOperand *res
 }
 
 // call (results), function, (arguments): the lists may be missing, and a prototype may follow.
-static DecodeResult decode_call(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_call(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"uni", NULL};
   if (!decoder_operands(decoder, source, 1, 4) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   const PtxOperand *operand = source->operands, *end = operand + source->operand_count;
@@ -360,14 +362,14 @@ static DecodeResult decode_end(Decoder *decoder, const PtxInstruction *source, E
   return DECODED;
 }
 
-DecodeResult decode_control(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  inst->counter = COUNTER_INST_CONTROL;
-  if (!strcmp(source->opcode, "bra")) return decode_bra(decoder, source, inst);
-  if (!strcmp(source->opcode, "brx")) return decode_brx(decoder, source, inst);
-  if (!strcmp(source->opcode, "call")) return decode_call(decoder, source, inst);
-  if (!strcmp(source->opcode, "ret")) return decode_end(decoder, source, return_lanes, inst);
-  if (!strcmp(source->opcode, "exit")) return decode_end(decoder, source, stop_lanes, inst);
-  if (!strcmp(source->opcode, "trap") || !strcmp(source->opcode, "brkpt"))
-    return decode_end(decoder, source, trap, inst);
-  return DECODE_NOT_MINE;
+DecodeResult decode_ret(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_end(decoder, source, return_lanes, inst);
+}
+
+DecodeResult decode_exit(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_end(decoder, source, stop_lanes, inst);
+}
+
+DecodeResult decode_trap(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_end(decoder, source, trap, inst);
 }

@@ -1,10 +1,7 @@
 // Fences: of the memory model, between the generic and the async proxy, of mbarriers and of tensor maps. PTX ISA
 // 9.7.13.4.
-#include <string.h>
-
-#include "../warp/decoder.h"
-#include "../async/mbarrier.h"
-#include "../memory/memory.h"
+#include "../async/mbarrier_object.h"
+#include "families.h"
 
 // Inst.flags: the scope, a Strength.
 static void fence(Warp *warp, const Inst *inst, Mask mask) { race_fence(warp, mask, (Strength)inst->flags); }
@@ -29,12 +26,6 @@ static void announce(Warp *warp, const Inst *inst, Mask mask) {
   mbarrier_announce(warp, mask);
 }
 
-static void nothing(Warp *warp, const Inst *inst, Mask mask) {
-  (void)warp;
-  (void)inst;
-  (void)mask;
-}
-
 // fence.proxy.tensormap::generic.release.gpu;  .acquire.gpu [map], 128;
 static DecodeResult decode_tensor_map_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   bool acquires = ptx_has(source, "acquire");
@@ -46,7 +37,7 @@ static DecodeResult decode_tensor_map_fence(Decoder *decoder, const PtxInstructi
   return DECODED;
 }
 
-static DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   // clang-format off
   static const char *const allowed[] = {
       "proxy", "alias", "async", "async::generic", "tensormap::generic", "global", "shared::cta",
@@ -56,7 +47,9 @@ static DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *s
   if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (ptx_has(source, "tensormap::generic")) return decode_tensor_map_fence(decoder, source, inst);
   if (!decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
-  inst->execute = ptx_has(source, "async") ? proxy_fence : ptx_has(source, "async::generic") ? acquire_proxy : nothing;
+  inst->execute = ptx_has(source, "async")            ? proxy_fence
+                  : ptx_has(source, "async::generic") ? acquire_proxy
+                                                      : execute_nothing;
   return DECODED;
 }
 
@@ -66,9 +59,6 @@ DecodeResult decode_fence(Decoder *decoder, const PtxInstruction *source, Inst *
       "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "gl", "sys", "mbarrier_init",
       "sync_restrict::shared::cta", "sync_restrict::shared::cluster", NULL};
   // clang-format on
-  if (strcmp(source->opcode, "fence") && strcmp(source->opcode, "membar")) return DECODE_NOT_MINE;
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
-  if (ptx_has(source, "proxy")) return decode_proxy_fence(decoder, source, inst);
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
   inst->flags = scope_of(source);
   inst->execute = ptx_has(source, "mbarrier_init") ? announce : fence;

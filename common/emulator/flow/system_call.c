@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../warp/lanes.h"
+#include "../check/hazard.h"
 #include "../memory/memory.h"
+#include "../warp/lanes.h"
 
 enum { MAX_ARGUMENTS = 5, TEXT_SIZE = 512, LINE_SIZE = 2048 };
 
@@ -161,7 +162,7 @@ DecodeResult system_call_decode(Decoder *decoder, const PtxInstruction *source, 
   for (int i = 0; i < needed; i++)
     if (!argument_place(decoder, &arguments->items[i], &call->arguments[i], &call->strides[i], &call->sizes[i]))
       return decoder_error(decoder, source, "argument %d of %s is no .param variable", i + 1, name);
-  int size;
+  int size = 0;
   call->has_result = results && results->item_count == 1 &&
                      argument_place(decoder, &results->items[0], &call->result, &call->result_stride, &size) &&
                      size == 4;

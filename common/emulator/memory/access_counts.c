@@ -1,6 +1,8 @@
 // What one memory access of a warp costs: bank conflicts of shared memory, sectors of global memory. The rules are those
 // that Nsight Compute counts by on an H200: notes/counters.md has them with the measurements.
-#include "memory.h"
+#include "access_counts.h"
+
+#include "../warp/warp.h"
 
 enum { BANKS = 32, BANK_BYTES = 4 };
 
@@ -220,10 +222,10 @@ static void count_local(InstCounts *counts, Mask mask, const uint64_t addresses[
 // ---- all ----
 
 // Where an access counts.
-typedef enum Place { OWN_SHARED, OTHER_SHARED, GLOBAL, LOCAL, NOWHERE } Place;
+typedef enum Target { OWN_SHARED, OTHER_SHARED, GLOBAL, LOCAL, NOWHERE } Target;
 
 // A shared address that mapa made names the block, which may be the own one.
-static Place place_of(const Warp *warp, Space space, uint64_t address) {
+static Target target_of(const Warp *warp, Space space, uint64_t address) {
   if (space == SPACE_GENERIC) {
     uint64_t window = address & ~WINDOW_MASK;
     space = window == SHARED_WINDOW  ? SPACE_SHARED
@@ -237,21 +239,21 @@ static Place place_of(const Warp *warp, Space space, uint64_t address) {
   return !block || block == (uint64_t)warp->block->rank + 1 ? OWN_SHARED : OTHER_SHARED;
 }
 
-// Whether the addresses agree in all that says where an access counts. Said fast, as it is so nearly always.
-static bool in_one_place(Mask mask, const uint64_t addresses[LANES]) {
+// Whether the addresses agree in all that decides where an access counts: a fast test, as nearly all of them do.
+static bool have_one_target(Mask mask, const uint64_t addresses[LANES]) {
   uint64_t first = addresses[__builtin_ctz(mask)], different = 0;
   for (int lane = 0; lane < LANES; lane++) different |= (addresses[lane] ^ first) & -(uint64_t)(mask >> lane & 1);
   return !(different >> SHARED_RANK_SHIFT);
 }
 
-// The lanes of mask whose access counts in this place.
-static Mask lanes_at(const Warp *warp, Place place, Space space, Mask mask, const uint64_t addresses[LANES]) {
+// The lanes of mask whose access counts there.
+static Mask lanes_at(const Warp *warp, Target target, Space space, Mask mask, const uint64_t addresses[LANES]) {
   bool named = space != SPACE_GENERIC && space != SPACE_SHARED;
-  if (named || in_one_place(mask, addresses))
-    return place_of(warp, space, addresses[__builtin_ctz(mask)]) == place ? mask : 0;
+  if (named || have_one_target(mask, addresses))
+    return target_of(warp, space, addresses[__builtin_ctz(mask)]) == target ? mask : 0;
   Mask here = 0;
   for (Mask rest = mask; rest; rest &= rest - 1)
-    if (place_of(warp, space, addresses[__builtin_ctz(rest)]) == place) here |= rest & -rest;
+    if (target_of(warp, space, addresses[__builtin_ctz(rest)]) == target) here |= rest & -rest;
   return here;
 }
 
@@ -260,9 +262,9 @@ void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const ui
                   AccessKind kind) {
   InstCounts *counts = warp_counts(warp, inst);
   for (Mask here; mask; mask &= ~here) {
-    Place place = place_of(warp, space, addresses[__builtin_ctz(mask)]);
-    here = lanes_at(warp, place, space, mask, addresses);
-    switch (place) {
+    Target target = target_of(warp, space, addresses[__builtin_ctz(mask)]);
+    here = lanes_at(warp, target, space, mask, addresses);
+    switch (target) {
     case OWN_SHARED: count_shared(counts, here, addresses, size, kind); break;
     case OTHER_SHARED: count_cluster(counts, here, addresses, size, kind); break;
     case GLOBAL: count_global(counts, here, addresses, size, kind); break;
@@ -282,7 +284,7 @@ void count_atomic_loop(Warp *warp, const Inst *inst, Space space, Mask mask, con
 void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES],
                        AccessKind kind) {
   enum { ROW_BYTES = 16, ROWS = 8 };
-  if (place_of(warp, space, addresses[__builtin_ctz(mask)]) != OWN_SHARED) {
+  if (target_of(warp, space, addresses[__builtin_ctz(mask)]) != OWN_SHARED) {
     count_access(warp, inst, space, mask, addresses, ROW_BYTES, kind);
     return;
   }

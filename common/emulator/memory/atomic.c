@@ -1,12 +1,15 @@
 // atom and red: read-modify-write of global and shared memory. PTX ISA 9.7.13.5 and .6.
+#include "atomic.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "atomic.h"
-#include "../warp/decoder.h"
-#include "../scalar/floating.h"
-#include "../warp/lanes.h"
-#include "memory.h"
+#include "../check/hazard.h"
+#include "../warp/floating.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "access_counts.h"
+#include "families.h"
 
 typedef struct Atomic {
   AddressPlan address;
@@ -177,7 +180,7 @@ static bool is_loop(Combine *combine, int size) {
   return size == 8 || combine == add_f32 || combine == add_f16x2 || combine == add_bf16x2;
 }
 
-DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+static DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source, bool returns, Inst *inst) {
   static const char *const allowed[] = {"relaxed",     "acquire",
                                         "release",     "acq_rel",
                                         "cta",         "cluster",
@@ -191,7 +194,6 @@ DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source, Inst 
                                         "min",         "max",
                                         "inc",         "dec",
                                         NULL};
-  bool returns = !strcmp(source->opcode, "atom");
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, returns ? 3 : 2, 5))
     return DECODE_FAILED;
   PtxType type = ptx_instruction_type(source);
@@ -214,8 +216,15 @@ DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source, Inst 
   if (returns) inst->d = decoder_destination(decoder, &source->operands[0], bits);
   atomic->b = decoder_source(decoder, &operands[1], operand_type);
   atomic->c = swaps ? decoder_source(decoder, &operands[2], bits) : atomic->b;
-  inst->counter = COUNTER_INST_MEMORY;
   inst->extra = atomic;
   inst->execute = execute_atomic;
   return decode_address_plan(decoder, source, &operands[0], atomic->space, &atomic->address);
+}
+
+DecodeResult decode_atom(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_atomic(decoder, source, true, inst);
+}
+
+DecodeResult decode_red(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_atomic(decoder, source, false, inst);
 }

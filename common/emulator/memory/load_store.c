@@ -1,9 +1,12 @@
 // ld, st and their kin: every space, width and vector. PTX ISA 9.7.9.8 to 9.7.9.13.
 #include <string.h>
 
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
 #include "../warp/lanes.h"
-#include "memory.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "access_counts.h"
+#include "families.h"
 
 enum { MAX_VECTOR = 8 };
 #define HASH_FACTOR 0x9e3779b97f4a7c15ull
@@ -195,12 +198,6 @@ static void store_param(Warp *warp, const Inst *inst, Mask mask) {
   }
 }
 
-static void nothing(Warp *warp, const Inst *inst, Mask mask) {
-  (void)warp;
-  (void)inst;
-  (void)mask;
-}
-
 // ---- decoding ----
 
 static int vector_length(const PtxInstruction *source) {
@@ -307,7 +304,6 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   Transfer *transfer = decoder_allocate(decoder, sizeof *transfer);
   if (!decode_elements(decoder, source, registers, ptx_instruction_type(source), is_load, transfer))
     return DECODE_FAILED;
-  inst->counter = COUNTER_INST_MEMORY;
   inst->extra = transfer;
   transfer->space = space_of(source);
   transfer->order = order_of(source);
@@ -320,16 +316,18 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   return decode_address_plan(decoder, source, address, transfer->space, &transfer->address);
 }
 
-DecodeResult decode_memory(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  const char *opcode = source->opcode;
-  if (!strcmp(opcode, "ld") || !strcmp(opcode, "ldu")) return decode_transfer(decoder, source, true, inst);
-  if (!strcmp(opcode, "st")) return decode_transfer(decoder, source, false, inst);
-  if (!strcmp(opcode, "atom") || !strcmp(opcode, "red")) return decode_atomic(decoder, source, inst);
-  if (strcmp(opcode, "prefetch") && strcmp(opcode, "prefetchu") && strcmp(opcode, "applypriority") &&
-      strcmp(opcode, "discard"))
-    return DECODE_NOT_MINE;
-  // Hints to the caches: without effect on what a program computes.
-  inst->counter = COUNTER_INST_MEMORY;
-  inst->execute = nothing;
+DecodeResult decode_ld(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_transfer(decoder, source, true, inst);
+}
+
+DecodeResult decode_st(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_transfer(decoder, source, false, inst);
+}
+
+// Hints to the caches: without effect on what a program computes.
+DecodeResult decode_cache_hint(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  (void)decoder;
+  (void)source;
+  inst->execute = execute_nothing;
   return DECODED;
 }

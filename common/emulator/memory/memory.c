@@ -6,9 +6,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "../warp/decoder.h"
+#include "../check/hazard.h"
+#include "../warp/calls.h"
 #include "../warp/lanes.h"
-#include "../warp/machine.h"
+#include "../warp/operands.h"
 
 // ---- finding the bytes ----
 
@@ -46,7 +47,7 @@ static bool find_global(Warp *warp, const Inst *inst, int lane, uint64_t address
   Region *region = warp->last_region;
   if (!region || address - region->base >= region->size) {
     const Region *near = NULL;
-    region = region_find(&warp_launch(warp)->emulator->global, address, &near);
+    region = region_find(warp_launch(warp)->global, address, &near);
     if (!region) return global_out_of_bounds(warp, inst, lane, address, size, near);
     warp->last_region = region;
   }
@@ -67,7 +68,7 @@ static bool find_shared(Warp *warp, const Inst *inst, int lane, uint64_t address
     return out_of_bounds(warp, inst, lane, address, size,
                          "the block of rank %llu has exited, and its shared memory with it",
                          (unsigned long long)rank - 1);
-  Region *shared = rank ? &block->cluster->blocks[rank - 1].shared : &block->shared;
+  Region *shared = rank ? block->cluster->blocks[rank - 1].shared : block->shared;
   if (offset < shared->base || offset - shared->base > shared->size ||
       shared->size - (offset - shared->base) < (uint64_t)size)
     return out_of_bounds(warp, inst, lane, address, size, "byte %lld of a block's %llu bytes of shared memory",
@@ -132,7 +133,7 @@ bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size
   const Launch *launch = warp_launch(warp);
   uint64_t local_size = launch->program->local_size;
   if (space == SPACE_GLOBAL) {
-    const Region *region = region_find(&launch->emulator->global, address, NULL);
+    const Region *region = region_find(launch->global, address, NULL);
     if (!region || region->size - (address - region->base) < size) return false;
     memcpy(bytes, region->data + (address - region->base), size);
     return true;

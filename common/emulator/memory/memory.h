@@ -1,7 +1,8 @@
 // Reaching memory from an instruction: which space an address is in, whether it may be accessed, where its bytes are.
 #pragma once
 
-#include "../warp/warp.h"
+#include "../check/race.h"
+#include "../warp/decoder.h"
 
 typedef struct Access {
   uint8_t *data;    // the bytes in the host's memory
@@ -71,17 +72,6 @@ DecodeResult decode_address_plan(Decoder *decoder, const PtxInstruction *source,
                                  AddressPlan *plan);
 // Fills addresses[lane] for the lanes of mask.
 void form_addresses(Warp *warp, const AddressPlan *plan, Mask mask, uint64_t addresses[LANES]);
-
-enum { SECTOR_BYTES = 32 };  // what memory outside an SM is reached in
-
-// Counts one warp access: bank conflicts of shared, sectors of global memory. access_counts.c
-void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size,
-                  AccessKind kind);
-// The same of an atomic operation that is a loop of compare-and-swap where it reaches the own block's shared memory.
-void count_atomic_loop(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size);
-// The same where lane 8 * i + r gives the address of row r of matrix i, 16 bytes: shared memory serves a matrix at a time.
-void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES],
-                       AccessKind kind);
 
 // The lanes of mask from its first on that follow each other and share its address: they read the same bytes.
 static inline Mask same_address(Mask mask, const uint64_t addresses[LANES]) {

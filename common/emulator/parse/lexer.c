@@ -115,7 +115,7 @@ static void lex_decimal_float(Parser *parser, Token *token, size_t length) {
   digits[length] = 0;
   double number = strtod(digits, NULL);
   token->kind = TOKEN_FLOAT;
-  memcpy(&token->value, &number, sizeof number);
+  token->value = f64_bits(number);
   parser->lexer.cursor += length;
 }
 

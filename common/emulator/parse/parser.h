@@ -2,7 +2,9 @@
 //
 //   ptx_arena.c            memory, growing lists, hash tables, interned names
 //   ptx_types.c            the names and sizes of the fundamental types
+//   parser_error.c         parser_fail, which ends a parse
 //   lexer.c                bytes -> tokens
+//   tokens.c               walking over tokens
 //   parser_expression.c    constant expressions
 //   parser_declaration.c   .reg, variables and their attributes
 //   parser_initializer.c   = { ... }
@@ -16,6 +18,7 @@
 
 #include <setjmp.h>
 
+#include "float_bits.h"
 #include "ptx.h"
 
 // Bounds on what a text may ask for; no kernel comes near them.
@@ -182,9 +185,12 @@ struct Parser {
   uint64_t initialized_bytes;
 };
 
-// ---- parser.c: tokens ----
+// ---- parser_error.c ----
 
 _Noreturn void parser_fail(Parser *parser, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+// ---- tokens.c ----
+
 // "expected X but found Y", at the next token.
 _Noreturn void parser_expected(Parser *parser, const char *what);
 void next_token(Parser *parser);
@@ -203,7 +209,6 @@ void skip_group(Parser *parser, const char *open, const char *close);
 // Count one more level of nesting and back.
 void enter_nesting(Parser *parser);
 void leave_nesting(Parser *parser);
-void parse_pragma(Parser *parser);
 
 // ---- parser_expression.c ----
 
@@ -250,6 +255,7 @@ typedef struct PendingLocation {
 } PendingLocation;
 
 void parse_location(Parser *parser);
+void parse_pragma(Parser *parser);
 
 // ---- parser_resolve.c ----
 

@@ -9,17 +9,9 @@ static Constant integer(uint64_t value, bool is_unsigned) {
   return (Constant){.value = value, .is_unsigned = is_unsigned};
 }
 
-static Constant real(double number) {
-  Constant constant = {.is_float = true};
-  memcpy(&constant.value, &number, sizeof number);
-  return constant;
-}
+static Constant real(double number) { return (Constant){.is_float = true, .value = f64_bits(number)}; }
 
-static double as_double(Constant constant) {
-  double number;
-  memcpy(&number, &constant.value, sizeof number);
-  return number;
-}
+static double as_double(Constant constant) { return f64_from_bits(constant.value); }
 
 static Constant parse_conditional(Parser *parser);
 static Constant parse_unary(Parser *parser);

@@ -47,6 +47,16 @@ static const PtxLocation *parse_call_site(Parser *parser, int line) {
   return known && inline_depth(known) < MAX_INLINE_DEPTH ? known : new_location(parser, place, line);
 }
 
+// .pragma "nounroll";
+void parse_pragma(Parser *parser) {
+  next_token(parser);
+  do {
+    if (parser->token.kind != TOKEN_STRING) parser_expected(parser, "a pragma in quotes");
+    next_token(parser);
+  } while (accept_token(parser, ","));
+  expect(parser, ";");
+}
+
 // .loc 1 7 3, function_name $L__info_string0, inlined_at 1 9 2
 void parse_location(Parser *parser) {
   int line = parser->token.line;

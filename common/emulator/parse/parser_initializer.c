@@ -43,8 +43,7 @@ static void store_integer(const Initializer *initializer, uint64_t offset, uint6
 // included.
 static void store_float(Parser *parser, const Initializer *initializer, uint64_t offset, int line, Constant constant) {
   uint8_t *bytes = initializer->bytes + offset;
-  double number;
-  memcpy(&number, &constant.value, sizeof number);
+  double number = f64_from_bits(constant.value);
   float narrow = (float)number;
   if (constant.is_f32 && initializer->element_size == 8)
     parser_fail(parser, line, "a 0f number has 32 bits: a 64-bit variable takes 0d and 16 digits");

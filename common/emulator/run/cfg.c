@@ -4,10 +4,11 @@
 // order of the basic blocks in which a block comes after everything that can lead to it, loops aside, and a loop's body
 // before its exit: the reverse postorder of a depth-first search that leaves loops first (thread frontiers, Diamos et al.,
 // MICRO 2011). Nothing but speed depends on it: instructions that need other lanes wait for them wherever they are.
-#include <stdlib.h>
-#include <string.h>
+#include "cfg.h"
 
-#include "../warp/decoder.h"
+#include <stdlib.h>
+
+#include "../warp/host_memory.h"
 
 typedef struct BasicBlock {
   uint32_t start, end;  // instructions
@@ -35,12 +36,6 @@ typedef struct Graph {
   int back_edge_count;
 } Graph;
 
-static void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count ? count : 1, size);
-  if (!memory) abort();
-  return memory;
-}
-
 static void mark_leaders(Inst *code, const Function *function) {
   code[function->start].leader = true;
   for (uint32_t i = function->start; i < function->end; i++) {
@@ -55,8 +50,8 @@ static void mark_leaders(Inst *code, const Function *function) {
 
 static void split_blocks(Graph *graph, const Function *function) {
   for (uint32_t i = function->start; i < function->end; i++) graph->count += graph->code[i].leader;
-  graph->blocks = allocate((size_t)graph->count, sizeof *graph->blocks);
-  graph->block_of = allocate(function->end - function->start, sizeof(int));
+  graph->blocks = host_allocate((size_t)graph->count, sizeof *graph->blocks);
+  graph->block_of = host_allocate(function->end - function->start, sizeof(int));
   int block = -1;
   for (uint32_t i = function->start; i < function->end; i++) {
     if (graph->code[i].leader) graph->blocks[++block].start = i;
@@ -74,7 +69,7 @@ static void link_blocks(Graph *graph, const Function *function) {
     BasicBlock *block = &graph->blocks[b];
     const Inst *last = &graph->code[block->end - 1];
     const BranchTable *table = last->control == CONTROL_TABLE ? last->extra : NULL;
-    block->successors = allocate(2 + (table ? table->count : 0), sizeof(int));
+    block->successors = host_allocate(2 + (table ? table->count : 0), sizeof(int));
     bool falls_through = last->control == CONTROL_NEXT || last->guarded;
     if (falls_through && block->end < function->end) add_successor(graph, block, block->end);
     if (last->control == CONTROL_BRANCH) add_successor(graph, block, (uint32_t)last->immediate);
@@ -109,18 +104,18 @@ static void search(Graph *graph, int root) {
 
 // Counts for every block the loops it is in: a loop is the blocks that reach its back edge without passing its head.
 static void measure_loops(Graph *graph) {
-  int *first_predecessor = allocate((size_t)graph->count + 1, sizeof(int));
+  int *first_predecessor = host_allocate((size_t)graph->count + 1, sizeof(int));
   for (int b = 0; b < graph->count; b++)
     for (int s = 0; s < graph->blocks[b].successor_count; s++) first_predecessor[graph->blocks[b].successors[s] + 1]++;
   for (int b = 0; b < graph->count; b++) first_predecessor[b + 1] += first_predecessor[b];
-  int *predecessors = allocate((size_t)first_predecessor[graph->count], sizeof(int));
-  int *filled = allocate((size_t)graph->count, sizeof(int));
+  int *predecessors = host_allocate((size_t)first_predecessor[graph->count], sizeof(int));
+  int *filled = host_allocate((size_t)graph->count, sizeof(int));
   for (int b = 0; b < graph->count; b++)
     for (int s = 0; s < graph->blocks[b].successor_count; s++) {
       int to = graph->blocks[b].successors[s];
       predecessors[first_predecessor[to] + filled[to]++] = b;
     }
-  int *seen = allocate((size_t)graph->count, sizeof(int));
+  int *seen = host_allocate((size_t)graph->count, sizeof(int));
   for (int e = 0; e < graph->back_edge_count; e++) {
     int depth = 0, mark = e + 1;
     seen[graph->back_edges[e].to] = mark;
@@ -159,10 +154,10 @@ void cfg_analyse(Program *program, const Function *function) {
   Graph graph = {.code = program->code, .start = function->start};
   split_blocks(&graph, function);
   link_blocks(&graph, function);
-  graph.stack = allocate((size_t)graph.count + 1, sizeof(int));
-  graph.finished = allocate((size_t)graph.count, sizeof(int));
+  graph.stack = host_allocate((size_t)graph.count + 1, sizeof(int));
+  graph.finished = host_allocate((size_t)graph.count, sizeof(int));
 
-  graph.back_edges = allocate((size_t)graph.count, sizeof(BackEdge));
+  graph.back_edges = host_allocate((size_t)graph.count, sizeof(BackEdge));
 
   search(&graph, 0);
   measure_loops(&graph);

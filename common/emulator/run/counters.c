@@ -1,8 +1,11 @@
 // Counters: what workers counted per instruction, summed per source line.
+#include "counters.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/machine.h"
+#include "../warp/host_memory.h"
+#include "../warp/instruction.h"
 
 static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_INST_EXECUTED] = "smsp__inst_executed.sum",
@@ -74,11 +77,15 @@ const char *counter_name(CounterKind kind) { return names[kind]; }
 
 typedef enum Operation { LOAD, STORE, ATOMIC, REDUCTION } Operation;
 
-static Operation operation_of(const PtxInstruction *source) {
-  if (!strcmp(source->opcode, "atom")) return ATOMIC;
-  if (!strcmp(source->opcode, "red")) return REDUCTION;
-  bool loads = !strncmp(source->opcode, "ld", 2) || ptx_has(source, "load");  // ld, ldmatrix, wmma.load
-  return loads || !strcmp(source->opcode, "cp") ? LOAD : STORE;
+// Copies of cp.async count as loads.
+static Operation operation_of(const Inst *inst) {
+  switch (inst->row->memory) {
+  case MEMORY_STORE: return STORE;
+  case MEMORY_ATOMIC:
+  case MEMORY_SWAP: return ATOMIC;
+  case MEMORY_REDUCTION: return REDUCTION;
+  default: return LOAD;
+  }
 }
 
 // Shared memory has one kind of atomic operation. A compare-and-swap there takes two wavefronts instead of each.
@@ -89,9 +96,9 @@ static void add_shared(EmulatorCounters *c, const Inst *inst, const InstCounts *
       [ATOMIC] = {COUNTER_SHARED_ATOMICS, COUNTER_SHARED_ATOMIC_WAVEFRONTS, COUNTER_SHARED_ATOMIC_BANK_CONFLICTS},
       [REDUCTION] = {COUNTER_SHARED_ATOMICS, COUNTER_SHARED_ATOMIC_WAVEFRONTS, COUNTER_SHARED_ATOMIC_BANK_CONFLICTS},
   };
-  const CounterKind *kind = kinds[operation_of(inst->source)];
+  const CounterKind *kind = kinds[operation_of(inst)];
   c->value[kind[0]] = counts->shared_requests;
-  c->value[kind[1]] = counts->wavefronts * (ptx_has(inst->source, "cas") ? 2 : 1);
+  c->value[kind[1]] = counts->wavefronts * (inst->row->memory == MEMORY_SWAP ? 2 : 1);
   c->value[kind[2]] = counts->conflicts;
   c->value[COUNTER_SHARED_LOADS] += counts->loop_loads;
   c->value[COUNTER_SHARED_LOAD_WAVEFRONTS] += counts->loop_wavefronts;
@@ -106,17 +113,17 @@ static void add_global(EmulatorCounters *c, const Inst *inst, const InstCounts *
       [ATOMIC] = {COUNTER_GLOBAL_ATOMIC_REQUESTS, COUNTER_GLOBAL_ATOMIC_SECTORS, COUNTER_GLOBAL_ATOMIC_BYTES},
       [REDUCTION] = {COUNTER_GLOBAL_REDUCTION_REQUESTS, COUNTER_GLOBAL_REDUCTION_SECTORS, COUNTER_GLOBAL_ATOMIC_BYTES},
   };
-  const CounterKind *kind = kinds[operation_of(inst->source)];
+  const CounterKind *kind = kinds[operation_of(inst)];
   c->value[kind[0]] = counts->global_requests;
   c->value[kind[1]] = counts->sectors;
   c->value[kind[2]] = counts->bytes;
-  if (strcmp(inst->source->opcode, "cp") || !ptx_has(inst->source, "ca")) return;
+  if (inst->row->memory != MEMORY_CACHED_COPY) return;
   c->value[COUNTER_GLOBAL_COPY_REQUESTS] = counts->global_requests;
   c->value[COUNTER_GLOBAL_COPY_SECTORS] = counts->sectors;
 }
 
 static void add_local(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
-  bool loads = operation_of(inst->source) == LOAD;
+  bool loads = operation_of(inst) == LOAD;
   c->value[loads ? COUNTER_LOCAL_LOAD_REQUESTS : COUNTER_LOCAL_STORE_REQUESTS] = counts->local_requests;
   c->value[loads ? COUNTER_LOCAL_LOAD_SECTORS : COUNTER_LOCAL_STORE_SECTORS] = counts->local_sectors;
   c->value[loads ? COUNTER_LOCAL_LOAD_BYTES : COUNTER_LOCAL_STORE_BYTES] = counts->local_bytes;
@@ -129,35 +136,26 @@ static void add_cluster(EmulatorCounters *c, const Inst *inst, const InstCounts 
       [ATOMIC] = {COUNTER_CLUSTER_ATOMIC_REQUESTS, COUNTER_CLUSTER_ATOMIC_SECTORS},
       [REDUCTION] = {COUNTER_CLUSTER_ATOMIC_REQUESTS, COUNTER_CLUSTER_ATOMIC_SECTORS},
   };
-  const CounterKind *kind = kinds[operation_of(inst->source)];
+  const CounterKind *kind = kinds[operation_of(inst)];
   c->value[kind[0]] = counts->cluster_requests;
   c->value[kind[1]] = counts->cluster_sectors;
 }
 
-// Where the sectors of a bulk or tensor copy count.
-static CounterKind bulk_sectors_of(const PtxInstruction *source) {
-  if (!ptx_has(source, "global")) return COUNTER_BULK_CLUSTER_SECTORS;
-  if (!ptx_has(source, "bulk_group")) return COUNTER_BULK_LOAD_SECTORS;
-  return ptx_has(source, "reduce") ? COUNTER_BULK_REDUCTION_SECTORS : COUNTER_BULK_STORE_SECTORS;
-}
-
 // What units beside the warps' own loads and stores move.
 static void add_asynchronous(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
-  bool wgmma = !strcmp(inst->source->opcode, "wgmma"), bulk = ptx_has(inst->source, "bulk");
-  c->value[wgmma ? COUNTER_WGMMA_SHARED_READ_BYTES : COUNTER_BULK_SHARED_READ_BYTES] = counts->shared_read;
+  static const CounterKind sectors[] = {
+      [MEMORY_BULK_LOAD] = COUNTER_BULK_LOAD_SECTORS,
+      [MEMORY_BULK_STORE] = COUNTER_BULK_STORE_SECTORS,
+      [MEMORY_BULK_REDUCE] = COUNTER_BULK_REDUCTION_SECTORS,
+      [MEMORY_BULK_CLUSTER] = COUNTER_BULK_CLUSTER_SECTORS,
+  };
+  MemoryUse memory = inst->row->memory;
+  bool bulk = memory >= MEMORY_BULK_LOAD && memory <= MEMORY_BULK_CLUSTER;
+  c->value[bulk ? COUNTER_BULK_SHARED_READ_BYTES : COUNTER_WGMMA_SHARED_READ_BYTES] = counts->shared_read;
   c->value[bulk ? COUNTER_BULK_SHARED_WRITE_BYTES : COUNTER_CP_ASYNC_SHARED_WRITE_BYTES] = counts->shared_written;
   c->value[COUNTER_BULK_GLOBAL_READ_BYTES] = counts->global_read;
   c->value[COUNTER_BULK_GLOBAL_WRITE_BYTES] = counts->global_written;
-  c->value[bulk_sectors_of(inst->source)] = counts->bulk_sectors;
-}
-
-// How many MUFU ptxas makes of an instruction, of its usual path: one for each special function and each division, of
-// integers too, and one for each half of a packed pair. notes/counters.md says how that was seen.
-static unsigned mufu_of(const Inst *inst) {
-  const PtxInstruction *source = inst->source;
-  bool divides = !strcmp(source->opcode, "div") || !strcmp(source->opcode, "rem");
-  bool pair = ptx_has(source, "f16x2") || ptx_has(source, "bf16x2");
-  return inst->counter != COUNTER_INST_SPECIAL && !divides ? 0 : pair ? 2 : 1;
+  if (bulk) c->value[sectors[memory]] = counts->bulk_sectors;
 }
 
 static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) {
@@ -165,13 +163,13 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   c.value[COUNTER_INST_EXECUTED] = counts->warps;
   c.value[COUNTER_THREAD_INST_EXECUTED] = counts->threads;
   c.value[COUNTER_THREAD_INST_EXECUTED_PRED_ON] = counts->enabled;
-  c.value[inst->counter] += counts->warps;
+  c.value[inst->row->counter] += counts->warps;
   add_shared(&c, inst, counts);
   add_global(&c, inst, counts);
   add_cluster(&c, inst, counts);
   add_local(&c, inst, counts);
   add_asynchronous(&c, inst, counts);
-  c.value[COUNTER_INST_MUFU] = counts->warps * mufu_of(inst);
+  c.value[COUNTER_INST_MUFU] = counts->warps * (unsigned)inst->row->mufu;
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
   return c;
 }
@@ -187,11 +185,7 @@ static LineCounters *line_entry(LineTable *table, const char *file, int line) {
     LineCounters *entry = &table->items[i];
     if (entry->line == line && !strcmp(entry->file ? entry->file : "", file ? file : "")) return entry;
   }
-  if (table->count == table->capacity) {
-    table->capacity = table->capacity ? table->capacity * 2 : 64;
-    table->items = realloc(table->items, (size_t)table->capacity * sizeof *table->items);
-    if (!table->items) abort();
-  }
+  table->items = host_grow(table->items, table->count, &table->capacity, sizeof *table->items);
   LineCounters *entry = &table->items[table->count++];
   *entry = (LineCounters){.file = file, .line = line};
   return entry;

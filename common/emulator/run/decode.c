@@ -1,17 +1,16 @@
-// Decodes a kernel: gives every register, immediate and variable its place, and asks the families what each instruction is.
-#include "../warp/decoder.h"
+// Decodes a kernel: gives every register, immediate and variable its place, and has each instruction decoded as its row of the table of instructions says.
+#include "decode.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../scalar/float16.h"
-#include "../warp/warp.h"
-#include "../tensor/wgmma.h"
+#include "../flow/families.h"
+#include "../tensor/wgmma_registers.h"
+#include "../warp/operands.h"
+#include "cfg.h"
+#include "instructions.h"
 
 enum {
-  MAX_REGISTER_BYTES = 1 << 28,
   MAX_STATIC_SHARED = 1 << 24,
   MAX_LOCAL = 512 << 10,  // of a thread: CUDA C++ programming guide, table of technical specifications
   MAX_PARAM = 32764,      // of a kernel: PTX ISA 5.1.6.1
@@ -19,351 +18,10 @@ enum {
   RECURSIVE_LOCAL = 64 << 10,
 };
 
-// ---- memory of a program: freed all at once ----
-
-typedef struct Chunk {
-  struct Chunk *next;
-  max_align_t data[];
-} Chunk;
-
-static void *program_allocate(Program *program, size_t size) {
-  Chunk *chunk = calloc(1, sizeof *chunk + size);
-  if (!chunk) abort();
-  chunk->next = program->memory;
-  program->memory = chunk;
-  return chunk->data;
-}
-
-void *decoder_allocate(Decoder *decoder, size_t size) { return program_allocate(decoder->program, size); }
-
-void program_free(Program *program) {
-  if (!program) return;
-  for (Chunk *chunk = program->memory, *next; chunk; chunk = next) {
-    next = chunk->next;
-    free(chunk);
-  }
-  free(program->constants);
-  free(program->specials);
-  free(program->touches);
-  free(program->watched);
-  free(program->watched_units);
-  free(program);
-}
-
-// ---- errors ----
-
-static DecodeResult fail(Decoder *decoder, int line, const char *what, const char *format, va_list arguments) {
-  if (decoder->failed) return DECODE_FAILED;
-  decoder->failed = true;
-  decoder->error->line = line;
-  int used = snprintf(decoder->error->message, sizeof decoder->error->message, "%s", what);
-  vsnprintf(decoder->error->message + used, sizeof decoder->error->message - used, format, arguments);
-  return DECODE_FAILED;
-}
-
-DecodeResult decoder_fail(Decoder *decoder, int line, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  fail(decoder, line, "", format, arguments);
-  va_end(arguments);
-  return DECODE_FAILED;
-}
-
-// "mad.lo.f16: ", at most size bytes.
-static void instruction_name(const PtxInstruction *source, char *name, size_t size) {
-  size_t used = (size_t)snprintf(name, size, "%s", source->opcode);
-  for (int i = 0; i < source->modifier_count && used < size; i++)
-    used += (size_t)snprintf(name + used, size - used, ".%s", source->modifiers[i]);
-  if (used < size) snprintf(name + used, size - used, ": ");
-}
-
-DecodeResult decoder_error(Decoder *decoder, const PtxInstruction *source, const char *format, ...) {
-  char name[160];
-  instruction_name(source, name, sizeof name);
-  va_list arguments;
-  va_start(arguments, format);
-  fail(decoder, source->line, name, format, arguments);
-  va_end(arguments);
-  return DECODE_FAILED;
-}
-
-bool decoder_operands(Decoder *decoder, const PtxInstruction *source, int low, int high) {
-  int count = source->operand_count;
-  if (count >= low && count <= high) return true;
-  if (low == high)
-    decoder_error(decoder, source, "has %d operands, needs %d", count, low);
-  else
-    decoder_error(decoder, source, "has %d operands, needs %d to %d", count, low, high);
-  return false;
-}
-
-bool decoder_modifiers(Decoder *decoder, const PtxInstruction *source, const char *const *allowed) {
-  for (int i = 0; i < source->modifier_count; i++) {
-    const char *modifier = source->modifiers[i];
-    if (ptx_type_from_name(modifier) != PTX_NO_TYPE) continue;
-    bool known = false;
-    for (const char *const *name = allowed; *name && !known; name++) known = !strcmp(*name, modifier);
-    if (!known) {
-      decoder_error(decoder, source, "unknown modifier .%s", modifier);
-      return false;
-    }
-  }
-  return true;
-}
-
-// ---- slots ----
-
-Slot decoder_slot(Decoder *decoder, int size) {
-  // A predicate's Mask has a cache line of its own too, so that every slot can be read as a vector.
-  size_t bytes = size == 1 ? 64 : (size_t)size * LANES;
-  Program *program = decoder->program;
-  if (program->register_bytes + bytes > MAX_REGISTER_BYTES) {
-    decoder_fail(decoder, decoder->source ? decoder->source->line : 0, "the kernel needs too many registers");
-    return 0;
-  }
-  Slot slot = (Slot)program->register_bytes;
-  program->register_bytes += (bytes + 63) & ~(size_t)63;
-  return slot;
-}
-
-static int slot_size(PtxType type) {
-  size_t size = ptx_type_size(type);
-  return type == PTX_PRED ? 1 : size < 2 ? 2 : (int)size;
-}
-
-static unsigned constant_hash(uint64_t value, int size, int buckets) {
-  return (unsigned)((value * 0x9e3779b97f4a7c15ull + (uint64_t)size) >> 40) % (unsigned)buckets;
-}
-
-static void constants_rehash(Decoder *decoder, int buckets) {
-  free(decoder->constant_buckets);
-  decoder->constant_buckets = malloc((size_t)buckets * sizeof(int));
-  if (!decoder->constant_buckets) abort();
-  decoder->constant_bucket_count = buckets;
-  memset(decoder->constant_buckets, -1, (size_t)buckets * sizeof(int));
-  const Program *program = decoder->program;
-  for (int i = 0; i < program->constant_count; i++) {
-    unsigned h = constant_hash(program->constants[i].value, program->constants[i].size, buckets);
-    while (decoder->constant_buckets[h] >= 0) h = (h + 1) % (unsigned)buckets;
-    decoder->constant_buckets[h] = i;
-  }
-}
-
-Slot decoder_constant(Decoder *decoder, uint64_t value, int size) {
-  Program *program = decoder->program;
-  if (program->constant_count * 2 >= decoder->constant_bucket_count)
-    constants_rehash(decoder, decoder->constant_bucket_count ? decoder->constant_bucket_count * 2 : 64);
-  unsigned buckets = (unsigned)decoder->constant_bucket_count, h = constant_hash(value, size, (int)buckets);
-  for (; decoder->constant_buckets[h] >= 0; h = (h + 1) % buckets) {
-    const Constant *constant = &program->constants[decoder->constant_buckets[h]];
-    if (constant->value == value && constant->size == size) return constant->slot;
-  }
-  if (program->constant_count == decoder->constant_capacity) {
-    decoder->constant_capacity = decoder->constant_capacity ? decoder->constant_capacity * 2 : 64;
-    program->constants = realloc(program->constants, (size_t)decoder->constant_capacity * sizeof(Constant));
-    if (!program->constants) abort();
-  }
-  Slot slot = decoder_slot(decoder, size);
-  decoder->constant_buckets[h] = program->constant_count;
-  program->constants[program->constant_count++] = (Constant){slot, size, value, (int64_t)value < 0 ? ~0ull : 0};
-  return slot;
-}
-
-static Slot special_slot(Decoder *decoder, const PtxOperand *operand, int size) {
-  int own_size = 0, component = operand->component < 0 ? 0 : operand->component;
-  int id = special_find(operand->name, &own_size);
-  if (id < 0) {
-    decoder_error(decoder, decoder->source, "unknown special register %%%s", operand->name);
-    return 0;
-  }
-  if (component > 2 && own_size != 0) component = 3;
-  Program *program = decoder->program;
-  for (int i = 0; i < program->special_count; i++) {
-    const Special *special = &program->specials[i];
-    if (special->id == id && special->component == component && special->size == size) return special->slot;
-  }
-  if (program->special_count == decoder->special_capacity) {
-    decoder->special_capacity = decoder->special_capacity ? decoder->special_capacity * 2 : 16;
-    program->specials = realloc(program->specials, (size_t)decoder->special_capacity * sizeof(Special));
-    if (!program->specials) abort();
-  }
-  Slot slot = decoder_slot(decoder, size);
-  program->specials[program->special_count++] = (Special){slot, size, id, component};
-  return slot;
-}
-
-// ---- operands ----
-
-const Place *decoder_place(Decoder *decoder, const PtxVariable *variable) {
-  const Function *function = decoder->function;
-  for (int i = 0; i < function->place_count; i++)
-    if (function->places[i].variable == variable) return &function->places[i];
-  for (int i = 0; i < decoder->variable_count; i++)
-    if (decoder->variables[i].variable == variable) return &decoder->variables[i];
-  decoder_error(decoder, decoder->source, "%s has no address here", variable->name);
-  return NULL;
-}
-
-uint32_t decoder_label(Decoder *decoder, int label) {
-  return decoder->function->start + (uint32_t)decoder->function->ptx->labels[label].instruction;
-}
-
-// The bits of an immediate read as type.
-static bool immediate_bits(const PtxOperand *operand, PtxType type, uint64_t *bits) {
-  bool literal_float = operand->kind == PTX_OPERAND_FLOAT;
-  double number = 0;
-  if (literal_float && operand->is_f32) {
-    float single;
-    uint32_t word = (uint32_t)operand->value;
-    memcpy(&single, &word, 4);
-    number = single;
-  } else if (literal_float) {
-    memcpy(&number, &operand->value, 8);
-  }
-  float single = (float)number;
-  switch (type) {
-  case PTX_F64:
-    if (!literal_float) return false;
-    memcpy(bits, &number, 8);
-    return true;
-  case PTX_F32:
-  case PTX_B32:
-    if (literal_float) {
-      uint32_t word = (uint32_t)operand->value;
-      if (!operand->is_f32) memcpy(&word, &single, 4);
-      *bits = word;
-      return true;
-    }
-    *bits = (uint32_t)operand->value;
-    return type == PTX_B32;
-  case PTX_B64:
-    if (literal_float)
-      memcpy(bits, &number, 8);
-    else
-      *bits = (uint64_t)operand->value;
-    return true;
-  case PTX_F16: *bits = narrow((SmallFormat)FORMAT_F16, number, ROUND_NEAREST, false); return literal_float;
-  case PTX_BF16: *bits = narrow((SmallFormat)FORMAT_BF16, number, ROUND_NEAREST, false); return literal_float;
-  case PTX_PRED: *bits = operand->value != 0; return !literal_float;
-  default: {
-    size_t size = ptx_type_size(type);
-    if (literal_float || size == 0 || size > 8) return false;
-    *bits = size == 8 ? (uint64_t)operand->value : (uint64_t)operand->value & ((1ull << 8 * (size < 2 ? 2 : size)) - 1);
-    return true;
-  }
-  }
-}
-
-static void touch(Decoder *decoder, Slot slot, bool written) {
-  Program *program = decoder->program;
-  if (program->touch_count == decoder->touch_capacity) {
-    decoder->touch_capacity = decoder->touch_capacity ? decoder->touch_capacity * 2 : 1024;
-    program->touches = realloc(program->touches, decoder->touch_capacity * sizeof(Touch));
-    if (!program->touches) abort();
-  }
-  program->touches[program->touch_count++] = (Touch){slot, written};
-}
-
-static Slot register_slot(Decoder *decoder, const PtxOperand *operand, PtxType *type) {
-  const PtxFunction *ptx = decoder->function->ptx;
-  const PtxRegister *reg = &ptx->registers[operand->index];
-  *type = reg->type;
-  Slot slot = decoder->function->registers[operand->index];
-  int component = operand->component < 0 ? 0 : operand->component;
-  if (reg->vector > 1 && operand->component < 0) {
-    decoder_error(decoder, decoder->source, "vector register %s needs a component", reg->name);
-    return 0;
-  }
-  if (component >= reg->vector) {
-    decoder_error(decoder, decoder->source, "%s has no such component", reg->name);
-    return 0;
-  }
-  size_t stride = ((size_t)(reg->type == PTX_PRED ? 64 : slot_size(reg->type) * LANES) + 63) & ~(size_t)63;
-  return slot + (Slot)((size_t)component * stride);
-}
-
-static Slot register_of_size(Decoder *decoder, const PtxOperand *operand, PtxType type, bool wide, bool written,
-                             int *size_out) {
-  PtxType have;
-  Slot slot = register_slot(decoder, operand, &have);
-  touch(decoder, slot, written);
-  int size = slot_size(have), need = slot_size(type);
-  bool fits = (have == PTX_PRED) == (type == PTX_PRED) && (wide ? size >= need : size == need);
-  if (!fits)
-    decoder_error(decoder, decoder->source, "register %s is .%s, the instruction needs .%s",
-                  decoder->function->ptx->registers[operand->index].name, ptx_type_name(have), ptx_type_name(type));
-  if (size_out) *size_out = size;
-  return slot;
-}
-
-static Slot source_slot(Decoder *decoder, const PtxOperand *operand, PtxType type, bool wide, int *size_out) {
-  int size = slot_size(type);
-  if (size_out) *size_out = size;
-  uint64_t bits;
-  switch (operand->kind) {
-  case PTX_OPERAND_REGISTER: return register_of_size(decoder, operand, type, wide, false, size_out);
-  case PTX_OPERAND_INTEGER:
-  case PTX_OPERAND_FLOAT:
-    if (immediate_bits(operand, type, &bits)) return decoder_constant(decoder, bits, size);
-    decoder_error(decoder, decoder->source, "an immediate does not fit .%s", ptx_type_name(type));
-    return 0;
-  case PTX_OPERAND_SPECIAL:
-    if (size == 4 || size == 8) return special_slot(decoder, operand, size);
-    break;
-  case PTX_OPERAND_VARIABLE:
-    if (operand->variable && operand->variable->space != PTX_LOCAL && (size == 4 || size == 8)) {
-      const Place *place = decoder_place(decoder, operand->variable);
-      if (!place) return 0;
-      return decoder_constant(decoder, place->address + (uint64_t)operand->value, size);
-    }
-    break;
-  default: break;
-  }
-  decoder_error(decoder, decoder->source, "an operand is of the wrong kind for .%s", ptx_type_name(type));
-  return 0;
-}
-
-Slot decoder_source(Decoder *decoder, const PtxOperand *operand, PtxType type) {
-  return source_slot(decoder, operand, type, false, NULL);
-}
-
-Slot decoder_wide_source(Decoder *decoder, const PtxOperand *operand, PtxType type, int *slot_size_out) {
-  return source_slot(decoder, operand, type, true, slot_size_out);
-}
-
-static Slot destination_slot(Decoder *decoder, const PtxOperand *operand, PtxType type, bool wide, int *size_out) {
-  if (size_out) *size_out = slot_size(type);
-  if (operand->kind == PTX_OPERAND_SINK) return decoder_slot(decoder, slot_size(type));
-  if (operand->kind == PTX_OPERAND_REGISTER && !operand->negated)
-    return register_of_size(decoder, operand, type, wide, true, size_out);
-  decoder_error(decoder, decoder->source, "the destination must be a register");
-  return 0;
-}
-
-Slot decoder_destination(Decoder *decoder, const PtxOperand *operand, PtxType type) {
-  return destination_slot(decoder, operand, type, false, NULL);
-}
-
-Slot decoder_wide_destination(Decoder *decoder, const PtxOperand *operand, PtxType type, int *slot_size_out) {
-  return destination_slot(decoder, operand, type, true, slot_size_out);
-}
-
 // ---- functions ----
 
 static uint64_t align_up(uint64_t value, uint64_t alignment) {
   return alignment > 1 ? (value + alignment - 1) / alignment * alignment : value;
-}
-
-Function *program_function(const Program *program, const char *name) {
-  for (int i = 0; i < program->function_count; i++)
-    if (!strcmp(program->functions[i].ptx->name, name)) return &program->functions[i];
-  return NULL;
-}
-
-const PtxFunction *module_definition(const PtxModule *module, const char *name) {
-  for (int i = 0; i < module->function_count; i++)
-    if (!module->functions[i].is_declaration && !strcmp(module->functions[i].name, name)) return &module->functions[i];
-  return NULL;
 }
 
 // Adds the functions that an operand names, which may be inside a list.
@@ -402,7 +60,7 @@ static void place_registers(Decoder *decoder, Function *function) {
   function->registers = decoder_allocate(decoder, ((size_t)ptx->register_count + 1) * sizeof(Slot));
   for (int i = 0; i < ptx->register_count; i++)
     for (int v = 0; v < ptx->registers[i].vector; v++) {
-      Slot slot = decoder_slot(decoder, slot_size(ptx->registers[i].type));
+      Slot slot = decoder_slot(decoder, slot_element_size(ptx->registers[i].type));
       if (v == 0) function->registers[i] = slot;
     }
 }
@@ -492,8 +150,35 @@ static void mark_recursion(Program *program, Function *root, const PtxOperand *o
   }
 }
 
+// The parser keeps one copy of equal texts: instructions are alike when their opcode and modifiers are the same pointers.
+static bool alike(const PtxInstruction *a, const PtxInstruction *b) {
+  if (a->opcode != b->opcode || a->modifier_count != b->modifier_count) return false;
+  for (int i = 0; i < a->modifier_count; i++)
+    if (a->modifiers[i] != b->modifiers[i]) return false;
+  return true;
+}
+
+static size_t known_place(const PtxInstruction *source) {
+  uint64_t hash = (uint64_t)(uintptr_t)source->opcode;
+  for (int i = 0; i < source->modifier_count; i++)
+    hash = hash * 0x9e3779b97f4a7c15ull + (uint64_t)(uintptr_t)source->modifiers[i];
+  return hash * 0x9e3779b97f4a7c15ull >> 32 & (KNOWN_ROWS - 1);
+}
+
+// The row of an instruction: mostly one like it was looked up before.
+static const Instruction *row_of(Decoder *decoder, const PtxInstruction *source) {
+  size_t place = known_place(source);
+  const PtxInstruction *like = decoder->known[place].like;
+  if (!like || !alike(like, source)) {
+    decoder->known[place].like = source;
+    decoder->known[place].row = instruction_find(source);
+  }
+  return decoder->known[place].row;
+}
+
 // Which functions may call themselves, and how much local memory a thread needs.
-static void analyse_calls(Program *program) {
+static void analyse_calls(Decoder *decoder) {
+  Program *program = decoder->program;
   uint8_t *seen = program_allocate(program, (size_t)program->function_count);
   bool indirect = false, recursive = false;
   uint64_t local = 0;
@@ -501,7 +186,8 @@ static void analyse_calls(Program *program) {
     Function *function = &program->functions[f];
     for (int i = 0; i < function->ptx->instruction_count; i++) {
       const PtxInstruction *source = &function->ptx->instructions[i];
-      for (int o = 0; o < source->operand_count && !strcmp(source->opcode, "call"); o++)
+      const Instruction *row = row_of(decoder, source);
+      for (int o = 0; o < source->operand_count && row && row->decode == decode_call; o++)
         indirect |= source->operands[o].kind == PTX_OPERAND_REGISTER;
     }
     memset(seen, 0, (size_t)program->function_count);
@@ -515,60 +201,29 @@ static void analyse_calls(Program *program) {
   program->local_size = local && recursive ? local + RECURSIVE_LOCAL : local;
 }
 
-static DecodeFamily *const families[] = {
-    decode_move,    decode_integer,    decode_float,      decode_half,     decode_convert,       decode_compare,
-    decode_memory,  decode_collective, decode_barrier,    decode_cp_async, decode_matrix_memory, decode_mma,
-    decode_wmma,    decode_wgmma,      decode_mbarrier,   decode_bulk,     decode_tensor_copy,   decode_fence,
-    decode_cluster, decode_hint,       decode_setmaxnreg, decode_control};
-
-// The parser keeps one copy of equal texts: instructions are alike when their opcode and modifiers are the same pointers.
-static bool alike(const PtxInstruction *a, const PtxInstruction *b) {
-  if (a->opcode != b->opcode || a->modifier_count != b->modifier_count) return false;
-  for (int i = 0; i < a->modifier_count; i++)
-    if (a->modifiers[i] != b->modifiers[i]) return false;
-  return true;
+static void decode_guard(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  PtxOperand guard = {.kind = PTX_OPERAND_REGISTER, .index = source->guard, .component = -1};
+  inst->guarded = true;
+  inst->guard_negated = source->guard_negated;
+  inst->guard = decoder_source(decoder, &guard, PTX_PRED);
 }
 
-static size_t known_place(const PtxInstruction *source) {
-  uint64_t hash = (uint64_t)(uintptr_t)source->opcode;
-  for (int i = 0; i < source->modifier_count; i++)
-    hash = hash * 0x9e3779b97f4a7c15ull + (uint64_t)(uintptr_t)source->modifiers[i];
-  return hash * 0x9e3779b97f4a7c15ull >> 32 & (KNOWN_FAMILIES - 1);
-}
-
-// Asks the family that an instruction like this was decoded by. False when there is none, or it is not its this time:
-// operands count too.
-static bool ask_known_family(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  size_t place = known_place(source);
-  const PtxInstruction *like = decoder->known[place].like;
-  if (!like || !alike(like, source)) return false;
-  return families[decoder->known[place].family](decoder, source, inst) != DECODE_NOT_MINE;
-}
-
-static void decode_operation(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  inst->counter = COUNTER_INST_OTHER;
-  if (source->guard >= 0) {
-    PtxOperand guard = {.kind = PTX_OPERAND_REGISTER, .index = source->guard, .component = -1};
-    inst->guarded = true;
-    inst->guard_negated = source->guard_negated;
-    inst->guard = decoder_source(decoder, &guard, PTX_PRED);
-  }
-  if (ask_known_family(decoder, source, inst)) return;
-  for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
-    if (families[f](decoder, source, inst) == DECODE_NOT_MINE) continue;
-    size_t place = known_place(source);
-    decoder->known[place].like = source;
-    decoder->known[place].family = f;
-    return;
-  }
-  decoder_error(decoder, source, "unknown instruction");
+static void report_unknown(Decoder *decoder, const PtxInstruction *source) {
+  char known[300];
+  instruction_list(source->opcode, known, sizeof known);
+  decoder_error(decoder, source, "unknown instruction%s", known);
 }
 
 static void decode_instruction(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   decoder->source = source;
   inst->source = source;
+  inst->row = row_of(decoder, source);
   inst->touch_start = decoder->program->touch_count;
-  decode_operation(decoder, source, inst);
+  if (source->guard >= 0) decode_guard(decoder, source, inst);
+  if (inst->row)
+    inst->row->decode(decoder, source, inst);
+  else
+    report_unknown(decoder, source);
   inst->touch_count = (uint16_t)(decoder->program->touch_count - inst->touch_start);
 }
 
@@ -646,7 +301,7 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
 
   if (program->function_count > MAX_FUNCTIONS)
     decoder_fail(&decoder, entry->line, "a kernel calls at most %d functions", MAX_FUNCTIONS);
-  if (!decoder.failed) analyse_calls(program);
+  if (!decoder.failed) analyse_calls(&decoder);
   if (program->local_size > MAX_LOCAL)
     decoder_fail(&decoder, entry->line,
                  "a thread has at most %d bytes of local memory, the kernel's functions together go beyond", MAX_LOCAL);

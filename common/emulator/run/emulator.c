@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/machine.h"
+#include "decode.h"
+#include "state.h"
 
 Emulator *emulator_open(const EmulatorOptions *options) {
   Emulator *emulator = calloc(1, sizeof *emulator);
@@ -12,7 +13,7 @@ Emulator *emulator_open(const EmulatorOptions *options) {
   emulator->options = *options;
   emulator->global.next_base = GLOBAL_WINDOW;
   emulator->global.usage = &emulator->usage;
-  pthread_mutex_init(&emulator->hazard_lock, NULL);
+  pthread_mutex_init(&emulator->hazards.lock, NULL);
   return emulator;
 }
 
@@ -31,9 +32,9 @@ void emulator_close(Emulator *emulator) {
     module_free(module);
   }
   region_table_destroy(&emulator->global);
-  hazards_free(emulator);
+  free(emulator->hazards.items);
   free(emulator->lines.items);
-  pthread_mutex_destroy(&emulator->hazard_lock);
+  pthread_mutex_destroy(&emulator->hazards.lock);
   free(emulator);
 }
 
@@ -91,6 +92,14 @@ EmulatorMemory emulator_memory(const Emulator *emulator) {
   const RegionUsage *usage = &emulator->usage;
   return (EmulatorMemory){usage_most(&usage->data), usage_most(&usage->shadow), emulator->most_order};
 }
+
+// ---- hazards ----
+
+const Hazard *emulator_hazards(const Emulator *emulator, int *count) {
+  return hazards_sorted((HazardList *)&emulator->hazards, count);
+}
+
+void emulator_clear_hazards(Emulator *emulator) { emulator->hazards.count = 0; }
 
 // ---- modules ----
 

@@ -7,12 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../async/async.h"
-#include "../warp/machine.h"
-#include "../async/mbarrier.h"
+#include "../async/mbarrier_object.h"
 #include "../check/read_sets.h"
+#include "../flow/control.h"
 #include "../tensor/setmaxnreg.h"
-#include "../tensor/wgmma.h"
+#include "../tensor/warpgroup.h"
+#include "../tensor/wgmma_registers.h"
+#include "../warp/host_memory.h"
+#include "../warp/special.h"
+#include "../warp/warp.h"
+#include "counters.h"
+#include "interpreter.h"
 
 enum {
   SLICE = 4096,        // instructions of a warp before the next one's turn, by default
@@ -22,12 +27,6 @@ enum {
   FIRST_QUIET = 1 << 18,
   LONGEST_QUIET = 1 << 22,
 };
-
-static void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count ? count : 1, size);
-  if (!memory) abort();
-  return memory;
-}
 
 // ---- a cluster's life ----
 
@@ -69,10 +68,11 @@ static void start_warp(Block *block, int index) {
   if (!warp->registers) abort();
   fill_registers(warp);
   size_t local = launch->program->local_size * LANES;
-  warp->local = allocate(2 * local, 1);
+  warp->local = host_allocate(2 * local, 1);
   usage_add(&launch->emulator->usage.data, local);
   usage_add(&launch->emulator->usage.shadow, local);
   memset(warp->local, REGION_POISON, local);
+  warp->clocks = host_allocate(LANES, sizeof(LaneClocks));
   for (int lane = 0; lane < LANES; lane++) warp->clocks[lane].own = 1;
   warp_start(warp, launch->program->functions[0].start);
 }
@@ -83,6 +83,7 @@ static void end_warp(Warp *warp) {
     for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(warp->clocks[lane].pending[s]);
     for (int i = 0; i < 2; i++) clocks_release(warp->clocks[lane].learnt[i].from);
   }
+  free(warp->clocks);
   async_warp_end(warp);
   wgmma_state_free(warp->wgmma);
   call_stacks_free(warp);
@@ -97,11 +98,12 @@ static void start_cluster(Cluster *cluster, Worker *worker, uint32_t id) {
   Launch *launch = worker->launch;
   *cluster = (Cluster){.launch = launch, .worker = worker, .id = id};
   cluster->block_count = (int)(launch->cluster[0] * launch->cluster[1] * launch->cluster[2]);
-  cluster->blocks = allocate((size_t)cluster->block_count, sizeof(Block));
+  cluster->blocks = host_allocate((size_t)cluster->block_count, sizeof(Block));
   cluster->random = launch->schedule * 0x9e3779b97f4a7c15ull + id * 0xbf58476d1ce4e5b9ull + 1;
   int threads = (int)(launch->block[0] * launch->block[1] * launch->block[2]);
   cluster->lane_count = cluster->block_count * ((threads + LANES - 1) / LANES) * LANES;
   cluster->clock_count = cluster->lane_count + (launch->program->asynchronous ? ASYNC_AGENTS : 0);
+  if (launch->program->asynchronous) cluster->agents = agents_new(cluster);
   if (launch->program->asynchronous) cluster->async = async_engine_new(cluster);
   if (launch->program->asynchronous) cluster->mbarriers = mbarriers_new(cluster);
   cluster->read_sets = read_sets_new(&worker->order);
@@ -111,8 +113,9 @@ static void start_cluster(Cluster *cluster, Worker *worker, uint32_t id) {
     *block = (Block){.cluster = cluster, .rank = rank, .thread_count = threads, .live_threads = threads};
     cluster_block_index(launch, id, rank, block->index);
     block->warp_count = (threads + LANES - 1) / LANES;
-    block->warps = allocate((size_t)block->warp_count, sizeof(Warp));
-    if (!region_init(&block->shared, REGION_SHARED, SHARED_BASE, launch->shared_size, launch->hazards,
+    block->warps = host_allocate((size_t)block->warp_count, sizeof(Warp));
+    block->shared = host_allocate(1, sizeof(Region));
+    if (!region_init(block->shared, REGION_SHARED, SHARED_BASE, launch->shared_size, launch->hazards,
                      &launch->emulator->usage))
       abort();
     for (int b = 0; b < BARRIERS; b++) block->barriers[b].expected = -1;
@@ -130,12 +133,14 @@ static void end_cluster(Cluster *cluster) {
     }
     for (int g = 0; g < MAX_WARPGROUPS; g++) free(block->warpgroups[g]);
     free(block->warps);
-    region_destroy(&block->shared);
+    region_destroy(block->shared);
+    free(block->shared);
     clocks_release(block->ended);
     clocks_release(block->barrier_joined);
     clocks_release(block->barrier_completed);
   }
   async_engine_free(cluster->async);
+  agents_free(cluster->agents);
   mbarriers_free(cluster->mbarriers);
   clocks_release(cluster->barrier_joined);
   clocks_release(cluster->barrier_completed);
@@ -145,13 +150,6 @@ static void end_cluster(Cluster *cluster) {
 }
 
 // ---- schedule ----
-
-uint64_t cluster_random(Cluster *cluster) {  // splitmix64
-  uint64_t x = cluster->random += 0x9e3779b97f4a7c15ull;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-  return x ^ x >> 31;
-}
 
 static Warp *warp_number(Cluster *cluster, int number) {
   int per_block = cluster->blocks[0].warp_count;
@@ -446,7 +444,7 @@ static void *work(void *argument) {
       break;
     }
     if (!cluster) {
-      cluster = allocate(1, sizeof *cluster);
+      cluster = host_allocate(1, sizeof *cluster);
       start_cluster(cluster, worker, fresh);
     }
     cluster->worker = worker;
@@ -476,14 +474,14 @@ static void run(Launch *launch, uint32_t clusters) {
   Worker *workers = aligned_alloc(_Alignof(Worker), (size_t)count * sizeof *workers);
   if (!workers) abort();
   memset(workers, 0, (size_t)count * sizeof *workers);
-  pthread_t *threads = allocate((size_t)count, sizeof *threads);
+  pthread_t *threads = host_allocate((size_t)count, sizeof *threads);
   pthread_mutex_init(&queue.lock, NULL);
   pthread_cond_init(&queue.changed, NULL);
   launch->queue = &queue;
   launch->sync = sync_table_new(&workers[0].order);
   for (int i = 0; i < count; i++) {
     workers[i].launch = launch;
-    workers[i].counts = allocate(launch->program->count, sizeof(InstCounts));
+    workers[i].counts = host_allocate(launch->program->count, sizeof(InstCounts));
   }
   int started = 1;
   while (started < count && !pthread_create(&threads[started], NULL, work, &workers[started])) started++;
@@ -570,7 +568,7 @@ static const Program *find_program(const EmulatorModule *module, const char *nam
 
 static void fill_params(Launch *launch, const PtxFunction *entry, const void *const *arguments) {
   const Function *function = &launch->program->functions[0];
-  launch->params = allocate(launch->program->param_size, 1);
+  launch->params = host_allocate(launch->program->param_size, 1);
   for (int i = 0; i < entry->param_count; i++)
     memcpy(launch->params + function->places[i].address, arguments[i], entry->params[i]->size);
 }
@@ -586,7 +584,13 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
     return invalid(error, "%s: %zu bytes of shared memory, a block has at most %d", entry->name,
                    request->dynamic_shared, MAX_SHARED);
 
-  Launch launch = {.emulator = emulator, .program = program, .dynamic_shared = request->dynamic_shared};
+  EpochLayout epochs = {0};
+  Launch launch = {.emulator = emulator,
+                   .global = &emulator->global,
+                   .hazard_list = &emulator->hazards,
+                   .program = program,
+                   .epochs = &epochs,
+                   .dynamic_shared = request->dynamic_shared};
   for (int axis = 0; axis < 3; axis++) {
     launch.grid[axis] = request->grid[axis];
     launch.block[axis] = request->block[axis];
@@ -604,7 +608,7 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
   uint64_t block_threads = (uint64_t)launch.block[0] * launch.block[1] * launch.block[2];
   uint64_t cluster_threads = cluster_blocks * ((block_threads + LANES - 1) / LANES * LANES) + ASYNC_AGENTS;
   launch.hazards = emulator->options.hazards;
-  if (launch.hazards && !epoch_layout(&launch.epochs, blocks / cluster_blocks, cluster_threads, program->count))
+  if (launch.hazards && !epoch_layout(&epochs, blocks / cluster_blocks, cluster_threads, program->count))
     return invalid(error, "%s: too many blocks, threads and instructions for the race check; run with --hazards=off",
                    entry->name);
   launch.schedule = emulator->options.schedule;

@@ -2,6 +2,9 @@
 // PTX ISA 9.7.1 (bit fields), 9.7.8 (logic and shift) and 9.7.9 (prmt).
 #include "../warp/forms.h"
 #include "../warp/lanes.h"
+#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 
@@ -321,7 +324,7 @@ static bool decode_table(Decoder *decoder, const PtxInstruction *source, Inst *i
 }
 
 // lop3.b32 d, a, b, c, table;  lop3.or.b32 d|p, a, b, c, table, q;  d may be a sink in the latter.
-static DecodeResult decode_lop3(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_lop3(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   bool is_or = ptx_has(source, "or"), is_and = ptx_has(source, "and"), with_predicate = is_or || is_and;
   if (source->modifier_count != 1 + with_predicate || (is_or && is_and) || !ptx_has(source, "b32"))
     return decoder_error(decoder, source, "no such form; there is lop3.b32, lop3.or.b32, lop3.and.b32");
@@ -343,14 +346,12 @@ static DecodeResult decode_lop3(Decoder *decoder, const PtxInstruction *source, 
   inst->c = decoder_source(decoder, &operands[3], PTX_B32);
   if (!decode_table(decoder, source, inst)) return DECODE_FAILED;
   inst->type = PTX_B32;
-  inst->counter = COUNTER_INST_INTEGER;
   inst->execute = with_predicate ? execute_lop3_predicate : execute_lop3;
   return DECODED;
 }
 
 DecodeResult decode_bits(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (!strcmp(source->opcode, "lop3")) return decode_lop3(decoder, source, inst);
-  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms), COUNTER_INST_INTEGER, inst);
+  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms), inst);
   if (result != DECODED || inst->type != PTX_PRED) return result;
   if (source->operands[1].negated) inst->flags |= NEGATED_A;
   if (source->operand_count > 2 && source->operands[2].negated) inst->flags |= NEGATED_B;

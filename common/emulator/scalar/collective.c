@@ -1,9 +1,10 @@
 // Instructions in which lanes exchange data: shfl, vote, match, redux, elect, activemask. PTX ISA 9.7.9.6, 9.7.13.
 #include <string.h>
 
-#include "../warp/decoder.h"
 #include "../warp/lanes.h"
-#include "../warp/warp.h"
+#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "families.h"
 
 // The lanes that execute together with `lane`: those of its member mask. Every one of them is here: warp.c waited for it.
 static Mask team_of(Warp *warp, const Inst *inst, Mask mask, int lane) {
@@ -57,7 +58,7 @@ static void shuffle(Warp *warp, const Inst *inst, Mask mask) {
   *inside_mask = (*inside_mask & ~mask) | inside;
 }
 
-static DecodeResult decode_shfl(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_shfl(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", "up", "down", "bfly", "idx", NULL};
   if (!decoder_operands(decoder, source, 5, 5) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (!ptx_has(source, "sync")) return decoder_error(decoder, source, "sm_90 has only shfl.sync");
@@ -102,7 +103,7 @@ static void vote(Warp *warp, const Inst *inst, Mask mask) {
   *d = (*d & ~mask) | result;
 }
 
-static DecodeResult decode_vote(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_vote(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", "all", "any", "uni", "ballot", NULL};
   if (!decoder_operands(decoder, source, 3, 3) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (!ptx_has(source, "sync")) return decoder_error(decoder, source, "sm_90 has only vote.sync");
@@ -141,7 +142,7 @@ static void match(Warp *warp, const Inst *inst, Mask mask) {
   if (inst->flags) *all_equal = (*all_equal & ~mask) | equal_everywhere;
 }
 
-static DecodeResult decode_match(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_match(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", "any", "all", NULL};
   if (!decoder_operands(decoder, source, 3, 3) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   PtxType type = ptx_instruction_type(source);
@@ -194,7 +195,7 @@ static void redux(Warp *warp, const Inst *inst, Mask mask) {
   for (Mask rest = mask; rest; rest &= rest - 1) d[__builtin_ctz(rest)] = results[__builtin_ctz(rest)];
 }
 
-static DecodeResult decode_redux(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_redux(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", "add", "and", "or", "xor", "min", "max", NULL};
   if (!decoder_operands(decoder, source, 3, 3) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   PtxType type = ptx_instruction_type(source);
@@ -225,7 +226,7 @@ static void elect(Warp *warp, const Inst *inst, Mask mask) {
   *p = (*p & ~mask) | elected;
 }
 
-static DecodeResult decode_elect(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_elect(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", NULL};
   if (!decoder_operands(decoder, source, 2, 2) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   const PtxOperand *to = &source->operands[0];
@@ -243,24 +244,10 @@ static void active_mask(Warp *warp, const Inst *inst, Mask mask) {
   EACH_LANE(mask, d[LANE] = mask);
 }
 
-static DecodeResult decode_activemask(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_activemask(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {NULL};
   if (!decoder_operands(decoder, source, 1, 1) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_B32);
   inst->execute = active_mask;
   return DECODED;
-}
-
-DecodeResult decode_collective(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const struct {
-    const char *opcode;
-    DecodeFamily *decode;
-  } opcodes[] = {{"shfl", decode_shfl},   {"vote", decode_vote},   {"match", decode_match},
-                 {"redux", decode_redux}, {"elect", decode_elect}, {"activemask", decode_activemask}};
-  for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++) {
-    if (strcmp(source->opcode, opcodes[i].opcode)) continue;
-    inst->counter = COUNTER_INST_SYNCHRONISATION;
-    return opcodes[i].decode(decoder, source, inst);
-  }
-  return DECODE_NOT_MINE;
 }

@@ -1,10 +1,13 @@
 // Comparisons and selections: setp set selp slct testp. PTX ISA 9.7.6, and 9.7.7 for half precision.
 //
 // A comparison of 32 lanes gives a Mask. setp merges it into predicates; set writes a value for each of its bits.
-#include "floating.h"
-
 #include <math.h>
 #include <stdio.h>
+
+#include "../warp/floating.h"
+#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 #define EACH INDEPENDENT for (int i = 0; i < LANES; i++)
@@ -230,7 +233,7 @@ static const Row tests[] = {TEST_ROWS(f32), TEST_ROWS(f64)};
   ROW(b16, b16), ROW(u16, b16), ROW(s16, b16), ROW(b32, b32), ROW(u32, b32), ROW(s32, b32), ROW(f32, b32),             \
       ROW(b64, b64), ROW(u64, b64), ROW(s64, b64), ROW(f64, b64)
 
-static const Form selections[] = {EVERY_TYPE(SELP), EVERY_TYPE(SLCT)};
+static const Form selp_forms[] = {EVERY_TYPE(SELP)}, slct_forms[] = {EVERY_TYPE(SLCT)};
 
 // ---- decoding ----
 
@@ -274,16 +277,12 @@ static DecodeResult read_sources(Decoder *decoder, const PtxInstruction *source,
   plan->c_negated = plan->bool_op && operands[3].negated;
   plan->parts = plan->type == PTX_F16X2 || plan->type == PTX_BF16X2 ? 2 : 1;
   inst->type = (uint8_t)plan->type;
-  inst->counter = is_half(plan->type)     ? COUNTER_INST_FP16
-                  : plan->type == PTX_F32 ? COUNTER_INST_FP32
-                  : plan->type == PTX_F64 ? COUNTER_INST_FP64
-                                          : COUNTER_INST_INTEGER;
   inst->extra = plan;
   return DECODED;
 }
 
 // setp.cmp{.bool}{.ftz}.type p{|q}, a, b{, c};
-static DecodeResult decode_setp(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_setp(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   Plan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->type = ptx_instruction_type(source);
   int last = source->modifier_count - 1;
@@ -320,7 +319,7 @@ static u64 set_true(PtxType to, int parts) {
 }
 
 // set.cmp{.bool}{.ftz}.to.from d, a, b{, c};
-static DecodeResult decode_set(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_set(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   Plan *plan = decoder_allocate(decoder, sizeof *plan);
   int types = source->modifier_count - 2;
   PtxType to = types < 0 ? PTX_NO_TYPE : ptx_type_from_name(source->modifiers[types]);
@@ -339,7 +338,7 @@ static DecodeResult decode_set(Decoder *decoder, const PtxInstruction *source, I
 }
 
 // testp.op.type p, a;
-static DecodeResult decode_testp(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_testp(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   Plan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->type = ptx_instruction_type(source);
   if (source->modifier_count == 2 && plan->type != PTX_NO_TYPE)
@@ -352,17 +351,17 @@ static DecodeResult decode_testp(Decoder *decoder, const PtxInstruction *source,
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_PRED);
   inst->a = decoder_source(decoder, &source->operands[1], plan->type);
   inst->type = (uint8_t)plan->type;
-  inst->counter = plan->type == PTX_F32 ? COUNTER_INST_FP32 : COUNTER_INST_FP64;
   inst->extra = plan;
   inst->execute = execute_testp;
   return DECODED;
 }
 
-DecodeResult decode_compare(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (!strcmp(source->opcode, "setp")) return decode_setp(decoder, source, inst);
-  if (!strcmp(source->opcode, "set")) return decode_set(decoder, source, inst);
-  if (!strcmp(source->opcode, "testp")) return decode_testp(decoder, source, inst);
-  DecodeResult result = form_decode(decoder, source, selections, COUNT(selections), COUNTER_INST_INTEGER, inst);
-  if (result == DECODED && !strcmp(source->opcode, "selp") && source->operands[3].negated) inst->flags |= NEGATED;
+DecodeResult decode_slct(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return form_decode(decoder, source, slct_forms, COUNT(slct_forms), inst);
+}
+
+DecodeResult decode_selp(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  DecodeResult result = form_decode(decoder, source, selp_forms, COUNT(selp_forms), inst);
+  if (result == DECODED && source->operands[3].negated) inst->flags |= NEGATED;
   return result;
 }

@@ -7,9 +7,12 @@
 //   slot --load--> raw bits --> integer or double --round, saturate--> raw bits --store--> slot
 //
 // where every number of every type fits exactly, so that a value is rounded once.
-#include "floating.h"
-
 #include <math.h>
+
+#include "../warp/floating.h"
+#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 #define EACH INDEPENDENT for (int i = 0; i < LANES; i++)
@@ -441,21 +444,17 @@ static Execute *find_frequent(const PtxInstruction *source, const Plan *plan) {
 }
 
 // cvt.pack.sat.to.s32{.b32} d, a, b{, c};
-static DecodeResult decode_pack(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_convert_pack(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   FormMatch match;
   DecodeResult result = form_find(decoder, source, packs, COUNT(packs), &match);
-  if (result == DECODE_NOT_MINE) return decoder_error(decoder, source, "there is cvt.pack.sat of s32 only");
   if (result == DECODED) result = form_operands(decoder, source, match.form, inst);
   if (result != DECODED) return result;
-  inst->counter = COUNTER_INST_CONVERT;
   inst->execute = execute_pack;
   inst->extra = match.form->plan;
   return DECODED;
 }
 
 DecodeResult decode_convert(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (strcmp(source->opcode, "cvt")) return DECODE_NOT_MINE;
-  if (ptx_has(source, "pack")) return decode_pack(decoder, source, inst);
   Plan *plan = decoder_allocate(decoder, sizeof *plan);
   if (read_modifiers(decoder, source, plan) != DECODED) return DECODE_FAILED;
   if (!types_meet(plan->to, plan->from)) return decoder_error(decoder, source, "there is no such conversion on sm_90a");
@@ -475,7 +474,6 @@ DecodeResult decode_convert(Decoder *decoder, const PtxInstruction *source, Inst
     inst->a = decoder_source(decoder, &operands[1], plan->from->storage);
   if (plan->two_sources) inst->b = decoder_source(decoder, &operands[2], plan->from->storage);
   inst->type = (uint8_t)plan->to->storage;
-  inst->counter = COUNTER_INST_CONVERT;
   inst->extra = plan;
   Execute *frequent_handler = find_frequent(source, plan);
   inst->execute = frequent_handler ? frequent_handler : execute_convert;

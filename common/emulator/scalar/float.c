@@ -3,9 +3,11 @@
 // The host's arithmetic is IEEE 754's, so +, -, *, /, fma and sqrt are the GPU's bit for bit; a rounding other than to
 // nearest runs the same handler in another host mode (form_decode). The approximate functions are computed in double
 // and rounded once: no less exact than the GPU's, which are within 2 ulp of that.
-#include "floating.h"
-
 #include <math.h>
+
+#include "../warp/floating.h"
+#include "../warp/machine.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 
@@ -137,7 +139,7 @@ LANE_OPERATION(rsqrt_approx_f64, u64, f64, f64, f64, high_word(1 / sqrt(f64_from
 
 // ---- the forms ----
 
-static const Form arithmetic[] = {
+static const Form forms[] = {
     FORM_WITH_FTZ_SAT("add{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", add_f32),
     FORM_WITH_FTZ_SAT("sub{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", sub_f32),
     FORM_WITH_FTZ_SAT("mul{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", mul_f32),
@@ -151,10 +153,6 @@ static const Form arithmetic[] = {
     FORM("copysign.f32", "f32 f32 f32", copysign_f32),
     FORM_WITH_FLAGS("min{.ftz}{.NaN}{.xorsign.abs}.f32", "f32 f32 f32", min_handler_f32, NULL),
     FORM_WITH_FLAGS("max{.ftz}{.NaN}{.xorsign.abs}.f32", "f32 f32 f32", max_handler_f32, NULL),
-};
-
-// The special functions of both types: an opcode stands in one of these tables only.
-static const Form special[] = {
     FORM_WITH_FTZ("rcp.rnd{.ftz}.f32", "f32 f32", rcp_f32),
     FORM_WITH_FTZ("rcp.approx{.ftz}.f32", "f32 f32", rcp_f32),
     FORM_WITH_FTZ("sqrt.rnd{.ftz}.f32", "f32 f32", sqrt_f32),
@@ -170,9 +168,6 @@ static const Form special[] = {
     FORM("rcp.approx.ftz.f64", "f64 f64", rcp_approx_f64),
     FORM("rsqrt.approx.ftz.f64", "f64 f64", rsqrt_approx_f64),
     FORM("rsqrt.approx.f64", "f64 f64", rsqrt_f64),
-};
-
-static const Form doubles[] = {
     FORM("add{.rnd}.f64", "f64 f64 f64", add_f64),
     FORM("sub{.rnd}.f64", "f64 f64 f64", sub_f64),
     FORM("mul{.rnd}.f64", "f64 f64 f64", mul_f64),
@@ -187,10 +182,5 @@ static const Form doubles[] = {
 };
 
 DecodeResult decode_float(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  DecodeResult result = form_decode(decoder, source, special, COUNT(special), COUNTER_INST_SPECIAL, inst);
-  if (result == DECODE_NOT_MINE)
-    result = form_decode(decoder, source, arithmetic, COUNT(arithmetic), COUNTER_INST_FP32, inst);
-  if (result == DECODE_NOT_MINE)
-    result = form_decode(decoder, source, doubles, COUNT(doubles), COUNTER_INST_FP64, inst);
-  return result;
+  return form_decode(decoder, source, forms, COUNT(forms), inst);
 }

@@ -2,9 +2,11 @@
 //
 // An instruction widens its sources to double, computes there and narrows once. Every f16 and bf16 is a double exactly,
 // and so is every product of two; sums are rounded to odd. Hence no result is rounded twice.
-#include "floating.h"
-
 #include <math.h>
+
+#include "../warp/floating.h"
+#include "../warp/machine.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 
@@ -174,9 +176,7 @@ static void execute_half(Warp *warp, const Inst *inst, Mask mask) {
 static const Form forms[] = {F16_FORMS(f16), F16_FORMS(f16x2), BF16_FORMS(bf16), BF16_FORMS(bf16x2)};
 
 DecodeResult decode_half(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  bool is_special = !strcmp(source->opcode, "ex2") || !strcmp(source->opcode, "tanh");
-  DecodeResult result =
-      form_decode(decoder, source, forms, COUNT(forms), is_special ? COUNTER_INST_SPECIAL : COUNTER_INST_FP16, inst);
+  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms), inst);
   if (result != DECODED) return result;
   FormMatch match;
   form_find(decoder, source, forms, COUNT(forms), &match);

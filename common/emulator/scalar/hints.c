@@ -1,16 +1,9 @@
 // Instructions that change nothing but the time a program takes: nanosleep, griddepcontrol, createpolicy.
 // PTX ISA 9.7.9.18, 9.7.13.13, 9.7.19.7.
-#include <string.h>
-
-#include "../warp/decoder.h"
 #include "../warp/lanes.h"
-#include "../warp/warp.h"
-
-static void nothing(Warp *warp, const Inst *inst, Mask mask) {
-  (void)warp;
-  (void)inst;
-  (void)mask;
-}
+#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "families.h"
 
 // Who sleeps waits for something: another warp's turn.
 static void nanosleep(Warp *warp, const Inst *inst, Mask mask) {
@@ -25,26 +18,24 @@ static void create_policy(Warp *warp, const Inst *inst, Mask mask) {
   EACH_LANE(mask, d[LANE] = 0);
 }
 
-static DecodeResult decode_nanosleep(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_nanosleep(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
   inst->a = decoder_source(decoder, &source->operands[0], PTX_U32);
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
   inst->execute = nanosleep;
   return DECODED;
 }
 
 // griddepcontrol.wait and .launch_dependents: launches follow each other here, so that a grid that this one depends on
 // has always ended.
-static DecodeResult decode_grid_dependency(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_griddepcontrol(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"wait", "launch_dependents", NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
-  inst->execute = nothing;
+  inst->execute = execute_nothing;
   return DECODED;
 }
 
-static DecodeResult decode_policy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_createpolicy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {
       "fractional",          "range", "cvt", "L2", "global", "L2::evict_last", "L2::evict_normal", "L2::evict_first",
       "L2::evict_unchanged", NULL};
@@ -52,11 +43,4 @@ static DecodeResult decode_policy(Decoder *decoder, const PtxInstruction *source
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_B64);
   inst->execute = create_policy;
   return DECODED;
-}
-
-DecodeResult decode_hint(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (!strcmp(source->opcode, "nanosleep")) return decode_nanosleep(decoder, source, inst);
-  if (!strcmp(source->opcode, "griddepcontrol")) return decode_grid_dependency(decoder, source, inst);
-  if (!strcmp(source->opcode, "createpolicy")) return decode_policy(decoder, source, inst);
-  return DECODE_NOT_MINE;
 }

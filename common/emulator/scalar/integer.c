@@ -4,7 +4,8 @@
 // Arithmetic that wraps is done on unsigned types, where C defines it; a register's bits are the same.
 #include "../warp/forms.h"
 #include "../warp/lanes.h"
-#include "../warp/warp.h"
+#include "../warp/machine.h"
+#include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 
@@ -279,6 +280,5 @@ static const Form forms[] = {
 };
 
 DecodeResult decode_integer(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms), COUNTER_INST_INTEGER, inst);
-  return result == DECODE_NOT_MINE ? decode_bits(decoder, source, inst) : result;
+  return form_decode(decoder, source, forms, COUNT(forms), inst);
 }

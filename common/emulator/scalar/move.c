@@ -1,9 +1,11 @@
 // mov, cvta, isspacep: moves, packing and unpacking, the addresses of things, clocks. PTX ISA 9.7.9.
 #include <string.h>
 
-#include "../warp/decoder.h"
+#include "../warp/calls.h"
 #include "../warp/lanes.h"
-#include "../warp/warp.h"
+#include "../warp/machine.h"
+#include "../warp/operands.h"
+#include "families.h"
 
 // ---- execution ----
 
@@ -173,13 +175,12 @@ static DecodeResult decode_packed(Decoder *decoder, const PtxInstruction *source
   return DECODED;
 }
 
-static DecodeResult decode_mov(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_mov(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {NULL};
   PtxType type = ptx_instruction_type(source);
   if (!decoder_operands(decoder, source, 2, 2) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (ptx_type_size(type) == 0) return decoder_error(decoder, source, "needs a type such as .b32");
   const PtxOperand *to = &source->operands[0], *from = &source->operands[1];
-  inst->counter = COUNTER_INST_OTHER;
   if (from->kind == PTX_OPERAND_VECTOR) return decode_packed(decoder, source, type, true, inst);
   if (to->kind == PTX_OPERAND_VECTOR) return decode_packed(decoder, source, type, false, inst);
   if (from->kind == PTX_OPERAND_FUNCTION) return decode_function_address(decoder, source, inst);
@@ -209,7 +210,7 @@ static bool space_window(const PtxInstruction *source, uint64_t *window) {
   return false;
 }
 
-static DecodeResult decode_cvta(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_cvta(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"to",    "global", "const",        "shared", "shared::cta", "shared::cluster",
                                         "local", "param",  "param::entry", NULL};
   uint64_t window;
@@ -219,7 +220,6 @@ static DecodeResult decode_cvta(Decoder *decoder, const PtxInstruction *source, 
   const PtxOperand *from = &source->operands[1];
   if (from->kind == PTX_OPERAND_VARIABLE && from->variable && from->variable->space == PTX_LOCAL)
     return decoder_error(decoder, source, "takes the address of a .local variable from a register");
-  inst->counter = COUNTER_INST_INTEGER;
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_B64);
   inst->a = decoder_source(decoder, from, PTX_B64);
   inst->immediate = (int64_t)window;
@@ -227,23 +227,15 @@ static DecodeResult decode_cvta(Decoder *decoder, const PtxInstruction *source, 
   return DECODED;
 }
 
-static DecodeResult decode_isspacep(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_isspacep(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"global", "const", "shared",       "shared::cta", "shared::cluster",
                                         "local",  "param", "param::entry", NULL};
   uint64_t window;
   if (!decoder_operands(decoder, source, 2, 2) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (!space_window(source, &window)) return decoder_error(decoder, source, "needs a state space");
-  inst->counter = COUNTER_INST_INTEGER;
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_PRED);
   inst->a = decoder_source(decoder, &source->operands[1], PTX_B64);
   inst->immediate = (int64_t)window;
   inst->execute = is_space;
   return DECODED;
-}
-
-DecodeResult decode_move(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (!strcmp(source->opcode, "mov")) return decode_mov(decoder, source, inst);
-  if (!strcmp(source->opcode, "cvta")) return decode_cvta(decoder, source, inst);
-  if (!strcmp(source->opcode, "isspacep")) return decode_isspacep(decoder, source, inst);
-  return DECODE_NOT_MINE;
 }

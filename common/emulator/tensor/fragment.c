@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "../check/hazard.h"
+#include "../memory/access_counts.h"
 #include "../warp/lanes.h"
+#include "../warp/operands.h"
 
 // ---- layout ----
 
@@ -100,7 +103,7 @@ static bool wrong_space(Warp *warp, const Inst *inst, int lane, uint64_t address
 static bool check_space(Warp *warp, const Inst *inst, int lane, const Request *request, const Access *access) {
   uint64_t address = request->addresses[lane];
   if (!access->region) return wrong_space(warp, inst, lane, address, "a matrix must lie in shared or global memory");
-  if (request->own_shared && access->region != &warp->block->shared)
+  if (request->own_shared && access->region != warp->block->shared)
     return wrong_space(warp, inst, lane, address, "the address is not in the shared memory of the thread's own block");
   return true;
 }

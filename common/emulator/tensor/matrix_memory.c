@@ -1,10 +1,9 @@
 // ldmatrix, stmatrix, movmatrix: 8x8 blocks of 16-bit elements between shared memory and registers, or from registers
 // to registers transposed. PTX ISA 9.7.15.5.
-#include <string.h>
-
-#include "../warp/decoder.h"
-#include "fragment.h"
 #include "../warp/lanes.h"
+#include "../warp/operands.h"
+#include "families.h"
+#include "fragment.h"
 
 // Lane 8 * i + r gives the address of row r of block i, 16 bytes; the other lanes' addresses are not looked at.
 typedef struct MatrixMove {
@@ -91,7 +90,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
 }
 
 // movmatrix.sync.aligned.m8n8.trans.b16 d, a
-static DecodeResult decode_transpose(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_movmatrix(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", "aligned", "m8n8", "trans", NULL};
   PtxType types[4];
   if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
@@ -109,11 +108,10 @@ static DecodeResult decode_transpose(Decoder *decoder, const PtxInstruction *sou
   return DECODED;
 }
 
-DecodeResult decode_matrix_memory(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  inst->counter = COUNTER_INST_MEMORY;
-  if (!strcmp(source->opcode, "ldmatrix")) return decode_transfer(decoder, source, true, inst);
-  if (!strcmp(source->opcode, "stmatrix")) return decode_transfer(decoder, source, false, inst);
-  inst->counter = COUNTER_INST_OTHER;
-  if (!strcmp(source->opcode, "movmatrix")) return decode_transpose(decoder, source, inst);
-  return DECODE_NOT_MINE;
+DecodeResult decode_ldmatrix(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_transfer(decoder, source, true, inst);
+}
+
+DecodeResult decode_stmatrix(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_transfer(decoder, source, false, inst);
 }

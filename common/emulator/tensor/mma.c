@@ -1,10 +1,10 @@
 // mma.sync, and the warp's matrix product that it shares with wmma. PTX ISA 9.7.15.5.
 #include <string.h>
 
-#include "../warp/decoder.h"
-#include "../scalar/float16.h"
-#include "../warp/lanes.h"
-#include "../scalar/multiply.h"
+#include "../warp/float16.h"
+#include "../warp/warp.h"
+#include "families.h"
+#include "multiply.h"
 
 // ---- execution ----
 
@@ -82,7 +82,6 @@ static bool layouts_fit(const PtxInstruction *source) {
 DecodeResult decode_mma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const shapes[] = {"m16n8k8", "m16n8k16", NULL};
   static const char *const allowed[] = {"sync", "aligned", "m16n8k8", "m16n8k16", "row", "col", NULL};
-  if (strcmp(source->opcode, "mma")) return DECODE_NOT_MINE;
   PtxType types[4];
   int shape = fragment_modifier(source, shapes), k_blocks = shape + 1;
   if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 4, 4)) return DECODE_FAILED;
@@ -98,7 +97,6 @@ DecodeResult decode_mma(Decoder *decoder, const PtxInstruction *source, Inst *in
   multiply->first = fragment_of(16, 8 * k_blocks, 16, false);
   multiply->second = fragment_of(8, 8 * k_blocks, 8, false);
   multiply->c = multiply->d = fragment_of(16, 8, 16, wide);
-  inst->counter = COUNTER_INST_TENSOR;
   inst->extra = multiply;
   inst->execute = multiply_fragments;
   bool fit = fragment_registers(decoder, source, &operands[0], wide ? 4 : 2, true, &multiply->d) &&

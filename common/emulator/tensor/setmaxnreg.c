@@ -2,12 +2,15 @@
 //
 // Values are not touched: which registers a thread really needs is known to ptxas alone. What is checked is the
 // arithmetic of the pool, which is the warps' registers at the start, and that the warps of a warpgroup go together.
+#include "setmaxnreg.h"
+
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "../warp/machine.h"
-#include "setmaxnreg.h"
+#include "../check/clocks.h"
+#include "../check/hazard.h"
+#include "../warp/warp.h"
+#include "families.h"
 
 enum {
   WARPGROUP_WARPS = 4,
@@ -191,7 +194,6 @@ bool setmaxnreg_explain_deadlock(const Cluster *cluster) {
 // setmaxnreg.inc.sync.aligned.u32 registers;  .dec
 DecodeResult decode_setmaxnreg(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"inc", "dec", "sync", "aligned", NULL};
-  if (strcmp(source->opcode, "setmaxnreg")) return DECODE_NOT_MINE;
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
   bool takes = ptx_has(source, "inc");
   if (takes == ptx_has(source, "dec") || !ptx_has(source, "sync") || !ptx_has(source, "aligned"))
@@ -204,7 +206,6 @@ DecodeResult decode_setmaxnreg(Decoder *decoder, const PtxInstruction *source, I
   inst->immediate = count->value;
   inst->flags = takes;
   inst->converge = CONVERGE_ALIGNED;
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
   inst->execute = adjust;
   return DECODED;
 }

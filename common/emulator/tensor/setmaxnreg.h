@@ -1,10 +1,7 @@
 // What setmaxnreg.c is asked by the scheduler.
 #pragma once
 
-#include <stdbool.h>
-
-typedef struct Warp Warp;
-typedef struct Cluster Cluster;
+#include "../warp/machine.h"
 
 // The last lanes of a warp exit: reports a setmaxnreg that others of its warpgroup have executed and it has not.
 void setmaxnreg_check_exit(const Warp *warp);

@@ -17,7 +17,8 @@
 #endif
 
 #include <math.h>
-#include <string.h>
+
+#include "../parse/float_bits.h"
 
 enum {
   FRACTION_BITS = 25,  // kept below the largest exponent
@@ -34,8 +35,6 @@ static const Layout layouts[] = {
     [TENSOR_BF16] = {8, 7, 127},
     [TENSOR_F32] = {8, 23, 127},
 };
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE int smaller(int x, int y) { return x < y ? x : y; }
 ALWAYS_INLINE int larger(int x, int y) { return x > y ? x : y; }
@@ -66,30 +65,6 @@ ALWAYS_INLINE int32_t significand_of(Layout layout, uint32_t bits) {
 ALWAYS_INLINE int32_t exponent_of(Layout layout, uint32_t bits) {
   int32_t field = (int32_t)exponent_field(layout, bits);
   return (field | (int32_t)fraction_field(layout, bits)) == 0 ? ZERO_EXPONENT : larger(field, 1) - layout.bias;
-}
-
-ALWAYS_INLINE float f32_from_bits(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-ALWAYS_INLINE uint32_t f32_bits(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
-ALWAYS_INLINE double f64_from_bits(uint64_t bits) {
-  double value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-ALWAYS_INLINE uint64_t f64_bits(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
 }
 
 // 2^exponent, which must be that of a normal number.

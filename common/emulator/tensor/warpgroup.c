@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../warp/decoder.h"
-#include "../warp/machine.h"
+#include "../check/hazard.h"
 #include "wgmma_registers.h"
 
 static uint32_t issued_by(const Warp *warp) { return warp->wgmma ? warp->wgmma->issued : 0; }

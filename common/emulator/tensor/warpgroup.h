@@ -35,3 +35,9 @@ void warpgroup_wake(const Warp *warp);
 void warpgroup_finish(Warp *warp, uint32_t number);
 // The lanes of mask learn that the turns from the one after `after` up to `number` are complete, in all four warps.
 void warpgroup_learn(Warp *warp, Mask mask, uint32_t after, uint32_t number);
+
+// The last lanes of a warp exit: reports a wgmma that others of its warpgroup have executed and it has not.
+void wgmma_check_exit(const Warp *warp);
+// Nothing in the cluster moves: when a warp waits for a wgmma that others of its warpgroup never execute, reports that, and
+// returns true.
+bool wgmma_explain_deadlock(const Cluster *cluster);

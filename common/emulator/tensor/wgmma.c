@@ -5,14 +5,13 @@
 // complete together: groups are groups of the warpgroup (PTX ISA 9.7.16.7.2), and who has waited for one knows of all four
 // parts, as kernels rely on in which one thread of a warpgroup hands a buffer back.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "../async/async.h"
-#include "descriptor.h"
+#include "../check/hazard.h"
 #include "../warp/lanes.h"
-#include "../warp/machine.h"
-#include "../memory/memory.h"
+#include "../warp/operands.h"
+#include "../warp/warp.h"
+#include "families.h"
 #include "tensor_core.h"
 #include "warpgroup.h"
 #include "wgmma_registers.h"
@@ -61,7 +60,7 @@ static void accumulator_place(const WgmmaPlan *plan, int i, int lane, int *row, 
 // ---- performing: the data moves, the result arrives ----
 
 static const uint8_t *shared_bytes(const Block *block, uint32_t address) {
-  return block->shared.data + (address - block->shared.base);
+  return block->shared->data + (address - block->shared->base);
 }
 
 // Copies a matrix of `rows` from row `first` on to bits[row][k].
@@ -122,35 +121,26 @@ static const TensorB *decode_b(const WgmmaPlan *plan, u16 (*bits)[DEPTH]) {
   return &cached->tile;
 }
 
-static void multiply_f32(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
-  float d[WARP_ROWS][MAX_N];
+static void multiply(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
+  union {
+    float f32[WARP_ROWS][MAX_N];
+    u16 f16[WARP_ROWS][MAX_N];
+  } d;
+  size_t size = plan->half_accumulators ? sizeof(u16) : sizeof(float);
   int row, column;
   for (int i = 0; i < plan->accumulators; i++)
     for (int lane = 0; lane < LANES; lane++) {
       accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&d[row][column], &work->values[i][lane], 4);
+      memcpy((u8 *)&d + (size_t)(row * MAX_N + column) * size, &work->values[i][lane], 4);
     }
-  tensor_step_f32(a, b, &d[0][0], MAX_N, work->accumulate);
+  if (plan->half_accumulators)
+    tensor_step_f16(a, b, &d.f16[0][0], MAX_N, work->accumulate);
+  else
+    tensor_step_f32(a, b, &d.f32[0][0], MAX_N, work->accumulate);
   for (int i = 0; i < plan->accumulators; i++)
     for (int lane = 0; lane < LANES; lane++) {
       accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&work->values[i][lane], &d[row][column], 4);
-    }
-}
-
-static void multiply_f16(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
-  u16 d[WARP_ROWS][MAX_N];
-  int row, column;
-  for (int i = 0; i < plan->accumulators; i++)
-    for (int lane = 0; lane < LANES; lane++) {
-      accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&d[row][column], &work->values[i][lane], 4);
-    }
-  tensor_step_f16(a, b, &d[0][0], MAX_N, work->accumulate);
-  for (int i = 0; i < plan->accumulators; i++)
-    for (int lane = 0; lane < LANES; lane++) {
-      accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&work->values[i][lane], &d[row][column], 4);
+      memcpy(&work->values[i][lane], (u8 *)&d + (size_t)(row * MAX_N + column) * size, 4);
     }
 }
 
@@ -168,10 +158,7 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
   tensor_decode_a(&a, plan->input, WARP_ROWS, DEPTH, &a_bits[0][0], DEPTH, 1, plan->negate_a);
   const TensorB *b = decode_b(plan, b_bits);
   collect_inputs(work, plan);
-  if (plan->half_accumulators)
-    multiply_f16(plan, work, &a, b);
-  else
-    multiply_f32(plan, work, &a, b);
+  multiply(plan, work, &a, b);
   op->warp->wgmma->performed = op->number;
   registers_receive(op->warp, op->number, work->values);
 }
@@ -199,7 +186,7 @@ static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint
   const char *wrong = descriptor_decode(bits, mn_major, d);
   if (!wrong) wrong = descriptor_overlap(d, rows);
   if (wrong) return bad_descriptor(warp, inst, which, bits, wrong);
-  const Region *shared = &warp->block->shared;
+  const Region *shared = warp->block->shared;
   for (int mn = 0; mn < rows; mn += mn_major ? 8 : 1)
     for (int k = 0; k < DEPTH; k += mn_major ? 1 : 8) {
       uint32_t address = descriptor_address(d, mn, k);
@@ -277,8 +264,8 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   Actor actor = async_actor(op, op->lane, true);
   actor.known = common;
   actor.issuer = op->agent;  // what its own lanes have done must be known to the other warps, too
-  if (!plan->a_in_registers) read_matrix(&actor, &op->warp->block->shared, &turn->operands[0], ROWS);
-  read_matrix(&actor, &op->warp->block->shared, &turn->operands[1], plan->n);
+  if (!plan->a_in_registers) read_matrix(&actor, op->warp->block->shared, &turn->operands[0], ROWS);
+  read_matrix(&actor, op->warp->block->shared, &turn->operands[1], plan->n);
   clocks_release(common);
 }
 
@@ -495,7 +482,17 @@ static bool decode_types(Decoder *decoder, const PtxInstruction *source, WgmmaPl
   return false;
 }
 
-static DecodeResult decode_mma_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+// What all forms of wgmma need. False after an error.
+static bool decode_aligned(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  decoder->program->asynchronous = true;
+  inst->converge = CONVERGE_ALIGNED;
+  if (ptx_has(source, "sync") && ptx_has(source, "aligned")) return true;
+  decoder_error(decoder, source, "needs .sync.aligned");
+  return false;
+}
+
+DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  if (!decode_aligned(decoder, source, inst)) return DECODE_FAILED;
   WgmmaPlan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->n = shape_n(source);
   if (!plan->n) return decoder_error(decoder, source, "the shape must be .m64nNk16 with N from 8 to 256 in steps of 8");
@@ -513,23 +510,15 @@ static DecodeResult decode_mma_async(Decoder *decoder, const PtxInstruction *sou
       !immediate_choice(decoder, source, &operand[operands - 4], 0, 1, "imm-trans-b", &plan->b_mn_major))
     return DECODE_FAILED;
   inst->extra = plan;
-  inst->counter = COUNTER_INST_TENSOR;
   inst->execute = issue_wgmma;
   return DECODED;
 }
 
-DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (strcmp(source->opcode, "wgmma")) return DECODE_NOT_MINE;
-  decoder->program->asynchronous = true;
-  inst->counter = COUNTER_INST_SYNCHRONISATION;
-  inst->converge = CONVERGE_ALIGNED;
-  if (!ptx_has(source, "sync") || !ptx_has(source, "aligned"))
-    return decoder_error(decoder, source, "needs .sync.aligned");
-  if (ptx_has(source, "mma_async")) return decode_mma_async(decoder, source, inst);
-  bool waits = ptx_has(source, "wait_group"), commits = ptx_has(source, "commit_group"),
-       fences = ptx_has(source, "fence");
-  if (source->modifier_count != 3 || !(waits || commits || fences))
-    return decoder_error(decoder, source, "unknown form of wgmma");
+// wgmma.fence, .commit_group, .wait_group N
+DecodeResult decode_wgmma_group(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  bool waits = ptx_has(source, "wait_group"), commits = ptx_has(source, "commit_group");
+  if (!decode_aligned(decoder, source, inst)) return DECODE_FAILED;
+  if (source->modifier_count != 3) return decoder_error(decoder, source, "unknown form of wgmma");
   if (!decoder_operands(decoder, source, waits, waits)) return DECODE_FAILED;
   if (waits && (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0 ||
                 source->operands[0].value > 7))

@@ -1,4 +1,4 @@
-// Registers in flight: see wgmma.h.
+// Registers in flight: see wgmma_registers.h.
 //
 // A wgmma.mma_async reads its accumulators and writes them some time before its wait_group returns; until then nothing
 // else may touch them (PTX ISA 9.7.16.7). But nvcc does move them: where one C++ variable takes over from another it
@@ -9,12 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../check/hazard.h"
+#include "../warp/instruction.h"
+
 // ---- which registers ----
 
-static bool is_wgmma(const Inst *inst) { return !strcmp(inst->source->opcode, "wgmma"); }
+static bool is_wgmma(const Inst *inst) { return inst->row->registers == REGISTERS_OF_WGMMA; }
 
 static bool is_register_mov(const Program *program, const Inst *inst) {
-  if (strcmp(inst->source->opcode, "mov") || inst->touch_count != 2) return false;
+  if (inst->row->registers != REGISTERS_RENAMED || inst->touch_count != 2) return false;
   const Touch *touches = &program->touches[inst->touch_start];
   return touches[0].written && !touches[1].written;
 }
@@ -22,7 +25,7 @@ static bool is_register_mov(const Program *program, const Inst *inst) {
 // A constant may be put into a register anywhere: nvcc does so after the wgmma.fence that stands after it in the
 // source, and ptxas makes an operand of it, or moves it back. notes/hazards.md has what each of them does.
 static bool is_constant_mov(const Inst *inst) {
-  if (strcmp(inst->source->opcode, "mov") || inst->source->operand_count != 2) return false;
+  if (inst->row->registers != REGISTERS_RENAMED || inst->source->operand_count != 2) return false;
   PtxOperandKind kind = inst->source->operands[1].kind;
   return kind == PTX_OPERAND_INTEGER || kind == PTX_OPERAND_FLOAT;
 }
@@ -34,34 +37,6 @@ static void list_watched(Program *program) {
   if (!program->watched_units) abort();
   for (uint32_t unit = 0; unit < units; unit++)
     if (program->watched[unit]) program->watched_units[program->watched_count++] = unit;
-}
-
-void wgmma_watch_program(Program *program) {
-  bool any = false;
-  for (uint32_t i = 0; i < program->count && !any; i++) any = is_wgmma(&program->code[i]);
-  if (!any) return;
-  program->watched = calloc(program->register_bytes / SLOT_UNIT + 1, 1);
-  if (!program->watched) abort();
-  for (uint32_t i = 0; i < program->count; i++)
-    for (int t = 0; is_wgmma(&program->code[i]) && t < program->code[i].touch_count; t++)
-      program->watched[program->touches[program->code[i].touch_start + (uint32_t)t].slot / SLOT_UNIT] = 1;
-  for (bool grown = true; grown;) {
-    grown = false;
-    for (uint32_t i = 0; i < program->count; i++) {
-      if (!is_register_mov(program, &program->code[i])) continue;
-      const Touch *touches = &program->touches[program->code[i].touch_start];
-      uint8_t *to = &program->watched[touches[0].slot / SLOT_UNIT],
-              *from = &program->watched[touches[1].slot / SLOT_UNIT];
-      grown |= *to != *from;
-      *to = *from = *to | *from;
-    }
-  }
-  list_watched(program);
-  for (uint32_t i = 0; i < program->count; i++) {
-    Inst *inst = &program->code[i];
-    for (int t = 0; !is_wgmma(inst) && t < inst->touch_count; t++)
-      inst->watched |= program->watched[program->touches[inst->touch_start + (uint32_t)t].slot / SLOT_UNIT];
-  }
 }
 
 // ---- a warp's state ----
@@ -125,7 +100,9 @@ static void rename_register(const WgmmaState *state, RegisterName *to, RegisterN
   if (!whole && before.touched > to->touched) to->touched = before.touched;
 }
 
-bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask) {
+// What an instruction does to the registers. False when it is a mov of accumulators in flight, and is done: it only gives
+// them another name.
+static bool touch(Warp *warp, const Inst *inst, Mask mask) {
   const Program *program = warp_launch(warp)->program;
   WgmmaState *state = wgmma_state(warp);
   const Touch *touches = &program->touches[inst->touch_start];
@@ -153,4 +130,45 @@ bool wgmma_touch(Warp *warp, const Inst *inst, Mask mask) {
       name->used = name->touched = state->fences + 1;
   }
   return true;
+}
+
+static void execute_watched(Warp *warp, const Inst *inst, Mask mask) {
+  if (touch(warp, inst, mask)) inst->unwatched(warp, inst, mask);
+}
+
+// ---- which instructions ----
+
+static bool touches_watched(const Program *program, const Inst *inst) {
+  for (int t = 0; t < inst->touch_count; t++)
+    if (program->watched[program->touches[inst->touch_start + (uint32_t)t].slot / SLOT_UNIT]) return true;
+  return false;
+}
+
+void wgmma_watch_program(Program *program) {
+  bool any = false;
+  for (uint32_t i = 0; i < program->count && !any; i++) any = is_wgmma(&program->code[i]);
+  if (!any) return;
+  program->watched = calloc(program->register_bytes / SLOT_UNIT + 1, 1);
+  if (!program->watched) abort();
+  for (uint32_t i = 0; i < program->count; i++)
+    for (int t = 0; is_wgmma(&program->code[i]) && t < program->code[i].touch_count; t++)
+      program->watched[program->touches[program->code[i].touch_start + (uint32_t)t].slot / SLOT_UNIT] = 1;
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (uint32_t i = 0; i < program->count; i++) {
+      if (!is_register_mov(program, &program->code[i])) continue;
+      const Touch *touches = &program->touches[program->code[i].touch_start];
+      uint8_t *to = &program->watched[touches[0].slot / SLOT_UNIT],
+              *from = &program->watched[touches[1].slot / SLOT_UNIT];
+      grown |= *to != *from;
+      *to = *from = *to | *from;
+    }
+  }
+  list_watched(program);
+  for (uint32_t i = 0; i < program->count; i++) {
+    Inst *inst = &program->code[i];
+    if (is_wgmma(inst) || !touches_watched(program, inst)) continue;
+    inst->unwatched = inst->execute;
+    inst->execute = execute_watched;
+  }
 }

@@ -1,8 +1,7 @@
-// A warp's accumulators and A registers in flight: shared by wgmma.c and wgmma_registers.c.
+// wgmma's hold on registers: which ones an instruction in flight still uses, and which were written since wgmma.fence.
 #pragma once
 
-#include "../warp/warp.h"
-#include "wgmma.h"
+#include "../warp/machine.h"
 
 enum { SLOT_UNIT = 64 };  // slots start at multiples of it
 
@@ -16,16 +15,21 @@ typedef struct RegisterName {
   bool constant;     // it holds a constant
 } RegisterName;
 
-struct WgmmaState {
+typedef struct WgmmaState {
   uint32_t issued;     // wgmma so far, which number them
   uint32_t performed;  // of those
   uint32_t waited;     // of those: known complete through wait_group
   uint32_t fences;     // wgmma.fence so far
   uint32_t awaited;    // the one that it waits for in vain, because other warps have not executed it yet; 0: none
   RegisterName *names;
-};
+} WgmmaState;
+
+// Called after a program is decoded: finds the registers that wgmma uses, and makes every other instruction that touches
+// one check it before it executes.
+void wgmma_watch_program(Program *program);
 
 WgmmaState *wgmma_state(Warp *warp);
+void wgmma_state_free(WgmmaState *state);
 bool register_in_flight(const WgmmaState *state, Slot slot);
 // Writes the results of wgmma `number` to all registers that name them. results[element][lane].
 void registers_receive(Warp *warp, uint32_t number, const uint32_t (*results)[LANES]);

@@ -5,10 +5,11 @@
 // m32n8k16; m8n32k16 is computed as the product of the columns of B with the rows of A.
 #include <string.h>
 
-#include "../warp/decoder.h"
-#include "fragment.h"
+#include "../check/hazard.h"
 #include "../warp/lanes.h"
-#include "../scalar/multiply.h"
+#include "../warp/operands.h"
+#include "families.h"
+#include "multiply.h"
 
 enum { DEPTH = 16, POINTER_ALIGNMENT = 32, PITCH_ALIGNMENT = 16 };
 
@@ -174,9 +175,22 @@ static void plan_move(Decoder *decoder, const PtxInstruction *source, char opera
 
 // wmma.load.a.sync.aligned.layout.shape{.space}.type r, [p] {, stride}, and wmma.store.d with r and [p] exchanged
 static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *source, bool is_load, Inst *inst) {
-  static const char *const allowed[] = {"load", "store",     "a",        "b",        "c",           "d",
-                                        "sync", "aligned",   "global",   "shared",   "shared::cta", "row",
-                                        "col",  "m16n16k16", "m32n8k16", "m8n32k16", NULL};
+  const char *const allowed[] = {is_load ? "load" : "store",
+                                 "a",
+                                 "b",
+                                 "c",
+                                 "d",
+                                 "sync",
+                                 "aligned",
+                                 "global",
+                                 "shared",
+                                 "shared::cta",
+                                 "row",
+                                 "col",
+                                 "m16n16k16",
+                                 "m32n8k16",
+                                 "m8n32k16",
+                                 NULL};
   static const char *const layouts[] = {"row", "col", NULL};
   int shape = fragment_modifier(source, shapes), layout = fragment_modifier(source, layouts);
   char operand = moved_operand(source, is_load);
@@ -192,7 +206,6 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   WmmaMove *move = decoder_allocate(decoder, sizeof *move);
   move->fragment = operand_fragment(operand, shape, type == PTX_F32);
   plan_move(decoder, source, operand, shape, layout == 0, move);
-  inst->counter = COUNTER_INST_MEMORY;
   inst->extra = move;
   inst->execute = is_load ? load : store;
   int count = declared_registers(operand, &move->fragment, type);
@@ -221,7 +234,7 @@ static bool has_two_layouts(const PtxInstruction *source) {
 }
 
 // wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d, a, b, c, and .shape.f32.bf16.bf16.f32
-static DecodeResult decode_multiply(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+DecodeResult decode_wmma_mma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"mma",       "sync",     "aligned",  "row", "col",
                                         "m16n16k16", "m32n8k16", "m8n32k16", NULL};
   int shape = fragment_modifier(source, shapes);
@@ -240,7 +253,6 @@ static DecodeResult decode_multiply(Decoder *decoder, const PtxInstruction *sour
   *b = operand_fragment('b', shape, false);
   multiply->c = operand_fragment('c', shape, c == PTX_F32);
   multiply->d = operand_fragment('d', shape, d == PTX_F32);
-  inst->counter = COUNTER_INST_TENSOR;
   inst->extra = multiply;
   inst->execute = multiply_fragments;
   const PtxOperand *operands = source->operands;
@@ -252,13 +264,10 @@ static DecodeResult decode_multiply(Decoder *decoder, const PtxInstruction *sour
   return fit ? DECODED : DECODE_FAILED;
 }
 
-DecodeResult decode_wmma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const kinds[] = {"load", "store", "mma", NULL};
-  if (strcmp(source->opcode, "wmma")) return DECODE_NOT_MINE;
-  switch (fragment_modifier(source, kinds)) {
-  case 0: return decode_transfer(decoder, source, true, inst);
-  case 1: return decode_transfer(decoder, source, false, inst);
-  case 2: return decode_multiply(decoder, source, inst);
-  default: return decoder_error(decoder, source, "must be wmma.load, wmma.store or wmma.mma");
-  }
+DecodeResult decode_wmma_load(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_transfer(decoder, source, true, inst);
+}
+
+DecodeResult decode_wmma_store(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  return decode_transfer(decoder, source, false, inst);
 }

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "machine.h"
+#include "operands.h"
+
 // One element of a form's syntax: ".ftz" of "{.ftz}", or ".lo" of "mad.lo.s32".
 typedef struct Element {
   char text[40];  // without the leading dot; "xorsign.abs" counts as one
@@ -126,7 +129,7 @@ DecodeResult form_find(Decoder *decoder, const PtxInstruction *source, const For
     if (same_type(&forms[i], source))
       snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", forms[i].syntax);
   }
-  if (!known[0]) return DECODE_NOT_MINE;
+  if (!known[0]) return decoder_error(decoder, source, "unknown instruction");
   return decoder_error(decoder, source, "no such form; there is %s", known);
 }
 
@@ -164,13 +167,11 @@ static void execute_rounded(Warp *warp, const Inst *inst, Mask mask) {
   fesetround(FE_TONEAREST);
 }
 
-DecodeResult form_decode(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count,
-                         CounterKind counter, Inst *inst) {
+DecodeResult form_decode(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count, Inst *inst) {
   FormMatch match;
   DecodeResult result = form_find(decoder, source, forms, count, &match);
   if (result == DECODED) result = form_operands(decoder, source, match.form, inst);
   if (result != DECODED) return result;
-  inst->counter = (uint8_t)counter;
   inst->flags = match.flags;
   inst->execute = match.form->execute[match.flags & (FORM_FTZ | FORM_SAT)];
   if (match.rounding != ROUND_NEAREST) {

@@ -7,7 +7,7 @@
 // takes them in any order too. What no line of the table allows is a decode error.
 #pragma once
 
-#include "program.h"
+#include "decoder.h"
 
 // Optional modifiers, as bits. The two lowest choose Form.execute; the rest are the family's business, in Inst.flags.
 enum {
@@ -55,17 +55,15 @@ typedef struct FormMatch {
 // Whether the instruction has this form.
 bool form_matches(const Form *form, const PtxInstruction *source, FormMatch *match);
 
-// Looks source up in a table. DECODED with *match filled; DECODE_NOT_MINE when the table has no form with this opcode
-// and type; otherwise an error that lists the forms it might have been.
+// Looks source up in a table. DECODED with *match filled; otherwise an error that lists the forms of this opcode and type.
 DecodeResult form_find(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count, FormMatch *match);
 
 // Fills the destination and the sources of inst from the form's types: a fourth source goes to d2.
 DecodeResult form_operands(Decoder *decoder, const PtxInstruction *source, const Form *form, Inst *inst);
 
-// Both of the above for families whose forms need nothing else: also sets execute, flags and the counter. A rounding
-// other than to nearest wraps execute in a change of the host's rounding mode, whose arithmetic is IEEE 754's too.
-DecodeResult form_decode(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count,
-                         CounterKind counter, Inst *inst);
+// Both of the above for families whose forms need nothing else: also sets execute and flags. A rounding other than to
+// nearest wraps execute in a change of the host's rounding mode, whose arithmetic is IEEE 754's too.
+DecodeResult form_decode(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count, Inst *inst);
 
 // The value for the host's fesetround.
 int rounding_mode(Rounding rounding);

@@ -4,9 +4,8 @@
 // that, and `fma d, a, b, d` would make it fall back to one lane at a time: INDEPENDENT tells it.
 #pragma once
 
+#include "../parse/float_bits.h"
 #include "program.h"
-
-#include <string.h>
 
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed"  // a loop that calls libm stays a loop
@@ -31,30 +30,6 @@ typedef float f32;
 typedef double f64;
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 s128;
-
-static inline u32 f32_bits(f32 x) {
-  u32 bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-static inline f32 f32_from_bits(u32 bits) {
-  f32 x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-static inline u64 f64_bits(f64 x) {
-  u64 bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-static inline f64 f64_from_bits(u64 bits) {
-  f64 x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
 
 // The loop over the lanes of mask; with a full mask it has no condition and vectorises.
 #define EACH_LANE(mask, ...)                                                                                           \

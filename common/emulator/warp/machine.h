@@ -1,51 +1,190 @@
-// The emulator's own state, behind the Emulator of emulator.h: memory, modules, hazards and counters.
+// The running machine: a launch is a grid of clusters, a cluster is one or more blocks, a block is warps, a warp is 32
+// lanes. This header is what the families' execute functions and the scheduler share.
+//
+// It says what the machine's parts hold. What rooms above this one add to them (clocks, shared memory, asynchronous
+// operations) they own: here are only pointers to it.
 #pragma once
 
-#include <pthread.h>
+#include "program.h"
+#include "usage.h"
 
-#include "decoder.h"
-#include "warp.h"
+typedef struct Block Block;
+typedef struct Cluster Cluster;
+typedef struct Launch Launch;
+typedef struct Worker Worker;
 
-struct EmulatorModule {
-  EmulatorModule *next;
-  PtxModule *ptx;
-  Place *variables;  // module level: global and const ones have addresses, shared ones get theirs from each program
-  int variable_count;
-  Program **programs;  // one per entry
-  int program_count;
+// Where generic addresses point. Shared addresses inside a window are those of shared::cluster: the block's rank plus one
+// above bit 24, or zero for the block's own; the hardware's layout differs, and no program may depend on it.
+#define LOCAL_WINDOW 0x100000000000ull
+#define SHARED_WINDOW 0x200000000000ull
+#define PARAM_WINDOW 0x300000000000ull
+#define FUNCTION_WINDOW 0x400000000000ull  // function addresses: the index in the module
+#define GLOBAL_WINDOW 0x700000000000ull
+#define WINDOW_MASK 0xffffffffull
+// The first bytes of shared memory belong to the system, as on the hardware; so no variable has address 0.
+#define SHARED_BASE 1024u
+#define SHARED_RANK_SHIFT 24
+
+// Lanes of a warp that stand at the same instruction.
+//
+// Threads have their own program counters. Lanes at one pc form a group and execute together; a divergent branch splits
+// a group, and groups that meet again merge. A group that reaches an instruction which needs more lanes than it has
+// (.aligned: all of the warp; .sync: those of the member mask) waits there for them.
+typedef enum GroupState { GROUP_READY, GROUP_CONVERGING, GROUP_BARRIER } GroupState;
+
+typedef struct Group {
+  Mask mask;
+  uint32_t pc;
+  GroupState state;
+  int depth;        // of calls, of its deepest lane
+  uint32_t visits;  // times it was chosen while the warp was divergent; ages it, so that no group starves
+  int barrier;      // it waits at, when state is GROUP_BARRIER: one of the block's, or CLUSTER_BARRIER
+} Group;
+
+// What a strong read or an atomic found: when it finds the same again, and nothing has changed since, it polls in vain.
+typedef struct Poll {
+  const Inst *inst;
+  uint64_t found;     // addresses and values, hashed
+  uint64_t progress;  // the cluster's then
+} Poll;
+
+enum { POLLS = 4 };
+
+// A warp's registers as setmaxnreg leaves them: setmaxnreg.c
+typedef struct RegisterShare {
+  int registers;     // a thread; what the launch gave while adjusted is 0
+  int adjusted;      // setmaxnreg executed so far
+  bool asked;        // it waits at one for registers
+  const Inst *last;  // the last one executed, by which lane and at which clock of its
+  int lane;
+  uint32_t clock;
+} RegisterShare;
+
+struct Warp {
+  uint8_t *registers;  // first: warp_registers() in program.h
+  Mask carry;          // the condition code of add.cc and its kin
+  Block *block;
+  int index;                // in its block
+  uint32_t first_thread;    // what its lane 0 is in the cluster
+  Mask live;                // lanes that have not exited
+  uint32_t pc;              // of the running group's next instruction
+  bool yield;               // set by instructions that poll: another warp's turn
+  uint64_t idle_since;      // Cluster.progress when it last polled in vain, plus one; 0 when it did not
+  Poll polls[POLLS];        // strong reads and atomics, the latest of each instruction
+  bool regroup;             // set by control instructions: the groups changed, choose again
+  int current;              // index of the running group
+  Group groups[LANES + 1];  // one more for a moment: lanes leave the running group before it is removed
+  int group_count;
+  Mask cluster_arrived;                 // lanes that have arrived at the cluster's barrier, in its present phase
+  Mask cluster_waits;                   // lanes that have arrived there and not waited yet
+  struct LaneClocks *clocks;            // of each lane, what the thread knows of the others: clocks.h
+  struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
+  struct WgmmaState *wgmma;             // wgmma_registers.h; NULL before its first use
+  RegisterShare share;
+  struct CallStack *calls;     // of each lane, or NULL: control.c
+  uint8_t *local;              // LANES x local_size bytes, and as many bytes that say which were written
+  struct Region *last_region;  // of a global access: the next one is usually in the same allocation
 };
 
-// Counts of the launches so far, by source line.
-typedef struct LineTable {
-  LineCounters *items;
-  int count, capacity;
-} LineTable;
+typedef struct Barrier {
+  int arrived;       // threads
+  int expected;      // threads; 0: all of the block that have not exited; -1: nobody has arrived yet
+  uint32_t warps;    // that arrived, all lanes together
+  int reduce_count;  // bar.red: threads whose predicate was true
+  bool reducing;
+  struct Clocks *joined;  // what the arrived threads know, together
+  const Inst *first;      // the instruction of the first arrival
+  struct Clocks *former;  // `joined` of the phase before
+  const Inst *former_first;
+} Barrier;
 
-struct Emulator {
-  EmulatorOptions options;
-  RegionTable global;
-  RegionUsage usage;  // of global, shared and local memory
-  size_t most_order;  // bytes that vector clocks and sets of reads have taken in a launch
-  EmulatorModule *modules;
-  uint32_t launches;
-  pthread_mutex_t hazard_lock;
-  Hazard *hazards;
-  int hazard_count, hazard_capacity;
-  EmulatorCounters counters;
-  LineTable lines;
+enum { BARRIERS = 16, CLUSTER_BARRIER = BARRIERS, MAX_WARPGROUPS = 8 };
+
+struct Block {
+  Cluster *cluster;
+  unsigned index[3];  // %ctaid
+  int rank;           // in the cluster
+  Warp *warps;
+  int warp_count;
+  int thread_count;
+  int live_threads;
+  struct Region *shared;  // memory: region.h
+  struct Clocks *ended;   // what its threads that have exited knew, in a cluster of several blocks
+  // As Cluster has them: what relaxed arrivals hand on to the block alone.
+  struct Clocks *barrier_joined, *barrier_completed;
+  Barrier barriers[BARRIERS];
+  struct Warpgroup *warpgroups[MAX_WARPGROUPS];  // what its warpgroups have executed together: warpgroup.h
 };
 
-// ---- counters.c ----
+struct Cluster {
+  Launch *launch;
+  Worker *worker;
+  uint32_t id;  // in the grid, from 0
+  Block *blocks;
+  int block_count;
+  int lane_count;                   // of all its warps, also where the last warp of a block is not full
+  int clock_count;                  // those and the agents: the length of vector clocks
+  struct AgentTable *agents;        // agents.h; NULL in a program without asynchronous operations
+  struct AsyncEngine *async;        // async.h; NULL in such a program too
+  struct MbarrierTable *mbarriers;  // mbarrier_object.h; the same
+  // What arrivals at barrier.cluster hand on: in this phase, in the last.
+  struct Clocks *barrier_joined, *barrier_completed;
+  struct ReadSets *read_sets;  // read_sets.h
+  struct SyncTable *sync;      // of shared addresses: clocks.h
+  uint64_t random;             // state of the schedule's generator
+  uint64_t steps;              // warp instructions executed
+  int next_warp;               // round robin
+  uint64_t progress;           // counts visible events: stores that changed memory, barriers completed, exits
+};
 
-// Adds what the workers of a launch counted, and empties them.
-void counters_collect(Emulator *emulator, const Program *program, Worker *workers, int worker_count);
+// One instruction's counts, of one worker thread.
+typedef struct InstCounts {
+  uint64_t warps, threads;  // executed
+  uint64_t enabled;         // of those threads, the ones whose guard was true
+  uint64_t shared_requests, wavefronts, conflicts;
+  uint64_t global_requests, sectors, bytes;
+  uint64_t loop_loads, loop_wavefronts, loop_conflicts;  // loads of shared memory in an atomic operation's loop
+  uint64_t cluster_requests, cluster_sectors;            // of another block's shared memory
+  uint64_t local_requests, local_sectors, local_bytes;
+  uint64_t flops;
+  uint64_t shared_read, shared_written, global_read, global_written;  // bytes, by wgmma and asynchronous copies
+  uint64_t bulk_sectors;                                              // that a bulk or tensor copy moves
+} InstCounts;
 
-// ---- hazard.c ----
+struct Worker {
+  Launch *launch;
+  InstCounts *counts;        // one per instruction of the program
+  _Alignas(64) Usage order;  // vector clocks and sets of reads; a cache line for each: they change often
+};
 
-void hazards_free(Emulator *emulator);
+struct Launch {
+  Emulator *emulator;
+  struct RegionTable *global;      // memory: region.h
+  struct HazardList *hazard_list;  // hazard.h
+  const struct Program *program;
+  unsigned grid[3], block[3], cluster[3];
+  bool explicit_cluster;
+  uint32_t number;     // of the launch, from 1: the age of what shadow memory has
+  size_t shared_size;  // bytes of a block, static and dynamic, without the system's
+  size_t dynamic_shared;
+  uint8_t *params;
+  const struct EpochLayout *epochs;  // epoch.h
+  struct SyncTable *sync;            // of global addresses: clocks.h
+  bool hazards;
+  uint64_t schedule;
+  uint64_t step_limit;
+  _Atomic bool stopped;  // a fault: everything stops
+  _Atomic uint64_t steps;
+  struct Queue *queue;  // of clusters: launch.c
+};
 
-// ---- sources ----
+static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }
+// The thread's index in its cluster, which is how the race check names threads.
+static inline uint32_t warp_thread(const Warp *warp, int lane) { return warp->first_thread + (uint32_t)lane; }
 
-// The line that an instruction belongs to: the innermost one in the kernel's own file, so that a helper defined there is told
-// by its own lines and one from a header by the line that calls it. False when unknown.
-bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line);
+// The cluster's schedule generator: any 64 bits.
+uint64_t cluster_random(Cluster *cluster);
+// The index of the block with that rank in a cluster.
+void cluster_block_index(const Launch *launch, uint32_t cluster, int rank, unsigned index[3]);
+// Stops the launch; the hazard that says why was reported before.
+void launch_stop(Launch *launch);

@@ -14,8 +14,8 @@
 // Immediates are slots too, filled when the warp starts: no instruction asks what kind an operand is.
 #pragma once
 
-#include "../parse/ptx.h"
 #include "../emulator.h"
+#include "../parse/ptx.h"
 
 enum { LANES = 32 };
 typedef uint32_t Mask;
@@ -23,7 +23,6 @@ typedef uint32_t Mask;
 
 typedef struct Warp Warp;
 typedef struct Inst Inst;
-typedef struct Decoder Decoder;
 typedef uint32_t Slot;  // byte offset into a warp's registers
 
 // Executes inst for the lanes of mask, which is never empty. All lanes of mask are at this instruction.
@@ -40,15 +39,16 @@ struct Inst {
   uint8_t control;       // Control: how execution goes on
   uint8_t converge;      // Converge: which lanes must be here together
   uint32_t priority;     // of divergent groups the one at the lowest priority runs first: cfg.c
-  uint8_t counter;       // CounterKind of the instruction's class
   uint8_t type;          // PtxType it works on
   uint8_t size, vector;  // of a memory access: bytes per element, elements
   uint32_t flags;        // meaning belongs to the family
   int64_t immediate;     // address offset, label, ...
   const void *extra;     // more operands of instructions that need them; belongs to the family, lives in the program
-  bool watched;          // touches registers of wgmma: wgmma.h
+  Execute
+      *unwatched;  // of one that touches registers of wgmma, what it does: execute checks them first. wgmma_registers.h
   uint32_t touch_start;  // in Program.touches
   uint16_t touch_count;
+  const struct Instruction *row;  // of the table of instructions: instruction.h
   const PtxInstruction *source;
 };
 
@@ -72,61 +72,79 @@ typedef enum Converge {
   CONVERGE_MEMBERS,  // .sync: the lanes of the member mask in the slot `members`
 } Converge;
 
-typedef enum DecodeResult {
-  DECODE_NOT_MINE,  // the opcode or type belongs to another family
-  DECODED,
-  DECODE_FAILED,  // decoder_error was called
-} DecodeResult;
+// ---- the program of one kernel ----
 
-// A family: a file that decodes and executes related instructions. decode fills *inst or says whose it is not.
-typedef DecodeResult DecodeFamily(Decoder *decoder, const PtxInstruction *source, Inst *inst);
+// A slot that is filled when a warp starts.
+typedef struct Constant {
+  Slot slot;
+  int size;  // bytes of an element: 1 (a Mask of all lanes or none), 2, 4, 8 or 16
+  uint64_t value, high;
+} Constant;
 
-DecodeFamily decode_integer;  // add sub mul mad ... of integers; asks decode_bits when it is none of them
-DecodeFamily decode_bits;     // and or xor not cnot lop3, shifts, bit fields, permutations
-DecodeFamily decode_float;    // f32 and f64 arithmetic and special functions
-DecodeFamily decode_half;     // f16, bf16 and their x2 forms
-DecodeFamily decode_convert;  // cvt
-DecodeFamily decode_compare;  // setp set selp slct testp
-DecodeFamily decode_move;     // mov, cvta, isspacep: moves, packing, addresses, special registers
-DecodeFamily decode_memory;   // ld st prefetch, and atom red through decode_atomic
-DecodeFamily decode_atomic;
-DecodeFamily decode_collective;     // shfl vote match redux elect activemask
-DecodeFamily decode_barrier;        // bar barrier
-DecodeFamily decode_fence;          // fence membar
-DecodeFamily decode_matrix_memory;  // ldmatrix stmatrix movmatrix
-DecodeFamily decode_mma;            // mma.sync
-DecodeFamily decode_wmma;           // wmma.load, wmma.mma, wmma.store
-DecodeFamily decode_wgmma;          // wgmma and its fence, commit and wait
-DecodeFamily decode_cp_async;       // cp.async and its groups
-DecodeFamily decode_mbarrier;       // mbarrier and cp.async.mbarrier.arrive
-DecodeFamily decode_bulk;           // cp.async.bulk, cp.reduce.async.bulk and bulk groups
-DecodeFamily decode_tensor_copy;    // cp.async.bulk.tensor and its kin
-DecodeFamily decode_cluster;        // mapa, getctarank, barrier.cluster
-DecodeFamily decode_setmaxnreg;
-DecodeFamily decode_hint;     // nanosleep griddepcontrol createpolicy
-DecodeFamily decode_control;  // bra brx call ret exit trap
+// A special register's slot, filled when a warp starts.
+typedef struct Special {
+  Slot slot;
+  int size;
+  int id;         // SpecialRegister, special.c
+  int component;  // 0 to 2
+} Special;
 
-// ---- for the families' decode functions ----
+// Where a variable lives.
+typedef struct Place {
+  const PtxVariable *variable;
+  uint64_t
+      address;  // in its own space: shared, local (from the frame), global, const; a kernel's parameter: its offset
+  Slot slot;    // a function's parameter: size bytes for each lane
+  int stride;   // of that, from lane to lane
+} Place;
 
-// The slot of a register, immediate or unchanging special register, read as type. An immediate is converted to type: an
-// integer literal to any integer or bit type, a float literal to f16, bf16, f32 or f64. A register must have the type's size
-// (or be larger, for ld, st and cvt: pass wide = true). Calls decoder_error and returns 0 when the operand does not fit.
-Slot decoder_source(Decoder *decoder, const PtxOperand *operand, PtxType type);
-// The slot of a destination register of type; a sink gives a slot that nothing reads.
-Slot decoder_destination(Decoder *decoder, const PtxOperand *operand, PtxType type);
-// As the two above, for a register that may be wider than type (ld, st, cvt: PTX ISA 9.4.1); *slot_size is its size.
-Slot decoder_wide_source(Decoder *decoder, const PtxOperand *operand, PtxType type, int *slot_size);
-Slot decoder_wide_destination(Decoder *decoder, const PtxOperand *operand, PtxType type, int *slot_size);
+typedef struct Function {
+  const PtxFunction *ptx;
+  uint32_t start, end;        // its instructions in Program.code
+  Slot *registers;            // by index of PtxFunction.registers; a vector's components follow each other
+  Slot first_slot, end_slot;  // all its slots
+  Place *places;              // its variables and parameters
+  int place_count;
+  uint64_t local_size;  // bytes of its .local variables
+  bool recursive;       // may be entered again before it returns
+} Function;
+
+// A register that an instruction reads or writes.
+typedef struct Touch {
+  Slot slot;
+  bool written;
+} Touch;
+
+typedef struct Program {
+  const PtxModule *module;
+  Inst *code;
+  uint32_t count;
+  Function *functions;  // functions[0] is the entry
+  int function_count;
+  size_t register_bytes;  // of a warp
+  Constant *constants;
+  int constant_count;
+  Special *specials;
+  int special_count;
+  uint64_t shared_size;     // static, from SHARED_BASE
+  uint64_t dynamic_offset;  // where the dynamic part begins, from SHARED_BASE
+  uint64_t local_size;      // a thread's
+  uint64_t param_size;
+  Touch *touches;  // of all instructions, in order
+  uint32_t touch_count;
+  uint8_t *watched;  // by slot / 64: wgmma uses the register, or a mov copies it from one that it uses
+  uint32_t *watched_units, watched_count;  // those that are
+  bool asynchronous;                       // has instructions of async.h
+  struct Chunk *memory;                    // everything above
+} Program;
+
 // Memory that lives as long as the program, zeroed.
-void *decoder_allocate(Decoder *decoder, size_t size);
-// Reports a decode error at the instruction's line: "mad.lo.f16: ...". Always returns DECODE_FAILED. Only the first is kept.
-DecodeResult decoder_error(Decoder *decoder, const PtxInstruction *source, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-// Checks the operand count: false after decoder_error when it is not between low and high.
-bool decoder_operands(Decoder *decoder, const PtxInstruction *source, int low, int high);
-// False after decoder_error when the instruction has a modifier that is neither a type name nor in the NULL-ended list:
-// nothing that the family does not implement passes silently.
-bool decoder_modifiers(Decoder *decoder, const PtxInstruction *source, const char *const *allowed);
+void *program_allocate(Program *program, size_t size);
+void program_free(Program *program);
+// The function of that name in this program, or NULL.
+Function *program_function(const Program *program, const char *name);
+// The function of that name that has a body, or NULL.
+const PtxFunction *module_definition(const PtxModule *module, const char *name);
 
 // ---- for the families' execute functions ----
 

@@ -1,8 +1,7 @@
 // Special registers that keep their value while a thread runs, PTX ISA chapter 10. The clocks are in move.c.
-#include <string.h>
+#include "special.h"
 
-#include "decoder.h"
-#include "warp.h"
+#include <string.h>
 
 typedef enum SpecialRegister {
   SPECIAL_TID,

@@ -1,181 +1,9 @@
-// The running machine: a launch is a grid of clusters, a cluster is one or more blocks, a block is warps, a warp is 32
-// lanes. This header is what the families' execute functions and the scheduler share.
+// The groups of a warp's lanes, as instructions move, stop and release them.
 #pragma once
 
-#include "program.h"
-#include "../check/race.h"
-#include "../memory/region.h"
-
-typedef struct Block Block;
-typedef struct Cluster Cluster;
-typedef struct Launch Launch;
-typedef struct Worker Worker;
-
-// Where generic addresses point. Shared addresses inside a window are those of shared::cluster: the block's rank plus one
-// above bit 24, or zero for the block's own; the hardware's layout differs, and no program may depend on it.
-#define LOCAL_WINDOW 0x100000000000ull
-#define SHARED_WINDOW 0x200000000000ull
-#define PARAM_WINDOW 0x300000000000ull
-#define FUNCTION_WINDOW 0x400000000000ull  // function addresses: the index in the module
-#define GLOBAL_WINDOW 0x700000000000ull
-#define WINDOW_MASK 0xffffffffull
-// The first bytes of shared memory belong to the system, as on the hardware; so no variable has address 0.
-#define SHARED_BASE 1024u
-#define SHARED_RANK_SHIFT 24
-
-// Lanes of a warp that stand at the same instruction.
-//
-// Threads have their own program counters. Lanes at one pc form a group and execute together; a divergent branch splits
-// a group, and groups that meet again merge. A group that reaches an instruction which needs more lanes than it has
-// (.aligned: all of the warp; .sync: those of the member mask) waits there for them.
-typedef enum GroupState { GROUP_READY, GROUP_CONVERGING, GROUP_BARRIER } GroupState;
-
-typedef struct Group {
-  Mask mask;
-  uint32_t pc;
-  GroupState state;
-  int depth;        // of calls, of its deepest lane
-  uint32_t visits;  // times it was chosen while the warp was divergent; ages it, so that no group starves
-  int barrier;      // it waits at, when state is GROUP_BARRIER: one of the block's, or CLUSTER_BARRIER
-} Group;
-
-// What a strong read or an atomic found: when it finds the same again, and nothing has changed since, it polls in vain.
-typedef struct Poll {
-  const Inst *inst;
-  uint64_t found;     // addresses and values, hashed
-  uint64_t progress;  // the cluster's then
-} Poll;
-
-enum { POLLS = 4 };
-
-// A warp's registers as setmaxnreg leaves them: setmaxnreg.c
-typedef struct RegisterShare {
-  int registers;     // a thread; what the launch gave while adjusted is 0
-  int adjusted;      // setmaxnreg executed so far
-  bool asked;        // it waits at one for registers
-  const Inst *last;  // the last one executed, by which lane and at which clock of its
-  int lane;
-  uint32_t clock;
-} RegisterShare;
-
-struct Warp {
-  uint8_t *registers;  // first: warp_registers() in program.h
-  Mask carry;          // the condition code of add.cc and its kin
-  Block *block;
-  int index;                // in its block
-  uint32_t first_thread;    // what its lane 0 is in the cluster
-  Mask live;                // lanes that have not exited
-  uint32_t pc;              // of the running group's next instruction
-  bool yield;               // set by instructions that poll: another warp's turn
-  uint64_t idle_since;      // Cluster.progress when it last polled in vain, plus one; 0 when it did not
-  Poll polls[POLLS];        // strong reads and atomics, the latest of each instruction
-  bool regroup;             // set by control instructions: the groups changed, choose again
-  int current;              // index of the running group
-  Group groups[LANES + 1];  // one more for a moment: lanes leave the running group before it is removed
-  int group_count;
-  Mask cluster_arrived;                 // lanes that have arrived at the cluster's barrier, in its present phase
-  Mask cluster_waits;                   // lanes that have arrived there and not waited yet
-  LaneClocks clocks[LANES];             // what each thread knows of the others: race.h
-  struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
-  struct WgmmaState *wgmma;             // wgmma.c; NULL before its first use
-  RegisterShare share;
-  struct CallStack *calls;  // of each lane, or NULL: control.c
-  uint8_t *local;           // LANES x local_size bytes, and as many bytes that say which were written
-  Region *last_region;      // of a global access: the next one is usually in the same allocation
-};
-
-typedef struct Barrier {
-  int arrived;       // threads
-  int expected;      // threads; 0: all of the block that have not exited; -1: nobody has arrived yet
-  uint32_t warps;    // that arrived, all lanes together
-  int reduce_count;  // bar.red: threads whose predicate was true
-  bool reducing;
-  Clocks *joined;     // what the arrived threads know, together
-  const Inst *first;  // the instruction of the first arrival
-  Clocks *former;     // `joined` of the phase before
-  const Inst *former_first;
-} Barrier;
-
-enum { BARRIERS = 16, CLUSTER_BARRIER = BARRIERS, MAX_WARPGROUPS = 8 };
-
-struct Block {
-  Cluster *cluster;
-  unsigned index[3];  // %ctaid
-  int rank;           // in the cluster
-  Warp *warps;
-  int warp_count;
-  int thread_count;
-  int live_threads;
-  Region shared;
-  Clocks *ended;                               // what its threads that have exited knew, in a cluster of several blocks
-  Clocks *barrier_joined, *barrier_completed;  // as Cluster has them: what relaxed arrivals hand on to the block alone
-  Barrier barriers[BARRIERS];
-  struct Warpgroup *warpgroups[MAX_WARPGROUPS];  // what its warpgroups have executed together: warpgroup.h
-};
-
-struct Cluster {
-  Launch *launch;
-  Worker *worker;
-  uint32_t id;  // in the grid, from 0
-  Block *blocks;
-  int block_count;
-  int lane_count;                              // of all its warps, also where the last warp of a block is not full
-  int clock_count;                             // those and the agents: the length of vector clocks
-  struct AsyncEngine *async;                   // async.c; NULL in a program without asynchronous operations
-  struct MbarrierTable *mbarriers;             // mbarrier.h; NULL in such a program too
-  Clocks *barrier_joined, *barrier_completed;  // what arrivals at barrier.cluster hand on: in this phase, in the last
-  ReadSets *read_sets;                         // read_sets.h
-  SyncTable *sync;                             // of shared addresses
-  uint64_t random;                             // state of the schedule's generator
-  uint64_t steps;                              // warp instructions executed
-  int next_warp;                               // round robin
-  uint64_t progress;  // counts visible events: stores that changed memory, barriers completed, exits
-};
-
-// One instruction's counts, of one worker thread.
-typedef struct InstCounts {
-  uint64_t warps, threads;  // executed
-  uint64_t enabled;         // of those threads, the ones whose guard was true
-  uint64_t shared_requests, wavefronts, conflicts;
-  uint64_t global_requests, sectors, bytes;
-  uint64_t loop_loads, loop_wavefronts, loop_conflicts;  // loads of shared memory in an atomic operation's loop
-  uint64_t cluster_requests, cluster_sectors;            // of another block's shared memory
-  uint64_t local_requests, local_sectors, local_bytes;
-  uint64_t flops;
-  uint64_t shared_read, shared_written, global_read, global_written;  // bytes, by wgmma and asynchronous copies
-  uint64_t bulk_sectors;                                              // that a bulk or tensor copy moves
-} InstCounts;
-
-struct Worker {
-  Launch *launch;
-  InstCounts *counts;        // one per instruction of the program
-  _Alignas(64) Usage order;  // vector clocks and sets of reads; a cache line for each: they change often
-};
-
-struct Launch {
-  Emulator *emulator;
-  const struct Program *program;
-  unsigned grid[3], block[3], cluster[3];
-  bool explicit_cluster;
-  uint32_t number;     // of the launch, from 1: the age of what shadow memory has
-  size_t shared_size;  // bytes of a block, static and dynamic, without the system's
-  size_t dynamic_shared;
-  uint8_t *params;
-  EpochLayout epochs;
-  SyncTable *sync;  // of global addresses
-  bool hazards;
-  uint64_t schedule;
-  uint64_t step_limit;
-  _Atomic bool stopped;  // a fault: everything stops
-  _Atomic uint64_t steps;
-  struct Queue *queue;  // of clusters: launch.c
-};
-
-// ---- groups and control flow: warp.c ----
+#include "machine.h"
 
 void warp_start(Warp *warp, uint32_t pc);
-// Runs until the warp waits, exits or has executed about `budget` instructions. Returns the number executed.
-int warp_run(Warp *warp, int budget);
 // Whether some lane can execute.
 bool warp_ready(const Warp *warp);
 // The running group polled in vain: nothing it could do helps until something in the cluster changes.
@@ -184,55 +12,14 @@ void warp_idle(Warp *warp);
 void warp_poll(Warp *warp, const Inst *inst, uint64_t found);
 // Lanes of mask, which are all or some of the running group, go to pc.
 void warp_jump(Warp *warp, Mask mask, uint32_t pc);
-void warp_exit(Warp *warp, Mask mask);
+// Lanes of mask leave the running group: they exit, or warp_hold has put them into another one.
+void warp_leave(Warp *warp, Mask mask);
 // The lanes of mask, at inst, which waits for something: they come back to it at the warp's next turn.
 void warp_retry(Warp *warp, const Inst *inst, Mask mask);
-// Lanes of mask stop at the current instruction until warp_release.
+// Lanes of mask stop at the current instruction, as a group of their own in that state.
+Group *warp_hold(Warp *warp, Mask mask, GroupState state);
+// The same at a barrier, until warp_release.
 void warp_wait(Warp *warp, Mask mask, int barrier);
 void warp_release(Warp *warp, int barrier);
-
-// Completes the barriers that now wait for nobody: threads that have exited are not expected. barrier.c
-void barriers_after_exit(Block *block);
-// The same for barrier.cluster. cluster.c
-void cluster_barrier_after_exit(Cluster *cluster);
-// Lanes of the warp exit: other blocks of the cluster must be done with the block's shared memory. cluster.c
-void cluster_check_exit(Warp *warp, Mask mask);
-
-static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }
-// The cluster's schedule generator: any 64 bits.
-uint64_t cluster_random(Cluster *cluster);
+// What the warp's host thread has counted of the instruction.
 InstCounts *warp_counts(const Warp *warp, const Inst *inst);
-// The thread's index in its cluster, which is how race.h names threads.
-static inline uint32_t warp_thread(const Warp *warp, int lane) { return warp->first_thread + (uint32_t)lane; }
-
-// ---- call frames: control.c ----
-
-// A lane's way back from the calls it is in.
-typedef struct Binding Binding;  // control.c
-
-typedef struct CallFrame {
-  const Inst *call;
-  const Binding *binding;
-  uint8_t *saved;  // the callee's registers of this lane, when it was entered again before it returned
-} CallFrame;
-
-typedef struct CallStack {
-  CallFrame *frames;
-  int depth, capacity;
-  uint64_t local_base;  // where the running function's .local variables begin
-} CallStack;
-
-void call_stacks_free(Warp *warp);
-
-// ---- hazards: hazard.c ----
-
-// Reports a hazard at inst, met by the lane, unless hazards are off and it is no fault.
-void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
-                   const char *format, ...) __attribute__((format(printf, 7, 8)));
-// The same with the access it conflicts with: the epoch as race.h packs it. other_first: that one is told first.
-void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
-                            Epoch other, bool other_first, const char *detail);
-// Stops the launch; the hazard that says why was reported before.
-void launch_stop(Launch *launch);
-// The index of the block with that rank in a cluster.
-void cluster_block_index(const Launch *launch, uint32_t cluster, int rank, unsigned index[3]);

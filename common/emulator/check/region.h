@@ -1,7 +1,7 @@
 // A piece of memory with exact bounds and, where races are looked for, a shadow.
 #pragma once
 
-#include "../check/shadow.h"
+#include "shadow.h"
 
 typedef enum RegionKind { REGION_GLOBAL, REGION_SHARED, REGION_CONST } RegionKind;
 

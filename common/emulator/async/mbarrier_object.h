@@ -11,8 +11,8 @@
 // What the threads hand on to each other, and who did what, is in a table of the cluster.
 #pragma once
 
-#include "async.h"
 #include "../memory/memory.h"
+#include "async.h"
 
 enum { MBARRIER_BYTES = 8, MBARRIER_MAX = (1 << 20) - 1 };  // the largest count of arrivals, and of bytes
 
@@ -61,6 +61,8 @@ void mbarriers_free(MbarrierTable *table);
 // The live mbarrier at an address. NULL after a report, which has stopped the launch: the address is misaligned or not
 // shared memory, nobody initialised it, it was invalidated or overwritten.
 Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address);
+// The same of an asynchronous copy: the mbarrier must be in the shared memory that the copy writes.
+Mbarrier *mbarrier_of_copy(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, const Region *shared);
 // The lanes of mask use it: an initialisation or a plain store that nothing orders before is reported.
 void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier);
 // The operation will use it through the async proxy, on behalf of a lane.

@@ -5,8 +5,8 @@
 // exactly once. Widening is exact.
 #pragma once
 
-#include "../warp/forms.h"
-#include "../warp/lanes.h"
+#include "forms.h"
+#include "lanes.h"
 
 // sign | exponent | fraction, the exponent biased.
 typedef struct SmallFormat {
@@ -30,8 +30,6 @@ typedef struct SmallFormat {
   { 10, 127, 18, 0x3fbff, 0x3fc00, 0x3ffff }  // the high 19 bits of an f32
 #define FORMAT_F32                                                                                                     \
   { 23, 127, 31, 0x7f7fffff, 0x7f800000, 0x7fffffff }
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 // 1 when a magnitude grows to its next neighbour. rest is what is cut off, as a fraction of 2^64 whose lowest bit is 0.
 ALWAYS_INLINE u64 rounds_up(Rounding rounding, u64 negative, u64 kept, u64 rest) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../warp/host_memory.h"
+
 bool region_init(Region *region, RegionKind kind, uint64_t base, uint64_t size, bool with_shadow, RegionUsage *usage) {
   *region = (Region){.kind = kind, .base = base, .size = size, .usage = usage};
   region->data = malloc(size ? size : 1);
@@ -57,11 +59,7 @@ Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with
     free(region);
     return NULL;
   }
-  if (table->count == table->capacity) {
-    table->capacity = table->capacity ? table->capacity * 2 : 16;
-    table->items = realloc(table->items, (size_t)table->capacity * sizeof *table->items);
-    if (!table->items) abort();
-  }
+  table->items = host_grow(table->items, table->count, &table->capacity, sizeof *table->items);
   table->items[table->count++] = region;
   // A gap after every region: an index one row too far must not land in a neighbour.
   table->next_base += (size + 0xffff) / 0x1000 * 0x1000;

@@ -1,0 +1,90 @@
+// Vector clocks: what threads know of each other, and how synchronisation passes it on. race.h says what they are for.
+#pragma once
+
+#include "../warp/machine.h"
+#include "epoch.h"
+
+// Vector clocks: for each thread of the cluster, the clock up to which its accesses are ... Immutable once shared.
+typedef enum ClockPlane {
+  CLOCK_KNOWN,           // ordered before what the holder does
+  CLOCK_VISIBLE,         // of those: made visible to the async proxy by a fence.proxy.async (PTX ISA 8.6)
+  CLOCK_FENCED,          // of those: covered by a fence, so that a relaxed store hands them on inside the block
+  CLOCK_FENCED_GPU,      // of those: by one of .gpu or .sys scope, so that it hands them on to other clusters
+  CLOCK_FENCED_CLUSTER,  // of those: by one of at least .cluster scope, so that it hands them on to other blocks
+  CLOCK_PLANES           // a cluster of one block does without the last
+} ClockPlane;
+
+typedef struct Clocks {
+  _Atomic int references;
+  uint32_t cluster;
+  Usage *usage;  // counts it
+  int import_count;
+  struct Import *imports;  // the same of other clusters' threads, learnt through global memory
+  int count;               // threads: lanes of all warps, then agents
+  int planes;
+  uint32_t clock[];  // planes times count
+} Clocks;
+
+typedef struct Import {
+  uint32_t cluster;
+  Clocks *clocks;
+} Import;
+
+// What the last strong load learnt from: one that polls need not learn it again.
+typedef struct Learnt {
+  Clocks *from;
+  bool acquired;  // into `known`, not into `pending`
+} Learnt;
+
+// A thread's side of the relation.
+typedef struct LaneClocks {
+  uint32_t own;                    // its clock, from 1
+  uint32_t covered[CLOCK_PLANES];  // of its own accesses, which `known` leaves out: up to which clock a plane has them
+  Clocks *known;                   // of the others; NULL knows nothing
+  Clocks *pending[SCOPES];         // what strong loads have read, by the least scope of a fence that acquires it
+  Learnt learnt[2];                // from what was released to its block, and to others
+} LaneClocks;
+
+void clocks_retain(Clocks *clocks);
+void clocks_release(Clocks *clocks);
+// *holder, which may be NULL, becomes what it and `more` know together.
+void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more);
+// A new reference to what each of the holders knows of their cluster.
+Clocks *clocks_common(const Cluster *cluster, Clocks *const *holders, int count);
+
+// Adds to *joined what the lanes of mask know and have done, then advances their clocks: the release half of a barrier.
+void race_release(Warp *warp, Mask mask, Clocks **joined);
+// The lanes of mask learn what joined holds (which may be NULL: nothing): the acquire half.
+void race_acquire(Warp *warp, Mask mask, Clocks *joined);
+// The relaxed halves: what the lanes knew at their last fence is handed on, what they read counts from their next fence.
+// scope: of the fence, at least.
+void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope);
+void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
+// A new reference to what a lane knows, with what its fences have covered of its own.
+Clocks *race_lane_clocks(Warp *warp, int lane);
+// Whether the lanes of mask know of all that joined holds; what their own warp did they know.
+bool race_knows(const Warp *warp, Mask mask, const Clocks *joined);
+// Both, among the lanes of mask: bar.warp.sync.
+void race_warp_sync(Warp *warp, Mask mask);
+// fence / membar by the lanes of mask.
+void race_fence(Warp *warp, Mask mask, Strength scope);
+// fence.proxy.async: what the lanes know becomes visible to the async proxy.
+void race_proxy_fence(Warp *warp, Mask mask);
+// The lanes learn that the agent has done all up to the clock.
+void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock);
+// The same for what an mbarrier or another holder hands on.
+void clocks_add_agent(Cluster *cluster, Clocks **joined, uint32_t agent, uint32_t clock);
+
+// Orders of a strong access; a weak one is the plain ld or st. PTX ISA 8.9.
+typedef enum MemoryOrder { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL } MemoryOrder;
+
+// What strong stores have released, by place: of a cluster's shared memory, or of global memory. A place is where the
+// emulator has the bytes, and not an address: one of shared memory means other bytes in each block, and bytes have several.
+typedef struct SyncTable SyncTable;
+SyncTable *sync_table_new(Usage *usage);
+void sync_table_free(SyncTable *table);
+// A strong load, store or read-modify-write of the place by one lane: it learns from, or adds to, what is released
+// there.
+void sync_load(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
+void sync_store(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
+void sync_atomic(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);

@@ -1,0 +1,7 @@
+// The barriers of a block, when threads exit.
+#pragma once
+
+#include "../warp/machine.h"
+
+// Completes the barriers that now wait for nobody: threads that have exited are not expected.
+void barriers_after_exit(Block *block);

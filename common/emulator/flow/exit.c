@@ -1,0 +1,42 @@
+// Threads exit: what they leave behind is checked, and those who wait for them go on. PTX ISA 9.7.12.
+#include "exit.h"
+
+#include "../async/bulk.h"
+#include "../check/hazard.h"
+#include "../tensor/setmaxnreg.h"
+#include "../tensor/warpgroup.h"
+#include "../warp/warp.h"
+#include "barrier.h"
+#include "cluster.h"
+
+// Lanes that wait at an instruction for some that now exit: they were to execute it too (PTX ISA 9.7.13). Lanes that had
+// exited before the others came are no longer expected.
+static void check_waiting(Warp *warp, Mask exiting) {
+  const Inst *code = warp_launch(warp)->program->code;
+  for (int i = 0; i < warp->group_count; i++) {
+    Group *group = &warp->groups[i];
+    if (group->state != GROUP_CONVERGING) continue;
+    const Inst *inst = &code[group->pc];
+    group->state = GROUP_READY;
+    bool expected = inst->converge == CONVERGE_ALIGNED ||
+                    SLOT(warp, inst->members, const uint32_t)[__builtin_ctz(group->mask)] & exiting;
+    if (!expected) continue;
+    hazard_report(warp, inst, __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
+                  "lanes 0x%08x execute it, lanes 0x%08x of the same warp exit without it", group->mask, exiting);
+    launch_stop(warp_launch(warp));
+  }
+}
+
+void warp_exit(Warp *warp, Mask mask) {
+  bulk_check_exit(warp, mask);
+  cluster_check_exit(warp, mask);
+  warp_leave(warp, mask);
+  warp->live &= ~mask;
+  if (!warp->live) setmaxnreg_check_exit(warp);
+  if (!warp->live) wgmma_check_exit(warp);
+  check_waiting(warp, mask);
+  warp->block->live_threads -= __builtin_popcount(mask);
+  warp->block->cluster->progress++;
+  barriers_after_exit(warp->block);
+  cluster_barrier_after_exit(warp->block->cluster);
+}

@@ -1,0 +1,32 @@
+// The emulator's own state, behind the Emulator of emulator.h: memory, modules, hazards and counters.
+#pragma once
+
+#include "../check/hazard.h"
+#include "../check/region.h"
+
+struct EmulatorModule {
+  EmulatorModule *next;
+  PtxModule *ptx;
+  Place *variables;  // module level: global and const ones have addresses, shared ones get theirs from each program
+  int variable_count;
+  Program **programs;  // one per entry
+  int program_count;
+};
+
+// Counts of the launches so far, by source line.
+typedef struct LineTable {
+  LineCounters *items;
+  int count, capacity;
+} LineTable;
+
+struct Emulator {
+  EmulatorOptions options;
+  RegionTable global;
+  RegionUsage usage;  // of global, shared and local memory
+  size_t most_order;  // bytes that vector clocks and sets of reads have taken in a launch
+  EmulatorModule *modules;
+  uint32_t launches;
+  HazardList hazards;
+  EmulatorCounters counters;
+  LineTable lines;
+};

@@ -1,0 +1,38 @@
+// What the emulator knows of an instruction: a row of the table in run/instructions.c.
+#pragma once
+
+#include "decoder.h"
+
+// What an instruction does with memory, as counters tell them apart.
+typedef enum MemoryUse {
+  MEMORY_NONE,
+  MEMORY_LOAD,
+  MEMORY_STORE,
+  MEMORY_ATOMIC,
+  MEMORY_SWAP,  // an atomic compare-and-swap
+  MEMORY_REDUCTION,
+  MEMORY_COPY,          // cp.async
+  MEMORY_CACHED_COPY,   // the same through the L1 cache
+  MEMORY_BULK_LOAD,     // bulk and tensor copies from global memory,
+  MEMORY_BULK_STORE,    // to it,
+  MEMORY_BULK_REDUCE,   // into it,
+  MEMORY_BULK_CLUSTER,  // and from block to block
+  MEMORY_MATRICES,      // wgmma's operands in shared memory
+} MemoryUse;
+
+// What the checks of wgmma's registers (wgmma_registers.c) make of an instruction that touches one.
+typedef enum RegisterUse {
+  REGISTERS_USED,      // it reads and writes them when it executes
+  REGISTERS_RENAMED,   // a mov of one register to another only gives the value one more name
+  REGISTERS_OF_WGMMA,  // it is one of wgmma's own
+} RegisterUse;
+
+typedef struct Instruction {
+  const char *name;  // the opcode, and the modifiers that tell it from others with this opcode
+  uint32_t types;    // a bit for each PtxType that its last type may be; 0: any, or none
+  Decode *decode;
+  CounterKind counter;  // its class, COUNTER_INST_...
+  MemoryUse memory;
+  RegisterUse registers;
+  int mufu;  // MUFU instructions that ptxas makes of it
+} Instruction;

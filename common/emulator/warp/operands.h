@@ -1,0 +1,20 @@
+// Where an instruction's operands are: slots of registers, of constants and of special registers.
+#pragma once
+
+#include "decoder.h"
+
+// The slot of a register, immediate or unchanging special register, read as type. An immediate is converted to type: an
+// integer literal to any integer or bit type, a float literal to f16, bf16, f32 or f64. A register must have the type's size
+// (or be larger, for ld, st and cvt: pass wide = true). Calls decoder_error and returns 0 when the operand does not fit.
+Slot decoder_source(Decoder *decoder, const PtxOperand *operand, PtxType type);
+// The slot of a destination register of type; a sink gives a slot that nothing reads.
+Slot decoder_destination(Decoder *decoder, const PtxOperand *operand, PtxType type);
+// As the two above, for a register that may be wider than type (ld, st, cvt: PTX ISA 9.4.1); *slot_size is its size.
+Slot decoder_wide_source(Decoder *decoder, const PtxOperand *operand, PtxType type, int *slot_size);
+Slot decoder_wide_destination(Decoder *decoder, const PtxOperand *operand, PtxType type, int *slot_size);
+// A slot that holds value in every lane.
+Slot decoder_constant(Decoder *decoder, uint64_t value, int size);
+// A fresh slot for an element of size bytes.
+Slot decoder_slot(Decoder *decoder, int size);
+// Bytes of an element of type in a slot: a predicate's is a bit of a Mask, and counts as 1.
+int slot_element_size(PtxType type);

@@ -1,0 +1,44 @@
+// A program's memory, freed all at once, and its functions.
+#include "program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Chunk {
+  struct Chunk *next;
+  max_align_t data[];
+} Chunk;
+
+void *program_allocate(Program *program, size_t size) {
+  Chunk *chunk = calloc(1, sizeof *chunk + size);
+  if (!chunk) abort();
+  chunk->next = program->memory;
+  program->memory = chunk;
+  return chunk->data;
+}
+
+void program_free(Program *program) {
+  if (!program) return;
+  for (Chunk *chunk = program->memory, *next; chunk; chunk = next) {
+    next = chunk->next;
+    free(chunk);
+  }
+  free(program->constants);
+  free(program->specials);
+  free(program->touches);
+  free(program->watched);
+  free(program->watched_units);
+  free(program);
+}
+
+Function *program_function(const Program *program, const char *name) {
+  for (int i = 0; i < program->function_count; i++)
+    if (!strcmp(program->functions[i].ptx->name, name)) return &program->functions[i];
+  return NULL;
+}
+
+const PtxFunction *module_definition(const PtxModule *module, const char *name) {
+  for (int i = 0; i < module->function_count; i++)
+    if (!module->functions[i].is_declaration && !strcmp(module->functions[i].name, name)) return &module->functions[i];
+  return NULL;
+}

@@ -1,0 +1,44 @@
+// What the files of a program share while it runs: how it fails, and the stage's own options.
+#include <ctype.h>
+#include <stdarg.h>
+
+#include "harness.h"
+
+// ---- errors: one line on standard error ----
+
+int session_fail(const Session *session, int code, const char *format, ...) {
+  char text[600];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  for (char *c = text; *c; c++)
+    if (iscntrl((unsigned char)*c)) *c = '?';
+  fflush(stdout);
+  fprintf(stderr, "%s: %s\n", session->program, text);
+  return code;
+}
+
+// A kernel or module that does not fit is the user's mistake when the PTX is the user's, and the stage's otherwise.
+int session_fail_with(const Session *session, const DeviceError *error) {
+  const char *ptx = session->options.ptx;
+  switch (error->code) {
+  case DEVICE_ABSENT: return session_fail(session, EXIT_ABSENT, "--device=gpu: %s", error->text);
+  case DEVICE_OUT_OF_MEMORY:
+    return session_fail(session, EXIT_USAGE, "%s%s", error->text,
+                        session->stage->launch ? "; a smaller --seqlen, --heads or --batch fits" : "");
+  case DEVICE_INVALID:
+    if (ptx) return session_fail(session, EXIT_USAGE, "--ptx=%.100s: %s", ptx, error->text);
+    return session_fail(session, EXIT_WRONG, "%s", error->text);
+  default: return session_fail(session, EXIT_WRONG, "%s", error->text);
+  }
+}
+
+int session_fail_device(const Session *session) { return session_fail_with(session, device_error(session->device)); }
+
+const char *session_option(const Session *session, const char *name) {
+  const StageOption *options = session->stage->options;
+  for (int i = 0; options && options[i].name && i < MAX_STAGE_OPTIONS; i++)
+    if (!strcmp(name, options[i].name)) return session->options.stage_values[i];
+  return NULL;
+}
