@@ -51,16 +51,17 @@ class SmClock:
         self.blocks = BLOCKS_PER_SM * torch.cuda.get_device_properties(0).multi_processor_count
         self.stamps = torch.zeros((room, 2), dtype=torch.int64, device="cuda")
         self.stream = torch.cuda.current_stream().cuda_stream
+        self.kernel = stamp_kernel()
         self.used = 0
 
     def stamp(self):
         """Queues a stamp; returns its number."""
-        to = ctypes.c_uint64(self.stamps[self.used].data_ptr())
+        to = ctypes.c_uint64(self.stamps.data_ptr() + 16 * self.used)
         arguments = (ctypes.c_void_p * 1)(ctypes.addressof(to))
-        if stamp_kernel():
+        if self.kernel:
             grid, block, shared_memory = (self.blocks, 1, 1), (1, 1, 1), 0
             stream = ctypes.c_void_p(self.stream)
-            driver().cuLaunchKernel(stamp_kernel(), *grid, *block, shared_memory, stream, arguments, None)
+            driver().cuLaunchKernel(self.kernel, *grid, *block, shared_memory, stream, arguments, None)
         self.used += 1
         return self.used - 1
 
