@@ -83,6 +83,13 @@ Test(views, a_stage_that_is_not_there) {
   }
 }
 
+// The checkouts of FlashAttention-3 are the user's.
+Test(views, flash_attention_3_needs_checkouts) {
+  cr_expect_eq(scratch_run("make -C $ROOT --no-print-directory flash-attention-3 FLASH_ATTENTION= CUTLASS="), 2);
+  cr_expect(output_has("flash-attention-3: FLASH_ATTENTION=FOLDER and CUTLASS=FOLDER name checkouts of the two\n"),
+            "%s", scratch_output);
+}
+
 // ---- sanitize.sh ----
 
 // A compute-sanitizer that finds what its argument says: in stage-08, a race at head dimension 128, and a crash.
