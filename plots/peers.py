@@ -335,7 +335,7 @@ def take_turns(entrants, rounds, run):
 
 
 def measure_turns(entrants, rounds, before, calls):
-    """{name: Runs} of some rounds: before() is queued, then as many calls as the entrant has in calls, {name: count}."""
+    """{name: Runs} of some rounds: each queues before(), then as many calls of the entrant as calls[name] says."""
     clock = SmClock(2 * rounds * len(entrants))
 
     def run(entrant):
