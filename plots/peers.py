@@ -49,7 +49,7 @@ FLASH_ATTENTION_3 = os.path.join(ROOT, "build", "libflash_attention_3.so")
 PEERS = "FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", "math"
 # What the others are compared with at the end: the fastest of each group.
 YARDSTICKS = ("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3)
-OLD = "old "  # before the name of a stage of --against's library
+OLD = "old "  # before the name of the stage that one of --against's library is compared with
 LONG = 2048  # from this seqlen on, no rung may be slower than the one below
 
 
@@ -211,13 +211,27 @@ def find_stages(options):
     return [contenders.stage(library, number, names[number]) for number in numbers]
 
 
+def new_of(old, names):
+    """The stage among names that an old one is compared with: that with its title, or else that with its number."""
+    number, _, title = old.partition("-")
+    alike = [name for name in names if name.partition("-")[2] == title]
+    return next(iter(alike + [name for name in names if contenders.number_of(name) == number]), None)
+
+
 def find_old(options, stages):
-    """For each stage the old one with its number, called "old " and the new one's name."""
+    """Old stages, each called after the one it is compared with: "old 05-a", "old 08b-ping-pong (08-ping-pong)"."""
     if not options.against:
         return []
     library, names = open_library(options.against)
-    numbered = [(contenders.number_of(stage.name), OLD + stage.name) for stage in stages]
-    return [contenders.stage(library, number, name) for number, name in numbered if number in names]
+    news = {number: new_of(name, [stage.name for stage in stages]) for number, name in names.items()}
+    called = {number: OLD + new + (f" ({names[number]})" if new != names[number] else "")
+              for number, new in news.items() if new}
+    return [contenders.stage(library, number, name) for number, name in called.items()]
+
+
+def without_old(name):
+    """The name that an old stage has been called after; any other name as it is."""
+    return name.removeprefix(OLD).split(" (")[0]
 
 
 def find_peer(name, needed):
@@ -335,7 +349,7 @@ def take_turns(entrants, rounds, run):
 
 
 def measure_turns(entrants, rounds, before, calls):
-    """{name: Runs} of some rounds: before() is queued, then as many calls as the entrant has in calls, {name: count}."""
+    """{name: Runs} of some rounds: each queues before(), then as many calls of the entrant as calls[name] says."""
     clock = SmClock(2 * rounds * len(entrants))
 
     def run(entrant):
@@ -366,11 +380,11 @@ def paces(entrants):
     the new one are in the same."""
     pace = {}
     for entrant in entrants:
-        name = entrant.name.removeprefix(OLD)
+        name = without_old(entrant.name)
         pace[name] = min(entrant.estimate, pace.get(name, entrant.estimate))
     groups, fastest = {}, 0
-    for entrant in sorted(entrants, key=lambda entrant: pace[entrant.name.removeprefix(OLD)]):
-        estimate = pace[entrant.name.removeprefix(OLD)]
+    for entrant in sorted(entrants, key=lambda entrant: pace[without_old(entrant.name)]):
+        estimate = pace[without_old(entrant.name)]
         fastest = fastest if 0 < estimate <= SLOW * fastest else estimate
         groups.setdefault(fastest, []).append(entrant)
     return list(groups.values())
@@ -502,11 +516,12 @@ def print_against(results, out):
     """How many times as fast each stage is as the old one: a table for each stage, and a line for all its points."""
     pairs = {}
     for (point, mode), runs in results.items():
-        for name in runs:
-            if OLD + name in runs:
-                times = zip(runs[name].milliseconds, runs[OLD + name].milliseconds)
-                ratio = spread([old / new for new, old in times])
-                pairs.setdefault(f"{mode}, {point.input}, {name}", []).append((*ratio, point))
+        for old in runs:
+            new = without_old(old)
+            if new != old and new in runs:
+                times = zip(runs[old].milliseconds, runs[new].milliseconds)
+                ratio = spread([before / after for before, after in times])
+                pairs.setdefault(f"{mode}, {point.input}, {old.removeprefix(OLD)}", []).append((*ratio, point))
     for name, ratios in pairs.items():
         print(f"\n{name}: times as fast as the old one (median ± half the middle half, %)", file=out)
         for ratio, percent, point in ratios:

@@ -34,7 +34,8 @@ if (broken ne "") {
 }
 set datafile separator ","
 
-# Stages begin with their number, "02-online-softmax" or "02b-wmma-pv"; what else was timed beside them is a peer, "cuDNN".
+# Stages begin with their number, "02-online-softmax" or "02b-wmma-pv"; what else was timed beside them is a peer,
+# "cuDNN".
 is_stage(name) = strstrt("0123456789", name[1:1]) > 0
 number_of(name) = name[:strstrt(name, "-") - 1]
 title_of(name) = name[strstrt(name, "-") + 1:]
@@ -51,9 +52,8 @@ runs = system("awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == \"repeats\
 # these are not looked at: they are about the current row.
 has_clock = strstrt("," . header . ",", ",clock_mhz,") > 0
 clock_low = 1e30; clock_high = 0
-clock_of(row) = has_clock && strcol("clock_mhz") ne "" ? column("clock_mhz") : 0
-see_clock(mhz) = mhz == 0 ? 0 : (clock_low = mhz < clock_low ? mhz : clock_low, \
-                                 clock_high = mhz > clock_high ? mhz : clock_high, mhz)
+clock_of(row) = has_clock ? column("clock_mhz") : NaN
+see_clock(mhz) = (clock_low = mhz < clock_low ? mhz : clock_low, clock_high = mhz > clock_high ? mhz : clock_high, mhz)
 clock_range(highest) = clock_high == 0 ? "most " . highest : \
   clock_low == clock_high ? sprintf("%.0f", clock_low) : sprintf("%.0f-%.0f", clock_low, clock_high)
 # On what the rows up to the current one were recorded, and how.

@@ -141,8 +141,8 @@ do for [panel = 1:4] {
   if (panel == 1) { eval texts }
   do for [s = 1:stages] {
     p = place(panel, s)
-    if (!beside) { set label 1000 + s title_of(names[s]) . " " . number_of(names[s]) at graph 0, first s - 1 right offset -1, 0 \
-      font ",13" textcolor rgb ink }
+    if (!beside) { set label 1000 + s title_of(names[s]) . " " . number_of(names[s]) at graph 0, first s - 1 \
+      right offset -1, 0 font ",13" textcolor rgb ink }
     if (time[p] > 0) {
       binds = largest(p)
       set object s rectangle from 0, s - 1 - 0.16 to 100, s - 1 + 0.16 behind \

@@ -1,5 +1,5 @@
-"""The SM clock that ran while kernels did: a small kernel before and one after them stamp what an SM's clock counter and
-the GPU's timer show, and clocks over time are a frequency."""
+"""The SM clock that ran while kernels did: a small kernel before them and one after them stamp what an SM's clock
+counter and the GPU's timer show. Clocks over time are the frequency."""
 import ctypes
 import functools
 import sys

@@ -101,13 +101,15 @@ class Plots(unittest.TestCase):
         self.refuse("ladder.gp", [row("cuDNN", 1)], "no row of a stage with batch 4, 32 heads, sequence length 4096")
 
     def test_the_clock_that_ran(self):
-        """The range of those rows that are drawn; in the roofline each work lasts as long as at its row's clock."""
-        rows = [row("00-a", 1, more=",617"), row("01-b", 1, more=",1234"), row("02-c", 1, "4,32,4096,64,1", ",99")]
-        drawn = self.draw("ladder.gp", rows, header=HEADER + ",clock_mhz")
-        self.expect(drawn, "SM at 617-1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs")
-        self.write("work.csv", WORK, [work("00-a", flops=1563725004), work("01-b", mufu=381769)])
-        drawn = self.draw("roofline.gp", rows, header=HEADER + ",clock_mhz", files=("data.csv", "work.csv"))
-        self.expect(drawn, "tensor 40 %", "exp 40 %")
+        """Its range in the rows that are drawn; a row without it says nothing."""
+        other = row("03-d", 2, "4,32,4096,64,1", ",1100")
+        clocks = {"00-a": 1900, "01-b": 1500, "02-c": "", "03-d": 1700}
+        rows = [row(name, 1, more=f",{clock}") for name, clock in clocks.items()] + [other]
+        header = HEADER + ",clock_mhz"
+        rest = "driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs"
+        self.expect(self.draw("ladder.gp", rows, header=header), f"SM at 1500-1900 MHz, {rest}")
+        drawn = self.draw("ladder.gp", rows, *"4 32 4096 64 1".split(), header=header)
+        self.expect(drawn, f"SM at 1100 MHz, {rest}")
 
     def test_sequence_lengths(self):
         rungs = [f"{i:02}{letter}-s" for i in range(10) for letter in ("", "b")]
@@ -151,25 +153,35 @@ class Plots(unittest.TestCase):
         files = "data.csv", "work.csv"
         times = [row(name.split(",")[0], 1) for name in rows.values()]
         drawn = self.draw("roofline.gp", times, files=files)
-        self.expect(drawn, *rows, "f 05b")
+        self.expect(drawn, *rows, "f 05b",
+                    "132 SMs at 1234 MHz (the highest), 4.28 TB/s, 2001-02-03, median of 17 runs")
         self.assertEqual(drawn.count("1.50 ms"), 6)
         self.refuse("roofline.gp", [row("07-x", 1)], "no stage has both a time", files=files)
 
+    def test_roofline_at_the_clock_that_ran(self):
+        """At half the clock the same work takes twice as long, but that of device memory."""
+        stored = 4096 * 64 * 2
+        self.write("work.csv", WORK, [work("00-tensor", flops=381769 * 4096, stored=stored),
+                                      work("01-exp", mufu=763538 // 2, stored=stored),
+                                      work("04-memory", stored=14522587)])
+        rows = [row("00-tensor", 1, more=",617"), row("01-exp", 1, more=","), row("04-memory", 1, more=",617")]
+        drawn = self.draw("roofline.gp", rows, header=HEADER + ",clock_mhz", files=("data.csv", "work.csv"))
+        self.expect(drawn, "tensor 40 %", "exp 40 %", "DRAM 60 %",
+                    "132 SMs at 617 MHz (measured), 4.28 TB/s, 2001-02-03, median of 17 runs")
+
     def test_timeline(self):
-        """A window around the first store: what is outside has no lane, and its name is not in the key."""
-        rows = [phase("copy", 0, 100), phase("QK", 100, 5000), phase("softmax", 5000, 6100), phase("PV", 6100, 9000),
-                phase("store", 7000, 7300, warpgroup=1), phase("rescale", 10100, 11000, warpgroup=2)]
+        """5000 ns before the first store to 3000 ns after it, or a window: what is outside has no lane, and its name is
+        not in the key."""
+        rows = [phase("copy", 0, 100), phase("QK", 100, 5000), phase("softmax", 5000, 6100),
+                phase("PV in flight", 6100, 9000), phase("rescale", 10100, 12000, warpgroup=2),
+                *(phase("store", start, start + 100, warpgroup=1) for start in (7300, 7000, 7500))]
         drawn = self.draw("timeline.gp", rows, header=TRACE)
-        self.expect(drawn, "Test GPU, 2001-02-03, -5000 to 3000 ns, counted from the first store", "QK", "block 5")
-        self.assertEqual([drawn.count(text) for text in ("copy", "rescale", "warpgroup 2")], [0, 0, 0])
-        drawn = self.draw("timeline.gp", rows, "-1500", "-500", header=TRACE)
-        self.expect(drawn, "softmax", "PV", "warpgroup 0")
-        self.assertEqual([drawn.count(text) for text in ("QK", "store", "warpgroup 1")], [0, 0, 0])
-        self.write("below.csv", TRACE, [phase("PV", 21500, 23000, 4, 2, "08b-y"),
-                                        phase("store", 23000, 24000, 4, 2, "08b-y")])
-        drawn = self.draw("timeline.gp", rows, "-1000", "100", "below.csv", header=TRACE)
-        heights = [drawn.height(text) for text in ("08b y", "block 4")]
-        self.assertTrue(drawn.height("block 5") > heights[0] > heights[1], "one below the other, each under its name")
+        self.expect(drawn, "Test GPU, 2001-02-03, -5000 to 3000 ns, counted from the first store", "QK", "softmax",
+                    "store", "warpgroup 0", "warpgroup 1", "block 5", "thin: in flight, until noticed")
+        self.assertEqual(drawn.count("copy") + drawn.count("warpgroup 2"), 0)
+        drawn = self.draw("timeline.gp", rows, "-1500", "-900", header=TRACE)
+        self.expect(drawn, "Test GPU, 2001-02-03, -1500 to -900 ns, counted from the first store", "softmax")
+        self.assertEqual(drawn.count("QK") + drawn.count("store"), 0)
         self.refuse("timeline.gp", rows[:1], "has no phase between 130 and 140 ns", "130", "140", header=TRACE)
         many = [phase("QK", 0, 900, block) for block in range(129)]
         self.refuse("timeline.gp", many, "room is for 128 warpgroups", header=TRACE)
@@ -183,6 +195,28 @@ class Plots(unittest.TestCase):
                     os.remove(os.path.join(self.folder, f"{name}.svg"))
         self.assertFalse(os.path.exists(os.path.join(self.folder, "found")))
 
+    def test_timeline_from_the_start(self):
+        """Without a store, or with one near the start, the window begins where the recording does."""
+        rows = [phase("copy", 0, 100), phase("PV", 8500, 9000)]
+        drawn = self.draw("timeline.gp", rows, header=TRACE)
+        self.expect(drawn, "Test GPU, 2001-02-03, 0 to 8000 ns, counted from the start")
+        rows = [phase("copy", 0, 100), phase("store", 4000, 9000)]
+        drawn = self.draw("timeline.gp", rows, header=TRACE)
+        self.expect(drawn, "Test GPU, 2001-02-03, -4000 to 4000 ns, counted from the first store")
+        self.expect(self.draw("timeline.gp", rows[:1], header=TRACE), "Test GPU, 2001-02-03, all phases")
+
+    def test_timelines_of_several_stages(self):
+        """One below the other, each under its name and counted from its own first store."""
+        below = [phase("PV", 11500, 13000, 4, 2, "08b-y"), phase("store", 13000, 14000, 4, 2, "08b-y")]
+        self.write("below.csv", TRACE, below)
+        rows = [phase("QK", 0, 900), phase("softmax", 900, 2500), phase("store", 3000, 3100)]
+        drawn = self.draw("timeline.gp", rows, "-2000", "-100", "below.csv", header=TRACE)
+        self.expect(drawn, "Test GPU, 2001-02-03, -2000 to -100 ns, counted from the stage's first store", "PV",
+                    "softmax")
+        self.assertEqual(drawn.count("QK") + drawn.count("store"), 0)
+        heights = [drawn.height(text) for text in ("block 5", "08b y", "block 4")]
+        self.assertEqual(heights, sorted(heights, reverse=True))
+
     def test_files_that_are_none(self):
         for script, header, rows, record, usage in (
                 ("ladder.gp", HEADER, [row("00-a", 1)], "make bench", ["4"]),
@@ -195,6 +229,16 @@ class Plots(unittest.TestCase):
                 self.refuse(script, ["00-a,b"], "has no column", header="stage,device")
                 self.refuse(script, [*rows, "01-wmma-qk,Test GPU"], "data.csv, line 3: 2 fields", header=header)
                 self.refuse(script, rows, "usage:", *usage, header=header, code=2)
+
+    def test_names_are_no_commands(self):
+        """A file's name is a name, whatever it means to a shell or to gnuplot, and so is that of the picture."""
+        for name in ("it's $(touch found) `touch found`", "< touch found", "|touch found", "-", "$rungs", 'a=b "c"'):
+            for script in "ladder.gp", "seqlen.gp":
+                with self.subTest(name, script=script):
+                    self.write(name + ".csv", HEADER, [row("00-a", 1)])
+                    self.assertEqual(self.gnuplot(script, name + ".csv", name), (0, ""))
+                    os.remove(os.path.join(self.folder, name + ".svg"))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "found")))
 
 
 if __name__ == "__main__":

@@ -123,10 +123,17 @@ class Options(unittest.TestCase):
         found = peers.find_contenders(peers.parse_options(["--stages=03,1", "--peers=cuDNN"]))
         self.assertEqual([contender.name for contender in found], ["03-cp-async", "01-wmma-qk", "cuDNN"])
 
+    def test_old_stages_are_compared_by_title_or_number(self):
+        names = ["05-a", "08-pipelining", "08b-ping-pong", "10-stale-max"]
+        found = [peers.new_of(old, names) for old in ("05-a", "08-ping-pong", "10-late-max", "11-z")]
+        self.assertEqual(found, ["05-a", "08b-ping-pong", "10-stale-max", None])
+        for name, new in ("old 08b-p (08-p)", "08b-p"), ("old 05-a", "05-a"), ("cuDNN", "cuDNN"):
+            self.assertEqual(peers.without_old(name), new)
+
     def test_stages_of_another_build(self):
         found = peers.find_contenders(peers.parse_options(["--stages=03,01", "--against=./libhopper_ladder.so"]))
-        names = ["03-cp-async", "01-wmma-qk"]
-        self.assertEqual([contender.name for contender in found], names + ["old " + name for name in names])
+        self.assertEqual([contender.name for contender in found],
+                         ["03-cp-async", "01-wmma-qk", "old 01-wmma-qk", "old 03-cp-async"])
 
 
 class MadeUpTorch:
