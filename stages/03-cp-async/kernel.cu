@@ -7,8 +7,9 @@
 //   softmax  P = exp(S - max), sum += P  in registers; max and sum run along, as in stage 02
 //   output   O += P V                    mma: P from the registers where S was, V from shared memory
 #include <cuda_fp16.h>
-#include <float.h>
 #include <stdint.h>
+
+#include "tiles.h"
 
 #include "ptx/cp_async.h"
 #include "ptx/ldmatrix.h"
@@ -16,12 +17,19 @@
 #include "ptx/mma.h"
 #include "ptx/quad.h"
 #include "ptx/trace.h"
-#include "tiles.h"
 
-enum { WARP = 32, WARP_ROWS = 32 };
-static_assert(WARP_ROWS * THREADS / WARP == ROWS, "each warp has 32 of the block's queries");
+enum { WARP = 32 };
+
+// A block's shared memory: its queries, in whose place the output gathers, and slots for tiles of K and V.
+template <int HEAD_DIM> struct Shared {
+  half q[ROWS * HEAD_DIM];
+  half k[SLOTS][KEYS * HEAD_DIM], v[SLOTS][KEYS * HEAD_DIM];
+};
+static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
 
 // ---- tiles in shared memory ----
+
+__device__ uint32_t shared_address(const void *pointer) { return (uint32_t)__cvta_generic_to_shared(pointer); }
 
 // Where in a tile 16 bytes lie: `chunk` counts them along the head dimension, `row` is a query or a key. There is no
 // padding; instead the eight chunks of 128 bytes change places, in each of eight rows in another way.
@@ -29,15 +37,25 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
 }
 
-// Starts the copy of a tile from a matrix that has only `rows` more rows: zeros stand in for the others. A thread
-// copies one chunk of every 16th or 8th row; as these are multiples of 8, all its chunks are swizzled alike.
-template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int rows) {
+// Starts the copy of a tile from a matrix that has only `left` more rows: zeros stand in for the others. Each thread copies
+// one chunk of every 16th or 8th row. These are multiples of 8, so all its chunks are swizzled alike.
+template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
-  int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks, left = rows - row;
+  int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks;
   const half *from = matrix + threadIdx.x * 8;
   uint32_t to = tile + swizzled<HEAD_DIM>(row, chunk);
+#pragma unroll
   for (int i = 0; i < TILE_ROWS; i += step)
-    cp_async(to + i * ROW_BYTES(HEAD_DIM), from + i * HEAD_DIM, i < left ? 16 : 0);
+    cp_async(to + i * ROW_BYTES(HEAD_DIM), from + i * HEAD_DIM, row + i < left ? 16 : 0);
+}
+
+// Starts the copies of tile t of K and V into slot t % SLOTS.
+template <int HEAD_DIM>
+__device__ void copy_keys(Shared<HEAD_DIM> &shared, const half *k, const half *v, int t, int seqlen) {
+  size_t offset = (size_t)t * KEYS * HEAD_DIM;
+  copy_tile<HEAD_DIM, KEYS>(shared_address(shared.k[t % SLOTS]), k + offset, seqlen - t * KEYS);
+  copy_tile<HEAD_DIM, KEYS>(shared_address(shared.v[t % SLOTS]), v + offset, seqlen - t * KEYS);
+  cp_async_commit();
 }
 
 // This lane's address for an ldmatrix of rows 0 to 15, columns 0 to 15 of a tile: the four matrices from top to bottom,
@@ -63,168 +81,178 @@ template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, i
 
 // ---- a warp's part ----
 
-// What a warp keeps for its queries from tile to tile: [2] groups of 16 queries; in each a lane has the rows l / 4 and
-// l / 4 + 8, [2], and of the output, for every 8 columns, two numbers of the one row and two of the other, [4].
-template <int HEAD_DIM> struct Rows {
+template <int HEAD_DIM> struct Warp {
+  Shared<HEAD_DIM> &shared;
+  int warp, lane;
+  int row;  // the warp's first query
+  int seqlen, causal;
+  float scale;  // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
+
+  // For [2] groups of 16 queries. In each a lane has rows l / 4 and l / 4 + 8, [2]; and for every 8 columns two neighbours of
+  // the one row and two of the other, [4].
+  float s[2][KEYS / 8][4];  // scores, then weights
   float o[2][HEAD_DIM / 8][4];
-  float max[2][2], sum[2][2];  // sum: of this lane's columns only, until the end
-};
+  float shift[2][2];  // a weight is 2^(score * scale + shift)
+  float sum[2][2];    // of the weights in this lane's columns
 
-// S = Q K^T. Each fragment of K is loaded once, for both groups of queries.
-template <int HEAD_DIM> __device__ void scores(float (&s)[2][KEYS / 8][4], uint32_t q_address, uint32_t k_address) {
-  for (int b = 0; b < 2; b++)
-    for (int n = 0; n < KEYS / 8; n++)
-      for (int e = 0; e < 4; e++) s[b][n][e] = 0;
-  for (int d = 0; d < HEAD_DIM / 16; d++) {
-    uint32_t q[2][4], k[4];
-    for (int b = 0; b < 2; b++) ldmatrix(q[b], fragment_address<HEAD_DIM>(q_address, b, d));
-    for (int n = 0; n < KEYS / 16; n++) {
-      ldmatrix(k, fragment_address<HEAD_DIM>(k_address, n, d));
-      for (int b = 0; b < 2; b++) {
-        mma(s[b][2 * n], q[b], k[0], k[1]);
-        mma(s[b][2 * n + 1], q[b], k[2], k[3]);
-      }
-    }
-  }
-}
-
-// Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
-// query. row and key: the warp's first query, the tile's first key.
-__device__ void mask(float (&s)[2][KEYS / 8][4], int row, int key, int seqlen, int causal) {
-  int lane = threadIdx.x % WARP;
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      int i = row + 16 * b + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
-      int left = keys - (key + lane % 4 * 2);  // what this lane's row may see from this lane's first column on
-      for (int n = 0; n < KEYS / 8; n++)
-        for (int e = 0; e < 2; e++)
-          if (8 * n + e >= left) s[b][n][2 * h + e] = -INFINITY;
-    }
-}
-
-// The largest of a row's scores. Four neighbouring lanes share a row, and all of them get it.
-__device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
-  float max = fmaxf(s[0][2 * h], s[0][2 * h + 1]);
-  for (int n = 1; n < KEYS / 8; n++) max = fmaxf(fmaxf(max, s[n][2 * h]), s[n][2 * h + 1]);
-  return quad_max(max);
-}
-
-// Checks the scores for larger maxima; when there are some, everything older shrinks. `max` may be stale, smaller than
-// the exact maximum, by as much as a factor of 2^8 in the weights: they are quotients in the end, and fp16 goes up to
-// 2^16. So after the first tile this is seldom more than the check.
-template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[2][KEYS / 8][4], float scale) {
-  float max[2][2];
-  bool grew = false;
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      max[b][h] = fmaxf(rows.max[b][h], row_max(s[b], h));
-      grew |= (max[b][h] - rows.max[b][h]) * scale > 8;
-    }
-  if (!__any_sync(0xffffffff, grew)) return;
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      float factor = power_of_two((rows.max[b][h] - max[b][h]) * scale);
-      rows.max[b][h] = max[b][h];
-      rows.sum[b][h] *= factor;
-      for (int n = 0; n < HEAD_DIM / 8; n++)
-        for (int e = 0; e < 2; e++) rows.o[b][n][2 * h + e] *= factor;
-    }
-}
-
-// P = exp(S - max), in the place of S, as 2^(S * scale - max * scale): one multiply-add and one power a score.
-template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)[2][KEYS / 8][4], float scale) {
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      float shift = -rows.max[b][h] * scale, sum[2] = {rows.sum[b][h], 0};
-      for (int n = 0; n < KEYS / 8; n++)
-        for (int e = 0; e < 2; e++) {
-          s[b][n][2 * h + e] = power_of_two(s[b][n][2 * h + e] * scale + shift);
-          sum[e] += s[b][n][2 * h + e];
-        }
-      rows.sum[b][h] = sum[0] + sum[1];
-    }
-}
-
-// O += P V. What a lane holds of P after Q K^T, as a D, is just what it must hold of P before P V, as an A.
-template <int HEAD_DIM>
-__device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[2][KEYS / 8][4], uint32_t v_address) {
-  for (int n = 0; n < KEYS / 16; n++) {
-    uint32_t a[2][4], v[4];
+  __device__ void start() {
     for (int b = 0; b < 2; b++)
-      for (int i = 0; i < 4; i++) a[b][i] = pack(p[b][2 * n + i / 2][i % 2 * 2], p[b][2 * n + i / 2][i % 2 * 2 + 1]);
+      for (int h = 0; h < 2; h++) {
+        shift[b][h] = INFINITY;
+        sum[b][h] = 0;
+        for (int n = 0; n < HEAD_DIM / 8; n++) o[b][n][2 * h] = o[b][n][2 * h + 1] = 0;
+      }
+  }
+
+  // S = Q K^T. Each fragment of K is loaded once, for both groups of queries.
+  __device__ void scores(int slot) {
+    uint32_t q_address = lane_address<HEAD_DIM>(shared_address(shared.q) + warp * WARP_ROWS * ROW_BYTES(HEAD_DIM));
+    uint32_t k_address = lane_address_k<HEAD_DIM>(shared_address(shared.k[slot]));
+    for (int b = 0; b < 2; b++)
+      for (int n = 0; n < KEYS / 8; n++)
+        for (int e = 0; e < 4; e++) s[b][n][e] = 0;
     for (int d = 0; d < HEAD_DIM / 16; d++) {
-      ldmatrix_transposed(v, fragment_address<HEAD_DIM>(v_address, n, d));
-      for (int b = 0; b < 2; b++) {
-        mma(rows.o[b][2 * d], a[b], v[0], v[1]);
-        mma(rows.o[b][2 * d + 1], a[b], v[2], v[3]);
+      uint32_t q[2][4], k[4];
+      for (int b = 0; b < 2; b++) ldmatrix(q[b], fragment_address<HEAD_DIM>(q_address, b, d));
+      for (int n = 0; n < KEYS / 16; n++) {
+        ldmatrix(k, fragment_address<HEAD_DIM>(k_address, n, d));
+        for (int b = 0; b < 2; b++) {
+          mma(s[b][2 * n], q[b], k[0], k[1]);
+          mma(s[b][2 * n + 1], q[b], k[2], k[3]);
+        }
       }
     }
   }
-}
 
-// Writes O / sum for the warp's queries, of which `count` exist. It passes through the shared memory that held them
-// (tile), so that 16 bytes a lane and whole rows leave, instead of 4 bytes here and there.
-template <int HEAD_DIM> __device__ void store_rows(half *o, const Rows<HEAD_DIM> &rows, char *tile, int count) {
-  int lane = threadIdx.x % WARP;
-  __syncwarp();  // all lanes have read the queries
-  // Registers have no index, so no loop over them may stay a loop. Not every compiler unrolls one this long unasked.
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      float factor = 1 / quad_sum(rows.sum[b][h]);
-      char *place = tile + lane % 4 * 4;
-      for (int n = 0; n < HEAD_DIM / 8; n++)
-        *(uint32_t *)(place + swizzled<HEAD_DIM>(16 * b + 8 * h + lane / 4, n)) =
-            pack(rows.o[b][n][2 * h] * factor, rows.o[b][n][2 * h + 1] * factor);
-    }
-  __syncwarp();
-  for (int i = lane; i < WARP_ROWS * HEAD_DIM / 8; i += WARP) {
-    int row = i / (HEAD_DIM / 8), chunk = i % (HEAD_DIM / 8);
-    if (row < count) *(uint4 *)(o + i * 8) = *(uint4 *)(tile + swizzled<HEAD_DIM>(row, chunk));
+  // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
+  // query. key: the tile's first.
+  __device__ void mask(int key) {
+    for (int b = 0; b < 2; b++)
+      for (int h = 0; h < 2; h++) {
+        int i = row + 16 * b + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
+        int left = keys - (key + lane % 4 * 2);  // what this row may see from this thread's first column on
+        for (int n = 0; n < KEYS / 8; n++)
+          for (int e = 0; e < 2; e++)
+            if (8 * n + e >= left) s[b][n][2 * h + e] = -INFINITY;
+      }
   }
-}
+
+  // The largest of a row's scores. Four neighbouring lanes share a row, and all of them get it.
+  __device__ float row_max(int b, int h) {
+    float max = fmaxf(s[b][0][2 * h], s[b][0][2 * h + 1]);
+    for (int n = 1; n < KEYS / 8; n++) max = fmaxf(fmaxf(max, s[b][n][2 * h]), s[b][n][2 * h + 1]);
+    return quad_max(max);
+  }
+
+  // Lazy rescaling: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows it, and
+  // everything older shrinks. Until then the maximum is stale: weights are quotients in the end, and fp16 goes up to 2^16.
+  // So after the first tile this is seldom more than the check.
+  __device__ void raise_max() {
+    for (int b = 0; b < 2; b++) {
+      float lower[2];
+      for (int h = 0; h < 2; h++) lower[h] = fminf(shift[b][h], -row_max(b, h) * scale);
+      if (!__any_sync(0xffffffff, fmaxf(shift[b][0] - lower[0], shift[b][1] - lower[1]) > 8)) continue;
+      for (int h = 0; h < 2; h++) {
+        float factor = power_of_two(lower[h] - shift[b][h]);
+        shift[b][h] = lower[h];
+        sum[b][h] *= factor;
+        for (int n = 0; n < HEAD_DIM / 8; n++)
+          for (int e = 0; e < 2; e++) o[b][n][2 * h + e] *= factor;
+      }
+    }
+  }
+
+  // Weights in the place of scores, one multiply-add and one power each; adds them up.
+  __device__ void weights() {
+    for (int b = 0; b < 2; b++)
+      for (int h = 0; h < 2; h++) {
+        float odd = 0;
+        for (int n = 0; n < KEYS / 8; n++) {
+          s[b][n][2 * h] = power_of_two(s[b][n][2 * h] * scale + shift[b][h]);
+          s[b][n][2 * h + 1] = power_of_two(s[b][n][2 * h + 1] * scale + shift[b][h]);
+          sum[b][h] += s[b][n][2 * h];
+          odd += s[b][n][2 * h + 1];
+        }
+        sum[b][h] += odd;
+      }
+  }
+
+  // O += P V. What a lane holds of P after Q K^T, as a D, is just what it must hold of P before P V, as an A.
+  __device__ void output(int slot) {
+    uint32_t v_address = lane_address<HEAD_DIM>(shared_address(shared.v[slot]));
+    for (int n = 0; n < KEYS / 16; n++) {
+      uint32_t p[2][4], v[4];
+      for (int b = 0; b < 2; b++)
+        for (int i = 0; i < 4; i++) p[b][i] = pack(s[b][2 * n + i / 2][i % 2 * 2], s[b][2 * n + i / 2][i % 2 * 2 + 1]);
+      for (int d = 0; d < HEAD_DIM / 16; d++) {
+        ldmatrix_transposed(v, fragment_address<HEAD_DIM>(v_address, n, d));
+        for (int b = 0; b < 2; b++) {
+          mma(o[b][2 * d], p[b], v[0], v[1]);
+          mma(o[b][2 * d + 1], p[b], v[2], v[3]);
+        }
+      }
+    }
+  }
+
+  // One tile of keys; `masked` if not all rows may see all of it.
+  __device__ void step(int t, bool masked) {
+    trace(QK, t);
+    scores(t % SLOTS);
+    trace(SOFTMAX, t);
+    if (masked) mask(t * KEYS);
+    raise_max();
+    weights();
+    trace(PV, t);
+    output(t % SLOTS);
+  }
+
+  // Writes O / sum for this warp's queries to o, by way of the shared memory that held them: so each lane stores 16 bytes,
+  // and rows leave whole.
+  __device__ void store(half *to) {
+    __syncwarp();  // all lanes have read the queries
+    int tile_row = warp * WARP_ROWS;
+    char *tile = (char *)shared.q;
+    to += (size_t)row * HEAD_DIM;
+#pragma unroll
+    for (int b = 0; b < 2; b++)
+      for (int h = 0; h < 2; h++) {
+        float scale = 1 / quad_sum(sum[b][h]);
+#pragma unroll
+        for (int n = 0; n < HEAD_DIM / 8; n++)
+          *(uint32_t *)(tile + swizzled<HEAD_DIM>(tile_row + 16 * b + 8 * h + lane / 4, n) + lane % 4 * 4) =
+              pack(o[b][n][2 * h] * scale, o[b][n][2 * h + 1] * scale);
+      }
+    __syncwarp();
+    const int chunks = HEAD_DIM / 8;
+    for (int i = lane; i < WARP_ROWS * chunks; i += WARP)
+      if (row + i / chunks < seqlen)
+        *(uint4 *)(to + i * 8) = *(uint4 *)(tile + swizzled<HEAD_DIM>(tile_row + i / chunks, i % chunks));
+  }
+};
 
 // ---- the kernel ----
 
-// Starts the copies of tile t of K and V into slot t % 2.
-template <int HEAD_DIM> __device__ void copy_keys(uint32_t slots, const half *k, const half *v, int t, int seqlen) {
-  uint32_t k_tile = slots + t % SLOTS * SLOT_BYTES(HEAD_DIM), v_tile = k_tile + KEYS * ROW_BYTES(HEAD_DIM);
-  size_t offset = (size_t)t * KEYS * HEAD_DIM;
-  copy_tile<HEAD_DIM, KEYS>(k_tile, k + offset, seqlen - t * KEYS);
-  copy_tile<HEAD_DIM, KEYS>(v_tile, v + offset, seqlen - t * KEYS);
-  cp_async_commit();
-}
-
-// One block, 128 queries of one head. Shared memory: Q, then K and V of even tiles, K and V of odd tiles.
+// One block: the queries of four warps, all of one head.
 //
 // Grid: tiles of queries, head after head. Block: 128.
 template <int HEAD_DIM>
 __device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
-  extern __shared__ __align__(128) char shared[];
-  const int row_bytes = ROW_BYTES(HEAD_DIM);
-  uint32_t q_tile = (uint32_t)__cvta_generic_to_shared(shared), slots = q_tile + ROWS * row_bytes;
-  int blocks = (seqlen + ROWS - 1) / ROWS, warp = threadIdx.x / WARP;
+  extern __shared__ __align__(128) char memory[];
+  Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
+  int blocks = (seqlen + ROWS - 1) / ROWS;
   int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
-  int row = block_row + warp * WARP_ROWS;                     // the warp's first
   size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
   k += head;
   v += head;
 
   trace_begin(ALL);
   trace(COPY, 0);
-  copy_tile<HEAD_DIM, ROWS>(q_tile, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
-  copy_keys<HEAD_DIM>(slots, k, v, 0, seqlen);
-  uint32_t q_address = lane_address<HEAD_DIM>(q_tile + warp * WARP_ROWS * row_bytes);
+  copy_tile<HEAD_DIM, ROWS>(shared_address(shared.q), q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
+  copy_keys(shared, k, v, 0, seqlen);
 
-  // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
-  Rows<HEAD_DIM> rows;
-  for (int b = 0; b < 2; b++)
-    for (int h = 0; h < 2; h++) {
-      rows.max[b][h] = -FLT_MAX;
-      rows.sum[b][h] = 0;
-      for (int n = 0; n < HEAD_DIM / 8; n++) rows.o[b][n][2 * h] = rows.o[b][n][2 * h + 1] = 0;
-    }
-  scale *= 1.44269504f;  // log2 e: exp(x) is computed as 2^(x log2 e)
+  int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, row = block_row + warp * WARP_ROWS;
+  Warp<HEAD_DIM> part{shared, warp, lane, row, seqlen, causal, scale * 1.44269504f};
+  part.start();
 
   int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
   int tiles = (keys + KEYS - 1) / KEYS;
@@ -234,24 +262,13 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
     cp_async_wait<0>();  // tile t has landed: this thread's copies,
     trace_done(COPY, t);
     trace(BARRIER, t);
-    __syncthreads();  // and all others'; and all warps are done with tile t - 1, whose slot t + 1 takes
+    __syncthreads();  // and all others'; and all are done with tile t - 1, into whose slot t + 1 goes
     trace(COPY, t + 1);
-    if (t + 1 < tiles) copy_keys<HEAD_DIM>(slots, k, v, t + 1, seqlen);
-    if (causal && t * KEYS > row + WARP_ROWS - 1) continue;  // all masked for this warp
-
-    uint32_t k_tile = slots + t % SLOTS * SLOT_BYTES(HEAD_DIM), v_tile = k_tile + KEYS * row_bytes;
-    float s[2][KEYS / 8][4];
-    trace(QK, t);
-    scores<HEAD_DIM>(s, q_address, lane_address_k<HEAD_DIM>(k_tile));
-    trace(SOFTMAX, t);
-    if (t >= full_tiles) mask(s, row, t * KEYS, seqlen, causal);
-    raise_max(rows, s, scale);
-    weights(rows, s, scale);
-    trace(PV, t);
-    output(rows, s, lane_address<HEAD_DIM>(v_tile));
+    if (t + 1 < tiles) copy_keys(shared, k, v, t + 1, seqlen);
+    if (!causal || t * KEYS < row + WARP_ROWS) part.step(t, t >= full_tiles);  // not all masked for this warp
   }
   trace(STORE, tiles - 1);
-  store_rows<HEAD_DIM>(o + head + (size_t)row * HEAD_DIM, rows, shared + warp * WARP_ROWS * row_bytes, seqlen - row);
+  part.store(o + head);
   trace_end();
 }
 
