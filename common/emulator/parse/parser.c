@@ -95,6 +95,7 @@ void leave_nesting(Parser *parser) { parser->nesting--; }
 static void parse_version(Parser *parser) {
   if (!accept_directive(parser, "version")) parser_expected(parser, ".version, with which PTX begins,");
   const Token *token = &parser->token;
+  parser->module->version_line = token->line;
   char text[16] = "";
   int used = 0;
   if (token->kind == TOKEN_FLOAT && token->length < (int)sizeof text) memcpy(text, token->text, (size_t)token->length);
@@ -106,6 +107,7 @@ static void parse_version(Parser *parser) {
 // .target sm_90a, debug
 static void parse_target(Parser *parser) {
   if (!accept_directive(parser, "target")) parser_expected(parser, ".target");
+  parser->module->target_line = parser->token.line;
   parser->module->target = expect_word(parser, "an architecture such as sm_90a");
   while (accept_token(parser, ",")) expect_word(parser, "an option of .target");
 }

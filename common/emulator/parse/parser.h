@@ -10,6 +10,7 @@
 //   parser_function.c      function headers, bodies, .loc
 //   parser_resolve.c       names -> registers, labels, variables, functions
 //   parser.c               the module: ptx_parse
+//   target.c               what an H100 runs: .version, .target, and the instructions of older targets
 //
 // The first error ends the parse: parser_fail jumps back to ptx_parse, which frees the arena.
 #pragma once

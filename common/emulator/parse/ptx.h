@@ -163,8 +163,9 @@ typedef struct PtxFunction {
 } PtxFunction;
 
 typedef struct PtxModule {
-  int version_major, version_minor;
+  int version_major, version_minor, version_line;
   const char *target;  // "sm_90a"
+  int target_line;
   const char **files;  // of .file, by index; holes are NULL
   int file_count;
   const PtxVariable *const *variables;  // module level
@@ -178,6 +179,10 @@ typedef struct PtxModule {
 // takes any bytes at all: the text is untrusted. Free with ptx_free.
 PtxModule *ptx_parse(const char *text, size_t length, PtxError *error);
 void ptx_free(PtxModule *module);
+
+// Whether an H100 runs the module. False and *error for a .version or .target that it does not run, or an instruction that
+// the target does not have: target.c
+bool ptx_check_target(const PtxModule *module, PtxError *error);
 
 // True when the instruction carries the modifier ("ftz", "shared::cta").
 bool ptx_has(const PtxInstruction *instruction, const char *modifier);

@@ -209,7 +209,8 @@ EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t lengt
   PtxError syntax = {0};
   *error = (EmulatorError){0};
   PtxModule *ptx = ptx_parse(text, length, &syntax);
-  if (!ptx) {
+  if (!ptx || !ptx_check_target(ptx, &syntax)) {
+    ptx_free(ptx);
     error->line = syntax.line;
     snprintf(error->message, sizeof error->message, "%s", syntax.message);
     return NULL;
