@@ -150,15 +150,17 @@ typedef struct HazardPlace {
   unsigned block[3], thread[3];
 } HazardPlace;
 
+enum { HAZARD_DETAIL = 1600 };
+
 typedef struct Hazard {
   HazardKind kind;
   HazardPlace here;
   bool has_other;
-  HazardPlace other;  // the access this one conflicts with
-  uint64_t address;   // in its own space
-  int size;           // bytes
-  uint64_t count;     // how often this pair of lines was met
-  char detail[400];   // one sentence on this very case
+  HazardPlace other;           // the access this one conflicts with
+  uint64_t address;            // in its own space
+  int size;                    // bytes
+  uint64_t count;              // how often this pair of lines was met
+  char detail[HAZARD_DETAIL];  // one sentence on this very case
 } Hazard;
 
 // Hazards since the emulator opened or the last clear, one per kind and pair of source lines, sorted. At most 1000, and
