@@ -106,6 +106,37 @@ Test(robustness, a_kernel_calls_a_bounded_number_of_functions) {
   free(text);
 }
 
+// A thousand functions, each of which calls the one before twenty times, and fifty kernels that call the last: loading takes
+// time in proportion to what the kernels reach. It once took the third power of the number of functions, which is an hour.
+Test(robustness, loading_takes_no_longer_than_the_text_is, .timeout = 30) {
+  enum { FUNCTIONS = 1000, CALLS = 20, KERNELS = 50 };
+  char *text = malloc(FUNCTIONS * (CALLS * 12 + 40) + KERNELS * 60);
+  int used = sprintf(text, HEADER ".func f0() { ret; }\n");
+  for (int i = 1; i < FUNCTIONS; i++) {
+    used += sprintf(text + used, ".func f%d() { ", i);
+    for (int c = 0; c < CALLS; c++) used += sprintf(text + used, "call f%d; ", i - 1);
+    used += sprintf(text + used, "ret; }\n");
+  }
+  for (int i = 0; i < KERNELS; i++) used += sprintf(text + used, ".entry k%d() { call f%d; ret; }\n", i, FUNCTIONS - 1);
+  Emulator *emulator = emulator_open(&options);
+  load(emulator, text);
+  emulator_close(emulator);
+  free(text);
+}
+
+// As many loops around one place, of up to as many blocks: to count for each block the loops that it is in would take hours.
+Test(robustness, loops_in_loops_load, .timeout = 30) {
+  enum { LOOPS = 200000 };
+  char *text = malloc(LOOPS * 12 + 200);
+  int used = sprintf(text, HEADER ".entry k() { .reg .pred %%p;\nL:\n");
+  for (int i = 0; i < LOOPS; i++) used += sprintf(text + used, "@%%p bra L;\n");
+  sprintf(text + used, "ret; }\n");
+  Emulator *emulator = emulator_open(&options);
+  load(emulator, text);
+  emulator_close(emulator);
+  free(text);
+}
+
 typedef struct Shape {
   const char *kernel;
   unsigned grid[3], block[3], cluster[3];
@@ -244,6 +275,30 @@ Test(robustness, calls_without_end_overflow_the_stack) {
   cr_assert_eq(count, 1);
   cr_expect_eq(hazards[0].kind, HAZARD_TRAP);
   cr_expect(strstr(hazards[0].detail, "stack overflow"), "%s", hazards[0].detail);
+  emulator_close(emulator);
+}
+
+#define MUTUAL(name, other)                                                                                            \
+  ".func (.param .b32 r) " name "(.param .b32 a) { .reg .u32 %x, %y; .reg .pred %p; .param .b32 q; .param .b32 s;\n"   \
+  ".local .b32 l; ld.param.u32 %x, [a]; mov.u32 %y, 0; setp.eq.u32 %p, %x, 0; @%p bra E;\n"                            \
+  "sub.u32 %y, %x, 1; st.local.u32 [l], %x; st.param.b32 [q], %y; call (s), " other ", (q); ld.param.u32 %y, [s];\n"   \
+  "ld.local.u32 %x, [l]; mad.lo.u32 %y, %y, 2, %x;\nE: st.param.b32 [r], %y; ret; }\n"
+
+// Two functions that call each other, each of which needs its local memory after the call: f(x) = 2 f(x - 1) + x. A third
+// one calls the two and is not called again.
+Test(robustness, functions_that_call_each_other_have_memory_of_their_own) {
+  Emulator *emulator = emulator_open(&options);
+  EmulatorModule *module =
+      load(emulator,
+           HEADER ".func (.param .b32 r) g(.param .b32 a);\n" MUTUAL("f", "g") MUTUAL("g", "f")
+               MUTUAL("h", "g") ".entry k(.param .u64 p) { .reg .u64 %b; .reg .u32 %v; .param .b32 q; .param .b32 s;\n"
+                                "ld.param.u64 %b, [p]; mov.u32 %v, 5; st.param.b32 [q], %v; call (s), h, (q);\n"
+                                "ld.param.u32 %v, [s]; st.global.u32 [%b], %v; ret; }\n");
+  uint64_t buffer = emulator_alloc(emulator, 4);
+  cr_expect_eq(launch_one(emulator, module, 1, 1, buffer), EMULATOR_OK);
+  uint32_t result = 0;
+  emulator_read(emulator, &result, buffer, 4);
+  cr_expect_eq(result, 57, "%u", result);  // 1, 4, 11, 26, 57
   emulator_close(emulator);
 }
 

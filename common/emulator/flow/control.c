@@ -332,12 +332,12 @@ static DecodeResult decode_call(Decoder *decoder, const PtxInstruction *source, 
   inst->control = CONTROL_NEXT;
   if (!target || (target->kind != PTX_OPERAND_FUNCTION && target->kind != PTX_OPERAND_REGISTER))
     return decoder_error(decoder, source, "needs a function or a register");
-  const Function *callee = target->kind == PTX_OPERAND_FUNCTION ? program_function(program, target->name) : NULL;
+  const Function *callee = program_function(program, target);
   if (target->kind == PTX_OPERAND_FUNCTION && !callee)
     return system_call_decode(decoder, source, target->name, results, arguments, inst);
 
   CallSite *site = decoder_allocate(decoder, sizeof *site);
-  site->bindings = decoder_allocate(decoder, (size_t)program->function_count * sizeof(Binding));
+  site->bindings = decoder_allocate(decoder, (callee ? 1 : (size_t)program->function_count) * sizeof(Binding));
   inst->extra = site;
   if (callee) {
     inst->execute = call;

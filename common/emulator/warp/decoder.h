@@ -37,7 +37,6 @@ typedef struct Function {
   Place *places;              // its variables and parameters
   int place_count;
   uint64_t local_size;  // bytes of its .local variables
-  bool recursive;       // may be entered again before it returns
 } Function;
 
 // A register that an instruction reads or writes.
@@ -52,6 +51,7 @@ typedef struct Program {
   uint32_t count;
   Function *functions;  // functions[0] is the entry
   int function_count;
+  int *function_of;       // by index of PtxModule.functions: in functions, plus one; 0 when the program has it not
   size_t register_bytes;  // of a warp
   Constant *constants;
   int constant_count;
@@ -106,8 +106,8 @@ Slot decoder_constant(Decoder *decoder, uint64_t value, int size);
 Slot decoder_slot(Decoder *decoder, int size);
 // The first instruction of a label of the function being decoded.
 uint32_t decoder_label(Decoder *decoder, int label);
-// The function of that name in this program, or NULL.
-Function *program_function(const Program *program, const char *name);
+// The function that an operand names, if this program has it, or NULL.
+Function *program_function(const Program *program, const PtxOperand *operand);
 
 // The function of that name that has a body, or NULL.
 const PtxFunction *module_definition(const PtxModule *module, const char *name);
