@@ -3,7 +3,8 @@
 // It runs the PTX that nvcc emits, on the CPU, and checks it harder than a GPU would. It answers "is it right, is it
 // race-free, what does it do" and never "how long": there is no clock in this interface.
 //
-// One Emulator is used from one host thread at a time; a launch spreads its blocks over threads of its own.
+// One Emulator is used from one host thread at a time; a launch spreads its blocks over threads of its own. When the host has
+// no memory for what a launch needs, the process ends with a line on standard error and exit code 2.
 #pragma once
 
 #include <stdbool.h>

@@ -25,7 +25,7 @@ struct AsyncEngine {
 
 AsyncEngine *async_engine_new(Cluster *cluster) {
   AsyncEngine *engine = calloc(1, sizeof *engine);
-  if (!engine) abort();
+  if (!engine) out_of_memory();
   engine->cluster = cluster;
   engine->usage = &cluster->worker->order;
   return engine;
@@ -89,7 +89,7 @@ static void note_issue(AsyncEngine *engine, Agent *agent, uint32_t clock, AsyncI
     agent->capacity = before ? 2 * before : 16;
     usage_add(engine->usage, (agent->capacity - before) * sizeof *agent->issues);
     agent->issues = realloc(agent->issues, agent->capacity * sizeof *agent->issues);
-    if (!agent->issues) abort();
+    if (!agent->issues) out_of_memory();
   }
   agent->issues[clock - 1] = issue;
 }
@@ -97,7 +97,7 @@ static void note_issue(AsyncEngine *engine, Agent *agent, uint32_t clock, AsyncI
 AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
                           size_t payload_size) {
   AsyncOp *op = calloc(1, sizeof *op);
-  if (!op) abort();
+  if (!op) out_of_memory();
   op->warp = warp;
   op->lane = __builtin_ctz(mask);
   op->inst = inst;
@@ -105,7 +105,7 @@ AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform 
   op->self_completing = self_completing;
   op->references = 1;
   op->payload = payload_size ? calloc(1, payload_size) : NULL;
-  if (payload_size && !op->payload) abort();
+  if (payload_size && !op->payload) out_of_memory();
   link_pending(warp->block->cluster->async, op);
   return op;
 }
@@ -198,7 +198,7 @@ AsyncOp *async_first_pending(const Cluster *cluster) { return cluster->async ? c
 
 GroupQueue *async_groups(Warp *warp, GroupKind kind) {
   if (!warp->groups_in_flight) warp->groups_in_flight = calloc(GROUP_KINDS, sizeof(GroupQueue));
-  if (!warp->groups_in_flight) abort();
+  if (!warp->groups_in_flight) out_of_memory();
   return &warp->groups_in_flight[kind];
 }
 
@@ -216,7 +216,7 @@ void group_add(GroupQueue *queue, Mask mask, AsyncOp *op) {
   if (queue->count == queue->capacity) {
     queue->capacity = queue->capacity ? queue->capacity * 2 : 16;
     queue->entries = realloc(queue->entries, (size_t)queue->capacity * sizeof(GroupEntry));
-    if (!queue->entries) abort();
+    if (!queue->entries) out_of_memory();
   }
   GroupEntry *entry = &queue->entries[queue->count++];
   entry->op = op;

@@ -17,7 +17,7 @@ void pieces_add(Pieces *pieces, const Access *other, uint64_t shared_offset, uin
   if (pieces->count == pieces->capacity) {
     pieces->capacity = pieces->capacity ? pieces->capacity * 2 : 64;
     pieces->items = realloc(pieces->items, (size_t)pieces->capacity * sizeof(Piece));
-    if (!pieces->items) abort();
+    if (!pieces->items) out_of_memory();
   }
   pieces->items[pieces->count++] = (Piece){.other = other ? other->region : NULL,
                                            .other_offset = other ? other->offset : 0,

@@ -25,9 +25,9 @@ struct MbarrierTable {
 
 MbarrierTable *mbarriers_new(const Cluster *cluster) {
   MbarrierTable *table = calloc(1, sizeof *table);
-  if (!table) abort();
+  if (!table) out_of_memory();
   table->waits = calloc((size_t)cluster->lane_count, sizeof *table->waits);
-  if (!table->waits) abort();
+  if (!table->waits) out_of_memory();
   return table;
 }
 
@@ -55,7 +55,7 @@ static void table_grow(MbarrierTable *table) {
   MbarrierTable old = *table;
   table->capacity = old.capacity ? old.capacity * 2 : 32;
   table->items = calloc(table->capacity, sizeof *table->items);
-  if (!table->items) abort();
+  if (!table->items) out_of_memory();
   for (size_t i = 0; i < old.capacity; i++)
     if (old.items[i]) *table_slot(table, old.items[i]->address) = old.items[i];
   free(old.items);
@@ -67,7 +67,7 @@ static Mbarrier *table_entry(MbarrierTable *table, uint64_t address) {
   Mbarrier **slot = table_slot(table, address);
   if (*slot) return *slot;
   *slot = calloc(1, sizeof **slot);
-  if (!*slot) abort();
+  if (!*slot) out_of_memory();
   (*slot)->address = address;
   table->count++;
   return *slot;

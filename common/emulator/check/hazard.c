@@ -141,7 +141,7 @@ static void remember(Emulator *emulator, const Hazard *hazard) {
     if (emulator->hazard_count == emulator->hazard_capacity) {
       emulator->hazard_capacity = emulator->hazard_capacity ? emulator->hazard_capacity * 2 : 16;
       emulator->hazards = realloc(emulator->hazards, (size_t)emulator->hazard_capacity * sizeof(Hazard));
-      if (!emulator->hazards) abort();
+      if (!emulator->hazards) out_of_memory();
     }
     emulator->hazards[emulator->hazard_count++] = *hazard;
   }

@@ -29,7 +29,7 @@ static size_t sets_bytes(uint32_t capacity) {
 
 ReadSets *read_sets_new(Usage *usage) {
   ReadSets *sets = calloc(1, sizeof *sets);
-  if (!sets) abort();
+  if (!sets) out_of_memory();
   sets->count = 1;
   sets->limit = FIRST_LIMIT;
   sets->usage = usage;
@@ -78,7 +78,7 @@ static void grow(ReadSets *sets) {
   sets->nodes = realloc(sets->nodes, sets->capacity * sizeof *sets->nodes);
   free(sets->buckets);
   sets->buckets = calloc((size_t)sets->capacity * 2, sizeof *sets->buckets);
-  if (!sets->nodes || !sets->buckets) abort();
+  if (!sets->nodes || !sets->buckets) out_of_memory();
   for (uint32_t i = 1; i < sets->count; i++) *find_bucket(sets, &sets->nodes[i]) = i;
 }
 

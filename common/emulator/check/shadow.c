@@ -22,7 +22,7 @@ bool shadow_init(Shadow *shadow, uint64_t size, Usage *usage) {
 
 static void *allocate(Shadow *shadow, size_t size) {
   void *memory = calloc(1, size);
-  if (!memory) abort();
+  if (!memory) out_of_memory();
   usage_add(shadow->usage, size);
   return memory;
 }
@@ -125,7 +125,7 @@ static void drop_events(Shadow *shadow, ShadowPage *page) {
   usage_add(shadow->usage, (size_t)(needed - page->capacity) * sizeof(Epoch));
   page->capacity = (uint16_t)needed;
   page->events = realloc(page->events, page->capacity * sizeof(Epoch));
-  if (!page->events) abort();
+  if (!page->events) out_of_memory();
 }
 
 // Looks the event up in the table, which has room for one more.

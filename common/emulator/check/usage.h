@@ -4,6 +4,10 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+// Ends the process: a line on standard error, and exit code 2. A launch holds locks and memory in many host threads, so none
+// of them can give up alone. out_of_memory.c
+_Noreturn void out_of_memory(void);
+
 typedef struct Usage {
   _Atomic size_t now, most;  // bytes
 } Usage;

@@ -132,12 +132,12 @@ static bool push_frame(Warp *warp, const Inst *inst, const Binding *binding, int
   if (stack->depth == stack->capacity) {
     stack->capacity = stack->capacity ? stack->capacity * 2 : 4;
     stack->frames = realloc(stack->frames, (size_t)stack->capacity * sizeof(CallFrame));
-    if (!stack->frames) abort();
+    if (!stack->frames) out_of_memory();
   }
   u8 *saved = NULL;
   if (is_active(stack, binding->callee)) {
     saved = malloc(exchange_lane(warp, binding->callee, lane, NULL, true) + 1);
-    if (!saved) abort();
+    if (!saved) out_of_memory();
     exchange_lane(warp, binding->callee, lane, saved, true);
   }
   stack->frames[stack->depth++] = (CallFrame){inst, binding, saved};
@@ -148,7 +148,7 @@ static bool push_frame(Warp *warp, const Inst *inst, const Binding *binding, int
 // A recursive function is its own caller: arguments are read before its registers become the callee's.
 static void enter(Warp *warp, const Inst *inst, const Binding *binding, Mask mask) {
   if (!warp->calls) warp->calls = calloc(LANES, sizeof(CallStack));
-  if (!warp->calls) abort();
+  if (!warp->calls) out_of_memory();
   for (Mask rest = mask; rest; rest &= rest - 1)
     if (!push_frame(warp, inst, binding, __builtin_ctz(rest))) return;
   for (int i = 0; i < binding->in_count; i++) copy_lanes(warp, &binding->in[i], mask);
@@ -194,7 +194,7 @@ static uint32_t pop_frame(Warp *warp, int lane) {
   // The results go into the caller's registers, which a restore may overwrite: so they wait until it is done.
   size_t used = 0;
   for (int i = 0; i < binding->out_count; i++) used += (size_t)binding->out[i].size;
-  if (used > sizeof few && !(results = malloc(used))) abort();
+  if (used > sizeof few && !(results = malloc(used))) out_of_memory();
   used = 0;
   for (int i = 0; i < binding->out_count; i++) {
     const Copy *copy = &binding->out[i];

@@ -60,7 +60,7 @@ Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with
   if (table->count == table->capacity) {
     table->capacity = table->capacity ? table->capacity * 2 : 16;
     table->items = realloc(table->items, (size_t)table->capacity * sizeof *table->items);
-    if (!table->items) abort();
+    if (!table->items) out_of_memory();
   }
   table->items[table->count++] = region;
   // A gap after every region: an index one row too far must not land in a neighbour.

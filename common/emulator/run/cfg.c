@@ -37,7 +37,7 @@ typedef struct Graph {
 
 static void *allocate(size_t count, size_t size) {
   void *memory = calloc(count ? count : 1, size);
-  if (!memory) abort();
+  if (!memory) out_of_memory();
   return memory;
 }
 

@@ -190,7 +190,7 @@ static LineCounters *line_entry(LineTable *table, const char *file, int line) {
   if (table->count == table->capacity) {
     table->capacity = table->capacity ? table->capacity * 2 : 64;
     table->items = realloc(table->items, (size_t)table->capacity * sizeof *table->items);
-    if (!table->items) abort();
+    if (!table->items) out_of_memory();
   }
   LineCounters *entry = &table->items[table->count++];
   *entry = (LineCounters){.file = file, .line = line};

@@ -28,7 +28,7 @@ typedef struct Chunk {
 
 static void *program_allocate(Program *program, size_t size) {
   Chunk *chunk = calloc(1, sizeof *chunk + size);
-  if (!chunk) abort();
+  if (!chunk) out_of_memory();
   chunk->next = program->memory;
   program->memory = chunk;
   return chunk->data;
@@ -138,7 +138,7 @@ static unsigned constant_hash(uint64_t value, int size, int buckets) {
 static void constants_rehash(Decoder *decoder, int buckets) {
   free(decoder->constant_buckets);
   decoder->constant_buckets = malloc((size_t)buckets * sizeof(int));
-  if (!decoder->constant_buckets) abort();
+  if (!decoder->constant_buckets) out_of_memory();
   decoder->constant_bucket_count = buckets;
   memset(decoder->constant_buckets, -1, (size_t)buckets * sizeof(int));
   const Program *program = decoder->program;
@@ -161,7 +161,7 @@ Slot decoder_constant(Decoder *decoder, uint64_t value, int size) {
   if (program->constant_count == decoder->constant_capacity) {
     decoder->constant_capacity = decoder->constant_capacity ? decoder->constant_capacity * 2 : 64;
     program->constants = realloc(program->constants, (size_t)decoder->constant_capacity * sizeof(Constant));
-    if (!program->constants) abort();
+    if (!program->constants) out_of_memory();
   }
   Slot slot = decoder_slot(decoder, size);
   decoder->constant_buckets[h] = program->constant_count;
@@ -185,7 +185,7 @@ static Slot special_slot(Decoder *decoder, const PtxOperand *operand, int size) 
   if (program->special_count == decoder->special_capacity) {
     decoder->special_capacity = decoder->special_capacity ? decoder->special_capacity * 2 : 16;
     program->specials = realloc(program->specials, (size_t)decoder->special_capacity * sizeof(Special));
-    if (!program->specials) abort();
+    if (!program->specials) out_of_memory();
   }
   Slot slot = decoder_slot(decoder, size);
   program->specials[program->special_count++] = (Special){slot, size, id, component};
@@ -259,7 +259,7 @@ static void touch(Decoder *decoder, Slot slot, bool written) {
   if (program->touch_count == decoder->touch_capacity) {
     decoder->touch_capacity = decoder->touch_capacity ? decoder->touch_capacity * 2 : 1024;
     program->touches = realloc(program->touches, decoder->touch_capacity * sizeof(Touch));
-    if (!program->touches) abort();
+    if (!program->touches) out_of_memory();
   }
   program->touches[program->touch_count++] = (Touch){slot, written};
 }
@@ -615,7 +615,7 @@ static bool is_used(const Program *program, const PtxVariable *variable) {
 Program *program_decode(const PtxModule *module, const PtxFunction *entry, const Place *variables, int variable_count,
                         EmulatorError *error) {
   Program *program = calloc(1, sizeof *program);
-  if (!program) abort();
+  if (!program) out_of_memory();
   program->module = module;
   program->register_bytes = 64;  // slot 0 is nobody's
   Decoder decoder = {.program = program, .module = module, .error = error};

@@ -8,7 +8,7 @@
 
 Emulator *emulator_open(const EmulatorOptions *options) {
   Emulator *emulator = calloc(1, sizeof *emulator);
-  if (!emulator) abort();
+  if (!emulator) out_of_memory();
   emulator->options = *options;
   emulator->global.next_base = GLOBAL_WINDOW;
   emulator->global.usage = &emulator->usage;
@@ -118,7 +118,7 @@ static bool check_variables(const PtxModule *ptx, EmulatorError *error) {
 static bool place_variables(Emulator *emulator, EmulatorModule *module, EmulatorError *error) {
   const PtxModule *ptx = module->ptx;
   module->variables = calloc((size_t)ptx->variable_count + 1, sizeof(Place));
-  if (!module->variables) abort();
+  if (!module->variables) out_of_memory();
   for (int i = 0; i < ptx->variable_count; i++) {
     const PtxVariable *variable = ptx->variables[i];
     Place *place = &module->variables[module->variable_count++];
@@ -194,7 +194,7 @@ static bool relocate(Emulator *emulator, const EmulatorModule *module, EmulatorE
 static bool decode_entries(EmulatorModule *module, EmulatorError *error) {
   const PtxModule *ptx = module->ptx;
   module->programs = calloc((size_t)ptx->function_count + 1, sizeof *module->programs);
-  if (!module->programs) abort();
+  if (!module->programs) out_of_memory();
   for (int i = 0; i < ptx->function_count; i++) {
     const PtxFunction *function = &ptx->functions[i];
     if (!function->is_entry || function->is_declaration) continue;
@@ -216,7 +216,7 @@ EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t lengt
     return NULL;
   }
   EmulatorModule *module = calloc(1, sizeof *module);
-  if (!module) abort();
+  if (!module) out_of_memory();
   module->ptx = ptx;
   if (check_variables(ptx, error) && place_variables(emulator, module, error) && relocate(emulator, module, error) &&
       decode_entries(module, error)) {

@@ -26,7 +26,7 @@ enum {
 
 static void *allocate(size_t count, size_t size) {
   void *memory = calloc(count ? count : 1, size);
-  if (!memory) abort();
+  if (!memory) out_of_memory();
   return memory;
 }
 
@@ -67,7 +67,7 @@ static void start_warp(Block *block, int index) {
   int threads = block->thread_count - index * LANES;
   warp->live = threads >= LANES ? FULL_MASK : (1u << threads) - 1;
   warp->registers = aligned_alloc(64, (launch->program->register_bytes + 63) & ~(size_t)63);
-  if (!warp->registers) abort();
+  if (!warp->registers) out_of_memory();
   fill_registers(warp);
   size_t local = launch->program->local_size * LANES;
   warp->local = allocate(2 * local, 1);
@@ -115,7 +115,7 @@ static void start_cluster(Cluster *cluster, Worker *worker, uint32_t id) {
     block->warps = allocate((size_t)block->warp_count, sizeof(Warp));
     if (!region_init(&block->shared, REGION_SHARED, SHARED_BASE, launch->shared_size, launch->hazards,
                      &launch->emulator->usage))
-      abort();
+      out_of_memory();
     for (int b = 0; b < BARRIERS; b++) block->barriers[b].expected = -1;
     for (int w = 0; w < block->warp_count; w++) start_warp(block, w);
   }
@@ -440,7 +440,7 @@ static void queue_return(Queue *queue, Cluster *cluster, Outcome outcome, uint64
   queue->progress += progress;
   if (outcome == CLUSTER_SPINS) {
     queue->parked = realloc(queue->parked, ((size_t)queue->parked_count + 1) * sizeof *queue->parked);
-    if (!queue->parked) abort();
+    if (!queue->parked) out_of_memory();
     queue->parked[queue->parked_count++] = (Parked){cluster, seen + progress};
   }
   pthread_cond_broadcast(&queue->changed);
@@ -489,7 +489,7 @@ static void run(Launch *launch, uint32_t clusters) {
   Queue queue = {.count = clusters};
   int count = worker_count(launch->emulator, clusters);
   Worker *workers = aligned_alloc(_Alignof(Worker), (size_t)count * sizeof *workers);
-  if (!workers) abort();
+  if (!workers) out_of_memory();
   memset(workers, 0, (size_t)count * sizeof *workers);
   pthread_t *threads = allocate((size_t)count, sizeof *threads);
   pthread_mutex_init(&queue.lock, NULL);

@@ -14,7 +14,7 @@ static uint32_t issued_by(const Warp *warp) { return warp->wgmma ? warp->wgmma->
 static Warpgroup *group_of(const Warp *warp) {
   Warpgroup **group = &warp->block->warpgroups[warp->index / WARPGROUP_WARPS];
   if (!*group) *group = calloc(1, sizeof **group);
-  if (!*group) abort();
+  if (!*group) out_of_memory();
   return *group;
 }
 

@@ -31,7 +31,7 @@ static bool is_constant_mov(const Inst *inst) {
 static void list_watched(Program *program) {
   uint32_t units = (uint32_t)(program->register_bytes / SLOT_UNIT);
   program->watched_units = calloc(units + 1, sizeof *program->watched_units);
-  if (!program->watched_units) abort();
+  if (!program->watched_units) out_of_memory();
   for (uint32_t unit = 0; unit < units; unit++)
     if (program->watched[unit]) program->watched_units[program->watched_count++] = unit;
 }
@@ -41,7 +41,7 @@ void wgmma_watch_program(Program *program) {
   for (uint32_t i = 0; i < program->count && !any; i++) any = is_wgmma(&program->code[i]);
   if (!any) return;
   program->watched = calloc(program->register_bytes / SLOT_UNIT + 1, 1);
-  if (!program->watched) abort();
+  if (!program->watched) out_of_memory();
   for (uint32_t i = 0; i < program->count; i++)
     for (int t = 0; is_wgmma(&program->code[i]) && t < program->code[i].touch_count; t++)
       program->watched[program->touches[program->code[i].touch_start + (uint32_t)t].slot / SLOT_UNIT] = 1;
@@ -71,7 +71,7 @@ WgmmaState *wgmma_state(Warp *warp) {
   WgmmaState *state = calloc(1, sizeof *state);
   size_t units = warp_launch(warp)->program->register_bytes / SLOT_UNIT + 1;
   if (state) state->names = calloc(units, sizeof *state->names);
-  if (!state || !state->names) abort();
+  if (!state || !state->names) out_of_memory();
   warp->wgmma = state;
   return state;
 }
