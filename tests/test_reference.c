@@ -346,6 +346,25 @@ Test(reference, check_never_lets_nan_pass) {
   cr_expect_eq(result.wrong, 1);
   cr_expect_eq(result.not_finite, 1);
   cr_expect_eq(result.first_not_finite, 70);
+  cr_expect(isnan(result.max_error) && isnan(result.worst), "%g, %g", result.max_error, result.worst);
+}
+
+// In every order of elements and of heads: a NaN stays the largest error, beside an infinity too.
+Test(reference, nan_wins_every_maximum) {
+  for (int head = 0; head < 2; head++)
+    for (int row = 0; row < 8; row += 7) {
+      Problem problem = ones_problem((Shape){1, 2, 8, 64, false});
+      for (int other = 0; other < 8; other++) *element(problem.o, &problem, other % 2, other, 3) = half_from_double(7);
+      *element(problem.o, &problem, 1 - head, 4, 3) = 0x7c00;
+      *element(problem.o, &problem, head, row, 9) = 0x7e00;
+      CheckResult result;
+      cr_assert(check_output(&problem, 1, &result));
+      cr_expect(isnan(result.max_error) && isnan(result.worst), "%g, %g", result.max_error, result.worst);
+      problem_free(&problem);
+    }
+  cr_expect(isnan(larger(NAN, 1)) && isnan(larger(1, NAN)) && isnan(larger(NAN, INFINITY)));
+  cr_expect_eq(larger(1, 2), 2);
+  cr_expect_eq(larger(2, 1), 2);
 }
 
 // A large problem is sampled: the first and last row always are, and a NaN is found wherever it is.

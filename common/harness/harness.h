@@ -123,6 +123,11 @@ static inline uint64_t random_next(uint64_t *state) {
   return x ^ x >> 31;
 }
 
+// ---- limits: NaN wins every maximum, and passes no comparison with one ----
+
+// The larger of two, or NaN when one of them is; fmax drops it.
+static inline double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
+
 // ---- reference.c ----
 
 // One head, with its inputs widened to float (exactly), and room for one row of weights.
@@ -155,7 +160,7 @@ typedef struct CheckResult {
   uint64_t compared, wrong;  // elements
   uint64_t not_finite;       // elements of the whole output that are NaN or infinite
   size_t first_not_finite;
-  double max_error;                         // of the elements compared that are finite
+  double max_error;                         // of the elements compared; NaN when one of them is
   double worst;                             // the largest error / limit
   Difference differences[MAX_DIFFERENCES];  // the first ones, in order
   int difference_count;
