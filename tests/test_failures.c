@@ -18,6 +18,16 @@ static int lines_of(const char *text) {
   return lines;
 }
 
+// Runs a command, which has $ROOT: it must end with the code, and print one line on standard error, with the words in it.
+static void expect_failure(const char *command, int code, const char *words) {
+  char whole[1500];
+  snprintf(whole, sizeof whole, "(%s) 2>errors; code=$?; cat errors; exit $code", command);
+  int got = scratch_run(whole);
+  cr_expect_eq(got, code, "%s: exit code %d, not %d: %s", command, got, code, scratch_output);
+  cr_expect_eq(lines_of(scratch_output), 1, "%s: not one line: %s", command, scratch_output);
+  cr_expect(strstr(scratch_output, words), "%s: no '%s' in: %s", command, words, scratch_output);
+}
+
 // ---- memory ----
 
 #ifndef __SANITIZE_ADDRESS__  // which needs a large address space of its own
@@ -75,4 +85,83 @@ Test(failures, a_source_file_may_have_any_name) {
     cr_expect(strstr(listing, "the line that counts"), "%s: not read:\n%s", names[i][0], listing);
     free(listing);
   }
+}
+
+// ---- output ----
+
+// A report that nobody can read is no success, wherever it goes.
+Test(failures, a_report_that_is_lost_is_no_success) {
+  expect_failure("\"$ROOT\"/stage-00 --device=emulator >/dev/full", 2, "standard output: No space left on device");
+  expect_failure("\"$ROOT\"/stage-00 --device=emulator --counters >/dev/full", 2, "standard output: ");
+  expect_failure("\"$ROOT\"/stage-04 --device=emulator >/dev/full", 2, "standard output: No space left on device");
+  expect_failure("\"$ROOT\"/stage-00 --help >/dev/full", 2, "standard output: No space left on device");
+  expect_failure("\"$ROOT\"/stage-00 --device=emulator >&-", 2, "standard output is closed");
+  expect_failure("\"$ROOT\"/stage-00 --device=emulator --counters-csv=/dev/full >report", 2,
+                 "--counters-csv=/dev/full: No space left on device");
+  expect_failure("\"$ROOT\"/stage-00 --device=emulator --counters-csv=- 2>report >/dev/full; code=$?; tail -n 1 report "
+                 ">&2; exit $code",
+                 2, "--counters-csv=-: No space left on device");
+}
+
+// A closed stream's number goes to the next file that is opened: the report must not end up in the CSV.
+Test(failures, a_closed_stream_is_not_taken_for_a_file) {
+  cr_expect_eq(scratch_run("\"$ROOT\"/stage-00 --device=emulator --counters-csv=a.csv <&- 2>&- >report"), 0);
+  size_t size;
+  char *csv = scratch_read("a.csv", &size);
+  cr_assert(csv);
+  cr_expect_eq(lines_of(csv), 2, "%s", csv);
+  cr_expect(!strncmp(csv, "stage,batch,", 12), "%.80s", csv);
+  free(csv);
+}
+
+// A wrong result stays one, also where its report is lost.
+Test(failures, a_wrong_result_keeps_its_code) {
+  expect_failure("\"$ROOT\"/stage-00 --device=emulator --step-limit=1000 >/dev/full 2>all; code=$?; tail -n 1 all >&2; "
+                 "exit $code",
+                 1, "standard output: not all of the report was written");
+}
+
+// ---- files that cannot be read or written ----
+
+Test(failures, files_of_options) {
+  expect_failure("\"$ROOT\"/stage-00 --ptx=/dev/zero", 2, "--ptx=/dev/zero: File too large");
+  expect_failure("\"$ROOT\"/stage-00 --ptx=.", 2, "--ptx=.: Is a directory");
+  expect_failure("\"$ROOT\"/stage-00 --counters-csv=none/a.csv", 2, "--counters-csv=none/a.csv: No such file");
+}
+
+// Stage 04 has no shape: those columns are empty, and the counters are there.
+Test(failures, stage_04_writes_its_counters) {
+  cr_expect_eq(scratch_run("\"$ROOT\"/stage-04 --device=emulator --counters-csv=a.csv >report"), 0, "%s",
+               scratch_output);
+  size_t size;
+  char *csv = scratch_read("a.csv", &size), *row = csv ? strchr(csv, '\n') : NULL;
+  unsigned long executed = 0;
+  cr_assert(row, "%s", csv);
+  cr_expect(sscanf(row, "\n04-single-wgmma,,,,,,%lu,", &executed) == 1 && executed > 100000, "%.80s", row);
+  cr_expect_eq(lines_of(csv), 2, "%s", csv);
+  free(csv);
+}
+
+// ---- kernels that do not end ----
+
+Test(failures, the_step_limit_ends_a_launch) {
+  cr_expect_eq(scratch_run("\"$ROOT\"/stage-00 --device=emulator --step-limit=1000"), 1);
+  cr_expect(strstr(scratch_output, "step limit: the launch executed more than 1000 warp instructions"), "%s",
+            scratch_output);
+  cr_expect_eq(scratch_run("\"$ROOT\"/stage-00 --device=emulator --step-limit=0"), 0, "%s", scratch_output);
+  expect_failure("\"$ROOT\"/stage-00 --device=gpu --step-limit=5", 2, "--step-limit: a GPU cannot do that");
+}
+
+// What stage 00 needs is a 64th of the default, or less, for any problem; and there is a default for the largest.
+Test(failures, the_default_step_limit_grows_with_the_problem) {
+  Options options = {.batch = 2, .heads = 3, .seqlen = 100, .head_dim = 1};
+  options.given = 1u << OPTION_BATCH | 1u << OPTION_HEADS | 1u << OPTION_SEQLEN;
+  cr_expect_eq(options_step_limit(&options), (1u << 30) + 64ull * 6 * 100 * 100 * 128);
+  options.given = 0;
+  cr_expect_eq(options_step_limit(&options), (1u << 30) + 64ull * 2 * 128 * 128 * 128);
+  options = (Options){.batch = 65536, .heads = 65536, .seqlen = 1 << 20, .given = ~0u & ~(1u << OPTION_STEP_LIMIT)};
+  cr_expect_eq(options_step_limit(&options), 0, "more than 2^63 is no limit");
+  options.given = 1u << OPTION_STEP_LIMIT;
+  options.step_limit = 7;
+  cr_expect_eq(options_step_limit(&options), 7);
 }
