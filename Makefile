@@ -307,8 +307,15 @@ build/fuzz/%: tests/fuzz/%.c $(wildcard common/emulator/*.h common/emulator/*/*)
 	$Qclang -std=c11 -D_DEFAULT_SOURCE -g -O1 -fno-strict-aliasing -ffp-contract=off $(INCLUDE) \
 	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $< $(MEMBERS:$(BUILD)/%.o=%.c) $(LIBS) -o $@
 
+# A disk that is full or a tree that is read-only would fail in every line below.
+ifneq ($(or $(MAKECMDGOALS),help),help)
+ifneq ($(shell { mkdir -p $(BUILD) && echo yes >$(BUILD)/writable && cat $(BUILD)/writable; } 2>&-),yes)
+$(error $(BUILD) cannot be written: the disk is full, the tree is read-only, or something else has that name)
+endif
+endif
+
 # Files that hold a setting and are rewritten when it changed: what depends on the setting depends on the file.
-remember = $(shell mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1)
+remember = $(shell { mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1; } 2>&-)
 $(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
 $(call remember,$(BUILD)/members,$(MEMBERS) $(TEST_OBJECTS))
 $(call remember,$(PIC)/members,$(IN_LIBRARY) $(LADDER_PARTS))

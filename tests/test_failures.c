@@ -165,3 +165,32 @@ Test(failures, the_default_step_limit_grows_with_the_problem) {
   options.step_limit = 7;
   cr_expect_eq(options_step_limit(&options), 7);
 }
+
+// ---- folders that cannot be written ----
+
+// What a script prints where a file stands in the way of the folder that it needs; a disk that is full or a tree that is
+// read-only look the same to it.
+static void expect_no_folder(const char *script, const char *folder) {
+  char command[300], words[200];
+  snprintf(command, sizeof command, "sh \"$ROOT\"/common/build/%s", script);
+  snprintf(words, sizeof words, "%s cannot be written: the disk is full, the tree is read-only, or it is no folder",
+           folder);
+  expect_failure(command, 2, words);
+}
+
+Test(failures, scripts_tell_that_they_cannot_write) {
+  cr_expect_eq(scratch_run("mkdir plots && touch build plots/data && ln -s \"$ROOT\"/common ."), 0);
+  expect_no_folder("ladder.sh '' ./stage-00", "build");
+  expect_no_folder("listing.sh ptx 00-scalar", "build/listing");
+  expect_no_folder("counters.sh ./stage-00", "plots/data");
+  expect_no_folder("bench.sh ./stage-00", "build/bench");
+}
+
+Test(failures, make_tells_that_it_cannot_write) {
+  cr_expect_eq(scratch_run("touch build && for f in Makefile common stages tests plots; do ln -s \"$ROOT\"/$f .; done"),
+               0);
+  expect_failure("make stage-00", 2, "build cannot be written: the disk is full, the tree is read-only");
+  cr_expect_eq(scratch_run("make help"), 0);
+  cr_expect(strstr(scratch_output, "make ladder"), "%s", scratch_output);
+  cr_expect_not(strstr(scratch_output, "build:") || strstr(scratch_output, "cannot"), "%s", scratch_output);
+}

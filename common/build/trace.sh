@@ -17,7 +17,7 @@ fail() { echo "trace-$number: $*" >&2; exit 1; }
 grep -q trace_begin stages/"$number"-*/kernel.cu ||
   fail "stage $number has no time stamps; these have: $(grep -l trace_begin stages/*/kernel.cu | cut -d/ -f2 | xargs)"
 need_gpu "$stage"
-mkdir -p plots/data/trace
+need_writable plots/data/trace
 # shellcheck disable=SC2086
 "$traced" $options --trace="$csv" || exit 1
 
