@@ -6,7 +6,8 @@ missing() { echo "$(basename "$0" .sh): $*" >&2; exit 3; }
 # need_writable FOLDER...: makes them, and sees that a file can be written there, before the work whose result it is to hold.
 need_writable() {
   for folder; do
-    { mkdir -p "$folder" && echo yes >"$folder/.writable" && [ -s "$folder/.writable" ]; } 2>&- && rm "$folder/.writable" &&
+    { mkdir -p "$folder" && echo yes >"$folder/.writable" && [ -s "$folder/.writable" ]; } 2>&- &&
+      rm "$folder/.writable" &&
       continue
     echo "$(basename "$0" .sh): $folder cannot be written: the disk is full, the tree is read-only, or it is no folder" >&2
     exit 2
