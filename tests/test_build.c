@@ -85,6 +85,19 @@ Test(build, ptxas_passes_an_error_on) {
   cr_expect(strstr(scratch_output, "ptxas fatal: no"));
 }
 
+// ---- deps.sh ----
+
+// pip is asked for wheels alone: a source package would run a program of its own to install itself.
+Test(build, the_compiler_comes_from_wheels) {
+  scratch_write_script("python3", "case \"$*\" in *' --version') exit;; *--only-binary=:all:*) ;; *) exit 1;; esac\n"
+                                  "while [ $1 != --target ]; do shift; done\n"
+                                  "mkdir -p $2/nvidia/cu13/bin && echo disassembler >$2/nvidia/cu13/bin/nvdisasm\n");
+  cr_expect_eq(scratch_run("PATH=.:$PATH sh \"$ROOT/common/build/deps.sh\" nvdisasm build/nvdisasm"), 0, "%s",
+               scratch_output);
+  cr_expect_eq(scratch_run("cat build/nvdisasm/nvidia/cu13/bin/nvdisasm"), 0, "%s", scratch_output);
+  cr_expect_str_eq(scratch_output, "disassembler\n");
+}
+
 // ---- the Makefile ----
 
 // The dynamic linker would give the driver, and the tools that load themselves into a program, our function for libc's:

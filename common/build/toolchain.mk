@@ -23,8 +23,15 @@ MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*/*.c common/devi
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
+# A disk that is full or a tree that is read-only would fail in every line below.
+ifneq ($(or $(MAKECMDGOALS),help),help)
+ifneq ($(shell { mkdir -p $(BUILD) && echo yes >$(BUILD)/writable && cat $(BUILD)/writable; } 2>&-),yes)
+$(error $(BUILD) cannot be written: the disk is full, the tree is read-only, or something else has that name)
+endif
+endif
+
 # Files that hold a setting and are rewritten when it changed: what depends on the setting depends on the file.
-remember = $(shell mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1)
+remember = $(shell { mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1; } 2>&-)
 $(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
 $(call remember,$(BUILD)/members,$(MEMBERS))
 $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS))
