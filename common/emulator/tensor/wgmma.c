@@ -1,9 +1,9 @@
 // wgmma: the warpgroup's asynchronous matrix multiply. PTX ISA 9.7.16.
 //
-// A warpgroup is four warps; each executes the instruction and owns 16 of the 64 rows. Here each warp issues an operation
-// of its own, which computes its rows; as far as races go the last of them reads all of A and B, for all four. They are
-// complete together: groups are groups of the warpgroup (PTX ISA 9.7.16.7.2), and who has waited for one knows of all four
-// parts, as kernels rely on in which one thread of a warpgroup hands a buffer back.
+// A warpgroup is four warps; each executes the instruction and owns 16 of the 64 rows. Here each warp issues an
+// operation of its own, which computes its rows; as far as races go the last of them reads all of A and B, for all
+// four. They are complete together: groups are groups of the warpgroup (PTX ISA 9.7.16.7.2), and a warp that has
+// waited for one knows of all four parts, as kernels rely on in which one thread of a warpgroup hands a buffer back.
 #include <stdio.h>
 #include <string.h>
 
@@ -163,7 +163,7 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
   registers_receive(op->warp, op->number, work->values);
 }
 
-// A launch that stopped leaves operations that nobody performs.
+// A launch that stopped leaves operations that are never performed.
 static void discard_wgmma(AsyncOp *op) {
   const WgmmaPlan *plan = op->inst->extra;
   WgmmaWork *work = op->payload;
@@ -254,7 +254,7 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   for (int i = 0; i < WARPGROUP_WARPS; i++) {
     AsyncOp *part = find_operation(warpgroup_warp(op->warp, i), op->number);
     known[i] = part->known;
-    part->known = NULL;  // nobody asks for it again, and operations in flight are many
+    part->known = NULL;  // it is not needed again, and operations in flight are many
   }
   Clocks *common = clocks_common(cluster, known, WARPGROUP_WARPS);
   for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_release(known[i]);
