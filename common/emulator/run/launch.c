@@ -322,7 +322,7 @@ static void report_spinning(Cluster *cluster) {
       describe_waits(cluster, waits, sizeof waits);
       const Group *group = &warp->groups[0];
       hazard_report(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DEADLOCK, 0, 0,
-                    "every thread polls memory that no thread will write: %s", waits);
+                    "every thread polls memory that nobody will write: %s", waits);
       launch_stop(cluster->launch);
       return;
     }
