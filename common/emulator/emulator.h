@@ -42,7 +42,7 @@ bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t si
 // Bytes of the host's memory, the most at a time since the emulator opened.
 typedef struct EmulatorMemory {
   size_t program;  // what a program has: allocations, variables, shared and local memory of the blocks that run
-  // What the hazard checks remember of it, byte by byte: who accessed it last. It is about five bytes for a byte that a
+  // What the hazard checks remember of it: the last accesses of each byte. It is about five bytes for a byte that a
   // kernel touches, and at most eight for what programs do: shadow.h says by what it is bounded.
   size_t shadow;
   // What they remember of threads and copies: vector clocks, sets of reads. It depends on how many there are at a time.

@@ -22,7 +22,7 @@ AsyncEngine *async_engine_new(Cluster *cluster) {
 
 void async_engine_free(AsyncEngine *engine) {
   if (!engine) return;
-  // From the last: one that waits for another's result is given back before it.
+  // From the last: one that waits for another's result is released before it.
   while (engine->last) {
     AsyncOp *op = engine->last;
     engine->last = op->previous;

@@ -1,4 +1,4 @@
-// The objects behind mbarrier instructions: see mbarrier.h.
+// The objects behind mbarrier instructions: see mbarrier_object.h.
 #include "mbarrier_object.h"
 
 #include <stdarg.h>
@@ -150,7 +150,7 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
     mbarrier_misuse(origin, address, "the mbarrier was invalidated (mbarrier.inval) and not initialised again");
   } else if (memcmp(access.data, &mbarrier->word, MBARRIER_BYTES)) {
     mbarrier_misuse(origin, address,
-                    "something else than mbarrier instructions has written the mbarrier's eight bytes");
+                    "an instruction that is not an mbarrier instruction has written the mbarrier's eight bytes");
   } else {
     return mbarrier;
   }
@@ -260,10 +260,10 @@ static bool end_phase(Cluster *cluster, Mbarrier *mbarrier) {
   Origin culprit = mbarrier->expect.inst ? mbarrier->expect
                    : copy                ? (Origin){copy->warp, copy->lane, copy->inst}
                                          : mbarrier->copy;
-  const char *fault = mbarrier->expect.inst ? "expect_tx told too few bytes" : "no expect_tx told of the copy";
+  const char *fault = mbarrier->expect.inst ? "expect_tx announced too few bytes" : "no expect_tx announced the copy";
   if (state.tx < 0 && culprit.inst) {
     wrong_expect(culprit, mbarrier->address,
-                 "%s: all arrivals of the phase have come, and its copies brought %d bytes more than expected", fault,
+                 "%s: all arrivals of the phase have come, and its copies wrote %d bytes more than expected", fault,
                  -state.tx);
     return false;
   }
@@ -416,7 +416,7 @@ void mbarrier_seen(Mbarrier *mbarrier) {
 
 static void report_unseen(Origin copy, uint64_t mbarrier) {
   hazard_report(copy.warp, copy.inst, copy.lane, HAZARD_OVERWRITE_IN_FLIGHT, mbarrier, MBARRIER_BYTES,
-                "the block exits while this copy into its shared memory may be under way: nobody waited for it");
+                "the block exits while this copy into its shared memory may be under way: no thread waited for it");
 }
 
 void mbarrier_check_exit(const Block *block) {
@@ -490,14 +490,14 @@ static bool explain_bytes(const Mbarrier *mbarrier) {
   if (state.tx > 0 && state.pending == 0 && mbarrier->expect.inst) {
     wrong_expect(
         mbarrier->expect, mbarrier->address,
-        "expect_tx told %d bytes more than the copies brought: phase %u never completes, and threads wait for it",
+        "expect_tx announced %d bytes more than the copies wrote: phase %u never completes, and threads wait for it",
         state.tx, mbarrier->phase);
     return true;
   }
   if (state.tx >= 0 || !mbarrier->copy.inst) return false;
   wrong_expect(
       mbarrier->copy, mbarrier->address,
-      "the copies brought %d bytes that no expect_tx told of: phase %u never completes, and threads wait for it",
+      "the copies wrote %d bytes that no expect_tx announced: phase %u never completes, and threads wait for it",
       -state.tx, mbarrier->phase);
   return true;
 }

@@ -106,7 +106,7 @@ static void merge_import(Clocks *into, Clocks *from) {
   into->imports[into->import_count++] = (Import){from->cluster, held};
 }
 
-// Adds everything that `from` knows to `into`, which nobody else holds yet.
+// Adds everything that `from` knows to `into`, which has no other holder yet.
 static void merge(Clocks *into, Clocks *from) {
   if (from->cluster == into->cluster)
     merge_array(into, from);
@@ -157,7 +157,7 @@ static void advance(Warp *warp, int lane) {
   launch_stop(warp_launch(warp));
 }
 
-// Makes *holder a vector that nobody else holds.
+// Makes *holder a vector that has no other holder.
 static void make_own(const Cluster *cluster, Clocks **holder) {
   if (*holder && atomic_load_explicit(&(*holder)->references, memory_order_acquire) == 1) return;
   Clocks *copy = clocks_new(cluster);

@@ -15,7 +15,7 @@ enum { ADDITIONS = 1024, FIRST_NODES = 256, FIRST_LIMIT = 4096 };
 enum { NOT_KEPT, KEPT, PINNED };  // ReadNode.kept
 
 struct ReadSets {
-  ReadNode *nodes;           // node 0 is nobody's
+  ReadNode *nodes;           // node 0 is unused
   uint32_t count, capacity;  // nodes that ever were in use, and room for them
   uint32_t free;             // the first of those that no longer are, chained by `parent`; 0: none
   uint32_t used, limit;      // nodes in use, and with how many a sweep is due
@@ -116,7 +116,7 @@ void read_sets_remember(ReadSets *sets, uint32_t from, const ReadNode *node, uin
   sets->additions[addition_index(from, node)] = (Addition){from, to, *node};
 }
 
-// ---- giving back ----
+// ---- release ----
 
 bool read_sets_full(const ReadSets *sets) { return sets->used >= sets->limit; }
 

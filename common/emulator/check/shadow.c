@@ -9,7 +9,7 @@
 // A mark could tell MOST_EVENTS apart. A page remembers at most 769: three accesses of 256 bytes, and the first event.
 enum { FIRST_EVENTS = 24, MOST_EVENTS = 1 << (16 - LANE_BITS) };
 
-// Stands for every page of which the host has written all, and nobody else has touched it since.
+// Stands for every page of which the host has written all, and which no kernel has touched since.
 static ShadowPage host_page;
 
 bool shadow_init(Shadow *shadow, uint64_t size, Usage *usage) {
@@ -64,7 +64,7 @@ static int left_in_page(const Shadow *shadow, uint64_t offset) {
   return (int)(left < shadow->size - offset ? left : shadow->size - offset);
 }
 
-// A page on which every byte was written by the host, or by nobody.
+// A page on which every byte was written by the host, or never.
 static ShadowPage *new_page(Shadow *shadow, uint64_t index, bool by_host, uint32_t launch) {
   int size = left_in_page(shadow, index << SHADOW_PAGE_SHIFT);
   ShadowPage *page = allocate(shadow, page_bytes(size));

@@ -1,4 +1,5 @@
-// Decodes a kernel: gives every register, immediate and variable its place, and has each instruction decoded as its row of the table of instructions says.
+// Decodes a kernel: gives every register, immediate and variable its place, and has each instruction decoded as its
+// row of the table of instructions says.
 #include "decode.h"
 
 #include <stdlib.h>
@@ -272,7 +273,7 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
                         EmulatorError *error) {
   Program *program = host_allocate(1, sizeof *program);
   program->module = module;
-  program->register_bytes = 64;  // slot 0 is nobody's
+  program->register_bytes = 64;  // slot 0 belongs to no register
   Decoder decoder = {.program = program, .module = module, .error = error};
   collect_functions(program, entry);
   for (int f = 0; f < program->function_count; f++) {

@@ -254,10 +254,9 @@ static bool has(const PtxInstruction *source, const char *modifier, size_t lengt
   return false;
 }
 
-// The parts of the row's name, when the instruction has that opcode and all those modifiers; else 0.
-static int fit(const Instruction *row, const PtxInstruction *source) {
-  size_t length = strcspn(row->name, ".");
-  if (strncmp(source->opcode, row->name, length) || source->opcode[length]) return 0;
+// The parts of the row's name, when the instruction, whose opcode has that length, has them all; else 0.
+static int fit(const Instruction *row, const PtxInstruction *source, size_t length) {
+  if (strncmp(row->name, source->opcode, length) || (row->name[length] && row->name[length] != '.')) return 0;
   int parts = 1;
   for (const char *at = row->name + length; *at; at += length, parts++) {
     length = strcspn(++at, ".");
@@ -269,9 +268,10 @@ static int fit(const Instruction *row, const PtxInstruction *source) {
 const Instruction *instruction_find(const PtxInstruction *source) {
   const Instruction *found = NULL;
   uint32_t type = 1u << ptx_instruction_type(source);
+  size_t length = strlen(source->opcode);
   int most = 0;
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    int parts = table[i].types && !(table[i].types & type) ? 0 : fit(&table[i], source);
+    int parts = table[i].types && !(table[i].types & type) ? 0 : fit(&table[i], source, length);
     if (parts == 0 || parts < most) continue;
     found = parts > most ? &table[i] : NULL;  // two rows fit alike: neither is its own
     most = parts;

@@ -99,8 +99,8 @@ static void rename_register(const WgmmaState *state, RegisterName *to, RegisterN
   if (!whole && before.touched > to->touched) to->touched = before.touched;
 }
 
-// What an instruction does to the registers. False when it is a mov of accumulators in flight, and is done: it only gives
-// them another name.
+// What an instruction does to the registers. False when it is a mov of accumulators in flight, and is done: it only
+// gives them another name.
 static bool touch(Warp *warp, const Inst *inst, Mask mask) {
   const Program *program = warp_launch(warp)->program;
   WgmmaState *state = wgmma_state(warp);

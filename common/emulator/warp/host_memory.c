@@ -25,8 +25,7 @@ void *host_allocate(size_t count, size_t size) {
   return memory;
 }
 
-void *host_grow(void *items, int count, int *capacity, size_t size) {
-  if (count < *capacity) return items;
+void *host_enlarge(void *items, int *capacity, size_t size) {
   *capacity = *capacity ? *capacity * 2 : 16;
   items = realloc(items, (size_t)*capacity * size);
   if (!items) out_of_memory();

@@ -8,6 +8,9 @@
 _Noreturn void out_of_memory(void);
 // Zeroed, also of no bytes at all. Without memory: out_of_memory.
 void *host_allocate(size_t count, size_t size);
-// An array of items of a size, with room for one more than `count`: the same one, or a larger copy that replaces it. Without
-// memory: out_of_memory.
-void *host_grow(void *items, int count, int *capacity, size_t size);
+// A larger copy of an array of items of a size, which replaces it. Without memory: out_of_memory.
+void *host_enlarge(void *items, int *capacity, size_t size);
+// The array with room for one item more than `count`: the same one, or a larger copy.
+static inline void *host_grow(void *items, int count, int *capacity, size_t size) {
+  return count < *capacity ? items : host_enlarge(items, capacity, size);
+}

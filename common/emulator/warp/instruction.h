@@ -3,7 +3,7 @@
 
 #include "decoder.h"
 
-// What an instruction does with memory, as counters tell them apart.
+// What an instruction does with memory, as far as counters distinguish it.
 typedef enum MemoryUse {
   MEMORY_NONE,
   MEMORY_LOAD,
@@ -31,7 +31,7 @@ typedef enum RegisterUse {
 enum { SM_80 = 800, SM_86 = 860, SM_89 = 890, SM_90 = 900, SM_90A = 901 };
 
 typedef struct Instruction {
-  const char *name;  // the opcode, and the modifiers that tell it from others with this opcode
+  const char *name;  // the opcode, and the modifiers that distinguish it from others of this opcode
   uint32_t types;    // a bit for each PtxType that its last type may be; 0: any, or none
   Decode *decode;
   CounterKind counter;  // its class, COUNTER_INST_...
