@@ -90,7 +90,7 @@ Test(build, ptxas_passes_an_error_on) {
 // The dynamic linker would give the driver, and the tools that load themselves into a program, our function for libc's:
 // an `accept` of ours once made every stage crash under compute-sanitizer.
 Test(build, a_stage_exports_no_function) {
-  scratch_run("for stage in $ROOT/stage-[0-9][0-9]*; do nm -D $stage; done | grep -c ' T '");
+  scratch_run("for stage in \"$ROOT\"/stage-[0-9][0-9]*; do nm -D \"$stage\"; done | grep -c ' T '");
   cr_assert_str_eq(scratch_output, "0\n", "stages export functions: %s", scratch_output);
 }
 

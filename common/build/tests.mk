@@ -14,7 +14,7 @@ $(call remember,$(BUILD)/test-members,$(TEST_OBJECTS))
 # $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs. Only a
 # program that runs in another folder needs the path of leaks.supp in full.
 run_tests = HL_ROOT=$2 PTX_DIR=build/ptx HAZARD_PTX_DIR=build/hazards COUNTERS_PTX=$(COUNTERS_PTX) BUILT=build \
-  TRACE_PROGRAMS=$(BUILD)/trace TRACED="$(TRACED)" FAKE_DRIVER=$(FAKE_DRIVER) \
+  TRACE_PROGRAMS=$(BUILD)/trace TRACED="$(TRACED)" FAKE_DRIVER="$$PWD/$(FAKE_DRIVER)" \
   LSAN_OPTIONS="suppressions='$$PWD/common/build/leaks.supp':print_suppressions=0" $(BUILD)/run-tests --filter='$1'
 
 $(BUILD)/run-tests: $(TEST_OBJECTS) $(LIBRARY) $(BUILD)/test-members
