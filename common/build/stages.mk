@@ -11,8 +11,8 @@ BASELINES := $(BASELINE_NAMES:%=$(BIN)baseline-%)
 TRACED := $(shell for name in $(NAMES); do \
   ! awk -f common/build/device_lines.awk stages/$$name/kernel.cu 2>/dev/null | grep -q trace_begin || echo $$name; done)
 
-# stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised;
-# serialised-12.5 is for that release only, in test-cuda.
+# A stage may have a stages/NN-name/stage.mk, which lists what ptxas may do there: ALLOW_NN-name := stack spills serialised.
+# A word with a release, serialised-12.5, allows it for that release only, in test-cuda.
 -include $(wildcard stages/*/stage.mk)
 $(call remember,build/allowed,$(foreach name,$(NAMES),$(name): $(ALLOW_$(name))))
 

@@ -23,7 +23,7 @@ MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*/*.c common/devi
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
-# Files that hold a setting and are rewritten when it changed: what depends on the setting depends on the file.
+# $(call remember,FILE,SETTING): the file is written only when the setting has changed, so that targets can depend on it.
 remember = $(shell mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1)
 $(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
 $(call remember,$(BUILD)/members,$(MEMBERS))
@@ -51,7 +51,7 @@ $(call say,PTXAS $<)
 $Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOWED)
 endef
 
-# What is missing is installed.
+# Each installs what is missing.
 .PHONY: nvcc criterion gnuplot nvdisasm
 nvcc criterion gnuplot:
 	@CC="$(CC)" sh common/build/deps.sh $@ $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
