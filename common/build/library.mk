@@ -5,7 +5,8 @@ IN_LIBRARY := $(foreach name,$(NAMES),$(if $(shell grep -s '[.]launch =' stages/
 PIC := $(BUILD)/library
 LADDER_OBJECTS := $(PIC)/common/library/library.o \
   $(foreach name,$(IN_LIBRARY),$(patsubst %.c,$(PIC)/%.o,$(wildcard stages/$(name)/*.c)) $(PIC)/stages/$(name)/embed.o)
-LADDER_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%,$(filter $(call objects,common/device/*.c common/harness/*.c),$(MEMBERS)))
+LADDER_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%, \
+  $(filter $(call objects,common/device/*.c common/harness/*.c),$(MEMBERS)))
 $(call remember,$(PIC)/members,$(IN_LIBRARY) $(LADDER_PARTS))
 
 $(LADDER): $(LADDER_OBJECTS) $(PIC)/parts.a

@@ -23,7 +23,7 @@ MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*/*.c common/devi
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
-# $(call remember,FILE,SETTING): the file is written only when the setting has changed, so that targets can depend on it.
+# $(call remember,FILE,SETTING): the file is written only when the setting has changed, and targets can depend on it.
 remember = $(shell mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1)
 $(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
 $(call remember,$(BUILD)/members,$(MEMBERS))
@@ -45,7 +45,7 @@ $(call say,PTX $<)
 $Q$(NVCC) $(NVCC_FLAGS) $(NVCC_DEFINES) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@.whole
 @awk -f common/build/relative.awk $< $@.whole $@.whole >$@ && rm $@.whole
 endef
-# ptxas mentions a spill, a stack frame or a serialised wgmma and goes on; here they fail, if ALLOWED does not name them.
+# ptxas mentions a spill, a stack frame or a serialised wgmma and goes on. Here each fails unless ALLOWED names it.
 define CUBIN
 $(call say,PTXAS $<)
 $Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOWED)
