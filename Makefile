@@ -25,7 +25,7 @@ help: ## this list
 	@echo '  make diff-NN           what is new in its kernel, against that of the stage below'
 	@echo '  make ptx-NN            its PTX, and make sass-NN what the GPU runs, with the source lines between'
 	@echo '  make sanitize-NN       on the GPU: compute-sanitizer'"'"'s four tools, in a table'
-	@echo '  make profile-NN        on the GPU: what Nsight Compute counts, in a table and plots/data/ncu; NOTE: your change'
+	@echo '  make profile-NN        on the GPU: what Nsight Compute counts, as a table and in plots/data/ncu; NOTE'
 	@echo '  make trace-NN          on the GPU: who does what when inside the kernel, as a picture'
 	@echo '  make baseline-NAME     builds ./baseline-NAME, one of: $(BASELINES:./%=%)'
 	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
@@ -63,7 +63,7 @@ bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plot
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
 library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
-peers: $(LADDER) $(BASELINES) ## on the GPU: times stages and PyTorch's attention, interleaved; OPTIONS of plots/peers.py
+peers: $(LADDER) $(BASELINES) ## on the GPU: times stages and PyTorch's attention interleaved; OPTIONS of plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
 flash-attention-3: build/libflash_attention_3.so ## builds it for peers; FLASH_ATTENTION and CUTLASS are checkouts
 bench-emulator: $(BENCH_NEEDS) ## how fast the emulator is, and the memory of its checks
