@@ -13,7 +13,7 @@
 static void enter(void) {
   scratch_enter();
   scratch_write_script("python3", "exit 1\n");
-  cr_assert_eq(scratch_run("ln -s $ROOT/common . && mkdir -p plots/data && ln -s $ROOT/plots/*.gp plots"), 0);
+  cr_assert_eq(scratch_run("ln -s \"$ROOT/common\" . && mkdir -p plots/data && ln -s \"$ROOT\"/plots/*.gp plots"), 0);
   scratch_write("plots/data/nvidia-h200.csv", "stage,device,sm_clock_mhz,...\n"
                                               "00-scalar,NVIDIA H200,1,2,3,4,4,32,4096,64,0,50.0,1,2,20,10.0\n"
                                               "00-scalar,NVIDIA H200,1,2,3,4,32,16,512,128,1,5.0,1,2,20,21.0\n"

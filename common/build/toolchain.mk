@@ -30,7 +30,7 @@ $(error $(BUILD) cannot be written: the disk is full, the tree is read-only, or 
 endif
 endif
 
-# Files that hold a setting and are rewritten when it changed: what depends on the setting depends on the file.
+# $(call remember,FILE,SETTING): the file is written only when the setting has changed, and targets can depend on it.
 remember = $(shell { mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1; } 2>&-)
 $(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
 $(call remember,$(BUILD)/members,$(MEMBERS))
@@ -52,13 +52,13 @@ $(call say,PTX $<)
 $Q$(NVCC) $(NVCC_FLAGS) $(NVCC_DEFINES) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@.whole
 @awk -f common/build/relative.awk $< $@.whole $@.whole >$@ && rm $@.whole
 endef
-# ptxas mentions a spill, a stack frame or a serialised wgmma and goes on; here they fail, if ALLOWED does not name them.
+# ptxas mentions a spill, a stack frame or a serialised wgmma and goes on. Here each fails unless ALLOWED names it.
 define CUBIN
 $(call say,PTXAS $<)
 $Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOWED)
 endef
 
-# What is missing is installed.
+# Each installs what is missing.
 .PHONY: nvcc criterion gnuplot nvdisasm
 nvcc criterion gnuplot:
 	@CC="$(CC)" sh common/build/deps.sh $@ $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
