@@ -4,22 +4,23 @@ import ctypes
 import functools
 import sys
 
-# Whichever block comes to SM 0 writes its stamp; each SM counts its own clocks.
+# Whichever block comes to SM 0 writes its stamp; each SM counts its own clocks. No register has the name of a special
+# one: ptxas takes a declared %clock for the counter, without a word.
 STAMP = b"""
 .version 8.0
 .target sm_90
 .address_size 64
 .visible .entry stamp(.param .u64 to) {
   .reg .pred %other;
-  .reg .b32 %sm;
-  .reg .b64 %to, %clock, %time;
-  mov.u32 %sm, %smid;
-  setp.ne.u32 %other, %sm, 0;
+  .reg .b32 %here;
+  .reg .b64 %to, %ticks, %now;
+  mov.u32 %here, %smid;
+  setp.ne.u32 %other, %here, 0;
   @%other ret;
   ld.param.u64 %to, [to];
-  mov.u64 %clock, %clock64;
-  mov.u64 %time, %globaltimer;
-  st.global.v2.u64 [%to], {%clock, %time};
+  mov.u64 %ticks, %clock64;
+  mov.u64 %now, %globaltimer;
+  st.global.v2.u64 [%to], {%ticks, %now};
   ret;
 }
 """

@@ -17,7 +17,7 @@ enum { WARPS = THREADS / WARP, PAD = 8 };
 static_assert(ROWS == 16 * WARPS, "each warp makes 16 rows of a block's scores");
 
 // What a warp holds together, 16 x 16 elements each: a piece of Q, one of K^T, and one of S. K^T[d][j] is K[j][d]: its
-// columns are K's rows, so K as it lies in memory is a col_major K^T, and nobody transposes anything.
+// columns are K's rows, so K as it lies in memory is a col_major K^T, and no transposition is needed.
 typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> QueryFragment;
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;
 typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> ScoreFragment;

@@ -17,7 +17,7 @@ enum { WARPS = THREADS / WARP, PAD = 8 };
 static_assert(ROWS == 16 * WARPS, "each warp makes 16 rows of a block's scores");
 
 // What a warp holds together, 16 x 16 elements each. K^T[d][j] is K[j][d]: its columns are K's rows, so K as it lies in
-// memory is a col_major K^T, and nobody transposes anything. P and V are multiplied as they lie, row by row.
+// memory is a col_major K^T, and no transposition is needed. P and V are multiplied as they lie, row by row.
 typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> LeftFragment;   // Q, P
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;    // K^T
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> ValueFragment;  // V
