@@ -1,4 +1,4 @@
-# Makes the paths of source files in PTX relative to the folder that nvcc ran in:
+# Makes the paths of source files in PTX relative to the folder that nvcc ran in, without detours by way of "..":
 #
 #   awk -f relative.awk SOURCE KERNEL.ptx KERNEL.ptx
 #
@@ -11,6 +11,10 @@ FNR == 1 { pass++ }
   path = substr($0, quote + 1)
   end = index(path, source "\"")
   if (pass == 1 && end) folder = substr(path, 1, end)
-  if (pass == 2 && folder != "" && index(path, folder) == 1) $0 = substr($0, 1, quote) substr(path, length(folder) + 1)
+  if (pass == 2 && folder != "" && index(path, folder) == 1) {
+    path = substr(path, length(folder) + 1)
+    while (sub(/[^\/]+\/\.\.\//, "", path)) {}
+    $0 = substr($0, 1, quote) path
+  }
 }
 pass == 2

@@ -72,10 +72,12 @@ static size_t surroundings(const char *file) {
   return slash ? (size_t)(slash + 1 - file) : 0;
 }
 
-// Whether a file is the kernel's own: in the kernel's folder or in one beside it, as are headers that stages share.
+// Whether a file is the kernel's own: the one where the kernel stands. When that is a header, the kernel has no file of its
+// own, and the folder and those beside it count: stages share such headers.
 static bool is_own(const char *file, const char *kernel) {
-  size_t length = surroundings(kernel);
-  return length > 0 ? !strncmp(file, kernel, length) : !strchr(file, '/');
+  size_t length = strlen(kernel);
+  if (length > 3 && !strcmp(kernel + length - 3, ".cu")) return !strcmp(file, kernel);
+  return !strcmp(file, kernel) || !strncmp(file, kernel, surroundings(kernel));
 }
 
 bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line) {
