@@ -1,6 +1,6 @@
 # Hopper Ladder. `make help` lists what there is to type. Stages are found from the folders: adding stages/NN-name adds
-# the target stage-NN, and common/baselines/NAME baseline-NAME. What is made goes to build/, except these programs and the
-# library, which stand in the root. V=1 shows the commands.
+# the target stage-NN, and common/baselines/NAME baseline-NAME. What is made goes to build/, except these programs and
+# the library, which stand in the root. V=1 shows the commands.
 #
 #   kernel.cu --nvcc--> PTX --ptxas--> cubin     both embedded in ./stage-NN by embed.S
 #   stage.c + libhopper.a (harness, device, emulator) --cc--> ./stage-NN
@@ -20,14 +20,14 @@ include $(addprefix common/build/,toolchain.mk stages.mk library.mk tests.mk plo
 include $(wildcard common/baselines/*/build.mk)
 
 help: ## this list
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-20s %s\n", $$1, $$2 }'
-	@echo '  make stage-NN        builds ./stage-NN, one of: $(STAGES:./%=%)'
-	@echo '  make diff-NN         what is new in its kernel, against that of the stage below'
-	@echo '  make ptx-NN          its PTX, and make sass-NN what the GPU runs, with the source lines between'
-	@echo '  make sanitize-NN     on the GPU: compute-sanitizer'"'"'s four tools, in a table'
-	@echo '  make profile-NN      on the GPU: what Nsight Compute counts, in a table and plots/data/ncu; NOTE says what you changed'
-	@echo '  make trace-NN        on the GPU: who does what when inside the kernel, as a picture'
-	@echo '  make baseline-NAME   builds ./baseline-NAME, one of: $(BASELINES:./%=%)'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-22s %s\n", $$1, $$2 }'
+	@echo '  make stage-NN          builds ./stage-NN, one of: $(STAGES:./%=%)'
+	@echo '  make diff-NN           what is new in its kernel, against that of the stage below'
+	@echo '  make ptx-NN            its PTX, and make sass-NN what the GPU runs, with the source lines between'
+	@echo '  make sanitize-NN       on the GPU: compute-sanitizer'"'"'s four tools, in a table'
+	@echo '  make profile-NN        on the GPU: what Nsight Compute counts, as a table and in plots/data/ncu; NOTE'
+	@echo '  make trace-NN          on the GPU: who does what when inside the kernel, as a picture'
+	@echo '  make baseline-NAME     builds ./baseline-NAME, one of: $(BASELINES:./%=%)'
 	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
 	@echo '  OPTIONS (of the stages, in ladder), TESTS (a pattern, "plots/*"), SEQLENS, REPEAT (of bench),'
 	@echo '  RELEASES (of test-cuda), FUZZ_SECONDS (of test-deep), CUDA_HOME, WERROR=1 (a warning is an error), V=1'
@@ -35,19 +35,19 @@ help: ## this list
 ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, and prints one table
 	@sh common/build/ladder.sh "$(OPTIONS)" $(STAGES)
 
-test: root $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
+test: root $(TEST_NEEDS) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
 	@sh common/build/rooms.sh $(MEMBERS)
 	@$(call run_tests,$(TESTS),$(BIN))
 root: $(STAGES) $(LADDER) $(BASELINES)
 	@$(if $(filter ./,$(BIN)),,ln -sfnr Makefile README.md common notes plots stages tests $(BIN))
-test-gpu: root $(BUILD)/run-tests $(GPU_KERNELS) $(foreach n,$(TRACED),$(BUILD)/trace/trace-$(call number,$n)) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
+test-gpu: root $(GPU_NEEDS) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
 	@sh -c '. common/build/need.sh; need_gpu $(BIN)stage-00' test-gpu
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
 	@sh common/build/sanitize.sh $(CUDA) $(STAGES) || [ $$? = 3 ] # without compute-sanitizer its checks are skipped
 test-cuda: root $(BUILD)/nvrtc ## the kernels under every CUDA 12, from pip wheels (1 GB); RELEASES="12.0 12.9" for some
 	@sh common/build/cuda12.sh $(BUILD)/nvrtc $(BIN) $(CUDA)/bin/ptxas "$(RELEASES)" \
 	  $(foreach name,$(NAMES),"$(name) $(ALLOW_$(name))")
-test-deep: $(FUZZERS) $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) ## fuzzes for FUZZ_SECONDS each; tests under ASan, UBSan, TSan
+test-deep: $(FUZZERS) $(TEST_NEEDS) ## fuzzes for FUZZ_SECONDS each; tests under ASan, UBSan, TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test
 	@$(MAKE) --no-print-directory test-threads
@@ -63,10 +63,10 @@ bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plot
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
 library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
-peers: $(LADDER) $(BASELINES) ## on the GPU: records the stages in turn with PyTorch's attention; OPTIONS of plots/peers.py
+peers: $(LADDER) $(BASELINES) ## on the GPU: times stages and PyTorch's attention interleaved; OPTIONS of plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
-flash-attention-3: build/libflash_attention_3.so ## builds that contender of peers; FLASH_ATTENTION and CUTLASS are checkouts
-bench-emulator: $(BUILD)/bench-emulator build/ptx/bench_fma.ptx ## how fast the emulator is, and the memory of its checks
+flash-attention-3: build/libflash_attention_3.so ## builds it for peers; FLASH_ATTENTION and CUTLASS are checkouts
+bench-emulator: $(BENCH_NEEDS) ## how fast the emulator is, and the memory of its checks
 	@$^
 
 counters: $(STAGES) ## on the emulator: records what every stage does in plots/data/counters.csv
@@ -82,7 +82,7 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers flash-attention-3 \
-  bench-emulator counters plot format clean deps
+.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers \
+  flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

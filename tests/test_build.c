@@ -85,21 +85,35 @@ Test(build, ptxas_passes_an_error_on) {
   cr_expect(strstr(scratch_output, "ptxas fatal: no"));
 }
 
+// ---- deps.sh ----
+
+// pip is asked for wheels alone: a source package would run a program of its own to install itself.
+Test(build, the_compiler_comes_from_wheels) {
+  scratch_write_script("python3", "case \"$*\" in *' --version') exit;; *--only-binary=:all:*) ;; *) exit 1;; esac\n"
+                                  "while [ $1 != --target ]; do shift; done\n"
+                                  "mkdir -p $2/nvidia/cu13/bin && echo disassembler >$2/nvidia/cu13/bin/nvdisasm\n");
+  cr_expect_eq(scratch_run("PATH=.:$PATH sh \"$ROOT/common/build/deps.sh\" nvdisasm build/nvdisasm"), 0, "%s",
+               scratch_output);
+  cr_expect_eq(scratch_run("cat build/nvdisasm/nvidia/cu13/bin/nvdisasm"), 0, "%s", scratch_output);
+  cr_expect_str_eq(scratch_output, "disassembler\n");
+}
+
 // ---- the Makefile ----
 
 // The dynamic linker would give the driver, and the tools that load themselves into a program, our function for libc's:
 // an `accept` of ours once made every stage crash under compute-sanitizer.
 Test(build, a_stage_exports_no_function) {
-  scratch_run("for stage in $ROOT/stage-[0-9][0-9]*; do nm -D $stage; done | grep -c ' T '");
+  scratch_run("for stage in \"$ROOT\"/stage-[0-9][0-9]*; do nm -D \"$stage\"; done | grep -c ' T '");
   cr_assert_str_eq(scratch_output, "0\n", "stages export functions: %s", scratch_output);
 }
 
 Test(build, adding_a_folder_adds_its_target) {
   cr_assert_eq(scratch_run("cp \"$ROOT/Makefile\" . && mkdir -p stages/00-scalar common &&"
-                           "ln -s \"$ROOT/common/build\" common && make -s help"),
+                           "ln -s \"$ROOT/common/build\" common && make -s BUILD=build help"),
                0, "%s", scratch_output);
   cr_expect(strstr(scratch_output, "stage-00") && !strstr(scratch_output, "stage-42"), "%s", scratch_output);
-  cr_assert_eq(scratch_run("mkdir -p stages/42b-newer stages/42-new && make -s help"), 0, "%s", scratch_output);
+  cr_assert_eq(scratch_run("mkdir -p stages/42b-newer stages/42-new && make -s BUILD=build help"), 0, "%s",
+               scratch_output);
   cr_expect(strstr(scratch_output, "stage-00 stage-42 stage-42b\n"), "%s", scratch_output);
 }
 

@@ -74,6 +74,8 @@ Test(cli, wrong_arguments) {
       {"--seqln=5", "unknown option --seqln;", "did you mean --seqlen?"},
       {"--head_dim=64", "unknown option --head_dim;", "did you mean --head-dim?"},
       {"--casual", "unknown option --casual;", "did you mean --causal?"},
+      {"--sxxxen=5", "unknown option --sxxxen;", "did you mean --seqlen?"},
+      {"--sxxxxn=5", "unknown option --sxxxxn; --help lists all options", ""},
       {"--frobnicate", "unknown option --frobnicate;", "--help lists all options"},
       {"-h", "unexpected argument '-h'", "--help"},
       {"--", "unexpected argument '--'", "--help"},

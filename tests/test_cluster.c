@@ -79,7 +79,7 @@ Test(cluster, scopes) {
 Test(cluster, refused) {
   static const RefusedTest tests[] = {
       {"st.async.shared::cluster.mbarrier::complete_tx::bytes.b16 [%r0], %h0, [%r1]", "32 or 64 bits"},
-      {"st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b64 [%r0], {%rd0, %rd1, %rd2, %rd3}, [%r1]", "32 or 64"},
+      {"st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b64 [%r0], {%rd0, %rd1, %rd2, %rd3}, [%r1]", "32 or"},
       {"st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r0], %r2, [%r1]", "needs 2 registers"},
       {"st.async.shared::cluster.b32 [%r0], %r2, [%r1]", "completes on"},
       {"st.async.release.gpu.global.b32 [%rd0], %r2", "unknown modifier"},

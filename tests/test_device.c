@@ -1,8 +1,10 @@
 // The device interface, on the emulator: memory, kernels, errors that stay, and what the emulator refuses.
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <math.h>
 #include <string.h>
 
+#include "device/backend.h"
 #include "device/device.h"
 #include "emulator/emulator.h"
 
@@ -238,4 +240,28 @@ Test(device, without_a_driver) {
   cr_expect(strstr(info->note, "libcuda.so.1"), "it does not say why it is the emulator: %s", info->note);
   cr_expect_eq(info->sm_clock_mhz, 0);
   device_close(device);
+}
+
+// ---- times ----
+
+static double told_time;
+
+static bool tell_time(Device *device, DeviceWork *work, void *context, double *milliseconds) {
+  (void)device, (void)work, (void)context;
+  *milliseconds = told_time;
+  return true;
+}
+
+Test(device, a_time_that_is_no_number_is_an_error) {
+  static const double no_times[] = {NAN, -1};
+  static const DeviceOperations operations = {.time = tell_time};
+  for (int i = 0; i < 2; i++) {
+    Device device = {.operations = &operations};
+    double milliseconds;
+    told_time = 1.5;
+    cr_expect(device_time(&device, NULL, NULL, &milliseconds));
+    told_time = no_times[i];
+    cr_expect_not(device_time(&device, NULL, NULL, &milliseconds));
+    cr_expect_eq(device_error(&device)->code, DEVICE_FAULT);
+  }
 }

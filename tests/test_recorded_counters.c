@@ -151,6 +151,27 @@ Test(counters_script, records_and_keeps) {
   free(runs);
 }
 
+// A recording that lacks a long row, or has one twice, is made again.
+Test(counters_script, counts_again_what_is_not_whole) {
+  static const char *const damages[] = {"$d", "$p"};
+  scratch_write_script("stage-98", "echo no options");
+  scratch_write_script("stage-99", fake_stage);
+  cr_expect_eq(record(), 0, "%s", scratch_output);
+  size_t size;
+  char *whole = scratch_read("plots/data/counters.csv", &size);
+  for (int i = 0; i < 2; i++) {
+    char command[100];
+    snprintf(command, sizeof command, "sed -i '%s' plots/data/counters.csv", damages[i]);
+    cr_expect_eq(scratch_run(command), 0);
+    cr_expect_eq(record(), 0, "%s", scratch_output);
+    cr_expect(scratch_has_line("./stage-99, seqlen 4096: counting"), "%s", scratch_output);
+    char *again = scratch_read("plots/data/counters.csv", &size);
+    cr_expect_str_eq(again, whole);
+    free(again);
+  }
+  free(whole);
+}
+
 Test(counters_script, a_failure_leaves_the_file) {
   scratch_write_script("stage-98", fake_stage);
   scratch_write_script("stage-99", fake_stage);

@@ -196,6 +196,32 @@ Test(reference, large_inputs_do_not_overflow) {
   cr_expect(largest_score > 100, "the inputs are not large: %g", largest_score);
 }
 
+// Two keys with the same score, 8, and values 1 and 3: their mean, 2, is a number of fp16. Then three keys, 1, 1 and 3,
+// whose mean is none. Each term of reference.c's limit by hand.
+Test(reference, limit_by_hand) {
+  for (int keys = 2; keys <= 3; keys++) {
+    Problem problem = make_problem((Shape){.batch = 1, .heads = 1, .seqlen = keys, .head_dim = 64}, INPUT_ONES, 1);
+    zero(&problem, problem.q);
+    zero(&problem, problem.k);
+    zero(&problem, problem.v);
+    for (int row = 0; row < keys; row++) {
+      *element(problem.q, &problem, 0, row, 7) = *element(problem.k, &problem, 0, row, 7) = half_from_double(8);
+      *element(problem.v, &problem, 0, row, 5) = half_from_double(row == keys - 1 ? 3 : 1);
+    }
+    ReferenceHead head;
+    double out[64], mean = (keys + 2) / (double)keys;
+    cr_assert(reference_open(&head, &problem, 0));
+    double limit = reference_row(&head, 0, out);
+    double rms = sqrt(keys + 8) / keys;
+    double expected = 2 * fabs(half_round(mean) - mean) + 0x1p-11 * mean + 0x1p-25 * keys * mean + 0x1p-11 * rms +
+                      0x1p-20 * 8 * mean + 0x1p-25;
+    cr_expect_float_eq(out[5], mean, 1e-15);
+    cr_expect_float_eq(limit, expected, 1e-12 * expected, "%d keys: %.17g, not %.17g", keys, limit, expected);
+    reference_close(&head);
+    problem_free(&problem);
+  }
+}
+
 // ---- the limit: kernels as one would write them, in fp32 with fp16 weights ----
 
 // A mistake that a kernel may have.
@@ -346,6 +372,25 @@ Test(reference, check_never_lets_nan_pass) {
   cr_expect_eq(result.wrong, 1);
   cr_expect_eq(result.not_finite, 1);
   cr_expect_eq(result.first_not_finite, 70);
+  cr_expect(isnan(result.max_error) && isnan(result.worst), "%g, %g", result.max_error, result.worst);
+}
+
+// In every order of elements and of heads: a NaN stays the largest error, beside an infinity too.
+Test(reference, nan_wins_every_maximum) {
+  for (int head = 0; head < 2; head++)
+    for (int row = 0; row < 8; row += 7) {
+      Problem problem = ones_problem((Shape){1, 2, 8, 64, false});
+      for (int other = 0; other < 8; other++) *element(problem.o, &problem, other % 2, other, 3) = half_from_double(7);
+      *element(problem.o, &problem, 1 - head, 4, 3) = 0x7c00;
+      *element(problem.o, &problem, head, row, 9) = 0x7e00;
+      CheckResult result;
+      cr_assert(check_output(&problem, 1, &result));
+      cr_expect(isnan(result.max_error) && isnan(result.worst), "%g, %g", result.max_error, result.worst);
+      problem_free(&problem);
+    }
+  cr_expect(isnan(larger(NAN, 1)) && isnan(larger(1, NAN)) && isnan(larger(NAN, INFINITY)));
+  cr_expect_eq(larger(1, 2), 2);
+  cr_expect_eq(larger(2, 1), 2);
 }
 
 // A large problem is sampled: the first and last row always are, and a NaN is found wherever it is.

@@ -106,6 +106,37 @@ Test(robustness, a_kernel_calls_a_bounded_number_of_functions) {
   free(text);
 }
 
+// A thousand functions, each of which calls the one before twenty times, and fifty kernels that call the last: loading takes
+// time in proportion to what the kernels reach. It once took the third power of the number of functions, which is an hour.
+Test(robustness, loading_takes_no_longer_than_the_text_is, .timeout = 30) {
+  enum { FUNCTIONS = 1000, CALLS = 20, KERNELS = 50 };
+  char *text = malloc(FUNCTIONS * (CALLS * 12 + 40) + KERNELS * 60);
+  int used = sprintf(text, HEADER ".func f0() { ret; }\n");
+  for (int i = 1; i < FUNCTIONS; i++) {
+    used += sprintf(text + used, ".func f%d() { ", i);
+    for (int c = 0; c < CALLS; c++) used += sprintf(text + used, "call f%d; ", i - 1);
+    used += sprintf(text + used, "ret; }\n");
+  }
+  for (int i = 0; i < KERNELS; i++) used += sprintf(text + used, ".entry k%d() { call f%d; ret; }\n", i, FUNCTIONS - 1);
+  Emulator *emulator = emulator_open(&options);
+  load(emulator, text);
+  emulator_close(emulator);
+  free(text);
+}
+
+// As many loops around one place, of up to as many blocks: to count for each block the loops that it is in would take hours.
+Test(robustness, loops_in_loops_load, .timeout = 30) {
+  enum { LOOPS = 200000 };
+  char *text = malloc(LOOPS * 12 + 200);
+  int used = sprintf(text, HEADER ".entry k() { .reg .pred %%p;\nL:\n");
+  for (int i = 0; i < LOOPS; i++) used += sprintf(text + used, "@%%p bra L;\n");
+  sprintf(text + used, "ret; }\n");
+  Emulator *emulator = emulator_open(&options);
+  load(emulator, text);
+  emulator_close(emulator);
+  free(text);
+}
+
 typedef struct Shape {
   const char *kernel;
   unsigned grid[3], block[3], cluster[3];
@@ -247,6 +278,30 @@ Test(robustness, calls_without_end_overflow_the_stack) {
   emulator_close(emulator);
 }
 
+#define MUTUAL(name, other)                                                                                            \
+  ".func (.param .b32 r) " name "(.param .b32 a) { .reg .u32 %x, %y; .reg .pred %p; .param .b32 q; .param .b32 s;\n"   \
+  ".local .b32 l; ld.param.u32 %x, [a]; mov.u32 %y, 0; setp.eq.u32 %p, %x, 0; @%p bra E;\n"                            \
+  "sub.u32 %y, %x, 1; st.local.u32 [l], %x; st.param.b32 [q], %y; call (s), " other ", (q); ld.param.u32 %y, [s];\n"   \
+  "ld.local.u32 %x, [l]; mad.lo.u32 %y, %y, 2, %x;\nE: st.param.b32 [r], %y; ret; }\n"
+
+// Two functions that call each other, each of which needs its local memory after the call: f(x) = 2 f(x - 1) + x. A third
+// one calls the two and is not called again.
+Test(robustness, functions_that_call_each_other_have_memory_of_their_own) {
+  Emulator *emulator = emulator_open(&options);
+  EmulatorModule *module =
+      load(emulator,
+           HEADER ".func (.param .b32 r) g(.param .b32 a);\n" MUTUAL("f", "g") MUTUAL("g", "f")
+               MUTUAL("h", "g") ".entry k(.param .u64 p) { .reg .u64 %b; .reg .u32 %v; .param .b32 q; .param .b32 s;\n"
+                                "ld.param.u64 %b, [p]; mov.u32 %v, 5; st.param.b32 [q], %v; call (s), h, (q);\n"
+                                "ld.param.u32 %v, [s]; st.global.u32 [%b], %v; ret; }\n");
+  uint64_t buffer = emulator_alloc(emulator, 4);
+  cr_expect_eq(launch_one(emulator, module, 1, 1, buffer), EMULATOR_OK);
+  uint32_t result = 0;
+  emulator_read(emulator, &result, buffer, 4);
+  cr_expect_eq(result, 57, "%u", result);  // 1, 4, 11, 26, 57
+  emulator_close(emulator);
+}
+
 // Two hundred stores race with each other, in up to forty thousand pairs of lines.
 Test(robustness, a_thousand_hazards_are_told_and_a_fault_besides) {
   char text[16384];
@@ -264,6 +319,59 @@ Test(robustness, a_thousand_hazards_are_told_and_a_fault_besides) {
                EMULATOR_FAULT);
   emulator_hazards(emulator, &count);
   cr_expect_eq(count, 1001, "%d hazards", count);
+  emulator_close(emulator);
+}
+
+// D = A B and then D -= A B, with the same B: what is kept of B for the four warps of one wgmma is not that of the next.
+Test(robustness, wgmma_of_the_same_b_negated) {
+  Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1});
+  EmulatorModule *module =
+      load(emulator,
+           HEADER ".entry k(.param .u64 p) { .reg .u64 %g, %d, %x; .reg .u32 %a, %b, %v; .reg .f32 %f<4>;\n"
+                  ".shared .align 128 .b8 t[2048];\n"
+                  "ld.param.u64 %g, [p]; mov.u32 %b, t; mad.lo.u32 %a, %tid.x, 16, %b; mov.u32 %v, 0x3c003c00;\n"
+                  "st.shared.v4.u32 [%a], {%v, %v, %v, %v}; fence.proxy.async; bar.sync 0;\n"
+                  "shr.u32 %b, %b, 4; cvt.u64.u32 %d, %b; mov.u64 %x, 0x1000080000; or.b64 %d, %d, %x;\n"
+                  "wgmma.fence.sync.aligned;\n"
+                  "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d, %d, 0, 1, 1, 0, 0;\n"
+                  "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d, %d, 1, 1, -1, 0, 0;\n"
+                  "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n"
+                  "mul.wide.u32 %x, %tid.x, 4; add.u64 %g, %g, %x; st.global.f32 [%g], %f1; ret; }\n");
+  float d[128];
+  uint64_t buffer = emulator_alloc(emulator, sizeof d);
+  cr_expect_eq(launch_one(emulator, module, 1, 128, buffer), EMULATOR_OK);
+  int count;
+  emulator_hazards(emulator, &count);
+  cr_expect_eq(count, 0);
+  cr_assert(emulator_read(emulator, d, buffer, sizeof d));
+  for (int i = 0; i < 128; i++) cr_expect_eq(d[i], 0, "thread %d: %g", i, d[i]);
+  emulator_close(emulator);
+}
+
+// A copy that nobody waits for stays under way, while more bulk copies come and go than the race check tells apart: what is
+// learnt of those must not pass for having waited for the first. In the schedule that completes it at its wait alone.
+Test(robustness, a_copy_under_way_keeps_its_name) {
+  Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1});
+  EmulatorModule *module = load(
+      emulator, HEADER ".entry k(.param .u64 p) { .reg .u64 %g; .reg .u32 %t, %b, %i, %q; .reg .pred %d;\n"
+                       ".shared .align 16 .b8 tile[16]; .shared .align 16 .b8 other[16]; .shared .align 8 .b64 bar;\n"
+                       "ld.param.u64 %g, [p]; mov.u32 %b, bar; mov.u32 %t, tile; mov.u32 %i, 0;\n"
+                       "mbarrier.init.shared.b64 [%b], 1; fence.mbarrier_init.release.cluster;\n"
+                       "cp.async.cg.shared.global [%t], [%g], 16; cp.async.commit_group;\n"
+                       "L: mbarrier.arrive.expect_tx.shared.b64 _, [%b], 16; mov.u32 %t, other;\n"
+                       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%t], [%g], 16, [%b];\n"
+                       "and.b32 %q, %i, 1;\n"
+                       "W: mbarrier.try_wait.parity.shared.b64 %d, [%b], %q; @!%d bra W;\n"
+                       "add.u32 %i, %i, 1; setp.lt.u32 %d, %i, 600; @%d bra L;\n"
+                       "ld.shared.u32 %q, [tile];\ncp.async.wait_group 0; ret; }\n");
+  uint64_t buffer = emulator_alloc(emulator, 16);
+  emulator_fill(emulator, buffer, 0, 16);
+  cr_expect_eq(launch_one(emulator, module, 1, 1, buffer), EMULATOR_OK);
+  int count;
+  const Hazard *hazards = emulator_hazards(emulator, &count);
+  bool found = false;
+  for (int i = 0; i < count; i++) found |= hazards[i].kind == HAZARD_READ_BEFORE_WAIT && hazards[i].here.ptx_line == 14;
+  cr_expect(found, "%d hazards", count);
   emulator_close(emulator);
 }
 

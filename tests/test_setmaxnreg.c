@@ -24,7 +24,7 @@ static EmulatorModule *load(Emulator *emulator, const char *directives, const ch
 }
 
 // Launches a kernel of so many threads. Returns the detail of its first hazard, "" when there is none.
-static const char *run(const char *directives, const char *body, unsigned threads, char detail[400]) {
+static const char *run(const char *directives, const char *body, unsigned threads, char detail[HAZARD_DETAIL]) {
   Emulator *emulator = open_emulator();
   EmulatorError error = {0};
   EmulatorModule *module = load(emulator, directives, body, &error);
@@ -34,7 +34,7 @@ static const char *run(const char *directives, const char *body, unsigned thread
   int count;
   const Hazard *hazards = emulator_hazards(emulator, &count);
   for (int i = 0; i < count; i++) cr_expect_eq(hazards[i].kind, HAZARD_SETMAXNREG);
-  snprintf(detail, 400, "%s", count ? hazards[0].detail : "");
+  snprintf(detail, HAZARD_DETAIL, "%s", count ? hazards[0].detail : "");
   emulator_close(emulator);
   return detail;
 }
@@ -59,7 +59,7 @@ Test(setmaxnreg, allotted) {
       {".maxnreg 100", 128, 104},
   };
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-    char body[200], detail[400], expected[80];
+    char body[200], detail[HAZARD_DETAIL], expected[80];
     snprintf(body, sizeof body, "setmaxnreg.dec.sync.aligned.u32 %d;\n", kernels[i].registers);
     cr_expect_str_eq(run(kernels[i].directives, body, kernels[i].threads, detail), "", "%s: %s", kernels[i].directives,
                      detail);
@@ -77,7 +77,7 @@ Test(setmaxnreg, pool) {
       "@%p setmaxnreg.dec.sync.aligned.u32 24;\n@!%p setmaxnreg.inc.sync.aligned.u32 240;\n";
   static const char *const too_much =
       "@%p setmaxnreg.dec.sync.aligned.u32 32;\n@!%p setmaxnreg.inc.sync.aligned.u32 240;\n";
-  char detail[400];
+  char detail[HAZARD_DETAIL];
   cr_expect_str_eq(run(".maxntid 384 .minnctapersm 1", fits, 384, detail), "", "%s", detail);
   run(".maxntid 384 .minnctapersm 1", too_much, 384, detail);
   cr_expect(strstr(detail, "32 + 240 + 240 registers a thread x 128 need 65,536, the launch gave 384 x 168 = 64,512"),
@@ -86,7 +86,7 @@ Test(setmaxnreg, pool) {
 
 // The pool is the block's: what one block gives back another does not get, so a block of one warpgroup can only give.
 Test(setmaxnreg, of_the_block) {
-  char detail[400];
+  char detail[HAZARD_DETAIL];
   run(".maxntid 128 .minnctapersm 4", "setmaxnreg.inc.sync.aligned.u32 136;\n", 128, detail);
   cr_expect(strstr(detail, "136 registers a thread x 128 need 17,408, the launch gave 128 x 128 = 16,384"), "%s",
             detail);

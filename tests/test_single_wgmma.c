@@ -88,6 +88,13 @@ static Output *run_edited(const char *edit) {
   return output;
 }
 
+// D is full of NaN before D = A B. Where it counts, every number is NaN, and so are the errors.
+Test(single_wgmma, nan_is_the_largest_error) {
+  Output *output = run_edited("s/setp.ne.b32 accumulate, %r[0-9]*, 0/setp.ne.b32 accumulate, 1, 0/");
+  expect_text(output, "", "against fp64: max error nan (limit 0.01), mean error nan (limit 0.001)\n");
+  free(output);
+}
+
 Test(single_wgmma, mistakes_are_seen) {
   static const struct {
     const char *edit, *result, *hazard;

@@ -11,7 +11,7 @@
 // A folder that looks like the repository, and a PATH that begins with it.
 static void enter(void) {
   scratch_enter();
-  cr_assert_eq(scratch_run("ln -s $ROOT/common . && mkdir -p plots/data build/kernels stages/07-x"), 0);
+  cr_assert_eq(scratch_run("ln -s \"$ROOT/common\" . && mkdir -p plots/data build/kernels stages/07-x"), 0);
 }
 
 TestSuite(views, .init = enter, .fini = scratch_leave, .timeout = 120);
@@ -76,7 +76,7 @@ Test(views, a_stage_that_is_not_there) {
                                         "ptx-42",   "sass-42",  "diff-4"};
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
     char command[100], told[100];
-    snprintf(command, sizeof command, "make -C $ROOT --no-print-directory %s", targets[i]);
+    snprintf(command, sizeof command, "make -C \"$ROOT\" --no-print-directory %s", targets[i]);
     snprintf(told, sizeof told, "make %s: there is no such stage; there are 00 01 ", targets[i]);
     cr_expect_eq(scratch_run(command), 2, "%s: %s", command, scratch_output);
     cr_expect(output_has(told), "%s", scratch_output);

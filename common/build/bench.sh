@@ -10,6 +10,7 @@
 # replaced only when all has gone well. A row is kept for one program, GPU and REPEAT; when one of them changes, it is
 # measured again. A stage that is no attention kernel measures what it has to, for plots/data/STAGE/DEVICE.csv.
 . "$(dirname "$0")/progress.sh"
+. "$(dirname "$0")/need.sh"
 export LC_ALL=C # a point is a point
 : "${SEQLENS:=512 1024 2048 4096 8192 16384}" "${REPEAT:=20}"
 kept=build/bench
@@ -130,7 +131,7 @@ bench_peers() {
 whole_numbers SEQLENS "$SEQLENS"
 whole_numbers REPEAT "$REPEAT"
 trap 'stop 130' INT TERM
-mkdir -p $kept plots/data || exit 1
+need_writable $kept plots/data
 try_stages "$@"
 for stage in $others; do bench_other; done
 count=$(($(echo "$stages" | wc -w) * $(echo "$SEQLENS" | wc -w) * 4))

@@ -11,6 +11,7 @@
 SHORT=256 LONG=4096
 file=plots/data/counters.csv
 
+need_writable plots/data
 rows=$(mktemp) || exit 1
 trap 'rm -f "$rows" "$rows.counts" "$rows.report"' EXIT
 
@@ -45,6 +46,5 @@ for stage in "$@"; do
     { echo "$short"; echo "$long"; } | grep "^$name," >>"$rows"
   fi
 done
-mkdir -p plots/data
-cp "$rows" $file
+cp "$rows" $file.new && mv $file.new $file || exit 2
 echo "recorded $file; \`make plot\` draws it" >&2

@@ -1,8 +1,8 @@
 # Makes a page of `diff -u`: awk -v text=KERNEL -v map=FILE -f diff.awk DIFF
 #
-# KERNEL is the new kernel, FILE the place of each of its lines (device_lines.awk). Each part begins with its place; what
-# both kernels have stands as it does in the new one, which may be indented differently. With `colour`, lines that are
-# new or gone are in colour.
+# KERNEL is the new kernel, FILE the place of each of its lines (device_lines.awk). Each part begins with its place.
+# Lines of both kernels are printed as they are in the new one, which may be indented differently. With `colour`, lines
+# that are new or gone are in colour.
 function paint(code, text) { return colour ? "\033[" code "m" text "\033[0m" : text }
 
 BEGIN {

@@ -8,11 +8,13 @@
 # build/ladder.csv, and gnuplot draws them. The emulator has no clock: there the table has what the kernels did. Exits
 # with the worst exit code.
 . "$(dirname "$0")/progress.sh"
+. "$(dirname "$0")/need.sh"
 export LC_ALL=C # a point is a point
 options=$1
 shift
 rows=build/ladder.csv
-mkdir -p build && : >$rows && report=$(mktemp) || exit 1
+need_writable build
+: >$rows && report=$(mktemp) || exit 1
 trap 'rm -f "$report"' EXIT
 trap 'exit 130' INT TERM
 
@@ -59,7 +61,7 @@ gpu_row() {
   case $csv in *,batch,heads,seqlen,*) ms=$(largest median_ms) ;; *) ms= ;; esac
   tflops=$(largest tflops)
   speedup=$([ "$ms" ] && [ "$before" ] && awk "BEGIN { printf \"%.2fx\", $before / $ms }")
-  row "$name" "$result" "${ms:+$(printf %.4f "$ms")}" "$tflops" "$speedup" "$(line compared | sed 's/.*recorded: //; s/ .*//')"
+  row "$name" "$result" "${ms:+$(printf %.4f "$ms")}" "${tflops:+$(printf %.1f "$tflops")}" "$speedup" "$(line compared | sed 's/.*recorded: //; s/ .*//')"
   [ "$ms" ] || [ $code = 1 ] || alone="$alone $stage"
   [ "$ms" ] || return
   before=$ms

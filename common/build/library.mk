@@ -1,18 +1,19 @@
-# libhopper_ladder.so: the stages that are attention kernels, which their stage.c tells by having a launch.
+# libhopper_ladder.so: the attention kernels among the stages, which are those whose stage.c has a launch.
 
 LADDER := $(BIN)libhopper_ladder.so
 IN_LIBRARY := $(foreach name,$(NAMES),$(if $(shell grep -s '[.]launch =' stages/$(name)/stage.c),$(name)))
 PIC := $(BUILD)/library
 LADDER_OBJECTS := $(PIC)/common/library/library.o \
   $(foreach name,$(IN_LIBRARY),$(patsubst %.c,$(PIC)/%.o,$(wildcard stages/$(name)/*.c)) $(PIC)/stages/$(name)/embed.o)
-LADDER_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%,$(filter $(call objects,common/device/*.c common/harness/*.c),$(MEMBERS)))
+LADDER_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%, \
+  $(filter $(call objects,common/device/*.c common/harness/*.c),$(MEMBERS)))
 $(call remember,$(PIC)/members,$(IN_LIBRARY) $(LADDER_PARTS))
 
 $(LADDER): $(LADDER_OBJECTS) $(PIC)/parts.a
 	$(call say,LD $@)
 	@mkdir -p $(@D)
 	$Q$(CC) $(ALL_CFLAGS) -shared $(if $(SANITIZE),,-Wl,-z,defs) $^ $(LIBS) -o $@
-# What the stages' launches may use. The linker takes what they do use, which is no emulator.
+# What the stages' launches may call. The linker takes only what they do call, so the emulator is not in the library.
 $(PIC)/parts.a: $(LADDER_PARTS) $(PIC)/members
 	@rm -f $@
 	$Qar rcs $@ $(LADDER_PARTS)

@@ -1,6 +1,18 @@
-# Sourced by the scripts that need a GPU or one of NVIDIA's tools: one line says what is missing, exit code 3.
+# Sourced by the scripts that need a GPU or one of NVIDIA's tools: one line says what is missing, exit code 3. And by those
+# that write files.
 
 missing() { echo "$(basename "$0" .sh): $*" >&2; exit 3; }
+
+# need_writable FOLDER...: makes them, and sees that a file can be written there, before the work whose result it is to hold.
+need_writable() {
+  for folder; do
+    { mkdir -p "$folder" && echo yes >"$folder/.writable" && [ -s "$folder/.writable" ]; } 2>&- &&
+      rm "$folder/.writable" &&
+      continue
+    echo "$(basename "$0" .sh): $folder cannot be written: the disk is full, the tree is read-only, or it is no folder" >&2
+    exit 2
+  done
+}
 
 # Whether a stage is an attention kernel: others have a problem of their own, and no option for its shape.
 is_attention() { "$1" --help | grep -q '^  --seqlen='; }

@@ -1,7 +1,8 @@
 # The plots of what is recorded in plots/data: times in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, on other
 # inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/.
 
-RECORDINGS := $(patsubst plots/data/%.csv,plots/%,$(filter-out %-peers.csv %-inputs.csv %/counters.csv,$(wildcard plots/data/*.csv)))
+RECORDINGS := $(patsubst plots/data/%.csv,plots/%, \
+  $(filter-out %-peers.csv %-inputs.csv %/counters.csv,$(wildcard plots/data/*.csv)))
 # The stages whose timelines lesson 09 shows in one picture.
 COMPARED := $(wildcard $(foreach n,06 07 08 09,plots/data/trace/stage-$n.csv))
 PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \

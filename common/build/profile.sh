@@ -12,6 +12,7 @@ here=$(dirname "$0")
 cuda=$1 stage=$2 note=$3 options=$4
 need_gpu "$stage"
 need_tool ncu "$cuda"
+need_writable plots/data/ncu
 fail() { echo "profile: $*" >&2; exit 1; }
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -54,7 +55,6 @@ fi
 
 program=$(basename "$stage")${note:+ $note}
 csv=plots/data/ncu/$(echo "$program" | tr ' ' -).csv
-mkdir -p plots/data/ncu
 version=$(ncu --version | sed -n 's/^Version \([0-9.]*\).*/\1/p')
 # shellcheck disable=SC2086
 awk -v program="$program" -v ncu="$version" -v date="$(date -u +%Y-%m-%d)" -v csv="$work/csv" -f "$here/profile.awk" \

@@ -11,12 +11,13 @@ BASELINES := $(BASELINE_NAMES:%=$(BIN)baseline-%)
 TRACED := $(shell for name in $(NAMES); do \
   ! awk -f common/build/device_lines.awk stages/$$name/kernel.cu 2>/dev/null | grep -q trace_begin || echo $$name; done)
 
-# stages/NN-name/stage.mk, where there is one, lists what ptxas may do there: ALLOW_NN-name := stack spills serialised;
-# serialised-12.5 is for that release only, in test-cuda.
+# A stage may have a stage.mk, which lists what ptxas may do there: ALLOW_NN-name := stack spills serialised. A word
+# with a release, serialised-12.5, allows it for that release only, in test-cuda.
 -include $(wildcard stages/*/stage.mk)
 $(call remember,build/allowed,$(foreach name,$(NAMES),$(name): $(ALLOW_$(name))))
 
-# A program with a stage: $(call PROGRAM,PROGRAM,FOLDER,KERNELS). FOLDER has its C files; KERNELS its kernels, as an object.
+# A program with a stage: $(call PROGRAM,PROGRAM,FOLDER,KERNELS). FOLDER has its C files, KERNELS the object of its
+# kernels.
 define PROGRAM
 $1: $(call objects,$2/*.c) $(BUILD)/$3/embed.o $(MAIN) $(LIBRARY)
 	$$(call say,LD $$@)
@@ -24,8 +25,10 @@ $1: $(call objects,$2/*.c) $(BUILD)/$3/embed.o $(MAIN) $(LIBRARY)
 	$$Q$$(CC) $$(ALL_CFLAGS) $$^ $$(LIBS) -o $$@
 endef
 $(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BIN:./%=%)stage-$(call number,$(name)),stages/$(name),stages/$(name))))
-$(foreach name,$(NAMES),$(eval $(call PROGRAM,$(BUILD)/trace/trace-$(call number,$(name)),stages/$(name),trace/$(name))))
-$(foreach name,$(BASELINE_NAMES),$(eval $(call PROGRAM,$(BIN:./%=%)baseline-$(name),common/baselines/$(name),common/baselines/$(name))))
+$(foreach name,$(NAMES),$(eval $(call \
+  PROGRAM,$(BUILD)/trace/trace-$(call number,$(name)),stages/$(name),trace/$(name))))
+$(foreach name,$(BASELINE_NAMES),$(eval $(call \
+  PROGRAM,$(BIN:./%=%)baseline-$(name),common/baselines/$(name),common/baselines/$(name))))
 
 define EMBED
 @mkdir -p $(@D)

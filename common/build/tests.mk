@@ -8,13 +8,16 @@ HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,b
 TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(name).ptx)
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
+TEST_NEEDS := $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX)
+GPU_NEEDS := $(BUILD)/run-tests $(GPU_KERNELS) $(foreach name,$(TRACED),$(BUILD)/trace/trace-$(call number,$(name)))
+BENCH_NEEDS := $(BUILD)/bench-emulator build/ptx/bench_fma.ptx
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 $(call remember,$(BUILD)/test-members,$(TEST_OBJECTS))
 
-# $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs. Only a
-# program that runs in another folder needs the path of leaks.supp in full.
+# $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs. Paths
+# are relative to the repository, except two that are used in other folders.
 run_tests = HL_ROOT=$2 PTX_DIR=build/ptx HAZARD_PTX_DIR=build/hazards COUNTERS_PTX=$(COUNTERS_PTX) BUILT=build \
-  TRACE_PROGRAMS=$(BUILD)/trace TRACED="$(TRACED)" FAKE_DRIVER=$(FAKE_DRIVER) \
+  TRACE_PROGRAMS=$(BUILD)/trace TRACED="$(TRACED)" FAKE_DRIVER="$$PWD/$(FAKE_DRIVER)" \
   LSAN_OPTIONS="suppressions='$$PWD/common/build/leaks.supp':print_suppressions=0" $(BUILD)/run-tests --filter='$1'
 
 $(BUILD)/run-tests: $(TEST_OBJECTS) $(LIBRARY) $(BUILD)/test-members
@@ -44,7 +47,7 @@ build/golden/record: common/emulator/tensor/tensor_core.c $(wildcard tests/golde
 	$Q$(CC) -O2 -ffp-contract=off -c $< -o $@.o
 	$Q$(NVCC) -O2 -std=c++17 -gencode arch=compute_90a,code=sm_90a -Icommon/emulator/tensor $(filter %.cu,$^) $@.o -o $@
 
-# What a kernel would be had it, and the headers that stages have for it, never had a time stamp.
+# A kernel, and the headers that stages have for it, as if they had never had a time stamp.
 build/unmarked/%.ptx: build/unmarked/%.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/unmarked/%.cu: stages/%/kernel.cu common/build/device_lines.awk $(wildcard stages/*/*.h)

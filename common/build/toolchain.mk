@@ -23,8 +23,15 @@ MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*/*.c common/devi
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
-# Files that hold a setting and are rewritten when it changed: what depends on the setting depends on the file.
-remember = $(shell mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1)
+# A disk that is full or a tree that is read-only would fail in every line below.
+ifneq ($(or $(MAKECMDGOALS),help),help)
+ifneq ($(shell { mkdir -p $(BUILD) && echo yes >$(BUILD)/writable && cat $(BUILD)/writable; } 2>&-),yes)
+$(error $(BUILD) cannot be written: the disk is full, the tree is read-only, or something else has that name)
+endif
+endif
+
+# $(call remember,FILE,SETTING): the file is written only when the setting has changed, and targets can depend on it.
+remember = $(shell { mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1; } 2>&-)
 $(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
 $(call remember,$(BUILD)/members,$(MEMBERS))
 $(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS))
@@ -45,13 +52,13 @@ $(call say,PTX $<)
 $Q$(NVCC) $(NVCC_FLAGS) $(NVCC_DEFINES) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@.whole
 @awk -f common/build/relative.awk $< $@.whole $@.whole >$@ && rm $@.whole
 endef
-# ptxas mentions a spill, a stack frame or a serialised wgmma and goes on; here they fail, if ALLOWED does not name them.
+# ptxas mentions a spill, a stack frame or a serialised wgmma and goes on. Here each fails unless ALLOWED names it.
 define CUBIN
 $(call say,PTXAS $<)
 $Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOWED)
 endef
 
-# What is missing is installed.
+# Each installs what is missing.
 .PHONY: nvcc criterion gnuplot nvdisasm
 nvcc criterion gnuplot:
 	@CC="$(CC)" sh common/build/deps.sh $@ $(if $(filter $(WHEEL),$(NVCC)),build/cuda)

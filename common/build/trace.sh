@@ -20,7 +20,7 @@ has_stamps() { awk -f common/build/device_lines.awk "$1"/kernel.cu | grep -q tra
 with_stamps() { for folder in stages/*; do ! has_stamps "$folder" || echo "${folder#*/}"; done | xargs; }
 has_stamps stages/"$number"-* || fail "stage $number has no time stamps; these have: $(with_stamps)"
 need_gpu "$stage"
-mkdir -p plots/data/trace
+need_writable plots/data/trace
 # shellcheck disable=SC2086
 "$traced" $options --trace="$csv" || exit 1
 

@@ -1,4 +1,4 @@
-# Ways to look at one stage. A number that no stage has is told, and not taken for a file that make cannot make.
+# Ways to look at one stage. A number that no stage has is an error in one line.
 
 VIEWS := trace profile sanitize ptx sass diff
 $(NUMBERS:%=trace-%): trace-%: $(BUILD)/trace/trace-% $(BIN)stage-%

@@ -1,4 +1,5 @@
-// Opening the GPU whose context the program has made: apart from open.c, so that the library of the stages links no emulator.
+// Opening the GPU whose context the program has made: apart from open.c, so that the library of the stages links no
+// emulator.
 #include <stdlib.h>
 
 #include "backend.h"

@@ -158,7 +158,8 @@ bool device_tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map
 }
 
 bool device_time(Device *device, DeviceWork *work, void *context, double *milliseconds) {
-  return healthy(device) && device->operations->time(device, work, context, milliseconds);
+  if (!healthy(device) || !device->operations->time(device, work, context, milliseconds)) return false;
+  return *milliseconds >= 0 || device_fail(device, DEVICE_FAULT, "the GPU's events give no time: %g ms", *milliseconds);
 }
 
 // ---- what the emulator saw ----

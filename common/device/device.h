@@ -51,9 +51,10 @@ bool device_fail(Device *device, DeviceErrorCode code, const char *format, ...) 
 typedef enum DeviceKind { DEVICE_AUTO, DEVICE_GPU, DEVICE_EMULATOR } DeviceKind;
 
 typedef struct DeviceOptions {
-  DeviceKind kind;    // DEVICE_AUTO: the first GPU of compute capability 9.0, the emulator when there is none
-  bool hazards;       // emulator: report hazards
-  uint64_t schedule;  // emulator: seed of the warp schedule; 0 is the adversarial default
+  DeviceKind kind;      // DEVICE_AUTO: the first GPU of compute capability 9.0, the emulator when there is none
+  bool hazards;         // emulator: report hazards
+  uint64_t schedule;    // emulator: seed of the warp schedule; 0 is the adversarial default
+  uint64_t step_limit;  // emulator: warp instructions a launch may execute, 0: any number
 } DeviceOptions;
 
 typedef struct DeviceInfo {

@@ -137,12 +137,13 @@ static const DeviceOperations operations = {
 };
 
 bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceError *error) {
-  EmulatorOptions request = {.hazards = options->hazards, .schedule = options->schedule};
+  EmulatorOptions request = {
+      .hazards = options->hazards, .schedule = options->schedule, .step_limit = options->step_limit};
   device->state = emulator_open(&request);
   if (!device->state) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "the emulator has no memory to start");
   device->operations = &operations;
   // As many SMs as make a persistent kernel's blocks share their work, and do several tiles each.
-  device->info = (DeviceInfo){
-      .kind = DEVICE_EMULATOR, .name = "emulator of sm_90a", .driver = "-", .cuda = "-", .sm_count = 4};
+  device->info =
+      (DeviceInfo){.kind = DEVICE_EMULATOR, .name = "emulator of sm_90a", .driver = "-", .cuda = "-", .sm_count = 4};
   return true;
 }

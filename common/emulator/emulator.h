@@ -3,7 +3,8 @@
 // It runs the PTX that nvcc emits, on the CPU, and checks it harder than a GPU would. It answers "is it right, is it
 // race-free, what does it do" and never "how long": there is no clock in this interface.
 //
-// One Emulator is used from one host thread at a time; a launch spreads its blocks over threads of its own.
+// One Emulator is used from one host thread at a time; a launch spreads its blocks over threads of its own. When the host has
+// no memory for what a launch needs, the process ends with a line on standard error and exit code 2.
 #pragma once
 
 #include <stdbool.h>
@@ -41,7 +42,7 @@ bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t si
 // Bytes of the host's memory, the most at a time since the emulator opened.
 typedef struct EmulatorMemory {
   size_t program;  // what a program has: allocations, variables, shared and local memory of the blocks that run
-  // What the hazard checks remember of it, byte by byte: who accessed it last. It is about five bytes for a byte that a
+  // What the hazard checks remember of it: the last accesses of each byte. It is about five bytes for a byte that a
   // kernel touches, and at most eight for what programs do: shadow.h says by what it is bounded.
   size_t shadow;
   // What they remember of threads and copies: vector clocks, sets of reads. It depends on how many there are at a time.
@@ -150,15 +151,17 @@ typedef struct HazardPlace {
   unsigned block[3], thread[3];
 } HazardPlace;
 
+enum { HAZARD_DETAIL = 1600 };
+
 typedef struct Hazard {
   HazardKind kind;
   HazardPlace here;
   bool has_other;
-  HazardPlace other;  // the access this one conflicts with
-  uint64_t address;   // in its own space
-  int size;           // bytes
-  uint64_t count;     // how often this pair of lines was met
-  char detail[400];   // one sentence on this very case
+  HazardPlace other;           // the access this one conflicts with
+  uint64_t address;            // in its own space
+  int size;                    // bytes
+  uint64_t count;              // how often this pair of lines was met
+  char detail[HAZARD_DETAIL];  // one sentence on this very case
 } Hazard;
 
 // Hazards since the emulator opened or the last clear, one per kind and pair of source lines, sorted. At most 1000, and

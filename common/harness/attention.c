@@ -87,16 +87,6 @@ static int time_and_record(const Session *session, const Problem *problem, Run *
   return EXIT_RIGHT;
 }
 
-// The counters of a kernel that is right.
-static int record_counters(const Session *session, const Problem *problem) {
-  EmulatorCounters counters;
-  char error[ERROR_SIZE];
-  if (device_counters(session->device, &counters) &&
-      !csv_append_counters(session->options.counters_csv, session->stage, &problem->shape, &counters, error))
-    return session_fail(session, EXIT_USAGE, "%s", error);
-  return EXIT_RIGHT;
-}
-
 static int launch_and_check(const Session *session, const Problem *problem, Run *run) {
   FILE *out = session->out;
   CheckResult result;
@@ -115,7 +105,7 @@ static int launch_and_check(const Session *session, const Problem *problem, Run 
   report_counters(out, session->device);
   if (session->options.counters) report_line_counters(out, session->device);
   if (!check_is_right(&result) || !zero || hazards) return EXIT_WRONG;
-  if (session->options.counters_csv) return record_counters(session, problem);
+  if (session->options.counters_csv) return session_record_counters(session, &problem->shape);
   int code = session->options.repeat ? time_and_record(session, problem, run) : EXIT_RIGHT;
   return code == EXIT_RIGHT && session->options.trace ? trace_run(session, launch, run) : code;
 }

@@ -61,8 +61,8 @@ static void compare_row(const Problem *problem, size_t first, const double *expe
     double got = half_to_float(problem->o[first + d]), error = fabs(got - expected[d]);
     result->compared++;
     if (!(error <= limit)) add_difference(result, &(Difference){first + d, got, expected[d], limit});
-    if (error > result->max_error && isfinite(error)) result->max_error = error;
-    if (error / limit > result->worst && isfinite(error)) result->worst = error / limit;
+    result->max_error = larger(result->max_error, error);
+    result->worst = larger(result->worst, error / limit);
   }
 }
 
@@ -93,8 +93,8 @@ static void merge(CheckResult *all, const CheckResult *head) {
   all->not_finite += head->not_finite;
   all->compared += head->compared;
   all->wrong += head->wrong;
-  all->max_error = fmax(all->max_error, head->max_error);
-  all->worst = fmax(all->worst, head->worst);
+  all->max_error = larger(all->max_error, head->max_error);
+  all->worst = larger(all->worst, head->worst);
 }
 
 static bool check_rows(const Check *check, size_t index, CheckResult *result) {

@@ -61,11 +61,11 @@ static bool append(const char *option, const char *path, const char *header, con
   if (!file) return false;
   bool fits = put_header(file, header);
   for (int i = 0; i < count && fits; i++) fprintf(file, "%s%s\n", begin, rows[i]);
-  bool written = fflush(file) == 0;
+  bool written = fflush(file) == 0 && !ferror(file);
+  if (file != stdout) written &= fclose(file) == 0;
   if (!written) snprintf(error, ERROR_SIZE, "%s=%.200s: %s", option, path, strerror(errno));
   if (!fits)
     snprintf(error, ERROR_SIZE, "%s=%.200s: it has other columns; a file of its own takes these", option, path);
-  if (file != stdout) fclose(file);
   return fits && written;
 }
 
@@ -96,8 +96,9 @@ bool csv_append_counters(const char *path, const Stage *stage, const Shape *shap
                          char error[ERROR_SIZE]) {
   char header[MAX_LINE], row[MAX_LINE];
   int head = snprintf(header, sizeof header, "stage,batch,heads,seqlen,head_dim,causal");
-  int length = snprintf(row, sizeof row, "%s,%d,%d,%d,%d,%d", stage->name, shape->batch, shape->heads, shape->seqlen,
-                        shape->head_dim, shape->causal);
+  int length = shape ? snprintf(row, sizeof row, "%s,%d,%d,%d,%d,%d", stage->name, shape->batch, shape->heads,
+                                shape->seqlen, shape->head_dim, shape->causal)
+                     : snprintf(row, sizeof row, "%s,,,,,", stage->name);
   for (int kind = 0; kind < COUNTER_KIND_COUNT; kind++) {
     head += snprintf(header + head, sizeof header - (size_t)head, ",%s", counter_name(kind));
     length += snprintf(row + length, sizeof row - (size_t)length, ",%" PRIu64, counters->value[kind]);

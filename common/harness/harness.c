@@ -1,10 +1,14 @@
 // The program around every stage: options, device, kernels, then the stage, then the exit code.
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "harness.h"
 
 // ---- kernels ----
+
+enum { LARGEST_PTX = 64 << 20 };  // bytes; some files have no end
 
 // Reads a whole file with a 0 after it; NULL when it cannot be read, with errno set.
 static char *read_file(const char *path, size_t *size) {
@@ -16,9 +20,10 @@ static char *read_file(const char *path, size_t *size) {
   while (text) {
     *size += fread(text + *size, 1, capacity - *size - 1, file);
     if (*size < capacity - 1) break;
-    char *larger = realloc(text, capacity *= 2);
-    if (!larger) free(text);
-    text = larger;
+    char *more = capacity < LARGEST_PTX ? realloc(text, capacity *= 2) : NULL;
+    if (!more) free(text);
+    if (capacity >= LARGEST_PTX) errno = EFBIG;
+    text = more;
   }
   if (text && ferror(file)) {
     free(text);
@@ -45,6 +50,27 @@ static int load(Session *session, const DeviceImage *image) {
   return session->module ? EXIT_RIGHT : session_fail_device(session);
 }
 
+// ---- standard output ----
+
+// A stream that is closed gives its number to the next file that is opened, and what is printed goes there.
+// Those that are get /dev/null. False when standard output was one of them.
+static bool open_streams(void) {
+  bool has_output = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
+  int stream;
+  do stream = open("/dev/null", O_RDWR);
+  while (stream >= 0 && stream <= STDERR_FILENO);
+  if (stream >= 0) close(stream);
+  return has_output;
+}
+
+// A report that could not be written is no success. Where the options were wrong there is none.
+static int close_report(const Session *session, int code) {
+  errno = 0;
+  if ((!fflush(stdout) && !ferror(stdout)) || code == EXIT_USAGE) return code;
+  session_fail(session, code, "standard output: %s", errno ? strerror(errno) : "not all of the report was written");
+  return code == EXIT_RIGHT ? EXIT_USAGE : code;
+}
+
 // ---- the program ----
 
 static int run_on_device(Session *session, const DeviceImage *image) {
@@ -61,29 +87,38 @@ static const char *program_name(const char *path) {
   return slash ? slash + 1 : path ? path : "stage";
 }
 
-int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *const *argv) {
-  Session session = {.stage = stage, .program = program_name(argv[0]), .out = stdout};
-  Options *options = &session.options;
+static int run(Session *session, const DeviceImage *image, const char *path) {
+  Options *options = &session->options;
   DeviceOptions device = {0};
   DeviceError device_error;
   char error[ERROR_SIZE];
-  if (!options_parse(options, stage, argc, argv, error)) return session_fail(&session, EXIT_USAGE, "%s", error);
   if (options->help) {
-    options_print_help(stdout, argv[0], stage);
+    options_print_help(stdout, path, session->stage);
     return EXIT_RIGHT;
   }
-  if (!options_device(options, &device.kind, error)) return session_fail(&session, EXIT_USAGE, "%s", error);
+  if (!options_device(options, &device.kind, error)) return session_fail(session, EXIT_USAGE, "%s", error);
   // Times come from the GPU and counters from the emulator: no run writes both.
   const char *csv = options->csv ? options->csv : options->counters_csv;
   if (csv && !csv_writable(options->csv ? "--csv" : "--counters-csv", csv, error))
-    return session_fail(&session, EXIT_USAGE, "%s", error);
-  if (csv && !strcmp(csv, "-")) session.out = stderr;
+    return session_fail(session, EXIT_USAGE, "%s", error);
+  if (csv && !strcmp(csv, "-")) session->out = stderr;
 
   device.hazards = options->hazards == 0;
   device.schedule = options->schedule;
-  session.device = device_open(&device, &device_error);
-  if (!session.device) return session_fail_with(&session, &device_error);
-  int code = run_on_device(&session, image);
-  device_close(session.device);
+  device.step_limit = options_step_limit(options);
+  session->device = device_open(&device, &device_error);
+  if (!session->device) return session_fail_with(session, &device_error);
+  int code = run_on_device(session, image);
+  device_close(session->device);
   return code;
+}
+
+int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *const *argv) {
+  Session session = {.stage = stage, .program = program_name(argv[0]), .out = stdout};
+  char error[ERROR_SIZE];
+  if (!open_streams())
+    return session_fail(&session, EXIT_USAGE, "standard output is closed: nobody would see a report");
+  if (!options_parse(&session.options, stage, argc, argv, error))
+    return session_fail(&session, EXIT_USAGE, "%s", error);
+  return close_report(&session, run(&session, image, argv[0]));
 }

@@ -24,7 +24,7 @@
 enum ExitCode {
   EXIT_RIGHT = 0,
   EXIT_WRONG = 1,   // a wrong result or a hazard
-  EXIT_USAGE = 2,   // the command line asks for something that cannot be
+  EXIT_USAGE = 2,   // the command line asks for something that cannot be, or a report cannot be written
   EXIT_ABSENT = 3,  // the device asked for is not there
 };
 
@@ -54,7 +54,7 @@ typedef struct Options {
   uint64_t repeat;
   const char *csv, *trace;
   int hazards;  // 0: on, 1: off
-  uint64_t schedule;
+  uint64_t schedule, step_limit;
   bool counters;
   const char *counters_csv;
   const char *ptx;
@@ -77,6 +77,7 @@ typedef enum OptionIndex {
   OPTION_TRACE,
   OPTION_HAZARDS,
   OPTION_SCHEDULE,
+  OPTION_STEP_LIMIT,
   OPTION_COUNTERS,
   OPTION_COUNTERS_CSV,
   OPTION_PTX,
@@ -91,6 +92,9 @@ bool options_parse(Options *options, const Stage *stage, int argc, char *const *
 bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_SIZE]);
 // Fills in defaults for the device that was opened. False and error when an option needs the other device.
 bool options_complete(Options *options, const DeviceInfo *device, char error[ERROR_SIZE]);
+// Warp instructions that a launch on the emulator may execute, 0: any number. The default grows with the problem, and is far
+// more than any of its kernels needs.
+uint64_t options_step_limit(const Options *options);
 bool options_given(const Options *options, OptionIndex index);
 Shape options_shape(const Options *options);
 const char *options_input_name(const Options *options);
@@ -122,6 +126,11 @@ static inline uint64_t random_next(uint64_t *state) {
   x = (x ^ x >> 27) * 0x94d049bb133111ebu;
   return x ^ x >> 31;
 }
+
+// ---- limits: NaN wins every maximum, and passes no comparison with one ----
+
+// The larger of two, or NaN when one of them is; fmax drops it.
+static inline double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
 
 // ---- reference.c ----
 
@@ -155,7 +164,7 @@ typedef struct CheckResult {
   uint64_t compared, wrong;  // elements
   uint64_t not_finite;       // elements of the whole output that are NaN or infinite
   size_t first_not_finite;
-  double max_error;                         // of the elements compared that are finite
+  double max_error;                         // of the elements compared; NaN when one of them is
   double worst;                             // the largest error / limit
   Difference differences[MAX_DIFFERENCES];  // the first ones, in order
   int difference_count;
@@ -207,7 +216,7 @@ bool csv_append_rows(const char *path, const Stage *stage, const DeviceInfo *dev
 // Appends one row: the time of one attention problem.
 bool csv_append(const char *path, const Stage *stage, const DeviceInfo *device, const Shape *shape,
                 const Timing *timing, double flops, char error[ERROR_SIZE]);
-// Appends one row, with a column for each counter, by its name.
+// Appends one row, with a column for each counter, by its name. shape: NULL when the stage has none.
 bool csv_append_counters(const char *path, const Stage *stage, const Shape *shape, const EmulatorCounters *counters,
                          char error[ERROR_SIZE]);
 
@@ -270,6 +279,8 @@ int session_fail_with(const Session *session, const DeviceError *error);
 int session_fail_device(const Session *session);
 // The value of the stage's own option: NULL when not given, "" when given without a value.
 const char *session_option(const Session *session, const char *name);
+// Appends the counters to the file of --counters-csv. shape: NULL when the stage has none. An exit code.
+int session_record_counters(const Session *session, const Shape *shape);
 
 // ---- attention.c and harness.c ----
 

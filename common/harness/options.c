@@ -40,6 +40,9 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_HAZARDS] = {"hazards", "on|off", "emulator: report hazards (on)", TYPE_CHOICE, FIELD(hazards), 0, 0},
     [OPTION_SCHEDULE] = {"schedule", "N", "emulator: seed of the warp schedule (0, the adversarial one)", TYPE_NUMBER,
                          FIELD(schedule), 0, UINT64_MAX},
+    [OPTION_STEP_LIMIT] = {"step-limit", "N",
+                           "emulator: warp instructions of a launch (more than any stage needs; 0: no limit)",
+                           TYPE_NUMBER, FIELD(step_limit), 0, UINT64_MAX},
     [OPTION_COUNTERS] = {"counters", NULL, "emulator: counts per source line", TYPE_FLAG, FIELD(counters), 0, 0},
     [OPTION_COUNTERS_CSV] = {"counters-csv", "FILE|-", "emulator: append all counters to FILE, or print them",
                              TYPE_TEXT, FIELD(counters_csv), 0, 0},
@@ -205,10 +208,10 @@ bool options_given(const Options *options, OptionIndex index) { return options->
 // for nothing.
 static int option_of(const Options *options, DeviceKind kind) {
   static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
-  static const OptionIndex emulator[] = {OPTION_PTX, OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE,
-                                         OPTION_HAZARDS};
+  static const OptionIndex emulator[] = {OPTION_PTX,      OPTION_COUNTERS,   OPTION_COUNTERS_CSV,
+                                         OPTION_SCHEDULE, OPTION_STEP_LIMIT, OPTION_HAZARDS};
   const OptionIndex *list = kind == DEVICE_GPU ? gpu : emulator;
-  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 5); i++)
+  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 6); i++)
     if (options_given(options, list[i]) && !(list[i] == OPTION_REPEAT && options->repeat == 0)) return (int)list[i];
   return -1;
 }
@@ -230,6 +233,8 @@ bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_S
   return true;
 }
 
+enum { EMULATOR_BATCH = 1, EMULATOR_HEADS = 2, EMULATOR_SEQLEN = 128 };
+
 static void set_default(Options *options, OptionIndex index, uint64_t value) {
   if (!options_given(options, index)) *(uint64_t *)((char *)options + specs[index].field) = value;
 }
@@ -240,11 +245,27 @@ bool options_complete(Options *options, const DeviceInfo *device, char error[ERR
   if (!gpu && timed >= 0)
     return fail(error, "--%s: times come from a GPU alone, and the emulator has no clock (%s)", specs[timed].name,
                 device->note);
-  set_default(options, OPTION_BATCH, gpu ? 4 : 1);
-  set_default(options, OPTION_HEADS, gpu ? 32 : 2);
-  set_default(options, OPTION_SEQLEN, gpu ? 4096 : 128);
+  set_default(options, OPTION_BATCH, gpu ? 4 : EMULATOR_BATCH);
+  set_default(options, OPTION_HEADS, gpu ? 32 : EMULATOR_HEADS);
+  set_default(options, OPTION_SEQLEN, gpu ? 4096 : EMULATOR_SEQLEN);
   set_default(options, OPTION_REPEAT, gpu ? 20 : 0);
   return true;
+}
+
+static uint64_t number_or(const Options *options, OptionIndex index, uint64_t number, uint64_t otherwise) {
+  return options_given(options, index) ? number : otherwise;
+}
+
+uint64_t options_step_limit(const Options *options) {
+  // Stage 00, which does one multiply-add at a time, executes less than one warp instruction for each of a head's
+  // seqlen * seqlen * head_dim.
+  enum { AT_LEAST = 1 << 30, EACH = 64 };
+  double heads = (double)number_or(options, OPTION_BATCH, options->batch, EMULATOR_BATCH) *
+                 (double)number_or(options, OPTION_HEADS, options->heads, EMULATOR_HEADS);
+  double seqlen = (double)number_or(options, OPTION_SEQLEN, options->seqlen, EMULATOR_SEQLEN);
+  double steps = AT_LEAST + EACH * heads * seqlen * seqlen * (options->head_dim ? 128 : 64);
+  if (options_given(options, OPTION_STEP_LIMIT)) return options->step_limit;
+  return steps < 0x1p63 ? (uint64_t)steps : 0;
 }
 
 Shape options_shape(const Options *options) {
@@ -278,6 +299,6 @@ void options_print_help(FILE *out, const char *program, const Stage *stage) {
   for (int i = 0; i < OPTION_COUNT; i++)
     if (is_offered(stage, i)) print_option(out, specs[i].name, specs[i].value, specs[i].help);
   for (const StageOption *o = stage->options; o && o->name; o++) print_option(out, o->name, o->value, o->help);
-  fprintf(out,
-          "\nExit code: 0 right; 1 a wrong result or a hazard; 2 wrong use; 3 the device asked for is not there.\n");
+  fprintf(out, "\nExit code: 0 right; 1 a wrong result or a hazard; 2 wrong use, or a report that cannot be written;\n"
+               "3 the device asked for is not there.\n");
 }

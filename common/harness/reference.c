@@ -70,8 +70,8 @@ static double compute_scores(ReferenceHead *head, int row, int keys, double *lar
   for (int j = 0; j < keys; j++) {
     double score = head->scale * dot(q, head->k + (size_t)j * head->head_dim, head->head_dim);
     head->weights[j] = score;
-    max = fmax(max, score);
-    *largest = fmax(*largest, fabs(score));
+    max = larger(max, score);
+    *largest = larger(*largest, fabs(score));
   }
   return max;
 }
@@ -111,10 +111,10 @@ double reference_row(ReferenceHead *head, int row, double *out) {
   double rounded_error = 0, magnitude = 0, mass = 0, rms = 0;
   for (int d = 0; d < head->head_dim; d++) {
     out[d] = sums.exact[d] / sums.weight;
-    rounded_error = fmax(rounded_error, fabs(half_round(sums.rounded[d] / sums.weight) - out[d]));
-    magnitude = fmax(magnitude, fabs(out[d]));
-    mass = fmax(mass, sums.absolute[d] / sums.weight);
-    rms = fmax(rms, sqrt(sums.squared[d]) / sums.weight);
+    rounded_error = larger(rounded_error, fabs(half_round(sums.rounded[d] / sums.weight) - out[d]));
+    magnitude = larger(magnitude, fabs(out[d]));
+    mass = larger(mass, sums.absolute[d] / sums.weight);
+    rms = larger(rms, sqrt(sums.squared[d]) / sums.weight);
   }
   return 2 * rounded_error + (0x1p-11 + 0x1p-25 * keys) * magnitude + 0x1p-11 * rms + 0x1p-20 * largest_score * mass +
          0x1p-25;

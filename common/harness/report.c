@@ -83,7 +83,7 @@ static void report_wrong(FILE *out, const Problem *problem, const CheckResult *r
   fprintf(out, "result    WRONG: %s of %s elements differ from the fp64 reference", format_count(wrong, result->wrong),
           format_count(compared, result->compared));
   if (!result->complete) fprintf(out, " (%d rows of each head were compared)", result->rows_per_head);
-  if (result->max_error > 0) fprintf(out, ", max error %.2g", result->max_error);
+  if (result->max_error != 0) fprintf(out, ", max error %.2g", result->max_error);
   fprintf(out, "\n");
   if (result->not_finite) {
     fprintf(out, "          %s of %s are NaN or infinite (never written?), the first is O",

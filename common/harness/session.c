@@ -1,7 +1,8 @@
-// What the files of a program share while it runs: how it fails, and the stage's own options.
+// What the files of a program share while it runs: how it fails, the stage's own options, its counters.
 #include <ctype.h>
 #include <stdarg.h>
 
+#include "../emulator/emulator.h"
 #include "harness.h"
 
 // ---- errors: one line on standard error ----
@@ -41,4 +42,13 @@ const char *session_option(const Session *session, const char *name) {
   for (int i = 0; options && options[i].name && i < MAX_STAGE_OPTIONS; i++)
     if (!strcmp(name, options[i].name)) return session->options.stage_values[i];
   return NULL;
+}
+
+int session_record_counters(const Session *session, const Shape *shape) {
+  EmulatorCounters counters;
+  char error[ERROR_SIZE];
+  if (device_counters(session->device, &counters) &&
+      !csv_append_counters(session->options.counters_csv, session->stage, shape, &counters, error))
+    return session_fail(session, EXIT_USAGE, "%s", error);
+  return EXIT_RIGHT;
 }

@@ -74,7 +74,7 @@ static void compare_product(const Inputs *inputs, const Product *product, const 
       wrong += !compare(got, expected[i], place, i, LINES, result);
       double exact = model_exact(inputs->a, inputs->b, slice, i / LINES, i % LINES) + (product->accumulate ? c[i] : 0);
       double error = fabs(got - exact);
-      result->max_error = fmax(result->max_error, error);
+      result->max_error = larger(result->max_error, error);
       result->sum_error += error;
     }
     result->compared += TILE;

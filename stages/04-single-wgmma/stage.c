@@ -127,6 +127,7 @@ static int check_and_measure(const Session *session, const Inputs *inputs) {
   report_conflicts(session, &result);
   if (session->options.counters) report_line_counters(out, session->device);
   if (!is_right(&result) || hazards) return EXIT_WRONG;
+  if (session->options.counters_csv) return session_record_counters(session, NULL);
   return session->options.repeat ? measure_all(session, inputs) : EXIT_RIGHT;
 }
 

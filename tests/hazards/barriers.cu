@@ -141,3 +141,17 @@ extern "C" __global__ void vote_and_wait(const int *in, int *out) {
 #endif
   out[t] = votes + 1;
 }
+
+// Half a warp arrives alone, without .aligned, and then a whole one: 48 threads for 32.
+// launch half_a_warp_more: grid 1 block 64 args float[64] float[64]=zero
+extern "C" __global__ void half_a_warp_more(const float *in, float *out) {
+#ifdef REPAIRED
+  int first = 32;
+#else
+  int first = 16;
+#endif
+  if (threadIdx.x < first) asm volatile("barrier.arrive 1, 32;" : : : "memory");
+  __syncthreads();
+  if (threadIdx.x >= 32) barrier_arrive(1, 32);  // HAZARD(half_a_warp_more): barrier misuse
+  out[threadIdx.x] = in[threadIdx.x];
+}

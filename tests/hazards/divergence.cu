@@ -109,6 +109,35 @@ extern "C" __global__ void shuffle_missed(const float *in, float *out) {
   out[threadIdx.x] = x;
 }
 
+// Lanes of a warp leave early, and the others reduce with the mask of the whole warp: they read what is not there.
+// launch shuffle_from_exited: grid 1 block 32 args float[32] float[32]=zero 20
+extern "C" __global__ void shuffle_from_exited(const float *in, float *out, int count) {
+  int t = threadIdx.x;
+#ifdef REPAIRED
+  float x = t < count ? in[t] : 0;
+#else
+  if (t >= count) return;
+  float x = in[t];
+#endif
+  for (int step = 16; step > 0; step /= 2)
+    x += __shfl_xor_sync(0xffffffff, x, step);  // HAZARD(shuffle_from_exited): divergent .aligned instruction
+  out[t] = x;
+}
+
+// A block of a warp and a half: the other half does not exist.
+// launch shuffle_from_nobody: grid 1 block 48 args float[48] float[48]=zero
+extern "C" __global__ void shuffle_from_nobody(const float *in, float *out) {
+  int t = threadIdx.x;
+#ifdef REPAIRED
+  unsigned mask = t < 32 ? 0xffffffff : 0x0000ffff;
+  int step = t < 32 ? 16 : 8;
+#else
+  unsigned mask = 0xffffffff;
+  int step = 16;
+#endif
+  out[t] = in[t] + __shfl_down_sync(mask, in[t], step);  // HAZARD(shuffle_from_nobody): divergent .aligned instruction
+}
+
 // The lanes 16 to 31 shuffle with a mask in which they are not.
 // launch not_in_mask: grid 1 block 32 args float[32] float[32]=zero
 extern "C" __global__ void not_in_mask(const float *in, float *out) {

@@ -264,3 +264,23 @@ extern "C" __global__ void block_release(int *data, int *flag, int *out) {
     *out = *data;  // HAZARD(block_release): global-memory race
   }
 }
+
+// All read a word, and one overwrites it in the end: whatever has been read since, and that is much, the first reads count.
+// launch read_long_ago: grid 1 block 64 args float[64] float[64]=zero 6000
+extern "C" __global__ void read_long_ago(float *in, float *out, int rounds) {
+  __shared__ float tile[64];
+  int t = threadIdx.x;
+  tile[t] = t;
+  __syncthreads();
+  float sum = *(volatile float *)in;  // OTHER(read_long_ago)
+#pragma unroll 1
+  for (int round = 0; round < rounds; round++) {
+    sum += tile[round % 64];
+    __syncwarp();
+  }
+  out[t] = sum;
+#ifdef REPAIRED
+  __syncthreads();
+#endif
+  if (t == 0) *in = sum;  // HAZARD(read_long_ago): global-memory race
+}

@@ -482,3 +482,51 @@ extern "C" __global__ void no_empty(const float *in, float *out, int rounds) {
     out[t] = sum;
   }
 }
+
+// A relaxed arrival tells nobody that it has come, and so who waits may ask for the phase before: nothing is wrong here.
+// launch relaxed_arrival: grid 1 block 64 args float[4] float[4]=zero
+extern "C" __global__ void relaxed_arrival(const float *in, float *out) {
+  __shared__ alignas(16) float tile[4];
+  __shared__ uint64_t full;
+  int t = threadIdx.x;
+  if (t == 0) {
+    mbarrier_init(&full, 2);
+    fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (t == 0) asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%0];" : : "r"(shared_address(&full)) : "memory");
+  if (t < 32) return;
+  if (t == 32) {
+    mbarrier_arrive_expect(&full, sizeof tile);
+    mbarrier_wait(&full, 1);
+    bulk_load(tile, in, sizeof tile, &full);
+  }
+  mbarrier_wait(&full, 0);
+  if (t < 36) out[t - 32] = tile[t - 32];
+}
+
+// So it is with a copy's arrival: the thread that asks for the phase before need not know that it has come.
+// launch copy_arrives: grid 1 block 64 args float[8] float[4]=zero
+extern "C" __global__ void copy_arrives(const float *in, float *out) {
+  __shared__ alignas(16) float tile[4], other[4];
+  __shared__ uint64_t full;
+  int t = threadIdx.x;
+  if (t == 0) {
+    mbarrier_init(&full, 2);
+    fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (t == 32) {
+    cp_async(other, in + 4);
+    cp_async_arrive(&full);
+    mbarrier_arrive_expect(&full, sizeof tile);
+  }
+#pragma unroll 1
+  for (int i = 0; i < 8; i++) __syncthreads();  // time for the copy
+  if (t == 32) {
+    mbarrier_wait(&full, 1);
+    bulk_load(tile, in, sizeof tile, &full);
+  }
+  mbarrier_wait(&full, 0);
+  if (t < 4) out[t] = tile[t] + other[t];
+}

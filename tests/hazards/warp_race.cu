@@ -103,3 +103,23 @@ extern "C" __global__ void branches(const float *in, float *out) {
 #endif
   if (lane >= 16) out[lane] += tile[lane - 16];  // HAZARD(branches): shared-memory race
 }
+
+// Two lanes store the same value, which may be done in one store. But these are two: the second lane comes a round later.
+// launch same_value_later: grid 1 block 32 args int[32] int[32]=zero
+extern "C" __global__ void same_value_later(const int *in, int *out) {
+  __shared__ int flag;
+  unsigned address = (unsigned)__cvta_generic_to_shared(&flag);
+  int lane = threadIdx.x;
+#pragma unroll 1
+  for (int round = 0; round < 2; round++) {
+    if (lane == round)
+      asm volatile("st.shared.u32 [%0], 5;" : : "r"(address) : "memory");  // HAZARD(same_value_later): shared-memory race
+#ifdef REPAIRED
+    __syncwarp();
+#else
+    __syncwarp(1u << lane);
+#endif
+  }
+  __syncwarp();
+  out[lane] = in[lane] + flag;
+}

@@ -499,3 +499,18 @@ extern "C" __global__ void tail_threads(const half *in, float *out, int n) {
   wgmma_wait<0>();
   if (threadIdx.x < n) put(out, d);
 }
+
+// A thread looks at A, and then wgmma reads it. Who waits for wgmma does not wait for the thread.
+// launch looked_at_before: grid 1 block 128 args half[1152] float[512]=zero float[1]=zero
+extern "C" __global__ void looked_at_before(const half *in, float *out, float *seen) {
+  __shared__ Tiles tiles;
+  fill(&tiles, in);
+  if (threadIdx.x == 0) *seen = __half2float(tiles.a[8]);  // OTHER(looked_at_before)
+  float d[4] = {};
+  multiply(d, describe(tiles.a), describe(tiles.b));
+  put(out, d);
+#ifdef REPAIRED
+  __syncthreads();
+#endif
+  if (threadIdx.x == 32) tiles.a[8] = 0;  // HAZARD(looked_at_before): shared-memory race
+}

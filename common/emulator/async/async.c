@@ -15,15 +15,14 @@ struct AsyncEngine {
 // ---- the engine ----
 
 AsyncEngine *async_engine_new(Cluster *cluster) {
-  AsyncEngine *engine = calloc(1, sizeof *engine);
-  if (!engine) abort();
+  AsyncEngine *engine = host_allocate(1, sizeof *engine);
   engine->cluster = cluster;
   return engine;
 }
 
 void async_engine_free(AsyncEngine *engine) {
   if (!engine) return;
-  // From the last: one that waits for another's result is given back before it.
+  // From the last: one that waits for another's result is released before it.
   while (engine->last) {
     AsyncOp *op = engine->last;
     engine->last = op->previous;
@@ -57,16 +56,14 @@ static void unlink_pending(AsyncEngine *engine, AsyncOp *op) {
 
 AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,
                           size_t payload_size) {
-  AsyncOp *op = calloc(1, sizeof *op);
-  if (!op) abort();
+  AsyncOp *op = host_allocate(1, sizeof *op);
   op->warp = warp;
   op->lane = __builtin_ctz(mask);
   op->inst = inst;
   op->perform = perform;
   op->self_completing = self_completing;
   op->references = 1;
-  op->payload = payload_size ? calloc(1, payload_size) : NULL;
-  if (payload_size && !op->payload) abort();
+  op->payload = payload_size ? host_allocate(1, payload_size) : NULL;
   link_pending(warp->block->cluster->async, op);
   return op;
 }
@@ -147,8 +144,7 @@ AsyncOp *async_first_pending(const Cluster *cluster) { return cluster->async ? c
 // ---- groups ----
 
 GroupQueue *async_groups(Warp *warp, GroupKind kind) {
-  if (!warp->groups_in_flight) warp->groups_in_flight = calloc(GROUP_KINDS, sizeof(GroupQueue));
-  if (!warp->groups_in_flight) abort();
+  if (!warp->groups_in_flight) warp->groups_in_flight = host_allocate(GROUP_KINDS, sizeof(GroupQueue));
   return &warp->groups_in_flight[kind];
 }
 

@@ -5,7 +5,7 @@
 // the issuing lanes know. Its data moves when it is performed: as late as the program allows, or at a random moment under
 // a seed. So a missing wait gives both a report and wrong numbers.
 //
-//   issue --> pending --> performed (data moved; mbarrier told) --> known to those who wait
+//   issue --> pending --> performed (data moved; bytes completed) --> known to the threads that wait
 //
 // Operations that nothing but a wait completes (cp.async and wgmma groups) are performed by that wait. The others (those
 // that complete on an mbarrier, and bulk groups) complete by themselves: when no warp of the cluster can go on.
@@ -17,7 +17,7 @@
 typedef struct AsyncEngine AsyncEngine;
 typedef struct AsyncOp AsyncOp;
 
-// Moves an operation's data, and tells its mbarrier. Called once.
+// Moves an operation's data, and completes its bytes on its mbarrier. Called once.
 typedef void AsyncPerform(Cluster *cluster, AsyncOp *op);
 
 struct AsyncOp {
@@ -28,7 +28,7 @@ struct AsyncOp {
   uint32_t agent, clock;  // the thread and clock it is in the race check; clock 0: none
   uint32_t number;        // of wgmma: how many the warp had issued with it
   AsyncPerform *perform;
-  void (*discard)(AsyncOp *op);  // gives back what the payload holds, when it was never performed; or NULL
+  void (*discard)(AsyncOp *op);  // releases what the payload holds, when it was never performed; or NULL
   bool self_completing;          // may be performed at any time; else only by async_finish
   bool performed;
   int references;
@@ -53,7 +53,7 @@ AsyncIssue async_issue_by(const AsyncOp *op, Mask mask, uint32_t warps);
 void async_make_agent(AsyncOp *op, AsyncIssue issue);
 // The operation is one of all lanes of mask together (wgmma), not one of each: it comes after what any of them has done.
 void async_make_collective(AsyncOp *op, Mask mask);
-// Who accesses memory for the operation on behalf of a lane. proxy: through the async proxy (TMA, wgmma; not cp.async).
+// What accesses memory for the operation on behalf of a lane. proxy: through the async proxy (TMA, wgmma; not cp.async).
 Actor async_actor(const AsyncOp *op, int lane, bool proxy);
 // Performs the operation unless it has been.
 void async_finish(Cluster *cluster, AsyncOp *op);

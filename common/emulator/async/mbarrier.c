@@ -74,7 +74,8 @@ static void inval(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, i
 
 // ---- arrive, expect_tx, complete_tx ----
 
-// Who waits is of the mbarrier's block: to arrive there from another one hands on nothing unless the scope has both.
+// The threads that wait are of the mbarrier's block: an arrival from another block hands on nothing unless its scope
+// has both.
 static void release_to(Warp *warp, Mask mask, const MbarrierPlan *plan, Mbarrier *mbarrier) {
   if (!mask) return;
   bool remote = mbarrier->address >> SHARED_RANK_SHIFT != (uint64_t)warp->block->rank + 1;
@@ -306,7 +307,7 @@ DecodeResult decode_mbarrier_bytes(Decoder *decoder, const PtxInstruction *sourc
 }
 
 // arrive{_drop}{.noComplete} state, [a]{, count};  arrive{_drop}.expect_tx state, [a], bytes;  "_" for a state that
-// nobody needs
+// is not needed
 DecodeResult decode_mbarrier_arrive(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   MbarrierPlan *plan = decode_plan(decoder, source, inst);
   if (!plan) return DECODE_FAILED;

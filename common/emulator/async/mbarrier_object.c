@@ -1,4 +1,4 @@
-// The objects behind mbarrier instructions: see mbarrier.h.
+// The objects behind mbarrier instructions: see mbarrier_object.h.
 #include "mbarrier_object.h"
 
 #include <stdarg.h>
@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../check/waits.h"
+#include "../warp/host_memory.h"
 
 // A thread's last poll that failed.
 typedef struct Wait {
@@ -24,10 +26,8 @@ struct MbarrierTable {
 // ---- the table ----
 
 MbarrierTable *mbarriers_new(const Cluster *cluster) {
-  MbarrierTable *table = calloc(1, sizeof *table);
-  if (!table) abort();
-  table->waits = calloc((size_t)cluster->lane_count, sizeof *table->waits);
-  if (!table->waits) abort();
+  MbarrierTable *table = host_allocate(1, sizeof *table);
+  table->waits = host_allocate((size_t)cluster->lane_count, sizeof *table->waits);
   return table;
 }
 
@@ -54,8 +54,7 @@ static Mbarrier **table_slot(const MbarrierTable *table, uint64_t address) {
 static void table_grow(MbarrierTable *table) {
   MbarrierTable old = *table;
   table->capacity = old.capacity ? old.capacity * 2 : 32;
-  table->items = calloc(table->capacity, sizeof *table->items);
-  if (!table->items) abort();
+  table->items = host_allocate(table->capacity, sizeof *table->items);
   for (size_t i = 0; i < old.capacity; i++)
     if (old.items[i]) *table_slot(table, old.items[i]->address) = old.items[i];
   free(old.items);
@@ -66,8 +65,7 @@ static Mbarrier *table_entry(MbarrierTable *table, uint64_t address) {
   if (table->count * 2 >= table->capacity) table_grow(table);
   Mbarrier **slot = table_slot(table, address);
   if (*slot) return *slot;
-  *slot = calloc(1, sizeof **slot);
-  if (!*slot) abort();
+  *slot = host_allocate(1, sizeof **slot);
   (*slot)->address = address;
   table->count++;
   return *slot;
@@ -152,7 +150,7 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
     mbarrier_misuse(origin, address, "the mbarrier was invalidated (mbarrier.inval) and not initialised again");
   } else if (memcmp(access.data, &mbarrier->word, MBARRIER_BYTES)) {
     mbarrier_misuse(origin, address,
-                    "something else than mbarrier instructions has written the mbarrier's eight bytes");
+                    "an instruction that is not an mbarrier instruction has written the mbarrier's eight bytes");
   } else {
     return mbarrier;
   }
@@ -262,10 +260,10 @@ static bool end_phase(Cluster *cluster, Mbarrier *mbarrier) {
   Origin culprit = mbarrier->expect.inst ? mbarrier->expect
                    : copy                ? (Origin){copy->warp, copy->lane, copy->inst}
                                          : mbarrier->copy;
-  const char *fault = mbarrier->expect.inst ? "expect_tx told too few bytes" : "no expect_tx told of the copy";
+  const char *fault = mbarrier->expect.inst ? "expect_tx announced too few bytes" : "no expect_tx announced the copy";
   if (state.tx < 0 && culprit.inst) {
     wrong_expect(culprit, mbarrier->address,
-                 "%s: all arrivals of the phase have come, and its copies brought %d bytes more than expected", fault,
+                 "%s: all arrivals of the phase have come, and its copies wrote %d bytes more than expected", fault,
                  -state.tx);
     return false;
   }
@@ -418,7 +416,7 @@ void mbarrier_seen(Mbarrier *mbarrier) {
 
 static void report_unseen(Origin copy, uint64_t mbarrier) {
   hazard_report(copy.warp, copy.inst, copy.lane, HAZARD_OVERWRITE_IN_FLIGHT, mbarrier, MBARRIER_BYTES,
-                "the block exits while this copy into its shared memory may be under way: nobody waited for it");
+                "the block exits while this copy into its shared memory may be under way: no thread waited for it");
 }
 
 void mbarrier_check_exit(const Block *block) {
@@ -462,34 +460,28 @@ static Mask waiting_alike(const Cluster *cluster, const Warp *warp, int first) {
   return mask;
 }
 
-static size_t describe_wait(const Warp *warp, Mask lanes, const Mbarrier *mbarrier, const Inst *inst, char *text,
-                            size_t size) {
-  MbarrierState state = mbarrier_state(mbarrier);
-  const char *file;
-  int line = 0;
-  bool known = instruction_line(warp_launch(warp)->program->module, inst->source, &file, &line);
-  int used = snprintf(
-      text, size, "warp %d lanes 0x%08x wait at %s %d for phase %u (parity %u) of the mbarrier at 0x%llx: %u arrivals",
-      warp->index, lanes, known ? "line" : "PTX line", known ? line : inst->source->line, mbarrier->phase,
-      mbarrier->phase & 1, (unsigned long long)(mbarrier->address & ((1u << SHARED_RANK_SHIFT) - 1)), state.pending);
-  if (state.tx && used >= 0 && (size_t)used < size)
-    used += snprintf(text + used, size - (size_t)used, " and %d bytes", state.tx);
-  if (used >= 0 && (size_t)used < size) used += snprintf(text + used, size - (size_t)used, " are missing");
-  return (size_t)used < size ? (size_t)used : size - 1;
+// The warps of the block in which the same lanes wait for the same, a bit each.
+static uint32_t warps_alike(const Cluster *cluster, const Warp *warp, int first, Mask lanes) {
+  const Wait *waits = cluster->mbarriers->waits, *wait = &waits[warp_thread(warp, first)];
+  uint32_t warps = 0;
+  for (int w = 0; w < warp->block->warp_count; w++) {
+    const Warp *other = &warp->block->warps[w];
+    const Wait *others = &waits[warp_thread(other, first)];
+    bool alike = others->inst == wait->inst && others->address == wait->address && other->live >> first & 1;
+    if (alike && waiting_alike(cluster, other, first) == lanes) warps |= 1u << w;
+  }
+  return warps;
 }
 
-static size_t describe_exits(const Cluster *cluster, char *text, size_t size) {
-  int exited = 0, last = 0;
-  for (int b = 0; b < cluster->block_count; b++)
-    for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
-      if (cluster->blocks[b].warps[w].live) continue;
-      exited++;
-      last = w;
-    }
-  if (!exited) return 0;
-  int used = exited == 1 ? snprintf(text, size, "; warp %d has exited", last)
-                         : snprintf(text, size, "; %d warps have exited", exited);
-  return (size_t)used < size ? (size_t)used : size - 1;
+static void describe_wait(WaitList *list, const Warp *warp, uint32_t warps, Mask lanes, const Mbarrier *mbarrier,
+                          const Inst *inst) {
+  MbarrierState state = mbarrier_state(mbarrier);
+  char bytes[40] = "";
+  if (state.tx) snprintf(bytes, sizeof bytes, " and %d bytes", state.tx);
+  waits_add(list, warp, warps, lanes, inst,
+            " for phase %u (parity %u) of the mbarrier at 0x%llx: %u arrivals%s are missing", mbarrier->phase,
+            mbarrier->phase & 1, (unsigned long long)(mbarrier->address & ((1u << SHARED_RANK_SHIFT) - 1)),
+            state.pending, bytes);
 }
 
 // A wait for bytes that no copy brings is the fault of the expect_tx, bytes that came unexpected are that of the copy.
@@ -498,43 +490,45 @@ static bool explain_bytes(const Mbarrier *mbarrier) {
   if (state.tx > 0 && state.pending == 0 && mbarrier->expect.inst) {
     wrong_expect(
         mbarrier->expect, mbarrier->address,
-        "expect_tx told %d bytes more than the copies brought: phase %u never completes, and threads wait for it",
+        "expect_tx announced %d bytes more than the copies wrote: phase %u never completes, and threads wait for it",
         state.tx, mbarrier->phase);
     return true;
   }
   if (state.tx >= 0 || !mbarrier->copy.inst) return false;
   wrong_expect(
       mbarrier->copy, mbarrier->address,
-      "the copies brought %d bytes that no expect_tx told of: phase %u never completes, and threads wait for it",
+      "the copies wrote %d bytes that no expect_tx announced: phase %u never completes, and threads wait for it",
       -state.tx, mbarrier->phase);
   return true;
 }
 
+// Adds what the lanes of a warp wait for, unless it was told with an earlier warp. True when one of them tells all.
+static bool explain_warp(const Cluster *cluster, Warp *warp, WaitList *list, Origin *first) {
+  Mask told = 0;
+  for (int lane = 0; lane < LANES; lane++) {
+    const Mbarrier *mbarrier = told >> lane & 1 ? NULL : waits_for(cluster, warp, lane);
+    if (!mbarrier) continue;
+    if (explain_bytes(mbarrier)) return true;
+    const Inst *inst = cluster->mbarriers->waits[warp_thread(warp, lane)].inst;
+    Mask lanes = waiting_alike(cluster, warp, lane);
+    told |= lanes;
+    if (!first->inst) *first = (Origin){warp, lane, inst};
+    uint32_t warps = warps_alike(cluster, warp, lane, lanes);
+    if (!(warps & ((1u << warp->index) - 1))) describe_wait(list, warp, warps, lanes, mbarrier, inst);
+  }
+  return false;
+}
+
 bool mbarrier_explain_deadlock(const Cluster *cluster) {
-  char text[360] = "";
-  size_t used = 0;
+  WaitList list = {.used = 0};
   Origin first = {0};
-  uint64_t address = 0;
   for (int b = 0; cluster->mbarriers && b < cluster->block_count; b++)
-    for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
-      Warp *warp = &cluster->blocks[b].warps[w];
-      Mask told = 0;
-      for (int lane = 0; lane < LANES; lane++) {
-        const Mbarrier *mbarrier = told >> lane & 1 ? NULL : waits_for(cluster, warp, lane);
-        if (!mbarrier) continue;
-        if (explain_bytes(mbarrier)) return true;
-        const Inst *inst = cluster->mbarriers->waits[warp_thread(warp, lane)].inst;
-        Mask lanes = waiting_alike(cluster, warp, lane);
-        told |= lanes;
-        if (!first.inst) first = (Origin){warp, lane, inst}, address = mbarrier->address;
-        if (used > 200) continue;
-        if (used) used += (size_t)snprintf(text + used, sizeof text - used, "; ");
-        used += describe_wait(warp, lanes, mbarrier, inst, text + used, sizeof text - used);
-      }
-    }
+    for (int w = 0; w < cluster->blocks[b].warp_count; w++)
+      if (explain_warp(cluster, &cluster->blocks[b].warps[w], &list, &first)) return true;
   if (!first.inst) return false;
-  describe_exits(cluster, text + used, sizeof text - used);
-  hazard_report(first.warp, first.inst, first.lane, HAZARD_DEADLOCK, address, MBARRIER_BYTES, "%s", text);
+  uint64_t address = waits_for(cluster, first.warp, first.lane)->address;
+  hazard_report(first.warp, first.inst, first.lane, HAZARD_DEADLOCK, address, MBARRIER_BYTES, "%s",
+                waits_text(&list, cluster));
   launch_stop(cluster->launch);
   return true;
 }

@@ -8,7 +8,7 @@
 //
 //   bits 0-19 pending arrivals, 20-39 those of the next phase, 40-60 bytes still to come (two's complement), 61-63 phase
 //
-// What the threads hand on to each other, and who did what, is in a table of the cluster.
+// What the threads hand on to each other, and which thread did what, is in a table of the cluster.
 #pragma once
 
 #include "../memory/memory.h"
@@ -16,7 +16,7 @@
 
 enum { MBARRIER_BYTES = 8, MBARRIER_MAX = (1 << 20) - 1 };  // the largest count of arrivals, and of bytes
 
-// Who did something to an mbarrier, to be named in a report; inst is NULL when nobody did.
+// The thread that did something to an mbarrier, to be named in a report; inst is NULL when none did.
 typedef struct Origin {
   Warp *warp;
   int lane;
@@ -47,7 +47,7 @@ typedef struct Mbarrier {
   uint32_t init_clock;  // of the thread that initialised it, when it did
   Origin expect;        // the last expect_tx of this phase
   Origin copy;          // the last copy that completed in this phase
-  Origin unseen;        // the last copy, when nobody has waited for its phase
+  Origin unseen;        // the last copy, while no thread has waited for its phase
   uint32_t unseen_phase;
 } Mbarrier;
 
@@ -59,7 +59,7 @@ void mbarriers_free(MbarrierTable *table);
 // ---- for instructions that use an mbarrier ----
 
 // The live mbarrier at an address. NULL after a report, which has stopped the launch: the address is misaligned or not
-// shared memory, nobody initialised it, it was invalidated or overwritten.
+// shared memory; no mbarrier was initialised there, or it was invalidated or overwritten.
 Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address);
 // The same of an asynchronous copy: the mbarrier must be in the shared memory that the copy writes.
 Mbarrier *mbarrier_of_copy(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, const Region *shared);
@@ -99,10 +99,10 @@ void mbarrier_announce(Warp *warp, Mask mask);
 
 // A thread has waited for the last completed phase, and knows of its copies.
 void mbarrier_seen(Mbarrier *mbarrier);
-// The block's last threads exit: reports copies into its shared memory that nobody waited for.
+// The block's last threads exit: reports copies into its shared memory that no thread waited for.
 void mbarrier_check_exit(const Block *block);
 
-// A lane polled in vain, or (mbarrier NULL) no longer waits: who waits where is what a deadlock is told by.
+// A lane polled in vain, or (mbarrier NULL) no longer waits: a deadlock's report names the lanes that wait.
 void mbarrier_note_wait(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier, uint32_t parity);
 // Nothing in the cluster moves: when threads wait for mbarriers, reports what is missing, and returns true.
 bool mbarrier_explain_deadlock(const Cluster *cluster);

@@ -1,6 +1,8 @@
-// st.async: a store into the shared memory of a block of the cluster, whose bytes an mbarrier there counts. PTX ISA 9.7.9.12.
+// st.async: a store into the shared memory of a block of the cluster, whose bytes an mbarrier there counts. PTX ISA
+// 9.7.9.12.
 //
-// The store is asynchronous, and in the generic proxy: no fence.proxy.async stands between it and ordinary loads and stores.
+// The store is asynchronous, and in the generic proxy: no fence.proxy.async stands between it and ordinary loads and
+// stores.
 #include <string.h>
 
 #include "../check/hazard.h"

@@ -1,7 +1,8 @@
 // The emulator's own tensor maps: what a tensor copy knows of a tensor in global memory, in 128 bytes. PTX ISA 5.5.8.
 //
 // On the GPU the bytes are the hardware's and opaque; here they are a magic number, the fields, and a checksum, so
-// that bytes which are no tensor map (an uninitialised variable, a GPU's map, a pointer to a pointer) are told as such.
+// that bytes which are no tensor map (an uninitialised variable, a GPU's map, a pointer to a pointer) are reported as
+// such.
 #pragma once
 
 #include "../emulator.h"

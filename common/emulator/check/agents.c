@@ -20,8 +20,7 @@ struct AgentTable {
 };
 
 AgentTable *agents_new(const Cluster *cluster) {
-  AgentTable *table = calloc(1, sizeof *table);
-  if (!table) abort();
+  AgentTable *table = host_allocate(1, sizeof *table);
   table->usage = &cluster->worker->order;
   return table;
 }

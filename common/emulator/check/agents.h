@@ -1,7 +1,7 @@
 // Asynchronous operations as the race check numbers them.
 //
-// An operation is a thread of its own, an agent: agents come after the lanes of a cluster, and one operation after the other
-// is the same agent, at its next clock.
+// An operation is a thread of its own, an agent: agents come after the lanes of a cluster, and one operation after
+// the other is the same agent, at its next clock.
 #pragma once
 
 #include "../warp/machine.h"
@@ -20,8 +20,8 @@ typedef struct AgentTable AgentTable;
 AgentTable *agents_new(const Cluster *cluster);
 void agents_free(AgentTable *table);
 
-// What an operation is in the race check. wrapped: its agent has begun again at clock 1, after more operations than an epoch
-// can count.
+// What an operation is in the race check. wrapped: its agent has begun again at clock 1, after more operations than
+// an epoch can count.
 typedef struct AgentClock {
   uint32_t agent, clock;
   bool wrapped;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../warp/host_memory.h"
 #include "hazard.h"
 
 // ---- clocks ----
@@ -36,8 +37,7 @@ static void copy_plane(Clocks *clocks, ClockPlane to, ClockPlane from) {
 }
 
 static Clocks *clocks_of(uint32_t cluster, int count, int planes, Usage *usage) {
-  Clocks *clocks = calloc(1, clocks_size(count, planes));
-  if (!clocks) abort();
+  Clocks *clocks = host_allocate(1, clocks_size(count, planes));
   atomic_init(&clocks->references, 1);
   clocks->cluster = cluster;
   clocks->count = count;
@@ -95,7 +95,7 @@ static void merge_import(Clocks *into, Clocks *from) {
     return;
   }
   into->imports = realloc(into->imports, ((size_t)into->import_count + 1) * sizeof(Import));
-  if (!into->imports) abort();
+  if (!into->imports) out_of_memory();
   usage_add(into->usage, sizeof(Import));
   // Its own imports stay behind: clusters that learn from each other would build a chain of them without end.
   Clocks *held = from;
@@ -106,7 +106,7 @@ static void merge_import(Clocks *into, Clocks *from) {
   into->imports[into->import_count++] = (Import){from->cluster, held};
 }
 
-// Adds everything that `from` knows to `into`, which nobody else holds yet.
+// Adds everything that `from` knows to `into`, which has no other holder yet.
 static void merge(Clocks *into, Clocks *from) {
   if (from->cluster == into->cluster)
     merge_array(into, from);
@@ -157,7 +157,7 @@ static void advance(Warp *warp, int lane) {
   launch_stop(warp_launch(warp));
 }
 
-// Makes *holder a vector that nobody else holds.
+// Makes *holder a vector that has no other holder.
 static void make_own(const Cluster *cluster, Clocks **holder) {
   if (*holder && atomic_load_explicit(&(*holder)->references, memory_order_acquire) == 1) return;
   Clocks *copy = clocks_new(cluster);
@@ -405,8 +405,7 @@ struct SyncTable {
 };
 
 SyncTable *sync_table_new(Usage *usage) {
-  SyncTable *table = calloc(1, sizeof *table);
-  if (!table) abort();
+  SyncTable *table = host_allocate(1, sizeof *table);
   table->usage = usage;
   pthread_mutex_init(&table->lock, NULL);
   return table;
@@ -446,8 +445,7 @@ static void grow(SyncTable *table) {
   SyncEntry *old = table->entries;
   size_t old_capacity = table->capacity;
   table->capacity = old_capacity ? old_capacity * 2 : 64;
-  table->entries = calloc(table->capacity, sizeof *table->entries);
-  if (!table->entries) abort();
+  table->entries = host_allocate(table->capacity, sizeof *table->entries);
   usage_add(table->usage, (table->capacity - old_capacity) * sizeof *table->entries);
   for (size_t i = 0; i < old_capacity; i++)
     if (old[i].place) *sync_slot(table, old[i].place, old[i].block) = old[i];

@@ -1,4 +1,4 @@
-// How the race check remembers an access: who, at which instruction, at which of its clocks.
+// How the race check remembers an access: its thread, its instruction, and the thread's clock.
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ typedef struct EpochLayout {
   int clock_shift, pc_shift, cluster_shift;
   uint64_t clock_mask, pc_mask, thread_mask, cluster_mask;
   uint64_t set_mask;       // the index of an EPOCH_SET, in the place of thread and clock
-  uint64_t identity_mask;  // what tells that two accesses, none of them a set, are by one thread
+  uint64_t identity_mask;  // equal bits: two accesses, none of them a set, are by one thread
 } EpochLayout;
 
 // False when the fields leave too few bits for the clock.

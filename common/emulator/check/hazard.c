@@ -27,7 +27,8 @@ static const struct {
     [HAZARD_BARRIER_MISUSE] =
         {"barrier misuse",
          "All users of a barrier must agree on its number and on its count of threads, a multiple of the warp size."},
-    [HAZARD_DEADLOCK] = {"deadlock", "Every thread that a barrier expects must reach it: count who arrives."},
+    [HAZARD_DEADLOCK] = {"deadlock",
+                         "Every thread that a barrier expects must reach it: count the threads that arrive."},
     [HAZARD_PROXY_FENCE] = {"missing proxy fence", "Put fence.proxy.async after the writes, in the threads that wrote, "
                                                    "before the barrier that hands the data over."},
     [HAZARD_READ_BEFORE_WAIT] = {"read before wait",
@@ -45,9 +46,8 @@ static const struct {
                                              "and the swizzle mode, and align swizzled tiles."},
     [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", "Initialise an mbarrier once, before use, with the number of "
                                                    "arrivals of one phase; wait with the parity of the phase."},
-    [HAZARD_EXPECT_TX] =
-        {"wrong expect_tx",
-         "The bytes expected in a phase must be those of all its copies together, told before the phase can complete."},
+    [HAZARD_EXPECT_TX] = {"wrong expect_tx", "The bytes expected in a phase must be those of all its copies together, "
+                                             "announced before the phase can complete."},
     [HAZARD_TENSOR_MAP] = {"bad tensor map", "Make the map with the device's encoder, pass it as a __grid_constant__ "
                                              "parameter, and use the dimensions it has."},
     [HAZARD_SETMAXNREG] = {"setmaxnreg misuse", "All warps of a warpgroup execute it, with a multiple of 8 from 24 to "
@@ -101,7 +101,7 @@ static bool same_hazard(const Hazard *a, const Hazard *b) {
          (!a->has_other || same_place(&a->other, &b->other));
 }
 
-// Faults stop a launch whatever the options, so their reason is always told.
+// Faults stop a launch whatever the options, so their reason is always reported.
 static bool is_fault(HazardKind kind) {
   switch (kind) {
   case HAZARD_UNINITIALISED_READ:
@@ -143,15 +143,15 @@ static Hazard make_hazard(const Warp *warp, const Inst *inst, int lane, HazardKi
   return hazard;
 }
 
-// A launch that has stopped means nothing by what it still does.
-static bool is_told(const Launch *launch, HazardKind kind) {
+// What a launch does after it has stopped is not reported.
+static bool is_reported(const Launch *launch, HazardKind kind) {
   return !launch->stopped && (launch->hazards || is_fault(kind));
 }
 
 void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                    const char *format, ...) {
   const Launch *launch = warp_launch(warp);
-  if (!is_told(launch, kind)) return;
+  if (!is_reported(launch, kind)) return;
   va_list arguments;
   va_start(arguments, format);
   Hazard hazard = make_hazard(warp, inst, lane, kind, address, size, format, arguments);
@@ -176,7 +176,7 @@ static HazardPlace place_of_epoch(const Cluster *cluster, Epoch epoch) {
 void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                             Epoch other, bool other_first, const char *detail) {
   const Launch *launch = warp_launch(warp);
-  if (!is_told(launch, kind)) return;
+  if (!is_reported(launch, kind)) return;
   Hazard hazard = {.kind = kind, .address = address, .size = size, .count = 1, .has_other = true};
   HazardPlace own = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
   HazardPlace others = place_of_epoch(warp->block->cluster, other);
@@ -186,7 +186,7 @@ void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, Hazard
   remember(launch->hazard_list, &hazard);
 }
 
-// ---- the list as it is told ----
+// ---- printing ----
 
 static int compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
 

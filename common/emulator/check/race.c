@@ -1,4 +1,4 @@
-// Races: remembers who touched each byte, and reports accesses that nothing orders. See race.h.
+// Races: remembers the accesses of each byte, and reports those that nothing orders. See race.h.
 #include "race.h"
 
 #include <string.h>
@@ -137,7 +137,7 @@ static const char *sentence_of_writes(Doer one, Doer other) {
              : "an asynchronous operation writes what is written elsewhere too, and nothing orders the two";
 }
 
-// Tells a pair: its reader first; of two writes the one that stands later in the program.
+// Reports a pair: its reader first; of two writes the one that stands later in the program.
 static void report_race(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other, bool writes,
                         bool other_writes) {
   const EpochLayout *layout = actor->layout;
@@ -192,10 +192,10 @@ static bool check_read(const Actor *actor, const Region *region, uint64_t offset
 
 // ---- reads that later ones stand for ----
 //
-// A read that comes before another need not be remembered beside it: who comes after the later one comes after both. That
-// is so of what threads read, for they hand on all that they know; who has waited for an operation knows of it and of the
-// operations before it, and not of all that its threads had read. And a weak read is not replaced by a strong one, which
-// strong writes need not come after.
+// A read that comes before another need not be remembered beside it: what comes after the later one comes after both.
+// That is so of what threads read, for they hand on all that they know. A thread that has waited for an operation
+// knows of it and of the operations before it, and not of all that its threads had read. And a weak read is not
+// replaced by a strong one, which strong writes need not come after.
 
 // Whether b remembers nothing that a does not: the same lanes of the same warp, no later.
 static bool covers(const ReadNode *a, const ReadNode *b) {
@@ -299,7 +299,7 @@ static void make_room(const Cluster *cluster, Cell *cell) {
   cell->read = EPOCH_NONE;
 }
 
-// Gives back the sets that no byte holds any more. Those that bytes of global memory have held stay: other clusters use it
+// Releases the sets that no byte holds any more. Those that bytes of global memory have held stay: other clusters use it
 // at the same time.
 static void collect_sets(const Cluster *cluster) {
   const Launch *launch = cluster->launch;

@@ -1,17 +1,18 @@
 // Races, found by rule: two accesses of which one writes, by two threads, neither ordered before the other.
 //
-// "Ordered before" is the happens-before relation of the PTX memory model (PTX ISA chapter 8), kept with vector clocks as
-// in FastTrack (Flanagan and Freund, PLDI 2009). A thread's own clock counts its releases (barriers, fences, ...). What a
-// thread knows of the others is a vector of their clocks, joined at every acquire. An asynchronous operation is a thread of
-// its own, an agent: it starts with what its issuer knows, and is known to those who wait for it. Each byte of memory has a cell that
-// remembers its last write and the reads since; an access is ordered after a remembered one if the thread knows that
-// thread's clock of that moment. So a race is reported in every schedule, not only in those where it bites.
+// "Ordered before" is the happens-before relation of the PTX memory model (PTX ISA chapter 8), kept with vector
+// clocks as in FastTrack (Flanagan and Freund, PLDI 2009). A thread's own clock counts its releases (barriers,
+// fences, ...). What a thread knows of the others is a vector of their clocks, joined at every acquire. An
+// asynchronous operation is a thread of its own, an agent: it starts with what its issuer knows, and is known to the
+// threads that wait for it. Each byte of memory has a cell that remembers its last write and the reads since; an
+// access is ordered after a remembered one if the thread knows that thread's clock of that moment. So a race is
+// reported in every schedule, not only in those where it bites.
 #pragma once
 
 #include "clocks.h"
 #include "region.h"
 
-// Who accesses memory: a lane, or an agent on its behalf.
+// What accesses memory: a lane, or an agent on its behalf.
 typedef struct Actor {
   Warp *warp;  // the lane to name in a report
   int lane;
@@ -49,6 +50,6 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
 void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value);
 // The same of an atomic read-modify-write by one lane.
 void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength);
-// The actor, who knows what all threads of its block knew when they exited, is the last of them: reports a thread of another
-// block that may still access the block's shared memory.
+// The actor, which knows what all threads of its block knew when they exited, is the last of them: reports a thread
+// of another block that may still access the block's shared memory.
 void race_end_block(const Actor *actor, const Region *shared);

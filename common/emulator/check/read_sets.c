@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../warp/host_memory.h"
+
 typedef struct Addition {
   uint32_t from, to;
   ReadNode node;
@@ -13,7 +15,7 @@ enum { ADDITIONS = 1024, FIRST_NODES = 256, FIRST_LIMIT = 4096 };
 enum { NOT_KEPT, KEPT, PINNED };  // ReadNode.kept
 
 struct ReadSets {
-  ReadNode *nodes;           // node 0 is nobody's
+  ReadNode *nodes;           // node 0 is unused
   uint32_t count, capacity;  // nodes that ever were in use, and room for them
   uint32_t free;             // the first of those that no longer are, chained by `parent`; 0: none
   uint32_t used, limit;      // nodes in use, and with how many a sweep is due
@@ -28,8 +30,7 @@ static size_t sets_bytes(uint32_t capacity) {
 }
 
 ReadSets *read_sets_new(Usage *usage) {
-  ReadSets *sets = calloc(1, sizeof *sets);
-  if (!sets) abort();
+  ReadSets *sets = host_allocate(1, sizeof *sets);
   sets->count = 1;
   sets->limit = FIRST_LIMIT;
   sets->usage = usage;
@@ -77,8 +78,8 @@ static void grow(ReadSets *sets) {
   usage_add(sets->usage, sets_bytes(sets->capacity) - sets_bytes(before));
   sets->nodes = realloc(sets->nodes, sets->capacity * sizeof *sets->nodes);
   free(sets->buckets);
-  sets->buckets = calloc((size_t)sets->capacity * 2, sizeof *sets->buckets);
-  if (!sets->nodes || !sets->buckets) abort();
+  sets->buckets = host_allocate((size_t)sets->capacity * 2, sizeof *sets->buckets);
+  if (!sets->nodes) out_of_memory();
   for (uint32_t i = 1; i < sets->count; i++) *find_bucket(sets, &sets->nodes[i]) = i;
 }
 
@@ -115,7 +116,7 @@ void read_sets_remember(ReadSets *sets, uint32_t from, const ReadNode *node, uin
   sets->additions[addition_index(from, node)] = (Addition){from, to, *node};
 }
 
-// ---- giving back ----
+// ---- release ----
 
 bool read_sets_full(const ReadSets *sets) { return sets->used >= sets->limit; }
 

@@ -32,7 +32,7 @@ uint32_t read_sets_push(ReadSets *sets, uint32_t parent, ReadNode node);
 uint32_t read_sets_recall(const ReadSets *sets, uint32_t from, const ReadNode *node);
 void read_sets_remember(ReadSets *sets, uint32_t from, const ReadNode *node, uint32_t to);
 
-// ---- giving back the sets that no byte holds any more ----
+// ---- releasing the sets that no byte holds any more ----
 
 // Whether it is time for it.
 bool read_sets_full(const ReadSets *sets);
@@ -40,5 +40,5 @@ bool read_sets_full(const ReadSets *sets);
 void read_sets_keep(ReadSets *sets, uint32_t set);
 // One that is to be kept for good.
 void read_sets_pin(ReadSets *sets, uint32_t set);
-// Gives back all that was not kept since the last sweep.
+// Releases all that was not kept since the last sweep.
 void read_sets_sweep(ReadSets *sets);

@@ -30,7 +30,7 @@ void region_destroy(Region *region);
 void region_host_write(Region *region, uint64_t offset, uint64_t size);
 
 // Regions sorted by address, which never overlap and are never removed: a freed one is kept as a tombstone, so that a use
-// after free is told as such.
+// after free is reported as such.
 typedef struct RegionTable {
   Region **items;
   int count, capacity;

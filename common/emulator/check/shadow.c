@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../warp/host_memory.h"
+
 // A mark could tell MOST_EVENTS apart. A page remembers at most 769: three accesses of 256 bytes, and the first event.
 enum { FIRST_EVENTS = 24, MOST_EVENTS = 1 << (16 - LANE_BITS) };
 
-// Stands for every page of which the host has written all, and nobody else has touched it since.
+// Stands for every page of which the host has written all, and which no kernel has touched since.
 static ShadowPage host_page;
 
 bool shadow_init(Shadow *shadow, uint64_t size, Usage *usage) {
@@ -21,8 +23,7 @@ bool shadow_init(Shadow *shadow, uint64_t size, Usage *usage) {
 // ---- pages ----
 
 static void *allocate(Shadow *shadow, size_t size) {
-  void *memory = calloc(1, size);
-  if (!memory) abort();
+  void *memory = host_allocate(1, size);
   usage_add(shadow->usage, size);
   return memory;
 }
@@ -63,7 +64,7 @@ static int left_in_page(const Shadow *shadow, uint64_t offset) {
   return (int)(left < shadow->size - offset ? left : shadow->size - offset);
 }
 
-// A page on which every byte was written by the host, or by nobody.
+// A page on which every byte was written by the host, or never.
 static ShadowPage *new_page(Shadow *shadow, uint64_t index, bool by_host, uint32_t launch) {
   int size = left_in_page(shadow, index << SHADOW_PAGE_SHIFT);
   ShadowPage *page = allocate(shadow, page_bytes(size));
@@ -125,7 +126,7 @@ static void drop_events(Shadow *shadow, ShadowPage *page) {
   usage_add(shadow->usage, (size_t)(needed - page->capacity) * sizeof(Epoch));
   page->capacity = (uint16_t)needed;
   page->events = realloc(page->events, page->capacity * sizeof(Epoch));
-  if (!page->events) abort();
+  if (!page->events) out_of_memory();
 }
 
 // Looks the event up in the table, which has room for one more.

@@ -1,4 +1,4 @@
-// Shadow memory: who touched each byte last, in about five bytes a byte.
+// Shadow memory: the last accesses of each byte, in about five bytes a byte.
 //
 // Of a byte three accesses are remembered, a Cell: 24 bytes, were each byte to have its own. But neighbours remember nearly
 // the same: where a warp stores 128 bytes their epochs differ in the lane alone, which is an epoch's low five bits. What is
@@ -53,12 +53,12 @@ typedef struct ShadowPage {
 } ShadowPage;
 
 typedef struct Shadow {
-  ShadowPage **pages;  // NULL: nobody touched it; or shadow.c's page of a host's writes
+  ShadowPage **pages;  // NULL: untouched; or shadow.c's page of a host's writes
   uint64_t size;       // bytes of memory that it is the shadow of
   Usage *usage;        // counts what it takes
 } Shadow;
 
-// Of memory that nobody has touched. False when memory is exhausted.
+// Of untouched memory. False when memory is exhausted.
 bool shadow_init(Shadow *shadow, uint64_t size, Usage *usage);
 void shadow_destroy(Shadow *shadow);
 // The host writes the bytes: nothing else is remembered of them.

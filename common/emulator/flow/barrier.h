@@ -3,5 +3,5 @@
 
 #include "../warp/machine.h"
 
-// Completes the barriers that now wait for nobody: threads that have exited are not expected.
+// Completes the barriers that wait for no further thread: threads that have exited are not expected.
 void barriers_after_exit(Block *block);

@@ -75,7 +75,7 @@ static Mask waiting_lanes(const Warp *warp) {
   return mask;
 }
 
-// Whether all threads that have not exited have arrived, and somebody has.
+// Whether all threads that have not exited have arrived, and at least one has.
 static bool is_complete(const Cluster *cluster) {
   bool anybody = false;
   for (int b = 0; b < cluster->block_count; b++)

@@ -139,7 +139,7 @@ static bool push_frame(Warp *warp, const Inst *inst, const Binding *binding, int
   u8 *saved = NULL;
   if (is_active(stack, binding->callee)) {
     saved = malloc(exchange_lane(warp, binding->callee, lane, NULL, true) + 1);
-    if (!saved) abort();
+    if (!saved) out_of_memory();
     exchange_lane(warp, binding->callee, lane, saved, true);
   }
   stack->frames[stack->depth++] = (CallFrame){inst, binding, saved};
@@ -149,8 +149,7 @@ static bool push_frame(Warp *warp, const Inst *inst, const Binding *binding, int
 
 // A recursive function is its own caller: arguments are read before its registers become the callee's.
 static void enter(Warp *warp, const Inst *inst, const Binding *binding, Mask mask) {
-  if (!warp->calls) warp->calls = calloc(LANES, sizeof(CallStack));
-  if (!warp->calls) abort();
+  if (!warp->calls) warp->calls = host_allocate(LANES, sizeof(CallStack));
   for (Mask rest = mask; rest; rest &= rest - 1)
     if (!push_frame(warp, inst, binding, __builtin_ctz(rest))) return;
   for (int i = 0; i < binding->in_count; i++) copy_lanes(warp, &binding->in[i], mask);
@@ -196,7 +195,7 @@ static uint32_t pop_frame(Warp *warp, int lane) {
   // The results go into the caller's registers, which a restore may overwrite: so they wait until it is done.
   size_t used = 0;
   for (int i = 0; i < binding->out_count; i++) used += (size_t)binding->out[i].size;
-  if (used > sizeof few && !(results = malloc(used))) abort();
+  if (used > sizeof few && !(results = malloc(used))) out_of_memory();
   used = 0;
   for (int i = 0; i < binding->out_count; i++) {
     const Copy *copy = &binding->out[i];
@@ -334,12 +333,12 @@ DecodeResult decode_call(Decoder *decoder, const PtxInstruction *source, Inst *i
   inst->control = CONTROL_NEXT;
   if (!target || (target->kind != PTX_OPERAND_FUNCTION && target->kind != PTX_OPERAND_REGISTER))
     return decoder_error(decoder, source, "needs a function or a register");
-  const Function *callee = target->kind == PTX_OPERAND_FUNCTION ? program_function(program, target->name) : NULL;
+  const Function *callee = program_function(program, target);
   if (target->kind == PTX_OPERAND_FUNCTION && !callee)
     return system_call_decode(decoder, source, target->name, results, arguments, inst);
 
   CallSite *site = decoder_allocate(decoder, sizeof *site);
-  site->bindings = decoder_allocate(decoder, (size_t)program->function_count * sizeof(Binding));
+  site->bindings = decoder_allocate(decoder, (callee ? 1 : (size_t)program->function_count) * sizeof(Binding));
   inst->extra = site;
   if (callee) {
     inst->execute = call;

@@ -1,4 +1,4 @@
-// Threads exit: what they leave behind is checked, and those who wait for them go on. PTX ISA 9.7.12.
+// Threads exit: what they leave behind is checked, and threads that waited for them go on. PTX ISA 9.7.12.
 #include "exit.h"
 
 #include "../async/bulk.h"

@@ -50,7 +50,7 @@ static char copy_conversion(const char **format, char spec[32]) {
   return letter;
 }
 
-// Whether a width or precision of a conversion has more than three digits: nobody wants so long a line.
+// Whether a width or precision of a conversion has more than three digits: no line is so long.
 static bool is_too_wide(const char *spec) {
   int digits = 0;
   for (; *spec && digits <= 3; spec++) digits = *spec >= '0' && *spec <= '9' ? digits + 1 : 0;

@@ -179,7 +179,7 @@ static void lex_string(Parser *parser, Token *token) {
   Lexer *lexer = &parser->lexer;
   const char *start = ++lexer->cursor;
   while (peek(lexer, 0) != '"') {
-    if (peek(lexer, 0) == '\\' && peek(lexer, 1) == '"') lexer->cursor++;
+    if (peek(lexer, 0) == '\\' && (peek(lexer, 1) == '"' || peek(lexer, 1) == '\\')) lexer->cursor++;
     if (peek(lexer, 0) == 0 || peek(lexer, 0) == '\n') parser_fail(parser, token->line, "string is not closed");
     lexer->cursor++;
   }

@@ -10,6 +10,7 @@
 static void parse_version(Parser *parser) {
   if (!accept_directive(parser, "version")) parser_expected(parser, ".version, with which PTX begins,");
   const Token *token = &parser->token;
+  parser->module->version_line = token->line;
   char text[16] = "";
   int used = 0;
   if (token->kind == TOKEN_FLOAT && token->length < (int)sizeof text) memcpy(text, token->text, (size_t)token->length);
@@ -21,6 +22,7 @@ static void parse_version(Parser *parser) {
 // .target sm_90a, debug
 static void parse_target(Parser *parser) {
   if (!accept_directive(parser, "target")) parser_expected(parser, ".target");
+  parser->module->target_line = parser->token.line;
   parser->module->target = expect_word(parser, "an architecture such as sm_90a");
   while (accept_token(parser, ",")) expect_word(parser, "an option of .target");
 }
@@ -33,6 +35,27 @@ static void parse_address_size(Parser *parser) {
   if (size != 64) parser_fail(parser, line, "address size %d; only 64 is supported", (int)size);
 }
 
+// "\303": a byte that is not ASCII, in octal digits.
+static bool is_escaped_byte(const char *text) {
+  return text[0] == '\\' && (text[1] == '2' || text[1] == '3') && text[2] >= '0' && text[2] <= '7' && text[3] >= '0' &&
+         text[3] <= '7';
+}
+
+// A file's name as it is: nvcc writes \\ and \" for these two, and \303 for a byte that is not ASCII.
+static const char *unescape(Parser *parser, const char *text) {
+  char *name = parser_allocate(parser, strlen(text) + 1), *to = name;
+  while (*text) {
+    if (is_escaped_byte(text)) {
+      *to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 | (text[3] - '0'));
+      text += 4;
+      continue;
+    }
+    text += text[0] == '\\' && (text[1] == '\\' || text[1] == '"');
+    *to++ = *text++;
+  }
+  return intern(parser, name, (size_t)(to - name));
+}
+
 // .file 1 "name", timestamp, size
 static void parse_file(Parser *parser) {
   int line = parser->token.line;
@@ -41,8 +64,9 @@ static void parse_file(Parser *parser) {
   if (parser->token.kind != TOKEN_STRING) parser_expected(parser, "a file name in quotes");
   while (parser->files.count <= index) list_add(parser, &parser->files, sizeof(const char *));
   const char **file = (const char **)parser->files.items + index;
-  if (*file && *file != parser->token.name) parser_fail(parser, line, "file %d has a name already", index);
-  *file = parser->token.name;
+  const char *name = unescape(parser, parser->token.name);
+  if (*file && *file != name) parser_fail(parser, line, "file %d has a name already", index);
+  *file = name;
   next_token(parser);
   if (!accept_token(parser, ",")) return;
   expect_integer(parser, "a time stamp", UINT64_MAX);

@@ -139,8 +139,10 @@ static void resolve_name(const Place *place, PtxOperand *operand) {
     operand->kind = PTX_OPERAND_VARIABLE;
     operand->variable = symbol->variable;
   } else if (symbol->kind == SYMBOL_FUNCTION) {
+    const Symbol *meant = find_own(place->parser->module_scope, symbol->function);  // another one for an .alias
     operand->kind = PTX_OPERAND_FUNCTION;
     operand->name = symbol->function;
+    operand->index = meant->is_defined ? meant->index : -1;
   } else {
     operand->kind = symbol->kind == SYMBOL_LABEL ? PTX_OPERAND_LABEL : PTX_OPERAND_NAME;
     operand->index = symbol->index;

@@ -51,7 +51,8 @@ typedef enum PtxOperandKind {
   PTX_OPERAND_FLOAT,     // value: the bits of a double (1.5 and 0d...); with is_f32 the 32 bits of a 0f... literal
   PTX_OPERAND_VARIABLE,  // variable: an address taken by name (mov.u64 %rd, name), or a .param/tensor-map name;
                          // value: the offset of "name+8" outside brackets
-  PTX_OPERAND_FUNCTION,  // name: a function's name (call, or its address), never an .alias but the function it means
+  PTX_OPERAND_FUNCTION,  // name: a function's name (call, or its address), never an .alias but the function it means;
+                         // index: into PtxModule.functions, -1 when it has no body
   PTX_OPERAND_LABEL,     // index: into PtxFunction.labels
   PTX_OPERAND_ADDRESS,  // [base + value] or [base, items...]: items[0] is the base (register, variable or integer), the
                         // rest follow its comma: TMA's coordinate vector
@@ -163,8 +164,9 @@ typedef struct PtxFunction {
 } PtxFunction;
 
 typedef struct PtxModule {
-  int version_major, version_minor;
+  int version_major, version_minor, version_line;
   const char *target;  // "sm_90a"
+  int target_line;
   const char **files;  // of .file, by index; holes are NULL
   int file_count;
   const PtxVariable *const *variables;  // module level

@@ -102,6 +102,10 @@ static void search(Graph *graph, int root) {
   }
 }
 
+// Blocks that measure_loops looks at. A kernel of thousands of loops in each other, which no compiler writes, has some of
+// them uncounted: it runs slower for that.
+enum { MOST_VISITS = 1 << 22 };
+
 // Counts for every block the loops it is in: a loop is the blocks that reach its back edge without passing its head.
 static void measure_loops(Graph *graph) {
   int *first_predecessor = host_allocate((size_t)graph->count + 1, sizeof(int));
@@ -116,7 +120,7 @@ static void measure_loops(Graph *graph) {
       predecessors[first_predecessor[to] + filled[to]++] = b;
     }
   int *seen = host_allocate((size_t)graph->count, sizeof(int));
-  for (int e = 0; e < graph->back_edge_count; e++) {
+  for (int e = 0, visits = 0; e < graph->back_edge_count && visits < MOST_VISITS; e++) {
     int depth = 0, mark = e + 1;
     seen[graph->back_edges[e].to] = mark;
     graph->blocks[graph->back_edges[e].to].loop_depth++;
@@ -125,6 +129,7 @@ static void measure_loops(Graph *graph) {
       int b = graph->stack[--depth];
       if (seen[b] == mark) continue;
       seen[b] = mark;
+      visits++;
       graph->blocks[b].loop_depth++;
       for (int p = first_predecessor[b]; p < first_predecessor[b + 1]; p++)
         if (seen[predecessors[p]] != mark && depth < graph->count) graph->stack[depth++] = predecessors[p];

@@ -1,4 +1,5 @@
-// Decodes a kernel: gives every register, immediate and variable its place, and has each instruction decoded as its row of the table of instructions says.
+// Decodes a kernel: gives every register, immediate and variable its place, and has each instruction decoded as its
+// row of the table of instructions says.
 #include "decode.h"
 
 #include <stdlib.h>
@@ -6,6 +7,7 @@
 
 #include "../flow/families.h"
 #include "../tensor/wgmma_registers.h"
+#include "../warp/host_memory.h"
 #include "../warp/operands.h"
 #include "cfg.h"
 #include "instructions.h"
@@ -24,13 +26,17 @@ static uint64_t align_up(uint64_t value, uint64_t alignment) {
   return alignment > 1 ? (value + alignment - 1) / alignment * alignment : value;
 }
 
+static void add_function(Program *program, int index) {
+  if (program->function_of[index]) return;
+  program->functions[program->function_count++].ptx = &program->module->functions[index];
+  program->function_of[index] = program->function_count;
+}
+
 // Adds the functions that an operand names, which may be inside a list.
 static void add_functions(Program *program, const PtxOperand *operands, int count) {
   for (int i = 0; i < count; i++) {
     add_functions(program, operands[i].items, operands[i].item_count);
-    if (operands[i].kind != PTX_OPERAND_FUNCTION || program_function(program, operands[i].name)) continue;
-    const PtxFunction *callee = module_definition(program->module, operands[i].name);
-    if (callee) program->functions[program->function_count++].ptx = callee;
+    if (operands[i].kind == PTX_OPERAND_FUNCTION && operands[i].index >= 0) add_function(program, operands[i].index);
   }
 }
 
@@ -39,12 +45,12 @@ static void add_functions(Program *program, const PtxOperand *operands, int coun
 static void collect_functions(Program *program, const PtxFunction *entry) {
   const PtxModule *module = program->module;
   program->functions = program_allocate(program, ((size_t)module->function_count + 1) * sizeof(Function));
-  program->functions[program->function_count++].ptx = entry;
+  program->function_of = program_allocate(program, (size_t)module->function_count * sizeof(int));
+  add_function(program, entry->index);
   for (int v = 0; v < module->variable_count; v++)
     for (int r = 0; r < module->variables[v]->relocation_count; r++) {
       const PtxFunction *callee = module_definition(module, module->variables[v]->relocations[r].symbol);
-      if (callee && !callee->is_entry && !program_function(program, callee->name))
-        program->functions[program->function_count++].ptx = callee;
+      if (callee && !callee->is_entry) add_function(program, callee->index);
     }
   for (int f = 0; f < program->function_count; f++) {
     const PtxFunction *ptx = program->functions[f].ptx;
@@ -130,24 +136,31 @@ static void place_variables(Decoder *decoder, Function *function) {
   function->end_slot = (Slot)program->register_bytes;
 }
 
-static void mark_recursion(Program *program, Function *function, const PtxOperand *operands, int count, uint8_t *seen);
+typedef enum Visit { NOT_YET, ON_THE_WAY, DONE } Visit;
 
-static void visit_calls(Program *program, Function *root, Function *function, uint8_t *seen) {
-  for (int i = 0; i < function->ptx->instruction_count; i++)
-    mark_recursion(program, root, function->ptx->instructions[i].operands, function->ptx->instructions[i].operand_count,
-                   seen);
+static bool calls_in_circle(const Program *program, const Function *function, Visit *visits);
+
+static bool operands_lead_in_circle(const Program *program, const PtxOperand *operands, int count, Visit *visits) {
+  for (int i = 0; i < count; i++) {
+    const Function *callee = program_function(program, &operands[i]);
+    if ((callee && calls_in_circle(program, callee, visits)) ||
+        operands_lead_in_circle(program, operands[i].items, operands[i].item_count, visits))
+      return true;
+  }
+  return false;
 }
 
-// Marks root recursive when a function reached from it names it again.
-static void mark_recursion(Program *program, Function *root, const PtxOperand *operands, int count, uint8_t *seen) {
-  for (int i = 0; i < count; i++) {
-    mark_recursion(program, root, operands[i].items, operands[i].item_count, seen);
-    Function *callee = operands[i].kind == PTX_OPERAND_FUNCTION ? program_function(program, operands[i].name) : NULL;
-    if (!callee) continue;
-    if (callee == root) root->recursive = true;
-    if (seen[callee - program->functions]++) continue;
-    visit_calls(program, root, callee, seen);
+// Whether the calls of a function lead back to one that is on the way to it.
+static bool calls_in_circle(const Program *program, const Function *function, Visit *visits) {
+  Visit *visit = &visits[function - program->functions];
+  if (*visit != NOT_YET) return *visit == ON_THE_WAY;
+  *visit = ON_THE_WAY;
+  for (int i = 0; i < function->ptx->instruction_count; i++) {
+    const PtxInstruction *source = &function->ptx->instructions[i];
+    if (operands_lead_in_circle(program, source->operands, source->operand_count, visits)) return true;
   }
+  *visit = DONE;
+  return false;
 }
 
 // The parser keeps one copy of equal texts: instructions are alike when their opcode and modifiers are the same pointers.
@@ -176,29 +189,28 @@ static const Instruction *row_of(Decoder *decoder, const PtxInstruction *source)
   return decoder->known[place].row;
 }
 
-// Which functions may call themselves, and how much local memory a thread needs.
-static void analyse_calls(Decoder *decoder) {
+// Whether a function calls through a register.
+static bool calls_indirectly(Decoder *decoder, const PtxFunction *ptx) {
+  for (int i = 0; i < ptx->instruction_count; i++) {
+    const PtxInstruction *source = &ptx->instructions[i];
+    const Instruction *row = row_of(decoder, source);
+    for (int o = 0; o < source->operand_count && row && row->decode == decode_call; o++)
+      if (source->operands[o].kind == PTX_OPERAND_REGISTER) return true;
+  }
+  return false;
+}
+
+// How much local memory a thread needs: more where a function may be entered again before it returns. Through a register
+// any may be called.
+static void measure_local(Decoder *decoder) {
   Program *program = decoder->program;
-  uint8_t *seen = program_allocate(program, (size_t)program->function_count);
-  bool indirect = false, recursive = false;
-  uint64_t local = 0;
+  Visit *visits = program_allocate(program, (size_t)program->function_count * sizeof *visits);
+  bool again = calls_in_circle(program, &program->functions[0], visits);
   for (int f = 0; f < program->function_count; f++) {
-    Function *function = &program->functions[f];
-    for (int i = 0; i < function->ptx->instruction_count; i++) {
-      const PtxInstruction *source = &function->ptx->instructions[i];
-      const Instruction *row = row_of(decoder, source);
-      for (int o = 0; o < source->operand_count && row && row->decode == decode_call; o++)
-        indirect |= source->operands[o].kind == PTX_OPERAND_REGISTER;
-    }
-    memset(seen, 0, (size_t)program->function_count);
-    visit_calls(program, function, function, seen);
-    local += function->local_size;
+    again |= calls_indirectly(decoder, program->functions[f].ptx);
+    program->local_size += program->functions[f].local_size;
   }
-  for (int f = 0; f < program->function_count; f++) {
-    program->functions[f].recursive |= indirect;  // an address may be anyone's
-    recursive |= program->functions[f].recursive;
-  }
-  program->local_size = local && recursive ? local + RECURSIVE_LOCAL : local;
+  if (again && program->local_size) program->local_size += RECURSIVE_LOCAL;
 }
 
 static void decode_guard(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
@@ -259,10 +271,9 @@ static bool is_used(const Program *program, const PtxVariable *variable) {
 
 Program *program_decode(const PtxModule *module, const PtxFunction *entry, const Place *variables, int variable_count,
                         EmulatorError *error) {
-  Program *program = calloc(1, sizeof *program);
-  if (!program) abort();
+  Program *program = host_allocate(1, sizeof *program);
   program->module = module;
-  program->register_bytes = 64;  // slot 0 is nobody's
+  program->register_bytes = 64;  // slot 0 belongs to no register
   Decoder decoder = {.program = program, .module = module, .error = error};
   collect_functions(program, entry);
   for (int f = 0; f < program->function_count; f++) {
@@ -301,7 +312,7 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
 
   if (program->function_count > MAX_FUNCTIONS)
     decoder_fail(&decoder, entry->line, "a kernel calls at most %d functions", MAX_FUNCTIONS);
-  if (!decoder.failed) analyse_calls(&decoder);
+  if (!decoder.failed) measure_local(&decoder);
   if (program->local_size > MAX_LOCAL)
     decoder_fail(&decoder, entry->line,
                  "a thread has at most %d bytes of local memory, the kernel's functions together go beyond", MAX_LOCAL);

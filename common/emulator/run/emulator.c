@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../warp/host_memory.h"
 #include "decode.h"
 #include "state.h"
+#include "target.h"
 
 Emulator *emulator_open(const EmulatorOptions *options) {
-  Emulator *emulator = calloc(1, sizeof *emulator);
-  if (!emulator) abort();
+  Emulator *emulator = host_allocate(1, sizeof *emulator);
   emulator->options = *options;
   emulator->global.next_base = GLOBAL_WINDOW;
   emulator->global.usage = &emulator->usage;
@@ -126,8 +127,7 @@ static bool check_variables(const PtxModule *ptx, EmulatorError *error) {
 // Gives a module's global and constant variables their memory.
 static bool place_variables(Emulator *emulator, EmulatorModule *module, EmulatorError *error) {
   const PtxModule *ptx = module->ptx;
-  module->variables = calloc((size_t)ptx->variable_count + 1, sizeof(Place));
-  if (!module->variables) abort();
+  module->variables = host_allocate((size_t)ptx->variable_count + 1, sizeof(Place));
   for (int i = 0; i < ptx->variable_count; i++) {
     const PtxVariable *variable = ptx->variables[i];
     Place *place = &module->variables[module->variable_count++];
@@ -202,8 +202,7 @@ static bool relocate(Emulator *emulator, const EmulatorModule *module, EmulatorE
 
 static bool decode_entries(EmulatorModule *module, EmulatorError *error) {
   const PtxModule *ptx = module->ptx;
-  module->programs = calloc((size_t)ptx->function_count + 1, sizeof *module->programs);
-  if (!module->programs) abort();
+  module->programs = host_allocate((size_t)ptx->function_count + 1, sizeof *module->programs);
   for (int i = 0; i < ptx->function_count; i++) {
     const PtxFunction *function = &ptx->functions[i];
     if (!function->is_entry || function->is_declaration) continue;
@@ -223,11 +222,10 @@ EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t lengt
     snprintf(error->message, sizeof error->message, "%s", syntax.message);
     return NULL;
   }
-  EmulatorModule *module = calloc(1, sizeof *module);
-  if (!module) abort();
+  EmulatorModule *module = host_allocate(1, sizeof *module);
   module->ptx = ptx;
-  if (check_variables(ptx, error) && place_variables(emulator, module, error) && relocate(emulator, module, error) &&
-      decode_entries(module, error)) {
+  if (target_check(ptx, error) && check_variables(ptx, error) && place_variables(emulator, module, error) &&
+      relocate(emulator, module, error) && decode_entries(module, error)) {
     module->next = emulator->modules;
     emulator->modules = module;
     return module;

@@ -1,5 +1,6 @@
-// The table of instructions: the function that decodes each, its class, and its use of memory and registers. A new
-// instruction is a row here and a function in the room it belongs to: notes/emulator.md shows how.
+// The table of instructions: the function that decodes each, its class, its use of memory and registers, and the oldest
+// target that has it. A new instruction is a row here and a function in the room it belongs to: notes/emulator.md shows
+// how.
 #include "instructions.h"
 
 #include <stdio.h>
@@ -136,15 +137,15 @@ static const Instruction table[] = {
     ROW("mov",                            decode_mov,                    OTHER, .registers = REGISTERS_RENAMED),
     ROW("cvta",                           decode_cvta,                   INTEGER),
     ROW("isspacep",                       decode_isspacep,               INTEGER),
-    ROW("mapa",                           decode_cluster_address,        OTHER),
-    ROW("getctarank",                     decode_cluster_address,        OTHER),
+    ROW("mapa",                           decode_cluster_address,        OTHER, .target = SM_90),
+    ROW("getctarank",                     decode_cluster_address,        OTHER, .target = SM_90),
 
     // other lanes of the warp
     ROW("shfl",                           decode_shfl,                   SYNCHRONISATION),
     ROW("vote",                           decode_vote,                   SYNCHRONISATION),
     ROW("match",                          decode_match,                  SYNCHRONISATION),
-    ROW("redux",                          decode_redux,                  SYNCHRONISATION),
-    ROW("elect",                          decode_elect,                  SYNCHRONISATION),
+    ROW("redux",                          decode_redux,                  SYNCHRONISATION, .target = SM_80),
+    ROW("elect",                          decode_elect,                  SYNCHRONISATION, .target = SM_90),
     ROW("activemask",                     decode_activemask,             SYNCHRONISATION),
 
     // memory
@@ -158,71 +159,83 @@ static const Instruction table[] = {
     ROW("prefetchu",                      decode_cache_hint,             MEMORY),
     ROW("applypriority",                  decode_cache_hint,             MEMORY),
     ROW("discard",                        decode_cache_hint,             MEMORY),
-    ROW("createpolicy",                   decode_createpolicy,           OTHER),
+    ROW("createpolicy",                   decode_createpolicy,           OTHER, .target = SM_80),
 
     // asynchronous copies
-    ROW("st.async",                       decode_st_async,               MEMORY, .memory = MEMORY_STORE),
-    ROW("cp.async",                       decode_cp_async,               ASYNC_COPY, .memory = MEMORY_COPY),
-    ROW("cp.async.ca",                    decode_cp_async,               ASYNC_COPY, .memory = MEMORY_CACHED_COPY),
-    ROW("cp.async.commit_group",          decode_cp_async_group,         SYNCHRONISATION),
-    ROW("cp.async.wait_group",            decode_cp_async_group,         SYNCHRONISATION),
-    ROW("cp.async.wait_all",              decode_cp_async_group,         SYNCHRONISATION),
-    ROW("cp.async.bulk.shared::cluster.shared::cta", decode_bulk, ASYNC_COPY, .memory = MEMORY_BULK_CLUSTER),
-    ROW("cp.async.bulk",                  decode_bulk,                   ASYNC_COPY, .memory = MEMORY_BULK_LOAD),
-    ROW("cp.async.bulk.bulk_group",       decode_bulk,                   ASYNC_COPY, .memory = MEMORY_BULK_STORE),
-    ROW("cp.reduce.async.bulk",           decode_bulk,                   ASYNC_COPY, .memory = MEMORY_BULK_CLUSTER),
-    ROW("cp.reduce.async.bulk.bulk_group", decode_bulk,                   ASYNC_COPY, .memory = MEMORY_BULK_REDUCE),
-    ROW("cp.async.bulk.prefetch",         decode_bulk_prefetch,          ASYNC_COPY),
-    ROW("cp.async.bulk.commit_group",     decode_bulk_group,             ASYNC_COPY),
-    ROW("cp.async.bulk.wait_group",       decode_bulk_group,             ASYNC_COPY),
-    ROW("cp.async.bulk.tensor",           decode_tensor_load,            ASYNC_COPY, .memory = MEMORY_BULK_LOAD),
-    ROW("cp.async.bulk.tensor.bulk_group", decode_tensor_store,           ASYNC_COPY, .memory = MEMORY_BULK_STORE),
-    ROW("cp.reduce.async.bulk.tensor.bulk_group", decode_tensor_store, ASYNC_COPY, .memory = MEMORY_BULK_REDUCE),
-    ROW("cp.async.bulk.prefetch.tensor",  decode_tensor_prefetch,        ASYNC_COPY),
+    ROW("st.async",                       decode_st_async,               MEMORY,
+        .memory = MEMORY_STORE, .target = SM_90),
+    ROW("cp.async",                       decode_cp_async,               ASYNC_COPY,
+        .memory = MEMORY_COPY, .target = SM_80),
+    ROW("cp.async.ca",                    decode_cp_async,               ASYNC_COPY,
+        .memory = MEMORY_CACHED_COPY, .target = SM_80),
+    ROW("cp.async.commit_group",          decode_cp_async_group,         SYNCHRONISATION, .target = SM_80),
+    ROW("cp.async.wait_group",            decode_cp_async_group,         SYNCHRONISATION, .target = SM_80),
+    ROW("cp.async.wait_all",              decode_cp_async_group,         SYNCHRONISATION, .target = SM_80),
+    ROW("cp.async.bulk.shared::cluster.shared::cta", decode_bulk, ASYNC_COPY,
+        .memory = MEMORY_BULK_CLUSTER, .target = SM_90),
+    ROW("cp.async.bulk",                  decode_bulk,                   ASYNC_COPY,
+        .memory = MEMORY_BULK_LOAD, .target = SM_90),
+    ROW("cp.async.bulk.bulk_group",       decode_bulk,                   ASYNC_COPY,
+        .memory = MEMORY_BULK_STORE, .target = SM_90),
+    ROW("cp.reduce.async.bulk",           decode_bulk,                   ASYNC_COPY,
+        .memory = MEMORY_BULK_CLUSTER, .target = SM_90),
+    ROW("cp.reduce.async.bulk.bulk_group", decode_bulk,                   ASYNC_COPY,
+        .memory = MEMORY_BULK_REDUCE, .target = SM_90),
+    ROW("cp.async.bulk.prefetch",         decode_bulk_prefetch,          ASYNC_COPY, .target = SM_90),
+    ROW("cp.async.bulk.commit_group",     decode_bulk_group,             ASYNC_COPY, .target = SM_90),
+    ROW("cp.async.bulk.wait_group",       decode_bulk_group,             ASYNC_COPY, .target = SM_90),
+    ROW("cp.async.bulk.tensor",           decode_tensor_load,            ASYNC_COPY,
+        .memory = MEMORY_BULK_LOAD, .target = SM_90),
+    ROW("cp.async.bulk.tensor.bulk_group", decode_tensor_store,           ASYNC_COPY,
+        .memory = MEMORY_BULK_STORE, .target = SM_90),
+    ROW("cp.reduce.async.bulk.tensor.bulk_group", decode_tensor_store, ASYNC_COPY,
+        .memory = MEMORY_BULK_REDUCE, .target = SM_90),
+    ROW("cp.async.bulk.prefetch.tensor",  decode_tensor_prefetch,        ASYNC_COPY, .target = SM_90),
 
     // mbarriers
-    ROW("mbarrier.init",                  decode_mbarrier_init,          SYNCHRONISATION),
-    ROW("mbarrier.inval",                 decode_mbarrier_inval,         SYNCHRONISATION),
-    ROW("mbarrier.arrive",                decode_mbarrier_arrive,        SYNCHRONISATION),
-    ROW("mbarrier.arrive.expect_tx",      decode_mbarrier_arrive,        SYNCHRONISATION),
-    ROW("mbarrier.arrive_drop",           decode_mbarrier_arrive,        SYNCHRONISATION),
-    ROW("mbarrier.arrive_drop.expect_tx", decode_mbarrier_arrive,        SYNCHRONISATION),
-    ROW("mbarrier.expect_tx",             decode_mbarrier_bytes,         SYNCHRONISATION),
-    ROW("mbarrier.complete_tx",           decode_mbarrier_bytes,         SYNCHRONISATION),
-    ROW("mbarrier.test_wait",             decode_mbarrier_wait,          SYNCHRONISATION),
-    ROW("mbarrier.try_wait",              decode_mbarrier_wait,          SYNCHRONISATION),
-    ROW("mbarrier.pending_count",         decode_mbarrier_pending_count, SYNCHRONISATION),
-    ROW("cp.async.mbarrier.arrive",       decode_mbarrier_arrive_async,  SYNCHRONISATION),
+    ROW("mbarrier.init",                  decode_mbarrier_init,          SYNCHRONISATION, .target = SM_80),
+    ROW("mbarrier.inval",                 decode_mbarrier_inval,         SYNCHRONISATION, .target = SM_80),
+    ROW("mbarrier.arrive",                decode_mbarrier_arrive,        SYNCHRONISATION, .target = SM_80),
+    ROW("mbarrier.arrive.expect_tx",      decode_mbarrier_arrive,        SYNCHRONISATION, .target = SM_90),
+    ROW("mbarrier.arrive_drop",           decode_mbarrier_arrive,        SYNCHRONISATION, .target = SM_80),
+    ROW("mbarrier.arrive_drop.expect_tx", decode_mbarrier_arrive,        SYNCHRONISATION, .target = SM_90),
+    ROW("mbarrier.expect_tx",             decode_mbarrier_bytes,         SYNCHRONISATION, .target = SM_90),
+    ROW("mbarrier.complete_tx",           decode_mbarrier_bytes,         SYNCHRONISATION, .target = SM_90),
+    ROW("mbarrier.test_wait",             decode_mbarrier_wait,          SYNCHRONISATION, .target = SM_80),
+    ROW("mbarrier.try_wait",              decode_mbarrier_wait,          SYNCHRONISATION, .target = SM_90),
+    ROW("mbarrier.pending_count",         decode_mbarrier_pending_count, SYNCHRONISATION, .target = SM_80),
+    ROW("cp.async.mbarrier.arrive",       decode_mbarrier_arrive_async,  SYNCHRONISATION, .target = SM_80),
 
     // matrices
     ROW("ldmatrix",                       decode_ldmatrix,               MEMORY, .memory = MEMORY_LOAD),
-    ROW("stmatrix",                       decode_stmatrix,               MEMORY, .memory = MEMORY_STORE),
+    ROW("stmatrix",                       decode_stmatrix,               MEMORY,
+        .memory = MEMORY_STORE, .target = SM_90),
     ROW("movmatrix",                      decode_movmatrix,              OTHER),
     ROW("mma",                            decode_mma,                    TENSOR),
     ROW("wmma.load",                      decode_wmma_load,              MEMORY, .memory = MEMORY_LOAD),
     ROW("wmma.store",                     decode_wmma_store,             MEMORY, .memory = MEMORY_STORE),
     ROW("wmma.mma",                       decode_wmma_mma,               TENSOR),
     ROW("wgmma.mma_async",                decode_wgmma,                  TENSOR, .memory = MEMORY_MATRICES,
-        .registers = REGISTERS_OF_WGMMA),
+        .registers = REGISTERS_OF_WGMMA, .target = SM_90A),
     ROW("wgmma.fence",                    decode_wgmma_group,            SYNCHRONISATION,
-        .registers = REGISTERS_OF_WGMMA),
+        .registers = REGISTERS_OF_WGMMA, .target = SM_90A),
     ROW("wgmma.commit_group",             decode_wgmma_group,            SYNCHRONISATION,
-        .registers = REGISTERS_OF_WGMMA),
+        .registers = REGISTERS_OF_WGMMA, .target = SM_90A),
     ROW("wgmma.wait_group",               decode_wgmma_group,            SYNCHRONISATION,
-        .registers = REGISTERS_OF_WGMMA),
-    ROW("setmaxnreg",                     decode_setmaxnreg,             SYNCHRONISATION),
+        .registers = REGISTERS_OF_WGMMA, .target = SM_90A),
+    ROW("setmaxnreg",                     decode_setmaxnreg,             SYNCHRONISATION, .target = SM_90A),
 
     // barriers, fences
     ROW("bar",                            decode_barrier,                SYNCHRONISATION),
     ROW("bar.warp",                       decode_warp_barrier,           SYNCHRONISATION),
     ROW("barrier",                        decode_barrier,                SYNCHRONISATION),
-    ROW("barrier.cluster",                decode_cluster_barrier,        SYNCHRONISATION),
+    ROW("barrier.cluster",                decode_cluster_barrier,        SYNCHRONISATION, .target = SM_90),
     ROW("fence",                          decode_fence,                  SYNCHRONISATION),
     ROW("fence.proxy",                    decode_proxy_fence,            SYNCHRONISATION),
     ROW("membar",                         decode_fence,                  SYNCHRONISATION),
     ROW("membar.proxy",                   decode_proxy_fence,            SYNCHRONISATION),
     ROW("nanosleep",                      decode_nanosleep,              SYNCHRONISATION),
-    ROW("griddepcontrol",                 decode_griddepcontrol,         SYNCHRONISATION),
+    ROW("griddepcontrol",                 decode_griddepcontrol,         SYNCHRONISATION, .target = SM_90),
 
     // control flow
     ROW("bra",                            decode_bra,                    CONTROL),
@@ -241,10 +254,9 @@ static bool has(const PtxInstruction *source, const char *modifier, size_t lengt
   return false;
 }
 
-// The parts of the row's name, when the instruction has that opcode and all those modifiers; else 0.
-static int fit(const Instruction *row, const PtxInstruction *source) {
-  size_t length = strcspn(row->name, ".");
-  if (strncmp(source->opcode, row->name, length) || source->opcode[length]) return 0;
+// The parts of the row's name, when the instruction, whose opcode has that length, has them all; else 0.
+static int fit(const Instruction *row, const PtxInstruction *source, size_t length) {
+  if (strncmp(row->name, source->opcode, length) || (row->name[length] && row->name[length] != '.')) return 0;
   int parts = 1;
   for (const char *at = row->name + length; *at; at += length, parts++) {
     length = strcspn(++at, ".");
@@ -256,9 +268,10 @@ static int fit(const Instruction *row, const PtxInstruction *source) {
 const Instruction *instruction_find(const PtxInstruction *source) {
   const Instruction *found = NULL;
   uint32_t type = 1u << ptx_instruction_type(source);
+  size_t length = strlen(source->opcode);
   int most = 0;
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    int parts = table[i].types && !(table[i].types & type) ? 0 : fit(&table[i], source);
+    int parts = table[i].types && !(table[i].types & type) ? 0 : fit(&table[i], source, length);
     if (parts == 0 || parts < most) continue;
     found = parts > most ? &table[i] : NULL;  // two rows fit alike: neither is its own
     most = parts;

@@ -9,6 +9,7 @@
 
 #include "../async/mbarrier_object.h"
 #include "../check/read_sets.h"
+#include "../check/waits.h"
 #include "../flow/control.h"
 #include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
@@ -65,7 +66,7 @@ static void start_warp(Block *block, int index) {
   int threads = block->thread_count - index * LANES;
   warp->live = threads >= LANES ? FULL_MASK : (1u << threads) - 1;
   warp->registers = aligned_alloc(64, (launch->program->register_bytes + 63) & ~(size_t)63);
-  if (!warp->registers) abort();
+  if (!warp->registers) out_of_memory();
   fill_registers(warp);
   size_t local = launch->program->local_size * LANES;
   warp->local = host_allocate(2 * local, 1);
@@ -117,7 +118,7 @@ static void start_cluster(Cluster *cluster, Worker *worker, uint32_t id) {
     block->shared = host_allocate(1, sizeof(Region));
     if (!region_init(block->shared, REGION_SHARED, SHARED_BASE, launch->shared_size, launch->hazards,
                      &launch->emulator->usage))
-      abort();
+      out_of_memory();
     for (int b = 0; b < BARRIERS; b++) block->barriers[b].expected = -1;
     for (int w = 0; w < block->warp_count; w++) start_warp(block, w);
   }
@@ -181,32 +182,46 @@ static bool has_exited(const Cluster *cluster) {
   return true;
 }
 
-// Describes where the warps of a block wait, for the detail of a deadlock.
-static void describe_waits(const Cluster *cluster, char *text, size_t size) {
-  const Program *program = cluster->launch->program;
-  size_t used = 0;
-  text[0] = 0;
+// Whether two groups of one block wait for the same at the same place.
+static bool wait_alike(const Group *a, const Group *b) {
+  return a->mask == b->mask && a->pc == b->pc && a->state == b->state &&
+         (a->state != GROUP_BARRIER || a->barrier == b->barrier);
+}
+
+// The warps of a block in which lanes wait as this group does, a bit each.
+static uint32_t warps_alike(const Block *block, const Group *group) {
+  uint32_t warps = 0;
+  for (int w = 0; w < block->warp_count; w++)
+    for (int g = 0; g < block->warps[w].group_count; g++)
+      if (wait_alike(&block->warps[w].groups[g], group)) warps |= 1u << w;
+  return warps;
+}
+
+static void describe_group(WaitList *list, const Warp *warp, const Group *group) {
+  const Block *block = warp->block;
+  uint32_t warps = warps_alike(block, group);
+  if (warps & ((1u << warp->index) - 1)) return;  // described with the first of them
+  const Inst *inst = &warp_launch(warp)->program->code[group->pc];
+  if (group->state != GROUP_BARRIER) {
+    waits_add(list, warp, warps, group->mask, inst, "%s", "");
+  } else if (group->barrier == CLUSTER_BARRIER) {
+    waits_add(list, warp, warps, group->mask, inst, " (the cluster's barrier)");
+  } else {
+    const Barrier *barrier = &block->barriers[group->barrier];
+    waits_add(list, warp, warps, group->mask, inst, " (barrier %d: %d of %d threads)", group->barrier, barrier->arrived,
+              barrier->expected ? barrier->expected : block->live_threads);
+  }
+}
+
+// Where the warps of a cluster wait, for the detail of a deadlock.
+static const char *describe_waits(const Cluster *cluster, WaitList *list) {
+  *list = (WaitList){.used = 0};
   for (int b = 0; b < cluster->block_count; b++)
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
       const Warp *warp = &cluster->blocks[b].warps[w];
-      for (int g = 0; g < warp->group_count && used < size; g++) {
-        const Group *group = &warp->groups[g];
-        const char *file;
-        int line = 0;
-        const PtxInstruction *source = program->code[group->pc].source;
-        bool known = instruction_line(program->module, source, &file, &line);
-        used += (size_t)snprintf(text + used, size - used, "%swarp %d lanes 0x%08x at %s %d", used ? "; " : "", w,
-                                 group->mask, known ? "line" : "PTX line", known ? line : source->line);
-        if (group->state == GROUP_BARRIER && group->barrier == CLUSTER_BARRIER && used < size) {
-          used += (size_t)snprintf(text + used, size - used, " (the cluster's barrier)");
-        } else if (group->state == GROUP_BARRIER && used < size) {
-          const Barrier *barrier = &cluster->blocks[b].barriers[group->barrier];
-          used += (size_t)snprintf(text + used, size - used, " (barrier %d: %d of %d threads)", group->barrier,
-                                   barrier->arrived,
-                                   barrier->expected ? barrier->expected : cluster->blocks[b].live_threads);
-        }
-      }
+      for (int g = 0; g < warp->group_count; g++) describe_group(list, warp, &warp->groups[g]);
     }
+  return waits_text(list, cluster);
 }
 
 // The first group that waits in a state, and its warp; NULL when none does.
@@ -227,10 +242,10 @@ static bool report_divergence(Cluster *cluster, bool others_poll) {
   const Warp *warp;
   const Group *group = find_group(cluster, GROUP_CONVERGING, &warp);
   if (!group || (others_poll && cluster->launch->program->code[group->pc].converge == CONVERGE_ALIGNED)) return false;
-  char waits[320];
-  describe_waits(cluster, waits, sizeof waits);
+  WaitList waits;
   hazard_report(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED,
-                0, 0, "lanes 0x%08x wait for the others of their warp, which wait elsewhere: %s", group->mask, waits);
+                0, 0, "lanes 0x%08x wait for the others of their warp, which wait elsewhere: %s", group->mask,
+                describe_waits(cluster, &waits));
   launch_stop(cluster->launch);
   return true;
 }
@@ -241,9 +256,9 @@ static void report_stuck(Cluster *cluster) {
   if (report_divergence(cluster, false) || mbarrier_explain_deadlock(cluster)) return;
   const Group *at = find_group(cluster, GROUP_BARRIER, &stuck);
   const Inst *inst = &cluster->launch->program->code[at->pc];
-  char waits[320];
-  describe_waits(cluster, waits, sizeof waits);
-  hazard_report(stuck, inst, __builtin_ctz(at->mask), HAZARD_DEADLOCK, 0, 0, "no thread can go on: %s", waits);
+  WaitList waits;
+  hazard_report(stuck, inst, __builtin_ctz(at->mask), HAZARD_DEADLOCK, 0, 0, "no thread can go on: %s",
+                describe_waits(cluster, &waits));
   launch_stop(cluster->launch);
 }
 
@@ -311,18 +326,18 @@ static bool is_spinning(Cluster *cluster) {
 }
 
 static void report_spinning(Cluster *cluster) {
-  if (report_divergence(cluster, true) || wgmma_explain_deadlock(cluster) || setmaxnreg_explain_deadlock(cluster) ||
+  // Registers first: warps that got theirs wait, in wgmma or at an mbarrier, for those of their warpgroup that did not.
+  if (report_divergence(cluster, true) || setmaxnreg_explain_deadlock(cluster) || wgmma_explain_deadlock(cluster) ||
       mbarrier_explain_deadlock(cluster))
     return;
   for (int b = 0; b < cluster->block_count; b++)
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
       const Warp *warp = &cluster->blocks[b].warps[w];
       if (!warp_ready(warp)) continue;
-      char waits[320];
-      describe_waits(cluster, waits, sizeof waits);
+      WaitList waits;
       const Group *group = &warp->groups[0];
       hazard_report(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DEADLOCK, 0, 0,
-                    "every thread polls memory that nobody will write: %s", waits);
+                    "every thread polls memory that nobody will write: %s", describe_waits(cluster, &waits));
       launch_stop(cluster->launch);
       return;
     }
@@ -423,7 +438,7 @@ static void queue_return(Queue *queue, Cluster *cluster, Outcome outcome, uint64
   queue->progress += progress;
   if (outcome == CLUSTER_SPINS) {
     queue->parked = realloc(queue->parked, ((size_t)queue->parked_count + 1) * sizeof *queue->parked);
-    if (!queue->parked) abort();
+    if (!queue->parked) out_of_memory();
     queue->parked[queue->parked_count++] = (Parked){cluster, seen + progress};
   }
   pthread_cond_broadcast(&queue->changed);
@@ -472,7 +487,7 @@ static void run(Launch *launch, uint32_t clusters) {
   Queue queue = {.count = clusters};
   int count = worker_count(launch->emulator, clusters);
   Worker *workers = aligned_alloc(_Alignof(Worker), (size_t)count * sizeof *workers);
-  if (!workers) abort();
+  if (!workers) out_of_memory();
   memset(workers, 0, (size_t)count * sizeof *workers);
   pthread_t *threads = host_allocate((size_t)count, sizeof *threads);
   pthread_mutex_init(&queue.lock, NULL);

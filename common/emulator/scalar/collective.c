@@ -1,12 +1,13 @@
 // Instructions in which lanes exchange data: shfl, vote, match, redux, elect, activemask. PTX ISA 9.7.9.6, 9.7.13.
 #include <string.h>
 
+#include "../check/hazard.h"
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
 #include "../warp/operands.h"
 #include "families.h"
 
-// The lanes that execute together with `lane`: those of its member mask. Every one of them is here: warp.c waited for it.
+// The lanes that execute together with `lane`: those of its member mask. Every one of them is here: interpreter.c waited for it.
 static Mask team_of(Warp *warp, const Inst *inst, Mask mask, int lane) {
   return SLOT(warp, inst->members, const u32)[lane] & mask;
 }
@@ -42,15 +43,27 @@ static bool shuffle_source(ShuffleMode mode, int lane, u32 b, u32 c, int *from) 
   return inside;
 }
 
+// A lane that its reader names as a member, and that is not there, has no value to give. Of one outside of the member mask
+// the value is undefined too: reductions of a part of a warp read such values, and do not use them.
+static void check_source(const Warp *warp, const Inst *inst, int lane, int from, u32 members) {
+  if (!warp_launch(warp)->hazards || warp->live >> from & 1 || !(members >> from & 1)) return;
+  bool existed = warp->index * LANES + from < warp->block->thread_count;
+  hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, 0, 0,
+                "lane %d reads from lane %d, which %s: an undefined value", lane, from,
+                existed ? "has exited" : "the block does not have");
+}
+
 static void shuffle(Warp *warp, const Inst *inst, Mask mask) {
   u32 *d = SLOT(warp, inst->d, u32), source[LANES];
   Mask *inside_mask = SLOT(warp, inst->d2, Mask), inside = 0;
   const u32 *b = SLOT(warp, inst->b, const u32), *c = SLOT(warp, inst->c, const u32);
+  const u32 *members = SLOT(warp, inst->members, const u32);
   memcpy(source, SLOT(warp, inst->a, const u32), sizeof source);
   u32 result[LANES];
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest), from = lane;
     if (shuffle_source((ShuffleMode)inst->flags, lane, b[lane], c[lane], &from)) inside |= 1u << lane;
+    check_source(warp, inst, lane, from, members[lane]);
     // Reading a lane that does not take part gives an unspecified value: poison, so that it shows.
     result[lane] = mask >> from & 1 ? source[from] : 0xcbcbcbcbu;
   }

@@ -20,7 +20,7 @@ ALWAYS_INLINE f32 result_f32(f32 x, bool ftz, bool sat) {
   return sat ? saturate_f32(x) : canonical_f32(x);
 }
 
-// .ftz looks at the exact product: one below 2^-126 becomes zero even where rounding would lift it to 2^-126.
+// .ftz judges the exact product: one below 2^-126 becomes zero even where rounding would lift it to 2^-126.
 ALWAYS_INLINE f32 multiply_ftz(f32 x, f32 y) {
   f64 exact = (f64)x * (f64)y;
   return fabs(exact) < 0x1p-126 ? (f32)copysign(0, exact) : x * y;

@@ -34,7 +34,7 @@ typedef struct HalfPlan {
 
 // ---- the operations, on x, y and z; the result replaces x ----
 
-// .ftz, which f16 alone has, looks at the exact product: one below 2^-14 becomes zero even where rounding would lift it
+// .ftz, which f16 alone has, judges the exact product: one below 2^-14 becomes zero even where rounding would lift it
 // to 2^-14.
 ALWAYS_INLINE f64 multiply(f64 x, f64 y, bool ftz) {
   f64 exact = x * y;

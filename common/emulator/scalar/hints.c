@@ -5,14 +5,14 @@
 #include "../warp/operands.h"
 #include "families.h"
 
-// Who sleeps waits for something: another warp's turn.
+// A sleeping warp is polling. Let another warp run.
 static void nanosleep(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   (void)mask;
   warp->yield = warp->regroup = true;
 }
 
-// A policy of the L2 cache is a number that nothing here looks at.
+// A policy of the L2 cache is a number that the emulator ignores.
 static void create_policy(Warp *warp, const Inst *inst, Mask mask) {
   u64 *d = SLOT(warp, inst->d, u64);
   EACH_LANE(mask, d[LANE] = 0);

@@ -114,10 +114,10 @@ static DecodeResult decode_plain(Decoder *decoder, const PtxInstruction *source,
 }
 
 static DecodeResult decode_function_address(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  const PtxFunction *function = module_definition(decoder->module, source->operands[1].name);
-  if (!function) return decoder_error(decoder, source, "function %s has no body", source->operands[1].name);
+  int function = source->operands[1].index;
+  if (function < 0) return decoder_error(decoder, source, "function %s has no body", source->operands[1].name);
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_B64);
-  inst->a = decoder_constant(decoder, FUNCTION_WINDOW + (uint64_t)function->index, 8);
+  inst->a = decoder_constant(decoder, FUNCTION_WINDOW + (uint64_t)function, 8);
   inst->execute = move_64;
   return DECODED;
 }

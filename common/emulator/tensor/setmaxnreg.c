@@ -43,7 +43,7 @@ static int registers_of(const Warp *warp) {
   return warp->share.adjusted ? warp->share.registers : start_registers(warp->block);
 }
 
-// Registers a thread of one warp that nobody of the block owns now.
+// Registers a thread of one warp that no warp of the block owns now.
 static int spare(const Block *block) {
   int start = start_registers(block), owned = 0;
   for (int w = 0; w < block->warp_count; w++) owned += registers_of(&block->warps[w]);

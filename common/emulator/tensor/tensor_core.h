@@ -3,7 +3,7 @@
 //   D[m][n] = C[m][n] + sum over k < 16 of A[m][k] * B[k][n]
 //
 // Pure functions on tiles; they know nothing of warps, registers or memory. A and B are decoded once, then a step costs
-// about 0.1 ns a product. notes/tensor-core-arithmetic.md tells the rules and how they were found.
+// about 0.1 ns a product. notes/tensor-core-arithmetic.md has the rules and how they were found.
 //
 // wmma with C and D of different types is the f32 step between conversions: an f16 C is widened to f32 before, and for
 // an f16 D the f32 result is rounded to nearest even after.

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 
 #include "../check/hazard.h"
+#include "../warp/host_memory.h"
 #include "wgmma_registers.h"
 
 static uint32_t issued_by(const Warp *warp) { return warp->wgmma ? warp->wgmma->issued : 0; }
 
 static Warpgroup *group_of(const Warp *warp) {
   Warpgroup **group = &warp->block->warpgroups[warp->index / WARPGROUP_WARPS];
-  if (!*group) *group = calloc(1, sizeof **group);
-  if (!*group) abort();
+  if (!*group) *group = host_allocate(1, sizeof **group);
   return *group;
 }
 

@@ -12,7 +12,7 @@ typedef struct WarpgroupTurn {
   uint64_t bits[2];              // descriptors of A and B, of the whole matrices: the same in all warps
   MatrixDescriptor operands[2];  // what they say
   AsyncIssue issue;              // by the group's first warp, for all: the race check's
-  uint32_t agent, clock;         // who it is there, once all four have executed it
+  uint32_t agent, clock;         // what it is there, once all four have executed it
 } WarpgroupTurn;
 
 // The last turns of a warpgroup.

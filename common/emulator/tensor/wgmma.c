@@ -1,9 +1,9 @@
 // wgmma: the warpgroup's asynchronous matrix multiply. PTX ISA 9.7.16.
 //
-// A warpgroup is four warps; each executes the instruction and owns 16 of the 64 rows. Here each warp issues an operation
-// of its own, which computes its rows; as far as races go the last of them reads all of A and B, for all four. They are
-// complete together: groups are groups of the warpgroup (PTX ISA 9.7.16.7.2), and who has waited for one knows of all four
-// parts, as kernels rely on in which one thread of a warpgroup hands a buffer back.
+// A warpgroup is four warps; each executes the instruction and owns 16 of the 64 rows. Here each warp issues an
+// operation of its own, which computes its rows; as far as races go the last of them reads all of A and B, for all
+// four. They are complete together: groups are groups of the warpgroup (PTX ISA 9.7.16.7.2), and a warp that has
+// waited for one knows of all four parts, as kernels rely on in which one thread of a warpgroup hands a buffer back.
 #include <stdio.h>
 #include <string.h>
 
@@ -121,27 +121,32 @@ static const TensorB *decode_b(const WgmmaPlan *plan, u16 (*bits)[DEPTH]) {
   return &cached->tile;
 }
 
+// Moves the accumulators between the lanes and a matrix of fp16 or fp32, in rows of MAX_N. Inlined for each format: it is
+// a large part of a product's time.
+ALWAYS_INLINE void move_accumulators(const WgmmaPlan *plan, WgmmaWork *work, void *matrix, size_t size, bool to_lanes) {
+  for (int i = 0; i < plan->accumulators; i++)
+    for (int lane = 0; lane < LANES; lane++) {
+      int row, column;
+      accumulator_place(plan, i, lane, &row, &column);
+      u8 *element = (u8 *)matrix + (size_t)(row * MAX_N + column) * size;
+      memcpy(to_lanes ? (u8 *)&work->values[i][lane] : element, to_lanes ? element : (u8 *)&work->values[i][lane], 4);
+    }
+}
+
 static void multiply(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
   union {
     float f32[WARP_ROWS][MAX_N];
     u16 f16[WARP_ROWS][MAX_N];
   } d;
-  size_t size = plan->half_accumulators ? sizeof(u16) : sizeof(float);
-  int row, column;
-  for (int i = 0; i < plan->accumulators; i++)
-    for (int lane = 0; lane < LANES; lane++) {
-      accumulator_place(plan, i, lane, &row, &column);
-      memcpy((u8 *)&d + (size_t)(row * MAX_N + column) * size, &work->values[i][lane], 4);
-    }
-  if (plan->half_accumulators)
+  if (plan->half_accumulators) {
+    move_accumulators(plan, work, &d, sizeof(u16), false);
     tensor_step_f16(a, b, &d.f16[0][0], MAX_N, work->accumulate);
-  else
+    move_accumulators(plan, work, &d, sizeof(u16), true);
+  } else {
+    move_accumulators(plan, work, &d, sizeof(float), false);
     tensor_step_f32(a, b, &d.f32[0][0], MAX_N, work->accumulate);
-  for (int i = 0; i < plan->accumulators; i++)
-    for (int lane = 0; lane < LANES; lane++) {
-      accumulator_place(plan, i, lane, &row, &column);
-      memcpy(&work->values[i][lane], (u8 *)&d + (size_t)(row * MAX_N + column) * size, 4);
-    }
+    move_accumulators(plan, work, &d, sizeof(float), true);
+  }
 }
 
 static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
@@ -163,7 +168,7 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
   registers_receive(op->warp, op->number, work->values);
 }
 
-// A launch that stopped leaves operations that nobody performs.
+// A launch that stopped leaves operations that are never performed.
 static void discard_wgmma(AsyncOp *op) {
   const WgmmaPlan *plan = op->inst->extra;
   WgmmaWork *work = op->payload;
@@ -254,7 +259,7 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   for (int i = 0; i < WARPGROUP_WARPS; i++) {
     AsyncOp *part = find_operation(warpgroup_warp(op->warp, i), op->number);
     known[i] = part->known;
-    part->known = NULL;  // nobody asks for it again, and operations in flight are many
+    part->known = NULL;  // it is not needed again, and operations in flight are many
   }
   Clocks *common = clocks_common(cluster, known, WARPGROUP_WARPS);
   for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_release(known[i]);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../warp/host_memory.h"
 #include "../warp/instruction.h"
 
 // ---- which registers ----
@@ -33,8 +34,7 @@ static bool is_constant_mov(const Inst *inst) {
 // The watched registers as a list: most are not.
 static void list_watched(Program *program) {
   uint32_t units = (uint32_t)(program->register_bytes / SLOT_UNIT);
-  program->watched_units = calloc(units + 1, sizeof *program->watched_units);
-  if (!program->watched_units) abort();
+  program->watched_units = host_allocate(units + 1, sizeof *program->watched_units);
   for (uint32_t unit = 0; unit < units; unit++)
     if (program->watched[unit]) program->watched_units[program->watched_count++] = unit;
 }
@@ -43,10 +43,9 @@ static void list_watched(Program *program) {
 
 WgmmaState *wgmma_state(Warp *warp) {
   if (warp->wgmma) return warp->wgmma;
-  WgmmaState *state = calloc(1, sizeof *state);
+  WgmmaState *state = host_allocate(1, sizeof *state);
   size_t units = warp_launch(warp)->program->register_bytes / SLOT_UNIT + 1;
-  if (state) state->names = calloc(units, sizeof *state->names);
-  if (!state || !state->names) abort();
+  state->names = host_allocate(units, sizeof *state->names);
   warp->wgmma = state;
   return state;
 }
@@ -100,8 +99,8 @@ static void rename_register(const WgmmaState *state, RegisterName *to, RegisterN
   if (!whole && before.touched > to->touched) to->touched = before.touched;
 }
 
-// What an instruction does to the registers. False when it is a mov of accumulators in flight, and is done: it only gives
-// them another name.
+// What an instruction does to the registers. False when it is a mov of accumulators in flight, and is done: it only
+// gives them another name.
 static bool touch(Warp *warp, const Inst *inst, Mask mask) {
   const Program *program = warp_launch(warp)->program;
   WgmmaState *state = wgmma_state(warp);
@@ -148,8 +147,7 @@ void wgmma_watch_program(Program *program) {
   bool any = false;
   for (uint32_t i = 0; i < program->count && !any; i++) any = is_wgmma(&program->code[i]);
   if (!any) return;
-  program->watched = calloc(program->register_bytes / SLOT_UNIT + 1, 1);
-  if (!program->watched) abort();
+  program->watched = host_allocate(program->register_bytes / SLOT_UNIT + 1, 1);
   for (uint32_t i = 0; i < program->count; i++)
     for (int t = 0; is_wgmma(&program->code[i]) && t < program->code[i].touch_count; t++)
       program->watched[program->touches[program->code[i].touch_start + (uint32_t)t].slot / SLOT_UNIT] = 1;

@@ -24,8 +24,8 @@ typedef struct WgmmaState {
   RegisterName *names;
 } WgmmaState;
 
-// Called after a program is decoded: finds the registers that wgmma uses, and makes every other instruction that touches
-// one check it before it executes.
+// Called after a program is decoded: finds the registers that wgmma uses, and makes every other instruction that
+// touches one check it before it executes.
 void wgmma_watch_program(Program *program);
 
 WgmmaState *wgmma_state(Warp *warp);

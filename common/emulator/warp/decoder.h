@@ -1,5 +1,5 @@
-// The decoder as the families of instructions see it: whose instruction is being decoded, for which program, and what is
-// wrong with it. operands.h gives the operands their slots.
+// The decoder as the families of instructions see it: whose instruction is being decoded, for which program, and what
+// is wrong with it. operands.h gives the operands their slots.
 #pragma once
 
 #include "program.h"

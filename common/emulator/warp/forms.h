@@ -1,4 +1,4 @@
-// How an arithmetic family says what it implements: a table with one line per instruction form, written as in the
+// An arithmetic family states what it implements in a table: one line per instruction form, written as in the
 // syntax boxes of the PTX ISA, chapter 9.7.
 //
 //   FORM_WITH_FTZ_SAT("fma.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", fma_f32),
@@ -36,7 +36,7 @@ typedef struct Form {
 } Form;
 
 // Lines of a table: a form without options; one with .ftz, and with .sat too, which have handlers of their own; one
-// whose handler looks at the flags itself.
+// whose handler reads the flags itself.
 // clang-format off
 #define FORM(syntax, operands, handler) {syntax, operands, {handler}, NULL}
 #define FORM_WITH_FTZ(syntax, operands, handler) {syntax, operands, {handler, handler##_ftz}, NULL}
@@ -55,7 +55,8 @@ typedef struct FormMatch {
 // Whether the instruction has this form.
 bool form_matches(const Form *form, const PtxInstruction *source, FormMatch *match);
 
-// Looks source up in a table. DECODED with *match filled; otherwise an error that lists the forms of this opcode and type.
+// Looks source up in a table. DECODED with *match filled; otherwise an error that lists the forms of this opcode and
+// type.
 DecodeResult form_find(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count, FormMatch *match);
 
 // Fills the destination and the sources of inst from the form's types: a fourth source goes to d2.

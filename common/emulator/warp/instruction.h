@@ -3,7 +3,7 @@
 
 #include "decoder.h"
 
-// What an instruction does with memory, as counters tell them apart.
+// What an instruction does with memory, as far as counters distinguish it.
 typedef enum MemoryUse {
   MEMORY_NONE,
   MEMORY_LOAD,
@@ -27,12 +27,16 @@ typedef enum RegisterUse {
   REGISTERS_OF_WGMMA,  // it is one of wgmma's own
 } RegisterUse;
 
+// Architectures that brought instructions: ten times the number, and one more with an a.
+enum { SM_80 = 800, SM_86 = 860, SM_89 = 890, SM_90 = 900, SM_90A = 901 };
+
 typedef struct Instruction {
-  const char *name;  // the opcode, and the modifiers that tell it from others with this opcode
+  const char *name;  // the opcode, and the modifiers that distinguish it from others of this opcode
   uint32_t types;    // a bit for each PtxType that its last type may be; 0: any, or none
   Decode *decode;
   CounterKind counter;  // its class, COUNTER_INST_...
   MemoryUse memory;
   RegisterUse registers;
-  int mufu;  // MUFU instructions that ptxas makes of it
+  int mufu;    // MUFU instructions that ptxas makes of it
+  int target;  // the oldest that has it; 0: all. What its modifiers need is in run/target.c
 } Instruction;

@@ -1,7 +1,7 @@
 // Lane loops for the arithmetic families.
 //
 // A warp's slots are either the same or disjoint, so that no lane depends on another one. The compiler cannot know
-// that, and `fma d, a, b, d` would make it fall back to one lane at a time: INDEPENDENT tells it.
+// that, and `fma d, a, b, d` would make it fall back to one lane at a time. INDEPENDENT promises it.
 #pragma once
 
 #include "../parse/float_bits.h"

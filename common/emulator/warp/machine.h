@@ -88,7 +88,7 @@ struct Warp {
 
 typedef struct Barrier {
   int arrived;       // threads
-  int expected;      // threads; 0: all of the block that have not exited; -1: nobody has arrived yet
+  int expected;      // threads; 0: all of the block that have not exited; -1: no thread has arrived yet
   uint32_t warps;    // that arrived, all lanes together
   int reduce_count;  // bar.red: threads whose predicate was true
   bool reducing;

@@ -37,7 +37,7 @@ static unsigned constant_hash(uint64_t value, int size, int buckets) {
 static void constants_rehash(Decoder *decoder, int buckets) {
   free(decoder->constant_buckets);
   decoder->constant_buckets = malloc((size_t)buckets * sizeof(int));
-  if (!decoder->constant_buckets) abort();
+  if (!decoder->constant_buckets) out_of_memory();
   decoder->constant_bucket_count = buckets;
   memset(decoder->constant_buckets, -1, (size_t)buckets * sizeof(int));
   const Program *program = decoder->program;

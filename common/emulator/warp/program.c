@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_memory.h"
+
 typedef struct Chunk {
   struct Chunk *next;
   max_align_t data[];
 } Chunk;
 
 void *program_allocate(Program *program, size_t size) {
-  Chunk *chunk = calloc(1, sizeof *chunk + size);
-  if (!chunk) abort();
+  Chunk *chunk = host_allocate(1, sizeof *chunk + size);
   chunk->next = program->memory;
   program->memory = chunk;
   return chunk->data;
@@ -31,10 +32,10 @@ void program_free(Program *program) {
   free(program);
 }
 
-Function *program_function(const Program *program, const char *name) {
-  for (int i = 0; i < program->function_count; i++)
-    if (!strcmp(program->functions[i].ptx->name, name)) return &program->functions[i];
-  return NULL;
+Function *program_function(const Program *program, const PtxOperand *operand) {
+  if (operand->kind != PTX_OPERAND_FUNCTION || operand->index < 0) return NULL;
+  int place = program->function_of[operand->index];
+  return place ? &program->functions[place - 1] : NULL;
 }
 
 const PtxFunction *module_definition(const PtxModule *module, const char *name) {

@@ -106,7 +106,6 @@ typedef struct Function {
   Place *places;              // its variables and parameters
   int place_count;
   uint64_t local_size;  // bytes of its .local variables
-  bool recursive;       // may be entered again before it returns
 } Function;
 
 // A register that an instruction reads or writes.
@@ -121,6 +120,7 @@ typedef struct Program {
   uint32_t count;
   Function *functions;  // functions[0] is the entry
   int function_count;
+  int *function_of;       // by index of PtxModule.functions: in functions, plus one; 0 when the program has it not
   size_t register_bytes;  // of a warp
   Constant *constants;
   int constant_count;
@@ -141,8 +141,8 @@ typedef struct Program {
 // Memory that lives as long as the program, zeroed.
 void *program_allocate(Program *program, size_t size);
 void program_free(Program *program);
-// The function of that name in this program, or NULL.
-Function *program_function(const Program *program, const char *name);
+// The function that an operand names, if this program has it, or NULL.
+Function *program_function(const Program *program, const PtxOperand *operand);
 // The function of that name that has a body, or NULL.
 const PtxFunction *module_definition(const PtxModule *module, const char *name);
 

@@ -22,17 +22,18 @@ __device__ __forceinline__ void init(uint64_t *barrier, uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address(barrier)), "r"(count) : "memory");
 }
 
-__device__ __forceinline__ void wait(uint64_t *barrier, uint32_t parity) {
-  asm volatile("{\n"
-               ".reg .pred P1;\n"
-               "LAB_WAIT:\n"
-               "mbarrier.try_wait.parity.shared::cta.b64 P1, [%0], %1;\n"
-               "@P1 bra DONE;\n"
-               "bra LAB_WAIT;\n"
-               "DONE:\n"
-               "}\n" ::"r"(address(barrier)),
-               "r"(parity)
+// Whether the phase with this parity has completed.
+__device__ __forceinline__ bool is_over(uint64_t *barrier, uint32_t parity) {
+  uint32_t over;
+  asm volatile("{ .reg .pred over; mbarrier.try_wait.parity.shared::cta.b64 over, [%1], %2; selp.u32 %0, 1, 0, over; }"
+               : "=r"(over)
+               : "r"(address(barrier)), "r"(parity)
                : "memory");
+  return over;
+}
+
+__device__ __forceinline__ void wait(uint64_t *barrier, uint32_t parity) {
+  while (!is_over(barrier, parity)) continue;
 }
 
 __device__ __forceinline__ void expect(uint64_t *barrier, uint32_t bytes) {
