@@ -1,6 +1,7 @@
 // baseline-cublas where there is no GPU: what it says, and its softmax on the emulator. Its products are cuBLAS's; the
 // suite gpu_baselines runs it whole (make test-gpu).
 #include <criterion/criterion.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,10 +29,10 @@ Test(baselines, needs_a_gpu) {
 
 // With a driver that says it has a GPU, and with files that are no libraries where the linker looks for cuBLAS first.
 Test(baselines, needs_cublas) {
-  char folder[] = "/tmp/hopper-ladder-cublas-XXXXXX", command[2000];
+  char folder[] = "/tmp/hopper-ladder-cublas-XXXXXX", driver[PATH_MAX], command[PATH_MAX + 200];
   cr_assert(mkdtemp(folder));
   snprintf(command, sizeof command, "cd %s && ln -s '%s' . && echo no >libcublas.so.12 && echo no >libcublas.so.13",
-           folder, getenv("FAKE_DRIVER"));
+           folder, realpath(getenv("FAKE_DRIVER"), driver));
   cr_assert_eq(system(command), 0);
   setenv("LD_LIBRARY_PATH", folder, 1);
   setenv("CUDA_HOME", "/no/such/folder", 1);
