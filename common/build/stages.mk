@@ -49,10 +49,10 @@ build/kernels/%.cubin: ALLOWED = $(ALLOW_$*)
 build/kernels/%.cubin: build/kernels/%.ptx common/build/ptxas.sh build/allowed
 	$(CUBIN)
 
-# The kernels with time stamps. Where the registers are full, a time stamp spills a few.
+# The kernels with time stamps. Where the registers are full, a time stamp spills a few. ALLOW_TRACE_NN-name lists more.
 build/trace/%.ptx: NVCC_DEFINES := -DTRACE
 build/trace/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc
 	$(PTX)
-build/trace/%.cubin: ALLOWED = $(ALLOW_$*) stack spills
+build/trace/%.cubin: ALLOWED = $(ALLOW_$*) $(ALLOW_TRACE_$*) stack spills
 build/trace/%.cubin: build/trace/%.ptx common/build/ptxas.sh build/allowed
 	$(CUBIN)

@@ -263,7 +263,7 @@ typedef struct LineCounters {
 
 // Totals of all launches since the emulator opened or the last clear.
 EmulatorCounters emulator_counters(const Emulator *emulator);
-// The same per source line (of the kernel's own file; functions inlined from headers count under the line that calls
+// The same per source line (of the kernel's own files; functions inlined from others count under the line that calls
 // them), most instructions first. Valid until the next launch.
 const LineCounters *emulator_line_counters(const Emulator *emulator, int *count);
 void emulator_clear_counters(Emulator *emulator);

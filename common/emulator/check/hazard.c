@@ -63,6 +63,21 @@ static bool has_file(const PtxModule *module, const PtxLocation *location) {
   return location && location->file >= 0 && location->file < module->file_count && module->files[location->file];
 }
 
+// The length of the path of the folder that has the file's folder; of the file's own folder where that would be the root.
+static size_t surroundings(const char *file) {
+  size_t length = strlen(file), folders = 0;
+  while (length > 0 && (file[length - 1] != '/' || ++folders < 2)) length--;
+  if (length > 1) return length;
+  const char *slash = strrchr(file, '/');
+  return slash ? (size_t)(slash + 1 - file) : 0;
+}
+
+// Whether a file is the kernel's own: in the kernel's folder or in one beside it, as are headers that stages share.
+static bool is_own(const char *file, const char *kernel) {
+  size_t length = surroundings(kernel);
+  return length > 0 ? !strncmp(file, kernel, length) : !strchr(file, '/');
+}
+
 bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line) {
   *file = NULL;
   *line = 0;
@@ -70,7 +85,7 @@ bool instruction_line(const PtxModule *module, const PtxInstruction *source, con
   while (outermost && outermost->inlined_at) outermost = outermost->inlined_at;
   if (!has_file(module, outermost)) return false;
   const PtxLocation *location = source->location;
-  while (!has_file(module, location) || strcmp(module->files[location->file], module->files[outermost->file]))
+  while (!has_file(module, location) || !is_own(module->files[location->file], module->files[outermost->file]))
     location = location->inlined_at;
   *file = module->files[location->file];
   *line = location->line;

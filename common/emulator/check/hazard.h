@@ -22,6 +22,7 @@ void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, Hazard
 // The hazards in the order of the source.
 const Hazard *hazards_sorted(HazardList *list, int *count);
 
-// The line that an instruction belongs to: the innermost one in the kernel's own file, so that a helper defined there
-// is reported by its own lines and one from a header by the line that calls it. False when unknown.
+// The line that an instruction belongs to: the innermost one in the kernel's own files, which are those of its folder and of
+// the folders beside it. So a helper defined there is reported by its own lines, and one from a library's header by the line
+// that calls it. False when unknown.
 bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line);
