@@ -236,6 +236,7 @@ static void decode_instruction(Decoder *decoder, const PtxInstruction *source, I
     inst->row->decode(decoder, source, inst);
   else
     report_unknown(decoder, source);
+  if (!inst->execute && !decoder->failed) decoder_error(decoder, source, "it is malformed");
   inst->touch_count = (uint16_t)(decoder->program->touch_count - inst->touch_start);
 }
 

@@ -501,8 +501,8 @@ DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *
   WgmmaPlan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->n = shape_n(source);
   if (!plan->n) return decoder_error(decoder, source, "the shape must be .m64nNk16 with N from 8 to 256 in steps of 8");
-  if (!decode_types(decoder, source, plan) || source->operand_count < 2) return DECODE_FAILED;
-  bool a_in_registers = source->operands[1].kind == PTX_OPERAND_VECTOR;
+  if (!decode_types(decoder, source, plan)) return DECODE_FAILED;
+  bool a_in_registers = source->operand_count > 1 && source->operands[1].kind == PTX_OPERAND_VECTOR;
   int operands = a_in_registers ? 7 : 8;
   if (!decoder_operands(decoder, source, operands, operands) || !decode_matrices(decoder, source, plan))
     return DECODE_FAILED;
