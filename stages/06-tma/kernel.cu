@@ -120,7 +120,7 @@ template <int HEAD_DIM> struct Warpgroup {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 03: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
+  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
   // it, and everything older shrinks.
   __device__ void raise_max() {
     float lower[2];

@@ -91,7 +91,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 03: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
+  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
   // it. True if so: then everything older shrinks by `factor`.
   __device__ bool raise_max() {
     float lower[2];
