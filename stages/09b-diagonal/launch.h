@@ -4,17 +4,8 @@
 
 #include "harness/stage.h"
 
+#include "../09-persistent/head_group.h"
 #include "tiles.h"
-
-static int minimum(int a, int b) { return a < b ? a : b; }
-
-// How many heads are worked on together: as many as keep their K and V in the L2 cache.
-static int head_group(const Shape *shape, int heads) {
-  long head_bytes = 4L * shape->seqlen * shape->head_dim, budget = (shape->seqlen <= 1024 ? 8L : 32L) << 20;
-  int group = 1;
-  while (group < heads && 2 * group * head_bytes <= budget) group *= 2;
-  return minimum(group, heads);
-}
 
 // By how many rows a head's first tile begins before the first row, so that its last one is full. Only warpgroups whose
 // rows begin in the middle of a block of keys can be left out at a tile's begin.
