@@ -65,7 +65,7 @@ template <int HEAD_DIM> struct Warpgroup {
   const Tensors &tensors;
   const Problem &problem;
   int warpgroup, warp, lane;
-  int head, row;  // the warpgroup's first query
+  int head, row;  // the tensor's head, and the warpgroup's first query in it
   bool loads;     // one thread of the block
   Ring<S::SLOTS> ring, loading;
 

@@ -77,7 +77,8 @@ static size_t surroundings(const char *file) {
 static bool is_own(const char *file, const char *kernel) {
   size_t length = strlen(kernel);
   if (length > 3 && !strcmp(kernel + length - 3, ".cu")) return !strcmp(file, kernel);
-  return !strcmp(file, kernel) || !strncmp(file, kernel, surroundings(kernel));
+  size_t folder = surroundings(kernel);
+  return folder ? !strncmp(file, kernel, folder) : !strchr(file, '/');
 }
 
 bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line) {

@@ -12,7 +12,7 @@
 #include "clocks.h"
 #include "region.h"
 
-// What accesses memory: a lane, or an agent on its behalf.
+// An access to memory is made by a lane, or by an agent on its behalf.
 typedef struct Actor {
   Warp *warp;  // the lane to name in a report
   int lane;

@@ -1,4 +1,4 @@
-// What happens when threads exit.
+// The exit of threads: barriers no longer expect them, and other blocks may still use their memory.
 #pragma once
 
 #include "../warp/machine.h"

@@ -1,4 +1,4 @@
-// What is wrong with an instruction, and what its names mean: see decoder.h.
+// Errors of an instruction, and the meaning of its names: see decoder.h.
 #include "decoder.h"
 
 #include <stdarg.h>
