@@ -13,15 +13,20 @@ CFLAGS ?= -O2 -g
 OPTIONS ?=
 TESTS ?= *
 FUZZ_SECONDS ?= 60
+MINE ?= mine
 RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 
 .DEFAULT_GOAL := help
-include $(addprefix common/build/,toolchain.mk stages.mk library.mk tests.mk plots.mk views.mk)
+include $(addprefix common/build/,toolchain.mk stages.mk library.mk tests.mk plots.mk views.mk course.mk)
 include $(wildcard common/baselines/*/build.mk)
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-22s %s\n", $$1, $$2 }'
 	@echo '  make stage-NN          builds ./stage-NN, one of: $(STAGES:./%=%)'
+	@echo '  make try-NN            a task of stage NN for you to write, in mine/NN; again: builds and judges what you wrote'
+	@echo '  make hint-NN           the next hint for it, and make solution-NN the lines of the stage'
+	@echo '  make break-NN-K        shows mistake K of lesson NN: what it changes, and what happens then'
+	@echo '  make grade-NN          judges all tasks of stage NN as they are; exit code 0 if they pass'
 	@echo '  make diff-NN           what is new in its kernel, against that of the stage below'
 	@echo '  make ptx-NN            its PTX, and make sass-NN what the GPU runs, with the source lines between'
 	@echo '  make sanitize-NN       on the GPU: compute-sanitizer'"'"'s four tools, in a table'
@@ -30,10 +35,14 @@ help: ## this list
 	@echo '  make baseline-NAME     builds ./baseline-NAME, one of: $(BASELINES:./%=%)'
 	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
 	@echo '  OPTIONS (of the stages, in ladder), TESTS (a pattern, "plots/*"), SEQLENS, REPEAT (of bench),'
-	@echo '  RELEASES (of test-cuda), FUZZ_SECONDS (of test-deep), CUDA_HOME, WERROR=1 (a warning is an error), V=1'
+	@echo '  RELEASES (of test-cuda), FUZZ_SECONDS (of test-deep), MINE (of try, where your files are), CUDA_HOME,'
+	@echo '  WERROR=1 (a warning is an error), V=1'
 
 ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, and prints one table
 	@sh common/build/ladder.sh "$(OPTIONS)" $(STAGES)
+
+progress: ## which tasks are done, and which one is next
+	@python3 common/course/course.py progress
 
 test: root $(TEST_NEEDS) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
 	@sh common/build/rooms.sh $(MEMBERS)
@@ -47,6 +56,8 @@ test-gpu: root $(GPU_NEEDS) ## on the GPU: the stages; GPU against emulator; com
 test-cuda: root $(BUILD)/nvrtc ## the kernels under every CUDA 12, from pip wheels (1 GB); RELEASES="12.0 12.9" for some
 	@sh common/build/cuda12.sh $(BUILD)/nvrtc $(BIN) $(CUDA)/bin/ptxas "$(RELEASES)" \
 	  $(foreach name,$(NAMES),"$(name) $(ALLOW_$(name))")
+test-course: root ## every mistake shows what its lesson says; every task fails as given, and can be solved
+	@python3 tests/test_course.py
 test-deep: $(FUZZERS) $(TEST_NEEDS) ## fuzzes for FUZZ_SECONDS each; tests under ASan, UBSan, TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test
@@ -82,7 +93,7 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder test root test-gpu test-cuda test-deep test-threads record-golden bench library peers \
+.PHONY: help ladder progress test test-course root test-gpu test-cuda test-deep test-threads record-golden bench library peers \
   flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -9,7 +9,11 @@ import glob
 import os
 import re
 import subprocess
+import sys
 import unittest
+
+sys.path.insert(0, "common/course")
+from change import changes  # pylint: disable=wrong-import-position
 
 MOST_NEW_LINES = 149  # of device code, from one rung to the next
 STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
@@ -198,6 +202,51 @@ class Commands(unittest.TestCase):
                     known = re.findall(r"^  (--[\w-]+)", output(program(number), "--help"), re.MULTILINE)
                     for option in re.findall(r"(--[\w-]+)", words):
                         self.assertIn(option, [*known, "--help"], f"{page}: {line}")
+
+
+# ---- the course ----
+
+def section(page, heading):
+    """What stands below a heading, up to the next."""
+    return (re.findall(rf"^## {heading}\n((?:(?!^## ).*\n?)*)", read(page), re.MULTILINE) or [""])[0]
+
+
+def items(text):
+    """The numbered items of a list, by number."""
+    return {int(number): item for number, item in re.findall(r"^(\d+)\. ((?:(?!^\d+\. ).*\n?)*)", text, re.MULTILINE)}
+
+
+class Course(unittest.TestCase):
+    """Each lesson has tasks to write, mistakes to see, and answers. (tests/test_course.py runs them.)"""
+
+    def test_has_tasks_for_each_stage(self):
+        total = 0
+        for stage in STAGES:
+            with self.subTest(stage):
+                tasks = changes(stage, "tasks")
+                total += len(tasks)
+                self.assertIn(len(tasks), range(2, 6), "2 to 5 tasks a stage")
+                for task in tasks:
+                    self.assertEqual(len(task.all("Hint")), 3, task.path)
+                    self.assertIn(f"TASK {number_of(stage)}-{task.key}.", task.patch, task.path)
+                    self.assertIn(f"make try-{number_of(stage)}-{task.key}", section(f"stages/{stage}/README.md", "Write it"))
+        self.assertGreaterEqual(total, 35)
+
+    def test_has_a_command_for_each_mistake(self):
+        for stage in STAGES:
+            with self.subTest(stage):
+                made = {int(re.match(r"\d+", change.key)[0]) for change in changes(stage, "breaks")}
+                described, _, _ = section(f"stages/{stage}/README.md", "Break it").partition("<details>")
+                self.assertEqual(made, set(items(described)))
+                for change in changes(stage, "breaks"):
+                    self.assertTrue(change.all("Shows"), change.path)
+
+    def test_answers_each_question(self):
+        for page in LESSONS:
+            described, _, answers = section(page, "Break it").partition("<details>")
+            asked = {number for number, item in items(described).items() if "?" in re.sub("`[^`]*`", "", item)}
+            with self.subTest(page):
+                self.assertEqual(asked - set(items(answers)), set(), "questions without an answer")
 
 
 # ---- the ladder ----

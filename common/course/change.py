@@ -1,0 +1,54 @@
+"""A change to a stage, kept as a patch: a task (the stage with a hole) or a mistake that a lesson shows.
+
+Above the patch stand a title and fields, "Name: text", one a line:
+
+    The refill comes too early
+    Run: --seqlen=256
+    Shows: shared-memory race
+
+    diff --git a/stages/03-cp-async/kernel.cu b/stages/03-cp-async/kernel.cu
+    ...
+"""
+import glob
+import os
+import re
+import subprocess
+
+NAME = re.compile(r"(\d+[a-z]?)-[a-z0-9-]+\.patch")
+
+
+class Change:
+    """One patch file. `key` is the number in its name, "1" or "1b"."""
+
+    def __init__(self, path):
+        self.path = path
+        self.stage = path.split(os.sep)[1]
+        self.key = NAME.fullmatch(os.path.basename(path))[1]
+        with open(path, encoding="utf-8") as file:
+            head, self.patch = re.split(r"^(?=diff --git )", file.read(), maxsplit=1, flags=re.MULTILINE)
+        self.title, *lines = [line for line in head.splitlines() if line]
+        self.fields = [tuple(re.fullmatch(r"([A-Z][a-z]*): *(.*)", line).groups()) for line in lines]
+        self.files = re.findall(r"^\+\+\+ b/(.*)$", self.patch, re.MULTILINE)
+
+    def all(self, name):
+        """The texts of all fields with this name."""
+        return [text for field, text in self.fields if field == name]
+
+    def apply(self, folder):
+        """Patches the files below `folder`, a copy of the repository. A patch that does not fit exactly is an error."""
+        environment = dict(os.environ, GIT_CEILING_DIRECTORIES=os.path.dirname(os.path.abspath(folder)))
+        done = subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], cwd=folder, env=environment,
+                              input=self.patch, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ValueError(f"{self.path} does not fit its stage any more: {done.stderr.splitlines()[0]}")
+
+    def shown(self):
+        """The lines of the patch that say what changes, without its headings."""
+        return [line for line in self.patch.splitlines() if not re.match(r"diff --git|index |--- |\+\+\+ ", line)]
+
+
+def changes(stage, kind):
+    """The tasks or the mistakes ("tasks", "breaks") of a stage, in order."""
+    paths = glob.glob(f"stages/{stage}/{kind}/*.patch")
+    found = [Change(path) for path in paths if NAME.fullmatch(os.path.basename(path))]
+    return sorted(found, key=lambda change: (int(re.match(r"\d+", change.key)[0]), change.key))

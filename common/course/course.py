@@ -1,0 +1,360 @@
+"""The course: tasks to write, mistakes to see, and what is done. `make help` lists its commands.
+
+    python3 common/course/course.py COMMAND-NN[-K]
+
+COMMAND is try, hint, solution, grade or break; NN is a stage, K one of its tasks or mistakes. And "progress".
+"""
+import difflib
+import glob
+import hashlib
+import os
+import re
+import shutil
+import sys
+
+from change import changes
+from workshop import Workshop, make, number_of, run
+
+STAGES = sorted(os.path.basename(path.rstrip("/")) for path in glob.glob("stages/[0-9][0-9]*-*/"))
+MINE = os.environ.get("MINE", "mine")  # where the user's files are
+LINES = 12  # of what is wrong, at most
+
+# What an attention kernel must get right: short and long sequences, ends of tiles, masks, inputs, schedules.
+RUNS = ("--seqlen=64", "", "--causal --head-dim=128", "--seqlen=97 --head-dim=128", "--seqlen=1 --causal",
+        "--seqlen=300 --causal --schedule=1", "--seqlen=200 --head-dim=128 --input=large --schedule=2",
+        "--seqlen=640 --heads=1 --causal --schedule=3", "--seqlen=300 --input=waves --head-dim=128 --schedule=4")
+STEPS = "--step-limit=20000000"
+
+
+class Wrong(Exception):
+    """What the user did, in one line: exit code 2."""
+
+
+# ---- what is wrong, in a dozen lines ----
+
+BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "counters ", "          global", "          shared",
+              "          tensor cores", "          besides")
+
+
+def trouble(text):
+    """The lines of a report that say what is wrong: the result, two of the elements, the hazards."""
+    lines = [line for line in text.splitlines() if not line.startswith(BACKGROUND)]
+    elements = [line for line in lines if re.match(r" +O\[.*got", line)]
+    return [line for line in lines if line not in elements[2:]]
+
+
+def first(lines, most=LINES):
+    return lines[:most] + (["..."] if len(lines) > most else [])
+
+
+def indented(lines):
+    return "\n".join(f"    {line}" for line in lines)
+
+
+# ---- tasks ----
+
+class Task:
+    """Task K of a stage: its hole, and the user's copy of the files, mine/NN/K."""
+
+    def __init__(self, stage, change):
+        self.stage, self.change = stage, change
+        self.key = change.key if change else "0"
+        self.name = f"{number_of(stage)}-{self.key}"
+        self.folder = os.path.join(MINE, number_of(stage), self.key)
+        own = [path for suffix in ("cu", "h", "c") for path in glob.glob(f"stages/{stage}/*.{suffix}")]
+        self.files = sorted({*own, *(change.files if change else [])})
+
+    def title(self):
+        return self.change.title if self.change else "the stage as it is, to change as you like"
+
+    def mine(self, path):
+        return os.path.join(self.folder, os.path.basename(path))
+
+    def begun(self):
+        return os.path.isdir(self.folder)
+
+    def begin(self):
+        """Copies the stage with the hole to mine/NN/K."""
+        workshop = Workshop(f"begin-{self.name}", self.stage)
+        if self.change:
+            workshop.change(self.change)
+        os.makedirs(self.folder)
+        for path in self.files:
+            shutil.copy(os.path.join(workshop.folder, path), self.mine(path))
+        shutil.rmtree(workshop.folder)
+
+    def state(self):
+        """What identifies the user's files as they are now."""
+        text = b"".join(open(self.mine(path), "rb").read() for path in self.files if os.path.exists(self.mine(path)))
+        return hashlib.sha256(text).hexdigest()
+
+    def passed(self):
+        """Whether the files passed as they are now; None: they passed and have changed."""
+        try:
+            with open(os.path.join(self.folder, ".passed"), encoding="ascii") as file:
+                return True if file.read() == self.state() else None
+        except OSError:
+            return False
+
+    def in_my_words(self, text):
+        """Paths of the stage as paths of the user's files."""
+        for path in self.files:
+            text = text.replace(path, self.mine(path))
+        return text
+
+    def workshop(self):
+        workshop = Workshop(f"try-{self.name}", self.stage)
+        for path in self.files:
+            if not os.path.exists(self.mine(path)):
+                raise Wrong(f"{self.mine(path)} is gone; rm -r {self.folder} lets make try-{self.name} begin anew")
+            workshop.replace(path, self.mine(path))
+        return workshop
+
+
+def judge(task, workshop):
+    """Builds and runs a workshop as the task demands: (whether it passed, the lines that say why or why not)."""
+    allow = " ".join(task.change.all("Allow")) if task.change else ""
+    text, built = workshop.build(allow)
+    if not built:
+        return False, ["it does not build:", *first(task.in_my_words(text).splitlines())]
+    runs = (task.change.all("Run") if task.change else []) or RUNS
+    for options in runs:
+        text, code = workshop.run([STEPS, *options.split()])
+        if code:
+            return False, [f"{workshop.program} --device=emulator {options}".rstrip(),
+                           *first(trouble(task.in_my_words(text)))]
+    said = [f"right in {len(runs)} runs on the emulator, without a hazard"]
+    for goal in task.change.all("Goal") if task.change else []:
+        met, line = reaches(goal, workshop)
+        said.append(line)
+        if not met:
+            return False, [line]
+    fast, lines = on_the_gpu(task, workshop)
+    return fast, said + lines if fast else lines
+
+
+def counters(program, options):
+    """All counters of one run, by name."""
+    text, _ = run(program, ["--device=emulator", "--counters-csv=-", *options.split()])
+    rows = [line for line in text.splitlines() if line.count(",") > 20]
+    return dict(zip(rows[0].split(","), rows[1].split(",")))
+
+
+def reaches(goal, workshop):
+    """A goal reads "what it is: COUNTER <= LIMIT [with OPTIONS]"; the limit is a number, or "stage": what it has."""
+    words, counter, limit, options = re.fullmatch(r"(.*): (\S+) <= (\S+)(?: with (.*))?", goal).groups()
+    number = int(counters(workshop.program, options or "")[counter])
+    if limit == "stage":
+        limit = counters(f"stage-{number_of(workshop.stage)}", options or "")[counter]
+    return number <= int(limit), f"{words}: {number:,} ({options or 'default options'}; the goal is at most {int(limit):,})"
+
+
+LEAST_SPEED = 0.8  # of the stage's own, on a GPU
+
+
+def on_the_gpu(task, workshop):
+    """Where there is a GPU: right there, too, and nearly as fast as the stage."""
+    stage = f"stage-{number_of(task.stage)}"
+    text, code = run(workshop.program, ["--device=gpu", "--repeat=0"])
+    if code == 3:
+        return True, []
+    if code:
+        return False, [f"{workshop.program} --device=gpu", *first(trouble(task.in_my_words(text)))]
+    times = [median_ms(program) for program in (stage, workshop.program)]
+    if None in times:  # stage 04 has times of its own
+        return True, ["right on the GPU"]
+    speed = times[0] / times[1]
+    return speed >= LEAST_SPEED, [f"on the GPU {speed:.2f} times as fast as stage {number_of(task.stage)} "
+                                  f"(the goal is at least {LEAST_SPEED})"]
+
+
+def median_ms(program):
+    text, _ = run(program, ["--device=gpu", "--csv=-"])
+    rows = [line.split(",") for line in text.splitlines() if line.count(",") > 5]
+    return float(rows[1][rows[0].index("median_ms")]) if len(rows) == 2 and "median_ms" in rows[0] else None
+
+
+# ---- commands ----
+
+def tasks_of(stage):
+    return [Task(stage, change) for change in changes(stage, "tasks")]
+
+
+def current(stage, key, tasks=None):
+    """The task with this key; without one, the first that has not passed."""
+    tasks = tasks or tasks_of(stage)
+    if key == "0":
+        return Task(stage, None)
+    if key:
+        found = [task for task in tasks if task.key == key]
+        if not found:
+            raise Wrong(f"stage {number_of(stage)} has the tasks {', '.join(task.key for task in tasks)}, and no {key}")
+        return found[0]
+    return next((task for task in tasks if not task.passed()), tasks[-1])
+
+
+def made(stage):
+    """The stage's own program, and with it everything that a workshop shares."""
+    done = make([f"stage-{number_of(stage)}"])
+    if done.returncode:
+        raise Wrong(f"stage {number_of(stage)} itself does not build:\n{done.stdout}")
+
+
+def command_try(stage, key):
+    task = current(stage, key)
+    if not task.begun():
+        task.begin()
+        where = ", ".join(task.mine(path) for path in (task.change.files if task.change else task.files))
+        print(f"Task {task.key} of stage {number_of(stage)}: {task.title()}.\n\n    edit {where}\n"
+              f"    make try-{task.name}       builds and judges it")
+        if task.change:
+            print(f"    make hint-{task.name}      one hint after another\n"
+                  f"    make solution-{task.name}  the stage's own lines")
+        return 0
+    made(stage)
+    passed, lines = judge(task, task.workshop())
+    if not passed:
+        print(f"NOT YET  task {task.name}: {task.title()}\n{indented(lines)}")
+        return 1
+    print(f"PASSED  task {task.name}: {task.title()}\n{indented(lines)}")
+    if task.change:
+        with open(os.path.join(task.folder, ".passed"), "w", encoding="ascii") as file:
+            file.write(task.state())
+        left = [other for other in tasks_of(stage) if not other.passed()]
+        print(f"make try-{left[0].name} is next: {left[0].title()}" if left else
+              f"All tasks of stage {number_of(stage)} are done. make progress shows what is next.")
+    return 0
+
+
+def command_hint(stage, key):
+    task = current(stage, key)
+    if not task.change:
+        raise Wrong("task 0 has no hints")
+    if not task.begun():
+        raise Wrong(f"make try-{task.name} comes first")
+    hints = task.change.all("Hint")
+    counted = os.path.join(task.folder, ".hints")
+    shown = os.path.getsize(counted) if os.path.exists(counted) else 0
+    shown = min(shown + 1, len(hints))
+    with open(counted, "w", encoding="ascii") as file:
+        file.write("." * shown)
+    for number, hint in enumerate(hints[:shown], 1):
+        print(f"{number}. {hint}")
+    if shown == len(hints):
+        print(f"That is the last hint. make solution-{task.name} shows the stage's lines.")
+    return 0
+
+
+def command_solution(stage, key):
+    """From the hole to the stage."""
+    task = current(stage, key)
+    if not task.change:
+        raise Wrong("task 0 has no solution")
+    workshop = Workshop(f"solution-{task.name}", stage)
+    workshop.change(task.change)
+    for path in task.change.files:
+        hole, whole = (open(os.path.join(folder, path), encoding="utf-8").readlines() for folder in (workshop.folder, "."))
+        sys.stdout.writelines(difflib.unified_diff(hole, whole, task.mine(path), path))
+    shutil.rmtree(workshop.folder)
+    return 0
+
+
+def command_grade(stage, key):
+    """Judges tasks as they are, for a teacher: exit code 0 if they all pass."""
+    failed = 0
+    made(stage)
+    for task in [current(stage, key)] if key else tasks_of(stage):
+        passed, lines = judge(task, task.workshop()) if task.begun() else (False, ["not begun"])
+        print(f"{'PASSED' if passed else 'FAILED'}  {task.name}: {task.title()}{'' if passed else ': ' + lines[0]}")
+        failed += not passed
+    return 1 if failed else 0
+
+
+def command_progress():
+    done = total = 0
+    following = None
+    for stage in STAGES:
+        tasks = tasks_of(stage)
+        states = [task.passed() for task in tasks]
+        marks = " ".join({True: "[x]", None: "[~]", False: "[ ]"}[state] for state in states)
+        print(f"{stage:28}{marks}")
+        done += states.count(True)
+        total += len(tasks)
+        following = following or next((task for task, state in zip(tasks, states) if not state), None)
+    print(f"{done} of {total} tasks are done" + ("; [~] has changed since it passed" if "[~]" in marks else ""))
+    if following:
+        print(f"next: make try-{following.name}, {following.title()}")
+    return 0
+
+
+# ---- mistakes ----
+
+def headlines(text):
+    """What is wrong, with the first line of each hazard and where it is."""
+    return [line for line in trouble(text) if not re.match(r"    (?!at |  )", line)]
+
+
+def squeezed(text):
+    return " ".join(text.split())
+
+
+def show_break(change):
+    """Applies a mistake to a copy, builds and runs it. Prints what happens beside what the lesson says; 0 if they agree."""
+    stage = change.stage
+    name = f"{number_of(stage)}-{change.key}"
+    print(f"Mistake {name}: {change.title}\n")
+    print(indented(change.shown()), "\n")
+    workshop = Workshop(f"break-{name}", stage)
+    workshop.change(change)
+    text, built = workshop.build(" ".join(change.all("Allow")))
+    missing, code = 0, None
+    if not built:
+        print(indented(first(text.splitlines())))
+    for field, words in change.fields:
+        if field == "Run" and built:
+            text, code = workshop.run([STEPS, *words.split()])
+            print(f"$ {workshop.program} --device=emulator {words}\n{indented(first(headlines(text), 2 * LINES))}")
+        elif field == "Log":
+            with open(os.path.join(workshop.folder, "build", "kernels", f"{stage}.log"), encoding="utf-8") as file:
+                text = file.read()
+            print(f"$ cat build/kernels/{stage}.log")
+        elif field == "Shows":
+            seen = squeezed(words) in squeezed(text)
+            missing += not seen
+            print(f"  {'as the lesson says' if seen else 'NOT AS THE LESSON SAYS'}: {words}")
+    shutil.rmtree(workshop.folder)
+    return 1 if missing else 0
+
+
+def command_break(stage, key):
+    all_changes = changes(stage, "breaks")
+    chosen = [change for change in all_changes if re.fullmatch(key + "[a-z]?", change.key)]
+    if not key or not chosen:
+        raise Wrong(f"mistakes of lesson {number_of(stage)}: " +
+                    "; ".join(f"break-{number_of(stage)}-{change.key} {change.title}" for change in all_changes))
+    made(stage)
+    return max([show_break(change) for change in chosen])
+
+
+COMMANDS = {"try": command_try, "hint": command_hint, "solution": command_solution, "grade": command_grade,
+            "break": command_break}
+
+
+def main(word):
+    if word == "progress":
+        return command_progress()
+    match = re.fullmatch(r"([a-z]+)-(\d\d[a-z]?)(?:-(\d+[a-z]?))?", word)
+    if not match or match[1] not in COMMANDS:
+        raise Wrong(f"{word}: commands are {', '.join(COMMANDS)}, then -NN, a stage, and -K, a number; or progress")
+    stages = [stage for stage in STAGES if number_of(stage) == match[2]]
+    if not stages:
+        raise Wrong(f"{word}: there is no such stage; there are {' '.join(map(number_of, STAGES))}")
+    return COMMANDS[match[1]](stages[0], match[3] or "")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1] if len(sys.argv) == 2 else ""))
+    except (Wrong, ValueError) as error:
+        print(f"course: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,92 @@
+"""A copy of the repository to change and build, below build/course/: symbolic links, except for what is changed."""
+import os
+import re
+import shutil
+import subprocess
+
+OBJECTS = ["common", "cuda", "flags", "members", "nvcc-flags", "libhopper.a"]  # in build/: made already, and shared
+
+
+def number_of(stage):
+    """"02b" of "02b-mma-registers"."""
+    return stage.split("-")[0]
+
+
+def make(arguments, folder="."):
+    """Runs make as its own process: with the variables, but not the flags, of a make that runs this program."""
+    variables = os.environ.get("MAKEFLAGS", "").partition(" -- ")[2]
+    environment = dict(os.environ, MAKEFLAGS=f"-- {variables}" if variables else "")
+    environment.pop("MAKELEVEL", None)
+    return subprocess.run(["make", "-s", *arguments], cwd=folder, env=environment, text=True, errors="replace",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+
+
+class Workshop:
+    """build/course/NAME, a copy in which `stage` can be built with other files in the place of some."""
+
+    def __init__(self, name, stage):
+        self.folder = os.path.join("build", "course", name)
+        self.stage = stage
+        self.program = os.path.join(self.folder, f"stage-{number_of(stage)}")
+        self.root = os.getcwd()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(os.path.join(self.folder, "build"))
+        for entry in ("Makefile", "common", "stages", "plots"):
+            self._link(entry)
+        for entry in OBJECTS:
+            if os.path.exists(os.path.join("build", entry)):
+                self._link(os.path.join("build", entry))
+
+    def _link(self, path):
+        os.symlink(os.path.join(self.root, path), os.path.join(self.folder, path))
+
+    def _open(self, folder):
+        """Makes a linked folder, and those above it, folders of its own, whose entries are links."""
+        if not folder:
+            return
+        self._open(os.path.dirname(folder))
+        here = os.path.join(self.folder, folder)
+        if os.path.islink(here):
+            os.unlink(here)
+            os.mkdir(here)
+            for entry in os.listdir(folder):
+                self._link(os.path.join(folder, entry))
+
+    def own(self, path):
+        """Makes one file a copy, so that it can be changed; what was made from it will be made again."""
+        self._open(os.path.dirname(path))
+        here = os.path.join(self.folder, path)
+        os.unlink(here)
+        shutil.copy(path, here)
+        if path.startswith("common/") and path.endswith(".c"):
+            made = os.path.join("build", path[:-2] + ".o")
+            self._open(os.path.dirname(made))
+            for name in (made, os.path.join("build", "libhopper.a")):
+                os.unlink(os.path.join(self.folder, name))
+
+    def replace(self, path, other):
+        """Lets another file stand in the place of `path`."""
+        self.own(path)
+        os.unlink(os.path.join(self.folder, path))
+        os.symlink(os.path.abspath(other), os.path.join(self.folder, path))
+
+    def change(self, change):
+        for path in change.files:
+            self.own(path)
+        change.apply(self.folder)
+
+    def build(self, allow=""):
+        """What make says of it, and whether the stage's program is there now. `allow`: what ptxas may do (stage.mk)."""
+        done = make([f"stage-{number_of(self.stage)}", *([f"ALLOW_{self.stage}={allow}"] if allow else [])], self.folder)
+        lines = [line for line in done.stdout.splitlines() if not re.match(r"  [A-Z]+ |make(\[\d+\])?: ", line)]
+        return "\n".join(lines), done.returncode == 0
+
+    def run(self, options):
+        """What the program prints with these options on the emulator, and its exit code."""
+        return run(self.program, ["--device=emulator", *options])
+
+
+def run(program, options):
+    done = subprocess.run([os.path.abspath(program), *options], text=True, errors="replace",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.stdout, done.returncode

@@ -1,0 +1,81 @@
+"""The course keeps its word: each mistake shows what its lesson says; each task fails as given and passes when solved.
+
+Runs in the repository's root, where all stages are built: python3 tests/test_course.py [stage numbers]
+"""
+import concurrent.futures
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, "common/course")
+# pylint: disable=wrong-import-position
+import course
+from workshop import run
+
+NUMBERS = sys.argv[1:] or [course.number_of(stage) for stage in course.STAGES]
+STAGES = [stage for stage in course.STAGES if course.number_of(stage) in NUMBERS]
+
+
+class Stage:
+    """The stage itself in the place of a workshop: what a solved task is."""
+
+    def __init__(self, stage):
+        self.stage = stage
+        self.program = f"stage-{course.number_of(stage)}"
+
+    def build(self, _):
+        return "", True
+
+    def run(self, options):
+        return run(self.program, ["--device=emulator", *options])
+
+
+def command(word, mine="mine"):
+    """The exit code of a command of the course, and what it prints."""
+    done = subprocess.run([sys.executable, "common/course/course.py", word], env=dict(os.environ, MINE=mine), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.returncode, done.stdout
+
+
+def all_at_once(function, things):
+    """function(thing) of each, as many at a time as there are cores."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(zip(things, pool.map(function, things)))
+
+
+class Mistakes(unittest.TestCase):
+    def test_show_what_the_lessons_say(self):
+        words = sorted({f"break-{course.number_of(stage)}-{change.key.rstrip('abcdefgh')}"
+                        for stage in STAGES for change in course.changes(stage, "breaks")})
+        for word, (code, text) in all_at_once(command, words):
+            with self.subTest(word):
+                self.assertEqual(code, 0, text)
+                self.assertIn("as the lesson says", text)
+
+
+class Tasks(unittest.TestCase):
+    def setUp(self):
+        self.tasks = [task for stage in STAGES for task in course.tasks_of(stage)]
+
+    def test_fail_as_given(self):
+        with tempfile.TemporaryDirectory(dir="build") as mine:
+            def begin_and_try(task):
+                command(f"try-{task.name}", mine)
+                return command(f"try-{task.name}", mine)
+            for task, (code, text) in all_at_once(begin_and_try, self.tasks):
+                with self.subTest(task.name):
+                    self.assertEqual(code, 1, text)
+                    self.assertNotIn("it does not build", text)
+
+    def test_pass_when_solved(self):
+        def judged(task):
+            return course.judge(task, Stage(task.stage))
+        for task, (passed, lines) in all_at_once(judged, self.tasks):
+            with self.subTest(task.name):
+                self.assertTrue(passed, lines)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=0)
