@@ -3,7 +3,6 @@ commands exist; each step of the ladder is small.
 
 Runs in the repository's root (or a folder that looks like it): python3 tests/test_pages.py
 """
-import csv
 import functools
 import glob
 import os
@@ -12,9 +11,11 @@ import subprocess
 import sys
 import unittest
 
+import figures
 sys.path.insert(0, "common/course")
 from change import changes  # pylint: disable=wrong-import-position
 
+MARKS = ("recorded", "conflicts", "sourced")  # of comments that say something of a table or a source
 MOST_NEW_LINES = 149  # of device code, from one rung to the next
 STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
 LESSONS = sorted(glob.glob("stages/*/README.md"))
@@ -55,12 +56,6 @@ def marked_tables(page):
         yield mark, text, [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
 
 
-@functools.lru_cache(maxsize=None)
-def recording(path):
-    with open(path, encoding="ascii") as file:
-        return list(csv.DictReader(file))
-
-
 # What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
 CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "warpgroups = ": "warpgroups"}
 QUANTITIES = {"TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz", "ms": "median_ms"}
@@ -81,8 +76,8 @@ def agrees(row, headings):
 
 def recorded(path, name, headings):
     """The one recorded number that a cell's headings name."""
-    column = "quantity" if "quantity" in recording(path)[0] else "stage"
-    rows = [row for row in recording(path) if row[column] == name and agrees(row, headings)]
+    column = "quantity" if "quantity" in figures.recording(path)[0] else "stage"
+    rows = [row for row in figures.recording(path) if row[column] == name and agrees(row, headings)]
     if len(rows) != 1:
         raise AssertionError(f"{path} has {len(rows)} rows for '{name}' and '{headings}'")
     return float(rows[0][next(column for words, column in QUANTITIES.items() if words in headings)])
@@ -109,7 +104,7 @@ class Tables(unittest.TestCase):
         self.assertGreater(numbers, 100)
 
     def test_are_in_every_lesson_of_a_recorded_stage(self):
-        timed = {row["stage"] for row in recording("plots/data/nvidia-h200.csv")}
+        timed = {row["stage"] for row in figures.recording("plots/data/nvidia-h200.csv")}
         for page in LESSONS:
             stage = page.split("/")[1]
             if stage in timed or os.path.exists(f"plots/data/{stage}/nvidia-h200.csv"):
@@ -126,8 +121,27 @@ class Tables(unittest.TestCase):
     def conflicts(self, path, head_dim):
         shape = {"batch": "1", "heads": "2", "seqlen": "128", "head_dim": head_dim}
         metric = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_%s.sum"
-        value = {row["metric"]: row["value"] for row in recording(path) if shape.items() <= row.items()}
+        value = {row["metric"]: row["value"] for row in figures.recording(path) if shape.items() <= row.items()}
         return tuple(f"{int(value[metric % op]):,}" for op in ("ld", "st"))
+
+
+class Figures(unittest.TestCase):
+    """Measured figures in prose follow from recordings: see figures.py."""
+
+    def test_follow_from_recordings(self):
+        for page in PAGES:
+            for prose, comments in figures.paragraphs(read(page)):
+                for words, expression in comments:
+                    if words not in MARKS:
+                        with self.subTest(page, words=words):
+                            self.assertIn(words, prose)
+                            self.assertIsNone(figures.disagreement(words, expression))
+
+    def test_are_all_accounted_for(self):
+        for page in PAGES:
+            for prose, comments in figures.paragraphs(read(page)):
+                with self.subTest(page, prose=prose[:70]):
+                    self.assertEqual(figures.unfounded(prose, comments), [])
 
 
 # ---- reports ----
@@ -240,6 +254,14 @@ class Course(unittest.TestCase):
                 self.assertEqual(made, set(items(described)))
                 for change in changes(stage, "breaks"):
                     self.assertTrue(change.all("Shows"), change.path)
+
+    def test_is_told_in_2000_words_a_lesson(self):
+        """Prose alone: without tables, code, answers and the comments that found figures."""
+        for page in LESSONS:
+            text = re.sub(r"<details>.*?</details>|^```.*?^```$|<!--.*?-->", "", read(page), flags=re.DOTALL | re.MULTILINE)
+            prose = re.sub(r"^(    .*|\s*\|.*)$", "", text, flags=re.MULTILINE)
+            with self.subTest(page):
+                self.assertLessEqual(len(prose.split()), 2000)
 
     def test_answers_each_question(self):
         for page in LESSONS:
