@@ -12,7 +12,7 @@ is overwritten. Contenders that take four times as long as the fastest, or longe
 --inputs does the same on other inputs than normal ones (plots/inputs.py): a softmax may be slower where maxima move.
 
 --against=OLD/libhopper_ladder.so compares two builds: the stages of both libraries take turns, and a table shows how
-many times as fast each new stage is as the old one.
+many times as fast each new stage is as the old one. --against='CUDA 12.9=FILE.so' calls them that and not "old".
 
 FlashAttention-2 and cuDNN come with PyTorch, FlashAttention-3 with `make flash-attention-3`. Each row has the SM clock
 that ran, and each peer's its version.
@@ -49,7 +49,7 @@ FLASH_ATTENTION_3 = os.path.join(ROOT, "build", "libflash_attention_3.so")
 PEERS = "FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", "math"
 # What the others are compared with at the end: the fastest of each group.
 YARDSTICKS = ("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3)
-OLD = "old "  # before the name of the stage that one of --against's library is compared with
+OLD = "old"  # before the name of the stage that one of --against's library is compared with, unless it says another
 LONG = 2048  # from this seqlen on, no rung may be slower than the one below
 
 
@@ -143,6 +143,11 @@ def parse_kernel(text):
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def parse_against(text):
+    called, equals, path = text.rpartition("=")
+    return (called if equals else OLD), path
+
+
 def parse_rounds(text):
     if not re.fullmatch("[1-9][0-9]{0,4}", text):
         raise argparse.ArgumentTypeError(f"'{text}' is no number of rounds; 1 to 99999 are allowed")
@@ -168,7 +173,8 @@ def parse_options(arguments):
         help=f"what the tensors hold: all, {', '.join(inputs.KINDS)} (normal)")
     add("--rounds", type=parse_rounds, default=40, metavar="N", help="runs of each contender at each point (40)")
     add("--library", default=os.path.join(ROOT, "libhopper_ladder.so"), metavar="FILE", help="of the stages")
-    add("--against", metavar="FILE", help="another build of the library, to compare its stages with these")
+    add("--against", type=parse_against, metavar="[NAME=]FILE",
+        help="another build of the library, to compare its stages with these; NAME stands before theirs (old)")
     add("--record", action="store_true",
         help="write plots/data/DEVICE-peers.csv, with --inputs DEVICE-inputs.csv; of all stages, peers and points also "
              "DEVICE.csv, whose times the lessons show")
@@ -222,16 +228,18 @@ def find_old(options, stages):
     """Old stages, each called after the one it is compared with: "old 05-a", "old 08b-ping-pong (08-ping-pong)"."""
     if not options.against:
         return []
-    library, names = open_library(options.against)
+    called, path = options.against
+    library, names = open_library(path)
     news = {number: new_of(name, [stage.name for stage in stages]) for number, name in names.items()}
-    called = {number: OLD + new + (f" ({names[number]})" if new != names[number] else "")
+    titles = {number: f"{called} {new}" + (f" ({names[number]})" if new != names[number] else "")
               for number, new in news.items() if new}
-    return [contenders.stage(library, number, name) for number, name in called.items()]
+    return [contenders.stage(library, number, title) for number, title in titles.items()]
 
 
 def without_old(name):
     """The name that an old stage has been called after; any other name as it is."""
-    return name.removeprefix(OLD).split(" (")[0]
+    match = re.fullmatch(r".+ (\d\d[a-z]?-[a-z-]+)(?: \(.*\))?", name)
+    return match[1] if match else name
 
 
 def find_peer(name, needed):
@@ -521,7 +529,7 @@ def print_against(results, out):
             if new != old and new in runs:
                 times = zip(runs[old].milliseconds, runs[new].milliseconds)
                 ratio = spread([before / after for before, after in times])
-                pairs.setdefault(f"{mode}, {point.input}, {old.removeprefix(OLD)}", []).append((*ratio, point))
+                pairs.setdefault(f"{mode}, {point.input}, {old.removeprefix(OLD + ' ')}", []).append((*ratio, point))
     for name, ratios in pairs.items():
         print(f"\n{name}: times as fast as the old one (median ± half the middle half, %)", file=out)
         for ratio, percent, point in ratios:

@@ -1,5 +1,6 @@
 # libhopper_ladder.so: the attention kernels among the stages, which are those whose stage.c has a launch.
 
+KERNELS ?= build/kernels# another release's: make test-cuda leaves them in build/cuda12/RELEASE
 LADDER := $(BIN)libhopper_ladder.so
 IN_LIBRARY := $(foreach name,$(NAMES),$(if $(shell grep -s '[.]launch =' stages/$(name)/stage.c),$(name)))
 PIC := $(BUILD)/library
@@ -25,7 +26,7 @@ $(PIC)/stages/%.o: stages/%.c $(BUILD)/flags | nvcc
 	$(call say,CC $< for the library)
 	@mkdir -p $(@D)
 	$Q$(CC) $(ALL_CFLAGS) -fPIC $(RENAMED) $(INCLUDE) -MMD -MP -c $< -o $@
-$(PIC)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kernels/%.cubin
+$(PIC)/stages/%/embed.o: common/harness/embed.S $(KERNELS)/%.ptx $(KERNELS)/%.cubin
 	$(EMBED)
 $(PIC)/common/%.o: common/%.c $(BUILD)/flags $(PIC)/members | nvcc
 	$(call say,CC $< for the library)

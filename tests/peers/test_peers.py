@@ -127,13 +127,17 @@ class Options(unittest.TestCase):
         names = ["05-a", "08-pipelining", "08b-ping-pong", "10-stale-max"]
         found = [peers.new_of(old, names) for old in ("05-a", "08-ping-pong", "10-late-max", "11-z")]
         self.assertEqual(found, ["05-a", "08b-ping-pong", "10-stale-max", None])
-        for name, new in ("old 08b-p (08-p)", "08b-p"), ("old 05-a", "05-a"), ("cuDNN", "cuDNN"):
+        for name, new in ("old 08b-p (08-p)", "08b-p"), ("old 05-a", "05-a"), ("CUDA 12.9 05-a", "05-a"), ("cuDNN", "cuDNN"):
             self.assertEqual(peers.without_old(name), new)
 
     def test_stages_of_another_build(self):
         found = peers.find_contenders(peers.parse_options(["--stages=03,01", "--against=./libhopper_ladder.so"]))
         self.assertEqual([contender.name for contender in found],
                          ["03-cp-async", "01-wmma-qk", "old 01-wmma-qk", "old 03-cp-async"])
+
+    def test_another_build_can_have_a_name(self):
+        self.assertEqual(peers.parse_options(["--against=CUDA 12.9=a=b.so"]).against, ("CUDA 12.9=a", "b.so"))
+        self.assertEqual(peers.parse_options(["--against=a.so"]).against, ("old", "a.so"))
 
 
 class MadeUpTorch:
