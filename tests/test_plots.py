@@ -1,5 +1,5 @@
 """The plots of recorded times: gnuplot draws made-up recordings, and the texts of the SVG are what was recorded. What
-cannot be drawn is one line.
+cannot be drawn is one line. The pictures of what has no recording: they are what the script draws.
 
 Runs in the repository's root (or a folder that looks like it): python3 tests/test_plots.py
 """
@@ -7,10 +7,14 @@ import html
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 ROOT = os.getcwd()
+sys.path.insert(0, f"{ROOT}/plots")
+import figures  # pylint: disable=wrong-import-position
 HEADER = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,max_ms,"
           "repeats,tflops")
 TRACE = "stage,device,date,block,warpgroup,role,phase,start_ns,end_ns,tile"
@@ -239,6 +243,41 @@ class Plots(unittest.TestCase):
                     self.assertEqual(self.gnuplot(script, name + ".csv", name), (0, ""))
                     os.remove(os.path.join(self.folder, name + ".svg"))
         self.assertFalse(os.path.exists(os.path.join(self.folder, "found")))
+
+
+class Figures(unittest.TestCase):
+    def test_up_to_date(self):
+        """What lies in plots/ is what the script draws, no file more or less, and well-formed."""
+        drawn = {f"figure-{picture.name}.svg": picture.svg() for picture in (draw() for draw in figures.FIGURES)}
+        kept = {name for name in os.listdir(f"{ROOT}/plots") if name.startswith("figure-")}
+        self.assertEqual(kept, set(drawn))
+        for name, svg in drawn.items():
+            with open(f"{ROOT}/plots/{name}", encoding="utf-8") as file:
+                self.assertEqual(file.read(), svg, f"{name} is not up to date: make plot")
+            xml.etree.ElementTree.fromstring(svg)
+
+    def test_accumulator(self):
+        """Each number of D has one owner, and lane 5 of warp 1 those of rows 17 and 25 that PTX gives it."""
+        threads = [(warp, lane) for warp in range(4) for lane in range(32)]
+        places = [figures.place_in_d(*thread, i) for thread in threads for i in range(32)]
+        self.assertEqual(sorted(places), [(row, column) for row in range(64) for column in range(64)])
+        mine = {figures.place_in_d(1, 5, i) for i in range(32)}
+        self.assertEqual(mine, {(row, 8 * n + 2 + e) for row in (17, 25) for n in range(8) for e in range(2)})
+
+    def test_swizzle(self):
+        """It changes bits 4 to 6 of an address by bits 7 to 9."""
+        for address in range(0, 1024, 16):
+            row, chunk = address // 128, address % 128 // 16
+            self.assertEqual(row * 128 + figures.place_in_row(row, chunk) * 16, address ^ (address >> 3 & 0x70))
+
+    def test_ring(self):
+        """No tile is loaded before the last one has left the slot, or used before it has landed."""
+        times = [figures.RingTime(tile) for tile in range(20)]
+        for before, after in zip(times, times[figures.RingTime.SLOTS:]):
+            self.assertEqual(before.slot, after.slot)
+            self.assertNotEqual(before.parity, after.parity)
+            self.assertLessEqual(before.release, after.load)
+        self.assertTrue(all(time.landed <= time.use for time in times))
 
 
 if __name__ == "__main__":
