@@ -176,12 +176,13 @@ class Plots(unittest.TestCase):
     def test_timeline(self):
         """5000 ns before the first store to 3000 ns after it, or a window: what is outside has no lane, and its name is
         not in the key."""
-        rows = [phase("copy", 0, 100), phase("QK", 100, 5000), phase("softmax", 5000, 6100),
-                phase("PV in flight", 6100, 9000), phase("rescale", 10100, 12000, warpgroup=2),
+        rows = [phase("copy", 0, 100), phase("QK", 100, 5000), phase("softmax", 5000, 6000),
+                phase("turn wait", 6000, 6100), phase("PV in flight", 6100, 9000),
+                phase("rescale", 10100, 12000, warpgroup=2),
                 *(phase("store", start, start + 100, warpgroup=1) for start in (7300, 7000, 7500))]
         drawn = self.draw("timeline.gp", rows, header=TRACE)
         self.expect(drawn, "Test GPU, 2001-02-03, -5000 to 3000 ns, counted from the first store", "QK", "softmax",
-                    "store", "warpgroup 0", "warpgroup 1", "block 5", "thin: in flight, until noticed")
+                    "store", "warpgroup 0", "warpgroup 1", "block 5", "low: waits; thin: in flight, until noticed")
         self.assertEqual(drawn.count("copy") + drawn.count("warpgroup 2"), 0)
         drawn = self.draw("timeline.gp", rows, "-1500", "-900", header=TRACE)
         self.expect(drawn, "Test GPU, 2001-02-03, -1500 to -900 ns, counted from the first store", "softmax")
