@@ -22,7 +22,8 @@ WORK = ("stage,batch,heads,seqlen,head_dim,causal,tensor_flops,inst_mufu,smsp__i
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum,"
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum,wgmma_shared_read_bytes,cp_async_shared_write_bytes,"
         "bulk_shared_write_bytes,bulk_shared_read_bytes,global_store_bytes,bulk_global_write_bytes")
-USUAL = "4,32,4096,64,0"
+USUAL = "4,16,4096,128,0"
+HEAD_DIM_64 = "4,32,4096,64,0"
 
 
 def row(stage, tflops, shape=USUAL, more=""):
@@ -93,26 +94,27 @@ class Plots(unittest.TestCase):
 
     def test_ladder(self):
         rungs = [row("00-scalar", 1.75), row("02-b", 7), row("02b-c", 84), row("03-d", 42.04)]
-        others = [row("cuDNN", 48.1), row("FA", 9.9), row("00-scalar", 0.91, "4,32,4096,64,1")]
+        others = [row("cuDNN", 48.1), row("FA", 9.9), row("00-scalar", 0.91, "4,16,4096,128,1")]
         drawn = self.draw("ladder.gp", others + rungs)
         self.expect(drawn, "scalar  00", "c  02b", "1.75", "7.00", "84.0", "42.0", "4.0x", "12x", "0.50x",
-                    "batch 4, 32 heads, sequence length 4096, head dim 64, no mask",
+                    "batch 4, 16 heads, sequence length 4096, head dim 128, no mask",
+                    "plain loops; scores in device memory",
                     "SM at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs")
         heights = [drawn.height(text) for text in ("1.75", "7.00", "84.0", "42.0", "9.90", "48.1")]
         self.assertEqual(heights, sorted(heights), "rungs in the file's order, and above them the peers by their speed")
         self.assertFalse(drawn.count("0.91"), "another problem")
-        self.expect(self.draw("ladder.gp", others + rungs, *"4 32 4096 64 1".split()), "0.91")
-        self.refuse("ladder.gp", [row("cuDNN", 1)], "no row of a stage with batch 4, 32 heads, sequence length 4096")
+        self.expect(self.draw("ladder.gp", others + rungs, *"4 16 4096 128 1".split()), "0.91")
+        self.refuse("ladder.gp", [row("cuDNN", 1)], "no row of a stage with batch 4, 16 heads, sequence length 4096")
 
     def test_the_clock_that_ran(self):
         """Its range in the rows that are drawn; a row without it says nothing."""
-        other = row("03-d", 2, "4,32,4096,64,1", ",1100")
+        other = row("03-d", 2, "4,16,4096,128,1", ",1100")
         clocks = {"00-a": 1900, "01-b": 1500, "02-c": "", "03-d": 1700}
         rows = [row(name, 1, more=f",{clock}") for name, clock in clocks.items()] + [other]
         header = HEADER + ",clock_mhz"
         rest = "driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs"
         self.expect(self.draw("ladder.gp", rows, header=header), f"SM at 1500-1900 MHz, {rest}")
-        drawn = self.draw("ladder.gp", rows, *"4 32 4096 64 1".split(), header=header)
+        drawn = self.draw("ladder.gp", rows, *"4 16 4096 128 1".split(), header=header)
         self.expect(drawn, f"SM at 1100 MHz, {rest}")
 
     def test_sequence_lengths(self):
@@ -155,7 +157,7 @@ class Plots(unittest.TestCase):
                                     bulk_stored=stored)}
         self.write("work.csv", WORK, rows.values())
         files = "data.csv", "work.csv"
-        times = [row(name.split(",")[0], 1) for name in rows.values()]
+        times = [row(name.split(",")[0], 1, HEAD_DIM_64) for name in rows.values()]
         drawn = self.draw("roofline.gp", times, files=files)
         self.expect(drawn, *rows, "f 05b",
                     "132 SMs at 1234 MHz (the highest), 4.28 TB/s, 2001-02-03, median of 17 runs")
@@ -168,7 +170,8 @@ class Plots(unittest.TestCase):
         self.write("work.csv", WORK, [work("00-tensor", flops=381769 * 4096, stored=stored),
                                       work("01-exp", mufu=763538 // 2, stored=stored),
                                       work("04-memory", stored=14522587)])
-        rows = [row("00-tensor", 1, more=",617"), row("01-exp", 1, more=","), row("04-memory", 1, more=",617")]
+        clocks = {"00-tensor": 617, "01-exp": "", "04-memory": 617}
+        rows = [row(name, 1, HEAD_DIM_64, f",{clock}") for name, clock in clocks.items()]
         drawn = self.draw("roofline.gp", rows, header=HEADER + ",clock_mhz", files=("data.csv", "work.csv"))
         self.expect(drawn, "tensor 40 %", "exp 40 %", "DRAM 60 %",
                     "132 SMs at 617 MHz (measured), 4.28 TB/s, 2001-02-03, median of 17 runs")
