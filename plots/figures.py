@@ -26,7 +26,6 @@ text { font-family: sans-serif; fill: #222222 } rect { shape-rendering: crispEdg
 text { fill: #e6edf3 }
 .paper { fill: #0d1117 } .panel { fill: #1c232c; stroke: #7d8590 } .line { stroke: #e6edf3 }
 .faint { stroke: #4a525c } .grey { fill: #a5adb7 } .tip { fill: #e6edf3 }
-.white { fill: #ffffff } .dark { fill: #111111 }
 }
 </style>
 <defs>
@@ -427,8 +426,7 @@ def copies(chart, tile, scores, end):
 # ---- an SM ----
 
 def sm():
-    picture = Picture("sm", 652, "One SM of Hopper and its memories", "sizes and counts as NVIDIA states them; "
-                      "an arrow: data goes this way")
+    picture = Picture("sm", 652, "One SM of Hopper and its memories", "sizes and counts as NVIDIA states them")
     picture.box(20, 76, 760, 422)
     picture.text(34, 101, "SM, one of 132: four sub-partitions, at most 64 warps in all", 16, bold=True)
     for i in range(4):
