@@ -11,9 +11,10 @@
 # end of the tile and what follows. START_NS and END_NS are the window, -5000 and 3000 when they are not given. Without
 # a store time is counted from 0.
 #
-# Waits are pale or grey. Phases whose name ends in " in flight" go on in the background, until the kernel has noticed
-# that they are done, and are thin bars below their lane (copies) or above it (products). Stages of further files, five
-# at most (gnuplot hands on nine arguments), stand below the first, each counted from its own first store.
+# Waits are low bars, work is high ones. Phases whose name ends in " in flight" go on in the background, until the
+# kernel has noticed that they are done, and are thin bars below their lane (copies) or above it (products). Stages of
+# further files, five at most (gnuplot hands on nine arguments), stand below the first, each counted from its own first
+# store.
 # Exits 1 with one line when there is nothing to draw, or more than a picture holds.
 if (ARGC < 2 || ARGC == 3) {
   print "timeline.gp: usage: gnuplot -c plots/timeline.gp DATA.csv OUTPUT [START_NS END_NS [DATA.csv...]]"
@@ -98,24 +99,23 @@ ends_in(name, end) = strlen(name) >= strlen(end) && name[strlen(name) - strlen(e
 is_wait(p) = ends_in(phase[p], "wait")
 in_flight(p) = ends_in(phase[p], " in flight")
 work(p) = in_flight(p) ? phase[p][:strlen(phase[p]) - strlen(" in flight")] : phase[p]
-# Each wait has its own tint and brightness, the same in all pictures: green for slots and copies, violet for turns,
-# blue for products.
-tint_of(name) = name eq "load wait" ? 0xb5d6c6 : name eq "free wait" ? 0x75a08c : name eq "turn wait" ? 0x7d6391 : \
-                name eq "wgmma wait" ? 0xdfe6f0 : 0x4d4d4d
+# A wait has a hue of its own; those that are also a phase's say what is waited for.
 rgb_number(name) = int(real("0x" . name[2:]))
-colour(p) = is_wait(p) ? tint_of(phase[p]) : \
-  rgb_number(work(p) eq "QK" ? blue : work(p) eq "PV" ? sky : work(p) eq "softmax" ? orange : \
-             work(p) eq "rescale" ? amber : work(p) eq "copy" ? green : work(p) eq "store" ? purple : yellow)
-is_dark(p) = work(p) eq "QK" || work(p) eq "softmax" || work(p) eq "copy" || phase[p] eq "turn wait" || \
-             is_wait(p) && tint_of(phase[p]) == 0x4d4d4d
+colour_of(name) = name eq "load wait" ? green : name eq "wgmma wait" ? blue : name eq "turn wait" ? ink : \
+                  name eq "free wait" ? yellow : ends_in(name, "wait") ? faint : \
+                  name eq "QK" ? blue : name eq "PV" ? sky : name eq "softmax" ? orange : \
+                  name eq "rescale" ? amber : name eq "copy" ? green : name eq "store" ? purple : yellow
+colour(p) = rgb_number(colour_of(work(p)))
+is_dark(p) = strstrt(blue . orange . green . ink, colour_of(work(p))) > 0
 array colours[64]
 array inks[64]
 do for [p = 1:phase_count] { colours[p] = colour(p); inks[p] = is_dark(p) ? 0xffffff : 0x222222 }
 
-# A lane is one unit high. What is in flight takes turns between two thin bars.
+# A lane is one unit high. Waits stand on the same ground as work. What is in flight takes turns between two thin bars.
 is_copy(p) = work(p) eq "copy"
-level(lane, p, tile) = lane_y[lane] + (!in_flight(p) ? 0 : (is_copy(p) ? -1 : 1) * (0.32 + 0.1 * (int(tile) % 2)))
-half_height(p) = in_flight(p) ? 0.04 : 0.26
+level(lane, p, tile) = lane_y[lane] + \
+  (is_wait(p) ? half_height(p) - 0.26 : in_flight(p) ? (is_copy(p) ? -1 : 1) * (0.32 + 0.1 * (int(tile) % 2)) : 0)
+half_height(p) = in_flight(p) ? 0.04 : is_wait(p) ? 0.13 : 0.26
 centre(start, end) = (clipped(start) + clipped(end)) / 2
 clipped(t) = t < from ? from : t > to ? to : t
 
@@ -140,7 +140,10 @@ do for [p = 1:phase_count] {
   }
 }
 flying = sum [p = 1:phase_count] in_flight(p)
-if (flying && x > width - 310) { x = 20.0; y = y + 26 }
+waiting = sum [p = 1:phase_count] is_wait(p)
+heights = (waiting ? "low: waits" : "") . (waiting && flying ? "; " : "") . \
+          (flying ? "thin: in flight, until noticed" : "")
+if (x + 9 * strlen(heights) > width) { x = 20.0; y = y + 26 }
 head = y + 24
 lane_height = files > 1 ? 58 : 78
 height = head + int(lane_height * (lane_count + (files > 1 ? 0.5 * files : 0))) + 80
@@ -157,13 +160,12 @@ set label 2 sprintf("%s, %s, %s", device, date[1:10], \
 do for [p = 1:phase_count] {
   if (!in_flight(p)) {
     set object p rectangle from screen key_x[p] / width, screen from_top(key_y[p] + 8) \
-      to screen (key_x[p] + 18) / width, screen from_top(key_y[p] - 8) fillcolor rgb colours[p] fillstyle solid noborder
+      to screen (key_x[p] + 18) / width, screen from_top(key_y[p] - (is_wait(p) ? 0 : 8)) \
+      fillcolor rgb colours[p] fillstyle solid noborder
     set label 10 + p phase[p] at screen (key_x[p] + 24) / width, screen from_top(key_y[p]) font ",14" textcolor rgb ink
   }
 }
-if (flying) {
-  set label 3 "thin: in flight, until noticed" at screen x / width, screen from_top(y) font ",14" textcolor rgb grey
-}
+set label 3 heights at screen x / width, screen from_top(y) font ",14" textcolor rgb grey
 do for [lane = 1:lane_count] {
   parted = strstrt(lanes[lane], "|")
   comma = strstrt(lanes[lane], ",")

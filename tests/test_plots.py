@@ -1,5 +1,5 @@
 """The plots of recorded times: gnuplot draws made-up recordings, and the texts of the SVG are what was recorded. What
-cannot be drawn is one line.
+cannot be drawn is one line. The pictures of what has no recording: they are what the script draws.
 
 Runs in the repository's root (or a folder that looks like it): python3 tests/test_plots.py
 """
@@ -7,10 +7,14 @@ import html
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 ROOT = os.getcwd()
+sys.path.insert(0, f"{ROOT}/plots")
+import figures  # pylint: disable=wrong-import-position
 HEADER = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,max_ms,"
           "repeats,tflops")
 TRACE = "stage,device,date,block,warpgroup,role,phase,start_ns,end_ns,tile"
@@ -18,7 +22,8 @@ WORK = ("stage,batch,heads,seqlen,head_dim,causal,tensor_flops,inst_mufu,smsp__i
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum,"
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum,wgmma_shared_read_bytes,cp_async_shared_write_bytes,"
         "bulk_shared_write_bytes,bulk_shared_read_bytes,global_store_bytes,bulk_global_write_bytes")
-USUAL = "4,32,4096,64,0"
+USUAL = "4,16,4096,128,0"
+HEAD_DIM_64 = "4,32,4096,64,0"
 
 
 def row(stage, tflops, shape=USUAL, more=""):
@@ -89,26 +94,27 @@ class Plots(unittest.TestCase):
 
     def test_ladder(self):
         rungs = [row("00-scalar", 1.75), row("02-b", 7), row("02b-c", 84), row("03-d", 42.04)]
-        others = [row("cuDNN", 48.1), row("FA", 9.9), row("00-scalar", 0.91, "4,32,4096,64,1")]
+        others = [row("cuDNN", 48.1), row("FA", 9.9), row("00-scalar", 0.91, "4,16,4096,128,1")]
         drawn = self.draw("ladder.gp", others + rungs)
         self.expect(drawn, "scalar  00", "c  02b", "1.75", "7.00", "84.0", "42.0", "4.0x", "12x", "0.50x",
-                    "batch 4, 32 heads, sequence length 4096, head dim 64, no mask",
+                    "batch 4, 16 heads, sequence length 4096, head dim 128, no mask",
+                    "plain loops; scores in device memory",
                     "SM at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs")
         heights = [drawn.height(text) for text in ("1.75", "7.00", "84.0", "42.0", "9.90", "48.1")]
         self.assertEqual(heights, sorted(heights), "rungs in the file's order, and above them the peers by their speed")
         self.assertFalse(drawn.count("0.91"), "another problem")
-        self.expect(self.draw("ladder.gp", others + rungs, *"4 32 4096 64 1".split()), "0.91")
-        self.refuse("ladder.gp", [row("cuDNN", 1)], "no row of a stage with batch 4, 32 heads, sequence length 4096")
+        self.expect(self.draw("ladder.gp", others + rungs, *"4 16 4096 128 1".split()), "0.91")
+        self.refuse("ladder.gp", [row("cuDNN", 1)], "no row of a stage with batch 4, 16 heads, sequence length 4096")
 
     def test_the_clock_that_ran(self):
         """Its range in the rows that are drawn; a row without it says nothing."""
-        other = row("03-d", 2, "4,32,4096,64,1", ",1100")
+        other = row("03-d", 2, "4,16,4096,128,1", ",1100")
         clocks = {"00-a": 1900, "01-b": 1500, "02-c": "", "03-d": 1700}
         rows = [row(name, 1, more=f",{clock}") for name, clock in clocks.items()] + [other]
         header = HEADER + ",clock_mhz"
         rest = "driver 1.2, CUDA 3.4, 2001-02-03, median of 17 runs"
         self.expect(self.draw("ladder.gp", rows, header=header), f"SM at 1500-1900 MHz, {rest}")
-        drawn = self.draw("ladder.gp", rows, *"4 32 4096 64 1".split(), header=header)
+        drawn = self.draw("ladder.gp", rows, *"4 16 4096 128 1".split(), header=header)
         self.expect(drawn, f"SM at 1100 MHz, {rest}")
 
     def test_sequence_lengths(self):
@@ -151,7 +157,7 @@ class Plots(unittest.TestCase):
                                     bulk_stored=stored)}
         self.write("work.csv", WORK, rows.values())
         files = "data.csv", "work.csv"
-        times = [row(name.split(",")[0], 1) for name in rows.values()]
+        times = [row(name.split(",")[0], 1, HEAD_DIM_64) for name in rows.values()]
         drawn = self.draw("roofline.gp", times, files=files)
         self.expect(drawn, *rows, "f 05b",
                     "132 SMs at 1234 MHz (the highest), 4.28 TB/s, 2001-02-03, median of 17 runs")
@@ -164,7 +170,8 @@ class Plots(unittest.TestCase):
         self.write("work.csv", WORK, [work("00-tensor", flops=381769 * 4096, stored=stored),
                                       work("01-exp", mufu=763538 // 2, stored=stored),
                                       work("04-memory", stored=14522587)])
-        rows = [row("00-tensor", 1, more=",617"), row("01-exp", 1, more=","), row("04-memory", 1, more=",617")]
+        clocks = {"00-tensor": 617, "01-exp": "", "04-memory": 617}
+        rows = [row(name, 1, HEAD_DIM_64, f",{clock}") for name, clock in clocks.items()]
         drawn = self.draw("roofline.gp", rows, header=HEADER + ",clock_mhz", files=("data.csv", "work.csv"))
         self.expect(drawn, "tensor 40 %", "exp 40 %", "DRAM 60 %",
                     "132 SMs at 617 MHz (measured), 4.28 TB/s, 2001-02-03, median of 17 runs")
@@ -172,12 +179,13 @@ class Plots(unittest.TestCase):
     def test_timeline(self):
         """5000 ns before the first store to 3000 ns after it, or a window: what is outside has no lane, and its name is
         not in the key."""
-        rows = [phase("copy", 0, 100), phase("QK", 100, 5000), phase("softmax", 5000, 6100),
-                phase("PV in flight", 6100, 9000), phase("rescale", 10100, 12000, warpgroup=2),
+        rows = [phase("copy", 0, 100), phase("QK", 100, 5000), phase("softmax", 5000, 6000),
+                phase("turn wait", 6000, 6100), phase("PV in flight", 6100, 9000),
+                phase("rescale", 10100, 12000, warpgroup=2),
                 *(phase("store", start, start + 100, warpgroup=1) for start in (7300, 7000, 7500))]
         drawn = self.draw("timeline.gp", rows, header=TRACE)
         self.expect(drawn, "Test GPU, 2001-02-03, -5000 to 3000 ns, counted from the first store", "QK", "softmax",
-                    "store", "warpgroup 0", "warpgroup 1", "block 5", "thin: in flight, until noticed")
+                    "store", "warpgroup 0", "warpgroup 1", "block 5", "low: waits; thin: in flight, until noticed")
         self.assertEqual(drawn.count("copy") + drawn.count("warpgroup 2"), 0)
         drawn = self.draw("timeline.gp", rows, "-1500", "-900", header=TRACE)
         self.expect(drawn, "Test GPU, 2001-02-03, -1500 to -900 ns, counted from the first store", "softmax")
@@ -239,6 +247,41 @@ class Plots(unittest.TestCase):
                     self.assertEqual(self.gnuplot(script, name + ".csv", name), (0, ""))
                     os.remove(os.path.join(self.folder, name + ".svg"))
         self.assertFalse(os.path.exists(os.path.join(self.folder, "found")))
+
+
+class Figures(unittest.TestCase):
+    def test_up_to_date(self):
+        """What lies in plots/ is what the script draws, no file more or less, and well-formed."""
+        drawn = {f"figure-{picture.name}.svg": picture.svg() for picture in (draw() for draw in figures.FIGURES)}
+        kept = {name for name in os.listdir(f"{ROOT}/plots") if name.startswith("figure-")}
+        self.assertEqual(kept, set(drawn))
+        for name, svg in drawn.items():
+            with open(f"{ROOT}/plots/{name}", encoding="utf-8") as file:
+                self.assertEqual(file.read(), svg, f"{name} is not up to date: make plot")
+            xml.etree.ElementTree.fromstring(svg)
+
+    def test_accumulator(self):
+        """Each number of D has one owner, and lane 5 of warp 1 those of rows 17 and 25 that PTX gives it."""
+        threads = [(warp, lane) for warp in range(4) for lane in range(32)]
+        places = [figures.place_in_d(*thread, i) for thread in threads for i in range(32)]
+        self.assertEqual(sorted(places), [(row, column) for row in range(64) for column in range(64)])
+        mine = {figures.place_in_d(1, 5, i) for i in range(32)}
+        self.assertEqual(mine, {(row, 8 * n + 2 + e) for row in (17, 25) for n in range(8) for e in range(2)})
+
+    def test_swizzle(self):
+        """It changes bits 4 to 6 of an address by bits 7 to 9."""
+        for address in range(0, 1024, 16):
+            row, chunk = address // 128, address % 128 // 16
+            self.assertEqual(row * 128 + figures.place_in_row(row, chunk) * 16, address ^ (address >> 3 & 0x70))
+
+    def test_ring(self):
+        """No tile is loaded before the last one has left the slot, or used before it has landed."""
+        times = [figures.RingTime(tile) for tile in range(20)]
+        for before, after in zip(times, times[figures.RingTime.SLOTS:]):
+            self.assertEqual(before.slot, after.slot)
+            self.assertNotEqual(before.parity, after.parity)
+            self.assertLessEqual(before.release, after.load)
+        self.assertTrue(all(time.landed <= time.use for time in times))
 
 
 if __name__ == "__main__":

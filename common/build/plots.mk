@@ -1,5 +1,5 @@
 # The plots of what is recorded in plots/data: times in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, on other
-# inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/.
+# inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/. And the pictures of what has no recording.
 
 RECORDINGS := $(patsubst plots/data/%.csv,plots/%, \
   $(filter-out %-peers.csv %-inputs.csv %/counters.csv,$(wildcard plots/data/*.csv)))
@@ -8,7 +8,7 @@ COMPARED := $(wildcard $(foreach n,06 07 08 09,plots/data/trace/stage-$n.csv))
 PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \
   $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv)) \
   $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv)) \
-  $(if $(word 4,$(COMPARED)),plots/timelines.svg)
+  $(if $(word 4,$(COMPARED)),plots/timelines.svg) $(wildcard plots/figure-*.svg)
 
 define DRAW
 $(call say,PLOT $@)
@@ -30,3 +30,6 @@ plots/timelines.svg: plots/timeline.gp $(COMPARED) $(LOOK) | gnuplot
 	$Qgnuplot -c $< $(firstword $(COMPARED)) $(@:.svg=) -5000 3000 $(wordlist 2,4,$(COMPARED))
 plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnuplot
 	$(DRAW)
+plots/figure-%.svg: plots/figures.py
+	$(call say,PLOT $@)
+	$Qpython3 $<
