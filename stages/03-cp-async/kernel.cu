@@ -7,6 +7,7 @@
 //   softmax  P = exp(S - max), sum += P  in registers; max and sum run along, as in stage 02
 //   output   O += P V                    mma: P from the registers where S was, V from shared memory
 #include <cuda_fp16.h>
+#include <float.h>
 #include <stdint.h>
 
 #include "tiles.h"
@@ -44,9 +45,10 @@ template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, 
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks;
   const half *from = matrix + threadIdx.x * 8;
   uint32_t to = tile + swizzled<HEAD_DIM>(row, chunk);
+  left -= row;
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i += step)
-    cp_async(to + i * ROW_BYTES(HEAD_DIM), from + i * HEAD_DIM, row + i < left ? 16 : 0);
+    cp_async(to + i * ROW_BYTES(HEAD_DIM), from + i * HEAD_DIM, i < left ? 16 : 0);
 }
 
 // Starts the copies of tile t of K and V into slot t % SLOTS.
@@ -92,13 +94,13 @@ template <int HEAD_DIM> struct Warp {
   // the one row and two of the other, [4].
   float s[2][KEYS / 8][4];  // scores, then weights
   float o[2][HEAD_DIM / 8][4];
-  float shift[2][2];  // a weight is 2^(score * scale + shift)
-  float sum[2][2];    // of the weights in this lane's columns
+  float max[2][2];
+  float sum[2][2];  // of the weights in this lane's columns
 
   __device__ void start() {
     for (int b = 0; b < 2; b++)
       for (int h = 0; h < 2; h++) {
-        shift[b][h] = INFINITY;
+        max[b][h] = -FLT_MAX;
         sum[b][h] = 0;
         for (int n = 0; n < HEAD_DIM / 8; n++) o[b][n][2 * h] = o[b][n][2 * h + 1] = 0;
       }
@@ -144,32 +146,36 @@ template <int HEAD_DIM> struct Warp {
     return quad_max(max);
   }
 
-  // Lazy rescaling: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows it, and
-  // everything older shrinks. Until then the maximum is stale: weights are quotients in the end, and fp16 goes up to 2^16.
-  // So after the first tile this is seldom more than the check.
+  // Lazy rescaling: when a maximum has grown by more than a factor of 2^8 in the weights, `max` follows it, and everything
+  // older shrinks. Until then it is stale: weights are quotients in the end, and fp16 goes up to 2^16. So after the first
+  // tile this is seldom more than the check.
   __device__ void raise_max() {
-    for (int b = 0; b < 2; b++) {
-      float lower[2];
-      for (int h = 0; h < 2; h++) lower[h] = fminf(shift[b][h], -row_max(b, h) * scale);
-      if (!__any_sync(0xffffffff, fmaxf(shift[b][0] - lower[0], shift[b][1] - lower[1]) > 8)) continue;
+    float larger[2][2];
+    bool grew = false;
+    for (int b = 0; b < 2; b++)
       for (int h = 0; h < 2; h++) {
-        float factor = power_of_two(lower[h] - shift[b][h]);
-        shift[b][h] = lower[h];
+        larger[b][h] = fmaxf(max[b][h], row_max(b, h));
+        grew |= (larger[b][h] - max[b][h]) * scale > 8;
+      }
+    if (!__any_sync(0xffffffff, grew)) return;
+    for (int b = 0; b < 2; b++)
+      for (int h = 0; h < 2; h++) {
+        float factor = power_of_two((max[b][h] - larger[b][h]) * scale);
+        max[b][h] = larger[b][h];
         sum[b][h] *= factor;
         for (int n = 0; n < HEAD_DIM / 8; n++)
           for (int e = 0; e < 2; e++) o[b][n][2 * h + e] *= factor;
       }
-    }
   }
 
   // Weights in the place of scores, one multiply-add and one power each; adds them up.
   __device__ void weights() {
     for (int b = 0; b < 2; b++)
       for (int h = 0; h < 2; h++) {
-        float odd = 0;
+        float odd = 0, shift = -max[b][h] * scale;
         for (int n = 0; n < KEYS / 8; n++) {
-          s[b][n][2 * h] = power_of_two(s[b][n][2 * h] * scale + shift[b][h]);
-          s[b][n][2 * h + 1] = power_of_two(s[b][n][2 * h + 1] * scale + shift[b][h]);
+          s[b][n][2 * h] = power_of_two(s[b][n][2 * h] * scale + shift);
+          s[b][n][2 * h + 1] = power_of_two(s[b][n][2 * h + 1] * scale + shift);
           sum[b][h] += s[b][n][2 * h];
           odd += s[b][n][2 * h + 1];
         }
