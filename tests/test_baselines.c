@@ -1,11 +1,12 @@
 // baseline-cublas where there is no GPU: what it says, and its softmax on the emulator. Its products are cuBLAS's; the
-// suite gpu_baselines runs it whole (make test-gpu).
+// suite gpu_baselines runs it whole (make test-gpu). baseline-machine on the emulator: its kernels, but not their times.
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/harness.h"
 #include "support/program.h"
@@ -119,6 +120,84 @@ Test(baselines, softmax) {
   static const int seqlens[] = {1, 31, 33, 256, 300};
   for (size_t i = 0; i < sizeof seqlens / sizeof *seqlens; i++)
     for (int causal = 0; causal < 2; causal++) run_softmax(seqlens[i], causal);
+}
+
+// ---- baseline-machine ----
+
+static const char MACHINE[] = "baseline-machine";
+
+Test(machine, every_kernel_is_right) {
+  for (int schedule = 0; schedule <= 3; schedule++) {
+    char line[100];
+    snprintf(line, sizeof line, "--device=emulator --schedule=%d", schedule);
+    Output *output = run_line(MACHINE, line);
+    cr_expect_eq(output->code, 0, "%s: exit code %d\n%s%s", line, output->code, output->out, output->err);
+    cr_expect(strstr(output->out, "\nresult    right: all 37 measurements compute what they should\n"), "%s",
+              output->out);
+    cr_expect(strstr(output->out, "\nhazards   none\n"), "%s", output->out);
+    cr_expect(strstr(output->out, "\ntimes     none: the emulator has no clock\n"), "%s", output->out);
+    free(output);
+  }
+}
+
+Test(machine, measures_on_a_gpu_alone) {
+  Output *output = run_line(MACHINE, "--device=emulator --csv=/no/such/folder/machine.csv");
+  cr_expect_eq(output->code, EXIT_USAGE);
+  cr_expect(strstr(output->err, "the emulator has no clock"), "%s", output->err);
+  free(output);
+}
+
+// Runs the program on its own PTX without the first `count` lines of each kernel that have the instruction.
+static Output *run_without(const char *instruction, int count) {
+  char path[] = "/tmp/hopper-ladder-ptx-XXXXXX", command[3000], line[200];
+  int file = mkstemp(path);
+  cr_assert(file >= 0);
+  close(file);
+  snprintf(command, sizeof command,
+           "awk '/^.visible/ { n = 0 } !/^\\.|^\\/\\// && index($0, \"%s\") && n++ < %d { next } 1' "
+           "'%s/kernels/baseline-machine.ptx' >%s",
+           instruction, count, getenv("BUILT") ? getenv("BUILT") : "build", path);
+  cr_assert_eq(system(command), 0);
+  snprintf(line, sizeof line, "--ptx=%s", path);
+  Output *output = run_line(MACHINE, line);
+  unlink(path);
+  return output;
+}
+
+// A kernel that does less than it says is WRONG: for most, one instruction less is enough. Exponentials and maxima come to
+// rest, so only all of them are missed.
+Test(machine, missing_instructions_are_seen) {
+  static const struct {
+    const char *instruction;
+    int count;
+    const char *kernel;
+  } cases[] = {
+      {"fma.rn.f32", 1, "multiply_add_rate"},
+      {"add.u32 ", 1, "add_latency"},
+      {"max.f32", 999, "maximum_latency"},
+      {"ex2.approx", 999, "exponential_rate"},
+      {"cvt.rn.f16x2", 999, "convert_latency"},
+      {"shfl.sync", 1, "shuffle_rate"},
+      {"mma.sync", 1, "mma_rate"},
+      {"m64n64k16", 1, "wgmma_64_latency"},
+      {"m64n256k16", 1, "wgmma_256_registers_rate"},
+      {"ld.shared.u32 %", 1, "shared_latency"},
+      {"ld.shared.v4.u32", 1, "shared_rate"},
+      {"ld.global.u64 %", 1, "l1_latency"},
+      {"ld.global.cg.u64", 1, "l2_latency"},
+      {"ld.global.v4.u32", 1, "l1_rate"},
+      {"ld.global.cg.v4.u32", 1, "read_all"},
+      {"st.global.v4", 1, "copy_all"},
+      {"atom.global.add", 1, "atomic_latency"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char wrong[100];
+    snprintf(wrong, sizeof wrong, "\nresult    WRONG: %s, thread ", cases[i].kernel);
+    Output *output = run_without(cases[i].instruction, cases[i].count);
+    cr_expect_eq(output->code, EXIT_WRONG, "%s: exit code %d\n%s", cases[i].instruction, output->code, output->err);
+    cr_expect(strstr(output->out, wrong), "%s: no %s in\n%s%s", cases[i].instruction, wrong, output->out, output->err);
+    free(output);
+  }
 }
 
 // ---- on a GPU ----
