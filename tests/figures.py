@@ -5,12 +5,17 @@
 
 Left of the colon stand words of the paragraph, right of it an expression. One number must be its value, rounded as the
 page has it; of two numbers the first is the least value of a list and the second the greatest. Where a figure follows
-from no recording, <!-- sourced: WHERE --> says where it comes from: a data sheet, a paper, arithmetic.
+from no recording, <!-- sourced: WHERE --> says where it comes from: a data sheet, a paper, arithmetic. A table below
+<!-- recorded: FILE.csv --> shows what its rows and columns name.
+
+After a new recording, python3 tests/figures.py PAGE... writes the new numbers into pages. Read what has changed: a sentence
+may no longer be true.
 """
 import csv
 import functools
 import re
 import statistics
+import sys
 
 PEERS = "plots/data/nvidia-h200-peers.csv"
 UNIT = r"(?:TFLOPS|[GT]B/s|[MG]Hz|ns|µs|ms|times as (?:fast|long|much time))\b"
@@ -96,7 +101,50 @@ EXPRESSIONS = {name: globals()[name] for name in (
         "min": min, "max": max, "len": len, "sum": sum, "round": round}
 
 
-# ---- pages ----
+# ---- tables ----
+
+
+def marked_tables(text):
+    """(mark, text of the mark, rows as lists of cells) of each table below <!-- MARK: TEXT -->."""
+    pattern = r"<!-- (\w+): (.*) -->\n((?:\|.*\n)+)"
+    for mark, text, table in re.findall(pattern, text):
+        yield mark, text, [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+# What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
+CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "warpgroups = ": "warpgroups"}
+QUANTITIES = {"TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz", "ms": "median_ms"}
+
+
+def agrees(row, headings):
+    """Whether a row of a recording has what a cell's headings say."""
+    for words, column in CONDITIONS.items():
+        number = re.search(words + r"(\d+)", headings)
+        if number and row.get(column) != number[1]:
+            return False
+    sustained = "back to back" in headings or "sustained" in headings
+    source = re.search(r"\bA (\w+)", headings)  # where wgmma's A comes from
+    return (row.get("causal", "0") == str(int("causal" in headings)) and
+            row.get("mode", "cold") == ("sustained" if sustained else "cold") and
+            (not source or row.get("a", source[1]) == source[1]))
+
+
+def recorded(path, name, headings):
+    """The one recorded number that a cell's headings name."""
+    column = "quantity" if "quantity" in recording(path)[0] else "stage"
+    rows = [row for row in recording(path) if row[column] == name and agrees(row, headings)]
+    if len(rows) != 1:
+        raise AssertionError(f"{path} has {len(rows)} rows for '{name}' and '{headings}'")
+    return float(rows[0][next(column for words, column in QUANTITIES.items() if words in headings)])
+
+
+def name_of(cell):
+    """A row's name in the recording: "[03 cp-async](...), D = 64" is 03-cp-async."""
+    name = re.split(r"[\],]", cell.lstrip("["))[0]
+    return re.sub(r"^(\d\d[a-z]?) ", r"\1-", name)
+
+
+# ---- prose ----
 
 def paragraphs(text):
     """(prose, [(words, expression)]) of each paragraph or item: tables, code and headings are left out."""
@@ -114,16 +162,23 @@ def shown(value, like):
     return f"{value:,.{decimals}f}" if "," in like else f"{value:.{decimals}f}"
 
 
-def disagreement(words, expression):
-    """What is wrong with one comment: None, or a line."""
-    numbers = re.findall(r"\d[\d,]*(?:\.\d+)?", re.sub(r"\b[SDN] = \d+", "", words))
+def corrected(words, expression):
+    """The words with the numbers that the expression has."""
+    numbers = [match for match in re.finditer(r"\b[SDN] = \d+|\d[\d,]*(?:\.\d+)?", words) if match[0][0].isdigit()]
     result = eval(expression, {"__builtins__": {}}, EXPRESSIONS)  # pylint: disable=eval-used  # our own pages
     result = sorted(result) if isinstance(result, list) else [result]
     expected = [result[0], result[-1]] if len(numbers) == 2 else result
     if len(expected) != len(numbers):
-        return f"{words}: {len(numbers)} numbers, but {expression} has {len(expected)} values"
-    right = [shown(value, number) for value, number in zip(expected, numbers)]
-    return None if right == numbers else f"{words}: {expression} is {' to '.join(right)}"
+        raise ValueError(f"{words}: {len(numbers)} numbers, but {expression} has {len(expected)} values")
+    for match, value in reversed(list(zip(numbers, expected))):
+        words = words[:match.start()] + shown(value, match[0]) + words[match.end():]
+    return words
+
+
+def disagreement(words, expression):
+    """What is wrong with one comment: None, or a line."""
+    right = corrected(words, expression)
+    return None if right == words else f"{words}: it is {right}"
 
 
 def unfounded(prose, comments):
@@ -132,3 +187,55 @@ def unfounded(prose, comments):
         return []
     covered = " ".join(words for words, _ in comments)
     return [figure for figure in FIGURE.findall(prose) if not re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d.,]*\d)", covered)]
+
+
+# ---- a page with the numbers of a new recording ----
+
+MARKS = ("recorded", "conflicts", "sourced")  # comments that are no expressions
+
+
+def update_table(match):
+    path, head, rule, *rows = match[1], *match[2].splitlines()
+    heads = [cell.strip() for cell in head.strip("|").split("|")]
+    lines = [head, rule]
+    for row in rows:
+        name, *cells = [cell.strip() for cell in row.strip("|").split("|")]
+        for i, (column, cell) in enumerate(zip(heads[1:], cells)):
+            cells[i] = shown(recorded(path, name_of(name), f"{name} | {heads[0]} | {column}"), cell)
+        lines.append(f"| {' | '.join([name, *cells])} |")
+    return f"<!-- recorded: {path} -->\n" + "\n".join(lines) + "\n"
+
+
+def in_place(words, text):
+    """The words with the white space of a text that has as many."""
+    spaces = re.findall(r"\s+", text) + [""]
+    return "".join(word + space for word, space in zip(words.split(), spaces))
+
+
+def update(text):
+    """A page's text with the numbers that its comments name."""
+    text = re.sub(r"<!-- recorded: (.*) -->\n((?:\|.*\n)+)", update_table, text)
+    for match in reversed(list(COMMENT.finditer(text))):
+        words, expression = (" ".join(part.split()) for part in match.groups())
+        right = words if words in MARKS else corrected(words, expression)
+        if right != words:
+            start = max(text.rfind(end, 0, match.start()) for end in ("\n\n", "\n1. ", "\n- "))
+            pattern = r"\s+".join(map(re.escape, words.split()))
+            block = re.sub(pattern, lambda found: in_place(right, found[0]), text[start:match.start()], count=1)
+            text = text[:start] + block + match[0].replace(match[1], right, 1) + text[match.end():]
+    return text
+
+
+def main(pages):
+    for page in pages:
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        new = update(text)
+        if new != text:
+            with open(page, "w", encoding="utf-8") as file:
+                file.write(new)
+            print(f"{page}: new numbers")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

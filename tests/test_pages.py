@@ -15,7 +15,6 @@ import figures
 sys.path.insert(0, "common/course")
 from change import changes  # pylint: disable=wrong-import-position
 
-MARKS = ("recorded", "conflicts", "sourced")  # of comments that say something of a table or a source
 MOST_NEW_LINES = 149  # of device code, from one rung to the next
 STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
 LESSONS = sorted(glob.glob("stages/*/README.md"))
@@ -49,56 +48,16 @@ RUNGS = [stage for stage in STAGES if ".launch =" in read(f"stages/{stage}/stage
 # ---- tables ----
 
 
-def marked_tables(page):
-    """(mark, text of the mark, rows as lists of cells) of each table below <!-- MARK: TEXT -->."""
-    pattern = r"<!-- (\w+): (.*) -->\n((?:\|.*\n)+)"
-    for mark, text, table in re.findall(pattern, read(page)):
-        yield mark, text, [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
-
-
-# What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
-CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "warpgroups = ": "warpgroups"}
-QUANTITIES = {"TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz", "ms": "median_ms"}
-
-
-def agrees(row, headings):
-    """Whether a row of a recording has what a cell's headings say."""
-    for words, column in CONDITIONS.items():
-        number = re.search(words + r"(\d+)", headings)
-        if number and row.get(column) != number[1]:
-            return False
-    sustained = "back to back" in headings or "sustained" in headings
-    source = re.search(r"\bA (\w+)", headings)  # where wgmma's A comes from
-    return (row.get("causal", "0") == str(int("causal" in headings)) and
-            row.get("mode", "cold") == ("sustained" if sustained else "cold") and
-            (not source or row.get("a", source[1]) == source[1]))
-
-
-def recorded(path, name, headings):
-    """The one recorded number that a cell's headings name."""
-    column = "quantity" if "quantity" in figures.recording(path)[0] else "stage"
-    rows = [row for row in figures.recording(path) if row[column] == name and agrees(row, headings)]
-    if len(rows) != 1:
-        raise AssertionError(f"{path} has {len(rows)} rows for '{name}' and '{headings}'")
-    return float(rows[0][next(column for words, column in QUANTITIES.items() if words in headings)])
-
-
-def name_of(cell):
-    """A row's name in the recording: "[03 cp-async](...), D = 64" is 03-cp-async."""
-    name = re.split(r"[\],]", cell.lstrip("["))[0]
-    return re.sub(r"^(\d\d[a-z]?) ", r"\1-", name)
-
-
 class Tables(unittest.TestCase):
     def test_show_what_was_recorded(self):
         numbers = 0
         for page in PAGES:
-            for mark, path, (heads, _, *rows) in marked_tables(page):
+            for mark, path, (heads, _, *rows) in figures.marked_tables(read(page)):
                 for name, *cells in rows if mark == "recorded" else []:
                     for head, cell in zip(heads[1:], cells):
                         with self.subTest(page, row=name, column=head):
                             decimals = len(cell.partition(".")[2])
-                            number = recorded(path, name_of(name), f"{name} | {heads[0]} | {head}")
+                            number = figures.recorded(path, figures.name_of(name), f"{name} | {heads[0]} | {head}")
                             self.assertEqual(cell, f"{number:.{decimals}f}")
                             numbers += 1
         self.assertGreater(numbers, 100)
@@ -108,12 +67,12 @@ class Tables(unittest.TestCase):
         for page in LESSONS:
             stage = page.split("/")[1]
             if stage in timed or os.path.exists(f"plots/data/{stage}/nvidia-h200.csv"):
-                self.assertIn("recorded", [mark for mark, _, _ in marked_tables(page)], page)
+                self.assertIn("recorded", [mark for mark, _, _ in figures.marked_tables(read(page))], page)
 
     def test_show_the_conflicts_that_nsight_compute_counted(self):
         """A table of loads, their conflicts, stores and theirs: a row for each file, first at D = 64, then at 128."""
         for page in LESSONS:
-            for mark, paths, (_, _, *rows) in marked_tables(page):
+            for mark, paths, (_, _, *rows) in figures.marked_tables(read(page)):
                 if mark == "conflicts":
                     counted = [self.conflicts(path, head_dim) for head_dim in ("64", "128") for path in paths.split()]
                     self.assertEqual([(row[2], row[4]) for row in rows], counted, page)
@@ -132,10 +91,22 @@ class Figures(unittest.TestCase):
         for page in PAGES:
             for prose, comments in figures.paragraphs(read(page)):
                 for words, expression in comments:
-                    if words not in MARKS:
+                    if words not in figures.MARKS:
                         with self.subTest(page, words=words):
                             self.assertIn(words, prose)
                             self.assertIsNone(figures.disagreement(words, expression))
+
+    def test_can_be_written_anew(self):
+        """A wrong number in a table and one in prose, across a line end: update() mends both and nothing else."""
+        row = figures.recording(figures.PEERS)[0]
+        path = "plots/data/nvidia-h200.csv"
+        right = (f"It reaches {float(row['tflops']):.1f}\nTFLOPS.\n"
+                 f"<!-- {float(row['tflops']):.1f} TFLOPS: tflops(\"00-scalar\", S=512, D=64, causal=0) -->\n\n"
+                 f"<!-- recorded: {path} -->\n| TFLOPS, D = 64 | S = 512 |\n|---|---|\n"
+                 f"| 00 scalar | {float(row['tflops']):.2f} |\n")
+        wrong = right.replace(f"{float(row['tflops']):.1f}", "99.9").replace(f"{float(row['tflops']):.2f}", "99.99")
+        self.assertNotEqual(wrong, right)
+        self.assertEqual(figures.update(wrong), right)
 
     def test_are_all_accounted_for(self):
         for page in PAGES:
