@@ -219,7 +219,7 @@ def update(text):
         words, expression = (" ".join(part.split()) for part in match.groups())
         right = words if words in MARKS else corrected(words, expression)
         if right != words:
-            start = max(text.rfind(end, 0, match.start()) for end in ("\n\n", "\n1. ", "\n- "))
+            start = max(text.rfind(end, 0, match.start()) + 1 for end in ("\n\n", "\n1. ", "\n- "))
             pattern = r"\s+".join(map(re.escape, words.split()))
             block = re.sub(pattern, lambda found: in_place(right, found[0]), text[start:match.start()], count=1)
             text = text[:start] + block + match[0].replace(match[1], right, 1) + text[match.end():]
