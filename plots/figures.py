@@ -434,7 +434,7 @@ def sm():
     picture.box(34, 370, 732, 52, GREEN, "L1 cache and shared memory: 256 KB\n"
                 "shared at most 228 KB, 227 KB of them for one block; wgmma reads its tiles here", 15)
     picture.box(560, 450, 206, 36, AMBER, "TMA: copies tiles", 16)
-    picture.box(20, 542, 760, 38, SKY, "L2 cache: 50 MB, for all SMs", 16)
+    picture.box(20, 542, 760, 38, SKY, "L2 cache, for all SMs: 50 MB (H100), 60 MB (H200)", 16)
     picture.box(20, 608, 760, 38, PURPLE, "device memory: 141 GB of HBM3e (H200)", 16)
     picture.text(150, 465, "loads, stores, cp.async", 15)
     for x, y, to in (140, 422, 542), (663, 422, 450), (663, 486, 542), (400, 580, 608):
