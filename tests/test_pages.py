@@ -13,6 +13,7 @@ import unittest
 
 import figures
 sys.path.insert(0, "common/course")
+import mistakes  # pylint: disable=wrong-import-position
 from change import changes  # pylint: disable=wrong-import-position
 
 MOST_NEW_LINES = 149  # of device code, from one rung to the next
@@ -233,6 +234,9 @@ class Course(unittest.TestCase):
             prose = re.sub(r"^(    .*|\s*\|.*)$", "", text, flags=re.MULTILINE)
             with self.subTest(page):
                 self.assertLessEqual(len(prose.split()), 2000)
+
+    def test_has_an_index_of_all_mistakes(self):
+        self.assertEqual(read(mistakes.PAGE), mistakes.page(read(mistakes.PAGE)), "python3 common/course/mistakes.py writes it")
 
     def test_answers_each_question(self):
         for page in LESSONS:
