@@ -31,7 +31,7 @@ help: ## this list
 	@echo '  make ptx-NN            its PTX, and make sass-NN what the GPU runs, with the source lines between'
 	@echo '  make sanitize-NN       on the GPU: compute-sanitizer'"'"'s four tools, in a table'
 	@echo '  make profile-NN        on the GPU: what Nsight Compute counts, as a table and in plots/data/ncu; NOTE'
-	@echo '  make trace-NN          on the GPU: who does what when inside the kernel, as a picture'
+	@echo '  make trace-NN          on the GPU: a timeline of the kernel, as a picture'
 	@echo '  make baseline-NAME     builds ./baseline-NAME, one of: $(BASELINES:./%=%)'
 	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
 	@echo '  OPTIONS (of the stages, in ladder), TESTS (a pattern, "plots/*"), SEQLENS, REPEAT (of bench),'

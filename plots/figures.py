@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the lessons' and notes' pictures of what has no recording: who holds what, where things lie, what follows what.
+"""Draws the lessons' and notes' pictures of what has no recording: owners of registers, places in memory, orders in time.
 
     python3 plots/figures.py [FOLDER]
 
@@ -338,7 +338,7 @@ def draw_phases(picture, at, y, words, ends, waits):
         picture.text(at(time) + 6, y + 56, f"parity {parity}", 15)
 
 
-# ---- who computes when ----
+# ---- which unit computes when ----
 
 class Chart:
     """Lanes over time, of a schedule and not measured: a product takes 1 unit of time when it has the tensor cores

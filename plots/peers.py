@@ -275,7 +275,7 @@ def find_contenders(options):
         if names.count(name) > 1:
             fail(2, f"two contenders are called {name}")
     if not found:
-        fail(2, "there is nobody to time: --stages, --peers and --contender name none")
+        fail(2, "there is nothing to time: --stages, --peers and --contender name none")
     return found
 
 

@@ -1,4 +1,4 @@
-# Draws who does what when inside a kernel: a lane for each warpgroup of one SM, a coloured bar for each phase.
+# Draws a timeline of a kernel: a lane for each warpgroup of one SM, a coloured bar for each phase.
 #
 #   gnuplot -c plots/timeline.gp DATA.csv OUTPUT [START_NS END_NS [DATA.csv...]]
 #
@@ -150,7 +150,7 @@ height = head + int(lane_height * (lane_count + (files > 1 ? 0.5 * files : 0))) 
 from_top(pixels) = 1 - pixels / real(height)
 set margins screen left_edge / width, screen right_edge / width, screen 80.0 / height, screen from_top(head)
 what = files > 1 ? "from stage to stage" : "stage " . full(stage)
-set label 1 "{/:Bold Who does what when: " . what . " on one SM}" at screen 0.02, screen from_top(26) \
+set label 1 "{/:Bold What each warpgroup does when: " . what . " on one SM}" at screen 0.02, screen from_top(26) \
   font ",19" textcolor rgb ink
 zero = store[1] > 0 ? "first store" : "start"
 set label 2 sprintf("%s, %s, %s", device, date[1:10], \

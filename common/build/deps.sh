@@ -57,7 +57,7 @@ have_gnuplot() { gnuplot -e 'set terminal svg' >/dev/null 2>&1; }
 
 have_pip() { python3 -m pip --version >/dev/null 2>&1; }
 
-# All packages that are missing, so that who must type a command types one.
+# All packages that are missing, so that one command installs them.
 missing_packages() {
   have_cxx || echo g++
   command -v nvcc >/dev/null || [ -d build/cuda ] || have_pip || echo python3-pip

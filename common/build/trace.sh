@@ -1,5 +1,5 @@
 #!/bin/sh
-# Records who does what when inside a stage's kernel, from time stamps on a GPU:
+# Records a timeline of a stage's kernel, from time stamps on a GPU:
 #
 #   trace.sh ./stage-NN build/trace/trace-NN "OPTIONS"
 #

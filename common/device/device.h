@@ -75,7 +75,7 @@ Device *device_open(const DeviceOptions *options, DeviceError *error);
 void device_close(Device *device);
 const DeviceInfo *device_info(const Device *device);
 
-// ---- a GPU that somebody else opened: for code that is called inside a CUDA program ----
+// ---- a GPU that another program has opened: for code that is called inside a CUDA program ----
 
 // The GPU of the CUDA context that is current on this thread. Its functions want that context current. Closing it frees
 // what was made through it, modules and kernels; memory is the caller's to free. NULL and *error when there is no

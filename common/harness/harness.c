@@ -117,7 +117,7 @@ int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *co
   Session session = {.stage = stage, .program = program_name(argv[0]), .out = stdout};
   char error[ERROR_SIZE];
   if (!open_streams())
-    return session_fail(&session, EXIT_USAGE, "standard output is closed: nobody would see a report");
+    return session_fail(&session, EXIT_USAGE, "standard output is closed, so a report could not be seen");
   if (!options_parse(&session.options, stage, argc, argv, error))
     return session_fail(&session, EXIT_USAGE, "%s", error);
   return close_report(&session, run(&session, image, argv[0]));

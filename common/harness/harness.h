@@ -8,7 +8,7 @@
 //   check.c       compares          timing.c      times by the GPU's events
 //   report.c      says it           listing.c     counters beside the kernel's source lines
 //   csv.c         records it        recorded.c    what was recorded on an H200
-//   trace.c       who did what when
+//   trace.c       timelines: what each warpgroup did when
 //   progress.c    a line on the terminal while one waits
 //   passes.c      a few heads at a time
 //   tensor_maps.c the tensors as TMA sees them
@@ -208,8 +208,8 @@ void report_line_counters(FILE *out, const Device *device);
 // False and error when the file that an option ("--csv") names cannot be written: asked before the work whose time it
 // is to hold. Leaves no file behind that was not there.
 bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]);
-// Appends rows to the file ("-": standard output), after a header when the file is new or empty. Each row begins with who
-// measured it and when; `columns` are the stage's own, and rows[i] their values. False and error when the file cannot be
+// Appends rows to the file ("-": standard output), after a header when the file is new or empty. Each row begins with the
+// device and the date; `columns` are the stage's own, and rows[i] their values. False and error when the file cannot be
 // written, or has other columns.
 bool csv_append_rows(const char *path, const Stage *stage, const DeviceInfo *device, const char *columns,
                      const char *const *rows, int count, char error[ERROR_SIZE]);

@@ -13,7 +13,7 @@ typedef struct Loop {
   atomic_size_t next;
 } Loop;
 
-// Takes the next index until none is left: whoever is quick does more.
+// Takes the next index until none is left: a thread that is quick takes more.
 static void *work(void *argument) {
   Loop *loop = argument;
   for (size_t index; (index = atomic_fetch_add(&loop->next, 1)) < loop->count;) loop->body(loop->context, index);

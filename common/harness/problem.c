@@ -81,7 +81,7 @@ typedef struct Filling {
   uint64_t seed;
 } Filling;
 
-// Fills one head of one tensor. Each has its own random stream: the result does not depend on who fills it.
+// Fills one head of one tensor. Each has its own random stream: the result does not depend on which thread fills it.
 static void fill_head(void *context, size_t index) {
   const Filling *filling = context;
   const Problem *problem = filling->problem;

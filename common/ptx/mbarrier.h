@@ -14,7 +14,7 @@ static __device__ __forceinline__ void mbarrier_fence_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Arrives. What this thread has read or written before is done for whoever waits for the phase.
+// Arrives. What this thread has read or written before is done for every thread that waits for the phase.
 static __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }

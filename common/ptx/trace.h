@@ -1,4 +1,4 @@
-// Time stamps inside a kernel, for `make trace-NN`: who does what when.
+// Time stamps inside a kernel, for the timelines of `make trace-NN`.
 //
 //   trace_begin(CONSUMER);      once, before the warpgroup's first mark; or PRODUCER, or ALL for one that does both
 //   trace(SOFTMAX, t);          from here on the warpgroup does the softmax of tile t, until its next mark

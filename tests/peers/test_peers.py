@@ -67,7 +67,7 @@ class Options(unittest.TestCase):
 
     def test_what_contradicts_itself(self):
         self.expect(["--record", "--csv=-"], 2, "--record and --csv both say where the rows go")
-        self.expect(["--stages=none", "--peers=none"], 2, "there is nobody to time")
+        self.expect(["--stages=none", "--peers=none"], 2, "there is nothing to time")
         self.expect(["--record", "--against=libhopper_ladder.so"], 2, "--record is for one build")
 
     def test_what_is_not_there(self):

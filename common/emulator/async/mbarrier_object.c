@@ -251,8 +251,8 @@ static const AsyncOp *copy_in_flight(const Cluster *cluster, uint64_t address) {
   return NULL;
 }
 
-// The phase may have ended: all arrivals have come, and all bytes. A copy that is still under way, or bytes that nobody
-// expected, say that the phase would end at another moment in another run. False after a report.
+// The phase may have ended: all arrivals have come, and all bytes. A copy that is still under way, or bytes that were not
+// expected, show that the phase would end at another moment in another run. False after a report.
 static bool end_phase(Cluster *cluster, Mbarrier *mbarrier) {
   MbarrierState state = mbarrier_state(mbarrier);
   if (state.pending > 0 || state.tx > 0) return true;
@@ -379,8 +379,8 @@ bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count) {
   return true;
 }
 
-// The object that an operation in flight was issued for; NULL after a report when it is gone. Who waits for the operation
-// learns, besides, what its issuer knew: all that comes before the operation.
+// The object that an operation in flight was issued for; NULL after a report when it is gone. A thread that waits for
+// the operation is also ordered after everything that came before it in the thread that issued it.
 static Mbarrier *object_of(Cluster *cluster, const AsyncOp *op, uint64_t address) {
   Mbarrier *mbarrier = mbarrier_at(cluster, address);
   Origin origin = {op->warp, op->lane, op->inst};

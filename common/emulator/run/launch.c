@@ -250,7 +250,7 @@ static bool report_divergence(Cluster *cluster, bool others_poll) {
   return true;
 }
 
-// Everyone waits, and nobody polls.
+// Every thread waits, and none polls.
 static void report_stuck(Cluster *cluster) {
   const Warp *stuck;
   if (report_divergence(cluster, false) || mbarrier_explain_deadlock(cluster)) return;
@@ -337,7 +337,7 @@ static void report_spinning(Cluster *cluster) {
       WaitList waits;
       const Group *group = &warp->groups[0];
       hazard_report(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DEADLOCK, 0, 0,
-                    "every thread polls memory that nobody will write: %s", describe_waits(cluster, &waits));
+                    "every thread polls memory that no thread will write: %s", describe_waits(cluster, &waits));
       launch_stop(cluster->launch);
       return;
     }
@@ -356,7 +356,7 @@ static Outcome run_cluster(Cluster *cluster) {
   while (!launch->stopped) {
     if (random && cluster_random(cluster) % 4 == 0) async_advance(cluster, cluster_random(cluster));
     Warp *warp = choose_warp(cluster, random, false);
-    // Nobody can go on: only now, as late as it may be, does an asynchronous operation complete.
+    // No thread can go on: only now, as late as it may be, does an asynchronous operation complete.
     if (!warp && async_advance(cluster, random ? cluster_random(cluster) : 0)) continue;
     if (!warp && choose_warp(cluster, false, true)) {
       if (is_spinning(cluster)) return CLUSTER_SPINS;
