@@ -39,6 +39,14 @@ static void add_row(Rows *rows, Row row, double *values, int count) {
   rows->row[rows->count++] = row;
 }
 
+// What the driver says of the GPU.
+static void add_sizes(const Bench *bench, Rows *rows) {
+  const DeviceInfo *device = device_info(bench->device);
+  add_row(rows, (Row){"SMs", "size", "SMs", .mhz = 0}, (double[]){device->sm_count}, 1);
+  add_row(rows, (Row){"L2", "size", "MiB", .mhz = 0}, (double[]){(double)device->l2_size * 0x1p-20}, 1);
+  add_row(rows, (Row){"device memory", "size", "GiB", .mhz = 0}, (double[]){(double)device->memory * 0x1p-30}, 1);
+}
+
 // ---- the clock ----
 
 // The SM's clock while one thread calculates; negative when a call of the device has failed.
@@ -156,7 +164,7 @@ static bool measure_launch(const Bench *bench, Rows *rows) {
 // ---- report and CSV ----
 
 static void print_rows(FILE *out, const Rows *rows, const char *measure, const char *meaning) {
-  fprintf(out, "%-9s %s; the median of %d, the least, the greatest\n", measure, meaning, rows->row[0].tries);
+  fprintf(out, "%-9s %s\n", measure, meaning);
   for (int i = 0; i < rows->count; i++) {
     const Row *row = &rows->row[i];
     if (strcmp(row->measure, measure)) continue;
@@ -185,10 +193,12 @@ int measure_all(Bench *bench) {
   static Rows rows;
   const Session *session = bench->session;
   rows.count = 0;
+  add_sizes(bench, &rows);
   bool done = warm_up(bench) && measure_clock(bench, &rows);
   for (int i = 0; i < quantity_count && done; i++) done = measure_quantity(bench, &quantities[i], &rows);
   if (!done || !measure_bandwidth(bench, &rows) || !measure_launch(bench, &rows)) return session_fail_device(session);
-  print_rows(session->out, &rows, "latency", "how long a step takes of which the next needs the result");
-  print_rows(session->out, &rows, "rate", "how much an SM does in a clock, or the whole GPU in a second");
+  print_rows(session->out, &rows, "size", "as the driver says");
+  print_rows(session->out, &rows, "latency", "of a step whose result the next one needs: median, least, greatest");
+  print_rows(session->out, &rows, "rate", "of an SM in a clock, or of the GPU in a second: median, least, greatest");
   return write_csv(session, &rows);
 }
