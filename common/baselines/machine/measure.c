@@ -123,9 +123,9 @@ static bool measure_bandwidth(const Bench *bench, Rows *rows) {
   Device *device = bench->device;
   DeviceAddress from = device_alloc(device, FAR_SIZE), to = device_alloc(device, FAR_SIZE);
   bool done = device_fill(device, from, 1, FAR_SIZE) &&
-              measure_whole(bench, "L2", (Whole){"read_all", bench->memory, to, bench->size, L2_ROUNDS}, 1, rows) &&
-              measure_whole(bench, "device memory", (Whole){"read_all", from, to, FAR_SIZE, 1}, 1, rows) &&
-              measure_whole(bench, "device memory copy", (Whole){"copy_all", from, to, FAR_SIZE, 1}, 2, rows);
+              measure_whole(bench, "L2", (Whole){bench->memory, 0, bench->size, L2_ROUNDS}, 1, rows) &&
+              measure_whole(bench, "device memory", (Whole){from, 0, FAR_SIZE, 1}, 1, rows) &&
+              measure_whole(bench, "device memory copy", (Whole){from, to, FAR_SIZE, 1}, 2, rows);
   device_free(device, from);
   device_free(device, to);
   return done;
