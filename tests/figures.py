@@ -114,6 +114,9 @@ def marked_tables(text):
 # What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
 CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "warpgroups = ": "warpgroups"}
 QUANTITIES = {"TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz", "ms": "median_ms"}
+# A recording of the machine has one value a row, and its spread; a row is found by what was measured, and in which unit.
+VALUES = ("least", "greatest", "value")
+WORDS = ("what it holds", "seen by", "met in")  # columns of a table that no recording has
 
 
 def agrees(row, headings):
@@ -126,15 +129,20 @@ def agrees(row, headings):
     source = re.search(r"\bA (\w+)", headings)  # where wgmma's A comes from
     return (row.get("causal", "0") == str(int("causal" in headings)) and
             row.get("mode", "cold") == ("sustained" if sustained else "cold") and
+            row.get("measure", "") in headings and row.get("unit", "") in headings and
             (not source or row.get("a", source[1]) == source[1]))
 
 
 def recorded(path, name, headings):
-    """The one recorded number that a cell's headings name."""
+    """The one recorded number that a cell's headings name; None where a machine's recording has none."""
     column = "quantity" if "quantity" in recording(path)[0] else "stage"
     rows = [row for row in recording(path) if row[column] == name and agrees(row, headings)]
+    if not rows and "measure" in recording(path)[0]:
+        return None
     if len(rows) != 1:
         raise AssertionError(f"{path} has {len(rows)} rows for '{name}' and '{headings}'")
+    if "value" in rows[0]:
+        return float(rows[0][next((column for column in VALUES if column in headings), "value")])
     return float(rows[0][next(column for words, column in QUANTITIES.items() if words in headings)])
 
 
@@ -142,6 +150,14 @@ def name_of(cell):
     """A row's name in the recording: "[03 cp-async](...), D = 64" is 03-cp-async."""
     name = re.split(r"[\],]", cell.lstrip("["))[0]
     return re.sub(r"^(\d\d[a-z]?) ", r"\1-", name)
+
+
+def cell(path, name, head, column, like):
+    """What a cell must show: the recorded number with as many decimals as `like`, or words as they are."""
+    if column in WORDS:
+        return like
+    number = recorded(path, name_of(name), f"{name} | {head} | {column}")
+    return "" if number is None else shown(number, like)
 
 
 # ---- prose ----
@@ -200,8 +216,7 @@ def update_table(match):
     lines = [head, rule]
     for row in rows:
         name, *cells = [cell.strip() for cell in row.strip("|").split("|")]
-        for i, (column, cell) in enumerate(zip(heads[1:], cells)):
-            cells[i] = shown(recorded(path, name_of(name), f"{name} | {heads[0]} | {column}"), cell)
+        cells = [cell(path, name, heads[0], column, like) for column, like in zip(heads[1:], cells)]
         lines.append(f"| {' | '.join([name, *cells])} |")
     return f"<!-- recorded: {path} -->\n" + "\n".join(lines) + "\n"
 

@@ -77,7 +77,7 @@ static bool put(Bench *bench, Content content) {
 
 // Reading much else takes the place of what was in the L2 cache. Only a GPU has one.
 static bool flush_l2(const Bench *bench) {
-  Whole whole = {"read_all", bench->flush, bench->destination, bench->flush_size, 1};
+  Whole whole = {bench->flush, 0, bench->flush_size, 1};
   return !is_gpu(bench) || bench_launch_whole(bench, &whole);
 }
 
@@ -100,13 +100,8 @@ static bool launch(const Bench *bench, const char *kernel, int blocks, int threa
 }
 
 static Arguments make_arguments(const Bench *bench, DeviceAddress memory, size_t size, int rounds) {
-  return (Arguments){.clocks = bench->clocks,
-                     .results = bench->results,
-                     .memory = memory,
-                     .destination = bench->destination,
-                     .size = size,
-                     .one = 1,
-                     .rounds = rounds};
+  return (Arguments){
+      .clocks = bench->clocks, .results = bench->results, .memory = memory, .size = size, .one = 1, .rounds = rounds};
 }
 
 // TMA sees memory as rows of 64 numbers: COPIES tiles, or as many as are loaded.
@@ -128,7 +123,8 @@ bool bench_launch(Bench *bench, const Quantity *quantity, int rounds, int launch
 bool bench_launch_whole(const Bench *bench, const Whole *whole) {
   Arguments arguments = make_arguments(bench, whole->memory, whole->size, whole->rounds);
   arguments.destination = whole->destination;
-  return launch(bench, whole->kernel, device_info(bench->device)->sm_count, READERS, &arguments);
+  if (whole->destination) return launch(bench, "copy_all", (int)(whole->size / PIECE_BYTES), COPIERS, &arguments);
+  return launch(bench, "read_all", device_info(bench->device)->sm_count, READERS, &arguments);
 }
 
 bool bench_launch_one(const Bench *bench, const char *kernel, int rounds) {

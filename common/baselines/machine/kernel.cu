@@ -62,11 +62,12 @@ static __device__ __forceinline__ T calculate(const Arguments &arguments, int st
   return sum;
 }
 
-// x = x * 1 + 1
+// x = x * 1 + 1. The second 1 is part of the instruction: with three operands from one bank of registers an FFMA takes
+// longer, and two operands cannot meet so.
 template <int CHAINS> static __device__ __forceinline__ void multiply_add(const Arguments &arguments) {
   float one = arguments.one;
   float sum = calculate<CHAINS, float>(arguments, CALCULATIONS, [=](float &x) {
-    asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x) : "f"(one));
+    asm volatile("fma.rn.f32 %0, %0, %1, 0f3f800000;" : "+f"(x) : "f"(one));
   });
   store_result(arguments, __float_as_uint(sum));
 }
@@ -144,7 +145,7 @@ template <int CHAINS> static __device__ __forceinline__ void multiply_in_warps(c
   float d[CHAINS][4] = {};
   timed(arguments, [&] {
 #pragma unroll
-    for (int i = 0; i < CHASES / CHAINS; i++)
+    for (int i = 0; i < CALCULATIONS / CHAINS; i++)
 #pragma unroll
       for (int c = 0; c < CHAINS; c++) mma(d[c], a, b, b);
   });
@@ -316,11 +317,6 @@ static __device__ __forceinline__ uint4 load_past_l1(const char *from) {
   return v;
 }
 
-static __device__ __forceinline__ void load_chunk(uint4 (&v)[READS], const char *from) {
-#pragma unroll
-  for (int i = 0; i < READS; i++) v[i] = load_past_l1(from + (i * READERS + threadIdx.x) * 16);
-}
-
 // Blocks take chunk after chunk, `rounds` times all of them.
 KERNEL(read_all, READERS) {
   const uint32_t chunks = arguments.size / CHUNK_BYTES;
@@ -328,22 +324,23 @@ KERNEL(read_all, READERS) {
 #pragma unroll 1
   for (uint32_t i = blockIdx.x; i < chunks * arguments.rounds; i += gridDim.x) {
     uint4 v[READS];
-    load_chunk(v, arguments.memory + (uint64_t)(i % chunks) * CHUNK_BYTES);
+    const char *chunk = arguments.memory + (uint64_t)(i % chunks) * CHUNK_BYTES;
+#pragma unroll
+    for (int j = 0; j < READS; j++) v[j] = load_past_l1(chunk + (j * READERS + threadIdx.x) * 16);
 #pragma unroll
     for (int j = 0; j < READS; j++) sum += sum_of(v[j]);
   }
   store_result(arguments, sum);
 }
 
-KERNEL(copy_all, READERS) {
-#pragma unroll 1
-  for (uint32_t i = blockIdx.x; i < arguments.size / CHUNK_BYTES; i += gridDim.x) {
-    uint4 v[READS];
-    load_chunk(v, arguments.memory + (uint64_t)i * CHUNK_BYTES);
-    uint4 *to = (uint4 *)(arguments.destination + (uint64_t)i * CHUNK_BYTES);
+// Each block copies a piece.
+KERNEL(copy_all, COPIERS) {
+  const uint64_t place = ((uint64_t)blockIdx.x * COPY_READS * COPIERS + threadIdx.x) * 16;
+  uint4 v[COPY_READS];
 #pragma unroll
-    for (int j = 0; j < READS; j++) to[j * READERS + threadIdx.x] = v[j];
-  }
+  for (int i = 0; i < COPY_READS; i++) v[i] = load_past_l1(arguments.memory + place + i * COPIERS * 16);
+#pragma unroll
+  for (int i = 0; i < COPY_READS; i++) *(uint4 *)(arguments.destination + place + i * COPIERS * 16) = v[i];
 }
 
 // ---- barriers. After the clock has stopped, one more meeting passes a number on: it shows that they meet ----
@@ -409,32 +406,34 @@ KERNEL(mbarrier_latency, 1) {
   store_result(arguments, passed);
 }
 
-// Two warps, of each its first thread: one arrives and waits for the other. A step is there and back.
-KERNEL(mbarrier_turns, 2 * WARP) {
+// Two warps: one arrives and waits for the other. A step is there and back. As in the ladder, a warp's first thread
+// arrives for all of it; all of its threads wait, or this one alone.
+template <bool ALONE> static __device__ __forceinline__ void there_and_back(const Arguments &arguments) {
   __shared__ uint64_t barriers[2];
   __shared__ uint32_t places[2];
   if (threadIdx.x < 2) mbarrier_init(shared_address(barriers + threadIdx.x), 1);
   uint32_t first = shared_address(barriers), second = shared_address(barriers + 1), passed = 0;
-  int warp = threadIdx.x / WARP;
-  auto there_and_back = [&](int phase) {
-    if (warp == 0) mbarrier_arrive(first);
+  int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+  auto step = [&](int phase) {
+    if (warp == 0 && lane == 0) mbarrier_arrive(first);
     mbarrier_wait(warp == 0 ? second : first, phase);
-    if (warp == 1) mbarrier_arrive(second);
+    if (!ALONE) __syncwarp();
+    if (warp == 1 && lane == 0) mbarrier_arrive(second);
   };
   timed(arguments, [&] {
-    if (threadIdx.x % WARP == 0) {
+    if (!ALONE || lane == 0) {
 #pragma unroll
-      for (int i = 0; i < MEETINGS; i++) there_and_back(i % 2);
+      for (int i = 0; i < MEETINGS; i++) step(i % 2);
     }
     passed += MEETINGS;
   });
-  if (threadIdx.x % WARP == 0) {
-    if (warp == 0) places[0] = 1000;
-    there_and_back(0);
-    if (warp == 1) passed += places[0];
-  }
-  store_result(arguments, passed);
+  if (threadIdx.x == 0) places[0] = 1000;
+  step(0);
+  store_result(arguments, passed + (warp == 1 ? places[0] : 0));
 }
+
+KERNEL(mbarrier_warps, 2 * WARP) { there_and_back<false>(arguments); }
+KERNEL(mbarrier_threads, 2 * WARP) { there_and_back<true>(arguments); }
 
 // ---- copies in the background, one at a time: issue, and wait until it has landed ----
 

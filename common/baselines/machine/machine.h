@@ -34,6 +34,7 @@ enum { TILE_ROWS = 64, TILE_BYTES = 64 * 128 };  // of a TMA load: 64 rows of 64
 enum { RATE_THREADS = 1024, RATE_CHAINS = 4 };   // so many calculations are under way in an SM: 4096
 enum { MMA_THREADS = 512 };
 enum { READERS = 1024, READS = 8, CHUNK_BYTES = 16 * READS * READERS };  // what a block reads, 16 bytes a thread
+enum { COPIERS = 512, COPY_READS = 4, PIECE_BYTES = 16 * COPY_READS * COPIERS };  // and what one copies
 
 // The parameters of every kernel.
 typedef struct Arguments {

@@ -42,9 +42,9 @@ static void add_row(Rows *rows, Row row, double *values, int count) {
 // What the driver says of the GPU.
 static void add_sizes(const Bench *bench, Rows *rows) {
   const DeviceInfo *device = device_info(bench->device);
-  add_row(rows, (Row){"SMs", "size", "SMs"}, (double[]){device->sm_count}, 1);
-  add_row(rows, (Row){"L2", "size", "MiB"}, (double[]){(double)device->l2_size * 0x1p-20}, 1);
-  add_row(rows, (Row){"device memory", "size", "GiB"}, (double[]){(double)device->memory * 0x1p-30}, 1);
+  add_row(rows, (Row){"SMs", "size", "SMs", .mhz = 0}, (double[]){device->sm_count}, 1);
+  add_row(rows, (Row){"L2", "size", "MiB", .mhz = 0}, (double[]){(double)device->l2_size * 0x1p-20}, 1);
+  add_row(rows, (Row){"device memory", "size", "GiB", .mhz = 0}, (double[]){(double)device->memory * 0x1p-30}, 1);
 }
 
 // ---- the clock ----
@@ -123,9 +123,9 @@ static bool measure_bandwidth(const Bench *bench, Rows *rows) {
   Device *device = bench->device;
   DeviceAddress from = device_alloc(device, FAR_SIZE), to = device_alloc(device, FAR_SIZE);
   bool done = device_fill(device, from, 1, FAR_SIZE) &&
-              measure_whole(bench, "L2", (Whole){"read_all", bench->memory, to, bench->size, L2_ROUNDS}, 1, rows) &&
-              measure_whole(bench, "device memory", (Whole){"read_all", from, to, FAR_SIZE, 1}, 1, rows) &&
-              measure_whole(bench, "device memory copy", (Whole){"copy_all", from, to, FAR_SIZE, 1}, 2, rows);
+              measure_whole(bench, "L2", (Whole){bench->memory, 0, bench->size, L2_ROUNDS}, 1, rows) &&
+              measure_whole(bench, "device memory", (Whole){from, 0, FAR_SIZE, 1}, 1, rows) &&
+              measure_whole(bench, "device memory copy", (Whole){from, to, FAR_SIZE, 1}, 2, rows);
   device_free(device, from);
   device_free(device, to);
   return done;

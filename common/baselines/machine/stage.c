@@ -29,7 +29,7 @@ static bool check_quantity(Bench *bench, const Quantity *quantity) {
 // All threads of read_all together must have found the sum of the words as often as they have read them.
 static bool check_sum(Bench *bench, const char *kernel, DeviceAddress memory) {
   int rounds = 3, count = device_info(bench->device)->sm_count * READERS;
-  Whole whole = {"read_all", memory, bench->destination, bench->size, rounds};
+  Whole whole = {memory, 0, bench->size, rounds};
   uint32_t *results = malloc(sizeof *results * (size_t)count), sum = 0, expected = 0;
   bool done = results && bench_launch_whole(bench, &whole) &&
               device_download(bench->device, results, bench->results, sizeof *results * (size_t)count);
@@ -42,7 +42,7 @@ static bool check_sum(Bench *bench, const char *kernel, DeviceAddress memory) {
 
 // The copy is read back by the kernel that has just been shown to be right.
 static bool check_whole(Bench *bench) {
-  Whole copy = {"copy_all", bench->memory, bench->destination, bench->size, 1};
+  Whole copy = {bench->memory, bench->destination, bench->size, 1};
   return device_fill(bench->device, bench->destination, 0xff, bench->size) &&
          check_sum(bench, "read_all", bench->memory) && bench_launch_whole(bench, &copy) &&
          check_sum(bench, "copy_all", bench->destination) && bench_launch_one(bench, "sm_clock", 1) &&
