@@ -211,7 +211,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen, tiles = (keys + KEYS - 1) / KEYS;
     wait(q, shared.q_full);
     skip(tile.key_tiles - tiles);
-    for (int t = tiles - 1; t >= 0; t--) step(t, t == tiles - 1);  // only the last tile has keys to mask
+    step(tiles - 1, true);  // only the last tile has keys to mask
+    for (int t = tiles - 2; t >= 0; t--) step(t, false);
     trace(STORE, steps);
     store(tile.head);
     trace_end();
