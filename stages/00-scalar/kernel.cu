@@ -94,7 +94,7 @@ template <int HEAD_DIM> __device__ void output(const float *p, const half *v, ha
   v += head * seqlen * HEAD_DIM;
   o += head * seqlen * HEAD_DIM;
 
-  // Where the block has rows past the end of the matrix, the last row takes their place. It is computed, but not stored.
+  // The block may have rows past the end of the matrix. The last row takes their place; it is computed, but not stored.
   const float *row[OUTPUT_ROWS];
   for (int r = 0; r < OUTPUT_ROWS; r++) row[r] = p + (size_t)min(first_row + r, last_row) * seqlen;
 
