@@ -16,8 +16,8 @@ using namespace nvcuda;
 enum { WARPS = THREADS / WARP, PAD = 8 };
 static_assert(ROWS == 16 * WARPS, "each warp computes 16 rows of a block's scores");
 
-// Fragments: 16 x 16 elements of Q, K^T and S, which a warp holds together in its registers. K^T[d][j] is K[j][d]. So the
-// columns of K^T are the rows of K, and K as it lies in memory is K^T in col_major order. Nothing is transposed.
+// Fragments: 16 x 16 elements of Q, K^T and S, which a warp holds together in its registers. K^T[d][j] is K[j][d]. So
+// the columns of K^T are the rows of K, and K as it lies in memory is K^T in col_major order. Nothing is transposed.
 typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> QueryFragment;
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;
 typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> ScoreFragment;
