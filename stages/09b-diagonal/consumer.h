@@ -126,7 +126,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     ring.advance();
   }
 
-  // The consumers take turns in issuing products.
+  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w.
   __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
   __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % S::CONSUMERS, 2 * WARPGROUP); }
 
@@ -183,7 +183,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     trace(STORE, steps - 1);
     store(sum, last_slot, last_head, last_row);
     if (elected) tma_store_wait<0>();
-    if (warpgroup == 0) take_turn();  // which the last consumer has passed on
+    if (warpgroup == 0) take_turn();  // the turn that the last consumer has passed on
   }
 
   // The last output of a tile under the first scores of the next. The members describe the next tile already, the arguments
