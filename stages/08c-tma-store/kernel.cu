@@ -28,7 +28,8 @@
 
 // ---- a consumer: one warpgroup ----
 
-// threadIdx.x, read anew. What is computed from it the compiler cannot compute early and keep in registers meanwhile.
+// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in registers
+// during the main loop.
 __device__ int thread_index() {
   int index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));

@@ -6,7 +6,8 @@
 //   other_tiles()       all key tiles after the first, with the output of each but the last
 #pragma once
 
-// threadIdx.x, read anew. What is computed from it the compiler cannot compute early and keep in registers meanwhile.
+// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in registers
+// during the main loop.
 __device__ int thread_index() {
   int index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
