@@ -2,7 +2,7 @@
 // softmax is the kernel's: it derives Self, which has
 //
 //   first_weights<N>()  weights of a tile's first N keys: sets shift and sum, and puts the weights where the scores were
-//   vote()              looks at them before they are packed; does nothing in stage 09b
+//   vote()              checks them before they are packed; does nothing in stage 09b
 //   other_tiles()       all key tiles after the first, with the output of each but the last
 #pragma once
 
@@ -102,7 +102,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     for (int n = 0; n < KEYS / 16; n++)
       for (int j = 0; j < 4; j++) {
         p[n][j] = n < N / 16 ? pack(s[8 * n + 2 * j], s[8 * n + 2 * j + 1]) : 0;
-        if (N < KEYS) asm volatile("" : "+r"(p[n][j]));  // a register, even for a constant: wgmma takes nothing else
+        if (N < KEYS) asm volatile("" : "+r"(p[n][j]));  // each zero in a register of its own, as wgmma takes A
       }
   }
 
