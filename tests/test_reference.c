@@ -375,6 +375,25 @@ Test(reference, check_names_the_first_differences) {
   cr_expect_eq(result.differences[0].expected, 1);
 }
 
+Test(reference, report_says_where_it_differs) {
+  Problem problem = ones_problem((Shape){2, 3, 33, 64, false});
+  *element(problem.o, &problem, 5, 4, 6) = half_from_double(3);
+  *element(problem.o, &problem, 3, 32, 63) = 0x7e00;
+  CheckResult result;
+  cr_assert(check_output(&problem, 1, &result));
+  char *text = NULL;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  report_check(out, &problem, &result);
+  fclose(out);
+  cr_expect(strstr(text, "2 of 12,672 elements differ"), "%s", text);
+  cr_expect(strstr(text, "1 of 12,672 are NaN or infinite (never written?), the first is O[1][0][32][63]\n"), "%s",
+            text);
+  cr_expect(strstr(text, "O[1][0][32][63]: got NaN, expected 1\n"), "%s", text);
+  cr_expect(strstr(text, "O[1][2][4][6]: got 3, expected 1, off by 2 (limit "), "%s", text);
+  free(text);
+}
+
 Test(reference, check_keeps_the_first_of_many) {
   Problem problem = ones_problem((Shape){3, 3, 20, 128, false});
   for (size_t i = 100; i < problem.elements; i++) problem.o[i] = half_from_double(-1);
