@@ -270,18 +270,3 @@ extern "C" __global__ void bytes_in_word(const int *in, int *out) {
   __syncthreads();
   if (t < 32) out[t] = words[t];
 }
-
-// Two threads write, and one instruction reads what both have written: each pair is reported.
-// launch two_writers: grid 1 block 96 args float[2] float[2]=zero
-extern "C" __global__ void two_writers(const float *in, float *out) {
-  __shared__ float tile[2];
-  int t = threadIdx.x;
-  if (t < 2) tile[t] = 0;
-  __syncthreads();
-  if (t == 32) tile[0] = in[0] + 1;  // HAZARD(two_writers): shared-memory race
-  if (t == 64) tile[1] = in[1] + 1;  // HAZARD(two_writers): shared-memory race
-#ifdef REPAIRED
-  __syncthreads();
-#endif
-  if (t < 2) out[t] = tile[t];  // OTHER(two_writers)
-}

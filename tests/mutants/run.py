@@ -48,19 +48,24 @@ class Mutant:
         return text, text[:text.index(self.old)].count("\n") + 1
 
 
+def read_mutant(lines, number):
+    """A mutant from its lines, the first of which has this number in the list."""
+    old = [line[2:] for line in lines[1:] if line.startswith("-")]
+    new = [line[2:] for line in lines[1:] if line.startswith("+")]
+    words = lines[0].split()
+    if len(words) != 2 or not old or len(old) + len(new) != len(lines) - 1 or old == new:
+        raise Unusable(f"{LIST.name}:{number}: FILE SUITE, then lines with - and lines with + are expected")
+    return Mutant(*words, number, "\n".join(old), "\n".join(new))
+
+
 def read_list():
-    mutants = []
-    for block in re.split(r"\n\s*\n", LIST.read_text(encoding="utf-8")):
-        lines = [line for line in block.splitlines() if not line.startswith("#")]
-        if not lines:
-            continue
-        number = LIST.read_text(encoding="utf-8").split(block)[0].count("\n") + block.splitlines().index(lines[0]) + 1
-        old = [line[2:] for line in lines[1:] if line.startswith("-")]
-        new = [line[2:] for line in lines[1:] if line.startswith("+")]
-        words = lines[0].split()
-        if len(words) != 2 or not old or len(old) + len(new) != len(lines) - 1 or old == new:
-            raise Unusable(f"{LIST.name}:{number}: FILE SUITE, then lines with - and lines with + are expected")
-        mutants.append(Mutant(*words, number, "\n".join(old), "\n".join(new)))
+    mutants, lines = [], []
+    for number, line in enumerate(LIST.read_text(encoding="utf-8").splitlines() + [""], 1):
+        if line.strip() and not line.startswith("#"):
+            lines.append(line)
+        elif lines:
+            mutants.append(read_mutant(lines, number - len(lines)))
+            lines = []
     return mutants
 
 
@@ -109,9 +114,11 @@ def run_tests(pattern, limit):
                           start_new_session=True) as make:
         try:
             output, _ = make.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
+        except BaseException as stopped:  # Ctrl-C too: what runs in a session of its own does not get it
             os.killpg(make.pid, signal.SIGKILL)
-            return f"the limit of {limit:.0f} s"
+            if isinstance(stopped, subprocess.TimeoutExpired):
+                return f"the limit of {limit:.0f} s"
+            raise
     if make.returncode == 0:
         return None
     failed = re.search(r"\[FAIL\] (\w+)::(\w+)", output)
@@ -169,8 +176,12 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main())
+    except KeyboardInterrupt:
+        print("mutants: stopped", file=sys.stderr)
+        sys.exit(130)
     except Unusable as why:
         print(f"mutants: {why}", file=sys.stderr)
         sys.exit(2)
