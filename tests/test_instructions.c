@@ -1,5 +1,5 @@
-// Instructions of a single thread that the tables of the other tests have no place for: atomic operations, what cp.async
-// copies, the special registers that tell lanes apart. Each of 64 threads has a word of `in` and four of `out`.
+// Instructions of a single thread that the tables of the other tests have no place for: atomic operations, copies of
+// cp.async, the special registers that tell lanes apart. Each of 64 threads has a word of `in` and four of `out`.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -143,7 +143,7 @@ class Plots(unittest.TestCase):
                 row("10b-last", 50, "16,16,1024,128,1", ",cold,sink"), row("10b-last", 9, more=",cold,alone")]
         drawn = self.draw("inputs.gp", rows, header=HEADER + ",mode,input")
         self.expect(drawn, "Stage 10b last on other inputs, on one Test GPU", "sink", "2.00", "1.00")
-        drawn = self.draw("inputs.gp", rows[::-1], header=HEADER + ",mode,input")
+        drawn = self.draw("inputs.gp", sorted(rows), header=HEADER + ",mode,input")
         self.expect(drawn, "Stage 10b last on other inputs, on one Test GPU", "2.00")
         self.assertFalse(drawn.count("alone"))
         self.refuse("inputs.gp", rows[:2], "has no problem on which both", header=HEADER + ",mode,input")

@@ -213,8 +213,8 @@ Test(reference, large_inputs_do_not_overflow) {
   cr_expect(largest_score > 100, "the inputs are not large: %g", largest_score);
 }
 
-// Two keys with the same score, 8 or -8, and values 1 and 3 or -1 and -3: their mean, 2 or -2, is a number of fp16. Then
-// three keys, 1, 1 and 3, whose mean is none. Each term of reference.c's limit by hand.
+// Two keys with the same score, 8 or -8, and values 1 and 3 or -1 and -3: their mean, 2 or -2, is a number of fp16.
+// Then three keys, 1, 1 and 3, whose mean is none. Each term of reference.c's limit by hand.
 static void expect_limit(int keys, int sign) {
   Problem problem = make_problem((Shape){.batch = 1, .heads = 1, .seqlen = keys, .head_dim = 64}, INPUT_ONES, 1);
   zero(&problem, problem.q);

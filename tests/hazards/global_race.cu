@@ -302,21 +302,6 @@ extern "C" __global__ void weak_after_strong(int *flag, int *out) {
   }
 }
 
-// A warp reads two words, and the second is overwritten: the report must not name the first.
-// launch second_word: grid 1 block 64 args int[2] int[64]=zero
-extern "C" __global__ void second_word(int *in, int *out) {
-  int t = threadIdx.x;
-  if (t < 32) {
-    int first = *(volatile int *)&in[0];
-    int second = *(volatile int *)&in[1];  // OTHER(second_word)
-    out[t] = first + second + t;
-  }
-#ifdef REPAIRED
-  __syncthreads();
-#endif
-  if (t == 32) in[1] = 5;  // HAZARD(second_word): global-memory race
-}
-
 // The middle block hands on what it has learnt from the first: that takes a fence between its load and its store.
 // launch relay: grid 3 block 1 args int[1]=zero int[2]=zero int[1]=zero
 extern "C" __global__ void relay(int *data, int *flags, int *out) {
