@@ -180,7 +180,7 @@ def commands_of_the_course():
 
 class Commands(unittest.TestCase):
     def test_of_make_have_a_target(self):
-        targets = set(re.findall(r"^([\w./-]+):", output("make", "-pRrq", ":"), re.MULTILINE))
+        targets = set(re.findall(r"^([\w./-]+):", output("make", "-prq", ":"), re.MULTILINE))
         targets.update(commands_of_the_course())
         for page in PAGES:
             for line in code(page):
