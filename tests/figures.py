@@ -207,7 +207,7 @@ def unfounded(prose, comments):
 
 # ---- a page with the numbers of a new recording ----
 
-MARKS = ("recorded", "conflicts", "sourced")  # comments that are no expressions
+MARKS = ("recorded", "conflicts", "sourced", "tables")  # comments that are no expressions
 
 
 def update_table(match):

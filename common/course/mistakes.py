@@ -24,7 +24,7 @@ RIGHT = "Right numbers: other counts, another speed, or luck"
 def symptoms(change):
     """What a mistake shows: names of hazards, or one of the three other headings."""
     shown = " | ".join(change.all("Shows"))
-    found = [name for name in HAZARDS if name in shown]
+    found = [name for name in HAZARDS if re.search(rf"(?<![a-z]){re.escape(name)}", shown)]
     if found:
         return found
     if re.search(r"WRONG|NaN|\d of [\d,]+ (?:elements|numbers)", shown):
