@@ -62,6 +62,8 @@ test-deep: $(FUZZERS) $(TEST_NEEDS) ## fuzzes for FUZZ_SECONDS each; tests under
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test
 	@$(MAKE) --no-print-directory test-threads
+test-mutants: root $(TEST_NEEDS) ## makes mistakes in a copy, one by one: does a test fail? ONLY=race.c for some of them
+	@python3 tests/mutants/run.py $(ONLY)
 test-threads: $(BUILD)/run-tests ## the stages' programs under TSan
 	@# Criterion itself does not run under TSan: its threads are those of the programs.
 	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread root
@@ -92,8 +94,8 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) stage-[0-9][0-9]* libhopper_ladder.so baseline-*
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
--include $(shell find build $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: help ladder progress test test-course root test-gpu test-cuda test-deep test-threads record-golden bench library peers \
-  flash-attention-3 bench-emulator counters plot format clean deps
+-include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
+.PHONY: help ladder progress test test-course root test-gpu test-cuda test-deep test-mutants test-threads \
+  record-golden bench library peers flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

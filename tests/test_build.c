@@ -98,6 +98,43 @@ Test(build, the_compiler_comes_from_wheels) {
   cr_expect_str_eq(scratch_output, "disassembler\n");
 }
 
+// ---- rooms.sh: the emulator's files include and call downwards ----
+
+// A house of two rooms with a file in each, which have these includes and these calls.
+static int check_rooms(const char *low, const char *high) {
+  scratch_run("mkdir -p notes common/emulator/low common/emulator/high && touch common/emulator/emulator.h && "
+              "for room in low high; do touch common/emulator/$room/$room.h; echo \"| \\`$room/\\` | |\"; done "
+              ">notes/emulator.md");
+  scratch_write("common/emulator/low/low.c", low);
+  scratch_write("common/emulator/high/high.c", high);
+  return scratch_run("cd common/emulator && for f in */*.c; do cc -c $f -o ${f%.c}.o || exit 9; done && cd ../.. && "
+                     "sh \"$ROOT/common/build/rooms.sh\" common/emulator/*/*.o");
+}
+
+Test(build, rooms_are_used_from_above_alone) {
+  cr_expect_eq(check_rooms("void f(void) {}", "#include \"../low/low.h\"\nvoid f(void); void g(void) { f(); }"), 0,
+               "%s", scratch_output);
+  cr_expect_str_empty(scratch_output);
+  cr_expect_eq(check_rooms("#include \"../high/high.h\"\nvoid f(void) {}", "void g(void) {}"), 1);
+  cr_expect_str_eq(scratch_output, "low/low reaches up to high/high: includes\n");
+  cr_expect_eq(check_rooms("void g(void); void f(void) { g(); }", "void g(void) {}"), 1);
+  cr_expect_str_eq(scratch_output, "low/low reaches up to high/high: g\n");
+  cr_expect_eq(scratch_run("mkdir common/emulator/cellar"), 0);
+  cr_expect_eq(check_rooms("void f(void) {}", "void g(void) {}"), 1);
+  cr_expect(strstr(scratch_output, "common/emulator has cellar emulator.h high low"), "%s", scratch_output);
+}
+
+// Two files of one room may call each other in one direction.
+Test(build, files_do_not_call_each_other_in_a_circle) {
+  static const char mutual[] = "void f(void); void g(void) { f(); }";
+  cr_expect_eq(scratch_run("mkdir -p common/emulator/low"), 0);
+  scratch_write("common/emulator/low/other.c", mutual);
+  cr_expect_eq(check_rooms("void f(void) {}", ""), 0, "%s", scratch_output);
+  cr_expect_eq(check_rooms("void g(void); void f(void) { g(); }", ""), 1);
+  cr_expect(strstr(scratch_output, "these files call each other in a circle: "), "%s", scratch_output);
+  cr_expect(strstr(scratch_output, "low/low") && strstr(scratch_output, "low/other"), "%s", scratch_output);
+}
+
 // ---- the Makefile ----
 
 // The dynamic linker would give the driver, and the tools that load themselves into a program, our function for libc's:

@@ -222,6 +222,11 @@ Test(cli, options_choose_the_device) {
     cr_expect(options_device(&options, &kind, error));
     cr_expect_eq(kind, cases[i].kind, "%s chose %d", cases[i].argument, kind);
   }
+  // No times is what the emulator gives anyway.
+  Options options = parse((const char *const[]){"--device=emulator", "--repeat=0", "--counters", NULL});
+  DeviceKind kind;
+  char error[ERROR_SIZE];
+  cr_expect(options_device(&options, &kind, error) && kind == DEVICE_EMULATOR, "%s", error);
 }
 
 // A stage's own options: with a value, without one, and with one that may be left out.

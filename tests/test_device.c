@@ -223,6 +223,11 @@ Test(device, tensor_maps_are_checked) {
   TensorMapSpec spec = {.type = TENSOR_F16, .rank = 6};
   cr_expect(!device_tensor_map(device, &spec, &map));
   expect_error(device, DEVICE_INVALID, "rank 6");
+  spec = (TensorMapSpec){.type = TENSOR_U32, .rank = 1, .address = 1 << 20, .size = {64}, .box = {64}};
+  cr_expect(device_tensor_map(device, &spec, &map), "%s", device_error(device)->text);
+  spec.fill_nan = true;
+  cr_expect(!device_tensor_map(device, &spec, &map));
+  expect_error(device, DEVICE_INVALID, "cannot be filled with NaN");
   device_close(device);
 }
 

@@ -87,6 +87,36 @@ Test(failures, a_source_file_may_have_any_name) {
   }
 }
 
+// Around each line that has counts two more are shown, and dots where lines are left out.
+Test(failures, a_listing_shows_the_lines_around) {
+  static const char kernel[] = ".version 8.0\n.target sm_90a\n.address_size 64\n.entry k() {\n.reg .u32 %a;\n"
+                               ".loc 1 5 1\nmov.u32 %a, 1;\n.loc 1 12 1\nret; }\n.file 1 \"source\"\n";
+  char *listing;
+  size_t length;
+  DeviceError error;
+  scratch_write("source", "1st\n2nd\n3rd\n4th\n5th\n6th\n7th\n8th\n9th\n10th\n11th\n12th\n13th\n");
+  cr_assert(scratch_run("pwd") == 0);
+  scratch_output[strcspn(scratch_output, "\n")] = 0;
+  cr_assert(chdir(scratch_output) == 0);
+  Device *device = device_open(&(DeviceOptions){.kind = DEVICE_EMULATOR}, &error);
+  DeviceModule *module = device_load(device, &(DeviceImage){.ptx = kernel, .ptx_size = sizeof kernel - 1});
+  device_launch(device, &(DeviceLaunch){.kernel = device_kernel(device, module, "k")});
+  FILE *out = open_memstream(&listing, &length);
+  report_line_counters(out, device);
+  fclose(out);
+  device_close(device);
+  // Without the numbers: the texts in the order of the file.
+  char *source = strstr(listing, "\nsource\n"), shown[200] = "";
+  cr_assert(source, "%s", listing);
+  for (const char *at = source; (at = strpbrk(at, ".123456789")); at += strcspn(at, " \n")) {
+    size_t word = strcspn(at, " \n");
+    bool text = !strncmp(at, "...", 3) || (word > 2 && strchr("tnrs", at[word - 2]));
+    if (text) snprintf(shown + strlen(shown), sizeof shown - strlen(shown), "%.*s ", (int)word, at);
+  }
+  cr_expect_str_eq(shown, "3rd 4th 5th 6th 7th ... 10th 11th 12th ", "%s", listing);
+  free(listing);
+}
+
 // ---- output ----
 
 // A report that nobody can read is no success, wherever it goes.

@@ -81,6 +81,19 @@ Test(ladder, on_the_emulator_shows_counters) {
   cr_expect(strstr(scratch_output, "plots/nvidia-h200-ladder.svg"), "it says where times are: %s", scratch_output);
 }
 
+Test(ladder, bytes_have_three_digits) {
+  scratch_write_script(
+      "stage-05",
+      EMULATOR_REPORT(
+          "05-wgmma",
+          "right: all") "hazards   none\ncounters  9 warp instructions: fp32 50 %\n"
+                        "          global memory: 1 load of 4.0 sectors, 999,600 bytes; 1 store of 2.0 sectors, 999 "
+                        "bytes\n"
+                        "          shared memory: 0 loads with 0 bank conflicts; 0 stores with 0 bank conflicts\n" END);
+  cr_expect_eq(scratch_run(LADDER "'' ./stage-05"), 0, "%s", scratch_output);
+  cr_expect(scratch_has_line("05-wgmma right none 9 1 MB 999 B 0"), "%s", scratch_output);
+}
+
 Test(ladder, bulk_copies_are_loads_and_stores) {
   scratch_write_script(
       "stage-06",
@@ -218,6 +231,16 @@ Test(bench, compares_with_what_was_recorded) {
   cr_expect(strstr(scratch_output, "of 2 problems recorded before: 0.50 (00-scalar, S 512, D 128, causal) to 1.05 "),
             "%s", scratch_output);
   cr_expect_eq(count("wc -l <plots/data/nvidia-h200.csv"), 4, "another GPU's record stays");
+}
+
+Test(bench, tflops_have_three_digits) {
+  scratch_write("rows",
+                "stage,device,...\n00-a,G,1,2,3,4,1,1,64,64,0,5,1,2,20,9.994\n00-b,G,1,2,3,4,1,1,64,64,0,5,1,2,20,"
+                "9.996\n00-c,G,1,2,3,4,1,1,64,64,0,5,1,2,20,99.94\n00-d,G,1,2,3,4,1,1,64,64,0,5,1,2,20,99.96\n");
+  cr_expect_eq(scratch_run("awk -f common/build/compare.awk plots/data/nvidia-h200.csv rows"), 0);
+  static const char *const lines[] = {"00-a 64 64 full 5.0000 9.99 -", "00-b 64 64 full 5.0000 10.0 -",
+                                      "00-c 64 64 full 5.0000 99.9 -", "00-d 64 64 full 5.0000 100 -"};
+  for (int i = 0; i < 4; i++) cr_expect(scratch_has_line(lines[i]), "%s: %s", lines[i], scratch_output);
 }
 
 // Presses Ctrl-C in the sixth row, once.

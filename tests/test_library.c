@@ -201,7 +201,8 @@ Test(library, wants_a_hopper_gpu_and_a_context) {
   EXPECT(run("03", &small, NULL), HL_INVALID, "no CUDA context is current on this thread");
   driver->context = 1;
   driver->capability = 8;
-  EXPECT(run("03", &small, NULL), HL_ABSENT, "the current context is on a Fake GPU, which has no compute capability 9.0");
+  EXPECT(run("03", &small, NULL), HL_ABSENT,
+         "the current context is on a Fake GPU, which has no compute capability 9.0");
   driver->capability = 9;
   cr_expect_eq(run("03", &small, NULL), HL_OK, "%s", error());
 }
@@ -214,8 +215,23 @@ Test(library, queues_on_the_stream_it_is_given) {
   for (int i = 0; i < driver->launches; i++)
     cr_expect_eq(driver->launch[i].stream, streams[i / 3], "%s", driver->launch[i].kernel);
   cr_expect_str_eq(driver->launch[6].kernel, "attention_64");
-  cr_expect_eq(driver->launch[6].first, (uintptr_t)tensor(0).data);
+  cr_expect_eq(driver->launch[6].taken, (uintptr_t)tensor(0).data);
   cr_expect_eq(driver->context, 1, "the context stays current");
+}
+
+// Stage 02's parameters: Q, K, V, O, the sequence length, the scale.
+Test(library, hands_each_tensor_and_the_scale_to_the_kernel) {
+  for (int i = 0; i < 4; i++) {
+    driver->parameter = i;
+    cr_expect_eq(run("02", &small, NULL), HL_OK, "%s", error());
+    cr_expect_eq(driver->launch[i].taken, (uintptr_t)tensor(i).data, "parameter %d", i);
+  }
+  driver->parameter = 5;
+  driver->size = sizeof(float);
+  cr_expect_eq(run("02", &small, NULL), HL_OK, "%s", error());
+  float scale;
+  memcpy(&scale, &driver->launch[4].taken, sizeof scale);
+  cr_expect_eq(scale, 0.125f, "1 / sqrt(64), not %g", scale);
 }
 
 Test(library, loads_a_stage_once_in_each_context) {
@@ -266,8 +282,8 @@ Test(library, keeps_a_counter_for_each_stream) {
   for (int i = 0; i < 2; i++) {
     const FakeFill *fill = &driver->fill[i];
     cr_expect(fill->stream == streams[i] && fill->byte == 0 && fill->size == 4);
-    cr_expect_eq(driver->launch[i].first, fill->address, "stage 09");
-    cr_expect_eq(driver->launch[i + 2].first, fill->address, "stage 10 shares it");
+    cr_expect_eq(driver->launch[i].taken, fill->address, "stage 09");
+    cr_expect_eq(driver->launch[i + 2].taken, fill->address, "stage 10 shares it");
   }
   cr_expect_neq(driver->fill[0].address, driver->fill[1].address);
   release_context();
@@ -324,6 +340,18 @@ Test(library, goes_on_after_a_failure) {
     cr_expect_eq(run("00", &small, NULL), HL_OK, "%s", error());
     release_context();
   }
+}
+
+// Memory that was not to be had is asked for again.
+Test(library, asks_again_for_a_workspace) {
+  driver->fails = "cuMemAlloc_v2";
+  driver->result = 2;
+  cr_expect_eq(run("00", &small, NULL), HL_OUT_OF_MEMORY);
+  cr_expect_eq(run("00", &small, NULL), HL_OUT_OF_MEMORY);
+  cr_expect_eq(driver->launches, 0, "without its workspace");
+  driver->fails = NULL;
+  cr_expect_eq(run("00", &small, NULL), HL_OK, "%s", error());
+  cr_expect_eq(driver->allocated, 1);
 }
 
 // ---- on a GPU ----

@@ -45,18 +45,26 @@ def work(stage, **counts):
 
 
 class Drawn:
-    """A picture: its texts, and how high up each stands."""
+    """A picture: its texts and its bars, and how high up each stands."""
 
     def __init__(self, svg):
         text = r"<g transform=\"translate\([\d.]+,([\d.]+)\).*?\">\s*<text[^>]*>(.*?)</text>"
         found = re.findall(text, svg, re.DOTALL)
         self.texts = [(html.unescape(re.sub("<[^>]*>", "", inside)).strip(), float(y)) for y, inside in found]
+        corners = re.findall(r"<polygon[^>]* points = '([\d.]+),([\d.]+) ([\d.]+),[\d.]+ [\d.]+,([\d.]+) ", svg)
+        self.bars = [(float(right) - float(left), -(float(low) + float(high)) / 2)
+                     for left, low, right, high in corners]
 
     def count(self, text):
         return [each for each, _ in self.texts].count(text)
 
     def height(self, text):
         return -next(y for each, y in self.texts if each == text)
+
+    def bar_height(self, share):
+        """Of the bar that has this share of the widest one's width."""
+        widest = max(width for width, _ in self.bars)
+        return next(height for width, height in self.bars if abs(width / widest - share) < 0.001)
 
 
 class Plots(unittest.TestCase):
@@ -141,6 +149,8 @@ class Plots(unittest.TestCase):
                 row("10b-last", 50, "16,16,1024,128,1", ",cold,sink"), row("10b-last", 9, more=",cold,alone")]
         drawn = self.draw("inputs.gp", rows, header=HEADER + ",mode,input")
         self.expect(drawn, "Stage 10b last on other inputs, on one Test GPU", "sink", "2.00", "1.00")
+        drawn = self.draw("inputs.gp", sorted(rows), header=HEADER + ",mode,input")
+        self.expect(drawn, "Stage 10b last on other inputs, on one Test GPU", "2.00")
         self.assertFalse(drawn.count("alone"))
         self.refuse("inputs.gp", rows[:2], "has no problem on which both", header=HEADER + ",mode,input")
 
@@ -212,6 +222,14 @@ class Plots(unittest.TestCase):
         drawn = self.draw("timeline.gp", rows, header=TRACE)
         self.expect(drawn, "Test GPU, 2001-02-03, -4000 to 4000 ns, counted from the first store")
         self.expect(self.draw("timeline.gp", rows[:1], header=TRACE), "Test GPU, 2001-02-03, all phases")
+
+    def test_timeline_of_what_is_in_flight(self):
+        """Products are thin bars above the lane, copies below."""
+        rows = [phase("softmax", 0, 1000), phase("PV in flight", 0, 600), phase("copy in flight", 0, 300)]
+        drawn = self.draw("timeline.gp", rows, header=TRACE)
+        copy, lane, product = (drawn.bar_height(share) for share in (0.3, 1, 0.6))
+        self.assertLess(copy, lane)
+        self.assertLess(lane, product)
 
     def test_timelines_of_several_stages(self):
         """One below the other, each under its name and counted from its own first store."""

@@ -100,6 +100,23 @@ Test(reference, normal_inputs_are_normal) {
   cr_expect(fabs(variance - 1) < 0.02, "variance %g", variance);
 }
 
+// The keys of cliff: normal ones at the end, 128 or fewer, and before them 64 times as large.
+Test(reference, cliff_ends_in_normal_keys) {
+  static const struct { int seqlen, large; } cases[] = {{100, 0}, {128, 0}, {129, 128}, {256, 128}, {300, 256}};
+  for (int i = 0; i < 5; i++) {
+    Shape shape = {.batch = 1, .heads = 1, .seqlen = cases[i].seqlen, .head_dim = 64};
+    Problem cliff = make_problem(shape, INPUT_CLIFF, 1), normal = make_problem(shape, INPUT_NORMAL, 1);
+    int wrong = 0;
+    for (size_t at = 0; at < normal.elements; at++) {
+      double factor = at / 64 < (size_t)cases[i].large ? 64 : 1;
+      wrong += half_to_float(cliff.k[at]) != (float)(factor * (double)half_to_float(normal.k[at]));
+    }
+    cr_expect_eq(wrong, 0, "seqlen %d: %d elements", shape.seqlen, wrong);
+    problem_free(&cliff);
+    problem_free(&normal);
+  }
+}
+
 // ---- hand-computed ----
 
 Test(reference, one_key_gives_its_value) {
@@ -196,30 +213,35 @@ Test(reference, large_inputs_do_not_overflow) {
   cr_expect(largest_score > 100, "the inputs are not large: %g", largest_score);
 }
 
-// Two keys with the same score, 8, and values 1 and 3: their mean, 2, is a number of fp16. Then three keys, 1, 1 and 3,
-// whose mean is none. Each term of reference.c's limit by hand.
-Test(reference, limit_by_hand) {
-  for (int keys = 2; keys <= 3; keys++) {
-    Problem problem = make_problem((Shape){.batch = 1, .heads = 1, .seqlen = keys, .head_dim = 64}, INPUT_ONES, 1);
-    zero(&problem, problem.q);
-    zero(&problem, problem.k);
-    zero(&problem, problem.v);
-    for (int row = 0; row < keys; row++) {
-      *element(problem.q, &problem, 0, row, 7) = *element(problem.k, &problem, 0, row, 7) = half_from_double(8);
-      *element(problem.v, &problem, 0, row, 5) = half_from_double(row == keys - 1 ? 3 : 1);
-    }
-    ReferenceHead head;
-    double out[64], mean = (keys + 2) / (double)keys;
-    cr_assert(reference_open(&head, &problem, 0));
-    double limit = reference_row(&head, 0, out);
-    double rms = sqrt(keys + 8) / keys;
-    double expected = 2 * fabs(half_round(mean) - mean) + 0x1p-11 * mean + 0x1p-25 * keys * mean + 0x1p-11 * rms +
-                      0x1p-20 * 8 * mean + 0x1p-25;
-    cr_expect_float_eq(out[5], mean, 1e-15);
-    cr_expect_float_eq(limit, expected, 1e-12 * expected, "%d keys: %.17g, not %.17g", keys, limit, expected);
-    reference_close(&head);
-    problem_free(&problem);
+// Two keys with the same score, 8 or -8, and values 1 and 3 or -1 and -3: their mean, 2 or -2, is a number of fp16.
+// Then three keys, 1, 1 and 3, whose mean is none. Each term of reference.c's limit by hand.
+static void expect_limit(int keys, int sign) {
+  Problem problem = make_problem((Shape){.batch = 1, .heads = 1, .seqlen = keys, .head_dim = 64}, INPUT_ONES, 1);
+  zero(&problem, problem.q);
+  zero(&problem, problem.k);
+  zero(&problem, problem.v);
+  for (int row = 0; row < keys; row++) {
+    *element(problem.q, &problem, 0, row, 7) = half_from_double(8);
+    *element(problem.k, &problem, 0, row, 7) = half_from_double(8 * sign);
+    *element(problem.v, &problem, 0, row, 5) = half_from_double((row == keys - 1 ? 3 : 1) * sign);
   }
+  ReferenceHead head;
+  double out[64], mean = (keys + 2) / (double)keys;
+  cr_assert(reference_open(&head, &problem, 0));
+  double limit = reference_row(&head, 0, out);
+  double rms = sqrt(keys + 8) / keys;
+  double expected = 2 * fabs(half_round(mean) - mean) + 0x1p-11 * mean + 0x1p-25 * keys * mean + 0x1p-11 * rms +
+                    0x1p-20 * 8 * mean + 0x1p-25;
+  cr_expect_float_eq(out[5], mean * sign, 1e-15);
+  cr_expect_float_eq(limit, expected, 1e-12 * expected, "%d keys, sign %d: %.17g, not %.17g", keys, sign, limit,
+                     expected);
+  reference_close(&head);
+  problem_free(&problem);
+}
+
+Test(reference, limit_by_hand) {
+  for (int keys = 2; keys <= 3; keys++)
+    for (int sign = -1; sign <= 1; sign += 2) expect_limit(keys, sign);
 }
 
 // ---- the limit: kernels as one would write them, in fp32 with fp16 weights ----
@@ -353,6 +375,25 @@ Test(reference, check_names_the_first_differences) {
   cr_expect_eq(result.differences[0].expected, 1);
 }
 
+Test(reference, report_says_where_it_differs) {
+  Problem problem = ones_problem((Shape){2, 3, 33, 64, false});
+  *element(problem.o, &problem, 5, 4, 6) = half_from_double(3);
+  *element(problem.o, &problem, 3, 32, 63) = 0x7e00;
+  CheckResult result;
+  cr_assert(check_output(&problem, 1, &result));
+  char *text = NULL;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  report_check(out, &problem, &result);
+  fclose(out);
+  cr_expect(strstr(text, "2 of 12,672 elements differ"), "%s", text);
+  cr_expect(strstr(text, "1 of 12,672 are NaN or infinite (never written?), the first is O[1][0][32][63]\n"), "%s",
+            text);
+  cr_expect(strstr(text, "O[1][0][32][63]: got NaN, expected 1\n"), "%s", text);
+  cr_expect(strstr(text, "O[1][2][4][6]: got 3, expected 1, off by 2 (limit "), "%s", text);
+  free(text);
+}
+
 Test(reference, check_keeps_the_first_of_many) {
   Problem problem = ones_problem((Shape){3, 3, 20, 128, false});
   for (size_t i = 100; i < problem.elements; i++) problem.o[i] = half_from_double(-1);
@@ -410,6 +451,35 @@ Test(reference, check_samples_large_problems) {
   cr_expect_eq(result.differences[result.difference_count - 1].index % 64, result.wrong > MAX_DIFFERENCES ? 1 : 63);
   cr_expect_eq(result.not_finite, (5998 + 6) / 7);
   cr_expect_eq(result.first_not_finite, (size_t)(5 * 6000 + 1) * 64 + 1);
+}
+
+// Makes an element wrong in every row of the heads from first to last that is `place` modulo 16, or in every row: -1.
+static CheckResult check_with_wrong_rows(Problem *problem, int first, int last, int place) {
+  CheckResult result;
+  for (size_t i = 0; i < problem->elements; i++) problem->o[i] = half_from_double(1);
+  for (int head = first; head <= last; head++)
+    for (int row = 0; row < problem->shape.seqlen; row++)
+      if (place < 0 || row % 16 == place) *element(problem->o, problem, head, row, 7) = half_from_double(1.01);
+  cr_assert(check_output(problem, 1, &result));
+  cr_expect_not(result.complete);
+  return result;
+}
+
+// A mistake at the edges of tiles is seen on both sides, each row is compared once, and other rows in each head.
+Test(reference, check_samples_rows_at_edges_and_others_in_each_head) {
+  Problem problem = ones_problem((Shape){.batch = 1, .heads = 16, .seqlen = 1024, .head_dim = 128});
+  CheckResult behind = check_with_wrong_rows(&problem, 0, 15, 0), before = check_with_wrong_rows(&problem, 0, 15, 15);
+  cr_expect(behind.wrong > 16 * 20 && before.wrong > 16 * 20, "%d behind an edge and %d before one, of 1024 each",
+            (int)behind.wrong, (int)before.wrong);
+  CheckResult one = check_with_wrong_rows(&problem, 3, 3, -1), other = check_with_wrong_rows(&problem, 5, 5, -1);
+  size_t head_size = 1024 * 128;
+  bool same = true;
+  for (int i = 0; i < MAX_DIFFERENCES; i++) {
+    same &= one.differences[i].index - 3 * head_size == other.differences[i].index - 5 * head_size;
+    if (i > 0) cr_expect_gt(one.differences[i].index, one.differences[i - 1].index, "a row is compared twice");
+  }
+  cr_expect_not(same, "two heads have the same rows compared");
+  problem_free(&problem);
 }
 
 // ---- passes ----

@@ -322,6 +322,36 @@ Test(robustness, a_thousand_hazards_are_told_and_a_fault_besides) {
   emulator_close(emulator);
 }
 
+// A warp reads words, each in a line of its own and far from the next in a long kernel, and another warp overwrites them.
+// Each report names the line that has read the word.
+Test(robustness, each_of_many_reads_has_its_line) {
+  enum { READS = 40, APART = 64 };
+  char text[1 << 16];
+  int used = snprintf(text, sizeof text, "%s",
+                      HEADER ".entry k(.param .u64 p) { .reg .u64 %g; .reg .u32 %t, %r; .reg .pred %q;\n"
+                             "ld.param.u64 %g, [p]; mov.u32 %t, %tid.x; setp.ge.u32 %q, %t, 32; @%q bra W;\n");
+  for (int i = 0; i < READS; i++) {
+    used += snprintf(text + used, sizeof text - (size_t)used, "ld.global.u32 %%r, [%%g+%d];", 4 * i);
+    for (int n = 1; n < APART; n++) used += snprintf(text + used, sizeof text - (size_t)used, " not.b32 %%r, %%r;");
+    text[used++] = '\n';
+  }
+  used += snprintf(text + used, sizeof text - (size_t)used, "ret; W:\n");
+  for (int i = 0; i < READS; i++)
+    used += snprintf(text + used, sizeof text - (size_t)used, "st.global.u32 [%%g+%d], %%t;\n", 4 * i);
+  snprintf(text + used, sizeof text - (size_t)used, "ret; }\n");
+  Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1});
+  uint64_t buffer = emulator_alloc(emulator, 4 * READS);
+  emulator_fill(emulator, buffer, 0, 4 * READS);
+  cr_expect_eq(launch_one(emulator, load(emulator, text), 1, 33, buffer), EMULATOR_OK);
+  int count;
+  const Hazard *hazards = emulator_hazards(emulator, &count);
+  cr_expect_eq(count, READS, "%d hazards", count);
+  for (int i = 0; i < count; i++)
+    cr_expect_eq(hazards[i].other.ptx_line - hazards[i].here.ptx_line, READS + 1, "line %d reads what line %d writes",
+                 hazards[i].here.ptx_line, hazards[i].other.ptx_line);
+  emulator_close(emulator);
+}
+
 // D = A B and then D -= A B, with the same B: what is kept of B for the four warps of one wgmma is not that of the next.
 Test(robustness, wgmma_of_the_same_b_negated) {
   Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1});

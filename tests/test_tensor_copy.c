@@ -213,6 +213,8 @@ static const struct {
     {"2d, f64 NaN", {SPEC(F64, 2, .size = {15, 9}, .stride = {0, 128}, .box = {8, 4}, .fill_nan = true), {10, 7}}},
     {"2d, element strides",
      {SPEC(U16, 2, .size = {32, 40}, .stride = {0, 64}, .box = {16, 9}, .element_stride = {1, 2}), {8, 5}}},
+    {"2d, the widest element stride",
+     {SPEC(U16, 2, .size = {32, 40}, .stride = {0, 64}, .box = {16, 33}, .element_stride = {1, 8}), {8, 3}}},
     {"2d, an ignored stride",
      {SPEC(U16, 2, .size = {32, 40}, .stride = {0, 64}, .box = {16, 9}, .element_stride = {4, 1}), {8, 5}}},
     {"3d", {SPEC(F16, 3, .size = {64, 12, 5}, .stride = {0, 128, 1536}, .box = {32, 4, 3}), {32, 10, 3}}},
@@ -379,9 +381,9 @@ Test(tensor_copy, reductions) {
   }
 }
 
-// ---- innermost coordinates: notes/tma.md has what an H200 did with them ----
+// ---- coordinates: notes/tma.md has what an H200 did with them ----
 
-static EmulatorStatus run_coordinate(const char *text, EmulatorTensorSwizzle swizzle, int coordinate,
+static EmulatorStatus run_coordinate(const char *text, EmulatorTensorSwizzle swizzle, int column, int row,
                                      HazardKind *kind) {
   static const uint8_t zeros[16 * 512];
   static const uint8_t tile[TILE_BYTES];
@@ -391,7 +393,7 @@ static EmulatorStatus run_coordinate(const char *text, EmulatorTensorSwizzle swi
                                  .box = {swizzle ? 8u << swizzle : 64, 8}, .swizzle = swizzle);
   Map map = make_map(&spec);
   uint32_t bytes = box_bytes(&spec);
-  int start[EMULATOR_TENSOR_RANK] = {coordinate}, count;
+  int start[EMULATOR_TENSOR_RANK] = {column, row}, count;
   const void *arguments[] = {&map, &data, &bytes, start};
   EmulatorStatus status = machine_launch(&machine, (Shape){1, THREADS, 0}, arguments, 4);
   const Hazard *hazards = emulator_hazards(machine.emulator, &count);
@@ -412,11 +414,25 @@ Test(tensor_copy, innermost_coordinates) {
         HazardKind kind, expected = at % 8             ? HAZARD_MISALIGNED
                                     : stores && at < 0 ? HAZARD_OUT_OF_BOUNDS
                                                        : HAZARD_KIND_COUNT;
-        EmulatorStatus status = run_coordinate(stores ? store : load, (EmulatorTensorSwizzle)swizzle, at, &kind);
+        EmulatorStatus status = run_coordinate(stores ? store : load, (EmulatorTensorSwizzle)swizzle, at, 0, &kind);
         cr_expect_eq(kind, expected, "%s at %d, swizzle %d: kind %d", stores ? "store" : "load", at, swizzle,
                      (int)kind);
         cr_expect_eq(status, expected == HAZARD_KIND_COUNT ? EMULATOR_OK : EMULATOR_FAULT);
       }
+}
+
+// A load may begin before the first row, a store may not.
+Test(tensor_copy, outer_coordinates) {
+  char load[sizeof load_format + 100], store[sizeof store_format + 100];
+  snprintf(load, sizeof load, load_format, 2, coordinate_lists[2]);
+  snprintf(store, sizeof store, store_format, "", 2, "", coordinate_lists[2]);
+  for (int row = -9; row <= 17; row++) {
+    HazardKind kind;
+    cr_expect_eq(run_coordinate(load, EMULATOR_SWIZZLE_NONE, 0, row, &kind), EMULATOR_OK, "a load at row %d", row);
+    cr_expect_eq(run_coordinate(store, EMULATOR_SWIZZLE_NONE, 0, row, &kind), row < 0 ? EMULATOR_FAULT : EMULATOR_OK);
+    cr_expect_eq(kind, row < 0 ? HAZARD_OUT_OF_BOUNDS : HAZARD_KIND_COUNT, "a store at row %d: kind %d", row,
+                 (int)kind);
+  }
 }
 
 // ---- a whole pipeline, compiled by nvcc: tests/ptx/cuda/pipeline.cu ----

@@ -25,7 +25,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
 # A disk that is full or a tree that is read-only would fail in every line below.
 ifneq ($(or $(MAKECMDGOALS),help),help)
-ifneq ($(shell { mkdir -p $(BUILD) && echo yes >$(BUILD)/writable && cat $(BUILD)/writable; } 2>&-),yes)
+ifneq ($(shell { mkdir -p $(BUILD) && f=$(BUILD)/writable-$$$$ && echo yes >$$f && cat $$f && rm $$f; } 2>&-),yes)
 $(error $(BUILD) cannot be written: the disk is full, the tree is read-only, or something else has that name)
 endif
 endif

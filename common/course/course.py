@@ -290,8 +290,8 @@ def command_progress():
 # ---- mistakes ----
 
 def headlines(text):
-    """What is wrong, with the first line of each hazard and where it is."""
-    return [line for line in trouble(text) if not re.match(r"    (?!at |  )", line)]
+    """What is wrong, with the first line of each hazard and its places."""
+    return [line for line in trouble(text) if not re.match(r"    (?!at |and |  )", line)]
 
 
 def squeezed(text):

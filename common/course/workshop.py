@@ -4,7 +4,8 @@ import re
 import shutil
 import subprocess
 
-OBJECTS = ["common", "cuda", "flags", "members", "nvcc-flags", "libhopper.a"]  # in build/: made already, and shared
+OBJECTS = ["common", "cuda", "libhopper.a"]  # in build/: made already, and shared
+SETTINGS = ["flags", "members", "nvcc-flags"]
 
 
 def number_of(stage):
@@ -36,6 +37,9 @@ class Workshop:
         for entry in OBJECTS:
             if os.path.exists(os.path.join("build", entry)):
                 self._link(os.path.join("build", entry))
+        for entry in SETTINGS:  # not links: a change to the flags must not be written to the repository's own
+            if os.path.exists(os.path.join("build", entry)):
+                shutil.copy2(os.path.join("build", entry), os.path.join(self.folder, "build", entry))
 
     def _link(self, path):
         os.symlink(os.path.join(self.root, path), os.path.join(self.folder, path))

@@ -1,11 +1,10 @@
-// Stage 00: attention as three plain kernels. No tensor cores, no shared memory: what the mathematics says, one thread
-// per number, in an order that the memory likes.
+// Stage 00: attention as three plain kernels. It uses no tensor cores and no shared memory.
 //
 //   scores   S = Q K^T * scale     [seqlen][seqlen], fp32, in device memory
 //   softmax  P = softmax(S)        in place, row by row
 //   output   O = P V
 //
-// All three do a group of heads at a time: Q, K, V, O point to the group's first head, and S holds one matrix per head.
+// Each launch computes a group of heads. Q, K, V and O point to the group's first head; S has one matrix for each head.
 #include <cuda_fp16.h>
 
 #include "tiles.h"
@@ -21,10 +20,10 @@ __device__ void load8(float *to, const half *from) {
   }
 }
 
-// One thread, one key j: it keeps K[j] in registers and makes S[i][j] for the block's rows i. The threads of a warp
-// have neighbouring keys, so they store neighbouring scores, and all read the same query at the same time.
+// Each thread has one key j. It keeps K[j] in registers and computes S[i][j] for each of the block's 32 rows i. The
+// threads of a warp have neighbouring keys, so they store neighbouring scores. All of them read the same query.
 //
-// Grid: keys / 128, rows / 32, heads.
+// Grid: keys / 128, rows / 32, heads. Block: 128.
 template <int HEAD_DIM>
 __device__ void scores(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
   int j = blockIdx.x * KEYS + threadIdx.x;
@@ -49,7 +48,7 @@ __device__ void scores(const half *q, const half *k, float *s, int seqlen, float
   }
 }
 
-// The largest, and the sum, of one number from each lane of a warp; every lane gets it.
+// The largest of 32 numbers, one from each lane of a warp, and their sum below. Every lane gets the result.
 __device__ float warp_max(float x) {
   for (int distance = WARP / 2; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, distance));
   return x;
@@ -60,8 +59,8 @@ __device__ float warp_sum(float x) {
   return x;
 }
 
-// One warp, one row i. The row's maximum is subtracted before exp, so that nothing overflows: the quotient is the same.
-// A key that the causal mask hides from query i gets the weight 0.
+// Each warp has one row i. It subtracts the row's maximum before exp, so that nothing overflows; the quotient stays the
+// same. A key that the causal mask hides from query i gets the weight 0.
 //
 // Grid: rows / 4, heads. Block: 32 x 4.
 extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
@@ -82,8 +81,8 @@ extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
   for (int j = threadIdx.x; j < seqlen; j += WARP) row[j] = j < keys ? row[j] * scale : 0;
 }
 
-// One thread, one column d of V: it adds up O[i][d] for the block's rows i. Each element of V that it loads is used for
-// every row; all threads of a block read the same weights at the same time.
+// Each thread has one column d of V. It adds up O[i][d] for the block's 8 rows i, and uses each element of V that it
+// loads for all of them. All threads of a block read the same weights at the same time.
 //
 // Grid: rows / 8, heads. Block: HEAD_DIM.
 template <int HEAD_DIM> __device__ void output(const float *p, const half *v, half *o, int seqlen, int causal) {
@@ -95,7 +94,7 @@ template <int HEAD_DIM> __device__ void output(const float *p, const half *v, ha
   v += head * seqlen * HEAD_DIM;
   o += head * seqlen * HEAD_DIM;
 
-  // Past the end of the matrix the last row stands in: computed, never stored.
+  // The block may have rows past the end of the matrix. The last row takes their place; it is computed, but not stored.
   const float *row[OUTPUT_ROWS];
   for (int r = 0; r < OUTPUT_ROWS; r++) row[r] = p + (size_t)min(first_row + r, last_row) * seqlen;
 
@@ -108,8 +107,8 @@ template <int HEAD_DIM> __device__ void output(const float *p, const half *v, ha
     if (first_row + r <= last_row) o[(size_t)(first_row + r) * HEAD_DIM + d] = __float2half(sum[r]);
 }
 
-// The entry points, one for each head dimension: the loops over d have a length that the compiler knows, so that it
-// unrolls them and the arrays above are registers.
+// The entry points, one for each head dimension. The compiler knows the length of the loops over d, so it unrolls them
+// and keeps the arrays above in registers.
 extern "C" __global__ void scores_64(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
   scores<64>(q, k, s, seqlen, scale, causal);
 }

@@ -1,15 +1,15 @@
-// Stage 00's launch: three kernels, one after the other, for as many heads at a time as the score buffer holds.
+// Stage 00's launch: three kernels, one after the other, for as many heads at a time as the score buffer has room for.
 #include "harness/stage.h"
 #include "tiles.h"
 
 static int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-// Scores and weights are fp32: 4 S^2 bytes a head, the whole trouble with this stage.
+// The scores of a head, and later its weights: S^2 numbers in fp32.
 static size_t scores_size(const Shape *shape) { return sizeof(float) * shape->seqlen * shape->seqlen; }
 
 static size_t workspace(const Shape *shape) { return passes_workspace(shape, scores_size(shape)); }
 
-// One pass, for the heads whose scores fit.
+// One pass, for the heads whose scores have room in the buffer.
 static bool launch_pass(Device *device, const Attention *a) {
   int seqlen = a->shape.seqlen, head_dim = a->shape.head_dim, causal = a->shape.causal, heads = a->shape.heads;
 

@@ -1,5 +1,5 @@
-// What kernel.cu and stage.c both need: how the work is divided into blocks.
+// How the work is divided into blocks. Both kernel.cu and stage.c need these numbers.
 #pragma once
 
-// scores: a thread keeps one key and meets SCORE_ROWS queries. output: it keeps one column of V and meets OUTPUT_ROWS.
+// In scores a thread has one key and SCORE_ROWS queries. In output it has one column of V and OUTPUT_ROWS queries.
 enum { WARP = 32, KEYS = 128, SCORE_ROWS = 32, OUTPUT_ROWS = 8, SOFTMAX_WARPS = 4 };

@@ -1,10 +1,10 @@
 // Stage 01: the scores on the tensor cores. Three kernels as in stage 00, of which the first is new:
 //
 //   scores   S = Q K^T * scale     [seqlen][seqlen], fp32, in device memory; 16 x 16 x 16 products of warps (wmma)
-//   softmax  P = softmax(S)        in place, row by row; as it was
-//   output   O = P V               as it was
+//   softmax  P = softmax(S)        in place, row by row; as in stage 00
+//   output   O = P V               as in stage 00
 //
-// All three do a group of heads at a time: Q, K, V, O point to the group's first head, and S holds one matrix per head.
+// Each launch computes a group of heads. Q, K, V and O point to the group's first head; S has one matrix for each head.
 #include <cuda_fp16.h>
 #include <mma.h>
 
@@ -14,16 +14,16 @@ using namespace nvcuda;
 
 // PAD elements at the end of a row in shared memory shift the next one to other banks.
 enum { WARPS = THREADS / WARP, PAD = 8 };
-static_assert(ROWS == 16 * WARPS, "each warp makes 16 rows of a block's scores");
+static_assert(ROWS == 16 * WARPS, "each warp computes 16 rows of a block's scores");
 
-// What a warp holds together, 16 x 16 elements each: a piece of Q, one of K^T, and one of S. K^T[d][j] is K[j][d]: its
-// columns are K's rows, so K as it lies in memory is a col_major K^T, and no transposition is needed.
+// Fragments: 16 x 16 elements of Q, K^T and S, which a warp holds together in its registers. K^T[d][j] is K[j][d]. So
+// the columns of K^T are the rows of K, and K as it lies in memory is K^T in col_major order. Nothing is transposed.
 typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> QueryFragment;
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;
 typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> ScoreFragment;
 
-// Copies TILE_ROWS rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in
-// for the others, because a fragment is always whole.
+// Copies TILE_ROWS rows to shared memory; each thread copies 16 bytes at a time. The matrix has only `rows` rows left.
+// Zeros take the place of the others, because a fragment always has all its rows.
 template <int HEAD_DIM, int TILE_ROWS>
 __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
   for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
@@ -32,15 +32,16 @@ __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int ro
   }
 }
 
-// One block, a tile of scores: Q and K go to shared memory, where each warp multiplies 16 rows of Q with all of K^T and
-// keeps the sums in registers. A lane does not know which elements of a fragment it holds, so S goes through shared
-// memory, one fragment at a time, to lanes that know their rows and keys.
+// Each block computes a tile of 64 x 64 scores. It copies 64 rows of Q and of K to shared memory. Each warp multiplies
+// 16 rows of Q by the tile of K^T and keeps the sums in registers. A lane does not know which elements of a fragment it
+// holds. Therefore each warp stores its sums to shared memory, one fragment at a time, and reads them back as numbers
+// whose row and key it knows.
 //
 // Grid: keys / 64, rows / 64, heads. Block: 128.
 template <int HEAD_DIM>
 __device__ void scores(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
   __shared__ __align__(32) half queries[ROWS][HEAD_DIM + PAD], keys[KEYS][HEAD_DIM + PAD];
-  __shared__ __align__(32) float results[WARPS][16][16 + PAD];  // each warp has its own
+  __shared__ __align__(32) float results[WARPS][16][16 + PAD];  // a matrix for each warp
   int first_key = blockIdx.x * KEYS, first_row = blockIdx.y * ROWS;
   if (causal && first_key >= first_row + ROWS) return;
   int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -68,16 +69,16 @@ __device__ void scores(const half *q, const half *k, float *s, int seqlen, float
   float(*result)[16 + PAD] = results[warp];
   for (int n = 0; n < KEYS / 16; n++) {
     wmma::store_matrix_sync(&result[0][0], sum[n], 16 + PAD, wmma::mem_row_major);
-    __syncwarp();
+    __syncwarp();  // all lanes have stored their part
     for (int row = lane / 16; row < 16; row += WARP / 16) {
       int i = first_row + 16 * warp + row, j = first_key + 16 * n + lane % 16;
       if (i < seqlen && j < seqlen) s[(size_t)i * seqlen + j] = result[row][lane % 16] * scale;
     }
-    __syncwarp();  // all lanes have read this fragment's results
+    __syncwarp();  // all lanes have read the results of this fragment
   }
 }
 
-// The largest, and the sum, of one number from each lane of a warp; every lane gets it.
+// The largest of 32 numbers, one from each lane of a warp, and their sum below. Every lane gets the result.
 __device__ float warp_max(float x) {
   for (int distance = WARP / 2; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, distance));
   return x;
@@ -88,8 +89,8 @@ __device__ float warp_sum(float x) {
   return x;
 }
 
-// One warp, one row i. The row's maximum is subtracted before exp, so that nothing overflows: the quotient is the same.
-// A key that the causal mask hides from query i gets the weight 0.
+// Each warp has one row i. It subtracts the row's maximum before exp, so that nothing overflows; the quotient stays the
+// same. A key that the causal mask hides from query i gets the weight 0.
 //
 // Grid: rows / 4, heads. Block: 32 x 4.
 extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
@@ -110,8 +111,8 @@ extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
   for (int j = threadIdx.x; j < seqlen; j += WARP) row[j] = j < keys ? row[j] * scale : 0;
 }
 
-// One thread, one column d of V: it adds up O[i][d] for the block's rows i. Each element of V that it loads is used for
-// every row; all threads of a block read the same weights at the same time.
+// Each thread has one column d of V. It adds up O[i][d] for the block's 8 rows i, and uses each element of V that it
+// loads for all of them. All threads of a block read the same weights at the same time.
 //
 // Grid: rows / 8, heads. Block: HEAD_DIM.
 template <int HEAD_DIM> __device__ void output(const float *p, const half *v, half *o, int seqlen, int causal) {
@@ -123,7 +124,7 @@ template <int HEAD_DIM> __device__ void output(const float *p, const half *v, ha
   v += head * seqlen * HEAD_DIM;
   o += head * seqlen * HEAD_DIM;
 
-  // Past the end of the matrix the last row stands in: computed, never stored.
+  // The block may have rows past the end of the matrix. The last row takes their place; it is computed, but not stored.
   const float *row[OUTPUT_ROWS];
   for (int r = 0; r < OUTPUT_ROWS; r++) row[r] = p + (size_t)min(first_row + r, last_row) * seqlen;
 
@@ -136,8 +137,8 @@ template <int HEAD_DIM> __device__ void output(const float *p, const half *v, ha
     if (first_row + r <= last_row) o[(size_t)(first_row + r) * HEAD_DIM + d] = __float2half(sum[r]);
 }
 
-// The entry points, one for each head dimension: the loops over d have a length that the compiler knows, so that it
-// unrolls them and the arrays above are registers.
+// The entry points, one for each head dimension. The compiler knows the length of the loops over d, so it unrolls them
+// and keeps the arrays above in registers.
 extern "C" __global__ void scores_64(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
   scores<64>(q, k, s, seqlen, scale, causal);
 }

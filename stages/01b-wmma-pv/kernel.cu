@@ -1,10 +1,10 @@
 // Stage 01b: both products on the tensor cores. Three kernels as in stage 01:
 //
-//   scores   S = Q K^T * scale     [seqlen][seqlen], fp32, in device memory; as it was
+//   scores   S = Q K^T * scale     [seqlen][seqlen], fp32, in device memory; as in stage 01
 //   softmax  P = exp(S - max)      in place, row by row; the division by a row's sum comes later
 //   output   O = P V / sum         new: 16 x 16 x 16 products of warps (wmma)
 //
-// All three do a group of heads at a time: Q, K, V, O point to the group's first head, and S holds one matrix per head.
+// Each launch computes a group of heads. Q, K, V and O point to the group's first head; S has one matrix for each head.
 #include <cuda_fp16.h>
 #include <mma.h>
 
@@ -14,17 +14,17 @@ using namespace nvcuda;
 
 // PAD elements at the end of a row in shared memory shift the next one to other banks.
 enum { WARPS = THREADS / WARP, PAD = 8 };
-static_assert(ROWS == 16 * WARPS, "each warp makes 16 rows of a block's scores");
+static_assert(ROWS == 16 * WARPS, "each warp computes 16 rows of a block's tile");
 
-// What a warp holds together, 16 x 16 elements each. K^T[d][j] is K[j][d]: its columns are K's rows, so K as it lies in
-// memory is a col_major K^T, and no transposition is needed. P and V are multiplied as they lie, row by row.
+// Fragments: 16 x 16 elements, which a warp holds together in its registers. The columns of K^T are the rows of K, so K
+// as it lies in memory is K^T in col_major order. P and V lie in memory as the product wants them, row by row.
 typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> LeftFragment;   // Q, P
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;    // K^T
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> ValueFragment;  // V
 typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> SumFragment;                 // S, O
 
-// Copies TILE_ROWS rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in
-// for the others. They must be numbers, even those of V that get the weight 0: NaN times 0 is NaN.
+// Copies TILE_ROWS rows to shared memory; each thread copies 16 bytes at a time. The matrix has only `rows` rows left.
+// Zeros take the place of the others. Rows of V with the weight 0 must be numbers, too, because NaN times 0 is NaN.
 template <int HEAD_DIM, int TILE_ROWS>
 __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
   for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
@@ -33,15 +33,16 @@ __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int ro
   }
 }
 
-// One block, a tile of scores: Q and K go to shared memory, where each warp multiplies 16 rows of Q with all of K^T and
-// keeps the sums in registers. A lane does not know which elements of a fragment it holds, so S goes through shared
-// memory, one fragment at a time, to lanes that know their rows and keys.
+// Each block computes a tile of 64 x 64 scores. It copies 64 rows of Q and of K to shared memory. Each warp multiplies
+// 16 rows of Q by the tile of K^T and keeps the sums in registers. A lane does not know which elements of a fragment it
+// holds. Therefore each warp stores its sums to shared memory, one fragment at a time, and reads them back as numbers
+// whose row and key it knows.
 //
 // Grid: keys / 64, rows / 64, heads. Block: 128.
 template <int HEAD_DIM>
 __device__ void scores(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
   __shared__ __align__(32) half queries[ROWS][HEAD_DIM + PAD], keys[KEYS][HEAD_DIM + PAD];
-  __shared__ __align__(32) float results[WARPS][16][16 + PAD];  // each warp has its own
+  __shared__ __align__(32) float results[WARPS][16][16 + PAD];  // a matrix for each warp
   int first_key = blockIdx.x * KEYS, first_row = blockIdx.y * ROWS;
   if (causal && first_key >= first_row + ROWS) return;
   int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -69,24 +70,23 @@ __device__ void scores(const half *q, const half *k, float *s, int seqlen, float
   float(*result)[16 + PAD] = results[warp];
   for (int n = 0; n < KEYS / 16; n++) {
     wmma::store_matrix_sync(&result[0][0], sum[n], 16 + PAD, wmma::mem_row_major);
-    __syncwarp();
+    __syncwarp();  // all lanes have stored their part
     for (int row = lane / 16; row < 16; row += WARP / 16) {
       int i = first_row + 16 * warp + row, j = first_key + 16 * n + lane % 16;
       if (i < seqlen && j < seqlen) s[(size_t)i * seqlen + j] = result[row][lane % 16] * scale;
     }
-    __syncwarp();  // all lanes have read this fragment's results
+    __syncwarp();  // all lanes have read the results of this fragment
   }
 }
 
-// The largest of one number from each lane of a warp; every lane gets it.
+// The largest of 32 numbers, one from each lane of a warp. Every lane gets the result.
 __device__ float warp_max(float x) {
   for (int distance = WARP / 2; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, distance));
   return x;
 }
 
-// One warp, one row i. The row's maximum is subtracted before exp, so that nothing overflows: the quotient is the same.
-// A key that the causal mask hides from query i gets the weight 0. The weights are between 0 and 1; their sum is
-// left to output.
+// Each warp has one row i. It subtracts the row's maximum before exp, so the weights are between 0 and 1. A key that
+// the causal mask hides from query i gets the weight 0. `output` divides by the sum of the weights.
 //
 // Grid: rows / 4, heads. Block: 32 x 4.
 extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
@@ -101,8 +101,8 @@ extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
   for (int j = threadIdx.x; j < seqlen; j += WARP) row[j] = j < keys ? expf(row[j] - max) : 0;
 }
 
-// Copies a tile of weights to shared memory, a number a thread at a time. The matrix has only `rows` more rows, and
-// `keys` more columns.
+// Copies a tile of weights to shared memory as fp16; each thread copies one number at a time. The matrix has only
+// `rows` rows and `keys` columns left. Zeros take the place of the others.
 __device__ void load_weights(half (*tile)[KEYS + PAD], const float *from, int seqlen, int rows, int keys) {
   for (int i = threadIdx.x; i < ROWS * KEYS; i += THREADS) {
     int row = i / KEYS, j = i % KEYS;
@@ -110,9 +110,10 @@ __device__ void load_weights(half (*tile)[KEYS + PAD], const float *from, int se
   }
 }
 
-// One block, 64 rows of O: weights and V go to shared memory, a tile of keys after the other, where each warp multiplies
-// 16 rows of P with all columns of V; and with a matrix of ones, which adds up the rows of P. All columns of that product
-// are the sums, and fragments of one type lie in registers the same way, so each element of O meets its row's sum.
+// Each block computes 64 rows of O. For each tile of 64 keys it copies weights and V to shared memory. Each warp
+// multiplies 16 rows of P by all columns of V. It also multiplies them by a matrix of ones: every column of that
+// product is the row sums of P. Fragments of one type lie in registers in the same way, so each element of O meets the
+// sum of its own row.
 //
 // Grid: rows / 64, heads. Block: 128.
 template <int HEAD_DIM> __device__ void output(const float *p, const half *v, half *o, int seqlen, int causal) {
@@ -131,7 +132,7 @@ template <int HEAD_DIM> __device__ void output(const float *p, const half *v, ha
   wmma::fill_fragment(row_sum, 0);
   for (int n = 0; n < HEAD_DIM / 16; n++) wmma::fill_fragment(sum[n], 0);
   for (int key = 0; key < keys; key += KEYS) {
-    __syncthreads();  // all warps are done with the tiles before
+    __syncthreads();  // all warps have multiplied the tiles before
     load_weights(weights, p + key, seqlen, seqlen - first_row, seqlen - key);
     load_tile<HEAD_DIM, KEYS>(values, v + (size_t)key * HEAD_DIM, seqlen - key);
     __syncthreads();  // all threads have stored their part
@@ -151,17 +152,17 @@ template <int HEAD_DIM> __device__ void output(const float *p, const half *v, ha
   for (int n = 0; n < HEAD_DIM / 16; n++) {
     for (int e = 0; e < row_sum.num_elements; e++) sum[n].x[e] /= row_sum.x[e];
     wmma::store_matrix_sync(&result[0][0], sum[n], 16 + PAD, wmma::mem_row_major);
-    __syncwarp();
+    __syncwarp();  // all lanes have stored their part
     for (int row = lane / 16; row < 16; row += WARP / 16) {
       int i = first_row + 16 * warp + row, d = 16 * n + lane % 16;
       if (i < seqlen) o[(size_t)i * HEAD_DIM + d] = __float2half(result[row][lane % 16]);
     }
-    __syncwarp();  // all lanes have read this fragment's results
+    __syncwarp();  // all lanes have read the results of this fragment
   }
 }
 
-// The entry points, one for each head dimension: the loops over d have a length that the compiler knows, so that it
-// unrolls them and the arrays above are registers.
+// The entry points, one for each head dimension. The compiler knows the length of the loops over d, so it unrolls them
+// and keeps the arrays above in registers.
 extern "C" __global__ void scores_64(const half *q, const half *k, float *s, int seqlen, float scale, int causal) {
   scores<64>(q, k, s, seqlen, scale, causal);
 }

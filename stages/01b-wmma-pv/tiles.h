@@ -1,5 +1,5 @@
-// What kernel.cu and stage.c both need: how the work is divided into blocks.
+// How the work is divided into blocks. Both kernel.cu and stage.c need these numbers.
 #pragma once
 
-// scores and output: a block makes ROWS rows, KEYS keys at a time.
+// In scores a block computes a tile of ROWS by KEYS. In output it computes ROWS rows, KEYS keys at a time.
 enum { WARP = 32, ROWS = 64, KEYS = 64, THREADS = 128, SOFTMAX_WARPS = 4 };

@@ -1,6 +1,6 @@
-// Stage 02: attention as one kernel. A block keeps 64 queries and meets the keys and values 64 at a time. A softmax can
-// begin before its row is complete, if it corrects itself: whenever a larger maximum comes along, what was summed up so
-// far shrinks by the factor exp(old maximum - new maximum). So scores and weights live for one tile, in shared memory.
+// Stage 02: attention as one kernel. A block has 64 queries and takes keys and values 64 at a time. A softmax can begin
+// before its row is complete if it corrects itself: when a tile brings a larger maximum, the sums so far are multiplied
+// by exp(old maximum - new maximum). So scores and weights exist for one tile only, in shared memory.
 //
 //   for each tile of keys:   S = Q K^T            tensor cores, to shared memory (fp32)
 //                            P = exp(S - max)     two lanes a row, to shared memory (fp16)
@@ -17,7 +17,7 @@ using namespace nvcuda;
 enum { WARP = 32, WARP_ROWS = 16 };
 static_assert(WARP_ROWS * THREADS / WARP == ROWS, "each warp has 16 of the block's queries");
 
-// 16 x 16 elements each. Weights x Values = Output is as ordinary as a product can be: both lie row by row.
+// Fragments of 16 x 16 elements each. The columns of K^T are the rows of K; everything else lies row by row.
 typedef wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> LeftFragment;   // Q, P
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFragment;    // K^T
 typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> ValueFragment;  // V
@@ -25,8 +25,8 @@ typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> SumFragment;       
 
 // ---- tiles in shared memory ----
 
-// A block's shared memory. PAD elements at the end of a row shift the next one to other banks. Of s and p, each warp has
-// 16 rows for itself.
+// The shared memory of a block. PAD elements at the end of a row shift the next one to other banks. Each warp has 16
+// rows of s and p to itself.
 template <int HEAD_DIM> struct Shared {
   half q[ROWS][HEAD_DIM + PAD], k[KEYS][HEAD_DIM + PAD], v[KEYS][HEAD_DIM + PAD];
   half p[ROWS][KEYS + PAD];
@@ -34,8 +34,8 @@ template <int HEAD_DIM> struct Shared {
 };
 static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
 
-// Copies TILE_ROWS rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in
-// for the others. They must be numbers, even those of V that get the weight 0: NaN times 0 is NaN.
+// Copies TILE_ROWS rows to shared memory; each thread copies 16 bytes at a time. The matrix has only `rows` rows left.
+// Zeros take the place of the others. Rows of V with the weight 0 must be numbers, too, because NaN times 0 is NaN.
 template <int HEAD_DIM, int TILE_ROWS>
 __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
   for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
@@ -63,17 +63,17 @@ __device__ void scores(float (*s)[KEYS + PAD], const half (*q)[HEAD_DIM + PAD], 
   for (int n = 0; n < KEYS / 16; n++) wmma::store_matrix_sync(&s[0][16 * n], sum[n], KEYS + PAD, wmma::mem_row_major);
 }
 
-// Two neighbouring lanes share a row of S and take four of its columns each in turns: this lane's e-th column. (Half a
-// row each would be simpler, and a bank conflict.)
+// Two neighbouring lanes share a row of S. They take groups of four columns alternately; this is column number e of
+// this lane. (With one half of the row for each lane, both would read from the same banks.)
 __device__ int column(int e) { return e / 4 * 8 + threadIdx.x % 2 * 4 + e % 4; }
 
-// What a lane knows of its row: the maximum of the scores so far, and the sum of the weights that it made itself.
+// The state of a lane's row: the maximum of all scores so far, and the sum of this lane's own weights.
 struct Row {
   float max, sum;
 };
 
-// P = exp(S - maximum), where exp(x) is computed as 2^(x log2 e), and `scale` is the scores' times log2 e. The row may
-// see the tile's first `keys` keys. Returns the factor by which everything older than this tile shrinks.
+// P = exp(S - maximum). exp(x) is computed as 2^(x log2 e), and `scale` includes the factor log2 e. The row sees only
+// the first `keys` keys of the tile. Returns the factor for the sums of all earlier tiles.
 __device__ float online_softmax(half *p, const float *s, Row *row, int keys, float scale) {
   float score[KEYS / 2], old_max = row->max;
   for (int e = 0; e < KEYS / 2; e++) score[e] = s[column(e)];
@@ -96,10 +96,10 @@ __device__ float online_softmax(half *p, const float *s, Row *row, int keys, flo
   return factor;
 }
 
-// Multiplies row i of a warp's O by the factor that lane 2 i (and 2 i + 1) brings. The lanes do not know which rows
-// their registers belong to. But fragments of one type lie in registers the same way: when the factors are loaded as
-// such a fragment, a matrix whose row i is 16 times factor i, they meet their elements. They pass through s, which must
-// be free.
+// Multiplies row i of a warp's O by the factor that lanes 2 i and 2 i + 1 pass. The lanes do not know which rows their
+// registers belong to. But fragments of one type lie in registers in the same way. So the factors are loaded as such a
+// fragment, a matrix with factor i everywhere in row i, and each element of O meets its own factor. The matrix passes
+// through s, which must be free.
 template <int HEAD_DIM> __device__ void scale_rows(SumFragment *o, float factor, float (*s)[KEYS + PAD]) {
   int lane = threadIdx.x % WARP;
   for (int e = 0; e < 8; e++) s[lane / 2][column(e)] = factor;
@@ -124,7 +124,8 @@ __device__ void output(SumFragment *o, const half (*p)[KEYS + PAD], const half (
   }
 }
 
-// Writes a warp's `rows` rows of O through s, where the lanes know what they hold: KEYS columns at a time.
+// Writes `rows` rows of a warp's O to device memory, KEYS columns at a time. They pass through s, because in shared
+// memory the lanes know the place of each element.
 template <int HEAD_DIM> __device__ void store_rows(half *to, const SumFragment *o, float (*s)[KEYS + PAD], int rows) {
   for (int first = 0; first < HEAD_DIM; first += KEYS) {
     __syncwarp();  // all lanes have read s
@@ -139,9 +140,9 @@ template <int HEAD_DIM> __device__ void store_rows(half *to, const SumFragment *
 
 // ---- the kernel ----
 
-// One block, 64 queries of one head.
+// Each block has 64 queries of one head.
 //
-// Grid: tiles of queries, head after head. Block: 128.
+// Grid: query tiles, head after head. Block: 128.
 template <int HEAD_DIM>
 __device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
   extern __shared__ __align__(128) unsigned char memory[];
@@ -159,19 +160,20 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   SumFragment out[HEAD_DIM / 16];
   for (int n = 0; n < HEAD_DIM / 16; n++) wmma::fill_fragment(out[n], 0);
 
-  // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
+  // The maximum begins at the lowest finite number, not at -INFINITY: in a row that has seen no key yet, score - max
+  // would be NaN.
   Row state = {-FLT_MAX, 0};
-  scale *= 1.44269504f;  // log2 e: exp(x) is computed as 2^(x log2 e)
+  scale *= 1.44269504f;  // log2 e
 
-  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
-  int row_keys = causal ? min(i + 1, seqlen) : seqlen;         // that this lane's row may see
+  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row of the block sees
+  int row_keys = causal ? min(i + 1, seqlen) : seqlen;         // that this lane's row sees
   for (int key = 0; key < keys; key += KEYS) {
-    __syncthreads();  // all warps are done with what was in k and v
+    __syncthreads();  // all warps have multiplied the tiles before
     load_tile<HEAD_DIM, KEYS>(shared->k, k + (size_t)key * HEAD_DIM, seqlen - key);
     load_tile<HEAD_DIM, KEYS>(shared->v, v + (size_t)key * HEAD_DIM, seqlen - key);
     __syncthreads();  // all threads have stored their part
     scores<HEAD_DIM>(s, shared->q + warp * WARP_ROWS, shared->k);
-    __syncwarp();
+    __syncwarp();  // all of s is written
     float factor = online_softmax(p[lane / 2], s[lane / 2], &state, row_keys - key, scale);
     __syncwarp();  // all of p is written
     scale_rows<HEAD_DIM>(out, factor, s);

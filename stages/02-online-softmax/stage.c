@@ -1,4 +1,4 @@
-// Stage 02's launch: one kernel, a block for every 64 queries of every head. No workspace.
+// Stage 02's launch: one kernel, with a block for each 64 queries of each head. It needs no workspace.
 #include "harness/stage.h"
 #include "tiles.h"
 

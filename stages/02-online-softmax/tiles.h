@@ -1,4 +1,4 @@
-// What kernel.cu and stage.c both need: tile sizes, padding, threads, and the bytes of shared memory.
+// Tile sizes, padding, threads, and the bytes of shared memory. Both kernel.cu and stage.c need these numbers.
 #pragma once
 
 enum { ROWS = 64, KEYS = 64, PAD = 8, THREADS = 128 };

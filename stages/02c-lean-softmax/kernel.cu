@@ -28,7 +28,7 @@ template <int HEAD_DIM> struct Shared {
 static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
 
 // Copies TILE_ROWS rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in
-// for the others. They must be numbers, even those of V that get the weight 0: NaN times 0 is NaN.
+// for the others. Anything else might be NaN, and NaN times a weight of 0 is NaN.
 template <int HEAD_DIM, int TILE_ROWS>
 __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
   for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
@@ -60,8 +60,8 @@ template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, i
 
 // ---- a warp's part ----
 
-// What a warp keeps for its 16 queries from tile to tile. A lane has the rows l / 4 and l / 4 + 8, [2], and of the
-// output, for every 8 columns, two numbers of the one row and two of the other, [4].
+// What a warp keeps for its 16 queries from tile to tile. Lane l has parts of two rows, l / 4 and l / 4 + 8: index [2].
+// Of every 8 columns of the output it has two neighbours in each of these rows: index [4].
 template <int HEAD_DIM> struct Rows {
   float o[HEAD_DIM / 8][4];
   float max[2], sum[2];  // sum: of this lane's columns only, until the end
@@ -102,9 +102,9 @@ __device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
   return quad_max(max);
 }
 
-// Checks the scores for larger maxima; when there are some, everything older shrinks. `max` may be stale, smaller than
-// the exact maximum, by as much as a factor of 2^8 in the weights: they are quotients in the end, and fp16 goes up to
-// 2^16. So after the first tile this is seldom more than the check.
+// Lazy rescaling. rows.max may be stale, smaller than the exact maximum, as long as no weight is above 2^8: O and sum
+// contain the same stale maximum, so it cancels, and fp16 goes up to 2^16. Only when a maximum has grown by more, the
+// sum and the output so far shrink. After the first tile that is rare.
 template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[KEYS / 8][4], float scale) {
   float max[2];
   bool grew = false;
@@ -149,7 +149,7 @@ __device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[KEYS / 8][4], uint
   }
 }
 
-// Writes O / sum for the warp's queries, of which `count` exist. A lane writes what it holds, 4 bytes here and there.
+// Writes O / sum for the warp's queries, of which `count` exist. Each lane writes what it holds, 4 bytes at a time.
 template <int HEAD_DIM> __device__ void store_rows(half *o, const Rows<HEAD_DIM> &rows, int count) {
   int lane = threadIdx.x % WARP;
   for (int h = 0; h < 2; h++) {

@@ -1,5 +1,5 @@
-// Stage 02d: tiles in shared memory without padding and without bank conflicts. The 16-byte chunks of a row change
-// places, in each row in another way: a swizzle.
+// Stage 02d: tiles in shared memory without padding and without bank conflicts. Each row has its 16-byte chunks in
+// another order: a swizzle.
 //
 // A block has 64 queries of one head, each of its 4 warps 16 of them. For each tile of 64 keys:
 //
@@ -27,8 +27,8 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
 }
 
-// Copies a tile from a matrix that has only `rows` more rows: zeros stand in for the others. A thread copies one chunk
-// of every 16th or 8th row; as these are multiples of 8, all its chunks are swizzled alike.
+// Copies a tile from a matrix that has only `rows` more rows: zeros stand in for the others. Each thread copies one
+// chunk of every 16th or 8th row. These are multiples of 8, so all its chunks are swizzled alike.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(char *tile, const half *matrix, int rows) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks, left = rows - row;
@@ -64,8 +64,8 @@ template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, i
 
 // ---- a warp's part ----
 
-// What a warp keeps for its 16 queries from tile to tile. A lane has the rows l / 4 and l / 4 + 8, [2], and of the
-// output, for every 8 columns, two numbers of the one row and two of the other, [4].
+// What a warp keeps for its 16 queries from tile to tile. Lane l has parts of two rows, l / 4 and l / 4 + 8: index [2].
+// Of every 8 columns of the output it has two neighbours in each of these rows: index [4].
 template <int HEAD_DIM> struct Rows {
   float o[HEAD_DIM / 8][4];
   float max[2], sum[2];  // sum: of this lane's columns only, until the end
@@ -106,9 +106,9 @@ __device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
   return quad_max(max);
 }
 
-// Checks the scores for larger maxima; when there are some, everything older shrinks. `max` may be stale, smaller than
-// the exact maximum, by as much as a factor of 2^8 in the weights: they are quotients in the end, and fp16 goes up to
-// 2^16. So after the first tile this is seldom more than the check.
+// Lazy rescaling. rows.max may be stale, smaller than the exact maximum, as long as no weight is above 2^8: O and sum
+// contain the same stale maximum, so it cancels, and fp16 goes up to 2^16. Only when a maximum has grown by more, the
+// sum and the output so far shrink. After the first tile that is rare.
 template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[KEYS / 8][4], float scale) {
   float max[2];
   bool grew = false;
@@ -153,8 +153,8 @@ __device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[KEYS / 8][4], uint
   }
 }
 
-// Writes O / sum for the warp's queries, of which `count` exist. It passes through the shared memory that held them
-// (tile), so that 16 bytes a lane and whole rows leave, instead of 4 bytes here and there.
+// Writes O / sum for the warp's queries, of which `count` exist. O goes first to the shared memory that held the
+// queries (tile). From there each lane writes 16 bytes at a time, and the warp writes whole rows.
 template <int HEAD_DIM> __device__ void store_rows(half *o, const Rows<HEAD_DIM> &rows, char *tile, int count) {
   int lane = threadIdx.x % WARP;
   __syncwarp();  // all lanes have read the queries

@@ -38,8 +38,8 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
 }
 
-// Starts the copy of a tile from a matrix that has only `left` more rows: zeros stand in for the others. Each thread copies
-// one chunk of every 16th or 8th row. These are multiples of 8, so all its chunks are swizzled alike.
+// Starts the copy of a tile from a matrix that has only `left` more rows: the others become zeros. Each thread copies
+// one chunk of every 16th or 8th row. Both steps are multiples of 8, so all its chunks are swizzled alike.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks;
@@ -265,13 +265,13 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   int full_tiles = (causal ? min(block_row + 1, seqlen) : seqlen) / KEYS;  // that all rows may see
   for (int t = 0; t < tiles; t++) {
     trace(WAIT_K, t);
-    cp_async_wait<0>();  // tile t has landed: this thread's copies,
+    cp_async_wait<0>();  // this thread's copies of tile t have landed
     trace_done(COPY, t);
     trace(BARRIER, t);
-    __syncthreads();  // and all others'; and all are done with tile t - 1, into whose slot t + 1 goes
+    __syncthreads();  // all threads' copies have landed; all warps have read tile t - 1, whose slot t + 1 takes
     trace(COPY, t + 1);
     if (t + 1 < tiles) copy_keys(shared, k, v, t + 1, seqlen);
-    if (!causal || t * KEYS < row + WARP_ROWS) part.step(t, t >= full_tiles);  // not all masked for this warp
+    if (!causal || t * KEYS < row + WARP_ROWS) part.step(t, t >= full_tiles);  // this warp may see some of it
   }
   trace(STORE, tiles - 1);
   part.store(o + head);

@@ -201,9 +201,11 @@ static int largest_n(const MatrixDescriptor *d) {
 // What else is wrong with a descriptor whose reserved bits are not 0.
 static void print_rest(FILE *out, uint64_t bits, bool mn_major) {
   MatrixDescriptor d;
+  uint64_t reserved = 0;
   for (int i = 0; i < FIELDS; i++)
-    if (!fields[i].name) bits &= ~((uint64_t)field_value(bits, &fields[i]) << fields[i].low);
-  const char *wrong = descriptor_decode(bits, mn_major, &d);
+    if (!fields[i].name) reserved |= (uint64_t)field_value(bits, &fields[i]) << fields[i].low;
+  if (!reserved) return;
+  const char *wrong = descriptor_decode(bits & ~reserved, mn_major, &d);
   if (!wrong) wrong = fault(&d, LINES);
   if (wrong) fprintf(out, "    and besides: %s\n", wrong);
 }

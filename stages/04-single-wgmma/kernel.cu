@@ -4,7 +4,8 @@
 //   latency      one, with the clock read before and after
 //   throughput   as many as the warpgroups of a block can issue
 //
-// The factors are 64 deep and wgmma takes 16, so a tile has four slices. product's blocks have one slice each.
+// A and B are 64 deep and a wgmma multiplies 16 of it, so a tile has four slices. Each block of `product` multiplies
+// one.
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -23,10 +24,11 @@ __device__ constexpr uint32_t swizzle_width(Swizzle swizzle) {
 // Where in a tile a chunk of 16 bytes lies. A tile has `lines` lines of 8 chunks, 64 numbers.
 //
 //   no swizzle   core matrices: eight lines' chunks, one below the other, are 128 bytes; the next chunk's follow
-//   a swizzle    panels as wide as the swizzle, line after line; in a panel, address bits 4 up, as many as number its
-//                chunks, are XORed with those from bit 7 up
+//   a swizzle    panels as wide as the swizzle. In a panel line follows line, and chunks change places: the bits of the
+//                offset that number the chunks of a line, from bit 4 up, are XORed with those from bit 7 up
 //
-// The tile begins at a multiple of 1024 bytes: the XOR sees the same bits in the offset as the hardware in the address.
+// The hardware takes these bits from the address. They are the same in the offset, because a tile begins at a multiple
+// of 1024 bytes.
 template <Swizzle SWIZZLE> __device__ uint32_t place(int lines, int line, int chunk) {
   const uint32_t width = swizzle_width(SWIZZLE);
   if constexpr (width == 0) {
@@ -112,7 +114,7 @@ template <Swizzle SWIZZLE, bool B_MN_MAJOR> __device__ Operands load_slice(const
   extern __shared__ __align__(1024) char shared[];
   load_tile<SWIZZLE>(shared, a, LINES);
   load_tile<SWIZZLE>(shared + TILE_BYTES, b, LINES);
-  fence_async_proxy();  // wgmma reads through the async proxy what ordinary stores have written
+  fence_async_proxy();  // ordinary stores have written the tiles; wgmma reads them through the async proxy
   __syncthreads();
   uint32_t a_tile = (uint32_t)__cvta_generic_to_shared(shared), b_tile = a_tile + TILE_BYTES;
   Operands operands;
@@ -122,7 +124,7 @@ template <Swizzle SWIZZLE, bool B_MN_MAJOR> __device__ Operands load_slice(const
   return operands;
 }
 
-// Block s multiplies slice s: D[s] = A B, or D[s] += A B. The descriptors go out too, for --explain.
+// Block s multiplies slice s: D[s] = A B, or D[s] += A B. It also stores its descriptors, for --explain.
 // Grid: 4 slices. Block: one warpgroup.
 template <bool A_IN_REGISTERS, bool B_MN_MAJOR>
 __device__ void product(const half *a, const half *b, float *d, Operands *made, Swizzle swizzle, int accumulate) {
@@ -137,7 +139,7 @@ __device__ void product(const half *a, const half *b, float *d, Operands *made, 
   d += slice * LINES * 64;
   load_sums<64>(sums, d);
 
-  wgmma_fence();  // the registers are written; now they are wgmma's
+  wgmma_fence();  // ordinary instructions have written sums and fragment; wgmma uses them
   if constexpr (A_IN_REGISTERS)
     wgmma<64, B_MN_MAJOR>(sums, fragment, operands.b, accumulate);
   else
@@ -182,8 +184,8 @@ __device__ void multiply(float (&sums)[N / 2], const Factors<N, A_IN_REGISTERS> 
     wgmma<N>(sums, factors.slice_0.a + slice * 2, factors.slice_0.b + slice * 2, 1);
 }
 
-// One wgmma, from its fence to the end of its wait: how many clocks. Tried a few times over, since at first the
-// instructions come from memory. Grid: 1. Block: one warpgroup.
+// Clocks of one wgmma, from its fence to the end of its wait. It is tried a few times, because the first time the
+// instructions themselves come from memory. Grid: 1. Block: one warpgroup.
 template <int N, bool A_IN_REGISTERS> __device__ void latency(const half *a, const half *b, float *d, int64_t *clocks) {
   Factors<N, A_IN_REGISTERS> factors;
   load_factors(factors, a, b);
@@ -213,7 +215,7 @@ __device__ uint64_t nanoseconds() {
   return now;
 }
 
-// Each warpgroup issues `repeats` times four wgmmas, one a slice, and lets the last four run while it issues the next.
+// Each warpgroup issues four wgmmas, one a slice, `repeats` times. While it issues four, the four before are running.
 // Grid: blocks of one SM each. Block: any number of warpgroups; all read the same tiles.
 template <int N, bool A_IN_REGISTERS>
 __device__ void throughput(const half *a, const half *b, float *d, Span *spans, int repeats) {

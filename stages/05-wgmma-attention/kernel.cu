@@ -32,7 +32,7 @@ static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == S
 
 // ---- tiles in shared memory ----
 
-// Starts the copy of a tile from a matrix that has only `left` more rows: zeros stand in for the others. Each thread copies
+// Starts the copy of a tile from a matrix that has only `left` more rows: the others become zeros. Each thread copies
 // one chunk of every few rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
@@ -81,7 +81,7 @@ template <int HEAD_DIM> struct Warpgroup {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] = 0;
   }
 
-  // S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
+  // S = Q K^T. The fence is for s: ordinary instructions have used it since the last product.
   __device__ void scores(int slot) {
     uint64_t a = k_major(shared_address(shared.q) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
     uint64_t b = k_major(shared_address(shared.k[slot]));
@@ -152,8 +152,7 @@ template <int HEAD_DIM> struct Warpgroup {
     sum[1] += odd[1];
   }
 
-  // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
-  // thread.
+  // The weights as fp16, packed in pairs: an A of four registers for every 16 keys. P never leaves the thread.
   __device__ void pack_weights(uint32_t (&p)[KEYS / 16][4]) {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -217,7 +216,7 @@ template <int HEAD_DIM>
 __device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
   using S = Shared<HEAD_DIM>;
   const int KEYS = S::KEYS;
-  extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
+  extern __shared__ __align__(1024) char memory[];  // the pattern of the swizzle repeats after 1024 bytes
   S &shared = *(S *)memory;
   int blocks = (seqlen + ROWS - 1) / ROWS;
   int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
@@ -240,14 +239,14 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   int full_tiles = (causal ? min(row + 1, seqlen) : seqlen) / KEYS;  // that all of the warpgroup's rows may see
   for (int t = 0; t < tiles; t++) {
     trace(WAIT_K, t);
-    cp_async_wait<0>();   // tile t has landed: this thread's copies,
-    fence_async_proxy();  // and wgmma will see them,
+    cp_async_wait<0>();   // this thread's copies of tile t have landed
+    fence_async_proxy();  // and wgmma will see them
     trace_done(COPY, t);
     trace(BARRIER, t);
-    __syncthreads();  // and all others'; and all are done with tile t - 1, into whose slot t + 1 goes
+    __syncthreads();  // all threads' copies have landed; all warps have read tile t - 1, whose slot t + 1 takes
     trace(COPY, t + 1);
     if (t + 1 < tiles) copy_keys(shared, k, v, t + 1, seqlen);
-    if (!causal || t * KEYS < row + WARPGROUP_ROWS) part.step(t, t >= full_tiles);  // not all masked for this warpgroup
+    if (!causal || t * KEYS < row + WARPGROUP_ROWS) part.step(t, t >= full_tiles);  // it may see some of it
   }
   trace(STORE, tiles - 1);
   part.store(o + head);

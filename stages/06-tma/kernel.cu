@@ -1,5 +1,5 @@
 // Stage 06: TMA. One thread asks for a whole tile of K and V, and the copy engine brings it, swizzled, while all threads
-// compute. What has landed, and what may be overwritten, is told by mbarriers instead of a barrier of all threads.
+// compute. Mbarriers show what has landed and what may be overwritten; the loop has no barrier of all threads.
 //
 // For each tile of keys a warpgroup does, as in stage 05,
 //
@@ -154,8 +154,8 @@ template <int HEAD_DIM> struct Warpgroup {
     sum[1] += odd[1];
   }
 
-  // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
-  // thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
+  // of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights(uint32_t (&p)[KEYS / 16][4]) {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -173,7 +173,7 @@ template <int HEAD_DIM> struct Warpgroup {
     wgmma_results(o);
   }
 
-  // Waits until the ring's next slot is full; releases it when this warp is done with it.
+  // wait: until the ring's next slot is full. release: this warp needs the slot no more, and the ring goes on.
   __device__ void wait(const uint64_t *full) { mbarrier_wait(shared_address(full + ring.slot), ring.parity); }
   __device__ void release() {
     if (lane == 0) mbarrier_arrive(shared_address(shared.empty + ring.slot));
@@ -191,10 +191,10 @@ template <int HEAD_DIM> struct Warpgroup {
   }
 
   // One tile of keys; `masked` if not all rows may see all of it. While the tensor cores compute scores, one thread loads tile
-  // `ahead` if there is one: into the slot of the last tile, once all warps have released it.
+  // `ahead`, if there is one, into the slot of the tile before this one, once all warps have released it.
   __device__ void step(int t, bool masked, int ahead, int tiles) {
     uint32_t p[KEYS / 16][4];
-    int slot = __shfl_sync(0xffffffff, ring.slot, 0);  // the same in all lanes, which the shuffle tells ptxas
+    int slot = __shfl_sync(0xffffffff, ring.slot, 0);  // the same in all lanes: ptxas sees it and drops the shuffle
     trace(QK, t);
     scores(slot);
     if (loads && ahead < tiles) load_keys(ahead);
@@ -211,8 +211,8 @@ template <int HEAD_DIM> struct Warpgroup {
     output(p, slot);
   }
 
-  // Writes O / sum for this warp's queries, by way of the shared memory that held them: so each lane stores 16 bytes,
-  // and rows leave whole.
+  // Writes O / sum for this warp's queries. They go through the shared memory that held the queries: then each lane stores
+  // 16 bytes, and the warp stores whole rows.
   __device__ void store(int head) {
     barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;

@@ -29,6 +29,6 @@ static bool launch(Device *device, const Attention *a) {
 
 const Stage stage = {
     .name = "06-tma",
-    .title = "one thread asks for whole tiles of K and V; mbarriers tell what has landed",
+    .title = "one thread asks for whole tiles of K and V; mbarriers show what has landed",
     .launch = launch,
 };

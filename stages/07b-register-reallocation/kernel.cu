@@ -1,5 +1,5 @@
-// Stage 07b: registers where they are needed. The producer's warpgroup hands back most of its registers, and the consumers
-// take them: tiles have 128 keys for D = 64, too, and a block has three consumers there.
+// Stage 07b: register reallocation. The producer's warpgroup releases most of its registers, and the consumers take them.
+// For D = 64, too, a tile has 128 keys then, and a block has three consumers.
 //
 // For each tile of keys a consumer does, as in stage 05,
 //
@@ -123,8 +123,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     sum[1] += odd[1];
   }
 
-  // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
-  // thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
+  // of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights(uint32_t (&p)[KEYS / 16][4]) {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -142,7 +142,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     wgmma_results(o);
   }
 
-  // Waits until a ring's next slot is full; releases it when this warp is done with it.
+  // wait: until a ring's next slot is full. release: this warp needs the slot no more, and the ring goes on.
   template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
   }
@@ -183,8 +183,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     }
   }
 
-  // Writes O / sum for this warp's queries, by way of the shared memory that held them: so each lane stores 16 bytes,
-  // and rows leave whole.
+  // Writes O / sum for this warp's queries. They go through the shared memory that held the queries: then each lane stores
+  // 16 bytes, and the warp stores whole rows.
   __device__ void store(int head) {
     barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;
@@ -239,7 +239,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   }
 }
 
-// The entry points. For each mask a kernel of its own: what the other one would need costs no register and no instruction.
+// The entry points. Each mask has a kernel of its own, so that neither has registers and instructions for the other one.
 extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, false>(tensors, problem);

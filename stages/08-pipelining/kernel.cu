@@ -1,11 +1,11 @@
-// Stage 08: pipelining. In one step a consumer issues two products: the scores of one tile and the output of the tile
-// before it. So the softmax of a tile runs while the tensor cores are busy with the output of the last one.
+// Stage 08: pipelining. In one step a consumer issues two products: the scores of tile i and the output of tile i - 1. Then
+// it computes the softmax of tile i while the tensor cores are busy with that output.
 //
-// For each tile of keys a consumer does
+// In step i a consumer does
 //
-//   S = Q K^T     of the next tile        both on the tensor cores, in the background;
-//   O += P V      of the last tile
-//   P = exp(S)    of the next tile        meanwhile, as soon as S is there
+//   S = Q K^T     of tile i         both on the tensor cores, in the background;
+//   O += P V      of tile i - 1
+//   P = exp(S)    of tile i         meanwhile, as soon as S is there
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -80,7 +80,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   }
 
   // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
-  // it. True if so: then everything older shrinks by `factor`.
+  // it, and the result is true: everything older must shrink by `factor`. The sum does here, the output in shrink_output.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
@@ -95,14 +95,14 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return true;
   }
 
-  // The output shrinks later, when the product that was under way is done.
+  // For after the wait for the output: until then the tensor cores write it.
   __device__ void shrink_output() {
 #pragma unroll
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
-  // thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
+  // of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -118,7 +118,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     wgmma_commit();
   }
 
-  // Waits until a ring's next slot is full; releases it when this warp is done with it.
+  // wait: until a ring's next slot is full. release: this warp needs the slot no more, and the ring goes on.
   template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
   }
@@ -168,8 +168,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     }
   }
 
-  // Writes O / sum for this warp's queries, by way of the shared memory that held them: so each lane stores 16 bytes,
-  // and rows leave whole.
+  // Writes O / sum for this warp's queries. They go through the shared memory that held the queries: then each lane stores
+  // 16 bytes, and the warp stores whole rows.
   __device__ void store(int head) {
     barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;
@@ -231,8 +231,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     weights();
   }
 
-  // The scores of one tile and the output of the tile before it, both in the background; weights of the one under the
-  // output of the other.
+  // Starts the scores of one tile and the output of the tile before it. Computes the weights of the one tile while the
+  // output of the other runs.
   __device__ void step(int accumulate) {
     trace(WAIT_K, steps);
     wait(k, shared.k_full);
@@ -283,7 +283,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   }
 }
 
-// The entry points. For each mask a kernel of its own: what the other one would need costs no register and no instruction.
+// The entry points. Each mask has a kernel of its own, so that neither has registers and instructions for the other one.
 extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, false>(tensors, problem);

@@ -127,7 +127,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     ring.advance();
   }
 
-  // The consumers take turns in issuing products.
+  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w.
   __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
   __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % S::CONSUMERS, 2 * WARPGROUP); }
 
@@ -230,7 +230,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     last_output(accumulate);
     trace(STORE, steps);
     store(tile.head);
-    if (warpgroup == 0) take_turn();  // which the last consumer has passed on
+    if (warpgroup == 0) take_turn();  // the turn that the last consumer has passed on
     trace_end();
   }
 
@@ -262,7 +262,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     weights();
   }
 
-  // Weights of the one under the output of the other.
+  // The weights of the next key tile, while the output of the last one is under way.
   __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();

@@ -28,7 +28,8 @@
 
 // ---- a consumer: one warpgroup ----
 
-// threadIdx.x, read anew. What is computed from it the compiler cannot compute early and keep in registers meanwhile.
+// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in registers
+// during the main loop.
 __device__ int thread_index() {
   int index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
@@ -139,7 +140,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     ring.advance();
   }
 
-  // The consumers take turns in issuing products.
+  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w.
   __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
   __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % S::CONSUMERS, 2 * WARPGROUP); }
 
@@ -247,7 +248,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     last_output(accumulate);
     trace(STORE, steps);
     store();
-    if (warpgroup == 0) take_turn();  // which the last consumer has passed on
+    if (warpgroup == 0) take_turn();  // the turn that the last consumer has passed on
     trace_end();
   }
 
@@ -279,7 +280,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     weights();
   }
 
-  // Weights of the one under the output of the other.
+  // The weights of the next key tile, while the output of the last one is under way.
   __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();

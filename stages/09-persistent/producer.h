@@ -93,8 +93,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Producer {
     shared.tile[q.slot] = tile;
   }
 
-  // Without a mask the tiles are dealt out like cards; with one a block takes the next when it has time for it. There are as
-  // many requests as tiles, so that atomicInc is back at 0 after the last one.
+  // Without a mask block b takes the tiles b, b + gridDim.x and so on. With one it takes the next tile from a counter, when it
+  // has time for it. There are as many requests as tiles, so atomicInc is back at 0 after the last one.
   __device__ int next_tile(int tile, int tiles) {
     return (CAUSAL ? atomicInc(tensors.asked, tiles - 1) : tile) + gridDim.x;
   }

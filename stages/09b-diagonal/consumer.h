@@ -2,11 +2,12 @@
 // softmax is the kernel's: it derives Self, which has
 //
 //   first_weights<N>()  weights of a tile's first N keys: sets shift and sum, and puts the weights where the scores were
-//   vote()              looks at them before they are packed; does nothing in stage 09b
+//   vote()              checks them before they are packed; does nothing in stage 09b
 //   other_tiles()       all key tiles after the first, with the output of each but the last
 #pragma once
 
-// threadIdx.x, read anew. What is computed from it the compiler cannot compute early and keep in registers meanwhile.
+// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in registers
+// during the main loop.
 __device__ int thread_index() {
   int index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
@@ -101,7 +102,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     for (int n = 0; n < KEYS / 16; n++)
       for (int j = 0; j < 4; j++) {
         p[n][j] = n < N / 16 ? pack(s[8 * n + 2 * j], s[8 * n + 2 * j + 1]) : 0;
-        if (N < KEYS) asm volatile("" : "+r"(p[n][j]));  // a register, even for a constant: wgmma takes nothing else
+        if (N < KEYS) asm volatile("" : "+r"(p[n][j]));  // each zero in a register of its own, as wgmma takes A
       }
   }
 
@@ -126,7 +127,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     ring.advance();
   }
 
-  // The consumers take turns in issuing products.
+  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w.
   __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
   __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % S::CONSUMERS, 2 * WARPGROUP); }
 
@@ -183,7 +184,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     trace(STORE, steps - 1);
     store(sum, last_slot, last_head, last_row);
     if (elected) tma_store_wait<0>();
-    if (warpgroup == 0) take_turn();  // which the last consumer has passed on
+    if (warpgroup == 0) take_turn();  // the turn that the last consumer has passed on
   }
 
   // The last output of a tile under the first scores of the next. The members describe the next tile already, the arguments

@@ -60,7 +60,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
   }
   __device__ void vote() {}
 
-  // Weights of the one under the output of the other.
+  // The weights of the next key tile, while the output of the last one is under way.
   __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();

@@ -7,8 +7,8 @@
 #include "../09-persistent/head_group.h"
 #include "tiles.h"
 
-// By how many rows a head's first tile begins before the first row, so that its last one is full. Only warpgroups whose
-// rows begin in the middle of a block of keys can be left out at a tile's begin.
+// By how many rows a head's first tile begins before the first row, so that its last one is full. It is a multiple of a
+// consumer's rows: each consumer has rows that exist, or none. Where tiles end with a key tile, nothing can be gained: 0.
 static int lead(int seqlen, int rows, int tiles) {
   int step = rows % KEYS ? WARPGROUP_ROWS : rows;
   return tiles * rows - (seqlen + step - 1) / step * step;

@@ -73,19 +73,20 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
     if (elected) votes[q.slot][warpgroup][thread_index() % WARPGROUP / WARP] = peaked;
   }
 
-  // Whether nearly all threads of the warpgroup voted so, before it took the turn it has. A warpgroup without rows follows
-  // the first: all in one loop are faster than in two. (With CUDA 12 there is but one: registers do not suffice for both.)
+  // Whether nearly all threads of the warpgroup voted so, before it took the turn that it has now. A warpgroup without rows
+  // follows the first one, because consumers in two loops are slower. (With CUDA 12 there is only the fast loop: registers
+  // do not suffice for both.)
   __device__ bool peaked() {
     const int(&of)[4] = votes[q.slot][row < problem.seqlen ? warpgroup : 0];
     return __CUDACC_VER_MAJOR__ >= 13 && __shfl_sync(0xffffffff, of[0] + of[1] + of[2] + of[3] > WARPGROUP * 7 / 8, 0);
   }
 
-  // Are they small enough for fp16, which ends at 65504? No weight is larger than its thread's sum.
+  // Whether the weights are small enough for fp16, which ends at 65504. No weight is larger than its thread's sum.
   __device__ bool weights_fit() { return !__any_sync(0xffffffff, fmaxf(new_sum[0], new_sum[1]) > 32768); }
 
-  // Some scores are far above the stale maximum. As weights they are still there, for fp32 ends at 2^128: a power of two
-  // brings a row's sum down to 1 or a little more, and with it all that is older. Not further: fp16 has all its digits
-  // only from 2^-14 on, and weights that are much alike are each a small part of their sum.
+  // Some scores are far above the stale maximum. Their weights are exact all the same, because fp32 ends at 2^128. A power of
+  // two brings a row's sum down to 1 or a little more, and everything older shrinks with it. Not further down: fp16 has all
+  // its digits only from 2^-14 on, and weights that are alike are each a small part of their sum.
   __device__ void shrink() {
     float row_sum[2] = {quad_sum(new_sum[0]), quad_sum(new_sum[1])};
     if (__any_sync(0xffffffff, fmaxf(row_sum[0], row_sum[1]) == INFINITY)) return start_again();

@@ -23,7 +23,14 @@ DRIVER(cuGetErrorString, (CUresult result, const char **text), ((void)result, *t
 // ---- one GPU ----
 
 static CUresult attribute(int *value, CUdevice_attribute which) {
-  *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? fake_driver.capability : 0;
+  switch (which) {
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = fake_driver.capability; break;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = fake_driver.minor; break;
+  case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
+  case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = 1980000; break;  // kHz
+  case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 50 << 20; break;
+  default: *value = 0;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -45,10 +52,20 @@ DRIVER(cuCtxGetId, (CUcontext context, unsigned long long *id), *id = (uintptr_t
 DRIVER(cuCtxGetDevice, (CUdevice * device), *device = 0)
 DRIVER(cuCtxSynchronize, (void), (void)0)
 DRIVER(cuStreamGetId, (CUstream stream, unsigned long long *id), *id = (uintptr_t)stream)
-DRIVER(cuEventCreate, (CUevent * event, unsigned flags), ((void)flags, *event = (CUevent)1))
-DRIVER(cuEventRecord, (CUevent event, CUstream stream), ((void)event, (void)stream))
+
+// ---- events: a handle is a number from 1 on ----
+
+static CUevent new_event(void) { return (CUevent)(uintptr_t)(fake_driver.events++ % FAKE_EVENTS + 1); }
+
+static float elapsed(CUevent start, CUevent stop) {
+  return (float)(fake_driver.time[(uintptr_t)stop] - fake_driver.time[(uintptr_t)start]);
+}
+
+DRIVER(cuEventCreate, (CUevent * event, unsigned flags), ((void)flags, *event = new_event()))
+DRIVER(cuEventRecord, (CUevent event, CUstream stream),
+       ((void)stream, fake_driver.time[(uintptr_t)event] = fake_driver.now))
 DRIVER(cuEventSynchronize, (CUevent event), (void)event)
-DRIVER(cuEventElapsedTime, (float *time, CUevent start, CUevent stop), ((void)start, (void)stop, *time = 1))
+DRIVER(cuEventElapsedTime, (float *time, CUevent start, CUevent stop), *time = elapsed(start, stop))
 DRIVER(cuEventDestroy, (CUevent event), (void)event)
 
 // ---- memory: addresses that nothing lies at ----
@@ -85,9 +102,20 @@ static void note_launch(const CUlaunchConfig *config, CUfunction function, void 
     FakeLaunch *launch = &fake_driver.launch[fake_driver.launches];
     snprintf(launch->kernel, sizeof launch->kernel, "%s", (const char *)function);
     launch->stream = config->hStream;
-    memcpy(&launch->first, (const char *)parameters[0] + fake_driver.offset, sizeof launch->first);
+    memcpy(launch->grid, &config->gridDimX, sizeof launch->grid);
+    memcpy(launch->block, &config->blockDimX, sizeof launch->block);
+    launch->shared = config->sharedMemBytes;
+    if (config->numAttrs) memcpy(launch->cluster, &config->attrs[0].value.clusterDim, sizeof launch->cluster);
+    memcpy(&launch->taken, (const char *)parameters[fake_driver.parameter] + fake_driver.offset,
+           fake_driver.size ? fake_driver.size : sizeof launch->taken);
   }
   fake_driver.launches++;
+}
+
+static void note_attribute(CUfunction_attribute which, int value) {
+  fake_driver.attributes++;
+  fake_driver.attribute = (int)which;
+  fake_driver.attribute_value = value;
 }
 
 DRIVER(cuModuleLoadData, (CUmodule * module, const void *image),
@@ -96,12 +124,30 @@ DRIVER(cuModuleUnload, (CUmodule module), ((void)module, fake_driver.unloaded++)
 DRIVER(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name),
        ((void)module, *function = keep_name(name)))
 DRIVER(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute which, int value),
-       ((void)function, (void)which, (void)value))
+       ((void)function, note_attribute(which, value)))
 DRIVER(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra),
        ((void)extra, note_launch(config, function, parameters)))
+
+// ---- tensor maps ----
+
+static void note_map(FakeTensorMap map, const cuuint64_t *size, const cuuint64_t *stride, const cuuint32_t *box,
+                     const cuuint32_t *step) {
+  memcpy(map.size, size, map.rank * sizeof *size);
+  memcpy(map.stride, stride, (map.rank - 1) * sizeof *stride);
+  memcpy(map.box, box, map.rank * sizeof *box);
+  memcpy(map.step, step, map.rank * sizeof *step);
+  fake_driver.map = map;
+}
+
 DRIVER(cuTensorMapEncodeTiled,
        (CUtensorMap * map, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *size,
         const cuuint64_t *stride, const cuuint32_t *box, const cuuint32_t *step, CUtensorMapInterleave interleave,
         CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill),
-       ((void)type, (void)rank, (void)address, (void)size, (void)stride, (void)box, (void)step, (void)interleave,
-        (void)swizzle, (void)promotion, (void)fill, memset(map, 0, sizeof *map)))
+       ((void)interleave, memset(map, 0, sizeof *map),
+        note_map((FakeTensorMap){.type = (int)type,
+                                 .swizzle = (int)swizzle,
+                                 .promotion = (int)promotion,
+                                 .fill = (int)fill,
+                                 .rank = rank,
+                                 .address = (uintptr_t)address},
+                 size, stride, box, step)))

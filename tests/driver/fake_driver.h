@@ -6,12 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FAKE_LAUNCHES = 64, FAKE_FILLS = 16 };
+enum { FAKE_LAUNCHES = 64, FAKE_FILLS = 16, FAKE_EVENTS = 4, FAKE_DIMENSIONS = 5 };
 
 typedef struct FakeLaunch {
   char kernel[32];
   void *stream;
-  uint64_t first;  // 8 bytes of the kernel's first parameter
+  uint64_t taken;  // 8 bytes of a parameter
+  unsigned grid[3], block[3], shared;
+  unsigned cluster[3];  // 0: the launch names none
 } FakeLaunch;
 
 typedef struct FakeFill {
@@ -21,13 +23,22 @@ typedef struct FakeFill {
   unsigned char byte;
 } FakeFill;
 
+// A tensor map, as its encoder was asked for it. The numbers are those of <cuda.h>.
+typedef struct FakeTensorMap {
+  int type, swizzle, promotion, fill;
+  unsigned rank, box[FAKE_DIMENSIONS], step[FAKE_DIMENSIONS];
+  uint64_t address, size[FAKE_DIMENSIONS], stride[FAKE_DIMENSIONS - 1];
+} FakeTensorMap;
+
 typedef struct FakeDriver {
   // What the test sets.
   unsigned long long context;  // id of the one that is current; 0: none
-  int capability;              // 9: compute capability 9.0
+  int capability, minor;       // 9, 0: compute capability 9.0
   const char *fails;           // the function that fails; NULL: none
   int result;                  // with which CUresult
-  size_t offset;               // of the 8 bytes of a first parameter that are taken down
+  int parameter;               // of a kernel: which one's bytes are taken down
+  size_t offset, size;         // which of its bytes; size 0: 8 of them
+  double now;                  // milliseconds, on the GPU's clock
   // What was done.
   int loaded, unloaded;  // modules
   int allocated, freed;  // pieces of memory
@@ -36,6 +47,11 @@ typedef struct FakeDriver {
   FakeLaunch launch[FAKE_LAUNCHES];
   int fills;  // the same
   FakeFill fill[FAKE_FILLS];
+  int attributes, attribute;  // how often a kernel got one, and the last of them
+  int attribute_value;
+  FakeTensorMap map;             // the last one
+  int events;                    // that were made
+  double time[FAKE_EVENTS + 1];  // when each was last recorded
 } FakeDriver;
 
 // The library exports it as fake_driver; at first it has a Hopper GPU, and context 1 is current.

@@ -155,3 +155,27 @@ extern "C" __global__ void half_a_warp_more(const float *in, float *out) {
   if (threadIdx.x >= 32) barrier_arrive(1, 32);  // HAZARD(half_a_warp_more): barrier misuse
   out[threadIdx.x] = in[threadIdx.x];
 }
+
+// A warp arrives, and then waits at the same barrier: three arrivals of warps at a barrier of two.
+// launch arrives_and_waits: grid 1 block 64 args float[64] float[64]=zero
+extern "C" __global__ void arrives_and_waits(const float *in, float *out) {
+  __shared__ float tile[64];
+  int t = threadIdx.x;
+#ifdef REPAIRED
+  int second = 2;
+#else
+  int second = 1;
+#endif
+  tile[t] = in[t];
+  if (t < 32) {
+    barrier_arrive(1, 64);
+    barrier_sync(second, 64);  // HAZARD(arrives_and_waits): barrier misuse
+    out[t] = tile[t + 32];
+  } else {
+    barrier_sync(1, 64);
+#ifdef REPAIRED
+    barrier_arrive(2, 64);
+#endif
+    out[t] = tile[t - 32];
+  }
+}

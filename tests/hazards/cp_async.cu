@@ -227,3 +227,32 @@ extern "C" __global__ void no_mbarrier_wait(const float *in, float *out) {
 #endif
   out[t] = tile[63 - t];  // HAZARD(no_mbarrier_wait): read before wait
 }
+
+// A thread reads, and then another one copies the same. The copy's arrival at the mbarrier tells that the copy is done.
+// Only an arrival of the thread itself tells what came before the copy.
+// launch read_and_copied: grid 1 block 96 args float[64] float[64]=zero
+extern "C" __global__ void read_and_copied(float *in, float *out) {
+  __shared__ float tile[32];
+  __shared__ uint64_t full;
+  int t = threadIdx.x;
+#ifdef REPAIRED
+  int arrivals = 64;
+#else
+  int arrivals = 32;
+#endif
+  if (t == 0) mbarrier_init(&full, arrivals);
+  __syncthreads();
+  if (t == 0) out[0] = *(volatile float *)in;  // OTHER(read_and_copied)
+  if (t < 64) barrier_sync(1, 64);
+  if (t >= 32 && t < 64) {
+    cp_async_float(&tile[t - 32], &in[t - 32]);
+    cp_async_arrive(&full);
+#ifdef REPAIRED
+    mbarrier_arrive(&full);
+#endif
+  }
+  if (t < 64) return;
+  mbarrier_wait(&full, 0);
+  out[t - 32] = tile[t - 64];
+  if (t == 64) *in = 7;  // HAZARD(read_and_copied): global-memory race
+}

@@ -151,7 +151,7 @@ extern "C" __global__ void reader_fence(const float *in, float *data, volatile i
 }
 
 __device__ void store_relaxed(int *at, int value) {
-  asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+  asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" : : "l"(at), "r"(value) : "memory");  // OTHER(weak_after_strong)
 }
 __device__ void store_release(int *at, int value) {
   asm volatile("st.release.gpu.global.s32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
@@ -283,4 +283,63 @@ extern "C" __global__ void read_long_ago(float *in, float *out, int rounds) {
   __syncthreads();
 #endif
   if (t == 0) *in = sum;  // HAZARD(read_long_ago): global-memory race
+}
+
+// A strong read may meet a strong write; the weak read after it may not.
+// launch weak_after_strong: grid 1 block 64 args int[1]=zero int[64]=zero
+extern "C" __global__ void weak_after_strong(int *flag, int *out) {
+  int t = threadIdx.x;
+  if (t < 32) {
+    int sum = load_relaxed(flag);
+#ifdef REPAIRED
+    sum += load_relaxed(flag);
+#else
+    sum += *flag;  // HAZARD(weak_after_strong): global-memory race
+#endif
+    out[t] = sum + t + 1;
+  } else if (t == 32) {
+    store_relaxed(flag, 0);
+  }
+}
+
+// The middle block hands on what it has learnt from the first: that takes a fence between its load and its store.
+// launch relay: grid 3 block 1 args int[1]=zero int[2]=zero int[1]=zero
+extern "C" __global__ void relay(int *data, int *flags, int *out) {
+  if (blockIdx.x == 0) {
+    *data = 42;  // OTHER(relay)
+    __threadfence();
+    store_relaxed(&flags[0], 1);
+  } else if (blockIdx.x == 1) {
+    while (load_relaxed(&flags[0]) == 0) {}
+#ifdef REPAIRED
+    __threadfence();
+#endif
+    store_relaxed(&flags[1], 1);
+  } else {
+    while (load_relaxed(&flags[1]) == 0) {}
+    __threadfence();
+    *out = *data;  // HAZARD(relay): global-memory race
+  }
+}
+
+// A thread releases data by a flag, and a thread of the other block overwrites the flag. To read the second value is not to
+// acquire the first.
+// launch overwritten_release: grid 2 block 64 cluster 2 args int[1]=zero int[1]=zero int[1]=zero
+extern "C" __global__ void overwritten_release(int *data, int *flag, int *out) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    *data = 42;  // OTHER(overwritten_release)
+    store_release(flag, 1);
+  } else if (blockIdx.x == 1 && threadIdx.x == 0) {
+#ifdef REPAIRED
+    while (load_acquire(flag) == 0) {}
+    store_release(flag, 2);
+#else
+    while (load_relaxed(flag) == 0) {}
+    store_relaxed(flag, 2);
+#endif
+  } else if (blockIdx.x == 0 && threadIdx.x == 32) {
+    while (load_relaxed(flag) != 2) {}
+    load_acquire(flag);
+    *out = *data;  // HAZARD(overwritten_release): global-memory race
+  }
 }

@@ -530,3 +530,40 @@ extern "C" __global__ void copy_arrives(const float *in, float *out) {
   mbarrier_wait(&full, 0);
   if (t < 4) out[t] = tile[t] + other[t];
 }
+
+// The first phase ended by a relaxed arrival. The second one is waited for with the first one's parity all the same.
+// launch same_parity_again: grid 1 block 64 args float[64] float[64]=zero
+extern "C" __global__ void same_parity_again(const float *in, float *out) {
+  __shared__ alignas(16) float tile[THREADS];
+  __shared__ uint64_t full;
+  int t = threadIdx.x;
+  init(&full, 1);
+  if (t == 0)
+    asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%0];" : : "r"(shared_address(&full)) : "memory");
+  mbarrier_wait(&full, 0);
+  __syncthreads();
+  if (t == 0) {
+    mbarrier_arrive_expect(&full, BYTES);
+    bulk_load(tile, in, BYTES, &full);
+  }
+  __syncthreads();
+#ifdef REPAIRED
+  mbarrier_wait(&full, 1);
+#else
+  mbarrier_wait(&full, 0);  // HAZARD(same_parity_again): mbarrier misuse
+#endif
+  out[t] = tile[63 - t];
+}
+
+// All threads leave the mbarrier for good: no phase will follow, and nothing is wrong.
+// launch all_drop_out: grid 1 block 64 args float[64] float[64]=zero
+extern "C" __global__ void all_drop_out(const float *in, float *out) {
+  __shared__ float tile[THREADS];
+  __shared__ uint64_t done;
+  int t = threadIdx.x;
+  init(&done, THREADS);
+  tile[t] = in[t];
+  asm volatile("mbarrier.arrive_drop.shared::cta.b64 _, [%0];" : : "r"(shared_address(&done)) : "memory");
+  mbarrier_wait(&done, 0);
+  out[t] = tile[63 - t];
+}

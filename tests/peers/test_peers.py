@@ -359,6 +359,9 @@ class Output(unittest.TestCase):
                                          "a          137.4 ±0.0     137.4 ±0.0\n"
                                          "longer     68.72 ±0.0              -\n")
 
+    def test_the_spread_is_half_of_the_middle_half(self):
+        self.assertEqual(peers.spread([5, 1, 4, 2, 3]), (3, 50))
+
     def test_ratios_to_the_yardstick(self):
         first, second = peers.Point(64, False, 1024, "sink"), peers.Point(128, True, 512, "sink")
         out = io.StringIO()

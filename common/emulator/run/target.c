@@ -102,7 +102,7 @@ static const Rule rules[] = {
     {SM_80, "abs neg min max fma cvt", "bf16 bf16x2", NULL},
     {SM_80, "min max", "NaN f16 f16x2", NULL},
     {SM_80, "fma cvt", "relu", NULL},
-    {SM_80, "cvt", "f16x2", NULL},
+    {SM_80, "cvt", "f16x2 tf32", NULL},
     {SM_80, "mma", "m16n8k16 m16n8k32 bf16 tf32", NULL},
     {SM_80, "wmma", "bf16 tf32", NULL},
 };
