@@ -95,8 +95,13 @@ def emulated(stage, column, **where):
     return values("plots/data/counters.csv", column, stage=stage, **where)
 
 
+def machine(quantity, measure="latency", column="value"):
+    """What ./baseline-machine measured: one number."""
+    return values("plots/data/machine/nvidia-h200.csv", column, quantity=quantity, measure=measure)[0]
+
+
 EXPRESSIONS = {name: globals()[name] for name in (
-    "values", "tflops", "clock", "times", "ratio", "counted", "durations", "emulated")} | {
+    "values", "tflops", "clock", "times", "ratio", "counted", "durations", "emulated", "machine")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,
         "min": min, "max": max, "len": len, "sum": sum, "round": round}
 

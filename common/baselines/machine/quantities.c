@@ -167,7 +167,6 @@ bool quantity_agrees(const Quantity *quantity, uint32_t got, uint32_t expected) 
 
 const Quantity quantities[] = {
     {"FFMA", "multiply_add_latency", CLOCKS, 32, CALCULATIONS, 1, 32, WORDS, counted},
-    {"FFMA", "multiply_add_rate", OPERATIONS, RATE_THREADS, CALCULATIONS, RATE_THREADS, 32, WORDS, counted},
     {"maximum", "maximum_latency", CLOCKS, 32, CALCULATIONS, 1, 32, WORDS, largest},
     {"maximum", "maximum_rate", OPERATIONS, RATE_THREADS, CALCULATIONS, RATE_THREADS, 32, WORDS, largest},
     {"exponential", "exponential_latency", CLOCKS, 32, CALCULATIONS, 1, 32, WORDS, powers},
