@@ -448,7 +448,8 @@ KERNEL(cp_async_latency, WARP) {
   store_result(arguments, sum_of(landing[threadIdx.x]));
 }
 
-// Tile after tile of memory, from the first again after the last: few of them stay in L2, and many do not.
+// One lane loads and 32 wait, as in the ladder. Tile after tile of memory, from the first again after the last: few of them
+// stay in L2, and many do not.
 KERNEL(tma_latency, WARP) {
   __shared__ __align__(1024) uint32_t tile[TILE_BYTES / 4];
   __shared__ uint64_t landed;
@@ -459,13 +460,15 @@ KERNEL(tma_latency, WARP) {
     mbarrier_fence_init();
   }
   timed(arguments, [&] {
-    if (threadIdx.x != 0) return;
 #pragma unroll
     for (int i = 0; i < COPIES; i++) {
-      mbarrier_arrive_expect(barrier, TILE_BYTES);
-      tma_load(to, &arguments.tiles, barrier, 0, row, 0);
+      if (threadIdx.x == 0) {
+        mbarrier_arrive_expect(barrier, TILE_BYTES);
+        tma_load(to, &arguments.tiles, barrier, 0, row, 0);
+      }
       row = row + TILE_ROWS < rows ? row + TILE_ROWS : 0;
       mbarrier_wait(barrier, i % 2);
+      __syncwarp();
     }
   });
   uint32_t sum = 0;
