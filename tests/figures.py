@@ -33,7 +33,11 @@ def recording(path):
 # ---- expressions ----
 
 def matches(row, where):
-    """Conditions are columns of the recording; S and D stand for seqlen and head_dim. A tuple means any of these."""
+    """Conditions are columns of the recording; S and D stand for seqlen and head_dim. A tuple means any of these.
+
+    A recording without the column "mode" is cold.
+    """
+    row = {"mode": "cold", **row}
     names = {"S": "seqlen", "D": "head_dim"}
     for name, wanted in where.items():
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
