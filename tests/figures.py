@@ -18,6 +18,7 @@ import statistics
 import sys
 
 PEERS = "plots/data/nvidia-h200-peers.csv"
+TUNING = "plots/data/tuning/nvidia-h200.csv"
 UNIT = r"(?:TFLOPS|[GT]B/s|[MG]Hz|ns|µs|ms|times as (?:fast|long|much time))\b"
 FIGURE = re.compile(rf"(\d[\d,]*(?:\.\d+)?)(?=(?: (?:to|and|or|of the) \d[\d,.]*)*\s{UNIT})")
 COMMENT = re.compile(r"<!-- (.*?): (.*?) -->", re.DOTALL)
@@ -32,7 +33,11 @@ def recording(path):
 # ---- expressions ----
 
 def matches(row, where):
-    """Conditions are columns of the recording; S and D stand for seqlen and head_dim. A tuple means any of these."""
+    """Conditions are columns of the recording; S and D stand for seqlen and head_dim. A tuple means any of these.
+
+    A recording without the column "mode" is cold.
+    """
+    row = {"mode": "cold", **row}
     names = {"S": "seqlen", "D": "head_dim"}
     for name, wanted in where.items():
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
@@ -67,16 +72,22 @@ def ratio(stage, others, path=PEERS, **where):
     """How many times as fast a stage is as another, or as the fastest of several: one number for each problem."""
     others = others if isinstance(others, tuple) else (others,)
     where = {"mode": "cold", **where}
-    keys = ("batch", "heads", "seqlen", "head_dim", "causal", *(["input"] if "inputs" in path else []))
+    name = "kernel" if path == TUNING else "stage"
+    keys = ("run", "input", "batch", "heads", "seqlen", "head_dim", "causal")
     speeds = {}
     for row in recording(path):
-        if row["stage"] in (stage, *others) and matches(row, where):
-            speeds.setdefault(tuple(row[key] for key in keys), {})[row["stage"]] = float(row["tflops"])
+        if row[name] in (stage, *others) and matches(row, where):
+            speeds.setdefault(tuple(row.get(key) for key in keys), {})[row[name]] = float(row["tflops"])
     found = [speed[stage] / max(speed[other] for other in others) for speed in speeds.values()
              if {stage, *others} <= set(speed)]
     if not found:
         raise LookupError(f"{path} does not have {stage} and {others} with {where}")
     return found
+
+
+def tuned(run, kernel, other="cuDNN", **where):
+    """How many times as fast one kernel of the summit's log was as another one of the same run."""
+    return ratio(kernel, other, path=TUNING, **{"run": run, "input": "normal", **where})
 
 
 def counted(number, metric, **where):
@@ -101,7 +112,7 @@ def machine(quantity, measure="latency", column="value"):
 
 
 EXPRESSIONS = {name: globals()[name] for name in (
-    "values", "tflops", "clock", "times", "ratio", "counted", "durations", "emulated", "machine")} | {
+    "values", "tflops", "clock", "times", "ratio", "tuned", "counted", "durations", "emulated", "machine")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,
         "min": min, "max": max, "len": len, "sum": sum, "round": round}
 
