@@ -42,7 +42,7 @@ refuse() {
 }
 allowed="$*"
 refuse spills '[^0-9][1-9][0-9]* bytes spill' 'registers are spilled to local memory'
-refuse stack '[^0-9][1-9][0-9]* bytes stack frame' 'the kernel has a stack frame'
+refuse stack '[^0-9][1-9][0-9]* bytes stack frame' 'the kernel has a stack frame: an array whose index is known only at run time cannot be in registers'
 refuse serialised 'C75[1-9][0-9]' 'wgmma is serialised'
 refuse setmaxnreg 'C750[0-9]' 'setmaxnreg is ignored'
 mv "$cubin.partial" "$cubin"
