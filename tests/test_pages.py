@@ -253,6 +253,8 @@ class Course(unittest.TestCase):
             asked = {number for number, item in items(described).items() if "?" in re.sub("`[^`]*`", "", item)}
             with self.subTest(page):
                 self.assertEqual(asked - set(items(answers)), set(), "questions without an answer")
+                for numbers in items(described), items(answers):  # Markdown counts on, whatever number stands there
+                    self.assertEqual(list(numbers), list(range(1, len(numbers) + 1)), "a number is left out")
 
 
 # ---- the ladder ----
