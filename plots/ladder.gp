@@ -87,6 +87,7 @@ set label 4 "instructions that older GPUs have, too" at screen 0.06, screen from
 set object 2 rectangle from screen 0.50, screen from_top(110) to screen 0.52, screen from_top(94) \
   fillcolor rgb blue fillstyle solid noborder
 set label 5 "Hopper's own: wgmma, TMA" at screen 0.53, screen from_top(102) font ",14" textcolor rgb ink
+set label 6 "1.1x: against the stage below" at screen 0.03, screen from_top(126) font ",14" textcolor rgb orange
 
 set border 1
 unset key

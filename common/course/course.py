@@ -10,7 +10,9 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import sys
+import textwrap
 
 from change import changes
 from workshop import Workshop, make, number_of, run
@@ -41,7 +43,9 @@ def trouble(text):
     """The lines of a report that say what is wrong: the result, two of the elements, the hazards."""
     lines = [line for line in text.splitlines() if not line.startswith(BACKGROUND)]
     elements = [line for line in lines if re.match(r" +O\[.*got", line)]
-    return [line for line in lines if line not in elements[2:]]
+    lines = [line for line in lines if line not in elements[2:]]
+    hazards = next((i for i, line in enumerate(lines) if line.startswith("hazards")), len(lines))
+    return lines[:min(hazards, LINES // 2)] + lines[hazards:]
 
 
 def first(lines, most=LINES):
@@ -156,12 +160,14 @@ def counters(program, options):
 
 
 def reaches(goal, workshop):
-    """A goal reads "what it is: COUNTER <= LIMIT [with OPTIONS]"; the limit is a number, or "stage": what it has."""
-    words, counter, limit, options = re.fullmatch(r"(.*): (\S+) <= (\S+)(?: with (.*))?", goal).groups()
+    """A goal reads "what it is: COUNTER <= LIMIT [with OPTIONS]", or = for <=. The limit may be "stage": what it has."""
+    words, counter, relation, limit, options = re.fullmatch(r"(.*): (\S+) (<=|=) (\S+)(?: with (.*))?", goal).groups()
     number = int(counters(workshop, options or "")[counter])
     if limit == "stage":
         limit = counters(Stage(workshop.stage), options or "")[counter]
-    return number <= int(limit), f"{words}: {number:,} ({options or 'default options'}; the goal is at most {int(limit):,})"
+    met = number == int(limit) if relation == "=" else number <= int(limit)
+    most = "" if relation == "=" else "at most "
+    return met, f"{words}: {number:,} ({options or 'default options'}; the goal is {most}{int(limit):,})"
 
 
 LEAST_SPEED = 0.8  # of the stage's own, on a GPU
@@ -254,7 +260,7 @@ def command_hint(stage, key):
     with open(counted, "w", encoding="ascii") as file:
         file.write("." * shown)
     for number, hint in enumerate(hints[:shown], 1):
-        print(f"{number}. {hint}")
+        print(textwrap.fill(f"{number}. {hint}", 110, subsequent_indent="   "))
     if shown == len(hints):
         print(f"That is the last hint. make solution-{task.name} shows the stage's lines.")
     return 0
@@ -369,6 +375,7 @@ def main(word):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for make progress | head
     try:
         sys.exit(main(sys.argv[1] if len(sys.argv) == 2 else ""))
     except (Wrong, ValueError) as error:
