@@ -27,9 +27,9 @@ call folder . "recording.gp" "roofline.gp" ARG1 \
 
 # Of an H200 or H100 SXM: 132 SMs, each with, in a clock, 4096 tensor-core operations (fp16, dense), 16 lanes of special
 # functions, 128 bytes of shared memory and 4 warp instructions (CUDA C++ Programming Guide, "Arithmetic Instructions";
-# Hopper tuning guide). Device memory: what a copy reads and writes on the H200 of the recordings.
+# Hopper tuning guide). Device memory: the rate of reading in plots/data/machine.
 sms = 132
-dram_rate = 4.28e12
+dram_rate = 4.56e12
 array roof[5] = ["tensor", "exp", "shared", "issue", "DRAM"]
 array roof_name[5] = ["tensor cores", "exp", "shared memory", "issue", "device memory"]
 array roof_colour[5] = [blue, orange, green, purple, ink]
