@@ -32,9 +32,10 @@ endif
 
 # $(call remember,FILE,SETTING): the file is written only when the setting has changed, and targets can depend on it.
 remember = $(shell { mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1; } 2>&-)
-$(call remember,$(BUILD)/flags,$(CC) $(ALL_CFLAGS) $(INCLUDE))
+# Without -Werror: it changes nothing of what is built.
+$(call remember,$(BUILD)/flags,$(CC) $(filter-out -Werror,$(ALL_CFLAGS) $(INCLUDE)))
 $(call remember,$(BUILD)/members,$(MEMBERS))
-$(call remember,build/nvcc-flags,$(NVCC) $(NVCC_FLAGS))
+$(call remember,build/nvcc-flags,$(NVCC) $(filter-out -Werror all-warnings,$(NVCC_FLAGS)))
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | nvcc
 	$(call say,CC $<)

@@ -16,10 +16,13 @@ def number_of(stage):
 
 
 def make(arguments, folder="."):
-    """Runs make as its own process: with the variables, but not the flags, of a make that runs this program."""
+    """Runs make as its own process: with the variables, but not the flags, of a make that runs this program. A hole and
+    a mistake may make a compiler warn: WERROR is left out."""
     variables = os.environ.get("MAKEFLAGS", "").partition(" -- ")[2]
+    variables = re.sub(r"\bWERROR=\S*", "", variables)
     environment = dict(os.environ, MAKEFLAGS=f"-- {variables}" if variables else "")
-    environment.pop("MAKELEVEL", None)
+    for name in ("MAKELEVEL", "WERROR"):
+        environment.pop(name, None)
     return subprocess.run(["make", "-s", *arguments], cwd=folder, env=environment, text=True, errors="replace",
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
 
