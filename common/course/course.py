@@ -19,7 +19,7 @@ from workshop import Workshop, make, number_of, run
 
 STAGES = sorted(os.path.basename(path.rstrip("/")) for path in glob.glob("stages/[0-9][0-9]*-*/"))
 MINE = os.environ.get("MINE", "mine")  # where the user's files are
-QUICK = "QUICK" in os.environ  # for the tests: ptxas is left out where no lesson speaks of it
+QUICK = "QUICK" in os.environ  # tests alone: ptxas runs only where a lesson speaks of it
 LINES = 12  # of what is wrong, at most
 
 # What an attention kernel must get right: short and long sequences, ends of tiles, masks, inputs, schedules.
@@ -201,11 +201,11 @@ def tasks_of(stage):
     return [Task(stage, change) for change in changes(stage, "tasks")]
 
 
-def current(stage, key, tasks=None):
+def current(stage, key):
     """The task with this key; without one, the first that has not passed."""
-    tasks = tasks or tasks_of(stage)
     if key == "0":
         return Task(stage, None)
+    tasks = tasks_of(stage)
     if key:
         found = [task for task in tasks if task.key == key]
         if not found:
@@ -292,7 +292,7 @@ def command_grade(stage, key):
 
 
 def command_progress():
-    done = total = 0
+    done = changed = total = 0
     following = None
     for stage in STAGES:
         tasks = tasks_of(stage)
@@ -300,9 +300,10 @@ def command_progress():
         marks = " ".join({True: "[x]", None: "[~]", False: "[ ]"}[state] for state in states)
         print(f"{stage:28}{marks}")
         done += states.count(True)
+        changed += states.count(None)
         total += len(tasks)
         following = following or next((task for task, state in zip(tasks, states) if not state), None)
-    print(f"{done} of {total} tasks are done" + ("; [~] has changed since it passed" if "[~]" in marks else ""))
+    print(f"{done} of {total} tasks are done" + ("; [~] has changed since it passed" if changed else ""))
     if following:
         print(f"next: make try-{following.name}, {following.title()}")
     return 0
