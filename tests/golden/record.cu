@@ -8,6 +8,7 @@
 #include "record.h"
 
 #include <cstdlib>
+#include <cstring>
 
 void check_cuda(cudaError_t error, const char *what, const char *file, int line) {
   if (error == cudaSuccess) return;
@@ -37,8 +38,9 @@ void close_file(FILE *file) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3) {
-    fprintf(stderr, "usage: record GOLDEN_DIRECTORY EXPLORE_DIRECTORY\n");
+  bool matrices_only = argc == 4 && !strcmp(argv[3], "matrices");
+  if (argc != 3 && !matrices_only) {
+    fprintf(stderr, "usage: record GOLDEN_DIRECTORY EXPLORE_DIRECTORY [matrices]\n");
     return 2;
   }
   cudaDeviceProp properties;
@@ -47,6 +49,8 @@ int main(int argc, char **argv) {
   CHECK(cudaDriverGetVersion(&driver));
   printf("%s, compute capability %d.%d, driver for CUDA %d\n", properties.name, properties.major, properties.minor,
          driver);
+  record_matrices(argv[1], argv[2]);
+  if (matrices_only) return 0;
   record_tensor_cores(argv[1], argv[2]);
   record_scalars(argv[1]);
   record_ulps(argv[2]);

@@ -1,0 +1,72 @@
+// Records the matrix instructions of matrix_forms.h on an H200: the hashes of their results, and for the second
+// directory all results, to find a model with. A kernel that the driver refuses, or that fails, ends the program: PTX
+// text comes from the same function for all.
+#include "matrix_inputs.h"
+#include "record.h"
+
+#define NAME(name) name,
+static const char *const names[] = {MATRIX_FORMS(NAME)};
+
+// The kernel, compiled by the driver.
+static cudaKernel_t compile(const MatrixForm *form, cudaLibrary_t *library) {
+  static MatrixText text;
+  static char log[8192];
+  matrix_kernel(form, &text);
+  cudaJitOption options[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
+  void *values[] = {log, (void *)(uintptr_t)sizeof log};
+  cudaError_t error = cudaLibraryLoadData(library, text.text, options, values, 2, nullptr, nullptr, 0);
+  if (error != cudaSuccess) fprintf(stderr, "%s: %s\n%s\n", form->text, log, text.text);
+  CHECK(error);
+  cudaKernel_t kernel;
+  CHECK(cudaLibraryGetKernel(&kernel, *library, "matrix"));
+  return kernel;
+}
+
+static std::vector<uint8_t> make_inputs(const MatrixForm *form, int count) {
+  static MatrixTile tile;
+  std::vector<uint8_t> bytes((size_t)count * form->block_in);
+  for (int t = 0; t < count; t++) {
+    matrix_tile(form, t, &tile);
+    matrix_lay_out(form, &tile, bytes.data() + (size_t)t * form->block_in);
+  }
+  return bytes;
+}
+
+static std::vector<uint8_t> execute(const MatrixForm *form, const std::vector<uint8_t> &inputs, int count) {
+  cudaLibrary_t library;
+  cudaKernel_t kernel = compile(form, &library);
+  std::vector<uint8_t> results((size_t)count * form->block_out);
+  uint8_t *in = upload(inputs), *out = upload(results);
+  void *arguments[] = {&in, &out};
+  CHECK(cudaLaunchKernel((const void *)kernel, dim3(count), dim3(form->threads), arguments, 0, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaMemcpy(results.data(), out, results.size(), cudaMemcpyDeviceToHost));
+  CHECK(cudaFree(in));
+  CHECK(cudaFree(out));
+  CHECK(cudaLibraryUnload(library));
+  return results;
+}
+
+void record_matrices(const char *golden, const char *explore_directory) {
+  FILE *file = open_file(golden, "matrices.bin", "wb"), *explore = open_file(explore_directory, "matrices.full", "wb");
+  for (const char *name : names) {
+    MatrixForm form = matrix_form(name);
+    int count = matrix_tile_count(&form);
+    std::vector<uint8_t> inputs = make_inputs(&form, count), results = execute(&form, inputs, count);
+    MatrixRecord record = {};
+    memcpy(record.magic, "HLMATR1", 8);
+    snprintf(record.name, sizeof record.name, "%s", name);
+    record.input_hash = golden_fnv(golden_fnv_start, inputs.data(), inputs.size());
+    for (int kind = 0; kind < MATRIX_KINDS; kind++) record.hashes[kind] = golden_fnv_start;
+    for (int t = 0; t < count; t++) {
+      uint64_t *hash = &record.hashes[t % MATRIX_KINDS];
+      *hash = golden_fnv(*hash, results.data() + (size_t)t * form.block_out, (size_t)form.block_out);
+    }
+    write_bytes(file, &record, sizeof record);
+    write_bytes(explore, &record, sizeof record);
+    write_bytes(explore, results.data(), results.size());
+    printf("%s: %d tiles\n", name, count);
+  }
+  close_file(file);
+  close_file(explore);
+}
