@@ -43,14 +43,14 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: record GOLDEN_DIRECTORY EXPLORE_DIRECTORY [matrices]\n");
     return 2;
   }
+  record_matrices(argv[1], argv[2]);  // in other processes, which must begin before CUDA does here
+  if (matrices_only) return 0;
   cudaDeviceProp properties;
   CHECK(cudaGetDeviceProperties(&properties, 0));
   int driver = 0;
   CHECK(cudaDriverGetVersion(&driver));
   printf("%s, compute capability %d.%d, driver for CUDA %d\n", properties.name, properties.major, properties.minor,
          driver);
-  record_matrices(argv[1], argv[2]);
-  if (matrices_only) return 0;
   record_tensor_cores(argv[1], argv[2]);
   record_scalars(argv[1]);
   record_ulps(argv[2]);
