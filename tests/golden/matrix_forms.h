@@ -292,7 +292,7 @@ static inline void matrix_kernel(const MatrixForm *f, MatrixText *t) {
   if (f->wgmma) matrix_image(t, f);
   MATRIX_PRINT(t, "mov.u32 w, %%tid.x;\nmul.wide.u32 x, w, %d;\nadd.u64 q, q, x;\n", f->register_bits / 8);
   if (f->sparse)
-    MATRIX_PRINT(t, "mul.wide.u32 da, w, 4; add.u64 da, da, p; ld.global.b32 e, [da]; add.u64 p, p, %d;\n",
+    MATRIX_PRINT(t, "mul.wide.u32 x, w, 4; add.u64 x, x, p; ld.global.b32 e, [x]; add.u64 p, p, %d;\nmul.wide.u32 x, w, 4;\n",
                  f->threads * 4);
   MATRIX_PRINT(t, "add.u64 p, p, x;\n");
   matrix_move(t, f, true, 'd', f->d_registers, "p");
