@@ -67,7 +67,9 @@ static int row_bits(const Product *product) {
 static uint32_t row_nibble(const Product *product, const uint32_t metadata[LANES], int selector, int row, int i) {
   int group = row % 8 * 4, below = row / 8, bits = row_bits(product);
   if (bits == 16) return metadata[group + selector] >> (16 * below + 4 * i) & 15;
-  if (bits == 32) return metadata[group + 2 * selector + i / 4] >> (16 * below + 4 * (i % 4)) & 15;
+  if (bits == 32 && element_bits(product->a) >= 16)
+    return metadata[group + 2 * selector + i / 4] >> (16 * below + 4 * (i % 4)) & 15;
+  if (bits == 32) return metadata[group + 2 * selector + below] >> 4 * i & 15;
   return metadata[group + below + 2 * (i / 8)] >> 4 * (i % 8) & 15;
 }
 
@@ -127,7 +129,7 @@ static void decode_converted(const Product *product, ElementType type, ProductOp
   int together = is_b && product->sparse ? 4 : 2;  // neighbours of a step
   for (int step = 0; step < 2; step++) {
     uint16_t numbers[TENSOR_MAX_LINES][TENSOR_MAX_DEPTH / 2];
-    uint8_t k_places[PRODUCT_ROWS][TENSOR_MAX_DEPTH / 2];
+    uint8_t k_places[PRODUCT_ROWS][TENSOR_MAX_DEPTH];
     for (int line = 0; line < o->lines; line++)
       for (int i = 0; i < half; i++) {
         int from = i / together * 2 * together + step * together + i % together;
@@ -137,7 +139,7 @@ static void decode_converted(const Product *product, ElementType type, ProductOp
       }
     if (places)
       tensor_decode_sparse_a(&o->numbers[step], TENSOR_F16, o->lines, product->depth / 2, numbers, TENSOR_MAX_DEPTH / 2,
-                             (const uint8_t(*)[TENSOR_MAX_DEPTH / 2])k_places, false);
+                             (const uint8_t(*)[TENSOR_MAX_DEPTH])k_places, false);
     else
       tensor_decode_a(&o->numbers[step], TENSOR_F16, o->lines, half, numbers, TENSOR_MAX_DEPTH / 2, 1, false);
   }

@@ -275,7 +275,7 @@ void tensor_decode_a(TensorA *a, TensorFormat format, int rows, int depth, const
 }
 
 void tensor_decode_sparse_a(TensorA *a, TensorFormat format, int rows, int depth, const void *elements, int row_stride,
-                            const uint8_t (*places)[TENSOR_MAX_DEPTH / 2], bool negate) {
+                            const uint8_t (*places)[TENSOR_MAX_DEPTH], bool negate) {
   const int size = format == TENSOR_TF32 ? 4 : format == TENSOR_F16 || format == TENSOR_BF16 ? 2 : 1;
   const uint32_t sign = negate ? 1u << (8 * size - 1) : 0;
   begin(a, format, rows, depth);
@@ -361,10 +361,11 @@ ALWAYS_INLINE double row_sum(const Row *row, int n, Rules rules) {
   return ((double)row->products[n] + (double)row->c_term[n]) * power_f64(row->top[n] - rules.fraction_bits);
 }
 
-// Step 4; what lies result_bits below the leading bit is cut off before.
+// Step 4. Of an fp32 result, what lies result_bits below the leading bit is cut off.
 ALWAYS_INLINE uint32_t round_to(TensorFormat format, Rules rules, double sum) {
+  if (format == TENSOR_F16) return round_to_f16(sum);
   double cut = f64_from_bits(f64_bits(sum) >> (52 - rules.result_bits) << (52 - rules.result_bits));
-  return format == TENSOR_F16 ? round_to_f16(cut) : round_to_f32(cut);
+  return round_to_f32(cut);
 }
 
 // True when some element of row m needs dot_product. The loop looks for an infinity or a NaN in C.

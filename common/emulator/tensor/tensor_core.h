@@ -43,7 +43,7 @@ void tensor_decode_a(TensorA *a, TensorFormat format, int rows, int depth, const
                      int k_stride, bool negate);
 // The same for a sparse A: each row has depth / 2 numbers, neighbours, and places[m][i] is the k of number i of row m.
 void tensor_decode_sparse_a(TensorA *a, TensorFormat format, int rows, int depth, const void *elements, int row_stride,
-                            const uint8_t (*places)[TENSOR_MAX_DEPTH / 2], bool negate);
+                            const uint8_t (*places)[TENSOR_MAX_DEPTH], bool negate);
 // The same for B: element (k, n) is number k * k_stride + n * column_stride.
 void tensor_decode_b(TensorB *b, TensorFormat format, int columns, int depth, const void *elements, int k_stride,
                      int column_stride, bool negate);
