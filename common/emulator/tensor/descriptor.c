@@ -47,12 +47,12 @@ uint32_t descriptor_address(const MatrixDescriptor *d, int mn, int k) {
   return swizzled(address, d->swizzle);
 }
 
-const char *descriptor_overlap(const MatrixDescriptor *d, int rows) {
+const char *descriptor_overlap(const MatrixDescriptor *d, int rows, int row_bytes) {
   // Core matrices, or whole 8-row groups of a swizzled tile, are laid out by two distances; when one covers what the other
   // has placed, the two offsets are wrong, and most often swapped.
   uint32_t unit = d->swizzle && !d->mn_major ? 8 * d->swizzle : d->swizzle ? 8 * d->swizzle : 128;
   int outer = d->mn_major && d->swizzle ? (rows * 2 + (int)d->swizzle - 1) / (int)d->swizzle : (rows + 7) / 8;
-  int inner = d->swizzle && !d->mn_major ? 1 : 2;  // 16 deep: two groups of eight
+  int inner = d->swizzle && !d->mn_major ? 1 : row_bytes / 16;  // groups of eight elements of 16 bits
   uint32_t outer_step = d->mn_major && d->swizzle ? d->leading : d->stride;
   uint32_t inner_step = d->mn_major && d->swizzle ? d->stride : d->leading;
   for (int o = 0; o < outer; o++)

@@ -1,6 +1,7 @@
 // Matrix products of any element types: see product.h.
 #include "product.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "../warp/float16.h"
@@ -37,12 +38,29 @@ int element_types(const PtxInstruction *source, ElementType types[4]) {
   return count;
 }
 
+static bool shape_from_name(const char *name, int shape[3]) {
+  int used = 0;
+  return sscanf(name, "m%dn%dk%d%n", &shape[0], &shape[1], &shape[2], &used) == 3 && !name[used];
+}
+
+bool shape_of(const PtxInstruction *source, int *m, int *n, int *k) {
+  int found = 0, shape[3];
+  for (int i = 0; i < source->modifier_count; i++) {
+    if (!shape_from_name(source->modifiers[i], shape)) continue;
+    *m = shape[0], *n = shape[1], *k = shape[2];
+    found++;
+  }
+  return found == 1;
+}
+
 bool element_modifiers(Decoder *decoder, const PtxInstruction *source, const char *const *allowed) {
   for (int m = 0; m < source->modifier_count; m++) {
-    bool known = type_from_name(source->modifiers[m]) < ELEMENT_TYPES;
-    for (int i = 0; allowed[i] && !known; i++) known = !strcmp(source->modifiers[m], allowed[i]);
+    const char *text = source->modifiers[m];
+    int shape[3];
+    bool known = shape_from_name(text, shape) || type_from_name(text) < ELEMENT_TYPES;
+    for (int i = 0; allowed[i] && !known; i++) known = !strcmp(text, allowed[i]);
     if (known) continue;
-    decoder_error(decoder, source, "unknown modifier .%s", source->modifiers[m]);
+    decoder_error(decoder, source, "unknown modifier .%s", text);
     return false;
   }
   return true;
@@ -61,6 +79,16 @@ static TensorFormat format_of(ElementType type) {
 static int row_bits(const Product *product) {
   int bits = element_bits(product->a);
   return product->depth * (bits == 32 ? 4 : bits == 4 ? 1 : 2) / 2;
+}
+
+int product_selectors(const Product *product) { return 64 / row_bits(product); }
+
+const char *product_places_rule(const Product *product) {
+  switch (element_bits(product->a)) {
+  case 32: return "one of each two elements by 0100 or 1110";
+  case 4: return "two of each four pairs of elements, in order";
+  default: return "two of each four elements, in order";
+  }
 }
 
 // The four bits number i of row `row` (of 16).

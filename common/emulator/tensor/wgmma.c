@@ -12,15 +12,18 @@
 #include "../warp/operands.h"
 #include "../warp/warp.h"
 #include "families.h"
-#include "tensor_core.h"
+#include "product.h"
 #include "warpgroup.h"
 #include "wgmma_registers.h"
 
-enum { ROWS = 64, WARP_ROWS = 16, DEPTH = 16, MAX_N = 256, MAX_ACCUMULATORS = 128 };
+// Whatever the type, a row of A has 32 bytes, and a column of B as many or, when A is sparse, twice that. A line of it is
+// cut into units of 16 bytes; the descriptor counts elements of 16 bits.
+enum { ROWS = 64, WARP_ROWS = 16, A_BYTES = 32, MAX_B_BYTES = 64, UNIT = 8, MAX_N = 256, MAX_ACCUMULATORS = 128 };
 
 typedef struct WgmmaPlan {
   int n;
-  TensorFormat input;
+  Product product;
+  int b_bytes;             // of a column
   bool half_accumulators;  // fp16: two to a register
   int accumulators;        // registers
   Slot d[MAX_ACCUMULATORS];
@@ -29,8 +32,9 @@ typedef struct WgmmaPlan {
   Slot b;        // descriptor
   Slot scale_d;  // predicate
   bool scale_d_negated;
-  bool negate_a, negate_b;
   bool a_mn_major, b_mn_major;
+  Slot metadata;  // of a sparse A
+  int selector;
 } WgmmaPlan;
 
 // Where an accumulator comes from that was in flight when it was issued.
@@ -43,7 +47,7 @@ typedef struct WgmmaSource {
 typedef struct WgmmaWork {
   bool accumulate;
   MatrixDescriptor a, b;
-  uint32_t a_registers[4][LANES];
+  uint32_t a_registers[4][LANES], metadata[LANES];
   uint32_t (*values)[LANES];  // accumulators: as they were at issue, or as `sources` will give them; then the results
   WgmmaSource *sources;
 } WgmmaWork;
@@ -63,26 +67,24 @@ static const uint8_t *shared_bytes(const Block *block, uint32_t address) {
   return block->shared->data + (address - block->shared->base);
 }
 
-// Copies a matrix of `rows` from row `first` on to bits[row][k].
-static void gather(const Block *block, const MatrixDescriptor *d, int first, int rows, u16 (*bits)[DEPTH]) {
+// Copies a matrix of `rows`, a multiple of 8, from row `first` on: packed rows of `bytes` each.
+static void gather(const Block *block, const MatrixDescriptor *d, int first, int rows, int bytes, u8 *packed) {
+  int depth = bytes / 2;
   for (int row = 0; row < rows && !d->mn_major; row++)
-    for (int k = 0; k < DEPTH; k += 8)
-      memcpy(&bits[row][k], shared_bytes(block, descriptor_address(d, first + row, k)), 16);
+    for (int k = 0; k < depth; k += UNIT, packed += 16)
+      memcpy(packed, shared_bytes(block, descriptor_address(d, first + row, k)), 16);
   for (int row = 0; row < rows && d->mn_major; row += 8)
-    for (int k = 0; k < DEPTH; k++) {
-      u16 eight[8];
-      memcpy(eight, shared_bytes(block, descriptor_address(d, first + row, k)), 16);
-      for (int i = 0; i < 8; i++) bits[row + i][k] = eight[i];
+    for (int k = 0; k < depth; k++) {
+      const u8 *eight = shared_bytes(block, descriptor_address(d, first + row, k));
+      for (int i = 0; i < 8; i++) memcpy(packed + (row + i) * bytes + 2 * k, eight + 2 * i, 2);
     }
 }
 
-// A's fragment: register r of a lane holds two elements of row lane / 4 (+ 8) and depth 2 * (lane % 4) (+ 8).
-static void unpack_a(const WgmmaWork *work, u16 (*bits)[DEPTH]) {
+// A's fragment: register r of a lane holds four bytes of row lane / 4 (+ 8), from byte 4 * (lane % 4) (+ 16) on.
+static void unpack_a(const WgmmaWork *work, u8 *packed) {
   for (int lane = 0; lane < LANES; lane++)
-    for (int r = 0; r < 4; r++) {
-      int row = lane / 4 + 8 * (r % 2), k = 2 * (lane % 4) + 8 * (r / 2);
-      memcpy(&bits[row][k], &work->a_registers[r][lane], 4);
-    }
+    for (int r = 0; r < 4; r++)
+      memcpy(packed + (lane / 4 + 8 * (r % 2)) * A_BYTES + 4 * (lane % 4) + 16 * (r / 2), &work->a_registers[r][lane], 4);
 }
 
 // The accumulators as they are now: what earlier operations have put into them by now, or what was there.
@@ -96,29 +98,30 @@ static void collect_inputs(WgmmaWork *work, const WgmmaPlan *plan) {
   }
 }
 
-// The four warps of a warpgroup use one B: the last one decoded serves again while its bits are the same.
+// The four warps of a warpgroup use one B: the last one decoded serves again while its bytes are the same.
 typedef struct DecodedB {
-  u16 bits[MAX_N][DEPTH];
+  u8 packed[MAX_N * MAX_B_BYTES];
   int n;
-  TensorFormat format;
-  bool negated;
-  TensorB tile;
+  Product product;
+  ProductOperand operand;
 } DecodedB;
 
 static _Thread_local DecodedB decoded_b;
 
-static const TensorB *decode_b(const WgmmaPlan *plan, u16 (*bits)[DEPTH]) {
-  size_t size = (size_t)plan->n * sizeof bits[0];
+static bool decodes_alike(const Product *x, const Product *y) {
+  return x->b == y->b && x->depth == y->depth && x->negate_b == y->negate_b;
+}
+
+static const ProductOperand *decode_b(const WgmmaPlan *plan, const u8 *packed) {
+  size_t size = (size_t)(plan->n * plan->b_bytes);
   DecodedB *cached = &decoded_b;
-  if (cached->n == plan->n && cached->format == plan->input && cached->negated == plan->negate_b &&
-      !memcmp(cached->bits, bits, size))
-    return &cached->tile;
-  memcpy(cached->bits, bits, size);
+  if (cached->n == plan->n && decodes_alike(&cached->product, &plan->product) && !memcmp(cached->packed, packed, size))
+    return &cached->operand;
+  memcpy(cached->packed, packed, size);
   cached->n = plan->n;
-  cached->format = plan->input;
-  cached->negated = plan->negate_b;
-  tensor_decode_b(&cached->tile, plan->input, plan->n, DEPTH, &bits[0][0], 1, DEPTH, plan->negate_b);
-  return &cached->tile;
+  cached->product = plan->product;
+  product_decode_b(&plan->product, &cached->operand, plan->n, packed);
+  return &cached->operand;
 }
 
 // Moves the accumulators between the lanes and a matrix of fp16 or fp32, in rows of MAX_N. Inlined for each format: it is
@@ -133,19 +136,19 @@ ALWAYS_INLINE void move_accumulators(const WgmmaPlan *plan, WgmmaWork *work, voi
     }
 }
 
-static void multiply(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
+static void multiply(const WgmmaPlan *plan, WgmmaWork *work, const ProductOperand *a, const ProductOperand *b) {
   union {
-    float f32[WARP_ROWS][MAX_N];
+    u32 wide[WARP_ROWS][MAX_N];
     u16 f16[WARP_ROWS][MAX_N];
   } d;
   if (plan->half_accumulators) {
     move_accumulators(plan, work, &d, sizeof(u16), false);
-    tensor_step_f16(a, b, &d.f16[0][0], MAX_N, work->accumulate);
+    product_multiply(&plan->product, a, b, &d, MAX_N, work->accumulate);
     move_accumulators(plan, work, &d, sizeof(u16), true);
   } else {
-    move_accumulators(plan, work, &d, sizeof(float), false);
-    tensor_step_f32(a, b, &d.f32[0][0], MAX_N, work->accumulate);
-    move_accumulators(plan, work, &d, sizeof(float), true);
+    move_accumulators(plan, work, &d, sizeof(u32), false);
+    product_multiply(&plan->product, a, b, &d, MAX_N, work->accumulate);
+    move_accumulators(plan, work, &d, sizeof(u32), true);
   }
 }
 
@@ -153,15 +156,17 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
   (void)cluster;
   const WgmmaPlan *plan = op->inst->extra;
   WgmmaWork *work = op->payload;
-  u16 a_bits[WARP_ROWS][DEPTH], b_bits[MAX_N][DEPTH];
-  static _Thread_local TensorA a;
+  _Alignas(16) u8 a_packed[WARP_ROWS * A_BYTES], b_packed[MAX_N * MAX_B_BYTES];
+  static _Thread_local ProductOperand a;
+  SparsePlaces places;
   if (plan->a_in_registers)
-    unpack_a(work, a_bits);
+    unpack_a(work, a_packed);
   else
-    gather(op->warp->block, &work->a, op->warp->index % WARPGROUP_WARPS * WARP_ROWS, WARP_ROWS, a_bits);
-  gather(op->warp->block, &work->b, 0, plan->n, b_bits);
-  tensor_decode_a(&a, plan->input, WARP_ROWS, DEPTH, &a_bits[0][0], DEPTH, 1, plan->negate_a);
-  const TensorB *b = decode_b(plan, b_bits);
+    gather(op->warp->block, &work->a, op->warp->index % WARPGROUP_WARPS * WARP_ROWS, WARP_ROWS, A_BYTES, a_packed);
+  gather(op->warp->block, &work->b, 0, plan->n, plan->b_bytes, b_packed);
+  if (plan->product.sparse) product_places(&plan->product, work->metadata, plan->selector, &places);
+  product_decode_a(&plan->product, &a, WARP_ROWS, a_packed, plan->product.sparse ? &places : NULL);
+  const ProductOperand *b = decode_b(plan, b_packed);
   collect_inputs(work, plan);
   multiply(plan, work, &a, b);
   op->warp->wgmma->performed = op->number;
@@ -184,15 +189,15 @@ static bool bad_descriptor(Warp *warp, const Inst *inst, const char *which, uint
   return false;
 }
 
-// Decodes a descriptor, checks it and its memory's bounds. False after a report.
-static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint64_t bits, int rows, bool mn_major,
-                           MatrixDescriptor *d) {
+// Decodes a descriptor, checks it and its memory's bounds: `rows` of `bytes` each. False after a report.
+static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint64_t bits, int rows, int bytes,
+                           bool mn_major, MatrixDescriptor *d) {
   const char *wrong = descriptor_decode(bits, mn_major, d);
-  if (!wrong) wrong = descriptor_overlap(d, rows);
+  if (!wrong) wrong = descriptor_overlap(d, rows, bytes);
   if (wrong) return bad_descriptor(warp, inst, which, bits, wrong);
   const Region *shared = warp->block->shared;
   for (int mn = 0; mn < rows; mn += mn_major ? 8 : 1)
-    for (int k = 0; k < DEPTH; k += mn_major ? 1 : 8) {
+    for (int k = 0; k < bytes / 2; k += mn_major ? 1 : UNIT) {
       uint32_t address = descriptor_address(d, mn, k);
       if (address >= shared->base && address - shared->base + 16 <= shared->size) continue;
       hazard_stop(warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
@@ -216,15 +221,17 @@ static bool take_operand(Warp *warp, const Inst *inst, WarpgroupTurn *turn, bool
     return bad_descriptor(warp, inst, names[operand], bits,
                           "another warp of the warpgroup gives a different one, and it is of the whole matrix");
   turn->bits[operand] = bits;
-  return !first || decode_operand(warp, inst, names[operand], bits, operand ? plan->n : ROWS,
-                                  operand ? plan->b_mn_major : plan->a_mn_major, &turn->operands[operand]);
+  MatrixDescriptor *d = &turn->operands[operand];
+  if (!first) return true;
+  return operand ? decode_operand(warp, inst, "B", bits, plan->n, plan->b_bytes, plan->b_mn_major, d)
+                 : decode_operand(warp, inst, "A", bits, ROWS, A_BYTES, plan->a_mn_major, d);
 }
 
 // Remembers the reads of one matrix: in runs of bytes that follow each other.
-static void read_matrix(const Actor *actor, Region *shared, const MatrixDescriptor *d, int rows) {
+static void read_matrix(const Actor *actor, Region *shared, const MatrixDescriptor *d, int rows, int bytes) {
   uint32_t start = 0, end = 0;
   for (int mn = 0; mn < rows; mn += d->mn_major ? 8 : 1)
-    for (int k = 0; k < DEPTH; k += d->mn_major ? 1 : 8) {
+    for (int k = 0; k < bytes / 2; k += d->mn_major ? 1 : UNIT) {
       uint32_t address = descriptor_address(d, mn, k);
       if (address == end) {
         end += 16;
@@ -267,8 +274,8 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   Actor actor = async_actor(op, op->lane, true);
   actor.known = common;
   actor.issuer = op->agent;  // what its own lanes have done must be known to the other warps, too
-  if (!plan->a_in_registers) read_matrix(&actor, op->warp->block->shared, &turn->operands[0], ROWS);
-  read_matrix(&actor, op->warp->block->shared, &turn->operands[1], plan->n);
+  if (!plan->a_in_registers) read_matrix(&actor, op->warp->block->shared, &turn->operands[0], ROWS, A_BYTES);
+  read_matrix(&actor, op->warp->block->shared, &turn->operands[1], plan->n, plan->b_bytes);
   clocks_release(common);
 }
 
@@ -280,12 +287,30 @@ static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
     touched += state->names[plan->d[i] / SLOT_UNIT].touched == state->fences + 1;
   for (int i = 0; i < 4 && plan->a_in_registers; i++)
     touched += state->names[plan->a[i] / SLOT_UNIT].touched == state->fences + 1;
+  if (plan->product.sparse) touched += state->names[plan->metadata / SLOT_UNIT].touched == state->fences + 1;
   if (touched)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
                   "%d of its registers were read or written after the last wgmma.fence", touched);
   else if (state->fences == 0)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
                   "no wgmma.fence stands before the warp's first wgmma.mma_async");
+}
+
+// The metadata of a sparse A is read as the registers of A are, and must not change while it is in flight.
+static void take_metadata(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan) {
+  WgmmaState *state = op->warp->wgmma;
+  WgmmaWork *work = op->payload;
+  SparsePlaces places;
+  RegisterName *name = &state->names[plan->metadata / SLOT_UNIT];
+  memcpy(work->metadata, SLOT(op->warp, plan->metadata, u32), sizeof work->metadata);
+  if (!product_places(&plan->product, work->metadata, plan->selector, &places))
+    hazard_report(op->warp, inst, 0, HAZARD_DESCRIPTOR, 0, 0, "the metadata of a sparse A does not name %s",
+                  product_places_rule(&plan->product));
+  if (register_in_flight(state, plan->metadata))
+    hazard_report(op->warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0,
+                  "its metadata is an accumulator of a wgmma in flight");
+  name->read_by = op->number;
+  name->used = state->fences + 1;
 }
 
 // Takes the accumulators, which from now on name this operation's results, and the A registers.
@@ -321,12 +346,11 @@ static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
 // A warp's part of the instruction: its rows of A, and a quarter of the B that serves all four. An H200's shared memory is
 // busy for so many bytes, A's and B's once for the warpgroup: notes/counters.md.
 static void count_wgmma(Warp *warp, const Inst *inst) {
-  enum { ELEMENT_BYTES = 2 };
   const WgmmaPlan *plan = inst->extra;
   InstCounts *counts = warp_counts(warp, inst);
-  counts->flops += 2ull * WARP_ROWS * (uint64_t)plan->n * DEPTH;
-  counts->shared_read += (uint64_t)plan->n * DEPTH * ELEMENT_BYTES / WARPGROUP_WARPS;
-  if (!plan->a_in_registers) counts->shared_read += WARP_ROWS * DEPTH * ELEMENT_BYTES;
+  counts->flops += 2ull * WARP_ROWS * (uint64_t)(plan->n * plan->product.depth);
+  counts->shared_read += (uint64_t)(plan->n * plan->b_bytes / WARPGROUP_WARPS);
+  if (!plan->a_in_registers) counts->shared_read += WARP_ROWS * A_BYTES;
 }
 
 static AsyncOp *new_operation(Warp *warp, const Inst *inst, Mask mask, const WarpgroupTurn *turn) {
@@ -364,6 +388,7 @@ static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   check_fence(warp, inst, plan);
   AsyncOp *op = new_operation(warp, inst, mask, turn);
   op->number = state->issued = number;
+  if (plan->product.sparse) take_metadata(op, inst, plan);
   take_registers(op, inst, plan);
   group_add(async_groups(warp, GROUP_WGMMA), mask, op);
   if (warp_launch(warp)->hazards) {
@@ -427,13 +452,19 @@ static void wgmma_wait(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- decoding ----
 
-// "m64n128k16": N, or 0 when it is no shape of 16-bit inputs.
-static int shape_n(const PtxInstruction *source) {
-  int m, n, k, used = 0;
-  for (int i = 0; i < source->modifier_count; i++)
-    if (sscanf(source->modifiers[i], "m%dn%dk%d%n", &m, &n, &k, &used) == 3 && !source->modifiers[i][used])
-      return m == ROWS && k == DEPTH && n >= 8 && n <= MAX_N && n % 8 == 0 ? n : 0;
-  return 0;
+// Which K goes with A's and B's types; of a sparse A twice that.
+static int depth_of(ElementType type) { return A_BYTES * 8 / element_bits(type); }
+
+// N: any multiple of 8 for floating-point numbers, and for integers from 32 on only of 16.
+static bool n_exists(int n, ElementType a) {
+  if (n < 8 || n > MAX_N || n % 8) return false;
+  return !element_is_integer(a) || n <= 32 || n % 16 == 0;
+}
+
+static DecodeResult wrong_shape(Decoder *decoder, const PtxInstruction *source, const Product *product) {
+  return decoder_error(decoder, source, "the shape must be .m64nNk%d with N from 8 to 256 in steps of 8%s",
+                       depth_of(product->a) * (product->sparse ? 2 : 1),
+                       element_is_integer(product->a) ? ", above 32 of 16" : "");
 }
 
 // An immediate operand that is one of two values; false after an error.
@@ -455,7 +486,7 @@ static bool decode_matrices(Decoder *decoder, const PtxInstruction *source, Wgmm
     decoder_error(decoder, source, "D needs a list of %d registers", plan->accumulators);
     return false;
   }
-  PtxType type = plan->half_accumulators ? PTX_B32 : PTX_F32;
+  PtxType type = plan->half_accumulators ? PTX_B32 : plan->product.d == ELEMENT_S32 ? PTX_S32 : PTX_F32;
   for (int i = 0; i < plan->accumulators; i++) {
     decoder_source(decoder, &d->items[i], type);
     plan->d[i] = decoder_destination(decoder, &d->items[i], type);
@@ -471,18 +502,33 @@ static bool decode_matrices(Decoder *decoder, const PtxInstruction *source, Wgmm
   return true;
 }
 
-// The last of the modifiers are the types: of D, A and B.
+// D's, A's and B's types.
 static bool decode_types(Decoder *decoder, const PtxInstruction *source, WgmmaPlan *plan) {
-  const char *const *last = source->modifiers + source->modifier_count;
-  if (source->modifier_count >= 6) {
-    const char *d = last[-3], *a = last[-2], *b = last[-1];
-    bool half = !strcmp(a, "f16") && !strcmp(b, "f16"), bfloat = !strcmp(a, "bf16") && !strcmp(b, "bf16");
-    plan->half_accumulators = !strcmp(d, "f16");
-    plan->input = half ? TENSOR_F16 : TENSOR_BF16;
-    if ((half && (plan->half_accumulators || !strcmp(d, "f32"))) || (bfloat && !strcmp(d, "f32"))) return true;
-  }
-  decoder_error(decoder, source, "the emulator knows .f32.f16.f16, .f16.f16.f16 and .f32.bf16.bf16");
+  ElementType types[4] = {ELEMENT_F32};
+  int count = element_types(source, types);
+  ElementType d = types[0], a = types[1], b = types[2];
+  bool fp8 = a == ELEMENT_E4M3 || a == ELEMENT_E5M2, bytes = a == ELEMENT_S8 || a == ELEMENT_U8;
+  bool alike = fp8 ? b == ELEMENT_E4M3 || b == ELEMENT_E5M2 : bytes ? b == ELEMENT_S8 || b == ELEMENT_U8 : a == b;
+  bool exists = element_is_integer(a) ? d == ELEMENT_S32 && a != ELEMENT_S4 && a != ELEMENT_U4
+                                      : d == ELEMENT_F32 || (d == ELEMENT_F16 && (fp8 || a == ELEMENT_F16));
+  plan->half_accumulators = d == ELEMENT_F16;
+  plan->product = (Product){.a = a,
+                            .b = b,
+                            .d = d,
+                            .sparse = ptx_has(source, "sp"),
+                            .saturate = ptx_has(source, "satfinite")};
+  if (count == 3 && a <= ELEMENT_B1 && alike && exists && !(a == ELEMENT_B1 && plan->product.sparse)) return true;
+  decoder_error(decoder, source,
+                "the types must be .f32 or .f16 of D with .f16 or FP8, .f32 with .bf16 or .tf32, or .s32 with 8-bit "
+                "integers or .b1");
   return false;
+}
+
+// .satfinite is for integers of 8 bits, .and.popc for single bits.
+static bool options_fit(const PtxInstruction *source, ElementType a) {
+  bool bits = a == ELEMENT_B1;
+  if (ptx_has(source, "and") != bits || ptx_has(source, "popc") != bits) return false;
+  return !ptx_has(source, "satfinite") || (element_is_integer(a) && !bits);
 }
 
 // What all forms of wgmma need. False after an error.
@@ -494,23 +540,52 @@ static bool decode_aligned(Decoder *decoder, const PtxInstruction *source, Inst 
   return false;
 }
 
-DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (!decode_aligned(decoder, source, inst)) return DECODE_FAILED;
-  WgmmaPlan *plan = decoder_allocate(decoder, sizeof *plan);
-  plan->n = shape_n(source);
-  if (!plan->n) return decoder_error(decoder, source, "the shape must be .m64nNk16 with N from 8 to 256 in steps of 8");
-  if (!decode_types(decoder, source, plan)) return DECODE_FAILED;
-  bool a_in_registers = source->operand_count > 1 && source->operands[1].kind == PTX_OPERAND_VECTOR;
-  int operands = a_in_registers ? 7 : 8;
-  if (!decoder_operands(decoder, source, operands, operands) || !decode_matrices(decoder, source, plan))
-    return DECODE_FAILED;
+// The operands after the matrices: metadata and selector of a sparse A, scale-d, and of floating-point numbers the signs
+// of A and B, of 16-bit ones which of those in shared memory are MN-major.
+static bool decode_rest(Decoder *decoder, const PtxInstruction *source, WgmmaPlan *plan) {
+  Product *product = &plan->product;
   const PtxOperand *operand = &source->operands[3];
+  bool numbers = !element_is_integer(product->a), halves = element_bits(product->a) == 16;
+  int transposes = !halves ? 0 : plan->a_in_registers ? 1 : 2;
+  int count = 4 + 2 * product->sparse + 2 * numbers + transposes;
+  if (!decoder_operands(decoder, source, count, count)) return false;
+  if (product->sparse) {
+    int selectors = product_selectors(product);
+    plan->metadata = decoder_source(decoder, &operand[0], PTX_B32);
+    plan->selector = (int)operand[1].value;
+    if (operand[1].kind != PTX_OPERAND_INTEGER || operand[1].value < 0 || operand[1].value >= selectors) {
+      decoder_error(decoder, source, "the sparsity selector is an immediate from 0 to %d", selectors - 1);
+      return false;
+    }
+    operand += 2;
+  }
   plan->scale_d = decoder_source(decoder, operand, PTX_PRED);
   plan->scale_d_negated = operand->negated;
-  if (!immediate_choice(decoder, source, &operand[1], 1, -1, "imm-scale-a", &plan->negate_a) ||
-      !immediate_choice(decoder, source, &operand[2], 1, -1, "imm-scale-b", &plan->negate_b) ||
-      (!a_in_registers && !immediate_choice(decoder, source, &operand[3], 0, 1, "imm-trans-a", &plan->a_mn_major)) ||
-      !immediate_choice(decoder, source, &operand[operands - 4], 0, 1, "imm-trans-b", &plan->b_mn_major))
+  if (numbers && (!immediate_choice(decoder, source, &operand[1], 1, -1, "imm-scale-a", &product->negate_a) ||
+                  !immediate_choice(decoder, source, &operand[2], 1, -1, "imm-scale-b", &product->negate_b)))
+    return false;
+  if (transposes == 2 && !immediate_choice(decoder, source, &operand[3], 0, 1, "imm-trans-a", &plan->a_mn_major))
+    return false;
+  return !transposes ||
+         immediate_choice(decoder, source, &operand[2 + transposes], 0, 1, "imm-trans-b", &plan->b_mn_major);
+}
+
+// wgmma.mma_async{.sp}.sync.aligned.shape{.satfinite}.dtype.atype.btype{.and.popc}
+DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"mma_async", "sp", "sync", "aligned", "satfinite", "and", "popc", NULL};
+  if (!decode_aligned(decoder, source, inst)) return DECODE_FAILED;
+  WgmmaPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  Product *product = &plan->product;
+  int m = 0;
+  if (!decode_types(decoder, source, plan)) return DECODE_FAILED;
+  bool exists = shape_of(source, &m, &plan->n, &product->depth) && m == ROWS && n_exists(plan->n, product->a) &&
+                product->depth == depth_of(product->a) * (product->sparse ? 2 : 1);
+  if (!exists) return wrong_shape(decoder, source, product);
+  if (!options_fit(source, product->a))
+    return decoder_error(decoder, source, ".satfinite is for 8-bit integers, .and.popc for .b1");
+  plan->b_bytes = product->sparse ? 2 * A_BYTES : A_BYTES;
+  if (!element_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 4, 10) ||
+      !decode_matrices(decoder, source, plan) || !decode_rest(decoder, source, plan))
     return DECODE_FAILED;
   inst->extra = plan;
   inst->execute = issue_wgmma;
