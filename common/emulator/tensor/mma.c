@@ -189,7 +189,7 @@ static int own_registers(const Fragment *fragment) { return fragment->block_coun
 // mma{.sp}.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype{.op.popc} d, a, b, c{, metadata, selector}
 DecodeResult decode_mma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", "aligned", "row", "col", "satfinite", "xor", "and", "popc", "sp",
-                                        "sp::ordered_metadata", "rn", "rz", "rm", "rp", NULL};
+                                        "sp::ordered_metadata", NULL};
   ElementType types[4] = {ELEMENT_F32};
   int m = 0, n = 0, k = 0;
   bool sparse = ptx_has(source, "sp") || ptx_has(source, "sp::ordered_metadata");
@@ -198,13 +198,11 @@ DecodeResult decode_mma(Decoder *decoder, const PtxInstruction *source, Inst *in
   if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, operands, operands))
     return DECODE_FAILED;
   shape_of(source, &m, &n, &k);
+  if (!layouts_fit(source)) return decoder_error(decoder, source, "the layouts must be .row.col");
   if (doubles) return decode_multiply_f64(decoder, source, n == 8 && !sparse ? m : 0, k, inst);
   if (!types_fit(source, types, sparse))
-    return decoder_error(decoder, source,
-                         "the types must be .f32 or .f16 of D and C with .f16, .e4m3 or .e5m2, .f32 with .bf16 or "
-                         ".tf32, .s32 with integers, or .f64");
+    return decoder_error(decoder, source, "there is no product with these types of D, A, B and C");
   if (!shape_exists(types[1], sparse, m, n, k)) return wrong_shape(decoder, source, types[1], sparse);
-  if (!layouts_fit(source)) return decoder_error(decoder, source, "the layouts must be .row.col");
   if (!options_fit(source, types[1]))
     return decoder_error(decoder, source, ".satfinite is for integers, .xor.popc or .and.popc for .b1");
   if (!element_modifiers(decoder, source, allowed)) return DECODE_FAILED;

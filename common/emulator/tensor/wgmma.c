@@ -518,9 +518,7 @@ static bool decode_types(Decoder *decoder, const PtxInstruction *source, WgmmaPl
                             .sparse = ptx_has(source, "sp"),
                             .saturate = ptx_has(source, "satfinite")};
   if (count == 3 && a <= ELEMENT_B1 && alike && exists && !(a == ELEMENT_B1 && plan->product.sparse)) return true;
-  decoder_error(decoder, source,
-                "the types must be .f32 or .f16 of D with .f16 or FP8, .f32 with .bf16 or .tf32, or .s32 with 8-bit "
-                "integers or .b1");
+  decoder_error(decoder, source, "there is no product with these types of D, A and B");
   return false;
 }
 

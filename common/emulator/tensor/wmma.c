@@ -297,10 +297,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   if (!operand) return decoder_error(decoder, source, "must be wmma.load.a, .load.b, .load.c or wmma.store.d");
   const WmmaShape *shape = element_types(source, types) == 1 ? moved_shape(source, operand, types[0]) : NULL;
   if (!shape)
-    return decoder_error(decoder, source,
-                         "shape and type must be .m16n16k16, .m32n8k16 or .m8n32k16 with .f16, .bf16, .s8 or .u8, "
-                         ".m16n16k8 with .tf32, .m8n8k32 with .s4 or .u4, .m8n8k128 with .b1, .m8n8k4 with .f64; of c "
-                         "and d .f32, .f16, .s32 or .f64");
+    return decoder_error(decoder, source, "there is no such shape with this type of %c", operand);
   bool sub_byte = operand <= 'b' && element_bits(types[0]) < 8;
   if (layout < 0) return decoder_error(decoder, source, "needs one of .row .col");
   if (sub_byte && (layout == 0) != (operand == 'a'))
@@ -371,11 +368,11 @@ DecodeResult decode_wmma_mma(Decoder *decoder, const PtxInstruction *source, Ins
   ElementType types[4] = {ELEMENT_F32};
   if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 4, 4)) return DECODE_FAILED;
   if (!multiply_types(source, types))
-    return decoder_error(decoder, source, "the types must be .f32 or .f16 of D and of C, or of D, A, B and C");
+    return decoder_error(decoder, source, "the types must be .f32 or .f16 of D and of C, or those of D, A, B and C");
   const WmmaShape *shape = find_shape(source, types[1]);
   if (!shape || !is_accumulator_of(types[0], shape) || !is_accumulator_of(types[3], shape) ||
       (types[0] == ELEMENT_F16 && types[1] != ELEMENT_F16))
-    return decoder_error(decoder, source, "there is no such shape with these types");
+    return decoder_error(decoder, source, "there is no such shape with these types of D, A, B and C");
   if (!has_two_layouts(source, types[1]))
     return decoder_error(decoder, source, "needs .row or .col for A and for B; below a byte .row.col");
   if (types[1] == ELEMENT_F64) return decode_multiply_f64(decoder, source, shape->m, shape->k, inst);
