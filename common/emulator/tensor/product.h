@@ -75,3 +75,9 @@ void product_decode_b(const Product *product, ProductOperand *b, int columns, co
 // d, row-major with row_stride elements of d's type between rows, holds C and receives D. Without accumulate C is zeros.
 void product_multiply(const Product *product, const ProductOperand *a, const ProductOperand *b, void *d, int row_stride,
                       bool accumulate);
+
+// Their parts for integers and single bits, in product_integers.c: type is A's or B's.
+void integers_decode(const Product *product, ElementType type, ProductOperand *o, const uint8_t *packed,
+                     const SparsePlaces *places);
+void integers_multiply(const Product *product, const ProductOperand *a, const ProductOperand *b, int32_t *d,
+                       int row_stride, bool accumulate);
