@@ -19,6 +19,7 @@
 #include "../warp/warp.h"
 #include "counters.h"
 #include "interpreter.h"
+#include "module.h"
 
 enum {
   SLICE = 4096,        // instructions of a warp before the next one's turn, by default
@@ -575,12 +576,6 @@ static EmulatorStatus check_shape(const Launch *launch, const PtxFunction *entry
   return EMULATOR_OK;
 }
 
-static const Program *find_program(const EmulatorModule *module, const char *name) {
-  for (int i = 0; i < module->program_count; i++)
-    if (!strcmp(module->programs[i]->functions[0].ptx->name, name)) return module->programs[i];
-  return NULL;
-}
-
 static void fill_params(Launch *launch, const PtxFunction *entry, const void *const *arguments) {
   const Function *function = &launch->program->functions[0];
   launch->params = host_allocate(launch->program->param_size, 1);
@@ -590,9 +585,10 @@ static void fill_params(Launch *launch, const PtxFunction *entry, const void *co
 
 EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const EmulatorLaunch *request,
                                EmulatorError *error) {
-  const Program *program = find_program(module, request->kernel);
-  if (!program) return invalid(error, "the module has no kernel %s", request->kernel);
-  const PtxFunction *entry = program->functions[0].ptx;
+  const PtxFunction *entry = module_entry(module, request->kernel);
+  if (!entry) return invalid(error, "the module has no kernel %s", request->kernel);
+  const Program *program = module_program(module, entry, error);
+  if (!program) return EMULATOR_INVALID;
   if (request->argument_count != entry->param_count)
     return invalid(error, "%s takes %d arguments, not %d", entry->name, entry->param_count, request->argument_count);
   if (request->dynamic_shared > MAX_SHARED)
