@@ -58,7 +58,7 @@ static EmulatorOptions options = {.hazards = true, .threads = 1, .step_limit = L
 
 static EmulatorModule *load(Emulator *emulator, const char *text) {
   EmulatorError error = {0};
-  EmulatorModule *module = emulator_load(emulator, text, strlen(text), &error);
+  EmulatorModule *module = load_checked(emulator, text, strlen(text), &error);
   cr_assert(module, "line %d: %s", error.line, error.message);
   return module;
 }

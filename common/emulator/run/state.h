@@ -26,6 +26,7 @@ struct Emulator {
   size_t most_order;  // bytes that vector clocks and sets of reads have taken in a launch
   EmulatorModule *modules;
   uint32_t launches;
+  uint64_t grid_workspace;  // address, 0 before the first cooperative launch
   HazardList hazards;
   EmulatorCounters counters;
   LineTable lines;
