@@ -21,7 +21,10 @@ static size_t clocks_size(int count, int planes) {
 
 void clocks_release(Clocks *clocks) {
   if (!clocks || atomic_fetch_sub_explicit(&clocks->references, 1, memory_order_acq_rel) > 1) return;
-  for (int i = 0; i < clocks->import_count; i++) clocks_release(clocks->imports[i].clocks);
+  for (int i = 0; i < clocks->import_count; i++) {
+    clocks_release(clocks->imports[i].clocks);
+    for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(clocks->imports[i].fenced[s]);
+  }
   usage_subtract(clocks->usage,
                  clocks_size(clocks->count, clocks->planes) + (size_t)clocks->import_count * sizeof(Import));
   free(clocks->imports);
@@ -47,11 +50,6 @@ static Clocks *clocks_of(uint32_t cluster, int count, int planes, Usage *usage) 
   return clocks;
 }
 
-// Of the same cluster's threads, with nothing known of them.
-static Clocks *clocks_like(const Clocks *clocks, Usage *usage) {
-  return clocks_of(clocks->cluster, clocks->count, clocks->planes, usage);
-}
-
 static bool has_several_blocks(const Cluster *cluster) { return cluster->block_count > 1; }
 
 static Clocks *clocks_new(const Cluster *cluster) {
@@ -66,13 +64,20 @@ enum { STEP = 16 };
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
+static void replace(Clocks **holder, Clocks *with) {
+  clocks_release(*holder);
+  *holder = with;
+}
+
+// In those planes that both have.
 static void merge_array(Clocks *restrict into, const Clocks *restrict from) {
-  for (int i = 0; i < into->planes * into->count; i += STEP)
+  int planes = into->planes < from->planes ? into->planes : from->planes;
+  for (int i = 0; i < planes * into->count; i += STEP)
     for (int j = 0; j < STEP; j++) into->clock[i + j] = larger(into->clock[i + j], from->clock[i + j]);
 }
 
-static bool dominates(const Clocks *big, const Clocks *small) {
-  if (small->import_count) return false;
+// The same of arrays with equal planes.
+static bool array_dominates(const Clocks *big, const Clocks *small) {
   for (int i = 0; i < big->planes * big->count; i += STEP) {
     uint32_t above = 0;
     for (int j = 0; j < STEP; j++) above |= small->clock[i + j] > big->clock[i + j];
@@ -81,29 +86,137 @@ static bool dominates(const Clocks *big, const Clocks *small) {
   return true;
 }
 
-// Adds another cluster's clocks to those that `into` has imported.
-static void merge_import(Clocks *into, Clocks *from) {
-  for (int i = 0; i < into->import_count; i++) {
-    Import *import = &into->imports[i];
-    if (import->cluster != from->cluster) continue;
-    if (import->clocks == from || dominates(import->clocks, from)) return;
-    Clocks *merged = clocks_like(from, into->usage);
-    merge_array(merged, from);
-    merge_array(merged, import->clocks);
-    clocks_release(import->clocks);
-    import->clocks = merged;
-    return;
+// ---- imports ----
+
+enum { IMPORTED_PLANES = 2 };
+
+// The plane that fences of at least the scope cover.
+static ClockPlane plane_of_scope(Strength scope) {
+  return scope == STRONG_CTA ? CLOCK_FENCED : scope == STRONG_GPU ? CLOCK_FENCED_GPU : CLOCK_FENCED_CLUSTER;
+}
+
+static Strength scope_of_plane(ClockPlane plane) {
+  return plane == CLOCK_FENCED ? STRONG_CTA : plane == CLOCK_FENCED_GPU ? STRONG_GPU : STRONG_CLUSTER;
+}
+
+// Where the import of a cluster is, or would be.
+static int import_place(const Clocks *clocks, uint32_t cluster) {
+  int low = 0, high = clocks->import_count;
+  while (low < high) {
+    int middle = (low + high) / 2;
+    if (clocks->imports[middle].cluster < cluster)
+      low = middle + 1;
+    else
+      high = middle;
   }
-  into->imports = realloc(into->imports, ((size_t)into->import_count + 1) * sizeof(Import));
+  return low;
+}
+
+static Import *find_import(const Clocks *clocks, uint32_t cluster) {
+  int place = import_place(clocks, cluster);
+  return place < clocks->import_count && clocks->imports[place].cluster == cluster ? &clocks->imports[place] : NULL;
+}
+
+const Clocks *clocks_imported(const Clocks *known, uint32_t cluster) {
+  const Import *import = known ? find_import(known, cluster) : NULL;
+  return import ? import->clocks : NULL;
+}
+
+static Import *add_import(Clocks *into, uint32_t cluster) {
+  int place = import_place(into, cluster), count = into->import_count;
+  // A power of two: there is no room for one more.
+  if ((count & (count - 1)) == 0)
+    into->imports = realloc(into->imports, (size_t)(count ? 2 * count : 1) * sizeof(Import));
   if (!into->imports) out_of_memory();
   usage_add(into->usage, sizeof(Import));
-  // Its own imports stay behind: clusters that learn from each other would build a chain of them without end.
-  Clocks *held = from;
-  if (from->import_count)
-    merge_array(held = clocks_like(from, into->usage), from);
-  else
-    clocks_retain(from);
-  into->imports[into->import_count++] = (Import){from->cluster, held};
+  memmove(&into->imports[place + 1], &into->imports[place], (size_t)(count - place) * sizeof(Import));
+  into->imports[place] = (Import){.cluster = cluster};
+  into->import_count++;
+  return &into->imports[place];
+}
+
+// What *holder and `more`, both of one other cluster, know together: mostly one has all that the other has.
+static void join_imported(Clocks **holder, Clocks *more) {
+  if (!more || *holder == more || (*holder && array_dominates(*holder, more))) return;
+  if (!*holder || array_dominates(more, *holder)) {
+    clocks_retain(more);
+    replace(holder, more);
+    return;
+  }
+  Clocks *merged = clocks_of(more->cluster, more->count, more->planes, more->usage);
+  merge_array(merged, more);
+  merge_array(merged, *holder);
+  replace(holder, merged);
+}
+
+static void merge_import(Clocks *into, const Import *from) {
+  Import *import = find_import(into, from->cluster);
+  if (!import) import = add_import(into, from->cluster);
+  join_imported(&import->clocks, from->clocks);
+  for (Strength s = STRONG_CTA; s < SCOPES; s++) join_imported(&import->fenced[s], from->fenced[s]);
+}
+
+// As another cluster has it: what a plane covers of what is known of the clocks' own cluster. NULL for nothing.
+static Clocks *as_import(const Clocks *from, ClockPlane covered) {
+  const uint32_t *known = from->clock + (size_t)covered * (size_t)from->count;
+  const uint32_t *visible = from->clock + (size_t)CLOCK_VISIBLE * (size_t)from->count;
+  Clocks *import = clocks_of(from->cluster, from->count, IMPORTED_PLANES, from->usage);
+  uint32_t any = 0;
+  for (int i = 0; i < from->count; i++) {
+    any |= import->clock[i] = known[i];
+    import->clock[from->count + i] = smaller(known[i], visible[i]);
+  }
+  if (any) return import;
+  clocks_release(import);
+  return NULL;
+}
+
+static bool plane_covers(Clocks *clocks, ClockPlane which);
+
+// Adds what is known of the cluster of `from`, which is another one, with what its fences have covered.
+static void merge_as_import(Clocks *into, Clocks *from) {
+  Import import = {.cluster = from->cluster, .clocks = as_import(from, CLOCK_KNOWN)};
+  for (Strength s = STRONG_CTA; s < SCOPES && import.clocks; s++) {
+    ClockPlane which = plane_of_scope(s);
+    if ((int)which >= from->planes) continue;
+    bool all = plane_covers(from, which);
+    if (all) clocks_retain(import.clocks);
+    import.fenced[s] = all ? import.clocks : as_import(from, which);
+  }
+  if (import.clocks) merge_import(into, &import);
+  clocks_release(import.clocks);
+  for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(import.fenced[s]);
+}
+
+// Of an import that turns out to be of the own cluster.
+static void merge_home(Clocks *into, const Import *import) {
+  merge_array(into, import->clocks);
+  for (Strength s = STRONG_CTA; s < SCOPES; s++) {
+    if (!import->fenced[s] || (int)plane_of_scope(s) >= into->planes) continue;
+    uint32_t *covered = plane(into, plane_of_scope(s));
+    for (int i = 0; i < into->count; i++) covered[i] = larger(covered[i], import->fenced[s]->clock[i]);
+  }
+}
+
+// ---- what is known together ----
+
+static bool import_dominates(const Import *big, const Import *small) {
+  if (big->clocks != small->clocks && !array_dominates(big->clocks, small->clocks)) return false;
+  for (Strength s = STRONG_CTA; s < SCOPES; s++) {
+    const Clocks *more = big->fenced[s], *less = small->fenced[s];
+    if (less && less != more && !(more && array_dominates(more, less))) return false;
+  }
+  return true;
+}
+
+static bool dominates(const Clocks *big, const Clocks *small) {
+  if (big == small) return true;
+  if (small->import_count > big->import_count || !array_dominates(big, small)) return false;
+  for (int i = 0; i < small->import_count; i++) {
+    const Import *import = find_import(big, small->imports[i].cluster);
+    if (!import || !import_dominates(import, &small->imports[i])) return false;
+  }
+  return true;
 }
 
 // Adds everything that `from` knows to `into`, which has no other holder yet.
@@ -111,12 +224,12 @@ static void merge(Clocks *into, Clocks *from) {
   if (from->cluster == into->cluster)
     merge_array(into, from);
   else
-    merge_import(into, from);
+    merge_as_import(into, from);
   for (int i = 0; i < from->import_count; i++)
     if (from->imports[i].cluster == into->cluster)
-      merge_array(into, from->imports[i].clocks);
+      merge_home(into, &from->imports[i]);
     else
-      merge_import(into, from->imports[i].clocks);
+      merge_import(into, &from->imports[i]);
 }
 
 // A new reference to what a and b know together.
@@ -138,11 +251,6 @@ static Clocks *join(const Cluster *cluster, Clocks *a, Clocks *b) {
   if (a) merge(joined, a);
   merge(joined, b);
   return joined;
-}
-
-static void replace(Clocks **holder, Clocks *with) {
-  clocks_release(*holder);
-  *holder = with;
 }
 
 // ---- releases and acquires ----
@@ -238,6 +346,38 @@ static bool plane_covers(Clocks *clocks, ClockPlane which) {
   return !memcmp(plane(clocks, which), plane(clocks, CLOCK_KNOWN), (size_t)clocks->count * sizeof(uint32_t));
 }
 
+// Makes the plane of an import cover all that is known.
+static void cover_import(Import *import, ClockPlane which) {
+  if (which != CLOCK_VISIBLE) {
+    Clocks **fenced = &import->fenced[scope_of_plane(which)];
+    clocks_retain(import->clocks);
+    replace(fenced, import->clocks);
+  } else if (!plane_covers(import->clocks, which)) {
+    const Clocks *known = import->clocks;
+    Clocks *visible = clocks_of(known->cluster, known->count, known->planes, known->usage);
+    merge_array(visible, known);
+    copy_plane(visible, CLOCK_VISIBLE, CLOCK_KNOWN);
+    replace(&import->clocks, visible);
+  }
+}
+
+static bool import_covers(const Import *import, ClockPlane which) {
+  return which == CLOCK_VISIBLE ? plane_covers(import->clocks, which)
+                                : import->fenced[scope_of_plane(which)] == import->clocks;
+}
+
+// Whether the plane covers all that is known, of other clusters too.
+static bool covers_all(Clocks *clocks, ClockPlane which) {
+  for (int i = 0; i < clocks->import_count; i++)
+    if (!import_covers(&clocks->imports[i], which)) return false;
+  return plane_covers(clocks, which);
+}
+
+static void cover_all(Clocks *clocks, ClockPlane which) {
+  copy_plane(clocks, which, CLOCK_KNOWN);
+  for (int i = 0; i < clocks->import_count; i++) cover_import(&clocks->imports[i], which);
+}
+
 // Lanes that know the same go on sharing it after a fence: what each has done itself stands beside it.
 static void cover(Warp *warp, Mask mask, ClockPlane which) {
   const Clocks *before = NULL;
@@ -245,13 +385,13 @@ static void cover(Warp *warp, Mask mask, ClockPlane which) {
   for (Mask rest = mask; rest; rest &= rest - 1) {
     LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
     clocks->covered[CLOCK_KNOWN] = clocks->covered[which] = clocks->own;
-    if (!clocks->known || plane_covers(clocks->known, which)) continue;
+    if (!clocks->known || covers_all(clocks->known, which)) continue;
     if (clocks->known != before) {
       clocks_release(after);
       before = clocks->known;
       after = clocks_new(warp->block->cluster);
       merge(after, clocks->known);
-      copy_plane(after, which, CLOCK_KNOWN);
+      cover_all(after, which);
     }
     clocks_retain(after);
     replace(&clocks->known, after);
@@ -310,7 +450,7 @@ void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock) {
 
 // A copy of clocks, without imports, that knows no more than what a plane of it covers.
 static Clocks *narrowed(const Clocks *clocks, ClockPlane to) {
-  Clocks *copy = clocks_like(clocks, clocks->usage);
+  Clocks *copy = clocks_of(clocks->cluster, clocks->count, clocks->planes, clocks->usage);
   memcpy(copy->clock, clocks->clock, clocks_size(clocks->count, clocks->planes) - sizeof(Clocks));
   copy_plane(copy, CLOCK_KNOWN, to);
   for (int p = CLOCK_VISIBLE; p < clocks->planes; p++) {
@@ -326,7 +466,8 @@ static bool is_unfenced(const Clocks *clocks, ClockPlane fence) {
   const uint32_t *fenced = clocks->clock + (int)fence * clocks->count;
   uint32_t any = 0;
   for (int i = 0; i < clocks->count; i++) any |= fenced[i];
-  return !any && !clocks->import_count;
+  for (int i = 0; i < clocks->import_count; i++) any |= clocks->imports[i].fenced[scope_of_plane(fence)] != NULL;
+  return !any;
 }
 
 // What a relaxed store by the lane hands on, what the last fence covered, without what it has done itself: a new
@@ -334,7 +475,14 @@ static bool is_unfenced(const Clocks *clocks, ClockPlane fence) {
 static Clocks *fenced_part(const Clocks *known, ClockPlane fence) {
   if (!known || is_unfenced(known, fence)) return NULL;
   Clocks *part = narrowed(known, fence);
-  for (int i = 0; i < known->import_count; i++) merge_import(part, known->imports[i].clocks);
+  Strength scope = scope_of_plane(fence);
+  for (int i = 0; i < known->import_count; i++) {
+    Import import = known->imports[i];
+    if (!import.fenced[scope]) continue;
+    import.clocks = import.fenced[scope];
+    for (Strength s = STRONG_CTA; s < scope; s++) import.fenced[s] = import.clocks;
+    merge_import(part, &import);
+  }
   return part;
 }
 
@@ -462,28 +610,26 @@ static void set_released(SyncTable *table, const void *place, uint32_t block, ui
   replace(&entry->released, released);
 }
 
-// Adds to `into` what `from` hands on to another cluster: what a fence of .gpu scope covered.
-static void merge_foreign(Clocks *into, const Clocks *from) {
-  Clocks *part = narrowed(from, CLOCK_FENCED_GPU);
-  if (from->cluster == into->cluster)
-    merge_array(into, part);
-  else
-    merge_import(into, part);
-  clocks_release(part);
+// Adds to `into`, which one of its cluster learns, what was released of a cluster with fences of .gpu scope. From here on
+// none of the learner's own has covered it.
+static void learn_of(Clocks *into, uint32_t cluster, Clocks *fenced) {
+  if (fenced && cluster == into->cluster)
+    merge_array(into, fenced);
+  else if (fenced)
+    merge_import(into, &(Import){.cluster = cluster, .clocks = fenced});
 }
 
 // A new reference to what the cluster may learn from what was released.
 static Clocks *for_cluster(const Cluster *cluster, Clocks *released) {
-  if (released->cluster == cluster->id && released->import_count == 0) {
+  if (released->cluster == cluster->id) {
     clocks_retain(released);
     return released;
   }
-  Clocks *part = clocks_new(cluster);
-  if (released->cluster == cluster->id)
-    merge_array(part, released);
-  else
-    merge_foreign(part, released);
-  for (int i = 0; i < released->import_count; i++) merge_foreign(part, released->imports[i].clocks);
+  Clocks *part = clocks_new(cluster), *fenced = as_import(released, CLOCK_FENCED_GPU);
+  learn_of(part, released->cluster, fenced);
+  clocks_release(fenced);
+  for (int i = 0; i < released->import_count; i++)
+    learn_of(part, released->imports[i].cluster, released->imports[i].fenced[STRONG_GPU]);
   return part;
 }
 
@@ -525,16 +671,16 @@ static Clocks *released_by(Warp *warp, int lane, MemoryOrder order, Strength sco
     return fenced;
   }
   Clocks *all = snapshot(warp, lane);
-  copy_plane(all, CLOCK_FENCED, CLOCK_KNOWN);
-  if (scope >= STRONG_CLUSTER && has_several_blocks(cluster)) copy_plane(all, CLOCK_FENCED_CLUSTER, CLOCK_KNOWN);
-  if (scope >= STRONG_GPU) copy_plane(all, CLOCK_FENCED_GPU, CLOCK_KNOWN);
+  cover_all(all, CLOCK_FENCED);
+  if (scope >= STRONG_CLUSTER && has_several_blocks(cluster)) cover_all(all, CLOCK_FENCED_CLUSTER);
+  if (scope >= STRONG_GPU) cover_all(all, CLOCK_FENCED_GPU);
   return all;
 }
 
 // A new reference to what of that a write of the scope releases to other blocks, and to its own in a cluster of one.
 static Clocks *for_all_blocks(const Cluster *cluster, Clocks *released, Strength scope) {
   if (!released || (has_several_blocks(cluster) && scope == STRONG_CTA)) return NULL;
-  if (has_several_blocks(cluster) && !plane_covers(released, CLOCK_FENCED_CLUSTER))
+  if (has_several_blocks(cluster) && !covers_all(released, CLOCK_FENCED_CLUSTER))
     return fenced_part(released, CLOCK_FENCED_CLUSTER);
   clocks_retain(released);
   return released;

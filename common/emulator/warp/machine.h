@@ -142,6 +142,7 @@ struct Cluster {
   int next_warp;               // round robin
   uint64_t progress;           // counts visible events: stores that changed memory, barriers completed, exits
   Quiet quiet;
+  bool has_news;  // it has read something in global memory that others may wait for: their turn, before it goes on
 };
 
 // One instruction's counts, of one worker thread.
@@ -185,6 +186,7 @@ struct Launch {
   _Atomic bool stopped;  // by hazard_stop: no thread goes on
   _Atomic uint64_t steps;
   struct Queue *queue;  // of clusters: workers.c
+  _Atomic uint32_t waiting;  // clusters that are under way and do not run
 };
 
 static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }
