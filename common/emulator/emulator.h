@@ -12,6 +12,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct Emulator Emulator;
 typedef struct EmulatorModule EmulatorModule;
 
@@ -51,9 +55,27 @@ typedef struct EmulatorMemory {
 
 EmulatorMemory emulator_memory(const Emulator *emulator);
 
-// Loads a PTX module; NULL and *error when it is malformed or uses an unknown instruction. Lives until the emulator
-// closes.
+// ---- modules: the kernels and the variables of a PTX text ----
+
+// Loads a PTX module; NULL and *error when the text is malformed or for another GPU. It lives until the emulator closes. An
+// instruction that the emulator does not know fails later: when a kernel is launched that may execute it.
 EmulatorModule *emulator_load(Emulator *emulator, const char *ptx, size_t length, EmulatorError *error);
+// Takes the module's variables out of memory. It must not be used any more.
+void emulator_unload(EmulatorModule *module);
+// Whether a launch of the kernel would know all its instructions; *error names the first that it does not, with its line.
+// kernel may be NULL: all of the module.
+bool emulator_check(EmulatorModule *module, const char *kernel, EmulatorError *error);
+// The module's kernels in the order of the text; NULL past the last.
+const char *emulator_kernel_name(const EmulatorModule *module, int index);
+// -1: the module has no such kernel.
+int emulator_parameter_count(const EmulatorModule *module, const char *kernel);
+// Bytes of one parameter, from 0; 0 when there is none.
+size_t emulator_parameter_size(const EmulatorModule *module, const char *kernel, int index);
+// Where a global or constant variable is, from load to close, and its bytes; emulator_read and emulator_write reach it.
+// False when the module has none of that name. address and size may be NULL.
+bool emulator_symbol(const EmulatorModule *module, const char *name, uint64_t *address, size_t *size);
+
+// ---- launches ----
 
 typedef struct EmulatorLaunch {
   const char *kernel;  // the entry's name
@@ -62,6 +84,7 @@ typedef struct EmulatorLaunch {
   size_t dynamic_shared;         // bytes
   const void *const *arguments;  // one pointer per parameter, in order, as cuLaunchKernel takes them
   int argument_count;
+  bool cooperative;  // all blocks run at a time, as cudaLaunchCooperativeKernel promises: grid.sync() may be used
 } EmulatorLaunch;
 
 typedef enum EmulatorStatus {
@@ -276,3 +299,7 @@ EmulatorCounters emulator_counters(const Emulator *emulator);
 // them), most instructions first. Valid until the next launch.
 const LineCounters *emulator_line_counters(const Emulator *emulator, int *count);
 void emulator_clear_counters(Emulator *emulator);
+
+#ifdef __cplusplus
+}
+#endif
