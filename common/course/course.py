@@ -332,7 +332,7 @@ def show_break(change):
     text, built = workshop.build(" ".join(change.all("Allow")), whole=bool(spoken_of) or not QUICK)
     missing, code = 0, None
     if not built:
-        print(indented(first(text.splitlines())))
+        print(indented(first([line for line in text.splitlines() if "All that ptxas reports" not in line])))
     for field, words in change.fields:
         if field == "Run" and built:
             text, code = workshop.run([STEPS, *words.split()])
