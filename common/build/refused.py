@@ -17,8 +17,8 @@ MEANINGS = (  # words of a remark of ptxas; what the remark means; what usually 
     ("insufficient register", "the registers do not suffice for products in flight",
      "more values are alive during a product than in the stage, such as one more array"),
     ("function boundary", "a function call stands between a wgmma and its wait",
-     "a function is not inlined: __forceinline__ is missing"),
-    ("Extern calls", "a function of another file is called beside a wgmma", "a call of printf or assert"),
+     "printf or assert is called, or a function that is not inlined (__forceinline__)"),
+    ("Extern calls", "a function of another file is called beside a wgmma", ""),
     ("defining input registers", "the registers of A are written while a wgmma may still read them",
      "the next weights are packed before the wait for the product that reads the older ones"),
     ("accumulator registers", "the sums of a wgmma are used while it may still be running",
@@ -64,14 +64,18 @@ def run_time_indices(ptx):
             yield number
 
 
-def memory(ptx, log, stack):
+def memory(ptx, log, stack, ptx_path):
     """Of spills, and of stack frames if `stack`."""
     for kernel, rest in re.findall(r"Compiling entry function '([^']*)'(.*?)(?=Compiling entry|\Z)", log, re.DOTALL):
         frame = re.search(r"\d+ bytes stack frame.*", rest)
         used = re.search(r"Used (\d+) registers", rest)
         if frame and re.search(r"\b[1-9]", frame[0]):
             yield f"{kernel}: {frame[0]}" + (f"; {used[1]} registers are in use" if used else "")
-    if "__local_depot" in ptx and stack:
+    if "vprintf" in ptx and stack:
+        yield "ptxas.sh: printf keeps its arguments in local memory, which is device memory."
+        number = os.path.basename(ptx_path).split("-")[0]
+        yield f"  The emulator runs the PTX all the same: ./stage-{number} --device=emulator --ptx={ptx_path}"
+    elif "__local_depot" in ptx and stack:
         yield "ptxas.sh: an array lies in local memory, which is device memory: registers have no index."
         where = places(ptx, run_time_indices(ptx))
         if where:
@@ -107,7 +111,7 @@ def remarks(ptx, log):
 def main(word, ptx_path, log_path):
     ptx, log = (open(path, encoding="utf-8", errors="replace").read() if os.path.exists(path) else ""
                 for path in (ptx_path, log_path))
-    print(*(memory(ptx, log, word == "stack") if word in ("stack", "spills") else remarks(ptx, log)), sep="\n")
+    print(*(memory(ptx, log, word == "stack", ptx_path) if word in ("stack", "spills") else remarks(ptx, log)), sep="\n")
     print(f"  All that ptxas reports: cat {log_path}")
     stage = os.path.splitext(os.path.basename(ptx_path))[0]
     words = f"{word} spills" if word == "stack" and SPILL.search(log) else word
