@@ -147,7 +147,7 @@ def judge(task, workshop):
         if code:
             return False, [f"{workshop.program} --device=emulator {options}".rstrip(),
                            *first(trouble(task.in_my_words(text)))]
-    said = [f"right in {len(runs)} runs on the emulator, without a hazard"]
+    said = [f"right in {len(runs)} run{'s' * (len(runs) > 1)} on the emulator, without a hazard"]
     for goal in task.change.all("Goal") if task.change else []:
         met, line = reaches(goal, workshop)
         said.append(line)
@@ -315,7 +315,7 @@ def command_progress():
         changed += states.count(None)
         total += len(tasks)
         following = following or next((task for task, state in zip(tasks, states) if not state), None)
-    print(f"{done} of {total} tasks are done" + ("; [~] has changed since it passed" if changed else ""))
+    print(f"{done} of {total} tasks {'is' if done == 1 else 'are'} done" + ("; [~] has changed since it passed" if changed else ""))
     if following:
         print(f"next: make try-{following.name}, {following.title()}")
     return 0

@@ -594,7 +594,8 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
   if (!program) return invalid(error, "the module has no kernel %s", request->kernel);
   const PtxFunction *entry = program->functions[0].ptx;
   if (request->argument_count != entry->param_count)
-    return invalid(error, "%s takes %d arguments, not %d", entry->name, entry->param_count, request->argument_count);
+    return invalid(error, "%s takes %d argument%s, not %d", entry->name, entry->param_count,
+                   entry->param_count == 1 ? "" : "s", request->argument_count);
   if (request->dynamic_shared > MAX_SHARED)
     return invalid(error, "%s: %zu bytes of shared memory, a block has at most %d", entry->name,
                    request->dynamic_shared, MAX_SHARED);

@@ -284,7 +284,8 @@ static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
     touched += state->names[plan->a[i] / SLOT_UNIT].touched == state->fences + 1;
   if (touched)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
-                  "%d of its registers were read or written after the last wgmma.fence", touched);
+                  "%d of its registers %s read or written after the last wgmma.fence", touched,
+                  touched == 1 ? "was" : "were");
   else if (state->fences == 0)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
                   "no wgmma.fence stands before the warp's first wgmma.mma_async");
