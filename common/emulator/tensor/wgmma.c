@@ -196,9 +196,12 @@ static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint
     for (int k = 0; k < DEPTH; k += mn_major ? 1 : 8) {
       uint32_t address = descriptor_address(d, mn, k);
       if (address >= shared->base && address - shared->base + 16 <= shared->size) continue;
-      hazard_report(warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
-                    "the descriptor of %s reaches byte %lld of a block's %llu bytes of shared memory", which,
-                    (long long)address - (long long)shared->base, (unsigned long long)shared->size);
+      hazard_report(
+          warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
+          "the descriptor of %s, start 0x%x, leading %u, stride %u, reaches byte %lld of a block's %llu bytes of "
+          "shared memory",
+          which, d->start, d->leading, d->stride, (long long)address - (long long)shared->base,
+          (unsigned long long)shared->size);
       launch_stop(warp_launch(warp));
       return false;
     }
