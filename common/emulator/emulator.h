@@ -16,7 +16,7 @@ typedef struct Emulator Emulator;
 typedef struct EmulatorModule EmulatorModule;
 
 typedef struct EmulatorOptions {
-  bool hazards;         // report hazards; without, faults still stop a launch
+  bool hazards;         // report hazards; without, only what stops a launch is reported
   uint64_t schedule;    // seed of the warp schedule and of async completion times; 0 is the adversarial default
   int threads;          // host threads for a launch; 0: one per core
   uint64_t step_limit;  // warp instructions a launch may execute, 0: no limit
@@ -66,7 +66,7 @@ typedef struct EmulatorLaunch {
 
 typedef enum EmulatorStatus {
   EMULATOR_OK,       // ran to its end (hazards may have been reported)
-  EMULATOR_FAULT,    // stopped by a hazard after which the GPU's behaviour is undefined or an error
+  EMULATOR_FAULT,    // stopped by a hazard after which the kernel cannot go on; the error names it
   EMULATOR_INVALID,  // the launch itself is wrong: no such kernel, a grid too large, too much shared memory, ...
 } EmulatorStatus;
 
@@ -139,6 +139,13 @@ typedef enum HazardKind {
   HAZARD_KIND_COUNT,
 } HazardKind;
 
+// How much a finding weighs.
+typedef enum HazardGrade {
+  HAZARD_FAULT,   // wrong on the hardware, or undefined there
+  HAZARD_FORMAL,  // PTX does not promise it, but the hardware is known to do it: the detail says how that is known
+  HAZARD_NOTE,    // worth knowing
+} HazardGrade;
+
 // "shared-memory race", the name the reports and the tests use.
 const char *hazard_name(HazardKind kind);
 // One sentence: what to do about it.
@@ -155,6 +162,8 @@ enum { HAZARD_DETAIL = 1600 };
 
 typedef struct Hazard {
   HazardKind kind;
+  HazardGrade grade;
+  bool stopped;  // the launch could not go on after it
   HazardPlace here;
   bool has_other;
   HazardPlace other;           // the access this one conflicts with

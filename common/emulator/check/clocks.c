@@ -152,9 +152,8 @@ static void advance(Warp *warp, int lane) {
   LaneClocks *clocks = &warp->clocks[lane];
   if (clocks->own++ < warp_launch(warp)->epochs->clock_mask) return;
   clocks->own = 1;
-  hazard_report(warp, NULL, lane, HAZARD_STEP_LIMIT, 0, 0,
-                "a thread synchronised more often than the race check can count; run with --hazards=off");
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, NULL, lane, HAZARD_STEP_LIMIT, 0, 0,
+              "a thread synchronised more often than the race check can count; run with --hazards=off");
 }
 
 // Makes *holder a vector that has no other holder.

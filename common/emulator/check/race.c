@@ -160,14 +160,14 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
                               : "writes what an asynchronous operation reads, and has not waited for it";
     other_first = false;
   }
-  hazard_report_conflict(actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other, other_first,
-                         sentence);
+  hazard_report_conflict(HAZARD_FAULT, actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other,
+                         other_first, sentence);
 }
 
 static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
   hazard_report_conflict(
-      actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, write, false,
-      "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
+      HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, write,
+      false, "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
 }
 
 // ---- reads ----
@@ -281,9 +281,8 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
                     .strength = (uint8_t)actor->strength};
   uint32_t set = add_read(cluster->read_sets, as_set(cluster, read), &entry, actor);
   if (set > layout->set_mask) {
-    hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_STEP_LIMIT, 0, 0,
-                  "more patterns of reads than the race check can count; run with --hazards=off");
-    launch_stop(cluster->launch);
+    hazard_stop(actor->warp, actor->inst, actor->lane, HAZARD_STEP_LIMIT, 0, 0,
+                "more patterns of reads than the race check can count; run with --hazards=off");
     return own;
   }
   uint64_t keep = layout->cluster_mask << layout->cluster_shift | layout->pc_mask << layout->pc_shift;
@@ -468,7 +467,8 @@ void race_end_block(const Actor *actor, const Region *shared) {
     Epoch other = ordered(actor, cell.write) ? unordered_read(actor, cell.read) : cell.write;
     if (!is_of_other_block(actor, other)) continue;
     hazard_report_conflict(
-        actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS, shared->base + offset, (int)run, other, false,
+        HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS, shared->base + offset, (int)run,
+        other, false,
         "the block exits, and its shared memory with it, without knowing that a thread of another block is done there: "
         "barrier.cluster is missing before the end");
     return;

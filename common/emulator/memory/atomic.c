@@ -124,9 +124,8 @@ static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int 
   if (!memory_find(warp, inst, lane, atomic->space, address, atomic->size, atomic->size, ACCESS_ATOMIC, &access))
     return false;
   if (!access.region) {
-    hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, atomic->size,
-                  "atomics reach global and shared memory only");
-    launch_stop(warp_launch(warp));
+    hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, atomic->size,
+                "atomics reach global and shared memory only");
     return false;
   }
   const Launch *launch = warp_launch(warp);

@@ -243,10 +243,9 @@ static bool report_divergence(Cluster *cluster, bool others_poll) {
   const Group *group = find_group(cluster, GROUP_CONVERGING, &warp);
   if (!group || (others_poll && cluster->launch->program->code[group->pc].converge == CONVERGE_ALIGNED)) return false;
   WaitList waits;
-  hazard_report(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED,
-                0, 0, "lanes 0x%08x wait for the others of their warp, which wait elsewhere: %s", group->mask,
-                describe_waits(cluster, &waits));
-  launch_stop(cluster->launch);
+  hazard_stop(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED, 0,
+              0, "lanes 0x%08x wait for the others of their warp, which wait elsewhere: %s", group->mask,
+              describe_waits(cluster, &waits));
   return true;
 }
 
@@ -257,9 +256,8 @@ static void report_stuck(Cluster *cluster) {
   const Group *at = find_group(cluster, GROUP_BARRIER, &stuck);
   const Inst *inst = &cluster->launch->program->code[at->pc];
   WaitList waits;
-  hazard_report(stuck, inst, __builtin_ctz(at->mask), HAZARD_DEADLOCK, 0, 0, "no thread can go on: %s",
-                describe_waits(cluster, &waits));
-  launch_stop(cluster->launch);
+  hazard_stop(stuck, inst, __builtin_ctz(at->mask), HAZARD_DEADLOCK, 0, 0, "no thread can go on: %s",
+              describe_waits(cluster, &waits));
 }
 
 // ---- the step limit ----
@@ -271,9 +269,8 @@ static void count_steps(Cluster *cluster, uint64_t executed) {
   uint64_t steps = atomic_fetch_add(&launch->steps, executed) + executed;
   if (steps <= launch->step_limit || launch->stopped) return;
   const Warp *warp = warp_number(cluster, 0);
-  hazard_report(warp, &launch->program->code[warp->group_count ? warp->groups[0].pc : 0], 0, HAZARD_STEP_LIMIT, 0, 0,
-                "the launch executed more than %llu warp instructions", (unsigned long long)launch->step_limit);
-  launch_stop(launch);
+  hazard_stop(warp, &launch->program->code[warp->group_count ? warp->groups[0].pc : 0], 0, HAZARD_STEP_LIMIT, 0, 0,
+              "the launch executed more than %llu warp instructions", (unsigned long long)launch->step_limit);
 }
 
 // ---- spinning ----
@@ -336,9 +333,8 @@ static void report_spinning(Cluster *cluster) {
       if (!warp_ready(warp)) continue;
       WaitList waits;
       const Group *group = &warp->groups[0];
-      hazard_report(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DEADLOCK, 0, 0,
-                    "every thread polls memory that no thread will write: %s", describe_waits(cluster, &waits));
-      launch_stop(cluster->launch);
+      hazard_stop(warp, &cluster->launch->program->code[group->pc], __builtin_ctz(group->mask), HAZARD_DEADLOCK, 0, 0,
+                  "every thread polls memory that no thread will write: %s", describe_waits(cluster, &waits));
       return;
     }
 }
@@ -633,6 +629,6 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
   run(&launch, (uint32_t)(blocks / cluster_blocks));
   free(launch.params);
   if (!launch.stopped) return EMULATOR_OK;
-  invalid(error, "%s stopped at a hazard", entry->name);
+  hazards_stop_reason(&emulator->hazards, entry->name, error);
   return EMULATOR_FAULT;
 }

@@ -88,15 +88,13 @@ void fragment_from_tile(Warp *warp, const Fragment *fragment, const void *tile, 
 
 bool fragment_whole_warp(Warp *warp, const Inst *inst, Mask mask) {
   if (mask == FULL_MASK) return true;
-  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
-                "it needs all 32 lanes of a warp; lanes 0x%08x have exited or do not exist", ~mask);
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
+              "it needs all 32 lanes of a warp; lanes 0x%08x have exited or do not exist", ~mask);
   return false;
 }
 
 static bool wrong_space(Warp *warp, const Inst *inst, int lane, uint64_t address, const char *detail) {
-  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, UNIT_BYTES, "%s", detail);
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, UNIT_BYTES, "%s", detail);
   return false;
 }
 

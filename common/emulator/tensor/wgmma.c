@@ -179,9 +179,8 @@ static void discard_wgmma(AsyncOp *op) {
 // ---- issue ----
 
 static bool bad_descriptor(Warp *warp, const Inst *inst, const char *which, uint64_t bits, const char *what) {
-  hazard_report(warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0, "descriptor of %s 0x%016llx: %s", which,
-                (unsigned long long)bits, what);
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0, "descriptor of %s 0x%016llx: %s", which,
+              (unsigned long long)bits, what);
   return false;
 }
 
@@ -196,10 +195,9 @@ static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint
     for (int k = 0; k < DEPTH; k += mn_major ? 1 : 8) {
       uint32_t address = descriptor_address(d, mn, k);
       if (address >= shared->base && address - shared->base + 16 <= shared->size) continue;
-      hazard_report(warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
-                    "the descriptor of %s reaches byte %lld of a block's %llu bytes of shared memory", which,
-                    (long long)address - (long long)shared->base, (unsigned long long)shared->size);
-      launch_stop(warp_launch(warp));
+      hazard_stop(warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
+                  "the descriptor of %s reaches byte %lld of a block's %llu bytes of shared memory", which,
+                  (long long)address - (long long)shared->base, (unsigned long long)shared->size);
       return false;
     }
   return true;

@@ -33,9 +33,9 @@ typedef struct WmmaMove {
 static bool lanes_agree(Warp *warp, const Inst *inst, const uint64_t addresses[LANES], const u32 *strides) {
   for (int lane = 1; lane < LANES; lane++) {
     if (addresses[lane] == addresses[0] && strides[lane] == strides[0]) continue;
-    hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, addresses[lane], 0,
-                  "lane %d gives address 0x%llx and stride %u, lane 0 0x%llx and %u: they must be the same", lane,
-                  (unsigned long long)addresses[lane], strides[lane], (unsigned long long)addresses[0], strides[0]);
+    hazard_stop(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, addresses[lane], 0,
+                "lane %d gives address 0x%llx and stride %u, lane 0 0x%llx and %u: they must be the same", lane,
+                (unsigned long long)addresses[lane], strides[lane], (unsigned long long)addresses[0], strides[0]);
     return false;
   }
   return true;
@@ -44,13 +44,13 @@ static bool lanes_agree(Warp *warp, const Inst *inst, const uint64_t addresses[L
 // The alignment that load_matrix_sync asks for in the CUDA C++ programming guide.
 static bool is_aligned(Warp *warp, const Inst *inst, uint64_t base, u32 stride, int size) {
   if (base % POINTER_ALIGNMENT) {
-    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the matrix's address is no multiple of %d",
-                  POINTER_ALIGNMENT);
+    hazard_stop(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the matrix's address is no multiple of %d",
+                POINTER_ALIGNMENT);
     return false;
   }
   if ((uint64_t)stride * (uint64_t)size % PITCH_ALIGNMENT) {
-    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0,
-                  "the leading dimension of %u elements is no multiple of %d", stride, PITCH_ALIGNMENT / size);
+    hazard_stop(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the leading dimension of %u elements is no multiple of %d",
+                stride, PITCH_ALIGNMENT / size);
     return false;
   }
   return true;
@@ -63,9 +63,7 @@ static bool find_matrix(Warp *warp, const Inst *inst, const WmmaMove *move, uint
   form_addresses(warp, &move->address, FULL_MASK, addresses);
   *base = addresses[0];
   *pitch = (uint64_t)strides[0] * (uint64_t)move->size;
-  if (lanes_agree(warp, inst, addresses, strides) && is_aligned(warp, inst, *base, strides[0], move->size)) return true;
-  launch_stop(warp_launch(warp));
-  return false;
+  return lanes_agree(warp, inst, addresses, strides) && is_aligned(warp, inst, *base, strides[0], move->size);
 }
 
 // A tile as it lies in memory, packed.

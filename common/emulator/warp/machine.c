@@ -18,5 +18,3 @@ void cluster_block_index(const Launch *launch, uint32_t cluster, int rank, unsig
     in /= launch->cluster[axis];
   }
 }
-
-void launch_stop(Launch *launch) { launch->stopped = true; }

@@ -173,7 +173,7 @@ struct Launch {
   bool hazards;
   uint64_t schedule;
   uint64_t step_limit;
-  _Atomic bool stopped;  // a fault: everything stops
+  _Atomic bool stopped;  // by hazard_stop: no thread goes on
   _Atomic uint64_t steps;
   struct Queue *queue;  // of clusters: launch.c
 };
@@ -186,5 +186,3 @@ static inline uint32_t warp_thread(const Warp *warp, int lane) { return warp->fi
 uint64_t cluster_random(Cluster *cluster);
 // The index of the block with that rank in a cluster.
 void cluster_block_index(const Launch *launch, uint32_t cluster, int rank, unsigned index[3]);
-// Stops the launch; the hazard that says why was reported before.
-void launch_stop(Launch *launch);
