@@ -128,6 +128,31 @@ extern "C" __global__ void lane_rules(const RuleInput *in, uint32_t *out) {
   results[lane] = collective_case(variant, lane, value);
 }
 
+// Words 0 and 1 of the output: how many threads of each warp have passed the barrier.
+extern "C" __global__ void exit_rules(const RuleInput *in, uint32_t *out) {
+  __shared__ uint32_t finished;
+  uint32_t *passed = out + blockIdx.x * RULE_WORDS, warp = threadIdx.x / 32;
+  if (threadIdx.x == 0) finished = 0;
+  asm volatile("bar.sync 2;" ::: "memory");
+  if (threadIdx.x >= in->threads) {
+    watch(in, &finished);
+    return;
+  }
+  if (warp == 0 && threadIdx.x >= 16) {
+    long_delay();
+    atomicAdd(&finished, 1);
+    asm volatile("exit;");
+  }
+  delay(in, 0);
+  if (in->variant == 0) asm volatile("bar.sync 1, 64;" ::: "memory");
+  if (in->variant == 1 && warp == 0) asm volatile("bar.arrive 1, 64;" ::: "memory");
+  if (in->variant == 1 && warp == 1) asm volatile("bar.sync 1, 64;" ::: "memory");
+  if (in->variant == 2) asm volatile("bar.sync 0;" ::: "memory");
+  atomicAdd(&passed[warp], 1);
+  __threadfence_system();
+  atomicAdd(&finished, 1);
+}
+
 // ---- mbarriers ----
 
 static __device__ void mbarrier_init(uint32_t mbarrier, uint32_t count) {

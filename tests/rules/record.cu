@@ -45,6 +45,8 @@ static std::vector<Case> list_cases() {
     cases.push_back({"init", init_cases[i], init_rules, 64, 0, 2, i == 4 ? 4u : 0u, i, copied, 4});
   for (uint32_t i = 0; i < REGISTER_CASES; i++)
     cases.push_back({"registers", register_cases[i], registers_kernels[i], i == 2 ? 128u : 256u, 32, 8, 0, i, NULL, 0});
+  for (uint32_t i = 0; i < EXIT_CASES; i++)
+    cases.push_back({"exit", exit_cases[i], exit_rules, 64, i < 2 ? 32u : 0u, 2, 0, i, NULL, 0});
   return cases;
 }
 

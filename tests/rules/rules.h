@@ -93,6 +93,14 @@ static const char *const lane_cases[] = {
 };
 enum { LANE_CASES = sizeof lane_cases / sizeof *lane_cases };
 
+// Half a warp exits while the other half and another warp are at a barrier.
+static const char *const exit_cases[] = {
+    "16-31 exit late: bar.sync 1, 64 by the others and another warp",
+    "16-31 exit late: bar.arrive 1, 64 by the others, bar.sync by another warp",
+    "16-31 exit late: bar.sync 0 by the others and another warp",
+};
+enum { EXIT_CASES = sizeof exit_cases / sizeof *exit_cases };
+
 // ---- arrivals at several blocks' mbarriers by one instruction ----
 
 static const char *const remote_cases[] = {
