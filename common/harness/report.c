@@ -42,7 +42,7 @@ static void print_place(FILE *out, const Shape *shape, size_t index) {
 }
 
 static void print_differences(FILE *out, const Problem *problem, const CheckResult *result) {
-  fprintf(out, "          the first that differ, O[batch][head][row][d]:\n");
+  fprintf(out, "          the first that %s, O[batch][head][row][d]:\n", result->wrong == 1 ? "differs" : "differ");
   for (int i = 0; i < result->difference_count; i++) {
     const Difference *difference = &result->differences[i];
     fprintf(out, "          O");
@@ -70,14 +70,15 @@ static void report_right(FILE *out, const CheckResult *result) {
 
 static void report_wrong(FILE *out, const Problem *problem, const CheckResult *result) {
   char wrong[32], compared[32], not_finite[32], all[32];
-  fprintf(out, "result    WRONG: %s of %s elements differ from the fp64 reference", format_count(wrong, result->wrong),
-          format_count(compared, result->compared));
+  fprintf(out, "result    WRONG: %s of %s elements %s from the fp64 reference", format_count(wrong, result->wrong),
+          format_count(compared, result->compared), result->wrong == 1 ? "differs" : "differ");
   if (!result->complete) fprintf(out, " (%d rows of each head were compared)", result->rows_per_head);
   if (result->max_error != 0) fprintf(out, ", max error %.2g", result->max_error);
   fprintf(out, "\n");
   if (result->not_finite) {
-    fprintf(out, "          %s of %s are NaN or infinite (never written?), the first is O",
-            format_count(not_finite, result->not_finite), format_count(all, problem->elements));
+    fprintf(out, "          %s of %s %s NaN or infinite (never written?), the first is O",
+            format_count(not_finite, result->not_finite), format_count(all, problem->elements),
+            result->not_finite == 1 ? "is" : "are");
     print_place(out, &problem->shape, result->first_not_finite);
     fprintf(out, "\n");
   }

@@ -34,7 +34,7 @@ typedef struct Core {
   bool initialised;      // cuInit
   Emulator *emulator;
   CUresult sticky;     // what stopped a launch: every later call returns it
-  char stopped[500];   // in words, for cuGetErrorString
+  char stopped[600];  // in words, for cuGetErrorString
   uint64_t launches;
   bool strict, counters;
 } Core;

@@ -65,7 +65,9 @@ void report_end(void) {
     print(stderr);
 }
 
+// The emulator's message begins with the kernel's name as PTX has it.
 void report_stop(const char *kernel, const EmulatorError *error) {
-  snprintf(core.stopped, sizeof core.stopped, "%s", error->message);
-  core_say("%s was stopped. %s", kernel, error->message);
+  const char *rest = strstr(error->message, " stopped");
+  snprintf(core.stopped, sizeof core.stopped, "%.120s%s", kernel, rest ? rest : error->message);
+  core_say("%s", core.stopped);
 }

@@ -37,7 +37,8 @@ typedef struct Function {
   struct CUmod_st *module;
   struct Function *next;
   char *name;
-  EmulatorKernel info;
+  EmulatorKernel info;  // function_info() fills it
+  bool info_known;
   int parameter_count;
   unsigned max_dynamic_shared;  // opted into
   bool large_clusters;          // more than 8 blocks opted into
@@ -50,6 +51,8 @@ struct CUmod_st {
   Function *functions;
   struct CUmod_st *next;
 };
+
+const EmulatorKernel *function_info(Function *function);
 
 // ---- stream.c: what is put into a stream is done at once, or becomes a node of a graph while the stream captures ----
 
@@ -110,9 +113,9 @@ bool stream_captures(CUstream handle);
 
 // ---- launch.c ----
 
-CUresult launch_run(const Launch *launch);
+CUresult launch_do(const Launch *launch);
 // Packs the arguments; *parameters is the caller's to free.
-CUresult launch_pack(const Function *function, void **arguments, void **extra, uint8_t **parameters);
+CUresult launch_pack(Function *function, void **arguments, void **extra, uint8_t **parameters);
 Launch launch_clone(const Launch *launch);
 
 // ---- copy.c ----
@@ -121,7 +124,7 @@ CUresult copy_run(const CUDA_MEMCPY3D *copy, const char *function);
 
 // ---- occupancy.c ----
 
-int occupancy_blocks(const Function *function, int threads, size_t dynamic_shared);
+int occupancy_blocks(Function *function, int threads, size_t dynamic_shared);
 
 // ---- device.c ----
 

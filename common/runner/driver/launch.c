@@ -24,9 +24,9 @@ static CUresult unpack_extra(void **extra, const void **buffer, size_t *size) {
   return *buffer ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult launch_pack(const Function *function, void **arguments, void **extra, uint8_t **parameters) {
+CUresult launch_pack(Function *function, void **arguments, void **extra, uint8_t **parameters) {
   const EmulatorModule *module = function->module->loaded;
-  size_t bytes = function->info.parameter_bytes;
+  size_t bytes = function_info(function)->parameter_bytes;
   if (function->parameter_count && !arguments && !extra) return CUDA_ERROR_INVALID_VALUE;
   *parameters = calloc(bytes + 1, 1);
   if (!*parameters) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -45,8 +45,8 @@ CUresult launch_pack(const Function *function, void **arguments, void **extra, u
 
 Launch launch_clone(const Launch *launch) {
   Launch clone = *launch;
-  clone.parameters = malloc(launch->function->info.parameter_bytes + 1);
-  if (clone.parameters) memcpy(clone.parameters, launch->parameters, launch->function->info.parameter_bytes);
+  clone.parameters = malloc(function_info(launch->function)->parameter_bytes + 1);
+  if (clone.parameters) memcpy(clone.parameters, launch->parameters, function_info(launch->function)->parameter_bytes);
   return clone;
 }
 
@@ -59,8 +59,8 @@ static CUresult refuse(const Launch *launch, CUresult status, const char *why) {
 
 static CUresult check_shared(const Launch *launch) {
   char why[200];
-  const Function *function = launch->function;
-  size_t whole = function->info.static_shared + launch->shared;
+  Function *function = launch->function;
+  size_t whole = function_info(function)->static_shared + launch->shared;
   if (whole <= DEFAULT_SHARED) return CUDA_SUCCESS;
   if (whole > MAX_SHARED_BLOCK) {
     snprintf(why, sizeof why, "it asks for %zu bytes of shared memory, and a block has at most %d", whole,
@@ -137,8 +137,8 @@ static CUresult stopped_by(const EmulatorError *error) {
 }
 
 // Returns what the launch itself returns: a kernel that is stopped is an error of the calls that come after it.
-CUresult launch_run(const Launch *launch) {
-  const Function *function = launch->function;
+CUresult launch_do(const Launch *launch) {
+  Function *function = launch->function;
   EmulatorModule *module = function->module->loaded;
   CUresult status = check(launch);
   if (status != CUDA_SUCCESS) return status;
@@ -148,7 +148,8 @@ CUresult launch_run(const Launch *launch) {
   EmulatorLaunch request = {.kernel = function->name,
                             .dynamic_shared = launch->shared,
                             .arguments = arguments,
-                            .argument_count = function->parameter_count};
+                            .argument_count = function->parameter_count,
+                            .cooperative = launch->cooperative};
   memcpy(request.grid, launch->grid, sizeof request.grid);
   memcpy(request.block, launch->block, sizeof request.block);
   memcpy(request.cluster, launch->cluster, sizeof request.cluster);
@@ -158,8 +159,9 @@ CUresult launch_run(const Launch *launch) {
   fflush(stdout);
   core.launches++;
   if (result == EMULATOR_INVALID) {
-    core_say("%s was not launched: %s", core_readable(function->name), error.message);
-    return CUDA_ERROR_INVALID_VALUE;
+    core_say("%s was not launched: %s%s", core_readable(function->name), error.message,
+             error.line ? " (in its PTX)" : "");
+    return error.line ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_INVALID_VALUE;
   }
   if (result == EMULATOR_FAULT) {
     core.sticky = stopped_by(&error);

@@ -33,7 +33,6 @@ static void add_functions(CUmodule module) {
     function->name = strdup(name);
     function->parameter_count = emulator_parameter_count(module->loaded, name);
     function->carveout = -1;
-    emulator_kernel(module->loaded, name, &function->info);
     *end = function;
     end = &function->next;
   }
@@ -87,8 +86,8 @@ static CUresult unload(CUmodule module) {
   CUmodule *link = &modules;
   while (*link != module) link = &(*link)->next;
   *link = module->next;
-  // Its functions stay: a graph may have them still.
-  free(module);
+  // The module itself stays: a graph may have its functions still.
+  emulator_unload(module->loaded);
   return CUDA_SUCCESS;
 }
 
@@ -254,10 +253,23 @@ API(cuKernelGetLibrary, (CUlibrary * library, CUkernel kernel)) {
 
 #define FUNCTION(handle) ((Function *)(void *)(handle))
 
+// A kernel's code is looked at when something is asked of it: of the thousand that a program may have it uses a few.
+const EmulatorKernel *function_info(Function *function) {
+  if (!function->info_known) emulator_kernel(function->module->loaded, function->name, &function->info);
+  function->info_known = true;
+  return &function->info;
+}
+
+// The runtime asks it of any address that may be a function.
 API(cuFuncGetModule, (CUmodule * module, CUfunction function)) {
   ENTER();
-  *module = FUNCTION(function)->module;
-  return CUDA_SUCCESS;
+  for (CUmodule m = modules; m; m = m->next)
+    for (const Function *f = m->functions; f; f = f->next)
+      if (f == FUNCTION(function)) {
+        *module = m;
+        return CUDA_SUCCESS;
+      }
+  return CUDA_ERROR_INVALID_HANDLE;
 }
 
 API(cuFuncGetName, (const char **name, CUfunction function)) {
@@ -311,9 +323,9 @@ static int registers(const EmulatorKernel *info) {
 
 API(cuFuncGetAttribute, (int *value, CUfunction_attribute attribute, CUfunction handle)) {
   ENTER();
-  const Function *function = FUNCTION(handle);
-  const EmulatorKernel *info = &function->info;
+  Function *function = FUNCTION(handle);
   if (!value || !function) return CUDA_ERROR_INVALID_VALUE;
+  const EmulatorKernel *info = function_info(function);
   switch (attribute) {
   case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = most_threads(info); break;
   case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = (int)info->static_shared; break;
@@ -347,7 +359,7 @@ API(cuFuncSetAttribute, (CUfunction handle, CUfunction_attribute attribute, int 
   Function *function = FUNCTION(handle);
   switch (attribute) {
   case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-    if (value < 0 || (size_t)value + function->info.static_shared > MAX_SHARED_BLOCK) return CUDA_ERROR_INVALID_VALUE;
+    if (value < 0 || (size_t)value + function_info(function)->static_shared > MAX_SHARED_BLOCK) return CUDA_ERROR_INVALID_VALUE;
     function->max_dynamic_shared = (unsigned)value;
     break;
   case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: function->carveout = value; break;

@@ -8,7 +8,7 @@ enum { MAX_THREADS_SM = 2048, MAX_BLOCKS_SM = 32, GRANULE = 128 };
 static int least(int a, int b) { return a < b ? a : b; }
 
 // Registers of a warp are given out in steps of 256, to warps in fours.
-static int blocks_by_registers(const Function *function, int warps) {
+static int blocks_by_registers(Function *function, int warps) {
   int registers = 0;
   if (cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, (CUfunction)(void *)function) != CUDA_SUCCESS)
     return MAX_BLOCKS_SM;
@@ -16,18 +16,18 @@ static int blocks_by_registers(const Function *function, int warps) {
   return 65536 / of_warp / 4 * 4 / warps;
 }
 
-int occupancy_blocks(const Function *function, int threads, size_t dynamic_shared) {
+int occupancy_blocks(Function *function, int threads, size_t dynamic_shared) {
   int warps = (threads + 31) / 32;
-  size_t shared = (function->info.static_shared + dynamic_shared + GRANULE - 1) / GRANULE * GRANULE + RESERVED_SHARED;
+  size_t shared = (function_info(function)->static_shared + dynamic_shared + GRANULE - 1) / GRANULE * GRANULE + RESERVED_SHARED;
   int blocks = least(MAX_BLOCKS_SM, MAX_THREADS_SM / 32 / warps);
   blocks = least(blocks, (int)(MAX_SHARED_SM / shared));
   return least(blocks, blocks_by_registers(function, warps));
 }
 
-static CUresult check(const Function *function, int threads, size_t dynamic_shared, int *blocks) {
+static CUresult check(Function *function, int threads, size_t dynamic_shared, int *blocks) {
   if (!blocks || !function || threads < 1) return CUDA_ERROR_INVALID_VALUE;
   *blocks = 0;
-  bool fits = threads <= 1024 && function->info.static_shared + dynamic_shared <= MAX_SHARED_BLOCK;
+  bool fits = threads <= 1024 && function_info(function)->static_shared + dynamic_shared <= MAX_SHARED_BLOCK;
   if (fits) *blocks = occupancy_blocks(function, threads, dynamic_shared);
   return CUDA_SUCCESS;
 }
@@ -71,10 +71,10 @@ API(cuOccupancyMaxPotentialBlockSizeWithFlags, (int *grid, int *block, CUfunctio
 API(cuOccupancyAvailableDynamicSMemPerBlock, (size_t *bytes, CUfunction handle, int blocks, int threads)) {
   ENTER();
   (void)threads;
-  const Function *function = FUNCTION(handle);
+  Function *function = FUNCTION(handle);
   if (!bytes || blocks < 1) return CUDA_ERROR_INVALID_VALUE;
-  size_t each = (size_t)MAX_SHARED_SM / (size_t)blocks / GRANULE * GRANULE, taken = RESERVED_SHARED + function->info.static_shared;
-  size_t room = each > taken ? each - taken : 0, most = MAX_SHARED_BLOCK - function->info.static_shared;
+  size_t each = (size_t)MAX_SHARED_SM / (size_t)blocks / GRANULE * GRANULE, taken = RESERVED_SHARED + function_info(function)->static_shared;
+  size_t room = each > taken ? each - taken : 0, most = MAX_SHARED_BLOCK - function_info(function)->static_shared;
   *bytes = room < most ? room : most;
   return CUDA_SUCCESS;
 }
@@ -88,7 +88,7 @@ API(cuOccupancyMaxPotentialClusterSize, (int *size, CUfunction function, const C
 
 API(cuOccupancyMaxActiveClusters, (int *clusters, CUfunction handle, const CUlaunchConfig *config)) {
   ENTER();
-  const Function *function = FUNCTION(handle);
+  Function *function = FUNCTION(handle);
   unsigned size = 1;
   for (unsigned i = 0; i < config->numAttrs; i++)
     if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)

@@ -61,7 +61,7 @@ static CUresult run_fill(const Fill *fill, const char *function) {
 
 CUresult operation_run(const Operation *operation) {
   switch (operation->kind) {
-  case OPERATION_LAUNCH: return launch_run(&operation->as.launch);
+  case OPERATION_LAUNCH: return launch_do(&operation->as.launch);
   case OPERATION_COPY: return copy_run(&operation->as.copy, operation->function);
   case OPERATION_FILL: return run_fill(&operation->as.fill, operation->function);
   case OPERATION_HOST: operation->as.host.fn(operation->as.host.userData); return CUDA_SUCCESS;
