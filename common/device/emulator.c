@@ -16,8 +16,8 @@ static DeviceAddress alloc(Device *device, size_t size) {
 
 // The range that a copy named is not inside one allocation. Always false.
 static bool outside(Device *device, const char *what, DeviceAddress address, size_t size) {
-  return device_fail(device, DEVICE_INVALID, "%s of %zu bytes at 0x%llx: not inside one allocation", what, size,
-                     (unsigned long long)address);
+  return device_fail(device, DEVICE_INVALID, "%s of %zu byte%s at 0x%llx: not inside one allocation", what, size,
+                     size == 1 ? "" : "s", (unsigned long long)address);
 }
 
 static bool free_memory(Device *device, DeviceAddress address) {

@@ -43,6 +43,26 @@ bool emulator_write(Emulator *emulator, uint64_t address, const void *source, si
 bool emulator_read(Emulator *emulator, void *destination, uint64_t address, size_t size);
 bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t size);
 
+// The host's own memory as global memory: both reach it by one pointer, as with CUDA's managed and pinned memory. Kernels
+// may access [memory, memory + size) and, because the checks work in units of 256 bytes, what precedes it in its unit. What
+// the host does there is not seen: the bytes count as written. The caller keeps the memory until it is unmapped. False when
+// a part of it is mapped already, or for unmap when memory is not what was mapped.
+bool emulator_map(Emulator *emulator, void *memory, size_t size);
+bool emulator_unmap(Emulator *emulator, void *memory);
+
+// What is at an address of global memory.
+typedef struct EmulatorRange {
+  uint64_t base;
+  size_t size;       // bytes
+  const char *name;  // of a variable, NULL for an allocation
+  bool is_host;      // the host may access it by the same address: it is mapped, or a managed variable
+} EmulatorRange;
+
+// The allocation or variable that contains the address; false when there is none.
+bool emulator_find(const Emulator *emulator, uint64_t address, EmulatorRange *range);
+// Whether the address is the emulator's to give out, so that no pointer of the host has it.
+bool emulator_owns(const Emulator *emulator, uint64_t address);
+
 // Bytes of the host's memory, the most at a time since the emulator opened.
 typedef struct EmulatorMemory {
   size_t program;  // what a program has: allocations, variables, shared and local memory of the blocks that run
@@ -71,6 +91,22 @@ const char *emulator_kernel_name(const EmulatorModule *module, int index);
 int emulator_parameter_count(const EmulatorModule *module, const char *kernel);
 // Bytes of one parameter, from 0; 0 when there is none.
 size_t emulator_parameter_size(const EmulatorModule *module, const char *kernel, int index);
+// Where a parameter begins in the bytes that all of them make up.
+size_t emulator_parameter_offset(const EmulatorModule *module, const char *kernel, int index);
+
+// What a kernel needs, and what its PTX says of a launch; 0 where it says nothing. Registers are ptxas's and not known.
+typedef struct EmulatorKernel {
+  size_t static_shared, local;  // bytes of a block's shared memory and of a thread's local memory, 0 for unknown
+                                // instructions
+  size_t parameter_bytes;
+  unsigned max_threads[3];             // .maxntid
+  unsigned required_threads[3];        // .reqntid
+  unsigned required_cluster[3];        // .reqnctapercluster
+  unsigned max_registers, min_blocks;  // .maxnreg, .minnctapersm
+} EmulatorKernel;
+
+// False when the module has no such kernel.
+bool emulator_kernel(EmulatorModule *module, const char *kernel, EmulatorKernel *result);
 // Where a global or constant variable is, from load to close, and its bytes; emulator_read and emulator_write reach it.
 // False when the module has none of that name. address and size may be NULL.
 bool emulator_symbol(const EmulatorModule *module, const char *name, uint64_t *address, size_t *size);

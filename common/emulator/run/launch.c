@@ -11,8 +11,8 @@
 
 static EmulatorStatus check_arguments(const PtxFunction *entry, const EmulatorLaunch *request, EmulatorError *error) {
   if (request->argument_count != entry->param_count)
-    return launch_invalid(error, "%s takes %d arguments, not %d", entry->name, entry->param_count,
-                          request->argument_count);
+    return launch_invalid(error, "%s takes %d argument%s, not %d", entry->name, entry->param_count,
+                          entry->param_count == 1 ? "" : "s", request->argument_count);
   for (int i = 0; i < entry->param_count; i++)
     if (!request->arguments || !request->arguments[i])
       return launch_invalid(error, "%s: argument %d is missing", entry->name, i);
