@@ -99,9 +99,7 @@ static void expect_global_race(Machine *machine, EmulatorStatus status, const ch
 enum { NONE = -1, PHASES = 4 };
 
 // value -> 2 * value + 1, from block to block, PHASES times.
-static int after_phases(int i, int block, int all) {
-  return ((i + PHASES * block) % all + 1) * (1 << PHASES) - 1;
-}
+static int after_phases(int i, int block, int all) { return ((i + PHASES * block) % all + 1) * (1 << PHASES) - 1; }
 
 static void run_phases(Way way, Shape shape) {
   Machine machine = start(way);
@@ -237,8 +235,7 @@ Test(cooperative, a_wait_may_count_in_local_memory) {
   for (int w = 0; w < WAYS; w++) {
     Machine machine = start(ways[w]);
     uint64_t flag = numbers(&machine, 1, 0), out = numbers(&machine, 4 * 32, 0);
-    expect_clean(&machine,
-                 LAUNCH(&machine, "counts_in_local_memory", ((Shape){.grid = 4, .block = 32}), flag, out),
+    expect_clean(&machine, LAUNCH(&machine, "counts_in_local_memory", ((Shape){.grid = 4, .block = 32}), flag, out),
                  "counts_in_local_memory", ways[w]);
     cr_expect_eq(result(&machine, out, 3 * 32 - 1), 1);
     emulator_close(machine.emulator);
@@ -269,8 +266,8 @@ Test(cooperative, a_flag_orders_what_two_blocks_do) {
       Machine machine = start(ways[w]);
       uint64_t partial = numbers(&machine, TILES * 64, 0), out = numbers(&machine, TILES * 64, 0);
       uint64_t flags = numbers(&machine, TILES, 0);
-      EmulatorStatus status = LAUNCH(&machine, "fix_up", ((Shape){.grid = 2 * TILES, .block = 64}), partial, out, flags,
-                                     (uint64_t)relaxed);
+      EmulatorStatus status =
+          LAUNCH(&machine, "fix_up", ((Shape){.grid = 2 * TILES, .block = 64}), partial, out, flags, (uint64_t)relaxed);
       (relaxed ? expect_global_race : expect_clean)(&machine, status, "fix_up", ways[w]);
       cr_expect_eq(result(&machine, out, 5 * 64 + 63), 50 + 63 + 1);
       emulator_close(machine.emulator);
