@@ -53,12 +53,6 @@ static bool knows(const Actor *actor, uint32_t thread, uint32_t clock) {
   return thread == actor->thread || thread == actor->issuer || (actor->known && actor->known->clock[thread] >= clock);
 }
 
-static const Clocks *imported(const Clocks *known, uint32_t cluster) {
-  for (int i = 0; known && i < known->import_count; i++)
-    if (known->imports[i].cluster == cluster) return known->imports[i].clocks;
-  return NULL;
-}
-
 static Strength strength_of(Epoch epoch) { return (Strength)(epoch >> EPOCH_STRENGTH_SHIFT & 3); }
 
 // Whether the actor and another access, by a thread of the actor's cluster (`near`) or of another, need no order: both
@@ -81,7 +75,7 @@ static bool ordered(const Actor *actor, Epoch epoch) {
   uint32_t thread = epoch_thread(layout, epoch), clock = epoch_clock(layout, epoch);
   if (actor->strength != WEAK && both_strong(actor, strength_of(epoch), near, thread, clock)) return true;
   if (near) return knows(actor, thread, clock);
-  const Clocks *clocks = imported(actor->known, epoch_cluster(layout, epoch));
+  const Clocks *clocks = clocks_imported(actor->known, epoch_cluster(layout, epoch));
   // Of another cluster's set only the cluster is left: knowing anything of it has to do.
   if (!clocks || epoch & EPOCH_SET) return clocks != NULL;
   return clocks->clock[thread] >= clock;
@@ -96,7 +90,7 @@ static bool unseen(const Actor *actor, Epoch write) {
   bool same = epoch_cluster(layout, write) == cluster->id;
   if (same && epoch_thread(layout, write) == actor->issuer && actor->visible >= epoch_clock(layout, write))
     return false;
-  const Clocks *clocks = same ? actor->known : imported(actor->known, epoch_cluster(layout, write));
+  const Clocks *clocks = same ? actor->known : clocks_imported(actor->known, epoch_cluster(layout, write));
   return !clocks ||
          clocks->clock[CLOCK_VISIBLE * clocks->count + (int)epoch_thread(layout, write)] < epoch_clock(layout, write);
 }

@@ -18,10 +18,12 @@ typedef struct MatrixDescriptor {
   bool mn_major;     // neighbours in memory are neighbours along M or N, not along K
 } MatrixDescriptor;
 
-// Splits the bits. Returns NULL, or one sentence on what is wrong with them.
+// Splits the bits. Returns NULL, or one sentence on what is wrong with them: the next call in the thread overwrites it.
 const char *descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *descriptor);
-// The shared address of the 16 bytes that hold eight elements of 16 bits (K-major: or what else lies in 16 bytes): of row mn, from k (a multiple of 8) on; MN-major: of depth
-// k, from row mn (a multiple of 8) on.
+// The shared address of the 16 bytes that hold eight elements of 16 bits: of row mn, from k (a multiple of 8) on;
+// MN-major: of depth k, from row mn (a multiple of 8) on. K-major, elements of other sizes lie as those of 16 bits would
+// that hold the same bytes.
 uint32_t descriptor_address(const MatrixDescriptor *descriptor, int mn, int k);
-// NULL, or what is wrong with a matrix of that many rows of `row_bytes` each: two parts of it share memory.
+// NULL, or what is wrong with a matrix of that many rows of `row_bytes` each: two parts of it share memory, or a row does
+// not fit its swizzle. As above.
 const char *descriptor_overlap(const MatrixDescriptor *descriptor, int rows, int row_bytes);
