@@ -64,10 +64,14 @@ Test(matrix_sparse, descriptors_are_checked) {
       // The fourth group along K lies behind the shared memory.
       {PREPARE "or.b64 %rd5, %rd3, 0x1001000000;\n" FENCE SPARSE COMMIT WAIT, HAZARD_OUT_OF_BOUNDS, 128, 0, true,
        "shared memory"},
-      // It is written by all threads, with no barrier after the fence; what lies behind it does not matter.
-      {PREPARE "bar.sync 0; st.shared.b32 [%r1+4480], 1; fence.proxy.async;\n" FENCE SPARSE COMMIT WAIT,
+      // It is written by the last thread, with no barrier after the fence; what lies behind it does not matter.
+      {PREPARE
+       "bar.sync 0; setp.eq.u32 %p2, %r0, 127; @%p2 st.shared.b32 [%r1+4480], 1; fence.proxy.async;\n" FENCE SPARSE
+           COMMIT WAIT,
        HAZARD_SHARED_RACE, 128, 0, false, NULL},
-      {PREPARE "bar.sync 0; st.shared.b32 [%r1+4608], 1; fence.proxy.async;\n" FENCE SPARSE COMMIT WAIT,
+      {PREPARE
+       "bar.sync 0; setp.eq.u32 %p2, %r0, 127; @%p2 st.shared.b32 [%r1+4608], 1; fence.proxy.async;\n" FENCE SPARSE
+           COMMIT WAIT,
        HAZARD_KIND_COUNT, 128, 0, false, NULL},
   };
   EXPECT_HAZARDS(tests);

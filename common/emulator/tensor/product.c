@@ -12,10 +12,10 @@ static const struct {
   const char *name;
   int bits;
 } types_of_elements[ELEMENT_TYPES] = {
-    [ELEMENT_F16] = {"f16", 16}, [ELEMENT_BF16] = {"bf16", 16}, [ELEMENT_TF32] = {"tf32", 32},
-    [ELEMENT_E4M3] = {"e4m3", 8}, [ELEMENT_E5M2] = {"e5m2", 8}, [ELEMENT_S8] = {"s8", 8},
-    [ELEMENT_U8] = {"u8", 8},    [ELEMENT_S4] = {"s4", 4},      [ELEMENT_U4] = {"u4", 4},
-    [ELEMENT_B1] = {"b1", 1},    [ELEMENT_F64] = {"f64", 64},   [ELEMENT_F32] = {"f32", 32},
+    [ELEMENT_F16] = {"f16", 16},  [ELEMENT_BF16] = {"bf16", 16}, [ELEMENT_TF32] = {"tf32", 32},
+    [ELEMENT_E4M3] = {"e4m3", 8}, [ELEMENT_E5M2] = {"e5m2", 8},  [ELEMENT_S8] = {"s8", 8},
+    [ELEMENT_U8] = {"u8", 8},     [ELEMENT_S4] = {"s4", 4},      [ELEMENT_U4] = {"u4", 4},
+    [ELEMENT_B1] = {"b1", 1},     [ELEMENT_F64] = {"f64", 64},   [ELEMENT_F32] = {"f32", 32},
     [ELEMENT_S32] = {"s32", 32},
 };
 
@@ -67,8 +67,10 @@ bool element_modifiers(Decoder *decoder, const PtxInstruction *source, const cha
 }
 
 static TensorFormat format_of(ElementType type) {
-  static const TensorFormat formats[] = {[ELEMENT_F16] = TENSOR_F16,   [ELEMENT_BF16] = TENSOR_BF16,
-                                         [ELEMENT_TF32] = TENSOR_TF32, [ELEMENT_E4M3] = TENSOR_E4M3,
+  static const TensorFormat formats[] = {[ELEMENT_F16] = TENSOR_F16,
+                                         [ELEMENT_BF16] = TENSOR_BF16,
+                                         [ELEMENT_TF32] = TENSOR_TF32,
+                                         [ELEMENT_E4M3] = TENSOR_E4M3,
                                          [ELEMENT_E5M2] = TENSOR_E5M2};
   return formats[type];
 }

@@ -61,7 +61,8 @@ static void gather(const Block *block, const MatrixDescriptor *d, int first, int
 static void unpack_a(const WgmmaWork *work, u8 *packed) {
   for (int lane = 0; lane < LANES; lane++)
     for (int r = 0; r < 4; r++)
-      memcpy(packed + (lane / 4 + 8 * (r % 2)) * A_BYTES + 4 * (lane % 4) + 16 * (r / 2), &work->a_registers[r][lane], 4);
+      memcpy(packed + (lane / 4 + 8 * (r % 2)) * A_BYTES + 4 * (lane % 4) + 16 * (r / 2), &work->a_registers[r][lane],
+             4);
 }
 
 // The accumulators as they are now: what earlier operations have put into them by now, or what was there.

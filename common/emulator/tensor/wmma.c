@@ -30,10 +30,10 @@ static const WmmaShape shapes[] = {
 typedef struct WmmaMove {
   AddressPlan address;
   Space space;
-  Slot stride;  // from one row (.row) or column (.col) in memory to the next, in elements
+  Slot stride;        // from one row (.row) or column (.col) in memory to the next, in elements
   int bits;           // of an element
   bool stride_given;  // or else lines are packed
-  bool across;        // what is contiguous in memory are not lines of the fragment but their first elements, second, ...
+  bool across;  // what is contiguous in memory are not lines of the fragment but their first elements, second, ...
   int blocks_at_once;  // in one request
   Fragment fragment;
   // Inputs that do not have 16 bits, and f64, move in whole rows of memory:
@@ -104,8 +104,8 @@ static void add_block(Request *request, const WmmaMove *move, int block, int fir
 }
 
 // Moves whole rows, as many as 32 lanes can.
-static bool move_rows(Warp *warp, const Inst *inst, const WmmaMove *move, AccessKind kind, uint64_t base, uint64_t pitch,
-                      uint8_t *tile) {
+static bool move_rows(Warp *warp, const Inst *inst, const WmmaMove *move, AccessKind kind, uint64_t base,
+                      uint64_t pitch, uint8_t *tile) {
   int unit = move->row_bytes < UNIT_BYTES ? move->row_bytes : UNIT_BYTES, units = move->rows * move->row_bytes / unit;
   for (int first = 0; first < units; first += LANES) {
     Request request = {.space = move->space, .kind = kind, .bytes_each = unit};
@@ -205,8 +205,7 @@ static const WmmaShape *find_shape(const PtxInstruction *source, ElementType inp
   int m, n, k;
   if (!shape_of(source, &m, &n, &k)) return NULL;
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    if (m == shapes[i].m && n == shapes[i].n && k == shapes[i].k &&
-        input >= shapes[i].low && input <= shapes[i].high)
+    if (m == shapes[i].m && n == shapes[i].n && k == shapes[i].k && input >= shapes[i].low && input <= shapes[i].high)
       return &shapes[i];
   return NULL;
 }
@@ -287,8 +286,19 @@ static void plan_move(Decoder *decoder, const PtxInstruction *source, char opera
 
 // wmma.load.a.sync.aligned.layout.shape{.space}.type r, [p] {, stride}, and wmma.store.d with r and [p] exchanged
 static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *source, bool is_load, Inst *inst) {
-  const char *const allowed[] = {is_load ? "load" : "store", "a", "b", "c", "d", "sync", "aligned", "global", "shared",
-                                 "shared::cta", "row", "col", NULL};
+  const char *const allowed[] = {is_load ? "load" : "store",
+                                 "a",
+                                 "b",
+                                 "c",
+                                 "d",
+                                 "sync",
+                                 "aligned",
+                                 "global",
+                                 "shared",
+                                 "shared::cta",
+                                 "row",
+                                 "col",
+                                 NULL};
   static const char *const layouts[] = {"row", "col", NULL};
   int layout = fragment_modifier(source, layouts);
   char operand = moved_operand(source, is_load);
@@ -296,8 +306,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 2, 3)) return DECODE_FAILED;
   if (!operand) return decoder_error(decoder, source, "must be wmma.load.a, .load.b, .load.c or wmma.store.d");
   const WmmaShape *shape = element_types(source, types) == 1 ? moved_shape(source, operand, types[0]) : NULL;
-  if (!shape)
-    return decoder_error(decoder, source, "there is no such shape with this type of %c", operand);
+  if (!shape) return decoder_error(decoder, source, "there is no such shape with this type of %c", operand);
   bool sub_byte = operand <= 'b' && element_bits(types[0]) < 8;
   if (layout < 0) return decoder_error(decoder, source, "needs one of .row .col");
   if (sub_byte && (layout == 0) != (operand == 'a'))
