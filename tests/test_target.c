@@ -88,6 +88,11 @@ static const struct {
     {"cvt.rn.tf32.f32 %r1, %f1;", 900},
     {"min.s16x2 %r1, %r2, %r3;", 900},
     {"cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2;", 890},
+    {"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%f1,%f2,%f3,%f4}, {%r1,%r1,%r2,%r3}, {%r1,%r2}, "
+     "{%f1,%f2,%f3,%f4};",
+     890},
+    {"mma.sync.aligned.m16n8k16.row.col.f32.e5m2.e5m2.f32 {%f1,%f2,%f3,%f4}, {%r1,%r1}, {%r1}, {%f1,%f2,%f3,%f4};",
+     890},
     {"max.xorsign.abs.f32 %f1, %f2, %f3;", 860},
     {"cp.async.ca.shared.global [%r1], [%rd1], 4;", 800},
     {"mbarrier.init.shared.b64 [%r1], 1;", 800},

@@ -34,10 +34,11 @@ static bool find_places(Warp *warp, const Inst *inst, const Multiply *multiply, 
 
 static void multiply_step(const Multiply *multiply, const uint8_t *first, const uint8_t *second,
                           const SparsePlaces *places, void *d) {
-  static _Thread_local ProductOperand a, b;
-  product_decode_a(&multiply->product, &a, multiply->first.lines, first, places);
-  product_decode_b(&multiply->product, &b, multiply->second.lines, second);
-  product_multiply(&multiply->product, &a, &b, d, multiply->d.elements, true);
+  ProductScratch *scratch = product_scratch();
+  scratch->b_columns = 0;
+  product_decode_a(&multiply->product, &scratch->a, multiply->first.lines, first, places);
+  product_decode_b(&multiply->product, &scratch->b, multiply->second.lines, second);
+  product_multiply(&multiply->product, &scratch->a, &scratch->b, d, multiply->d.elements, true);
 }
 
 static void multiply_tiles(Warp *warp, const Inst *inst, const Multiply *multiply, void *d) {
