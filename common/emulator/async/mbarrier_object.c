@@ -195,18 +195,40 @@ void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier)
   Actor actor = async_actor(op, lane, !mbarrier->announced);
   if (!comes_after_init((Origin){op->warp, lane, op->inst}, actor.known, mbarrier)) return;
   actor.strength = STRONG_GPU;
+  actor.unseen_is_formal = "the async proxy uses an mbarrier that was initialised without fence.mbarrier_init or "
+                           "fence.proxy.async between. An H200 sees the initialisation without either (tests/rules)";
   race_read_by(&actor, mbarrier->region, mbarrier->offset, MBARRIER_BYTES);
+}
+
+// A copy that is under way to the mbarrier; NULL when there is none.
+static const AsyncOp *copy_in_flight(const Cluster *cluster, uint64_t address) {
+  for (const AsyncOp *op = async_first_pending(cluster); op; op = op->next)
+    if (op->mbarrier == address && !op->performed) return op;
+  return NULL;
+}
+
+// Initialises an mbarrier where one is. False after a report.
+static bool create_again(Origin origin, const Mbarrier *mbarrier) {
+  MbarrierState state = mbarrier_state(mbarrier);
+  bool in_use = state.pending != state.expected || state.tx || copy_in_flight(origin.warp->block->cluster, mbarrier->address);
+  if (in_use)
+    mbarrier_misuse(origin, mbarrier->address,
+                    "there is an mbarrier already, and a phase of it has begun: a second mbarrier.init needs an "
+                    "mbarrier.inval before it");
+  else
+    hazard_report_graded(HAZARD_FORMAL, origin.warp, origin.inst, origin.lane, HAZARD_MBARRIER_MISUSE, mbarrier->address,
+                         MBARRIER_BYTES,
+                         "there is an mbarrier already: a second mbarrier.init needs an mbarrier.inval before it. An H200 "
+                         "initialises it again (tests/rules)");
+  return !in_use;
 }
 
 void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *access, uint32_t count) {
   Cluster *cluster = warp->block->cluster;
   Mbarrier *mbarrier = table_entry(cluster->mbarriers, cluster_address(cluster, access));
   Origin origin = {warp, lane, inst};
-  if (mbarrier->live && !memcmp(access->data, &mbarrier->word, MBARRIER_BYTES)) {
-    mbarrier_misuse(origin, mbarrier->address,
-                    "there is an mbarrier already: a second mbarrier.init needs an mbarrier.inval before it");
-    return;
-  }
+  bool again = mbarrier->live && !memcmp(access->data, &mbarrier->word, MBARRIER_BYTES);
+  if (again && !create_again(origin, mbarrier)) return;
   if (count == 0 || count > MBARRIER_MAX) {
     mbarrier_misuse(origin, mbarrier->address, "an mbarrier waits for 1 to %d arrivals, not %u", MBARRIER_MAX, count);
     return;
@@ -242,13 +264,6 @@ void mbarrier_announce(Warp *warp, Mask mask) {
 }
 
 // ---- phases ----
-
-// A copy that is under way to the mbarrier; NULL when there is none.
-static const AsyncOp *copy_in_flight(const Cluster *cluster, uint64_t address) {
-  for (const AsyncOp *op = async_first_pending(cluster); op; op = op->next)
-    if (op->mbarrier == address && !op->performed) return op;
-  return NULL;
-}
 
 // The phase may have ended: all arrivals have come, and all bytes. A copy that is still under way, or bytes that were not
 // expected, show that the phase would end at another moment in another run. False after a report.

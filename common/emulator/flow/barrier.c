@@ -70,8 +70,14 @@ static void complete(Block *block, int number) {
     if (barrier->reducing) give_results(warp, barrier, number);
     warp_release(warp, number);
   }
+  // Phases of one warp need not come after each other: what follows must come after all of them.
+  if (barrier->former_expected == LANES && barrier->former)
+    clocks_join(block->cluster, &barrier->joined, barrier->former);
   clocks_release(barrier->former);
-  *barrier = (Barrier){.expected = -1, .former = barrier->joined, .former_first = barrier->first};
+  *barrier = (Barrier){.expected = -1,
+                       .former = barrier->joined,
+                       .former_first = barrier->first,
+                       .former_expected = barrier->expected};
   block->cluster->progress++;
 }
 
@@ -113,25 +119,19 @@ static void disagree(Warp *warp, const Inst *inst, Mask mask, int number, const 
          line_text(warp, warp->block->barriers[number].first).text);
 }
 
-// An arrival must fall into one phase whatever the schedule: after all arrivals of the phase before, and no warp may arrive
-// twice in one. False after a report.
+// An arrival must fall into one phase whatever the schedule: after all arrivals of the phase before. A warp may arrive
+// several times in a phase, each counts: an H200 does so (tests/rules). At a barrier of one warp each arrival is a phase,
+// whichever comes first. False after a report.
 static bool phase_is_certain(Warp *warp, const Inst *inst, Mask mask, int number) {
   const BarrierPlan *plan = inst->extra;
-  Barrier *barrier = &warp->block->barriers[number];
-  if (!race_knows(warp, mask, barrier->former)) {
-    misuse(warp, inst, mask,
-           "barrier %d: nothing orders this arrival after the former ones, the first of them at %s: it may be "
-           "counted with those",
-           number, line_text(warp, barrier->former_first).text);
-    return false;
-  }
-  if (plan->aligned && barrier->warps >> warp->index & 1) {
-    misuse(warp, inst, mask, "barrier %d: the warp arrives again before the others have; the first arrival is at %s",
-           number, line_text(warp, barrier->first).text);
-    return false;
-  }
-  barrier->warps |= (uint32_t)plan->aligned << warp->index;
-  return true;
+  const Barrier *barrier = &warp->block->barriers[number];
+  if (plan->aligned && barrier->expected == LANES && barrier->former_expected == LANES) return true;
+  if (race_knows(warp, mask, barrier->former)) return true;
+  misuse(warp, inst, mask,
+         "barrier %d: nothing orders this arrival after the former ones, the first of them at %s: it may be "
+         "counted with those",
+         number, line_text(warp, barrier->former_first).text);
+  return false;
 }
 
 static Text count_text(int count) {

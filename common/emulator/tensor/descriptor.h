@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../emulator.h"
+
 typedef struct MatrixDescriptor {
   uint32_t start, leading, stride;  // bytes
   uint32_t base_offset;
@@ -18,10 +20,16 @@ typedef struct MatrixDescriptor {
   bool mn_major;     // neighbours in memory are neighbours along M or N, not along K
 } MatrixDescriptor;
 
-// Splits the bits. Returns NULL, or one sentence on what is wrong with them.
-const char *descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *descriptor);
+// One sentence on what is wrong with a descriptor, or NULL.
+typedef struct DescriptorFinding {
+  HazardGrade grade;
+  const char *text;
+} DescriptorFinding;
+
+// Splits the bits.
+void descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *descriptor);
 // The shared address of the 16 bytes that hold eight elements: of row mn, from k (a multiple of 8) on; MN-major: of depth
 // k, from row mn (a multiple of 8) on.
 uint32_t descriptor_address(const MatrixDescriptor *descriptor, int mn, int k);
-// NULL, or what is wrong with a matrix of that many rows and 16 deep: two parts of it share memory.
-const char *descriptor_overlap(const MatrixDescriptor *descriptor, int rows);
+// What is wrong with the bits, or with a matrix of that many rows and 16 deep: first what makes the product wrong.
+DescriptorFinding descriptor_check(uint64_t bits, const MatrixDescriptor *descriptor, int rows);
