@@ -43,21 +43,14 @@ static bool shuffle_source(ShuffleMode mode, int lane, u32 b, u32 c, int *from) 
   return inside;
 }
 
-// A lane that does not take part has no value to give. If its reader names it as a member it is not there (any more), and
-// that is a fault. Of one outside of the member mask the value is undefined too, but reductions of a part of a warp read
-// such values, and do not use them.
+// A lane that its reader names as a member, and that is not there, has no value to give. Of one outside of the member mask
+// the value is undefined too: reductions of a part of a warp read such values, and do not use them.
 static void check_source(const Warp *warp, const Inst *inst, int lane, int from, u32 members) {
-  if (!warp_launch(warp)->hazards) return;
+  if (!warp_launch(warp)->hazards || warp->live >> from & 1 || !(members >> from & 1)) return;
   bool existed = warp->index * LANES + from < warp->block->thread_count;
-  if (!(members >> from & 1))
-    hazard_report_graded(HAZARD_NOTE, warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, 0, 0,
-                         "lane %d reads from lane %d, which its member mask 0x%08x does not name: an undefined value, 0 on "
-                         "an H200",
-                         lane, from, members);
-  else
-    hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, 0, 0,
-                  "lane %d reads from lane %d, which %s: an undefined value", lane, from,
-                  existed ? "has exited" : "the block does not have");
+  hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, 0, 0,
+                "lane %d reads from lane %d, which %s: an undefined value", lane, from,
+                existed ? "has exited" : "the block does not have");
 }
 
 static void shuffle(Warp *warp, const Inst *inst, Mask mask) {
@@ -70,9 +63,8 @@ static void shuffle(Warp *warp, const Inst *inst, Mask mask) {
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest), from = lane;
     if (shuffle_source((ShuffleMode)inst->flags, lane, b[lane], c[lane], &from)) inside |= 1u << lane;
-    bool takes_part = mask >> from & 1;
-    if (!takes_part) check_source(warp, inst, lane, from, members[lane]);
-    result[lane] = takes_part ? source[from] : 0;  // PTX leaves it open: an H200 gives 0 (tests/rules)
+    check_source(warp, inst, lane, from, members[lane]);
+    result[lane] = mask >> from & 1 ? source[from] : 0;  // PTX leaves it open: an H200 gives 0 (tests/rules)
   }
   for (Mask rest = mask; rest; rest &= rest - 1) d[__builtin_ctz(rest)] = result[__builtin_ctz(rest)];
   *inside_mask = (*inside_mask & ~mask) | inside;
