@@ -116,9 +116,9 @@ void setmaxnreg_check_exit(const Warp *warp) {
 // What is wrong with asking for so many registers; it does not stop the launch.
 static void check(const Warp *warp, const Inst *inst, bool takes, int wanted) {
   if (!start_registers(warp->block)) {
-    misuse(warp, inst,
-           "ptxas ignores it (C7508): the kernel has neither __launch_bounds__(threads, blocks) nor "
-           "__maxnreg__(registers)");
+    hazard_report_graded(HAZARD_NOTE, warp, inst, __builtin_ctz(warp->live), HAZARD_SETMAXNREG, 0, 0,
+                         "ptxas ignores it (C7508): the kernel has neither __launch_bounds__(threads, blocks) nor "
+                         "__maxnreg__(registers)");
     return;
   }
   int now = registers_of(warp);
