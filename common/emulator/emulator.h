@@ -144,6 +144,7 @@ typedef enum HazardGrade {
   HAZARD_FAULT,   // wrong on the hardware, or undefined there
   HAZARD_FORMAL,  // PTX does not promise it, but the hardware is known to do it: the detail says how that is known
   HAZARD_NOTE,    // worth knowing
+  HAZARD_GRADES,
 } HazardGrade;
 
 // "shared-memory race", the name the reports and the tests use.

@@ -115,7 +115,7 @@ static bool same_place(const HazardPlace *a, const HazardPlace *b) {
 }
 
 static bool same_hazard(const Hazard *a, const Hazard *b) {
-  return a->kind == b->kind && a->has_other == b->has_other && same_place(&a->here, &b->here) &&
+  return a->kind == b->kind && a->grade == b->grade && a->has_other == b->has_other && same_place(&a->here, &b->here) &&
          (!a->has_other || same_place(&a->other, &b->other));
 }
 
@@ -256,7 +256,8 @@ static void print_place(FILE *out, const char *role, const HazardPlace *place) {
 }
 
 void emulator_print_hazard(FILE *out, const Hazard *hazard) {
-  fprintf(out, "%s: %s", hazard_name(hazard->kind), hazard->detail);
+  static const char *const words[HAZARD_GRADES] = {"", "formal: ", "note: "};
+  fprintf(out, "%s%s: %s", words[hazard->grade], hazard_name(hazard->kind), hazard->detail);
   if (hazard->size)
     fprintf(out, " (%d byte%s at 0x%llx)", hazard->size, hazard->size > 1 ? "s" : "",
             (unsigned long long)hazard->address);
@@ -264,5 +265,6 @@ void emulator_print_hazard(FILE *out, const Hazard *hazard) {
   print_place(out, "at", &hazard->here);
   if (hazard->has_other) print_place(out, "and", &hazard->other);
   if (hazard->count > 1) fprintf(out, "    met %llu times\n", (unsigned long long)hazard->count);
+  if (hazard->stopped) fprintf(out, "    the launch stopped here\n");
   fprintf(out, "    %s\n", hazard_advice(hazard->kind));
 }

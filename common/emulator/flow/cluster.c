@@ -126,7 +126,7 @@ void cluster_check_exit(Warp *warp, Mask mask) {
 }
 
 static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *what) {
-  hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", what);
+  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", what);
 }
 
 // Hands on what fences have covered: one of .cta scope to the lanes' own block, wider ones to all.
@@ -142,7 +142,8 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
   if (warp->cluster_waits & mask) {
     misuse(warp, inst, warp->cluster_waits & mask,
            "a thread arrives at the cluster's barrier a second time without barrier.cluster.wait between");
-    return;
+    mask &= ~warp->cluster_waits;  // it counts once
+    if (!mask) return;
   }
   if (inst->flags)
     release_relaxed(warp, mask);
@@ -158,7 +159,8 @@ static void wait(Warp *warp, const Inst *inst, Mask mask) {
   if (mask & ~warp->cluster_waits) {
     misuse(warp, inst, mask & ~warp->cluster_waits,
            "a thread waits at the cluster's barrier without a barrier.cluster.arrive before");
-    return;
+    mask &= warp->cluster_waits;  // the others have nothing to wait for
+    if (!mask) return;
   }
   Mask passing = mask & ~warp->cluster_arrived, waiting = mask & warp->cluster_arrived;
   learn(warp, passing);

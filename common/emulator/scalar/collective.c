@@ -9,7 +9,7 @@
 
 // The lanes that execute together with `lane`: those of its member mask. Every one of them is here: interpreter.c waited for it.
 static Mask team_of(Warp *warp, const Inst *inst, Mask mask, int lane) {
-  return SLOT(warp, inst->members, const u32)[lane] & mask;
+  return (SLOT(warp, inst->members, const u32)[lane] | 1u << lane) & mask;
 }
 
 // ---- shfl.sync ----

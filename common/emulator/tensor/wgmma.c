@@ -213,7 +213,10 @@ static bool take_operand(Warp *warp, const Inst *inst, WarpgroupTurn *turn, bool
   const u64 *lanes = SLOT(warp, operand ? plan->b : plan->a[0], const u64);
   uint64_t bits = lanes[0], different = 0;
   for (int lane = 0; lane < LANES; lane++) different |= lanes[lane] ^ bits;
-  if (different) return bad_descriptor(warp, inst, names[operand], bits, "lanes of the warp hold different ones");
+  if (different)  // lane 0's is used
+    hazard_report(warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0,
+                  "descriptor of %s 0x%016llx: lanes of the warp hold different ones", names[operand],
+                  (unsigned long long)bits);
   if (!first && turn->bits[operand] != bits)
     return bad_descriptor(warp, inst, names[operand], bits,
                           "another warp of the warpgroup gives a different one, and it is of the whole matrix");
