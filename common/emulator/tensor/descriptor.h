@@ -20,16 +20,20 @@ typedef struct MatrixDescriptor {
   bool mn_major;     // neighbours in memory are neighbours along M or N, not along K
 } MatrixDescriptor;
 
-// One sentence on what is wrong with a descriptor, or NULL.
-typedef struct DescriptorFinding {
-  HazardGrade grade;
-  const char *text;
-} DescriptorFinding;
-
 // Splits the bits.
 void descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *descriptor);
 // The shared address of the 16 bytes that hold eight elements: of row mn, from k (a multiple of 8) on; MN-major: of depth
 // k, from row mn (a multiple of 8) on.
 uint32_t descriptor_address(const MatrixDescriptor *descriptor, int mn, int k);
-// What is wrong with the bits, or with a matrix of that many rows and 16 deep: first what makes the product wrong.
-DescriptorFinding descriptor_check(uint64_t bits, const MatrixDescriptor *descriptor, int rows);
+
+// One sentence on what is wrong, or NULL. The next call in the thread overwrites it.
+typedef struct DescriptorFinding {
+  HazardGrade grade;  // fault or formal
+  const char *text;
+} DescriptorFinding;
+
+// What is wrong with a descriptor's bits, whatever the matrix.
+DescriptorFinding descriptor_check(uint64_t bits, const MatrixDescriptor *descriptor);
+// NULL, or what is wrong with a matrix of that many rows and 16 deep: two parts of it share memory, or a swizzled line goes
+// on behind its end. As above.
+const char *descriptor_misfit(const MatrixDescriptor *descriptor, int rows);

@@ -188,18 +188,24 @@ static bool bad_descriptor(Warp *warp, const Inst *inst, const char *which, uint
 static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint64_t bits, int rows, bool mn_major,
                            MatrixDescriptor *d) {
   descriptor_decode(bits, mn_major, d);
-  DescriptorFinding finding = descriptor_check(bits, d, rows);
+  DescriptorFinding finding = descriptor_check(bits, d);
+  if (finding.text && finding.grade == HAZARD_FAULT) return bad_descriptor(warp, inst, which, bits, finding.text);
   if (finding.text)
-    hazard_report_graded(finding.grade, warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0, "descriptor of %s 0x%016llx: %s", which,
-                         (unsigned long long)bits, finding.text);
+    hazard_report_graded(finding.grade, warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0, "descriptor of %s 0x%016llx: %s",
+                         which, (unsigned long long)bits, finding.text);
+  const char *misfit = descriptor_misfit(d, rows);
+  if (misfit) return bad_descriptor(warp, inst, which, bits, misfit);
   const Region *shared = warp->block->shared;
   for (int mn = 0; mn < rows; mn += mn_major ? 8 : 1)
     for (int k = 0; k < DEPTH; k += mn_major ? 1 : 8) {
       uint32_t address = descriptor_address(d, mn, k);
       if (address >= shared->base && address - shared->base + 16 <= shared->size) continue;
-      hazard_stop(warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
-                  "the descriptor of %s reaches byte %lld of a block's %llu bytes of shared memory", which,
-                  (long long)address - (long long)shared->base, (unsigned long long)shared->size);
+      hazard_stop(
+          warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
+          "the descriptor of %s, start 0x%x, leading %u, stride %u, reaches byte %lld of a block's %llu bytes of "
+          "shared memory",
+          which, d->start, d->leading, d->stride, (long long)address - (long long)shared->base,
+          (unsigned long long)shared->size);
       return false;
     }
   return true;
@@ -292,7 +298,8 @@ static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
     touched += state->names[plan->a[i] / SLOT_UNIT].touched == state->fences + 1;
   if (touched)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
-                  "%d of its registers were read or written after the last wgmma.fence", touched);
+                  "%d of its registers %s read or written after the last wgmma.fence", touched,
+                  touched == 1 ? "was" : "were");
   else if (state->fences == 0)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
                   "no wgmma.fence stands before the warp's first wgmma.mma_async");
