@@ -96,16 +96,16 @@ extern "C" __global__ void shuffle_in_branch(const float *in, float *out) {
   out[threadIdx.x] = x;
 }
 
-// The same when the others do not wait, but go on and exit.
+// The same when the others do not wait, but go on and exit: then the shuffle reads what is not there.
 // launch shuffle_missed: grid 1 block 32 args float[32] float[32]=zero
 extern "C" __global__ void shuffle_missed(const float *in, float *out) {
   float x = in[threadIdx.x];
 #ifdef REPAIRED
-  unsigned mask = 0x0000ffff;
+  int step = 8;
 #else
-  unsigned mask = 0xffffffff;
+  int step = 16;
 #endif
-  if (threadIdx.x < 16) x += __shfl_xor_sync(mask, x, 8);  // HAZARD(shuffle_missed): divergent .aligned instruction
+  if (threadIdx.x < 16) x += __shfl_xor_sync(0xffffffff, x, step);  // HAZARD(shuffle_missed): divergent .aligned instruction
   out[threadIdx.x] = x;
 }
 

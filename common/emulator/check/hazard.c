@@ -127,8 +127,11 @@ static void remember(HazardList *list, const Hazard *hazard) {
   for (int i = 0; i < list->count && !known; i++)
     if (same_hazard(&list->items[i], hazard)) known = &list->items[i];
   if (known) {
-    known->count++;
-    known->stopped |= hazard->stopped;
+    // The heaviest of a pair of lines is told.
+    Hazard heavier = hazard->grade < known->grade ? *hazard : *known;
+    heavier.count = known->count + 1;
+    heavier.stopped = known->stopped | hazard->stopped;
+    *known = heavier;
   } else if (list->count < MOST_HAZARDS || hazard->stopped) {
     list->items = host_grow(list->items, list->count, &list->capacity, sizeof(Hazard));
     list->items[list->count++] = *hazard;

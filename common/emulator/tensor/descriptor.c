@@ -133,11 +133,11 @@ static DescriptorFinding check_start(const MatrixDescriptor *d) {
 
 DescriptorFinding descriptor_check(uint64_t bits, const MatrixDescriptor *d) {
   static const char ignored[] = "An H200 ignores them (tests/rules)";
-  if (bits & 3ull << 14) return fault("bits 14-15 are set: the address was not shifted right by 4");
-  if (bits & 3ull << 30) return fault("bits 30-31 are set: the leading byte offset was not shifted right by 4");
   if (bits & 3ull << 47)
     return fault("bits 46-48 are set: they belong to another architecture's descriptor, or the stride was not shifted "
                  "right by 4");
+  if (bits & 3ull << 14) return fault("bits 14-15 are set: the address was not shifted right by 4");
+  if (bits & 3ull << 30) return fault("bits 30-31 are set: the leading byte offset was not shifted right by 4");
   DescriptorFinding start = check_start(d);
   if (start.text) return start;
   if (bits & 1ull << 46)
