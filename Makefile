@@ -17,7 +17,7 @@ MINE ?= mine
 RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 
 .DEFAULT_GOAL := help
-include $(addprefix common/build/,toolchain.mk stages.mk library.mk tests.mk plots.mk views.mk course.mk)
+include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk tests.mk plots.mk views.mk course.mk)
 include $(wildcard common/baselines/*/build.mk)
 
 help: ## this list

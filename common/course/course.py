@@ -48,6 +48,11 @@ def trouble(text):
     return lines[:min(hazards, LINES // 2)] + lines[hazards:]
 
 
+def headlines(lines):
+    """Without what explains a hazard: its first line and its places stay."""
+    return [line for line in lines if not re.match(r"    (?!at |and |  )", line)]
+
+
 def first(lines, most=LINES):
     return lines[:most] + (["..."] if len(lines) > most else [])
 
@@ -142,7 +147,7 @@ def judge(task, workshop):
         if code:
             return False, [f"{workshop.program} --device=emulator {options}".rstrip(),
                            *first(trouble(task.in_my_words(text)))]
-    said = [f"right in {len(runs)} runs on the emulator, without a hazard"]
+    said = [f"right in {len(runs)} run{'s' * (len(runs) > 1)} on the emulator, without a hazard"]
     for goal in task.change.all("Goal") if task.change else []:
         met, line = reaches(goal, workshop)
         said.append(line)
@@ -280,13 +285,20 @@ def command_solution(stage, key):
     return 0
 
 
+def briefly(lines):
+    """Of what judge() says, the run and the first thing that is wrong in it: no elements, no second hazard."""
+    return headlines([line for line in lines if line.strip() and not line.startswith(" " * 10)])[:5]
+
+
 def command_grade(stage, key):
     """Judges tasks as they are, for a teacher: exit code 0 if they all pass."""
     failed = 0
     made(stage)
     for task in [current(stage, key)] if key else tasks_of(stage):
         passed, lines = judge(task, task.workshop()) if task.begun() else (False, ["not begun"])
-        print(f"{'PASSED' if passed else 'FAILED'}  {task.name}: {task.title()}{'' if passed else ': ' + lines[0]}")
+        print(f"{'PASSED' if passed else 'FAILED'}  {task.name}: {task.title()}")
+        if not passed:
+            print(indented(briefly(lines)))
         failed += not passed
     return 1 if failed else 0
 
@@ -303,18 +315,13 @@ def command_progress():
         changed += states.count(None)
         total += len(tasks)
         following = following or next((task for task, state in zip(tasks, states) if not state), None)
-    print(f"{done} of {total} tasks are done" + ("; [~] has changed since it passed" if changed else ""))
+    print(f"{done} of {total} tasks {'is' if done == 1 else 'are'} done" + ("; [~] has changed since it passed" if changed else ""))
     if following:
         print(f"next: make try-{following.name}, {following.title()}")
     return 0
 
 
 # ---- mistakes ----
-
-def headlines(text):
-    """What is wrong, with the first line of each hazard and its places."""
-    return [line for line in trouble(text) if not re.match(r"    (?!at |and |  )", line)]
-
 
 def squeezed(text):
     return " ".join(text.split())
@@ -332,11 +339,11 @@ def show_break(change):
     text, built = workshop.build(" ".join(change.all("Allow")), whole=bool(spoken_of) or not QUICK)
     missing, code = 0, None
     if not built:
-        print(indented(first(text.splitlines())))
+        print(indented(first([line for line in text.splitlines() if "All that ptxas reports" not in line])))
     for field, words in change.fields:
         if field == "Run" and built:
             text, code = workshop.run([STEPS, *words.split()])
-            print(f"$ {workshop.program} --device=emulator {words}\n{indented(first(headlines(text), 2 * LINES))}")
+            print(f"$ {workshop.program} --device=emulator {words}\n{indented(first(headlines(trouble(text)), 2 * LINES))}")
         elif field == "Log":
             with open(os.path.join(workshop.folder, "build", "kernels", f"{stage}.log"), encoding="utf-8") as file:
                 text = file.read()

@@ -224,8 +224,8 @@ static bool print_reading(FILE *out, uint64_t bits, bool mn_major) {
     print_rest(out, bits, mn_major);
     return false;
   }
-  const char *a = fault(&d, LINES);
   int n = largest_n(&d);
+  const char *a = fault(&d, LINES);
   if (a)
     fprintf(out, "    for A, 64 rows: WRONG: %s\n", a);
   else

@@ -275,8 +275,8 @@ static void end_phase(Cluster *cluster, Mbarrier *mbarrier) {
   const char *fault = mbarrier->expect.inst ? "expect_tx announced too few bytes" : "no expect_tx announced the copy";
   if (state.tx < 0 && culprit.inst)
     wrong_expect(hazard_report, culprit, mbarrier->address,
-                 "%s: all arrivals of the phase have come, and its copies wrote %d bytes more than expected", fault,
-                 -state.tx);
+                 "%s: all arrivals of the phase have come, and its copies wrote %d byte%s more than expected", fault,
+                 -state.tx, state.tx == -1 ? "" : "s");
   if (state.tx < 0) return;
   if (copy)
     wrong_expect(hazard_report, culprit, mbarrier->address,
@@ -324,8 +324,8 @@ bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32
                   "more arrivals than the mbarrier was initialised for: phase %u waits for %u more, this one counts %u",
                   mbarrier->phase, state.pending, count);
   } else if (drop && count > state.expected) {
-    mbarrier_stop(origin, mbarrier->address, "arrive_drop takes %u of the %u arrivals of the next phase", count,
-                  state.expected);
+    mbarrier_stop(origin, mbarrier->address, "arrive_drop takes %u from the arrivals of the next phase, which are %u",
+                  count, state.expected);
   } else if (!completes && count == state.pending && state.tx == 0) {
     mbarrier_stop(origin, mbarrier->address,
                   "the last arrival of a phase completes it, and .noComplete promised that it does not");
@@ -483,11 +483,11 @@ static void describe_wait(WaitList *list, const Warp *warp, uint32_t warps, Mask
                           const Inst *inst) {
   MbarrierState state = mbarrier_state(mbarrier);
   char bytes[40] = "";
-  if (state.tx) snprintf(bytes, sizeof bytes, " and %d bytes", state.tx);
+  if (state.tx) snprintf(bytes, sizeof bytes, " and %d byte%s", state.tx, state.tx == 1 ? "" : "s");
   waits_add(list, warp, warps, lanes, inst,
-            " for phase %u (parity %u) of the mbarrier at 0x%llx: %u arrivals%s are missing", mbarrier->phase,
+            " for phase %u (parity %u) of the mbarrier at 0x%llx: %u arrival%s%s %s missing", mbarrier->phase,
             mbarrier->phase & 1, (unsigned long long)(mbarrier->address & ((1u << SHARED_RANK_SHIFT) - 1)),
-            state.pending, bytes);
+            state.pending, state.pending == 1 ? "" : "s", bytes, state.pending == 1 && !state.tx ? "is" : "are");
 }
 
 // A wait for bytes that no copy brings is the fault of the expect_tx. So are bytes that came unexpected, or, where there is
@@ -497,8 +497,8 @@ static bool explain_bytes(const Mbarrier *mbarrier) {
   if (state.tx > 0 && state.pending == 0 && mbarrier->expect.inst) {
     wrong_expect(
         hazard_stop, mbarrier->expect, mbarrier->address,
-        "expect_tx announced %d bytes more than the copies wrote: phase %u never completes, and threads wait for it",
-        state.tx, mbarrier->phase);
+        "expect_tx announced %d byte%s more than the copies wrote: phase %u never completes, and threads wait for it",
+        state.tx, state.tx == 1 ? "" : "s", mbarrier->phase);
     return true;
   }
   Origin culprit = mbarrier->expect.inst ? mbarrier->expect : mbarrier->copy;

@@ -42,8 +42,8 @@ static const struct {
     [HAZARD_WGMMA_FENCE] =
         {"missing wgmma.fence",
          "Put wgmma.fence after the last use of the accumulator or A registers, before the first wgmma.mma_async."},
-    [HAZARD_DESCRIPTOR] = {"bad descriptor", "Build the descriptor from the address >> 4, the two byte offsets >> 4 "
-                                             "and the swizzle mode, and align swizzled tiles."},
+    [HAZARD_DESCRIPTOR] = {"bad descriptor", "All threads of the warpgroup give the same descriptor: the address >> 4, "
+                                             "the two byte offsets >> 4, the swizzle mode."},
     [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", "Initialise an mbarrier once, before use, with the number of "
                                                    "arrivals of one phase; wait with the parity of the phase."},
     [HAZARD_EXPECT_TX] = {"wrong expect_tx", "The bytes expected in a phase must be those of all its copies together, "

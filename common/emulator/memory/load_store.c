@@ -167,7 +167,7 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
     if (access.valid) memset(access.valid, 1, (size_t)bytes);
     if (memcmp(access.data, value, (size_t)bytes)) {
       copy_bytes(access.data, value, bytes);
-      warp->block->cluster->progress++;
+      if (access.region) warp->block->cluster->progress++;  // local memory nobody else sees
     }
   }
   memory_unlock_last(&lock);

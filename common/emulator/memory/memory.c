@@ -35,8 +35,8 @@ static bool global_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_
   if (near->freed && address >= near->base && address - near->base < near->size)
     return out_of_bounds(warp, inst, lane, address, size, "inside an allocation of %llu bytes that was freed", bytes);
   if (address < near->base)
-    return out_of_bounds(warp, inst, lane, address, size, "%llu bytes before %s of %llu bytes",
-                         (unsigned long long)(near->base - address), name, bytes);
+    return out_of_bounds(warp, inst, lane, address, size, "%llu byte%s before %s of %llu bytes",
+                         (unsigned long long)(near->base - address), near->base - address == 1 ? "" : "s", name, bytes);
   return out_of_bounds(warp, inst, lane, address, size, "%llu bytes from the start of %s of %llu bytes",
                        (unsigned long long)(address - near->base), name, bytes);
 }

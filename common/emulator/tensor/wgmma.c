@@ -195,9 +195,12 @@ static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint
     for (int k = 0; k < DEPTH; k += mn_major ? 1 : 8) {
       uint32_t address = descriptor_address(d, mn, k);
       if (address >= shared->base && address - shared->base + 16 <= shared->size) continue;
-      hazard_stop(warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
-                  "the descriptor of %s reaches byte %lld of a block's %llu bytes of shared memory", which,
-                  (long long)address - (long long)shared->base, (unsigned long long)shared->size);
+      hazard_stop(
+          warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
+          "the descriptor of %s, start 0x%x, leading %u, stride %u, reaches byte %lld of a block's %llu bytes of "
+          "shared memory",
+          which, d->start, d->leading, d->stride, (long long)address - (long long)shared->base,
+          (unsigned long long)shared->size);
       return false;
     }
   return true;
@@ -285,7 +288,8 @@ static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
     touched += state->names[plan->a[i] / SLOT_UNIT].touched == state->fences + 1;
   if (touched)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
-                  "%d of its registers were read or written after the last wgmma.fence", touched);
+                  "%d of its registers %s read or written after the last wgmma.fence", touched,
+                  touched == 1 ? "was" : "were");
   else if (state->fences == 0)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
                   "no wgmma.fence stands before the warp's first wgmma.mma_async");
