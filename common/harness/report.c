@@ -108,15 +108,15 @@ static void print_grades(FILE *out, const int found[HAZARD_GRADES]) {
 
 int report_hazards(FILE *out, const Options *options, const Device *device) {
   if (device_info(device)->kind != DEVICE_EMULATOR) return 0;
-  int count, found[HAZARD_GRADES] = {0};
+  int count;
   const Hazard *hazards = device_hazards(device, &count);
-  for (int i = 0; i < count; i++) found[hazards[i].grade]++;
+  HazardReports found = emulator_count_reports(hazards, count);
   if (count == 0 && options->hazards == 1)
     fprintf(out, "hazards   not looked for (--hazards=off)\n");
   else
-    print_grades(out, found);
-  for (int i = 0; i < count; i++) emulator_print_hazard(out, &hazards[i]);
-  return found[HAZARD_FAULT] + (options->strict ? found[HAZARD_FORMAL] : 0);
+    print_grades(out, found.count);
+  emulator_print_hazards(out, hazards, count);
+  return found.count[HAZARD_FAULT] + (options->strict ? found.count[HAZARD_FORMAL] : 0);
 }
 
 // ---- time ----
