@@ -128,7 +128,7 @@ static void check_case(const Case *c) {
 Test(rules, named_barriers) {
   for (int i = 0; i < BARRIER_CASES; i++)
     check_case(&(Case){"barrier", barrier_cases[i].name, "barrier_rules", 32 * BARRIER_WARPS, BARRIER_WARPS, 0, 0,
-                       &barrier_cases[i].steps[0][0], BARRIER_WARPS * BARRIER_STEPS, SILENT});
+                       &barrier_cases[i].steps[0][0], BARRIER_WARPS * BARRIER_STEPS, SILENT, false});
 }
 
 // A shuffle from a lane that has exited and that its reader names as a member is a fault.
@@ -136,14 +136,14 @@ Test(rules, lanes_that_do_not_take_part) {
   static const uint32_t faults = 1u << 0 | 1u << 1 | 1u << 3 | 1u << 5 | 1u << 17;
   for (uint32_t i = 0; i < LANE_CASES; i++)
     check_case(&(Case){"lanes", lane_cases[i], "lane_rules", 32, 32, 0, i, NULL, 0,
-                       faults >> i & 1 ? (int)HAZARD_FAULT : SILENT});
+                       faults >> i & 1 ? (int)HAZARD_FAULT : SILENT, false});
   for (uint32_t i = 0; i < EXIT_CASES; i++)
-    check_case(&(Case){"exit", exit_cases[i], "exit_rules", 64, 2, 0, i, NULL, 0, HAZARD_FORMAL});
+    check_case(&(Case){"exit", exit_cases[i], "exit_rules", 64, 2, 0, i, NULL, 0, HAZARD_FORMAL, false});
 }
 
 Test(rules, arrivals_at_several_blocks) {
   for (uint32_t i = 0; i < REMOTE_CASES; i++)
-    check_case(&(Case){"remote", remote_cases[i], "remote_rules", 32, 2, REMOTE_BLOCKS, i, NULL, 0, SILENT});
+    check_case(&(Case){"remote", remote_cases[i], "remote_rules", 32, 2, REMOTE_BLOCKS, i, NULL, 0, SILENT, false});
 }
 
 // Own rows of A, with and without the proxy fence; and another warp's rows. An H200 was right with all of them.
@@ -157,14 +157,14 @@ Test(rules, new_mbarriers) {
   static const uint32_t copied[4] = {1, 2, 3, 4};
   for (uint32_t i = 0; i < INIT_CASES; i++)
     check_case(&(Case){"init", init_cases[i], "init_rules", 64, 2, i == 4 ? REMOTE_BLOCKS : 0u, i, copied, 4,
-                       i == 1 ? SILENT : (int)HAZARD_FORMAL});
+                       i == 1 ? SILENT : (int)HAZARD_FORMAL, false});
 }
 
 Test(rules, registers) {
   for (uint32_t i = 0; i < REGISTER_CASES; i++) {
     char kernel[16];
     snprintf(kernel, sizeof kernel, "registers_%u", i);
-    check_case(&(Case){"registers", register_cases[i], kernel, i == 2 ? 128 : 256, 8, 0, i, NULL, 0, SILENT});
+    check_case(&(Case){"registers", register_cases[i], kernel, i == 2 ? 128 : 256, 8, 0, i, NULL, 0, SILENT, false});
   }
 }
 
