@@ -31,10 +31,14 @@ static int compare_calls(const HazardPlace *a, const HazardPlace *b) {
   return compare_part(a, a->own, own_end(a), b, b->own, own_end(b));
 }
 
+// How many frames of other files stand before the kernel's own line. A single one is not counted: the kernel calls a function
+// of a header there, and its line says which.
+static int inner_frames(const HazardPlace *place) { return place->own > 1 ? place->own : 0; }
+
 // Of the frames in other files. Calls in the kernel's own file are no difference: a report lists them.
 static int compare_frames(const HazardPlace *a, const HazardPlace *b) {
   if (!a->file || !b->file) return 0;
-  int order = compare_part(a, 0, a->own, b, 0, b->own);
+  int order = compare_part(a, 0, inner_frames(a), b, 0, inner_frames(b));
   return order ? order : compare_part(a, own_end(a), a->frame_count, b, own_end(b), b->frame_count);
 }
 
@@ -150,7 +154,7 @@ static void print_place(FILE *out, const char *role, const Hazard *hazards, int 
   else
     fprintf(out, "PTX line %d", place->ptx_line);
   print_thread(out, place);
-  if (place->own > 1) print_calls(out, place, 0, place->own, "in", "inlined at");
+  print_calls(out, place, 0, inner_frames(place), "in", "inlined at");
   if (place->file) print_calls(out, place, own_end(place), place->frame_count, "called from", "called from");
 }
 
