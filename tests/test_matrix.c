@@ -331,7 +331,7 @@ Test(matrix, other_forms_are_refused) {
       {"ldmatrix.sync.aligned.m8n8.x1.shared::cluster.b16 {%r0}, [%r4]", "unknown modifier .shared::cluster"},
       {"ldmatrix.sync.aligned.m8n8.x1.b16 {%r0}, [%r4]", "64-bit"},
       {"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, %r4", "address in brackets"},
-      {"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}", "operands"},
+      {"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}", "operand"},
       {"ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {%r0}, [%r4]", ".m8n8 and .b16 only"},
       {"ldmatrix.sync.aligned.m8n8.x1.shared.b8 {%r0}, [%r4]", ".m8n8 and .b16 only"},
       {"ldmatrix.sync.m8n8.x1.shared.b16 {%r0}, [%r4]", ".sync.aligned"},
