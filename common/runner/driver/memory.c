@@ -234,7 +234,8 @@ API(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdeviceptr addr
 static CUmemorytype type_of(uint64_t address, const Allocation *allocation) {
   EmulatorRange range;
   if (allocation && allocation->kind != MEMORY_DEVICE && allocation->kind != MEMORY_MANAGED) return CU_MEMORYTYPE_HOST;
-  return allocation || emulator_find(core.emulator, address, &range) ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0;
+  bool variable = !allocation && emulator_find(core.emulator, address, &range) && range.name;
+  return allocation || variable ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0;
 }
 
 // Writes one attribute; false when there is none such. data has the size that cuda.h names.

@@ -30,9 +30,9 @@ static void shorten_paths(char *text) {
   if (!getcwd(folder, sizeof folder - 1)) return;
   strcat(folder, "/");
   size_t length = strlen(folder);
-  for (char *at = strstr(text, "\n\t.file"); at; at = strstr(at + 1, "\n\t.file")) {
-    char *path = at + strcspn(at, "\"");
-    if (*path && !strncmp(path + 1, folder, length)) memmove(path + 1, path + 1 + length, strlen(path + length));
+  for (char *at = strstr(text, ".file"); at; at = strstr(at + 1, ".file")) {
+    char *path = at + strcspn(at, "\"\n");
+    if (*path == '"' && !strncmp(path + 1, folder, length)) memmove(path + 1, path + 1 + length, strlen(path + length));
   }
 }
 
