@@ -16,6 +16,18 @@ static void count_grades(int grades[3]) {
   for (int i = 0; i < count; i++) grades[hazards[i].grade]++;
 }
 
+// "2 faults, 1 note", or "no findings".
+static void print_grades(FILE *out, const int grades[3]) {
+  static const char *const names[] = {"fault", "formal finding", "note"};
+  const char *separator = "";
+  for (int i = 0; i < 3; i++) {
+    if (!grades[i]) continue;
+    fprintf(out, "%s%d %s%s", separator, grades[i], names[i], plural((uint64_t)grades[i]));
+    separator = ", ";
+  }
+  fprintf(out, *separator ? "\n" : "no findings\n");
+}
+
 static void print_all_counters(FILE *out) {
   int count;
   const LineCounters *lines = emulator_line_counters(core.emulator, &count);
@@ -28,11 +40,8 @@ static void print(FILE *out) {
   int count, grades[3] = {0};
   const Hazard *hazards = emulator_hazards(core.emulator, &count);
   count_grades(grades);
-  fprintf(out, "hopper-run: %llu launch%s, %d finding%s", (unsigned long long)core.launches,
-          core.launches == 1 ? "" : "es", count, plural((uint64_t)count));
-  if (count) fprintf(out, " (%d fault%s, %d formal, %d note%s)", grades[0], plural((uint64_t)grades[0]), grades[1],
-                     grades[2], plural((uint64_t)grades[2]));
-  fprintf(out, "\n");
+  fprintf(out, "hopper-run: %llu launch%s, ", (unsigned long long)core.launches, core.launches == 1 ? "" : "es");
+  print_grades(out, grades);
   for (int i = 0; i < count; i++) emulator_print_hazard(out, &hazards[i]);
   if (core.counters) print_all_counters(out);
 }
