@@ -4,8 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { DEPTH = 16 };
-
 // A sentence, in the thread's own buffer.
 static const char *sentence(const char *format, ...) {
   static _Thread_local char text[400];
@@ -56,17 +54,17 @@ uint32_t descriptor_address(const MatrixDescriptor *d, int mn, int k) {
 // ---- what is wrong with it ----
 
 // What a matrix consists of: core matrices, or eight lines of a swizzled panel. Each is one piece of `unit` bytes, and two
-// distances lay them out: `outer` steps, and `inner` ones, 16 deep.
+// distances lay them out: `outer` steps, and `inner` ones, along K.
 typedef struct Parts {
   uint32_t unit, outer_step, inner_step;
   int outer, inner;
 } Parts;
 
-static Parts parts_of(const MatrixDescriptor *d, int rows) {
+static Parts parts_of(const MatrixDescriptor *d, int rows, int row_bytes) {
   bool panels = d->mn_major && d->swizzle;
   return (Parts){.unit = d->swizzle ? 8 * d->swizzle : 128,
                  .outer = panels ? (rows * 2 + (int)d->swizzle - 1) / (int)d->swizzle : (rows + 7) / 8,
-                 .inner = d->swizzle && !d->mn_major ? 1 : 2,
+                 .inner = d->swizzle && !d->mn_major ? 1 : row_bytes / 16,
                  .outer_step = panels ? d->leading : d->stride,
                  .inner_step = panels ? d->stride : d->leading};
 }
@@ -83,12 +81,12 @@ static bool share_memory(const Parts *parts) {
   return false;
 }
 
-static const char *overlap(const MatrixDescriptor *d, int rows) {
-  Parts parts = parts_of(d, rows), exchanged = parts;
+static const char *overlap(const MatrixDescriptor *d, int rows, int row_bytes) {
+  Parts parts = parts_of(d, rows, row_bytes), exchanged = parts;
   if (!share_memory(&parts)) return NULL;
   exchanged.outer_step = parts.inner_step;
   exchanged.inner_step = parts.outer_step;
-  bool leading_used = parts.inner == 2 && (parts.outer > 1 || !d->mn_major || !d->swizzle);
+  bool leading_used = parts.inner > 1 && (parts.outer > 1 || !d->mn_major || !d->swizzle);
   bool leading_short = leading_used && d->leading < parts.unit, stride_short = d->stride < parts.unit;
   static const char begin[] = "parts of the matrix share memory";
   if (leading_short || stride_short)
@@ -100,17 +98,17 @@ static const char *overlap(const MatrixDescriptor *d, int rows) {
 }
 
 // A line of a swizzled tile, as far as it is read, goes on behind its end.
-static const char *crossing(const MatrixDescriptor *d, int rows) {
-  uint32_t length = d->mn_major ? (uint32_t)rows * 2 : 2 * DEPTH, begin = d->swizzle ? d->start % d->swizzle : 0;
+static const char *crossing(const MatrixDescriptor *d, int rows, int row_bytes) {
+  uint32_t length = (uint32_t)(d->mn_major ? rows * 2 : row_bytes), begin = d->swizzle ? d->start % d->swizzle : 0;
   if (length > d->swizzle) length = d->swizzle;
   if (begin + length <= d->swizzle) return NULL;
   return sentence("the start, 0x%x, is %u bytes inside a line of %u, and the next %u bytes reach over its end", d->start,
                   begin, d->swizzle, length);
 }
 
-const char *descriptor_misfit(const MatrixDescriptor *d, int rows) {
-  const char *shared = overlap(d, rows);
-  return shared ? shared : crossing(d, rows);
+const char *descriptor_misfit(const MatrixDescriptor *d, int rows, int row_bytes) {
+  const char *shared = overlap(d, rows, row_bytes);
+  return shared ? shared : crossing(d, rows, row_bytes);
 }
 
 static DescriptorFinding fault(const char *text) { return (DescriptorFinding){HAZARD_FAULT, text}; }
