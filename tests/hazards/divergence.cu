@@ -21,7 +21,7 @@ extern "C" __global__ void sync_in_branch(const float *in, float *out) {
   out[t] = x;
 }
 
-// A barrier in a loop that lanes leave after different numbers of rounds.
+// A barrier in a loop that lanes leave after different numbers of rounds. An H200 goes on without those that have exited.
 // launch sync_in_loop: grid 1 block 64 args int[64] int[64]=zero
 extern "C" __global__ void sync_in_loop(const int *in, int *out) {
   __shared__ int tile[64];
@@ -32,9 +32,9 @@ extern "C" __global__ void sync_in_loop(const int *in, int *out) {
   for (int k = 0; k < in[t] % 4 + 1; k++) {
 #endif
     tile[t] = in[t] + k;
-    __syncthreads();  // HAZARD(sync_in_loop): divergent .aligned instruction
+    __syncthreads();  // HAZARD(sync_in_loop): formal divergent .aligned instruction
     if (k < in[t] % 4 + 1) sum += tile[t ^ 63];
-    __syncthreads();  // ALSO(sync_in_loop): divergent .aligned instruction
+    __syncthreads();  // ALSO(sync_in_loop): formal divergent .aligned instruction
   }
   out[t] = sum;
 }

@@ -199,7 +199,7 @@ extern "C" __global__ void init_again(const float *in, float *out, int problems)
   float sum = 0;
   for (int k = 0; k < problems; k++) {
     if (t == 0) {
-      mbarrier_init(&full, 1);  // HAZARD(init_again): mbarrier misuse
+      mbarrier_init(&full, 1);  // HAZARD(init_again): formal mbarrier misuse
       fence_mbarrier_init();
       mbarrier_arrive_expect(&full, BYTES);
       bulk_load(tile, in + 64 * k, BYTES, &full);
