@@ -79,7 +79,7 @@ extern "C" __global__ void first_turn(const int *in, int *out, int rounds) {
   out[threadIdx.x] = sum;
 }
 
-// A producer says for both consumers that the tile is full: it arrives twice at a barrier of three warps.
+// A warp arrives twice at a barrier of three warps, where only one other comes.
 // launch arrives_for_two: grid 1 block 64 args int[32] int[64]=zero
 extern "C" __global__ void arrives_for_two(const int *in, int *out) {
   __shared__ int tile[32];
