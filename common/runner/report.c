@@ -9,6 +9,18 @@
 
 static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
+// "2 faults, 1 note", or "no findings".
+static void print_grades(FILE *out, const int grades[3]) {
+  static const char *const names[] = {"fault", "formal finding", "note"};
+  const char *separator = "";
+  for (int i = 0; i < 3; i++) {
+    if (!grades[i]) continue;
+    fprintf(out, "%s%d %s%s", separator, grades[i], names[i], plural((uint64_t)grades[i]));
+    separator = ", ";
+  }
+  fprintf(out, *separator ? "\n" : "no findings\n");
+}
+
 static void print_all_counters(FILE *out) {
   int count;
   const LineCounters *lines = emulator_line_counters(core.emulator, &count);
@@ -21,14 +33,8 @@ static void print(FILE *out) {
   int count;
   const Hazard *hazards = emulator_hazards(core.emulator, &count);
   HazardReports reports = emulator_count_reports(hazards, count);
-  int faults = reports.count[HAZARD_FAULT], formal = reports.count[HAZARD_FORMAL], notes = reports.count[HAZARD_NOTE];
-  int all = faults + formal + notes;
-  fprintf(out, "hopper-run: %llu launch%s, %d finding%s", (unsigned long long)core.launches,
-          core.launches == 1 ? "" : "es", all, plural((uint64_t)all));
-  if (all)
-    fprintf(out, " (%d fault%s, %d formal, %d note%s)", faults, plural((uint64_t)faults), formal, notes,
-            plural((uint64_t)notes));
-  fprintf(out, "\n");
+  fprintf(out, "hopper-run: %llu launch%s, ", (unsigned long long)core.launches, core.launches == 1 ? "" : "es");
+  print_grades(out, reports.count);
   emulator_print_hazards(out, hazards, count);
   if (core.counters) print_all_counters(out);
 }
