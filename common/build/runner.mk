@@ -9,7 +9,9 @@ CORE_OBJECTS := $(patsubst common/%.c,$(RUNNER)/%.o,common/runner/core.c common/
 RUNTIME_SOURCES := $(wildcard common/runner/runtime/*.c)
 CORE_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%, \
   $(call objects,common/emulator/*/*.c common/harness/counters.c common/harness/listing.c))
-STAND_INS := $(RUNNER)/libcuda.so.1 $(RUNNER)/libcudart.so.12 $(RUNNER)/libcudart.so.13
+# cuBLAS is part of most toolkits, and not of the wheel that deps.sh installs.
+BLAS := $(if $(wildcard $(CUDA)/include/cublasLt.h /usr/include/cublasLt.h),cublas cublasLt)
+STAND_INS := $(RUNNER)/libcuda.so.1 $(foreach release,12 13,$(patsubst %,$(RUNNER)/lib%.so.$(release),cudart $(BLAS)))
 
 $(HOPPER_RUN): $(call objects,common/runner/hopper_run.c common/runner/elf.c) | $(STAND_INS)
 	$(call say,LD $@)
@@ -44,6 +46,18 @@ $(RUNNER)/libcudart.so.$1: $(patsubst common/runner/runtime/%.c,$(RUNNER)/cudart
 	  $$(filter %.o,$$^) $(RUNNER)/libcuda.so.1 -o $$@
 endef
 $(foreach release,12 13,$(eval $(call RUNTIME,$(release))))
+
+# $(call BLAS_OF,cublas,12): cuBLAS' functions are the same in both releases; the files' names and versions differ.
+define BLAS_OF
+$(RUNNER)/lib$1.so.$2: $(RUNNER)/runner/blas/$(shell echo $1 | tr A-Z a-z).o $(RUNNER)/runner/blas/matrix.o \
+    common/runner/exports.sh common/runner/lib$1.names $(RUNNER)/libcuda.so.1
+	$$(call say,LD $$@)
+	$$Qsh common/runner/exports.sh common/runner/lib$1.names $2 lib$1.so.$2 blas_missing $(RUNNER)/lib$1-$2 \
+	  $$(filter %.o,$$^)
+	$$Q$$(CC) $$(RUNNER_CFLAGS) -shared -Wl,-soname,lib$1.so.$2 -Wl,--version-script=$(RUNNER)/lib$1-$2.map \
+	  -Wl,-rpath,'$$$$ORIGIN' $(RUNNER)/lib$1-$2.c $$(filter %.o,$$^) $(RUNNER)/libcuda.so.1 -lm -o $$@
+endef
+$(foreach release,12 13,$(foreach name,$(BLAS),$(eval $(call BLAS_OF,$(name),$(release)))))
 
 # ---- one file of CUDA: make run FILE=my.cu ----
 

@@ -10,7 +10,7 @@ GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/
 FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
 TEST_NEEDS := $(if $(SANITIZE),,$(HOPPER_RUN) $(RUNNER_PROGRAMS)) $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX)
 GPU_NEEDS := $(BUILD)/run-tests $(GPU_KERNELS) $(foreach name,$(TRACED),$(BUILD)/trace/trace-$(call number,$(name)))
-BENCH_NEEDS := $(BUILD)/bench-emulator build/ptx/bench_fma.ptx
+BENCH_NEEDS := $(BUILD)/bench-emulator build/ptx/bench.ptx
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 $(call remember,$(BUILD)/test-members,$(TEST_OBJECTS))
 

@@ -137,15 +137,17 @@ static void prepend(const char *variable, const char *value, char separator) {
 // A library that is loaded already satisfies all who need its name: so no RPATH leads to NVIDIA's. What a program opens
 // later is found by the path.
 static void prepare(const char *folder, const ElfFacts *facts) {
-  char preload[3 * PATH_MAX];
+  static const char *const libraries[] = {"libcudart", "libcublas", "libcublasLt"};
+  char preload[8 * PATH_MAX];
   int used = snprintf(preload, sizeof preload, "%s/libcuda.so.1", folder);
   bool either = elf_needs(facts, "libcudart.so.");
-  for (int release = 12; release <= 13; release++) {
-    char name[32];
-    snprintf(name, sizeof name, "libcudart.so.%d", release);
-    if (!either || elf_needs(facts, name))
-      used += snprintf(preload + used, sizeof preload - (size_t)used, " %s/%s", folder, name);
-  }
+  for (int i = 0; i < 3; i++)
+    for (int release = 12; release <= 13; release++) {
+      char name[32];
+      snprintf(name, sizeof name, "%s.so.%d", libraries[i], release);
+      if (elf_needs(facts, name) || (i == 0 && !either))
+        used += snprintf(preload + used, sizeof preload - (size_t)used, " %s/%s", folder, name);
+    }
   prepend("LD_PRELOAD", preload, ' ');
   prepend("LD_LIBRARY_PATH", folder, ':');
 }

@@ -70,6 +70,7 @@ typedef struct PtxOperand {
   bool is_f32;
   int index;
   int component;
+  const char *part;  // of a register of a video instruction: "b0" to "b3", "h0", "h1", "h10", "b3210", ...; else NULL
   int64_t value;
   const char *name;
   const struct PtxVariable *variable;
