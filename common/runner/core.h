@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #include "../emulator/emulator.h"
+#include "older.h"
 
 // Defines a function of the API, and its variants for a default stream of each thread: they do the same here. The version
 // script exports those variants that the real library has.

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,16 +178,23 @@ static bool print_reports(const char *folder) {
   return fault;
 }
 
+static volatile pid_t child;
+
+static void pass_on(int number) { kill(child, number); }
+
 static int run(const char *path, char **arguments) {
-  pid_t child = fork();
+  child = fork();
   if (child < 0) return fail("%s", strerror(errno));
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     execv(path, arguments);
     _exit(fail("%s: %s", path, strerror(errno)));
   }
-  // Ctrl-C is for the program; it ends this one, too.
+  // Ctrl-C reaches the program by itself. What it has found is printed in any case.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
+  signal(SIGTERM, pass_on);
+  signal(SIGHUP, pass_on);
   int status;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return fail("%s", strerror(errno));

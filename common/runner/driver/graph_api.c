@@ -108,6 +108,7 @@ API(cuGraphAddChildGraphNode, (NODE, CUgraph child)) {
   return add(node, graph, after, count, (Operation){.kind = OPERATION_GRAPH, .as.graph = graph_clone(child)});
 }
 
+#if CUDA_VERSION >= 12020
 API(cuGraphAddNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,
                         size_t count, CUgraphNodeParams *p)) {
   (void)edges;
@@ -130,6 +131,7 @@ API(cuGraphAddNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *af
 API(cuGraphAddNode, (NODE, CUgraphNodeParams *parameters)) {
   return cuGraphAddNode_v2(node, graph, after, NULL, count, parameters);
 }
+#endif
 
 // ---- parameters of nodes, in a graph and in an executable one ----
 

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <vector_types.h>
 
+#include "../older.h"
+
 // Defines a function of the runtime, and its variants for a default stream of each thread.
 #define API(name, parameters)                                       \
   cudaError_t name parameters;                                      \
