@@ -21,13 +21,6 @@
 
 enum { WARP = 32 };
 
-// A block's shared memory: its queries, in whose place the output gathers, and slots for tiles of K and V.
-template <int HEAD_DIM> struct Shared {
-  half q[ROWS * HEAD_DIM];
-  half k[SLOTS][KEYS * HEAD_DIM], v[SLOTS][KEYS * HEAD_DIM];
-};
-static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
-
 // ---- tiles in shared memory ----
 
 __device__ uint32_t shared_address(const void *pointer) { return (uint32_t)__cvta_generic_to_shared(pointer); }
@@ -39,7 +32,7 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
 }
 
 // Starts the copy of a tile from a matrix that has only `left` more rows: the others become zeros. Each thread copies
-// one chunk of every 16th or 8th row. Both steps are multiples of 8, so all its chunks are swizzled alike.
+// one chunk of every few rows. The step is a multiple of 8, so all its chunks are swizzled alike.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks;
@@ -51,12 +44,17 @@ template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, 
     cp_async(to + i * ROW_BYTES(HEAD_DIM), from + i * HEAD_DIM, i < left ? 16 : 0);
 }
 
-// Starts the copies of tile t of K and V into slot t % SLOTS.
-template <int HEAD_DIM>
-__device__ void copy_keys(Shared<HEAD_DIM> &shared, const half *k, const half *v, int t, int seqlen) {
+// The slot of tile t: first K's tile, then V's.
+template <int HEAD_DIM> __device__ uint32_t slot_of(uint32_t slots, int t) {
+  return slots + t % SLOTS * 2 * KEYS * ROW_BYTES(HEAD_DIM);
+}
+
+// Starts the copies of tile t of K and V into its slot.
+template <int HEAD_DIM> __device__ void copy_keys(uint32_t slots, const half *k, const half *v, int t, int seqlen) {
+  uint32_t slot = slot_of<HEAD_DIM>(slots, t);
   size_t offset = (size_t)t * KEYS * HEAD_DIM;
-  copy_tile<HEAD_DIM, KEYS>(shared_address(shared.k[t % SLOTS]), k + offset, seqlen - t * KEYS);
-  copy_tile<HEAD_DIM, KEYS>(shared_address(shared.v[t % SLOTS]), v + offset, seqlen - t * KEYS);
+  copy_tile<HEAD_DIM, KEYS>(slot, k + offset, seqlen - t * KEYS);
+  copy_tile<HEAD_DIM, KEYS>(slot + KEYS * ROW_BYTES(HEAD_DIM), v + offset, seqlen - t * KEYS);
   cp_async_commit();
 }
 
@@ -84,8 +82,8 @@ template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, i
 // ---- a warp's part ----
 
 template <int HEAD_DIM> struct Warp {
-  Shared<HEAD_DIM> &shared;
-  int warp, lane;
+  char *tile;  // the warp's queries in shared memory, in whose place its output gathers
+  uint32_t q_address, slots;
   int row;  // the warp's first query
   int seqlen, causal;
   float scale;  // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
@@ -107,9 +105,8 @@ template <int HEAD_DIM> struct Warp {
   }
 
   // S = Q K^T. Each fragment of K is loaded once, for both groups of queries.
-  __device__ void scores(int slot) {
-    uint32_t q_address = lane_address<HEAD_DIM>(shared_address(shared.q) + warp * WARP_ROWS * ROW_BYTES(HEAD_DIM));
-    uint32_t k_address = lane_address_k<HEAD_DIM>(shared_address(shared.k[slot]));
+  __device__ void scores(uint32_t slot) {
+    uint32_t k_address = lane_address_k<HEAD_DIM>(slot);
     for (int b = 0; b < 2; b++)
       for (int n = 0; n < KEYS / 8; n++)
         for (int e = 0; e < 4; e++) s[b][n][e] = 0;
@@ -129,6 +126,7 @@ template <int HEAD_DIM> struct Warp {
   // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
   // query. key: the tile's first.
   __device__ void mask(int key) {
+    int lane = threadIdx.x % WARP;
     for (int b = 0; b < 2; b++)
       for (int h = 0; h < 2; h++) {
         int i = row + 16 * b + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
@@ -184,8 +182,8 @@ template <int HEAD_DIM> struct Warp {
   }
 
   // O += P V. What a lane holds of P after Q K^T, as a D, is just what it must hold of P before P V, as an A.
-  __device__ void output(int slot) {
-    uint32_t v_address = lane_address<HEAD_DIM>(shared_address(shared.v[slot]));
+  __device__ void output(uint32_t slot) {
+    uint32_t v_address = lane_address<HEAD_DIM>(slot + KEYS * ROW_BYTES(HEAD_DIM));
     for (int n = 0; n < KEYS / 16; n++) {
       uint32_t p[2][4], v[4];
       for (int b = 0; b < 2; b++)
@@ -202,22 +200,22 @@ template <int HEAD_DIM> struct Warp {
 
   // One tile of keys; `masked` if not all rows may see all of it.
   __device__ void step(int t, bool masked) {
+    uint32_t slot = slot_of<HEAD_DIM>(slots, t);
     trace(QK, t);
-    scores(t % SLOTS);
+    scores(slot);
     trace(SOFTMAX, t);
     if (masked) mask(t * KEYS);
     raise_max();
     weights();
     trace(PV, t);
-    output(t % SLOTS);
+    output(slot);
   }
 
   // Writes O / sum for this warp's queries to o. It goes through the shared memory that held the queries: so each lane stores
   // 16 bytes, and rows leave whole.
   __device__ void store(half *to) {
+    int lane = threadIdx.x % WARP;
     __syncwarp();  // all lanes have read the queries
-    int tile_row = warp * WARP_ROWS;
-    char *tile = (char *)shared.q;
     to += (size_t)row * HEAD_DIM;
 #pragma unroll
     for (int b = 0; b < 2; b++)
@@ -225,26 +223,26 @@ template <int HEAD_DIM> struct Warp {
         float scale = 1 / quad_sum(sum[b][h]);
 #pragma unroll
         for (int n = 0; n < HEAD_DIM / 8; n++)
-          *(uint32_t *)(tile + swizzled<HEAD_DIM>(tile_row + 16 * b + 8 * h + lane / 4, n) + lane % 4 * 4) =
+          *(uint32_t *)(tile + swizzled<HEAD_DIM>(16 * b + 8 * h + lane / 4, n) + lane % 4 * 4) =
               pack(o[b][n][2 * h] * scale, o[b][n][2 * h + 1] * scale);
       }
     __syncwarp();
     const int chunks = HEAD_DIM / 8;
     for (int i = lane; i < WARP_ROWS * chunks; i += WARP)
       if (row + i / chunks < seqlen)
-        *(uint4 *)(to + i * 8) = *(uint4 *)(tile + swizzled<HEAD_DIM>(tile_row + i / chunks, i % chunks));
+        *(uint4 *)(to + i * 8) = *(uint4 *)(tile + swizzled<HEAD_DIM>(i / chunks, i % chunks));
   }
 };
 
 // ---- the kernel ----
 
-// One block: the queries of four warps, all of one head.
+// One block: the queries of four warps, all of one head. Shared memory: Q, then the slots.
 //
 // Grid: tiles of queries, head after head. Block: 128.
 template <int HEAD_DIM>
 __device__ void attention(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
-  extern __shared__ __align__(128) char memory[];
-  Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
+  extern __shared__ __align__(128) char shared[];
+  uint32_t queries = shared_address(shared), slots = queries + ROWS * ROW_BYTES(HEAD_DIM);
   int blocks = (seqlen + ROWS - 1) / ROWS;
   int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
   size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
@@ -253,11 +251,12 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
 
   trace_begin(ALL);
   trace(COPY, 0);
-  copy_tile<HEAD_DIM, ROWS>(shared_address(shared.q), q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
-  copy_keys(shared, k, v, 0, seqlen);
+  copy_tile<HEAD_DIM, ROWS>(queries, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
+  copy_keys<HEAD_DIM>(slots, k, v, 0, seqlen);
 
-  int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, row = block_row + warp * WARP_ROWS;
-  Warp<HEAD_DIM> part{shared, warp, lane, row, seqlen, causal, scale * 1.44269504f};
+  int first = threadIdx.x / WARP * WARP_ROWS, row = block_row + first;  // of the warp's queries
+  uint32_t q_address = lane_address<HEAD_DIM>(queries + first * ROW_BYTES(HEAD_DIM));
+  Warp<HEAD_DIM> part{shared + first * ROW_BYTES(HEAD_DIM), q_address, slots, row, seqlen, causal, scale * 1.44269504f};
   part.start();
 
   int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
@@ -270,8 +269,9 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
     trace(BARRIER, t);
     __syncthreads();  // all threads' copies have landed; all warps have read tile t - 1, whose slot t + 1 takes
     trace(COPY, t + 1);
-    if (t + 1 < tiles) copy_keys(shared, k, v, t + 1, seqlen);
-    if (!causal || t * KEYS < row + WARP_ROWS) part.step(t, t >= full_tiles);  // this warp may see some of it
+    if (t + 1 < tiles) copy_keys<HEAD_DIM>(slots, k, v, t + 1, seqlen);
+    if (causal && t * KEYS > row + WARP_ROWS - 1) continue;  // this warp sees none of it
+    part.step(t, t >= full_tiles);
   }
   trace(STORE, tiles - 1);
   part.store(o + head);

@@ -182,7 +182,7 @@ static void print_core_matrices(FILE *out, const MatrixDescriptor *d, int rows, 
 
 // What is wrong with a matrix of that many rows; NULL when nothing is.
 static const char *fault(const MatrixDescriptor *d, int rows) {
-  const char *overlap = descriptor_overlap(d, rows);
+  const char *overlap = descriptor_overlap(d, rows, 2 * DEPTH);
   static Map map;
   make_map(&map, d, rows);
   if (overlap) return overlap;

@@ -33,10 +33,10 @@ static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == S
 // ---- tiles in shared memory ----
 
 // Starts the copy of a tile from a matrix that has only `left` more rows: the others become zeros. Each thread copies
-// one chunk of every few rows.
+// one chunk of every few rows. The step is a multiple of 8, so all its chunks are swizzled alike.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
-  static_assert(step % 8 == 0 && TILE_ROWS % step == 0, "all chunks of a thread are swizzled alike");
+  static_assert(step % 8 == 0 && TILE_ROWS % step == 0);
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks;
   const half *from = matrix + threadIdx.x * 8;
   uint32_t to = tile + swizzled(TILE_ROWS, row, chunk);
@@ -44,7 +44,7 @@ template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, 
   for (int i = 0; i < TILE_ROWS; i += step) cp_async(to + i * ROW_BYTES, from + i * HEAD_DIM, row + i < left ? 16 : 0);
 }
 
-// Starts the copies of tile t of K and V into slot t % SLOTS.
+// Starts the copies of tile t of K and V into its slot.
 template <int HEAD_DIM>
 __device__ void copy_keys(Shared<HEAD_DIM> &shared, const half *k, const half *v, int t, int seqlen) {
   const int KEYS = Shared<HEAD_DIM>::KEYS;

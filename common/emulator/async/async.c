@@ -77,9 +77,8 @@ void async_make_agent(AsyncOp *op, AsyncIssue issue) {
   op->agent = begun.agent;
   op->clock = begun.clock;
   if (!begun.wrapped) return;
-  hazard_report(op->warp, op->inst, op->lane, HAZARD_STEP_LIMIT, 0, 0,
-                "more asynchronous operations than the race check can count; run with --hazards=off");
-  launch_stop(warp_launch(op->warp));
+  hazard_stop(op->warp, op->inst, op->lane, HAZARD_STEP_LIMIT, 0, 0,
+              "more asynchronous operations than the race check can count; run with --hazards=off");
 }
 
 AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,

@@ -259,9 +259,8 @@ uint64_t bulk_address_in(uint64_t address, int rank) {
 bool bulk_check_ranks(Warp *warp, const Inst *inst, int lane, uint32_t mask) {
   int blocks = warp->block->cluster->block_count;
   if (mask && mask >> blocks == 0) return true;
-  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
-                "the multicast mask 0x%x names blocks that a cluster of %d does not have, or none", mask, blocks);
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
+              "the multicast mask 0x%x names blocks that a cluster of %d does not have, or none", mask, blocks);
   return false;
 }
 
@@ -278,9 +277,8 @@ typedef struct BulkPlan {
 
 static bool size_is_whole(Warp *warp, const Inst *inst, int lane, uint64_t address, u32 size) {
   if (size % UNIT == 0) return true;
-  hazard_report(warp, inst, lane, HAZARD_MISALIGNED, address, (int)size,
-                "a bulk copy moves a multiple of %d bytes, not %u", UNIT, size);
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, lane, HAZARD_MISALIGNED, address, (int)size,
+              "a bulk copy moves a multiple of %d bytes, not %u", UNIT, size);
   return false;
 }
 
@@ -289,9 +287,8 @@ static bool size_is_whole(Warp *warp, const Inst *inst, int lane, uint64_t addre
 static bool check_cluster(Warp *warp, const Inst *inst, int lane, uint64_t address, u32 size) {
   const BulkPlan *plan = inst->extra;
   if (plan->from_space != SPACE_SHARED || warp_launch(warp)->explicit_cluster) return true;
-  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, (int)size,
-                "a copy from shared to shared memory needs a launch with a cluster: the kernel stops, as an H200 does");
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, (int)size,
+              "a copy from shared to shared memory needs a launch with a cluster: the kernel stops, as an H200 does");
   return false;
 }
 
@@ -301,9 +298,8 @@ static bool find_side(Warp *warp, const Inst *inst, int lane, Space space, uint6
   if (!memory_find(warp, inst, lane, space, address, (int)size, UNIT, kind, access)) return false;
   bool shared = access->region && access->region->kind == REGION_SHARED;
   if (access->region && shared == (space == SPACE_SHARED)) return true;
-  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, (int)size,
-                "the address is not in the space that the instruction names");
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, (int)size,
+              "the address is not in the space that the instruction names");
   return false;
 }
 

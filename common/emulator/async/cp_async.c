@@ -50,9 +50,8 @@ static int source_bytes(Warp *warp, const Inst *inst, const CopyPlan *plan, int 
   if (!plan->has_source_size) return plan->size;
   uint32_t bytes = SLOT(warp, plan->source_size, const u32)[lane];
   if (bytes <= (uint32_t)plan->size) return (int)bytes;
-  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0, "src-size is %u, more than the %d bytes of the copy",
-                bytes, plan->size);
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0, "src-size is %u, more than the %d bytes of the copy", bytes,
+              plan->size);
   return -1;
 }
 

@@ -101,8 +101,7 @@ static void set_state(Mbarrier *mbarrier, MbarrierState state) {
 static void stop_with(Origin origin, HazardKind kind, uint64_t address, const char *format, va_list arguments) {
   char detail[400];
   vsnprintf(detail, sizeof detail, format, arguments);
-  hazard_report(origin.warp, origin.inst, origin.lane, kind, address, MBARRIER_BYTES, "%s", detail);
-  launch_stop(warp_launch(origin.warp));
+  hazard_stop(origin.warp, origin.inst, origin.lane, kind, address, MBARRIER_BYTES, "%s", detail);
 }
 
 void mbarrier_misuse(Origin origin, uint64_t address, const char *format, ...) {
@@ -527,8 +526,7 @@ bool mbarrier_explain_deadlock(const Cluster *cluster) {
       if (explain_warp(cluster, &cluster->blocks[b].warps[w], &list, &first)) return true;
   if (!first.inst) return false;
   uint64_t address = waits_for(cluster, first.warp, first.lane)->address;
-  hazard_report(first.warp, first.inst, first.lane, HAZARD_DEADLOCK, address, MBARRIER_BYTES, "%s",
-                waits_text(&list, cluster));
-  launch_stop(cluster->launch);
+  hazard_stop(first.warp, first.inst, first.lane, HAZARD_DEADLOCK, address, MBARRIER_BYTES, "%s",
+              waits_text(&list, cluster));
   return true;
 }

@@ -40,10 +40,9 @@ static bool find_destination(Warp *warp, const Inst *inst, int lane, uint64_t ad
   if (!memory_find(warp, inst, lane, plan->space, address, bytes, bytes, ACCESS_WRITE, to)) return false;
   bool shared = to->region && to->region->kind == REGION_SHARED;
   if (shared && warp->block->cluster->block_count > 1) return true;
-  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, bytes,
-                shared ? "st.async needs a cluster of more than one block"
-                       : "st.async writes the shared memory of a cluster, and the address is elsewhere");
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, bytes,
+              shared ? "st.async needs a cluster of more than one block"
+                     : "st.async writes the shared memory of a cluster, and the address is elsewhere");
   return false;
 }
 

@@ -40,8 +40,7 @@ typedef struct Box {
 // ---- the tensor map ----
 
 static bool bad_map(Warp *warp, const Inst *inst, int lane, uint64_t address, const char *detail) {
-  hazard_report(warp, inst, lane, HAZARD_TENSOR_MAP, address, EMULATOR_TENSOR_MAP_BYTES, "%s", detail);
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, lane, HAZARD_TENSOR_MAP, address, EMULATOR_TENSOR_MAP_BYTES, "%s", detail);
   return false;
 }
 
@@ -212,15 +211,13 @@ static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, 
   for (int d = 0; d < box->map.rank; d++) before += box->start[d] < 0;
   if (byte % UNIT == 0 && (loads || !before)) return true;
   if (byte % UNIT)
-    hazard_report(
-        warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
-        "the innermost coordinate %lld times %d bytes is no multiple of %d: the kernel stops, as an H200 does",
-        (long long)start, box->element, UNIT);
+    hazard_stop(warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
+                "the innermost coordinate %lld times %d bytes is no multiple of %d: the kernel stops, as an H200 does",
+                (long long)start, box->element, UNIT);
   else
-    hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
-                  "a store's coordinates must not be negative, and %d of these %s: the kernel stops, as an H200 does",
-                  before, before == 1 ? "is" : "are");
-  launch_stop(warp_launch(warp));
+    hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
+                "a store's coordinates must not be negative, and %d of these %s: the kernel stops, as an H200 does",
+                before, before == 1 ? "is" : "are");
   return false;
 }
 

@@ -119,62 +119,83 @@ static bool same_hazard(const Hazard *a, const Hazard *b) {
          (!a->has_other || same_place(&a->other, &b->other));
 }
 
-// Faults stop a launch whatever the options, so their reason is always reported.
-static bool is_fault(HazardKind kind) {
-  switch (kind) {
-  case HAZARD_UNINITIALISED_READ:
-  case HAZARD_SHARED_RACE:
-  case HAZARD_GLOBAL_RACE:
-  case HAZARD_PROXY_FENCE:
-  case HAZARD_READ_BEFORE_WAIT:
-  case HAZARD_OVERWRITE_IN_FLIGHT:
-  case HAZARD_REGISTER_IN_FLIGHT:
-  case HAZARD_WGMMA_FENCE: return false;
-  default: return true;
-  }
-}
-
 enum { MOST_HAZARDS = 1000 };
 
+// A reader of so many does not read on; but what stops a launch is always kept.
 static void remember(HazardList *list, const Hazard *hazard) {
-  pthread_mutex_lock(&list->lock);
   Hazard *known = NULL;
   for (int i = 0; i < list->count && !known; i++)
     if (same_hazard(&list->items[i], hazard)) known = &list->items[i];
-  // A reader of so many does not read on; but what stops a launch is always reported.
-  bool full = list->count >= MOST_HAZARDS && !is_fault(hazard->kind);
   if (known) {
     known->count++;
-  } else if (!full) {
+    known->stopped |= hazard->stopped;
+  } else if (list->count < MOST_HAZARDS || hazard->stopped) {
     list->items = host_grow(list->items, list->count, &list->capacity, sizeof(Hazard));
     list->items[list->count++] = *hazard;
+  }
+}
+
+// Adds a hazard, unless the launch has stopped: what it does after that is not reported.
+static void add(Launch *launch, const Hazard *hazard) {
+  HazardList *list = launch->hazard_list;
+  pthread_mutex_lock(&list->lock);
+  if (!launch->stopped) {
+    remember(list, hazard);
+    if (hazard->stopped) list->stopped_by = *hazard;
+    launch->stopped |= hazard->stopped;
   }
   pthread_mutex_unlock(&list->lock);
 }
 
-static Hazard make_hazard(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
-                          const char *format, va_list arguments) {
+static bool is_reported(const Launch *launch) { return launch->hazards && !launch->stopped; }
+
+static Hazard make_hazard(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
+                          uint64_t address, int size, const char *format, va_list arguments) {
   const Block *block = warp->block;
-  Hazard hazard = {.kind = kind, .address = address, .size = size, .count = 1};
+  Hazard hazard = {.kind = kind, .grade = grade, .address = address, .size = size, .count = 1};
   hazard.here = place_of(warp_launch(warp), inst, block->index, (uint32_t)(warp->index * LANES + lane));
   vsnprintf(hazard.detail, sizeof hazard.detail, format, arguments);
   return hazard;
 }
 
-// What a launch does after it has stopped is not reported.
-static bool is_reported(const Launch *launch, HazardKind kind) {
-  return !launch->stopped && (launch->hazards || is_fault(kind));
-}
-
 void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                    const char *format, ...) {
-  const Launch *launch = warp_launch(warp);
-  if (!is_reported(launch, kind)) return;
+  if (!is_reported(warp_launch(warp))) return;
   va_list arguments;
   va_start(arguments, format);
-  Hazard hazard = make_hazard(warp, inst, lane, kind, address, size, format, arguments);
+  Hazard hazard = make_hazard(HAZARD_FAULT, warp, inst, lane, kind, address, size, format, arguments);
   va_end(arguments);
-  remember(launch->hazard_list, &hazard);
+  add(warp_launch(warp), &hazard);
+}
+
+void hazard_report_graded(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
+                          uint64_t address, int size, const char *format, ...) {
+  if (!is_reported(warp_launch(warp))) return;
+  va_list arguments;
+  va_start(arguments, format);
+  Hazard hazard = make_hazard(grade, warp, inst, lane, kind, address, size, format, arguments);
+  va_end(arguments);
+  add(warp_launch(warp), &hazard);
+}
+
+void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
+                 const char *format, ...) {
+  if (warp_launch(warp)->stopped) return;
+  va_list arguments;
+  va_start(arguments, format);
+  Hazard hazard = make_hazard(HAZARD_FAULT, warp, inst, lane, kind, address, size, format, arguments);
+  va_end(arguments);
+  hazard.stopped = true;
+  add(warp_launch(warp), &hazard);
+}
+
+void hazards_stop_reason(const HazardList *list, const char *kernel, EmulatorError *error) {
+  const Hazard *hazard = &list->stopped_by;
+  error->line = hazard->here.ptx_line;
+  char where[200] = "";
+  if (hazard->here.file) snprintf(where, sizeof where, " at %.180s:%d", hazard->here.file, hazard->here.line);
+  snprintf(error->message, sizeof error->message, "%.80s stopped%s: %s: %.200s", kernel, where,
+           hazard_name(hazard->kind), hazard->detail);
 }
 
 // Where the access of an epoch was made: an asynchronous one where it was issued.
@@ -191,17 +212,17 @@ static HazardPlace place_of_epoch(const Cluster *cluster, Epoch epoch) {
   return place_of(launch, &launch->program->code[epoch_pc(layout, epoch)], block, thread % lanes);
 }
 
-void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
-                            Epoch other, bool other_first, const char *detail) {
-  const Launch *launch = warp_launch(warp);
-  if (!is_reported(launch, kind)) return;
-  Hazard hazard = {.kind = kind, .address = address, .size = size, .count = 1, .has_other = true};
+void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
+                            uint64_t address, int size, Epoch other, bool other_first, const char *detail) {
+  Launch *launch = warp_launch(warp);
+  if (!is_reported(launch)) return;
+  Hazard hazard = {.kind = kind, .grade = grade, .address = address, .size = size, .count = 1, .has_other = true};
   HazardPlace own = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
   HazardPlace others = place_of_epoch(warp->block->cluster, other);
   hazard.here = other_first ? others : own;
   hazard.other = other_first ? own : others;
   snprintf(hazard.detail, sizeof hazard.detail, "%s", detail);
-  remember(launch->hazard_list, &hazard);
+  add(launch, &hazard);
 }
 
 // ---- printing ----

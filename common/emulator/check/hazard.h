@@ -10,15 +10,25 @@ typedef struct HazardList {
   pthread_mutex_t lock;
   Hazard *items;
   int count, capacity;
+  Hazard stopped_by;  // of the last launch that was stopped
 } HazardList;
 
-// Reports a hazard at inst, met by the lane, unless hazards are off and it is no fault.
+// Reports a fault at inst, met by the lane, if hazards are on. The launch goes on.
 void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                    const char *format, ...) __attribute__((format(printf, 7, 8)));
-// The same with the access it conflicts with. other_first: the report names that one first.
-void hazard_report_conflict(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
-                            Epoch other, bool other_first, const char *detail);
+// The same with another grade than fault. The text of a formal one says how it is known that the hardware does it.
+void hazard_report_graded(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
+                          uint64_t address, int size, const char *format, ...) __attribute__((format(printf, 8, 9)));
+// Reports a hazard with the access it conflicts with. other_first: the report names that one first.
+void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
+                            uint64_t address, int size, Epoch other, bool other_first, const char *detail);
+// Reports a fault after which the launch cannot go on, and stops it. It is reported even if hazards are off. The first
+// report that stops a launch is the reason; what others report after it is dropped.
+void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
+                 const char *format, ...) __attribute__((format(printf, 7, 8)));
 
+// Names what stopped the last launch that was stopped, for the kernel of that name.
+void hazards_stop_reason(const HazardList *list, const char *kernel, EmulatorError *error);
 // The hazards in the order of the source.
 const Hazard *hazards_sorted(HazardList *list, int *count);
 

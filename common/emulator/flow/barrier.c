@@ -91,8 +91,7 @@ static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, 
   va_start(arguments, format);
   vsnprintf(detail, sizeof detail, format, arguments);
   va_end(arguments);
-  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", detail);
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", detail);
 }
 
 typedef struct Text {

@@ -27,9 +27,8 @@ static void map_address(Warp *warp, const Inst *inst, Mask mask) {
     int lane = __builtin_ctz(rest);
     u64 address = address_of(warp, inst, lane);
     if (ranks[lane] >= (u32)blocks) {
-      hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, 0,
-                    "there is no block of rank %u in a cluster of %d", ranks[lane], blocks);
-      launch_stop(warp_launch(warp));
+      hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, 0, "there is no block of rank %u in a cluster of %d",
+                  ranks[lane], blocks);
       return;
     }
     u64 mapped = (address & ~RANK_MASK) | (u64)(ranks[lane] + 1) << SHARED_RANK_SHIFT;
@@ -131,8 +130,7 @@ void cluster_check_exit(Warp *warp, Mask mask) {
 }
 
 static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *what) {
-  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", what);
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", what);
 }
 
 // Hands on what fences have covered: one of .cta scope to the lanes' own block, wider ones to all.

@@ -9,6 +9,7 @@
 #include "../warp/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
+#include "../warp/special.h"
 #include "../warp/warp.h"
 #include "exit.h"
 #include "families.h"
@@ -29,9 +30,8 @@ static void branch_indexed(Warp *warp, const Inst *inst, Mask mask) {
     for (Mask rest = mask; rest; rest &= rest - 1)
       if (index[__builtin_ctz(rest)] == which) same |= rest & -rest;
     if (which >= table->count) {
-      hazard_report(warp, inst, __builtin_ctz(same), HAZARD_TRAP, 0, 0, "brx.idx takes entry %u of a table of %u",
-                    which, table->count);
-      launch_stop(warp_launch(warp));
+      hazard_stop(warp, inst, __builtin_ctz(same), HAZARD_TRAP, 0, 0, "brx.idx takes entry %u of a table of %u", which,
+                  table->count);
       return;
     }
     warp_jump(warp, same, table->targets[which]);
@@ -45,8 +45,10 @@ static void stop_lanes(Warp *warp, const Inst *inst, Mask mask) {
 }
 
 static void trap(Warp *warp, const Inst *inst, Mask mask) {
-  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_TRAP, 0, 0, "the kernel executed %s", inst->source->opcode);
-  launch_stop(warp_launch(warp));
+  const Launch *launch = warp_launch(warp);
+  bool grid_sync = !launch->cooperative && special_knows_grid_sync(launch->program);
+  hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_TRAP, 0, 0, "the kernel executed %s%s", inst->source->opcode,
+              grid_sync ? ": it has grid.sync(), which needs a cooperative launch" : "");
 }
 
 // ---- calls ----
@@ -131,8 +133,7 @@ static bool push_frame(Warp *warp, const Inst *inst, const Binding *binding, int
   bool deep = stack->depth == MAX_CALL_DEPTH ||
               stack->local_base + binding->caller->local_size + binding->callee->local_size > program->local_size;
   if (deep && stack->depth > 0) {
-    hazard_report(warp, inst, lane, HAZARD_TRAP, 0, 0, "stack overflow: %d calls deep", stack->depth);
-    launch_stop(warp_launch(warp));
+    hazard_stop(warp, inst, lane, HAZARD_TRAP, 0, 0, "stack overflow: %d calls deep", stack->depth);
     return false;
   }
   stack->frames = host_grow(stack->frames, stack->depth, &stack->capacity, sizeof(CallFrame));
@@ -175,9 +176,8 @@ static void call_indirect(Warp *warp, const Inst *inst, Mask mask) {
     for (int i = 0; i < site->count; i++)
       if (FUNCTION_WINDOW + (u64)site->bindings[i].callee->ptx->index == target) binding = &site->bindings[i];
     if (!binding) {
-      hazard_report(warp, inst, __builtin_ctz(same), HAZARD_TRAP, target, 0,
-                    "0x%llx is no function with these parameters", (unsigned long long)target);
-      launch_stop(warp_launch(warp));
+      hazard_stop(warp, inst, __builtin_ctz(same), HAZARD_TRAP, target, 0,
+                  "0x%llx is no function with these parameters", (unsigned long long)target);
       return;
     }
     enter(warp, inst, binding, same);

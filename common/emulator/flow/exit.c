@@ -21,9 +21,8 @@ static void check_waiting(Warp *warp, Mask exiting) {
     bool expected = inst->converge == CONVERGE_ALIGNED ||
                     SLOT(warp, inst->members, const uint32_t)[__builtin_ctz(group->mask)] & exiting;
     if (!expected) continue;
-    hazard_report(warp, inst, __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
-                  "lanes 0x%08x execute it, lanes 0x%08x of the same warp exit without it", group->mask, exiting);
-    launch_stop(warp_launch(warp));
+    hazard_stop(warp, inst, __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
+                "lanes 0x%08x execute it, lanes 0x%08x of the same warp exit without it", group->mask, exiting);
   }
 }
 

@@ -131,9 +131,8 @@ static void assert_failed(Warp *warp, const Inst *inst, Mask mask) {
   char message[128], file[128];
   read_text(warp, lane, argument(warp, call, 0, lane), message, sizeof message);
   read_text(warp, lane, argument(warp, call, 1, lane), file, sizeof file);
-  hazard_report(warp, inst, lane, HAZARD_TRAP, 0, 0, "assertion failed: %s, %s:%u", message, file,
-                (unsigned)argument(warp, call, 2, lane));
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, lane, HAZARD_TRAP, 0, 0, "assertion failed: %s, %s:%u", message, file,
+              (unsigned)argument(warp, call, 2, lane));
 }
 
 // ---- decoding ----

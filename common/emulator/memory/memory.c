@@ -22,8 +22,7 @@ static bool out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t addre
   va_start(arguments, format);
   vsnprintf(detail, sizeof detail, format, arguments);
   va_end(arguments);
-  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, size, "%s", detail);
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, size, "%s", detail);
   return false;
 }
 
@@ -115,8 +114,7 @@ static Space resolve_generic(uint64_t *address) {
 bool memory_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size, int alignment,
                  AccessKind kind, Access *access) {
   if (address & (uint64_t)(alignment - 1)) {
-    hazard_report(warp, inst, lane, HAZARD_MISALIGNED, address, size, "the address is no multiple of %d", alignment);
-    launch_stop(warp_launch(warp));
+    hazard_stop(warp, inst, lane, HAZARD_MISALIGNED, address, size, "the address is no multiple of %d", alignment);
     return false;
   }
   if (space == SPACE_GENERIC) space = resolve_generic(&address);

@@ -70,6 +70,7 @@ typedef struct PtxOperand {
   bool is_f32;
   int index;
   int component;
+  const char *part;  // of a register of a video instruction: "b0" to "b3", "h0", "h1", "h10", "b3210", ...; else NULL
   int64_t value;
   const char *name;
   const struct PtxVariable *variable;
@@ -106,6 +107,7 @@ typedef struct PtxVariable {
   uint64_t alignment;  // bytes
   uint64_t size;       // bytes
   bool is_extern;
+  bool is_managed;  // .attribute(.managed): the host reaches it by the same address
   const uint8_t *initial;  // size bytes, or NULL for zero (undefined for shared and local)
   // Addresses of other symbols inside the initializer, zero in initial.
   const struct PtxRelocation *relocations;

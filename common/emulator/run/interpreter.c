@@ -74,9 +74,8 @@ static bool names_itself(Warp *warp, const Inst *inst, Mask mask) {
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     if (members[lane] >> lane & 1) continue;
-    hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, members[lane], 0,
-                  "the lane executes it but is not in its own member mask 0x%08x", members[lane]);
-    launch_stop(warp_launch(warp));
+    hazard_stop(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, members[lane], 0,
+                "the lane executes it but is not in its own member mask 0x%08x", members[lane]);
     return false;
   }
   return true;

@@ -36,6 +36,9 @@ Decode decode_redux;
 Decode decode_elect;
 Decode decode_activemask;
 
+// video.c
+Decode decode_video;
+
 // hints.c
 Decode decode_nanosleep;
 Decode decode_griddepcontrol;

@@ -73,17 +73,17 @@ uint32_t descriptor_address(const MatrixDescriptor *d, int mn, int k) {
 }
 
 // What a matrix consists of: core matrices, or eight lines of a swizzled panel. Each is one piece of `unit` bytes, and two
-// distances lay them out: `outer` steps, and `inner` ones, 16 deep.
+// distances lay them out: `outer` steps, and `inner` ones, along K.
 typedef struct Parts {
   uint32_t unit, outer_step, inner_step;
   int outer, inner;
 } Parts;
 
-static Parts parts_of(const MatrixDescriptor *d, int rows) {
+static Parts parts_of(const MatrixDescriptor *d, int rows, int row_bytes) {
   bool panels = d->mn_major && d->swizzle;
   return (Parts){.unit = d->swizzle ? 8 * d->swizzle : 128,
                  .outer = panels ? (rows * 2 + (int)d->swizzle - 1) / (int)d->swizzle : (rows + 7) / 8,
-                 .inner = d->swizzle && !d->mn_major ? 1 : 2,
+                 .inner = d->swizzle && !d->mn_major ? 1 : row_bytes / 16,
                  .outer_step = panels ? d->leading : d->stride,
                  .inner_step = panels ? d->stride : d->leading};
 }
@@ -100,12 +100,12 @@ static bool share_memory(const Parts *parts) {
   return false;
 }
 
-const char *descriptor_overlap(const MatrixDescriptor *d, int rows) {
-  Parts parts = parts_of(d, rows), exchanged = parts;
+const char *descriptor_overlap(const MatrixDescriptor *d, int rows, int row_bytes) {
+  Parts parts = parts_of(d, rows, row_bytes), exchanged = parts;
   if (!share_memory(&parts)) return NULL;
   exchanged.outer_step = parts.inner_step;
   exchanged.inner_step = parts.outer_step;
-  bool leading_used = parts.inner == 2 && (parts.outer > 1 || !d->mn_major || !d->swizzle);
+  bool leading_used = parts.inner > 1 && (parts.outer > 1 || !d->mn_major || !d->swizzle);
   bool leading_short = leading_used && d->leading < parts.unit, stride_short = d->stride < parts.unit;
   static const char begin[] = "parts of the matrix share memory";
   if (leading_short || stride_short)

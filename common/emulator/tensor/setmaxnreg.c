@@ -180,10 +180,9 @@ bool setmaxnreg_explain_deadlock(const Cluster *cluster) {
       char wishes[200], need[16], given[16];
       int threads = block->warp_count * LANES, start = start_registers(block);
       with_comma(describe_wishes(block, code, wishes, sizeof wishes), need);
-      misuse(warp, &code[warp->groups[0].pc],
-             "it waits forever: %s registers a thread x %d need %s, the launch gave %d x %d = %s", wishes,
-             WARPGROUP_WARPS * LANES, need, threads, start, with_comma(threads * start, given));
-      launch_stop(cluster->launch);
+      hazard_stop(warp, &code[warp->groups[0].pc], __builtin_ctz(warp->live), HAZARD_SETMAXNREG, 0, 0,
+                  "it waits forever: %s registers a thread x %d need %s, the launch gave %d x %d = %s", wishes,
+                  WARPGROUP_WARPS * LANES, need, threads, start, with_comma(threads * start, given));
       return true;
     }
   return false;

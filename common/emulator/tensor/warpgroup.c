@@ -40,8 +40,7 @@ static void divergent(const Warp *warp, const Inst *inst, const char *format, ..
   va_start(arguments, format);
   vsnprintf(detail, sizeof detail, format, arguments);
   va_end(arguments);
-  hazard_report(warp, inst, 0, HAZARD_DIVERGENT_ALIGNED, 0, 0, "%s", detail);
-  launch_stop(warp_launch(warp));
+  hazard_stop(warp, inst, 0, HAZARD_DIVERGENT_ALIGNED, 0, 0, "%s", detail);
 }
 
 static void report_different(const Warp *warp, const Inst *inst, const Inst *theirs) {
