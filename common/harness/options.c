@@ -20,7 +20,7 @@ typedef struct OptionSpec {
 #define FIELD(name) offsetof(Options, name)
 
 static const OptionSpec specs[OPTION_COUNT] = {
-    [OPTION_DEVICE] = {"device", "auto|gpu|emulator", "where to run; auto: the GPU if there is a Hopper one",
+    [OPTION_DEVICE] = {"device", "auto|gpu|emulator", "where to run; auto: a Hopper GPU if there is one, else the emulator",
                        TYPE_CHOICE, FIELD(device), 0, 0},
     [OPTION_BATCH] = {"batch", "N", "batches (GPU 4, emulator 1)", TYPE_NUMBER, FIELD(batch), 1, 65536},
     [OPTION_HEADS] = {"heads", "N", "heads (GPU 32, emulator 2)", TYPE_NUMBER, FIELD(heads), 1, 65536},

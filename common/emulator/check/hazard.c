@@ -23,7 +23,7 @@ static const struct {
                                                   "fences between blocks, or with a second launch."},
     [HAZARD_DIVERGENT_ALIGNED] =
         {"divergent .aligned instruction",
-         "Every lane of the warp (or of the member mask) must execute it together: move it out of the branch."},
+         "All lanes of the warp (or of the member mask) must execute it together: move it out of the branch."},
     [HAZARD_BARRIER_MISUSE] =
         {"barrier misuse",
          "All users of a barrier must agree on its number and on its count of threads, a multiple of the warp size."},
