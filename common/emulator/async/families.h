@@ -14,6 +14,7 @@ Decode decode_bulk_prefetch;
 
 // store_async.c
 Decode decode_st_async;
+Decode decode_red_async;
 
 // tensor_copy.c
 Decode decode_tensor_load;

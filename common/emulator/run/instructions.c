@@ -189,6 +189,8 @@ static const Instruction table[] = {
     // asynchronous copies
     ROW("st.async",                       decode_st_async,               MEMORY,
         .memory = MEMORY_STORE, .target = SM_90),
+    ROW("red.async",                      decode_red_async,              MEMORY,
+        .memory = MEMORY_REDUCTION, .target = SM_90),
     ROW("cp.async",                       decode_cp_async,               ASYNC_COPY,
         .memory = MEMORY_COPY, .target = SM_80),
     ROW("cp.async.ca",                    decode_cp_async,               ASYNC_COPY,
@@ -269,6 +271,7 @@ static const Instruction table[] = {
     ROW("ret",                            decode_ret,                    CONTROL),
     ROW("exit",                           decode_exit,                   CONTROL),
     ROW("trap",                           decode_trap,                   CONTROL),
+    ROW("pmevent",                        decode_pmevent,                OTHER),
     ROW("brkpt",                          decode_trap,                   CONTROL),
 };
 // clang-format on
