@@ -34,6 +34,7 @@ static Device open_device(void) {
                                    .stride = {0, 128},
                                    .box = {32, 4}};
   cr_assert(emulator_tensor_map(&spec, device.map, &error), "%s", error.message);
+  emulator_write(device.emulator, device.buffer, device.map, sizeof device.map);
   return device;
 }
 

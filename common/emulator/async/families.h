@@ -21,6 +21,10 @@ Decode decode_tensor_load;
 Decode decode_tensor_store;
 Decode decode_tensor_prefetch;
 
+// tensor_map_edit.c
+Decode decode_tensormap_replace;
+Decode decode_tensormap_copy;
+
 // mbarrier.c
 Decode decode_mbarrier_init;
 Decode decode_mbarrier_inval;

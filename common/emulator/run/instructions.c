@@ -219,6 +219,10 @@ static const Instruction table[] = {
         .memory = MEMORY_BULK_REDUCE, .target = SM_90),
     ROW("cp.async.bulk.prefetch.tensor",  decode_tensor_prefetch,        ASYNC_COPY, .target = SM_90),
 
+    // tensor maps
+    ROW("tensormap.replace",              decode_tensormap_replace,      MEMORY, .target = SM_90A),
+    ROW("tensormap.cp_fenceproxy",        decode_tensormap_copy,         MEMORY, .target = SM_90),
+
     // mbarriers
     ROW("mbarrier.init",                  decode_mbarrier_init,          SYNCHRONISATION, .target = SM_80),
     ROW("mbarrier.inval",                 decode_mbarrier_inval,         SYNCHRONISATION, .target = SM_80),
