@@ -30,16 +30,20 @@ static void move_local_address(Warp *warp, const Inst *inst, Mask mask) {
   EACH_LANE(mask, d[LANE] = (u64)inst->immediate + (warp->calls ? warp->calls[LANE].local_base : 0));
 }
 
-// The clocks count the warp instructions that the cluster has executed: they advance, and mean no time.
+// The clocks count the warp instructions that the cluster has executed: they mean no time. The count grows when a warp's
+// turn ends; so the turn ends here, and the next reading is a larger number.
+static u64 read_clock(Warp *warp) {
+  warp->yield = warp->regroup = true;
+  return warp->block->cluster->steps;
+}
+
 static void move_clock_32(Warp *warp, const Inst *inst, Mask mask) {
-  u32 *d = SLOT(warp, inst->d, u32);
-  u32 now = (u32)(warp->block->cluster->steps >> inst->immediate);
+  u32 *d = SLOT(warp, inst->d, u32), now = (u32)(read_clock(warp) >> inst->immediate);
   EACH_LANE(mask, d[LANE] = now);
 }
 
 static void move_clock_64(Warp *warp, const Inst *inst, Mask mask) {
-  u64 *d = SLOT(warp, inst->d, u64);
-  u64 now = warp->block->cluster->steps;
+  u64 *d = SLOT(warp, inst->d, u64), now = read_clock(warp);
   EACH_LANE(mask, d[LANE] = now);
 }
 
