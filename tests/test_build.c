@@ -34,25 +34,56 @@ Test(build, ptxas_refuses_what_the_stage_does_not_allow) {
   static const struct {
     const char *words, *allow, *names;
   } cases[] = {
-      {"    0 bytes stack frame, 40 bytes spill stores, 0 bytes spill loads", "spills", "spilled"},
-      {"    0 bytes stack frame, 0 bytes spill stores, 8 bytes spill loads", "spills", "spilled"},
-      {"    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads", "stack", "stack frame"},
-      {"ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized", "serialised",
-       "serialised"},
-      {"ptxas info    : (C7519) Potential Performance Loss", "serialised", "serialised"},
-      {"ptxas info    : (C7520) Potential Performance Loss", "serialised", "serialised"},
-      {"ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored", "setmaxnreg", "setmaxnreg"},
+      {"    0 bytes stack frame, 40 bytes spill stores, 0 bytes spill loads", "spills", "k: 0 bytes stack frame, 40 b"},
+      {"    0 bytes stack frame, 0 bytes spill stores, 8 bytes spill loads", "spills", "registers are spilled"},
+      {"    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads", "stack", "the kernel has a stack frame"},
+      {"    16 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads", "stack spills", "registers are spilled"},
+      {"ptxas info    : (C7509) Potential Performance Loss: wgmma.mma_async instructions are serialized due to the "
+       "presence of Extern calls in the function 'k'",
+       "serialised", "a function of another file is called"},
+      {"ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to wgmma "
+       "pipeline crossing function boundary at a function call in the function 'k'",
+       "serialised", "k: wgmma.mma_async"},
+      {"ptxas info    : (C7519) Potential Performance Loss", "serialised", "(C7519)"},
+      {"ptxas info    : (C7520) Potential Performance Loss", "serialised", "(C7520)"},
+      {"ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count "
+       "at entry.",
+       "setmaxnreg", "no __launch_bounds__"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fake_nvcc(cases[i].words);
     cr_expect_eq(scratch_run(ASSEMBLE), 1, "%s", cases[i].words);
     cr_expect(strstr(scratch_output, cases[i].names), "%s: %s", cases[i].words, scratch_output);
-    cr_expect(strstr(scratch_output, "Compiling entry function 'k'"), "the kernel is named: %s", scratch_output);
+    char stage_mk[100];
+    snprintf(stage_mk, sizeof stage_mk, "ALLOW_k := %s\n", cases[i].allow);
+    cr_expect(strstr(scratch_output, stage_mk), "%s: %s", cases[i].words, scratch_output);
     cr_expect_eq(scratch_run("ls k.cubin"), 2, "no cubin is left");
     char allowed[300];
     snprintf(allowed, sizeof allowed, "%s other %s", ASSEMBLE, cases[i].allow);
     cr_expect_eq(scratch_run(allowed), 0, "allowed by %s: %s", cases[i].allow, scratch_output);
   }
+}
+
+// The source line of an index that is known only at run time, and of a remark; a header's line is that of its caller.
+Test(build, ptxas_refusal_names_the_source_line) {
+  scratch_write("k.ptx", "\t.local .align 4 .b8 \t__local_depot0[16];\n"
+                         "\t.loc\t1 5 7\n"
+                         "\tadd.u64 \t%rd1, %SPL, 0;\n"
+                         "\tst.local.f32 \t[%rd1+4], %f1;\n"
+                         "\t.loc\t2 8 3, function_name $L__info_string0, inlined_at 1 6 3\n"
+                         "\tld.local.f32 \t%f2, [%rd7];\n"
+                         "\t.loc\t1 9 3\n"
+                         "\t.file\t1 \"stages/k/kernel.cu\"\n"
+                         "\t.file\t2 \"common/ptx/wgmma.h\"\n");
+  fake_nvcc("    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads");
+  cr_expect_eq(scratch_run(ASSEMBLE), 1);
+  cr_expect(strstr(scratch_output, "run time here: stages/k/kernel.cu:6\n"), "%s", scratch_output);
+  fake_nvcc("ptxas info    : (C7517) warpgroup.wait is injected in around line 3 by compiler to allow use of registers "
+            "defined by GMMA in function 'k'\n"
+            "ptxas info    : (C7517) warpgroup.wait is injected in around line 6 by compiler to allow use of registers "
+            "defined by GMMA in function 'k'");
+  cr_expect_eq(scratch_run(ASSEMBLE), 1);
+  cr_expect(strstr(scratch_output, "near stages/k/kernel.cu:5, 6.\n"), "%s", scratch_output);
 }
 
 // ptxas itself in the place of nvcc: -Xptxas and -cubin are nvcc's alone.

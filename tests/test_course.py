@@ -63,5 +63,12 @@ class Tasks(unittest.TestCase):
                 self.assertTrue(passed, lines)
 
 
+class Grades(unittest.TestCase):
+    def test_show_the_first_thing_that_is_wrong(self):
+        lines = ["stage-03 --device=emulator", "result    WRONG: 2 of 4 elements differ", " " * 14 + "O[0]: got 1",
+                 "hazards   2", "race: one", "    at a.cu:1", "    met 3 times", "race: two", "    at a.cu:2"]
+        self.assertEqual(course.briefly(lines), [*lines[:2], *lines[3:6]])
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=0)

@@ -83,7 +83,7 @@ Test(device, memory_misuse_is_an_error) {
   cr_expect(!device_upload(device, a + 1, bytes, 64));
   expect_error(device, DEVICE_INVALID, "upload of 64 bytes");
   cr_expect(!device_download(device, bytes, a + 64, 1));
-  expect_error(device, DEVICE_INVALID, "download of 1 bytes");
+  expect_error(device, DEVICE_INVALID, "download of 1 byte ");
   cr_expect(!device_fill(device, 12345, 0, 10));
   expect_error(device, DEVICE_INVALID, "fill of 10 bytes");
   cr_expect(!device_free(device, a + 1));

@@ -387,7 +387,7 @@ Test(reference, report_says_where_it_differs) {
   report_check(out, &problem, &result);
   fclose(out);
   cr_expect(strstr(text, "2 of 12,672 elements differ"), "%s", text);
-  cr_expect(strstr(text, "1 of 12,672 are NaN or infinite (never written?), the first is O[1][0][32][63]\n"), "%s",
+  cr_expect(strstr(text, "1 of 12,672 is NaN or infinite (never written?), the first is O[1][0][32][63]\n"), "%s",
             text);
   cr_expect(strstr(text, "O[1][0][32][63]: got NaN, expected 1\n"), "%s", text);
   cr_expect(strstr(text, "O[1][2][4][6]: got 3, expected 1, off by 2 (limit "), "%s", text);

@@ -58,7 +58,7 @@ static EmulatorOptions options = {.hazards = true, .threads = 1, .step_limit = L
 
 static EmulatorModule *load(Emulator *emulator, const char *text) {
   EmulatorError error = {0};
-  EmulatorModule *module = emulator_load(emulator, text, strlen(text), &error);
+  EmulatorModule *module = load_checked(emulator, text, strlen(text), &error);
   cr_assert(module, "line %d: %s", error.line, error.message);
   return module;
 }
@@ -66,7 +66,7 @@ static EmulatorModule *load(Emulator *emulator, const char *text) {
 static void expect_refused(const char *text, int line, const char *reason) {
   Emulator *emulator = emulator_open(&options);
   EmulatorError error = {0};
-  cr_expect(!emulator_load(emulator, text, strlen(text), &error), "accepted: %.200s", text);
+  cr_expect(!load_checked(emulator, text, strlen(text), &error), "accepted: %.200s", text);
   cr_expect_eq(error.line, line, "line %d, not %d: %s", error.line, line, error.message);
   cr_expect(strstr(error.message, reason), "'%s' does not say '%s'", error.message, reason);
   emulator_close(emulator);
@@ -455,7 +455,7 @@ Test(robustness, thousands_of_modules_can_be_loaded_and_refused) {
   for (int i = 0; i < 1000; i++) {
     EmulatorError error;
     load(emulator, adding);
-    cr_assert(!emulator_load(emulator, HEADER ".global .b8 g[4096];\n.entry k() { nothing; }", 76, &error));
+    cr_assert(!load_checked(emulator, HEADER ".global .b8 g[4096];\n.entry k() { nothing; }", 76, &error));
   }
   emulator_close(emulator);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "emulator/emulator.h"
+#include "support/ptx_files.h"
 
 TestSuite(setmaxnreg, .timeout = 60);
 
@@ -20,7 +21,7 @@ static EmulatorModule *load(Emulator *emulator, const char *directives, const ch
            ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry test() %s {\n"
            ".reg .b32 %%t; .reg .pred %%p; mov.u32 %%t, %%tid.x; setp.lt.u32 %%p, %%t, 128;\n%s ret;\n}\n",
            directives, body);
-  return emulator_load(emulator, text, strlen(text), error);
+  return load_checked(emulator, text, strlen(text), error);
 }
 
 // Launches a kernel of so many threads. Returns the detail of its first hazard, "" when there is none.

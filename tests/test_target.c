@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "emulator/emulator.h"
+#include "support/ptx_files.h"
 
 TestSuite(target, .timeout = 30);
 
@@ -17,7 +18,7 @@ static const char *refusal(const char *version, const char *target, const char *
                         ".b32 %%r<9>; .reg .f32 %%f<9>; .reg .b16 %%h<9>; .reg .pred %%p;\n\n%s\nret; }\n",
                         version, target, instruction);
   Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1});
-  EmulatorModule *module = emulator_load(emulator, text, (size_t)length, &error);
+  EmulatorModule *module = load_checked(emulator, text, (size_t)length, &error);
   emulator_close(emulator);
   *line = error.line;
   cr_expect(module || error.message[0], "refused without a word: %s", instruction);
@@ -124,7 +125,7 @@ Test(target, a_cluster_is_refused_below_sm_90) {
       ".version 9.0\n.target sm_80\n.address_size 64\n.entry k() .reqnctapercluster 2 { ret; }\n";
   Emulator *emulator = emulator_open(&(EmulatorOptions){.threads = 1});
   EmulatorError error;
-  cr_expect_not(emulator_load(emulator, text, strlen(text), &error));
+  cr_expect_not(load_checked(emulator, text, strlen(text), &error));
   cr_expect_str_eq(error.message, "a cluster needs .target sm_90, this module is for sm_80");
   cr_expect_eq(error.line, 4);
   emulator_close(emulator);

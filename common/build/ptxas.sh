@@ -4,8 +4,8 @@
 #   ptxas.sh NVCC KERNEL.ptx KERNEL.cubin [stack] [spills] [serialised] [setmaxnreg]
 #
 # A stack frame or a spill means that "registers" live in local memory, which is device memory; a serialised wgmma
-# (C7510 and up) waits for each instruction; a setmaxnreg may be ignored (C7508 and its neighbours). A stage may allow
-# one by name. NVCC may also be a ptxas. ptxas's words stay in KERNEL.log.
+# (C7509 and up) waits for each instruction; a setmaxnreg may be ignored (C7508 and below). A stage may allow one by name.
+# NVCC may also be a ptxas. ptxas's words stay in KERNEL.log; refused.py explains them.
 nvcc=$1 ptx=$2 cubin=$3
 shift 3
 log=${cubin%.cubin}.log
@@ -31,18 +31,18 @@ if [ $code -gt 128 ]; then
 fi
 [ $code = 0 ] || { cat "$log" >&2; exit 1; }
 
-# refuse NAME PATTERN MEANING: fails when the log has a line with the pattern and the stage does not allow it.
+# refuse NAME PATTERN: fails when the log has a line with the pattern and the stage does not allow it. A spill has a stack
+# frame, too.
 refuse() {
   case " $allowed " in *" $1 "*) return ;; esac
   if grep -qE "$2" "$log"; then
-    grep -E "$2|Compiling entry" "$log" >&2
-    echo "ptxas.sh: $ptx: $3; a lesson on it allows it in its stage.mk with the word $1" >&2
+    python3 "${0%/*}/refused.py" "$1" "$ptx" "$log" >&2 || cat "$log" >&2
     exit 1
   fi
 }
 allowed="$*"
-refuse spills '[^0-9][1-9][0-9]* bytes spill' 'registers are spilled to local memory'
-refuse stack '[^0-9][1-9][0-9]* bytes stack frame' 'the kernel has a stack frame: an array whose index is known only at run time cannot be in registers'
-refuse serialised 'C75[1-9][0-9]' 'wgmma is serialised'
-refuse setmaxnreg 'C750[0-9]' 'setmaxnreg is ignored'
+refuse stack '[^0-9][1-9][0-9]* bytes stack frame'
+refuse spills '[^0-9][1-9][0-9]* bytes spill'
+refuse serialised 'C7509|C75[1-9][0-9]'
+refuse setmaxnreg 'C750[0-8]'
 mv "$cubin.partial" "$cubin"

@@ -101,8 +101,9 @@ class Workshop:
             target = f"build/kernels/{self.stage}.ptx"
             self.ptx, self.program = os.path.join(self.folder, target), f"stage-{number_of(self.stage)}"
         done = make([target, *([f"ALLOW_{self.stage}={allow}"] if allow else [])], self.folder)
-        lines = [line for line in done.stdout.splitlines() if not re.match(r"  [A-Z]+ |make(\[\d+\])?: ", line)]
-        return "\n".join(lines), done.returncode == 0
+        unwanted = r"  [A-Z]+ |make(\[\d+\])?: |  For the author of a stage"
+        lines = [line for line in done.stdout.splitlines() if not re.match(unwanted, line)]
+        return "\n".join(lines).replace("build/kernels/", f"{self.folder}/build/kernels/"), done.returncode == 0
 
     def run(self, options):
         """What the program prints with these options on the emulator, and its exit code."""

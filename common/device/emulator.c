@@ -16,8 +16,8 @@ static DeviceAddress alloc(Device *device, size_t size) {
 
 // The range that a copy named is not inside one allocation. Always false.
 static bool outside(Device *device, const char *what, DeviceAddress address, size_t size) {
-  return device_fail(device, DEVICE_INVALID, "%s of %zu bytes at 0x%llx: not inside one allocation", what, size,
-                     (unsigned long long)address);
+  return device_fail(device, DEVICE_INVALID, "%s of %zu byte%s at 0x%llx: not inside one allocation", what, size,
+                     size == 1 ? "" : "s", (unsigned long long)address);
 }
 
 static bool free_memory(Device *device, DeviceAddress address) {
@@ -43,6 +43,7 @@ static bool fail_with_line(Device *device, DeviceErrorCode code, const EmulatorE
   return device_fail(device, code, "%s", error->message);
 }
 
+// All kernels of a module are ours: one that the emulator does not know is reported here, and not at its launch.
 static void *load(Device *device, const DeviceImage *image) {
   if (!image->ptx) {
     device_fail(device, DEVICE_INVALID, "the emulator runs PTX, and there is none");
@@ -50,8 +51,9 @@ static void *load(Device *device, const DeviceImage *image) {
   }
   EmulatorError error = {0};
   EmulatorModule *module = emulator_load(device->state, image->ptx, image->ptx_size, &error);
-  if (!module) fail_with_line(device, DEVICE_INVALID, &error);
-  return module;
+  if (module && emulator_check(module, NULL, &error)) return module;
+  fail_with_line(device, DEVICE_INVALID, &error);
+  return NULL;
 }
 
 // The emulator finds kernels by name, and the name is in the DeviceKernel already. One that it does not know fails at

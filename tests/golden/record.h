@@ -1,5 +1,5 @@
-// What both halves of the recorder use: the tensor cores' (record_tensor_cores.cu) and the scalar instructions'
-// (record_scalars.cu).
+// What the parts of the recorder use: the tensor cores' (record_tensor_cores.cu, record_matrices.cu) and the scalar
+// instructions' (record_scalars.cu).
 #pragma once
 
 #include <cstdint>
@@ -25,5 +25,6 @@ template <typename T> static T *upload(const std::vector<T> &values) {
 
 // The vectors go to the directory `golden`, what a model can be found with to `explore`.
 void record_tensor_cores(const char *golden, const char *explore);
+void record_matrices(const char *golden, const char *explore);
 void record_scalars(const char *golden);
 void record_ulps(const char *explore);

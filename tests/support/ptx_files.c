@@ -42,3 +42,10 @@ int for_each_in_corpus(const char *folder, const char *suffix, void (*visit)(con
   snprintf(path, sizeof path, "%s/tests/ptx/%s", root_path(), folder);
   return for_each_file(path, suffix, visit);
 }
+
+EmulatorModule *load_checked(Emulator *emulator, const char *text, size_t length, EmulatorError *error) {
+  EmulatorModule *module = emulator_load(emulator, text, length, error);
+  if (!module || emulator_check(module, NULL, error)) return module;
+  emulator_unload(module);
+  return NULL;
+}

@@ -78,7 +78,8 @@ static bool read_map(Warp *warp, const Inst *inst, int lane, uint64_t address, T
     return bad_map(warp, inst, lane, address, "these 128 bytes are no tensor map of this device");
   if (map->rank == plan->rank) return true;
   char detail[80];
-  snprintf(detail, sizeof detail, "the map has %d dimensions, the instruction %d", map->rank, plan->rank);
+  snprintf(detail, sizeof detail, "the map has %d dimension%s, the instruction %d", map->rank,
+           map->rank == 1 ? "" : "s", plan->rank);
   return bad_map(warp, inst, lane, address, detail);
 }
 
@@ -215,8 +216,8 @@ static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, 
                 (long long)start, box->element, UNIT);
   else
     hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
-                "a store's coordinates must not be negative, and %d of these are: the kernel stops, as an H200 does",
-                before);
+                "a store's coordinates must not be negative, and %d of these %s: the kernel stops, as an H200 does",
+                before, before == 1 ? "is" : "are");
   return false;
 }
 
@@ -316,7 +317,8 @@ static DecodeResult decode_box(Decoder *decoder, const PtxInstruction *source, c
     return decoder_error(decoder, source, "needs [map, {coordinates}]");
   const PtxOperand *coordinates = &operand->items[1];
   if (coordinates->item_count != plan->rank)
-    return decoder_error(decoder, source, "has %d coordinates, needs %d", coordinates->item_count, plan->rank);
+    return decoder_error(decoder, source, "needs %d coordinate%s, has %d", plan->rank, plan->rank == 1 ? "" : "s",
+                         coordinates->item_count);
   for (int d = 0; d < plan->rank; d++) plan->coordinates[d] = decoder_source(decoder, &coordinates->items[d], PTX_B32);
   PtxOperand map = *operand;
   map.item_count = 1;

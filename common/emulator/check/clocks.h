@@ -19,16 +19,21 @@ typedef struct Clocks {
   uint32_t cluster;
   Usage *usage;  // counts it
   int import_count;
-  struct Import *imports;  // the same of other clusters' threads, learnt through global memory
+  struct Import *imports;  // the same of other clusters' threads, learnt through global memory; by cluster
   int count;               // threads: lanes of all warps, then agents
   int planes;
   uint32_t clock[];  // planes times count
 } Clocks;
 
+// Of another cluster. The clocks have the first two planes; what a fence covers of them is said by references.
 typedef struct Import {
   uint32_t cluster;
   Clocks *clocks;
+  Clocks *fenced[SCOPES];  // of that: covered by a fence of at least the scope; NULL for nothing
 } Import;
+
+// What is known of another cluster, NULL for nothing.
+const Clocks *clocks_imported(const Clocks *known, uint32_t cluster);
 
 // What the last strong load learnt from: one that polls need not learn it again.
 typedef struct Learnt {

@@ -91,7 +91,7 @@ static void add_exits(WaitList *list, const Block *block) {
 const char *waits_text(WaitList *list, const Cluster *cluster) {
   for (int b = 0; b < cluster->block_count; b++) add_exits(list, &cluster->blocks[b]);
   char more[40];
-  snprintf(more, sizeof more, "and %d more places", list->left_out);
+  snprintf(more, sizeof more, "and %d more place%s", list->left_out, list->left_out == 1 ? "" : "s");
   if (list->left_out) append(list, more);
   return list->text;
 }

@@ -9,6 +9,7 @@
 #include "../warp/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
+#include "../warp/special.h"
 #include "../warp/warp.h"
 #include "exit.h"
 #include "families.h"
@@ -44,7 +45,10 @@ static void stop_lanes(Warp *warp, const Inst *inst, Mask mask) {
 }
 
 static void trap(Warp *warp, const Inst *inst, Mask mask) {
-  hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_TRAP, 0, 0, "the kernel executed %s", inst->source->opcode);
+  const Launch *launch = warp_launch(warp);
+  bool grid_sync = !launch->cooperative && special_knows_grid_sync(launch->program);
+  hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_TRAP, 0, 0, "the kernel executed %s%s", inst->source->opcode,
+              grid_sync ? ": it has grid.sync(), which needs a cooperative launch" : "");
 }
 
 // ---- calls ----

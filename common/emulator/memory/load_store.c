@@ -136,7 +136,9 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
       sync_load(sync_table(warp, &access), access.data, warp, __builtin_ctz(rest), transfer->order, transfer->strength);
   }
   memory_unlock_last(&lock);
-  if (strong) warp_poll(warp, inst, found);
+  if (!strong) return;
+  bool global = addresses[__builtin_ctz(mask)] >= GLOBAL_WINDOW;
+  (global ? warp_poll_global : warp_poll)(warp, inst, found);
 }
 
 static void store(Warp *warp, const Inst *inst, Mask mask) {
@@ -167,7 +169,7 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
     if (access.valid) memset(access.valid, 1, (size_t)bytes);
     if (memcmp(access.data, value, (size_t)bytes)) {
       copy_bytes(access.data, value, bytes);
-      warp->block->cluster->progress++;
+      if (access.region) warp->block->cluster->progress++;  // local memory nobody else sees
     }
   }
   memory_unlock_last(&lock);

@@ -35,8 +35,8 @@ static bool global_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_
   if (near->freed && address >= near->base && address - near->base < near->size)
     return out_of_bounds(warp, inst, lane, address, size, "inside an allocation of %llu bytes that was freed", bytes);
   if (address < near->base)
-    return out_of_bounds(warp, inst, lane, address, size, "%llu bytes before %s of %llu bytes",
-                         (unsigned long long)(near->base - address), name, bytes);
+    return out_of_bounds(warp, inst, lane, address, size, "%llu byte%s before %s of %llu bytes",
+                         (unsigned long long)(near->base - address), near->base - address == 1 ? "" : "s", name, bytes);
   return out_of_bounds(warp, inst, lane, address, size, "%llu bytes from the start of %s of %llu bytes",
                        (unsigned long long)(address - near->base), name, bytes);
 }
@@ -62,7 +62,8 @@ static bool find_shared(Warp *warp, const Inst *inst, int lane, uint64_t address
   Block *block = warp->block;
   uint64_t rank = address >> SHARED_RANK_SHIFT, offset = address & ((1u << SHARED_RANK_SHIFT) - 1);
   if (rank > (uint64_t)block->cluster->block_count)
-    return out_of_bounds(warp, inst, lane, address, size, "no block of the cluster has this shared address");
+    return out_of_bounds(warp, inst, lane, address, size, "there is no block of rank %llu in a cluster of %d",
+                         (unsigned long long)rank - 1, block->cluster->block_count);
   if (rank && block->cluster->blocks[rank - 1].live_threads == 0)
     return out_of_bounds(warp, inst, lane, address, size,
                          "the block of rank %llu has exited, and its shared memory with it",

@@ -11,6 +11,7 @@
 #include "../warp/operands.h"
 #include "cfg.h"
 #include "instructions.h"
+#include "target.h"
 
 enum {
   MAX_STATIC_SHARED = 1 << 24,
@@ -247,6 +248,7 @@ static void decode_function(Decoder *decoder, Function *function) {
   decoder->function = function;
   const PtxFunction *ptx = function->ptx;
   Inst *code = decoder->program->code + function->start;
+  decoder->failed |= !target_check_function(decoder->module, ptx, decoder->error);
   for (int i = 0; i < ptx->instruction_count && !decoder->failed; i++)
     decode_instruction(decoder, &ptx->instructions[i], &code[i]);
   if (!decoder->failed) decode_instruction(decoder, &implicit_return, &code[ptx->instruction_count]);

@@ -6,11 +6,11 @@
 
 struct EmulatorModule {
   EmulatorModule *next;
+  Emulator *emulator;
   PtxModule *ptx;
   Place *variables;  // module level: global and const ones have addresses, shared ones get theirs from each program
   int variable_count;
-  Program **programs;  // one per entry
-  int program_count;
+  Program **programs;  // by index of the PTX's functions: those of kernels that were launched or checked
 };
 
 // Counts of the launches so far, by source line.
@@ -26,6 +26,7 @@ struct Emulator {
   size_t most_order;  // bytes that vector clocks and sets of reads have taken in a launch
   EmulatorModule *modules;
   uint32_t launches;
+  uint64_t grid_workspace;  // address, 0 before the first cooperative launch
   HazardList hazards;
   EmulatorCounters counters;
   LineTable lines;

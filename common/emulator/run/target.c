@@ -157,20 +157,16 @@ static bool check_instruction(const PtxModule *module, const Target *target, con
                 needed == SM_90A ? "a" : "", module->target);
 }
 
-static bool check_function(const PtxModule *module, const Target *target, const PtxFunction *function,
-                           EmulatorError *error) {
+bool target_check(const PtxModule *module, EmulatorError *error) {
+  return check_version(module, error) && check_target(module, error);
+}
+
+bool target_check_function(const PtxModule *module, const PtxFunction *function, EmulatorError *error) {
+  const Target *target = find_target(module->target);
+  if (target->number == SM_90A) return true;
   if (target->number < SM_90 && (function->required_cluster[0] || function->max_cluster_rank))
     return refuse(error, function->line, "a cluster needs .target sm_90, this module is for %.40s", module->target);
   for (int i = 0; i < function->instruction_count; i++)
     if (!check_instruction(module, target, &function->instructions[i], error)) return false;
-  return true;
-}
-
-bool target_check(const PtxModule *module, EmulatorError *error) {
-  if (!check_version(module, error)) return false;
-  const Target *target = check_target(module, error);
-  if (!target || target->number == SM_90A) return target;
-  for (int i = 0; i < module->function_count; i++)
-    if (!check_function(module, target, &module->functions[i], error)) return false;
   return true;
 }

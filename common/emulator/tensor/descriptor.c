@@ -1,36 +1,40 @@
 // The matrix descriptor of wgmma: see descriptor.h.
 #include "descriptor.h"
 
-#include <stddef.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+// A sentence, in the thread's own buffer.
+static const char *sentence(const char *format, ...) {
+  static _Thread_local char text[400];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return text;
+}
 
 static uint32_t field(uint64_t bits, int shift) { return (uint32_t)(bits >> shift & 0x3fff) << 4; }
 
-const char *descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *d) {
+void descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *d) {
   static const uint32_t swizzles[] = {0, 128, 64, 32};
-  const uint64_t reserved = 3ull << 14 | 3ull << 30 | 7ull << 46 | 0x3ffull << 52;
   *d = (MatrixDescriptor){.start = field(bits, 0),
                           .leading = field(bits, 16),
                           .stride = field(bits, 32),
                           .base_offset = (uint32_t)(bits >> 49 & 7),
                           .swizzle = swizzles[bits >> 62],
                           .mn_major = mn_major};
-  if (bits >> 46 & 7) return "bits 46-48 are set, which belong to another architecture's descriptor";
-  if (bits & 3ull << 14) return "bits 14-15 are set: the address was not shifted right by 4";
-  if (bits & reserved) return "reserved bits are set";
-  if (d->base_offset)
-    return "a base offset is set: the emulator wants swizzled tiles that start at a multiple of their repeat";
-  // The first row of a tile is the first of its swizzle pattern: only a step along K may move the address inside a row.
-  if (d->swizzle && !mn_major && d->start % (8 * d->swizzle) >= d->swizzle)
-    return "the tile does not start at a multiple of its swizzle pattern (256, 512 or 1024 bytes for 32B, 64B, 128B)";
-  if (d->swizzle && mn_major && d->start % (8 * d->swizzle))
-    return "the tile does not start at a multiple of its swizzle pattern (256, 512 or 1024 bytes for 32B, 64B, 128B)";
-  return NULL;
 }
 
-// The hardware's swizzle: address bits 4 up, as many as the width has, are XORed with those from bit 7 up.
-static uint32_t swizzled(uint32_t address, uint32_t width) {
-  uint32_t mask = width ? width / 16 - 1 : 0;
-  return address ^ (address >> 7 & mask) << 4;
+// ---- where it reads ----
+
+// Bits of an address that the swizzle changes, from bit 4 up.
+static uint32_t mask_of(const MatrixDescriptor *d) { return d->swizzle ? d->swizzle / 16 - 1 : 0; }
+
+// The hardware's swizzle: these bits are XORed with those from bit 7 up, less the base offset. They are bits of the address
+// in shared memory, as for TMA, wherever the tile begins: tests/rules has all starts and base offsets, of an H200.
+static uint32_t swizzled(const MatrixDescriptor *d, uint32_t address) {
+  return address ^ (((address >> 7) - d->base_offset) & mask_of(d)) << 4;
 }
 
 uint32_t descriptor_address(const MatrixDescriptor *d, int mn, int k) {
@@ -44,27 +48,99 @@ uint32_t descriptor_address(const MatrixDescriptor *d, int mn, int k) {
   else
     address +=
         row * 2 / d->swizzle * d->leading + depth / 8 * d->stride + depth % 8 * d->swizzle + row * 2 % d->swizzle;
-  return swizzled(address, d->swizzle);
+  return swizzled(d, address);
 }
 
-const char *descriptor_overlap(const MatrixDescriptor *d, int rows) {
-  // Core matrices, or whole 8-row groups of a swizzled tile, are laid out by two distances; when one covers what the other
-  // has placed, the two offsets are wrong, and most often swapped.
-  uint32_t unit = d->swizzle && !d->mn_major ? 8 * d->swizzle : d->swizzle ? 8 * d->swizzle : 128;
-  int outer = d->mn_major && d->swizzle ? (rows * 2 + (int)d->swizzle - 1) / (int)d->swizzle : (rows + 7) / 8;
-  int inner = d->swizzle && !d->mn_major ? 1 : 2;  // 16 deep: two groups of eight
-  uint32_t outer_step = d->mn_major && d->swizzle ? d->leading : d->stride;
-  uint32_t inner_step = d->mn_major && d->swizzle ? d->stride : d->leading;
-  for (int o = 0; o < outer; o++)
-    for (int i = 0; i < inner; i++)
+// ---- what is wrong with it ----
+
+// What a matrix consists of: core matrices, or eight lines of a swizzled panel. Each is one piece of `unit` bytes, and two
+// distances lay them out: `outer` steps, and `inner` ones, along K.
+typedef struct Parts {
+  uint32_t unit, outer_step, inner_step;
+  int outer, inner;
+} Parts;
+
+static Parts parts_of(const MatrixDescriptor *d, int rows, int row_bytes) {
+  bool panels = d->mn_major && d->swizzle;
+  return (Parts){.unit = d->swizzle ? 8 * d->swizzle : 128,
+                 .outer = panels ? (rows * 2 + (int)d->swizzle - 1) / (int)d->swizzle : (rows + 7) / 8,
+                 .inner = d->swizzle && !d->mn_major ? 1 : row_bytes / 16,
+                 .outer_step = panels ? d->leading : d->stride,
+                 .inner_step = panels ? d->stride : d->leading};
+}
+
+static bool share_memory(const Parts *parts) {
+  for (int o = 0; o < parts->outer; o++)
+    for (int i = 0; i < parts->inner; i++)
       for (int p = 0; p <= o; p++)
-        for (int j = 0; j < inner; j++) {
+        for (int j = 0; j < parts->inner; j++) {
           if (p == o && j >= i) continue;
-          int64_t distance = (int64_t)(uint32_t)o * outer_step + (int64_t)(uint32_t)i * inner_step -
-                             (int64_t)(uint32_t)p * outer_step - (int64_t)(uint32_t)j * inner_step;
-          if (distance > -(int64_t)unit && distance < (int64_t)unit)
-            return "parts of the matrix share memory: the leading and the stride byte offset do not fit (are they "
-                   "swapped?)";
+          int64_t distance = (int64_t)(o - p) * parts->outer_step + (int64_t)(i - j) * parts->inner_step;
+          if (distance > -(int64_t)parts->unit && distance < (int64_t)parts->unit) return true;
         }
-  return NULL;
+  return false;
+}
+
+static const char *overlap(const MatrixDescriptor *d, int rows, int row_bytes) {
+  Parts parts = parts_of(d, rows, row_bytes), exchanged = parts;
+  if (!share_memory(&parts)) return NULL;
+  exchanged.outer_step = parts.inner_step;
+  exchanged.inner_step = parts.outer_step;
+  bool leading_used = parts.inner > 1 && (parts.outer > 1 || !d->mn_major || !d->swizzle);
+  bool leading_short = leading_used && d->leading < parts.unit, stride_short = d->stride < parts.unit;
+  static const char begin[] = "parts of the matrix share memory";
+  if (leading_short || stride_short)
+    return sentence("%s: the %s byte offset is %u, and %s %u bytes in one piece", begin,
+                    leading_short ? "leading" : "stride", leading_short ? d->leading : d->stride,
+                    d->swizzle ? "eight rows of the pattern are" : "a core matrix, 8 rows of 16 bytes, is", parts.unit);
+  return sentence("%s with a leading byte offset of %u and a stride of %u%s", begin, d->leading, d->stride,
+                  share_memory(&exchanged) ? "" : " (are they exchanged?)");
+}
+
+// A line of a swizzled tile, as far as it is read, goes on behind its end.
+static const char *crossing(const MatrixDescriptor *d, int rows, int row_bytes) {
+  uint32_t length = (uint32_t)(d->mn_major ? rows * 2 : row_bytes), begin = d->swizzle ? d->start % d->swizzle : 0;
+  if (length > d->swizzle) length = d->swizzle;
+  if (begin + length <= d->swizzle) return NULL;
+  return sentence("the start, 0x%x, is %u bytes inside a line of %u, and the next %u bytes reach over its end", d->start,
+                  begin, d->swizzle, length);
+}
+
+const char *descriptor_misfit(const MatrixDescriptor *d, int rows, int row_bytes) {
+  const char *shared = overlap(d, rows, row_bytes);
+  return shared ? shared : crossing(d, rows, row_bytes);
+}
+
+static DescriptorFinding fault(const char *text) { return (DescriptorFinding){HAZARD_FAULT, text}; }
+static DescriptorFinding formal(const char *text) { return (DescriptorFinding){HAZARD_FORMAL, text}; }
+
+// PTX ISA 9.7.16.5.1, "matrix base offset": 0 for a tile that starts where its swizzle pattern does, else bits 7-9 of that
+// place. A step inside the pattern's first line leaves them as they are.
+static DescriptorFinding check_start(const MatrixDescriptor *d) {
+  if (!d->swizzle) return (DescriptorFinding){0};
+  uint32_t repeat = 8 * d->swizzle, past = d->start % repeat;
+  if (d->base_offset && (((d->start >> 7) - d->base_offset) & mask_of(d)))
+    return fault("a base offset is set, and it is not bits 7 to 9 of the start address");
+  if (d->base_offset || past < d->swizzle) return (DescriptorFinding){0};
+  return formal(sentence(
+      "the tile does not start at a multiple of its swizzle pattern: 0x%x is %u bytes past a multiple of %u, and the base "
+      "offset is 0. An H200 takes the pattern from bits of the address, as TMA does (tests/rules): right for lines that "
+      "TMA wrote, or that follow its pattern",
+      d->start, past, repeat));
+}
+
+DescriptorFinding descriptor_check(uint64_t bits, const MatrixDescriptor *d) {
+  static const char ignored[] = "An H200 ignores them (tests/rules)";
+  if (bits & 3ull << 47)
+    return fault("bits 46-48 are set: they belong to another architecture's descriptor, or the stride was not shifted "
+                 "right by 4");
+  if (bits & 3ull << 14) return fault("bits 14-15 are set: the address was not shifted right by 4");
+  if (bits & 3ull << 30) return fault("bits 30-31 are set: the leading byte offset was not shifted right by 4");
+  DescriptorFinding start = check_start(d);
+  if (start.text) return start;
+  if (bits & 1ull << 46)
+    return formal(sentence("bits 46-48 are set: they belong to another architecture's descriptor. %s", ignored));
+  if (bits & 0x3ffull << 52)
+    return formal(sentence("reserved bits are set: 52-61 are 0 in a descriptor for wgmma. %s", ignored));
+  return (DescriptorFinding){0};
 }

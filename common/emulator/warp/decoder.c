@@ -48,9 +48,9 @@ bool decoder_operands(Decoder *decoder, const PtxInstruction *source, int low, i
   int count = source->operand_count;
   if (count >= low && count <= high) return true;
   if (low == high)
-    decoder_error(decoder, source, "has %d operands, needs %d", count, low);
+    decoder_error(decoder, source, "has %d operand%s, needs %d", count, count == 1 ? "" : "s", low);
   else
-    decoder_error(decoder, source, "has %d operands, needs %d to %d", count, low, high);
+    decoder_error(decoder, source, "has %d operand%s, needs %d to %d", count, count == 1 ? "" : "s", low, high);
   return false;
 }
 

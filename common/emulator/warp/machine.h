@@ -89,13 +89,13 @@ struct Warp {
 typedef struct Barrier {
   int arrived;       // threads
   int expected;      // threads; 0: all of the block that have not exited; -1: no thread has arrived yet
-  uint32_t warps;    // that arrived, all lanes together
   int reduce_count;  // bar.red: threads whose predicate was true
   bool reducing;
   struct Clocks *joined;  // what the arrived threads know, together
   const Inst *first;      // the instruction of the first arrival
   struct Clocks *former;  // `joined` of the phase before
   const Inst *former_first;
+  int former_expected;
 } Barrier;
 
 enum { BARRIERS = 16, CLUSTER_BARRIER = BARRIERS, MAX_WARPGROUPS = 8 };
@@ -116,6 +116,12 @@ struct Block {
   struct Warpgroup *warpgroups[MAX_WARPGROUPS];  // what its warpgroups have executed together: warpgroup.h
 };
 
+// How long nothing visible has happened in a cluster.
+typedef struct Quiet {
+  uint64_t since, progress;  // Cluster.steps and Cluster.progress at the last look
+  uint64_t steps;            // instructions until the next
+} Quiet;
+
 struct Cluster {
   Launch *launch;
   Worker *worker;
@@ -135,6 +141,8 @@ struct Cluster {
   uint64_t steps;              // warp instructions executed
   int next_warp;               // round robin
   uint64_t progress;           // counts visible events: stores that changed memory, barriers completed, exits
+  Quiet quiet;
+  bool has_news;  // it has read something in global memory that others may wait for: their turn, before it goes on
 };
 
 // One instruction's counts, of one worker thread.
@@ -164,8 +172,10 @@ struct Launch {
   const struct Program *program;
   unsigned grid[3], block[3], cluster[3];
   bool explicit_cluster;
-  uint32_t number;     // of the launch, from 1: the age of what shadow memory has
-  size_t shared_size;  // bytes of a block, static and dynamic, without the system's
+  bool cooperative;         // all its clusters are under way at a time
+  uint64_t grid_workspace;  // address of what grid.sync() counts in, 0 unless cooperative
+  uint32_t number;          // of the launch, from 1: the age of what shadow memory has
+  size_t shared_size;       // bytes of a block, static and dynamic, without the system's
   size_t dynamic_shared;
   uint8_t *params;
   const struct EpochLayout *epochs;  // epoch.h
@@ -175,14 +185,17 @@ struct Launch {
   uint64_t step_limit;
   _Atomic bool stopped;  // by hazard_stop: no thread goes on
   _Atomic uint64_t steps;
-  struct Queue *queue;  // of clusters: launch.c
+  struct Queue *queue;       // of clusters: workers.c
+  _Atomic uint32_t waiting;  // clusters that are under way and do not run
 };
 
 static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }
 // The thread's index in its cluster, which is how the race check names threads.
 static inline uint32_t warp_thread(const Warp *warp, int lane) { return warp->first_thread + (uint32_t)lane; }
 
-// The cluster's schedule generator: any 64 bits.
+// The next 64 bits of a generator.
+uint64_t random_next(uint64_t *state);
+// Those of the cluster's schedule.
 uint64_t cluster_random(Cluster *cluster);
 // The index of the block with that rank in a cluster.
 void cluster_block_index(const Launch *launch, uint32_t cluster, int rank, unsigned index[3]);

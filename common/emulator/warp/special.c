@@ -36,6 +36,8 @@ typedef enum SpecialRegister {
   SPECIAL_RESERVED_BEGIN,
   SPECIAL_RESERVED_END,
   SPECIAL_RESERVED_CAP,
+  SPECIAL_GRID_WORKSPACE_HIGH,
+  SPECIAL_GRID_WORKSPACE_LOW,
   SPECIAL_ZERO,
 } SpecialRegister;
 
@@ -73,6 +75,10 @@ static const struct {
     {"reserved_smem_offset_end", 4, SPECIAL_RESERVED_END},
     {"reserved_smem_offset_cap", 4, SPECIAL_RESERVED_CAP},
     {"current_graph_exec", 8, SPECIAL_ZERO},
+    // What the driver keeps there is documented nowhere. cooperative_groups of CUDA 13 takes the address of the workspace
+    // of grid.sync() from these two, and 0 for a launch that is not cooperative.
+    {"envreg1", 4, SPECIAL_GRID_WORKSPACE_HIGH},
+    {"envreg2", 4, SPECIAL_GRID_WORKSPACE_LOW},
 };
 
 enum {
@@ -88,6 +94,12 @@ int special_find(const char *name, int *size) {
     }
   *size = 4;
   return !strncmp(name, "envreg", 6) || !strncmp(name, "pm", 2) ? (int)SPECIAL_ZERO : -1;
+}
+
+bool special_knows_grid_sync(const Program *program) {
+  for (int i = 0; i < program->special_count; i++)
+    if (program->specials[i].id == SPECIAL_GRID_WORKSPACE_HIGH) return true;
+  return false;
 }
 
 // The thread's index along one axis of the block.
@@ -132,6 +144,8 @@ uint64_t special_value(const Warp *warp, int id, int axis, int lane) {
   case SPECIAL_RESERVED_BEGIN: return 0;
   case SPECIAL_RESERVED_END:
   case SPECIAL_RESERVED_CAP: return SHARED_BASE;
+  case SPECIAL_GRID_WORKSPACE_HIGH: return launch->grid_workspace >> 32;
+  case SPECIAL_GRID_WORKSPACE_LOW: return (uint32_t)launch->grid_workspace;
   case SPECIAL_ZERO: return 0;
   }
   return 0;

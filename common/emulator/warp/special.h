@@ -7,3 +7,5 @@
 int special_find(const char *name, int *size);
 // Its value for a lane.
 uint64_t special_value(const Warp *warp, int id, int component, int lane);
+// Whether the program asks for the workspace of grid.sync().
+bool special_knows_grid_sync(const Program *program);

@@ -1,0 +1,187 @@
+// Clusters over host threads. See workers.h.
+#include "workers.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../check/clocks.h"
+#include "../warp/host_memory.h"
+#include "counters.h"
+#include "life.h"
+#include "schedule.h"
+#include "state.h"
+#include "stuck.h"
+
+// ---- the queue of clusters ----
+//
+// Workers start clusters in order, as long as an H100 would have room for one more. One that spins waits until others have
+// moved since; one that has news, until those have looked, and those that yielded before it; one that yields, until it is its turn again.
+
+typedef struct Waiting {
+  Cluster *cluster;
+  Outcome why;
+  uint64_t seen;  // of Queue.progress, when it last looked
+} Waiting;
+
+typedef struct Queue {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  uint32_t next, count;  // clusters not yet started
+  uint32_t resident;     // how many may be under way
+  Waiting *waiting;      // the longest first
+  uint32_t waiting_count;
+  uint32_t *able;  // scratch: of those that wait
+  uint32_t running;
+  uint64_t progress;  // of all clusters that waited or ended
+  uint64_t random;    // state of a generator; 0: none, all take turns
+} Queue;
+
+typedef enum Take { TAKE_CLUSTER, TAKE_WAIT, TAKE_NONE, TAKE_DEADLOCK } Take;  // TAKE_WAIT: for those that run
+
+static bool may_look(const Queue *queue, const Waiting *waiting) {
+  return waiting->why == CLUSTER_SPINS && waiting->seen != queue->progress;
+}
+
+// Writes which of those that wait may go on, the longest first. Returns how many.
+static uint32_t find_able(const Queue *queue, uint32_t *able) {
+  uint32_t count = 0;
+  bool others_first = false;
+  for (uint32_t i = 0; i < queue->waiting_count; i++) others_first |= may_look(queue, &queue->waiting[i]);
+  for (uint32_t i = 0; i < queue->waiting_count; i++) {
+    const Waiting *waiting = &queue->waiting[i];
+    others_first |= waiting->why == CLUSTER_YIELDS;
+    if (waiting->why == CLUSTER_YIELDS || may_look(queue, waiting) ||
+        (waiting->why == CLUSTER_HAS_NEWS && !others_first))
+      able[count++] = i;
+  }
+  return count;
+}
+
+// Takes the one that has waited longest of those that may go on, or a random one; NULL when there is none.
+static Cluster *take_waiting(Queue *queue) {
+  uint32_t count = find_able(queue, queue->able);
+  if (!count) return NULL;
+  uint32_t i = queue->able[queue->random ? random_next(&queue->random) % count : 0];
+  Cluster *cluster = queue->waiting[i].cluster;
+  queue->waiting_count--;
+  memmove(&queue->waiting[i], &queue->waiting[i + 1], (queue->waiting_count - i) * sizeof *queue->waiting);
+  return cluster;
+}
+
+// Takes a cluster to run: a fresh one (*fresh is its id), or one that waits and may go on. *seen: the progress until then.
+static Take queue_look(Queue *queue, uint32_t *fresh, Cluster **waiting, uint64_t *seen) {
+  *seen = queue->progress;
+  *waiting = NULL;
+  if (queue->next < queue->count && queue->running + queue->waiting_count < queue->resident)
+    *fresh = queue->next++;
+  else if (!(*waiting = take_waiting(queue)))
+    return queue->running ? TAKE_WAIT : queue->waiting_count ? TAKE_DEADLOCK : TAKE_NONE;
+  queue->running++;
+  return TAKE_CLUSTER;
+}
+
+// The same, when all clusters that are left run or spin: waits until one of them comes back.
+static Take queue_take(Launch *launch, uint32_t *fresh, Cluster **waiting, uint64_t *seen) {
+  Queue *queue = launch->queue;
+  Take take;
+  pthread_mutex_lock(&queue->lock);
+  while ((take = queue_look(queue, fresh, waiting, seen)) == TAKE_WAIT)
+    pthread_cond_wait(&queue->changed, &queue->lock);
+  launch->waiting = queue->waiting_count;
+  pthread_mutex_unlock(&queue->lock);
+  return take;
+}
+
+// seen: the progress when the cluster was taken. What others have done since it may have missed.
+static void queue_return(Launch *launch, Cluster *cluster, Outcome outcome, uint64_t progress, uint64_t seen) {
+  Queue *queue = launch->queue;
+  pthread_mutex_lock(&queue->lock);
+  queue->running--;
+  queue->progress += progress;
+  if (outcome != CLUSTER_DONE && outcome != CLUSTER_STOPPED)
+    queue->waiting[queue->waiting_count++] = (Waiting){cluster, outcome, seen + progress};
+  launch->waiting = queue->waiting_count;
+  pthread_cond_broadcast(&queue->changed);
+  pthread_mutex_unlock(&queue->lock);
+}
+
+// Nothing runs, and all that wait spin: reports the first in the grid.
+static void report_deadlock(const Queue *queue) {
+  Cluster *first = queue->waiting[0].cluster;
+  for (uint32_t i = 1; i < queue->waiting_count; i++)
+    if (queue->waiting[i].cluster->id < first->id) first = queue->waiting[i].cluster;
+  report_spinning(first, (uint64_t)(queue->count - queue->next) * (uint64_t)first->block_count);
+}
+
+// ---- the host threads ----
+
+static void *work(void *argument) {
+  Worker *worker = argument;
+  Launch *launch = worker->launch;
+  while (!launch->stopped) {
+    uint32_t fresh = 0;
+    uint64_t seen;
+    Cluster *cluster;
+    Take take = queue_take(launch, &fresh, &cluster, &seen);
+    if (take == TAKE_DEADLOCK) report_deadlock(launch->queue);
+    if (take != TAKE_CLUSTER) break;
+    if (!cluster) cluster = cluster_start(worker, fresh);
+    cluster->worker = worker;
+    uint64_t before = cluster->progress + 1;  // cluster_run() begins with one
+    Outcome outcome = cluster_run(cluster);
+    uint64_t progress = cluster->progress - before;
+    if (outcome == CLUSTER_DONE || outcome == CLUSTER_STOPPED) cluster_end(cluster);
+    queue_return(launch, cluster, outcome, progress, seen);
+  }
+  return NULL;
+}
+
+static int worker_count(const Emulator *emulator, uint32_t clusters) {
+  long cores = emulator->options.threads > 0 ? emulator->options.threads : sysconf(_SC_NPROCESSORS_ONLN);
+  if (cores < 1) cores = 1;
+  return cores < (long)clusters ? (int)cores : (int)clusters;
+}
+
+static void run_workers(Worker *workers, int count) {
+  pthread_t *threads = host_allocate((size_t)count, sizeof *threads);
+  int started = 1;
+  while (started < count && !pthread_create(&threads[started], NULL, work, &workers[started])) started++;
+  work(&workers[0]);
+  for (int i = 1; i < started; i++) pthread_join(threads[i], NULL);
+  free(threads);
+}
+
+void launch_run(Launch *launch, uint32_t clusters, uint32_t resident) {
+  Queue queue = {.count = clusters, .resident = resident, .random = launch->schedule};
+  int count = worker_count(launch->emulator, clusters);
+  Worker *workers = aligned_alloc(_Alignof(Worker), (size_t)count * sizeof *workers);
+  if (!workers) out_of_memory();
+  memset(workers, 0, (size_t)count * sizeof *workers);
+  uint32_t most = clusters < resident ? clusters : resident;
+  queue.waiting = host_allocate(most, sizeof *queue.waiting);
+  queue.able = host_allocate(most, sizeof *queue.able);
+  pthread_mutex_init(&queue.lock, NULL);
+  pthread_cond_init(&queue.changed, NULL);
+  launch->queue = &queue;
+  launch->sync = sync_table_new(&workers[0].order);
+  for (int i = 0; i < count; i++) {
+    workers[i].launch = launch;
+    workers[i].counts = host_allocate(launch->program->count, sizeof(InstCounts));
+  }
+  run_workers(workers, count);
+
+  counters_collect(launch->emulator, launch->program, workers, count);
+  for (int i = 0; i < count; i++) free(workers[i].counts);
+  for (uint32_t i = 0; i < queue.waiting_count; i++) cluster_end(queue.waiting[i].cluster);
+  free(queue.waiting);
+  free(queue.able);
+  sync_table_free(launch->sync);
+  size_t order = 0;
+  for (int i = 0; i < count; i++) order += usage_most(&workers[i].order);
+  if (order > launch->emulator->most_order) launch->emulator->most_order = order;
+  free(workers);
+  pthread_mutex_destroy(&queue.lock);
+  pthread_cond_destroy(&queue.changed);
+}

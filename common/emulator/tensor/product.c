@@ -1,0 +1,213 @@
+// Matrix products of any element types: see product.h.
+#include "product.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../warp/float16.h"
+
+// ---- types ----
+
+static const struct {
+  const char *name;
+  int bits;
+} types_of_elements[ELEMENT_TYPES] = {
+    [ELEMENT_F16] = {"f16", 16}, [ELEMENT_BF16] = {"bf16", 16}, [ELEMENT_TF32] = {"tf32", 32},
+    [ELEMENT_E4M3] = {"e4m3", 8}, [ELEMENT_E5M2] = {"e5m2", 8}, [ELEMENT_S8] = {"s8", 8},
+    [ELEMENT_U8] = {"u8", 8},    [ELEMENT_S4] = {"s4", 4},      [ELEMENT_U4] = {"u4", 4},
+    [ELEMENT_B1] = {"b1", 1},    [ELEMENT_F64] = {"f64", 64},   [ELEMENT_F32] = {"f32", 32},
+    [ELEMENT_S32] = {"s32", 32},
+};
+
+int element_bits(ElementType type) { return types_of_elements[type].bits; }
+
+bool element_is_integer(ElementType type) { return type >= ELEMENT_S8 && type <= ELEMENT_B1; }
+
+static int type_from_name(const char *name) {
+  int type = 0;
+  while (type < ELEMENT_TYPES && strcmp(name, types_of_elements[type].name)) type++;
+  return type;
+}
+
+int element_types(const PtxInstruction *source, ElementType types[4]) {
+  int count = 0;
+  for (int m = 0; m < source->modifier_count; m++) {
+    int type = type_from_name(source->modifiers[m]);
+    if (type < ELEMENT_TYPES && count++ < 4) types[count - 1] = (ElementType)type;
+  }
+  return count;
+}
+
+static bool shape_from_name(const char *name, int shape[3]) {
+  int used = 0;
+  return sscanf(name, "m%dn%dk%d%n", &shape[0], &shape[1], &shape[2], &used) == 3 && !name[used];
+}
+
+bool shape_of(const PtxInstruction *source, int *m, int *n, int *k) {
+  int found = 0, shape[3];
+  for (int i = 0; i < source->modifier_count; i++) {
+    if (!shape_from_name(source->modifiers[i], shape)) continue;
+    *m = shape[0], *n = shape[1], *k = shape[2];
+    found++;
+  }
+  return found == 1;
+}
+
+bool element_modifiers(Decoder *decoder, const PtxInstruction *source, const char *const *allowed) {
+  for (int m = 0; m < source->modifier_count; m++) {
+    const char *text = source->modifiers[m];
+    int shape[3];
+    bool known = shape_from_name(text, shape) || type_from_name(text) < ELEMENT_TYPES;
+    for (int i = 0; allowed[i] && !known; i++) known = !strcmp(text, allowed[i]);
+    if (known) continue;
+    decoder_error(decoder, source, "unknown modifier .%s", text);
+    return false;
+  }
+  return true;
+}
+
+static TensorFormat format_of(ElementType type) {
+  static const TensorFormat formats[] = {[ELEMENT_F16] = TENSOR_F16,   [ELEMENT_BF16] = TENSOR_BF16,
+                                         [ELEMENT_TF32] = TENSOR_TF32, [ELEMENT_E4M3] = TENSOR_E4M3,
+                                         [ELEMENT_E5M2] = TENSOR_E5M2};
+  return formats[type];
+}
+
+// ---- metadata, PTX ISA 9.7.15.6.2 and 9.7.16.6 ----
+
+// Metadata bits of a row.
+static int row_bits(const Product *product) {
+  int bits = element_bits(product->a);
+  return product->depth * (bits == 32 ? 4 : bits == 4 ? 1 : 2) / 2;
+}
+
+int product_selectors(const Product *product) { return 64 / row_bits(product); }
+
+const char *product_places_rule(const Product *product) {
+  switch (element_bits(product->a)) {
+  case 32: return "one of each two elements by 0100 or 1110";
+  case 4: return "two of each four pairs of elements, in order";
+  default: return "two of each four elements, in order";
+  }
+}
+
+// The four bits number i of row `row` (of 16).
+static uint32_t row_nibble(const Product *product, const uint32_t metadata[LANES], int selector, int row, int i) {
+  int group = row % 8 * 4, below = row / 8, bits = row_bits(product);
+  if (bits == 16) return metadata[group + selector] >> (16 * below + 4 * i) & 15;
+  if (bits == 32 && element_bits(product->a) >= 16)
+    return metadata[group + 2 * selector + i / 4] >> (16 * below + 4 * (i % 4)) & 15;
+  if (bits == 32) return metadata[group + 2 * selector + below] >> 4 * i & 15;
+  return metadata[group + below + 2 * (i / 8)] >> 4 * (i % 8) & 15;
+}
+
+bool product_places(const Product *product, const uint32_t metadata[LANES], int selector, SparsePlaces *places) {
+  int size = element_bits(product->a);
+  bool valid = true;
+  for (int row = 0; row < PRODUCT_ROWS; row++)
+    for (int i = 0; i < row_bits(product) / 4; i++) {
+      uint32_t nibble = row_nibble(product, metadata, selector, row, i), low = nibble & 3, high = nibble >> 2;
+      uint8_t *k = places->k[row];
+      valid &= size == 32 ? nibble == 4 || nibble == 14 : low < high;
+      if (size == 32) {
+        k[i] = (uint8_t)(2 * i + (int)(low >> 1));
+      } else if (size == 4) {  // neighbours stay together
+        for (int e = 0; e < 4; e++) k[4 * i + e] = (uint8_t)(8 * i + 2 * (int)(e < 2 ? low : high) + e % 2);
+      } else {
+        k[2 * i] = (uint8_t)(4 * i + (int)low);
+        k[2 * i + 1] = (uint8_t)(4 * i + (int)high);
+      }
+    }
+  return valid;
+}
+
+// ---- decoding ----
+
+// FP8 on mma.sync: of each four neighbours in memory the first two are a step's and the last two the next one's. Of a
+// sparse A these are the elements of every second group of four k, which then follow each other.
+static void decode_converted(const Product *product, ElementType type, ProductOperand *o, const uint8_t *packed,
+                             const SparsePlaces *places, bool is_b) {
+  int stored = places ? product->depth / 2 : product->depth, half = stored / 2;
+  int together = is_b && product->sparse ? 4 : 2;  // neighbours of a step
+  for (int step = 0; step < 2; step++) {
+    uint16_t numbers[TENSOR_MAX_LINES][TENSOR_MAX_DEPTH / 2];
+    uint8_t k_places[PRODUCT_ROWS][TENSOR_MAX_DEPTH];
+    for (int line = 0; line < o->lines; line++)
+      for (int i = 0; i < half; i++) {
+        int from = i / together * 2 * together + step * together + i % together;
+        u8 byte = packed[line * stored + from];
+        numbers[line][i] = type == ELEMENT_E4M3 ? f16_from_e4m3(byte) : f16_from_e5m2(byte);
+        if (places) k_places[line][i] = (uint8_t)(places->k[line][from] / 8 * 4 + places->k[line][from] % 4);
+      }
+    if (places)
+      tensor_decode_sparse_a(&o->numbers[step], TENSOR_F16, o->lines, product->depth / 2, numbers, TENSOR_MAX_DEPTH / 2,
+                             (const uint8_t(*)[TENSOR_MAX_DEPTH])k_places, false);
+    else
+      tensor_decode_a(&o->numbers[step], TENSOR_F16, o->lines, half, numbers, TENSOR_MAX_DEPTH / 2, 1, false);
+  }
+}
+
+void product_decode_a(const Product *product, ProductOperand *a, int rows, const void *packed,
+                      const SparsePlaces *places) {
+  int depth = product->depth;
+  a->lines = rows;
+  if (element_is_integer(product->a))
+    integers_decode(product, product->a, a, packed, places);
+  else if (product->converted)
+    decode_converted(product, product->a, a, packed, places, false);
+  else if (places)
+    tensor_decode_sparse_a(&a->numbers[0], format_of(product->a), rows, depth, packed, depth / 2, places->k,
+                           product->negate_a);
+  else
+    tensor_decode_a(&a->numbers[0], format_of(product->a), rows, depth, packed, depth, 1, product->negate_a);
+}
+
+void product_decode_b(const Product *product, ProductOperand *b, int columns, const void *packed) {
+  int depth = product->depth;
+  b->lines = columns;
+  if (element_is_integer(product->b))
+    integers_decode(product, product->b, b, packed, NULL);
+  else if (product->converted)
+    decode_converted(product, product->b, b, packed, NULL, true);
+  else
+    tensor_decode_b(&b->numbers[0], format_of(product->b), columns, depth, packed, 1, depth, product->negate_b);
+}
+
+// ---- the product ----
+
+// Two steps from zero, and then C is added as by add.f32 and add.f16.
+static void multiply_converted(const Product *product, const ProductOperand *a, const ProductOperand *b, void *d,
+                               int row_stride) {
+  static _Thread_local f32 wide[PRODUCT_ROWS * TENSOR_MAX_LINES];
+  static _Thread_local u16 narrow[PRODUCT_ROWS * TENSOR_MAX_LINES];
+  bool is_f16 = product->d == ELEMENT_F16;
+  for (int step = 0; step < 2; step++)
+    if (is_f16)
+      tensor_step_f16(&a->numbers[step], &b->numbers[step], narrow, TENSOR_MAX_LINES, step > 0);
+    else
+      tensor_step_f32(&a->numbers[step], &b->numbers[step], wide, TENSOR_MAX_LINES, step > 0);
+  for (int m = 0; m < a->lines; m++)
+    for (int n = 0; n < b->lines; n++) {
+      int i = m * TENSOR_MAX_LINES + n;
+      if (is_f16) {
+        u16 *c = (u16 *)d + m * row_stride + n;
+        *c = f16_from_f32(f32_from_f16(*c) + f32_from_f16(narrow[i]));
+      } else {
+        f32 *c = (f32 *)d + m * row_stride + n;
+        f32 sum = *c + wide[i];
+        *c = sum != sum ? f32_from_bits(0x7fffffff) : sum;
+      }
+    }
+}
+
+void product_multiply(const Product *product, const ProductOperand *a, const ProductOperand *b, void *d, int row_stride,
+                      bool accumulate) {
+  if (product->d == ELEMENT_S32)
+    integers_multiply(product, a, b, d, row_stride, accumulate);
+  else if (product->converted)
+    multiply_converted(product, a, b, d, row_stride);
+  else if (product->d == ELEMENT_F16)
+    tensor_step_f16(&a->numbers[0], &b->numbers[0], d, row_stride, accumulate);
+  else
+    tensor_step_f32(&a->numbers[0], &b->numbers[0], d, row_stride, accumulate);
+}

@@ -1,0 +1,12 @@
+// What nvcc puts into a program: "fatbins" with PTX and machine code for several architectures.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Finds the PTX for the newest architecture up to sm_90a in a fatbin, or behind the wrapper that a program registers. The
+// text is the caller's to free, and ends with a 0. NULL and *why, one sentence, when there is none.
+char *fatbin_ptx(const void *image, const char **why);
+// Whether the bytes begin as a fatbin or its wrapper do; or as an ELF file, which a cubin is.
+bool fatbin_is(const void *image);
+bool fatbin_is_elf(const void *image);

@@ -1,0 +1,179 @@
+// The rules that tests/rules settles on a GPU: what its kernels are given, and the cases of each.
+//
+// record.cu runs the cases on the GPU and writes h200.txt, one line for each outcome of a case. tests/test_rules.c holds
+// the emulator to that file.
+#pragma once
+
+#include <stdint.h>
+
+enum {
+  RULE_WORDS = 64,         // of output for each block
+  RULE_BYTES = 60 * 1024,  // of shared memory that the descriptor cases read
+  RULE_ELEMENTS = RULE_BYTES / 2,
+  RULE_FIRST_BITS = 0x0400,  // element i of it has these bits, plus i: each is another normal fp16 number
+  RULE_ROWS = 64,
+  RULE_DEPTH = 16,
+  RULE_SHARED = RULE_BYTES + 1024 + 1024,  // with B or A of ones on a diagonal, and room to align
+};
+
+typedef struct RuleInput {
+  uint32_t threads;  // that take part; the warps from there on watch
+  uint32_t seed;     // of the delays; 0: none
+  uint32_t limit;    // clocks after which those that watch give up
+  uint32_t variant;
+  uint32_t program[32];  // of barrier_rules
+} RuleInput;
+
+// ---- named barriers: what each warp does, an instruction a word ----
+
+enum { BARRIER_WARPS = 4, BARRIER_STEPS = 6 };
+enum { OP_NONE, OP_ARRIVE, OP_SYNC, OP_RED, OP_DELAY };
+#define STEP(op, count) ((op) << 16 | (count))
+
+typedef struct BarrierCase {
+  const char *name;
+  uint32_t steps[BARRIER_WARPS][BARRIER_STEPS];
+} BarrierCase;
+
+#define A(count) STEP(OP_ARRIVE, count)
+#define S(count) STEP(OP_SYNC, count)
+#define R(count) STEP(OP_RED, count)
+#define D STEP(OP_DELAY, 0)
+static const BarrierCase barrier_cases[] = {
+    {"arrive 64, sync 64 by one warp", {{A(64), S(64)}}},
+    {"warp 0 arrives and syncs, warp 1 syncs, 96", {{A(96), S(96)}, {S(96)}}},
+    {"the same, warp 1 late", {{A(96), S(96)}, {D, S(96)}}},
+    {"the same, warp 0 late", {{A(96), D, S(96)}, {S(96)}}},
+    {"warp 0 arrives twice, warp 1 syncs, 96", {{A(96), A(96)}, {S(96)}}},
+    {"the same, warp 1 late", {{A(96), A(96)}, {D, S(96)}}},
+    {"warp 0 arrives three times, warp 1 syncs, 128", {{A(128), A(128), A(128)}, {S(128)}}},
+    {"two phases by one warp, 64", {{A(64), S(64), A(64), S(64)}}},
+    {"warp 0 arrives twice, warp 1 syncs, 64", {{A(64), A(64)}, {D, S(64)}}},
+    {"warp 0 syncs 64, warp 1 late arrives 32", {{S(64)}, {D, A(32)}}},
+    {"warp 0 syncs 64, warp 1 late arrives 96", {{S(64)}, {D, A(96)}}},
+    {"warp 0 syncs 96, warp 1 late arrives 64", {{S(96)}, {D, A(64)}}},
+    {"warp 0 syncs 32, warp 1 late syncs 64", {{S(32)}, {D, S(64)}}},
+    {"warp 0 syncs 64, warp 1 late syncs 96, warp 2 later syncs 96", {{S(64)}, {D, S(96)}, {D, D, S(96)}}},
+    {"warp 0 syncs 96, warp 1 late syncs 64, warp 2 later syncs 96", {{S(96)}, {D, S(64)}, {D, D, S(96)}}},
+    {"warp 0 syncs 64, warp 1 late syncs 64, warp 2 later syncs 64", {{S(64)}, {D, S(64)}, {D, D, S(64)}}},
+    {"warp 0 syncs 40 of a register, warp 1 late syncs 40", {{S(40)}, {D, S(40)}}},
+    {"warp 0 syncs 0 of a register, warp 1 late syncs 0", {{S(0)}, {D, S(0)}}},
+    {"warp 0 syncs 64, warp 1 late bar.red 64", {{S(64)}, {D, R(64)}}},
+    {"warp 0 arrives 64, warp 1 late bar.red 64", {{A(64)}, {D, R(64)}}},
+    {"warp 0 arrives and bar.red 64", {{A(64), R(64)}}},
+};
+#undef A
+#undef S
+#undef R
+#undef D
+enum { BARRIER_CASES = sizeof barrier_cases / sizeof *barrier_cases };
+
+// ---- lanes that have exited, or are elsewhere ----
+
+static const char *const lane_cases[] = {
+    "16-31 exited: shfl.bfly 16, all",
+    "16-31 exited: shfl.down 8, all",
+    "16-31 exited: shfl.up 3, all",
+    "16-31 exited: shfl.idx 20, all",
+    "16-31 exited: shfl.bfly 16, members 0-15",
+    "odd exited: shfl.bfly 1, all",
+    "16-31 exited: vote.ballot, all",
+    "16-31 exited: vote.all, all",
+    "16-31 exited: vote.any of false, all",
+    "16-31 exited: match.any, all",
+    "16-31 exited: match.all, all",
+    "16-31 exited: redux.add, all",
+    "16-31 exited: redux.min, all",
+    "16-31 exited: redux.and, all",
+    "16-31 exited: bar.warp.sync, all",
+    "16-31 elsewhere: shfl.bfly 16, members 0-15",
+    "16-31 elsewhere: shfl.idx 20, members 0-15",
+    "16-31 exit late: shfl.bfly 16, all",
+    "16-31 exit late: redux.add, all",
+};
+enum { LANE_CASES = sizeof lane_cases / sizeof *lane_cases };
+
+// Half a warp exits while the other half and another warp are at a barrier.
+static const char *const exit_cases[] = {
+    "16-31 exit late: bar.sync 1, 64 by the others and another warp",
+    "16-31 exit late: bar.arrive 1, 64 by the others, bar.sync by another warp",
+    "16-31 exit late: bar.sync 0 by the others and another warp",
+};
+enum { EXIT_CASES = sizeof exit_cases / sizeof *exit_cases };
+
+// ---- arrivals at several blocks' mbarriers by one instruction ----
+
+static const char *const remote_cases[] = {
+    "mbarrier.arrive.release.cluster",
+    "mbarrier.arrive.release.cluster of a count in a register",
+    "mbarrier.arrive.expect_tx.release.cluster",
+};
+enum { REMOTE_CASES = sizeof remote_cases / sizeof *remote_cases, REMOTE_BLOCKS = 4, REMOTE_PHASES = 32 };
+
+// ---- A's rows that each warp has written itself ----
+
+static const char *const rows_cases[] = {
+    "K-major, no swizzle, own rows", "K-major 128B, own rows",
+    "MN-major 32B, own rows",        "K-major 128B, own rows, no fence.proxy.async",
+    "K-major 128B, another's rows",
+};
+enum { ROWS_CASES = sizeof rows_cases / sizeof *rows_cases, ROWS_ROUNDS = 64 };
+
+// ---- an mbarrier that is new to the async proxy ----
+
+static const char *const init_cases[] = {
+    "init, __syncthreads, copy by another warp",
+    "init, fence.mbarrier_init, __syncthreads, copy by another warp",
+    "init, copy by the same thread",
+    "stores of ones, init, __syncthreads, copy by another warp",
+    "init, barrier.cluster, multicast copy by block 0",
+    "init again and again of one mbarrier, without inval",
+};
+enum { INIT_CASES = sizeof init_cases / sizeof *init_cases, INIT_BARRIERS = 64 };
+
+// ---- registers ----
+
+static const char *const register_cases[] = {
+    "__maxnreg__(64), 256 threads: .dec 24, .inc 104",
+    "__maxnreg__(64), 256 threads: .dec 24, .inc 112",
+    "__maxnreg__(64), 128 threads: .inc 72",
+};
+enum { REGISTER_CASES = sizeof register_cases / sizeof *register_cases };
+
+// ---- matrix descriptors ----
+
+// One read of a matrix of 64 x 16 through a descriptor, without the address of the shared memory.
+typedef struct DescriptorCase {
+  uint64_t bits;  // start: bytes from the beginning of the shared memory
+  uint32_t of_b, mn_major;
+} DescriptorCase;
+
+static inline uint64_t descriptor_bits(uint32_t start, uint32_t leading, uint32_t stride, uint32_t base,
+                                       uint32_t swizzle) {
+  return (uint64_t)(start >> 4) | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 |
+         (uint64_t)base << 49 | (uint64_t)swizzle << 62;
+}
+
+enum { SWEEP_STARTS = 64, SWEEP_STRIDES = 2, SWEEP_CASES = SWEEP_STARTS * SWEEP_STRIDES, SWEEPS = 2 * 2 * 4 * 8 };
+
+// Case i of a sweep: an operand, a major, a swizzle (0 none, 1 128 bytes, 2 64, 3 32) and a base offset, over all
+// starts in 1,024 bytes and over two pairs of strides.
+static inline DescriptorCase sweep_case(int sweep, int i) {
+  uint32_t of_b = (uint32_t)sweep & 1, mn_major = (uint32_t)sweep >> 1 & 1, swizzle = (uint32_t)sweep >> 2 & 3,
+           base = (uint32_t)sweep >> 4 & 7;
+  uint32_t start = (uint32_t)(i % SWEEP_STARTS) * 16;
+  uint32_t odd = (uint32_t)(i / SWEEP_STARTS);
+  uint32_t leading = odd ? 2 * 1024 + 336 : 4096, stride = odd ? 1024 + 208 : 1024;
+  DescriptorCase result = {descriptor_bits(1024 + start, leading, stride, base, swizzle), of_b, mn_major};
+  return result;
+}
+
+// Bits of a descriptor that PTX ISA 9.7.16.5.1 does not name.
+static const uint8_t unnamed_bits[] = {14, 15, 30, 31, 46, 47, 48, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61};
+enum { UNNAMED_BITS = sizeof unnamed_bits };
+
+static inline uint64_t rule_hash(uint64_t hash, uint32_t word) {
+  for (int i = 0; i < 4; i++) hash = (hash ^ (word >> 8 * i & 255)) * 0x100000001b3ull;
+  return hash;
+}
+#define RULE_HASH_START 0xcbf29ce484222325ull
