@@ -71,6 +71,8 @@ test-threads: $(BUILD)/run-tests ## the stages' programs under TSan
 
 record-golden: build/golden/record ## on the GPU: records tests/golden again; what differs from the model is printed
 	@$< tests/golden build/golden
+record-rules: build/rules/record ## on the GPU: records tests/rules again, what it does where PTX leaves a rule open
+	@$< >build/rules/h200.txt && mv build/rules/h200.txt tests/rules/h200.txt
 
 bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plots/data; goes on after an interruption
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
@@ -98,6 +100,6 @@ deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Cri
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
 .PHONY: help ladder progress test test-course root test-gpu test-cuda test-deep test-mutants test-threads \
-  record-golden bench library run peers flash-attention-3 bench-emulator counters plot format clean deps
+  record-golden record-rules bench library run peers flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

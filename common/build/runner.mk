@@ -53,6 +53,7 @@ $(foreach release,12 13,$(eval $(call RUNTIME,$(release))))
 # $(call BLAS_OF,cublas,12): cuBLAS' functions are the same in both releases; the files' names and versions differ.
 define BLAS_OF
 $(RUNNER)/lib$1.so.$2: $(RUNNER)/runner/blas/$(shell echo $1 | tr A-Z a-z).o $(RUNNER)/runner/blas/matrix.o \
+    $(PIC)/common/emulator/tensor/tensor_core.o \
     common/runner/exports.sh common/runner/lib$1.names $(RUNNER)/libcuda.so.1
 	$$(call say,LD $$@)
 	$$Qsh common/runner/exports.sh common/runner/lib$1.names $2 lib$1.so.$2 blas_missing $(RUNNER)/lib$1-$2 \

@@ -2,7 +2,7 @@
 
 TEST_OBJECTS := $(call objects,tests/test_*.c tests/support/*.c)
 COUNTERS_PTX := build/counters/patterns.ptx
-TEST_PTX := $(COUNTERS_PTX) $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
+TEST_PTX := $(COUNTERS_PTX) build/ptx/rules.ptx $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
 HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,build/%,$f).faulty.ptx \
   $(patsubst tests/%.cu,build/%,$f).repaired.ptx)
 TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(name).ptx)
@@ -47,6 +47,12 @@ build/golden/record: common/emulator/tensor/tensor_core.c $(wildcard tests/golde
 	$Q$(CC) -O2 -ffp-contract=off -c $< -o $@.o
 	$Q$(NVCC) -O2 -std=c++17 -gencode arch=compute_90a,code=sm_90a -Icommon/emulator/tensor $(filter %.cu,$^) $@.o -o $@
 
+# What the GPU does where a rule was open.
+build/rules/record: $(wildcard tests/rules/*.cu tests/rules/*.h common/ptx/*.h) | nvcc
+	$(call say,NVCC $@)
+	@mkdir -p $(@D)
+	$Q$(NVCC) -O3 -std=c++17 -gencode arch=compute_90a,code=sm_90a tests/rules/record.cu -o $@
+
 # A kernel, and the headers that stages have for it, as if they had never had a time stamp.
 build/unmarked/%.ptx: build/unmarked/%.cu build/nvcc-flags | nvcc
 	$(PTX)
@@ -61,6 +67,8 @@ build/hazards/%.repaired.ptx: NVCC_DEFINES := -DREPAIRED
 build/hazards/%.repaired.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/counters/%.ptx: tests/counters/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/ptx/rules.ptx: tests/rules/kernels.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/gpu/%.ptx: tests/gpu/%.cu build/nvcc-flags | nvcc
 	$(PTX)

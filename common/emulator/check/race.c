@@ -159,9 +159,20 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
 }
 
 static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  const char *known = actor->unseen_is_formal;
   hazard_report_conflict(
-      HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, write,
-      false, "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
+      known ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE,
+      region->base + offset, size, write, false,
+      known ? known
+            : "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
+}
+
+static void report_own_rows(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  hazard_report_conflict(
+      HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, region->base + offset, size, write,
+      false,
+      "the other warps of the warpgroup have not synchronised with the warp that wrote these rows of A. They are its own "
+      "16 rows, and an H200 multiplies them rightly all the same (tests/rules)");
 }
 
 // ---- reads ----
@@ -173,12 +184,16 @@ static void report_unwritten(const Actor *actor, const Region *region, uint64_t 
 
 // False after a report.
 static bool check_read(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  bool formal = write != EPOCH_NONE && actor->own && !ordered(actor, write) && ordered(actor->own, write);
+  const Actor *judge = formal ? actor->own : actor;
   if (write == EPOCH_NONE)
     report_unwritten(actor, region, offset, size);
-  else if (!ordered(actor, write))
+  else if (!ordered(judge, write))
     report_race(actor, region, offset, size, write, false, true);
-  else if (unseen(actor, write))
+  else if (unseen(judge, write))
     report_unseen(actor, region, offset, size, write);
+  else if (formal)
+    report_own_rows(actor, region, offset, size, write);
   else
     return true;
   return false;

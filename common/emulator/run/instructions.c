@@ -189,6 +189,8 @@ static const Instruction table[] = {
     // asynchronous copies
     ROW("st.async",                       decode_st_async,               MEMORY,
         .memory = MEMORY_STORE, .target = SM_90),
+    ROW("red.async",                      decode_red_async,              MEMORY,
+        .memory = MEMORY_REDUCTION, .target = SM_90),
     ROW("cp.async",                       decode_cp_async,               ASYNC_COPY,
         .memory = MEMORY_COPY, .target = SM_80),
     ROW("cp.async.ca",                    decode_cp_async,               ASYNC_COPY,
@@ -216,6 +218,10 @@ static const Instruction table[] = {
     ROW("cp.reduce.async.bulk.tensor.bulk_group", decode_tensor_store, ASYNC_COPY,
         .memory = MEMORY_BULK_REDUCE, .target = SM_90),
     ROW("cp.async.bulk.prefetch.tensor",  decode_tensor_prefetch,        ASYNC_COPY, .target = SM_90),
+
+    // tensor maps
+    ROW("tensormap.replace",              decode_tensormap_replace,      MEMORY, .target = SM_90A),
+    ROW("tensormap.cp_fenceproxy",        decode_tensormap_copy,         MEMORY, .target = SM_90),
 
     // mbarriers
     ROW("mbarrier.init",                  decode_mbarrier_init,          SYNCHRONISATION, .target = SM_80),
@@ -269,6 +275,7 @@ static const Instruction table[] = {
     ROW("ret",                            decode_ret,                    CONTROL),
     ROW("exit",                           decode_exit,                   CONTROL),
     ROW("trap",                           decode_trap,                   CONTROL),
+    ROW("pmevent",                        decode_pmevent,                OTHER),
     ROW("brkpt",                          decode_trap,                   CONTROL),
 };
 // clang-format on

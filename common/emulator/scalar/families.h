@@ -43,3 +43,4 @@ Decode decode_video;
 Decode decode_nanosleep;
 Decode decode_griddepcontrol;
 Decode decode_createpolicy;
+Decode decode_pmevent;

@@ -30,10 +30,10 @@ static const WmmaShape shapes[] = {
 typedef struct WmmaMove {
   AddressPlan address;
   Space space;
-  Slot stride;  // from one row (.row) or column (.col) in memory to the next, in elements
+  Slot stride;        // from one row (.row) or column (.col) in memory to the next, in elements
   int bits;           // of an element
   bool stride_given;  // or else lines are packed
-  bool across;        // what is contiguous in memory are not lines of the fragment but their first elements, second, ...
+  bool across;  // what is contiguous in memory are not lines of the fragment but their first elements, second, ...
   int blocks_at_once;  // in one request
   Fragment fragment;
   // Inputs that do not have 16 bits, and f64, move in whole rows of memory:
@@ -44,41 +44,37 @@ typedef struct WmmaMove {
 
 // ---- execution ----
 
-// All lanes must give the same address and stride.
-static bool lanes_agree(Warp *warp, const Inst *inst, const uint64_t addresses[LANES], const u32 *strides) {
+// All lanes must give the same address and stride. Lane 0's are used.
+static void check_lanes(Warp *warp, const Inst *inst, const uint64_t addresses[LANES], const u32 *strides) {
   for (int lane = 1; lane < LANES; lane++) {
     if (addresses[lane] == addresses[0] && strides[lane] == strides[0]) continue;
-    hazard_stop(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, addresses[lane], 0,
-                "lane %d gives address 0x%llx and stride %u, lane 0 0x%llx and %u: they must be the same", lane,
-                (unsigned long long)addresses[lane], strides[lane], (unsigned long long)addresses[0], strides[0]);
-    return false;
+    hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, addresses[lane], 0,
+                  "lane %d gives address 0x%llx and stride %u, lane 0 0x%llx and %u: they must be the same", lane,
+                  (unsigned long long)addresses[lane], strides[lane], (unsigned long long)addresses[0], strides[0]);
+    return;
   }
-  return true;
 }
 
-// The alignment that load_matrix_sync asks for in the CUDA C++ programming guide.
-static bool is_aligned(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t base, u32 stride) {
-  if (base % POINTER_ALIGNMENT) {
-    hazard_stop(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the matrix's address is no multiple of %d",
-                POINTER_ALIGNMENT);
-    return false;
-  }
-  if (move->stride_given && (uint64_t)stride * (uint64_t)move->bits / 8 % PITCH_ALIGNMENT) {
-    hazard_stop(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the leading dimension of %u elements is no multiple of %d",
-                stride, PITCH_ALIGNMENT * 8 / move->bits);
-    return false;
-  }
-  return true;
+// The alignment that load_matrix_sync asks for in the CUDA C++ programming guide. The accesses themselves need less.
+static void check_alignment(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t base, u32 stride) {
+  if (base % POINTER_ALIGNMENT)
+    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the matrix's address is no multiple of %d",
+                  POINTER_ALIGNMENT);
+  else if (move->stride_given && (uint64_t)stride * (uint64_t)move->bits / 8 % PITCH_ALIGNMENT)
+    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0,
+                  "the leading dimension of %u elements is no multiple of %d", stride,
+                  PITCH_ALIGNMENT * 8 / move->bits);
 }
 
-// The matrix's address and the bytes from one of its rows or columns to the next. False after a hazard.
-static bool find_matrix(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t *base, uint64_t *pitch) {
+// The matrix's address and the bytes from one of its rows or columns to the next.
+static void find_matrix(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t *base, uint64_t *pitch) {
   uint64_t addresses[LANES];
   const u32 *strides = SLOT(warp, move->stride, const u32);
   form_addresses(warp, &move->address, FULL_MASK, addresses);
   *base = addresses[0];
   *pitch = (uint64_t)strides[0] * (uint64_t)move->bits / 8;
-  return lanes_agree(warp, inst, addresses, strides) && is_aligned(warp, inst, move, *base, strides[0]);
+  check_lanes(warp, inst, addresses, strides);
+  check_alignment(warp, inst, move, *base, strides[0]);
 }
 
 // A tile as it lies in memory, packed.
@@ -104,8 +100,8 @@ static void add_block(Request *request, const WmmaMove *move, int block, int fir
 }
 
 // Moves whole rows, as many as 32 lanes can.
-static bool move_rows(Warp *warp, const Inst *inst, const WmmaMove *move, AccessKind kind, uint64_t base, uint64_t pitch,
-                      uint8_t *tile) {
+static bool move_rows(Warp *warp, const Inst *inst, const WmmaMove *move, AccessKind kind, uint64_t base,
+                      uint64_t pitch, uint8_t *tile) {
   int unit = move->row_bytes < UNIT_BYTES ? move->row_bytes : UNIT_BYTES, units = move->rows * move->row_bytes / unit;
   for (int first = 0; first < units; first += LANES) {
     Request request = {.space = move->space, .kind = kind, .bytes_each = unit};
@@ -124,7 +120,7 @@ static bool move_rows(Warp *warp, const Inst *inst, const WmmaMove *move, Access
 // register a lane has an even element, in the other an odd one.
 static bool move_tile(Warp *warp, const Inst *inst, const WmmaMove *move, AccessKind kind, uint8_t *tile) {
   uint64_t base, pitch;
-  if (!find_matrix(warp, inst, move, &base, &pitch)) return false;
+  find_matrix(warp, inst, move, &base, &pitch);
   if (move->in_rows) return move_rows(warp, inst, move, kind, base, pitch, tile);
   int step = move->across && move->fragment.wide ? 2 : 1, count = move->fragment.block_count;
   for (int block = 0; block < count; block += move->blocks_at_once)
@@ -205,8 +201,7 @@ static const WmmaShape *find_shape(const PtxInstruction *source, ElementType inp
   int m, n, k;
   if (!shape_of(source, &m, &n, &k)) return NULL;
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    if (m == shapes[i].m && n == shapes[i].n && k == shapes[i].k &&
-        input >= shapes[i].low && input <= shapes[i].high)
+    if (m == shapes[i].m && n == shapes[i].n && k == shapes[i].k && input >= shapes[i].low && input <= shapes[i].high)
       return &shapes[i];
   return NULL;
 }
@@ -287,8 +282,19 @@ static void plan_move(Decoder *decoder, const PtxInstruction *source, char opera
 
 // wmma.load.a.sync.aligned.layout.shape{.space}.type r, [p] {, stride}, and wmma.store.d with r and [p] exchanged
 static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *source, bool is_load, Inst *inst) {
-  const char *const allowed[] = {is_load ? "load" : "store", "a", "b", "c", "d", "sync", "aligned", "global", "shared",
-                                 "shared::cta", "row", "col", NULL};
+  const char *const allowed[] = {is_load ? "load" : "store",
+                                 "a",
+                                 "b",
+                                 "c",
+                                 "d",
+                                 "sync",
+                                 "aligned",
+                                 "global",
+                                 "shared",
+                                 "shared::cta",
+                                 "row",
+                                 "col",
+                                 NULL};
   static const char *const layouts[] = {"row", "col", NULL};
   int layout = fragment_modifier(source, layouts);
   char operand = moved_operand(source, is_load);
@@ -296,8 +302,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 2, 3)) return DECODE_FAILED;
   if (!operand) return decoder_error(decoder, source, "must be wmma.load.a, .load.b, .load.c or wmma.store.d");
   const WmmaShape *shape = element_types(source, types) == 1 ? moved_shape(source, operand, types[0]) : NULL;
-  if (!shape)
-    return decoder_error(decoder, source, "there is no such shape with this type of %c", operand);
+  if (!shape) return decoder_error(decoder, source, "there is no such shape with this type of %c", operand);
   bool sub_byte = operand <= 'b' && element_bits(types[0]) < 8;
   if (layout < 0) return decoder_error(decoder, source, "needs one of .row .col");
   if (sub_byte && (layout == 0) != (operand == 'a'))

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../emulator/tensor/tensor_core.h"
 #include "../../emulator/warp/float16.h"
 
 void core_say_once(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -111,12 +112,49 @@ void matrix_multiply(double *c, const double *a, const double *b, int64_t rows, 
     }
 }
 
+// Of fp16 and bf16, the products of an H200: in steps of 16 along K, each rounded as the tensor core does it. Kernels that
+// add in the same order get the same bits from cuBLAS, and programs count on it.
+static bool multiply_by_steps(double *c, const double *a, const double *b, const Product *p, int64_t depth) {
+  enum { TILE = TENSOR_MAX_LINES };
+  TensorFormat format = p->a.type == CUDA_R_16F ? TENSOR_F16 : TENSOR_BF16;
+  int64_t rows = p->d.rows, columns = p->d.columns;
+  struct Tiles {
+    TensorA a;
+    TensorB b;
+    uint16_t a_bits[TENSOR_DEPTH * TILE], b_bits[TENSOR_DEPTH * TILE];
+    float d[TILE * TILE];
+  } *t = malloc(sizeof *t);
+  if (!t) return false;
+  for (int64_t row = 0; row < rows; row += TILE)
+    for (int64_t column = 0; column < columns; column += TILE) {
+      int high = (int)(rows - row < TILE ? rows - row : TILE),
+          wide = (int)(columns - column < TILE ? columns - column : TILE);
+      for (int64_t k = 0; k < depth; k += TENSOR_DEPTH) {
+        int deep = (int)(depth - k < TENSOR_DEPTH ? depth - k : TENSOR_DEPTH);
+        for (int i = 0; i < deep; i++) {
+          for (int r = 0; r < high; r++)
+            matrix_encode(&t->a_bits[i * TILE + r], p->a.type, a[(k + i) * rows + row + r]);
+          for (int n = 0; n < wide; n++)
+            matrix_encode(&t->b_bits[i * TILE + n], p->b.type, b[(column + n) * depth + k + i]);
+        }
+        tensor_decode_a(&t->a, format, high, deep, t->a_bits, 1, TILE, false);
+        tensor_decode_b(&t->b, format, wide, deep, t->b_bits, TILE, 1, false);
+        tensor_step_f32(&t->a, &t->b, t->d, TILE, k > 0);
+      }
+      for (int r = 0; r < high; r++)
+        for (int n = 0; n < wide; n++) c[(column + n) * rows + row + r] = depth > 0 ? (double)t->d[r * TILE + n] : 0;
+    }
+  free(t);
+  return true;
+}
+
 double *matrix_product(const Product *p) {
   int64_t rows = p->d.rows, columns = p->d.columns, depth = p->a_transposed ? p->a.rows : p->a.columns;
   double *a = matrix_load(&p->a, p->a_transposed), *b = matrix_load(&p->b, p->b_transposed);
   double *old = p->beta != 0 ? matrix_load(&p->c, false) : NULL, *d = NULL;
+  bool steps = p->a.type == p->b.type && (p->a.type == CUDA_R_16F || p->a.type == CUDA_R_16BF);
   if (a && b && (old || p->beta == 0)) d = malloc((size_t)(rows * columns + 1) * sizeof *d);
-  if (d) matrix_multiply(d, a, b, rows, columns, depth);
+  if (d && !(steps && multiply_by_steps(d, a, b, p, depth))) matrix_multiply(d, a, b, rows, columns, depth);
   for (int64_t i = 0; d && i < rows * columns; i++) d[i] = p->alpha * d[i] + (old ? p->beta * old[i] : 0);
   free(a);
   free(b);
