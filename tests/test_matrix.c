@@ -287,13 +287,13 @@ Test(matrix, addresses_are_checked) {
 
 Test(matrix, the_whole_warp_takes_part) {
   static const HazardTest tests[] = {
-      {LANE_ROWS "setp.lt.u32 %p0, %r0, 16; @%p0 " LDMATRIX_X1 "[%r2];", HAZARD_DIVERGENT_ALIGNED, 0, 0, true, NULL},
-      {"setp.lt.u32 %p0, %r0, 31; @%p0 " MMA, HAZARD_DIVERGENT_ALIGNED, 0, 0, true, NULL},
+      {LANE_ROWS "setp.lt.u32 %p0, %r0, 16; @%p0 " LDMATRIX_X1 "[%r2];", HAZARD_DIVERGENT_ALIGNED, 0, 0, false, NULL},
+      {"setp.lt.u32 %p0, %r0, 31; @%p0 " MMA, HAZARD_DIVERGENT_ALIGNED, 0, 0, false, NULL},
       {"setp.lt.u32 %p0, %r0, 32; @%p0 " MMA, HAZARD_KIND_COUNT, 64, 0, false, NULL},
-      {"setp.eq.u32 %p0, %r0, 5; @%p0 ret; " MMA, HAZARD_DIVERGENT_ALIGNED, 0, 0, true, "lanes 0x00000020"},
-      {MMA, HAZARD_DIVERGENT_ALIGNED, 48, 0, true, "lanes 0xffff0000"},
-      {"movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r3;", HAZARD_DIVERGENT_ALIGNED, 8, 0, true, "lanes 0xffffff00"},
-      {"stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r8};", HAZARD_DIVERGENT_ALIGNED, 8, 0, true, NULL},
+      {"setp.eq.u32 %p0, %r0, 5; @%p0 ret; " MMA, HAZARD_DIVERGENT_ALIGNED, 0, 0, false, "lanes 0x00000020"},
+      {MMA, HAZARD_DIVERGENT_ALIGNED, 48, 0, false, "lanes 0xffff0000"},
+      {"movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r3;", HAZARD_DIVERGENT_ALIGNED, 8, 0, false, "lanes 0xffffff00"},
+      {"stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r8};", HAZARD_DIVERGENT_ALIGNED, 8, 0, false, NULL},
   };
   EXPECT_HAZARDS(tests);
 }

@@ -58,7 +58,7 @@ Test(matrix_sparse, descriptors_are_checked) {
                "or.b64 %rd5, %rd5, 0x4000000000;\n" FENCE SPARSE COMMIT WAIT,
        HAZARD_KIND_COUNT, 128, 0, false, NULL},
       {PREPARE "or.b64 %rd5, %rd3, 0xc000001000000000;\n" FENCE SPARSE COMMIT WAIT, HAZARD_DESCRIPTOR, 128, 0, true,
-       "rows of 64 bytes"},
+       "the next 64 bytes reach over its end"},
       {PREPARE "or.b64 %rd5, %rd3, 0x1000000000;\n" FENCE SPARSE COMMIT WAIT, HAZARD_DESCRIPTOR, 128, 0, true,
        "share memory"},
       // The fourth group along K lies behind the shared memory.

@@ -203,6 +203,7 @@ typedef enum HazardGrade {
   HAZARD_FAULT,   // wrong on the hardware, or undefined there
   HAZARD_FORMAL,  // PTX does not promise it, but the hardware is known to do it: the detail says how that is known
   HAZARD_NOTE,    // worth knowing
+  HAZARD_GRADES,
 } HazardGrade;
 
 // "shared-memory race", the name the reports and the tests use.
@@ -210,10 +211,20 @@ const char *hazard_name(HazardKind kind);
 // One sentence: what to do about it.
 const char *hazard_advice(HazardKind kind);
 
+// A line of the source: that of an instruction, or of a call that was inlined.
+typedef struct HazardFrame {
+  const char *file;
+  int line;
+  const char *function;  // that the line is in: "cute::copy"; NULL when the PTX does not tell
+} HazardFrame;
+
 typedef struct HazardPlace {
   const char *file;  // source file, NULL when the PTX has no -lineinfo
-  int line;          // source line, 0 when unknown
+  int line;          // source line, 0 when unknown: the innermost one in the kernel's own file
   int ptx_line;
+  const HazardFrame *frames;  // the instruction's line, then that of each call that brought it there; NULL when unknown
+  int frame_count;
+  int own;  // which frame file and line are
   unsigned block[3], thread[3];
 } HazardPlace;
 
@@ -222,21 +233,35 @@ enum { HAZARD_DETAIL = 1600 };
 typedef struct Hazard {
   HazardKind kind;
   HazardGrade grade;
-  bool stopped;  // the launch could not go on after it
+  bool stopped;        // the launch could not go on after it
+  const char *kernel;  // as the PTX names it
   HazardPlace here;
   bool has_other;
-  HazardPlace other;           // the access this one conflicts with
-  uint64_t address;            // in its own space
-  int size;                    // bytes
-  uint64_t count;              // how often this pair of lines was met
+  HazardPlace other;  // the access this one conflicts with
+  uint64_t address;   // in its own space
+  int size;           // bytes
+  uint64_t count;     // how often this pair of PTX lines was met
+  // Of a pair of source lines so many pairs of PTX lines are kept (an unrolled loop has hundreds). The last one that is kept
+  // also counts those that are not.
+  bool more;
   char detail[HAZARD_DETAIL];  // one sentence on this very case
 } Hazard;
 
-// Hazards since the emulator opened or the last clear, one per kind and pair of source lines, sorted. At most 1000, and
-// whatever stopped a launch.
+// Hazards since the emulator opened or the last clear, one per kind, grade and pair of PTX lines, sorted by source lines.
+// At most 1000, and whatever stopped a launch. The array is valid until the next launch or call of this function, what it
+// points to until the next clear.
 const Hazard *emulator_hazards(const Emulator *emulator, int *count);
 void emulator_clear_hazards(Emulator *emulator);
-// Prints one hazard as a few lines of text.
+
+// As many reports as a reader sees: hazards that differ in their PTX lines alone are one.
+typedef struct HazardReports {
+  int count[HAZARD_GRADES];
+} HazardReports;
+
+HazardReports emulator_count_reports(const Hazard *hazards, int count);
+// Prints them, each as a few lines of text: of an array as emulator_hazards gives it.
+void emulator_print_hazards(FILE *out, const Hazard *hazards, int count);
+// Prints one hazard.
 void emulator_print_hazard(FILE *out, const Hazard *hazard);
 
 // ---- counters, named as Nsight Compute names them where it has one ----

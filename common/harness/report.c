@@ -94,17 +94,29 @@ void report_check(FILE *out, const Problem *problem, const CheckResult *result) 
 
 // ---- hazards ----
 
+// "hazards   2 (1 formal, 3 notes)": faults, and what weighs less.
+static void print_grades(FILE *out, const int found[HAZARD_GRADES]) {
+  int formal = found[HAZARD_FORMAL], notes = found[HAZARD_NOTE];
+  if (found[HAZARD_FAULT])
+    fprintf(out, "hazards   %d", found[HAZARD_FAULT]);
+  else
+    fprintf(out, "hazards   none");
+  if (formal) fprintf(out, " (%d formal%s", formal, notes ? ", " : ")");
+  if (notes) fprintf(out, "%s%d note%s)", formal ? "" : " (", notes, plural((uint64_t)notes));
+  fprintf(out, "\n");
+}
+
 int report_hazards(FILE *out, const Options *options, const Device *device) {
   if (device_info(device)->kind != DEVICE_EMULATOR) return 0;
   int count;
   const Hazard *hazards = device_hazards(device, &count);
-  bool off = options->hazards == 1;
-  if (count == 0)
-    fprintf(out, off ? "hazards   not looked for (--hazards=off)\n" : "hazards   none\n");
+  HazardReports found = emulator_count_reports(hazards, count);
+  if (count == 0 && options->hazards == 1)
+    fprintf(out, "hazards   not looked for (--hazards=off)\n");
   else
-    fprintf(out, "hazards   %d\n", count);
-  for (int i = 0; i < count; i++) emulator_print_hazard(out, &hazards[i]);
-  return count;
+    print_grades(out, found.count);
+  emulator_print_hazards(out, hazards, count);
+  return found.count[HAZARD_FAULT] + (options->strict ? found.count[HAZARD_FORMAL] : 0);
 }
 
 // ---- time ----

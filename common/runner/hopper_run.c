@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,15 +137,17 @@ static void prepend(const char *variable, const char *value, char separator) {
 // A library that is loaded already satisfies all who need its name: so no RPATH leads to NVIDIA's. What a program opens
 // later is found by the path.
 static void prepare(const char *folder, const ElfFacts *facts) {
-  char preload[3 * PATH_MAX];
+  static const char *const libraries[] = {"libcudart", "libcublas", "libcublasLt"};
+  char preload[8 * PATH_MAX];
   int used = snprintf(preload, sizeof preload, "%s/libcuda.so.1", folder);
   bool either = elf_needs(facts, "libcudart.so.");
-  for (int release = 12; release <= 13; release++) {
-    char name[32];
-    snprintf(name, sizeof name, "libcudart.so.%d", release);
-    if (!either || elf_needs(facts, name))
-      used += snprintf(preload + used, sizeof preload - (size_t)used, " %s/%s", folder, name);
-  }
+  for (int i = 0; i < 3; i++)
+    for (int release = 12; release <= 13; release++) {
+      char name[32];
+      snprintf(name, sizeof name, "%s.so.%d", libraries[i], release);
+      if (elf_needs(facts, name) || (i == 0 && !either))
+        used += snprintf(preload + used, sizeof preload - (size_t)used, " %s/%s", folder, name);
+    }
   prepend("LD_PRELOAD", preload, ' ');
   prepend("LD_LIBRARY_PATH", folder, ':');
 }
@@ -175,16 +178,23 @@ static bool print_reports(const char *folder) {
   return fault;
 }
 
+static volatile pid_t child;
+
+static void pass_on(int number) { kill(child, number); }
+
 static int run(const char *path, char **arguments) {
-  pid_t child = fork();
+  child = fork();
   if (child < 0) return fail("%s", strerror(errno));
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     execv(path, arguments);
     _exit(fail("%s: %s", path, strerror(errno)));
   }
-  // Ctrl-C is for the program; it ends this one, too.
+  // Ctrl-C reaches the program by itself. What it has found is printed in any case.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
+  signal(SIGTERM, pass_on);
+  signal(SIGHUP, pass_on);
   int status;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return fail("%s", strerror(errno));

@@ -9,11 +9,16 @@
 
 static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
-// How many findings have each grade.
-static void count_grades(int grades[3]) {
-  int count;
-  const Hazard *hazards = emulator_hazards(core.emulator, &count);
-  for (int i = 0; i < count; i++) grades[hazards[i].grade]++;
+// "2 faults, 1 note", or "no findings".
+static void print_grades(FILE *out, const int grades[3]) {
+  static const char *const names[] = {"fault", "formal finding", "note"};
+  const char *separator = "";
+  for (int i = 0; i < 3; i++) {
+    if (!grades[i]) continue;
+    fprintf(out, "%s%d %s%s", separator, grades[i], names[i], plural((uint64_t)grades[i]));
+    separator = ", ";
+  }
+  fprintf(out, *separator ? "\n" : "no findings\n");
 }
 
 static void print_all_counters(FILE *out) {
@@ -25,23 +30,21 @@ static void print_all_counters(FILE *out) {
 }
 
 static void print(FILE *out) {
-  int count, grades[3] = {0};
+  int count;
   const Hazard *hazards = emulator_hazards(core.emulator, &count);
-  count_grades(grades);
-  fprintf(out, "hopper-run: %llu launch%s, %d finding%s", (unsigned long long)core.launches,
-          core.launches == 1 ? "" : "es", count, plural((uint64_t)count));
-  if (count) fprintf(out, " (%d fault%s, %d formal, %d note%s)", grades[0], plural((uint64_t)grades[0]), grades[1],
-                     grades[2], plural((uint64_t)grades[2]));
-  fprintf(out, "\n");
-  for (int i = 0; i < count; i++) emulator_print_hazard(out, &hazards[i]);
+  HazardReports reports = emulator_count_reports(hazards, count);
+  fprintf(out, "hopper-run: %llu launch%s, ", (unsigned long long)core.launches, core.launches == 1 ? "" : "es");
+  print_grades(out, reports.count);
+  emulator_print_hazards(out, hazards, count);
   if (core.counters) print_all_counters(out);
 }
 
 // Whether the program's exit code must not be 0.
 static bool failed(void) {
-  int grades[3] = {0};
-  count_grades(grades);
-  return grades[HAZARD_FAULT] > 0 || (core.strict && grades[HAZARD_FORMAL] > 0);
+  int count;
+  const Hazard *hazards = emulator_hazards(core.emulator, &count);
+  HazardReports reports = emulator_count_reports(hazards, count);
+  return reports.count[HAZARD_FAULT] > 0 || (core.strict && reports.count[HAZARD_FORMAL] > 0);
 }
 
 // The first byte is 1 when a fault was found; the text follows.

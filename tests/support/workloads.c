@@ -13,10 +13,11 @@ enum { BLOCKS = 64, THREADS = 256, REPEATS = 8, TEXT_SIZE = 1 << 17, TILE_ROWS =
 // element %t in shared memory, %rd3 and %rd4 those of the thread 32 further or back; %rd5 of element %t in `in`.
 
 // A mix of instructions without memory, or with a word of it.
-#define MIX(title, text)                                                                                               \
+#define MIX(title, text) MIX_FROM(title, "", text)
+#define MIX_FROM(title, start, text)                                                                                   \
   {                                                                                                                    \
     .name = title, .work = COUNTER_THREAD_INST_EXECUTED, .blocks = BLOCKS, .threads = THREADS, .element = 4,           \
-    .elements = 1, .uses = OUT, .body = text, .repeats = REPEATS                                                       \
+    .elements = 1, .uses = OUT, .setup = start, .body = text, .repeats = REPEATS                                       \
   }
 
 // Accesses to a thread's elements one after the other.
@@ -40,6 +41,16 @@ enum { BLOCKS = 64, THREADS = 256, REPEATS = 8, TEXT_SIZE = 1 << 17, TILE_ROWS =
   ACCESSES("read by all blocks, " title, bytes, IN, "ld.global." type " " registers ", [%rd5+#];\n")
 
 #define FOUR_WORDS "{%r1, %r2, %r3, %r4}"
+
+// The same instruction for elements one after the other, each thread's 32 bytes apart from the next one's.
+#define EIGHT_WORDS(title, memory, start, before, after)                                                               \
+  {                                                                                                                    \
+    .name = title, .work = COUNTER_THREAD_INST_EXECUTED, .blocks = BLOCKS, .threads = THREADS, .element = 4,           \
+    .elements = 8, .uses = memory, .setup = start, .repeats = 1,                                                       \
+    .body = before "]" after before "+4]" after before "+8]" after before "+12]" after before "+16]" after before      \
+                   "+20]" after before "+24]" after before "+28]" after                                                \
+  }
+#define STRIDED "mul.wide.u32 %rd6, %t, 28;\nadd.u64 %rd6, %rd6, %rd1;\n"
 
 // clang-format off
 #define WGMMA(k) \
@@ -67,6 +78,14 @@ const Workload workloads[] = {
     GLOBAL("2 bytes", "u16", 2, "%h1"),
     GLOBAL("4 bytes", "u32", 4, "%r1"),
     GLOBAL("16 bytes", "v4.u32", 16, FOUR_WORDS),
+    ACCESSES("global loads, 4 bytes", 4, OUT, "ld.global.f32 %f4, [%rd1+#];\n"),
+    ACCESSES("global stores, 4 bytes", 4, OUT, "st.global.f32 [%rd1+#], %f4;\n"),
+    EIGHT_WORDS("global loads, strided", OUT, STRIDED, "ld.global.f32 %f4, [%rd6", ";\n"),
+    EIGHT_WORDS("global stores, strided", OUT, STRIDED, "st.global.f32 [%rd6", ", %f4;\n"),
+    MIX_FROM("global loads, one address", "mul.wide.u32 %rd6, %t, 4;\nsub.u64 %rd6, %rd1, %rd6;\n",
+             "ld.global.f32 %f4, [%rd6];\n"),
+    MIX_FROM("shared loads, 4 bytes", "st.shared.f32 [%rd2], %f4;\n", "ld.shared.f32 %f4, [%rd2];\n"),
+    ACCESSES("shared stores, 4 bytes", 4, NEITHER, "st.shared.f32 [%rd2+#], %f4;\n"),
     SAME("1 byte", "u8", 1, "%r1"),
     SAME("2 bytes", "u16", 2, "%h1"),
     SAME("16 bytes", "v4.u32", 16, FOUR_WORDS),

@@ -14,6 +14,8 @@ typedef uint64_t Epoch;
 #define EPOCH_SET (1ull << 60)    // a Cell.read only: not one read but a set; index in the low bits
 #define EPOCH_ASYNC (1ull << 59)  // through the async proxy: TMA, wgmma
 #define EPOCH_FIELDS 59           // bits left for the fields
+enum { LANE_BITS = 5 };
+#define LANE_MASK ((1ull << LANE_BITS) - 1)
 
 // Accesses that are atomic, volatile, relaxed or more do not race with each other, if the scope of each includes the
 // thread that does the other. PTX ISA 8.7, "morally strong". The same of a fence is its scope.

@@ -159,9 +159,20 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
 }
 
 static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  const char *known = actor->unseen_is_formal;
   hazard_report_conflict(
-      HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, write,
-      false, "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
+      known ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE,
+      region->base + offset, size, write, false,
+      known ? known
+            : "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
+}
+
+static void report_own_rows(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  hazard_report_conflict(
+      HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, region->base + offset, size, write,
+      false,
+      "the other warps of the warpgroup have not synchronised with the warp that wrote these rows of A. They are its own "
+      "16 rows, and an H200 multiplies them rightly all the same (tests/rules)");
 }
 
 // ---- reads ----
@@ -173,12 +184,16 @@ static void report_unwritten(const Actor *actor, const Region *region, uint64_t 
 
 // False after a report.
 static bool check_read(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  bool formal = write != EPOCH_NONE && actor->own && !ordered(actor, write) && ordered(actor->own, write);
+  const Actor *judge = formal ? actor->own : actor;
   if (write == EPOCH_NONE)
     report_unwritten(actor, region, offset, size);
-  else if (!ordered(actor, write))
+  else if (!ordered(judge, write))
     report_race(actor, region, offset, size, write, false, true);
-  else if (unseen(actor, write))
+  else if (unseen(judge, write))
     report_unseen(actor, region, offset, size, write);
+  else if (formal)
+    report_own_rows(actor, region, offset, size, write);
   else
     return true;
   return false;
@@ -205,38 +220,46 @@ static bool superseded(const Actor *actor, uint32_t warp, Mask mask, uint32_t cl
   return true;
 }
 
-// The set with the entry, which is the actor's, added, and whatever it covers or supersedes left out.
-static uint32_t add_entry(ReadSets *sets, uint32_t set, const ReadNode *entry, const Actor *actor) {
+// The set with the entry, which is the actor's, added, and whatever it covers or supersedes left out. *dropped: something
+// was superseded.
+static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, const ReadNode *entry, const Actor *actor,
+                          bool *dropped) {
   uint32_t kept[64];
   int count = 0;
   uint32_t rest = set;
-  bool dropped = false;
   for (; rest && count < 64; rest = read_sets_node(sets, rest)->parent) {
     const ReadNode *node = read_sets_node(sets, rest);
     if (covers(node, entry) && node->clock == entry->clock) return set;
-    if (covers(entry, node) || superseded(actor, node->warp, node->mask, node->clock, (Strength)node->strength))
-      dropped = true;
+    if (covers(entry, node) ||
+        superseded(actor, node->warp, turned(node->mask, turn), node->clock, (Strength)node->strength))
+      *dropped = true;
     else
       kept[count++] = rest;
   }
-  if (!dropped) return read_sets_push(sets, set, *entry);
+  if (!*dropped) return read_sets_push(sets, set, *entry);
   uint32_t result = rest;
   while (count > 0) result = read_sets_push(sets, result, *read_sets_node(sets, kept[--count]));
   return read_sets_push(sets, result, *entry);
 }
 
-// The same, remembered. What an actor knows grows while its clock stands: then more is kept than need be.
-static uint32_t add_read(ReadSets *sets, uint32_t set, const ReadNode *entry, const Actor *actor) {
-  uint32_t result = read_sets_recall(sets, set, entry);
+// The same, remembered. What an actor knows grows while its clock stands: then more is kept than need be. What another lane
+// of its warp knows is another matter: of what was superseded, in another turn, nothing is said.
+static uint32_t add_read(ReadSets *sets, uint32_t set, unsigned turn, const ReadNode *entry, const Actor *actor) {
+  uint32_t result = read_sets_recall(sets, set, entry, turn);
   if (result) return result;
-  result = add_entry(sets, set, entry, actor);
-  read_sets_remember(sets, set, entry, result);
+  bool dropped = false;
+  result = add_entry(sets, set, turn, entry, actor, &dropped);
+  read_sets_remember(sets, set, entry, dropped ? turn : ANY_TURN, result);
   return result;
 }
 
-static uint32_t set_of(const EpochLayout *layout, Epoch read) { return (uint32_t)(read & layout->set_mask); }
+static uint32_t set_of(const EpochLayout *layout, Epoch read) {
+  return (uint32_t)((read & layout->set_mask) >> LANE_BITS);
+}
 
-// The set that a cell's read, of this cluster, stands for.
+static unsigned turn_of(Epoch read) { return (unsigned)(read & LANE_MASK); }
+
+// The set that a cell's read, of this cluster, stands for, in its turn.
 static uint32_t as_set(const Cluster *cluster, Epoch read) {
   const EpochLayout *layout = cluster->launch->epochs;
   if (read == EPOCH_NONE) return 0;
@@ -244,7 +267,7 @@ static uint32_t as_set(const Cluster *cluster, Epoch read) {
   uint32_t thread = epoch_thread(layout, read);
   return read_sets_push(cluster->read_sets, 0,
                         (ReadNode){.warp = (uint16_t)(thread / LANES),
-                                   .mask = 1u << thread % LANES,
+                                   .mask = 1,
                                    .clock = epoch_clock(layout, read),
                                    .pc = epoch_pc(layout, read),
                                    .strength = (uint8_t)strength_of(read)});
@@ -268,13 +291,16 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
   if (single && (read == EPOCH_NONE || own_before)) return own;
   if (only_superseded(actor, read)) read = EPOCH_NONE;
   if (single && read == EPOCH_NONE) return own;
+  uint32_t set = as_set(cluster, read);
+  bool any_turn = !set || read_sets_node(cluster->read_sets, set)->any_turn;
+  unsigned turn = any_turn ? (unsigned)__builtin_ctz(mask) : turn_of(read);
   ReadNode entry = {.warp = (uint16_t)(actor->thread / LANES),
-                    .mask = mask,
+                    .mask = turned_back(mask, turn),
                     .clock = actor->clock,
                     .pc = pc_of(actor),
                     .strength = (uint8_t)actor->strength};
-  uint32_t set = add_read(cluster->read_sets, as_set(cluster, read), &entry, actor);
-  if (set > layout->set_mask) {
+  set = add_read(cluster->read_sets, set, turn, &entry, actor);
+  if (set > layout->set_mask >> LANE_BITS) {
     hazard_stop(actor->warp, actor->inst, actor->lane, HAZARD_STEP_LIMIT, 0, 0,
                 "more patterns of reads than the race check can count; run with --hazards=off");
     return own;
@@ -282,7 +308,8 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
   uint64_t keep = layout->cluster_mask << layout->cluster_shift | layout->pc_mask << layout->pc_shift;
   // A set of another cluster's is judged by this word alone: it is as strong as the weakest of its reads.
   Strength least = read == EPOCH_NONE || actor->strength < strength_of(read) ? actor->strength : strength_of(read);
-  return EPOCH_KERNEL | EPOCH_SET | (uint64_t)least << EPOCH_STRENGTH_SHIFT | (own & keep) | set;
+  return EPOCH_KERNEL | EPOCH_SET | (uint64_t)least << EPOCH_STRENGTH_SHIFT | (own & keep) |
+         (uint64_t)set << LANE_BITS | turn;
 }
 
 // A cell's reads before one of this cluster is added: one of another is moved aside.
@@ -375,12 +402,13 @@ static Epoch unordered_read(const Actor *actor, Epoch read) {
   const ReadNode *node;
   for (uint32_t n = set_of(layout, read); n; n = node->parent) {
     node = read_sets_node(cluster->read_sets, n);
+    Mask mask = turned(node->mask, turn_of(read));
     Strength strength = (Strength)node->strength;
     uint32_t warp = node->warp * (uint32_t)LANES;
     if (actor->strength != WEAK &&
-        both_strong(actor, strength, true, warp + (uint32_t)__builtin_ctz(node->mask), node->clock))
+        both_strong(actor, strength, true, warp + (uint32_t)__builtin_ctz(mask), node->clock))
       continue;
-    for (Mask rest = node->mask; rest; rest &= rest - 1) {
+    for (Mask rest = mask; rest; rest &= rest - 1) {
       uint32_t thread = warp + (uint32_t)__builtin_ctz(rest);
       if (!knows(actor, thread, node->clock))
         return epoch_at(cluster->launch, cluster->id, node->pc, thread, node->clock) | (uint64_t)strength

@@ -8,6 +8,7 @@
 
 typedef struct Addition {
   uint32_t from, to;
+  unsigned turn;
   ReadNode node;
 } Addition;
 
@@ -95,6 +96,7 @@ uint32_t read_sets_push(ReadSets *sets, uint32_t parent, ReadNode node) {
   if (!sets->free && sets->count >= sets->capacity) grow(sets);
   node.parent = parent;
   node.kept = NOT_KEPT;
+  node.any_turn = node.mask == FULL_MASK && (!parent || sets->nodes[parent].any_turn);
   uint32_t *bucket = find_bucket(sets, &node);
   if (*bucket == 0) {
     *bucket = take_node(sets);
@@ -107,13 +109,14 @@ static uint32_t addition_index(uint32_t from, const ReadNode *node) {
   return (from * 31 + node_hash(node)) % ADDITIONS;
 }
 
-uint32_t read_sets_recall(const ReadSets *sets, uint32_t from, const ReadNode *node) {
+uint32_t read_sets_recall(const ReadSets *sets, uint32_t from, const ReadNode *node, unsigned turn) {
   const Addition *addition = &sets->additions[addition_index(from, node)];
-  return addition->from == from && same_reads(&addition->node, node) ? addition->to : 0;
+  bool fits = addition->turn == turn || addition->turn == ANY_TURN;
+  return fits && addition->from == from && same_reads(&addition->node, node) ? addition->to : 0;
 }
 
-void read_sets_remember(ReadSets *sets, uint32_t from, const ReadNode *node, uint32_t to) {
-  sets->additions[addition_index(from, node)] = (Addition){from, to, *node};
+void read_sets_remember(ReadSets *sets, uint32_t from, const ReadNode *node, unsigned turn, uint32_t to) {
+  sets->additions[addition_index(from, node)] = (Addition){from, to, turn, *node};
 }
 
 // ---- release ----

@@ -2,6 +2,10 @@
 //
 // A set is a chain of nodes, one per warp and clock; chains are immutable and equal ones are shared, so that a cell needs
 // to hold no more than an index. They belong to a cluster: another one judges by the cell alone.
+//
+// Where each lane of two warps reads an element of its own, the sets of neighbours differ in the lane alone. So the masks
+// of a chain are turned: a cell holds the chain and a lane, its turn, by which the masks must be turned to be those of the
+// lanes that read. All 32 elements then share a chain, and their cells differ in the low bits, as those of single reads do.
 #pragma once
 
 #include "../warp/program.h"
@@ -9,13 +13,17 @@
 
 typedef struct ReadNode {
   uint32_t parent;  // the rest of the chain, 0: none
-  Mask mask;        // lanes that read
+  Mask mask;        // lanes that read, turned back
   uint32_t clock;   // theirs
   uint32_t pc;
   uint16_t warp;     // in the cluster
   uint8_t strength;  // a Strength
-  uint8_t kept;      // for the next sweep: read_sets.c
+  uint8_t kept : 2;  // for the next sweep: read_sets.c
+  bool any_turn : 1;  // all lanes of the warp, and so the rest of the chain: it is the same in every turn
 } ReadNode;
+
+static inline Mask turned(Mask mask, unsigned turn) { return mask << turn | mask >> (-turn & (LANES - 1)); }
+static inline Mask turned_back(Mask mask, unsigned turn) { return turned(mask, -turn & (LANES - 1)); }
 
 typedef struct ReadSets ReadSets;
 
@@ -28,9 +36,10 @@ const ReadNode *read_sets_node(const ReadSets *sets, uint32_t index);
 uint32_t read_sets_push(ReadSets *sets, uint32_t parent, ReadNode node);
 
 // "Set `from`, when `node` is added, is set `to`": most additions have just been made for the byte before. 0 when it is
-// not remembered.
-uint32_t read_sets_recall(const ReadSets *sets, uint32_t from, const ReadNode *node);
-void read_sets_remember(ReadSets *sets, uint32_t from, const ReadNode *node, uint32_t to);
+// not remembered. turn: of the set for which it is so, or ANY_TURN.
+enum { ANY_TURN = LANES };
+uint32_t read_sets_recall(const ReadSets *sets, uint32_t from, const ReadNode *node, unsigned turn);
+void read_sets_remember(ReadSets *sets, uint32_t from, const ReadNode *node, unsigned turn, uint32_t to);
 
 // ---- releasing the sets that no byte holds any more ----
 

@@ -2,8 +2,8 @@
 //
 // Of a byte three accesses are remembered, a Cell: 24 bytes, were each byte to have its own. But neighbours remember nearly
 // the same: where a warp stores 128 bytes their epochs differ in the lane alone, which is an epoch's low five bits. What is
-// above the lane is called an event here: this instruction, by this warp, at this clock. (Of a set of reads the low bits are
-// those of its number, which neighbours have in a row.) A page of 256 bytes has a table of the events that its bytes
+// above the lane is called an event here: this instruction, by this warp, at this clock. (A set of reads has low
+// bits of the same kind: read_sets.h.) A page of 256 bytes has a table of the events that its bytes
 // remember, and for each byte and access a mark of 16 bits:
 //
 //   mark = the event's place in the table, the lane        epoch = table[mark >> 5] | (mark & 31)
@@ -39,8 +39,6 @@ typedef struct Cell {
 
 // A byte's access in a page: event << LANE_BITS | lane.
 typedef uint16_t Mark;
-enum { LANE_BITS = 5 };
-#define LANE_MASK ((1ull << LANE_BITS) - 1)
 
 typedef struct ShadowPage {
   uint32_t launch;           // the last to touch it: what is remembered are accesses of that launch

@@ -8,7 +8,7 @@
 #include "access_counts.h"
 #include "families.h"
 
-enum { MAX_VECTOR = 8 };
+enum { MAX_VECTOR = 4, MAX_BYTES = 16 };
 #define HASH_FACTOR 0x9e3779b97f4a7c15ull
 
 // What a load or store needs beside the Inst: where its elements are in registers.
@@ -153,7 +153,7 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
   Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    u8 value[32];
+    u8 value[MAX_BYTES];
     Access access;
     for (int e = 0; e < transfer->count; e++) get_element(warp, transfer, e, lane, value + e * transfer->size);
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
@@ -203,7 +203,7 @@ static void store_param(Warp *warp, const Inst *inst, Mask mask) {
 // ---- decoding ----
 
 static int vector_length(const PtxInstruction *source) {
-  return ptx_has(source, "v2") ? 2 : ptx_has(source, "v4") ? 4 : ptx_has(source, "v8") ? 8 : 1;
+  return ptx_has(source, "v2") ? 2 : ptx_has(source, "v4") ? 4 : 1;
 }
 
 // The registers of a load or store: one, or as many as the vector has.
@@ -217,7 +217,7 @@ static bool decode_elements(Decoder *decoder, const PtxInstruction *source, cons
     decoder_error(decoder, source, "needs a type such as .b32");
     return false;
   }
-  if ((is_vector ? operand->item_count : 1) != transfer->count || transfer->size * transfer->count > 32) {
+  if ((is_vector ? operand->item_count : 1) != transfer->count || transfer->size * transfer->count > MAX_BYTES) {
     decoder_error(decoder, source, "the vector's registers do not match .v%d of .%s", transfer->count,
                   ptx_type_name(type));
     return false;
@@ -278,7 +278,6 @@ static const char *const allowed[] = {"weak",
                                       "nc",
                                       "v2",
                                       "v4",
-                                      "v8",
                                       "ca",
                                       "cg",
                                       "cs",

@@ -41,6 +41,7 @@ typedef struct PtxError {
 typedef struct PtxLocation {
   int file;                              // index into PtxModule.files, never a hole
   int line, column;                      // from 1; 0 where the compiler knew none
+  const char *function;                  // where it is, "cute::copy"; NULL when not inlined, or unknown
   const struct PtxLocation *inlined_at;  // NULL when not inlined
 } PtxLocation;
 
@@ -70,6 +71,7 @@ typedef struct PtxOperand {
   bool is_f32;
   int index;
   int component;
+  const char *part;  // of a register of a video instruction: "b0" to "b3", "h0", "h1", "h10", "b3210", ...; else NULL
   int64_t value;
   const char *name;
   const struct PtxVariable *variable;
@@ -141,7 +143,8 @@ typedef struct PtxBranchTargets {
 
 typedef struct PtxFunction {
   const char *name;
-  int index;  // in PtxModule.functions
+  const char *readable;  // of a mangled name: "cute::copy"
+  int index;             // in PtxModule.functions
   bool is_entry;
   bool is_declaration;               // no body: .extern, or a forward declaration whose definition is a later function
   const PtxVariable *const *params;  // in order; space PTX_PARAM (or PTX_REG)

@@ -25,7 +25,7 @@ void emulator_close(Emulator *emulator) {
     module_free(module);
   }
   region_table_destroy(&emulator->global);
-  free(emulator->hazards.items);
+  hazards_free(&emulator->hazards);
   free(emulator->lines.items);
   pthread_mutex_destroy(&emulator->hazards.lock);
   free(emulator);
@@ -115,4 +115,4 @@ const Hazard *emulator_hazards(const Emulator *emulator, int *count) {
   return hazards_sorted((HazardList *)&emulator->hazards, count);
 }
 
-void emulator_clear_hazards(Emulator *emulator) { emulator->hazards.count = 0; }
+void emulator_clear_hazards(Emulator *emulator) { hazards_clear(&emulator->hazards); }

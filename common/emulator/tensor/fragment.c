@@ -88,8 +88,8 @@ void fragment_from_tile(Warp *warp, const Fragment *fragment, const void *tile, 
 
 bool fragment_whole_warp(Warp *warp, const Inst *inst, Mask mask) {
   if (mask == FULL_MASK) return true;
-  hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
-              "it needs all 32 lanes of a warp; lanes 0x%08x have exited or do not exist", ~mask);
+  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
+                "it needs all 32 lanes of a warp; lanes 0x%08x have exited or do not exist", ~mask);
   return false;
 }
 

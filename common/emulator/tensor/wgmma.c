@@ -159,12 +159,17 @@ static bool bad_descriptor(Warp *warp, const Inst *inst, const char *which, uint
   return false;
 }
 
-// Decodes a descriptor, checks it and its memory's bounds: `rows` of `bytes` each. False after a report.
+// Decodes a descriptor, checks it and its memory's bounds: `rows` of `bytes` each. False when the launch cannot go on.
 static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint64_t bits, int rows, int bytes,
                            bool mn_major, MatrixDescriptor *d) {
-  const char *wrong = descriptor_decode(bits, mn_major, d);
-  if (!wrong) wrong = descriptor_overlap(d, rows, bytes);
-  if (wrong) return bad_descriptor(warp, inst, which, bits, wrong);
+  descriptor_decode(bits, mn_major, d);
+  DescriptorFinding finding = descriptor_check(bits, d);
+  if (finding.text && finding.grade == HAZARD_FAULT) return bad_descriptor(warp, inst, which, bits, finding.text);
+  if (finding.text)
+    hazard_report_graded(finding.grade, warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0, "descriptor of %s 0x%016llx: %s",
+                         which, (unsigned long long)bits, finding.text);
+  const char *misfit = descriptor_misfit(d, rows, bytes);
+  if (misfit) return bad_descriptor(warp, inst, which, bits, misfit);
   const Region *shared = warp->block->shared;
   for (int mn = 0; mn < rows; mn += mn_major ? 8 : 1)
     for (int k = 0; k < bytes / 2; k += mn_major ? 1 : UNIT) {
@@ -189,7 +194,10 @@ static bool take_operand(Warp *warp, const Inst *inst, WarpgroupTurn *turn, bool
   const u64 *lanes = SLOT(warp, operand ? plan->b : plan->a[0], const u64);
   uint64_t bits = lanes[0], different = 0;
   for (int lane = 0; lane < LANES; lane++) different |= lanes[lane] ^ bits;
-  if (different) return bad_descriptor(warp, inst, names[operand], bits, "lanes of the warp hold different ones");
+  if (different)  // lane 0's is used
+    hazard_report(warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0,
+                  "descriptor of %s 0x%016llx: lanes of the warp hold different ones", names[operand],
+                  (unsigned long long)bits);
   if (!first && turn->bits[operand] != bits)
     return bad_descriptor(warp, inst, names[operand], bits,
                           "another warp of the warpgroup gives a different one, and it is of the whole matrix");
@@ -200,10 +208,10 @@ static bool take_operand(Warp *warp, const Inst *inst, WarpgroupTurn *turn, bool
                  : decode_operand(warp, inst, "A", bits, ROWS, A_BYTES, plan->a_mn_major, d);
 }
 
-// Remembers the reads of one matrix: in runs of bytes that follow each other.
-static void read_matrix(const Actor *actor, Region *shared, const MatrixDescriptor *d, int rows, int bytes) {
+// Remembers the reads of some rows of a matrix: in runs of bytes that follow each other.
+static void read_matrix(const Actor *actor, Region *shared, const MatrixDescriptor *d, int first, int rows, int bytes) {
   uint32_t start = 0, end = 0;
-  for (int mn = 0; mn < rows; mn += d->mn_major ? 8 : 1)
+  for (int mn = first; mn < first + rows; mn += d->mn_major ? 8 : 1)
     for (int k = 0; k < bytes / 2; k += d->mn_major ? 1 : UNIT) {
       uint32_t address = descriptor_address(d, mn, k);
       if (address == end) {
@@ -229,7 +237,7 @@ static AsyncOp *find_operation(Warp *warp, uint32_t number) {
 }
 
 // The last of the four warps has executed the turn: as far as races go, its operation now reads A and B, after what all
-// four warps know of.
+// four warps know of. For each warp's own rows of A it is formal if only that warp knows.
 static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   const WgmmaPlan *plan = op->inst->extra;
   Cluster *cluster = op->warp->block->cluster;
@@ -240,15 +248,20 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
     part->known = NULL;  // it is not needed again, and operations in flight are many
   }
   Clocks *common = clocks_common(cluster, known, WARPGROUP_WARPS);
-  for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_release(known[i]);
   async_make_agent(op, turn->issue);
   turn->agent = op->agent;
   turn->clock = op->clock;
   Actor actor = async_actor(op, op->lane, true);
   actor.known = common;
   actor.issuer = op->agent;  // what its own lanes have done must be known to the other warps, too
-  if (!plan->a_in_registers) read_matrix(&actor, op->warp->block->shared, &turn->operands[0], ROWS, A_BYTES);
-  read_matrix(&actor, op->warp->block->shared, &turn->operands[1], plan->n, plan->b_bytes);
+  read_matrix(&actor, op->warp->block->shared, &turn->operands[1], 0, plan->n, plan->b_bytes);
+  for (int i = 0; i < WARPGROUP_WARPS && !plan->a_in_registers; i++) {
+    Actor own = actor;
+    own.known = known[i];
+    actor.own = &own;
+    read_matrix(&actor, op->warp->block->shared, &turn->operands[0], i * WARP_ROWS, WARP_ROWS, A_BYTES);
+  }
+  for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_release(known[i]);
   clocks_release(common);
 }
 

@@ -44,41 +44,37 @@ typedef struct WmmaMove {
 
 // ---- execution ----
 
-// All lanes must give the same address and stride.
-static bool lanes_agree(Warp *warp, const Inst *inst, const uint64_t addresses[LANES], const u32 *strides) {
+// All lanes must give the same address and stride. Lane 0's are used.
+static void check_lanes(Warp *warp, const Inst *inst, const uint64_t addresses[LANES], const u32 *strides) {
   for (int lane = 1; lane < LANES; lane++) {
     if (addresses[lane] == addresses[0] && strides[lane] == strides[0]) continue;
-    hazard_stop(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, addresses[lane], 0,
-                "lane %d gives address 0x%llx and stride %u, lane 0 0x%llx and %u: they must be the same", lane,
-                (unsigned long long)addresses[lane], strides[lane], (unsigned long long)addresses[0], strides[0]);
-    return false;
+    hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, addresses[lane], 0,
+                  "lane %d gives address 0x%llx and stride %u, lane 0 0x%llx and %u: they must be the same", lane,
+                  (unsigned long long)addresses[lane], strides[lane], (unsigned long long)addresses[0], strides[0]);
+    return;
   }
-  return true;
 }
 
-// The alignment that load_matrix_sync asks for in the CUDA C++ programming guide.
-static bool is_aligned(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t base, u32 stride) {
-  if (base % POINTER_ALIGNMENT) {
-    hazard_stop(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the matrix's address is no multiple of %d",
-                POINTER_ALIGNMENT);
-    return false;
-  }
-  if (move->stride_given && (uint64_t)stride * (uint64_t)move->bits / 8 % PITCH_ALIGNMENT) {
-    hazard_stop(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the leading dimension of %u elements is no multiple of %d",
-                stride, PITCH_ALIGNMENT * 8 / move->bits);
-    return false;
-  }
-  return true;
+// The alignment that load_matrix_sync asks for in the CUDA C++ programming guide. The accesses themselves need less.
+static void check_alignment(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t base, u32 stride) {
+  if (base % POINTER_ALIGNMENT)
+    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the matrix's address is no multiple of %d",
+                  POINTER_ALIGNMENT);
+  else if (move->stride_given && (uint64_t)stride * (uint64_t)move->bits / 8 % PITCH_ALIGNMENT)
+    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0,
+                  "the leading dimension of %u elements is no multiple of %d", stride,
+                  PITCH_ALIGNMENT * 8 / move->bits);
 }
 
-// The matrix's address and the bytes from one of its rows or columns to the next. False after a hazard.
-static bool find_matrix(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t *base, uint64_t *pitch) {
+// The matrix's address and the bytes from one of its rows or columns to the next.
+static void find_matrix(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t *base, uint64_t *pitch) {
   uint64_t addresses[LANES];
   const u32 *strides = SLOT(warp, move->stride, const u32);
   form_addresses(warp, &move->address, FULL_MASK, addresses);
   *base = addresses[0];
   *pitch = (uint64_t)strides[0] * (uint64_t)move->bits / 8;
-  return lanes_agree(warp, inst, addresses, strides) && is_aligned(warp, inst, move, *base, strides[0]);
+  check_lanes(warp, inst, addresses, strides);
+  check_alignment(warp, inst, move, *base, strides[0]);
 }
 
 // A tile as it lies in memory, packed.
@@ -124,7 +120,7 @@ static bool move_rows(Warp *warp, const Inst *inst, const WmmaMove *move, Access
 // register a lane has an even element, in the other an odd one.
 static bool move_tile(Warp *warp, const Inst *inst, const WmmaMove *move, AccessKind kind, uint8_t *tile) {
   uint64_t base, pitch;
-  if (!find_matrix(warp, inst, move, &base, &pitch)) return false;
+  find_matrix(warp, inst, move, &base, &pitch);
   if (move->in_rows) return move_rows(warp, inst, move, kind, base, pitch, tile);
   int step = move->across && move->fragment.wide ? 2 : 1, count = move->fragment.block_count;
   for (int block = 0; block < count; block += move->blocks_at_once)

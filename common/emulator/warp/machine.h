@@ -89,13 +89,13 @@ struct Warp {
 typedef struct Barrier {
   int arrived;       // threads
   int expected;      // threads; 0: all of the block that have not exited; -1: no thread has arrived yet
-  uint32_t warps;    // that arrived, all lanes together
   int reduce_count;  // bar.red: threads whose predicate was true
   bool reducing;
   struct Clocks *joined;  // what the arrived threads know, together
   const Inst *first;      // the instruction of the first arrival
   struct Clocks *former;  // `joined` of the phase before
   const Inst *former_first;
+  int former_expected;
 } Barrier;
 
 enum { BARRIERS = 16, CLUSTER_BARRIER = BARRIERS, MAX_WARPGROUPS = 8 };

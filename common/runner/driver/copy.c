@@ -161,61 +161,61 @@ static CUDA_MEMCPY3D from_2d(const CUDA_MEMCPY2D *copy) {
 
 API(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size)) {
   ENTER();
-  return do_row(NULL, to, from, size, "cuMemcpy");
+  return do_row(NULL, to, from, size, "memcpy");
 }
 
 API(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)) {
   ENTER();
-  return do_row(stream, to, from, size, "cuMemcpyAsync");
+  return do_row(stream, to, from, size, "memcpy");
 }
 
 API(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t size)) {
   ENTER();
-  return do_row(NULL, to, POINTER(from), size, "cuMemcpyHtoD");
+  return do_row(NULL, to, POINTER(from), size, "memcpy");
 }
 
 API(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t size)) {
   ENTER();
-  return do_row(NULL, POINTER(to), from, size, "cuMemcpyDtoH");
+  return do_row(NULL, POINTER(to), from, size, "memcpy");
 }
 
 API(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t size)) {
   ENTER();
-  return do_row(NULL, to, from, size, "cuMemcpyDtoD");
+  return do_row(NULL, to, from, size, "memcpy");
 }
 
 API(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t size, CUstream stream)) {
   ENTER();
-  return do_row(stream, to, POINTER(from), size, "cuMemcpyHtoDAsync");
+  return do_row(stream, to, POINTER(from), size, "memcpy");
 }
 
 API(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t size, CUstream stream)) {
   ENTER();
-  return do_row(stream, POINTER(to), from, size, "cuMemcpyDtoHAsync");
+  return do_row(stream, POINTER(to), from, size, "memcpy");
 }
 
 API(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)) {
   ENTER();
-  return do_row(stream, to, from, size, "cuMemcpyDtoDAsync");
+  return do_row(stream, to, from, size, "memcpy");
 }
 
 API(cuMemcpyPeer, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size)) {
   ENTER();
   (void)to_context, (void)from_context;
-  return do_row(NULL, to, from, size, "cuMemcpyPeer");
+  return do_row(NULL, to, from, size, "memcpy");
 }
 
 API(cuMemcpyPeerAsync, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
                         CUstream stream)) {
   ENTER();
   (void)to_context, (void)from_context;
-  return do_row(stream, to, from, size, "cuMemcpyPeerAsync");
+  return do_row(stream, to, from, size, "memcpy");
 }
 
 API(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *copy)) {
   ENTER();
   CUDA_MEMCPY3D whole = from_2d(copy);
-  return do_copy(NULL, &whole, "cuMemcpy2D");
+  return do_copy(NULL, &whole, "memcpy");
 }
 
 API(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *copy)) { return cuMemcpy2D_v2(copy); }
@@ -223,17 +223,17 @@ API(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *copy)) { return cuMemcpy2D_v2(
 API(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream)) {
   ENTER();
   CUDA_MEMCPY3D whole = from_2d(copy);
-  return do_copy(stream, &whole, "cuMemcpy2DAsync");
+  return do_copy(stream, &whole, "memcpy");
 }
 
 API(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *copy)) {
   ENTER();
-  return do_copy(NULL, copy, "cuMemcpy3D");
+  return do_copy(NULL, copy, "memcpy");
 }
 
 API(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *copy, CUstream stream)) {
   ENTER();
-  return do_copy(stream, copy, "cuMemcpy3DAsync");
+  return do_copy(stream, copy, "memcpy");
 }
 
 // ---- fills ----
@@ -246,7 +246,7 @@ static CUresult do_fill(CUstream stream, const Fill *fill, const char *function)
 #define FILLS(bits, type)                                                                                            \
   API(cuMemsetD##bits##Async, (CUdeviceptr to, type value, size_t count, CUstream stream)) {                         \
     ENTER();                                                                                                         \
-    return do_fill(stream, &(Fill){to, value, bits / 8, count, 1, 0}, "cuMemsetD" #bits "Async");                    \
+    return do_fill(stream, &(Fill){to, value, bits / 8, count, 1, 0}, "memset");                    \
   }                                                                                                                  \
   API(cuMemsetD##bits##_v2, (CUdeviceptr to, type value, size_t count)) {                                            \
     return cuMemsetD##bits##Async(to, value, count, NULL);                                                           \
@@ -254,7 +254,7 @@ static CUresult do_fill(CUstream stream, const Fill *fill, const char *function)
   API(cuMemsetD2D##bits##Async,                                                                                      \
       (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height, CUstream stream)) {                    \
     ENTER();                                                                                                         \
-    return do_fill(stream, &(Fill){to, value, bits / 8, width, height, pitch}, "cuMemsetD2D" #bits "Async");         \
+    return do_fill(stream, &(Fill){to, value, bits / 8, width, height, pitch}, "memset");         \
   }                                                                                                                  \
   API(cuMemsetD2D##bits##_v2, (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height)) {             \
     return cuMemsetD2D##bits##Async(to, pitch, value, width, height, NULL);                                          \

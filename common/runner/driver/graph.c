@@ -30,6 +30,7 @@ CUgraph graph_new(void) { return calloc(1, sizeof(struct CUgraph_st)); }
 static void free_node(CUgraphNode node) {
   operation_free(&node->operation);
   free(node->after.items);
+  free(node->arguments);
   free(node);
 }
 

@@ -11,6 +11,7 @@ struct CUgraphNode_st {
   bool done;             // in the run that is under way
   CUgraphNode copy;      // while a graph is cloned
   CUgraphNode original;  // of a clone's node
+  void **arguments;      // for cuGraphKernelNodeGetParams
 };
 
 struct CUgraph_st {

@@ -159,7 +159,7 @@ API(cuMemAllocPitch_v2, (CUdeviceptr * address, size_t *pitch, size_t width, siz
 
 API(cuMemFree_v2, (CUdeviceptr address)) {
   ENTER();
-  return address ? memory_release(address, "cuMemFree") : CUDA_SUCCESS;
+  return address ? memory_release(address, "free") : CUDA_SUCCESS;
 }
 
 API(cuMemGetInfo_v2, (size_t * left, size_t *total)) {
@@ -183,7 +183,7 @@ API(cuMemAllocHost_v2, (void **pointer, size_t size)) { return cuMemHostAlloc(po
 
 API(cuMemFreeHost, (void *pointer)) {
   ENTER();
-  return pointer ? memory_release((uint64_t)(uintptr_t)pointer, "cuMemFreeHost") : CUDA_SUCCESS;
+  return pointer ? memory_release((uint64_t)(uintptr_t)pointer, "free") : CUDA_SUCCESS;
 }
 
 API(cuMemHostRegister_v2, (void *pointer, size_t size, unsigned flags)) {
@@ -199,7 +199,7 @@ API(cuMemHostUnregister, (void *pointer)) {
   ENTER();
   Allocation *allocation = memory_at((uint64_t)(uintptr_t)pointer);
   if (!allocation || allocation->kind != MEMORY_REGISTERED) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  return memory_release(allocation->base, "cuMemHostUnregister");
+  return memory_release(allocation->base, "unregister");
 }
 
 API(cuMemHostGetDevicePointer_v2, (CUdeviceptr * address, void *pointer, unsigned flags)) {
@@ -234,7 +234,8 @@ API(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdeviceptr addr
 static CUmemorytype type_of(uint64_t address, const Allocation *allocation) {
   EmulatorRange range;
   if (allocation && allocation->kind != MEMORY_DEVICE && allocation->kind != MEMORY_MANAGED) return CU_MEMORYTYPE_HOST;
-  return allocation || emulator_find(core.emulator, address, &range) ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0;
+  bool variable = !allocation && emulator_find(core.emulator, address, &range) && range.name;
+  return allocation || variable ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0;
 }
 
 // Writes one attribute; false when there is none such. data has the size that cuda.h names.

@@ -1,6 +1,7 @@
 // Modules and libraries: PTX text, alone or in a fatbin. A library is a module, and a kernel is a function.
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../fatbin.h"
 #include "driver.h"
@@ -21,6 +22,21 @@ static CUresult text_of(const void *image, char **text) {
   if (*text) return CUDA_SUCCESS;
   core_say_once("%s; build it with nvcc -gencode arch=compute_90a,code=compute_90a", why ? why : "out of memory");
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+bool core_has_ptx(const void *image) { return fatbin_has_ptx(image); }
+const void *const *core_parts(const void *image) { return fatbin_parts(image); }
+
+// Takes the working directory off the paths of `.file 1 "/home/.../my.cu"`, so that reports name files as the user does.
+static void shorten_paths(char *text) {
+  char folder[4096];
+  if (!getcwd(folder, sizeof folder - 1)) return;
+  strcat(folder, "/");
+  size_t length = strlen(folder);
+  for (char *at = strstr(text, ".file"); at; at = strstr(at + 1, ".file")) {
+    char *path = at + strcspn(at, "\"\n");
+    if (*path == '"' && !strncmp(path + 1, folder, length)) memmove(path + 1, path + 1 + length, strlen(path + length));
+  }
 }
 
 static void add_functions(CUmodule module) {
@@ -46,6 +62,7 @@ static CUresult load(CUmodule *result, const void *image) {
   CUresult status = text_of(image, &text);
   if (status != CUDA_SUCCESS) return status;
   CUmodule module = calloc(1, sizeof *module);
+  shorten_paths(text);
   if (module) module->loaded = emulator_load(core.emulator, text, strlen(text), &error);
   free(text);
   if (!module || !module->loaded) {

@@ -207,36 +207,36 @@ API(cudaOccupancyMaxActiveClusters, (int *clusters, const void *kernel, const cu
 
 // ---- libraries ----
 
-API(cudaLibraryLoadData, (cudaLibrary_t * library, const void *code, enum cudaJitOption *jit, void **jit_values,
-                          unsigned jit_count, enum cudaLibraryOption *options, void **values, unsigned count)) {
+API(cudaLibraryLoadData, (CUlibrary * library, const void *code, void *jit, void **jit_values,
+                          unsigned jit_count, void *options, void **values, unsigned count)) {
   (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
-  return DO(cuLibraryLoadData((CUlibrary *)library, code, NULL, NULL, 0, NULL, NULL, 0));
+  return DO(cuLibraryLoadData(library, code, NULL, NULL, 0, NULL, NULL, 0));
 }
 
-API(cudaLibraryLoadFromFile, (cudaLibrary_t * library, const char *path, enum cudaJitOption *jit, void **jit_values,
-                              unsigned jit_count, enum cudaLibraryOption *options, void **values, unsigned count)) {
+API(cudaLibraryLoadFromFile, (CUlibrary * library, const char *path, void *jit, void **jit_values,
+                              unsigned jit_count, void *options, void **values, unsigned count)) {
   (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
-  return DO(cuLibraryLoadFromFile((CUlibrary *)library, path, NULL, NULL, 0, NULL, NULL, 0));
+  return DO(cuLibraryLoadFromFile(library, path, NULL, NULL, 0, NULL, NULL, 0));
 }
 
-API(cudaLibraryUnload, (cudaLibrary_t library)) { return DO(cuLibraryUnload((CUlibrary)library)); }
+API(cudaLibraryUnload, (CUlibrary library)) { return DO(cuLibraryUnload(library)); }
 
-API(cudaLibraryGetKernel, (cudaKernel_t * kernel, cudaLibrary_t library, const char *name)) {
-  return DO(cuLibraryGetKernel((CUkernel *)kernel, (CUlibrary)library, name));
+API(cudaLibraryGetKernel, (cudaKernel_t * kernel, CUlibrary library, const char *name)) {
+  return DO(cuLibraryGetKernel((CUkernel *)kernel, library, name));
 }
 
-API(cudaLibraryGetGlobal, (void **address, size_t *size, cudaLibrary_t library, const char *name)) {
-  return DO(cuLibraryGetGlobal((CUdeviceptr *)address, size, (CUlibrary)library, name));
+API(cudaLibraryGetGlobal, (void **address, size_t *size, CUlibrary library, const char *name)) {
+  return DO(cuLibraryGetGlobal((CUdeviceptr *)address, size, library, name));
 }
 
-API(cudaLibraryGetManaged, (void **address, size_t *size, cudaLibrary_t library, const char *name)) {
-  return DO(cuLibraryGetManaged((CUdeviceptr *)address, size, (CUlibrary)library, name));
+API(cudaLibraryGetManaged, (void **address, size_t *size, CUlibrary library, const char *name)) {
+  return DO(cuLibraryGetManaged((CUdeviceptr *)address, size, library, name));
 }
 
-API(cudaLibraryGetKernelCount, (unsigned *count, cudaLibrary_t library)) {
-  return DO(cuLibraryGetKernelCount(count, (CUlibrary)library));
+API(cudaLibraryGetKernelCount, (unsigned *count, CUlibrary library)) {
+  return DO(cuLibraryGetKernelCount(count, library));
 }
 
-API(cudaLibraryEnumerateKernels, (cudaKernel_t * kernels, unsigned count, cudaLibrary_t library)) {
-  return DO(cuLibraryEnumerateKernels((CUkernel *)kernels, count, (CUlibrary)library));
+API(cudaLibraryEnumerateKernels, (cudaKernel_t * kernels, unsigned count, CUlibrary library)) {
+  return DO(cuLibraryEnumerateKernels((CUkernel *)kernels, count, library));
 }

@@ -196,3 +196,10 @@ API(cudaMemPrefetchAsync_v2, (const void *pointer, size_t size)) { return cudaMe
 API(cudaStreamAttachMemAsync, (cudaStream_t stream, void *pointer, size_t size, unsigned flags)) {
   return DO(cuStreamAttachMemAsync(stream, ADDRESS(pointer), size, flags));
 }
+
+// ---- arrays are missing; what only describes one is not ----
+
+struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind kind);
+struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind kind) {
+  return (struct cudaChannelFormatDesc){x, y, z, w, kind};
+}
