@@ -66,6 +66,10 @@ void core_say_once(const char *format, ...) __attribute__((format(printf, 1, 2))
 // Says that a function, or the part of it that a text names, is missing. Always CUDA_ERROR_NOT_SUPPORTED.
 CUresult core_missing(const char *function);
 
+// Whether a fatbin has PTX that the emulator can run; and those that one of -rdc=true consists of: fatbin.h.
+bool core_has_ptx(const void *image);
+const void *const *core_parts(const void *image);
+
 // A C++ name as it is written in the source, when the program has libstdc++. The text lives until the next call.
 const char *core_readable(const char *name);
 

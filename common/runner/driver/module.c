@@ -24,6 +24,9 @@ static CUresult text_of(const void *image, char **text) {
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+bool core_has_ptx(const void *image) { return fatbin_has_ptx(image); }
+const void *const *core_parts(const void *image) { return fatbin_parts(image); }
+
 // Takes the working directory off the paths of `.file 1 "/home/.../my.cu"`, so that reports name files as the user does.
 static void shorten_paths(char *text) {
   char folder[4096];
