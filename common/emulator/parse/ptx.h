@@ -109,7 +109,7 @@ typedef struct PtxVariable {
   uint64_t alignment;  // bytes
   uint64_t size;       // bytes
   bool is_extern;
-  bool is_managed;  // .attribute(.managed): the host reaches it by the same address
+  bool is_managed;         // .attribute(.managed): the host reaches it by the same address
   const uint8_t *initial;  // size bytes, or NULL for zero (undefined for shared and local)
   // Addresses of other symbols inside the initializer, zero in initial.
   const struct PtxRelocation *relocations;
