@@ -278,6 +278,9 @@ static const Instruction table[] = {
     ROW("ret",                            decode_ret,                    CONTROL),
     ROW("exit",                           decode_exit,                   CONTROL),
     ROW("trap",                           decode_trap,                   CONTROL),
+    ROW("stacksave",                      decode_stack,                  OTHER),
+    ROW("stackrestore",                   decode_stack,                  OTHER),
+    ROW("alloca",                         decode_stack,                  OTHER),
     ROW("pmevent",                        decode_pmevent,                OTHER),
     ROW("brkpt",                          decode_trap,                   CONTROL),
 };
