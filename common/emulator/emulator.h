@@ -42,6 +42,9 @@ bool emulator_free(Emulator *emulator, uint64_t address);
 bool emulator_write(Emulator *emulator, uint64_t address, const void *source, size_t size);
 bool emulator_read(Emulator *emulator, void *destination, uint64_t address, size_t size);
 bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t size);
+// How many of the bytes at the address, from the first on, have been written by anything: size when all of them, or when it
+// is not known, because hazards are off or the range is not inside one allocation.
+size_t emulator_written(const Emulator *emulator, uint64_t address, size_t size);
 
 // The host's own memory as global memory: both reach it by one pointer, as with CUDA's managed and pinned memory. Kernels
 // may access [memory, memory + size) and, because the checks work in units of 256 bytes, what precedes it in its unit. What

@@ -38,6 +38,11 @@ typedef struct Core {
   char stopped[600];  // in words, for cuGetErrorString
   uint64_t launches;
   bool strict, counters;
+  // What a library read although nothing had written it.
+  struct {
+    uint64_t count, address;  // places, the first
+    char detail[160];
+  } unwritten;
 } Core;
 
 extern Core core;
@@ -72,6 +77,11 @@ const void *const *core_parts(const void *image);
 
 // A C++ name as it is written in the source, when the program has libstdc++. The text lives until the next call.
 const char *core_readable(const char *name);
+
+// A library, whose kernels are not emulated, reads these bytes: a fault if nothing has written them. what: "cublasSgemm reads
+// A, 64 x 64".
+void core_library_reads(const void *address, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 // ---- report.c ----
 

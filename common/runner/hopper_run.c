@@ -100,7 +100,7 @@ static bool find_program(const char *name, char path[PATH_MAX]) {
 // Says in one line why a program cannot run here; 0 when it can.
 static int check_program(const char *name, const char *path, ElfFacts *facts) {
   if (!elf_read(path, facts)) return fail("%s: %s", name, strerror(errno));
-  if (facts->has_kernels && !facts->imports_runtime)
+  if (facts->has_kernels && !facts->imports_runtime && !elf_needs(facts, "libcudart.so"))
     return fail("%s is linked with the static CUDA runtime: build it with nvcc -cudart shared", name);
   if (elf_needs(facts, "libcudart.so.") && !elf_needs(facts, "libcudart.so.12") && !elf_needs(facts, "libcudart.so.13"))
     return fail("%s is linked with a CUDA runtime that is neither 12 nor 13", name);

@@ -1,5 +1,6 @@
 // What a run found. It goes to standard error, at the end; hopper-run, where it is the parent, prints it from a file, so
 // that nothing is lost when the program aborts.
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,13 +30,40 @@ static void print_all_counters(FILE *out) {
   print_line_counters(out, &totals, lines, count);
 }
 
+void core_library_reads(const void *address, size_t size, const char *format, ...) {
+  LOCK();
+  size_t written = emulator_written(locked->emulator, (uint64_t)(uintptr_t)address, size);
+  if (written == size || locked->unwritten.count++) return;
+  locked->unwritten.address = (uint64_t)(uintptr_t)address + written;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(locked->unwritten.detail, sizeof locked->unwritten.detail, format, arguments);
+  va_end(arguments);
+  report_update();
+}
+
+static void print_unwritten(FILE *out) {
+  if (!core.unwritten.count) return;
+  fprintf(out, "%s: %s, and nothing was ever written there (at 0x%llx)\n    met in %llu columns\n    %s\n",
+          hazard_name(HAZARD_UNINITIALISED_READ), core.unwritten.detail, (unsigned long long)core.unwritten.address,
+          (unsigned long long)core.unwritten.count, hazard_advice(HAZARD_UNINITIALISED_READ));
+}
+
+// What the emulator and the stand-ins of libraries have found.
+static HazardReports count_reports(const Hazard *hazards, int count) {
+  HazardReports reports = emulator_count_reports(hazards, count);
+  reports.count[HAZARD_FAULT] += core.unwritten.count > 0;
+  return reports;
+}
+
 static void print(FILE *out) {
   int count;
   const Hazard *hazards = emulator_hazards(core.emulator, &count);
-  HazardReports reports = emulator_count_reports(hazards, count);
+  HazardReports reports = count_reports(hazards, count);
   fprintf(out, "hopper-run: %llu launch%s, ", (unsigned long long)core.launches, core.launches == 1 ? "" : "es");
   print_grades(out, reports.count);
   emulator_print_hazards(out, hazards, count);
+  print_unwritten(out);
   if (core.counters) print_all_counters(out);
 }
 
@@ -43,7 +71,7 @@ static void print(FILE *out) {
 static bool failed(void) {
   int count;
   const Hazard *hazards = emulator_hazards(core.emulator, &count);
-  HazardReports reports = emulator_count_reports(hazards, count);
+  HazardReports reports = count_reports(hazards, count);
   return reports.count[HAZARD_FAULT] > 0 || (core.strict && reports.count[HAZARD_FORMAL] > 0);
 }
 

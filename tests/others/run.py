@@ -79,6 +79,8 @@ def build(repository, program):
     include = [os.path.join(fetch(repository), path) for path in repository.get("include", [])]
     command = ["nvcc"] + FLAGS + repository.get("flags", []) + program.get("flags", []) + \
         [f"-I{path}" for path in include] + program["files"] + ["-o", "program"] + program.get("libraries", [])
+    if "fatbin" in program:  # a kernel that the program loads from a file
+        run(["nvcc"] + FLAGS + ["-fatbin", program["fatbin"] + ".cu", "-o", program["fatbin"] + "64.fatbin"], copy)
     done = run(command, copy)
     return copy, done.stderr[-2000:] if done.returncode else None
 

@@ -74,6 +74,7 @@ static void complete(Block *block, int number) {
   if (barrier->former_expected == LANES && barrier->former)
     clocks_join(block->cluster, &barrier->joined, barrier->former);
   clocks_release(barrier->former);
+  block->phases += barrier->expected == 0;
   *barrier = (Barrier){.expected = -1,
                        .former = barrier->joined,
                        .former_first = barrier->first,

@@ -31,6 +31,7 @@ void warp_exit(Warp *warp, Mask mask) {
   cluster_check_exit(warp, mask);
   warp_leave(warp, mask);
   warp->live &= ~mask;
+  for (Mask rest = mask; rest; rest &= rest - 1) warp->left[__builtin_ctz(rest)] = warp->block->phases;
   if (!warp->live) setmaxnreg_check_exit(warp);
   if (!warp->live) wgmma_check_exit(warp);
   check_waiting(warp, mask);

@@ -2,6 +2,7 @@
 // and counters in their files.
 #include "../emulator.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,19 @@ bool emulator_read(Emulator *emulator, void *destination, uint64_t address, size
   if (!region) return false;
   memcpy(destination, region->data + offset, size);
   return true;
+}
+
+size_t emulator_written(const Emulator *emulator, uint64_t address, size_t size) {
+  uint64_t offset;
+  const Region *region = range(emulator, address, size, &offset);
+  if (!region || !region->shadow.pages) return size;
+  for (size_t done = 0, run; done < size; done += run) {
+    Cell cell;
+    size_t part = size - done < INT_MAX ? size - done : INT_MAX;
+    run = (size_t)shadow_run(&region->shadow, offset + done, (int)part, emulator->launches, &cell);
+    if (cell.write == EPOCH_NONE) return done;
+  }
+  return size;
 }
 
 bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t size) {

@@ -67,6 +67,7 @@ struct Warp {
   int index;                // in its block
   uint32_t first_thread;    // what its lane 0 is in the cluster
   Mask live;                // lanes that have not exited
+  uint32_t left[LANES];     // of those that have: the block's phases then
   uint32_t pc;              // of the running group's next instruction
   bool yield;               // set by instructions that poll: another warp's turn
   uint64_t idle_since;      // Cluster.progress when it last polled in vain, plus one; 0 when it did not
@@ -108,6 +109,7 @@ struct Block {
   int warp_count;
   int thread_count;
   int live_threads;
+  uint32_t phases;        // how often all its threads that had not exited have met at a barrier
   struct Region *shared;  // memory: region.h
   struct Clocks *ended;   // what its threads that have exited knew, in a cluster of several blocks
   // As Cluster has them: what relaxed arrivals hand on to the block alone.

@@ -9,6 +9,8 @@
 #include "../../emulator/warp/float16.h"
 
 void core_say_once(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void core_library_reads(const void *address, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 int blas_missing(const char *function) {
   enum { NOT_SUPPORTED = 15 };  // CUBLAS_STATUS_NOT_SUPPORTED
@@ -78,6 +80,10 @@ double *matrix_load(const Matrix *matrix, bool transposed) {
     free(values);
     return NULL;
   }
+  for (int64_t column = 0; column < matrix->columns; column++)
+    core_library_reads((const uint8_t *)matrix->address + (size_t)(column * matrix->leading) * size,
+                       (size_t)matrix->rows * size, "cuBLAS reads a matrix of %lld x %lld, in column %lld",
+                       (long long)matrix->rows, (long long)matrix->columns, (long long)column);
   for (int64_t column = 0; column < matrix->columns; column++)
     for (int64_t row = 0; row < matrix->rows; row++)
       values[transposed ? row * matrix->columns + column : column * matrix->rows + row] =
