@@ -147,9 +147,24 @@ static void replace(Clocks **holder, Clocks *with) {
 
 // ---- releases and acquires ----
 
+static void forget_alike(Warp *warp) { warp->alike[0] = warp->alike[1] = 0; }
+
+// Lanes mostly differ never, or one of them does from all the others: two groups are remembered.
+Mask race_alike(Warp *warp, int lane) {
+  for (int i = 0; i < 2; i++)
+    if (warp->alike[i] >> lane & 1) return warp->alike[i];
+  const LaneClocks *clocks = warp->clocks;
+  Mask alike = 0;
+  for (int i = 0; i < LANES; i++)
+    alike |= (Mask)(clocks[i].own == clocks[lane].own && clocks[i].known == clocks[lane].known) << i;
+  warp->alike[warp->alike[0] != 0] = alike;
+  return alike;
+}
+
 // Advances a thread's clock: accesses from here on are not covered by what it has just released.
 static void advance(Warp *warp, int lane) {
   LaneClocks *clocks = &warp->clocks[lane];
+  forget_alike(warp);
   if (clocks->own++ < warp_launch(warp)->epochs->clock_mask) return;
   clocks->own = 1;
   hazard_stop(warp, NULL, lane, HAZARD_STEP_LIMIT, 0, 0,
@@ -194,6 +209,7 @@ void race_acquire(Warp *warp, Mask mask, Clocks *joined) {
   if (!joined) return;
   const Clocks *last = NULL;
   Clocks *result = NULL;
+  forget_alike(warp);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
     if (!result || clocks->known != last) {
@@ -502,6 +518,7 @@ static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, Str
   replace(&learnt->from, released);
   learnt->acquired = acquires;
   Clocks *part = for_cluster(cluster, released);
+  forget_alike(warp);
   clocks_join(cluster, acquires ? &clocks->known : &clocks->pending[needed], part);
   clocks_release(part);
 }

@@ -30,6 +30,17 @@ typedef struct Import {
   Clocks *clocks;
 } Import;
 
+// Whether they know so many threads from the first on up to the clock.
+static inline bool clocks_cover(const Clocks *clocks, uint32_t first, int count, uint32_t clock) {
+  const uint32_t *known = clocks->clock + first;
+  uint32_t behind = 0;
+  if (count == LANES)
+    for (int i = 0; i < LANES; i++) behind |= known[i] < clock;
+  else
+    for (int i = 0; i < count; i++) behind |= known[i] < clock;
+  return !behind;
+}
+
 // What the last strong load learnt from: one that polls need not learn it again.
 typedef struct Learnt {
   Clocks *from;
@@ -60,6 +71,8 @@ void race_acquire(Warp *warp, Mask mask, Clocks *joined);
 // scope: of the fence, at least.
 void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope);
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
+// The lanes of the warp that have the lane's clock and know the same, the lane itself among them.
+Mask race_alike(Warp *warp, int lane);
 // A new reference to what a lane knows, with what its fences have covered of its own.
 Clocks *race_lane_clocks(Warp *warp, int lane);
 // Whether the lanes of mask know of all that joined holds; what their own warp did they know.
