@@ -9,32 +9,6 @@
 
 // ---- actors and order ----
 
-void race_set_agent(Actor *actor, uint32_t agent, uint32_t clock) {
-  const EpochLayout *layout = actor->layout;
-  actor->thread = agent;
-  actor->clock = clock;
-  actor->identity = (actor->place & layout->identity_mask) | agent;
-}
-
-void race_set_lane(Actor *actor, int lane) {
-  const LaneClocks *clocks = &actor->warp->clocks[lane];
-  actor->lane = lane;
-  actor->issuer = warp_thread(actor->warp, lane);
-  race_set_agent(actor, actor->issuer, clocks->own);
-  actor->known = clocks->known;
-  actor->visible = clocks->covered[CLOCK_VISIBLE];
-}
-
-Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength) {
-  const Cluster *cluster = warp->block->cluster;
-  const Launch *launch = cluster->launch;
-  uint64_t pc = (uint64_t)(inst - launch->program->code);
-  Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = launch->epochs, .strength = strength};
-  actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << launch->epochs->cluster_shift | pc << launch->epochs->pc_shift;
-  race_set_lane(&actor, lane);
-  return actor;
-}
-
 static Epoch epoch_at(const Launch *launch, uint32_t cluster, uint32_t pc, uint32_t thread, uint32_t clock) {
   const EpochLayout *layout = launch->epochs;
   return EPOCH_KERNEL | (uint64_t)cluster << layout->cluster_shift | (uint64_t)pc << layout->pc_shift |

@@ -30,12 +30,33 @@ typedef struct Actor {
   bool async;  // through the async proxy
 } Actor;
 
-// A lane that executes inst.
-Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength);
-// The same for another lane of the warp.
-void race_set_lane(Actor *actor, int lane);
 // An agent acts on behalf of the lane.
-void race_set_agent(Actor *actor, uint32_t agent, uint32_t clock);
+static inline void race_set_agent(Actor *actor, uint32_t agent, uint32_t clock) {
+  actor->thread = agent;
+  actor->clock = clock;
+  actor->identity = (actor->place & actor->layout->identity_mask) | agent;
+}
+
+// Another lane of the warp acts.
+static inline void race_set_lane(Actor *actor, int lane) {
+  const LaneClocks *clocks = &actor->warp->clocks[lane];
+  actor->lane = lane;
+  actor->issuer = warp_thread(actor->warp, lane);
+  race_set_agent(actor, actor->issuer, clocks->own);
+  actor->known = clocks->known;
+  actor->visible = clocks->covered[CLOCK_VISIBLE];
+}
+
+// A lane that executes inst.
+static inline Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength) {
+  const Cluster *cluster = warp->block->cluster;
+  const Launch *launch = cluster->launch;
+  uint64_t pc = (uint64_t)(inst - launch->program->code);
+  Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = launch->epochs, .strength = strength};
+  actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << launch->epochs->cluster_shift | pc << launch->epochs->pc_shift;
+  race_set_lane(&actor, lane);
+  return actor;
+}
 
 // The access as shadow memory has it.
 static inline Epoch race_epoch(const Actor *actor) {

@@ -3,14 +3,20 @@
 
 #include <string.h>
 
-RowActor race_row(Warp *warp, const Inst *inst, int lane) {
-  return (RowActor){.actor = race_lane(warp, inst, lane, WEAK), .alike = race_alike(warp, lane)};
+// The lanes that know the same as the actor.
+static void find_alike(RowActor *row) {
+  row->alike = race_alike(row->actor.warp, row->actor.lane);
+}
+
+void race_row(RowActor *row, Warp *warp, const Inst *inst, int lane) {
+  row->actor = race_lane(warp, inst, lane, WEAK);
+  find_alike(row);
 }
 
 // The row's first lane becomes the actor. Returns how many of the lanes from it on know the same.
 static int begin_row(RowActor *row, int lane, int count) {
-  if (!(row->alike >> lane & 1)) row->alike = race_alike(row->actor.warp, lane);
   race_set_lane(&row->actor, lane);
+  if (!(row->alike >> lane & 1)) find_alike(row);
   Mask others = ~row->alike >> lane;
   int alike = others ? __builtin_ctz(others) : LANES;
   return count < alike ? count : alike;
@@ -49,6 +55,14 @@ static bool come_before(const Actor *actor, Epoch epoch, unsigned step, int coun
 static bool writes_come_before(const Actor *actor, Epoch write, unsigned step, int count) {
   if (!(write & EPOCH_KERNEL)) return true;
   return is_near(actor, write) && come_before(actor, write, step, count);
+}
+
+Comes race_judge(const RowActor *row, Epoch event) {
+  const Actor *actor = &row->actor;
+  if (event & EPOCH_SET || !is_near(actor, event)) return COMES_UNKNOWN;
+  uint32_t first = epoch_thread(actor->layout, event);
+  if (actor->known && clocks_cover(actor->known, first, LANES, epoch_clock(actor->layout, event))) return COMES_ALL;
+  return first == actor->thread / LANES * LANES ? COMES_OWN : COMES_UNKNOWN;
 }
 
 // ---- reads ----
@@ -94,6 +108,30 @@ int race_read_row(RowActor *row, Region *region, uint64_t offset, int lane, int 
     race_read_by(&row->actor, region, offset + (uint64_t)(i * size), size);
   }
   return count;
+}
+
+static bool read_together(const Actor *actor, Region *region, uint64_t offset, Mask mask, int size) {
+  Shadow *shadow = &region->shadow;
+  ShadowPage *page = shadow_page(shadow, offset, size, actor->cluster->launch->number);
+  if (!page) return false;
+  Mark *writes = write_marks(page, offset), *reads = read_marks(page, offset);
+  if (!are_marks(writes, size, *writes) || !are_marks(reads, size, *reads)) return false;
+  Epoch write = epoch_of_mark(page, *writes), read = epoch_of_mark(page, *reads);
+  if (write == EPOCH_NONE || (write != EPOCH_HOST && (!is_near(actor, write) || !come_before(actor, write, 0, 0))))
+    return false;
+  if (read != EPOCH_NONE && !is_near(actor, read)) return false;
+  if (!(read & EPOCH_SET) && read != EPOCH_NONE && come_before(actor, read, 0, 1)) read = EPOCH_NONE;
+  Epoch next = race_add_reads(actor, mask, read, 0, 1);
+  set_marks(reads, size, mark_of_epoch(shadow, page, next));
+  race_keep_reads(actor->cluster, region, next);
+  return true;
+}
+
+void race_read_together(RowActor *row, Region *region, uint64_t offset, Mask mask, int size) {
+  Actor *actor = &row->actor;
+  begin_row(row, __builtin_ctz(mask), 1);
+  if ((mask & ~row->alike) == 0 && read_together(actor, region, offset, mask, size)) return;
+  race_read(actor->warp, actor->inst, mask, region, offset, size, WEAK);
 }
 
 // ---- writes ----

@@ -13,9 +13,75 @@ typedef struct RowActor {
 } RowActor;
 
 // The lanes that execute inst, a weak access; lane is one of them.
-RowActor race_row(Warp *warp, const Inst *inst, int lane);
+void race_row(RowActor *row, Warp *warp, const Inst *inst, int lane);
 // Checks and remembers reads or writes by `count` lanes from `lane` on: of `size` bytes each, one after the other from the
 // offset on, on one page. Returns how many lanes are done, at least one. value: what the first of them writes, and after it
 // the others.
 int race_read_row(RowActor *row, Region *region, uint64_t offset, int lane, int count, int size);
 int race_write_row(RowActor *row, Region *region, uint64_t offset, int lane, int count, int size, const uint8_t *value);
+// The same of a read of one place by the lanes of mask, the first of which is lane.
+void race_read_together(RowActor *row, Region *region, uint64_t offset, Mask mask, int size);
+
+// ---- lanes far from each other ----
+
+// Whether accesses with an event come before those of the lanes: all of them; a lane's own; or race.h has to find out.
+typedef enum Comes { COMES_UNKNOWN, COMES_OWN, COMES_ALL } Comes;
+Comes race_judge(const RowActor *row, Epoch event);
+
+// What the lanes alike do, and how the events that were met last come before it. It stays in a function's registers.
+typedef struct Scatter {
+  Epoch own, write, read;
+  Comes write_comes, read_comes;
+  uint32_t launch;
+} Scatter;
+
+static inline Scatter race_scatter(const RowActor *row) {
+  return (Scatter){.own = race_epoch(&row->actor) & ~LANE_MASK, .launch = row->actor.cluster->launch->number};
+}
+
+#define ALWAYS_INLINE __attribute__((always_inline)) static inline
+
+ALWAYS_INLINE bool comes_before(const RowActor *row, Epoch event, Epoch *met, Comes *comes, Mark mark, int lane) {
+  if (*met != event) {
+    *met = event;
+    *comes = race_judge(row, event);
+  }
+  return *comes == COMES_ALL || (*comes == COMES_OWN && (mark & LANE_MASK) == (unsigned)lane);
+}
+
+// The page, when the element's bytes have equal cells there, or NULL.
+ALWAYS_INLINE ShadowPage *scattered_page(const Scatter *scatter, const Region *region, uint64_t offset, int size) {
+  ShadowPage *page = shadow_page(&region->shadow, offset, size, scatter->launch);
+  if (!page || !are_marks(write_marks(page, offset), size, *write_marks(page, offset))) return NULL;
+  return are_marks(read_marks(page, offset), size, *read_marks(page, offset)) ? page : NULL;
+}
+
+// race_read_by and race_write_by of one of the lanes alike, in the simplest case. False when it is not that: then nothing was
+// done.
+ALWAYS_INLINE bool race_read_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane,
+                                  int size) {
+  ShadowPage *page = scattered_page(scatter, region, offset, size);
+  if (!page) return false;
+  Mark write = *write_marks(page, offset), read = *read_marks(page, offset);
+  Epoch event = page->events[write >> LANE_BITS];
+  if (event ? !comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane) : write != EPOCH_HOST)
+    return false;
+  event = page->events[read >> LANE_BITS];
+  if (event && !comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane)) return false;
+  set_marks(read_marks(page, offset), size, mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane));
+  return true;
+}
+
+ALWAYS_INLINE bool race_write_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane,
+                                   int size) {
+  ShadowPage *page = scattered_page(scatter, region, offset, size);
+  if (!page || page->foreign || size == page->size) return false;
+  Mark write = *write_marks(page, offset), read = *read_marks(page, offset);
+  Epoch event = page->events[write >> LANE_BITS];
+  if (event && !comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane)) return false;
+  event = page->events[read >> LANE_BITS];
+  if (event && !comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane)) return false;
+  if (read) set_marks(read_marks(page, offset), size, 0);
+  set_marks(write_marks(page, offset), size, mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane));
+  return true;
+}

@@ -121,6 +121,17 @@ static inline int equal_marks(const Mark *marks, int size) {
   return run;
 }
 
+// Whether all are that one.
+static inline bool are_marks(const Mark *marks, int size, Mark mark) {
+  FourMarks different = 0, four;
+  for (; size >= 4; size -= 4, marks += 4) {
+    memcpy(&four, marks, sizeof four);
+    different |= four ^ four_times(mark);
+  }
+  for (; size > 0; size--) different |= (Mark)(*marks++ ^ mark);
+  return !different;
+}
+
 static inline void set_marks(Mark *marks, int size, Mark mark) {
   FourMarks four = four_times(mark);
   for (; size >= 4; size -= 4, marks += 4) memcpy(marks, &four, sizeof four);

@@ -194,6 +194,32 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
   warp_poll(warp, inst, found);
 }
 
+// Lanes that have nothing to do with each other, as long as all is simple: their elements in the neighbour's region, and
+// in one register each of their own size. Returns those done.
+ALWAYS_INLINE Mask load_scattered(Warp *warp, const Transfer *transfer, const RowActor *row, const Neighbour *neighbour,
+                                  const uint64_t addresses[LANES], Mask mask, const int size) {
+  Scatter scatter = race_scatter(row);
+  Region *region = neighbour->region;
+  u8 *slot = SLOT(warp, transfer->slots[0], u8);
+  const u8 *data = region->data;
+  uint64_t difference = neighbour->offset - neighbour->address, most = region->size - (uint64_t)size;
+  Mask rest = mask & row->alike;
+  for (; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    uint64_t offset = addresses[lane] + difference;
+    if (offset > most || addresses[lane] & (uint64_t)(size - 1)) break;
+    if (!race_read_lane(&scatter, row, region, offset, lane, size)) break;
+    copy_bytes(slot + lane * size, data + offset, size);
+  }
+  return rest ? mask & row->alike & ((rest & -rest) - 1) : mask & row->alike;
+}
+
+// Whether lanes may be served by load_scattered or store_scattered.
+static bool is_simple(const Launch *launch, const Transfer *transfer, int size) {
+  return launch->alone && launch->hazards && transfer->count == 1 && transfer->size == size &&
+         transfer->slot_sizes[0] == size && !transfer->sink[0];
+}
+
 // Lanes that read one place, or places one after the other, are served together.
 static void load(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
@@ -209,7 +235,7 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
   Neighbour neighbour = {0};
   PageLock *lock = NULL;
   RowActor row;
-  if (launch->hazards) row = race_row(warp, inst, __builtin_ctz(mask));
+  if (launch->hazards) race_row(&row, warp, inst, __builtin_ctz(mask));
   for (Mask left = mask, done; left; left &= ~done) {
     int lane = __builtin_ctz(left), count = 1, step = bytes;
     Access access;
@@ -221,11 +247,14 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
         step = 0;
       else
         count = inside_page(&access, bytes, evenly_spaced(left, addresses, (uint64_t)bytes));
+      if (count == 1 && is_simple(launch, transfer, 4) &&
+          (done = load_scattered(warp, transfer, &row, &neighbour, addresses, left, 4)))
+        continue;
     }
     done = first_lanes(left, count);
     if (!launch->alone) memory_lock_next(&lock, &access);
     if (launch->hazards && access.region && !step)
-      race_read(warp, inst, done, access.region, access.offset, bytes, WEAK);
+      race_read_together(&row, access.region, access.offset, done, bytes);
     else if (launch->hazards && access.region)
       done = first_lanes(left, count = race_read_row(&row, access.region, access.offset, lane, count, bytes));
     else if (launch->hazards && access.valid)
@@ -266,6 +295,29 @@ static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t
   }
 }
 
+// As load_scattered.
+ALWAYS_INLINE Mask store_scattered(Warp *warp, const Transfer *transfer, const RowActor *row,
+                                   const Neighbour *neighbour, const uint64_t addresses[LANES], Mask mask,
+                                   const int size) {
+  Scatter scatter = race_scatter(row);
+  Region *region = neighbour->region;
+  const u8 *slot = SLOT(warp, transfer->slots[0], u8);
+  u8 *data = region->data;
+  uint64_t difference = neighbour->offset - neighbour->address, most = region->size - (uint64_t)size;
+  bool changed = false;
+  Mask rest = mask & row->alike;
+  for (; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    uint64_t offset = addresses[lane] + difference;
+    if (offset > most || addresses[lane] & (uint64_t)(size - 1)) break;
+    if (!race_write_lane(&scatter, row, region, offset, lane, size)) break;
+    changed |= memcmp(data + offset, slot + lane * size, (size_t)size) != 0;
+    copy_bytes(data + offset, slot + lane * size, size);
+  }
+  warp->block->cluster->progress += changed;
+  return rest ? mask & row->alike & ((rest & -rest) - 1) : mask & row->alike;
+}
+
 // Lanes that write places one after the other are served together.
 static void store(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
@@ -281,7 +333,7 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
   Neighbour neighbour = {0};
   PageLock *lock = NULL;
   RowActor row;
-  if (launch->hazards) row = race_row(warp, inst, __builtin_ctz(mask));
+  if (launch->hazards) race_row(&row, warp, inst, __builtin_ctz(mask));
   for (Mask left = mask; left;) {
     int lane = __builtin_ctz(left), count = 1;
     u8 value[SHADOW_PAGE];
@@ -289,6 +341,11 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
       break;
     if (access.region) count = inside_page(&access, bytes, evenly_spaced(left, addresses, (uint64_t)bytes));
+    if (access.region && count == 1 && is_simple(launch, transfer, 4)) {
+      Mask done = store_scattered(warp, transfer, &row, &neighbour, addresses, left, 4);
+      left &= ~done;
+      if (done) continue;
+    }
     gather_row(warp, transfer, lane, count, value);
     if (!launch->alone) memory_lock_next(&lock, &access);
     if (launch->hazards && access.region)
