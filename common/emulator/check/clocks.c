@@ -11,22 +11,26 @@
 
 // ---- clocks ----
 
-void clocks_retain(Clocks *clocks) {
-  if (clocks) atomic_fetch_add_explicit(&clocks->references, 1, memory_order_relaxed);
+static void retain_times(Clocks *clocks, int times) {
+  if (clocks) atomic_fetch_add_explicit(&clocks->references, times, memory_order_relaxed);
 }
+
+void clocks_retain(Clocks *clocks) { retain_times(clocks, 1); }
 
 static size_t clocks_size(int count, int planes) {
   return sizeof(Clocks) + (size_t)planes * (size_t)count * sizeof(uint32_t);
 }
 
-void clocks_release(Clocks *clocks) {
-  if (!clocks || atomic_fetch_sub_explicit(&clocks->references, 1, memory_order_acq_rel) > 1) return;
+static void release_times(Clocks *clocks, int times) {
+  if (!clocks || atomic_fetch_sub_explicit(&clocks->references, times, memory_order_acq_rel) > times) return;
   for (int i = 0; i < clocks->import_count; i++) clocks_release(clocks->imports[i].clocks);
   usage_subtract(clocks->usage,
                  clocks_size(clocks->count, clocks->planes) + (size_t)clocks->import_count * sizeof(Import));
   free(clocks->imports);
   free(clocks);
 }
+
+void clocks_release(Clocks *clocks) { release_times(clocks, 1); }
 
 static uint32_t *plane(Clocks *clocks, ClockPlane which) {
   return clocks->clock + (size_t)which * (size_t)clocks->count;
@@ -181,6 +185,7 @@ static void make_own(const Cluster *cluster, Clocks **holder) {
 
 // Adds what the lane's fences have covered of its own accesses.
 static void add_covered(Clocks *into, const Warp *warp, int lane) {
+  if (!warp->clocks[lane].covered[CLOCK_KNOWN]) return;  // none yet
   for (int p = 0; p < into->planes; p++) {
     uint32_t *clock = &plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
     *clock = larger(*clock, warp->clocks[lane].covered[p]);
@@ -207,20 +212,20 @@ void race_release(Warp *warp, Mask mask, Clocks **joined) {
 
 void race_acquire(Warp *warp, Mask mask, Clocks *joined) {
   if (!joined) return;
-  const Clocks *last = NULL;
-  Clocks *result = NULL;
   forget_alike(warp);
-  for (Mask rest = mask; rest; rest &= rest - 1) {
-    LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
-    if (!result || clocks->known != last) {
-      clocks_release(result);
-      last = clocks->known;
-      result = join(warp->block->cluster, clocks->known, joined);
+  for (Mask rest = mask, same; rest; rest &= ~same) {
+    Clocks *before = warp->clocks[__builtin_ctz(rest)].known;
+    Clocks *after = join(warp->block->cluster, before, joined);
+    same = 0;
+    for (Mask lanes = rest; lanes; lanes &= lanes - 1) {
+      LaneClocks *clocks = &warp->clocks[__builtin_ctz(lanes)];
+      if (clocks->known != before) continue;
+      clocks->known = after;
+      same |= lanes & -lanes;
     }
-    clocks_retain(result);
-    replace(&clocks->known, result);
+    retain_times(after, __builtin_popcount(same) - 1);
+    release_times(before, __builtin_popcount(same));
   }
-  clocks_release(result);
 }
 
 bool race_knows(const Warp *warp, Mask mask, const Clocks *joined) {

@@ -119,10 +119,14 @@ static bool read_together(const Actor *actor, Region *region, uint64_t offset, M
   Epoch write = epoch_of_mark(page, *writes), read = epoch_of_mark(page, *reads);
   if (write == EPOCH_NONE || (write != EPOCH_HOST && (!is_near(actor, write) || !come_before(actor, write, 0, 0))))
     return false;
-  if (read != EPOCH_NONE && !is_near(actor, read)) return false;
+  bool foreign = read != EPOCH_NONE && !is_near(actor, read);
+  if (foreign && !page->foreign) return false;
+  if (foreign) read = EPOCH_NONE;
   if (!(read & EPOCH_SET) && read != EPOCH_NONE && come_before(actor, read, 0, 1)) read = EPOCH_NONE;
   Epoch next = race_add_reads(actor, mask, read, 0, 1);
-  set_marks(reads, size, mark_of_epoch(shadow, page, next));
+  Mark mark = mark_of_epoch(shadow, page, next);
+  if (foreign) set_marks(foreign_marks(page, offset), size, *reads);
+  set_marks(reads, size, mark);
   race_keep_reads(actor->cluster, region, next);
   return true;
 }

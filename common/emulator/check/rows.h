@@ -5,6 +5,7 @@
 // race.h.
 #pragma once
 
+#include "../parse/float_bits.h"
 #include "race.h"
 
 typedef struct RowActor {
@@ -38,8 +39,6 @@ typedef struct Scatter {
 static inline Scatter race_scatter(const RowActor *row) {
   return (Scatter){.own = race_epoch(&row->actor) & ~LANE_MASK, .launch = row->actor.cluster->launch->number};
 }
-
-#define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
 ALWAYS_INLINE bool comes_before(const RowActor *row, Epoch event, Epoch *met, Comes *comes, Mark mark, int lane) {
   if (*met != event) {
