@@ -10,6 +10,7 @@ static void find_alike(RowActor *row) {
 
 void race_row(RowActor *row, Warp *warp, const Inst *inst, int lane) {
   row->actor = race_lane(warp, inst, lane, WEAK);
+  row->lane_by_lane = warp_launch(warp)->lane_by_lane;
   find_alike(row);
 }
 
@@ -18,7 +19,7 @@ static int begin_row(RowActor *row, int lane, int count) {
   race_set_lane(&row->actor, lane);
   if (!(row->alike >> lane & 1)) find_alike(row);
   Mask others = ~row->alike >> lane;
-  int alike = others ? __builtin_ctz(others) : LANES;
+  int alike = row->lane_by_lane ? 1 : others ? __builtin_ctz(others) : LANES;
   return count < alike ? count : alike;
 }
 
@@ -102,7 +103,7 @@ static bool read_row(const Actor *actor, Region *region, uint64_t offset, int *c
 
 int race_read_row(RowActor *row, Region *region, uint64_t offset, int lane, int count, int size) {
   count = begin_row(row, lane, count);
-  if (read_row(&row->actor, region, offset, &count, size)) return count;
+  if (!row->lane_by_lane && read_row(&row->actor, region, offset, &count, size)) return count;
   for (int i = 0; i < count; i++) {
     race_set_lane(&row->actor, lane + i);
     race_read_by(&row->actor, region, offset + (uint64_t)(i * size), size);
@@ -134,7 +135,8 @@ static bool read_together(const Actor *actor, Region *region, uint64_t offset, M
 void race_read_together(RowActor *row, Region *region, uint64_t offset, Mask mask, int size) {
   Actor *actor = &row->actor;
   begin_row(row, __builtin_ctz(mask), 1);
-  if ((mask & ~row->alike) == 0 && read_together(actor, region, offset, mask, size)) return;
+  bool alike = !row->lane_by_lane && (mask & ~row->alike) == 0;
+  if (alike && read_together(actor, region, offset, mask, size)) return;
   race_read(actor->warp, actor->inst, mask, region, offset, size, WEAK);
 }
 
@@ -166,7 +168,7 @@ static bool write_row(const Actor *actor, Region *region, uint64_t offset, int *
 int race_write_row(RowActor *row, Region *region, uint64_t offset, int lane, int count, int size,
                    const uint8_t *value) {
   count = begin_row(row, lane, count);
-  if (write_row(&row->actor, region, offset, &count, size)) return count;
+  if (!row->lane_by_lane && write_row(&row->actor, region, offset, &count, size)) return count;
   for (int i = 0; i < count; i++) {
     race_set_lane(&row->actor, lane + i);
     race_write_by(&row->actor, region, offset + (uint64_t)(i * size), size, value + i * size);

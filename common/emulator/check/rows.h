@@ -11,6 +11,7 @@
 typedef struct RowActor {
   Actor actor;  // one of the lanes
   Mask alike;   // those that know the same
+  bool lane_by_lane;
 } RowActor;
 
 // The lanes that execute inst, a weak access; lane is one of them.

@@ -216,7 +216,7 @@ ALWAYS_INLINE Mask load_scattered(Warp *warp, const Transfer *transfer, const Ro
 
 // Whether lanes may be served by load_scattered or store_scattered.
 static bool is_simple(const Launch *launch, const Transfer *transfer, int size) {
-  return launch->alone && launch->hazards && transfer->count == 1 && transfer->size == size &&
+  return launch->alone && launch->hazards && !launch->lane_by_lane && transfer->count == 1 && transfer->size == size &&
          transfer->slot_sizes[0] == size && !transfer->sink[0];
 }
 

@@ -182,6 +182,7 @@ struct Launch {
   struct SyncTable *sync;            // of global addresses: clocks.h
   bool hazards;
   bool alone;  // one host thread runs it
+  bool lane_by_lane;
   uint64_t schedule;
   uint64_t step_limit;
   _Atomic bool stopped;  // by hazard_stop: no thread goes on
