@@ -72,15 +72,16 @@ static void add_access(Writer *writer) {
   static const char *const places[] = {"%in", "%out", "%s"};
   static const char *const spaces[] = {".global", ".global", ".shared"};
   bool is_load = draw(writer, 2);
-  unsigned type = draw(writer, 8), place = draw(writer, 3), far = draw(writer, 150) == 0;
+  unsigned type = draw(writer, 8), place = draw(writer, 3), far = draw(writer, 60) == 0, askew = draw(writer, 150) == 0;
   add_index(writer);
   add_guard(writer);
   // Far: some of the threads are out of bounds, or all.
   if (far)
-    add(writer, "add.u32 %%a, %%a, %u;\n", RANDOM_BYTES / sizes[type] - 40);
+    add(writer, "add.u32 %%a, %%a, %u;\n", 4096 / sizes[type] - 40);
   else
-    add(writer, "and.b32 %%a, %%a, %u;\n", RANDOM_BYTES / sizes[type] - 1);
+    add(writer, "and.b32 %%a, %%a, %u;\n", 4096 / sizes[type] - 1);
   add(writer, "mad.wide.u32 %%x, %%a, %u, %s;\n", sizes[type], places[place]);
+  if (askew) add(writer, "shr.u32 %%b, %%t, 4;\ncvt.u64.u32 %%l, %%b;\nadd.u64 %%x, %%x, %%l;\n");
   if (!is_load && draw(writer, 2)) add(writer, "mov.u32 %%v, %u;\n", draw(writer, 3));
   add(writer, "@%%p %s%s%s.%s ", is_load ? "ld" : "st", strength(writer, is_load), spaces[place], types[type]);
   if (is_load)
@@ -90,11 +91,17 @@ static void add_access(Writer *writer) {
 }
 
 static void add_order(Writer *writer) {
-  switch (draw(writer, 8)) {
-  case 0: add(writer, "bar.warp.sync 0xffffffff;\n"); break;
+  switch (draw(writer, 10)) {
+  case 0:
+  case 8: add(writer, "bar.warp.sync 0xffffffff;\n"); break;
   case 1: add(writer, "fence.acq_rel.gpu;\n"); break;
   case 2: add(writer, "setp.eq.u32 %%p, %%t, %u;\n@%%p fence.acq_rel.cta;\n", draw(writer, 64)); break;
   case 3: add(writer, "setp.lt.u32 %%p, %%t, %u;\n@%%p red.global.add.u32 [%%out], 1;\n", draw(writer, 40)); break;
+  case 4:
+  case 9:  // One thread of each warp hands on what it knows to those that come later, and learns what the others did.
+    add(writer, "and.b32 %%b, %%t, 31;\nsetp.eq.u32 %%p, %%b, %u;\n@%%p atom.acq_rel.gpu.global.add.u32 %%b, [%%in+%u], 1;\n",
+        draw(writer, 2) * draw(writer, 32), 4096 + 8 * draw(writer, 2));
+    break;
   default: add(writer, "bar.sync 0;\n");
   }
 }
@@ -112,7 +119,7 @@ void random_kernel(RandomKernel *kernel, uint64_t seed) {
       "mov.u32 %%v1, 1;\nmov.u32 %%v2, 2;\nmov.u32 %%v3, %%t;\nmov.u64 %%l, 5;\nmov.b16 %%h, 6;\nmov.u32 %%i, 0;\n",
       RANDOM_BYTES);
   // Mostly the shared memory is written first: else uninitialised reads are all that there is.
-  if (draw(&writer, 4))
+  if (draw(&writer, 5))
     add(&writer, "setp.eq.u32 %%p, %%t, %%t;\nmad.wide.u32 %%x, %%t, 16, %%s;\nst.shared.v4.u32 [%%x], {%%v, %%v, %%v, "
                  "%%v};\nbar.sync 0;\n");
   add(&writer, "again:\n");

@@ -22,11 +22,15 @@ static bool knows(const Actor *actor, uint32_t thread, uint32_t clock) {
   return thread == actor->thread || thread == actor->issuer || (actor->known && actor->known->clock[thread] >= clock);
 }
 
-// The same of lanes of a warp.
-static bool knows_lanes(const Actor *actor, uint32_t first, Mask mask, uint32_t clock) {
-  if (mask == FULL_MASK && actor->known) return clocks_cover(actor->known, first, LANES, clock);
-  for (Mask rest = mask; rest; rest &= rest - 1)
-    if (!knows(actor, first + (uint32_t)__builtin_ctz(rest), clock)) return false;
+// Whether as many neighbouring lanes as there are turns, the actor first, which all have learnt the same, know of accesses by
+// the lanes of mask of a warp. Only a lane by itself knows its own.
+static bool know_lanes(const Actor *actor, int turns, uint32_t first, Mask mask, uint32_t clock) {
+  if (turns > 1 && !actor->known) return false;
+  if (mask == FULL_MASK && actor->known && clocks_cover(actor->known, first, LANES, clock)) return true;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    uint32_t thread = first + (uint32_t)__builtin_ctz(rest);
+    if (turns == 1 ? !knows(actor, thread, clock) : actor->known->clock[thread] < clock) return false;
+  }
   return true;
 }
 
@@ -179,11 +183,12 @@ static bool covers(const ReadNode *a, const ReadNode *b) {
   return a->warp == b->warp && (b->mask & ~a->mask) == 0 && b->clock <= a->clock && a->strength <= b->strength;
 }
 
-// Whether lanes of a warp, or an agent, that read at the clock and with the strength come before the actor's read.
-static bool superseded(const Actor *actor, uint32_t warp, Mask mask, uint32_t clock, Strength strength) {
+// Whether lanes of a warp, or an agent, that read at the clock and with the strength come before the reads of the actor and
+// the lanes after it, one a turn.
+static bool superseded(const Actor *actor, int turns, uint32_t warp, Mask mask, uint32_t clock, Strength strength) {
   uint32_t lanes = (uint32_t)actor->cluster->lane_count;
   if (actor->strength > strength || (actor->thread >= lanes && warp * LANES < lanes)) return false;
-  return knows_lanes(actor, warp * LANES, mask, clock);
+  return know_lanes(actor, turns, warp * LANES, mask, clock);
 }
 
 // The lanes of a mask in `turns` turns, one after the other.
@@ -205,7 +210,7 @@ static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, int turns
     const ReadNode *node = read_sets_node(sets, rest);
     if (covers(node, entry) && node->clock == entry->clock) return set;
     if (covers(entry, node) ||
-        superseded(actor, node->warp, turned_all(node->mask, turn, turns), node->clock, (Strength)node->strength))
+        superseded(actor, turns, node->warp, turned_all(node->mask, turn, turns), node->clock, (Strength)node->strength))
       *dropped = true;
     else
       kept[count++] = rest;
@@ -253,7 +258,7 @@ static bool only_superseded(const Actor *actor, Epoch read) {
   const EpochLayout *layout = actor->layout;
   if (!(read & EPOCH_KERNEL) || read & EPOCH_SET) return false;
   uint32_t thread = epoch_thread(layout, read);
-  return superseded(actor, thread / LANES, 1u << thread % LANES, epoch_clock(layout, read), strength_of(read));
+  return superseded(actor, 1, thread / LANES, 1u << thread % LANES, epoch_clock(layout, read), strength_of(read));
 }
 
 Epoch race_add_reads(const Actor *actor, Mask mask, Epoch read, unsigned step, int turns) {
@@ -412,7 +417,7 @@ bool race_knows_reads(const Actor *actor, Epoch read, unsigned step, int turns) 
     node = read_sets_node(actor->cluster->read_sets, n);
     bool is_own = node->warp == self && turned(node->mask, turn_of(read)) == own && (step || turns == 1);
     Mask mask = turned_all(node->mask, turn_of(read), step ? turns : 1);
-    if (!is_own && !knows_lanes(actor, node->warp * (uint32_t)LANES, mask, node->clock)) return false;
+    if (!is_own && !know_lanes(actor, turns, node->warp * (uint32_t)LANES, mask, node->clock)) return false;
   }
   return true;
 }

@@ -203,15 +203,15 @@ ALWAYS_INLINE Mask load_scattered(Warp *warp, const Transfer *transfer, const Ro
   u8 *slot = SLOT(warp, transfer->slots[0], u8);
   const u8 *data = region->data;
   uint64_t difference = neighbour->offset - neighbour->address, most = region->size - (uint64_t)size;
-  Mask rest = mask & row->alike;
+  Mask rest = mask;
   for (; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     uint64_t offset = addresses[lane] + difference;
-    if (offset > most || addresses[lane] & (uint64_t)(size - 1)) break;
+    if (!(row->alike >> lane & 1) || offset > most || addresses[lane] & (uint64_t)(size - 1)) break;
     if (!race_read_lane(&scatter, row, region, offset, lane, size)) break;
     copy_bytes(slot + lane * size, data + offset, size);
   }
-  return rest ? mask & row->alike & ((rest & -rest) - 1) : mask & row->alike;
+  return mask & ~rest;
 }
 
 // Whether lanes may be served by load_scattered or store_scattered.
@@ -305,17 +305,17 @@ ALWAYS_INLINE Mask store_scattered(Warp *warp, const Transfer *transfer, const R
   u8 *data = region->data;
   uint64_t difference = neighbour->offset - neighbour->address, most = region->size - (uint64_t)size;
   bool changed = false;
-  Mask rest = mask & row->alike;
+  Mask rest = mask;
   for (; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     uint64_t offset = addresses[lane] + difference;
-    if (offset > most || addresses[lane] & (uint64_t)(size - 1)) break;
+    if (!(row->alike >> lane & 1) || offset > most || addresses[lane] & (uint64_t)(size - 1)) break;
     if (!race_write_lane(&scatter, row, region, offset, lane, size)) break;
     changed |= memcmp(data + offset, slot + lane * size, (size_t)size) != 0;
     copy_bytes(data + offset, slot + lane * size, size);
   }
   warp->block->cluster->progress += changed;
-  return rest ? mask & row->alike & ((rest & -rest) - 1) : mask & row->alike;
+  return mask & ~rest;
 }
 
 // Lanes that write places one after the other are served together.
