@@ -17,7 +17,7 @@ MINE ?= mine
 RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 
 .DEFAULT_GOAL := help
-include $(addprefix common/build/,toolchain.mk stages.mk library.mk tests.mk plots.mk views.mk course.mk)
+include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk tests.mk plots.mk views.mk course.mk)
 include $(wildcard common/baselines/*/build.mk)
 
 help: ## this list
@@ -71,6 +71,8 @@ test-threads: $(BUILD)/run-tests ## the stages' programs under TSan
 
 record-golden: build/golden/record ## on the GPU: records tests/golden again; what differs from the model is printed
 	@$< tests/golden build/golden
+record-rules: build/rules/record ## on the GPU: records tests/rules again, what it does where PTX leaves a rule open
+	@$< >build/rules/h200.txt && mv build/rules/h200.txt tests/rules/h200.txt
 
 bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plots/data; goes on after an interruption
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
@@ -79,6 +81,8 @@ library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs:
 peers: $(LADDER) $(BASELINES) ## on the GPU: times stages and PyTorch's attention interleaved; OPTIONS of plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
 flash-attention-3: build/libflash_attention_3.so ## builds it for peers; FLASH_ATTENTION and CUTLASS are checkouts
+hopper-run: $(filter-out ./%,$(HOPPER_RUN)) ## builds ./hopper-run, which runs other CUDA programs on the emulator: notes/hopper-run.md
+run: run_file ## compiles FILE=my.cu and runs it on the emulator; OPTIONS of hopper-run, ARGS, NVCC_FLAGS
 bench-emulator: $(BENCH_NEEDS) ## how fast the emulator is, and the memory of its checks
 	@$^
 
@@ -91,11 +95,11 @@ plot: $(PLOTS) ## draws plots/data/*.csv, as SVG
 format: ## formats all C and CUDA
 	git ls-files '*.c' '*.h' '*.cu' ':!tests/golden' ':!tests/hazards' | xargs clang-format -i
 clean: ## removes what was built; the CUDA compilers in build/cuda* stay
-	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) stage-[0-9][0-9]* libhopper_ladder.so baseline-*
+	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) hopper-run stage-[0-9][0-9]* libhopper_ladder.so baseline-*
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
 .PHONY: help ladder progress test test-course root test-gpu test-cuda test-deep test-mutants test-threads \
-  record-golden bench library peers flash-attention-3 bench-emulator counters plot format clean deps
+  record-golden record-rules bench library run peers flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -105,20 +105,25 @@ do for [i = 1:rungs] {
     at graph 0, first i - 1 + (idea_text eq "" ? 0 : 0.21) right offset -1, 0 font ",14" textcolor rgb ink
   set label 200 + i idea_text at graph 0, first i - 1 - 0.21 right offset -1, 0 font ",12" textcolor rgb grey
 }
-# Numbers stand on white, so that no line runs through them.
 set style fill solid 1 border rgb "white"
-set style textbox opaque fillcolor rgb "white" noborder margins 0.4, 0.3
+# Numbers stand on white, so that no line runs through them. (Boxed labels would need a filter of SVG, which not every
+# program has.) A letter of the speedup is 11 pixels wide, and a digit of the other numbers 12.
+pixels(n) = n * high * 1.28 / (900 * (0.97 - left_edge))
 # How many peers are slower.
 rank(p) = sum [q = 1:peers] (peer[q] < peer[p] || (peer[q] == peer[p] && q < p))
 peer_y(p) = rungs - 0.2 + peer_step * rank(p)
 do for [p = 1:peers] {
   set label 10 + p peer_name[p] at graph 0, first peer_y(p) right offset -1, 0 font ",14" textcolor rgb green
-  set label 20 + p number(peer[p]) at peer[p], peer_y(p) left offset 1.2, 0 front font ",15" textcolor rgb green boxed
+  set label 20 + p number(peer[p]) at peer[p], peer_y(p) left offset 1.2, 0 front font ",15" textcolor rgb green
+  set object 10 + p rectangle from peer[p] + pixels(10), peer_y(p) - 0.25 \
+    to peer[p] + pixels(14 + 12 * strlen(number(peer[p]))), peer_y(p) + 0.25 front fillcolor rgb "white" \
+    fillstyle solid noborder
   set label 40 + p "" at peer[p], peer_y(p) point linecolor rgb green pointtype 13 pointsize dot
 }
 times(x) = sprintf(x < 1.995 ? "%.2fx" : x < 9.95 ? "%.1fx" : "%.0fx", x)
-# A rung's speedup; the first has none.
-speedup(t) = (before = last, last = t, before == 0 ? "" : times(t / before))
+# The speedup of rung i, counted from 0; the first has none.
+speedup(i, t) = (before = i ? last : 0, last = t, before == 0 ? "" : times(t / before))
+end_of_text(i, t) = (text = speedup(i, t), strlen(text) ? 62 + 11 * strlen(text) : 10 + 12 * strlen(number(t)))
 rgb_number(name) = int(real("0x" . name[2:]))
 bar_colour(i) = rgb_number(is_hopper(names[i + 1]) ? blue : sky)
 
@@ -129,6 +134,8 @@ plot $rungs using ($1 / 2):0:(0):1:($0 - 0.34):($0 + 0.34):(bar_colour(int($0)))
        with boxxyerror linewidth 0.5 linecolor rgb variable, \
      for [p = 1:peers] $rungs every ::0::0 using (peer[p]):(-0.6):(0):(peer_y(p) + 0.6) notitle \
        with vectors nohead linecolor rgb green linewidth 2 dashtype 2, \
-     $rungs using 1:0:(number($1)) notitle with labels left boxed offset 0.8, 0 font ",15" textcolor rgb ink, \
-     $rungs using 1:0:(speedup($1)) notitle with labels left boxed offset 6, 0 font ",14" textcolor rgb orange
+     $rungs using 1:0:($1 + pixels(3)):($1 + pixels(end_of_text(int($0), $1))):($0 - 0.3):($0 + 0.3) notitle \
+       with boxxyerror fillcolor rgb "white" linecolor rgb "white", \
+     $rungs using 1:0:(number($1)) notitle with labels left offset 0.8, 0 font ",15" textcolor rgb ink, \
+     $rungs using 1:0:(speedup(int($0), $1)) notitle with labels left offset 6, 0 font ",14" textcolor rgb orange
 unset output

@@ -211,9 +211,16 @@ Test(cli, options_choose_the_device) {
     const char *argument;
     DeviceKind kind;
   } cases[] = {
-      {"--causal", DEVICE_AUTO},         {"--counters", DEVICE_EMULATOR},   {"--ptx=x", DEVICE_EMULATOR},
-      {"--schedule=1", DEVICE_EMULATOR}, {"--hazards=on", DEVICE_EMULATOR}, {"--device=emulator", DEVICE_EMULATOR},
-      {"--device=gpu", DEVICE_GPU},      {"--repeat=3", DEVICE_AUTO},       {"--repeat=0", DEVICE_AUTO},
+      {"--causal", DEVICE_AUTO},
+      {"--counters", DEVICE_EMULATOR},
+      {"--ptx=x", DEVICE_EMULATOR},
+      {"--strict", DEVICE_EMULATOR},
+      {"--schedule=1", DEVICE_EMULATOR},
+      {"--hazards=on", DEVICE_EMULATOR},
+      {"--device=emulator", DEVICE_EMULATOR},
+      {"--device=gpu", DEVICE_GPU},
+      {"--repeat=3", DEVICE_AUTO},
+      {"--repeat=0", DEVICE_AUTO},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Options options = parse((const char *const[]){cases[i].argument, NULL});

@@ -52,6 +52,8 @@ Test(cluster, bulk_copies) {
   run_and_check("cluster", "reduction to shared", 2, 2, added);
 }
 
+static uint32_t plus_300(unsigned block, unsigned thread) { return (void)block, thread + 300; }
+
 Test(cluster, asynchronous_stores) {
   run_pairs("st_async");
   run_and_check("st_async", "one value", 2, 2, neighbour);
@@ -59,6 +61,8 @@ Test(cluster, asynchronous_stores) {
   run_and_check("st_async", "generic addresses, immediate offset", 4, 4, neighbour);
   run_and_check("st_async", "pairs of 64 bits", 2, 2, neighbour);
   run_and_check("st_async", "the own block's tile", 2, 2, neighbour);
+  run_and_check("st_async", "a sum of all blocks", 2, 2, plus_300);
+  run_and_check("st_async", "a largest number", 4, 4, plus_300);
 }
 
 static uint32_t of_thread(unsigned block, unsigned thread) { return (void)block, thread; }

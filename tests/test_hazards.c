@@ -38,6 +38,7 @@ typedef struct Marker {
   enum { EXPECTED, OTHER_SIDE, ALLOWED } role;
   int line;
   HazardKind kind;  // but of OTHER_SIDE
+  HazardGrade grade;
 } Marker;
 
 typedef struct Script {
@@ -128,7 +129,10 @@ static void read_launch(Script *script, const char *text) {
   }
 }
 
-static HazardKind read_kind(const Script *script, const char *text) {
+// "shared-memory race", "formal barrier misuse"
+static HazardKind read_kind(const Script *script, const char *text, HazardGrade *grade) {
+  *grade = !strncmp(text, "formal ", 7) ? HAZARD_FORMAL : !strncmp(text, "note ", 5) ? HAZARD_NOTE : HAZARD_FAULT;
+  if (*grade != HAZARD_FAULT) text = strchr(text, ' ') + 1;
   for (int kind = 0; kind < HAZARD_KIND_COUNT; kind++) {
     size_t length = strlen(hazard_name((HazardKind)kind));
     if (!strncmp(text, hazard_name((HazardKind)kind), length) && strchr(" ,\n", text[length])) return (HazardKind)kind;
@@ -147,7 +151,7 @@ static void read_markers(Script *script, const char *source) {
       int length = snprintf(text, sizeof text, " %s(%s)", roles[role], script->kernel);
       if (strncmp(at, text, (size_t)length)) continue;
       Marker marker = {.role = (int)role, .line = line};
-      if (role != OTHER_SIDE) marker.kind = read_kind(script, at + length + 2);
+      if (role != OTHER_SIDE) marker.kind = read_kind(script, at + length + 2, &marker.grade);
       if (script->marker_count == MAX_MARKERS) bad_comment(script, "too many markers");
       script->markers[script->marker_count++] = marker;
     }
@@ -341,9 +345,11 @@ static bool is_marked(const Script *script, const HazardPlace *place) {
   return false;
 }
 
-static bool is_kind_of_marker(const Script *script, HazardKind kind) {
-  for (int i = 0; i < script->marker_count; i++)
-    if (script->markers[i].role != OTHER_SIDE && script->markers[i].kind == kind) return true;
+static bool is_kind_of_marker(const Script *script, const Hazard *hazard) {
+  for (int i = 0; i < script->marker_count; i++) {
+    const Marker *marker = &script->markers[i];
+    if (marker->role != OTHER_SIDE && marker->kind == hazard->kind && marker->grade == hazard->grade) return true;
+  }
   return false;
 }
 
@@ -364,7 +370,8 @@ static bool answers(const Script *script, const Marker *marker, const Hazard *ha
     has_other_side = true;
     found |= names_line(hazard, script->markers[i].line);
   }
-  return hazard->kind == marker->kind && names_line(hazard, marker->line) && (found || !has_other_side);
+  return hazard->kind == marker->kind && hazard->grade == marker->grade && names_line(hazard, marker->line) &&
+         (found || !has_other_side);
 }
 
 static void judge_faulty(const Script *script, const Run *run, int schedule) {
@@ -377,7 +384,7 @@ static void judge_faulty(const Script *script, const Run *run, int schedule) {
   }
   for (int h = 0; h < run->hazard_count; h++) {
     const Hazard *hazard = &run->hazards[h];
-    bool expected = is_kind_of_marker(script, hazard->kind) && is_marked(script, &hazard->here) &&
+    bool expected = is_kind_of_marker(script, hazard) && is_marked(script, &hazard->here) &&
                     (!hazard->has_other || is_marked(script, &hazard->other));
     cr_expect(expected, "%s, schedule %d: a hazard that is not marked:\n%s", script->kernel, schedule, run->report);
     if (!expected) return;

@@ -66,6 +66,131 @@ Test(instructions, atomics) {
   }
 }
 
+// ---- atomic operations on vectors: of four threads one, or all, on their 16 bytes together ----
+
+// What the 16 bytes hold before, words of two numbers of one format; the number that each is combined with; what they hold
+// then.
+typedef struct VectorCase {
+  const char *type;
+  int count;  // elements
+  const char *operation, *other;
+  uint32_t before, after;
+} VectorCase;
+
+static const VectorCase vectors[] = {
+    {"f32", 4, "add", "0f3F800000", 0x40000000, 0x40400000},  // 2 + 1
+    {"f32", 2, "add", "0fC0000000", 0x3f800000, 0xbf800000},  // 1 - 2
+    {"f16x2", 4, "add.noftz", "0x3c003c00", 0x40003c00, 0x42004000},
+    {"f16x2", 2, "min.noftz", "0x3e003e00", 0x40003c00, 0x3e003c00},  // 1.5 with 1 and with 2
+    {"f16x2", 4, "max.noftz", "0x3e003e00", 0x40003c00, 0x40003e00},
+    {"bf16x2", 4, "add.noftz", "0x3f803f80", 0x40003f80, 0x40404000},
+    {"bf16x2", 4, "min.noftz", "0xbf803fc0", 0x40003f80, 0xbf803f80},  // 1.5 with 1, -1 with 2
+    {"bf16x2", 2, "max.noftz", "0x3fc03fc0", 0x40003f80, 0x40003fc0},
+    {"f16", 8, "add.noftz", "0x3c00", 0x40003c00, 0x42004000},
+    {"f16", 4, "max.noftz", "0x3e00", 0x40003c00, 0x40003e00},
+    {"f16", 2, "min.noftz", "0x3e00", 0x40003c00, 0x3e003c00},
+    {"bf16", 8, "max.noftz", "0x3fc0", 0x40003f80, 0x40003fc0},
+    {"bf16", 8, "add.noftz", "0x3f80", 0x40003f80, 0x40404000},
+    {"bf16", 4, "min.noftz", "0x3fc0", 0x40003f80, 0x3fc03f80},
+};
+
+// "{%x0, %x1}"
+static const char *registers(const char *name, int count) {
+  static char texts[2][100];
+  static int turn;
+  char *text = texts[turn ^= 1], *end = text + sprintf(text, "{");
+  for (int i = 0; i < count; i++) end += sprintf(end, "%s%s%d", i ? ", " : "", name, i);
+  sprintf(end, "}");
+  return text;
+}
+
+static void run_vector(const VectorCase *vector, bool returns) {
+  char body[2000], *end = body;
+  const char *bits = strstr(vector->type, "x2") ? "b32" : vector->type[0] == 'f' && vector->type[1] == '3' ? "f32" : "b16";
+  int words = !strcmp(bits, "b16") ? vector->count / 2 : vector->count;
+  for (int t = 0; t < THREADS; t++) in[t] = vector->before;
+  end += sprintf(end, ".reg .%s %%x<8>, %%y<8>; and.b32 %%r, %%t, 3; setp.eq.u32 %%p, %%r, 0;\n", bits);
+  for (int i = 0; i < 8; i++) end += sprintf(end, "mov.%s %%y%d, %s; ", bits, i, vector->other);
+  end += sprintf(end, "\n@%%p %s.global.%s.v%d.%s ", returns ? "atom" : "red", vector->operation, vector->count,
+                 vector->type);
+  if (returns) end += sprintf(end, "%s, ", registers("%x", vector->count));
+  end += sprintf(end, "[%%i], %s;\n", registers("%y", vector->count));
+  for (int i = 0; i < words && returns; i++)
+    end += words == vector->count ? sprintf(end, "mov.b32 %%v%d, %%x%d; ", i, i)
+                                  : sprintf(end, "mov.b32 %%v%d, {%%x%d, %%x%d}; ", i, 2 * i, 2 * i + 1);
+  run(body);
+  for (int t = 0; t < THREADS; t++) {
+    uint32_t expected = t % 4 < words ? vector->after : vector->before;
+    cr_expect_eq(in[t], expected, "%s.v%d.%s: word %d is %08x", vector->operation, vector->count, vector->type, t,
+                 in[t]);
+    for (int i = 0; i < words && returns && t % 4 == 0; i++)
+      cr_expect_eq(out[t][i], vector->before, "%s.v%d.%s: thread %d was told %08x", vector->operation, vector->count,
+                   vector->type, t, out[t][i]);
+  }
+}
+
+Test(instructions, atomics_on_vectors) {
+  for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+    run_vector(&vectors[i], false);
+    run_vector(&vectors[i], true);
+  }
+}
+
+// Each element is atomic: what four threads add to the same vector is all there.
+Test(instructions, threads_add_to_one_vector) {
+  for (uint32_t t = 0; t < THREADS; t++) in[t] = 0;
+  run(".reg .f32 %f<4>; and.b64 %i, %i, -16;\n"
+      "mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0f40000000; mov.f32 %f2, 0f40400000; mov.f32 %f3, 0f40800000;\n"
+      "red.relaxed.gpu.global.add.v4.f32 [%i], {%f0, %f1, %f2, %f3};");
+  static const uint32_t sums[] = {0x40800000, 0x41000000, 0x41400000, 0x41800000};  // 4, 8, 12, 16
+  for (uint32_t t = 0; t < THREADS; t++) cr_expect_eq(in[t], sums[t % 4], "word %u: %08x", t, in[t]);
+}
+
+Test(instructions, atomics_on_128_bits) {
+  static const char *const bodies[] = {
+      "atom.global.exch.b128 %q0, [%i], %q1;",
+      "atom.global.cas.b128 %q0, [%i], %q2, %q1;",                     // they differ in the highest byte
+      "atom.relaxed.gpu.global.cas.b128 %q0, [%i], %q0, %q1;",         // they are equal
+      "st.shared.b128 [%s], %q0; atom.shared.exch.b128 %q0, [%s], %q1; ld.shared.b128 %q1, [%s]; "
+      "@%p st.global.b128 [%i], %q1;",
+  };
+  for (int i = 0; i < 4; i++) {
+    char body[1000];
+    for (uint32_t t = 0; t < THREADS; t++) in[t] = t;
+    snprintf(body, sizeof body,
+             ".reg .b128 %%q<3>; .reg .b64 %%d<2>; and.b32 %%r, %%t, 3; setp.eq.u32 %%p, %%r, 0;\n"
+             "mov.u32 %%s, tile; mad.lo.u32 %%s, %%t, 16, %%s; @!%%p bra END;\n"
+             "ld.global.b128 %%q0, [%%i]; mov.b128 {%%d0, %%d1}, %%q0; xor.b64 %%d1, %%d1, 0x100000000000000;\n"
+             "mov.b128 %%q2, {%%d0, %%d1}; mov.b64 %%d0, 0x0000000200000001; mov.b64 %%d1, 0x0000000400000003;\n"
+             "mov.b128 %%q1, {%%d0, %%d1};\n%s\n"
+             "mov.b128 {%%d0, %%d1}, %%q0; mov.b64 {%%v0, %%v1}, %%d0; mov.b64 {%%v2, %%v3}, %%d1;\nEND:",
+             bodies[i]);
+    run(body);
+    for (uint32_t t = 0; t < THREADS; t++) {
+      uint32_t expected = i == 1 ? t : t % 4 + 1;
+      cr_expect_eq(in[t], expected, "case %d: word %u is %u", i, t, in[t]);
+      if (t % 4 == 0)
+        for (uint32_t w = 0; w < 4; w++) cr_expect_eq(out[t][w], t + w, "case %d: %u of %u", i, out[t][w], t);
+    }
+  }
+}
+
+// ---- bytes in registers ----
+
+Test(instructions, bytes_of_a_word) {
+  for (uint32_t t = 0; t < THREADS; t++) in[t] = t * 0x01010101 + 0x80402010;
+  run(".reg .b8 %y<4>; .reg .b16 %h; ld.global.u32 %r, [%i];\n"
+      "mov.b32 {%y0, %y1, %y2, %y3}, %r; mov.b32 %v0, {%y3, %y2, %y1, %y0}; mov.b16 %h, {%y0, %y3};\n"
+      "cvt.u32.u16 %v1, %h; mov.b16 {%y1, _}, %h; cvt.u32.u8 %v2, %y1; cvt.s32.s8 %v3, %y3;");
+  for (uint32_t t = 0; t < THREADS; t++) {
+    uint32_t word = in[t], low = word & 255, high = word >> 24;
+    cr_expect_eq(out[t][0], __builtin_bswap32(word), "%08x", out[t][0]);
+    cr_expect_eq(out[t][1], high << 8 | low, "%08x", out[t][1]);
+    cr_expect_eq(out[t][2], low, "%08x", out[t][2]);
+    cr_expect_eq(out[t][3], (uint32_t)(int8_t)high, "%08x", out[t][3]);
+  }
+}
+
 // ---- special registers ----
 
 Test(instructions, lanes_of_a_warp) {
@@ -79,6 +204,26 @@ Test(instructions, lanes_of_a_warp) {
   for (uint32_t t = 0; t < THREADS; t++)
     cr_expect(out[t][0] == 1u << t % 32 && out[t][1] == t % 32 && out[t][2] == t / 32 && out[t][3] == 2, "thread %u",
               t);
+}
+
+// Two launches of one kernel; the second is grid 2. Block i runs on SM i.
+Test(instructions, registers_of_the_launch) {
+  run("mov.u32 %v0, %smid; mov.u32 %v1, %nsmid; mov.u32 %v2, %total_smem_size; mov.u32 %v3, %aggr_smem_size;");
+  cr_expect(out[5][0] == 0 && out[5][1] == 132, "SM %u of %u", out[5][0], out[5][1]);
+  cr_expect(out[5][2] == 1024 && out[5][3] == 2048, "%u and %u bytes", out[5][2], out[5][3]);
+  run(".reg .u16 %h; .reg .u64 %g; mov.u16 %h, %tid.x; cvt.u32.u16 %v0, %h; mov.u64 %g, %gridid; cvt.u32.u64 %v1, %g;\n"
+      "mov.pred %p, %is_explicit_cluster; selp.u32 %v2, 1, 2, %p; mov.b32 %v3, %envreg3;");
+  for (uint32_t t = 0; t < THREADS; t++)
+    cr_expect(out[t][0] == t && out[t][1] == 1 && out[t][2] == 2 && out[t][3] == 0, "thread %u: %u %u %u %u", t,
+              out[t][0], out[t][1], out[t][2], out[t][3]);
+}
+
+// Clocks count what the cluster executes: they mean no time, and go on.
+Test(instructions, clocks_go_on) {
+  run("mov.u32 %v0, %clock; mov.u32 %v1, %clock; mov.u32 %v2, %globaltimer_lo; mov.u32 %v3, %clock_hi;");
+  for (uint32_t t = 0; t < THREADS; t++)
+    cr_expect(out[t][0] < out[t][1] && out[t][1] < out[t][2] && out[t][3] == 0, "thread %u: %u %u %u %u", t, out[t][0],
+              out[t][1], out[t][2], out[t][3]);
 }
 
 // ---- cp.async: the source may be ignored, and then the copy is zeros ----

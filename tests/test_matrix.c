@@ -287,13 +287,13 @@ Test(matrix, addresses_are_checked) {
 
 Test(matrix, the_whole_warp_takes_part) {
   static const HazardTest tests[] = {
-      {LANE_ROWS "setp.lt.u32 %p0, %r0, 16; @%p0 " LDMATRIX_X1 "[%r2];", HAZARD_DIVERGENT_ALIGNED, 0, 0, true, NULL},
-      {"setp.lt.u32 %p0, %r0, 31; @%p0 " MMA, HAZARD_DIVERGENT_ALIGNED, 0, 0, true, NULL},
+      {LANE_ROWS "setp.lt.u32 %p0, %r0, 16; @%p0 " LDMATRIX_X1 "[%r2];", HAZARD_DIVERGENT_ALIGNED, 0, 0, false, NULL},
+      {"setp.lt.u32 %p0, %r0, 31; @%p0 " MMA, HAZARD_DIVERGENT_ALIGNED, 0, 0, false, NULL},
       {"setp.lt.u32 %p0, %r0, 32; @%p0 " MMA, HAZARD_KIND_COUNT, 64, 0, false, NULL},
-      {"setp.eq.u32 %p0, %r0, 5; @%p0 ret; " MMA, HAZARD_DIVERGENT_ALIGNED, 0, 0, true, "lanes 0x00000020"},
-      {MMA, HAZARD_DIVERGENT_ALIGNED, 48, 0, true, "lanes 0xffff0000"},
-      {"movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r3;", HAZARD_DIVERGENT_ALIGNED, 8, 0, true, "lanes 0xffffff00"},
-      {"stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r8};", HAZARD_DIVERGENT_ALIGNED, 8, 0, true, NULL},
+      {"setp.eq.u32 %p0, %r0, 5; @%p0 ret; " MMA, HAZARD_DIVERGENT_ALIGNED, 0, 0, false, "lanes 0x00000020"},
+      {MMA, HAZARD_DIVERGENT_ALIGNED, 48, 0, false, "lanes 0xffff0000"},
+      {"movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r3;", HAZARD_DIVERGENT_ALIGNED, 8, 0, false, "lanes 0xffffff00"},
+      {"stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r8};", HAZARD_DIVERGENT_ALIGNED, 8, 0, false, NULL},
   };
   EXPECT_HAZARDS(tests);
 }
@@ -331,7 +331,7 @@ Test(matrix, other_forms_are_refused) {
       {"ldmatrix.sync.aligned.m8n8.x1.shared::cluster.b16 {%r0}, [%r4]", "unknown modifier .shared::cluster"},
       {"ldmatrix.sync.aligned.m8n8.x1.b16 {%r0}, [%r4]", "64-bit"},
       {"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, %r4", "address in brackets"},
-      {"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}", "operands"},
+      {"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}", "operand"},
       {"ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {%r0}, [%r4]", ".m8n8 and .b16 only"},
       {"ldmatrix.sync.aligned.m8n8.x1.shared.b8 {%r0}, [%r4]", ".m8n8 and .b16 only"},
       {"ldmatrix.sync.m8n8.x1.shared.b16 {%r0}, [%r4]", ".sync.aligned"},
@@ -339,19 +339,40 @@ Test(matrix, other_forms_are_refused) {
       {"stmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r4]", "vector of 1 register"},
       {"movmatrix.sync.aligned.m8n8.b16 %r0, %r1", "movmatrix.sync.aligned.m8n8.trans.b16"},
       {"movmatrix.sync.aligned.m8n8.trans.b16 %r0, %rd1", ".b32"},
-      {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, "
+      {"mma.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, "
        "{%f0,%f1,%f2,%f3}",
-       "types must be"},
-      {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, "
+       "shape must be .m16n8k4 or .m16n8k8"},
+      {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s4.s32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, "
        "{%r0,%r1,%r2,%r3}",
-       "types must be"},
+       "no product with these types"},
+      {"mma.sync.aligned.m16n8k32.row.col.f32.s8.s8.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, "
+       "{%f0,%f1,%f2,%f3}",
+       "no product with these types"},
+      {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32.and.popc {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, "
+       "{%r0,%r1,%r2,%r3}",
+       ".xor.popc or .and.popc for .b1"},
+      {"mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32 {%r0,%r1}, {%r0}, {%r4}, {%r0,%r1}",
+       ".xor.popc or .and.popc for .b1"},
+      {"mma.sync.aligned.m8n8k8.row.col.f64.f64.f64.f64 {%fd0,%fd1}, {%fd0}, {%fd2}, {%fd0,%fd1}", "shape must be"},
+      {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd0,%fd1}, {%fd0,%fd1}, {%fd2}, {%fd0,%fd1}",
+       "operand 2 must be a vector of 1 register, has 2"},
+      {"mma.sync.aligned.m8n8k4.row.row.f64.f64.f64.f64 {%fd0,%fd1}, {%fd0}, {%fd2}, {%fd0,%fd1}", "layouts must be"},
+      {"mma.sp.sync.aligned.m16n8k64.row.col.f16.e4m3.e4m3.f16 {%r0,%r1}, {%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, "
+       "{%r0,%r1}, %r2, 0",
+       "no product with these types"},
+      {"mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r0,%r1}, {%r0,%r1}, {%r4,%r5}, {%r0,%r1}, %r2, 4",
+       "selector is an immediate from 0 to 3"},
+      {"mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r0,%r1,%r2,%r3}, {%r0,%r1}, {%r4,%r5}, "
+       "{%r0,%r1,%r2,%r3}, %r2, %r3",
+       "selector is an immediate from 0 to 1"},
+      {"mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r0,%r1}, {%r0,%r1}, {%r4,%r5}, {%r0,%r1}", "operands"},
       {"mma.sync.aligned.m16n8k16.row.col.f16.bf16.bf16.f16 {%r0,%r1}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%r0,%r1}",
-       "types must be"},
+       "no product with these types"},
       {"mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, "
        "{%f0,%f1,%f2,%f3}",
-       "types must be"},
+       "no product with these types"},
       {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f16 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%r0,%r1}",
-       "types must be"},
+       "no product with these types"},
       {"mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r4,%r5}, {%f0,%f1,%f2,%f3}",
        "shape must be"},
       {"mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, "
@@ -362,7 +383,7 @@ Test(matrix, other_forms_are_refused) {
        "layouts must be"},
       {"mma.sync.aligned.m16n8k16.row.col.satfinite.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, "
        "{%f0,%f1,%f2,%f3}",
-       "unknown modifier .satfinite"},
+       ".satfinite is for integers"},
       {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r4,%r5}, {%f0,%f1,%f2,%f3}",
        "operand 2 must be a vector of 4 registers, has 2"},
       {"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1}, %r4, {%f0,%f1,%f2,%f3}",

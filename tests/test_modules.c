@@ -12,20 +12,20 @@ TestSuite(modules, .timeout = 60);
 #define HEADER ".version 8.0\n.target sm_90a\n.address_size 64\n"
 
 // `add` adds its third parameter to a variable and returns the sum where its first points to.
-static const char variables[] = HEADER
-    ".visible .global .align 4 .u32 counter = 5;\n"
-    ".weak .global .align 8 .b64 pointer = counter;\n"
-    ".extern .global .align 4 .u32 later;\n"
-    ".visible .const .align 4 .f32 scale[3] = {0f3F800000, 0f40000000, 0f40400000};\n"
-    ".extern .shared .align 16 .b8 tile[];\n"
-    ".global .align 4 .u32 later = 9;\n"
-    ".visible .entry add(.param .u64 out, .param .align 4 .b8 pair[12], .param .u16 more) {\n"
-    "  .reg .b64 %rd<3>; .reg .b32 %r<4>; .reg .b16 %h;\n"
-    "  ld.param.u64 %rd0, [out]; ld.param.u16 %h, [more]; cvt.u32.u16 %r0, %h;\n"
-    "  ld.global.u32 %r1, [counter]; add.u32 %r1, %r1, %r0; st.global.u32 [counter], %r1;\n"
-    "  st.global.u32 [%rd0], %r1; ret;\n"
-    "}\n"
-    ".entry nothing() { ret; }\n";
+static const char variables[] =
+    HEADER ".visible .global .align 4 .u32 counter = 5;\n"
+           ".weak .global .align 8 .b64 pointer = counter;\n"
+           ".extern .global .align 4 .u32 later;\n"
+           ".visible .const .align 4 .f32 scale[3] = {0f3F800000, 0f40000000, 0f40400000};\n"
+           ".extern .shared .align 16 .b8 tile[];\n"
+           ".global .align 4 .u32 later = 9;\n"
+           ".visible .entry add(.param .u64 out, .param .align 4 .b8 pair[12], .param .u16 more) {\n"
+           "  .reg .b64 %rd<3>; .reg .b32 %r<4>; .reg .b16 %h;\n"
+           "  ld.param.u64 %rd0, [out]; ld.param.u16 %h, [more]; cvt.u32.u16 %r0, %h;\n"
+           "  ld.global.u32 %r1, [counter]; add.u32 %r1, %r1, %r0; st.global.u32 [counter], %r1;\n"
+           "  st.global.u32 [%rd0], %r1; ret;\n"
+           "}\n"
+           ".entry nothing() { ret; }\n";
 
 static Emulator *open_emulator(void) {
   return emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1, .step_limit = 1 << 20});

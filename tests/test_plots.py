@@ -204,15 +204,6 @@ class Plots(unittest.TestCase):
         many = [phase("QK", 0, 900, block) for block in range(129)]
         self.refuse("timeline.gp", many, "room is for 128 warpgroups", header=TRACE)
 
-    def test_names_of_files_are_no_commands(self):
-        for name in "it's $(touch found) `touch found`", "< touch found", "|touch found", "-", "$rungs", 'a=b "c"':
-            self.write(f"{name}.csv", HEADER, [row("00-scalar", 1.75)])
-            for script in "ladder.gp", "seqlen.gp":
-                with self.subTest(name, script=script):
-                    self.assertEqual(self.gnuplot(script, f"{name}.csv", name), (0, ""))
-                    os.remove(os.path.join(self.folder, f"{name}.svg"))
-        self.assertFalse(os.path.exists(os.path.join(self.folder, "found")))
-
     def test_timeline_from_the_start(self):
         """Without a store, or with one near the start, the window begins where the recording does."""
         rows = [phase("copy", 0, 100), phase("PV", 8500, 9000)]

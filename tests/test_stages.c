@@ -273,6 +273,17 @@ Test(stages, missing_store_is_a_hazard) {
   cr_expect(strstr(output->out, "kernel.cu:"), "%s", output->out);
 }
 
+// A note is printed, and makes no run wrong: ptxas ignores a setmaxnreg of this kernel.
+Test(stages, a_note_is_no_fault) {
+  int count;
+  char *ptx = replace(embedded_ptx("stage-00"), "\tret;", "\tsetmaxnreg.dec.sync.aligned.u32 24;\n\tret;", &count);
+  cr_assert(count > 0);
+  Output *output = run_ptx("stage-00", ptx, "--seqlen=64 --strict");
+  cr_expect_eq(output->code, 0, "exit code %d\n%s%s", output->code, output->out, output->err);
+  cr_expect(strstr(output->out, "\nhazards   none ("), "%s", output->out);
+  cr_expect(strstr(output->out, "\nnote: setmaxnreg misuse"), "%s", output->out);
+}
+
 // A counter that is not 0 at the end is a fault of the next launch. Here atomicInc became a maximum, with two tiles for two
 // blocks: all that is asked for is more than there is, and the result is right.
 static void left_counter_is_wrong(const char *stage) {

@@ -229,7 +229,7 @@ Test(wmma, counts_requests_and_sectors) {
 
 Test(wmma, addresses_are_checked) {
   static const HazardTest tests[] = {
-      {LOAD_A "[%r1+16], 16;", HAZARD_MISALIGNED, 0, 0, true, "address is no multiple of 32"},
+      {LOAD_A "[%r1+16], 16;", HAZARD_MISALIGNED, 0, 0, false, "address is no multiple of 32"},
       {LOAD_A "[%r1+32], 16;", HAZARD_KIND_COUNT, 0, 0, false, NULL},
       {LOAD_A "[%r1], 20;", HAZARD_MISALIGNED, 0, 0, true, "leading dimension of 20 elements is no multiple of 8"},
       {LOAD_A "[%r1], 24;", HAZARD_KIND_COUNT, 0, 0, false, NULL},
@@ -250,10 +250,10 @@ Test(wmma, addresses_are_checked) {
 
 Test(wmma, the_whole_warp_agrees) {
   static const HazardTest tests[] = {
-      {LOAD_A "[%r1], 16;", HAZARD_DIVERGENT_ALIGNED, 16, 0, true, "lanes 0xffff0000"},
-      {"setp.ne.u32 %p0, %r0, 31; @%p0 " LOAD_A "[%r1], 16;", HAZARD_DIVERGENT_ALIGNED, 0, 0, true, NULL},
-      {"mad.lo.u32 %r2, %r0, 32, %r1;\n" LOAD_A "[%r2], 16;", HAZARD_DIVERGENT_ALIGNED, 0, 0, true, "must be the same"},
-      {"mad.lo.u32 %r2, %r0, 8, 16;\n" LOAD_A "[%r1], %r2;", HAZARD_DIVERGENT_ALIGNED, 0, 0, true, "must be the same"},
+      {LOAD_A "[%r1], 16;", HAZARD_DIVERGENT_ALIGNED, 16, 0, false, "lanes 0xffff0000"},
+      {"setp.ne.u32 %p0, %r0, 31; @%p0 " LOAD_A "[%r1], 16;", HAZARD_DIVERGENT_ALIGNED, 0, 0, false, NULL},
+      {"mad.lo.u32 %r2, %r0, 32, %r1;\n" LOAD_A "[%r2], 16;", HAZARD_DIVERGENT_ALIGNED, 0, 0, false, "must be the same"},
+      {"mad.lo.u32 %r2, %r0, 8, 16;\n" LOAD_A "[%r1], %r2;", HAZARD_DIVERGENT_ALIGNED, 0, 0, false, "must be the same"},
   };
   EXPECT_HAZARDS(tests);
 }
@@ -283,11 +283,15 @@ Test(wmma, races_are_found) {
 
 Test(wmma, other_forms_are_refused) {
   static const RefusedTest tests[] = {
-      {"wmma.load.a.sync.aligned.row.m16n16k8.shared.tf32 {%r0,%r1,%r2,%r3}, [%r4]",
-       "type must be .f16 or, of a and b, .bf16"},
-      {"wmma.load.a.sync.aligned.row.m16n16k16.shared.f32 {%r0,%r1,%r2,%r3}, [%r4]", "type must be"},
-      {"wmma.load.c.sync.aligned.row.m16n16k16.shared.bf16 {%r0,%r1,%r2,%r3}, [%r4]", "of c and d, .f32"},
-      {"wmma.load.a.sync.aligned.row.m16n16k8.shared.f16 {%r0,%r1,%r2,%r3}, [%r4]", "shape must be"},
+      {"wmma.load.a.sync.aligned.row.m16n16k16.shared.tf32 {%r0,%r1,%r2,%r3}, [%r4]", "no such shape"},
+      {"wmma.load.a.sync.aligned.row.m16n16k16.shared.f32 {%r0,%r1,%r2,%r3}, [%r4]", "with this type of a"},
+      {"wmma.load.c.sync.aligned.row.m16n16k16.shared.bf16 {%r0,%r1,%r2,%r3}, [%r4]", "with this type of c"},
+      {"wmma.load.c.sync.aligned.row.m8n8k32.shared.f32 {%r0,%r1}, [%r4]", "with this type of c"},
+      {"wmma.load.a.sync.aligned.row.m16n16k8.shared.f16 {%r0,%r1,%r2,%r3}, [%r4]", "no such shape"},
+      {"wmma.load.a.sync.aligned.row.m16n16k16.shared.s4 {%r0,%r1,%r2,%r3}, [%r4]", "no such shape"},
+      {"wmma.load.a.sync.aligned.col.m8n8k32.shared.s4 {%r0}, [%r4]", "below a byte"},
+      {"wmma.load.b.sync.aligned.row.m8n8k128.shared.b1 {%r0}, [%r4]", "below a byte"},
+      {"wmma.load.a.sync.aligned.row.m16n16k8.shared.tf32 {%r0,%r1}, [%r4]", "vector of 4 registers, has 2"},
       {"wmma.load.a.sync.aligned.m16n16k16.shared.f16 {%r0,%r1,%r2,%r3}, [%r4]", "one of .row .col"},
       {"wmma.load.a.sync.aligned.row.m16n16k16.shared.bf16 {%r0,%r1,%r2}, [%r4]", "vector of 4 registers, has 3"},
       {"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r0,%r1,%r2,%r3}, [%r4]", "vector of 8 registers, has 4"},
@@ -304,12 +308,16 @@ Test(wmma, other_forms_are_refused) {
        "operand 2"},
       {"wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r0}, {%r0}, {%r0,%r1,%r2,%r3}",
        "types must be"},
-      {"wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r0,%r1,%r2,%r3}, {%r0}, {%r0}, {%r0,%r1,%r2,%r3}",
+      {"wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.u8.s32 {%r0,%r1,%r2,%r3}, {%r0}, {%r0}, {%r0,%r1,%r2,%r3}",
        "types must be"},
+      {"wmma.mma.sync.aligned.row.col.m16n16k16.f32.s8.s8.f32 {%r0,%r1,%r2,%r3}, {%r0}, {%r0}, {%r0,%r1,%r2,%r3}",
+       "no such shape with these types"},
+      {"wmma.mma.sync.aligned.row.row.m8n8k32.s32.s4.s4.s32 {%r0,%r1}, {%r0}, {%r0}, {%r0,%r1}", "below a byte"},
+      {"wmma.mma.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {%r0,%r1}, {%r0}, {%r0}, {%r0,%r1}", ".xor.popc"},
       {"wmma.mma.sync.aligned.row.col.m8n8k4.f16.f16 {%r0,%r1,%r2,%r3}, {%r0}, {%r0}, {%r0,%r1,%r2,%r3}",
-       "shape must be"},
+       "no such shape"},
       {"wmma.mma.sync.aligned.row.col.m16n16k16.satfinite.f16.f16 {%r0,%r1,%r2,%r3}, {%r0}, {%r0}, {%r0,%r1,%r2,%r3}",
-       "unknown modifier .satfinite"},
+       ".satfinite is for integers"},
       {"wmma.sync.aligned", "wmma.load, wmma.store, wmma.mma"},
   };
   RUN_REFUSED_TESTS(tests);

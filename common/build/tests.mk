@@ -2,13 +2,13 @@
 
 TEST_OBJECTS := $(call objects,tests/test_*.c tests/support/*.c)
 COUNTERS_PTX := build/counters/patterns.ptx
-TEST_PTX := $(COUNTERS_PTX) $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
+TEST_PTX := $(COUNTERS_PTX) build/ptx/rules.ptx $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
 HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,build/%,$f).faulty.ptx \
   $(patsubst tests/%.cu,build/%,$f).repaired.ptx)
 TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(name).ptx)
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
-TEST_NEEDS := $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX)
+TEST_NEEDS := $(if $(SANITIZE),,$(HOPPER_RUN) $(RUNNER_PROGRAMS)) $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX)
 GPU_NEEDS := $(BUILD)/run-tests $(GPU_KERNELS) $(foreach name,$(TRACED),$(BUILD)/trace/trace-$(call number,$(name)))
 BENCH_NEEDS := $(BUILD)/bench-emulator build/ptx/bench.ptx
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
@@ -16,7 +16,7 @@ $(call remember,$(BUILD)/test-members,$(TEST_OBJECTS))
 
 # $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs. Paths
 # are relative to the repository, except two that are used in other folders.
-run_tests = HL_ROOT=$2 PTX_DIR=build/ptx HAZARD_PTX_DIR=build/hazards COUNTERS_PTX=$(COUNTERS_PTX) BUILT=build \
+run_tests = HL_ROOT=$2 PTX_DIR=build/ptx HAZARD_PTX_DIR=build/hazards COUNTERS_PTX=$(COUNTERS_PTX) BUILT=build RUNNER_TESTS=$(RUNNER_TESTS) \
   TRACE_PROGRAMS=$(BUILD)/trace TRACED="$(TRACED)" FAKE_DRIVER="$$PWD/$(FAKE_DRIVER)" \
   LSAN_OPTIONS="suppressions='$$PWD/common/build/leaks.supp':print_suppressions=0" $(BUILD)/run-tests --filter='$1'
 
@@ -47,6 +47,12 @@ build/golden/record: common/emulator/tensor/tensor_core.c $(wildcard tests/golde
 	$Q$(CC) -O2 -ffp-contract=off -c $< -o $@.o
 	$Q$(NVCC) -O2 -std=c++17 -gencode arch=compute_90a,code=sm_90a -Icommon/emulator/tensor $(filter %.cu,$^) $@.o -o $@
 
+# What the GPU does where a rule was open.
+build/rules/record: $(wildcard tests/rules/*.cu tests/rules/*.h common/ptx/*.h) | nvcc
+	$(call say,NVCC $@)
+	@mkdir -p $(@D)
+	$Q$(NVCC) -O3 -std=c++17 -gencode arch=compute_90a,code=sm_90a tests/rules/record.cu -o $@
+
 # A kernel, and the headers that stages have for it, as if they had never had a time stamp.
 build/unmarked/%.ptx: build/unmarked/%.cu build/nvcc-flags | nvcc
 	$(PTX)
@@ -61,6 +67,8 @@ build/hazards/%.repaired.ptx: NVCC_DEFINES := -DREPAIRED
 build/hazards/%.repaired.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/counters/%.ptx: tests/counters/%.cu build/nvcc-flags | nvcc
+	$(PTX)
+build/ptx/rules.ptx: tests/rules/kernels.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/gpu/%.ptx: tests/gpu/%.cu build/nvcc-flags | nvcc
 	$(PTX)

@@ -14,7 +14,7 @@ ALL_CFLAGS := -std=c11 -D_DEFAULT_SOURCE -fvisibility=hidden $(WARNINGS) -march=
   -ffp-contract=off $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all) $(CFLAGS)
 INCLUDE := -Icommon -isystem $(CUDA)/include $(addprefix -isystem ,$(wildcard $(CUDA)/targets/*/include))
 LIBS := -lm -ldl -pthread
-NVCC_FLAGS := -Icommon -gencode arch=compute_90a,code=compute_90a -O3 -lineinfo $(if $(WERROR),-Werror all-warnings)
+KERNEL_FLAGS := -Icommon -gencode arch=compute_90a,code=compute_90a -O3 -lineinfo $(if $(WERROR),-Werror all-warnings)
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $1))
 LIBRARY := $(BUILD)/libhopper.a
@@ -35,7 +35,7 @@ remember = $(shell { mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$
 # Without -Werror: it changes nothing of what is built.
 $(call remember,$(BUILD)/flags,$(CC) $(filter-out -Werror,$(ALL_CFLAGS) $(INCLUDE)))
 $(call remember,$(BUILD)/members,$(MEMBERS))
-$(call remember,build/nvcc-flags,$(NVCC) $(filter-out -Werror all-warnings,$(NVCC_FLAGS)))
+$(call remember,build/nvcc-flags,$(NVCC) $(filter-out -Werror all-warnings,$(KERNEL_FLAGS)))
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | nvcc
 	$(call say,CC $<)
@@ -50,7 +50,7 @@ $(LIBRARY): $(MEMBERS) $(BUILD)/members
 define PTX
 $(call say,PTX $<)
 @mkdir -p $(@D)
-$Q$(NVCC) $(NVCC_FLAGS) $(NVCC_DEFINES) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@.whole
+$Q$(NVCC) $(KERNEL_FLAGS) $(NVCC_DEFINES) -MMD -MP -MF $@.d -MT $@ -ptx $< -o $@.whole
 @awk -f common/build/relative.awk $< $@.whole $@.whole >$@ && rm $@.whole
 endef
 # ptxas mentions a spill, a stack frame or a serialised wgmma and goes on. Here each fails unless ALLOWED names it.

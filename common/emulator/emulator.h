@@ -44,6 +44,26 @@ bool emulator_write(Emulator *emulator, uint64_t address, const void *source, si
 bool emulator_read(Emulator *emulator, void *destination, uint64_t address, size_t size);
 bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t size);
 
+// The host's own memory as global memory: both reach it by one pointer, as with CUDA's managed and pinned memory. Kernels
+// may access [memory, memory + size) and, because the checks work in units of 256 bytes, what precedes it in its unit. What
+// the host does there is not seen: the bytes count as written. The caller keeps the memory until it is unmapped. False when
+// a part of it is mapped already, or for unmap when memory is not what was mapped.
+bool emulator_map(Emulator *emulator, void *memory, size_t size);
+bool emulator_unmap(Emulator *emulator, void *memory);
+
+// What is at an address of global memory.
+typedef struct EmulatorRange {
+  uint64_t base;
+  size_t size;       // bytes
+  const char *name;  // of a variable, NULL for an allocation
+  bool is_host;      // the host may access it by the same address: it is mapped, or a managed variable
+} EmulatorRange;
+
+// The allocation or variable that contains the address; false when there is none.
+bool emulator_find(const Emulator *emulator, uint64_t address, EmulatorRange *range);
+// Whether the address is the emulator's to give out, so that no pointer of the host has it.
+bool emulator_owns(const Emulator *emulator, uint64_t address);
+
 // Bytes of the host's memory, the most at a time since the emulator opened.
 typedef struct EmulatorMemory {
   size_t program;  // what a program has: allocations, variables, shared and local memory of the blocks that run
@@ -72,6 +92,22 @@ const char *emulator_kernel_name(const EmulatorModule *module, int index);
 int emulator_parameter_count(const EmulatorModule *module, const char *kernel);
 // Bytes of one parameter, from 0; 0 when there is none.
 size_t emulator_parameter_size(const EmulatorModule *module, const char *kernel, int index);
+// Where a parameter begins in the bytes that all of them make up.
+size_t emulator_parameter_offset(const EmulatorModule *module, const char *kernel, int index);
+
+// What a kernel needs, and what its PTX says of a launch; 0 where it says nothing. Registers are ptxas's and not known.
+typedef struct EmulatorKernel {
+  size_t static_shared, local;  // bytes of a block's shared memory and of a thread's local memory, 0 for unknown
+                                // instructions
+  size_t parameter_bytes;
+  unsigned max_threads[3];             // .maxntid
+  unsigned required_threads[3];        // .reqntid
+  unsigned required_cluster[3];        // .reqnctapercluster
+  unsigned max_registers, min_blocks;  // .maxnreg, .minnctapersm
+} EmulatorKernel;
+
+// False when the module has no such kernel.
+bool emulator_kernel(EmulatorModule *module, const char *kernel, EmulatorKernel *result);
 // Where a global or constant variable is, from load to close, and its bytes; emulator_read and emulator_write reach it.
 // False when the module has none of that name. address and size may be NULL.
 bool emulator_symbol(const EmulatorModule *module, const char *name, uint64_t *address, size_t *size);
@@ -168,6 +204,7 @@ typedef enum HazardGrade {
   HAZARD_FAULT,   // wrong on the hardware, or undefined there
   HAZARD_FORMAL,  // PTX does not promise it, but the hardware is known to do it: the detail says how that is known
   HAZARD_NOTE,    // worth knowing
+  HAZARD_GRADES,
 } HazardGrade;
 
 // "shared-memory race", the name the reports and the tests use.
@@ -175,10 +212,20 @@ const char *hazard_name(HazardKind kind);
 // One sentence: what to do about it.
 const char *hazard_advice(HazardKind kind);
 
+// A line of the source: that of an instruction, or of a call that was inlined.
+typedef struct HazardFrame {
+  const char *file;
+  int line;
+  const char *function;  // that the line is in: "cute::copy"; NULL when the PTX does not tell
+} HazardFrame;
+
 typedef struct HazardPlace {
   const char *file;  // source file, NULL when the PTX has no -lineinfo
-  int line;          // source line, 0 when unknown
+  int line;          // source line, 0 when unknown: the innermost one in the kernel's own file
   int ptx_line;
+  const HazardFrame *frames;  // the instruction's line, then that of each call that brought it there; NULL when unknown
+  int frame_count;
+  int own;  // which frame file and line are
   unsigned block[3], thread[3];
 } HazardPlace;
 
@@ -187,21 +234,35 @@ enum { HAZARD_DETAIL = 1600 };
 typedef struct Hazard {
   HazardKind kind;
   HazardGrade grade;
-  bool stopped;  // the launch could not go on after it
+  bool stopped;        // the launch could not go on after it
+  const char *kernel;  // as the PTX names it
   HazardPlace here;
   bool has_other;
-  HazardPlace other;           // the access this one conflicts with
-  uint64_t address;            // in its own space
-  int size;                    // bytes
-  uint64_t count;              // how often this pair of lines was met
+  HazardPlace other;  // the access this one conflicts with
+  uint64_t address;   // in its own space
+  int size;           // bytes
+  uint64_t count;     // how often this pair of PTX lines was met
+  // Of a pair of source lines so many pairs of PTX lines are kept (an unrolled loop has hundreds). The last one that is kept
+  // also counts those that are not.
+  bool more;
   char detail[HAZARD_DETAIL];  // one sentence on this very case
 } Hazard;
 
-// Hazards since the emulator opened or the last clear, one per kind and pair of source lines, sorted. At most 1000, and
-// whatever stopped a launch.
+// Hazards since the emulator opened or the last clear, one per kind, grade and pair of PTX lines, sorted by source lines.
+// At most 1000, and whatever stopped a launch. The array is valid until the next launch or call of this function, what it
+// points to until the next clear.
 const Hazard *emulator_hazards(const Emulator *emulator, int *count);
 void emulator_clear_hazards(Emulator *emulator);
-// Prints one hazard as a few lines of text.
+
+// As many reports as a reader sees: hazards that differ in their PTX lines alone are one.
+typedef struct HazardReports {
+  int count[HAZARD_GRADES];
+} HazardReports;
+
+HazardReports emulator_count_reports(const Hazard *hazards, int count);
+// Prints them, each as a few lines of text: of an array as emulator_hazards gives it.
+void emulator_print_hazards(FILE *out, const Hazard *hazards, int count);
+// Prints one hazard.
 void emulator_print_hazard(FILE *out, const Hazard *hazard);
 
 // ---- counters, named as Nsight Compute names them where it has one ----

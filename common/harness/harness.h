@@ -23,7 +23,7 @@
 
 enum ExitCode {
   EXIT_RIGHT = 0,
-  EXIT_WRONG = 1,   // a wrong result or a hazard
+  EXIT_WRONG = 1,   // a wrong result or a fault; with --strict a formal finding, too
   EXIT_USAGE = 2,   // the command line asks for something that cannot be, or a report cannot be written
   EXIT_ABSENT = 3,  // the device asked for is not there
 };
@@ -54,6 +54,7 @@ typedef struct Options {
   uint64_t repeat;
   const char *csv, *trace;
   int hazards;  // 0: on, 1: off
+  bool strict;
   uint64_t schedule, step_limit;
   bool counters;
   const char *counters_csv;
@@ -76,6 +77,7 @@ typedef enum OptionIndex {
   OPTION_CSV,
   OPTION_TRACE,
   OPTION_HAZARDS,
+  OPTION_STRICT,
   OPTION_SCHEDULE,
   OPTION_STEP_LIMIT,
   OPTION_COUNTERS,
@@ -190,7 +192,7 @@ bool timing_measure(Device *device, DeviceWork *work, void *context, int repeats
 void report_head(FILE *out, const Stage *stage, const DeviceInfo *device);
 void report_problem(FILE *out, const Options *options, const DeviceInfo *device);
 void report_check(FILE *out, const Problem *problem, const CheckResult *result);
-// Returns how many hazards there are.
+// Returns how many hazards make the run wrong: faults, and with --strict formal findings.
 int report_hazards(FILE *out, const Options *options, const Device *device);
 void report_timing(FILE *out, const Timing *timing, double flops);
 // Sets this time beside the one recorded for the same stage and shape; prints nothing where there is none.

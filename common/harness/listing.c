@@ -1,8 +1,8 @@
 // --counters: the lines that execute most, then the kernel's source with what each line did beside it.
 #include <stdlib.h>
+#include <string.h>
 
-#include "../emulator/emulator.h"
-#include "harness.h"
+#include "counters.h"
 
 enum { MAX_TEXT = 200, CONTEXT = 2, EXPENSIVE_LINES = 8, MAX_KINDS = 4, MAX_WIDTH = 32 };
 
@@ -205,14 +205,11 @@ static void print_file(FILE *out, const Layout *layout, const LineCounters *line
   if (source) fclose(source);
 }
 
-void report_line_counters(FILE *out, const Device *device) {
-  int count;
-  const LineCounters *lines = device_line_counters(device, &count);
-  EmulatorCounters totals;
-  if (count == 0 || !device_counters(device, &totals)) return;
+void print_line_counters(FILE *out, const EmulatorCounters *totals, const LineCounters *lines, int count) {
+  if (count == 0) return;
   LineCounters *sorted = malloc((size_t)count * sizeof *sorted);
   if (!sorted) return;
-  Layout layout = make_layout(&totals);
+  Layout layout = make_layout(totals);
   print_expensive(out, &layout, lines, count);
   memcpy(sorted, lines, (size_t)count * sizeof *sorted);
   qsort(sorted, (size_t)count, sizeof *sorted, compare_lines);

@@ -20,7 +20,7 @@ typedef struct OptionSpec {
 #define FIELD(name) offsetof(Options, name)
 
 static const OptionSpec specs[OPTION_COUNT] = {
-    [OPTION_DEVICE] = {"device", "auto|gpu|emulator", "where to run; auto: the GPU if there is a Hopper one",
+    [OPTION_DEVICE] = {"device", "auto|gpu|emulator", "where to run; auto: a Hopper GPU if there is one, else the emulator",
                        TYPE_CHOICE, FIELD(device), 0, 0},
     [OPTION_BATCH] = {"batch", "N", "batches (GPU 4, emulator 1)", TYPE_NUMBER, FIELD(batch), 1, 65536},
     [OPTION_HEADS] = {"heads", "N", "heads (GPU 32, emulator 2)", TYPE_NUMBER, FIELD(heads), 1, 65536},
@@ -35,9 +35,11 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_REPEAT] = {"repeat", "N", "GPU: median time of N, L2 flushed before each (20; 0: no timing)", TYPE_NUMBER,
                        FIELD(repeat), 0, 100000},
     [OPTION_CSV] = {"csv", "FILE|-", "GPU: append the time to FILE, or print it", TYPE_TEXT, FIELD(csv), 0, 0},
-    [OPTION_TRACE] = {"trace", "FILE", "GPU: write a timeline of one SM (`make trace-NN`)", TYPE_TEXT,
-                      FIELD(trace), 0, 0},
+    [OPTION_TRACE] = {"trace", "FILE", "GPU: write a timeline of one SM (`make trace-NN`)", TYPE_TEXT, FIELD(trace), 0,
+                      0},
     [OPTION_HAZARDS] = {"hazards", "on|off", "emulator: report hazards (on)", TYPE_CHOICE, FIELD(hazards), 0, 0},
+    [OPTION_STRICT] = {"strict", NULL, "emulator: what only PTX forbids makes the run wrong, too", TYPE_FLAG,
+                       FIELD(strict), 0, 0},
     [OPTION_SCHEDULE] = {"schedule", "N", "emulator: seed of the warp schedule (0, the adversarial one)", TYPE_NUMBER,
                          FIELD(schedule), 0, UINT64_MAX},
     [OPTION_STEP_LIMIT] = {"step-limit", "N",
@@ -208,10 +210,10 @@ bool options_given(const Options *options, OptionIndex index) { return options->
 // for nothing.
 static int option_of(const Options *options, DeviceKind kind) {
   static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
-  static const OptionIndex emulator[] = {OPTION_PTX,      OPTION_COUNTERS,   OPTION_COUNTERS_CSV,
-                                         OPTION_SCHEDULE, OPTION_STEP_LIMIT, OPTION_HAZARDS};
+  static const OptionIndex emulator[] = {OPTION_PTX,        OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE,
+                                         OPTION_STEP_LIMIT, OPTION_HAZARDS,  OPTION_STRICT};
   const OptionIndex *list = kind == DEVICE_GPU ? gpu : emulator;
-  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 6); i++)
+  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 7); i++)
     if (options_given(options, list[i]) && !(list[i] == OPTION_REPEAT && options->repeat == 0)) return (int)list[i];
   return -1;
 }
@@ -299,6 +301,6 @@ void options_print_help(FILE *out, const char *program, const Stage *stage) {
   for (int i = 0; i < OPTION_COUNT; i++)
     if (is_offered(stage, i)) print_option(out, specs[i].name, specs[i].value, specs[i].help);
   for (const StageOption *o = stage->options; o && o->name; o++) print_option(out, o->name, o->value, o->help);
-  fprintf(out, "\nExit code: 0 right; 1 a wrong result or a hazard; 2 wrong use, or a report that cannot be written;\n"
+  fprintf(out, "\nExit code: 0 right; 1 a wrong result or a fault; 2 wrong use, or a report that cannot be written;\n"
                "3 the device asked for is not there.\n");
 }

@@ -22,8 +22,9 @@ template <int PENDING> static __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-// Before a wait: x is computed by then. ptxas likes to move a wait up, over all that has no effect for others to see. A
-// store has one, and this one never happens: no result has these bits: NaNs are 0x7fffffff (PTX ISA 9.7.3).
+// Stands before a wait, and makes sure that x is computed before that wait. ptxas may move a wait up across arithmetic, but
+// not across a store. This store depends on x and never happens: no instruction makes a result with these bits, because
+// their NaN is 0x7fffffff (PTX ISA 9.7.3).
 static __device__ __forceinline__ void computed_here(float x) {
   asm volatile("{\n.reg .pred never;\nsetp.eq.s32 never, %0, 0x7fffff00;\n@never st.shared.b32 [%0], %0;\n}" ::"r"(
                    __float_as_int(x))

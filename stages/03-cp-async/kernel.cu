@@ -211,8 +211,8 @@ template <int HEAD_DIM> struct Warp {
     output(slot);
   }
 
-  // Writes O / sum for this warp's queries to o, by way of the shared memory that held them: so each lane stores 16 bytes,
-  // and rows leave whole.
+  // Writes O / sum for this warp's queries to o. It goes through the shared memory that held the queries: so each lane stores
+  // 16 bytes, and rows leave whole.
   __device__ void store(half *to) {
     int lane = threadIdx.x % WARP;
     __syncwarp();  // all lanes have read the queries

@@ -182,10 +182,10 @@ static void print_core_matrices(FILE *out, const MatrixDescriptor *d, int rows, 
 
 // What is wrong with a matrix of that many rows; NULL when nothing is.
 static const char *fault(const MatrixDescriptor *d, int rows) {
-  const char *overlap = descriptor_overlap(d, rows);
+  const char *misfit = descriptor_misfit(d, rows, 2 * DEPTH);
   static Map map;
   make_map(&map, d, rows);
-  if (overlap) return overlap;
+  if (misfit) return misfit;
   if (map.first < SHARED_BEGIN) return "it begins in the first 1024 bytes of shared memory, which are the system's";
   if (map.last >= SHARED_END) return "it reaches past the end of shared memory, byte 0x38fff";
   return NULL;
@@ -205,7 +205,8 @@ static void print_rest(FILE *out, uint64_t bits, bool mn_major) {
   for (int i = 0; i < FIELDS; i++)
     if (!fields[i].name) reserved |= (uint64_t)field_value(bits, &fields[i]) << fields[i].low;
   if (!reserved) return;
-  const char *wrong = descriptor_decode(bits & ~reserved, mn_major, &d);
+  descriptor_decode(bits, mn_major, &d);
+  const char *wrong = descriptor_check(bits & ~reserved, &d).text;
   if (!wrong) wrong = fault(&d, LINES);
   if (wrong) fprintf(out, "    and besides: %s\n", wrong);
 }
@@ -217,10 +218,12 @@ static bool print_reading(FILE *out, uint64_t bits, bool mn_major) {
                    ? "\n  Read as MN-major: neighbours in memory are neighbours along M (of A) or N (of B); trans-a, "
                      "trans-b = 1\n\n"
                    : "\n  Read as K-major: neighbours in memory are neighbours along K; trans-a, trans-b = 0\n\n");
-  const char *wrong = descriptor_decode(bits, mn_major, &d);
+  descriptor_decode(bits, mn_major, &d);
+  DescriptorFinding finding = descriptor_check(bits, &d);
+  bool wrong = finding.text && finding.grade == HAZARD_FAULT;
   print_distances(out, &d);
+  if (finding.text) fprintf(out, "    %s, for A and B: %s\n", wrong ? "WRONG" : "not what PTX asks for", finding.text);
   if (wrong) {
-    fprintf(out, "    WRONG, for A and B: %s\n", wrong);
     print_rest(out, bits, mn_major);
     return false;
   }

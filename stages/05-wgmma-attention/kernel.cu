@@ -184,8 +184,8 @@ template <int HEAD_DIM> struct Warpgroup {
     output(p, t % SLOTS);
   }
 
-  // Writes O / sum for this warp's queries to o, by way of the shared memory that held them: so each lane stores 16 bytes,
-  // and rows leave whole.
+  // Writes O / sum for this warp's queries to o. It goes through the shared memory that held the queries: so each lane stores
+  // 16 bytes, and rows leave whole.
   __device__ void store(half *to) {
     barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;

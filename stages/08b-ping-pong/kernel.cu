@@ -3,9 +3,9 @@
 //
 // For each tile of keys a consumer does, as in stage 08,
 //
-//   S = Q K^T     of the next tile        both on the tensor cores, in the background,
-//   O += P V      of the last tile        when it is the consumer's turn;
-//   P = exp(S)    of the next tile        meanwhile, as soon as S is there
+//   S = Q K^T     of this tile            both on the tensor cores, in the background,
+//   O += P V      of the tile before      when it is the consumer's turn;
+//   P = exp(S)    of this tile            meanwhile, as soon as S is there
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -101,8 +101,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
-  // thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
+  // of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -118,7 +118,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     wgmma_commit();
   }
 
-  // Waits until a ring's next slot is full; releases it when this warp is done with it.
+  // wait: until a ring's next slot is full. release: this warp needs the slot no more, and the ring goes on.
   template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
   }
@@ -196,8 +196,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     }
   }
 
-  // Writes O / sum for this warp's queries, by way of the shared memory that held them: so each lane stores 16 bytes,
-  // and rows leave whole. (All of the warpgroup's products have read the queries: the last turn was a barrier.)
+  // Writes O / sum for this warp's queries. It goes through the shared memory that held the queries: so each lane stores 16
+  // bytes, and rows leave whole. (All of the warpgroup's products have read the queries: the last turn was a barrier.)
   __device__ void store(int head) {
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;
     char *tile = (char *)shared.q;
@@ -262,7 +262,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     weights();
   }
 
-  // The weights of the next key tile, while the output of the last one is under way.
+  // The weights of this key tile, while the output of the one before is under way.
   __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();
@@ -313,7 +313,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   }
 }
 
-// The entry points. For each mask a kernel of its own: what the other one would need costs no register and no instruction.
+// The entry points. Each mask has a kernel of its own, without the registers and instructions that only the other one needs.
 extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, false>(tensors, problem);

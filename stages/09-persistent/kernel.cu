@@ -3,9 +3,9 @@
 //
 // For each tile of keys a consumer does, as in stage 08b,
 //
-//   S = Q K^T     of the next tile        both on the tensor cores, in the background,
-//   O += P V      of the last tile        when it is the consumer's turn;
-//   P = exp(S)    of the next tile        meanwhile, as soon as S is there
+//   S = Q K^T     of this tile            both on the tensor cores, in the background,
+//   O += P V      of the tile before      when it is the consumer's turn;
+//   P = exp(S)    of this tile            meanwhile, as soon as S is there
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -116,8 +116,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // The weights as fp16, an A for each 16 keys: those of eight columns are, packed in pairs, half of it. P never leaves the
-  // thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
+  // of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -133,7 +133,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     wgmma_commit();
   }
 
-  // Waits until a ring's next slot is full; releases it when this warp is done with it.
+  // wait: until a ring's next slot is full. release: this warp needs the slot no more, and the ring goes on.
   template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
   }
@@ -201,8 +201,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     if (warpgroup == 0) take_turn();  // the turn that the last consumer has passed on
   }
 
-  // The last output of a tile under the first scores of the next. The members describe the next tile already, the arguments
-  // describe the last one. (No mark of the turn here: it would cost registers, and ptxas would serialise the products.)
+  // The last output of a tile beside the first scores of the next. The members describe the next tile already, the arguments
+  // describe the one before. (No trace(WAIT_TURN) here: it would cost registers, and ptxas would serialise the products.)
   __device__ void next_tile(int accumulate, int last_slot, int last_head, int last_row) {
     wait(k, shared.k_full);
     take_turn();
@@ -310,7 +310,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     while (true) {
       int accumulate = key > 0;
       other_tiles();
-      release_queries();
+      release_queries();  // here for a tile with a single key tile, which has no end_step
       int last_slot = q.slot, last_head = head, last_row = row;
       q.advance();
       if (!find_next()) {
@@ -350,7 +350,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     weights();
   }
 
-  // The weights of the next key tile, while the output of the last one is under way.
+  // The weights of this key tile, while the output of the one before is under way.
   __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();
@@ -400,7 +400,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   }
 }
 
-// The entry points. For each mask a kernel of its own: what the other one would need costs no register and no instruction.
+// The entry points. Each mask has a kernel of its own, without the registers and instructions that only the other one needs.
 extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, false>(tensors, problem);

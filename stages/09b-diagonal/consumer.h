@@ -2,8 +2,9 @@
 // softmax is the kernel's: it derives Self, which has
 //
 //   first_weights<N>()  weights of a tile's first N keys: sets shift and sum, and puts the weights where the scores were
-//   vote()              checks them before they are packed; does nothing in stage 09b
-//   other_tiles()       all key tiles after the first, with the output of each but the last
+//   vote()              stage 10: the threads vote, by these weights, on the loop for the tile's other key tiles
+//   other_tiles()       all key tiles after the first, with the output of each but the last. Returns 1 if there were any,
+//                       else 0: whether the last output adds to o
 #pragma once
 
 // threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in registers
@@ -115,7 +116,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     wgmma_commit();
   }
 
-  // Waits until a ring's next slot is full; releases it when this warp is done with it.
+  // wait: until a ring's next slot is full. arrive: this warp needs the slot no more. release: the same, and the ring goes on.
   template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
   }
@@ -187,8 +188,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     if (warpgroup == 0) take_turn();  // the turn that the last consumer has passed on
   }
 
-  // The last output of a tile under the first scores of the next. The members describe the next tile already, the arguments
-  // describe the last one. (No mark of the turn here: it would cost registers, and ptxas would serialise the products.)
+  // The last output of a tile beside the first scores of the next. The members describe the next tile already, the arguments
+  // describe the one before. (No trace(WAIT_TURN) here: it would cost registers, and ptxas would serialise the products.)
   template <int N> __device__ void next_tile(int accumulate, int last_slot, int last_head, int last_row) {
     wait(k, shared.k_full);
     take_turn();
@@ -303,7 +304,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
       first_tile<KEYS>();
     while (true) {
       int accumulate = self().other_tiles();
-      release_queries();
+      release_queries();  // here for a tile with a single key tile, which has no end_step
       int last_slot = q.slot, last_head = head, last_row = row;
       q.advance();
       if (!find_next()) {

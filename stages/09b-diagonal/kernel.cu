@@ -3,9 +3,9 @@
 //
 // For each tile of keys a consumer does, as in stage 08b,
 //
-//   S = Q K^T     of the next tile        both on the tensor cores, in the background,
-//   O += P V      of the last tile        when it is the consumer's turn;
-//   P = exp(S)    of the next tile        meanwhile, as soon as S is there
+//   S = Q K^T     of this tile            both on the tensor cores, in the background,
+//   O += P V      of the tile before      when it is the consumer's turn;
+//   P = exp(S)    of this tile            meanwhile, as soon as S is there
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -60,7 +60,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
   }
   __device__ void vote() {}
 
-  // The weights of the next key tile, while the output of the last one is under way.
+  // The weights of this key tile, while the output of the one before is under way.
   __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();

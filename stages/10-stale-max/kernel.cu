@@ -4,9 +4,9 @@
 //
 // All else is stage 09b's. For each tile of keys a consumer does
 //
-//   S = Q K^T     of the next tile        both on the tensor cores, in the background,
-//   O += P V      of the last tile        when it is the consumer's turn;
-//   P = exp(S)    of the next tile        meanwhile, as soon as S is there
+//   S = Q K^T     of this tile            both on the tensor cores, in the background,
+//   O += P V      of the tile before      when it is the consumer's turn;
+//   P = exp(S)    of this tile            meanwhile, as soon as S is there
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -30,7 +30,8 @@
 #include "../09b-diagonal/consumer.h"
 #include "scores_again.h"
 
-// Votes on a tile, by the slot of its queries: how many threads of each warp found its scores far apart.
+// Votes on a tile, by the slot of its queries: how many threads of each warp found its scores far apart. They lie beside the
+// dynamic shared memory that struct Shared describes, because that struct is stage 09b's.
 __shared__ int votes[QUERY_SLOTS_OF(64)][CONSUMERS_OF(64)][WARPGROUP / WARP];  // HEAD_DIM = 128 has fewer
 
 template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {
@@ -73,12 +74,13 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
     if (elected) votes[q.slot][warpgroup][thread_index() % WARPGROUP / WARP] = peaked;
   }
 
-  // Whether nearly all threads of the warpgroup voted so, before it took the turn that it has now. A warpgroup without rows
-  // follows the first one, because consumers in two loops are slower. (With CUDA 12 there is only the fast loop: registers
-  // do not suffice for both.)
+  // Whether nearly all threads of the warpgroup voted so, before it took the turn that it has now. A consumer whose rows all
+  // lie behind the sequence follows consumer 0, because consumers in two different loops are slower. (With CUDA 12 there is
+  // only the fast loop: registers do not suffice for both.)
   __device__ bool peaked() {
-    const int(&of)[4] = votes[q.slot][row < problem.seqlen ? warpgroup : 0];
-    return __CUDACC_VER_MAJOR__ >= 13 && __shfl_sync(0xffffffff, of[0] + of[1] + of[2] + of[3] > WARPGROUP * 7 / 8, 0);
+    const int *of_warp = votes[q.slot][row < problem.seqlen ? warpgroup : 0];
+    int all = of_warp[0] + of_warp[1] + of_warp[2] + of_warp[3];
+    return __CUDACC_VER_MAJOR__ >= 13 && __shfl_sync(0xffffffff, all > WARPGROUP * 7 / 8, 0);
   }
 
   // Whether the weights are small enough for fp16, which ends at 65504. No weight is larger than its thread's sum.
@@ -89,11 +91,14 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
   // its digits only from 2^-14 on, and weights that are alike are each a small part of their sum.
   __device__ void shrink() {
     float row_sum[2] = {quad_sum(new_sum[0]), quad_sum(new_sum[1])};
-    if (__any_sync(0xffffffff, fmaxf(row_sum[0], row_sum[1]) == INFINITY)) return start_again();
+    if (__any_sync(0xffffffff, fmaxf(row_sum[0], row_sum[1]) == INFINITY)) {
+      start_again();
+      return;
+    }
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       int exponent = (__float_as_int(row_sum[h]) >> 23) - 127;
-      exponent = exponent < 14 ? 0 : min(exponent, 126);  // 2^-127 is no normal number
+      exponent = exponent < 14 ? 0 : min(exponent, 126);  // one that does not fit has 15 or more; 2^-127 is not normal
       factor[h] = __int_as_float((127 - exponent) << 23);
       shift[h] -= exponent;
       sum[h] *= factor[h];
@@ -114,11 +119,12 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
     weights<0, KEYS>();
   }
 
-  // Weights of one key tile under the output of the other: the first of them until that is there, the rest and its packing
-  // behind the wait. EXACT: with lazy rescaling, as in stage 09b. Otherwise with the stale maximum, and the check comes last.
-  // Once it has passed, K is no longer needed and its slot is released.
+  // The weights of this key tile, while the output of the one before is under way: those of the first UNDER_PV keys before the
+  // wait for it, the others and the packing behind it. EXACT: with lazy rescaling, as in stage 09b. The search for the maximum
+  // also runs beside the output, so few weights are left for that time. Otherwise with the stale maximum; the check comes
+  // last, and then K is no longer needed and its slot is released.
   template <bool EXACT> __device__ void end_step() {
-    constexpr int UNDER_PV = EXACT ? 8 : HEAD_DIM / 2;  // keys; the search for the maximum takes as long, too
+    constexpr int UNDER_PV = EXACT ? 8 : HEAD_DIM / 2;
     trace(WAIT_QK, steps);
     wgmma_wait<1>();
     wgmma_results(s);

@@ -73,8 +73,8 @@ static void launch_check_hazards(const Emulator *emulator, EmulatorStatus status
     launch_require(hazard->kind < HAZARD_KIND_COUNT && hazard->detail[0] && hazard->count > 0);
     launch_require(hazard->here.ptx_line >= 0 && hazard->here.ptx_line <= lines);
     launch_require(!hazard->has_other || (hazard->other.ptx_line >= 0 && hazard->other.ptx_line <= lines));
-    emulator_print_hazard(nowhere, hazard);
   }
+  emulator_print_hazards(nowhere, hazards, count);
   fclose(nowhere);
 }
 

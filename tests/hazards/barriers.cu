@@ -85,7 +85,7 @@ extern "C" __global__ void full_twice(const float *in, float *out, int rounds) {
   int lane = threadIdx.x % 32;
   if (threadIdx.x < 32) {
     for (int k = 0; k < rounds; k++) {
-      buffer[k % 2][lane] = in[32 * k + lane];
+      buffer[k % 2][lane] = in[32 * k + lane];  // ALSO(full_twice): shared-memory race
       barrier_arrive(FULL, 64);  // HAZARD(full_twice): barrier misuse
 #ifdef REPAIRED
       barrier_sync(EMPTY, 64);
@@ -94,8 +94,8 @@ extern "C" __global__ void full_twice(const float *in, float *out, int rounds) {
   } else {
     float sum = 0;
     for (int k = 0; k < rounds; k++) {
-      barrier_sync(FULL, 64);  // ALSO(full_twice): barrier misuse
-      sum += buffer[k % 2][31 - lane];
+      barrier_sync(FULL, 64);  // ALSO(full_twice): barrier misuse, ALSO(full_twice): deadlock
+      sum += buffer[k % 2][31 - lane];  // ALSO(full_twice): shared-memory race
 #ifdef REPAIRED
       barrier_arrive(EMPTY, 64);
 #endif
@@ -110,7 +110,7 @@ extern "C" __global__ void third_warp(const float *in, float *out) {
 #ifdef REPAIRED
   if (threadIdx.x < 64)
 #endif
-    barrier_sync(1, 64);  // HAZARD(third_warp): barrier misuse
+    barrier_sync(1, 64);  // HAZARD(third_warp): barrier misuse, ALSO(third_warp): deadlock
   out[threadIdx.x] = in[threadIdx.x];
 }
 
@@ -166,16 +166,16 @@ extern "C" __global__ void arrives_and_waits(const float *in, float *out) {
 #else
   int second = 1;
 #endif
-  tile[t] = in[t];
+  tile[t] = in[t];  // ALSO(arrives_and_waits): shared-memory race
   if (t < 32) {
     barrier_arrive(1, 64);
-    barrier_sync(second, 64);  // HAZARD(arrives_and_waits): barrier misuse
+    barrier_sync(second, 64);  // ALSO(arrives_and_waits): barrier misuse, ALSO(arrives_and_waits): deadlock
     out[t] = tile[t + 32];
   } else {
-    barrier_sync(1, 64);
+    barrier_sync(1, 64);  // HAZARD(arrives_and_waits): barrier misuse
 #ifdef REPAIRED
     barrier_arrive(2, 64);
 #endif
-    out[t] = tile[t - 32];
+    out[t] = tile[t - 32];  // ALSO(arrives_and_waits): uninitialised read
   }
 }

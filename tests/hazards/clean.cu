@@ -62,6 +62,58 @@ extern "C" __global__ void half_warp(const int *in, int *out) {
   if (threadIdx.x % 16 == 0) out[threadIdx.x / 16] = x;
 }
 
+// Two warps take turns at named barriers. The one that begins arrives at its own barrier first, in the other's place.
+// launch first_turn: grid 1 block 64 args int[128] int[64]=zero 4
+extern "C" __global__ void first_turn(const int *in, int *out, int rounds) {
+  __shared__ int tile[32];
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, sum = 0;
+  if (warp == 0) barrier_arrive(1, 64);
+  for (int k = 0; k < rounds; k++) {
+    barrier_sync(1 + warp, 64);
+    tile[lane] = in[32 * k + lane] + warp;
+    __syncwarp();
+    sum += tile[31 - lane];
+    __syncwarp();
+    if (warp == 0 || k + 1 < rounds) barrier_arrive(2 - warp, 64);
+  }
+  out[threadIdx.x] = sum;
+}
+
+// A warp arrives twice at a barrier of three warps, where only one other comes.
+// launch arrives_for_two: grid 1 block 64 args int[32] int[64]=zero
+extern "C" __global__ void arrives_for_two(const int *in, int *out) {
+  __shared__ int tile[32];
+  int lane = threadIdx.x % 32;
+  if (threadIdx.x < 32) {
+    tile[lane] = in[lane];
+    barrier_arrive(1, 96);
+    barrier_arrive(1, 96);
+  } else {
+    barrier_sync(1, 96);
+    out[threadIdx.x] = tile[31 - lane];
+  }
+}
+
+// Each warp synchronises with itself, and all use one barrier.
+// launch barrier_of_one_warp: grid 1 block 128 args int[128] int[128]=zero
+extern "C" __global__ void barrier_of_one_warp(const int *in, int *out) {
+  __shared__ int tile[128];
+  tile[threadIdx.x] = in[threadIdx.x];
+  barrier_sync(1, 32);
+  out[threadIdx.x] = tile[threadIdx.x ^ 31];
+}
+
+// Lanes that are of no use leave, and some of them late: the others vote and reduce without them.
+// launch leave_late: grid 1 block 32 args int[32] int[32]=zero 20
+extern "C" __global__ void leave_late(const int *in, int *out, int n) {
+  int t = threadIdx.x, x = in[t];
+  if (t >= n) {
+    out[t] = -x;
+    return;
+  }
+  out[t] = __reduce_add_sync(0xffffffff, x) + __popc(__ballot_sync(0xffffffff, x % 2));
+}
+
 // The mask of those who come is voted first.
 // launch tail_mask: grid 1 block 64 args int[50] int[2]=zero 50
 extern "C" __global__ void tail_mask(const int *in, int *out, int n) {

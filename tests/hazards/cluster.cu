@@ -114,8 +114,8 @@ extern "C" __global__ void right_neighbour(const float *in, float *out) {
 #else
   int right = rank + 1;
 #endif
-  unsigned other = shared_address_in(&tile[t], right);  // HAZARD(right_neighbour): out-of-bounds access
-  out[32 * rank + t] = load_cluster(other);
+  unsigned other = shared_address_in(&tile[t], right);
+  out[32 * rank + t] = load_cluster(other);  // HAZARD(right_neighbour): out-of-bounds access
   cluster_arrive();
   cluster_wait();
 }

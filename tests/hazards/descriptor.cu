@@ -88,8 +88,8 @@ extern "C" __global__ void padded_rows(const half *in, float *out) {
   put(out, d);
 }
 
-// A tile under the 128-byte swizzle must start where the swizzle's pattern does, at a multiple of 1024 bytes; this one
-// starts behind an mbarrier and its padding.
+// PTX wants a tile under the 128-byte swizzle to start where the swizzle's pattern does, at a multiple of 1024 bytes, or to
+// name a base offset; this one starts behind an mbarrier and its padding.
 // launch swizzle_atom: grid 1 block 128 shared 20480 args half[2048] float[512]=zero
 extern "C" __global__ void swizzle_atom(const half *in, float *out) {
   extern __shared__ char shared[];
@@ -101,11 +101,11 @@ extern "C" __global__ void swizzle_atom(const half *in, float *out) {
   start += 128;
 #endif
   float d[4] = {};
-  multiply(d, descriptor_at(start, 16, 1024, SWIZZLE_128B), describe(tiles.b));  // HAZARD(swizzle_atom): bad descriptor
+  multiply(d, descriptor_at(start, 16, 1024, SWIZZLE_128B), describe(tiles.b));  // HAZARD(swizzle_atom): formal bad descriptor
   put(out, d);
 }
 
-// A step of two rows instead of two columns: inside an atom the address may move along K only.
+// A step of two rows instead of two columns: the tile starts inside the pattern.
 // launch step_along_rows: grid 1 block 128 shared 12288 args half[2048] float[512]=zero
 extern "C" __global__ void step_along_rows(const half *in, float *out) {
   extern __shared__ char shared[];
@@ -121,8 +121,42 @@ extern "C" __global__ void step_along_rows(const half *in, float *out) {
   float d[4] = {};
   for (int k = 0; k < 2; k++) {
     uint64_t a = descriptor_at(start + STEP * k, 16, 1024, SWIZZLE_128B);
-    multiply(d, a, describe(tiles.b));  // HAZARD(step_along_rows): bad descriptor
+    multiply(d, a, describe(tiles.b));  // HAZARD(step_along_rows): formal bad descriptor
   }
+  put(out, d);
+}
+
+// A base offset of a tile that starts where the pattern does: the pattern is turned by two rows.
+// launch wrong_base: grid 1 block 128 shared 12288 args half[2048] float[512]=zero
+extern "C" __global__ void wrong_base(const half *in, float *out) {
+  extern __shared__ char shared[];
+  __shared__ Tiles tiles;
+  fill(&tiles, in, sizeof tiles);
+  fill(shared, in, 12288);
+  uint64_t a = descriptor_at((shared_address(shared) + 1023) / 1024 * 1024, 16, 1024, SWIZZLE_128B);
+#ifndef REPAIRED
+  a |= 2ull << 49;
+#endif
+  float d[4] = {};
+  multiply(d, a, describe(tiles.b));  // HAZARD(wrong_base): bad descriptor
+  put(out, d);
+}
+
+// The fourth slice of a line of 128 bytes is the last: this one begins so late that half of it is the next row's.
+// launch over_the_line: grid 1 block 128 shared 12288 args half[2048] float[512]=zero
+extern "C" __global__ void over_the_line(const half *in, float *out) {
+  extern __shared__ char shared[];
+  __shared__ Tiles tiles;
+  fill(&tiles, in, sizeof tiles);
+  fill(shared, in, 12288);
+  unsigned start = (shared_address(shared) + 1023) / 1024 * 1024;
+#ifdef REPAIRED
+  start += 96;
+#else
+  start += 112;
+#endif
+  float d[4] = {};
+  multiply(d, descriptor_at(start, 16, 1024, SWIZZLE_128B), describe(tiles.b));  // HAZARD(over_the_line): bad descriptor
   put(out, d);
 }
 
@@ -136,7 +170,7 @@ extern "C" __global__ void bit_46(const half *in, float *out) {
   a |= 1ull << 46;
 #endif
   float d[4] = {};
-  multiply(d, a, describe(tiles.b));  // HAZARD(bit_46): bad descriptor
+  multiply(d, a, describe(tiles.b));  // HAZARD(bit_46): formal bad descriptor
   put(out, d);
 }
 

@@ -21,7 +21,7 @@ extern "C" __global__ void sync_in_branch(const float *in, float *out) {
   out[t] = x;
 }
 
-// A barrier in a loop that lanes leave after different numbers of rounds.
+// A barrier in a loop that lanes leave after different numbers of rounds. An H200 goes on without those that have exited.
 // launch sync_in_loop: grid 1 block 64 args int[64] int[64]=zero
 extern "C" __global__ void sync_in_loop(const int *in, int *out) {
   __shared__ int tile[64];
@@ -32,9 +32,9 @@ extern "C" __global__ void sync_in_loop(const int *in, int *out) {
   for (int k = 0; k < in[t] % 4 + 1; k++) {
 #endif
     tile[t] = in[t] + k;
-    __syncthreads();  // HAZARD(sync_in_loop): divergent .aligned instruction
+    __syncthreads();  // HAZARD(sync_in_loop): formal divergent .aligned instruction
     if (k < in[t] % 4 + 1) sum += tile[t ^ 63];
-    __syncthreads();  // ALSO(sync_in_loop): divergent .aligned instruction
+    __syncthreads();  // ALSO(sync_in_loop): formal divergent .aligned instruction
   }
   out[t] = sum;
 }
@@ -96,16 +96,16 @@ extern "C" __global__ void shuffle_in_branch(const float *in, float *out) {
   out[threadIdx.x] = x;
 }
 
-// The same when the others do not wait, but go on and exit.
+// The same when the others do not wait, but go on and exit: then the shuffle reads what is not there.
 // launch shuffle_missed: grid 1 block 32 args float[32] float[32]=zero
 extern "C" __global__ void shuffle_missed(const float *in, float *out) {
   float x = in[threadIdx.x];
 #ifdef REPAIRED
-  unsigned mask = 0x0000ffff;
+  int step = 8;
 #else
-  unsigned mask = 0xffffffff;
+  int step = 16;
 #endif
-  if (threadIdx.x < 16) x += __shfl_xor_sync(mask, x, 8);  // HAZARD(shuffle_missed): divergent .aligned instruction
+  if (threadIdx.x < 16) x += __shfl_xor_sync(0xffffffff, x, step);  // HAZARD(shuffle_missed): divergent .aligned instruction
   out[threadIdx.x] = x;
 }
 

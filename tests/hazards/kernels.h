@@ -13,6 +13,8 @@
 //   // OTHER(NAME)                           the line that it must name beside it
 //   // ALSO(NAME): deadlock                  what may be reported there as well
 //
+// What is no fault has its grade in front: "HAZARD(NAME): formal barrier misuse", "note ...".
+//
 // A kernel without a HAZARD only looks faulty: nothing may be reported.
 #pragma once
 

@@ -43,11 +43,11 @@ extern "C" __global__ void second_copy(const float *in, float *out) {
 #else
     mbarrier_arrive_expect(&full, sizeof keys);  // HAZARD(second_copy): wrong expect_tx
 #endif
-    bulk_load(keys, in, sizeof keys, &full);
-    bulk_load(values, in + 64, sizeof values, &full);
+    bulk_load(keys, in, sizeof keys, &full);  // ALSO(second_copy): read before wait
+    bulk_load(values, in + 64, sizeof values, &full);  // ALSO(second_copy): overwrite in flight
   }
   mbarrier_wait(&full, 0);
-  out[t] = keys[63 - t] * values[t];
+  out[t] = keys[63 - t] * values[t];  // ALSO(second_copy): shared-memory race
 }
 
 // A tail is copied, and a whole tile expected: the phase never ends.
@@ -86,7 +86,7 @@ extern "C" __global__ void expects_nothing(const float *in, float *out) {
 #endif
   }
   mbarrier_wait(&full, 0);
-  out[t] = tile[63 - t];
+  out[t] = tile[63 - t];  // ALSO(expects_nothing): read before wait, ALSO(expects_nothing): overwrite in flight
 }
 
 // Phase 0 is waited for with parity 1, which is that of the phase before: it counts as over.
@@ -98,14 +98,14 @@ extern "C" __global__ void wrong_parity(const float *in, float *out) {
   init(&full, 1);
   if (t == 0) {
     mbarrier_arrive_expect(&full, BYTES);
-    bulk_load(tile, in, BYTES, &full);  // ALSO(wrong_parity): shared-memory race
+    bulk_load(tile, in, BYTES, &full);  // ALSO(wrong_parity): shared-memory race, ALSO(wrong_parity): overwrite in flight
   }
 #ifdef REPAIRED
   mbarrier_wait(&full, 0);
 #else
   mbarrier_wait(&full, 1);                       // HAZARD(wrong_parity): mbarrier misuse
 #endif
-  out[t] = tile[63 - t];  // ALSO(wrong_parity): uninitialised read
+  out[t] = tile[63 - t];  // ALSO(wrong_parity): uninitialised read, ALSO(wrong_parity): read before wait
 }
 
 // The parity stays the same in every round: the second round waits for the first one's phase, which is over.
@@ -118,16 +118,16 @@ extern "C" __global__ void same_parity(const float *in, float *out, int rounds) 
   init(&full, 1);
   for (int k = 0; k < rounds; k++) {
     if (t == 0) {
-      mbarrier_arrive_expect(&full, BYTES);
-      bulk_load(tile, in + 64 * k, BYTES, &full);
+      mbarrier_arrive_expect(&full, BYTES);  // ALSO(same_parity): mbarrier misuse
+      bulk_load(tile, in + 64 * k, BYTES, &full);  // ALSO(same_parity): read before wait
     }
     __syncthreads();
 #ifdef REPAIRED
     mbarrier_wait(&full, k % 2);
 #else
-    mbarrier_wait(&full, 0);                     // HAZARD(same_parity): mbarrier misuse
+    mbarrier_wait(&full, 0);                     // HAZARD(same_parity): mbarrier misuse, ALSO(same_parity): deadlock
 #endif
-    sum += tile[63 - t];
+    sum += tile[63 - t];  // ALSO(same_parity): read before wait
     __syncthreads();
   }
   out[t] = sum;
@@ -146,8 +146,8 @@ extern "C" __global__ void parity_of_round(const float *in, float *out, int roun
   for (int k = 0; k < rounds; k++) {
     int s = k % STAGES;
     if (t == 0) {
-      mbarrier_arrive_expect(&full[s], BYTES);
-      bulk_load(tiles[s], in + 64 * k, BYTES, &full[s]);
+      mbarrier_arrive_expect(&full[s], BYTES);  // ALSO(parity_of_round): mbarrier misuse
+      bulk_load(tiles[s], in + 64 * k, BYTES, &full[s]);  // ALSO(parity_of_round): read before wait
     }
     __syncthreads();
 #ifdef REPAIRED
@@ -155,7 +155,7 @@ extern "C" __global__ void parity_of_round(const float *in, float *out, int roun
 #else
     mbarrier_wait(&full[s], k % 2);              // HAZARD(parity_of_round): mbarrier misuse
 #endif
-    sum += tiles[s][63 - t];
+    sum += tiles[s][63 - t];  // ALSO(parity_of_round): read before wait, ALSO(parity_of_round): deadlock
     __syncthreads();
   }
   out[t] = sum;
@@ -199,7 +199,7 @@ extern "C" __global__ void init_again(const float *in, float *out, int problems)
   float sum = 0;
   for (int k = 0; k < problems; k++) {
     if (t == 0) {
-      mbarrier_init(&full, 1);  // HAZARD(init_again): mbarrier misuse
+      mbarrier_init(&full, 1);  // HAZARD(init_again): formal mbarrier misuse
       fence_mbarrier_init();
       mbarrier_arrive_expect(&full, BYTES);
       bulk_load(tile, in + 64 * k, BYTES, &full);
@@ -230,7 +230,7 @@ extern "C" __global__ void init_unordered(const float *in, float *out) {
 #endif
   if (t == 32) {
     mbarrier_arrive_expect(&full, BYTES);  // HAZARD(init_unordered): mbarrier misuse
-    bulk_load(tile, in, BYTES, &full);
+    bulk_load(tile, in, BYTES, &full);  // ALSO(init_unordered): mbarrier misuse
   }
   __syncthreads();
   mbarrier_wait(&full, 0);
@@ -269,7 +269,7 @@ extern "C" __global__ void too_many_arrive(const float *in, float *out) {
 #endif
   tile[t] = in[t];
   mbarrier_arrive(&done);  // HAZARD(too_many_arrive): mbarrier misuse
-  mbarrier_wait(&done, 0);
+  mbarrier_wait(&done, 0);  // ALSO(too_many_arrive): deadlock
   out[t] = tile[63 - t];
 }
 
@@ -544,15 +544,15 @@ extern "C" __global__ void same_parity_again(const float *in, float *out) {
   __syncthreads();
   if (t == 0) {
     mbarrier_arrive_expect(&full, BYTES);
-    bulk_load(tile, in, BYTES, &full);
+    bulk_load(tile, in, BYTES, &full);  // ALSO(same_parity_again): read before wait
   }
   __syncthreads();
 #ifdef REPAIRED
   mbarrier_wait(&full, 1);
 #else
-  mbarrier_wait(&full, 0);  // HAZARD(same_parity_again): mbarrier misuse
+  mbarrier_wait(&full, 0);  // HAZARD(same_parity_again): mbarrier misuse, ALSO(same_parity_again): deadlock
 #endif
-  out[t] = tile[63 - t];
+  out[t] = tile[63 - t];  // ALSO(same_parity_again): overwrite in flight
 }
 
 // All threads leave the mbarrier for good: no phase will follow, and nothing is wrong.

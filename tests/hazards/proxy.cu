@@ -222,7 +222,7 @@ extern "C" __global__ void init_unseen(const float *in, float *out) {
     fence_mbarrier_init();
 #endif
     mbarrier_arrive_expect(&full, sizeof tile);
-    bulk_load(tile, in, sizeof tile, &full);  // HAZARD(init_unseen): missing proxy fence
+    bulk_load(tile, in, sizeof tile, &full);  // HAZARD(init_unseen): formal missing proxy fence
   }
   __syncthreads();
   mbarrier_wait(&full, 0);

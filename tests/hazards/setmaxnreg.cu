@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(128, 2) two_numbers(const float *in
 #endif
 // launch no_bounds: grid 1 block 256 args float[256] float[256]=zero
 extern "C" __global__ void BOUNDS no_bounds(const float *in, float *out) {
-  if (threadIdx.x < 128) registers_dec<40>();  // HAZARD(no_bounds): setmaxnreg misuse
+  if (threadIdx.x < 128) registers_dec<40>();  // HAZARD(no_bounds): note setmaxnreg misuse
   out[threadIdx.x] = 2 * in[threadIdx.x];
 }
 

@@ -43,9 +43,10 @@ extern "C" __global__ void too_few(const float *in, float *out) {
 #endif
   init(&full);
   if (t == 0) mbarrier_arrive_expect(&full, bytes);  // HAZARD(too_few): wrong expect_tx
-  store_async(shared_address_in(&tile[31 - t], 1 - rank), in[32 * rank + t], shared_address_in(&full, 1 - rank));
+  store_async(shared_address_in(&tile[31 - t], 1 - rank), in[32 * rank + t],  // ALSO(too_few): shared-memory race
+              shared_address_in(&full, 1 - rank));
   mbarrier_wait(&full, 0);
-  out[32 * rank + t] = tile[t];
+  out[32 * rank + t] = tile[t];  // ALSO(too_few): overwrite in flight
   cluster_arrive();
   cluster_wait();
 }

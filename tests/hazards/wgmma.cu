@@ -514,3 +514,63 @@ extern "C" __global__ void looked_at_before(const half *in, float *out, float *s
 #endif
   if (threadIdx.x == 32) tiles.a[8] = 0;  // HAZARD(looked_at_before): shared-memory race
 }
+
+// Each warp writes its own 16 rows of A, and the warps do not meet. An H200 multiplies them rightly, and PTX does not say so.
+// launch own_rows_only: grid 1 block 128 args half[2048] float[512]=zero
+extern "C" __global__ void own_rows_only(const half *in, float *out) {
+  __shared__ Tiles tiles;
+  half *own = tiles.a + threadIdx.x / 32 * 256;
+  for (int i = threadIdx.x; i < sizeof tiles.b / 2; i += 128) tiles.b[i] = in[i];
+  fence_async();
+  __syncthreads();
+  for (int i = threadIdx.x % 32; i < 256; i += 32) own[i] = in[i];  // OTHER(own_rows_only)
+  fence_async();
+#ifdef REPAIRED
+  __syncthreads();
+#else
+  __syncwarp();
+#endif
+  float d[4] = {};
+  multiply(d, describe(tiles.a), describe(tiles.b));  // HAZARD(own_rows_only): formal shared-memory race
+  put(out, d);
+}
+
+// The same with the rows of the next warp: nothing says that it has them before its product begins.
+// launch rows_of_the_next: grid 1 block 128 args half[2048] float[512]=zero
+extern "C" __global__ void rows_of_the_next(const half *in, float *out) {
+  __shared__ Tiles tiles;
+  half *next = tiles.a + (threadIdx.x / 32 + 1) % 4 * 256;
+  for (int i = threadIdx.x; i < sizeof tiles.b / 2; i += 128) tiles.b[i] = in[i];
+  fence_async();
+  __syncthreads();
+  for (int i = threadIdx.x % 32; i < 256; i += 32) next[i] = in[i];  // OTHER(rows_of_the_next)
+  fence_async();
+#ifdef REPAIRED
+  __syncthreads();
+#else
+  __syncwarp();
+#endif
+  float d[4] = {};
+  multiply(d, describe(tiles.a), describe(tiles.b));  // HAZARD(rows_of_the_next): shared-memory race
+  put(out, d);
+}
+
+// Own rows, but without the fence between the two proxies.
+// launch own_rows_unseen: grid 1 block 128 args half[2048] float[512]=zero
+extern "C" __global__ void own_rows_unseen(const half *in, float *out) {
+  __shared__ Tiles tiles;
+  half *own = tiles.a + threadIdx.x / 32 * 256;
+  for (int i = threadIdx.x; i < sizeof tiles.b / 2; i += 128) tiles.b[i] = in[i];
+  fence_async();
+  __syncthreads();
+  for (int i = threadIdx.x % 32; i < 256; i += 32) own[i] = in[i];  // OTHER(own_rows_unseen)
+#ifdef REPAIRED
+  fence_async();
+  __syncthreads();
+#else
+  __syncwarp();
+#endif
+  float d[4] = {};
+  multiply(d, describe(tiles.a), describe(tiles.b));  // HAZARD(own_rows_unseen): missing proxy fence
+  put(out, d);
+}

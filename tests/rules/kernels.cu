@@ -13,15 +13,13 @@ static __device__ void delay(const RuleInput *in, uint32_t place) {
   x *= 0x2c1b3c6du;
   x ^= x >> 12;
   int64_t clocks = x % 4 ? x >> 8 & 511 : x >> 8 & 4095, begin = clock64();
-  while (clock64() - begin < clocks) {
-  }
+  while (clock64() - begin < clocks) {}
 }
 
 // Long enough for the other warps to do everything that they can.
 static __device__ void long_delay() {
   int64_t begin = clock64();
-  while (clock64() - begin < 20000) {
-  }
+  while (clock64() - begin < 20000) {}
 }
 
 static __device__ uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
@@ -451,10 +449,15 @@ template <int DEC, int INC> static __device__ void registers(const RuleInput *in
   __threadfence_system();
   atomicAdd(&finished, 1);
   // The registers stay with their warps.
-  while (*(volatile uint32_t *)&finished < in->threads) {
-  }
+  while (*(volatile uint32_t *)&finished < in->threads) {}
 }
 
-extern "C" __global__ void __maxnreg__(64) registers_0(const RuleInput *in, uint32_t *out) { registers<24, 104>(in, out); }
-extern "C" __global__ void __maxnreg__(64) registers_1(const RuleInput *in, uint32_t *out) { registers<24, 112>(in, out); }
-extern "C" __global__ void __maxnreg__(64) registers_2(const RuleInput *in, uint32_t *out) { registers<0, 72>(in, out); }
+extern "C" __global__ void __maxnreg__(64) registers_0(const RuleInput *in, uint32_t *out) {
+  registers<24, 104>(in, out);
+}
+extern "C" __global__ void __maxnreg__(64) registers_1(const RuleInput *in, uint32_t *out) {
+  registers<24, 112>(in, out);
+}
+extern "C" __global__ void __maxnreg__(64) registers_2(const RuleInput *in, uint32_t *out) {
+  registers<0, 72>(in, out);
+}

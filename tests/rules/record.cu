@@ -268,13 +268,15 @@ static void run_special() {
     for (uint8_t bit : unnamed_bits) cases.push_back({bits | 1ull << bit, 0, 0});
   }
   for (uint32_t mn_major = 0; mn_major < 2; mn_major++)
-    for (uint32_t swizzle = 0; swizzle < 4; swizzle++) cases.push_back({descriptor_bits(1024, 0, 0, 0, swizzle), 0, mn_major});
+    for (uint32_t swizzle = 0; swizzle < 4; swizzle++)
+      cases.push_back({descriptor_bits(1024, 0, 0, 0, swizzle), 0, mn_major});
   std::vector<uint16_t> read = read_matrices(cases);
   for (int i = 0; i < 2 * (1 + UNNAMED_BITS); i++) {
     const uint16_t *plain = &read[(size_t)(i / (1 + UNNAMED_BITS) * (1 + UNNAMED_BITS)) * READ];
     if (i % (1 + UNNAMED_BITS) == 0) continue;
     printf("descriptor | %s, bit %d set | %s |\n", i <= UNNAMED_BITS ? "none" : "128B",
-           unnamed_bits[i % (1 + UNNAMED_BITS) - 1], memcmp(plain, &read[(size_t)i * READ], READ * 2) ? "differs" : "same");
+           unnamed_bits[i % (1 + UNNAMED_BITS) - 1],
+           memcmp(plain, &read[(size_t)i * READ], READ * 2) ? "differs" : "same");
   }
   for (size_t i = 2 * (1 + UNNAMED_BITS); i < cases.size(); i++)
     printf("descriptor | %s, swizzle %d, strides of 0 | %s |\n", cases[i].mn_major ? "MN-major" : "K-major",

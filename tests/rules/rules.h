@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 enum {
-  RULE_WORDS = 64,           // of output for each block
-  RULE_BYTES = 60 * 1024,    // of shared memory that the descriptor cases read
+  RULE_WORDS = 64,         // of output for each block
+  RULE_BYTES = 60 * 1024,  // of shared memory that the descriptor cases read
   RULE_ELEMENTS = RULE_BYTES / 2,
   RULE_FIRST_BITS = 0x0400,  // element i of it has these bits, plus i: each is another normal fp16 number
   RULE_ROWS = 64,

@@ -126,7 +126,8 @@ static const struct {
 
 typedef struct Kernel {
   char name[NAME_SIZE];
-  HazardKind kind;       // HAZARD_KIND_COUNT: none
+  HazardKind kind;  // HAZARD_KIND_COUNT: none
+  HazardGrade grade;
   char word[NAME_SIZE];  // of the report's sentence
   Shape shape;
   char text[VARIANTS][TEXT_SIZE];
@@ -198,13 +199,15 @@ static HazardKind find_hazard(const char *name, size_t length) {
   return HAZARD_KIND_COUNT;
 }
 
-// NAME: HAZARD, "word"; grid 2 cluster 2
+// NAME: HAZARD, "word"; grid 2 cluster 2. "formal " or "note " before the hazard is its grade.
 static void read_heading(Kernel *kernel, const char *line) {
   *kernel = (Kernel){.kind = HAZARD_KIND_COUNT, .shape = {1, 64, 0}};
   const char *colon = strstr(line, ": "), *shape = strchr(line, ';');
   snprintf(kernel->name, NAME_SIZE, "%.*s", (int)(colon ? (size_t)(colon - line) : strlen(line)), line);
   if (!colon) return;
   const char *hazard = colon + 2, *word = strstr(hazard, ", \"");
+  if (!strncmp(hazard, "formal ", 7)) kernel->grade = HAZARD_FORMAL, hazard += 7;
+  if (!strncmp(hazard, "note ", 5)) kernel->grade = HAZARD_NOTE, hazard += 5;
   kernel->kind = find_hazard(hazard, strcspn(hazard, ",;"));
   if (word) snprintf(kernel->word, NAME_SIZE, "%.*s", (int)strcspn(word + 3, "\""), word + 3);
   const char *grid = shape ? strstr(shape, "grid ") : NULL, *block = shape ? strstr(shape, "block ") : NULL;
@@ -282,18 +285,19 @@ static int marked_line(const char *text) {
   return line;
 }
 
-static bool has_hazard(const Machine *machine, HazardKind kind, const char *word) {
+static bool has_hazard(const Machine *machine, const Kernel *kernel) {
   int count, line = marked_line(machine->text);
   const Hazard *hazards = emulator_hazards(machine->emulator, &count);
   for (int i = 0; i < count; i++) {
     bool there = hazards[i].here.ptx_line == line || (hazards[i].has_other && hazards[i].other.ptx_line == line);
-    if (hazards[i].kind == kind && there && strstr(hazards[i].detail, word)) return true;
+    bool weight = hazards[i].kind == kernel->kind && hazards[i].grade == kernel->grade;
+    if (weight && there && strstr(hazards[i].detail, kernel->word)) return true;
   }
   return false;
 }
 
 static bool expect_hazard(const Kernel *kernel, const Machine *machine) {
-  if (has_hazard(machine, kernel->kind, kernel->word)) return true;
+  if (has_hazard(machine, kernel)) return true;
   print_hazards(machine);
   cr_expect(false, "no %s at line %d that says \"%s\"\n%s", hazard_name(kernel->kind), marked_line(machine->text),
             kernel->word, machine->text);

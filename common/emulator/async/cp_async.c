@@ -44,15 +44,15 @@ static void perform_copy(Cluster *cluster, AsyncOp *op) {
   }
 }
 
-// How many bytes a lane reads; -1 after a report.
+// How many bytes a lane reads.
 static int source_bytes(Warp *warp, const Inst *inst, const CopyPlan *plan, int lane) {
   if (plan->has_ignore && ((*SLOT(warp, plan->ignore, const Mask) >> lane & 1) ^ plan->ignore_negated)) return 0;
   if (!plan->has_source_size) return plan->size;
   uint32_t bytes = SLOT(warp, plan->source_size, const u32)[lane];
   if (bytes <= (uint32_t)plan->size) return (int)bytes;
-  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0, "src-size is %u, more than the %d bytes of the copy", bytes,
-              plan->size);
-  return -1;
+  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0, "src-size is %u, more than the %d bytes of the copy",
+                bytes, plan->size);
+  return plan->size;
 }
 
 // Checks one lane's copy, and remembers its accesses as the operation's.
@@ -60,7 +60,6 @@ static bool take_lane(AsyncOp *op, const CopyPlan *plan, int lane, uint64_t to, 
   Warp *warp = op->warp;
   CopyWork *work = op->payload;
   int bytes = source_bytes(warp, op->inst, plan, lane);
-  if (bytes < 0) return false;
   Actor actor = async_actor(op, lane, false);
   bool hazards = warp_launch(warp)->hazards;
   if (!memory_find(warp, op->inst, lane, SPACE_SHARED, to, plan->size, plan->size, ACCESS_WRITE, &work->to[lane]))

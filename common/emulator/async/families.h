@@ -14,11 +14,16 @@ Decode decode_bulk_prefetch;
 
 // store_async.c
 Decode decode_st_async;
+Decode decode_red_async;
 
 // tensor_copy.c
 Decode decode_tensor_load;
 Decode decode_tensor_store;
 Decode decode_tensor_prefetch;
+
+// tensor_map_edit.c
+Decode decode_tensormap_replace;
+Decode decode_tensormap_copy;
 
 // mbarrier.c
 Decode decode_mbarrier_init;

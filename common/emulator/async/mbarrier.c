@@ -52,8 +52,8 @@ static void init(Warp *warp, const Inst *inst, Mask mask) {
                      &access))
       return;
     if (!access.region || access.region->kind != REGION_SHARED) {
-      mbarrier_misuse((Origin){warp, lane, inst}, addresses[lane],
-                      "an mbarrier lives in shared memory, and this address is not there");
+      mbarrier_stop((Origin){warp, lane, inst}, addresses[lane],
+                    "an mbarrier lives in shared memory, and this address is not there");
       return;
     }
     mbarrier_create(warp, inst, lane, &access, counts[lane]);
@@ -62,10 +62,8 @@ static void init(Warp *warp, const Inst *inst, Mask mask) {
 
 static bool invalidate_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
   int lane = __builtin_ctz(mask);
-  if (mask & (mask - 1)) {
+  if (mask & (mask - 1))
     mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address, "several threads invalidate one mbarrier");
-    return false;
-  }
   mbarrier_destroy(warp, inst, lane, mbarrier);
   return true;
 }
@@ -100,7 +98,7 @@ static bool arrive_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mba
     int lane = __builtin_ctz(rest);
     Origin origin = {warp, lane, inst};
     MbarrierState state = mbarrier_state(mbarrier);
-    if (!plan->relaxed && !mbarrier_check_phase(warp, inst, lane, mbarrier)) return false;
+    if (!plan->relaxed) mbarrier_check_phase(warp, inst, lane, mbarrier);
     arrived |= 1u << lane;
     if (plan->returns) states[lane] = mbarrier->word;
     if (state.pending == counts[lane]) {
@@ -141,23 +139,24 @@ static void complete_tx(Warp *warp, const Inst *inst, Mask mask) { each_object(w
 static const char *const stale_state =
     "the state is that of a phase long past: only the current phase and the one before can be waited for";
 
-// Whether the phase that a lane asks for has completed; *parity is that of the phase. False after a report.
-static bool test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, bool *completed, u32 *parity) {
+// Whether the phase that a lane asks for has completed; *parity is that of the phase. A phase
+// long past counts as completed, and of a parity the last bit alone.
+static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, bool *completed, u32 *parity) {
   const MbarrierPlan *plan = inst->extra;
   Origin origin = {warp, lane, inst};
   if (plan->wait == WAIT_PARITY) {
-    *parity = SLOT(warp, inst->a, const u32)[lane];
+    u32 given = SLOT(warp, inst->a, const u32)[lane];
+    if (given > 1) mbarrier_misuse(origin, mbarrier->address, "a phase's parity is 0 or 1, not %u", given);
+    *parity = given & 1;
     *completed = *parity != (mbarrier->phase & 1);
-    if (*parity > 1) mbarrier_misuse(origin, mbarrier->address, "a phase's parity is 0 or 1, not %u", *parity);
-    return *parity <= 1;
+    return;
   }
   // The state of an arrival is the object as it was: its last three bits of the phase tell which.
   u64 state = SLOT(warp, inst->a, const u64)[lane];
   u32 behind = (mbarrier->phase - (u32)(state >> 61)) & 7;
   *parity = (u32)(state >> 61) & 1;
-  *completed = behind == 1;
+  *completed = behind > 0;
   if (behind > 1) mbarrier_misuse(origin, mbarrier->address, "%s", stale_state);
-  return behind <= 1;
 }
 
 static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
@@ -167,8 +166,8 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     bool completed;
-    if (!test_phase(warp, inst, lane, mbarrier, &completed, &parity)) return false;
-    if (!mbarrier_check_parity(warp, inst, lane, mbarrier, parity)) return false;
+    test_phase(warp, inst, lane, mbarrier, &completed, &parity);
+    mbarrier_check_parity(warp, inst, lane, mbarrier, parity);
     if (completed)
       done |= 1u << lane;
     else

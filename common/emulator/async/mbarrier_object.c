@@ -96,28 +96,39 @@ static void set_state(Mbarrier *mbarrier, MbarrierState state) {
   memcpy(mbarrier->region->data + mbarrier->offset, &mbarrier->word, MBARRIER_BYTES);
 }
 
-// ---- reports ----
+// ---- reports: where the object has no sensible state after what was done, the launch stops ----
 
-static void stop_with(Origin origin, HazardKind kind, uint64_t address, const char *format, va_list arguments) {
+typedef void Report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
+                    const char *format, ...);
+
+static void tell(Report *report, Origin origin, HazardKind kind, uint64_t address, const char *format,
+                 va_list arguments) {
   char detail[400];
   vsnprintf(detail, sizeof detail, format, arguments);
-  hazard_stop(origin.warp, origin.inst, origin.lane, kind, address, MBARRIER_BYTES, "%s", detail);
+  report(origin.warp, origin.inst, origin.lane, kind, address, MBARRIER_BYTES, "%s", detail);
 }
 
 void mbarrier_misuse(Origin origin, uint64_t address, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  stop_with(origin, HAZARD_MBARRIER_MISUSE, address, format, arguments);
+  tell(hazard_report, origin, HAZARD_MBARRIER_MISUSE, address, format, arguments);
   va_end(arguments);
 }
 
-static void wrong_expect(Origin origin, uint64_t address, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void wrong_expect(Origin origin, uint64_t address, const char *format, ...) {
+void mbarrier_stop(Origin origin, uint64_t address, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  stop_with(origin, HAZARD_EXPECT_TX, address, format, arguments);
+  tell(hazard_stop, origin, HAZARD_MBARRIER_MISUSE, address, format, arguments);
+  va_end(arguments);
+}
+
+static void wrong_expect(Report *how, Origin origin, uint64_t address, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void wrong_expect(Report *how, Origin origin, uint64_t address, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  tell(how, origin, HAZARD_EXPECT_TX, address, format, arguments);
   va_end(arguments);
 }
 
@@ -135,7 +146,7 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   if (!memory_find(warp, inst, lane, space, address, MBARRIER_BYTES, MBARRIER_BYTES, ACCESS_ATOMIC, &access))
     return NULL;
   if (!access.region || access.region->kind != REGION_SHARED) {
-    mbarrier_misuse(origin, address, "an mbarrier lives in shared memory, and this address is not there");
+    mbarrier_stop(origin, address, "an mbarrier lives in shared memory, and this address is not there");
     return NULL;
   }
   const Cluster *cluster = warp->block->cluster;
@@ -143,13 +154,13 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   uint64_t own_address = cluster_address(cluster, &access);
   Mbarrier *mbarrier = table->capacity ? *table_slot(table, own_address) : NULL;
   if (!mbarrier) {
-    mbarrier_misuse(origin, address,
-                    "no mbarrier.init was executed for this mbarrier, or none yet: a barrier must stand between");
+    mbarrier_stop(origin, address,
+                  "no mbarrier.init was executed for this mbarrier, or none yet: a barrier must stand between");
   } else if (!mbarrier->live) {
-    mbarrier_misuse(origin, address, "the mbarrier was invalidated (mbarrier.inval) and not initialised again");
+    mbarrier_stop(origin, address, "the mbarrier was invalidated (mbarrier.inval) and not initialised again");
   } else if (memcmp(access.data, &mbarrier->word, MBARRIER_BYTES)) {
-    mbarrier_misuse(origin, address,
-                    "an instruction that is not an mbarrier instruction has written the mbarrier's eight bytes");
+    mbarrier_stop(origin, address,
+                  "an instruction that is not an mbarrier instruction has written the mbarrier's eight bytes");
   } else {
     return mbarrier;
   }
@@ -160,16 +171,20 @@ Mbarrier *mbarrier_of_copy(Warp *warp, const Inst *inst, int lane, Space space, 
                            const Region *shared) {
   Mbarrier *mbarrier = mbarrier_find(warp, inst, lane, space, address);
   if (!mbarrier || mbarrier->region == shared) return mbarrier;
-  mbarrier_misuse((Origin){warp, lane, inst}, address,
-                  "the mbarrier must be in the shared memory of the block that the copy writes");
+  mbarrier_stop((Origin){warp, lane, inst}, address,
+                "the mbarrier must be in the shared memory of the block that the copy writes");
   return NULL;
 }
 
-// Whether a thread that knows this comes after the initialisation. False after a report.
+// Whether a thread that knows this comes after the initialisation.
 static bool comes_after_init(Origin origin, const Clocks *known, const Mbarrier *mbarrier) {
   uint32_t thread = warp_thread(mbarrier->init.warp, mbarrier->init.lane);
-  if (thread == warp_thread(origin.warp, origin.lane) || (known && known->clock[thread] >= mbarrier->init_clock))
-    return true;
+  return thread == warp_thread(origin.warp, origin.lane) || (known && known->clock[thread] >= mbarrier->init_clock);
+}
+
+// False after a report.
+static bool check_init(Origin origin, const Clocks *known, const Mbarrier *mbarrier) {
+  if (comes_after_init(origin, known, mbarrier)) return true;
   const char *file;
   int line;
   const PtxInstruction *source = mbarrier->init.inst->source;
@@ -185,7 +200,7 @@ void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mba
   if (!warp_launch(warp)->hazards) return;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    if (!comes_after_init((Origin){warp, lane, inst}, warp->clocks[lane].known, mbarrier)) return;
+    if (!check_init((Origin){warp, lane, inst}, warp->clocks[lane].known, mbarrier)) return;
   }
   race_read(warp, inst, mask, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, STRONG_GPU);
 }
@@ -193,22 +208,43 @@ void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mba
 void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier) {
   if (!warp_launch(op->warp)->hazards) return;
   Actor actor = async_actor(op, lane, !mbarrier->announced);
-  if (!comes_after_init((Origin){op->warp, lane, op->inst}, actor.known, mbarrier)) return;
+  if (!check_init((Origin){op->warp, lane, op->inst}, actor.known, mbarrier)) return;
   actor.strength = STRONG_GPU;
+  actor.unseen_is_formal = "the async proxy uses an mbarrier that was initialised without fence.mbarrier_init or "
+                           "fence.proxy.async between. An H200 sees the initialisation without either (tests/rules)";
   race_read_by(&actor, mbarrier->region, mbarrier->offset, MBARRIER_BYTES);
+}
+
+// A copy that is under way to the mbarrier; NULL when there is none.
+static const AsyncOp *copy_in_flight(const Cluster *cluster, uint64_t address) {
+  for (const AsyncOp *op = async_first_pending(cluster); op; op = op->next)
+    if (op->mbarrier == address && !op->performed) return op;
+  return NULL;
+}
+
+// An initialisation where an mbarrier is: known to work if no phase of it has begun.
+static void report_again(Origin origin, const Mbarrier *mbarrier) {
+  MbarrierState state = mbarrier_state(mbarrier);
+  const Cluster *cluster = origin.warp->block->cluster;
+  if (state.pending != state.expected || state.tx || copy_in_flight(cluster, mbarrier->address))
+    mbarrier_misuse(origin, mbarrier->address,
+                    "there is an mbarrier already, and a phase of it has begun: a second mbarrier.init needs an "
+                    "mbarrier.inval before it");
+  else
+    hazard_report_graded(HAZARD_FORMAL, origin.warp, origin.inst, origin.lane, HAZARD_MBARRIER_MISUSE,
+                         mbarrier->address, MBARRIER_BYTES,
+                         "there is an mbarrier already: a second mbarrier.init needs an mbarrier.inval before it. An "
+                         "H200 initialises it again (tests/rules)");
 }
 
 void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *access, uint32_t count) {
   Cluster *cluster = warp->block->cluster;
   Mbarrier *mbarrier = table_entry(cluster->mbarriers, cluster_address(cluster, access));
   Origin origin = {warp, lane, inst};
-  if (mbarrier->live && !memcmp(access->data, &mbarrier->word, MBARRIER_BYTES)) {
-    mbarrier_misuse(origin, mbarrier->address,
-                    "there is an mbarrier already: a second mbarrier.init needs an mbarrier.inval before it");
-    return;
-  }
+  bool again = mbarrier->live && !memcmp(access->data, &mbarrier->word, MBARRIER_BYTES);
+  if (again) report_again(origin, mbarrier);
   if (count == 0 || count > MBARRIER_MAX) {
-    mbarrier_misuse(origin, mbarrier->address, "an mbarrier waits for 1 to %d arrivals, not %u", MBARRIER_MAX, count);
+    mbarrier_stop(origin, mbarrier->address, "an mbarrier waits for 1 to %d arrivals, not %u", MBARRIER_MAX, count);
     return;
   }
   if (warp_launch(warp)->hazards) race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, NULL);
@@ -243,35 +279,24 @@ void mbarrier_announce(Warp *warp, Mask mask) {
 
 // ---- phases ----
 
-// A copy that is under way to the mbarrier; NULL when there is none.
-static const AsyncOp *copy_in_flight(const Cluster *cluster, uint64_t address) {
-  for (const AsyncOp *op = async_first_pending(cluster); op; op = op->next)
-    if (op->mbarrier == address && !op->performed) return op;
-  return NULL;
-}
-
 // The phase may have ended: all arrivals have come, and all bytes. A copy that is still under way, or bytes that were not
-// expected, show that the phase would end at another moment in another run. False after a report.
-static bool end_phase(Cluster *cluster, Mbarrier *mbarrier) {
+// expected, show that the phase would end at another moment in another run. It goes on as the counts have it.
+static void end_phase(Cluster *cluster, Mbarrier *mbarrier) {
   MbarrierState state = mbarrier_state(mbarrier);
-  if (state.pending > 0 || state.tx > 0) return true;
+  if (state.pending > 0 || state.tx > 0) return;
   const AsyncOp *copy = copy_in_flight(cluster, mbarrier->address);
   Origin culprit = mbarrier->expect.inst ? mbarrier->expect
                    : copy                ? (Origin){copy->warp, copy->lane, copy->inst}
                                          : mbarrier->copy;
   const char *fault = mbarrier->expect.inst ? "expect_tx announced too few bytes" : "no expect_tx announced the copy";
-  if (state.tx < 0 && culprit.inst) {
-    wrong_expect(culprit, mbarrier->address,
+  if (state.tx < 0 && culprit.inst)
+    wrong_expect(hazard_report, culprit, mbarrier->address,
                  "%s: all arrivals of the phase have come, and its copies wrote %d byte%s more than expected", fault,
                  -state.tx, state.tx == -1 ? "" : "s");
-    return false;
-  }
-  if (state.tx < 0) return true;
-  if (copy) {
-    wrong_expect(culprit, mbarrier->address, "%s: the phase completes while a copy to this mbarrier is still under way",
-                 fault);
-    return false;
-  }
+  if (state.tx < 0) return;
+  if (copy)
+    wrong_expect(hazard_report, culprit, mbarrier->address,
+                 "%s: the phase completes while a copy to this mbarrier is still under way", fault);
   mbarrier->phase++;
   set_state(mbarrier,
             (MbarrierState){.pending = state.expected, .expected = state.expected, .phase = mbarrier->phase & 7});
@@ -280,22 +305,22 @@ static bool end_phase(Cluster *cluster, Mbarrier *mbarrier) {
   mbarrier->arrived = NULL;
   mbarrier->expect = mbarrier->copy = (Origin){0};
   mbarrier->loose = false;
-  return true;
 }
 
 bool mbarrier_expect(Cluster *cluster, Mbarrier *mbarrier, Origin origin, int64_t bytes) {
   MbarrierState state = mbarrier_state(mbarrier);
   int64_t tx = state.tx + bytes;
   if (tx > MBARRIER_MAX || tx < -MBARRIER_MAX) {
-    wrong_expect(origin, mbarrier->address, "a phase can wait for %d bytes, these would make it %lld", MBARRIER_MAX,
-                 (long long)tx);
+    wrong_expect(hazard_stop, origin, mbarrier->address, "a phase can wait for %d bytes, these would make it %lld",
+                 MBARRIER_MAX, (long long)tx);
     return false;
   }
   if (bytes > 0) mbarrier->expect = origin;
   state.tx = (int32_t)tx;
   set_state(mbarrier, state);
   cluster->progress++;
-  return end_phase(cluster, mbarrier);
+  end_phase(cluster, mbarrier);
+  return true;
 }
 
 // All arrivals of the phase have come: nothing but copies holds it up now.
@@ -309,25 +334,25 @@ static void arm(Mbarrier *mbarrier) {
 bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32_t count, bool drop, bool completes) {
   MbarrierState state = mbarrier_state(mbarrier);
   if (count == 0 || count > MBARRIER_MAX) {
-    mbarrier_misuse(origin, mbarrier->address, "an arrival counts for 1 to %d, not %u", MBARRIER_MAX, count);
+    mbarrier_stop(origin, mbarrier->address, "an arrival counts for 1 to %d, not %u", MBARRIER_MAX, count);
   } else if (count > state.pending) {
-    mbarrier_misuse(
-        origin, mbarrier->address,
-        "more arrivals than the mbarrier was initialised for: phase %u waits for %u more, this one counts %u",
-        mbarrier->phase, state.pending, count);
+    mbarrier_stop(origin, mbarrier->address,
+                  "more arrivals than the mbarrier was initialised for: phase %u waits for %u more, this one counts %u",
+                  mbarrier->phase, state.pending, count);
   } else if (drop && count > state.expected) {
-    mbarrier_misuse(origin, mbarrier->address, "arrive_drop takes %u from the arrivals of the next phase, which are %u",
-                    count, state.expected);
+    mbarrier_stop(origin, mbarrier->address, "arrive_drop takes %u from the arrivals of the next phase, which are %u",
+                  count, state.expected);
   } else if (!completes && count == state.pending && state.tx == 0) {
-    mbarrier_misuse(origin, mbarrier->address,
-                    "the last arrival of a phase completes it, and .noComplete promised that it does not");
+    mbarrier_stop(origin, mbarrier->address,
+                  "the last arrival of a phase completes it, and .noComplete promised that it does not");
   } else {
     state.pending -= count;
     if (drop) state.expected -= count;
     set_state(mbarrier, state);
     if (state.pending == 0) arm(mbarrier);
     cluster->progress++;
-    return end_phase(cluster, mbarrier);
+    end_phase(cluster, mbarrier);
+    return true;
   }
   return false;
 }
@@ -344,34 +369,32 @@ static bool lane_knows(const Warp *warp, int lane, const Clocks *clocks, int cou
   return unknown == (clocks->clock[own] > (known ? known->clock[own] : 0));
 }
 
-bool mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, uint32_t parity) {
+void mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, uint32_t parity) {
   const Cluster *cluster = warp->block->cluster;
   uint32_t armed = mbarrier->armed_phase;
   if (!mbarrier->armed || parity == (armed & 1) || !lane_knows(warp, lane, mbarrier->armed, cluster->lane_count))
-    return true;
+    return;
   bool over = mbarrier->phase != armed;
-  if (over && lane_knows(warp, lane, mbarrier->completed, cluster->clock_count)) return true;
+  if (over && lane_knows(warp, lane, mbarrier->completed, cluster->clock_count)) return;
   mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address,
                   "the thread asks for a phase of parity %u, and what is under way is phase %u, of parity %u: the wait "
                   "ends at once, or never",
                   parity, armed, armed & 1);
-  return false;
 }
 
-bool mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier) {
-  if (lane_knows(warp, lane, mbarrier->completed, warp->block->cluster->clock_count)) return true;
+void mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier) {
+  if (lane_knows(warp, lane, mbarrier->completed, warp->block->cluster->clock_count)) return;
   mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address,
                   "the thread arrives in phase %u and does not know that phase %u is over: in another run its arrival "
                   "counts there, one too many",
                   mbarrier->phase, mbarrier->phase - 1);
-  return false;
 }
 
 bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count) {
   MbarrierState state = mbarrier_state(mbarrier);
   state.pending += count;
   if (state.pending > MBARRIER_MAX) {
-    mbarrier_misuse(origin, mbarrier->address, "a phase waits for at most %d arrivals", MBARRIER_MAX);
+    mbarrier_stop(origin, mbarrier->address, "a phase waits for at most %d arrivals", MBARRIER_MAX);
     return false;
   }
   set_state(mbarrier, state);
@@ -483,19 +506,21 @@ static void describe_wait(WaitList *list, const Warp *warp, uint32_t warps, Mask
             state.pending, state.pending == 1 ? "" : "s", bytes, state.pending == 1 && !state.tx ? "is" : "are");
 }
 
-// A wait for bytes that no copy brings is the fault of the expect_tx, bytes that came unexpected are that of the copy.
+// A wait for bytes that no copy brings is the fault of the expect_tx. So are bytes that came unexpected, or, where there is
+// none, the fault of the copy.
 static bool explain_bytes(const Mbarrier *mbarrier) {
   MbarrierState state = mbarrier_state(mbarrier);
   if (state.tx > 0 && state.pending == 0 && mbarrier->expect.inst) {
     wrong_expect(
-        mbarrier->expect, mbarrier->address,
+        hazard_stop, mbarrier->expect, mbarrier->address,
         "expect_tx announced %d byte%s more than the copies wrote: phase %u never completes, and threads wait for it",
         state.tx, state.tx == 1 ? "" : "s", mbarrier->phase);
     return true;
   }
-  if (state.tx >= 0 || !mbarrier->copy.inst) return false;
+  Origin culprit = mbarrier->expect.inst ? mbarrier->expect : mbarrier->copy;
+  if (state.tx >= 0 || !culprit.inst) return false;
   wrong_expect(
-      mbarrier->copy, mbarrier->address,
+      hazard_stop, culprit, mbarrier->address,
       "the copies wrote %d bytes that no expect_tx announced: phase %u never completes, and threads wait for it",
       -state.tx, mbarrier->phase);
   return true;

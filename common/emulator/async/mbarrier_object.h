@@ -76,17 +76,17 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
 // mbarrier.inval
 void mbarrier_destroy(Warp *warp, const Inst *inst, int lane, Mbarrier *mbarrier);
 
-// expect_tx and complete_tx: the phase waits for so many bytes more, or less. False after a report.
+// expect_tx and complete_tx: the phase waits for so many bytes more, or less. False when that stopped the launch.
 bool mbarrier_expect(Cluster *cluster, Mbarrier *mbarrier, Origin origin, int64_t bytes);
 // Counts one thread's arrival, `count` times; drop: the phases from the next one on expect that many fewer. completes:
-// false for .noComplete, which must not complete the phase. False after a report.
+// false for .noComplete, which must not complete the phase. False when that stopped the launch.
 bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32_t count, bool drop, bool completes);
-// Whether the lane's arrival can be counted in the present phase alone: it knows that the one before is over. False
-// after a report.
-bool mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier);
-// Whether the lane can ask for a phase of that parity: not so when it knows that one of the other parity has all its
-// arrivals, and does not know that this one is over. False after a report.
-bool mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, uint32_t parity);
+// Reports an arrival that could be counted in another phase than the present one: the lane does not know that the one
+// before is over.
+void mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier);
+// Reports a wait for a phase of the wrong parity: the lane knows that a phase of the other one has all its arrivals, and
+// does not know that this one is over.
+void mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, uint32_t parity);
 // cp.async.mbarrier.arrive without .noinc: the phase waits for one arrival more.
 bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count);
 // An asynchronous copy to the mbarrier's block is done: what it did is handed on, and its bytes are counted.
@@ -107,4 +107,6 @@ void mbarrier_note_wait(Warp *warp, const Inst *inst, Mask mask, const Mbarrier 
 // Nothing in the cluster moves: when threads wait for mbarriers, reports what is missing, and returns true.
 bool mbarrier_explain_deadlock(const Cluster *cluster);
 
+// Reports a misuse after which the mbarrier still works somehow, and one after which it does not: that stops the launch.
 void mbarrier_misuse(Origin origin, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void mbarrier_stop(Origin origin, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -1,23 +1,25 @@
-// st.async: a store into the shared memory of a block of the cluster, whose bytes an mbarrier there counts. PTX ISA
-// 9.7.9.12.
+// st.async and red.async: a store into the shared memory of a block of the cluster, or a reduction there, whose bytes an
+// mbarrier of that block counts. PTX ISA 9.7.9.12 and 9.7.13.7.
 //
-// The store is asynchronous, and in the generic proxy: no fence.proxy.async stands between it and ordinary loads and
+// They are asynchronous, and in the generic proxy: no fence.proxy.async stands between them and ordinary loads and
 // stores.
 #include <string.h>
 
 #include "../check/hazard.h"
 #include "../memory/access_counts.h"
+#include "../memory/atomic.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
+#include "bulk.h"
 #include "families.h"
-#include "mbarrier_object.h"
 
 enum { MAX_ELEMENTS = 4, MAX_BYTES = 16 };
 
 typedef struct StorePlan {
   AddressPlan to, mbarrier;
   Space space;
-  int size, count;  // bytes of an element, elements
+  int size, count;   // bytes of an element, elements
+  Combine *combine;  // of red.async
   Slot values[MAX_ELEMENTS];
 } StorePlan;
 
@@ -25,12 +27,25 @@ typedef struct Store {
   u8 *to;
   uint64_t mbarrier;
   u32 size;
+  Combine *combine;
   u8 bytes[MAX_BYTES];
 } Store;
 
+// A reduction is of one element.
+static void reduce(const Store *store) {
+  uint64_t old = 0, value = 0;
+  memcpy(&old, store->to, store->size);
+  memcpy(&value, store->bytes, store->size);
+  value = store->combine(old, value, 0);
+  memcpy(store->to, &value, store->size);
+}
+
 static void perform(Cluster *cluster, AsyncOp *op) {
   const Store *store = op->payload;
-  memcpy(store->to, store->bytes, store->size);
+  if (store->combine)
+    reduce(store);
+  else
+    memcpy(store->to, store->bytes, store->size);
   mbarrier_complete(cluster, op, store->mbarrier, store->size);
 }
 
@@ -41,8 +56,9 @@ static bool find_destination(Warp *warp, const Inst *inst, int lane, uint64_t ad
   bool shared = to->region && to->region->kind == REGION_SHARED;
   if (shared && warp->block->cluster->block_count > 1) return true;
   hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, bytes,
-              shared ? "st.async needs a cluster of more than one block"
-                     : "st.async writes the shared memory of a cluster, and the address is elsewhere");
+              shared ? "%s.async needs a cluster of more than one block"
+                     : "%s.async writes the shared memory of a cluster, and the address is elsewhere",
+              inst->source->opcode);
   return false;
 }
 
@@ -58,12 +74,16 @@ static bool store_lane(Warp *warp, const Inst *inst, int lane, uint64_t address,
   op->mbarrier = mbarrier->address;
   op->known = race_lane_clocks(warp, lane);
   Store *store = op->payload;
-  *store = (Store){.to = to.data, .mbarrier = mbarrier->address, .size = (u32)bytes};
+  *store = (Store){.to = to.data, .mbarrier = mbarrier->address, .size = (u32)bytes, .combine = plan->combine};
   for (int e = 0; e < plan->count; e++)
     memcpy(store->bytes + e * plan->size, SLOT(warp, plan->values[e], const u8) + lane * plan->size,
            (size_t)plan->size);
   if (!warp_launch(warp)->hazards) return true;
   Actor actor = async_actor(op, lane, false);
+  if (plan->combine) {
+    actor.strength = STRONG_CLUSTER;  // "the reduce operation is a relaxed memory operation", of cluster scope
+    race_read_by(&actor, to.region, to.offset, bytes);
+  }
   race_write_by(&actor, to.region, to.offset, bytes, NULL);
   return true;
 }
@@ -114,14 +134,10 @@ static bool decode_values(Decoder *decoder, const PtxInstruction *source, StoreP
   return true;
 }
 
-// st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.v2|.v4}.type [to], value, [mbarrier];
-DecodeResult decode_st_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"async", "weak", "shared::cluster", "mbarrier::complete_tx::bytes", "v2",
-                                        "v4",    NULL};
-  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 3, 3)) return DECODE_FAILED;
+// The operands and what both instructions have in common.
+static DecodeResult decode_plan(Decoder *decoder, const PtxInstruction *source, StorePlan *plan, Inst *inst) {
   if (!ptx_has(source, "mbarrier::complete_tx::bytes"))
     return decoder_error(decoder, source, "completes on .mbarrier::complete_tx::bytes");
-  StorePlan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->space = space_of(source);
   inst->extra = plan;
   inst->execute = store_async;
@@ -130,4 +146,30 @@ DecodeResult decode_st_async(Decoder *decoder, const PtxInstruction *source, Ins
   if (decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->to) != DECODED)
     return DECODE_FAILED;
   return decode_address_plan(decoder, source, &source->operands[2], plan->space, &plan->mbarrier);
+}
+
+// st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.v2|.v4}.type [to], value, [mbarrier];
+DecodeResult decode_st_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"async", "weak", "shared::cluster", "mbarrier::complete_tx::bytes", "v2",
+                                        "v4",    NULL};
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 3, 3)) return DECODE_FAILED;
+  StorePlan *plan = decoder_allocate(decoder, sizeof *plan);
+  return decode_plan(decoder, source, plan, inst);
+}
+
+// red.async.relaxed.cluster{.shared::cluster}.mbarrier::complete_tx::bytes.op.type [to], value, [mbarrier];
+DecodeResult decode_red_async(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  // clang-format off
+  static const char *const allowed[] = {
+      "async", "relaxed", "cluster", "shared::cluster", "mbarrier::complete_tx::bytes", "inc", "dec", "min", "max",
+      "add", "and", "or", "xor", NULL};
+  // clang-format on
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 3, 3)) return DECODE_FAILED;
+  StorePlan *plan = decoder_allocate(decoder, sizeof *plan);
+  PtxType type = ptx_instruction_type(source);
+  const char *name = bulk_reduction_name(source);
+  bool exists = type == PTX_U32 || type == PTX_S32 || type == PTX_B32 || (type == PTX_U64 && ptx_has(source, "add"));
+  plan->combine = name && exists ? reduction_find(name, type, false) : NULL;
+  if (!plan->combine) return decoder_error(decoder, source, "no such operation on .%s", ptx_type_name(type));
+  return decode_plan(decoder, source, plan, inst);
 }

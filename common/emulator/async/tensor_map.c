@@ -121,14 +121,21 @@ bool emulator_tensor_map(const EmulatorTensorSpec *spec, uint8_t map[EMULATOR_TE
     // Without interleave the innermost dimension has no element stride: the driver ignores it.
     fields.element_stride[d] = d && spec->element_stride[d] ? (uint8_t)spec->element_stride[d] : 1;
   }
-  fields.checksum = checksum_of(&fields);
   memset(map, 0, EMULATOR_TENSOR_MAP_BYTES);
-  memcpy(map, &fields, sizeof fields);
+  tensor_map_write(&fields, map);
   return true;
 }
 
-bool tensor_map_decode(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES], TensorMapFields *fields) {
+bool tensor_map_read(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES], TensorMapFields *fields) {
   memcpy(fields, bytes, sizeof *fields);
-  bool encoded = fields->magic == TENSOR_MAP_MAGIC && fields->checksum == checksum_of(fields);
-  return encoded && check_fields(fields);
+  return fields->magic == TENSOR_MAP_MAGIC && fields->checksum == checksum_of(fields);
+}
+
+void tensor_map_write(TensorMapFields *fields, uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES]) {
+  fields->checksum = checksum_of(fields);
+  memcpy(bytes, fields, sizeof *fields);
+}
+
+bool tensor_map_decode(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES], TensorMapFields *fields) {
+  return tensor_map_read(bytes, fields) && check_fields(fields);
 }

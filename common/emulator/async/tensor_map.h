@@ -22,7 +22,11 @@ typedef struct TensorMapFields {
 
 _Static_assert(sizeof(TensorMapFields) <= EMULATOR_TENSOR_MAP_BYTES, "a tensor map has 128 bytes");
 
-// False when the bytes are no tensor map.
+// For a kernel that changes a map: the fields of one that may break the encoder's rules, and its bytes with new fields. False
+// when the bytes are no tensor map.
+bool tensor_map_read(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES], TensorMapFields *fields);
+void tensor_map_write(TensorMapFields *fields, uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES]);
+// False when the bytes are no tensor map, or one that breaks the rules.
 bool tensor_map_decode(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES], TensorMapFields *fields);
 // Bytes of an element.
 int tensor_element_size(EmulatorTensorType type);

@@ -19,19 +19,21 @@ typedef struct Clocks {
   uint32_t cluster;
   Usage *usage;  // counts it
   int import_count;
-  struct Import *imports;  // the same of other clusters' threads, learnt through global memory
+  struct Import *imports;  // the same of other clusters' threads, learnt through global memory; by cluster
   int count;               // threads: lanes of all warps, then agents
   int planes;
   uint32_t clock[];  // planes times count
 } Clocks;
 
+// Of another cluster. The clocks have the first two planes; what a fence covers of them is said by references.
 typedef struct Import {
   uint32_t cluster;
   Clocks *clocks;
+  Clocks *fenced[SCOPES];  // of that: covered by a fence of at least the scope; NULL for nothing
 } Import;
 
-// Whether they know so many threads from the first on up to the clock.
-static inline bool clocks_cover(const Clocks *clocks, uint32_t first, int count, uint32_t clock) {
+// Whether they have so many threads from the first on at the clock, or beyond it.
+static inline bool clocks_reach(const Clocks *clocks, uint32_t first, int count, uint32_t clock) {
   const uint32_t *known = clocks->clock + first;
   uint32_t behind = 0;
   if (count == LANES)
@@ -40,6 +42,9 @@ static inline bool clocks_cover(const Clocks *clocks, uint32_t first, int count,
     for (int i = 0; i < count; i++) behind |= known[i] < clock;
   return !behind;
 }
+
+// What is known of another cluster, NULL for nothing.
+const Clocks *clocks_imported(const Clocks *known, uint32_t cluster);
 
 // What the last strong load learnt from: one that polls need not learn it again.
 typedef struct Learnt {
@@ -58,6 +63,9 @@ typedef struct LaneClocks {
 
 void clocks_retain(Clocks *clocks);
 void clocks_release(Clocks *clocks);
+// So often.
+void clocks_retain_times(Clocks *clocks, int times);
+void clocks_release_times(Clocks *clocks, int times);
 // *holder, which may be NULL, becomes what it and `more` know together.
 void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more);
 // A new reference to what each of the holders knows of their cluster.

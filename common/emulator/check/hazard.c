@@ -1,4 +1,4 @@
-// Hazards: what they are called, what to do about them, and the list of those met.
+// Hazards: what they are called, what to do about them, and the list of those met. How they are printed is in report.c.
 #include "hazard.h"
 
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static const struct {
                                                   "fences between blocks, or with a second launch."},
     [HAZARD_DIVERGENT_ALIGNED] =
         {"divergent .aligned instruction",
-         "Every lane of the warp (or of the member mask) must execute it together: move it out of the branch."},
+         "All lanes of the warp (or of the member mask) must execute it together: move it out of the branch."},
     [HAZARD_BARRIER_MISUSE] =
         {"barrier misuse",
          "All users of a barrier must agree on its number and on its count of threads, a multiple of the warp size."},
@@ -59,48 +59,128 @@ static const struct {
 const char *hazard_name(HazardKind kind) { return kinds[kind].name; }
 const char *hazard_advice(HazardKind kind) { return kinds[kind].advice; }
 
-static bool has_file(const PtxModule *module, const PtxLocation *location) {
-  return location && location->file >= 0 && location->file < module->file_count && module->files[location->file];
+// ---- the list ----
+
+enum {
+  MOST_HAZARDS = 1000,  // a reader of so many does not read on
+  MOST_ALIKE = 32,      // at one pair of source lines
+};
+
+// What tells findings apart.
+struct FindingKey {
+  HazardKind kind;
+  HazardGrade grade;
+  const PtxInstruction *here, *other;  // NULL: none
+  const PtxFunction *kernel;
+  uint64_t lines;  // a hash of the kind, the grade and the source lines of both, with those of the inlined calls
+};
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+  return hash ^ hash >> 29;
 }
 
-// The length of the path of the folder that has the file's folder; of the file's own folder where that would be the root.
-static size_t surroundings(const char *file) {
-  size_t length = strlen(file), folders = 0;
-  while (length > 0 && (file[length - 1] != '/' || ++folders < 2)) length--;
-  if (length > 1) return length;
-  const char *slash = strrchr(file, '/');
-  return slash ? (size_t)(slash + 1 - file) : 0;
+static uint64_t mix_lines(uint64_t hash, const PtxInstruction *source) {
+  const PtxLocation *location = source ? source->location : NULL;
+  if (!location) return mix(hash, source ? (uint64_t)source->line : 0);
+  for (; location; location = location->inlined_at)
+    hash = mix(mix(hash, (uint64_t)location->file), (uint64_t)location->line);
+  return mix(hash, 1);
 }
 
-// Whether a file is the kernel's own: the one where the kernel stands. When that is a header, the kernel has no file of its
-// own, and the folder and those beside it count: stages share such headers.
-static bool is_own(const char *file, const char *kernel) {
-  size_t length = strlen(kernel);
-  if (length > 3 && !strcmp(kernel + length - 3, ".cu")) return !strcmp(file, kernel);
-  size_t folder = surroundings(kernel);
-  return folder ? !strncmp(file, kernel, folder) : !strchr(file, '/');
+static FindingKey key_of(const Launch *launch, const Hazard *hazard, const Inst *here, const Inst *other) {
+  FindingKey key = {hazard->kind,
+                    hazard->grade,
+                    here ? here->source : NULL,
+                    other ? other->source : NULL,
+                    launch->program->functions[0].ptx,
+                    0};
+  uint64_t hash = mix(mix(0, hazard->kind), hazard->grade);
+  key.lines = mix_lines(mix_lines(mix(hash, (uint64_t)(uintptr_t)key.kernel), key.here), key.other);
+  return key;
 }
 
-bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line) {
-  *file = NULL;
-  *line = 0;
-  const PtxLocation *outermost = source ? source->location : NULL;
-  while (outermost && outermost->inlined_at) outermost = outermost->inlined_at;
-  if (!has_file(module, outermost)) return false;
-  const PtxLocation *location = source->location;
-  while (!has_file(module, location) || !is_own(module->files[location->file], module->files[outermost->file]))
-    location = location->inlined_at;
-  *file = module->files[location->file];
-  *line = location->line;
-  return true;
+static bool same_key(const FindingKey *a, const FindingKey *b) {
+  return a->lines == b->lines && a->here == b->here && a->other == b->other && a->kind == b->kind &&
+         a->grade == b->grade && a->kernel == b->kernel;
 }
+
+static Hazard *find_known(const HazardList *list, const FindingKey *key) {
+  for (int i = 0; i < list->count; i++)
+    if (same_key(&list->keys[i], key)) return &list->items[i];
+  return NULL;
+}
+
+// The last hazard of the same source lines, when there are as many as are kept; else NULL.
+static Hazard *find_alike(const HazardList *list, const FindingKey *key) {
+  int alike = 0, last = 0;
+  for (int i = 0; i < list->count; i++)
+    if (list->keys[i].lines == key->lines) alike++, last = i;
+  return alike < MOST_ALIKE ? NULL : &list->items[last];
+}
+
+static Hazard *append(HazardList *list, const Launch *launch, const Hazard *hazard, const FindingKey *key) {
+  int capacity = list->capacity;
+  list->items = host_grow(list->items, list->count, &list->capacity, sizeof *list->items);
+  list->keys = host_grow(list->keys, list->count, &capacity, sizeof *list->keys);
+  Hazard *added = &list->items[list->count];
+  list->keys[list->count++] = *key;
+  *added = *hazard;
+  added->kernel = key->kernel->name;
+  find_frames(launch->program->module, key->here, &added->here);
+  find_frames(launch->program->module, key->other, &added->other);
+  return added;
+}
+
+// What stops a launch is always kept. NULL when there are too many already.
+static Hazard *remember(HazardList *list, const Launch *launch, const Hazard *hazard, const FindingKey *key) {
+  Hazard *known = find_known(list, key);
+  if (known) {
+    known->count++;
+    known->stopped |= hazard->stopped;
+    return known;
+  }
+  Hazard *alike = hazard->stopped ? NULL : find_alike(list, key);
+  if (alike) {
+    alike->count++;
+    alike->more = true;
+    return alike;
+  }
+  return list->count < MOST_HAZARDS || hazard->stopped ? append(list, launch, hazard, key) : NULL;
+}
+
+// Adds a hazard, unless the launch has stopped: what it does after that is not reported.
+static void add(Launch *launch, const Hazard *hazard, const Inst *here, const Inst *other) {
+  FindingKey key = key_of(launch, hazard, here, other);
+  HazardList *list = launch->hazard_list;
+  pthread_mutex_lock(&list->lock);
+  if (!launch->stopped) {
+    const Hazard *kept = remember(list, launch, hazard, &key);
+    if (hazard->stopped) list->stopped_by = *kept;
+    launch->stopped |= hazard->stopped;
+  }
+  pthread_mutex_unlock(&list->lock);
+}
+
+void hazards_clear(HazardList *list) {
+  for (int i = 0; i < list->count; i++) {
+    free((HazardFrame *)list->items[i].here.frames);
+    free((HazardFrame *)list->items[i].other.frames);
+  }
+  list->count = 0;
+}
+
+void hazards_free(HazardList *list) {
+  hazards_clear(list);
+  free(list->items);
+  free(list->keys);
+  free(list->sorted);
+}
+
+// ---- reports ----
 
 static HazardPlace place_of(const Launch *launch, const Inst *inst, const unsigned block[3], uint32_t thread) {
-  HazardPlace place = {0};
-  if (inst) {
-    place.ptx_line = inst->source->line;
-    instruction_line(launch->program->module, inst->source, &place.file, &place.line);
-  }
+  HazardPlace place = {.ptx_line = inst ? inst->source->line : 0};
   memcpy(place.block, block, sizeof place.block);
   const unsigned *size = launch->block;
   place.thread[0] = thread % size[0];
@@ -109,53 +189,15 @@ static HazardPlace place_of(const Launch *launch, const Inst *inst, const unsign
   return place;
 }
 
-static bool same_place(const HazardPlace *a, const HazardPlace *b) {
-  bool lines_known = a->file && b->file;
-  return lines_known ? a->line == b->line && !strcmp(a->file, b->file) : a->ptx_line == b->ptx_line;
-}
-
-static bool same_hazard(const Hazard *a, const Hazard *b) {
-  return a->kind == b->kind && a->has_other == b->has_other && same_place(&a->here, &b->here) &&
-         (!a->has_other || same_place(&a->other, &b->other));
-}
-
-enum { MOST_HAZARDS = 1000 };
-
-// A reader of so many does not read on; but what stops a launch is always kept.
-static void remember(HazardList *list, const Hazard *hazard) {
-  Hazard *known = NULL;
-  for (int i = 0; i < list->count && !known; i++)
-    if (same_hazard(&list->items[i], hazard)) known = &list->items[i];
-  if (known) {
-    known->count++;
-    known->stopped |= hazard->stopped;
-  } else if (list->count < MOST_HAZARDS || hazard->stopped) {
-    list->items = host_grow(list->items, list->count, &list->capacity, sizeof(Hazard));
-    list->items[list->count++] = *hazard;
-  }
-}
-
-// Adds a hazard, unless the launch has stopped: what it does after that is not reported.
-static void add(Launch *launch, const Hazard *hazard) {
-  HazardList *list = launch->hazard_list;
-  pthread_mutex_lock(&list->lock);
-  if (!launch->stopped) {
-    remember(list, hazard);
-    if (hazard->stopped) list->stopped_by = *hazard;
-    launch->stopped |= hazard->stopped;
-  }
-  pthread_mutex_unlock(&list->lock);
-}
-
 static bool is_reported(const Launch *launch) { return launch->hazards && !launch->stopped; }
 
-static Hazard make_hazard(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
-                          uint64_t address, int size, const char *format, va_list arguments) {
-  const Block *block = warp->block;
-  Hazard hazard = {.kind = kind, .grade = grade, .address = address, .size = size, .count = 1};
-  hazard.here = place_of(warp_launch(warp), inst, block->index, (uint32_t)(warp->index * LANES + lane));
+static void report(HazardGrade grade, bool stops, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
+                   uint64_t address, int size, const char *format, va_list arguments) {
+  Launch *launch = warp_launch(warp);
+  Hazard hazard = {.kind = kind, .grade = grade, .stopped = stops, .address = address, .size = size, .count = 1};
+  hazard.here = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
   vsnprintf(hazard.detail, sizeof hazard.detail, format, arguments);
-  return hazard;
+  add(launch, &hazard, inst, NULL);
 }
 
 void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
@@ -163,9 +205,8 @@ void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind
   if (!is_reported(warp_launch(warp))) return;
   va_list arguments;
   va_start(arguments, format);
-  Hazard hazard = make_hazard(HAZARD_FAULT, warp, inst, lane, kind, address, size, format, arguments);
+  report(HAZARD_FAULT, false, warp, inst, lane, kind, address, size, format, arguments);
   va_end(arguments);
-  add(warp_launch(warp), &hazard);
 }
 
 void hazard_report_graded(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
@@ -173,9 +214,8 @@ void hazard_report_graded(HazardGrade grade, const Warp *warp, const Inst *inst,
   if (!is_reported(warp_launch(warp))) return;
   va_list arguments;
   va_start(arguments, format);
-  Hazard hazard = make_hazard(grade, warp, inst, lane, kind, address, size, format, arguments);
+  report(grade, false, warp, inst, lane, kind, address, size, format, arguments);
   va_end(arguments);
-  add(warp_launch(warp), &hazard);
 }
 
 void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
@@ -183,10 +223,8 @@ void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, 
   if (warp_launch(warp)->stopped) return;
   va_list arguments;
   va_start(arguments, format);
-  Hazard hazard = make_hazard(HAZARD_FAULT, warp, inst, lane, kind, address, size, format, arguments);
+  report(HAZARD_FAULT, true, warp, inst, lane, kind, address, size, format, arguments);
   va_end(arguments);
-  hazard.stopped = true;
-  add(warp_launch(warp), &hazard);
 }
 
 void hazards_stop_reason(const HazardList *list, const char *kernel, EmulatorError *error) {
@@ -199,7 +237,7 @@ void hazards_stop_reason(const HazardList *list, const char *kernel, EmulatorErr
 }
 
 // Where the access of an epoch was made: an asynchronous one where it was issued.
-static HazardPlace place_of_epoch(const Cluster *cluster, Epoch epoch) {
+static HazardPlace place_of_epoch(const Cluster *cluster, Epoch epoch, const Inst *inst) {
   const Launch *launch = cluster->launch;
   const EpochLayout *layout = launch->epochs;
   unsigned block[3];
@@ -209,60 +247,19 @@ static HazardPlace place_of_epoch(const Cluster *cluster, Epoch epoch) {
   if (of != cluster->id && (epoch & EPOCH_SET || thread >= (uint32_t)cluster->lane_count)) thread = 0;
   if (thread >= (uint32_t)cluster->lane_count) thread = agent_issue(cluster, thread, epoch_clock(layout, epoch)).thread;
   cluster_block_index(launch, of, (int)(thread / lanes), block);
-  return place_of(launch, &launch->program->code[epoch_pc(layout, epoch)], block, thread % lanes);
+  return place_of(launch, inst, block, thread % lanes);
 }
 
 void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
                             uint64_t address, int size, Epoch other, bool other_first, const char *detail) {
   Launch *launch = warp_launch(warp);
   if (!is_reported(launch)) return;
+  const Inst *its = &launch->program->code[epoch_pc(launch->epochs, other)];
   Hazard hazard = {.kind = kind, .grade = grade, .address = address, .size = size, .count = 1, .has_other = true};
   HazardPlace own = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
-  HazardPlace others = place_of_epoch(warp->block->cluster, other);
+  HazardPlace others = place_of_epoch(warp->block->cluster, other, its);
   hazard.here = other_first ? others : own;
   hazard.other = other_first ? own : others;
   snprintf(hazard.detail, sizeof hazard.detail, "%s", detail);
-  add(launch, &hazard);
-}
-
-// ---- printing ----
-
-static int compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
-
-static int compare_hazards(const void *left, const void *right) {
-  const Hazard *a = left, *b = right;
-  int order = compare_text(a->here.file, b->here.file);
-  if (!order) order = (a->here.line > b->here.line) - (a->here.line < b->here.line);
-  if (!order) order = (int)a->kind - (int)b->kind;
-  if (!order) order = (a->here.ptx_line > b->here.ptx_line) - (a->here.ptx_line < b->here.ptx_line);
-  if (!order) order = (a->other.line > b->other.line) - (a->other.line < b->other.line);
-  return order ? order : (a->other.ptx_line > b->other.ptx_line) - (a->other.ptx_line < b->other.ptx_line);
-}
-
-const Hazard *hazards_sorted(HazardList *list, int *count) {
-  if (list->count) qsort(list->items, (size_t)list->count, sizeof(Hazard), compare_hazards);
-  *count = list->count;
-  return list->items;
-}
-
-static void print_place(FILE *out, const char *role, const HazardPlace *place) {
-  fprintf(out, "    %s ", role);
-  if (place->file)
-    fprintf(out, "%s:%d", place->file, place->line);
-  else
-    fprintf(out, "PTX line %d", place->ptx_line);
-  fprintf(out, "  block (%u,%u,%u) thread (%u,%u,%u)\n", place->block[0], place->block[1], place->block[2],
-          place->thread[0], place->thread[1], place->thread[2]);
-}
-
-void emulator_print_hazard(FILE *out, const Hazard *hazard) {
-  fprintf(out, "%s: %s", hazard_name(hazard->kind), hazard->detail);
-  if (hazard->size)
-    fprintf(out, " (%d byte%s at 0x%llx)", hazard->size, hazard->size > 1 ? "s" : "",
-            (unsigned long long)hazard->address);
-  fputc('\n', out);
-  print_place(out, "at", &hazard->here);
-  if (hazard->has_other) print_place(out, "and", &hazard->other);
-  if (hazard->count > 1) fprintf(out, "    met %llu times\n", (unsigned long long)hazard->count);
-  fprintf(out, "    %s\n", hazard_advice(hazard->kind));
+  add(launch, &hazard, other_first ? its : inst, other_first ? inst : its);
 }

@@ -5,11 +5,16 @@
 
 #include "../warp/machine.h"
 #include "epoch.h"
+#include "source_line.h"
+
+typedef struct FindingKey FindingKey;
 
 typedef struct HazardList {
   pthread_mutex_t lock;
   Hazard *items;
+  FindingKey *keys;  // of each item
   int count, capacity;
+  Hazard *sorted;     // what emulator_hazards returned last
   Hazard stopped_by;  // of the last launch that was stopped
 } HazardList;
 
@@ -31,8 +36,5 @@ void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, 
 void hazards_stop_reason(const HazardList *list, const char *kernel, EmulatorError *error);
 // The hazards in the order of the source.
 const Hazard *hazards_sorted(HazardList *list, int *count);
-
-// The line that an instruction belongs to: the innermost one in the kernel's own file, so that a helper defined there
-// is reported by its own lines and one from a header by the line that calls it. For a kernel that stands in a header, the
-// files of the header's folder and of the folders beside it are its own. False when unknown.
-bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line);
+void hazards_clear(HazardList *list);
+void hazards_free(HazardList *list);

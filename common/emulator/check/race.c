@@ -26,18 +26,12 @@ static bool knows(const Actor *actor, uint32_t thread, uint32_t clock) {
 // the lanes of mask of a warp. Only a lane by itself knows its own.
 static bool know_lanes(const Actor *actor, int turns, uint32_t first, Mask mask, uint32_t clock) {
   if (turns > 1 && !actor->known) return false;
-  if (mask == FULL_MASK && actor->known && clocks_cover(actor->known, first, LANES, clock)) return true;
+  if (mask == FULL_MASK && actor->known && clocks_reach(actor->known, first, LANES, clock)) return true;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     uint32_t thread = first + (uint32_t)__builtin_ctz(rest);
     if (turns == 1 ? !knows(actor, thread, clock) : actor->known->clock[thread] < clock) return false;
   }
   return true;
-}
-
-static const Clocks *imported(const Clocks *known, uint32_t cluster) {
-  for (int i = 0; known && i < known->import_count; i++)
-    if (known->imports[i].cluster == cluster) return known->imports[i].clocks;
-  return NULL;
 }
 
 static Strength strength_of(Epoch epoch) { return (Strength)(epoch >> EPOCH_STRENGTH_SHIFT & 3); }
@@ -62,7 +56,7 @@ static bool ordered(const Actor *actor, Epoch epoch) {
   uint32_t thread = epoch_thread(layout, epoch), clock = epoch_clock(layout, epoch);
   if (actor->strength != WEAK && both_strong(actor, strength_of(epoch), near, thread, clock)) return true;
   if (near) return knows(actor, thread, clock);
-  const Clocks *clocks = imported(actor->known, epoch_cluster(layout, epoch));
+  const Clocks *clocks = clocks_imported(actor->known, epoch_cluster(layout, epoch));
   // Of another cluster's set only the cluster is left: knowing anything of it has to do.
   if (!clocks || epoch & EPOCH_SET) return clocks != NULL;
   return clocks->clock[thread] >= clock;
@@ -77,7 +71,7 @@ static bool unseen(const Actor *actor, Epoch write) {
   bool same = epoch_cluster(layout, write) == cluster->id;
   if (same && epoch_thread(layout, write) == actor->issuer && actor->visible >= epoch_clock(layout, write))
     return false;
-  const Clocks *clocks = same ? actor->known : imported(actor->known, epoch_cluster(layout, write));
+  const Clocks *clocks = same ? actor->known : clocks_imported(actor->known, epoch_cluster(layout, write));
   return !clocks ||
          clocks->clock[CLOCK_VISIBLE * clocks->count + (int)epoch_thread(layout, write)] < epoch_clock(layout, write);
 }
@@ -146,9 +140,20 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
 }
 
 static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  const char *known = actor->unseen_is_formal;
   hazard_report_conflict(
-      HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, write,
-      false, "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
+      known ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE,
+      region->base + offset, size, write, false,
+      known ? known
+            : "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
+}
+
+static void report_own_rows(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  hazard_report_conflict(
+      HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, region->base + offset, size, write,
+      false,
+      "the other warps of the warpgroup have not synchronised with the warp that wrote these rows of A. They are its own "
+      "16 rows, and an H200 multiplies them rightly all the same (tests/rules)");
 }
 
 // ---- reads ----
@@ -160,12 +165,16 @@ static void report_unwritten(const Actor *actor, const Region *region, uint64_t 
 
 // False after a report.
 static bool check_read(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  bool formal = write != EPOCH_NONE && actor->own && !ordered(actor, write) && ordered(actor->own, write);
+  const Actor *judge = formal ? actor->own : actor;
   if (write == EPOCH_NONE)
     report_unwritten(actor, region, offset, size);
-  else if (!ordered(actor, write))
+  else if (!ordered(judge, write))
     report_race(actor, region, offset, size, write, false, true);
-  else if (unseen(actor, write))
+  else if (unseen(judge, write))
     report_unseen(actor, region, offset, size, write);
+  else if (formal)
+    report_own_rows(actor, region, offset, size, write);
   else
     return true;
   return false;

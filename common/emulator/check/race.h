@@ -28,6 +28,9 @@ typedef struct Actor {
   uint32_t visible;  // the clock up to which the issuer has made its own accesses visible to the async proxy
   Strength strength;
   bool async;  // through the async proxy
+  // If only this one's order comes after a write, a read is formal: the warp that owns the rows of a wgmma's A.
+  const struct Actor *own;
+  const char *unseen_is_formal;  // why a write that the async proxy may not have seen is known to be seen, or NULL
 } Actor;
 
 // An agent acts on behalf of the lane.

@@ -21,8 +21,8 @@ bool region_init(Region *region, RegionKind kind, uint64_t base, uint64_t size, 
 
 void region_destroy(Region *region) {
   if (!region->data) return;
-  usage_subtract(&region->usage->data, region->size);
-  free(region->data);
+  if (!region->borrowed) usage_subtract(&region->usage->data, region->size);
+  if (!region->borrowed) free(region->data);
   region->data = NULL;
   shadow_destroy(&region->shadow);
 }
@@ -52,6 +52,13 @@ Region *region_find(const RegionTable *table, uint64_t address, const Region **n
   return NULL;
 }
 
+static void insert(RegionTable *table, int at, Region *region) {
+  table->items = host_grow(table->items, table->count, &table->capacity, sizeof *table->items);
+  memmove(table->items + at + 1, table->items + at, (size_t)(table->count - at) * sizeof *table->items);
+  table->items[at] = region;
+  table->count++;
+}
+
 Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with_shadow) {
   if (size >> 39) return NULL;  // 512 GB: more than any GPU has
   Region *region = malloc(sizeof *region);
@@ -59,10 +66,67 @@ Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with
     free(region);
     return NULL;
   }
-  table->items = host_grow(table->items, table->count, &table->capacity, sizeof *table->items);
-  table->items[table->count++] = region;
+  insert(table, region_above(table, region->base), region);
   // A gap after every region: an index one row too far must not land in a neighbour.
   table->next_base += (size + 0xffff) / 0x1000 * 0x1000;
+  return region;
+}
+
+// ---- the host's memory ----
+
+static void drop(RegionTable *table, int at) {
+  free(table->items[at]);
+  table->count--;
+  memmove(table->items + at, table->items + at + 1, (size_t)(table->count - at) * sizeof *table->items);
+}
+
+// Makes room for [base, base + size) by dropping tombstones; -1 when a region that lives is in the way, else the index at
+// which a new one belongs.
+static int make_room(RegionTable *table, uint64_t base, uint64_t size) {
+  int at = region_above(table, base);
+  while (at > 0 && table->items[at - 1]->base + table->items[at - 1]->size > base) {
+    if (!table->items[at - 1]->freed) return -1;
+    drop(table, --at);
+  }
+  while (at < table->count && table->items[at]->base - base < size) {
+    if (!table->items[at]->freed) return -1;
+    drop(table, at);
+  }
+  return at;
+}
+
+Region *region_map(RegionTable *table, void *memory, uint64_t size, bool with_shadow) {
+  uint64_t address = (uint64_t)(uintptr_t)memory, base = address / SHADOW_PAGE * SHADOW_PAGE;
+  size += address - base;
+  int at = make_room(table, base, size);
+  if (at < 0) return NULL;
+  Region *region = host_allocate(1, sizeof *region);
+  *region = (Region){.kind = REGION_GLOBAL,
+                     .base = base,
+                     .size = size,
+                     .data = (uint8_t *)memory - (address - base),
+                     .is_host = true,
+                     .borrowed = true,
+                     .usage = table->usage};
+  if (with_shadow && !shadow_init(&region->shadow, size, &table->usage->shadow)) {
+    free(region);
+    return NULL;
+  }
+  region_host_write(region, 0, size);
+  insert(table, at, region);
+  return region;
+}
+
+Region *region_add_shared(RegionTable *table, uint64_t size, bool with_shadow) {
+  size_t rounded = (size + SHADOW_PAGE - 1) / SHADOW_PAGE * SHADOW_PAGE;
+  void *memory = aligned_alloc(SHADOW_PAGE, rounded ? rounded : SHADOW_PAGE);
+  Region *region = memory ? region_map(table, memory, size, with_shadow) : NULL;
+  if (!region) {
+    free(memory);
+    return NULL;
+  }
+  region->borrowed = false;
+  usage_add(&table->usage->data, size);
   return region;
 }
 

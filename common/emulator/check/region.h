@@ -13,6 +13,8 @@ typedef struct Region {
   Shadow shadow;     // without hazard checks it has no pages
   const char *name;  // of a module's variable, NULL for an allocation
   bool freed;
+  bool is_host;   // base is the host's address of data
+  bool borrowed;  // data belongs to the host
   struct RegionUsage *usage;
 } Region;
 
@@ -29,8 +31,8 @@ void region_destroy(Region *region);
 // Marks bytes as written by the host, before the launch.
 void region_host_write(Region *region, uint64_t offset, uint64_t size);
 
-// Regions sorted by address, which never overlap and are never removed: a freed one is kept as a tombstone, so that a use
-// after free is reported as such.
+// Regions sorted by address, which never overlap. A freed one is kept as a tombstone, so that a use after free is reported
+// as such; only the host's memory may be mapped where it was before, and then the tombstone goes.
 typedef struct RegionTable {
   Region **items;
   int count, capacity;
@@ -41,4 +43,9 @@ typedef struct RegionTable {
 // The region that contains the address, or NULL; *nearest is then the closest one, if any.
 Region *region_find(const RegionTable *table, uint64_t address, const Region **nearest);
 Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with_shadow);
+// The host's memory at its own address, which counts as written. The base is memory, rounded down to a page of the shadow.
+// NULL when it overlaps a region.
+Region *region_map(RegionTable *table, void *memory, uint64_t size, bool with_shadow);
+// Memory that the host and kernels reach by one address, poisoned.
+Region *region_add_shared(RegionTable *table, uint64_t size, bool with_shadow);
 void region_table_destroy(RegionTable *table);

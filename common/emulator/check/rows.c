@@ -50,7 +50,7 @@ static bool is_near(const Actor *actor, Epoch epoch) {
 static bool come_before(const Actor *actor, Epoch epoch, unsigned step, int count) {
   uint32_t thread = epoch_thread(actor->layout, epoch);
   if (thread == actor->thread && (step || count == 1)) return true;
-  return actor->known && clocks_cover(actor->known, thread, step ? count : 1, epoch_clock(actor->layout, epoch));
+  return actor->known && clocks_reach(actor->known, thread, step ? count : 1, epoch_clock(actor->layout, epoch));
 }
 
 static bool writes_come_before(const Actor *actor, Epoch write, unsigned step, int count) {
@@ -62,7 +62,7 @@ Comes race_judge(const RowActor *row, Epoch event) {
   const Actor *actor = &row->actor;
   if (event & EPOCH_SET || !is_near(actor, event)) return COMES_UNKNOWN;
   uint32_t first = epoch_thread(actor->layout, event);
-  if (actor->known && clocks_cover(actor->known, first, LANES, epoch_clock(actor->layout, event))) return COMES_ALL;
+  if (actor->known && clocks_reach(actor->known, first, LANES, epoch_clock(actor->layout, event))) return COMES_ALL;
   return first == actor->thread / LANES * LANES ? COMES_OWN : COMES_UNKNOWN;
 }
 

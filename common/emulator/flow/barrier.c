@@ -70,8 +70,14 @@ static void complete(Block *block, int number) {
     if (barrier->reducing) give_results(warp, barrier, number);
     warp_release(warp, number);
   }
+  // Phases of one warp need not come after each other: what follows must come after all of them.
+  if (barrier->former_expected == LANES && barrier->former)
+    clocks_join(block->cluster, &barrier->joined, barrier->former);
   clocks_release(barrier->former);
-  *barrier = (Barrier){.expected = -1, .former = barrier->joined, .former_first = barrier->first};
+  *barrier = (Barrier){.expected = -1,
+                       .former = barrier->joined,
+                       .former_first = barrier->first,
+                       .former_expected = barrier->expected};
   block->cluster->progress++;
 }
 
@@ -82,10 +88,11 @@ void barriers_after_exit(Block *block) {
 
 // ---- arrival ----
 
-static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, ...)
+static void stop_misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, ...) {
+// Where threads disagree on what the barrier is, none can go on.
+static void stop_misuse(Warp *warp, const Inst *inst, Mask mask, const char *format, ...) {
   char detail[200];
   va_list arguments;
   va_start(arguments, format);
@@ -109,29 +116,22 @@ static Text line_text(const Warp *warp, const Inst *inst) {
 
 // Reports that this arrival and the phase's first one do not fit together.
 static void disagree(Warp *warp, const Inst *inst, Mask mask, int number, const char *here, const char *first) {
-  misuse(warp, inst, mask, "barrier %d: %s here, but %s where the first thread arrived, at %s", number, here, first,
-         line_text(warp, warp->block->barriers[number].first).text);
+  stop_misuse(warp, inst, mask, "barrier %d: %s here, but %s where the first thread arrived, at %s", number, here,
+              first, line_text(warp, warp->block->barriers[number].first).text);
 }
 
-// An arrival must fall into one phase whatever the schedule: after all arrivals of the phase before, and no warp may arrive
-// twice in one. False after a report.
-static bool phase_is_certain(Warp *warp, const Inst *inst, Mask mask, int number) {
+// An arrival must fall into one phase whatever the schedule: after all arrivals of the phase before. A warp may arrive
+// several times in a phase, each counts: an H200 does so (tests/rules). At a barrier of one warp each arrival is a phase,
+// whichever comes first. The arrival counts in this phase even if another was possible.
+static void check_phase(Warp *warp, const Inst *inst, Mask mask, int number) {
   const BarrierPlan *plan = inst->extra;
-  Barrier *barrier = &warp->block->barriers[number];
-  if (!race_knows(warp, mask, barrier->former)) {
-    misuse(warp, inst, mask,
-           "barrier %d: nothing orders this arrival after the former ones, the first of them at %s: it may be "
-           "counted with those",
-           number, line_text(warp, barrier->former_first).text);
-    return false;
-  }
-  if (plan->aligned && barrier->warps >> warp->index & 1) {
-    misuse(warp, inst, mask, "barrier %d: the warp arrives again before the others have; the first arrival is at %s",
-           number, line_text(warp, barrier->first).text);
-    return false;
-  }
-  barrier->warps |= (uint32_t)plan->aligned << warp->index;
-  return true;
+  const Barrier *barrier = &warp->block->barriers[number];
+  if (plan->aligned && barrier->expected == LANES && barrier->former_expected == LANES) return;
+  if (race_knows(warp, mask, barrier->former)) return;
+  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0,
+                "barrier %d: nothing orders this arrival after the former ones, the first of them at %s: it may be "
+                "counted with those",
+                number, line_text(warp, barrier->former_first).text);
 }
 
 static Text count_text(int count) {
@@ -154,12 +154,12 @@ static bool barrier_operands(Warp *warp, const Inst *inst, const BarrierPlan *pl
   *number = (int)numbers[first];
   *count = (int)threads;
   if (!agree)
-    misuse(warp, inst, mask, "lanes of one warp name different barriers or counts (%d, %d)", *number, *count);
+    stop_misuse(warp, inst, mask, "lanes of one warp name different barriers or counts (%d, %d)", *number, *count);
   else if (numbers[first] >= BARRIERS)
-    misuse(warp, inst, mask, "there is no barrier %d: they are 0 to %d", *number, BARRIERS - 1);
+    stop_misuse(warp, inst, mask, "there is no barrier %d: they are 0 to %d", *number, BARRIERS - 1);
   else if (plan->has_count && (threads == 0 || threads % LANES || threads > 1024))
-    misuse(warp, inst, mask, "barrier %d: the number of threads, %d, is no multiple of the warp size up to 1024",
-           *number, *count);
+    stop_misuse(warp, inst, mask, "barrier %d: the number of threads, %d, is no multiple of the warp size up to 1024",
+                *number, *count);
   else
     return true;
   return false;
@@ -183,14 +183,15 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
              barrier->reducing ? "bar.red" : "none");
     return;
   }
-  if (!phase_is_certain(warp, inst, mask, number)) return;
+  check_phase(warp, inst, mask, number);
   barrier->arrived += counted(plan, mask);
   if (plan->action >= BARRIER_POPC)
     barrier->reduce_count +=
         __builtin_popcount((*SLOT(warp, plan->predicate, const Mask) ^ (plan->negated ? FULL_MASK : 0)) & mask);
   race_release(warp, mask, &barrier->joined);
   if (barrier->expected && barrier->arrived > barrier->expected) {
-    misuse(warp, inst, mask, "barrier %d: more threads arrive than the %d it waits for", number, barrier->expected);
+    stop_misuse(warp, inst, mask, "barrier %d: more threads arrive than the %d it waits for", number,
+                barrier->expected);
     return;
   }
   if (plan->action != BARRIER_ARRIVE) warp_wait(warp, mask, number);

@@ -13,25 +13,21 @@
 
 // ---- mapa, getctarank ----
 
-#define RANK_MASK (0xffull << SHARED_RANK_SHIFT)
+enum { NO_RANK = 0xff };
+#define RANK_MASK ((u64)NO_RANK << SHARED_RANK_SHIFT)
 
 static u64 address_of(Warp *warp, const Inst *inst, int lane) {
   return inst->size == 8 ? SLOT(warp, inst->a, const u64)[lane] : SLOT(warp, inst->a, const u32)[lane];
 }
 
-// The address of the same place in the shared memory of the block with rank b.
+// The address of the same place in the shared memory of the block with rank b. Where there is no such block the address is
+// of no use, but to have it is no mistake: compilers move mapa out of the branch that checks the rank.
 static void map_address(Warp *warp, const Inst *inst, Mask mask) {
   const u32 *ranks = SLOT(warp, inst->b, const u32);
-  int blocks = warp->block->cluster->block_count;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    u64 address = address_of(warp, inst, lane);
-    if (ranks[lane] >= (u32)blocks) {
-      hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, 0, "there is no block of rank %u in a cluster of %d",
-                  ranks[lane], blocks);
-      return;
-    }
-    u64 mapped = (address & ~RANK_MASK) | (u64)(ranks[lane] + 1) << SHARED_RANK_SHIFT;
+    u64 address = address_of(warp, inst, lane), field = ranks[lane] < NO_RANK ? ranks[lane] + 1 : NO_RANK;
+    u64 mapped = (address & ~RANK_MASK) | field << SHARED_RANK_SHIFT;
     if (inst->size == 8)
       SLOT(warp, inst->d, u64)[lane] = mapped;
     else
@@ -130,7 +126,7 @@ void cluster_check_exit(Warp *warp, Mask mask) {
 }
 
 static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *what) {
-  hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", what);
+  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", what);
 }
 
 // Hands on what fences have covered: one of .cta scope to the lanes' own block, wider ones to all.
@@ -146,7 +142,8 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
   if (warp->cluster_waits & mask) {
     misuse(warp, inst, warp->cluster_waits & mask,
            "a thread arrives at the cluster's barrier a second time without barrier.cluster.wait between");
-    return;
+    mask &= ~warp->cluster_waits;  // it counts once
+    if (!mask) return;
   }
   if (inst->flags)
     release_relaxed(warp, mask);
@@ -162,7 +159,8 @@ static void wait(Warp *warp, const Inst *inst, Mask mask) {
   if (mask & ~warp->cluster_waits) {
     misuse(warp, inst, mask & ~warp->cluster_waits,
            "a thread waits at the cluster's barrier without a barrier.cluster.arrive before");
-    return;
+    mask &= warp->cluster_waits;  // the others have nothing to wait for
+    if (!mask) return;
   }
   Mask passing = mask & ~warp->cluster_arrived, waiting = mask & warp->cluster_arrived;
   learn(warp, passing);

@@ -11,16 +11,19 @@
 #include "access_counts.h"
 #include "families.h"
 
+enum { MAX_VECTOR = 8, MAX_BYTES = 16 };
+
 typedef struct Atomic {
   AddressPlan address;
   Space space;
   MemoryOrder order;
   Strength scope;
-  int size;      // bytes
-  bool returns;  // atom, not red
-  bool loops;    // in shared memory
-  Combine *combine;
-  Slot b, c;
+  int size, count;  // bytes of an element, elements
+  bool returns;     // atom, not red
+  bool loops;       // in shared memory
+  Combine *combine;  // of an element; NULL of 128 bits
+  bool compares;     // of 128 bits: cas, not exch
+  Slot d[MAX_VECTOR], b[MAX_VECTOR], c;
 } Atomic;
 
 // ---- operations ----
@@ -86,11 +89,19 @@ static const struct {
     {"dec", PTX_U32, decrement},
 };
 
-// Of asynchronous reductions alone: a NaN loses to a number.
+// Of asynchronous reductions and of vectors alone: a NaN loses to a number.
 COMBINE(min_f16, f16_from_f32(fminf(f32_from_f16((u16)old), f32_from_f16((u16)b))))
 COMBINE(max_f16, f16_from_f32(fmaxf(f32_from_f16((u16)old), f32_from_f16((u16)b))))
 COMBINE(min_bf16, bf16_from_f32(fminf(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
 COMBINE(max_bf16, bf16_from_f32(fmaxf(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
+
+// Of vectors alone: two numbers in 32 bits.
+#define COMBINE_PAIR(name)                                                                                             \
+  COMBINE(name##x2, (u32)name((u16)old, (u16)b, 0) | (u32)name((u16)(old >> 16), (u16)(b >> 16), 0) << 16)
+COMBINE_PAIR(min_f16)
+COMBINE_PAIR(max_f16)
+COMBINE_PAIR(min_bf16)
+COMBINE_PAIR(max_bf16)
 
 // What global memory does in place of an operation.
 static Combine *global_combine(Combine *combine) {
@@ -118,32 +129,55 @@ static uint64_t lane_value(Warp *warp, Slot slot, int size, int lane) {
   return value;
 }
 
+// What becomes of the old bytes of a vector's elements, or of 128 bits.
+static void new_value(Warp *warp, const Atomic *atomic, bool global, int lane, const u8 *old, u8 *value) {
+  if (!atomic->combine) {
+    const u8 *b = SLOT(warp, atomic->b[0], u8) + lane * MAX_BYTES, *c = SLOT(warp, atomic->c, u8) + lane * MAX_BYTES;
+    memcpy(value, !atomic->compares ? b : memcmp(old, b, MAX_BYTES) ? old : c, MAX_BYTES);
+    return;
+  }
+  Combine *combine = global ? global_combine(atomic->combine) : atomic->combine;
+  size_t size = (size_t)atomic->size;
+  for (int e = 0; e < atomic->count; e++) {
+    uint64_t element = 0;
+    memcpy(&element, old + (size_t)e * size, size);
+    element = combine(element, lane_value(warp, atomic->b[e], atomic->size, lane),
+                      lane_value(warp, atomic->c, atomic->size, lane));
+    memcpy(value + (size_t)e * size, &element, size);
+  }
+}
+
+// Where an atomic's lane finds its bytes. False after a report.
+static bool find_bytes(Warp *warp, const Inst *inst, int lane, uint64_t address, int bytes, Access *access) {
+  const Atomic *atomic = inst->extra;
+  if (!memory_find(warp, inst, lane, atomic->space, address, bytes, bytes, ACCESS_ATOMIC, access)) return false;
+  if (access->region && (atomic->count == 1 || access->region->kind == REGION_GLOBAL)) return true;
+  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, bytes,
+              access->region ? "atomics on vectors reach global memory only"
+                             : "atomics reach global and shared memory only");
+  return false;
+}
+
 // One lane's read-modify-write; the hardware too does them one after the other.
 static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int lane, uint64_t address) {
   Access access;
-  if (!memory_find(warp, inst, lane, atomic->space, address, atomic->size, atomic->size, ACCESS_ATOMIC, &access))
-    return false;
-  if (!access.region) {
-    hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, atomic->size,
-                "atomics reach global and shared memory only");
-    return false;
-  }
+  int bytes = atomic->size * atomic->count;
+  if (!find_bytes(warp, inst, lane, address, bytes, &access)) return false;
   const Launch *launch = warp_launch(warp);
   SyncTable *table = access.region->kind == REGION_SHARED ? warp->block->cluster->sync : launch->sync;
+  u8 old[MAX_BYTES], value[MAX_BYTES];
   size_t size = (size_t)atomic->size;
-  uint64_t old = 0;
   memory_lock(&access);
-  if (launch->hazards) race_atomic(warp, inst, lane, access.region, access.offset, atomic->size, atomic->scope);
-  sync_atomic(table, access.data, warp, lane, atomic->order, atomic->scope);
-  memcpy(&old, access.data, size);
-  bool global = access.region->kind == REGION_GLOBAL;
-  Combine *combine = global ? global_combine(atomic->combine) : atomic->combine;
-  uint64_t value =
-      combine(old, lane_value(warp, atomic->b, atomic->size, lane), lane_value(warp, atomic->c, atomic->size, lane));
-  if (memcmp(access.data, &value, size)) warp->block->cluster->progress++;
-  memcpy(access.data, &value, size);
+  if (launch->hazards) race_atomic(warp, inst, lane, access.region, access.offset, bytes, atomic->scope);
+  for (int e = 0; e < atomic->count; e++)
+    sync_atomic(table, access.data + (size_t)e * size, warp, lane, atomic->order, atomic->scope);
+  memcpy(old, access.data, (size_t)bytes);
+  new_value(warp, atomic, access.region->kind == REGION_GLOBAL, lane, old, value);
+  if (memcmp(old, value, (size_t)bytes)) warp->block->cluster->progress++;
+  memcpy(access.data, value, (size_t)bytes);
   memory_unlock(&access);
-  if (atomic->returns) memcpy(SLOT(warp, inst->d, u8) + (size_t)lane * size, &old, size);
+  for (int e = 0; atomic->returns && e < atomic->count; e++)
+    memcpy(SLOT(warp, atomic->d[e], u8) + (size_t)lane * size, old + (size_t)e * size, size);
   return true;
 }
 
@@ -154,7 +188,7 @@ static void execute_atomic(Warp *warp, const Inst *inst, Mask mask) {
   if (atomic->loops)
     count_atomic_loop(warp, inst, atomic->space, mask, addresses, atomic->size);
   else
-    count_access(warp, inst, atomic->space, mask, addresses, atomic->size, ACCESS_ATOMIC);
+    count_access(warp, inst, atomic->space, mask, addresses, atomic->size * atomic->count, ACCESS_ATOMIC);
   for (Mask rest = mask; rest; rest &= rest - 1)
     if (!atomic_lane(warp, inst, atomic, __builtin_ctz(rest), addresses[__builtin_ctz(rest)])) return;
   // One that changes memory is progress; so all there is to find is that none did.
@@ -163,10 +197,27 @@ static void execute_atomic(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- decoding ----
 
-static PtxType bits_of_size(size_t size) { return size == 2 ? PTX_B16 : size == 4 ? PTX_B32 : PTX_B64; }
+static PtxType bits_of_size(size_t size) {
+  return size == 2 ? PTX_B16 : size == 4 ? PTX_B32 : size == 8 ? PTX_B64 : PTX_B128;
+}
 
-static Combine *find_operation(const PtxInstruction *source, PtxType type) {
-  for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+static const struct {
+  const char *operation;
+  PtxType type;
+  Combine *combine;
+} vector_operations[] = {
+    {"add", PTX_F32, add_f32},       {"add", PTX_F16, add_f16},       {"add", PTX_BF16, add_bf16},
+    {"add", PTX_F16X2, add_f16x2},   {"add", PTX_BF16X2, add_bf16x2}, {"min", PTX_F16, min_f16},
+    {"max", PTX_F16, max_f16},       {"min", PTX_BF16, min_bf16},     {"max", PTX_BF16, max_bf16},
+    {"min", PTX_F16X2, min_f16x2},   {"max", PTX_F16X2, max_f16x2},   {"min", PTX_BF16X2, min_bf16x2},
+    {"max", PTX_BF16X2, max_bf16x2},
+};
+
+static Combine *find_operation(const PtxInstruction *source, PtxType type, bool vector) {
+  for (size_t i = 0; i < sizeof vector_operations / sizeof *vector_operations && vector; i++)
+    if (vector_operations[i].type == type && ptx_has(source, vector_operations[i].operation))
+      return vector_operations[i].combine;
+  for (size_t i = 0; i < sizeof operations / sizeof *operations && !vector; i++)
     if (operations[i].type == type && ptx_has(source, operations[i].operation)) return operations[i].combine;
   return NULL;
 }
@@ -176,45 +227,66 @@ static Combine *find_operation(const PtxInstruction *source, PtxType type) {
 // whose counts were not recorded: they count as one operation.)
 static bool is_loop(Combine *combine, int size) {
   if (combine == exchange || combine == compare_and_swap) return false;
-  return size == 8 || combine == add_f32 || combine == add_f16x2 || combine == add_bf16x2;
+  return size >= 8 || combine == add_f32 || combine == add_f16x2 || combine == add_bf16x2;
+}
+
+// The registers of an operand: one, or as many as the vector has.
+static bool decode_elements(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, PtxType type,
+                            bool is_destination, const Atomic *atomic, Slot *slots) {
+  bool is_vector = operand->kind == PTX_OPERAND_VECTOR;
+  if ((is_vector ? operand->item_count : 1) != atomic->count) {
+    decoder_error(decoder, source, "needs %d registers", atomic->count);
+    return false;
+  }
+  for (int e = 0; e < atomic->count; e++) {
+    const PtxOperand *element = is_vector ? &operand->items[e] : operand;
+    slots[e] =
+        is_destination ? decoder_destination(decoder, element, type) : decoder_source(decoder, element, type);
+  }
+  return !decoder->failed;
+}
+
+// What the instruction does to an element. False after an error.
+static bool decode_operation(Decoder *decoder, const PtxInstruction *source, Atomic *atomic) {
+  PtxType type = ptx_instruction_type(source);
+  atomic->count = ptx_has(source, "v2") ? 2 : ptx_has(source, "v4") ? 4 : ptx_has(source, "v8") ? 8 : 1;
+  atomic->size = (int)ptx_type_size(type);
+  atomic->compares = ptx_has(source, "cas");
+  bool wide = type == PTX_B128 && (atomic->compares || ptx_has(source, "exch"));
+  atomic->combine = wide ? NULL : find_operation(source, type, atomic->count > 1);
+  atomic->loops = is_loop(atomic->combine, atomic->size);
+  if (atomic->size * atomic->count > MAX_BYTES || (atomic->count > 1 && ptx_has(source, "shared")))
+    decoder_error(decoder, source, "a vector is in global memory, and has at most %d bytes", MAX_BYTES);
+  else if (!wide && !atomic->combine)
+    decoder_error(decoder, source, "no such operation on .%s", ptx_type_name(type));
+  return !decoder->failed;
 }
 
 static DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source, bool returns, Inst *inst) {
-  static const char *const allowed[] = {"relaxed",     "acquire",
-                                        "release",     "acq_rel",
-                                        "cta",         "cluster",
-                                        "gpu",         "sys",
-                                        "global",      "shared",
-                                        "shared::cta", "shared::cluster",
-                                        "noftz",       "L2::cache_hint",
-                                        "exch",        "cas",
-                                        "and",         "or",
-                                        "xor",         "add",
-                                        "min",         "max",
-                                        "inc",         "dec",
-                                        NULL};
+  // clang-format off
+  static const char *const allowed[] = {
+      "relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "global", "shared", "shared::cta",
+      "shared::cluster", "noftz", "L2::cache_hint", "exch", "cas", "and", "or", "xor", "add", "min", "max", "inc",
+      "dec", "v2", "v4", "v8", NULL};
+  // clang-format on
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, returns ? 3 : 2, 5))
     return DECODE_FAILED;
-  PtxType type = ptx_instruction_type(source);
+  PtxType type = ptx_instruction_type(source), bits = bits_of_size(ptx_type_size(type));
   Atomic *atomic = decoder_allocate(decoder, sizeof *atomic);
-  atomic->combine = find_operation(source, type);
-  if (!atomic->combine) return decoder_error(decoder, source, "no such operation on .%s", ptx_type_name(type));
-  bool swaps = atomic->combine == compare_and_swap;
-  int needed = returns + 2 + swaps;
+  if (!decode_operation(decoder, source, atomic)) return DECODE_FAILED;
+  int needed = returns + 2 + atomic->compares;
   if (!decoder_operands(decoder, source, needed, needed + ptx_has(source, "L2::cache_hint"))) return DECODE_FAILED;
   const PtxOperand *operands = source->operands + returns;
-  atomic->size = (int)ptx_type_size(type);
-  PtxType bits = bits_of_size(ptx_type_size(type));
   atomic->returns = returns;
-  atomic->loops = is_loop(atomic->combine, atomic->size);
   atomic->space = space_of(source);
   atomic->scope = scope_of(source);
   // "If no .sem qualifier is specified, the operation is relaxed."
   atomic->order = order_of(source) == ORDER_WEAK ? ORDER_RELAXED : order_of(source);
   PtxType operand_type = type == PTX_F32 || type == PTX_F64 ? type : bits;
-  if (returns) inst->d = decoder_destination(decoder, &source->operands[0], bits);
-  atomic->b = decoder_source(decoder, &operands[1], operand_type);
-  atomic->c = swaps ? decoder_source(decoder, &operands[2], bits) : atomic->b;
+  if (returns && !decode_elements(decoder, source, &source->operands[0], bits, true, atomic, atomic->d))
+    return DECODE_FAILED;
+  if (!decode_elements(decoder, source, &operands[1], operand_type, false, atomic, atomic->b)) return DECODE_FAILED;
+  atomic->c = atomic->compares ? decoder_source(decoder, &operands[2], bits) : atomic->b[0];
   inst->extra = atomic;
   inst->execute = execute_atomic;
   return decode_address_plan(decoder, source, &operands[0], atomic->space, &atomic->address);

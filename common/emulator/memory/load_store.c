@@ -9,7 +9,7 @@
 #include "access_counts.h"
 #include "families.h"
 
-enum { MAX_VECTOR = 8 };
+enum { MAX_VECTOR = 4, MAX_BYTES = 16 };
 #define HASH_FACTOR 0x9e3779b97f4a7c15ull
 
 // What a load or store needs beside the Inst: where its elements are in registers.
@@ -191,7 +191,8 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
     for (Mask rest = same; access.region && rest; rest &= rest - 1)
       sync_load(sync_table(warp, &access), access.data, warp, __builtin_ctz(rest), transfer->order, transfer->strength);
   }
-  warp_poll(warp, inst, found);
+  bool global = addresses[__builtin_ctz(mask)] >= GLOBAL_WINDOW;
+  (global ? warp_poll_global : warp_poll)(warp, inst, found);
 }
 
 // Lanes that have nothing to do with each other, as long as all is simple: their elements in the neighbour's region, and
@@ -278,7 +279,7 @@ static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t
   Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    u8 value[32];
+    u8 value[MAX_BYTES];
     Access access;
     gather_row(warp, transfer, lane, 1, value);
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
@@ -384,7 +385,7 @@ static void store_param(Warp *warp, const Inst *inst, Mask mask) {
 // ---- decoding ----
 
 static int vector_length(const PtxInstruction *source) {
-  return ptx_has(source, "v2") ? 2 : ptx_has(source, "v4") ? 4 : ptx_has(source, "v8") ? 8 : 1;
+  return ptx_has(source, "v2") ? 2 : ptx_has(source, "v4") ? 4 : 1;
 }
 
 // The registers of a load or store: one, or as many as the vector has.
@@ -398,7 +399,7 @@ static bool decode_elements(Decoder *decoder, const PtxInstruction *source, cons
     decoder_error(decoder, source, "needs a type such as .b32");
     return false;
   }
-  if ((is_vector ? operand->item_count : 1) != transfer->count || transfer->size * transfer->count > 32) {
+  if ((is_vector ? operand->item_count : 1) != transfer->count || transfer->size * transfer->count > MAX_BYTES) {
     decoder_error(decoder, source, "the vector's registers do not match .v%d of .%s", transfer->count,
                   ptx_type_name(type));
     return false;
@@ -459,7 +460,6 @@ static const char *const allowed[] = {"weak",
                                       "nc",
                                       "v2",
                                       "v4",
-                                      "v8",
                                       "ca",
                                       "cg",
                                       "cs",

@@ -62,7 +62,8 @@ static bool find_shared(Warp *warp, const Inst *inst, int lane, uint64_t address
   Block *block = warp->block;
   uint64_t rank = address >> SHARED_RANK_SHIFT, offset = address & ((1u << SHARED_RANK_SHIFT) - 1);
   if (rank > (uint64_t)block->cluster->block_count)
-    return out_of_bounds(warp, inst, lane, address, size, "no block of the cluster has this shared address");
+    return out_of_bounds(warp, inst, lane, address, size, "there is no block of rank %llu in a cluster of %d",
+                         (unsigned long long)rank - 1, block->cluster->block_count);
   if (rank && block->cluster->blocks[rank - 1].live_threads == 0)
     return out_of_bounds(warp, inst, lane, address, size,
                          "the block of rank %llu has exited, and its shared memory with it",

@@ -74,13 +74,37 @@ static void parse_file(Parser *parser) {
   expect_integer(parser, "a file size", UINT64_MAX);
 }
 
-// .section .debug_str { ... }: DWARF, which nothing here reads.
+// label: .b8 95, 90, 51, 0 ... of .debug_str: names of functions, for .loc. What else it may hold is passed over.
+static void parse_strings(Parser *parser) {
+  expect(parser, "{");
+  while (!is_punctuation(parser, "}") && parser->token.kind != TOKEN_END) {
+    const char *word = parser->token.kind == TOKEN_WORD ? parser->token.name : NULL;
+    bool bytes = is_directive(parser, "b8");
+    next_token(parser);
+    if (word && accept_token(parser, ":")) {
+      DebugLabel *label = parser_allocate(parser, sizeof *label);
+      label->start = parser->strings.count;
+      table_set(parser, &parser->labels, (uint64_t)(uintptr_t)word, label);
+    }
+    for (; bytes && parser->token.kind == TOKEN_INTEGER; accept_token(parser, ",")) {
+      *(char *)list_add(parser, &parser->strings, 1) = (char)parser->token.value;
+      next_token(parser);
+    }
+  }
+  expect(parser, "}");
+}
+
+// .section .debug_str { ... }: DWARF, of which the strings alone are read.
 static void parse_section(Parser *parser) {
   next_token(parser);
   if (parser->token.kind != TOKEN_DOT_WORD && parser->token.kind != TOKEN_WORD)
     parser_expected(parser, "a section's name");
+  bool strings = parser->token.kind == TOKEN_DOT_WORD && !strcmp(parser->token.name, "debug_str");
   next_token(parser);
-  skip_group(parser, "{", "}");
+  if (strings)
+    parse_strings(parser);
+  else
+    skip_group(parser, "{", "}");
 }
 
 static void parse_module_statement(Parser *parser) {
@@ -98,13 +122,25 @@ static void parse_module_statement(Parser *parser) {
   parser_expected(parser, linked ? "a variable or a function" : "a directive of the module");
 }
 
-// Every .loc must name a file that some .file declares, before it or after.
-static void check_locations(Parser *parser) {
+// The name of the function at a label of .debug_str; NULL when there is none.
+static const char *function_at(Parser *parser, const char *word, uint64_t offset) {
+  DebugLabel *label = word ? table_get(&parser->labels, (uint64_t)(uintptr_t)word) : NULL;
+  if (!label || offset >= (uint64_t)(parser->strings.count - label->start)) return NULL;
+  const char *mangled = (const char *)parser->strings.items + label->start;
+  if (offset > 0) return readable_name(parser, mangled + offset);
+  if (!label->name) label->name = readable_name(parser, mangled);
+  return label->name;
+}
+
+// Every .loc must name a file that some .file declares, before it or after. Its function's name stands behind it, too.
+static void resolve_locations(Parser *parser) {
+  *(char *)list_add(parser, &parser->strings, 1) = 0;
   const PendingLocation *pending = parser->locations.items;
   for (int i = 0; i < parser->locations.count; i++) {
     int file = pending[i].location->file;
     if (file >= parser->files.count || !((const char **)parser->files.items)[file])
       parser_fail(parser, pending[i].line, "file %d is not declared by a .file", file);
+    pending[i].location->function = function_at(parser, pending[i].label, pending[i].offset);
   }
 }
 
@@ -122,7 +158,7 @@ static void parse_module(Parser *parser) {
   module->files = (const char **)parser->files.items;
   module->file_count = parser->files.count;
   resolve_module(parser);
-  check_locations(parser);
+  resolve_locations(parser);
 }
 
 // ---- the interface ----

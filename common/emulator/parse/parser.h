@@ -10,6 +10,7 @@
 //   parser_initializer.c   = { ... }
 //   parser_instruction.c   instructions and operands
 //   parser_function.c      function headers, bodies, .loc
+//   function_name.c        mangled names made readable
 //   parser_resolve.c       names -> registers, labels, variables, functions
 //   parser.c               the module: ptx_parse
 //
@@ -70,6 +71,11 @@ void table_set(Parser *parser, Table *table, uint64_t key, void *value);
 
 // The one copy of a name: equal names have equal addresses.
 const char *intern(Parser *parser, const char *text, size_t length);
+
+// ---- function_name.c ----
+
+// "cute::copy" of _ZN4cute4copyIfEEvT_, interned; a name that is not mangled as it is.
+const char *readable_name(Parser *parser, const char *mangled);
 
 // ---- lexer.c ----
 
@@ -179,6 +185,8 @@ struct Parser {
   List operands;       // PtxOperand: a stack of those whose list is not complete yet
   List pending_names;  // PendingName
   List locations;      // PendingLocation
+  List strings;        // char: the bytes of .debug_str
+  Table labels;        // of .debug_str: DebugLabel
   struct InternSlot *interned;
   int interned_count, interned_capacity;
   int register_count;
@@ -252,7 +260,14 @@ void parse_alias(Parser *parser);
 typedef struct PendingLocation {
   PtxLocation *location;
   int line;
+  const char *label;  // of the function's name in .debug_str; NULL when not inlined
+  uint64_t offset;    // from the label
 } PendingLocation;
+
+typedef struct DebugLabel {
+  int start;         // in Parser.strings
+  const char *name;  // the function's, readable; NULL until it is asked for
+} DebugLabel;
 
 void parse_location(Parser *parser);
 void parse_pragma(Parser *parser);

@@ -12,6 +12,7 @@ typedef struct Declaration {
   PtxType type;
   int vector;
   uint64_t alignment;  // 0: natural
+  bool managed;
 } Declaration;
 
 // .extern .visible .weak .common: whether there was any. Only .extern changes anything in a program that is not linked.
@@ -61,6 +62,25 @@ static uint64_t parse_alignment(Parser *parser) {
   return alignment;
 }
 
+// (.managed, ...), behind .attribute: whether .managed is among them.
+static bool parse_attributes(Parser *parser) {
+  bool managed = false;
+  expect(parser, "(");
+  for (int depth = 1; depth > 0;) {
+    if (accept_directive(parser, "managed"))
+      managed = true;
+    else if (accept_token(parser, ")"))
+      depth--;
+    else if (accept_token(parser, "("))
+      depth++;
+    else if (parser->token.kind == TOKEN_END)
+      parser_expected(parser, "')'");
+    else
+      next_token(parser);
+  }
+  return managed;
+}
+
 // .shared .attribute(...) .align 16 .v4 .f32
 static Declaration parse_declaration(Parser *parser) {
   Declaration declaration = {.vector = 1};
@@ -74,7 +94,7 @@ static Declaration parse_declaration(Parser *parser) {
     else if (accept_directive(parser, "v4"))
       declaration.vector = 4;
     else if (accept_directive(parser, "attribute"))
-      skip_group(parser, "(", ")");
+      declaration.managed = parse_attributes(parser);
     else
       break;
   }
@@ -176,6 +196,7 @@ static PtxVariable *new_variable(Parser *parser, const Declaration *declaration,
   variable->type = declaration->type;
   variable->vector = declaration->vector;
   variable->alignment = declaration->alignment;
+  variable->is_managed = declaration->managed;
   if (!variable->alignment) variable->alignment = ptx_type_size(declaration->type) * (uint64_t)declaration->vector;
   variable->owner = parser->body ? parser->body->function : -1;
   variable->line = line;

@@ -19,11 +19,11 @@ static uint64_t place_key(const PtxLocation *place) {
   return (uint64_t)1 << 63 | (uint64_t)place->file << 47 | (uint64_t)place->line << 20 | (uint64_t)place->column;
 }
 
-static PtxLocation *new_location(Parser *parser, PtxLocation place, int line) {
-  PtxLocation *location = parser_allocate(parser, sizeof *location);
-  *location = place;
-  *(PendingLocation *)list_add(parser, &parser->locations, sizeof(PendingLocation)) = (PendingLocation){location, line};
-  return location;
+static PtxLocation *new_location(Parser *parser, PendingLocation pending, PtxLocation place) {
+  pending.location = parser_allocate(parser, sizeof place);
+  *pending.location = place;
+  *(PendingLocation *)list_add(parser, &parser->locations, sizeof pending) = pending;
+  return pending.location;
 }
 
 static int inline_depth(const PtxLocation *location) {
@@ -34,17 +34,19 @@ static int inline_depth(const PtxLocation *location) {
 
 // function_name label+8, inlined_at 1 7 3: the call site. A call site that is inlined itself was the place of an
 // earlier .loc of this function: the latest one with its numbers is what the compiler means.
-static const PtxLocation *parse_call_site(Parser *parser, int line) {
+static const PtxLocation *parse_call_site(Parser *parser, PendingLocation *pending) {
+  int line = pending->line;
   if (strcmp(expect_word(parser, "function_name"), "function_name") != 0)
     parser_fail(parser, line, "the attributes of .loc are function_name and inlined_at");
-  expect_word(parser, "a label");
-  if (is_punctuation(parser, "+")) parse_integer_constant(parser);
+  pending->label = expect_word(parser, "a label");
+  if (is_punctuation(parser, "+")) pending->offset = (uint64_t)parse_integer_constant(parser);
   expect(parser, ",");
   if (strcmp(expect_word(parser, "inlined_at"), "inlined_at") != 0)
     parser_fail(parser, line, "function_name of .loc must be followed by inlined_at");
   PtxLocation place = parse_place(parser);
   const PtxLocation *known = parser->body ? table_get(&parser->body->locations, place_key(&place)) : NULL;
-  return known && inline_depth(known) < MAX_INLINE_DEPTH ? known : new_location(parser, place, line);
+  if (known && inline_depth(known) < MAX_INLINE_DEPTH) return known;
+  return new_location(parser, (PendingLocation){.line = line}, place);
 }
 
 // .pragma "nounroll";
@@ -59,11 +61,11 @@ void parse_pragma(Parser *parser) {
 
 // .loc 1 7 3, function_name $L__info_string0, inlined_at 1 9 2
 void parse_location(Parser *parser) {
-  int line = parser->token.line;
+  PendingLocation pending = {.line = parser->token.line};
   next_token(parser);
   PtxLocation place = parse_place(parser);
-  if (accept_token(parser, ",")) place.inlined_at = parse_call_site(parser, line);
-  PtxLocation *location = new_location(parser, place, line);
+  if (accept_token(parser, ",")) place.inlined_at = parse_call_site(parser, &pending);
+  PtxLocation *location = new_location(parser, pending, place);
   if (!parser->body) return;
   // Line 0 is the compiler's "no line in particular": the instructions go on belonging to the line before.
   if (location->line == 0 && parser->body->location) return;
@@ -291,6 +293,7 @@ void parse_function(Parser *parser, const Linkage *linkage) {
   if (!function.is_entry) parse_parameters(parser, &body->returns);
   function.line = parser->token.line;
   function.name = expect_word(parser, "a function's name");
+  function.readable = readable_name(parser, function.name);
   parse_parameters(parser, &body->params);
   while (accept_function_directive(parser, &function)) continue;
 

@@ -41,6 +41,15 @@ static int accept_component(Parser *parser) {
   return -1;
 }
 
+// .b0 .h1 .b3210 and so on behind a register of a video instruction; NULL when there is none.
+static const char *accept_part(Parser *parser) {
+  const char *name = parser->token.name;
+  if (parser->token.kind != TOKEN_DOT_WORD || (*name != 'b' && *name != 'h') || name[1] < '0' || name[1] > '9')
+    return NULL;
+  next_token(parser);
+  return name;
+}
+
 // name, name.x, name+8 (an address with an offset, never name-8), _
 static PtxOperand parse_name(Parser *parser) {
   const char *name = expect_word(parser, "an operand");
@@ -48,6 +57,7 @@ static PtxOperand parse_name(Parser *parser) {
   PtxOperand operand = new_operand(PTX_OPERAND_NAME);
   operand.name = name;
   operand.component = accept_component(parser);
+  operand.part = accept_part(parser);
   if (is_punctuation(parser, "+")) operand.value = parse_integer_constant(parser);
   return operand;
 }

@@ -150,6 +150,10 @@ static void resolve_name(const Place *place, PtxOperand *operand) {
   int line = place->instruction->line;
   if (operand->component >= 0 && operand->kind != PTX_OPERAND_REGISTER && operand->kind != PTX_OPERAND_SPECIAL)
     parser_fail(place->parser, line, "'%.60s' has no components", operand->name);
+  const char *opcode = place->instruction->opcode;
+  if (operand->part && (operand->kind != PTX_OPERAND_REGISTER || *opcode != 'v' || strcmp(opcode, "vote") == 0))
+    parser_fail(place->parser, line, "'%.60s.%.20s': only registers of video instructions have parts", operand->name,
+                operand->part);
   if (operand->value != 0 && operand->kind != PTX_OPERAND_VARIABLE)
     parser_fail(place->parser, line, "only a variable takes an offset outside brackets, '%.60s' is none",
                 operand->name);

@@ -41,6 +41,7 @@ typedef struct PtxError {
 typedef struct PtxLocation {
   int file;                              // index into PtxModule.files, never a hole
   int line, column;                      // from 1; 0 where the compiler knew none
+  const char *function;                  // where it is, "cute::copy"; NULL when not inlined, or unknown
   const struct PtxLocation *inlined_at;  // NULL when not inlined
 } PtxLocation;
 
@@ -70,6 +71,7 @@ typedef struct PtxOperand {
   bool is_f32;
   int index;
   int component;
+  const char *part;  // of a register of a video instruction: "b0" to "b3", "h0", "h1", "h10", "b3210", ...; else NULL
   int64_t value;
   const char *name;
   const struct PtxVariable *variable;
@@ -106,6 +108,7 @@ typedef struct PtxVariable {
   uint64_t alignment;  // bytes
   uint64_t size;       // bytes
   bool is_extern;
+  bool is_managed;  // .attribute(.managed): the host reaches it by the same address
   const uint8_t *initial;  // size bytes, or NULL for zero (undefined for shared and local)
   // Addresses of other symbols inside the initializer, zero in initial.
   const struct PtxRelocation *relocations;
@@ -140,7 +143,8 @@ typedef struct PtxBranchTargets {
 
 typedef struct PtxFunction {
   const char *name;
-  int index;  // in PtxModule.functions
+  const char *readable;  // of a mangled name: "cute::copy"
+  int index;             // in PtxModule.functions
   bool is_entry;
   bool is_declaration;               // no body: .extern, or a forward declaration whose definition is a later function
   const PtxVariable *const *params;  // in order; space PTX_PARAM (or PTX_REG)

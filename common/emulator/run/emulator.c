@@ -25,7 +25,7 @@ void emulator_close(Emulator *emulator) {
     module_free(module);
   }
   region_table_destroy(&emulator->global);
-  free(emulator->hazards.items);
+  hazards_free(&emulator->hazards);
   free(emulator->lines.items);
   pthread_mutex_destroy(&emulator->hazards.lock);
   free(emulator);
@@ -41,7 +41,7 @@ uint64_t emulator_alloc(Emulator *emulator, size_t size) {
 
 bool emulator_free(Emulator *emulator, uint64_t address) {
   Region *region = region_find(&emulator->global, address, NULL);
-  if (!region || region->base != address || region->name) return false;
+  if (!region || region->base != address || region->name || region->is_host) return false;
   region_destroy(region);
   region->freed = true;
   return true;
@@ -81,6 +81,29 @@ bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t si
   return true;
 }
 
+bool emulator_map(Emulator *emulator, void *memory, size_t size) {
+  return size > 0 && region_map(&emulator->global, memory, size, emulator->options.hazards) != NULL;
+}
+
+bool emulator_unmap(Emulator *emulator, void *memory) {
+  Region *region = region_find(&emulator->global, (uint64_t)(uintptr_t)memory, NULL);
+  if (!region || !region->borrowed || (uint64_t)(uintptr_t)memory - region->base >= SHADOW_PAGE) return false;
+  region_destroy(region);
+  region->freed = true;
+  return true;
+}
+
+bool emulator_find(const Emulator *emulator, uint64_t address, EmulatorRange *range) {
+  const Region *region = region_find(&emulator->global, address, NULL);
+  if (!region) return false;
+  *range = (EmulatorRange){region->base, region->size, region->name, region->is_host};
+  return true;
+}
+
+bool emulator_owns(const Emulator *emulator, uint64_t address) {
+  return address >= GLOBAL_WINDOW && address < emulator->global.next_base;
+}
+
 EmulatorMemory emulator_memory(const Emulator *emulator) {
   const RegionUsage *usage = &emulator->usage;
   return (EmulatorMemory){usage_most(&usage->data), usage_most(&usage->shadow), emulator->most_order};
@@ -92,4 +115,4 @@ const Hazard *emulator_hazards(const Emulator *emulator, int *count) {
   return hazards_sorted((HazardList *)&emulator->hazards, count);
 }
 
-void emulator_clear_hazards(Emulator *emulator) { emulator->hazards.count = 0; }
+void emulator_clear_hazards(Emulator *emulator) { hazards_clear(&emulator->hazards); }

@@ -68,6 +68,31 @@ static const Instruction table[] = {
     ROW("szext",                          decode_bits,                   INTEGER, .types = INTEGERS),
     ROW("lop3",                           decode_lop3,                   INTEGER),
 
+    // video instructions
+    ROW("vadd",                           decode_video,                  INTEGER),
+    ROW("vsub",                           decode_video,                  INTEGER),
+    ROW("vabsdiff",                       decode_video,                  INTEGER),
+    ROW("vmin",                           decode_video,                  INTEGER),
+    ROW("vmax",                           decode_video,                  INTEGER),
+    ROW("vshl",                           decode_video,                  INTEGER),
+    ROW("vshr",                           decode_video,                  INTEGER),
+    ROW("vset",                           decode_video,                  INTEGER),
+    ROW("vmad",                           decode_video,                  INTEGER),
+    ROW("vadd2",                          decode_video,                  INTEGER),
+    ROW("vsub2",                          decode_video,                  INTEGER),
+    ROW("vavrg2",                         decode_video,                  INTEGER),
+    ROW("vabsdiff2",                      decode_video,                  INTEGER),
+    ROW("vmin2",                          decode_video,                  INTEGER),
+    ROW("vmax2",                          decode_video,                  INTEGER),
+    ROW("vset2",                          decode_video,                  INTEGER),
+    ROW("vadd4",                          decode_video,                  INTEGER),
+    ROW("vsub4",                          decode_video,                  INTEGER),
+    ROW("vavrg4",                         decode_video,                  INTEGER),
+    ROW("vabsdiff4",                      decode_video,                  INTEGER),
+    ROW("vmin4",                          decode_video,                  INTEGER),
+    ROW("vmax4",                          decode_video,                  INTEGER),
+    ROW("vset4",                          decode_video,                  INTEGER),
+
     // arithmetic of floating-point numbers
     ROW("add",                            decode_float,                  FP32, .types = SINGLE),
     ROW("sub",                            decode_float,                  FP32, .types = SINGLE),
@@ -164,6 +189,8 @@ static const Instruction table[] = {
     // asynchronous copies
     ROW("st.async",                       decode_st_async,               MEMORY,
         .memory = MEMORY_STORE, .target = SM_90),
+    ROW("red.async",                      decode_red_async,              MEMORY,
+        .memory = MEMORY_REDUCTION, .target = SM_90),
     ROW("cp.async",                       decode_cp_async,               ASYNC_COPY,
         .memory = MEMORY_COPY, .target = SM_80),
     ROW("cp.async.ca",                    decode_cp_async,               ASYNC_COPY,
@@ -191,6 +218,10 @@ static const Instruction table[] = {
     ROW("cp.reduce.async.bulk.tensor.bulk_group", decode_tensor_store, ASYNC_COPY,
         .memory = MEMORY_BULK_REDUCE, .target = SM_90),
     ROW("cp.async.bulk.prefetch.tensor",  decode_tensor_prefetch,        ASYNC_COPY, .target = SM_90),
+
+    // tensor maps
+    ROW("tensormap.replace",              decode_tensormap_replace,      MEMORY, .target = SM_90A),
+    ROW("tensormap.cp_fenceproxy",        decode_tensormap_copy,         MEMORY, .target = SM_90),
 
     // mbarriers
     ROW("mbarrier.init",                  decode_mbarrier_init,          SYNCHRONISATION, .target = SM_80),
@@ -244,6 +275,7 @@ static const Instruction table[] = {
     ROW("ret",                            decode_ret,                    CONTROL),
     ROW("exit",                           decode_exit,                   CONTROL),
     ROW("trap",                           decode_trap,                   CONTROL),
+    ROW("pmevent",                        decode_pmevent,                OTHER),
     ROW("brkpt",                          decode_trap,                   CONTROL),
 };
 // clang-format on

@@ -68,22 +68,21 @@ static Mask converged_lanes(Warp *warp, const Inst *inst, Mask mask) {
   return complete;
 }
 
-// A lane that executes a .sync instruction must name itself. PTX ISA 9.7.9, shfl.sync and its kin.
-static bool names_itself(Warp *warp, const Inst *inst, Mask mask) {
+// A lane that executes a .sync instruction must name itself. PTX ISA 9.7.9, shfl.sync and its kin. It goes on as if it did.
+static void check_names_itself(Warp *warp, const Inst *inst, Mask mask) {
   const uint32_t *members = SLOT(warp, inst->members, const uint32_t);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     if (members[lane] >> lane & 1) continue;
-    hazard_stop(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, members[lane], 0,
-                "the lane executes it but is not in its own member mask 0x%08x", members[lane]);
-    return false;
+    hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, members[lane], 0,
+                  "the lane executes it but is not in its own member mask 0x%08x", members[lane]);
+    return;
   }
-  return true;
 }
 
 // Makes the lanes that `exec` still lacks partners for wait. Returns those that may execute now.
 static Mask converge(Warp *warp, const Inst *inst, Mask exec) {
-  if (inst->converge == CONVERGE_MEMBERS && !names_itself(warp, inst, exec)) return 0;
+  if (inst->converge == CONVERGE_MEMBERS) check_names_itself(warp, inst, exec);
   Mask complete = converged_lanes(warp, inst, exec), incomplete = exec & ~complete;
   if (!incomplete) return exec;
   warp_hold(warp, incomplete, GROUP_CONVERGING);

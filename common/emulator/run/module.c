@@ -59,8 +59,10 @@ static bool place_variables(EmulatorModule *module, EmulatorError *error) {
     place->variable = variable;
     if (!has_address(variable)) continue;
     if (variable->is_extern) return fail(error, variable->line, "%s is defined nowhere", variable->name);
-    Region *region = region_add(&emulator->global, variable->space == PTX_CONST ? REGION_CONST : REGION_GLOBAL,
-                                variable->size ? variable->size : 1, emulator->options.hazards);
+    uint64_t size = variable->size ? variable->size : 1;
+    RegionKind kind = variable->space == PTX_CONST ? REGION_CONST : REGION_GLOBAL;
+    Region *region = variable->is_managed ? region_add_shared(&emulator->global, size, emulator->options.hazards)
+                                          : region_add(&emulator->global, kind, size, emulator->options.hazards);
     if (!region) return fail(error, variable->line, "no memory for %s", variable->name);
     region->name = variable->name;
     place->address = region->base;

@@ -16,7 +16,9 @@ enum {
   // suspicion that turns out wrong doubles it.
   FIRST_QUIET = 1 << 18,
   LONGEST_QUIET = 1 << 22,
-  YIELD_SLICES = 64,  // turns of warps, on average, before another block of a cooperative launch is up under a seed
+  // Turns of warps before another block of a cooperative launch is up under a seed: at least, and more on average.
+  LEAST_SLICES = 4,
+  MORE_SLICES = 64,
 };
 
 // ---- turns ----
@@ -165,7 +167,7 @@ Outcome cluster_run(Cluster *cluster) {
   cluster->progress++;  // other clusters': warps that polled in vain look again
   cluster->quiet.progress++;
   if (!cluster->quiet.steps) cluster->quiet.steps = FIRST_QUIET;
-  while (!launch->stopped) {
+  for (int slices = 0; !launch->stopped;) {
     if (random && cluster_random(cluster) % 4 == 0) async_advance(cluster, cluster_random(cluster));
     Warp *warp = choose_warp(cluster, random, false);
     // No thread can go on: only now, as late as it may be, does an asynchronous operation complete.
@@ -180,9 +182,12 @@ Outcome cluster_run(Cluster *cluster) {
       return CLUSTER_STOPPED;
     }
     int budget = random ? 1 + (int)(cluster_random(cluster) % RANDOM_SLICE) : SLICE;
+    cluster->has_news = false;
     count_steps(cluster, (uint64_t)warp_run(warp, budget));
+    if (cluster->has_news) return CLUSTER_HAS_NEWS;
     if (is_quiet(cluster, &outcome)) return outcome;
-    if (random && launch->cooperative && cluster_random(cluster) % YIELD_SLICES == 0) return CLUSTER_YIELDS;
+    if (!random || !launch->cooperative || ++slices < LEAST_SLICES) continue;
+    if (cluster_random(cluster) % MORE_SLICES == 0) return CLUSTER_YIELDS;
   }
   return CLUSTER_STOPPED;
 }

@@ -3,8 +3,14 @@
 
 #include "../warp/machine.h"
 
-typedef enum Outcome { CLUSTER_GOES_ON, CLUSTER_DONE, CLUSTER_SPINS, CLUSTER_YIELDS, CLUSTER_STOPPED } Outcome;
+typedef enum Outcome {
+  CLUSTER_GOES_ON,
+  CLUSTER_DONE,      // all threads have exited
+  CLUSTER_STOPPED,   // the launch has
+  CLUSTER_SPINS,     // it can only wait for another cluster to change memory
+  CLUSTER_YIELDS,    // it probably does, but may also go on at once
+  CLUSTER_HAS_NEWS,  // it has read something that others may wait for
+} Outcome;
 
-// Runs until all threads have exited (CLUSTER_DONE), the launch stops (CLUSTER_STOPPED), the cluster can only wait for
-// another to change memory (CLUSTER_SPINS), or it probably does (CLUSTER_YIELDS): then it may also go on at once.
+// Runs until any but the first.
 Outcome cluster_run(Cluster *cluster);

@@ -17,11 +17,11 @@
 // ---- the queue of clusters ----
 //
 // Workers start clusters in order, as long as an H100 would have room for one more. One that spins waits until others have
-// moved since; one that yields, until it is its turn again.
+// moved since; one that has news, until those have looked, and those that yielded before it; one that yields, until it is its turn again.
 
 typedef struct Waiting {
   Cluster *cluster;
-  bool spins;
+  Outcome why;
   uint64_t seen;  // of Queue.progress, when it last looked
 } Waiting;
 
@@ -32,6 +32,7 @@ typedef struct Queue {
   uint32_t resident;     // how many may be under way
   Waiting *waiting;      // the longest first
   uint32_t waiting_count;
+  uint32_t *able;  // scratch: of those that wait
   uint32_t running;
   uint64_t progress;  // of all clusters that waited or ended
   uint64_t random;    // state of a generator; 0: none, all take turns
@@ -39,18 +40,30 @@ typedef struct Queue {
 
 typedef enum Take { TAKE_CLUSTER, TAKE_WAIT, TAKE_NONE, TAKE_DEADLOCK } Take;  // TAKE_WAIT: for those that run
 
-static bool may_go_on(const Queue *queue, const Waiting *waiting) {
-  return !waiting->spins || waiting->seen != queue->progress;
+static bool may_look(const Queue *queue, const Waiting *waiting) {
+  return waiting->why == CLUSTER_SPINS && waiting->seen != queue->progress;
+}
+
+// Writes which of those that wait may go on, the longest first. Returns how many.
+static uint32_t find_able(const Queue *queue, uint32_t *able) {
+  uint32_t count = 0;
+  bool others_first = false;
+  for (uint32_t i = 0; i < queue->waiting_count; i++) others_first |= may_look(queue, &queue->waiting[i]);
+  for (uint32_t i = 0; i < queue->waiting_count; i++) {
+    const Waiting *waiting = &queue->waiting[i];
+    others_first |= waiting->why == CLUSTER_YIELDS;
+    if (waiting->why == CLUSTER_YIELDS || may_look(queue, waiting) ||
+        (waiting->why == CLUSTER_HAS_NEWS && !others_first))
+      able[count++] = i;
+  }
+  return count;
 }
 
 // Takes the one that has waited longest of those that may go on, or a random one; NULL when there is none.
 static Cluster *take_waiting(Queue *queue) {
-  uint32_t able = 0, skip;
-  for (uint32_t i = 0; i < queue->waiting_count; i++) able += may_go_on(queue, &queue->waiting[i]);
-  if (!able) return NULL;
-  skip = queue->random ? (uint32_t)(random_next(&queue->random) % able) : 0;
-  uint32_t i = 0;
-  while (!may_go_on(queue, &queue->waiting[i]) || skip-- > 0) i++;
+  uint32_t count = find_able(queue, queue->able);
+  if (!count) return NULL;
+  uint32_t i = queue->able[queue->random ? random_next(&queue->random) % count : 0];
   Cluster *cluster = queue->waiting[i].cluster;
   queue->waiting_count--;
   memmove(&queue->waiting[i], &queue->waiting[i + 1], (queue->waiting_count - i) * sizeof *queue->waiting);
@@ -70,22 +83,26 @@ static Take queue_look(Queue *queue, uint32_t *fresh, Cluster **waiting, uint64_
 }
 
 // The same, when all clusters that are left run or spin: waits until one of them comes back.
-static Take queue_take(Queue *queue, uint32_t *fresh, Cluster **waiting, uint64_t *seen) {
+static Take queue_take(Launch *launch, uint32_t *fresh, Cluster **waiting, uint64_t *seen) {
+  Queue *queue = launch->queue;
   Take take;
   pthread_mutex_lock(&queue->lock);
   while ((take = queue_look(queue, fresh, waiting, seen)) == TAKE_WAIT)
     pthread_cond_wait(&queue->changed, &queue->lock);
+  launch->waiting = queue->waiting_count;
   pthread_mutex_unlock(&queue->lock);
   return take;
 }
 
 // seen: the progress when the cluster was taken. What others have done since it may have missed.
-static void queue_return(Queue *queue, Cluster *cluster, Outcome outcome, uint64_t progress, uint64_t seen) {
+static void queue_return(Launch *launch, Cluster *cluster, Outcome outcome, uint64_t progress, uint64_t seen) {
+  Queue *queue = launch->queue;
   pthread_mutex_lock(&queue->lock);
   queue->running--;
   queue->progress += progress;
-  if (outcome == CLUSTER_SPINS || outcome == CLUSTER_YIELDS)
-    queue->waiting[queue->waiting_count++] = (Waiting){cluster, outcome == CLUSTER_SPINS, seen + progress};
+  if (outcome != CLUSTER_DONE && outcome != CLUSTER_STOPPED)
+    queue->waiting[queue->waiting_count++] = (Waiting){cluster, outcome, seen + progress};
+  launch->waiting = queue->waiting_count;
   pthread_cond_broadcast(&queue->changed);
   pthread_mutex_unlock(&queue->lock);
 }
@@ -103,13 +120,12 @@ static void report_deadlock(const Queue *queue) {
 static void *work(void *argument) {
   Worker *worker = argument;
   Launch *launch = worker->launch;
-  Queue *queue = launch->queue;
   while (!launch->stopped) {
     uint32_t fresh = 0;
     uint64_t seen;
     Cluster *cluster;
-    Take take = queue_take(queue, &fresh, &cluster, &seen);
-    if (take == TAKE_DEADLOCK) report_deadlock(queue);
+    Take take = queue_take(launch, &fresh, &cluster, &seen);
+    if (take == TAKE_DEADLOCK) report_deadlock(launch->queue);
     if (take != TAKE_CLUSTER) break;
     if (!cluster) cluster = cluster_start(worker, fresh);
     cluster->worker = worker;
@@ -117,7 +133,7 @@ static void *work(void *argument) {
     Outcome outcome = cluster_run(cluster);
     uint64_t progress = cluster->progress - before;
     if (outcome == CLUSTER_DONE || outcome == CLUSTER_STOPPED) cluster_end(cluster);
-    queue_return(queue, cluster, outcome, progress, seen);
+    queue_return(launch, cluster, outcome, progress, seen);
   }
   return NULL;
 }
@@ -143,7 +159,9 @@ void launch_run(Launch *launch, uint32_t clusters, uint32_t resident) {
   Worker *workers = aligned_alloc(_Alignof(Worker), (size_t)count * sizeof *workers);
   if (!workers) out_of_memory();
   memset(workers, 0, (size_t)count * sizeof *workers);
-  queue.waiting = host_allocate(clusters < resident ? clusters : resident, sizeof *queue.waiting);
+  uint32_t most = clusters < resident ? clusters : resident;
+  queue.waiting = host_allocate(most, sizeof *queue.waiting);
+  queue.able = host_allocate(most, sizeof *queue.able);
   pthread_mutex_init(&queue.lock, NULL);
   pthread_cond_init(&queue.changed, NULL);
   launch->queue = &queue;
@@ -159,6 +177,7 @@ void launch_run(Launch *launch, uint32_t clusters, uint32_t resident) {
   for (int i = 0; i < count; i++) free(workers[i].counts);
   for (uint32_t i = 0; i < queue.waiting_count; i++) cluster_end(queue.waiting[i].cluster);
   free(queue.waiting);
+  free(queue.able);
   sync_table_free(launch->sync);
   size_t order = 0;
   for (int i = 0; i < count; i++) order += usage_most(&workers[i].order);

@@ -9,7 +9,7 @@
 
 // The lanes that execute together with `lane`: those of its member mask. Every one of them is here: interpreter.c waited for it.
 static Mask team_of(Warp *warp, const Inst *inst, Mask mask, int lane) {
-  return SLOT(warp, inst->members, const u32)[lane] & mask;
+  return (SLOT(warp, inst->members, const u32)[lane] | 1u << lane) & mask;
 }
 
 // ---- shfl.sync ----
@@ -64,8 +64,7 @@ static void shuffle(Warp *warp, const Inst *inst, Mask mask) {
     int lane = __builtin_ctz(rest), from = lane;
     if (shuffle_source((ShuffleMode)inst->flags, lane, b[lane], c[lane], &from)) inside |= 1u << lane;
     check_source(warp, inst, lane, from, members[lane]);
-    // Reading a lane that does not take part gives an unspecified value: poison, so that it shows.
-    result[lane] = mask >> from & 1 ? source[from] : 0xcbcbcbcbu;
+    result[lane] = mask >> from & 1 ? source[from] : 0;  // PTX leaves it open: an H200 gives 0 (tests/rules)
   }
   for (Mask rest = mask; rest; rest &= rest - 1) d[__builtin_ctz(rest)] = result[__builtin_ctz(rest)];
   *inside_mask = (*inside_mask & ~mask) | inside;

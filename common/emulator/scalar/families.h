@@ -36,7 +36,11 @@ Decode decode_redux;
 Decode decode_elect;
 Decode decode_activemask;
 
+// video.c
+Decode decode_video;
+
 // hints.c
 Decode decode_nanosleep;
 Decode decode_griddepcontrol;
 Decode decode_createpolicy;
+Decode decode_pmevent;

@@ -32,6 +32,9 @@ typedef struct HalfPlan {
 
 #define EACH INDEPENDENT for (int i = 0; i < LANES; i++)
 
+// What a tensor copy fills with where its map asks for NaN: PTX calls it OOB-NaN, and an H200 writes these bits.
+enum { OOB_NAN = 0x7ff7 };
+
 // ---- the operations, on x, y and z; the result replaces x ----
 
 // .ftz, which f16 alone has, judges the exact product: one below 2^-14 becomes zero even where rounding would lift it
@@ -110,6 +113,7 @@ static void step(const HalfPlan *plan, unsigned flags, u16 *d, const u16 *const 
   plan->operation.compute(values[0], values[1], values[2], flags);
   clamp(values[0], flags);
   plan->narrow(d, values[0]);
+  if (flags & FORM_OOB) EACH d[i] = sources[0][i] == OOB_NAN || sources[1][i] == OOB_NAN ? 0 : d[i];
   if (plan->smallest_normal) flush(d, plan->smallest_normal);
 }
 
@@ -153,6 +157,7 @@ static void execute_half(Warp *warp, const Inst *inst, Mask mask) {
   FORMS("mul", "{.rn}{.ftz}{.sat}", T, TWO, mul),               \
   FORMS("fma", ".rn{.ftz}{.sat}", T, THREE, multiply_add),      \
   FORMS("fma", ".rn{.ftz}{.relu}", T, THREE, multiply_add),     \
+  FORMS("fma", ".rn{.oob}{.relu}", T, THREE, multiply_add),     \
   FORMS("abs", "{.ftz}", T, ONE, absolute),                     \
   FORMS("neg", "{.ftz}", T, ONE, negate),                       \
   FORMS("min", "{.ftz}{.NaN}{.xorsign.abs}", T, TWO, smaller),  \
@@ -164,7 +169,7 @@ static void execute_half(Warp *warp, const Inst *inst, Mask mask) {
   FORMS("add", "{.rn}", T, TWO, add),                           \
   FORMS("sub", "{.rn}", T, TWO, sub),                           \
   FORMS("mul", "{.rn}", T, TWO, mul),                           \
-  FORMS("fma", ".rn{.relu}", T, THREE, multiply_add),           \
+  FORMS("fma", ".rn{.oob}{.relu}", T, THREE, multiply_add),     \
   FORMS("abs", "", T, ONE, absolute),                           \
   FORMS("neg", "", T, ONE, negate),                             \
   FORMS("min", "{.NaN}{.xorsign.abs}", T, TWO, smaller),        \

@@ -1,5 +1,5 @@
-// Instructions that change nothing but the time a program takes: nanosleep, griddepcontrol, createpolicy.
-// PTX ISA 9.7.9.18, 9.7.13.13, 9.7.19.7.
+// Instructions that change nothing but the time a program takes: nanosleep, griddepcontrol, createpolicy, pmevent.
+// PTX ISA 9.7.9.18, 9.7.13.13, 9.7.19.2 and 9.7.19.3.
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
 #include "../warp/operands.h"
@@ -31,6 +31,15 @@ DecodeResult decode_nanosleep(Decoder *decoder, const PtxInstruction *source, In
 DecodeResult decode_griddepcontrol(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"wait", "launch_dependents", NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
+  inst->execute = execute_nothing;
+  return DECODED;
+}
+
+// pmevent a; pmevent.mask a: triggers events of the performance monitor, of which there is none.
+DecodeResult decode_pmevent(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"mask", NULL};
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
+  if (source->operands[0].kind != PTX_OPERAND_INTEGER) return decoder_error(decoder, source, "needs a constant");
   inst->execute = execute_nothing;
   return DECODED;
 }

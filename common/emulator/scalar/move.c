@@ -30,22 +30,26 @@ static void move_local_address(Warp *warp, const Inst *inst, Mask mask) {
   EACH_LANE(mask, d[LANE] = (u64)inst->immediate + (warp->calls ? warp->calls[LANE].local_base : 0));
 }
 
-// The clocks count the warp instructions that the cluster has executed: they advance, and mean no time.
+// The clocks count the warp instructions that the cluster has executed: they mean no time. The count grows when a warp's
+// turn ends; so the turn ends here, and the next reading is a larger number.
+static u64 read_clock(Warp *warp) {
+  warp->yield = warp->regroup = true;
+  return warp->block->cluster->steps;
+}
+
 static void move_clock_32(Warp *warp, const Inst *inst, Mask mask) {
-  u32 *d = SLOT(warp, inst->d, u32);
-  u32 now = (u32)(warp->block->cluster->steps >> inst->immediate);
+  u32 *d = SLOT(warp, inst->d, u32), now = (u32)(read_clock(warp) >> inst->immediate);
   EACH_LANE(mask, d[LANE] = now);
 }
 
 static void move_clock_64(Warp *warp, const Inst *inst, Mask mask) {
-  u64 *d = SLOT(warp, inst->d, u64);
-  u64 now = warp->block->cluster->steps;
+  u64 *d = SLOT(warp, inst->d, u64), now = read_clock(warp);
   EACH_LANE(mask, d[LANE] = now);
 }
 
-// The parts of a packed move: slots of 2, 4 or 8 bytes a lane.
+// The parts of a packed move: slots of 2, 4 or 8 bytes a lane; a byte has one of 2.
 typedef struct Parts {
-  int count, size;  // bytes of one
+  int count, size, stride;  // bytes of one, and between lanes in its slot
   bool sink[8];
   Slot slots[8];
 } Parts;
@@ -56,7 +60,7 @@ static void pack(Warp *warp, const Inst *inst, Mask mask) {
   for (int p = 0; p < parts->count; p++) {
     u8 *d = SLOT(warp, inst->d, u8) + size * (size_t)p;
     const u8 *a = SLOT(warp, parts->slots[p], const u8);
-    EACH_LANE(mask, memcpy(d + (size_t)LANE * whole, a + (size_t)LANE * size, size));
+    EACH_LANE(mask, memcpy(d + (size_t)LANE * whole, a + LANE * parts->stride, size));
   }
 }
 
@@ -68,7 +72,9 @@ static void unpack(Warp *warp, const Inst *inst, Mask mask) {
   for (int p = 0; p < parts->count; p++) {
     u8 *d = SLOT(warp, parts->slots[p], u8);
     const u8 *a = copy + size * (size_t)p;
-    if (!parts->sink[p]) EACH_LANE(mask, memcpy(d + (size_t)LANE * size, a + (size_t)LANE * whole, size));
+    if (parts->sink[p]) continue;
+    if (size == 1) EACH_LANE(mask, d[2 * LANE + 1] = 0);
+    EACH_LANE(mask, memcpy(d + LANE * parts->stride, a + (size_t)LANE * whole, size));
   }
 }
 
@@ -153,13 +159,13 @@ static DecodeResult decode_packed(Decoder *decoder, const PtxInstruction *source
   static const PtxType by_size[] = {[1] = PTX_B8, [2] = PTX_B16, [4] = PTX_B32, [8] = PTX_B64};
   const PtxOperand *vector = &source->operands[packs], *whole = &source->operands[!packs];
   int count = vector->item_count, bytes = (int)ptx_type_size(type);
-  if (count < 2 || count > 8 || bytes % count || type == PTX_PRED || bytes / count < 2 ||
-      (bytes / count & (bytes / count - 1)))
-    return decoder_error(decoder, source, "cannot divide .%s into %d parts of 16, 32 or 64 bits", ptx_type_name(type),
+  if (count < 2 || count > 8 || bytes % count || type == PTX_PRED || (bytes / count & (bytes / count - 1)))
+    return decoder_error(decoder, source, "cannot divide .%s into %d parts of 8, 16, 32 or 64 bits", ptx_type_name(type),
                          count);
   Parts *parts = decoder_allocate(decoder, sizeof *parts);
   parts->count = count;
   parts->size = bytes / count;
+  parts->stride = parts->size < 2 ? 2 : parts->size;
   for (int i = 0; i < count; i++) {
     parts->sink[i] = vector->items[i].kind == PTX_OPERAND_SINK;
     parts->slots[i] = packs ? decoder_source(decoder, &vector->items[i], by_size[parts->size])

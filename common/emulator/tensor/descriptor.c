@@ -6,7 +6,7 @@
 
 // A sentence, in the thread's own buffer.
 static const char *sentence(const char *format, ...) {
-  static _Thread_local char text[200];
+  static _Thread_local char text[400];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
@@ -14,48 +14,27 @@ static const char *sentence(const char *format, ...) {
   return text;
 }
 
-// The first row of a tile is the first of its swizzle pattern. Only a step along a row of a K-major tile may move the
-// address, and it stays inside of that row.
-static const char *misplaced(const MatrixDescriptor *d) {
-  if (!d->swizzle) return NULL;
-  uint32_t repeat = 8 * d->swizzle, past = d->start % repeat;
-  if (past < (d->mn_major ? 1 : d->swizzle)) return NULL;
-  if (d->mn_major)
-    return sentence(
-        "the tile does not start at a multiple of its swizzle pattern: 0x%x is %u bytes past a multiple of %u",
-        d->start, past, repeat);
-  return sentence(
-      "the tile does not start at a multiple of its swizzle pattern: 0x%x is %u bytes past a multiple of %u, "
-      "and a step inside a row is less than %u (a descriptor counts 16 bytes as 1)",
-      d->start, past, repeat, d->swizzle);
-}
-
 static uint32_t field(uint64_t bits, int shift) { return (uint32_t)(bits >> shift & 0x3fff) << 4; }
 
-const char *descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *d) {
+void descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *d) {
   static const uint32_t swizzles[] = {0, 128, 64, 32};
-  const uint64_t reserved = 3ull << 14 | 3ull << 30 | 7ull << 46 | 0x3ffull << 52;
   *d = (MatrixDescriptor){.start = field(bits, 0),
                           .leading = field(bits, 16),
                           .stride = field(bits, 32),
                           .base_offset = (uint32_t)(bits >> 49 & 7),
                           .swizzle = swizzles[bits >> 62],
                           .mn_major = mn_major};
-  if (bits >> 46 & 7)
-    return "bits 46-48 are set: they belong to another architecture's descriptor, or the stride was not shifted right "
-           "by 4";
-  if (bits & 3ull << 14) return "bits 14-15 are set: the address was not shifted right by 4";
-  if (bits & 3ull << 30) return "bits 30-31 are set: the leading byte offset was not shifted right by 4";
-  if (bits & reserved) return "reserved bits are set: 52-61 are 0 in a descriptor for wgmma";
-  if (d->base_offset)
-    return "a base offset is set: the emulator wants swizzled tiles that start at a multiple of their repeat";
-  return misplaced(d);
 }
 
-// The hardware's swizzle: address bits 4 up, as many as the width has, are XORed with those from bit 7 up.
-static uint32_t swizzled(uint32_t address, uint32_t width) {
-  uint32_t mask = width ? width / 16 - 1 : 0;
-  return address ^ (address >> 7 & mask) << 4;
+// ---- where it reads ----
+
+// Bits of an address that the swizzle changes, from bit 4 up.
+static uint32_t mask_of(const MatrixDescriptor *d) { return d->swizzle ? d->swizzle / 16 - 1 : 0; }
+
+// The hardware's swizzle: these bits are XORed with those from bit 7 up, less the base offset. They are bits of the address
+// in shared memory, as for TMA, wherever the tile begins: tests/rules has all starts and base offsets, of an H200.
+static uint32_t swizzled(const MatrixDescriptor *d, uint32_t address) {
+  return address ^ (((address >> 7) - d->base_offset) & mask_of(d)) << 4;
 }
 
 uint32_t descriptor_address(const MatrixDescriptor *d, int mn, int k) {
@@ -69,21 +48,23 @@ uint32_t descriptor_address(const MatrixDescriptor *d, int mn, int k) {
   else
     address +=
         row * 2 / d->swizzle * d->leading + depth / 8 * d->stride + depth % 8 * d->swizzle + row * 2 % d->swizzle;
-  return swizzled(address, d->swizzle);
+  return swizzled(d, address);
 }
 
+// ---- what is wrong with it ----
+
 // What a matrix consists of: core matrices, or eight lines of a swizzled panel. Each is one piece of `unit` bytes, and two
-// distances lay them out: `outer` steps, and `inner` ones, 16 deep.
+// distances lay them out: `outer` steps, and `inner` ones, along K.
 typedef struct Parts {
   uint32_t unit, outer_step, inner_step;
   int outer, inner;
 } Parts;
 
-static Parts parts_of(const MatrixDescriptor *d, int rows) {
+static Parts parts_of(const MatrixDescriptor *d, int rows, int row_bytes) {
   bool panels = d->mn_major && d->swizzle;
   return (Parts){.unit = d->swizzle ? 8 * d->swizzle : 128,
                  .outer = panels ? (rows * 2 + (int)d->swizzle - 1) / (int)d->swizzle : (rows + 7) / 8,
-                 .inner = d->swizzle && !d->mn_major ? 1 : 2,
+                 .inner = d->swizzle && !d->mn_major ? 1 : row_bytes / 16,
                  .outer_step = panels ? d->leading : d->stride,
                  .inner_step = panels ? d->stride : d->leading};
 }
@@ -100,12 +81,12 @@ static bool share_memory(const Parts *parts) {
   return false;
 }
 
-const char *descriptor_overlap(const MatrixDescriptor *d, int rows) {
-  Parts parts = parts_of(d, rows), exchanged = parts;
+static const char *overlap(const MatrixDescriptor *d, int rows, int row_bytes) {
+  Parts parts = parts_of(d, rows, row_bytes), exchanged = parts;
   if (!share_memory(&parts)) return NULL;
   exchanged.outer_step = parts.inner_step;
   exchanged.inner_step = parts.outer_step;
-  bool leading_used = parts.inner == 2 && (parts.outer > 1 || !d->mn_major || !d->swizzle);
+  bool leading_used = parts.inner > 1 && (parts.outer > 1 || !d->mn_major || !d->swizzle);
   bool leading_short = leading_used && d->leading < parts.unit, stride_short = d->stride < parts.unit;
   static const char begin[] = "parts of the matrix share memory";
   if (leading_short || stride_short)
@@ -114,4 +95,52 @@ const char *descriptor_overlap(const MatrixDescriptor *d, int rows) {
                     d->swizzle ? "eight rows of the pattern are" : "a core matrix, 8 rows of 16 bytes, is", parts.unit);
   return sentence("%s with a leading byte offset of %u and a stride of %u%s", begin, d->leading, d->stride,
                   share_memory(&exchanged) ? "" : " (are they exchanged?)");
+}
+
+// A line of a swizzled tile, as far as it is read, goes on behind its end.
+static const char *crossing(const MatrixDescriptor *d, int rows, int row_bytes) {
+  uint32_t length = (uint32_t)(d->mn_major ? rows * 2 : row_bytes), begin = d->swizzle ? d->start % d->swizzle : 0;
+  if (length > d->swizzle) length = d->swizzle;
+  if (begin + length <= d->swizzle) return NULL;
+  return sentence("the start, 0x%x, is %u bytes inside a line of %u, and the next %u bytes reach over its end", d->start,
+                  begin, d->swizzle, length);
+}
+
+const char *descriptor_misfit(const MatrixDescriptor *d, int rows, int row_bytes) {
+  const char *shared = overlap(d, rows, row_bytes);
+  return shared ? shared : crossing(d, rows, row_bytes);
+}
+
+static DescriptorFinding fault(const char *text) { return (DescriptorFinding){HAZARD_FAULT, text}; }
+static DescriptorFinding formal(const char *text) { return (DescriptorFinding){HAZARD_FORMAL, text}; }
+
+// PTX ISA 9.7.16.5.1, "matrix base offset": 0 for a tile that starts where its swizzle pattern does, else bits 7-9 of that
+// place. A step inside the pattern's first line leaves them as they are.
+static DescriptorFinding check_start(const MatrixDescriptor *d) {
+  if (!d->swizzle) return (DescriptorFinding){0};
+  uint32_t repeat = 8 * d->swizzle, past = d->start % repeat;
+  if (d->base_offset && (((d->start >> 7) - d->base_offset) & mask_of(d)))
+    return fault("a base offset is set, and it is not bits 7 to 9 of the start address");
+  if (d->base_offset || past < d->swizzle) return (DescriptorFinding){0};
+  return formal(sentence(
+      "the tile does not start at a multiple of its swizzle pattern: 0x%x is %u bytes past a multiple of %u, and the base "
+      "offset is 0. An H200 takes the pattern from bits of the address, as TMA does (tests/rules): right for lines that "
+      "TMA wrote, or that follow its pattern",
+      d->start, past, repeat));
+}
+
+DescriptorFinding descriptor_check(uint64_t bits, const MatrixDescriptor *d) {
+  static const char ignored[] = "An H200 ignores them (tests/rules)";
+  if (bits & 3ull << 47)
+    return fault("bits 46-48 are set: they belong to another architecture's descriptor, or the stride was not shifted "
+                 "right by 4");
+  if (bits & 3ull << 14) return fault("bits 14-15 are set: the address was not shifted right by 4");
+  if (bits & 3ull << 30) return fault("bits 30-31 are set: the leading byte offset was not shifted right by 4");
+  DescriptorFinding start = check_start(d);
+  if (start.text) return start;
+  if (bits & 1ull << 46)
+    return formal(sentence("bits 46-48 are set: they belong to another architecture's descriptor. %s", ignored));
+  if (bits & 0x3ffull << 52)
+    return formal(sentence("reserved bits are set: 52-61 are 0 in a descriptor for wgmma. %s", ignored));
+  return (DescriptorFinding){0};
 }

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../emulator.h"
+
 typedef struct MatrixDescriptor {
   uint32_t start, leading, stride;  // bytes
   uint32_t base_offset;
@@ -18,10 +20,20 @@ typedef struct MatrixDescriptor {
   bool mn_major;     // neighbours in memory are neighbours along M or N, not along K
 } MatrixDescriptor;
 
-// Splits the bits. Returns NULL, or one sentence on what is wrong with them: the next call in the thread overwrites it.
-const char *descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *descriptor);
-// The shared address of the 16 bytes that hold eight elements: of row mn, from k (a multiple of 8) on; MN-major: of depth
-// k, from row mn (a multiple of 8) on.
+// Splits the bits.
+void descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *descriptor);
+// The shared address of 16 bytes. K-major: of row mn, from k on, which counts elements of 16 bits and is a multiple of 8.
+// MN-major: of depth k, from row mn (a multiple of 8) on.
 uint32_t descriptor_address(const MatrixDescriptor *descriptor, int mn, int k);
-// NULL, or what is wrong with a matrix of that many rows and 16 deep: two parts of it share memory. As above.
-const char *descriptor_overlap(const MatrixDescriptor *descriptor, int rows);
+
+// One sentence on what is wrong, or NULL. The next call in the thread overwrites it.
+typedef struct DescriptorFinding {
+  HazardGrade grade;  // fault or formal
+  const char *text;
+} DescriptorFinding;
+
+// What is wrong with a descriptor's bits, whatever the matrix.
+DescriptorFinding descriptor_check(uint64_t bits, const MatrixDescriptor *descriptor);
+// NULL, or what is wrong with a matrix of that many rows of `row_bytes` each: two parts of it share memory, or a swizzled
+// line goes on behind its end. As above.
+const char *descriptor_misfit(const MatrixDescriptor *descriptor, int rows, int row_bytes);

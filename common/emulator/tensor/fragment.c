@@ -11,7 +11,7 @@
 // ---- layout ----
 
 Fragment fragment_of(int lines, int elements, int group, bool wide) {
-  Fragment fragment = {.lines = lines, .elements = elements, .wide = wide};
+  Fragment fragment = {.lines = lines, .elements = elements, .wide = wide, .type = wide ? PTX_F32 : PTX_B32};
   for (int first = 0; first < lines; first += group)
     for (int element = 0; element < elements; element += BLOCK)
       for (int line = first; line < first + group; line += BLOCK) {
@@ -88,8 +88,8 @@ void fragment_from_tile(Warp *warp, const Fragment *fragment, const void *tile, 
 
 bool fragment_whole_warp(Warp *warp, const Inst *inst, Mask mask) {
   if (mask == FULL_MASK) return true;
-  hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
-              "it needs all 32 lanes of a warp; lanes 0x%08x have exited or do not exist", ~mask);
+  hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
+                "it needs all 32 lanes of a warp; lanes 0x%08x have exited or do not exist", ~mask);
   return false;
 }
 
@@ -97,6 +97,8 @@ static bool wrong_space(Warp *warp, const Inst *inst, int lane, uint64_t address
   hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, UNIT_BYTES, "%s", detail);
   return false;
 }
+
+static int unit_bytes(const Request *request) { return request->bytes_each ? request->bytes_each : UNIT_BYTES; }
 
 static bool check_space(Warp *warp, const Inst *inst, int lane, const Request *request, const Access *access) {
   uint64_t address = request->addresses[lane];
@@ -106,34 +108,34 @@ static bool check_space(Warp *warp, const Inst *inst, int lane, const Request *r
   return true;
 }
 
-static void read_unit(Warp *warp, const Inst *inst, int lane, const Access *access, uint8_t *bytes) {
+static void read_unit(Warp *warp, const Inst *inst, int lane, const Access *access, uint8_t *bytes, int size) {
   bool hazards = warp_launch(warp)->hazards;
-  if (hazards) race_read(warp, inst, 1u << lane, access->region, access->offset, UNIT_BYTES, WEAK);
-  memcpy(bytes, access->data, UNIT_BYTES);
+  if (hazards) race_read(warp, inst, 1u << lane, access->region, access->offset, size, WEAK);
+  memcpy(bytes, access->data, (size_t)size);
 }
 
-static void write_unit(Warp *warp, const Inst *inst, int lane, const Access *access, const uint8_t *bytes) {
+static void write_unit(Warp *warp, const Inst *inst, int lane, const Access *access, const uint8_t *bytes, int size) {
   bool hazards = warp_launch(warp)->hazards;
-  if (hazards) race_write(warp, inst, lane, access->region, access->offset, UNIT_BYTES, bytes);
-  if (!memcmp(access->data, bytes, UNIT_BYTES)) return;
-  memcpy(access->data, bytes, UNIT_BYTES);
+  if (hazards) race_write(warp, inst, lane, access->region, access->offset, size, bytes);
+  if (!memcmp(access->data, bytes, (size_t)size)) return;
+  memcpy(access->data, bytes, (size_t)size);
   warp->block->cluster->progress++;
 }
 
 bool fragment_access(Warp *warp, const Inst *inst, const Request *request) {
+  int size = unit_bytes(request);
   count_matrix_rows(warp, inst, request->space, request->lanes, request->addresses, request->kind);
   for (Mask rest = request->lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     Access access;
-    if (!memory_find(warp, inst, lane, request->space, request->addresses[lane], UNIT_BYTES, UNIT_BYTES, request->kind,
-                     &access))
+    if (!memory_find(warp, inst, lane, request->space, request->addresses[lane], size, size, request->kind, &access))
       return false;
     if (!check_space(warp, inst, lane, request, &access)) return false;
     memory_lock(&access);
     if (request->kind == ACCESS_READ)
-      read_unit(warp, inst, lane, &access, request->bytes[lane]);
+      read_unit(warp, inst, lane, &access, request->bytes[lane], size);
     else
-      write_unit(warp, inst, lane, &access, request->bytes[lane]);
+      write_unit(warp, inst, lane, &access, request->bytes[lane], size);
     memory_unlock(&access);
   }
   return true;
@@ -150,11 +152,9 @@ bool fragment_registers(Decoder *decoder, const PtxInstruction *source, const Pt
     return false;
   }
   fragment->register_count = count;
-  for (int r = 0; r < count; r++) {
-    PtxType type = fragment->wide ? PTX_F32 : PTX_B32;
-    fragment->registers[r] = is_destination ? decoder_destination(decoder, &operand->items[r], type)
-                                            : decoder_source(decoder, &operand->items[r], type);
-  }
+  for (int r = 0; r < count; r++)
+    fragment->registers[r] = is_destination ? decoder_destination(decoder, &operand->items[r], fragment->type)
+                                            : decoder_source(decoder, &operand->items[r], fragment->type);
   return true;
 }
 

@@ -4,8 +4,11 @@
 //
 //   lane l:  line l / 4, elements 2 * (l % 4) and 2 * (l % 4) + 1
 //
-// in one 32-bit register when elements have 16 bits (the first in its low half), in two registers when they are f32.
-// What a line is depends on the operand: a row of A, a column of B, and of C and D what multiply.h makes of them.
+// in one 32-bit register when elements have 16 bits (the first in its low half), in two registers when they are f32 or
+// s32. What a line is depends on the operand: a row of A, a column of B, and of C and D what multiply.h makes of them.
+//
+// Inputs of other sizes lie as 16-bit elements would that hold the same bits: a lane has four neighbours of 8 bits, or
+// one of tf32.
 #pragma once
 
 #include "../memory/memory.h"
@@ -14,12 +17,13 @@ enum {
   BLOCK = 8,          // lines and elements of a block
   MAX_REGISTERS = 8,  // of a fragment, in each lane
   UNIT_BYTES = 16,    // memory is accessed in units of one line of a block of 16-bit elements
-  MAX_TILE_BYTES = 32 * 16 * 4,
+  MAX_TILE_BYTES = 32 * 64,
 };
 
 typedef struct Fragment {
   int lines, elements;
-  bool wide;  // elements are f32, two registers to a block; else they have 16 bits
+  bool wide;     // elements have 32 bits, two registers to a block; else 16 bits
+  PtxType type;  // of a register
   int block_count;
   struct {
     int line, element;  // its first
@@ -52,6 +56,7 @@ bool fragment_whole_warp(Warp *warp, const Inst *inst, Mask mask);
 // One request of a warp to memory, of 16 bytes by each lane of a mask.
 typedef struct Request {
   Space space;
+  int bytes_each;   // 0: UNIT_BYTES
   AccessKind kind;
   bool own_shared;  // ldmatrix, stmatrix: the block's own shared memory only; else shared or global
   Mask lanes;

@@ -1,6 +1,7 @@
 // Matrix products of any element types: see product.h.
 #include "product.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "../warp/float16.h"
@@ -37,12 +38,29 @@ int element_types(const PtxInstruction *source, ElementType types[4]) {
   return count;
 }
 
+static bool shape_from_name(const char *name, int shape[3]) {
+  int used = 0;
+  return sscanf(name, "m%dn%dk%d%n", &shape[0], &shape[1], &shape[2], &used) == 3 && !name[used];
+}
+
+bool shape_of(const PtxInstruction *source, int *m, int *n, int *k) {
+  int found = 0, shape[3];
+  for (int i = 0; i < source->modifier_count; i++) {
+    if (!shape_from_name(source->modifiers[i], shape)) continue;
+    *m = shape[0], *n = shape[1], *k = shape[2];
+    found++;
+  }
+  return found == 1;
+}
+
 bool element_modifiers(Decoder *decoder, const PtxInstruction *source, const char *const *allowed) {
   for (int m = 0; m < source->modifier_count; m++) {
-    bool known = type_from_name(source->modifiers[m]) < ELEMENT_TYPES;
-    for (int i = 0; allowed[i] && !known; i++) known = !strcmp(source->modifiers[m], allowed[i]);
+    const char *text = source->modifiers[m];
+    int shape[3];
+    bool known = shape_from_name(text, shape) || type_from_name(text) < ELEMENT_TYPES;
+    for (int i = 0; allowed[i] && !known; i++) known = !strcmp(text, allowed[i]);
     if (known) continue;
-    decoder_error(decoder, source, "unknown modifier .%s", source->modifiers[m]);
+    decoder_error(decoder, source, "unknown modifier .%s", text);
     return false;
   }
   return true;
@@ -61,6 +79,16 @@ static TensorFormat format_of(ElementType type) {
 static int row_bits(const Product *product) {
   int bits = element_bits(product->a);
   return product->depth * (bits == 32 ? 4 : bits == 4 ? 1 : 2) / 2;
+}
+
+int product_selectors(const Product *product) { return 64 / row_bits(product); }
+
+const char *product_places_rule(const Product *product) {
+  switch (element_bits(product->a)) {
+  case 32: return "one of each two elements by 0100 or 1110";
+  case 4: return "two of each four pairs of elements, in order";
+  default: return "two of each four elements, in order";
+  }
 }
 
 // The four bits number i of row `row` (of 16).
@@ -95,32 +123,6 @@ bool product_places(const Product *product, const uint32_t metadata[LANES], int 
 
 // ---- decoding ----
 
-// Element k of a packed line of integers.
-static int integer_at(ElementType type, const uint8_t *line, int k) {
-  switch (type) {
-  case ELEMENT_S8: return (int8_t)line[k];
-  case ELEMENT_U8: return line[k];
-  case ELEMENT_S4: return (int8_t)(line[k / 2] << (k % 2 ? 0 : 4)) >> 4;
-  case ELEMENT_U4: return line[k / 2] >> (k % 2 * 4) & 15;
-  default: return line[k / 8] >> k % 8 & 1;
-  }
-}
-
-// b1 with .xor counts the bits that differ: with +1 and -1 for the bits, that is half of depth less the product.
-static int16_t integer_value(const Product *product, ElementType type, const uint8_t *line, int k) {
-  int value = integer_at(type, line, k);
-  return (int16_t)(product->exclusive_or ? 1 - 2 * value : value);
-}
-
-static void decode_integers(const Product *product, ElementType type, ProductOperand *o, const uint8_t *packed,
-                            const SparsePlaces *places) {
-  int stored = places ? product->depth / 2 : product->depth, pitch = stored * element_bits(type) / 8;
-  for (int i = 0; i < o->lines; i++, packed += pitch) {
-    if (places) memset(o->integers[i], 0, (size_t)product->depth * sizeof o->integers[i][0]);
-    for (int k = 0; k < stored; k++) o->integers[i][places ? places->k[i][k] : k] = integer_value(product, type, packed, k);
-  }
-}
-
 // FP8 on mma.sync: of each four neighbours in memory the first two are a step's and the last two the next one's. Of a
 // sparse A these are the elements of every second group of four k, which then follow each other.
 static void decode_converted(const Product *product, ElementType type, ProductOperand *o, const uint8_t *packed,
@@ -150,7 +152,7 @@ void product_decode_a(const Product *product, ProductOperand *a, int rows, const
   int depth = product->depth;
   a->lines = rows;
   if (element_is_integer(product->a))
-    decode_integers(product, product->a, a, packed, places);
+    integers_decode(product, product->a, a, packed, places);
   else if (product->converted)
     decode_converted(product, product->a, a, packed, places, false);
   else if (places)
@@ -164,7 +166,7 @@ void product_decode_b(const Product *product, ProductOperand *b, int columns, co
   int depth = product->depth;
   b->lines = columns;
   if (element_is_integer(product->b))
-    decode_integers(product, product->b, b, packed, NULL);
+    integers_decode(product, product->b, b, packed, NULL);
   else if (product->converted)
     decode_converted(product, product->b, b, packed, NULL, true);
   else
@@ -172,24 +174,6 @@ void product_decode_b(const Product *product, ProductOperand *b, int columns, co
 }
 
 // ---- the product ----
-
-static s32 saturated(int64_t sum) {
-  return sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : (s32)sum;
-}
-
-// No sum of products is larger than 64 * 255 * 255.
-static void multiply_integers(const Product *product, const ProductOperand *a, const ProductOperand *b, s32 *d,
-                              int row_stride, bool accumulate) {
-  for (int m = 0; m < a->lines; m++, d += row_stride)
-    for (int n = 0; n < b->lines; n++) {
-      const int16_t *x = a->integers[m], *y = b->integers[n];
-      s32 sum = 0;
-      for (int k = 0; k < product->depth; k++) sum += x[k] * y[k];
-      if (product->exclusive_or) sum = (product->depth - sum) / 2;
-      s32 c = accumulate ? d[n] : 0;
-      d[n] = product->saturate ? saturated((int64_t)c + sum) : (s32)((u32)c + (u32)sum);
-    }
-}
 
 // Two steps from zero, and then C is added as by add.f32 and add.f16.
 static void multiply_converted(const Product *product, const ProductOperand *a, const ProductOperand *b, void *d,
@@ -219,7 +203,7 @@ static void multiply_converted(const Product *product, const ProductOperand *a, 
 void product_multiply(const Product *product, const ProductOperand *a, const ProductOperand *b, void *d, int row_stride,
                       bool accumulate) {
   if (product->d == ELEMENT_S32)
-    multiply_integers(product, a, b, d, row_stride, accumulate);
+    integers_multiply(product, a, b, d, row_stride, accumulate);
   else if (product->converted)
     multiply_converted(product, a, b, d, row_stride);
   else if (product->d == ELEMENT_F16)

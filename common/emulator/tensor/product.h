@@ -28,8 +28,11 @@ int element_bits(ElementType type);
 bool element_is_integer(ElementType type);  // S8 to B1
 // The element types among an instruction's modifiers, in order: their number, at most 4 of them in types[].
 int element_types(const PtxInstruction *source, ElementType types[4]);
-// False after decoder_error when it has a modifier that is no element type and not in the NULL-ended list.
+// False after decoder_error when it has a modifier that is no element type, no shape and not in the NULL-ended list.
 bool element_modifiers(Decoder *decoder, const PtxInstruction *source, const char *const *allowed);
+
+// The shape among an instruction's modifiers, as the numbers in "m16n8k32". False when there is none, or several.
+bool shape_of(const PtxInstruction *source, int *m, int *n, int *k);
 
 typedef struct Product {
   ElementType a, b, d;  // d is C's type too: f16, f32 or s32
@@ -51,6 +54,10 @@ typedef struct SparsePlaces {
 // Where the metadata of a warp, a register of each lane, puts the stored elements. The selector says which lanes of
 // four have it. False when some of it is not valid: of each four (of tf32, two) elements two (one) in order.
 bool product_places(const Product *product, const uint32_t metadata[LANES], int selector, SparsePlaces *places);
+// What valid metadata names: "two of each four elements, in order".
+const char *product_places_rule(const Product *product);
+// How many values the selector may have: 4 when one lane of four holds the metadata, 2 when two do, else 1.
+int product_selectors(const Product *product);
 
 // A decoded operand. It takes 320 KiB: not for the stack.
 typedef struct ProductOperand {
@@ -68,3 +75,9 @@ void product_decode_b(const Product *product, ProductOperand *b, int columns, co
 // d, row-major with row_stride elements of d's type between rows, holds C and receives D. Without accumulate C is zeros.
 void product_multiply(const Product *product, const ProductOperand *a, const ProductOperand *b, void *d, int row_stride,
                       bool accumulate);
+
+// Their parts for integers and single bits, in product_integers.c: type is A's or B's.
+void integers_decode(const Product *product, ElementType type, ProductOperand *o, const uint8_t *packed,
+                     const SparsePlaces *places);
+void integers_multiply(const Product *product, const ProductOperand *a, const ProductOperand *b, int32_t *d,
+                       int row_stride, bool accumulate);

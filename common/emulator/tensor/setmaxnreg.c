@@ -24,20 +24,30 @@ enum {
 // ---- what a launch allots ----
 
 // Registers a thread at the start, 0 when ptxas cannot tell and ignores setmaxnreg (its message C7508): from
-// __maxnreg__(registers), or from __launch_bounds__(threads, blocks), as many as let so many blocks run on one SM.
+// __maxnreg__(registers), or from __launch_bounds__(threads, blocks), as many as let so many blocks run on one SM. Without
+// the blocks ptxas 13.0 takes one if the kernel needs so many registers that no more fit, else it ignores setmaxnreg. The
+// need is not in the text: here it is one.
 static int allotted(const PtxFunction *entry) {
   if (entry->max_registers) return ((int)entry->max_registers + UNIT - 1) / UNIT * UNIT;
   const unsigned *threads = entry->required_threads[0] ? entry->required_threads : entry->max_threads;
-  if (!threads[0] || !entry->min_blocks_per_sm) return 0;
-  uint64_t product = threads[0];
+  if (!threads[0]) return 0;
+  uint64_t product = threads[0], blocks = entry->min_blocks_per_sm ? entry->min_blocks_per_sm : 1;
   for (int axis = 1; axis < 3; axis++) product *= threads[axis] ? threads[axis] : 1;
-  uint64_t warps = (product + LANES - 1) / LANES * entry->min_blocks_per_sm,
+  uint64_t warps = (product + LANES - 1) / LANES * blocks,
            in_partition = (warps + PARTITIONS - 1) / PARTITIONS;
   uint64_t registers = PARTITION_REGISTERS / in_partition / UNIT * UNIT;
   return registers > MAX_REGISTERS ? MAX_REGISTERS : (int)registers;
 }
 
-static int start_registers(const Block *block) { return allotted(block->cluster->launch->program->functions[0].ptx); }
+static const PtxFunction *entry_of(const Block *block) { return block->cluster->launch->program->functions[0].ptx; }
+
+static int start_registers(const Block *block) { return allotted(entry_of(block)); }
+
+// Whether the registers at the start follow from the text alone.
+static bool is_settled(const Block *block) {
+  const PtxFunction *entry = entry_of(block);
+  return entry->max_registers || (start_registers(block) && entry->min_blocks_per_sm);
+}
 
 static int registers_of(const Warp *warp) {
   return warp->share.adjusted ? warp->share.registers : start_registers(warp->block);
@@ -115,14 +125,18 @@ void setmaxnreg_check_exit(const Warp *warp) {
 
 // What is wrong with asking for so many registers; it does not stop the launch.
 static void check(const Warp *warp, const Inst *inst, bool takes, int wanted) {
-  if (!start_registers(warp->block)) {
-    misuse(warp, inst,
-           "ptxas ignores it (C7508): the kernel has neither __launch_bounds__(threads, blocks) nor "
-           "__maxnreg__(registers)");
-    return;
+  if (!is_settled(warp->block)) {
+    bool bounded = start_registers(warp->block) > 0;
+    hazard_report_graded(HAZARD_NOTE, warp, inst, __builtin_ctz(warp->live), HAZARD_SETMAXNREG, 0, 0, "%s",
+                         bounded ? "the kernel has __launch_bounds__ without a number of blocks: if ptxas cannot tell "
+                                   "the registers at entry, it ignores setmaxnreg and says so (C7508)"
+                                 : "ptxas ignores it (C7508): the kernel has neither __launch_bounds__ nor "
+                                   "__maxnreg__(registers)");
   }
+  if (!start_registers(warp->block)) return;
   int now = registers_of(warp);
   check_warpgroup(warp, inst);
+  if (!is_settled(warp->block) && !warp->share.adjusted) return;
   if (takes && wanted < now) misuse(warp, inst, ".inc to %d registers a thread, and the warp has %d", wanted, now);
   if (!takes && wanted > now) misuse(warp, inst, ".dec to %d registers a thread, and the warp has %d", wanted, now);
 }

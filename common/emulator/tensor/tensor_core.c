@@ -307,7 +307,7 @@ typedef struct Row {
   uint32_t d[TENSOR_MAX_LINES];  // D's bits
 } Row;
 
-#define EACH_K(rules) _Pragma("GCC unroll 16") for (int k = 0; k < (rules).depth; k++)
+#define EACH_K(rules) _Pragma("GCC unroll 64") for (int k = 0; k < (rules).depth; k++)
 
 // Step 1 for the products.
 ALWAYS_INLINE void find_product_top(const TensorA *a, const TensorB *b, int m, Rules rules, Row *restrict row) {

@@ -4,34 +4,15 @@
 // operation of its own, which computes its rows; as far as races go the last of them reads all of A and B, for all
 // four. They are complete together: groups are groups of the warpgroup (PTX ISA 9.7.16.7.2), and a warp that has
 // waited for one knows of all four parts, as kernels rely on in which one thread of a warpgroup hands a buffer back.
-#include <stdio.h>
 #include <string.h>
 
 #include "../check/hazard.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
 #include "../warp/warp.h"
 #include "families.h"
-#include "tensor_core.h"
 #include "warpgroup.h"
+#include "wgmma_plan.h"
 #include "wgmma_registers.h"
-
-enum { ROWS = 64, WARP_ROWS = 16, DEPTH = 16, MAX_N = 256, MAX_ACCUMULATORS = 128 };
-
-typedef struct WgmmaPlan {
-  int n;
-  TensorFormat input;
-  bool half_accumulators;  // fp16: two to a register
-  int accumulators;        // registers
-  Slot d[MAX_ACCUMULATORS];
-  bool a_in_registers;
-  Slot a[4];     // registers, or a[0] the descriptor
-  Slot b;        // descriptor
-  Slot scale_d;  // predicate
-  bool scale_d_negated;
-  bool negate_a, negate_b;
-  bool a_mn_major, b_mn_major;
-} WgmmaPlan;
 
 // Where an accumulator comes from that was in flight when it was issued.
 typedef struct WgmmaSource {
@@ -43,7 +24,7 @@ typedef struct WgmmaSource {
 typedef struct WgmmaWork {
   bool accumulate;
   MatrixDescriptor a, b;
-  uint32_t a_registers[4][LANES];
+  uint32_t a_registers[4][LANES], metadata[LANES];
   uint32_t (*values)[LANES];  // accumulators: as they were at issue, or as `sources` will give them; then the results
   WgmmaSource *sources;
 } WgmmaWork;
@@ -63,26 +44,24 @@ static const uint8_t *shared_bytes(const Block *block, uint32_t address) {
   return block->shared->data + (address - block->shared->base);
 }
 
-// Copies a matrix of `rows` from row `first` on to bits[row][k].
-static void gather(const Block *block, const MatrixDescriptor *d, int first, int rows, u16 (*bits)[DEPTH]) {
+// Copies a matrix of `rows`, a multiple of 8, from row `first` on: packed rows of `bytes` each.
+static void gather(const Block *block, const MatrixDescriptor *d, int first, int rows, int bytes, u8 *packed) {
+  int depth = bytes / 2;
   for (int row = 0; row < rows && !d->mn_major; row++)
-    for (int k = 0; k < DEPTH; k += 8)
-      memcpy(&bits[row][k], shared_bytes(block, descriptor_address(d, first + row, k)), 16);
+    for (int k = 0; k < depth; k += UNIT, packed += 16)
+      memcpy(packed, shared_bytes(block, descriptor_address(d, first + row, k)), 16);
   for (int row = 0; row < rows && d->mn_major; row += 8)
-    for (int k = 0; k < DEPTH; k++) {
-      u16 eight[8];
-      memcpy(eight, shared_bytes(block, descriptor_address(d, first + row, k)), 16);
-      for (int i = 0; i < 8; i++) bits[row + i][k] = eight[i];
+    for (int k = 0; k < depth; k++) {
+      const u8 *eight = shared_bytes(block, descriptor_address(d, first + row, k));
+      for (int i = 0; i < 8; i++) memcpy(packed + (row + i) * bytes + 2 * k, eight + 2 * i, 2);
     }
 }
 
-// A's fragment: register r of a lane holds two elements of row lane / 4 (+ 8) and depth 2 * (lane % 4) (+ 8).
-static void unpack_a(const WgmmaWork *work, u16 (*bits)[DEPTH]) {
+// A's fragment: register r of a lane holds four bytes of row lane / 4 (+ 8), from byte 4 * (lane % 4) (+ 16) on.
+static void unpack_a(const WgmmaWork *work, u8 *packed) {
   for (int lane = 0; lane < LANES; lane++)
-    for (int r = 0; r < 4; r++) {
-      int row = lane / 4 + 8 * (r % 2), k = 2 * (lane % 4) + 8 * (r / 2);
-      memcpy(&bits[row][k], &work->a_registers[r][lane], 4);
-    }
+    for (int r = 0; r < 4; r++)
+      memcpy(packed + (lane / 4 + 8 * (r % 2)) * A_BYTES + 4 * (lane % 4) + 16 * (r / 2), &work->a_registers[r][lane], 4);
 }
 
 // The accumulators as they are now: what earlier operations have put into them by now, or what was there.
@@ -96,29 +75,30 @@ static void collect_inputs(WgmmaWork *work, const WgmmaPlan *plan) {
   }
 }
 
-// The four warps of a warpgroup use one B: the last one decoded serves again while its bits are the same.
+// The four warps of a warpgroup use one B: the last one decoded serves again while its bytes are the same.
 typedef struct DecodedB {
-  u16 bits[MAX_N][DEPTH];
+  u8 packed[MAX_N * MAX_B_BYTES];
   int n;
-  TensorFormat format;
-  bool negated;
-  TensorB tile;
+  Product product;
+  ProductOperand operand;
 } DecodedB;
 
 static _Thread_local DecodedB decoded_b;
 
-static const TensorB *decode_b(const WgmmaPlan *plan, u16 (*bits)[DEPTH]) {
-  size_t size = (size_t)plan->n * sizeof bits[0];
+static bool decodes_alike(const Product *x, const Product *y) {
+  return x->b == y->b && x->depth == y->depth && x->negate_b == y->negate_b;
+}
+
+static const ProductOperand *decode_b(const WgmmaPlan *plan, const u8 *packed) {
+  size_t size = (size_t)(plan->n * plan->b_bytes);
   DecodedB *cached = &decoded_b;
-  if (cached->n == plan->n && cached->format == plan->input && cached->negated == plan->negate_b &&
-      !memcmp(cached->bits, bits, size))
-    return &cached->tile;
-  memcpy(cached->bits, bits, size);
+  if (cached->n == plan->n && decodes_alike(&cached->product, &plan->product) && !memcmp(cached->packed, packed, size))
+    return &cached->operand;
+  memcpy(cached->packed, packed, size);
   cached->n = plan->n;
-  cached->format = plan->input;
-  cached->negated = plan->negate_b;
-  tensor_decode_b(&cached->tile, plan->input, plan->n, DEPTH, &bits[0][0], 1, DEPTH, plan->negate_b);
-  return &cached->tile;
+  cached->product = plan->product;
+  product_decode_b(&plan->product, &cached->operand, plan->n, packed);
+  return &cached->operand;
 }
 
 // Moves the accumulators between the lanes and a matrix of fp16 or fp32, in rows of MAX_N. Inlined for each format: it is
@@ -133,19 +113,19 @@ ALWAYS_INLINE void move_accumulators(const WgmmaPlan *plan, WgmmaWork *work, voi
     }
 }
 
-static void multiply(const WgmmaPlan *plan, WgmmaWork *work, const TensorA *a, const TensorB *b) {
+static void multiply(const WgmmaPlan *plan, WgmmaWork *work, const ProductOperand *a, const ProductOperand *b) {
   union {
-    float f32[WARP_ROWS][MAX_N];
+    u32 wide[WARP_ROWS][MAX_N];
     u16 f16[WARP_ROWS][MAX_N];
   } d;
   if (plan->half_accumulators) {
     move_accumulators(plan, work, &d, sizeof(u16), false);
-    tensor_step_f16(a, b, &d.f16[0][0], MAX_N, work->accumulate);
+    product_multiply(&plan->product, a, b, &d, MAX_N, work->accumulate);
     move_accumulators(plan, work, &d, sizeof(u16), true);
   } else {
-    move_accumulators(plan, work, &d, sizeof(float), false);
-    tensor_step_f32(a, b, &d.f32[0][0], MAX_N, work->accumulate);
-    move_accumulators(plan, work, &d, sizeof(float), true);
+    move_accumulators(plan, work, &d, sizeof(u32), false);
+    product_multiply(&plan->product, a, b, &d, MAX_N, work->accumulate);
+    move_accumulators(plan, work, &d, sizeof(u32), true);
   }
 }
 
@@ -153,15 +133,17 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
   (void)cluster;
   const WgmmaPlan *plan = op->inst->extra;
   WgmmaWork *work = op->payload;
-  u16 a_bits[WARP_ROWS][DEPTH], b_bits[MAX_N][DEPTH];
-  static _Thread_local TensorA a;
+  _Alignas(16) u8 a_packed[WARP_ROWS * A_BYTES], b_packed[MAX_N * MAX_B_BYTES];
+  static _Thread_local ProductOperand a;
+  SparsePlaces places;
   if (plan->a_in_registers)
-    unpack_a(work, a_bits);
+    unpack_a(work, a_packed);
   else
-    gather(op->warp->block, &work->a, op->warp->index % WARPGROUP_WARPS * WARP_ROWS, WARP_ROWS, a_bits);
-  gather(op->warp->block, &work->b, 0, plan->n, b_bits);
-  tensor_decode_a(&a, plan->input, WARP_ROWS, DEPTH, &a_bits[0][0], DEPTH, 1, plan->negate_a);
-  const TensorB *b = decode_b(plan, b_bits);
+    gather(op->warp->block, &work->a, op->warp->index % WARPGROUP_WARPS * WARP_ROWS, WARP_ROWS, A_BYTES, a_packed);
+  gather(op->warp->block, &work->b, 0, plan->n, plan->b_bytes, b_packed);
+  if (plan->product.sparse) product_places(&plan->product, work->metadata, plan->selector, &places);
+  product_decode_a(&plan->product, &a, WARP_ROWS, a_packed, plan->product.sparse ? &places : NULL);
+  const ProductOperand *b = decode_b(plan, b_packed);
   collect_inputs(work, plan);
   multiply(plan, work, &a, b);
   op->warp->wgmma->performed = op->number;
@@ -184,15 +166,20 @@ static bool bad_descriptor(Warp *warp, const Inst *inst, const char *which, uint
   return false;
 }
 
-// Decodes a descriptor, checks it and its memory's bounds. False after a report.
-static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint64_t bits, int rows, bool mn_major,
-                           MatrixDescriptor *d) {
-  const char *wrong = descriptor_decode(bits, mn_major, d);
-  if (!wrong) wrong = descriptor_overlap(d, rows);
-  if (wrong) return bad_descriptor(warp, inst, which, bits, wrong);
+// Decodes a descriptor, checks it and its memory's bounds: `rows` of `bytes` each. False when the launch cannot go on.
+static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint64_t bits, int rows, int bytes,
+                           bool mn_major, MatrixDescriptor *d) {
+  descriptor_decode(bits, mn_major, d);
+  DescriptorFinding finding = descriptor_check(bits, d);
+  if (finding.text && finding.grade == HAZARD_FAULT) return bad_descriptor(warp, inst, which, bits, finding.text);
+  if (finding.text)
+    hazard_report_graded(finding.grade, warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0, "descriptor of %s 0x%016llx: %s",
+                         which, (unsigned long long)bits, finding.text);
+  const char *misfit = descriptor_misfit(d, rows, bytes);
+  if (misfit) return bad_descriptor(warp, inst, which, bits, misfit);
   const Region *shared = warp->block->shared;
   for (int mn = 0; mn < rows; mn += mn_major ? 8 : 1)
-    for (int k = 0; k < DEPTH; k += mn_major ? 1 : 8) {
+    for (int k = 0; k < bytes / 2; k += mn_major ? 1 : UNIT) {
       uint32_t address = descriptor_address(d, mn, k);
       if (address >= shared->base && address - shared->base + 16 <= shared->size) continue;
       hazard_stop(
@@ -214,20 +201,25 @@ static bool take_operand(Warp *warp, const Inst *inst, WarpgroupTurn *turn, bool
   const u64 *lanes = SLOT(warp, operand ? plan->b : plan->a[0], const u64);
   uint64_t bits = lanes[0], different = 0;
   for (int lane = 0; lane < LANES; lane++) different |= lanes[lane] ^ bits;
-  if (different) return bad_descriptor(warp, inst, names[operand], bits, "lanes of the warp hold different ones");
+  if (different)  // lane 0's is used
+    hazard_report(warp, inst, 0, HAZARD_DESCRIPTOR, bits, 0,
+                  "descriptor of %s 0x%016llx: lanes of the warp hold different ones", names[operand],
+                  (unsigned long long)bits);
   if (!first && turn->bits[operand] != bits)
     return bad_descriptor(warp, inst, names[operand], bits,
                           "another warp of the warpgroup gives a different one, and it is of the whole matrix");
   turn->bits[operand] = bits;
-  return !first || decode_operand(warp, inst, names[operand], bits, operand ? plan->n : ROWS,
-                                  operand ? plan->b_mn_major : plan->a_mn_major, &turn->operands[operand]);
+  MatrixDescriptor *d = &turn->operands[operand];
+  if (!first) return true;
+  return operand ? decode_operand(warp, inst, "B", bits, plan->n, plan->b_bytes, plan->b_mn_major, d)
+                 : decode_operand(warp, inst, "A", bits, ROWS, A_BYTES, plan->a_mn_major, d);
 }
 
-// Remembers the reads of one matrix: in runs of bytes that follow each other.
-static void read_matrix(const Actor *actor, Region *shared, const MatrixDescriptor *d, int rows) {
+// Remembers the reads of some rows of a matrix: in runs of bytes that follow each other.
+static void read_matrix(const Actor *actor, Region *shared, const MatrixDescriptor *d, int first, int rows, int bytes) {
   uint32_t start = 0, end = 0;
-  for (int mn = 0; mn < rows; mn += d->mn_major ? 8 : 1)
-    for (int k = 0; k < DEPTH; k += d->mn_major ? 1 : 8) {
+  for (int mn = first; mn < first + rows; mn += d->mn_major ? 8 : 1)
+    for (int k = 0; k < bytes / 2; k += d->mn_major ? 1 : UNIT) {
       uint32_t address = descriptor_address(d, mn, k);
       if (address == end) {
         end += 16;
@@ -252,7 +244,7 @@ static AsyncOp *find_operation(Warp *warp, uint32_t number) {
 }
 
 // The last of the four warps has executed the turn: as far as races go, its operation now reads A and B, after what all
-// four warps know of.
+// four warps know of. For each warp's own rows of A it is formal if only that warp knows.
 static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   const WgmmaPlan *plan = op->inst->extra;
   Cluster *cluster = op->warp->block->cluster;
@@ -263,15 +255,20 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
     part->known = NULL;  // it is not needed again, and operations in flight are many
   }
   Clocks *common = clocks_common(cluster, known, WARPGROUP_WARPS);
-  for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_release(known[i]);
   async_make_agent(op, turn->issue);
   turn->agent = op->agent;
   turn->clock = op->clock;
   Actor actor = async_actor(op, op->lane, true);
   actor.known = common;
   actor.issuer = op->agent;  // what its own lanes have done must be known to the other warps, too
-  if (!plan->a_in_registers) read_matrix(&actor, op->warp->block->shared, &turn->operands[0], ROWS);
-  read_matrix(&actor, op->warp->block->shared, &turn->operands[1], plan->n);
+  read_matrix(&actor, op->warp->block->shared, &turn->operands[1], 0, plan->n, plan->b_bytes);
+  for (int i = 0; i < WARPGROUP_WARPS && !plan->a_in_registers; i++) {
+    Actor own = actor;
+    own.known = known[i];
+    actor.own = &own;
+    read_matrix(&actor, op->warp->block->shared, &turn->operands[0], i * WARP_ROWS, WARP_ROWS, A_BYTES);
+  }
+  for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_release(known[i]);
   clocks_release(common);
 }
 
@@ -283,6 +280,7 @@ static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
     touched += state->names[plan->d[i] / SLOT_UNIT].touched == state->fences + 1;
   for (int i = 0; i < 4 && plan->a_in_registers; i++)
     touched += state->names[plan->a[i] / SLOT_UNIT].touched == state->fences + 1;
+  if (plan->product.sparse) touched += state->names[plan->metadata / SLOT_UNIT].touched == state->fences + 1;
   if (touched)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
                   "%d of its registers %s read or written after the last wgmma.fence", touched,
@@ -290,6 +288,23 @@ static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
   else if (state->fences == 0)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
                   "no wgmma.fence stands before the warp's first wgmma.mma_async");
+}
+
+// The metadata of a sparse A is read as the registers of A are, and must not change while it is in flight.
+static void take_metadata(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan) {
+  WgmmaState *state = op->warp->wgmma;
+  WgmmaWork *work = op->payload;
+  SparsePlaces places;
+  RegisterName *name = &state->names[plan->metadata / SLOT_UNIT];
+  memcpy(work->metadata, SLOT(op->warp, plan->metadata, u32), sizeof work->metadata);
+  if (!product_places(&plan->product, work->metadata, plan->selector, &places))
+    hazard_report(op->warp, inst, 0, HAZARD_DESCRIPTOR, 0, 0, "the metadata of a sparse A does not name %s",
+                  product_places_rule(&plan->product));
+  if (register_in_flight(state, plan->metadata))
+    hazard_report(op->warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0,
+                  "its metadata is an accumulator of a wgmma in flight");
+  name->read_by = op->number;
+  name->used = state->fences + 1;
 }
 
 // Takes the accumulators, which from now on name this operation's results, and the A registers.
@@ -325,12 +340,11 @@ static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
 // A warp's part of the instruction: its rows of A, and a quarter of the B that serves all four. An H200's shared memory is
 // busy for so many bytes, A's and B's once for the warpgroup: notes/counters.md.
 static void count_wgmma(Warp *warp, const Inst *inst) {
-  enum { ELEMENT_BYTES = 2 };
   const WgmmaPlan *plan = inst->extra;
   InstCounts *counts = warp_counts(warp, inst);
-  counts->flops += 2ull * WARP_ROWS * (uint64_t)plan->n * DEPTH;
-  counts->shared_read += (uint64_t)plan->n * DEPTH * ELEMENT_BYTES / WARPGROUP_WARPS;
-  if (!plan->a_in_registers) counts->shared_read += WARP_ROWS * DEPTH * ELEMENT_BYTES;
+  counts->flops += 2ull * WARP_ROWS * (uint64_t)(plan->n * plan->product.depth);
+  counts->shared_read += (uint64_t)(plan->n * plan->b_bytes / WARPGROUP_WARPS);
+  if (!plan->a_in_registers) counts->shared_read += WARP_ROWS * A_BYTES;
 }
 
 static AsyncOp *new_operation(Warp *warp, const Inst *inst, Mask mask, const WarpgroupTurn *turn) {
@@ -368,6 +382,7 @@ static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   check_fence(warp, inst, plan);
   AsyncOp *op = new_operation(warp, inst, mask, turn);
   op->number = state->issued = number;
+  if (plan->product.sparse) take_metadata(op, inst, plan);
   take_registers(op, inst, plan);
   group_add(async_groups(warp, GROUP_WGMMA), mask, op);
   if (warp_launch(warp)->hazards) {
@@ -431,64 +446,6 @@ static void wgmma_wait(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- decoding ----
 
-// "m64n128k16": N, or 0 when it is no shape of 16-bit inputs.
-static int shape_n(const PtxInstruction *source) {
-  int m, n, k, used = 0;
-  for (int i = 0; i < source->modifier_count; i++)
-    if (sscanf(source->modifiers[i], "m%dn%dk%d%n", &m, &n, &k, &used) == 3 && !source->modifiers[i][used])
-      return m == ROWS && k == DEPTH && n >= 8 && n <= MAX_N && n % 8 == 0 ? n : 0;
-  return 0;
-}
-
-// An immediate operand that is one of two values; false after an error.
-static bool immediate_choice(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, int no, int yes,
-                             const char *what, bool *chosen) {
-  if (operand->kind != PTX_OPERAND_INTEGER || (operand->value != no && operand->value != yes)) {
-    decoder_error(decoder, source, "%s is %d or %d", what, no, yes);
-    return false;
-  }
-  *chosen = operand->value == yes;
-  return true;
-}
-
-// d, a, b: registers and descriptors.
-static bool decode_matrices(Decoder *decoder, const PtxInstruction *source, WgmmaPlan *plan) {
-  const PtxOperand *d = &source->operands[0], *a = &source->operands[1];
-  plan->accumulators = plan->half_accumulators ? plan->n / 4 : plan->n / 2;
-  if (d->kind != PTX_OPERAND_VECTOR || d->item_count != plan->accumulators) {
-    decoder_error(decoder, source, "D needs a list of %d registers", plan->accumulators);
-    return false;
-  }
-  PtxType type = plan->half_accumulators ? PTX_B32 : PTX_F32;
-  for (int i = 0; i < plan->accumulators; i++) {
-    decoder_source(decoder, &d->items[i], type);
-    plan->d[i] = decoder_destination(decoder, &d->items[i], type);
-  }
-  plan->a_in_registers = a->kind == PTX_OPERAND_VECTOR;
-  if (plan->a_in_registers && a->item_count != 4) {
-    decoder_error(decoder, source, "A needs a list of 4 registers, or a descriptor");
-    return false;
-  }
-  for (int i = 0; i < 4 && plan->a_in_registers; i++) plan->a[i] = decoder_source(decoder, &a->items[i], PTX_B32);
-  if (!plan->a_in_registers) plan->a[0] = decoder_source(decoder, a, PTX_B64);
-  plan->b = decoder_source(decoder, &source->operands[2], PTX_B64);
-  return true;
-}
-
-// The last of the modifiers are the types: of D, A and B.
-static bool decode_types(Decoder *decoder, const PtxInstruction *source, WgmmaPlan *plan) {
-  const char *const *last = source->modifiers + source->modifier_count;
-  if (source->modifier_count >= 6) {
-    const char *d = last[-3], *a = last[-2], *b = last[-1];
-    bool half = !strcmp(a, "f16") && !strcmp(b, "f16"), bfloat = !strcmp(a, "bf16") && !strcmp(b, "bf16");
-    plan->half_accumulators = !strcmp(d, "f16");
-    plan->input = half ? TENSOR_F16 : TENSOR_BF16;
-    if ((half && (plan->half_accumulators || !strcmp(d, "f32"))) || (bfloat && !strcmp(d, "f32"))) return true;
-  }
-  decoder_error(decoder, source, "the emulator knows .f32.f16.f16, .f16.f16.f16 and .f32.bf16.bf16");
-  return false;
-}
-
 // What all forms of wgmma need. False after an error.
 static bool decode_aligned(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   decoder->program->asynchronous = true;
@@ -501,24 +458,9 @@ static bool decode_aligned(Decoder *decoder, const PtxInstruction *source, Inst 
 DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   if (!decode_aligned(decoder, source, inst)) return DECODE_FAILED;
   WgmmaPlan *plan = decoder_allocate(decoder, sizeof *plan);
-  plan->n = shape_n(source);
-  if (!plan->n) return decoder_error(decoder, source, "the shape must be .m64nNk16 with N from 8 to 256 in steps of 8");
-  if (!decode_types(decoder, source, plan)) return DECODE_FAILED;
-  bool a_in_registers = source->operand_count > 1 && source->operands[1].kind == PTX_OPERAND_VECTOR;
-  int operands = a_in_registers ? 7 : 8;
-  if (!decoder_operands(decoder, source, operands, operands) || !decode_matrices(decoder, source, plan))
-    return DECODE_FAILED;
-  const PtxOperand *operand = &source->operands[3];
-  plan->scale_d = decoder_source(decoder, operand, PTX_PRED);
-  plan->scale_d_negated = operand->negated;
-  if (!immediate_choice(decoder, source, &operand[1], 1, -1, "imm-scale-a", &plan->negate_a) ||
-      !immediate_choice(decoder, source, &operand[2], 1, -1, "imm-scale-b", &plan->negate_b) ||
-      (!a_in_registers && !immediate_choice(decoder, source, &operand[3], 0, 1, "imm-trans-a", &plan->a_mn_major)) ||
-      !immediate_choice(decoder, source, &operand[operands - 4], 0, 1, "imm-trans-b", &plan->b_mn_major))
-    return DECODE_FAILED;
   inst->extra = plan;
   inst->execute = issue_wgmma;
-  return DECODED;
+  return wgmma_plan_decode(decoder, source, plan) ? DECODED : DECODE_FAILED;
 }
 
 // wgmma.fence, .commit_group, .wait_group N

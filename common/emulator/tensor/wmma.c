@@ -1,8 +1,7 @@
-// wmma.load, wmma.store, wmma.mma: matrices of 16-bit or f32 elements whose layout in registers is the machine's own
-// business. PTX ISA 9.7.15.4.
+// wmma.load, wmma.store, wmma.mma: matrices whose layout in registers is the machine's own business. PTX ISA 9.7.15.4.
 //
-// The layout here is that of nvcc's code for sm_90a: the fragments of two mma.m16n8k16, which make m16n16k16 or
-// m32n8k16; m8n32k16 is computed as the product of the columns of B with the rows of A.
+// The layout here is that of nvcc's code for sm_90a: the fragments of two mma.m16n8kK, which make m16n16kK or m32n8k16;
+// m8n32k16 is computed as the product of the columns of B with the rows of A. The m8n8 shapes are those of mma.
 #include <string.h>
 
 #include "../check/hazard.h"
@@ -11,59 +10,71 @@
 #include "families.h"
 #include "multiply.h"
 
-enum { DEPTH = 16, POINTER_ALIGNMENT = 32, PITCH_ALIGNMENT = 16 };
+enum { POINTER_ALIGNMENT = 32, PITCH_ALIGNMENT = 16 };
 
-static const char *const shapes[] = {"m16n16k16", "m32n8k16", "m8n32k16", NULL};
-static const int shape_rows[] = {16, 32, 8}, shape_columns[] = {16, 8, 32};
+// Inputs from `low` to `high` have this shape.
+typedef struct WmmaShape {
+  ElementType low, high;
+  int m, n, k;
+} WmmaShape;
+
+static const WmmaShape shapes[] = {
+    {ELEMENT_F16, ELEMENT_BF16, 16, 16, 16}, {ELEMENT_F16, ELEMENT_BF16, 32, 8, 16},
+    {ELEMENT_F16, ELEMENT_BF16, 8, 32, 16},  {ELEMENT_TF32, ELEMENT_TF32, 16, 16, 8},
+    {ELEMENT_S8, ELEMENT_U8, 16, 16, 16},    {ELEMENT_S8, ELEMENT_U8, 32, 8, 16},
+    {ELEMENT_S8, ELEMENT_U8, 8, 32, 16},     {ELEMENT_S4, ELEMENT_U4, 8, 8, 32},
+    {ELEMENT_B1, ELEMENT_B1, 8, 8, 128},     {ELEMENT_F64, ELEMENT_F64, 8, 8, 4},
+};
 
 // A load or store.
 typedef struct WmmaMove {
   AddressPlan address;
   Space space;
-  Slot stride;  // from one row (.row) or column (.col) in memory to the next, in elements
-  int size;     // bytes of an element
+  Slot stride;        // from one row (.row) or column (.col) in memory to the next, in elements
+  int bits;           // of an element
+  bool stride_given;  // or else lines are packed
   bool across;  // what is contiguous in memory are not lines of the fragment but their first elements, second, ...
   int blocks_at_once;  // in one request
   Fragment fragment;
+  // Inputs that do not have 16 bits, and f64, move in whole rows of memory:
+  bool in_rows;
+  int rows, row_bytes;
+  bool doubles;
 } WmmaMove;
 
 // ---- execution ----
 
-// All lanes must give the same address and stride.
-static bool lanes_agree(Warp *warp, const Inst *inst, const uint64_t addresses[LANES], const u32 *strides) {
+// All lanes must give the same address and stride. Lane 0's are used.
+static void check_lanes(Warp *warp, const Inst *inst, const uint64_t addresses[LANES], const u32 *strides) {
   for (int lane = 1; lane < LANES; lane++) {
     if (addresses[lane] == addresses[0] && strides[lane] == strides[0]) continue;
-    hazard_stop(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, addresses[lane], 0,
-                "lane %d gives address 0x%llx and stride %u, lane 0 0x%llx and %u: they must be the same", lane,
-                (unsigned long long)addresses[lane], strides[lane], (unsigned long long)addresses[0], strides[0]);
-    return false;
+    hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, addresses[lane], 0,
+                  "lane %d gives address 0x%llx and stride %u, lane 0 0x%llx and %u: they must be the same", lane,
+                  (unsigned long long)addresses[lane], strides[lane], (unsigned long long)addresses[0], strides[0]);
+    return;
   }
-  return true;
 }
 
-// The alignment that load_matrix_sync asks for in the CUDA C++ programming guide.
-static bool is_aligned(Warp *warp, const Inst *inst, uint64_t base, u32 stride, int size) {
-  if (base % POINTER_ALIGNMENT) {
-    hazard_stop(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the matrix's address is no multiple of %d",
-                POINTER_ALIGNMENT);
-    return false;
-  }
-  if ((uint64_t)stride * (uint64_t)size % PITCH_ALIGNMENT) {
-    hazard_stop(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the leading dimension of %u elements is no multiple of %d",
-                stride, PITCH_ALIGNMENT / size);
-    return false;
-  }
-  return true;
+// The alignment that load_matrix_sync asks for in the CUDA C++ programming guide. The accesses themselves need less.
+static void check_alignment(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t base, u32 stride) {
+  if (base % POINTER_ALIGNMENT)
+    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the matrix's address is no multiple of %d",
+                  POINTER_ALIGNMENT);
+  else if (move->stride_given && (uint64_t)stride * (uint64_t)move->bits / 8 % PITCH_ALIGNMENT)
+    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0,
+                  "the leading dimension of %u elements is no multiple of %d", stride,
+                  PITCH_ALIGNMENT * 8 / move->bits);
 }
 
-// The matrix's address and the bytes from one of its rows or columns to the next. False after a hazard.
-static bool find_matrix(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t *base, uint64_t *pitch) {
+// The matrix's address and the bytes from one of its rows or columns to the next.
+static void find_matrix(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t *base, uint64_t *pitch) {
   uint64_t addresses[LANES];
   const u32 *strides = SLOT(warp, move->stride, const u32);
   form_addresses(warp, &move->address, FULL_MASK, addresses);
   *base = addresses[0];
-  *pitch = (uint64_t)strides[0] * (uint64_t)move->size;
-  return lanes_agree(warp, inst, addresses, strides) && is_aligned(warp, inst, *base, strides[0], move->size);
+  *pitch = (uint64_t)strides[0] * (uint64_t)move->bits / 8;
+  check_lanes(warp, inst, addresses, strides);
+  check_alignment(warp, inst, move, *base, strides[0]);
 }
 
 // A tile as it lies in memory, packed.
@@ -78,9 +89,9 @@ static void add_block(Request *request, const WmmaMove *move, int block, int fir
   const Fragment *fragment = &move->fragment;
   int line = fragment->blocks[block].line, element = fragment->blocks[block].element;
   int row = move->across ? element : line, column = move->across ? line : element;
-  int row_bytes = (move->across ? fragment->lines : fragment->elements) * move->size;
+  int size = move->bits / 8, row_bytes = (move->across ? fragment->lines : fragment->elements) * size;
   for (int r = row + first; r < row + BLOCK; r += step)
-    for (int at = column * move->size; at < (column + BLOCK) * move->size; at += UNIT_BYTES) {
+    for (int at = column * size; at < (column + BLOCK) * size; at += UNIT_BYTES) {
       int lane = __builtin_popcount(request->lanes);
       request->addresses[lane] = base + (uint64_t)r * pitch + (uint64_t)at;
       request->bytes[lane] = tile + r * row_bytes + at;
@@ -88,11 +99,29 @@ static void add_block(Request *request, const WmmaMove *move, int block, int fir
     }
 }
 
+// Moves whole rows, as many as 32 lanes can.
+static bool move_rows(Warp *warp, const Inst *inst, const WmmaMove *move, AccessKind kind, uint64_t base,
+                      uint64_t pitch, uint8_t *tile) {
+  int unit = move->row_bytes < UNIT_BYTES ? move->row_bytes : UNIT_BYTES, units = move->rows * move->row_bytes / unit;
+  for (int first = 0; first < units; first += LANES) {
+    Request request = {.space = move->space, .kind = kind, .bytes_each = unit};
+    for (int lane = 0; lane < LANES && first + lane < units; lane++) {
+      int at = (first + lane) * unit;
+      request.addresses[lane] = base + (uint64_t)(at / move->row_bytes) * pitch + (uint64_t)(at % move->row_bytes);
+      request.bytes[lane] = tile + at;
+      request.lanes |= 1u << lane;
+    }
+    if (!fragment_access(warp, inst, &request)) return false;
+  }
+  return true;
+}
+
 // Moves the whole tile, in the requests that nvcc's code makes. f32 across lines take two for each block: in one
 // register a lane has an even element, in the other an odd one.
 static bool move_tile(Warp *warp, const Inst *inst, const WmmaMove *move, AccessKind kind, uint8_t *tile) {
   uint64_t base, pitch;
-  if (!find_matrix(warp, inst, move, &base, &pitch)) return false;
+  find_matrix(warp, inst, move, &base, &pitch);
+  if (move->in_rows) return move_rows(warp, inst, move, kind, base, pitch, tile);
   int step = move->across && move->fragment.wide ? 2 : 1, count = move->fragment.block_count;
   for (int block = 0; block < count; block += move->blocks_at_once)
     for (int first = 0; first < step; first++) {
@@ -104,42 +133,106 @@ static bool move_tile(Warp *warp, const Inst *inst, const WmmaMove *move, Access
   return true;
 }
 
+// Turns rows of memory into lines of the fragment, or back.
+static void transpose(const WmmaMove *move, const uint8_t *from, uint8_t *to, bool to_lines) {
+  int size = move->bits / 8, columns = move->row_bytes / size;
+  for (int r = 0; r < move->rows; r++)
+    for (int c = 0; c < columns; c++) {
+      int in_memory = (r * columns + c) * size, in_lines = (c * move->rows + r) * size;
+      memcpy(to + (to_lines ? in_lines : in_memory), from + (to_lines ? in_memory : in_lines), (size_t)size);
+    }
+}
+
+// Element r of a lane, in its line and in its register.
+static double *double_at(Warp *warp, const WmmaMove *move, uint8_t *lines, int r, int lane, double **in_register) {
+  int own = move->fragment.register_count, elements = move->fragment.elements;  // 1 and 4, or 2 and 8
+  *in_register = SLOT(warp, move->fragment.registers[r], double) + lane;
+  return (double *)(void *)lines + lane / 4 * elements + lane % 4 * own + r;
+}
+
+static void move_lines(Warp *warp, const WmmaMove *move, uint8_t *lines, bool to_registers) {
+  const Fragment *fragment = &move->fragment;
+  Strides straight = {.line = fragment->elements, .element = 1};
+  if (move->doubles) {
+    for (int r = 0; r < fragment->register_count; r++)
+      for (int lane = 0; lane < LANES; lane++) {
+        double *in_register, *in_line = double_at(warp, move, lines, r, lane, &in_register);
+        *(to_registers ? in_register : in_line) = to_registers ? *in_line : *in_register;
+      }
+  } else if (to_registers) {
+    fragment_from_tile(warp, fragment, lines, straight);
+  } else {
+    fragment_to_tile(warp, fragment, lines, straight);
+  }
+}
+
 static void load(Warp *warp, const Inst *inst, Mask mask) {
   const WmmaMove *move = inst->extra;
-  _Alignas(UNIT_BYTES) uint8_t tile[MAX_TILE_BYTES];
+  _Alignas(UNIT_BYTES) uint8_t tile[MAX_TILE_BYTES], lines[MAX_TILE_BYTES];
   if (!fragment_whole_warp(warp, inst, mask) || !move_tile(warp, inst, move, ACCESS_READ, tile)) return;
-  fragment_from_tile(warp, &move->fragment, tile, tile_strides(move));
+  if (!move->in_rows) {
+    fragment_from_tile(warp, &move->fragment, tile, tile_strides(move));
+    return;
+  }
+  if (move->across) transpose(move, tile, lines, true);
+  move_lines(warp, move, move->across ? lines : tile, true);
 }
 
 static void store(Warp *warp, const Inst *inst, Mask mask) {
   const WmmaMove *move = inst->extra;
-  _Alignas(UNIT_BYTES) uint8_t tile[MAX_TILE_BYTES];
+  _Alignas(UNIT_BYTES) uint8_t tile[MAX_TILE_BYTES], lines[MAX_TILE_BYTES];
   if (!fragment_whole_warp(warp, inst, mask)) return;
-  fragment_to_tile(warp, &move->fragment, tile, tile_strides(move));
+  if (move->in_rows) {
+    move_lines(warp, move, move->across ? lines : tile, false);
+    if (move->across) transpose(move, lines, tile, false);
+  } else {
+    fragment_to_tile(warp, &move->fragment, tile, tile_strides(move));
+  }
   move_tile(warp, inst, move, ACCESS_WRITE, tile);
 }
 
 // ---- decoding ----
 
 // m8n32k16 has its parts exchanged: multiply.h.
-static bool is_exchanged(int shape) { return shape_rows[shape] < 16; }
+static bool is_exchanged(const WmmaShape *shape) { return shape->n == 32; }
+
+// The shape of an instruction whose inputs are of a type; NULL when there is none.
+static const WmmaShape *find_shape(const PtxInstruction *source, ElementType input) {
+  int m, n, k;
+  if (!shape_of(source, &m, &n, &k)) return NULL;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    if (m == shapes[i].m && n == shapes[i].n && k == shapes[i].k && input >= shapes[i].low && input <= shapes[i].high)
+      return &shapes[i];
+  return NULL;
+}
+
+static int line_group(int lines, int largest) { return lines < largest ? lines : largest; }
 
 // The fragment of operand 'a', 'b', 'c' or 'd'.
-static Fragment operand_fragment(char operand, int shape, bool wide) {
-  int rows = shape_rows[shape], columns = shape_columns[shape];
-  if (operand == 'a') return fragment_of(rows, DEPTH, rows < 16 ? 8 : 16, false);
-  if (operand == 'b') return fragment_of(columns, DEPTH, columns <= 16 ? 8 : 16, false);
-  return is_exchanged(shape) ? fragment_of(columns, rows, 16, wide) : fragment_of(rows, columns, 16, wide);
+static Fragment operand_fragment(char operand, const WmmaShape *shape, ElementType type) {
+  int m = shape->m, n = shape->n, units = shape->k * element_bits(type) / 16;
+  bool wide = element_bits(type) == 32;
+  if (operand == 'a') return fragment_of(m, units, line_group(m, 16), false);
+  if (operand == 'b') return fragment_of(n, units, n <= 16 ? 8 : 16, false);
+  Fragment fragment = is_exchanged(shape) ? fragment_of(n, m, 16, wide) : fragment_of(m, n, line_group(m, 16), wide);
+  if (type == ELEMENT_S32) fragment.type = PTX_S32;
+  return fragment;
+}
+
+// m8n8k4: a lane has A's and B's element (lane / 4, lane % 4), and two neighbours of C and D.
+static Fragment fragment_of_doubles(char operand) {
+  return (Fragment){.lines = 8, .elements = operand <= 'b' ? 4 : 8, .type = PTX_F64};
 }
 
 // How many registers nvcc's fragments have. Those of A and B in f16 are 8 in every shape, as on sm_70.
-static int declared_registers(char operand, const Fragment *fragment, PtxType type) {
+static int declared_registers(char operand, const Fragment *fragment, ElementType type) {
   bool input = operand == 'a' || operand == 'b';
-  return input && type == PTX_F16 ? MAX_REGISTERS : fragment->block_count * (fragment->wide ? 2 : 1);
+  if (type == ELEMENT_F64) return input ? 1 : 2;
+  return input && type == ELEMENT_F16 ? MAX_REGISTERS : fragment->block_count * (fragment->wide ? 2 : 1);
 }
 
 // Whether lines of the fragment are rows of the matrix.
-static bool lines_are_rows(char operand, int shape) {
+static bool lines_are_rows(char operand, const WmmaShape *shape) {
   return operand == 'a' || (operand != 'b' && !is_exchanged(shape));
 }
 
@@ -150,25 +243,41 @@ static char moved_operand(const PtxInstruction *source, bool is_load) {
   return index < 0 || (index < 3) != is_load ? 0 : *operands[index];
 }
 
-static bool moved_type_fits(const PtxInstruction *source, char operand, PtxType *type) {
-  PtxType types[4];
-  if (fragment_types(source, types) != 1) return false;
-  *type = types[0];
-  return *type == PTX_F16 || *type == (operand == 'a' || operand == 'b' ? PTX_BF16 : PTX_F32);
+static bool is_accumulator_of(ElementType type, const WmmaShape *shape) {
+  if (shape->low == ELEMENT_F64) return type == ELEMENT_F64;
+  if (element_is_integer(shape->low)) return type == ELEMENT_S32;
+  return type == ELEMENT_F32 || (type == ELEMENT_F16 && shape->low == ELEMENT_F16);
 }
 
-static void plan_move(Decoder *decoder, const PtxInstruction *source, char operand, int shape, bool is_row,
-                      WmmaMove *move) {
-  const Fragment *fragment = &move->fragment;
+// The shape of a load or store of the operand; NULL when there is none with its type.
+static const WmmaShape *moved_shape(const PtxInstruction *source, char operand, ElementType type) {
+  if (operand <= 'b') return find_shape(source, type);
+  int m, n, k;
+  if (!shape_of(source, &m, &n, &k)) return NULL;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    if (m == shapes[i].m && n == shapes[i].n && k == shapes[i].k && is_accumulator_of(type, &shapes[i]))
+      return &shapes[i];
+  return NULL;
+}
+
+static void plan_move(Decoder *decoder, const PtxInstruction *source, char operand, const WmmaShape *shape,
+                      ElementType type, bool is_row, WmmaMove *move) {
   bool input = operand == 'a' || operand == 'b';
-  move->size = fragment->wide ? 4 : 2;
+  int lines = operand == 'b' || (!input && is_exchanged(shape)) ? shape->n : shape->m;
+  int along = input ? shape->k : is_exchanged(shape) ? shape->m : shape->n;
+  move->doubles = type == ELEMENT_F64;
+  move->fragment = move->doubles ? fragment_of_doubles(operand) : operand_fragment(operand, shape, type);
+  move->bits = element_bits(type);
   move->space = space_of(source);
   move->across = is_row != lines_are_rows(operand, shape);
+  move->in_rows = move->bits != 16 && (input || move->doubles);
+  move->rows = move->across ? along : lines;
+  move->row_bytes = (move->across ? lines : along) * move->bits / 8;
   // nvcc loads inputs from .shared with ldmatrix, up to four blocks at a time, and all else block by block.
   move->blocks_at_once = input && move->space == SPACE_SHARED ? 4 : 1;
-  uint64_t packed = (uint64_t)(move->across ? fragment->lines : fragment->elements);
-  move->stride = source->operand_count == 3 ? decoder_source(decoder, &source->operands[2], PTX_B32)
-                                            : decoder_constant(decoder, packed, 4);
+  move->stride_given = source->operand_count == 3;
+  move->stride = move->stride_given ? decoder_source(decoder, &source->operands[2], PTX_B32)
+                                    : decoder_constant(decoder, (uint64_t)(move->across ? lines : along), 4);
 }
 
 // wmma.load.a.sync.aligned.layout.shape{.space}.type r, [p] {, stride}, and wmma.store.d with r and [p] exchanged
@@ -185,81 +294,108 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
                                  "shared::cta",
                                  "row",
                                  "col",
-                                 "m16n16k16",
-                                 "m32n8k16",
-                                 "m8n32k16",
                                  NULL};
   static const char *const layouts[] = {"row", "col", NULL};
-  int shape = fragment_modifier(source, shapes), layout = fragment_modifier(source, layouts);
+  int layout = fragment_modifier(source, layouts);
   char operand = moved_operand(source, is_load);
-  PtxType type;
+  ElementType types[4];
   if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 2, 3)) return DECODE_FAILED;
   if (!operand) return decoder_error(decoder, source, "must be wmma.load.a, .load.b, .load.c or wmma.store.d");
-  if (!moved_type_fits(source, operand, &type))
-    return decoder_error(decoder, source, "the type must be .f16 or, of %s",
-                         operand <= 'b' ? "a and b, .bf16" : "c and d, .f32");
-  if (shape < 0) return decoder_error(decoder, source, "the shape must be .m16n16k16, .m32n8k16 or .m8n32k16");
+  const WmmaShape *shape = element_types(source, types) == 1 ? moved_shape(source, operand, types[0]) : NULL;
+  if (!shape) return decoder_error(decoder, source, "there is no such shape with this type of %c", operand);
+  bool sub_byte = operand <= 'b' && element_bits(types[0]) < 8;
   if (layout < 0) return decoder_error(decoder, source, "needs one of .row .col");
-  if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
+  if (sub_byte && (layout == 0) != (operand == 'a'))
+    return decoder_error(decoder, source, "elements below a byte need .row of a and .col of b");
+  if (!element_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   WmmaMove *move = decoder_allocate(decoder, sizeof *move);
-  move->fragment = operand_fragment(operand, shape, type == PTX_F32);
-  plan_move(decoder, source, operand, shape, layout == 0, move);
+  plan_move(decoder, source, operand, shape, types[0], layout == 0, move);
   inst->extra = move;
   inst->execute = is_load ? load : store;
-  int count = declared_registers(operand, &move->fragment, type);
+  int count = declared_registers(operand, &move->fragment, types[0]);
   if (!fragment_registers(decoder, source, &source->operands[!is_load], count, is_load, &move->fragment))
     return DECODE_FAILED;
   return decode_address_plan(decoder, source, &source->operands[is_load], move->space, &move->address);
 }
 
-// D's and C's types follow each other for f16 inputs; for bf16 all four types are written.
-static bool multiply_types_fit(const PtxInstruction *source, PtxType *d, PtxType *input, PtxType *c) {
-  PtxType types[4] = {PTX_NO_TYPE};
-  int count = fragment_types(source, types);
-  *d = types[0];
-  *input = count == 4 ? PTX_BF16 : PTX_F16;
-  *c = types[count == 4 ? 3 : 1];
-  if (count == 4) return *d == PTX_F32 && *c == PTX_F32 && types[1] == PTX_BF16 && types[2] == PTX_BF16;
-  return count == 2 && (*d == PTX_F16 || *d == PTX_F32) && (*c == PTX_F16 || *c == PTX_F32);
+// Which of D's, A's, B's and C's types an instruction names: f16 inputs are not written, D and C then follow each other.
+static bool multiply_types(const PtxInstruction *source, ElementType types[4]) {
+  int count = element_types(source, types);
+  if (count == 2) {
+    types[3] = types[1];
+    types[1] = types[2] = ELEMENT_F16;
+    return types[0] <= ELEMENT_F32 && types[3] <= ELEMENT_F32;
+  }
+  return count == 4 && types[1] == types[2] && types[0] == types[3] && types[1] != ELEMENT_F16;
 }
 
-// The layouts of A and B, which the loads have dealt with already.
-static bool has_two_layouts(const PtxInstruction *source) {
+// The layouts of A and B, which the loads have dealt with already; elements below a byte have but one.
+static bool has_two_layouts(const PtxInstruction *source, ElementType input) {
   int count = 0;
+  const char *layouts[2] = {"", ""};
   for (int m = 0; m < source->modifier_count; m++)
-    count += !strcmp(source->modifiers[m], "row") || !strcmp(source->modifiers[m], "col");
+    if ((!strcmp(source->modifiers[m], "row") || !strcmp(source->modifiers[m], "col")) && count++ < 2)
+      layouts[count - 1] = source->modifiers[m];
+  if (element_bits(input) < 8 && (*layouts[0] != 'r' || *layouts[1] != 'c')) return false;
   return count == 2;
 }
 
-// wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d, a, b, c, and .shape.f32.bf16.bf16.f32
-DecodeResult decode_wmma_mma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"mma",       "sync",     "aligned",  "row", "col",
-                                        "m16n16k16", "m32n8k16", "m8n32k16", NULL};
-  int shape = fragment_modifier(source, shapes);
-  PtxType d, input, c;
-  if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 4, 4)) return DECODE_FAILED;
-  if (!multiply_types_fit(source, &d, &input, &c))
-    return decoder_error(decoder, source, "the types must be .f32 or .f16 of D and of C, or .f32.bf16.bf16.f32");
-  if (shape < 0) return decoder_error(decoder, source, "the shape must be .m16n16k16, .m32n8k16 or .m8n32k16");
-  if (!has_two_layouts(source)) return decoder_error(decoder, source, "needs .row or .col for A and for B");
-  if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
-  Multiply *multiply = decoder_allocate(decoder, sizeof *multiply);
+// .satfinite of integers; .xor.popc or .and.popc of single bits.
+static bool options_fit(const PtxInstruction *source, ElementType input) {
+  bool popc = ptx_has(source, "popc"), one = ptx_has(source, "xor") != ptx_has(source, "and");
+  if (popc != (input == ELEMENT_B1) || (popc && !one)) return false;
+  if (!popc && (ptx_has(source, "xor") || ptx_has(source, "and"))) return false;
+  return !ptx_has(source, "satfinite") || (element_is_integer(input) && !popc);
+}
+
+static void plan_multiply(const PtxInstruction *source, const ElementType types[4], const WmmaShape *shape,
+                          Multiply *multiply) {
   Fragment *a = is_exchanged(shape) ? &multiply->second : &multiply->first;
   Fragment *b = is_exchanged(shape) ? &multiply->first : &multiply->second;
-  multiply->format = input == PTX_F16 ? TENSOR_F16 : TENSOR_BF16;
-  *a = operand_fragment('a', shape, false);
-  *b = operand_fragment('b', shape, false);
-  multiply->c = operand_fragment('c', shape, c == PTX_F32);
-  multiply->d = operand_fragment('d', shape, d == PTX_F32);
+  // nvcc makes tf32's k8 of two k4.
+  multiply->steps = types[1] == ELEMENT_TF32 ? 2 : 1;
+  multiply->product = (Product){.a = types[1],
+                                .b = types[2],
+                                .d = types[0] == ELEMENT_F16 && types[3] == ELEMENT_F32 ? ELEMENT_F32 : types[0],
+                                .depth = shape->k / multiply->steps,
+                                .saturate = ptx_has(source, "satfinite"),
+                                .exclusive_or = ptx_has(source, "xor")};
+  *a = operand_fragment('a', shape, types[1]);
+  *b = operand_fragment('b', shape, types[1]);
+  multiply->c = operand_fragment('c', shape, types[3]);
+  multiply->d = operand_fragment('d', shape, types[0]);
+}
+
+// wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d, a, b, c, and with all four types: .shape.f32.bf16.bf16.f32
+DecodeResult decode_wmma_mma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {"mma",       "sync", "aligned", "row",  "col",
+                                        "satfinite", "xor",  "and",     "popc", NULL};
+  ElementType types[4] = {ELEMENT_F32};
+  if (!fragment_aligned(decoder, source, inst) || !decoder_operands(decoder, source, 4, 4)) return DECODE_FAILED;
+  if (!multiply_types(source, types))
+    return decoder_error(decoder, source, "the types must be .f32 or .f16 of D and of C, or those of D, A, B and C");
+  const WmmaShape *shape = find_shape(source, types[1]);
+  if (!shape || !is_accumulator_of(types[0], shape) || !is_accumulator_of(types[3], shape) ||
+      (types[0] == ELEMENT_F16 && types[1] != ELEMENT_F16))
+    return decoder_error(decoder, source, "there is no such shape with these types of D, A, B and C");
+  if (!has_two_layouts(source, types[1]))
+    return decoder_error(decoder, source, "needs .row or .col for A and for B; below a byte .row.col");
+  if (types[1] == ELEMENT_F64) return decode_multiply_f64(decoder, source, shape->m, shape->k, inst);
+  if (!options_fit(source, types[1]))
+    return decoder_error(decoder, source, ".satfinite is for integers, .xor.popc or .and.popc for .b1");
+  if (!element_modifiers(decoder, source, allowed)) return DECODE_FAILED;
+  Multiply *multiply = decoder_allocate(decoder, sizeof *multiply);
+  plan_multiply(source, types, shape, multiply);
   inst->extra = multiply;
   inst->execute = multiply_fragments;
-  const PtxOperand *operands = source->operands;
-  bool fit =
-      fragment_registers(decoder, source, &operands[0], declared_registers('d', &multiply->d, d), true, &multiply->d) &&
-      fragment_registers(decoder, source, &operands[1], declared_registers('a', a, input), false, a) &&
-      fragment_registers(decoder, source, &operands[2], declared_registers('b', b, input), false, b) &&
-      fragment_registers(decoder, source, &operands[3], declared_registers('c', &multiply->c, c), false, &multiply->c);
-  return fit ? DECODED : DECODE_FAILED;
+  Fragment *a = is_exchanged(shape) ? &multiply->second : &multiply->first;
+  Fragment *b = is_exchanged(shape) ? &multiply->first : &multiply->second;
+  Fragment *const fragments[] = {&multiply->d, a, b, &multiply->c};
+  for (int i = 0; i < 4; i++) {
+    int count = declared_registers("dabc"[i], fragments[i], types[i]);
+    if (!fragment_registers(decoder, source, &source->operands[i], count, i == 0, fragments[i])) return DECODE_FAILED;
+  }
+  return DECODED;
 }
 
 DecodeResult decode_wmma_load(Decoder *decoder, const PtxInstruction *source, Inst *inst) {

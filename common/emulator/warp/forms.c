@@ -26,6 +26,7 @@ static const struct {
     {"NaN", FORM_NAN},
     {"xorsign.abs", FORM_XORSIGN_ABS},
     {"satfinite", FORM_SATFINITE},
+    {"oob", FORM_OOB},
 };
 
 static const char *const rounding_names[] = {"rn", "rz", "rm", "rp"};

@@ -17,6 +17,7 @@ enum {
   FORM_NAN = 8,           // min, max: NaN if either source is
   FORM_XORSIGN_ABS = 16,  // min, max: of the magnitudes, with the product's sign
   FORM_SATFINITE = 32,    // results beyond the largest finite number become that number
+  FORM_OOB = 64,          // fma: 0 where a factor is what tensor copies fill with outside of a tensor, when it is a NaN
 };
 
 // Where .rnd stands in a form. The value of Form.rounding and of the helpers that take one.

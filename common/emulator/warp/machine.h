@@ -90,13 +90,13 @@ struct Warp {
 typedef struct Barrier {
   int arrived;       // threads
   int expected;      // threads; 0: all of the block that have not exited; -1: no thread has arrived yet
-  uint32_t warps;    // that arrived, all lanes together
   int reduce_count;  // bar.red: threads whose predicate was true
   bool reducing;
   struct Clocks *joined;  // what the arrived threads know, together
   const Inst *first;      // the instruction of the first arrival
   struct Clocks *former;  // `joined` of the phase before
   const Inst *former_first;
+  int former_expected;
 } Barrier;
 
 enum { BARRIERS = 16, CLUSTER_BARRIER = BARRIERS, MAX_WARPGROUPS = 8 };
@@ -143,6 +143,7 @@ struct Cluster {
   int next_warp;               // round robin
   uint64_t progress;           // counts visible events: stores that changed memory, barriers completed, exits
   Quiet quiet;
+  bool has_news;  // it has read something in global memory that others may wait for: their turn, before it goes on
 };
 
 // One instruction's counts, of one worker thread.
@@ -174,8 +175,8 @@ struct Launch {
   bool explicit_cluster;
   bool cooperative;         // all its clusters are under way at a time
   uint64_t grid_workspace;  // address of what grid.sync() counts in, 0 unless cooperative
-  uint32_t number;     // of the launch, from 1: the age of what shadow memory has
-  size_t shared_size;  // bytes of a block, static and dynamic, without the system's
+  uint32_t number;          // of the launch, from 1: the age of what shadow memory has
+  size_t shared_size;       // bytes of a block, static and dynamic, without the system's
   size_t dynamic_shared;
   uint8_t *params;
   const struct EpochLayout *epochs;  // epoch.h
@@ -187,7 +188,8 @@ struct Launch {
   uint64_t step_limit;
   _Atomic bool stopped;  // by hazard_stop: no thread goes on
   _Atomic uint64_t steps;
-  struct Queue *queue;  // of clusters: workers.c
+  struct Queue *queue;       // of clusters: workers.c
+  _Atomic uint32_t waiting;  // clusters that are under way and do not run
 };
 
 static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }

@@ -72,6 +72,10 @@ static Slot special_slot(Decoder *decoder, const PtxOperand *operand, int size) 
     decoder_error(decoder, decoder->source, "unknown special register %%%s", operand->name);
     return 0;
   }
+  if ((own_size == 1) != (size == 1)) {
+    decoder_error(decoder, decoder->source, "%%%s is %s", operand->name, size == 1 ? "no predicate" : "a predicate");
+    return 0;
+  }
   if (component > 2 && own_size != 0) component = 3;
   Program *program = decoder->program;
   for (int i = 0; i < program->special_count; i++) {
@@ -167,7 +171,7 @@ static Slot source_slot(Decoder *decoder, const PtxOperand *operand, PtxType typ
     decoder_error(decoder, decoder->source, "an immediate does not fit .%s", ptx_type_name(type));
     return 0;
   case PTX_OPERAND_SPECIAL:
-    if (size == 4 || size == 8) return special_slot(decoder, operand, size);
+    if (size <= 8) return special_slot(decoder, operand, size);
     break;
   case PTX_OPERAND_VARIABLE:
     if (operand->variable && operand->variable->space != PTX_LOCAL && (size == 4 || size == 8)) {

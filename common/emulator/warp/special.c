@@ -1,4 +1,8 @@
 // Special registers that keep their value while a thread runs, PTX ISA chapter 10. The clocks are in move.c.
+//
+// Where the hardware would give an address, a place or a time, here is what a program can rely on: block i of the grid
+// runs on SM i modulo 132, a warp's %warpid is its index in the block, %gridid counts launches from 1, and what no
+// driver has set reads 0 (%envreg, %current_graph_exec, and %pm, whose value PTX leaves undefined).
 #include "special.h"
 
 #include <string.h>
@@ -34,7 +38,7 @@ typedef enum SpecialRegister {
   SPECIAL_RESERVED_CAP,
   SPECIAL_GRID_WORKSPACE_HIGH,
   SPECIAL_GRID_WORKSPACE_LOW,
-  SPECIAL_ENVREG,
+  SPECIAL_ZERO,
 } SpecialRegister;
 
 static const struct {
@@ -70,13 +74,17 @@ static const struct {
     {"reserved_smem_offset_begin", 4, SPECIAL_RESERVED_BEGIN},
     {"reserved_smem_offset_end", 4, SPECIAL_RESERVED_END},
     {"reserved_smem_offset_cap", 4, SPECIAL_RESERVED_CAP},
+    {"current_graph_exec", 8, SPECIAL_ZERO},
     // What the driver keeps there is documented nowhere. cooperative_groups of CUDA 13 takes the address of the workspace
     // of grid.sync() from these two, and 0 for a launch that is not cooperative.
     {"envreg1", 4, SPECIAL_GRID_WORKSPACE_HIGH},
     {"envreg2", 4, SPECIAL_GRID_WORKSPACE_LOW},
 };
 
-enum { SM_COUNT = 132 };  // of an H200
+enum {
+  SM_COUNT = 132,     // of an H200
+  SHARED_UNIT = 128,  // that shared memory is allocated in
+};
 
 int special_find(const char *name, int *size) {
   for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
@@ -85,7 +93,7 @@ int special_find(const char *name, int *size) {
       return (int)specials[i].id;
     }
   *size = 4;
-  return strncmp(name, "envreg", 6) ? -1 : (int)SPECIAL_ENVREG;
+  return !strncmp(name, "envreg", 6) || !strncmp(name, "pm", 2) ? (int)SPECIAL_ZERO : -1;
 }
 
 bool special_knows_grid_sync(const Program *program) {
@@ -100,6 +108,8 @@ static uint32_t thread_index(const Warp *warp, int axis, int lane) {
   unsigned linear = (unsigned)(warp->index * LANES + lane);
   return axis == 0 ? linear % size[0] : axis == 1 ? linear / size[0] % size[1] : linear / size[0] / size[1];
 }
+
+static uint64_t in_units(uint64_t bytes) { return (bytes + SHARED_UNIT - 1) / SHARED_UNIT * SHARED_UNIT; }
 
 uint64_t special_value(const Warp *warp, int id, int axis, int lane) {
   const Block *block = warp->block;
@@ -120,23 +130,23 @@ uint64_t special_value(const Warp *warp, int id, int axis, int lane) {
   case SPECIAL_LANEID: return (uint64_t)lane;
   case SPECIAL_WARPID: return (uint64_t)warp->index;
   case SPECIAL_NWARPID: return (uint64_t)block->warp_count;
-  case SPECIAL_SMID: return block->cluster->id % SM_COUNT;
+  case SPECIAL_SMID: return (block->cluster->id * (uint64_t)block->cluster->block_count + (uint64_t)block->rank) % SM_COUNT;
   case SPECIAL_NSMID: return SM_COUNT;
-  case SPECIAL_GRIDID: return 0;
+  case SPECIAL_GRIDID: return launch->number;
   case SPECIAL_LANEMASK_EQ: return 1u << lane;
   case SPECIAL_LANEMASK_LE: return FULL_MASK >> (31 - lane);
   case SPECIAL_LANEMASK_LT: return (1u << lane) - 1;
   case SPECIAL_LANEMASK_GE: return FULL_MASK << lane;
   case SPECIAL_LANEMASK_GT: return FULL_MASK << lane << 1;
   case SPECIAL_DYNAMIC_SHARED: return launch->dynamic_shared;
-  case SPECIAL_TOTAL_SHARED:
-  case SPECIAL_AGGREGATE_SHARED: return launch->shared_size + SHARED_BASE;
+  case SPECIAL_TOTAL_SHARED: return in_units(launch->shared_size);
+  case SPECIAL_AGGREGATE_SHARED: return in_units(launch->shared_size) + SHARED_BASE;
   case SPECIAL_RESERVED_BEGIN: return 0;
   case SPECIAL_RESERVED_END:
   case SPECIAL_RESERVED_CAP: return SHARED_BASE;
   case SPECIAL_GRID_WORKSPACE_HIGH: return launch->grid_workspace >> 32;
   case SPECIAL_GRID_WORKSPACE_LOW: return (uint32_t)launch->grid_workspace;
-  case SPECIAL_ENVREG: return 0;
+  case SPECIAL_ZERO: return 0;
   }
   return 0;
 }

@@ -36,6 +36,15 @@ void warp_poll(Warp *warp, const Inst *inst, uint64_t found) {
   if (in_vain) warp_idle(warp);
 }
 
+void warp_poll_global(Warp *warp, const Inst *inst, uint64_t found) {
+  const Poll *poll = &warp->polls[((uintptr_t)inst / sizeof *inst) % POLLS];
+  bool news = poll->inst != inst || poll->found != found;
+  warp_poll(warp, inst, found);
+  if (!news || !warp_launch(warp)->waiting) return;
+  warp->block->cluster->has_news = true;
+  warp->yield = warp->regroup = true;
+}
+
 void warp_jump(Warp *warp, Mask mask, uint32_t pc) {
   Group *group = &warp->groups[warp->current];
   if (mask == group->mask) {

@@ -1,0 +1,125 @@
+# hopper-run, and the stand-ins for NVIDIA's libraries with which it starts a program.
+
+RUNNER := $(BUILD)/runner
+HOPPER_RUN := $(BIN)hopper-run
+# The flags' last word counts: what a stand-in shows is up to its list of names.
+RUNNER_CFLAGS := $(ALL_CFLAGS) -fPIC -fvisibility=default -Wno-deprecated-declarations
+CORE_OBJECTS := $(patsubst common/%.c,$(RUNNER)/%.o,common/runner/core.c common/runner/report.c common/runner/fatbin.c \
+  $(wildcard common/runner/driver/*.c))
+RUNTIME_SOURCES := $(wildcard common/runner/runtime/*.c)
+CORE_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%, \
+  $(call objects,common/emulator/*/*.c common/harness/counters.c common/harness/listing.c))
+# cuBLAS is part of most toolkits, and not of the wheel that deps.sh installs.
+BLAS := $(if $(wildcard $(CUDA)/include/cublasLt.h /usr/include/cublasLt.h),cublas cublasLt)
+STAND_INS := $(RUNNER)/libcuda.so.1 $(foreach release,12 13,$(patsubst %,$(RUNNER)/lib%.so.$(release),cudart $(BLAS)))
+
+$(HOPPER_RUN): $(call objects,common/runner/hopper_run.c common/runner/elf.c) | $(STAND_INS)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$Q$(CC) $(ALL_CFLAGS) $^ -o $@
+$(BUILD)/common/runner/hopper_run.o: ALL_CFLAGS += -DSTAND_INS='"$(if $(filter ./,$(BIN)),$(RUNNER),../runner)"'
+
+$(RUNNER)/%.o: common/%.c $(BUILD)/flags common/build/runner.mk | nvcc
+	$(call say,CC $<)
+	@mkdir -p $(@D)
+	$Q$(CC) $(RUNNER_CFLAGS) $(INCLUDE) -MMD -MP -c $< -o $@
+
+$(RUNNER)/libcuda.so.1: $(CORE_OBJECTS) $(CORE_PARTS) common/runner/exports.sh common/runner/libcuda.names
+	$(call say,LD $@)
+	$Qsh common/runner/exports.sh common/runner/libcuda.names all - core_missing $(RUNNER)/libcuda $(CORE_OBJECTS)
+	$Q$(CC) $(RUNNER_CFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(RUNNER)/libcuda.map \
+	  $(RUNNER)/libcuda.c $(CORE_OBJECTS) $(CORE_PARTS) $(LIBS) -o $@
+
+# $(call RUNTIME,12): the runtime of that release.
+define RUNTIME
+$(RUNNER)/cudart-$1/%.o: common/runner/runtime/%.c $(BUILD)/flags common/build/runner.mk | nvcc
+	$$(call say,CC $$< for CUDA $1)
+	@mkdir -p $$(@D)
+	$$Q$$(CC) $$(RUNNER_CFLAGS) $$(INCLUDE) -DRUNTIME=$1 -MMD -MP -c $$< -o $$@
+$(RUNNER)/libcudart.so.$1: $(patsubst common/runner/runtime/%.c,$(RUNNER)/cudart-$1/%.o,$(RUNTIME_SOURCES)) \
+    common/runner/exports.sh common/runner/libcudart.names $(RUNNER)/libcuda.so.1
+	$$(call say,LD $$@)
+	$$Qsh common/runner/exports.sh common/runner/libcudart.names $1 libcudart.so.$1 runtime_missing \
+	  $(RUNNER)/libcudart-$1 $$(filter %.o,$$^)
+	$$Q$$(CC) $$(RUNNER_CFLAGS) -shared -Wl,-soname,libcudart.so.$1 \
+	  -Wl,--version-script=$(RUNNER)/libcudart-$1.map -Wl,-rpath,'$$$$ORIGIN' $(RUNNER)/libcudart-$1.c \
+	  $$(filter %.o,$$^) $(RUNNER)/libcuda.so.1 -o $$@
+	@mkdir -p $(RUNNER)/link-$1
+	@ln -sf ../libcudart.so.$1 $(RUNNER)/link-$1/libcudart.so
+	@ln -sf ../libcuda.so.1 $(RUNNER)/link-$1/libcuda.so
+endef
+$(foreach release,12 13,$(eval $(call RUNTIME,$(release))))
+
+# $(call BLAS_OF,cublas,12): cuBLAS' functions are the same in both releases; the files' names and versions differ.
+define BLAS_OF
+$(RUNNER)/lib$1.so.$2: $(RUNNER)/runner/blas/$(shell echo $1 | tr A-Z a-z).o $(RUNNER)/runner/blas/matrix.o \
+    $(PIC)/common/emulator/tensor/tensor_core.o \
+    common/runner/exports.sh common/runner/lib$1.names $(RUNNER)/libcuda.so.1
+	$$(call say,LD $$@)
+	$$Qsh common/runner/exports.sh common/runner/lib$1.names $2 lib$1.so.$2 blas_missing $(RUNNER)/lib$1-$2 \
+	  $$(filter %.o,$$^)
+	$$Q$$(CC) $$(RUNNER_CFLAGS) -shared -Wl,-soname,lib$1.so.$2 -Wl,--version-script=$(RUNNER)/lib$1-$2.map \
+	  -Wl,-rpath,'$$$$ORIGIN' $(RUNNER)/lib$1-$2.c $$(filter %.o,$$^) $(RUNNER)/libcuda.so.1 -lm -o $$@
+endef
+$(foreach release,12 13,$(foreach name,$(BLAS),$(eval $(call BLAS_OF,$(name),$(release)))))
+
+# ---- one file of CUDA: make run FILE=my.cu ----
+
+# What hopper-run wants of a program: PTX inside, and the shared runtime. nvcc finds the stand-in of its own release first.
+NVCC_RELEASE = $(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\).*/\1/p')
+RUN_FLAGS = -O3 -std=c++17 -lineinfo -gencode arch=compute_90a,code=compute_90a -cudart shared
+RUN_LIBRARIES = -L$(RUNNER)/link-$(NVCC_RELEASE) -lcuda
+RUN_PROGRAM = build/run/$(basename $(notdir $(FILE)))
+
+run_file: $(HOPPER_RUN) | nvcc
+	@[ -f "$(FILE)" ] || { echo 'make run: which file? make run FILE=my.cu [OPTIONS=...] [ARGS=...]' >&2; exit 2; }
+	@mkdir -p build/run
+	$Q$(NVCC) $(RUN_FLAGS) $(NVCC_FLAGS) $(FILE) $(RUN_LIBRARIES) -o $(RUN_PROGRAM)
+	@$(HOPPER_RUN) $(OPTIONS) $(RUN_PROGRAM) $(ARGS)
+.PHONY: run_file
+
+# ---- the programs of the tests ----
+
+RUNNER_TESTS := $(RUNNER)/tests
+RUNNER_PROGRAMS := $(patsubst tests/runner/%.cu,$(RUNNER_TESTS)/%,$(filter-out %/needs_gpu.cu,$(wildcard tests/runner/*.cu))) \
+  $(addprefix $(RUNNER_TESTS)/,driver streams-12 launches-12 memory-rdc library static no-ptx decoy/libcudart.so.$(NVCC_RELEASE))
+
+define TEST_PROGRAM
+$(call say,NVCC $@)
+@mkdir -p $(@D)
+$Q$(NVCC) $(RUN_FLAGS) $(TEST_FLAGS) $< $(RUN_LIBRARIES) -o $@
+endef
+$(RUNNER_TESTS)/%: tests/runner/%.cu tests/runner/check.h | nvcc $(STAND_INS)
+	$(TEST_PROGRAM)
+# The same with the runtime of CUDA 12, and compressed as its nvcc does. That of CUDA 13 can still do it.
+$(RUNNER_TESTS)/%-12: RUN_LIBRARIES = -L$(RUNNER)/link-12 -lcuda
+$(RUNNER_TESTS)/%-12: TEST_FLAGS = $(if $(filter 13,$(NVCC_RELEASE)),--compress-mode=speed)
+$(RUNNER_TESTS)/%-12: tests/runner/%.cu tests/runner/check.h | nvcc $(STAND_INS)
+	$(TEST_PROGRAM)
+# Compiled to be linked with other files of device code.
+$(RUNNER_TESTS)/%-rdc: TEST_FLAGS = -rdc=true
+$(RUNNER_TESTS)/%-rdc: tests/runner/%.cu tests/runner/check.h | nvcc $(STAND_INS)
+	$(TEST_PROGRAM)
+# An RPATH that leads to a library of the runtime's name which has nothing in it.
+$(RUNNER_TESTS)/streams: TEST_FLAGS = -Xlinker --disable-new-dtags -Xlinker -rpath=$(abspath $(RUNNER_TESTS))/decoy
+$(RUNNER_TESTS)/decoy/%:
+	@mkdir -p $(@D)
+	@echo | $(CC) -shared -x c - -Wl,-soname,$* -o $@
+$(RUNNER_TESTS)/static: RUN_FLAGS = -cudart static
+$(RUNNER_TESTS)/static: RUN_LIBRARIES =
+$(RUNNER_TESTS)/static: tests/runner/faults.cu | nvcc
+	$(TEST_PROGRAM)
+$(RUNNER_TESTS)/no-ptx: RUN_FLAGS = -std=c++17 -gencode arch=compute_90a,code=sm_90a -cudart shared
+$(RUNNER_TESTS)/no-ptx: tests/runner/faults.cu | nvcc $(STAND_INS)
+	$(TEST_PROGRAM)
+$(RUNNER_TESTS)/driver: tests/runner/driver.c | $(STAND_INS)
+	$(call say,CC $<)
+	@mkdir -p $(@D)
+	$Q$(CC) $(INCLUDE) -std=c11 $< $(RUNNER)/libcuda.so.1 -o $@
+# A library that is linked with the static runtime, as cuBLAS is, and a program that calls it.
+$(RUNNER_TESTS)/library: tests/runner/library.c $(RUNNER_TESTS)/libneeds_gpu.so
+	@$(CC) -std=c11 $< -L$(RUNNER_TESTS) -lneeds_gpu -Wl,-rpath,'$$ORIGIN' -o $@
+$(RUNNER_TESTS)/libneeds_gpu.so: RUN_FLAGS = -cudart static -shared -Xcompiler -fPIC
+$(RUNNER_TESTS)/libneeds_gpu.so: RUN_LIBRARIES =
+$(RUNNER_TESTS)/libneeds_gpu.so: tests/runner/needs_gpu.cu | nvcc
+	$(TEST_PROGRAM)

@@ -1,0 +1,233 @@
+// Kernels that make tensor maps: tensormap.replace changes a field of one, in shared or global memory, and
+// tensormap.cp_fenceproxy copies one from shared to global memory for the tensor copies that come. PTX ISA 9.7.9.28 and
+// 9.7.13.16.
+//
+// The maps are the emulator's own (tensor_map.h). Between two replacements a map may break the encoder's rules; whether
+// it keeps them is asked when a copy uses it.
+#include <string.h>
+
+#include "../check/hazard.h"
+#include "../memory/memory.h"
+#include "../warp/lanes.h"
+#include "../warp/operands.h"
+#include "families.h"
+#include "tensor_map.h"
+
+enum { HALF_MAP = EMULATOR_TENSOR_MAP_BYTES / 2 };  // lies in one page of shadow memory, whatever its alignment
+
+typedef enum MapField {
+  MAP_ADDRESS,
+  MAP_RANK,
+  MAP_BOX,
+  MAP_SIZE,
+  MAP_STRIDE,
+  MAP_ELEMENT_STRIDE,
+  MAP_TYPE,
+  MAP_INTERLEAVE,
+  MAP_SWIZZLE,
+  MAP_FILL,
+} MapField;
+
+// What tensormap.replace does: Inst.extra. The new value is in slot a.
+typedef struct ReplacePlan {
+  AddressPlan address;
+  Space space;
+  MapField field;
+  int dimension;
+} ReplacePlan;
+
+// What tensormap.cp_fenceproxy does.
+typedef struct CopyPlan {
+  AddressPlan to, from;
+} CopyPlan;
+
+// ---- memory ----
+
+// Finds the bytes of a map. False after a report.
+static bool find_map(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, AccessKind kind,
+                     Access *access) {
+  if (!memory_find(warp, inst, lane, space, address, EMULATOR_TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT, kind, access))
+    return false;
+  if (access->region) return true;
+  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, EMULATOR_TENSOR_MAP_BYTES,
+              "a tensor map that a kernel makes is in global or shared memory");
+  return false;
+}
+
+static void check(Warp *warp, const Inst *inst, int lane, const Access *half, bool writes) {
+  if (!warp_launch(warp)->hazards) return;
+  if (writes)
+    race_write(warp, inst, lane, half->region, half->offset, HALF_MAP, NULL);
+  else
+    race_read(warp, inst, 1u << lane, half->region, half->offset, HALF_MAP, WEAK);
+}
+
+// Reads a map's bytes, or writes them, one half after the other.
+static void move_map(Warp *warp, const Inst *inst, int lane, const Access *access, u8 *bytes, bool writes) {
+  for (int i = 0; i < 2; i++) {
+    Access half = *access;
+    half.offset += (uint64_t)i * HALF_MAP;
+    half.data += i * HALF_MAP;
+    memory_lock(&half);
+    check(warp, inst, lane, &half, writes);
+    if (writes)
+      memcpy(half.data, bytes + i * HALF_MAP, HALF_MAP);
+    else
+      memcpy(bytes + i * HALF_MAP, half.data, HALF_MAP);
+    memory_unlock(&half);
+  }
+}
+
+// ---- tensormap.replace ----
+
+static void replace_field(const ReplacePlan *plan, TensorMapFields *map, uint64_t value) {
+  int d = plan->dimension;
+  switch (plan->field) {
+  case MAP_ADDRESS: map->address = value; break;
+  case MAP_RANK: map->rank = (uint8_t)(value + 1); break;
+  case MAP_BOX: map->box[d] = (uint16_t)(value > UINT16_MAX ? 0 : value); break;
+  case MAP_SIZE: map->last[d] = (uint32_t)value - 1; break;
+  case MAP_STRIDE: map->stride[d + 1] = value; break;  // the first dimension's is not in a map
+  case MAP_ELEMENT_STRIDE: map->element_stride[d] = d ? (uint8_t)(value > UINT8_MAX ? 0 : value) : 1; break;
+  case MAP_TYPE:
+    map->type = (uint8_t)value;
+    map->stride[0] = (uint64_t)tensor_element_size((EmulatorTensorType)value);
+    break;
+  case MAP_INTERLEAVE: break;
+  case MAP_SWIZZLE: map->swizzle = (uint8_t)value; break;
+  case MAP_FILL: map->fill_nan = (uint8_t)value; break;
+  }
+}
+
+static bool replace_lane(Warp *warp, const Inst *inst, int lane, uint64_t address, uint64_t value) {
+  const ReplacePlan *plan = inst->extra;
+  Access access;
+  u8 bytes[EMULATOR_TENSOR_MAP_BYTES];
+  TensorMapFields map;
+  if (!find_map(warp, inst, lane, plan->space, address, ACCESS_WRITE, &access)) return false;
+  move_map(warp, inst, lane, &access, bytes, false);
+  if (!tensor_map_read(bytes, &map)) {
+    hazard_stop(warp, inst, lane, HAZARD_TENSOR_MAP, address, EMULATOR_TENSOR_MAP_BYTES,
+                "these 128 bytes are no tensor map of this device: there is nothing to replace a field of");
+    return false;
+  }
+  replace_field(plan, &map, value);
+  tensor_map_write(&map, bytes);
+  move_map(warp, inst, lane, &access, bytes, true);
+  return true;
+}
+
+static void replace(Warp *warp, const Inst *inst, Mask mask) {
+  const ReplacePlan *plan = inst->extra;
+  const bool wide = plan->field == MAP_ADDRESS || plan->field == MAP_STRIDE;
+  uint64_t addresses[LANES];
+  form_addresses(warp, &plan->address, mask, addresses);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    uint64_t value = wide ? SLOT(warp, inst->a, const u64)[lane] : SLOT(warp, inst->a, const u32)[lane];
+    if (!replace_lane(warp, inst, lane, addresses[lane], value)) return;
+  }
+}
+
+// ---- tensormap.cp_fenceproxy ----
+
+// All lanes execute it together, with the same operands: the first copies for all, and then all release.
+static void copy_and_fence(Warp *warp, const Inst *inst, Mask mask) {
+  const CopyPlan *plan = inst->extra;
+  int lane = __builtin_ctz(mask);
+  uint64_t to_addresses[LANES], from_addresses[LANES];
+  Access to, from;
+  u8 bytes[EMULATOR_TENSOR_MAP_BYTES];
+  form_addresses(warp, &plan->to, mask, to_addresses);
+  form_addresses(warp, &plan->from, mask, from_addresses);
+  if (!find_map(warp, inst, lane, SPACE_SHARED, from_addresses[lane], ACCESS_READ, &from)) return;
+  if (!find_map(warp, inst, lane, SPACE_GLOBAL, to_addresses[lane], ACCESS_WRITE, &to)) return;
+  move_map(warp, inst, lane, &from, bytes, false);
+  move_map(warp, inst, lane, &to, bytes, true);
+  warp->block->cluster->progress++;
+  race_fence(warp, mask, (Strength)inst->flags);
+}
+
+// ---- decoding ----
+
+static const struct {
+  const char *name;
+  MapField field;
+  bool has_dimension, is_constant;
+} fields[] = {
+    {"global_address", MAP_ADDRESS, false, false},        {"rank", MAP_RANK, false, false},
+    {"box_dim", MAP_BOX, true, false},                    {"global_dim", MAP_SIZE, true, false},
+    {"global_stride", MAP_STRIDE, true, false},           {"element_stride", MAP_ELEMENT_STRIDE, true, false},
+    {"elemtype", MAP_TYPE, false, true},                  {"interleave_layout", MAP_INTERLEAVE, false, true},
+    {"swizzle_mode", MAP_SWIZZLE, false, true},           {"fill_mode", MAP_FILL, false, true},
+};
+
+// The value of a field that is a constant, as the emulator's maps have it. False after an error.
+static bool decode_constant(Decoder *decoder, const PtxInstruction *source, MapField field, Inst *inst) {
+  // PTX's numbers of the element types that the emulator has.
+  static const int types[] = {EMULATOR_TENSOR_U8,  EMULATOR_TENSOR_U16, EMULATOR_TENSOR_U32,  EMULATOR_TENSOR_S32,
+                              EMULATOR_TENSOR_U64, EMULATOR_TENSOR_S64, EMULATOR_TENSOR_F16,  EMULATOR_TENSOR_F32,
+                              -1,                  EMULATOR_TENSOR_F64, EMULATOR_TENSOR_BF16};
+  const PtxOperand *operand = &source->operands[1];
+  int64_t value = operand->value;
+  if (operand->kind != PTX_OPERAND_INTEGER)
+    return decoder_error(decoder, source, "the new value must be a constant"), false;
+  bool known = field == MAP_TYPE ? value >= 0 && value < (int)(sizeof types / sizeof *types) && types[value] >= 0
+                                 : value >= 0 && value <= (field == MAP_SWIZZLE ? 3 : field == MAP_FILL);
+  if (!known) return decoder_error(decoder, source, "the emulator has no tensor map with %lld", (long long)value), false;
+  inst->a = decoder_constant(decoder, (uint64_t)(field == MAP_TYPE ? types[value] : value), 4);
+  return true;
+}
+
+// tensormap.replace.tile.field{.space}.b1024.type [address]{, dimension}, value;
+DecodeResult decode_tensormap_replace(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  // clang-format off
+  static const char *const allowed[] = {
+      "replace", "tile", "global", "shared::cta", "global_address", "rank", "box_dim", "global_dim", "global_stride",
+      "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode", NULL};
+  // clang-format on
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 2, 3)) return DECODE_FAILED;
+  size_t f = 0;
+  while (f < sizeof fields / sizeof *fields && !ptx_has(source, fields[f].name)) f++;
+  if (f == sizeof fields / sizeof *fields) return decoder_error(decoder, source, "names no field");
+  if (!decoder_operands(decoder, source, 2 + fields[f].has_dimension, 2 + fields[f].has_dimension))
+    return DECODE_FAILED;
+  ReplacePlan *plan = decoder_allocate(decoder, sizeof *plan);
+  *plan = (ReplacePlan){.space = space_of(source), .field = fields[f].field};
+  const PtxOperand *operands = source->operands;
+  if (fields[f].has_dimension) {
+    int limit = plan->field == MAP_STRIDE ? EMULATOR_TENSOR_RANK - 1 : EMULATOR_TENSOR_RANK;
+    if (operands[1].kind != PTX_OPERAND_INTEGER || operands[1].value < 0 || operands[1].value >= limit)
+      return decoder_error(decoder, source, "the dimension is a constant from 0 to %d", limit - 1);
+    plan->dimension = (int)operands[1].value;
+  }
+  bool wide = plan->field == MAP_ADDRESS || plan->field == MAP_STRIDE;
+  if (ptx_has(source, "b64") != wide) return decoder_error(decoder, source, "this field is .b%d", wide ? 64 : 32);
+  if (!fields[f].is_constant)
+    inst->a = decoder_source(decoder, &operands[1 + fields[f].has_dimension], wide ? PTX_B64 : PTX_B32);
+  else if (!decode_constant(decoder, source, plan->field, inst))
+    return DECODE_FAILED;
+  inst->extra = plan;
+  inst->execute = replace;
+  return decode_address_plan(decoder, source, &operands[0], plan->space, &plan->address);
+}
+
+// tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [to], [from], 128;
+DecodeResult decode_tensormap_copy(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  // clang-format off
+  static const char *const allowed[] = {
+      "cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release", "cta", "cluster", "gpu", "sys",
+      "sync", "aligned", NULL};
+  // clang-format on
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 3, 3)) return DECODE_FAILED;
+  const PtxOperand *operands = source->operands;
+  if (operands[2].kind != PTX_OPERAND_INTEGER || operands[2].value != EMULATOR_TENSOR_MAP_BYTES)
+    return decoder_error(decoder, source, "the size of a tensor map is %d", EMULATOR_TENSOR_MAP_BYTES);
+  CopyPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  inst->extra = plan;
+  inst->flags = scope_of(source);
+  inst->converge = CONVERGE_ALIGNED;
+  inst->execute = copy_and_fence;
+  if (decode_address_plan(decoder, source, &operands[0], SPACE_GLOBAL, &plan->to) != DECODED) return DECODE_FAILED;
+  return decode_address_plan(decoder, source, &operands[1], SPACE_SHARED, &plan->from);
+}

@@ -1,0 +1,195 @@
+// How synchronisation passes on what threads know: releases, acquires and fences. See clocks.h.
+#include "hazard.h"
+#include "vectors.h"
+
+// ---- releases and acquires ----
+
+// Lanes mostly differ never, or one of them does from all the others: two groups are remembered.
+Mask race_alike(Warp *warp, int lane) {
+  for (int i = 0; i < 2; i++)
+    if (warp->alike[i] >> lane & 1) return warp->alike[i];
+  const LaneClocks *clocks = warp->clocks;
+  Mask alike = 0;
+  for (int i = 0; i < LANES; i++)
+    alike |= (Mask)(clocks[i].own == clocks[lane].own && clocks[i].known == clocks[lane].known) << i;
+  warp->alike[warp->alike[0] != 0] = alike;
+  return alike;
+}
+
+// Advances a thread's clock: accesses from here on are not covered by what it has just released.
+static void advance(Warp *warp, int lane) {
+  LaneClocks *clocks = &warp->clocks[lane];
+  forget_alike(warp);
+  if (clocks->own++ < warp_launch(warp)->epochs->clock_mask) return;
+  clocks->own = 1;
+  hazard_stop(warp, NULL, lane, HAZARD_STEP_LIMIT, 0, 0,
+              "a thread synchronised more often than the race check can count; run with --hazards=off");
+}
+
+// Adds what the lane's fences have covered of its own accesses.
+static void add_covered(Clocks *into, const Warp *warp, int lane) {
+  if (!warp->clocks[lane].covered[CLOCK_KNOWN]) return;  // none yet
+  for (int p = 0; p < into->planes; p++) {
+    uint32_t *clock = &clocks_plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
+    *clock = larger(*clock, warp->clocks[lane].covered[p]);
+  }
+}
+
+void race_release(Warp *warp, Mask mask, Clocks **joined) {
+  if (!warp_launch(warp)->hazards) return;
+  clocks_make_own(warp->block->cluster, joined);
+  const Clocks *merged = NULL;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    LaneClocks *clocks = &warp->clocks[lane];
+    if (clocks->known && clocks->known != merged) clocks_merge(*joined, clocks->known);
+    merged = clocks->known;
+  }
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    add_covered(*joined, warp, lane);
+    (*joined)->clock[warp_thread(warp, lane)] = warp->clocks[lane].own;
+    advance(warp, lane);
+  }
+}
+
+void race_acquire(Warp *warp, Mask mask, Clocks *joined) {
+  if (!joined) return;
+  forget_alike(warp);
+  for (Mask rest = mask, same; rest; rest &= ~same) {
+    Clocks *before = warp->clocks[__builtin_ctz(rest)].known;
+    Clocks *after = clocks_joined(warp->block->cluster, before, joined);
+    same = 0;
+    for (Mask lanes = rest; lanes; lanes &= lanes - 1) {
+      LaneClocks *clocks = &warp->clocks[__builtin_ctz(lanes)];
+      if (clocks->known != before) continue;
+      clocks->known = after;
+      same |= lanes & -lanes;
+    }
+    clocks_retain_times(after, __builtin_popcount(same) - 1);
+    clocks_release_times(before, __builtin_popcount(same));
+  }
+}
+
+bool race_knows(const Warp *warp, Mask mask, const Clocks *joined) {
+  const Clocks *last = NULL;
+  uint32_t self = warp_thread(warp, 0) / LANES;
+  for (Mask rest = mask; joined && rest; rest &= rest - 1) {
+    const Clocks *known = warp->clocks[__builtin_ctz(rest)].known;
+    if (known && (known == last || known == joined)) continue;
+    last = known;
+    for (int i = 0; i < joined->count; i++)
+      if (joined->clock[i] > (known ? known->clock[i] : 0) && (uint32_t)i / LANES != self) return false;
+  }
+  return true;
+}
+
+void race_warp_sync(Warp *warp, Mask mask) {
+  Clocks *joined = NULL;
+  race_release(warp, mask, &joined);
+  race_acquire(warp, mask, joined);
+  clocks_release(joined);
+}
+
+// What one thread knows, itself included.
+Clocks *clocks_snapshot(Warp *warp, int lane) {
+  Clocks *clocks = NULL;
+  race_release(warp, 1u << lane, &clocks);
+  return clocks;
+}
+
+// Lanes that know the same go on sharing it after a fence: what each has done itself stands beside it.
+static void cover(Warp *warp, Mask mask, ClockPlane which) {
+  const Clocks *before = NULL;
+  Clocks *after = NULL;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
+    clocks->covered[CLOCK_KNOWN] = clocks->covered[which] = clocks->own;
+    if (!clocks->known || clocks_covered(clocks->known, which)) continue;
+    if (clocks->known != before) {
+      clocks_release(after);
+      before = clocks->known;
+      after = clocks_new(warp->block->cluster);
+      clocks_merge(after, clocks->known);
+      clocks_cover(after, which);
+    }
+    clocks_retain(after);
+    clocks_replace(&clocks->known, after);
+  }
+  clocks_release(after);
+}
+
+void race_fence(Warp *warp, Mask mask, Strength scope) {
+  if (!warp_launch(warp)->hazards) return;
+  const Cluster *cluster = warp->block->cluster;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
+    for (Strength needed = STRONG_CTA; needed <= scope; needed++) {
+      if (!clocks->pending[needed]) continue;
+      clocks_replace(&clocks->known, clocks_joined(cluster, clocks->known, clocks->pending[needed]));
+      clocks_replace(&clocks->pending[needed], NULL);
+    }
+  }
+  cover(warp, mask, CLOCK_FENCED);
+  if (scope >= STRONG_CLUSTER && has_several_blocks(cluster)) cover(warp, mask, CLOCK_FENCED_CLUSTER);
+  if (scope >= STRONG_GPU) cover(warp, mask, CLOCK_FENCED_GPU);
+  for (Mask rest = mask; rest; rest &= rest - 1) advance(warp, __builtin_ctz(rest));
+}
+
+void race_proxy_fence(Warp *warp, Mask mask) {
+  if (!warp_launch(warp)->hazards) return;
+  cover(warp, mask, CLOCK_VISIBLE);
+  for (Mask rest = mask; rest; rest &= rest - 1) advance(warp, __builtin_ctz(rest));
+}
+
+Clocks *race_lane_clocks(Warp *warp, int lane) {
+  LaneClocks *clocks = &warp->clocks[lane];
+  uint32_t covered = clocks->covered[CLOCK_KNOWN];
+  if (!covered || (clocks->known && clocks->known->clock[warp_thread(warp, lane)] >= covered)) {
+    clocks_retain(clocks->known);
+    return clocks->known;
+  }
+  Clocks *all = clocks_new(warp->block->cluster);
+  if (clocks->known) clocks_merge(all, clocks->known);
+  add_covered(all, warp, lane);
+  return all;
+}
+
+void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock) {
+  if (!warp_launch(warp)->hazards) return;
+  Clocks *done = NULL;
+  clocks_add_agent(warp->block->cluster, &done, agent, clock);
+  race_acquire(warp, mask, done);
+  clocks_release(done);
+}
+
+// Adds what the lane has done itself, and its last such fence has covered.
+void clocks_add_fenced(Clocks *into, const Warp *warp, int lane, ClockPlane fence) {
+  const uint32_t *covered = warp->clocks[lane].covered;
+  for (int p = 0; p < into->planes; p++) {
+    uint32_t *clock = &clocks_plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
+    *clock = larger(*clock, smaller(covered[p], covered[fence]));
+  }
+}
+
+void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope) {
+  const Clocks *last = NULL;
+  ClockPlane fence = scope == STRONG_CTA ? CLOCK_FENCED : CLOCK_FENCED_CLUSTER;
+  if (!has_several_blocks(warp->block->cluster)) fence = CLOCK_FENCED;
+  if (!warp_launch(warp)->hazards) return;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    const Clocks *known = warp->clocks[__builtin_ctz(rest)].known;
+    if (known == last) continue;
+    last = known;
+    Clocks *fenced = clocks_fenced_part(known, fence);
+    clocks_join(warp->block->cluster, joined, fenced);
+    clocks_release(fenced);
+  }
+  clocks_make_own(warp->block->cluster, joined);
+  for (Mask rest = mask; rest; rest &= rest - 1) clocks_add_fenced(*joined, warp, __builtin_ctz(rest), fence);
+}
+
+void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined) {
+  for (Mask rest = mask; joined && rest; rest &= rest - 1)
+    clocks_join(warp->block->cluster, &warp->clocks[__builtin_ctz(rest)].pending[STRONG_CTA], joined);
+}

@@ -1,0 +1,221 @@
+// Hazards as a reader sees them: their order, which of them are one report, and its text.
+#include <stdlib.h>
+#include <string.h>
+
+#include "../warp/host_memory.h"
+#include "hazard.h"
+
+// ---- order ----
+
+static int compare_text(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
+
+static int compare_numbers(int a, int b) { return (a > b) - (a < b); }
+
+// The first frame beyond the kernel's own line and the calls in the same file that led there.
+static int own_end(const HazardPlace *place) {
+  int end = place->own + 1;
+  while (end < place->frame_count && !strcmp(place->frames[place->own].file, place->frames[end].file)) end++;
+  return end;
+}
+
+static int compare_part(const HazardPlace *a, int a_begin, int a_end, const HazardPlace *b, int b_begin, int b_end) {
+  int order = compare_numbers(a_end - a_begin, b_end - b_begin);
+  for (; a_begin < a_end && !order; a_begin++, b_begin++) {
+    order = compare_numbers(a->frames[a_begin].line, b->frames[b_begin].line);
+    if (!order) order = compare_text(a->frames[a_begin].file, b->frames[b_begin].file);
+  }
+  return order;
+}
+
+static int compare_calls(const HazardPlace *a, const HazardPlace *b) {
+  return compare_part(a, a->own, own_end(a), b, b->own, own_end(b));
+}
+
+// How many frames of other files stand before the kernel's own line. A single one is not counted: the kernel calls a function
+// of a header there, and its line says which.
+static int inner_frames(const HazardPlace *place) { return place->own > 1 ? place->own : 0; }
+
+// Of the frames in other files. Calls in the kernel's own file are no difference: a report lists them.
+static int compare_frames(const HazardPlace *a, const HazardPlace *b) {
+  if (!a->file || !b->file) return 0;
+  int order = compare_part(a, 0, inner_frames(a), b, 0, inner_frames(b));
+  return order ? order : compare_part(a, own_end(a), a->frame_count, b, own_end(b), b->frame_count);
+}
+
+// Where no source line is known, that of the PTX stands for it.
+static int compare_lines(const HazardPlace *a, const HazardPlace *b) {
+  int order = compare_text(a->file, b->file);
+  if (!order && !a->file) return compare_numbers(a->ptx_line, b->ptx_line);
+  return order ? order : compare_numbers(a->line, b->line);
+}
+
+// 0 for two that are one report.
+static int compare_reports(const Hazard *a, const Hazard *b) {
+  int order = compare_lines(&a->here, &b->here);
+  if (!order) order = compare_numbers((int)a->kind, (int)b->kind);
+  if (!order) order = compare_numbers((int)a->grade, (int)b->grade);
+  if (!order) order = compare_numbers(a->has_other, b->has_other);
+  if (!order) order = compare_lines(&a->other, &b->other);
+  if (!order) order = compare_frames(&a->here, &b->here);
+  if (!order) order = compare_frames(&a->other, &b->other);
+  return order ? order : compare_text(a->kernel, b->kernel);
+}
+
+static int compare_hazards(const void *left, const void *right) {
+  const Hazard *a = left, *b = right;
+  int order = compare_reports(a, b);
+  if (!order) order = compare_numbers(a->here.ptx_line, b->here.ptx_line);
+  return order ? order : compare_numbers(a->other.ptx_line, b->other.ptx_line);
+}
+
+const Hazard *hazards_sorted(HazardList *list, int *count) {
+  free(list->sorted);
+  list->sorted = host_allocate((size_t)list->count + 1, sizeof(Hazard));
+  if (list->count) memcpy(list->sorted, list->items, (size_t)list->count * sizeof(Hazard));
+  qsort(list->sorted, (size_t)list->count, sizeof(Hazard), compare_hazards);
+  *count = list->count;
+  return list->sorted;
+}
+
+// How many hazards the first report takes.
+static int report_length(const Hazard *hazards, int count) {
+  int length = 1;
+  while (length < count && !compare_reports(&hazards[0], &hazards[length])) length++;
+  return length;
+}
+
+HazardReports emulator_count_reports(const Hazard *hazards, int count) {
+  HazardReports reports = {{0}};
+  for (int i = 0; i < count; i += report_length(&hazards[i], count - i)) reports.count[hazards[i].grade]++;
+  return reports;
+}
+
+// ---- the lines of the source ----
+
+enum { MOST_CALLS = 4, MOST_CHAINS = 3 };  // that are printed
+
+static const HazardPlace *place_in(const Hazard *hazard, bool other) { return other ? &hazard->other : &hazard->here; }
+
+// "52 from 230 from 260"
+static void print_chain(FILE *out, const HazardPlace *place) {
+  int end = own_end(place), calls = end - place->own - 1;
+  for (int i = 0; i < calls && i < MOST_CALLS; i++)
+    fprintf(out, "%s%d", i ? " from " : "", place->frames[place->own + 1 + i].line);
+  if (calls > MOST_CALLS) fprintf(out, " from ...");
+}
+
+// "kernel.cu:44, called at 229, at 52 from 230": the place in the kernel's own file, and the calls in that file that led
+// there, in all hazards of a report.
+static void print_own_lines(FILE *out, const Hazard *hazards, int length, bool other) {
+  const HazardPlace *printed[MOST_CHAINS], *first = place_in(&hazards[0], other);
+  int chains = 0;
+  fprintf(out, "%s:%d", first->file, first->line);
+  for (int i = 0; i < length; i++) {
+    const HazardPlace *place = place_in(&hazards[i], other);
+    bool known = own_end(place) == place->own + 1;
+    for (int c = 0; c < chains && !known; c++) known = !compare_calls(printed[c], place);
+    if (known) continue;
+    if (chains == MOST_CHAINS) {
+      fprintf(out, ", ...");
+      return;
+    }
+    fprintf(out, chains ? ", at " : ", called at ");
+    print_chain(out, place);
+    printed[chains++] = place;
+  }
+}
+
+// The frames from begin on, a line each: when they are many, the first ones and the last.
+static void print_calls(FILE *out, const HazardPlace *place, int begin, int end, const char *first, const char *word) {
+  for (int i = begin; i < end; i++) {
+    const HazardFrame *frame = &place->frames[i];
+    int left_out = end - begin - MOST_CALLS;
+    if (left_out > 0 && i == begin + MOST_CALLS - 1) {
+      fprintf(out, "       (%d more)\n", left_out);
+      i += left_out - 1;
+      continue;
+    }
+    fprintf(out, "       %s %s:%d", i == begin ? first : word, frame->file, frame->line);
+    fprintf(out, frame->function ? ", %s\n" : "\n", frame->function);
+  }
+}
+
+static void print_thread(FILE *out, const HazardPlace *place) {
+  fprintf(out, "  block (%u,%u,%u) thread (%u,%u,%u)\n", place->block[0], place->block[1], place->block[2],
+          place->thread[0], place->thread[1], place->thread[2]);
+}
+
+// A function of a header that the kernel calls itself is not worth lines of its own: the call names it.
+static void print_place(FILE *out, const char *role, const Hazard *hazards, int length, bool other) {
+  const HazardPlace *place = place_in(&hazards[0], other);
+  fprintf(out, "    %s ", role);
+  if (place->file)
+    print_own_lines(out, hazards, length, other);
+  else
+    fprintf(out, "PTX line %d", place->ptx_line);
+  print_thread(out, place);
+  print_calls(out, place, 0, inner_frames(place), "in", "inlined at");
+  if (place->file) print_calls(out, place, own_end(place), place->frame_count, "called from", "called from");
+}
+
+// ---- the lines of the PTX ----
+
+enum { MOST_LINES = 6 };  // that are printed
+
+static void print_pair(FILE *out, const Hazard *hazard) {
+  fprintf(out, "%d", hazard->here.ptx_line);
+  if (hazard->has_other) fprintf(out, " and %d", hazard->other.ptx_line);
+}
+
+// "PTX lines 120 and 98", or "12 pairs of PTX lines: 120 and 98, 133 and 98, ...".
+static void print_ptx_lines(FILE *out, const Hazard *hazards, int length) {
+  bool pairs = hazards[0].has_other, more = false;
+  for (int i = 0; i < length; i++) more |= hazards[i].more;
+  if (length > 1)
+    fprintf(out, "%s%d %s: ", more ? "more than " : "", length, pairs ? "pairs of PTX lines" : "PTX lines");
+  else
+    fprintf(out, pairs ? "PTX lines " : "PTX line ");
+  for (int i = 0; i < length && i < MOST_LINES; i++) {
+    if (i) fprintf(out, ", ");
+    print_pair(out, &hazards[i]);
+  }
+  if (length > MOST_LINES) fprintf(out, ", ...");
+}
+
+static void print_count(FILE *out, const Hazard *hazards, int length) {
+  uint64_t count = 0;
+  for (int i = 0; i < length; i++) count += hazards[i].count;
+  bool has_lines = hazards[0].here.file;  // else the places above name the PTX's
+  if (!has_lines && count == 1) return;
+  fprintf(out, "    ");
+  if (has_lines) print_ptx_lines(out, hazards, length);
+  if (count > 1) fprintf(out, "%smet %llu times", has_lines ? ", " : "", (unsigned long long)count);
+  fprintf(out, "\n");
+}
+
+// ---- the report ----
+
+static void print_report(FILE *out, const Hazard *hazards, int length) {
+  static const char *const words[HAZARD_GRADES] = {"", "formal: ", "note: "};
+  const Hazard *first = &hazards[0];
+  bool stopped = false;
+  for (int i = 0; i < length; i++) stopped |= hazards[i].stopped;
+  fprintf(out, "%s%s: %s", words[first->grade], hazard_name(first->kind), first->detail);
+  if (first->size)
+    fprintf(out, " (%d byte%s at 0x%llx)", first->size, first->size > 1 ? "s" : "", (unsigned long long)first->address);
+  fputc('\n', out);
+  print_place(out, "at", hazards, length, false);
+  if (first->has_other) print_place(out, "and", hazards, length, true);
+  print_count(out, hazards, length);
+  if (stopped) fprintf(out, "    the launch stopped here\n");
+  fprintf(out, "    %s\n", hazard_advice(first->kind));
+}
+
+void emulator_print_hazards(FILE *out, const Hazard *hazards, int count) {
+  for (int i = 0, length; i < count; i += length) {
+    length = report_length(&hazards[i], count - i);
+    print_report(out, &hazards[i], length);
+  }
+}
+
+void emulator_print_hazard(FILE *out, const Hazard *hazard) { print_report(out, hazard, 1); }

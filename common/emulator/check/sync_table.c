@@ -1,0 +1,211 @@
+// What was released through memory: strong stores and atomics, and the loads that learn from them. See clocks.h.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "../warp/host_memory.h"
+#include "vectors.h"
+
+// In a cluster of several blocks a release of .cta scope is for the releasing block alone, and a fence of .cta scope
+// hands on less to the others than to its own. So there a place has an entry for all, and one for each block that
+// has released something there to itself.
+typedef struct SyncEntry {
+  const void *place;  // NULL: free
+  uint32_t block;     // in the grid, from 1; ALL_BLOCKS
+  uint32_t sequence;  // of stores to the place, each of which ends what was released before it
+  Clocks *released;
+} SyncEntry;
+
+enum { ALL_BLOCKS = 0 };
+
+struct SyncTable {
+  pthread_mutex_t lock;
+  SyncEntry *entries;
+  size_t capacity, count;
+  Usage *usage;
+};
+
+SyncTable *sync_table_new(Usage *usage) {
+  SyncTable *table = host_allocate(1, sizeof *table);
+  table->usage = usage;
+  pthread_mutex_init(&table->lock, NULL);
+  return table;
+}
+
+void sync_table_free(SyncTable *table) {
+  if (!table) return;
+  for (size_t i = 0; i < table->capacity; i++) clocks_release(table->entries[i].released);
+  usage_subtract(table->usage, table->capacity * sizeof *table->entries);
+  free(table->entries);
+  pthread_mutex_destroy(&table->lock);
+  free(table);
+}
+
+static SyncEntry *sync_slot(const SyncTable *table, const void *place, uint32_t block) {
+  size_t i = (size_t)(((uintptr_t)place + block) * 0x9e3779b97f4a7c15ull >> 20) & (table->capacity - 1);
+  const SyncEntry *entries = table->entries;
+  while (entries[i].place && (entries[i].place != place || entries[i].block != block))
+    i = (i + 1) & (table->capacity - 1);
+  return &table->entries[i];
+}
+
+static uint32_t block_of(const Warp *warp) {
+  const Cluster *cluster = warp->block->cluster;
+  return cluster->id * (uint32_t)cluster->block_count + (uint32_t)warp->block->rank + 1;
+}
+
+// What was released there since the last store there; NULL for nothing.
+static Clocks *released_at(const SyncTable *table, const void *place, uint32_t block) {
+  if (!table->count) return NULL;
+  const SyncEntry *entry = sync_slot(table, place, block);
+  bool is_current = entry->sequence == sync_slot(table, place, ALL_BLOCKS)->sequence;
+  return is_current ? entry->released : NULL;
+}
+
+static void grow(SyncTable *table) {
+  SyncEntry *old = table->entries;
+  size_t old_capacity = table->capacity;
+  table->capacity = old_capacity ? old_capacity * 2 : 64;
+  table->entries = host_allocate(table->capacity, sizeof *table->entries);
+  usage_add(table->usage, (table->capacity - old_capacity) * sizeof *table->entries);
+  for (size_t i = 0; i < old_capacity; i++)
+    if (old[i].place) *sync_slot(table, old[i].place, old[i].block) = old[i];
+  free(old);
+}
+
+// What is released there from now on: the table takes the reference over.
+static void set_released(SyncTable *table, const void *place, uint32_t block, uint32_t sequence, Clocks *released) {
+  if (table->count * 2 >= table->capacity) grow(table);
+  SyncEntry *entry = sync_slot(table, place, block);
+  table->count += !entry->place;
+  entry->place = place;
+  entry->block = block;
+  entry->sequence = sequence;
+  clocks_replace(&entry->released, released);
+}
+
+// Adds to `into`, which one of its cluster learns, what was released of a cluster with fences of .gpu scope. From here on
+// none of the learner's own has covered it.
+static void learn_of(Clocks *into, uint32_t cluster, Clocks *fenced) {
+  if (fenced && cluster == into->cluster)
+    clocks_merge_array(into, fenced);
+  else if (fenced)
+    clocks_merge_import(into, &(Import){.cluster = cluster, .clocks = fenced});
+}
+
+// A new reference to what the cluster may learn from what was released.
+static Clocks *for_cluster(const Cluster *cluster, Clocks *released) {
+  if (released->cluster == cluster->id) {
+    clocks_retain(released);
+    return released;
+  }
+  Clocks *part = clocks_new(cluster), *fenced = clocks_as_import(released, CLOCK_FENCED_GPU);
+  learn_of(part, released->cluster, fenced);
+  clocks_release(fenced);
+  for (int i = 0; i < released->import_count; i++)
+    learn_of(part, released->imports[i].cluster, released->imports[i].fenced[STRONG_GPU]);
+  return part;
+}
+
+// A strong read learns what was released there by threads that its scope includes: at once when it acquires, else with the
+// next fence of that scope. near: the least scope that has those of its cluster.
+static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, Strength scope, Strength near) {
+  const Cluster *cluster = warp->block->cluster;
+  if (!released) return;
+  Strength needed = released->cluster == cluster->id ? near : STRONG_GPU;
+  if (scope < needed) return;
+  LaneClocks *clocks = &warp->clocks[lane];
+  Learnt *learnt = &clocks->learnt[near != STRONG_CTA];
+  bool acquires = order == ORDER_ACQUIRE || order == ORDER_ACQ_REL;
+  if (learnt->from == released && (learnt->acquired || !acquires)) return;
+  clocks_retain(released);
+  clocks_replace(&learnt->from, released);
+  learnt->acquired = acquires;
+  Clocks *part = for_cluster(cluster, released);
+  forget_alike(warp);
+  clocks_join(cluster, acquires ? &clocks->known : &clocks->pending[needed], part);
+  clocks_release(part);
+}
+
+// What a strong read of the place learns.
+static void learn_at(const SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order,
+                     Strength scope) {
+  bool several = has_several_blocks(warp->block->cluster);
+  if (several) learn(warp, lane, released_at(table, place, block_of(warp)), order, scope, STRONG_CTA);
+  learn(warp, lane, released_at(table, place, ALL_BLOCKS), order, scope, several ? STRONG_CLUSTER : STRONG_CTA);
+}
+
+// A new reference to what a strong write releases to its own block.
+static Clocks *released_by(Warp *warp, int lane, MemoryOrder order, Strength scope) {
+  const Cluster *cluster = warp->block->cluster;
+  if (order != ORDER_RELEASE && order != ORDER_ACQ_REL) {
+    Clocks *fenced = clocks_fenced_part(warp->clocks[lane].known, CLOCK_FENCED);
+    if (!fenced && !warp->clocks[lane].covered[CLOCK_FENCED]) return NULL;
+    if (!fenced) fenced = clocks_new(cluster);
+    clocks_add_fenced(fenced, warp, lane, CLOCK_FENCED);
+    return fenced;
+  }
+  Clocks *all = clocks_snapshot(warp, lane);
+  clocks_cover(all, CLOCK_FENCED);
+  if (scope >= STRONG_CLUSTER && has_several_blocks(cluster)) clocks_cover(all, CLOCK_FENCED_CLUSTER);
+  if (scope >= STRONG_GPU) clocks_cover(all, CLOCK_FENCED_GPU);
+  return all;
+}
+
+// A new reference to what of that a write of the scope releases to other blocks, and to its own in a cluster of one.
+static Clocks *for_all_blocks(const Cluster *cluster, Clocks *released, Strength scope) {
+  if (!released || (has_several_blocks(cluster) && scope == STRONG_CTA)) return NULL;
+  if (has_several_blocks(cluster) && !clocks_covered(released, CLOCK_FENCED_CLUSTER))
+    return clocks_fenced_part(released, CLOCK_FENCED_CLUSTER);
+  clocks_retain(released);
+  return released;
+}
+
+void sync_load(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope) {
+  if (!warp_launch(warp)->hazards) return;
+  pthread_mutex_lock(&table->lock);
+  learn_at(table, place, warp, lane, order, scope);
+  pthread_mutex_unlock(&table->lock);
+}
+
+// Of a place where nothing was ever released the table has no entry.
+void sync_store(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope) {
+  if (!warp_launch(warp)->hazards) return;
+  const Cluster *cluster = warp->block->cluster;
+  Clocks *released = released_by(warp, lane, order, scope);
+  pthread_mutex_lock(&table->lock);
+  bool was_any = table->count && sync_slot(table, place, ALL_BLOCKS)->place;
+  if (released || was_any) {
+    uint32_t sequence = was_any ? sync_slot(table, place, ALL_BLOCKS)->sequence + 1 : 0;
+    set_released(table, place, ALL_BLOCKS, sequence, for_all_blocks(cluster, released, scope));
+    if (released && has_several_blocks(cluster)) {
+      clocks_retain(released);
+      set_released(table, place, block_of(warp), sequence, released);
+    }
+  }
+  clocks_release(released);
+  pthread_mutex_unlock(&table->lock);
+}
+
+// Adds to what is released there. A read-modify-write continues the release sequence that it read from, PTX ISA
+// 8.10.
+static void add_released(SyncTable *table, const void *place, uint32_t block, const Cluster *cluster, Clocks *more) {
+  Clocks *before = released_at(table, place, block);
+  uint32_t sequence = table->count ? sync_slot(table, place, ALL_BLOCKS)->sequence : 0;
+  set_released(table, place, block, sequence, clocks_joined(cluster, before, more));
+}
+
+void sync_atomic(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope) {
+  if (!warp_launch(warp)->hazards) return;
+  const Cluster *cluster = warp->block->cluster;
+  pthread_mutex_lock(&table->lock);
+  learn_at(table, place, warp, lane, order, scope);
+  Clocks *released = released_by(warp, lane, order, scope);
+  if (released) {
+    Clocks *wide = for_all_blocks(cluster, released, scope);
+    add_released(table, place, ALL_BLOCKS, cluster, wide);
+    if (has_several_blocks(cluster)) add_released(table, place, block_of(warp), cluster, released);
+    clocks_release(wide);
+  }
+  clocks_release(released);
+  pthread_mutex_unlock(&table->lock);
+}

@@ -1,0 +1,83 @@
+// What the files of the stand-in for libcuda.so.1 share: one emulator, its lock, what went wrong, and the report.
+//
+//   hopper_run.c   the command: looks into the program's ELF, starts it with the stand-ins, prints what they report
+//   core.c         the emulator and the options           report.c   what a run found, for the end
+//   fatbin.c       PTX out of what nvcc puts into a program
+//   driver/        libcuda.so.1, the driver API: everything is done here
+//   runtime/       libcudart.so.12 and .13, the runtime API on top of the driver API, as NVIDIA's own is
+//
+// Work is done when it is asked for: a launch has ended when its call returns. So the order of streams and events holds
+// by itself, and nothing runs at the same time.
+#pragma once
+
+#define __CUDA_API_VERSION_INTERNAL  // cuda.h declares cuMemAlloc_v2 by this name, and older versions too
+#include <cuda.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "../emulator/emulator.h"
+#include "older.h"
+
+// Defines a function of the API, and its variants for a default stream of each thread: they do the same here. The version
+// script exports those variants that the real library has.
+#define API(name, parameters)                                             \
+  CUresult CUDAAPI name parameters;                                      \
+  CUresult CUDAAPI name##_ptsz parameters __attribute__((alias(#name))); \
+  CUresult CUDAAPI name##_ptds parameters __attribute__((alias(#name))); \
+  CUresult CUDAAPI name parameters
+
+typedef struct Core {
+  pthread_mutex_t lock;  // recursive: a host function in a stream may call back
+  bool initialised;      // cuInit
+  Emulator *emulator;
+  CUresult sticky;     // what stopped a launch: every later call returns it
+  char stopped[600];  // in words, for cuGetErrorString
+  uint64_t launches;
+  bool strict, counters;
+} Core;
+
+extern Core core;
+
+// Holds the lock to the end of the block.
+#define LOCK() __attribute__((cleanup(core_unlock))) Core *locked = core_lock()
+Core *core_lock(void);
+void core_unlock(Core **locked);
+
+// For functions that need a context, which is most: returns an error when there is none, or when a launch was stopped.
+#define ENTER()                        \
+  LOCK();                              \
+  CUresult entered = core_enter();     \
+  (void)locked;                        \
+  if (entered != CUDA_SUCCESS) return entered
+CUresult core_enter(void);
+// cuInit: opens the emulator with the options that hopper-run has left in the environment.
+CUresult core_init(void);
+// A context is gone, with the error that it had. All device memory of the process goes with it.
+void core_reset(void);
+
+// One line on standard error, "hopper-run: ...".
+void core_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Says so, once for each text: for what a loop would repeat.
+void core_say_once(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Says that a function, or the part of it that a text names, is missing. Always CUDA_ERROR_NOT_SUPPORTED.
+CUresult core_missing(const char *function);
+
+// Whether a fatbin has PTX that the emulator can run; and those that one of -rdc=true consists of: fatbin.h.
+bool core_has_ptx(const void *image);
+const void *const *core_parts(const void *image);
+
+// A C++ name as it is written in the source, when the program has libstdc++. The text lives until the next call.
+const char *core_readable(const char *name);
+
+// ---- report.c ----
+
+// Keeps the report up to date in hopper-run's folder, where there is one: the program may end in any way.
+void report_update(void);
+// The program ends.
+void report_end(void);
+// Prints what stopped the last launch, and keeps it in core.stopped. error is emulator_launch's.
+void report_stop(const char *kernel, const EmulatorError *error);

@@ -1,0 +1,450 @@
+// The functions of graphs.
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph.h"
+
+// ---- nodes ----
+
+// Adds a node and returns it in *result.
+static CUresult add(CUgraphNode *result, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                    Operation operation) {
+  if (!graph || !result || (count && !dependencies)) {
+    operation_free(&operation);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *result = graph_add(graph, dependencies, count, &operation);
+  return *result ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// Puts another operation of the same kind into a node.
+static CUresult replace(CUgraphNode node, Operation operation) {
+  if (!node || node->operation.kind != operation.kind) {
+    operation_free(&operation);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  operation_free(&node->operation);
+  node->operation = operation;
+  return CUDA_SUCCESS;
+}
+
+// The node of an executable graph that was made from a node of the graph.
+static CUgraphNode node_in(CUgraphExec exec, CUgraphNode original) {
+  for (size_t i = 0; exec && i < exec->graph->nodes.count; i++)
+    if (exec->graph->nodes.items[i]->original == original) return exec->graph->nodes.items[i];
+  return NULL;
+}
+
+static CUresult kernel_operation(const CUDA_KERNEL_NODE_PARAMS_v2 *p, Operation *operation) {
+  Function *function = p->func ? (Function *)(void *)p->func : (Function *)(void *)p->kern;
+  if (!function) return CUDA_ERROR_INVALID_VALUE;
+  Launch launch = {.function = function,
+                   .grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
+                   .block = {p->blockDimX, p->blockDimY, p->blockDimZ},
+                   .shared = p->sharedMemBytes};
+  CUresult status = launch_pack(function, p->kernelParams, p->extra, &launch.parameters);
+  *operation = (Operation){.kind = OPERATION_LAUNCH, .function = "cuGraphLaunch", .as.launch = launch};
+  return status;
+}
+
+static Operation fill_operation(const CUDA_MEMSET_NODE_PARAMS *p) {
+  return (Operation){.kind = OPERATION_FILL,
+                     .function = "cuGraphLaunch",
+                     .as.fill = {p->dst, p->value, (int)p->elementSize, p->width, p->height, p->pitch}};
+}
+
+static Operation copy_operation(const CUDA_MEMCPY3D *copy) {
+  return (Operation){.kind = OPERATION_COPY, .function = "cuGraphLaunch", .as.copy = *copy};
+}
+
+static Operation host_operation(const CUDA_HOST_NODE_PARAMS *p) {
+  return (Operation){.kind = OPERATION_HOST, .function = "cuGraphLaunch", .as.host = *p};
+}
+
+#define NODE CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count
+
+API(cuGraphAddKernelNode_v2, (NODE, const CUDA_KERNEL_NODE_PARAMS_v2 *parameters)) {
+  ENTER();
+  Operation operation;
+  CUresult status = kernel_operation(parameters, &operation);
+  return status == CUDA_SUCCESS ? add(node, graph, after, count, operation) : status;
+}
+
+API(cuGraphAddMemcpyNode, (NODE, const CUDA_MEMCPY3D *copy, CUcontext context)) {
+  ENTER();
+  (void)context;
+  return add(node, graph, after, count, copy_operation(copy));
+}
+
+API(cuGraphAddMemsetNode, (NODE, const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context)) {
+  ENTER();
+  (void)context;
+  return add(node, graph, after, count, fill_operation(parameters));
+}
+
+API(cuGraphAddHostNode, (NODE, const CUDA_HOST_NODE_PARAMS *parameters)) {
+  ENTER();
+  return add(node, graph, after, count, host_operation(parameters));
+}
+
+API(cuGraphAddEmptyNode, (NODE)) {
+  ENTER();
+  return add(node, graph, after, count, (Operation){.kind = OPERATION_EMPTY});
+}
+
+API(cuGraphAddEventRecordNode, (NODE, CUevent event)) {
+  ENTER();
+  return add(node, graph, after, count, (Operation){.kind = OPERATION_RECORD, .as.event = event});
+}
+
+API(cuGraphAddEventWaitNode, (NODE, CUevent event)) {
+  ENTER();
+  return add(node, graph, after, count, (Operation){.kind = OPERATION_WAIT, .as.event = event});
+}
+
+API(cuGraphAddChildGraphNode, (NODE, CUgraph child)) {
+  ENTER();
+  if (!child) return CUDA_ERROR_INVALID_VALUE;
+  return add(node, graph, after, count, (Operation){.kind = OPERATION_GRAPH, .as.graph = graph_clone(child)});
+}
+
+#if CUDA_VERSION >= 12020
+API(cuGraphAddNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,
+                        size_t count, CUgraphNodeParams *p)) {
+  (void)edges;
+  switch (p->type) {
+  case CU_GRAPH_NODE_TYPE_EMPTY: return cuGraphAddEmptyNode(node, graph, after, count);
+  case CU_GRAPH_NODE_TYPE_KERNEL:
+    return cuGraphAddKernelNode_v2(node, graph, after, count, (const CUDA_KERNEL_NODE_PARAMS_v2 *)(void *)&p->kernel);
+  case CU_GRAPH_NODE_TYPE_MEMCPY: return cuGraphAddMemcpyNode(node, graph, after, count, &p->memcpy.copyParams, NULL);
+  case CU_GRAPH_NODE_TYPE_HOST:
+    return cuGraphAddHostNode(node, graph, after, count, &(CUDA_HOST_NODE_PARAMS){p->host.fn, p->host.userData});
+  case CU_GRAPH_NODE_TYPE_MEMSET:
+    return cuGraphAddMemsetNode(node, graph, after, count,
+                                &(CUDA_MEMSET_NODE_PARAMS){p->memset.dst, p->memset.pitch, p->memset.value,
+                                                           p->memset.elementSize, p->memset.width, p->memset.height},
+                                NULL);
+  default: return core_missing("cuGraphAddNode of this type");
+  }
+}
+
+API(cuGraphAddNode, (NODE, CUgraphNodeParams *parameters)) {
+  return cuGraphAddNode_v2(node, graph, after, NULL, count, parameters);
+}
+#endif
+
+// ---- parameters of nodes, in a graph and in an executable one ----
+
+static CUresult set_kernel(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *parameters) {
+  Operation operation;
+  CUresult status = kernel_operation(parameters, &operation);
+  if (status != CUDA_SUCCESS) return status;
+  if (node && node->operation.kind == OPERATION_LAUNCH) {
+    memcpy(operation.as.launch.cluster, node->operation.as.launch.cluster, sizeof operation.as.launch.cluster);
+    operation.as.launch.cooperative = node->operation.as.launch.cooperative;
+  }
+  return replace(node, operation);
+}
+
+API(cuGraphKernelNodeSetParams_v2, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *parameters)) {
+  ENTER();
+  return set_kernel(node, parameters);
+}
+
+API(cuGraphExecKernelNodeSetParams_v2,
+    (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *parameters)) {
+  ENTER();
+  return set_kernel(node_in(exec, node), parameters);
+}
+
+API(cuGraphMemcpyNodeSetParams, (CUgraphNode node, const CUDA_MEMCPY3D *copy)) {
+  ENTER();
+  return replace(node, copy_operation(copy));
+}
+
+API(cuGraphExecMemcpyNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy, CUcontext context)) {
+  ENTER();
+  (void)context;
+  return replace(node_in(exec, node), copy_operation(copy));
+}
+
+API(cuGraphMemsetNodeSetParams, (CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *parameters)) {
+  ENTER();
+  return replace(node, fill_operation(parameters));
+}
+
+API(cuGraphExecMemsetNodeSetParams,
+    (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context)) {
+  ENTER();
+  (void)context;
+  return replace(node_in(exec, node), fill_operation(parameters));
+}
+
+API(cuGraphHostNodeSetParams, (CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters)) {
+  ENTER();
+  return replace(node, host_operation(parameters));
+}
+
+API(cuGraphExecHostNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters)) {
+  ENTER();
+  return replace(node_in(exec, node), host_operation(parameters));
+}
+
+API(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned enabled)) {
+  ENTER();
+  CUgraphNode found = node_in(exec, node);
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  found->enabled = enabled;
+  return CUDA_SUCCESS;
+}
+
+API(cuGraphNodeGetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned *enabled)) {
+  ENTER();
+  const struct CUgraphNode_st *found = node_in(exec, node);
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  *enabled = found->enabled;
+  return CUDA_SUCCESS;
+}
+
+API(cuGraphNodeGetType, (CUgraphNode node, CUgraphNodeType *type)) {
+  static const CUgraphNodeType types[] = {
+      [OPERATION_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY,        [OPERATION_LAUNCH] = CU_GRAPH_NODE_TYPE_KERNEL,
+      [OPERATION_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,        [OPERATION_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
+      [OPERATION_HOST] = CU_GRAPH_NODE_TYPE_HOST,          [OPERATION_RECORD] = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+      [OPERATION_WAIT] = CU_GRAPH_NODE_TYPE_WAIT_EVENT,    [OPERATION_GRAPH] = CU_GRAPH_NODE_TYPE_GRAPH,
+  };
+  ENTER();
+  *type = types[node->operation.kind];
+  return CUDA_SUCCESS;
+}
+
+// The kernel's arguments point into the node.
+API(cuGraphKernelNodeGetParams_v2, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v2 *p)) {
+  ENTER();
+  const Launch *launch = &node->operation.as.launch;
+  if (node->operation.kind != OPERATION_LAUNCH) return CUDA_ERROR_INVALID_VALUE;
+  const Function *function = launch->function;
+  if (!node->arguments) node->arguments = calloc((size_t)function->parameter_count + 1, sizeof(void *));
+  for (int i = 0; i < function->parameter_count && node->arguments; i++)
+    node->arguments[i] =
+        launch->parameters + emulator_parameter_offset(function->module->loaded, function->name, i);
+  *p = (CUDA_KERNEL_NODE_PARAMS_v2){.func = (CUfunction)(void *)launch->function,
+                                    .gridDimX = launch->grid[0],
+                                    .gridDimY = launch->grid[1],
+                                    .gridDimZ = launch->grid[2],
+                                    .blockDimX = launch->block[0],
+                                    .blockDimY = launch->block[1],
+                                    .blockDimZ = launch->block[2],
+                                    .sharedMemBytes = launch->shared,
+                                    .kernelParams = node->arguments};
+  return CUDA_SUCCESS;
+}
+
+// ---- the shape of a graph ----
+
+API(cuGraphCreate, (CUgraph * graph, unsigned flags)) {
+  ENTER();
+  (void)flags;
+  *graph = graph_new();
+  return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+API(cuGraphDestroy, (CUgraph graph)) {
+  ENTER();
+  graph_free(graph);
+  return CUDA_SUCCESS;
+}
+
+API(cuGraphDestroyNode, (CUgraphNode node)) {
+  ENTER();
+  graph_remove(node);
+  return CUDA_SUCCESS;
+}
+
+API(cuGraphClone, (CUgraph * clone, CUgraph graph)) {
+  ENTER();
+  *clone = graph ? graph_clone(graph) : NULL;
+  return *clone ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+API(cuGraphNodeFindInClone, (CUgraphNode * node, CUgraphNode original, CUgraph clone)) {
+  ENTER();
+  *node = node_in(&(struct CUgraphExec_st){.graph = clone}, original);
+  return *node ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// Writes a list, as far as the caller has room; without an array just its length.
+static CUresult give_list(const NodeList *list, CUgraphNode *nodes, size_t *count) {
+  size_t room = nodes ? *count : 0;
+  for (size_t i = 0; i < room; i++) nodes[i] = i < list->count ? list->items[i] : NULL;
+  *count = nodes && room < list->count ? room : list->count;
+  return CUDA_SUCCESS;
+}
+
+API(cuGraphGetNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count)) {
+  ENTER();
+  return give_list(&graph->nodes, nodes, count);
+}
+
+API(cuGraphGetRootNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count)) {
+  ENTER();
+  NodeList roots = {0};
+  for (size_t i = 0; i < graph->nodes.count; i++)
+    if (graph->nodes.items[i]->after.count == 0) node_list_add(&roots, graph->nodes.items[i]);
+  CUresult status = give_list(&roots, nodes, count);
+  free(roots.items);
+  return status;
+}
+
+API(cuGraphNodeGetDependencies, (CUgraphNode node, CUgraphNode *nodes, size_t *count)) {
+  ENTER();
+  return give_list(&node->after, nodes, count);
+}
+
+API(cuGraphNodeGetDependencies_v2, (CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges, size_t *count)) {
+  if (edges && nodes) memset(edges, 0, *count * sizeof *edges);
+  return cuGraphNodeGetDependencies(node, nodes, count);
+}
+
+static bool comes_after(const struct CUgraphNode_st *node, const struct CUgraphNode_st *other) {
+  for (size_t i = 0; i < node->after.count; i++)
+    if (node->after.items[i] == other) return true;
+  return false;
+}
+
+API(cuGraphNodeGetDependentNodes, (CUgraphNode node, CUgraphNode *nodes, size_t *count)) {
+  ENTER();
+  NodeList dependents = {0};
+  for (size_t i = 0; i < node->graph->nodes.count; i++)
+    if (comes_after(node->graph->nodes.items[i], node)) node_list_add(&dependents, node->graph->nodes.items[i]);
+  CUresult status = give_list(&dependents, nodes, count);
+  free(dependents.items);
+  return status;
+}
+
+API(cuGraphNodeGetDependentNodes_v2, (CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges, size_t *count)) {
+  if (edges && nodes) memset(edges, 0, *count * sizeof *edges);
+  return cuGraphNodeGetDependentNodes(node, nodes, count);
+}
+
+API(cuGraphGetEdges, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count)) {
+  ENTER();
+  size_t room = from && to ? *count : 0, found = 0;
+  for (size_t i = 0; i < graph->nodes.count; i++)
+    for (size_t d = 0; d < graph->nodes.items[i]->after.count; d++, found++) {
+      if (found >= room) continue;
+      from[found] = graph->nodes.items[i]->after.items[d];
+      to[found] = graph->nodes.items[i];
+    }
+  *count = room && room < found ? room : found;
+  return CUDA_SUCCESS;
+}
+
+API(cuGraphGetEdges_v2, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edges, size_t *count)) {
+  if (edges && from) memset(edges, 0, *count * sizeof *edges);
+  return cuGraphGetEdges(graph, from, to, count);
+}
+
+API(cuGraphAddDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)) {
+  ENTER();
+  (void)graph;
+  for (size_t i = 0; i < count; i++)
+    if (!node_list_add(&to[i]->after, from[i])) return CUDA_ERROR_OUT_OF_MEMORY;
+  return CUDA_SUCCESS;
+}
+
+API(cuGraphAddDependencies_v2, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                const CUgraphEdgeData *edges, size_t count)) {
+  (void)edges;
+  return cuGraphAddDependencies(graph, from, to, count);
+}
+
+API(cuGraphRemoveDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)) {
+  ENTER();
+  (void)graph;
+  for (size_t i = 0; i < count; i++) {
+    NodeList *after = &to[i]->after;
+    size_t kept = 0;
+    for (size_t d = 0; d < after->count; d++)
+      if (after->items[d] != from[i]) after->items[kept++] = after->items[d];
+    after->count = kept;
+  }
+  return CUDA_SUCCESS;
+}
+
+API(cuGraphRemoveDependencies_v2, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                   const CUgraphEdgeData *edges, size_t count)) {
+  (void)edges;
+  return cuGraphRemoveDependencies(graph, from, to, count);
+}
+
+// ---- executable graphs ----
+
+API(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags)) {
+  ENTER();
+  if (!exec || !graph) return CUDA_ERROR_INVALID_VALUE;
+  *exec = calloc(1, sizeof **exec);
+  if (*exec) **exec = (struct CUgraphExec_st){graph_clone(graph), flags};
+  return *exec && (*exec)->graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+API(cuGraphInstantiate_v2, (CUgraphExec * exec, CUgraph graph, CUgraphNode *node, char *log, size_t size)) {
+  if (node) *node = NULL;
+  if (log && size) *log = 0;
+  return cuGraphInstantiateWithFlags(exec, graph, 0);
+}
+
+API(cuGraphInstantiateWithParams, (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters)) {
+  parameters->hErrNode_out = NULL;
+  parameters->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+  return cuGraphInstantiateWithFlags(exec, graph, parameters->flags);
+}
+
+API(cuGraphExecGetFlags, (CUgraphExec exec, cuuint64_t *flags)) {
+  ENTER();
+  *flags = exec->flags;
+  return CUDA_SUCCESS;
+}
+
+// A graph of the same shape takes the place of the one inside.
+API(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *result)) {
+  ENTER();
+  bool alike = exec && graph && exec->graph->nodes.count == graph->nodes.count;
+  for (size_t i = 0; alike && i < graph->nodes.count; i++)
+    alike = exec->graph->nodes.items[i]->operation.kind == graph->nodes.items[i]->operation.kind;
+  if (result) *result = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};
+  if (!alike) {
+    if (result) result->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  }
+  // Nodes of the first graph still name those of the exec: the new ones take over their originals.
+  CUgraph clone = graph_clone(graph);
+  if (!clone) return CUDA_ERROR_OUT_OF_MEMORY;
+  for (size_t i = 0; i < clone->nodes.count; i++)
+    clone->nodes.items[i]->original = exec->graph->nodes.items[i]->original;
+  graph_free(exec->graph);
+  exec->graph = clone;
+  return CUDA_SUCCESS;
+}
+
+API(cuGraphExecDestroy, (CUgraphExec exec)) {
+  ENTER();
+  if (!exec) return CUDA_ERROR_INVALID_VALUE;
+  graph_free(exec->graph);
+  free(exec);
+  return CUDA_SUCCESS;
+}
+
+API(cuGraphUpload, (CUgraphExec exec, CUstream stream)) {
+  ENTER();
+  return exec && stream_of(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+// In a stream that captures, the graph becomes a child of the one that is captured.
+API(cuGraphLaunch, (CUgraphExec exec, CUstream stream)) {
+  ENTER();
+  if (!exec || !stream_of(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (!stream_captures(stream)) return graph_run(exec->graph);
+  Operation operation = {.kind = OPERATION_GRAPH, .function = "cuGraphLaunch", .as.graph = graph_clone(exec->graph)};
+  return stream_do(stream, &operation);
+}

@@ -1,0 +1,229 @@
+// hopper-run: starts a program with stand-ins for NVIDIA's libraries, so that its kernels run on the emulator, and prints
+// what the emulator found when it has ended.
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "elf.h"
+
+enum { EXIT_FAULT = 1, EXIT_USAGE = 2 };
+
+static const char help[] =
+    "Usage: hopper-run [options] PROGRAM [ARGUMENTS]\n"
+    "\n"
+    "Runs a CUDA program on the emulator of a Hopper GPU: no GPU and no driver are needed. The program is linked with\n"
+    "the shared CUDA runtime and has PTX inside:\n"
+    "\n"
+    "  nvcc -cudart shared -lineinfo -gencode arch=compute_90a,code=compute_90a my.cu -o my\n"
+    "  hopper-run ./my\n"
+    "\n"
+    "  --hazards=on|off   report hazards: races, uninitialised reads, ... (on)\n"
+    "  --schedule=N       seed of the warp schedule (0, the adversarial one)\n"
+    "  --step-limit=N     warp instructions of a launch, after which it is stopped (0: no limit)\n"
+    "  --strict           formal findings, which PTX does not promise and the hardware does, count as faults\n"
+    "  --counters         at the end what the kernels did, in all and per source line\n"
+    "  --help             this text\n"
+    "\n"
+    "What was found is printed on standard error when the program has ended.\n"
+    "Exit code: the program's own; 1 when that is 0 and a fault was found; 2 wrong use, or a program that cannot run\n"
+    "here; 128 + N when signal N ended it.\n";
+
+static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int fail(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fprintf(stderr, "hopper-run: ");
+  vfprintf(stderr, format, arguments);
+  fprintf(stderr, "\n");
+  va_end(arguments);
+  return EXIT_USAGE;
+}
+
+// ---- options ----
+
+static bool is_number(const char *text) {
+  if (!*text || strlen(text) > 19) return false;
+  for (; *text; text++)
+    if (!isdigit((unsigned char)*text)) return false;
+  return true;
+}
+
+// The stand-ins read the options from the environment. 0, or the exit code for a mistake.
+static int take_option(const char *option) {
+  static const struct {
+    const char *name, *variable, *values;  // values NULL: a number; empty: a flag
+  } options[] = {{"--hazards", "HOPPER_RUN_HAZARDS", "on|off"},
+                 {"--schedule", "HOPPER_RUN_SCHEDULE", NULL},
+                 {"--step-limit", "HOPPER_RUN_STEP_LIMIT", NULL},
+                 {"--strict", "HOPPER_RUN_STRICT", ""},
+                 {"--counters", "HOPPER_RUN_COUNTERS", ""}};
+  size_t length = strcspn(option, "=");
+  const char *value = option[length] ? option + length + 1 : NULL;
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    const char *name = options[i].name, *values = options[i].values;
+    if (strlen(name) != length || memcmp(name, option, length)) continue;
+    if (values && !*values) return value ? fail("%s takes no value", name) : setenv(options[i].variable, "on", 1);
+    if (!value) return fail("%s needs a value: %s=%s", name, name, values ? values : "N");
+    if (values ? strcmp(value, "on") && strcmp(value, "off") : !is_number(value))
+      return fail("%.40s: %s", option, values ? values : "a whole number is needed");
+    return setenv(options[i].variable, value, 1);
+  }
+  return fail("unknown option %.40s; --help lists all options", option);
+}
+
+// ---- the program ----
+
+// As execvp finds it. False when there is none.
+static bool find_program(const char *name, char path[PATH_MAX]) {
+  if (strchr(name, '/')) {
+    snprintf(path, PATH_MAX, "%s", name);
+    return access(path, X_OK) == 0;
+  }
+  for (const char *at = getenv("PATH"); at && *at;) {
+    size_t length = strcspn(at, ":");
+    snprintf(path, PATH_MAX, "%.*s/%s", (int)length, at, name);
+    if (access(path, X_OK) == 0) return true;
+    at += length + (at[length] == ':');
+  }
+  return false;
+}
+
+// Says in one line why a program cannot run here; 0 when it can.
+static int check_program(const char *name, const char *path, ElfFacts *facts) {
+  if (!elf_read(path, facts)) return fail("%s: %s", name, strerror(errno));
+  if (facts->has_kernels && !facts->imports_runtime)
+    return fail("%s is linked with the static CUDA runtime: build it with nvcc -cudart shared", name);
+  if (elf_needs(facts, "libcudart.so.") && !elf_needs(facts, "libcudart.so.12") && !elf_needs(facts, "libcudart.so.13"))
+    return fail("%s is linked with a CUDA runtime that is neither 12 nor 13", name);
+  return 0;
+}
+
+// ---- the stand-ins ----
+
+// The folder of the stand-ins, from where this program is.
+static bool find_stand_ins(char folder[PATH_MAX]) {
+  char own[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+  if (length < 0) return false;
+  own[length] = 0;
+  *strrchr(own, '/') = 0;
+  char joined[PATH_MAX + sizeof STAND_INS + 1];
+  snprintf(joined, sizeof joined, "%s/%s", own, STAND_INS);
+  return realpath(joined, folder) != NULL;
+}
+
+// Puts a value before those that a variable has.
+static void prepend(const char *variable, const char *value, char separator) {
+  const char *former = getenv(variable);
+  char *whole = malloc(strlen(value) + (former ? strlen(former) : 0) + 2);
+  if (!whole) exit(fail("out of memory"));
+  if (former && *former)
+    sprintf(whole, "%s%c%s", value, separator, former);
+  else
+    strcpy(whole, value);
+  setenv(variable, whole, 1);
+  free(whole);
+}
+
+// A library that is loaded already satisfies all who need its name: so no RPATH leads to NVIDIA's. What a program opens
+// later is found by the path.
+static void prepare(const char *folder, const ElfFacts *facts) {
+  static const char *const libraries[] = {"libcudart", "libcublas", "libcublasLt"};
+  char preload[8 * PATH_MAX];
+  int used = snprintf(preload, sizeof preload, "%s/libcuda.so.1", folder);
+  bool either = elf_needs(facts, "libcudart.so.");
+  for (int i = 0; i < 3; i++)
+    for (int release = 12; release <= 13; release++) {
+      char name[32];
+      snprintf(name, sizeof name, "%s.so.%d", libraries[i], release);
+      if (elf_needs(facts, name) || (i == 0 && !either))
+        used += snprintf(preload + used, sizeof preload - (size_t)used, " %s/%s", folder, name);
+    }
+  prepend("LD_PRELOAD", preload, ' ');
+  prepend("LD_LIBRARY_PATH", folder, ':');
+}
+
+// ---- reports ----
+
+static void copy_report(const char *path, bool *fault) {
+  FILE *file = fopen(path, "r");
+  if (!file) return;
+  *fault |= fgetc(file) == '1';
+  for (int c; (c = fgetc(file)) != EOF;) fputc(c, stderr);
+  fclose(file);
+}
+
+// Prints and removes what the processes of the program have left in the folder. Returns whether there is a fault.
+static bool print_reports(const char *folder) {
+  bool fault = false;
+  DIR *directory = opendir(folder);
+  for (struct dirent *entry; directory && (entry = readdir(directory)) != NULL;) {
+    char path[PATH_MAX];
+    if (entry->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    copy_report(path, &fault);
+    unlink(path);
+  }
+  if (directory) closedir(directory);
+  rmdir(folder);
+  return fault;
+}
+
+static volatile pid_t child;
+
+static void pass_on(int number) { kill(child, number); }
+
+static int run(const char *path, char **arguments) {
+  child = fork();
+  if (child < 0) return fail("%s", strerror(errno));
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execv(path, arguments);
+    _exit(fail("%s: %s", path, strerror(errno)));
+  }
+  // Ctrl-C reaches the program by itself. What it has found is printed in any case.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGQUIT, SIG_IGN);
+  signal(SIGTERM, pass_on);
+  signal(SIGHUP, pass_on);
+  int status;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return fail("%s", strerror(errno));
+  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  fprintf(stderr, "hopper-run: the program was ended by signal %d (%s)%s\n", WTERMSIG(status),
+          strsignal(WTERMSIG(status)),
+          WTERMSIG(status) == SIGSEGV ? "; the host cannot access device memory by its address" : "");
+  return 128 + WTERMSIG(status);
+}
+
+int main(int argc, char **argv) {
+  int at = 1, wrong;
+  for (; at < argc && argv[at][0] == '-'; at++) {
+    if (!strcmp(argv[at], "--help")) return fputs(help, stdout) < 0;
+    if (!strcmp(argv[at], "--")) {
+      at++;
+      break;
+    }
+    if ((wrong = take_option(argv[at])) != 0) return wrong;
+  }
+  if (at == argc) return fail("which program? --help says more");
+  char path[PATH_MAX], folder[PATH_MAX], reports[] = "/tmp/hopper-run-XXXXXX";
+  ElfFacts facts;
+  if (!find_program(argv[at], path)) return fail("%s: no program of this name can be executed", argv[at]);
+  if ((wrong = check_program(argv[at], path, &facts)) != 0) return wrong;
+  if (!find_stand_ins(folder)) return fail("the stand-ins are missing; make hopper-run builds them");
+  if (!mkdtemp(reports)) return fail("%s: %s", reports, strerror(errno));
+  prepare(folder, &facts);
+  setenv("HOPPER_RUN_REPORT", reports, 1);
+  int code = run(path, argv + at);
+  return print_reports(reports) && code == 0 ? EXIT_FAULT : code;
+}

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Other people's programs on the emulator: fetches, builds and runs them with hopper-run.
+
+    python3 tests/others/run.py                     every program of programs.toml
+    python3 tests/others/run.py fast.cu 'llm.c/*'   those whose name matches a pattern, * for anything
+    python3 tests/others/run.py --table             writes the table in notes/other-programs.md from the last results
+
+The sources come from public repositories, at the commits that programs.toml pins, into build/others; nothing of them is
+kept in this one. They run as they are, but for the sizes and repeat counts that programs.toml edits: an emulator is
+slower than a GPU. Each result is kept in build/others/results.
+
+Exit code: 0, when each program has ended as programs.toml says; otherwise 1.
+"""
+import fnmatch
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOLDER = os.path.join(ROOT, "build", "others")
+NOTE = os.path.join(ROOT, "notes", "other-programs.md")
+SECONDS = 600  # after which a program is stopped
+FLAGS = ["-w", "-std=c++17", "-lineinfo", "-cudart", "shared", "-gencode", "arch=compute_90a,code=compute_90a"]
+
+
+def run(command, folder, **options):
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False, **options)
+
+
+# ---- sources ----
+
+def fetch(repository):
+    """The repository's folder, with the pinned commit checked out."""
+    folder = os.path.join(FOLDER, repository["name"])
+    head = run(["git", "rev-parse", "HEAD"], folder).stdout.strip() if os.path.isdir(folder) else ""
+    if head == repository["commit"]:
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    for command in (["init", "-q"], ["fetch", "-q", "--depth=1", repository["url"], repository["commit"]],
+                    ["checkout", "-q", "FETCH_HEAD"]):
+        done = run(["git"] + command, folder)
+        if done.returncode:
+            shutil.rmtree(folder)
+            sys.exit(f"{repository['name']}: git {command[0]}: {done.stderr.strip()}")
+    return folder
+
+
+def edit(folder, files, edits):
+    """Replaces patterns in files. One that is found nowhere is an error: then the program is not what it was."""
+    for pattern, text in edits:
+        found = 0
+        for file in files:
+            path = os.path.join(folder, file)
+            with open(path, encoding="utf-8") as stream:
+                content, count = re.subn(pattern, text, stream.read())
+            if count:
+                with open(path, "w", encoding="utf-8") as stream:
+                    stream.write(content)
+            found += count
+        if not found:
+            sys.exit(f"{folder}: nothing matches {pattern!r}")
+
+
+# ---- one program ----
+
+def build(repository, program):
+    """Builds a program in a copy of its folder. Returns the copy and None, or what the compiler reported."""
+    source = os.path.join(fetch(repository), program.get("folder", repository.get("folder", ".")))
+    copy = os.path.join(FOLDER, "built", repository["name"], program["name"].replace("/", "-"))
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns(".git"))
+    edit(copy, program.get("edited", program["files"]), program.get("edits", []))
+    include = [os.path.join(fetch(repository), path) for path in repository.get("include", [])]
+    command = ["nvcc"] + FLAGS + repository.get("flags", []) + program.get("flags", []) + \
+        [f"-I{path}" for path in include] + program["files"] + ["-o", "program"] + program.get("libraries", [])
+    done = run(command, copy)
+    return copy, done.stderr[-2000:] if done.returncode else None
+
+
+def findings(text):
+    """The numbers of faults, formal findings and notes that hopper-run counts in its last line of that kind."""
+    heads = re.findall(r"^hopper-run: [\d,]+ launch(?:es)?, (.*)", text, re.MULTILINE)
+    numbers = dict.fromkeys(("fault", "formal", "note"), 0)
+    for count, kind in re.findall(r"([\d,]+) (fault|formal|note)", heads[-1] if heads else ""):
+        numbers[kind] = int(count.replace(",", ""))
+    return numbers
+
+
+def execute(copy, program, arguments):
+    """Runs it. A dictionary: exit code (None: stopped after SECONDS), output, seconds, findings, right."""
+    begin = time.time()
+    try:
+        done = run([os.path.join(ROOT, "hopper-run"), "./program"] + arguments, copy, timeout=SECONDS)
+        code, output = done.returncode, done.stdout + done.stderr
+    except subprocess.TimeoutExpired as stopped:
+        code, output = None, (stopped.stdout or b"").decode(errors="replace")
+    right = code is not None and bool(re.search(program.get("right", ""), output)) and \
+        not re.search(program.get("wrong", r"(?!)"), output)
+    return {"code": code, "seconds": round(time.time() - begin, 1), "right": right, "output": output[-60000:],
+            "findings": findings(output)}
+
+
+def as_expected(program, result):
+    """Whether a result is what programs.toml says: right, with the faults that it names and no others."""
+    return result["right"] and (result["findings"]["fault"] > 0) == ("fault" in program)
+
+
+def runs(programs, patterns):
+    """(repository, program, arguments, name) of each run whose name matches."""
+    for repository in programs["repository"]:
+        for program in repository["program"]:
+            for arguments in program.get("arguments", [[]]):
+                name = "/".join([repository["name"], program["name"]] + arguments)
+                if not patterns or any(fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name, pattern + "/*")
+                                       for pattern in patterns):
+                    yield repository, program, arguments, name
+
+
+def result_path(name):
+    return os.path.join(FOLDER, "results", re.sub(r"[^\w.-]", "-", name) + ".json")
+
+
+def run_all(programs, patterns):
+    os.makedirs(os.path.join(FOLDER, "results"), exist_ok=True)
+    built, all_right = {}, True
+    for repository, program, arguments, name in runs(programs, patterns):
+        key = repository["name"], program["name"]
+        if key not in built:
+            built[key] = build(repository, program)
+        copy, error = built[key]
+        result = {"error": error} if error else execute(copy, program, arguments)
+        with open(result_path(name), "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=1)
+        good = not error and as_expected(program, result)
+        all_right &= good
+        print(f"{'ok  ' if good else 'NOT '}{name}: {describe(result)}", flush=True)
+    return 0 if all_right else 1
+
+
+def describe(result):
+    if "error" in result:
+        return "does not compile: " + result["error"].strip().split("\n")[0]
+    if result["code"] is None:
+        return f"not done after {SECONDS} s"
+    found = ", ".join(f"{count} {kind}{'s' * (count > 1 and kind != 'formal')}"
+                      for kind, count in result["findings"].items() if count) or "no findings"
+    return f"{'right' if result['right'] else 'NOT right'}, {found}, {result['seconds']} s"
+
+
+# ---- the table ----
+
+def table(programs):
+    """The lines of the notes' table: a row for each program, with all its runs."""
+    yield "| program | kernels | right | findings | seconds | our judgement |"
+    yield "|---|---|---|---|---|---|"
+    for repository in programs["repository"]:
+        for program in repository["program"]:
+            results = []
+            for arguments in program.get("arguments", [[]]):
+                path = result_path("/".join([repository["name"], program["name"]] + arguments))
+                if os.path.exists(path):
+                    with open(path, encoding="utf-8") as file:
+                        results.append(json.load(file))
+            done = [result for result in results if result.get("code") is not None]
+            if not done:
+                continue
+            right = sum(result["right"] for result in done)
+            counts = {kind: sum(result["findings"][kind] for result in done) for kind in ("fault", "formal", "note")}
+            found = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "none"
+            judgement = program.get("fault") or program.get("formal") or ""
+            seconds = sum(result["seconds"] for result in done)
+            yield (f"| {repository['name']} {program['name']} | {program.get('kernels', len(results))} | "
+                   f"{'yes' if right == len(results) else f'{right} of {len(results)}'} | {found} | {seconds:.0f} | {judgement} |")
+
+
+def write_table(programs):
+    with open(NOTE, encoding="utf-8") as file:
+        before, _, rest = file.read().partition("<!-- table -->\n")
+    _, _, after = rest.partition("<!-- end of table -->\n")
+    with open(NOTE, "w", encoding="utf-8") as file:
+        file.write(before + "<!-- table -->\n" + "\n".join(table(programs)) + "\n<!-- end of table -->\n" + after)
+    return 0
+
+
+def main(arguments):
+    with open(os.path.join(ROOT, "tests", "others", "programs.toml"), "rb") as file:
+        programs = tomllib.load(file)
+    if arguments == ["--table"]:
+        return write_table(programs)
+    if arguments and arguments[0].startswith("-"):
+        sys.exit(__doc__)
+    return run_all(programs, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

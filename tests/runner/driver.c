@@ -1,0 +1,99 @@
+// A program that uses the driver API alone, with PTX of its own: a module by two forms of its arguments, and a library.
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char ptx[] = ".version 8.0\n"
+                          ".target sm_90a\n"
+                          ".address_size 64\n"
+                          ".global .align 4 .u32 offset = 100;\n"
+                          ".entry fill(.param .u32 n, .param .u64 out) {\n"
+                          "  .reg .pred %p;\n"
+                          "  .reg .b32 %r<5>;\n"
+                          "  .reg .b64 %rd<4>;\n"
+                          "  mov.u32 %r0, %tid.x;\n"
+                          "  ld.param.u32 %r1, [n];\n"
+                          "  setp.ge.u32 %p, %r0, %r1;\n"
+                          "  @%p bra done;\n"
+                          "  ld.global.u32 %r2, [offset];\n"
+                          "  add.u32 %r3, %r0, %r2;\n"
+                          "  ld.param.u64 %rd0, [out];\n"
+                          "  mul.wide.u32 %rd1, %r0, 4;\n"
+                          "  add.u64 %rd2, %rd0, %rd1;\n"
+                          "  st.global.u32 [%rd2], %r3;\n"
+                          "done:\n"
+                          "  ret;\n"
+                          "}\n";
+
+#define CHECK(call)                                                             \
+  do {                                                                          \
+    CUresult status = (call);                                                   \
+    const char *name = "?";                                                     \
+    if (status != CUDA_SUCCESS) {                                               \
+      cuGetErrorName(status, &name);                                            \
+      printf("line %d: %s\n", __LINE__, name);                                  \
+      exit(10);                                                                 \
+    }                                                                           \
+  } while (0)
+
+#define EXPECT(condition)                                    \
+  do {                                                       \
+    if (!(condition)) {                                      \
+      printf("line %d: not so: %s\n", __LINE__, #condition); \
+      exit(11);                                              \
+    }                                                        \
+  } while (0)
+
+int main(void) {
+  CUdevice device;
+  CUcontext context;
+  CUmodule module;
+  CUfunction function;
+  CUlibrary library;
+  CUkernel kernel;
+  CUdeviceptr out, offset;
+  size_t size;
+  unsigned n = 40, values[64];
+  EXPECT(cuMemAlloc(&out, 4) == CUDA_ERROR_NOT_INITIALIZED);
+  CHECK(cuInit(0));
+  CHECK(cuDeviceGet(&device, 0));
+  EXPECT(cuMemAlloc(&out, 4) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cuDevicePrimaryCtxRetain(&context, device));
+  CHECK(cuCtxSetCurrent(context));
+  CHECK(cuMemAlloc(&out, sizeof values));
+  CHECK(cuMemsetD32(out, 7, 64));
+
+  CHECK(cuModuleLoadData(&module, ptx));
+  EXPECT(cuModuleGetFunction(&function, module, "no such kernel") == CUDA_ERROR_NOT_FOUND);
+  CHECK(cuModuleGetFunction(&function, module, "fill"));
+  void *arguments[] = {&n, &out};
+  CHECK(cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, NULL, arguments, NULL));
+  CHECK(cuMemcpyDtoH(values, out, sizeof values));
+  for (unsigned i = 0; i < 64; i++) EXPECT(values[i] == (i < 40 ? 100 + i : 7));
+
+  // All parameters in one buffer, each aligned as PTX declares it.
+  struct {
+    unsigned n;
+    CUdeviceptr out;
+  } buffer = {50, out};
+  size_t bytes = sizeof buffer;
+  void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  unsigned other = 200;
+  CHECK(cuModuleGetGlobal(&offset, &size, module, "offset"));
+  EXPECT(size == 4);
+  CHECK(cuMemcpyHtoD(offset, &other, 4));
+  CHECK(cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, extra));
+  CHECK(cuCtxSynchronize());
+  CHECK(cuMemcpyDtoH(values, out, sizeof values));
+  for (unsigned i = 0; i < 64; i++) EXPECT(values[i] == (i < 50 ? 200 + i : 7));
+  CHECK(cuModuleUnload(module));
+
+  CHECK(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
+  CHECK(cuLibraryGetKernel(&kernel, library, "fill"));
+  n = 64;
+  CHECK(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 64, 1, 1, 0, NULL, arguments, NULL));
+  CHECK(cuMemcpyDtoH(values, out, sizeof values));
+  EXPECT(values[63] == 163);
+  printf("right\n");
+  return 0;
+}

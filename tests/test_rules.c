@@ -1,0 +1,250 @@
+// The emulator against what an H200 did where PTX or common belief left a rule open: tests/rules/h200.txt, recorded by
+// tests/rules/record.cu. A line has a family, a case, and the words that every block wrote, or how far threads came that
+// wait forever.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulator/emulator.h"
+#include "emulator/tensor/descriptor.h"
+#include "rules/rules.h"
+#include "support/program.h"
+#include "support/ptx_files.h"
+
+TestSuite(rules, .timeout = 120);
+
+enum { SCHEDULES = 4, MAX_BLOCKS = REMOTE_BLOCKS, LINE_SIZE = 400, SILENT = HAZARD_NOTE + 1 };
+
+// ---- the recording ----
+
+// The line of a case, after its name: false when there is none.
+static bool recorded(const char *family, const char *name, char rest[LINE_SIZE]) {
+  static char *text;
+  char start[LINE_SIZE], path[600];
+  snprintf(path, sizeof path, "%s/tests/rules/h200.txt", root_path());
+  if (!text) text = read_text(path).bytes;
+  int length = snprintf(start, sizeof start, "\n%s | %s | ", family, name);
+  const char *line = strstr(text, start);
+  if (!line && !strncmp(text, start + 1, (size_t)length - 1)) line = text - 1;
+  if (!line) return false;
+  snprintf(rest, LINE_SIZE, "%.*s", (int)strcspn(line + length, "\n"), line + length);
+  return true;
+}
+
+// ---- the same on the emulator ----
+
+typedef struct Case {
+  const char *family, *name, *kernel;
+  uint32_t threads, words, cluster, variant;
+  const uint32_t *program;
+  size_t program_words;
+  int heaviest;  // grade of the heaviest report, or SILENT; of a case that waits forever it is a fault
+  bool races;    // the emulator's result depends on the schedule
+} Case;
+
+typedef struct Outcome {
+  EmulatorStatus status;
+  uint32_t out[MAX_BLOCKS][RULE_WORDS];
+  int heaviest;
+} Outcome;
+
+static int heaviest_of(const Emulator *emulator) {
+  int count, heaviest = SILENT;
+  const Hazard *hazards = emulator_hazards(emulator, &count);
+  for (int i = 0; i < count; i++)
+    if ((int)hazards[i].grade < heaviest) heaviest = (int)hazards[i].grade;
+  return heaviest;
+}
+
+static EmulatorModule *load_kernels(Emulator *emulator) {
+  const char *folder = getenv("PTX_DIR");
+  char path[600];
+  EmulatorError error = {0};
+  snprintf(path, sizeof path, "%s/rules.ptx", folder ? folder : "build/ptx");
+  Text text = read_text(path);
+  EmulatorModule *module = emulator_load(emulator, text.bytes, text.length, &error);
+  cr_assert(module, "%s:%d: %s", path, error.line, error.message);
+  free(text.bytes);
+  return module;
+}
+
+static uint64_t upload(Emulator *emulator, const void *bytes, size_t size) {
+  uint64_t address = emulator_alloc(emulator, size);
+  cr_assert(emulator_write(emulator, address, bytes, size));
+  return address;
+}
+
+static Outcome run_case(const Case *c, uint32_t schedule) {
+  Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .schedule = schedule, .step_limit = 1 << 26});
+  EmulatorModule *module = load_kernels(emulator);
+  RuleInput in = {.threads = c->threads, .seed = schedule, .limit = 1 << 30, .variant = c->variant};
+  Outcome outcome = {.out = {{0}}};
+  EmulatorError error = {0};
+  if (c->program) memcpy(in.program, c->program, c->program_words * sizeof *c->program);
+  uint64_t in_address = upload(emulator, &in, sizeof in),
+           out_address = upload(emulator, outcome.out, sizeof outcome.out);
+  unsigned one = c->cluster ? 1 : 0;
+  EmulatorLaunch launch = {.kernel = c->kernel,
+                           .grid = {c->cluster ? c->cluster : 1, 1, 1},
+                           .block = {c->threads, 1, 1},
+                           .cluster = {c->cluster, one, one},
+                           .arguments = (const void *[]){&in_address, &out_address},
+                           .argument_count = 2};
+  outcome.status = emulator_launch(emulator, module, &launch, &error);
+  cr_assert_neq(outcome.status, EMULATOR_INVALID, "%s", error.message);
+  cr_assert(emulator_read(emulator, outcome.out, out_address, sizeof outcome.out));
+  outcome.heaviest = heaviest_of(emulator);
+  emulator_close(emulator);
+  return outcome;
+}
+
+// "2 1 0 0"
+static void words_text(const Case *c, const uint32_t *words, char text[LINE_SIZE]) {
+  int used = 0;
+  for (uint32_t i = 0; i < c->words; i++)
+    used += snprintf(text + used, LINE_SIZE - (size_t)used, "%s%x", i ? " " : "", words[i]);
+}
+
+static void check_case(const Case *c) {
+  char line[LINE_SIZE], words[LINE_SIZE];
+  cr_assert(recorded(c->family, c->name, line), "%s | %s: not recorded", c->family, c->name);
+  bool stuck = !strncmp(line, "stuck: ", 7);
+  *strstr(line, " | ") = 0;
+  for (uint32_t schedule = 0; schedule < SCHEDULES; schedule++) {
+    Outcome outcome = run_case(c, schedule);
+    int expected = stuck ? (int)HAZARD_FAULT : c->heaviest;
+    cr_expect_eq(outcome.heaviest, expected, "%s | %s, schedule %u: grade %d, not %d", c->family, c->name, schedule,
+                 outcome.heaviest, expected);
+    for (uint32_t block = 0; block < (c->cluster ? c->cluster : 1) && !stuck && !c->races; block++) {
+      words_text(c, outcome.out[block], words);
+      cr_expect_str_eq(words, line, "%s | %s, schedule %u", c->family, c->name, schedule);
+    }
+  }
+}
+
+// Named barriers: how far each warp comes; and threads that wait forever, or an instruction that the GPU refuses, is a fault
+// in every schedule.
+Test(rules, named_barriers) {
+  for (int i = 0; i < BARRIER_CASES; i++)
+    check_case(&(Case){"barrier", barrier_cases[i].name, "barrier_rules", 32 * BARRIER_WARPS, BARRIER_WARPS, 0, 0,
+                       &barrier_cases[i].steps[0][0], BARRIER_WARPS * BARRIER_STEPS, SILENT, false});
+}
+
+// A shuffle from a lane that has exited and that its reader names as a member is a fault.
+Test(rules, lanes_that_do_not_take_part) {
+  static const uint32_t faults = 1u << 0 | 1u << 1 | 1u << 3 | 1u << 5 | 1u << 17;
+  for (uint32_t i = 0; i < LANE_CASES; i++)
+    check_case(&(Case){"lanes", lane_cases[i], "lane_rules", 32, 32, 0, i, NULL, 0,
+                       faults >> i & 1 ? (int)HAZARD_FAULT : SILENT, false});
+  for (uint32_t i = 0; i < EXIT_CASES; i++)
+    check_case(&(Case){"exit", exit_cases[i], "exit_rules", 64, 2, 0, i, NULL, 0, HAZARD_FORMAL, false});
+}
+
+Test(rules, arrivals_at_several_blocks) {
+  for (uint32_t i = 0; i < REMOTE_CASES; i++)
+    check_case(&(Case){"remote", remote_cases[i], "remote_rules", 32, 2, REMOTE_BLOCKS, i, NULL, 0, SILENT, false});
+}
+
+// Own rows of A, with and without the proxy fence; and another warp's rows. An H200 was right with all of them.
+Test(rules, rows_of_a) {
+  static const int heaviest[ROWS_CASES] = {HAZARD_FORMAL, HAZARD_FORMAL, HAZARD_FORMAL, HAZARD_FAULT, HAZARD_FAULT};
+  for (uint32_t i = 0; i < ROWS_CASES; i++)
+    check_case(&(Case){"rows", rows_cases[i], "rows_rules", 128, 1, 0, i, NULL, 0, heaviest[i], i == 4});
+}
+
+Test(rules, new_mbarriers) {
+  static const uint32_t copied[4] = {1, 2, 3, 4};
+  for (uint32_t i = 0; i < INIT_CASES; i++)
+    check_case(&(Case){"init", init_cases[i], "init_rules", 64, 2, i == 4 ? REMOTE_BLOCKS : 0u, i, copied, 4,
+                       i == 1 ? SILENT : (int)HAZARD_FORMAL, false});
+}
+
+Test(rules, registers) {
+  for (uint32_t i = 0; i < REGISTER_CASES; i++) {
+    char kernel[16];
+    snprintf(kernel, sizeof kernel, "registers_%u", i);
+    check_case(&(Case){"registers", register_cases[i], kernel, i == 2 ? 128 : 256, 8, 0, i, NULL, 0, SILENT, false});
+  }
+}
+
+// ---- matrix descriptors ----
+
+// Which element of the shared memory is (row, k), by the emulator's rule.
+static uint32_t element(const MatrixDescriptor *d, int row, int k) {
+  int mn = d->mn_major ? row / 8 * 8 : row, depth = d->mn_major ? k : k / 8 * 8;
+  return descriptor_address(d, mn, depth) / 2 + (uint32_t)(row - mn + k - depth);
+}
+
+static uint64_t hash_case(const DescriptorCase *c, uint64_t hash) {
+  MatrixDescriptor d;
+  descriptor_decode(c->bits, c->mn_major, &d);
+  for (int i = 0; i < RULE_ROWS * RULE_DEPTH; i += 2) {
+    int row = i / RULE_DEPTH, k = i % RULE_DEPTH;
+    hash = rule_hash(hash, element(&d, row, k) | element(&d, row, k + 1) << 16);
+  }
+  return hash;
+}
+
+static void sweep_name(int sweep, char name[60]) {
+  static const char *const widths[] = {"none", "128B", "64B", "32B"};
+  DescriptorCase c = sweep_case(sweep, 0);
+  snprintf(name, 60, "%s %s %s, base offset %u", c.of_b ? "B" : "A", c.mn_major ? "MN-major" : "K-major",
+           widths[c.bits >> 62], (unsigned)(c.bits >> 49 & 7));
+}
+
+// All starts in 1,024 bytes, all base offsets, swizzles and majors.
+Test(rules, what_descriptors_read) {
+  for (int sweep = 0; sweep < SWEEPS; sweep++) {
+    char name[60], line[LINE_SIZE], text[20];
+    uint64_t hash = RULE_HASH_START;
+    sweep_name(sweep, name);
+    for (int i = 0; i < SWEEP_CASES; i++) {
+      DescriptorCase c = sweep_case(sweep, i);
+      hash = hash_case(&c, hash);
+    }
+    cr_assert(recorded("descriptor", name, line));
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    cr_expect(!strncmp(line, text, 16), "%s: %s, recorded is %s", name, text, line);
+  }
+}
+
+// Bits that no field has: the H200 read the same with each of them.
+Test(rules, unnamed_bits_of_descriptors) {
+  for (size_t i = 0; i < UNNAMED_BITS; i++) {
+    char name[40], line[LINE_SIZE];
+    uint64_t bits = descriptor_bits(1024, 4096, 1024, 0, 1);
+    DescriptorCase plain = {bits, 0, 0}, with = {bits | 1ull << unnamed_bits[i], 0, 0};
+    snprintf(name, sizeof name, "128B, bit %d set", unnamed_bits[i]);
+    cr_assert(recorded("descriptor", name, line));
+    cr_expect_eq(!strncmp(line, "same", 4), hash_case(&plain, 0) == hash_case(&with, 0), "%s", name);
+  }
+}
+
+// Whole products through tiles that begin at 0x480, one for each operand, major, swizzle and two base offsets.
+Test(rules, products_of_unaligned_tiles) {
+  static uint16_t out[RULE_ROWS * RULE_DEPTH];
+  for (int sweep = 0; sweep < 32; sweep++) {
+    DescriptorCase c = sweep_case(sweep, 8);
+    c.bits = (c.bits & ~(0x3fffull << 16)) | 16384ull >> 4 << 16;  // panels do not touch, whatever the shape
+    Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true});
+    EmulatorModule *module = load_kernels(emulator);
+    EmulatorError error = {0};
+    uint64_t in_address = upload(emulator, &c, sizeof c), out_address = emulator_alloc(emulator, sizeof out);
+    EmulatorLaunch launch = {.kernel = "descriptor_rules",
+                             .grid = {1, 1, 1},
+                             .block = {128, 1, 1},
+                             .dynamic_shared = RULE_SHARED,
+                             .arguments = (const void *[]){&in_address, &out_address},
+                             .argument_count = 2};
+    cr_assert_eq(emulator_launch(emulator, module, &launch, &error), EMULATOR_OK, "%d: %s", sweep, error.message);
+    cr_assert(emulator_read(emulator, out, out_address, sizeof out));
+    MatrixDescriptor d;
+    descriptor_decode(c.bits, c.mn_major, &d);
+    for (int i = 0; i < RULE_ROWS * RULE_DEPTH; i++)
+      cr_assert_eq(out[i], element(&d, i / RULE_DEPTH, i % RULE_DEPTH), "sweep %d, element %d", sweep, i);
+    int expected = !d.swizzle || d.base_offset ? SILENT : (int)HAZARD_FORMAL;
+    cr_expect_eq(heaviest_of(emulator), expected, "sweep %d: grade %d", sweep, heaviest_of(emulator));
+    emulator_close(emulator);
+  }
+}
