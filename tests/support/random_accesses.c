@@ -99,7 +99,8 @@ static void add_order(Writer *writer) {
   case 3: add(writer, "setp.lt.u32 %%p, %%t, %u;\n@%%p red.global.add.u32 [%%out], 1;\n", draw(writer, 40)); break;
   case 4:
   case 9:  // One thread of each warp hands on what it knows to those that come later, and learns what the others did.
-    add(writer, "and.b32 %%b, %%t, 31;\nsetp.eq.u32 %%p, %%b, %u;\n@%%p atom.acq_rel.gpu.global.add.u32 %%b, [%%in+%u], 1;\n",
+    add(writer,
+        "and.b32 %%b, %%t, 31;\nsetp.eq.u32 %%p, %%b, %u;\n@%%p atom.acq_rel.gpu.global.add.u32 %%b, [%%in+%u], 1;\n",
         draw(writer, 2) * draw(writer, 32), 4096 + 8 * draw(writer, 2));
     break;
   default: add(writer, "bar.sync 0;\n");
@@ -111,7 +112,8 @@ void random_kernel(RandomKernel *kernel, uint64_t seed) {
   for (int i = 0; i < 4; i++) draw(&writer, 2);
   unsigned blocks = 1 + draw(&writer, 2) * draw(&writer, 4), cluster = blocks % 2 ? 0 : draw(&writer, 2) * 2;
   kernel->shape = (Shape){blocks, 32 + 16 * draw(&writer, 7), cluster};
-  add(&writer, PTX_HEADER
+  add(&writer,
+      PTX_HEADER
       ".visible .entry test(.param .u64 in, .param .u64 out) {\n.reg .pred %%p, %%q;\n.reg .b16 %%h;\n"
       ".reg .b32 %%t, %%c, %%a, %%b, %%v, %%v1, %%v2, %%v3, %%i;\n.reg .b64 %%in, %%out, %%s, %%x, %%l;\n"
       ".shared .align 16 .b8 shared[%u];\nmov.u32 %%t, %%tid.x;\nmov.u32 %%c, %%ctaid.x;\n"

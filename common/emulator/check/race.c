@@ -149,11 +149,11 @@ static void report_unseen(const Actor *actor, const Region *region, uint64_t off
 }
 
 static void report_own_rows(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
-  hazard_report_conflict(
-      HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, region->base + offset, size, write,
-      false,
-      "the other warps of the warpgroup have not synchronised with the warp that wrote these rows of A. They are its own "
-      "16 rows, and an H200 multiplies them rightly all the same (tests/rules)");
+  hazard_report_conflict(HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE,
+                         region->base + offset, size, write, false,
+                         "the other warps of the warpgroup have not synchronised with the warp that wrote these rows "
+                         "of A. They are its own "
+                         "16 rows, and an H200 multiplies them rightly all the same (tests/rules)");
 }
 
 // ---- reads ----
@@ -218,8 +218,8 @@ static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, int turns
   for (; rest && count < 64; rest = read_sets_node(sets, rest)->parent) {
     const ReadNode *node = read_sets_node(sets, rest);
     if (covers(node, entry) && node->clock == entry->clock) return set;
-    if (covers(entry, node) ||
-        superseded(actor, turns, node->warp, turned_all(node->mask, turn, turns), node->clock, (Strength)node->strength))
+    if (covers(entry, node) || superseded(actor, turns, node->warp, turned_all(node->mask, turn, turns), node->clock,
+                                          (Strength)node->strength))
       *dropped = true;
     else
       kept[count++] = rest;

@@ -4,9 +4,7 @@
 #include <string.h>
 
 // The lanes that know the same as the actor.
-static void find_alike(RowActor *row) {
-  row->alike = race_alike(row->actor.warp, row->actor.lane);
-}
+static void find_alike(RowActor *row) { row->alike = race_alike(row->actor.warp, row->actor.lane); }
 
 void race_row(RowActor *row, Warp *warp, const Inst *inst, int lane) {
   row->actor = race_lane(warp, inst, lane, WEAK);

@@ -167,9 +167,9 @@ static unsigned sector_count(Mask mask, const uint64_t addresses[LANES], int siz
   if (evenly_spaced(mask, addresses, (uint64_t)size))
     return (unsigned)(addresses[LANES - 1] / SECTOR_BYTES - addresses[0] / SECTOR_BYTES) + 1;
   mask = without_repeated_half(mask, addresses);
-  unsigned ascending = mask == FULL_MASK           ? ascending_sectors(addresses, LANES)
+  unsigned ascending = mask == FULL_MASK                ? ascending_sectors(addresses, LANES)
                        : mask == FULL_MASK >> LANES / 2 ? ascending_sectors(addresses, LANES / 2)
-                                                   : 0;
+                                                        : 0;
   if (ascending) return ascending;
   uint8_t bucket[LANES];
   uint64_t sector[LANES];

@@ -165,9 +165,7 @@ static int inside_page(const Access *access, int bytes, int count) {
 }
 
 // So many lanes of mask, from its first one on.
-static Mask first_lanes(Mask mask, int count) {
-  return FULL_MASK >> (LANES - count) << __builtin_ctz(mask);
-}
+static Mask first_lanes(Mask mask, int count) { return FULL_MASK >> (LANES - count) << __builtin_ctz(mask); }
 
 static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
   const Transfer *transfer = inst->extra;
