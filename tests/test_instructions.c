@@ -68,8 +68,7 @@ Test(instructions, atomics) {
 
 // ---- atomic operations on vectors: of four threads one, or all, on their 16 bytes together ----
 
-// What the 16 bytes hold before, words of two numbers of one format; the number that each is combined with; what they hold
-// then.
+// What each word of the vector holds before; the number that its numbers are combined with; what the word holds then.
 typedef struct VectorCase {
   const char *type;
   int count;  // elements
@@ -106,7 +105,9 @@ static const char *registers(const char *name, int count) {
 
 static void run_vector(const VectorCase *vector, bool returns) {
   char body[2000], *end = body;
-  const char *bits = strstr(vector->type, "x2") ? "b32" : vector->type[0] == 'f' && vector->type[1] == '3' ? "f32" : "b16";
+  const char *bits = strstr(vector->type, "x2")                         ? "b32"
+                     : vector->type[0] == 'f' && vector->type[1] == '3' ? "f32"
+                                                                        : "b16";
   int words = !strcmp(bits, "b16") ? vector->count / 2 : vector->count;
   for (int t = 0; t < THREADS; t++) in[t] = vector->before;
   end += sprintf(end, ".reg .%s %%x<8>, %%y<8>; and.b32 %%r, %%t, 3; setp.eq.u32 %%p, %%r, 0;\n", bits);
@@ -149,8 +150,8 @@ Test(instructions, threads_add_to_one_vector) {
 Test(instructions, atomics_on_128_bits) {
   static const char *const bodies[] = {
       "atom.global.exch.b128 %q0, [%i], %q1;",
-      "atom.global.cas.b128 %q0, [%i], %q2, %q1;",                     // they differ in the highest byte
-      "atom.relaxed.gpu.global.cas.b128 %q0, [%i], %q0, %q1;",         // they are equal
+      "atom.global.cas.b128 %q0, [%i], %q2, %q1;",              // they differ in the highest byte
+      "atom.relaxed.gpu.global.cas.b128 %q0, [%i], %q0, %q1;",  // they are equal
       "st.shared.b128 [%s], %q0; atom.shared.exch.b128 %q0, [%s], %q1; ld.shared.b128 %q1, [%s]; "
       "@%p st.global.b128 [%i], %q1;",
   };

@@ -28,7 +28,7 @@ static void expect_in(const Output *output, const char *text, bool in_err) {
 
 #define EXPECT_OUT(text) expect_in(output, text, false)
 #define EXPECT_ERR(text) expect_in(output, text, true)
-#define EXPECT_CODE(expected) \
+#define EXPECT_CODE(expected)                                                                                          \
   cr_expect_eq(output->code, expected, "exit code %d\n%s%s", output->code, output->out, output->err)
 
 // A program that checks its own results, without a finding in any of three schedules.
@@ -160,9 +160,7 @@ Test(runner, failed_assertion) {
 
 Test(runner, deadlock) { expect_stopped("", "spins", "cudaErrorLaunchTimeout", "deadlock"); }
 
-Test(runner, step_limit) {
-  expect_stopped("--step-limit=20", "prints", "cudaErrorLaunchTimeout", "step limit");
-}
+Test(runner, step_limit) { expect_stopped("--step-limit=20", "prints", "cudaErrorLaunchTimeout", "step limit"); }
 
 Test(runner, reset_makes_the_device_new) {
   Output *output = run_test("", "faults", "reset");

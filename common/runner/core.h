@@ -24,17 +24,17 @@
 
 // Defines a function of the API, and its variants for a default stream of each thread: they do the same here. The version
 // script exports those variants that the real library has.
-#define API(name, parameters)                                             \
-  CUresult CUDAAPI name parameters;                                      \
-  CUresult CUDAAPI name##_ptsz parameters __attribute__((alias(#name))); \
-  CUresult CUDAAPI name##_ptds parameters __attribute__((alias(#name))); \
+#define API(name, parameters)                                                                                          \
+  CUresult CUDAAPI name parameters;                                                                                    \
+  CUresult CUDAAPI name##_ptsz parameters __attribute__((alias(#name)));                                               \
+  CUresult CUDAAPI name##_ptds parameters __attribute__((alias(#name)));                                               \
   CUresult CUDAAPI name parameters
 
 typedef struct Core {
   pthread_mutex_t lock;  // recursive: a host function in a stream may call back
   bool initialised;      // cuInit
   Emulator *emulator;
-  CUresult sticky;     // what stopped a launch: every later call returns it
+  CUresult sticky;    // what stopped a launch: every later call returns it
   char stopped[600];  // in words, for cuGetErrorString
   uint64_t launches;
   bool strict, counters;
@@ -48,10 +48,10 @@ Core *core_lock(void);
 void core_unlock(Core **locked);
 
 // For functions that need a context, which is most: returns an error when there is none, or when a launch was stopped.
-#define ENTER()                        \
-  LOCK();                              \
-  CUresult entered = core_enter();     \
-  (void)locked;                        \
+#define ENTER()                                                                                                        \
+  LOCK();                                                                                                              \
+  CUresult entered = core_enter();                                                                                     \
+  (void)locked;                                                                                                        \
   if (entered != CUDA_SUCCESS) return entered
 CUresult core_enter(void);
 // cuInit: opens the emulator with the options that hopper-run has left in the environment.

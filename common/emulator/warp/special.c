@@ -130,7 +130,8 @@ uint64_t special_value(const Warp *warp, int id, int axis, int lane) {
   case SPECIAL_LANEID: return (uint64_t)lane;
   case SPECIAL_WARPID: return (uint64_t)warp->index;
   case SPECIAL_NWARPID: return (uint64_t)block->warp_count;
-  case SPECIAL_SMID: return (block->cluster->id * (uint64_t)block->cluster->block_count + (uint64_t)block->rank) % SM_COUNT;
+  case SPECIAL_SMID:
+    return (block->cluster->id * (uint64_t)block->cluster->block_count + (uint64_t)block->rank) % SM_COUNT;
   case SPECIAL_NSMID: return SM_COUNT;
   case SPECIAL_GRIDID: return launch->number;
   case SPECIAL_LANEMASK_EQ: return 1u << lane;

@@ -8,7 +8,7 @@
 typedef struct Fatbin {
   const void *wrapper;
   bool tried;
-  CUresult status;  // of loading it
+  CUresult status;    // of loading it
   CUmodule *modules;  // more than one in a program built with -rdc=true
   int module_count;
   struct Managed *managed;
@@ -191,7 +191,7 @@ API(cudaGetSymbolAddress, (void **pointer, const void *host)) {
   return runtime_result(variable(host, (CUdeviceptr *)pointer, NULL));
 }
 
-API(cudaGetSymbolSize, (size_t *size, const void *host)) {
+API(cudaGetSymbolSize, (size_t * size, const void *host)) {
   CUdeviceptr address;
   return runtime_result(variable(host, &address, size));
 }
@@ -221,8 +221,8 @@ API(cudaMemcpyToSymbol, (const void *symbol, const void *from, size_t count, siz
   return cudaMemcpyToSymbolAsync(symbol, from, count, offset, kind, NULL);
 }
 
-API(cudaMemcpyFromSymbolAsync, (void *to, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind,
-                                cudaStream_t stream)) {
+API(cudaMemcpyFromSymbolAsync,
+    (void *to, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)) {
   CUdeviceptr address = 0;
   (void)kind;
   cudaError_t status = part(symbol, offset, count, &address);
