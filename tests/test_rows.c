@@ -67,7 +67,7 @@ static int compare(const RandomKernel *kernel, uint64_t seed, uint64_t schedule)
 }
 
 Test(rows, find_what_lane_by_lane_is_found) {
-  enum { KERNELS = 1500 };
+  enum { KERNELS = 4000 };
   static RandomKernel kernel;
   int with = 0;
   for (uint64_t seed = 0; seed < KERNELS; seed++) {

@@ -98,10 +98,10 @@ static void add_order(Writer *writer) {
   case 2: add(writer, "setp.eq.u32 %%p, %%t, %u;\n@%%p fence.acq_rel.cta;\n", draw(writer, 64)); break;
   case 3: add(writer, "setp.lt.u32 %%p, %%t, %u;\n@%%p red.global.add.u32 [%%out], 1;\n", draw(writer, 40)); break;
   case 4:
-  case 9:  // One thread of each warp hands on what it knows to those that come later, and learns what the others did.
-    add(writer,
-        "and.b32 %%b, %%t, 31;\nsetp.eq.u32 %%p, %%b, %u;\n@%%p atom.acq_rel.gpu.global.add.u32 %%b, [%%in+%u], 1;\n",
-        draw(writer, 2) * draw(writer, 32), 4096 + 8 * draw(writer, 2));
+  case 9:  // One thread of each warp hands on what it knows to those that come later, or learns what the others did.
+    add(writer, "and.b32 %%b, %%t, 31;\nsetp.eq.u32 %%p, %%b, %u;\n", draw(writer, 2) * draw(writer, 32));
+    add(writer, draw(writer, 2) ? "@%%p ld.acquire.gpu.global.u32 %%b, [%%in+4096];\n"
+                                : "@%%p atom.acq_rel.gpu.global.add.u32 %%b, [%%in+4096], 1;\n");
     break;
   default: add(writer, "bar.sync 0;\n");
   }

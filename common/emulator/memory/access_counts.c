@@ -166,6 +166,7 @@ ALWAYS_INLINE unsigned ascending_sectors(const uint64_t addresses[LANES], const 
 static unsigned sector_count(Mask mask, const uint64_t addresses[LANES], int size) {
   if (evenly_spaced(mask, addresses, (uint64_t)size))
     return (unsigned)(addresses[LANES - 1] / SECTOR_BYTES - addresses[0] / SECTOR_BYTES) + 1;
+  if (evenly_spaced(mask, addresses, 0)) return 1;
   mask = without_repeated_half(mask, addresses);
   unsigned ascending = mask == FULL_MASK                ? ascending_sectors(addresses, LANES)
                        : mask == FULL_MASK >> LANES / 2 ? ascending_sectors(addresses, LANES / 2)
