@@ -17,7 +17,7 @@ MINE ?= mine
 RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 
 .DEFAULT_GOAL := help
-include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk tests.mk plots.mk views.mk course.mk)
+include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk install.mk tests.mk plots.mk views.mk course.mk)
 include $(wildcard common/baselines/*/build.mk)
 
 help: ## this list
@@ -82,6 +82,7 @@ peers: $(LADDER) $(BASELINES) ## on the GPU: times stages and PyTorch's attentio
 	@python3 plots/peers.py --record $(OPTIONS)
 flash-attention-3: build/libflash_attention_3.so ## builds it for peers; FLASH_ATTENTION and CUTLASS are checkouts
 hopper-run: $(filter-out ./%,$(HOPPER_RUN)) ## builds ./hopper-run, which runs other CUDA programs on the emulator: notes/hopper-run.md
+install: install_files ## installs hopper-run, the emulator and the stages as libraries; PREFIX (/usr/local), DESTDIR
 run: run_file ## compiles FILE=my.cu and runs it on the emulator; OPTIONS of hopper-run, ARGS, NVCC_FLAGS
 bench-emulator: $(BENCH_NEEDS) ## how fast the emulator is, and the memory of its checks
 	@$^
@@ -100,6 +101,6 @@ deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Cri
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
 .PHONY: help ladder progress test test-course root test-gpu test-cuda test-deep test-mutants test-threads \
-  record-golden record-rules bench library run peers flash-attention-3 bench-emulator counters plot format clean deps
+  record-golden record-rules bench library install run peers flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

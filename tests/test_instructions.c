@@ -68,8 +68,7 @@ Test(instructions, atomics) {
 
 // ---- atomic operations on vectors: of four threads one, or all, on their 16 bytes together ----
 
-// What the 16 bytes hold before, words of two numbers of one format; the number that each is combined with; what they hold
-// then.
+// What each word of the vector holds before; the number that its numbers are combined with; what the word holds then.
 typedef struct VectorCase {
   const char *type;
   int count;  // elements
@@ -106,7 +105,9 @@ static const char *registers(const char *name, int count) {
 
 static void run_vector(const VectorCase *vector, bool returns) {
   char body[2000], *end = body;
-  const char *bits = strstr(vector->type, "x2") ? "b32" : vector->type[0] == 'f' && vector->type[1] == '3' ? "f32" : "b16";
+  const char *bits = strstr(vector->type, "x2")                         ? "b32"
+                     : vector->type[0] == 'f' && vector->type[1] == '3' ? "f32"
+                                                                        : "b16";
   int words = !strcmp(bits, "b16") ? vector->count / 2 : vector->count;
   for (int t = 0; t < THREADS; t++) in[t] = vector->before;
   end += sprintf(end, ".reg .%s %%x<8>, %%y<8>; and.b32 %%r, %%t, 3; setp.eq.u32 %%p, %%r, 0;\n", bits);
@@ -149,8 +150,8 @@ Test(instructions, threads_add_to_one_vector) {
 Test(instructions, atomics_on_128_bits) {
   static const char *const bodies[] = {
       "atom.global.exch.b128 %q0, [%i], %q1;",
-      "atom.global.cas.b128 %q0, [%i], %q2, %q1;",                     // they differ in the highest byte
-      "atom.relaxed.gpu.global.cas.b128 %q0, [%i], %q0, %q1;",         // they are equal
+      "atom.global.cas.b128 %q0, [%i], %q2, %q1;",              // they differ in the highest byte
+      "atom.relaxed.gpu.global.cas.b128 %q0, [%i], %q0, %q1;",  // they are equal
       "st.shared.b128 [%s], %q0; atom.shared.exch.b128 %q0, [%s], %q1; ld.shared.b128 %q1, [%s]; "
       "@%p st.global.b128 [%i], %q1;",
   };
@@ -189,6 +190,53 @@ Test(instructions, bytes_of_a_word) {
     cr_expect_eq(out[t][2], low, "%08x", out[t][2]);
     cr_expect_eq(out[t][3], (uint32_t)(int8_t)high, "%08x", out[t][3]);
   }
+}
+
+// ---- memory of the stack: a function takes some, and gives it back when it returns ----
+
+static const char stack_body[] =
+    ".reg .u64 %d<4>; .reg .u32 %x, %n;\n"
+    "stacksave.u64 %d0; mov.u64 %d3, %d0; mov.u32 %n, 0;\n"
+    "LOOP: add.u32 %x, %t, 32; cvt.u64.u32 %d1, %x; alloca.u64 %d1, %d1, 64;\n"  // of another size in each thread
+    "and.b64 %d2, %d1, 63; cvt.u32.u64 %r, %d2; add.u32 %v0, %v0, %r;\n"         // aligned
+    "st.local.u32 [%d1], %t; alloca.u64 %d2, 16; st.local.u32 [%d2], 7; ld.local.u32 %r, [%d1]; add.u32 %v1, %v1, %r;\n"
+    "sub.u64 %d3, %d3, %d1; cvt.u32.u64 %v2, %d3;\n"
+    "stackrestore.u64 %d0; stacksave.u64 %d3; setp.eq.u64 %p, %d3, %d0; selp.u32 %v3, 1, 0, %p;\n"
+    "add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 1000; @%p bra LOOP;";
+
+Test(instructions, memory_of_the_stack) {
+  run(stack_body);
+  for (uint32_t t = 0; t < THREADS; t++)
+    cr_expect(out[t][0] == 0 && out[t][1] == 1000 * t && out[t][2] == (t + 32 + 63) / 64 * 64 && out[t][3] == 1,
+              "thread %u: %u %u %u %u", t, out[t][0], out[t][1], out[t][2], out[t][3]);
+}
+
+// 1000 calls of a function that takes 1000 bytes each: more than there is.
+Test(instructions, a_return_gives_the_stack_back) {
+  static const char text[] = PTX_HEADER
+      ".func taking(.param .b32 x) { .reg .u64 %d; .reg .u32 %r; ld.param.b32 %r, [x]; alloca.u64 %d, 1000;\n"
+      "st.local.u32 [%d], %r; ret; }\n"
+      ".visible .entry test(.param .u64 in, .param .u64 out) { .reg .u32 %n; .reg .pred %p; mov.u32 %n, 0;\n"
+      "LOOP: { .param .b32 x; st.param.b32 [x], %n; call taking, (x); }\n"
+      "add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 1000; @%p bra LOOP; ret; }\n";
+  Machine machine = machine_open(text, 0);
+  uint64_t none = 0;
+  cr_expect_eq(machine_launch(&machine, (Shape){1, THREADS, 0}, (const void *[]){&none, &none}, 2), EMULATOR_OK);
+  expect_clean(&machine);
+  machine_close(&machine);
+}
+
+Test(instructions, the_stack_ends) {
+  static const char text[] = PTX_HEADER
+      ".visible .entry test(.param .u64 in, .param .u64 out) { .reg .u64 %d; .reg .u32 %n; .reg .pred %p;\n"
+      "mov.u32 %n, 0; LOOP: alloca.u64 %d, 1000; add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 1000; @%p bra LOOP; ret; }\n";
+  Machine machine = machine_open(text, 0);
+  uint64_t none = 0;
+  int count;
+  cr_expect_eq(machine_launch(&machine, (Shape){1, 32, 0}, (const void *[]){&none, &none}, 2), EMULATOR_FAULT);
+  const Hazard *hazards = emulator_hazards(machine.emulator, &count);
+  cr_expect(count == 1 && strstr(hazards[0].detail, "stack overflow: 1000 bytes"), "%d hazards", count);
+  machine_close(&machine);
 }
 
 // ---- special registers ----

@@ -38,7 +38,8 @@ static Device open_device(void) {
   return device;
 }
 
-// Runs a probe. What the emulator refuses it for, "" when it does not: a static string.
+// Runs a probe. What the emulator refuses to launch it for, "" when it does not: a static string. A module that holds it
+// is loaded all the same: a program may never launch the kernel.
 static const char *refusal(const char *probe) {
   static EmulatorError error;
   char kernel[TEXT_SIZE], text[2 * TEXT_SIZE];
@@ -46,6 +47,7 @@ static const char *refusal(const char *probe) {
   int length = snprintf(text, sizeof text, "%s%s", isa_module, kernel);
   Device device = open_device();
   EmulatorModule *module = emulator_load(device.emulator, text, (size_t)length, &error);
+  cr_expect(module, "a module with %s is not loaded: %s", probe, error.message);
   EmulatorLaunch launch = {.kernel = "probe",
                            .grid = {2, 1, 1},
                            .block = {128, 1, 1},

@@ -150,7 +150,9 @@ static const char shaped[] = HEADER ".entry k(.param .u64 p, .param .u32 n) { re
                                     ".entry exact() .reqntid 32, 2 { ret; }\n"
                                     ".entry stack() { .local .b8 a[400000]; ret; }\n"
                                     ".entry wide() { .reg .b64 %r<250000>; ret; }\n"
-                                    ".entry tile() { .shared .b8 a[240000]; ret; }\n";
+                                    ".entry tile() { .shared .b8 a[240000]; ret; }\n"
+                                    ".entry pairs() .reqnctapercluster 2 { ret; }\n"
+                                    ".entry few() .maxclusterrank 4 { ret; }\n";
 
 Test(robustness, launches_that_cannot_be_are_refused) {
   static const Shape shapes[] = {
@@ -174,6 +176,9 @@ Test(robustness, launches_that_cannot_be_are_refused) {
       {"exact", {1, 1, 1}, {64, 1, 1}, {0}, 0, 0, "needs blocks of (32,2,1)"},
       {"stack", {16, 1, 1}, {1024, 1, 1}, {16, 1, 1}, 0, 0, "registers and local memory"},
       {"wide", {2, 1, 1}, {1024, 1, 1}, {2, 1, 1}, 0, 0, "registers and local memory"},
+      {"pairs", {8, 1, 1}, {32, 1, 1}, {4, 1, 1}, 0, 0, "needs clusters of (2,1,1)"},
+      {"pairs", {3, 1, 1}, {32, 1, 1}, {0}, 0, 0, "no multiple"},
+      {"few", {8, 1, 1}, {32, 1, 1}, {8, 1, 1}, 0, 0, "allow 4 blocks a cluster, not 8"},
   };
   Emulator *emulator = emulator_open(&options);
   EmulatorModule *module = load(emulator, shaped);
@@ -190,6 +195,20 @@ Test(robustness, launches_that_cannot_be_are_refused) {
     cr_expect_eq(emulator_launch(emulator, module, &launch, &error), EMULATOR_INVALID, "%s, %s", s->kernel, s->reason);
     cr_expect(strstr(error.message, s->reason), "'%s' does not say '%s'", error.message, s->reason);
   }
+  emulator_close(emulator);
+}
+
+Test(robustness, an_argument_that_is_missing_is_named) {
+  Emulator *emulator = emulator_open(&options);
+  EmulatorModule *module = load(emulator, shaped);
+  EmulatorError error = {0};
+  uint64_t zero = 0;
+  EmulatorLaunch launch = {.kernel = "k", .grid = {1, 1, 1}, .block = {1, 1, 1}, .argument_count = 2};
+  cr_expect_eq(emulator_launch(emulator, module, &launch, &error), EMULATOR_INVALID);
+  cr_expect_str_eq(error.message, "k: argument 0 is missing");
+  launch.arguments = (const void *[]){&zero, NULL};
+  cr_expect_eq(emulator_launch(emulator, module, &launch, &error), EMULATOR_INVALID);
+  cr_expect_str_eq(error.message, "k: argument 1 is missing");
   emulator_close(emulator);
 }
 

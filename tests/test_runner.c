@@ -28,7 +28,7 @@ static void expect_in(const Output *output, const char *text, bool in_err) {
 
 #define EXPECT_OUT(text) expect_in(output, text, false)
 #define EXPECT_ERR(text) expect_in(output, text, true)
-#define EXPECT_CODE(expected) \
+#define EXPECT_CODE(expected)                                                                                          \
   cr_expect_eq(output->code, expected, "exit code %d\n%s%s", output->code, output->out, output->err)
 
 // A program that checks its own results, without a finding in any of three schedules.
@@ -52,6 +52,7 @@ Test(runner, clusters_and_cooperative_launches) { expect_right("launches"); }
 Test(runner, tensor_maps) { expect_right("tensor_map"); }
 Test(runner, graphs) { expect_right("graphs"); }
 Test(runner, driver_api) { expect_right("driver"); }
+Test(runner, relocatable_device_code) { expect_right("memory-rdc"); }
 Test(runner, runtime_of_cuda_12) {
   expect_right("streams-12");
   expect_right("launches-12");
@@ -159,9 +160,7 @@ Test(runner, failed_assertion) {
 
 Test(runner, deadlock) { expect_stopped("", "spins", "cudaErrorLaunchTimeout", "deadlock"); }
 
-Test(runner, step_limit) {
-  expect_stopped("--step-limit=20", "prints", "cudaErrorLaunchTimeout", "step limit");
-}
+Test(runner, step_limit) { expect_stopped("--step-limit=20", "prints", "cudaErrorLaunchTimeout", "step limit"); }
 
 Test(runner, reset_makes_the_device_new) {
   Output *output = run_test("", "faults", "reset");

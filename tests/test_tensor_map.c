@@ -128,8 +128,7 @@ static void expect_report(const char *changes, const char *copy, HazardKind kind
 Test(tensor_map, mistakes_are_reported) {
   expect_report(REPLACE "global_stride.shared::cta.b1024.b64 [copy], 0, 24;", copied, HAZARD_TENSOR_MAP);
   expect_report(REPLACE "box_dim.shared::cta.b1024.b32 [copy], 1, 300;", copied, HAZARD_TENSOR_MAP);
-  expect_report("st.shared.u32 [copy], 0; " REPLACE "rank.shared::cta.b1024.b32 [copy], 1;", copied,
-                HAZARD_TENSOR_MAP);
+  expect_report("st.shared.u32 [copy], 0; " REPLACE "rank.shared::cta.b1024.b32 [copy], 1;", copied, HAZARD_TENSOR_MAP);
   // Copied by ordinary stores, and not released to the tensor copies' proxy.
   static const char stores[] = "mov.u32 %y, copy; add.u32 %y, %y, %a; ld.shared.u32 %v, [%y]; cvt.u64.u32 %d, %a;\n"
                                "add.u64 %d, %d, %n; st.global.u32 [%d], %v; bar.warp.sync -1;";

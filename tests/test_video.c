@@ -26,8 +26,10 @@ static Wide less(Wide x, Wide y) { return x < y ? x : y; }
 static Wide more(Wide x, Wide y) { return x > y ? x : y; }
 static Wide apart(Wide x, Wide y) { return x < y ? y - x : x - y; }
 
-#define WORDS(text, f) {text, "b32: b32 b32 b32", f, 0}
-#define TWO_WORDS(text, f) {text, "b32: b32 b32", f, 0}
+#define WORDS(text, f)                                                                                                 \
+  { text, "b32: b32 b32 b32", f, 0 }
+#define TWO_WORDS(text, f)                                                                                             \
+  { text, "b32: b32 b32", f, 0 }
 
 // ---- scalar ----
 
@@ -84,8 +86,8 @@ EXPECT(mad_unsigned, (x * y + z) >> 15)
 EXPECT(mad_signed, clamp_s((s(x, 1, 8) * s(y, 1, 16) + s(z, 0, 32)) >> 7, 32))
 EXPECT(mad_negated, s(z, 0, 32) - s(x, 1, 8) * s(y, 1, 16))
 EXPECT(mad_minus, clamp_s(s(x, 0, 32) * y - s(z, 0, 32), 32))
-EXPECT(mad_minus_unsigned, clamp_s(x * y - s(z, 0, 32), 32))
-EXPECT(mad_plus_one, clamp_u(x * y + z + 1, 32))
+EXPECT(mad_minus_unsigned, clamp_s(x *y - s(z, 0, 32), 32))
+EXPECT(mad_plus_one, clamp_u(x *y + z + 1, 32))
 
 Test(video, multiply_add) {
   const InstructionTest tests[] = {

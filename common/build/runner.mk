@@ -44,6 +44,9 @@ $(RUNNER)/libcudart.so.$1: $(patsubst common/runner/runtime/%.c,$(RUNNER)/cudart
 	$$Q$$(CC) $$(RUNNER_CFLAGS) -shared -Wl,-soname,libcudart.so.$1 \
 	  -Wl,--version-script=$(RUNNER)/libcudart-$1.map -Wl,-rpath,'$$$$ORIGIN' $(RUNNER)/libcudart-$1.c \
 	  $$(filter %.o,$$^) $(RUNNER)/libcuda.so.1 -o $$@
+	@mkdir -p $(RUNNER)/link-$1
+	@ln -sf ../libcudart.so.$1 $(RUNNER)/link-$1/libcudart.so
+	@ln -sf ../libcuda.so.1 $(RUNNER)/link-$1/libcuda.so
 endef
 $(foreach release,12 13,$(eval $(call RUNTIME,$(release))))
 
@@ -62,10 +65,10 @@ $(foreach release,12 13,$(foreach name,$(BLAS),$(eval $(call BLAS_OF,$(name),$(r
 
 # ---- one file of CUDA: make run FILE=my.cu ----
 
-# What hopper-run wants of a program: PTX inside, and the shared runtime, for which the stand-in of nvcc's release stands.
+# What hopper-run wants of a program: PTX inside, and the shared runtime. nvcc finds the stand-in of its own release first.
 NVCC_RELEASE = $(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\).*/\1/p')
-RUN_FLAGS = -O3 -std=c++17 -lineinfo -gencode arch=compute_90a,code=compute_90a -cudart none
-RUN_LIBRARIES = -L$(RUNNER) -l:libcudart.so.$(NVCC_RELEASE) -l:libcuda.so.1
+RUN_FLAGS = -O3 -std=c++17 -lineinfo -gencode arch=compute_90a,code=compute_90a -cudart shared
+RUN_LIBRARIES = -L$(RUNNER)/link-$(NVCC_RELEASE) -lcuda
 RUN_PROGRAM = build/run/$(basename $(notdir $(FILE)))
 
 run_file: $(HOPPER_RUN) | nvcc
@@ -79,7 +82,7 @@ run_file: $(HOPPER_RUN) | nvcc
 
 RUNNER_TESTS := $(RUNNER)/tests
 RUNNER_PROGRAMS := $(patsubst tests/runner/%.cu,$(RUNNER_TESTS)/%,$(filter-out %/needs_gpu.cu,$(wildcard tests/runner/*.cu))) \
-  $(addprefix $(RUNNER_TESTS)/,driver streams-12 launches-12 library static no-ptx decoy/libcudart.so.$(NVCC_RELEASE))
+  $(addprefix $(RUNNER_TESTS)/,driver streams-12 launches-12 memory-rdc library static no-ptx decoy/libcudart.so.$(NVCC_RELEASE))
 
 define TEST_PROGRAM
 $(call say,NVCC $@)
@@ -89,9 +92,13 @@ endef
 $(RUNNER_TESTS)/%: tests/runner/%.cu tests/runner/check.h | nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
 # The same with the runtime of CUDA 12, and compressed as its nvcc does. That of CUDA 13 can still do it.
-$(RUNNER_TESTS)/%-12: RUN_LIBRARIES = -L$(RUNNER) -l:libcudart.so.12
+$(RUNNER_TESTS)/%-12: RUN_LIBRARIES = -L$(RUNNER)/link-12 -lcuda
 $(RUNNER_TESTS)/%-12: TEST_FLAGS = $(if $(filter 13,$(NVCC_RELEASE)),--compress-mode=speed)
 $(RUNNER_TESTS)/%-12: tests/runner/%.cu tests/runner/check.h | nvcc $(STAND_INS)
+	$(TEST_PROGRAM)
+# Compiled to be linked with other files of device code.
+$(RUNNER_TESTS)/%-rdc: TEST_FLAGS = -rdc=true
+$(RUNNER_TESTS)/%-rdc: tests/runner/%.cu tests/runner/check.h | nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
 # An RPATH that leads to a library of the runtime's name which has nothing in it.
 $(RUNNER_TESTS)/streams: TEST_FLAGS = -Xlinker --disable-new-dtags -Xlinker -rpath=$(abspath $(RUNNER_TESTS))/decoy
@@ -102,7 +109,7 @@ $(RUNNER_TESTS)/static: RUN_FLAGS = -cudart static
 $(RUNNER_TESTS)/static: RUN_LIBRARIES =
 $(RUNNER_TESTS)/static: tests/runner/faults.cu | nvcc
 	$(TEST_PROGRAM)
-$(RUNNER_TESTS)/no-ptx: RUN_FLAGS = -std=c++17 -gencode arch=compute_90a,code=sm_90a -cudart none
+$(RUNNER_TESTS)/no-ptx: RUN_FLAGS = -std=c++17 -gencode arch=compute_90a,code=sm_90a -cudart shared
 $(RUNNER_TESTS)/no-ptx: tests/runner/faults.cu | nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
 $(RUNNER_TESTS)/driver: tests/runner/driver.c | $(STAND_INS)

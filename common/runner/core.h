@@ -24,17 +24,17 @@
 
 // Defines a function of the API, and its variants for a default stream of each thread: they do the same here. The version
 // script exports those variants that the real library has.
-#define API(name, parameters)                                             \
-  CUresult CUDAAPI name parameters;                                      \
-  CUresult CUDAAPI name##_ptsz parameters __attribute__((alias(#name))); \
-  CUresult CUDAAPI name##_ptds parameters __attribute__((alias(#name))); \
+#define API(name, parameters)                                                                                          \
+  CUresult CUDAAPI name parameters;                                                                                    \
+  CUresult CUDAAPI name##_ptsz parameters __attribute__((alias(#name)));                                               \
+  CUresult CUDAAPI name##_ptds parameters __attribute__((alias(#name)));                                               \
   CUresult CUDAAPI name parameters
 
 typedef struct Core {
   pthread_mutex_t lock;  // recursive: a host function in a stream may call back
   bool initialised;      // cuInit
   Emulator *emulator;
-  CUresult sticky;     // what stopped a launch: every later call returns it
+  CUresult sticky;    // what stopped a launch: every later call returns it
   char stopped[600];  // in words, for cuGetErrorString
   uint64_t launches;
   bool strict, counters;
@@ -53,10 +53,10 @@ Core *core_lock(void);
 void core_unlock(Core **locked);
 
 // For functions that need a context, which is most: returns an error when there is none, or when a launch was stopped.
-#define ENTER()                        \
-  LOCK();                              \
-  CUresult entered = core_enter();     \
-  (void)locked;                        \
+#define ENTER()                                                                                                        \
+  LOCK();                                                                                                              \
+  CUresult entered = core_enter();                                                                                     \
+  (void)locked;                                                                                                        \
   if (entered != CUDA_SUCCESS) return entered
 CUresult core_enter(void);
 // cuInit: opens the emulator with the options that hopper-run has left in the environment.
@@ -70,6 +70,10 @@ void core_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void core_say_once(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Says that a function, or the part of it that a text names, is missing. Always CUDA_ERROR_NOT_SUPPORTED.
 CUresult core_missing(const char *function);
+
+// Whether a fatbin has PTX that the emulator can run; and those that one of -rdc=true consists of: fatbin.h.
+bool core_has_ptx(const void *image);
+const void *const *core_parts(const void *image);
 
 // A C++ name as it is written in the source, when the program has libstdc++. The text lives until the next call.
 const char *core_readable(const char *name);

@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WRAPPER_OF_PARTS = 2 };  // a version
 enum { WRAPPER_MAGIC = 0x466243b1, FATBIN_MAGIC = 0xba55ed50, KIND_PTX = 1, NEWEST = 90 };
 enum { COMPRESSED_LZ4 = 0x2000, COMPRESSED_ZSTD = 0x8000 };
 
 typedef struct Wrapper {
   uint32_t magic, version;
   const void *fatbin;
-  const void *more;
+  const void *parts;  // of a program built with -rdc=true: fatbins that are not linked, a list
 } Wrapper;
 
 typedef struct Header {
@@ -131,20 +132,42 @@ static bool is_better(const Entry *entry, const char *text, const Entry *best, c
 
 static bool usable(const Entry *entry) { return entry->kind == KIND_PTX && entry->architecture <= NEWEST; }
 
-char *fatbin_ptx(const void *image, const char **why) {
+// The entries of a fatbin or of the one behind a wrapper, and where they end. NULL when it is none.
+static const Entry *first_entry(const void *image, const uint8_t **end) {
   const Wrapper *wrapper = image;
-  const void *fatbin = first_word(image) == (uint32_t)WRAPPER_MAGIC ? wrapper->fatbin : image;
-  const Header *header = fatbin;
-  *why = "there is no PTX in the program that a Hopper GPU runs";
+  const Header *header = first_word(image) == (uint32_t)WRAPPER_MAGIC ? wrapper->fatbin : image;
   if (header->magic != (uint32_t)FATBIN_MAGIC) return NULL;
-  const uint8_t *at = (const uint8_t *)fatbin + header->header_size, *end = at + header->size;
-  const Entry *best = NULL;
+  const uint8_t *entries = (const uint8_t *)header + header->header_size;
+  *end = entries + header->size;
+  return (const Entry *)(const void *)entries;
+}
+
+static const Entry *next_entry(const Entry *entry, const uint8_t *end) {
+  const uint8_t *next = (const uint8_t *)entry + entry->header_size + entry->size;
+  return end - next >= (ptrdiff_t)sizeof(Entry) ? (const Entry *)(const void *)next : NULL;
+}
+
+bool fatbin_has_ptx(const void *image) {
+  const uint8_t *end = NULL;
+  const Entry *entry = first_entry(image, &end);
+  for (; entry && (const uint8_t *)entry < end; entry = next_entry(entry, end))
+    if (usable(entry)) return true;
+  return false;
+}
+
+const void *const *fatbin_parts(const void *image) {
+  const Wrapper *wrapper = image;
+  return first_word(image) == (uint32_t)WRAPPER_MAGIC && wrapper->version == WRAPPER_OF_PARTS ? wrapper->parts : NULL;
+}
+
+char *fatbin_ptx(const void *image, const char **why) {
+  *why = "there is no PTX in the program that a Hopper GPU runs";
+  const uint8_t *end = NULL;
+  const Entry *best = NULL, *entry = first_entry(image, &end);
   char *text = NULL;
-  while (end - at >= (ptrdiff_t)sizeof(Entry)) {
-    const Entry *entry = (const Entry *)at;
-    const char *problem = *why;
-    char *candidate = usable(entry) ? payload(entry, &problem) : NULL;
-    if (usable(entry) && !candidate) *why = problem;
+  for (; entry && (const uint8_t *)entry < end; entry = next_entry(entry, end)) {
+    if (!usable(entry)) continue;
+    char *candidate = payload(entry, why);
     if (candidate && is_better(entry, candidate, best, text)) {
       free(text);
       text = candidate;
@@ -152,7 +175,6 @@ char *fatbin_ptx(const void *image, const char **why) {
     } else {
       free(candidate);
     }
-    at += entry->header_size + entry->size;
   }
   return text;
 }

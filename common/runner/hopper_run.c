@@ -109,16 +109,21 @@ static int check_program(const char *name, const char *path, ElfFacts *facts) {
 
 // ---- the stand-ins ----
 
-// The folder of the stand-ins, from where this program is.
+// The folder of the stand-ins, seen from where this program is: where make has built them, or where it has installed them.
 static bool find_stand_ins(char folder[PATH_MAX]) {
-  char own[PATH_MAX];
+  static const char *const places[] = {STAND_INS, "../lib/hopper-ladder"};
+  char own[PATH_MAX], joined[2 * PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
   if (length < 0) return false;
   own[length] = 0;
   *strrchr(own, '/') = 0;
-  char joined[PATH_MAX + sizeof STAND_INS + 1];
-  snprintf(joined, sizeof joined, "%s/%s", own, STAND_INS);
-  return realpath(joined, folder) != NULL;
+  for (int i = 0; i < 2; i++) {
+    snprintf(joined, sizeof joined, "%s/%s/libcuda.so.1", own, places[i]);
+    if (!realpath(joined, folder)) continue;
+    *strrchr(folder, '/') = 0;
+    return true;
+  }
+  return false;
 }
 
 // Puts a value before those that a variable has.

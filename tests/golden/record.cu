@@ -3,12 +3,11 @@
 //   make record-golden     runs   ./record tests/golden EXPLORE_DIRECTORY
 //
 // The first directory receives the vectors that the tests use (*.bin, below 1 MB each); the second more of the same, to
-// find a model with: explore.bin, ulp.txt and ulp.bin (errors of the special functions over all 2^32 inputs), and
-// summary.txt (where tensor_core.c and the hardware differ).
+// find a model with: explore.bin, matrices.full, ulp.txt and ulp.bin (errors of the special functions over all 2^32
+// inputs), and summary.txt (where tensor_core.c and the hardware differ).
 #include "record.h"
 
 #include <cstdlib>
-#include <cstring>
 
 void check_cuda(cudaError_t error, const char *what, const char *file, int line) {
   if (error == cudaSuccess) return;
@@ -38,13 +37,10 @@ void close_file(FILE *file) {
 }
 
 int main(int argc, char **argv) {
-  bool matrices_only = argc == 4 && !strcmp(argv[3], "matrices");
-  if (argc != 3 && !matrices_only) {
-    fprintf(stderr, "usage: record GOLDEN_DIRECTORY EXPLORE_DIRECTORY [matrices]\n");
+  if (argc != 3) {
+    fprintf(stderr, "usage: record GOLDEN_DIRECTORY EXPLORE_DIRECTORY\n");
     return 2;
   }
-  record_matrices(argv[1], argv[2]);  // in other processes, which must begin before CUDA does here
-  if (matrices_only) return 0;
   cudaDeviceProp properties;
   CHECK(cudaGetDeviceProperties(&properties, 0));
   int driver = 0;
@@ -52,6 +48,7 @@ int main(int argc, char **argv) {
   printf("%s, compute capability %d.%d, driver for CUDA %d\n", properties.name, properties.major, properties.minor,
          driver);
   record_tensor_cores(argv[1], argv[2]);
+  record_matrices(argv[1], argv[2]);
   record_scalars(argv[1]);
   record_ulps(argv[2]);
   printf("done\n");

@@ -25,23 +25,23 @@ static const char ptx[] = ".version 8.0\n"
                           "  ret;\n"
                           "}\n";
 
-#define CHECK(call)                                                             \
-  do {                                                                          \
-    CUresult status = (call);                                                   \
-    const char *name = "?";                                                     \
-    if (status != CUDA_SUCCESS) {                                               \
-      cuGetErrorName(status, &name);                                            \
-      printf("line %d: %s\n", __LINE__, name);                                  \
-      exit(10);                                                                 \
-    }                                                                           \
+#define CHECK(call)                                                                                                    \
+  do {                                                                                                                 \
+    CUresult status = (call);                                                                                          \
+    const char *name = "?";                                                                                            \
+    if (status != CUDA_SUCCESS) {                                                                                      \
+      cuGetErrorName(status, &name);                                                                                   \
+      printf("line %d: %s\n", __LINE__, name);                                                                         \
+      exit(10);                                                                                                        \
+    }                                                                                                                  \
   } while (0)
 
-#define EXPECT(condition)                                    \
-  do {                                                       \
-    if (!(condition)) {                                      \
-      printf("line %d: not so: %s\n", __LINE__, #condition); \
-      exit(11);                                              \
-    }                                                        \
+#define EXPECT(condition)                                                                                              \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      printf("line %d: not so: %s\n", __LINE__, #condition);                                                           \
+      exit(11);                                                                                                        \
+    }                                                                                                                  \
   } while (0)
 
 int main(void) {

@@ -4,8 +4,7 @@
 
 #include "check.h"
 
-template <typename T>
-__global__ void add(const T *a, const T *b, T *c, int n) {
+template <typename T> __global__ void add(const T *a, const T *b, T *c, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) c[i] = a[i] + b[i];
 }

@@ -12,11 +12,10 @@ enum { LINE_SIZE = 1000, MOST_ROWS = 400 };
 
 // ---- kernels ----
 
-const char isa_module[] =
-    ".version 9.0\n.target sm_90a\n.address_size 64\n"
-    ".const .align 16 .b8 constants[64];\n"
-    ".func (.param .b32 y) twice(.param .b32 x) {\n"
-    ".reg .b32 %r; ld.param.b32 %r, [x]; add.u32 %r, %r, %r; st.param.b32 [y], %r; ret;\n}\n";
+const char isa_module[] = ".version 9.0\n.target sm_90a\n.address_size 64\n"
+                          ".const .align 16 .b8 constants[64];\n"
+                          ".func (.param .b32 y) twice(.param .b32 x) {\n"
+                          ".reg .b32 %r; ld.param.b32 %r, [x]; add.u32 %r, %r, %r; st.param.b32 [y], %r; ret;\n}\n";
 
 static const char registers[] =
     ".reg .pred %p<9>, %first, %never; .reg .b8 %y<9>; .reg .b16 %h<9>, %three; .reg .b32 %r<13>, %z, %one, %m;\n"

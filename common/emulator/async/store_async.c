@@ -1,5 +1,5 @@
-// st.async and red.async: a store into the shared memory of a block of the cluster, or a reduction there, whose bytes an
-// mbarrier of that block counts. PTX ISA 9.7.9.12 and 9.7.13.7.
+// st.async and red.async: a store into the shared memory of a block of the cluster, or a reduction there, whose bytes
+// an mbarrier of that block counts. PTX ISA 9.7.9.12 and 9.7.13.7.
 //
 // They are asynchronous, and in the generic proxy: no fence.proxy.async stands between them and ordinary loads and
 // stores.

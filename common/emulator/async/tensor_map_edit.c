@@ -155,26 +155,33 @@ static const struct {
   MapField field;
   bool has_dimension, is_constant;
 } fields[] = {
-    {"global_address", MAP_ADDRESS, false, false},        {"rank", MAP_RANK, false, false},
-    {"box_dim", MAP_BOX, true, false},                    {"global_dim", MAP_SIZE, true, false},
-    {"global_stride", MAP_STRIDE, true, false},           {"element_stride", MAP_ELEMENT_STRIDE, true, false},
-    {"elemtype", MAP_TYPE, false, true},                  {"interleave_layout", MAP_INTERLEAVE, false, true},
-    {"swizzle_mode", MAP_SWIZZLE, false, true},           {"fill_mode", MAP_FILL, false, true},
+    {"global_address", MAP_ADDRESS, false, false},
+    {"rank", MAP_RANK, false, false},
+    {"box_dim", MAP_BOX, true, false},
+    {"global_dim", MAP_SIZE, true, false},
+    {"global_stride", MAP_STRIDE, true, false},
+    {"element_stride", MAP_ELEMENT_STRIDE, true, false},
+    {"elemtype", MAP_TYPE, false, true},
+    {"interleave_layout", MAP_INTERLEAVE, false, true},
+    {"swizzle_mode", MAP_SWIZZLE, false, true},
+    {"fill_mode", MAP_FILL, false, true},
 };
 
 // The value of a field that is a constant, as the emulator's maps have it. False after an error.
 static bool decode_constant(Decoder *decoder, const PtxInstruction *source, MapField field, Inst *inst) {
   // PTX's numbers of the element types that the emulator has.
-  static const int types[] = {EMULATOR_TENSOR_U8,  EMULATOR_TENSOR_U16, EMULATOR_TENSOR_U32,  EMULATOR_TENSOR_S32,
-                              EMULATOR_TENSOR_U64, EMULATOR_TENSOR_S64, EMULATOR_TENSOR_F16,  EMULATOR_TENSOR_F32,
-                              -1,                  EMULATOR_TENSOR_F64, EMULATOR_TENSOR_BF16};
+  static const int types[] = {EMULATOR_TENSOR_U8,  EMULATOR_TENSOR_U16, EMULATOR_TENSOR_U32,
+                              EMULATOR_TENSOR_S32, EMULATOR_TENSOR_U64, EMULATOR_TENSOR_S64,
+                              EMULATOR_TENSOR_F16, EMULATOR_TENSOR_F32, -1,
+                              EMULATOR_TENSOR_F64, EMULATOR_TENSOR_BF16};
   const PtxOperand *operand = &source->operands[1];
   int64_t value = operand->value;
   if (operand->kind != PTX_OPERAND_INTEGER)
     return decoder_error(decoder, source, "the new value must be a constant"), false;
   bool known = field == MAP_TYPE ? value >= 0 && value < (int)(sizeof types / sizeof *types) && types[value] >= 0
                                  : value >= 0 && value <= (field == MAP_SWIZZLE ? 3 : field == MAP_FILL);
-  if (!known) return decoder_error(decoder, source, "the emulator has no tensor map with %lld", (long long)value), false;
+  if (!known)
+    return decoder_error(decoder, source, "the emulator has no tensor map with %lld", (long long)value), false;
   inst->a = decoder_constant(decoder, (uint64_t)(field == MAP_TYPE ? types[value] : value), 4);
   return true;
 }

@@ -131,7 +131,7 @@ static bool push_frame(Warp *warp, const Inst *inst, const Binding *binding, int
   CallStack *stack = &warp->calls[lane];
   const Program *program = warp_launch(warp)->program;
   bool deep = stack->depth == MAX_CALL_DEPTH ||
-              stack->local_base + binding->caller->local_size + binding->callee->local_size > program->local_size;
+              stack->local_base + binding->caller->local_size + binding->callee->local_size > program->stack_limit;
   if (deep && stack->depth > 0) {
     hazard_stop(warp, inst, lane, HAZARD_TRAP, 0, 0, "stack overflow: %d calls deep", stack->depth);
     return false;
@@ -143,7 +143,8 @@ static bool push_frame(Warp *warp, const Inst *inst, const Binding *binding, int
     if (!saved) out_of_memory();
     exchange_lane(warp, binding->callee, lane, saved, true);
   }
-  stack->frames[stack->depth++] = (CallFrame){inst, binding, saved};
+  uint64_t pointer = program->stack ? SLOT(warp, program->stack, const u64)[lane] : 0;
+  stack->frames[stack->depth++] = (CallFrame){inst, binding, pointer, saved};
   stack->local_base += binding->caller->local_size;
   return true;
 }
@@ -190,6 +191,8 @@ static uint32_t pop_frame(Warp *warp, int lane) {
   CallStack *stack = &warp->calls[lane];
   CallFrame frame = stack->frames[--stack->depth];
   stack->local_base -= frame.binding->caller->local_size;
+  Slot pointer = warp_launch(warp)->program->stack;
+  if (pointer) SLOT(warp, pointer, u64)[lane] = frame.stack;
   u8 few[256], *results = few;
   const Binding *binding = frame.binding;
   // The results go into the caller's registers, which a restore may overwrite: so they wait until it is done.

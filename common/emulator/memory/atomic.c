@@ -18,9 +18,9 @@ typedef struct Atomic {
   Space space;
   MemoryOrder order;
   Strength scope;
-  int size, count;  // bytes of an element, elements
-  bool returns;     // atom, not red
-  bool loops;       // in shared memory
+  int size, count;   // bytes of an element, elements
+  bool returns;      // atom, not red
+  bool loops;        // in shared memory
   Combine *combine;  // of an element; NULL of 128 bits
   bool compares;     // of 128 bits: cas, not exch
   Slot d[MAX_VECTOR], b[MAX_VECTOR], c;
@@ -240,8 +240,7 @@ static bool decode_elements(Decoder *decoder, const PtxInstruction *source, cons
   }
   for (int e = 0; e < atomic->count; e++) {
     const PtxOperand *element = is_vector ? &operand->items[e] : operand;
-    slots[e] =
-        is_destination ? decoder_destination(decoder, element, type) : decoder_source(decoder, element, type);
+    slots[e] = is_destination ? decoder_destination(decoder, element, type) : decoder_source(decoder, element, type);
   }
   return !decoder->failed;
 }

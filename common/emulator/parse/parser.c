@@ -76,8 +76,10 @@ static void parse_file(Parser *parser) {
 
 // label: .b8 95, 90, 51, 0 ... of .debug_str: names of functions, for .loc. What else it may hold is passed over.
 static void parse_strings(Parser *parser) {
+  int line = parser->token.line;
   expect(parser, "{");
-  while (!is_punctuation(parser, "}") && parser->token.kind != TOKEN_END) {
+  while (!is_punctuation(parser, "}")) {
+    if (parser->token.kind == TOKEN_END) parser_fail(parser, line, "'{' is not closed");
     const char *word = parser->token.kind == TOKEN_WORD ? parser->token.name : NULL;
     bool bytes = is_directive(parser, "b8");
     next_token(parser);
@@ -192,7 +194,7 @@ PtxModule *ptx_parse(const char *text, size_t length, PtxError *error) {
   }
   Parser *parser = create_parser(length ? text : "", length, error);
   if (!parser) {
-    snprintf(error->message, sizeof error->message, "out of memory");
+    *error = (PtxError){.message = "out of memory", .out_of_memory = true};
     return NULL;
   }
   if (setjmp(parser->failed)) {

@@ -35,6 +35,7 @@ typedef enum PtxSpace { PTX_REG, PTX_GLOBAL, PTX_SHARED, PTX_LOCAL, PTX_PARAM, P
 typedef struct PtxError {
   int line;  // of the PTX text, from 1; 0 when the error has no place
   char message[240];
+  bool out_of_memory;  // the host has no memory for the module
 } PtxError;
 
 // Where an instruction came from, from .loc. An inlined call keeps the call site that brought it in.
@@ -108,7 +109,7 @@ typedef struct PtxVariable {
   uint64_t alignment;  // bytes
   uint64_t size;       // bytes
   bool is_extern;
-  bool is_managed;  // .attribute(.managed): the host reaches it by the same address
+  bool is_managed;         // .attribute(.managed): the host reaches it by the same address
   const uint8_t *initial;  // size bytes, or NULL for zero (undefined for shared and local)
   // Addresses of other symbols inside the initializer, zero in initial.
   const struct PtxRelocation *relocations;

@@ -62,6 +62,7 @@ void *arena_allocate(PtxArena *arena, size_t size) {
 
 void *parser_allocate(Parser *parser, size_t size) {
   void *memory = arena_allocate(parser->arena, size);
+  parser->error->out_of_memory = !memory;
   if (!memory) parser_fail(parser, parser->token.line, "out of memory");
   return memory;
 }

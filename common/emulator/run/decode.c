@@ -19,6 +19,7 @@ enum {
   MAX_PARAM = 32764,      // of a kernel: PTX ISA 5.1.6.1
   MAX_FUNCTIONS = 1024,   // of one kernel
   RECURSIVE_LOCAL = 64 << 10,
+  STACK_LOCAL = 64 << 10,  // for alloca
 };
 
 // ---- functions ----
@@ -201,17 +202,29 @@ static bool calls_indirectly(Decoder *decoder, const PtxFunction *ptx) {
   return false;
 }
 
+// Whether a function has alloca or its kin.
+static bool uses_stack(Decoder *decoder, const PtxFunction *ptx) {
+  for (int i = 0; i < ptx->instruction_count; i++) {
+    const Instruction *row = row_of(decoder, &ptx->instructions[i]);
+    if (row && row->decode == decode_stack) return true;
+  }
+  return false;
+}
+
 // How much local memory a thread needs: more where a function may be entered again before it returns. Through a register
 // any may be called.
 static void measure_local(Decoder *decoder) {
   Program *program = decoder->program;
   Visit *visits = program_allocate(program, (size_t)program->function_count * sizeof *visits);
-  bool again = calls_in_circle(program, &program->functions[0], visits);
+  bool again = calls_in_circle(program, &program->functions[0], visits), stack = false;
   for (int f = 0; f < program->function_count; f++) {
     again |= calls_indirectly(decoder, program->functions[f].ptx);
+    stack |= uses_stack(decoder, program->functions[f].ptx);
     program->local_size += program->functions[f].local_size;
   }
   if (again && program->local_size) program->local_size += RECURSIVE_LOCAL;
+  program->stack_limit = program->local_size = align_up(program->local_size, 16);
+  if (stack) program->local_size += STACK_LOCAL;
 }
 
 static void decode_guard(Decoder *decoder, const PtxInstruction *source, Inst *inst) {

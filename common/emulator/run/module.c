@@ -190,6 +190,7 @@ EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t lengt
   PtxError syntax = {0};
   *error = (EmulatorError){0};
   PtxModule *ptx = ptx_parse(text, length, &syntax);
+  if (!ptx && syntax.out_of_memory) out_of_memory();
   if (!ptx) {
     fail(error, syntax.line, "%s", syntax.message);
     return NULL;

@@ -30,8 +30,8 @@ static void move_local_address(Warp *warp, const Inst *inst, Mask mask) {
   EACH_LANE(mask, d[LANE] = (u64)inst->immediate + (warp->calls ? warp->calls[LANE].local_base : 0));
 }
 
-// The clocks count the warp instructions that the cluster has executed: they mean no time. The count grows when a warp's
-// turn ends; so the turn ends here, and the next reading is a larger number.
+// The clocks count the warp instructions that the cluster has executed: they mean no time. The count grows when a
+// warp's turn ends; so the turn ends here, and the next reading is a larger number.
 static u64 read_clock(Warp *warp) {
   warp->yield = warp->regroup = true;
   return warp->block->cluster->steps;
@@ -160,8 +160,8 @@ static DecodeResult decode_packed(Decoder *decoder, const PtxInstruction *source
   const PtxOperand *vector = &source->operands[packs], *whole = &source->operands[!packs];
   int count = vector->item_count, bytes = (int)ptx_type_size(type);
   if (count < 2 || count > 8 || bytes % count || type == PTX_PRED || (bytes / count & (bytes / count - 1)))
-    return decoder_error(decoder, source, "cannot divide .%s into %d parts of 8, 16, 32 or 64 bits", ptx_type_name(type),
-                         count);
+    return decoder_error(decoder, source, "cannot divide .%s into %d parts of 8, 16, 32 or 64 bits",
+                         ptx_type_name(type), count);
   Parts *parts = decoder_allocate(decoder, sizeof *parts);
   parts->count = count;
   parts->size = bytes / count;

@@ -1,8 +1,8 @@
 // The video instructions: arithmetic on bytes, half-words and words that are parts of 32-bit registers. PTX ISA 9.7.18.
 //
-// The scalar ones select one part of each source and compute with it. The SIMD ones, vadd2 and vadd4 for example, select
-// two half-words or four bytes from the eight bytes of b:a. What they compute fits 64 bits, so that nothing wraps before
-// it is saturated or cut to size.
+// The scalar ones select one part of each source and compute with it. The SIMD ones, vadd2 and vadd4 for example,
+// select two half-words or four bytes from the eight bytes of b:a. What they compute fits 64 bits, so that nothing wraps
+// before it is saturated or cut to size.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,18 @@
 #include "../warp/operands.h"
 #include "families.h"
 
-typedef enum VideoOperation { V_ADD, V_SUB, V_ABSDIFF, V_MIN, V_MAX, V_AVRG, V_SHL, V_SHR, V_SET, V_MAD } VideoOperation;
+typedef enum VideoOperation {
+  V_ADD,
+  V_SUB,
+  V_ABSDIFF,
+  V_MIN,
+  V_MAX,
+  V_AVRG,
+  V_SHL,
+  V_SHR,
+  V_SET,
+  V_MAD
+} VideoOperation;
 typedef enum VideoCompare { V_EQ, V_NE, V_LT, V_LE, V_GT, V_GE } VideoCompare;
 typedef enum VideoSecond { NO_SECOND, SECOND_ADD, SECOND_MIN, SECOND_MAX } VideoSecond;
 
@@ -21,8 +32,8 @@ enum { MOST_PARTS = 4 };
 typedef struct VideoPlan {
   VideoOperation operation;
   VideoCompare compare;
-  VideoSecond second;  // with c
-  int parts, bits;     // that the operation works on at once, and the bits of one in d
+  VideoSecond second;                // with c
+  int parts, bits;                   // that the operation works on at once, and the bits of one in d
   int a[MOST_PARTS], b[MOST_PARTS];  // the first bit, of b:a in a SIMD instruction, of each part from the lowest
   int a_bits, b_bits;
   bool a_signed, b_signed, d_signed;
@@ -139,8 +150,8 @@ VIDEO_HANDLER(execute_multiply_add, multiply_add)
 static const struct {
   const char *name;  // of the scalar instruction; a SIMD one has a 2 or a 4 behind it
   VideoOperation operation;
-} operations[] = {{"vadd", V_ADD}, {"vsub", V_SUB}, {"vabsdiff", V_ABSDIFF}, {"vmin", V_MIN}, {"vmax", V_MAX},
-                  {"vavrg", V_AVRG}, {"vshl", V_SHL}, {"vshr", V_SHR}, {"vset", V_SET}, {"vmad", V_MAD}};
+} operations[] = {{"vadd", V_ADD},   {"vsub", V_SUB}, {"vabsdiff", V_ABSDIFF}, {"vmin", V_MIN}, {"vmax", V_MAX},
+                  {"vavrg", V_AVRG}, {"vshl", V_SHL}, {"vshr", V_SHR},         {"vset", V_SET}, {"vmad", V_MAD}};
 
 static const char *const compare_names[] = {"eq", "ne", "lt", "le", "gt", "ge", NULL};
 static const char *const second_names[] = {"add", "min", "max", NULL};
@@ -175,7 +186,8 @@ static bool read_parts(const PtxOperand *operand, const char *otherwise, const V
   return true;
 }
 
-// Reads "h10" or "b31": which results of a SIMD instruction go to d, all of them when it names none. The numbers descend.
+// Reads "h10" or "b31": which results of a SIMD instruction go to d, all of them when it names none. The numbers
+// descend.
 static bool read_mask(const PtxOperand *operand, VideoPlan *plan) {
   const char *part = operand->part;
   for (int i = 0; i < plan->parts; i++) plan->written[i] = !part;
@@ -203,11 +215,11 @@ static bool check_modifiers(Decoder *decoder, const PtxInstruction *source, cons
   // clang-format on
   bool shifts = plan->operation == V_SHL || plan->operation == V_SHR, sets = plan->operation == V_SET;
   return decoder_modifiers(decoder, source,
-                           shifts                      ? of_shift
-                           : plan->operation == V_MAD  ? of_mad
-                           : plan->parts > 1           ? sets ? of_simd_set : of_simd
-                           : sets                      ? of_set
-                                                       : of_scalar);
+                           shifts                     ? of_shift
+                           : plan->operation == V_MAD ? of_mad
+                           : plan->parts > 1          ? sets ? of_simd_set : of_simd
+                           : sets                     ? of_set
+                                                      : of_scalar);
 }
 
 // .dtype.atype.btype, or .atype.btype of vset, whose result is unsigned.

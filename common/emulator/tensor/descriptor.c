@@ -100,8 +100,8 @@ static const char *overlap(const MatrixDescriptor *d, int rows, int row_bytes) {
 // A line of a swizzled tile, as far as it is read, goes on behind its end.
 static const char *crossing(const MatrixDescriptor *d, int rows, int row_bytes) {
   uint32_t length = (uint32_t)(d->mn_major ? rows * 2 : row_bytes), begin = d->swizzle ? d->start % d->swizzle : 0;
-  if (length > d->swizzle) length = d->swizzle;
-  if (begin + length <= d->swizzle) return NULL;
+  if (d->mn_major && length > d->swizzle) length = d->swizzle;  // the rest lies in the next panels
+  if (!d->swizzle || begin + length <= d->swizzle) return NULL;
   return sentence("the start, 0x%x, is %u bytes inside a line of %u, and the next %u bytes reach over its end", d->start,
                   begin, d->swizzle, length);
 }

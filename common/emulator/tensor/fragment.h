@@ -56,7 +56,7 @@ bool fragment_whole_warp(Warp *warp, const Inst *inst, Mask mask);
 // One request of a warp to memory, of 16 bytes by each lane of a mask.
 typedef struct Request {
   Space space;
-  int bytes_each;   // 0: UNIT_BYTES
+  int bytes_each;  // 0: UNIT_BYTES
   AccessKind kind;
   bool own_shared;  // ldmatrix, stmatrix: the block's own shared memory only; else shared or global
   Mask lanes;

@@ -27,17 +27,18 @@ static void take_half(const Fragment *fragment, const uint8_t *tile, int half, u
 static bool find_places(Warp *warp, const Inst *inst, const Multiply *multiply, SparsePlaces *places) {
   const u32 *metadata = SLOT(warp, multiply->metadata, const u32);
   if (product_places(&multiply->product, metadata, multiply->selector, places)) return true;
-  hazard_report(warp, inst, 0, HAZARD_DESCRIPTOR, 0, 0,
-                "the metadata of a sparse A does not name %s", product_places_rule(&multiply->product));
+  hazard_report(warp, inst, 0, HAZARD_DESCRIPTOR, 0, 0, "the metadata of a sparse A does not name %s",
+                product_places_rule(&multiply->product));
   return true;  // the hardware goes on with some of the elements
 }
 
 static void multiply_step(const Multiply *multiply, const uint8_t *first, const uint8_t *second,
                           const SparsePlaces *places, void *d) {
-  static _Thread_local ProductOperand a, b;
-  product_decode_a(&multiply->product, &a, multiply->first.lines, first, places);
-  product_decode_b(&multiply->product, &b, multiply->second.lines, second);
-  product_multiply(&multiply->product, &a, &b, d, multiply->d.elements, true);
+  ProductScratch *scratch = product_scratch();
+  scratch->b_columns = 0;
+  product_decode_a(&multiply->product, &scratch->a, multiply->first.lines, first, places);
+  product_decode_b(&multiply->product, &scratch->b, multiply->second.lines, second);
+  product_multiply(&multiply->product, &scratch->a, &scratch->b, d, multiply->d.elements, true);
 }
 
 static void multiply_tiles(Warp *warp, const Inst *inst, const Multiply *multiply, void *d) {
@@ -86,18 +87,18 @@ static const struct {
   bool sparse;
   int m, k;
 } shapes[] = {
-    {ELEMENT_F16, ELEMENT_BF16, false, 16, 8},  {ELEMENT_F16, ELEMENT_BF16, false, 16, 16},
-    {ELEMENT_F16, ELEMENT_BF16, true, 16, 16},  {ELEMENT_F16, ELEMENT_BF16, true, 16, 32},
-    {ELEMENT_TF32, ELEMENT_TF32, false, 16, 4}, {ELEMENT_TF32, ELEMENT_TF32, false, 16, 8},
-    {ELEMENT_TF32, ELEMENT_TF32, true, 16, 8},  {ELEMENT_TF32, ELEMENT_TF32, true, 16, 16},
+    {ELEMENT_F16, ELEMENT_BF16, false, 16, 8},   {ELEMENT_F16, ELEMENT_BF16, false, 16, 16},
+    {ELEMENT_F16, ELEMENT_BF16, true, 16, 16},   {ELEMENT_F16, ELEMENT_BF16, true, 16, 32},
+    {ELEMENT_TF32, ELEMENT_TF32, false, 16, 4},  {ELEMENT_TF32, ELEMENT_TF32, false, 16, 8},
+    {ELEMENT_TF32, ELEMENT_TF32, true, 16, 8},   {ELEMENT_TF32, ELEMENT_TF32, true, 16, 16},
     {ELEMENT_E4M3, ELEMENT_E5M2, false, 16, 16}, {ELEMENT_E4M3, ELEMENT_E5M2, false, 16, 32},
-    {ELEMENT_E4M3, ELEMENT_E5M2, true, 16, 64}, {ELEMENT_S8, ELEMENT_U8, false, 8, 16},
-    {ELEMENT_S8, ELEMENT_U8, false, 16, 16},    {ELEMENT_S8, ELEMENT_U8, false, 16, 32},
-    {ELEMENT_S8, ELEMENT_U8, true, 16, 32},     {ELEMENT_S8, ELEMENT_U8, true, 16, 64},
-    {ELEMENT_S4, ELEMENT_U4, false, 8, 32},     {ELEMENT_S4, ELEMENT_U4, false, 16, 32},
-    {ELEMENT_S4, ELEMENT_U4, false, 16, 64},    {ELEMENT_S4, ELEMENT_U4, true, 16, 64},
-    {ELEMENT_S4, ELEMENT_U4, true, 16, 128},    {ELEMENT_B1, ELEMENT_B1, false, 8, 128},
-    {ELEMENT_B1, ELEMENT_B1, false, 16, 128},   {ELEMENT_B1, ELEMENT_B1, false, 16, 256},
+    {ELEMENT_E4M3, ELEMENT_E5M2, true, 16, 64},  {ELEMENT_S8, ELEMENT_U8, false, 8, 16},
+    {ELEMENT_S8, ELEMENT_U8, false, 16, 16},     {ELEMENT_S8, ELEMENT_U8, false, 16, 32},
+    {ELEMENT_S8, ELEMENT_U8, true, 16, 32},      {ELEMENT_S8, ELEMENT_U8, true, 16, 64},
+    {ELEMENT_S4, ELEMENT_U4, false, 8, 32},      {ELEMENT_S4, ELEMENT_U4, false, 16, 32},
+    {ELEMENT_S4, ELEMENT_U4, false, 16, 64},     {ELEMENT_S4, ELEMENT_U4, true, 16, 64},
+    {ELEMENT_S4, ELEMENT_U4, true, 16, 128},     {ELEMENT_B1, ELEMENT_B1, false, 8, 128},
+    {ELEMENT_B1, ELEMENT_B1, false, 16, 128},    {ELEMENT_B1, ELEMENT_B1, false, 16, 256},
 };
 
 // The list of shapes for an error.
@@ -188,8 +189,8 @@ static int own_registers(const Fragment *fragment) { return fragment->block_coun
 
 // mma{.sp}.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype{.op.popc} d, a, b, c{, metadata, selector}
 DecodeResult decode_mma(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  static const char *const allowed[] = {"sync", "aligned", "row", "col", "satfinite", "xor", "and", "popc", "sp",
-                                        "sp::ordered_metadata", NULL};
+  static const char *const allowed[] = {
+      "sync", "aligned", "row", "col", "satfinite", "xor", "and", "popc", "sp", "sp::ordered_metadata", NULL};
   ElementType types[4] = {ELEMENT_F32};
   int m = 0, n = 0, k = 0;
   bool sparse = ptx_has(source, "sp") || ptx_has(source, "sp::ordered_metadata");

@@ -1,10 +1,13 @@
 // Matrix products of any element types: see product.h.
 #include "product.h"
 
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../warp/float16.h"
+#include "../warp/host_memory.h"
 
 // ---- types ----
 
@@ -12,10 +15,10 @@ static const struct {
   const char *name;
   int bits;
 } types_of_elements[ELEMENT_TYPES] = {
-    [ELEMENT_F16] = {"f16", 16}, [ELEMENT_BF16] = {"bf16", 16}, [ELEMENT_TF32] = {"tf32", 32},
-    [ELEMENT_E4M3] = {"e4m3", 8}, [ELEMENT_E5M2] = {"e5m2", 8}, [ELEMENT_S8] = {"s8", 8},
-    [ELEMENT_U8] = {"u8", 8},    [ELEMENT_S4] = {"s4", 4},      [ELEMENT_U4] = {"u4", 4},
-    [ELEMENT_B1] = {"b1", 1},    [ELEMENT_F64] = {"f64", 64},   [ELEMENT_F32] = {"f32", 32},
+    [ELEMENT_F16] = {"f16", 16},  [ELEMENT_BF16] = {"bf16", 16}, [ELEMENT_TF32] = {"tf32", 32},
+    [ELEMENT_E4M3] = {"e4m3", 8}, [ELEMENT_E5M2] = {"e5m2", 8},  [ELEMENT_S8] = {"s8", 8},
+    [ELEMENT_U8] = {"u8", 8},     [ELEMENT_S4] = {"s4", 4},      [ELEMENT_U4] = {"u4", 4},
+    [ELEMENT_B1] = {"b1", 1},     [ELEMENT_F64] = {"f64", 64},   [ELEMENT_F32] = {"f32", 32},
     [ELEMENT_S32] = {"s32", 32},
 };
 
@@ -67,8 +70,10 @@ bool element_modifiers(Decoder *decoder, const PtxInstruction *source, const cha
 }
 
 static TensorFormat format_of(ElementType type) {
-  static const TensorFormat formats[] = {[ELEMENT_F16] = TENSOR_F16,   [ELEMENT_BF16] = TENSOR_BF16,
-                                         [ELEMENT_TF32] = TENSOR_TF32, [ELEMENT_E4M3] = TENSOR_E4M3,
+  static const TensorFormat formats[] = {[ELEMENT_F16] = TENSOR_F16,
+                                         [ELEMENT_BF16] = TENSOR_BF16,
+                                         [ELEMENT_TF32] = TENSOR_TF32,
+                                         [ELEMENT_E4M3] = TENSOR_E4M3,
                                          [ELEMENT_E5M2] = TENSOR_E5M2};
   return formats[type];
 }
@@ -152,7 +157,7 @@ void product_decode_a(const Product *product, ProductOperand *a, int rows, const
   int depth = product->depth;
   a->lines = rows;
   if (element_is_integer(product->a))
-    integers_decode(product, product->a, a, packed, places);
+    integers_decode(product, product->a, a, packed, depth / (places ? 2 : 1) * element_bits(product->a) / 8, places);
   else if (product->converted)
     decode_converted(product, product->a, a, packed, places, false);
   else if (places)
@@ -166,11 +171,26 @@ void product_decode_b(const Product *product, ProductOperand *b, int columns, co
   int depth = product->depth;
   b->lines = columns;
   if (element_is_integer(product->b))
-    integers_decode(product, product->b, b, packed, NULL);
+    integers_decode(product, product->b, b, packed, depth * element_bits(product->b) / 8, NULL);
   else if (product->converted)
     decode_converted(product, product->b, b, packed, NULL, true);
   else
     tensor_decode_b(&b->numbers[0], format_of(product->b), columns, depth, packed, 1, depth, product->negate_b);
+}
+
+// ---- memory ----
+
+static pthread_key_t scratch_key;
+static void make_key(void) { pthread_key_create(&scratch_key, free); }
+
+ProductScratch *product_scratch(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  static _Thread_local ProductScratch *own;
+  if (own) return own;
+  own = host_allocate(1, sizeof *own);
+  pthread_once(&once, make_key);
+  pthread_setspecific(scratch_key, own);
+  return own;
 }
 
 // ---- the product ----
@@ -178,8 +198,8 @@ void product_decode_b(const Product *product, ProductOperand *b, int columns, co
 // Two steps from zero, and then C is added as by add.f32 and add.f16.
 static void multiply_converted(const Product *product, const ProductOperand *a, const ProductOperand *b, void *d,
                                int row_stride) {
-  static _Thread_local f32 wide[PRODUCT_ROWS * TENSOR_MAX_LINES];
-  static _Thread_local u16 narrow[PRODUCT_ROWS * TENSOR_MAX_LINES];
+  f32 *wide = product_scratch()->sums.f32;
+  u16 *narrow = product_scratch()->sums.f16;
   bool is_f16 = product->d == ELEMENT_F16;
   for (int step = 0; step < 2; step++)
     if (is_f16)

@@ -59,7 +59,7 @@ const char *product_places_rule(const Product *product);
 // How many values the selector may have: 4 when one lane of four holds the metadata, 2 when two do, else 1.
 int product_selectors(const Product *product);
 
-// A decoded operand. It takes 320 KiB: not for the stack.
+// A decoded operand. It takes 320 KiB: not for the stack, but in the scratch below.
 typedef struct ProductOperand {
   int lines;
   union {
@@ -76,8 +76,23 @@ void product_decode_b(const Product *product, ProductOperand *b, int columns, co
 void product_multiply(const Product *product, const ProductOperand *a, const ProductOperand *b, void *d, int row_stride,
                       bool accumulate);
 
-// Their parts for integers and single bits, in product_integers.c: type is A's or B's.
-void integers_decode(const Product *product, ElementType type, ProductOperand *o, const uint8_t *packed,
+// What a host thread computes products in: 1 MiB, allocated at its first product and freed with the thread. b is kept
+// from one wgmma to the next: the four warps of a warpgroup multiply with the same one.
+typedef struct ProductScratch {
+  ProductOperand a, b;
+  int b_columns;  // 0: b is nothing to keep
+  Product b_product;
+  uint8_t b_packed[TENSOR_MAX_LINES * 64];
+  union {
+    float f32[PRODUCT_ROWS * TENSOR_MAX_LINES];
+    uint16_t f16[PRODUCT_ROWS * TENSOR_MAX_LINES];
+  } sums;
+} ProductScratch;
+
+ProductScratch *product_scratch(void);
+
+// Their parts for integers and single bits, in product_integers.c: type is A's or B's, and pitch the bytes of a line.
+void integers_decode(const Product *product, ElementType type, ProductOperand *o, const uint8_t *packed, int pitch,
                      const SparsePlaces *places);
 void integers_multiply(const Product *product, const ProductOperand *a, const ProductOperand *b, int32_t *d,
                        int row_stride, bool accumulate);

@@ -32,9 +32,9 @@ static void unpack(ElementType type, const uint8_t *line, int count, int16_t *va
   }
 }
 
-void integers_decode(const Product *product, ElementType type, ProductOperand *o, const uint8_t *packed,
+void integers_decode(const Product *product, ElementType type, ProductOperand *o, const uint8_t *packed, int pitch,
                      const SparsePlaces *places) {
-  int stored = places ? product->depth / 2 : product->depth, pitch = stored * element_bits(type) / 8;
+  int stored = places ? product->depth / 2 : product->depth;
   for (int i = 0; i < o->lines; i++, packed += pitch) {
     int16_t values[PRODUCT_MAX_DEPTH], *line = o->integers[i];
     unpack(type, packed, stored, places ? values : line);

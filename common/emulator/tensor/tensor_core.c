@@ -31,7 +31,7 @@ typedef struct Layout {
 } Layout;
 
 static const Layout layouts[] = {
-    [TENSOR_F16] = {5, 10, 15, true},  [TENSOR_BF16] = {8, 7, 127, true}, [TENSOR_TF32] = {8, 23, 127, true},
+    [TENSOR_F16] = {5, 10, 15, true}, [TENSOR_BF16] = {8, 7, 127, true}, [TENSOR_TF32] = {8, 23, 127, true},
     [TENSOR_E4M3] = {4, 3, 7, false}, [TENSOR_E5M2] = {5, 2, 15, true},  [TENSOR_F32] = {8, 23, 127, true},
 };
 

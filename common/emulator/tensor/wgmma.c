@@ -61,7 +61,8 @@ static void gather(const Block *block, const MatrixDescriptor *d, int first, int
 static void unpack_a(const WgmmaWork *work, u8 *packed) {
   for (int lane = 0; lane < LANES; lane++)
     for (int r = 0; r < 4; r++)
-      memcpy(packed + (lane / 4 + 8 * (r % 2)) * A_BYTES + 4 * (lane % 4) + 16 * (r / 2), &work->a_registers[r][lane], 4);
+      memcpy(packed + (lane / 4 + 8 * (r % 2)) * A_BYTES + 4 * (lane % 4) + 16 * (r / 2), &work->a_registers[r][lane],
+             4);
 }
 
 // The accumulators as they are now: what earlier operations have put into them by now, or what was there.
@@ -75,30 +76,22 @@ static void collect_inputs(WgmmaWork *work, const WgmmaPlan *plan) {
   }
 }
 
-// The four warps of a warpgroup use one B: the last one decoded serves again while its bytes are the same.
-typedef struct DecodedB {
-  u8 packed[MAX_N * MAX_B_BYTES];
-  int n;
-  Product product;
-  ProductOperand operand;
-} DecodedB;
-
-static _Thread_local DecodedB decoded_b;
-
 static bool decodes_alike(const Product *x, const Product *y) {
   return x->b == y->b && x->depth == y->depth && x->negate_b == y->negate_b;
 }
 
+// The four warps of a warpgroup use one B: the last one decoded serves again while its bytes are the same.
 static const ProductOperand *decode_b(const WgmmaPlan *plan, const u8 *packed) {
   size_t size = (size_t)(plan->n * plan->b_bytes);
-  DecodedB *cached = &decoded_b;
-  if (cached->n == plan->n && decodes_alike(&cached->product, &plan->product) && !memcmp(cached->packed, packed, size))
-    return &cached->operand;
-  memcpy(cached->packed, packed, size);
-  cached->n = plan->n;
-  cached->product = plan->product;
-  product_decode_b(&plan->product, &cached->operand, plan->n, packed);
-  return &cached->operand;
+  ProductScratch *scratch = product_scratch();
+  if (scratch->b_columns == plan->n && decodes_alike(&scratch->b_product, &plan->product) &&
+      !memcmp(scratch->b_packed, packed, size))
+    return &scratch->b;
+  memcpy(scratch->b_packed, packed, size);
+  scratch->b_columns = plan->n;
+  scratch->b_product = plan->product;
+  product_decode_b(&plan->product, &scratch->b, plan->n, packed);
+  return &scratch->b;
 }
 
 // Moves the accumulators between the lanes and a matrix of fp16 or fp32, in rows of MAX_N. Inlined for each format: it is
@@ -134,7 +127,7 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
   const WgmmaPlan *plan = op->inst->extra;
   WgmmaWork *work = op->payload;
   _Alignas(16) u8 a_packed[WARP_ROWS * A_BYTES], b_packed[MAX_N * MAX_B_BYTES];
-  static _Thread_local ProductOperand a;
+  ProductOperand *a = &product_scratch()->a;
   SparsePlaces places;
   if (plan->a_in_registers)
     unpack_a(work, a_packed);
@@ -142,10 +135,10 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
     gather(op->warp->block, &work->a, op->warp->index % WARPGROUP_WARPS * WARP_ROWS, WARP_ROWS, A_BYTES, a_packed);
   gather(op->warp->block, &work->b, 0, plan->n, plan->b_bytes, b_packed);
   if (plan->product.sparse) product_places(&plan->product, work->metadata, plan->selector, &places);
-  product_decode_a(&plan->product, &a, WARP_ROWS, a_packed, plan->product.sparse ? &places : NULL);
+  product_decode_a(&plan->product, a, WARP_ROWS, a_packed, plan->product.sparse ? &places : NULL);
   const ProductOperand *b = decode_b(plan, b_packed);
   collect_inputs(work, plan);
-  multiply(plan, work, &a, b);
+  multiply(plan, work, a, b);
   op->warp->wgmma->performed = op->number;
   registers_receive(op->warp, op->number, work->values);
 }

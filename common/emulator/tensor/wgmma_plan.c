@@ -65,11 +65,8 @@ static bool decode_types(Decoder *decoder, const PtxInstruction *source, WgmmaPl
   bool exists = element_is_integer(a) ? d == ELEMENT_S32 && a != ELEMENT_S4 && a != ELEMENT_U4
                                       : d == ELEMENT_F32 || (d == ELEMENT_F16 && (fp8 || a == ELEMENT_F16));
   plan->half_accumulators = d == ELEMENT_F16;
-  plan->product = (Product){.a = a,
-                            .b = b,
-                            .d = d,
-                            .sparse = ptx_has(source, "sp"),
-                            .saturate = ptx_has(source, "satfinite")};
+  plan->product =
+      (Product){.a = a, .b = b, .d = d, .sparse = ptx_has(source, "sp"), .saturate = ptx_has(source, "satfinite")};
   if (count == 3 && a <= ELEMENT_B1 && alike && exists && !(a == ELEMENT_B1 && plan->product.sparse)) return true;
   decoder_error(decoder, source, "there is no product with these types of D, A and B");
   return false;

@@ -129,6 +129,8 @@ typedef struct Program {
   uint64_t shared_size;     // static, from SHARED_BASE
   uint64_t dynamic_offset;  // where the dynamic part begins, from SHARED_BASE
   uint64_t local_size;      // a thread's
+  Slot stack;               // alloca's pointer, which falls from local_size; 0 when nothing uses it
+  uint64_t stack_limit;     // where it ends
   uint64_t param_size;
   Touch *touches;  // of all instructions, in order
   uint32_t touch_count;

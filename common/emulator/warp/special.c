@@ -38,6 +38,7 @@ typedef enum SpecialRegister {
   SPECIAL_RESERVED_CAP,
   SPECIAL_GRID_WORKSPACE_HIGH,
   SPECIAL_GRID_WORKSPACE_LOW,
+  SPECIAL_STACK,  // no register of PTX: stack.c
   SPECIAL_ZERO,
 } SpecialRegister;
 
@@ -75,6 +76,7 @@ static const struct {
     {"reserved_smem_offset_end", 4, SPECIAL_RESERVED_END},
     {"reserved_smem_offset_cap", 4, SPECIAL_RESERVED_CAP},
     {"current_graph_exec", 8, SPECIAL_ZERO},
+    {"stack pointer", 8, SPECIAL_STACK},
     // What the driver keeps there is documented nowhere. cooperative_groups of CUDA 13 takes the address of the workspace
     // of grid.sync() from these two, and 0 for a launch that is not cooperative.
     {"envreg1", 4, SPECIAL_GRID_WORKSPACE_HIGH},
@@ -130,7 +132,8 @@ uint64_t special_value(const Warp *warp, int id, int axis, int lane) {
   case SPECIAL_LANEID: return (uint64_t)lane;
   case SPECIAL_WARPID: return (uint64_t)warp->index;
   case SPECIAL_NWARPID: return (uint64_t)block->warp_count;
-  case SPECIAL_SMID: return (block->cluster->id * (uint64_t)block->cluster->block_count + (uint64_t)block->rank) % SM_COUNT;
+  case SPECIAL_SMID:
+    return (block->cluster->id * (uint64_t)block->cluster->block_count + (uint64_t)block->rank) % SM_COUNT;
   case SPECIAL_NSMID: return SM_COUNT;
   case SPECIAL_GRIDID: return launch->number;
   case SPECIAL_LANEMASK_EQ: return 1u << lane;
@@ -146,6 +149,7 @@ uint64_t special_value(const Warp *warp, int id, int axis, int lane) {
   case SPECIAL_RESERVED_CAP: return SHARED_BASE;
   case SPECIAL_GRID_WORKSPACE_HIGH: return launch->grid_workspace >> 32;
   case SPECIAL_GRID_WORKSPACE_LOW: return (uint32_t)launch->grid_workspace;
+  case SPECIAL_STACK: return launch->program->local_size;
   case SPECIAL_ZERO: return 0;
   }
   return 0;

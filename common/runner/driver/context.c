@@ -199,7 +199,7 @@ API(cuCtxSetLimit, (CUlimit limit, size_t value)) {
   return CUDA_SUCCESS;
 }
 
-API(cuCtxGetLimit, (size_t *value, CUlimit limit)) {
+API(cuCtxGetLimit, (size_t * value, CUlimit limit)) {
   ENTER();
   if (!known_limit(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   *value = limits[limit];

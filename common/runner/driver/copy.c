@@ -20,8 +20,7 @@ static void say_outside(const char *function, const char *what, uint64_t address
 // Whether the range begins in memory of the emulator's that the host cannot reach.
 static bool is_device_only(uint64_t address) {
   EmulatorRange range;
-  return emulator_owns(core.emulator, address) ||
-         (emulator_find(core.emulator, address, &range) && !range.is_host);
+  return emulator_owns(core.emulator, address) || (emulator_find(core.emulator, address, &range) && !range.is_host);
 }
 
 // Pinned and managed memory has bounds, too; other memory of the host has none that are known.
@@ -205,8 +204,8 @@ API(cuMemcpyPeer, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcon
   return do_row(NULL, to, from, size, "memcpy");
 }
 
-API(cuMemcpyPeerAsync, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
-                        CUstream stream)) {
+API(cuMemcpyPeerAsync,
+    (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size, CUstream stream)) {
   ENTER();
   (void)to_context, (void)from_context;
   return do_row(stream, to, from, size, "memcpy");
@@ -243,21 +242,21 @@ static CUresult do_fill(CUstream stream, const Fill *fill, const char *function)
   return stream_do(stream, &operation);
 }
 
-#define FILLS(bits, type)                                                                                            \
-  API(cuMemsetD##bits##Async, (CUdeviceptr to, type value, size_t count, CUstream stream)) {                         \
-    ENTER();                                                                                                         \
-    return do_fill(stream, &(Fill){to, value, bits / 8, count, 1, 0}, "memset");                    \
-  }                                                                                                                  \
-  API(cuMemsetD##bits##_v2, (CUdeviceptr to, type value, size_t count)) {                                            \
-    return cuMemsetD##bits##Async(to, value, count, NULL);                                                           \
-  }                                                                                                                  \
-  API(cuMemsetD2D##bits##Async,                                                                                      \
-      (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height, CUstream stream)) {                    \
-    ENTER();                                                                                                         \
-    return do_fill(stream, &(Fill){to, value, bits / 8, width, height, pitch}, "memset");         \
-  }                                                                                                                  \
-  API(cuMemsetD2D##bits##_v2, (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height)) {             \
-    return cuMemsetD2D##bits##Async(to, pitch, value, width, height, NULL);                                          \
+#define FILLS(bits, type)                                                                                              \
+  API(cuMemsetD##bits##Async, (CUdeviceptr to, type value, size_t count, CUstream stream)) {                           \
+    ENTER();                                                                                                           \
+    return do_fill(stream, &(Fill){to, value, bits / 8, count, 1, 0}, "memset");                                       \
+  }                                                                                                                    \
+  API(cuMemsetD##bits##_v2, (CUdeviceptr to, type value, size_t count)) {                                              \
+    return cuMemsetD##bits##Async(to, value, count, NULL);                                                             \
+  }                                                                                                                    \
+  API(cuMemsetD2D##bits##Async,                                                                                        \
+      (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height, CUstream stream)) {                      \
+    ENTER();                                                                                                           \
+    return do_fill(stream, &(Fill){to, value, bits / 8, width, height, pitch}, "memset");                              \
+  }                                                                                                                    \
+  API(cuMemsetD2D##bits##_v2, (CUdeviceptr to, size_t pitch, type value, size_t width, size_t height)) {               \
+    return cuMemsetD2D##bits##Async(to, pitch, value, width, height, NULL);                                            \
   }
 
 FILLS(8, unsigned char)

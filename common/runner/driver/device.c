@@ -9,10 +9,10 @@ static CUresult check(CUdevice device) {
   return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-#define CHECK(device)                         \
-  do {                                        \
-    CUresult checked = check(device);         \
-    if (checked != CUDA_SUCCESS) return checked; \
+#define CHECK(device)                                                                                                  \
+  do {                                                                                                                 \
+    CUresult checked = check(device);                                                                                  \
+    if (checked != CUDA_SUCCESS) return checked;                                                                       \
   } while (0)
 
 API(cuDeviceGetCount, (int *count)) {

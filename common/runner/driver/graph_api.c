@@ -162,7 +162,8 @@ API(cuGraphMemcpyNodeSetParams, (CUgraphNode node, const CUDA_MEMCPY3D *copy)) {
   return replace(node, copy_operation(copy));
 }
 
-API(cuGraphExecMemcpyNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy, CUcontext context)) {
+API(cuGraphExecMemcpyNodeSetParams,
+    (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy, CUcontext context)) {
   ENTER();
   (void)context;
   return replace(node_in(exec, node), copy_operation(copy));
@@ -208,10 +209,10 @@ API(cuGraphNodeGetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned *enable
 
 API(cuGraphNodeGetType, (CUgraphNode node, CUgraphNodeType *type)) {
   static const CUgraphNodeType types[] = {
-      [OPERATION_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY,        [OPERATION_LAUNCH] = CU_GRAPH_NODE_TYPE_KERNEL,
-      [OPERATION_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,        [OPERATION_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
-      [OPERATION_HOST] = CU_GRAPH_NODE_TYPE_HOST,          [OPERATION_RECORD] = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-      [OPERATION_WAIT] = CU_GRAPH_NODE_TYPE_WAIT_EVENT,    [OPERATION_GRAPH] = CU_GRAPH_NODE_TYPE_GRAPH,
+      [OPERATION_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY,     [OPERATION_LAUNCH] = CU_GRAPH_NODE_TYPE_KERNEL,
+      [OPERATION_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,     [OPERATION_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
+      [OPERATION_HOST] = CU_GRAPH_NODE_TYPE_HOST,       [OPERATION_RECORD] = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+      [OPERATION_WAIT] = CU_GRAPH_NODE_TYPE_WAIT_EVENT, [OPERATION_GRAPH] = CU_GRAPH_NODE_TYPE_GRAPH,
   };
   ENTER();
   *type = types[node->operation.kind];
@@ -226,8 +227,7 @@ API(cuGraphKernelNodeGetParams_v2, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v2
   const Function *function = launch->function;
   if (!node->arguments) node->arguments = calloc((size_t)function->parameter_count + 1, sizeof(void *));
   for (int i = 0; i < function->parameter_count && node->arguments; i++)
-    node->arguments[i] =
-        launch->parameters + emulator_parameter_offset(function->module->loaded, function->name, i);
+    node->arguments[i] = launch->parameters + emulator_parameter_offset(function->module->loaded, function->name, i);
   *p = (CUDA_KERNEL_NODE_PARAMS_v2){.func = (CUfunction)(void *)launch->function,
                                     .gridDimX = launch->grid[0],
                                     .gridDimY = launch->grid[1],
@@ -353,8 +353,8 @@ API(cuGraphAddDependencies, (CUgraph graph, const CUgraphNode *from, const CUgra
   return CUDA_SUCCESS;
 }
 
-API(cuGraphAddDependencies_v2, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                const CUgraphEdgeData *edges, size_t count)) {
+API(cuGraphAddDependencies_v2,
+    (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges, size_t count)) {
   (void)edges;
   return cuGraphAddDependencies(graph, from, to, count);
 }
@@ -372,8 +372,8 @@ API(cuGraphRemoveDependencies, (CUgraph graph, const CUgraphNode *from, const CU
   return CUDA_SUCCESS;
 }
 
-API(cuGraphRemoveDependencies_v2, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                   const CUgraphEdgeData *edges, size_t count)) {
+API(cuGraphRemoveDependencies_v2,
+    (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges, size_t count)) {
   (void)edges;
   return cuGraphRemoveDependencies(graph, from, to, count);
 }

@@ -188,9 +188,9 @@ static CUresult launch(CUstream stream, Launch *launch, void **arguments, void *
 
 #define FUNCTION(handle) ((Function *)(void *)(handle))
 
-API(cuLaunchKernel, (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                     unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **arguments,
-                     void **extra)) {
+API(cuLaunchKernel,
+    (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+     unsigned block_z, unsigned shared, CUstream stream, void **arguments, void **extra)) {
   ENTER();
   Launch request = {.function = FUNCTION(function),
                     .grid = {grid_x, grid_y, grid_z},
@@ -199,9 +199,9 @@ API(cuLaunchKernel, (CUfunction function, unsigned grid_x, unsigned grid_y, unsi
   return launch(stream, &request, arguments, extra, "cuLaunchKernel");
 }
 
-API(cuLaunchCooperativeKernel, (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
-                                void **arguments)) {
+API(cuLaunchCooperativeKernel,
+    (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+     unsigned block_z, unsigned shared, CUstream stream, void **arguments)) {
   ENTER();
   Launch request = {.function = FUNCTION(function),
                     .grid = {grid_x, grid_y, grid_z},

@@ -224,8 +224,10 @@ API(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdeviceptr addr
   ENTER();
   EmulatorRange range;
   Allocation *allocation = memory_at(address);
-  if (allocation) range = (EmulatorRange){.base = allocation->base, .size = allocation->size};
-  else if (!emulator_find(core.emulator, address, &range)) return CUDA_ERROR_NOT_FOUND;
+  if (allocation)
+    range = (EmulatorRange){.base = allocation->base, .size = allocation->size};
+  else if (!emulator_find(core.emulator, address, &range))
+    return CUDA_ERROR_NOT_FOUND;
   if (base) *base = range.base;
   if (size) *size = range.size;
   return CUDA_SUCCESS;
@@ -254,9 +256,7 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, uin
     break;
   case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(unsigned *)data = 0; break;
   case CU_POINTER_ATTRIBUTE_BUFFER_ID: *(unsigned long long *)data = allocation ? allocation->id : 0; break;
-  case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-    *(unsigned *)data = allocation && allocation->kind == MEMORY_MANAGED;
-    break;
+  case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)data = allocation && allocation->kind == MEMORY_MANAGED; break;
   case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = 0; break;
   case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)data = allocation ? allocation->base : address; break;
   case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data = allocation ? allocation->size : 0; break;
@@ -310,7 +310,8 @@ API(cuMemPrefetchAsync, (CUdeviceptr address, size_t size, CUdevice device, CUst
   return hint(address);
 }
 
-API(cuMemPrefetchAsync_v2, (CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags, CUstream stream)) {
+API(cuMemPrefetchAsync_v2,
+    (CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags, CUstream stream)) {
   ENTER();
   (void)size, (void)location, (void)flags, (void)stream;
   return hint(address);

@@ -24,6 +24,9 @@ static CUresult text_of(const void *image, char **text) {
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+bool core_has_ptx(const void *image) { return fatbin_has_ptx(image); }
+const void *const *core_parts(const void *image) { return fatbin_parts(image); }
+
 // Takes the working directory off the paths of `.file 1 "/home/.../my.cu"`, so that reports name files as the user does.
 static void shorten_paths(char *text) {
   char folder[4096];
@@ -195,14 +198,14 @@ API(cuModuleEnumerateFunctions, (CUfunction * functions, unsigned count, CUmodul
 #define MODULE(library) ((CUmodule)(void *)(library))
 
 static CUresult enter_library(void) { return core.initialised ? core.sticky : CUDA_ERROR_NOT_INITIALIZED; }
-#define ENTER_LIBRARY()                \
-  LOCK();                              \
-  CUresult entered = enter_library();  \
-  (void)locked;                        \
+#define ENTER_LIBRARY()                                                                                                \
+  LOCK();                                                                                                              \
+  CUresult entered = enter_library();                                                                                  \
+  (void)locked;                                                                                                        \
   if (entered != CUDA_SUCCESS) return entered
 
-API(cuLibraryLoadData, (CUlibrary * library, const void *image, CUjit_option *jit, void **jit_values, unsigned jit_count,
-                        CUlibraryOption *options, void **values, unsigned count)) {
+API(cuLibraryLoadData, (CUlibrary * library, const void *image, CUjit_option *jit, void **jit_values,
+                        unsigned jit_count, CUlibraryOption *options, void **values, unsigned count)) {
   ENTER_LIBRARY();
   (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
   return load((CUmodule *)library, image);
@@ -373,7 +376,8 @@ API(cuFuncSetAttribute, (CUfunction handle, CUfunction_attribute attribute, int 
   Function *function = FUNCTION(handle);
   switch (attribute) {
   case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-    if (value < 0 || (size_t)value + function_info(function)->static_shared > MAX_SHARED_BLOCK) return CUDA_ERROR_INVALID_VALUE;
+    if (value < 0 || (size_t)value + function_info(function)->static_shared > MAX_SHARED_BLOCK)
+      return CUDA_ERROR_INVALID_VALUE;
     function->max_dynamic_shared = (unsigned)value;
     break;
   case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: function->carveout = value; break;

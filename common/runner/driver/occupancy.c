@@ -18,7 +18,8 @@ static int blocks_by_registers(Function *function, int warps) {
 
 int occupancy_blocks(Function *function, int threads, size_t dynamic_shared) {
   int warps = (threads + 31) / 32;
-  size_t shared = (function_info(function)->static_shared + dynamic_shared + GRANULE - 1) / GRANULE * GRANULE + RESERVED_SHARED;
+  size_t shared =
+      (function_info(function)->static_shared + dynamic_shared + GRANULE - 1) / GRANULE * GRANULE + RESERVED_SHARED;
   int blocks = least(MAX_BLOCKS_SM, MAX_THREADS_SM / 32 / warps);
   blocks = least(blocks, (int)(MAX_SHARED_SM / shared));
   return least(blocks, blocks_by_registers(function, warps));
@@ -44,8 +45,8 @@ API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
   return check(FUNCTION(function), threads, shared, blocks);
 }
 
-API(cuOccupancyMaxPotentialBlockSize, (int *grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of,
-                                       size_t shared, int limit)) {
+API(cuOccupancyMaxPotentialBlockSize,
+    (int *grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared, int limit)) {
   ENTER();
   int most = 0;
   cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
@@ -62,18 +63,20 @@ API(cuOccupancyMaxPotentialBlockSize, (int *grid, int *block, CUfunction functio
   return CUDA_SUCCESS;
 }
 
-API(cuOccupancyMaxPotentialBlockSizeWithFlags, (int *grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of,
-                                                size_t shared, int limit, unsigned flags)) {
+API(cuOccupancyMaxPotentialBlockSizeWithFlags,
+    (int *grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared, int limit,
+     unsigned flags)) {
   (void)flags;
   return cuOccupancyMaxPotentialBlockSize(grid, block, function, shared_of, shared, limit);
 }
 
-API(cuOccupancyAvailableDynamicSMemPerBlock, (size_t *bytes, CUfunction handle, int blocks, int threads)) {
+API(cuOccupancyAvailableDynamicSMemPerBlock, (size_t * bytes, CUfunction handle, int blocks, int threads)) {
   ENTER();
   (void)threads;
   Function *function = FUNCTION(handle);
   if (!bytes || blocks < 1) return CUDA_ERROR_INVALID_VALUE;
-  size_t each = (size_t)MAX_SHARED_SM / (size_t)blocks / GRANULE * GRANULE, taken = RESERVED_SHARED + function_info(function)->static_shared;
+  size_t each = (size_t)MAX_SHARED_SM / (size_t)blocks / GRANULE * GRANULE,
+         taken = RESERVED_SHARED + function_info(function)->static_shared;
   size_t room = each > taken ? each - taken : 0, most = MAX_SHARED_BLOCK - function_info(function)->static_shared;
   *bytes = room < most ? room : most;
   return CUDA_SUCCESS;

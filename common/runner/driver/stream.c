@@ -141,13 +141,13 @@ API(cuStreamQuery, (CUstream stream)) {
 }
 
 // Fills one value from a stream.
-#define STREAM_VALUE(name, type, value)                   \
-  API(name, (CUstream handle, type *result)) {            \
-    ENTER();                                              \
-    const struct CUstream_st *stream = stream_of(handle); \
-    if (!stream) return CUDA_ERROR_INVALID_HANDLE;        \
-    *result = value;                                      \
-    return CUDA_SUCCESS;                                  \
+#define STREAM_VALUE(name, type, value)                                                                                \
+  API(name, (CUstream handle, type * result)) {                                                                        \
+    ENTER();                                                                                                           \
+    const struct CUstream_st *stream = stream_of(handle);                                                              \
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;                                                                     \
+    *result = value;                                                                                                   \
+    return CUDA_SUCCESS;                                                                                               \
   }
 
 STREAM_VALUE(cuStreamGetPriority, int, stream->priority)
@@ -186,24 +186,24 @@ API(cuStreamAddCallback, (CUstream stream, CUstreamCallback callback, void *data
 
 // ---- values in memory ----
 
-#define VALUE_OPERATIONS(bits)                                                                                       \
+#define VALUE_OPERATIONS(bits)                                                                                         \
   API(cuStreamWriteValue##bits##_v2, (CUstream stream, CUdeviceptr address, cuuint##bits##_t value, unsigned flags)) { \
-    ENTER();                                                                                                         \
-    (void)flags;                                                                                                     \
-    if (stream_captures(stream)) return core_missing("cuStreamWriteValue" #bits " while a stream captures");         \
-    return memory_copy(address, (uint64_t)(uintptr_t)&value, sizeof value, "cuStreamWriteValue" #bits);              \
-  }                                                                                                                  \
-  API(cuStreamWaitValue##bits##_v2, (CUstream stream, CUdeviceptr address, cuuint##bits##_t value, unsigned flags)) { \
-    ENTER();                                                                                                         \
-    cuuint##bits##_t found = 0;                                                                                      \
-    if (stream_captures(stream)) return core_missing("cuStreamWaitValue" #bits " while a stream captures");          \
-    CUresult status = memory_copy((uint64_t)(uintptr_t)&found, address, sizeof found, "cuStreamWaitValue" #bits);    \
-    if (status != CUDA_SUCCESS) return status;                                                                       \
-    bool met = (flags & 3) == CU_STREAM_WAIT_VALUE_EQ    ? found == value                                            \
-               : (flags & 3) == CU_STREAM_WAIT_VALUE_AND ? (found & value) != 0                                      \
-               : (flags & 3) == CU_STREAM_WAIT_VALUE_NOR ? (cuuint##bits##_t) ~(found | value) != 0                  \
-                                                         : (int##bits##_t)(found - value) >= 0;                      \
-    return met ? CUDA_SUCCESS : core_missing("cuStreamWaitValue" #bits " for a value that comes later");             \
+    ENTER();                                                                                                           \
+    (void)flags;                                                                                                       \
+    if (stream_captures(stream)) return core_missing("cuStreamWriteValue" #bits " while a stream captures");           \
+    return memory_copy(address, (uint64_t)(uintptr_t)&value, sizeof value, "cuStreamWriteValue" #bits);                \
+  }                                                                                                                    \
+  API(cuStreamWaitValue##bits##_v2, (CUstream stream, CUdeviceptr address, cuuint##bits##_t value, unsigned flags)) {  \
+    ENTER();                                                                                                           \
+    cuuint##bits##_t found = 0;                                                                                        \
+    if (stream_captures(stream)) return core_missing("cuStreamWaitValue" #bits " while a stream captures");            \
+    CUresult status = memory_copy((uint64_t)(uintptr_t)&found, address, sizeof found, "cuStreamWaitValue" #bits);      \
+    if (status != CUDA_SUCCESS) return status;                                                                         \
+    bool met = (flags & 3) == CU_STREAM_WAIT_VALUE_EQ    ? found == value                                              \
+               : (flags & 3) == CU_STREAM_WAIT_VALUE_AND ? (found & value) != 0                                        \
+               : (flags & 3) == CU_STREAM_WAIT_VALUE_NOR ? (cuuint##bits##_t) ~(found | value) != 0                    \
+                                                         : (int##bits##_t)(found - value) >= 0;                        \
+    return met ? CUDA_SUCCESS : core_missing("cuStreamWaitValue" #bits " for a value that comes later");               \
   }
 
 VALUE_OPERATIONS(32)
@@ -308,8 +308,8 @@ API(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode)) {
   return begin(stream, NULL, NULL, 0);
 }
 
-API(cuStreamBeginCaptureToGraph, (CUstream stream, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *edges,
-                                  size_t count, CUstreamCaptureMode mode)) {
+API(cuStreamBeginCaptureToGraph, (CUstream stream, CUgraph graph, const CUgraphNode *nodes,
+                                  const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)) {
   ENTER();
   (void)edges, (void)mode;
   return begin(stream, graph, nodes, count);

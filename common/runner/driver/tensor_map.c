@@ -4,12 +4,18 @@
 #include "driver.h"
 
 static const int types[] = {
-    [CU_TENSOR_MAP_DATA_TYPE_UINT8] = EMULATOR_TENSOR_U8,       [CU_TENSOR_MAP_DATA_TYPE_UINT16] = EMULATOR_TENSOR_U16,
-    [CU_TENSOR_MAP_DATA_TYPE_UINT32] = EMULATOR_TENSOR_U32,     [CU_TENSOR_MAP_DATA_TYPE_INT32] = EMULATOR_TENSOR_S32,
-    [CU_TENSOR_MAP_DATA_TYPE_UINT64] = EMULATOR_TENSOR_U64,     [CU_TENSOR_MAP_DATA_TYPE_INT64] = EMULATOR_TENSOR_S64,
-    [CU_TENSOR_MAP_DATA_TYPE_FLOAT16] = EMULATOR_TENSOR_F16,    [CU_TENSOR_MAP_DATA_TYPE_FLOAT32] = EMULATOR_TENSOR_F32,
-    [CU_TENSOR_MAP_DATA_TYPE_FLOAT64] = EMULATOR_TENSOR_F64,    [CU_TENSOR_MAP_DATA_TYPE_BFLOAT16] = EMULATOR_TENSOR_BF16,
-    [CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ] = EMULATOR_TENSOR_F32, [CU_TENSOR_MAP_DATA_TYPE_TFLOAT32] = EMULATOR_TENSOR_F32,
+    [CU_TENSOR_MAP_DATA_TYPE_UINT8] = EMULATOR_TENSOR_U8,
+    [CU_TENSOR_MAP_DATA_TYPE_UINT16] = EMULATOR_TENSOR_U16,
+    [CU_TENSOR_MAP_DATA_TYPE_UINT32] = EMULATOR_TENSOR_U32,
+    [CU_TENSOR_MAP_DATA_TYPE_INT32] = EMULATOR_TENSOR_S32,
+    [CU_TENSOR_MAP_DATA_TYPE_UINT64] = EMULATOR_TENSOR_U64,
+    [CU_TENSOR_MAP_DATA_TYPE_INT64] = EMULATOR_TENSOR_S64,
+    [CU_TENSOR_MAP_DATA_TYPE_FLOAT16] = EMULATOR_TENSOR_F16,
+    [CU_TENSOR_MAP_DATA_TYPE_FLOAT32] = EMULATOR_TENSOR_F32,
+    [CU_TENSOR_MAP_DATA_TYPE_FLOAT64] = EMULATOR_TENSOR_F64,
+    [CU_TENSOR_MAP_DATA_TYPE_BFLOAT16] = EMULATOR_TENSOR_BF16,
+    [CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ] = EMULATOR_TENSOR_F32,
+    [CU_TENSOR_MAP_DATA_TYPE_TFLOAT32] = EMULATOR_TENSOR_F32,
     [CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ] = EMULATOR_TENSOR_F32,
 };
 
@@ -18,10 +24,11 @@ static CUresult invalid(const char *why) {
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-API(cuTensorMapEncodeTiled, (CUtensorMap * map, CUtensorMapDataType type, cuuint32_t rank, void *address,
-                             const cuuint64_t *sizes, const cuuint64_t *strides, const cuuint32_t *box,
-                             const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
-                             CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)) {
+API(cuTensorMapEncodeTiled,
+    (CUtensorMap * map, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *sizes,
+     const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *element_strides,
+     CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+     CUtensorMapFloatOOBfill fill)) {
   (void)promotion;
   if (!map || !sizes || !box || !element_strides || (rank > 1 && !strides)) return invalid("a pointer is null");
   if (rank < 1 || rank > EMULATOR_TENSOR_RANK) return invalid("the rank is not 1 to 5");

@@ -66,7 +66,7 @@ API(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attribute, int devi
   return DO(cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device));
 }
 
-API(cudaDeviceGetLimit, (size_t *value, enum cudaLimit limit)) { return DO(cuCtxGetLimit(value, (CUlimit)limit)); }
+API(cudaDeviceGetLimit, (size_t * value, enum cudaLimit limit)) { return DO(cuCtxGetLimit(value, (CUlimit)limit)); }
 API(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value)) { return DO(cuCtxSetLimit((CUlimit)limit, value)); }
 
 API(cudaDeviceGetCacheConfig, (enum cudaFuncCache * config)) {
@@ -114,13 +114,13 @@ static cudaError_t entry(const char *name, void **function, int version, enum cu
   CUresult status = cuGetProcAddress_v2(name, function, version, 0, &found);
   if (result) *result = (enum cudaDriverEntryPointQueryResult)found;
   if (found != CU_GET_PROC_ADDRESS_SUCCESS) core_say_once("%s: the emulator does not have this function", name);
-  return status != CUDA_SUCCESS                                 ? runtime_error(status)
+  return status != CUDA_SUCCESS                            ? runtime_error(status)
          : found != CU_GET_PROC_ADDRESS_SUCCESS && !result ? cudaErrorSymbolNotFound
-                                                                : cudaSuccess;
+                                                           : cudaSuccess;
 }
 
-API(cudaGetDriverEntryPoint, (const char *name, void **function, unsigned long long flags,
-                              enum cudaDriverEntryPointQueryResult *result)) {
+API(cudaGetDriverEntryPoint,
+    (const char *name, void **function, unsigned long long flags, enum cudaDriverEntryPointQueryResult *result)) {
   (void)flags;
   return runtime_result(entry(name, function, RUNTIME == 12 ? 12000 : 13000, result));
 }

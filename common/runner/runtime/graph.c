@@ -103,8 +103,8 @@ API(cudaGraphMemcpyNodeSetParams1D,
   return DO(cuGraphMemcpyNodeSetParams(node, &copy));
 }
 
-API(cudaGraphExecMemcpyNodeSetParams1D, (cudaGraphExec_t exec, cudaGraphNode_t node, void *to, const void *from,
-                                         size_t size, enum cudaMemcpyKind kind)) {
+API(cudaGraphExecMemcpyNodeSetParams1D,
+    (cudaGraphExec_t exec, cudaGraphNode_t node, void *to, const void *from, size_t size, enum cudaMemcpyKind kind)) {
   CUDA_MEMCPY3D copy = row(to, from, size);
   (void)kind;
   return DO(cuGraphExecMemcpyNodeSetParams(exec, node, &copy, NULL));
@@ -182,7 +182,7 @@ API(cudaGraphGetRootNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *c
 }
 
 #define EDGES_OF(name, driver)                                                                                         \
-  API(name, (cudaGraphNode_t node, cudaGraphNode_t *nodes, CUgraphEdgeData *edges, size_t *count)) {                   \
+  API(name, (cudaGraphNode_t node, cudaGraphNode_t * nodes, CUgraphEdgeData * edges, size_t * count)) {                \
     return DO(driver##_v2(node, nodes, edges, count));                                                                 \
   }
 #define EDGES(name, driver)                                                                                            \
@@ -191,7 +191,8 @@ API(cudaGraphGetRootNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *c
     return DO(driver##_v2(graph, from, to, edges, count));                                                             \
   }
 #define GET_EDGES(name)                                                                                                \
-  API(name, (cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, CUgraphEdgeData *edges, size_t *count)) {  \
+  API(name,                                                                                                            \
+      (cudaGraph_t graph, cudaGraphNode_t * from, cudaGraphNode_t * to, CUgraphEdgeData * edges, size_t * count)) {    \
     return DO(cuGraphGetEdges_v2(graph, from, to, edges, count));                                                      \
   }
 

@@ -64,7 +64,8 @@ static CUlaunchConfig configuration(dim3 grid, dim3 block, size_t shared, cudaSt
                           .hStream = stream};
 }
 
-API(cudaLaunchKernel, (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream)) {
+API(cudaLaunchKernel,
+    (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream)) {
   CUlaunchConfig config = configuration(grid, block, shared, stream);
   return launch(kernel, &config, arguments);
 }
@@ -90,14 +91,14 @@ API(cudaLaunchCooperativeKernel,
 }
 
 static CUlaunchConfig from_runtime(const cudaLaunchConfig_t *config) {
-  CUlaunchConfig result =
-      configuration(config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream);
+  CUlaunchConfig result = configuration(config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream);
   result.attrs = (CUlaunchAttribute *)(void *)config->attrs;  // laid out alike, with the same numbers
   result.numAttrs = config->numAttrs;
   return result;
 }
 
-_Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute), "the attributes of a launch are laid out alike");
+_Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute),
+               "the attributes of a launch are laid out alike");
 
 API(cudaLaunchKernelExC, (const cudaLaunchConfig_t *config, const void *kernel, void **arguments)) {
   if (!config) return runtime_result(cudaErrorInvalidValue);
@@ -120,11 +121,11 @@ API(cudaGetKernel, (cudaKernel_t * kernel, const void *symbol)) {
 }
 
 // Calls the driver with the function that a symbol stands for.
-#define WITH_FUNCTION(kernel, call)                             \
-  __extension__({                                               \
-    CUfunction function;                                        \
-    cudaError_t found = runtime_function(&function, kernel);    \
-    runtime_result(found ? found : runtime_error(call));        \
+#define WITH_FUNCTION(kernel, call)                                                                                    \
+  __extension__({                                                                                                      \
+    CUfunction function;                                                                                               \
+    cudaError_t found = runtime_function(&function, kernel);                                                           \
+    runtime_result(found ? found : runtime_error(call));                                                               \
   })
 
 API(cudaFuncGetName, (const char **name, const void *kernel)) {
@@ -159,8 +160,8 @@ API(cudaFuncGetAttributes, (struct cudaFuncAttributes * result, const void *kern
   if (status != cudaSuccess || !result) return runtime_result(status ? status : cudaErrorInvalidValue);
   memset(result, 0, sizeof *result);
   int value;
-#define GET(field, attribute)                                                                        \
-  if (cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_##attribute, function) == CUDA_SUCCESS)            \
+#define GET(field, attribute)                                                                                          \
+  if (cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_##attribute, function) == CUDA_SUCCESS)                             \
   result->field = (__typeof__(result->field))value
   GET(sharedSizeBytes, SHARED_SIZE_BYTES);
   GET(constSizeBytes, CONST_SIZE_BYTES);
@@ -191,7 +192,7 @@ API(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared);
 }
 
-API(cudaOccupancyAvailableDynamicSMemPerBlock, (size_t *bytes, const void *kernel, int blocks, int threads)) {
+API(cudaOccupancyAvailableDynamicSMemPerBlock, (size_t * bytes, const void *kernel, int blocks, int threads)) {
   return WITH_FUNCTION(kernel, cuOccupancyAvailableDynamicSMemPerBlock(bytes, function, blocks, threads));
 }
 
@@ -207,14 +208,14 @@ API(cudaOccupancyMaxActiveClusters, (int *clusters, const void *kernel, const cu
 
 // ---- libraries ----
 
-API(cudaLibraryLoadData, (CUlibrary * library, const void *code, void *jit, void **jit_values,
-                          unsigned jit_count, void *options, void **values, unsigned count)) {
+API(cudaLibraryLoadData, (CUlibrary * library, const void *code, void *jit, void **jit_values, unsigned jit_count,
+                          void *options, void **values, unsigned count)) {
   (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
   return DO(cuLibraryLoadData(library, code, NULL, NULL, 0, NULL, NULL, 0));
 }
 
-API(cudaLibraryLoadFromFile, (CUlibrary * library, const char *path, void *jit, void **jit_values,
-                              unsigned jit_count, void *options, void **values, unsigned count)) {
+API(cudaLibraryLoadFromFile, (CUlibrary * library, const char *path, void *jit, void **jit_values, unsigned jit_count,
+                              void *options, void **values, unsigned count)) {
   (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
   return DO(cuLibraryLoadFromFile(library, path, NULL, NULL, 0, NULL, NULL, 0));
 }

@@ -45,7 +45,7 @@ API(cudaHostGetDevicePointer, (void **device, void *host, unsigned flags)) {
 }
 
 API(cudaHostGetFlags, (unsigned *flags, void *host)) { return DO(cuMemHostGetFlags(flags, host)); }
-API(cudaMemGetInfo, (size_t *left, size_t *total)) { return DO(cuMemGetInfo_v2(left, total)); }
+API(cudaMemGetInfo, (size_t * left, size_t *total)) { return DO(cuMemGetInfo_v2(left, total)); }
 
 // What kind of memory a pointer is to. One that CUDA does not know is ordinary memory of the host, and no error.
 API(cudaPointerGetAttributes, (struct cudaPointerAttributes * result, const void *pointer)) {
@@ -131,7 +131,8 @@ API(cudaMemcpy2D, (void *to, size_t to_pitch, const void *from, size_t from_pitc
 }
 
 API(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p, cudaStream_t stream)) {
-  if (!p || p->srcArray || p->dstArray) return runtime_result(runtime_error(core_missing("cudaMemcpy3D with an array")));
+  if (!p || p->srcArray || p->dstArray)
+    return runtime_result(runtime_error(core_missing("cudaMemcpy3D with an array")));
   CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
                         .srcDevice = ADDRESS(p->srcPtr.ptr),
                         .srcPitch = p->srcPtr.pitch,
@@ -162,8 +163,7 @@ API(cudaMemsetAsync, (void *pointer, int value, size_t size, cudaStream_t stream
 
 API(cudaMemset, (void *pointer, int value, size_t size)) { return cudaMemsetAsync(pointer, value, size, NULL); }
 
-API(cudaMemset2DAsync,
-    (void *pointer, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)) {
+API(cudaMemset2DAsync, (void *pointer, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)) {
   return DO(cuMemsetD2D8Async(ADDRESS(pointer), pitch, (unsigned char)value, width, height, stream));
 }
 

@@ -13,10 +13,10 @@
 #include "../older.h"
 
 // Defines a function of the runtime, and its variants for a default stream of each thread.
-#define API(name, parameters)                                       \
-  cudaError_t name parameters;                                      \
-  cudaError_t name##_ptsz parameters __attribute__((alias(#name))); \
-  cudaError_t name##_ptds parameters __attribute__((alias(#name))); \
+#define API(name, parameters)                                                                                          \
+  cudaError_t name parameters;                                                                                         \
+  cudaError_t name##_ptsz parameters __attribute__((alias(#name)));                                                    \
+  cudaError_t name##_ptds parameters __attribute__((alias(#name)));                                                    \
   cudaError_t name parameters
 
 // Makes the primary context current on this thread, as the first call of a thread does.
@@ -27,10 +27,10 @@ cudaError_t runtime_result(cudaError_t error);
 cudaError_t runtime_error(CUresult status);
 
 // return DO(cuMemAlloc(...)): makes ready, calls, keeps the error.
-#define DO(call)                                                                           \
-  __extension__({                                                                          \
-    cudaError_t ready = runtime_ready();                                                   \
-    runtime_result(ready != cudaSuccess ? ready : runtime_error(call));                    \
+#define DO(call)                                                                                                       \
+  __extension__({                                                                                                      \
+    cudaError_t ready = runtime_ready();                                                                               \
+    runtime_result(ready != cudaSuccess ? ready : runtime_error(call));                                                \
   })
 
 // The driver's function for a kernel: a host function's address, or a cudaKernel_t or cudaFunction_t.
@@ -39,5 +39,7 @@ cudaError_t runtime_function(CUfunction *function, const void *symbol);
 // What libcuda's stand-in has for this one.
 void core_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void core_say_once(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool core_has_ptx(const void *image);
+const void *const *core_parts(const void *image);
 CUresult core_missing(const char *function);
 const char *core_readable(const char *name);

@@ -78,15 +78,14 @@ API(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode)) {
   return DO(cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode));
 }
 
-#define V3 \
-  (cudaStream_t stream, enum cudaStreamCaptureStatus * status, unsigned long long *id, cudaGraph_t *graph, \
+#define V3                                                                                                             \
+  (cudaStream_t stream, enum cudaStreamCaptureStatus * status, unsigned long long *id, cudaGraph_t *graph,             \
    const cudaGraphNode_t **nodes, const void **edges, size_t *count)
-#define CALL_V3 \
-  DO(cuStreamGetCaptureInfo_v3(stream, (CUstreamCaptureStatus *)status, (cuuint64_t *)id, graph, nodes, \
+#define CALL_V3                                                                                                        \
+  DO(cuStreamGetCaptureInfo_v3(stream, (CUstreamCaptureStatus *)status, (cuuint64_t *)id, graph, nodes,                \
                                (const CUgraphEdgeData **)edges, count))
 #if RUNTIME == 12
-API(cudaStreamGetCaptureInfo,
-    (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id)) {
+API(cudaStreamGetCaptureInfo, (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id)) {
   return DO(cuStreamGetCaptureInfo(stream, (CUstreamCaptureStatus *)status, (cuuint64_t *)id));
 }
 
