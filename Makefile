@@ -64,6 +64,8 @@ test-deep: $(FUZZERS) $(TEST_NEEDS) ## fuzzes for FUZZ_SECONDS each; tests under
 	@$(MAKE) --no-print-directory test-threads
 test-mutants: root $(TEST_NEEDS) ## makes mistakes in a copy, one by one: does a test fail? ONLY=race.c for some of them
 	@python3 tests/mutants/run.py $(ONLY)
+test-others: $(HOPPER_RUN) ## fetches four public repositories and runs their kernels on the emulator: half an hour
+	@python3 tests/others/run.py
 test-threads: $(BUILD)/run-tests ## the stages' programs under TSan
 	@# Criterion itself does not run under TSan: its threads are those of the programs.
 	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread root
@@ -100,7 +102,7 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
-.PHONY: help ladder progress test test-course root test-gpu test-cuda test-deep test-mutants test-threads \
+.PHONY: help ladder progress test test-course root test-gpu test-cuda test-deep test-mutants test-others test-threads \
   record-golden record-rules bench library install run peers flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -108,9 +108,23 @@ def execute(copy, program, arguments):
             "findings": findings(output)}
 
 
-def as_expected(program, result):
+def judgement(program, arguments):
+    """What programs.toml says of a run, (kind, sentence): "fault", "formal", "fails" (for reasons of its own) or None."""
+    for kind in ("fault", "formal", "fails"):
+        sentences = program.get(kind, {})
+        if " ".join(arguments) in sentences:
+            return kind, sentences[" ".join(arguments)]
+    return None, ""
+
+
+def as_expected(kind, result):
     """Whether a result is what programs.toml says: right, with the faults that it names and no others."""
-    return result["right"] and (result["findings"]["fault"] > 0) == ("fault" in program)
+    if "error" in result:
+        return False
+    faults = result["findings"]["fault"] > 0
+    if kind == "fault":
+        return faults
+    return not faults and result["right"] == (kind != "fails")
 
 
 def runs(programs, patterns):
@@ -139,7 +153,7 @@ def run_all(programs, patterns):
         result = {"error": error} if error else execute(copy, program, arguments)
         with open(result_path(name), "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)
-        good = not error and as_expected(program, result)
+        good = as_expected(judgement(program, arguments)[0], result)
         all_right &= good
         print(f"{'ok  ' if good else 'NOT '}{name}: {describe(result)}", flush=True)
     return 0 if all_right else 1
@@ -157,28 +171,39 @@ def describe(result):
 
 # ---- the table ----
 
+def kept(name):
+    """The last result of a run, or None."""
+    if not os.path.exists(result_path(name)):
+        return None
+    with open(result_path(name), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def row(name, results, sentence):
+    """One line of the table for runs of which the same is to be said."""
+    counts = {kind: sum(result["findings"][kind] for result in results) for kind in ("fault", "formal", "note")}
+    found = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "none"
+    right = "yes" if all(result["right"] for result in results) else "no"
+    return f"| {name} | {right} | {found} | {sum(result['seconds'] for result in results):.0f} | {sentence} |"
+
+
 def table(programs):
-    """The lines of the notes' table: a row for each program, with all its runs."""
-    yield "| program | kernels | right | findings | seconds | our judgement |"
-    yield "|---|---|---|---|---|---|"
+    """The lines of the notes' table: a row for the runs of a program without findings, and one for each other run."""
+    yield "| program, kernel | right | findings | seconds | our judgement |"
+    yield "|---|---|---|---|---|"
     for repository in programs["repository"]:
         for program in repository["program"]:
-            results = []
-            for arguments in program.get("arguments", [[]]):
-                path = result_path("/".join([repository["name"], program["name"]] + arguments))
-                if os.path.exists(path):
-                    with open(path, encoding="utf-8") as file:
-                        results.append(json.load(file))
-            done = [result for result in results if result.get("code") is not None]
-            if not done:
-                continue
-            right = sum(result["right"] for result in done)
-            counts = {kind: sum(result["findings"][kind] for result in done) for kind in ("fault", "formal", "note")}
-            found = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "none"
-            judgement = program.get("fault") or program.get("formal") or ""
-            seconds = sum(result["seconds"] for result in done)
-            yield (f"| {repository['name']} {program['name']} | {program.get('kernels', len(results))} | "
-                   f"{'yes' if right == len(results) else f'{right} of {len(results)}'} | {found} | {seconds:.0f} | {judgement} |")
+            name = "/".join([repository["name"], program["name"]])
+            runs_of = [(arguments, kept("/".join([name] + arguments))) for arguments in program.get("arguments", [[]])]
+            runs_of = [(arguments, result) for arguments, result in runs_of if result and "findings" in result]
+            plain = [(arguments, result) for arguments, result in runs_of
+                     if not judgement(program, arguments)[0] and result["right"] and not any(result["findings"].values())]
+            if plain:
+                kernels = ", ".join(" ".join(arguments[:1]) for arguments, _ in plain)
+                yield row(f"{name} {kernels}".strip(), [result for _, result in plain], "")
+            for arguments, result in runs_of:
+                if (arguments, result) not in plain:
+                    yield row(" ".join([name] + arguments[:1]), [result], judgement(program, arguments)[1])
 
 
 def write_table(programs):

@@ -112,32 +112,9 @@ static const char *sentence_of_writes(Doer one, Doer other) {
              : "an asynchronous operation writes what is written elsewhere too, and nothing orders the two";
 }
 
-// Whether the other thread, of the same block, had exited when all threads left of the block met at a barrier.
-static bool exited_before_barrier(const Actor *actor, Epoch other) {
-  const Cluster *cluster = actor->cluster;
-  const Block *block = actor->warp->block;
-  uint32_t thread = epoch_thread(actor->layout, other), per_block = (uint32_t)block->warp_count * LANES;
-  if (actor->thread >= (uint32_t)cluster->lane_count || epoch_cluster(actor->layout, other) != cluster->id ||
-      thread / per_block != (uint32_t)block->rank)
-    return false;
-  const Warp *warp = &block->warps[thread % per_block / LANES];
-  return !(warp->live >> thread % LANES & 1) && warp->left[thread % LANES] < block->phases;
-}
-
-// Why a race of two threads does no harm, or NULL. same: both write the same value.
-static const char *harmless(const Actor *actor, Epoch other, bool same) {
-  if (exited_before_barrier(actor, other))
-    return "only a barrier that came after the other thread's exit orders the two. PTX counts no exit as an arrival, but "
-           "the barrier waits for all threads that have not exited (CUDA programming guide, __syncthreads)";
-  if (same)
-    return "two threads write the same value, and nothing orders the two. It is a race in CUDA C++; in PTX the bytes are "
-           "the same whichever writes last (PTX ISA 8.7.2)";
-  return NULL;
-}
-
 // Reports a pair: its reader first; of two writes the one that stands later in the program.
 static void report_race(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other, bool writes,
-                        bool other_writes, bool same) {
+                        bool other_writes) {
   const EpochLayout *layout = actor->layout;
   uint32_t lanes = (uint32_t)actor->cluster->lane_count;
   // Between clusters an operation is a thread like others: no wait reaches from one to the other.
@@ -158,9 +135,7 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
                               : "writes what an asynchronous operation reads, and has not waited for it";
     other_first = false;
   }
-  const char *formal = doer == THREAD && other_doer == THREAD ? harmless(actor, other, same) : NULL;
-  if (formal) sentence = formal;
-  hazard_report_conflict(formal ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other,
+  hazard_report_conflict(HAZARD_FAULT, actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other,
                          other_first, sentence);
 }
 
@@ -195,7 +170,7 @@ static bool check_read(const Actor *actor, const Region *region, uint64_t offset
   if (write == EPOCH_NONE)
     report_unwritten(actor, region, offset, size);
   else if (!ordered(judge, write))
-    report_race(actor, region, offset, size, write, false, true, false);
+    report_race(actor, region, offset, size, write, false, true);
   else if (unseen(judge, write))
     report_unseen(actor, region, offset, size, write);
   else if (formal)
@@ -456,26 +431,28 @@ bool race_knows_reads(const Actor *actor, Epoch read, unsigned step, int turns) 
   return true;
 }
 
-// Whether the remembered write is another lane's of this same instruction.
-static bool same_store(const Actor *actor, Epoch write) {
+// Whether the remembered write is another lane's of this same instruction, and wrote the same value.
+static bool same_store(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write,
+                       const uint8_t *value) {
   const EpochLayout *layout = actor->layout;
   uint32_t thread = epoch_thread(layout, write);
-  return epoch_pc(layout, write) == pc_of(actor) && epoch_cluster(layout, write) == actor->cluster->id &&
-         thread / LANES == actor->thread / LANES && actor->warp->clocks[thread % LANES].own == epoch_clock(layout, write);
+  return value && epoch_pc(layout, write) == pc_of(actor) && epoch_cluster(layout, write) == actor->cluster->id &&
+         thread / LANES == actor->thread / LANES &&
+         actor->warp->clocks[thread % LANES].own == epoch_clock(layout, write) &&
+         !memcmp(region->data + offset, value, (size_t)size);
 }
 
 static void check_write(const Actor *actor, const Region *region, uint64_t offset, int size, const Cell *cell,
                         const uint8_t *value) {
   if (!ordered(actor, cell->write)) {
-    bool same = value && !memcmp(region->data + offset, value, (size_t)size);
-    if (same && same_store(actor, cell->write)) return;
-    report_race(actor, region, offset, size, cell->write, true, true, same);
+    if (same_store(actor, region, offset, size, cell->write, value)) return;
+    report_race(actor, region, offset, size, cell->write, true, true);
     return;
   }
   Epoch read = unordered_read(actor, cell->read);
   if (read == EPOCH_NONE) read = unordered_read(actor, cell->foreign);
   if (read != EPOCH_NONE)
-    report_race(actor, region, offset, size, read, true, false, false);
+    report_race(actor, region, offset, size, read, true, false);
   else if (unseen(actor, cell->write))
     report_unseen(actor, region, offset, size, cell->write);
 }
