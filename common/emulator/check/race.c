@@ -112,6 +112,18 @@ static const char *sentence_of_writes(Doer one, Doer other) {
              : "an asynchronous operation writes what is written elsewhere too, and nothing orders the two";
 }
 
+// Whether the other thread, of the same block, had exited when all threads left of the block met at a barrier.
+static bool exited_before_barrier(const Actor *actor, Epoch other) {
+  const Cluster *cluster = actor->cluster;
+  const Block *block = actor->warp->block;
+  uint32_t thread = epoch_thread(actor->layout, other), per_block = (uint32_t)block->warp_count * LANES;
+  if (actor->thread >= (uint32_t)cluster->lane_count || epoch_cluster(actor->layout, other) != cluster->id ||
+      thread / per_block != (uint32_t)block->rank)
+    return false;
+  const Warp *warp = &block->warps[thread % per_block / LANES];
+  return !(warp->live >> thread % LANES & 1) && warp->left[thread % LANES] < block->phases;
+}
+
 // Reports a pair: its reader first; of two writes the one that stands later in the program.
 static void report_race(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other, bool writes,
                         bool other_writes) {
@@ -135,8 +147,13 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
                               : "writes what an asynchronous operation reads, and has not waited for it";
     other_first = false;
   }
-  hazard_report_conflict(HAZARD_FAULT, actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other,
-                         other_first, sentence);
+  bool formal = doer == THREAD && exited_before_barrier(actor, other);
+  if (formal)
+    sentence =
+        "only a barrier that came after the other thread's exit orders the two. PTX counts no exit as an arrival, "
+        "but the barrier waits for all threads that have not exited (CUDA programming guide, __syncthreads)";
+  hazard_report_conflict(formal ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, kind,
+                         region->base + offset, size, other, other_first, sentence);
 }
 
 static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
