@@ -99,8 +99,8 @@ static double measure_initialise(Compiled compiled, bool hazards) {
 // Millions of multiply-adds a second of `matmul` with blocks of that shape.
 static double measure_matmul(Compiled compiled, unsigned columns, unsigned rows, bool hazards) {
   enum { SIZE = 192 };
-  Timed timed = launch_compiled(compiled, "matmul", (unsigned[]){SIZE / columns, SIZE / rows}, (unsigned[]){columns, rows},
-                                3, sizeof(float) * SIZE * SIZE, SIZE, 1, hazards);
+  Timed timed = launch_compiled(compiled, "matmul", (unsigned[]){SIZE / columns, SIZE / rows},
+                                (unsigned[]){columns, rows}, 3, sizeof(float) * SIZE * SIZE, SIZE, 1, hazards);
   return (double)SIZE * SIZE * SIZE / timed.seconds * 1e-6;
 }
 

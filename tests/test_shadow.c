@@ -157,8 +157,9 @@ Test(shadow, takes_at_most_eight_bytes_a_byte) {
       WorkloadRun run = workload_run(&workloads[i], &(EmulatorOptions){.hazards = true, .threads = threads}, 4);
       cr_expect_eq(run.hazards, 0, "%s: %d hazards in a kernel that has none", workloads[i].name, run.hazards);
       expect_bound(workloads[i].name, &run.memory);
-      // Every byte is accessed, and two accesses of it take two marks.
-      if (workloads[i].elements > 1) cr_expect_geq(run.memory.shadow, 4 * run.memory.program, "%s", workloads[i].name);
+      // Every byte is accessed, and two accesses of it take two marks. (Two blocks side by side need not do so at once.)
+      if (workloads[i].elements > 1 && threads == 1)
+        cr_expect_geq(run.memory.shadow, 4 * run.memory.program, "%s", workloads[i].name);
     }
 }
 

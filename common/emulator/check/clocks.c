@@ -8,16 +8,20 @@
 
 // ---- clocks ----
 
-void clocks_retain(Clocks *clocks) {
-  if (clocks) atomic_fetch_add_explicit(&clocks->references, 1, memory_order_relaxed);
+void clocks_retain_times(Clocks *clocks, int times) {
+  if (clocks) atomic_fetch_add_explicit(&clocks->references, times, memory_order_relaxed);
 }
+
+void clocks_retain(Clocks *clocks) { clocks_retain_times(clocks, 1); }
 
 static size_t clocks_size(int count, int planes) {
   return sizeof(Clocks) + (size_t)planes * (size_t)count * sizeof(uint32_t);
 }
 
-void clocks_release(Clocks *clocks) {
-  if (!clocks || atomic_fetch_sub_explicit(&clocks->references, 1, memory_order_acq_rel) > 1) return;
+void clocks_release(Clocks *clocks) { clocks_release_times(clocks, 1); }
+
+void clocks_release_times(Clocks *clocks, int times) {
+  if (!clocks || atomic_fetch_sub_explicit(&clocks->references, times, memory_order_acq_rel) > times) return;
   for (int i = 0; i < clocks->import_count; i++) {
     clocks_release(clocks->imports[i].clocks);
     for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(clocks->imports[i].fenced[s]);

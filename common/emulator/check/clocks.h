@@ -32,6 +32,17 @@ typedef struct Import {
   Clocks *fenced[SCOPES];  // of that: covered by a fence of at least the scope; NULL for nothing
 } Import;
 
+// Whether they have so many threads from the first on at the clock, or beyond it.
+static inline bool clocks_reach(const Clocks *clocks, uint32_t first, int count, uint32_t clock) {
+  const uint32_t *known = clocks->clock + first;
+  uint32_t behind = 0;
+  if (count == LANES)
+    for (int i = 0; i < LANES; i++) behind |= known[i] < clock;
+  else
+    for (int i = 0; i < count; i++) behind |= known[i] < clock;
+  return !behind;
+}
+
 // What is known of another cluster, NULL for nothing.
 const Clocks *clocks_imported(const Clocks *known, uint32_t cluster);
 
@@ -52,6 +63,9 @@ typedef struct LaneClocks {
 
 void clocks_retain(Clocks *clocks);
 void clocks_release(Clocks *clocks);
+// So often.
+void clocks_retain_times(Clocks *clocks, int times);
+void clocks_release_times(Clocks *clocks, int times);
 // *holder, which may be NULL, becomes what it and `more` know together.
 void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more);
 // A new reference to what each of the holders knows of their cluster.
@@ -65,6 +79,8 @@ void race_acquire(Warp *warp, Mask mask, Clocks *joined);
 // scope: of the fence, at least.
 void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope);
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
+// The lanes of the warp that have the lane's clock and know the same, the lane itself among them.
+Mask race_alike(Warp *warp, int lane);
 // A new reference to what a lane knows, with what its fences have covered of its own.
 Clocks *race_lane_clocks(Warp *warp, int lane);
 // Whether the lanes of mask know of all that joined holds; what their own warp did they know.

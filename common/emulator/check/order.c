@@ -4,9 +4,22 @@
 
 // ---- releases and acquires ----
 
+// Lanes mostly differ never, or one of them does from all the others: two groups are remembered.
+Mask race_alike(Warp *warp, int lane) {
+  for (int i = 0; i < 2; i++)
+    if (warp->alike[i] >> lane & 1) return warp->alike[i];
+  const LaneClocks *clocks = warp->clocks;
+  Mask alike = 0;
+  for (int i = 0; i < LANES; i++)
+    alike |= (Mask)(clocks[i].own == clocks[lane].own && clocks[i].known == clocks[lane].known) << i;
+  warp->alike[warp->alike[0] != 0] = alike;
+  return alike;
+}
+
 // Advances a thread's clock: accesses from here on are not covered by what it has just released.
 static void advance(Warp *warp, int lane) {
   LaneClocks *clocks = &warp->clocks[lane];
+  forget_alike(warp);
   if (clocks->own++ < warp_launch(warp)->epochs->clock_mask) return;
   clocks->own = 1;
   hazard_stop(warp, NULL, lane, HAZARD_STEP_LIMIT, 0, 0,
@@ -15,6 +28,7 @@ static void advance(Warp *warp, int lane) {
 
 // Adds what the lane's fences have covered of its own accesses.
 static void add_covered(Clocks *into, const Warp *warp, int lane) {
+  if (!warp->clocks[lane].covered[CLOCK_KNOWN]) return;  // none yet
   for (int p = 0; p < into->planes; p++) {
     uint32_t *clock = &clocks_plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
     *clock = larger(*clock, warp->clocks[lane].covered[p]);
@@ -41,19 +55,20 @@ void race_release(Warp *warp, Mask mask, Clocks **joined) {
 
 void race_acquire(Warp *warp, Mask mask, Clocks *joined) {
   if (!joined) return;
-  const Clocks *last = NULL;
-  Clocks *result = NULL;
-  for (Mask rest = mask; rest; rest &= rest - 1) {
-    LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
-    if (!result || clocks->known != last) {
-      clocks_release(result);
-      last = clocks->known;
-      result = clocks_joined(warp->block->cluster, clocks->known, joined);
+  forget_alike(warp);
+  for (Mask rest = mask, same; rest; rest &= ~same) {
+    Clocks *before = warp->clocks[__builtin_ctz(rest)].known;
+    Clocks *after = clocks_joined(warp->block->cluster, before, joined);
+    same = 0;
+    for (Mask lanes = rest; lanes; lanes &= lanes - 1) {
+      LaneClocks *clocks = &warp->clocks[__builtin_ctz(lanes)];
+      if (clocks->known != before) continue;
+      clocks->known = after;
+      same |= lanes & -lanes;
     }
-    clocks_retain(result);
-    clocks_replace(&clocks->known, result);
+    clocks_retain_times(after, __builtin_popcount(same) - 1);
+    clocks_release_times(before, __builtin_popcount(same));
   }
-  clocks_release(result);
 }
 
 bool race_knows(const Warp *warp, Mask mask, const Clocks *joined) {

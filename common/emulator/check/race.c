@@ -9,32 +9,6 @@
 
 // ---- actors and order ----
 
-void race_set_agent(Actor *actor, uint32_t agent, uint32_t clock) {
-  const EpochLayout *layout = actor->layout;
-  actor->thread = agent;
-  actor->clock = clock;
-  actor->identity = (actor->place & layout->identity_mask) | agent;
-}
-
-void race_set_lane(Actor *actor, int lane) {
-  const LaneClocks *clocks = &actor->warp->clocks[lane];
-  actor->lane = lane;
-  actor->issuer = warp_thread(actor->warp, lane);
-  race_set_agent(actor, actor->issuer, clocks->own);
-  actor->known = clocks->known;
-  actor->visible = clocks->covered[CLOCK_VISIBLE];
-}
-
-Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength) {
-  const Cluster *cluster = warp->block->cluster;
-  const Launch *launch = cluster->launch;
-  uint64_t pc = (uint64_t)(inst - launch->program->code);
-  Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = launch->epochs, .strength = strength};
-  actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << launch->epochs->cluster_shift | pc << launch->epochs->pc_shift;
-  race_set_lane(&actor, lane);
-  return actor;
-}
-
 static Epoch epoch_at(const Launch *launch, uint32_t cluster, uint32_t pc, uint32_t thread, uint32_t clock) {
   const EpochLayout *layout = launch->epochs;
   return EPOCH_KERNEL | (uint64_t)cluster << layout->cluster_shift | (uint64_t)pc << layout->pc_shift |
@@ -43,14 +17,21 @@ static Epoch epoch_at(const Launch *launch, uint32_t cluster, uint32_t pc, uint3
 
 static uint32_t pc_of(const Actor *actor) { return epoch_pc(actor->layout, actor->place); }
 
-static Epoch epoch_of(const Actor *actor) {
-  return actor->place | (uint64_t)actor->clock << actor->layout->clock_shift | actor->thread |
-         (uint64_t)actor->strength << EPOCH_STRENGTH_SHIFT | (actor->async ? EPOCH_ASYNC : 0);
-}
-
 // Whether the actor knows of the thread's accesses at that clock.
 static bool knows(const Actor *actor, uint32_t thread, uint32_t clock) {
   return thread == actor->thread || thread == actor->issuer || (actor->known && actor->known->clock[thread] >= clock);
+}
+
+// Whether as many neighbouring lanes as there are turns, the actor first, which all have learnt the same, know of accesses by
+// the lanes of mask of a warp. Only a lane by itself knows its own.
+static bool know_lanes(const Actor *actor, int turns, uint32_t first, Mask mask, uint32_t clock) {
+  if (turns > 1 && !actor->known) return false;
+  if (mask == FULL_MASK && actor->known && clocks_reach(actor->known, first, LANES, clock)) return true;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    uint32_t thread = first + (uint32_t)__builtin_ctz(rest);
+    if (turns == 1 ? !knows(actor, thread, clock) : actor->known->clock[thread] < clock) return false;
+  }
+  return true;
 }
 
 static Strength strength_of(Epoch epoch) { return (Strength)(epoch >> EPOCH_STRENGTH_SHIFT & 3); }
@@ -131,18 +112,6 @@ static const char *sentence_of_writes(Doer one, Doer other) {
              : "an asynchronous operation writes what is written elsewhere too, and nothing orders the two";
 }
 
-// Whether the other thread, of the same block, had exited when all threads left of the block met at a barrier.
-static bool exited_before_barrier(const Actor *actor, Epoch other) {
-  const Cluster *cluster = actor->cluster;
-  const Block *block = actor->warp->block;
-  uint32_t thread = epoch_thread(actor->layout, other), per_block = (uint32_t)block->warp_count * LANES;
-  if (actor->thread >= (uint32_t)cluster->lane_count || epoch_cluster(actor->layout, other) != cluster->id ||
-      thread / per_block != (uint32_t)block->rank)
-    return false;
-  const Warp *warp = &block->warps[thread % per_block / LANES];
-  return !(warp->live >> thread % LANES & 1) && warp->left[thread % LANES] < block->phases;
-}
-
 // Reports a pair: its reader first; of two writes the one that stands later in the program.
 static void report_race(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other, bool writes,
                         bool other_writes) {
@@ -166,12 +135,8 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
                               : "writes what an asynchronous operation reads, and has not waited for it";
     other_first = false;
   }
-  bool formal = doer == THREAD && exited_before_barrier(actor, other);
-  if (formal)
-    sentence = "only a barrier that came after the other thread's exit orders the two. PTX counts no exit as an arrival, "
-               "but the barrier waits for all threads that have not exited (CUDA programming guide, __syncthreads)";
-  hazard_report_conflict(formal ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, kind,
-                         region->base + offset, size, other, other_first, sentence);
+  hazard_report_conflict(HAZARD_FAULT, actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other,
+                         other_first, sentence);
 }
 
 static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
@@ -184,11 +149,11 @@ static void report_unseen(const Actor *actor, const Region *region, uint64_t off
 }
 
 static void report_own_rows(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
-  hazard_report_conflict(
-      HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, region->base + offset, size, write,
-      false,
-      "the other warps of the warpgroup have not synchronised with the warp that wrote these rows of A. They are its own "
-      "16 rows, and an H200 multiplies them rightly all the same (tests/rules)");
+  hazard_report_conflict(HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE,
+                         region->base + offset, size, write, false,
+                         "the other warps of the warpgroup have not synchronised with the warp that wrote these rows "
+                         "of A. They are its own "
+                         "16 rows, and an H200 multiplies them rightly all the same (tests/rules)");
 }
 
 // ---- reads ----
@@ -227,27 +192,34 @@ static bool covers(const ReadNode *a, const ReadNode *b) {
   return a->warp == b->warp && (b->mask & ~a->mask) == 0 && b->clock <= a->clock && a->strength <= b->strength;
 }
 
-// Whether lanes of a warp, or an agent, that read at the clock and with the strength come before the actor's read.
-static bool superseded(const Actor *actor, uint32_t warp, Mask mask, uint32_t clock, Strength strength) {
+// Whether lanes of a warp, or an agent, that read at the clock and with the strength come before the reads of the actor and
+// the lanes after it, one a turn.
+static bool superseded(const Actor *actor, int turns, uint32_t warp, Mask mask, uint32_t clock, Strength strength) {
   uint32_t lanes = (uint32_t)actor->cluster->lane_count;
   if (actor->strength > strength || (actor->thread >= lanes && warp * LANES < lanes)) return false;
-  for (Mask rest = mask; rest; rest &= rest - 1)
-    if (!knows(actor, warp * LANES + (uint32_t)__builtin_ctz(rest), clock)) return false;
-  return true;
+  return know_lanes(actor, turns, warp * LANES, mask, clock);
 }
 
-// The set with the entry, which is the actor's, added, and whatever it covers or supersedes left out. *dropped: something
-// was superseded.
-static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, const ReadNode *entry, const Actor *actor,
-                          bool *dropped) {
+// The lanes of a mask in `turns` turns, one after the other.
+static Mask turned_all(Mask mask, unsigned turn, int turns) {
+  if (turns == LANES || mask == FULL_MASK) return mask ? FULL_MASK : 0;
+  Mask all = 0;
+  for (int i = 0; i < turns; i++) all |= turned(mask, turn + (unsigned)i);
+  return all;
+}
+
+// The set with the entry, which is the actor's, added, and whatever it covers or supersedes left out: in so many turns,
+// by as many lanes that know the same. *dropped: something was left out.
+static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, int turns, const ReadNode *entry,
+                          const Actor *actor, bool *dropped) {
   uint32_t kept[64];
   int count = 0;
   uint32_t rest = set;
   for (; rest && count < 64; rest = read_sets_node(sets, rest)->parent) {
     const ReadNode *node = read_sets_node(sets, rest);
     if (covers(node, entry) && node->clock == entry->clock) return set;
-    if (covers(entry, node) ||
-        superseded(actor, node->warp, turned(node->mask, turn), node->clock, (Strength)node->strength))
+    if (covers(entry, node) || superseded(actor, turns, node->warp, turned_all(node->mask, turn, turns), node->clock,
+                                          (Strength)node->strength))
       *dropped = true;
     else
       kept[count++] = rest;
@@ -260,12 +232,13 @@ static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, const Rea
 
 // The same, remembered. What an actor knows grows while its clock stands: then more is kept than need be. What another lane
 // of its warp knows is another matter: of what was superseded, in another turn, nothing is said.
-static uint32_t add_read(ReadSets *sets, uint32_t set, unsigned turn, const ReadNode *entry, const Actor *actor) {
-  uint32_t result = read_sets_recall(sets, set, entry, turn);
+static uint32_t add_read(ReadSets *sets, uint32_t set, unsigned turn, int turns, const ReadNode *entry,
+                         const Actor *actor) {
+  uint32_t result = read_sets_recall(sets, set, entry, turns == 1 ? turn : ANY_TURN);
   if (result) return result;
   bool dropped = false;
-  result = add_entry(sets, set, turn, entry, actor, &dropped);
-  read_sets_remember(sets, set, entry, dropped ? turn : ANY_TURN, result);
+  result = add_entry(sets, set, turn, turns, entry, actor, &dropped);
+  if (!dropped || turns == 1) read_sets_remember(sets, set, entry, dropped ? turn : ANY_TURN, result);
   return result;
 }
 
@@ -294,28 +267,23 @@ static bool only_superseded(const Actor *actor, Epoch read) {
   const EpochLayout *layout = actor->layout;
   if (!(read & EPOCH_KERNEL) || read & EPOCH_SET) return false;
   uint32_t thread = epoch_thread(layout, read);
-  return superseded(actor, thread / LANES, 1u << thread % LANES, epoch_clock(layout, read), strength_of(read));
+  return superseded(actor, 1, thread / LANES, 1u << thread % LANES, epoch_clock(layout, read), strength_of(read));
 }
 
-// The reads of a cell after the actor, and with it the lanes of mask that share its warp and clock, have read it too.
-static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
+Epoch race_add_reads(const Actor *actor, Mask mask, Epoch read, unsigned step, int turns) {
   const Cluster *cluster = actor->cluster;
   const EpochLayout *layout = cluster->launch->epochs;
-  Epoch own = epoch_of(actor);
-  bool single = (mask & (mask - 1)) == 0;
-  bool own_before = (read & layout->identity_mask) == actor->identity && actor->strength <= strength_of(read);
-  if (single && (read == EPOCH_NONE || own_before)) return own;
-  if (only_superseded(actor, read)) read = EPOCH_NONE;
-  if (single && read == EPOCH_NONE) return own;
+  Epoch own = race_epoch(actor);
   uint32_t set = as_set(cluster, read);
   bool any_turn = !set || read_sets_node(cluster->read_sets, set)->any_turn;
+  if (turns > 1 && step == 0 && !any_turn) return EPOCH_NONE;
   unsigned turn = any_turn ? (unsigned)__builtin_ctz(mask) : turn_of(read);
   ReadNode entry = {.warp = (uint16_t)(actor->thread / LANES),
                     .mask = turned_back(mask, turn),
                     .clock = actor->clock,
                     .pc = pc_of(actor),
                     .strength = (uint8_t)actor->strength};
-  set = add_read(cluster->read_sets, set, turn, &entry, actor);
+  set = add_read(cluster->read_sets, set, turn, turns, &entry, actor);
   if (set > layout->set_mask >> LANE_BITS) {
     hazard_stop(actor->warp, actor->inst, actor->lane, HAZARD_STEP_LIMIT, 0, 0,
                 "more patterns of reads than the race check can count; run with --hazards=off");
@@ -326,6 +294,19 @@ static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
   Strength least = read == EPOCH_NONE || actor->strength < strength_of(read) ? actor->strength : strength_of(read);
   return EPOCH_KERNEL | EPOCH_SET | (uint64_t)least << EPOCH_STRENGTH_SHIFT | (own & keep) |
          (uint64_t)set << LANE_BITS | turn;
+}
+
+// The reads of a cell after the actor, and with it the lanes of mask that share its warp and clock, have read it too.
+static Epoch reads_with(const Actor *actor, Mask mask, Epoch read) {
+  const Cluster *cluster = actor->cluster;
+  const EpochLayout *layout = cluster->launch->epochs;
+  Epoch own = race_epoch(actor);
+  bool single = (mask & (mask - 1)) == 0;
+  bool own_before = (read & layout->identity_mask) == actor->identity && actor->strength <= strength_of(read);
+  if (single && (read == EPOCH_NONE || own_before)) return own;
+  if (only_superseded(actor, read)) read = EPOCH_NONE;
+  if (single && read == EPOCH_NONE) return own;
+  return race_add_reads(actor, mask, read, 0, 1);
 }
 
 // A cell's reads before one of this cluster is added: one of another is moved aside.
@@ -350,15 +331,18 @@ static void collect_sets(const Cluster *cluster) {
   read_sets_sweep(cluster->read_sets);
 }
 
+void race_keep_reads(const Cluster *cluster, const Region *region, Epoch read) {
+  if (!(read & EPOCH_SET)) return;
+  if (region->kind != REGION_SHARED) read_sets_pin(cluster->read_sets, set_of(cluster->launch->epochs, read));
+  if (read_sets_full(cluster->read_sets)) collect_sets(cluster);
+}
+
 // The bytes, whose cells are equal, have been read: `read` takes the place of the cell's.
 static void remember_read(const Cluster *cluster, Region *region, uint64_t offset, int size, const Cell *cell,
                           Epoch read) {
   if (read == cell->read) return;
-  const Launch *launch = cluster->launch;
-  shadow_read(&region->shadow, offset, size, launch->number, read, cell->foreign);
-  if (!(read & EPOCH_SET)) return;
-  if (region->kind != REGION_SHARED) read_sets_pin(cluster->read_sets, set_of(launch->epochs, read));
-  if (read_sets_full(cluster->read_sets)) collect_sets(cluster);
+  shadow_read(&region->shadow, offset, size, cluster->launch->number, read, cell->foreign);
+  race_keep_reads(cluster, region, read);
 }
 
 void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size) {
@@ -434,6 +418,19 @@ static Epoch unordered_read(const Actor *actor, Epoch read) {
   return EPOCH_NONE;
 }
 
+bool race_knows_reads(const Actor *actor, Epoch read, unsigned step, int turns) {
+  const ReadNode *node;
+  uint32_t self = actor->thread / LANES;
+  Mask own = 1u << actor->thread % LANES;
+  for (uint32_t n = set_of(actor->layout, read); n; n = node->parent) {
+    node = read_sets_node(actor->cluster->read_sets, n);
+    bool is_own = node->warp == self && turned(node->mask, turn_of(read)) == own && (step || turns == 1);
+    Mask mask = turned_all(node->mask, turn_of(read), step ? turns : 1);
+    if (!is_own && !know_lanes(actor, turns, node->warp * (uint32_t)LANES, mask, node->clock)) return false;
+  }
+  return true;
+}
+
 // Whether the remembered write is another lane's of this same instruction, and wrote the same value.
 static bool same_store(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write,
                        const uint8_t *value) {
@@ -468,7 +465,7 @@ void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size
     run = shadow_run(&region->shadow, offset + (uint64_t)done, size - done, launch, &cell);
     check_write(actor, region, offset + (uint64_t)done, run, &cell, value ? value + done : NULL);
   }
-  shadow_write(&region->shadow, offset, size, launch, epoch_of(actor));
+  shadow_write(&region->shadow, offset, size, launch, race_epoch(actor));
 }
 
 void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value) {

@@ -33,12 +33,39 @@ typedef struct Actor {
   const char *unseen_is_formal;  // why a write that the async proxy may not have seen is known to be seen, or NULL
 } Actor;
 
-// A lane that executes inst.
-Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength);
-// The same for another lane of the warp.
-void race_set_lane(Actor *actor, int lane);
 // An agent acts on behalf of the lane.
-void race_set_agent(Actor *actor, uint32_t agent, uint32_t clock);
+static inline void race_set_agent(Actor *actor, uint32_t agent, uint32_t clock) {
+  actor->thread = agent;
+  actor->clock = clock;
+  actor->identity = (actor->place & actor->layout->identity_mask) | agent;
+}
+
+// Another lane of the warp acts.
+static inline void race_set_lane(Actor *actor, int lane) {
+  const LaneClocks *clocks = &actor->warp->clocks[lane];
+  actor->lane = lane;
+  actor->issuer = warp_thread(actor->warp, lane);
+  race_set_agent(actor, actor->issuer, clocks->own);
+  actor->known = clocks->known;
+  actor->visible = clocks->covered[CLOCK_VISIBLE];
+}
+
+// A lane that executes inst.
+static inline Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength) {
+  const Cluster *cluster = warp->block->cluster;
+  const Launch *launch = cluster->launch;
+  uint64_t pc = (uint64_t)(inst - launch->program->code);
+  Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = launch->epochs, .strength = strength};
+  actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << launch->epochs->cluster_shift | pc << launch->epochs->pc_shift;
+  race_set_lane(&actor, lane);
+  return actor;
+}
+
+// The access as shadow memory has it.
+static inline Epoch race_epoch(const Actor *actor) {
+  return actor->place | (uint64_t)actor->clock << actor->layout->clock_shift | actor->thread |
+         (uint64_t)actor->strength << EPOCH_STRENGTH_SHIFT | (actor->async ? EPOCH_ASYNC : 0);
+}
 
 // Checks and remembers a read or a write of region bytes [offset, offset + size) by the actor; value and reports are those of
 // race_write.
@@ -53,6 +80,19 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
 void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value);
 // The same of an atomic read-modify-write by one lane.
 void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength);
+// ---- for rows.c ----
+
+// A cell's reads, none or of this cluster, when the lanes of mask, which share the actor's warp and clock, have read it too: a
+// set. With several turns it is that of a row's first lane, the actor, and the next ones are in the turns that follow; then
+// step says whether the cells' reads follow each other too. EPOCH_NONE: they are no row.
+Epoch race_add_reads(const Actor *actor, Mask mask, Epoch read, unsigned step, int turns);
+// What bytes of the region remember is kept, should it be a set.
+void race_keep_reads(const Cluster *cluster, const Region *region, Epoch read);
+// A set's nodes come before what neighbouring lanes write, from the actor on: in so many turns, from that of the set.
+bool race_knows_reads(const Actor *actor, Epoch read, unsigned step, int turns);
+
+// ---- the end of a block ----
+
 // The actor, which knows what all threads of its block knew when they exited, is the last of them: reports a thread
 // of another block that may still access the block's shared memory.
 void race_end_block(const Actor *actor, const Region *shared);

@@ -16,9 +16,9 @@ typedef struct ReadNode {
   Mask mask;        // lanes that read, turned back
   uint32_t clock;   // theirs
   uint32_t pc;
-  uint16_t warp;     // in the cluster
-  uint8_t strength;  // a Strength
-  uint8_t kept : 2;  // for the next sweep: read_sets.c
+  uint16_t warp;      // in the cluster
+  uint8_t strength;   // a Strength
+  uint8_t kept : 2;   // for the next sweep: read_sets.c
   bool any_turn : 1;  // all lanes of the warp, and so the rest of the chain: it is the same in every turn
 } ReadNode;
 

@@ -77,16 +77,10 @@ static ShadowPage *new_page(Shadow *shadow, uint64_t index, bool by_host, uint32
   return page;
 }
 
-// Nothing of what the page remembers is left.
-static void forget_events(ShadowPage *page) {
-  page->count = 1;
-  page->recent = 0;
-}
-
 // Forgets what an earlier launch did: it all happened before this one.
 static void renew(const Shadow *shadow, ShadowPage *page, uint32_t launch) {
   page->launch = launch;
-  forget_events(page);
+  shadow_forget_events(page);
   Mark *write = write_marks(page, 0);
   for (int i = 0; i < page->size; i++) write[i] = write[i] ? EPOCH_HOST : EPOCH_NONE;
   set_marks(read_marks(page, 0), page->size, 0);
@@ -95,13 +89,43 @@ static void renew(const Shadow *shadow, ShadowPage *page, uint32_t launch) {
 
 // ---- events ----
 
+// Neighbours mostly have the same event, so marks are looked at four at a time: those of the event looked at last are done.
+#define FOUR_EVENTS (~(FourMarks)0 / 0xffff * (Mark)~LANE_MASK)
+
 // places[e] becomes 1 for the events of the marks.
 static void find_used(const Mark *marks, int size, Mark *places) {
-  for (int i = 0; i < size; i++) places[marks[i] >> LANE_BITS] = 1;
+  FourMarks last = ~(FourMarks)0, four;
+  int i = 0;
+  for (; i + 4 <= size; i += 4) {
+    memcpy(&four, marks + i, sizeof four);
+    if ((four & FOUR_EVENTS) == last) continue;
+    last = four_times((Mark)four) & FOUR_EVENTS;
+    for (int j = 0; j < 4; j++) places[marks[i + j] >> LANE_BITS] = 1;
+  }
+  for (; i < size; i++) places[marks[i] >> LANE_BITS] = 1;
+}
+
+static Mark renumbered(Mark mark, const Mark *places) {
+  return (Mark)(places[mark >> LANE_BITS] << LANE_BITS | (mark & LANE_MASK));
 }
 
 static void renumber(Mark *marks, int size, const Mark *places) {
-  for (int i = 0; i < size; i++) marks[i] = (Mark)(places[marks[i] >> LANE_BITS] << LANE_BITS | (marks[i] & LANE_MASK));
+  FourMarks from = ~(FourMarks)0, to = 0, four;
+  int i = 0;
+  for (; i + 4 <= size; i += 4) {
+    memcpy(&four, marks + i, sizeof four);
+    if ((four & FOUR_EVENTS) != from) {
+      from = four_times((Mark)four) & FOUR_EVENTS;
+      to = four_times(renumbered((Mark)from, places));
+    }
+    if ((four & FOUR_EVENTS) == from) {
+      four = to | (four & ~FOUR_EVENTS);
+      memcpy(marks + i, &four, sizeof four);
+    } else {
+      for (int j = 0; j < 4; j++) marks[i + j] = renumbered(marks[i + j], places);
+    }
+  }
+  for (; i < size; i++) marks[i] = renumbered(marks[i], places);
 }
 
 // Drops the events that no byte remembers any more. The rest fill at most two thirds of the table then, so that the work
@@ -112,7 +136,7 @@ static void drop_events(Shadow *shadow, ShadowPage *page) {
   find_used(page->marks, 2 * page->size, places);
   if (page->foreign) find_used(page->foreign, page->size, places);
   int count = page->count;
-  forget_events(page);
+  shadow_forget_events(page);
   places[0] = 0;
   for (int e = 1; e < count; e++) {
     if (!places[e]) continue;
@@ -159,7 +183,7 @@ static ShadowPage *page_at(const Shadow *shadow, uint64_t offset, uint32_t launc
 }
 
 // The same, and makes it one.
-static ShadowPage *make_page(Shadow *shadow, uint64_t offset, uint32_t launch) {
+ShadowPage *shadow_make_page(Shadow *shadow, uint64_t offset, uint32_t launch) {
   ShadowPage *page = page_at(shadow, offset, launch);
   if (is_page(page)) return page;
   uint64_t index = offset >> SHADOW_PAGE_SHIFT;
@@ -199,10 +223,10 @@ static int part_of(const Shadow *shadow, uint64_t offset, int size) {
 void shadow_write_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t launch, Epoch write) {
   for (int part; size > 0; size -= part, offset += (uint64_t)part) {
     part = part_of(shadow, offset, size);
-    ShadowPage *page = make_page(shadow, offset, launch);
+    ShadowPage *page = shadow_make_page(shadow, offset, launch);
     set_marks(read_marks(page, offset), part, 0);
     if (page->foreign) set_marks(foreign_marks(page, offset), part, 0);
-    if (part == page->size) forget_events(page);
+    if (part == page->size) shadow_forget_events(page);
     set_marks(write_marks(page, offset), part, mark_of_epoch(shadow, page, write));
   }
 }
@@ -210,7 +234,7 @@ void shadow_write_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t lau
 void shadow_read_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t launch, Epoch read, Epoch foreign) {
   for (int part; size > 0; size -= part, offset += (uint64_t)part) {
     part = part_of(shadow, offset, size);
-    ShadowPage *page = make_page(shadow, offset, launch);
+    ShadowPage *page = shadow_make_page(shadow, offset, launch);
     set_marks(read_marks(page, offset), part, mark_of_epoch(shadow, page, read));
     if (!foreign && !page->foreign) continue;
     if (!page->foreign) page->foreign = allocate(shadow, page->size * sizeof(Mark));

@@ -25,6 +25,7 @@
 
 #include <string.h>
 
+#include "../warp/program.h"
 #include "../warp/usage.h"
 #include "epoch.h"
 
@@ -120,10 +121,104 @@ static inline int equal_marks(const Mark *marks, int size) {
   return run;
 }
 
+// Whether all are that one.
+static inline bool are_marks(const Mark *marks, int size, Mark mark) {
+  FourMarks different = 0, four;
+  for (; size >= 4; size -= 4, marks += 4) {
+    memcpy(&four, marks, sizeof four);
+    different |= four ^ four_times(mark);
+  }
+  for (; size > 0; size--) different |= (Mark)(*marks++ ^ mark);
+  return !different;
+}
+
 static inline void set_marks(Mark *marks, int size, Mark mark) {
   FourMarks four = four_times(mark);
   for (; size >= 4; size -= 4, marks += 4) memcpy(marks, &four, sizeof four);
   for (; size > 0; size--) *marks++ = mark;
+}
+
+// ---- rows ----
+//
+// Lanes one after the other that access elements one after the other: their marks are equal or go up by one from lane to
+// lane, in what kernels mostly do. Inlined with the sizes of nearly all rows, the loops become a few wide instructions.
+
+typedef struct RowMarks {
+  Mark first;     // the first lane's
+  unsigned step;  // to the next lane's: 0 or 1
+} RowMarks;
+
+__attribute__((always_inline)) static inline FourMarks four_of_row(RowMarks row, int lane) {
+  return four_times(row.first) + (FourMarks)lane * (row.step ? four_times(1) : 0);
+}
+
+__attribute__((always_inline)) static inline bool is_row_of(const Mark *marks, int size, int count, RowMarks row) {
+  FourMarks different = 0, four;
+  if (size >= 4) {
+    for (int lane = 0; lane < count; lane++)
+      for (int part = 0; part < size / 4; part++) {
+        memcpy(&four, marks + lane * size + 4 * part, sizeof four);
+        different |= four ^ four_of_row(row, lane);
+      }
+    return !different;
+  }
+  for (int lane = 0; lane < count; lane++)
+    for (int byte = 0; byte < size; byte++)
+      different |= (Mark)(marks[lane * size + byte] ^ (row.first + (unsigned)lane * row.step));
+  return !different;
+}
+
+__attribute__((always_inline)) static inline void set_row_of(Mark *marks, int size, int count, RowMarks row) {
+  if (size >= 4) {
+    for (int lane = 0; lane < count; lane++)
+      for (int part = 0; part < size / 4; part++) {
+        FourMarks four = four_of_row(row, lane);
+        memcpy(marks + lane * size + 4 * part, &four, sizeof four);
+      }
+    return;
+  }
+  for (int lane = 0; lane < count; lane++)
+    for (int byte = 0; byte < size; byte++) marks[lane * size + byte] = (Mark)(row.first + (unsigned)lane * row.step);
+}
+
+// Calls f(marks, size, count, row), with constants in the commonest cases.
+#define FOR_ROW(f, marks, size, count, ...)                                                                            \
+  ((size) == 4 && (count) == LANES        ? f(marks, 4, LANES, __VA_ARGS__)                                            \
+   : (size) == 4 && (count) == LANES / 2  ? f(marks, 4, LANES / 2, __VA_ARGS__)                                        \
+   : (size) == 2 && (count) == LANES      ? f(marks, 2, LANES, __VA_ARGS__)                                            \
+   : (size) == 1 && (count) == LANES      ? f(marks, 1, LANES, __VA_ARGS__)                                            \
+   : (size) == 8 && (count) == LANES      ? f(marks, 8, LANES, __VA_ARGS__)                                            \
+   : (size) == 16 && (count) == LANES / 2 ? f(marks, 16, LANES / 2, __VA_ARGS__)                                       \
+                                          : f(marks, size, count, __VA_ARGS__))
+
+// For how many lanes from the first on the marks are a row, and which; 0: the first element's bytes differ.
+static inline int find_row(const Mark *marks, int size, int count, RowMarks *row) {
+  unsigned step = count > 1 ? (Mark)(marks[size] - marks[0]) : 0;
+  int most = step == 1 ? LANES - (int)(marks[0] & LANE_MASK) : LANES;
+  *row = (RowMarks){marks[0], step == 1};
+  if (step > 1) count = 1;
+  if (count > most) count = most;
+  if (FOR_ROW(is_row_of, marks, size, count, *row)) return count;
+  int fit = 0;
+  while (is_row_of(marks + fit * size, size, 1, (RowMarks){(Mark)(row->first + (unsigned)fit * row->step), 0})) fit++;
+  return fit;
+}
+
+static inline void set_row(Mark *marks, int size, int count, RowMarks row) {
+  FOR_ROW(set_row_of, marks, size, count, row);
+}
+
+// Whether all marks of the row are 0.
+static inline bool is_blank_row(const Mark *marks, int size, int count) {
+  return FOR_ROW(is_row_of, marks, size, count, (RowMarks){0, 0});
+}
+
+// The page at the offset, as the launch leaves it: with marks.
+ShadowPage *shadow_make_page(Shadow *shadow, uint64_t offset, uint32_t launch);
+// Nothing of what the page remembers is left: all its bytes are about to be written.
+static inline void shadow_forget_events(ShadowPage *page) {
+  page->count = 1;
+  page->recent = 0;
 }
 
 // How many of the bytes [offset, offset + size) from the first on have equal cells, and which. Called for each lane of each

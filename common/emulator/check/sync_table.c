@@ -121,6 +121,7 @@ static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, Str
   clocks_replace(&learnt->from, released);
   learnt->acquired = acquires;
   Clocks *part = for_cluster(cluster, released);
+  forget_alike(warp);
   clocks_join(cluster, acquires ? &clocks->known : &clocks->pending[needed], part);
   clocks_release(part);
 }

@@ -12,6 +12,9 @@ static inline bool has_several_blocks(const Cluster *cluster) { return cluster->
 static inline uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 static inline uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
+// Lanes of the warp may know more than they did, or have another clock.
+static inline void forget_alike(Warp *warp) { warp->alike[0] = warp->alike[1] = 0; }
+
 static inline void clocks_replace(Clocks **holder, Clocks *with) {
   clocks_release(*holder);
   *holder = with;

@@ -2,6 +2,9 @@
 // that Nsight Compute counts by on an H200: notes/counters.md has them with the measurements.
 #include "access_counts.h"
 
+#include <string.h>
+
+#include "../warp/lanes.h"
 #include "../warp/warp.h"
 
 enum { BANKS = 32, BANK_BYTES = 4 };
@@ -36,6 +39,13 @@ static bool evenly_spaced(Mask mask, const uint64_t addresses[LANES], uint64_t s
   uint64_t different = 0;
   for (int lane = 0; lane < LANES; lane++) different |= addresses[lane] ^ (addresses[0] + (uint64_t)lane * step);
   return !different;
+}
+
+// The lower half of a full warp whose other half has the same addresses, as two rows of 16 threads have; else all lanes.
+static Mask without_repeated_half(Mask mask, const uint64_t addresses[LANES]) {
+  uint64_t different = mask ^ FULL_MASK;
+  for (int lane = 0; lane < LANES / 2; lane++) different |= addresses[lane] ^ addresses[lane + LANES / 2];
+  return different ? mask : FULL_MASK >> LANES / 2;
 }
 
 // ---- shared memory ----
@@ -97,6 +107,10 @@ static void count_shared(InstCounts *counts, Mask mask, const uint64_t addresses
     counts->wavefronts += (unsigned)(LANES / lanes_at_once);
     return;
   }
+  if (size <= BANK_BYTES && evenly_spaced(mask, addresses, 0)) {
+    counts->wavefronts++;
+    return;
+  }
   bool halved = lanes_at_once < LANES && kind == ACCESS_READ &&
                 (pairs_agree(mask, addresses, 1) || pairs_agree(mask, addresses, 2));
   serve_parts(counts, mask, addresses, size, halved ? 2 * lanes_at_once : lanes_at_once, false);
@@ -135,10 +149,29 @@ static void count_loop(InstCounts *counts, Mask mask, const uint64_t addresses[L
 
 // ---- global memory ----
 
+// The sectors of the first lanes, 32 or 16, whose addresses never go down from lane to lane; 0 when they do.
+ALWAYS_INLINE unsigned ascending_sectors(const uint64_t addresses[LANES], const int lanes) {
+  uint64_t before[LANES];
+  before[0] = addresses[0];
+  memcpy(before + 1, addresses, (LANES - 1) * sizeof *addresses);
+  uint32_t descents = 0, changes = 0;
+  for (int lane = 0; lane < lanes; lane++) {
+    descents |= addresses[lane] < before[lane];
+    changes += addresses[lane] / SECTOR_BYTES != before[lane] / SECTOR_BYTES;
+  }
+  return descents ? 0 : changes + 1;
+}
+
 // 32-byte sectors that the lanes touch. An access is aligned, so it lies in one.
 static unsigned sector_count(Mask mask, const uint64_t addresses[LANES], int size) {
   if (evenly_spaced(mask, addresses, (uint64_t)size))
     return (unsigned)(addresses[LANES - 1] / SECTOR_BYTES - addresses[0] / SECTOR_BYTES) + 1;
+  if (evenly_spaced(mask, addresses, 0)) return 1;
+  mask = without_repeated_half(mask, addresses);
+  unsigned ascending = mask == FULL_MASK                ? ascending_sectors(addresses, LANES)
+                       : mask == FULL_MASK >> LANES / 2 ? ascending_sectors(addresses, LANES / 2)
+                                                        : 0;
+  if (ascending) return ascending;
   uint8_t bucket[LANES];
   uint64_t sector[LANES];
   for (int lane = 0; lane < LANES; lane++) {

@@ -90,10 +90,10 @@ static const struct {
 };
 
 // Of asynchronous reductions and of vectors alone: a NaN loses to a number.
-COMBINE(min_f16, f16_from_f32(fminf(f32_from_f16((u16)old), f32_from_f16((u16)b))))
-COMBINE(max_f16, f16_from_f32(fmaxf(f32_from_f16((u16)old), f32_from_f16((u16)b))))
-COMBINE(min_bf16, bf16_from_f32(fminf(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
-COMBINE(max_bf16, bf16_from_f32(fmaxf(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
+COMBINE(min_f16, f16_from_f32(min_f32(f32_from_f16((u16)old), f32_from_f16((u16)b))))
+COMBINE(max_f16, f16_from_f32(max_f32(f32_from_f16((u16)old), f32_from_f16((u16)b))))
+COMBINE(min_bf16, bf16_from_f32(min_f32(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
+COMBINE(max_bf16, bf16_from_f32(max_f32(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
 
 // Of vectors alone: two numbers in 32 bits.
 #define COMBINE_PAIR(name)                                                                                             \

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../check/rows.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
@@ -72,6 +73,53 @@ static void set_elements(Warp *warp, const Transfer *transfer, Mask lanes, const
       set_element(warp, transfer, e, __builtin_ctz(rest), bytes + e * transfer->size);
 }
 
+// ---- elements of several lanes between memory and registers ----
+//
+// The lanes' elements are one after the other in memory, `step` bytes apart; with step 0 all read the same.
+
+#define COPY_ELEMENTS(TYPE, to, to_step, from, from_step, count)                                                       \
+  for (int LANE = 0; LANE < (count); LANE++) {                                                                         \
+    TYPE VALUE;                                                                                                        \
+    memcpy(&VALUE, (from) + LANE * (from_step), sizeof VALUE);                                                         \
+    memcpy((to) + LANE * (to_step), &VALUE, sizeof VALUE);                                                             \
+  }
+
+// Copies so many elements of a size, each so many bytes after the one before.
+static inline void copy_elements(u8 *restrict to, int to_step, const u8 *restrict from, int from_step, int size,
+                                 int count) {
+  if (from_step == size && to_step == size && size * count == 4 * LANES)
+    memcpy(to, from, 4 * LANES);
+  else if (size == 4)
+    COPY_ELEMENTS(u32, to, to_step, from, from_step, count)
+  else if (size == 8)
+    COPY_ELEMENTS(u64, to, to_step, from, from_step, count)
+  else if (size == 2)
+    COPY_ELEMENTS(u16, to, to_step, from, from_step, count)
+  else
+    for (int lane = 0; lane < count; lane++) copy_bytes(to + lane * to_step, from + lane * from_step, size);
+}
+
+static void load_row(Warp *warp, const Transfer *transfer, int lane, int count, const u8 *bytes, int step) {
+  for (int e = 0; e < transfer->count; e++) {
+    int size = transfer->size, slot_size = transfer->slot_sizes[e];
+    const u8 *from = bytes + e * size;
+    if (transfer->sink[e]) continue;
+    if (size == slot_size)
+      copy_elements(SLOT(warp, transfer->slots[e], u8) + lane * size, size, from, step, size, count);
+    else
+      for (int i = 0; i < count; i++) set_element(warp, transfer, e, lane + i, from + i * step);
+  }
+}
+
+static void gather_row(Warp *warp, const Transfer *transfer, int lane, int count, u8 *bytes) {
+  int size = transfer->size, step = size * transfer->count;
+  for (int e = 0; e < transfer->count; e++) {
+    int slot_size = transfer->slot_sizes[e];
+    const u8 *slot = SLOT(warp, transfer->slots[e], u8) + lane * slot_size;
+    copy_elements(bytes + e * size, step, slot, slot_size, size, count);
+  }
+}
+
 // ---- execution ----
 
 static SyncTable *sync_table(Warp *warp, const Access *access) {
@@ -88,14 +136,6 @@ static void check_local(Warp *warp, const Inst *inst, int lane, const Access *ac
     }
 }
 
-// The lanes from the first of mask on that read one place together: equal addresses, except of memory that each lane has for
-// itself.
-static Mask reading_together(const Transfer *transfer, Mask mask, const uint64_t addresses[LANES]) {
-  uint64_t window = addresses[__builtin_ctz(mask)] & ~WINDOW_MASK;
-  bool local = transfer->space == SPACE_LOCAL || (transfer->space == SPACE_GENERIC && window == LOCAL_WINDOW);
-  return local ? mask & -mask : same_address(mask, addresses);
-}
-
 // What a strong load finds, for warp_poll.
 static uint64_t add_found(uint64_t found, uint64_t address, const u8 *data, int bytes) {
   for (int i = 0; i < bytes; i += 8)
@@ -103,74 +143,214 @@ static uint64_t add_found(uint64_t found, uint64_t address, const u8 *data, int 
   return (found ^ address) * HASH_FACTOR;
 }
 
-static void load(Warp *warp, const Inst *inst, Mask mask) {
+// The lanes of mask from the first on whose addresses each are that of the lane before and `step` more. As many as that.
+static int evenly_spaced(Mask mask, const uint64_t addresses[LANES], uint64_t step) {
+  int first = __builtin_ctz(mask), count = 1;
+  if (mask == FULL_MASK) {
+    uint64_t different = 0;
+    for (int lane = 0; lane < LANES; lane++) different |= addresses[lane] ^ (addresses[0] + (uint64_t)lane * step);
+    if (!different) return LANES;
+  }
+  while (first + count < LANES && mask >> (first + count) & 1 &&
+         addresses[first + count] == addresses[first + count - 1] + step)
+    count++;
+  return count;
+}
+
+// How many of the lanes' elements, one after the other from that of the access on, are inside its region and its page.
+static int inside_page(const Access *access, int bytes, int count) {
+  uint64_t page = SHADOW_PAGE - (access->offset & (SHADOW_PAGE - 1)), left = access->region->size - access->offset;
+  uint64_t most = (page < left ? page : left) / (uint64_t)bytes;
+  return most < 1 ? 1 : most < (uint64_t)count ? (int)most : count;
+}
+
+// So many lanes of mask, from its first one on.
+static Mask first_lanes(Mask mask, int count) { return FULL_MASK >> (LANES - count) << __builtin_ctz(mask); }
+
+static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
-  bool hazards = warp_launch(warp)->hazards, strong = transfer->strength != WEAK;
-  uint64_t addresses[LANES];
-  form_addresses(warp, &transfer->address, mask, addresses);
-  count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_READ);
   uint64_t found = mask;
   Neighbour neighbour = {0};
-  PageLock *lock = NULL;
-  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
   for (Mask left = mask, same; left; left &= ~same) {
     int lane = __builtin_ctz(left);
     Access access;
-    same = reading_together(transfer, left, addresses);
+    same = first_lanes(left, evenly_spaced(left, addresses, 0));
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
       break;
-    memory_lock_next(&lock, &access);
-    if (hazards && access.region && same == 1u << lane) {
-      race_set_lane(&actor, lane);
-      race_read_by(&actor, access.region, access.offset, bytes);
-    } else if (hazards && access.region) {
+    if (!access.region) same = left & -left;
+    memory_lock(&access);
+    if (warp_launch(warp)->hazards && access.region)
       race_read(warp, inst, same, access.region, access.offset, bytes, transfer->strength);
-    }
-    if (hazards && access.valid) check_local(warp, inst, lane, &access, addresses[lane], bytes);
+    if (warp_launch(warp)->hazards && access.valid) check_local(warp, inst, lane, &access, addresses[lane], bytes);
     set_elements(warp, transfer, same, access.data);
-    if (!strong) continue;
     found = add_found(found, addresses[lane], access.data, bytes);
-    memory_unlock_last(&lock);
+    memory_unlock(&access);
     for (Mask rest = same; access.region && rest; rest &= rest - 1)
       sync_load(sync_table(warp, &access), access.data, warp, __builtin_ctz(rest), transfer->order, transfer->strength);
   }
-  memory_unlock_last(&lock);
-  if (!strong) return;
   bool global = addresses[__builtin_ctz(mask)] >= GLOBAL_WINDOW;
   (global ? warp_poll_global : warp_poll)(warp, inst, found);
 }
 
-static void store(Warp *warp, const Inst *inst, Mask mask) {
+// Lanes that have nothing to do with each other, as long as all is simple: their elements in the neighbour's region, and
+// in one register each of their own size. Returns those done.
+ALWAYS_INLINE Mask load_scattered(Warp *warp, const Transfer *transfer, const RowActor *row, const Neighbour *neighbour,
+                                  const uint64_t addresses[LANES], Mask mask, const int size) {
+  Scatter scatter = race_scatter(row);
+  Region *region = neighbour->region;
+  u8 *slot = SLOT(warp, transfer->slots[0], u8);
+  const u8 *data = region->data;
+  uint64_t difference = neighbour->offset - neighbour->address, most = region->size - (uint64_t)size;
+  Mask rest = mask;
+  for (; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    uint64_t offset = addresses[lane] + difference;
+    if (!(row->alike >> lane & 1) || offset > most || addresses[lane] & (uint64_t)(size - 1)) break;
+    if (!race_read_lane(&scatter, row, region, offset, lane, size)) break;
+    copy_bytes(slot + lane * size, data + offset, size);
+  }
+  return mask & ~rest;
+}
+
+// Whether lanes may be served by load_scattered or store_scattered.
+static bool is_simple(const Launch *launch, const Transfer *transfer, int size) {
+  return launch->alone && launch->hazards && !launch->lane_by_lane && transfer->count == 1 && transfer->size == size &&
+         transfer->slot_sizes[0] == size && !transfer->sink[0];
+}
+
+// Lanes that read one place, or places one after the other, are served together.
+static void load(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
-  bool hazards = warp_launch(warp)->hazards, strong = transfer->strength != WEAK;
+  const Launch *launch = warp_launch(warp);
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
-  count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_WRITE);
+  count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_READ);
+  if (transfer->strength != WEAK) {
+    load_strong(warp, inst, mask, addresses);
+    return;
+  }
   Neighbour neighbour = {0};
   PageLock *lock = NULL;
+  RowActor row;
+  if (launch->hazards) race_row(&row, warp, inst, __builtin_ctz(mask));
+  for (Mask left = mask, done; left; left &= ~done) {
+    int lane = __builtin_ctz(left), count = 1, step = bytes;
+    Access access;
+    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
+      break;
+    if (access.region) {
+      count = evenly_spaced(left, addresses, 0);
+      if (count > 1)
+        step = 0;
+      else
+        count = inside_page(&access, bytes, evenly_spaced(left, addresses, (uint64_t)bytes));
+      if (count == 1 && is_simple(launch, transfer, 4) &&
+          (done = load_scattered(warp, transfer, &row, &neighbour, addresses, left, 4)))
+        continue;
+    }
+    done = first_lanes(left, count);
+    if (!launch->alone) memory_lock_next(&lock, &access);
+    if (launch->hazards && access.region && !step)
+      race_read_together(&row, access.region, access.offset, done, bytes);
+    else if (launch->hazards && access.region)
+      done = first_lanes(left, count = race_read_row(&row, access.region, access.offset, lane, count, bytes));
+    else if (launch->hazards && access.valid)
+      check_local(warp, inst, lane, &access, addresses[lane], bytes);
+    load_row(warp, transfer, lane, count, access.data, step);
+  }
+  memory_unlock_last(&lock);
+}
+
+static void store_bytes(Warp *warp, const Access *access, const u8 *value, int bytes) {
+  if (access->valid) memset(access->valid, 1, (size_t)bytes);
+  if (!memcmp(access->data, value, (size_t)bytes)) return;
+  copy_bytes(access->data, value, bytes);
+  if (access->region) warp->block->cluster->progress++;  // local memory nobody else sees
+}
+
+static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
+  const Transfer *transfer = inst->extra;
+  int bytes = transfer->size * transfer->count;
+  Neighbour neighbour = {0};
   Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     u8 value[MAX_BYTES];
     Access access;
-    for (int e = 0; e < transfer->count; e++) get_element(warp, transfer, e, lane, value + e * transfer->size);
+    gather_row(warp, transfer, lane, 1, value);
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
       break;
-    if (strong) memory_unlock_last(&lock);
-    if (strong && access.region)
+    if (access.region)
       sync_store(sync_table(warp, &access), access.data, warp, lane, transfer->order, transfer->strength);
-    memory_lock_next(&lock, &access);
-    if (hazards && access.region) {
+    memory_lock(&access);
+    if (warp_launch(warp)->hazards && access.region) {
       race_set_lane(&actor, lane);
       race_write_by(&actor, access.region, access.offset, bytes, value);
     }
-    if (access.valid) memset(access.valid, 1, (size_t)bytes);
-    if (memcmp(access.data, value, (size_t)bytes)) {
-      copy_bytes(access.data, value, bytes);
-      if (access.region) warp->block->cluster->progress++;  // local memory nobody else sees
+    store_bytes(warp, &access, value, bytes);
+    memory_unlock(&access);
+  }
+}
+
+// As load_scattered.
+ALWAYS_INLINE Mask store_scattered(Warp *warp, const Transfer *transfer, const RowActor *row,
+                                   const Neighbour *neighbour, const uint64_t addresses[LANES], Mask mask,
+                                   const int size) {
+  Scatter scatter = race_scatter(row);
+  Region *region = neighbour->region;
+  const u8 *slot = SLOT(warp, transfer->slots[0], u8);
+  u8 *data = region->data;
+  uint64_t difference = neighbour->offset - neighbour->address, most = region->size - (uint64_t)size;
+  bool changed = false;
+  Mask rest = mask;
+  for (; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    uint64_t offset = addresses[lane] + difference;
+    if (!(row->alike >> lane & 1) || offset > most || addresses[lane] & (uint64_t)(size - 1)) break;
+    if (!race_write_lane(&scatter, row, region, offset, lane, size)) break;
+    changed |= memcmp(data + offset, slot + lane * size, (size_t)size) != 0;
+    copy_bytes(data + offset, slot + lane * size, size);
+  }
+  warp->block->cluster->progress += changed;
+  return mask & ~rest;
+}
+
+// Lanes that write places one after the other are served together.
+static void store(Warp *warp, const Inst *inst, Mask mask) {
+  const Transfer *transfer = inst->extra;
+  int bytes = transfer->size * transfer->count;
+  const Launch *launch = warp_launch(warp);
+  uint64_t addresses[LANES];
+  form_addresses(warp, &transfer->address, mask, addresses);
+  count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_WRITE);
+  if (transfer->strength != WEAK) {
+    store_strong(warp, inst, mask, addresses);
+    return;
+  }
+  Neighbour neighbour = {0};
+  PageLock *lock = NULL;
+  RowActor row;
+  if (launch->hazards) race_row(&row, warp, inst, __builtin_ctz(mask));
+  for (Mask left = mask; left;) {
+    int lane = __builtin_ctz(left), count = 1;
+    u8 value[SHADOW_PAGE];
+    Access access;
+    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
+      break;
+    if (access.region) count = inside_page(&access, bytes, evenly_spaced(left, addresses, (uint64_t)bytes));
+    if (access.region && count == 1 && is_simple(launch, transfer, 4)) {
+      Mask done = store_scattered(warp, transfer, &row, &neighbour, addresses, left, 4);
+      left &= ~done;
+      if (done) continue;
     }
+    gather_row(warp, transfer, lane, count, value);
+    if (!launch->alone) memory_lock_next(&lock, &access);
+    if (launch->hazards && access.region)
+      count = race_write_row(&row, access.region, access.offset, lane, count, bytes, value);
+    store_bytes(warp, &access, value, count * bytes);
+    left &= ~first_lanes(left, count);
   }
   memory_unlock_last(&lock);
 }

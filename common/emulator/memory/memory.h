@@ -48,7 +48,7 @@ bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size
 // Does nothing for other memory.
 void memory_lock(const Access *access);
 void memory_unlock(const Access *access);
-// The same for several accesses in a row: holds on to a lock that serves the next one too. *held is NULL at first.
+// The same for several accesses one after the other: holds on to a lock that serves the next one too. *held is NULL at first.
 typedef struct PageLock PageLock;
 void memory_lock_next(PageLock **held, const Access *access);
 void memory_unlock_last(PageLock **held);

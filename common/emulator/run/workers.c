@@ -165,6 +165,7 @@ void launch_run(Launch *launch, uint32_t clusters, uint32_t resident) {
   pthread_mutex_init(&queue.lock, NULL);
   pthread_cond_init(&queue.changed, NULL);
   launch->queue = &queue;
+  launch->alone = count == 1;
   launch->sync = sync_table_new(&workers[0].order);
   for (int i = 0; i < count; i++) {
     workers[i].launch = launch;

@@ -32,8 +32,10 @@ typedef struct HalfPlan {
 
 #define EACH INDEPENDENT for (int i = 0; i < LANES; i++)
 
-// What a tensor copy fills with where its map asks for NaN: PTX calls it OOB-NaN, and an H200 writes these bits.
+// What a tensor copy fills with where its map asks for NaN: PTX calls it OOB-NaN, and an H200 writes these bits. fma.oob
+// takes them for it with either sign.
 enum { OOB_NAN = 0x7ff7 };
+ALWAYS_INLINE bool is_oob(u16 x) { return (x & 0x7fff) == OOB_NAN; }
 
 // ---- the operations, on x, y and z; the result replaces x ----
 
@@ -113,7 +115,7 @@ static void step(const HalfPlan *plan, unsigned flags, u16 *d, const u16 *const 
   plan->operation.compute(values[0], values[1], values[2], flags);
   clamp(values[0], flags);
   plan->narrow(d, values[0]);
-  if (flags & FORM_OOB) EACH d[i] = sources[0][i] == OOB_NAN || sources[1][i] == OOB_NAN ? 0 : d[i];
+  if (flags & FORM_OOB) EACH d[i] = is_oob(sources[0][i]) || is_oob(sources[1][i]) ? 0 : d[i];
   if (plan->smallest_normal) flush(d, plan->smallest_normal);
 }
 

@@ -79,6 +79,7 @@ struct Warp {
   Mask cluster_arrived;                 // lanes that have arrived at the cluster's barrier, in its present phase
   Mask cluster_waits;                   // lanes that have arrived there and not waited yet
   struct LaneClocks *clocks;            // of each lane, what the thread knows of the others: clocks.h
+  Mask alike[2];                        // lanes that have the same clock and know the same, or 0: race_alike
   struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
   struct WgmmaState *wgmma;             // wgmma_registers.h; NULL before its first use
   RegisterShare share;
@@ -183,6 +184,8 @@ struct Launch {
   const struct EpochLayout *epochs;  // epoch.h
   struct SyncTable *sync;            // of global addresses: clocks.h
   bool hazards;
+  bool alone;  // one host thread runs it
+  bool lane_by_lane;
   uint64_t schedule;
   uint64_t step_limit;
   _Atomic bool stopped;  // by hazard_stop: no thread goes on

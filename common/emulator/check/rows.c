@@ -1,0 +1,175 @@
+// Rows of accesses: see rows.h.
+#include "rows.h"
+
+#include <string.h>
+
+// The lanes that know the same as the actor.
+static void find_alike(RowActor *row) { row->alike = race_alike(row->actor.warp, row->actor.lane); }
+
+void race_row(RowActor *row, Warp *warp, const Inst *inst, int lane) {
+  row->actor = race_lane(warp, inst, lane, WEAK);
+  row->lane_by_lane = warp_launch(warp)->lane_by_lane;
+  find_alike(row);
+}
+
+// The row's first lane becomes the actor. Returns how many of the lanes from it on know the same.
+static int begin_row(RowActor *row, int lane, int count) {
+  race_set_lane(&row->actor, lane);
+  if (!(row->alike >> lane & 1)) find_alike(row);
+  Mask others = ~row->alike >> lane;
+  int alike = row->lane_by_lane ? 1 : others ? __builtin_ctz(others) : LANES;
+  return count < alike ? count : alike;
+}
+
+// What shadow memory has of a row's elements.
+typedef struct RowCells {
+  ShadowPage *page;
+  Mark *write_marks, *read_marks;
+  RowMarks write, read;
+} RowCells;
+
+// Finds the elements' cells. Returns for how many lanes they are a row, or 0.
+static int find_cells(RowCells *cells, Shadow *shadow, uint64_t offset, uint32_t launch, int count, int size) {
+  cells->page = shadow_page(shadow, offset, count * size, launch);
+  if (!cells->page && (offset & (SHADOW_PAGE - 1)) + (uint64_t)(count * size) > SHADOW_PAGE) return 0;
+  if (!cells->page) cells->page = shadow_make_page(shadow, offset, launch);
+  cells->write_marks = write_marks(cells->page, offset);
+  cells->read_marks = read_marks(cells->page, offset);
+  count = find_row(cells->write_marks, size, count, &cells->write);
+  return count ? find_row(cells->read_marks, size, count, &cells->read) : 0;
+}
+
+static bool is_near(const Actor *actor, Epoch epoch) {
+  return epoch_cluster(actor->layout, epoch) == actor->cluster->id;
+}
+
+// Whether single accesses by threads of the cluster come before those of the row: `epoch` before the first lane's. With
+// step 1 the others' are by the threads that follow, else by the same one.
+static bool come_before(const Actor *actor, Epoch epoch, unsigned step, int count) {
+  uint32_t thread = epoch_thread(actor->layout, epoch);
+  if (thread == actor->thread && (step || count == 1)) return true;
+  return actor->known && clocks_reach(actor->known, thread, step ? count : 1, epoch_clock(actor->layout, epoch));
+}
+
+static bool writes_come_before(const Actor *actor, Epoch write, unsigned step, int count) {
+  if (!(write & EPOCH_KERNEL)) return true;
+  return is_near(actor, write) && come_before(actor, write, step, count);
+}
+
+Comes race_judge(const RowActor *row, Epoch event) {
+  const Actor *actor = &row->actor;
+  if (event & EPOCH_SET || !is_near(actor, event)) return COMES_UNKNOWN;
+  uint32_t first = epoch_thread(actor->layout, event);
+  if (actor->known && clocks_reach(actor->known, first, LANES, epoch_clock(actor->layout, event))) return COMES_ALL;
+  return first == actor->thread / LANES * LANES ? COMES_OWN : COMES_UNKNOWN;
+}
+
+// ---- reads ----
+
+// What becomes of the first lane's read, or EPOCH_NONE when the reads are no row.
+static Epoch reads_with_row(const Actor *actor, Epoch read, unsigned step, int count) {
+  if (read == EPOCH_NONE || !is_near(actor, read)) return race_epoch(actor);
+  if (!(read & EPOCH_SET) && come_before(actor, read, step, count)) return race_epoch(actor);
+  return race_add_reads(actor, 1u << actor->lane, read, step, count);
+}
+
+// False when it is not as simple as that. *count: for how many lanes that is said.
+static bool read_row(const Actor *actor, Region *region, uint64_t offset, int *count, int size) {
+  RowCells cells;
+  Shadow *shadow = &region->shadow;
+  int found = find_cells(&cells, shadow, offset, actor->cluster->launch->number, *count, size);
+  *count = found ? found : 1;
+  if (!found) return false;
+  Epoch write = epoch_of_mark(cells.page, cells.write.first), read = epoch_of_mark(cells.page, cells.read.first);
+  if (write == EPOCH_NONE || !writes_come_before(actor, write, cells.write.step, found)) return false;
+  bool foreign = read != EPOCH_NONE && !is_near(actor, read);
+  if (foreign && !cells.page->foreign) {
+    *count = 1;
+    return false;
+  }
+  Epoch next = reads_with_row(actor, read, cells.read.step, found);
+  if (next == EPOCH_NONE) {
+    *count = 1;
+    return false;
+  }
+  RowMarks marks = {mark_of_epoch(shadow, cells.page, next), 1};
+  if (foreign) memcpy(foreign_marks(cells.page, offset), cells.read_marks, (size_t)(found * size) * sizeof(Mark));
+  set_row(cells.read_marks, size, found, marks);
+  race_keep_reads(actor->cluster, region, next);
+  return true;
+}
+
+int race_read_row(RowActor *row, Region *region, uint64_t offset, int lane, int count, int size) {
+  count = begin_row(row, lane, count);
+  if (!row->lane_by_lane && read_row(&row->actor, region, offset, &count, size)) return count;
+  for (int i = 0; i < count; i++) {
+    race_set_lane(&row->actor, lane + i);
+    race_read_by(&row->actor, region, offset + (uint64_t)(i * size), size);
+  }
+  return count;
+}
+
+static bool read_together(const Actor *actor, Region *region, uint64_t offset, Mask mask, int size) {
+  Shadow *shadow = &region->shadow;
+  ShadowPage *page = shadow_page(shadow, offset, size, actor->cluster->launch->number);
+  if (!page) return false;
+  Mark *writes = write_marks(page, offset), *reads = read_marks(page, offset);
+  if (!are_marks(writes, size, *writes) || !are_marks(reads, size, *reads)) return false;
+  Epoch write = epoch_of_mark(page, *writes), read = epoch_of_mark(page, *reads);
+  if (write == EPOCH_NONE || (write != EPOCH_HOST && (!is_near(actor, write) || !come_before(actor, write, 0, 0))))
+    return false;
+  bool foreign = read != EPOCH_NONE && !is_near(actor, read);
+  if (foreign && !page->foreign) return false;
+  if (foreign) read = EPOCH_NONE;
+  if (!(read & EPOCH_SET) && read != EPOCH_NONE && come_before(actor, read, 0, 1)) read = EPOCH_NONE;
+  Epoch next = race_add_reads(actor, mask, read, 0, 1);
+  Mark mark = mark_of_epoch(shadow, page, next);
+  if (foreign) set_marks(foreign_marks(page, offset), size, *reads);
+  set_marks(reads, size, mark);
+  race_keep_reads(actor->cluster, region, next);
+  return true;
+}
+
+void race_read_together(RowActor *row, Region *region, uint64_t offset, Mask mask, int size) {
+  Actor *actor = &row->actor;
+  begin_row(row, __builtin_ctz(mask), 1);
+  bool alike = !row->lane_by_lane && (mask & ~row->alike) == 0;
+  if (alike && read_together(actor, region, offset, mask, size)) return;
+  race_read(actor->warp, actor->inst, mask, region, offset, size, WEAK);
+}
+
+// ---- writes ----
+
+static bool reads_come_before(const Actor *actor, Epoch read, unsigned step, int count) {
+  if (read == EPOCH_NONE) return true;
+  if (!is_near(actor, read)) return false;
+  return read & EPOCH_SET ? race_knows_reads(actor, read, step, count) : come_before(actor, read, step, count);
+}
+
+// As read_row.
+static bool write_row(const Actor *actor, Region *region, uint64_t offset, int *count, int size) {
+  RowCells cells;
+  Shadow *shadow = &region->shadow;
+  int found = find_cells(&cells, shadow, offset, actor->cluster->launch->number, *count, size);
+  *count = found ? found : 1;
+  if (!found) return false;
+  Epoch write = epoch_of_mark(cells.page, cells.write.first), read = epoch_of_mark(cells.page, cells.read.first);
+  if (!writes_come_before(actor, write, cells.write.step, found)) return false;
+  if (!reads_come_before(actor, read, cells.read.step, found)) return false;
+  if (cells.page->foreign && !is_blank_row(foreign_marks(cells.page, offset), size, found)) return false;
+  if (read != EPOCH_NONE) set_row(cells.read_marks, size, found, (RowMarks){0, 0});
+  if (found * size == cells.page->size) shadow_forget_events(cells.page);
+  set_row(cells.write_marks, size, found, (RowMarks){mark_of_epoch(shadow, cells.page, race_epoch(actor)), 1});
+  return true;
+}
+
+int race_write_row(RowActor *row, Region *region, uint64_t offset, int lane, int count, int size,
+                   const uint8_t *value) {
+  count = begin_row(row, lane, count);
+  if (!row->lane_by_lane && write_row(&row->actor, region, offset, &count, size)) return count;
+  for (int i = 0; i < count; i++) {
+    race_set_lane(&row->actor, lane + i);
+    race_write_by(&row->actor, region, offset + (uint64_t)(i * size), size, value + i * size);
+  }
+  return count;
+}
