@@ -17,13 +17,24 @@
 // ---- the queue of clusters ----
 //
 // Workers start clusters in order, as long as an H100 would have room for one more. One that spins waits until others have
-// moved since; one that has news, until those have looked, and those that yielded before it; one that yields, until it is its turn again.
+// moved since; one that yields, until it is its turn again; one that has news, until all of those have looked, with those
+// among them that run.
 
 typedef struct Waiting {
   Cluster *cluster;
   Outcome why;
-  uint64_t seen;  // of Queue.progress, when it last looked
+  uint64_t seen;   // of Queue.progress, when it last looked
+  uint64_t since;  // of Queue.turn
 } Waiting;
+
+// A cluster's turn to run, on one of the host threads.
+typedef struct Turn {
+  uint64_t number;   // from 1
+  uint64_t seen;     // of Queue.progress at the beginning: what others do since then it may miss
+  Cluster *cluster;  // NULL: a fresh one
+  uint32_t fresh;    // its id
+  bool looks;        // it may find what others have news of, and comes back then
+} Turn;
 
 typedef struct Queue {
   pthread_mutex_t lock;
@@ -34,6 +45,9 @@ typedef struct Queue {
   uint32_t waiting_count;
   uint32_t *able;  // scratch: of those that wait
   uint32_t running;
+  Turn *turns;  // of each host thread
+  int thread_count;
+  uint64_t turn;      // the last one's number
   uint64_t progress;  // of all clusters that waited or ended
   uint64_t random;    // state of a generator; 0: none, all take turns
 } Queue;
@@ -44,65 +58,87 @@ static bool may_look(const Queue *queue, const Waiting *waiting) {
   return waiting->why == CLUSTER_SPINS && waiting->seen != queue->progress;
 }
 
+// The number of the first turn that looks and has not ended.
+static uint64_t first_to_look(const Queue *queue) {
+  uint64_t first = UINT64_MAX;
+  for (int i = 0; i < queue->thread_count; i++)
+    if (queue->turns[i].looks && queue->turns[i].number < first) first = queue->turns[i].number;
+  return first;
+}
+
 // Writes which of those that wait may go on, the longest first. Returns how many.
 static uint32_t find_able(const Queue *queue, uint32_t *able) {
   uint32_t count = 0;
+  uint64_t looking = first_to_look(queue);
   bool others_first = false;
   for (uint32_t i = 0; i < queue->waiting_count; i++) others_first |= may_look(queue, &queue->waiting[i]);
   for (uint32_t i = 0; i < queue->waiting_count; i++) {
     const Waiting *waiting = &queue->waiting[i];
     others_first |= waiting->why == CLUSTER_YIELDS;
     if (waiting->why == CLUSTER_YIELDS || may_look(queue, waiting) ||
-        (waiting->why == CLUSTER_HAS_NEWS && !others_first))
+        (waiting->why == CLUSTER_HAS_NEWS && !others_first && waiting->since < looking))
       able[count++] = i;
   }
   return count;
 }
 
-// Takes the one that has waited longest of those that may go on, or a random one; NULL when there is none.
-static Cluster *take_waiting(Queue *queue) {
+// The one that has waited longest of those that may go on, or a random one. False when there is none.
+static bool take_waiting(Queue *queue, Turn *turn) {
   uint32_t count = find_able(queue, queue->able);
-  if (!count) return NULL;
+  if (!count) return false;
   uint32_t i = queue->able[queue->random ? random_next(&queue->random) % count : 0];
-  Cluster *cluster = queue->waiting[i].cluster;
+  turn->cluster = queue->waiting[i].cluster;
+  turn->looks |= queue->waiting[i].why != CLUSTER_HAS_NEWS;
   queue->waiting_count--;
   memmove(&queue->waiting[i], &queue->waiting[i + 1], (queue->waiting_count - i) * sizeof *queue->waiting);
-  return cluster;
+  return true;
 }
 
-// Takes a cluster to run: a fresh one (*fresh is its id), or one that waits and may go on. *seen: the progress until then.
-static Take queue_look(Queue *queue, uint32_t *fresh, Cluster **waiting, uint64_t *seen) {
-  *seen = queue->progress;
-  *waiting = NULL;
-  if (queue->next < queue->count && queue->running + queue->waiting_count < queue->resident)
-    *fresh = queue->next++;
-  else if (!(*waiting = take_waiting(queue)))
+static bool take_fresh(Queue *queue, Turn *turn) {
+  if (queue->next == queue->count || queue->running + queue->waiting_count == queue->resident) return false;
+  turn->fresh = queue->next++;
+  return true;
+}
+
+static Take queue_look(Launch *launch, Turn *turn) {
+  Queue *queue = launch->queue;
+  Turn next = {.number = queue->turn + 1, .seen = queue->progress, .looks = launch->cooperative};
+  if (!take_fresh(queue, &next) && !take_waiting(queue, &next))
     return queue->running ? TAKE_WAIT : queue->waiting_count ? TAKE_DEADLOCK : TAKE_NONE;
+  *turn = next;
+  queue->turn++;
   queue->running++;
   return TAKE_CLUSTER;
 }
 
-// The same, when all clusters that are left run or spin: waits until one of them comes back.
-static Take queue_take(Launch *launch, uint32_t *fresh, Cluster **waiting, uint64_t *seen) {
+// A cluster that runs cannot tell whether it is itself the one that looks: on a single host thread it is.
+static uint32_t count_waiting(const Queue *queue) {
+  uint32_t count = queue->waiting_count;
+  for (int i = 0; queue->thread_count > 1 && i < queue->thread_count; i++) count += queue->turns[i].looks;
+  return count;
+}
+
+// When all clusters that are left run or spin: waits until one of them comes back.
+static Take queue_take(Launch *launch, Turn *turn) {
   Queue *queue = launch->queue;
   Take take;
   pthread_mutex_lock(&queue->lock);
-  while ((take = queue_look(queue, fresh, waiting, seen)) == TAKE_WAIT)
-    pthread_cond_wait(&queue->changed, &queue->lock);
-  launch->waiting = queue->waiting_count;
+  while ((take = queue_look(launch, turn)) == TAKE_WAIT) pthread_cond_wait(&queue->changed, &queue->lock);
+  launch->waiting = count_waiting(queue);
   pthread_mutex_unlock(&queue->lock);
   return take;
 }
 
-// seen: the progress when the cluster was taken. What others have done since it may have missed.
-static void queue_return(Launch *launch, Cluster *cluster, Outcome outcome, uint64_t progress, uint64_t seen) {
+static void queue_return(Launch *launch, Turn *turn, Outcome outcome, uint64_t progress) {
   Queue *queue = launch->queue;
   pthread_mutex_lock(&queue->lock);
   queue->running--;
   queue->progress += progress;
   if (outcome != CLUSTER_DONE && outcome != CLUSTER_STOPPED)
-    queue->waiting[queue->waiting_count++] = (Waiting){cluster, outcome, seen + progress};
-  launch->waiting = queue->waiting_count;
+    queue->waiting[queue->waiting_count++] =
+        (Waiting){.cluster = turn->cluster, .why = outcome, .seen = turn->seen + progress, .since = queue->turn};
+  turn->looks = false;
+  launch->waiting = count_waiting(queue);
   pthread_cond_broadcast(&queue->changed);
   pthread_mutex_unlock(&queue->lock);
 }
@@ -120,20 +156,18 @@ static void report_deadlock(const Queue *queue) {
 static void *work(void *argument) {
   Worker *worker = argument;
   Launch *launch = worker->launch;
+  Turn *turn = &launch->queue->turns[worker->number];
   while (!launch->stopped) {
-    uint32_t fresh = 0;
-    uint64_t seen;
-    Cluster *cluster;
-    Take take = queue_take(launch, &fresh, &cluster, &seen);
+    Take take = queue_take(launch, turn);
     if (take == TAKE_DEADLOCK) report_deadlock(launch->queue);
     if (take != TAKE_CLUSTER) break;
-    if (!cluster) cluster = cluster_start(worker, fresh);
-    cluster->worker = worker;
-    uint64_t before = cluster->progress + 1;  // cluster_run() begins with one
-    Outcome outcome = cluster_run(cluster);
-    uint64_t progress = cluster->progress - before;
-    if (outcome == CLUSTER_DONE || outcome == CLUSTER_STOPPED) cluster_end(cluster);
-    queue_return(launch, cluster, outcome, progress, seen);
+    if (!turn->cluster) turn->cluster = cluster_start(worker, turn->fresh);
+    turn->cluster->worker = worker;
+    uint64_t before = turn->cluster->progress + 1;  // cluster_run() begins with one
+    Outcome outcome = cluster_run(turn->cluster);
+    uint64_t progress = turn->cluster->progress - before;
+    if (outcome == CLUSTER_DONE || outcome == CLUSTER_STOPPED) cluster_end(turn->cluster);
+    queue_return(launch, turn, outcome, progress);
   }
   return NULL;
 }
@@ -154,14 +188,15 @@ static void run_workers(Worker *workers, int count) {
 }
 
 void launch_run(Launch *launch, uint32_t clusters, uint32_t resident) {
-  Queue queue = {.count = clusters, .resident = resident, .random = launch->schedule};
   int count = worker_count(launch->emulator, clusters);
+  Queue queue = {.count = clusters, .resident = resident, .thread_count = count, .random = launch->schedule};
   Worker *workers = aligned_alloc(_Alignof(Worker), (size_t)count * sizeof *workers);
   if (!workers) out_of_memory();
   memset(workers, 0, (size_t)count * sizeof *workers);
   uint32_t most = clusters < resident ? clusters : resident;
   queue.waiting = host_allocate(most, sizeof *queue.waiting);
   queue.able = host_allocate(most, sizeof *queue.able);
+  queue.turns = host_allocate((size_t)count, sizeof *queue.turns);
   pthread_mutex_init(&queue.lock, NULL);
   pthread_cond_init(&queue.changed, NULL);
   launch->queue = &queue;
@@ -169,6 +204,7 @@ void launch_run(Launch *launch, uint32_t clusters, uint32_t resident) {
   launch->sync = sync_table_new(&workers[0].order);
   for (int i = 0; i < count; i++) {
     workers[i].launch = launch;
+    workers[i].number = i;
     workers[i].counts = host_allocate(launch->program->count, sizeof(InstCounts));
   }
   run_workers(workers, count);
@@ -178,6 +214,7 @@ void launch_run(Launch *launch, uint32_t clusters, uint32_t resident) {
   for (uint32_t i = 0; i < queue.waiting_count; i++) cluster_end(queue.waiting[i].cluster);
   free(queue.waiting);
   free(queue.able);
+  free(queue.turns);
   sync_table_free(launch->sync);
   size_t order = 0;
   for (int i = 0; i < count; i++) order += usage_most(&workers[i].order);

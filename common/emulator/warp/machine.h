@@ -164,6 +164,7 @@ typedef struct InstCounts {
 
 struct Worker {
   Launch *launch;
+  int number;  // of the host thread
   InstCounts *counts;        // one per instruction of the program
   _Alignas(64) Usage order;  // vector clocks and sets of reads; a cache line for each: they change often
 };
@@ -191,7 +192,7 @@ struct Launch {
   _Atomic bool stopped;  // by hazard_stop: no thread goes on
   _Atomic uint64_t steps;
   struct Queue *queue;       // of clusters: workers.c
-  _Atomic uint32_t waiting;  // clusters that are under way and do not run
+  _Atomic uint32_t waiting;  // clusters that may wait for what another one does
 };
 
 static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }
