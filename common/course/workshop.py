@@ -16,8 +16,8 @@ def number_of(stage):
 
 
 def make(arguments, folder="."):
-    """Runs make as its own process: with the variables, but not the flags, of a make that runs this program. A hole and
-    a mistake may make a compiler warn: WERROR is left out."""
+    """Runs make as its own process: with the variables, but not the flags, of a make that runs this program.
+    WERROR is left out, because a hole or a mistake may cause a compiler warning."""
     variables = os.environ.get("MAKEFLAGS", "").partition(" -- ")[2]
     variables = re.sub(r"\bWERROR=\S*", "", variables)
     environment = dict(os.environ, MAKEFLAGS=f"-- {variables}" if variables else "")

@@ -43,10 +43,10 @@ static inline bool clocks_reach(const Clocks *clocks, uint32_t first, int count,
   return !behind;
 }
 
-// What is known of another cluster, NULL for nothing.
+// Returns the clock that the thread knows of another cluster, or NULL.
 const Clocks *clocks_imported(const Clocks *known, uint32_t cluster);
 
-// What the last strong load learnt from: one that polls need not learn it again.
+// The clock that the last strong load acquired. A load that polls need not acquire it again.
 typedef struct Learnt {
   Clocks *from;
   bool acquired;  // into `known`, not into `pending`

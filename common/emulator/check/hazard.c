@@ -66,7 +66,7 @@ enum {
   MOST_ALIKE = 32,      // at one pair of source lines
 };
 
-// What tells findings apart.
+// Two findings differ if one of these does.
 struct FindingKey {
   HazardKind kind;
   HazardGrade grade;
@@ -132,7 +132,7 @@ static Hazard *append(HazardList *list, const Launch *launch, const Hazard *haza
   return added;
 }
 
-// What stops a launch is always kept. NULL when there are too many already.
+// A finding that stops a launch is always kept. Returns NULL for another one when there are too many already.
 static Hazard *remember(HazardList *list, const Launch *launch, const Hazard *hazard, const FindingKey *key) {
   Hazard *known = find_known(list, key);
   if (known) {

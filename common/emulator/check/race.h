@@ -80,15 +80,16 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
 void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value);
 // The same of an atomic read-modify-write by one lane.
 void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength);
+
 // ---- for rows.c ----
 
 // A cell's reads, none or of this cluster, when the lanes of mask, which share the actor's warp and clock, have read it too: a
 // set. With several turns it is that of a row's first lane, the actor, and the next ones are in the turns that follow; then
-// step says whether the cells' reads follow each other too. EPOCH_NONE: they are no row.
+// step says whether the cells' reads follow each other too. EPOCH_NONE: they do not form a row.
 Epoch race_add_reads(const Actor *actor, Mask mask, Epoch read, unsigned step, int turns);
-// What bytes of the region remember is kept, should it be a set.
+// Keeps the set of reads that bytes of the region remember, if they remember one.
 void race_keep_reads(const Cluster *cluster, const Region *region, Epoch read);
-// A set's nodes come before what neighbouring lanes write, from the actor on: in so many turns, from that of the set.
+// Whether all reads of a set come before the writes of as many neighbouring lanes as there are turns, the actor first.
 bool race_knows_reads(const Actor *actor, Epoch read, unsigned step, int turns);
 
 // ---- the end of a block ----

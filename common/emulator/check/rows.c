@@ -66,7 +66,7 @@ Comes race_judge(const RowActor *row, Epoch event) {
 
 // ---- reads ----
 
-// What becomes of the first lane's read, or EPOCH_NONE when the reads are no row.
+// Returns the epoch to remember for the first lane's read, or EPOCH_NONE when the reads do not form a row.
 static Epoch reads_with_row(const Actor *actor, Epoch read, unsigned step, int count) {
   if (read == EPOCH_NONE || !is_near(actor, read)) return race_epoch(actor);
   if (!(read & EPOCH_SET) && come_before(actor, read, step, count)) return race_epoch(actor);

@@ -1,4 +1,4 @@
-// What was released through memory: strong stores and atomics, and the loads that learn from them. See clocks.h.
+// Keeps the clocks that strong stores and atomics release at an address, for the loads that acquire them. See clocks.h.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static uint32_t block_of(const Warp *warp) {
   return cluster->id * (uint32_t)cluster->block_count + (uint32_t)warp->block->rank + 1;
 }
 
-// What was released there since the last store there; NULL for nothing.
+// Returns the clock that was released at the address since the last store there, or NULL.
 static Clocks *released_at(const SyncTable *table, const void *place, uint32_t block) {
   if (!table->count) return NULL;
   const SyncEntry *entry = sync_slot(table, place, block);
@@ -72,7 +72,7 @@ static void grow(SyncTable *table) {
   free(old);
 }
 
-// What is released there from now on: the table takes the reference over.
+// Sets the clock that is released at the address from now on. The table takes the reference over.
 static void set_released(SyncTable *table, const void *place, uint32_t block, uint32_t sequence, Clocks *released) {
   if (table->count * 2 >= table->capacity) grow(table);
   SyncEntry *entry = sync_slot(table, place, block);

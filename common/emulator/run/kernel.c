@@ -1,4 +1,4 @@
-// What is known of a kernel before its launch.
+// Facts about a kernel that need no launch: its parameters and resources.
 #include <string.h>
 
 #include "module.h"

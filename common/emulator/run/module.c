@@ -1,25 +1,13 @@
 // Modules: PTX text, memory for its variables, and the programs of its kernels.
 #include "module.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../warp/host_memory.h"
 #include "decode.h"
+#include "error.h"
 #include "target.h"
-
-// False, after filling *error.
-static bool fail(EmulatorError *error, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static bool fail(EmulatorError *error, int line, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  error->line = line;
-  vsnprintf(error->message, sizeof error->message, format, arguments);
-  va_end(arguments);
-  return false;
-}
 
 // ---- variables ----
 
@@ -37,8 +25,8 @@ static bool check_variables(const PtxModule *ptx, EmulatorError *error) {
     const PtxVariable *variable = ptx->variables[i];
     if (!has_address(variable)) continue;
     if (variable->size > left)
-      return fail(error, variable->line, "the variables of a module have at most %d bytes, %s goes beyond",
-                  MAX_VARIABLE_BYTES, variable->name);
+      return run_fail(error, variable->line, "the variables of a module have at most %d bytes, %s goes beyond",
+                      MAX_VARIABLE_BYTES, variable->name);
     left -= variable->size;
   }
   return true;
@@ -58,12 +46,12 @@ static bool place_variables(EmulatorModule *module, EmulatorError *error) {
     Place *place = &module->variables[module->variable_count++];
     place->variable = variable;
     if (!has_address(variable)) continue;
-    if (variable->is_extern) return fail(error, variable->line, "%s is defined nowhere", variable->name);
+    if (variable->is_extern) return run_fail(error, variable->line, "%s is defined nowhere", variable->name);
     uint64_t size = variable->size ? variable->size : 1;
     RegionKind kind = variable->space == PTX_CONST ? REGION_CONST : REGION_GLOBAL;
     Region *region = variable->is_managed ? region_add_shared(&emulator->global, size, emulator->options.hazards)
                                           : region_add(&emulator->global, kind, size, emulator->options.hazards);
-    if (!region) return fail(error, variable->line, "no memory for %s", variable->name);
+    if (!region) return run_fail(error, variable->line, "no memory for %s", variable->name);
     region->name = variable->name;
     place->address = region->base;
     if (variable->initial)
@@ -112,8 +100,8 @@ static bool relocate(const EmulatorModule *module, EmulatorError *error) {
       Region *region = variable_region(module, &module->variables[i]);
       if (!region || !symbol_address(module, relocation->symbol, &address) || relocation->offset > variable->size ||
           variable->size - relocation->offset < width)
-        return fail(error, variable->line, "%s is initialised with the unknown address of %s", variable->name,
-                    relocation->symbol);
+        return run_fail(error, variable->line, "%s is initialised with the unknown address of %s", variable->name,
+                        relocation->symbol);
       address = (address + (uint64_t)relocation->addend) >> relocation->shift;
       memcpy(region->data + relocation->offset, &address, width);
     }
@@ -168,7 +156,8 @@ bool emulator_check(EmulatorModule *module, const char *kernel, EmulatorError *e
     if (is_kernel(&ptx->functions[i]) && !module_program(module, &ptx->functions[i], error)) return false;
   if (!kernel) return true;
   const PtxFunction *entry = module_entry(module, kernel);
-  return entry ? module_program(module, entry, error) != NULL : fail(error, 0, "the module has no kernel %s", kernel);
+  return entry ? module_program(module, entry, error) != NULL
+               : run_fail(error, 0, "the module has no kernel %s", kernel);
 }
 
 // ---- the life of a module ----
@@ -192,7 +181,7 @@ EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t lengt
   PtxModule *ptx = ptx_parse(text, length, &syntax);
   if (!ptx && syntax.out_of_memory) out_of_memory();
   if (!ptx) {
-    fail(error, syntax.line, "%s", syntax.message);
+    run_fail(error, syntax.line, "%s", syntax.message);
     return NULL;
   }
   EmulatorModule *module = host_allocate(1, sizeof *module);

@@ -1,4 +1,4 @@
-// What is reported of a cluster whose threads cannot go on.
+// Reports of a cluster whose threads cannot go on.
 #pragma once
 
 #include "../warp/machine.h"

@@ -4,23 +4,11 @@
 // named architecture has. The tables, and the column `target` of the table of instructions, are what ptxas 13.0 accepts.
 #include "target.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "error.h"
 #include "instructions.h"
-
-// False, after filling *error.
-static bool refuse(EmulatorError *error, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static bool refuse(EmulatorError *error, int line, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  error->line = line;
-  vsnprintf(error->message, sizeof error->message, format, arguments);
-  va_end(arguments);
-  return false;
-}
 
 // ---- .version ----
 
@@ -31,10 +19,10 @@ static bool check_version(const PtxModule *module, EmulatorError *error) {
   static const int last_minor[NEWEST_MAJOR] = {-1, 5, 3, 2, 3, 0, 5, 8, 8};
   int major = module->version_major, minor = module->version_minor;
   if (major > NEWEST_MAJOR)
-    return refuse(error, module->version_line, ".version %d.%d: the newest known PTX is %d, of CUDA 13", major, minor,
-                  NEWEST_MAJOR);
+    return run_fail(error, module->version_line, ".version %d.%d: the newest known PTX is %d, of CUDA 13", major, minor,
+                    NEWEST_MAJOR);
   if (major < NEWEST_MAJOR && minor > last_minor[major])
-    return refuse(error, module->version_line, ".version %d.%d: there is no such version of PTX", major, minor);
+    return run_fail(error, module->version_line, ".version %d.%d: there is no such version of PTX", major, minor);
   return true;
 }
 
@@ -68,11 +56,11 @@ static const Target *check_target(const PtxModule *module, EmulatorError *error)
   const Target *target = find_target(module->target);
   int major = module->version_major, minor = module->version_minor;
   if (!target)
-    refuse(error, module->target_line, ".target %.60s: an H100 runs PTX for sm_90a, or for sm_90 and older",
-           module->target);
+    run_fail(error, module->target_line, ".target %.60s: an H100 runs PTX for sm_90a, or for sm_90 and older",
+             module->target);
   else if (major < target->major || (major == target->major && minor < target->minor)) {
-    refuse(error, module->target_line, ".target %s needs .version %d.%d, this is %d.%d", module->target, target->major,
-           target->minor, major, minor);
+    run_fail(error, module->target_line, ".target %s needs .version %d.%d, this is %d.%d", module->target,
+             target->major, target->minor, major, minor);
     target = NULL;
   }
   return target;
@@ -155,8 +143,8 @@ static bool check_instruction(const PtxModule *module, const Target *target, con
   size_t used = (size_t)snprintf(name, sizeof name, "%s", instruction->opcode);
   for (int i = 0; i < instruction->modifier_count && used < sizeof name; i++)
     used += (size_t)snprintf(name + used, sizeof name - used, ".%s", instruction->modifiers[i]);
-  return refuse(error, instruction->line, "%s needs .target sm_%d%s, this module is for %.40s", name, needed / 10,
-                needed == SM_90A ? "a" : "", module->target);
+  return run_fail(error, instruction->line, "%s needs .target sm_%d%s, this module is for %.40s", name, needed / 10,
+                  needed == SM_90A ? "a" : "", module->target);
 }
 
 bool target_check(const PtxModule *module, EmulatorError *error) {
@@ -167,7 +155,7 @@ bool target_check_function(const PtxModule *module, const PtxFunction *function,
   const Target *target = find_target(module->target);
   if (target->number == SM_90A) return true;
   if (target->number < SM_90 && (function->required_cluster[0] || function->max_cluster_rank))
-    return refuse(error, function->line, "a cluster needs .target sm_90, this module is for %.40s", module->target);
+    return run_fail(error, function->line, "a cluster needs .target sm_90, this module is for %.40s", module->target);
   for (int i = 0; i < function->instruction_count; i++)
     if (!check_instruction(module, target, &function->instructions[i], error)) return false;
   return true;
