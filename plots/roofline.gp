@@ -30,7 +30,7 @@ call folder . "recording.gp" "roofline.gp" ARG1 \
 # Hopper tuning guide). Device memory: the rate of reading in plots/data/machine.
 sms = 132
 dram_rate = 4.56e12
-array roof[5] = ["tensor", "exp", "shared", "issue", "DRAM"]
+array roof[5] = ["tensor", "exp", "shared", "issue", "device"]
 array roof_name[5] = ["tensor cores", "exp", "shared memory", "issue", "device memory"]
 array roof_colour[5] = [blue, orange, green, purple, ink]
 array roof_mark[5] = [7, 9, 5, 13, 11]

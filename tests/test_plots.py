@@ -162,7 +162,7 @@ class Plots(unittest.TestCase):
                 "exp 40 %": work("01-b", mufu=763538 // 2, stored=stored),
                 "shared 30 %": work("02-c", loads=272653, stores=200000, atomics=100000, stored=stored),
                 "issue 20 %": work("03-d", instructions=4 * 381769, stored=stored),
-                "DRAM 60 %": work("04-e", stored=15472664),
+                "device 60 %": work("04-e", stored=15472664),
                 "shared 70 %": work("05b-f", cp_async=10**8, bulk_write=5 * 10**7, bulk_read=2 * 10**7, wgmma=1032448,
                                     bulk_stored=stored)}
         self.write("work.csv", WORK, rows.values())
@@ -183,7 +183,7 @@ class Plots(unittest.TestCase):
         clocks = {"00-tensor": 617, "01-exp": "", "04-memory": 617}
         rows = [row(name, 1, HEAD_DIM_64, f",{clock}") for name, clock in clocks.items()]
         drawn = self.draw("roofline.gp", rows, header=HEADER + ",clock_mhz", files=("data.csv", "work.csv"))
-        self.expect(drawn, "tensor 40 %", "exp 40 %", "DRAM 60 %",
+        self.expect(drawn, "tensor 40 %", "exp 40 %", "device 60 %",
                     "132 SMs at 617 MHz (measured), 4.56 TB/s, 2001-02-03, median of 17 runs")
 
     def test_timeline(self):
