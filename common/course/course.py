@@ -348,20 +348,21 @@ def show_break(change):
     text, built = workshop.build(" ".join(allowed), whole=bool(asks_ptxas) or not QUICK)
     missing, code = 0, None
     if not built:
+        print(f"$ {workshop.typed}")
         print(indented(first([line for line in text.splitlines() if "All that ptxas reports" not in line])))
     for field, words in change.fields:
         if field == "Run" and built:
             text, code = workshop.run([STEPS, *words.split()])
             print(f"$ {workshop.program} --device=emulator {words}\n{indented(first(headlines(trouble(text)), 2 * LINES))}")
         elif field == "Log":
-            with open(os.path.join(workshop.folder, "build", "kernels", f"{stage}.log"), encoding="utf-8") as file:
+            log = os.path.join(workshop.folder, "build", "kernels", f"{stage}.log")
+            with open(log, encoding="utf-8") as file:
                 text = file.read()
-            print(f"$ cat build/kernels/{stage}.log")
+            print(f"$ cat {log}")
         elif field == "Shows":
             seen = squeezed(words) in squeezed(text)
             missing += not seen
             print(f"  {'as the lesson says' if seen else 'NOT AS THE LESSON SAYS'}: {words}")
-    shutil.rmtree(workshop.folder)
     return 1 if missing else 0
 
 

@@ -3,6 +3,7 @@ import filecmp
 import glob
 import os
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -37,6 +38,7 @@ class Workshop:
         self.root = os.getcwd()
         self.changed = []  # files that may differ from the repository's
         self.ptx = None  # run by the stage's own program, when only its kernel has been built
+        self.typed = None  # the command that builds it again
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(os.path.join(self.folder, "build"))
         for entry in ("Makefile", "common", "stages", "plots"):
@@ -100,7 +102,9 @@ class Workshop:
         if not whole and not self._concerns_the_host():
             target = f"build/kernels/{self.stage}.ptx"
             self.ptx, self.program = os.path.join(self.folder, target), f"stage-{number_of(self.stage)}"
-        done = make([target, *([f"ALLOW_{self.stage}={allow}"] if allow else [])], self.folder)
+        arguments = [target, *([f"ALLOW_{self.stage}={allow}"] if allow else [])]
+        self.typed = shlex.join(["make", "-C", self.folder, *arguments])
+        done = make(arguments, self.folder)
         unwanted = r"  [A-Z]+ |make(\[\d+\])?: |  For the author of a stage"
         lines = [line for line in done.stdout.splitlines() if not re.match(unwanted, line)]
         return "\n".join(lines).replace("build/kernels/", f"{self.folder}/build/kernels/"), done.returncode == 0
