@@ -76,6 +76,22 @@ class Tasks(unittest.TestCase):
                     self.assertEqual(code, 1, text)
                     self.assertNotIn("it does not build", text)
 
+    def test_04_1_shows_wrong_distances_before_the_other_swizzles_are_written(self):
+        if "04" not in NUMBERS:
+            return
+        with tempfile.TemporaryDirectory(dir="build") as mine:
+            command("try-04-1", mine)
+            path = os.path.join(mine, "04", "1", "kernel.cu")
+            with open(path, encoding="utf-8") as file:
+                hole = file.read()
+            for leading, stride, differ in ((1024, 128, "16,384"), (128, 1024, "none")):
+                first = (f"if (SWIZZLE == SWIZZLE_NONE) return "
+                         f"matrix_descriptor(tile + slice * 256, {leading}, {stride}, SWIZZLE);")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(hole.replace("return matrix_descriptor(tile, 0, 0, SWIZZLE);",
+                                            f"{first}\n  return matrix_descriptor(tile, 0, 0, SWIZZLE);"))
+                self.assertIn(f"before that, {differ} of 16,384 numbers differ", command("try-04-1", mine)[1])
+
     def test_pass_when_solved(self):
         def judged(task):
             return course.judge(task, course.Stage(task.stage))

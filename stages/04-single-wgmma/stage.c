@@ -78,15 +78,12 @@ static void print_differing(FILE *out, uint64_t wrong, uint64_t compared) {
           format_count(text[1], compared));
 }
 
-static void report_comparison(FILE *out, const Comparison *result) {
-  fprintf(out, "result    %s: ", is_right(result) ? "right" : "WRONG");
+static void print_products(FILE *out, const Comparison *result) {
   print_differing(out, result->wrong, result->compared);
   fprintf(out, " from the model of the tensor core, in %d products\n", (int)result->products);
-  print_forms(out, result);
-  report_errors(out, result);
-  fprintf(out, "          many wgmmas, one after another: ");
-  print_differing(out, result->chain_wrong, result->chained);
-  fprintf(out, "\n");
+}
+
+static void print_mismatches(FILE *out, const Comparison *result) {
   for (int i = 0; i < result->shown_count; i++) {
     const Mismatch *shown = &result->shown[i];
     fprintf(out, "          %s: got ", shown->place);
@@ -98,7 +95,27 @@ static void report_comparison(FILE *out, const Comparison *result) {
   }
 }
 
-// How the swizzles differ: not for wgmma, whose core matrices have no conflicts in any, but for who writes the tiles.
+static void report_comparison(FILE *out, const Comparison *result) {
+  fprintf(out, "result    %s: ", is_right(result) ? "right" : "WRONG");
+  print_products(out, result);
+  print_forms(out, result);
+  report_errors(out, result);
+  fprintf(out, "          many wgmmas, one after another: ");
+  print_differing(out, result->chain_wrong, result->chained);
+  fprintf(out, "\n");
+  print_mismatches(out, result);
+}
+
+// The products before the stop were compared. They show whether a descriptor that the emulator let through is right.
+static void report_stopped(FILE *out, const Comparison *result) {
+  fprintf(out, "result    WRONG: the kernel was stopped\n");
+  if (!result->compared) return;
+  fprintf(out, "          before that, ");
+  print_products(out, result);
+  print_mismatches(out, result);
+}
+
+// How the swizzles differ: not for wgmma, whose core matrices have no conflicts in any, but for the threads that write the tiles.
 static void report_conflicts(const Session *session, const Comparison *result) {
   char text[32];
   if (device_info(session->device)->kind != DEVICE_EMULATOR) return;
@@ -117,7 +134,7 @@ static int check_and_measure(const Session *session, const Inputs *inputs) {
   bool done = check_products(session, inputs, descriptors, &result) && check_chains(session, inputs, &result);
   if (!done && device_error(session->device)->code != DEVICE_FAULT) return session_fail_device(session);
   if (!done) {
-    fprintf(out, "result    WRONG: the kernel was stopped\n");
+    report_stopped(out, &result);
     report_hazards(out, &session->options, session->device);
     return session_fail_device(session);
   }
