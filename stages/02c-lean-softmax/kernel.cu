@@ -102,9 +102,9 @@ __device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
   return quad_max(max);
 }
 
-// Lazy rescaling. rows.max may be stale, smaller than the exact maximum, as long as no weight is above 2^8: O and sum
-// contain the same stale maximum, so it cancels, and fp16 goes up to 2^16. Only when a maximum has grown by more, the
-// sum and the output so far shrink. After the first tile that is rare.
+// Lazy rescaling. While no weight exceeds 2^8, rows.max stays as it is, although it may be smaller than the exact maximum:
+// it is stale. fp16 holds weights up to 2^16, and O and sum contain the same maximum, so it cancels in O / sum. Otherwise
+// the exact maximum replaces rows.max, and O and sum shrink accordingly. After the first tile that is rare.
 template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[KEYS / 8][4], float scale) {
   float max[2];
   bool grew = false;

@@ -55,9 +55,9 @@ template <int HEAD_DIM> __device__ uint32_t lane_address_k(const char *tile) {
   return shared_address(tile) + swizzled<HEAD_DIM>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
 
-// From such an address to that of the 16 x 16 fragment which is i fragments further down, j further to the right. Two
-// chunks to the right flip bits of the chunk's number, swizzled or not. Tiles are aligned, so these are bits of the
-// address.
+// From such an address to that of the 16 x 16 fragment i fragments further down, j further to the right. A lane's first
+// chunk is 0 or 1, so 2 (j % 4) more only sets bits of its number: an xor, before or after that of the swizzle. Tiles are
+// aligned, so these are bits of the address. The other two steps keep row % 8 and these bits: they are additions.
 template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, int i, int j) {
   return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * ROW_BYTES(HEAD_DIM);
 }
@@ -106,9 +106,9 @@ __device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
   return quad_max(max);
 }
 
-// Lazy rescaling. rows.max may be stale, smaller than the exact maximum, as long as no weight is above 2^8: O and sum
-// contain the same stale maximum, so it cancels, and fp16 goes up to 2^16. Only when a maximum has grown by more, the
-// sum and the output so far shrink. After the first tile that is rare.
+// Lazy rescaling. While no weight exceeds 2^8, rows.max stays as it is, although it may be smaller than the exact maximum:
+// it is stale. fp16 holds weights up to 2^16, and O and sum contain the same maximum, so it cancels in O / sum. Otherwise
+// the exact maximum replaces rows.max, and O and sum shrink accordingly. After the first tile that is rare.
 template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[KEYS / 8][4], float scale) {
   float max[2];
   bool grew = false;

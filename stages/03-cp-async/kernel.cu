@@ -72,9 +72,9 @@ template <int HEAD_DIM> __device__ uint32_t lane_address_k(uint32_t tile) {
   return tile + swizzled<HEAD_DIM>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
 
-// From such an address to that of the 16 x 16 fragment which is i fragments further down, j further to the right. Two
-// chunks to the right flip bits of the chunk's number, swizzled or not. Tiles are aligned, so these are bits of the
-// address.
+// From such an address to that of the 16 x 16 fragment i fragments further down, j further to the right. A lane's first
+// chunk is 0 or 1, so 2 (j % 4) more only sets bits of its number: an xor, before or after that of the swizzle. Tiles are
+// aligned, so these are bits of the address. The other two steps keep row % 8 and these bits: they are additions.
 template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, int i, int j) {
   return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * ROW_BYTES(HEAD_DIM);
 }
@@ -144,9 +144,9 @@ template <int HEAD_DIM> struct Warp {
     return quad_max(max);
   }
 
-  // Lazy rescaling: when a maximum has grown by more than a factor of 2^8 in the weights, `max` follows it, and everything
-  // older shrinks. Until then it is stale: weights are quotients in the end, and fp16 goes up to 2^16. So after the first
-  // tile this is seldom more than the check.
+  // Lazy rescaling. While no weight exceeds 2^8, `max` stays as it is, although it may be smaller than the exact maximum: it
+  // is stale. fp16 holds weights up to 2^16, and O and sum contain the same maximum, so it cancels in O / sum. Otherwise the
+  // exact maximum replaces `max`, and O and sum shrink accordingly. After the first tile that is rare.
   __device__ void raise_max() {
     float larger[2][2];
     bool grew = false;

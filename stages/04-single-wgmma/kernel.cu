@@ -31,7 +31,7 @@ __device__ constexpr uint32_t swizzle_width(Swizzle swizzle) {
 // of 1024 bytes.
 template <Swizzle SWIZZLE> __device__ uint32_t place(int lines, int line, int chunk) {
   const uint32_t width = swizzle_width(SWIZZLE);
-  if constexpr (width == 0) {
+  if constexpr (width == 0) {  // the compiler leaves the other branch out, which would divide by 0
     return line / 8 * 1024 + chunk * 128 + line % 8 * 16;
   } else {
     uint32_t offset = chunk * 16 / width * lines * width + line * width + chunk * 16 % width;
