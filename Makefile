@@ -20,79 +20,79 @@ RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk install.mk tests.mk plots.mk views.mk course.mk)
 include $(wildcard common/baselines/*/build.mk)
 
-help: ## this list
+help: ## prints this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-22s %s\n", $$1, $$2 }'
 	@echo '  make stage-NN          builds ./stage-NN, one of: $(STAGES:./%=%)'
-	@echo '  make try-NN            a task of stage NN for you to write, in mine/NN; again: builds and judges what you wrote'
-	@echo '  make hint-NN           the next hint for it, and make solution-NN the lines of the stage'
-	@echo '  make break-NN-K        shows mistake K of lesson NN: what it changes, and what happens then'
+	@echo '  make try-NN            begins a task of stage NN in mine/NN; the next time, builds and judges what you wrote there'
+	@echo '  make hint-NN           shows the next hint for the task; make solution-NN shows the lines of the stage'
+	@echo '  make break-NN-K        shows mistake K of lesson NN: what it changes, and what happens'
 	@echo '  make grade-NN          judges all tasks of stage NN as they are; exit code 0 if they pass'
-	@echo '  make diff-NN           what is new in its kernel, against that of the stage below'
-	@echo '  make ptx-NN            its PTX, and make sass-NN what the GPU runs, with the source lines between'
-	@echo '  make sanitize-NN       on the GPU: compute-sanitizer'"'"'s four tools, in a table'
-	@echo '  make profile-NN        on the GPU: what Nsight Compute counts, as a table and in plots/data/ncu; NOTE'
-	@echo '  make trace-NN          on the GPU: a timeline of the kernel, as a picture'
+	@echo '  make diff-NN           shows what is new in its kernel compared with the stage below'
+	@echo '  make ptx-NN            shows its PTX, and make sass-NN its machine code, each with the source lines between'
+	@echo '  make sanitize-NN       on the GPU: runs compute-sanitizer'"'"'s four tools, and prints a table'
+	@echo '  make profile-NN        on the GPU: prints and records what Nsight Compute counts (plots/data/ncu); NOTE'
+	@echo '  make trace-NN          on the GPU: draws a timeline of the kernel'
 	@echo '  make baseline-NAME     builds ./baseline-NAME, one of: $(BASELINES:./%=%)'
 	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
 	@echo '  OPTIONS (of the stages, in ladder), TESTS (a pattern, "plots/*"), SEQLENS, REPEAT (of bench),'
 	@echo '  RELEASES (of test-cuda), FUZZ_SECONDS (of test-deep), MINE (of try, where your files are), CUDA_HOME,'
 	@echo '  WERROR=1 (a warning is an error), V=1'
 
-ladder: $(STAGES) ## builds every stage, runs each on the GPU or the emulator, and prints one table
+ladder: $(STAGES) ## builds and runs every stage, on the GPU or the emulator, and prints one table
 	@sh common/build/ladder.sh "$(OPTIONS)" $(STAGES)
 
-progress: ## which tasks are done, and which one is next
+progress: ## shows which tasks are done, and which one is next
 	@python3 common/course/course.py progress
 
-test: root $(TEST_NEEDS) | gnuplot ## every test that needs no GPU; TESTS=pattern for some of them
+test: root $(TEST_NEEDS) | gnuplot ## runs every test that needs no GPU; TESTS=pattern selects some of them
 	@sh common/build/rooms.sh $(MEMBERS)
 	@$(call run_tests,$(TESTS),$(BIN))
 root: $(STAGES) $(LADDER) $(BASELINES)
 	@$(if $(filter ./,$(BIN)),,ln -sfnr Makefile README.md common notes plots stages tests $(BIN))
-test-gpu: root $(GPU_NEEDS) ## on the GPU: the stages; GPU against emulator; compute-sanitizer
+test-gpu: root $(GPU_NEEDS) ## on the GPU: tests the stages, compares GPU and emulator, runs compute-sanitizer
 	@sh -c '. common/build/need.sh; need_gpu $(BIN)stage-00' test-gpu
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))
 	@sh common/build/sanitize.sh $(CUDA) $(STAGES) || [ $$? = 3 ] # without compute-sanitizer its checks are skipped
-test-cuda: root $(BUILD)/nvrtc ## the kernels under every CUDA 12, from pip wheels (1 GB); RELEASES="12.0 12.9" for some
+test-cuda: root $(BUILD)/nvrtc ## builds the kernels with each CUDA 12, from pip wheels (1 GB); RELEASES selects some
 	@sh common/build/cuda12.sh $(BUILD)/nvrtc $(BIN) $(CUDA)/bin/ptxas "$(RELEASES)" \
 	  $(foreach name,$(NAMES),"$(name) $(ALLOW_$(name))")
-test-course: root ## every mistake shows what its lesson says; every task fails as given, and can be solved
+test-course: root ## tests the course: each mistake shows what its lesson says; each task can be solved
 	@python3 tests/test_course.py
-test-deep: $(FUZZERS) $(TEST_NEEDS) ## fuzzes for FUZZ_SECONDS each; tests under ASan, UBSan, TSan
+test-deep: $(FUZZERS) $(TEST_NEEDS) ## runs the fuzzers for FUZZ_SECONDS each, and the tests under ASan, UBSan and TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test
 	@$(MAKE) --no-print-directory test-threads
-test-mutants: root $(TEST_NEEDS) ## makes mistakes in a copy, one by one: does a test fail? ONLY=race.c for some of them
+test-mutants: root $(TEST_NEEDS) ## makes mistakes in a copy and sees whether a test fails; ONLY=race.c selects some
 	@python3 tests/mutants/run.py $(ONLY)
 test-others: $(HOPPER_RUN) ## fetches four public repositories and runs their kernels on the emulator: half an hour
 	@python3 tests/others/run.py
-test-threads: $(BUILD)/run-tests ## the stages' programs under TSan
+test-threads: $(BUILD)/run-tests ## runs the stages' programs under TSan
 	@# Criterion itself does not run under TSan: its threads are those of the programs.
 	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread root
 	@$(call run_tests,stages/*,build/tsan/root)
 
-record-golden: build/golden/record ## on the GPU: records tests/golden again; what differs from the model is printed
+record-golden: build/golden/record ## on the GPU: records tests/golden again, and prints where the GPU differs from the model
 	@$< tests/golden build/golden
-record-rules: build/rules/record ## on the GPU: records tests/rules again, what it does where PTX leaves a rule open
+record-rules: build/rules/record ## on the GPU: records tests/rules again: what it does where PTX leaves a rule open
 	@$< >build/rules/h200.txt && mv build/rules/h200.txt tests/rules/h200.txt
 
-bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plots/data; goes on after an interruption
+bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plots/data; continues after an interruption
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
 library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
-peers: $(LADDER) $(BASELINES) ## on the GPU: times stages and PyTorch's attention interleaved; OPTIONS of plots/peers.py
+peers: $(LADDER) $(BASELINES) ## on the GPU: times the stages interleaved with PyTorch's attention; OPTIONS go to plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
-flash-attention-3: build/libflash_attention_3.so ## builds it for peers; FLASH_ATTENTION and CUTLASS are checkouts
+flash-attention-3: build/libflash_attention_3.so ## builds FlashAttention-3 for peers; FLASH_ATTENTION and CUTLASS name checkouts
 hopper-run: $(filter-out ./%,$(HOPPER_RUN)) ## builds ./hopper-run, which runs other CUDA programs on the emulator: notes/hopper-run.md
 install: install_files ## installs hopper-run, the emulator and the stages as libraries; PREFIX (/usr/local), DESTDIR
-run: run_file ## compiles FILE=my.cu and runs it on the emulator; OPTIONS of hopper-run, ARGS, NVCC_FLAGS
-bench-emulator: $(BENCH_NEEDS) ## how fast the emulator is, and the memory of its checks
+run: run_file ## compiles FILE=my.cu and runs it on the emulator; OPTIONS (of hopper-run), ARGS, NVCC_FLAGS
+bench-emulator: $(BENCH_NEEDS) ## measures the emulator's speed, and the memory that its checks need
 	@$^
 
-counters: $(STAGES) ## on the emulator: records what every stage does in plots/data/counters.csv
+counters: $(STAGES) ## on the emulator: records the counters of every stage in plots/data/counters.csv
 	@sh common/build/counters.sh $(STAGES)
 
-plot: $(PLOTS) ## draws plots/data/*.csv, as SVG
+plot: $(PLOTS) ## draws plots/data/*.csv as SVG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
 
 format: ## formats all C and CUDA

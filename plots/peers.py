@@ -285,7 +285,7 @@ def require_gpu():
     except ImportError:
         fail(3, f"{sys.executable} has no PyTorch; it makes the tensors, and FlashAttention-2 and cuDNN come with it")
     if not torch.cuda.is_available():
-        fail(3, "PyTorch finds no GPU; times come from a GPU alone")
+        fail(3, "PyTorch finds no GPU, and only a GPU can time a kernel")
     if torch.cuda.get_device_capability() != (9, 0):
         fail(3, f"the GPU is a {torch.cuda.get_device_name()}; one of compute capability 9.0 is needed")
 

@@ -69,7 +69,7 @@ Test(cli, wrong_arguments) {
       {"--counters=1", "--counters=1", "takes no value"},
       {"--help=me", "--help=me", "takes no value"},
       {"--csv", "--csv needs a value", "--csv=FILE|-"},
-      {"--csv=", "--csv=: empty", "--csv=FILE|-"},
+      {"--csv=", "--csv=: the value is empty", "--csv=FILE|-"},
       {"--ptx", "--ptx needs a value", "--ptx=FILE"},
       {"--seqln=5", "unknown option --seqln;", "did you mean --seqlen?"},
       {"--head_dim=64", "unknown option --head_dim;", "did you mean --head-dim?"},
@@ -140,8 +140,8 @@ Test(cli, no_gpu) {
   cr_expect_str_empty(output->out);
   cr_expect_eq(lines(output->err), 1, "not one line: %s", output->err);
   cr_expect(strstr(output->err, "--device=gpu") && strstr(output->err, "libcuda.so.1"), "%s", output->err);
-  expect_usage((const char *const[]){"--repeat=3", NULL}, "--repeat: times come from a GPU alone", "libcuda.so.1");
-  expect_usage((const char *const[]){"--csv=-", NULL}, "--csv: times come from a GPU alone", "libcuda.so.1");
+  expect_usage((const char *const[]){"--repeat=3", NULL}, "--repeat: only a GPU can time a kernel", "libcuda.so.1");
+  expect_usage((const char *const[]){"--csv=-", NULL}, "--csv: only a GPU can time a kernel", "libcuda.so.1");
 }
 
 Test(cli, help) {
@@ -261,7 +261,7 @@ Test(cli, stage_options) {
   }
 }
 
-// A stage that is no attention kernel has no shape: attention's options are refused in one line, and not shown.
+// A stage that is not an attention kernel has no shape: attention's options are refused in one line, and not shown.
 static int run_nothing(Session *session) { return (void)session, 0; }
 
 Test(cli, options_of_a_stage_that_is_no_attention) {
@@ -275,7 +275,7 @@ Test(cli, options_of_a_stage_that_is_no_attention) {
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     const char *argv[] = {"stage-99", refused[i]};
     cr_expect(!options_parse(&options, &other, 2, (char *const *)argv, error), "%s is taken", refused[i]);
-    cr_expect(!strncmp(error, refused[i], strcspn(refused[i], "=")) && strstr(error, "no attention kernel"), "%s",
+    cr_expect(!strncmp(error, refused[i], strcspn(refused[i], "=")) && strstr(error, "not an attention kernel"), "%s",
               error);
   }
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {

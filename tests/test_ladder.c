@@ -55,7 +55,7 @@ TestSuite(bench, .init = enter, .fini = scratch_leave);
       "max_ms,repeats,tflops\n" name ",${GPU:-Test GPU},1,2,3,4,$batch,$heads,$seqlen,$head_dim,$causal," ms           \
       ",1,2,20," tflops "\n" END
 
-// What a stage does that is no attention kernel: its CSV has other columns. When it has none, it refuses --csv.
+// What a stage does that is not an attention kernel: its CSV has other columns. When it has none, it refuses --csv.
 #define OTHER_STAGE(name)                                                                                              \
   "for option; do case $option in --csv=-) csv=/dev/stdout; exec 3>&2;; --csv=*) csv=${option#*=}; exec 3>&1;; esac\n" \
   "done\n" REPORT(3, name, "Test GPU", "right: 4,096 elements") END                                                    \
@@ -132,12 +132,12 @@ Test(ladder, columns_are_aligned) {
   cr_expect_eq(line_length("07b-"), length, "%s", scratch_output);
 }
 
-// A stage that is no attention kernel gets none of attention's options.
+// A stage that is not an attention kernel gets none of attention's options.
 Test(ladder, gives_each_stage_its_own_options) {
   scratch_write_script("stage-00", EMULATOR_STAGE("00-scalar", "right: all", "none", "1"));
   scratch_write_script("stage-04",
                        "case \"$*\" in *--causal* | *--seqlen=*)\n"
-                       "  echo '--causal: stage 04 is no attention kernel' >&2; exit 2;; esac\n" EMULATOR_STAGE(
+                       "  echo '--causal: stage 04 is not an attention kernel' >&2; exit 2;; esac\n" EMULATOR_STAGE(
                            "04-single-wgmma", "right: all", "none", "1"));
   cr_expect_eq(scratch_run(LADDER "'--seqlen=4 --seed=3 --causal' ./stage-04 ./stage-00"), 0, "%s", scratch_output);
   cr_expect(scratch_has_line("--seed=3"), "%s", scratch_output);
@@ -154,8 +154,9 @@ Test(ladder, names_the_wrong_stage) {
 }
 
 Test(ladder, on_a_gpu_shows_times_beside_the_recorded_and_draws_them) {
-  scratch_write_script("stage-03", GPU_STAGE("03-cp-async", "6.0", "300.5",
-                                             "compared  you: 300 TFLOPS, NVIDIA H200 recorded: 324 (on a day)\n"));
+  scratch_write_script("stage-03",
+                       GPU_STAGE("03-cp-async", "6.0", "300.5",
+                                 "compared  this run: 300 TFLOPS; NVIDIA H200, recorded: 324 (on a day)\n"));
   scratch_write_script("stage-04", OTHER_STAGE("04-single-wgmma"));
   scratch_write_script("stage-14", STAGE_WITHOUT_CSV("14-nothing"));
   scratch_write_script("stage-05", GPU_STAGE("05-wgmma-attention", "4.0", "450.75", ""));
@@ -166,7 +167,7 @@ Test(ladder, on_a_gpu_shows_times_beside_the_recorded_and_draws_them) {
   cr_expect(strstr(scratch_output, " right           -    857.6        -               -\n"), "%s", scratch_output);
   cr_expect(scratch_has_line("14-nothing right - - - -"), "%s", scratch_output);
   cr_expect(scratch_has_line("05-wgmma-attention right 4.0000 450.8 1.50x -"), "%s", scratch_output);
-  cr_expect(strstr(scratch_output, "no attention kernel, TFLOPS at its best: ./stage-04 ./stage-14\n"), "%s",
+  cr_expect(strstr(scratch_output, "not an attention kernel, the TFLOPS are its best: ./stage-04 ./stage-14\n"), "%s",
             scratch_output);
   cr_expect(strstr(scratch_output, "picture: build/ladder.svg"), "%s", scratch_output);
   cr_expect_eq(scratch_run("grep -q '^stage,' build/ladder.csv && grep -c , build/ladder.csv"), 0);
@@ -306,7 +307,7 @@ Test(bench, leaves_out_what_has_no_times) {
   cr_expect_eq(count("wc -l <plots/data/test-gpu.csv"), 9);
 }
 
-// What is no attention kernel has a record of its own, replaced by the next one.
+// What is not an attention kernel has a record of its own, replaced by the next one.
 Test(bench, records_what_is_no_attention_apart) {
   write_stages("");
   scratch_write_script("stage-07", OTHER_STAGE("04-single-wgmma"));
@@ -332,7 +333,7 @@ Test(bench, without_a_gpu_says_so) {
   scratch_write_script("stage-00", "echo 'stage-00: --device=gpu: no CUDA driver' >&2; exit 3\n");
   cr_expect_eq(scratch_run(BENCH), 3, "%s", scratch_output);
   cr_expect(scratch_has_line("stage-00: --device=gpu: no CUDA driver"), "%s", scratch_output);
-  cr_expect(strstr(scratch_output, "times come from a GPU alone"), "%s", scratch_output);
+  cr_expect(strstr(scratch_output, "only a GPU can time a kernel"), "%s", scratch_output);
 }
 
 Test(bench, refuses_what_is_no_number) {
@@ -387,7 +388,7 @@ Test(ladder, a_report_compares_with_the_recorded_row) {
   shape.batch = 5;
   report_recorded(out, &stage, &shape, &timing, 12.345e11);
   fclose(out);
-  snprintf(expected, sizeof expected, "compared  you: 12.3 TFLOPS, NVIDIA H200 recorded: %.3g (on %s)\n", row.tflops,
-           row.date);
+  snprintf(expected, sizeof expected, "compared  this run: 12.3 TFLOPS; NVIDIA H200, recorded: %.3g (on %s)\n",
+           row.tflops, row.date);
   cr_expect_str_eq(report, expected, "one line, of the shape that was recorded: %s", report);
 }

@@ -125,7 +125,7 @@ Test(library, stages_that_are_not_there) {
   static const char *const numbers[] = {"77", "3", "03x", ""};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     char words[100];
-    snprintf(words, sizeof words, "stage %s: there is none in this library, which has 00, 01, ", numbers[i]);
+    snprintf(words, sizeof words, "stage %s: this library has no such stage; it has 00, 01, ", numbers[i]);
     cr_expect_eq(run(numbers[i], &small, NULL), HL_INVALID);
     cr_expect(strstr(error(), words) == error(), "%s", error());
   }
@@ -202,7 +202,7 @@ Test(library, wants_a_hopper_gpu_and_a_context) {
   driver->context = 1;
   driver->capability = 8;
   EXPECT(run("03", &small, NULL), HL_ABSENT,
-         "the current context is on a Fake GPU, which has no compute capability 9.0");
+         "the current context is on a Fake GPU, which does not have compute capability 9.0");
   driver->capability = 9;
   cr_expect_eq(run("03", &small, NULL), HL_OK, "%s", error());
 }

@@ -271,7 +271,7 @@ Test(matrix, ldmatrix_counts_wavefronts) {
 
 Test(matrix, addresses_are_checked) {
   static const HazardTest tests[] = {
-      {LANE_ROWS LDMATRIX_X1 "[%r2+8];", HAZARD_MISALIGNED, 0, 0, true, "no multiple of 16"},
+      {LANE_ROWS LDMATRIX_X1 "[%r2+8];", HAZARD_MISALIGNED, 0, 0, true, "not a multiple of 16"},
       {LANE_ROWS LDMATRIX_X1 "[%r2+16];", HAZARD_KIND_COUNT, 0, 0, false, NULL},
       {LANE_ROWS "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2+2], {%r8};", HAZARD_MISALIGNED, 0, 0, true, NULL},
       {LANE_ROWS LDMATRIX_X1 "[%r2+16400];", HAZARD_OUT_OF_BOUNDS, 0, 0, true, "shared memory"},

@@ -131,7 +131,7 @@ Test(counters_script, records_and_keeps) {
   scratch_write_script("stage-98", "echo no options");  // no attention kernel
   scratch_write_script("stage-99", fake_stage);
   cr_expect_eq(record(), 0, "%s", scratch_output);
-  cr_expect(scratch_has_line("./stage-98 is no attention kernel: not counted"), "%s", scratch_output);
+  cr_expect(scratch_has_line("./stage-98 is not an attention kernel: not counted"), "%s", scratch_output);
   size_t size;
   char *first = scratch_read("plots/data/counters.csv", &size);
   cr_expect_str_eq(first, "stage,batch,heads,seqlen,head_dim,causal,work\n"

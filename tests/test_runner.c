@@ -210,9 +210,9 @@ Test(runner, program_without_ptx) {
 Test(runner, wrong_use) {
   static const struct {
     const char *line, *error;
-  } cases[] = {{"", "which program?"},
+  } cases[] = {{"", "no program is named"},
                {"--hazard=on true", "unknown option --hazard=on"},
-               {"--hazards=maybe true", "on|off"},
+               {"--hazards=maybe true", "on or off is needed"},
                {"--schedule true", "--schedule needs a value"},
                {"--schedule=x true", "a whole number"},
                {"--strict=1 true", "takes no value"},

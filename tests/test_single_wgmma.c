@@ -268,7 +268,7 @@ Test(single_wgmma, refuses_what_is_no_descriptor) {
 
 Test(single_wgmma, has_no_options_of_attention) {
   Output *output = run_expecting("--seqlen=64", 2);
-  cr_expect(strstr(output->err, "stage-04: --seqlen: ") && strstr(output->err, "no attention kernel"), "%s",
+  cr_expect(strstr(output->err, "stage-04: --seqlen: ") && strstr(output->err, "not an attention kernel"), "%s",
             output->err);
   free(output);
 }

@@ -124,7 +124,7 @@ Test(views, sanitize_prints_a_table) {
   cr_expect(!output_has("stage-08-racecheck-64.log"), "%s", scratch_output);
 }
 
-// A stage that is no attention kernel has no option for the shape of one.
+// A stage that is not an attention kernel has no option for the shape of one.
 static const char lone_stage[] = "case \"$*\" in\n"
                                  "*--help*) echo '  --seed=N'; exit;;\n"
                                  "*--seqlen*|*--head-dim*) exit 2;;\n"

@@ -229,11 +229,11 @@ Test(wmma, counts_requests_and_sectors) {
 
 Test(wmma, addresses_are_checked) {
   static const HazardTest tests[] = {
-      {LOAD_A "[%r1+16], 16;", HAZARD_MISALIGNED, 0, 0, false, "address is no multiple of 32"},
+      {LOAD_A "[%r1+16], 16;", HAZARD_MISALIGNED, 0, 0, false, "address is not a multiple of 32"},
       {LOAD_A "[%r1+32], 16;", HAZARD_KIND_COUNT, 0, 0, false, NULL},
-      {LOAD_A "[%r1], 20;", HAZARD_MISALIGNED, 0, 0, true, "leading dimension of 20 elements is no multiple of 8"},
+      {LOAD_A "[%r1], 20;", HAZARD_MISALIGNED, 0, 0, true, "leading dimension of 20 elements is not a multiple of 8"},
       {LOAD_A "[%r1], 24;", HAZARD_KIND_COUNT, 0, 0, false, NULL},
-      {LOAD_C "[%r1], 18;", HAZARD_MISALIGNED, 0, 0, true, "leading dimension of 18 elements is no multiple of 4"},
+      {LOAD_C "[%r1], 18;", HAZARD_MISALIGNED, 0, 0, true, "leading dimension of 18 elements is not a multiple of 4"},
       {LOAD_C "[%r1], 20;", HAZARD_KIND_COUNT, 0, 0, false, NULL},
       {LOAD_C "[%r1+15136], 20;", HAZARD_UNINITIALISED_READ, 0, 0, false, NULL},  // its last 16 bytes
       {"wmma.load.a.sync.aligned.row.m16n16k16.f16 " WMMA_A ", [%rd0+16352], 16;", HAZARD_OUT_OF_BOUNDS, 0, 0, true,

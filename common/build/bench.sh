@@ -8,7 +8,7 @@
 #
 # Rows wait in build/bench until all are there: an interrupted run goes on where it was, and the recorded file is
 # replaced only when all has gone well. A row is kept for one program, GPU and REPEAT; when one of them changes, it is
-# measured again. A stage that is no attention kernel measures what it has to, for plots/data/STAGE/DEVICE.csv.
+# measured again. A stage that is not an attention kernel measures what it has to, for plots/data/STAGE/DEVICE.csv.
 . "$(dirname "$0")/progress.sh"
 . "$(dirname "$0")/need.sh"
 export LC_ALL=C # a point is a point
@@ -65,7 +65,7 @@ try_stages() {
       echo "$stage is left out: $(tail -n 1 $report)"
     else
       cat $report >&2
-      [ $code != 3 ] || echo "bench: times come from a GPU alone; those recorded on an H200: plots/data/nvidia-h200.csv" >&2
+      [ $code != 3 ] || echo "bench: only a GPU can time a kernel; plots/data/nvidia-h200.csv has an H200's times" >&2
       stop $code
     fi
   done
@@ -74,11 +74,11 @@ try_stages() {
 # The device that a CSV's first row names, as a file's name: nvidia-h200.
 device_of() { sed -n 2p "$1" | cut -d, -f2 | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9-'; }
 
-# Records what a stage measures that is no attention kernel, if it has a CSV.
+# Records what a stage measures that is not an attention kernel, if it has a CSV.
 bench_other() {
   own=$kept/own
   rm -f $own
-  progress "$stage: no attention kernel, times of its own"
+  progress "$stage: not an attention kernel, with times of its own"
   row $own --repeat="$REPEAT"
   code=$?
   progress ''

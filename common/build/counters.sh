@@ -30,7 +30,7 @@ count() {
 
 for stage in "$@"; do
   if ! is_attention "$stage"; then
-    echo "$stage is no attention kernel: not counted" >&2
+    echo "$stage is not an attention kernel: not counted" >&2
     continue
   fi
   short=$(count "$stage" $SHORT) || exit

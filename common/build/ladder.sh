@@ -3,7 +3,7 @@
 #
 #   ladder.sh "OPTIONS" ./stage-00 ./stage-01 ...
 #
-# OPTIONS are the stages' own, "--seqlen=1024 --causal"; one that is no attention kernel gets those that it has. On a
+# OPTIONS are the stages' own, "--seqlen=1024 --causal"; one that is not an attention kernel gets those that it has. On a
 # GPU the table has times, each stage's speedup over the one before and what was recorded on an H200; the rows go to
 # build/ladder.csv, and gnuplot draws them. The emulator has no clock: there the table has what the kernels did. Exits
 # with the worst exit code.
@@ -21,10 +21,10 @@ trap 'exit 130' INT TERM
 # The report's line that begins with a word, without that word.
 line() { sed -n "s/^$1  *//p" "$report"; }
 
-# The options for a stage: one that is no attention kernel says so when it is given an option of attention.
+# The options for a stage: one that is not an attention kernel says so when it is given an option of attention.
 options_of() {
   case $("$1" $options --help 2>&1) in
-  *'no attention kernel'*) ;;
+  *'not an attention kernel'*) ;;
   *) echo "$options"; return ;;
   esac
   for option in $options; do
@@ -53,7 +53,7 @@ largest() {
     NR > 1 && column && $column > most { most = $column } END { print most }'
 }
 
-# On a GPU a stage writes a row of CSV. One that is no attention kernel has columns of its own, or none: of its TFLOPS
+# On a GPU a stage writes a row of CSV. One that is not an attention kernel has columns of its own, or none: of its TFLOPS
 # the table shows the largest, and the speedups go on from the stage below it.
 gpu_row() {
   format='%-25s %6s %11s %8s %8s %15s%s\n'
@@ -125,10 +125,10 @@ for stage in "$@"; do
 done
 
 echo
-[ -z "$alone" ] || echo "no attention kernel, TFLOPS at its best:$alone"
+[ -z "$alone" ] || echo "not an attention kernel, the TFLOPS are its best:$alone"
 if [ -s $rows ]; then
   draw
 else
-  echo "times come from a GPU alone; those recorded on an H200: plots/nvidia-h200-ladder.svg"
+  echo "only a GPU can time a kernel; plots/nvidia-h200-ladder.svg shows the times recorded on an H200"
 fi
 exit $worst

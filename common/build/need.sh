@@ -23,7 +23,7 @@ need_gpu() {
   is_attention "$1" && smallest="--batch=1 --heads=1 --seqlen=1"
   # shellcheck disable=SC2086
   why=$("$1" --device=gpu --repeat=0 $smallest 2>&1) || [ $? != 3 ] ||
-    missing "this needs a Hopper GPU, for the emulator has no clock and is no hardware (${why#*: --device=gpu: })"
+    missing "this needs a Hopper GPU: the emulator has no clock and is not hardware (${why#*: --device=gpu: })"
 }
 
 # need_tool NAME CUDA: on PATH, or in the CUDA toolkit's folder.

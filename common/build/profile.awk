@@ -41,7 +41,7 @@ file ~ /[.]report$/ && /^device / {
   driver = after($0, "driver ")
 }
 file ~ /[.]report$/ && /^problem / {
-  # A stage that is no attention kernel has none of these.
+  # A stage that is not an attention kernel has none of these.
   batch = after($0, "batch ")
   heads = after($0, "heads ")
   seqlen = after($0, "seqlen ")

@@ -34,7 +34,7 @@ check() {
   [ "$found" = 0 ] || echo "$found"
 }
 
-# The options of a problem: causal at head dimension 128. A stage that is no attention kernel has its own problem.
+# The options of a problem: causal at head dimension 128. A stage that is not an attention kernel has its own problem.
 problem() {
   is_attention "$1" || return
   causal=

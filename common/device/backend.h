@@ -1,10 +1,10 @@
-// What a device has to provide, for the files of this folder alone.
+// What a device has to provide. Only the files of this folder include it.
 #pragma once
 
 #include "device.h"
 
 // Each function does its part of the device_... function of the same name, and calls device_fail when it cannot.
-// device.c has checked the arguments that it can check for both.
+// device.c has already checked the arguments that it can check for both devices.
 typedef struct DeviceOperations {
   void (*close)(Device *device);
   DeviceAddress (*alloc)(Device *device, size_t size);
@@ -52,6 +52,6 @@ bool gpu_open(Device *device, DeviceError *error);
 bool gpu_attach(Device *device, DeviceError *error);
 bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceError *error);
 
-// Writes an error in one line: a control character of the text becomes a space. Always false.
+// Writes an error as one line: control characters in the text become spaces. Always returns false.
 bool device_set_error(DeviceError *error, DeviceErrorCode code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

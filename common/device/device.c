@@ -1,4 +1,4 @@
-// The part of the device interface that both devices share: keeping the first error, checking arguments, owning modules
+// The part of the device interface that both devices share. It keeps the first error, checks arguments, and owns modules
 // and kernels.
 #include "device.h"
 
@@ -159,7 +159,8 @@ bool device_tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map
 
 bool device_time(Device *device, DeviceWork *work, void *context, double *milliseconds) {
   if (!healthy(device) || !device->operations->time(device, work, context, milliseconds)) return false;
-  return *milliseconds >= 0 || device_fail(device, DEVICE_FAULT, "the GPU's events give no time: %g ms", *milliseconds);
+  return *milliseconds >= 0 ||
+         device_fail(device, DEVICE_FAULT, "the GPU's events give an impossible time: %g ms", *milliseconds);
 }
 
 // ---- what the emulator saw ----

@@ -20,15 +20,15 @@
 typedef struct Device Device;
 typedef struct DeviceModule DeviceModule;
 typedef struct DeviceKernel DeviceKernel;
-typedef uint64_t DeviceAddress;  // means something to the device alone; 0 is no address
+typedef uint64_t DeviceAddress;  // has a meaning only on the device; 0 is no address
 
 // ---- errors ----
 
 typedef enum DeviceErrorCode {
   DEVICE_OK,
-  DEVICE_ABSENT,         // the device asked for is not on this machine
+  DEVICE_ABSENT,         // the requested device is not on this machine
   DEVICE_UNSUPPORTED,    // this device cannot do that: the emulator has no clock
-  DEVICE_INVALID,        // the caller's mistake: a bad size, an unknown kernel, a module that is no module
+  DEVICE_INVALID,        // the caller's mistake: a bad size, an unknown kernel, an invalid module
   DEVICE_OUT_OF_MEMORY,  // not enough device memory
   DEVICE_FAULT,          // a kernel was stopped by its own mistake
   DEVICE_FAILED,         // the driver failed for a reason of its own
@@ -42,8 +42,8 @@ typedef struct DeviceError {
 // The first failure since the device opened or the last clear; code DEVICE_OK when there is none.
 const DeviceError *device_error(const Device *device);
 void device_clear_error(Device *device);
-// Keeps an error of the caller's own, of a library that works on the device, when it is the first. Always false, so that
-// a caller can return it.
+// Keeps an error of the caller, such as a library that works on the device, if it is the first. Always false, so that a
+// caller can return it.
 bool device_fail(Device *device, DeviceErrorCode code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 // ---- the device ----
@@ -85,7 +85,7 @@ Device *device_attach(DeviceError *error);
 bool device_is_current(const Device *device);
 // The CUDA stream (a CUstream; NULL is the default stream) that launches and fills go to from now on.
 void device_use_stream(Device *device, void *stream);
-// A number that no other stream has, nor will have, in *id.
+// Sets *id to a number that no other stream ever has.
 bool device_stream_id(Device *device, uint64_t *id);
 
 // ---- memory ----

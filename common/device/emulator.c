@@ -1,4 +1,4 @@
-// The device that is no hardware: the emulator of common/emulator behind the device interface.
+// The emulator of common/emulator behind the device interface.
 #include "../emulator/emulator.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static DeviceAddress alloc(Device *device, size_t size) {
   return address;
 }
 
-// The range that a copy named is not inside one allocation. Always false.
+// Reports that the range of a copy does not lie inside one allocation. Always false.
 static bool outside(Device *device, const char *what, DeviceAddress address, size_t size) {
   return device_fail(device, DEVICE_INVALID, "%s of %zu byte%s at 0x%llx: not inside one allocation", what, size,
                      size == 1 ? "" : "s", (unsigned long long)address);
@@ -37,16 +37,16 @@ static bool fill(Device *device, DeviceAddress address, uint8_t byte, size_t siz
   return emulator_fill(device->state, address, byte, size) || outside(device, "fill", address, size);
 }
 
-// Keeps an error of the emulator, which has a line when the PTX text is what is wrong. Always false.
+// Keeps an error of the emulator. It has a line when the PTX text is wrong. Always false.
 static bool fail_with_line(Device *device, DeviceErrorCode code, const EmulatorError *error) {
   if (error->line) return device_fail(device, code, "PTX line %d: %s", error->line, error->message);
   return device_fail(device, code, "%s", error->message);
 }
 
-// All kernels of a module are ours: one that the emulator does not know is reported here, and not at its launch.
+// All kernels of a module are the stages' own. So one that the emulator cannot run is reported here, not at its launch.
 static void *load(Device *device, const DeviceImage *image) {
   if (!image->ptx) {
-    device_fail(device, DEVICE_INVALID, "the emulator runs PTX, and there is none");
+    device_fail(device, DEVICE_INVALID, "the emulator runs PTX, and the image has none");
     return NULL;
   }
   EmulatorError error = {0};
@@ -106,7 +106,7 @@ static bool tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map
 
 static bool refuse_time(Device *device, DeviceWork *work, void *context, double *milliseconds) {
   (void)work, (void)context, (void)milliseconds;
-  return device_fail(device, DEVICE_UNSUPPORTED, "the emulator has no clock: times come from a GPU alone");
+  return device_fail(device, DEVICE_UNSUPPORTED, "the emulator has no clock: only a GPU can time a kernel");
 }
 
 static const Hazard *hazards(const Device *device, int *count) { return emulator_hazards(device->state, count); }
@@ -142,9 +142,9 @@ bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceEr
   EmulatorOptions request = {
       .hazards = options->hazards, .schedule = options->schedule, .step_limit = options->step_limit};
   device->state = emulator_open(&request);
-  if (!device->state) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "the emulator has no memory to start");
+  if (!device->state) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "the host has no memory for the emulator");
   device->operations = &operations;
-  // As many SMs as make a persistent kernel's blocks share their work, and do several tiles each.
+  // Few enough SMs that each block of a persistent kernel does several tiles, and enough that blocks share the work.
   device->info =
       (DeviceInfo){.kind = DEVICE_EMULATOR, .name = "emulator of sm_90a", .driver = "-", .cuda = "-", .sm_count = 4};
   return true;

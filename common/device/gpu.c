@@ -1,5 +1,5 @@
-// The device that is a GPU: the CUDA driver API, taken from libcuda.so.1 at run time, so that the same program starts
-// on a machine without a driver. <cuda.h> gives types and names; no CUDA library is linked.
+// The GPU behind the device interface. It loads the CUDA driver API from libcuda.so.1 at run time, so that the same program
+// also starts on a machine without a driver. <cuda.h> gives types and names; no CUDA library is linked.
 #include <cuda.h>
 
 #include <dlfcn.h>
@@ -137,7 +137,7 @@ static bool fill(Device *device, DeviceAddress address, uint8_t byte, size_t siz
 
 static void *load(Device *device, const DeviceImage *image) {
   CUmodule module = NULL;
-  if (!image->cubin) device_fail(device, DEVICE_INVALID, "the GPU runs a cubin, and there is none");
+  if (!image->cubin) device_fail(device, DEVICE_INVALID, "the GPU runs a cubin, and the image has none");
   return image->cubin && CALL(device, cuModuleLoadData, &module, image->cubin) ? module : NULL;
 }
 
@@ -148,7 +148,7 @@ static void *get_kernel(Device *device, void *module, const char *name) {
   return check(device, "cuModuleGetFunction", result) ? function : NULL;
 }
 
-// A kernel gets more than 48 KiB of dynamic shared memory, or a cluster of more than 8 blocks, only when it asks first.
+// A kernel must opt in to more than 48 KiB of dynamic shared memory, and to clusters of more than 8 blocks.
 static bool opt_in(Device *device, const DeviceLaunch *launch) {
   DeviceKernel *kernel = launch->kernel;
   if (launch->dynamic_shared > kernel->shared_limit) {
@@ -271,7 +271,7 @@ static void release(Gpu *gpu) {
   free(gpu);
 }
 
-// Memory and modules that are still there go with the context.
+// The driver frees remaining memory and modules with the context.
 static void close_gpu(Device *device) {
   Gpu *gpu = device->state;
   for (DeviceModule *module = device->modules; module; module = module->next)
@@ -303,7 +303,7 @@ static int attribute(const Gpu *gpu, CUdevice device, CUdevice_attribute which) 
   return value;
 }
 
-// sm_90a code runs on compute capability 9.0 and on no other.
+// sm_90a code runs only on compute capability 9.0.
 static bool runs_sm_90a(const Gpu *gpu, CUdevice device) {
   return attribute(gpu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 9 &&
          attribute(gpu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) == 0;
@@ -325,7 +325,7 @@ static bool find_gpu(Gpu *gpu, DeviceError *error) {
       return true;
     }
   }
-  return device_set_error(error, DEVICE_ABSENT, "no GPU of compute capability 9.0 among the %d of this machine", count);
+  return device_set_error(error, DEVICE_ABSENT, "none of this machine's %d GPUs has compute capability 9.0", count);
 }
 
 static bool make_current(Gpu *gpu, DeviceError *error) {
@@ -338,8 +338,8 @@ static bool make_current(Gpu *gpu, DeviceError *error) {
          device_set_error(error, code_of(result), "%s", result_text(gpu, "opening the GPU", result, text));
 }
 
-// The kernel driver's version, which the driver API does not tell: the first word of the module's version line that
-// looks like "580.159.03"; "unknown" when the file is not there.
+// The kernel driver's version, which the driver API does not report: the first word like "580.159.03" in the version line
+// of the kernel module; "unknown" when that file is missing.
 static void read_driver_version(char *version, size_t size) {
   char line[256] = "";
   FILE *file = fopen("/proc/driver/nvidia/version", "r");
@@ -411,8 +411,8 @@ static bool find_current_context(Gpu *gpu, DeviceError *error) {
     return device_set_error(error, code_of(result), "%s", result_text(gpu, "cuCtxGetDevice", result, text));
   if (runs_sm_90a(gpu, gpu->device)) return true;
   gpu->driver.cuDeviceGetName(name, sizeof name, gpu->device);
-  return device_set_error(error, DEVICE_ABSENT, "the current context is on a %s, which has no compute capability 9.0",
-                          name);
+  return device_set_error(error, DEVICE_ABSENT,
+                          "the current context is on a %s, which does not have compute capability 9.0", name);
 }
 
 bool gpu_attach(Device *device, DeviceError *error) { return open_with(device, find_current_context, error); }

@@ -1,12 +1,12 @@
-// Opening a device: which of the two it is. Apart from device.c, so that what needs the GPU alone, the library of the
-// stages, links no emulator.
+// Opens one of the two devices. This is not in device.c, so that the library of the stages, which needs only the GPU, does
+// not link the emulator.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend.h"
 
-// Opens the device that options name. With DEVICE_AUTO a GPU that is not there is no error but a note.
+// Opens the device that the options name. With DEVICE_AUTO a missing GPU is a note and not an error.
 static bool open_kind(Device *device, const DeviceOptions *options, DeviceError *error) {
   if (options->kind == DEVICE_EMULATOR) return emulator_device_open(device, options, error);
   if (gpu_open(device, error)) return true;

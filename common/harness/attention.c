@@ -1,4 +1,4 @@
-// One attention problem, start to end: inputs, launch, check, report, time.
+// One attention problem from start to end: inputs, launch, check, report, timing.
 #include <inttypes.h>
 
 #include "../emulator/emulator.h"
@@ -22,7 +22,7 @@ static DeviceAddress new_counter(Device *device) {
   return address;
 }
 
-// Allocates and uploads. O starts as NaN, so that an element that no kernel writes is seen.
+// Allocates and uploads the tensors. O starts as NaN, so that the check finds elements that no kernel writes.
 static bool prepare(const Session *session, const Problem *problem, Run *run) {
   Device *device = session->device;
   size_t size = problem->elements * sizeof(Half);
@@ -64,15 +64,15 @@ static bool launch_and_download(const Session *session, const Problem *problem, 
   return done;
 }
 
-// A counter must be 0 again, or the next launch would go wrong.
+// The kernel must set its counter back to 0, because the next launch starts from there.
 static bool check_counter(const Session *session, const Run *run) {
   uint32_t left = 0;
   if (run->attention.counter) device_download(session->device, &left, run->attention.counter, sizeof left);
-  if (left) fprintf(session->out, "          WRONG: the kernel leaves its counter at %" PRIu32 ", not at 0\n", left);
+  if (left) fprintf(session->out, "          WRONG: the kernel leaves its counter at %" PRIu32 " instead of 0\n", left);
   return left == 0;
 }
 
-// Times a kernel that is right: the time of a wrong one means nothing.
+// Times a kernel whose result is right: the time of a wrong kernel means nothing.
 static int time_and_record(const Session *session, const Problem *problem, Run *run) {
   const Options *options = &session->options;
   double flops = problem_flops(&problem->shape);
@@ -98,7 +98,7 @@ static int launch_and_check(const Session *session, const Problem *problem, Run 
     return session_fail_device(session);
   }
   if (!check_output(problem, session->options.seed, &result))
-    return session_fail(session, EXIT_USAGE, "the host has no memory for the reference; a smaller --seqlen fits");
+    return session_fail(session, EXIT_USAGE, "the host has no memory for the reference; use a smaller --seqlen");
   report_check(out, problem, &result);
   bool zero = check_counter(session, run);
   int hazards = report_hazards(out, &session->options, session->device);
@@ -127,8 +127,7 @@ int attention_run(Session *session) {
   Problem problem;
   if (!problem_create(&problem, &shape, session->options.input, session->options.seed))
     return session_fail(session, EXIT_USAGE,
-                        "the host has no memory for these tensors; a smaller --seqlen, --heads or "
-                        "--batch fits");
+                        "the host has no memory for these tensors; use a smaller --seqlen, --heads or --batch");
   int code = run_problem(session, &problem);
   problem_free(&problem);
   return code;

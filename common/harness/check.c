@@ -6,7 +6,7 @@
 
 enum { MAX_HEAD_DIM = 128, EDGE = 16 };
 
-// Multiply-adds for the scores of the rows compared, above which rows are sampled: about two seconds of one core.
+// Rows are sampled when their scores would take more multiply-adds than this, which take one core about two seconds.
 static const double WORK_LIMIT = 0x1p29;
 
 typedef struct Check {
@@ -27,8 +27,8 @@ static int rows_per_head(const Problem *problem) {
 
 static int compare_rows(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-// Which rows of a head to compare: all, or the first and the last, rows on both sides of multiples of 16 (a tile's
-// edge, whatever the tile), and random ones. Others for each head, in order, possibly one twice.
+// Chooses which rows of a head to compare: all of them, or the first, the last, rows on both sides of multiples of 16 (the
+// edges of tiles of any size) and random rows. Each head has its own. They are sorted, and a row may appear twice.
 static void choose_rows(int *rows, int count, int seqlen, uint64_t seed) {
   for (int i = 0; i < count; i++) {
     if (count == seqlen)
@@ -54,7 +54,7 @@ static void add_difference(CheckResult *result, const Difference *difference) {
   if (result->difference_count < MAX_DIFFERENCES) result->differences[result->difference_count++] = *difference;
 }
 
-// NaN passes no comparison, so the question is whether the error is within the limit, never whether it is beyond it.
+// Every comparison with NaN is false. So the test is whether the error is within the limit, not whether it exceeds it.
 static void compare_row(const Problem *problem, size_t first, const double *expected, double limit,
                         CheckResult *result) {
   for (int d = 0; d < problem->shape.head_dim; d++) {
@@ -78,7 +78,7 @@ static int compare_differences(const void *a, const void *b) {
   return (left->index > right->index) - (left->index < right->index);
 }
 
-// Heads end in any order; the differences kept are those that come first in the tensor.
+// Heads finish in any order. Of their differences those that come first in the tensor are kept.
 static void merge(CheckResult *all, const CheckResult *head) {
   Difference both[2 * MAX_DIFFERENCES];
   int count = all->difference_count + head->difference_count;

@@ -1,4 +1,4 @@
-// What --counters prints first: the totals of a run in a few lines.
+// The totals of a run in a few lines, which --counters prints first.
 #include "counters.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ const char *format_count(char text[32], uint64_t count) {
 
 static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
-// "fp32 41 %, memory 22 %, ..." of the warp instructions, the classes that have any.
+// "fp32 41 %, memory 22 %, ...": the share of each class of warp instructions; classes below 0.5 % are left out.
 static void print_classes(FILE *out, const EmulatorCounters *counters) {
   static const struct {
     CounterKind kind;
@@ -45,7 +45,7 @@ static void print_global(FILE *out, const char *what, uint64_t requests, uint64_
     fprintf(out, " of %.1f sectors, %s bytes", (double)sectors / (double)requests, format_count(byte_text, bytes));
 }
 
-// Those that return the old value and those that do not.
+// Atomics that return the old value (atom) and those that do not (red), together.
 static void print_global_atomics(FILE *out, const uint64_t *value) {
   uint64_t requests = value[COUNTER_GLOBAL_ATOMIC_REQUESTS] + value[COUNTER_GLOBAL_REDUCTION_REQUESTS];
   uint64_t sectors = value[COUNTER_GLOBAL_ATOMIC_SECTORS] + value[COUNTER_GLOBAL_REDUCTION_SECTORS];
@@ -60,7 +60,7 @@ static void print_shared(FILE *out, const char *what, uint64_t requests, uint64_
           format_count(conflict_text, conflicts), plural(conflicts));
 }
 
-// "besides: wgmma read 4,096 bytes of shared memory; ...": what is no load or store of a warp, where there is some.
+// "besides: wgmma read 4,096 bytes of shared memory; ...": counters other than loads and stores of warps, if not 0.
 static void print_besides(FILE *out, const uint64_t *value) {
   static const struct {
     CounterKind kind;

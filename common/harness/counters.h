@@ -10,5 +10,5 @@
 const char *format_count(char text[32], uint64_t count);
 // The totals of a run in a few lines.
 void print_counters(FILE *out, const EmulatorCounters *counters);
-// The lines that execute most, then the source with what each line did beside it. lines: most instructions first.
+// Prints the lines that execute most instructions, then the source with each line's counters. lines: sorted, most first.
 void print_line_counters(FILE *out, const EmulatorCounters *totals, const LineCounters *lines, int count);

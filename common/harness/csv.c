@@ -1,5 +1,5 @@
-// Rows for programs to read: what was measured on the GPU (--csv), or counted by the emulator (--counters-csv). Each row
-// tells everything about itself, so that files may be concatenated.
+// Rows of CSV: what was measured on the GPU (--csv), or counted by the emulator (--counters-csv). Each row names its stage
+// and problem, so that files can be concatenated.
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@ enum { MAX_LINE = 4096 };
 
 static const char IDENTITY_COLUMNS[] = "stage,device,sm_clock_mhz,driver,cuda,date";
 
-// What was measured, on what, and when.
+// Writes the columns that identify a row: the stage, the device and the date.
 static void identify(char text[MAX_LINE], const Stage *stage, const DeviceInfo *device) {
   char date[32];
   time_t now = time(NULL);
@@ -25,7 +25,7 @@ static void identify(char text[MAX_LINE], const Stage *stage, const DeviceInfo *
 
 // ---- files ----
 
-// Opens the file at its end; NULL and error when that cannot be done. option: "--csv", for the error.
+// Opens the file for appending; NULL and error on failure. option: "--csv", for the error.
 static FILE *open_csv(const char *option, const char *path, char error[ERROR_SIZE]) {
   FILE *file = !strcmp(path, "-") ? stdout : fopen(path, "a+");
   if (!file) snprintf(error, ERROR_SIZE, "%s=%.200s: %s", option, path, strerror(errno));
@@ -34,7 +34,7 @@ static FILE *open_csv(const char *option, const char *path, char error[ERROR_SIZ
 
 bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]) {
   struct stat there;
-  bool is_new = lstat(path, &there) != 0;  // a link is there, even if what it names is not
+  bool is_new = lstat(path, &there) != 0;  // a dangling link exists, too
   FILE *file = open_csv(option, path, error);
   if (file && file != stdout) {
     fclose(file);
@@ -43,7 +43,7 @@ bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]) 
   return file != NULL;
 }
 
-// Writes the header to an empty file. False when the file has another one.
+// Writes the header to an empty file. False when the file already has a different one.
 static bool put_header(FILE *file, const char *header) {
   char found[MAX_LINE];
   bool empty = file == stdout || fseek(file, 0, SEEK_END) || ftell(file) == 0;
@@ -64,8 +64,7 @@ static bool append(const char *option, const char *path, const char *header, con
   bool written = fflush(file) == 0 && !ferror(file);
   if (file != stdout) written &= fclose(file) == 0;
   if (!written) snprintf(error, ERROR_SIZE, "%s=%.200s: %s", option, path, strerror(errno));
-  if (!fits)
-    snprintf(error, ERROR_SIZE, "%s=%.200s: it has other columns; a file of its own takes these", option, path);
+  if (!fits) snprintf(error, ERROR_SIZE, "%s=%.200s: this file has other columns; write to another file", option, path);
   return fits && written;
 }
 

@@ -1,4 +1,4 @@
-// fp16 on the host, in bits, because not every compiler has the type.
+// fp16 on the host, as bits, because not every compiler has the type.
 //   sign 1 bit, exponent 5 bits (bias 15), fraction 10 bits; exponent 0 is subnormal, 31 is infinity or NaN.
 #pragma once
 
@@ -12,8 +12,8 @@ typedef uint16_t Half;
 static inline bool half_is_finite(Half half) { return (half & 0x7c00) != 0x7c00; }
 static inline bool half_is_nan(Half half) { return (half & 0x7fff) > 0x7c00; }
 
-// Exact. A normal number's fraction and exponent move up by 13 bits, and its exponent changes bias; a subnormal's comes
-// right by multiplying: the fraction as an integer, times 2^-24.
+// Exact. The fraction and exponent of a normal number move up by 13 bits, and the exponent's bias changes. A subnormal
+// number is its fraction as an integer times 2^-24.
 static inline float half_to_float(Half half) {
   uint32_t sign = (uint32_t)(half & 0x8000) << 16, magnitude = half & 0x7fff, bits;
   if (magnitude >= 0x7c00) {
@@ -30,8 +30,8 @@ static inline float half_to_float(Half half) {
   return value;
 }
 
-// Rounds to the nearest, ties to even; beyond 65504 by half a unit or more to infinity. Adding a number whose last
-// fraction bit weighs as much as the result's last bit makes the processor's own rounding do the work.
+// Rounds to the nearest, ties to even; numbers that exceed 65504 by half a unit or more become infinite. The processor does
+// the rounding: it adds a number whose last fraction bit weighs as much as the result's last bit.
 static inline Half half_from_double(double value) {
   uint16_t sign = signbit(value) ? 0x8000 : 0;
   double magnitude = fabs(value);

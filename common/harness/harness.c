@@ -1,4 +1,4 @@
-// The program around every stage: options, device, kernels, then the stage, then the exit code.
+// The program around every stage: it reads the options, opens the device, loads the kernels and runs the stage.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 
 // ---- kernels ----
 
-enum { LARGEST_PTX = 64 << 20 };  // bytes; some files have no end
+enum { LARGEST_PTX = 64 << 20 };  // bytes; a file such as /dev/zero never ends
 
-// Reads a whole file with a 0 after it; NULL when it cannot be read, with errno set.
+// Reads a whole file and appends a 0. Returns NULL and sets errno when the file cannot be read.
 static char *read_file(const char *path, size_t *size) {
   FILE *file = fopen(path, "rb");
   if (!file) return NULL;
@@ -52,8 +52,8 @@ static int load(Session *session, const DeviceImage *image) {
 
 // ---- standard output ----
 
-// A stream that is closed gives its number to the next file that is opened, and what is printed goes there.
-// Those that are get /dev/null. False when standard output was one of them.
+// The next file that is opened takes the number of a closed standard stream, and would receive what is printed there. So
+// each closed stream is opened to /dev/null. False when standard output was closed.
 static bool open_streams(void) {
   bool has_output = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
   int stream;
@@ -63,7 +63,7 @@ static bool open_streams(void) {
   return has_output;
 }
 
-// A report that could not be written is no success. Where the options were wrong there is none.
+// A run whose report could not be written has failed. When the options were wrong there is no report.
 static int close_report(const Session *session, int code) {
   errno = 0;
   if ((!fflush(stdout) && !ferror(stdout)) || code == EXIT_USAGE) return code;
@@ -117,7 +117,7 @@ int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *co
   Session session = {.stage = stage, .program = program_name(argv[0]), .out = stdout};
   char error[ERROR_SIZE];
   if (!open_streams())
-    return session_fail(&session, EXIT_USAGE, "standard output is closed, so a report could not be seen");
+    return session_fail(&session, EXIT_USAGE, "standard output is closed, so the report would be lost");
   if (!options_parse(&session.options, stage, argc, argv, error))
     return session_fail(&session, EXIT_USAGE, "%s", error);
   return close_report(&session, run(&session, image, argv[0]));

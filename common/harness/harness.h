@@ -6,13 +6,13 @@
 //   attention.c   one attention problem, start to end
 //   problem.c     inputs            reference.c   what the output should be, in fp64, and how exact fp16 can be
 //   check.c       compares          timing.c      times by the GPU's events
-//   report.c      says it           listing.c     counters beside the kernel's source lines
-//   csv.c         records it        recorded.c    what was recorded on an H200
+//   report.c      prints            listing.c     counters beside the kernel's source lines
+//   csv.c         records           recorded.c    what was recorded on an H200
 //   trace.c       timelines: what each warpgroup did when
-//   progress.c    a line on the terminal while one waits
+//   progress.c    a line on the terminal that shows progress
 //   passes.c      a few heads at a time
 //   tensor_maps.c the tensors as TMA sees them
-//   parallel.c    all CPU cores
+//   parallel.c    a loop over all CPU cores
 #pragma once
 
 #include <stdatomic.h>
@@ -24,8 +24,8 @@
 enum ExitCode {
   EXIT_RIGHT = 0,
   EXIT_WRONG = 1,   // a wrong result or a fault; with --strict a formal finding, too
-  EXIT_USAGE = 2,   // the command line asks for something that cannot be, or a report cannot be written
-  EXIT_ABSENT = 3,  // the device asked for is not there
+  EXIT_USAGE = 2,   // the options ask for something impossible, or the report cannot be written
+  EXIT_ABSENT = 3,  // the requested device is not there
 };
 
 // ---- options.c ----
@@ -42,8 +42,8 @@ typedef enum InputKind {
 
 enum { MAX_STAGE_OPTIONS = 8, ERROR_SIZE = 320 };
 
-// What the user asked for. A number's field has a meaning only when its bit of `given` is set, until options_complete
-// fills the others with defaults.
+// What the user asked for. The field of a number that was not given has no meaning until options_complete fills it with the
+// default. `given` has a bit for each option.
 typedef struct Options {
   int device;  // DeviceKind
   uint64_t batch, heads, seqlen;
@@ -87,15 +87,15 @@ typedef enum OptionIndex {
   OPTION_COUNT,
 } OptionIndex;
 
-// Reads the command line. False and one line in error when it is wrong: what was, and what is allowed.
+// Reads the command line. If it is wrong, returns false, and error names in one line what is wrong and what is allowed.
 bool options_parse(Options *options, const Stage *stage, int argc, char *const *argv, char error[ERROR_SIZE]);
-// Which device the options ask for: an option that only one device understands decides when --device does not.
-// False and error when they contradict each other.
+// Determines the device. Without --device, an option that only one device understands decides. False and error when the
+// options contradict each other.
 bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_SIZE]);
 // Fills in defaults for the device that was opened. False and error when an option needs the other device.
 bool options_complete(Options *options, const DeviceInfo *device, char error[ERROR_SIZE]);
-// Warp instructions that a launch on the emulator may execute, 0: any number. The default grows with the problem, and is far
-// more than any of its kernels needs.
+// The number of warp instructions that a launch on the emulator may execute; 0: any number. The default grows with the
+// problem and is far more than any stage needs.
 uint64_t options_step_limit(const Options *options);
 bool options_given(const Options *options, OptionIndex index);
 Shape options_shape(const Options *options);
@@ -112,11 +112,11 @@ typedef struct Problem {
   Half *o;  // what the device computed
 } Problem;
 
-// Makes the inputs; the same shape, kind and seed always give the same. False when the host has no memory for them.
+// Makes the inputs. The same shape, kind and seed always give the same inputs. False when the host has no memory for them.
 bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint64_t seed);
 void problem_free(Problem *problem);
 double problem_scale(const Shape *shape);  // 1 / sqrt(head_dim)
-// 4 B H S^2 D: two products of two operations a term; half of that for a causal mask.
+// 4 B H S^2 D: two products, with two operations for each term; half of that with a causal mask.
 double problem_flops(const Shape *shape);
 
 // ---- random numbers: SplitMix64 ----
@@ -129,9 +129,9 @@ static inline uint64_t random_next(uint64_t *state) {
   return x ^ x >> 31;
 }
 
-// ---- limits: NaN wins every maximum, and passes no comparison with one ----
+// ---- limits: the maximum of NaN and a number is NaN, and every comparison with NaN is false ----
 
-// The larger of two, or NaN when one of them is; fmax drops it.
+// The larger of two numbers, or NaN when one of them is NaN, which fmax would drop.
 static inline double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
 
 // ---- reference.c ----
@@ -195,7 +195,7 @@ void report_check(FILE *out, const Problem *problem, const CheckResult *result);
 // Returns how many hazards make the run wrong: faults, and with --strict formal findings.
 int report_hazards(FILE *out, const Options *options, const Device *device);
 void report_timing(FILE *out, const Timing *timing, double flops);
-// Sets this time beside the one recorded for the same stage and shape; prints nothing where there is none.
+// Compares this time with the one recorded for the same stage and shape; prints nothing when there is none.
 void report_recorded(FILE *out, const Stage *stage, const Shape *shape, const Timing *timing, double flops);
 void report_counters(FILE *out, const Device *device);
 // A count with separators, "1,234,567".
@@ -207,8 +207,8 @@ void report_line_counters(FILE *out, const Device *device);
 
 // ---- csv.c ----
 
-// False and error when the file that an option ("--csv") names cannot be written: asked before the work whose time it
-// is to hold. Leaves no file behind that was not there.
+// False and error when the file that an option ("--csv") names cannot be written. This is checked before the work whose time
+// the file is to hold. A file that did not exist is removed again.
 bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]);
 // Appends rows to the file ("-": standard output), after a header when the file is new or empty. Each row begins with the
 // device and the date; `columns` are the stage's own, and rows[i] their values. False and error when the file cannot be
@@ -224,7 +224,7 @@ bool csv_append_counters(const char *path, const Stage *stage, const Shape *shap
 
 // ---- recorded.c ----
 
-// A row of plots/data/nvidia-h200.csv, what `make bench` recorded there.
+// A row of plots/data/nvidia-h200.csv, which `make bench` recorded.
 typedef struct Recorded {
   char stage[32], device[96], date[11];  // "2026-11-21"
   Shape shape;
@@ -236,8 +236,8 @@ bool recorded_find(const char *stage, const Shape *shape, Recorded *row);
 
 // ---- progress.c ----
 
-// When standard error is a terminal and two seconds have passed, shows what is being done, for how long, and how much
-// of total (0: not known). One at a time.
+// If standard error is a terminal, shows after two seconds what the program is doing, for how long, and how much of total is
+// done (0: not known). One activity at a time.
 void progress_begin(const char *what, uint64_t total);
 void progress_add(uint64_t done);  // from any thread
 void progress_end(void);
@@ -254,13 +254,13 @@ typedef struct TraceWarpgroup TraceWarpgroup;  // ptx/trace.h
 // Launches work with an empty table of time stamps. Returns the table, which the caller frees; NULL when a call of the
 // device failed: DEVICE_INVALID when the kernels have no time stamps.
 TraceWarpgroup *trace_measure(Device *device, DeviceModule *module, DeviceWork *work, void *context);
-// The nanoseconds of a cycle, over all SMs, as the clock of nanoseconds may go in steps of 1000. 0 when no warpgroup
-// has told its begin and end.
+// The length of a cycle in nanoseconds, averaged over all SMs, because the clock of nanoseconds may advance in steps of
+// 1000. 0 when no warpgroup has recorded its begin and end.
 double trace_cycle(const TraceWarpgroup *table);
 // Prints a header and the rows of all warpgroups on the SM of the first one; head: "stage,device,date". Returns how many
 // rows.
 int trace_print(FILE *file, const char *head, const TraceWarpgroup *table, double cycle);
-// All of it: launches work, writes the file that --trace names, reports. An exit code.
+// Does all of this: launches work, writes the file that --trace names, and reports. Returns an exit code.
 int trace_run(const Session *session, DeviceWork *work, void *context);
 
 struct Session {
@@ -276,7 +276,7 @@ struct Session {
 
 // Prints one line on standard error, "stage-00: ...", and returns code.
 int session_fail(const Session *session, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-// The same for an error of the device, with the exit code that it deserves; and for the device's first error.
+// The same for an error of the device, with the exit code for that error; and for the device's first error.
 int session_fail_with(const Session *session, const DeviceError *error);
 int session_fail_device(const Session *session);
 // The value of the stage's own option: NULL when not given, "" when given without a value.
@@ -287,5 +287,5 @@ int session_record_counters(const Session *session, const Shape *shape);
 // ---- attention.c and harness.c ----
 
 int attention_run(Session *session);
-// The whole program.
+// The whole program: returns its exit code.
 int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *const *argv);

@@ -1,4 +1,4 @@
-// --counters: the lines that execute most, then the kernel's source with what each line did beside it.
+// --counters: the lines that execute most instructions, then the kernel's source with the counters of each line.
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +78,7 @@ static uint64_t sum(const Column *column, const EmulatorCounters *counters) {
   return count;
 }
 
-// A cell's text; a zero is blank, so that what happens stands out.
+// A cell's text. A zero is left blank, so that the other numbers stand out.
 static const char *format_cell(char text[MAX_WIDTH], const Column *column, const EmulatorCounters *counters,
                                const EmulatorCounters *totals) {
   uint64_t count = sum(column, counters);
@@ -91,7 +91,7 @@ static const char *format_cell(char text[MAX_WIDTH], const Column *column, const
   return text;
 }
 
-// What the columns of a run look like: those where nothing happened are left out, the others as wide as they need to be.
+// The columns of a run. Columns without a number are left out; each other one is as wide as its longest number.
 typedef struct Layout {
   const EmulatorCounters *totals;
   int widths[COLUMNS];  // 0: left out
@@ -173,8 +173,8 @@ static int compare_lines(const void *a, const void *b) {
   return order ? order : left->line - right->line;
 }
 
-// The lines of one file, from counted line to counted line with a little context; without the text when the file cannot
-// be read (the program may run far from its source).
+// Prints the counted lines of one file with a little context around each. The text is missing when the file cannot be read,
+// as when the program runs on another machine.
 static void print_file(FILE *out, const Layout *layout, const LineCounters *lines, int count) {
   FILE *source = lines->file ? fopen(lines->file, "r") : NULL;
   fprintf(out, "\n%s%s\n", lines->file ? lines->file : "PTX without a source line",

@@ -1,4 +1,4 @@
-// The command line, the same for every stage: a table of options, the parser, --help.
+// The command line, which is the same for every stage: a table of options, the parser and --help.
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@ typedef enum OptionType { TYPE_FLAG, TYPE_NUMBER, TYPE_CHOICE, TYPE_TEXT } Optio
 
 typedef struct OptionSpec {
   const char *name;
-  const char *value;  // as --help shows it; of a choice also the list of what is allowed
+  const char *value;  // as --help shows it; for a choice, the list of allowed values
   const char *help;
   OptionType type;
   size_t field;        // offset in Options
@@ -20,41 +20,53 @@ typedef struct OptionSpec {
 #define FIELD(name) offsetof(Options, name)
 
 static const OptionSpec specs[OPTION_COUNT] = {
-    [OPTION_DEVICE] = {"device", "auto|gpu|emulator", "where to run; auto: a Hopper GPU if there is one, else the emulator",
-                       TYPE_CHOICE, FIELD(device), 0, 0},
-    [OPTION_BATCH] = {"batch", "N", "batches (GPU 4, emulator 1)", TYPE_NUMBER, FIELD(batch), 1, 65536},
-    [OPTION_HEADS] = {"heads", "N", "heads (GPU 32, emulator 2)", TYPE_NUMBER, FIELD(heads), 1, 65536},
-    [OPTION_SEQLEN] = {"seqlen", "N", "queries and keys (GPU 4096, emulator 128)", TYPE_NUMBER, FIELD(seqlen), 1,
-                       1 << 20},
-    [OPTION_HEAD_DIM] = {"head-dim", "64|128", "elements of a query, key and value (64)", TYPE_CHOICE, FIELD(head_dim),
-                         0, 0},
-    [OPTION_CAUSAL] = {"causal", NULL, "query i sees keys 0 to i only", TYPE_FLAG, FIELD(causal), 0, 0},
-    [OPTION_SEED] = {"seed", "N", "of the random inputs (1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
+    [OPTION_DEVICE] = {"device", "auto|gpu|emulator",
+                       "where to run; auto: on a Hopper GPU if there is one, otherwise on the emulator", TYPE_CHOICE,
+                       FIELD(device), 0, 0},
+    [OPTION_BATCH] = {"batch", "N", "batches (default: 4 on a GPU, 1 on the emulator)", TYPE_NUMBER, FIELD(batch), 1,
+                      65536},
+    [OPTION_HEADS] = {"heads", "N", "heads of each batch (default: 32 on a GPU, 2 on the emulator)", TYPE_NUMBER,
+                      FIELD(heads), 1, 65536},
+    [OPTION_SEQLEN] = {"seqlen", "N", "queries and keys of each head (default: 4096 on a GPU, 128 on the emulator)",
+                       TYPE_NUMBER, FIELD(seqlen), 1, 1 << 20},
+    [OPTION_HEAD_DIM] = {"head-dim", "64|128", "elements of each query, key and value (default: 64)", TYPE_CHOICE,
+                         FIELD(head_dim), 0, 0},
+    [OPTION_CAUSAL] = {"causal", NULL, "query i sees only keys 0 to i", TYPE_FLAG, FIELD(causal), 0, 0},
+    [OPTION_SEED] = {"seed", "N", "seed of the random inputs (default: 1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
     [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves|cliff",
-                      "inputs that show different mistakes (normal)", TYPE_CHOICE, FIELD(input), 0, 0},
-    [OPTION_REPEAT] = {"repeat", "N", "GPU: median time of N, L2 flushed before each (20; 0: no timing)", TYPE_NUMBER,
-                       FIELD(repeat), 0, 100000},
-    [OPTION_CSV] = {"csv", "FILE|-", "GPU: append the time to FILE, or print it", TYPE_TEXT, FIELD(csv), 0, 0},
-    [OPTION_TRACE] = {"trace", "FILE", "GPU: write a timeline of one SM (`make trace-NN`)", TYPE_TEXT, FIELD(trace), 0,
-                      0},
-    [OPTION_HAZARDS] = {"hazards", "on|off", "emulator: report hazards (on)", TYPE_CHOICE, FIELD(hazards), 0, 0},
-    [OPTION_STRICT] = {"strict", NULL, "emulator: what only PTX forbids makes the run wrong, too", TYPE_FLAG,
-                       FIELD(strict), 0, 0},
-    [OPTION_SCHEDULE] = {"schedule", "N", "emulator: seed of the warp schedule (0, the adversarial one)", TYPE_NUMBER,
-                         FIELD(schedule), 0, UINT64_MAX},
-    [OPTION_STEP_LIMIT] = {"step-limit", "N",
-                           "emulator: warp instructions of a launch (more than any stage needs; 0: no limit)",
-                           TYPE_NUMBER, FIELD(step_limit), 0, UINT64_MAX},
-    [OPTION_COUNTERS] = {"counters", NULL, "emulator: counts per source line", TYPE_FLAG, FIELD(counters), 0, 0},
-    [OPTION_COUNTERS_CSV] = {"counters-csv", "FILE|-", "emulator: append all counters to FILE, or print them",
-                             TYPE_TEXT, FIELD(counters_csv), 0, 0},
-    [OPTION_PTX] = {"ptx", "FILE", "emulator: run this PTX instead of the stage's own", TYPE_TEXT, FIELD(ptx), 0, 0},
-    [OPTION_HELP] = {"help", NULL, "this text", TYPE_FLAG, FIELD(help), 0, 0},
+                      "inputs that show different mistakes (default: normal)", TYPE_CHOICE, FIELD(input), 0, 0},
+    [OPTION_REPEAT] = {"repeat", "N",
+                       "GPU: report the median time of N runs, each after a flush of L2 (default: 20; 0: no timing)",
+                       TYPE_NUMBER, FIELD(repeat), 0, 100000},
+    [OPTION_CSV] = {"csv", "FILE|-", "GPU: append the time to FILE as a row of CSV, or print the row", TYPE_TEXT,
+                    FIELD(csv), 0, 0},
+    [OPTION_TRACE] = {"trace", "FILE", "GPU: write a timeline of one SM to FILE (`make trace-NN` draws it)", TYPE_TEXT,
+                      FIELD(trace), 0, 0},
+    [OPTION_HAZARDS] = {"hazards", "on|off", "emulator: report hazards (default: on)", TYPE_CHOICE, FIELD(hazards), 0,
+                        0},
+    [OPTION_STRICT] = {"strict", NULL,
+                       "emulator: formal hazards, where PTX does not promise what the hardware does, count as faults",
+                       TYPE_FLAG, FIELD(strict), 0, 0},
+    [OPTION_SCHEDULE] = {"schedule", "N",
+                         "emulator: seed of the order in which warps run (default: 0, the adversarial order)",
+                         TYPE_NUMBER, FIELD(schedule), 0, UINT64_MAX},
+    [OPTION_STEP_LIMIT] =
+        {"step-limit", "N",
+         "emulator: stop a launch after N warp instructions (default: more than any stage needs; 0: no limit)",
+         TYPE_NUMBER, FIELD(step_limit), 0, UINT64_MAX},
+    [OPTION_COUNTERS] = {"counters", NULL, "emulator: print the counters of each source line", TYPE_FLAG,
+                         FIELD(counters), 0, 0},
+    [OPTION_COUNTERS_CSV] = {"counters-csv", "FILE|-",
+                             "emulator: append all counters to FILE as a row of CSV, or print the row", TYPE_TEXT,
+                             FIELD(counters_csv), 0, 0},
+    [OPTION_PTX] = {"ptx", "FILE", "emulator: run the PTX in FILE instead of the stage's own", TYPE_TEXT, FIELD(ptx), 0,
+                    0},
+    [OPTION_HELP] = {"help", NULL, "print this text", TYPE_FLAG, FIELD(help), 0, 0},
 };
 
 // ---- errors ----
 
-// Writes the error as one short line, whatever the user typed: control characters become '?'. Always false.
+// Writes the error as one short line. Control characters that the user typed become '?'. Always returns false.
 static bool fail(char error[ERROR_SIZE], const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool fail(char error[ERROR_SIZE], const char *format, ...) {
   va_list arguments;
@@ -66,8 +78,8 @@ static bool fail(char error[ERROR_SIZE], const char *format, ...) {
   return false;
 }
 
-// The number of characters to insert, delete or replace to make one name of the other (Levenshtein), for names of at
-// most 31 characters; a large number for longer ones.
+// The Levenshtein distance of two names: how many characters to insert, delete or replace to turn one into the other. Of
+// names with more than 31 characters it returns 31.
 static int edit_distance(const char *a, const char *b) {
   enum { LONGEST = 31 };
   size_t a_length = strlen(a), b_length = strlen(b);
@@ -91,7 +103,7 @@ static const char *nearer(const char *name, const char *candidate, const char *b
   return !best || edit_distance(name, candidate) < edit_distance(name, best) ? candidate : best;
 }
 
-// Whether the stage has the option: the shape of the tensors is attention's alone.
+// Whether the stage has the option: only attention kernels have the options for the tensors' shape.
 static bool is_offered(const Stage *stage, OptionIndex index) {
   return !stage->run || stage->launch || index < OPTION_BATCH || index > OPTION_CAUSAL;
 }
@@ -108,7 +120,7 @@ static bool unknown_option(const char *name, const Stage *stage, char error[ERRO
 
 // ---- values ----
 
-// Digits alone: no sign, no space, no unit.
+// Accepts digits only: no sign, no space, no unit.
 static bool parse_number(const OptionSpec *spec, const char *value, uint64_t *number, char error[ERROR_SIZE]) {
   const char *problem = NULL;
   uint64_t result = 0;
@@ -129,7 +141,7 @@ static bool parse_number(const OptionSpec *spec, const char *value, uint64_t *nu
   return true;
 }
 
-// The place of value in a list like "auto|gpu|emulator".
+// Finds the index of value in a list like "auto|gpu|emulator".
 static bool parse_choice(const OptionSpec *spec, const char *value, int *choice, char error[ERROR_SIZE]) {
   size_t length = strlen(value);
   const char *candidate = spec->value;
@@ -154,10 +166,10 @@ static bool parse_option(Options *options, OptionIndex index, const char *value,
     *(bool *)field = true;
     return true;
   }
-  if (!value) return fail(error, "--%s needs a value: --%s=%s", spec->name, spec->name, spec->value);
+  if (!value) return fail(error, "--%s needs a value: write --%s=%s", spec->name, spec->name, spec->value);
   if (spec->type == TYPE_NUMBER) return parse_number(spec, value, field, error);
   if (spec->type == TYPE_CHOICE) return parse_choice(spec, value, field, error);
-  if (!*value) return fail(error, "--%s=: empty; --%s=%s", spec->name, spec->name, spec->value);
+  if (!*value) return fail(error, "--%s=: the value is empty; write --%s=%s", spec->name, spec->name, spec->value);
   *(const char **)field = value;
   return true;
 }
@@ -169,7 +181,7 @@ static bool parse_stage_option(Options *options, const Stage *stage, const char 
     if (strcmp(name, option->name)) continue;
     if (value && !option->value) return fail(error, "--%s=%.40s: this option takes no value", name, value);
     if (!value && option->value && option->value[0] != '[')
-      return fail(error, "--%s needs a value: --%s=%s", name, name, option->value);
+      return fail(error, "--%s needs a value: write --%s=%s", name, name, option->value);
     options->stage_values[i] = value ? value : "";
     return true;
   }
@@ -189,8 +201,9 @@ static bool parse_argument(Options *options, const Stage *stage, const char *arg
   for (int i = 0; i < OPTION_COUNT; i++) {
     if (strcmp(name, specs[i].name)) continue;
     if (is_offered(stage, i)) return parse_option(options, i, value, error);
-    return fail(error, "--%s: stage %s is no attention kernel and has no such option; --help lists those it has", name,
-                stage->name);
+    return fail(error,
+                "--%s: stage %s is not an attention kernel and does not have this option; --help lists its options",
+                name, stage->name);
   }
   return parse_stage_option(options, stage, name, value, error);
 }
@@ -206,8 +219,8 @@ bool options_parse(Options *options, const Stage *stage, int argc, char *const *
 
 bool options_given(const Options *options, OptionIndex index) { return options->given >> index & 1; }
 
-// The first option given that only the emulator (or only the GPU) understands; -1 when there is none. --repeat=0 asks
-// for nothing.
+// The first given option that only the emulator (or only the GPU) understands; -1 when there is none. --repeat=0 does not
+// count, because it asks for nothing.
 static int option_of(const Options *options, DeviceKind kind) {
   static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
   static const OptionIndex emulator[] = {OPTION_PTX,        OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE,
@@ -222,15 +235,14 @@ bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_S
   int gpu = option_of(options, DEVICE_GPU), emulator = option_of(options, DEVICE_EMULATOR);
   *kind = options->device;
   if (gpu >= 0 && emulator >= 0)
-    return fail(error, "--%s is for the GPU and --%s for the emulator; give one of them", specs[gpu].name,
+    return fail(error, "--%s works only on a GPU and --%s only on the emulator; give one of the two", specs[gpu].name,
                 specs[emulator].name);
   if (*kind == DEVICE_EMULATOR && gpu >= 0)
-    return fail(error, "--%s: the emulator has no clock, so there is nothing to time; only --device=gpu does that",
-                specs[gpu].name);
+    return fail(error, "--%s: the emulator has no clock and cannot time a kernel; use --device=gpu", specs[gpu].name);
   if (*kind == DEVICE_GPU && emulator >= 0)
-    return fail(error, "--%s: a GPU cannot do that; only --device=emulator does", specs[emulator].name);
+    return fail(error, "--%s: a GPU cannot do that; use --device=emulator", specs[emulator].name);
   if (options_given(options, OPTION_CSV) && options_given(options, OPTION_REPEAT) && options->repeat == 0)
-    return fail(error, "--csv records times, and --repeat=0 asks for none; give --repeat=1 or more");
+    return fail(error, "--csv records times, and --repeat=0 turns timing off; give --repeat=1 or more");
   if (*kind == DEVICE_AUTO && emulator >= 0) *kind = DEVICE_EMULATOR;
   return true;
 }
@@ -245,7 +257,7 @@ bool options_complete(Options *options, const DeviceInfo *device, char error[ERR
   bool gpu = device->kind == DEVICE_GPU;
   int timed = option_of(options, DEVICE_GPU);
   if (!gpu && timed >= 0)
-    return fail(error, "--%s: times come from a GPU alone, and the emulator has no clock (%s)", specs[timed].name,
+    return fail(error, "--%s: only a GPU can time a kernel; the emulator has no clock (%s)", specs[timed].name,
                 device->note);
   set_default(options, OPTION_BATCH, gpu ? 4 : EMULATOR_BATCH);
   set_default(options, OPTION_HEADS, gpu ? 32 : EMULATOR_HEADS);
@@ -259,8 +271,8 @@ static uint64_t number_or(const Options *options, OptionIndex index, uint64_t nu
 }
 
 uint64_t options_step_limit(const Options *options) {
-  // Stage 00, which does one multiply-add at a time, executes less than one warp instruction for each of a head's
-  // seqlen * seqlen * head_dim.
+  // Stage 00 does one multiply-add at a time. It executes less than one warp instruction for each of a head's
+  // seqlen * seqlen * head_dim multiply-adds.
   enum { AT_LEAST = 1 << 30, EACH = 64 };
   double heads = (double)number_or(options, OPTION_BATCH, options->batch, EMULATOR_BATCH) *
                  (double)number_or(options, OPTION_HEADS, options->heads, EMULATOR_HEADS);
@@ -288,12 +300,16 @@ const char *options_input_name(const Options *options) {
 // ---- --help ----
 
 static void print_option(FILE *out, const char *name, const char *value, const char *help) {
+  enum { WIDTH = 28 };
   char left[80];
   if (value && value[0] == '[')
     snprintf(left, sizeof left, "--%s[=%s", name, value + 1);
   else
     snprintf(left, sizeof left, "--%s%s%s", name, value ? "=" : "", value ? value : "");
-  fprintf(out, "  %-43s %s\n", left, help);
+  if (strlen(left) > WIDTH)
+    fprintf(out, "  %s\n  %-*s %s\n", left, WIDTH, "", help);
+  else
+    fprintf(out, "  %-*s %s\n", WIDTH, left, help);
 }
 
 void options_print_help(FILE *out, const char *program, const Stage *stage) {
@@ -301,6 +317,7 @@ void options_print_help(FILE *out, const char *program, const Stage *stage) {
   for (int i = 0; i < OPTION_COUNT; i++)
     if (is_offered(stage, i)) print_option(out, specs[i].name, specs[i].value, specs[i].help);
   for (const StageOption *o = stage->options; o && o->name; o++) print_option(out, o->name, o->value, o->help);
-  fprintf(out, "\nExit code: 0 right; 1 a wrong result or a fault; 2 wrong use, or a report that cannot be written;\n"
-               "3 the device asked for is not there.\n");
+  fprintf(out, "\nExit codes: 0, the result is right; 1, the result is wrong or a fault was found; 2, an option is "
+               "wrong, or the\n"
+               "report cannot be written; 3, the requested device is not there.\n");
 }

@@ -13,7 +13,7 @@ typedef struct Loop {
   atomic_size_t next;
 } Loop;
 
-// Takes the next index until none is left: a thread that is quick takes more.
+// Takes the next index until none is left, so that a faster thread takes more of them.
 static void *work(void *argument) {
   Loop *loop = argument;
   for (size_t index; (index = atomic_fetch_add(&loop->next, 1)) < loop->count;) loop->body(loop->context, index);
@@ -27,7 +27,7 @@ void parallel_for(size_t count, void (*body)(void *context, size_t index), void 
   if (helpers > MAX_THREADS) helpers = MAX_THREADS;
   if (count == 0 || helpers > count - 1) helpers = count ? count - 1 : 0;
 
-  // A thread that cannot be had is no error: this one does its share.
+  // If a thread cannot be created, the others do its share.
   pthread_t threads[MAX_THREADS];
   size_t started = 0;
   while (started < helpers && !pthread_create(&threads[started], NULL, work, &loop)) started++;

@@ -1,10 +1,10 @@
-// Attention a few heads at a time, for kernels that keep so much of each head in device memory that all heads together
-// might not fit.
+// Runs attention a few heads at a time, for kernels that need much device memory for each head: all heads together might
+// not fit.
 #include "stage.h"
 
 // Enough for the scores of batch 4, heads 32, seqlen 4096.
 static const size_t PASS_LIMIT = (size_t)8 << 30;
-enum { MAX_HEADS = 65535 };  // of one pass: the most that gridDim.y and gridDim.z can be
+enum { MAX_HEADS = 65535 };  // of one pass: the limit of gridDim.y and gridDim.z
 
 // At least one head, whatever its size.
 static int heads_per_pass(const Shape *shape, size_t head_size) {

@@ -22,8 +22,8 @@ static void random_normal(uint64_t *state, double pair[2]) {
   pair[1] = radius * sin(angle);
 }
 
-// normal: deviation 1, as attention's inputs are after a layer norm.
-// large:  the same times eight: scores of some hundreds, so that a softmax without the maximum's subtraction overflows.
+// normal: standard deviation 1, like attention's inputs after a layer norm.
+// large:  eight times as large. Scores reach several hundreds, and a softmax that does not subtract the maximum overflows.
 static void fill_random(Half *head, const Shape *shape, double factor, uint64_t seed) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;  // even
   double pair[2];
@@ -34,15 +34,15 @@ static void fill_random(Half *head, const Shape *shape, double factor, uint64_t 
   }
 }
 
-// arange: every element tells its place, -1 to 1 in steps of 1/1024, which fp16 holds exactly. The steps start again
-// after a prime number of elements, so that no row is like another for a long while.
+// arange: an element's value shows its position: -1 to 1 in steps of 1/1024, which fp16 holds exactly. The steps start again
+// after a prime number of elements, so that rows repeat only after a long while.
 static void fill_arange(Half *head, const Shape *shape, size_t index) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;
   for (size_t i = 0; i < count; i++) head[i] = half_from_double((double)((i + 97 * index) % 2039) / 1024 - 1);
 }
 
-// identity, Q and K: 16 times the identity matrix, repeated every head_dim rows. A query's score with its own key is at
-// least 22 above the others, so that row i of P is 1 at key i (and at i + head_dim, ...) and O is V, while
+// identity, Q and K: 16 times the identity matrix, repeated every head_dim rows. A query's score with its own key exceeds
+// the others by at least 22, so row i of P is 1 at key i (and at i + head_dim, ...). O is V as long as
 // seqlen <= head_dim.
 static void fill_identity(Half *head, const Shape *shape) {
   for (size_t row = 0; row < (size_t)shape->seqlen; row++)
@@ -50,8 +50,8 @@ static void fill_identity(Half *head, const Shape *shape) {
       head[row * shape->head_dim + d] = half_from_double(row % shape->head_dim == d ? 16 : 0);
 }
 
-// waves: 128 keys with low scores and 128 with high ones by turns, 25 to 35 apart as powers of two; within them all are
-// much alike. A softmax that goes through the keys in blocks meets maxima that grow and do not.
+// waves: 128 keys with low scores alternate with 128 that have high ones, 25 to 35 apart as powers of two. Scores within 128
+// keys are similar. A softmax that goes through the keys in tiles meets maxima that grow and others that do not.
 static void fill_waves(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
   fill_random(head, shape, 0.5, seed);
   for (size_t row = 0; row < (size_t)shape->seqlen; row++) {
@@ -61,8 +61,8 @@ static void fill_waves(Half *head, const Shape *shape, Tensor tensor, uint64_t s
   }
 }
 
-// cliff: keys as those of normal at the end, 128 of them or fewer, and 64 times as large before. A softmax that begins at
-// the end knows nothing of what is to come: most of it is beyond fp32 when it is relative to the first maximum.
+// cliff: the last 128 keys or fewer are those of normal, and all before them are 64 times as large. A softmax that begins at
+// the end and keeps its first maximum meets weights that are beyond fp32.
 static void fill_cliff(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
   fill_random(head, shape, 1, seed);
   if (tensor != TENSOR_K) return;
@@ -81,7 +81,7 @@ typedef struct Filling {
   uint64_t seed;
 } Filling;
 
-// Fills one head of one tensor. Each has its own random stream: the result does not depend on which thread fills it.
+// Fills one head of one tensor. Each has its own random stream, so the result does not depend on the threads' order.
 static void fill_head(void *context, size_t index) {
   const Filling *filling = context;
   const Problem *problem = filling->problem;

@@ -1,5 +1,4 @@
-// A line on the terminal while one waits. A thread of its own writes it, because the work it tells of may be one long
-// call.
+// A line on the terminal that shows progress. A separate thread writes it, because the work may be a single long call.
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -35,7 +34,7 @@ static void show(void) {
   fflush(stderr);
 }
 
-// Waits two seconds, then shows the line twice a second until the work has ended, and wipes it.
+// Waits two seconds, then updates the line twice a second until the work has ended, and erases it.
 static void *tick(void *unused) {
   struct timespec next = progress.start;
   next.tv_sec += 2;

@@ -1,5 +1,5 @@
-// The times recorded on an H200, to set one's own beside them. They travel inside the program, so that it runs from any
-// folder: the assembler reads the file, as embed.S does with the kernels.
+// The times recorded on an H200, to compare a run with. They are embedded in the program, so that it runs from any folder:
+// the assembler includes the file, as embed.S includes the kernels.
 #include <ctype.h>
 
 #include "harness.h"
@@ -10,7 +10,7 @@ __asm__(".pushsection .rodata\n"
         ".popsection\n");
 extern const char recorded_csv[];  // with a 0 after it
 
-// Reads a row of csv.c's columns; false for another line. Clocks, versions, the times and the repeats are passed over.
+// Reads a row with the columns of csv.c; false for any other line. It skips clocks, versions, times and repeats.
 static bool read_row(const char *line, Recorded *row) {
   int causal;
   bool read = sscanf(line, "%31[^,],%95[^,],%*[^,],%*[^,],%*[^,],%10[^,T]%*[^,],%d,%d,%d,%d,%d,%*f,%*f,%*f,%*d,%lf",

@@ -1,9 +1,9 @@
 // What attention's output should be, in fp64 on the CPU, and how far from it a right fp16 kernel may be.
 //
 // The limit of a row. A tensor-core kernel rounds the weights P = exp(S - max) to fp16 before P V, and O to fp16 at the
-// end; all else is fp32. So the row is computed a second time with those two roundings, and
+// end; it computes everything else in fp32. So the row is computed a second time with those two roundings, and
 //
-//   limit = 2 * max over d of |rounded path - exact|  +  a term that the roundings' sizes give:
+//   limit = 2 * max over d of |rounded path - exact|  +  terms for the sizes of the roundings:
 //     2^-11 |o|             half a unit of O's last place, which the rounded path may have missed by luck
 //     2^-25 seqlen |o|      adding up seqlen terms in fp32
 //     2^-11 rms             each weight's rounding error is at most 2^-11 of it, and random. A sum of such errors has a
@@ -12,11 +12,11 @@
 //                           its weight by that factor; mass is sum of (p |v|) / sum of p
 //     2^-25                 half of fp16's smallest number
 //
-// with |o|, rms, mass and the rounded path's error each the row's largest over d, and |s| over the keys. A row, because
-// single elements of the rounded path are often exact by luck; not the tensor, because a late row of a causal problem
-// averages over many keys and is many times more exact than the first. For normal inputs it is near 2^-9 /
-// sqrt(seqlen). Right kernels stay below half of it, and a key too many, a scale that is 1 % off or a sum kept in fp16
-// do not pass.
+// where |o|, rms, mass and the rounded path's error are each the row's largest over d, and |s| is the largest over the keys.
+// A limit for each element would be too strict, because single elements of the rounded path are often exact by luck. One for
+// the whole tensor would be too loose, because a late row of a causal problem averages over many keys and is far more exact
+// than the first. For normal inputs the limit is near 2^-9 / sqrt(seqlen). Right kernels stay below half of it. A kernel
+// with one key too many, a scale that is 1 % off or a sum kept in fp16 exceeds it.
 #include <stdlib.h>
 
 #include "harness.h"

@@ -1,4 +1,4 @@
-// What a run prints: a few lines, each with its word in front.
+// What a run prints: a few lines, each of which begins with a word that says what it reports.
 #include <inttypes.h>
 
 #include "../emulator/emulator.h"
@@ -94,7 +94,7 @@ void report_check(FILE *out, const Problem *problem, const CheckResult *result) 
 
 // ---- hazards ----
 
-// "hazards   2 (1 formal, 3 notes)": faults, and what weighs less.
+// "hazards   2 (1 formal, 3 notes)": faults, and in brackets the findings that weigh less.
 static void print_grades(FILE *out, const int found[HAZARD_GRADES]) {
   int formal = found[HAZARD_FORMAL], notes = found[HAZARD_NOTE];
   if (found[HAZARD_FAULT])
@@ -112,7 +112,7 @@ int report_hazards(FILE *out, const Options *options, const Device *device) {
   const Hazard *hazards = device_hazards(device, &count);
   HazardReports found = emulator_count_reports(hazards, count);
   if (count == 0 && options->hazards == 1)
-    fprintf(out, "hazards   not looked for (--hazards=off)\n");
+    fprintf(out, "hazards   not checked (--hazards=off)\n");
   else
     print_grades(out, found.count);
   emulator_print_hazards(out, hazards, count);
@@ -129,8 +129,8 @@ void report_timing(FILE *out, const Timing *timing, double flops) {
 void report_recorded(FILE *out, const Stage *stage, const Shape *shape, const Timing *timing, double flops) {
   Recorded row;
   if (!recorded_find(stage->name, shape, &row)) return;
-  fprintf(out, "compared  you: %.3g TFLOPS, %s recorded: %.3g (on %s)\n", flops / timing->median * 1e-9, row.device,
-          row.tflops, row.date);
+  fprintf(out, "compared  this run: %.3g TFLOPS; %s, recorded: %.3g (on %s)\n", flops / timing->median * 1e-9,
+          row.device, row.tflops, row.date);
 }
 
 // ---- counters ----

@@ -1,4 +1,4 @@
-// What the files of a program share while it runs: how it fails, the stage's own options, its counters.
+// What the files of the program share: error messages, the stage's own options, its counters.
 #include <ctype.h>
 #include <stdarg.h>
 
@@ -20,14 +20,14 @@ int session_fail(const Session *session, int code, const char *format, ...) {
   return code;
 }
 
-// A kernel or module that does not fit is the user's mistake when the PTX is the user's, and the stage's otherwise.
+// An invalid kernel or module is the user's mistake when the PTX is the user's (--ptx), and otherwise the stage's.
 int session_fail_with(const Session *session, const DeviceError *error) {
   const char *ptx = session->options.ptx;
   switch (error->code) {
   case DEVICE_ABSENT: return session_fail(session, EXIT_ABSENT, "--device=gpu: %s", error->text);
   case DEVICE_OUT_OF_MEMORY:
     return session_fail(session, EXIT_USAGE, "%s%s", error->text,
-                        session->stage->launch ? "; a smaller --seqlen, --heads or --batch fits" : "");
+                        session->stage->launch ? "; use a smaller --seqlen, --heads or --batch" : "");
   case DEVICE_INVALID:
     if (ptx) return session_fail(session, EXIT_USAGE, "--ptx=%.100s: %s", ptx, error->text);
     return session_fail(session, EXIT_WRONG, "%s", error->text);

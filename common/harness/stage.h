@@ -1,4 +1,4 @@
-// What a stage tells the harness about itself. A stage.c includes this header alone and defines `const Stage stage`.
+// The description of a stage for the harness. A stage.c includes this header alone and defines `const Stage stage`.
 #pragma once
 
 #include "../device/device.h"
@@ -15,21 +15,21 @@ typedef struct Attention {
   Shape shape;
   float scale;  // 1 / sqrt(head_dim)
   DeviceAddress q, k, v, o;
-  DeviceAddress workspace;  // as many bytes as the stage's workspace function said, not initialised
-  DeviceAddress counter;    // when the stage wants one
+  DeviceAddress workspace;  // as many bytes as the stage's workspace function returned, not initialised
+  DeviceAddress counter;    // if the stage needs one
   DeviceModule *module;     // what nvcc made of the stage's kernel.cu
 } Attention;
 
 // Queues kernels. False when a call of the device failed.
 typedef bool AttentionLaunch(Device *device, const Attention *attention);
 
-// For kernels that need head_size bytes of workspace for each head: the bytes of as many heads as 8 GiB hold, and the
-// launches of so many heads at a time, each as an Attention with one batch that begins at its first head. (passes.c)
+// For kernels that need head_size bytes of workspace for each head. The first function returns the bytes for as many heads
+// as 8 GiB hold; the second launches so many heads at a time, each time as one batch. (passes.c)
 size_t passes_workspace(const Shape *shape, size_t head_size);
 bool passes_launch(Device *device, const Attention *attention, size_t head_size, AttentionLaunch *launch);
 
-// For kernels that use TMA: the map of one of the problem's tensors, which lies at address, as [batch * heads][seqlen]
-// [head_dim]. A box is `rows` rows, at most 256, of 64 columns, with the 128-byte swizzle. (tensor_maps.c)
+// For kernels that use TMA: makes the map of one of the problem's tensors, at address, as [batch * heads][seqlen][head_dim].
+// A box has `rows` rows, at most 256, and 64 columns, with the 128-byte swizzle. (tensor_maps.c)
 bool attention_tensor_map(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map);
 
 // An option that only this stage has, shown by --help: --name or, when value is not NULL, --name=VALUE. A value in
@@ -47,11 +47,11 @@ typedef struct Stage {
   AttentionLaunch *launch;
   // Bytes of device memory that launch needs besides the tensors. NULL: none.
   size_t (*workspace)(const Shape *shape);
-  // Whether launch needs a counter that its blocks share: a uint32_t in device memory, which it finds 0 and leaves 0. No
-  // other launch that may run at the same time has the same one.
+  // Whether launch needs a counter that its blocks share: a uint32_t in device memory, which is 0 before and after each
+  // launch. Launches that may run at the same time have different counters.
   bool counter;
-  // Why the stage cannot do this shape, and what it can, in one line; NULL when it can. NULL function: it does every
-  // shape.
+  // Returns in one line why the stage cannot do this shape, and which it can; NULL when it can. A NULL function: the stage
+  // does every shape.
   const char *(*unsupported)(const Shape *shape);
 
   // A stage that is not an attention kernel does everything itself, with the parts of harness.h: it checks, reports,

@@ -1,5 +1,5 @@
-// The timeline of a kernel with time stamps (ptx/trace.h): launches it once more, reads the stamps that the warpgroups
-// of one SM have stored, and writes them as a CSV, one row for each phase of each.
+// The timeline of a kernel with time stamps (ptx/trace.h). It launches the kernel once more, reads the stamps that the
+// warpgroups of one SM have stored, and writes a CSV with a row for each phase of each warpgroup.
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -36,7 +36,7 @@ TraceWarpgroup *trace_measure(Device *device, DeviceModule *module, DeviceWork *
 // Whether two places of the table are of warpgroups on one SM.
 static bool together(const TraceWarpgroup *a, const TraceWarpgroup *b) { return a->role && b->role && a->sm == b->sm; }
 
-// Adds how long the SM of one place was seen at work, in cycles and in nanoseconds.
+// Adds how long the SM of this place was at work, in cycles and in nanoseconds.
 static void add_sm(const TraceWarpgroup *table, const TraceWarpgroup *any, double *cycles, double *ns) {
   const TraceWarpgroup *first = any, *last = any;
   for (const TraceWarpgroup *place = table; place < table + PLACES; place++) {
@@ -81,8 +81,8 @@ static uint64_t whole_clock(const TraceWarpgroup *place, uint32_t stamp) {
   return place->begin_clock + (uint32_t)(stamp - (uint32_t)place->begin_clock);
 }
 
-// A warpgroup's phases in the order of their starts: each lasts until the next one, the last one until the end, if that
-// was told. The last tile of a full table is left out, for what follows it was not recorded. Returns how many there are.
+// A warpgroup's phases in the order of their starts. Each lasts until the next one, and the last one until the end, if that
+// was recorded. The last tile of a full table is left out, because its end was not recorded. Returns the number of phases.
 static int list_phases(const TraceWarpgroup *place, Interval *list) {
   int count = 0, kept = 0;
   for (int tile = 0; tile < TRACE_TILES; tile++)
@@ -97,7 +97,7 @@ static int list_phases(const TraceWarpgroup *place, Interval *list) {
   return kept;
 }
 
-// What was done in the background: from the phase that started it to the time when it was known to be done.
+// The work in the background: from the phase that started it to the time when it was known to be done.
 static int list_background(const TraceWarpgroup *place, Interval *list) {
   int count = 0;
   for (int tile = 0; tile < TRACE_TILES - 1; tile++)
@@ -143,12 +143,13 @@ int trace_print(FILE *file, const char *head, const TraceWarpgroup *table, doubl
 
 // ---- the file ----
 
-// Writes the CSV and says what is in it. An exit code.
+// Writes the CSV and reports what it contains. Returns an exit code.
 static int write_file(const Session *session, const TraceWarpgroup *table) {
   const char *path = session->options.trace;
   double cycle = trace_cycle(table);
   if (cycle == 0)
-    return session_fail(session, EXIT_WRONG, "--trace: no warpgroup told its begin and end (trace_begin, trace_end)");
+    return session_fail(session, EXIT_WRONG,
+                        "--trace: no warpgroup recorded its begin and end (trace_begin, trace_end)");
   FILE *file = fopen(path, "w");
   if (!file) return session_fail(session, EXIT_USAGE, "--trace=%.200s: %s", path, strerror(errno));
   char head[200], date[32];

@@ -8,7 +8,7 @@
 //     fprintf(stderr, "%s\n", hl_error());
 //
 // O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch; causal: query i sees keys 0 to i. All tensors are
-// fp16 in the memory of a GPU of compute capability 9.0. Any thread may call; calls of several threads take turns.
+// fp16 in the memory of a GPU of compute capability 9.0. Any thread may call; the library runs one call at a time.
 #pragma once
 
 #include <stdint.h>
@@ -22,7 +22,7 @@ extern "C" {
 typedef enum HlStatus {
   HL_OK = 0,
   HL_INVALID = 1,        // an argument makes no sense: a null pointer, a size of 0, a stage that does not exist
-  HL_UNSUPPORTED = 2,    // it makes sense, but this stage cannot do it
+  HL_UNSUPPORTED = 2,    // the arguments make sense, but this stage cannot do it
   HL_ABSENT = 3,         // there is no CUDA driver, or the current context is not on a GPU of compute capability 9.0
   HL_OUT_OF_MEMORY = 4,  // no room for the stage's workspace
   HL_FAILED = 5,         // the driver refused a call
@@ -68,17 +68,17 @@ HL_API HlStatus hl_supports(const char *stage, const HlShape *shape);
 // synchronisation. Strides must be those of a contiguous [batch][heads][seqlen][head_dim] tensor, whatever a dimension
 // of size 1 has. O may not overlap Q, K or V.
 //
-// Calls in different streams, of one stage or of several, may run at the same time: what a stage needs in device memory
-// besides the tensors is there once for each stream, and stays for later calls. That is up to 8 GiB for the scores of
-// stages 00 and 01, and a counter for 09 and 10. A CUDA graph keeps what its stream had when it was captured: it must not
-// run at the same time as that stream's other work or another graph captured there.
+// Calls in different streams, of one stage or of several, may run at the same time. The library keeps a workspace for each
+// stream, and keeps it for later calls: up to 8 GiB for the scores of stages 00 and 01, and a counter for 09 and 10. A CUDA
+// graph uses the workspace that its stream had when it was captured. So it must not run at the same time as that stream's
+// other work, or as another graph captured there.
 //
 // The first call of a stage in a context loads its kernels.
 HL_API HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
                              const HlTensor *v, const HlTensor *o, void *stream);
 
-// Frees kernels and workspaces that the library has in the current context; no kernel of its may be running. Later
-// calls begin anew. A context that is destroyed takes all that with it, and needs no call.
+// Frees the library's kernels and workspaces in the current context; none of its kernels may be running. Later calls load
+// and allocate again. A context that is destroyed frees all of it, and needs no call.
 HL_API HlStatus hl_release(void);
 
 #ifdef __cplusplus

@@ -74,7 +74,7 @@ static HlStatus fail_device(const DeviceError *error) {
 
 // ---- arguments ----
 
-// Writes the numbers that there are, "00, 01, 02, 03", for the message about one that there is not.
+// Writes the numbers of all stages, "00, 01, 02, 03", for the message about an unknown one.
 static void list_stages(char *text, size_t size) {
   size_t used = 0;
   for (int i = 0; i < STAGE_COUNT && used < size; i++)
@@ -89,7 +89,7 @@ static HlStatus find_stage(const char *number, int *index) {
   }
   char list[200];
   list_stages(list, sizeof list);
-  return fail(HL_INVALID, "stage %s: there is none in this library, which has %s", number, list);
+  return fail(HL_INVALID, "stage %s: this library has no such stage; it has %s", number, list);
 }
 
 static HlStatus check_size(const char *name, int32_t size, int32_t largest) {
@@ -97,7 +97,7 @@ static HlStatus check_size(const char *name, int32_t size, int32_t largest) {
   return fail(HL_INVALID, "%s %" PRId32 ": 1 to %" PRId32 " are allowed", name, size, largest);
 }
 
-// Checks what no stage can do, then what this one cannot; *to is the shape in the stages' own type.
+// Checks the limits of all stages, then those of this stage. *to is the shape in the stages' own type.
 static HlStatus check_shape(const Stage *stage, const HlShape *shape, Shape *to) {
   if (!shape) return fail(HL_INVALID, "shape: a null pointer");
   HlStatus status = check_size("batch", shape->batch, 65536);
@@ -116,7 +116,7 @@ static HlStatus check_shape(const Stage *stage, const HlShape *shape, Shape *to)
   return why ? fail(HL_UNSUPPORTED, "stage %s: %s", stage->name, why) : HL_OK;
 }
 
-// Strides are right when they are those of the contiguous tensor, in every dimension that has more than one element.
+// Whether the strides are those of a contiguous tensor, in every dimension that has more than one element.
 static bool is_contiguous(const int64_t stride[4], const int64_t size[4], int64_t expected[4]) {
   bool given = stride[0] || stride[1] || stride[2] || stride[3], same = true;
   for (int64_t d = 3, step = 1; d >= 0; step *= size[d--]) {
@@ -158,8 +158,8 @@ static HlStatus check_tensors(const HlTensor *const tensors[4], const Shape *sha
 
 // ---- what the library has in each context ----
 
-// What launches in one stream use one after another, whatever their stages: a workspace, with anything in it, and a
-// counter, which each finds 0 and leaves 0.
+// What the launches in one stream use one after another, whatever their stages: a workspace with undefined contents, and a
+// counter, which each launch finds at 0 and leaves at 0.
 typedef struct Stream {
   uint64_t id;
   DeviceAddress workspace, counter;  // 0: none was needed yet
@@ -209,7 +209,7 @@ static bool load_stage(Context *context, int index) {
   return context->modules[index] != NULL;
 }
 
-// What there is for the stream in use; NULL when that failed.
+// Finds or makes the entry of the current stream; NULL on failure.
 static Stream *find_stream(Context *context) {
   uint64_t id;
   if (!device_stream_id(context->device, &id)) return NULL;
@@ -225,8 +225,8 @@ static Stream *find_stream(Context *context) {
   return context->streams = stream;
 }
 
-// Makes the workspace larger when it has less than size bytes. The driver frees memory only when the work that was queued
-// before is done.
+// Makes the workspace larger if it has less than size bytes. The driver frees the old one only after the work that was
+// queued before.
 static bool reserve_workspace(Device *device, Stream *stream, size_t size) {
   if (stream->workspace_size >= size) return true;
   device_free(device, stream->workspace);
@@ -235,7 +235,7 @@ static bool reserve_workspace(Device *device, Stream *stream, size_t size) {
   return stream->workspace != 0;
 }
 
-// Makes a counter when there is none yet. It is set to 0 in the stream, before the launch that comes next.
+// Allocates the counter if there is none yet, and queues a fill with 0 before the next launch.
 static bool reserve_counter(Device *device, Stream *stream) {
   if (!stream->counter) stream->counter = device_alloc(device, sizeof(uint32_t));
   if (!stream->counter_begun) stream->counter_begun = device_fill(device, stream->counter, 0, sizeof(uint32_t));

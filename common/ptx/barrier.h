@@ -1,5 +1,5 @@
-// Named barriers: sixteen of them in each block, 0 being that of __syncthreads. `threads` is how many threads, a multiple
-// of 32, arrive before the barrier opens; those that wait and those that only arrive are both counted.
+// Named barriers: each block has sixteen, and __syncthreads uses number 0. A barrier opens when `threads` threads, a
+// multiple of 32, have arrived; those that wait and those that only arrive both count.
 // PTX ISA 9.7.13.1, "bar / barrier".
 #pragma once
 
@@ -8,7 +8,7 @@ static __device__ __forceinline__ void barrier_sync(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-// Arrives and goes on.
+// Arrives and continues at once.
 static __device__ __forceinline__ void barrier_arrive(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }

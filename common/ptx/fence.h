@@ -2,8 +2,8 @@
 // PTX ISA 9.7.13.4, "membar / fence".
 #pragma once
 
-// What this thread has stored to shared memory, or knows to be stored, wgmma and TMA will see from here on. The writing
-// threads execute it, then comes the barrier behind which the tile is used.
+// From here on wgmma and TMA see what this thread has stored to shared memory, or knows to be stored. The threads that
+// wrote a tile execute it before the barrier that the tile's users wait at.
 static __device__ __forceinline__ void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-// 2^x, on the special-function unit: 16 a clock and SM. exp2f would treat results below 2^-126 with care; here they are
-// as good as zero. PTX ISA 9.7.3.21, "ex2".
+// 2^x, on the special-function unit: 16 a clock and SM. exp2f also computes results below 2^-126; here they
+// become zero. PTX ISA 9.7.3.21, "ex2".
 static __device__ __forceinline__ float power_of_two(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

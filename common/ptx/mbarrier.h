@@ -1,6 +1,6 @@
-// mbarrier: a barrier object in shared memory, 8 bytes. Its phase is complete when as many threads have arrived as it was
-// initialised with, and as many bytes have landed as were expected. Then the next phase begins, with the same number.
-// Phases are told apart by their parity: the first has parity 0. PTX ISA 9.7.13.15, "mbarrier".
+// mbarrier: a barrier object in shared memory, 8 bytes. A phase completes when as many threads have arrived as it was
+// initialised with, and all expected bytes have landed. The next phase then begins, with the same number of arrivals. Parity
+// tells phases apart: the first has parity 0. PTX ISA 9.7.13.15, "mbarrier".
 #pragma once
 
 #include <stdint.h>
@@ -14,17 +14,17 @@ static __device__ __forceinline__ void mbarrier_fence_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Arrives. What this thread has read or written before is done for every thread that waits for the phase.
+// Arrives. A thread that has waited for the phase sees what this thread wrote before, and may overwrite what it read.
 static __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Arrives, and says that so many more bytes must land in this phase.
+// Arrives, and adds `bytes` to the bytes that must land in this phase.
 static __device__ __forceinline__ void mbarrier_arrive_expect(uint32_t barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// Waits until the phase of that parity is complete. try_wait sleeps for a while before it says no.
+// Waits until the phase of that parity is complete. try_wait sleeps for a while before it returns false.
 static __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity) {
   asm volatile("{\n"
                ".reg .pred complete;\n"

@@ -1,6 +1,6 @@
-// setmaxnreg: moves registers between warpgroups. The block's registers are allotted at launch, the same number for each
-// thread; a warpgroup that needs few gives some back, and others can then have more. An increase waits until there are
-// enough. All four warps of a warpgroup execute it. PTX ISA 9.7.20.5, "setmaxnreg".
+// setmaxnreg: moves registers between warpgroups. The launch allots the same number to each thread of the block. A warpgroup
+// that needs few releases some, and others can then take more. An increase waits until enough are
+// free. All four warps of a warpgroup execute it. PTX ISA 9.7.20.5, "setmaxnreg".
 #pragma once
 
 template <int REGISTERS> static __device__ __forceinline__ void registers_decrease() {

@@ -1,6 +1,6 @@
-// Tiles of fp16 in shared memory as TMA writes and wgmma reads them: panels of 64 columns, one behind the other, in which a
-// row is 128 bytes, eight chunks of 16, that change places by the 128-byte swizzle. A tile begins at a multiple of 1024
-// bytes, where that pattern does.
+// Tiles of fp16 in shared memory as TMA writes and wgmma reads them: panels of 64 columns, one after another. A row of a
+// panel is 128 bytes, eight chunks of 16, which the 128-byte swizzle permutes. That pattern begins at multiples of 1024
+// bytes, and so must a tile.
 #pragma once
 
 #include <stdint.h>
@@ -19,7 +19,7 @@ static __device__ __forceinline__ int swizzled(int rows, int row, int chunk) {
 }
 
 // The descriptor of a tile that wgmma reads along its rows, as Q and K: sums run over columns. The next 8 rows are 1024
-// bytes further on; the leading offset is not looked at.
+// bytes further on; the leading offset is ignored.
 static __device__ __forceinline__ uint64_t k_major(uint32_t tile) {
   return matrix_descriptor(tile, 16, 8 * ROW_BYTES, SWIZZLE_128B);
 }
@@ -31,7 +31,7 @@ static __device__ __forceinline__ uint64_t mn_major(uint32_t tile, int rows) {
 }
 
 // From a tile's descriptor to that of its i-th 16 columns: 32 bytes along the row, or the next panel. The hardware
-// swizzles an address as it stands, so a step inside the row is as good as a new tile.
+// applies the swizzle to the final address, so a step inside the row is a plain addition.
 static __device__ __forceinline__ uint64_t columns_16(uint64_t descriptor, int rows, int i) {
   return descriptor + ((i / 4 * rows * ROW_BYTES + i % 4 * 32) >> 4);
 }

@@ -1,6 +1,6 @@
 // TMA, the tensor memory accelerator: one thread asks for a box of a tensor, and the copy runs by itself. The tensor map
 // (CUtensorMap, made by the host) knows the tensor's address, sizes and strides, the box and the swizzle. Elements outside
-// the tensor read as zeros and are not written. Through the async proxy.
+// the tensor read as zeros and are not written. TMA uses the async proxy.
 // PTX ISA 9.7.9.27.1, "cp.async.bulk.tensor".
 #pragma once
 
@@ -16,7 +16,7 @@ static __device__ __forceinline__ void tma_load(uint32_t to, const TensorMap *ma
                : "memory");
 }
 
-// Stores a box. The thread commits it, and waits before the shared memory is used again or the block ends.
+// Stores a box. The thread must commit it, and wait before the shared memory is used again or the block ends.
 static __device__ __forceinline__ void tma_store(const TensorMap *map, uint32_t from, int x, int y, int z) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(from),
                "r"(x), "r"(y), "r"(z)
@@ -31,7 +31,7 @@ template <int PENDING> static __device__ __forceinline__ void tma_store_wait_rea
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
 }
 
-// Waits until at most PENDING of this thread's groups have not yet been written.
+// Waits until at most PENDING of this thread's groups have not finished writing.
 template <int PENDING> static __device__ __forceinline__ void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(PENDING) : "memory");
 }

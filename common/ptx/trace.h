@@ -11,10 +11,10 @@
 // issued: a phase that starts work and does not wait for it is short, and trace_done says how long the work took.
 //
 // Each (tile, phase) of a warpgroup has one place in a table: mark it once. Tiles are counted from 0 through all that
-// the warpgroup does, and those from TRACE_TILES on are not recorded. No mark needs to know of another, and none waits.
+// the warpgroup does, and those from TRACE_TILES on are not recorded. Marks are independent of each other, and none waits.
 //
 // Without -DTRACE a mark is nothing: no instruction, no register (tests/test_trace.c compares the PTX). With it the
-// module has a table and a kernel that tells where it lies; common/harness/trace.c makes a CSV of it. The compiler moves
+// module has a table, and a kernel that returns its address; common/harness/trace.c makes a CSV of it. The compiler moves
 // nothing volatile past a mark, so it cannot mix the instructions of two phases as it otherwise does: the traced kernel
 // is somewhat slower.
 #pragma once
@@ -45,10 +45,10 @@ enum TracePhase { TRACE_PHASES(TRACE_NAME) TRACE_PHASE_COUNT };
 enum TraceRole { TRACE_NO_ROLE, TRACE_ALL, TRACE_PRODUCER, TRACE_CONSUMER };
 enum { TRACE_BLOCKS = 512, TRACE_WARPGROUPS = 4, TRACE_TILES = 64 };  // what the table has room for
 
-// What a warpgroup has told. All zeros: nothing, as the kernel has no such block or warpgroup.
+// What a warpgroup has recorded. All zeros: nothing, because the kernel has no such block or warpgroup.
 typedef struct TraceWarpgroup {
   uint64_t begin_clock, end_clock;                // cycles of the SM; each SM counts its own
-  uint64_t begin_time, end_time;                  // ns, the same for all SMs but coarse: they tell how long a cycle is
+  uint64_t begin_time, end_time;                  // ns, the same for all SMs but coarse: they show how long a cycle is
   uint32_t role, sm;                              // TraceRole; the SM it ran on
   uint32_t mark[TRACE_TILES][TRACE_PHASE_COUNT];  // lower half of the clock when the phase began, odd; 0: it did not
   uint32_t done[TRACE_TILES][TRACE_PHASE_COUNT];  // the same when its work in the background was known to be done
@@ -60,8 +60,8 @@ __device__ TraceWarpgroup trace_table[TRACE_BLOCKS][TRACE_WARPGROUPS];
 
 extern "C" __global__ void trace_where(TraceWarpgroup **table) { *table = trace_table[0]; }
 
-// The caller's place in the table, NULL for a thread that stores nothing. It is computed anew for each mark, for the thread
-// is read by volatile instructions: a kernel that needs all its registers has none in which to keep it.
+// The caller's place in the table, NULL for a thread that stores nothing. Volatile instructions read the thread's index, so
+// it is computed again for each mark. A kernel that needs all its registers has none to keep it in.
 __device__ inline TraceWarpgroup *trace_place() {
   unsigned thread, x;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));

@@ -16,7 +16,7 @@ static __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence
 // The wgmmas since the last commit become a group.
 static __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-// Waits until at most PENDING groups are not done. Then what they read may be overwritten.
+// Waits until at most PENDING groups are running. What the others have read may then be overwritten.
 template <int PENDING> static __device__ __forceinline__ void wgmma_wait() {
   static_assert(PENDING >= 0 && PENDING <= 7, "a number of groups");
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
@@ -31,8 +31,8 @@ static __device__ __forceinline__ void computed_here(float x) {
                : "memory");
 }
 
-// After the wait: these registers are written by what was waited for. No instruction comes of it, but the compiler, which
-// does not know what a wait is for, may not read them earlier.
+// Comes after the wait. The compiler does not know that the wait is for these registers. This tells it that they change
+// here, so that it does not read them earlier. It makes no instruction.
 template <int COUNT> static __device__ __forceinline__ void wgmma_results(float (&d)[COUNT]) {
   for (int i = 0; i < COUNT; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
@@ -46,7 +46,7 @@ typedef enum Swizzle { SWIZZLE_NONE = 0, SWIZZLE_128B = 1, SWIZZLE_64B = 2, SWIZ
 //                          K-major (rows along K)                     MN-major (rows along M or N)
 //   not swizzled  leading  to the next core matrix along K            to the next 8 along K
 //                 stride   to the next 8 rows                         to the next core matrix along M or N
-//   swizzled      leading  not looked at                              to the next panel, as wide as the swizzle
+//   swizzled      leading  ignored                                    to the next panel, as wide as the swizzle
 //                 stride   to the next 8 rows                         to the next 8 along K
 static __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t address, uint32_t leading, uint32_t stride,
                                                              Swizzle swizzle) {
@@ -56,7 +56,7 @@ static __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t address, u
 
 // ---- the instruction. fp16 factors, fp32 sums ----
 
-// PTX wants every register by name, and a function cannot make names: these lists can.
+// PTX names every register. A function cannot make such names, so macros do.
 #define OPERANDS_0 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define OPERANDS_1 "%8, %9, %10, %11, %12, %13, %14, %15"
 #define OPERANDS_2 "%16, %17, %18, %19, %20, %21, %22, %23"

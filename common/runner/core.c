@@ -102,7 +102,7 @@ void core_reset(void) {
   core.sticky = CUDA_SUCCESS;
 }
 
-// The last of the program: after its own handlers and destructors, which may launch kernels still.
+// Runs last: after the program's own handlers and destructors, which may still launch kernels.
 __attribute__((destructor)) static void end(void) {
   if (core.initialised) report_end();
 }

@@ -1,13 +1,13 @@
-// What the files of the stand-in for libcuda.so.1 share: one emulator, its lock, what went wrong, and the report.
+// What the files of the stand-in for libcuda.so.1 share: one emulator, its lock, its errors, and the report.
 //
-//   hopper_run.c   the command: looks into the program's ELF, starts it with the stand-ins, prints what they report
+//   hopper_run.c   the command: reads the program's ELF, starts it with the stand-ins, prints what they report
 //   core.c         the emulator and the options           report.c   what a run found, for the end
-//   fatbin.c       PTX out of what nvcc puts into a program
+//   fatbin.c       finds the PTX in what nvcc puts into a program
 //   driver/        libcuda.so.1, the driver API: everything is done here
 //   runtime/       libcudart.so.12 and .13, the runtime API on top of the driver API, as NVIDIA's own is
 //
-// Work is done when it is asked for: a launch has ended when its call returns. So the order of streams and events holds
-// by itself, and nothing runs at the same time.
+// Each call does its work at once: a launch has ended when its call returns. So streams and events are always in order, and
+// nothing runs at the same time.
 #pragma once
 
 #define __CUDA_API_VERSION_INTERNAL  // cuda.h declares cuMemAlloc_v2 by this name, and older versions too
@@ -52,7 +52,7 @@ extern Core core;
 Core *core_lock(void);
 void core_unlock(Core **locked);
 
-// For functions that need a context, which is most: returns an error when there is none, or when a launch was stopped.
+// For the functions that need a context, which are most: returns an error if there is none, or if a launch was stopped.
 #define ENTER()                                                                                                        \
   LOCK();                                                                                                              \
   CUresult entered = core_enter();                                                                                     \
@@ -61,14 +61,14 @@ void core_unlock(Core **locked);
 CUresult core_enter(void);
 // cuInit: opens the emulator with the options that hopper-run has left in the environment.
 CUresult core_init(void);
-// A context is gone, with the error that it had. All device memory of the process goes with it.
+// Called when a context is destroyed: clears its error, and frees all device memory of the process.
 void core_reset(void);
 
 // One line on standard error, "hopper-run: ...".
 void core_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// Says so, once for each text: for what a loop would repeat.
+// The same, but each text only once: for messages that a loop would repeat.
 void core_say_once(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// Says that a function, or the part of it that a text names, is missing. Always CUDA_ERROR_NOT_SUPPORTED.
+// Reports that a function, or the part of it that a text names, is missing. Always returns CUDA_ERROR_NOT_SUPPORTED.
 CUresult core_missing(const char *function);
 
 // Whether a fatbin has PTX that the emulator can run; and those that one of -rdc=true consists of: fatbin.h.
@@ -78,16 +78,16 @@ const void *const *core_parts(const void *image);
 // A C++ name as it is written in the source, when the program has libstdc++. The text lives until the next call.
 const char *core_readable(const char *name);
 
-// A library, whose kernels are not emulated, reads these bytes: a fault if nothing has written them. what: "cublasSgemm reads
-// A, 64 x 64".
+// Called when a library, whose kernels are not emulated, reads these bytes: a fault if nothing has written them. what:
+// "cublasSgemm reads A, 64 x 64".
 void core_library_reads(const void *address, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 // ---- report.c ----
 
-// Keeps the report up to date in hopper-run's folder, where there is one: the program may end in any way.
+// Updates the report in hopper-run's folder, if there is one, because the program may end at any time.
 void report_update(void);
-// The program ends.
+// Called when the program ends.
 void report_end(void);
 // Prints what stopped the last launch, and keeps it in core.stopped. error is emulator_launch's.
 void report_stop(const char *kernel, const EmulatorError *error);

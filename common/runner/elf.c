@@ -1,4 +1,4 @@
-// The few things of an ELF file that tell whether a program can run on the stand-ins.
+// Reads the few facts of an ELF file that decide whether a program can run on the stand-ins.
 #include "elf.h"
 
 #include <elf.h>

@@ -1,4 +1,4 @@
-// What hopper-run wants to know of a program before it starts it.
+// What hopper-run must know about a program before it starts it.
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@ typedef struct ElfFacts {
   bool imports_runtime;  // the CUDA runtime's functions come from a shared library
 } ElfFacts;
 
-// False when the file cannot be read. A file that is no ELF file for this machine, a script, is read, with is_elf false.
+// False when the file cannot be read. For a file that is not an ELF file of this machine, such as a script, is_elf is false.
 bool elf_read(const char *path, ElfFacts *facts);
-// Whether it is linked with a library whose name begins so.
+// Whether the program is linked with a library whose name begins with this prefix.
 bool elf_needs(const ElfFacts *facts, const char *prefix);

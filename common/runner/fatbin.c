@@ -1,8 +1,8 @@
-// PTX out of fatbins: see fatbin.h.
+// Finds PTX in fatbins: see fatbin.h.
 //
-// A fatbin is a header of 16 bytes and entries one after another. An entry is a header, whose size it tells, and a
-// payload: PTX text or a cubin, possibly compressed. nvcc of CUDA 12 compresses by LZ4, that of CUDA 13 by zstd. The
-// layout is documented nowhere; these fields are what programs by CUDA 11 to 13 have in common.
+// A fatbin is a header of 16 bytes, followed by entries. An entry is a header, which contains its own size, and a payload:
+// PTX text or a cubin, possibly compressed. The nvcc of CUDA 12 compresses with LZ4, that of CUDA 13 with zstd. The layout
+// is not documented; these are the fields that programs built with CUDA 11 to 13 have in common.
 #include "fatbin.h"
 
 #include <dlfcn.h>
@@ -53,7 +53,7 @@ bool fatbin_is_elf(const void *image) { return !memcmp(image, "\177ELF", 4); }
 
 // ---- decompression ----
 
-// A length of LZ4: four bits, and where they are 15 bytes that are added up to the first that is not 255.
+// Reads a length of LZ4: four bits. If they are 15, the following bytes are added, up to the first that is not 255.
 static size_t lz4_length(const uint8_t **in, const uint8_t *end, unsigned nibble) {
   size_t length = nibble;
   uint8_t more = 255;
@@ -61,7 +61,7 @@ static size_t lz4_length(const uint8_t **in, const uint8_t *end, unsigned nibble
   return length;
 }
 
-// An LZ4 block: literals, then a copy from what is already there, and so on. Returns whether all of it fits.
+// Decompresses an LZ4 block: literals, then a copy of earlier output, and so on. Returns whether all of it fits.
 static bool lz4(uint8_t *out, size_t size, const uint8_t *in, size_t in_size) {
   const uint8_t *end = in + in_size;
   size_t done = 0;
@@ -83,7 +83,7 @@ static bool lz4(uint8_t *out, size_t size, const uint8_t *in, size_t in_size) {
   return done == size;
 }
 
-// By the system's libzstd, which Debian's package manager itself needs.
+// Decompresses with the system's libzstd, which Debian's package manager itself needs.
 static bool zstd(uint8_t *out, size_t size, const uint8_t *in, size_t in_size, const char **why) {
   typedef size_t Decompress(void *, size_t, const void *, size_t);
   void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -132,7 +132,7 @@ static bool is_better(const Entry *entry, const char *text, const Entry *best, c
 
 static bool usable(const Entry *entry) { return entry->kind == KIND_PTX && entry->architecture <= NEWEST; }
 
-// The entries of a fatbin or of the one behind a wrapper, and where they end. NULL when it is none.
+// The entries of a fatbin, or of the one behind a wrapper, and their end. NULL when it is neither.
 static const Entry *first_entry(const void *image, const uint8_t **end) {
   const Wrapper *wrapper = image;
   const Header *header = first_word(image) == (uint32_t)WRAPPER_MAGIC ? wrapper->fatbin : image;

@@ -11,6 +11,6 @@ char *fatbin_ptx(const void *image, const char **why);
 bool fatbin_has_ptx(const void *image);
 // The fatbins of a program built with -rdc=true, a list that ends with NULL; NULL when the image is no such wrapper.
 const void *const *fatbin_parts(const void *image);
-// Whether the bytes begin as a fatbin or its wrapper do; or as an ELF file, which a cubin is.
+// Whether the bytes begin like a fatbin or its wrapper, or like an ELF file, which a cubin is.
 bool fatbin_is(const void *image);
 bool fatbin_is_elf(const void *image);

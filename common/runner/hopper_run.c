@@ -1,5 +1,5 @@
-// hopper-run: starts a program with stand-ins for NVIDIA's libraries, so that its kernels run on the emulator, and prints
-// what the emulator found when it has ended.
+// hopper-run: starts a program with stand-ins for NVIDIA's libraries, so that its kernels run on the emulator. When the
+// program has ended, it prints what the emulator found.
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -20,22 +20,24 @@ enum { EXIT_FAULT = 1, EXIT_USAGE = 2 };
 static const char help[] =
     "Usage: hopper-run [options] PROGRAM [ARGUMENTS]\n"
     "\n"
-    "Runs a CUDA program on the emulator of a Hopper GPU: no GPU and no driver are needed. The program is linked with\n"
-    "the shared CUDA runtime and has PTX inside:\n"
+    "Runs a CUDA program on an emulator of a Hopper GPU. It needs no GPU and no driver. The program must be linked "
+    "with\n"
+    "the shared CUDA runtime and contain PTX:\n"
     "\n"
     "  nvcc -cudart shared -lineinfo -gencode arch=compute_90a,code=compute_90a my.cu -o my\n"
     "  hopper-run ./my\n"
     "\n"
-    "  --hazards=on|off   report hazards: races, uninitialised reads, ... (on)\n"
-    "  --schedule=N       seed of the warp schedule (0, the adversarial one)\n"
-    "  --step-limit=N     warp instructions of a launch, after which it is stopped (0: no limit)\n"
-    "  --strict           formal findings, which PTX does not promise and the hardware does, count as faults\n"
-    "  --counters         at the end what the kernels did, in all and per source line\n"
-    "  --help             this text\n"
+    "  --hazards=on|off   report hazards: races, uninitialised reads, ... (default: on)\n"
+    "  --schedule=N       seed of the order in which warps run (default: 0, the adversarial order)\n"
+    "  --step-limit=N     stop a launch after N warp instructions (default: 0, no limit)\n"
+    "  --strict           formal findings, where PTX does not promise what the hardware does, count as faults\n"
+    "  --counters         print at the end what the kernels did, in total and for each source line\n"
+    "  --help             print this text\n"
     "\n"
-    "What was found is printed on standard error when the program has ended.\n"
-    "Exit code: the program's own; 1 when that is 0 and a fault was found; 2 wrong use, or a program that cannot run\n"
-    "here; 128 + N when signal N ended it.\n";
+    "When the program has ended, hopper-run prints what it found on standard error.\n"
+    "Exit code: the program's own; 1 if that is 0 and a fault was found; 2 if an option is wrong or the program "
+    "cannot\n"
+    "run here; 128 + N if signal N ended the program.\n";
 
 static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int fail(const char *format, ...) {
@@ -57,7 +59,7 @@ static bool is_number(const char *text) {
   return true;
 }
 
-// The stand-ins read the options from the environment. 0, or the exit code for a mistake.
+// Passes an option to the stand-ins through the environment. Returns 0, or the exit code for a wrong option.
 static int take_option(const char *option) {
   static const struct {
     const char *name, *variable, *values;  // values NULL: a number; empty: a flag
@@ -72,9 +74,9 @@ static int take_option(const char *option) {
     const char *name = options[i].name, *values = options[i].values;
     if (strlen(name) != length || memcmp(name, option, length)) continue;
     if (values && !*values) return value ? fail("%s takes no value", name) : setenv(options[i].variable, "on", 1);
-    if (!value) return fail("%s needs a value: %s=%s", name, name, values ? values : "N");
+    if (!value) return fail("%s needs a value: write %s=%s", name, name, values ? values : "N");
     if (values ? strcmp(value, "on") && strcmp(value, "off") : !is_number(value))
-      return fail("%.40s: %s", option, values ? values : "a whole number is needed");
+      return fail(values ? "%.40s: on or off is needed" : "%.40s: a whole number is needed", option);
     return setenv(options[i].variable, value, 1);
   }
   return fail("unknown option %.40s; --help lists all options", option);
@@ -82,7 +84,7 @@ static int take_option(const char *option) {
 
 // ---- the program ----
 
-// As execvp finds it. False when there is none.
+// Finds the program as execvp does. False when there is none.
 static bool find_program(const char *name, char path[PATH_MAX]) {
   if (strchr(name, '/')) {
     snprintf(path, PATH_MAX, "%s", name);
@@ -97,7 +99,7 @@ static bool find_program(const char *name, char path[PATH_MAX]) {
   return false;
 }
 
-// Says in one line why a program cannot run here; 0 when it can.
+// Prints in one line why a program cannot run here, and returns the exit code; 0 when it can run.
 static int check_program(const char *name, const char *path, ElfFacts *facts) {
   if (!elf_read(path, facts)) return fail("%s: %s", name, strerror(errno));
   if (facts->has_kernels && !facts->imports_runtime && !elf_needs(facts, "libcudart.so"))
@@ -109,7 +111,7 @@ static int check_program(const char *name, const char *path, ElfFacts *facts) {
 
 // ---- the stand-ins ----
 
-// The folder of the stand-ins, seen from where this program is: where make has built them, or where it has installed them.
+// Finds the folder of the stand-ins from this program's own folder: where make has built them, or has installed them.
 static bool find_stand_ins(char folder[PATH_MAX]) {
   static const char *const places[] = {STAND_INS, "../lib/hopper-ladder"};
   char own[PATH_MAX], joined[2 * PATH_MAX];
@@ -126,7 +128,7 @@ static bool find_stand_ins(char folder[PATH_MAX]) {
   return false;
 }
 
-// Puts a value before those that a variable has.
+// Puts a value in front of those that the variable already has.
 static void prepend(const char *variable, const char *value, char separator) {
   const char *former = getenv(variable);
   char *whole = malloc(strlen(value) + (former ? strlen(former) : 0) + 2);
@@ -139,8 +141,8 @@ static void prepend(const char *variable, const char *value, char separator) {
   free(whole);
 }
 
-// A library that is loaded already satisfies all who need its name: so no RPATH leads to NVIDIA's. What a program opens
-// later is found by the path.
+// Preloads the stand-ins: the loader then never looks for NVIDIA's libraries of the same names, not even along an RPATH. A
+// library that the program opens later is found by the path.
 static void prepare(const char *folder, const ElfFacts *facts) {
   static const char *const libraries[] = {"libcudart", "libcublas", "libcublasLt"};
   char preload[8 * PATH_MAX];
@@ -167,7 +169,7 @@ static void copy_report(const char *path, bool *fault) {
   fclose(file);
 }
 
-// Prints and removes what the processes of the program have left in the folder. Returns whether there is a fault.
+// Prints and removes the reports that the program's processes have left in the folder. Returns whether one has a fault.
 static bool print_reports(const char *folder) {
   bool fault = false;
   DIR *directory = opendir(folder);
@@ -195,7 +197,7 @@ static int run(const char *path, char **arguments) {
     execv(path, arguments);
     _exit(fail("%s: %s", path, strerror(errno)));
   }
-  // Ctrl-C reaches the program by itself. What it has found is printed in any case.
+  // Ctrl-C also reaches the program. This process ignores it, to print the report in any case.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
   signal(SIGTERM, pass_on);
@@ -220,7 +222,7 @@ int main(int argc, char **argv) {
     }
     if ((wrong = take_option(argv[at])) != 0) return wrong;
   }
-  if (at == argc) return fail("which program? --help says more");
+  if (at == argc) return fail("no program is named; --help shows how to use hopper-run");
   char path[PATH_MAX], folder[PATH_MAX], reports[] = "/tmp/hopper-run-XXXXXX";
   ElfFacts facts;
   if (!find_program(argv[at], path)) return fail("%s: no program of this name can be executed", argv[at]);

@@ -1,5 +1,5 @@
-// What a run found. It goes to standard error, at the end; hopper-run, where it is the parent, prints it from a file, so
-// that nothing is lost when the program aborts.
+// The report of a run, which is printed on standard error at the end. Under hopper-run the program writes it to a file and
+// hopper-run prints it, so that nothing is lost when the program aborts.
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static void print(FILE *out) {
   if (core.counters) print_all_counters(out);
 }
 
-// Whether the program's exit code must not be 0.
+// Whether the exit code must be 1 if the program's own is 0.
 static bool failed(void) {
   int count;
   const Hazard *hazards = emulator_hazards(core.emulator, &count);

@@ -1,4 +1,4 @@
-// Accesses whose address is no multiple of their size.
+// Accesses whose address is not a multiple of their size.
 #include <cuda_fp16.h>
 
 #include "kernels.h"

@@ -16,7 +16,7 @@ typedef DeviceAddress ClockPointer, WordPointer, BytePointer;
 // stores the clocks of each of these runs. The second and the third differ by `rounds` rounds and by nothing else.
 enum { WARM, ONCE, TWICE, RUNS, ALL_RUNS = 1 + 1 + 2 };
 
-// The steps of a round. Long rounds hide the loop; 4 * SHUFFLES is no multiple of 32, nor CHASES of the ring's length.
+// The steps of a round. Long rounds hide the loop; 4 * SHUFFLES is not a multiple of 32, nor CHASES of the ring's length.
 enum {
   CALCULATIONS = 256,
   SHUFFLES = 129,

@@ -69,7 +69,7 @@ static bool read_map(Warp *warp, const Inst *inst, int lane, uint64_t address, T
     return bad_map(warp, inst, lane, address,
                    "a tensor map is in parameter, constant or global memory, not in shared memory");
   if (address % TENSOR_MAP_ALIGNMENT)
-    return bad_map(warp, inst, lane, address, "the tensor map's address is no multiple of 64");
+    return bad_map(warp, inst, lane, address, "the tensor map's address is not a multiple of 64");
   Access access;
   if (!memory_find(warp, inst, lane, SPACE_GENERIC, address, EMULATOR_TENSOR_MAP_BYTES, 1, ACCESS_READ, &access))
     return false;
@@ -212,7 +212,7 @@ static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, 
   if (byte % UNIT == 0 && (loads || !before)) return true;
   if (byte % UNIT)
     hazard_stop(warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
-                "the innermost coordinate %lld times %d bytes is no multiple of %d: the kernel stops, as an H200 does",
+                "the innermost coordinate %lld times %d bytes is not a multiple of %d: the kernel stops, as an H200 does",
                 (long long)start, box->element, UNIT);
   else
     hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,

@@ -66,7 +66,7 @@ static bool check_spec(const EmulatorTensorSpec *spec, EmulatorError *error) {
   if ((unsigned)spec->swizzle > EMULATOR_SWIZZLE_128B)
     return wrong(error, "there is no swizzle %d", (int)spec->swizzle);
   if (spec->address == 0 || spec->address % UNIT)
-    return wrong(error, "the tensor's address 0x%llx is no multiple of %d", (unsigned long long)spec->address, UNIT);
+    return wrong(error, "the tensor's address 0x%llx is not a multiple of %d", (unsigned long long)spec->address, UNIT);
   for (int d = 0; d < spec->rank; d++)
     if (!check_dimension(spec, d, error)) return false;
   int row = (int)spec->box[0] * types[spec->type].size, span = tensor_swizzle_span(spec->swizzle);

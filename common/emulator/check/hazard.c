@@ -19,11 +19,11 @@ static const struct {
     [HAZARD_UNINITIALISED_READ] = {"uninitialised read", "Write the bytes before they are read, or do not read them."},
     [HAZARD_SHARED_RACE] = {"shared-memory race",
                             "Put a barrier (__syncthreads, __syncwarp, an mbarrier) between the two accesses."},
-    [HAZARD_GLOBAL_RACE] = {"global-memory race", "Order the two with a barrier inside a block, with atomics and "
-                                                  "fences between blocks, or with a second launch."},
-    [HAZARD_DIVERGENT_ALIGNED] =
-        {"divergent .aligned instruction",
-         "All lanes of the warp (or of the member mask) must execute it together: move it out of the branch."},
+    [HAZARD_GLOBAL_RACE] = {"global-memory race", "Order the two accesses: with a barrier inside a block, with atomics "
+                                                  "and fences between blocks, or with a second launch."},
+    [HAZARD_DIVERGENT_ALIGNED] = {"divergent .aligned instruction",
+                                  "All lanes of the warp (or of the member mask) must execute the instruction "
+                                  "together: move it out of the branch."},
     [HAZARD_BARRIER_MISUSE] =
         {"barrier misuse",
          "All users of a barrier must agree on its number and on its count of threads, a multiple of the warp size."},
@@ -38,21 +38,23 @@ static const struct {
          "Wait until the asynchronous operation has finished with the memory before it is written again."},
     [HAZARD_REGISTER_IN_FLIGHT] =
         {"register touched in flight",
-         "Between wgmma.mma_async and its wgmma.wait_group leave its accumulator and A registers alone."},
+         "Do not touch the accumulator and the A registers of a wgmma.mma_async before its wgmma.wait_group."},
     [HAZARD_WGMMA_FENCE] =
         {"missing wgmma.fence",
-         "Put wgmma.fence after the last use of the accumulator or A registers, before the first wgmma.mma_async."},
-    [HAZARD_DESCRIPTOR] = {"bad descriptor", "All threads of the warpgroup give the same descriptor: the address >> 4, "
-                                             "the two byte offsets >> 4, the swizzle mode."},
+         "Put a wgmma.fence between the last use of the accumulator or A registers and the first wgmma.mma_async."},
+    [HAZARD_DESCRIPTOR] = {"bad descriptor", "All threads of the warpgroup must give the same descriptor. It holds the "
+                                             "address >> 4, the two byte offsets >> 4, and the swizzle mode."},
     [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", "Initialise an mbarrier once, before use, with the number of "
                                                    "arrivals of one phase; wait with the parity of the phase."},
-    [HAZARD_EXPECT_TX] = {"wrong expect_tx", "The bytes expected in a phase must be those of all its copies together, "
-                                             "announced before the phase can complete."},
+    [HAZARD_EXPECT_TX] =
+        {"wrong expect_tx",
+         "Expect in each phase the bytes of all its copies together, and announce them before the phase can complete."},
     [HAZARD_TENSOR_MAP] = {"bad tensor map", "Make the map with the device's encoder, pass it as a __grid_constant__ "
                                              "parameter, and use the dimensions it has."},
-    [HAZARD_SETMAXNREG] = {"setmaxnreg misuse", "All warps of a warpgroup execute it, with a multiple of 8 from 24 to "
-                                                "256, within what the block's launch allotted."},
-    [HAZARD_TRAP] = {"trap", "The kernel stopped itself, or could not go on."},
+    [HAZARD_SETMAXNREG] = {"setmaxnreg misuse",
+                           "All warps of a warpgroup must execute it, with a multiple of 8 from 24 to 256. The block "
+                           "must not need more registers than its launch allotted."},
+    [HAZARD_TRAP] = {"trap", "The kernel stopped itself, or could not continue."},
     [HAZARD_STEP_LIMIT] = {"step limit", "The kernel ran longer than allowed: look for a loop that never ends."},
 };
 
@@ -62,7 +64,7 @@ const char *hazard_advice(HazardKind kind) { return kinds[kind].advice; }
 // ---- the list ----
 
 enum {
-  MOST_HAZARDS = 1000,  // a reader of so many does not read on
+  MOST_HAZARDS = 1000,  // nobody reads more
   MOST_ALIKE = 32,      // at one pair of source lines
 };
 

@@ -162,7 +162,7 @@ static void report_unseen(const Actor *actor, const Region *region, uint64_t off
       known ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE,
       region->base + offset, size, write, false,
       known ? known
-            : "the async proxy uses what was written through the generic proxy without a fence.proxy.async between");
+            : "the async proxy uses bytes written through the generic proxy, and no fence.proxy.async stands between");
 }
 
 static void report_own_rows(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {

@@ -159,7 +159,7 @@ static bool barrier_operands(Warp *warp, const Inst *inst, const BarrierPlan *pl
   else if (numbers[first] >= BARRIERS)
     stop_misuse(warp, inst, mask, "there is no barrier %d: they are 0 to %d", *number, BARRIERS - 1);
   else if (plan->has_count && (threads == 0 || threads % LANES || threads > 1024))
-    stop_misuse(warp, inst, mask, "barrier %d: the number of threads, %d, is no multiple of the warp size up to 1024",
+    stop_misuse(warp, inst, mask, "barrier %d: the number of threads, %d, is not a multiple of the warp size up to 1024",
                 *number, *count);
   else
     return true;

@@ -115,7 +115,7 @@ static Space resolve_generic(uint64_t *address) {
 bool memory_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size, int alignment,
                  AccessKind kind, Access *access) {
   if (address & (uint64_t)(alignment - 1)) {
-    hazard_stop(warp, inst, lane, HAZARD_MISALIGNED, address, size, "the address is no multiple of %d", alignment);
+    hazard_stop(warp, inst, lane, HAZARD_MISALIGNED, address, size, "the address is not a multiple of %d", alignment);
     return false;
   }
   if (space == SPACE_GENERIC) space = resolve_generic(&address);

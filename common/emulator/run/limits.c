@@ -43,7 +43,7 @@ static EmulatorStatus check_axis(const Launch *launch, const PtxFunction *entry,
   if (axis > 0 && grid > MAX_GRID_YZ)
     return launch_invalid(error, "%s: grid dimension %d is %u, at most %d", entry->name, axis, grid, MAX_GRID_YZ);
   if (grid % cluster)
-    return launch_invalid(error, "%s: grid dimension %u is no multiple of the cluster's %u", entry->name, grid,
+    return launch_invalid(error, "%s: grid dimension %u is not a multiple of the cluster's %u", entry->name, grid,
                           cluster);
   return EMULATOR_OK;
 }

@@ -58,11 +58,11 @@ static void check_lanes(Warp *warp, const Inst *inst, const uint64_t addresses[L
 // The alignment that load_matrix_sync asks for in the CUDA C++ programming guide. The accesses themselves need less.
 static void check_alignment(Warp *warp, const Inst *inst, const WmmaMove *move, uint64_t base, u32 stride) {
   if (base % POINTER_ALIGNMENT)
-    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the matrix's address is no multiple of %d",
+    hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0, "the matrix's address is not a multiple of %d",
                   POINTER_ALIGNMENT);
   else if (move->stride_given && (uint64_t)stride * (uint64_t)move->bits / 8 % PITCH_ALIGNMENT)
     hazard_report(warp, inst, 0, HAZARD_MISALIGNED, base, 0,
-                  "the leading dimension of %u elements is no multiple of %d", stride,
+                  "the leading dimension of %u elements is not a multiple of %d", stride,
                   PITCH_ALIGNMENT * 8 / move->bits);
 }
 

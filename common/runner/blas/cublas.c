@@ -1,5 +1,5 @@
 // The stand-in for libcublas.so: what programs use to compare their own kernels with. Vectors, matrix times vector, matrix
-// times matrix. Everything else that the real library exports returns "not supported" and says so.
+// times matrix. Every other function that the real library exports prints a line and returns "not supported".
 #include <cublas_v2.h>
 
 #include <math.h>
@@ -32,7 +32,7 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// Work is done when it is asked for, so no workspace is needed and every stream is alike.
+// Each call does its work at once, so no workspace is needed and all streams are alike.
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t size) {
   (void)handle, (void)workspace, (void)size;
   return CUBLAS_STATUS_SUCCESS;
@@ -204,7 +204,7 @@ static cublasStatus_t multiply_vector(cublasHandle_t handle, cublasOperation_t o
   return done ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
-// y = alpha x + beta y; x or y may be NULL, for 0.
+// y = alpha x + beta y; a NULL x or y counts as 0.
 static cublasStatus_t combine(int count, double alpha, const void *x, int x_step, double beta, void *y, int y_step,
                               cudaDataType_t type) {
   Matrix in = vector(x, type, count, x_step), out = vector(y, type, count, y_step);

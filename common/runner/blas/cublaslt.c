@@ -1,5 +1,5 @@
-// The stand-in for libcublasLt.so: products with a bias, ReLU or GELU behind them. Everything else that the real library
-// exports returns "not supported" and says so.
+// The stand-in for libcublasLt.so: products, followed by a bias, ReLU or GELU. Every other function that the real library
+// exports prints a line and returns "not supported".
 #include <cublasLt.h>
 
 #include <math.h>
@@ -91,7 +91,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t descripto
   return set_attribute(&((Layout *)descriptor)->attributes, attribute, from, size);
 }
 
-// A preference changes which algorithm is chosen, and here there is one.
+// A preference influences the choice of an algorithm, and here there is only one.
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *descriptor) {
   *descriptor = calloc(1, 1);
   return *descriptor ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
@@ -122,7 +122,7 @@ static Matrix matrix_of(const void *address, const Layout *layout) {
   return (Matrix){address, layout->type, (int64_t)layout->rows, (int64_t)layout->columns, layout->leading};
 }
 
-// GELU as cuBLAS has it, by the hyperbolic tangent.
+// GELU as cuBLAS computes it, with the hyperbolic tangent.
 static double gelu(double x) { return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x))); }
 
 // Adds the bias, one number a row, and applies what the epilogue asks for. False when the bias cannot be read, or the

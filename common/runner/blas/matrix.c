@@ -30,7 +30,7 @@ size_t matrix_element(cudaDataType_t type) {
   }
 }
 
-// What a variable of this C type holds at an address.
+// The value of a variable of this C type at an address.
 #define AT(type, address)                                                                                              \
   __extension__({                                                                                                      \
     type value_;                                                                                                       \
@@ -64,7 +64,7 @@ void matrix_encode(void *element, cudaDataType_t type, double value) {
   }
 }
 
-// Bytes from the first element to behind the last.
+// Bytes from the first element to the end of the last.
 static size_t span(const Matrix *matrix) {
   if (matrix->rows == 0 || matrix->columns == 0) return 0;
   return (size_t)((matrix->columns - 1) * matrix->leading + matrix->rows) * matrix_element(matrix->type);
@@ -118,8 +118,8 @@ void matrix_multiply(double *c, const double *a, const double *b, int64_t rows, 
     }
 }
 
-// Of fp16 and bf16, the products of an H200: in steps of 16 along K, each rounded as the tensor core does it. Kernels that
-// add in the same order get the same bits from cuBLAS, and programs count on it.
+// For fp16 and bf16, the products of an H200: in steps of 16 along K, each rounded as the tensor core rounds it. Kernels
+// that add in the same order get the same bits as cuBLAS, and programs rely on that.
 static bool multiply_by_steps(double *c, const double *a, const double *b, const Product *p, int64_t depth) {
   enum { TILE = TENSOR_MAX_LINES };
   TensorFormat format = p->a.type == CUDA_R_16F ? TENSOR_F16 : TENSOR_BF16;

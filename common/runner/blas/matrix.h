@@ -22,7 +22,7 @@ size_t matrix_element(cudaDataType_t type);
 double matrix_decode(const void *element, cudaDataType_t type);
 void matrix_encode(void *element, cudaDataType_t type, double value);
 
-// The matrix in a new array on the host, without gaps; transposed, if so asked. NULL when it cannot be read.
+// Copies the matrix, or its transpose, to a new array on the host, without gaps. NULL when it cannot be read.
 double *matrix_load(const Matrix *matrix, bool transposed);
 // Rounds values to the matrix's type and writes them; the gaps between columns stay as they are.
 bool matrix_store(const Matrix *matrix, const double *values);

@@ -9,7 +9,7 @@
 static void say_outside(const char *function, const char *what, uint64_t address, size_t size) {
   EmulatorRange range;
   if (!emulator_find(core.emulator, address, &range)) {
-    core_say("%s: %s of %zu bytes at 0x%llx, where no device memory is (any more)", function, what, size,
+    core_say("%s: %s of %zu bytes at 0x%llx, where there is no device memory (any more)", function, what, size,
              (unsigned long long)address);
     return;
   }
@@ -17,13 +17,13 @@ static void say_outside(const char *function, const char *what, uint64_t address
            (unsigned long long)(address - range.base), range.name ? range.name : "an allocation", range.size);
 }
 
-// Whether the range begins in memory of the emulator's that the host cannot reach.
+// Whether the range begins in the emulator's own memory, which the host cannot reach.
 static bool is_device_only(uint64_t address) {
   EmulatorRange range;
   return emulator_owns(core.emulator, address) || (emulator_find(core.emulator, address, &range) && !range.is_host);
 }
 
-// Pinned and managed memory has bounds, too; other memory of the host has none that are known.
+// Pinned and managed memory has bounds, too. The bounds of the host's other memory are not known.
 static bool inside(uint64_t address, size_t size) {
   const Allocation *allocation = memory_at(address);
   return !allocation || allocation->base + allocation->size - address >= size;

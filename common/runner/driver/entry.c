@@ -77,8 +77,8 @@ CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint
   return cuGetProcAddress_v2(name, function, version, flags, NULL);
 }
 
-// Tables of functions that no header declares: NVIDIA's own runtime, linked statically into a program or a library, lives
-// on them. So whoever asks for one cannot run here.
+// Tables of functions that no header declares. NVIDIA's own runtime, linked statically into a program or a library, needs
+// them. So a program or library that asks for one cannot run here.
 API(cuGetExportTable, (const void **result, const CUuuid *id)) {
   Dl_info caller;
   (void)id;
@@ -87,7 +87,7 @@ API(cuGetExportTable, (const void **result, const CUuuid *id)) {
   const char *slash = strrchr(name, '/');
   name = slash ? slash + 1 : name;
   if (strstr(name, ".so"))
-    core_say_once("%s needs a GPU: it has kernels of its own, in machine code, and the emulator runs PTX alone", name);
+    core_say_once("%s needs a GPU: it has kernels of its own, in machine code, and the emulator runs only PTX", name);
   else
     core_say_once("%s is linked with the static CUDA runtime: build it with nvcc -cudart shared", name);
   return CUDA_ERROR_NOT_SUPPORTED;

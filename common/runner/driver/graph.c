@@ -1,4 +1,4 @@
-// Graphs: nodes with what each does and what it comes after. A launch of a graph runs them one after another.
+// Graphs: nodes, each with an operation and the nodes that it depends on. A launch runs the nodes one after another.
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,8 +97,8 @@ static bool is_ready(const struct CUgraphNode_st *node) {
   return true;
 }
 
-// Runs each node when all that it comes after are done. In the order in which nodes are added that is nearly always one
-// pass. A cycle is an error.
+// Runs each node when all nodes that it depends on have run. In the order in which nodes were added this nearly always takes
+// one pass. A cycle is an error.
 CUresult graph_run(CUgraph graph) {
   size_t left = graph->nodes.count;
   for (size_t i = 0; i < graph->nodes.count; i++) graph->nodes.items[i]->done = false;

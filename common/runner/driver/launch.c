@@ -1,4 +1,4 @@
-// Launches: what an H100 would refuse is refused with its error and a line that says why.
+// Launches. A launch that an H100 would refuse gets the same error here, and a line that says why.
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,7 +83,7 @@ static CUresult check_cluster(const Launch *launch) {
                   "a cluster has at most 8 blocks, or 16 with cudaFuncAttributeNonPortableClusterSizeAllowed");
   for (int axis = 0; axis < 3; axis++)
     if (launch->grid[axis] % launch->cluster[axis])
-      return refuse(launch, CUDA_ERROR_INVALID_VALUE, "the grid is no multiple of the cluster");
+      return refuse(launch, CUDA_ERROR_INVALID_VALUE, "the grid is not a multiple of the cluster");
   return CUDA_SUCCESS;
 }
 
@@ -211,7 +211,7 @@ API(cuLaunchCooperativeKernel,
   return launch(stream, &request, arguments, NULL, "cuLaunchCooperativeKernel");
 }
 
-// Attributes that only make a kernel faster or slower, or that order it, change nothing here.
+// Attributes that only change the speed or the order of a kernel have no effect here.
 static void apply(Launch *request, const CUlaunchAttribute *attribute) {
   switch (attribute->id) {
   case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request->cooperative = attribute->value.cooperative; break;
@@ -224,7 +224,7 @@ static void apply(Launch *request, const CUlaunchAttribute *attribute) {
   }
 }
 
-// Work that waits for griddepcontrol or for an event finds it done.
+// Work that waits for griddepcontrol or for an event finds it already complete.
 static void record_events(const CUlaunchAttribute *attribute) {
   if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
     cuEventRecord(attribute->value.programmaticEvent.event, NULL);

@@ -64,7 +64,7 @@ static void drop(Allocation *allocation) {
 
 // ---- allocation ----
 
-// What the machine can still give: bytes, from /proc/meminfo.
+// The bytes that the machine can still allocate, from /proc/meminfo.
 static size_t host_memory(void) {
   size_t kilobytes = SIZE_MAX / 1024;
   char line[128];

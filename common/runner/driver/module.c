@@ -10,7 +10,7 @@ static CUmodule modules;
 
 // ---- loading ----
 
-// PTX text is what begins with neither of the two magic numbers, and ends with a 0.
+// Data that begins with neither of the two magic numbers is PTX text, which ends with a 0.
 static CUresult text_of(const void *image, char **text) {
   const char *why = NULL;
   if (fatbin_is_elf(image)) {
@@ -27,7 +27,7 @@ static CUresult text_of(const void *image, char **text) {
 bool core_has_ptx(const void *image) { return fatbin_has_ptx(image); }
 const void *const *core_parts(const void *image) { return fatbin_parts(image); }
 
-// Takes the working directory off the paths of `.file 1 "/home/.../my.cu"`, so that reports name files as the user does.
+// Removes the working directory from the paths of `.file 1 "/home/.../my.cu"`, so that reports name files as the user does.
 static void shorten_paths(char *text) {
   char folder[4096];
   if (!getcwd(folder, sizeof folder - 1)) return;
@@ -270,7 +270,7 @@ API(cuKernelGetLibrary, (CUlibrary * library, CUkernel kernel)) {
 
 #define FUNCTION(handle) ((Function *)(void *)(handle))
 
-// A kernel's code is looked at when something is asked of it: of the thousand that a program may have it uses a few.
+// A kernel's code is decoded only when it is needed: a program may have a thousand kernels and use a few.
 const EmulatorKernel *function_info(Function *function) {
   if (!function->info_known) emulator_kernel(function->module->loaded, function->name, &function->info);
   function->info_known = true;
@@ -331,7 +331,7 @@ static int most_threads(const EmulatorKernel *info) {
   return threads < 1024 ? (int)threads : 1024;
 }
 
-// ptxas has not run, so nobody knows the registers: this is the number that its bounds allow, and 32 without any.
+// ptxas has not run, so the number of registers is not known. This is the number that its bounds allow, and 32 without any.
 static int registers(const EmulatorKernel *info) {
   unsigned bound = info->max_registers;
   if (!bound && info->min_blocks) bound = 65536 / ((unsigned)most_threads(info) * info->min_blocks) / 8 * 8;

@@ -1,5 +1,4 @@
-// Allocation in the order of a stream, and the pools that it takes memory from. Memory is there at once; pools only have
-// their attributes.
+// Allocation in the order of a stream, and its memory pools. Memory is available at once; pools have only attributes.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// Streams and events. What is put into a stream is done before the call returns; a stream that captures makes nodes of a
-// graph of it instead.
+// Streams and events. Work in a stream is done before the call returns. A stream that captures turns it into nodes of a
+// graph instead.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,7 +258,7 @@ API(cuEventSynchronize, (CUevent event)) {
   return event->capture ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
 }
 
-// There is no clock, and a number would be taken for a time: not a number is what no table can hide.
+// The emulator has no clock, and any number would be taken for a time. NaN cannot be.
 API(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end)) {
   ENTER();
   if (!milliseconds || !start || !end) return CUDA_ERROR_INVALID_HANDLE;

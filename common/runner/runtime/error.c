@@ -1,4 +1,4 @@
-// Errors: the last one of each thread, and their names. And what makes a thread ready.
+// Errors: the last one of each thread, and their names. Also the function that makes a thread ready.
 #include "runtime.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 static _Thread_local cudaError_t last;
 
 cudaError_t runtime_result(cudaError_t error) {
-  // Not ready is an answer and no error.
+  // "Not ready" is an answer, not an error.
   if (error != cudaSuccess && error != cudaErrorNotReady) last = error;
   return error;
 }

@@ -47,7 +47,7 @@ API(cudaHostGetDevicePointer, (void **device, void *host, unsigned flags)) {
 API(cudaHostGetFlags, (unsigned *flags, void *host)) { return DO(cuMemHostGetFlags(flags, host)); }
 API(cudaMemGetInfo, (size_t * left, size_t *total)) { return DO(cuMemGetInfo_v2(left, total)); }
 
-// What kind of memory a pointer is to. One that CUDA does not know is ordinary memory of the host, and no error.
+// The kind of memory that a pointer leads to. An unknown pointer is ordinary host memory, and not an error.
 API(cudaPointerGetAttributes, (struct cudaPointerAttributes * result, const void *pointer)) {
   unsigned type = 0, managed = 0;
   if (!result) return runtime_result(cudaErrorInvalidValue);
@@ -81,7 +81,7 @@ static cudaError_t check(const void *to, const void *from, size_t size, enum cud
   bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if ((to_device && !is_of_device(to)) || (from_device && !is_of_device(from))) {
-    core_say("cudaMemcpy: %s is no device memory, and the direction of the copy says that it is",
+    core_say("cudaMemcpy: %s is not device memory, although the direction of the copy says so",
              to_device && !is_of_device(to) ? "the destination" : "the source");
     return cudaErrorInvalidValue;
   }

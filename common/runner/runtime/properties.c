@@ -1,5 +1,5 @@
-// cudaDeviceProp, whose members are not the same in CUDA 12 and 13. It is written down here for both, so that each stand-in
-// can be built with the headers of the other.
+// cudaDeviceProp, whose members are not the same in CUDA 12 and 13. Both versions are written down here, so that each
+// stand-in can be built with the headers of the other.
 #include <string.h>
 
 #include "runtime.h"

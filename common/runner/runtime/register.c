@@ -1,5 +1,5 @@
-// What nvcc's host code registers before main(): fatbins, and by the addresses that host code has for them kernels and
-// variables. A fatbin's PTX is parsed when something in it is needed.
+// What nvcc's host code registers before main(): fatbins, and the addresses that stand for their kernels and variables in
+// host code. A fatbin's PTX is parsed when something in it is needed.
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,7 +131,7 @@ void **__cudaRegisterFatBinary(void *wrapper) {
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
 
-// The program ends, and later destructors may still use it.
+// The program is ending, and later destructors may still use it.
 void __cudaUnregisterFatBinary(void **handle);
 void __cudaUnregisterFatBinary(void **handle) { (void)handle; }
 
