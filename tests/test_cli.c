@@ -116,10 +116,10 @@ Test(cli, contradictions) {
       {"--device=gpu", "--counters", "--counters: a GPU cannot", "--device=emulator"},
       {"--device=gpu", "--schedule=4", "--schedule: a GPU cannot", "--device=emulator"},
       {"--device=gpu", "--ptx=x.ptx", "--ptx: a GPU cannot", "--device=emulator"},
-      {"--counters", "--csv=-", "--csv is for the GPU", "--counters for the emulator"},
-      {"--counters-csv=-", "--csv=-", "--csv is for the GPU", "--counters-csv for the emulator"},
+      {"--counters", "--csv=-", "--csv works only on a GPU", "--counters only on the emulator"},
+      {"--counters-csv=-", "--csv=-", "--csv works only on a GPU", "--counters-csv only on the emulator"},
       {"--device=gpu", "--counters-csv=-", "--counters-csv: a GPU cannot", "--device=emulator"},
-      {"--repeat=2", "--hazards=on", "--repeat is for the GPU", "--hazards for the emulator"},
+      {"--repeat=2", "--hazards=on", "--repeat works only on a GPU", "--hazards only on the emulator"},
       {"--repeat=0", "--csv=-", "--csv records times", "--repeat=1"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
