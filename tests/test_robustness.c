@@ -167,7 +167,7 @@ Test(robustness, launches_that_cannot_be_are_refused) {
       {"k", {1, 1, 1}, {32, 32, 2}, {0}, 0, 2, "at most 1024"},
       {"k", {1, 1, 1}, {1, 1, 65}, {0}, 0, 2, "64 along z"},
       {"k", {1, 1, 1}, {0x80000000, 0x80000000, 4}, {0}, 0, 2, "at most 1024"},
-      {"k", {6, 1, 1}, {1, 1, 1}, {4, 1, 1}, 0, 2, "no multiple"},
+      {"k", {6, 1, 1}, {1, 1, 1}, {4, 1, 1}, 0, 2, "not a multiple"},
       {"k", {32, 1, 1}, {1, 1, 1}, {32, 1, 1}, 0, 2, "at most 16 blocks"},
       {"k", {1, 1, 1}, {1, 1, 1}, {0}, 232449, 2, "at most 232448"},
       {"k", {1, 1, 1}, {1, 1, 1}, {0}, (size_t)-1, 2, "at most 232448"},
@@ -177,7 +177,7 @@ Test(robustness, launches_that_cannot_be_are_refused) {
       {"stack", {16, 1, 1}, {1024, 1, 1}, {16, 1, 1}, 0, 0, "registers and local memory"},
       {"wide", {2, 1, 1}, {1024, 1, 1}, {2, 1, 1}, 0, 0, "registers and local memory"},
       {"pairs", {8, 1, 1}, {32, 1, 1}, {4, 1, 1}, 0, 0, "needs clusters of (2,1,1)"},
-      {"pairs", {3, 1, 1}, {32, 1, 1}, {0}, 0, 0, "no multiple"},
+      {"pairs", {3, 1, 1}, {32, 1, 1}, {0}, 0, 0, "not a multiple"},
       {"few", {8, 1, 1}, {32, 1, 1}, {8, 1, 1}, 0, 0, "allow 4 blocks a cluster, not 8"},
   };
   Emulator *emulator = emulator_open(&options);

@@ -201,7 +201,7 @@ static int run(Session *session) {
 }
 
 static const StageOption options[] = {
-    {"explain", "[BITS]", "what a descriptor says: those of this stage, or any 64 bits"},
+    {"explain", "[BITS]", "explain the descriptors of this stage, or any 64 bits as a descriptor"},
     {0},
 };
 
