@@ -27,4 +27,5 @@ template <typename T> static T *upload(const std::vector<T> &values) {
 void record_tensor_cores(const char *golden, const char *explore);
 void record_matrices(const char *golden, const char *explore);
 void record_scalars(const char *golden);
+void record_video(const char *golden);
 void record_ulps(const char *explore);

@@ -71,6 +71,8 @@ static bool compares(VideoCompare compare, s64 a, s64 b) {
 // A shift of more than 32 bits counts as one of 32.
 static s64 shift_amount(const VideoPlan *plan, s64 b) { return plan->wraps ? b & 31 : b > 32 ? 32 : b; }
 
+static bool shifts(const VideoPlan *plan) { return plan->operation == V_SHL || plan->operation == V_SHR; }
+
 static s64 compute(const VideoPlan *plan, s64 a, s64 b) {
   switch (plan->operation) {
   case V_ADD: return a + b;
@@ -86,19 +88,33 @@ static s64 compute(const VideoPlan *plan, s64 a, s64 b) {
   }
 }
 
-static s64 combine(VideoSecond second, s64 x, s64 c) {
-  return second == SECOND_ADD ? x + c : second == SECOND_MIN ? (x < c ? x : c) : x > c ? x : c;
+// .sat, as ptxas does it.
+static s64 saturate(const VideoPlan *plan, s64 x) {
+  if (shifts(plan)) return clamp((s64)((u64)x << 30) >> 30, 32, plan->d_signed);
+  s64 high = (1ll << (plan->bits - plan->d_signed)) - 1;
+  if (plan->merges && plan->bits < 32) return (u64)x > (u64)high ? high : x;
+  return plan->d_signed ? clamp(x, 32, true) : x < 0 ? 0 : x;
+}
+
+// A second operation, with c.
+static u32 combine(const VideoPlan *plan, s64 x, u32 c) {
+  if (plan->second == SECOND_ADD) return (u32)x + c;
+  bool least = plan->second == SECOND_MIN;
+  if (plan->operation == V_ADD || plan->operation == V_SUB || (shifts(plan) && plan->saturates)) x = (s32)x;
+  bool takes_c = plan->d_signed ? least ? x >= (s32)c : x <= (s32)c : least ? (u64)x >= c : (u64)x <= c;
+  return takes_c ? c : (u32)x;
 }
 
 // The scalar instructions, with one part of each source.
 static u32 scalar(const VideoPlan *plan, u32 a, u32 b, u32 c) {
   s64 x = compute(plan, select_part(a, plan->a[0], plan->a_bits, plan->a_signed),
                   select_part(b, plan->b[0], plan->b_bits, plan->b_signed));
-  if (plan->saturates) x = clamp(x, plan->bits, plan->d_signed);
-  if (plan->second) return (u32)combine(plan->second, x, plan->d_signed ? (s64)(s32)c : (s64)c);
+  if (plan->saturates) x = saturate(plan, x);
+  if (plan->second) return combine(plan, x, c);
   if (!plan->merges) return (u32)x;
   u32 field = (u32)((1ull << plan->bits) - 1) << plan->d_first;
-  return ((u32)((u64)x << plan->d_first) & field) | (c & ~field);
+  bool high_half = plan->bits == 16 && plan->d_first == 16;
+  return ((u32)((u64)x << (high_half ? 0 : plan->d_first)) & field) | (c & ~field);
 }
 
 // The SIMD instructions: the results are added to c, or take their places in it.
@@ -118,16 +134,14 @@ static u32 simd(const VideoPlan *plan, u32 a, u32 b, u32 c) {
   return result;
 }
 
-// vmad: (a * b) + c, negated, one more, scaled. The product and c are signed unless all that goes in is not.
+// vmad: (a * b) + c, negated, one more, scaled.
 static u32 multiply_add(const VideoPlan *plan, u32 a, u32 b, u32 c) {
-  s128 x = (s128)select_part(a, plan->a[0], plan->a_bits, plan->a_signed) *
-           select_part(b, plan->b[0], plan->b_bits, plan->b_signed);
-  s128 addend = plan->d_signed ? (s128)(s32)c : (s128)c;
+  s64 x = (s64)(s32)select_part(a, plan->a[0], plan->a_bits, plan->a_signed) *
+          (s32)select_part(b, plan->b[0], plan->b_bits, plan->b_signed);
+  s64 addend = (s32)c;
   x = (plan->negates_product ? -x : x) + (plan->negates_c ? -addend : addend) + plan->plus_one;
-  x >>= plan->shift;
-  if (!plan->saturates) return (u32)x;
-  s128 high = plan->d_signed ? INT32_MAX : UINT32_MAX, low = plan->d_signed ? INT32_MIN : 0;
-  return (u32)(x < low ? low : x > high ? high : x);
+  x = plan->d_signed ? x >> plan->shift : (s64)((u64)x >> plan->shift);
+  return (u32)(plan->saturates ? clamp(x, 32, plan->d_signed) : x);
 }
 
 #define VIDEO_HANDLER(name, f)                                                                                         \
@@ -213,9 +227,9 @@ static bool check_modifiers(Decoder *decoder, const PtxInstruction *source, cons
   static const char *const of_simd[] = {"sat", "add", NULL};
   static const char *const of_simd_set[] = {"eq", "ne", "lt", "le", "gt", "ge", "add", NULL};
   // clang-format on
-  bool shifts = plan->operation == V_SHL || plan->operation == V_SHR, sets = plan->operation == V_SET;
+  bool sets = plan->operation == V_SET;
   return decoder_modifiers(decoder, source,
-                           shifts                     ? of_shift
+                           shifts(plan)               ? of_shift
                            : plan->operation == V_MAD ? of_mad
                            : plan->parts > 1          ? sets ? of_simd_set : of_simd
                            : sets                     ? of_set
@@ -235,8 +249,7 @@ static bool read_types(const PtxInstruction *source, VideoPlan *plan) {
   plan->d_signed = is_signed[0];
   plan->a_signed = is_signed[1];
   plan->b_signed = is_signed[2];
-  bool shifts = plan->operation == V_SHL || plan->operation == V_SHR;
-  return at + count == 3 && !(shifts && plan->b_signed);
+  return at + count == 3 && !(shifts(plan) && plan->b_signed);
 }
 
 // "vadd2" is vadd of two parts. False when there is no such instruction.
@@ -289,9 +302,8 @@ DecodeResult decode_video(Decoder *decoder, const PtxInstruction *source, Inst *
   plan->compare = (VideoCompare)find_name(source, compare_names);
   plan->saturates = ptx_has(source, "sat");
   plan->wraps = ptx_has(source, "wrap");
-  bool shifts = plan->operation == V_SHL || plan->operation == V_SHR;
   if (plan->operation == V_SET && (int)plan->compare < 0) return decoder_error(decoder, source, "needs a comparison");
-  if (shifts && plan->wraps == ptx_has(source, "clamp")) return decoder_error(decoder, source, "needs .clamp or .wrap");
+  if (shifts(plan) && plan->wraps == ptx_has(source, "clamp")) return decoder_error(decoder, source, "needs .clamp or .wrap");
   if (plan->second && (plan->merges || (plan->parts > 1 && plan->saturates)))
     return decoder_error(decoder, source, "cannot both combine and merge or saturate");
   int needed = 3 + (plan->second || plan->merges || plan->parts > 1 || plan->operation == V_MAD);
