@@ -1,5 +1,5 @@
-// What the parts of the recorder use: the tensor cores' (record_tensor_cores.cu, record_matrices.cu) and the scalar
-// instructions' (record_scalars.cu).
+// What the parts of the recorder use: the tensor cores' (record_tensor_cores.cu, record_matrices.cu), the scalar
+// instructions' (record_scalars.cu) and the video instructions' (record_video.cu).
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,9 @@
 #include "record.h"
 #include "video_forms.h"
 
-static void take_form(void *context, int, const VideoForm *form) { ((std::vector<VideoForm> *)context)->push_back(*form); }
+static void take_form(void *context, int, const VideoForm *form) {
+  ((std::vector<VideoForm> *)context)->push_back(*form);
+}
 
 // The kernel, compiled by the driver.
 static cudaKernel_t compile(const VideoText *text, cudaLibrary_t *library) {

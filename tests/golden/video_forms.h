@@ -1,8 +1,8 @@
 // The video instructions (PTX ISA 9.7.18) that record_video.cu records on an H200 and test_video_golden.c runs on the
 // emulator: their texts, the operands, and PTX kernels around them. Both sides run the same PTX on the same operands.
 //
-// The forms have every combination of an instruction's options but one: a scalar instruction selects parts of a and b in
-// 49 ways, and each form takes one of these, by a hash of its number.
+// The forms have all combinations of an instruction's options, except for the parts of a and b. A scalar instruction
+// selects these in 49 ways, a SIMD one in more. Each form takes one way, by a hash of its number.
 #pragma once
 
 #include <stdio.h>
@@ -34,16 +34,6 @@ static const struct {
 static const char *const video_comparisons[] = {".eq", ".ne", ".lt", ".le", ".gt", ".ge"};
 enum { VIDEO_PARTS = 7, VIDEO_ENDS = 10, VIDEO_COMPARISONS = 6 };
 
-#ifdef VIDEO_EVERY_PART
-// `text` has %s where the parts of a and b stand.
-static inline void video_scalar(VideoList *list, const char *text) {
-  for (int i = 0; i < VIDEO_PARTS * VIDEO_PARTS; i++) {
-    VideoForm form;
-    snprintf(form.text, sizeof form.text, text, video_parts[i / VIDEO_PARTS], video_parts[i % VIDEO_PARTS]);
-    list->take(list->context, list->count++, &form);
-  }
-}
-#else
 // `text` has %s where the parts of a and b stand.
 static inline void video_scalar(VideoList *list, const char *text) {
   uint32_t hash = golden_hash(20, 0, (uint32_t)list->count, 0);
@@ -51,7 +41,6 @@ static inline void video_scalar(VideoList *list, const char *text) {
   snprintf(form.text, sizeof form.text, text, video_parts[hash % VIDEO_PARTS], video_parts[(hash >> 8) % VIDEO_PARTS]);
   list->take(list->context, list->count++, &form);
 }
-#endif
 
 // `head` has everything before the second operation.
 static inline void video_scalar_ends(VideoList *list, const char *head) {
@@ -174,7 +163,9 @@ static inline uint32_t video_operand(int form, int lane, int operand) {
   case 0:
   case 1: return words[h & 7];
   case 2: return halves[h & 7] | (uint32_t)halves[h >> 8 & 7] << 16;
-  case 3: return bytes[h & 7] | (uint32_t)bytes[h >> 8 & 7] << 8 | (uint32_t)bytes[h >> 16 & 7] << 16 | (uint32_t)bytes[h >> 24 & 7] << 24;
+  case 3:
+    return bytes[h & 7] | (uint32_t)bytes[h >> 8 & 7] << 8 | (uint32_t)bytes[h >> 16 & 7] << 16 |
+           (uint32_t)bytes[h >> 24 & 7] << 24;
   case 4: return h >> (kind >> 8 & 31);
   default: return h;
   }
@@ -209,7 +200,8 @@ typedef struct VideoText {
   int used;
 } VideoText;
 
-#define VIDEO_PRINT(t, ...) ((t)->used += snprintf((t)->text + (t)->used, sizeof (t)->text - (size_t)(t)->used, __VA_ARGS__))
+#define VIDEO_PRINT(t, ...)                                                                                            \
+  ((t)->used += snprintf((t)->text + (t)->used, sizeof (t)->text - (size_t)(t)->used, __VA_ARGS__))
 
 // A kernel for `count` forms: one warp, whose lanes have the operands of a form at 12 bytes each, and leave d, which
 // is c before, at 4 bytes each.

@@ -3,6 +3,10 @@
 // The scalar ones select one part of each source and compute with it. The SIMD ones, vadd2 and vadd4 for example,
 // select two half-words or four bytes from the eight bytes of b:a. What they compute fits 64 bits, so that nothing wraps
 // before it is saturated or cut to size.
+//
+// An H200 has no scalar video instructions. ptxas makes several integer instructions of each, and these depart from the
+// PTX ISA in places. The emulator computes what the H200 does; comments mark these places by "Not as the ISA says".
+// notes/tensor-core-arithmetic.md has them in a table.
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +40,8 @@ typedef struct VideoPlan {
   int parts, bits;                   // that the operation works on at once, and the bits of one in d
   int a[MOST_PARTS], b[MOST_PARTS];  // the first bit, of b:a in a SIMD instruction, of each part from the lowest
   int a_bits, b_bits;
-  bool a_signed, b_signed, d_signed;
+  bool a_signed, b_signed;
+  bool d_signed;             // the result is saturated, and compared with c, as a signed number
   bool written[MOST_PARTS];  // the results that go to d
   int d_first;               // a scalar instruction's result goes to the bits of d from this on
   bool merges;               // the bits of d that have no result are those of c
@@ -88,21 +93,24 @@ static s64 compute(const VideoPlan *plan, s64 a, s64 b) {
   }
 }
 
-// .sat, as ptxas does it.
+// The result of .sat. Not as the ISA says, which clamps x to the range of the part of d that receives it:
+// - A shift clamps the low 34 bits of x, as a signed number, to the range of a word, even if d receives a byte.
+// - Where d receives a byte or a half-word, a negative x is as good as a huge one.
+// - An unsigned word has no upper bound; what is above it wraps.
 static s64 saturate(const VideoPlan *plan, s64 x) {
   if (shifts(plan)) return clamp((s64)((u64)x << 30) >> 30, 32, plan->d_signed);
   s64 high = (1ll << (plan->bits - plan->d_signed)) - 1;
-  if (plan->merges && plan->bits < 32) return (u64)x > (u64)high ? high : x;
+  if (plan->merges) return (u64)x > (u64)high ? high : x;
   return plan->d_signed ? clamp(x, 32, true) : x < 0 ? 0 : x;
 }
 
-// A second operation, with c.
+// A second operation, with c. Not as the ISA says: a sum, a difference and a saturated shift are first cut to a signed
+// word, and an unsigned minimum or maximum then compares 64 bits, so that -1 is above every c.
 static u32 combine(const VideoPlan *plan, s64 x, u32 c) {
   if (plan->second == SECOND_ADD) return (u32)x + c;
-  bool least = plan->second == SECOND_MIN;
   if (plan->operation == V_ADD || plan->operation == V_SUB || (shifts(plan) && plan->saturates)) x = (s32)x;
-  bool takes_c = plan->d_signed ? least ? x >= (s32)c : x <= (s32)c : least ? (u64)x >= c : (u64)x <= c;
-  return takes_c ? c : (u32)x;
+  bool less = plan->d_signed ? x < (s32)c : (u64)x < c;
+  return less == (plan->second == SECOND_MIN) ? (u32)x : c;
 }
 
 // The scalar instructions, with one part of each source.
@@ -113,8 +121,9 @@ static u32 scalar(const VideoPlan *plan, u32 a, u32 b, u32 c) {
   if (plan->second) return combine(plan, x, c);
   if (!plan->merges) return (u32)x;
   u32 field = (u32)((1ull << plan->bits) - 1) << plan->d_first;
+  // Not as the ISA says: the high half of d receives the high half of the result, not the low one.
   bool high_half = plan->bits == 16 && plan->d_first == 16;
-  return ((u32)((u64)x << (high_half ? 0 : plan->d_first)) & field) | (c & ~field);
+  return ((high_half ? (u32)x : (u32)x << plan->d_first) & field) | (c & ~field);
 }
 
 // The SIMD instructions: the results are added to c, or take their places in it.
@@ -134,7 +143,7 @@ static u32 simd(const VideoPlan *plan, u32 a, u32 b, u32 c) {
   return result;
 }
 
-// vmad: (a * b) + c, negated, one more, scaled.
+// vmad: (a * b) + c, negated, one more, scaled. Not as the ISA says: words a, b and c are signed, whatever their types.
 static u32 multiply_add(const VideoPlan *plan, u32 a, u32 b, u32 c) {
   s64 x = (s64)(s32)select_part(a, plan->a[0], plan->a_bits, plan->a_signed) *
           (s32)select_part(b, plan->b[0], plan->b_bits, plan->b_signed);
@@ -236,7 +245,8 @@ static bool check_modifiers(Decoder *decoder, const PtxInstruction *source, cons
                                                       : of_scalar);
 }
 
-// .dtype.atype.btype, or .atype.btype of vset, whose result is unsigned.
+// .dtype.atype.btype, or .atype.btype of vset. Not as the ISA says, where c and d of vset are unsigned: they have the
+// type of a.
 static bool read_types(const PtxInstruction *source, VideoPlan *plan) {
   bool is_signed[3] = {false};
   int at = plan->operation == V_SET, count = 0;
@@ -246,7 +256,7 @@ static bool read_types(const PtxInstruction *source, VideoPlan *plan) {
     if ((type != PTX_U32 && type != PTX_S32) || at + count > 2) return false;
     is_signed[at + count++] = type == PTX_S32;
   }
-  plan->d_signed = is_signed[0];
+  plan->d_signed = is_signed[at];
   plan->a_signed = is_signed[1];
   plan->b_signed = is_signed[2];
   return at + count == 3 && !(shifts(plan) && plan->b_signed);
@@ -303,7 +313,8 @@ DecodeResult decode_video(Decoder *decoder, const PtxInstruction *source, Inst *
   plan->saturates = ptx_has(source, "sat");
   plan->wraps = ptx_has(source, "wrap");
   if (plan->operation == V_SET && (int)plan->compare < 0) return decoder_error(decoder, source, "needs a comparison");
-  if (shifts(plan) && plan->wraps == ptx_has(source, "clamp")) return decoder_error(decoder, source, "needs .clamp or .wrap");
+  if (shifts(plan) && plan->wraps == ptx_has(source, "clamp"))
+    return decoder_error(decoder, source, "needs .clamp or .wrap");
   if (plan->second && (plan->merges || (plan->parts > 1 && plan->saturates)))
     return decoder_error(decoder, source, "cannot both combine and merge or saturate");
   int needed = 3 + (plan->second || plan->merges || plan->parts > 1 || plan->operation == V_MAD);
