@@ -50,6 +50,7 @@ int main(int argc, char **argv) {
   record_tensor_cores(argv[1], argv[2]);
   record_matrices(argv[1], argv[2]);
   record_scalars(argv[1]);
+  record_video(argv[1]);
   record_ulps(argv[2]);
   printf("done\n");
   return 0;

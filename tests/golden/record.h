@@ -1,5 +1,5 @@
-// What the parts of the recorder use: the tensor cores' (record_tensor_cores.cu, record_matrices.cu) and the scalar
-// instructions' (record_scalars.cu).
+// What the parts of the recorder use: the tensor cores' (record_tensor_cores.cu, record_matrices.cu), the scalar
+// instructions' (record_scalars.cu) and the video instructions' (record_video.cu).
 #pragma once
 
 #include <cstdint>
@@ -27,4 +27,5 @@ template <typename T> static T *upload(const std::vector<T> &values) {
 void record_tensor_cores(const char *golden, const char *explore);
 void record_matrices(const char *golden, const char *explore);
 void record_scalars(const char *golden);
+void record_video(const char *golden);
 void record_ulps(const char *explore);

@@ -181,3 +181,17 @@ extern "C" __global__ void syncwarp_in_branch(const float *in, float *out) {
   __syncthreads();  // ALSO(syncwarp_in_branch): divergent .aligned instruction
   if (t % 32 >= 16) out[t] = tile[t ^ 63];
 }
+
+// All lanes execute __syncwarp with the mask of the first sixteen. They go on all the same, in the other half each by itself.
+// launch syncwarp_of_others: grid 1 block 32 args float[32] float[32]=zero
+extern "C" __global__ void syncwarp_of_others(const float *in, float *out) {
+  __shared__ float tile[32];
+  int t = threadIdx.x;
+  tile[t] = in[t];
+#ifdef REPAIRED
+  __syncwarp();
+#else
+  __syncwarp(0x0000ffff);  // HAZARD(syncwarp_of_others): divergent .aligned instruction
+#endif
+  out[t] = tile[t < 16 ? t ^ 1 : t];
+}

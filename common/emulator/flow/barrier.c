@@ -202,7 +202,8 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
 static void warp_barrier(Warp *warp, const Inst *inst, Mask mask) {
   const u32 *members = SLOT(warp, inst->members, const u32);
   while (mask) {
-    u32 team = members[__builtin_ctz(mask)];
+    int first = __builtin_ctz(mask);
+    u32 team = members[first] | 1u << first;  // a lane that does not name itself goes on, too: it was reported
     race_warp_sync(warp, mask & team);
     mask &= ~team;
   }

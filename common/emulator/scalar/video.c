@@ -3,6 +3,10 @@
 // The scalar ones select one part of each source and compute with it. The SIMD ones, vadd2 and vadd4 for example,
 // select two half-words or four bytes from the eight bytes of b:a. What they compute fits 64 bits, so that nothing wraps
 // before it is saturated or cut to size.
+//
+// An H200 has no scalar video instructions. ptxas makes several integer instructions of each, and these depart from the
+// PTX ISA in places. The emulator computes what the H200 does; comments mark these places by "Not as the ISA says".
+// notes/tensor-core-arithmetic.md has them in a table.
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +40,8 @@ typedef struct VideoPlan {
   int parts, bits;                   // that the operation works on at once, and the bits of one in d
   int a[MOST_PARTS], b[MOST_PARTS];  // the first bit, of b:a in a SIMD instruction, of each part from the lowest
   int a_bits, b_bits;
-  bool a_signed, b_signed, d_signed;
+  bool a_signed, b_signed;
+  bool d_signed;             // the result is saturated, and compared with c, as a signed number
   bool written[MOST_PARTS];  // the results that go to d
   int d_first;               // a scalar instruction's result goes to the bits of d from this on
   bool merges;               // the bits of d that have no result are those of c
@@ -71,6 +76,8 @@ static bool compares(VideoCompare compare, s64 a, s64 b) {
 // A shift of more than 32 bits counts as one of 32.
 static s64 shift_amount(const VideoPlan *plan, s64 b) { return plan->wraps ? b & 31 : b > 32 ? 32 : b; }
 
+static bool shifts(const VideoPlan *plan) { return plan->operation == V_SHL || plan->operation == V_SHR; }
+
 static s64 compute(const VideoPlan *plan, s64 a, s64 b) {
   switch (plan->operation) {
   case V_ADD: return a + b;
@@ -86,19 +93,37 @@ static s64 compute(const VideoPlan *plan, s64 a, s64 b) {
   }
 }
 
-static s64 combine(VideoSecond second, s64 x, s64 c) {
-  return second == SECOND_ADD ? x + c : second == SECOND_MIN ? (x < c ? x : c) : x > c ? x : c;
+// The result of .sat. Not as the ISA says, which clamps x to the range of the part of d that receives it:
+// - A shift clamps the low 34 bits of x, as a signed number, to the range of a word, even if d receives a byte.
+// - Where d receives a byte or a half-word, a negative x is as good as a huge one.
+// - An unsigned word has no upper bound; what is above it wraps.
+static s64 saturate(const VideoPlan *plan, s64 x) {
+  if (shifts(plan)) return clamp((s64)((u64)x << 30) >> 30, 32, plan->d_signed);
+  s64 high = (1ll << (plan->bits - plan->d_signed)) - 1;
+  if (plan->merges) return (u64)x > (u64)high ? high : x;
+  return plan->d_signed ? clamp(x, 32, true) : x < 0 ? 0 : x;
+}
+
+// A second operation, with c. Not as the ISA says: a sum, a difference and a saturated shift are first cut to a signed
+// word, and an unsigned minimum or maximum then compares 64 bits, so that -1 is above every c.
+static u32 combine(const VideoPlan *plan, s64 x, u32 c) {
+  if (plan->second == SECOND_ADD) return (u32)x + c;
+  if (plan->operation == V_ADD || plan->operation == V_SUB || (shifts(plan) && plan->saturates)) x = (s32)x;
+  bool less = plan->d_signed ? x < (s32)c : (u64)x < c;
+  return less == (plan->second == SECOND_MIN) ? (u32)x : c;
 }
 
 // The scalar instructions, with one part of each source.
 static u32 scalar(const VideoPlan *plan, u32 a, u32 b, u32 c) {
   s64 x = compute(plan, select_part(a, plan->a[0], plan->a_bits, plan->a_signed),
                   select_part(b, plan->b[0], plan->b_bits, plan->b_signed));
-  if (plan->saturates) x = clamp(x, plan->bits, plan->d_signed);
-  if (plan->second) return (u32)combine(plan->second, x, plan->d_signed ? (s64)(s32)c : (s64)c);
+  if (plan->saturates) x = saturate(plan, x);
+  if (plan->second) return combine(plan, x, c);
   if (!plan->merges) return (u32)x;
   u32 field = (u32)((1ull << plan->bits) - 1) << plan->d_first;
-  return ((u32)((u64)x << plan->d_first) & field) | (c & ~field);
+  // Not as the ISA says: the high half of d receives the high half of the result, not the low one.
+  bool high_half = plan->bits == 16 && plan->d_first == 16;
+  return ((high_half ? (u32)x : (u32)x << plan->d_first) & field) | (c & ~field);
 }
 
 // The SIMD instructions: the results are added to c, or take their places in it.
@@ -118,16 +143,14 @@ static u32 simd(const VideoPlan *plan, u32 a, u32 b, u32 c) {
   return result;
 }
 
-// vmad: (a * b) + c, negated, one more, scaled. The product and c are signed unless all that goes in is not.
+// vmad: (a * b) + c, negated, one more, scaled. Not as the ISA says: words a, b and c are signed, whatever their types.
 static u32 multiply_add(const VideoPlan *plan, u32 a, u32 b, u32 c) {
-  s128 x = (s128)select_part(a, plan->a[0], plan->a_bits, plan->a_signed) *
-           select_part(b, plan->b[0], plan->b_bits, plan->b_signed);
-  s128 addend = plan->d_signed ? (s128)(s32)c : (s128)c;
+  s64 x = (s64)(s32)select_part(a, plan->a[0], plan->a_bits, plan->a_signed) *
+          (s32)select_part(b, plan->b[0], plan->b_bits, plan->b_signed);
+  s64 addend = (s32)c;
   x = (plan->negates_product ? -x : x) + (plan->negates_c ? -addend : addend) + plan->plus_one;
-  x >>= plan->shift;
-  if (!plan->saturates) return (u32)x;
-  s128 high = plan->d_signed ? INT32_MAX : UINT32_MAX, low = plan->d_signed ? INT32_MIN : 0;
-  return (u32)(x < low ? low : x > high ? high : x);
+  x = plan->d_signed ? x >> plan->shift : (s64)((u64)x >> plan->shift);
+  return (u32)(plan->saturates ? clamp(x, 32, plan->d_signed) : x);
 }
 
 #define VIDEO_HANDLER(name, f)                                                                                         \
@@ -213,16 +236,17 @@ static bool check_modifiers(Decoder *decoder, const PtxInstruction *source, cons
   static const char *const of_simd[] = {"sat", "add", NULL};
   static const char *const of_simd_set[] = {"eq", "ne", "lt", "le", "gt", "ge", "add", NULL};
   // clang-format on
-  bool shifts = plan->operation == V_SHL || plan->operation == V_SHR, sets = plan->operation == V_SET;
+  bool sets = plan->operation == V_SET;
   return decoder_modifiers(decoder, source,
-                           shifts                     ? of_shift
+                           shifts(plan)               ? of_shift
                            : plan->operation == V_MAD ? of_mad
                            : plan->parts > 1          ? sets ? of_simd_set : of_simd
                            : sets                     ? of_set
                                                       : of_scalar);
 }
 
-// .dtype.atype.btype, or .atype.btype of vset, whose result is unsigned.
+// .dtype.atype.btype, or .atype.btype of vset. Not as the ISA says, where c and d of vset are unsigned: they have the
+// type of a.
 static bool read_types(const PtxInstruction *source, VideoPlan *plan) {
   bool is_signed[3] = {false};
   int at = plan->operation == V_SET, count = 0;
@@ -232,11 +256,10 @@ static bool read_types(const PtxInstruction *source, VideoPlan *plan) {
     if ((type != PTX_U32 && type != PTX_S32) || at + count > 2) return false;
     is_signed[at + count++] = type == PTX_S32;
   }
-  plan->d_signed = is_signed[0];
+  plan->d_signed = is_signed[at];
   plan->a_signed = is_signed[1];
   plan->b_signed = is_signed[2];
-  bool shifts = plan->operation == V_SHL || plan->operation == V_SHR;
-  return at + count == 3 && !(shifts && plan->b_signed);
+  return at + count == 3 && !(shifts(plan) && plan->b_signed);
 }
 
 // "vadd2" is vadd of two parts. False when there is no such instruction.
@@ -289,9 +312,9 @@ DecodeResult decode_video(Decoder *decoder, const PtxInstruction *source, Inst *
   plan->compare = (VideoCompare)find_name(source, compare_names);
   plan->saturates = ptx_has(source, "sat");
   plan->wraps = ptx_has(source, "wrap");
-  bool shifts = plan->operation == V_SHL || plan->operation == V_SHR;
   if (plan->operation == V_SET && (int)plan->compare < 0) return decoder_error(decoder, source, "needs a comparison");
-  if (shifts && plan->wraps == ptx_has(source, "clamp")) return decoder_error(decoder, source, "needs .clamp or .wrap");
+  if (shifts(plan) && plan->wraps == ptx_has(source, "clamp"))
+    return decoder_error(decoder, source, "needs .clamp or .wrap");
   if (plan->second && (plan->merges || (plan->parts > 1 && plan->saturates)))
     return decoder_error(decoder, source, "cannot both combine and merge or saturate");
   int needed = 3 + (plan->second || plan->merges || plan->parts > 1 || plan->operation == V_MAD);
