@@ -55,11 +55,11 @@ Test(driver, wants_compute_capability_9_0) {
     driver->minor = others[i][1];
     cr_expect_null(device_open(&(DeviceOptions){.kind = DEVICE_GPU}, &error));
     cr_expect_eq(error.code, DEVICE_ABSENT);
-    cr_expect_str_eq(error.text, "none of this machine's 1 GPUs has compute capability 9.0");
+    cr_expect_str_eq(error.text, "this machine has 1 GPU, none of compute capability 9.0");
     Device *device = device_open(&(DeviceOptions){.kind = DEVICE_AUTO}, &error);
     cr_assert(device, "%s", error.text);
     cr_expect_eq(device_info(device)->kind, DEVICE_EMULATOR);
-    cr_expect_str_eq(device_info(device)->note, "none of this machine's 1 GPUs has compute capability 9.0");
+    cr_expect_str_eq(device_info(device)->note, "this machine has 1 GPU, none of compute capability 9.0");
     device_close(device);
   }
 }

@@ -325,7 +325,8 @@ static bool find_gpu(Gpu *gpu, DeviceError *error) {
       return true;
     }
   }
-  return device_set_error(error, DEVICE_ABSENT, "none of this machine's %d GPUs has compute capability 9.0", count);
+  return device_set_error(error, DEVICE_ABSENT, "this machine has %d GPU%s, none of compute capability 9.0", count,
+                          count == 1 ? "" : "s");
 }
 
 static bool make_current(Gpu *gpu, DeviceError *error) {
