@@ -21,7 +21,7 @@ PEERS = "plots/data/nvidia-h200-peers.csv"
 TUNING = "plots/data/tuning/nvidia-h200.csv"
 UNIT = r"(?:TFLOPS|[GT]B/s|[MG]Hz|ns|µs|ms|times as (?:fast|long|much time))\b"
 FIGURE = re.compile(rf"(\d[\d,]*(?:\.\d+)?)(?=(?: (?:to|and|or|of the) \d[\d,.]*)*\s{UNIT})")
-COMMENT = re.compile(r"<!-- (.*?): (.*?) -->", re.DOTALL)
+COMMENT = re.compile(r"<!-- ((?:(?!-->).)*?): (.*?) -->", re.DOTALL)
 
 
 @functools.lru_cache(maxsize=None)
