@@ -111,7 +111,8 @@ static Take queue_look(Launch *launch, Turn *turn) {
   return TAKE_CLUSTER;
 }
 
-// A cluster that runs cannot tell whether it is itself the one that looks: on a single host thread it is.
+// How many clusters may be waiting for what another one does. With a single host thread, the one that runs is not among
+// them.
 static uint32_t count_waiting(const Queue *queue) {
   uint32_t count = queue->waiting_count;
   for (int i = 0; queue->thread_count > 1 && i < queue->thread_count; i++) count += queue->turns[i].looks;
