@@ -307,7 +307,7 @@ Test(bench, leaves_out_what_has_no_times) {
   cr_expect_eq(count("wc -l <plots/data/test-gpu.csv"), 9);
 }
 
-// What is not an attention kernel has a record of its own, replaced by the next one.
+// A stage that is not an attention kernel has a record of its own, which the next one replaces.
 Test(bench, records_what_is_no_attention_apart) {
   write_stages("");
   scratch_write_script("stage-07", OTHER_STAGE("04-single-wgmma"));

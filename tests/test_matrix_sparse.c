@@ -1,4 +1,4 @@
-// What a kernel may do wrong with a sparse A and with 8-bit operands of wgmma. What is computed: test_matrix_golden.c.
+// Mistakes of kernels with a sparse A and with 8-bit operands of wgmma. test_matrix_golden.c tests the results.
 #include <criterion/criterion.h>
 
 #include "support/matrix_kernel.h"

@@ -89,16 +89,16 @@ $(call say,NVCC $@)
 @mkdir -p $(@D)
 $Q$(NVCC) $(RUN_FLAGS) $(TEST_FLAGS) $< $(RUN_LIBRARIES) -o $@
 endef
-$(RUNNER_TESTS)/%: tests/runner/%.cu tests/runner/check.h | nvcc $(STAND_INS)
+$(RUNNER_TESTS)/%: tests/runner/%.cu $(wildcard tests/runner/*.h) | nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
 # The same with the runtime of CUDA 12, and compressed as its nvcc does. That of CUDA 13 can still do it.
 $(RUNNER_TESTS)/%-12: RUN_LIBRARIES = -L$(RUNNER)/link-12 -lcuda
 $(RUNNER_TESTS)/%-12: TEST_FLAGS = $(if $(filter 13,$(NVCC_RELEASE)),--compress-mode=speed)
-$(RUNNER_TESTS)/%-12: tests/runner/%.cu tests/runner/check.h | nvcc $(STAND_INS)
+$(RUNNER_TESTS)/%-12: tests/runner/%.cu $(wildcard tests/runner/*.h) | nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
 # Compiled to be linked with other files of device code.
 $(RUNNER_TESTS)/%-rdc: TEST_FLAGS = -rdc=true
-$(RUNNER_TESTS)/%-rdc: tests/runner/%.cu tests/runner/check.h | nvcc $(STAND_INS)
+$(RUNNER_TESTS)/%-rdc: tests/runner/%.cu $(wildcard tests/runner/*.h) | nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
 # An RPATH that leads to a library of the runtime's name which has nothing in it.
 $(RUNNER_TESTS)/streams: TEST_FLAGS = -Xlinker --disable-new-dtags -Xlinker -rpath=$(abspath $(RUNNER_TESTS))/decoy
@@ -112,7 +112,7 @@ $(RUNNER_TESTS)/static: tests/runner/faults.cu | nvcc
 $(RUNNER_TESTS)/no-ptx: RUN_FLAGS = -std=c++17 -gencode arch=compute_90a,code=sm_90a -cudart shared
 $(RUNNER_TESTS)/no-ptx: tests/runner/faults.cu | nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
-$(RUNNER_TESTS)/driver: tests/runner/driver.c | $(STAND_INS)
+$(RUNNER_TESTS)/driver: tests/runner/driver.c tests/runner/expect.h | $(STAND_INS)
 	$(call say,CC $<)
 	@mkdir -p $(@D)
 	$Q$(CC) $(INCLUDE) -std=c11 $< $(RUNNER)/libcuda.so.1 -o $@

@@ -54,7 +54,7 @@ size_t emulator_written(const Emulator *emulator, uint64_t address, size_t size)
 bool emulator_map(Emulator *emulator, void *memory, size_t size);
 bool emulator_unmap(Emulator *emulator, void *memory);
 
-// What is at an address of global memory.
+// The allocation or variable at an address of global memory.
 typedef struct EmulatorRange {
   uint64_t base;
   size_t size;       // bytes

@@ -20,9 +20,8 @@ enum { EXIT_FAULT = 1, EXIT_USAGE = 2 };
 static const char help[] =
     "Usage: hopper-run [options] PROGRAM [ARGUMENTS]\n"
     "\n"
-    "Runs a CUDA program on an emulator of a Hopper GPU. It needs no GPU and no driver. The program must be linked "
-    "with\n"
-    "the shared CUDA runtime and contain PTX:\n"
+    "Runs a CUDA program on an emulator of a Hopper GPU. It needs no GPU and no driver. The program must be\n"
+    "linked with the shared CUDA runtime and contain PTX:\n"
     "\n"
     "  nvcc -cudart shared -lineinfo -gencode arch=compute_90a,code=compute_90a my.cu -o my\n"
     "  hopper-run ./my\n"
@@ -35,9 +34,8 @@ static const char help[] =
     "  --help             print this text\n"
     "\n"
     "When the program has ended, hopper-run prints what it found on standard error.\n"
-    "Exit code: the program's own; 1 if that is 0 and a fault was found; 2 if an option is wrong or the program "
-    "cannot\n"
-    "run here; 128 + N if signal N ended the program.\n";
+    "Exit code: the program's own; 1 if that is 0 and a fault was found; 2 if an option is wrong or the\n"
+    "program cannot run here; 128 + N if signal N ended the program.\n";
 
 static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int fail(const char *format, ...) {

@@ -1,8 +1,7 @@
-// For the programs of this folder: CHECK ends a program whose call fails, EXPECT one whose result is wrong.
+// For the programs of this folder: CHECK ends a program whose call of the runtime fails.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
+#include "expect.h"
 
 #define CHECK(call)                                                                                                    \
   do {                                                                                                                 \
@@ -10,13 +9,5 @@
     if (error != cudaSuccess) {                                                                                        \
       printf("line %d: %s: %s\n", __LINE__, cudaGetErrorName(error), cudaGetErrorString(error));                       \
       exit(10);                                                                                                        \
-    }                                                                                                                  \
-  } while (0)
-
-#define EXPECT(condition)                                                                                              \
-  do {                                                                                                                 \
-    if (!(condition)) {                                                                                                \
-      printf("line %d: not so: %s\n", __LINE__, #condition);                                                           \
-      exit(11);                                                                                                        \
     }                                                                                                                  \
   } while (0)

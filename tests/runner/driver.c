@@ -1,7 +1,7 @@
 // A program that uses the driver API alone, with PTX of its own: a module by two forms of its arguments, and a library.
 #include <cuda.h>
-#include <stdio.h>
-#include <stdlib.h>
+
+#include "expect.h"
 
 static const char ptx[] = ".version 8.0\n"
                           ".target sm_90a\n"
@@ -33,14 +33,6 @@ static const char ptx[] = ".version 8.0\n"
       cuGetErrorName(status, &name);                                                                                   \
       printf("line %d: %s\n", __LINE__, name);                                                                         \
       exit(10);                                                                                                        \
-    }                                                                                                                  \
-  } while (0)
-
-#define EXPECT(condition)                                                                                              \
-  do {                                                                                                                 \
-    if (!(condition)) {                                                                                                \
-      printf("line %d: not so: %s\n", __LINE__, #condition);                                                           \
-      exit(11);                                                                                                        \
     }                                                                                                                  \
   } while (0)
 
