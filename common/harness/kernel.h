@@ -7,8 +7,10 @@
 typedef CUtensorMap TensorMap;
 // Pointers to device memory.
 typedef half *HalfPointer;
+typedef const float *FloatPointer;
+typedef uint8_t *BytePointer;
 typedef unsigned *CounterPointer;
 #else
 #include "../device/device.h"
-typedef DeviceAddress HalfPointer, CounterPointer;
+typedef DeviceAddress HalfPointer, FloatPointer, BytePointer, CounterPointer;
 #endif
