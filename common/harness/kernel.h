@@ -4,11 +4,14 @@
 #ifdef __CUDACC__
 #include <cuda.h>
 #include <cuda_fp16.h>
+#include <stdint.h>
 typedef CUtensorMap TensorMap;
 // Pointers to device memory.
 typedef half *HalfPointer;
+typedef const float *FloatPointer;
+typedef uint8_t *BytePointer;
 typedef unsigned *CounterPointer;
 #else
 #include "../device/device.h"
-typedef DeviceAddress HalfPointer, CounterPointer;
+typedef DeviceAddress HalfPointer, FloatPointer, BytePointer, CounterPointer;
 #endif
