@@ -115,6 +115,7 @@ static int launch_and_check(const Session *session, const Problem *problem, Run 
   if (!check_output(problem, session->options.seed, &result))
     return session_fail(session, EXIT_USAGE, "the host has no memory for the reference; use a smaller --seqlen");
   report_check(out, problem, &result);
+  report_accuracy(out, problem, &result);
   bool zero = check_counter(session, run);
   int hazards = report_hazards(out, &session->options, session->device);
   report_counters(out, session->device);
