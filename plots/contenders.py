@@ -26,7 +26,9 @@ class Contender(NamedTuple):
 
 class Stage(ctypes.Structure):
     # The number is a text; in builds of before 2026-11-22 an int, which is smaller than any address.
-    _fields_ = [("number", ctypes.c_size_t), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p)]
+    # inputs is 0 for fp16, 1 for e4m3; builds without hl_attention_e4m3 do not have it.
+    _fields_ = [("number", ctypes.c_size_t), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p),
+                ("inputs", ctypes.c_int)]
 
 
 class Shape(ctypes.Structure):
@@ -61,8 +63,10 @@ def is_stage(name):
 
 
 def stages_of(library):
-    """The stages that the library has, as {number: name}."""
-    names = [library.hl_stage(index).contents.name.decode() for index in range(library.hl_stage_count())]
+    """The stages of the library that read fp16, as {number: name}."""
+    stages = [library.hl_stage(index).contents for index in range(library.hl_stage_count())]
+    names = [stage.name.decode() for stage in stages
+             if not (hasattr(library, "hl_attention_e4m3") and stage.inputs)]
     return {number_of(name): name for name in names}
 
 

@@ -4,6 +4,7 @@
 #ifdef __CUDACC__
 #include <cuda.h>
 #include <cuda_fp16.h>
+#include <stdint.h>
 typedef CUtensorMap TensorMap;
 // Pointers to device memory.
 typedef half *HalfPointer;

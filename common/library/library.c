@@ -36,7 +36,7 @@ static HlStage descriptions[STAGE_COUNT];
 static void describe_stages(void) {
   for (int i = 0; i < STAGE_COUNT; i++) {
     const Stage *stage = entries[i].stage;
-    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title};
+    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title, (HlInputs)stage->inputs};
   }
 }
 
@@ -139,21 +139,53 @@ static HlStatus check_tensor(const char *name, const HlTensor *tensor, const Sha
               name, stride[0], stride[1], stride[2], stride[3], expected[0], expected[1], expected[2], expected[3]);
 }
 
-static bool overlap(const HlTensor *a, const HlTensor *b, size_t size) {
+static bool overlap(const HlTensor *a, size_t a_size, const HlTensor *b, size_t b_size) {
   uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
-  return x < y + size && y < x + size;
+  return x < y + b_size && y < x + a_size;
 }
 
-static HlStatus check_tensors(const HlTensor *const tensors[4], const Shape *shape) {
+static HlStatus check_tensors(const HlTensor *const tensors[4], const Shape *shape, StageInputs inputs) {
   static const char *const names[] = {"q", "k", "v", "o"};
-  size_t size = (size_t)shape->batch * shape->heads * shape->seqlen * shape->head_dim * sizeof(uint16_t);
+  size_t elements = (size_t)shape->batch * shape->heads * shape->seqlen * shape->head_dim;
+  size_t size = elements * sizeof(uint16_t), input_size = inputs == INPUTS_E4M3 ? elements : size;
   for (int i = 0; i < 4; i++) {
     HlStatus status = check_tensor(names[i], tensors[i], shape);
     if (status) return status;
   }
   for (int i = 0; i < 3; i++)
-    if (overlap(tensors[i], tensors[3], size)) return fail(HL_INVALID, "o overlaps %s", names[i]);
+    if (overlap(tensors[i], input_size, tensors[3], size)) return fail(HL_INVALID, "o overlaps %s", names[i]);
   return HL_OK;
+}
+
+static HlStatus check_scale(const char *name, const HlScale *scale) {
+  if (!scale || !scale->data) return fail(HL_INVALID, "%s: a null pointer", name);
+  if ((uintptr_t)scale->data % sizeof(float))
+    return fail(HL_INVALID, "%s: the address %p is not aligned to 4 bytes", name, (const void *)scale->data);
+  if (scale->per_head != 0 && scale->per_head != 1)
+    return fail(HL_INVALID, "%s: per_head %" PRId32 ": 0 and 1 are allowed", name, scale->per_head);
+  return HL_OK;
+}
+
+static HlStatus check_scales(const HlScale *const scales[3]) {
+  static const char *const names[] = {"q_scale", "k_scale", "v_scale"};
+  for (int i = 0; i < 3; i++) {
+    HlStatus status = check_scale(names[i], scales[i]);
+    if (status) return status;
+    if (scales[i]->per_head != scales[0]->per_head)
+      return fail(HL_INVALID,
+                  "%s: per_head %" PRId32 ", but that of q_scale is %" PRId32 "; all three must be the same", names[i],
+                  scales[i]->per_head, scales[0]->per_head);
+  }
+  return HL_OK;
+}
+
+// Whether the stage reads what the function that was called hands over.
+static HlStatus check_inputs(const Stage *stage, StageInputs inputs) {
+  static const char *const types[] = {[INPUTS_F16] = "fp16", [INPUTS_E4M3] = "e4m3"};
+  static const char *const functions[] = {[INPUTS_F16] = "hl_attention", [INPUTS_E4M3] = "hl_attention_e4m3"};
+  if (stage->inputs == inputs) return HL_OK;
+  return fail(HL_INVALID, "stage %s: its inputs are %s; call %s", stage->name, types[stage->inputs],
+              functions[stage->inputs]);
 }
 
 // ---- what the library has in each context ----
@@ -275,25 +307,52 @@ HlStatus hl_supports(const char *stage, const HlShape *shape) {
   return status ? status : check_shape(entries[index].stage, shape, &checked);
 }
 
-static DeviceAddress address_of(const HlTensor *tensor) { return (DeviceAddress)(uintptr_t)tensor->data; }
+static DeviceAddress address_of(const void *data) { return (DeviceAddress)(uintptr_t)data; }
+
+// Checks the arguments that all stages share and fills in *attention from them.
+static HlStatus begin(const char *stage, StageInputs inputs, const HlShape *shape, const HlTensor *const tensors[4],
+                      int *index, Attention *attention) {
+  HlStatus status = find_stage(stage, index);
+  if (!status) status = check_inputs(entries[*index].stage, inputs);
+  if (!status) status = check_shape(entries[*index].stage, shape, &attention->shape);
+  if (!status) status = check_tensors(tensors, &attention->shape, inputs);
+  if (status) return status;
+  attention->scale = (float)(1 / sqrt(attention->shape.head_dim));
+  attention->q = address_of(tensors[0]->data);
+  attention->k = address_of(tensors[1]->data);
+  attention->v = address_of(tensors[2]->data);
+  attention->o = address_of(tensors[3]->data);
+  return HL_OK;
+}
+
+static HlStatus launch_alone(int index, Attention *attention, void *stream) {
+  pthread_mutex_lock(&lock);
+  HlStatus status = launch_locked(index, attention, stream);
+  pthread_mutex_unlock(&lock);
+  return status;
+}
 
 HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k, const HlTensor *v,
                       const HlTensor *o, void *stream) {
   int index;
   Attention attention = {0};
-  HlStatus status = find_stage(stage, &index);
-  if (!status) status = check_shape(entries[index].stage, shape, &attention.shape);
-  if (!status) status = check_tensors((const HlTensor *const[]){q, k, v, o}, &attention.shape);
+  HlStatus status = begin(stage, INPUTS_F16, shape, (const HlTensor *const[]){q, k, v, o}, &index, &attention);
+  return status ? status : launch_alone(index, &attention, stream);
+}
+
+HlStatus hl_attention_e4m3(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
+                           const HlTensor *v, const HlTensor *o, const HlScale *q_scale, const HlScale *k_scale,
+                           const HlScale *v_scale, void *stream) {
+  int index;
+  Attention attention = {0};
+  HlStatus status = begin(stage, INPUTS_E4M3, shape, (const HlTensor *const[]){q, k, v, o}, &index, &attention);
+  if (!status) status = check_scales((const HlScale *const[]){q_scale, k_scale, v_scale});
   if (status) return status;
-  attention.scale = (float)(1 / sqrt(attention.shape.head_dim));
-  attention.q = address_of(q);
-  attention.k = address_of(k);
-  attention.v = address_of(v);
-  attention.o = address_of(o);
-  pthread_mutex_lock(&lock);
-  status = launch_locked(index, &attention, stream);
-  pthread_mutex_unlock(&lock);
-  return status;
+  attention.q_scale = address_of(q_scale->data);
+  attention.k_scale = address_of(k_scale->data);
+  attention.v_scale = address_of(v_scale->data);
+  attention.scale_stride = q_scale->per_head;
+  return launch_alone(index, &attention, stream);
 }
 
 static void free_context(Context *context) {
