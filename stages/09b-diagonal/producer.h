@@ -1,7 +1,35 @@
-// The producer of stages 09b and 10, and the shared memory that it fills. The kernel includes tiles.h and the PTX headers first.
+// What a block of stages 09b and 10 has in shared memory, and the producer that fills it. The kernel includes tiles.h and the
+// PTX headers first.
 #pragma once
 
-#include "shared.h"
+// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has filled
+// the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its queries.
+template <int HEAD_DIM> struct Shared {
+  enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = ROWS_OF(HEAD_DIM) };
+  enum { QUERY_SLOTS = QUERY_SLOTS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
+  half q[QUERY_SLOTS][ROWS * HEAD_DIM];
+  half k[SLOTS][KEYS * HEAD_DIM], v[SLOTS][KEYS * HEAD_DIM];
+  uint64_t q_full[QUERY_SLOTS], q_empty[QUERY_SLOTS];
+  uint64_t k_full[SLOTS], k_empty[SLOTS], v_full[SLOTS], v_empty[SLOTS];
+  int tile
+      [QUERY_SLOTS];  // the number of the tile whose queries are there; -1: no more. The struct is padded to 8 bytes
+
+  __device__ void init() {
+    if (threadIdx.x > 0) return;
+    for (int i = 0; i < QUERY_SLOTS; i++) {
+      mbarrier_init(shared_address(q_full + i), 1);
+      mbarrier_init(shared_address(q_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
+    }
+    for (int i = 0; i < SLOTS; i++) {
+      mbarrier_init(shared_address(k_full + i), 1);
+      mbarrier_init(shared_address(v_full + i), 1);
+      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);
+      mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
+    }
+    mbarrier_fence_init();
+  }
+};
+static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
 
 #include "loads.h"
 

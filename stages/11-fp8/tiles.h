@@ -7,6 +7,7 @@ enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64 };
 enum { KEYS = 128 };               // of a tile
 enum { WEIGHTS_OF_REGISTER = 4 };  // e4m3
 enum { ONES = 8 };                 // rows of ones below each tile of V^T
+enum { TRANSPOSED_KEYS = 64 };     // by a block of transpose_values
 
 // Consumers, slots for tiles of queries, and slots for tiles of K and V.
 #define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 3 : 2)
