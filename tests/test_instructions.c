@@ -239,6 +239,10 @@ Test(instructions, the_stack_ends) {
   machine_close(&machine);
 }
 
+// ---- threads that exit: tests/pairs/exit.pairs ----
+
+Test(instructions, exits_before_a_barrier) { run_pairs("exit"); }
+
 // ---- special registers ----
 
 Test(instructions, lanes_of_a_warp) {
