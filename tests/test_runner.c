@@ -80,6 +80,36 @@ Test(runner, program_is_found_on_path) {
   free(output);
 }
 
+// ---- cuBLAS' stand-in ----
+
+// The program of the tests is built where cuBLAS' headers are.
+static bool has_blas(void) {
+  Output *output = run_test("", "blas", "");
+  bool found = !strstr(output->err, "no program of this name");
+  free(output);
+  return found;
+}
+
+Test(runner, cublas) {
+  if (!has_blas()) cr_skip_test("this toolkit has no cuBLAS");
+  expect_right("blas");
+}
+
+// Each unwritten column is read, and is a finding of its own.
+Test(runner, cublas_reads_what_nobody_has_written) {
+  if (!has_blas()) cr_skip_test("this toolkit has no cuBLAS");
+  Output *output = run_test("", "blas", "factor");
+  EXPECT_CODE(1);
+  EXPECT_OUT("right\n");
+  EXPECT_ERR("uninitialised read: cuBLAS reads a matrix of 5 x 3, in column 1");
+  cr_expect(!strstr(output->err, "in column 0"), "%s", output->err);
+  free(output);
+  output = run_test("", "blas", "sum");
+  EXPECT_CODE(1);
+  EXPECT_ERR("uninitialised read: cuBLAS reads a matrix of 4 x 3, in column 0");
+  free(output);
+}
+
 // ---- findings and exit codes ----
 
 Test(runner, race_has_its_line_and_exit_code_1) {
