@@ -418,6 +418,37 @@ Test(tensor_copy, im2col_goes_on_in_the_next_image) {
   check_tap(&image, 10, 0, (const int[]){0, 0, 0});
 }
 
+static EmulatorStatus run_mistake(const Image *image, const int start[4], uint32_t more_bytes, HazardKind *kind) {
+  static const uint8_t tile[TILE_BYTES];
+  char text[sizeof im2col_format + 200];
+  snprintf(text, sizeof text, im2col_format, 4, coordinate_lists[4], "0, 0");
+  Machine machine = machine_open(text, 0);
+  EmulatorTensorSpec spec = image->spec;
+  spec.address = machine_upload(&machine, image->bytes, 1 << 15);
+  uint64_t data = machine_upload(&machine, tile, sizeof tile);
+  Map map = make_map(&spec);
+  uint32_t bytes = box_bytes(&spec) + more_bytes;
+  int count;
+  EmulatorStatus status =
+      machine_launch(&machine, (Shape){1, THREADS, 0}, (const void *[]){&map, &data, &bytes, start}, 4);
+  const Hazard *hazards = emulator_hazards(machine.emulator, &count);
+  *kind = count ? hazards[0].kind : HAZARD_KIND_COUNT;
+  machine_close(&machine);
+  return status;
+}
+
+Test(tensor_copy, im2col_mistakes_are_reported) {
+  HazardKind kind;
+  Image image = make_image(4, (const int[4]){9, 7, 3}, 27, (Filter){3, 1, 1, 1}, EMULATOR_SWIZZLE_NONE);
+  const int start[2][5] = {{0, 0, 0, 0}, {4, 0, 0, 0}};
+  cr_expect(run_mistake(&image, start[0], 0, &kind) == EMULATOR_OK && kind == HAZARD_KIND_COUNT);
+  cr_expect(run_mistake(&image, start[1], 0, &kind) == EMULATOR_FAULT && kind == HAZARD_MISALIGNED);
+  cr_expect(run_mistake(&image, start[0], 16, &kind) == EMULATOR_FAULT && kind == HAZARD_EXPECT_TX);
+  image.spec.pixels = 0;  // a map of tile mode
+  for (int d = 1; d < 4; d++) image.spec.box[d] = 1;
+  cr_expect(run_mistake(&image, start[0], 0, &kind) == EMULATOR_FAULT && kind == HAZARD_TENSOR_MAP);
+}
+
 // ---- reductions ----
 
 typedef uint64_t Reduce(uint64_t a, uint64_t b);
@@ -676,6 +707,14 @@ Test(tensor_copy, the_encoder_refuses) {
             .swizzle = (EmulatorTensorSwizzle)4),
        "swizzle 4"},
       {SPEC(U16, 1, .address = 16, .size = {64}, .box = {64}, .fill_nan = true), "NaN"},
+      {SPEC(F16, 2, .address = 16, .size = {64, 4}, .stride = {0, 128}, .box = {64}, .pixels = 8), "3 to 5"},
+      {SPEC(F16, 3, .address = 16, .size = {64, 4, 4}, .stride = {0, 128, 512}, .box = {64}, .pixels = 1025),
+       "1 to 1024"},
+      {SPEC(F16, 3, .address = 16, .size = {64, 4, 4}, .stride = {0, 128, 512}, .box = {64}, .pixels = 8,
+            .upper = {1 << 15}),
+       "-32768 to 32767"},
+      {SPEC(F16, 3, .address = 16, .size = {64, 4, 4}, .stride = {0, 128, 512}, .box = {64}, .pixels = 8, .lower = {4}),
+       "is empty"},
       {{.type = (EmulatorTensorType)77, .rank = 1, .address = 16, .size = {64}, .box = {64}}, "type 77"},
   };
   for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
