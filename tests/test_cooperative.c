@@ -136,6 +136,20 @@ Test(cooperative, arriving_and_waiting_may_be_apart) {
   }
 }
 
+// Barriers of tiles of two warps are in the system's part of shared memory.
+Test(cooperative, tiles_of_several_warps_meet) {
+  enum { ALL = 192, TILE = 64 };
+  for (int w = 0; w < WAYS; w++) {
+    Machine machine = start(ways[w]);
+    uint64_t values = numbers(&machine, ALL, 5), out = numbers(&machine, ALL, 0);
+    Shape shape = {.grid = 1, .block = ALL};
+    expect_clean(&machine, LAUNCH(&machine, "tiles_of_warps", shape, values, out), "tiles_of_warps", ways[w]);
+    for (int i = 0; i < ALL; i++)
+      cr_assert_eq(result(&machine, out, i), 5 * (i / TILE * TILE + TILE - 1 - i % TILE) + 2, "thread %d", i);
+    emulator_close(machine.emulator);
+  }
+}
+
 // The workspace is as it was at first, even if the launch before was stopped in the middle of a barrier.
 Test(cooperative, launches_follow_each_other) {
   Machine machine = start(ways[0]);

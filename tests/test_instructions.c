@@ -239,6 +239,10 @@ Test(instructions, the_stack_ends) {
   machine_close(&machine);
 }
 
+// ---- threads that exit: tests/pairs/exit.pairs ----
+
+Test(instructions, exits_before_a_barrier) { run_pairs("exit"); }
+
 // ---- special registers ----
 
 Test(instructions, lanes_of_a_warp) {
@@ -264,6 +268,28 @@ Test(instructions, registers_of_the_launch) {
   for (uint32_t t = 0; t < THREADS; t++)
     cr_expect(out[t][0] == t && out[t][1] == 1 && out[t][2] == 2 && out[t][3] == 0, "thread %u: %u %u %u %u", t,
               out[t][0], out[t][1], out[t][2], out[t][3]);
+}
+
+// The system's 1024 bytes in front of a block's shared memory, of which cooperative_groups uses 288 from offset 1 on. A
+// program that does not ask for offset 1 cannot reach them.
+Test(instructions, reserved_shared_memory) {
+  run("mov.b32 %v0, %reserved_smem_offset_begin; mov.b32 %v1, %reserved_smem_offset_end;\n"
+      "mov.b32 %v2, %reserved_smem_offset_cap; mov.b32 %v3, %reserved_smem_offset_0;");
+  cr_expect(out[5][0] == 0 && out[5][1] == 1024 && out[5][2] == 1024 && out[5][3] == 0, "%u %u %u %u", out[5][0],
+            out[5][1], out[5][2], out[5][3]);
+  for (uint32_t t = 0; t < THREADS; t++) in[t] = 3 * t;
+  run("mov.b32 %v0, %reserved_smem_offset_1; mad.lo.u32 %s, %t, 4, %v0; ld.global.u32 %v1, [%i];\n"
+      "red.shared.and.b32 [%s], 0; red.shared.or.b32 [%s], %v1; ld.shared.u32 %v2, [%s]; mov.u32 %v3, tile;");
+  for (uint32_t t = 0; t < THREADS; t++)
+    cr_expect(out[t][0] + 288 <= 1024 && out[t][2] == 3 * t && out[t][3] == 1024, "thread %u: %u %u %u", t, out[t][0],
+              out[t][2], out[t][3]);
+  static const char text[] = PTX_HEADER ".visible .entry test() { .reg .u32 %r; ld.shared.u32 %r, [1020]; ret; }\n";
+  Machine machine = machine_open(text, 0);
+  int count;
+  cr_expect_eq(machine_launch(&machine, (Shape){1, 32, 0}, NULL, 0), EMULATOR_FAULT);
+  const Hazard *hazards = emulator_hazards(machine.emulator, &count);
+  cr_expect(count == 1 && strstr(hazards[0].detail, "byte -4 of a block's 0 bytes"), "%d hazards", count);
+  machine_close(&machine);
 }
 
 // Clocks count what the cluster executes: they mean no time, and go on.

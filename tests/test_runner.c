@@ -80,6 +80,36 @@ Test(runner, program_is_found_on_path) {
   free(output);
 }
 
+// ---- cuBLAS' stand-in ----
+
+// The program of the tests is built where cuBLAS' headers are.
+static bool has_blas(void) {
+  Output *output = run_test("", "blas", "");
+  bool found = !strstr(output->err, "no program of this name");
+  free(output);
+  return found;
+}
+
+Test(runner, cublas) {
+  if (!has_blas()) cr_skip_test("this toolkit has no cuBLAS");
+  expect_right("blas");
+}
+
+// Each unwritten column is read, and is a finding of its own.
+Test(runner, cublas_reads_what_nobody_has_written) {
+  if (!has_blas()) cr_skip_test("this toolkit has no cuBLAS");
+  Output *output = run_test("", "blas", "factor");
+  EXPECT_CODE(1);
+  EXPECT_OUT("right\n");
+  EXPECT_ERR("uninitialised read: cuBLAS reads a matrix of 5 x 3, in column 1");
+  cr_expect(!strstr(output->err, "in column 0"), "%s", output->err);
+  free(output);
+  output = run_test("", "blas", "sum");
+  EXPECT_CODE(1);
+  EXPECT_ERR("uninitialised read: cuBLAS reads a matrix of 4 x 3, in column 0");
+  free(output);
+}
+
 // ---- findings and exit codes ----
 
 Test(runner, race_has_its_line_and_exit_code_1) {
@@ -178,10 +208,24 @@ Test(runner, wrong_shape_of_a_launch) {
   free(output);
 }
 
-Test(runner, missing_function_is_named) {
-  Output *output = run_test("", "faults", "missing");
-  EXPECT_OUT("cudaMallocArray: cudaErrorNotSupported: operation not supported\n");
-  EXPECT_ERR("hopper-run: cudaMallocArray: the emulator does not have this function");
+// The program prints the functions that it calls; each must have its own line of hopper-run, with the version's suffix
+// where the header has one.
+Test(runner, missing_functions_are_named) {
+  Output *output = run_test("", "missing", "");
+  int count = 0;
+  EXPECT_CODE(0);
+  EXPECT_OUT("\nright\n");
+  cr_expect(!strstr(output->out, "something else"), "%s", output->out);
+  for (char *line = strtok(output->out, "\n"); line; line = strtok(NULL, "\n")) {
+    char *end = strstr(line, ": not supported"), plain[200], suffixed[200];
+    if (!end) continue;
+    *end = 0;
+    snprintf(plain, sizeof plain, "hopper-run: %s: the emulator does not have this function", line);
+    snprintf(suffixed, sizeof suffixed, "hopper-run: %s_v2: the emulator does not have this function", line);
+    cr_expect(strstr(output->err, plain) || strstr(output->err, suffixed), "%s is not named", line);
+    count++;
+  }
+  cr_expect_eq(count, 21, "%d functions", count);
   free(output);
 }
 

@@ -26,7 +26,8 @@ static EmulatorCounters count_kernel(const char *body, Shape shape) {
            body);
   Machine machine = machine_open(text, 0);
   uint64_t global = machine_upload(&machine, zeros, sizeof zeros);
-  EmulatorTensorSpec spec = {EMULATOR_TENSOR_F32, 2, global, {32, 20}, {0, 128}, {32, 16}, {0}, 0, false};
+  EmulatorTensorSpec spec = {
+      .type = EMULATOR_TENSOR_F32, .rank = 2, .address = global, .size = {32, 20}, .stride = {0, 128}, .box = {32, 16}};
   Map map = make_map(&spec);
   const void *arguments[] = {&map, &global};
   cr_expect_eq(machine_launch(&machine, shape, arguments, 2), EMULATOR_OK);

@@ -81,7 +81,7 @@ run_file: $(HOPPER_RUN) | nvcc
 # ---- the programs of the tests ----
 
 RUNNER_TESTS := $(RUNNER)/tests
-RUNNER_PROGRAMS := $(patsubst tests/runner/%.cu,$(RUNNER_TESTS)/%,$(filter-out %/needs_gpu.cu,$(wildcard tests/runner/*.cu))) \
+RUNNER_PROGRAMS := $(patsubst tests/runner/%.cu,$(RUNNER_TESTS)/%,$(filter-out %/needs_gpu.cu $(if $(BLAS),,%/blas.cu),$(wildcard tests/runner/*.cu))) \
   $(addprefix $(RUNNER_TESTS)/,driver streams-12 launches-12 memory-rdc library static no-ptx decoy/libcudart.so.$(NVCC_RELEASE))
 
 define TEST_PROGRAM
@@ -91,6 +91,7 @@ $Q$(NVCC) $(RUN_FLAGS) $(TEST_FLAGS) $< $(RUN_LIBRARIES) -o $@
 endef
 $(RUNNER_TESTS)/%: tests/runner/%.cu $(wildcard tests/runner/*.h) | nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
+$(RUNNER_TESTS)/blas: TEST_FLAGS = -lcublas
 # The same with the runtime of CUDA 12, and compressed as its nvcc does. That of CUDA 13 can still do it.
 $(RUNNER_TESTS)/%-12: RUN_LIBRARIES = -L$(RUNNER)/link-12 -lcuda
 $(RUNNER_TESTS)/%-12: TEST_FLAGS = $(if $(filter 13,$(NVCC_RELEASE)),--compress-mode=speed)

@@ -160,7 +160,7 @@ typedef enum EmulatorTensorSwizzle {
   EMULATOR_SWIZZLE_128B,
 } EmulatorTensorSwizzle;
 
-// The fields of cuTensorMapEncodeTiled that have a meaning here; dimensions innermost first.
+// The fields of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col that have a meaning here; dimensions innermost first.
 typedef struct EmulatorTensorSpec {
   EmulatorTensorType type;
   int rank;                               // 1 to 5
@@ -171,6 +171,11 @@ typedef struct EmulatorTensorSpec {
   uint32_t element_stride[EMULATOR_TENSOR_RANK];  // 1 to 8; 0 counts as 1
   EmulatorTensorSwizzle swizzle;
   bool fill_nan;  // elements outside the tensor read as NaN, not as zero
+  // In im2col mode, of 3 to 5 dimensions C, W, (H, (D,)) N, a copy moves so many pixels, 1 to 1024, each of box[0] channels.
+  // Its pixels without the copy's offsets are in a box of W, H, D: in dimension i + 1 from lower[i] to size[i + 1] - 1 +
+  // upper[i]. 0: tile mode.
+  uint32_t pixels;
+  int lower[EMULATOR_TENSOR_RANK - 2], upper[EMULATOR_TENSOR_RANK - 2];
 } EmulatorTensorSpec;
 
 // Fills map, which a kernel takes as a CUtensorMap parameter. False and *error when the driver would refuse it.

@@ -8,6 +8,7 @@
 #include "record.h"
 
 #include <cstdlib>
+#include <cstring>
 
 void check_cuda(cudaError_t error, const char *what, const char *file, int line) {
   if (error == cudaSuccess) return;
@@ -37,10 +38,13 @@ void close_file(FILE *file) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3) {
-    fprintf(stderr, "usage: record GOLDEN_DIRECTORY EXPLORE_DIRECTORY\n");
+  bool copies_alone = argc == 4 && !strcmp(argv[3], "tensors");
+  if (argc != 3 && !copies_alone) {
+    fprintf(stderr, "usage: record GOLDEN_DIRECTORY EXPLORE_DIRECTORY [tensors]\n");
     return 2;
   }
+  record_tensors(argv[1], argv[2]);
+  if (copies_alone) return 0;
   cudaDeviceProp properties;
   CHECK(cudaGetDeviceProperties(&properties, 0));
   int driver = 0;

@@ -1,5 +1,5 @@
 // What the parts of the recorder use: the tensor cores' (record_tensor_cores.cu, record_matrices.cu), the scalar
-// instructions' (record_scalars.cu) and the video instructions' (record_video.cu).
+// instructions' (record_scalars.cu), the video instructions' (record_video.cu) and the tensor copies' (record_tensors.cu).
 #pragma once
 
 #include <cstdint>
@@ -29,3 +29,4 @@ void record_matrices(const char *golden, const char *explore);
 void record_scalars(const char *golden);
 void record_video(const char *golden);
 void record_ulps(const char *explore);
+void record_tensors(const char *golden, const char *explore);

@@ -102,10 +102,12 @@ def execute(copy, program, arguments):
         code, output = done.returncode, done.stdout + done.stderr
     except subprocess.TimeoutExpired as stopped:
         code, output = None, (stopped.stdout or b"").decode(errors="replace")
-    right = code is not None and bool(re.search(program.get("right", ""), output)) and \
+    found = findings(output)
+    ends_well = code == 0 or (code == 1 and found["fault"] > 0)  # hopper-run's own exit code for faults
+    right = ends_well and bool(re.search(program["right"], output)) and \
         not re.search(program.get("wrong", r"(?!)"), output)
     return {"code": code, "seconds": round(time.time() - begin, 1), "right": right, "output": output[-60000:],
-            "findings": findings(output)}
+            "findings": found}
 
 
 def judgement(program, arguments):

@@ -48,11 +48,6 @@ int main(int argc, char **argv) {
     prints<<<0, 32>>>(out);
     say("launch", cudaGetLastError());
   }
-  if (!strcmp(what, "missing")) {
-    cudaArray_t array;
-    cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
-    say("cudaMallocArray", cudaMallocArray(&array, &format, 16, 16));
-  }
   if (!strcmp(what, "reset")) {
     run(out_of_bounds, out);
     say("reset", cudaDeviceReset());

@@ -1,7 +1,10 @@
-// Tensor copies: boxes of up to five dimensions between a tensor in global memory and shared memory, in tile mode.
-// PTX ISA 5.5 and 9.7.9.25.5.
+// Tensor copies: boxes of up to five dimensions between a tensor in global memory and shared memory. PTX ISA 5.5 and
+// 9.7.9.25.5.
 //
 //   coordinates + box --rows--> pieces of a tensor's row, or what is filled --swizzle--> places in shared memory
+//
+// In tile mode a box has so many rows along each of the outer dimensions. In im2col mode it has so many pixels: they follow
+// each other along W, then H, then D, inside of the map's box, and go on in the next image.
 //
 // In shared memory a box lies row by row, its innermost dimension first. Rows are as long as the box is wide; under a
 // swizzle they are as long as its span, and the 16-byte units of each are exchanged by address bits:
@@ -23,16 +26,26 @@ typedef struct TensorPlan {
   AddressPlan map, shared, mbarrier;
   int rank;
   Slot coordinates[EMULATOR_TENSOR_RANK];
+  bool im2col, has_offsets;                // a store in im2col mode has none
+  Slot offsets[EMULATOR_TENSOR_RANK - 2];  // 16 bits each
   bool multicast;
   Slot ranks;             // the block mask of a multicast, 16 bits
   const char *reduction;  // NULL of a copy
 } TensorPlan;
 
+// How a box's rows follow each other along an outer dimension: from `start` on by steps; after `last` they begin again at
+// `first`, a step on along the next dimension.
+typedef struct Axis {
+  int64_t start, first, last, step;
+  int64_t offset;  // from there to the tensor's element
+} Axis;
+
 // A box of a tensor, as one instruction names it.
 typedef struct Box {
   TensorMapFields map;
   int64_t start[EMULATOR_TENSOR_RANK];
-  int count[EMULATOR_TENSOR_RANK];  // elements it has in each dimension
+  int count;                        // elements of a row
+  Axis axes[EMULATOR_TENSOR_RANK];  // from the second dimension on
   int element;                      // bytes
   uint32_t row, pitch, rows;        // bytes of a row, from row to row, and how many rows
 } Box;
@@ -76,6 +89,10 @@ static bool read_map(Warp *warp, const Inst *inst, int lane, uint64_t address, T
   check_visible(warp, inst, lane, &access);
   if (!tensor_map_decode(access.data, map))
     return bad_map(warp, inst, lane, address, "these 128 bytes are no tensor map of this device");
+  if (plan->im2col != (map->pixels > 0))
+    return bad_map(warp, inst, lane, address,
+                   plan->im2col ? "the instruction copies in im2col mode, the map is made for tile mode"
+                                : "the instruction copies in tile mode, the map is made for im2col mode");
   if (map->rank == plan->rank) return true;
   char detail[80];
   snprintf(detail, sizeof detail, "the map has %d dimension%s, the instruction %d", map->rank,
@@ -85,18 +102,40 @@ static bool read_map(Warp *warp, const Inst *inst, int lane, uint64_t address, T
 
 // ---- boxes ----
 
-static Box make_box(Warp *warp, const TensorPlan *plan, int lane, const TensorMapFields *map) {
-  Box box = {.map = *map, .element = tensor_element_size(map->type)};
+// Sets the rows of a box in tile mode, whose coordinates are set.
+static void set_tile(Box *box) {
   uint64_t rows = 1;
-  for (int d = 0; d < plan->rank; d++) {
-    int stride = map->element_stride[d];
-    box.start[d] = SLOT(warp, plan->coordinates[d], const s32)[lane];
-    box.count[d] = (map->box[d] + stride - 1) / stride;
-    if (d > 0) rows *= (uint64_t)box.count[d];
+  for (int d = 1; d < box->map.rank; d++) {
+    int64_t start = box->start[d], step = box->map.element_stride[d], size = box->map.box[d];
+    box->axes[d] = (Axis){.start = start, .first = start, .last = start + size - 1, .step = step};
+    rows *= (uint64_t)((size + step - 1) / step);
   }
-  box.rows = rows < MOST_ROWS ? (uint32_t)rows : MOST_ROWS;  // beyond any shared memory, as much more would be
+  box->rows = rows < MOST_ROWS ? (uint32_t)rows : MOST_ROWS;  // beyond any shared memory, as much more would be
+}
+
+// The same in im2col mode. The images, the last dimension, have no end.
+static void set_pixels(Box *box, Warp *warp, const TensorPlan *plan, int lane) {
+  const TensorMapFields *map = &box->map;
+  int images = map->rank - 1;
+  for (int d = 1; d < images; d++)
+    box->axes[d] = (Axis){.start = box->start[d],
+                          .first = map->lower[d - 1],
+                          .last = (int64_t)map->last[d] + map->upper[d - 1],
+                          .step = map->element_stride[d],
+                          .offset = plan->has_offsets ? SLOT(warp, plan->offsets[d - 1], const u16)[lane] : 0};
+  box->axes[images] = (Axis){.start = box->start[images], .last = INT64_MAX, .step = map->element_stride[images]};
+  box->rows = map->pixels;
+}
+
+static Box make_box(Warp *warp, const TensorPlan *plan, int lane, const TensorMapFields *map) {
+  Box box = {.map = *map, .element = tensor_element_size(map->type), .count = map->box[0]};
+  for (int d = 0; d < plan->rank; d++) box.start[d] = SLOT(warp, plan->coordinates[d], const s32)[lane];
+  if (plan->im2col)
+    set_pixels(&box, warp, plan, lane);
+  else
+    set_tile(&box);
   uint32_t span = (uint32_t)tensor_swizzle_span(map->swizzle);
-  box.row = (uint32_t)(box.count[0] * box.element);
+  box.row = (uint32_t)(box.count * box.element);
   box.pitch = span ? span : box.row;
   return box;
 }
@@ -122,15 +161,23 @@ static void add_bytes(Pieces *pieces, const Box *box, const Region *shared, uint
   }
 }
 
+// Goes on to the next row.
+static void next_row(const Box *box, int64_t at[EMULATOR_TENSOR_RANK]) {
+  for (int d = 1; d < box->map.rank; d++) {
+    at[d] += box->axes[d].step;
+    if (at[d] <= box->axes[d].last) return;
+    at[d] = box->axes[d].first;
+  }
+}
+
 // Whether a row is inside the tensor. *address is that of its element 0, or would be.
-static bool row_address(const Box *box, uint32_t row, uint64_t *address) {
+static bool row_address(const Box *box, const int64_t at[EMULATOR_TENSOR_RANK], uint64_t *address) {
   bool inside = true;
   *address = box->map.address;
   for (int d = 1; d < box->map.rank; d++) {
-    int64_t at = box->start[d] + (int64_t)(row % (uint32_t)box->count[d]) * box->map.element_stride[d];
-    inside &= at >= 0 && at <= box->map.last[d];
-    *address += (uint64_t)at * box->map.stride[d];
-    row /= (uint32_t)box->count[d];
+    int64_t element = at[d] + box->axes[d].offset;
+    inside &= element >= 0 && element <= box->map.last[d];
+    *address += (uint64_t)element * box->map.stride[d];
   }
   return inside;
 }
@@ -146,13 +193,15 @@ static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *bo
   if (!loads) size = (size * box->element + UNIT - 1) / UNIT * UNIT / box->element;
   int64_t low = -box->start[0], high = size - box->start[0];
   if (low < 0) low = 0;
-  if (low > box->count[0]) low = box->count[0];
+  if (low > box->count) low = box->count;
   if (high < low) high = low;
-  if (high > box->count[0]) high = box->count[0];
+  if (high > box->count) high = box->count;
   uint32_t from = (uint32_t)(low * box->element), to = (uint32_t)(high * box->element);
-  for (uint32_t row = 0; row < box->rows; row++) {
+  int64_t at[EMULATOR_TENSOR_RANK];
+  for (int d = 1; d < box->map.rank; d++) at[d] = box->axes[d].start;
+  for (uint32_t row = 0; row < box->rows; row++, next_row(box, at)) {
     uint64_t shared_address = shared->base + place->offset + (uint64_t)row * box->pitch, address;
-    bool inside = row_address(box, row, &address);
+    bool inside = row_address(box, at, &address);
     address += (uint64_t)box->start[0] * (uint64_t)box->element;
     if (loads) pieces_add_sectors(pieces, address, shared_address, box->row, route);
     if (from == to || !inside) {
@@ -211,9 +260,10 @@ static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, 
   for (int d = 0; d < box->map.rank; d++) before += box->start[d] < 0;
   if (byte % UNIT == 0 && (loads || !before)) return true;
   if (byte % UNIT)
-    hazard_stop(warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
-                "the innermost coordinate %lld times %d bytes is not a multiple of %d: the kernel stops, as an H200 does",
-                (long long)start, box->element, UNIT);
+    hazard_stop(
+        warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
+        "the innermost coordinate %lld times %d bytes is not a multiple of %d: the kernel stops, as an H200 does",
+        (long long)start, box->element, UNIT);
   else
     hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
                 "a store's coordinates must not be negative, and %d of these %s: the kernel stops, as an H200 does",
@@ -325,6 +375,16 @@ static DecodeResult decode_box(Decoder *decoder, const PtxInstruction *source, c
   return decode_address_plan(decoder, source, &map, SPACE_GENERIC, &plan->map);
 }
 
+// {offsets} of im2col mode, one for each dimension between the channels and the images.
+static bool decode_offsets(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand,
+                           TensorPlan *plan) {
+  int count = plan->rank - 2;
+  if (operand->kind != PTX_OPERAND_VECTOR || operand->item_count != count)
+    return decoder_error(decoder, source, "needs %d im2col offset%s in braces", count, count == 1 ? "" : "s"), false;
+  for (int i = 0; i < count; i++) plan->offsets[i] = decoder_source(decoder, &operand->items[i], PTX_B16);
+  return true;
+}
+
 static int rank_of(const PtxInstruction *source) {
   static const char *const names[] = {"1d", "2d", "3d", "4d", "5d"};
   for (int i = 0; i < EMULATOR_TENSOR_RANK; i++)
@@ -332,11 +392,12 @@ static int rank_of(const PtxInstruction *source) {
   return 0;
 }
 
-// What loads, stores and prefetches have in common: their modifiers and the number of dimensions. NULL after an error.
-static TensorPlan *decode_plan(Decoder *decoder, const PtxInstruction *source, int operands, Inst *inst) {
+// What loads, stores and prefetches have in common: their modifiers, the number of dimensions and the mode. operands: what
+// they have without a cache policy; of these the im2col offsets, if there are any, are number `offsets`. NULL after an error.
+static TensorPlan *decode_plan(Decoder *decoder, const PtxInstruction *source, int operands, int offsets, Inst *inst) {
   // clang-format off
   static const char *const allowed[] = {
-      "reduce", "async", "bulk", "tensor", "prefetch", "1d", "2d", "3d", "4d", "5d", "tile", "L2",
+      "reduce", "async", "bulk", "tensor", "prefetch", "1d", "2d", "3d", "4d", "5d", "tile", "im2col", "im2col_no_offs", "L2",
       "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes", "bulk_group",
       "multicast::cluster", "L2::cache_hint", "add", "min", "max", "inc", "dec", "and", "or", "xor", NULL};
   // clang-format on
@@ -349,23 +410,34 @@ static TensorPlan *decode_plan(Decoder *decoder, const PtxInstruction *source, i
     return NULL;
   }
   bool hint = ptx_has(source, "L2::cache_hint");
-  if (!decoder_operands(decoder, source, operands + hint, operands + hint)) return NULL;
+  plan->has_offsets = ptx_has(source, "im2col");
+  plan->im2col = plan->has_offsets || ptx_has(source, "im2col_no_offs");
+  if (plan->im2col && plan->rank < 3) {
+    decoder_error(decoder, source, "im2col mode needs 3 to 5 dimensions");
+    return NULL;
+  }
+  operands += plan->has_offsets + hint;
+  if (!decoder_operands(decoder, source, operands, operands)) return NULL;
+  if (plan->has_offsets && !decode_offsets(decoder, source, &source->operands[offsets], plan)) return NULL;
   if (hint) decoder_source(decoder, &source->operands[source->operand_count - 1], PTX_B64);
   return plan;
 }
 
 // cp.async.bulk.tensor.2d.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes [to], [map, {x, y}], [mbarrier]{,
 // ranks}{, policy};
+// cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [to], [map, {c, w, h, n}], [mbarrier],
+// {w, h}{, ranks}{, policy};
 DecodeResult decode_tensor_load(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  TensorPlan *plan = decode_plan(decoder, source, 3 + ptx_has(source, "multicast::cluster"), inst);
+  TensorPlan *plan = decode_plan(decoder, source, 3 + ptx_has(source, "multicast::cluster"), 3, inst);
   if (!plan) return DECODE_FAILED;
   decoder->program->asynchronous = true;
+  if (ptx_has(source, "im2col_no_offs")) return decoder_error(decoder, source, ".im2col_no_offs is for stores");
   if (!ptx_has(source, "mbarrier::complete_tx::bytes"))
     return decoder_error(decoder, source, "completes on .mbarrier::complete_tx::bytes or .bulk_group");
   if (!ptx_has(source, "global") || !(ptx_has(source, "shared::cluster") || ptx_has(source, "shared::cta")))
     return decoder_error(decoder, source, "copies from .global to .shared::cluster");
   plan->multicast = ptx_has(source, "multicast::cluster");
-  if (plan->multicast) plan->ranks = decoder_source(decoder, &source->operands[3], PTX_B16);
+  if (plan->multicast) plan->ranks = decoder_source(decoder, &source->operands[3 + plan->has_offsets], PTX_B16);
   inst->execute = load;
   if (decode_address_plan(decoder, source, &source->operands[0], SPACE_SHARED, &plan->shared) != DECODED)
     return DECODE_FAILED;
@@ -374,13 +446,15 @@ DecodeResult decode_tensor_load(Decoder *decoder, const PtxInstruction *source, 
   return decode_box(decoder, source, &source->operands[1], plan);
 }
 
-// cp{.reduce}.async.bulk.tensor.2d.global.shared::cta{.OPERATION}{.tile}.bulk_group [map, {x, y}], [from]{, policy};
+// cp{.reduce}.async.bulk.tensor.2d.global.shared::cta{.OPERATION}{.MODE}.bulk_group [map, {x, y}], [from]{, policy};
+// The mode is .tile or .im2col_no_offs.
 DecodeResult decode_tensor_store(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  TensorPlan *plan = decode_plan(decoder, source, 2, inst);
+  TensorPlan *plan = decode_plan(decoder, source, 2, 2, inst);
   if (!plan) return DECODE_FAILED;
   decoder->program->asynchronous = true;
   if (!ptx_has(source, "global") || !ptx_has(source, "shared::cta"))
     return decoder_error(decoder, source, "copies from .shared::cta to .global");
+  if (plan->has_offsets) return decoder_error(decoder, source, ".im2col is for loads, .im2col_no_offs for stores");
   plan->reduction = bulk_reduction_name(source);
   if (ptx_has(source, "reduce") != (plan->reduction != NULL))
     return decoder_error(decoder, source, "a reduction, and it alone, names an operation");
@@ -391,8 +465,9 @@ DecodeResult decode_tensor_store(Decoder *decoder, const PtxInstruction *source,
 }
 
 // cp.async.bulk.prefetch.tensor.2d.L2.global{.tile} [map, {x, y}]{, policy};
+// cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [map, {c, w, h, n}], {w, h}{, policy};
 DecodeResult decode_tensor_prefetch(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  TensorPlan *plan = decode_plan(decoder, source, 1, inst);
+  TensorPlan *plan = decode_plan(decoder, source, 1, 1, inst);
   if (!plan) return DECODE_FAILED;
   inst->execute = prefetch;
   return decode_box(decoder, source, &source->operands[0], plan);

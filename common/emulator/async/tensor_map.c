@@ -1,4 +1,5 @@
-// The encoder of tensor maps, with the rules of cuTensorMapEncodeTiled, and their decoder: see tensor_map.h.
+// The encoder of tensor maps, with the rules of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, and their decoder: see
+// tensor_map.h.
 #include "tensor_map.h"
 
 #include <stdarg.h>
@@ -8,8 +9,8 @@
 
 #define TENSOR_MAP_MAGIC 0x70616d726f736e74ull
 
-// Limits of a tensor map, CUDA driver API, cuTensorMapEncodeTiled.
-enum { MAX_BOX = 256, MAX_ELEMENT_STRIDE = 8, UNIT = 16 };
+// Limits of a tensor map, CUDA driver API.
+enum { MAX_BOX = 256, MAX_ELEMENT_STRIDE = 8, MAX_PIXELS = 1024, UNIT = 16 };
 #define MAX_SIZE (1ull << 32)
 #define MAX_STRIDE (1ull << 40)
 
@@ -47,7 +48,8 @@ static bool check_dimension(const EmulatorTensorSpec *spec, int d, EmulatorError
   uint64_t size = spec->size[d], stride = spec->stride[d];
   if (size == 0 || size > MAX_SIZE)
     return wrong(error, "dimension %d has %llu elements, 1 to 2^32 are allowed", d, (unsigned long long)size);
-  if (spec->box[d] == 0 || spec->box[d] > MAX_BOX)
+  bool has_box = d == 0 || spec->pixels == 0;
+  if (has_box && (spec->box[d] == 0 || spec->box[d] > MAX_BOX))
     return wrong(error, "the box is %u elements wide in dimension %d, 1 to %d are allowed", spec->box[d], d, MAX_BOX);
   if (spec->element_stride[d] > MAX_ELEMENT_STRIDE)
     return wrong(error, "the element stride of dimension %d is %u, 1 to %d are allowed", d, spec->element_stride[d],
@@ -56,6 +58,24 @@ static bool check_dimension(const EmulatorTensorSpec *spec, int d, EmulatorError
   if (d > 0 && (stride % UNIT || stride >= MAX_STRIDE))
     return wrong(error, "the stride of dimension %d is %llu bytes, a multiple of %d below 2^40 is needed", d,
                  (unsigned long long)stride, UNIT);
+  return true;
+}
+
+// The rules of im2col mode.
+static bool check_pixels(const EmulatorTensorSpec *spec, EmulatorError *error) {
+  if (spec->rank < 3) return wrong(error, "%d dimensions, im2col mode needs 3 to 5", spec->rank);
+  if (spec->pixels > MAX_PIXELS)
+    return wrong(error, "a copy of %u pixels, 1 to %d are allowed", spec->pixels, MAX_PIXELS);
+  int limit = spec->rank == 3 ? 1 << 15 : spec->rank == 4 ? 1 << 7 : 1 << 4;
+  for (int i = 0; i < spec->rank - 2; i++) {
+    int lower = spec->lower[i], upper = spec->upper[i];
+    if (lower < -limit || lower >= limit || upper < -limit || upper >= limit)
+      return wrong(error, "corners %d and %d of the pixels' box, %d to %d are allowed with %d dimensions", lower, upper,
+                   -limit, limit - 1, spec->rank);
+    if (lower > (int64_t)spec->size[i + 1] - 1 + upper)
+      return wrong(error, "the pixels' box from %d to %lld in dimension %d is empty", lower,
+                   (long long)spec->size[i + 1] - 1 + upper, i + 1);
+  }
   return true;
 }
 
@@ -69,6 +89,7 @@ static bool check_spec(const EmulatorTensorSpec *spec, EmulatorError *error) {
     return wrong(error, "the tensor's address 0x%llx is not a multiple of %d", (unsigned long long)spec->address, UNIT);
   for (int d = 0; d < spec->rank; d++)
     if (!check_dimension(spec, d, error)) return false;
+  if (spec->pixels && !check_pixels(spec, error)) return false;
   int row = (int)spec->box[0] * types[spec->type].size, span = tensor_swizzle_span(spec->swizzle);
   if (row % UNIT) return wrong(error, "a row of the box has %d bytes, a multiple of %d is needed", row, UNIT);
   if (span && row > span)
@@ -84,7 +105,12 @@ static bool check_fields(const TensorMapFields *fields) {
                              .rank = fields->rank,
                              .address = fields->address,
                              .swizzle = (EmulatorTensorSwizzle)fields->swizzle,
-                             .fill_nan = fields->fill_nan != 0};
+                             .fill_nan = fields->fill_nan != 0,
+                             .pixels = fields->pixels};
+  for (int i = 0; i < EMULATOR_TENSOR_RANK - 2; i++) {
+    spec.lower[i] = fields->lower[i];
+    spec.upper[i] = fields->upper[i];
+  }
   for (int d = 0; d < EMULATOR_TENSOR_RANK; d++) {
     spec.size[d] = (uint64_t)fields->last[d] + 1;
     spec.stride[d] = fields->stride[d];
@@ -114,6 +140,11 @@ bool emulator_tensor_map(const EmulatorTensorSpec *spec, uint8_t map[EMULATOR_TE
   fields.type = (uint8_t)spec->type;
   fields.swizzle = (uint8_t)spec->swizzle;
   fields.fill_nan = spec->fill_nan;
+  fields.pixels = (uint16_t)spec->pixels;
+  for (int i = 0; spec->pixels && i < spec->rank - 2; i++) {
+    fields.lower[i] = (int16_t)spec->lower[i];
+    fields.upper[i] = (int16_t)spec->upper[i];
+  }
   for (int d = 0; d < spec->rank; d++) {
     fields.stride[d] = d ? spec->stride[d] : (uint64_t)types[spec->type].size;
     fields.last[d] = (uint32_t)(spec->size[d] - 1);

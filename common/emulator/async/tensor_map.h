@@ -17,6 +17,8 @@ typedef struct TensorMapFields {
   uint16_t box[EMULATOR_TENSOR_RANK];
   uint8_t element_stride[EMULATOR_TENSOR_RANK];
   uint8_t rank, type, swizzle, fill_nan;
+  uint16_t pixels;  // of a copy in im2col mode, 0 in tile mode
+  int16_t lower[EMULATOR_TENSOR_RANK - 2], upper[EMULATOR_TENSOR_RANK - 2];
   uint64_t checksum;  // of all the bytes before it
 } TensorMapFields;
 

@@ -72,7 +72,7 @@ static bool find_shared(Warp *warp, const Inst *inst, int lane, uint64_t address
   if (offset < shared->base || offset - shared->base > shared->size ||
       shared->size - (offset - shared->base) < (uint64_t)size)
     return out_of_bounds(warp, inst, lane, address, size, "byte %lld of a block's %llu bytes of shared memory",
-                         (long long)offset - (long long)shared->base, (unsigned long long)shared->size);
+                         (long long)offset - SHARED_BASE, (unsigned long long)warp_launch(warp)->shared_size);
   offset -= shared->base;
   *access = (Access){shared->data + offset, shared, offset, NULL};
   return true;

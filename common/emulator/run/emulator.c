@@ -77,10 +77,11 @@ size_t emulator_written(const Emulator *emulator, uint64_t address, size_t size)
   uint64_t offset;
   const Region *region = range(emulator, address, size, &offset);
   if (!region || !region->shadow.pages) return size;
+  const uint32_t next = emulator->launches + 1;  // to it all launches so far are the host
   for (size_t done = 0, run; done < size; done += run) {
     Cell cell;
     size_t part = size - done < INT_MAX ? size - done : INT_MAX;
-    run = (size_t)shadow_run(&region->shadow, offset + done, (int)part, emulator->launches, &cell);
+    run = (size_t)shadow_run(&region->shadow, offset + done, (int)part, next, &cell);
     if (cell.write == EPOCH_NONE) return done;
   }
   return size;

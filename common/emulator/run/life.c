@@ -77,6 +77,18 @@ static void end_warp(Warp *warp) {
   usage_subtract(&usage->shadow, warp_launch(warp)->program->local_size * LANES);
 }
 
+// A block's shared memory, after the system's part of it if the program asks for that. What the part holds at first is
+// undefined, and cooperative_groups clears bits in it: so it counts as written.
+static void start_shared(Block *block) {
+  const Launch *launch = block->cluster->launch;
+  uint64_t reserved = special_knows_reserved_shared(launch->program) ? RESERVED_SHARED : 0;
+  block->shared = host_allocate(1, sizeof(Region));
+  if (!region_init(block->shared, REGION_SHARED, SHARED_BASE - reserved, launch->shared_size + reserved,
+                   launch->hazards, &launch->emulator->usage))
+    out_of_memory();
+  region_host_write(block->shared, 0, reserved);
+}
+
 Cluster *cluster_start(Worker *worker, uint32_t id) {
   Launch *launch = worker->launch;
   Cluster *cluster = host_allocate(1, sizeof *cluster);
@@ -98,10 +110,7 @@ Cluster *cluster_start(Worker *worker, uint32_t id) {
     cluster_block_index(launch, id, rank, block->index);
     block->warp_count = (threads + LANES - 1) / LANES;
     block->warps = host_allocate((size_t)block->warp_count, sizeof(Warp));
-    block->shared = host_allocate(1, sizeof(Region));
-    if (!region_init(block->shared, REGION_SHARED, SHARED_BASE, launch->shared_size, launch->hazards,
-                     &launch->emulator->usage))
-      out_of_memory();
+    start_shared(block);
     for (int b = 0; b < BARRIERS; b++) block->barriers[b].expected = -1;
     for (int w = 0; w < block->warp_count; w++) start_warp(block, w);
   }

@@ -179,8 +179,8 @@ static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint
           warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
           "the descriptor of %s, start 0x%x, leading %u, stride %u, reaches byte %lld of a block's %llu bytes of "
           "shared memory",
-          which, d->start, d->leading, d->stride, (long long)address - (long long)shared->base,
-          (unsigned long long)shared->size);
+          which, d->start, d->leading, d->stride, (long long)address - SHARED_BASE,
+          (unsigned long long)warp_launch(warp)->shared_size);
       return false;
     }
   return true;

@@ -23,6 +23,9 @@ typedef struct Worker Worker;
 #define WINDOW_MASK 0xffffffffull
 // The first bytes of shared memory belong to the system, as on the hardware; so no variable has address 0.
 #define SHARED_BASE 1024u
+// Of these the last are for a program that asks for them by %reserved_smem_offset_1: cooperative_groups keeps the barriers
+// of tiles of several warps in 288 bytes there.
+#define RESERVED_SHARED 512u
 #define SHARED_RANK_SHIFT 24
 
 // Lanes of a warp that stand at the same instruction.
@@ -164,7 +167,7 @@ typedef struct InstCounts {
 
 struct Worker {
   Launch *launch;
-  int number;  // of the host thread
+  int number;                // of the host thread
   InstCounts *counts;        // one per instruction of the program
   _Alignas(64) Usage order;  // vector clocks and sets of reads; a cache line for each: they change often
 };

@@ -36,6 +36,8 @@ typedef enum SpecialRegister {
   SPECIAL_RESERVED_BEGIN,
   SPECIAL_RESERVED_END,
   SPECIAL_RESERVED_CAP,
+  SPECIAL_RESERVED_0,
+  SPECIAL_RESERVED_1,
   SPECIAL_GRID_WORKSPACE_HIGH,
   SPECIAL_GRID_WORKSPACE_LOW,
   SPECIAL_STACK,  // no register of PTX: stack.c
@@ -75,6 +77,8 @@ static const struct {
     {"reserved_smem_offset_begin", 4, SPECIAL_RESERVED_BEGIN},
     {"reserved_smem_offset_end", 4, SPECIAL_RESERVED_END},
     {"reserved_smem_offset_cap", 4, SPECIAL_RESERVED_CAP},
+    {"reserved_smem_offset_0", 4, SPECIAL_RESERVED_0},
+    {"reserved_smem_offset_1", 4, SPECIAL_RESERVED_1},
     {"current_graph_exec", 8, SPECIAL_ZERO},
     {"stack pointer", 8, SPECIAL_STACK},
     // What the driver keeps there is documented nowhere. cooperative_groups of CUDA 13 takes the address of the workspace
@@ -98,11 +102,14 @@ int special_find(const char *name, int *size) {
   return !strncmp(name, "envreg", 6) || !strncmp(name, "pm", 2) ? (int)SPECIAL_ZERO : -1;
 }
 
-bool special_knows_grid_sync(const Program *program) {
+static bool reads(const Program *program, SpecialRegister id) {
   for (int i = 0; i < program->special_count; i++)
-    if (program->specials[i].id == SPECIAL_GRID_WORKSPACE_HIGH) return true;
+    if (program->specials[i].id == (int)id) return true;
   return false;
 }
+
+bool special_knows_grid_sync(const Program *program) { return reads(program, SPECIAL_GRID_WORKSPACE_HIGH); }
+bool special_knows_reserved_shared(const Program *program) { return reads(program, SPECIAL_RESERVED_1); }
 
 // The thread's index along one axis of the block.
 static uint32_t thread_index(const Warp *warp, int axis, int lane) {
@@ -144,7 +151,9 @@ uint64_t special_value(const Warp *warp, int id, int axis, int lane) {
   case SPECIAL_DYNAMIC_SHARED: return launch->dynamic_shared;
   case SPECIAL_TOTAL_SHARED: return in_units(launch->shared_size);
   case SPECIAL_AGGREGATE_SHARED: return in_units(launch->shared_size) + SHARED_BASE;
-  case SPECIAL_RESERVED_BEGIN: return 0;
+  case SPECIAL_RESERVED_BEGIN:
+  case SPECIAL_RESERVED_0: return 0;
+  case SPECIAL_RESERVED_1: return SHARED_BASE - RESERVED_SHARED;
   case SPECIAL_RESERVED_END:
   case SPECIAL_RESERVED_CAP: return SHARED_BASE;
   case SPECIAL_GRID_WORKSPACE_HIGH: return launch->grid_workspace >> 32;

@@ -9,3 +9,5 @@ int special_find(const char *name, int *size);
 uint64_t special_value(const Warp *warp, int id, int component, int lane);
 // Whether the program asks for the workspace of grid.sync().
 bool special_knows_grid_sync(const Program *program);
+// Whether it asks for shared memory of the system's.
+bool special_knows_reserved_shared(const Program *program);

@@ -1,4 +1,5 @@
 // Tensor maps: those of the emulator in the 128 bytes of a CUtensorMap.
+#include <stdio.h>
 #include <string.h>
 
 #include "driver.h"
@@ -19,9 +20,59 @@ static const int types[] = {
     [CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ] = EMULATOR_TENSOR_F32,
 };
 
-static CUresult invalid(const char *why) {
-  core_say("cuTensorMapEncodeTiled: %s", why);
+// What cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col have in common.
+typedef struct Request {
+  const char *function;
+  CUtensorMap *map;
+  CUtensorMapDataType type;
+  cuuint32_t rank;
+  void *address;
+  const cuuint64_t *sizes, *strides;
+  const cuuint32_t *element_strides;
+  CUtensorMapInterleave interleave;
+  CUtensorMapSwizzle swizzle;
+  CUtensorMapFloatOOBfill fill;
+} Request;
+
+static CUresult invalid(const Request *request, const char *why) {
+  core_say("%s: %s", request->function, why);
   return CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult missing(const Request *request, const char *what) {
+  char text[100];
+  snprintf(text, sizeof text, "%s %s", request->function, what);
+  return core_missing(text);
+}
+
+// Fills *spec but for the box.
+static CUresult begin_map(const Request *request, EmulatorTensorSpec *spec) {
+  if (!request->map || !request->sizes || !request->element_strides || (request->rank > 1 && !request->strides))
+    return invalid(request, "a pointer is null");
+  if (request->rank < 1 || request->rank > EMULATOR_TENSOR_RANK) return invalid(request, "the rank is not 1 to 5");
+  if ((uintptr_t)request->map % 64) return invalid(request, "the CUtensorMap is not aligned to 64 bytes");
+  if ((unsigned)request->type >= sizeof types / sizeof *types) return missing(request, "of this data type");
+  if (request->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return missing(request, "with interleave");
+  if (request->swizzle > CU_TENSOR_MAP_SWIZZLE_128B) return missing(request, "with this swizzle");
+  *spec = (EmulatorTensorSpec){.type = (EmulatorTensorType)types[request->type],
+                               .rank = (int)request->rank,
+                               .address = (uint64_t)(uintptr_t)request->address,
+                               .swizzle = (EmulatorTensorSwizzle)request->swizzle,
+                               .fill_nan = request->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA};
+  for (cuuint32_t i = 0; i < request->rank; i++) {
+    spec->size[i] = request->sizes[i];
+    spec->element_stride[i] = request->element_strides[i];
+    if (i > 0) spec->stride[i] = request->strides[i - 1];
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUresult end_map(const Request *request, const EmulatorTensorSpec *spec) {
+  EmulatorError error = {0};
+  uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES];
+  if (!emulator_tensor_map(spec, bytes, &error)) return invalid(request, error.message);
+  memcpy(request->map, bytes, sizeof bytes);
+  return CUDA_SUCCESS;
 }
 
 API(cuTensorMapEncodeTiled,
@@ -29,27 +80,36 @@ API(cuTensorMapEncodeTiled,
      const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *element_strides,
      CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
      CUtensorMapFloatOOBfill fill)) {
+  const Request request = {"cuTensorMapEncodeTiled", map,        type,    rank, address, sizes, strides,
+                           element_strides,          interleave, swizzle, fill};
+  EmulatorTensorSpec spec;
   (void)promotion;
-  if (!map || !sizes || !box || !element_strides || (rank > 1 && !strides)) return invalid("a pointer is null");
-  if (rank < 1 || rank > EMULATOR_TENSOR_RANK) return invalid("the rank is not 1 to 5");
-  if ((uintptr_t)map % 64) return invalid("the CUtensorMap is not aligned to 64 bytes");
-  if ((unsigned)type >= sizeof types / sizeof *types) return core_missing("cuTensorMapEncodeTiled of this data type");
-  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return core_missing("cuTensorMapEncodeTiled with interleave");
-  if (swizzle > CU_TENSOR_MAP_SWIZZLE_128B) return core_missing("cuTensorMapEncodeTiled with this swizzle");
-  EmulatorTensorSpec spec = {.type = (EmulatorTensorType)types[type],
-                             .rank = (int)rank,
-                             .address = (uint64_t)(uintptr_t)address,
-                             .swizzle = (EmulatorTensorSwizzle)swizzle,
-                             .fill_nan = fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA};
-  for (cuuint32_t i = 0; i < rank; i++) {
-    spec.size[i] = sizes[i];
-    spec.box[i] = box[i];
-    spec.element_stride[i] = element_strides[i];
-    if (i > 0) spec.stride[i] = strides[i - 1];
+  if (!box) return invalid(&request, "a pointer is null");
+  CUresult result = begin_map(&request, &spec);
+  if (result != CUDA_SUCCESS) return result;
+  for (cuuint32_t i = 0; i < rank; i++) spec.box[i] = box[i];
+  return end_map(&request, &spec);
+}
+
+// The corners stand in the order W, H, D.
+API(cuTensorMapEncodeIm2col,
+    (CUtensorMap * map, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *sizes,
+     const cuuint64_t *strides, const int *lower, const int *upper, cuuint32_t channels, cuuint32_t pixels,
+     const cuuint32_t *element_strides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+     CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)) {
+  const Request request = {"cuTensorMapEncodeIm2col", map,        type,    rank, address, sizes, strides,
+                           element_strides,           interleave, swizzle, fill};
+  EmulatorTensorSpec spec;
+  (void)promotion;
+  if (!lower || !upper) return invalid(&request, "a pointer is null");
+  if (pixels == 0) return invalid(&request, "a copy has no pixel");
+  CUresult result = begin_map(&request, &spec);
+  if (result != CUDA_SUCCESS) return result;
+  spec.box[0] = channels;
+  spec.pixels = pixels;
+  for (cuuint32_t i = 0; i + 2 < rank; i++) {
+    spec.lower[i] = lower[i];
+    spec.upper[i] = upper[i];
   }
-  EmulatorError error = {0};
-  uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES];
-  if (!emulator_tensor_map(&spec, bytes, &error)) return invalid(error.message);
-  memcpy(map, bytes, sizeof bytes);
-  return CUDA_SUCCESS;
+  return end_map(&request, &spec);
 }

@@ -52,6 +52,21 @@ extern "C" __global__ void arrive_then_wait(int *values, int *out) {
   out[i] = values[all - 1 - i] + own;
 }
 
+// ---- tiles of several warps ----
+
+// The threads of each tile of 64 exchange their values; the tiles do not wait for each other.
+extern "C" __global__ void tiles_of_warps(const int *values, int *out) {
+  __shared__ int shared[192];
+  auto tile = cg::tiled_partition<64>(cg::this_thread_block());
+  int *own = shared + 64 * tile.meta_group_rank(), i = tile.thread_rank();
+  for (int round = 0; round < 3; round++) {
+    own[i] = values[threadIdx.x] + round;
+    tile.sync();
+    out[threadIdx.x] = own[63 - i];
+    tile.sync();
+  }
+}
+
 // ---- barriers and flags by hand ----
 
 // Every block arrives, and looks at most `most` times whether all have.

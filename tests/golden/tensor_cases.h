@@ -1,0 +1,200 @@
+// The tensor copies of tensor_copies.txt: record_tensors.cu runs them on an H200, test_tensor_golden.c on the emulator,
+// with the same PTX kernel on the same memory. A line of the file is a case, and what the H200 did after "->":
+//
+//   load type=f16 size=16,7,6,3 stride=32,256,2048 lower=-1,-1 upper=-1,-1 channels=8 pixels=20 at=0,-1,-1,0 offset=0,1
+//
+// A copy is a load or a store; with pixels= it is in im2col mode, and otherwise in tile mode, with box=. Dimensions stand
+// innermost first. The tensor is inside a memory whose 16-bit words count from 0.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vectors.h"
+
+enum {
+  TENSOR_DIMENSIONS = 5,
+  TENSOR_MEMORY = 1 << 17,  // bytes; the tensor begins at TENSOR_BASE
+  TENSOR_BASE = 1 << 15,
+  TENSOR_TILE = 1 << 15,  // bytes of shared memory
+  TENSOR_EMPTY = 0xee,    // what the side holds that receives the copy
+};
+
+typedef struct TensorCase {
+  bool store, im2col;
+  int type, rank, interleave, swizzle, fill_nan;  // as CUtensorMapDataType and its kin count
+  uint64_t size[TENSOR_DIMENSIONS];
+  uint64_t stride[TENSOR_DIMENSIONS];  // bytes, from the second dimension on
+  uint32_t box[TENSOR_DIMENSIONS], step[TENSOR_DIMENSIONS];
+  uint32_t channels, pixels;
+  int lower[TENSOR_DIMENSIONS], upper[TENSOR_DIMENSIONS];  // of the dimensions between the first and the last
+  int at[TENSOR_DIMENSIONS], offset[TENSOR_DIMENSIONS];
+} TensorCase;
+
+// What the kernel is given.
+typedef struct TensorInput {
+  int32_t at[8], offset[8];
+  uint32_t bytes;   // that the mbarrier expects of a load
+  uint32_t issues;  // 0: no copy is issued, so that the mbarrier shows what it expects
+  uint32_t unused[14];
+  uint8_t tile[TENSOR_TILE];
+} TensorInput;
+
+typedef struct TensorOutput {
+  uint64_t barrier;    // the mbarrier's bits, in the end
+  uint32_t completed;  // its phase is over
+  uint32_t unused[29];
+  uint8_t tile[TENSOR_TILE];
+} TensorOutput;
+
+// ---- reading a case ----
+
+// The numbers of "1,2,3", of which there may be five: how many.
+static inline int tensor_numbers(const char *text, int64_t numbers[TENSOR_DIMENSIONS]) {
+  int count = 0;
+  while (count < TENSOR_DIMENSIONS) {
+    numbers[count++] = strtoll(text, (char **)&text, 10);
+    if (*text++ != ',') break;
+  }
+  return count;
+}
+
+static inline int tensor_word(const char *text, const char *const words[], int count) {
+  for (int i = 0; i < count; i++)
+    if (!strcmp(text, words[i])) return i;
+  return -1;
+}
+
+#define TENSOR_ARRAY(array, first)                                                                                     \
+  for (int tensor_i = 0; tensor_i < count && tensor_i + (first) < TENSOR_DIMENSIONS; tensor_i++)                       \
+  (array)[tensor_i + (first)] = numbers[tensor_i]
+
+// One "name=value". False when it is none.
+static inline bool tensor_field(TensorCase *c, const char *name, const char *value) {
+  static const char *const types[] = {"u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16"};
+  static const char *const swizzles[] = {"0", "32", "64", "128"}, *const interleaves[] = {"0", "16", "32"};
+  int64_t numbers[TENSOR_DIMENSIONS];
+  int count = tensor_numbers(value, numbers);
+  if (!strcmp(name, "size")) {
+    TENSOR_ARRAY(c->size, 0);
+    c->rank = count;
+  } else if (!strcmp(name, "stride"))
+    TENSOR_ARRAY(c->stride, 1);
+  else if (!strcmp(name, "box"))
+    TENSOR_ARRAY(c->box, 0);
+  else if (!strcmp(name, "step"))
+    TENSOR_ARRAY(c->step, 0);
+  else if (!strcmp(name, "lower"))
+    TENSOR_ARRAY(c->lower, 0);
+  else if (!strcmp(name, "upper"))
+    TENSOR_ARRAY(c->upper, 0);
+  else if (!strcmp(name, "at"))
+    TENSOR_ARRAY(c->at, 0);
+  else if (!strcmp(name, "offset"))
+    TENSOR_ARRAY(c->offset, 0);
+  else if (!strcmp(name, "channels"))
+    c->channels = (uint32_t)numbers[0];
+  else if (!strcmp(name, "pixels"))
+    c->pixels = (uint32_t)numbers[0], c->im2col = true;
+  else if (!strcmp(name, "type"))
+    return (c->type = tensor_word(value, types, 10)) >= 0;
+  else if (!strcmp(name, "swizzle"))
+    return (c->swizzle = tensor_word(value, swizzles, 4)) >= 0;
+  else if (!strcmp(name, "interleave"))
+    return (c->interleave = tensor_word(value, interleaves, 3)) >= 0;
+  else if (!strcmp(name, "fill"))
+    return (c->fill_nan = !strcmp(value, "nan"));
+  else
+    return false;
+  return true;
+}
+
+// A line up to " ->". False when it is no case.
+static inline bool tensor_case(const char *line, TensorCase *c) {
+  char text[512], *rest = text;
+  size_t length = strstr(line, " ->") ? (size_t)(strstr(line, " ->") - line) : strcspn(line, "\n");
+  if (length >= sizeof text) return false;
+  memcpy(text, line, length);
+  text[length] = 0;
+  memset(c, 0, sizeof *c);
+  for (int i = 0; i < TENSOR_DIMENSIONS; i++) c->step[i] = 1;
+  char *kind = strtok_r(rest, " ", &rest), *word;
+  if (!kind || (strcmp(kind, "load") && strcmp(kind, "store"))) return false;
+  c->store = !strcmp(kind, "store");
+  while ((word = strtok_r(NULL, " ", &rest))) {
+    char *equals = strchr(word, '=');
+    if (!equals) return false;
+    *equals = 0;
+    if (!tensor_field(c, word, equals + 1)) return false;
+  }
+  return c->rank > 0;
+}
+
+// ---- memory ----
+
+// Words that count from 0.
+static inline void tensor_count(uint8_t *bytes, size_t size) {
+  for (size_t i = 0; i < size; i++) bytes[i] = (uint8_t)(i / 2 >> 8 * (i % 2));
+}
+
+// The tensor's memory and the tile before the copy.
+static inline void tensor_prepare(const TensorCase *c, uint8_t *memory, TensorInput *in) {
+  memset(in, 0, sizeof *in);
+  memcpy(in->at, c->at, sizeof c->at);
+  memcpy(in->offset, c->offset, sizeof c->offset);
+  in->issues = 1;
+  tensor_count(c->store ? in->tile : memory, c->store ? TENSOR_TILE : TENSOR_MEMORY);
+  memset(c->store ? memory : in->tile, TENSOR_EMPTY, c->store ? TENSOR_MEMORY : TENSOR_TILE);
+}
+
+// ---- the kernel ----
+
+// Writes the kernel "copy" for a case's mode and rank: one warp, and an mbarrier for the loads. Its parameters are the map,
+// a TensorInput and a TensorOutput. peeks: at the mbarrier's bits, which PTX does not allow.
+static inline void tensor_kernel(const TensorCase *c, bool peeks, char *text, size_t size) {
+  char at[64] = "", offset[64] = "", copy[300];
+  for (int d = 0; d < c->rank; d++) sprintf(at + strlen(at), "%sat%d", d ? ", " : "", d);
+  for (int d = 0; d < c->rank - 2; d++) sprintf(offset + strlen(offset), "%soffset%d", d ? ", " : "", d);
+  if (c->store)
+    snprintf(copy, sizeof copy,
+             "cp.async.bulk.tensor.%dd.global.shared::cta.%s.bulk_group [map_at, {%s}], [tile];\n"
+             "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n",
+             c->rank, c->im2col ? "im2col_no_offs" : "tile", at);
+  else
+    snprintf(copy, sizeof copy,
+             "cp.async.bulk.tensor.%dd.shared::cluster.global.%s.mbarrier::complete_tx::bytes "
+             "[tile], [map_at, {%s}], [barrier]%s%s%s;\n",
+             c->rank, c->im2col ? "im2col" : "tile", at, c->im2col ? ", {" : "", c->im2col ? offset : "",
+             c->im2col ? "}" : "");
+  snprintf(text, size,
+           ".version 8.7\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 tile[];\n"
+           ".visible .entry copy(.param .align 64 .b8 map[128], .param .u64 in, .param .u64 out) .reqntid 32, 1, 1 {\n"
+           ".reg .b32 t, i, n, bytes, v, at0, at1, at2, at3, at4, s; .reg .b16 offset0, offset1, offset2;\n"
+           ".reg .b64 p, q, x, map_at, word; .reg .pred first, more, issues, done;\n"
+           ".shared .align 8 .b64 barrier;\n"
+           "mov.u32 t, %%tid.x; setp.eq.u32 first, t, 0; mov.u64 map_at, map; cvta.param.u64 map_at, map_at;\n"
+           "ld.param.u64 p, [in]; ld.param.u64 q, [out]; mov.u32 s, tile;\n"
+           "ld.global.b32 at0, [p]; ld.global.b32 at1, [p+4]; ld.global.b32 at2, [p+8]; ld.global.b32 at3, [p+12];\n"
+           "ld.global.b32 at4, [p+16]; ld.global.b16 offset0, [p+32]; ld.global.b16 offset1, [p+36];\n"
+           "ld.global.b16 offset2, [p+40]; ld.global.b32 bytes, [p+64]; ld.global.b32 v, [p+68];\n"
+           "setp.ne.u32 issues, v, 0;\n"
+           "shl.b32 i, t, 2; cvt.u64.u32 x, i; add.u64 p, p, x; add.u64 q, q, x; add.u32 s, s, i;\n"
+           "FILL: ld.global.b32 v, [p+128]; st.shared.b32 [s], v; add.u64 p, p, 128; add.u32 s, s, 128;\n"
+           "add.u32 i, i, 128; setp.lt.u32 more, i, %d; @more bra FILL;\n"
+           "@first mbarrier.init.shared.b64 [barrier], 1; @first fence.mbarrier_init.release.cluster;\n"
+           "fence.proxy.async; barrier.sync 0; @!first bra END;\n"
+           "mbarrier.arrive.expect_tx.shared.b64 _, [barrier], bytes; mov.u32 n, 0; @!issues bra WAIT;\n"
+           "%s"
+           "WAIT: mbarrier.test_wait.parity.shared.b64 done, [barrier], 0; @done bra END; nanosleep.u32 200;\n"
+           "add.u32 n, n, 1; setp.lt.u32 more, n, 2000; @more bra WAIT;\n"
+           "END: barrier.sync 0; mov.u32 s, tile; shl.b32 i, t, 2; add.u32 s, s, i;\n"
+           "KEEP: ld.shared.b32 v, [s]; st.global.b32 [q+128], v; add.u64 q, q, 128; add.u32 s, s, 128;\n"
+           "add.u32 i, i, 128; setp.lt.u32 more, i, %d; @more bra KEEP;\n"
+           "@!first bra LEAVE; ld.param.u64 q, [out]; %s\n"
+           "mbarrier.test_wait.parity.shared.b64 done, [barrier], 0; selp.b32 v, 1, 0, done; st.global.b32 [q+8], v;\n"
+           "LEAVE: ret;\n}\n",
+           TENSOR_TILE, copy, TENSOR_TILE, peeks ? "ld.shared.b64 word, [barrier]; st.global.b64 [q], word;" : "");
+}
