@@ -7,8 +7,9 @@
 typedef CUtensorMap TensorMap;
 // Pointers to device memory.
 typedef half *HalfPointer;
+typedef float *FloatPointer;
 typedef unsigned *CounterPointer;
 #else
 #include "../device/device.h"
-typedef DeviceAddress HalfPointer, CounterPointer;
+typedef DeviceAddress HalfPointer, FloatPointer, CounterPointer;
 #endif
