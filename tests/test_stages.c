@@ -93,7 +93,8 @@ static void batches(const char *stage) {
 
 Test(stages, batches) { for_each_attention(batches); }
 
-static const char *const input_names[] = {"normal", "ones", "arange", "large", "identity", "waves", "cliff"};
+static const char *const input_names[] = {"normal", "ones",  "arange",   "large", "identity",
+                                          "waves",  "cliff", "outliers", "mean"};
 enum { INPUTS = sizeof input_names / sizeof *input_names };
 
 static void expect_right_on_inputs(const char *stage, const char *problem) {
@@ -346,12 +347,12 @@ static void gpu_shapes_with(const char *options, int part) {
 }
 
 static void gpu_inputs(const char *stage) {
-  static const char *const names[] = {"normal", "ones", "arange", "large", "identity", "waves", "cliff"};
   char options[200];
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    snprintf(options, sizeof options, "--input=%s --seqlen=777 --batch=1 --heads=5 --head-dim=128 --causal", names[i]);
+  for (int i = 0; i < INPUTS; i++) {
+    snprintf(options, sizeof options, "--input=%s --seqlen=777 --batch=1 --heads=5 --head-dim=128 --causal",
+             input_names[i]);
     expect_right_on_gpu(stage, options);
-    snprintf(options, sizeof options, "--input=%s", names[i]);
+    snprintf(options, sizeof options, "--input=%s", input_names[i]);
     expect_right_on_gpu(stage, options);
   }
 }

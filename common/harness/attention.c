@@ -10,7 +10,7 @@ typedef struct Run {
   Attention attention;
 } Run;
 
-static DeviceAddress upload_new(Device *device, const Half *from, size_t size) {
+static DeviceAddress upload_new(Device *device, const void *from, size_t size) {
   DeviceAddress address = device_alloc(device, size);
   device_upload(device, address, from, size);
   return address;
@@ -20,6 +20,22 @@ static DeviceAddress new_counter(Device *device) {
   DeviceAddress address = device_alloc(device, sizeof(uint32_t));
   device_fill(device, address, 0, sizeof(uint32_t));
   return address;
+}
+
+static void upload_f16(Device *device, const Problem *problem, Attention *to) {
+  size_t size = problem->elements * sizeof(Half);
+  to->q = upload_new(device, problem->q, size);
+  to->k = upload_new(device, problem->k, size);
+  to->v = upload_new(device, problem->v, size);
+}
+
+static void upload_e4m3(Device *device, const Problem *problem, Attention *to) {
+  DeviceAddress *tensors[] = {&to->q, &to->k, &to->v}, *scales[] = {&to->q_scale, &to->k_scale, &to->v_scale};
+  for (int i = 0; i < TENSORS; i++) {
+    *tensors[i] = upload_new(device, problem->codes[i], problem->elements);
+    *scales[i] = upload_new(device, problem->scales[i], problem_scales(problem) * sizeof(float));
+  }
+  to->scale_stride = problem->scale_stride;
 }
 
 // Allocates and uploads the tensors. O starts as NaN, so that the check finds elements that no kernel writes.
@@ -33,13 +49,11 @@ static bool prepare(const Session *session, const Problem *problem, Run *run) {
               .shape = problem->shape,
               .scale = (float)problem_scale(&problem->shape),
               .module = session->module,
-              .q = upload_new(device, problem->q, size),
-              .k = upload_new(device, problem->k, size),
-              .v = upload_new(device, problem->v, size),
               .o = device_alloc(device, size),
               .counter = session->stage->counter ? new_counter(device) : 0,
           },
   };
+  (problem->inputs == INPUTS_E4M3 ? upload_e4m3 : upload_f16)(device, problem, &run->attention);
   size_t workspace = session->stage->workspace ? session->stage->workspace(&problem->shape) : 0;
   if (workspace) run->attention.workspace = device_alloc(device, workspace);
   return device_fill(device, run->attention.o, 0xff, size);
@@ -47,8 +61,9 @@ static bool prepare(const Session *session, const Problem *problem, Run *run) {
 
 static void release(const Session *session, const Run *run) {
   const Attention *a = &run->attention;
-  const DeviceAddress addresses[] = {a->q, a->k, a->v, a->o, a->workspace, a->counter};
-  for (int i = 0; i < 6; i++) device_free(session->device, addresses[i]);
+  const DeviceAddress addresses[] = {a->q,       a->k,       a->v,         a->o,      a->q_scale,
+                                     a->k_scale, a->v_scale, a->workspace, a->counter};
+  for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) device_free(session->device, addresses[i]);
 }
 
 static bool launch(Device *device, void *context) {
@@ -117,15 +132,25 @@ static int run_problem(const Session *session, const Problem *problem) {
   return code;
 }
 
+// Makes the inputs that the stage reads.
+static bool create(const Session *session, const Shape *shape, Problem *problem) {
+  const Options *options = &session->options;
+  if (!problem_create(problem, shape, options->input, options->seed)) return false;
+  if (session->stage->inputs == INPUTS_F16) return true;
+  if (problem_quantise(problem, options->scales, options->rotate, options->seed)) return true;
+  problem_free(problem);
+  return false;
+}
+
 int attention_run(Session *session) {
   Shape shape = options_shape(&session->options);
   const char *why = session->stage->unsupported ? session->stage->unsupported(&shape) : NULL;
   if (why) return session_fail(session, EXIT_USAGE, "%s", why);
   report_head(session->out, session->stage, device_info(session->device));
-  report_problem(session->out, &session->options, device_info(session->device));
+  report_problem(session->out, session->stage, &session->options, device_info(session->device));
 
   Problem problem;
-  if (!problem_create(&problem, &shape, session->options.input, session->options.seed))
+  if (!create(session, &shape, &problem))
     return session_fail(session, EXIT_USAGE,
                         "the host has no memory for these tensors; use a smaller --seqlen, --heads or --batch");
   int code = run_problem(session, &problem);

@@ -4,7 +4,8 @@
 //   harness.c     options, device, then the stage's own run or attention_run; the exit code
 //   options.c     the command line
 //   attention.c   one attention problem, start to end
-//   problem.c     inputs            reference.c   what the output should be, in fp64, and how exact fp16 can be
+//   problem.c     inputs            quantise.c    the same as e4m3
+//   reference.c   what the output should be, in fp64, and how exact fp16 can be; reference_e4m3.c: how exact e4m3
 //   check.c       compares          timing.c      times by the GPU's events
 //   report.c      prints            listing.c     counters beside the kernel's source lines
 //   csv.c         records           recorded.c    what was recorded on an H200
@@ -18,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "e4m3.h"
 #include "half.h"
 #include "stage.h"
 
@@ -37,7 +39,9 @@ typedef enum InputKind {
   INPUT_LARGE,
   INPUT_IDENTITY,
   INPUT_WAVES,
-  INPUT_CLIFF
+  INPUT_CLIFF,
+  INPUT_OUTLIERS,
+  INPUT_MEAN
 } InputKind;
 
 enum { MAX_STAGE_OPTIONS = 8, ERROR_SIZE = 320 };
@@ -50,7 +54,9 @@ typedef struct Options {
   int head_dim;  // 0: 64, 1: 128
   bool causal;
   uint64_t seed;
-  int input;  // InputKind
+  int input;    // InputKind
+  int scales;   // of e4m3 inputs, 0: one for each tensor, 1: one for each head
+  bool rotate;  // e4m3 inputs
   uint64_t repeat;
   const char *csv, *trace;
   int hazards;  // 0: on, 1: off
@@ -73,6 +79,8 @@ typedef enum OptionIndex {
   OPTION_CAUSAL,
   OPTION_SEED,
   OPTION_INPUT,
+  OPTION_SCALES,
+  OPTION_ROTATE,
   OPTION_REPEAT,
   OPTION_CSV,
   OPTION_TRACE,
@@ -104,20 +112,37 @@ void options_print_help(FILE *out, const char *program, const Stage *stage);
 
 // ---- problem.c ----
 
+typedef enum Tensor { TENSOR_Q, TENSOR_K, TENSOR_V, TENSORS } Tensor;
+
 typedef struct Problem {
   Shape shape;
-  size_t heads;     // batch * heads
-  size_t elements;  // of each tensor
+  StageInputs inputs;  // what the kernel reads
+  size_t heads;        // batch * heads
+  size_t elements;     // of each tensor
   Half *q, *k, *v;
   Half *o;  // what the device computed
+  // Of an e4m3 problem: Q, K and V as codes, and the scales of these, as in Attention.
+  E4m3 *codes[TENSORS];
+  float *scales[TENSORS];
+  int scale_stride;
 } Problem;
 
 // Makes the inputs. The same shape, kind and seed always give the same inputs. False when the host has no memory for them.
 bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint64_t seed);
 void problem_free(Problem *problem);
+// The number of scales that each tensor of an e4m3 problem has.
+size_t problem_scales(const Problem *problem);
 double problem_scale(const Shape *shape);  // 1 / sqrt(head_dim)
 // 4 B H S^2 D: two products, with two operations for each term; half of that with a causal mask.
 double problem_flops(const Shape *shape);
+
+// ---- quantise.c ----
+
+// Makes the e4m3 tensors of a problem, with a scale for each head or else for each tensor: the largest magnitude over 448.
+// rotate: of Q and K rotated by the same matrix, which follows from the seed. False when the host has no memory for them.
+bool problem_quantise(Problem *problem, bool per_head, bool rotate, uint64_t seed);
+// That rotation, of one row of Q or K. size: 64 or 128, its number of elements.
+void quantise_rotate(double *row, int size, uint64_t seed);
 
 // ---- random numbers: SplitMix64 ----
 
@@ -136,20 +161,30 @@ static inline double larger(double a, double b) { return a > b || isnan(a) ? a :
 
 // ---- reference.c ----
 
-// One head, with its inputs widened to float (exactly), and room for one row of weights.
+// One head, with its inputs widened to float (exactly), and room for one row of weights. e4m3 inputs are here without
+// their scales, which are part of scale and value_scale.
 typedef struct ReferenceHead {
+  StageInputs inputs;
   int seqlen, head_dim;
   bool causal;
-  double scale;
+  double scale;        // of a product of a query and a key, to make it a score
+  double value_scale;  // of an output
   float *q, *k, *v;
   double *weights;  // of the last row computed, not normalised
 } ReferenceHead;
 
+// Opens one head with the inputs that the kernel reads, or with the fp16 ones, which e4m3 inputs were made from.
 bool reference_open(ReferenceHead *head, const Problem *problem, size_t index);
+bool reference_open_f16(ReferenceHead *head, const Problem *problem, size_t index);
 void reference_close(ReferenceHead *head);
-// out: head_dim values of row `row` of O, in fp64. Returns the limit: how far a right fp16 kernel may be from any of
-// them.
+// out: head_dim values of row `row` of O, in fp64. Returns the limit: how far a right kernel may be from any of them.
 double reference_row(ReferenceHead *head, int row, double *out);
+
+// ---- reference_e4m3.c ----
+
+// The same for e4m3 inputs, as a part of reference_row: head->weights has the weights of the row's `keys` keys, the
+// largest of them 1.
+double reference_e4m3(const ReferenceHead *head, int row, int keys, double *out);
 
 // ---- check.c ----
 
@@ -190,7 +225,7 @@ bool timing_measure(Device *device, DeviceWork *work, void *context, int repeats
 // ---- report.c: each prints one part of the report ----
 
 void report_head(FILE *out, const Stage *stage, const DeviceInfo *device);
-void report_problem(FILE *out, const Options *options, const DeviceInfo *device);
+void report_problem(FILE *out, const Stage *stage, const Options *options, const DeviceInfo *device);
 void report_check(FILE *out, const Problem *problem, const CheckResult *result);
 // Returns how many hazards make the run wrong: faults, and with --strict formal findings.
 int report_hazards(FILE *out, const Options *options, const Device *device);

@@ -4,12 +4,15 @@
 #ifdef __CUDACC__
 #include <cuda.h>
 #include <cuda_fp16.h>
+#include <stdint.h>
 typedef CUtensorMap TensorMap;
 // Pointers to device memory.
 typedef half *HalfPointer;
-typedef float *FloatPointer;
+typedef const float *FloatPointer;
+typedef float *FloatOutput;
+typedef uint8_t *BytePointer;
 typedef unsigned *CounterPointer;
 #else
 #include "../device/device.h"
-typedef DeviceAddress HalfPointer, FloatPointer, CounterPointer;
+typedef DeviceAddress HalfPointer, FloatPointer, FloatOutput, BytePointer, CounterPointer;
 #endif

@@ -33,8 +33,12 @@ static const OptionSpec specs[OPTION_COUNT] = {
                          FIELD(head_dim), 0, 0},
     [OPTION_CAUSAL] = {"causal", NULL, "query i sees only keys 0 to i", TYPE_FLAG, FIELD(causal), 0, 0},
     [OPTION_SEED] = {"seed", "N", "seed of the random inputs (default: 1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
-    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves|cliff",
+    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves|cliff|outliers|mean",
                       "inputs that show different mistakes (default: normal)", TYPE_CHOICE, FIELD(input), 0, 0},
+    [OPTION_SCALES] = {"scales", "tensor|head", "e4m3 inputs: one scale for each tensor or head (default: tensor)",
+                       TYPE_CHOICE, FIELD(scales), 0, 0},
+    [OPTION_ROTATE] = {"rotate", NULL, "e4m3 inputs: rotate Q and K, which leaves the scores and spreads outliers",
+                       TYPE_FLAG, FIELD(rotate), 0, 0},
     [OPTION_REPEAT] = {"repeat", "N",
                        "GPU: report the median time of N runs, each after a flush of L2 (default: 20; 0: no timing)",
                        TYPE_NUMBER, FIELD(repeat), 0, 100000},
@@ -103,10 +107,16 @@ static const char *nearer(const char *name, const char *candidate, const char *b
   return !best || edit_distance(name, candidate) < edit_distance(name, best) ? candidate : best;
 }
 
-// Whether the stage has the option: only attention kernels have the options for the tensors' shape.
-static bool is_offered(const Stage *stage, OptionIndex index) {
-  return !stage->run || stage->launch || index < OPTION_BATCH || index > OPTION_CAUSAL;
+// Why the stage does not have the option; NULL when it has it. Only attention kernels have the options for the tensors'
+// shape, and only e4m3 kernels those for the scales.
+static const char *why_not(const Stage *stage, OptionIndex index) {
+  if (index >= OPTION_BATCH && index <= OPTION_CAUSAL && stage->run && !stage->launch)
+    return "is not an attention kernel";
+  if ((index == OPTION_SCALES || index == OPTION_ROTATE) && stage->inputs != INPUTS_E4M3) return "has no e4m3 inputs";
+  return NULL;
 }
+
+static bool is_offered(const Stage *stage, OptionIndex index) { return !why_not(stage, index); }
 
 static bool unknown_option(const char *name, const Stage *stage, char error[ERROR_SIZE]) {
   const char *best = NULL;
@@ -201,9 +211,8 @@ static bool parse_argument(Options *options, const Stage *stage, const char *arg
   for (int i = 0; i < OPTION_COUNT; i++) {
     if (strcmp(name, specs[i].name)) continue;
     if (is_offered(stage, i)) return parse_option(options, i, value, error);
-    return fail(error,
-                "--%s: stage %s is not an attention kernel and does not have this option; --help lists its options",
-                name, stage->name);
+    return fail(error, "--%s: stage %s %s and does not have this option; --help lists its options", name, stage->name,
+                why_not(stage, i));
   }
   return parse_stage_option(options, stage, name, value, error);
 }
@@ -293,7 +302,8 @@ Shape options_shape(const Options *options) {
 }
 
 const char *options_input_name(const Options *options) {
-  static const char *const names[] = {"normal", "ones", "arange", "large", "identity", "waves", "cliff"};
+  static const char *const names[] = {"normal", "ones",  "arange",   "large", "identity",
+                                      "waves",  "cliff", "outliers", "mean"};
   return names[options->input];
 }
 

@@ -10,8 +10,6 @@ double problem_flops(const Shape *shape) {
   return shape->causal ? full / 2 : full;
 }
 
-typedef enum Tensor { TENSOR_Q, TENSOR_K, TENSOR_V } Tensor;
-
 // Uniform in (0, 1].
 static double random_uniform(uint64_t *state) { return (double)((random_next(state) >> 11) + 1) * 0x1p-53; }
 
@@ -70,6 +68,25 @@ static void fill_cliff(Half *head, const Shape *shape, Tensor tensor, uint64_t s
   for (size_t i = 0; i < large; i++) head[i] = half_from_double(64 * (double)half_to_float(head[i]));
 }
 
+// outliers: as normal, but one element of a thousand has a second normal number added, ten times as large. FlashAttention-3's
+// test of FP8 has these inputs: N(0, 1) + N(0, 100) * Bernoulli(0.001), arXiv 2407.08608, section 4.3.
+static void fill_outliers(Half *head, const Shape *shape, uint64_t seed) {
+  size_t count = (size_t)shape->seqlen * shape->head_dim;
+  for (size_t i = 0; i < count; i++) {
+    double pair[2];
+    random_normal(&seed, pair);
+    head[i] = half_from_double(pair[0] + (random_uniform(&seed) <= 0.001 ? 10 * pair[1] : 0));
+  }
+}
+
+// mean: as normal, but the mean of V is 1. Every term of a sum over the keys has about the same size and sign, so that what
+// an accumulator rounds away adds up.
+static void fill_mean(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
+  size_t count = (size_t)shape->seqlen * shape->head_dim;
+  fill_random(head, shape, 1, seed);
+  for (size_t i = 0; tensor == TENSOR_V && i < count; i++) head[i] = half_from_double(half_to_float(head[i]) + 1.0);
+}
+
 static void fill_ones(Half *head, const Shape *shape) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;
   for (size_t i = 0; i < count; i++) head[i] = half_from_double(1);
@@ -101,6 +118,8 @@ static void fill_head(void *context, size_t index) {
   case INPUT_ARANGE: fill_arange(to, shape, head); break;
   case INPUT_WAVES: fill_waves(to, shape, tensor, seed); break;
   case INPUT_CLIFF: fill_cliff(to, shape, tensor, seed); break;
+  case INPUT_OUTLIERS: fill_outliers(to, shape, seed); break;
+  case INPUT_MEAN: fill_mean(to, shape, tensor, seed); break;
   case INPUT_IDENTITY: tensor == TENSOR_V ? fill_arange(to, shape, head) : fill_identity(to, shape); break;
   }
   progress_add(1);
@@ -118,8 +137,8 @@ bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint6
     }
   }
   Filling filling = {.problem = problem, .input = input, .seed = seed};
-  progress_begin("making inputs", 3 * problem->heads);
-  parallel_for(3 * problem->heads, fill_head, &filling);
+  progress_begin("making inputs", TENSORS * problem->heads);
+  parallel_for(TENSORS * problem->heads, fill_head, &filling);
   progress_end();
   return true;
 }
@@ -129,5 +148,11 @@ void problem_free(Problem *problem) {
   free(problem->k);
   free(problem->v);
   free(problem->o);
+  for (int tensor = 0; tensor < TENSORS; tensor++) {
+    free(problem->codes[tensor]);
+    free(problem->scales[tensor]);
+  }
   *problem = (Problem){0};
 }
+
+size_t problem_scales(const Problem *problem) { return problem->scale_stride ? problem->heads : 1; }

@@ -21,28 +21,59 @@
 
 #include "harness.h"
 
+// ---- one head's inputs ----
+
 static float *widen(const Half *from, size_t count) {
   float *to = malloc(count * sizeof *to);
   for (size_t i = 0; to && i < count; i++) to[i] = half_to_float(from[i]);
   return to;
 }
 
-bool reference_open(ReferenceHead *head, const Problem *problem, size_t index) {
-  const Shape *shape = &problem->shape;
-  size_t count = (size_t)shape->seqlen * shape->head_dim;
-  *head = (ReferenceHead){
-      .seqlen = shape->seqlen,
-      .head_dim = shape->head_dim,
-      .causal = shape->causal,
-      .scale = problem_scale(shape),
-      .q = widen(problem->q + index * count, count),
-      .k = widen(problem->k + index * count, count),
-      .v = widen(problem->v + index * count, count),
-      .weights = malloc((size_t)shape->seqlen * sizeof(double)),
-  };
+static float *widen_e4m3(const E4m3 *from, size_t count) {
+  float *to = malloc(count * sizeof *to);
+  for (size_t i = 0; to && i < count; i++) to[i] = e4m3_to_float(from[i]);
+  return to;
+}
+
+// Adds the room for the weights.
+static bool complete(ReferenceHead *head, const Shape *shape) {
+  head->seqlen = shape->seqlen;
+  head->head_dim = shape->head_dim;
+  head->causal = shape->causal;
+  head->weights = malloc((size_t)shape->seqlen * sizeof(double));
   if (head->q && head->k && head->v && head->weights) return true;
   reference_close(head);
   return false;
+}
+
+bool reference_open_f16(ReferenceHead *head, const Problem *problem, size_t index) {
+  size_t count = (size_t)problem->shape.seqlen * problem->shape.head_dim;
+  *head = (ReferenceHead){
+      .inputs = INPUTS_F16,
+      .scale = problem_scale(&problem->shape),
+      .value_scale = 1,
+      .q = widen(problem->q + index * count, count),
+      .k = widen(problem->k + index * count, count),
+      .v = widen(problem->v + index * count, count),
+  };
+  return complete(head, &problem->shape);
+}
+
+static bool open_e4m3(ReferenceHead *head, const Problem *problem, size_t index) {
+  size_t count = (size_t)problem->shape.seqlen * problem->shape.head_dim, at = index * (size_t)problem->scale_stride;
+  *head = (ReferenceHead){
+      .inputs = INPUTS_E4M3,
+      .scale = problem_scale(&problem->shape) * problem->scales[TENSOR_Q][at] * problem->scales[TENSOR_K][at],
+      .value_scale = problem->scales[TENSOR_V][at],
+      .q = widen_e4m3(problem->codes[TENSOR_Q] + index * count, count),
+      .k = widen_e4m3(problem->codes[TENSOR_K] + index * count, count),
+      .v = widen_e4m3(problem->codes[TENSOR_V] + index * count, count),
+  };
+  return complete(head, &problem->shape);
+}
+
+bool reference_open(ReferenceHead *head, const Problem *problem, size_t index) {
+  return (problem->inputs == INPUTS_E4M3 ? open_e4m3 : reference_open_f16)(head, problem, index);
 }
 
 void reference_close(ReferenceHead *head) {
@@ -53,7 +84,9 @@ void reference_close(ReferenceHead *head) {
   *head = (ReferenceHead){0};
 }
 
-// Products of two fp16 numbers are exact in fp64.
+// ---- one row ----
+
+// Products of two fp16 or e4m3 numbers are exact in fp64.
 static double dot(const float *a, const float *b, int count) {
   double sum[8] = {0};
   for (int i = 0; i < count; i += 8)
@@ -99,14 +132,9 @@ static void add_key(Sums *sums, double weight, const float *v, int head_dim) {
   }
 }
 
-double reference_row(ReferenceHead *head, int row, double *out) {
-  int keys = head->causal ? row + 1 : head->seqlen;
-  double largest_score, max = compute_scores(head, row, keys, &largest_score);
+static double reference_f16(const ReferenceHead *head, int keys, double largest_score, double *out) {
   Sums sums = {0};
-  for (int j = 0; j < keys; j++) {
-    head->weights[j] = exp(head->weights[j] - max);
-    add_key(&sums, head->weights[j], head->v + (size_t)j * head->head_dim, head->head_dim);
-  }
+  for (int j = 0; j < keys; j++) add_key(&sums, head->weights[j], head->v + (size_t)j * head->head_dim, head->head_dim);
 
   double rounded_error = 0, magnitude = 0, mass = 0, rms = 0;
   for (int d = 0; d < head->head_dim; d++) {
@@ -118,4 +146,12 @@ double reference_row(ReferenceHead *head, int row, double *out) {
   }
   return 2 * rounded_error + (0x1p-11 + 0x1p-25 * keys) * magnitude + 0x1p-11 * rms + 0x1p-20 * largest_score * mass +
          0x1p-25;
+}
+
+double reference_row(ReferenceHead *head, int row, double *out) {
+  int keys = head->causal ? row + 1 : head->seqlen;
+  double largest_score, max = compute_scores(head, row, keys, &largest_score);
+  for (int j = 0; j < keys; j++) head->weights[j] = exp(head->weights[j] - max);
+  return head->inputs == INPUTS_E4M3 ? reference_e4m3(head, row, keys, out)
+                                     : reference_f16(head, keys, largest_score, out);
 }

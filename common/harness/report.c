@@ -20,11 +20,14 @@ void report_head(FILE *out, const Stage *stage, const DeviceInfo *device) {
   fprintf(out, device->note[0] ? "\n          (%s)\n" : "\n", device->note);
 }
 
-void report_problem(FILE *out, const Options *options, const DeviceInfo *device) {
+void report_problem(FILE *out, const Stage *stage, const Options *options, const DeviceInfo *device) {
   Shape shape = options_shape(options);
   fprintf(out, "problem   batch %d, heads %d, seqlen %d, head dim %d, %s; input %s, seed %" PRIu64, shape.batch,
           shape.heads, shape.seqlen, shape.head_dim, shape.causal ? "causal" : "not causal",
           options_input_name(options), options->seed);
+  if (stage->inputs == INPUTS_E4M3)
+    fprintf(out, "; e4m3 with a scale for each %s%s", options->scales ? "head" : "tensor",
+            options->rotate ? ", Q and K rotated" : "");
   bool all_given = options_given(options, OPTION_BATCH) && options_given(options, OPTION_HEADS) &&
                    options_given(options, OPTION_SEQLEN);
   if (device->kind == DEVICE_EMULATOR && !all_given)

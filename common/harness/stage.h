@@ -3,18 +3,26 @@
 
 #include "../device/device.h"
 
-// O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch. Q, K, V and O are fp16, laid out
+// O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch. Q, K, V and O are laid out
 // [batch][heads][seqlen][head_dim]. Causal: query i sees keys 0 to i.
 typedef struct Shape {
   int batch, heads, seqlen, head_dim;
   bool causal;
 } Shape;
 
+// The type of Q, K and V. O is fp16 with both. e4m3 is FP8 with 4 bits of exponent and 3 of fraction (e4m3.h): an element
+// is one byte, a code, and its value is that of the code times a scale.
+typedef enum StageInputs { INPUTS_F16, INPUTS_E4M3 } StageInputs;
+
 // One launch: where the tensors lie in device memory.
 typedef struct Attention {
   Shape shape;
   float scale;  // 1 / sqrt(head_dim)
   DeviceAddress q, k, v, o;
+  // e4m3 only: arrays of floats. Element (b * heads + h) * scale_stride of q_scale is the scale of Q in head h of batch b.
+  // scale_stride is 0 (one scale for the tensor) or 1 (one for each head), the same for Q, K and V.
+  DeviceAddress q_scale, k_scale, v_scale;
+  int scale_stride;
   DeviceAddress workspace;  // as many bytes as the stage's workspace function returned, not initialised
   DeviceAddress counter;    // if the stage needs one
   DeviceModule *module;     // what nvcc made of the stage's kernel.cu
@@ -23,7 +31,7 @@ typedef struct Attention {
 // Queues kernels. False when a call of the device failed.
 typedef bool AttentionLaunch(Device *device, const Attention *attention);
 
-// For kernels that need head_size bytes of workspace for each head. The first function returns the bytes for as many heads
+// For fp16 kernels that need head_size bytes of workspace for each head. The first function returns the bytes for as many heads
 // as 8 GiB hold; the second launches so many heads at a time, each time as one batch. (passes.c)
 size_t passes_workspace(const Shape *shape, size_t head_size);
 bool passes_launch(Device *device, const Attention *attention, size_t head_size, AttentionLaunch *launch);
@@ -31,6 +39,8 @@ bool passes_launch(Device *device, const Attention *attention, size_t head_size,
 // For kernels that use TMA: makes the map of one of the problem's tensors, at address, as [batch * heads][seqlen][head_dim].
 // A box has `rows` rows, at most 256, and 64 columns, with the 128-byte swizzle. (tensor_maps.c)
 bool attention_tensor_map(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map);
+// The same for an e4m3 tensor. A box has whole rows of head_dim bytes, with a swizzle as wide as a row: 64 or 128 bytes.
+bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map);
 
 // An option that only this stage has, shown by --help: --name or, when value is not NULL, --name=VALUE. A value in
 // square brackets, "[BITS]", may be left out. session_option gives what the user wrote.
@@ -44,6 +54,7 @@ typedef struct Stage {
   const char *name;   // "00-scalar", the folder's name
   const char *title;  // the idea, half a line
 
+  StageInputs inputs;  // fp16 when not given
   AttentionLaunch *launch;
   // Bytes of device memory that launch needs besides the tensors. NULL: none.
   size_t (*workspace)(const Shape *shape);

@@ -1,18 +1,36 @@
 // Tensor maps of an attention problem's tensors.
 #include "stage.h"
 
-bool attention_tensor_map(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map) {
-  enum { PANEL = 64 };  // columns: 128 bytes, as many as the swizzle is wide
-  uint64_t row_bytes = (uint64_t)shape->head_dim * sizeof(uint16_t);
+// How the elements of a tensor lie in shared memory.
+typedef struct Layout {
+  TensorType type;
+  int element;  // bytes
+  int columns;  // of a box
+  TensorSwizzle swizzle;
+} Layout;
+
+static bool make_map(Device *device, const Shape *shape, DeviceAddress address, int rows, Layout layout,
+                     TensorMap *map) {
+  uint64_t row_bytes = (uint64_t)shape->head_dim * (uint64_t)layout.element;
   TensorMapSpec spec = {
-      .type = TENSOR_F16,
+      .type = layout.type,
       .rank = 3,
       .address = address,
       .size = {(uint64_t)shape->head_dim, (uint64_t)shape->seqlen, (uint64_t)shape->batch * (uint64_t)shape->heads},
       .stride = {0, row_bytes, row_bytes * (uint64_t)shape->seqlen},
-      .box = {PANEL, (uint32_t)rows, 1},
-      .swizzle = TENSOR_SWIZZLE_128B,
+      .box = {(uint32_t)layout.columns, (uint32_t)rows, 1},
+      .swizzle = layout.swizzle,
       .l2_promotion = TENSOR_L2_256B,
   };
   return device_tensor_map(device, &spec, map);
+}
+
+bool attention_tensor_map(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map) {
+  enum { PANEL = 64 };  // columns: 128 bytes, as many as the swizzle is wide
+  return make_map(device, shape, address, rows, (Layout){TENSOR_F16, 2, PANEL, TENSOR_SWIZZLE_128B}, map);
+}
+
+bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map) {
+  TensorSwizzle swizzle = shape->head_dim == 64 ? TENSOR_SWIZZLE_64B : TENSOR_SWIZZLE_128B;
+  return make_map(device, shape, address, rows, (Layout){TENSOR_U8, 1, shape->head_dim, swizzle}, map);
 }

@@ -170,13 +170,13 @@ static __device__ __forceinline__ uint32_t two_of(int value) {
 }
 
 // Tiles of 128 bytes a row; what is the same all along a row needs no swizzle to be found.
-static __device__ __forceinline__ void fill_tile(char *tile, int rows, int modulus) {
+static __device__ __forceinline__ void fill_tile(uint8_t *tile, int rows, int modulus) {
   for (int i = threadIdx.x; i < rows * ROW_BYTES / 4; i += blockDim.x)
     ((uint32_t *)tile)[i] = two_of(1 + i / (ROW_BYTES / 4) % modulus);
 }
 
 template <int N> static __device__ __forceinline__ Factors<N> make_factors() {
-  __shared__ __align__(1024) char tiles[(64 + N) * ROW_BYTES];
+  __shared__ __align__(1024) uint8_t tiles[(64 + N) * ROW_BYTES];
   fill_tile(tiles, 64, 3);
   fill_tile(tiles + 64 * ROW_BYTES, N, 5);
   fence_async_proxy();
@@ -242,7 +242,7 @@ KERNEL(shared_latency, WARP) {
 }
 
 #define CHASE(LOAD)                                                                                                    \
-  const char *place = arguments.memory;                                                                                \
+  const uint8_t *place = arguments.memory;                                                                             \
   timed(arguments, [&] {                                                                                               \
     _Pragma("unroll") for (int i = 0; i < CHASES; i++) asm volatile(LOAD " %0, [%0];" : "+l"(place)::"memory");        \
   });                                                                                                                  \
@@ -286,7 +286,7 @@ KERNEL(shared_rate, RATE_THREADS) {
 }
 
 KERNEL(l1_rate, RATE_THREADS) {
-  const char *place = arguments.memory + threadIdx.x * 16;
+  const uint8_t *place = arguments.memory + threadIdx.x * 16;
   uint32_t sum = 0;
   timed(arguments, [&] {
 #pragma unroll
@@ -305,7 +305,7 @@ KERNEL(l1_rate, RATE_THREADS) {
 
 // ---- all SMs read, or copy, all of memory: timed from outside ----
 
-static __device__ __forceinline__ uint4 load_past_l1(const char *from) {
+static __device__ __forceinline__ uint4 load_past_l1(const uint8_t *from) {
   uint4 v;
   asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
@@ -321,7 +321,7 @@ KERNEL(read_all, READERS) {
 #pragma unroll 1
   for (uint32_t i = blockIdx.x; i < chunks * arguments.rounds; i += gridDim.x) {
     uint4 v[READS];
-    const char *chunk = arguments.memory + (uint64_t)(i % chunks) * CHUNK_BYTES;
+    const uint8_t *chunk = arguments.memory + (uint64_t)(i % chunks) * CHUNK_BYTES;
 #pragma unroll
     for (int j = 0; j < READS; j++) v[j] = load_past_l1(chunk + (j * READERS + threadIdx.x) * 16);
 #pragma unroll

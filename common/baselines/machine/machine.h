@@ -7,9 +7,8 @@
 #ifdef __CUDACC__
 typedef int64_t *ClockPointer;
 typedef uint32_t *WordPointer;
-typedef char *BytePointer;
 #else
-typedef DeviceAddress ClockPointer, WordPointer, BytePointer;
+typedef DeviceAddress ClockPointer, WordPointer;
 #endif
 
 // A kernel runs its round of steps again and again: once to warm up, `rounds` times, and then twice as many times. It
