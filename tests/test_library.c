@@ -379,7 +379,7 @@ static void run_on_gpu(Device *device, const char *number, const HlShape *shape,
   cr_assert_eq(attention(number, shape, &q, &k, &v, &o, stream), HL_OK, "%s", error());
   cr_assert(device_synchronise(device), "%s", device_error(device)->text);
   device_download(device, problem.o, (DeviceAddress)(uintptr_t)o.data, size);
-  cr_assert(check_output(&problem, 1, &result));
+  cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
   cr_expect(check_is_right(&result), "stage %s, seqlen %d, head dim %d, causal %d: %llu elements are wrong", number,
             shape->seqlen, shape->head_dim, shape->causal, (unsigned long long)result.wrong);
   const HlTensor *const tensors[] = {&q, &k, &v, &o};

@@ -49,6 +49,20 @@ static void choose_rows(int *rows, int count, int seqlen, uint64_t seed) {
 
 // ---- one row ----
 
+int check_columns(const Problem *problem, Output output) { return output == OUTPUT_LSE ? 1 : problem->shape.head_dim; }
+
+static double got(const Problem *problem, Output output, size_t index) {
+  const Half *const tensors[OUTPUTS] = {problem->o, NULL, problem->d_q, problem->d_k, problem->d_v};
+  return output == OUTPUT_LSE ? problem->lse[index] : half_to_float(tensors[output][index]);
+}
+
+// What the row should be, and its limit.
+static double expect_row(ReferenceHead *head, Output output, int row, double *out) {
+  if (output == OUTPUT_O) return reference_row(head, row, out);
+  if (output == OUTPUT_LSE) return reference_lse(head, row, out);
+  return reference_gradient(head, output, row, out);
+}
+
 static void add_difference(CheckResult *result, const Difference *difference) {
   result->wrong++;
   if (result->difference_count < MAX_DIFFERENCES) result->differences[result->difference_count++] = *difference;
@@ -57,10 +71,10 @@ static void add_difference(CheckResult *result, const Difference *difference) {
 // Every comparison with NaN is false. So the test is whether the error is within the limit, not whether it exceeds it.
 static void compare_row(const Problem *problem, size_t first, const double *expected, double limit,
                         CheckResult *result) {
-  for (int d = 0; d < problem->shape.head_dim; d++) {
-    double got = half_to_float(problem->o[first + d]), error = fabs(got - expected[d]);
+  for (int d = 0; d < check_columns(problem, result->output); d++) {
+    double value = got(problem, result->output, first + d), error = fabs(value - expected[d]);
     result->compared++;
-    if (!(error <= limit)) add_difference(result, &(Difference){first + d, got, expected[d], limit});
+    if (!(error <= limit)) add_difference(result, &(Difference){first + d, value, expected[d], limit});
     result->max_error = larger(result->max_error, error);
     result->worst = larger(result->worst, error / limit);
   }
@@ -68,7 +82,7 @@ static void compare_row(const Problem *problem, size_t first, const double *expe
 
 static void count_not_finite(const Problem *problem, size_t first, size_t count, CheckResult *result) {
   for (size_t i = first; i < first + count; i++)
-    if (!half_is_finite(problem->o[i]) && result->not_finite++ == 0) result->first_not_finite = i;
+    if (!isfinite(got(problem, result->output, i)) && result->not_finite++ == 0) result->first_not_finite = i;
 }
 
 // ---- one head, then all of them ----
@@ -100,8 +114,8 @@ static void merge(CheckResult *all, const CheckResult *head) {
 static bool check_rows(const Check *check, size_t index, CheckResult *result) {
   const Problem *problem = check->problem;
   const Shape *shape = &problem->shape;
-  size_t head_size = (size_t)shape->seqlen * shape->head_dim;
-  int count = check->result->rows_per_head;
+  int columns = check_columns(problem, result->output), count = check->result->rows_per_head;
+  size_t head_size = (size_t)shape->seqlen * columns;
   double expected[MAX_HEAD_DIM];
   ReferenceHead head;
   int *rows = malloc((size_t)count * sizeof *rows);
@@ -112,8 +126,8 @@ static bool check_rows(const Check *check, size_t index, CheckResult *result) {
   choose_rows(rows, count, shape->seqlen, check->seed + index);
   for (int i = 0; i < count; i++) {
     if (i > 0 && rows[i] == rows[i - 1]) continue;
-    double limit = reference_row(&head, rows[i], expected);
-    compare_row(problem, index * head_size + (size_t)rows[i] * shape->head_dim, expected, limit, result);
+    double limit = expect_row(&head, result->output, rows[i], expected);
+    compare_row(problem, index * head_size + (size_t)rows[i] * columns, expected, limit, result);
     progress_add(1);
   }
   count_not_finite(problem, index * head_size, head_size, result);
@@ -124,7 +138,7 @@ static bool check_rows(const Check *check, size_t index, CheckResult *result) {
 
 static void check_head(void *context, size_t index) {
   Check *check = context;
-  CheckResult result = {0};
+  CheckResult result = {.output = check->result->output};
   bool done = check_rows(check, index, &result);
   pthread_mutex_lock(&check->mutex);
   if (done)
@@ -134,9 +148,9 @@ static void check_head(void *context, size_t index) {
   pthread_mutex_unlock(&check->mutex);
 }
 
-bool check_output(const Problem *problem, uint64_t seed, CheckResult *result) {
+bool check_output(const Problem *problem, Output output, uint64_t seed, CheckResult *result) {
   int rows = rows_per_head(problem);
-  *result = (CheckResult){.complete = rows == problem->shape.seqlen, .rows_per_head = rows};
+  *result = (CheckResult){.output = output, .complete = rows == problem->shape.seqlen, .rows_per_head = rows};
   Check check = {.problem = problem, .seed = seed, .result = result, .mutex = PTHREAD_MUTEX_INITIALIZER};
   progress_begin("reference on the CPU", problem->heads * (uint64_t)rows);
   parallel_for(problem->heads, check_head, &check);
@@ -146,4 +160,19 @@ bool check_output(const Problem *problem, uint64_t seed, CheckResult *result) {
 
 bool check_is_right(const CheckResult *result) {
   return result->compared > 0 && result->wrong == 0 && result->not_finite == 0;
+}
+
+int check_problem(const Problem *problem, uint64_t seed, CheckResult results[OUTPUTS]) {
+  int count = problem->d_o ? OUTPUTS : 1;
+  for (int i = 0; i < count; i++) {
+    if (!check_output(problem, i, seed, &results[i])) return 0;
+    if (i == OUTPUT_LSE && !check_all_right(results, i + 1)) return i + 1;
+  }
+  return count;
+}
+
+bool check_all_right(const CheckResult *results, int count) {
+  for (int i = 0; i < count; i++)
+    if (!check_is_right(&results[i])) return false;
+  return true;
 }
