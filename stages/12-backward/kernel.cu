@@ -26,6 +26,7 @@
 #include "ptx/fence.h"
 #include "ptx/math.h"
 #include "ptx/mbarrier.h"
+#include "ptx/quad.h"
 #include "ptx/ring.h"
 #include "ptx/stmatrix.h"
 #include "ptx/tile.h"
@@ -260,7 +261,7 @@ template <int HEAD_DIM> __device__ void query_terms(const Problem &problem) {
 // One pass, for one block's own tile.
 //
 // Grid: own tiles, head after head. Block: 256.
-template <int HEAD_DIM, Pass PASS, bool CAUSAL>
+template <int HEAD_DIM, Pass PASS, bool CAUSAL, class Part = Warpgroup<HEAD_DIM, PASS, CAUSAL>>
 __device__ void backward(const Tensors &tensors, const Problem &problem) {
   const int COLUMNS = COLUMNS_OF(HEAD_DIM);
   extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
@@ -274,7 +275,7 @@ __device__ void backward(const Tensors &tensors, const Problem &problem) {
 
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
   int thread = threadIdx.x % WARPGROUP, row = block_row + warpgroup * WARPGROUP_ROWS;
-  Warpgroup<HEAD_DIM, PASS, CAUSAL> part{shared, tensors, problem, warpgroup, thread / WARP, thread % WARP, head, row};
+  Part part{shared, tensors, problem, warpgroup, thread / WARP, thread % WARP, head, row};
   part.start();
   if (threadIdx.x == 0) {
     shared.init();
@@ -288,22 +289,49 @@ __device__ void backward(const Tensors &tensors, const Problem &problem) {
   part.store();
 }
 
-// The entry points. Each mask has a kernel of its own, without the registers and instructions that only the other one needs.
-#define DOT(HEAD_DIM)                                                                                                  \
-  extern "C" __global__ void backward_dot_##HEAD_DIM(const Problem problem) { query_terms<HEAD_DIM>(problem); }
-#define BACKWARD(NAME, HEAD_DIM, PASS, CAUSAL)                                                                         \
-  extern "C" __global__ void __launch_bounds__(THREADS, 1)                                                             \
-      NAME(const __grid_constant__ Tensors tensors, const Problem problem) {                                           \
-    backward<HEAD_DIM, PASS, CAUSAL>(tensors, problem);                                                                \
-  }
+#include "forward.h"
 
-DOT(64)
-DOT(128)
-BACKWARD(backward_queries_64, 64, QUERIES, false)
-BACKWARD(backward_queries_64_causal, 64, QUERIES, true)
-BACKWARD(backward_queries_128, 128, QUERIES, false)
-BACKWARD(backward_queries_128_causal, 128, QUERIES, true)
-BACKWARD(backward_keys_64, 64, KEYS, false)
-BACKWARD(backward_keys_64_causal, 64, KEYS, true)
-BACKWARD(backward_keys_128, 128, KEYS, false)
-BACKWARD(backward_keys_128_causal, 128, KEYS, true)
+// ---- the entry points. Each mask has kernels of its own, without the registers and instructions that only the other needs ----
+
+extern "C" __global__ void backward_dot_64(const Problem problem) { query_terms<64>(problem); }
+extern "C" __global__ void backward_dot_128(const Problem problem) { query_terms<128>(problem); }
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    backward_queries_64(const __grid_constant__ Tensors tensors, const Problem problem) {
+  backward<64, QUERIES, false>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    backward_queries_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
+  backward<64, QUERIES, true>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    backward_keys_64(const __grid_constant__ Tensors tensors, const Problem problem) {
+  backward<64, KEYS, false>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    backward_keys_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
+  backward<64, KEYS, true>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    backward_queries_128(const __grid_constant__ Tensors tensors, const Problem problem) {
+  backward<128, QUERIES, false>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    backward_queries_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
+  backward<128, QUERIES, true>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    backward_keys_128(const __grid_constant__ Tensors tensors, const Problem problem) {
+  backward<128, KEYS, false>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    backward_keys_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
+  backward<128, KEYS, true>(tensors, problem);
+}

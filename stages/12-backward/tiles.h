@@ -30,6 +30,6 @@ typedef struct Problem {
   int head_tiles;            // own tiles in a head
   float scale, log2e_scale;  // 1 / sqrt(HEAD_DIM), and log2(e) times that: exp(x) is computed as 2^(x log2 e)
   HalfPointer o, d_o;
-  FloatPointer lse;          // log of the sum of exp(score), [heads][seqlen]
+  FloatOutput lse;           // log of the sum of exp(score), [heads][seqlen]
   FloatOutput shift, delta;  // -lse log2(e), and the sum over d of dO O; [heads][head_tiles * ROWS]
 } Problem;
