@@ -49,15 +49,17 @@ static void choose_rows(int *rows, int count, int seqlen, uint64_t seed) {
 
 // ---- one row ----
 
-int check_columns(const Problem *problem, Output output) { return output == OUTPUT_LSE ? 1 : problem->shape.head_dim; }
+int check_columns(const Problem *problem, OutputTensor output) {
+  return output == OUTPUT_LSE ? 1 : problem->shape.head_dim;
+}
 
-static double got(const Problem *problem, Output output, size_t index) {
+static double got(const Problem *problem, OutputTensor output, size_t index) {
   const Half *const tensors[OUTPUTS] = {problem->o, NULL, problem->d_q, problem->d_k, problem->d_v};
   return output == OUTPUT_LSE ? problem->lse[index] : half_to_float(tensors[output][index]);
 }
 
 // What the row should be, and its limit.
-static double expect_row(ReferenceHead *head, Output output, int row, double *out) {
+static double expect_row(ReferenceHead *head, OutputTensor output, int row, double *out) {
   if (output == OUTPUT_O) return reference_row(head, row, out);
   if (output == OUTPUT_LSE) return reference_lse(head, row, out);
   return reference_gradient(head, output, row, out);
@@ -148,7 +150,7 @@ static void check_head(void *context, size_t index) {
   pthread_mutex_unlock(&check->mutex);
 }
 
-bool check_output(const Problem *problem, Output output, uint64_t seed, CheckResult *result) {
+bool check_output(const Problem *problem, OutputTensor output, uint64_t seed, CheckResult *result) {
   int rows = rows_per_head(problem);
   *result = (CheckResult){.output = output, .complete = rows == problem->shape.seqlen, .rows_per_head = rows};
   Check check = {.problem = problem, .seed = seed, .result = result, .mutex = PTHREAD_MUTEX_INITIALIZER};

@@ -174,7 +174,7 @@ static inline double larger(double a, double b) { return a > b || isnan(a) ? a :
 // ---- reference.c ----
 
 // What kernels compute. In the backward pass O and the log-sum-exp are those that the stage's forward kernels made.
-typedef enum Output { OUTPUT_O, OUTPUT_LSE, OUTPUT_D_Q, OUTPUT_D_K, OUTPUT_D_V, OUTPUTS } Output;
+typedef enum OutputTensor { OUTPUT_O, OUTPUT_LSE, OUTPUT_D_Q, OUTPUT_D_K, OUTPUT_D_V, OUTPUTS } OutputTensor;
 
 // What the gradients need of one query: reference_backward.c.
 typedef struct ReferenceQuery {
@@ -222,7 +222,7 @@ bool reference_open_backward(ReferenceHead *head, const Problem *problem, size_t
 double reference_lse(ReferenceHead *head, int row, double *out);
 // out: head_dim values of row `row` of dQ, dK or dV, in fp64, as functions of Q, K, V, dO and of the O and the log-sum-exp
 // that the device's forward pass computed. Returns the limit, as reference_row does.
-double reference_gradient(const ReferenceHead *head, Output output, int row, double *out);
+double reference_gradient(const ReferenceHead *head, OutputTensor output, int row, double *out);
 
 // ---- check.c ----
 
@@ -234,7 +234,7 @@ typedef struct Difference {
 } Difference;
 
 typedef struct CheckResult {
-  Output output;
+  OutputTensor output;
   bool complete;  // every row was compared; otherwise rows_per_head of each head were
   int rows_per_head;
   uint64_t compared, wrong;  // elements
@@ -247,14 +247,14 @@ typedef struct CheckResult {
 } CheckResult;
 
 // Compares one output with the reference. False when the host has no memory for it.
-bool check_output(const Problem *problem, Output output, uint64_t seed, CheckResult *result);
+bool check_output(const Problem *problem, OutputTensor output, uint64_t seed, CheckResult *result);
 // Compares all outputs. Those of the backward pass are compared only if O and the log-sum-exp, from which they follow, are
 // right. Returns how many were compared; 0 when the host has no memory for it.
 int check_problem(const Problem *problem, uint64_t seed, CheckResult results[OUTPUTS]);
 bool check_is_right(const CheckResult *result);
 bool check_all_right(const CheckResult *results, int count);
 // The number of elements in a row of an output: head_dim, or 1 of the log-sum-exp.
-int check_columns(const Problem *problem, Output output);
+int check_columns(const Problem *problem, OutputTensor output);
 
 // ---- timing.c ----
 

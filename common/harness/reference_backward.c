@@ -13,7 +13,8 @@
 //   limit = 2 * max over d of |rounded path - exact|  +  terms for the sizes of the roundings:
 //     2^-11 |g|                half a unit of the gradient's last place
 //     2^-25 terms (|g| + rms)  adding up so many terms in fp32
-//     rms of the roundings     half a unit of each factor's last place, times what it is multiplied by. These errors are random
+//     2 rms of the roundings   half a unit of each factor's last place, times what it is multiplied by. These errors are random;
+//                              and a factor in the middle between two fp16 numbers may become either
 //     sum of the errors        what fp32 makes of a factor before it is rounded, times what it is multiplied by
 //     2^-25                    half of fp16's smallest number
 //
@@ -93,7 +94,7 @@ typedef struct Factor {
 } Factor;
 
 // P of the query and the key, or dS.
-static Factor factor(const ReferenceHead *head, Output output, int query, int key) {
+static Factor factor(const ReferenceHead *head, OutputTensor output, int query, int key) {
   const ReferenceQuery *terms = &head->queries[query];
   size_t q = (size_t)query * head->head_dim, k = (size_t)key * head->head_dim;
   double p = exp(head->scale * reference_dot(head->q + q, head->k + k, head->head_dim) - terms->lse);
@@ -134,10 +135,11 @@ static double finish(const Sums *sums, double scale, int terms, int head_dim, do
     roundings = larger(roundings, scale * sqrt(sums->roundings[d]));
     errors = larger(errors, scale * sums->errors[d]);
   }
-  return 2 * rounded_error + 0x1p-11 * magnitude + 0x1p-25 * terms * (magnitude + rms) + roundings + errors + 0x1p-25;
+  return 2 * rounded_error + 0x1p-11 * magnitude + 0x1p-25 * terms * (magnitude + rms) + 2 * roundings + errors +
+         0x1p-25;
 }
 
-double reference_gradient(const ReferenceHead *head, Output output, int row, double *out) {
+double reference_gradient(const ReferenceHead *head, OutputTensor output, int row, double *out) {
   bool of_query = output == OUTPUT_D_Q;
   const float *rows = of_query ? head->k : output == OUTPUT_D_K ? head->q : head->d_o;
   int begin = head->causal && !of_query ? row : 0, end = head->causal && of_query ? row + 1 : head->seqlen;

@@ -41,7 +41,7 @@ void report_problem(FILE *out, const Stage *stage, const Options *options, const
 static const char *const output_names[OUTPUTS] = {"O", "lse", "dQ", "dK", "dV"};
 
 // "O[b][h][row][d]"
-static void print_place(FILE *out, const Problem *problem, Output output, size_t index) {
+static void print_place(FILE *out, const Problem *problem, OutputTensor output, size_t index) {
   const Shape *shape = &problem->shape;
   size_t columns = (size_t)check_columns(problem, output), row = index / columns, head = row / (size_t)shape->seqlen;
   fprintf(out, "%s[%zu][%zu][%zu]", output_names[output], head / shape->heads, head % shape->heads,
@@ -68,7 +68,7 @@ static void print_differences(FILE *out, const Problem *problem, const CheckResu
 }
 
 // " of dQ", where there is more than one output.
-static void print_output(FILE *out, const Problem *problem, Output output) {
+static void print_output(FILE *out, const Problem *problem, OutputTensor output) {
   if (problem->d_o) fprintf(out, " of %s", output_names[output]);
 }
 
