@@ -26,7 +26,9 @@ class Contender(NamedTuple):
 
 class Stage(ctypes.Structure):
     # The number is a text; in builds of before 2026-11-22 an int, which is smaller than any address.
-    _fields_ = [("number", ctypes.c_size_t), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p)]
+    # Those of before 2026-11-24 have no `backward`, and no hl_attention_backward.
+    _fields_ = [("number", ctypes.c_size_t), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p),
+                ("backward", ctypes.c_int32)]
 
 
 class Shape(ctypes.Structure):
@@ -61,8 +63,10 @@ def is_stage(name):
 
 
 def stages_of(library):
-    """The stages that the library has, as {number: name}."""
-    names = [library.hl_stage(index).contents.name.decode() for index in range(library.hl_stage_count())]
+    """The stages that the library has for the forward pass, as {number: name}."""
+    stages = [library.hl_stage(index).contents for index in range(library.hl_stage_count())]
+    names = [stage.name.decode() for stage in stages
+             if not (hasattr(library, "hl_attention_backward") and stage.backward)]
     return {number_of(name): name for name in names}
 
 

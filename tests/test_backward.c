@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "harness/harness.h"
+#include "support/exact_forward.h"
 
 TestSuite(backward);
 
@@ -13,21 +14,7 @@ enum { DIM = 64 };
 static Problem make_problem(Shape shape, InputKind input, uint64_t seed) {
   Problem problem;
   cr_assert(problem_create(&problem, &shape, input, seed) && problem_add_gradients(&problem, input, seed));
-  memset(problem.o, 0, problem.elements * sizeof(Half));
-  memset(problem.lse, 0, problem.heads * shape.seqlen * sizeof(float));
-  for (size_t index = 0; index < problem.heads; index++) {
-    ReferenceHead head;
-    cr_assert(reference_open(&head, &problem, index));
-    for (int row = 0; row < shape.seqlen; row++) {
-      size_t at = index * shape.seqlen + row;
-      double o[128], lse;
-      reference_row(&head, row, o);
-      reference_lse(&head, row, &lse);
-      for (int d = 0; d < shape.head_dim; d++) problem.o[at * shape.head_dim + d] = half_from_double(o[d]);
-      problem.lse[at] = (float)lse;
-    }
-    reference_close(&head);
-  }
+  exact_forward(&problem);
   return problem;
 }
 

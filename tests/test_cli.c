@@ -63,7 +63,7 @@ Test(cli, wrong_arguments) {
       {"--device=tpu", "--device=tpu", "auto|gpu|emulator"},
       {"--device=", "--device=:", "auto|gpu|emulator"},
       {"--device=GPU", "--device=GPU", "auto|gpu|emulator"},
-      {"--input=random", "--input=random", "normal|ones|arange|large|identity|waves|cliff|outliers|mean"},
+      {"--input=random", "--input=random", "normal|ones|arange|large|identity|waves|cliff|outliers|mean|vanish|explode"},
       {"--hazards=maybe", "--hazards=maybe", "on|off"},
       {"--causal=yes", "--causal=yes", "takes no value"},
       {"--counters=1", "--counters=1", "takes no value"},

@@ -9,6 +9,7 @@
 #include "driver/fake_driver.h"
 #include "harness/harness.h"
 #include "library/hopper_ladder.h"
+#include "support/exact_forward.h"
 #include "support/program.h"
 
 // The library's functions, as the dynamic linker finds them.
@@ -17,6 +18,7 @@ static __typeof__(&hl_stage_count) stage_count;
 static __typeof__(&hl_stage) stage_at;
 static __typeof__(&hl_supports) supports;
 static __typeof__(&hl_attention) attention;
+static __typeof__(&hl_attention_backward) attention_backward;
 static __typeof__(&hl_release) release_context;
 
 static void *load(const char *path) {
@@ -40,6 +42,7 @@ static void load_library(void) {
   *(void **)&stage_at = find(library, "hl_stage");
   *(void **)&supports = find(library, "hl_supports");
   *(void **)&attention = find(library, "hl_attention");
+  *(void **)&attention_backward = find(library, "hl_attention_backward");
   *(void **)&release_context = find(library, "hl_release");
 }
 
@@ -192,6 +195,87 @@ Test(library, output_must_not_overlap) {
   last.data = (char *)last.data + 16;
   cr_expect_eq(attention("03", &small, &q, &k, &v, &last, NULL), HL_OK, "%s", error());
   cr_expect_eq(attention("03", &small, &q, &q, &q, &last, NULL), HL_OK, "inputs may be one: %s", error());
+}
+
+// ---- the backward pass ----
+
+enum { BACKWARD_TENSORS = 8 };
+static const char *const backward_names[BACKWARD_TENSORS] = {"q", "k", "v", "o", "d_o", "d_q", "d_k", "d_v"};
+static const float *const lse = (const float *)0x900000000ull;
+
+static HlStatus run_backward(const char *number, const HlTensor t[BACKWARD_TENSORS], const float *sums) {
+  return attention_backward(number, &small, &t[0], &t[1], &t[2], &t[3], &t[4], sums, &t[5], &t[6], &t[7], (void *)0x5);
+}
+
+static void fill_tensors(HlTensor tensors[BACKWARD_TENSORS]) {
+  for (int i = 0; i < BACKWARD_TENSORS; i++) tensors[i] = tensor(i);
+}
+
+// Stage 12: the sums of dO O, then a pass that streams K and V, and one that streams Q and dO.
+Test(library, launches_the_kernels_of_a_backward_stage) {
+  HlTensor tensors[BACKWARD_TENSORS];
+  fill_tensors(tensors);
+  driver->offset = 3 * sizeof(int) + sizeof(float) + 2 * sizeof(uint64_t);
+  cr_expect_eq(run_backward("12", tensors, lse), HL_OK, "%s", error());
+  static const char *const kernels[] = {"backward_dot_64", "backward_queries_64_causal", "backward_keys_64_causal"};
+  cr_assert_eq(driver->launches, 3);
+  for (int i = 0; i < 3; i++) {
+    cr_expect_str_eq(driver->launch[i].kernel, kernels[i]);
+    cr_expect_eq(driver->launch[i].stream, (void *)0x5);
+  }
+  cr_expect_eq(driver->launch[0].taken, (uintptr_t)lse);
+  cr_expect_eq(driver->allocated, 1);
+  cr_expect_eq(driver->largest, 2 * 4 * 2 * 3 * 128, "two floats a query, whole tiles");
+}
+
+Test(library, each_function_is_for_its_own_pass) {
+  HlTensor tensors[BACKWARD_TENSORS];
+  fill_tensors(tensors);
+  EXPECT(run("12", &small, NULL), HL_UNSUPPORTED,
+         "stage 12-backward: the backward pass; hl_attention_backward is for it");
+  EXPECT(run_backward("03", tensors, lse), HL_UNSUPPORTED,
+         "stage 03-cp-async: the forward pass; hl_attention is for it");
+  for (int i = 0; i < stage_count(); i++)
+    cr_expect_eq(stage_at(i)->backward, !strcmp(stage_at(i)->number, "12"), "%s", stage_at(i)->number);
+  cr_expect_eq(driver->launches, 0);
+}
+
+Test(library, gradients_that_make_no_sense) {
+  HlTensor tensors[BACKWARD_TENSORS];
+  for (int i = 0; i < BACKWARD_TENSORS; i++) {
+    char words[100];
+    fill_tensors(tensors);
+    tensors[i].data = NULL;
+    snprintf(words, sizeof words, "%s: a null pointer", backward_names[i]);
+    EXPECT(run_backward("12", tensors, lse), HL_INVALID, words);
+  }
+  fill_tensors(tensors);
+  EXPECT(run_backward("12", tensors, NULL), HL_INVALID, "lse: a null pointer");
+  EXPECT(run_backward("12", tensors, (const float *)0x1002), HL_INVALID,
+         "lse: the address 0x1002 is not aligned to 4 bytes");
+  cr_expect_eq(driver->launches, 0);
+}
+
+// Each gradient in the place of each tensor before it, and of the last bytes of lse. Inputs may be one.
+Test(library, gradients_must_not_overlap) {
+  HlTensor tensors[BACKWARD_TENSORS];
+  char words[100];
+  for (int i = 5; i < BACKWARD_TENSORS; i++) {
+    for (int j = 0; j < i; j++) {
+      fill_tensors(tensors);
+      tensors[i] = tensors[j];
+      snprintf(words, sizeof words, "%s overlaps %s", backward_names[i], backward_names[j]);
+      EXPECT(run_backward("12", tensors, lse), HL_INVALID, words);
+    }
+    fill_tensors(tensors);
+    tensors[i].data = (void *)(lse + 2 * 3 * 100 - 4);
+    snprintf(words, sizeof words, "%s overlaps lse", backward_names[i]);
+    EXPECT(run_backward("12", tensors, lse), HL_INVALID, words);
+  }
+  fill_tensors(tensors);
+  tensors[5].data = (void *)(lse + 2 * 3 * 100);
+  tensors[1] = tensors[2] = tensors[3] = tensors[4] = tensors[0];
+  cr_expect_eq(run_backward("12", tensors, lse), HL_OK, "%s", error());
 }
 
 // ---- in whose context and stream it works ----
@@ -387,6 +471,36 @@ static void run_on_gpu(Device *device, const char *number, const HlShape *shape,
   problem_free(&problem);
 }
 
+// The same for the gradients.
+static void run_backward_on_gpu(Device *device, const char *number, const HlShape *shape, void *stream) {
+  Problem p;
+  Shape own = {shape->batch, shape->heads, shape->seqlen, shape->head_dim, shape->causal};
+  CheckResult results[OUTPUTS];
+  cr_assert(problem_create(&p, &own, INPUT_NORMAL, 1) && problem_add_gradients(&p, INPUT_NORMAL, 1));
+  exact_forward(&p);
+  size_t size = p.elements * sizeof(Half), rows = p.elements / own.head_dim * sizeof(float);
+  const Half *const inputs[] = {p.q, p.k, p.v, p.o, p.d_o};
+  Half *const outputs[] = {p.d_q, p.d_k, p.d_v};
+  HlTensor t[BACKWARD_TENSORS];
+  DeviceAddress sums = device_alloc(device, rows);
+  device_upload(device, sums, p.lse, rows);
+  for (int i = 0; i < BACKWARD_TENSORS; i++)
+    t[i] = i < 5 ? view(upload(device, inputs[i], &p)) : view(device_alloc(device, size));
+  for (int i = 5; i < BACKWARD_TENSORS; i++) device_fill(device, (DeviceAddress)(uintptr_t)t[i].data, 0xff, size);
+  cr_assert(device_synchronise(device));
+  cr_assert_eq(attention_backward(number, shape, &t[0], &t[1], &t[2], &t[3], &t[4], (const float *)(uintptr_t)sums,
+                                  &t[5], &t[6], &t[7], stream),
+               HL_OK, "%s", error());
+  cr_assert(device_synchronise(device), "%s", device_error(device)->text);
+  for (int i = 0; i < 3; i++) device_download(device, outputs[i], (DeviceAddress)(uintptr_t)t[5 + i].data, size);
+  cr_assert_eq(check_problem(&p, 1, results), OUTPUTS);
+  cr_expect(check_all_right(results, OUTPUTS), "stage %s, seqlen %d, head dim %d, causal %d", number, shape->seqlen,
+            shape->head_dim, shape->causal);
+  for (int i = 0; i < BACKWARD_TENSORS; i++) device_free(device, (DeviceAddress)(uintptr_t)t[i].data);
+  device_free(device, sums);
+  problem_free(&p);
+}
+
 static Device *open_gpu(void) {
   if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
   DeviceError failure;
@@ -410,7 +524,8 @@ Test(gpu_library, every_stage_is_right) {
   for (int i = 0; i < stage_count(); i++)
     for (int kind = 0; kind < 8; kind++) {
       HlShape shape = {2, 2, kind & 4 ? 1 : 301, kind & 1 ? 128 : 64, kind >> 1 & 1};
-      run_on_gpu(device, stage_at(i)->number, &shape, kind % 3 ? stream : NULL);
+      (stage_at(i)->backward ? run_backward_on_gpu : run_on_gpu)(device, stage_at(i)->number, &shape,
+                                                                 kind % 3 ? stream : NULL);
     }
   cr_expect_eq(release_context(), HL_OK);
   device_close(device);
@@ -489,7 +604,8 @@ Test(gpu_library, launches_in_two_streams_do_not_meet) {
   Device *device = open_gpu();
   for (int i = 0; i < stage_count(); i++)
     for (int head_dim = 64; head_dim <= 128; head_dim += 64)
-      if (strcmp(stage_at(i)->number, "05") >= 0) expect_right_together(device, stage_at(i)->number, head_dim);
+      if (strcmp(stage_at(i)->number, "05") >= 0 && !stage_at(i)->backward)
+        expect_right_together(device, stage_at(i)->number, head_dim);
   cr_expect_eq(release_context(), HL_OK);
   device_close(device);
 }

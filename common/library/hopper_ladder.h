@@ -8,7 +8,8 @@
 //     fprintf(stderr, "%s\n", hl_error());
 //
 // O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch; causal: query i sees keys 0 to i. All tensors are
-// fp16 in the memory of a GPU of compute capability 9.0. Any thread may call; the library runs one call at a time.
+// fp16 in the memory of a GPU of compute capability 9.0. hl_attention_backward computes the gradients of Q, K and V. Any
+// thread may call; the library runs one call at a time.
 #pragma once
 
 #include <stdint.h>
@@ -38,6 +39,7 @@ typedef struct HlStage {
   const char *number;  // "03"; a rung between 02 and 03 has a letter, "02b"
   const char *name;    // "03-cp-async"
   const char *title;   // its idea, half a line
+  int32_t backward;    // 0: a stage for hl_attention; 1: for hl_attention_backward
 } HlStage;
 
 // The stages of this library are those with index 0 to hl_stage_count() - 1, in alphabetical order: "02", "02b", "03".
@@ -69,13 +71,20 @@ HL_API HlStatus hl_supports(const char *stage, const HlShape *shape);
 // of size 1 has. O may not overlap Q, K or V.
 //
 // Calls in different streams, of one stage or of several, may run at the same time. The library keeps a workspace for each
-// stream, and keeps it for later calls: up to 8 GiB for the scores of stages 00 and 01, and a counter for 09 and 10. A CUDA
+// stream, and keeps it for later calls: up to 8 GiB for the scores of stages 00 and 01, a counter for 09 and 10, two numbers a query for 12. A CUDA
 // graph uses the workspace that its stream had when it was captured. So it must not run at the same time as that stream's
 // other work, or as another graph captured there.
 //
 // The first call of a stage in a context loads its kernels.
 HL_API HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
                              const HlTensor *v, const HlTensor *o, void *stream);
+
+// The same for the backward pass. dQ, dK and dV are the gradients of a loss by Q, K and V; dO is its gradient by O. lse is in
+// device memory, [batch][heads][seqlen]: for each query the natural logarithm of the sum of exp(score) over the keys that it
+// sees, where a score is Q K^T / sqrt(head_dim). Tensors are as above. dQ, dK and dV may not overlap any other tensor.
+HL_API HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
+                                      const HlTensor *v, const HlTensor *o, const HlTensor *d_o, const float *lse,
+                                      const HlTensor *d_q, const HlTensor *d_k, const HlTensor *d_v, void *stream);
 
 // Frees the library's kernels and workspaces in the current context; none of its kernels may be running. Later calls load
 // and allocate again. A context that is destroyed frees all of it, and needs no call.

@@ -36,7 +36,7 @@ static HlStage descriptions[STAGE_COUNT];
 static void describe_stages(void) {
   for (int i = 0; i < STAGE_COUNT; i++) {
     const Stage *stage = entries[i].stage;
-    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title};
+    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title, stage->backward};
   }
 }
 
@@ -139,20 +139,43 @@ static HlStatus check_tensor(const char *name, const HlTensor *tensor, const Sha
               name, stride[0], stride[1], stride[2], stride[3], expected[0], expected[1], expected[2], expected[3]);
 }
 
-static bool overlap(const HlTensor *a, const HlTensor *b, size_t size) {
-  uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
-  return x < y + size && y < x + size;
+static bool overlap(const void *a, size_t a_size, const void *b, size_t b_size) {
+  uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+  return x < y + b_size && y < x + a_size;
 }
 
-static HlStatus check_tensors(const HlTensor *const tensors[4], const Shape *shape) {
-  static const char *const names[] = {"q", "k", "v", "o"};
-  size_t size = (size_t)shape->batch * shape->heads * shape->seqlen * shape->head_dim * sizeof(uint16_t);
-  for (int i = 0; i < 4; i++) {
-    HlStatus status = check_tensor(names[i], tensors[i], shape);
+static size_t tensor_size(const Shape *shape) {
+  return (size_t)shape->batch * shape->heads * shape->seqlen * shape->head_dim * sizeof(uint16_t);
+}
+
+// An argument, with its name for messages.
+typedef struct Argument {
+  const char *name;
+  const HlTensor *tensor;
+} Argument;
+
+// Checks each tensor, and that the outputs, which come after `inputs` others, overlap none.
+static HlStatus check_tensors(const Argument *arguments, int inputs, int count, const Shape *shape) {
+  size_t size = tensor_size(shape);
+  for (int i = 0; i < count; i++) {
+    HlStatus status = check_tensor(arguments[i].name, arguments[i].tensor, shape);
     if (status) return status;
   }
-  for (int i = 0; i < 3; i++)
-    if (overlap(tensors[i], tensors[3], size)) return fail(HL_INVALID, "o overlaps %s", names[i]);
+  for (int i = inputs; i < count; i++)
+    for (int j = 0; j < i; j++)
+      if (overlap(arguments[i].tensor->data, size, arguments[j].tensor->data, size))
+        return fail(HL_INVALID, "%s overlaps %s", arguments[i].name, arguments[j].name);
+  return HL_OK;
+}
+
+static HlStatus check_lse(const float *lse, const Argument *outputs, int count, const Shape *shape) {
+  if (!lse) return fail(HL_INVALID, "lse: a null pointer");
+  if ((uintptr_t)lse % sizeof *lse)
+    return fail(HL_INVALID, "lse: the address %p is not aligned to 4 bytes", (const void *)lse);
+  size_t size = (size_t)shape->batch * shape->heads * shape->seqlen * sizeof *lse;
+  for (int i = 0; i < count; i++)
+    if (overlap(outputs[i].tensor->data, tensor_size(shape), lse, size))
+      return fail(HL_INVALID, "%s overlaps lse", outputs[i].name);
   return HL_OK;
 }
 
@@ -277,23 +300,61 @@ HlStatus hl_supports(const char *stage, const HlShape *shape) {
 
 static DeviceAddress address_of(const HlTensor *tensor) { return (DeviceAddress)(uintptr_t)tensor->data; }
 
+// Finds a stage for one of the two passes, and checks the shape.
+static HlStatus begin(const char *number, bool backward, const HlShape *shape, int *index, Attention *attention) {
+  HlStatus status = find_stage(number, index);
+  if (status) return status;
+  const Stage *stage = entries[*index].stage;
+  if (stage->backward != backward)
+    return fail(HL_UNSUPPORTED, "stage %s: the %s pass; hl_attention%s is for it", stage->name,
+                stage->backward ? "backward" : "forward", stage->backward ? "_backward" : "");
+  return check_shape(stage, shape, &attention->shape);
+}
+
+static HlStatus finish(int index, Attention *attention, void *stream) {
+  attention->scale = (float)(1 / sqrt(attention->shape.head_dim));
+  pthread_mutex_lock(&lock);
+  HlStatus status = launch_locked(index, attention, stream);
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
 HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k, const HlTensor *v,
                       const HlTensor *o, void *stream) {
   int index;
   Attention attention = {0};
-  HlStatus status = find_stage(stage, &index);
-  if (!status) status = check_shape(entries[index].stage, shape, &attention.shape);
-  if (!status) status = check_tensors((const HlTensor *const[]){q, k, v, o}, &attention.shape);
+  HlStatus status = begin(stage, false, shape, &index, &attention);
+  const Argument arguments[] = {{"q", q}, {"k", k}, {"v", v}, {"o", o}};
+  if (!status) status = check_tensors(arguments, 3, 4, &attention.shape);
   if (status) return status;
-  attention.scale = (float)(1 / sqrt(attention.shape.head_dim));
   attention.q = address_of(q);
   attention.k = address_of(k);
   attention.v = address_of(v);
   attention.o = address_of(o);
-  pthread_mutex_lock(&lock);
-  status = launch_locked(index, &attention, stream);
-  pthread_mutex_unlock(&lock);
-  return status;
+  return finish(index, &attention, stream);
+}
+
+HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
+                               const HlTensor *v, const HlTensor *o, const HlTensor *d_o, const float *lse,
+                               const HlTensor *d_q, const HlTensor *d_k, const HlTensor *d_v, void *stream) {
+  int index;
+  Attention attention = {0};
+  HlStatus status = begin(stage, true, shape, &index, &attention);
+  const Argument arguments[] = {{"q", q},     {"k", k},     {"v", v},     {"o", o},
+                                {"d_o", d_o}, {"d_q", d_q}, {"d_k", d_k}, {"d_v", d_v}};
+  if (!status) status = check_tensors(arguments, 5, 8, &attention.shape);
+  if (!status) status = check_lse(lse, arguments + 5, 3, &attention.shape);
+  if (status) return status;
+  attention.q = address_of(q);
+  attention.k = address_of(k);
+  attention.v = address_of(v);
+  attention.o = address_of(o);
+  attention.d_o = address_of(d_o);
+  attention.lse = (DeviceAddress)(uintptr_t)lse;
+  attention.d_q = address_of(d_q);
+  attention.d_k = address_of(d_k);
+  attention.d_v = address_of(d_v);
+  return finish(index, &attention, stream);
 }
 
 static void free_context(Context *context) {
