@@ -4,9 +4,9 @@
 #   ladder.sh "OPTIONS" ./stage-00 ./stage-01 ...
 #
 # OPTIONS are the stages' own, "--seqlen=1024 --causal"; one that is not an attention kernel gets those that it has. On a
-# GPU the table has times, each stage's speedup over the one before that does the same pass, forward or backward, and what was
-# recorded on an H200; the rows go to build/ladder.csv, and gnuplot draws them. The emulator has no clock: there the table has what the kernels did. Exits
-# with the worst exit code.
+# GPU the table has times, each stage's speedup over the one before that does the same pass, forward or backward, and what
+# was recorded on an H200; the rows go to build/ladder.csv, and gnuplot draws those of the forward pass. The emulator has no
+# clock: there the table has what the kernels did. Exits with the worst exit code.
 . "$(dirname "$0")/progress.sh"
 . "$(dirname "$0")/need.sh"
 export LC_ALL=C # a point is a point
