@@ -63,7 +63,10 @@ Test(cli, wrong_arguments) {
       {"--device=tpu", "--device=tpu", "auto|gpu|emulator"},
       {"--device=", "--device=:", "auto|gpu|emulator"},
       {"--device=GPU", "--device=GPU", "auto|gpu|emulator"},
-      {"--input=random", "--input=random", "normal|ones|arange|large|identity|waves|cliff|outliers|mean|vanish|explode"},
+      {"--input=random", "--input=random",
+       "normal|ones|arange|large|identity|waves|cliff|outliers|mean|vanish|explode"},
+      {"--scales=head", "--scales: stage 00-scalar has no e4m3 inputs", "--help lists its options"},
+      {"--rotate", "--rotate: stage 00-scalar has no e4m3 inputs", "--help lists its options"},
       {"--hazards=maybe", "--hazards=maybe", "on|off"},
       {"--causal=yes", "--causal=yes", "takes no value"},
       {"--counters=1", "--counters=1", "takes no value"},
@@ -261,6 +264,16 @@ Test(cli, stage_options) {
   }
 }
 
+// What --help shows for a stage. The caller frees it.
+static char *help_of(const Stage *stage) {
+  char *help;
+  size_t size;
+  FILE *out = open_memstream(&help, &size);
+  options_print_help(out, "./stage-99", stage);
+  fclose(out);
+  return help;
+}
+
 // A stage that is not an attention kernel has no shape: attention's options are refused in one line, and not shown.
 static int run_nothing(Session *session) { return (void)session, 0; }
 
@@ -270,8 +283,7 @@ Test(cli, options_of_a_stage_that_is_no_attention) {
   static const char *const taken[] = {"--seed=1",   "--input=ones", "--schedule=1",
                                       "--counters", "--repeat=3",   "--csv=x"};
   Options options;
-  char error[ERROR_SIZE], *help;
-  size_t size;
+  char error[ERROR_SIZE];
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     const char *argv[] = {"stage-99", refused[i]};
     cr_expect(!options_parse(&options, &other, 2, (char *const *)argv, error), "%s is taken", refused[i]);
@@ -282,11 +294,39 @@ Test(cli, options_of_a_stage_that_is_no_attention) {
     const char *argv[] = {"stage-99", taken[i]};
     cr_expect(options_parse(&options, &other, 2, (char *const *)argv, error), "%s", error);
   }
-  FILE *out = open_memstream(&help, &size);
-  options_print_help(out, "./stage-99", &other);
-  fclose(out);
+  char *help = help_of(&other);
   cr_expect(strstr(help, "--input=") && !strstr(help, "--seqlen") && !strstr(help, "--causal"), "%s", help);
   free(help);
+}
+
+// The options of a stage with e4m3 inputs. Other stages refuse them, and do not show them.
+Test(cli, options_of_e4m3_inputs) {
+  static const Stage e4m3 = {.name = "99-e4m3", .title = "a stage of the tests", .inputs = INPUTS_E4M3};
+  static const struct {
+    const char *argument, *error;  // NULL: taken
+  } cases[] = {
+      {"--scales=tensor", NULL},
+      {"--scales=head", NULL},
+      {"--rotate", NULL},
+      {"--scales=row", "--scales=row: one of tensor|head is allowed"},
+      {"--scales", "--scales needs a value: write --scales=tensor|head"},
+      {"--rotate=yes", "--rotate=yes: this option takes no value"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *argv[] = {"stage-99", cases[i].argument};
+    Options options;
+    char error[ERROR_SIZE] = "";
+    bool parsed = options_parse(&options, &e4m3, 2, (char *const *)argv, error);
+    cr_expect_eq(parsed, !cases[i].error, "%s: %s", cases[i].argument, error);
+    if (cases[i].error) cr_expect_str_eq(error, cases[i].error);
+    cr_expect_eq(options.scales, i == 1);
+    cr_expect_eq(options.rotate, i == 2);
+  }
+  char *help = help_of(&e4m3), *other = help_of(&plain);
+  cr_expect(strstr(help, "--scales=tensor|head") && strstr(help, "--rotate "), "%s", help);
+  cr_expect(!strstr(other, "--scales") && !strstr(other, "--rotate"), "%s", other);
+  free(help);
+  free(other);
 }
 
 // ---- the CSV ----

@@ -18,6 +18,7 @@ static __typeof__(&hl_stage_count) stage_count;
 static __typeof__(&hl_stage) stage_at;
 static __typeof__(&hl_supports) supports;
 static __typeof__(&hl_attention) attention;
+static __typeof__(&hl_attention_e4m3) attention_e4m3;
 static __typeof__(&hl_attention_backward) attention_backward;
 static __typeof__(&hl_release) release_context;
 
@@ -42,6 +43,7 @@ static void load_library(void) {
   *(void **)&stage_at = find(library, "hl_stage");
   *(void **)&supports = find(library, "hl_supports");
   *(void **)&attention = find(library, "hl_attention");
+  *(void **)&attention_e4m3 = find(library, "hl_attention_e4m3");
   *(void **)&attention_backward = find(library, "hl_attention_backward");
   *(void **)&release_context = find(library, "hl_release");
 }
@@ -73,7 +75,29 @@ static HlStatus run(const char *number, const HlShape *shape, void *stream) {
     cr_expect_str_eq(error(), words);                                                                                  \
   } while (0)
 
+// The number of a stage with e4m3 inputs.
+static const char *e4m3_stage(void) {
+  for (int i = 0; i < stage_count(); i++)
+    if (stage_at(i)->inputs == HL_INPUTS_E4M3) return stage_at(i)->number;
+  cr_skip_test("no stage has e4m3 inputs");
+  return NULL;
+}
+
+static const HlScale unit = {.data = (const float *)0x9000};
+
+static HlStatus run_e4m3(const char *number, const HlScale *q, const HlScale *k, const HlScale *v) {
+  HlTensor tensors[] = {tensor(0), tensor(1), tensor(2), tensor(3)};
+  return attention_e4m3(number, &small, &tensors[0], &tensors[1], &tensors[2], &tensors[3], q, k, v, NULL);
+}
+
 // ---- the stages it has ----
+
+// Whether a stage's stage.c says that its inputs are e4m3.
+static bool reads_e4m3(const char *folder) {
+  char command[300];
+  snprintf(command, sizeof command, "grep -q '[.]inputs = INPUTS_E4M3' '%s/stages/%s/stage.c'", root_path(), folder);
+  return system(command) == 0;
+}
 
 // Every stage whose folder has a launch is there, under its folder's name, in order.
 Test(library, has_every_attention_stage) {
@@ -89,6 +113,7 @@ Test(library, has_every_attention_stage) {
     cr_expect_eq(strlen(found->number), strcspn(folder, "-"), "%s is called %s", folder, found->number);
     cr_expect(!strncmp(found->number, folder, strlen(found->number)), "%s is called %s", folder, found->number);
     cr_expect(strlen(found->title) > 10);
+    cr_expect_eq(found->inputs, reads_e4m3(folder) ? HL_INPUTS_E4M3 : HL_INPUTS_F16, "%s", folder);
     cr_expect_eq(supports(found->number, &small), HL_OK);
   }
   pclose(pipe);
@@ -101,12 +126,13 @@ Test(library, has_every_attention_stage) {
 // The header is all there is to know: each function that it declares is exported, and nothing else.
 Test(library, exports_what_its_header_declares) {
   char command[1000];
-  snprintf(command, sizeof command,
-           "cd '%s' && declared=$(sed -n 's/^HL_API.* [*]*\\(hl_[a-z_]*\\)(.*/\\1/p' common/library/hopper_ladder.h | "
-           "sort) && "
-           "exported=$(nm -D --defined-only libhopper_ladder.so | sed 's/.* //' | sort) && "
-           "[ \"$declared\" ] && [ \"$exported\" = \"$declared\" ] || { echo \"$exported\" is exported; false; }",
-           root_path());
+  snprintf(
+      command, sizeof command,
+      "cd '%s' && declared=$(sed -n 's/^HL_API.* [*]*\\(hl_[a-z0-9_]*\\)(.*/\\1/p' common/library/hopper_ladder.h | "
+      "sort) && "
+      "exported=$(nm -D --defined-only libhopper_ladder.so | sed 's/.* //' | sort) && "
+      "[ \"$declared\" ] && [ \"$exported\" = \"$declared\" ] || { echo \"$exported\" is exported; false; }",
+      root_path());
   cr_expect_eq(system(command), 0);
 }
 
@@ -197,6 +223,52 @@ Test(library, output_must_not_overlap) {
   cr_expect_eq(attention("03", &small, &q, &q, &q, &last, NULL), HL_OK, "inputs may be one: %s", error());
 }
 
+// O has two bytes an element, Q, K and V of e4m3 have one.
+Test(library, e4m3_inputs_must_not_overlap_the_output) {
+  const char *number = e4m3_stage();
+  size_t elements = 2 * 3 * 100 * 64;
+  HlTensor in = tensor(0), behind = {.data = (char *)in.data + elements}, before = {.data = (char *)in.data - elements};
+  cr_expect_eq(attention_e4m3(number, &small, &in, &in, &in, &behind, &unit, &unit, &unit, NULL), HL_OK, "%s", error());
+  EXPECT(attention_e4m3(number, &small, &in, &in, &in, &before, &unit, &unit, &unit, NULL), HL_INVALID, "o overlaps q");
+}
+
+Test(library, each_function_has_its_stages) {
+  EXPECT(run_e4m3("03", &unit, &unit, &unit), HL_INVALID, "stage 03-cp-async: its inputs are fp16; call hl_attention");
+  const char *number = e4m3_stage();
+  cr_expect_eq(run(number, &small, NULL), HL_INVALID);
+  cr_expect(strstr(error(), ": its inputs are e4m3; call hl_attention_e4m3"), "%s", error());
+  cr_expect_eq(driver->launches, 0);
+  cr_expect_eq(run_e4m3(number, &unit, &unit, &unit), HL_OK, "%s", error());
+  cr_expect_eq(driver->launches, 1);
+}
+
+Test(library, scales_that_make_no_sense) {
+  static const struct {
+    HlScale scale;
+    const char *words;
+  } cases[] = {
+      {{NULL, 0}, "a null pointer"},
+      {{(const float *)0x9002, 0}, "the address 0x9002 is not aligned to 4 bytes"},
+      {{(const float *)0x9000, 2}, "per_head 2: 0 and 1 are allowed"},
+  };
+  static const char *const names[] = {"q_scale", "k_scale", "v_scale"};
+  const char *number = e4m3_stage();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int wrong = 0; wrong < 3; wrong++) {
+      const HlScale *scales[] = {&unit, &unit, &unit};
+      char words[200];
+      scales[wrong] = &cases[i].scale;
+      snprintf(words, sizeof words, "%s: %s", names[wrong], cases[i].words);
+      EXPECT(run_e4m3(number, scales[0], scales[1], scales[2]), HL_INVALID, words);
+    }
+  const HlScale per_head = {(const float *)0x9000, 1};
+  EXPECT(run_e4m3(number, &unit, NULL, &unit), HL_INVALID, "k_scale: a null pointer");
+  EXPECT(run_e4m3(number, &unit, &unit, &per_head), HL_INVALID,
+         "v_scale: per_head 1, but that of q_scale is 0; all three must be the same");
+  cr_expect_eq(driver->launches, 0);
+  cr_expect_eq(run_e4m3(number, &per_head, &per_head, &per_head), HL_OK, "%s", error());
+}
+
 // ---- the backward pass ----
 
 enum { BACKWARD_TENSORS = 8 };
@@ -231,10 +303,9 @@ Test(library, launches_the_kernels_of_a_backward_stage) {
 Test(library, each_function_is_for_its_own_pass) {
   HlTensor tensors[BACKWARD_TENSORS];
   fill_tensors(tensors);
-  EXPECT(run("12", &small, NULL), HL_UNSUPPORTED,
-         "stage 12-backward: the backward pass; hl_attention_backward is for it");
-  EXPECT(run_backward("03", tensors, lse), HL_UNSUPPORTED,
-         "stage 03-cp-async: the forward pass; hl_attention is for it");
+  EXPECT(run("12", &small, NULL), HL_INVALID,
+         "stage 12-backward: it is for the backward pass; call hl_attention_backward");
+  EXPECT(run_backward("03", tensors, lse), HL_INVALID, "stage 03-cp-async: its inputs are fp16; call hl_attention");
   for (int i = 0; i < stage_count(); i++)
     cr_expect_eq(stage_at(i)->backward, !strcmp(stage_at(i)->number, "12"), "%s", stage_at(i)->number);
   cr_expect_eq(driver->launches, 0);
@@ -440,64 +511,106 @@ Test(library, asks_again_for_a_workspace) {
 
 // ---- on a GPU ----
 
-static DeviceAddress upload(Device *device, const Half *values, const Problem *problem) {
-  DeviceAddress address = device_alloc(device, problem->elements * sizeof(Half));
-  device_upload(device, address, values, problem->elements * sizeof(Half));
-  return address;
+static void *upload(Device *device, const void *values, size_t size) {
+  DeviceAddress address = device_alloc(device, size);
+  device_upload(device, address, values, size);
+  return (void *)(uintptr_t)address;
 }
 
-static HlTensor view(DeviceAddress address) { return (HlTensor){.data = (void *)(uintptr_t)address}; }
+static void free_on_gpu(Device *device, const void *data) { device_free(device, (DeviceAddress)(uintptr_t)data); }
+
+// Q, K and V on the GPU, with their scales if they are e4m3.
+typedef struct Inputs {
+  StageInputs type;
+  HlTensor tensor[TENSORS];
+  HlScale scale[TENSORS];
+} Inputs;
+
+static Inputs upload_inputs(Device *device, const Problem *problem) {
+  Inputs inputs = {.type = problem->inputs};
+  const Half *tensors[] = {problem->q, problem->k, problem->v};
+  for (int i = 0; i < TENSORS; i++)
+    if (inputs.type == INPUTS_E4M3) {
+      inputs.tensor[i].data = upload(device, problem->codes[i], problem->elements);
+      inputs.scale[i].data = upload(device, problem->scales[i], problem_scales(problem) * sizeof(float));
+      inputs.scale[i].per_head = problem->scale_stride;
+    } else {
+      inputs.tensor[i].data = upload(device, tensors[i], problem->elements * sizeof(Half));
+    }
+  return inputs;
+}
+
+static void free_inputs(Device *device, const Inputs *inputs) {
+  for (int i = 0; i < TENSORS; i++) {
+    free_on_gpu(device, inputs->tensor[i].data);
+    free_on_gpu(device, inputs->scale[i].data);
+  }
+}
+
+static HlStatus call(const char *number, const HlShape *shape, const Inputs *in, const HlTensor *o, void *stream) {
+  const HlTensor *q = &in->tensor[0], *k = &in->tensor[1], *v = &in->tensor[2];
+  if (in->type == INPUTS_F16) return attention(number, shape, q, k, v, o, stream);
+  return attention_e4m3(number, shape, q, k, v, o, &in->scale[0], &in->scale[1], &in->scale[2], stream);
+}
+
+static Shape own_shape(const HlShape *shape) {
+  return (Shape){shape->batch, shape->heads, shape->seqlen, shape->head_dim, shape->causal};
+}
+
+// A problem with the inputs that a stage reads.
+static Problem new_problem(const HlStage *stage, const HlShape *shape) {
+  Problem problem;
+  Shape own = own_shape(shape);
+  cr_assert(problem_create(&problem, &own, INPUT_NORMAL, 1));
+  bool per_head = shape->causal;
+  cr_assert(stage->inputs == HL_INPUTS_F16 || problem_quantise(&problem, per_head, false, 1));
+  return problem;
+}
 
 // One problem through the library, on a stream of its own, in the context of a device that this test opened.
-static void run_on_gpu(Device *device, const char *number, const HlShape *shape, void *stream) {
-  Problem problem;
-  Shape own = {shape->batch, shape->heads, shape->seqlen, shape->head_dim, shape->causal};
+static void run_on_gpu(Device *device, const HlStage *stage, const HlShape *shape, void *stream) {
+  Problem problem = new_problem(stage, shape);
+  Inputs inputs = upload_inputs(device, &problem);
   CheckResult result;
-  size_t size;
-  cr_assert(problem_create(&problem, &own, INPUT_NORMAL, 1));
-  size = problem.elements * sizeof(Half);
-  HlTensor q = view(upload(device, problem.q, &problem)), k = view(upload(device, problem.k, &problem));
-  HlTensor v = view(upload(device, problem.v, &problem)), o = view(device_alloc(device, size));
-  device_fill(device, (DeviceAddress)(uintptr_t)o.data, 0xff, size);
+  size_t size = problem.elements * sizeof(Half);
+  memset(problem.o, 0xff, size);
+  HlTensor o = {.data = upload(device, problem.o, size)};
   cr_assert(device_synchronise(device));
-  cr_assert_eq(attention(number, shape, &q, &k, &v, &o, stream), HL_OK, "%s", error());
+  cr_assert_eq(call(stage->number, shape, &inputs, &o, stream), HL_OK, "%s", error());
   cr_assert(device_synchronise(device), "%s", device_error(device)->text);
   device_download(device, problem.o, (DeviceAddress)(uintptr_t)o.data, size);
   cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
-  cr_expect(check_is_right(&result), "stage %s, seqlen %d, head dim %d, causal %d: %llu elements are wrong", number,
-            shape->seqlen, shape->head_dim, shape->causal, (unsigned long long)result.wrong);
-  const HlTensor *const tensors[] = {&q, &k, &v, &o};
-  for (int i = 0; i < 4; i++) device_free(device, (DeviceAddress)(uintptr_t)tensors[i]->data);
+  cr_expect(check_is_right(&result), "stage %s, seqlen %d, head dim %d, causal %d: %llu elements are wrong",
+            stage->number, shape->seqlen, shape->head_dim, shape->causal, (unsigned long long)result.wrong);
+  free_inputs(device, &inputs);
+  free_on_gpu(device, o.data);
   problem_free(&problem);
 }
 
 // The same for the gradients.
-static void run_backward_on_gpu(Device *device, const char *number, const HlShape *shape, void *stream) {
-  Problem p;
-  Shape own = {shape->batch, shape->heads, shape->seqlen, shape->head_dim, shape->causal};
+static void run_backward_on_gpu(Device *device, const HlStage *stage, const HlShape *shape, void *stream) {
+  Problem p = new_problem(stage, shape);
   CheckResult results[OUTPUTS];
-  cr_assert(problem_create(&p, &own, INPUT_NORMAL, 1) && problem_add_gradients(&p, INPUT_NORMAL, 1));
+  cr_assert(problem_add_gradients(&p, INPUT_NORMAL, 1));
   exact_forward(&p);
-  size_t size = p.elements * sizeof(Half), rows = p.elements / own.head_dim * sizeof(float);
-  const Half *const inputs[] = {p.q, p.k, p.v, p.o, p.d_o};
-  Half *const outputs[] = {p.d_q, p.d_k, p.d_v};
+  size_t size = p.elements * sizeof(Half);
+  Half *const tensors[BACKWARD_TENSORS] = {p.q, p.k, p.v, p.o, p.d_o, p.d_q, p.d_k, p.d_v};
   HlTensor t[BACKWARD_TENSORS];
-  DeviceAddress sums = device_alloc(device, rows);
-  device_upload(device, sums, p.lse, rows);
-  for (int i = 0; i < BACKWARD_TENSORS; i++)
-    t[i] = i < 5 ? view(upload(device, inputs[i], &p)) : view(device_alloc(device, size));
-  for (int i = 5; i < BACKWARD_TENSORS; i++) device_fill(device, (DeviceAddress)(uintptr_t)t[i].data, 0xff, size);
+  for (int i = 5; i < BACKWARD_TENSORS; i++) memset(tensors[i], 0xff, size);
+  for (int i = 0; i < BACKWARD_TENSORS; i++) t[i] = (HlTensor){.data = upload(device, tensors[i], size)};
+  const float *sums = upload(device, p.lse, p.heads * shape->seqlen * sizeof(float));
   cr_assert(device_synchronise(device));
-  cr_assert_eq(attention_backward(number, shape, &t[0], &t[1], &t[2], &t[3], &t[4], (const float *)(uintptr_t)sums,
-                                  &t[5], &t[6], &t[7], stream),
-               HL_OK, "%s", error());
+  cr_assert_eq(
+      attention_backward(stage->number, shape, &t[0], &t[1], &t[2], &t[3], &t[4], sums, &t[5], &t[6], &t[7], stream),
+      HL_OK, "%s", error());
   cr_assert(device_synchronise(device), "%s", device_error(device)->text);
-  for (int i = 0; i < 3; i++) device_download(device, outputs[i], (DeviceAddress)(uintptr_t)t[5 + i].data, size);
+  for (int i = 5; i < BACKWARD_TENSORS; i++)
+    device_download(device, tensors[i], (DeviceAddress)(uintptr_t)t[i].data, size);
   cr_assert_eq(check_problem(&p, 1, results), OUTPUTS);
-  cr_expect(check_all_right(results, OUTPUTS), "stage %s, seqlen %d, head dim %d, causal %d", number, shape->seqlen,
-            shape->head_dim, shape->causal);
-  for (int i = 0; i < BACKWARD_TENSORS; i++) device_free(device, (DeviceAddress)(uintptr_t)t[i].data);
-  device_free(device, sums);
+  cr_expect(check_all_right(results, OUTPUTS), "stage %s, seqlen %d, head dim %d, causal %d", stage->number,
+            shape->seqlen, shape->head_dim, shape->causal);
+  for (int i = 0; i < BACKWARD_TENSORS; i++) free_on_gpu(device, t[i].data);
+  free_on_gpu(device, sums);
   problem_free(&p);
 }
 
@@ -524,30 +637,29 @@ Test(gpu_library, every_stage_is_right) {
   for (int i = 0; i < stage_count(); i++)
     for (int kind = 0; kind < 8; kind++) {
       HlShape shape = {2, 2, kind & 4 ? 1 : 301, kind & 1 ? 128 : 64, kind >> 1 & 1};
-      (stage_at(i)->backward ? run_backward_on_gpu : run_on_gpu)(device, stage_at(i)->number, &shape,
-                                                                 kind % 3 ? stream : NULL);
+      (stage_at(i)->backward ? run_backward_on_gpu : run_on_gpu)(device, stage_at(i), &shape, kind % 3 ? stream : NULL);
     }
   cr_expect_eq(release_context(), HL_OK);
   device_close(device);
 }
 
-// One of two launches, in a stream of its own. Q, K and V are one tensor.
+// One of two launches, in a stream of its own.
 typedef struct Job {
   HlShape shape;
   void *stream;
   size_t size;
-  HlTensor in, out;
+  Inputs in;
+  HlTensor out;
   Half *alone, *beside;  // what it computes when it is alone, and beside the other
 } Job;
 
-static Job new_job(Device *device, HlShape shape) {
-  Problem problem;
-  Shape own = {shape.batch, shape.heads, shape.seqlen, shape.head_dim, shape.causal};
-  cr_assert(problem_create(&problem, &own, INPUT_NORMAL, 1));
+static Job new_job(Device *device, const HlStage *stage, HlShape shape) {
+  Problem problem = new_problem(stage, &shape);
   size_t size = problem.elements * sizeof(Half);
-  Job job = {
-      shape,        new_stream(), size, view(upload(device, problem.q, &problem)), view(device_alloc(device, size)),
-      malloc(size), malloc(size)};
+  Job job = {.shape = shape, .stream = new_stream(), .size = size, .in = upload_inputs(device, &problem)};
+  job.out.data = upload(device, problem.o, size);
+  job.alone = malloc(size);
+  job.beside = malloc(size);
   cr_assert(job.alone && job.beside);
   problem_free(&problem);
   return job;
@@ -559,8 +671,7 @@ static void clear_output(Device *device, const Job *job) {
 }
 
 static void start(const char *number, const Job *job) {
-  cr_assert_eq(attention(number, &job->shape, &job->in, &job->in, &job->in, &job->out, job->stream), HL_OK, "%s",
-               error());
+  cr_assert_eq(call(number, &job->shape, &job->in, &job->out, job->stream), HL_OK, "%s", error());
 }
 
 static void read_output(Device *device, const Job *job, Half *to) {
@@ -571,10 +682,11 @@ static void read_output(Device *device, const Job *job, Half *to) {
 // A long launch that leaves most SMs free, and one with many tiles, which begins beside it and ends first: were their
 // tiles counted together, the second would leave out as many as the first has blocks. Whether they do meet is the GPU's
 // affair, so they are given many chances.
-static void expect_right_together(Device *device, const char *number, int head_dim) {
+static void expect_right_together(Device *device, const HlStage *stage, int head_dim) {
+  const char *number = stage->number;
   Job jobs[] = {
-      new_job(device, (HlShape){.batch = 1, .heads = 1, .seqlen = 5120, .head_dim = head_dim, .causal = 1}),
-      new_job(device, (HlShape){.batch = 4, .heads = 100, .seqlen = 128, .head_dim = head_dim, .causal = 1}),
+      new_job(device, stage, (HlShape){.batch = 1, .heads = 1, .seqlen = 5120, .head_dim = head_dim, .causal = 1}),
+      new_job(device, stage, (HlShape){.batch = 4, .heads = 100, .seqlen = 128, .head_dim = head_dim, .causal = 1}),
   };
   for (int i = 0; i < 2; i++) {
     clear_output(device, &jobs[i]);
@@ -593,8 +705,8 @@ static void expect_right_together(Device *device, const char *number, int head_d
   cr_expect_eq(wrong, 0, "stage %s, head dim %d: %d of 100 outputs are not what the launch computes alone", number,
                head_dim, wrong);
   for (int i = 0; i < 2; i++) {
-    device_free(device, (DeviceAddress)(uintptr_t)jobs[i].in.data);
-    device_free(device, (DeviceAddress)(uintptr_t)jobs[i].out.data);
+    free_inputs(device, &jobs[i].in);
+    free_on_gpu(device, jobs[i].out.data);
     free(jobs[i].alone);
     free(jobs[i].beside);
   }
@@ -605,7 +717,7 @@ Test(gpu_library, launches_in_two_streams_do_not_meet) {
   for (int i = 0; i < stage_count(); i++)
     for (int head_dim = 64; head_dim <= 128; head_dim += 64)
       if (strcmp(stage_at(i)->number, "05") >= 0 && !stage_at(i)->backward)
-        expect_right_together(device, stage_at(i)->number, head_dim);
+        expect_right_together(device, stage_at(i), head_dim);
   cr_expect_eq(release_context(), HL_OK);
   device_close(device);
 }

@@ -150,6 +150,7 @@ static int launch_and_check(const Session *session, const Problem *problem, Run 
   if (!count)
     return session_fail(session, EXIT_USAGE, "the host has no memory for the reference; use a smaller --seqlen");
   report_check(out, problem, results, count);
+  report_accuracy(out, problem, &results[0]);
   bool zero = check_counter(session, run);
   int hazards = report_hazards(out, &session->options, session->device);
   report_counters(out, session->device);

@@ -70,12 +70,20 @@ static void add_difference(CheckResult *result, const Difference *difference) {
   if (result->difference_count < MAX_DIFFERENCES) result->differences[result->difference_count++] = *difference;
 }
 
+static void add_squares(Squares *squares, double got, double expected) {
+  squares->difference += (got - expected) * (got - expected);
+  squares->reference += expected * expected;
+}
+
+double check_relative_error(const Squares *squares) { return sqrt(squares->difference / squares->reference); }
+
 // Every comparison with NaN is false. So the test is whether the error is within the limit, not whether it exceeds it.
 static void compare_row(const Problem *problem, size_t first, const double *expected, double limit,
                         CheckResult *result) {
   for (int d = 0; d < check_columns(problem, result->output); d++) {
     double value = got(problem, result->output, first + d), error = fabs(value - expected[d]);
     result->compared++;
+    add_squares(&result->kernel, value, expected[d]);
     if (!(error <= limit)) add_difference(result, &(Difference){first + d, value, expected[d], limit});
     result->max_error = larger(result->max_error, error);
     result->worst = larger(result->worst, error / limit);
@@ -92,6 +100,11 @@ static void count_not_finite(const Problem *problem, size_t first, size_t count,
 static int compare_differences(const void *a, const void *b) {
   const Difference *left = a, *right = b;
   return (left->index > right->index) - (left->index < right->index);
+}
+
+static void add_sums(Squares *to, const Squares *from) {
+  to->difference += from->difference;
+  to->reference += from->reference;
 }
 
 // Heads finish in any order. Of their differences those that come first in the tensor are kept.
@@ -111,29 +124,57 @@ static void merge(CheckResult *all, const CheckResult *head) {
   all->wrong += head->wrong;
   all->max_error = larger(all->max_error, head->max_error);
   all->worst = larger(all->worst, head->worst);
+  add_sums(&all->kernel, &head->kernel);
+  add_sums(&all->quantisation, &head->quantisation);
+}
+
+// A head with the inputs that the kernel reads and, if that is not fp16, with the fp16 inputs.
+typedef struct Heads {
+  ReferenceHead own, f16;
+} Heads;
+
+static bool open_heads(Heads *heads, const Problem *problem, size_t index) {
+  *heads = (Heads){0};
+  if (!reference_open(&heads->own, problem, index)) return false;
+  if (problem->inputs == INPUTS_F16 || reference_open_f16(&heads->f16, problem, index)) return true;
+  reference_close(&heads->own);
+  return false;
+}
+
+static void close_heads(Heads *heads) {
+  reference_close(&heads->own);
+  reference_close(&heads->f16);
+}
+
+static void check_row(const Problem *problem, size_t index, Heads *heads, int row, CheckResult *result) {
+  int columns = check_columns(problem, result->output);
+  double expected[MAX_HEAD_DIM], exact[MAX_HEAD_DIM];
+  double limit = expect_row(&heads->own, result->output, row, expected);
+  compare_row(problem, (index * (size_t)problem->shape.seqlen + (size_t)row) * (size_t)columns, expected, limit,
+              result);
+  if (problem->inputs == INPUTS_F16) return;
+  reference_row(&heads->f16, row, exact);
+  for (int d = 0; d < columns; d++) add_squares(&result->quantisation, expected[d], exact[d]);
 }
 
 static bool check_rows(const Check *check, size_t index, CheckResult *result) {
   const Problem *problem = check->problem;
-  const Shape *shape = &problem->shape;
-  int columns = check_columns(problem, result->output), count = check->result->rows_per_head;
-  size_t head_size = (size_t)shape->seqlen * columns;
-  double expected[MAX_HEAD_DIM];
-  ReferenceHead head;
+  size_t head_size = (size_t)problem->shape.seqlen * check_columns(problem, result->output);
+  int count = check->result->rows_per_head;
+  Heads heads;
   int *rows = malloc((size_t)count * sizeof *rows);
-  if (!rows || !reference_open(&head, problem, index)) {
+  if (!rows || !open_heads(&heads, problem, index)) {
     free(rows);
     return false;
   }
-  choose_rows(rows, count, shape->seqlen, check->seed + index);
+  choose_rows(rows, count, problem->shape.seqlen, check->seed + index);
   for (int i = 0; i < count; i++) {
     if (i > 0 && rows[i] == rows[i - 1]) continue;
-    double limit = expect_row(&head, result->output, rows[i], expected);
-    compare_row(problem, index * head_size + (size_t)rows[i] * columns, expected, limit, result);
+    check_row(problem, index, &heads, rows[i], result);
     progress_add(1);
   }
   count_not_finite(problem, index * head_size, head_size, result);
-  reference_close(&head);
+  close_heads(&heads);
   free(rows);
   return true;
 }

@@ -233,6 +233,11 @@ typedef struct Difference {
   double got, expected, limit;
 } Difference;
 
+// Sums over the elements compared, for a relative error.
+typedef struct Squares {
+  double difference, reference;
+} Squares;
+
 typedef struct CheckResult {
   OutputTensor output;
   bool complete;  // every row was compared; otherwise rows_per_head of each head were
@@ -240,8 +245,10 @@ typedef struct CheckResult {
   uint64_t compared, wrong;  // elements
   uint64_t not_finite;       // elements of the whole output that are NaN or infinite
   size_t first_not_finite;
-  double max_error;                         // of the elements compared; NaN when one of them is
-  double worst;                             // the largest error / limit
+  double max_error;      // of the elements compared; NaN when one of them is
+  double worst;          // the largest error / limit
+  Squares kernel;        // of the output from fp64
+  Squares quantisation;  // e4m3 only: of fp64 on the e4m3 inputs from fp64 on the fp16 inputs that they were made from
   Difference differences[MAX_DIFFERENCES];  // the first ones, in order
   int difference_count;
 } CheckResult;
@@ -255,6 +262,8 @@ bool check_is_right(const CheckResult *result);
 bool check_all_right(const CheckResult *results, int count);
 // The number of elements in a row of an output: head_dim, or 1 of the log-sum-exp.
 int check_columns(const Problem *problem, OutputTensor output);
+// The root mean square of the differences, relative to that of the reference.
+double check_relative_error(const Squares *squares);
 
 // ---- timing.c ----
 
@@ -273,6 +282,8 @@ void report_head(FILE *out, const Stage *stage, const DeviceInfo *device);
 void report_problem(FILE *out, const Stage *stage, const Options *options, const DeviceInfo *device);
 // What is wrong comes first. Of the backward pass O and the log-sum-exp are not mentioned when they are right.
 void report_check(FILE *out, const Problem *problem, const CheckResult *results, int count);
+// How far off the kernel is, and how far the quantisation; prints nothing if the problem is not e4m3 or O not finite.
+void report_accuracy(FILE *out, const Problem *problem, const CheckResult *result);
 // Returns how many hazards make the run wrong: faults, and with --strict formal findings.
 int report_hazards(FILE *out, const Options *options, const Device *device);
 void report_timing(FILE *out, const Timing *timing, double flops);

@@ -1,38 +1,147 @@
-// What attention's output on e4m3 inputs should be, in fp64, and how far from it a right e4m3 kernel may be.
+// How far from the fp64 output a right kernel on e4m3 inputs may be: reference.c has the scores, the weights and the fp16
+// kernels' limit.
+//
+// The kernel's roundings. A right kernel rounds the weights P = exp(S - max) to e4m3 before P V, and adds up the rounded
+// weights for the denominator. It may choose the factor that puts a row's largest weight anywhere from 2^4 to 2^8: a power
+// of two, with a stale maximum, or any other number. An FP8 tensor core computes S and, in tiles of 64 to 128 keys, P V. It
+// adds 32 products at a time and keeps 13 bits below the largest of them and of the sum so far
+// (notes/tensor-core-arithmetic.md). Tiles are added in fp32, and O is rounded to fp16.
+//
+// An error e of a weight, relative to it, moves the output by p e (v - o) / sum of p, because numerator and denominator have
+// the same weights. So what counts is how far the values are from their mean. For the limit the row is computed a second
+// time with rounded weights, the largest of them 2^4, where most small weights are lost. Then
+//
+//   limit = 2 * max over d of |rounded path - exact|  +  terms for the sizes of the roundings:
+//     2^-2.5 rms            each weight's error is at most 2^-4 of it, about 2^-5.2 on average, and of either sign. Where
+//                           two keys share the weight, the output is off by up to 2^-3.5 rms, where
+//                           rms = sqrt(sum of (p (v - o))^2) / sum of p. With many keys a deviation of 2^-5.2 rms is left.
+//                           Equal weights have equal errors. So rms is also computed with one p (v - o) for all keys
+//                           whose weights have the same e4m3 code: the sum of theirs. The larger rms counts
+//     2^-11 t rms           a score is off by a few times 2^-13 of its largest product t, and its weight by that factor
+//     2^-7 peak / sum of p  a tile of 128 terms loses about 2^-14 of its peak with each term: the largest magnitude of a
+//                           term p v or of the sum so far. All of it has one sign if the values have. peak: of all tiles
+//     2^-10 |o|             twice half a unit of O's last place
+//     2^-25                 half of fp16's smallest number
+//
+// where |o|, rms, peak and the rounded path's error are each the row's largest over d. Right kernels stay below about half
+// of the limit. For normal inputs it is near 0.4 / sqrt(seqlen). That stops a key too many or too few in rows of some
+// hundred keys, a sum that lacks a tile or was not rescaled, keys in another order than values, and a P V that is kept in
+// one sum of 13 bits. A scale that is 1 % off passes: it changes the weights by less than their rounding does.
 #include "harness.h"
 
-enum { MAX_HEAD_DIM = 128 };
+enum { MAX_HEAD_DIM = 128, TILE = 128, CODES = 128 };
+static const double LARGEST_WEIGHT = 0x1p4;
 
-// Sums over the keys of weight times value, for each d.
-typedef struct Sums {
-  double weight, rounded_weight;
-  double exact[MAX_HEAD_DIM], rounded[MAX_HEAD_DIM], absolute[MAX_HEAD_DIM], squared[MAX_HEAD_DIM];
-} Sums;
+// ---- the exact output, and what tiles of 13 bits may lose ----
 
-static void add_key(Sums *sums, double weight, const float *v, int head_dim) {
-  double rounded = 0x1p-6 * e4m3_round(weight * 0x1p6);
-  sums->weight += weight;
-  sums->rounded_weight += rounded;
+// Sums over the keys for each d.
+typedef struct Exact {
+  double weight;              // of p
+  double sum[MAX_HEAD_DIM];   // of p v, without this tile
+  double tile[MAX_HEAD_DIM];  // of p v in this tile
+  double peak[MAX_HEAD_DIM];  // of this tile
+  double peaks[MAX_HEAD_DIM];
+} Exact;
+
+static void end_tile(Exact *exact, int head_dim) {
   for (int d = 0; d < head_dim; d++) {
-    double term = weight * v[d];
-    sums->exact[d] += term;
-    sums->rounded[d] += rounded * v[d];
-    sums->absolute[d] += fabs(term);
-    sums->squared[d] += term * term;
+    exact->sum[d] += exact->tile[d];
+    exact->peaks[d] += exact->peak[d];
+    exact->tile[d] = exact->peak[d] = 0;
   }
 }
 
-double reference_e4m3(const ReferenceHead *head, int row, int keys, double *out) {
-  (void)row;
-  Sums sums = {0};
-  for (int j = 0; j < keys; j++) add_key(&sums, head->weights[j], head->v + (size_t)j * head->head_dim, head->head_dim);
-  double rounded_error = 0, mass = 0, rms = 0;
-  for (int d = 0; d < head->head_dim; d++) {
-    out[d] = head->value_scale * sums.exact[d] / sums.weight;
-    double rounded = half_round(head->value_scale * sums.rounded[d] / sums.rounded_weight);
-    rounded_error = larger(rounded_error, fabs(rounded - out[d]));
-    mass = larger(mass, head->value_scale * sums.absolute[d] / sums.weight);
-    rms = larger(rms, head->value_scale * sqrt(sums.squared[d]) / sums.weight);
+static double most(double a, double b) { return a > b ? a : b; }
+
+static void add_value(Exact *exact, double weight, const float *v, int head_dim) {
+  exact->weight += weight;
+  for (int d = 0; d < head_dim; d++) {
+    double term = weight * v[d];
+    exact->tile[d] += term;
+    exact->peak[d] = most(exact->peak[d], most(fabs(term), fabs(exact->tile[d])));
   }
-  return 2 * rounded_error + 0x1p-8 * mass + 0x1p-3 * rms + 0x1p-25;
+}
+
+static Exact add_values(const ReferenceHead *head, int keys) {
+  Exact exact = {0};
+  for (int j = 0; j < keys; j++) {
+    add_value(&exact, head->weights[j], head->v + (size_t)j * head->head_dim, head->head_dim);
+    if (j % TILE == TILE - 1) end_tile(&exact, head->head_dim);
+  }
+  end_tile(&exact, head->head_dim);
+  return exact;
+}
+
+// ---- what the rounding of the weights does ----
+
+// Sums over the keys for each d.
+typedef struct Deviations {
+  double weight;                      // of rounded p
+  double rounded[MAX_HEAD_DIM];       // of rounded p (v - o)
+  double squared[MAX_HEAD_DIM];       // of (p (v - o))^2
+  bool used[CODES];                   // whether a weight has this code
+  double alike[CODES][MAX_HEAD_DIM];  // of p (v - o), of the keys whose weights have this code
+} Deviations;
+
+static void add_deviation(Deviations *sums, double weight, const float *v, const double *mean, int head_dim) {
+  E4m3 code = e4m3_from_double(weight * LARGEST_WEIGHT);
+  double rounded = e4m3_to_float(code) / LARGEST_WEIGHT, *alike = sums->alike[code];
+  if (!sums->used[code]) memset(alike, 0, sizeof sums->alike[code]);
+  sums->used[code] = true;
+  sums->weight += rounded;
+  for (int d = 0; d < head_dim; d++) {
+    double deviation = v[d] - mean[d], term = weight * deviation;
+    sums->rounded[d] += rounded * deviation;
+    sums->squared[d] += term * term;
+    alike[d] += term;
+  }
+}
+
+static void add_deviations(const ReferenceHead *head, int keys, const double *mean, Deviations *sums) {
+  sums->weight = 0;
+  memset(sums->rounded, 0, sizeof sums->rounded);
+  memset(sums->squared, 0, sizeof sums->squared);
+  memset(sums->used, 0, sizeof sums->used);
+  for (int j = 0; j < keys; j++)
+    add_deviation(sums, head->weights[j], head->v + (size_t)j * head->head_dim, mean, head->head_dim);
+}
+
+// The square of the root mean square for one d, times that of the sum of p.
+static double squared_of(const Deviations *sums, int d) {
+  double alike = 0;
+  for (int code = 0; code < CODES; code++)
+    if (sums->used[code]) alike += sums->alike[code][d] * sums->alike[code][d];
+  return larger(alike, sums->squared[d]);
+}
+
+// ---- the limit ----
+
+// The largest product of two elements in the scores of one row.
+static double largest_product(const ReferenceHead *head, int row, int keys) {
+  const float *q = head->q + (size_t)row * head->head_dim, *k = head->k;
+  float largest[MAX_HEAD_DIM] = {0};
+  double all = 0;
+  for (int j = 0; j < keys; j++, k += head->head_dim)
+    for (int d = 0; d < head->head_dim; d++) largest[d] = fabsf(k[d]) > largest[d] ? fabsf(k[d]) : largest[d];
+  for (int d = 0; d < head->head_dim; d++) all = larger(all, largest[d] * fabsf(q[d]));
+  return all;
+}
+
+double reference_e4m3(const ReferenceHead *head, int row, int keys, double *out) {
+  Exact exact = add_values(head, keys);
+  for (int d = 0; d < head->head_dim; d++) out[d] = exact.sum[d] / exact.weight;
+  Deviations sums;
+  add_deviations(head, keys, out, &sums);
+
+  double rounded_error = 0, rms = 0, peak = 0, magnitude = 0;
+  for (int d = 0; d < head->head_dim; d++) {
+    rounded_error = larger(rounded_error, fabs(sums.rounded[d]) / sums.weight);
+    rms = larger(rms, sqrt(squared_of(&sums, d)) / exact.weight);
+    peak = larger(peak, exact.peaks[d] / exact.weight);
+    magnitude = larger(magnitude, fabs(out[d]));
+    out[d] *= head->value_scale;
+  }
+  double product = head->scale * largest_product(head, row, keys);
+  double limit = 2 * rounded_error + (0x1.6ap-3 + 0x1p-11 * product) * rms + 0x1p-7 * peak + 0x1p-10 * magnitude;
+  return head->value_scale * limit + 0x1p-25;
 }

@@ -119,6 +119,12 @@ void report_check(FILE *out, const Problem *problem, const CheckResult *results,
       begin = report_output(out, problem, &results[i], begin);
 }
 
+void report_accuracy(FILE *out, const Problem *problem, const CheckResult *result) {
+  if (problem->inputs != INPUTS_E4M3 || !isfinite(result->kernel.difference)) return;
+  fprintf(out, "accuracy  the kernel is off by %.2f %%, the quantisation by %.2f %%\n",
+          100 * check_relative_error(&result->kernel), 100 * check_relative_error(&result->quantisation));
+}
+
 // ---- hazards ----
 
 // "hazards   2 (1 formal, 3 notes)": faults, and in brackets the findings that weigh less.

@@ -7,9 +7,10 @@
 //   if (hl_attention("03", &shape, &q, &k, &v, &o, stream))
 //     fprintf(stderr, "%s\n", hl_error());
 //
-// O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch; causal: query i sees keys 0 to i. All tensors are
-// fp16 in the memory of a GPU of compute capability 9.0. hl_attention_backward computes the gradients of Q, K and V. Any
-// thread may call; the library runs one call at a time.
+// O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch; causal: query i sees keys 0 to i. All tensors are in
+// the memory of a GPU of compute capability 9.0. O is fp16, and so are Q, K and V, except for the stages that read e4m3
+// (hl_attention_e4m3). hl_attention_backward computes the gradients of Q, K and V. Any thread may call; the library runs one
+// call at a time.
 #pragma once
 
 #include <stdint.h>
@@ -35,11 +36,18 @@ HL_API const char *hl_error(void);
 
 // ---- the stages ----
 
+// The type of Q, K and V.
+typedef enum HlInputs {
+  HL_INPUTS_F16 = 0,   // hl_attention
+  HL_INPUTS_E4M3 = 1,  // FP8, one byte an element: hl_attention_e4m3
+} HlInputs;
+
 typedef struct HlStage {
   const char *number;  // "03"; a rung between 02 and 03 has a letter, "02b"
   const char *name;    // "03-cp-async"
   const char *title;   // its idea, half a line
-  int32_t backward;    // 0: a stage for hl_attention; 1: for hl_attention_backward
+  HlInputs inputs;
+  int32_t backward;  // 0: a stage for hl_attention; 1: for hl_attention_backward
 } HlStage;
 
 // The stages of this library are those with index 0 to hl_stage_count() - 1, in alphabetical order: "02", "02b", "03".
@@ -78,6 +86,17 @@ HL_API HlStatus hl_supports(const char *stage, const HlShape *shape);
 // The first call of a stage in a context loads its kernels.
 HL_API HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
                              const HlTensor *v, const HlTensor *o, void *stream);
+
+// The scales of an e4m3 tensor: an element's value is its code's times a scale.
+typedef struct HlScale {
+  const float *data;  // in device memory, aligned to 4 bytes
+  int32_t per_head;   // 0: one scale for the tensor; 1: batch * heads scales, those of a batch one after another
+} HlScale;
+
+// hl_attention for a stage whose inputs are e4m3, with the scales of Q, K and V. Their per_head must be the same.
+HL_API HlStatus hl_attention_e4m3(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
+                                  const HlTensor *v, const HlTensor *o, const HlScale *q_scale, const HlScale *k_scale,
+                                  const HlScale *v_scale, void *stream);
 
 // The same for the backward pass. dQ, dK and dV are the gradients of a loss by Q, K and V; dO is its gradient by O. lse is in
 // device memory, [batch][heads][seqlen]: for each query the natural logarithm of the sum of exp(score) over the keys that it

@@ -36,7 +36,7 @@ static HlStage descriptions[STAGE_COUNT];
 static void describe_stages(void) {
   for (int i = 0; i < STAGE_COUNT; i++) {
     const Stage *stage = entries[i].stage;
-    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title, stage->backward};
+    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title, (HlInputs)stage->inputs, stage->backward};
   }
 }
 
@@ -139,44 +139,86 @@ static HlStatus check_tensor(const char *name, const HlTensor *tensor, const Sha
               name, stride[0], stride[1], stride[2], stride[3], expected[0], expected[1], expected[2], expected[3]);
 }
 
+// A tensor among the arguments: its name, for messages, and the bytes of an element.
+typedef struct Argument {
+  const char *name;
+  const HlTensor *tensor;
+  size_t element;
+} Argument;
+
+// The tensors of a call: inputs, then outputs. The first four are Q, K, V and O.
+typedef struct Arguments {
+  int inputs, count;
+  Argument list[8];
+} Arguments;
+
+enum { F16 = 2, E4M3 = 1 };  // bytes
+
+static size_t size_of(const Argument *argument, const Shape *shape) {
+  return (size_t)shape->batch * shape->heads * shape->seqlen * shape->head_dim * argument->element;
+}
+
 static bool overlap(const void *a, size_t a_size, const void *b, size_t b_size) {
   uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
   return x < y + b_size && y < x + a_size;
 }
 
-static size_t tensor_size(const Shape *shape) {
-  return (size_t)shape->batch * shape->heads * shape->seqlen * shape->head_dim * sizeof(uint16_t);
-}
-
-// An argument, with its name for messages.
-typedef struct Argument {
-  const char *name;
-  const HlTensor *tensor;
-} Argument;
-
-// Checks each tensor, and that the outputs, which come after `inputs` others, overlap none.
-static HlStatus check_tensors(const Argument *arguments, int inputs, int count, const Shape *shape) {
-  size_t size = tensor_size(shape);
-  for (int i = 0; i < count; i++) {
-    HlStatus status = check_tensor(arguments[i].name, arguments[i].tensor, shape);
+// Checks each tensor, and that no output overlaps another tensor.
+static HlStatus check_tensors(const Arguments *arguments, const Shape *shape) {
+  const Argument *list = arguments->list;
+  for (int i = 0; i < arguments->count; i++) {
+    HlStatus status = check_tensor(list[i].name, list[i].tensor, shape);
     if (status) return status;
   }
-  for (int i = inputs; i < count; i++)
+  for (int i = arguments->inputs; i < arguments->count; i++)
     for (int j = 0; j < i; j++)
-      if (overlap(arguments[i].tensor->data, size, arguments[j].tensor->data, size))
-        return fail(HL_INVALID, "%s overlaps %s", arguments[i].name, arguments[j].name);
+      if (overlap(list[i].tensor->data, size_of(&list[i], shape), list[j].tensor->data, size_of(&list[j], shape)))
+        return fail(HL_INVALID, "%s overlaps %s", list[i].name, list[j].name);
   return HL_OK;
 }
 
-static HlStatus check_lse(const float *lse, const Argument *outputs, int count, const Shape *shape) {
+static HlStatus check_lse(const float *lse, const Arguments *arguments, const Shape *shape) {
   if (!lse) return fail(HL_INVALID, "lse: a null pointer");
   if ((uintptr_t)lse % sizeof *lse)
     return fail(HL_INVALID, "lse: the address %p is not aligned to 4 bytes", (const void *)lse);
   size_t size = (size_t)shape->batch * shape->heads * shape->seqlen * sizeof *lse;
-  for (int i = 0; i < count; i++)
-    if (overlap(outputs[i].tensor->data, tensor_size(shape), lse, size))
-      return fail(HL_INVALID, "%s overlaps lse", outputs[i].name);
+  for (int i = arguments->inputs; i < arguments->count; i++) {
+    const Argument *output = &arguments->list[i];
+    if (overlap(output->tensor->data, size_of(output, shape), lse, size))
+      return fail(HL_INVALID, "%s overlaps lse", output->name);
+  }
   return HL_OK;
+}
+
+static HlStatus check_scale(const char *name, const HlScale *scale) {
+  if (!scale || !scale->data) return fail(HL_INVALID, "%s: a null pointer", name);
+  if ((uintptr_t)scale->data % sizeof(float))
+    return fail(HL_INVALID, "%s: the address %p is not aligned to 4 bytes", name, (const void *)scale->data);
+  if (scale->per_head != 0 && scale->per_head != 1)
+    return fail(HL_INVALID, "%s: per_head %" PRId32 ": 0 and 1 are allowed", name, scale->per_head);
+  return HL_OK;
+}
+
+static HlStatus check_scales(const HlScale *const scales[3]) {
+  static const char *const names[] = {"q_scale", "k_scale", "v_scale"};
+  for (int i = 0; i < 3; i++) {
+    HlStatus status = check_scale(names[i], scales[i]);
+    if (status) return status;
+    if (scales[i]->per_head != scales[0]->per_head)
+      return fail(HL_INVALID,
+                  "%s: per_head %" PRId32 ", but that of q_scale is %" PRId32 "; all three must be the same", names[i],
+                  scales[i]->per_head, scales[0]->per_head);
+  }
+  return HL_OK;
+}
+
+// Checks that the function that was called is the one for this stage.
+static HlStatus check_function(const Stage *stage, const char *called) {
+  const char *what = "its inputs are fp16", *function = "hl_attention";
+  if (stage->inputs == INPUTS_E4M3) what = "its inputs are e4m3", function = "hl_attention_e4m3";
+  if (stage->backward) what = "it is for the backward pass", function = "hl_attention_backward";
+  if (!strcmp(called, function)) return HL_OK;
+  return fail(HL_INVALID, "stage %s: %s; call %s", stage->name, what, function);
 }
 
 // ---- what the library has in each context ----
@@ -298,21 +340,25 @@ HlStatus hl_supports(const char *stage, const HlShape *shape) {
   return status ? status : check_shape(entries[index].stage, shape, &checked);
 }
 
-static DeviceAddress address_of(const HlTensor *tensor) { return (DeviceAddress)(uintptr_t)tensor->data; }
+static DeviceAddress address_of(const void *data) { return (DeviceAddress)(uintptr_t)data; }
 
-// Finds a stage for one of the two passes, and checks the shape.
-static HlStatus begin(const char *number, bool backward, const HlShape *shape, int *index, Attention *attention) {
-  HlStatus status = find_stage(number, index);
+// Checks the arguments that all stages share and fills in *attention from them. function: which one was called.
+static HlStatus begin(const char *stage, const char *function, const HlShape *shape, const Arguments *arguments,
+                      int *index, Attention *attention) {
+  HlStatus status = find_stage(stage, index);
+  if (!status) status = check_function(entries[*index].stage, function);
+  if (!status) status = check_shape(entries[*index].stage, shape, &attention->shape);
+  if (!status) status = check_tensors(arguments, &attention->shape);
   if (status) return status;
-  const Stage *stage = entries[*index].stage;
-  if (stage->backward != backward)
-    return fail(HL_UNSUPPORTED, "stage %s: the %s pass; hl_attention%s is for it", stage->name,
-                stage->backward ? "backward" : "forward", stage->backward ? "_backward" : "");
-  return check_shape(stage, shape, &attention->shape);
+  attention->scale = (float)(1 / sqrt(attention->shape.head_dim));
+  attention->q = address_of(arguments->list[0].tensor->data);
+  attention->k = address_of(arguments->list[1].tensor->data);
+  attention->v = address_of(arguments->list[2].tensor->data);
+  attention->o = address_of(arguments->list[3].tensor->data);
+  return HL_OK;
 }
 
-static HlStatus finish(int index, Attention *attention, void *stream) {
-  attention->scale = (float)(1 / sqrt(attention->shape.head_dim));
+static HlStatus launch_alone(int index, Attention *attention, void *stream) {
   pthread_mutex_lock(&lock);
   HlStatus status = launch_locked(index, attention, stream);
   pthread_mutex_unlock(&lock);
@@ -323,15 +369,25 @@ HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q
                       const HlTensor *o, void *stream) {
   int index;
   Attention attention = {0};
-  HlStatus status = begin(stage, false, shape, &index, &attention);
-  const Argument arguments[] = {{"q", q}, {"k", k}, {"v", v}, {"o", o}};
-  if (!status) status = check_tensors(arguments, 3, 4, &attention.shape);
+  const Arguments arguments = {3, 4, {{"q", q, F16}, {"k", k, F16}, {"v", v, F16}, {"o", o, F16}}};
+  HlStatus status = begin(stage, __func__, shape, &arguments, &index, &attention);
+  return status ? status : launch_alone(index, &attention, stream);
+}
+
+HlStatus hl_attention_e4m3(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
+                           const HlTensor *v, const HlTensor *o, const HlScale *q_scale, const HlScale *k_scale,
+                           const HlScale *v_scale, void *stream) {
+  int index;
+  Attention attention = {0};
+  const Arguments arguments = {3, 4, {{"q", q, E4M3}, {"k", k, E4M3}, {"v", v, E4M3}, {"o", o, F16}}};
+  HlStatus status = begin(stage, __func__, shape, &arguments, &index, &attention);
+  if (!status) status = check_scales((const HlScale *const[]){q_scale, k_scale, v_scale});
   if (status) return status;
-  attention.q = address_of(q);
-  attention.k = address_of(k);
-  attention.v = address_of(v);
-  attention.o = address_of(o);
-  return finish(index, &attention, stream);
+  attention.q_scale = address_of(q_scale->data);
+  attention.k_scale = address_of(k_scale->data);
+  attention.v_scale = address_of(v_scale->data);
+  attention.scale_stride = q_scale->per_head;
+  return launch_alone(index, &attention, stream);
 }
 
 HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
@@ -339,22 +395,25 @@ HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const Hl
                                const HlTensor *d_q, const HlTensor *d_k, const HlTensor *d_v, void *stream) {
   int index;
   Attention attention = {0};
-  HlStatus status = begin(stage, true, shape, &index, &attention);
-  const Argument arguments[] = {{"q", q},     {"k", k},     {"v", v},     {"o", o},
-                                {"d_o", d_o}, {"d_q", d_q}, {"d_k", d_k}, {"d_v", d_v}};
-  if (!status) status = check_tensors(arguments, 5, 8, &attention.shape);
-  if (!status) status = check_lse(lse, arguments + 5, 3, &attention.shape);
+  const Arguments arguments = {5,
+                               8,
+                               {{"q", q, F16},
+                                {"k", k, F16},
+                                {"v", v, F16},
+                                {"o", o, F16},
+                                {"d_o", d_o, F16},
+                                {"d_q", d_q, F16},
+                                {"d_k", d_k, F16},
+                                {"d_v", d_v, F16}}};
+  HlStatus status = begin(stage, __func__, shape, &arguments, &index, &attention);
+  if (!status) status = check_lse(lse, &arguments, &attention.shape);
   if (status) return status;
-  attention.q = address_of(q);
-  attention.k = address_of(k);
-  attention.v = address_of(v);
-  attention.o = address_of(o);
-  attention.d_o = address_of(d_o);
-  attention.lse = (DeviceAddress)(uintptr_t)lse;
-  attention.d_q = address_of(d_q);
-  attention.d_k = address_of(d_k);
-  attention.d_v = address_of(d_v);
-  return finish(index, &attention, stream);
+  attention.d_o = address_of(d_o->data);
+  attention.lse = address_of(lse);
+  attention.d_q = address_of(d_q->data);
+  attention.d_k = address_of(d_k->data);
+  attention.d_v = address_of(d_v->data);
+  return launch_alone(index, &attention, stream);
 }
 
 static void free_context(Context *context) {
