@@ -178,6 +178,12 @@ static void counters(const char *stage) {
 
 Test(stages, counters) { for_each_stage(counters); }
 
+// Seven products of 128 x 128 x 64 terms in two heads: without those of the forward pass before.
+Test(stages, counters_of_a_backward_pass) {
+  Output *output = run_line("stage-12", "--device=emulator");
+  cr_expect(strstr(output->out, "tensor cores: 29,360,128 FLOP\n"), "%s", output->out);
+}
+
 // ---- kernels that were broken on purpose ----
 
 // The PTX inside a stage's program, which begins as nvcc begins it. The caller frees it.
