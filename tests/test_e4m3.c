@@ -261,6 +261,7 @@ typedef enum Mistake {
   NO_MISTAKE,
   KEY_MISSING,      // the last key of every row is left out
   KEY_TWICE,        // one key counts twice
+  SCALE_OFF,        // the scale of the scores is 10 % too large
   MASK_OFF_BY_ONE,  // a causal query sees one key too many
   NO_RESCALE,       // the sums are not rescaled when the factor of the weights changes
   TILE_MISSING,     // the weights of the last tile are not in the denominator
@@ -306,10 +307,9 @@ static int compute_scores(const ReferenceHead *head, int row, Mistake mistake, d
   int keys = head->causal ? row + 1 + (mistake == MASK_OFF_BY_ONE) : head->seqlen;
   if (keys > head->seqlen) keys = head->seqlen;
   if (mistake == KEY_MISSING && keys > 1) keys--;
-  double q[DIM];
+  double q[DIM], factor = head->scale * 1.4426950408889634 * (mistake == SCALE_OFF ? 1.1 : 1);
   for (int d = 0; d < DIM; d++) q[d] = head->q[row * DIM + d];
-  for (int j = 0; j < keys; j++)
-    scores[j] = (float)(tensor_core(0, q, head->k + j * DIM, 1, DIM) * head->scale * 1.4426950408889634);
+  for (int j = 0; j < keys; j++) scores[j] = (float)(tensor_core(0, q, head->k + j * DIM, 1, DIM) * factor);
   return keys;
 }
 
@@ -417,7 +417,8 @@ Test(e4m3, limit_stops_nearly_right_kernels) {
       {KEY_MISSING, "key missing", INPUT_NORMAL, 300},       {KEY_TWICE, "key twice", INPUT_NORMAL, 300},
       {MASK_OFF_BY_ONE, "mask off by one", INPUT_MEAN, 300}, {NO_RESCALE, "no rescale", INPUT_WAVES, 300},
       {TILE_MISSING, "tile missing", INPUT_NORMAL, 300},     {KEYS_SWAPPED, "keys swapped", INPUT_NORMAL, 4096},
-      {UNROUNDED_SUM, "unrounded sum", INPUT_IDENTITY, 64},  {ONE_SUM, "one sum of 13 bits", INPUT_MEAN, 4096},
+      {SCALE_OFF, "scale 10 % off", INPUT_OUTLIERS, 300},    {UNROUNDED_SUM, "unrounded sum", INPUT_IDENTITY, 64},
+      {ONE_SUM, "one sum of 13 bits", INPUT_MEAN, 4096},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Problem problem = make_problem((Shape){1, 1, cases[i].seqlen, DIM, true}, cases[i].input, false, false);

@@ -135,10 +135,10 @@ Test(ladder, columns_are_aligned) {
 // A stage that is not an attention kernel gets none of attention's options.
 Test(ladder, gives_each_stage_its_own_options) {
   scratch_write_script("stage-00", EMULATOR_STAGE("00-scalar", "right: all", "none", "1"));
-  scratch_write_script("stage-04",
-                       "case \"$*\" in *--causal* | *--seqlen=*)\n"
-                       "  echo '--causal: stage 04 is not an attention kernel' >&2; exit 2;; esac\n" EMULATOR_STAGE(
-                           "04-single-wgmma", "right: all", "none", "1"));
+  scratch_write_script(
+      "stage-04", "case \"$*\" in *--causal* | *--seqlen=*)\n"
+                  "  echo '--causal: stage 04 is not an attention kernel and does not have this option' >&2; exit 2;;\n"
+                  "esac\n" EMULATOR_STAGE("04-single-wgmma", "right: all", "none", "1"));
   cr_expect_eq(scratch_run(LADDER "'--seqlen=4 --seed=3 --causal' ./stage-04 ./stage-00"), 0, "%s", scratch_output);
   cr_expect(scratch_has_line("--seed=3"), "%s", scratch_output);
   cr_expect(scratch_has_line("04-single-wgmma right none 1 1.54 kB 64 B 42"), "%s", scratch_output);

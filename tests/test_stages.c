@@ -26,14 +26,19 @@ static void for_each_stage(void (*body)(const char *stage)) {
   globfree(&found);
 }
 
-// Whether the stage is an attention kernel: then it has a sequence, and --help says so.
-static bool is_attention(const char *stage) {
+// Whether --help shows the option --name=VALUE.
+static bool has_option(const char *stage, const char *name) {
+  char line[100];
+  snprintf(line, sizeof line, "\n  --%s=", name);
   Output *output = run_line(stage, "--help");
   cr_assert_eq(output->code, 0, "%s --help: exit code %d", stage, output->code);
-  bool result = strstr(output->out, "\n  --seqlen=");
+  bool result = strstr(output->out, line);
   free(output);
   return result;
 }
+
+// An attention kernel has a sequence.
+static bool is_attention(const char *stage) { return has_option(stage, "seqlen"); }
 
 static void (*attention_body)(const char *stage);
 
@@ -133,6 +138,16 @@ Test(stages, inputs) { for_each_attention(inputs); }
 Test(stages, inputs_causal) { for_each_attention(inputs_causal); }
 Test(stages, inputs_of_three_blocks) { for_each_attention(inputs_of_three_blocks); }
 Test(stages, inputs_of_many_blocks) { for_each_attention(inputs_of_many_blocks); }
+
+// Scales that differ from head to head, and rotated queries and keys, where the inputs are e4m3.
+static void scales(const char *stage) {
+  if (!has_option(stage, "scales")) return;
+  expect_right(stage, "--scales=head --batch=2 --heads=3 --seqlen=70 --input=outliers");
+  expect_right(stage, "--scales=head --rotate --heads=3 --seqlen=130 --head-dim=128 --causal --input=outliers");
+  expect_right(stage, "--rotate --seqlen=300 --heads=1 --input=large");
+}
+
+Test(stages, scales) { for_each_attention(scales); }
 
 static void schedules(const char *stage) {
   char options[200];
@@ -369,6 +384,9 @@ static void gpu_inputs(const char *stage) {
     snprintf(options, sizeof options, "--input=%s", input_names[i]);
     expect_right_on_gpu(stage, options);
   }
+  if (!has_option(stage, "scales")) return;
+  expect_right_on_gpu(stage, "--input=outliers --scales=head --rotate --head-dim=128");
+  expect_right_on_gpu(stage, "--input=outliers --scales=head --causal");
 }
 
 static void gpu_random_shapes(const char *stage) {

@@ -3,10 +3,10 @@
 #
 #   ladder.sh "OPTIONS" ./stage-00 ./stage-01 ...
 #
-# OPTIONS are the stages' own, "--seqlen=1024 --causal"; one that is not an attention kernel gets those that it has. On a
-# GPU the table has times, each stage's speedup over the one before that does the same pass, forward or backward, and what
-# was recorded on an H200; the rows go to build/ladder.csv, and gnuplot draws those of the forward pass. The emulator has no
-# clock: there the table has what the kernels did. Exits with the worst exit code.
+# OPTIONS are the stages' own, "--seqlen=1024 --causal"; each stage gets those that it has. On a GPU the table has times,
+# each stage's speedup over the one before that does the same pass, forward or backward, and what was recorded on an H200;
+# the rows go to build/ladder.csv, and gnuplot draws those of the forward pass. The emulator has no clock: there the table
+# has what the kernels did. Exits with the worst exit code.
 . "$(dirname "$0")/progress.sh"
 . "$(dirname "$0")/need.sh"
 export LC_ALL=C # a point is a point
@@ -21,14 +21,10 @@ trap 'exit 130' INT TERM
 # The report's line that begins with a word, without that word.
 line() { sed -n "s/^$1  *//p" "$report"; }
 
-# The options for a stage: one that is not an attention kernel says so when it is given an option of attention.
+# The options for a stage. One that is not an attention kernel, or has no e4m3 inputs, refuses those that are for these.
 options_of() {
-  case $("$1" $options --help 2>&1) in
-  *'not an attention kernel'*) ;;
-  *) echo "$options"; return ;;
-  esac
   for option in $options; do
-    case $option in --batch=* | --heads=* | --seqlen=* | --head-dim=* | --causal) ;; *) echo "$option" ;; esac
+    case $("$1" "$option" --help 2>&1) in *'does not have this option'*) ;; *) echo "$option" ;; esac
   done
 }
 

@@ -36,8 +36,8 @@ class Wrong(Exception):
 
 # ---- what is wrong, in a dozen lines ----
 
-BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "counters ", "          global", "          shared",
-              "          tensor cores", "          besides")
+BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "accuracy ", "counters ", "          global",
+              "          shared", "          tensor cores", "          besides")
 
 
 def trouble(text):

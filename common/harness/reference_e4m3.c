@@ -1,32 +1,33 @@
-// How far from the fp64 output a right kernel on e4m3 inputs may be: reference.c has the scores, the weights and the fp16
-// kernels' limit.
+// How far from the fp64 output a right kernel on e4m3 inputs may be. The scores and the weights come from reference.c,
+// which has the limit of fp16 kernels.
 //
-// The kernel's roundings. A right kernel rounds the weights P = exp(S - max) to e4m3 before P V, and adds up the rounded
-// weights for the denominator. It may choose the factor that puts a row's largest weight anywhere from 2^4 to 2^8: a power
-// of two, with a stale maximum, or any other number. An FP8 tensor core computes S and, in tiles of 64 to 128 keys, P V. It
-// adds 32 products at a time and keeps 13 bits below the largest of them and of the sum so far
-// (notes/tensor-core-arithmetic.md). Tiles are added in fp32, and O is rounded to fp16.
+// What a right kernel rounds. It rounds the weights P = exp(S - max) to e4m3 before P V, and adds up the rounded weights for
+// the denominator. Before that it multiplies a row's weights by a factor that puts the largest of them anywhere from 2^4 to
+// 2^8, because its maximum may be stale. An FP8 tensor core computes S and, in tiles of 64 to 128 keys, P V. It adds 32
+// products at a time and keeps 13 bits below the largest of them and of the sum so far (notes/tensor-core-arithmetic.md).
+// The kernel adds up the tiles in fp32 and rounds O to fp16.
 //
-// An error e of a weight, relative to it, moves the output by p e (v - o) / sum of p, because numerator and denominator have
-// the same weights. So what counts is how far the values are from their mean. For the limit the row is computed a second
-// time with rounded weights, the largest of them 2^4, where most small weights are lost. Then
+// The limit of a row. If a weight p is off by e p, the output is off by e p (v - o) / sum of p, because the same weight
+// stands in the numerator and in the denominator. So what counts is how far the values are from their mean. The row is
+// computed a second time with rounded weights, the largest of them 2^4, where most small weights become zero. Then
 //
 //   limit = 2 * max over d of |rounded path - exact|  +  terms for the sizes of the roundings:
-//     2^-2.5 rms            each weight's error is at most 2^-4 of it, about 2^-5.2 on average, and of either sign. Where
-//                           two keys share the weight, the output is off by up to 2^-3.5 rms, where
-//                           rms = sqrt(sum of (p (v - o))^2) / sum of p. With many keys a deviation of 2^-5.2 rms is left.
-//                           Equal weights have equal errors. So rms is also computed with one p (v - o) for all keys
-//                           whose weights have the same e4m3 code: the sum of theirs. The larger rms counts
-//     2^-11 t rms           a score is off by a few times 2^-13 of its largest product t, and its weight by that factor
-//     2^-7 peak / sum of p  a tile of 128 terms loses about 2^-14 of its peak with each term: the largest magnitude of a
-//                           term p v or of the sum so far. All of it has one sign if the values have. peak: of all tiles
+//     2^-2.5 rms            rms = sqrt(sum of (p (v - o))^2) / sum of p. Errors e are at most 2^-4, 2^-5.2 in the root
+//                           mean square, and random. If two keys share the weight, the output is off by up to
+//                           2^-3.5 rms; over many keys its deviation is 2^-5.2 rms. Weights that are equal have equal
+//                           errors. So rms is also computed with all keys whose weights have one e4m3 code taken
+//                           together: the sum of their p (v - o) is one term. The larger rms counts
+//     2^-11 t rms           a score is off by a few times 2^-13 of t, its largest product, and its weight by that factor
+//     2^-7 peak / sum of p  a tensor core loses about 2^-14 of a tile's peak with each of the tile's 128 terms. The peak is
+//                           the largest magnitude of a term p v or of their sum so far; here it is summed over all tiles
 //     2^-10 |o|             twice half a unit of O's last place
 //     2^-25                 half of fp16's smallest number
 //
-// where |o|, rms, peak and the rounded path's error are each the row's largest over d. Right kernels stay below about half
-// of the limit. For normal inputs it is near 0.4 / sqrt(seqlen). That stops a key too many or too few in rows of some
-// hundred keys, a sum that lacks a tile or was not rescaled, keys in another order than values, and a P V that is kept in
-// one sum of 13 bits. A scale that is 1 % off passes: it changes the weights by less than their rounding does.
+// where |o|, rms, peak and the rounded path's error are each the row's largest over d. Right kernels stay below half of the
+// limit. For normal inputs it is near 0.7 / sqrt(seqlen). A kernel exceeds it that has one key too many or too few in rows
+// of some hundred keys, a scale that is 10 % off, values in another order than keys, a denominator without the last tile or
+// with unrounded weights, or P V in one sum of 13 bits. A scale that is 1 % off passes: it changes the weights by less than
+// their rounding does.
 #include "harness.h"
 
 enum { MAX_HEAD_DIM = 128, TILE = 128, CODES = 128 };

@@ -2,9 +2,11 @@
 // softmax is the kernel's: it derives Self, which has
 //
 //   first_weights<N>()  weights of a tile's first N keys: sets shift and sum, and puts the weights where the scores were
-//   vote()              stage 10: the threads vote, by these weights, on the loop for the tile's other key tiles
+//   tile_begins()       after the first weights of a tile, when the output of the tile before is stored
 //   other_tiles()       all key tiles after the first, with the output of each but the last. Returns 1 if there were any,
 //                       else 0: whether the last output adds to o
+//
+// It may also replace parts of this: stages 11 and up have products of another type.
 #pragma once
 
 // threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in registers
@@ -30,8 +32,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   int head, row, key;  // the tile's head, the warpgroup's first query, the first key of the key tile at hand
 
   // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
-  float s[KEYS / 2];         // scores, then weights
-  uint32_t p[KEYS / 16][4];  // weights in fp16, the A of the next product
+  float s[KEYS / 2];                              // scores, then weights
+  uint32_t p[KEYS / 8 / WEIGHTS_OF_REGISTER][4];  // weights rounded, the A of the next product
   float o[HEAD_DIM / 2];
   float shift[2];   // a weight is 2^(score * scale + shift)
   float sum[2];     // of the weights in this thread's columns
@@ -116,6 +118,9 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     wgmma_commit();
   }
 
+  // The registers of the last output may be read again.
+  __device__ void output_done() { wgmma_results(o); }
+
   // wait: until a ring's next slot is full. arrive: this warp needs the slot no more. release: the same, and the ring goes on.
   template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
@@ -129,8 +134,9 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   }
 
   // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w.
-  __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
-  __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % S::CONSUMERS, 2 * WARPGROUP); }
+  __device__ int number() { return warpgroup; }
+  __device__ void take_turn() { barrier_sync(1 + self().number(), 2 * WARPGROUP); }
+  __device__ void pass_turn() { barrier_arrive(1 + (self().number() + 1) % S::CONSUMERS, 2 * WARPGROUP); }
 
   // The first key tile of the first tile, with nothing else under way.
   template <int N> __device__ void first_tile() {
@@ -138,7 +144,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     trace(WAIT_TURN, steps);
     take_turn();
     trace(QK, steps);
-    scores<N>();
+    self().template scores<N>();
     pass_turn();
     trace(WAIT_QK, steps);
     wgmma_wait<0>();
@@ -148,8 +154,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     release(k, shared.k_empty);
     mask<N>();
     self().template first_weights<N>();
-    self().vote();
-    pack_weights<N>();
+    self().tile_begins();
+    self().template pack_weights<N>();
     steps++;
   }
 
@@ -161,11 +167,11 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     trace(WAIT_TURN, steps);
     take_turn();
     trace(QK, steps);
-    scores<KEYS>();
+    self().template scores<KEYS>();
     trace(WAIT_V, steps - 1);
     wait(v, shared.v_full);
     trace(PV, steps - 1);
-    output(accumulate);
+    self().output(accumulate);
     pass_turn();
   }
 
@@ -176,14 +182,14 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     trace(WAIT_V, steps - 1);
     wait(v, shared.v_full);
     trace(PV, steps - 1);
-    output(accumulate);
+    self().output(accumulate);
     pass_turn();
     trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
-    wgmma_results(o);
+    self().output_done();
     trace_done(PV, steps - 1);
     trace(STORE, steps - 1);
-    store(sum, last_slot, last_head, last_row);
+    self().store(sum, last_slot, last_head, last_row);
     if (elected) tma_store_wait<0>();
     if (warpgroup == 0) take_turn();  // the turn that the last consumer has passed on
   }
@@ -194,10 +200,10 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     wait(k, shared.k_full);
     take_turn();
     trace(QK, steps);
-    scores<N>();
+    self().template scores<N>();
     wait(v, shared.v_full);
     trace(PV, steps - 1);
-    output(accumulate);
+    self().output(accumulate);
     pass_turn();
     float last_sum[2] = {sum[0], sum[1]};
     trace(WAIT_QK, steps);
@@ -211,14 +217,14 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(s);
-    wgmma_results(o);
+    self().output_done();
     trace_done(PV, steps - 1);
     trace(STORE, steps - 1);
     release(v, shared.v_empty);
-    store(last_sum, last_slot, last_head, last_row);
+    self().store(last_sum, last_slot, last_head, last_row);
     trace(RESCALE, steps);
-    self().vote();
-    pack_weights<N>();
+    self().tile_begins();
+    self().template pack_weights<N>();
     skip_values();
     steps++;
   }
@@ -298,7 +304,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     if (warpgroup == S::CONSUMERS - 1) pass_turn();  // the first turn is consumer 0's
     find_next();
     skip_values();
-    if (half_tile())
+    if (self().half_tile())
       first_tile<KEYS / 2>();
     else
       first_tile<KEYS>();
@@ -312,7 +318,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
         trace_end();
         return;
       }
-      if (half_tile())
+      if (self().half_tile())
         next_tile<KEYS / 2>(accumulate, last_slot, last_head, last_row);
       else
         next_tile<KEYS>(accumulate, last_slot, last_head, last_row);

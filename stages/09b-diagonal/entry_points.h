@@ -4,12 +4,12 @@
 template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &tensors, const Problem &problem) {
   extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
   Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
-  if (threadIdx.x == 0) shared.init();
+  shared.init();
   __syncthreads();                                                      // the mbarriers are there
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
   if (warpgroup == 0) {
     registers_decrease<PRODUCER_REGISTERS_OF(HEAD_DIM)>();
-    if (threadIdx.x == 0) Producer<HEAD_DIM, CAUSAL>{shared, tensors, problem}.run();
+    produce<HEAD_DIM, CAUSAL>(shared, tensors, problem);
   } else {
     registers_increase<CONSUMER_REGISTERS_OF(HEAD_DIM)>();
     Consumer<HEAD_DIM, CAUSAL>{{shared, tensors, problem, warpgroup - 1, threadIdx.x % WARP == 0}}.run();

@@ -58,7 +58,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
     }
     weights<N>();
   }
-  __device__ void vote() {}
+  __device__ void tile_begins() {}
 
   // The weights of this key tile, while the output of the one before is under way.
   __device__ void end_step() {

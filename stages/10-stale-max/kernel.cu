@@ -69,7 +69,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
   }
 
   // In the first key tile the largest weight is 1. Where scores are far apart all others are next to nothing.
-  __device__ void vote() {
+  __device__ void tile_begins() {
     int peaked = __popc(__ballot_sync(0xffffffff, fmaxf(sum[0], sum[1]) < 1 + 1.f / 32));
     if (elected) votes[q.slot][warpgroup][thread_index() % WARPGROUP / WARP] = peaked;
   }

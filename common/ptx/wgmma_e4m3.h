@@ -1,0 +1,53 @@
+// wgmma with factors in e4m3, an 8-bit floating-point type: sign, 4 bits of exponent, 3 of fraction. One instruction goes 32
+// deep, twice as far as with fp16. Both factors must be K-major: sums run along rows. PTX ISA 9.7.16.5.2, "wgmma.mma_async".
+//
+// D is spread over the threads as with fp16 (wgmma.h).
+#pragma once
+
+#include "wgmma.h"
+
+#define WGMMA_E4M3_BEGIN(N, ACCUMULATE)                                                                                \
+  "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, " ACCUMULATE ", 0;\n"                                            \
+  "wgmma.mma_async.sync.aligned.m64n" N "k32.f32.e4m3.e4m3 "
+
+#define REGISTERS_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+
+// D = A B + (accumulate ? D : 0) for A of 64 x 32 and B of 32 x N, both in shared memory.
+template <int N>
+static __device__ __forceinline__ void wgmma_e4m3(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {
+  static_assert(N == 72 || N == 128, "PTX allows every multiple of 8 up to 256; these are written out here");
+  if constexpr (N == 72)
+    asm volatile(WGMMA_E4M3_BEGIN("72", "%38") "{" OPERANDS_8x4 ", %32, %33, %34, %35}, %36, %37, accumulate, 1, 1;\n}"
+                 : REGISTERS_8x4(d, 0), REGISTERS_4(d, 32)
+                 : "l"(a), "l"(b), "r"(accumulate));
+  if constexpr (N == 128)
+    asm volatile(WGMMA_E4M3_BEGIN("128", "%66") "{" OPERANDS_8x8 "}, %64, %65, accumulate, 1, 1;\n}"
+                 : REGISTERS_8x8(d, 0)
+                 : "l"(a), "l"(b), "r"(accumulate));
+}
+
+// The same with A in registers, four of them with four numbers each:
+//
+//   a[j] is row 16 w + l / 4 + 8 (j % 2), columns 16 (j / 2) + 4 (l % 4) and the three after it
+template <int N>
+static __device__ __forceinline__ void wgmma_e4m3(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b,
+                                                  int accumulate) {
+  static_assert(N == 136, "PTX allows every multiple of 8 up to 256; this one is written out here");
+  asm volatile(WGMMA_E4M3_BEGIN("136", "%73") "{" OPERANDS_8x8 ", %64, %65, %66, %67}, {%68, %69, %70, %71}, %72, "
+                                              "accumulate, 1, 1;\n}"
+               : REGISTERS_8x8(d, 0), REGISTERS_4(d, 64)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+}
+
+// Four numbers, rounded to e4m3, in one register, the first in its lowest byte. What exceeds 448 becomes 448. PTX ISA
+// 9.7.9.21, "cvt".
+static __device__ __forceinline__ uint32_t pack_e4m3(float x0, float x1, float x2, float x3) {
+  uint32_t four;
+  asm("{\n.reg .b16 low, high;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+      "mov.b32 %0, {low, high};\n}"
+      : "=r"(four)
+      : "f"(x0), "f"(x1), "f"(x2), "f"(x3));
+  return four;
+}

@@ -1,0 +1,67 @@
+// The softmax of stages 11 and 11b, with the exact maximum of each key tile.
+#pragma once
+
+template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {
+  using Base = Products<Consumer, HEAD_DIM, CAUSAL>;
+  using Base::release, Base::begin_step, Base::shrink_output, Base::s, Base::shift, Base::factor, Base::q, Base::k;
+  using Base::v, Base::shared, Base::key, Base::steps;
+  float scale;  // of this head's scores, with log2(e) / sqrt(HEAD_DIM)
+
+  // The largest weight is 2^8: e4m3 ends at 448, and what is below 2^-10 becomes 0.
+  __device__ float shift_of_max(float max) { return 8 - max * scale; }
+
+  __device__ void weights() {
+#pragma unroll
+    for (int i = 0; i < KEYS / 2; i++) s[i] = power_of_two(s[i] * scale + shift[i / 2 % 2]);
+  }
+
+  template <int> __device__ void first_weights() {
+    scale = shared.score_scale[q.slot];
+#pragma unroll
+    for (int h = 0; h < 2; h++) shift[h] = shift_of_max(Base::template row_max<KEYS>(h));
+    weights();
+  }
+  __device__ void tile_begins() {
+    Base::tile_begins();
+    factor[0] = factor[1] = 1;
+  }
+
+  // Everything older shrinks as T is added, which costs nothing: a multiply-add is one instruction, like an addition.
+  __device__ void output_done() {
+    shrink_output();
+    Base::output_done();
+  }
+
+  __device__ void raise_max() {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float lower = fminf(shift[h], shift_of_max(Base::template row_max<KEYS>(h)));
+      factor[h] = power_of_two(lower - shift[h]);
+      shift[h] = lower;
+    }
+  }
+
+  __device__ void end_step() {
+    trace(WAIT_QK, steps);
+    wgmma_wait<0>();
+    wgmma_results(s);
+    output_done();
+    trace_done(QK, steps);
+    trace_done(PV, steps - 1);
+    trace(SOFTMAX, steps);
+    release(k, shared.k_empty);
+    release(v, shared.v_empty);
+    raise_max();
+    weights();
+    Base::template pack_weights<KEYS>();
+    steps++;
+  }
+
+  __device__ int other_tiles() {
+    while (key > 0) {
+      begin_step(1);
+      end_step();
+    }
+    return 1;
+  }
+};

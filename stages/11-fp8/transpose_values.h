@@ -1,0 +1,31 @@
+// The kernel that transposes V before the attention.
+#pragma once
+
+// V of [heads][seqlen][HEAD_DIM] becomes [heads][HEAD_DIM][pitch], pitch being seqlen rounded up to a multiple of
+// TRANSPOSED_KEYS; keys past the end are zeros. In every 16 keys, position p holds key 2 (p / 4) + p % 2 + 8 (p / 2 % 2), the
+// order in which pack_weights packs the weights. In every 16 columns the even ones come first.
+//
+// Grid: pitch / TRANSPOSED_KEYS, heads. Block: 256.
+template <int HEAD_DIM> __device__ void transpose(const uint8_t *values, uint8_t *transposed, int seqlen, int pitch) {
+  __shared__ uint8_t tile[TRANSPOSED_KEYS][HEAD_DIM + 4];  // 4 more, so that neighbouring keys lie in different banks
+  int first = blockIdx.x * TRANSPOSED_KEYS;
+  const uint8_t *from = values + ((int64_t)blockIdx.y * seqlen + first) * HEAD_DIM;
+  for (int i = threadIdx.x * 4; i < TRANSPOSED_KEYS * HEAD_DIM; i += blockDim.x * 4)
+    *(uint32_t *)&tile[i / HEAD_DIM][i % HEAD_DIM] = first + i / HEAD_DIM < seqlen ? *(const uint32_t *)(from + i) : 0;
+  __syncthreads();
+  for (int i = threadIdx.x * 4; i < TRANSPOSED_KEYS * HEAD_DIM; i += blockDim.x * 4) {
+    int row = i / TRANSPOSED_KEYS, position = i % TRANSPOSED_KEYS;
+    int column = row / 16 * 16 + row % 8 * 2 + row / 8 % 2, key = position / 16 * 16 + position % 16 / 2;
+    uint32_t four = tile[key][column] | tile[key + 1][column] << 8 | tile[key + 8][column] << 16 |
+                    (uint32_t)tile[key + 9][column] << 24;
+    *(uint32_t *)(transposed + ((int64_t)blockIdx.y * HEAD_DIM + row) * pitch + first + position) = four;
+  }
+}
+
+extern "C" __global__ void transpose_values_64(const uint8_t *values, uint8_t *transposed, int seqlen, int pitch) {
+  transpose<64>(values, transposed, seqlen, pitch);
+}
+
+extern "C" __global__ void transpose_values_128(const uint8_t *values, uint8_t *transposed, int seqlen, int pitch) {
+  transpose<128>(values, transposed, seqlen, pitch);
+}

@@ -1,0 +1,32 @@
+// Stage 11b: V is transposed on its way. TMA loads it as it is, and two warps of the producer's warpgroup transpose each tile
+// in shared memory, while the consumers are at work.
+//
+// All else is stage 11's.
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+#include "../11-fp8/tiles.h"
+
+#include "ptx/barrier.h"
+#include "ptx/fence.h"
+#include "ptx/ldmatrix.h"
+#include "ptx/math.h"
+#include "ptx/mbarrier.h"
+#include "ptx/quad.h"
+#include "ptx/registers.h"
+#include "ptx/ring.h"
+#include "ptx/stmatrix.h"
+#include "ptx/tile_bytes.h"
+#include "ptx/tma.h"
+#include "ptx/trace.h"
+#include "ptx/wgmma_e4m3.h"
+
+#include "producer.h"
+
+#include "../09b-diagonal/consumer.h"
+
+#include "../11-fp8/products.h"
+
+#include "../11-fp8/softmax.h"
+
+#include "../09b-diagonal/entry_points.h"

@@ -1,0 +1,9 @@
+// The launch of stages 11b and 11c: one kernel, which loads V as it is.
+#pragma once
+
+#include "../11-fp8/launch.h"
+
+static bool launch(Device *device, const Attention *a) {
+  TensorMap values;
+  return attention_tensor_map_e4m3(device, &a->shape, a->v, KEYS, &values) && launch_e4m3(device, a, &values);
+}

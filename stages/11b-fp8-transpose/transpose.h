@@ -1,0 +1,70 @@
+// Tiles of V as they are, and the warps that transpose them.
+#pragma once
+
+enum { VALUE_SLOTS = 2 };
+
+// A ring for tiles of V, beside struct Shared in shared memory. It is the producer's warpgroup's own.
+template <int HEAD_DIM> struct Values {
+  uint8_t tile[VALUE_SLOTS][KEYS * HEAD_DIM];
+  uint64_t full[VALUE_SLOTS], empty[VALUE_SLOTS];
+  bool end[VALUE_SLOTS];  // no tile comes here any more
+
+  __device__ void init() {
+    for (int i = 0; i < VALUE_SLOTS; i++) {
+      mbarrier_init(shared_address(full + i), 1);
+      mbarrier_init(shared_address(empty + i), TRANSPOSERS);
+      end[i] = false;
+    }
+    mbarrier_fence_init();
+  }
+};
+
+// Transposes 32 keys of 16 columns of V: 16 bytes of each key's row become 32 of each column's row.
+//
+// ldmatrix moves pairs of bytes. Transposed, of each 8 keys a lane gets keys 2 (l % 4) and the next, of each both columns
+// 2 (l / 4) and the next; prmt separates the columns. What stmatrix then stores as a row of 16 bytes is a column with its keys
+// in another order: position p holds key 2 (p / 4) + p % 2 + 8 (p / 2 % 2), as pack_weights has it. Even columns go to the first
+// eight rows and odd ones to the next.
+__device__ __forceinline__ void transpose(uint32_t from, uint32_t to) {
+  uint32_t x[4];
+  ldmatrix_transposed(x, from);
+  stmatrix(to, __byte_perm(x[0], x[1], 0x6420), __byte_perm(x[0], x[1], 0x7531), __byte_perm(x[2], x[3], 0x6420),
+           __byte_perm(x[2], x[3], 0x7531));
+}
+
+// A warp that transposes: of each tile KEYS / TRANSPOSERS keys.
+template <int HEAD_DIM> struct Transposer {
+  using S = Shared<HEAD_DIM>;
+  S &shared;
+  Values<HEAD_DIM> &values;
+
+  // A step along a row changes bits that the swizzle turns over but does not add to, so it is an exclusive or.
+  __device__ void transpose_tile(uint32_t tile, uint32_t transposed) {
+    const int keys = KEYS / TRANSPOSERS;
+    int first = threadIdx.x / WARP % TRANSPOSERS * keys, lane = threadIdx.x % WARP;
+    uint32_t from = tile + swizzled_bytes<HEAD_DIM>(first + lane, 0);
+    uint32_t to = transposed + swizzled_bytes<KEYS>(lane % 16, (first + lane) / 16);
+#pragma unroll
+    for (int column = 0; column < HEAD_DIM; column += 16)
+#pragma unroll
+      for (int key = 0; key < keys; key += 32) transpose((from ^ column) + key * HEAD_DIM, (to ^ key) + column * KEYS);
+    fence_async_proxy();
+    __syncwarp();
+  }
+
+  // All tiles that the producer loads. The numbers of slots are powers of two, so n alone says which slot is next in each
+  // ring, and in which phase.
+  __device__ void run() {
+    for (unsigned n = 0;; n++) {
+      int from = n % VALUE_SLOTS, to = n % S::SLOTS;
+      mbarrier_wait(shared_address(values.full + from), n / VALUE_SLOTS % 2);
+      if (values.end[from]) return;
+      mbarrier_wait(shared_address(shared.v_empty + to), n / S::SLOTS % 2 ^ 1);
+      transpose_tile(shared_address(values.tile[from]), shared_address(shared.v[to]));
+      if (threadIdx.x % WARP == 0) {
+        mbarrier_arrive(shared_address(shared.v_full + to));
+        mbarrier_arrive(shared_address(values.empty + from));
+      }
+    }
+  }
+};
