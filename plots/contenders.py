@@ -26,9 +26,10 @@ class Contender(NamedTuple):
 
 class Stage(ctypes.Structure):
     # The number is a text; in builds of before 2026-11-22 an int, which is smaller than any address.
-    # inputs is 0 for fp16, 1 for e4m3; builds without hl_attention_e4m3 do not have it.
+    # inputs is 0 for fp16, 1 for e4m3. Builds without hl_attention_e4m3 do not have it, and builds without
+    # hl_attention_backward have no `backward`.
     _fields_ = [("number", ctypes.c_size_t), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p),
-                ("inputs", ctypes.c_int)]
+                ("inputs", ctypes.c_int), ("backward", ctypes.c_int32)]
 
 
 class Shape(ctypes.Structure):
@@ -63,10 +64,11 @@ def is_stage(name):
 
 
 def stages_of(library):
-    """The stages of the library that read fp16, as {number: name}."""
+    """The stages of the library that read fp16 and do the forward pass, as {number: name}."""
     stages = [library.hl_stage(index).contents for index in range(library.hl_stage_count())]
     names = [stage.name.decode() for stage in stages
-             if not (hasattr(library, "hl_attention_e4m3") and stage.inputs)]
+             if not (hasattr(library, "hl_attention_e4m3") and stage.inputs)
+             and not (hasattr(library, "hl_attention_backward") and stage.backward)]
     return {number_of(name): name for name in names}
 
 

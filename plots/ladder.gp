@@ -29,7 +29,8 @@ array names[64]
 array peer[64]
 array peer_name[64]
 rungs = 0; peers = 0; high = 0
-is_wanted(t) = t > 0 && column("batch") == batch && column("heads") == heads && column("seqlen") == seqlen && \
+is_wanted(t) = t > 0 && is_forward(strcol("stage")) && \
+               column("batch") == batch && column("heads") == heads && column("seqlen") == seqlen && \
                column("head_dim") == head_dim && column("causal") == causal
 note(name, t) = (device = strcol("device"), recorded = where(0), \
                  high = t > high ? t : high, \

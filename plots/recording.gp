@@ -37,6 +37,8 @@ set datafile separator ","
 # Stages begin with their number, "02-online-softmax" or "02b-wmma-pv"; what else was timed beside them is a peer,
 # "cuDNN".
 is_stage(name) = strstrt("0123456789", name[1:1]) > 0
+# The pictures are the forward pass's. Stages of the backward pass, 12, 12b and so on, are in none of them.
+is_forward(name) = name[1:2] ne "12"
 number_of(name) = name[:strstrt(name, "-") - 1]
 title_of(name) = name[strstrt(name, "-") + 1:]
 # A name that fits beside a line.

@@ -22,7 +22,8 @@ tokens = 16384
 width = 2048
 # Where peers.py says how it measured, only runs with a cold L2 cache are like those of the stages.
 has_mode = strstrt(header, ",mode")
-is_wanted(head_dim, seqlen) = column("tflops") > 0 && (!has_mode || strcol("mode") eq "cold") && \
+is_wanted(head_dim, seqlen) = column("tflops") > 0 && is_forward(strcol("stage")) && \
+  (!has_mode || strcol("mode") eq "cold") && \
   (head_dim == 64 || head_dim == 128) && \
   column("heads") * head_dim == width && column("batch") == (seqlen < tokens ? tokens / int(seqlen) : 1)
 array names[64]

@@ -150,7 +150,7 @@ Test(e4m3, rotation_follows_the_seed) {
 static CheckResult check_exact(const Problem *problem) {
   CheckResult result;
   memset(problem->o, 0, problem->elements * sizeof(Half));
-  cr_assert(check_output(problem, 1, &result));
+  cr_assert(check_output(problem, OUTPUT_O, 1, &result));
   return result;
 }
 
@@ -210,7 +210,7 @@ Test(e4m3, check_adds_up_both_errors) {
     }
     reference_close(&head);
   }
-  cr_assert(check_output(&problem, 1, &result));
+  cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
   cr_expect(check_is_right(&result));
   cr_expect(check_relative_error(&result.kernel) > 1e-5 && check_relative_error(&result.kernel) < 0x1p-11);
   problem_free(&problem);

@@ -176,6 +176,20 @@ Test(ladder, on_a_gpu_shows_times_beside_the_recorded_and_draws_them) {
   cr_expect_str_eq(scratch_output, "2\n", "the picture shows these stages and this problem");
 }
 
+// A stage of the backward pass is no faster or slower than one of the forward pass.
+Test(ladder, compares_within_a_pass) {
+  static const char backward[] = "set -- \"$@\" '; backward'\n";
+  char script[2][4000];
+  snprintf(script[0], sizeof script[0], "%s%s", backward, GPU_STAGE("12-backward", "9.0", "200.5", ""));
+  snprintf(script[1], sizeof script[1], "%s%s", backward, GPU_STAGE("12b-faster", "6.0", "300.5", ""));
+  scratch_write_script("stage-10", GPU_STAGE("10-last", "3.0", "600.5", ""));
+  scratch_write_script("stage-12", script[0]);
+  scratch_write_script("stage-12b", script[1]);
+  cr_expect_eq(scratch_run(LADDER "'' ./stage-10 ./stage-12 ./stage-12b"), 0, "%s", scratch_output);
+  cr_expect(scratch_has_line("12-backward right 9.0000 200.5 - -"), "%s", scratch_output);
+  cr_expect(scratch_has_line("12b-faster right 6.0000 300.5 1.50x -"), "%s", scratch_output);
+}
+
 Test(ladder, shows_why_a_stage_did_not_run) {
   scratch_write_script("stage-00", "echo 'unknown option --x' >&2; exit 2\n");
   cr_expect_eq(scratch_run(LADDER "--x ./stage-00"), 2);

@@ -9,6 +9,7 @@
 #include "driver/fake_driver.h"
 #include "harness/harness.h"
 #include "library/hopper_ladder.h"
+#include "support/exact_forward.h"
 #include "support/program.h"
 
 // The library's functions, as the dynamic linker finds them.
@@ -18,6 +19,7 @@ static __typeof__(&hl_stage) stage_at;
 static __typeof__(&hl_supports) supports;
 static __typeof__(&hl_attention) attention;
 static __typeof__(&hl_attention_e4m3) attention_e4m3;
+static __typeof__(&hl_attention_backward) attention_backward;
 static __typeof__(&hl_release) release_context;
 
 static void *load(const char *path) {
@@ -42,6 +44,7 @@ static void load_library(void) {
   *(void **)&supports = find(library, "hl_supports");
   *(void **)&attention = find(library, "hl_attention");
   *(void **)&attention_e4m3 = find(library, "hl_attention_e4m3");
+  *(void **)&attention_backward = find(library, "hl_attention_backward");
   *(void **)&release_context = find(library, "hl_release");
 }
 
@@ -89,10 +92,10 @@ static HlStatus run_e4m3(const char *number, const HlScale *q, const HlScale *k,
 
 // ---- the stages it has ----
 
-// Whether a stage's stage.c says that its inputs are e4m3.
-static bool reads_e4m3(const char *folder) {
+// Whether a stage's stage.c has a line with this field and value, as a regular expression.
+static bool has_field(const char *folder, const char *field) {
   char command[300];
-  snprintf(command, sizeof command, "grep -q '[.]inputs = INPUTS_E4M3' '%s/stages/%s/stage.c'", root_path(), folder);
+  snprintf(command, sizeof command, "grep -q '%s' '%s/stages/%s/stage.c'", field, root_path(), folder);
   return system(command) == 0;
 }
 
@@ -110,7 +113,9 @@ Test(library, has_every_attention_stage) {
     cr_expect_eq(strlen(found->number), strcspn(folder, "-"), "%s is called %s", folder, found->number);
     cr_expect(!strncmp(found->number, folder, strlen(found->number)), "%s is called %s", folder, found->number);
     cr_expect(strlen(found->title) > 10);
-    cr_expect_eq(found->inputs, reads_e4m3(folder) ? HL_INPUTS_E4M3 : HL_INPUTS_F16, "%s", folder);
+    HlInputs inputs = has_field(folder, "[.]inputs = INPUTS_E4M3") ? HL_INPUTS_E4M3 : HL_INPUTS_F16;
+    cr_expect_eq(found->inputs, inputs, "%s", folder);
+    cr_expect_eq(found->backward, has_field(folder, "[.]backward = true"), "%s", folder);
     cr_expect_eq(supports(found->number, &small), HL_OK);
   }
   pclose(pipe);
@@ -123,12 +128,13 @@ Test(library, has_every_attention_stage) {
 // The header is all there is to know: each function that it declares is exported, and nothing else.
 Test(library, exports_what_its_header_declares) {
   char command[1000];
-  snprintf(command, sizeof command,
-           "cd '%s' && declared=$(sed -n 's/^HL_API.* [*]*\\(hl_[a-z0-9_]*\\)(.*/\\1/p' common/library/hopper_ladder.h | "
-           "sort) && "
-           "exported=$(nm -D --defined-only libhopper_ladder.so | sed 's/.* //' | sort) && "
-           "[ \"$declared\" ] && [ \"$exported\" = \"$declared\" ] || { echo \"$exported\" is exported; false; }",
-           root_path());
+  snprintf(
+      command, sizeof command,
+      "cd '%s' && declared=$(sed -n 's/^HL_API.* [*]*\\(hl_[a-z0-9_]*\\)(.*/\\1/p' common/library/hopper_ladder.h | "
+      "sort) && "
+      "exported=$(nm -D --defined-only libhopper_ladder.so | sed 's/.* //' | sort) && "
+      "[ \"$declared\" ] && [ \"$exported\" = \"$declared\" ] || { echo \"$exported\" is exported; false; }",
+      root_path());
   cr_expect_eq(system(command), 0);
 }
 
@@ -263,6 +269,84 @@ Test(library, scales_that_make_no_sense) {
          "v_scale: per_head 1, but that of q_scale is 0; all three must be the same");
   cr_expect_eq(driver->launches, 0);
   cr_expect_eq(run_e4m3(number, &per_head, &per_head, &per_head), HL_OK, "%s", error());
+}
+
+// ---- the backward pass ----
+
+enum { BACKWARD_TENSORS = 8 };
+static const char *const backward_names[BACKWARD_TENSORS] = {"q", "k", "v", "o", "d_o", "d_q", "d_k", "d_v"};
+static const float *const lse = (const float *)0x900000000ull;
+
+static HlStatus run_backward(const char *number, const HlTensor t[BACKWARD_TENSORS], const float *sums) {
+  return attention_backward(number, &small, &t[0], &t[1], &t[2], &t[3], &t[4], sums, &t[5], &t[6], &t[7], (void *)0x5);
+}
+
+static void fill_tensors(HlTensor tensors[BACKWARD_TENSORS]) {
+  for (int i = 0; i < BACKWARD_TENSORS; i++) tensors[i] = tensor(i);
+}
+
+// Stage 12: the sums of dO O, then a pass that streams K and V, and one that streams Q and dO.
+Test(library, launches_the_kernels_of_a_backward_stage) {
+  HlTensor tensors[BACKWARD_TENSORS];
+  fill_tensors(tensors);
+  driver->offset = 3 * sizeof(int) + sizeof(float) + 2 * sizeof(uint64_t);
+  cr_expect_eq(run_backward("12", tensors, lse), HL_OK, "%s", error());
+  static const char *const kernels[] = {"backward_dot_64", "backward_queries_64_causal", "backward_keys_64_causal"};
+  cr_assert_eq(driver->launches, 3);
+  for (int i = 0; i < 3; i++) {
+    cr_expect_str_eq(driver->launch[i].kernel, kernels[i]);
+    cr_expect_eq(driver->launch[i].stream, (void *)0x5);
+  }
+  cr_expect_eq(driver->launch[0].taken, (uintptr_t)lse);
+  cr_expect_eq(driver->allocated, 1);
+  cr_expect_eq(driver->largest, 2 * 4 * 2 * 3 * 128, "two floats a query, whole tiles");
+}
+
+Test(library, each_function_is_for_its_own_pass) {
+  HlTensor tensors[BACKWARD_TENSORS];
+  fill_tensors(tensors);
+  EXPECT(run("12", &small, NULL), HL_INVALID,
+         "stage 12-backward: it is for the backward pass; call hl_attention_backward");
+  EXPECT(run_backward("03", tensors, lse), HL_INVALID, "stage 03-cp-async: its inputs are fp16; call hl_attention");
+  cr_expect_eq(driver->launches, 0);
+}
+
+Test(library, gradients_that_make_no_sense) {
+  HlTensor tensors[BACKWARD_TENSORS];
+  for (int i = 0; i < BACKWARD_TENSORS; i++) {
+    char words[100];
+    fill_tensors(tensors);
+    tensors[i].data = NULL;
+    snprintf(words, sizeof words, "%s: a null pointer", backward_names[i]);
+    EXPECT(run_backward("12", tensors, lse), HL_INVALID, words);
+  }
+  fill_tensors(tensors);
+  EXPECT(run_backward("12", tensors, NULL), HL_INVALID, "lse: a null pointer");
+  EXPECT(run_backward("12", tensors, (const float *)0x1002), HL_INVALID,
+         "lse: the address 0x1002 is not aligned to 4 bytes");
+  cr_expect_eq(driver->launches, 0);
+}
+
+// Each gradient in the place of each tensor before it, and of the last bytes of lse. Inputs may be one.
+Test(library, gradients_must_not_overlap) {
+  HlTensor tensors[BACKWARD_TENSORS];
+  char words[100];
+  for (int i = 5; i < BACKWARD_TENSORS; i++) {
+    for (int j = 0; j < i; j++) {
+      fill_tensors(tensors);
+      tensors[i] = tensors[j];
+      snprintf(words, sizeof words, "%s overlaps %s", backward_names[i], backward_names[j]);
+      EXPECT(run_backward("12", tensors, lse), HL_INVALID, words);
+    }
+    fill_tensors(tensors);
+    tensors[i].data = (void *)(lse + 2 * 3 * 100 - 4);
+    snprintf(words, sizeof words, "%s overlaps lse", backward_names[i]);
+    EXPECT(run_backward("12", tensors, lse), HL_INVALID, words);
+  }
+  fill_tensors(tensors);
+  tensors[5].data = (void *)(lse + 2 * 3 * 100);
+  tensors[1] = tensors[2] = tensors[3] = tensors[4] = tensors[0];
+  cr_expect_eq(run_backward("12", tensors, lse), HL_OK, "%s", error());
 }
 
 // ---- in whose context and stream it works ----
@@ -495,12 +579,39 @@ static void run_on_gpu(Device *device, const HlStage *stage, const HlShape *shap
   cr_assert_eq(call(stage->number, shape, &inputs, &o, stream), HL_OK, "%s", error());
   cr_assert(device_synchronise(device), "%s", device_error(device)->text);
   device_download(device, problem.o, (DeviceAddress)(uintptr_t)o.data, size);
-  cr_assert(check_output(&problem, 1, &result));
+  cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
   cr_expect(check_is_right(&result), "stage %s, seqlen %d, head dim %d, causal %d: %llu elements are wrong",
             stage->number, shape->seqlen, shape->head_dim, shape->causal, (unsigned long long)result.wrong);
   free_inputs(device, &inputs);
   free_on_gpu(device, o.data);
   problem_free(&problem);
+}
+
+// The same for the gradients.
+static void run_backward_on_gpu(Device *device, const HlStage *stage, const HlShape *shape, void *stream) {
+  Problem p = new_problem(stage, shape);
+  CheckResult results[OUTPUTS];
+  cr_assert(problem_add_gradients(&p, INPUT_NORMAL, 1));
+  exact_forward(&p);
+  size_t size = p.elements * sizeof(Half);
+  Half *const tensors[BACKWARD_TENSORS] = {p.q, p.k, p.v, p.o, p.d_o, p.d_q, p.d_k, p.d_v};
+  HlTensor t[BACKWARD_TENSORS];
+  for (int i = 5; i < BACKWARD_TENSORS; i++) memset(tensors[i], 0xff, size);
+  for (int i = 0; i < BACKWARD_TENSORS; i++) t[i] = (HlTensor){.data = upload(device, tensors[i], size)};
+  const float *sums = upload(device, p.lse, p.heads * shape->seqlen * sizeof(float));
+  cr_assert(device_synchronise(device));
+  cr_assert_eq(
+      attention_backward(stage->number, shape, &t[0], &t[1], &t[2], &t[3], &t[4], sums, &t[5], &t[6], &t[7], stream),
+      HL_OK, "%s", error());
+  cr_assert(device_synchronise(device), "%s", device_error(device)->text);
+  for (int i = 5; i < BACKWARD_TENSORS; i++)
+    device_download(device, tensors[i], (DeviceAddress)(uintptr_t)t[i].data, size);
+  cr_assert_eq(check_problem(&p, 1, results), OUTPUTS);
+  cr_expect(check_all_right(results, OUTPUTS), "stage %s, seqlen %d, head dim %d, causal %d", stage->number,
+            shape->seqlen, shape->head_dim, shape->causal);
+  for (int i = 0; i < BACKWARD_TENSORS; i++) free_on_gpu(device, t[i].data);
+  free_on_gpu(device, sums);
+  problem_free(&p);
 }
 
 static Device *open_gpu(void) {
@@ -526,7 +637,7 @@ Test(gpu_library, every_stage_is_right) {
   for (int i = 0; i < stage_count(); i++)
     for (int kind = 0; kind < 8; kind++) {
       HlShape shape = {2, 2, kind & 4 ? 1 : 301, kind & 1 ? 128 : 64, kind >> 1 & 1};
-      run_on_gpu(device, stage_at(i), &shape, kind % 3 ? stream : NULL);
+      (stage_at(i)->backward ? run_backward_on_gpu : run_on_gpu)(device, stage_at(i), &shape, kind % 3 ? stream : NULL);
     }
   cr_expect_eq(release_context(), HL_OK);
   device_close(device);
@@ -605,7 +716,8 @@ Test(gpu_library, launches_in_two_streams_do_not_meet) {
   Device *device = open_gpu();
   for (int i = 0; i < stage_count(); i++)
     for (int head_dim = 64; head_dim <= 128; head_dim += 64)
-      if (strcmp(stage_at(i)->number, "05") >= 0) expect_right_together(device, stage_at(i), head_dim);
+      if (strcmp(stage_at(i)->number, "05") >= 0 && !stage_at(i)->backward)
+        expect_right_together(device, stage_at(i), head_dim);
   cr_expect_eq(release_context(), HL_OK);
   device_close(device);
 }

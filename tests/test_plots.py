@@ -129,10 +129,12 @@ class Plots(unittest.TestCase):
         rungs = [f"{i:02}{letter}-s" for i in range(10) for letter in ("", "b")]
         speeds = {name: 400 + i for i, name in enumerate(rungs)} | {"cuDNN": 405.5, "FlashAttention-3": 407.5}
         bench = [row(name, speed, "16,16,1024,128,1") for name, speed in speeds.items()]
-        drawn = self.draw("seqlen.gp", [*bench, row("10-other", 999, "15,16,1024,128,1"), row("11-none", "")])
+        drawn = self.draw("seqlen.gp", [*bench, row("10-other", 999, "15,16,1024,128,1"), row("11-none", ""),
+                                        row("12-backward", 998, "16,16,1024,128,1")])
         names = [*(name[:-2] for name in rungs), "cuDNN", "FA3"]
         self.assertEqual([drawn.count(name) for name in names], [1] * 22, "one label for each line")
         self.assertFalse(drawn.count("10") + drawn.count("11"), "not of the bench's problems")
+        self.assertFalse(drawn.count("12"), "not of the forward pass")
         heights = sorted((drawn.height(name), speed) for name, speed in zip(names, speeds.values()))
         self.assertEqual([speed for _, speed in heights], sorted(speeds.values()), "the fastest is highest")
         self.assertTrue(all(b[0] - a[0] > 12 for a, b in zip(heights, heights[1:])), "labels overlap")

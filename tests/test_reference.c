@@ -304,7 +304,7 @@ static CheckResult check_kernel(const Problem *problem, Mistake mistake) {
       for (int d = 0; d < DIM; d++) *element(problem->o, problem, head, row, d) = half_from_double(out[d]);
     }
   CheckResult result;
-  cr_assert(check_output(problem, 1, &result));
+  cr_assert(check_output(problem, OUTPUT_O, 1, &result));
   return result;
 }
 
@@ -354,7 +354,7 @@ static Problem ones_problem(Shape shape) {
 Test(reference, check_compares_everything_when_small) {
   Problem problem = ones_problem((Shape){2, 3, 33, 64, false});
   CheckResult result;
-  cr_assert(check_output(&problem, 1, &result));
+  cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
   cr_expect(check_is_right(&result) && result.complete);
   cr_expect_eq(result.compared, problem.elements);
 }
@@ -364,7 +364,7 @@ Test(reference, check_names_the_first_differences) {
   static const size_t places[] = {12345, 77, 4000};
   for (int i = 0; i < 3; i++) problem.o[places[i]] = half_from_double(1.01);
   CheckResult result;
-  cr_assert(check_output(&problem, 1, &result));
+  cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
   cr_expect(!check_is_right(&result));
   cr_expect_eq(result.wrong, 3);
   cr_assert_eq(result.difference_count, 3);
@@ -380,11 +380,11 @@ Test(reference, report_says_where_it_differs) {
   *element(problem.o, &problem, 5, 4, 6) = half_from_double(3);
   *element(problem.o, &problem, 3, 32, 63) = 0x7e00;
   CheckResult result;
-  cr_assert(check_output(&problem, 1, &result));
+  cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
   char *text = NULL;
   size_t size;
   FILE *out = open_memstream(&text, &size);
-  report_check(out, &problem, &result);
+  report_check(out, &problem, &result, 1);
   fclose(out);
   cr_expect(strstr(text, "2 of 12,672 elements differ"), "%s", text);
   cr_expect(strstr(text, "1 of 12,672 is NaN or infinite (never written?), the first is O[1][0][32][63]\n"), "%s",
@@ -398,7 +398,7 @@ Test(reference, check_keeps_the_first_of_many) {
   Problem problem = ones_problem((Shape){3, 3, 20, 128, false});
   for (size_t i = 100; i < problem.elements; i++) problem.o[i] = half_from_double(-1);
   CheckResult result;
-  cr_assert(check_output(&problem, 1, &result));
+  cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
   cr_expect_eq(result.wrong, problem.elements - 100);
   cr_assert_eq(result.difference_count, MAX_DIFFERENCES);
   for (int i = 0; i < MAX_DIFFERENCES; i++) cr_expect_eq(result.differences[i].index, (size_t)(100 + i));
@@ -408,7 +408,7 @@ Test(reference, check_never_lets_nan_pass) {
   Problem problem = ones_problem((Shape){1, 1, 8, 64, false});
   problem.o[70] = 0xffff;
   CheckResult result;
-  cr_assert(check_output(&problem, 1, &result));
+  cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
   cr_expect(!check_is_right(&result));
   cr_expect_eq(result.wrong, 1);
   cr_expect_eq(result.not_finite, 1);
@@ -425,7 +425,7 @@ Test(reference, nan_wins_every_maximum) {
       *element(problem.o, &problem, 1 - head, 4, 3) = 0x7c00;
       *element(problem.o, &problem, head, row, 9) = 0x7e00;
       CheckResult result;
-      cr_assert(check_output(&problem, 1, &result));
+      cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
       cr_expect(isnan(result.max_error) && isnan(result.worst), "%g, %g", result.max_error, result.worst);
       problem_free(&problem);
     }
@@ -439,14 +439,14 @@ Test(reference, check_samples_large_problems) {
   Shape shape = {.batch = 1, .heads = 8, .seqlen = 6000, .head_dim = 64};
   Problem problem = ones_problem(shape);
   CheckResult result;
-  cr_assert(check_output(&problem, 1, &result));
+  cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
   cr_expect(check_is_right(&result) && !result.complete);
   cr_expect(result.compared < problem.elements / 10 && result.compared > problem.elements / 100);
 
   *element(problem.o, &problem, 7, 0, 3) = half_from_double(1.01);
   *element(problem.o, &problem, 7, 5999, 63) = half_from_double(1.01);
   for (int row = 1; row < 5999; row += 7) *element(problem.o, &problem, 5, row, 1) = 0x7e00;
-  cr_assert(check_output(&problem, 1, &result));
+  cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
   cr_expect(result.wrong >= 2 && result.differences[0].index > (size_t)5 * 6000 * 64);
   cr_expect_eq(result.differences[result.difference_count - 1].index % 64, result.wrong > MAX_DIFFERENCES ? 1 : 63);
   cr_expect_eq(result.not_finite, (5998 + 6) / 7);
@@ -460,7 +460,7 @@ static CheckResult check_with_wrong_rows(Problem *problem, int first, int last, 
   for (int head = first; head <= last; head++)
     for (int row = 0; row < problem->shape.seqlen; row++)
       if (place < 0 || row % 16 == place) *element(problem->o, problem, head, row, 7) = half_from_double(1.01);
-  cr_assert(check_output(problem, 1, &result));
+  cr_assert(check_output(problem, OUTPUT_O, 1, &result));
   cr_expect_not(result.complete);
   return result;
 }

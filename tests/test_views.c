@@ -340,5 +340,18 @@ Test(views, diff_with_the_stage_below) {
                                    "stages/05b-a/shared.h:1\n shared\n+new in header\n+#include \"ptx/tma.h\"\n same\n"
                                    "-old\n     moved\n");
   cr_expect_eq(scratch_run("sh common/build/diff.sh 05"), 2);
-  cr_expect_str_eq(scratch_output, "diff-05: 05-z is the lowest stage; there is none below it\n");
+  cr_expect_str_eq(scratch_output, "diff-05: 05-z is the lowest stage of the forward pass; there is none below it\n");
+}
+
+// A stage of the backward pass is compared with one of the backward pass.
+Test(views, diff_within_the_pass) {
+  cr_assert_eq(
+      scratch_run("for stage in 05-a 12-b 12b-c; do mkdir stages/$stage; echo $stage >stages/$stage/kernel.cu; "
+                  "echo '  .launch = launch,' >stages/$stage/stage.c; done && "
+                  "echo '  .backward = true,' | tee -a stages/12-b/stage.c >>stages/12b-c/stage.c"),
+      0);
+  cr_expect_eq(scratch_run("sh common/build/diff.sh 12b"), 0, "%s", scratch_output);
+  cr_expect(strstr(scratch_output, "12b-c against 12-b: 1 new device lines, 1 gone\n"), "%s", scratch_output);
+  cr_expect_eq(scratch_run("sh common/build/diff.sh 12"), 2);
+  cr_expect_str_eq(scratch_output, "diff-12: 12-b is the lowest stage of the backward pass; there is none below it\n");
 }

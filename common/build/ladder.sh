@@ -4,8 +4,9 @@
 #   ladder.sh "OPTIONS" ./stage-00 ./stage-01 ...
 #
 # OPTIONS are the stages' own, "--seqlen=1024 --causal"; each stage gets those that it has. On a GPU the table has times,
-# each stage's speedup over the one before and what was recorded on an H200; the rows go to build/ladder.csv, and gnuplot
-# draws them. The emulator has no clock: there the table has what the kernels did. Exits with the worst exit code.
+# each stage's speedup over the one before that does the same pass, forward or backward, and what was recorded on an H200;
+# the rows go to build/ladder.csv, and gnuplot draws those of the forward pass. The emulator has no clock: there the table
+# has what the kernels did. Exits with the worst exit code.
 . "$(dirname "$0")/progress.sh"
 . "$(dirname "$0")/need.sh"
 export LC_ALL=C # a point is a point
@@ -55,11 +56,13 @@ gpu_row() {
   head=${head:+stage result time/ms TFLOPS speedup recorded-TFLOPS}
   case $csv in *,batch,heads,seqlen,*) ms=$(largest median_ms) ;; *) ms= ;; esac
   tflops=$(largest tflops)
+  case $(line problem) in *'; backward') pass=backward ;; *) pass=forward ;; esac
+  [ -z "$ms" ] || [ $pass = "$pass_before" ] || before=
   speedup=$([ "$ms" ] && [ "$before" ] && awk "BEGIN { printf \"%.2fx\", $before / $ms }")
   row "$name" "$result" "${ms:+$(printf %.4f "$ms")}" "${tflops:+$(printf %.1f "$tflops")}" "$speedup" "$(line compared | sed 's/.*recorded: //; s/ .*//')"
   [ "$ms" ] || [ $code = 1 ] || alone="$alone $stage"
   [ "$ms" ] || return
-  before=$ms
+  before=$ms pass_before=$pass
   [ -s $rows ] && csv=$(echo "$csv" | sed 1d)
   echo "$csv" >>$rows
 }
@@ -94,7 +97,7 @@ draw() {
 }
 
 head=due
-alone= before=
+alone= before= pass_before=
 worst=0
 number=0
 for stage in "$@"; do

@@ -22,6 +22,7 @@ typedef struct DeviceOperations {
   const Hazard *(*hazards)(const Device *device, int *count);
   bool (*counters)(const Device *device, EmulatorCounters *counters);
   const LineCounters *(*line_counters)(const Device *device, int *count);
+  void (*clear_counters)(Device *device);
 } DeviceOperations;
 
 struct Device {

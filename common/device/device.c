@@ -174,3 +174,5 @@ bool device_counters(const Device *device, EmulatorCounters *counters) {
 const LineCounters *device_line_counters(const Device *device, int *count) {
   return device->operations->line_counters(device, count);
 }
+
+void device_clear_counters(Device *device) { device->operations->clear_counters(device); }

@@ -177,7 +177,9 @@ typedef struct EmulatorCounters EmulatorCounters;
 
 // Hazards since the device opened; *count is 0 on a GPU.
 const Hazard *device_hazards(const Device *device, int *count);
-// Totals of all launches; false on a GPU, which leaves *counters alone.
+// Totals of all launches since the device opened or the last clear; false on a GPU, which leaves *counters alone.
 bool device_counters(const Device *device, EmulatorCounters *counters);
 // The same per source line, valid until the next launch; *count is 0 on a GPU.
 const LineCounters *device_line_counters(const Device *device, int *count);
+// Counting begins anew.
+void device_clear_counters(Device *device);

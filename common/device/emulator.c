@@ -120,6 +120,8 @@ static const LineCounters *line_counters(const Device *device, int *count) {
   return emulator_line_counters(device->state, count);
 }
 
+static void clear_counters(Device *device) { emulator_clear_counters(device->state); }
+
 static const DeviceOperations operations = {
     .close = close_emulator,
     .alloc = alloc,
@@ -136,6 +138,7 @@ static const DeviceOperations operations = {
     .hazards = hazards,
     .counters = counters,
     .line_counters = line_counters,
+    .clear_counters = clear_counters,
 };
 
 bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceError *error) {

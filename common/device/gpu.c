@@ -261,6 +261,8 @@ static const LineCounters *no_line_counters(const Device *device, int *count) {
   return NULL;
 }
 
+static void clear_no_counters(Device *device) { (void)device; }
+
 // ---- opening and closing ----
 
 static void release(Gpu *gpu) {
@@ -295,6 +297,7 @@ static const DeviceOperations operations = {
     .hazards = no_hazards,
     .counters = no_counters,
     .line_counters = no_line_counters,
+    .clear_counters = clear_no_counters,
 };
 
 static int attribute(const Gpu *gpu, CUdevice device, CUdevice_attribute which) {

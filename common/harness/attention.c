@@ -38,10 +38,25 @@ static void upload_e4m3(Device *device, const Problem *problem, Attention *to) {
   to->scale_stride = problem->scale_stride;
 }
 
-// Allocates and uploads the tensors. O starts as NaN, so that the check finds elements that no kernel writes.
+// An array that a kernel writes. It starts as NaN, so that the check finds elements that no kernel writes.
+static DeviceAddress new_output(Device *device, size_t size) {
+  DeviceAddress address = device_alloc(device, size);
+  device_fill(device, address, 0xff, size);
+  return address;
+}
+
+static void add_gradients(Device *device, const Problem *problem, Attention *to) {
+  size_t size = problem->elements * sizeof(Half);
+  to->d_o = upload_new(device, problem->d_o, size);
+  to->lse = new_output(device, problem->elements / problem->shape.head_dim * sizeof(float));
+  to->d_q = new_output(device, size);
+  to->d_k = new_output(device, size);
+  to->d_v = new_output(device, size);
+}
+
+// Allocates and uploads the tensors.
 static bool prepare(const Session *session, const Problem *problem, Run *run) {
   Device *device = session->device;
-  size_t size = problem->elements * sizeof(Half);
   *run = (Run){
       .stage = session->stage,
       .attention =
@@ -49,20 +64,21 @@ static bool prepare(const Session *session, const Problem *problem, Run *run) {
               .shape = problem->shape,
               .scale = (float)problem_scale(&problem->shape),
               .module = session->module,
-              .o = device_alloc(device, size),
+              .o = new_output(device, problem->elements * sizeof(Half)),
               .counter = session->stage->counter ? new_counter(device) : 0,
           },
   };
   (problem->inputs == INPUTS_E4M3 ? upload_e4m3 : upload_f16)(device, problem, &run->attention);
+  if (problem->d_o) add_gradients(device, problem, &run->attention);
   size_t workspace = session->stage->workspace ? session->stage->workspace(&problem->shape) : 0;
   if (workspace) run->attention.workspace = device_alloc(device, workspace);
-  return device_fill(device, run->attention.o, 0xff, size);
+  return device_error(device)->code == DEVICE_OK;
 }
 
 static void release(const Session *session, const Run *run) {
   const Attention *a = &run->attention;
-  const DeviceAddress addresses[] = {a->q,       a->k,       a->v,         a->o,      a->q_scale,
-                                     a->k_scale, a->v_scale, a->workspace, a->counter};
+  const DeviceAddress addresses[] = {a->q,         a->k,       a->v,   a->o,   a->q_scale, a->k_scale, a->v_scale,
+                                     a->workspace, a->counter, a->lse, a->d_o, a->d_q,     a->d_k,     a->d_v};
   for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) device_free(session->device, addresses[i]);
 }
 
@@ -71,10 +87,28 @@ static bool launch(Device *device, void *context) {
   return run->stage->launch(device, &run->attention);
 }
 
+// The forward pass before a backward one. The report counts the backward pass alone.
+static bool launch_forward(Device *device, Run *run) {
+  bool done = run->stage->forward(device, &run->attention) && device_synchronise(device);
+  device_clear_counters(device);
+  return done;
+}
+
+static bool download_gradients(Device *device, const Problem *problem, const Attention *from) {
+  size_t size = problem->elements * sizeof(Half), rows = problem->elements / problem->shape.head_dim;
+  return device_download(device, problem->lse, from->lse, rows * sizeof(float)) &&
+         device_download(device, problem->d_q, from->d_q, size) &&
+         device_download(device, problem->d_k, from->d_k, size) &&
+         device_download(device, problem->d_v, from->d_v, size);
+}
+
 static bool launch_and_download(const Session *session, const Problem *problem, Run *run) {
-  progress_begin(device_info(session->device)->kind == DEVICE_EMULATOR ? "emulating on this CPU" : "running", 0);
-  bool done = launch(session->device, run) && device_synchronise(session->device) &&
-              device_download(session->device, problem->o, run->attention.o, problem->elements * sizeof(Half));
+  Device *device = session->device;
+  progress_begin(device_info(device)->kind == DEVICE_EMULATOR ? "emulating on this CPU" : "running", 0);
+  bool done = (!run->stage->backward || launch_forward(device, run)) && launch(device, run) &&
+              device_synchronise(device) &&
+              device_download(device, problem->o, run->attention.o, problem->elements * sizeof(Half)) &&
+              (!run->stage->backward || download_gradients(device, problem, &run->attention));
   progress_end();
   return done;
 }
@@ -90,7 +124,7 @@ static bool check_counter(const Session *session, const Run *run) {
 // Times a kernel whose result is right: the time of a wrong kernel means nothing.
 static int time_and_record(const Session *session, const Problem *problem, Run *run) {
   const Options *options = &session->options;
-  double flops = problem_flops(&problem->shape);
+  double flops = (run->stage->backward ? problem_backward_flops : problem_flops)(&problem->shape);
   Timing timing;
   char error[ERROR_SIZE];
   if (!timing_measure(session->device, launch, run, (int)options->repeat, &timing)) return session_fail_device(session);
@@ -104,7 +138,7 @@ static int time_and_record(const Session *session, const Problem *problem, Run *
 
 static int launch_and_check(const Session *session, const Problem *problem, Run *run) {
   FILE *out = session->out;
-  CheckResult result;
+  CheckResult results[OUTPUTS];
   bool done = launch_and_download(session, problem, run);
   if (!done && device_error(session->device)->code != DEVICE_FAULT) return session_fail_device(session);
   if (!done) {
@@ -112,15 +146,16 @@ static int launch_and_check(const Session *session, const Problem *problem, Run 
     report_hazards(out, &session->options, session->device);
     return session_fail_device(session);
   }
-  if (!check_output(problem, session->options.seed, &result))
+  int count = check_problem(problem, session->options.seed, results);
+  if (!count)
     return session_fail(session, EXIT_USAGE, "the host has no memory for the reference; use a smaller --seqlen");
-  report_check(out, problem, &result);
-  report_accuracy(out, problem, &result);
+  report_check(out, problem, results, count);
+  report_accuracy(out, problem, &results[0]);
   bool zero = check_counter(session, run);
   int hazards = report_hazards(out, &session->options, session->device);
   report_counters(out, session->device);
   if (session->options.counters) report_line_counters(out, session->device);
-  if (!check_is_right(&result) || !zero || hazards) return EXIT_WRONG;
+  if (!check_all_right(results, count) || !zero || hazards) return EXIT_WRONG;
   if (session->options.counters_csv) return session_record_counters(session, &problem->shape);
   int code = session->options.repeat ? time_and_record(session, problem, run) : EXIT_RIGHT;
   return code == EXIT_RIGHT && session->options.trace ? trace_run(session, launch, run) : code;
@@ -137,6 +172,7 @@ static int run_problem(const Session *session, const Problem *problem) {
 static bool create(const Session *session, const Shape *shape, Problem *problem) {
   const Options *options = &session->options;
   if (!problem_create(problem, shape, options->input, options->seed)) return false;
+  if (session->stage->backward && !problem_add_gradients(problem, options->input, options->seed)) return false;
   if (session->stage->inputs == INPUTS_F16) return true;
   if (problem_quantise(problem, options->scales, options->rotate, options->seed)) return true;
   problem_free(problem);

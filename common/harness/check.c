@@ -49,6 +49,22 @@ static void choose_rows(int *rows, int count, int seqlen, uint64_t seed) {
 
 // ---- one row ----
 
+int check_columns(const Problem *problem, OutputTensor output) {
+  return output == OUTPUT_LSE ? 1 : problem->shape.head_dim;
+}
+
+static double got(const Problem *problem, OutputTensor output, size_t index) {
+  const Half *const tensors[OUTPUTS] = {problem->o, NULL, problem->d_q, problem->d_k, problem->d_v};
+  return output == OUTPUT_LSE ? problem->lse[index] : half_to_float(tensors[output][index]);
+}
+
+// What the row should be, and its limit.
+static double expect_row(ReferenceHead *head, OutputTensor output, int row, double *out) {
+  if (output == OUTPUT_O) return reference_row(head, row, out);
+  if (output == OUTPUT_LSE) return reference_lse(head, row, out);
+  return reference_gradient(head, output, row, out);
+}
+
 static void add_difference(CheckResult *result, const Difference *difference) {
   result->wrong++;
   if (result->difference_count < MAX_DIFFERENCES) result->differences[result->difference_count++] = *difference;
@@ -64,11 +80,11 @@ double check_relative_error(const Squares *squares) { return sqrt(squares->diffe
 // Every comparison with NaN is false. So the test is whether the error is within the limit, not whether it exceeds it.
 static void compare_row(const Problem *problem, size_t first, const double *expected, double limit,
                         CheckResult *result) {
-  for (int d = 0; d < problem->shape.head_dim; d++) {
-    double got = half_to_float(problem->o[first + d]), error = fabs(got - expected[d]);
+  for (int d = 0; d < check_columns(problem, result->output); d++) {
+    double value = got(problem, result->output, first + d), error = fabs(value - expected[d]);
     result->compared++;
-    add_squares(&result->kernel, got, expected[d]);
-    if (!(error <= limit)) add_difference(result, &(Difference){first + d, got, expected[d], limit});
+    add_squares(&result->kernel, value, expected[d]);
+    if (!(error <= limit)) add_difference(result, &(Difference){first + d, value, expected[d], limit});
     result->max_error = larger(result->max_error, error);
     result->worst = larger(result->worst, error / limit);
   }
@@ -76,7 +92,7 @@ static void compare_row(const Problem *problem, size_t first, const double *expe
 
 static void count_not_finite(const Problem *problem, size_t first, size_t count, CheckResult *result) {
   for (size_t i = first; i < first + count; i++)
-    if (!half_is_finite(problem->o[i]) && result->not_finite++ == 0) result->first_not_finite = i;
+    if (!isfinite(got(problem, result->output, i)) && result->not_finite++ == 0) result->first_not_finite = i;
 }
 
 // ---- one head, then all of them ----
@@ -131,19 +147,19 @@ static void close_heads(Heads *heads) {
 }
 
 static void check_row(const Problem *problem, size_t index, Heads *heads, int row, CheckResult *result) {
-  int head_dim = problem->shape.head_dim;
+  int columns = check_columns(problem, result->output);
   double expected[MAX_HEAD_DIM], exact[MAX_HEAD_DIM];
-  double limit = reference_row(&heads->own, row, expected);
-  compare_row(problem, (index * (size_t)problem->shape.seqlen + (size_t)row) * (size_t)head_dim, expected, limit,
+  double limit = expect_row(&heads->own, result->output, row, expected);
+  compare_row(problem, (index * (size_t)problem->shape.seqlen + (size_t)row) * (size_t)columns, expected, limit,
               result);
   if (problem->inputs == INPUTS_F16) return;
   reference_row(&heads->f16, row, exact);
-  for (int d = 0; d < head_dim; d++) add_squares(&result->quantisation, expected[d], exact[d]);
+  for (int d = 0; d < columns; d++) add_squares(&result->quantisation, expected[d], exact[d]);
 }
 
 static bool check_rows(const Check *check, size_t index, CheckResult *result) {
   const Problem *problem = check->problem;
-  size_t head_size = (size_t)problem->shape.seqlen * problem->shape.head_dim;
+  size_t head_size = (size_t)problem->shape.seqlen * check_columns(problem, result->output);
   int count = check->result->rows_per_head;
   Heads heads;
   int *rows = malloc((size_t)count * sizeof *rows);
@@ -165,7 +181,7 @@ static bool check_rows(const Check *check, size_t index, CheckResult *result) {
 
 static void check_head(void *context, size_t index) {
   Check *check = context;
-  CheckResult result = {0};
+  CheckResult result = {.output = check->result->output};
   bool done = check_rows(check, index, &result);
   pthread_mutex_lock(&check->mutex);
   if (done)
@@ -175,9 +191,9 @@ static void check_head(void *context, size_t index) {
   pthread_mutex_unlock(&check->mutex);
 }
 
-bool check_output(const Problem *problem, uint64_t seed, CheckResult *result) {
+bool check_output(const Problem *problem, OutputTensor output, uint64_t seed, CheckResult *result) {
   int rows = rows_per_head(problem);
-  *result = (CheckResult){.complete = rows == problem->shape.seqlen, .rows_per_head = rows};
+  *result = (CheckResult){.output = output, .complete = rows == problem->shape.seqlen, .rows_per_head = rows};
   Check check = {.problem = problem, .seed = seed, .result = result, .mutex = PTHREAD_MUTEX_INITIALIZER};
   progress_begin("reference on the CPU", problem->heads * (uint64_t)rows);
   parallel_for(problem->heads, check_head, &check);
@@ -187,4 +203,19 @@ bool check_output(const Problem *problem, uint64_t seed, CheckResult *result) {
 
 bool check_is_right(const CheckResult *result) {
   return result->compared > 0 && result->wrong == 0 && result->not_finite == 0;
+}
+
+int check_problem(const Problem *problem, uint64_t seed, CheckResult results[OUTPUTS]) {
+  int count = problem->d_o ? OUTPUTS : 1;
+  for (int i = 0; i < count; i++) {
+    if (!check_output(problem, i, seed, &results[i])) return 0;
+    if (i == OUTPUT_LSE && !check_all_right(results, i + 1)) return i + 1;
+  }
+  return count;
+}
+
+bool check_all_right(const CheckResult *results, int count) {
+  for (int i = 0; i < count; i++)
+    if (!check_is_right(&results[i])) return false;
+  return true;
 }

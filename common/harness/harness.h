@@ -5,7 +5,8 @@
 //   options.c     the command line
 //   attention.c   one attention problem, start to end
 //   problem.c     inputs            quantise.c    the same as e4m3
-//   reference.c   what the output should be, in fp64, and how exact fp16 can be; reference_e4m3.c: how exact e4m3
+//   reference.c   what the output should be, in fp64, and how exact fp16 can be; reference_e4m3.c: how exact e4m3;
+//                 reference_backward.c: what the gradients should be, and how exact fp16 can be
 //   check.c       compares          timing.c      times by the GPU's events
 //   report.c      prints            listing.c     counters beside the kernel's source lines
 //   csv.c         records           recorded.c    what was recorded on an H200
@@ -41,7 +42,9 @@ typedef enum InputKind {
   INPUT_WAVES,
   INPUT_CLIFF,
   INPUT_OUTLIERS,
-  INPUT_MEAN
+  INPUT_MEAN,
+  INPUT_VANISH,
+  INPUT_EXPLODE
 } InputKind;
 
 enum { MAX_STAGE_OPTIONS = 8, ERROR_SIZE = 320 };
@@ -112,7 +115,8 @@ void options_print_help(FILE *out, const char *program, const Stage *stage);
 
 // ---- problem.c ----
 
-typedef enum Tensor { TENSOR_Q, TENSOR_K, TENSOR_V, TENSORS } Tensor;
+// The inputs of the forward pass. The backward pass has one more.
+typedef enum Tensor { TENSOR_Q, TENSOR_K, TENSOR_V, TENSORS, TENSOR_D_O = TENSORS } Tensor;
 
 typedef struct Problem {
   Shape shape;
@@ -121,6 +125,10 @@ typedef struct Problem {
   size_t elements;     // of each tensor
   Half *q, *k, *v;
   Half *o;  // what the device computed
+  // Of a problem of the backward pass: an input, what the device's forward pass computed, and the gradients that it computed.
+  Half *d_o;
+  float *lse;
+  Half *d_q, *d_k, *d_v;
   // Of an e4m3 problem: Q, K and V as codes, and the scales of these, as in Attention.
   E4m3 *codes[TENSORS];
   float *scales[TENSORS];
@@ -129,12 +137,16 @@ typedef struct Problem {
 
 // Makes the inputs. The same shape, kind and seed always give the same inputs. False when the host has no memory for them.
 bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint64_t seed);
+// Adds the tensors of the backward pass. False when the host has no memory for them.
+bool problem_add_gradients(Problem *problem, InputKind input, uint64_t seed);
 void problem_free(Problem *problem);
 // The number of scales that each tensor of an e4m3 problem has.
 size_t problem_scales(const Problem *problem);
 double problem_scale(const Shape *shape);  // 1 / sqrt(head_dim)
-// 4 B H S^2 D: two products, with two operations for each term; half of that with a causal mask.
+// 4 B H S^2 D: two products, with two operations for each term; half of that with a causal mask. The backward pass has five
+// products: 2.5 times as many. Those that a kernel computes twice count once.
 double problem_flops(const Shape *shape);
+double problem_backward_flops(const Shape *shape);
 
 // ---- quantise.c ----
 
@@ -161,6 +173,16 @@ static inline double larger(double a, double b) { return a > b || isnan(a) ? a :
 
 // ---- reference.c ----
 
+// What kernels compute. In the backward pass O and the log-sum-exp are those that the stage's forward kernels made.
+typedef enum OutputTensor { OUTPUT_O, OUTPUT_LSE, OUTPUT_D_Q, OUTPUT_D_K, OUTPUT_D_V, OUTPUTS } OutputTensor;
+
+// What the gradients need of one query: reference_backward.c.
+typedef struct ReferenceQuery {
+  double lse, delta;
+  double weight_error;    // how far a right kernel's weights P may be from the exact ones: so much of each
+  double gradient_error;  // and its dP - delta
+} ReferenceQuery;
+
 // One head, with its inputs widened to float (exactly), and room for one row of weights. e4m3 inputs are here without
 // their scales, which are part of scale and value_scale.
 typedef struct ReferenceHead {
@@ -171,6 +193,9 @@ typedef struct ReferenceHead {
   double value_scale;  // of an output
   float *q, *k, *v;
   double *weights;  // of the last row computed, not normalised
+  // Of a problem of the backward pass; else NULL.
+  float *d_o;
+  ReferenceQuery *queries;
 } ReferenceHead;
 
 // Opens one head with the inputs that the kernel reads, or with the fp16 ones, which e4m3 inputs were made from.
@@ -179,12 +204,25 @@ bool reference_open_f16(ReferenceHead *head, const Problem *problem, size_t inde
 void reference_close(ReferenceHead *head);
 // out: head_dim values of row `row` of O, in fp64. Returns the limit: how far a right kernel may be from any of them.
 double reference_row(ReferenceHead *head, int row, double *out);
+float *reference_widen(const Half *from, size_t count);
+// Sum of a[i] b[i]. count is a multiple of 8.
+double reference_dot(const float *a, const float *b, int count);
 
 // ---- reference_e4m3.c ----
 
 // The same for e4m3 inputs, as a part of reference_row: head->weights has the weights of the row's `keys` keys, the
 // largest of them 1.
 double reference_e4m3(const ReferenceHead *head, int row, int keys, double *out);
+
+// ---- reference_backward.c ----
+
+// Adds what a problem of the backward pass needs, as a part of reference_open. False when the host has no memory for it.
+bool reference_open_backward(ReferenceHead *head, const Problem *problem, size_t index);
+// out: the log of the sum of exp(score) of row `row`. Returns its limit.
+double reference_lse(ReferenceHead *head, int row, double *out);
+// out: head_dim values of row `row` of dQ, dK or dV, in fp64, as functions of Q, K, V, dO and of the O and the log-sum-exp
+// that the device's forward pass computed. Returns the limit, as reference_row does.
+double reference_gradient(const ReferenceHead *head, OutputTensor output, int row, double *out);
 
 // ---- check.c ----
 
@@ -201,6 +239,7 @@ typedef struct Squares {
 } Squares;
 
 typedef struct CheckResult {
+  OutputTensor output;
   bool complete;  // every row was compared; otherwise rows_per_head of each head were
   int rows_per_head;
   uint64_t compared, wrong;  // elements
@@ -214,9 +253,15 @@ typedef struct CheckResult {
   int difference_count;
 } CheckResult;
 
-// Compares problem->o with the reference. False when the host has no memory for it.
-bool check_output(const Problem *problem, uint64_t seed, CheckResult *result);
+// Compares one output with the reference. False when the host has no memory for it.
+bool check_output(const Problem *problem, OutputTensor output, uint64_t seed, CheckResult *result);
+// Compares all outputs. Those of the backward pass are compared only if O and the log-sum-exp, from which they follow, are
+// right. Returns how many were compared; 0 when the host has no memory for it.
+int check_problem(const Problem *problem, uint64_t seed, CheckResult results[OUTPUTS]);
 bool check_is_right(const CheckResult *result);
+bool check_all_right(const CheckResult *results, int count);
+// The number of elements in a row of an output: head_dim, or 1 of the log-sum-exp.
+int check_columns(const Problem *problem, OutputTensor output);
 // The root mean square of the differences, relative to that of the reference.
 double check_relative_error(const Squares *squares);
 
@@ -235,7 +280,8 @@ bool timing_measure(Device *device, DeviceWork *work, void *context, int repeats
 
 void report_head(FILE *out, const Stage *stage, const DeviceInfo *device);
 void report_problem(FILE *out, const Stage *stage, const Options *options, const DeviceInfo *device);
-void report_check(FILE *out, const Problem *problem, const CheckResult *result);
+// What is wrong comes first. Of the backward pass O and the log-sum-exp are not mentioned when they are right.
+void report_check(FILE *out, const Problem *problem, const CheckResult *results, int count);
 // How far off the kernel is, and how far the quantisation; prints nothing if the problem is not e4m3 or O not finite.
 void report_accuracy(FILE *out, const Problem *problem, const CheckResult *result);
 // Returns how many hazards make the run wrong: faults, and with --strict formal findings.

@@ -9,9 +9,10 @@ typedef CUtensorMap TensorMap;
 // Pointers to device memory.
 typedef half *HalfPointer;
 typedef const float *FloatPointer;
+typedef float *FloatOutput;
 typedef uint8_t *BytePointer;
 typedef unsigned *CounterPointer;
 #else
 #include "../device/device.h"
-typedef DeviceAddress HalfPointer, FloatPointer, BytePointer, CounterPointer;
+typedef DeviceAddress HalfPointer, FloatPointer, FloatOutput, BytePointer, CounterPointer;
 #endif

@@ -33,7 +33,7 @@ static const OptionSpec specs[OPTION_COUNT] = {
                          FIELD(head_dim), 0, 0},
     [OPTION_CAUSAL] = {"causal", NULL, "query i sees only keys 0 to i", TYPE_FLAG, FIELD(causal), 0, 0},
     [OPTION_SEED] = {"seed", "N", "seed of the random inputs (default: 1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
-    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves|cliff|outliers|mean",
+    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves|cliff|outliers|mean|vanish|explode",
                       "inputs that show different mistakes (default: normal)", TYPE_CHOICE, FIELD(input), 0, 0},
     [OPTION_SCALES] = {"scales", "tensor|head", "e4m3 inputs: one scale for each tensor or head (default: tensor)",
                        TYPE_CHOICE, FIELD(scales), 0, 0},

@@ -10,6 +10,8 @@ double problem_flops(const Shape *shape) {
   return shape->causal ? full / 2 : full;
 }
 
+double problem_backward_flops(const Shape *shape) { return 2.5 * problem_flops(shape); }
+
 // Uniform in (0, 1].
 static double random_uniform(uint64_t *state) { return (double)((random_next(state) >> 11) + 1) * 0x1p-53; }
 
@@ -87,6 +89,12 @@ static void fill_mean(Half *head, const Shape *shape, Tensor tensor, uint64_t se
   for (size_t i = 0; tensor == TENSOR_V && i < count; i++) head[i] = half_from_double(half_to_float(head[i]) + 1.0);
 }
 
+// vanish: Q and K are 32 times as large, so that a query's weights are 1 for one key and 0 for the others. Then dP equals
+// delta where the weight is 1: dS, the difference times the weight, is what rounding leaves.
+static void fill_vanish(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
+  fill_random(head, shape, tensor == TENSOR_V ? 1 : 32, seed);
+}
+
 static void fill_ones(Half *head, const Shape *shape) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;
   for (size_t i = 0; i < count; i++) head[i] = half_from_double(1);
@@ -94,6 +102,7 @@ static void fill_ones(Half *head, const Shape *shape) {
 
 typedef struct Filling {
   const Problem *problem;
+  Tensor first;  // of the tensors to fill
   InputKind input;
   uint64_t seed;
 } Filling;
@@ -103,13 +112,17 @@ static void fill_head(void *context, size_t index) {
   const Filling *filling = context;
   const Problem *problem = filling->problem;
   const Shape *shape = &problem->shape;
-  Tensor tensor = index / problem->heads;
-  size_t head = index % problem->heads;
-  Half *tensors[] = {problem->q, problem->k, problem->v};
-  Half *to = tensors[tensor] + head * shape->seqlen * shape->head_dim;
+  Half *tensors[] = {problem->q, problem->k, problem->v, problem->d_o};
+  index += filling->first * problem->heads;
+  Half *to = tensors[index / problem->heads] + index % problem->heads * shape->seqlen * shape->head_dim;
   uint64_t seed = filling->seed;
   seed = random_next(&seed) + index;
   seed = random_next(&seed);
+
+  // dO is like V, but for explode: there it is 1024 times as large. The gradients are linear in dO.
+  bool is_d_o = index / problem->heads == TENSOR_D_O;
+  Tensor tensor = is_d_o ? TENSOR_V : index / problem->heads;
+  size_t head = index % problem->heads;
 
   switch (filling->input) {
   case INPUT_NORMAL: fill_random(to, shape, 1, seed); break;
@@ -120,15 +133,15 @@ static void fill_head(void *context, size_t index) {
   case INPUT_CLIFF: fill_cliff(to, shape, tensor, seed); break;
   case INPUT_OUTLIERS: fill_outliers(to, shape, seed); break;
   case INPUT_MEAN: fill_mean(to, shape, tensor, seed); break;
+  case INPUT_VANISH: fill_vanish(to, shape, tensor, seed); break;
+  case INPUT_EXPLODE: fill_random(to, shape, is_d_o ? 1024 : 1, seed); break;
   case INPUT_IDENTITY: tensor == TENSOR_V ? fill_arange(to, shape, head) : fill_identity(to, shape); break;
   }
   progress_add(1);
 }
 
-bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint64_t seed) {
-  *problem = (Problem){.shape = *shape, .heads = (size_t)shape->batch * shape->heads};
-  problem->elements = problem->heads * shape->seqlen * shape->head_dim;
-  Half **tensors[] = {&problem->q, &problem->k, &problem->v, &problem->o};
+// Allocates four tensors. When there is no memory, frees the problem and returns false.
+static bool allocate(Problem *problem, Half **const tensors[4]) {
   for (int i = 0; i < 4; i++) {
     *tensors[i] = malloc(problem->elements * sizeof(Half));
     if (!*tensors[i]) {
@@ -136,10 +149,31 @@ bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint6
       return false;
     }
   }
-  Filling filling = {.problem = problem, .input = input, .seed = seed};
-  progress_begin("making inputs", TENSORS * problem->heads);
-  parallel_for(TENSORS * problem->heads, fill_head, &filling);
+  return true;
+}
+
+static void fill(Filling filling, size_t tensors) {
+  progress_begin("making inputs", tensors * filling.problem->heads);
+  parallel_for(tensors * filling.problem->heads, fill_head, &filling);
   progress_end();
+}
+
+bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint64_t seed) {
+  *problem = (Problem){.shape = *shape, .heads = (size_t)shape->batch * shape->heads};
+  problem->elements = problem->heads * shape->seqlen * shape->head_dim;
+  if (!allocate(problem, (Half * *[]){&problem->q, &problem->k, &problem->v, &problem->o})) return false;
+  fill((Filling){.problem = problem, .first = TENSOR_Q, .input = input, .seed = seed}, TENSORS);
+  return true;
+}
+
+bool problem_add_gradients(Problem *problem, InputKind input, uint64_t seed) {
+  problem->lse = malloc(problem->heads * problem->shape.seqlen * sizeof(float));
+  if (!problem->lse) {
+    problem_free(problem);
+    return false;
+  }
+  if (!allocate(problem, (Half * *[]){&problem->d_o, &problem->d_q, &problem->d_k, &problem->d_v})) return false;
+  fill((Filling){.problem = problem, .first = TENSOR_D_O, .input = input, .seed = seed}, 1);
   return true;
 }
 
@@ -148,6 +182,11 @@ void problem_free(Problem *problem) {
   free(problem->k);
   free(problem->v);
   free(problem->o);
+  free(problem->d_o);
+  free(problem->lse);
+  free(problem->d_q);
+  free(problem->d_k);
+  free(problem->d_v);
   for (int tensor = 0; tensor < TENSORS; tensor++) {
     free(problem->codes[tensor]);
     free(problem->scales[tensor]);

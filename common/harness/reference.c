@@ -23,7 +23,7 @@
 
 // ---- one head's inputs ----
 
-static float *widen(const Half *from, size_t count) {
+float *reference_widen(const Half *from, size_t count) {
   float *to = malloc(count * sizeof *to);
   for (size_t i = 0; to && i < count; i++) to[i] = half_to_float(from[i]);
   return to;
@@ -52,9 +52,9 @@ bool reference_open_f16(ReferenceHead *head, const Problem *problem, size_t inde
       .inputs = INPUTS_F16,
       .scale = problem_scale(&problem->shape),
       .value_scale = 1,
-      .q = widen(problem->q + index * count, count),
-      .k = widen(problem->k + index * count, count),
-      .v = widen(problem->v + index * count, count),
+      .q = reference_widen(problem->q + index * count, count),
+      .k = reference_widen(problem->k + index * count, count),
+      .v = reference_widen(problem->v + index * count, count),
   };
   return complete(head, &problem->shape);
 }
@@ -73,7 +73,8 @@ static bool open_e4m3(ReferenceHead *head, const Problem *problem, size_t index)
 }
 
 bool reference_open(ReferenceHead *head, const Problem *problem, size_t index) {
-  return (problem->inputs == INPUTS_E4M3 ? open_e4m3 : reference_open_f16)(head, problem, index);
+  if (!(problem->inputs == INPUTS_E4M3 ? open_e4m3 : reference_open_f16)(head, problem, index)) return false;
+  return !problem->d_o || reference_open_backward(head, problem, index);
 }
 
 void reference_close(ReferenceHead *head) {
@@ -81,13 +82,15 @@ void reference_close(ReferenceHead *head) {
   free(head->k);
   free(head->v);
   free(head->weights);
+  free(head->d_o);
+  free(head->queries);
   *head = (ReferenceHead){0};
 }
 
 // ---- one row ----
 
 // Products of two fp16 or e4m3 numbers are exact in fp64.
-static double dot(const float *a, const float *b, int count) {
+double reference_dot(const float *a, const float *b, int count) {
   double sum[8] = {0};
   for (int i = 0; i < count; i += 8)
     for (int lane = 0; lane < 8; lane++) sum[lane] += (double)a[i + lane] * b[i + lane];
@@ -101,7 +104,7 @@ static double compute_scores(ReferenceHead *head, int row, int keys, double *lar
   double max = -INFINITY;
   *largest = 0;
   for (int j = 0; j < keys; j++) {
-    double score = head->scale * dot(q, head->k + (size_t)j * head->head_dim, head->head_dim);
+    double score = head->scale * reference_dot(q, head->k + (size_t)j * head->head_dim, head->head_dim);
     head->weights[j] = score;
     max = larger(max, score);
     *largest = larger(*largest, fabs(score));

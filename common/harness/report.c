@@ -25,6 +25,7 @@ void report_problem(FILE *out, const Stage *stage, const Options *options, const
   fprintf(out, "problem   batch %d, heads %d, seqlen %d, head dim %d, %s; input %s, seed %" PRIu64, shape.batch,
           shape.heads, shape.seqlen, shape.head_dim, shape.causal ? "causal" : "not causal",
           options_input_name(options), options->seed);
+  if (stage->backward) fprintf(out, "; backward");
   if (stage->inputs == INPUTS_E4M3)
     fprintf(out, "; e4m3 with a scale for each %s%s", options->scales ? "head" : "tensor",
             options->rotate ? ", Q and K rotated" : "");
@@ -37,19 +38,24 @@ void report_problem(FILE *out, const Stage *stage, const Options *options, const
 
 // ---- right or wrong ----
 
-// "[b][h][row][d]"
-static void print_place(FILE *out, const Shape *shape, size_t index) {
-  size_t d = index % shape->head_dim, row = index / shape->head_dim % shape->seqlen;
-  size_t head = index / shape->head_dim / shape->seqlen;
-  fprintf(out, "[%zu][%zu][%zu][%zu]", head / shape->heads, head % shape->heads, row, d);
+static const char *const output_names[OUTPUTS] = {"O", "lse", "dQ", "dK", "dV"};
+
+// "O[b][h][row][d]"
+static void print_place(FILE *out, const Problem *problem, OutputTensor output, size_t index) {
+  const Shape *shape = &problem->shape;
+  size_t columns = (size_t)check_columns(problem, output), row = index / columns, head = row / (size_t)shape->seqlen;
+  fprintf(out, "%s[%zu][%zu][%zu]", output_names[output], head / shape->heads, head % shape->heads,
+          row % shape->seqlen);
+  if (columns > 1) fprintf(out, "[%zu]", index % columns);
 }
 
 static void print_differences(FILE *out, const Problem *problem, const CheckResult *result) {
-  fprintf(out, "          the first that %s, O[batch][head][row][d]:\n", result->wrong == 1 ? "differs" : "differ");
+  fprintf(out, "          the first that %s, %s[batch][head][row]%s:\n", result->wrong == 1 ? "differs" : "differ",
+          output_names[result->output], check_columns(problem, result->output) > 1 ? "[d]" : "");
   for (int i = 0; i < result->difference_count; i++) {
     const Difference *difference = &result->differences[i];
-    fprintf(out, "          O");
-    print_place(out, &problem->shape, difference->index);
+    fprintf(out, "          ");
+    print_place(out, problem, result->output, difference->index);
     if (isnan(difference->got))
       fprintf(out, ": got NaN, expected %.6g\n", difference->expected);
     else
@@ -61,38 +67,56 @@ static void print_differences(FILE *out, const Problem *problem, const CheckResu
   if (more) fprintf(out, "          and %s more\n", format_count(text, more));
 }
 
-static void report_right(FILE *out, const CheckResult *result) {
+// " of dQ", where there is more than one output.
+static void print_output(FILE *out, const Problem *problem, OutputTensor output) {
+  if (problem->d_o) fprintf(out, " of %s", output_names[output]);
+}
+
+static void report_right(FILE *out, const Problem *problem, const CheckResult *result) {
   char compared[32];
-  format_count(compared, result->compared);
-  if (result->complete)
-    fprintf(out, "result    right: all %s elements", compared);
-  else
-    fprintf(out, "result    right: %s elements (%d rows of each head)", compared, result->rows_per_head);
+  fprintf(out, "right: %s%s elements", result->complete ? "all " : "", format_count(compared, result->compared));
+  print_output(out, problem, result->output);
+  if (!result->complete) fprintf(out, " (%d rows of each head)", result->rows_per_head);
   fprintf(out, ", max error %.2g, the worst element at %.0f %% of its limit\n", result->max_error, 100 * result->worst);
 }
 
 static void report_wrong(FILE *out, const Problem *problem, const CheckResult *result) {
   char wrong[32], compared[32], not_finite[32], all[32];
-  fprintf(out, "result    WRONG: %s of %s elements %s from the fp64 reference", format_count(wrong, result->wrong),
-          format_count(compared, result->compared), result->wrong == 1 ? "differs" : "differ");
+  fprintf(out, "WRONG: %s of %s elements", format_count(wrong, result->wrong),
+          format_count(compared, result->compared));
+  print_output(out, problem, result->output);
+  fprintf(out, " %s from the fp64 reference", result->wrong == 1 ? "differs" : "differ");
   if (!result->complete) fprintf(out, " (%d rows of each head were compared)", result->rows_per_head);
   if (result->max_error != 0) fprintf(out, ", max error %.2g", result->max_error);
   fprintf(out, "\n");
   if (result->not_finite) {
-    fprintf(out, "          %s of %s %s NaN or infinite (never written?), the first is O",
-            format_count(not_finite, result->not_finite), format_count(all, problem->elements),
+    uint64_t elements = problem->elements / problem->shape.head_dim * check_columns(problem, result->output);
+    fprintf(out, "          %s of %s %s NaN or infinite (never written?), the first is ",
+            format_count(not_finite, result->not_finite), format_count(all, elements),
             result->not_finite == 1 ? "is" : "are");
-    print_place(out, &problem->shape, result->first_not_finite);
+    print_place(out, problem, result->output, result->first_not_finite);
     fprintf(out, "\n");
   }
   if (result->difference_count) print_differences(out, problem, result);
 }
 
-void report_check(FILE *out, const Problem *problem, const CheckResult *result) {
+// One output; the report's first line begins with "result".
+static const char *report_output(FILE *out, const Problem *problem, const CheckResult *result, const char *begin) {
+  fprintf(out, "%-10s", begin);
   if (check_is_right(result))
-    report_right(out, result);
+    report_right(out, problem, result);
   else
     report_wrong(out, problem, result);
+  return "";
+}
+
+void report_check(FILE *out, const Problem *problem, const CheckResult *results, int count) {
+  const char *begin = "result";
+  for (int i = 0; i < count; i++)
+    if (!check_is_right(&results[i])) begin = report_output(out, problem, &results[i], begin);
+  for (int i = 0; i < count; i++)
+    if (check_is_right(&results[i]) && (results[i].output > OUTPUT_LSE || !problem->d_o))
+      begin = report_output(out, problem, &results[i], begin);
 }
 
 void report_accuracy(FILE *out, const Problem *problem, const CheckResult *result) {

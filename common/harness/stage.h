@@ -23,6 +23,9 @@ typedef struct Attention {
   // scale_stride is 0 (one scale for the tensor) or 1 (one for each head), the same for Q, K and V.
   DeviceAddress q_scale, k_scale, v_scale;
   int scale_stride;
+  // Backward pass only: the log of the sum of exp(score) of each query, float, [batch][heads][seqlen]; the gradient of the
+  // loss by O, which is given; and those by Q, K and V.
+  DeviceAddress lse, d_o, d_q, d_k, d_v;
   DeviceAddress workspace;  // as many bytes as the stage's workspace function returned, not initialised
   DeviceAddress counter;    // if the stage needs one
   DeviceModule *module;     // what nvcc made of the stage's kernel.cu
@@ -56,6 +59,10 @@ typedef struct Stage {
 
   StageInputs inputs;  // fp16 when not given
   AttentionLaunch *launch;
+  // The backward pass: launch computes d_q, d_k and d_v from the other tensors. And before it forward, which is not timed,
+  // computes o and lse.
+  bool backward;
+  AttentionLaunch *forward;
   // Bytes of device memory that launch needs besides the tensors. NULL: none.
   size_t (*workspace)(const Shape *shape);
   // Whether launch needs a counter that its blocks share: a uint32_t in device memory, which is 0 before and after each

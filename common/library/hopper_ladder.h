@@ -9,7 +9,8 @@
 //
 // O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch; causal: query i sees keys 0 to i. All tensors are in
 // the memory of a GPU of compute capability 9.0. O is fp16, and so are Q, K and V, except for the stages that read e4m3
-// (hl_attention_e4m3). Any thread may call; the library runs one call at a time.
+// (hl_attention_e4m3). hl_attention_backward computes the gradients of Q, K and V. Any thread may call; the library runs one
+// call at a time.
 #pragma once
 
 #include <stdint.h>
@@ -46,6 +47,7 @@ typedef struct HlStage {
   const char *name;    // "03-cp-async"
   const char *title;   // its idea, half a line
   HlInputs inputs;
+  int32_t backward;  // 0: a stage for hl_attention; 1: for hl_attention_backward
 } HlStage;
 
 // The stages of this library are those with index 0 to hl_stage_count() - 1, in alphabetical order: "02", "02b", "03".
@@ -77,7 +79,7 @@ HL_API HlStatus hl_supports(const char *stage, const HlShape *shape);
 // of size 1 has. O may not overlap Q, K or V.
 //
 // Calls in different streams, of one stage or of several, may run at the same time. The library keeps a workspace for each
-// stream, and keeps it for later calls: up to 8 GiB for the scores of stages 00 and 01, and a counter for 09 and 10. A CUDA
+// stream, and keeps it for later calls: up to 8 GiB for the scores of stages 00 and 01, a counter for 09 and 10, two numbers a query for 12. A CUDA
 // graph uses the workspace that its stream had when it was captured. So it must not run at the same time as that stream's
 // other work, or as another graph captured there.
 //
@@ -95,6 +97,13 @@ typedef struct HlScale {
 HL_API HlStatus hl_attention_e4m3(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
                                   const HlTensor *v, const HlTensor *o, const HlScale *q_scale, const HlScale *k_scale,
                                   const HlScale *v_scale, void *stream);
+
+// The same for the backward pass. dQ, dK and dV are the gradients of a loss by Q, K and V; dO is its gradient by O. lse is in
+// device memory, [batch][heads][seqlen]: for each query the natural logarithm of the sum of exp(score) over the keys that it
+// sees, where a score is Q K^T / sqrt(head_dim). Tensors are as above. dQ, dK and dV may not overlap any other tensor.
+HL_API HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
+                                      const HlTensor *v, const HlTensor *o, const HlTensor *d_o, const float *lse,
+                                      const HlTensor *d_q, const HlTensor *d_k, const HlTensor *d_v, void *stream);
 
 // Frees the library's kernels and workspaces in the current context; none of its kernels may be running. Later calls load
 // and allocate again. A context that is destroyed frees all of it, and needs no call.

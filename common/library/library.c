@@ -36,7 +36,7 @@ static HlStage descriptions[STAGE_COUNT];
 static void describe_stages(void) {
   for (int i = 0; i < STAGE_COUNT; i++) {
     const Stage *stage = entries[i].stage;
-    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title, (HlInputs)stage->inputs};
+    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title, (HlInputs)stage->inputs, stage->backward};
   }
 }
 
@@ -139,21 +139,54 @@ static HlStatus check_tensor(const char *name, const HlTensor *tensor, const Sha
               name, stride[0], stride[1], stride[2], stride[3], expected[0], expected[1], expected[2], expected[3]);
 }
 
-static bool overlap(const HlTensor *a, size_t a_size, const HlTensor *b, size_t b_size) {
-  uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+// A tensor among the arguments: its name, for messages, and the bytes of an element.
+typedef struct Argument {
+  const char *name;
+  const HlTensor *tensor;
+  size_t element;
+} Argument;
+
+// The tensors of a call: inputs, then outputs. The first four are Q, K, V and O.
+typedef struct Arguments {
+  int inputs, count;
+  Argument list[8];
+} Arguments;
+
+enum { F16 = 2, E4M3 = 1 };  // bytes
+
+static size_t size_of(const Argument *argument, const Shape *shape) {
+  return (size_t)shape->batch * shape->heads * shape->seqlen * shape->head_dim * argument->element;
+}
+
+static bool overlap(const void *a, size_t a_size, const void *b, size_t b_size) {
+  uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
   return x < y + b_size && y < x + a_size;
 }
 
-static HlStatus check_tensors(const HlTensor *const tensors[4], const Shape *shape, StageInputs inputs) {
-  static const char *const names[] = {"q", "k", "v", "o"};
-  size_t elements = (size_t)shape->batch * shape->heads * shape->seqlen * shape->head_dim;
-  size_t size = elements * sizeof(uint16_t), input_size = inputs == INPUTS_E4M3 ? elements : size;
-  for (int i = 0; i < 4; i++) {
-    HlStatus status = check_tensor(names[i], tensors[i], shape);
+// Checks each tensor, and that no output overlaps another tensor.
+static HlStatus check_tensors(const Arguments *arguments, const Shape *shape) {
+  const Argument *list = arguments->list;
+  for (int i = 0; i < arguments->count; i++) {
+    HlStatus status = check_tensor(list[i].name, list[i].tensor, shape);
     if (status) return status;
   }
-  for (int i = 0; i < 3; i++)
-    if (overlap(tensors[i], input_size, tensors[3], size)) return fail(HL_INVALID, "o overlaps %s", names[i]);
+  for (int i = arguments->inputs; i < arguments->count; i++)
+    for (int j = 0; j < i; j++)
+      if (overlap(list[i].tensor->data, size_of(&list[i], shape), list[j].tensor->data, size_of(&list[j], shape)))
+        return fail(HL_INVALID, "%s overlaps %s", list[i].name, list[j].name);
+  return HL_OK;
+}
+
+static HlStatus check_lse(const float *lse, const Arguments *arguments, const Shape *shape) {
+  if (!lse) return fail(HL_INVALID, "lse: a null pointer");
+  if ((uintptr_t)lse % sizeof *lse)
+    return fail(HL_INVALID, "lse: the address %p is not aligned to 4 bytes", (const void *)lse);
+  size_t size = (size_t)shape->batch * shape->heads * shape->seqlen * sizeof *lse;
+  for (int i = arguments->inputs; i < arguments->count; i++) {
+    const Argument *output = &arguments->list[i];
+    if (overlap(output->tensor->data, size_of(output, shape), lse, size))
+      return fail(HL_INVALID, "%s overlaps lse", output->name);
+  }
   return HL_OK;
 }
 
@@ -179,13 +212,13 @@ static HlStatus check_scales(const HlScale *const scales[3]) {
   return HL_OK;
 }
 
-// Whether the stage reads what the function that was called hands over.
-static HlStatus check_inputs(const Stage *stage, StageInputs inputs) {
-  static const char *const types[] = {[INPUTS_F16] = "fp16", [INPUTS_E4M3] = "e4m3"};
-  static const char *const functions[] = {[INPUTS_F16] = "hl_attention", [INPUTS_E4M3] = "hl_attention_e4m3"};
-  if (stage->inputs == inputs) return HL_OK;
-  return fail(HL_INVALID, "stage %s: its inputs are %s; call %s", stage->name, types[stage->inputs],
-              functions[stage->inputs]);
+// Checks that the function that was called is the one for this stage.
+static HlStatus check_function(const Stage *stage, const char *called) {
+  const char *what = "its inputs are fp16", *function = "hl_attention";
+  if (stage->inputs == INPUTS_E4M3) what = "its inputs are e4m3", function = "hl_attention_e4m3";
+  if (stage->backward) what = "it is for the backward pass", function = "hl_attention_backward";
+  if (!strcmp(called, function)) return HL_OK;
+  return fail(HL_INVALID, "stage %s: %s; call %s", stage->name, what, function);
 }
 
 // ---- what the library has in each context ----
@@ -309,19 +342,19 @@ HlStatus hl_supports(const char *stage, const HlShape *shape) {
 
 static DeviceAddress address_of(const void *data) { return (DeviceAddress)(uintptr_t)data; }
 
-// Checks the arguments that all stages share and fills in *attention from them.
-static HlStatus begin(const char *stage, StageInputs inputs, const HlShape *shape, const HlTensor *const tensors[4],
+// Checks the arguments that all stages share and fills in *attention from them. function: which one was called.
+static HlStatus begin(const char *stage, const char *function, const HlShape *shape, const Arguments *arguments,
                       int *index, Attention *attention) {
   HlStatus status = find_stage(stage, index);
-  if (!status) status = check_inputs(entries[*index].stage, inputs);
+  if (!status) status = check_function(entries[*index].stage, function);
   if (!status) status = check_shape(entries[*index].stage, shape, &attention->shape);
-  if (!status) status = check_tensors(tensors, &attention->shape, inputs);
+  if (!status) status = check_tensors(arguments, &attention->shape);
   if (status) return status;
   attention->scale = (float)(1 / sqrt(attention->shape.head_dim));
-  attention->q = address_of(tensors[0]->data);
-  attention->k = address_of(tensors[1]->data);
-  attention->v = address_of(tensors[2]->data);
-  attention->o = address_of(tensors[3]->data);
+  attention->q = address_of(arguments->list[0].tensor->data);
+  attention->k = address_of(arguments->list[1].tensor->data);
+  attention->v = address_of(arguments->list[2].tensor->data);
+  attention->o = address_of(arguments->list[3].tensor->data);
   return HL_OK;
 }
 
@@ -336,7 +369,8 @@ HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q
                       const HlTensor *o, void *stream) {
   int index;
   Attention attention = {0};
-  HlStatus status = begin(stage, INPUTS_F16, shape, (const HlTensor *const[]){q, k, v, o}, &index, &attention);
+  const Arguments arguments = {3, 4, {{"q", q, F16}, {"k", k, F16}, {"v", v, F16}, {"o", o, F16}}};
+  HlStatus status = begin(stage, __func__, shape, &arguments, &index, &attention);
   return status ? status : launch_alone(index, &attention, stream);
 }
 
@@ -345,13 +379,40 @@ HlStatus hl_attention_e4m3(const char *stage, const HlShape *shape, const HlTens
                            const HlScale *v_scale, void *stream) {
   int index;
   Attention attention = {0};
-  HlStatus status = begin(stage, INPUTS_E4M3, shape, (const HlTensor *const[]){q, k, v, o}, &index, &attention);
+  const Arguments arguments = {3, 4, {{"q", q, E4M3}, {"k", k, E4M3}, {"v", v, E4M3}, {"o", o, F16}}};
+  HlStatus status = begin(stage, __func__, shape, &arguments, &index, &attention);
   if (!status) status = check_scales((const HlScale *const[]){q_scale, k_scale, v_scale});
   if (status) return status;
   attention.q_scale = address_of(q_scale->data);
   attention.k_scale = address_of(k_scale->data);
   attention.v_scale = address_of(v_scale->data);
   attention.scale_stride = q_scale->per_head;
+  return launch_alone(index, &attention, stream);
+}
+
+HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
+                               const HlTensor *v, const HlTensor *o, const HlTensor *d_o, const float *lse,
+                               const HlTensor *d_q, const HlTensor *d_k, const HlTensor *d_v, void *stream) {
+  int index;
+  Attention attention = {0};
+  const Arguments arguments = {5,
+                               8,
+                               {{"q", q, F16},
+                                {"k", k, F16},
+                                {"v", v, F16},
+                                {"o", o, F16},
+                                {"d_o", d_o, F16},
+                                {"d_q", d_q, F16},
+                                {"d_k", d_k, F16},
+                                {"d_v", d_v, F16}}};
+  HlStatus status = begin(stage, __func__, shape, &arguments, &index, &attention);
+  if (!status) status = check_lse(lse, &arguments, &attention.shape);
+  if (status) return status;
+  attention.d_o = address_of(d_o->data);
+  attention.lse = address_of(lse);
+  attention.d_q = address_of(d_q->data);
+  attention.d_k = address_of(d_k->data);
+  attention.d_v = address_of(d_v->data);
   return launch_alone(index, &attention, stream);
 }
 

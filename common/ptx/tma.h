@@ -16,6 +16,14 @@ static __device__ __forceinline__ void tma_load(uint32_t to, const TensorMap *ma
                : "memory");
 }
 
+// Loads `bytes` bytes that lie one after another and need no map. Both addresses and the number are multiples of 16.
+// PTX ISA 9.7.9.25.4.1, "cp.async.bulk".
+static __device__ __forceinline__ void bulk_load(uint32_t to, const void *from, uint32_t barrier, int bytes) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
+
 // Stores a box. The thread must commit it, and wait before the shared memory is used again or the block ends.
 static __device__ __forceinline__ void tma_store(const TensorMap *map, uint32_t from, int x, int y, int z) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(from),

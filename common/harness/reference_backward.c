@@ -1,0 +1,151 @@
+// What the gradients of attention should be, in fp64 on the CPU, and how far from them a right fp16 kernel may be.
+//
+//   P  = exp(S - lse)      dS = P (dP - delta)      with S = scale Q K^T, dP = dO V^T, delta = sum over d of dO O
+//   dQ = scale dS K        dK = scale dS^T Q        dV = P^T dO
+//
+// O and lse, the log of the sum of exp(S), are those that the device's forward pass computed, which are compared themselves.
+// So a row of a gradient costs seqlen * head_dim, and what is compared is the backward pass alone.
+//
+// The limit of a row, as in reference.c: a kernel rounds the factors P or dS to fp16 before the last product, and the
+// gradient at the end; it computes everything else in fp32. So the row is computed a second time with those two roundings,
+// and
+//
+//   limit = 2 * max over d of |rounded path - exact|  +  terms for the sizes of the roundings:
+//     2^-11 |g|                half a unit of the gradient's last place
+//     2^-25 terms (|g| + rms)  adding up so many terms in fp32
+//     2 rms of the roundings   half a unit of each factor's last place, times what it is multiplied by. These errors are random;
+//                              and a factor in the middle between two fp16 numbers may become either
+//     sum of the errors        what fp32 makes of a factor before it is rounded, times what it is multiplied by
+//     2^-25                    half of fp16's smallest number
+//
+// Here |g|, the rms and the sum are the row's largest over d. The errors of a factor, where |k| and |v| are the largest norms
+// of a key and a value of the head:
+//
+//     of P      2^-22 (scale |q| |k| + |lse| + 1) of it: tensor cores add up a score's terms in fp32 and truncate, and lse
+//               is rounded when it becomes a power of two
+//     of dS     the same part of it, and 2^-21 |dO| |v| P: dP and delta are sums of head_dim terms, and where they are alike
+//               only their errors are left
+//
+// The limit of lse is the first one and 2^-25 for each key, for the sum.
+#include <stdlib.h>
+
+#include "harness.h"
+
+enum { MAX_HEAD_DIM = 128 };
+
+// ---- one head's inputs ----
+
+static double norm(const float *row, int head_dim) { return sqrt(reference_dot(row, row, head_dim)); }
+
+static double largest_norm(const float *rows, int count, int head_dim) {
+  double largest = 0;
+  for (int i = 0; i < count; i++) largest = larger(largest, norm(rows + (size_t)i * head_dim, head_dim));
+  return largest;
+}
+
+static void fill_queries(ReferenceHead *head, const float *o, const float *lse) {
+  int head_dim = head->head_dim;
+  double key = largest_norm(head->k, head->seqlen, head_dim), value = largest_norm(head->v, head->seqlen, head_dim);
+  for (int i = 0; i < head->seqlen; i++) {
+    size_t first = (size_t)i * head_dim;
+    head->queries[i] = (ReferenceQuery){
+        .lse = lse[i],
+        .delta = reference_dot(head->d_o + first, o + first, head_dim),
+        .weight_error = 0x1p-22 * (head->scale * norm(head->q + first, head_dim) * key + fabs((double)lse[i]) + 1),
+        .gradient_error = 0x1p-21 * norm(head->d_o + first, head_dim) * value,
+    };
+  }
+}
+
+bool reference_open_backward(ReferenceHead *head, const Problem *problem, size_t index) {
+  size_t rows = (size_t)head->seqlen, count = rows * (size_t)head->head_dim;
+  float *o = reference_widen(problem->o + index * count, count);
+  head->d_o = reference_widen(problem->d_o + index * count, count);
+  head->queries = malloc(rows * sizeof *head->queries);
+  bool done = o && head->d_o && head->queries;
+  if (done)
+    fill_queries(head, o, problem->lse + index * rows);
+  else
+    reference_close(head);
+  free(o);
+  return done;
+}
+
+// ---- one row of the log-sum-exp ----
+
+double reference_lse(ReferenceHead *head, int row, double *out) {
+  int keys = head->causal ? row + 1 : head->seqlen, head_dim = head->head_dim;
+  double max = -INFINITY, sum = 0;
+  for (int j = 0; j < keys; j++) {
+    head->weights[j] =
+        head->scale * reference_dot(head->q + (size_t)row * head_dim, head->k + (size_t)j * head_dim, head_dim);
+    max = larger(max, head->weights[j]);
+  }
+  for (int j = 0; j < keys; j++) sum += exp(head->weights[j] - max);
+  *out = max + log(sum);
+  return head->queries[row].weight_error + 0x1p-25 * keys;
+}
+
+// ---- one row of a gradient ----
+
+// What a query and a key add to a gradient: a factor, and how far from it a right kernel's may be before it rounds it.
+typedef struct Factor {
+  double value, error;
+} Factor;
+
+// P of the query and the key, or dS.
+static Factor factor(const ReferenceHead *head, OutputTensor output, int query, int key) {
+  const ReferenceQuery *terms = &head->queries[query];
+  size_t q = (size_t)query * head->head_dim, k = (size_t)key * head->head_dim;
+  double p = exp(head->scale * reference_dot(head->q + q, head->k + k, head->head_dim) - terms->lse);
+  if (output == OUTPUT_D_V) return (Factor){p, p * terms->weight_error};
+  double ds = p * (reference_dot(head->d_o + q, head->v + k, head->head_dim) - terms->delta);
+  return (Factor){ds, fabs(ds) * terms->weight_error + p * terms->gradient_error};
+}
+
+// Sums of factor times row, for each d.
+typedef struct Sums {
+  double exact[MAX_HEAD_DIM];
+  double rounded[MAX_HEAD_DIM];    // with the factors rounded to fp16
+  double squared[MAX_HEAD_DIM];    // of (factor x)^2
+  double roundings[MAX_HEAD_DIM];  // of (half a unit of the factor's last place x)^2
+  double errors[MAX_HEAD_DIM];     // of |error x|
+} Sums;
+
+static void add_row(Sums *sums, Factor factor, const float *row, int head_dim) {
+  double rounded = half_round(factor.value), half_unit = larger(0x1p-11 * fabs(factor.value), 0x1p-25);
+  for (int d = 0; d < head_dim; d++) {
+    double term = factor.value * row[d], rounding = half_unit * row[d];
+    sums->exact[d] += term;
+    sums->rounded[d] += rounded * row[d];
+    sums->squared[d] += term * term;
+    sums->roundings[d] += rounding * rounding;
+    sums->errors[d] += factor.error * fabs((double)row[d]);
+  }
+}
+
+// The gradient is scale times the sums of so many terms. Returns its limit.
+static double finish(const Sums *sums, double scale, int terms, int head_dim, double *out) {
+  double rounded_error = 0, magnitude = 0, rms = 0, roundings = 0, errors = 0;
+  for (int d = 0; d < head_dim; d++) {
+    out[d] = scale * sums->exact[d];
+    rounded_error = larger(rounded_error, fabs(half_round(scale * sums->rounded[d]) - out[d]));
+    magnitude = larger(magnitude, fabs(out[d]));
+    rms = larger(rms, scale * sqrt(sums->squared[d]));
+    roundings = larger(roundings, scale * sqrt(sums->roundings[d]));
+    errors = larger(errors, scale * sums->errors[d]);
+  }
+  return 2 * rounded_error + 0x1p-11 * magnitude + 0x1p-25 * terms * (magnitude + rms) + 2 * roundings + errors +
+         0x1p-25;
+}
+
+double reference_gradient(const ReferenceHead *head, OutputTensor output, int row, double *out) {
+  bool of_query = output == OUTPUT_D_Q;
+  const float *rows = of_query ? head->k : output == OUTPUT_D_K ? head->q : head->d_o;
+  int begin = head->causal && !of_query ? row : 0, end = head->causal && of_query ? row + 1 : head->seqlen;
+  Sums sums = {0};
+  for (int i = begin; i < end; i++)
+    add_row(&sums, of_query ? factor(head, output, row, i) : factor(head, output, i, row),
+            rows + (size_t)i * head->head_dim, head->head_dim);
+  return finish(&sums, output == OUTPUT_D_V ? 1 : head->scale, end - begin, head->head_dim, out);
+}
