@@ -6,7 +6,8 @@
 //   attention.c   one attention problem, start to end
 //   problem.c     inputs            quantise.c    the same as e4m3
 //   reference.c   what the output should be, in fp64, and how exact fp16 can be; reference_e4m3.c: how exact e4m3;
-//                 reference_backward.c: what the gradients should be, and how exact fp16 can be
+//                 reference_backward.c: what the gradients should be, and how exact fp16 can be;
+//                 reference_head.c: the inputs of one head
 //   check.c       compares          timing.c      times by the GPU's events
 //   report.c      prints            listing.c     counters beside the kernel's source lines
 //   csv.c         records           recorded.c    what was recorded on an H200
@@ -171,7 +172,7 @@ static inline uint64_t random_next(uint64_t *state) {
 // The larger of two numbers, or NaN when one of them is NaN, which fmax would drop.
 static inline double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
 
-// ---- reference.c ----
+// ---- the reference, in fp64 ----
 
 // What kernels compute. In the backward pass O and the log-sum-exp are those that the stage's forward kernels made.
 typedef enum OutputTensor { OUTPUT_O, OUTPUT_LSE, OUTPUT_D_Q, OUTPUT_D_K, OUTPUT_D_V, OUTPUTS } OutputTensor;
@@ -198,13 +199,17 @@ typedef struct ReferenceHead {
   ReferenceQuery *queries;
 } ReferenceHead;
 
+// ---- reference_head.c ----
+
 // Opens one head with the inputs that the kernel reads, or with the fp16 ones, which e4m3 inputs were made from.
 bool reference_open(ReferenceHead *head, const Problem *problem, size_t index);
 bool reference_open_f16(ReferenceHead *head, const Problem *problem, size_t index);
 void reference_close(ReferenceHead *head);
+
+// ---- reference.c ----
+
 // out: head_dim values of row `row` of O, in fp64. Returns the limit: how far a right kernel may be from any of them.
 double reference_row(ReferenceHead *head, int row, double *out);
-float *reference_widen(const Half *from, size_t count);
 // Sum of a[i] b[i]. count is a multiple of 8.
 double reference_dot(const float *a, const float *b, int count);
 
@@ -216,8 +221,8 @@ double reference_e4m3(const ReferenceHead *head, int row, int keys, double *out)
 
 // ---- reference_backward.c ----
 
-// Adds what a problem of the backward pass needs, as a part of reference_open. False when the host has no memory for it.
-bool reference_open_backward(ReferenceHead *head, const Problem *problem, size_t index);
+// Fills head->queries, as a part of reference_open. o: the head's O, widened.
+void reference_queries(ReferenceHead *head, const float *o, const float *lse);
 // out: the log of the sum of exp(score) of row `row`. Returns its limit.
 double reference_lse(ReferenceHead *head, int row, double *out);
 // out: head_dim values of row `row` of dQ, dK or dV, in fp64, as functions of Q, K, V, dO and of the O and the log-sum-exp

@@ -17,77 +17,7 @@
 // the whole tensor would be too loose, because a late row of a causal problem averages over many keys and is far more exact
 // than the first. For normal inputs the limit is near 2^-9 / sqrt(seqlen). Right kernels stay below half of it. A kernel
 // with one key too many, a scale that is 1 % off or a sum kept in fp16 exceeds it.
-#include <stdlib.h>
-
 #include "harness.h"
-
-// ---- one head's inputs ----
-
-float *reference_widen(const Half *from, size_t count) {
-  float *to = malloc(count * sizeof *to);
-  for (size_t i = 0; to && i < count; i++) to[i] = half_to_float(from[i]);
-  return to;
-}
-
-static float *widen_e4m3(const E4m3 *from, size_t count) {
-  float *to = malloc(count * sizeof *to);
-  for (size_t i = 0; to && i < count; i++) to[i] = e4m3_to_float(from[i]);
-  return to;
-}
-
-// Adds the room for the weights.
-static bool complete(ReferenceHead *head, const Shape *shape) {
-  head->seqlen = shape->seqlen;
-  head->head_dim = shape->head_dim;
-  head->causal = shape->causal;
-  head->weights = malloc((size_t)shape->seqlen * sizeof(double));
-  if (head->q && head->k && head->v && head->weights) return true;
-  reference_close(head);
-  return false;
-}
-
-bool reference_open_f16(ReferenceHead *head, const Problem *problem, size_t index) {
-  size_t count = (size_t)problem->shape.seqlen * problem->shape.head_dim;
-  *head = (ReferenceHead){
-      .inputs = INPUTS_F16,
-      .scale = problem_scale(&problem->shape),
-      .value_scale = 1,
-      .q = reference_widen(problem->q + index * count, count),
-      .k = reference_widen(problem->k + index * count, count),
-      .v = reference_widen(problem->v + index * count, count),
-  };
-  return complete(head, &problem->shape);
-}
-
-static bool open_e4m3(ReferenceHead *head, const Problem *problem, size_t index) {
-  size_t count = (size_t)problem->shape.seqlen * problem->shape.head_dim, at = index * (size_t)problem->scale_stride;
-  *head = (ReferenceHead){
-      .inputs = INPUTS_E4M3,
-      .scale = problem_scale(&problem->shape) * problem->scales[TENSOR_Q][at] * problem->scales[TENSOR_K][at],
-      .value_scale = problem->scales[TENSOR_V][at],
-      .q = widen_e4m3(problem->codes[TENSOR_Q] + index * count, count),
-      .k = widen_e4m3(problem->codes[TENSOR_K] + index * count, count),
-      .v = widen_e4m3(problem->codes[TENSOR_V] + index * count, count),
-  };
-  return complete(head, &problem->shape);
-}
-
-bool reference_open(ReferenceHead *head, const Problem *problem, size_t index) {
-  if (!(problem->inputs == INPUTS_E4M3 ? open_e4m3 : reference_open_f16)(head, problem, index)) return false;
-  return !problem->d_o || reference_open_backward(head, problem, index);
-}
-
-void reference_close(ReferenceHead *head) {
-  free(head->q);
-  free(head->k);
-  free(head->v);
-  free(head->weights);
-  free(head->d_o);
-  free(head->queries);
-  *head = (ReferenceHead){0};
-}
-
-// ---- one row ----
 
 // Products of two fp16 or e4m3 numbers are exact in fp64.
 double reference_dot(const float *a, const float *b, int count) {

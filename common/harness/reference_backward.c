@@ -27,8 +27,6 @@
 //               only their errors are left
 //
 // The limit of lse is the first one and 2^-25 for each key, for the sum.
-#include <stdlib.h>
-
 #include "harness.h"
 
 enum { MAX_HEAD_DIM = 128 };
@@ -43,7 +41,7 @@ static double largest_norm(const float *rows, int count, int head_dim) {
   return largest;
 }
 
-static void fill_queries(ReferenceHead *head, const float *o, const float *lse) {
+void reference_queries(ReferenceHead *head, const float *o, const float *lse) {
   int head_dim = head->head_dim;
   double key = largest_norm(head->k, head->seqlen, head_dim), value = largest_norm(head->v, head->seqlen, head_dim);
   for (int i = 0; i < head->seqlen; i++) {
@@ -55,20 +53,6 @@ static void fill_queries(ReferenceHead *head, const float *o, const float *lse) 
         .gradient_error = 0x1p-21 * norm(head->d_o + first, head_dim) * value,
     };
   }
-}
-
-bool reference_open_backward(ReferenceHead *head, const Problem *problem, size_t index) {
-  size_t rows = (size_t)head->seqlen, count = rows * (size_t)head->head_dim;
-  float *o = reference_widen(problem->o + index * count, count);
-  head->d_o = reference_widen(problem->d_o + index * count, count);
-  head->queries = malloc(rows * sizeof *head->queries);
-  bool done = o && head->d_o && head->queries;
-  if (done)
-    fill_queries(head, o, problem->lse + index * rows);
-  else
-    reference_close(head);
-  free(o);
-  return done;
 }
 
 // ---- one row of the log-sum-exp ----

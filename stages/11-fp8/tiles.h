@@ -17,9 +17,9 @@ enum { TRANSPOSED_KEYS = 64 };     // by a block of transpose_values
 #define THREADS_OF(HEAD_DIM) ((1 + CONSUMERS_OF(HEAD_DIM)) * WARPGROUP)
 #define ROWS_OF(HEAD_DIM) (CONSUMERS_OF(HEAD_DIM) * WARPGROUP_ROWS)  // queries of a tile
 
-// Registers of a thread: of a consumer, and in the producer's warpgroup.
-#define CONSUMER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 160 : 240)
-#define PRODUCER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 32 : 24)
+// Registers of a thread: of a consumer, and in the producer's warpgroup, which needs more with CUDA 12.
+#define CONSUMER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 160 : __CUDACC_VER_MAJOR__ >= 13 ? 240 : 232)
+#define PRODUCER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 32 : __CUDACC_VER_MAJOR__ >= 13 ? 24 : 40)
 
 // Bytes of a block's shared memory: struct Shared in shared.h.
 #define SHARED_BYTES(HEAD_DIM)                                                                                         \

@@ -53,7 +53,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DI
   }
   __device__ void tile_begins() {
     Base::tile_begins();
-    exact = false;
+    exact = __CUDACC_VER_MAJOR__ < 13;  // with CUDA 12 always: its ptxas finds no registers for the check
   }
 
   // Lazy rescaling, as in stage 02c: when a weight would exceed 2^8, the row's shift follows its maximum. True if so: then
