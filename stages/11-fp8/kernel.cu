@@ -1,11 +1,11 @@
-// Stage 11: products in eight bits. Q, K and V are e4m3, and so are the weights. wgmma then goes 32 deep, twice as far, but
-// reads both factors along K alone: a kernel before transposes V.
+// Stage 11: products in eight bits. Q, K and V are e4m3, and so are the weights. wgmma is then 32
+// deep instead of 16, but both factors must be K-major, so another kernel transposes V first.
 //
 // For each tile of keys a consumer does, as in stage 08b,
 //
 //   S = Q K^T     of this tile            both on the tensor cores, in the background,
 //   T = P V       of the tile before      when it is the consumer's turn;
-//   O += T, P = exp(S)                    when both are there
+//   O = O * factor + T, P = exp(S)        when both products are complete
 #include <cuda_fp16.h>
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-// The producer of stages 11 to 11c, but for the values, which Self loads.
+// The producer of stages 11 to 11c. Self loads the values.
 #pragma once
 
 #include "../09b-diagonal/loads.h"
@@ -7,7 +7,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ScalingProducer : Produc
   using Base = ProducerBase<Self, HEAD_DIM, CAUSAL>;
   using Base::shared, Base::tensors, Base::problem, Base::q;
 
-  // Beside the number of the tile stand its head's scales, which so are there when the consumers need them.
+  // Writes the scales of the tile's head beside its number. They are loaded before the wait for a free slot, so their latency
+  // is hidden.
   __device__ void announce(int number, const Tile &tile) {
     int head = tile.head * problem.scale_stride;
     float score_scale = problem.scale * tensors.q_scale[head] * tensors.k_scale[head], v_scale = tensors.v_scale[head];

@@ -10,7 +10,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Producer : ScalingProducer<Producer<
   using Base = ScalingProducer<Producer, HEAD_DIM, CAUSAL>;
   using Base::v, Base::shared, Base::tensors;
 
-  // In V^T a tile is KEYS columns of all rows.
+  // In V^T a tile is KEYS columns of all rows. Its slot has the rows of ones besides, so `load` does not fit.
   __device__ void load_v(int t, int head) {
     if (t < 0) return;
     uint32_t barrier = shared_address(shared.v_full + v.slot);

@@ -77,8 +77,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] = 0;
   }
 
-  // O / sum, to global memory. A thread has four neighbouring columns of 16: V^T has its rows in that order. Which tile it
-  // is stands beside its queries, and is read again: it would need registers while the products run.
+  // O / sum, straight to global memory. V^T's row order gives a thread four neighbouring columns of every 16. The tile's
+  // number is read again from beside its queries: to keep it would cost registers while products run.
   __device__ void store(const float (&)[2], int slot, int, int) {
     Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem, shared.tile[slot]);
     float v_scale = shared.v_scale[slot];
@@ -100,11 +100,11 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
     }
   }
 
-  // The consumer's number, not kept in a register either. No half tiles, for which registers do not suffice.
+  // Computed each time, to save a register in the turns. No half tiles: they would need more registers.
   __device__ int number() { return thread_index() / WARPGROUP - 1; }
   __device__ bool half_tile() { return false; }
 
-  // ptxas wants the registers of the first product to have a value before its fence.
+  // ptxas requires a value in the registers of the first product before its wgmma.fence, so s starts as zeros.
   __device__ void run() {
     for (int i = 0; i < KEYS / 2; i++) s[i] = 0;
     wgmma_results(s);

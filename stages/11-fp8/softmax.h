@@ -7,7 +7,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DI
   using Base::v, Base::shared, Base::key, Base::steps;
   float scale;  // of this head's scores, with log2(e) / sqrt(HEAD_DIM)
 
-  // The largest weight is 2^8: e4m3 ends at 448, and what is below 2^-10 becomes 0.
+  // The largest weight is 2^8: e4m3 ends at 448, and 2^-10 and below becomes 0.
   __device__ float shift_of_max(float max) { return 8 - max * scale; }
 
   __device__ void weights() {
@@ -26,7 +26,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DI
     factor[0] = factor[1] = 1;
   }
 
-  // Everything older shrinks as T is added, which costs nothing: a multiply-add is one instruction, like an addition.
+  // O * factor + T is one multiply-add, so the rescaling costs nothing.
   __device__ void output_done() {
     shrink_output();
     Base::output_done();

@@ -17,7 +17,7 @@ enum { TRANSPOSED_KEYS = 64 };     // by a block of transpose_values
 #define THREADS_OF(HEAD_DIM) ((1 + CONSUMERS_OF(HEAD_DIM)) * WARPGROUP)
 #define ROWS_OF(HEAD_DIM) (CONSUMERS_OF(HEAD_DIM) * WARPGROUP_ROWS)  // queries of a tile
 
-// Registers of a thread: of a consumer, and in the producer's warpgroup, which needs more with CUDA 12.
+// Registers of a consumer thread, and of a thread in the producer's warpgroup, which needs more with CUDA 12.
 #define CONSUMER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 160 : __CUDACC_VER_MAJOR__ >= 13 ? 240 : 232)
 #define PRODUCER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 32 : __CUDACC_VER_MAJOR__ >= 13 ? 24 : 40)
 

@@ -1,7 +1,7 @@
 // The producer's warpgroup of stages 11b and 11c: one thread loads, and two warps transpose V.
 #pragma once
 
-enum { TRANSPOSERS = 2, FILLERS_OF_V = TRANSPOSERS };  // warps that transpose
+enum { TRANSPOSERS = 2, FILLERS_OF_V = TRANSPOSERS };  // warps that transpose; each arrives once at v_full
 #include "../11-fp8/shared.h"
 
 #include "../11-fp8/loads.h"
@@ -28,7 +28,7 @@ template <int HEAD_DIM, bool CAUSAL>
 __device__ void produce(Shared<HEAD_DIM> &shared, const Tensors &tensors, const Problem &problem) {
   __shared__ __align__(1024) Values<HEAD_DIM> values;
   if (threadIdx.x == 0) values.init();
-  barrier_sync(1 + Shared<HEAD_DIM>::CONSUMERS, WARPGROUP);  // its mbarriers are there
+  barrier_sync(1 + Shared<HEAD_DIM>::CONSUMERS, WARPGROUP);  // the mbarriers of values are initialised
   int warp = __shfl_sync(0xffffffff, threadIdx.x / WARP, 0);
   if (threadIdx.x == 0)
     Producer<HEAD_DIM, CAUSAL>{{{shared, tensors, problem}}, values}.run();

@@ -3,11 +3,11 @@
 
 enum { VALUE_SLOTS = 2 };
 
-// A ring for tiles of V, beside struct Shared in shared memory. It is the producer's warpgroup's own.
+// The ring for tiles of V as TMA loads them. It lies beside struct Shared: only the producer's warpgroup uses it.
 template <int HEAD_DIM> struct Values {
   uint8_t tile[VALUE_SLOTS][KEYS * HEAD_DIM];
   uint64_t full[VALUE_SLOTS], empty[VALUE_SLOTS];
-  bool end[VALUE_SLOTS];  // no tile comes here any more
+  bool end[VALUE_SLOTS];  // set when no more tiles come
 
   __device__ void init() {
     for (int i = 0; i < VALUE_SLOTS; i++) {
@@ -38,7 +38,8 @@ template <int HEAD_DIM> struct Transposer {
   S &shared;
   Values<HEAD_DIM> &values;
 
-  // A step along a row changes bits that the swizzle turns over but does not add to, so it is an exclusive or.
+  // A tile begins at a multiple of 1024 bytes, and the swizzle XORs the chunk's number with bits of the row. So a step along a
+  // row is an XOR, and a step of whole groups of 8 rows is an addition.
   __device__ void transpose_tile(uint32_t tile, uint32_t transposed) {
     const int keys = KEYS / TRANSPOSERS;
     int first = threadIdx.x / WARP % TRANSPOSERS * keys, lane = threadIdx.x % WARP;

@@ -35,7 +35,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DI
   float scale;  // of this head's scores, with log2(e) / sqrt(HEAD_DIM)
   bool exact;   // some weights of this tile did not fit
 
-  // The first key tile's largest weight is 2^4, and later ones may be 2^4 times as large: e4m3 ends at 448. What is below 2^-10
+  // The first key tile's largest weight is 2^4, and later ones may be 2^4 times as large: e4m3 ends at 448. 2^-10 and below
   // becomes 0.
   __device__ float shift_of_max(float max) { return 4 - max * scale; }
 
@@ -71,7 +71,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DI
     return true;
   }
 
-  // Whether all weights of the warpgroup are below 2^8, which is 0x78 in e4m3.
+  // Whether all weights of the warpgroup, as rounded, are below 2^8, which is 0x78 in e4m3.
   __device__ bool weights_fit() {
     uint32_t large = 0;
 #pragma unroll
@@ -81,7 +81,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DI
     return !barrier_or(2 + S::CONSUMERS + number(), WARPGROUP, large & 0x80808080);
   }
 
-  // The scores are gone, and some weights are 448 or infinite. K is still there, and all four warps of the warpgroup are here.
+  // Some packed weights do not fit, and s no longer holds scores. K is still in its slot. All four warps are here, so wgmma
+  // can compute the scores again.
   __device__ void start_again() {
     Base::template scores<KEYS>();
     wgmma_wait<0>();
@@ -92,7 +93,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DI
     exact = true;
   }
 
-  // With HEAD_DIM = 128 half of the weights are computed before the wait for PV.
+  // With HEAD_DIM = 128 a quarter of the weights is computed before the wait for PV.
   __device__ void end_step() {
     const int UNDER_PV = HEAD_DIM == 64 ? 0 : 32;
     trace(WAIT_QK, steps);
