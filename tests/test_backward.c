@@ -276,6 +276,25 @@ Test(backward, limit_stops_nearly_right_kernels) {
   }
 }
 
+// dO so large that dV exceeds fp16, as the sum over queries of P = 1, 1/2, 1/3, ... times 60000: a kernel that stores fp16's
+// largest number is wrong.
+Test(backward, limit_stops_a_kernel_that_saturates) {
+  Problem problem =
+      make_problem((Shape){.batch = 1, .heads = 1, .seqlen = 20, .head_dim = DIM, .causal = true}, INPUT_ONES, 1);
+  CheckResult result;
+  for (size_t i = 0; i < problem.elements; i++) problem.d_o[i] = half_from_double(60000);
+  run_model(&problem, NO_MISTAKE);
+  cr_assert(check_output(&problem, OUTPUT_D_V, 1, &result));
+  cr_expect(result.not_finite > 0 && result.not_finite < result.compared && result.wrong == result.not_finite,
+            "%d infinite, %d wrong", (int)result.not_finite, (int)result.wrong);
+  for (size_t i = 0; i < problem.elements; i++)
+    if (!half_is_finite(problem.d_v[i])) problem.d_v[i] = half_from_double(65504);
+  uint64_t infinite = result.not_finite;
+  cr_assert(check_output(&problem, OUTPUT_D_V, 1, &result));
+  cr_expect(result.not_finite == 0 && result.wrong == infinite, "%d wrong", (int)result.wrong);
+  problem_free(&problem);
+}
+
 // ---- the comparison and the report ----
 
 static char *report_of(const Problem *problem, int *count) {

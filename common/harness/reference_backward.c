@@ -1,25 +1,28 @@
 // What the gradients of attention should be, in fp64 on the CPU, and how far from them a right fp16 kernel may be.
 //
-//   P  = exp(S - lse)      dS = P (dP - delta)      with S = scale Q K^T, dP = dO V^T, delta = sum over d of dO O
-//   dQ = scale dS K        dK = scale dS^T Q        dV = P^T dO
+//   P  = exp(score - lse)    dS = P (dP - delta)    with score = scale Q K^T, dP = dO V^T, delta = sum over d of dO O
+//   dQ = scale dS K          dK = scale dS^T Q      dV = P^T dO
 //
-// O and lse, the log of the sum of exp(S), are those that the device's forward pass computed, which are compared themselves.
-// So a row of a gradient costs seqlen * head_dim, and what is compared is the backward pass alone.
+// O and lse, the log of the sum of exp(score), are those that the device's forward pass computed. They are compared
+// themselves. So a row of a gradient costs seqlen * head_dim, and what is compared is the backward pass alone.
 //
 // The limit of a row, as in reference.c: a kernel rounds the factors P or dS to fp16 before the last product, and the
 // gradient at the end; it computes everything else in fp32. So the row is computed a second time with those two roundings,
 // and
 //
 //   limit = 2 * max over d of |rounded path - exact|  +  terms for the sizes of the roundings:
-//     2^-11 |g|                half a unit of the gradient's last place
-//     2^-25 terms (|g| + rms)  adding up so many terms in fp32
-//     2 rms of the roundings   half a unit of each factor's last place, times what it is multiplied by. These errors are random;
-//                              and a factor in the middle between two fp16 numbers may become either
-//     sum of the errors        what fp32 makes of a factor before it is rounded, times what it is multiplied by
-//     2^-25                    half of fp16's smallest number
+//     2^-11 |g|                 half a unit of the gradient's last place
+//     2^-25 terms (|g| + root)  adding up so many terms in fp32; root is the square root of the sum of their squares
+//     2 root of the roundings   the same root of: half a unit of each factor's last place, times what it is multiplied by.
+//                               These errors are random; and a factor in the middle between two fp16 numbers may become
+//                               either
+//     sum of the errors         what fp32 makes of a factor before it is rounded, times what it is multiplied by
+//     2^-25                     half of fp16's smallest number
 //
-// Here |g|, the rms and the sum are the row's largest over d. The errors of a factor, where |k| and |v| are the largest norms
-// of a key and a value of the head:
+// Here |g|, the roots and the sum are the row's largest over d. Those of dQ and dK are multiplied by scale, as the
+// gradient is. Where a factor or the gradient exceeds fp16, the rounded path is not finite. It is left out there, because an
+// infinite limit would let every finite number pass. The errors of a factor, where |k| and |v| are the largest norms of a key
+// and a value of the head:
 //
 //     of P      2^-22 (scale |q| |k| + |lse| + 1) of it: tensor cores add up a score's terms in fp32 and truncate, and lse
 //               is rounded when it becomes a power of two
@@ -110,16 +113,17 @@ static void add_row(Sums *sums, Factor factor, const float *row, int head_dim) {
 
 // The gradient is scale times the sums of so many terms. Returns its limit.
 static double finish(const Sums *sums, double scale, int terms, int head_dim, double *out) {
-  double rounded_error = 0, magnitude = 0, rms = 0, roundings = 0, errors = 0;
+  double rounded_error = 0, magnitude = 0, root = 0, roundings = 0, errors = 0;
   for (int d = 0; d < head_dim; d++) {
+    double rounded = half_round(scale * sums->rounded[d]);
     out[d] = scale * sums->exact[d];
-    rounded_error = larger(rounded_error, fabs(half_round(scale * sums->rounded[d]) - out[d]));
+    if (isfinite(rounded)) rounded_error = larger(rounded_error, fabs(rounded - out[d]));
     magnitude = larger(magnitude, fabs(out[d]));
-    rms = larger(rms, scale * sqrt(sums->squared[d]));
+    root = larger(root, scale * sqrt(sums->squared[d]));
     roundings = larger(roundings, scale * sqrt(sums->roundings[d]));
     errors = larger(errors, scale * sums->errors[d]);
   }
-  return 2 * rounded_error + 0x1p-11 * magnitude + 0x1p-25 * terms * (magnitude + rms) + 2 * roundings + errors +
+  return 2 * rounded_error + 0x1p-11 * magnitude + 0x1p-25 * terms * (magnitude + root) + 2 * roundings + errors +
          0x1p-25;
 }
 
