@@ -24,7 +24,7 @@ typedef struct Attention {
   DeviceAddress q_scale, k_scale, v_scale;
   int scale_stride;
   // Backward pass only: the log of the sum of exp(score) of each query, float, [batch][heads][seqlen]; the gradient of the
-  // loss by O, which is given; and those by Q, K and V.
+  // loss with respect to O, which is given; and those with respect to Q, K and V.
   DeviceAddress lse, d_o, d_q, d_k, d_v;
   DeviceAddress workspace;  // as many bytes as the stage's workspace function returned, not initialised
   DeviceAddress counter;    // if the stage needs one

@@ -79,9 +79,9 @@ HL_API HlStatus hl_supports(const char *stage, const HlShape *shape);
 // of size 1 has. O may not overlap Q, K or V.
 //
 // Calls in different streams, of one stage or of several, may run at the same time. The library keeps a workspace for each
-// stream, and keeps it for later calls: up to 8 GiB for the scores of stages 00 and 01, a counter for 09 and 10, two numbers a query for 12. A CUDA
-// graph uses the workspace that its stream had when it was captured. So it must not run at the same time as that stream's
-// other work, or as another graph captured there.
+// stream, and keeps it for later calls: up to 8 GiB for the scores of stages 00 and 01, a counter for 09 and 10, two floats a
+// query for 12, with seqlen rounded up to a multiple of 128. A CUDA graph uses the workspace that its stream had when it was
+// captured. So it must not run at the same time as that stream's other work, or as another graph captured there.
 //
 // The first call of a stage in a context loads its kernels.
 HL_API HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
@@ -98,9 +98,11 @@ HL_API HlStatus hl_attention_e4m3(const char *stage, const HlShape *shape, const
                                   const HlTensor *v, const HlTensor *o, const HlScale *q_scale, const HlScale *k_scale,
                                   const HlScale *v_scale, void *stream);
 
-// The same for the backward pass. dQ, dK and dV are the gradients of a loss by Q, K and V; dO is its gradient by O. lse is in
-// device memory, [batch][heads][seqlen]: for each query the natural logarithm of the sum of exp(score) over the keys that it
-// sees, where a score is Q K^T / sqrt(head_dim). Tensors are as above. dQ, dK and dV may not overlap any other tensor.
+// The same for the backward pass. dQ, dK and dV are the gradients of a loss with respect to Q, K and V; dO, that with respect
+// to O, must be finite. lse is in device memory, aligned to 4 bytes, [batch][heads][seqlen]: for each query the natural
+// logarithm of the sum of exp(score) over the keys that it sees, where a score is Q K^T / sqrt(head_dim). Each is finite, or
+// +infinity for a query that adds nothing. No stage of this library writes lse, so O and lse come from elsewhere. Tensors are
+// as above. dQ, dK and dV may not overlap any other tensor.
 HL_API HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
                                       const HlTensor *v, const HlTensor *o, const HlTensor *d_o, const float *lse,
                                       const HlTensor *d_q, const HlTensor *d_k, const HlTensor *d_v, void *stream);
