@@ -291,7 +291,7 @@ Test(library, launches_the_kernels_of_a_backward_stage) {
   fill_tensors(tensors);
   driver->offset = 3 * sizeof(int) + sizeof(float) + 2 * sizeof(uint64_t);
   cr_expect_eq(run_backward("12", tensors, lse), HL_OK, "%s", error());
-  static const char *const kernels[] = {"backward_dot_64", "backward_queries_64_causal", "backward_keys_64_causal"};
+  static const char *const kernels[] = {"backward_terms_64", "backward_queries_64_causal", "backward_keys_64_causal"};
   cr_assert_eq(driver->launches, 3);
   for (int i = 0; i < 3; i++) {
     cr_expect_str_eq(driver->launch[i].kernel, kernels[i]);

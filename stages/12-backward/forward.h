@@ -1,5 +1,8 @@
 // The forward pass, which the harness runs before the backward pass and does not time: O, and the log-sum-exp of each query.
-// It goes through the tiles as the pass over queries does, with the online softmax of stage 02. own[1] is not used.
+// It goes through the tiles as the pass over queries does, with the online softmax of stage 02. own[1], which is dO there, is
+// Q once more: loaded and not used.
+//
+//   lse = log(sum of exp(score - max)) + max, where shift = -max log2(e), so max = -shift log(2)
 #pragma once
 
 template <int HEAD_DIM, bool CAUSAL> struct Forward : Warpgroup<HEAD_DIM, QUERIES, CAUSAL> {
@@ -15,7 +18,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Forward : Warpgroup<HEAD_DIM, QUERIE
     sum[0] = sum[1] = 0;
   }
 
-  // The shift follows the maximum, and what is older shrinks.
+  // Lowers each row's shift when the tile has a new maximum, and multiplies the row's sums of the older tiles by the same
+  // power of 2 by which their weights become smaller.
   __device__ void raise_max() {
     float factor[2];
 #pragma unroll
@@ -66,20 +70,20 @@ template <int HEAD_DIM, bool CAUSAL> struct Forward : Warpgroup<HEAD_DIM, QUERIE
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     forward_64(const __grid_constant__ Tensors tensors, const Problem problem) {
-  backward<64, QUERIES, false, Forward<64, false>>(tensors, problem);
+  run_pass<64, QUERIES, false, Forward<64, false>>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     forward_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  backward<64, QUERIES, true, Forward<64, true>>(tensors, problem);
+  run_pass<64, QUERIES, true, Forward<64, true>>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     forward_128(const __grid_constant__ Tensors tensors, const Problem problem) {
-  backward<128, QUERIES, false, Forward<128, false>>(tensors, problem);
+  run_pass<128, QUERIES, false, Forward<128, false>>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     forward_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  backward<128, QUERIES, true, Forward<128, true>>(tensors, problem);
+  run_pass<128, QUERIES, true, Forward<128, true>>(tensors, problem);
 }

@@ -39,14 +39,14 @@ static DeviceKernel *find_kernel(Device *device, const Attention *a, const char 
   return device_kernel(device, a->module, full);
 }
 
-static bool launch_dot(Device *device, const Attention *a, const Problem *problem) {
-  DeviceLaunch dot = {
-      .kernel = device_kernel(device, a->module, a->shape.head_dim == 64 ? "backward_dot_64" : "backward_dot_128"),
+static bool launch_terms(Device *device, const Attention *a, const Problem *problem) {
+  DeviceLaunch terms = {
+      .kernel = device_kernel(device, a->module, a->shape.head_dim == 64 ? "backward_terms_64" : "backward_terms_128"),
       .grid = {(unsigned)(a->shape.batch * a->shape.heads * problem->head_tiles)},
       .block = {THREADS},
       .arguments = ARGUMENTS(problem),
   };
-  return device_launch(device, &dot);
+  return device_launch(device, &terms);
 }
 
 static bool launch_pass(Device *device, const Attention *a, const char *name, const Tensors *tensors,
@@ -71,11 +71,11 @@ static bool launch(Device *device, const Attention *a) {
   make_maps(device, a, a->k, a->v, ROWS, keys.own);
   make_maps(device, a, a->q, a->d_o, columns, keys.streamed);
   make_maps(device, a, a->d_k, a->d_v, STORE_ROWS, keys.out);
-  return launch_dot(device, a, &problem) && launch_pass(device, a, "backward_queries", &queries, &problem) &&
+  return launch_terms(device, a, &problem) && launch_pass(device, a, "backward_queries", &queries, &problem) &&
          launch_pass(device, a, "backward_keys", &keys, &problem);
 }
 
-// forward.h's kernel. Its output is O, not multiplied by scale.
+// forward.h's kernel. Its output is O, not multiplied by scale, and it uses the first tensor of own and of out.
 static bool forward(Device *device, const Attention *a) {
   Problem problem = describe(a);
   Tensors tensors;

@@ -6,9 +6,9 @@
 enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64, WARPGROUPS = 2, THREADS = WARPGROUPS * WARPGROUP };
 enum { ROWS = WARPGROUPS * WARPGROUP_ROWS };  // of a block's own tile
 enum { SLOTS = 2 };                           // for streamed tiles
-enum { STORE_ROWS = 16 };                     // of a box of a gradient: a warp's
+enum { STORE_ROWS = 16 };                     // of a box of a gradient: those of one warp
 
-// Rows of a streamed tile: the columns of the scores.
+// Rows of a streamed tile, which are columns of the products.
 #define COLUMNS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 128 : 64)
 
 // Bytes of a block's shared memory: struct Shared in kernel.cu.
