@@ -4,7 +4,7 @@
                                     Refused, with the reason, where the contender cannot do the problem
     version() -> text               which release it is, where that is known
 
-A problem has fp16 tensors q, k, v of [batch][heads][seqlen][head_dim] on the GPU, and causal.
+A problem is one of problem.py, in fp16 or in e4m3. O is fp16; in e4m3 FlashAttention-3's is bf16.
 """
 import ctypes
 import os
@@ -21,6 +21,21 @@ class Contender(NamedTuple):
     version: object = str  # "" for the project's own
 
 
+def new_output(problem, element="float16"):
+    """Room for O. It holds NaN, so that elements which a contender does not write are found."""
+    import torch
+
+    return torch.full(problem.q.shape, float("nan"), dtype=getattr(torch, element), device=problem.q.device)
+
+
+POINTERS = {"f16": 4, "e4m3": 7}  # by the problem's type: how many pointers_of returns
+
+
+def pointers_of(problem, output):
+    """Pointers to Q, K, V and O, then in e4m3 to the scales of Q, K and V."""
+    return [tensor.data_ptr() for tensor in (problem.q, problem.k, problem.v, output, *problem.scales)]
+
+
 # ---- the stages: libhopper_ladder.so, through its C interface (common/library/hopper_ladder.h) ----
 
 
@@ -32,12 +47,19 @@ class Stage(ctypes.Structure):
                 ("inputs", ctypes.c_int), ("backward", ctypes.c_int32)]
 
 
+F16_STAGE = "10-stale-max"  # takes turns with the e4m3 stages, on the same values in fp16
+
+
 class Shape(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int32) for name in ("batch", "heads", "seqlen", "head_dim", "causal")]
 
 
 class Tensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("stride", ctypes.c_int64 * 4)]
+
+
+class Scale(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("per_head", ctypes.c_int32)]
 
 
 def load_library(path):
@@ -51,6 +73,9 @@ def load_library(path):
     library.hl_supports.argtypes = [number, ctypes.POINTER(Shape)]
     tensors = 4 * [ctypes.POINTER(Tensor)]
     library.hl_attention.argtypes = [number, ctypes.POINTER(Shape), *tensors, ctypes.c_void_p]
+    if hasattr(library, "hl_attention_e4m3"):
+        scales = 3 * [ctypes.POINTER(Scale)]
+        library.hl_attention_e4m3.argtypes = [number, ctypes.POINTER(Shape), *tensors, *scales, ctypes.c_void_p]
     return library
 
 
@@ -63,13 +88,22 @@ def is_stage(name):
     return name[:1].isdigit()
 
 
-def stages_of(library):
-    """The stages of the library that read fp16 and do the forward pass, as {number: name}."""
+def reads_f16(number, dtype):
+    """Whether the stage with a number reads fp16 where the problems are of a type: f16 or e4m3."""
+    return dtype == "f16" or number == number_of(F16_STAGE)
+
+
+def stages_of(library, dtype="f16"):
+    """The stages of the library that do the forward pass on problems of a type, as {number: name}."""
     stages = [library.hl_stage(index).contents for index in range(library.hl_stage_count())]
-    names = [stage.name.decode() for stage in stages
-             if not (hasattr(library, "hl_attention_e4m3") and stage.inputs)
-             and not (hasattr(library, "hl_attention_backward") and stage.backward)]
-    return {number_of(name): name for name in names}
+    names = {}
+    for stage in stages:
+        name = stage.name.decode()
+        is_f16 = not (hasattr(library, "hl_attention_e4m3") and stage.inputs)
+        is_backward = hasattr(library, "hl_attention_backward") and stage.backward
+        if is_f16 == reads_f16(number_of(name), dtype) and not is_backward:
+            names[number_of(name)] = name
+    return names
 
 
 def view(tensor):
@@ -83,22 +117,23 @@ def current_stream():
     return torch.cuda.current_stream().cuda_stream
 
 
-def stage(library, number, name):
+def stage(library, number, name, dtype="f16"):
     """The library's stage with a number, as it is to be called."""
-    number = library.number(number)
+    is_f16, number = reads_f16(number, dtype), library.number(number)
+    attention = library.hl_attention if is_f16 else library.hl_attention_e4m3
 
     def prepare(problem):
-        import torch
-
-        output = torch.full_like(problem.q, float("nan"))
+        problem = problem.dequantised if is_f16 and problem.scales else problem
+        output = new_output(problem)
         shape = Shape(*problem.q.shape, int(problem.causal))
         tensors = [view(tensor) for tensor in (problem.q, problem.k, problem.v, output)]
+        scales = [Scale(scale.data_ptr(), 0) for scale in problem.scales]
         stream = current_stream()
         if library.hl_supports(number, shape):
             raise Refused(library.hl_error().decode())
 
         def call():
-            if library.hl_attention(number, shape, *tensors, stream):
+            if attention(number, shape, *tensors, *scales, stream):
                 raise Refused(library.hl_error().decode())
             return output
 
@@ -107,7 +142,15 @@ def stage(library, number, name):
     return Contender(name, prepare)
 
 
-# ---- another kernel: a shared library with int attn_fwd(B, H, S, q, k, v, o, causal, stream), 0 for success ----
+# ---- another kernel: a shared library with a function that returns 0 for success ----
+#
+#   int attn_fwd(int B, int H, int S, const void *q, const void *k, const void *v, void *o, int causal, void *stream)
+#   int attn_fwd_e4m3(int B, int H, int S, const void *q, const void *k, const void *v, void *o, const float *q_scale,
+#                     const float *k_scale, const float *v_scale, int causal, void *stream)
+#
+# All pointers are to the GPU's memory, and O is fp16 in both.
+
+ATTN_FWD = {"f16": "attn_fwd", "e4m3": "attn_fwd_e4m3"}
 
 
 def parse_kernel(text):
@@ -129,27 +172,26 @@ def parse_kernel(text):
     return name, files
 
 
-def kernel(name, files):
-    """OSError where a file cannot be loaded, AttributeError where it has no attn_fwd."""
+def kernel(name, files, dtype="f16"):
+    """OSError where a file cannot be loaded, AttributeError where it lacks the function."""
     functions = {}
     for head_dim, path in files.items():
-        functions[head_dim] = ctypes.CDLL(os.path.abspath(path)).attn_fwd
-        functions[head_dim].argtypes = 3 * [ctypes.c_int] + 4 * [ctypes.c_void_p] + [ctypes.c_int, ctypes.c_void_p]
+        forward = getattr(ctypes.CDLL(os.path.abspath(path)), ATTN_FWD[dtype])
+        forward.argtypes = 3 * [ctypes.c_int] + POINTERS[dtype] * [ctypes.c_void_p] + [ctypes.c_int, ctypes.c_void_p]
+        functions[head_dim] = forward
 
     def prepare(problem):
-        import torch
-
         batch, heads, seqlen, head_dim = problem.q.shape
         if head_dim not in functions:
             raise Refused(f"no library for head dim {head_dim}")
-        output = torch.full_like(problem.q, float("nan"))
-        pointers = [tensor.data_ptr() for tensor in (problem.q, problem.k, problem.v, output)]
+        output = new_output(problem)
+        pointers = pointers_of(problem, output)
         stream = current_stream()
 
         def call():
             code = functions[head_dim](batch, heads, seqlen, *pointers, int(problem.causal), stream)
             if code:
-                raise Refused(f"attn_fwd returned {code}")
+                raise Refused(f"{ATTN_FWD[dtype]} returned {code}")
             return output
 
         return call
@@ -159,7 +201,7 @@ def kernel(name, files):
 
 # ---- FlashAttention-3: common/baselines/flash-attention-3, which `make flash-attention-3` builds ----
 
-FLASH_ATTENTION_3 = "FlashAttention-3"
+FLASH_ATTENTION_3, FLASH_ATTENTION_3_FP8 = "FlashAttention-3", "FlashAttention-3 FP8"
 
 
 def load_flash_attention_3(path):
@@ -167,31 +209,35 @@ def load_flash_attention_3(path):
     library = ctypes.CDLL(os.path.abspath(path))
     library.flash_attention_3_version.restype = ctypes.c_char_p
     library.flash_attention_3_workspace.restype = ctypes.c_size_t
-    library.flash_attention_3.argtypes = 5 * [ctypes.c_int] + [ctypes.c_float] + 6 * [ctypes.c_void_p]
     return library
 
 
-def flash_attention_3(library):
+def flash_attention_3(library, dtype="f16"):
+    """AttributeError where the library was built before it had this type."""
+    name, element = (FLASH_ATTENTION_3, "float16") if dtype == "f16" else (FLASH_ATTENTION_3_FP8, "bfloat16")
+    forward = library.flash_attention_3 if dtype == "f16" else library.flash_attention_3_e4m3
+    forward.argtypes = 5 * [ctypes.c_int] + [ctypes.c_float] + (POINTERS[dtype] + 2) * [ctypes.c_void_p]
+
     def prepare(problem):
         import torch
 
         batch, heads, seqlen, head_dim = problem.q.shape
-        output = torch.full_like(problem.q, float("nan"))
+        output = new_output(problem, element)
         size = library.flash_attention_3_workspace(batch, heads, seqlen)
         workspace = torch.empty(size, dtype=torch.uint8, device="cuda")
-        pointers = [tensor.data_ptr() for tensor in (problem.q, problem.k, problem.v, output)]
+        pointers = pointers_of(problem, output)
         scale, stream = head_dim**-0.5, current_stream()
 
         def call():
-            code = library.flash_attention_3(batch, heads, seqlen, head_dim, int(problem.causal), scale, *pointers,
-                                             workspace.data_ptr(), stream)
+            code = forward(batch, heads, seqlen, head_dim, int(problem.causal), scale, *pointers, workspace.data_ptr(),
+                           stream)
             if code:
-                raise Refused(f"flash_attention_3 returned {code}")
+                raise Refused(f"{name} returned {code}")
             return output
 
         return call
 
-    return Contender(FLASH_ATTENTION_3, prepare, lambda: library.flash_attention_3_version().decode())
+    return Contender(name, prepare, lambda: library.flash_attention_3_version().decode())
 
 
 # ---- PyTorch: backends of torch.nn.functional.scaled_dot_product_attention ----

@@ -61,7 +61,8 @@ if (lanes == 0) {
 
 meaning(name) = name eq "normal" ? "deviation 1" : name eq "large" ? "normal, times eight" : \
                 name eq "sink" ? "one key far above all" : name eq "ramp" ? "scores grow along the keys" : \
-                name eq "rampdown" ? "scores fall along the keys" : name eq "waves" ? "low and high keys by turns" : ""
+                name eq "rampdown" ? "scores fall along the keys" : name eq "waves" ? "low and high keys by turns" : \
+                name eq "outliers" ? "some elements ten times as large" : name eq "mean" ? "the mean of V is 1" : ""
 height = 242 + 84 * lanes
 from_top(pixels) = 1 - pixels / real(height)
 set margins screen 0.29, screen 0.84, screen 76.0 / height, screen from_top(166)

@@ -1,5 +1,6 @@
-"""What the tensors hold that peers.py times the contenders on: normal, large and waves as --input of the stages makes
-them (common/harness/problem.c), and three that move the maximum of a row of scores, which an online softmax follows.
+"""What the tensors hold that peers.py times the contenders on: normal, large, waves, outliers and mean as --input of
+the stages makes them (common/harness/problem.c), and three that move the maximum of a row of scores, which an online
+softmax follows.
 
 All start from the same normal numbers. A score is a query times a key over sqrt(head_dim), and a row of scores belongs
 to one query.
@@ -43,7 +44,26 @@ def waves(q, k, v):
     return q, k, v
 
 
-KINDS = {make.__name__: make for make in (normal, large, sink, ramp, rampdown, waves)}
+def outliers(q, k, v):
+    """One element of a thousand has a second normal number added, ten times as large: the inputs of FlashAttention-3's
+    test of FP8 (arXiv 2407.08608, section 4.3)."""
+    return [add_outliers(tensor, seed) for seed, tensor in enumerate((q, k, v), 2)]
+
+
+def mean(q, k, v):
+    """The mean of V is 1: what an accumulator rounds away adds up."""
+    return q, k, v + 1
+
+
+KINDS = {make.__name__: make for make in (normal, large, sink, ramp, rampdown, waves, outliers, mean)}
+
+
+def add_outliers(tensor, seed):
+    import torch
+
+    generator = torch.Generator(tensor.device).manual_seed(seed)
+    chosen = torch.rand(tensor.shape, device=tensor.device, generator=generator) < 0.001
+    return tensor + 10 * chosen * torch.randn(tensor.shape, device=tensor.device, generator=generator)
 
 
 def scale_keys(k, first, last):

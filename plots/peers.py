@@ -4,12 +4,15 @@
     make library && python3 plots/peers.py                              every stage and peer at all 24 points
     python3 plots/peers.py --stages=03 --points='64/*/4096,128/causal/*' --contender=mine=build/mine.so
 
-All in one process, on the same fp16 tensors, by the same timer, forward. A contender whose output is wrong is reported
+All in one process, on the same tensors, by the same timer, forward. A contender whose output is wrong is reported
 and not timed. After a burn-in the contenders take turns, round by round and in a new order each time: a GPU's clock
 depends on what it did before, and the first kernel after a pause runs up to 10 % faster. Before each run the L2 cache
 is overwritten. Contenders that take four times as long as the fastest, or longer, take turns after the others.
 
 --inputs does the same on other inputs than normal ones (plots/inputs.py): a softmax may be slower where maxima move.
+
+--type=e4m3 times the FP8 stages on e4m3 tensors (plots/problem.py), in turn with FlashAttention-3's FP8 kernel and with
+stage 10, which reads the same values in fp16. A table shows the relative errors, also of contenders that are wrong.
 
 --against=OLD/libhopper_ladder.so compares two builds: the stages of both libraries take turns, and a table shows how
 many times as fast each new stage is as the old one. --against='CUDA 12.9=FILE.so' calls them that and not "old".
@@ -32,7 +35,8 @@ from typing import NamedTuple
 import contenders
 import inputs
 import record
-from reference import Reference
+from problem import Problem, quantise
+from reference import Reference, ReferenceE4m3
 from sm_clock import SmClock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -44,20 +48,18 @@ SLOW_SECONDS, SLOW_ROUNDS = 0.5, 3  # a slow one has as many rounds as fit, but 
 SUSTAINED_SECONDS, SUSTAINED_ROUNDS = 0.6, 3
 COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,"
            "median_ms,min_ms,max_ms,repeats,tflops,"  # so far the stages'
-           "mode,clock_mhz,clock_min_mhz,version")  # with --inputs also the input
+           "mode,clock_mhz,clock_min_mhz,version")  # with --inputs also the input, in e4m3 also the relative errors
 FLASH_ATTENTION_3 = os.path.join(ROOT, "build", "libflash_attention_3.so")
-PEERS = "FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", "math"
+TYPES = "f16", "e4m3"  # of Q, K and V
+FP8 = contenders.FLASH_ATTENTION_3_FP8
+PEERS = {"f16": ("FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", "math"), "e4m3": (FP8,)}
 # What the others are compared with at the end: the fastest of each group.
-YARDSTICKS = ("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3)
+YARDSTICKS = {"f16": (("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3)),
+              "e4m3": ((FP8,), (contenders.F16_STAGE,))}
+QUANTISATION = "quantisation"  # among the relative errors of the contenders
+WRONG = "wrong"  # the mode of an e4m3 contender that was not timed
 OLD = "old"  # before the name of the stage that one of --against's library is compared with, unless it says another
 LONG = 2048  # from this seqlen on, no rung may be slower than the one below
-
-
-class Problem(NamedTuple):
-    q: object
-    k: object
-    v: object
-    causal: bool
 
 
 class Point(NamedTuple):
@@ -65,6 +67,7 @@ class Point(NamedTuple):
     causal: bool
     seqlen: int
     input: str = "normal"
+    type: str = "f16"
 
     def problem_name(self):
         return f"D {self.head_dim}, {'causal' if self.causal else 'full'}, S {self.seqlen}"
@@ -80,7 +83,8 @@ class Point(NamedTuple):
         return 4 * batch * heads * seqlen**2 * head_dim / (2 if self.causal else 1)
 
     def problem(self):
-        return Problem(*inputs.make(self.input, self.shape()), self.causal)
+        f16 = Problem(*inputs.make(self.input, self.shape()), self.causal)
+        return f16 if self.type == "f16" else quantise(f16)
 
 
 # ---- options ----
@@ -120,12 +124,21 @@ def parse_stages(text):
     return [number.zfill(3 if number[-1].isalpha() else 2) for number in text.split(",")]
 
 
+def parse_type(text):
+    if text not in TYPES:
+        raise argparse.ArgumentTypeError(f"'{text}' is no type; {' and '.join(TYPES)} are allowed")
+    return text
+
+
 def parse_peers(text):
-    names = text if text == "all" else [] if text == "none" else text.split(",")
-    for name in names if text != "all" else ():
-        if name not in PEERS:
-            raise argparse.ArgumentTypeError(f"'{name}' is no peer; all, none and {', '.join(PEERS)} are allowed")
-    return names
+    return text if text == "all" else [] if text == "none" else text.split(",")
+
+
+def check_peers(options):
+    allowed = PEERS[options.type]
+    for name in options.peers if options.peers != "all" else ():
+        if name not in allowed:
+            fail(2, f"--peers: '{name}' is no peer; all, none and {', '.join(allowed)} are allowed")
 
 
 def parse_inputs(text):
@@ -158,12 +171,16 @@ def parse_options(arguments):
     parser = Parser(prog="peers.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                     allow_abbrev=False)
     add = parser.add_argument
+    add("--type", type=parse_type, default="f16", metavar="TYPE", help="of Q, K and V: f16 or e4m3 (f16)")
     add("--stages", type=parse_stages, default="all", metavar="NN,NN", help="stages of the library: all, none, 02b,03")
     add("--peers", type=parse_peers, metavar="NAME,NAME",
-        help=f"all, none, {', '.join(PEERS)} (all; none with --against)")
+        help=f"all, none, {', '.join(PEERS['f16'])}; with --type=e4m3 {', '.join(PEERS['e4m3'])} (all; none with "
+             "--against)")
     add("--contender", type=parse_kernel, action="append", default=[], metavar="NAME=FILE.so",
         help="a library with int attn_fwd(int B, int H, int S, const void *q, const void *k, const void *v, void *o, "
-             "int causal, void *stream); NAME:64=FILE,128=FILE for one library each head dimension; may be given again")
+             "int causal, void *stream); with --type=e4m3 attn_fwd_e4m3, which has const float *q_scale, const float "
+             "*k_scale, const float *v_scale after o; NAME:64=FILE,128=FILE for one library each head dimension; may be "
+             "given again")
     add("--points", type=parse_points, metavar="D/MASK/S,...",
         help=f"head dim, mask and seqlen, * for all: 64/causal/4096 (*/*/*, S of {SEQLENS[0]} to {SEQLENS[-1]}); "
              f"batch is {TOKENS} / S, heads {WIDTH} / D")
@@ -176,8 +193,8 @@ def parse_options(arguments):
     add("--against", type=parse_against, metavar="[NAME=]FILE",
         help="another build of the library, to compare its stages with these; NAME stands before theirs (old)")
     add("--record", action="store_true",
-        help="write plots/data/DEVICE-peers.csv, with --inputs DEVICE-inputs.csv; of all stages, peers and points also "
-             "DEVICE.csv, whose times the lessons show")
+        help="write plots/data/DEVICE-peers.csv, with --inputs DEVICE-inputs.csv; with --type=e4m3 DEVICE-e4m3.csv and "
+             "DEVICE-e4m3-inputs.csv; of all fp16 stages, peers and points also DEVICE.csv, whose times the lessons show")
     add("--csv", metavar="FILE|-", help="write the rows to a file, or to standard output")
     options = parser.parse_args(arguments)
     if options.record and options.csv:
@@ -186,6 +203,7 @@ def parse_options(arguments):
         parser.error("--record is for one build; --against compares two")
     if options.peers is None:
         options.peers = parse_peers("none" if options.against else "all")
+    check_peers(options)
     if options.sustained is None:
         cold_only = options.points or options.inputs or options.against
         options.sustained = parse_points("none" if cold_only else "*/full/16384")
@@ -194,27 +212,27 @@ def parse_options(arguments):
     return options
 
 
-def open_library(path):
-    """The library, and its stages as {number: name}."""
+def open_library(path, dtype):
+    """The library, and its stages for a type as {number: name}."""
     try:
         library = contenders.load_library(path)
     except OSError:
         fail(3, f"{path} cannot be loaded; `make library` builds it, and --stages=none does without it")
     except AttributeError:
         fail(2, f"{path} is another library; it lacks functions of common/library/hopper_ladder.h")
-    return library, contenders.stages_of(library)
+    return library, contenders.stages_of(library, dtype)
 
 
 def find_stages(options):
     """The stages that are asked for."""
     if options.stages == "none":
         return []
-    library, names = open_library(options.library)
+    library, names = open_library(options.library, options.type)
     numbers = list(names) if options.stages == "all" else options.stages
     for number in numbers:
         if number not in names:
-            fail(2, f"--stages: the library has no stage {number}; it has {', '.join(names)}")
-    return [contenders.stage(library, number, names[number]) for number in numbers]
+            fail(2, f"--stages: the library has no {options.type} stage {number}; it has {', '.join(names)}")
+    return [contenders.stage(library, number, names[number], options.type) for number in numbers]
 
 
 def new_of(old, names):
@@ -229,11 +247,11 @@ def find_old(options, stages):
     if not options.against:
         return []
     called, path = options.against
-    library, names = open_library(path)
+    library, names = open_library(path, options.type)
     news = {number: new_of(name, [stage.name for stage in stages]) for number, name in names.items()}
     titles = {number: f"{called} {new}" + (f" ({names[number]})" if new != names[number] else "")
               for number, new in news.items() if new}
-    return [contenders.stage(library, number, title) for number, title in titles.items()]
+    return [contenders.stage(library, number, title, options.type) for number, title in titles.items()]
 
 
 def without_old(name):
@@ -246,9 +264,10 @@ def find_peer(name, needed):
     """In a list, which is empty where the peer may be missing and is."""
     if name in contenders.BACKENDS:
         return [contenders.pytorch(name)]
+    dtype = "e4m3" if name == FP8 else "f16"
     try:
-        return [contenders.flash_attention_3(contenders.load_flash_attention_3(FLASH_ATTENTION_3))]
-    except OSError:
+        return [contenders.flash_attention_3(contenders.load_flash_attention_3(FLASH_ATTENTION_3), dtype)]
+    except (OSError, AttributeError):
         missing = f"{name} is not there; `make flash-attention-3` builds {os.path.relpath(FLASH_ATTENTION_3)}"
         if needed:
             fail(3, missing)
@@ -257,7 +276,7 @@ def find_peer(name, needed):
 
 
 def find_peers(options):
-    names, needed = (PEERS, False) if options.peers == "all" else (options.peers, True)
+    names, needed = (PEERS[options.type], False) if options.peers == "all" else (options.peers, True)
     return [peer for name in names for peer in find_peer(name, needed)]
 
 
@@ -266,7 +285,7 @@ def find_contenders(options):
     found += find_old(options, found)
     for name, files in options.contender:
         try:
-            found.append(contenders.kernel(name, files))
+            found.append(contenders.kernel(name, files, options.type))
         except (OSError, AttributeError) as error:
             fail(2, f"--contender {name}: {error}")
     found += find_peers(options)
@@ -333,11 +352,19 @@ def milliseconds(events):
     return start.elapsed_time(stop)
 
 
-def enter(contender, point, problem, reference):
-    """The entrant, or None with a line that says why not."""
+def reference_of(point, problem):
+    return (Reference if point.type == "f16" else ReferenceE4m3)(problem)
+
+
+def enter(contender, point, problem, reference, errors):
+    """The entrant, or None with a line that says why not. In e4m3 errors[name] becomes its relative error, in both
+    cases."""
     try:
         call = contender.prepare(problem)
-        wrong = reference.differences(call())
+        output = call()
+        wrong = reference.differences(output)
+        if point.type == "e4m3":
+            errors[contender.name], _ = reference.relative_errors(output)
         if not wrong:
             return Entrant(contender.name, call, max(1e-3, min(milliseconds(timed(call)) for _ in range(3))))
         print(f"peers.py: {contender.name} is WRONG and not timed at {point}: {wrong}", file=sys.stderr)
@@ -426,15 +453,18 @@ def free_memory():
 
 
 def measure(found, point, modes, rounds):
-    """{mode: {name: Runs}} of one point."""
+    """{mode: {name: Runs}} of one point, and in e4m3 the relative errors {name: error}, among them QUANTISATION."""
     problem = point.problem()
-    reference = Reference(problem)
-    entrants = [entrant for entrant in (enter(contender, point, problem, reference) for contender in found) if entrant]
+    reference = reference_of(point, problem)
+    errors = {QUANTISATION: reference.quantisation} if point.type == "e4m3" else {}
+    entered = [enter(contender, point, problem, reference, errors) for contender in found]
+    entrants = [entrant for entrant in entered if entrant]
     del reference
     free_memory()
     if not entrants:
-        return {}
-    return {mode: measure_cold(entrants, rounds) if mode == "cold" else measure_sustained(entrants) for mode in modes}
+        return {}, errors
+    return {mode: measure_cold(entrants, rounds) if mode == "cold" else measure_sustained(entrants)
+            for mode in modes}, errors
 
 
 # ---- what comes out ----
@@ -458,14 +488,42 @@ def device_columns():
     return f"{device.name},{clock},{driver_version()},{torch.version.cuda}"
 
 
+def times(point, runs):
+    """The columns median_ms to tflops; empty, and 0 repeats, of what was not timed."""
+    if not runs.milliseconds:
+        return ",,,0,"
+    measured, median = runs.milliseconds, runs.median()
+    return (f"{median:.6f},{min(measured):.6f},{max(measured):.6f},{len(measured)},"
+            f"{point.flops() / median / 1e9:.3f}")
+
+
 def row(name, device, point, mode, runs, version=""):
-    """One line of CSV, without the input."""
+    """One line of CSV, without the input and the errors."""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     shape = ",".join(str(size) for size in point.shape())
-    times, median = runs.milliseconds, runs.median()
     clocks = f"{statistics.median(runs.megahertz):.0f},{min(runs.megahertz):.0f}" if runs.megahertz else ","
-    return (f"{name},{device},{now},{shape},{int(point.causal)},{median:.6f},{min(times):.6f},{max(times):.6f},"
-            f"{len(times)},{point.flops() / median / 1e9:.3f},{mode},{clocks},{version}")
+    return f"{name},{device},{now},{shape},{int(point.causal)},{times(point, runs)},{mode},{clocks},{version}"
+
+
+def columns(options):
+    errors = ",relative_error,quantisation_error" if options.type == "e4m3" else ""
+    return COLUMNS + (",input" if options.inputs else "") + errors
+
+
+def more_columns(options, point, name, errors):
+    """What a row has beside row()'s."""
+    named = [point.input] if options.inputs else []
+    return named + [f"{errors[each]:.6f}" for each in (name, QUANTISATION) if options.type == "e4m3"]
+
+
+def rows_of(options, device, versions, point, measured, errors):
+    """The rows of one point: of each mode, and of contenders that were wrong for their errors' sake."""
+    timed_names = {name for runs in measured.values() for name in runs}
+    wrong = {name: Runs([], []) for name in errors if name not in timed_names and name != QUANTISATION}
+    for mode, runs in (*measured.items(), (WRONG, wrong)):
+        for name in runs:
+            line = row(name, device, point, mode, runs[name], versions[name])
+            yield ",".join([line, *more_columns(options, point, name, errors)])
 
 
 def spread(values):
@@ -552,6 +610,31 @@ def print_rungs(results, out):
         print(f"slower at some point: {'; '.join(slower) or 'none'}", file=out)
 
 
+def print_errors(errors, out):
+    """The relative errors over the points, a line for each input and contender."""
+    percents, ratios = {}, {}
+    for point, found in errors.items():
+        for name, error in found.items():
+            line = f"{point.input}, {name}"
+            percents.setdefault(line, []).append(100 * error)
+            if FP8 in found and name not in (FP8, QUANTISATION):
+                ratios.setdefault(line, []).append((error / found[FP8], point))
+    width = max([len("relative error (%)"), *map(len, percents)])
+    if percents:
+        print(f"\n{'relative error (%)':{width}}   least  median    most  times {FP8}: median, most", file=out)
+    for line, values in percents.items():
+        numbers = "".join(f"{number:8.3f}" for number in (min(values), statistics.median(values), max(values)))
+        print(f"{line:{width}}{numbers}{ratio_text(ratios.get(line))}", file=out)
+
+
+def ratio_text(ratios):
+    """What follows a contender's errors: how many times FlashAttention-3's they are, in the median and at most."""
+    if not ratios:
+        return ""
+    median, (most, point) = statistics.median(ratio for ratio, _ in ratios), max(ratios)
+    return f"  {median:.3f}  {most:.3f} ({point.problem_name()})"
+
+
 def print_clocks(results, out):
     """Between which SM clocks each contender ran."""
     clocks = {}
@@ -567,12 +650,13 @@ def print_clocks(results, out):
         print(f"{name:{width}}" + "".join(f"{number:8.0f}" for number in numbers), file=out)
 
 
-def print_all(results, out):
+def print_all(results, errors, yardsticks, out):
     print_tables(results, out)
-    for yardstick in YARDSTICKS:
+    for yardstick in yardsticks:
         print_ratios(results, yardstick, out)
     print_against(results, out)
     print_rungs(results, out)
+    print_errors(errors, out)
     print_clocks(results, out)
 
 
@@ -581,7 +665,7 @@ class Rows:
 
     def __init__(self, options, device):
         name = device.split(",")[0].lower().replace(" ", "-")
-        kind = "inputs" if options.inputs else "peers"
+        kind = "-".join(["e4m3"] * (options.type == "e4m3") + ["inputs"] * bool(options.inputs)) or "peers"
         self.path = os.path.join(ROOT, "plots", "data", f"{name}-{kind}.csv") if options.record else options.csv
         self.file = None
         if self.path == "-":
@@ -591,7 +675,7 @@ class Rows:
                 self.file = open(self.path + ".partial", "w", encoding="ascii")
             except OSError as error:
                 fail(2, f"{self.path}: {error.strerror}")
-        self.write(COLUMNS + (",input" if options.inputs else ""))
+        self.write(columns(options))
 
     def write(self, line):
         if self.file:
@@ -610,14 +694,14 @@ def plan(options):
     for kind in options.inputs or ["normal"]:
         for mode, points in ("cold", options.points), ("sustained", options.sustained):
             for point in points:
-                modes.setdefault(point._replace(input=kind), []).append(mode)
+                modes.setdefault(point._replace(input=kind, type=options.type), []).append(mode)
     return modes
 
 
 def is_whole(options):
     """Whether everything is timed that DEVICE.csv has from here."""
-    everything = options.stages, options.peers, options.points
-    return everything == ("all", "all", parse_points("*/*/*")) and not options.inputs
+    everything = options.type, options.stages, options.peers, options.points
+    return everything == ("f16", "all", "all", parse_points("*/*/*")) and not options.inputs
 
 
 def main(arguments):
@@ -626,16 +710,16 @@ def main(arguments):
     require_gpu()
     device = device_columns()
     versions = {contender.name: contender.version() for contender in found}
-    rows, results, modes = Rows(options, device), {}, plan(options)
+    rows, results, errors, modes = Rows(options, device), {}, {}, plan(options)
     for index, point in enumerate(modes, 1):
-        for mode, runs in measure(found, point, modes[point], options.rounds).items():
+        measured, errors[point] = measure(found, point, modes[point], options.rounds)
+        for line in rows_of(options, device, versions, point, measured, errors[point]):
+            rows.write(line)
+        for mode, runs in measured.items():
             results[point, mode] = runs
-            for name in runs:
-                line = row(name, device, point, mode, runs[name], versions[name])
-                rows.write(line + (f",{point.input}" if options.inputs else ""))
             medians = (f"{name} {tflops(point, runs[name])}" for name in runs)
             print(f"[{index}/{len(modes)}] {point}, {mode}: " + ", ".join(medians), file=sys.stderr, flush=True)
-    print_all(results, sys.stderr if options.csv == "-" else sys.stdout)
+    print_all(results, errors, YARDSTICKS[options.type], sys.stderr if options.csv == "-" else sys.stdout)
     rows.finish()
     if options.record and is_whole(options):
         free_memory()

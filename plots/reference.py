@@ -1,6 +1,8 @@
-"""What attention's output should be, in fp64 on the GPU, and how far from it a right fp16 kernel may be: the same limit
-for each row as common/harness/reference.c has, which says where its terms come from."""
+"""What attention's output should be, in fp64 on the GPU, and how far from it a right kernel may be. An fp16 kernel has
+the same limit for each row as in common/harness/reference.c, which says where its terms come from. An e4m3 kernel's
+relative error is recorded, and has a coarse limit: the stages' own check is the strict one."""
 import math
+import random
 
 CHUNK = 1 << 27  # scores at a time, in fp64: 1 GiB
 
@@ -68,3 +70,54 @@ class Reference:
         head, row, column = (int(index) for index in wrong.nonzero()[0])
         return (f"{count} of {wrong.numel()} elements are wrong; the first, head {head} row {row} element {column}, is "
                 f"{float(got[head, row, column]):.6g} and should be {float(self.exact[head, row, column]):.6g}")
+
+
+# ---- e4m3 ----
+
+ROWS = 256  # of each head are compared
+LIMIT = 0.2  # of the relative error; right kernels have some hundredths
+
+
+def sample_rows(seqlen):
+    """Some rows of a head, always the same. They have all places in a tile."""
+    return sorted(random.Random(1).sample(range(seqlen), min(seqlen, ROWS)))
+
+
+def exact_rows(problem, rows):
+    """The exact output of some rows of each head, in fp64: [batch][heads][row][head_dim]."""
+    import torch
+
+    q, k, v = problem.values()
+    scores = q[:, :, rows] @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
+    if problem.causal:
+        keys = torch.arange(k.shape[2], device=k.device)
+        scores.masked_fill_(keys > keys[rows][:, None], -math.inf)
+    return scores.softmax(-1) @ v
+
+
+def relative_errors(got, exact):
+    """The root of the sum of the squared differences over the sum of the squared exact elements: of all heads together,
+    and of the worst head."""
+    differences, elements = (tensor.square().sum((2, 3)) for tensor in (got - exact, exact))
+    return float((differences.sum() / elements.sum()).sqrt()), float((differences / elements).sqrt().amax())
+
+
+class ReferenceE4m3:
+    """The right output of one e4m3 problem, in some rows of each head. It follows from the e4m3 values, whatever they
+    were made from; `quantisation` is its own relative error, against the output of the fp16 problem."""
+
+    def __init__(self, problem):
+        self.rows = sample_rows(problem.q.shape[2])
+        self.exact = exact_rows(problem, self.rows)
+        self.quantisation, _ = relative_errors(self.exact, exact_rows(problem.original, self.rows))
+
+    def relative_errors(self, output):
+        return relative_errors(output[:, :, self.rows].double(), self.exact)
+
+    def differences(self, output):
+        """What is wrong with an output, in one line; "" when nothing is."""
+        count = int(output.isnan().sum())
+        if count:
+            return f"{count} of {output.numel()} elements are NaN"
+        _, worst = self.relative_errors(output)
+        return "" if worst <= LIMIT else f"the relative error of a head is {worst:.3g}; at most {LIMIT} is allowed"

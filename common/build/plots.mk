@@ -1,12 +1,14 @@
 # The plots of what is recorded in plots/data: times in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, on other
 # inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/. And the pictures of what has no recording.
+# The FP8 stages' times, in DEVICE-e4m3.csv and DEVICE-e4m3-inputs.csv, have no plot.
 
 RECORDINGS := $(patsubst plots/data/%.csv,plots/%, \
-  $(filter-out %-peers.csv %-inputs.csv %/counters.csv,$(wildcard plots/data/*.csv)))
+  $(filter-out %-peers.csv %-inputs.csv %-e4m3.csv %/counters.csv,$(wildcard plots/data/*.csv)))
 # The stages whose timelines lesson 09 shows in one picture.
 COMPARED := $(wildcard $(foreach n,06 07 08 09,plots/data/trace/stage-$n.csv))
 PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \
-  $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv)) \
+  $(patsubst plots/data/%.csv,plots/%.svg, \
+    $(filter-out %-e4m3-inputs.csv,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv))) \
   $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv)) \
   $(if $(word 4,$(COMPARED)),plots/timelines.svg) $(wildcard plots/figure-*.svg)
 

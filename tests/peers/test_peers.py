@@ -23,7 +23,9 @@ sys.path.insert(0, "plots")
 import contenders  # noqa: E402
 import inputs  # noqa: E402
 import peers  # noqa: E402
+import problem  # noqa: E402
 import record  # noqa: E402
+import reference  # noqa: E402
 import sm_clock  # noqa: E402
 
 
@@ -49,12 +51,14 @@ class Options(unittest.TestCase):
             "--points=64/full/512,": "'' is no point",
             "--sustained=all": "'all' is no point",
             "--stages=two": "'two' is no list of stages; all, none or numbers are allowed",
-            "--stages=77": "the library has no stage 77; it has 00, 01, ",
-            "--stages=5b": "the library has no stage 05b; it has 00, 01, ",
+            "--stages=77": "the library has no f16 stage 77; it has 00, 01, ",
+            "--stages=5b": "the library has no f16 stage 05b; it has 00, 01, ",
+            "--type=fp8": "'fp8' is no type; f16 and e4m3 are allowed",
             f"--library={ANOTHER_LIBRARY}": "is another library; it lacks functions of common/library/hopper_ladder.h",
             f"--against={ANOTHER_LIBRARY}": "is another library",
             "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, FlashAttention-3, cuDNN, math are allowed",
-            "--inputs=normal,x8": "'x8' is no input; all and normal, large, sink, ramp, rampdown, waves are allowed",
+            "--inputs=normal,x8": "'x8' is no input; all and normal, large, sink, ramp, rampdown, waves, outliers, "
+                                  "mean are allowed",
             "--rounds=0": "'0' is no number of rounds",
             "--contender=mine": "'mine' is no contender; NAME=FILE.so or NAME:64=FILE.so,128=FILE.so is allowed",
             "--contender=mine:65=/bin/sh": "is no contender",
@@ -64,6 +68,17 @@ class Options(unittest.TestCase):
         }.items():
             with self.subTest(argument):
                 self.expect([argument], 2, words)
+
+    def test_what_another_type_has(self):
+        for argument, words in {
+            "--stages=05": "the library has no e4m3 stage 05; it has 10, 11, 11b, 11c",
+            "--peers=cuDNN": "'cuDNN' is no peer; all, none and FlashAttention-3 FP8 are allowed",
+            f"--contender=mine={ANOTHER_LIBRARY}": "undefined symbol: attn_fwd_e4m3",
+        }.items():
+            with self.subTest(argument):
+                self.expect(["--type=e4m3", argument], 2, words)
+        self.expect(["--stages=11"], 2, "the library has no f16 stage 11; it has 00, 01, ")
+        self.expect(["--peers=FlashAttention-3 FP8"], 2, "'FlashAttention-3 FP8' is no peer; all, none and FlashA")
 
     def test_what_contradicts_itself(self):
         self.expect(["--record", "--csv=-"], 2, "--record and --csv both say where the rows go")
@@ -89,6 +104,15 @@ class Options(unittest.TestCase):
                     line = "FlashAttention-3 is not there; `make flash-attention-3` builds no/such.so\n"
                     self.assertEqual(printed.getvalue(), "" if option == "cuDNN" else "peers.py: " + line)
 
+    def test_flash_attention_3_of_before_e4m3(self):
+        old = types.SimpleNamespace(flash_attention_3=mock.Mock())
+        with mock.patch.object(contenders, "load_flash_attention_3", lambda path: old):
+            self.assertEqual([peer.name for peer in peers.find_peer("FlashAttention-3", True)], ["FlashAttention-3"])
+            printed = io.StringIO()
+            with contextlib.redirect_stderr(printed):
+                self.assertEqual(peers.find_peer("FlashAttention-3 FP8", False), [])
+            self.assertIn("peers.py: FlashAttention-3 FP8 is not there; `make flash-attention-3`", printed.getvalue())
+
     def test_points(self):
         everything = peers.parse_options([])
         self.assertEqual(len(everything.points), 24)
@@ -112,6 +136,8 @@ class Options(unittest.TestCase):
         self.assertEqual((len(everything), everything.count(["cold", "sustained"])), (24, 2))
         both = peers.parse_options(["--inputs=ramp", "--points=none", "--sustained=64/full/512"])
         self.assertEqual(list(peers.plan(both).items()), [(peers.Point(64, False, 512, "ramp"), ["sustained"])])
+        e4m3 = peers.plan(peers.parse_options(["--type=e4m3"]))
+        self.assertEqual((len(e4m3), {point.type for point in e4m3}), (24, {"e4m3"}))
 
     def test_contenders(self):
         parse = contenders.parse_kernel
@@ -122,6 +148,14 @@ class Options(unittest.TestCase):
     def test_stages_of_the_library(self):
         found = peers.find_contenders(peers.parse_options(["--stages=03,1", "--peers=cuDNN"]))
         self.assertEqual([contender.name for contender in found], ["03-cp-async", "01-wmma-qk", "cuDNN"])
+
+    def test_stages_on_e4m3(self):
+        names = ["10-stale-max", "11-fp8", "11b-fp8-transpose", "11c-fp8-stale-max"]
+        found = peers.find_contenders(peers.parse_options(["--type=e4m3", "--peers=none"]))
+        self.assertEqual([contender.name for contender in found], names)
+        found = peers.find_contenders(peers.parse_options(["--type=e4m3", "--stages=11c",
+                                                           "--against=./libhopper_ladder.so"]))
+        self.assertEqual([contender.name for contender in found], [names[3], "old " + names[3]])
 
     def test_old_stages_are_compared_by_title_or_number(self):
         names = ["05-a", "08-pipelining", "08b-ping-pong", "10-stale-max"]
@@ -138,6 +172,94 @@ class Options(unittest.TestCase):
     def test_another_build_can_have_a_name(self):
         self.assertEqual(peers.parse_options(["--against=CUDA 12.9=a=b.so"]).against, ("CUDA 12.9=a", "b.so"))
         self.assertEqual(peers.parse_options(["--against=a.so"]).against, ("old", "a.so"))
+
+
+class MadeUpTensor:
+    """As far as a contender needs it: its data are at an address."""
+
+    shape = (2, 3, 512, 64)
+
+    def __init__(self, address):
+        self.address = address
+
+    def data_ptr(self):
+        return self.address
+
+    def stride(self):
+        return (98304, 32768, 64, 1)
+
+
+class Calls(unittest.TestCase):
+    """What contenders call, with which pointers."""
+
+    def setUp(self):
+        tensors = [MadeUpTensor(address) for address in range(10, 17)]
+        f16 = problem.Problem(*map(MadeUpTensor, (20, 21, 22)), True)
+        self.problems = {"f16": problem.Problem(*tensors[:3], True),
+                         "e4m3": problem.Problem(*tensors[:3], True, tuple(tensors[4:]), f16, f16)}
+        self.output = tensors[3]
+        self.elements = []
+        empty = types.SimpleNamespace(data_ptr=lambda: 30)
+        torch = types.SimpleNamespace(empty=lambda *size, **options: empty, uint8="uint8")
+        for patch in (mock.patch.object(contenders, "new_output", self.new_output),
+                      mock.patch.object(contenders, "current_stream", lambda: 40),
+                      mock.patch.dict(sys.modules, torch=torch)):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def new_output(self, _, element="float16"):
+        self.elements.append(element)
+        return self.output
+
+    def library(self):
+        functions = {name: mock.Mock(return_value=0) for name in (
+            "hl_attention", "hl_attention_e4m3", "hl_supports", "attn_fwd", "attn_fwd_e4m3", "flash_attention_3",
+            "flash_attention_3_e4m3", "flash_attention_3_workspace")}
+        return types.SimpleNamespace(number=str.encode, **functions)
+
+    def call(self, contender, kind):
+        self.assertIs(contender.prepare(self.problems[kind])(), self.output)
+
+    def test_a_stage(self):
+        for kind, number, name, addresses in (("f16", "03", "hl_attention", [10, 11, 12, 13]),
+                                              ("e4m3", "11c", "hl_attention_e4m3", [10, 11, 12, 13, 14, 15, 16]),
+                                              ("e4m3", "10", "hl_attention", [20, 21, 22, 13])):
+            with self.subTest(number):
+                library = self.library()
+                self.call(contenders.stage(library, number, "name", kind), kind)
+                (got, shape, *tensors, stream), _ = getattr(library, name).call_args
+                self.assertEqual((got, shape.causal, stream), (number.encode(), 1, 40))
+                self.assertEqual([tensor.data for tensor in tensors], addresses)
+                self.assertEqual([scale.per_head for scale in tensors[4:]], [0] * len(tensors[4:]))
+                others = {"hl_attention", "hl_attention_e4m3"} - {name}
+                self.assertFalse(getattr(library, others.pop()).called)
+
+    def test_another_kernel(self):
+        for kind, name, addresses in (("f16", "attn_fwd", [10, 11, 12, 13]),
+                                      ("e4m3", "attn_fwd_e4m3", [10, 11, 12, 13, 14, 15, 16])):
+            library = self.library()
+            with self.subTest(kind), mock.patch.object(contenders.ctypes, "CDLL", lambda path: library):
+                self.call(contenders.kernel("mine", {64: "mine.so"}, kind), kind)
+                function = getattr(library, name)
+                self.assertEqual(function.call_args[0], (2, 3, 512, *addresses, 1, 40))
+                self.assertEqual(len(function.argtypes), len(function.call_args[0]))
+
+    def test_flash_attention_3(self):
+        for kind, name, addresses in (("f16", "flash_attention_3", [10, 11, 12, 13]),
+                                      ("e4m3", "flash_attention_3_e4m3", [10, 11, 12, 13, 14, 15, 16])):
+            with self.subTest(kind):
+                library = self.library()
+                self.call(contenders.flash_attention_3(library, kind), kind)
+                function = getattr(library, name)
+                self.assertEqual(function.call_args[0], (2, 3, 512, 64, 1, 0.125, *addresses, 30, 40))
+                self.assertEqual(len(function.argtypes), len(function.call_args[0]))
+        self.assertEqual(self.elements, ["float16", "bfloat16"])
+
+    def test_what_refuses_is_named(self):
+        library = self.library()
+        library.flash_attention_3_e4m3.return_value = 1
+        with self.assertRaisesRegex(contenders.Refused, "FlashAttention-3 FP8 returned 1"):
+            self.call(contenders.flash_attention_3(library, "e4m3"), "e4m3")
 
 
 class MadeUpTorch:
@@ -197,13 +319,20 @@ class Event:
 
 class Timing(unittest.TestCase):
     def measure(self, found, modes=("cold",), rounds=5):
-        """What peers.measure returns and prints, for contenders of the made-up PyTorch."""
-        reference = mock.Mock(differences=lambda output: "" if output == "right" else "it is " + output)
+        """What peers.measure returns of the runs and prints, for contenders of the made-up PyTorch."""
+        (results, errors), printed = self.measure_at(peers.Point(64, False, 512), found, modes, rounds)
+        self.assertEqual(errors, {})
+        return results, printed
+
+    def measure_at(self, point, found, modes=("cold",), rounds=5):
+        """All that it returns, and what it prints."""
+        reference = mock.Mock(differences=lambda output: "" if output == "right" else "it is " + output,
+                              relative_errors=lambda output: (0.01 if output == "right" else 0.5, 1), quantisation=0.04)
         printed = io.StringIO()
         with mock.patch.dict(sys.modules, torch=self.torch), mock.patch.object(peers, "SmClock", self.torch.clock), \
-                mock.patch.object(peers, "Reference", lambda problem: reference), \
+                mock.patch.object(peers, "reference_of", lambda point, problem: reference), \
                 mock.patch.object(peers.Point, "problem", lambda point: None), contextlib.redirect_stderr(printed):
-            return peers.measure(found, peers.Point(64, False, 512), modes, rounds), printed.getvalue()
+            return peers.measure(found, point, modes, rounds), printed.getvalue()
 
     def setUp(self):
         self.torch = MadeUpTorch()
@@ -221,6 +350,13 @@ class Timing(unittest.TestCase):
         self.assertEqual(self.torch.log.count("a"), 1)
         self.assertEqual(printed, "peers.py: a is WRONG and not timed at D 64, full, S 512, normal: it is wrong\n"
                                   "peers.py: c is left out at D 64, full, S 512, normal: no such head dim\n")
+
+    def test_errors_in_e4m3_are_those_of_wrong_ones_too(self):
+        found = [self.torch.contender("a", 1.0, "wrong"), self.torch.contender("b", 2.0),
+                 self.torch.contender("c", 1.0, refuses="no such head dim")]
+        (results, errors), _ = self.measure_at(peers.Point(64, False, 512, type="e4m3"), found)
+        self.assertEqual(list(results["cold"]), ["b"])
+        self.assertEqual(errors, {"quantisation": 0.04, "a": 0.5, "b": 0.01})
 
     def test_nobody_is_left(self):
         self.assertEqual(self.measure([self.torch.contender("a", 1.0, "wrong")])[0], {})
@@ -299,10 +435,13 @@ class Output(unittest.TestCase):
                                   rf"2.250000,1.000000,3.000000,4,122.168,cold,{clocks},1.0$")
             self.assertEqual(row.count(","), peers.COLUMNS.count(","))
 
+    def options(self, dtype="f16", record=False, csv=None, inputs=None):
+        return types.SimpleNamespace(type=dtype, record=record, csv=csv, inputs=inputs)
+
     def test_files_are_whole_or_not_there(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "times.csv")
-            rows = peers.Rows(types.SimpleNamespace(record=False, csv=path, inputs=None), "Test GPU,1980")
+            rows = peers.Rows(self.options(csv=path), "Test GPU,1980")
             rows.write("a row")
             self.assertEqual(os.listdir(folder), ["times.csv.partial"])
             with contextlib.redirect_stderr(io.StringIO()):
@@ -312,10 +451,11 @@ class Output(unittest.TestCase):
             self.assertEqual(os.listdir(folder), ["times.csv"])
 
     def test_record_names_the_device_and_what_was_varied(self):
-        for kinds, name in (None, "nvidia-h200-peers.csv"), (["normal"], "nvidia-h200-inputs.csv"):
+        for dtype, kinds, name in (("f16", None, "peers"), ("f16", ["normal"], "inputs"), ("e4m3", None, "e4m3"),
+                                   ("e4m3", ["normal"], "e4m3-inputs")):
             with mock.patch("builtins.open") as opened:
-                peers.Rows(types.SimpleNamespace(record=True, csv=None, inputs=kinds), "NVIDIA H200,1980")
-            self.assertTrue(opened.call_args[0][0].endswith(f"/plots/data/{name}.partial"))
+                peers.Rows(self.options(dtype, record=True, inputs=kinds), "NVIDIA H200,1980")
+            self.assertTrue(opened.call_args[0][0].endswith(f"/plots/data/nvidia-h200-{name}.csv.partial"))
 
     def test_rows_name_the_input_where_inputs_are_named(self):
         for arguments, header, row in (([], peers.COLUMNS, "cold,1700,1600,1.0"),
@@ -327,10 +467,24 @@ class Output(unittest.TestCase):
                 self.assertTrue(printed[-1].startswith("mine,Test GPU,1980,") and printed[-1].endswith("," + row))
                 self.assertEqual(len(printed), 3 if arguments else 2)
 
+    def test_rows_have_errors_in_e4m3(self):
+        errors = {"quantisation": 0.04, "mine": 0.0251234567, "other": 0.7}
+        for arguments, more in ([], ""), (["--inputs=mean"], ",mean"):
+            with self.subTest(arguments):
+                lines = self.main("--type=e4m3", "--points=64/full/512", "--sustained=none", "--csv=-", *arguments,
+                                  errors=errors).splitlines()
+                header = peers.COLUMNS + (",input" if more else "") + ",relative_error,quantisation_error"
+                self.assertEqual((lines[0], len(lines)), (header, 3))
+                for line, end in zip(lines[1:], (f",2,68.719,cold,1700,1600,1.0{more},0.025123,0.040000",
+                                                 f",32,32,512,64,0,,,,0,,wrong,,,2.0{more},0.700000,0.040000")):
+                    self.assertTrue(line.endswith(end), line)
+                self.assertEqual({line.count(",") for line in lines}, {header.count(",")})
+
     def test_what_lessons_show_follows_a_whole_run(self):
         for arguments, whole in {"--record": True, "--record --rounds=9": True, "--record --stages=03": False,
                                  "--record --peers=cuDNN": False, "--record --points=64/*/*": False,
-                                 "--record --inputs=normal": False, "--csv=-": False}.items():
+                                 "--record --inputs=normal": False, "--record --type=e4m3": False,
+                                 "--csv=-": False}.items():
             with self.subTest(arguments), mock.patch.object(peers.record, "record") as recorded, \
                     mock.patch("builtins.open"), mock.patch("os.replace"), mock.patch.object(peers, "free_memory"):
                 self.main(*arguments.split())
@@ -338,13 +492,15 @@ class Output(unittest.TestCase):
                 if whole:
                     self.assertTrue(recorded.call_args[0][0].endswith("/plots/data/test-gpu-peers.csv"))
 
-    def main(self, *arguments):
-        """What a run prints to standard output whose one contender takes a millisecond a call."""
+    def main(self, *arguments, errors=None):
+        """What a run prints to standard output in which "mine" takes a millisecond a call and "other" is wrong."""
         times = {"cold": {"mine": runs_of(1.0, 1.0, megahertz=[1600, 1800])}}
-        mine = contenders.Contender("mine", None, lambda: "1.0")
+        errors = errors or {peers.QUANTISATION: 0.1, "mine": 0.1}
+        found = [contenders.Contender("mine", None, lambda: "1.0"), contenders.Contender("other", None, lambda: "2.0")]
         printed = io.StringIO()
-        with mock.patch.multiple(peers, find_contenders=lambda options: [mine], require_gpu=lambda: None,
-                                 device_columns=lambda: "Test GPU,1980,1.2,13.0", measure=lambda *rest: times), \
+        with mock.patch.multiple(peers, find_contenders=lambda options: found, require_gpu=lambda: None,
+                                 device_columns=lambda: "Test GPU,1980,1.2,13.0",
+                                 measure=lambda found, point, *rest: (times, errors if point.type == "e4m3" else {})), \
                 contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
             peers.main(list(arguments))
         return printed.getvalue()
@@ -414,6 +570,23 @@ class Output(unittest.TestCase):
                            ("x", "y"), out)
         self.assertEqual(out.getvalue(), "\ntimes as fast as the best of x and y  mean   least\n"
                                          "cold, normal, a                       2.000  2.000 (D 64, full, S 1024)\n")
+
+    def test_errors(self):
+        first, second = peers.Point(64, False, 1024, type="e4m3"), peers.Point(128, True, 512, type="e4m3")
+        out = io.StringIO()
+        peers.print_errors({first: {"quantisation": 0.04, "a": 0.02, "FlashAttention-3 FP8": 0.04},
+                            second: {"quantisation": 0.05, "a": 0.03, "FlashAttention-3 FP8": 0.02},
+                            first._replace(input="mean"): {"quantisation": 0.01, "a": 0.5}}, out)
+        title = "relative error (%)             least  median    most  times FlashAttention-3 FP8: median, most"
+        self.assertEqual(out.getvalue(), f"\n{title}\n"
+                         "normal, quantisation           4.000   4.500   5.000\n"
+                         "normal, a                      2.000   2.500   3.000  1.000  1.500 (D 128, causal, S 512)\n"
+                         "normal, FlashAttention-3 FP8   2.000   3.000   4.000\n"
+                         "mean, quantisation             1.000   1.000   1.000\n"
+                         "mean, a                       50.000  50.000  50.000\n")
+        out = io.StringIO()
+        peers.print_errors({first: {}}, out)
+        self.assertEqual(out.getvalue(), "", "of fp16")
 
     def test_clocks(self):
         point = peers.Point(64, False, 1024)
@@ -572,6 +745,100 @@ class Inputs(unittest.TestCase):
             self.assertLess(float(high.std()), 1)
             self.assertAlmostEqual(float((scores[..., 256:384].mean() - low.mean())), 0, delta=0.3)
             self.assertAlmostEqual(float(v.std()), 0.5, delta=0.02)
+
+    def test_outliers_are_few_and_large(self):
+        tensors = inputs.make("outliers", (2, 4, 512, 64), device="cpu")
+        for tensor, normal in zip(tensors, inputs.make("normal", (2, 4, 512, 64), device="cpu")):
+            added = (tensor.double() - normal.double()).abs()
+            self.assertAlmostEqual(float((added > 0.1).double().mean()), 0.001, delta=0.0003)
+            self.assertAlmostEqual(float(added[added > 0.1].square().mean().sqrt()), 10, delta=2)
+        self.assertGreater(float((tensors[0] - tensors[1]).abs().max()), 10, "each has its own")
+
+    def test_the_mean_is_that_of_v(self):
+        q, k, v = inputs.make("mean", (2, 4, 512, 64), device="cpu")
+        for tensor, expected in (q, 0), (k, 0), (v, 1):
+            self.assertAlmostEqual(float(tensor.double().mean()), expected, delta=0.02)
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "no PyTorch here")
+class E4m3(unittest.TestCase):
+    """Problems in e4m3, and what errors are; PyTorch's CPU will do."""
+
+    def problem(self, kind="normal", shape=(2, 3, 512, 64), causal=True):
+        return problem.quantise(problem.Problem(*inputs.make(kind, shape, device="cpu"), causal))
+
+    def attention(self, tensors, causal):
+        """Row by row."""
+        import torch
+
+        q, k, v = tensors
+        output = torch.empty_like(v)
+        for row in range(q.shape[2]):
+            keys = row + 1 if causal else k.shape[2]
+            scores = (k[:, :, :keys] * q[:, :, row:row + 1]).sum(-1) / math.sqrt(q.shape[3])
+            output[:, :, row] = (scores.softmax(-1)[..., None] * v[:, :, :keys]).sum(-2)
+        return output
+
+    def test_the_largest_element_is_448(self):
+        for kind in "normal", "outliers":
+            quantised = self.problem(kind)
+            for codes, scale, tensor in zip(quantised[:3], quantised.scales, quantised.original[:3]):
+                self.assertEqual((str(codes.dtype), scale.shape), ("torch.float8_e4m3fn", (1,)))
+                self.assertEqual(float(codes.float().abs().max()), 448)
+                self.assertAlmostEqual(float(scale), float(tensor.float().abs().max()) / 448, places=9)
+
+    def test_elements_are_the_nearest_codes(self):
+        import torch
+
+        codes = torch.arange(127, dtype=torch.uint8).view(torch.float8_e4m3fn).double()
+        quantised = self.problem("outliers", (1, 1, 256, 64))
+        for codes_got, scale, tensor in zip(quantised[:3], quantised.scales, quantised.original[:3]):
+            exact = (tensor.double() / scale.double()).flatten()
+            least = (exact.abs()[:, None] - codes).abs().amin(1)
+            off = (codes_got.float().double().flatten() - exact).abs()
+            self.assertLess(float((off - least).max()), 1e-4)
+
+    def test_values(self):
+        quantised = self.problem()
+        for value, codes, scale, f16 in zip(quantised.values(), quantised[:3], quantised.scales,
+                                            quantised.dequantised[:3]):
+            self.assertTrue(bool((value == codes.float().double() * float(scale)).all()))
+            self.assertEqual(str(f16.dtype), "torch.float16")
+            self.assertLess(float(((f16.double() - value).abs() - 2**-11 * value.abs()).max()), 2**-20)
+
+    def test_rows_are_exact(self):
+        for causal in False, True:
+            quantised = self.problem(causal=causal)
+            checked = reference.ReferenceE4m3(quantised)
+            self.assertEqual(len(set(checked.rows)), reference.ROWS)
+            exact = self.attention(quantised.values(), causal)
+            self.assertLess(float((exact[:, :, checked.rows] - checked.exact).abs().max()), 1e-12)
+            before = self.attention(quantised.original.values(), causal)
+            off = (exact - before)[:, :, checked.rows]
+            expected = math.sqrt(float(off.square().sum() / before[:, :, checked.rows].square().sum()))
+            self.assertAlmostEqual(checked.quantisation, expected, places=9)
+            self.assertGreater(expected, 0.01)
+
+    def test_short_sequences_are_checked_whole(self):
+        self.assertEqual(reference.sample_rows(97), list(range(97)))
+
+    def test_what_is_wrong(self):
+        quantised = self.problem(causal=False)
+        checked = reference.ReferenceE4m3(quantised)
+        right = self.attention(quantised.values(), False)
+        self.assertEqual(checked.differences(right.half()), "")
+        error, worst = checked.relative_errors(1.1 * right)
+        self.assertAlmostEqual(error, 0.1, places=9)
+        self.assertAlmostEqual(worst, 0.1, places=9)
+        one_head = right.clone()
+        one_head[1, 2] *= 1.5
+        self.assertLess(checked.relative_errors(one_head)[0], 0.25)
+        self.assertEqual(checked.differences(one_head),
+                         "the relative error of a head is 0.5; at most 0.2 is allowed")
+        hole = right.clone()
+        row = next(row for row in range(512) if row not in checked.rows)
+        hole[0, 0, row, 7] = math.nan
+        self.assertEqual(checked.differences(hole), "1 of 196608 elements are NaN")
 
 
 if __name__ == "__main__":

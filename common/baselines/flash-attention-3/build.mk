@@ -1,23 +1,24 @@
-# libflash_attention_3.so: the driver beside this file and, from the checkout that FLASH_ATTENTION names, the two files
-# that instantiate the forward kernels for fp16 and head dimensions 64 and 128. CUTLASS names the other checkout. The flags
-# are those of FlashAttention's hopper/setup.py, without the features that are not timed here.
+# libflash_attention_3.so: the driver beside this file and, from the checkout that FLASH_ATTENTION names, the four files
+# that instantiate the forward kernels for fp16 and e4m3 and head dimensions 64 and 128. CUTLASS names the other checkout.
+# The flags are those of FlashAttention's hopper/setup.py, without the features that are not timed here.
 FA3 := build/flash-attention-3
 FA3_DRIVER := common/baselines/flash-attention-3
+FA3_KERNELS := $(foreach type,fp16 e4m3,$(foreach d,64 128,$(FA3)/hdim$(d)_$(type).o))
 FA3_FLAGS := -O3 -std=c++17 --use_fast_math --expt-relaxed-constexpr -Xcompiler -fPIC,-fvisibility=hidden \
   -gencode arch=compute_90a,code=sm_90a -DNDEBUG -DCUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED \
   -DCUTLASS_ENABLE_GDC_FOR_SM90 \
   $(foreach feature,LOCAL SOFTCAP PAGEDKV SPLIT APPENDKV PACKGQA VARLEN,-DFLASHATTENTION_DISABLE_$(feature)) \
   -I"$(FLASH_ATTENTION)/hopper" -I"$(CUTLASS)/include"
 
-build/libflash_attention_3.so: $(FA3)/driver.o $(FA3)/hdim64.o $(FA3)/hdim128.o
+build/libflash_attention_3.so: $(FA3)/driver.o $(FA3_KERNELS)
 	$(call say,LD $@)
 	$Q$(NVCC) -shared $^ -o $@
 $(FA3)/driver.o: $(FA3_DRIVER)/driver.cu $(FA3_DRIVER)/flash_attention_3.h $(FA3)/flags | nvcc
 	$(call say,NVCC $<)
 	$Q$(NVCC) $(FA3_FLAGS) $(FA3_COMMITS) -c $< -o $@
-$(FA3)/hdim%.o: $(FA3)/flags | nvcc
-	$(call say,NVCC flash_fwd_hdim$*_fp16_sm90.cu: it takes minutes and 5 GB of memory)
-	$Q$(NVCC) $(FA3_FLAGS) -c "$(FLASH_ATTENTION)/hopper/instantiations/flash_fwd_hdim$*_fp16_sm90.cu" -o $@
+$(FA3_KERNELS): $(FA3)/hdim%.o: $(FA3)/flags | nvcc
+	$(call say,NVCC flash_fwd_hdim$*_sm90.cu: it takes minutes and 5 GB of memory)
+	$Q$(NVCC) $(FA3_FLAGS) -c "$(FLASH_ATTENTION)/hopper/instantiations/flash_fwd_hdim$*_sm90.cu" -o $@
 $(FA3)/flags: | $(FA3)/checkouts
 $(FA3)/checkouts:
 	@[ -f "$(FLASH_ATTENTION)/hopper/flash.h" ] && [ -f "$(CUTLASS)/include/cute/tensor.hpp" ] || { \

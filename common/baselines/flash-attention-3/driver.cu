@@ -68,8 +68,37 @@ cudaError_t set_device(Flash_fwd_params &params) {
   return error ? error : cudaDeviceGetAttribute(&params.num_sm, cudaDevAttrMultiProcessorCount, device);
 }
 
-template <int HEAD_DIM> void run(Flash_fwd_params &params, cudaStream_t stream) {
-  run_mha_fwd_<90, cutlass::half_t, HEAD_DIM, HEAD_DIM, false, false, false, false>(params, stream);
+Flash_fwd_params make_params(int batch, int heads, int seqlen, int head_dim, bool causal, float scale,
+                             const Tensors &tensors) {
+  Flash_fwd_params params = {};
+  set_sizes(params, batch, heads, seqlen, head_dim);
+  set_strides(params, heads, seqlen, head_dim);
+  set_mask(params, causal);
+  set_pointers(params, tensors);
+  set_scales(params, scale);
+  return params;
+}
+
+// FlashAttention reads a scale for each batch and head. With strides of 0, which make_params leaves, all read the same.
+void set_descales(Flash_fwd_params &params, const float *q_scale, const float *k_scale, const float *v_scale) {
+  params.is_e4m3 = true;
+  params.q_descale_ptr = const_cast<float *>(q_scale);
+  params.k_descale_ptr = const_cast<float *>(k_scale);
+  params.v_descale_ptr = const_cast<float *>(v_scale);
+}
+
+template <typename Element, int HEAD_DIM> void run(Flash_fwd_params &params, cudaStream_t stream) {
+  run_mha_fwd_<90, Element, HEAD_DIM, HEAD_DIM, false, false, false, false>(params, stream);
+}
+
+template <typename Element> int launch(Flash_fwd_params &params, void *stream) {
+  if (params.d != 64 && params.d != 128) return cudaErrorInvalidValue;
+  cudaError_t error = set_device(params);
+  cudaStream_t queue = static_cast<cudaStream_t>(stream);
+  if (!error && params.is_causal) error = cudaMemsetAsync(params.tile_count_semaphore, 0, sizeof(int), queue);
+  if (error) return error;
+  (params.d == 64 ? run<Element, 64> : run<Element, 128>)(params, queue);
+  return cudaSuccess;
 }
 
 }  // namespace
@@ -88,17 +117,14 @@ size_t flash_attention_3_workspace(int batch, int heads, int seqlen) {
 
 int flash_attention_3(int batch, int heads, int seqlen, int head_dim, int causal, float scale, const void *q,
                       const void *k, const void *v, void *o, void *workspace, void *stream) {
-  if (head_dim != 64 && head_dim != 128) return cudaErrorInvalidValue;
-  Flash_fwd_params params = {};
-  set_sizes(params, batch, heads, seqlen, head_dim);
-  set_strides(params, heads, seqlen, head_dim);
-  set_mask(params, causal);
-  set_pointers(params, {q, k, v, o, workspace});
-  set_scales(params, scale);
-  cudaError_t error = set_device(params);
-  cudaStream_t queue = static_cast<cudaStream_t>(stream);
-  if (!error && causal) error = cudaMemsetAsync(params.tile_count_semaphore, 0, sizeof(int), queue);
-  if (error) return error;
-  (head_dim == 64 ? run<64> : run<128>)(params, queue);
-  return cudaSuccess;
+  Flash_fwd_params params = make_params(batch, heads, seqlen, head_dim, causal, scale, {q, k, v, o, workspace});
+  return launch<cutlass::half_t>(params, stream);
+}
+
+int flash_attention_3_e4m3(int batch, int heads, int seqlen, int head_dim, int causal, float scale, const void *q,
+                           const void *k, const void *v, void *o, const float *q_scale, const float *k_scale,
+                           const float *v_scale, void *workspace, void *stream) {
+  Flash_fwd_params params = make_params(batch, heads, seqlen, head_dim, causal, scale, {q, k, v, o, workspace});
+  set_descales(params, q_scale, k_scale, v_scale);
+  return launch<cutlass::float_e4m3_t>(params, stream);
 }

@@ -22,6 +22,12 @@ FA3_API size_t flash_attention_3_workspace(int batch, int heads, int seqlen);
 FA3_API int flash_attention_3(int batch, int heads, int seqlen, int head_dim, int causal, float scale, const void *q,
                               const void *k, const void *v, void *o, void *workspace, void *stream);
 
+// The same on e4m3 tensors. Each has one scale, a float in device memory: an element's value is its code's times the
+// scale. O is bf16, which is what FlashAttention-3 writes for such inputs.
+FA3_API int flash_attention_3_e4m3(int batch, int heads, int seqlen, int head_dim, int causal, float scale,
+                                   const void *q, const void *k, const void *v, void *o, const float *q_scale,
+                                   const float *k_scale, const float *v_scale, void *workspace, void *stream);
+
 #ifdef __cplusplus
 }
 #endif
