@@ -35,6 +35,8 @@ Test(backward, d_o_is_an_input_of_its_own) {
   for (size_t i = 0; i < a.elements; i++)
     wrong += fabs(half_to_float(large.d_o[i]) - 1024 * (double)half_to_float(a.d_o[i])) > 1;
   cr_expect_eq(wrong, 0, "explode: %d elements of dO are not 1024 times as large", wrong);
+  Problem *all[] = {&a, &b, &large, &forward};
+  for (int i = 0; i < 4; i++) problem_free(all[i]);
 }
 
 // vanish: dQ is nearly 0 in most rows, though the keys are about 32.
@@ -52,6 +54,7 @@ Test(backward, vanish_leaves_no_gradient) {
   }
   cr_expect(vanished > 150, "dQ has %d rows of 200 that are nearly 0", vanished);
   reference_close(&head);
+  problem_free(&problem);
 }
 
 // ---- finite differences ----
@@ -126,6 +129,8 @@ Test(backward, log_sum_exp_by_hand) {
   cr_expect_float_eq(lse, log(1 + exp(1.0)), 1e-15, "%.17g", lse);
   reference_lse(&head, 1, &lse);
   cr_expect_float_eq(lse, log(2.0), 1e-15, "%.17g", lse);
+  reference_close(&head);
+  problem_free(&problem);
 }
 
 // ---- the limit: kernels as one would write them, in fp32 with P and dS in fp16 ----
@@ -274,6 +279,7 @@ Test(backward, limit_stops_nearly_right_kernels) {
       cr_expect_eq(results[output].wrong > 0, cases[i].wrong >> output & 1, "%s, output %d: %.2f of the limit",
                    cases[i].name, output, results[output].worst);
   }
+  for (int i = 0; i < 2; i++) problem_free(&problems[i]);
 }
 
 // dO so large that dV exceeds fp16, as the sum over queries of P = 1, 1/2, 1/3, ... times 60000: a kernel that stores fp16's
@@ -323,6 +329,8 @@ Test(backward, report_names_the_gradients) {
   cr_expect_eq(strncmp(text, "result    right: all 2,560 elements of dQ, max error ", 53), 0, "%s", text);
   cr_expect(strstr(text, "\n          right: all 2,560 elements of dK, ") && strstr(text, " of dV, "), "%s", text);
   cr_expect(!strstr(text, "lse"), "%s", text);
+  free(text);
+  problem_free(&problem);
 }
 
 // What is wrong is on the first line, where scripts look for it.
@@ -337,6 +345,8 @@ Test(backward, report_begins_with_what_is_wrong) {
   cr_expect(strstr(text, "the first that differ, dV[batch][head][row][d]:\n"), "%s", text);
   cr_expect(strstr(text, "          dV[0][1][3][7]: got 100, expected "), "%s", text);
   cr_expect(strstr(text, "\n          right: all 2,560 elements of dQ, "), "%s", text);
+  free(text);
+  problem_free(&problem);
 }
 
 // Gradients that follow from a wrong O mean nothing.
@@ -350,6 +360,8 @@ Test(backward, gradients_are_not_compared_when_the_forward_pass_is_wrong) {
   cr_expect_eq(strncmp(text, "result    WRONG: 1 of 40 elements of lse differs ", 49), 0, "%s", text);
   cr_expect(strstr(text, "the first that differs, lse[batch][head][row]:\n          lse[0][1][5]: got "), "%s", text);
   cr_expect(!strstr(text, "dQ") && !strstr(text, "right"), "%s", text);
+  free(text);
+  problem_free(&problem);
 }
 
 Test(backward, five_products_are_counted) {

@@ -172,26 +172,25 @@ Test(e4m3, rotation_makes_outliers_cost_less) {
 
 // ---- the report ----
 
-static char *printed(void (*print)(FILE *out, const Problem *problem, const CheckResult *result),
-                     const Problem *problem, const CheckResult *result) {
+static void expect_accuracy(const Problem *problem, const CheckResult *result, const char *expected) {
   char *text;
   size_t size;
   FILE *out = open_memstream(&text, &size);
-  print(out, problem, result);
+  report_accuracy(out, problem, result);
   fclose(out);
-  return text;
+  cr_expect_str_eq(text, expected);
+  free(text);
 }
 
 Test(e4m3, report_shows_both_errors) {
   Problem problem = {.inputs = INPUTS_E4M3};
   CheckResult result = {.kernel = {4, 10000}, .quantisation = {25, 10000}};
-  cr_expect_str_eq(printed(report_accuracy, &problem, &result),
-                   "accuracy  the kernel is off by 2.00 %, the quantisation by 5.00 %\n");
+  expect_accuracy(&problem, &result, "accuracy  the kernel is off by 2.00 %, the quantisation by 5.00 %\n");
   problem.inputs = INPUTS_F16;
-  cr_expect_str_eq(printed(report_accuracy, &problem, &result), "");
+  expect_accuracy(&problem, &result, "");
   problem.inputs = INPUTS_E4M3;
   result.kernel.difference = NAN;
-  cr_expect_str_eq(printed(report_accuracy, &problem, &result), "", "an output that is NaN");
+  expect_accuracy(&problem, &result, "");
 }
 
 // An output of zeros is off by all of it. An output that is the reference, rounded to fp16, is off by little.
@@ -216,22 +215,23 @@ Test(e4m3, check_adds_up_both_errors) {
   problem_free(&problem);
 }
 
-static char *problem_line(const Stage *stage, const Options *options) {
+static void expect_problem(const Stage *stage, const Options *options, const char *end) {
   char *text;
   size_t size;
   FILE *out = open_memstream(&text, &size);
   report_problem(out, stage, options, &(DeviceInfo){.kind = DEVICE_GPU});
   fclose(out);
-  return text;
+  cr_expect(strstr(text, end), "%s", text);
+  free(text);
 }
 
 Test(e4m3, report_shows_scales_and_rotation) {
   static const Stage e4m3 = {.inputs = INPUTS_E4M3}, f16 = {.inputs = INPUTS_F16};
   Options options = {.seed = 3};
-  cr_expect(strstr(problem_line(&e4m3, &options), "seed 3; e4m3 with a scale for each tensor\n"));
+  expect_problem(&e4m3, &options, "seed 3; e4m3 with a scale for each tensor\n");
   options.scales = options.rotate = 1;
-  cr_expect(strstr(problem_line(&e4m3, &options), "seed 3; e4m3 with a scale for each head, Q and K rotated\n"));
-  cr_expect(strstr(problem_line(&f16, &options), "seed 3\n"));
+  expect_problem(&e4m3, &options, "seed 3; e4m3 with a scale for each head, Q and K rotated\n");
+  expect_problem(&f16, &options, "seed 3\n");
 }
 
 // ---- tensor maps ----
