@@ -197,7 +197,10 @@ Test(cli, every_option_is_read) {
   cr_expect(shape.batch == 2 && shape.heads == 3 && shape.seqlen == 1048576 && shape.head_dim == 128 && shape.causal);
   cr_expect_eq(options.seed, UINT64_MAX);
   cr_expect_eq(options.input, INPUT_IDENTITY);
-  cr_expect_str_eq(options_input_name(&options), "identity");
+  char name[INPUT_NAME_SIZE];
+  cr_expect_str_eq(options_input_name(&options, name), "identity");
+  options.input = INPUT_EXPLODE;  // the last one
+  cr_expect_str_eq(options_input_name(&options, name), "explode");
   cr_expect_eq(options.hazards, 1);
   cr_expect_eq(options.schedule, 9);
   cr_expect(options.counters);

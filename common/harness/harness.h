@@ -48,7 +48,7 @@ typedef enum InputKind {
   INPUT_EXPLODE
 } InputKind;
 
-enum { MAX_STAGE_OPTIONS = 8, ERROR_SIZE = 320 };
+enum { MAX_STAGE_OPTIONS = 8, ERROR_SIZE = 320, INPUT_NAME_SIZE = 16 };
 
 // What the user asked for. The field of a number that was not given has no meaning until options_complete fills it with the
 // default. `given` has a bit for each option.
@@ -111,7 +111,8 @@ bool options_complete(Options *options, const DeviceInfo *device, char error[ERR
 uint64_t options_step_limit(const Options *options);
 bool options_given(const Options *options, OptionIndex index);
 Shape options_shape(const Options *options);
-const char *options_input_name(const Options *options);
+// The input's name as on the command line.
+const char *options_input_name(const Options *options, char name[INPUT_NAME_SIZE]);
 void options_print_help(FILE *out, const char *program, const Stage *stage);
 
 // ---- problem.c ----

@@ -301,10 +301,11 @@ Shape options_shape(const Options *options) {
   };
 }
 
-const char *options_input_name(const Options *options) {
-  static const char *const names[] = {"normal", "ones",  "arange",   "large", "identity",
-                                      "waves",  "cliff", "outliers", "mean"};
-  return names[options->input];
+const char *options_input_name(const Options *options, char name[INPUT_NAME_SIZE]) {
+  const char *choice = specs[OPTION_INPUT].value;
+  for (int i = 0; i < options->input; i++) choice = strchr(choice, '|') + 1;
+  snprintf(name, INPUT_NAME_SIZE, "%.*s", (int)strcspn(choice, "|"), choice);
+  return name;
 }
 
 // ---- --help ----

@@ -22,9 +22,10 @@ void report_head(FILE *out, const Stage *stage, const DeviceInfo *device) {
 
 void report_problem(FILE *out, const Stage *stage, const Options *options, const DeviceInfo *device) {
   Shape shape = options_shape(options);
+  char input[INPUT_NAME_SIZE];
   fprintf(out, "problem   batch %d, heads %d, seqlen %d, head dim %d, %s; input %s, seed %" PRIu64, shape.batch,
           shape.heads, shape.seqlen, shape.head_dim, shape.causal ? "causal" : "not causal",
-          options_input_name(options), options->seed);
+          options_input_name(options, input), options->seed);
   if (stage->backward) fprintf(out, "; backward");
   if (stage->inputs == INPUTS_E4M3)
     fprintf(out, "; e4m3 with a scale for each %s%s", options->scales ? "head" : "tensor",
