@@ -33,9 +33,10 @@ static bool prepare(const Session *session, const Problem *problem, Inputs *inpu
 // ---- report ----
 
 static void report_inputs(const Session *session) {
+  char input[INPUT_NAME_SIZE];
   fprintf(session->out,
           "problem   D = A B and D += A B; wgmma m64n64k16: A 64 x 16, B 16 x 64, fp16; D fp32; input %s, seed %llu\n",
-          options_input_name(&session->options), (unsigned long long)session->options.seed);
+          options_input_name(&session->options, input), (unsigned long long)session->options.seed);
 }
 
 static bool is_right(const Comparison *result) {
