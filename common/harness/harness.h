@@ -175,7 +175,7 @@ static inline double larger(double a, double b) { return a > b || isnan(a) ? a :
 
 // ---- the reference, in fp64 ----
 
-// What kernels compute. In the backward pass O and the log-sum-exp are those that the stage's forward kernels made.
+// The tensors that kernels compute. In the backward pass, the stage's forward kernels compute O and the log-sum-exp.
 typedef enum OutputTensor { OUTPUT_O, OUTPUT_LSE, OUTPUT_D_Q, OUTPUT_D_K, OUTPUT_D_V, OUTPUTS } OutputTensor;
 
 // What the gradients need of one query: reference_backward.c.
@@ -286,7 +286,7 @@ bool timing_measure(Device *device, DeviceWork *work, void *context, int repeats
 
 void report_head(FILE *out, const Stage *stage, const DeviceInfo *device);
 void report_problem(FILE *out, const Stage *stage, const Options *options, const DeviceInfo *device);
-// What is wrong comes first. Of the backward pass O and the log-sum-exp are not mentioned when they are right.
+// Prints wrong tensors first. In the backward pass, it mentions O and the log-sum-exp only when they are wrong.
 void report_check(FILE *out, const Problem *problem, const CheckResult *results, int count);
 // How far off the kernel is, and how far the quantisation; prints nothing if the problem is not e4m3 or O not finite.
 void report_accuracy(FILE *out, const Problem *problem, const CheckResult *result);

@@ -20,8 +20,8 @@
 //     2^-25                     half of fp16's smallest number
 //
 // Here |g|, the roots and the sum are the row's largest over d. Those of dQ and dK are multiplied by scale, as the
-// gradient is. Where a factor or the gradient exceeds fp16, the rounded path is not finite. It is left out there, because an
-// infinite limit would let every finite number pass. The errors of a factor, where |k| and |v| are the largest norms of a key
+// gradient is. Where a factor or the gradient exceeds fp16, the rounded path is not finite. The limit omits it there:
+// an infinite limit would let every finite number pass. The errors of a factor, where |k| and |v| are the largest norms of a key
 // and a value of the head:
 //
 //     of P      2^-22 (scale |q| |k| + |lse| + 1) of it: tensor cores add up a score's terms in fp32 and truncate, and lse
