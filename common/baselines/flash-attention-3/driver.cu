@@ -167,8 +167,8 @@ void set_workspace(Flash_bwd_params &params, void *workspace) {
 int launch_backward(Flash_bwd_params &params, void *stream) {
   cudaError_t error = set_device(params);
   if (error) return error;
-  auto run_backward = params.d == 64 ? run_mha_bwd_<90, cutlass::half_t, 64, false>
-                                     : run_mha_bwd_<90, cutlass::half_t, 128, false>;
+  auto run_backward =
+      params.d == 64 ? run_mha_bwd_<90, cutlass::half_t, 64, false> : run_mha_bwd_<90, cutlass::half_t, 128, false>;
   run_backward(params, static_cast<cudaStream_t>(stream));
   return cudaSuccess;
 }
