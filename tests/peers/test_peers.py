@@ -107,10 +107,10 @@ class Options(unittest.TestCase):
     def test_flash_attention_3_of_before_e4m3(self):
         old = types.SimpleNamespace(flash_attention_3=mock.Mock())
         with mock.patch.object(contenders, "load_flash_attention_3", lambda path: old):
-            self.assertEqual([peer.name for peer in peers.find_peer("FlashAttention-3", True)], ["FlashAttention-3"])
+            self.assertEqual([peer.name for peer in peers.find_peer("FlashAttention-3", "f16", True)], ["FlashAttention-3"])
             printed = io.StringIO()
             with contextlib.redirect_stderr(printed):
-                self.assertEqual(peers.find_peer("FlashAttention-3 FP8", False), [])
+                self.assertEqual(peers.find_peer("FlashAttention-3 FP8", "e4m3", False), [])
             self.assertIn("peers.py: FlashAttention-3 FP8 is not there; `make flash-attention-3`", printed.getvalue())
 
     def test_points(self):
@@ -137,7 +137,7 @@ class Options(unittest.TestCase):
         both = peers.parse_options(["--inputs=ramp", "--points=none", "--sustained=64/full/512"])
         self.assertEqual(list(peers.plan(both).items()), [(peers.Point(64, False, 512, "ramp"), ["sustained"])])
         e4m3 = peers.plan(peers.parse_options(["--type=e4m3"]))
-        self.assertEqual((len(e4m3), {point.type for point in e4m3}), (24, {"e4m3"}))
+        self.assertEqual((len(e4m3), {point.kind for point in e4m3}), (24, {"e4m3"}))
 
     def test_contenders(self):
         parse = contenders.parse_kernel
@@ -354,7 +354,7 @@ class Timing(unittest.TestCase):
     def test_errors_in_e4m3_are_those_of_wrong_ones_too(self):
         found = [self.torch.contender("a", 1.0, "wrong"), self.torch.contender("b", 2.0),
                  self.torch.contender("c", 1.0, refuses="no such head dim")]
-        (results, errors), _ = self.measure_at(peers.Point(64, False, 512, type="e4m3"), found)
+        (results, errors), _ = self.measure_at(peers.Point(64, False, 512, kind="e4m3"), found)
         self.assertEqual(list(results["cold"]), ["b"])
         self.assertEqual(errors, {"quantisation": 0.04, "a": 0.5, "b": 0.01})
 
@@ -436,7 +436,7 @@ class Output(unittest.TestCase):
             self.assertEqual(row.count(","), peers.COLUMNS.count(","))
 
     def options(self, dtype="f16", record=False, csv=None, inputs=None):
-        return types.SimpleNamespace(type=dtype, record=record, csv=csv, inputs=inputs)
+        return types.SimpleNamespace(kind=dtype, record=record, csv=csv, inputs=inputs)
 
     def test_files_are_whole_or_not_there(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -500,7 +500,7 @@ class Output(unittest.TestCase):
         printed = io.StringIO()
         with mock.patch.multiple(peers, find_contenders=lambda options: found, require_gpu=lambda: None,
                                  device_columns=lambda: "Test GPU,1980,1.2,13.0",
-                                 measure=lambda found, point, *rest: (times, errors if point.type == "e4m3" else {})), \
+                                 measure=lambda found, point, *rest: (times, errors if point.kind == "e4m3" else {})), \
                 contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
             peers.main(list(arguments))
         return printed.getvalue()
@@ -572,7 +572,7 @@ class Output(unittest.TestCase):
                                          "cold, normal, a                       2.000  2.000 (D 64, full, S 1024)\n")
 
     def test_errors(self):
-        first, second = peers.Point(64, False, 1024, type="e4m3"), peers.Point(128, True, 512, type="e4m3")
+        first, second = peers.Point(64, False, 1024, kind="e4m3"), peers.Point(128, True, 512, kind="e4m3")
         out = io.StringIO()
         peers.print_errors({first: {"quantisation": 0.04, "a": 0.02, "FlashAttention-3 FP8": 0.04},
                             second: {"quantisation": 0.05, "a": 0.03, "FlashAttention-3 FP8": 0.02},
