@@ -1,9 +1,9 @@
-"""What peers.py times of the backward pass: contenders as in contenders.py, but call() queues one backward pass, with all
-its kernels, and returns dQ, dK and dV. They are fp16, as the inputs are.
+"""What peers.py times of the backward pass: contenders as in contenders.py, but call() queues one backward pass, with
+all its kernels, and returns dQ, dK and dV. They are fp16, as the inputs are.
 
-The stages, FlashAttention-3 and --contender read the problem's O and log-sum-exp. PyTorch's contenders keep what their own
-forward pass computed, once, before any time is taken. Their call is torch.autograd.grad: the backward kernels of that
-backend and whatever PyTorch queues around them. Nothing is added to .grad.
+The stages, FlashAttention-3 and --contender read the problem's O and log-sum-exp. PyTorch's contenders keep what their
+own forward pass computed, once, before any time is taken. Their call is torch.autograd.grad: the backward kernels of
+that backend, and whatever PyTorch queues around them. Nothing is added to .grad.
 """
 import ctypes
 

@@ -1,6 +1,6 @@
 """What the tensors hold that peers.py times the contenders on: normal, large, waves, outliers, mean, vanish and explode
-as --input of the stages makes them (common/harness/problem.c), and three that move the maximum of a row of scores, which
-an online softmax follows. The backward pass has normal, vanish and explode.
+as --input of the stages makes them (common/harness/problem.c), and three that move the maximum of a row of scores,
+which an online softmax follows. The backward pass has normal, vanish and explode.
 
 All start from the same normal numbers. A score is a query times a key over sqrt(head_dim), and a row of scores belongs
 to one query.

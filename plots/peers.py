@@ -14,8 +14,8 @@ is overwritten. Contenders that take four times as long as the fastest, or longe
 --type=e4m3 times the FP8 stages on e4m3 tensors (plots/problem.py), in turn with FlashAttention-3's FP8 kernel and with
 stage 10, which reads the same values in fp16. A table shows the relative errors, also of contenders that are wrong.
 
---pass=backward times the stages of the backward pass in turn with FlashAttention's and cuDNN's. A time has all kernels of
-a pass, and no forward pass. Stages and FlashAttention-3 read an O and a log-sum-exp that were computed in fp64.
+--pass=backward times the stages of the backward pass in turn with FlashAttention's and cuDNN's. A time has all kernels
+of a pass, and no forward pass. Stages and FlashAttention-3 read an O and a log-sum-exp that were computed in fp64.
 FlashAttention-2 and cuDNN are called by torch.autograd.grad (plots/backward.py). The TFLOPS count 2.5 times the forward
 pass's operations. A table shows the relative errors of dQ, dK and dV.
 
@@ -63,7 +63,8 @@ PASSES = "forward", "backward"
 BACKWARD = "backward"
 FP8 = contenders.FLASH_ATTENTION_3_FP8
 PEERS = {"f16": ("FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", "math"), "e4m3": (FP8,),
-         BACKWARD: ("FlashAttention-2", contenders.FLASH_ATTENTION_3, backward.FLASH_ATTENTION_3_DETERMINISTIC, "cuDNN")}
+         BACKWARD: ("FlashAttention-2", contenders.FLASH_ATTENTION_3, backward.FLASH_ATTENTION_3_DETERMINISTIC,
+                    "cuDNN")}
 # What the others are compared with at the end: the fastest of each group.
 YARDSTICKS = {"f16": (("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3)),
               "e4m3": ((FP8,), (contenders.F16_STAGE,)),
@@ -212,8 +213,8 @@ def parse_options(arguments):
     add("--contender", type=parse_kernel, action="append", default=[], metavar="NAME=FILE.so",
         help="a library with int attn_fwd(int B, int H, int S, const void *q, const void *k, const void *v, void *o, "
              "int causal, void *stream); with --type=e4m3 attn_fwd_e4m3, which has const float *q_scale, const float "
-             "*k_scale, const float *v_scale after o; with --pass=backward attn_bwd (plots/backward.py); NAME:64=FILE,128=FILE for one library each head dimension; may be "
-             "given again")
+             "*k_scale, const float *v_scale after o; with --pass=backward attn_bwd (plots/backward.py); NAME:64=FILE,128="
+             "FILE for one library each head dimension; may be given again")
     add("--points", type=parse_points, metavar="D/MASK/S,...",
         help=f"head dim, mask and seqlen, * for all: 64/causal/4096 (*/*/*, S of {SEQLENS[0]} to {SEQLENS[-1]}); "
              f"batch is {TOKENS} / S, heads {WIDTH} / D")
@@ -403,8 +404,8 @@ def reference_of(point, problem):
 
 
 def enter(contender, point, problem, reference, errors):
-    """The entrant, or None with a line that says why not. In both cases errors[name] becomes what the rows of this kind of
-    problem have: in e4m3 its relative error, in the backward pass those of the three gradients."""
+    """The entrant, or None with a line that says why not. In both cases errors[name] becomes what the rows of this kind
+    of problem have: in e4m3 its relative error, in the backward pass those of the three gradients."""
     try:
         call = contender.prepare(problem)
         output = call()

@@ -36,8 +36,8 @@ def norm(rows):
 
 
 class Sums:
-    """Sums of factor times row for each element of a gradient: exact, with the factors rounded to fp16, of the squares, of
-    the squares of the roundings, and of the factors' errors."""
+    """Sums of factor times row for each element of a gradient: exact, with the factors rounded to fp16, of the squares,
+    of the squares of the roundings, and of the factors' errors."""
 
     def __init__(self, like):
         import torch
