@@ -229,7 +229,8 @@ def parse_options(arguments):
         help="another build of the library, to compare its stages with these; NAME stands before theirs (old)")
     add("--record", action="store_true",
         help="write plots/data/DEVICE-peers.csv, with --inputs DEVICE-inputs.csv; with --type=e4m3 DEVICE-e4m3.csv and "
-             "DEVICE-e4m3-inputs.csv, and so with --pass=backward; of all fp16 stages, peers and points also DEVICE.csv, whose times the lessons show")
+             "DEVICE-e4m3-inputs.csv, with --pass=backward DEVICE-backward.csv and DEVICE-backward-inputs.csv; of all "
+             "fp16 stages, peers and points of the forward pass also DEVICE.csv, whose times the lessons show")
     add("--csv", metavar="FILE|-", help="write the rows to a file, or to standard output")
     options = parser.parse_args(arguments)
     if options.record and options.csv:
