@@ -213,8 +213,8 @@ def parse_options(arguments):
     add("--contender", type=parse_kernel, action="append", default=[], metavar="NAME=FILE.so",
         help="a library with int attn_fwd(int B, int H, int S, const void *q, const void *k, const void *v, void *o, "
              "int causal, void *stream); with --type=e4m3 attn_fwd_e4m3, which has const float *q_scale, const float "
-             "*k_scale, const float *v_scale after o; with --pass=backward attn_bwd (plots/backward.py); NAME:64=FILE,128="
-             "FILE for one library each head dimension; may be given again")
+             "*k_scale, const float *v_scale after o; with --pass=backward attn_bwd (plots/backward.py); "
+             "NAME:64=FILE,128=FILE for one library each head dimension; may be given again")
     add("--points", type=parse_points, metavar="D/MASK/S,...",
         help=f"head dim, mask and seqlen, * for all: 64/causal/4096 (*/*/*, S of {SEQLENS[0]} to {SEQLENS[-1]}); "
              f"batch is {TOKENS} / S, heads {WIDTH} / D")
