@@ -185,10 +185,11 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL> struct Warpgroup {
     loading.advance();
   }
 
-  // One pair of streamed tiles. While the tensor cores compute, the thread that loads gives the next pair to TMA: it passes
-  // `next`, and all others -1. That pair's slot is the one of the step before, so this thread waits until all warps have
-  // ended that step.
-  __device__ void step(int t, int next) {
+  // The first part of a step, for one pair of streamed tiles: P and dS, in s and dp, and in the pass over keys the start of dV.
+  // While the tensor cores compute, the thread that loads gives the next pair to TMA: it passes `next`, and all others -1. That
+  // pair's slot is the one of the step before, so this thread waits until all warps have ended that step. Returns the first
+  // streamed tile.
+  __device__ const half *begin_step(int t, int next) {
     mbarrier_wait(shared_address(shared.full + ring.slot), ring.parity);
     int slot = __shfl_sync(0xffffffff, ring.slot, 0);  // the same in all lanes: ptxas sees it and drops the shuffle
     const half *first = shared.streamed[slot][0], *second = shared.streamed[slot][1];
@@ -203,6 +204,11 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL> struct Warpgroup {
     wgmma_wait<PASS == KEYS ? 1 : 0>();
     wgmma_results(dp);
     score_gradients();
+    return first;
+  }
+
+  __device__ void step(int t, int next) {
+    const half *first = begin_step(t, next);
     accumulate(d0, dp, first);
     wgmma_wait<0>();
     wgmma_results(d0);

@@ -1,12 +1,5 @@
-// Stage 12b: the backward pass in one pass over keys. A block owns a tile of K and V and streams tiles of Q and dO, as in stage
-// 12's pass over keys. For each it also computes that tile's share of dQ, and adds it to sums in global memory:
-//
-//   S^T = K Q^T, dP^T = V dO^T         own and streamed tile from shared memory
-//   P^T, dS^T                          in registers
-//   dV += P^T dO, dK += dS^T Q         first factor from registers
-//   dQ of the streamed tile = dS K     dS from shared memory: dS^T is written there, and transposed on the way
-//
-// A launch is this: fill the sums with zeros, backward_terms, the pass, finish_queries.
+// Stage 12b: the backward pass in one pass over keys. All but dQ is as in stage 12's pass over keys. A launch fills the sums of
+// dQ with zeros, and runs backward_terms, then the pass, then finish_queries.
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -30,58 +23,12 @@
 
 #include "../12-backward/run_pass.h"
 
+// The harness's forward pass, which is made of the parts above. Its kernels must be in this module, because a stage has one.
 #include "../12-backward/forward.h"
 
-#include "query_gradient.h"
+#include "one_pass.h"
 
-template <int HEAD_DIM, bool CAUSAL> struct OnePass : QueryGradient<HEAD_DIM, CAUSAL> {
-  using Base = QueryGradient<HEAD_DIM, CAUSAL>;
-  using Base::COLUMNS, Base::shared, Base::problem, Base::row, Base::ring;
-  using Base::s, Base::dp, Base::d0, Base::d1, Base::dq;
-  using typename Base::Factors;
-
-  // One pair of streamed tiles.
-  __device__ void step(int t, int next) {
-    mbarrier_wait(shared_address(shared.full + ring.slot), ring.parity);
-    int slot = __shfl_sync(0xffffffff, ring.slot, 0);  // the same in all lanes: ptxas sees it and drops the shuffle
-    const half *q = shared.streamed[slot][0], *d_o = shared.streamed[slot][1];
-    Factors ds;
-    this->product(s, shared.own[0], q);
-    this->product(dp, shared.own[1], d_o);
-    if (next >= 0) this->load_streamed(next);
-    wgmma_wait<1>();
-    wgmma_results(s);
-    if (this->needs_mask(t * COLUMNS)) this->mask(t * COLUMNS);
-    if (!CAUSAL && row + WARPGROUP_ROWS > problem.seqlen) this->hide_missing_keys();
-    this->weights();
-    this->accumulate(d1, s, d_o);
-    wgmma_wait<1>();
-    wgmma_results(dp);
-    this->score_gradients();
-    this->pack_factors(ds, dp);
-    this->accumulate(d0, ds, q);
-    __syncthreads();  // both warpgroups have ended the step before: its dQ no longer reads dS
-    this->put_score_gradients(ds);
-    fence_async_proxy();
-    __syncthreads();  // dS is complete
-    this->query_gradient();
-    wgmma_wait<1>();
-    wgmma_results(d0);
-    wgmma_results(d1);
-    this->release();
-    wgmma_wait<0>();
-    wgmma_results(dq);
-    this->add(t);
-  }
-
-  // dK goes over K, which both warpgroups' products for dQ read whole.
-  __device__ void store() {
-    __syncthreads();
-    Base::store();
-  }
-};
-
-// ---- the entry points ----
+// ---- the entry points. Each mask has kernels of its own, without the registers and instructions that only the other needs ----
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_64(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {

@@ -8,7 +8,7 @@
 // must be 0.
 static size_t sum_bytes(const Shape *shape) { return sizeof(float) * padded_rows(shape) * (size_t)shape->head_dim; }
 
-static size_t turn_bytes(const Shape *shape) { return sum_bytes(shape) / SUM_FLOATS * SUM_WARPS; }
+static size_t turn_bytes(const Shape *shape) { return sum_bytes(shape) / SUM_FLOATS * (THREADS / WARP); }
 
 static size_t workspace(const Shape *shape) {
   return 2 * sizeof(float) * padded_rows(shape) + sum_bytes(shape) + turn_bytes(shape) + sizeof(uint32_t);
@@ -19,7 +19,7 @@ static QuerySums describe_sums(const Attention *a) {
   return (QuerySums){
       .sums = sums,
       .turns = a->deterministic ? turns : 0,
-      .started = a->deterministic ? turns + turn_bytes(&a->shape) : 0,
+      .begun = a->deterministic ? turns + turn_bytes(&a->shape) : 0,
   };
 }
 
