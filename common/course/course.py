@@ -36,7 +36,7 @@ class Wrong(Exception):
 
 # ---- what is wrong, in a dozen lines ----
 
-BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "accuracy ", "counters ", "          global",
+BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "accuracy ", "checksum ", "counters ", "          global",
               "          shared", "          tensor cores", "          besides")
 
 

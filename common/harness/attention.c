@@ -64,6 +64,7 @@ static bool prepare(const Session *session, const Problem *problem, Run *run) {
               .shape = problem->shape,
               .scale = (float)problem_scale(&problem->shape),
               .module = session->module,
+              .deterministic = session->options.deterministic,
               .o = new_output(device, problem->elements * sizeof(Half)),
               .counter = session->stage->counter ? new_counter(device) : 0,
           },
@@ -150,6 +151,7 @@ static int launch_and_check(const Session *session, const Problem *problem, Run 
   if (!count)
     return session_fail(session, EXIT_USAGE, "the host has no memory for the reference; use a smaller --seqlen");
   report_check(out, problem, results, count);
+  report_checksums(out, problem);
   report_accuracy(out, problem, &results[0]);
   bool zero = check_counter(session, run);
   int hazards = report_hazards(out, &session->options, session->device);

@@ -58,9 +58,10 @@ typedef struct Options {
   int head_dim;  // 0: 64, 1: 128
   bool causal;
   uint64_t seed;
-  int input;    // InputKind
-  int scales;   // of e4m3 inputs, 0: one for each tensor, 1: one for each head
-  bool rotate;  // e4m3 inputs
+  int input;           // InputKind
+  int scales;          // of e4m3 inputs, 0: one for each tensor, 1: one for each head
+  bool rotate;         // e4m3 inputs
+  bool deterministic;  // backward pass
   uint64_t repeat;
   const char *csv, *trace;
   int hazards;  // 0: on, 1: off
@@ -85,6 +86,7 @@ typedef enum OptionIndex {
   OPTION_INPUT,
   OPTION_SCALES,
   OPTION_ROTATE,
+  OPTION_DETERMINISTIC,
   OPTION_REPEAT,
   OPTION_CSV,
   OPTION_TRACE,
@@ -288,6 +290,8 @@ void report_head(FILE *out, const Stage *stage, const DeviceInfo *device);
 void report_problem(FILE *out, const Stage *stage, const Options *options, const DeviceInfo *device);
 // Prints wrong tensors first. In the backward pass, it mentions O and the log-sum-exp only when they are wrong.
 void report_check(FILE *out, const Problem *problem, const CheckResult *results, int count);
+// Of the backward pass: a number for each gradient, which differs if a bit does. Two runs with the same inputs can be compared.
+void report_checksums(FILE *out, const Problem *problem);
 // How far off the kernel is, and how far the quantisation; prints nothing if the problem is not e4m3 or O not finite.
 void report_accuracy(FILE *out, const Problem *problem, const CheckResult *result);
 // Returns how many hazards make the run wrong: faults, and with --strict formal findings.

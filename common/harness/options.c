@@ -39,6 +39,8 @@ static const OptionSpec specs[OPTION_COUNT] = {
                        TYPE_CHOICE, FIELD(scales), 0, 0},
     [OPTION_ROTATE] = {"rotate", NULL, "e4m3 inputs: rotate Q and K, which leaves the scores and spreads outliers",
                        TYPE_FLAG, FIELD(rotate), 0, 0},
+    [OPTION_DETERMINISTIC] = {"deterministic", NULL, "backward pass: two runs with the same inputs give the same bits",
+                              TYPE_FLAG, FIELD(deterministic), 0, 0},
     [OPTION_REPEAT] = {"repeat", "N",
                        "GPU: report the median time of N runs, each after a flush of L2 (default: 20; 0: no timing)",
                        TYPE_NUMBER, FIELD(repeat), 0, 100000},
@@ -108,11 +110,12 @@ static const char *nearer(const char *name, const char *candidate, const char *b
 }
 
 // Why the stage does not have the option; NULL when it has it. Only attention kernels have the options for the tensors'
-// shape, and only e4m3 kernels those for the scales.
+// shape, only e4m3 kernels those for the scales, and only the backward pass a fixed order.
 static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index >= OPTION_BATCH && index <= OPTION_CAUSAL && stage->run && !stage->launch)
     return "is not an attention kernel";
   if ((index == OPTION_SCALES || index == OPTION_ROTATE) && stage->inputs != INPUTS_E4M3) return "has no e4m3 inputs";
+  if (index == OPTION_DETERMINISTIC && !stage->backward) return "is not one of the backward pass";
   return NULL;
 }
 

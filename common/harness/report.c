@@ -26,6 +26,7 @@ void report_problem(FILE *out, const Stage *stage, const Options *options, const
   fprintf(out, "problem   batch %d, heads %d, seqlen %d, head dim %d, %s; input %s, seed %" PRIu64, shape.batch,
           shape.heads, shape.seqlen, shape.head_dim, shape.causal ? "causal" : "not causal",
           options_input_name(options, input), options->seed);
+  if (options->deterministic) fprintf(out, "; deterministic");
   if (stage->backward) fprintf(out, "; backward");
   if (stage->inputs == INPUTS_E4M3)
     fprintf(out, "; e4m3 with a scale for each %s%s", options->scales ? "head" : "tensor",
@@ -118,6 +119,20 @@ void report_check(FILE *out, const Problem *problem, const CheckResult *results,
   for (int i = 0; i < count; i++)
     if (check_is_right(&results[i]) && (results[i].output > OUTPUT_LSE || !problem->d_o))
       begin = report_output(out, problem, &results[i], begin);
+}
+
+// FNV-1a.
+static uint32_t checksum(const Half *tensor, size_t elements) {
+  uint32_t hash = 2166136261u;
+  for (size_t i = 0; i < 2 * elements; i++) hash = (hash ^ ((const uint8_t *)tensor)[i]) * 16777619u;
+  return hash;
+}
+
+void report_checksums(FILE *out, const Problem *problem) {
+  if (!problem->d_o) return;
+  fprintf(out, "checksum  dQ %08" PRIx32 ", dK %08" PRIx32 ", dV %08" PRIx32 "\n",
+          checksum(problem->d_q, problem->elements), checksum(problem->d_k, problem->elements),
+          checksum(problem->d_v, problem->elements));
 }
 
 void report_accuracy(FILE *out, const Problem *problem, const CheckResult *result) {

@@ -26,6 +26,7 @@ typedef struct Attention {
   // Backward pass only: the log of the sum of exp(score) of each query, float, [batch][heads][seqlen]; the gradient of the
   // loss with respect to O, which is given; and those with respect to Q, K and V.
   DeviceAddress lse, d_o, d_q, d_k, d_v;
+  bool deterministic;       // backward pass only: two launches with the same inputs give the same bits
   DeviceAddress workspace;  // as many bytes as the stage's workspace function returned, not initialised
   DeviceAddress counter;    // if the stage needs one
   DeviceModule *module;     // what nvcc made of the stage's kernel.cu

@@ -10,3 +10,11 @@ static __device__ __forceinline__ void stmatrix(uint32_t row, uint32_t m0, uint3
                "r"(m3)
                : "memory");
 }
+
+// The same, but stores the transposes: the address is that of a row of a matrix's transpose.
+static __device__ __forceinline__ void stmatrix_transposed(uint32_t row, uint32_t m0, uint32_t m1, uint32_t m2,
+                                                           uint32_t m3) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(m0), "r"(m1),
+               "r"(m2), "r"(m3)
+               : "memory");
+}
