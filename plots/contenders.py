@@ -44,9 +44,9 @@ def pointers_of(problem, output):
 class Stage(ctypes.Structure):
     # The number is a text; in builds of before 2026-11-22 an int, which is smaller than any address.
     # inputs is 0 for fp16, 1 for e4m3. Builds without hl_attention_e4m3 do not have it, and builds without
-    # hl_attention_backward have no `backward`.
+    # hl_attention_backward have no `backward`, those without hl_attention_lse no `lse`.
     _fields_ = [("number", ctypes.c_size_t), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p),
-                ("inputs", ctypes.c_int), ("backward", ctypes.c_int32)]
+                ("inputs", ctypes.c_int), ("backward", ctypes.c_int32), ("lse", ctypes.c_int32)]
 
 
 F16_STAGE = "10-stale-max"  # takes turns with the e4m3 stages, on the same values in fp16

@@ -18,6 +18,7 @@ static __typeof__(&hl_stage_count) stage_count;
 static __typeof__(&hl_stage) stage_at;
 static __typeof__(&hl_supports) supports;
 static __typeof__(&hl_attention) attention;
+static __typeof__(&hl_attention_lse) attention_lse;
 static __typeof__(&hl_attention_e4m3) attention_e4m3;
 static __typeof__(&hl_attention_backward) attention_backward;
 static __typeof__(&hl_release) release_context;
@@ -43,6 +44,7 @@ static void load_library(void) {
   *(void **)&stage_at = find(library, "hl_stage");
   *(void **)&supports = find(library, "hl_supports");
   *(void **)&attention = find(library, "hl_attention");
+  *(void **)&attention_lse = find(library, "hl_attention_lse");
   *(void **)&attention_e4m3 = find(library, "hl_attention_e4m3");
   *(void **)&attention_backward = find(library, "hl_attention_backward");
   *(void **)&release_context = find(library, "hl_release");
@@ -116,6 +118,7 @@ Test(library, has_every_attention_stage) {
     HlInputs inputs = has_field(folder, "[.]inputs = INPUTS_E4M3") ? HL_INPUTS_E4M3 : HL_INPUTS_F16;
     cr_expect_eq(found->inputs, inputs, "%s", folder);
     cr_expect_eq(found->backward, has_field(folder, "[.]backward = true"), "%s", folder);
+    cr_expect_eq(found->lse, has_field(folder, "[.]lse = true"), "%s", folder);
     cr_expect_eq(supports(found->number, &small), HL_OK);
   }
   pclose(pipe);
@@ -283,6 +286,36 @@ static HlStatus run_backward(const char *number, const HlTensor t[BACKWARD_TENSO
 
 static void fill_tensors(HlTensor tensors[BACKWARD_TENSORS]) {
   for (int i = 0; i < BACKWARD_TENSORS; i++) tensors[i] = tensor(i);
+}
+
+// ---- the log-sum-exp ----
+
+static HlStatus run_lse(const char *number, float *sums) {
+  HlTensor q = tensor(0), k = tensor(1), v = tensor(2), o = tensor(3);
+  return attention_lse(number, &small, &q, &k, &v, &o, sums, (void *)0x5);
+}
+
+// Only when it is asked for does the kernel run that writes it.
+Test(library, log_sum_exp_has_kernels_of_its_own) {
+  driver->parameter = 1;
+  driver->offset = 6 * sizeof(int);
+  cr_expect_eq(run_lse("10", (float *)lse), HL_OK, "%s", error());
+  cr_expect_str_eq(driver->launch[0].kernel, "attention_64_causal_lse");
+  cr_expect_eq(driver->launch[0].stream, (void *)0x5);
+  cr_expect_eq(driver->launch[0].taken, (uintptr_t)lse);
+  cr_expect_eq(run("10", &small, NULL), HL_OK, "%s", error());
+  cr_expect_str_eq(driver->launch[1].kernel, "attention_64_causal");
+}
+
+Test(library, log_sum_exp_that_makes_no_sense) {
+  EXPECT(run_lse("09b", (float *)lse), HL_UNSUPPORTED, "stage 09b-diagonal: it does not write the log-sum-exp");
+  EXPECT(run_lse("12", (float *)lse), HL_INVALID,
+         "stage 12-backward: it is for the backward pass; call hl_attention_backward");
+  EXPECT(run_lse("10", NULL), HL_INVALID, "lse: a null pointer");
+  EXPECT(run_lse("10", (float *)0x1002), HL_INVALID, "lse: the address 0x1002 is not aligned to 4 bytes");
+  EXPECT(run_lse("10", tensor(1).data), HL_INVALID, "k overlaps lse");
+  EXPECT(run_lse("10", (float *)tensor(3).data - 4), HL_INVALID, "o overlaps lse");
+  cr_expect_eq(driver->launches, 0);
 }
 
 // Stage 12: the sums of dO O, then a pass that streams K and V, and one that streams Q and dO.
