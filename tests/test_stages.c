@@ -203,6 +203,7 @@ Test(stages, counters_of_a_backward_pass) {
 Test(stages, counters_of_one_pass) {
   Output *output = run_line("stage-12b", "--device=emulator");
   cr_expect(strstr(output->out, "tensor cores: 20,971,520 FLOP\n"), "%s", output->out);
+  cr_expect(strstr(output->out, "128 atomics of 16.0 sectors, 65,536 bytes\n"), "%s", output->out);
   free(output);
 }
 
