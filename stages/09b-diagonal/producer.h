@@ -1,5 +1,4 @@
-// What a block of stages 09b and 10 has in shared memory, and the producer that fills it. The kernel includes tiles.h and the
-// PTX headers first.
+// A block's shared memory in stages 09b and 10, and the producer. The kernel includes tiles.h and the PTX headers first.
 #pragma once
 
 // A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has filled
