@@ -44,9 +44,10 @@ ladder: $(STAGES) ## builds and runs every stage, on the GPU or the emulator, an
 progress: ## shows which tasks are done, and which one is next
 	@python3 common/course/course.py progress
 
-test: root $(TEST_NEEDS) | gnuplot ## runs every test that needs no GPU; TESTS=pattern selects some of them
+test: test-programs ## runs every test that needs no GPU; TESTS=pattern selects some of them
 	@sh common/build/rooms.sh $(MEMBERS)
 	@$(call run_tests,$(TESTS),$(BIN))
+test-programs: root $(TEST_NEEDS) | gnuplot
 root: $(STAGES) $(LADDER) $(BASELINES)
 	@$(if $(filter ./,$(BIN)),,ln -sfnr Makefile README.md common notes plots stages tests $(BIN))
 test-gpu: root $(GPU_NEEDS) ## on the GPU: tests the stages, compares GPU and emulator, runs compute-sanitizer
@@ -102,7 +103,7 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
-.PHONY: help ladder progress test test-course root test-gpu test-cuda test-deep test-mutants test-others test-threads \
+.PHONY: help ladder progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-threads \
   record-golden record-rules bench library install run peers flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -4,8 +4,10 @@
                                     Refused, with the reason, where the contender cannot do the problem
     version() -> text               which release it is, where that is known
 
-A problem is one of problem.py, in fp16 or in e4m3. O is fp16; in e4m3 FlashAttention-3's is bf16.
+A problem is one of problem.py, in fp16 or in e4m3. O is fp16; in e4m3 FlashAttention-3's is bf16. Those of the backward
+pass are in backward.py.
 """
+import contextlib
 import ctypes
 import os
 from typing import NamedTuple
@@ -42,9 +44,9 @@ def pointers_of(problem, output):
 class Stage(ctypes.Structure):
     # The number is a text; in builds of before 2026-11-22 an int, which is smaller than any address.
     # inputs is 0 for fp16, 1 for e4m3. Builds without hl_attention_e4m3 do not have it, and builds without
-    # hl_attention_backward have no `backward`.
+    # hl_attention_backward have no `backward`, those without hl_attention_lse no `lse`.
     _fields_ = [("number", ctypes.c_size_t), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p),
-                ("inputs", ctypes.c_int), ("backward", ctypes.c_int32)]
+                ("inputs", ctypes.c_int), ("backward", ctypes.c_int32), ("lse", ctypes.c_int32)]
 
 
 F16_STAGE = "10-stale-max"  # takes turns with the e4m3 stages, on the same values in fp16
@@ -76,6 +78,10 @@ def load_library(path):
     if hasattr(library, "hl_attention_e4m3"):
         scales = 3 * [ctypes.POINTER(Scale)]
         library.hl_attention_e4m3.argtypes = [number, ctypes.POINTER(Shape), *tensors, *scales, ctypes.c_void_p]
+    if hasattr(library, "hl_attention_backward"):
+        tensor = ctypes.POINTER(Tensor)
+        library.hl_attention_backward.argtypes = [number, ctypes.POINTER(Shape), *5 * [tensor], ctypes.c_void_p,
+                                                  *3 * [tensor], ctypes.c_void_p]
     return library
 
 
@@ -93,17 +99,19 @@ def reads_f16(number, dtype):
     return dtype == "f16" or number == number_of(F16_STAGE)
 
 
-def stages_of(library, dtype="f16"):
-    """The stages of the library that do the forward pass on problems of a type, as {number: name}."""
+def does(library, stage, kind):
+    """Whether a stage does problems of a kind: f16, e4m3 or backward."""
+    if hasattr(library, "hl_attention_backward") and stage.backward:
+        return kind == "backward"
+    is_f16 = not (hasattr(library, "hl_attention_e4m3") and stage.inputs)
+    return kind != "backward" and is_f16 == reads_f16(number_of(stage.name.decode()), kind)
+
+
+def stages_of(library, kind="f16"):
+    """The stages of the library that do problems of a kind, as {number: name}."""
     stages = [library.hl_stage(index).contents for index in range(library.hl_stage_count())]
-    names = {}
-    for stage in stages:
-        name = stage.name.decode()
-        is_f16 = not (hasattr(library, "hl_attention_e4m3") and stage.inputs)
-        is_backward = hasattr(library, "hl_attention_backward") and stage.backward
-        if is_f16 == reads_f16(number_of(name), dtype) and not is_backward:
-            names[number_of(name)] = name
-    return names
+    names = [stage.name.decode() for stage in stages if does(library, stage, kind)]
+    return {number_of(name): name for name in names}
 
 
 def view(tensor):
@@ -174,29 +182,39 @@ def parse_kernel(text):
 
 def kernel(name, files, dtype="f16"):
     """OSError where a file cannot be loaded, AttributeError where it lacks the function."""
-    functions = {}
-    for head_dim, path in files.items():
-        forward = getattr(ctypes.CDLL(os.path.abspath(path)), ATTN_FWD[dtype])
-        forward.argtypes = 3 * [ctypes.c_int] + POINTERS[dtype] * [ctypes.c_void_p] + [ctypes.c_int, ctypes.c_void_p]
-        functions[head_dim] = forward
+    functions = functions_of(files, ATTN_FWD[dtype], POINTERS[dtype])
 
     def prepare(problem):
-        batch, heads, seqlen, head_dim = problem.q.shape
-        if head_dim not in functions:
-            raise Refused(f"no library for head dim {head_dim}")
         output = new_output(problem)
-        pointers = pointers_of(problem, output)
-        stream = current_stream()
-
-        def call():
-            code = functions[head_dim](batch, heads, seqlen, *pointers, int(problem.causal), stream)
-            if code:
-                raise Refused(f"{ATTN_FWD[dtype]} returned {code}")
-            return output
-
-        return call
+        return kernel_call(functions, ATTN_FWD[dtype], problem, pointers_of(problem, output), output)
 
     return Contender(name, prepare)
+
+
+def functions_of(files, symbol, pointers):
+    """The function of each head dimension's library, which takes so many pointers to tensors."""
+    functions = {}
+    for head_dim, path in files.items():
+        function = getattr(ctypes.CDLL(os.path.abspath(path)), symbol)
+        function.argtypes = 3 * [ctypes.c_int] + pointers * [ctypes.c_void_p] + [ctypes.c_int, ctypes.c_void_p]
+        functions[head_dim] = function
+    return functions
+
+
+def kernel_call(functions, symbol, problem, pointers, output):
+    """The call of such a function, which returns its output."""
+    batch, heads, seqlen, head_dim = problem.q.shape
+    if head_dim not in functions:
+        raise Refused(f"no library for head dim {head_dim}")
+    stream = current_stream()
+
+    def call():
+        code = functions[head_dim](batch, heads, seqlen, *pointers, int(problem.causal), stream)
+        if code:
+            raise Refused(f"{symbol} returned {code}")
+        return output
+
+    return call
 
 
 # ---- FlashAttention-3: common/baselines/flash-attention-3, which `make flash-attention-3` builds ----
@@ -245,6 +263,19 @@ def flash_attention_3(library, dtype="f16"):
 BACKENDS = {"FlashAttention-2": "FLASH_ATTENTION", "cuDNN": "CUDNN_ATTENTION", "math": "MATH"}
 
 
+@contextlib.contextmanager
+def refusals():
+    """PyTorch's errors as Refused."""
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise Refused("out of GPU memory") from error
+    except RuntimeError as error:
+        raise Refused(str(error).splitlines()[0]) from error
+
+
 def pytorch(name):
     def prepare(problem):
         import torch
@@ -254,22 +285,18 @@ def pytorch(name):
         backend = getattr(SDPBackend, BACKENDS[name])
 
         def call():
-            try:
-                with sdpa_kernel(backend):
-                    return scaled_dot_product_attention(problem.q, problem.k, problem.v, is_causal=problem.causal)
-            except torch.OutOfMemoryError as error:
-                raise Refused("out of GPU memory") from error
-            except RuntimeError as error:
-                raise Refused(str(error).splitlines()[0]) from error
+            with refusals(), sdpa_kernel(backend):
+                return scaled_dot_product_attention(problem.q, problem.k, problem.v, is_causal=problem.causal)
 
         return call
 
-    def version():
-        import torch
+    return Contender(name, prepare, lambda: pytorch_version(name))
 
-        release = f"PyTorch {torch.__version__}"
-        digits = torch.backends.cudnn.version()  # 91002: 9.10.2
-        cudnn = f"cuDNN {digits // 10000}.{digits // 100 % 100}.{digits % 100}"
-        return f"{cudnn} with {release}" if name == "cuDNN" else release
 
-    return Contender(name, prepare, version)
+def pytorch_version(name):
+    import torch
+
+    release = f"PyTorch {torch.__version__}"
+    digits = torch.backends.cudnn.version()  # 91002: 9.10.2
+    cudnn = f"cuDNN {digits // 10000}.{digits // 100 % 100}.{digits % 100}"
+    return f"{cudnn} with {release}" if name == "cuDNN" else release

@@ -1,6 +1,6 @@
-"""What the tensors hold that peers.py times the contenders on: normal, large, waves, outliers and mean as --input of
-the stages makes them (common/harness/problem.c), and three that move the maximum of a row of scores, which an online
-softmax follows.
+"""What the tensors hold that peers.py times the contenders on: normal, large, waves, outliers, mean, vanish and explode
+as --input of the stages makes them (common/harness/problem.c), and three that move the maximum of a row of scores,
+which an online softmax follows. The backward pass has normal, vanish and explode.
 
 All start from the same normal numbers. A score is a query times a key over sqrt(head_dim), and a row of scores belongs
 to one query.
@@ -56,6 +56,10 @@ def mean(q, k, v):
 
 
 KINDS = {make.__name__: make for make in (normal, large, sink, ramp, rampdown, waves, outliers, mean)}
+# Of the backward pass: how many times as large as normal Q and K are, and how many times dO, which is like V.
+#   vanish: most queries give all their weight to one key, and dS is what rounding leaves
+#   explode: the gradients, which are linear in dO, are as large as a scaled loss may make them
+BACKWARD_KINDS = {"normal": (1, 1), "vanish": (32, 1), "explode": (1, 1024)}
 
 
 def add_outliers(tensor, seed):
@@ -74,8 +78,19 @@ def scale_keys(k, first, last):
 
 def make(kind, shape, device="cuda"):
     """Q, K and V in fp16, of shape [batch][heads][seqlen][head_dim]; always the same."""
+    return [tensor.half() for tensor in KINDS[kind](*random_tensors(3, shape, device))]
+
+
+def make_backward(kind, shape, device="cuda"):
+    """Q, K, V and dO in the same way."""
+    scores, gradient = BACKWARD_KINDS[kind]
+    q, k, v, d_o = random_tensors(4, shape, device)
+    return [tensor.half() for tensor in (scores * q, scores * k, v, gradient * d_o)]
+
+
+def random_tensors(count, shape, device):
+    """Normal numbers that fp16 holds, in fp32, so that what is made of them is rounded once."""
     import torch
 
     generator = torch.Generator(device).manual_seed(1)
-    random = (torch.randn(shape, dtype=torch.float16, device=device, generator=generator).float() for _ in range(3))
-    return [tensor.half() for tensor in KINDS[kind](*random)]
+    return [torch.randn(shape, dtype=torch.float16, device=device, generator=generator).float() for _ in range(count)]

@@ -29,7 +29,8 @@ array names[64]
 array peer[64]
 array peer_name[64]
 rungs = 0; peers = 0; high = 0
-is_wanted(t) = t > 0 && is_forward(strcol("stage")) && \
+has_mode = strstrt(header, ",mode")
+is_wanted(t) = t > 0 && is_of_pass(strcol("stage")) && (!has_mode || strcol("mode") eq "cold") && \
                column("batch") == batch && column("heads") == heads && column("seqlen") == seqlen && \
                column("head_dim") == head_dim && column("causal") == causal
 note(name, t) = (device = strcol("device"), recorded = where(0), \
@@ -78,7 +79,7 @@ height = 215 + rung * (rungs + peer_room)
 from_top(pixels) = 1 - pixels / real(height)
 left_edge = 0.40
 set margins screen left_edge, screen 0.97, screen 80.0 / height, screen from_top(135)
-set label 1 "{/:Bold Attention, forward pass, on one " . device . "}" at screen 0.03, screen from_top(26) \
+set label 1 "{/:Bold Attention, " . pass . " pass, on one " . device . "}" at screen 0.03, screen from_top(26) \
   font ",19" textcolor rgb ink
 set label 2 problem at screen 0.03, screen from_top(52) font ",14" textcolor rgb grey
 set label 3 recorded at screen 0.03, screen from_top(74) font ",14" textcolor rgb grey

@@ -4,7 +4,7 @@
     make library && python3 plots/peers.py                              every stage and peer at all 24 points
     python3 plots/peers.py --stages=03 --points='64/*/4096,128/causal/*' --contender=mine=build/mine.so
 
-All in one process, on the same tensors, by the same timer, forward. A contender whose output is wrong is reported
+All in one process, on the same tensors, by the same timer. A contender whose output is wrong is reported
 and not timed. After a burn-in the contenders take turns, round by round and in a new order each time: a GPU's clock
 depends on what it did before, and the first kernel after a pause runs up to 10 % faster. Before each run the L2 cache
 is overwritten. Contenders that take four times as long as the fastest, or longer, take turns after the others.
@@ -13,6 +13,11 @@ is overwritten. Contenders that take four times as long as the fastest, or longe
 
 --type=e4m3 times the FP8 stages on e4m3 tensors (plots/problem.py), in turn with FlashAttention-3's FP8 kernel and with
 stage 10, which reads the same values in fp16. A table shows the relative errors, also of contenders that are wrong.
+
+--pass=backward times the stages of the backward pass in turn with FlashAttention's and cuDNN's. A time has all kernels
+of a pass, and no forward pass. Stages and FlashAttention-3 read an O and a log-sum-exp that were computed in fp64.
+FlashAttention-2 and cuDNN are called by torch.autograd.grad (plots/backward.py). The TFLOPS count 2.5 times the forward
+pass's operations. A table shows the relative errors of dQ, dK and dV.
 
 --against=OLD/libhopper_ladder.so compares two builds: the stages of both libraries take turns, and a table shows how
 many times as fast each new stage is as the old one. --against='CUDA 12.9=FILE.so' calls them that and not "old".
@@ -32,10 +37,12 @@ import statistics
 import sys
 from typing import NamedTuple
 
+import backward
 import contenders
 import inputs
 import record
-from problem import Problem, quantise
+import reference_backward
+from problem import BackwardProblem, Problem, quantise
 from reference import Reference, ReferenceE4m3
 from sm_clock import SmClock
 
@@ -48,16 +55,26 @@ SLOW_SECONDS, SLOW_ROUNDS = 0.5, 3  # a slow one has as many rounds as fit, but 
 SUSTAINED_SECONDS, SUSTAINED_ROUNDS = 0.6, 3
 COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,"
            "median_ms,min_ms,max_ms,repeats,tflops,"  # so far the stages'
-           "mode,clock_mhz,clock_min_mhz,version")  # with --inputs also the input, in e4m3 also the relative errors
+           "mode,clock_mhz,clock_min_mhz,version")  # with --inputs also the input, and ERRORS
 FLASH_ATTENTION_3 = os.path.join(ROOT, "build", "libflash_attention_3.so")
 TYPES = "f16", "e4m3"  # of Q, K and V
+PASSES = "forward", "backward"
+# A kind of problem is a type of the forward pass, or the backward pass, which is in fp16.
+BACKWARD = "backward"
 FP8 = contenders.FLASH_ATTENTION_3_FP8
-PEERS = {"f16": ("FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", "math"), "e4m3": (FP8,)}
+PEERS = {"f16": ("FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", "math"), "e4m3": (FP8,),
+         BACKWARD: ("FlashAttention-2", contenders.FLASH_ATTENTION_3, backward.FLASH_ATTENTION_3_DETERMINISTIC,
+                    "cuDNN")}
 # What the others are compared with at the end: the fastest of each group.
 YARDSTICKS = {"f16": (("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3)),
-              "e4m3": ((FP8,), (contenders.F16_STAGE,))}
+              "e4m3": ((FP8,), (contenders.F16_STAGE,)),
+              BACKWARD: (("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3), (contenders.FLASH_ATTENTION_3,))}
+REFERENCES = {"f16": Reference, "e4m3": ReferenceE4m3, BACKWARD: reference_backward.ReferenceBackward}
+# The columns of the relative errors.
+ERRORS = {"f16": (), "e4m3": ("relative_error", "quantisation_error"),
+          BACKWARD: tuple(f"relative_error_{name.lower()}" for name in reference_backward.GRADIENTS)}
 QUANTISATION = "quantisation"  # among the relative errors of the contenders
-WRONG = "wrong"  # the mode of an e4m3 contender that was not timed
+WRONG = "wrong"  # the mode of a contender that was not timed, where rows have its errors
 OLD = "old"  # before the name of the stage that one of --against's library is compared with, unless it says another
 LONG = 2048  # from this seqlen on, no rung may be slower than the one below
 
@@ -67,7 +84,7 @@ class Point(NamedTuple):
     causal: bool
     seqlen: int
     input: str = "normal"
-    type: str = "f16"
+    kind: str = "f16"  # or e4m3, or backward
 
     def problem_name(self):
         return f"D {self.head_dim}, {'causal' if self.causal else 'full'}, S {self.seqlen}"
@@ -80,11 +97,15 @@ class Point(NamedTuple):
 
     def flops(self):
         batch, heads, seqlen, head_dim = self.shape()
-        return 4 * batch * heads * seqlen**2 * head_dim / (2 if self.causal else 1)
+        forward = 4 * batch * heads * seqlen**2 * head_dim / (2 if self.causal else 1)
+        return 2.5 * forward if self.kind == BACKWARD else forward
 
     def problem(self):
+        if self.kind == BACKWARD:
+            q, k, v, d_o = inputs.make_backward(self.input, self.shape())
+            return BackwardProblem(q, k, v, self.causal, d_o, *reference_backward.forward(q, k, v, self.causal))
         f16 = Problem(*inputs.make(self.input, self.shape()), self.causal)
-        return f16 if self.type == "f16" else quantise(f16)
+        return f16 if self.kind == "f16" else quantise(f16)
 
 
 # ---- options ----
@@ -130,23 +151,34 @@ def parse_type(text):
     return text
 
 
+def parse_pass(text):
+    if text not in PASSES:
+        raise argparse.ArgumentTypeError(f"'{text}' is no pass; {' and '.join(PASSES)} are allowed")
+    return text
+
+
 def parse_peers(text):
     return text if text == "all" else [] if text == "none" else text.split(",")
 
 
 def check_peers(options):
-    allowed = PEERS[options.type]
+    allowed = PEERS[options.kind]
     for name in options.peers if options.peers != "all" else ():
         if name not in allowed:
             fail(2, f"--peers: '{name}' is no peer; all, none and {', '.join(allowed)} are allowed")
 
 
 def parse_inputs(text):
-    names = list(inputs.KINDS) if text == "all" else text.split(",")
-    for name in names:
-        if name not in inputs.KINDS:
-            raise argparse.ArgumentTypeError(f"'{name}' is no input; all and {', '.join(inputs.KINDS)} are allowed")
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(text.split(",")))
+
+
+def check_inputs(options):
+    """Replaces "all" by the inputs of this kind of problem."""
+    kinds = list(inputs.BACKWARD_KINDS if options.kind == BACKWARD else inputs.KINDS)
+    options.inputs = kinds if options.inputs == ["all"] else options.inputs
+    for name in options.inputs or ():
+        if name not in kinds:
+            fail(2, f"--inputs: '{name}' is no input; all and {', '.join(kinds)} are allowed")
 
 
 def parse_kernel(text):
@@ -172,38 +204,46 @@ def parse_options(arguments):
                     allow_abbrev=False)
     add = parser.add_argument
     add("--type", type=parse_type, default="f16", metavar="TYPE", help="of Q, K and V: f16 or e4m3 (f16)")
+    add("--pass", type=parse_pass, default="forward", metavar="PASS", dest="direction",
+        help="forward or backward (forward); backward is in fp16")
     add("--stages", type=parse_stages, default="all", metavar="NN,NN", help="stages of the library: all, none, 02b,03")
     add("--peers", type=parse_peers, metavar="NAME,NAME",
-        help=f"all, none, {', '.join(PEERS['f16'])}; with --type=e4m3 {', '.join(PEERS['e4m3'])} (all; none with "
-             "--against)")
+        help=f"all, none, {', '.join(PEERS['f16'])}; with --type=e4m3 {', '.join(PEERS['e4m3'])}; "
+             f"with --pass=backward {', '.join(PEERS[BACKWARD])} (all; none with --against)")
     add("--contender", type=parse_kernel, action="append", default=[], metavar="NAME=FILE.so",
         help="a library with int attn_fwd(int B, int H, int S, const void *q, const void *k, const void *v, void *o, "
              "int causal, void *stream); with --type=e4m3 attn_fwd_e4m3, which has const float *q_scale, const float "
-             "*k_scale, const float *v_scale after o; NAME:64=FILE,128=FILE for one library each head dimension; may be "
-             "given again")
+             "*k_scale, const float *v_scale after o; with --pass=backward attn_bwd (plots/backward.py); "
+             "NAME:64=FILE,128=FILE for one library each head dimension; may be given again")
     add("--points", type=parse_points, metavar="D/MASK/S,...",
         help=f"head dim, mask and seqlen, * for all: 64/causal/4096 (*/*/*, S of {SEQLENS[0]} to {SEQLENS[-1]}); "
              f"batch is {TOKENS} / S, heads {WIDTH} / D")
     add("--sustained", type=parse_points, metavar="D/MASK/S,...",
         help="points of the sustained mode, or none (*/full/16384; none with --points, --inputs or --against)")
     add("--inputs", type=parse_inputs, metavar="NAME,NAME",
-        help=f"what the tensors hold: all, {', '.join(inputs.KINDS)} (normal)")
+        help=f"what the tensors hold: all, {', '.join(inputs.KINDS)}; with --pass=backward all, "
+             f"{', '.join(inputs.BACKWARD_KINDS)} (normal)")
     add("--rounds", type=parse_rounds, default=40, metavar="N", help="runs of each contender at each point (40)")
     add("--library", default=os.path.join(ROOT, "libhopper_ladder.so"), metavar="FILE", help="of the stages")
     add("--against", type=parse_against, metavar="[NAME=]FILE",
         help="another build of the library, to compare its stages with these; NAME stands before theirs (old)")
     add("--record", action="store_true",
         help="write plots/data/DEVICE-peers.csv, with --inputs DEVICE-inputs.csv; with --type=e4m3 DEVICE-e4m3.csv and "
-             "DEVICE-e4m3-inputs.csv; of all fp16 stages, peers and points also DEVICE.csv, whose times the lessons show")
+             "DEVICE-e4m3-inputs.csv, with --pass=backward DEVICE-backward.csv and DEVICE-backward-inputs.csv; of all "
+             "fp16 stages, peers and points of the forward pass also DEVICE.csv, whose times the lessons show")
     add("--csv", metavar="FILE|-", help="write the rows to a file, or to standard output")
     options = parser.parse_args(arguments)
     if options.record and options.csv:
         parser.error("--record and --csv both say where the rows go; give one of them")
     if options.record and options.against:
         parser.error("--record is for one build; --against compares two")
+    if options.direction == BACKWARD and options.type != "f16":
+        parser.error(f"--pass=backward is in fp16; --type={options.type} is for the forward pass")
+    options.kind = BACKWARD if options.direction == BACKWARD else options.type
     if options.peers is None:
         options.peers = parse_peers("none" if options.against else "all")
     check_peers(options)
+    check_inputs(options)
     if options.sustained is None:
         cold_only = options.points or options.inputs or options.against
         options.sustained = parse_points("none" if cold_only else "*/full/16384")
@@ -212,27 +252,32 @@ def parse_options(arguments):
     return options
 
 
-def open_library(path, dtype):
-    """The library, and its stages for a type as {number: name}."""
+def open_library(path, kind):
+    """The library, and its stages for a kind of problem as {number: name}."""
     try:
         library = contenders.load_library(path)
     except OSError:
         fail(3, f"{path} cannot be loaded; `make library` builds it, and --stages=none does without it")
     except AttributeError:
         fail(2, f"{path} is another library; it lacks functions of common/library/hopper_ladder.h")
-    return library, contenders.stages_of(library, dtype)
+    return library, contenders.stages_of(library, kind)
+
+
+def stage(library, number, name, kind):
+    return (backward.stage(library, number, name) if kind == BACKWARD else
+            contenders.stage(library, number, name, kind))
 
 
 def find_stages(options):
     """The stages that are asked for."""
     if options.stages == "none":
         return []
-    library, names = open_library(options.library, options.type)
+    library, names = open_library(options.library, options.kind)
     numbers = list(names) if options.stages == "all" else options.stages
     for number in numbers:
         if number not in names:
-            fail(2, f"--stages: the library has no {options.type} stage {number}; it has {', '.join(names)}")
-    return [contenders.stage(library, number, names[number], options.type) for number in numbers]
+            fail(2, f"--stages: the library has no {options.kind} stage {number}; it has {', '.join(names)}")
+    return [stage(library, number, names[number], options.kind) for number in numbers]
 
 
 def new_of(old, names):
@@ -247,11 +292,11 @@ def find_old(options, stages):
     if not options.against:
         return []
     called, path = options.against
-    library, names = open_library(path, options.type)
-    news = {number: new_of(name, [stage.name for stage in stages]) for number, name in names.items()}
+    library, names = open_library(path, options.kind)
+    news = {number: new_of(name, [each.name for each in stages]) for number, name in names.items()}
     titles = {number: f"{called} {new}" + (f" ({names[number]})" if new != names[number] else "")
               for number, new in news.items() if new}
-    return [contenders.stage(library, number, title, options.type) for number, title in titles.items()]
+    return [stage(library, number, title, options.kind) for number, title in titles.items()]
 
 
 def without_old(name):
@@ -260,13 +305,15 @@ def without_old(name):
     return match[1] if match else name
 
 
-def find_peer(name, needed):
+def find_peer(name, kind, needed):
     """In a list, which is empty where the peer may be missing and is."""
     if name in contenders.BACKENDS:
-        return [contenders.pytorch(name)]
-    dtype = "e4m3" if name == FP8 else "f16"
+        return [(backward if kind == BACKWARD else contenders).pytorch(name)]
     try:
-        return [contenders.flash_attention_3(contenders.load_flash_attention_3(FLASH_ATTENTION_3), dtype)]
+        library = contenders.load_flash_attention_3(FLASH_ATTENTION_3)
+        if kind == BACKWARD:
+            return [backward.flash_attention_3(library, name == backward.FLASH_ATTENTION_3_DETERMINISTIC)]
+        return [contenders.flash_attention_3(library, kind)]
     except (OSError, AttributeError):
         missing = f"{name} is not there; `make flash-attention-3` builds {os.path.relpath(FLASH_ATTENTION_3)}"
         if needed:
@@ -276,8 +323,8 @@ def find_peer(name, needed):
 
 
 def find_peers(options):
-    names, needed = (PEERS[options.type], False) if options.peers == "all" else (options.peers, True)
-    return [peer for name in names for peer in find_peer(name, needed)]
+    names, needed = (PEERS[options.kind], False) if options.peers == "all" else (options.peers, True)
+    return [peer for name in names for peer in find_peer(name, options.kind, needed)]
 
 
 def find_contenders(options):
@@ -285,7 +332,8 @@ def find_contenders(options):
     found += find_old(options, found)
     for name, files in options.contender:
         try:
-            found.append(contenders.kernel(name, files, options.type))
+            found.append(backward.kernel(name, files) if options.kind == BACKWARD else
+                         contenders.kernel(name, files, options.kind))
         except (OSError, AttributeError) as error:
             fail(2, f"--contender {name}: {error}")
     found += find_peers(options)
@@ -353,18 +401,20 @@ def milliseconds(events):
 
 
 def reference_of(point, problem):
-    return (Reference if point.type == "f16" else ReferenceE4m3)(problem)
+    return REFERENCES[point.kind](problem)
 
 
 def enter(contender, point, problem, reference, errors):
-    """The entrant, or None with a line that says why not. In e4m3 errors[name] becomes its relative error, in both
-    cases."""
+    """The entrant, or None with a line that says why not. In both cases errors[name] becomes what the rows of this kind
+    of problem have: in e4m3 its relative error, in the backward pass those of the three gradients."""
     try:
         call = contender.prepare(problem)
         output = call()
         wrong = reference.differences(output)
-        if point.type == "e4m3":
+        if point.kind == "e4m3":
             errors[contender.name], _ = reference.relative_errors(output)
+        if point.kind == BACKWARD:
+            errors[contender.name] = reference.relative_errors(output)
         if not wrong:
             return Entrant(contender.name, call, max(1e-3, min(milliseconds(timed(call)) for _ in range(3))))
         print(f"peers.py: {contender.name} is WRONG and not timed at {point}: {wrong}", file=sys.stderr)
@@ -453,10 +503,10 @@ def free_memory():
 
 
 def measure(found, point, modes, rounds):
-    """{mode: {name: Runs}} of one point, and in e4m3 the relative errors {name: error}, among them QUANTISATION."""
+    """{mode: {name: Runs}} of one point, and the relative errors by name, in e4m3 among them QUANTISATION."""
     problem = point.problem()
     reference = reference_of(point, problem)
-    errors = {QUANTISATION: reference.quantisation} if point.type == "e4m3" else {}
+    errors = {QUANTISATION: reference.quantisation} if point.kind == "e4m3" else {}
     entered = [enter(contender, point, problem, reference, errors) for contender in found]
     entrants = [entrant for entrant in entered if entrant]
     del reference
@@ -506,14 +556,15 @@ def row(name, device, point, mode, runs, version=""):
 
 
 def columns(options):
-    errors = ",relative_error,quantisation_error" if options.type == "e4m3" else ""
-    return COLUMNS + (",input" if options.inputs else "") + errors
+    return ",".join([COLUMNS, *["input"] * bool(options.inputs), *ERRORS[options.kind]])
 
 
 def more_columns(options, point, name, errors):
     """What a row has beside row()'s."""
     named = [point.input] if options.inputs else []
-    return named + [f"{errors[each]:.6f}" for each in (name, QUANTISATION) if options.type == "e4m3"]
+    if options.kind == BACKWARD:
+        return named + [f"{error:.8f}" for error in errors[name]]
+    return named + [f"{errors[each]:.6f}" for each in (name, QUANTISATION) if options.kind == "e4m3"]
 
 
 def rows_of(options, device, versions, point, measured, errors):
@@ -565,15 +616,24 @@ def print_summary(title, ratios, out):
         print(f"{name:{width}}  {mean:.3f}  {least:.3f} ({point.problem_name()})", file=out)
 
 
+def by_head_dim(name, pairs):
+    """All pairs of a ratio and a point, and those of each head dim if there are several."""
+    parts = {}
+    for ratio, point in pairs:
+        parts.setdefault(f"{name}, D {point.head_dim}", []).append((ratio, point))
+    return {name: pairs, **(parts if len(parts) > 1 else {})}
+
+
 def print_ratios(results, yardstick, out):
     """How many times as fast as the fastest of the yardstick's contenders: a line for each mode, input and contender,
-    over the points that all of the yardstick have."""
+    over the points that all of the yardstick have, and then one for each head dim where there are two."""
     ratios = {}
     for (point, mode), runs in results.items():
         for name in runs if set(yardstick) <= set(runs) else ():
             if name not in yardstick:
                 ratio = min(runs[each].median() for each in yardstick) / runs[name].median()
                 ratios.setdefault(f"{mode}, {point.input}, {name}", []).append((ratio, point))
+    ratios = {line: pairs for name, all_pairs in ratios.items() for line, pairs in by_head_dim(name, all_pairs).items()}
     best = f"the best of {' and '.join(yardstick)}" if len(yardstick) > 1 else yardstick[0]
     print_summary(f"times as fast as {best}", ratios, out)
 
@@ -610,11 +670,26 @@ def print_rungs(results, out):
         print(f"slower at some point: {'; '.join(slower) or 'none'}", file=out)
 
 
+def print_gradient_errors(errors, out):
+    """The relative errors of the three gradients over the points, a line for each input and contender."""
+    found = {}
+    for point, by_name in errors.items():
+        for name in by_name if point.kind == BACKWARD else ():
+            found.setdefault(f"{point.input}, {name}", []).append(by_name[name])
+    width = max([len("relative error (%)"), *map(len, found)])
+    if found:
+        titles = "".join(f"{name + ': median, most':>20}" for name in reference_backward.GRADIENTS)
+        print(f"\n{'relative error (%)':{width}}{titles}", file=out)
+    for line, triples in found.items():
+        pairs = [(100 * statistics.median(each), 100 * max(each)) for each in zip(*triples)]
+        print(f"{line:{width}}" + "".join(f"{median:12.4f}{most:8.4f}" for median, most in pairs), file=out)
+
+
 def print_errors(errors, out):
-    """The relative errors over the points, a line for each input and contender."""
+    """The relative errors in e4m3 over the points, a line for each input and contender."""
     percents, ratios = {}, {}
     for point, found in errors.items():
-        for name, error in found.items():
+        for name, error in found.items() if point.kind == "e4m3" else ():
             line = f"{point.input}, {name}"
             percents.setdefault(line, []).append(100 * error)
             if FP8 in found and name not in (FP8, QUANTISATION):
@@ -657,6 +732,7 @@ def print_all(results, errors, yardsticks, out):
     print_against(results, out)
     print_rungs(results, out)
     print_errors(errors, out)
+    print_gradient_errors(errors, out)
     print_clocks(results, out)
 
 
@@ -665,7 +741,7 @@ class Rows:
 
     def __init__(self, options, device):
         name = device.split(",")[0].lower().replace(" ", "-")
-        kind = "-".join(["e4m3"] * (options.type == "e4m3") + ["inputs"] * bool(options.inputs)) or "peers"
+        kind = "-".join([options.kind] * (options.kind != "f16") + ["inputs"] * bool(options.inputs)) or "peers"
         self.path = os.path.join(ROOT, "plots", "data", f"{name}-{kind}.csv") if options.record else options.csv
         self.file = None
         if self.path == "-":
@@ -694,13 +770,13 @@ def plan(options):
     for kind in options.inputs or ["normal"]:
         for mode, points in ("cold", options.points), ("sustained", options.sustained):
             for point in points:
-                modes.setdefault(point._replace(input=kind, type=options.type), []).append(mode)
+                modes.setdefault(point._replace(input=kind, kind=options.kind), []).append(mode)
     return modes
 
 
 def is_whole(options):
     """Whether everything is timed that DEVICE.csv has from here."""
-    everything = options.type, options.stages, options.peers, options.points
+    everything = options.kind, options.stages, options.peers, options.points
     return everything == ("f16", "all", "all", parse_points("*/*/*")) and not options.inputs
 
 
@@ -719,7 +795,7 @@ def main(arguments):
             results[point, mode] = runs
             medians = (f"{name} {tflops(point, runs[name])}" for name in runs)
             print(f"[{index}/{len(modes)}] {point}, {mode}: " + ", ".join(medians), file=sys.stderr, flush=True)
-    print_all(results, errors, YARDSTICKS[options.type], sys.stderr if options.csv == "-" else sys.stdout)
+    print_all(results, errors, YARDSTICKS[options.kind], sys.stderr if options.csv == "-" else sys.stdout)
     rows.finish()
     if options.record and is_whole(options):
         free_memory()

@@ -1,4 +1,4 @@
-"""One attention problem on the GPU, in fp16 or in e4m3.
+"""One attention problem on the GPU, in fp16 or in e4m3, or one of the backward pass, in fp16.
 
 In e4m3 each of Q, K and V has one scale, and an element's value is its code's times the scale. The scale makes the
 tensor's largest magnitude 448, e4m3's largest number, as common/harness/quantise.c does.
@@ -21,6 +21,16 @@ class Problem(NamedTuple):
         """The exact values of Q, K and V, in fp64."""
         tensors = [tensor.float().double() for tensor in (self.q, self.k, self.v)]
         return [tensor * scale.double() for tensor, scale in zip(tensors, self.scales)] if self.scales else tensors
+
+
+class BackwardProblem(NamedTuple):
+    q: object  # this and the other tensors, but for lse, of [batch][heads][seqlen][head_dim]
+    k: object
+    v: object
+    causal: bool
+    d_o: object  # the gradient with respect to O
+    o: object
+    lse: object  # the natural logarithm of the sum of exp(score), in fp32, [batch][heads][seqlen]
 
 
 def quantise(problem):

@@ -37,12 +37,16 @@ set datafile separator ","
 # Stages begin with their number, "02-online-softmax" or "02b-wmma-pv"; what else was timed beside them is a peer,
 # "cuDNN".
 is_stage(name) = strstrt("0123456789", name[1:1]) > 0
-# The pictures are the forward pass's. Stages of the backward pass, 12, 12b and so on, are in none of them.
-is_forward(name) = name[1:2] ne "12"
+# A picture is of one pass: of the backward pass where all stages of the file are of it, 12, 12b and so on; else of the
+# forward pass, and those stages are in none of its pictures.
+is_backward(name) = name[1:2] eq "12"
+pass = system("awk -F, '/^12/ { backward = 1 } /^[0-9]/ && !/^12/ { forward = 1 } " . \
+              "END { print backward && !forward ? \"backward\" : \"forward\" }'" . shell(ARG2))
+is_of_pass(name) = !is_stage(name) || is_backward(name) == (pass eq "backward")
 number_of(name) = name[:strstrt(name, "-") - 1]
 title_of(name) = name[strstrt(name, "-") + 1:]
 # A name that fits beside a line.
-short(name) = is_stage(name) ? number_of(name) : name[1:15] eq "FlashAttention-" ? "FA" . name[16:] : \
+short(name) = is_stage(name) ? number_of(name) : name[1:15] eq "FlashAttention-" ? "FA" . name[16:20] : \
               name[1:8] eq "PyTorch " ? name[9:] : name[1:8]
 full(name) = is_stage(name) ? number_of(name) . " " . title_of(name) : name
 # Of how many runs the file's times are medians: "median of 20 runs", or "medians of 3-15 runs".
@@ -63,7 +67,7 @@ where(row) = (see_clock(clock_of(0)), \
               sprintf("SM at %s MHz, driver %s, CUDA %s, %s, %s", clock_range(strcol("sm_clock_mhz")), \
                       strcol("driver"), strcol("cuda"), substr(strcol("date"), 1, 10), runs))
 # A name with its short one: "FlashAttention-2 (FA2)".
-meaning(name) = strstrt(name, short(name)) ? name : name . " (" . short(name) . ")"
+meaning(name) = strstrt(name, short(name)) || strstrt(name, " deterministic") ? name : name . " (" . short(name) . ")"
 # A picture of four panels: that of the current row, and what it is called.
 panel(head_dim) = (head_dim == 128 ? 3 : 1) + column("causal")
 array panel_title[4] = ["head dim 64, no mask", "head dim 64, causal mask", \

@@ -62,14 +62,19 @@ class Reference:
 
     def differences(self, output):
         """What is wrong with an output, in one line; "" when nothing is. NaN is wrong."""
-        got = output.reshape(self.exact.shape).double()
-        wrong = ~((got - self.exact).abs() <= self.limit)
-        count = int(wrong.sum())
-        if not count:
-            return ""
-        head, row, column = (int(index) for index in wrong.nonzero()[0])
-        return (f"{count} of {wrong.numel()} elements are wrong; the first, head {head} row {row} element {column}, is "
-                f"{float(got[head, row, column]):.6g} and should be {float(self.exact[head, row, column]):.6g}")
+        return line_of_differences(output.reshape(self.exact.shape), self.exact, self.limit)
+
+
+def line_of_differences(got, exact, limit):
+    """The same for [head][row][element], with a limit for each row."""
+    got = got.double()
+    wrong = ~((got - exact).abs() <= limit)
+    count = int(wrong.sum())
+    if not count:
+        return ""
+    head, row, column = (int(index) for index in wrong.nonzero()[0])
+    return (f"{count} of {wrong.numel()} elements are wrong; the first, head {head} row {row} element {column}, is "
+            f"{float(got[head, row, column]):.6g} and should be {float(exact[head, row, column]):.6g}")
 
 
 # ---- e4m3 ----

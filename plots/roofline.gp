@@ -71,7 +71,7 @@ array time[4 * 64]
 array bound[5 * 4 * 64]
 do for [i = 1:4 * 64] { time[i] = 0 }
 place(panel, stage) = 4 * (stage - 1) + panel
-is_wanted(stage) = is_stage(stage) && is_forward(stage) && column("seqlen") == seqlen && column("median_ms") > 0 && \
+is_wanted(stage) = is_stage(stage) && is_of_pass(stage) && column("seqlen") == seqlen && column("median_ms") > 0 && \
                    work_number(key(stage)) > 0
 # Milliseconds of each bound for all heads, at the clock that ran, where the row has it.
 clock_ms(clocks) = clocks / ((clock_of(0) > 0 ? clock_of(0) : column("sm_clock_mhz")) * 1000.0)

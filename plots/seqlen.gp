@@ -22,7 +22,7 @@ tokens = 16384
 width = 2048
 # Where peers.py says how it measured, only runs with a cold L2 cache are like those of the stages.
 has_mode = strstrt(header, ",mode")
-is_wanted(head_dim, seqlen) = column("tflops") > 0 && is_forward(strcol("stage")) && \
+is_wanted(head_dim, seqlen) = column("tflops") > 0 && is_of_pass(strcol("stage")) && \
   (!has_mode || strcol("mode") eq "cold") && \
   (head_dim == 64 || head_dim == 128) && \
   column("heads") * head_dim == width && column("batch") == (seqlen < tokens ? tokens / int(seqlen) : 1)
@@ -84,7 +84,7 @@ do for [line = 1:lines] {
   }
   if (age(line) == 0) { dashed = dashed . (dashed eq "" ? "dashed: " : ", ") . meaning(names[line]) }
 }
-head = 'set label 1 "{/:Bold Attention, forward pass, on one " . device . "}" at screen 0.03, screen from_top(26) \
+head = 'set label 1 "{/:Bold Attention, " . pass . " pass, on one " . device . "}" at screen 0.03, screen from_top(26) \
     font ",19" textcolor rgb ink; \
   set label 2 sprintf("batch x sequence length = %d, heads x head dim = %d", tokens, width) \
     at screen 0.03, screen from_top(52) font ",14" textcolor rgb grey; \

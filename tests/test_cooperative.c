@@ -7,6 +7,7 @@
 
 #include "emulator/emulator.h"
 #include "support/ptx_files.h"
+#include "support/sanitized.h"
 
 TestSuite(cooperative, .timeout = 120);
 
@@ -120,8 +121,9 @@ Test(cooperative, a_grid_of_clusters_meets) {
     run_phases(ways[w], (Shape){.grid = 8, .block = 64, .cluster = 2, .cooperative = true});
 }
 
+// Two blocks an SM. Of whole blocks the test takes more than a minute under ASan.
 Test(cooperative, a_full_gpu_meets) {
-  run_phases((Way){0, 2}, (Shape){.grid = 264, .block = 1024, .cooperative = true});
+  run_phases((Way){0, 2}, (Shape){.grid = 264, .block = SANITIZED ? 64 : 1024, .cooperative = true});
 }
 
 Test(cooperative, arriving_and_waiting_may_be_apart) {

@@ -114,6 +114,21 @@ class Plots(unittest.TestCase):
         self.expect(self.draw("ladder.gp", others + rungs, *"4 16 4096 128 1".split()), "0.91")
         self.refuse("ladder.gp", [row("cuDNN", 1)], "no row of a stage with batch 4, 16 heads, sequence length 4096")
 
+    def test_the_backward_pass(self):
+        """Where all stages are of it; its peers have the names of the forward pass's."""
+        rows = [row("12-backward", 200, "4,16,4096,128,0", ",cold"), row("12b-one", 300, "4,16,4096,128,0", ",cold"),
+                row("12b-one", 999, "4,16,4096,128,0", ",sustained"), row("cuDNN", 250, "4,16,4096,128,0", ",cold"),
+                row("FlashAttention-3 deterministic", 280, "4,16,4096,128,0", ",cold"),
+                row("12c-wrong", "", "4,16,4096,128,0", ",wrong")]
+        for script, texts in (("ladder.gp", ("200", "300", "250", "1.50x")),
+                              ("seqlen.gp", ("12b", "FA3 det", "cuDNN"))):
+            drawn = self.draw(script, rows, header=HEADER + ",mode")
+            self.expect(drawn, "Attention, backward pass, on one Test GPU", *texts)
+            self.assertEqual(drawn.count("999") + drawn.count("12c"), 0)
+            drawn = self.draw(script, [*rows, row("10-x", 500, more=",cold")], header=HEADER + ",mode")
+            self.expect(drawn, "Attention, forward pass, on one Test GPU")
+            self.assertEqual(drawn.count("12b") + drawn.count("one  12b"), 0)
+
     def test_the_clock_that_ran(self):
         """Its range in the rows that are drawn; a row without it says nothing."""
         other = row("03-d", 2, "4,16,4096,128,1", ",1100")

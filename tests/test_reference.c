@@ -85,6 +85,9 @@ Test(reference, inputs_follow_the_seed) {
   cr_expect(memcmp(a.q, a.k, size) && memcmp(a.k, a.v, size), "Q, K and V are alike");
   size_t head = size / a.heads;
   cr_expect(memcmp(a.q, (char *)a.q + head, head), "two heads are alike");
+  problem_free(&a);
+  problem_free(&b);
+  problem_free(&c);
 }
 
 Test(reference, normal_inputs_are_normal) {
@@ -98,6 +101,7 @@ Test(reference, normal_inputs_are_normal) {
   double mean = sum / (double)problem.elements, variance = squares / (double)problem.elements;
   cr_expect(fabs(mean) < 0.01, "mean %g", mean);
   cr_expect(fabs(variance - 1) < 0.02, "variance %g", variance);
+  problem_free(&problem);
 }
 
 // The keys of cliff: normal ones at the end, 128 or fewer, and before them 64 times as large.
@@ -123,6 +127,8 @@ Test(reference, one_key_gives_its_value) {
   Problem problem = make_problem((Shape){.batch = 1, .heads = 1, .seqlen = 1, .head_dim = 128}, INPUT_NORMAL, 3);
   double *out = reference_of(&problem, 0);
   for (int d = 0; d < 128; d++) cr_expect_eq(out[d], half_to_float(problem.v[d]));
+  free(out);
+  problem_free(&problem);
 }
 
 // Scores 0 and 1 (8 * 1 / sqrt(64)), so weights 1 and e.
@@ -139,6 +145,8 @@ Test(reference, two_keys_by_hand) {
     cr_expect_float_eq(out[d], (v0 + e * v1) / (1 + e), 1e-14, "row 0, d %d: %.17g", d, out[d]);
     cr_expect_float_eq(out[64 + d], (v0 + v1) / 2, 1e-15, "row 1 has equal weights, d %d: %.17g", d, out[64 + d]);
   }
+  free(out);
+  problem_free(&problem);
 }
 
 // ---- properties ----
@@ -150,6 +158,8 @@ Test(reference, rows_sum_to_one) {
     for (size_t i = 0; i < problem.elements; i++) problem.v[i] = half_from_double(1);
     double *out = reference_of(&problem, 0);
     for (int i = 0; i < 97 * 128; i++) cr_expect_float_eq(out[i], 1, 1e-13);
+    free(out);
+    problem_free(&problem);
   }
 }
 
@@ -163,6 +173,10 @@ Test(reference, permuting_keys_changes_nothing) {
   }
   double *a = reference_of(&problem, 0), *b = reference_of(&reversed, 0);
   for (int i = 0; i < 61 * 64; i++) cr_expect_float_eq(a[i], b[i], 1e-13);
+  free(a);
+  free(b);
+  problem_free(&problem);
+  problem_free(&reversed);
 }
 
 Test(reference, identity_gives_v) {
@@ -172,6 +186,8 @@ Test(reference, identity_gives_v) {
     Half *v = element(problem.v, &problem, 1, 0, 0);
     for (int i = 0; i < head_dim * head_dim; i++)
       cr_expect_float_eq(out[i], half_to_float(v[i]), 1e-6, "head dim %d, element %d", head_dim, i);
+    free(out);
+    problem_free(&problem);
   }
 }
 
@@ -188,6 +204,8 @@ Test(reference, causal_rows_see_a_prefix) {
     for (int d = 0; d < 64; d++) cr_expect_float_eq(causal[row * 64 + d], full[row * 64 + d], 1e-15);
     free(full);
   }
+  free(causal);
+  problem_free(&problem);
 }
 
 // Scores of some hundreds: exp of them is infinite, their softmax is not, and an average of values lies among them.
@@ -211,6 +229,8 @@ Test(reference, large_inputs_do_not_overflow) {
     largest_score = fmax(largest_score, score);
   }
   cr_expect(largest_score > 100, "the inputs are not large: %g", largest_score);
+  free(out);
+  problem_free(&problem);
 }
 
 // Two keys with the same score, 8 or -8, and values 1 and 3 or -1 and -3: their mean, 2 or -2, is a number of fp16.
@@ -357,6 +377,7 @@ Test(reference, check_compares_everything_when_small) {
   cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
   cr_expect(check_is_right(&result) && result.complete);
   cr_expect_eq(result.compared, problem.elements);
+  problem_free(&problem);
 }
 
 Test(reference, check_names_the_first_differences) {
@@ -373,6 +394,7 @@ Test(reference, check_names_the_first_differences) {
   cr_expect_eq(result.differences[2].index, 12345);
   cr_expect_float_eq(result.differences[0].got, 1.01, 1e-3);
   cr_expect_eq(result.differences[0].expected, 1);
+  problem_free(&problem);
 }
 
 Test(reference, report_says_where_it_differs) {
@@ -392,6 +414,7 @@ Test(reference, report_says_where_it_differs) {
   cr_expect(strstr(text, "O[1][0][32][63]: got NaN, expected 1\n"), "%s", text);
   cr_expect(strstr(text, "O[1][2][4][6]: got 3, expected 1, off by 2 (limit "), "%s", text);
   free(text);
+  problem_free(&problem);
 }
 
 Test(reference, check_keeps_the_first_of_many) {
@@ -402,6 +425,7 @@ Test(reference, check_keeps_the_first_of_many) {
   cr_expect_eq(result.wrong, problem.elements - 100);
   cr_assert_eq(result.difference_count, MAX_DIFFERENCES);
   for (int i = 0; i < MAX_DIFFERENCES; i++) cr_expect_eq(result.differences[i].index, (size_t)(100 + i));
+  problem_free(&problem);
 }
 
 Test(reference, check_never_lets_nan_pass) {
@@ -414,6 +438,7 @@ Test(reference, check_never_lets_nan_pass) {
   cr_expect_eq(result.not_finite, 1);
   cr_expect_eq(result.first_not_finite, 70);
   cr_expect(isnan(result.max_error) && isnan(result.worst), "%g, %g", result.max_error, result.worst);
+  problem_free(&problem);
 }
 
 // In every order of elements and of heads: a NaN stays the largest error, beside an infinity too.
@@ -451,6 +476,7 @@ Test(reference, check_samples_large_problems) {
   cr_expect_eq(result.differences[result.difference_count - 1].index % 64, result.wrong > MAX_DIFFERENCES ? 1 : 63);
   cr_expect_eq(result.not_finite, (5998 + 6) / 7);
   cr_expect_eq(result.first_not_finite, (size_t)(5 * 6000 + 1) * 64 + 1);
+  problem_free(&problem);
 }
 
 // Makes an element wrong in every row of the heads from first to last that is `place` modulo 16, or in every row: -1.

@@ -10,48 +10,11 @@
 #include "support/ptx_files.h"
 #include "support/run_kernel.h"
 #include "support/run_ptx.h"
+#include "support/tensor_box.h"
 
 TestSuite(tensor_copy, .timeout = 120);
 
-#define END "ret;\n}\n"
-enum { TILE_BYTES = 16384, THREADS = 128 };
-
 // ---- a model ----
-
-typedef struct Box {
-  EmulatorTensorSpec spec;
-  int start[EMULATOR_TENSOR_RANK];
-} Box;
-
-static int element_bytes(EmulatorTensorType type) {
-  switch (type) {
-  case EMULATOR_TENSOR_U8: return 1;
-  case EMULATOR_TENSOR_U16:
-  case EMULATOR_TENSOR_F16:
-  case EMULATOR_TENSOR_BF16: return 2;
-  case EMULATOR_TENSOR_U64:
-  case EMULATOR_TENSOR_S64:
-  case EMULATOR_TENSOR_F64: return 8;
-  default: return 4;
-  }
-}
-
-static int box_count(const EmulatorTensorSpec *spec, int d) {
-  int stride = d && spec->element_stride[d] ? (int)spec->element_stride[d] : 1;
-  return ((int)spec->box[d] + stride - 1) / stride;
-}
-
-// Where element (column, row) of a box lies, written with rows and units as the drawings in the CUDA programming guide
-// show them: the tile begins at a multiple of 1024.
-static int place_in_tile(const EmulatorTensorSpec *spec, int row, int byte) {
-  int unit = byte / 16, in_unit = byte % 16, width = box_count(spec, 0) * element_bytes(spec->type);
-  switch (spec->swizzle) {
-  case EMULATOR_SWIZZLE_128B: return row * 128 + (unit ^ row % 8) * 16 + in_unit;
-  case EMULATOR_SWIZZLE_64B: return row * 64 + (unit ^ row / 2 % 4) * 16 + in_unit;
-  case EMULATOR_SWIZZLE_32B: return row * 32 + (unit ^ row / 4 % 2) * 16 + in_unit;
-  default: return row * width + byte;
-  }
-}
 
 typedef void Visit(const Box *box, uint64_t offset, bool inside, int place, void *context);
 
@@ -78,81 +41,6 @@ static void for_each_element(const Box *box, bool stores, Visit *visit, void *co
   }
 }
 
-static uint32_t box_bytes(const EmulatorTensorSpec *spec) {
-  uint32_t bytes = (uint32_t)element_bytes(spec->type);
-  if (spec->pixels) return bytes * spec->box[0] * spec->pixels;
-  for (int d = 0; d < spec->rank; d++) bytes *= (uint32_t)box_count(spec, d);
-  return bytes;
-}
-
-// ---- kernels ----
-
-static const char *const coordinate_lists[] = {
-    "", "{%x0}", "{%x0, %x1}", "{%x0, %x1, %x2}", "{%x0, %x1, %x2, %x3}", "{%x0, %x1, %x2, %x3, %x4}"};
-
-#define BOX_PROLOGUE                                                                                                   \
-  PTX_HEADER ".visible .entry test(.param .align 64 .b8 map[128], .param .u64 data, .param .u32 bytes, .param .align " \
-             "4 .b8 x[20]) {\n"                                                                                        \
-             ".reg .b64 %%m, %%d, %%s; .reg .b32 %%t, %%a, %%v, %%n, %%x0, %%x1, %%x2, %%x3, %%x4, %%i; .reg .pred "   \
-             "%%p, %%q;\n"                                                                                             \
-             ".shared .align 1024 .b8 tile[16384]; .shared .align 8 .b64 bar;\n"                                       \
-             "mov.b64 %%m, map; cvta.param.u64 %%m, %%m; ld.param.u64 %%d, [data]; ld.param.u32 %%n, [bytes];\n"       \
-             "ld.param.u32 %%x0, [x]; ld.param.u32 %%x1, [x+4]; ld.param.u32 %%x2, [x+8]; ld.param.u32 %%x3, [x+12]; " \
-             "ld.param.u32 %%x4, [x+16];\n"                                                                            \
-             "mov.u32 %%t, %%tid.x; setp.eq.u32 %%p, %%t, 0; shl.b32 %%i, %%t, 2;\n"
-
-// The tile is zeroed, a box loaded, and the whole tile stored to `data`.
-#define LOAD_BEGIN                                                                                                     \
-  BOX_PROLOGUE                                                                                                         \
-  "mov.u32 %%v, 0;\nZERO: mov.u32 %%a, tile; add.u32 %%a, %%a, %%i; st.shared.u32 [%%a], %%v; add.u32 %%i, %%i, 512; " \
-  "setp.lt.u32 %%q, %%i, 16384; @%%q bra ZERO;\n"                                                                      \
-  "fence.proxy.async.shared::cta;\n"                                                                                   \
-  "@%%p mbarrier.init.shared::cta.b64 [bar], 1; @%%p fence.mbarrier_init.release.cluster;\nbar.sync 0;\n"              \
-  "@%%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], %%n;\n"                                                    \
-  "@%%p cp.async.bulk.tensor.%dd.shared::cluster.global"
-#define LOAD_END                                                                                                       \
-  "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %%q, [bar], 0;\n@!%%q bra WAIT;\n"                                   \
-  "shl.b32 %%i, %%t, 2;\nOUT: mov.u32 %%a, tile; add.u32 %%a, %%a, %%i; ld.shared.u32 %%v, [%%a];\n"                   \
-  "cvt.u64.u32 %%s, %%i; add.u64 %%s, %%s, %%d; st.global.u32 [%%s], %%v; add.u32 %%i, %%i, 512; setp.lt.u32 %%q, "    \
-  "%%i, 16384; @%%q bra OUT;\n" END
-static const char load_format[] = LOAD_BEGIN ".tile.mbarrier::complete_tx::bytes [tile], [%%m, %s], [bar];\n" LOAD_END;
-static const char im2col_format[] =
-    LOAD_BEGIN ".im2col.mbarrier::complete_tx::bytes [tile], [%%m, %s], [bar], {%s};\n" LOAD_END;
-
-// The tile is loaded from `data`, and a box of it stored, or reduced, through the map.
-static const char store_format[] =
-    BOX_PROLOGUE "IN: mov.u32 %%a, tile; add.u32 %%a, %%a, %%i; cvt.u64.u32 %%s, %%i; add.u64 %%s, %%s, %%d; "
-                 "ld.global.u32 %%v, [%%s];\n"
-                 "st.shared.u32 [%%a], %%v; add.u32 %%i, %%i, 512; setp.lt.u32 %%q, %%i, 16384; @%%q bra IN;\n"
-                 "fence.proxy.async.shared::cta;\nbar.sync 0;\n"
-                 "@!%%p bra DONE;\n"
-                 "cp%s.async.bulk.tensor.%dd.global.shared::cta%s.tile.bulk_group [%%m, %s], [tile];\n"
-                 "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nDONE: " END;
-
-// Runs a box's copy. tensor: as it was and is afterwards; tile: that which was loaded, or is to be stored.
-static void run_box(const Box *box, const char *text, uint64_t schedule, void *tensor, size_t size, void *tile) {
-  Machine machine = machine_open(text, schedule);
-  uint64_t global = machine_upload(&machine, tensor, size), data = machine_upload(&machine, tile, TILE_BYTES);
-  EmulatorTensorSpec spec = box->spec;
-  spec.address += global;
-  Map map = make_map(&spec);
-  uint32_t bytes = box_bytes(&spec);
-  const void *arguments[] = {&map, &data, &bytes, box->start};
-  cr_expect_eq(machine_launch(&machine, (Shape){1, THREADS, 0}, arguments, 4), EMULATOR_OK);
-  expect_clean(&machine);
-  machine_download(&machine, tile, data, TILE_BYTES);
-  machine_download(&machine, tensor, global, size);
-  machine_close(&machine);
-}
-
-static void fill_random(void *bytes, size_t size, uint32_t seed) {
-  uint8_t *to = bytes;
-  for (size_t i = 0; i < size; i++) {
-    seed = seed * 1664525u + 1013904223u;
-    to[i] = (uint8_t)(seed >> 24);
-  }
-}
-
 // ---- loads ----
 
 typedef struct Expected {
@@ -175,8 +63,8 @@ static void expect_element(const Box *box, uint64_t offset, bool inside, int pla
 static void check_load(const Box *box, const char *name, int schedules) {
   static uint8_t tensor[1 << 16], tile[TILE_BYTES];
   static Expected expected;
-  char text[sizeof load_format + 100];
-  snprintf(text, sizeof text, load_format, box->spec.rank, coordinate_lists[box->spec.rank]);
+  char text[BOX_TEXT];
+  write_load(text, box->spec.rank);
   fill_random(tensor, sizeof tensor, 1);
   memset(&expected, 0, sizeof expected);
   expected.tensor = tensor;
@@ -278,8 +166,8 @@ static void store_element(const Box *box, uint64_t offset, bool inside, int plac
 
 static void check_store(const Box *box, const char *name, int schedules) {
   static uint8_t tensor[1 << 16], expected[1 << 16], tile[TILE_BYTES];
-  char text[sizeof store_format + 100];
-  snprintf(text, sizeof text, store_format, "", box->spec.rank, "", coordinate_lists[box->spec.rank]);
+  char text[BOX_TEXT];
+  write_store(text, box->spec.rank);
   fill_random(tile, sizeof tile, 2);
   for (int schedule = 0; schedule < schedules; schedule++) {
     fill_random(tensor, sizeof tensor, 3);
@@ -300,153 +188,6 @@ static bool begins_inside(const Box *box) {
 Test(tensor_copy, stores) {
   for (int i = 0; i < BOXES; i++)
     if (begins_inside(&boxes[i].box)) check_store(&boxes[i].box, boxes[i].name, i % 8 ? 2 : SCHEDULES);
-}
-
-// ---- im2col mode: what a convolution as a matrix product wants of its input ----
-
-// A filter of `taps` taps along each dimension, the same along all: of its input, in channels-last order.
-typedef struct Filter {
-  int taps, pad, stride, dilation;
-} Filter;
-
-typedef struct Image {
-  EmulatorTensorSpec spec;  // .f16
-  const uint8_t *bytes;
-  Filter filter;
-} Image;
-
-// How many places the filter has along dimension d.
-static int places(const Image *image, int d) {
-  const Filter *f = &image->filter;
-  return ((int)image->spec.size[d] + 2 * f->pad - f->dilation * (f->taps - 1) - 1) / f->stride + 1;
-}
-
-// Splits the number of one of the filter's places, of all images, into where tap 0 is: W, H, D, N.
-static void place_of(const Image *image, int number, int at[EMULATOR_TENSOR_RANK]) {
-  int images = image->spec.rank - 1;
-  for (int d = 1; d < images; d++) {
-    at[d] = number % places(image, d) * image->filter.stride - image->filter.pad;
-    number /= places(image, d);
-  }
-  at[images] = number;
-}
-
-// The bits of channel c of what the tap sees there, 0 outside.
-static uint16_t seen(const Image *image, int number, int c, const int tap[3]) {
-  int at[EMULATOR_TENSOR_RANK], images = image->spec.rank - 1;
-  uint16_t bits;
-  place_of(image, number, at);
-  uint64_t offset = 2 * (uint64_t)c;
-  for (int d = 1; d <= images; d++) {
-    int index = at[d] + (d < images ? tap[d - 1] * image->filter.dilation : 0);
-    if (index < 0 || index >= (int)image->spec.size[d]) return 0;
-    offset += (uint64_t)index * image->spec.stride[d];
-  }
-  memcpy(&bits, image->bytes + offset, sizeof bits);
-  return c < (int)image->spec.size[0] ? bits : 0;
-}
-
-// Loads the pixels from place `number` on that one tap sees, channels from c on, and compares.
-static void check_tap(const Image *image, int number, int c, const int tap[3]) {
-  static uint8_t tensor[1 << 15], tile[TILE_BYTES];
-  const EmulatorTensorSpec *spec = &image->spec;
-  char text[sizeof im2col_format + 200], offsets[40] = "";
-  Box box = {.spec = *spec};
-  place_of(image, number, box.start);
-  box.start[0] = c;
-  for (int d = 0; d < spec->rank - 2; d++)
-    sprintf(offsets + strlen(offsets), "%s%d", d ? ", " : "", tap[d] * image->filter.dilation);
-  snprintf(text, sizeof text, im2col_format, spec->rank, coordinate_lists[spec->rank], offsets);
-  memcpy(tensor, image->bytes, sizeof tensor);
-  memset(tile, 0xff, sizeof tile);
-  run_box(&box, text, (uint64_t)number, tensor, sizeof tensor, tile);
-  for (int p = 0; p < (int)spec->pixels; p++)
-    for (int i = 0; i < (int)spec->box[0]; i++) {
-      uint16_t bits, expected = seen(image, number + p, c + i, tap);
-      memcpy(&bits, tile + place_in_tile(spec, p, 2 * i), sizeof bits);
-      cr_assert_eq(bits, expected, "%d dimensions, place %d + %d, channel %d + %d, offsets %s: %04x instead of %04x",
-                   spec->rank, number, p, c, i, offsets, bits, expected);
-    }
-}
-
-// A tensor of `channels` channels and images of these sizes, in a box that fits the filter.
-static Image make_image(int rank, const int sizes[4], uint32_t channels, Filter filter, EmulatorTensorSwizzle swizzle) {
-  static uint8_t bytes[1 << 15];
-  Image image = {.bytes = bytes, .filter = filter};
-  EmulatorTensorSpec *spec = &image.spec;
-  fill_random(bytes, sizeof bytes, 3);
-  *spec = (EmulatorTensorSpec){
-      .type = EMULATOR_TENSOR_F16, .rank = rank, .size = {channels}, .box = {16}, .pixels = 37, .swizzle = swizzle};
-  for (int d = 1; d < rank; d++) {
-    spec->size[d] = (uint64_t)sizes[d - 1];
-    spec->stride[d] = d == 1 ? 64 : spec->stride[d - 1] * spec->size[d - 1];
-    spec->element_stride[d] = d < rank - 1 ? (uint32_t)filter.stride : 1;
-    if (d == rank - 1) break;
-    spec->lower[d - 1] = -filter.pad;
-    spec->upper[d - 1] = filter.pad - filter.dilation * (filter.taps - 1);
-  }
-  return image;
-}
-
-static const struct {
-  int rank, sizes[4];
-  Filter filter;
-} images[] = {
-    {3, {31, 5}, {3, 1, 1, 1}},      {3, {29, 5}, {5, 2, 3, 1}},      {4, {9, 7, 3}, {3, 1, 1, 1}},
-    {4, {9, 7, 3}, {3, 0, 2, 1}},    {4, {8, 9, 3}, {3, 2, 1, 2}},    {4, {7, 5, 4}, {1, 0, 1, 1}},
-    {5, {6, 5, 4, 2}, {3, 1, 1, 1}}, {5, {6, 5, 4, 2}, {2, 1, 2, 1}},
-};
-
-Test(tensor_copy, im2col_sees_what_a_convolution_does) {
-  for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
-    Image image = make_image(images[i].rank, images[i].sizes, 27, images[i].filter, EMULATOR_SWIZZLE_32B);
-    int last = images[i].filter.taps - 1;
-    const int taps[][3] = {{0, 0, 0}, {last, 0, last}, {0, last, 0}, {last, last, last}};
-    for (int t = 0; t < 4; t++)
-      for (int number = 0; number < 40; number += 13) check_tap(&image, number, number % 2 * 16, taps[t]);
-  }
-}
-
-// In the first image of 4 x 4 pixels the box ends one pixel before the right and the lower edge, and begins one before the
-// others: rows of four from -1 to 2. The second image follows.
-Test(tensor_copy, im2col_goes_on_in_the_next_image) {
-  Image image = make_image(4, (const int[4]){4, 4, 2}, 16, (Filter){3, 1, 1, 1}, EMULATOR_SWIZZLE_NONE);
-  int at[EMULATOR_TENSOR_RANK];
-  cr_assert(places(&image, 1) == 4 && image.spec.upper[0] == -1 && image.spec.lower[0] == -1);
-  place_of(&image, 17, at);
-  cr_expect(at[1] == 0 && at[2] == -1 && at[3] == 1);
-  check_tap(&image, 10, 0, (const int[]){0, 0, 0});
-}
-
-static EmulatorStatus run_mistake(const Image *image, const int start[4], uint32_t more_bytes, HazardKind *kind) {
-  static const uint8_t tile[TILE_BYTES];
-  char text[sizeof im2col_format + 200];
-  snprintf(text, sizeof text, im2col_format, 4, coordinate_lists[4], "0, 0");
-  Machine machine = machine_open(text, 0);
-  EmulatorTensorSpec spec = image->spec;
-  spec.address = machine_upload(&machine, image->bytes, 1 << 15);
-  uint64_t data = machine_upload(&machine, tile, sizeof tile);
-  Map map = make_map(&spec);
-  uint32_t bytes = box_bytes(&spec) + more_bytes;
-  int count;
-  EmulatorStatus status =
-      machine_launch(&machine, (Shape){1, THREADS, 0}, (const void *[]){&map, &data, &bytes, start}, 4);
-  const Hazard *hazards = emulator_hazards(machine.emulator, &count);
-  *kind = count ? hazards[0].kind : HAZARD_KIND_COUNT;
-  machine_close(&machine);
-  return status;
-}
-
-Test(tensor_copy, im2col_mistakes_are_reported) {
-  HazardKind kind;
-  Image image = make_image(4, (const int[4]){9, 7, 3}, 27, (Filter){3, 1, 1, 1}, EMULATOR_SWIZZLE_NONE);
-  const int start[2][5] = {{0, 0, 0, 0}, {4, 0, 0, 0}};
-  cr_expect(run_mistake(&image, start[0], 0, &kind) == EMULATOR_OK && kind == HAZARD_KIND_COUNT);
-  cr_expect(run_mistake(&image, start[1], 0, &kind) == EMULATOR_FAULT && kind == HAZARD_MISALIGNED);
-  cr_expect(run_mistake(&image, start[0], 16, &kind) == EMULATOR_FAULT && kind == HAZARD_EXPECT_TX);
-  image.spec.pixels = 0;  // a map of tile mode
-  for (int d = 1; d < 4; d++) image.spec.box[d] = 1;
-  cr_expect(run_mistake(&image, start[0], 0, &kind) == EMULATOR_FAULT && kind == HAZARD_TENSOR_MAP);
 }
 
 // ---- reductions ----
@@ -519,9 +260,8 @@ Test(tensor_copy, reductions) {
                 .box = {width, 8},
                 .swizzle = EMULATOR_SWIZZLE_64B},
                {(int)width / 4, 14}};
-    char text[sizeof store_format + 100], operation[16];
-    snprintf(operation, sizeof operation, ".%s", reduction->operation);
-    snprintf(text, sizeof text, store_format, ".reduce", 2, operation, coordinate_lists[2]);
+    char text[BOX_TEXT];
+    write_reduction(text, 2, reduction->operation);
     fill_numbers(tile, sizeof tile, reduction->type, 5);
     for (uint64_t schedule = 0; schedule < 3; schedule++) {
       fill_numbers(tensor, sizeof tensor, reduction->type, 6);
@@ -557,9 +297,9 @@ static EmulatorStatus run_coordinate(const char *text, EmulatorTensorSwizzle swi
 
 Test(tensor_copy, innermost_coordinates) {
   static const int coordinates[] = {0, 8, 16, 56, 72, -8, -200, 1, 2, 3, 4, 7, 9, -1, -4, -30, 252, 253, 300};
-  char load[sizeof load_format + 100], store[sizeof store_format + 100];
-  snprintf(load, sizeof load, load_format, 2, coordinate_lists[2]);
-  snprintf(store, sizeof store, store_format, "", 2, "", coordinate_lists[2]);
+  char load[BOX_TEXT], store[BOX_TEXT];
+  write_load(load, 2);
+  write_store(store, 2);
   for (int stores = 0; stores < 2; stores++)
     for (int swizzle = EMULATOR_SWIZZLE_NONE; swizzle <= EMULATOR_SWIZZLE_128B; swizzle++)
       for (size_t i = 0; i < sizeof coordinates / sizeof *coordinates; i++) {
@@ -576,9 +316,9 @@ Test(tensor_copy, innermost_coordinates) {
 
 // A load may begin before the first row, a store may not.
 Test(tensor_copy, outer_coordinates) {
-  char load[sizeof load_format + 100], store[sizeof store_format + 100];
-  snprintf(load, sizeof load, load_format, 2, coordinate_lists[2]);
-  snprintf(store, sizeof store, store_format, "", 2, "", coordinate_lists[2]);
+  char load[BOX_TEXT], store[BOX_TEXT];
+  write_load(load, 2);
+  write_store(store, 2);
   for (int row = -9; row <= 17; row++) {
     HazardKind kind;
     cr_expect_eq(run_coordinate(load, EMULATOR_SWIZZLE_NONE, 0, row, &kind), EMULATOR_OK, "a load at row %d", row);
@@ -657,8 +397,8 @@ Test(tensor_copy, pairs) { run_pairs("tensor_copy"); }
 
 // A tensor that is larger than the memory behind it.
 Test(tensor_copy, tensor_beyond_its_memory) {
-  char text[sizeof load_format + 100];
-  snprintf(text, sizeof text, load_format, 2, coordinate_lists[2]);
+  char text[BOX_TEXT];
+  write_load(text, 2);
   Machine machine = machine_open(text, 0);
   uint8_t zeros[4096] = {0};
   uint64_t in = machine_upload(&machine, zeros, sizeof zeros), out = machine_upload(&machine, NULL, TILE_BYTES);

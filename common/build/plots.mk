@@ -1,14 +1,17 @@
 # The plots of what is recorded in plots/data: times in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, on other
 # inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/. And the pictures of what has no recording.
-# The FP8 stages' times, in DEVICE-e4m3.csv and DEVICE-e4m3-inputs.csv, have no plot.
+# Those of the backward pass are in DEVICE-backward.csv: its ladder, and its stages beside their peers. The FP8 stages'
+# times, in DEVICE-e4m3.csv, and the times of both on other inputs, in DEVICE-e4m3-inputs.csv and
+# DEVICE-backward-inputs.csv, have no plot.
 
 RECORDINGS := $(patsubst plots/data/%.csv,plots/%, \
-  $(filter-out %-peers.csv %-inputs.csv %-e4m3.csv %/counters.csv,$(wildcard plots/data/*.csv)))
+  $(filter-out %-peers.csv %-inputs.csv %-e4m3.csv %-backward.csv %/counters.csv,$(wildcard plots/data/*.csv)))
 # The stages whose timelines lesson 09 shows in one picture.
 COMPARED := $(wildcard $(foreach n,06 07 08 09,plots/data/trace/stage-$n.csv))
 PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \
   $(patsubst plots/data/%.csv,plots/%.svg, \
-    $(filter-out %-e4m3-inputs.csv,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv))) \
+    $(filter-out %-e4m3-inputs.csv %-backward-inputs.csv,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv))) \
+  $(foreach r,$(patsubst plots/data/%.csv,plots/%,$(wildcard plots/data/*-backward.csv)),$r.svg $r-ladder.svg) \
   $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv)) \
   $(if $(word 4,$(COMPARED)),plots/timelines.svg) $(wildcard plots/figure-*.svg)
 
@@ -22,6 +25,8 @@ plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | gnuplot
 plots/%-seqlen.svg: plots/seqlen.gp plots/data/%.csv $(LOOK) | gnuplot
 	$(DRAW)
 plots/%-peers.svg: plots/seqlen.gp plots/data/%-peers.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/%-backward.svg: plots/seqlen.gp plots/data/%-backward.csv $(LOOK) | gnuplot
 	$(DRAW)
 plots/%-inputs.svg: plots/inputs.gp plots/data/%-inputs.csv $(LOOK) | gnuplot
 	$(DRAW)

@@ -135,10 +135,19 @@ static bool fill(Device *device, DeviceAddress address, uint8_t byte, size_t siz
 
 // ---- kernels ----
 
+// The stand-in for the driver that hopper-run preloads takes no cubin, only PTX.
+static bool wants_ptx(CUresult result, const DeviceImage *image) {
+  return result == CUDA_ERROR_NO_BINARY_FOR_GPU && image->ptx;
+}
+
 static void *load(Device *device, const DeviceImage *image) {
+  const Driver *driver = &((Gpu *)device->state)->driver;
   CUmodule module = NULL;
   if (!image->cubin) device_fail(device, DEVICE_INVALID, "the GPU runs a cubin, and the image has none");
-  return image->cubin && CALL(device, cuModuleLoadData, &module, image->cubin) ? module : NULL;
+  if (!image->cubin) return NULL;
+  CUresult result = driver->cuModuleLoadData(&module, image->cubin);
+  if (wants_ptx(result, image)) result = driver->cuModuleLoadData(&module, image->ptx);
+  return check(device, "cuModuleLoadData", result) ? module : NULL;
 }
 
 static void *get_kernel(Device *device, void *module, const char *name) {

@@ -45,10 +45,13 @@ static DeviceAddress new_output(Device *device, size_t size) {
   return address;
 }
 
+static size_t lse_size(const Problem *problem) {
+  return problem->elements / problem->shape.head_dim * sizeof(float);
+}
+
 static void add_gradients(Device *device, const Problem *problem, Attention *to) {
   size_t size = problem->elements * sizeof(Half);
   to->d_o = upload_new(device, problem->d_o, size);
-  to->lse = new_output(device, problem->elements / problem->shape.head_dim * sizeof(float));
   to->d_q = new_output(device, size);
   to->d_k = new_output(device, size);
   to->d_v = new_output(device, size);
@@ -70,6 +73,7 @@ static bool prepare(const Session *session, const Problem *problem, Run *run) {
           },
   };
   (problem->inputs == INPUTS_E4M3 ? upload_e4m3 : upload_f16)(device, problem, &run->attention);
+  if (problem->lse) run->attention.lse = new_output(device, lse_size(problem));
   if (problem->d_o) add_gradients(device, problem, &run->attention);
   size_t workspace = session->stage->workspace ? session->stage->workspace(&problem->shape) : 0;
   if (workspace) run->attention.workspace = device_alloc(device, workspace);
@@ -96,9 +100,8 @@ static bool launch_forward(Device *device, Run *run) {
 }
 
 static bool download_gradients(Device *device, const Problem *problem, const Attention *from) {
-  size_t size = problem->elements * sizeof(Half), rows = problem->elements / problem->shape.head_dim;
-  return device_download(device, problem->lse, from->lse, rows * sizeof(float)) &&
-         device_download(device, problem->d_q, from->d_q, size) &&
+  size_t size = problem->elements * sizeof(Half);
+  return device_download(device, problem->d_q, from->d_q, size) &&
          device_download(device, problem->d_k, from->d_k, size) &&
          device_download(device, problem->d_v, from->d_v, size);
 }
@@ -109,6 +112,7 @@ static bool launch_and_download(const Session *session, const Problem *problem, 
   bool done = (!run->stage->backward || launch_forward(device, run)) && launch(device, run) &&
               device_synchronise(device) &&
               device_download(device, problem->o, run->attention.o, problem->elements * sizeof(Half)) &&
+              (!problem->lse || device_download(device, problem->lse, run->attention.lse, lse_size(problem))) &&
               (!run->stage->backward || download_gradients(device, problem, &run->attention));
   progress_end();
   return done;
@@ -174,6 +178,7 @@ static int run_problem(const Session *session, const Problem *problem) {
 static bool create(const Session *session, const Shape *shape, Problem *problem) {
   const Options *options = &session->options;
   if (!problem_create(problem, shape, options->input, options->seed)) return false;
+  if (options->lse && !problem_add_lse(problem)) return false;
   if (session->stage->backward && !problem_add_gradients(problem, options->input, options->seed)) return false;
   if (session->stage->inputs == INPUTS_F16) return true;
   if (problem_quantise(problem, options->scales, options->rotate, options->seed)) return true;

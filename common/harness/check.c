@@ -206,7 +206,7 @@ bool check_is_right(const CheckResult *result) {
 }
 
 int check_problem(const Problem *problem, uint64_t seed, CheckResult results[OUTPUTS]) {
-  int count = problem->d_o ? OUTPUTS : 1;
+  int count = problem->d_o ? OUTPUTS : problem->lse ? OUTPUT_LSE + 1 : 1;
   for (int i = 0; i < count; i++) {
     if (!check_output(problem, i, seed, &results[i])) return 0;
     if (i == OUTPUT_LSE && !check_all_right(results, i + 1)) return i + 1;

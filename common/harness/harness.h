@@ -57,6 +57,7 @@ typedef struct Options {
   uint64_t batch, heads, seqlen;
   int head_dim;  // 0: 64, 1: 128
   bool causal;
+  bool lse;
   uint64_t seed;
   int input;           // InputKind
   int scales;          // of e4m3 inputs, 0: one for each tensor, 1: one for each head
@@ -82,6 +83,7 @@ typedef enum OptionIndex {
   OPTION_SEQLEN,
   OPTION_HEAD_DIM,
   OPTION_CAUSAL,
+  OPTION_LSE,
   OPTION_SEED,
   OPTION_INPUT,
   OPTION_SCALES,
@@ -129,9 +131,9 @@ typedef struct Problem {
   size_t elements;     // of each tensor
   Half *q, *k, *v;
   Half *o;  // what the device computed
-  // Of a problem of the backward pass: an input, what the device's forward pass computed, and the gradients that it computed.
+  float *lse;  // the log-sum-exp that the device's forward pass computed; NULL when it does not
+  // Of a problem of the backward pass: an input, and the gradients that the device computed.
   Half *d_o;
-  float *lse;
   Half *d_q, *d_k, *d_v;
   // Of an e4m3 problem: Q, K and V as codes, and the scales of these, as in Attention.
   E4m3 *codes[TENSORS];
@@ -141,7 +143,9 @@ typedef struct Problem {
 
 // Makes the inputs. The same shape, kind and seed always give the same inputs. False when the host has no memory for them.
 bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint64_t seed);
-// Adds the tensors of the backward pass. False when the host has no memory for them.
+// Adds the log-sum-exp. False when the host has no memory for it.
+bool problem_add_lse(Problem *problem);
+// Adds the log-sum-exp and the tensors of the backward pass. False when the host has no memory for them.
 bool problem_add_gradients(Problem *problem, InputKind input, uint64_t seed);
 void problem_free(Problem *problem);
 // The number of scales that each tensor of an e4m3 problem has.
@@ -182,7 +186,7 @@ typedef enum OutputTensor { OUTPUT_O, OUTPUT_LSE, OUTPUT_D_Q, OUTPUT_D_K, OUTPUT
 
 // What the gradients need of one query: reference_backward.c.
 typedef struct ReferenceQuery {
-  double lse, delta;
+  double lse, delta;       // delta: of the backward pass
   double weight_error;    // how far a right kernel's weights P may be from the exact ones: so much of each
   double gradient_error;  // and its dP - delta
 } ReferenceQuery;
@@ -197,9 +201,8 @@ typedef struct ReferenceHead {
   double value_scale;  // of an output
   float *q, *k, *v;
   double *weights;  // of the last row computed, not normalised
-  // Of a problem of the backward pass; else NULL.
-  float *d_o;
-  ReferenceQuery *queries;
+  ReferenceQuery *queries;  // of a problem with the log-sum-exp; else NULL
+  float *d_o;               // of a problem of the backward pass; else NULL
 } ReferenceHead;
 
 // ---- reference_head.c ----
@@ -224,7 +227,7 @@ double reference_e4m3(const ReferenceHead *head, int row, int keys, double *out)
 
 // ---- reference_backward.c ----
 
-// Fills head->queries, as a part of reference_open. o: the head's O, widened.
+// Fills head->queries, as a part of reference_open. o: the head's O, widened; NULL when there is no d_o.
 void reference_queries(ReferenceHead *head, const float *o, const float *lse);
 // out: the log of the sum of exp(score) of row `row`. Returns its limit.
 double reference_lse(ReferenceHead *head, int row, double *out);

@@ -32,6 +32,8 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_HEAD_DIM] = {"head-dim", "64|128", "elements of each query, key and value (default: 64)", TYPE_CHOICE,
                          FIELD(head_dim), 0, 0},
     [OPTION_CAUSAL] = {"causal", NULL, "query i sees only keys 0 to i", TYPE_FLAG, FIELD(causal), 0, 0},
+    [OPTION_LSE] = {"lse", NULL, "also store the log-sum-exp of each query, which a backward pass needs", TYPE_FLAG,
+                    FIELD(lse), 0, 0},
     [OPTION_SEED] = {"seed", "N", "seed of the random inputs (default: 1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
     [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves|cliff|outliers|mean|vanish|explode",
                       "inputs that show different mistakes (default: normal)", TYPE_CHOICE, FIELD(input), 0, 0},
@@ -110,12 +112,14 @@ static const char *nearer(const char *name, const char *candidate, const char *b
 }
 
 // Why the stage does not have the option; NULL when it has it. Only attention kernels have the options for the tensors'
-// shape, only e4m3 kernels those for the scales, and only the backward pass a fixed order.
+// shape, only e4m3 kernels those for the scales, only some that for the log-sum-exp, and only the backward pass a fixed
+// order.
 static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index >= OPTION_BATCH && index <= OPTION_CAUSAL && stage->run && !stage->launch)
     return "is not an attention kernel";
   if ((index == OPTION_SCALES || index == OPTION_ROTATE) && stage->inputs != INPUTS_E4M3) return "has no e4m3 inputs";
   if (index == OPTION_DETERMINISTIC && !stage->backward) return "is not one of the backward pass";
+  if (index == OPTION_LSE && !stage->lse) return "does not store the log-sum-exp";
   return NULL;
 }
 

@@ -166,12 +166,15 @@ bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint6
   return true;
 }
 
-bool problem_add_gradients(Problem *problem, InputKind input, uint64_t seed) {
+bool problem_add_lse(Problem *problem) {
   problem->lse = malloc(problem->heads * problem->shape.seqlen * sizeof(float));
-  if (!problem->lse) {
-    problem_free(problem);
-    return false;
-  }
+  if (problem->lse) return true;
+  problem_free(problem);
+  return false;
+}
+
+bool problem_add_gradients(Problem *problem, InputKind input, uint64_t seed) {
+  if (!problem_add_lse(problem)) return false;
   if (!allocate(problem, (Half * *[]){&problem->d_o, &problem->d_q, &problem->d_k, &problem->d_v})) return false;
   fill((Filling){.problem = problem, .first = TENSOR_D_O, .input = input, .seed = seed}, 1);
   return true;

@@ -51,9 +51,9 @@ void reference_queries(ReferenceHead *head, const float *o, const float *lse) {
     size_t first = (size_t)i * head_dim;
     head->queries[i] = (ReferenceQuery){
         .lse = lse[i],
-        .delta = reference_dot(head->d_o + first, o + first, head_dim),
+        .delta = o ? reference_dot(head->d_o + first, o + first, head_dim) : 0,
         .weight_error = 0x1p-22 * (head->scale * norm(head->q + first, head_dim) * key + fabs((double)lse[i]) + 1),
-        .gradient_error = 0x1p-21 * norm(head->d_o + first, head_dim) * value,
+        .gradient_error = o ? 0x1p-21 * norm(head->d_o + first, head_dim) * value : 0,
     };
   }
 }

@@ -52,13 +52,13 @@ static bool open_e4m3(ReferenceHead *head, const Problem *problem, size_t index)
   return complete(head, &problem->shape);
 }
 
-// What the backward pass needs besides.
-static bool add_backward(ReferenceHead *head, const Problem *problem, size_t index) {
+// What the log-sum-exp needs besides, and the backward pass.
+static bool add_queries(ReferenceHead *head, const Problem *problem, size_t index) {
   size_t rows = (size_t)head->seqlen, count = rows * (size_t)head->head_dim;
-  float *o = widen(problem->o + index * count, count);
-  head->d_o = widen(problem->d_o + index * count, count);
+  float *o = problem->d_o ? widen(problem->o + index * count, count) : NULL;
+  head->d_o = problem->d_o ? widen(problem->d_o + index * count, count) : NULL;
   head->queries = malloc(rows * sizeof *head->queries);
-  bool done = o && head->d_o && head->queries;
+  bool done = head->queries && (!problem->d_o || (o && head->d_o));
   if (done)
     reference_queries(head, o, problem->lse + index * rows);
   else
@@ -69,7 +69,7 @@ static bool add_backward(ReferenceHead *head, const Problem *problem, size_t ind
 
 bool reference_open(ReferenceHead *head, const Problem *problem, size_t index) {
   if (!(problem->inputs == INPUTS_E4M3 ? open_e4m3 : reference_open_f16)(head, problem, index)) return false;
-  return !problem->d_o || add_backward(head, problem, index);
+  return !problem->lse || add_queries(head, problem, index);
 }
 
 void reference_close(ReferenceHead *head) {

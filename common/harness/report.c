@@ -28,6 +28,7 @@ void report_problem(FILE *out, const Stage *stage, const Options *options, const
           options_input_name(options, input), options->seed);
   if (options->deterministic) fprintf(out, "; deterministic");
   if (stage->backward) fprintf(out, "; backward");
+  if (options->lse) fprintf(out, "; with the log-sum-exp");
   if (stage->inputs == INPUTS_E4M3)
     fprintf(out, "; e4m3 with a scale for each %s%s", options->scales ? "head" : "tensor",
             options->rotate ? ", Q and K rotated" : "");
@@ -71,7 +72,7 @@ static void print_differences(FILE *out, const Problem *problem, const CheckResu
 
 // " of dQ", where there is more than one output.
 static void print_output(FILE *out, const Problem *problem, OutputTensor output) {
-  if (problem->d_o) fprintf(out, " of %s", output_names[output]);
+  if (problem->lse) fprintf(out, " of %s", output_names[output]);
 }
 
 static void report_right(FILE *out, const Problem *problem, const CheckResult *result) {

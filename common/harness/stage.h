@@ -23,9 +23,11 @@ typedef struct Attention {
   // scale_stride is 0 (one scale for the tensor) or 1 (one for each head), the same for Q, K and V.
   DeviceAddress q_scale, k_scale, v_scale;
   int scale_stride;
-  // Backward pass only: the log of the sum of exp(score) of each query, float, [batch][heads][seqlen]; the gradient of the
-  // loss with respect to O, which is given; and those with respect to Q, K and V.
-  DeviceAddress lse, d_o, d_q, d_k, d_v;
+  // The log of the sum of exp(score) of each query, float, [batch][heads][seqlen]. The backward pass reads it. In the forward
+  // pass 0, or where a stage with `lse` writes it.
+  DeviceAddress lse;
+  // Backward pass only: the gradient of the loss with respect to O, which is given; and those with respect to Q, K and V.
+  DeviceAddress d_o, d_q, d_k, d_v;
   bool deterministic;       // backward pass only: two launches with the same inputs give the same bits
   DeviceAddress workspace;  // as many bytes as the stage's workspace function returned, not initialised
   DeviceAddress counter;    // if the stage needs one
@@ -64,6 +66,8 @@ typedef struct Stage {
   // computes o and lse.
   bool backward;
   AttentionLaunch *forward;
+  // A stage of the forward pass: launch also writes lse, when its address is not 0.
+  bool lse;
   // Bytes of device memory that launch needs besides the tensors. NULL: none.
   size_t (*workspace)(const Shape *shape);
   // Whether launch needs a counter that its blocks share: a uint32_t in device memory, which is 0 before and after each

@@ -9,7 +9,7 @@
 //
 // O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch; causal: query i sees keys 0 to i. All tensors are in
 // the memory of a GPU of compute capability 9.0. O is fp16, and so are Q, K and V, except for the stages that read e4m3
-// (hl_attention_e4m3). hl_attention_backward computes the gradients of Q, K and V. Any thread may call; the library runs one
+// (hl_attention_e4m3). hl_attention_lse also gives what hl_attention_backward needs for the gradients of Q, K and V. Any thread may call; the library runs one
 // call at a time.
 #pragma once
 
@@ -48,6 +48,7 @@ typedef struct HlStage {
   const char *title;   // its idea, half a line
   HlInputs inputs;
   int32_t backward;  // 0: a stage for hl_attention; 1: for hl_attention_backward
+  int32_t lse;       // 1: hl_attention_lse can call it, too
 } HlStage;
 
 // The stages of this library are those with index 0 to hl_stage_count() - 1, in alphabetical order: "02", "02b", "03".
@@ -87,6 +88,12 @@ HL_API HlStatus hl_supports(const char *stage, const HlShape *shape);
 HL_API HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
                              const HlTensor *v, const HlTensor *o, void *stream);
 
+// hl_attention by a stage that also writes the log-sum-exp; HL_UNSUPPORTED for the others. lse is in device memory, aligned to
+// 4 bytes, [batch][heads][seqlen]: for each query the natural logarithm of the sum of exp(score) over the keys that it sees,
+// where a score is Q K^T / sqrt(head_dim). It may not overlap a tensor. O is that of hl_attention, bit for bit.
+HL_API HlStatus hl_attention_lse(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
+                                 const HlTensor *v, const HlTensor *o, float *lse, void *stream);
+
 // The scales of an e4m3 tensor: an element's value is its code's times a scale.
 typedef struct HlScale {
   const float *data;  // in device memory, aligned to 4 bytes
@@ -99,10 +106,8 @@ HL_API HlStatus hl_attention_e4m3(const char *stage, const HlShape *shape, const
                                   const HlScale *v_scale, void *stream);
 
 // The same for the backward pass. dQ, dK and dV are the gradients of a loss with respect to Q, K and V; dO, that with respect
-// to O, must be finite. lse is in device memory, aligned to 4 bytes, [batch][heads][seqlen]: for each query the natural
-// logarithm of the sum of exp(score) over the keys that it sees, where a score is Q K^T / sqrt(head_dim). Each is finite, or
-// +infinity for a query that adds nothing. No stage of this library writes lse, so O and lse come from elsewhere. Tensors are
-// as above. dQ, dK and dV may not overlap any other tensor.
+// to O, must be finite. O and lse are those of hl_attention_lse, or of another forward pass. Each element of lse is finite, or
+// +infinity for a query that adds nothing. Tensors are as above. dQ, dK and dV may not overlap any other tensor.
 HL_API HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
                                       const HlTensor *v, const HlTensor *o, const HlTensor *d_o, const float *lse,
                                       const HlTensor *d_q, const HlTensor *d_k, const HlTensor *d_v, void *stream);

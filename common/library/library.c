@@ -18,16 +18,17 @@
 
 #define DECLARE(number)                                                                                                \
   extern const Stage stage_##number;                                                                                   \
-  extern const char stage_##number##_cubin[], stage_##number##_cubin_end[];
+  extern const char stage_##number##_ptx[], stage_##number##_cubin[], stage_##number##_cubin_end[];
 STAGES(DECLARE)
 
 typedef struct Entry {
   const char *number;
   const Stage *stage;
-  const char *cubin, *cubin_end;
+  const char *ptx, *cubin, *cubin_end;
 } Entry;
 
-#define ENTRY(number) {#number, &stage_##number, stage_##number##_cubin, stage_##number##_cubin_end},
+#define ENTRY(number)                                                                                                  \
+  {#number, &stage_##number, stage_##number##_ptx, stage_##number##_cubin, stage_##number##_cubin_end},
 static const Entry entries[] = {STAGES(ENTRY)};
 enum { STAGE_COUNT = sizeof entries / sizeof *entries };
 
@@ -36,7 +37,8 @@ static HlStage descriptions[STAGE_COUNT];
 static void describe_stages(void) {
   for (int i = 0; i < STAGE_COUNT; i++) {
     const Stage *stage = entries[i].stage;
-    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title, (HlInputs)stage->inputs, stage->backward};
+    descriptions[i] =
+        (HlStage){entries[i].number, stage->name, stage->title, (HlInputs)stage->inputs, stage->backward, stage->lse};
   }
 }
 
@@ -177,15 +179,16 @@ static HlStatus check_tensors(const Arguments *arguments, const Shape *shape) {
   return HL_OK;
 }
 
-static HlStatus check_lse(const float *lse, const Arguments *arguments, const Shape *shape) {
+// written: lse is an output itself, and may not overlap an input either.
+static HlStatus check_lse(const float *lse, bool written, const Arguments *arguments, const Shape *shape) {
   if (!lse) return fail(HL_INVALID, "lse: a null pointer");
   if ((uintptr_t)lse % sizeof *lse)
     return fail(HL_INVALID, "lse: the address %p is not aligned to 4 bytes", (const void *)lse);
   size_t size = (size_t)shape->batch * shape->heads * shape->seqlen * sizeof *lse;
-  for (int i = arguments->inputs; i < arguments->count; i++) {
-    const Argument *output = &arguments->list[i];
-    if (overlap(output->tensor->data, size_of(output, shape), lse, size))
-      return fail(HL_INVALID, "%s overlaps lse", output->name);
+  for (int i = written ? 0 : arguments->inputs; i < arguments->count; i++) {
+    const Argument *other = &arguments->list[i];
+    if (overlap(other->tensor->data, size_of(other, shape), lse, size))
+      return fail(HL_INVALID, "%s overlaps lse", other->name);
   }
   return HL_OK;
 }
@@ -269,7 +272,8 @@ static Context *open_context(HlStatus *status) {
 
 static bool load_stage(Context *context, int index) {
   const Entry *entry = &entries[index];
-  DeviceImage image = {.cubin = entry->cubin, .cubin_size = (size_t)(entry->cubin_end - entry->cubin)};
+  DeviceImage image = {
+      .ptx = entry->ptx, .cubin = entry->cubin, .cubin_size = (size_t)(entry->cubin_end - entry->cubin)};
   if (!context->modules[index]) context->modules[index] = device_load(context->device, &image);
   return context->modules[index] != NULL;
 }
@@ -374,6 +378,23 @@ HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q
   return status ? status : launch_alone(index, &attention, stream);
 }
 
+static HlStatus check_writes_lse(const Stage *stage) {
+  return stage->lse ? HL_OK : fail(HL_UNSUPPORTED, "stage %s: it does not write the log-sum-exp", stage->name);
+}
+
+HlStatus hl_attention_lse(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
+                          const HlTensor *v, const HlTensor *o, float *lse, void *stream) {
+  int index;
+  Attention attention = {0};
+  const Arguments arguments = {3, 4, {{"q", q, F16}, {"k", k, F16}, {"v", v, F16}, {"o", o, F16}}};
+  HlStatus status = begin(stage, "hl_attention", shape, &arguments, &index, &attention);
+  if (!status) status = check_writes_lse(entries[index].stage);
+  if (!status) status = check_lse(lse, true, &arguments, &attention.shape);
+  if (status) return status;
+  attention.lse = address_of(lse);
+  return launch_alone(index, &attention, stream);
+}
+
 HlStatus hl_attention_e4m3(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
                            const HlTensor *v, const HlTensor *o, const HlScale *q_scale, const HlScale *k_scale,
                            const HlScale *v_scale, void *stream) {
@@ -406,7 +427,7 @@ static HlStatus backward(bool deterministic, const char *stage, const HlShape *s
                                 {"d_k", d_k, F16},
                                 {"d_v", d_v, F16}}};
   HlStatus status = begin(stage, "hl_attention_backward", shape, &arguments, &index, &attention);
-  if (!status) status = check_lse(lse, &arguments, &attention.shape);
+  if (!status) status = check_lse(lse, false, &arguments, &attention.shape);
   if (status) return status;
   attention.deterministic = deterministic;
   attention.d_o = address_of(d_o->data);

@@ -1,7 +1,9 @@
-// The kernels of stages 09b and 10: blocks that split into a producer and the Consumer that kernel.cu has defined.
+// The kernels of stages 09b and 10: blocks that split into a producer and the Consumer that kernel.cu has defined. Part is
+// what a consumer's warpgroup does: that Consumer, or one with an output more (stage 10's log_sum_exp.h).
 #pragma once
 
-template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &tensors, const Problem &problem) {
+template <int HEAD_DIM, bool CAUSAL, class Part = Consumer<HEAD_DIM, CAUSAL>>
+__device__ void attention(const Tensors &tensors, const Problem &problem) {
   extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
   Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
   shared.init();
@@ -12,7 +14,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
     produce<HEAD_DIM, CAUSAL>(shared, tensors, problem);
   } else {
     registers_increase<CONSUMER_REGISTERS_OF(HEAD_DIM)>();
-    Consumer<HEAD_DIM, CAUSAL>{{shared, tensors, problem, warpgroup - 1, threadIdx.x % WARP == 0}}.run();
+    Part{{shared, tensors, problem, warpgroup - 1, threadIdx.x % WARP == 0}}.run();
   }
 }
 

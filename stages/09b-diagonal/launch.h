@@ -2,6 +2,8 @@
 // tiles among themselves.
 #pragma once
 
+#include <stdio.h>
+
 #include "harness/stage.h"
 
 #include "../09-persistent/head_group.h"
@@ -9,12 +11,18 @@
 
 #include "lead.h"
 
+// Only stage 10 has kernels that store the log-sum-exp.
+static DeviceKernel *find_kernel(Device *device, const Attention *a) {
+  char name[40];
+  snprintf(name, sizeof name, "attention_%d%s%s", a->shape.head_dim, a->shape.causal ? "_causal" : "",
+           a->lse ? "_lse" : "");
+  return device_kernel(device, a->module, name);
+}
+
 static bool launch(Device *device, const Attention *a) {
   const Shape *shape = &a->shape;
   int head_dim = shape->head_dim, rows = ROWS_OF(head_dim), heads = shape->batch * shape->heads;
   int head_tiles = (shape->seqlen + rows - 1) / rows;
-  const char *kernel_64 = shape->causal ? "attention_64_causal" : "attention_64";
-  const char *kernel_128 = shape->causal ? "attention_128_causal" : "attention_128";
   Problem problem = {
       .seqlen = shape->seqlen,
       .heads = heads,
@@ -22,6 +30,7 @@ static bool launch(Device *device, const Attention *a) {
       .group = head_group(shape, heads),
       .lead = lead(shape->seqlen, rows, head_tiles),
       .scale = a->scale * 1.44269504f,
+      .lse = a->lse,
   };
   Tensors tensors = {.asked = a->counter};
   attention_tensor_map(device, shape, a->q, rows, &tensors.q);
@@ -29,7 +38,7 @@ static bool launch(Device *device, const Attention *a) {
   attention_tensor_map(device, shape, a->v, KEYS, &tensors.v);
   attention_tensor_map(device, shape, a->o, STORE_ROWS, &tensors.o);
   DeviceLaunch attention = {
-      .kernel = device_kernel(device, a->module, head_dim == 64 ? kernel_64 : kernel_128),
+      .kernel = find_kernel(device, a),
       .grid = {(unsigned)minimum(heads * head_tiles, device_info(device)->sm_count)},
       .block = {THREADS_OF(head_dim)},
       .dynamic_shared = SHARED_BYTES(head_dim),

@@ -39,4 +39,5 @@ typedef struct Problem {
   int group;          // causal: heads that are worked on together, so that their K and V stay in the L2 cache
   int lead;           // causal: rows by which a head's first tile begins before the first row
   float scale;        // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
+  FloatOutput lse;    // stage 10's kernels that store it: the log-sum-exp, [heads][seqlen]
 } Problem;

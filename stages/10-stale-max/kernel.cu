@@ -28,18 +28,21 @@
 #include "../09b-diagonal/producer.h"
 
 #include "../09b-diagonal/consumer.h"
+#include "log_sum_exp.h"
 #include "scores_again.h"
 
 // Votes on a tile, by the slot of its queries: how many threads of each warp found its scores far apart. They lie beside the
 // dynamic shared memory that struct Shared describes, because that struct is stage 09b's.
 __shared__ int votes[QUERY_SLOTS_OF(64)][CONSUMERS_OF(64)][WARPGROUP / WARP];  // HEAD_DIM = 128 has fewer
 
-template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {
+// LSE: also stores the log-sum-exp of each row.
+template <int HEAD_DIM, bool CAUSAL, bool LSE = false>
+struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL> {
   using Base = ConsumerBase<Consumer, HEAD_DIM, CAUSAL>;
   using S = typename Base::S;
   using Base::arrive, Base::release, Base::release_queries, Base::begin_step, Base::raise_max, Base::shrink_output;
   using Base::s, Base::o, Base::shift, Base::sum, Base::factor, Base::q, Base::k, Base::v, Base::shared, Base::problem;
-  using Base::warpgroup, Base::elected, Base::row, Base::key, Base::steps;
+  using Base::warpgroup, Base::elected, Base::head, Base::row, Base::key, Base::steps;
   float new_sum[2];  // of the weights of the key tile at hand; sum has those up to the last one
 
   // Weights in the place of the scores of keys FROM to TO, and their sum.
@@ -173,8 +176,30 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
       else
         other_tiles<false>();
     }
+    if (LSE) store_log_sum_exp(problem, head, row, shift, sum);  // final, though the last output is still to come
     return accumulate;
   }
 };
 
 #include "../09b-diagonal/entry_points.h"
+
+// The same with the log-sum-exp.
+extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
+    attention_64_lse(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<64, false, Consumer<64, false, true>>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
+    attention_64_causal_lse(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<64, true, Consumer<64, true, true>>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS_OF(128), 1)
+    attention_128_lse(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<128, false, Consumer<128, false, true>>(tensors, problem);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS_OF(128), 1)
+    attention_128_causal_lse(const __grid_constant__ Tensors tensors, const Problem problem) {
+  attention<128, true, Consumer<128, true, true>>(tensors, problem);
+}

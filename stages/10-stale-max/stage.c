@@ -6,4 +6,5 @@ const Stage stage = {
     .title = "a softmax that does not search for the maximum: a check of the weights' sum shows whether the stale one fits",
     .launch = launch,
     .counter = true,
+    .lse = true,
 };

@@ -1,25 +1,26 @@
-// The softmax of stages 11 and 11b, with the exact maximum of each key tile.
+// The softmax of stages 11 and up, with the exact maximum of each key tile.
 #pragma once
 
-template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {
-  using Base = Products<Consumer, HEAD_DIM, CAUSAL>;
+template <class Self, int HEAD_DIM, bool CAUSAL> struct ExactMax : Products<Self, HEAD_DIM, CAUSAL> {
+  using Base = Products<Self, HEAD_DIM, CAUSAL>;
   using Base::release, Base::begin_step, Base::shrink_output, Base::s, Base::shift, Base::factor, Base::q, Base::k;
-  using Base::v, Base::shared, Base::key, Base::steps;
+  using Base::v, Base::shared, Base::key, Base::steps, Base::self;
   float scale;  // of this head's scores, with log2(e) / sqrt(HEAD_DIM)
 
   // The largest weight is 2^8: e4m3 ends at 448, and 2^-10 and below becomes 0.
   __device__ float shift_of_max(float max) { return 8 - max * scale; }
 
-  __device__ void weights() {
+  // Weights in the place of the scores of keys FROM to TO.
+  template <int FROM, int TO> __device__ void weights() {
 #pragma unroll
-    for (int i = 0; i < KEYS / 2; i++) s[i] = power_of_two(s[i] * scale + shift[i / 2 % 2]);
+    for (int i = FROM / 2; i < TO / 2; i++) s[i] = power_of_two(s[i] * scale + shift[i / 2 % 2]);
   }
 
   template <int> __device__ void first_weights() {
     scale = shared.score_scale[q.slot];
 #pragma unroll
-    for (int h = 0; h < 2; h++) shift[h] = shift_of_max(Base::template row_max<KEYS>(h));
-    weights();
+    for (int h = 0; h < 2; h++) shift[h] = shift_of_max(self().template row_max<KEYS>(h));
+    weights<0, KEYS>();
   }
   __device__ void tile_begins() {
     Base::tile_begins();
@@ -35,7 +36,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DI
   __device__ void raise_max() {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      float lower = fminf(shift[h], shift_of_max(Base::template row_max<KEYS>(h)));
+      float lower = fminf(shift[h], shift_of_max(self().template row_max<KEYS>(h)));
       factor[h] = power_of_two(lower - shift[h]);
       shift[h] = lower;
     }
@@ -52,7 +53,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DI
     release(k, shared.k_empty);
     release(v, shared.v_empty);
     raise_max();
-    weights();
+    weights<0, KEYS>();
     Base::template pack_weights<KEYS>();
     steps++;
   }
@@ -60,7 +61,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : Products<Consumer<HEAD_DI
   __device__ int other_tiles() {
     while (key > 0) {
       begin_step(1);
-      end_step();
+      self().end_step();
     }
     return 1;
   }

@@ -29,4 +29,6 @@
 
 #include "../11-fp8/softmax.h"
 
+template <int HEAD_DIM, bool CAUSAL> struct Consumer : ExactMax<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {};
+
 #include "../09b-diagonal/entry_points.h"

@@ -20,12 +20,14 @@ ANOTHER_LIBRARY = _ctypes.__file__
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, "plots")
+import backward  # noqa: E402
 import contenders  # noqa: E402
 import inputs  # noqa: E402
 import peers  # noqa: E402
 import problem  # noqa: E402
 import record  # noqa: E402
 import reference  # noqa: E402
+import reference_backward  # noqa: E402
 import sm_clock  # noqa: E402
 
 
@@ -53,6 +55,7 @@ class Options(unittest.TestCase):
             "--stages=two": "'two' is no list of stages; all, none or numbers are allowed",
             "--stages=77": "the library has no f16 stage 77; it has 00, 01, ",
             "--stages=5b": "the library has no f16 stage 05b; it has 00, 01, ",
+            "--pass=sideways": "'sideways' is no pass; forward and backward are allowed",
             "--type=fp8": "'fp8' is no type; f16 and e4m3 are allowed",
             f"--library={ANOTHER_LIBRARY}": "is another library; it lacks functions of common/library/hopper_ladder.h",
             f"--against={ANOTHER_LIBRARY}": "is another library",
@@ -77,6 +80,18 @@ class Options(unittest.TestCase):
         }.items():
             with self.subTest(argument):
                 self.expect(["--type=e4m3", argument], 2, words)
+        for argument, words in {
+            "--stages=05": "the library has no backward stage 05; it has 12",
+            "--peers=math": "'math' is no peer; all, none and FlashAttention-2, FlashAttention-3, FlashAttention-3 "
+                            "deterministic, cuDNN are allowed",
+            "--inputs=sink": "'sink' is no input; all and normal, vanish, explode are allowed",
+            f"--contender=mine={ANOTHER_LIBRARY}": "undefined symbol: attn_bwd",
+            "--type=e4m3": "--pass=backward is in fp16; --type=e4m3 is for the forward pass",
+        }.items():
+            with self.subTest(argument):
+                self.expect(["--pass=backward", argument], 2, words)
+        self.expect(["--inputs=vanish"], 2, "'vanish' is no input")
+        self.expect(["--stages=12"], 2, "the library has no f16 stage 12; it has 00, 01, ")
         self.expect(["--stages=11"], 2, "the library has no f16 stage 11; it has 00, 01, ")
         self.expect(["--peers=FlashAttention-3 FP8"], 2, "'FlashAttention-3 FP8' is no peer; all, none and FlashA")
 
@@ -107,11 +122,14 @@ class Options(unittest.TestCase):
     def test_flash_attention_3_of_before_e4m3(self):
         old = types.SimpleNamespace(flash_attention_3=mock.Mock())
         with mock.patch.object(contenders, "load_flash_attention_3", lambda path: old):
-            self.assertEqual([peer.name for peer in peers.find_peer("FlashAttention-3", True)], ["FlashAttention-3"])
+            found = peers.find_peer("FlashAttention-3", "f16", True)
+            self.assertEqual([peer.name for peer in found], ["FlashAttention-3"])
             printed = io.StringIO()
             with contextlib.redirect_stderr(printed):
-                self.assertEqual(peers.find_peer("FlashAttention-3 FP8", False), [])
-            self.assertIn("peers.py: FlashAttention-3 FP8 is not there; `make flash-attention-3`", printed.getvalue())
+                self.assertEqual(peers.find_peer("FlashAttention-3 FP8", "e4m3", False), [])
+                self.assertEqual(peers.find_peer("FlashAttention-3", "backward", False), [])
+            for name in "FlashAttention-3 FP8", "FlashAttention-3":
+                self.assertIn(f"peers.py: {name} is not there; `make flash-attention-3`", printed.getvalue())
 
     def test_points(self):
         everything = peers.parse_options([])
@@ -136,8 +154,10 @@ class Options(unittest.TestCase):
         self.assertEqual((len(everything), everything.count(["cold", "sustained"])), (24, 2))
         both = peers.parse_options(["--inputs=ramp", "--points=none", "--sustained=64/full/512"])
         self.assertEqual(list(peers.plan(both).items()), [(peers.Point(64, False, 512, "ramp"), ["sustained"])])
+        backwards = peers.plan(peers.parse_options(["--pass=backward", "--inputs=all"]))
+        self.assertEqual((len(backwards), {point.kind for point in backwards}), (24 * 3, {"backward"}))
         e4m3 = peers.plan(peers.parse_options(["--type=e4m3"]))
-        self.assertEqual((len(e4m3), {point.type for point in e4m3}), (24, {"e4m3"}))
+        self.assertEqual((len(e4m3), {point.kind for point in e4m3}), (24, {"e4m3"}))
 
     def test_contenders(self):
         parse = contenders.parse_kernel
@@ -156,6 +176,17 @@ class Options(unittest.TestCase):
         found = peers.find_contenders(peers.parse_options(["--type=e4m3", "--stages=11c",
                                                            "--against=./libhopper_ladder.so"]))
         self.assertEqual([contender.name for contender in found], [names[3], "old " + names[3]])
+
+    def test_stages_of_the_backward_pass(self):
+        found = peers.find_contenders(peers.parse_options(["--pass=backward", "--stages=12", "--peers=cuDNN"]))
+        self.assertEqual([contender.name for contender in found], ["12-backward", "cuDNN"])
+        everything = peers.find_stages(peers.parse_options(["--pass=backward"]))
+        self.assertEqual({contender.name[:2] for contender in everything}, {"12"})
+
+    def test_operations_of_the_backward_pass(self):
+        for causal in False, True:
+            forward = peers.Point(64, causal, 1024)
+            self.assertEqual(forward._replace(kind="backward").flops(), 2.5 * forward.flops())
 
     def test_old_stages_are_compared_by_title_or_number(self):
         names = ["05-a", "08-pipelining", "08b-ping-pong", "10-stale-max"]
@@ -196,7 +227,9 @@ class Calls(unittest.TestCase):
         tensors = [MadeUpTensor(address) for address in range(10, 17)]
         f16 = problem.Problem(*map(MadeUpTensor, (20, 21, 22)), True)
         self.problems = {"f16": problem.Problem(*tensors[:3], True),
-                         "e4m3": problem.Problem(*tensors[:3], True, tuple(tensors[4:]), f16, f16)}
+                         "e4m3": problem.Problem(*tensors[:3], True, tuple(tensors[4:]), f16, f16),
+                         "backward": problem.BackwardProblem(*tensors[:3], True, d_o=MadeUpTensor(20),
+                                                             o=MadeUpTensor(21), lse=MadeUpTensor(22))}
         self.output = tensors[3]
         self.elements = []
         empty = types.SimpleNamespace(data_ptr=lambda: 30)
@@ -214,7 +247,8 @@ class Calls(unittest.TestCase):
     def library(self):
         functions = {name: mock.Mock(return_value=0) for name in (
             "hl_attention", "hl_attention_e4m3", "hl_supports", "attn_fwd", "attn_fwd_e4m3", "flash_attention_3",
-            "flash_attention_3_e4m3", "flash_attention_3_workspace")}
+            "flash_attention_3_e4m3", "flash_attention_3_workspace", "hl_attention_backward", "attn_bwd",
+            "flash_attention_3_backward", "flash_attention_3_backward_workspace")}
         return types.SimpleNamespace(number=str.encode, **functions)
 
     def call(self, contender, kind):
@@ -255,8 +289,37 @@ class Calls(unittest.TestCase):
                 self.assertEqual(len(function.argtypes), len(function.call_args[0]))
         self.assertEqual(self.elements, ["float16", "bfloat16"])
 
+    def call_backward(self, contender):
+        self.assertEqual(contender.prepare(self.problems["backward"])(), 3 * [self.output])
+
+    def test_a_backward_stage(self):
+        library = self.library()
+        self.call_backward(backward.stage(library, "12", "name"))
+        (number, shape, *inputs, lse, d_q, d_k, d_v, stream), _ = library.hl_attention_backward.call_args
+        self.assertEqual((number, shape.causal, lse, stream), (b"12", 1, 22, 40))
+        self.assertEqual([tensor.data for tensor in inputs], [10, 11, 12, 21, 20], "Q, K, V, O, dO")
+        self.assertEqual([tensor.data for tensor in (d_q, d_k, d_v)], [13, 13, 13])
+        self.assertFalse(library.hl_attention.called)
+
+    def test_other_backward_kernels(self):
+        pointers = [10, 11, 12, 21, 20, 22, 13, 13, 13]
+        library = self.library()
+        with mock.patch.object(contenders.ctypes, "CDLL", lambda path: library):
+            self.call_backward(backward.kernel("mine", {64: "mine.so"}))
+        self.assertEqual(library.attn_bwd.call_args[0], (2, 3, 512, *pointers, 1, 40))
+        for deterministic in False, True:
+            self.call_backward(backward.flash_attention_3(library, deterministic))
+            function = library.flash_attention_3_backward
+            self.assertEqual(function.call_args[0], (2, 3, 512, 64, 1, int(deterministic), 0.125, *pointers, 30, 40))
+            self.assertEqual(library.flash_attention_3_backward_workspace.call_args[0], (2, 3, 512, 64, 1))
+            for each in function, library.attn_bwd:
+                self.assertEqual(len(each.argtypes), len(each.call_args[0]))
+
     def test_what_refuses_is_named(self):
         library = self.library()
+        library.flash_attention_3_backward.return_value = 1
+        with self.assertRaisesRegex(contenders.Refused, "FlashAttention-3 deterministic returned 1"):
+            self.call_backward(backward.flash_attention_3(library, True))
         library.flash_attention_3_e4m3.return_value = 1
         with self.assertRaisesRegex(contenders.Refused, "FlashAttention-3 FP8 returned 1"):
             self.call(contenders.flash_attention_3(library, "e4m3"), "e4m3")
@@ -354,9 +417,15 @@ class Timing(unittest.TestCase):
     def test_errors_in_e4m3_are_those_of_wrong_ones_too(self):
         found = [self.torch.contender("a", 1.0, "wrong"), self.torch.contender("b", 2.0),
                  self.torch.contender("c", 1.0, refuses="no such head dim")]
-        (results, errors), _ = self.measure_at(peers.Point(64, False, 512, type="e4m3"), found)
+        (results, errors), _ = self.measure_at(peers.Point(64, False, 512, kind="e4m3"), found)
         self.assertEqual(list(results["cold"]), ["b"])
         self.assertEqual(errors, {"quantisation": 0.04, "a": 0.5, "b": 0.01})
+
+    def test_errors_of_gradients_are_those_of_wrong_ones_too(self):
+        found = [self.torch.contender("a", 1.0, "wrong"), self.torch.contender("b", 2.0)]
+        (results, errors), printed = self.measure_at(peers.Point(64, False, 512, kind="backward"), found)
+        self.assertEqual((list(results["cold"]), errors), (["b"], {"a": (0.5, 1), "b": (0.01, 1)}))
+        self.assertIn("a is WRONG and not timed", printed)
 
     def test_nobody_is_left(self):
         self.assertEqual(self.measure([self.torch.contender("a", 1.0, "wrong")])[0], {})
@@ -436,7 +505,7 @@ class Output(unittest.TestCase):
             self.assertEqual(row.count(","), peers.COLUMNS.count(","))
 
     def options(self, dtype="f16", record=False, csv=None, inputs=None):
-        return types.SimpleNamespace(type=dtype, record=record, csv=csv, inputs=inputs)
+        return types.SimpleNamespace(kind=dtype, record=record, csv=csv, inputs=inputs)
 
     def test_files_are_whole_or_not_there(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -452,7 +521,8 @@ class Output(unittest.TestCase):
 
     def test_record_names_the_device_and_what_was_varied(self):
         for dtype, kinds, name in (("f16", None, "peers"), ("f16", ["normal"], "inputs"), ("e4m3", None, "e4m3"),
-                                   ("e4m3", ["normal"], "e4m3-inputs")):
+                                   ("e4m3", ["normal"], "e4m3-inputs"), ("backward", None, "backward"),
+                                   ("backward", ["normal"], "backward-inputs")):
             with mock.patch("builtins.open") as opened:
                 peers.Rows(self.options(dtype, record=True, inputs=kinds), "NVIDIA H200,1980")
             self.assertTrue(opened.call_args[0][0].endswith(f"/plots/data/nvidia-h200-{name}.csv.partial"))
@@ -480,10 +550,25 @@ class Output(unittest.TestCase):
                     self.assertTrue(line.endswith(end), line)
                 self.assertEqual({line.count(",") for line in lines}, {header.count(",")})
 
+    def test_rows_have_the_errors_of_the_gradients(self):
+        errors = {"mine": (0.0002512345, 0.0003, 0.0004), "other": (0.7, 0.8, math.nan)}
+        for arguments, more in ([], ""), (["--inputs=vanish"], ",vanish"):
+            with self.subTest(arguments):
+                lines = self.main("--pass=backward", "--points=64/full/512", "--sustained=none", "--csv=-", *arguments,
+                                  errors=errors).splitlines()
+                header = peers.COLUMNS + (",input" if more else "") + "".join(
+                    f",relative_error_{name}" for name in ("dq", "dk", "dv"))
+                self.assertEqual((lines[0], len(lines)), (header, 3))
+                for line, end in zip(lines[1:], (
+                        f",2,171.799,cold,1700,1600,1.0{more},0.00025123,0.00030000,0.00040000",
+                        f",32,32,512,64,0,,,,0,,wrong,,,2.0{more},0.70000000,0.80000000,nan")):
+                    self.assertTrue(line.endswith(end), line)
+
     def test_what_lessons_show_follows_a_whole_run(self):
         for arguments, whole in {"--record": True, "--record --rounds=9": True, "--record --stages=03": False,
                                  "--record --peers=cuDNN": False, "--record --points=64/*/*": False,
                                  "--record --inputs=normal": False, "--record --type=e4m3": False,
+                                 "--record --pass=backward": False,
                                  "--csv=-": False}.items():
             with self.subTest(arguments), mock.patch.object(peers.record, "record") as recorded, \
                     mock.patch("builtins.open"), mock.patch("os.replace"), mock.patch.object(peers, "free_memory"):
@@ -495,12 +580,13 @@ class Output(unittest.TestCase):
     def main(self, *arguments, errors=None):
         """What a run prints to standard output in which "mine" takes a millisecond a call and "other" is wrong."""
         times = {"cold": {"mine": runs_of(1.0, 1.0, megahertz=[1600, 1800])}}
-        errors = errors or {peers.QUANTISATION: 0.1, "mine": 0.1}
+        errors = errors or ({"mine": (0.1, 0.1, 0.1)} if "--pass=backward" in arguments else
+                            {peers.QUANTISATION: 0.1, "mine": 0.1})
         found = [contenders.Contender("mine", None, lambda: "1.0"), contenders.Contender("other", None, lambda: "2.0")]
         printed = io.StringIO()
         with mock.patch.multiple(peers, find_contenders=lambda options: found, require_gpu=lambda: None,
                                  device_columns=lambda: "Test GPU,1980,1.2,13.0",
-                                 measure=lambda found, point, *rest: (times, errors if point.type == "e4m3" else {})), \
+                                 measure=lambda found, point, *rest: (times, errors if point.kind != "f16" else {})), \
                 contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
             peers.main(list(arguments))
         return printed.getvalue()
@@ -527,6 +613,8 @@ class Output(unittest.TestCase):
                             (first, "sustained"): {"a": runs_of(1.0)}}, ("cuDNN",), out)
         self.assertEqual(out.getvalue(), "\ntimes as fast as cuDNN  mean   least\n"
                                          "cold, sink, a           1.000  0.500 (D 128, causal, S 512)\n"
+                         "cold, sink, a, D 64     2.000  2.000 (D 64, full, S 1024)\n"
+                         "cold, sink, a, D 128    0.500  0.500 (D 128, causal, S 512)\n"
                                          "cold, sink, b           2.000  2.000 (D 128, causal, S 512)\n"
                                          "cold, waves, a          4.000  4.000 (D 64, full, S 1024)\n")
 
@@ -572,7 +660,7 @@ class Output(unittest.TestCase):
                                          "cold, normal, a                       2.000  2.000 (D 64, full, S 1024)\n")
 
     def test_errors(self):
-        first, second = peers.Point(64, False, 1024, type="e4m3"), peers.Point(128, True, 512, type="e4m3")
+        first, second = peers.Point(64, False, 1024, kind="e4m3"), peers.Point(128, True, 512, kind="e4m3")
         out = io.StringIO()
         peers.print_errors({first: {"quantisation": 0.04, "a": 0.02, "FlashAttention-3 FP8": 0.04},
                             second: {"quantisation": 0.05, "a": 0.03, "FlashAttention-3 FP8": 0.02},
@@ -585,8 +673,21 @@ class Output(unittest.TestCase):
                          "mean, quantisation             1.000   1.000   1.000\n"
                          "mean, a                       50.000  50.000  50.000\n")
         out = io.StringIO()
+        peers.print_gradient_errors({first: {"a": 0.1}}, out)
         peers.print_errors({first: {}}, out)
         self.assertEqual(out.getvalue(), "", "of fp16")
+
+    def test_errors_of_gradients(self):
+        first, second = peers.Point(64, False, 1024, kind="backward"), peers.Point(128, True, 512, kind="backward")
+        out = io.StringIO()
+        found = {first: {"a": (0.01, 0.02, 0.03)}, second: {"a": (0.03, 0.02, 0.01), "b": (0.5, 0.25, 1.0)}}
+        peers.print_errors(found, out)
+        self.assertEqual(out.getvalue(), "", "not those of e4m3")
+        peers.print_gradient_errors(found, out)
+        titles = "    dQ: median, most    dK: median, most    dV: median, most\n"
+        self.assertEqual(out.getvalue(), f"\nrelative error (%){titles}"
+                         "normal, a               2.0000  3.0000      2.0000  2.0000      2.0000  3.0000\n"
+                         "normal, b              50.0000 50.0000     25.0000 25.0000    100.0000100.0000\n")
 
     def test_clocks(self):
         point = peers.Point(64, False, 1024)
@@ -839,6 +940,101 @@ class E4m3(unittest.TestCase):
         row = next(row for row in range(512) if row not in checked.rows)
         hole[0, 0, row, 7] = math.nan
         self.assertEqual(checked.differences(hole), "1 of 196608 elements are NaN")
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "no PyTorch here")
+class Backward(unittest.TestCase):
+    """The backward pass: its inputs, its reference, and PyTorch's own; PyTorch's CPU will do."""
+
+    def problem(self, kind="normal", shape=(2, 2, 97, 64), causal=True):
+        q, k, v, d_o = inputs.make_backward(kind, shape, device="cpu")
+        return problem.BackwardProblem(q, k, v, causal, d_o, *reference_backward.forward(q, k, v, causal))
+
+    def gradients(self, each, mistake=None):
+        """By automatic differentiation in fp64, rounded to fp16."""
+        import torch
+
+        q, k, v = (tensor.double().requires_grad_() for tensor in (each.q, each.k, each.v))
+        scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
+        if each.causal:
+            hidden = torch.ones(scores.shape[2:], dtype=torch.bool).triu(2 if mistake == "one key too many" else 1)
+            scores = scores.masked_fill(hidden, -math.inf)
+        if mistake == "no maximum's gradient":
+            scores = scores - scores.logsumexp(-1, keepdim=True).detach()
+            output = scores.exp() @ v
+        else:
+            output = scores.softmax(-1) @ v
+        return [tensor.half() for tensor in torch.autograd.grad(output, (q, k, v), each.d_o.double())]
+
+    def test_inputs(self):
+        shape = (2, 3, 256, 64)
+        normal = inputs.make_backward("normal", shape, device="cpu")
+        for tensor, same in zip(normal, inputs.make("normal", shape, device="cpu")):
+            self.assertTrue(bool((tensor == same).all()))
+        self.assertAlmostEqual(float(normal[3].float().std()), 1, delta=0.02)
+        self.assertFalse(bool((normal[3] == normal[2]).all()))
+        for kind, factors in ("vanish", (32, 32, 1, 1)), ("explode", (1, 1, 1, 1024)):
+            for tensor, before, factor in zip(inputs.make_backward(kind, shape, device="cpu"), normal, factors):
+                self.assertTrue(bool((tensor == factor * before).all()))
+
+    def test_the_forward_pass(self):
+        each = self.problem()
+        scores = (each.q.double() @ each.k.double().transpose(2, 3) / 8).tril()
+        for row in 0, 1, 96:
+            seen = scores[:, :, row, :row + 1]
+            self.assertLess(float((seen.logsumexp(-1) - each.lse[:, :, row]).abs().max()), 1e-6)
+            exact = (seen.softmax(-1)[:, :, None] @ each.v[:, :, :row + 1].double())[:, :, 0]
+            self.assertLess(float(((exact - each.o[:, :, row]).abs() - 2**-11 * exact.abs()).max()), 1e-7)
+
+    def test_right_gradients(self):
+        for kind in inputs.BACKWARD_KINDS:
+            for causal in False, True:
+                with self.subTest(kind, causal=causal):
+                    each = self.problem(kind, causal=causal)
+                    checked = reference_backward.ReferenceBackward(each)
+                    right = self.gradients(each)
+                    self.assertEqual(checked.differences(right), "")
+                    most = 1e-3 if kind != "vanish" else 2
+                    self.assertLess(max(checked.relative_errors(right)), most)
+
+    def test_blocks_of_rows_and_heads_make_no_difference(self):
+        each = self.problem()
+        whole = reference_backward.ReferenceBackward(each)
+        with mock.patch.object(reference, "CHUNK", 97 * 30):
+            self.assertGreater(len(list(reference.chunks(4, 97))), 4)
+            parts = reference_backward.ReferenceBackward(each)
+        for (exact, limit), (again, limit_again) in zip(whole.gradients, parts.gradients):
+            self.assertLess(float((exact - again).abs().max()), 1e-12)
+            self.assertLess(float((limit / limit_again - 1).abs().max()), 1e-9)
+
+    def test_wrong_gradients(self):
+        each = self.problem()
+        checked = reference_backward.ReferenceBackward(each)
+        for mistake, names in ("one key too many", ["dQ", "dK", "dV"]), ("no maximum's gradient", ["dQ", "dK"]):
+            line = checked.differences(self.gradients(each, mistake))
+            self.assertEqual([part.split(":")[0] for part in line.split("; ") if part[0] == "d"], names, line)
+        right = self.gradients(each)
+        right[1][1, 0, 5, 7] = math.nan
+        words = "dK: 1 of 24832 elements are wrong; the first, head 2 row 5 element 7, is nan and should be "
+        self.assertTrue(checked.differences(right).startswith(words))
+        right[1][1, 0, 5, 7] = 1.01 * float(checked.gradients[1][0][2, 5].abs().max())
+        self.assertNotEqual(checked.differences(right), "")
+
+    def test_relative_errors(self):
+        each = self.problem()
+        checked = reference_backward.ReferenceBackward(each)
+        scaled = [factor * exact.reshape(each.q.shape) for factor, (exact, _) in zip((1.1, 1, 0.5), checked.gradients)]
+        for got, expected in zip(checked.relative_errors(scaled), (0.1, 0, 0.5)):
+            self.assertAlmostEqual(got, expected, places=9)
+
+    def test_what_pytorch_computes(self):
+        each = self.problem()
+        checked = reference_backward.ReferenceBackward(each)
+        call = backward.pytorch("math").prepare(each)
+        for _ in range(2):
+            got = call()
+            self.assertEqual([tensor.shape for tensor in got], 3 * [each.q.shape])
+            self.assertLess(max(checked.relative_errors(got)), 0.01)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-# libflash_attention_3.so: the driver beside this file and, from the checkout that FLASH_ATTENTION names, the four files
-# that instantiate the forward kernels for fp16 and e4m3 and head dimensions 64 and 128. CUTLASS names the other checkout.
-# The flags are those of FlashAttention's hopper/setup.py, without the features that are not timed here.
+# libflash_attention_3.so: the driver beside this file and, from the checkout that FLASH_ATTENTION names, the six files
+# that instantiate the kernels for head dimensions 64 and 128: forward for fp16 and e4m3, backward for fp16. CUTLASS names
+# the other checkout. The flags are those of FlashAttention's hopper/setup.py, without the features that are not timed here.
 FA3 := build/flash-attention-3
 FA3_DRIVER := common/baselines/flash-attention-3
-FA3_KERNELS := $(foreach type,fp16 e4m3,$(foreach d,64 128,$(FA3)/hdim$(d)_$(type).o))
+FA3_KERNELS := $(foreach d,64 128,$(foreach type,fwd_hdim$(d)_fp16 fwd_hdim$(d)_e4m3 bwd_hdim$(d)_fp16,\
+  $(FA3)/flash_$(type)_sm90.o))
 FA3_FLAGS := -O3 -std=c++17 --use_fast_math --expt-relaxed-constexpr -Xcompiler -fPIC,-fvisibility=hidden \
   -gencode arch=compute_90a,code=sm_90a -DNDEBUG -DCUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED \
   -DCUTLASS_ENABLE_GDC_FOR_SM90 \
@@ -16,9 +17,9 @@ build/libflash_attention_3.so: $(FA3)/driver.o $(FA3_KERNELS)
 $(FA3)/driver.o: $(FA3_DRIVER)/driver.cu $(FA3_DRIVER)/flash_attention_3.h $(FA3)/flags | nvcc
 	$(call say,NVCC $<)
 	$Q$(NVCC) $(FA3_FLAGS) $(FA3_COMMITS) -c $< -o $@
-$(FA3_KERNELS): $(FA3)/hdim%.o: $(FA3)/flags | nvcc
-	$(call say,NVCC flash_fwd_hdim$*_sm90.cu: it takes minutes and 5 GB of memory)
-	$Q$(NVCC) $(FA3_FLAGS) -c "$(FLASH_ATTENTION)/hopper/instantiations/flash_fwd_hdim$*_sm90.cu" -o $@
+$(FA3_KERNELS): $(FA3)/%.o: $(FA3)/flags | nvcc
+	$(call say,NVCC $*.cu: it takes minutes and 5 GB of memory)
+	$Q$(NVCC) $(FA3_FLAGS) -c "$(FLASH_ATTENTION)/hopper/instantiations/$*.cu" -o $@
 $(FA3)/flags: | $(FA3)/checkouts
 $(FA3)/checkouts:
 	@[ -f "$(FLASH_ATTENTION)/hopper/flash.h" ] && [ -f "$(CUTLASS)/include/cute/tensor.hpp" ] || { \

@@ -2,8 +2,8 @@
 #include "../11b-fp8-transpose/launch.h"
 
 const Stage stage = {
-    .name = "11c-fp8-stale-max",
-    .title = "the stale maximum for weights of eight bits: a check of their bits, and the scores once more",
+    .name = "11c-fp8-overlap",
+    .title = "the softmax under the output of the tile before, and its maximum found among integers",
     .inputs = INPUTS_E4M3,
     .launch = launch,
     .counter = true,
