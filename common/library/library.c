@@ -27,7 +27,8 @@ typedef struct Entry {
   const char *ptx, *cubin, *cubin_end;
 } Entry;
 
-#define ENTRY(number) {#number, &stage_##number, stage_##number##_ptx, stage_##number##_cubin, stage_##number##_cubin_end},
+#define ENTRY(number)                                                                                                  \
+  {#number, &stage_##number, stage_##number##_ptx, stage_##number##_cubin, stage_##number##_cubin_end},
 static const Entry entries[] = {STAGES(ENTRY)};
 enum { STAGE_COUNT = sizeof entries / sizeof *entries };
 
@@ -36,8 +37,8 @@ static HlStage descriptions[STAGE_COUNT];
 static void describe_stages(void) {
   for (int i = 0; i < STAGE_COUNT; i++) {
     const Stage *stage = entries[i].stage;
-    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title, (HlInputs)stage->inputs, stage->backward,
-                                stage->lse};
+    descriptions[i] =
+        (HlStage){entries[i].number, stage->name, stage->title, (HlInputs)stage->inputs, stage->backward, stage->lse};
   }
 }
 
