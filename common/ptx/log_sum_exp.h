@@ -9,14 +9,23 @@
 
 #include "ptx/quad.h"
 
-// Of rows row + lane / 4 and 8 more; the four threads of a quad have parts of their sums. lse has the rows of one head. Rows
-// before its first one and behind its last one are none.
-__device__ void store_log_sum_exp(float *lse, int seqlen, int row, int lane, const float (&shift)[2],
+// Of a warpgroup's 64 rows from `row` on; the four threads of a quad have parts of their sums. problem.lse is
+// [heads][seqlen]. Rows before a head's first one and behind its last one are none.
+template <class Problem>
+__device__ void store_log_sum_exp(const Problem &problem, int head, int row, int thread, const float (&shift)[2],
                                   const float (&sum)[2]) {
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     float total = quad_sum(sum[h]);
-    int query = row + 8 * h + lane / 4;
-    if (lane % 4 == 0 && query >= 0 && query < seqlen) lse[query] = logf(total) - shift[h] * 0.693147181f;
+    int query = row + thread / 32 * 16 + thread % 32 / 4 + 8 * h;
+    if (thread % 4 == 0 && query >= 0 && query < problem.seqlen)
+      problem.lse[(size_t)head * problem.seqlen + query] = logf(total) - shift[h] * 0.693147181f;
   }
 }
+
+// An entry point whose consumers store the log-sum-exp, beside those of entry_points.h.
+#define WITH_LSE(NAME, HEAD_DIM, CAUSAL)                                                                               \
+  extern "C" __global__ void __launch_bounds__(THREADS_OF(HEAD_DIM), 1)                                                \
+      NAME(const __grid_constant__ Tensors tensors, const Problem problem) {                                           \
+    attention<HEAD_DIM, CAUSAL, Consumer<HEAD_DIM, CAUSAL, true>>(tensors, problem);                                   \
+  }

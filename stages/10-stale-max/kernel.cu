@@ -175,22 +175,12 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
       else
         other_tiles<false>();
     }
-    if constexpr (LSE) {
-      int thread = thread_index() % WARPGROUP;
-      store_log_sum_exp(problem.lse + (size_t)head * problem.seqlen, problem.seqlen, row + thread / WARP * 16, thread % WARP,
-                        shift, sum);
-    }
+    if constexpr (LSE) store_log_sum_exp(problem, head, row, thread_index() % WARPGROUP, shift, sum);
     return accumulate;
   }
 };
 
 #include "../09b-diagonal/entry_points.h"
-
-#define WITH_LSE(NAME, HEAD_DIM, CAUSAL)                                                                               \
-  extern "C" __global__ void __launch_bounds__(THREADS_OF(HEAD_DIM), 1)                                                \
-      NAME(const __grid_constant__ Tensors tensors, const Problem problem) {                                           \
-    attention<HEAD_DIM, CAUSAL, Consumer<HEAD_DIM, CAUSAL, true>>(tensors, problem);                                   \
-  }
 WITH_LSE(attention_64_lse, 64, false)
 WITH_LSE(attention_64_causal_lse, 64, true)
 WITH_LSE(attention_128_lse, 128, false)
