@@ -400,7 +400,7 @@ Test(stages, a_note_is_no_fault) {
 static void left_counter_is_wrong(const char *stage) {
   int count;
   char *ptx = replace(embedded_ptx(stage), "atom.global.inc.u32", "atom.global.max.u32", &count);
-  cr_assert_eq(count, 2, "the causal kernels of %s count", stage);
+  cr_assert(count >= 2, "the causal kernels of %s count", stage);
   Output *output = run_ptx(stage, ptx, "--seqlen=40 --heads=2 --causal");
   cr_expect_eq(output->code, 1, "exit code %d\n%s%s", output->code, output->out, output->err);
   cr_expect(strstr(output->out, "result    right"), "%s", output->out);
