@@ -170,7 +170,7 @@ class Options(unittest.TestCase):
         self.assertEqual([contender.name for contender in found], ["03-cp-async", "01-wmma-qk", "cuDNN"])
 
     def test_stages_on_e4m3(self):
-        names = ["10-stale-max", "11-fp8", "11b-fp8-transpose", "11c-fp8-stale-max"]
+        names = ["10-stale-max", "11-fp8", "11b-fp8-transpose", "11c-fp8-overlap"]
         found = peers.find_contenders(peers.parse_options(["--type=e4m3", "--peers=none"]))
         self.assertEqual([contender.name for contender in found], names)
         found = peers.find_contenders(peers.parse_options(["--type=e4m3", "--stages=11c",
