@@ -1,7 +1,7 @@
 # The plots of what is recorded in plots/data: times in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, on other
 # inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/. And the pictures of what has no recording.
-# Those of the backward pass are in DEVICE-backward.csv: its ladder, and its stages beside their peers. The FP8 stages'
-# times, in DEVICE-e4m3.csv, and the times of both on other inputs, in DEVICE-e4m3-inputs.csv and
+# Those of the backward pass are in DEVICE-backward.csv: its ladder, and its stages beside their peers. Those of the FP8
+# stages are in DEVICE-e4m3.csv. The times of both on other inputs, in DEVICE-e4m3-inputs.csv and
 # DEVICE-backward-inputs.csv, have no plot.
 
 RECORDINGS := $(patsubst plots/data/%.csv,plots/%, \
@@ -12,6 +12,7 @@ PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) 
   $(patsubst plots/data/%.csv,plots/%.svg, \
     $(filter-out %-e4m3-inputs.csv %-backward-inputs.csv,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv))) \
   $(foreach r,$(patsubst plots/data/%.csv,plots/%,$(wildcard plots/data/*-backward.csv)),$r.svg $r-ladder.svg) \
+  $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-e4m3.csv)) \
   $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv)) \
   $(if $(word 4,$(COMPARED)),plots/timelines.svg) $(wildcard plots/figure-*.svg)
 
@@ -25,6 +26,8 @@ plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | gnuplot
 plots/%-seqlen.svg: plots/seqlen.gp plots/data/%.csv $(LOOK) | gnuplot
 	$(DRAW)
 plots/%-peers.svg: plots/seqlen.gp plots/data/%-peers.csv $(LOOK) | gnuplot
+	$(DRAW)
+plots/%-e4m3.svg: plots/seqlen.gp plots/data/%-e4m3.csv $(LOOK) | gnuplot
 	$(DRAW)
 plots/%-backward.svg: plots/seqlen.gp plots/data/%-backward.csv $(LOOK) | gnuplot
 	$(DRAW)
