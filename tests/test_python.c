@@ -18,6 +18,8 @@ static void run_python(const char *script) {
   cr_expect_eq(pclose(pipe), 0, "%s", output);
 }
 
+Test(training, python, .timeout = 120) { run_python("test_training.py"); }
+Test(gpu_training, trains_like_pytorch, .timeout = 300) { run_python("test_training.py Gpu"); }
 Test(pages, python, .timeout = 120) { run_python("test_pages.py"); }
 Test(plots, python, .timeout = 120) { run_python("test_plots.py"); }
 Test(peers, python, .timeout = 120) { run_python("peers/test_peers.py"); }

@@ -221,6 +221,65 @@ Test(stages, counters_of_a_backward_pass) {
   cr_expect(strstr(output->out, "tensor cores: 29,360,128 FLOP\n"), "%s", output->out);
 }
 
+// Five products where stage 12 has seven.
+Test(stages, counters_of_one_pass) {
+  Output *output = run_line("stage-12b", "--device=emulator");
+  cr_expect(strstr(output->out, "tensor cores: 20,971,520 FLOP\n"), "%s", output->out);
+  cr_expect(strstr(output->out, "128 atomics of 16.0 sectors, 65,536 bytes\n"), "%s", output->out);
+  free(output);
+}
+
+// ---- sums in a fixed order ----
+
+// The line of a report that has the gradients' checksums.
+static void checksum_line(const char *stage, const char *options, int schedule, char line[100]) {
+  char all[300];
+  snprintf(all, sizeof all, "--device=emulator --schedule=%d %s", schedule, options);
+  Output *output = run_line(stage, all);
+  const char *found = strstr(output->out, "\nchecksum  dQ ");
+  cr_assert(output->code == 0 && found, "%s %s: exit code %d\n%s%s", stage, all, output->code, output->out,
+            output->err);
+  snprintf(line, 100, "%.*s", (int)strcspn(found + 1, "\n"), found + 1);
+  free(output);
+}
+
+// Whether the checksums are the same under so many schedules.
+static bool same_bits(const char *stage, const char *options, int schedules) {
+  char first[100], other[100];
+  checksum_line(stage, options, 0, first);
+  for (int schedule = 1; schedule < schedules; schedule++) {
+    checksum_line(stage, options, schedule, other);
+    if (strcmp(first, other)) return false;
+  }
+  return true;
+}
+
+static const char *const of_many_blocks[] = {"--seqlen=1280 --head-dim=128 --heads=1", "--seqlen=1100 --heads=1",
+                                             "--seqlen=900 --heads=2 --head-dim=128 --causal"};
+
+Test(stages, deterministic_runs_give_the_same_bits) {
+  char options[200];
+  for (size_t i = 0; i < sizeof of_many_blocks / sizeof *of_many_blocks; i++) {
+    snprintf(options, sizeof options, "--deterministic --hazards=off %s", of_many_blocks[i]);
+    cr_expect(same_bits("stage-12b", options, 6), "%s", options);
+  }
+  cr_expect(same_bits("stage-12", "--deterministic --seqlen=300", 4));
+  expect_right("stage-12b", "--deterministic --seqlen=300 --schedule=3 --strict");
+}
+
+// Without the option the order changes where blocks run at the same time: on a host with several cores.
+Test(stages, other_runs_need_not) {
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) cr_skip_test("one core: blocks run one after another");
+  cr_expect(!same_bits("stage-12b", "--seqlen=1280 --head-dim=128 --heads=1 --hazards=off", 40));
+}
+
+Test(stages, deterministic_is_an_option_of_the_backward_pass) {
+  Output *output = run_line("stage-11", "--deterministic");
+  cr_expect(output->code == 2 && strstr(output->err, "stage 11-fp8 is not one of the backward pass"), "%s",
+            output->err);
+  free(output);
+}
+
 // ---- kernels that were broken on purpose ----
 
 // The PTX inside a stage's program, which begins as nvcc begins it. The caller frees it.
@@ -341,7 +400,7 @@ Test(stages, a_note_is_no_fault) {
 static void left_counter_is_wrong(const char *stage) {
   int count;
   char *ptx = replace(embedded_ptx(stage), "atom.global.inc.u32", "atom.global.max.u32", &count);
-  cr_assert_eq(count, 2, "the causal kernels of %s count", stage);
+  cr_assert(count >= 2, "the causal kernels of %s count", stage);
   Output *output = run_ptx(stage, ptx, "--seqlen=40 --heads=2 --causal");
   cr_expect_eq(output->code, 1, "exit code %d\n%s%s", output->code, output->out, output->err);
   cr_expect(strstr(output->out, "result    right"), "%s", output->out);

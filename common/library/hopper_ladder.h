@@ -81,7 +81,7 @@ HL_API HlStatus hl_supports(const char *stage, const HlShape *shape);
 //
 // Calls in different streams, of one stage or of several, may run at the same time. The library keeps a workspace for each
 // stream, and keeps it for later calls: up to 8 GiB for the scores of stages 00 and 01, a counter for 09 and 10, two floats a
-// query for 12, with seqlen rounded up to a multiple of 128. A CUDA graph uses the workspace that its stream had when it was
+// query for 12, and head_dim + 2 floats and a few counters from 12b on, with seqlen rounded up to a multiple of 128. A CUDA graph uses the workspace that its stream had when it was
 // captured. So it must not run at the same time as that stream's other work, or as another graph captured there.
 //
 // The first call of a stage in a context loads its kernels.
@@ -111,6 +111,13 @@ HL_API HlStatus hl_attention_e4m3(const char *stage, const HlShape *shape, const
 HL_API HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
                                       const HlTensor *v, const HlTensor *o, const HlTensor *d_o, const float *lse,
                                       const HlTensor *d_q, const HlTensor *d_k, const HlTensor *d_v, void *stream);
+
+// The same, and two calls with the same inputs give the same bits. From stage 12b on that is slower, because blocks wait for each
+// other.
+HL_API HlStatus hl_attention_backward_deterministic(const char *stage, const HlShape *shape, const HlTensor *q,
+                                                    const HlTensor *k, const HlTensor *v, const HlTensor *o,
+                                                    const HlTensor *d_o, const float *lse, const HlTensor *d_q,
+                                                    const HlTensor *d_k, const HlTensor *d_v, void *stream);
 
 // Frees the library's kernels and workspaces in the current context; none of its kernels may be running. Later calls load
 // and allocate again. A context that is destroyed frees all of it, and needs no call.

@@ -27,7 +27,8 @@ typedef struct Entry {
   const char *ptx, *cubin, *cubin_end;
 } Entry;
 
-#define ENTRY(number) {#number, &stage_##number, stage_##number##_ptx, stage_##number##_cubin, stage_##number##_cubin_end},
+#define ENTRY(number)                                                                                                  \
+  {#number, &stage_##number, stage_##number##_ptx, stage_##number##_cubin, stage_##number##_cubin_end},
 static const Entry entries[] = {STAGES(ENTRY)};
 enum { STAGE_COUNT = sizeof entries / sizeof *entries };
 
@@ -36,8 +37,8 @@ static HlStage descriptions[STAGE_COUNT];
 static void describe_stages(void) {
   for (int i = 0; i < STAGE_COUNT; i++) {
     const Stage *stage = entries[i].stage;
-    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title, (HlInputs)stage->inputs, stage->backward,
-                                stage->lse};
+    descriptions[i] =
+        (HlStage){entries[i].number, stage->name, stage->title, (HlInputs)stage->inputs, stage->backward, stage->lse};
   }
 }
 
@@ -410,9 +411,9 @@ HlStatus hl_attention_e4m3(const char *stage, const HlShape *shape, const HlTens
   return launch_alone(index, &attention, stream);
 }
 
-HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
-                               const HlTensor *v, const HlTensor *o, const HlTensor *d_o, const float *lse,
-                               const HlTensor *d_q, const HlTensor *d_k, const HlTensor *d_v, void *stream) {
+static HlStatus backward(bool deterministic, const char *stage, const HlShape *shape, const HlTensor *q,
+                         const HlTensor *k, const HlTensor *v, const HlTensor *o, const HlTensor *d_o, const float *lse,
+                         const HlTensor *d_q, const HlTensor *d_k, const HlTensor *d_v, void *stream) {
   int index;
   Attention attention = {0};
   const Arguments arguments = {5,
@@ -425,15 +426,29 @@ HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const Hl
                                 {"d_q", d_q, F16},
                                 {"d_k", d_k, F16},
                                 {"d_v", d_v, F16}}};
-  HlStatus status = begin(stage, __func__, shape, &arguments, &index, &attention);
+  HlStatus status = begin(stage, "hl_attention_backward", shape, &arguments, &index, &attention);
   if (!status) status = check_lse(lse, false, &arguments, &attention.shape);
   if (status) return status;
+  attention.deterministic = deterministic;
   attention.d_o = address_of(d_o->data);
   attention.lse = address_of(lse);
   attention.d_q = address_of(d_q->data);
   attention.d_k = address_of(d_k->data);
   attention.d_v = address_of(d_v->data);
   return launch_alone(index, &attention, stream);
+}
+
+HlStatus hl_attention_backward(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
+                               const HlTensor *v, const HlTensor *o, const HlTensor *d_o, const float *lse,
+                               const HlTensor *d_q, const HlTensor *d_k, const HlTensor *d_v, void *stream) {
+  return backward(false, stage, shape, q, k, v, o, d_o, lse, d_q, d_k, d_v, stream);
+}
+
+HlStatus hl_attention_backward_deterministic(const char *stage, const HlShape *shape, const HlTensor *q,
+                                             const HlTensor *k, const HlTensor *v, const HlTensor *o,
+                                             const HlTensor *d_o, const float *lse, const HlTensor *d_q,
+                                             const HlTensor *d_k, const HlTensor *d_v, void *stream) {
+  return backward(true, stage, shape, q, k, v, o, d_o, lse, d_q, d_k, d_v, stream);
 }
 
 static void free_context(Context *context) {

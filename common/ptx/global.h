@@ -1,16 +1,20 @@
 // Numbers in global memory that several blocks change: sums to which they add, and turns.
 //
-// Turns are a fixed order among blocks, by counters in global memory that are 0 before the launch. A warp waits until the counter is at
-// its number, does its part, and adds 1. PTX ISA 8.5, "Release and Acquire Patterns".
+// Turns are a fixed order among blocks, by counters in global memory that are 0 before the launch. A warp waits until the
+// counter is at its number, does its part, and adds 1. PTX ISA 8.5, "Release and Acquire Patterns".
 #pragma once
 
 // ---- sums ----
 
 // Adds four floats to four in memory, at a multiple of 16 bytes. Each addition is atomic; the four together are not. No result
-// comes back, so the thread goes on at once. PTX ISA 9.7.13.6, "red".
+// comes back, so the thread goes on at once. CUDA 12.0 has no vectors of them. PTX ISA 9.7.13.6, "red".
 static __device__ __forceinline__ void add_four(float *to, const float *x) {
+#if __CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ == 0
+  for (int i = 0; i < 4; i++) asm volatile("red.global.add.f32 [%0], %1;" ::"l"(to + i), "f"(x[i]) : "memory");
+#else
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
                : "memory");
+#endif
 }
 
 // ---- turns ----

@@ -1,12 +1,10 @@
 // What the consumers of stages 09b and 10 have in common: their order, their products, and their way through the tiles. The
-// softmax is the kernel's: it derives Self, which has
+// softmax is the kernel's: it derives Self, which may replace parts of this (stage 11 has other products), and which has
 //
 //   first_weights<N>()  weights of a tile's first N keys: sets shift and sum, and puts the weights where the scores were
 //   tile_begins()       after the first weights of a tile, when the output of the tile before is stored
 //   other_tiles()       all key tiles after the first, with the output of each but the last. Returns 1 if there were any,
 //                       else 0: whether the last output adds to o
-//
-// It may also replace parts of this: stages 11 and up have products of another type.
 #pragma once
 
 // threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in registers

@@ -1,5 +1,4 @@
-// The kernels of stages 09b and 10: blocks that split into a producer and the Consumer that kernel.cu has defined. Part is
-// what a consumer's warpgroup does: that Consumer, or one with an output more (stage 10's log_sum_exp.h).
+// The kernels of stages 09b and 10: blocks that split into a producer and the Consumer that kernel.cu has defined.
 #pragma once
 
 template <int HEAD_DIM, bool CAUSAL, class Part = Consumer<HEAD_DIM, CAUSAL>>

@@ -1,5 +1,4 @@
-// What a block of stages 09b and 10 has in shared memory, and the producer that fills it. The kernel includes tiles.h and the
-// PTX headers first.
+// A block's shared memory in stages 09b and 10, and the producer. The kernel includes tiles.h and the PTX headers first.
 #pragma once
 
 // A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has filled
@@ -11,8 +10,7 @@ template <int HEAD_DIM> struct Shared {
   half k[SLOTS][KEYS * HEAD_DIM], v[SLOTS][KEYS * HEAD_DIM];
   uint64_t q_full[QUERY_SLOTS], q_empty[QUERY_SLOTS];
   uint64_t k_full[SLOTS], k_empty[SLOTS], v_full[SLOTS], v_empty[SLOTS];
-  int tile
-      [QUERY_SLOTS];  // the number of the tile whose queries are there; -1: no more. The struct is padded to 8 bytes
+  int tile[QUERY_SLOTS];  // the number of the tile whose queries are there; -1: none. The struct is padded to 8 bytes
 
   __device__ void init() {
     if (threadIdx.x > 0) return;

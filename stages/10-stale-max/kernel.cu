@@ -14,6 +14,7 @@
 
 #include "ptx/barrier.h"
 #include "ptx/fence.h"
+#include "ptx/log_sum_exp.h"
 #include "ptx/math.h"
 #include "ptx/mbarrier.h"
 #include "ptx/quad.h"
@@ -28,15 +29,13 @@
 #include "../09b-diagonal/producer.h"
 
 #include "../09b-diagonal/consumer.h"
-#include "log_sum_exp.h"
 #include "scores_again.h"
 
 // Votes on a tile, by the slot of its queries: how many threads of each warp found its scores far apart. They lie beside the
 // dynamic shared memory that struct Shared describes, because that struct is stage 09b's.
 __shared__ int votes[QUERY_SLOTS_OF(64)][CONSUMERS_OF(64)][WARPGROUP / WARP];  // HEAD_DIM = 128 has fewer
 
-// LSE: also stores the log-sum-exp of each row.
-template <int HEAD_DIM, bool CAUSAL, bool LSE = false>
+template <int HEAD_DIM, bool CAUSAL, bool LSE = false>  // LSE: also stores the log-sum-exp of each row
 struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL> {
   using Base = ConsumerBase<Consumer, HEAD_DIM, CAUSAL>;
   using S = typename Base::S;
@@ -176,30 +175,13 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
       else
         other_tiles<false>();
     }
-    if (LSE) store_log_sum_exp(problem, head, row, shift, sum);  // final, though the last output is still to come
+    if constexpr (LSE) store_log_sum_exp(problem, head, row, thread_index() % WARPGROUP, shift, sum);
     return accumulate;
   }
 };
 
 #include "../09b-diagonal/entry_points.h"
-
-// The same with the log-sum-exp.
-extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
-    attention_64_lse(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<64, false, Consumer<64, false, true>>(tensors, problem);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
-    attention_64_causal_lse(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<64, true, Consumer<64, true, true>>(tensors, problem);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS_OF(128), 1)
-    attention_128_lse(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<128, false, Consumer<128, false, true>>(tensors, problem);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS_OF(128), 1)
-    attention_128_causal_lse(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<128, true, Consumer<128, true, true>>(tensors, problem);
-}
+WITH_LSE(attention_64_lse, 64, false)
+WITH_LSE(attention_64_causal_lse, 64, true)
+WITH_LSE(attention_128_lse, 128, false)
+WITH_LSE(attention_128_causal_lse, 128, true)

@@ -19,7 +19,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ExactMax : Products<Self
   template <int> __device__ void first_weights() {
     scale = shared.score_scale[q.slot];
 #pragma unroll
-    for (int h = 0; h < 2; h++) shift[h] = shift_of_max(self().template row_max<KEYS>(h));
+    for (int h = 0; h < 2; h++) shift[h] = shift_of_max(Base::template row_max<KEYS>(h));
     weights<0, KEYS>();
   }
   __device__ void tile_begins() {
@@ -36,7 +36,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ExactMax : Products<Self
   __device__ void raise_max() {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      float lower = fminf(shift[h], shift_of_max(self().template row_max<KEYS>(h)));
+      float lower = fminf(shift[h], shift_of_max(Base::template row_max<KEYS>(h)));
       factor[h] = power_of_two(lower - shift[h]);
       shift[h] = lower;
     }

@@ -97,6 +97,13 @@ static CUfunction keep_name(const char *name) {
   return (CUfunction)names[count++ % 256];
 }
 
+// ARGUMENTS ends with NULL. A kernel that has fewer parameters has NULL there.
+static const char *parameter_of(void **parameters, int number) {
+  for (int i = 0; i < number; i++)
+    if (!parameters[i]) return NULL;
+  return parameters[number];
+}
+
 static void note_launch(const CUlaunchConfig *config, CUfunction function, void **parameters) {
   if (fake_driver.launches < FAKE_LAUNCHES) {
     FakeLaunch *launch = &fake_driver.launch[fake_driver.launches];
@@ -106,8 +113,11 @@ static void note_launch(const CUlaunchConfig *config, CUfunction function, void 
     memcpy(launch->block, &config->blockDimX, sizeof launch->block);
     launch->shared = config->sharedMemBytes;
     if (config->numAttrs) memcpy(launch->cluster, &config->attrs[0].value.clusterDim, sizeof launch->cluster);
-    memcpy(&launch->taken, (const char *)parameters[fake_driver.parameter] + fake_driver.offset,
-           fake_driver.size ? fake_driver.size : sizeof launch->taken);
+    const char *parameter = parameter_of(parameters, fake_driver.parameter);
+    launch->taken = 0;
+    if (parameter)
+      memcpy(&launch->taken, parameter + fake_driver.offset,
+             fake_driver.size ? fake_driver.size : sizeof launch->taken);
   }
   fake_driver.launches++;
 }

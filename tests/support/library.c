@@ -35,6 +35,7 @@ void load_library(void) {
   *(void **)&hl.attention_lse = find(library, "hl_attention_lse");
   *(void **)&hl.attention_e4m3 = find(library, "hl_attention_e4m3");
   *(void **)&hl.attention_backward = find(library, "hl_attention_backward");
+  *(void **)&hl.attention_backward_deterministic = find(library, "hl_attention_backward_deterministic");
   *(void **)&hl.release = find(library, "hl_release");
 }
 

@@ -16,7 +16,7 @@ typedef struct LibraryFunctions {
   __typeof__(&hl_attention) attention;
   __typeof__(&hl_attention_lse) attention_lse;
   __typeof__(&hl_attention_e4m3) attention_e4m3;
-  __typeof__(&hl_attention_backward) attention_backward;
+  __typeof__(&hl_attention_backward) attention_backward, attention_backward_deterministic;
   __typeof__(&hl_release) release;
 } LibraryFunctions;
 

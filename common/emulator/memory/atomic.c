@@ -186,7 +186,7 @@ static void execute_atomic(Warp *warp, const Inst *inst, Mask mask) {
   uint64_t addresses[LANES];
   form_addresses(warp, &atomic->address, mask, addresses);
   if (atomic->loops)
-    count_atomic_loop(warp, inst, atomic->space, mask, addresses, atomic->size);
+    count_atomic_loop(warp, inst, atomic->space, mask, addresses, atomic->size * atomic->count);
   else
     count_access(warp, inst, atomic->space, mask, addresses, atomic->size * atomic->count, ACCESS_ATOMIC);
   for (Mask rest = mask; rest; rest &= rest - 1)
