@@ -103,8 +103,8 @@ static void batches(const char *stage) {
 
 Test(stages, batches) { for_each_attention(batches); }
 
-static const char *const input_names[] = {"normal", "ones",     "arange", "large",  "identity", "waves",
-                                          "cliff",  "outliers", "mean",   "vanish", "explode"};
+static const char *const input_names[] = {"normal", "ones",     "arange", "large",    "identity", "waves",
+                                          "cliff",  "outliers", "mean",   "negative", "vanish",   "explode"};
 enum { INPUTS = sizeof input_names / sizeof *input_names, FOR_GRADIENTS = 2 };
 
 // How many of these inputs the stage needs: the last ones are hard for a backward pass alone.

@@ -44,6 +44,7 @@ typedef enum InputKind {
   INPUT_CLIFF,
   INPUT_OUTLIERS,
   INPUT_MEAN,
+  INPUT_NEGATIVE,
   INPUT_VANISH,
   INPUT_EXPLODE
 } InputKind;

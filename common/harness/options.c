@@ -35,7 +35,7 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_LSE] = {"lse", NULL, "also store the log-sum-exp of each query, which a backward pass needs", TYPE_FLAG,
                     FIELD(lse), 0, 0},
     [OPTION_SEED] = {"seed", "N", "seed of the random inputs (default: 1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
-    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves|cliff|outliers|mean|vanish|explode",
+    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves|cliff|outliers|mean|negative|vanish|explode",
                       "inputs that show different mistakes (default: normal)", TYPE_CHOICE, FIELD(input), 0, 0},
     [OPTION_SCALES] = {"scales", "tensor|head", "e4m3 inputs: one scale for each tensor or head (default: tensor)",
                        TYPE_CHOICE, FIELD(scales), 0, 0},
@@ -319,7 +319,7 @@ const char *options_input_name(const Options *options, char name[INPUT_NAME_SIZE
 
 static void print_option(FILE *out, const char *name, const char *value, const char *help) {
   enum { WIDTH = 28 };
-  char left[80];
+  char left[120];
   if (value && value[0] == '[')
     snprintf(left, sizeof left, "--%s[=%s", name, value + 1);
   else

@@ -89,6 +89,17 @@ static void fill_mean(Half *head, const Shape *shape, Tensor tensor, uint64_t se
   for (size_t i = 0; tensor == TENSOR_V && i < count; i++) head[i] = half_from_double(half_to_float(head[i]) + 1.0);
 }
 
+// negative: all scores are negative, and those of a key tile are larger than those of the tile behind it, by a factor of 2^17
+// in the weights. A search for the maximum that is right only for positive scores misses this.
+static void fill_negative(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
+  fill_random(head, shape, 0.5, seed);
+  for (size_t row = 0; row < (size_t)shape->seqlen; row++) {
+    Half *first = head + row * shape->head_dim;
+    if (tensor == TENSOR_Q) *first = half_from_double(16);
+    if (tensor == TENSOR_K) *first = half_from_double(-4 - 6 * (double)(row / 128 % 3));
+  }
+}
+
 // vanish: Q and K are 32 times as large, so that a query's weights are 1 for one key and 0 for the others. Then dP equals
 // delta where the weight is 1: dS, the difference times the weight, is what rounding leaves.
 static void fill_vanish(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
@@ -133,6 +144,7 @@ static void fill_head(void *context, size_t index) {
   case INPUT_CLIFF: fill_cliff(to, shape, tensor, seed); break;
   case INPUT_OUTLIERS: fill_outliers(to, shape, seed); break;
   case INPUT_MEAN: fill_mean(to, shape, tensor, seed); break;
+  case INPUT_NEGATIVE: fill_negative(to, shape, tensor, seed); break;
   case INPUT_VANISH: fill_vanish(to, shape, tensor, seed); break;
   case INPUT_EXPLODE: fill_random(to, shape, is_d_o ? 1024 : 1, seed); break;
   case INPUT_IDENTITY: tensor == TENSOR_V ? fill_arange(to, shape, head) : fill_identity(to, shape); break;
