@@ -33,8 +33,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ExactMax<Consumer<HEAD_DI
   using Base = ExactMax<Consumer, HEAD_DIM, CAUSAL>;
   using Base::release, Base::output_done, Base::shift_of_max, Base::s, Base::shift, Base::factor, Base::k, Base::v;
   using Base::shared, Base::steps;
-  // Keys whose weights are computed while PV runs. With HEAD_DIM = 128, T and P are in registers as well, so they are few.
-  enum { UNDER_PV = HEAD_DIM == 64 ? KEYS : 32 };
+  // Keys whose weights may be computed while PV runs, and the first of a thread's weights that must be: ptxas moves the wait
+  // up across those that nothing holds. With HEAD_DIM = 128, T and P are in registers as well, and one is held.
+  enum { UNDER_PV = HEAD_DIM == 64 ? 64 : 32, FIRST_HELD = HEAD_DIM == 64 ? 0 : UNDER_PV / 2 - 1 };
 
   // The bits of the largest of this thread's scores in a row, if it has one that is not negative: such floats have the order
   // of their bits as integers. Of three integers the GPU finds the largest in one instruction, of floats only of two.
@@ -75,7 +76,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ExactMax<Consumer<HEAD_DI
     trace(SOFTMAX, steps);
     raise_max(next);
     Base::template weights<0, UNDER_PV>();
-    computed_here(s[UNDER_PV / 2 - 1]);
+#pragma unroll
+    for (int i = FIRST_HELD; i < UNDER_PV / 2; i++) computed_here(s[i]);
     trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(s);
