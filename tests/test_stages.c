@@ -203,7 +203,7 @@ static bool counts_lines_of(const char *report, const char *folder) {
 // The counters come with the lines of the stage's own folder, if not of kernel.cu: that of 11b includes all its code.
 static void counters(const char *stage) {
   char line[100];
-  snprintf(line, sizeof line, "--counters %s", small(stage));
+  snprintf(line, sizeof line, "--counters %s", is_attention(stage) ? "--seqlen=300 --heads=1" : small(stage));
   Output *output = run_line(stage, line);
   cr_expect_eq(output->code, 0);
   cr_expect(strstr(output->out, "\ncounters  ") && strstr(output->out, "warp instructions"), "%s", output->out);

@@ -33,9 +33,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ExactMax<Consumer<HEAD_DI
   using Base = ExactMax<Consumer, HEAD_DIM, CAUSAL>;
   using Base::release, Base::output_done, Base::shift_of_max, Base::s, Base::shift, Base::factor, Base::k, Base::v;
   using Base::shared, Base::steps;
-  // Keys whose weights may be computed while PV runs, and the first of a thread's weights that must be: ptxas moves the wait
-  // up across those that nothing holds. With HEAD_DIM = 128, T and P are in registers as well, and one is held.
-  enum { UNDER_PV = HEAD_DIM == 64 ? 64 : 32, FIRST_HELD = HEAD_DIM == 64 ? 0 : UNDER_PV / 2 - 1 };
+  // Keys whose weights may be computed while PV runs. With HEAD_DIM = 64 the search alone is: the other consumers' weights
+  // keep the special function units busy.
+  enum { UNDER_PV = HEAD_DIM == 64 ? 0 : 32 };
 
   // The bits of the largest of this thread's scores in a row, if it has one that is not negative: such floats have the order
   // of their bits as integers. Of three integers the GPU finds the largest in one instruction, of floats only of two.
@@ -76,8 +76,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ExactMax<Consumer<HEAD_DI
     trace(SOFTMAX, steps);
     raise_max(next);
     Base::template weights<0, UNDER_PV>();
-#pragma unroll
-    for (int i = FIRST_HELD; i < UNDER_PV / 2; i++) computed_here(s[i]);
+    computed_here(UNDER_PV ? s[UNDER_PV / 2 - 1] : shift[1]);
     trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(s);
