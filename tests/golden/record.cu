@@ -1,6 +1,7 @@
 // Records the golden vectors on an H200: what the tensor cores and the special functions really compute.
 //
 //   make record-golden     runs   ./record tests/golden EXPLORE_DIRECTORY
+//   ./record DIRECTORY     records DIRECTORY/tensor_copies.txt alone
 //
 // The first directory receives the vectors that the tests use (*.bin, below 1 MB each); the second more of the same, to
 // find a model with: explore.bin, matrices.full, ulp.txt and ulp.bin (errors of the special functions over all 2^32
@@ -38,13 +39,12 @@ void close_file(FILE *file) {
 }
 
 int main(int argc, char **argv) {
-  bool copies_alone = argc == 4 && !strcmp(argv[3], "tensors");
-  if (argc != 3 && !copies_alone) {
-    fprintf(stderr, "usage: record GOLDEN_DIRECTORY EXPLORE_DIRECTORY [tensors]\n");
+  if (argc != 2 && argc != 3) {
+    fprintf(stderr, "usage: record GOLDEN_DIRECTORY [EXPLORE_DIRECTORY]\n");
     return 2;
   }
-  record_tensors(argv[1], argv[2]);
-  if (copies_alone) return 0;
+  record_tensors(argv[1]);
+  if (argc == 2) return 0;
   cudaDeviceProp properties;
   CHECK(cudaGetDeviceProperties(&properties, 0));
   int driver = 0;

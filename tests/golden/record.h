@@ -29,4 +29,4 @@ void record_matrices(const char *golden, const char *explore);
 void record_scalars(const char *golden);
 void record_video(const char *golden);
 void record_ulps(const char *explore);
-void record_tensors(const char *golden, const char *explore);
+void record_tensors(const char *golden);

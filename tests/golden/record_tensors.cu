@@ -1,35 +1,42 @@
 // Records the tensor copies of tensor_copies.txt on an H200: it reads the cases and writes the file again, with what the
 // copies did. test_tensor_golden.c then says what differs from the emulator.
 //
-// A copy that the hardware calls an illegal instruction ends a process's use of the GPU. So a child runs the cases, and
-// after each of its ends another one goes on with the next case.
+// A copy that the hardware calls an illegal instruction ends a process's use of the GPU. So children run the cases, some
+// at a time, and another one takes a child's place when it ends.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <string>
 
 #include "record.h"
-#include "tensor_cases.h"
+#include "tensor_results.h"
 
-enum State { UNTRIED, REFUSED, STOPPED, HUNG, DONE };
-
-struct Outcome {
-  State state;
-  int error;  // of the encoder or of the launch
-  uint32_t bytes;
-  uint64_t hash, barrier;
+enum {
+  CHILDREN = 6,
+  SECONDS = 100,           // no case begins later
+  SECONDS_OF_A_CASE = 20,  // a child that takes longer ends
+  MANY_BYTES = 1 << 18,    // more than a copy moves
 };
 
 struct Machine {
   uint8_t *memory;
   TensorInput *in;
   TensorOutput *out;
-  uint64_t barrier_start, barrier_unit;  // bits of an mbarrier that expects 16 bytes, and what each byte adds
+  uint64_t barrier_start;  // bits of an mbarrier that expects 16 bytes
+  int64_t barrier_unit;    // what each byte more adds to them
+  cudaKernel_t kernels[TENSOR_KERNELS];
   PFN_cuTensorMapEncodeTiled_v12000 encode_tiled;
   PFN_cuTensorMapEncodeIm2col_v12000 encode_im2col;
+};
+
+// What the processes share.
+struct Shared {
+  int next;              // the case that nobody has taken
+  TensorResult results[];
 };
 
 static TensorInput input;
@@ -38,18 +45,25 @@ static uint8_t memory[TENSOR_MEMORY];
 
 // ---- one copy ----
 
-static cudaKernel_t compile(const TensorCase *c, cudaLibrary_t *library) {
+static cudaKernel_t compile(const TensorCase *c) {
   static char text[8192], log[8192];
+  cudaLibrary_t library;
   tensor_kernel(c, true, text, sizeof text);
   cudaJitOption options[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
   void *values[] = {log, (void *)(uintptr_t)sizeof log};
-  cudaError_t error = cudaLibraryLoadData(library, text, options, values, 2, nullptr, nullptr, 0);
+  cudaError_t error = cudaLibraryLoadData(&library, text, options, values, 2, nullptr, nullptr, 0);
   if (error != cudaSuccess) fprintf(stderr, "%s\n%s\n", log, text);
   CHECK(error);
   cudaKernel_t kernel;
-  CHECK(cudaLibraryGetKernel(&kernel, *library, "copy"));
+  CHECK(cudaLibraryGetKernel(&kernel, library, "copy"));
   CHECK(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, TENSOR_TILE));
   return kernel;
+}
+
+static cudaKernel_t kernel_of(Machine *m, const TensorCase *c) {
+  cudaKernel_t *kernel = &m->kernels[tensor_kernel_number(c)];
+  if (!*kernel) *kernel = compile(c);
+  return *kernel;
 }
 
 static CUresult encode(const Machine *m, const TensorCase *c, CUtensorMap *map) {
@@ -63,14 +77,18 @@ static CUresult encode(const Machine *m, const TensorCase *c, CUtensorMap *map) 
     stride[d] = d + 1 < TENSOR_DIMENSIONS ? c->stride[d + 1] : 0;
   }
   if (c->im2col)
-    return m->encode_im2col(map, type, c->rank, m->memory + TENSOR_BASE, size, stride, c->lower, c->upper, c->channels,
+    return m->encode_im2col(map, type, c->rank, m->memory + c->base, size, stride, c->lower, c->upper, c->channels,
                             c->pixels, c->step, interleave, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, fill);
-  return m->encode_tiled(map, type, c->rank, m->memory + TENSOR_BASE, size, stride, c->box, c->step, interleave,
-                         swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, fill);
+  return m->encode_tiled(map, type, c->rank, m->memory + c->base, size, stride, c->box, c->step, interleave, swizzle,
+                         CU_TENSOR_MAP_L2_PROMOTION_NONE, fill);
 }
 
-// Runs the kernel with `input`, and leaves `output` and `memory`.
-static cudaError_t execute(const Machine *m, cudaKernel_t kernel, CUtensorMap *map) {
+// Runs the kernel, whose mbarrier expects so many bytes of a load, and leaves `output` and `memory`.
+static cudaError_t execute(const Machine *m, const TensorCase *c, cudaKernel_t kernel, CUtensorMap *map, uint32_t bytes,
+                           bool issues) {
+  tensor_prepare(c, memory, &input);
+  input.bytes = bytes;
+  input.issues = issues;
   CHECK(cudaMemcpy(m->memory, memory, sizeof memory, cudaMemcpyHostToDevice));
   CHECK(cudaMemcpy(m->in, &input, sizeof input, cudaMemcpyHostToDevice));
   void *arguments[] = {map, (void *)&m->in, (void *)&m->out};
@@ -82,60 +100,52 @@ static cudaError_t execute(const Machine *m, cudaKernel_t kernel, CUtensorMap *m
   return error;
 }
 
-// How many bytes a load has brought that did not complete the phase: what the mbarrier still misses tells.
+// How many bytes a load has brought when its mbarrier expects MANY_BYTES: what it still misses tells.
 static uint32_t bytes_moved(const Machine *m) {
-  int64_t range = 1 << 21, missing = (int64_t)((output.barrier - m->barrier_start) / m->barrier_unit) % range + 16;
+  int64_t range = 1 << 21, missing = ((int64_t)(output.barrier - m->barrier_start) / m->barrier_unit + 16) % range;
   if (missing >= range / 2) missing -= range;
-  return (uint32_t)(input.bytes - missing);
+  if (missing < -range / 2) missing += range;
+  return (uint32_t)(MANY_BYTES - missing);
 }
 
-static void try_case(const Machine *m, const TensorCase *c, Outcome *outcome) {
-  static const int sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+// A load runs twice: its mbarrier expects more bytes than will come, and then those that came.
+static void try_case(Machine *m, const TensorCase *c, TensorResult *result) {
   alignas(64) CUtensorMap map;
-  cudaLibrary_t library;
-  outcome->error = encode(m, c, &map);
-  outcome->state = outcome->error ? REFUSED : STOPPED;
-  if (outcome->error) return;
-  cudaKernel_t kernel = compile(c, &library);
-  uint32_t bytes = c->im2col ? c->channels * c->pixels : 1;
-  for (int d = 0; !c->im2col && d < c->rank; d++) bytes *= c->box[d];
-  bytes *= (uint32_t)sizes[c->type];
-  for (int i = 0; i < 2; i++) {
-    tensor_prepare(c, memory, &input);
-    input.bytes = c->store ? 0 : bytes;
-    outcome->error = execute(m, kernel, &map);
-    if (outcome->error) return;
-    outcome->bytes = bytes;
-    outcome->barrier = output.barrier;
-    outcome->state = output.completed ? DONE : HUNG;
-    if (output.completed) break;
-    bytes = bytes_moved(m);
+  result->error = encode(m, c, &map);
+  result->state = result->error ? TENSOR_REFUSED : TENSOR_UNTRIED;
+  if (result->error) return;
+  cudaKernel_t kernel = kernel_of(m, c);
+  result->state = TENSOR_STOPPED;
+  result->error = execute(m, c, kernel, &map, c->store ? 0 : MANY_BYTES, true);
+  if (result->error) return;
+  result->state = TENSOR_DONE;
+  if (!c->store) {
+    result->bytes = bytes_moved(m);
+    result->error = execute(m, c, kernel, &map, result->bytes, true);
+    result->state = result->error ? TENSOR_STOPPED : output.completed ? TENSOR_DONE : TENSOR_HUNG;
   }
-  outcome->hash = c->store ? golden_fnv(golden_fnv_start, memory, sizeof memory)
-                           : golden_fnv(golden_fnv_start, output.tile, sizeof output.tile);
-  CHECK(cudaLibraryUnload(library));
+  memcpy(result->after, c->store ? memory : output.tile, tensor_received(c));
 }
 
 // ---- a child ----
 
-// What an mbarrier shows of the bytes that it expects.
+// What an mbarrier's bits show of the bytes that it expects.
 static void calibrate(Machine *m) {
   TensorCase c = {};
   CUtensorMap map = {};
-  cudaLibrary_t library;
   c.rank = 1;
-  cudaKernel_t kernel = compile(&c, &library);
-  uint64_t bits[2];
-  for (uint32_t i = 0; i < 2; i++) {
-    tensor_prepare(&c, memory, &input);
-    input.issues = 0;
-    input.bytes = 16 << i;
-    CHECK(execute(m, kernel, &map));
+  uint64_t bits[3];
+  for (uint32_t i = 0; i < 3; i++) {
+    CHECK(execute(m, &c, kernel_of(m, &c), &map, i < 2 ? 16 << i : MANY_BYTES, false));
     bits[i] = output.barrier;
   }
   m->barrier_start = bits[0];
-  m->barrier_unit = (bits[1] - bits[0]) / 16;
-  if (!m->barrier_unit) m->barrier_unit = 1;
+  m->barrier_unit = (int64_t)(bits[1] - bits[0]) / 16;
+  output.barrier = bits[2];
+  if (m->barrier_unit && bytes_moved(m) == 0) return;
+  fprintf(stderr, "record: an mbarrier that expects 16, 32 and %d bytes has the bits %llx %llx %llx\n", MANY_BYTES,
+          (unsigned long long)bits[0], (unsigned long long)bits[1], (unsigned long long)bits[2]);
+  exit(4);
 }
 
 static Machine start() {
@@ -152,91 +162,100 @@ static Machine start() {
   return m;
 }
 
-// Runs cases from the first untried one on, until one of them ends the process's use of the GPU. The results go to
-// `outcomes`, and all bytes to `explore`.
-static void run_child(const std::vector<TensorCase> &cases, Outcome *outcomes, FILE *explore) {
+// Runs cases that nobody has taken, until one of them ends the process's use of the GPU.
+static void run_child(const std::vector<TensorCase> &cases, Shared *shared) {
   Machine m = start();
-  for (size_t i = 0; i < cases.size(); i++) {
-    if (outcomes[i].state != UNTRIED) continue;
-    alarm(30);
-    outcomes[i].state = STOPPED;
-    try_case(&m, &cases[i], &outcomes[i]);
-    if (outcomes[i].state == STOPPED) return;
-    if (outcomes[i].state == REFUSED) continue;
-    uint64_t head[] = {i, outcomes[i].barrier, cases[i].store ? sizeof memory : sizeof output.tile};
-    write_bytes(explore, head, sizeof head);
-    write_bytes(explore, cases[i].store ? memory : output.tile, head[2]);
+  for (size_t i; (i = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED)) < cases.size();) {
+    alarm(SECONDS_OF_A_CASE);
+    try_case(&m, &cases[i], &shared->results[i]);
+    if (shared->results[i].state == TENSOR_STOPPED) return;
+  }
+}
+
+static pid_t start_child(const std::vector<TensorCase> &cases, Shared *shared) {
+  fflush(stdout);
+  pid_t child = fork();
+  if (child) return child;
+  run_child(cases, shared);
+  _exit(0);
+}
+
+// Runs all cases in children. A child that ends before it has taken a case has no GPU: after CHILDREN of these in a row
+// no other is started.
+static void run_cases(const std::vector<TensorCase> &cases, Shared *shared) {
+  time_t end = time(nullptr) + SECONDS;
+  int children = 0, in_vain = 0, before = -1;
+  for (;;) {
+    bool more = shared->next < (int)cases.size() && time(nullptr) < end && in_vain < CHILDREN;
+    if (more && children < CHILDREN) {
+      if (start_child(cases, shared) > 0) children++;
+      continue;
+    }
+    if (!more) __atomic_store_n(&shared->next, (int)cases.size(), __ATOMIC_RELAXED);
+    if (!children) return;
+    int status;
+    if (wait(&status) > 0) children--;
+    in_vain = shared->next == before ? in_vain + 1 : 0;
+    before = shared->next;
   }
 }
 
 // ---- the file ----
 
-static std::string result_of(const TensorCase *c, const Outcome *outcome) {
-  char text[100];
-  switch (outcome->state) {
-  case REFUSED: snprintf(text, sizeof text, "refused %d", outcome->error); break;
-  case DONE:
-    if (c->store)
-      snprintf(text, sizeof text, "%016llx", (unsigned long long)outcome->hash);
-    else
-      snprintf(text, sizeof text, "%u %016llx", outcome->bytes, (unsigned long long)outcome->hash);
-    break;
-  case HUNG: snprintf(text, sizeof text, "hung"); break;
-  default: snprintf(text, sizeof text, "stopped %d", outcome->error);
-  }
-  return text;
-}
-
 static std::vector<std::string> read_lines(const char *directory) {
   FILE *file = open_file(directory, "tensor_copies.txt", "r");
   std::vector<std::string> lines;
-  char line[600];
+  static char line[TENSOR_LINE];
   while (fgets(line, sizeof line, file)) lines.push_back(std::string(line, strcspn(line, "\n")));
   fclose(file);
   return lines;
 }
 
-// Runs before all others: its children must not inherit a GPU that is in use.
-void record_tensors(const char *golden, const char *explore_directory) {
-  std::vector<std::string> lines = read_lines(golden);
+static bool is_case(const std::string &line) { return !line.empty() && line[0] != '#'; }
+
+static std::vector<TensorCase> read_cases(const std::vector<std::string> &lines) {
   std::vector<TensorCase> cases;
   for (const std::string &line : lines) {
     TensorCase c;
-    if (line[0] == '#' || line.empty()) continue;
+    if (!is_case(line)) continue;
     if (!tensor_case(line.c_str(), &c)) {
       fprintf(stderr, "record: tensor_copies.txt: no case: %s\n", line.c_str());
       exit(2);
     }
     cases.push_back(c);
   }
-  Outcome *outcomes = (Outcome *)mmap(nullptr, cases.size() * sizeof(Outcome), PROT_READ | PROT_WRITE,
-                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  close_file(open_file(explore_directory, "tensor_copies.full", "wb"));
-  for (size_t done = 0; done < cases.size();) {
-    pid_t child = fork();
-    if (!child) {
-      FILE *explore = open_file(explore_directory, "tensor_copies.full", "ab");
-      run_child(cases, outcomes, explore);
-      close_file(explore);
-      _exit(0);
-    }
-    waitpid(child, nullptr, 0);
-    size_t before = done;
-    while (done < cases.size() && outcomes[done].state != UNTRIED) done++;
-    if (done == before) {
-      fprintf(stderr, "record: a child ran no tensor copy\n");
-      exit(1);
-    }
-  }
-  FILE *file = open_file(golden, "tensor_copies.txt", "w");
+  return cases;
+}
+
+static void write_lines(const std::vector<std::string> &lines, const std::vector<TensorCase> &cases,
+                        const Shared *shared, const char *directory) {
+  static char text[TENSOR_LINE];
+  static const char *const states[] = {"not recorded", "refused", "stopped", "hung", "done"};
+  int counts[5] = {};
   size_t i = 0;
+  FILE *file = open_file(directory, "tensor_copies.txt", "w");
   for (const std::string &line : lines) {
-    bool is_case = line[0] != '#' && !line.empty();
     fprintf(file, "%s", line.substr(0, line.find(" ->")).c_str());
-    if (is_case) fprintf(file, " -> %s", result_of(&cases[i], &outcomes[i]).c_str());
-    if (is_case) i++;
+    if (is_case(line)) {
+      counts[shared->results[i].state]++;
+      tensor_write_result(&cases[i], &shared->results[i], text);
+      fprintf(file, " ->%s", text);
+      i++;
+    }
     fprintf(file, "\n");
   }
   close_file(file);
-  printf("%zu tensor copies recorded\n", cases.size());
+  printf("%zu tensor copies", cases.size());
+  for (int s = 0; s < 5; s++) printf(", %d %s", counts[s], states[s]);
+  printf("\n");
+}
+
+// Runs before all others: its children must not inherit a GPU that is in use.
+void record_tensors(const char *golden) {
+  std::vector<std::string> lines = read_lines(golden);
+  std::vector<TensorCase> cases = read_cases(lines);
+  Shared *shared = (Shared *)mmap(nullptr, sizeof(Shared) + cases.size() * sizeof(TensorResult), PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  run_cases(cases, shared);
+  write_lines(lines, cases, shared, golden);
 }

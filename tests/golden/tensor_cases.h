@@ -1,10 +1,11 @@
 // The tensor copies of tensor_copies.txt: record_tensors.cu runs them on an H200, test_tensor_golden.c on the emulator,
-// with the same PTX kernel on the same memory. A line of the file is a case, and what the H200 did after "->":
+// with the same PTX kernel on the same memory. A line of the file is a case, and what the H200 did after "->", as
+// tensor_results.h explains:
 //
 //   load type=f16 size=16,7,6,3 stride=32,256,2048 lower=-1,-1 upper=-1,-1 channels=8 pixels=20 at=0,-1,-1,0 offset=0,1
 //
-// A copy is a load or a store; with pixels= it is in im2col mode, and otherwise in tile mode, with box=. Dimensions stand
-// innermost first. The tensor is inside a memory whose 16-bit words count from 0.
+// A copy is a load, a store or a reduction, which has the operation's name; with pixels= it is in im2col mode, and
+// otherwise in tile mode, with box=. Dimensions stand innermost first. The tensor begins at byte base= of a memory.
 #pragma once
 
 #include <stdbool.h>
@@ -17,14 +18,16 @@
 
 enum {
   TENSOR_DIMENSIONS = 5,
-  TENSOR_MEMORY = 1 << 17,  // bytes; the tensor begins at TENSOR_BASE
+  TENSOR_MEMORY = 1 << 17,  // bytes; the tensor begins at TENSOR_BASE, if its case has no other base
   TENSOR_BASE = 1 << 15,
   TENSOR_TILE = 1 << 15,  // bytes of shared memory
   TENSOR_EMPTY = 0xee,    // what the side holds that receives the copy
 };
 
 typedef struct TensorCase {
-  bool store, im2col;
+  bool store, im2col;    // a reduction is a store
+  char reduction[4];     // "add", or "" of a copy
+  uint32_t base;         // byte of the memory
   int type, rank, interleave, swizzle, fill_nan;  // as CUtensorMapDataType and its kin count
   uint64_t size[TENSOR_DIMENSIONS];
   uint64_t stride[TENSOR_DIMENSIONS];  // bytes, from the second dimension on
@@ -74,7 +77,8 @@ static inline int tensor_word(const char *text, const char *const words[], int c
 
 // One "name=value". False when it is none.
 static inline bool tensor_field(TensorCase *c, const char *name, const char *value) {
-  static const char *const types[] = {"u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16"};
+  static const char *const types[] = {"u8",  "u16", "u32",  "s32",    "u64",  "s64",    "f16",
+                                      "f32", "f64", "bf16", "f32ftz", "tf32", "tf32ftz"};
   static const char *const swizzles[] = {"0", "32", "64", "128"}, *const interleaves[] = {"0", "16", "32"};
   int64_t numbers[TENSOR_DIMENSIONS];
   int count = tensor_numbers(value, numbers);
@@ -95,12 +99,14 @@ static inline bool tensor_field(TensorCase *c, const char *name, const char *val
     TENSOR_ARRAY(c->at, 0);
   else if (!strcmp(name, "offset"))
     TENSOR_ARRAY(c->offset, 0);
+  else if (!strcmp(name, "base"))
+    c->base = (uint32_t)numbers[0];
   else if (!strcmp(name, "channels"))
     c->channels = (uint32_t)numbers[0];
   else if (!strcmp(name, "pixels"))
     c->pixels = (uint32_t)numbers[0], c->im2col = true;
   else if (!strcmp(name, "type"))
-    return (c->type = tensor_word(value, types, 10)) >= 0;
+    return (c->type = tensor_word(value, types, sizeof types / sizeof *types)) >= 0;
   else if (!strcmp(name, "swizzle"))
     return (c->swizzle = tensor_word(value, swizzles, 4)) >= 0;
   else if (!strcmp(name, "interleave"))
@@ -110,6 +116,16 @@ static inline bool tensor_field(TensorCase *c, const char *name, const char *val
   else
     return false;
   return true;
+}
+
+// What the line begins with. False when it is no copy.
+static inline bool tensor_kind(TensorCase *c, const char *kind) {
+  static const char *const reductions[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor"};
+  c->store = strcmp(kind, "load") != 0;
+  if (!c->store || !strcmp(kind, "store")) return true;
+  int i = tensor_word(kind, reductions, sizeof reductions / sizeof *reductions);
+  if (i >= 0) strcpy(c->reduction, reductions[i]);
+  return i >= 0;
 }
 
 // A line up to " ->". False when it is no case.
@@ -122,8 +138,8 @@ static inline bool tensor_case(const char *line, TensorCase *c) {
   memset(c, 0, sizeof *c);
   for (int i = 0; i < TENSOR_DIMENSIONS; i++) c->step[i] = 1;
   char *kind = strtok_r(rest, " ", &rest), *word;
-  if (!kind || (strcmp(kind, "load") && strcmp(kind, "store"))) return false;
-  c->store = !strcmp(kind, "store");
+  c->base = TENSOR_BASE;
+  if (!kind || !tensor_kind(c, kind)) return false;
   while ((word = strtok_r(NULL, " ", &rest))) {
     char *equals = strchr(word, '=');
     if (!equals) return false;
@@ -140,19 +156,32 @@ static inline void tensor_count(uint8_t *bytes, size_t size) {
   for (size_t i = 0; i < size; i++) bytes[i] = (uint8_t)(i / 2 >> 8 * (i % 2));
 }
 
-// The tensor's memory and the tile before the copy.
+// The tensor's memory and the tile before the copy. A reduction finds words that count in both.
 static inline void tensor_prepare(const TensorCase *c, uint8_t *memory, TensorInput *in) {
   memset(in, 0, sizeof *in);
   memcpy(in->at, c->at, sizeof c->at);
   memcpy(in->offset, c->offset, sizeof c->offset);
   in->issues = 1;
-  tensor_count(c->store ? in->tile : memory, c->store ? TENSOR_TILE : TENSOR_MEMORY);
-  memset(c->store ? memory : in->tile, TENSOR_EMPTY, c->store ? TENSOR_MEMORY : TENSOR_TILE);
+  memset(memory, TENSOR_EMPTY, TENSOR_MEMORY);
+  memset(in->tile, TENSOR_EMPTY, TENSOR_TILE);
+  if (c->store) tensor_count(in->tile, TENSOR_TILE);
+  if (!c->store || c->reduction[0]) tensor_count(memory, TENSOR_MEMORY);
 }
+
+// The side that receives the copy: how many bytes it has.
+static inline size_t tensor_received(const TensorCase *c) { return c->store ? TENSOR_MEMORY : TENSOR_TILE; }
 
 // ---- the kernel ----
 
-// Writes the kernel "copy" for a case's mode and rank: one warp, and an mbarrier for the loads. Its parameters are the map,
+// Kernels with the same number are the same.
+static inline int tensor_kernel_number(const TensorCase *c) {
+  static const char *const kinds[] = {"", "add", "min", "max", "inc", "dec", "and", "or", "xor"};
+  int kind = c->store ? 1 + tensor_word(c->reduction, kinds, 9) : 0;
+  return (kind * 2 + c->im2col) * TENSOR_DIMENSIONS + c->rank - 1;
+}
+enum { TENSOR_KERNELS = 10 * 2 * TENSOR_DIMENSIONS };
+
+// Writes the kernel "copy" for a case's kind, mode and rank: one warp, and an mbarrier for the loads. Its parameters are the map,
 // a TensorInput and a TensorOutput. peeks: at the mbarrier's bits, which PTX does not allow.
 static inline void tensor_kernel(const TensorCase *c, bool peeks, char *text, size_t size) {
   char at[64] = "", offset[64] = "", copy[300];
@@ -160,9 +189,10 @@ static inline void tensor_kernel(const TensorCase *c, bool peeks, char *text, si
   for (int d = 0; d < c->rank - 2; d++) sprintf(offset + strlen(offset), "%soffset%d", d ? ", " : "", d);
   if (c->store)
     snprintf(copy, sizeof copy,
-             "cp.async.bulk.tensor.%dd.global.shared::cta.%s.bulk_group [map_at, {%s}], [tile];\n"
+             "cp%s.async.bulk.tensor.%dd.global.shared::cta%s%s.%s.bulk_group [map_at, {%s}], [tile];\n"
              "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n",
-             c->rank, c->im2col ? "im2col_no_offs" : "tile", at);
+             c->reduction[0] ? ".reduce" : "", c->rank, c->reduction[0] ? "." : "", c->reduction,
+             c->im2col ? "im2col_no_offs" : "tile", at);
   else
     snprintf(copy, sizeof copy,
              "cp.async.bulk.tensor.%dd.shared::cluster.global.%s.mbarrier::complete_tx::bytes "
