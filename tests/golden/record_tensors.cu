@@ -2,7 +2,8 @@
 // copies did. test_tensor_golden.c then says what differs from the emulator.
 //
 // A copy that the hardware calls an illegal instruction ends a process's use of the GPU. So children run the cases, some
-// at a time, and another one takes a child's place when it ends.
+// at a time, and another one takes a child's place when it ends. If only some cases have a result, from a run that ended
+// early, the others alone are recorded.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <sys/mman.h>
@@ -213,49 +214,60 @@ static std::vector<std::string> read_lines(const char *directory) {
 
 static bool is_case(const std::string &line) { return !line.empty() && line[0] != '#'; }
 
-static std::vector<TensorCase> read_cases(const std::vector<std::string> &lines) {
+static TensorCase read_case(const std::string &line) {
+  TensorCase c;
+  if (tensor_case(line.c_str(), &c)) return c;
+  fprintf(stderr, "record: tensor_copies.txt: no case: %s\n", line.c_str());
+  exit(2);
+}
+
+static bool has_result(const std::string &line) { return line.find(" ->") != std::string::npos; }
+
+// The cases to record, and their lines.
+static std::vector<TensorCase> read_cases(const std::vector<std::string> &lines, std::vector<size_t> *places) {
   std::vector<TensorCase> cases;
-  for (const std::string &line : lines) {
-    TensorCase c;
-    if (!is_case(line)) continue;
-    if (!tensor_case(line.c_str(), &c)) {
-      fprintf(stderr, "record: tensor_copies.txt: no case: %s\n", line.c_str());
-      exit(2);
-    }
-    cases.push_back(c);
+  bool all = true;
+  for (const std::string &line : lines) all &= !is_case(line) || has_result(line);
+  for (size_t i = 0; i < lines.size(); i++) {
+    if (!is_case(lines[i]) || (has_result(lines[i]) && !all)) continue;
+    cases.push_back(read_case(lines[i]));
+    places->push_back(i);
   }
   return cases;
 }
 
-static void write_lines(const std::vector<std::string> &lines, const std::vector<TensorCase> &cases,
-                        const Shared *shared, const char *directory) {
-  static char text[TENSOR_LINE];
-  static const char *const states[] = {"not recorded", "refused", "stopped", "hung", "done"};
-  int counts[5] = {};
-  size_t i = 0;
+static void write_lines(const std::vector<std::string> &lines, const char *directory) {
   FILE *file = open_file(directory, "tensor_copies.txt", "w");
-  for (const std::string &line : lines) {
-    fprintf(file, "%s", line.substr(0, line.find(" ->")).c_str());
-    if (is_case(line)) {
-      counts[shared->results[i].state]++;
-      tensor_write_result(&cases[i], &shared->results[i], text);
-      fprintf(file, " ->%s", text);
-      i++;
-    }
-    fprintf(file, "\n");
-  }
+  for (const std::string &line : lines) fprintf(file, "%s\n", line.c_str());
   close_file(file);
-  printf("%zu tensor copies", cases.size());
+}
+
+// Ends the program when nothing was recorded.
+static void print_counts(const Shared *shared, size_t cases) {
+  static const char *const states[] = {"not tried", "refused", "stopped", "hung", "done"};
+  int counts[5] = {};
+  for (size_t i = 0; i < cases; i++) counts[shared->results[i].state]++;
+  printf("%zu tensor copies", cases);
   for (int s = 0; s < 5; s++) printf(", %d %s", counts[s], states[s]);
   printf("\n");
+  if (counts[TENSOR_UNTRIED] == (int)cases) exit(3);
 }
 
 // Runs before all others: its children must not inherit a GPU that is in use.
 void record_tensors(const char *golden) {
+  static char text[TENSOR_LINE];
   std::vector<std::string> lines = read_lines(golden);
-  std::vector<TensorCase> cases = read_cases(lines);
+  std::vector<size_t> places;
+  std::vector<TensorCase> cases = read_cases(lines, &places);
   Shared *shared = (Shared *)mmap(nullptr, sizeof(Shared) + cases.size() * sizeof(TensorResult), PROT_READ | PROT_WRITE,
                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   run_cases(cases, shared);
-  write_lines(lines, cases, shared, golden);
+  print_counts(shared, cases.size());
+  for (size_t i = 0; i < cases.size(); i++) {
+    if (shared->results[i].state == TENSOR_UNTRIED) continue;
+    std::string &line = lines[places[i]];
+    tensor_write_result(&cases[i], &shared->results[i], text);
+    line = line.substr(0, line.find(" ->")) + " ->" + text;
+  }
+  write_lines(lines, golden);
 }

@@ -107,7 +107,7 @@ static inline void tensor_before(const TensorCase *c, TensorInput *in, uint8_t b
   if (!c->store) memcpy(before, in->tile, TENSOR_TILE);
 }
 
-// Writes what stands after " ->".
+// Writes what stands after " ->": nothing of a case that was not tried.
 static inline void tensor_write_result(const TensorCase *c, const TensorResult *result, char text[TENSOR_LINE]) {
   static TensorInput in;
   static uint8_t before[TENSOR_MEMORY];
@@ -116,7 +116,7 @@ static inline void tensor_write_result(const TensorCase *c, const TensorResult *
   case TENSOR_STOPPED: sprintf(text, " stopped %d", result->error); return;
   case TENSOR_HUNG: sprintf(text, " hung"); return;
   case TENSOR_DONE: break;
-  default: sprintf(text, " not recorded"); return;
+  default: *text = 0; return;
   }
   if (!c->store) text += sprintf(text, " %u", result->bytes);
   tensor_before(c, &in, before);
