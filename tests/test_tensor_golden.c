@@ -7,7 +7,7 @@
 
 TestSuite(tensor_golden, .timeout = 120);
 
-enum { MOST_CASES = 2000, MOST_REPORTS = 12, REPORT = 700 };
+enum { MOST_CASES = 2000, MOST_REPORTS = 12, REPORT = 1000 };
 
 static const char *const states[] = {"did nothing", "refused the map", "stopped", "never completed", "copied"};
 
@@ -41,16 +41,32 @@ static const Lines *read_lines(void) {
 
 // ---- comparing ----
 
+// Puts what two results have from the first group on that differs: the texts of both.
+static void append_groups(const TensorCase *c, const TensorResult *recorded, const TensorResult *result,
+                          char report[REPORT]) {
+  static char texts[2][TENSOR_LINE];
+  tensor_write_result(c, recorded, texts[0]);
+  tensor_write_result(c, result, texts[1]);
+  size_t same = 0, used = strlen(report);
+  while (texts[0][same] && texts[0][same] == texts[1][same]) same++;
+  while (same && texts[0][same] != ' ') same--;
+  snprintf(report + used, REPORT - used, "\n  H200:     ...%.90s\n  emulator: ...%.90s", texts[0] + same,
+           texts[1] + same);
+}
+
 static bool differ(const TensorCase *c, const char *what, const TensorResult *recorded, const TensorResult *result,
                    char report[REPORT]) {
   size_t words = recorded->known / 2, first = words, wrong = 0;
   for (size_t i = words; i-- > 0;)
     if (tensor_at(recorded->after, i) != tensor_at(result->after, i)) first = i, wrong++;
-  if (wrong)
-    snprintf(report, REPORT, "%s: %zu of the %s's words differ, the first at byte %zu: the H200 left %u there, the emulator %u",
+  if (wrong) {
+    snprintf(report, REPORT,
+             "%s: %zu of the %s's words differ, the first at byte %zu: the H200 left %u there, the "
+             "emulator %u",
              what, wrong, c->store ? "memory" : "tile", 2 * first, tensor_at(recorded->after, first),
              tensor_at(result->after, first));
-  else if (recorded->has_hash && golden_fnv(golden_fnv_start, result->after, tensor_received(c)) != recorded->hash)
+    append_groups(c, recorded, result, report);
+  } else if (recorded->has_hash && golden_fnv(golden_fnv_start, result->after, tensor_received(c)) != recorded->hash)
     snprintf(report, REPORT, "%s: bytes differ from %zu on", what, recorded->known);
   else
     return false;

@@ -5,8 +5,8 @@
 // The emulator's name of an element type of CUtensorMapDataType, whose last three are kinds of f32.
 static EmulatorTensorType type_of(int type) {
   static const EmulatorTensorType types[] = {
-      EMULATOR_TENSOR_U8,  EMULATOR_TENSOR_U16,  EMULATOR_TENSOR_U32, EMULATOR_TENSOR_S32, EMULATOR_TENSOR_U64,
-      EMULATOR_TENSOR_S64, EMULATOR_TENSOR_F16,  EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F64, EMULATOR_TENSOR_BF16,
+      EMULATOR_TENSOR_U8,  EMULATOR_TENSOR_U16, EMULATOR_TENSOR_U32, EMULATOR_TENSOR_S32, EMULATOR_TENSOR_U64,
+      EMULATOR_TENSOR_S64, EMULATOR_TENSOR_F16, EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F64, EMULATOR_TENSOR_BF16,
       EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F32};
   return types[type];
 }
@@ -16,6 +16,7 @@ static EmulatorTensorSpec spec_of(const TensorCase *c, uint64_t memory) {
                              .rank = c->rank,
                              .address = memory + c->base,
                              .swizzle = (EmulatorTensorSwizzle)c->swizzle,
+                             .interleave = 16 * c->interleave,
                              .fill_nan = c->fill_nan,
                              .pixels = c->pixels};
   for (int d = 0; d < c->rank; d++) {
@@ -77,16 +78,20 @@ void tensor_copy_run(const TensorCase *c, uint32_t bytes, TensorResult *result, 
   emulator_close(emulator);
 }
 
-// What a copy brings if a box has box / step elements, rounded up, along the dimensions from `first` on.
-static uint32_t box_bytes(const TensorCase *c, int first) {
+// What a copy brings if a box has box / step elements, rounded up, along its dimensions but the first, and whole slices
+// of an interleaved layout.
+static uint32_t box_bytes(const TensorCase *c) {
   static const int sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
-  uint32_t bytes = (uint32_t)sizes[c->type];
-  if (c->im2col) return bytes * c->channels * c->pixels;
-  for (int d = 0; d < c->rank; d++) bytes *= d < first || !c->step[d] ? c->box[d] : (c->box[d] + c->step[d] - 1) / c->step[d];
+  uint32_t slice = c->interleave ? 16 * (uint32_t)c->interleave : 1;
+  uint32_t row = (c->im2col ? c->channels : c->box[0]) * (uint32_t)sizes[c->type];
+  uint32_t bytes = (row + slice - 1) / slice;
+  if (c->interleave && c->step[0]) bytes = (bytes + c->step[0] - 1) / c->step[0];
+  bytes *= slice;
+  if (c->im2col) return bytes * c->pixels;
+  for (int d = 1; d < c->rank; d++) bytes *= c->step[d] ? (c->box[d] + c->step[d] - 1) / c->step[d] : c->box[d];
   return bytes;
 }
 
 void tensor_copy_record(const TensorCase *c, TensorResult *result, char why[400]) {
-  tensor_copy_run(c, box_bytes(c, 1), result, why);
-  if (result->state == TENSOR_HUNG) tensor_copy_run(c, box_bytes(c, 0), result, why);
+  tensor_copy_run(c, box_bytes(c), result, why);
 }

@@ -10,6 +10,9 @@
 // swizzle they are as long as its span, and the 16-byte units of each are exchanged by address bits:
 //
 //   128B: bits 4-6 ^= bits 7-9    64B: bits 4-5 ^= bits 7-8    32B: bit 4 ^= bit 7
+//
+// In an interleaved layout a row is a slice of 16 or 32 bytes of channels, and the slices are a dimension of their own, the
+// first one.
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +48,8 @@ typedef struct Box {
   TensorMapFields map;
   int64_t start[EMULATOR_TENSOR_RANK];
   int count;                        // elements of a row
-  Axis axes[EMULATOR_TENSOR_RANK];  // from the second dimension on
+  int outer;                        // the first dimension outside of a row: 1, or 0 if rows are slices
+  Axis axes[EMULATOR_TENSOR_RANK];  // from that dimension on
   int element;                      // bytes
   uint32_t row, pitch, rows;        // bytes of a row, from row to row, and how many rows
 } Box;
@@ -113,6 +117,17 @@ static void set_tile(Box *box) {
   box->rows = rows < MOST_ROWS ? (uint32_t)rows : MOST_ROWS;  // beyond any shared memory, as much more would be
 }
 
+// Cuts the rows of an interleaved box, which are set, into slices.
+static void set_slices(Box *box) {
+  int64_t slice = box->map.interleave / box->element, step = box->map.element_stride[0];
+  int64_t start = box->start[0], count = (box->count + slice - 1) / slice;
+  int64_t first = (start - (start < 0 ? slice - 1 : 0)) / slice;
+  box->outer = 0;
+  box->axes[0] = (Axis){.start = first, .first = first, .last = first + count - 1, .step = step};
+  box->count = (int)slice;
+  box->rows *= (uint32_t)((count + step - 1) / step);
+}
+
 // The same in im2col mode. The images, the last dimension, have no end.
 static void set_pixels(Box *box, Warp *warp, const TensorPlan *plan, int lane) {
   const TensorMapFields *map = &box->map;
@@ -128,15 +143,16 @@ static void set_pixels(Box *box, Warp *warp, const TensorPlan *plan, int lane) {
 }
 
 static Box make_box(Warp *warp, const TensorPlan *plan, int lane, const TensorMapFields *map) {
-  Box box = {.map = *map, .element = tensor_element_size(map->type), .count = map->box[0]};
+  Box box = {.map = *map, .element = tensor_element_size(map->type), .count = map->box[0], .outer = 1};
   for (int d = 0; d < plan->rank; d++) box.start[d] = SLOT(warp, plan->coordinates[d], const s32)[lane];
   if (plan->im2col)
     set_pixels(&box, warp, plan, lane);
   else
     set_tile(&box);
+  if (map->interleave) set_slices(&box);
   uint32_t span = (uint32_t)tensor_swizzle_span(map->swizzle);
   box.row = (uint32_t)(box.count * box.element);
-  box.pitch = span ? span : box.row;
+  box.pitch = span && !map->interleave ? span : box.row;
   return box;
 }
 
@@ -163,23 +179,44 @@ static void add_bytes(Pieces *pieces, const Box *box, const Region *shared, uint
 
 // Goes on to the next row.
 static void next_row(const Box *box, int64_t at[EMULATOR_TENSOR_RANK]) {
-  for (int d = 1; d < box->map.rank; d++) {
+  for (int d = box->outer; d < box->map.rank; d++) {
     at[d] += box->axes[d].step;
     if (at[d] <= box->axes[d].last) return;
     at[d] = box->axes[d].first;
   }
 }
 
-// Whether a row is inside the tensor. *address is that of its element 0, or would be.
+// Bytes from index to index of a dimension outside of a row: of slices the second dimension's stride, and of the second
+// dimension then a slice.
+static uint64_t stride_of(const Box *box, int d) {
+  if (!box->map.interleave || d > 1) return box->map.stride[d];
+  return d == 0 ? box->map.stride[1] : box->map.interleave;
+}
+
+// Whether a row is inside the tensor but for its first dimension. *address is that of its element 0, or would be.
 static bool row_address(const Box *box, const int64_t at[EMULATOR_TENSOR_RANK], uint64_t *address) {
   bool inside = true;
   *address = box->map.address;
-  for (int d = 1; d < box->map.rank; d++) {
+  for (int d = box->outer; d < box->map.rank; d++) {
     int64_t element = at[d] + box->axes[d].offset;
-    inside &= element >= 0 && element <= box->map.last[d];
-    *address += (uint64_t)element * box->map.stride[d];
+    inside &= d == 0 || (element >= 0 && element <= box->map.last[d]);
+    *address += (uint64_t)element * stride_of(box, d);
   }
   return inside;
+}
+
+// Which bytes of a row lie inside the tensor's first dimension, if it begins at element `start` of it.
+static void clip_row(const Box *box, int64_t start, bool loads, uint32_t *from, uint32_t *to) {
+  int64_t size = (int64_t)box->map.last[0] + 1;
+  // A store ends only where the row's last 16 bytes end, though the tensor may end inside them: so an H200 does.
+  if (!loads) size = (size * box->element + UNIT - 1) / UNIT * UNIT / box->element;
+  int64_t low = -start, high = size - start;
+  if (low < 0) low = 0;
+  if (low > box->count) low = box->count;
+  if (high < low) high = low;
+  if (high > box->count) high = box->count;
+  *from = (uint32_t)(low * box->element);
+  *to = (uint32_t)(high * box->element);
 }
 
 // Collects the pieces of a box whose first byte in shared memory is `place`. A load moves sectors outside the tensor too,
@@ -188,21 +225,14 @@ static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *bo
                            Pieces *pieces) {
   const Region *shared = place->region;
   Route route = ((const TensorPlan *)inst->extra)->multicast ? ROUTE_MULTICAST : ROUTE_GLOBAL;
-  int64_t size = (int64_t)box->map.last[0] + 1;
-  // A store ends only where the row's last 16 bytes end, though the tensor may end inside them: so an H200 does.
-  if (!loads) size = (size * box->element + UNIT - 1) / UNIT * UNIT / box->element;
-  int64_t low = -box->start[0], high = size - box->start[0];
-  if (low < 0) low = 0;
-  if (low > box->count) low = box->count;
-  if (high < low) high = low;
-  if (high > box->count) high = box->count;
-  uint32_t from = (uint32_t)(low * box->element), to = (uint32_t)(high * box->element);
   int64_t at[EMULATOR_TENSOR_RANK];
-  for (int d = 1; d < box->map.rank; d++) at[d] = box->axes[d].start;
+  for (int d = box->outer; d < box->map.rank; d++) at[d] = box->axes[d].start;
   for (uint32_t row = 0; row < box->rows; row++, next_row(box, at)) {
     uint64_t shared_address = shared->base + place->offset + (uint64_t)row * box->pitch, address;
+    uint32_t from, to;
     bool inside = row_address(box, at, &address);
-    address += (uint64_t)box->start[0] * (uint64_t)box->element;
+    clip_row(box, box->outer ? box->start[0] : at[0] * box->count, loads, &from, &to);
+    if (box->outer) address += (uint64_t)box->start[0] * (uint64_t)box->element;
     if (loads) pieces_add_sectors(pieces, address, shared_address, box->row, route);
     if (from == to || !inside) {
       if (loads) add_bytes(pieces, box, shared, shared_address, 0, box->row, NULL);

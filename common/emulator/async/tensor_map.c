@@ -55,9 +55,10 @@ static bool check_dimension(const EmulatorTensorSpec *spec, int d, EmulatorError
     return wrong(error, "the element stride of dimension %d is %u, 1 to %d are allowed", d, spec->element_stride[d],
                  MAX_ELEMENT_STRIDE);
   // 0 too: every index of the dimension is then the same memory.
-  if (d > 0 && (stride % UNIT || stride >= MAX_STRIDE))
+  int unit = spec->interleave > UNIT ? spec->interleave : UNIT;
+  if (d > 0 && (stride % (uint64_t)unit || stride >= MAX_STRIDE))
     return wrong(error, "the stride of dimension %d is %llu bytes, a multiple of %d below 2^40 is needed", d,
-                 (unsigned long long)stride, UNIT);
+                 (unsigned long long)stride, unit);
   return true;
 }
 
@@ -79,6 +80,26 @@ static bool check_pixels(const EmulatorTensorSpec *spec, EmulatorError *error) {
   return true;
 }
 
+// The rules of interleaved layouts.
+static bool check_interleave(const EmulatorTensorSpec *spec, EmulatorError *error) {
+  if (spec->interleave != 16 && spec->interleave != 32)
+    return wrong(error, "there are no slices of %d bytes", spec->interleave);
+  if (spec->rank < 3) return wrong(error, "%d dimensions, an interleaved layout needs 3 to 5", spec->rank);
+  if (spec->interleave == 16) return true;
+  if (spec->address % 32) return wrong(error, "slices of 32 bytes need an address that is a multiple of 32");
+  if (spec->swizzle != EMULATOR_SWIZZLE_32B) return wrong(error, "slices of 32 bytes need the 32B swizzle");
+  return true;
+}
+
+// The rules of a row of the box in other layouts.
+static bool check_row(const EmulatorTensorSpec *spec, EmulatorError *error) {
+  int row = (int)spec->box[0] * types[spec->type].size, span = tensor_swizzle_span(spec->swizzle);
+  if (row % UNIT) return wrong(error, "a row of the box has %d bytes, a multiple of %d is needed", row, UNIT);
+  if (span && row > span)
+    return wrong(error, "a row of the box has %d bytes, a %dB swizzle allows at most %d", row, span, span);
+  return true;
+}
+
 static bool check_spec(const EmulatorTensorSpec *spec, EmulatorError *error) {
   if ((unsigned)spec->type >= TYPES) return wrong(error, "there is no element type %d", (int)spec->type);
   if (spec->rank < 1 || spec->rank > EMULATOR_TENSOR_RANK)
@@ -90,10 +111,7 @@ static bool check_spec(const EmulatorTensorSpec *spec, EmulatorError *error) {
   for (int d = 0; d < spec->rank; d++)
     if (!check_dimension(spec, d, error)) return false;
   if (spec->pixels && !check_pixels(spec, error)) return false;
-  int row = (int)spec->box[0] * types[spec->type].size, span = tensor_swizzle_span(spec->swizzle);
-  if (row % UNIT) return wrong(error, "a row of the box has %d bytes, a multiple of %d is needed", row, UNIT);
-  if (span && row > span)
-    return wrong(error, "a row of the box has %d bytes, a %dB swizzle allows at most %d", row, span, span);
+  if (!(spec->interleave ? check_interleave : check_row)(spec, error)) return false;
   if (spec->fill_nan && !types[spec->type].is_float)
     return wrong(error, "elements of type %s cannot be filled with NaN", types[spec->type].name);
   return true;
@@ -105,6 +123,7 @@ static bool check_fields(const TensorMapFields *fields) {
                              .rank = fields->rank,
                              .address = fields->address,
                              .swizzle = (EmulatorTensorSwizzle)fields->swizzle,
+                             .interleave = fields->interleave,
                              .fill_nan = fields->fill_nan != 0,
                              .pixels = fields->pixels};
   for (int i = 0; i < EMULATOR_TENSOR_RANK - 2; i++) {
@@ -140,6 +159,7 @@ bool emulator_tensor_map(const EmulatorTensorSpec *spec, uint8_t map[EMULATOR_TE
   fields.type = (uint8_t)spec->type;
   fields.swizzle = (uint8_t)spec->swizzle;
   fields.fill_nan = spec->fill_nan;
+  fields.interleave = (uint8_t)spec->interleave;
   fields.pixels = (uint16_t)spec->pixels;
   for (int i = 0; spec->pixels && i < spec->rank - 2; i++) {
     fields.lower[i] = (int16_t)spec->lower[i];
@@ -150,7 +170,8 @@ bool emulator_tensor_map(const EmulatorTensorSpec *spec, uint8_t map[EMULATOR_TE
     fields.last[d] = (uint32_t)(spec->size[d] - 1);
     fields.box[d] = (uint16_t)spec->box[d];
     // Without interleave the innermost dimension has no element stride: the driver ignores it.
-    fields.element_stride[d] = d && spec->element_stride[d] ? (uint8_t)spec->element_stride[d] : 1;
+    bool has_step = (d || spec->interleave) && spec->element_stride[d];
+    fields.element_stride[d] = has_step ? (uint8_t)spec->element_stride[d] : 1;
   }
   memset(map, 0, EMULATOR_TENSOR_MAP_BYTES);
   tensor_map_write(&fields, map);

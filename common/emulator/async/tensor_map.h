@@ -16,7 +16,7 @@ typedef struct TensorMapFields {
   uint32_t last[EMULATOR_TENSOR_RANK];    // the last element of each dimension: its size minus one
   uint16_t box[EMULATOR_TENSOR_RANK];
   uint8_t element_stride[EMULATOR_TENSOR_RANK];
-  uint8_t rank, type, swizzle, fill_nan;
+  uint8_t rank, type, swizzle, fill_nan, interleave;
   uint16_t pixels;  // of a copy in im2col mode, 0 in tile mode
   int16_t lower[EMULATOR_TENSOR_RANK - 2], upper[EMULATOR_TENSOR_RANK - 2];
   uint64_t checksum;  // of all the bytes before it
