@@ -109,7 +109,8 @@ static uint32_t bytes_moved(const Machine *m) {
   return (uint32_t)(MANY_BYTES - missing);
 }
 
-// A load runs twice: its mbarrier expects more bytes than will come, and then those that came.
+// A load runs twice: its mbarrier expects more bytes than will come, and then those that came. So the first kernel polls to
+// its end, and an error of the copy is an error of this launch. A prefetch has nothing else that would wait for it.
 static void try_case(Machine *m, const TensorCase *c, TensorResult *result) {
   alignas(64) CUtensorMap map;
   result->error = encode(m, c, &map);
@@ -117,7 +118,7 @@ static void try_case(Machine *m, const TensorCase *c, TensorResult *result) {
   if (result->error) return;
   cudaKernel_t kernel = kernel_of(m, c);
   result->state = TENSOR_STOPPED;
-  result->error = execute(m, c, kernel, &map, c->store ? 0 : MANY_BYTES, true);
+  result->error = execute(m, c, kernel, &map, c->store && !c->prefetch ? 0 : MANY_BYTES, true);
   if (result->error) return;
   result->state = TENSOR_DONE;
   if (!c->store) {

@@ -4,7 +4,7 @@
 //
 //   load type=f16 size=16,7,6,3 stride=32,256,2048 lower=-1,-1 upper=-1,-1 channels=8 pixels=20 at=0,-1,-1,0 offset=0,1
 //
-// A copy is a load, a store or a reduction, which has the operation's name; with pixels= it is in im2col mode, and
+// A copy is a load, a store, a prefetch or a reduction, which has the operation's name; with pixels= it is in im2col mode, and
 // otherwise in tile mode, with box=. Dimensions stand innermost first. The tensor begins at byte base= of a memory.
 #pragma once
 
@@ -25,9 +25,10 @@ enum {
 };
 
 typedef struct TensorCase {
-  bool store, im2col;    // a reduction is a store
-  char reduction[4];     // "add", or "" of a copy
-  uint32_t base;         // byte of the memory
+  bool store, im2col;  // a reduction is a store; a prefetch, too, which leaves the memory as it is
+  bool prefetch;
+  char reduction[4];  // "add", or "" of a copy
+  uint32_t base;      // byte of the memory
   int type, rank, interleave, swizzle, fill_nan;  // as CUtensorMapDataType and its kin count
   uint64_t size[TENSOR_DIMENSIONS];
   uint64_t stride[TENSOR_DIMENSIONS];  // bytes, from the second dimension on
@@ -122,7 +123,8 @@ static inline bool tensor_field(TensorCase *c, const char *name, const char *val
 static inline bool tensor_kind(TensorCase *c, const char *kind) {
   static const char *const reductions[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor"};
   c->store = strcmp(kind, "load") != 0;
-  if (!c->store || !strcmp(kind, "store")) return true;
+  c->prefetch = !strcmp(kind, "prefetch");
+  if (!c->store || c->prefetch || !strcmp(kind, "store")) return true;
   int i = tensor_word(kind, reductions, sizeof reductions / sizeof *reductions);
   if (i >= 0) strcpy(c->reduction, reductions[i]);
   return i >= 0;
@@ -176,10 +178,10 @@ static inline size_t tensor_received(const TensorCase *c) { return c->store ? TE
 // Kernels with the same number are the same.
 static inline int tensor_kernel_number(const TensorCase *c) {
   static const char *const kinds[] = {"", "add", "min", "max", "inc", "dec", "and", "or", "xor"};
-  int kind = c->store ? 1 + tensor_word(c->reduction, kinds, 9) : 0;
+  int kind = c->prefetch ? 10 : c->store ? 1 + tensor_word(c->reduction, kinds, 9) : 0;
   return (kind * 2 + c->im2col) * TENSOR_DIMENSIONS + c->rank - 1;
 }
-enum { TENSOR_KERNELS = 10 * 2 * TENSOR_DIMENSIONS };
+enum { TENSOR_KERNELS = 11 * 2 * TENSOR_DIMENSIONS };
 
 // Writes the kernel "copy" for a case's kind, mode and rank: one warp, and an mbarrier for the loads. Its parameters are the map,
 // a TensorInput and a TensorOutput. peeks: at the mbarrier's bits, which PTX does not allow.
@@ -187,7 +189,10 @@ static inline void tensor_kernel(const TensorCase *c, bool peeks, char *text, si
   char at[64] = "", offset[64] = "", copy[300];
   for (int d = 0; d < c->rank; d++) sprintf(at + strlen(at), "%sat%d", d ? ", " : "", d);
   for (int d = 0; d < c->rank - 2; d++) sprintf(offset + strlen(offset), "%soffset%d", d ? ", " : "", d);
-  if (c->store)
+  if (c->prefetch)
+    snprintf(copy, sizeof copy, "cp.async.bulk.prefetch.tensor.%dd.L2.global.%s [map_at, {%s}]%s%s%s;\n", c->rank,
+             c->im2col ? "im2col" : "tile", at, c->im2col ? ", {" : "", c->im2col ? offset : "", c->im2col ? "}" : "");
+  else if (c->store)
     snprintf(copy, sizeof copy,
              "cp%s.async.bulk.tensor.%dd.global.shared::cta%s%s.%s.bulk_group [map_at, {%s}], [tile];\n"
              "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n",
