@@ -18,8 +18,8 @@
 
 enum {
   CHILDREN = 6,
-  SECONDS = 100,           // no case begins later
-  SECONDS_OF_A_CASE = 20,  // a child that takes longer ends
+  SECONDS = 90,            // no case begins later
+  SECONDS_OF_A_CASE = 15,  // a child that takes longer ends
   MANY_BYTES = 1 << 18,    // more than a copy moves
 };
 
@@ -117,15 +117,17 @@ static void try_case(Machine *m, const TensorCase *c, TensorResult *result) {
   result->state = result->error ? TENSOR_REFUSED : TENSOR_UNTRIED;
   if (result->error) return;
   cudaKernel_t kernel = kernel_of(m, c);
-  result->state = TENSOR_STOPPED;
+  result->state = TENSOR_HUNG;  // unless the kernel ends
   result->error = execute(m, c, kernel, &map, c->store && !c->prefetch ? 0 : MANY_BYTES, true);
-  if (result->error) return;
-  result->state = TENSOR_DONE;
-  if (!c->store) {
+  if (!result->error && !c->store) {
     result->bytes = bytes_moved(m);
     result->error = execute(m, c, kernel, &map, result->bytes, true);
-    result->state = result->error ? TENSOR_STOPPED : output.completed ? TENSOR_DONE : TENSOR_HUNG;
   }
+  if (result->error) {
+    result->state = TENSOR_STOPPED;
+    return;
+  }
+  if (output.completed || c->prefetch) result->state = TENSOR_DONE;
   memcpy(result->after, c->store ? memory : output.tile, tensor_received(c));
 }
 
@@ -166,6 +168,7 @@ static Machine start() {
 
 // Runs cases that nobody has taken, until one of them ends the process's use of the GPU.
 static void run_child(const std::vector<TensorCase> &cases, Shared *shared) {
+  alarm(SECONDS_OF_A_CASE);
   Machine m = start();
   for (size_t i; (i = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED)) < cases.size();) {
     alarm(SECONDS_OF_A_CASE);

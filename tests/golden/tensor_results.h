@@ -2,7 +2,7 @@
 //
 //   refused 1                 the encoder refused the map, with this CUresult
 //   stopped 715               the launch ended with this error: 715 is an illegal instruction
-//   hung                      a load's mbarrier never completed
+//   hung                      the kernel did not end, or a load's mbarrier did not complete
 //   512 16384+8 0*4 =4 9      of a load: the bytes that the mbarrier counted, and the tile after the copy
 //   =16384 0+8                of a store: the tensor's memory after the copy
 //
