@@ -78,20 +78,6 @@ void tensor_copy_run(const TensorCase *c, uint32_t bytes, TensorResult *result, 
   emulator_close(emulator);
 }
 
-// What a copy brings if a box has box / step elements, rounded up, along its dimensions but the first, and whole slices
-// of an interleaved layout.
-static uint32_t box_bytes(const TensorCase *c) {
-  static const int sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
-  uint32_t slice = c->interleave ? 16 * (uint32_t)c->interleave : 1;
-  uint32_t row = (c->im2col ? c->channels : c->box[0]) * (uint32_t)sizes[c->type];
-  uint32_t bytes = (row + slice - 1) / slice;
-  if (c->interleave && c->step[0]) bytes = (bytes + c->step[0] - 1) / c->step[0];
-  bytes *= slice;
-  if (c->im2col) return bytes * c->pixels;
-  for (int d = 1; d < c->rank; d++) bytes *= c->step[d] ? (c->box[d] + c->step[d] - 1) / c->step[d] : c->box[d];
-  return bytes;
-}
-
 void tensor_copy_record(const TensorCase *c, TensorResult *result, char why[400]) {
-  tensor_copy_run(c, box_bytes(c), result, why);
+  tensor_copy_run(c, tensor_likely_bytes(c), result, why);
 }
