@@ -30,8 +30,7 @@ $(FAKE_DRIVER): tests/driver/fake_driver.c tests/driver/fake_driver.h $(BUILD)/f
 	$Q$(CC) $(ALL_CFLAGS) $(INCLUDE) -fPIC -shared -Wl,-soname,libcuda.so.1 $< -o $@
 $(BUILD)/nvrtc: $(BUILD)/tests/cuda/nvrtc.o
 $(BUILD)/bench-emulator: $(BUILD)/tests/bench_emulator.o $(BUILD)/tests/support/workloads.o $(LIBRARY)
-$(BUILD)/emulate-tensors: $(BUILD)/tests/emulate_tensors.o $(BUILD)/tests/support/tensor_copies.o $(LIBRARY)
-$(BUILD)/nvrtc $(BUILD)/bench-emulator $(BUILD)/emulate-tensors:
+$(BUILD)/nvrtc $(BUILD)/bench-emulator:
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) $^ $(LIBS) -o $@
 # libFuzzer comes with clang; the whole emulator is compiled for it at once.
