@@ -169,9 +169,8 @@ bool emulator_tensor_map(const EmulatorTensorSpec *spec, uint8_t map[EMULATOR_TE
     fields.stride[d] = d ? spec->stride[d] : (uint64_t)types[spec->type].size;
     fields.last[d] = (uint32_t)(spec->size[d] - 1);
     fields.box[d] = (uint16_t)spec->box[d];
-    // Without interleave the innermost dimension has no element stride: the driver ignores it.
-    bool has_step = (d || spec->interleave) && spec->element_stride[d];
-    fields.element_stride[d] = has_step ? (uint8_t)spec->element_stride[d] : 1;
+    // Without interleave no copy looks at that of the innermost dimension.
+    fields.element_stride[d] = spec->element_stride[d] ? (uint8_t)spec->element_stride[d] : 1;
   }
   memset(map, 0, EMULATOR_TENSOR_MAP_BYTES);
   tensor_map_write(&fields, map);
