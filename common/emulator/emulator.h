@@ -171,7 +171,8 @@ typedef struct EmulatorTensorSpec {
   uint32_t element_stride[EMULATOR_TENSOR_RANK];  // 1 to 8; 0 counts as 1
   EmulatorTensorSwizzle swizzle;
   // Bytes of a slice of channels in an interleaved layout, 16 or 32: the first dimension is in slices, which are stride[1]
-  // apart, and the second dimension's elements are next to each other, a slice long. 0: no interleave.
+  // apart, and the second dimension's elements are next to each other, a slice long. 0: no interleave. Not compared with a
+  // GPU yet.
   int interleave;
   bool fill_nan;  // elements outside the tensor read as NaN, not as zero
   // In im2col mode, of 3 to 5 dimensions C, W, (H, (D,)) N, a copy moves so many pixels, 1 to 1024, each of box[0] channels.
