@@ -8,8 +8,12 @@ page has it; of two numbers the first is the least value of a list and the secon
 from no recording, <!-- sourced: WHERE --> says where it comes from: a data sheet, a paper, arithmetic. A table below
 <!-- recorded: FILE.csv --> shows what its rows and columns name.
 
-After a new recording, python3 tests/figures.py PAGE... writes the new numbers into pages. Read what has changed: a sentence
-may no longer be true.
+What the emulator counts follows from the kernels as they are (counting.py): counts("02", "instructions") runs ./stage-02.
+A comment below a table has a few neighbouring cells as its words, "21,552 | 21,024". A tuple has a value for each number,
+in their order. The lines of a block of code below <!-- printed: COMMAND --> are what the command prints.
+
+After a new recording or a change to a kernel, python3 tests/figures.py PAGE... writes the new numbers into pages. Read what
+has changed: a sentence may no longer be true.
 """
 import csv
 import functools
@@ -17,10 +21,16 @@ import re
 import statistics
 import sys
 
+import counting
+
 PEERS = "plots/data/nvidia-h200-peers.csv"
 TUNING = "plots/data/tuning/nvidia-h200.csv"
 UNIT = r"(?:TFLOPS|[GT]B/s|[MG]Hz|ns|µs|ms|times as (?:fast|long|much time))\b"
 FIGURE = re.compile(rf"(\d[\d,]*(?:\.\d+)?)(?=(?: (?:to|and|or|of the) \d[\d,.]*)*\s{UNIT})")
+# Counts are numbers of four digits or more, with commas, and smaller ones of what the emulator counts.
+COUNTED = "(?:warp )?instructions|loads|stores|(?:bank )?conflicts|atomics|special functions"
+COUNT = re.compile(rf"(?<![\w.,^])(?<![Ss]tage )(?<!warp )(?<!line )(\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+(?= (?:{COUNTED})\b))")
+ARCHITECTURE = "65,536 registers, 1,024 threads, 4,096 FLOP"  # of an SM, a block, a clock: no counts
 COMMENT = re.compile(r"<!-- ((?:(?!-->).)*?): (.*?) -->", re.DOTALL)
 
 
@@ -113,6 +123,7 @@ def machine(quantity, measure="latency", column="value"):
 
 EXPRESSIONS = {name: globals()[name] for name in (
     "values", "tflops", "clock", "times", "ratio", "tuned", "counted", "durations", "emulated", "machine")} | {
+        name: getattr(counting, name) for name in ("counts", "near", "executed", "registers")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,
         "min": min, "max": max, "len": len, "sum": sum, "round": round}
 
@@ -125,6 +136,12 @@ def marked_tables(text):
     pattern = r"<!-- (\w+): (.*) -->\n((?:\|.*\n)+)"
     for mark, text, table in re.findall(pattern, text):
         yield mark, text, [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+def printed_blocks(text):
+    """(command, lines) of each block of code below <!-- printed: COMMAND -->. Which block of a grid a report names may change."""
+    for command, block in re.findall(r"<!-- printed: (.*) -->\n\n((?:    .*\n|\n)+)", text):
+        yield command, [" ".join(re.split(r"\.\.\.| block \(", line)[0].split()) for line in block.splitlines() if line.strip()]
 
 
 # What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
@@ -179,9 +196,9 @@ def cell(path, name, head, column, like):
 # ---- prose ----
 
 def paragraphs(text):
-    """(prose, [(words, expression)]) of each paragraph or item: tables, code and headings are left out."""
-    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    lines = [line for line in text.split("\n") if not re.match(r"(    |\s*\||#)", line) or "<!--" in line]
+    """(prose, [(words, expression)]) of each paragraph, item or table: code and headings are left out."""
+    text = re.sub(r"^```.*?^```$|^<!-- tables: begin -->$.*?^<!-- tables: end -->$", "", text, flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in text.split("\n") if not re.match(r"(    |#)", line) or "<!--" in line]
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:\d+\.|-) )", "\n".join(lines)):
         comments = [(" ".join(words.split()), " ".join(expression.split())) for words, expression in COMMENT.findall(block)]
         prose = " ".join(re.sub(r"<!--.*?-->|`[^`]*`", "", block, flags=re.DOTALL).split())
@@ -196,10 +213,13 @@ def shown(value, like):
 
 def corrected(words, expression):
     """The words with the numbers that the expression has."""
-    numbers = [match for match in re.finditer(r"\b[SDN] = \d+|\d[\d,]*(?:\.\d+)?", words) if match[0][0].isdigit()]
+    numbers = [match for match in re.finditer(r"\b[SDN] = \d+|(?<![A-Za-z])\d[\d,]*(?:\.\d+)?", words)
+               if match[0][0].isdigit()]
     result = eval(expression, {"__builtins__": {}}, EXPRESSIONS)  # pylint: disable=eval-used  # our own pages
-    result = sorted(result) if isinstance(result, list) else [result]
-    expected = [result[0], result[-1]] if len(numbers) == 2 else result
+    if isinstance(result, list):
+        result = sorted(result)
+        result = [result[0], result[-1]] if len(numbers) == 2 else result
+    expected = result if isinstance(result, (list, tuple)) else [result]
     if len(expected) != len(numbers):
         raise ValueError(f"{words}: {len(numbers)} numbers, but {expression} has {len(expected)} values")
     for match, value in reversed(list(zip(numbers, expected))):
@@ -213,17 +233,22 @@ def disagreement(words, expression):
     return None if right == words else f"{words}: it is {right}"
 
 
-def unfounded(prose, comments):
-    """The figures of a paragraph for which no comment stands."""
-    if any(words == "sourced" for words, _ in comments):
+def unfounded(prose, comments, known=""):
+    """The figures of a paragraph for which no comment stands, and the counts that stand in no text that is known either."""
+    if any(words in MARKS for words, _ in comments):
         return []
     covered = " ".join(words for words, _ in comments)
-    return [figure for figure in FIGURE.findall(prose) if not re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d.,]*\d)", covered)]
+    return [figure for figure in FIGURE.findall(prose) if not occurs(figure, covered)] + [
+        count for count in COUNT.findall(prose) if not occurs(count, f"{covered} {known} {ARCHITECTURE}")]
+
+
+def occurs(number, text):
+    return re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d.,]*\d)", text)
 
 
 # ---- a page with the numbers of a new recording ----
 
-MARKS = ("recorded", "conflicts", "sourced", "tables")  # comments that are no expressions
+MARKS = ("recorded", "conflicts", "sourced", "printed", "tables")  # comments that are no expressions
 
 
 def update_table(match):
