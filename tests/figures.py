@@ -25,6 +25,7 @@ import counting
 
 PEERS = "plots/data/nvidia-h200-peers.csv"
 TUNING = "plots/data/tuning/nvidia-h200.csv"
+TUNING_E4M3 = "plots/data/tuning/nvidia-h200-e4m3.csv"
 UNIT = r"(?:TFLOPS|[GT]B/s|[MG]Hz|ns|µs|ms|times as (?:fast|long|much time))\b"
 FIGURE = re.compile(rf"(\d[\d,]*(?:\.\d+)?)(?=(?: (?:to|and|or|of the) \d[\d,.]*)*\s{UNIT})")
 # Counts are numbers of four digits or more, with commas, and smaller ones of what the emulator counts.
@@ -78,8 +79,9 @@ def times(stage, **where):
     return values(PEERS, "median_ms", stage=stage, **{"mode": "cold", **where})
 
 
-def ratio(stage, others, path=PEERS, **where):
-    """How many times as fast a stage is as another, or as the fastest of several: one number for each problem."""
+def ratio(stage, others, path=PEERS, column="tflops", **where):
+    """How many times as fast a stage is as another, or as the fastest of several: one number for each problem. With a
+    column, how many times as large its value is."""
     others = others if isinstance(others, tuple) else (others,)
     where = {"mode": "cold", **where}
     name = "kernel" if path == TUNING else "stage"
@@ -87,7 +89,7 @@ def ratio(stage, others, path=PEERS, **where):
     speeds = {}
     for row in recording(path):
         if row[name] in (stage, *others) and matches(row, where):
-            speeds.setdefault(tuple(row.get(key) for key in keys), {})[row[name]] = float(row["tflops"])
+            speeds.setdefault(tuple(row.get(key) for key in keys), {})[row[name]] = float(row[column])
     found = [speed[stage] / max(speed[other] for other in others) for speed in speeds.values()
              if {stage, *others} <= set(speed)]
     if not found:
@@ -98,6 +100,11 @@ def ratio(stage, others, path=PEERS, **where):
 def tuned(run, kernel, other="cuDNN", **where):
     """How many times as fast one kernel of the summit's log was as another one of the same run."""
     return ratio(kernel, other, path=TUNING, **{"run": run, "input": "normal", **where})
+
+
+def tuned_e4m3(run, kernel, other="FlashAttention-3 FP8", **where):
+    """The same for the log of eight bits."""
+    return ratio(kernel, other, **{"path": TUNING_E4M3, "run": run, "input": "normal", **where})
 
 
 def counted(number, metric, **where):
@@ -122,7 +129,7 @@ def machine(quantity, measure="latency", column="value"):
 
 
 EXPRESSIONS = {name: globals()[name] for name in (
-    "values", "tflops", "clock", "times", "ratio", "tuned", "counted", "durations", "emulated", "machine")} | {
+    "values", "tflops", "clock", "times", "ratio", "tuned", "tuned_e4m3", "counted", "durations", "emulated", "machine")} | {
         name: getattr(counting, name) for name in ("counts", "near", "executed", "registers")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,
         "min": min, "max": max, "len": len, "sum": sum, "round": round}
@@ -193,6 +200,22 @@ def cell(path, name, head, column, like):
     return "" if number is None else shown(number, like)
 
 
+def mean_of_run(path, other, run, kernel, column, like):
+    """How many times as fast as another a kernel was in a run, in the mean over the head dimension that heads a column."""
+    head_dim = column.removeprefix("D = ")
+    return shown(statistics.geometric_mean(tuned_e4m3(run, kernel.strip("`"), other, path=path, D=head_dim)), like)
+
+
+def right_row(mark, text, heads, row):
+    """What a row must be, of a table below <!-- recorded: FILE --> or <!-- means: FILE over STAGE -->."""
+    if mark == "means":
+        path, _, other = text.partition(" over ")
+        run, kernel, _, *cells = row
+        return row[:3] + [mean_of_run(path, other, run, kernel, column, like) for column, like in zip(heads[3:], cells)]
+    name, *cells = row
+    return [name] + [cell(text, name, heads[0], column, like) for column, like in zip(heads[1:], cells)]
+
+
 # ---- prose ----
 
 def paragraphs(text):
@@ -248,18 +271,14 @@ def occurs(number, text):
 
 # ---- a page with the numbers of a new recording ----
 
-MARKS = ("recorded", "conflicts", "sourced", "printed", "tables")  # comments that are no expressions
+MARKS = ("recorded", "means", "conflicts", "sourced", "printed", "tables")  # comments that are no expressions
 
 
 def update_table(match):
-    path, head, rule, *rows = match[1], *match[2].splitlines()
-    heads = [cell.strip() for cell in head.strip("|").split("|")]
-    lines = [head, rule]
-    for row in rows:
-        name, *cells = [cell.strip() for cell in row.strip("|").split("|")]
-        cells = [cell(path, name, heads[0], column, like) for column, like in zip(heads[1:], cells)]
-        lines.append(f"| {' | '.join([name, *cells])} |")
-    return f"<!-- recorded: {path} -->\n" + "\n".join(lines) + "\n"
+    head, rule, *rows = match[3].splitlines()
+    heads, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in (head, *rows))
+    lines = [head, rule, *(f"| {' | '.join(right_row(match[1], match[2], heads, row))} |" for row in rows)]
+    return f"<!-- {match[1]}: {match[2]} -->\n" + "\n".join(lines) + "\n"
 
 
 def in_place(words, text):
@@ -270,7 +289,7 @@ def in_place(words, text):
 
 def update(text):
     """A page's text with the numbers that its comments name."""
-    text = re.sub(r"<!-- recorded: (.*) -->\n((?:\|.*\n)+)", update_table, text)
+    text = re.sub(r"<!-- (recorded|means): (.*) -->\n((?:\|.*\n)+)", update_table, text)
     for match in reversed(list(COMMENT.finditer(text))):
         words, expression = (" ".join(part.split()) for part in match.groups())
         right = words if words in MARKS else corrected(words, expression)
