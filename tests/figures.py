@@ -236,7 +236,7 @@ def shown(value, like):
 
 def corrected(words, expression):
     """The words with the numbers that the expression has."""
-    numbers = [match for match in re.finditer(r"\b[SDN] = \d+|(?<![A-Za-z])\d[\d,]*(?:\.\d+)?", words)
+    numbers = [match for match in re.finditer(r"\b[SDN] = \d+|(?<![A-Za-z])\d+(?:,\d{3})*(?:\.\d+)?", words)
                if match[0][0].isdigit()]
     result = eval(expression, {"__builtins__": {}}, EXPRESSIONS)  # pylint: disable=eval-used  # our own pages
     if isinstance(result, list):
