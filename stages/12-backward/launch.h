@@ -55,7 +55,7 @@ static bool launch_pass(Device *device, const Attention *a, const char *name, co
       .kernel = find_kernel(device, a, name),
       .grid = {(unsigned)(a->shape.batch * a->shape.heads * problem->head_tiles)},
       .block = {THREADS},
-      .dynamic_shared = SHARED_BYTES(a->shape.head_dim),
+      .dynamic_shared = SHARED_BYTES(a->shape.head_dim, SLOTS),
       .arguments = ARGUMENTS(tensors, problem),
   };
   return device_launch(device, &pass);

@@ -11,8 +11,8 @@ enum { STORE_ROWS = 16 };                     // of a box of a gradient: those o
 // Rows of a streamed tile, which are columns of the products.
 #define COLUMNS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 128 : 64)
 
-// Bytes of a block's shared memory: struct Shared in kernel.cu.
-#define SHARED_BYTES(HEAD_DIM)                                                                                         \
+// Bytes of a block's shared memory: struct Shared in warpgroup.h.
+#define SHARED_BYTES(HEAD_DIM, SLOTS)                                                                                  \
   (2 * 2 * (HEAD_DIM) * (ROWS + SLOTS * COLUMNS_OF(HEAD_DIM)) + 2 * 4 * SLOTS * COLUMNS_OF(HEAD_DIM) +                 \
    8 * (1 + 2 * SLOTS))
 

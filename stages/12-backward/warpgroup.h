@@ -6,8 +6,8 @@ enum Pass { QUERIES, KEYS };
 // A block's shared memory: its own tiles, and slots for streamed ones. In the pass over keys the columns of a product are
 // queries, and their shift and delta come with the tile. full completes when TMA has filled the slot, empty when all warps
 // have released it.
-template <int HEAD_DIM> struct Shared {
-  enum { COLUMNS = COLUMNS_OF(HEAD_DIM) };
+template <int HEAD_DIM, int SLOT_COUNT = SLOTS> struct Shared {
+  enum { COLUMNS = COLUMNS_OF(HEAD_DIM), SLOTS = SLOT_COUNT };
   half own[2][ROWS * HEAD_DIM];
   half streamed[SLOTS][2][COLUMNS * HEAD_DIM];
   float shift[SLOTS][COLUMNS], delta[SLOTS][COLUMNS];
@@ -22,7 +22,8 @@ template <int HEAD_DIM> struct Shared {
     mbarrier_fence_init();
   }
 };
-static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
+static_assert(sizeof(Shared<64>) == SHARED_BYTES(64, SLOTS) && sizeof(Shared<128>) == SHARED_BYTES(128, SLOTS),
+              "see tiles.h");
 
 // ---- the thread that loads ----
 
@@ -61,9 +62,9 @@ __device__ void store_rows(const float (&d)[COLUMNS / 2], float scale, uint32_t 
 
 // ---- a warpgroup's part ----
 
-template <int HEAD_DIM, Pass PASS, bool CAUSAL> struct Warpgroup {
-  using Memory = Shared<HEAD_DIM>;
-  static constexpr int COLUMNS = Memory::COLUMNS;
+template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>> struct Warpgroup {
+  using Memory = MEMORY;
+  static constexpr int COLUMNS = Memory::COLUMNS, SLOTS = Memory::SLOTS;
   using Factors = uint32_t[COLUMNS / 16][4];
   Memory &shared;
   const Tensors &tensors;
@@ -95,15 +96,15 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL> struct Warpgroup {
     }
   }
 
-  // Starts to = own streamed^T, for the warpgroup's rows. Ordinary instructions have read and written the registers of `to`
+  // Starts to = own streamed^T, or to += own streamed^T, for the warpgroup's rows. Ordinary instructions have read and written the registers of `to`
   // since the last product; wgmma_fence orders these accesses before the new product's writes.
-  __device__ void product(float (&to)[COLUMNS / 2], const half *own, const half *streamed) {
+  __device__ void product(float (&to)[COLUMNS / 2], const half *own, const half *streamed, bool add = false) {
     uint64_t a = k_major(shared_address(own) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
     uint64_t b = k_major(shared_address(streamed));
     wgmma_fence();
 #pragma unroll
     for (int d = 0; d < HEAD_DIM / 16; d++)
-      wgmma<COLUMNS>(to, columns_16(a, ROWS, d), columns_16(b, COLUMNS, d), d > 0);
+      wgmma<COLUMNS>(to, columns_16(a, ROWS, d), columns_16(b, COLUMNS, d), d > 0 || add);
     wgmma_commit();
   }
 

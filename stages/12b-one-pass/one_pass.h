@@ -11,20 +11,20 @@ static_assert(sizeof(OnePassShared<64>) == ONE_PASS_SHARED_BYTES(64), "see tiles
 
 // Where a thread's part of a query tile's sums begins: its dq[0] to dq[3]. The next four are 512 floats further on, and so on.
 // So dq[i] to dq[i + 3] of a warp are 512 bytes in a row.
-__device__ float *part_of(const QuerySums &sums, int tile, int warpgroup, int thread) {
-  return sums.sums + (size_t)tile * SUM_FLOATS + warpgroup * PART_FLOATS + 4 * thread;
+__device__ float *part_of(const QuerySums &sums, int tile, int part, int thread) {
+  return sums.sums + (size_t)tile * SUM_FLOATS + part * PART_FLOATS + 4 * thread;
 }
 
-template <int HEAD_DIM, bool CAUSAL> struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL> {
-  using Base = Warpgroup<HEAD_DIM, KEYS, CAUSAL>;
-  using Memory = OnePassShared<HEAD_DIM>;
+template <int HEAD_DIM, bool CAUSAL, class MEMORY = OnePassShared<HEAD_DIM>>
+struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
+  using Base = Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY>;
   using Base::COLUMNS, Base::shared, Base::problem, Base::warpgroup, Base::warp, Base::lane, Base::head, Base::row;
-  using Base::dp, Base::d0, Base::d1;
+  using Base::dp, Base::d0, Base::d1, Base::store;
   const QuerySums *sums;
   float dq[PART_FLOATS / WARPGROUP];  // this thread's elements of the streamed tile's dQ
 
   // With turns, blocks take their tiles in the order in which they begin. So a block waits only for others that have begun.
-  static __device__ unsigned own_tile(Memory &memory, const QuerySums &query_sums) {
+  static __device__ unsigned own_tile(MEMORY &memory, const QuerySums &query_sums) {
     return query_sums.turns ? ticket(query_sums.begun, memory.own_tile) : blockIdx.x;
   }
 
@@ -33,7 +33,7 @@ template <int HEAD_DIM, bool CAUSAL> struct OnePass : Warpgroup<HEAD_DIM, KEYS, 
     Base::start();
   }
 
-  __device__ uint32_t ds() { return shared_address(static_cast<Memory &>(shared).ds); }
+  __device__ uint32_t ds() { return shared_address(shared.ds); }
 
   // Keys past the last one get no dS. Their rows of K are zeros, but their dS may be infinite in fp16, and 0 times that is NaN.
   __device__ void hide_missing_keys() {
@@ -42,34 +42,35 @@ template <int HEAD_DIM, bool CAUSAL> struct OnePass : Warpgroup<HEAD_DIM, KEYS, 
       if (row + 16 * warp + lane / 4 + i / 2 % 2 * 8 >= problem.seqlen) dp[i] = 0;
   }
 
-  // Writes dS to shared memory, [query][key]. The warpgroup has dS^T: a warp's rows are 16 keys, two chunks of a row in memory.
+  // Writes dS to a buffer in shared memory, [query][key]. The warpgroup has dS^T: a warp's rows are 16 keys, two chunks of a row in memory.
   // stmatrix transposes each matrix of 8 keys x 8 queries.
-  __device__ void put_score_gradients(const typename Base::Factors &a) {
+  __device__ void put_score_gradients(const typename Base::Factors &a, uint32_t ds) {
 #pragma unroll
     for (int n = 0; n < COLUMNS / 16; n++) {
       int query = 16 * n + lane / 16 * 8 + lane % 8, chunk = 8 * warpgroup + 2 * warp + lane / 8 % 2;
-      stmatrix_transposed(ds() + swizzled(COLUMNS, query, chunk), a[n][0], a[n][1], a[n][2], a[n][3]);
+      stmatrix_transposed(ds + swizzled(COLUMNS, query, chunk), a[n][0], a[n][1], a[n][2], a[n][3]);
     }
   }
 
-  // Starts dq = dS K, a sum over the block's 128 keys: dS K-major, and K as it lies, MN-major.
-  __device__ void query_gradient() {
-    uint64_t a = k_major(ds() + (HEAD_DIM == 64 ? warpgroup * 64 * ROW_BYTES : 0));
-    uint64_t b = mn_major(shared_address(shared.own[0]) + (HEAD_DIM == 128 ? warpgroup * ROWS * ROW_BYTES : 0), ROWS);
+  // Starts dq = dS K for one of the two parts of the query tile, a sum over the block's 128 keys: dS K-major, and K as it
+  // lies, MN-major.
+  __device__ void query_gradient(uint32_t ds, int part) {
+    uint64_t a = k_major(ds + (HEAD_DIM == 64 ? part * 64 * ROW_BYTES : 0));
+    uint64_t b = mn_major(shared_address(shared.own[0]) + (HEAD_DIM == 128 ? part * ROWS * ROW_BYTES : 0), ROWS);
     wgmma_fence();
 #pragma unroll
     for (int n = 0; n < ROWS / 16; n++) wgmma<64, true>(dq, columns_16(a, COLUMNS, n), rows_16(b, n), n > 0);
     wgmma_commit();
   }
 
-  // Adds dq to the sums of query tile t. With turns, a warp comes after the same warp of all blocks with earlier keys.
-  __device__ void add(int t) {
+  // Adds dq to a part of the sums of query tile t. With turns, a warp comes after the same warp of all blocks with earlier keys.
+  __device__ void add(int t, int part) {
     int tile = head * problem.head_tiles * (ROWS / COLUMNS) + t;
-    float *part = part_of(*sums, tile, warpgroup, warp * WARP + lane);
-    unsigned *turn = sums->turns + (tile * WARPGROUPS + warpgroup) * 4 + warp;
+    float *to = part_of(*sums, tile, part, warp * WARP + lane);
+    unsigned *turn = sums->turns + (tile * WARPGROUPS + part) * 4 + warp;
     if (sums->turns) wait_for_turn(turn, row / ROWS, lane);
 #pragma unroll
-    for (int i = 0; i < PART_FLOATS / WARPGROUP; i += 4) add_four(part + i * WARPGROUP, dq + i);
+    for (int i = 0; i < PART_FLOATS / WARPGROUP; i += 4) add_four(to + i * WARPGROUP, dq + i);
     if (sums->turns) pass_turn(turn, lane);
   }
 
@@ -80,17 +81,17 @@ template <int HEAD_DIM, bool CAUSAL> struct OnePass : Warpgroup<HEAD_DIM, KEYS, 
     this->pack_factors(a, dp);
     this->accumulate(d0, a, q);
     __syncthreads();  // both warpgroups have ended the step before: its dQ no longer reads dS
-    put_score_gradients(a);
+    put_score_gradients(a, ds());
     fence_async_proxy();
     __syncthreads();  // dS is complete
-    query_gradient();
+    query_gradient(ds(), warpgroup);
     wgmma_wait<1>();
     wgmma_results(d0);
     wgmma_results(d1);
     this->release();
     wgmma_wait<0>();
     wgmma_results(dq);
-    add(t);
+    add(t, warpgroup);
   }
 
   // dK goes over K, all of which both warpgroups read for dQ.

@@ -8,7 +8,7 @@ enum {
 };  // of a query tile's dQ: a warpgroup's part, and all
 // Bytes of a block's shared memory: struct OnePassShared in one_pass.h.
 #define ONE_PASS_SHARED_BYTES(HEAD_DIM)                                                                                \
-  ((SHARED_BYTES(HEAD_DIM) + 1023) / 1024 * 1024 + 2 * ROWS * COLUMNS_OF(HEAD_DIM))
+  ((SHARED_BYTES(HEAD_DIM, SLOTS) + 1023) / 1024 * 1024 + 2 * ROWS * COLUMNS_OF(HEAD_DIM))
 
 // A kernel's parameter: the sums of dQ, to which all blocks of a head add. All are 0 before the pass.
 typedef struct QuerySums {
