@@ -140,7 +140,7 @@ Test(tensor_map, mistakes_are_reported) {
 Test(tensor_map, refused) {
   const RefusedTest tests[] = {
       {REPLACE "elemtype.global.b1024.b32 [%rd1], 8", "no tensor map with 8"},
-      {REPLACE "interleave_layout.global.b1024.b32 [%rd1], 1", "no tensor map with 1"},
+      {REPLACE "interleave_layout.global.b1024.b32 [%rd1], 3", "no tensor map with 3"},
       {REPLACE "elemtype.global.b1024.b32 [%rd1], %r1", "must be a constant"},
       {REPLACE "global_stride.global.b1024.b64 [%rd1], 4, %rd2", "from 0 to 3"},
       {REPLACE "global_dim.global.b1024.b64 [%rd1], 0, %rd2", "this field is .b32"},
