@@ -16,6 +16,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "plots"))
 
+import alike
 import contenders  # the library's structures, for ctypes
 
 try:
@@ -257,7 +258,7 @@ def train(text, size, steps, seed, device, attention):
         scaler.step(optimizer)
         scaler.update()
         losses.append(loss.detach())
-    return torch.stack(losses).cpu()
+    return torch.stack(losses).tolist()
 
 
 def gradients(text, size, seed, device, attention):
@@ -269,47 +270,31 @@ def gradients(text, size, seed, device, attention):
 
 # ---- the comparison ----
 
-LARGEST_ERROR = 2.0**-9  # four times what rounding one number to fp16 changes at most
-
 
 def compare_gradients(run, contestants):
-    """Whether the relative errors of our gradients are at most LARGEST_ERROR."""
+    """Whether our gradients are right."""
     exact = run(gradients, exact_attention)
     for name, attention in contestants.items():
         errors = (run(gradients, attention) - exact).norm(dim=1) / exact.norm(dim=1)
         print(f"gradients of the first step, {name:>5}: relative errors {errors[0]:.1e} by Q, {errors[1]:.1e} by K, "
               f"{errors[2]:.1e} by V")
-    return bool((errors <= LARGEST_ERROR).all())  # ours are the last
-
-
-def end_of(losses):
-    """The mean of the last quarter."""
-    return float(losses[-(len(losses) // 4 or 1):].mean())
+    return alike.gradients_are_right(errors.tolist())  # ours are the last
 
 
 def print_curves(curves):
     steps = len(next(iter(curves.values())))
     print("step  " + "".join(f"{name:>12}" for name in curves))
     for step in sorted({*range(0, steps, max(steps // 10, 1)), steps - 1}):
-        print(f"{step:4}  " + "".join(f"{float(losses[step]):12.4f}" for losses in curves.values()))
+        print(f"{step:4}  " + "".join(f"{losses[step]:12.4f}" for losses in curves.values()))
 
 
 def compare_curves(trained):
-    """trained: for each seed the curves of all contestants. Whether ours end where PyTorch's do: no farther from it, with
-    the same seed, than PyTorch's runs with different seeds from each other."""
-    peer = next(name for name in trained[0] if name != "ours")
-    ends = [end_of(curves[peer]) for curves in trained]
-    spread = max(ends) - min(ends)
-    apart = max(abs(end_of(curves["ours"]) - end) for curves, end in zip(trained, ends))
+    """trained: for each seed the curves of all contestants. The first is PyTorch's."""
+    peer = next(iter(trained[0]))
+    same, apart, spread = alike.curves_are_alike(trained, peer)
     print(f"the last quarter of the steps: ours and {peer} are at most {apart:.4f} apart with the same seed; {peer} with "
           f"different seeds {spread:.4f}")
-    fell = all(end_of(curves["ours"]) < float(curves["ours"][0]) for curves in trained)
-    return apart <= spread and fell
-
-
-def compare_steps(trained):
-    """For a few steps, which are no curve: whether each loss is PyTorch's."""
-    return all(bool(((curves["ours"] - curves["math"]).abs() <= LARGEST_ERROR * curves["math"]).all()) for curves in trained)
+    return same
 
 
 def parse():
@@ -339,16 +324,16 @@ def main():
     if not options.emulator:
         contestants = {"flash": torch_attention(SDPBackend.FLASH_ATTENTION), **contestants}
     text, size = read_text(), SIZES[options.size]
-    alike = compare_gradients(lambda what, attention: what(text, size, 1, device.name, attention), contestants)
+    right = compare_gradients(lambda what, attention: what(text, size, 1, device.name, attention), contestants)
     trained = []
     for seed in range(1, options.seeds + 1):
         trained.append({name: train(text, size, options.steps, seed, device.name, attention)
                         for name, attention in contestants.items()})
         print(f"seed {seed}")
         print_curves(trained[-1])
-    alike = (compare_steps if options.emulator else compare_curves)(trained) and alike
-    print("alike" if alike else "DIFFERENT")
-    return 0 if alike else 1
+    same = alike.steps_are_alike(trained, "math") if options.emulator else compare_curves(trained)
+    print("alike" if same and right else "DIFFERENT")
+    return 0 if same and right else 1
 
 
 if __name__ == "__main__":

@@ -8,8 +8,12 @@ page has it; of two numbers the first is the least value of a list and the secon
 from no recording, <!-- sourced: WHERE --> says where it comes from: a data sheet, a paper, arithmetic. A table below
 <!-- recorded: FILE.csv --> shows what its rows and columns name.
 
-After a new recording, python3 tests/figures.py PAGE... writes the new numbers into pages. Read what has changed: a sentence
-may no longer be true.
+What the emulator counts follows from the kernels as they are (counting.py): counts("02", "instructions") runs ./stage-02.
+A comment below a table has a few neighbouring cells as its words, "21,552 | 21,024". A tuple has a value for each number,
+in their order. The lines of a block of code below <!-- printed: COMMAND --> are what the command prints.
+
+After a new recording or a change to a kernel, python3 tests/figures.py PAGE... writes the new numbers into pages. Read what
+has changed: a sentence may no longer be true.
 """
 import csv
 import functools
@@ -17,10 +21,17 @@ import re
 import statistics
 import sys
 
+import counting
+
 PEERS = "plots/data/nvidia-h200-peers.csv"
 TUNING = "plots/data/tuning/nvidia-h200.csv"
+TUNING_E4M3 = "plots/data/tuning/nvidia-h200-e4m3.csv"
 UNIT = r"(?:TFLOPS|[GT]B/s|[MG]Hz|ns|µs|ms|times as (?:fast|long|much time))\b"
 FIGURE = re.compile(rf"(\d[\d,]*(?:\.\d+)?)(?=(?: (?:to|and|or|of the) \d[\d,.]*)*\s{UNIT})")
+# Counts are numbers of four digits or more, with commas, and smaller ones of what the emulator counts.
+COUNTED = "(?:warp )?instructions|loads|stores|(?:bank )?conflicts|atomics|special functions"
+COUNT = re.compile(rf"(?<![\w.,^])(?<![Ss]tage )(?<!warp )(?<!line )(\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+(?= (?:{COUNTED})\b))")
+ARCHITECTURE = "65,536 registers, 1,024 threads, 4,096 FLOP"  # of an SM, a block, a clock: no counts
 COMMENT = re.compile(r"<!-- ((?:(?!-->).)*?): (.*?) -->", re.DOTALL)
 
 
@@ -68,8 +79,9 @@ def times(stage, **where):
     return values(PEERS, "median_ms", stage=stage, **{"mode": "cold", **where})
 
 
-def ratio(stage, others, path=PEERS, **where):
-    """How many times as fast a stage is as another, or as the fastest of several: one number for each problem."""
+def ratio(stage, others, path=PEERS, column="tflops", **where):
+    """How many times as fast a stage is as another, or as the fastest of several: one number for each problem. With a
+    column, how many times as large its value is."""
     others = others if isinstance(others, tuple) else (others,)
     where = {"mode": "cold", **where}
     name = "kernel" if path == TUNING else "stage"
@@ -77,7 +89,7 @@ def ratio(stage, others, path=PEERS, **where):
     speeds = {}
     for row in recording(path):
         if row[name] in (stage, *others) and matches(row, where):
-            speeds.setdefault(tuple(row.get(key) for key in keys), {})[row[name]] = float(row["tflops"])
+            speeds.setdefault(tuple(row.get(key) for key in keys), {})[row[name]] = float(row[column])
     found = [speed[stage] / max(speed[other] for other in others) for speed in speeds.values()
              if {stage, *others} <= set(speed)]
     if not found:
@@ -88,6 +100,11 @@ def ratio(stage, others, path=PEERS, **where):
 def tuned(run, kernel, other="cuDNN", **where):
     """How many times as fast one kernel of the summit's log was as another one of the same run."""
     return ratio(kernel, other, path=TUNING, **{"run": run, "input": "normal", **where})
+
+
+def tuned_e4m3(run, kernel, other="FlashAttention-3 FP8", **where):
+    """The same for the log of eight bits."""
+    return ratio(kernel, other, **{"path": TUNING_E4M3, "run": run, "input": "normal", **where})
 
 
 def counted(number, metric, **where):
@@ -112,7 +129,8 @@ def machine(quantity, measure="latency", column="value"):
 
 
 EXPRESSIONS = {name: globals()[name] for name in (
-    "values", "tflops", "clock", "times", "ratio", "tuned", "counted", "durations", "emulated", "machine")} | {
+    "values", "tflops", "clock", "times", "ratio", "tuned", "tuned_e4m3", "counted", "durations", "emulated", "machine")} | {
+        name: getattr(counting, name) for name in ("counts", "near", "executed", "registers")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,
         "min": min, "max": max, "len": len, "sum": sum, "round": round}
 
@@ -125,6 +143,12 @@ def marked_tables(text):
     pattern = r"<!-- (\w+): (.*) -->\n((?:\|.*\n)+)"
     for mark, text, table in re.findall(pattern, text):
         yield mark, text, [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+def printed_blocks(text):
+    """(command, lines) of each block of code below <!-- printed: COMMAND -->. Which block of a grid a report names may change."""
+    for command, block in re.findall(r"<!-- printed: (.*) -->\n\n((?:    .*\n|\n)+)", text):
+        yield command, [" ".join(re.split(r"\.\.\.| block \(", line)[0].split()) for line in block.splitlines() if line.strip()]
 
 
 # What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
@@ -176,12 +200,28 @@ def cell(path, name, head, column, like):
     return "" if number is None else shown(number, like)
 
 
+def mean_of_run(path, other, run, kernel, column, like):
+    """How many times as fast as another a kernel was in a run, in the mean over the head dimension that heads a column."""
+    head_dim = column.removeprefix("D = ")
+    return shown(statistics.geometric_mean(tuned_e4m3(run, kernel.strip("`"), other, path=path, D=head_dim)), like)
+
+
+def right_row(mark, text, heads, row):
+    """What a row must be, of a table below <!-- recorded: FILE --> or <!-- means: FILE over STAGE -->."""
+    if mark == "means":
+        path, _, other = text.partition(" over ")
+        run, kernel, _, *cells = row
+        return row[:3] + [mean_of_run(path, other, run, kernel, column, like) for column, like in zip(heads[3:], cells)]
+    name, *cells = row
+    return [name] + [cell(text, name, heads[0], column, like) for column, like in zip(heads[1:], cells)]
+
+
 # ---- prose ----
 
 def paragraphs(text):
-    """(prose, [(words, expression)]) of each paragraph or item: tables, code and headings are left out."""
-    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    lines = [line for line in text.split("\n") if not re.match(r"(    |\s*\||#)", line) or "<!--" in line]
+    """(prose, [(words, expression)]) of each paragraph, item or table: code and headings are left out."""
+    text = re.sub(r"^```.*?^```$|^<!-- tables: begin -->$.*?^<!-- tables: end -->$", "", text, flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in text.split("\n") if not re.match(r"(    |#)", line) or "<!--" in line]
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:\d+\.|-) )", "\n".join(lines)):
         comments = [(" ".join(words.split()), " ".join(expression.split())) for words, expression in COMMENT.findall(block)]
         prose = " ".join(re.sub(r"<!--.*?-->|`[^`]*`", "", block, flags=re.DOTALL).split())
@@ -196,10 +236,13 @@ def shown(value, like):
 
 def corrected(words, expression):
     """The words with the numbers that the expression has."""
-    numbers = [match for match in re.finditer(r"\b[SDN] = \d+|\d[\d,]*(?:\.\d+)?", words) if match[0][0].isdigit()]
+    numbers = [match for match in re.finditer(r"\b[SDN] = \d+|(?<![A-Za-z])\d+(?:,\d{3})*(?:\.\d+)?", words)
+               if match[0][0].isdigit()]
     result = eval(expression, {"__builtins__": {}}, EXPRESSIONS)  # pylint: disable=eval-used  # our own pages
-    result = sorted(result) if isinstance(result, list) else [result]
-    expected = [result[0], result[-1]] if len(numbers) == 2 else result
+    if isinstance(result, list):
+        result = sorted(result)
+        result = [result[0], result[-1]] if len(numbers) == 2 else result
+    expected = result if isinstance(result, (list, tuple)) else [result]
     if len(expected) != len(numbers):
         raise ValueError(f"{words}: {len(numbers)} numbers, but {expression} has {len(expected)} values")
     for match, value in reversed(list(zip(numbers, expected))):
@@ -213,28 +256,29 @@ def disagreement(words, expression):
     return None if right == words else f"{words}: it is {right}"
 
 
-def unfounded(prose, comments):
-    """The figures of a paragraph for which no comment stands."""
-    if any(words == "sourced" for words, _ in comments):
+def unfounded(prose, comments, known=""):
+    """The figures of a paragraph for which no comment stands, and the counts that stand in no text that is known either."""
+    if any(words in MARKS for words, _ in comments):
         return []
     covered = " ".join(words for words, _ in comments)
-    return [figure for figure in FIGURE.findall(prose) if not re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d.,]*\d)", covered)]
+    return [figure for figure in FIGURE.findall(prose) if not occurs(figure, covered)] + [
+        count for count in COUNT.findall(prose) if not occurs(count, f"{covered} {known} {ARCHITECTURE}")]
+
+
+def occurs(number, text):
+    return re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d.,]*\d)", text)
 
 
 # ---- a page with the numbers of a new recording ----
 
-MARKS = ("recorded", "conflicts", "sourced", "tables")  # comments that are no expressions
+MARKS = ("recorded", "means", "conflicts", "sourced", "printed", "tables")  # comments that are no expressions
 
 
 def update_table(match):
-    path, head, rule, *rows = match[1], *match[2].splitlines()
-    heads = [cell.strip() for cell in head.strip("|").split("|")]
-    lines = [head, rule]
-    for row in rows:
-        name, *cells = [cell.strip() for cell in row.strip("|").split("|")]
-        cells = [cell(path, name, heads[0], column, like) for column, like in zip(heads[1:], cells)]
-        lines.append(f"| {' | '.join([name, *cells])} |")
-    return f"<!-- recorded: {path} -->\n" + "\n".join(lines) + "\n"
+    head, rule, *rows = match[3].splitlines()
+    heads, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in (head, *rows))
+    lines = [head, rule, *(f"| {' | '.join(right_row(match[1], match[2], heads, row))} |" for row in rows)]
+    return f"<!-- {match[1]}: {match[2]} -->\n" + "\n".join(lines) + "\n"
 
 
 def in_place(words, text):
@@ -245,7 +289,7 @@ def in_place(words, text):
 
 def update(text):
     """A page's text with the numbers that its comments name."""
-    text = re.sub(r"<!-- recorded: (.*) -->\n((?:\|.*\n)+)", update_table, text)
+    text = re.sub(r"<!-- (recorded|means): (.*) -->\n((?:\|.*\n)+)", update_table, text)
     for match in reversed(list(COMMENT.finditer(text))):
         words, expression = (" ".join(part.split()) for part in match.groups())
         right = words if words in MARKS else corrected(words, expression)

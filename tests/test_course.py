@@ -15,6 +15,7 @@ import unittest
 sys.path.insert(0, "common/course")
 # pylint: disable=wrong-import-position
 import course
+import figures
 
 NUMBERS = sys.argv[1:] or [course.number_of(stage) for stage in course.STAGES]
 STAGES = [stage for stage in course.STAGES if course.number_of(stage) in NUMBERS]
@@ -27,13 +28,32 @@ def command(word, mine="mine"):
     return done.returncode, done.stdout
 
 
+def on_pages():
+    """What the pages say that commands of the course print: {"break-05-1": lines}."""
+    shown = {}
+    for page in [*glob.glob("stages/*/README.md"), *glob.glob("notes/*.md")]:
+        with open(page, encoding="utf-8") as file:
+            for words, lines in figures.printed_blocks(file.read()):
+                if words.startswith("make "):
+                    shown.setdefault(words.removeprefix("make "), []).extend(lines)
+    return shown
+
+
 def all_at_once(function, things):
     """function(thing) of each, as many at a time as there are cores."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(zip(things, pool.map(function, things)))
 
 
-class Mistakes(unittest.TestCase):
+class Shown(unittest.TestCase):
+    def shows_the_lines_of_pages(self, word, text):
+        """With QUICK the stage's own program runs."""
+        printed = " ".join(text.split()).replace(f"build/course/{word}/", "")
+        for line in on_pages().get(word, []):
+            self.assertIn(line.replace(f"build/course/{word}/", ""), printed)
+
+
+class Mistakes(Shown):
     def test_show_what_the_lessons_say(self):
         def show(word):
             shown = command(word)
@@ -46,6 +66,7 @@ class Mistakes(unittest.TestCase):
             with self.subTest(word):
                 self.assertEqual(code, 0, text)
                 self.assertIn("as the lesson says", text)
+                self.shows_the_lines_of_pages(word, text)
 
     def test_can_be_repeated_as_printed(self):
         """One that runs, one whose log is read, one whose build is refused."""
@@ -62,7 +83,7 @@ class Mistakes(unittest.TestCase):
                         self.assertIn(" ".join(following.split()), " ".join(done.stdout.split()))
 
 
-class Tasks(unittest.TestCase):
+class Tasks(Shown):
     def setUp(self):
         self.tasks = [task for stage in STAGES for task in course.tasks_of(stage)]
 
@@ -75,6 +96,7 @@ class Tasks(unittest.TestCase):
                 with self.subTest(task.name):
                     self.assertEqual(code, 1, text)
                     self.assertNotIn("it does not build", text)
+                    self.shows_the_lines_of_pages(f"try-{task.name}", text)
 
     def test_04_1_shows_wrong_distances_before_the_other_swizzles_are_written(self):
         if "04" not in NUMBERS:
@@ -98,6 +120,15 @@ class Tasks(unittest.TestCase):
         for task, (passed, lines) in all_at_once(judged, self.tasks):
             with self.subTest(task.name):
                 self.assertTrue(passed, lines)
+
+
+class Pages(unittest.TestCase):
+    def test_show_what_commands_of_the_course_print(self):
+        words = {f"break-{course.number_of(stage)}-{change.key.rstrip('abcdefgh')}"
+                 for stage in course.STAGES for change in course.changes(stage, "breaks")}
+        words |= {f"try-{task.name}" for stage in course.STAGES for task in course.tasks_of(stage)}
+        self.assertGreater(len(on_pages()), 0)
+        self.assertEqual(set(on_pages()) - words, set(), "no test runs these")
 
 
 class Grades(unittest.TestCase):

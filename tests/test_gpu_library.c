@@ -85,6 +85,42 @@ static void run_on_gpu(Device *device, const HlStage *stage, const HlShape *shap
   problem_free(&problem);
 }
 
+// The same with the log-sum-exp. O must have the bits that it has without.
+static void run_lse_on_gpu(Device *device, const HlStage *stage, const HlShape *shape, void *stream) {
+  Problem problem = new_problem(stage, shape);
+  cr_assert(problem_add_lse(&problem));
+  Inputs inputs = upload_inputs(device, &problem);
+  CheckResult results[OUTPUTS];
+  size_t size = problem.elements * sizeof(Half), lse_size = problem.heads * shape->seqlen * sizeof(float);
+  Half *alone = malloc(size);
+  cr_assert(alone);
+  memset(problem.o, 0xff, size);
+  memset(problem.lse, 0xff, lse_size);
+  HlTensor o = {.data = upload(device, problem.o, size)}, without = {.data = upload(device, problem.o, size)};
+  float *lse = upload(device, problem.lse, lse_size);
+  cr_assert(device_synchronise(device));
+  cr_assert_eq(
+      hl.attention_lse(stage->number, shape, &inputs.tensor[0], &inputs.tensor[1], &inputs.tensor[2], &o, lse, stream),
+      HL_OK, "%s", hl.error());
+  cr_assert_eq(call(stage->number, shape, &inputs, &without, stream), HL_OK, "%s", hl.error());
+  cr_assert(device_synchronise(device), "%s", device_error(device)->text);
+  device_download(device, problem.o, (DeviceAddress)(uintptr_t)o.data, size);
+  device_download(device, alone, (DeviceAddress)(uintptr_t)without.data, size);
+  device_download(device, problem.lse, (DeviceAddress)(uintptr_t)lse, lse_size);
+  cr_assert_eq(check_problem(&problem, 1, results), OUTPUT_LSE + 1);
+  cr_expect(check_all_right(results, OUTPUT_LSE + 1),
+            "stage %s, seqlen %d, head dim %d, causal %d: %llu and %llu are wrong", stage->number, shape->seqlen,
+            shape->head_dim, shape->causal, (unsigned long long)results[OUTPUT_O].wrong,
+            (unsigned long long)results[OUTPUT_LSE].wrong);
+  cr_expect(!memcmp(problem.o, alone, size), "stage %s: O has other bits without the log-sum-exp", stage->number);
+  free_inputs(device, &inputs);
+  free_on_gpu(device, o.data);
+  free_on_gpu(device, without.data);
+  free_on_gpu(device, lse);
+  free(alone);
+  problem_free(&problem);
+}
+
 // The same for the gradients.
 static void run_backward_on_gpu(Device *device, const HlStage *stage, const HlShape *shape, void *stream) {
   Problem p = new_problem(stage, shape);
@@ -137,6 +173,22 @@ Test(gpu_library, every_stage_is_right) {
       HlShape shape = {2, 2, kind & 4 ? 1 : 301, kind & 1 ? 128 : 64, kind >> 1 & 1};
       (hl.stage(i)->backward ? run_backward_on_gpu : run_on_gpu)(device, hl.stage(i), &shape, kind % 3 ? stream : NULL);
     }
+  cr_expect_eq(hl.release(), HL_OK);
+  device_close(device);
+}
+
+Test(gpu_library, every_log_sum_exp_is_right) {
+  Device *device = open_gpu();
+  void *stream = new_stream();
+  int stages = 0;
+  for (int i = 0; i < hl.stage_count(); i++) {
+    stages += hl.stage(i)->lse;
+    for (int kind = 0; hl.stage(i)->lse && kind < 8; kind++) {
+      HlShape shape = {2, 2, kind & 4 ? 1 : 301, kind & 1 ? 128 : 64, kind >> 1 & 1};
+      run_lse_on_gpu(device, hl.stage(i), &shape, kind % 3 ? stream : NULL);
+    }
+  }
+  cr_expect_gt(stages, 0, "no stage writes the log-sum-exp");
   cr_expect_eq(hl.release(), HL_OK);
   device_close(device);
 }

@@ -1,5 +1,12 @@
 // hl_attention_lse of libhopper_ladder.so: O, and the log-sum-exp of each query.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "support/library.h"
+#include "support/program.h"
+#include "support/sanitized.h"
 
 TestSuite(library_lse, .init = load_library_with_fake_driver);
 
@@ -31,4 +38,19 @@ Test(library_lse, that_makes_no_sense) {
   EXPECT_STATUS(run_lse("10", small_tensor(1).data), HL_INVALID, "k overlaps lse");
   EXPECT_STATUS(run_lse("10", (float *)small_tensor(3).data - 4), HL_INVALID, "o overlaps lse");
   cr_expect_eq(driver->launches, 0);
+}
+
+// The test of the GPU in a process of its own, with the emulator in the place of the GPU.
+Test(library_lse_emulated, is_right, .timeout = 300) {
+  if (SANITIZED) cr_skip_test("what is preloaded into a program cannot have a sanitizer");
+  char tests[1000] = "", line[1200];
+  cr_assert_gt(readlink("/proc/self/exe", tests, sizeof tests - 1), 0);
+  snprintf(line, sizeof line, "%s --filter=gpu_library/every_log_sum_exp*", tests);
+  setenv("HL_GPU", "1", 1);
+  unsetenv("BXFI_MAP");  // of Criterion: it makes a process one that runs a single test
+  Output *output = run_line("hopper-run", line);
+  cr_expect_eq(output->code, 0, "%s%s", output->out, output->err);
+  cr_expect(strstr(output->err, "Tested: 1 | Passing: 1") && strstr(output->err, "no findings"), "%s%s", output->out,
+            output->err);
+  free(output);
 }
