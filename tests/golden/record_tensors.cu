@@ -34,7 +34,7 @@ struct Machine {
 
 // What the processes share.
 struct Shared {
-  int next;              // the case that nobody has taken
+  int next;  // the case that nobody has taken
   TensorResult results[];
 };
 
@@ -83,7 +83,8 @@ static CUresult encode(const Machine *m, const TensorCase *c, CUtensorMap *map) 
 }
 
 // Runs the kernel, whose mbarrier expects so many bytes of a load, and leaves `output` and `memory`.
-static cudaError_t execute(const Machine *m, const TensorCase *c, cudaKernel_t kernel, CUtensorMap *map, uint32_t bytes) {
+static cudaError_t execute(const Machine *m, const TensorCase *c, cudaKernel_t kernel, CUtensorMap *map,
+                           uint32_t bytes) {
   tensor_prepare(c, memory, &input);
   input.bytes = bytes;
   CHECK(cudaMemcpy(m->memory, memory, sizeof memory, cudaMemcpyHostToDevice));
