@@ -168,15 +168,16 @@ static inline void tensor_prepare(const TensorCase *c, uint8_t *memory, TensorIn
   if (!c->store || c->reduction[0]) tensor_count(memory, TENSOR_MEMORY);
 }
 
-// What a load brings if a box has box / step elements, rounded up, along its dimensions but the first, and whole slices of an
-// interleaved layout.
+// What a load brings. Along the first dimension steps count only in an interleaved layout, whose elements are 16 or 32 bytes
+// of channels, and whose box is one such slice.
 static inline uint32_t tensor_likely_bytes(const TensorCase *c) {
   static const uint32_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
-  uint32_t unit = c->interleave ? 16 * (uint32_t)c->interleave : 1, step = c->interleave && c->step[0] ? c->step[0] : 1;
-  uint32_t row = (c->im2col ? c->channels : c->box[0]) * sizes[c->type];
-  uint32_t bytes = ((row + unit - 1) / unit + step - 1) / step * unit;
-  if (c->im2col) return bytes * c->pixels;
-  for (int d = 1; d < c->rank; d++) bytes *= c->step[d] ? (c->box[d] + c->step[d] - 1) / c->step[d] : c->box[d];
+  uint32_t bytes = c->interleave ? 16 * (uint32_t)c->interleave : sizes[c->type];
+  if (c->im2col) return bytes * (c->interleave ? 1 : c->channels) * c->pixels;
+  for (int d = 0; d < c->rank; d++) {
+    bool steps = (d || c->interleave) && c->step[d];
+    if (!c->interleave || d != c->rank - 2) bytes *= steps ? (c->box[d] + c->step[d] - 1) / c->step[d] : c->box[d];
+  }
   return bytes;
 }
 

@@ -2,12 +2,12 @@
 
 #include "emulator/emulator.h"
 
-// The emulator's name of an element type of CUtensorMapDataType, whose last three are kinds of f32.
+// The emulator's name of an element type of CUtensorMapDataType.
 static EmulatorTensorType type_of(int type) {
   static const EmulatorTensorType types[] = {
-      EMULATOR_TENSOR_U8,  EMULATOR_TENSOR_U16, EMULATOR_TENSOR_U32, EMULATOR_TENSOR_S32, EMULATOR_TENSOR_U64,
-      EMULATOR_TENSOR_S64, EMULATOR_TENSOR_F16, EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F64, EMULATOR_TENSOR_BF16,
-      EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F32};
+      EMULATOR_TENSOR_U8,      EMULATOR_TENSOR_U16,  EMULATOR_TENSOR_U32,     EMULATOR_TENSOR_S32, EMULATOR_TENSOR_U64,
+      EMULATOR_TENSOR_S64,     EMULATOR_TENSOR_F16,  EMULATOR_TENSOR_F32,     EMULATOR_TENSOR_F64, EMULATOR_TENSOR_BF16,
+      EMULATOR_TENSOR_F32_FTZ, EMULATOR_TENSOR_TF32, EMULATOR_TENSOR_TF32_FTZ};
   return types[type];
 }
 
