@@ -12,8 +12,7 @@
 //   128B: bits 4-6 ^= bits 7-9    64B: bits 4-5 ^= bits 7-8    32B: bit 4 ^= bit 7
 //
 // In an interleaved layout an element has 16 or 32 bytes, a slice of channels, whatever the map's type. The dimensions are
-// W, (H, (D,)) slices, N, and a box has one slice. Its rows are single elements here, because they may have steps between
-// them.
+// W, (H, (D,)) slices, N, and a box has one slice. Where there are steps along W, and in im2col mode, a row is one element.
 #include <stdio.h>
 #include <string.h>
 
@@ -48,8 +47,9 @@ typedef struct Axis {
 typedef struct Box {
   TensorMapFields map;
   int64_t start[EMULATOR_TENSOR_RANK];
-  int count;                        // elements of a row
-  int outer;                        // the first dimension outside of a row: 1, or 0 in an interleaved layout
+  int unit;                         // bytes from element to element of a row: an element's, or a slice's
+  int count;                        // units of a row
+  int outer;                        // the first dimension outside of a row: 1, or 0 if rows are single slices
   Axis axes[EMULATOR_TENSOR_RANK];  // from that dimension on
   int element;                      // bytes
   uint32_t row, pitch, rows;        // bytes of a row, from row to row, and how many rows
@@ -155,15 +155,17 @@ static void set_pixels(Box *box, Warp *warp, const TensorPlan *plan, int lane) {
 }
 
 static Box make_box(Warp *warp, const TensorPlan *plan, int lane, const TensorMapFields *map) {
-  Box box = {.map = *map, .element = tensor_element_size(map->type), .outer = map->interleave == 0};
+  bool slices = map->interleave && (plan->im2col || map->element_stride[0] > 1);
+  Box box = {.map = *map, .element = tensor_element_size(map->type), .outer = !slices};
+  box.unit = map->interleave ? map->interleave : box.element;
+  box.count = slices ? 1 : map->box[0];
   for (int d = 0; d < plan->rank; d++) box.start[d] = SLOT(warp, plan->coordinates[d], const s32)[lane];
   if (plan->im2col)
     set_pixels(&box, warp, plan, lane);
   else
     set_tile(&box);
-  box.count = map->interleave ? map->interleave / box.element : map->box[0];
   uint32_t span = (uint32_t)tensor_swizzle_span(map->swizzle);
-  box.row = (uint32_t)(box.count * box.element);
+  box.row = (uint32_t)(box.count * box.unit);
   box.pitch = span && !map->interleave ? span : box.row;
   return box;
 }
@@ -215,17 +217,17 @@ static bool row_address(const Box *box, const int64_t at[EMULATOR_TENSOR_RANK], 
 static void clip_row(const Box *box, bool loads, uint32_t *from, uint32_t *to) {
   *from = 0;
   *to = box->row;
-  if (box->map.interleave) return;
+  if (!box->outer) return;
   int64_t start = box->start[0], size = (int64_t)box->map.last[0] + 1;
   // A store ends only where the row's last 16 bytes end, though the tensor may end inside them: so an H200 does.
-  if (!loads) size = (size * box->element + UNIT - 1) / UNIT * UNIT / box->element;
+  if (!loads) size = (size * box->unit + UNIT - 1) / UNIT * UNIT / box->unit;
   int64_t low = -start, high = size - start;
   if (low < 0) low = 0;
   if (low > box->count) low = box->count;
   if (high < low) high = low;
   if (high > box->count) high = box->count;
-  *from = (uint32_t)(low * box->element);
-  *to = (uint32_t)(high * box->element);
+  *from = (uint32_t)(low * box->unit);
+  *to = (uint32_t)(high * box->unit);
 }
 
 // Collects the pieces of a box whose first byte in shared memory is `place`. A load moves sectors outside the tensor too,
@@ -241,7 +243,7 @@ static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *bo
     uint32_t from, to;
     bool inside = row_address(box, at, &address);
     clip_row(box, loads, &from, &to);
-    if (box->outer) address += (uint64_t)box->start[0] * (uint64_t)box->element;
+    if (box->outer) address += (uint64_t)box->start[0] * (uint64_t)box->unit;
     if (loads) pieces_add_sectors(pieces, address, shared_address, box->row, route);
     if (from == to || !inside) {
       if (loads) add_bytes(pieces, box, shared, shared_address, 0, box->row, NULL);
