@@ -264,10 +264,11 @@ static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *bo
 
 // ---- modes ----
 
-// A load of .tf32 rounds. A NaN becomes this one, and subnormals stay, of .tf32ftz too: so an H200 does.
+// A load of .tf32 rounds to the nearest, ties to even. A NaN becomes this one, and subnormals stay, of .tf32ftz too: so an
+// H200 does.
 static u32 round_tf32(u32 bits) {
   if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fffe000;
-  return (bits + (~bits & 0x7f800000 ? 0x1000 : 0)) & 0xffffe000;
+  return (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
 }
 
 // What a load fills elements outside the tensor with: zero, or a quiet NaN, which an H200 makes of 16 bits again and again.
