@@ -19,7 +19,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Producer : ScalingProducer<Producer<
   __device__ void run() {
     Base::run();
     mbarrier_wait(shared_address(values.empty + ring.slot), ring.parity ^ 1);
-    values.end[ring.slot] = true;
+    values.end[ring.slot] = 1;
     mbarrier_arrive(shared_address(values.full + ring.slot));
   }
 };

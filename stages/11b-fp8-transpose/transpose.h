@@ -7,13 +7,13 @@ enum { VALUE_SLOTS = 2 };
 template <int HEAD_DIM> struct Values {
   uint8_t tile[VALUE_SLOTS][KEYS * HEAD_DIM];
   uint64_t full[VALUE_SLOTS], empty[VALUE_SLOTS];
-  bool end[VALUE_SLOTS];  // set when no more tiles come
+  int end[VALUE_SLOTS];  // 1 when no more tiles come
 
   __device__ void init() {
     for (int i = 0; i < VALUE_SLOTS; i++) {
       mbarrier_init(shared_address(full + i), 1);
       mbarrier_init(shared_address(empty + i), TRANSPOSERS);
-      end[i] = false;
+      end[i] = 0;
     }
     mbarrier_fence_init();
   }
@@ -54,15 +54,16 @@ template <int HEAD_DIM> struct Transposer {
   }
 
   // All tiles that the producer loads. The numbers of slots are powers of two, so n alone says which slot is next in each
-  // ring, and in which phase.
+  // ring, and in which phase. Lane 0 alone reads the flag: the arrival that lets the producer write it is lane 0's.
   __device__ void run() {
+    bool arrives = threadIdx.x % WARP == 0;
     for (unsigned n = 0;; n++) {
       int from = n % VALUE_SLOTS, to = n % S::SLOTS;
       mbarrier_wait(shared_address(values.full + from), n / VALUE_SLOTS % 2);
-      if (values.end[from]) return;
+      if (__any_sync(0xffffffff, arrives && values.end[from])) return;
       mbarrier_wait(shared_address(shared.v_empty + to), n / S::SLOTS % 2 ^ 1);
       transpose_tile(shared_address(values.tile[from]), shared_address(shared.v[to]));
-      if (threadIdx.x % WARP == 0) {
+      if (arrives) {
         mbarrier_arrive(shared_address(shared.v_full + to));
         mbarrier_arrive(shared_address(values.empty + from));
       }
