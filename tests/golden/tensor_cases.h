@@ -27,8 +27,8 @@ enum {
 typedef struct TensorCase {
   bool store, im2col;  // a reduction is a store; a prefetch, too, which leaves the memory as it is
   bool prefetch;
-  char reduction[4];  // "add", or "" of a copy
-  uint32_t base;      // byte of the memory
+  char reduction[4];                              // "add", or "" of a copy
+  uint32_t base;                                  // byte of the memory
   int type, rank, interleave, swizzle, fill_nan;  // as CUtensorMapDataType and its kin count
   uint64_t size[TENSOR_DIMENSIONS];
   uint64_t stride[TENSOR_DIMENSIONS];  // bytes, from the second dimension on
