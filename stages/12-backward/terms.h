@@ -20,8 +20,8 @@ template <int HEAD_DIM> __device__ void backward_terms(const Problem &problem) {
     }
     for (int distance = 1; distance < LANES; distance *= 2) delta += __shfl_xor_sync(0xffffffff, delta, distance);
     if (lane > 0) continue;
-    problem.shift[padded] = exists ? -problem.lse[query] * 1.44269504f : -INFINITY;
-    problem.delta[padded] = delta;
+    problem.shift[padded] = exists ? problem.weight_exponent - problem.lse[query] * 1.44269504f : -INFINITY;
+    problem.delta[padded] = delta * power_of_two(-problem.weight_exponent);
   }
 }
 

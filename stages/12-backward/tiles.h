@@ -31,5 +31,8 @@ typedef struct Problem {
   float scale, log2e_scale;  // 1 / sqrt(HEAD_DIM), and log2(e) times that: exp(x) is computed as 2^(x log2 e)
   HalfPointer o, d_o;
   FloatOutput lse;           // log of the sum of exp(score), [heads][seqlen]
-  FloatOutput shift, delta;  // -lse log2(e), and the sum over d of dO O; [heads][head_tiles * ROWS]
+  // For each query, [heads][head_tiles * ROWS]: -lse log2(e) + weight_exponent, and the sum over d of dO O, divided by
+  // 2^weight_exponent.
+  FloatOutput shift, delta;
+  float weight_exponent;
 } Problem;

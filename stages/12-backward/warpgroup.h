@@ -96,15 +96,15 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
     }
   }
 
-  // Starts to = own streamed^T, or to += own streamed^T, for the warpgroup's rows. Ordinary instructions have read and written the registers of `to`
+  // Starts to = own streamed^T, for the warpgroup's rows. Ordinary instructions have read and written the registers of `to`
   // since the last product; wgmma_fence orders these accesses before the new product's writes.
-  __device__ void product(float (&to)[COLUMNS / 2], const half *own, const half *streamed, bool add = false) {
+  __device__ void product(float (&to)[COLUMNS / 2], const half *own, const half *streamed) {
     uint64_t a = k_major(shared_address(own) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
     uint64_t b = k_major(shared_address(streamed));
     wgmma_fence();
 #pragma unroll
     for (int d = 0; d < HEAD_DIM / 16; d++)
-      wgmma<COLUMNS>(to, columns_16(a, ROWS, d), columns_16(b, COLUMNS, d), d > 0 || add);
+      wgmma<COLUMNS>(to, columns_16(a, ROWS, d), columns_16(b, COLUMNS, d), d > 0);
     wgmma_commit();
   }
 

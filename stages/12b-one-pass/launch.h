@@ -35,9 +35,11 @@ static bool launch_finish(Device *device, const Attention *a, const Problem *pro
   return device_launch(device, &finish);
 }
 
-// The pass has blocks of `threads` threads, with so many bytes of shared memory.
-static bool launch_one_pass(Device *device, const Attention *a, int threads, size_t shared) {
+// The pass has blocks of `threads` threads, with so many bytes of shared memory. Its weights are 2^weight_exponent times as
+// large as P.
+static bool launch_one_pass(Device *device, const Attention *a, int threads, size_t shared, float weight_exponent) {
   Problem problem = describe(a);
+  problem.weight_exponent = weight_exponent;
   QuerySums sums = describe_sums(a);
   Tensors tensors;
   make_maps(device, a, a->k, a->v, ROWS, tensors.own);

@@ -50,20 +50,12 @@ template <int HEAD_DIM, bool CAUSAL> struct KeyWarpgroup : OnePass<HEAD_DIM, CAU
     if (TAKE_TURNS) barrier_arrive(TURNS + (1 - warpgroup), THREADS);
   }
 
-  __device__ void start_score_products(Tile &dp, int slot) {
-    if (HEAD_DIM == 64) {
-#pragma unroll
-      for (int i = 0; i < COLUMNS / 2; i++) dp[i] = -this->of_query(this->delta, shared.delta[slot], i);
-    }
-    this->product(dp, shared.own[1], shared.streamed[slot][1], HEAD_DIM == 64);
-  }
-
   __device__ void score_gradients(const Factors &p, int slot) {
+    const float p_scale = 1.0f / (1 << WEIGHT_EXPONENT);
 #pragma unroll
     for (int i = 0; i < COLUMNS / 2; i++) {
       float2 pair = __half22float2(*(half2 *)&p[i / 8][i / 2 % 4]);
-      float weight = i % 2 ? pair.y : pair.x;
-      dp[i] = weight * (HEAD_DIM == 64 ? dp[i] : dp[i] - this->of_query(this->delta, shared.delta[slot], i));
+      dp[i] = (i % 2 ? pair.y : pair.x) * (dp[i] * p_scale - this->of_query(this->delta, shared.delta[slot], i));
     }
   }
 
@@ -97,7 +89,7 @@ template <int HEAD_DIM, bool CAUSAL> struct KeyWarpgroup : OnePass<HEAD_DIM, CAU
     __syncwarp();
     if (!first && lane == 0) mbarrier_arrive(shared_address(shared.empty + last));
     Tile x;
-    start_score_products(x, slot);
+    this->product(x, shared.own[1], shared.streamed[slot][1]);
     this->accumulate(d1, p, shared.streamed[slot][1]);
     wgmma_wait<1>();
     wgmma_results(x);
@@ -128,7 +120,7 @@ template <int HEAD_DIM, bool CAUSAL> struct KeyWarpgroup : OnePass<HEAD_DIM, CAU
     wgmma_wait<0>();
     wgmma_results(d0);
     barrier_sync(V_FREE + warpgroup, WARPGROUP);
-    this->store(d1, 1, shared.own[1], &tensors.out[1]);
+    this->store(d1, 1.0f / (1 << WEIGHT_EXPONENT), shared.own[1], &tensors.out[1]);
     barrier_sync(K_FREE, BLOCK_THREADS);
     this->store(d0, problem.scale, shared.own[0], &tensors.out[0]);
     if (lane == 0) tma_store_wait_read<0>();

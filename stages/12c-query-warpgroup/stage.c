@@ -3,7 +3,7 @@
 #include "tiles.h"
 
 static bool launch(Device *device, const Attention *a) {
-  return launch_one_pass(device, a, BLOCK_THREADS, BLOCK_SHARED_BYTES(a->shape.head_dim));
+  return launch_one_pass(device, a, BLOCK_THREADS, BLOCK_SHARED_BYTES(a->shape.head_dim), WEIGHT_EXPONENT);
 }
 
 const Stage stage = {

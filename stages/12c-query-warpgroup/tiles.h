@@ -3,6 +3,7 @@
 #include "../12b-one-pass/tiles.h"
 
 enum { PAIR_SLOTS = 3, DS_SLOTS = 2 };         // for pairs of streamed tiles, and for dS
+enum { WEIGHT_EXPONENT = 15 };                 // weights are 2^15 P, at most 2^15
 enum { BLOCK_THREADS = THREADS + WARPGROUP };  // two warpgroups for keys, and one for queries
 
 // Of a thread. Together at most 504, three times what the launch gives to each.
