@@ -34,7 +34,7 @@
 template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAUSAL>, 64, CAUSAL> {
   using Base = IntegerMax<Consumer, 64, CAUSAL>;
   using Base::s, Base::p, Base::shift, Base::factor, Base::sum, Base::q, Base::k, Base::v, Base::shared, Base::key;
-  using Base::wait, Base::arrive, Base::release, Base::take_turn, Base::pass_turn, Base::shift_of_max, Base::problem;
+  using Base::wait, Base::release, Base::take_turn, Base::pass_turn, Base::shift_of_max, Base::problem;
   using Base::warpgroup, Base::steps;
   static constexpr bool WEIGHTS_IN_MEMORY = false;
 
@@ -73,9 +73,8 @@ template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAU
     Base::template pack_keys<0, KEYS / 2>();
   }
 
-  // A key tile from its scores to its output. Its K and V have the same slot of their rings. That v = k saves registers.
+  // A key tile from its scores to its output.
   template <bool FIRST> __device__ void key_tile() {
-    v = k;
     trace(WAIT_K, steps);
     wait(k, shared.k_full);
     trace(QK, steps);
@@ -85,7 +84,7 @@ template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAU
     wgmma_results(s);
     trace_done(QK, steps);
     trace(SOFTMAX, steps);
-    arrive(k, shared.k_empty);
+    release(k, shared.k_empty);
     if constexpr (FIRST) {
       if (CAUSAL || key + KEYS > problem.seqlen) Base::template mask<KEYS>();
       Base::first_shift();
@@ -102,7 +101,6 @@ template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAU
     Products<Consumer, 64, CAUSAL>::output_done();  // O += T: the factor has been applied
     trace_done(PV, steps);
     release(v, shared.v_empty);
-    k = v;
     steps++;
   }
 
