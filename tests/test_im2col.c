@@ -148,6 +148,17 @@ Test(im2col, mistakes_are_reported) {
   cr_expect(run_mistake(&image, start[0], 0, &kind) == EMULATOR_OK && kind == HAZARD_KIND_COUNT);
   cr_expect(run_mistake(&image, start[1], 0, &kind) == EMULATOR_FAULT && kind == HAZARD_MISALIGNED);
   cr_expect(run_mistake(&image, start[0], 16, &kind) == EMULATOR_FAULT && kind == HAZARD_EXPECT_TX);
+  // Places in the box are -1 to 7 along W, and -1 to 5 along H.
+  const struct {
+    int start[5];
+    bool is_inside;
+  } places[] = {{{0, 7, 5}, true},   {{0, -1, -1, -1}, true}, {{0, 0, 0, 3}, true}, {{0, 8, 0}, false},
+                {{0, -2, 0}, false}, {{0, 0, 6}, false},      {{0, 0, -2}, false}};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    EmulatorStatus status = run_mistake(&image, places[i].start, 0, &kind);
+    cr_expect(status == (places[i].is_inside ? EMULATOR_OK : EMULATOR_FAULT), "place %zu", i);
+    cr_expect_eq(kind, places[i].is_inside ? HAZARD_KIND_COUNT : HAZARD_OUT_OF_BOUNDS, "place %zu", i);
+  }
   image.spec.pixels = 0;  // a map of tile mode
   for (int d = 1; d < 4; d++) image.spec.box[d] = 1;
   cr_expect(run_mistake(&image, start[0], 0, &kind) == EMULATOR_FAULT && kind == HAZARD_TENSOR_MAP);

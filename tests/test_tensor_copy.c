@@ -455,6 +455,15 @@ Test(tensor_copy, the_encoder_refuses) {
        "-32768 to 32767"},
       {SPEC(F16, 3, .address = 16, .size = {64, 4, 4}, .stride = {0, 128, 512}, .box = {64}, .pixels = 8, .lower = {4}),
        "is empty"},
+      {SPEC(F16, 2, .address = 16, .size = {64, 4}, .stride = {0, 128}, .box = {8, 1}, .interleave = 16), "3 to 5"},
+      {SPEC(F16, 3, .address = 16, .size = {64, 4, 4}, .stride = {0, 1024, 4096}, .box = {4, 1, 1}, .interleave = 16),
+       "multiple of 16"},
+      {SPEC(F16, 3, .address = 16, .size = {64, 4, 4}, .stride = {0, 2048, 8192}, .box = {8, 1, 1}, .interleave = 32),
+       "slices of 32 bytes"},
+      {SPEC(F16, 3, .address = 32, .size = {64, 4, 4}, .stride = {0, 2064, 8256}, .box = {8, 1, 1}, .interleave = 32),
+       "multiple of 32"},
+      {SPEC(F16, 3, .address = 32, .size = {64, 4, 4}, .stride = {0, 2048, 8192}, .box = {8, 1, 1}, .interleave = 8),
+       "no slices of 8"},
       {{.type = (EmulatorTensorType)77, .rank = 1, .address = 16, .size = {64}, .box = {64}}, "type 77"},
   };
   for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {

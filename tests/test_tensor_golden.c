@@ -16,7 +16,7 @@ static const char *const states[] = {"did nothing", "refused the map", "stopped"
 typedef struct Lines {
   char *text[MOST_CASES];
   int number[MOST_CASES];  // in the file
-  int count, recorded;     // lines with a result
+  int count;
 } Lines;
 
 static const Lines *read_lines(void) {
@@ -31,7 +31,6 @@ static const Lines *read_lines(void) {
     line[strcspn(line, "\n")] = 0;
     if (!line[0] || line[0] == '#') continue;
     cr_assert(lines.count < MOST_CASES, "%s: more cases than %d", path, MOST_CASES);
-    lines.recorded += strstr(line, " ->") != NULL;
     lines.number[lines.count] = number;
     lines.text[lines.count++] = strdup(line);
   }
@@ -81,7 +80,12 @@ static bool is_wrong(const TensorCase *c, const char *what, const TensorResult *
              states[result->state], *why ? ": " : "", why);
     return true;
   }
-  return recorded->state == TENSOR_DONE && differ(c, what, recorded, result, report);
+  if (recorded->state != TENSOR_DONE) return false;
+  if (recorded->bytes != result->bytes) {
+    snprintf(report, REPORT, "%s: the H200 counted %u bytes, the emulator %u", what, recorded->bytes, result->bytes);
+    return true;
+  }
+  return differ(c, what, recorded, result, report);
 }
 
 // ---- the tests ----
@@ -105,7 +109,6 @@ static void check_line(const TensorCase *c, const char *line, int number, int *w
 static void check_copies(const char *kind, bool im2col, int interleave, int cases) {
   const Lines *lines = read_lines();
   int count = 0, wrong = 0;
-  if (!lines->recorded) cr_skip_test("tests/golden/tensor_copies.txt has cases alone: make record-golden records them");
   for (int i = 0; i < lines->count; i++) {
     TensorCase c;
     cr_assert(tensor_case(lines->text[i], &c), "line %d: no case", lines->number[i]);
@@ -117,24 +120,24 @@ static void check_copies(const char *kind, bool im2col, int interleave, int case
   cr_expect_eq(wrong, 0, "%d of %d copies are wrong", wrong, count);
 }
 
-Test(tensor_golden, tile_loads) { check_copies("load", false, 0, 101); }
+Test(tensor_golden, tile_loads) { check_copies("load", false, 0, 115); }
 Test(tensor_golden, tile_stores) { check_copies("store", false, 0, 48); }
-Test(tensor_golden, tile_reductions) { check_copies("reduce", false, 0, 84); }
-Test(tensor_golden, im2col_loads) { check_copies("load", true, 0, 410); }
+Test(tensor_golden, tile_reductions) { check_copies("reduce", false, 0, 114); }
+Test(tensor_golden, im2col_loads) { check_copies("load", true, 0, 421); }
 Test(tensor_golden, im2col_stores) { check_copies("store", true, 0, 46); }
 Test(tensor_golden, im2col_reductions) { check_copies("reduce", true, 0, 19); }
 
-Test(tensor_golden, interleave_16_tile_loads) { check_copies("load", false, 1, 136); }
-Test(tensor_golden, interleave_16_im2col_loads) { check_copies("load", true, 1, 50); }
+Test(tensor_golden, interleave_16_tile_loads) { check_copies("load", false, 1, 142); }
+Test(tensor_golden, interleave_16_im2col_loads) { check_copies("load", true, 1, 68); }
 Test(tensor_golden, interleave_16_stores) {
   check_copies("store", false, 1, 18);
-  check_copies("store", true, 1, 3);
+  check_copies("store", true, 1, 11);
   check_copies("reduce", false, 1, 4);
   check_copies("reduce", true, 1, 1);
 }
 
 Test(tensor_golden, interleave_32_tile_loads) { check_copies("load", false, 2, 136); }
-Test(tensor_golden, interleave_32_im2col_loads) { check_copies("load", true, 2, 50); }
+Test(tensor_golden, interleave_32_im2col_loads) { check_copies("load", true, 2, 59); }
 Test(tensor_golden, interleave_32_stores) {
   check_copies("store", false, 2, 18);
   check_copies("store", true, 2, 3);
@@ -143,9 +146,10 @@ Test(tensor_golden, interleave_32_stores) {
 }
 
 Test(tensor_golden, prefetches) {
-  check_copies("prefetch", false, 0, 6);
-  check_copies("prefetch", true, 0, 3);
+  check_copies("prefetch", false, 0, 7);
+  check_copies("prefetch", true, 0, 5);
   check_copies("prefetch", false, 1, 1);
+  check_copies("prefetch", true, 1, 1);
   check_copies("prefetch", false, 2, 1);
 }
 
@@ -165,8 +169,10 @@ Test(tensor_golden, a_wrong_byte_is_found) {
     cr_assert(tensor_read_result(&c, text, &read), "%s%s", lines->text[i], text);
     cr_assert(!is_wrong(&c, lines->text[i], &read, &result, why, report), "%s", report);
     if (result.state != TENSOR_DONE) continue;
-    cr_assert_eq(read.bytes, result.bytes);
     copied++;
+    result.bytes += 16;
+    cr_assert(is_wrong(&c, "", &read, &result, why, report), "%s: 16 bytes more", lines->text[i]);
+    result.bytes -= 16;
     result.after[read.known - 1] ^= 1;
     cr_assert(is_wrong(&c, "", &read, &result, why, report), "%s: the last byte", lines->text[i]);
     result.state = TENSOR_STOPPED;

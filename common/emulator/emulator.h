@@ -151,6 +151,9 @@ typedef enum EmulatorTensorType {
   EMULATOR_TENSOR_BF16,
   EMULATOR_TENSOR_F32,
   EMULATOR_TENSOR_F64,
+  EMULATOR_TENSOR_F32_FTZ,  // additions flush subnormals
+  EMULATOR_TENSOR_TF32,     // loads round
+  EMULATOR_TENSOR_TF32_FTZ,
 } EmulatorTensorType;
 
 typedef enum EmulatorTensorSwizzle {
@@ -170,14 +173,14 @@ typedef struct EmulatorTensorSpec {
   uint32_t box[EMULATOR_TENSOR_RANK];     // elements that one copy spans, at most 256 each
   uint32_t element_stride[EMULATOR_TENSOR_RANK];  // 1 to 8; 0 counts as 1
   EmulatorTensorSwizzle swizzle;
-  // Bytes of a slice of channels in an interleaved layout, 16 or 32: the first dimension is in slices, which are stride[1]
-  // apart, and the second dimension's elements are next to each other, a slice long. 0: no interleave. Not compared with a
-  // GPU yet.
+  // Bytes of a slice of channels in an interleaved layout, 16 or 32; 0: no interleave. The dimensions are then W, (H, (D,))
+  // slices, N. Along W slices follow each other without a gap and count as one element each, whatever the type is; stride[1]
+  // and those behind it are those of H, (D,) slices, N. A box has one slice of channels, whatever box[rank - 2] is.
   int interleave;
   bool fill_nan;  // elements outside the tensor read as NaN, not as zero
-  // In im2col mode, of 3 to 5 dimensions C, W, (H, (D,)) N, a copy moves so many pixels, 1 to 1024, each of box[0] channels.
-  // Its pixels without the copy's offsets are in a box of W, H, D: in dimension i + 1 from lower[i] to size[i + 1] - 1 +
-  // upper[i]. 0: tile mode.
+  // In im2col mode, of 3 to 5 dimensions C, W, (H, (D,)) N, or those of an interleaved layout, a copy moves so many pixels, 1
+  // to 1024, each of box[0] channels or of one slice. Without the copy's offsets they are in a box of W, H, D: along dimension
+  // d from lower[i] to size[d] - 1 + upper[i], with i = 0 for W. 0: tile mode.
   uint32_t pixels;
   int lower[EMULATOR_TENSOR_RANK - 2], upper[EMULATOR_TENSOR_RANK - 2];
 } EmulatorTensorSpec;

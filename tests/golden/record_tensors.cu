@@ -20,15 +20,13 @@ enum {
   CHILDREN = 6,
   SECONDS = 90,            // no case begins later
   SECONDS_OF_A_CASE = 15,  // a child that takes longer ends
-  MANY_BYTES = 1 << 18,    // more than a copy moves
+  MANY_BYTES = 1 << 16,    // more than a copy moves
 };
 
 struct Machine {
   uint8_t *memory;
   TensorInput *in;
   TensorOutput *out;
-  uint64_t barrier_start;  // bits of an mbarrier that expects 16 bytes
-  int64_t barrier_unit;    // what each byte more adds to them; 0 if that is not so simple
   cudaKernel_t kernels[TENSOR_KERNELS];
   PFN_cuTensorMapEncodeTiled_v12000 encode_tiled;
   PFN_cuTensorMapEncodeIm2col_v12000 encode_im2col;
@@ -36,7 +34,7 @@ struct Machine {
 
 // What the processes share.
 struct Shared {
-  int next;              // the case that nobody has taken
+  int next;  // the case that nobody has taken
   TensorResult results[];
 };
 
@@ -49,7 +47,7 @@ static uint8_t memory[TENSOR_MEMORY];
 static cudaKernel_t compile(const TensorCase *c) {
   static char text[8192], log[8192];
   cudaLibrary_t library;
-  tensor_kernel(c, true, text, sizeof text);
+  tensor_kernel(c, text, sizeof text);
   cudaJitOption options[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
   void *values[] = {log, (void *)(uintptr_t)sizeof log};
   cudaError_t error = cudaLibraryLoadData(&library, text, options, values, 2, nullptr, nullptr, 0);
@@ -85,11 +83,10 @@ static CUresult encode(const Machine *m, const TensorCase *c, CUtensorMap *map) 
 }
 
 // Runs the kernel, whose mbarrier expects so many bytes of a load, and leaves `output` and `memory`.
-static cudaError_t execute(const Machine *m, const TensorCase *c, cudaKernel_t kernel, CUtensorMap *map, uint32_t bytes,
-                           bool issues) {
+static cudaError_t execute(const Machine *m, const TensorCase *c, cudaKernel_t kernel, CUtensorMap *map,
+                           uint32_t bytes) {
   tensor_prepare(c, memory, &input);
   input.bytes = bytes;
-  input.issues = issues;
   CHECK(cudaMemcpy(m->memory, memory, sizeof memory, cudaMemcpyHostToDevice));
   CHECK(cudaMemcpy(m->in, &input, sizeof input, cudaMemcpyHostToDevice));
   void *arguments[] = {map, (void *)&m->in, (void *)&m->out};
@@ -101,17 +98,16 @@ static cudaError_t execute(const Machine *m, const TensorCase *c, cudaKernel_t k
   return error;
 }
 
-// How many bytes a load has brought when its mbarrier expects MANY_BYTES: what it still misses tells.
-static uint32_t bytes_moved(const Machine *m, const TensorCase *c) {
-  if (!m->barrier_unit) return tensor_likely_bytes(c);
-  int64_t range = 1 << 21, missing = ((int64_t)(output.barrier - m->barrier_start) / m->barrier_unit + 16) % range;
-  if (missing >= range / 2) missing -= range;
-  if (missing < -range / 2) missing += range;
-  return (uint32_t)(MANY_BYTES - missing);
+// Runs a load once more, with an mbarrier that expects the bytes that came before: the phase must complete by these alone,
+// and the tile be the same.
+static bool is_confirmed(const Machine *m, const TensorCase *c, cudaKernel_t kernel, CUtensorMap *map,
+                         TensorResult *result) {
+  result->error = execute(m, c, kernel, map, result->bytes);
+  return !result->error && output.completed && !output.missing && !memcmp(result->after, output.tile, TENSOR_TILE);
 }
 
-// A load runs twice: its mbarrier expects more bytes than will come, and then those that came. So the first kernel polls to
-// its end, and an error of the copy is an error of this launch. A prefetch has nothing else that would wait for it.
+// The mbarrier of a load, and of a prefetch, expects more bytes than will come. So the kernel polls for long, and an error of
+// the copy is an error of this launch. A load that is not the same a second time has no result.
 static void try_case(Machine *m, const TensorCase *c, TensorResult *result) {
   alignas(64) CUtensorMap map;
   result->error = encode(m, c, &map);
@@ -119,39 +115,17 @@ static void try_case(Machine *m, const TensorCase *c, TensorResult *result) {
   if (result->error) return;
   cudaKernel_t kernel = kernel_of(m, c);
   result->state = TENSOR_HUNG;  // unless the kernel ends
-  result->error = execute(m, c, kernel, &map, c->store && !c->prefetch ? 0 : MANY_BYTES, true);
-  if (!result->error && !c->store) {
-    result->bytes = bytes_moved(m, c);
-    result->error = execute(m, c, kernel, &map, result->bytes, true);
+  result->error = execute(m, c, kernel, &map, c->store && !c->prefetch ? 0 : MANY_BYTES);
+  if (!result->error && output.completed) result->state = TENSOR_DONE;
+  if (result->state == TENSOR_DONE) memcpy(result->after, c->store ? memory : output.tile, tensor_received(c));
+  if (result->state == TENSOR_DONE && !c->store) {
+    result->bytes = MANY_BYTES - output.missing;
+    if (!is_confirmed(m, c, kernel, &map, result)) result->state = TENSOR_UNTRIED;
   }
-  if (result->error) {
-    result->state = TENSOR_STOPPED;
-    return;
-  }
-  if (output.completed || c->prefetch) result->state = TENSOR_DONE;
-  memcpy(result->after, c->store ? memory : output.tile, tensor_received(c));
+  if (result->error) result->state = TENSOR_STOPPED;
 }
 
 // ---- a child ----
-
-// What an mbarrier's bits show of the bytes that it expects.
-static void calibrate(Machine *m) {
-  TensorCase c = {};
-  CUtensorMap map = {};
-  c.rank = 1;
-  uint64_t bits[3];
-  for (uint32_t i = 0; i < 3; i++) {
-    CHECK(execute(m, &c, kernel_of(m, &c), &map, i < 2 ? 16 << i : MANY_BYTES, false));
-    bits[i] = output.barrier;
-  }
-  m->barrier_start = bits[0];
-  m->barrier_unit = (int64_t)(bits[1] - bits[0]) / 16;
-  output.barrier = bits[2];
-  if (m->barrier_unit && bytes_moved(m, &c) == 0) return;
-  fprintf(stderr, "record: an mbarrier that expects 16, 32 and %d bytes has the bits %llx %llx %llx\n", MANY_BYTES,
-          (unsigned long long)bits[0], (unsigned long long)bits[1], (unsigned long long)bits[2]);
-  m->barrier_unit = 0;
-}
 
 static Machine start() {
   Machine m = {};
@@ -163,7 +137,6 @@ static Machine start() {
                                          &found));
   CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2col", (void **)&m.encode_im2col, 12000, cudaEnableDefault,
                                          &found));
-  calibrate(&m);
   return m;
 }
 

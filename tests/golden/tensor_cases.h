@@ -27,8 +27,8 @@ enum {
 typedef struct TensorCase {
   bool store, im2col;  // a reduction is a store; a prefetch, too, which leaves the memory as it is
   bool prefetch;
-  char reduction[4];  // "add", or "" of a copy
-  uint32_t base;      // byte of the memory
+  char reduction[4];                              // "add", or "" of a copy
+  uint32_t base;                                  // byte of the memory
   int type, rank, interleave, swizzle, fill_nan;  // as CUtensorMapDataType and its kin count
   uint64_t size[TENSOR_DIMENSIONS];
   uint64_t stride[TENSOR_DIMENSIONS];  // bytes, from the second dimension on
@@ -41,16 +41,15 @@ typedef struct TensorCase {
 // What the kernel is given.
 typedef struct TensorInput {
   int32_t at[8], offset[8];
-  uint32_t bytes;   // that the mbarrier expects of a load
-  uint32_t issues;  // 0: no copy is issued, so that the mbarrier shows what it expects
-  uint32_t unused[14];
+  uint32_t bytes;  // that the mbarrier expects of a load
+  uint32_t unused[15];
   uint8_t tile[TENSOR_TILE];
 } TensorInput;
 
 typedef struct TensorOutput {
-  uint64_t barrier;    // the mbarrier's bits, in the end
-  uint32_t completed;  // its phase is over
-  uint32_t unused[29];
+  uint32_t completed;  // the mbarrier's phase is over
+  uint32_t missing;    // bytes that the copy did not bring: the kernel completed these itself
+  uint32_t unused[30];
   uint8_t tile[TENSOR_TILE];
 } TensorOutput;
 
@@ -163,22 +162,22 @@ static inline void tensor_prepare(const TensorCase *c, uint8_t *memory, TensorIn
   memset(in, 0, sizeof *in);
   memcpy(in->at, c->at, sizeof c->at);
   memcpy(in->offset, c->offset, sizeof c->offset);
-  in->issues = 1;
   memset(memory, TENSOR_EMPTY, TENSOR_MEMORY);
   memset(in->tile, TENSOR_EMPTY, TENSOR_TILE);
   if (c->store) tensor_count(in->tile, TENSOR_TILE);
   if (!c->store || c->reduction[0]) tensor_count(memory, TENSOR_MEMORY);
 }
 
-// What a load brings if a box has box / step elements, rounded up, along its dimensions but the first, and whole slices of an
-// interleaved layout.
+// What a load brings. Along the first dimension steps count only in an interleaved layout, whose elements are 16 or 32 bytes
+// of channels, and whose box is one such slice.
 static inline uint32_t tensor_likely_bytes(const TensorCase *c) {
   static const uint32_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
-  uint32_t unit = c->interleave ? 16 * (uint32_t)c->interleave : 1, step = c->interleave && c->step[0] ? c->step[0] : 1;
-  uint32_t row = (c->im2col ? c->channels : c->box[0]) * sizes[c->type];
-  uint32_t bytes = ((row + unit - 1) / unit + step - 1) / step * unit;
-  if (c->im2col) return bytes * c->pixels;
-  for (int d = 1; d < c->rank; d++) bytes *= c->step[d] ? (c->box[d] + c->step[d] - 1) / c->step[d] : c->box[d];
+  uint32_t bytes = c->interleave ? 16 * (uint32_t)c->interleave : sizes[c->type];
+  if (c->im2col) return bytes * (c->interleave ? 1 : c->channels) * c->pixels;
+  for (int d = 0; d < c->rank; d++) {
+    bool steps = (d || c->interleave) && c->step[d];
+    if (!c->interleave || d != c->rank - 2) bytes *= steps ? (c->box[d] + c->step[d] - 1) / c->step[d] : c->box[d];
+  }
   return bytes;
 }
 
@@ -196,8 +195,9 @@ static inline int tensor_kernel_number(const TensorCase *c) {
 enum { TENSOR_KERNELS = 11 * 2 * TENSOR_DIMENSIONS };
 
 // Writes the kernel "copy" for a case's kind, mode and rank: one warp, and an mbarrier for the loads. Its parameters are the map,
-// a TensorInput and a TensorOutput. peeks: at the mbarrier's bits, which PTX does not allow.
-static inline void tensor_kernel(const TensorCase *c, bool peeks, char *text, size_t size) {
+// a TensorInput and a TensorOutput. If the mbarrier expects more bytes than a load brings, the kernel completes the others
+// one by one, after it has polled for half a millisecond, and so counts them.
+static inline void tensor_kernel(const TensorCase *c, char *text, size_t size) {
   char at[64] = "", offset[64] = "", copy[300];
   for (int d = 0; d < c->rank; d++) sprintf(at + strlen(at), "%sat%d", d ? ", " : "", d);
   for (int d = 0; d < c->rank - 2; d++) sprintf(offset + strlen(offset), "%soffset%d", d ? ", " : "", d);
@@ -219,29 +219,31 @@ static inline void tensor_kernel(const TensorCase *c, bool peeks, char *text, si
   snprintf(text, size,
            ".version 8.7\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 tile[];\n"
            ".visible .entry copy(.param .align 64 .b8 map[128], .param .u64 in, .param .u64 out) .reqntid 32, 1, 1 {\n"
-           ".reg .b32 t, i, n, bytes, v, at0, at1, at2, at3, at4, s; .reg .b16 offset0, offset1, offset2;\n"
-           ".reg .b64 p, q, x, map_at, word; .reg .pred first, more, issues, done;\n"
+           ".reg .b32 t, i, n, bytes, missing, v, at0, at1, at2, at3, at4, s; .reg .b16 offset0, offset1, offset2;\n"
+           ".reg .b64 p, q, x, map_at; .reg .pred first, more, done;\n"
            ".shared .align 8 .b64 barrier;\n"
            "mov.u32 t, %%tid.x; setp.eq.u32 first, t, 0; mov.u64 map_at, map; cvta.param.u64 map_at, map_at;\n"
            "ld.param.u64 p, [in]; ld.param.u64 q, [out]; mov.u32 s, tile;\n"
            "ld.global.b32 at0, [p]; ld.global.b32 at1, [p+4]; ld.global.b32 at2, [p+8]; ld.global.b32 at3, [p+12];\n"
            "ld.global.b32 at4, [p+16]; ld.global.b16 offset0, [p+32]; ld.global.b16 offset1, [p+36];\n"
-           "ld.global.b16 offset2, [p+40]; ld.global.b32 bytes, [p+64]; ld.global.b32 v, [p+68];\n"
-           "setp.ne.u32 issues, v, 0;\n"
+           "ld.global.b16 offset2, [p+40]; ld.global.b32 bytes, [p+64]; mov.u32 missing, 0;\n"
            "shl.b32 i, t, 2; cvt.u64.u32 x, i; add.u64 p, p, x; add.u64 q, q, x; add.u32 s, s, i;\n"
            "FILL: ld.global.b32 v, [p+128]; st.shared.b32 [s], v; add.u64 p, p, 128; add.u32 s, s, 128;\n"
            "add.u32 i, i, 128; setp.lt.u32 more, i, %d; @more bra FILL;\n"
            "@first mbarrier.init.shared.b64 [barrier], 1; @first fence.mbarrier_init.release.cluster;\n"
            "fence.proxy.async; barrier.sync 0; @!first bra END;\n"
-           "mbarrier.arrive.expect_tx.shared.b64 _, [barrier], bytes; mov.u32 n, 0; @!issues bra WAIT;\n"
+           "mbarrier.arrive.expect_tx.shared.b64 _, [barrier], bytes; mov.u32 n, 0;\n"
            "%s"
            "WAIT: mbarrier.test_wait.parity.shared.b64 done, [barrier], 0; @done bra END; nanosleep.u32 200;\n"
            "add.u32 n, n, 1; setp.lt.u32 more, n, 2000; @more bra WAIT;\n"
+           "MISSING: setp.ge.u32 more, missing, bytes; @more bra END; add.u32 missing, missing, 1;\n"
+           "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [barrier], 1;\n"
+           "mbarrier.test_wait.parity.shared.b64 done, [barrier], 0; @!done bra MISSING;\n"
            "END: barrier.sync 0; mov.u32 s, tile; shl.b32 i, t, 2; add.u32 s, s, i;\n"
            "KEEP: ld.shared.b32 v, [s]; st.global.b32 [q+128], v; add.u64 q, q, 128; add.u32 s, s, 128;\n"
            "add.u32 i, i, 128; setp.lt.u32 more, i, %d; @more bra KEEP;\n"
-           "@!first bra LEAVE; ld.param.u64 q, [out]; %s\n"
-           "mbarrier.test_wait.parity.shared.b64 done, [barrier], 0; selp.b32 v, 1, 0, done; st.global.b32 [q+8], v;\n"
+           "@!first bra LEAVE; ld.param.u64 q, [out]; st.global.b32 [q+4], missing;\n"
+           "mbarrier.test_wait.parity.shared.b64 done, [barrier], 0; selp.b32 v, 1, 0, done; st.global.b32 [q], v;\n"
            "LEAVE: ret;\n}\n",
-           TENSOR_TILE, copy, TENSOR_TILE, peeks ? "ld.shared.b64 word, [barrier]; st.global.b64 [q], word;" : "");
+           TENSOR_TILE, copy, TENSOR_TILE);
 }

@@ -23,19 +23,22 @@ typedef struct TensorResult {
   int error;                     // of the encoder or of the launch
   uint32_t bytes;                // that a load's mbarrier counted
   uint8_t after[TENSOR_MEMORY];  // the side that received the copy
-  size_t known;                  // of a result that was read: how many bytes of `after` it has; the others if has_hash is
-  bool has_hash;                 // false, too, because the copy left them as they were
+  size_t known;   // of a result that was read: how many bytes of `after` it has; the others if has_hash is
+  bool has_hash;  // false, too, because the copy left them as they were
   uint64_t hash;
 } TensorResult;
 
 enum { TENSOR_LINE = 1 << 13, TENSOR_GROUPS = 3000 };  // characters of a line, and of its groups
 
-static inline unsigned tensor_at(const uint8_t *bytes, size_t word) { return bytes[2 * word] | bytes[2 * word + 1] << 8; }
+static inline unsigned tensor_at(const uint8_t *bytes, size_t word) {
+  return bytes[2 * word] | bytes[2 * word + 1] << 8;
+}
 
 // How many words from `word` on go on by steps of `step`, at most to `end`.
 static inline size_t tensor_run(const uint8_t *bytes, size_t word, size_t end, unsigned step) {
   size_t count = 1;
-  while (word + count < end && tensor_at(bytes, word + count) == ((tensor_at(bytes, word) + count * step) & 0xffff)) count++;
+  while (word + count < end && tensor_at(bytes, word + count) == ((tensor_at(bytes, word) + count * step) & 0xffff))
+    count++;
   return count;
 }
 

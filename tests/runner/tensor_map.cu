@@ -1,4 +1,4 @@
-// Tiles and pixels by TMA, with tensor maps from cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, which the runtime looks up.
+// Tiles, slices and pixels by TMA, with tensor maps from cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, which the runtime looks up.
 #include <cuda.h>
 #include <cuda_fp16.h>
 
@@ -6,7 +6,7 @@
 
 #include "check.h"
 
-enum { ROWS = 16, COLUMNS = 64, PIXELS = 32, CHANNELS = 16 };
+enum { ROWS = 16, COLUMNS = 64, PIXELS = 32, CHANNELS = 16, WIDTH = 8, SLICE = 8 };
 
 __device__ uint32_t shared_address(const void *pointer) { return (uint32_t)__cvta_generic_to_shared(pointer); }
 
@@ -37,6 +37,23 @@ __global__ void copy_tile(const __grid_constant__ CUtensorMap map, half *out, in
   __syncthreads();
   wait(&barrier);
   for (int i = threadIdx.x; i < ROWS * COLUMNS; i += blockDim.x) out[i] = tile[i];
+}
+
+// WIDTH places of two images, in one slice of their channels.
+__global__ void copy_slices(const __grid_constant__ CUtensorMap map, half *out, int w, int slice) {
+  __shared__ alignas(128) half tile[2 * WIDTH * SLICE];
+  __shared__ uint64_t barrier;
+  if (threadIdx.x == 0) {
+    begin(&barrier, sizeof tile);
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+        "[%5];" ::"r"(shared_address(tile)),
+        "l"(&map), "r"(w), "r"(slice), "r"(0), "r"(shared_address(&barrier))
+        : "memory");
+  }
+  __syncthreads();
+  wait(&barrier);
+  for (int i = threadIdx.x; i < 2 * WIDTH * SLICE; i += blockDim.x) out[i] = tile[i];
 }
 
 // Pixels of an image of rows of columns, from a place on, one tap of a filter further.
@@ -88,6 +105,27 @@ static void check_tile(half *in, half *out) {
     EXPECT(__half2float(out[i]) == (i / COLUMNS < 10 ? __half2float(in[30 * COLUMNS + i]) : 0));
 }
 
+// An interleaved layout, N C/8 W 8: two images of three slices of 20 places.
+static void check_slices(half *in, half *out) {
+  const int width = 20, slices = 3;
+  auto encode = (decltype(&cuTensorMapEncodeTiled))find("cuTensorMapEncodeTiled");
+  CUtensorMap map;
+  cuuint64_t size[3] = {width, slices, 2},
+             stride[2] = {width * SLICE * sizeof(half), slices * width * SLICE * sizeof(half)};
+  cuuint32_t box[3] = {WIDTH, 1, 2}, steps[3] = {1, 1, 1};
+  CUresult result =
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, in, size, stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_16B,
+             CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  EXPECT(result == CUDA_SUCCESS);
+  copy_slices<<<1, 128>>>(map, out, 15, 1);  // places 20 to 22 are outside: zeros
+  CHECK(cudaDeviceSynchronize());
+  for (int i = 0; i < 2 * WIDTH * SLICE; i++) {
+    int image = i / (WIDTH * SLICE), w = 15 + i / SLICE % WIDTH;
+    float expected = w < width ? __half2float(in[((image * slices + 1) * width + w) * SLICE + i % SLICE]) : 0;
+    EXPECT(__half2float(out[i]) == expected);
+  }
+}
+
 // What the taps of a 3 x 3 filter see of an image of 7 x 5 pixels, with a border of one pixel of zeros.
 static void check_pixels(half *in, half *out) {
   const int width = 7, height = 5, one[2] = {-1, -1};
@@ -121,6 +159,7 @@ int main() {
   CHECK(cudaMallocManaged(&out, ROWS * COLUMNS * sizeof(half)));
   for (int i = 0; i < 40 * COLUMNS; i++) in[i] = __int2half_rn(i % 1000);
   check_tile(in, out);
+  check_slices(in, out);
   check_pixels(in, out);
   printf("right\n");
 }

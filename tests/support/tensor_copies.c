@@ -2,12 +2,12 @@
 
 #include "emulator/emulator.h"
 
-// The emulator's name of an element type of CUtensorMapDataType, whose last three are kinds of f32.
+// The emulator's name of an element type of CUtensorMapDataType.
 static EmulatorTensorType type_of(int type) {
   static const EmulatorTensorType types[] = {
-      EMULATOR_TENSOR_U8,  EMULATOR_TENSOR_U16, EMULATOR_TENSOR_U32, EMULATOR_TENSOR_S32, EMULATOR_TENSOR_U64,
-      EMULATOR_TENSOR_S64, EMULATOR_TENSOR_F16, EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F64, EMULATOR_TENSOR_BF16,
-      EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F32, EMULATOR_TENSOR_F32};
+      EMULATOR_TENSOR_U8,      EMULATOR_TENSOR_U16,  EMULATOR_TENSOR_U32,     EMULATOR_TENSOR_S32, EMULATOR_TENSOR_U64,
+      EMULATOR_TENSOR_S64,     EMULATOR_TENSOR_F16,  EMULATOR_TENSOR_F32,     EMULATOR_TENSOR_F64, EMULATOR_TENSOR_BF16,
+      EMULATOR_TENSOR_F32_FTZ, EMULATOR_TENSOR_TF32, EMULATOR_TENSOR_TF32_FTZ};
   return types[type];
 }
 
@@ -42,7 +42,7 @@ static void execute(Emulator *emulator, const TensorCase *c, uint64_t memory, co
   uint64_t in = emulator_alloc(emulator, sizeof *input), out = emulator_alloc(emulator, sizeof output);
   emulator_write(emulator, in, input, sizeof *input);
   emulator_fill(emulator, out, 0, sizeof output);
-  tensor_kernel(c, false, text, sizeof text);
+  tensor_kernel(c, text, sizeof text);
   EmulatorModule *module = emulator_load(emulator, text, strlen(text), &error);
   EmulatorLaunch launch = {.kernel = "copy",
                            .grid = {1, 1, 1},
@@ -54,6 +54,7 @@ static void execute(Emulator *emulator, const TensorCase *c, uint64_t memory, co
   snprintf(why, 400, "%s", error.message);
   emulator_read(emulator, &output, out, sizeof output);
   result->state = status != EMULATOR_OK ? TENSOR_STOPPED : output.completed ? TENSOR_DONE : TENSOR_HUNG;
+  result->bytes -= output.missing;
   if (c->store)
     emulator_read(emulator, result->after, memory, TENSOR_MEMORY);
   else

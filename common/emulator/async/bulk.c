@@ -152,6 +152,15 @@ static void fill_bytes(u8 *to, uint32_t size, BulkMode mode) {
     for (uint32_t i = 0; i < size; i += (uint32_t)mode.element) memcpy(to + i, &mode.fill, (size_t)mode.element);
 }
 
+static void convert_bytes(u8 *bytes, uint32_t size, BulkMode mode) {
+  for (uint32_t i = 0; i < size; i += 4) {
+    u32 bits;
+    memcpy(&bits, bytes + i, sizeof bits);
+    bits = mode.convert(bits);
+    memcpy(bytes + i, &bits, sizeof bits);
+  }
+}
+
 // ---- loads ----
 
 typedef struct Load {
@@ -174,6 +183,7 @@ static void perform_load(Cluster *cluster, AsyncOp *op) {
       combine_bytes(to, piece->other->data + piece->other_offset, piece->size, load->mode);
     else
       read_region(piece->other, piece->other_offset, to, piece->size);
+    if (piece->other && load->mode.convert) convert_bytes(to, piece->size, load->mode);
   }
   mbarrier_complete(cluster, op, load->mbarrier, load->bytes);
 }

@@ -38,10 +38,11 @@ void pieces_add_sectors(Pieces *pieces, uint64_t address, uint64_t shared, uint3
 
 // How a copy changes its destination, when it does not just overwrite it, and what it fills with.
 typedef struct BulkMode {
-  Combine *combine;  // of a reduction; NULL of a copy
-  int element;       // bytes of an element, for combine and fill
-  uint64_t fill;     // an element outside the tensor
-  bool again;        // of a multicast, for a block after the first: the source is read once for all
+  Combine *combine;                    // of a reduction; NULL of a copy
+  int element;                         // bytes of an element, for combine and fill
+  uint64_t fill;                       // an element outside the tensor
+  uint32_t (*convert)(uint32_t bits);  // of a load, what each 32-bit element becomes; NULL if it stays
+  bool again;                          // of a multicast, for a block after the first: the source is read once for all
 } BulkMode;
 
 // Issues a copy for a lane into shared memory; bytes are what the mbarrier counts when it is done.

@@ -11,8 +11,8 @@
 //
 //   128B: bits 4-6 ^= bits 7-9    64B: bits 4-5 ^= bits 7-8    32B: bit 4 ^= bit 7
 //
-// In an interleaved layout a row is a slice of 16 or 32 bytes of channels, and the slices are a dimension of their own, the
-// first one.
+// In an interleaved layout an element has 16 or 32 bytes, a slice of channels, whatever the map's type. The dimensions are
+// W, (H, (D,)) slices, N, and a box has one slice. Where there are steps along W, and in im2col mode, a row is one element.
 #include <stdio.h>
 #include <string.h>
 
@@ -47,8 +47,9 @@ typedef struct Axis {
 typedef struct Box {
   TensorMapFields map;
   int64_t start[EMULATOR_TENSOR_RANK];
-  int count;                        // elements of a row
-  int outer;                        // the first dimension outside of a row: 1, or 0 if rows are slices
+  int unit;                         // bytes from element to element of a row: an element's, or a slice's
+  int count;                        // units of a row
+  int outer;                        // the first dimension outside of a row: 1, or 0 if rows are single slices
   Axis axes[EMULATOR_TENSOR_RANK];  // from that dimension on
   int element;                      // bytes
   uint32_t row, pitch, rows;        // bytes of a row, from row to row, and how many rows
@@ -106,52 +107,65 @@ static bool read_map(Warp *warp, const Inst *inst, int lane, uint64_t address, T
 
 // ---- boxes ----
 
+// An interleaved layout's dimension of slices; otherwise none.
+static bool is_slices(const TensorMapFields *map, int d) { return map->interleave && d == map->rank - 2; }
+
 // Sets the rows of a box in tile mode, whose coordinates are set.
 static void set_tile(Box *box) {
   uint64_t rows = 1;
-  for (int d = 1; d < box->map.rank; d++) {
-    int64_t start = box->start[d], step = box->map.element_stride[d], size = box->map.box[d];
+  for (int d = box->outer; d < box->map.rank; d++) {
+    int64_t start = box->start[d], step = box->map.element_stride[d];
+    int64_t size = is_slices(&box->map, d) ? 1 : box->map.box[d];
     box->axes[d] = (Axis){.start = start, .first = start, .last = start + size - 1, .step = step};
     rows *= (uint64_t)((size + step - 1) / step);
   }
   box->rows = rows < MOST_ROWS ? (uint32_t)rows : MOST_ROWS;  // beyond any shared memory, as much more would be
 }
 
-// Cuts the rows of an interleaved box, which are set, into slices.
-static void set_slices(Box *box) {
-  int64_t slice = box->map.interleave / box->element, step = box->map.element_stride[0];
-  int64_t start = box->start[0], count = (box->count + slice - 1) / slice;
-  int64_t first = (start - (start < 0 ? slice - 1 : 0)) / slice;
-  box->outer = 0;
-  box->axes[0] = (Axis){.start = first, .first = first, .last = first + count - 1, .step = step};
-  box->count = (int)slice;
-  box->rows *= (uint32_t)((count + step - 1) / step);
+// The dimensions of pixels are those of im2col mode's corners: corner i belongs to dimension i + outer.
+static int pixel_dimensions(const TensorMapFields *map) { return map->rank - 2; }
+
+// The offset along pixel dimension i. The copy gets all of them in 16 bits, where ptxas has put them: with four dimensions the
+// low byte of each, with five a sum of 5 bits each, in which one that is too large carries into the next.
+static int64_t offset_of(Warp *warp, const TensorPlan *plan, int lane, int i) {
+  if (!plan->has_offsets) return 0;
+  if (plan->rank < 5) return SLOT(warp, plan->offsets[i], const u16)[lane] & (plan->rank == 3 ? 0xffff : 0xff);
+  u32 packed = 0;
+  for (int k = 0; k < 3; k++) packed += (u32)SLOT(warp, plan->offsets[k], const u16)[lane] << 5 * k;
+  return packed >> 5 * i & 0x1f;
 }
 
 // The same in im2col mode. The images, the last dimension, have no end.
 static void set_pixels(Box *box, Warp *warp, const TensorPlan *plan, int lane) {
   const TensorMapFields *map = &box->map;
-  int images = map->rank - 1;
-  for (int d = 1; d < images; d++)
+  int images = map->rank - 1, slices = map->rank - 2;
+  for (int i = 0; i < pixel_dimensions(map); i++) {
+    int d = i + box->outer;
     box->axes[d] = (Axis){.start = box->start[d],
-                          .first = map->lower[d - 1],
-                          .last = (int64_t)map->last[d] + map->upper[d - 1],
+                          .first = map->lower[i],
+                          .last = (int64_t)map->last[d] + map->upper[i],
                           .step = map->element_stride[d],
-                          .offset = plan->has_offsets ? SLOT(warp, plan->offsets[d - 1], const u16)[lane] : 0};
+                          .offset = offset_of(warp, plan, lane, i)};
+  }
+  if (map->interleave)
+    box->axes[slices] =
+        (Axis){.start = box->start[slices], .first = box->start[slices], .last = box->start[slices], .step = 1};
   box->axes[images] = (Axis){.start = box->start[images], .last = INT64_MAX, .step = map->element_stride[images]};
   box->rows = map->pixels;
 }
 
 static Box make_box(Warp *warp, const TensorPlan *plan, int lane, const TensorMapFields *map) {
-  Box box = {.map = *map, .element = tensor_element_size(map->type), .count = map->box[0], .outer = 1};
+  bool slices = map->interleave && (plan->im2col || map->element_stride[0] > 1);
+  Box box = {.map = *map, .element = tensor_element_size(map->type), .outer = !slices};
+  box.unit = map->interleave ? map->interleave : box.element;
+  box.count = slices ? 1 : map->box[0];
   for (int d = 0; d < plan->rank; d++) box.start[d] = SLOT(warp, plan->coordinates[d], const s32)[lane];
   if (plan->im2col)
     set_pixels(&box, warp, plan, lane);
   else
     set_tile(&box);
-  if (map->interleave) set_slices(&box);
   uint32_t span = (uint32_t)tensor_swizzle_span(map->swizzle);
-  box.row = (uint32_t)(box.count * box.element);
+  box.row = (uint32_t)(box.count * box.unit);
   box.pitch = span && !map->interleave ? span : box.row;
   return box;
 }
@@ -186,37 +200,34 @@ static void next_row(const Box *box, int64_t at[EMULATOR_TENSOR_RANK]) {
   }
 }
 
-// Bytes from index to index of a dimension outside of a row: of slices the second dimension's stride, and of the second
-// dimension then a slice.
-static uint64_t stride_of(const Box *box, int d) {
-  if (!box->map.interleave || d > 1) return box->map.stride[d];
-  return d == 0 ? box->map.stride[1] : box->map.interleave;
-}
-
-// Whether a row is inside the tensor but for its first dimension. *address is that of its element 0, or would be.
+// Whether a row is inside the tensor along the dimensions outside of it. *address is that of its first dimension's element 0,
+// or would be.
 static bool row_address(const Box *box, const int64_t at[EMULATOR_TENSOR_RANK], uint64_t *address) {
   bool inside = true;
   *address = box->map.address;
   for (int d = box->outer; d < box->map.rank; d++) {
     int64_t element = at[d] + box->axes[d].offset;
-    inside &= d == 0 || (element >= 0 && element <= box->map.last[d]);
-    *address += (uint64_t)element * stride_of(box, d);
+    inside &= element >= 0 && element <= box->map.last[d];
+    *address += (uint64_t)element * (d ? box->map.stride[d] : box->map.interleave);
   }
   return inside;
 }
 
-// Which bytes of a row lie inside the tensor's first dimension, if it begins at element `start` of it.
-static void clip_row(const Box *box, int64_t start, bool loads, uint32_t *from, uint32_t *to) {
-  int64_t size = (int64_t)box->map.last[0] + 1;
+// Which bytes of a row lie inside the tensor's first dimension.
+static void clip_row(const Box *box, bool loads, uint32_t *from, uint32_t *to) {
+  *from = 0;
+  *to = box->row;
+  if (!box->outer) return;
+  int64_t start = box->start[0], size = (int64_t)box->map.last[0] + 1;
   // A store ends only where the row's last 16 bytes end, though the tensor may end inside them: so an H200 does.
-  if (!loads) size = (size * box->element + UNIT - 1) / UNIT * UNIT / box->element;
+  if (!loads) size = (size * box->unit + UNIT - 1) / UNIT * UNIT / box->unit;
   int64_t low = -start, high = size - start;
   if (low < 0) low = 0;
   if (low > box->count) low = box->count;
   if (high < low) high = low;
   if (high > box->count) high = box->count;
-  *from = (uint32_t)(low * box->element);
-  *to = (uint32_t)(high * box->element);
+  *from = (uint32_t)(low * box->unit);
+  *to = (uint32_t)(high * box->unit);
 }
 
 // Collects the pieces of a box whose first byte in shared memory is `place`. A load moves sectors outside the tensor too,
@@ -231,8 +242,8 @@ static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *bo
     uint64_t shared_address = shared->base + place->offset + (uint64_t)row * box->pitch, address;
     uint32_t from, to;
     bool inside = row_address(box, at, &address);
-    clip_row(box, box->outer ? box->start[0] : at[0] * box->count, loads, &from, &to);
-    if (box->outer) address += (uint64_t)box->start[0] * (uint64_t)box->element;
+    clip_row(box, loads, &from, &to);
+    if (box->outer) address += (uint64_t)box->start[0] * (uint64_t)box->unit;
     if (loads) pieces_add_sectors(pieces, address, shared_address, box->row, route);
     if (from == to || !inside) {
       if (loads) add_bytes(pieces, box, shared, shared_address, 0, box->row, NULL);
@@ -253,52 +264,101 @@ static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *bo
 
 // ---- modes ----
 
-// What fills elements outside the tensor: zero, or a quiet NaN, which an H200 makes of 16 bits again and again.
-static BulkMode fill_mode(const Box *box) {
+// A load of .tf32 rounds to the nearest, ties to even. A NaN becomes this one, and subnormals stay, of .tf32ftz too: so an
+// H200 does.
+static u32 round_tf32(u32 bits) {
+  if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fffe000;
+  return (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
+}
+
+// What a load fills elements outside the tensor with: zero, or a quiet NaN, which an H200 makes of 16 bits again and again.
+static BulkMode load_mode(const Box *box) {
   BulkMode mode = {.element = box->element};
   if (box->map.fill_nan) mode.fill = 0x7ff77ff77ff77ff7ull >> (64 - 8 * box->element);
+  if (box->map.type == EMULATOR_TENSOR_TF32 || box->map.type == EMULATOR_TENSOR_TF32_FTZ) mode.convert = round_tf32;
   return mode;
 }
 
-// How a reduction works on the tensor's elements. False after a report.
-static bool reduce_mode(Warp *warp, const Inst *inst, int lane, const Box *box, BulkMode *mode) {
+// What a reduction does with the tensor's elements, NULL if it does not exist: there are bitwise ones of .u32, .s32 and .u64
+// alone, and .s64 cannot be added. So an H200 does.
+static Combine *combine_of(const char *operation, EmulatorTensorType type) {
   static const PtxType types[] = {
-      [EMULATOR_TENSOR_U8] = PTX_U8,   [EMULATOR_TENSOR_U16] = PTX_U16,   [EMULATOR_TENSOR_U32] = PTX_U32,
-      [EMULATOR_TENSOR_S32] = PTX_S32, [EMULATOR_TENSOR_U64] = PTX_U64,   [EMULATOR_TENSOR_S64] = PTX_S64,
-      [EMULATOR_TENSOR_F16] = PTX_F16, [EMULATOR_TENSOR_BF16] = PTX_BF16, [EMULATOR_TENSOR_F32] = PTX_F32,
-      [EMULATOR_TENSOR_F64] = PTX_F64,
+      [EMULATOR_TENSOR_U8] = PTX_U8,        [EMULATOR_TENSOR_U16] = PTX_U16,     [EMULATOR_TENSOR_U32] = PTX_U32,
+      [EMULATOR_TENSOR_S32] = PTX_S32,      [EMULATOR_TENSOR_U64] = PTX_U64,     [EMULATOR_TENSOR_S64] = PTX_S64,
+      [EMULATOR_TENSOR_F16] = PTX_F16,      [EMULATOR_TENSOR_BF16] = PTX_BF16,   [EMULATOR_TENSOR_F32] = PTX_F32,
+      [EMULATOR_TENSOR_F64] = PTX_F64,      [EMULATOR_TENSOR_F32_FTZ] = PTX_F32, [EMULATOR_TENSOR_TF32] = PTX_F32,
+      [EMULATOR_TENSOR_TF32_FTZ] = PTX_F32,
   };
+  bool bitwise = !strcmp(operation, "and") || !strcmp(operation, "or") || !strcmp(operation, "xor");
+  bool flushes = type == EMULATOR_TENSOR_F32_FTZ || type == EMULATOR_TENSOR_TF32_FTZ;
+  if (bitwise && (type == EMULATOR_TENSOR_U32 || type == EMULATOR_TENSOR_S32))
+    return reduction_find(operation, PTX_B32, true);
+  if (bitwise) return type == EMULATOR_TENSOR_U64 ? reduction_find(operation, PTX_B64, true) : NULL;
+  if (!strcmp(operation, "add") && type == EMULATOR_TENSOR_S64) return NULL;
+  Combine *combine = reduction_find(operation, types[type], true);
+  return flushes ? reduction_flushing(combine) : combine;
+}
+
+// False after a report.
+static bool reduce_mode(Warp *warp, const Inst *inst, int lane, const Box *box, BulkMode *mode) {
   const TensorPlan *plan = inst->extra;
-  PtxType type = types[box->map.type];
   *mode = (BulkMode){.element = box->element};
   if (!plan->reduction) return true;
-  bool bitwise = !strcmp(plan->reduction, "and") || !strcmp(plan->reduction, "or") || !strcmp(plan->reduction, "xor");
-  if (bitwise && box->element == 4) type = PTX_B32;
-  if (bitwise && box->element == 8) type = PTX_B64;
-  mode->combine = reduction_find(plan->reduction, type, true);
+  mode->combine = combine_of(plan->reduction, (EmulatorTensorType)box->map.type);
   if (mode->combine) return true;
   return bad_map(warp, inst, lane, box->map.address, "the reduction does not exist for the element type of the map");
 }
 
 // ---- execution ----
 
-// A box begins at a multiple of 16 bytes in its rows, and a store's not before the tensor's first element along any
-// dimension: an H200 calls anything else an illegal instruction. Reductions are stores. notes/tma.md has the measurements. False after a report.
-static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, bool loads) {
-  int64_t start = box->start[0], byte = start * box->element;
-  int before = 0;  // dimensions along which the box begins before the tensor
-  for (int d = 0; d < box->map.rank; d++) before += box->start[d] < 0;
-  if (byte % UNIT == 0 && (loads || !before)) return true;
-  if (byte % UNIT)
-    hazard_stop(
-        warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
-        "the innermost coordinate %lld times %d bytes is not a multiple of %d: the kernel stops, as an H200 does",
-        (long long)start, box->element, UNIT);
-  else
-    hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
-                "a store's coordinates must not be negative, and %d of these %s: the kernel stops, as an H200 does",
-                before, before == 1 ? "is" : "are");
+// What follows are rules for a box's first element: an H200 calls what breaks them an illegal instruction, so the kernel
+// stops. Reductions are stores, and prefetches loads. notes/tma.md has the measurements. Each returns false after a report.
+
+// Without interleave a box begins at a multiple of 16 bytes in its rows.
+static bool check_row_start(Warp *warp, const Inst *inst, int lane, const Box *box) {
+  int64_t start = box->start[0];
+  if (box->map.interleave || start * box->element % UNIT == 0) return true;
+  hazard_stop(warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
+              "the innermost coordinate %lld times %d bytes is not a multiple of %d: the kernel stops, as an H200 does",
+              (long long)start, box->element, UNIT);
   return false;
+}
+
+// A store does not begin before the tensor's first element along any dimension.
+static bool check_store_start(Warp *warp, const Inst *inst, int lane, const Box *box) {
+  int before = 0;
+  for (int d = 0; d < box->map.rank; d++) before += box->start[d] < 0;
+  if (!before) return true;
+  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
+              "a store's coordinates must not be negative, and %d of these %s: the kernel stops, as an H200 does",
+              before, before == 1 ? "is" : "are");
+  return false;
+}
+
+// In im2col mode the first pixel's place is inside the map's box; and a store's map has all its box inside the tensor.
+static bool check_first_pixel(Warp *warp, const Inst *inst, int lane, const Box *box, bool loads) {
+  const TensorMapFields *map = &box->map;
+  for (int i = 0; i < pixel_dimensions(map); i++) {
+    int d = i + box->outer;
+    const Axis *axis = &box->axes[d];
+    bool starts = axis->start >= axis->first && axis->start <= axis->last;
+    if (starts && (loads || (map->lower[i] >= 0 && map->upper[i] <= 0))) continue;
+    hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
+                starts
+                    ? "the map's box of pixels, %lld to %lld in dimension %d, reaches out of the tensor, which is for "
+                      "loads: the kernel stops, as an H200 does"
+                    : "the map's box of pixels is %lld to %lld in dimension %d, and the first pixel %lld: the kernel "
+                      "stops, as an H200 does",
+                (long long)axis->first, (long long)axis->last, d, (long long)axis->start);
+    return false;
+  }
+  return true;
+}
+
+static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, bool loads) {
+  if (!check_row_start(warp, inst, lane, box)) return false;
+  if (!loads && !check_store_start(warp, inst, lane, box)) return false;
+  return !box->map.pixels || check_first_pixel(warp, inst, lane, box, loads);
 }
 
 // The box that a lane names, with where it begins in shared memory, which a load writes. False after a report.
@@ -321,7 +381,7 @@ static bool load_box(Warp *warp, const Inst *inst, int lane, uint64_t map_addres
   Mbarrier *mbarrier = mbarrier_of_copy(warp, inst, lane, SPACE_SHARED, mbarrier_address, place.region);
   Pieces pieces = {0};
   bool done = mbarrier && collect_pieces(warp, inst, lane, &box, &place, true, &pieces);
-  BulkMode mode = fill_mode(&box);
+  BulkMode mode = load_mode(&box);
   mode.again = again;
   if (done) bulk_issue_load(warp, inst, lane, &pieces, place.region, mbarrier, box.rows * box.row, mode);
   pieces_free(&pieces);
@@ -378,14 +438,18 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
     if (!store_box(warp, inst, __builtin_ctz(rest), maps[__builtin_ctz(rest)], from[__builtin_ctz(rest)])) return;
 }
 
-// A prefetch into the L2 cache moves nothing that a program sees; its map must be one all the same.
+// A prefetch into the L2 cache moves nothing that a program sees; its map and its box are those of a load all the same.
 static void prefetch(Warp *warp, const Inst *inst, Mask mask) {
   const TensorPlan *plan = inst->extra;
   uint64_t maps[LANES];
   TensorMapFields map;
   form_addresses(warp, &plan->map, mask, maps);
-  for (Mask rest = mask; rest; rest &= rest - 1)
-    if (!read_map(warp, inst, __builtin_ctz(rest), maps[__builtin_ctz(rest)], &map)) return;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    if (!read_map(warp, inst, lane, maps[lane], &map)) return;
+    Box box = make_box(warp, plan, lane, &map);
+    if (!check_start(warp, inst, lane, &box, true)) return;
+  }
 }
 
 // ---- decoding ----

@@ -19,11 +19,13 @@ static const struct {
   int size;
   bool is_float;
 } types[] = {
-    [EMULATOR_TENSOR_U8] = {"u8", 1, false},   [EMULATOR_TENSOR_U16] = {"u16", 2, false},
-    [EMULATOR_TENSOR_U32] = {"u32", 4, false}, [EMULATOR_TENSOR_S32] = {"s32", 4, false},
-    [EMULATOR_TENSOR_U64] = {"u64", 8, false}, [EMULATOR_TENSOR_S64] = {"s64", 8, false},
-    [EMULATOR_TENSOR_F16] = {"f16", 2, true},  [EMULATOR_TENSOR_BF16] = {"bf16", 2, true},
-    [EMULATOR_TENSOR_F32] = {"f32", 4, true},  [EMULATOR_TENSOR_F64] = {"f64", 8, true},
+    [EMULATOR_TENSOR_U8] = {"u8", 1, false},           [EMULATOR_TENSOR_U16] = {"u16", 2, false},
+    [EMULATOR_TENSOR_U32] = {"u32", 4, false},         [EMULATOR_TENSOR_S32] = {"s32", 4, false},
+    [EMULATOR_TENSOR_U64] = {"u64", 8, false},         [EMULATOR_TENSOR_S64] = {"s64", 8, false},
+    [EMULATOR_TENSOR_F16] = {"f16", 2, true},          [EMULATOR_TENSOR_BF16] = {"bf16", 2, true},
+    [EMULATOR_TENSOR_F32] = {"f32", 4, true},          [EMULATOR_TENSOR_F64] = {"f64", 8, true},
+    [EMULATOR_TENSOR_F32_FTZ] = {"f32ftz", 4, true},   [EMULATOR_TENSOR_TF32] = {"tf32", 4, true},
+    [EMULATOR_TENSOR_TF32_FTZ] = {"tf32ftz", 4, true},
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -73,9 +75,10 @@ static bool check_pixels(const EmulatorTensorSpec *spec, EmulatorError *error) {
     if (lower < -limit || lower >= limit || upper < -limit || upper >= limit)
       return wrong(error, "corners %d and %d of the pixels' box, %d to %d are allowed with %d dimensions", lower, upper,
                    -limit, limit - 1, spec->rank);
-    if (lower > (int64_t)spec->size[i + 1] - 1 + upper)
-      return wrong(error, "the pixels' box from %d to %lld in dimension %d is empty", lower,
-                   (long long)spec->size[i + 1] - 1 + upper, i + 1);
+    int d = spec->interleave ? i : i + 1;  // channels stand before the pixels, slices of them behind
+    int64_t last = (int64_t)spec->size[d] - 1 + upper;
+    if (lower > last)
+      return wrong(error, "the pixels' box from %d to %lld in dimension %d is empty", lower, (long long)last, d);
   }
   return true;
 }
@@ -85,17 +88,16 @@ static bool check_interleave(const EmulatorTensorSpec *spec, EmulatorError *erro
   if (spec->interleave != 16 && spec->interleave != 32)
     return wrong(error, "there are no slices of %d bytes", spec->interleave);
   if (spec->rank < 3) return wrong(error, "%d dimensions, an interleaved layout needs 3 to 5", spec->rank);
-  if (spec->interleave == 16) return true;
-  if (spec->address % 32) return wrong(error, "slices of 32 bytes need an address that is a multiple of 32");
-  if (spec->swizzle != EMULATOR_SWIZZLE_32B) return wrong(error, "slices of 32 bytes need the 32B swizzle");
+  if (spec->address % (uint64_t)spec->interleave)
+    return wrong(error, "slices of %d bytes need an address that is a multiple of it", spec->interleave);
   return true;
 }
 
-// The rules of a row of the box in other layouts.
+// The rules of a row of the box. In interleaved layouts, too, the driver takes it for box[0] elements of the type.
 static bool check_row(const EmulatorTensorSpec *spec, EmulatorError *error) {
   int row = (int)spec->box[0] * types[spec->type].size, span = tensor_swizzle_span(spec->swizzle);
   if (row % UNIT) return wrong(error, "a row of the box has %d bytes, a multiple of %d is needed", row, UNIT);
-  if (span && row > span)
+  if (span && row > span && !spec->interleave)
     return wrong(error, "a row of the box has %d bytes, a %dB swizzle allows at most %d", row, span, span);
   return true;
 }
@@ -111,7 +113,8 @@ static bool check_spec(const EmulatorTensorSpec *spec, EmulatorError *error) {
   for (int d = 0; d < spec->rank; d++)
     if (!check_dimension(spec, d, error)) return false;
   if (spec->pixels && !check_pixels(spec, error)) return false;
-  if (!(spec->interleave ? check_interleave : check_row)(spec, error)) return false;
+  if (spec->interleave && !check_interleave(spec, error)) return false;
+  if (!check_row(spec, error)) return false;
   if (spec->fill_nan && !types[spec->type].is_float)
     return wrong(error, "elements of type %s cannot be filled with NaN", types[spec->type].name);
   return true;

@@ -88,12 +88,12 @@ static void replace_field(const ReplacePlan *plan, TensorMapFields *map, uint64_
   case MAP_BOX: map->box[d] = (uint16_t)(value > UINT16_MAX ? 0 : value); break;
   case MAP_SIZE: map->last[d] = (uint32_t)value - 1; break;
   case MAP_STRIDE: map->stride[d + 1] = value; break;  // the first dimension's is not in a map
-  case MAP_ELEMENT_STRIDE: map->element_stride[d] = d ? (uint8_t)(value > UINT8_MAX ? 0 : value) : 1; break;
+  case MAP_ELEMENT_STRIDE: map->element_stride[d] = (uint8_t)(value > UINT8_MAX ? 0 : value); break;
   case MAP_TYPE:
     map->type = (uint8_t)value;
     map->stride[0] = (uint64_t)tensor_element_size((EmulatorTensorType)value);
     break;
-  case MAP_INTERLEAVE: break;
+  case MAP_INTERLEAVE: map->interleave = (uint8_t)(value ? 8 << value : 0); break;
   case MAP_SWIZZLE: map->swizzle = (uint8_t)value; break;
   case MAP_FILL: map->fill_nan = (uint8_t)value; break;
   }
@@ -169,18 +169,18 @@ static const struct {
 
 // The value of a field that is a constant, as the emulator's maps have it. False after an error.
 static bool decode_constant(Decoder *decoder, const PtxInstruction *source, MapField field, Inst *inst) {
-  // PTX's numbers of the element types that the emulator has.
-  static const int types[] = {EMULATOR_TENSOR_U8,  EMULATOR_TENSOR_U16, EMULATOR_TENSOR_U32,
-                              EMULATOR_TENSOR_S32, EMULATOR_TENSOR_U64, EMULATOR_TENSOR_S64,
-                              EMULATOR_TENSOR_F16, EMULATOR_TENSOR_F32, -1,
-                              EMULATOR_TENSOR_F64, EMULATOR_TENSOR_BF16};
+  // In the order of PTX's numbers.
+  static const int types[] = {EMULATOR_TENSOR_U8,      EMULATOR_TENSOR_U16, EMULATOR_TENSOR_U32,  EMULATOR_TENSOR_S32,
+                              EMULATOR_TENSOR_U64,     EMULATOR_TENSOR_S64, EMULATOR_TENSOR_F16,  EMULATOR_TENSOR_F32,
+                              EMULATOR_TENSOR_F32_FTZ, EMULATOR_TENSOR_F64, EMULATOR_TENSOR_BF16, EMULATOR_TENSOR_TF32,
+                              EMULATOR_TENSOR_TF32_FTZ};
+  enum { TYPES = sizeof types / sizeof *types };
   const PtxOperand *operand = &source->operands[1];
   int64_t value = operand->value;
   if (operand->kind != PTX_OPERAND_INTEGER)
     return decoder_error(decoder, source, "the new value must be a constant"), false;
-  bool known = field == MAP_TYPE ? value >= 0 && value < (int)(sizeof types / sizeof *types) && types[value] >= 0
-                                 : value >= 0 && value <= (field == MAP_SWIZZLE ? 3 : field == MAP_FILL);
-  if (!known)
+  int last = field == MAP_TYPE ? TYPES - 1 : field == MAP_SWIZZLE ? 3 : field == MAP_INTERLEAVE ? 2 : 1;
+  if (value < 0 || value > last)
     return decoder_error(decoder, source, "the emulator has no tensor map with %lld", (long long)value), false;
   inst->a = decoder_constant(decoder, (uint64_t)(field == MAP_TYPE ? types[value] : value), 4);
   return true;

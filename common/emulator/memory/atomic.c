@@ -121,6 +121,8 @@ Combine *reduction_find(const char *operation, PtxType type, bool global) {
   return NULL;
 }
 
+Combine *reduction_flushing(Combine *combine) { return combine == add_f32 ? add_f32_flushed : combine; }
+
 // ---- execution ----
 
 static uint64_t lane_value(Warp *warp, Slot slot, int size, int lane) {

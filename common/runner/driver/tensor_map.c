@@ -15,9 +15,9 @@ static const int types[] = {
     [CU_TENSOR_MAP_DATA_TYPE_FLOAT32] = EMULATOR_TENSOR_F32,
     [CU_TENSOR_MAP_DATA_TYPE_FLOAT64] = EMULATOR_TENSOR_F64,
     [CU_TENSOR_MAP_DATA_TYPE_BFLOAT16] = EMULATOR_TENSOR_BF16,
-    [CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ] = EMULATOR_TENSOR_F32,
-    [CU_TENSOR_MAP_DATA_TYPE_TFLOAT32] = EMULATOR_TENSOR_F32,
-    [CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ] = EMULATOR_TENSOR_F32,
+    [CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ] = EMULATOR_TENSOR_F32_FTZ,
+    [CU_TENSOR_MAP_DATA_TYPE_TFLOAT32] = EMULATOR_TENSOR_TF32,
+    [CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ] = EMULATOR_TENSOR_TF32_FTZ,
 };
 
 // What cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col have in common.
@@ -52,14 +52,17 @@ static CUresult begin_map(const Request *request, EmulatorTensorSpec *spec) {
   if (request->rank < 1 || request->rank > EMULATOR_TENSOR_RANK) return invalid(request, "the rank is not 1 to 5");
   if ((uintptr_t)request->map % 64) return invalid(request, "the CUtensorMap is not aligned to 64 bytes");
   if ((unsigned)request->type >= sizeof types / sizeof *types) return missing(request, "of this data type");
-  if (request->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return missing(request, "with interleave");
+  if ((unsigned)request->interleave > CU_TENSOR_MAP_INTERLEAVE_32B)
+    return invalid(request, "there is no such interleave");
   if (request->swizzle > CU_TENSOR_MAP_SWIZZLE_128B) return missing(request, "with this swizzle");
   *spec = (EmulatorTensorSpec){.type = (EmulatorTensorType)types[request->type],
                                .rank = (int)request->rank,
                                .address = (uint64_t)(uintptr_t)request->address,
                                .swizzle = (EmulatorTensorSwizzle)request->swizzle,
+                               .interleave = request->interleave ? 8 << request->interleave : 0,
                                .fill_nan = request->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA};
   for (cuuint32_t i = 0; i < request->rank; i++) {
+    if (request->element_strides[i] == 0) return invalid(request, "an element stride is 0");
     spec->size[i] = request->sizes[i];
     spec->element_stride[i] = request->element_strides[i];
     if (i > 0) spec->stride[i] = request->strides[i - 1];
