@@ -34,7 +34,7 @@
   X(QK, "QK")                                                                                                          \
   X(SOFTMAX, "softmax")                                                                                                \
   X(SOFTMAX_REST, "softmax") /* behind a wait that stands in the middle of it */                                       \
-  X(RESCALE, "rescale") /* of O, where it is a step of its own */                                                      \
+  X(RESCALE, "rescale")      /* of O, where it is a step of its own */                                                 \
   X(PV, "PV")                                                                                                          \
   X(STORE, "store")
 
@@ -43,7 +43,7 @@ enum TracePhase { TRACE_PHASES(TRACE_NAME) TRACE_PHASE_COUNT };
 #undef TRACE_NAME
 
 enum TraceRole { TRACE_NO_ROLE, TRACE_ALL, TRACE_PRODUCER, TRACE_CONSUMER };
-enum { TRACE_BLOCKS = 512, TRACE_WARPGROUPS = 4, TRACE_TILES = 64 };  // what the table has room for
+enum { TRACE_BLOCKS = 512, TRACE_WARPGROUPS = 5, TRACE_TILES = 64 };  // what the table has room for
 
 // What a warpgroup has recorded. All zeros: nothing, because the kernel has no such block or warpgroup.
 typedef struct TraceWarpgroup {

@@ -274,7 +274,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     int key_tiles = max((keys + KEYS - 1) / KEYS, 1);  // one also for rows that are none
     key = (key_tiles - 1) * KEYS;
     skipped = tile.key_tiles - key_tiles;
-    if constexpr (CAUSAL && S::ROWS % KEYS) {
+    if constexpr (CAUSAL && S::ROWS > KEYS) {
       for (int i = 0; i < skipped; i++) {
         wait(k, shared.k_full);
         take_turn();
@@ -285,7 +285,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     return true;
   }
   __device__ void skip_values() {
-    if constexpr (CAUSAL && S::ROWS % KEYS) {
+    if constexpr (CAUSAL && S::ROWS > KEYS) {
       for (int i = 0; i < skipped; i++) {
         wait(v, shared.v_full);
         release(v, shared.v_empty);

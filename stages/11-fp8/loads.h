@@ -1,4 +1,4 @@
-// The producer of stages 11 to 11c. Self loads the values.
+// The producer of stages 11 to 11d. Self loads the values.
 #pragma once
 
 #include "../09b-diagonal/loads.h"

@@ -18,19 +18,23 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
     wgmma_commit();
   }
 
-  // The weights in e4m3. Of every 8 columns a thread has two neighbours in S, but four as A. So it packs two from 8 columns
-  // and two from the next 8, and V^T has its keys in that order.
-  template <int> __device__ void pack_weights() {
+  // The weights of keys FROM to TO in e4m3. Of every 8 columns a thread has two neighbours in S, but four as A. So it packs
+  // two from 8 columns and two from the next 8, and V^T has its keys in that order.
+  template <int FROM, int TO> __device__ void pack_keys() {
 #pragma unroll
-    for (int n = 0; n < KEYS / 32; n++)
+    for (int n = FROM / 32; n < TO / 32; n++)
       for (int j = 0; j < 4; j++) {
         const float *x = s + 16 * n + 8 * (j / 2) + 2 * (j % 2);
         p[n][j] = pack_e4m3(x[0], x[1], x[4], x[5]);
       }
-    if (HEAD_DIM == 64) put_weights();
+  }
+  template <int> __device__ void pack_weights() {
+    pack_keys<0, KEYS>();
+    if (Self::WEIGHTS_IN_MEMORY) put_weights();
   }
 
   // With HEAD_DIM = 64 a thread has 160 registers, too few for P beside S, T and O. So P waits in shared memory.
+  static constexpr bool WEIGHTS_IN_MEMORY = HEAD_DIM == 64;
   __device__ uint32_t weights_tile() {
     __shared__ __align__(1024) uint8_t tile[S::CONSUMERS][WARPGROUP_ROWS * KEYS];
     return shared_address(tile[number()]);
@@ -44,12 +48,12 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
   }
 
   // Starts T = P V of this key tile alone. An FP8 tensor core keeps 13 bits of a sum, too few for a long one.
-  __device__ void output(int) {
+  __device__ void output(int = 0) {
     uint64_t b = k_major_bytes<KEYS>(shared_address(shared.v[v.slot]));
     wgmma_fence();
 #pragma unroll
     for (int n = 0; n < KEYS / 32; n++) {
-      if constexpr (HEAD_DIM == 64)
+      if constexpr (Self::WEIGHTS_IN_MEMORY)
         wgmma_e4m3<HEAD_DIM + ONES>(t, columns_32(k_major_bytes<KEYS>(weights_tile()), n), columns_32(b, n), n > 0);
       else
         wgmma_e4m3<HEAD_DIM + ONES>(t, p[n], columns_32(b, n), n > 0);

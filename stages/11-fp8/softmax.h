@@ -16,10 +16,14 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ExactMax : Products<Self
     for (int i = FROM / 2; i < TO / 2; i++) s[i] = power_of_two(s[i] * scale + shift[i / 2 % 2]);
   }
 
-  template <int> __device__ void first_weights() {
+  // For a tile's first key tile.
+  __device__ void first_shift() {
     scale = shared.score_scale[q.slot];
 #pragma unroll
     for (int h = 0; h < 2; h++) shift[h] = shift_of_max(Base::template row_max<KEYS>(h));
+  }
+  template <int> __device__ void first_weights() {
+    first_shift();
     weights<0, KEYS>();
   }
   __device__ void tile_begins() {

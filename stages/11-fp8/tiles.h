@@ -1,4 +1,4 @@
-// How stages 11 to 11c cut the problem into tiles. Their kernels and their launches include this.
+// How stages 11 to 11d cut the problem into tiles. Their kernels and their launches include this.
 #pragma once
 
 #include "harness/kernel.h"
@@ -10,7 +10,11 @@ enum { ONES = 8 };                 // rows of ones below each tile of V^T
 enum { TRANSPOSED_KEYS = 64 };     // by a block of transpose_values
 
 // Consumers, slots for tiles of queries, and slots for tiles of K and V.
-#define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 3 : 2)
+#ifndef CONSUMERS_64
+#define CONSUMERS_64 3
+#define CONSUMER_REGISTERS_64 160
+#endif
+#define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? CONSUMERS_64 : 2)
 #define QUERY_SLOTS_OF(HEAD_DIM) 3
 #define SLOTS_OF(HEAD_DIM) 4
 
@@ -18,7 +22,8 @@ enum { TRANSPOSED_KEYS = 64 };     // by a block of transpose_values
 #define ROWS_OF(HEAD_DIM) (CONSUMERS_OF(HEAD_DIM) * WARPGROUP_ROWS)  // queries of a tile
 
 // Registers of a consumer thread, and of a thread in the producer's warpgroup, which needs more with CUDA 12.
-#define CONSUMER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 160 : __CUDACC_VER_MAJOR__ >= 13 ? 240 : 232)
+#define CONSUMER_REGISTERS_OF(HEAD_DIM)                                                                                \
+  ((HEAD_DIM) == 64 ? CONSUMER_REGISTERS_64 : __CUDACC_VER_MAJOR__ >= 13 ? 240 : 232)
 #define PRODUCER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 32 : __CUDACC_VER_MAJOR__ >= 13 ? 24 : 40)
 
 // Bytes of a block's shared memory: struct Shared in shared.h.

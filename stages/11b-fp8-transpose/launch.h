@@ -1,4 +1,4 @@
-// The launch of stages 11b and 11c: one kernel, which loads V as it is.
+// The launch of stages 11b to 11d: one kernel, which loads V as it is.
 #pragma once
 
 #include "../11-fp8/launch.h"

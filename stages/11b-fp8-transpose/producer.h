@@ -1,4 +1,4 @@
-// The producer's warpgroup of stages 11b and 11c: one thread loads, and two warps transpose V.
+// The producer's warpgroup of stages 11b to 11d: one thread loads, and two warps transpose V.
 #pragma once
 
 enum { TRANSPOSERS = 2, FILLERS_OF_V = TRANSPOSERS };  // warps that transpose; each arrives once at v_full

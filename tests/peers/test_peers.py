@@ -74,7 +74,7 @@ class Options(unittest.TestCase):
 
     def test_what_another_type_has(self):
         for argument, words in {
-            "--stages=05": "the library has no e4m3 stage 05; it has 10, 11, 11b, 11c",
+            "--stages=05": "the library has no e4m3 stage 05; it has 10, 11, 11b, 11c, 11d",
             "--peers=cuDNN": "'cuDNN' is no peer; all, none and FlashAttention-3 FP8 are allowed",
             f"--contender=mine={ANOTHER_LIBRARY}": "undefined symbol: attn_fwd_e4m3",
         }.items():
@@ -170,7 +170,7 @@ class Options(unittest.TestCase):
         self.assertEqual([contender.name for contender in found], ["03-cp-async", "01-wmma-qk", "cuDNN"])
 
     def test_stages_on_e4m3(self):
-        names = ["10-stale-max", "11-fp8", "11b-fp8-transpose", "11c-fp8-overlap"]
+        names = ["10-stale-max", "11-fp8", "11b-fp8-transpose", "11c-fp8-overlap", "11d-fp8-four-consumers"]
         found = peers.find_contenders(peers.parse_options(["--type=e4m3", "--peers=none"]))
         self.assertEqual([contender.name for contender in found], names)
         found = peers.find_contenders(peers.parse_options(["--type=e4m3", "--stages=11c",

@@ -1,0 +1,12 @@
+// Stage 11d. Its launch is stage 11b's, with other tiles.
+#include "tiles.h"
+
+#include "../11b-fp8-transpose/launch.h"
+
+const Stage stage = {
+    .name = "11d-fp8-four-consumers",
+    .title = "four consumers at head dimension 64, each of which does one thing after the other",
+    .inputs = INPUTS_E4M3,
+    .launch = launch,
+    .counter = true,
+};
