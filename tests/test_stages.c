@@ -229,6 +229,14 @@ Test(stages, counters_of_one_pass) {
   free(output);
 }
 
+// The same five, and in a block's first step one with zeros; each block of this problem has one step.
+Test(stages, counters_of_three_warpgroups) {
+  Output *output = run_line("stage-12c", "--device=emulator");
+  cr_expect(strstr(output->out, "tensor cores: 25,165,824 FLOP\n"), "%s", output->out);
+  cr_expect(strstr(output->out, "128 atomics of 16.0 sectors, 65,536 bytes\n"), "%s", output->out);
+  free(output);
+}
+
 // ---- sums in a fixed order ----
 
 // The line of a report that has the gradients' checksums.
@@ -261,10 +269,12 @@ Test(stages, deterministic_runs_give_the_same_bits) {
   char options[200];
   for (size_t i = 0; i < sizeof of_many_blocks / sizeof *of_many_blocks; i++) {
     snprintf(options, sizeof options, "--deterministic --hazards=off %s", of_many_blocks[i]);
-    cr_expect(same_bits("stage-12b", options, 6), "%s", options);
+    cr_expect(same_bits("stage-12b", options, 6), "12b %s", options);
+    cr_expect(same_bits("stage-12c", options, 6), "12c %s", options);
   }
   cr_expect(same_bits("stage-12", "--deterministic --seqlen=300", 4));
   expect_right("stage-12b", "--deterministic --seqlen=300 --schedule=3 --strict");
+  expect_right("stage-12c", "--deterministic --seqlen=300 --schedule=3 --strict");
 }
 
 // Without the option the order changes where blocks run at the same time: on a host with several cores.
