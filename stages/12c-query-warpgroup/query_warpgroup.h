@@ -3,11 +3,12 @@
 // system is busy; the key warpgroups go on meanwhile.
 #pragma once
 
-// ds_full completes when all warps of both key warpgroups have put their part of dS into the slot, ds_empty when all warps of
-// the query warpgroup are done with it.
+// own_full is for K alone and v_full for V: the scores of the first tile need not wait for V. ds_full completes when all warps
+// of both key warpgroups have put their part of dS into the slot, ds_empty when all warps of the query warpgroup are done with
+// it.
 template <int HEAD_DIM> struct BlockShared : Shared<HEAD_DIM, PAIR_SLOTS> {
   unsigned own_tile;
-  uint64_t ds_full[DS_SLOTS], ds_empty[DS_SLOTS];
+  uint64_t v_full, ds_full[DS_SLOTS], ds_empty[DS_SLOTS];
   alignas(
       1024) half ds[DS_SLOTS][ROWS * COLUMNS_OF(HEAD_DIM)];  // [query][key], a panel for the 64 keys of each warpgroup
 
@@ -16,6 +17,7 @@ template <int HEAD_DIM> struct BlockShared : Shared<HEAD_DIM, PAIR_SLOTS> {
       mbarrier_init(shared_address(ds_full + i), WARPGROUPS * 4);
       mbarrier_init(shared_address(ds_empty + i), 4);
     }
+    mbarrier_init(shared_address(&v_full), 1);
     Shared<HEAD_DIM, PAIR_SLOTS>::init();
   }
 };
@@ -99,6 +101,7 @@ template <int HEAD_DIM, bool CAUSAL> struct KeyWarpgroup : OnePass<HEAD_DIM, CAU
     __syncwarp();  // orders the reads of the last tile's delta before lane 0's arrival
     if (!first && lane == 0) mbarrier_arrive(shared_address(shared.empty + last));
     Tile x;
+    if (first) mbarrier_wait(shared_address(&shared.v_full), 0);
     this->product(x, shared.own[1], shared.streamed[slot][1]);
     this->accumulate(d1, p, shared.streamed[slot][1]);
     wgmma_wait<1>();  // dP is complete, and dV runs on
@@ -146,14 +149,21 @@ template <int HEAD_DIM, bool CAUSAL> struct QueryWarpgroup : OnePass<HEAD_DIM, C
   using Base::shared, Base::tensors, Base::lane, Base::warp, Base::head, Base::row, Base::dq;
   Ring<DS_SLOTS> ds;  // the slot of the next dS
 
+  // Starts loading the block's own tile of K (0) or V (1).
+  __device__ void load_own(int i, uint64_t &full) {
+    mbarrier_arrive_expect(shared_address(&full), sizeof shared.own[i]);
+    load<HEAD_DIM>(shared.own[i], full, tensors.own[i], row, head);
+  }
+
   // One thread loads the block's own tiles and then, always PAIR_SLOTS - 1 pairs ahead, the streamed ones. Both parts of dQ are
   // computed one after the other, because their sums together would need twice the registers.
   __device__ void run(int first, int tiles) {
     bool loads = threadIdx.x == THREADS;
     if (loads) {
-      mbarrier_arrive_expect(shared_address(&shared.own_full), sizeof shared.own);
-      load<HEAD_DIM>(shared.own, shared.own_full, tensors.own, row, head);
-      for (int t = first; t < min(first + PAIR_SLOTS - 1, tiles); t++) this->load_streamed(t);
+      load_own(0, shared.own_full);
+      this->load_streamed(first);
+      load_own(1, shared.v_full);
+      for (int t = first + 1; t < min(first + PAIR_SLOTS - 1, tiles); t++) this->load_streamed(t);
     }
     __syncwarp();
     mbarrier_wait(shared_address(&shared.own_full), 0);
@@ -163,7 +173,7 @@ template <int HEAD_DIM, bool CAUSAL> struct QueryWarpgroup : OnePass<HEAD_DIM, C
       __syncwarp();
       mbarrier_wait(shared_address(shared.ds_full + ds.slot), ds.parity);
       int slot = __shfl_sync(0xffffffff, ds.slot, 0);
-#pragma unroll 1
+#pragma unroll
       for (int part = 0; part < 2; part++) {
         this->query_gradient(shared_address(shared.ds[slot]), part);
         wgmma_wait<0>();
