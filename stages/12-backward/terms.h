@@ -1,4 +1,10 @@
+// The kernel before the passes: what they need of each query.
 #pragma once
+
+// shift and delta of a tile of queries; the lanes of a warp share 32 / LANES queries. Past the last query, shift is minus
+// infinity, which makes weights 0, and delta is 0.
+//
+// Grid: tiles of queries, head after head. Block: 256.
 template <int HEAD_DIM> __device__ void backward_terms(const Problem &problem) {
   const int LANES = HEAD_DIM / 8;  // of a query: each has 16 bytes of O and of dO
   int head = blockIdx.x / problem.head_tiles, first = blockIdx.x % problem.head_tiles * ROWS;
