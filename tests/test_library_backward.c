@@ -40,14 +40,14 @@ static HlStatus run_deterministic(const char *number, const HlTensor t[BACKWARD_
                                              &t[7], (void *)0x5);
 }
 
-// Stage 12b: zeros for the sums and all counters, then three kernels. Only a fixed order gives the kernels the address of the
-// turns, the second number of their last parameter.
-Test(library_backward, a_fixed_order_needs_turns) {
+// From stage 12b on: zeros for the sums and all counters, then three kernels. Only a fixed order gives the kernels the
+// address of the turns, the second number of their last parameter.
+static void needs_turns(const char *number) {
   HlTensor tensors[BACKWARD_TENSORS];
   fill_tensors(tensors);
   driver->parameter = 2;
   driver->offset = sizeof(uint64_t);
-  cr_expect_eq(run_backward("12b", tensors, lse), HL_OK, "%s", hl.error());
+  cr_expect_eq(run_backward(number, tensors, lse), HL_OK, "%s", hl.error());
   static const char *const kernels[] = {"backward_terms_64", "backward_64_causal", "finish_queries_64"};
   cr_assert_eq(driver->launches, 3);
   for (int i = 0; i < 3; i++) cr_expect_str_eq(driver->launch[i].kernel, kernels[i]);
@@ -58,10 +58,14 @@ Test(library_backward, a_fixed_order_needs_turns) {
   cr_expect(driver->fill[0].byte == 0 && driver->fill[0].size == workspace - 2 * floats &&
             driver->fill[0].stream == (void *)0x5);
   for (int i = 1; i < 3; i++) cr_expect_eq(driver->launch[i].taken, 0);
-  cr_expect_eq(run_deterministic("12b", tensors), HL_OK, "%s", hl.error());
+  cr_expect_eq(run_deterministic(number, tensors), HL_OK, "%s", hl.error());
   cr_assert_eq(driver->launches, 6);
   for (int i = 4; i < 6; i++) cr_expect_eq(driver->launch[i].taken, driver->fill[0].address + sums);
 }
+
+Test(library_backward, a_fixed_order_needs_turns) { needs_turns("12b"); }
+
+Test(library_backward, a_fixed_order_of_a_query_warpgroup_needs_turns) { needs_turns("12c"); }
 
 Test(library_backward, each_function_is_for_its_own_pass) {
   HlTensor tensors[BACKWARD_TENSORS];

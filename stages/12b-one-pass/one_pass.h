@@ -33,8 +33,6 @@ struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
     Base::start();
   }
 
-  __device__ uint32_t ds() { return shared_address(shared.ds); }
-
   // Keys past the last one get no dS. Their rows of K are zeros, but their dS may be infinite in fp16, and 0 times that is NaN.
   __device__ void hide_missing_keys() {
 #pragma unroll
@@ -81,10 +79,10 @@ struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
     this->pack_factors(a, dp);
     this->accumulate(d0, a, q);
     __syncthreads();  // both warpgroups have ended the step before: its dQ no longer reads dS
-    put_score_gradients(a, ds());
+    put_score_gradients(a, shared_address(shared.ds));
     fence_async_proxy();
     __syncthreads();  // dS is complete
-    query_gradient(ds(), warpgroup);
+    query_gradient(shared_address(shared.ds), warpgroup);
     wgmma_wait<1>();
     wgmma_results(d0);
     wgmma_results(d1);
