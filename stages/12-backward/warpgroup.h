@@ -27,14 +27,20 @@ static_assert(sizeof(Shared<64>) == SHARED_BYTES(64, SLOTS) && sizeof(Shared<128
 
 // ---- the thread that loads ----
 
-// Starts loading the same rows of two tensors, in panels of 64 columns. The caller has announced the bytes.
+// Starts loading rows of a tensor, in panels of 64 columns. The caller has announced the bytes.
 template <int HEAD_DIM, int SIZE>
-__device__ void load(half (&to)[2][SIZE], uint64_t &full, const TensorMap (&maps)[2], int row, int head) {
+__device__ void load(half (&to)[SIZE], uint64_t &full, const TensorMap &map, int row, int head) {
   const int panel_bytes = SIZE / HEAD_DIM * ROW_BYTES;
 #pragma unroll
-  for (int i = 0; i < 2; i++)
-    for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
-      tma_load(shared_address(to[i]) + panel * panel_bytes, &maps[i], shared_address(&full), panel * PANEL, row, head);
+  for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
+    tma_load(shared_address(to) + panel * panel_bytes, &map, shared_address(&full), panel * PANEL, row, head);
+}
+
+// The same rows of two tensors.
+template <int HEAD_DIM, int SIZE>
+__device__ void load(half (&to)[2][SIZE], uint64_t &full, const TensorMap (&maps)[2], int row, int head) {
+#pragma unroll
+  for (int i = 0; i < 2; i++) load<HEAD_DIM>(to[i], full, maps[i], row, head);
 }
 
 // ---- a warp's part of a gradient ----

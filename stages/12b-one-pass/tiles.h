@@ -2,10 +2,9 @@
 #pragma once
 #include "../12-backward/tiles.h"
 
-enum {
-  PART_FLOATS = 64 * 64,
-  SUM_FLOATS = WARPGROUPS * PART_FLOATS
-};  // of a query tile's dQ: a warpgroup's part, and all
+// Of a query tile's dQ: a warpgroup's part, and all.
+enum { PART_FLOATS = 64 * 64, SUM_FLOATS = WARPGROUPS * PART_FLOATS };
+
 // Bytes of a block's shared memory: struct OnePassShared in one_pass.h.
 #define ONE_PASS_SHARED_BYTES(HEAD_DIM)                                                                                \
   ((SHARED_BYTES(HEAD_DIM, SLOTS) + 1023) / 1024 * 1024 + 2 * ROWS * COLUMNS_OF(HEAD_DIM))

@@ -12,5 +12,5 @@ enum { BLOCK_THREADS = THREADS + WARPGROUP };  // two warpgroups for keys, and o
 
 // Bytes of a block's shared memory: struct BlockShared in query_warpgroup.h.
 #define BLOCK_SHARED_BYTES(HEAD_DIM)                                                                                   \
-  ((SHARED_BYTES(HEAD_DIM, PAIR_SLOTS) + 16 * DS_SLOTS + 1023) / 1024 * 1024 +                                         \
+  ((SHARED_BYTES(HEAD_DIM, PAIR_SLOTS) + 8 + 16 * DS_SLOTS + 1023) / 1024 * 1024 +                                     \
    DS_SLOTS * 2 * ROWS * COLUMNS_OF(HEAD_DIM))
