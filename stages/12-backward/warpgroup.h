@@ -13,11 +13,12 @@ template <int HEAD_DIM, int SLOT_COUNT = SLOTS> struct Shared {
   float shift[SLOTS][COLUMNS], delta[SLOTS][COLUMNS];
   uint64_t own_full, full[SLOTS], empty[SLOTS];
 
-  __device__ void init() {
+  // `releases` arrivals release a slot: by default one of each warp.
+  __device__ void init(int releases = WARPGROUPS * 4) {
     mbarrier_init(shared_address(&own_full), 1);
     for (int i = 0; i < SLOTS; i++) {
       mbarrier_init(shared_address(full + i), 1);
-      mbarrier_init(shared_address(empty + i), WARPGROUPS * 4);  // one arrival of each warp
+      mbarrier_init(shared_address(empty + i), releases);
     }
     mbarrier_fence_init();
   }

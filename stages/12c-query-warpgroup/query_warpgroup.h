@@ -18,7 +18,7 @@ template <int HEAD_DIM> struct BlockShared : Shared<HEAD_DIM, PAIR_SLOTS> {
       mbarrier_init(shared_address(ds_empty + i), 4);
     }
     mbarrier_init(shared_address(&v_full), 1);
-    Shared<HEAD_DIM, PAIR_SLOTS>::init();
+    Shared<HEAD_DIM, PAIR_SLOTS>::init(THREADS);
   }
 };
 static_assert(sizeof(BlockShared<64>) == BLOCK_SHARED_BYTES(64), "see tiles.h");
@@ -98,8 +98,7 @@ template <int HEAD_DIM, bool CAUSAL> struct KeyWarpgroup : OnePass<HEAD_DIM, CAU
     this->pack_factors(p, s);
     wgmma_wait<0>();
     wgmma_results(d0);
-    __syncwarp();  // orders the reads of the last tile's delta before lane 0's arrival
-    if (!first && lane == 0) mbarrier_arrive(shared_address(shared.empty + last));
+    if (!first) mbarrier_arrive(shared_address(shared.empty + last));  // each lane: it has read shift and delta
     Tile x;
     if (first) mbarrier_wait(shared_address(&shared.v_full), 0);
     this->product(x, shared.own[1], shared.streamed[slot][1]);
