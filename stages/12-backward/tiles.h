@@ -30,7 +30,7 @@ typedef struct Problem {
   int head_tiles;            // own tiles in a head
   float scale, log2e_scale;  // 1 / sqrt(HEAD_DIM), and log2(e) times that: exp(x) is computed as 2^(x log2 e)
   HalfPointer o, d_o;
-  FloatOutput lse;           // log of the sum of exp(score), [heads][seqlen]
+  FloatOutput lse;  // log of the sum of exp(score), [heads][seqlen]
   // For each query, [heads][head_tiles * ROWS]: -lse log2(e) + weight_exponent, and the sum over d of dO O, divided by
   // 2^weight_exponent.
   FloatOutput shift, delta;
