@@ -15,6 +15,9 @@ __device__ int thread_index() {
   return index;
 }
 
+// A consumer's ring of K, and its ring of V.
+template <int HEAD_DIM> struct KeyRing : Ring<Shared<HEAD_DIM>::SLOTS> {};
+
 template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   using S = Shared<HEAD_DIM>;
   S &shared;
@@ -23,7 +26,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   int warpgroup;
   bool elected;  // one thread of each warp
   Ring<S::QUERY_SLOTS> q;
-  Ring<S::SLOTS> k, v;
+  KeyRing<HEAD_DIM> k, v;
   int leaving = -1;    // the slot of queries from which an output is on its way out
   int skipped;         // key tiles to the right of this warpgroup's rows
   int steps = 0;       // for trace: key tiles whose scores have been started
@@ -120,13 +123,13 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   __device__ void output_done() { wgmma_results(o); }
 
   // wait: until a ring's next slot is full. arrive: this warp needs the slot no more. release: the same, and the ring goes on.
-  template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
+  template <class AnyRing> __device__ void wait(const AnyRing &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
   }
-  template <int SLOTS> __device__ void arrive(const Ring<SLOTS> &ring, const uint64_t *empty) {
+  template <class AnyRing> __device__ void arrive(const AnyRing &ring, const uint64_t *empty) {
     if (elected) mbarrier_arrive(shared_address(empty + ring.slot));
   }
-  template <int SLOTS> __device__ void release(Ring<SLOTS> &ring, const uint64_t *empty) {
+  template <class AnyRing> __device__ void release(AnyRing &ring, const uint64_t *empty) {
     arrive(ring, empty);
     ring.advance();
   }

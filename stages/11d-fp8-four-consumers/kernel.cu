@@ -24,6 +24,7 @@
 #include "../11b-fp8-transpose/producer.h"
 
 #include "../09b-diagonal/consumer.h"
+#include "counting_ring.h"
 
 #include "../11-fp8/products.h"
 
@@ -38,18 +39,13 @@ template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAU
   using Base::warpgroup, Base::steps;
   static constexpr bool WEIGHTS_IN_MEMORY = false;
 
-  // The shifts follow the maxima, and O and the sums shrink at once, but only if a maximum of the warp has grown. The turn
-  // begins before that branch, and ptxas moves no weights up across it.
+  // The shifts follow the maxima, and O and the sums shrink at once, but only if a maximum of the warp has grown.
   __device__ void raise_max() {
     float max[2], lower[2];
     Base::find_max(max);
 #pragma unroll
     for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], shift_of_max(max[h]));
-    bool grown = __any_sync(0xffffffff, lower[0] < shift[0] || lower[1] < shift[1]);
-    trace(WAIT_TURN, steps);
-    take_turn();
-    trace(SOFTMAX_REST, steps);
-    if (!grown) return;
+    if (!__any_sync(0xffffffff, lower[0] < shift[0] || lower[1] < shift[1])) return;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       factor[h] = power_of_two(lower[h] - shift[h]);
@@ -58,19 +54,28 @@ template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAU
     Base::shrink_output();
   }
 
-  // The weights of a key tile. A turn is over when one half of them is packed; it has P of the later keys, in registers that T
-  // will not need. The other half stands behind another branch, the wait for V, so ptxas leaves it out of the turn.
+  // The weights of 32 keys, packed.
+  template <int FROM> __device__ void weights_of_32() {
+    Base::template weights<FROM, FROM + 32>();
+    Base::template pack_keys<FROM, FROM + 32>();
+  }
+
+  // The weights of a key tile, those of the later keys in a turn: their P has registers that T will not need. ptxas moves
+  // exponentials up across take_turn and down across pass_turn, and only the branches before and behind stop it: the one in
+  // raise_max, and the wait for V. So that wait comes after all weights. Behind it the last ones could not begin early.
   __device__ void weights_and_turn() {
-    Base::template weights<KEYS / 2, KEYS>();
-    Base::template pack_keys<KEYS / 2, KEYS>();
+    trace(WAIT_TURN, steps);
+    take_turn();
+    trace(SOFTMAX_REST, steps);
+    weights_of_32<96>();
+    weights_of_32<64>();
     uint32_t all = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++) all ^= p[2 + i / 4][i % 4];
     computed_here(__uint_as_float(all));
     pass_turn();
-    wait(v, shared.v_full);
-    Base::template weights<0, KEYS / 2>();
-    Base::template pack_keys<0, KEYS / 2>();
+    weights_of_32<32>();
+    weights_of_32<0>();
   }
 
   // A key tile from its scores to its output.
@@ -89,11 +94,12 @@ template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAU
       if (CAUSAL || key + KEYS > problem.seqlen) Base::template mask<KEYS>();
       Base::first_shift();
       Base::tile_begins();
-      take_turn();
     } else {
       raise_max();
     }
     weights_and_turn();
+    trace(WAIT_V, steps);
+    wait(v, shared.v_full);
     trace(PV, steps);
     Base::output();
     trace(WAIT_PV, steps);
@@ -102,6 +108,15 @@ template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAU
     trace_done(PV, steps);
     release(v, shared.v_empty);
     steps++;
+  }
+
+  __device__ int number() { return warpgroup; }  // kept in a register: it is needed twice in each key tile
+
+  // The first key of a tile's first key tile. Without a mask it is computed again, which saves a register.
+  __device__ int first_key() {
+    int seqlen = problem.seqlen;
+    asm volatile("" : "+r"(seqlen));
+    return CAUSAL ? key : (seqlen - 1) / KEYS * KEYS;
   }
 
   // Skips keys and values to the right of this warpgroup's rows.
@@ -116,7 +131,7 @@ template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAU
     if (warpgroup == Base::S::CONSUMERS - 1) pass_turn();  // the first turn is consumer 0's
     while (find_next()) {
       key_tile<true>();
-      for (; key > 0; key -= KEYS) key_tile<false>();
+      for (int tiles = first_key() / KEYS; tiles > 0; tiles--) key_tile<false>();
       trace(STORE, steps - 1);
       Base::store(sum, q.slot, 0, 0);
       q.advance();

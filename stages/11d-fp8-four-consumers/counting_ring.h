@@ -1,0 +1,24 @@
+// A ring of four slots whose state is one number instead of two.
+#pragma once
+
+// It counts the slots used so far, and from that number come slot and parity when they are needed. It needs one register
+// instead of two.
+struct CountingRing {
+  struct Slot {
+    uint32_t used;
+    __device__ operator int() const { return used % 4; }
+  };
+  struct Parity {
+    uint32_t used;
+    __device__ operator uint32_t() const { return used / 4 % 2; }
+  };
+  union {
+    Slot slot = {0};
+    Parity parity;
+  };
+
+  __device__ __forceinline__ void advance() { slot.used++; }
+};
+
+static_assert(SLOTS_OF(64) == 4);
+template <> struct KeyRing<64> : CountingRing {};
