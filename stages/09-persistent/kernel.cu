@@ -282,7 +282,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     int key_tiles = (keys + KEYS - 1) / KEYS;
     key = (key_tiles - 1) * KEYS;
     skipped = tile.key_tiles - key_tiles;
-    if constexpr (CAUSAL && S::ROWS % KEYS) {
+    if constexpr (CAUSAL && S::ROWS > KEYS) {
       for (int i = 0; i < skipped; i++) {
         wait(k, shared.k_full);
         take_turn();
@@ -293,7 +293,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return true;
   }
   __device__ void skip_values() {
-    if constexpr (CAUSAL && S::ROWS % KEYS) {
+    if constexpr (CAUSAL && S::ROWS > KEYS) {
       for (int i = 0; i < skipped; i++) {
         wait(v, shared.v_full);
         release(v, shared.v_empty);

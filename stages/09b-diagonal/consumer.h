@@ -123,13 +123,13 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   __device__ void output_done() { wgmma_results(o); }
 
   // wait: until a ring's next slot is full. arrive: this warp needs the slot no more. release: the same, and the ring goes on.
-  template <class AnyRing> __device__ void wait(const AnyRing &ring, const uint64_t *full) {
+  template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
   }
-  template <class AnyRing> __device__ void arrive(const AnyRing &ring, const uint64_t *empty) {
+  template <int SLOTS> __device__ void arrive(const Ring<SLOTS> &ring, const uint64_t *empty) {
     if (elected) mbarrier_arrive(shared_address(empty + ring.slot));
   }
-  template <class AnyRing> __device__ void release(AnyRing &ring, const uint64_t *empty) {
+  template <int SLOTS> __device__ void release(Ring<SLOTS> &ring, const uint64_t *empty) {
     arrive(ring, empty);
     ring.advance();
   }
@@ -305,10 +305,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     if (warpgroup == S::CONSUMERS - 1) pass_turn();  // the first turn is consumer 0's
     find_next();
     skip_values();
-    if (self().half_tile())
-      first_tile<KEYS / 2>();
-    else
-      first_tile<KEYS>();
+    self().half_tile() ? first_tile<KEYS / 2>() : first_tile<KEYS>();
     while (true) {
       int accumulate = self().other_tiles();
       release_queries();  // here for a tile with a single key tile, which has no end_step

@@ -2,8 +2,10 @@
 #pragma once
 
 // It counts the slots used so far, and from that number come slot and parity when they are needed. It needs one register
-// instead of two.
-struct CountingRing {
+// instead of two. Ring is a template by a number of slots, and COUNTING stands for this ring.
+enum { COUNTING = -1 };
+
+template <> struct Ring<COUNTING> {
   struct Slot {
     uint32_t used;
     __device__ operator int() const { return used % 4; }
@@ -21,4 +23,4 @@ struct CountingRing {
 };
 
 static_assert(SLOTS_OF(64) == 4);
-template <> struct KeyRing<64> : CountingRing {};
+template <> struct KeyRing<64> : Ring<COUNTING> {};
