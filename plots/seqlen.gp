@@ -91,7 +91,7 @@ head = 'set label 1 "{/:Bold Attention, " . pass . " pass, on one " . device . "
   set label 3 recorded at screen 0.03, screen from_top(74) font ",14" textcolor rgb grey; \
   do for [line in coloured] { set label 10 + line "{/:Bold " . full(names[int(line)]) . "}" \
     at screen key_x[int(line)], screen from_top(108) font ",14" textcolor rgb colour(int(line)) }; \
-  set label 4 (stages > 3 ? "grey: stages below" : "") at screen x / 900, screen from_top(108) font ",14" \
+  set label 4 (stages > 3 ? "grey: below" : "") at screen x / 900, screen from_top(108) font ",14" \
     textcolor rgb grey; \
   set label 5 dashed at screen 0.03, screen from_top(132) font ",14" textcolor rgb green'
 
