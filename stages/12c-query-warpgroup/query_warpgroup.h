@@ -9,8 +9,7 @@
 template <int HEAD_DIM> struct BlockShared : Shared<HEAD_DIM, PAIR_SLOTS> {
   unsigned own_tile;
   uint64_t v_full, ds_full[DS_SLOTS], ds_empty[DS_SLOTS];
-  alignas(
-      1024) half ds[DS_SLOTS][ROWS * COLUMNS_OF(HEAD_DIM)];  // [query][key], a panel for the 64 keys of each warpgroup
+  alignas(1024) half ds[DS_SLOTS][ROWS * COLUMNS_OF(HEAD_DIM)];  // [query][key], a panel for each warpgroup's keys
 
   __device__ void init() {
     for (int i = 0; i < DS_SLOTS; i++) {

@@ -311,8 +311,9 @@ static bool reduce_mode(Warp *warp, const Inst *inst, int lane, const Box *box, 
 
 // ---- execution ----
 
-// What follows are rules for a box's first element: an H200 calls what breaks them an illegal instruction, so the kernel
-// stops. Reductions are stores, and prefetches loads. notes/tma.md has the measurements. Each returns false after a report.
+// The next functions check the first element of a box. An H200 reports a copy that breaks one of their rules as an illegal
+// instruction, and the kernel stops. To them a reduction is a store, and a prefetch is a load. notes/tma.md has the
+// measurements. Each function returns false after a report.
 
 // Without interleave a box begins at a multiple of 16 bytes in its rows.
 static bool check_row_start(Warp *warp, const Inst *inst, int lane, const Box *box) {
