@@ -164,8 +164,8 @@ static void expect_stopped(const char *options, const char *kernel, const char *
   Output *output = run_test(options, "faults", kernel);
   EXPECT_CODE(1);
   EXPECT_OUT("launch: cudaSuccess");
-  for (int i = 0; i < 3; i++) {
-    static const char *const calls[] = {"synchronise", "after", "last"};
+  for (int i = 0; i < 5; i++) {
+    static const char *const calls[] = {"synchronise", "after", "allocation", "copy", "last"};
     snprintf(after, sizeof after, "%s: %s: ", calls[i], error);
     EXPECT_OUT(after);
   }
