@@ -133,8 +133,9 @@ Test(reports, a_longer_chain_is_shown_from_inside) {
 }
 
 Test(reports, a_destructor_is_no_constructor) {
-  Report r = report(".loc 1 9 1\n.loc 1 4 2, function_name $S0, inlined_at 1 9 1\n"
-                    ".loc 3 40 7, function_name $S2, inlined_at 1 4 2\n.loc 2 3 5, function_name $S3, inlined_at 3 40 7\n" STORE);
+  Report r = report(
+      ".loc 1 9 1\n.loc 1 4 2, function_name $S0, inlined_at 1 9 1\n"
+      ".loc 3 40 7, function_name $S2, inlined_at 1 4 2\n.loc 2 3 5, function_name $S3, inlined_at 3 40 7\n" STORE);
   cr_assert_eq(r.count, 1);
   expect_text(&r, "       in lib/put.h:3, lib::Tile::operator*\n       inlined at lib/tile.h:40, lib::Tile::~Tile\n");
   end(&r);

@@ -79,11 +79,10 @@ static void skip_to_end(Names *names) {
 }
 
 static void take_operator(Names *names) {
-  static const char *const operators[][2] = {{"cl", "operator()"}, {"ix", "operator[]"}, {"aS", "operator="},
-                                             {"pl", "operator+"},  {"mi", "operator-"},  {"ml", "operator*"},
-                                             {"pL", "operator+="}, {"eq", "operator=="}, {"lt", "operator<"},
-                                             {"de", "operator*"},  {"pt", "operator->"}, {"dv", "operator/"},
-                                             {"pp", "operator++"}, {"ne", "operator!="}, {"gt", "operator>"}};
+  static const char *const operators[][2] = {
+      {"cl", "operator()"}, {"ix", "operator[]"}, {"aS", "operator="},  {"pl", "operator+"},  {"mi", "operator-"},
+      {"ml", "operator*"},  {"pL", "operator+="}, {"eq", "operator=="}, {"lt", "operator<"},  {"de", "operator*"},
+      {"pt", "operator->"}, {"dv", "operator/"},  {"pp", "operator++"}, {"ne", "operator!="}, {"gt", "operator>"}};
   const char *name = "operator";
   for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
     if (!strncmp(names->at, operators[i][0], 2)) name = operators[i][1];

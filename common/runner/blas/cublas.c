@@ -87,7 +87,7 @@ static cublasStatus_t copy_rows(const void *from, int64_t from_pitch, void *to, 
   cublasStatus_t matrix(int rows, int columns, int element, const void *from, int from_leading, void *to,              \
                         int to_leading) {                                                                              \
     return copy_rows(from, (int64_t)from_leading * element, to, (int64_t)to_leading * element,                         \
-                     (int64_t)rows *element, columns);                                                                 \
+                     (int64_t)rows * element, columns);                                                                \
   }                                                                                                                    \
   cublasStatus_t matrix##Async(int rows, int columns, int element, const void *from, int from_leading, void *to,       \
                                int to_leading, cudaStream_t stream) {                                                  \
