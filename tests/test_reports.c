@@ -19,7 +19,8 @@ typedef struct Report {
 } Report;
 
 // Runs the kernel k of one block of 64 threads. The files are a kernel and the headers of a library; the functions kernel,
-// lib::put and lib::Tile::store.
+// lib::put, and of lib::Tile
+// store, the destructor and an operator.
 static Report report(const char *body) {
   char *text = malloc(strlen(body) + 2000);
   sprintf(
@@ -29,7 +30,11 @@ static Report report(const char *body) {
       ".file 1 \"my/kernel.cu\"\n.file 2 \"lib/put.h\"\n.file 3 \"lib/tile.h\"\n"
       ".section .debug_str\n{\n$S0:\n.b8 95,90,78,51,108,105,98,51,112,117,116,69,118,0\n"  // _ZN3lib3putEv
       // _ZN3lib4TileILi64EE5storeEv
-      "$S1:\n.b8 95,90,78,51,108,105,98,52,84,105,108,101,73,76,105,54,52,69,69,53,115,116,111,114,101,69,118,0\n}\n",
+      "$S1:\n.b8 95,90,78,51,108,105,98,52,84,105,108,101,73,76,105,54,52,69,69,53,115,116,111,114,101,69,118,0\n"
+      // _ZN3lib4TileILi64EED1Ev
+      "$S2:\n.b8 95,90,78,51,108,105,98,52,84,105,108,101,73,76,105,54,52,69,69,68,49,69,118,0\n"
+      // _ZNK3lib4TileILi64EEdeEv
+      "$S3:\n.b8 95,90,78,75,51,108,105,98,52,84,105,108,101,73,76,105,54,52,69,69,100,101,69,118,0\n}\n",
       body);
   Report r = {.emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1, .step_limit = 1 << 20})};
   EmulatorModule *module = emulator_load(r.emulator, text, strlen(text), &r.error);
@@ -124,6 +129,15 @@ Test(reports, a_longer_chain_is_shown_from_inside) {
   cr_assert_eq(r.count, 1);
   expect_text(&r, "    at my/kernel.cu:4, called at 9  block (0,0,0)");
   expect_text(&r, "       in lib/put.h:3, lib::put\n       inlined at lib/tile.h:40, lib::Tile::store\n");
+  end(&r);
+}
+
+Test(reports, a_destructor_is_no_constructor) {
+  Report r = report(
+      ".loc 1 9 1\n.loc 1 4 2, function_name $S0, inlined_at 1 9 1\n"
+      ".loc 3 40 7, function_name $S2, inlined_at 1 4 2\n.loc 2 3 5, function_name $S3, inlined_at 3 40 7\n" STORE);
+  cr_assert_eq(r.count, 1);
+  expect_text(&r, "       in lib/put.h:3, lib::Tile::operator*\n       inlined at lib/tile.h:40, lib::Tile::~Tile\n");
   end(&r);
 }
 

@@ -79,7 +79,10 @@ static void release_to(Warp *warp, Mask mask, const MbarrierPlan *plan, Mbarrier
   bool remote = mbarrier->address >> SHARED_RANK_SHIFT != (uint64_t)warp->block->rank + 1;
   bool too_narrow = remote && plan->scope == STRONG_CTA;
   mbarrier->loose |= plan->relaxed || too_narrow;
-  if (too_narrow) return;
+  if (too_narrow) {
+    warp->block->cluster->arrived_narrowly = true;
+    return;
+  }
   if (plan->relaxed)
     race_release_relaxed(warp, mask, &mbarrier->arrived, remote ? STRONG_CLUSTER : STRONG_CTA);
   else
