@@ -34,17 +34,16 @@ static void vote(int first, int set) {
       "bar.red.and.pred %q, 1, %p; selp.u32 %r2, 1, 0, %q; bar.red.and.pred %q, 1, 96, !%p; selp.u32 %r3, 1, 0, %q;\n"
       "bar.red.or.pred %q, 1, %p; selp.u32 %r4, 1, 0, %q; bar.red.or.pred %q, 1, 96, !%p; selp.u32 %r5, 1, 0, %q;\n"
       "mad.wide.u32 %w, %t, 24, %o;\n"
-      "st.global.v2.u32 [%w], {%r0, %r1}; st.global.v2.u32 [%w+8], {%r2, %r3}; st.global.v2.u32 [%w+16], {%r4, %r5};\n"
-      END;
+      "st.global.v2.u32 [%w], {%r0, %r1}; st.global.v2.u32 [%w+8], {%r2, %r3}; st.global.v2.u32 [%w+16], {%r4, "
+      "%r5};\n" END;
   uint32_t in[THREADS] = {0}, out[THREADS][WORDS];
   for (int i = 0; i < set; i++) in[first + i] = 1;
-  const uint32_t expected[WORDS] = {(uint32_t)set, (uint32_t)(THREADS - set), set == THREADS,
-                                    set == 0,      set > 0,                   set < THREADS};
+  const uint32_t expected[WORDS] = {(uint32_t)set, (uint32_t)(THREADS - set), set == THREADS, set == 0, set > 0,
+                                    set < THREADS};
   for (uint64_t schedule = 0; schedule < SCHEDULES; schedule++) {
     Machine machine = machine_open(text, schedule);
     launch_with(&machine, in, out[0], sizeof out);
-    for (int t = 0; t < THREADS; t++)
-      cr_expect_arr_eq(out[t], expected, sizeof expected, "%d true: thread %d", set, t);
+    for (int t = 0; t < THREADS; t++) cr_expect_arr_eq(out[t], expected, sizeof expected, "%d true: thread %d", set, t);
     machine_close(&machine);
   }
 }
@@ -59,13 +58,12 @@ Test(barriers, votes) {
 
 // The halves of each warp meet at a barrier each, with one predicate for both results: a half keeps that of the other.
 Test(barriers, halves_of_a_warp_vote_apart) {
-  static const char text[] = BEGIN
-      "setp.ge.u32 %p, %l, 16; setp.ne.u32 %q, %t, %t;\n"  // false
-      "@%p bra UPPER;\n"
-      "setp.eq.u32 %p, %t, 0; barrier.cta.red.or.pred %q, 1, 64, %p; bra MET;\n"
-      "UPPER: setp.eq.u32 %p, %t, 95; barrier.cta.red.or.pred %q, 2, 64, %p;\n"
-      "MET: bar.warp.sync 0xffffffff;\n"
-      "selp.u32 %v, 1, 0, %q; mad.wide.u32 %w, %t, 4, %o; st.global.u32 [%w], %v;\n" END;
+  static const char text[] = BEGIN "setp.ge.u32 %p, %l, 16; setp.ne.u32 %q, %t, %t;\n"  // false
+                                   "@%p bra UPPER;\n"
+                                   "setp.eq.u32 %p, %t, 0; barrier.cta.red.or.pred %q, 1, 64, %p; bra MET;\n"
+                                   "UPPER: setp.eq.u32 %p, %t, 95; barrier.cta.red.or.pred %q, 2, 64, %p;\n"
+                                   "MET: bar.warp.sync 0xffffffff;\n"
+                                   "selp.u32 %v, 1, 0, %q; mad.wide.u32 %w, %t, 4, %o; st.global.u32 [%w], %v;\n" END;
   enum { ALL = 128 };  // 64 lower and 64 upper lanes
   uint32_t out[ALL];
   for (uint64_t schedule = 0; schedule < SCHEDULES; schedule++) {
