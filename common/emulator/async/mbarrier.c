@@ -241,7 +241,7 @@ static bool arrive_later(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbar
   for (int i = 0; i < queue->count; i++) {
     const AsyncOp *copy = queue->entries[i].op;
     u32 *last = &arrival->clocks[copy->agent - (u32)warp->block->cluster->lane_count];
-    if (queue->entries[i].waiting & mask && copy->clock > *last) *last = copy->clock;
+    if (queue->entries[i].waiting & mask) *last = copy->clock;  // an agent's copies are in the order of their clocks
   }
   return true;
 }
