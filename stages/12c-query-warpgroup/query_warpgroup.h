@@ -88,10 +88,10 @@ struct QueryWarpgroup : OnePass<HEAD_DIM, CAUSAL, MEMORY> {
     mbarrier_wait(shared_address(&shared.own_full), 0);
 #pragma unroll 1
     for (int t = first; t < tiles; t++) {
-      mbarrier_wait(shared_address(shared.ds_full + ds.slot), ds.parity);
-      int slot = __shfl_sync(0xffffffff, ds.slot, 0);
       if (threadIdx.x == THREADS && t + SLOTS - 1 < tiles) this->load_streamed(t + SLOTS - 1);
       __syncwarp();
+      mbarrier_wait(shared_address(shared.ds_full + ds.slot), ds.parity);
+      int slot = __shfl_sync(0xffffffff, ds.slot, 0);
 #pragma unroll
       for (int part = 0; part < 2; part++) {
         this->query_gradient(shared_address(shared.ds[slot]), part);
