@@ -45,7 +45,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
     Base::template pack_keys<FROM, FROM + 32>();
   }
 
-  // The weights of a key tile, those of the later keys in a turn: their P has registers that T will not need. ptxas moves
+  // The weights of a key tile, those of the last 32 keys in a turn: their P has registers that T will not need. ptxas moves
   // exponentials up across take_turn and down across pass_turn, and only the branches before and behind stop it: the vote of
   // the search, and the wait for V. So that wait comes after all weights. Behind it the last ones could not begin early.
   __device__ void weights_and_turn() {
@@ -53,19 +53,16 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
     take_turn();
     trace(SOFTMAX_REST, steps);
     weights_of_32<96>();
-    weights_of_32<64>();
-    uint32_t all = 0;
-#pragma unroll
-    for (int i = 0; i < 8; i++) all ^= p[2 + i / 4][i % 4];
-    computed_here(__uint_as_float(all));
+    computed_here(__uint_as_float(p[3][0] ^ p[3][1] ^ p[3][2] ^ p[3][3]));
     pass_turn();
+    weights_of_32<64>();
     weights_of_32<32>();
     weights_of_32<0>();
   }
 
-  // Starts columns FROM to TO of T = P V. The sums of the weights stand behind column HEAD_DIM.
+  // Starts columns FROM to TO of T = P V, in which the sums of the weights stand behind column HEAD_DIM.
   template <int FROM, int TO> __device__ void output() {
-    uint64_t b = k_major_bytes<KEYS>(shared_address(shared.v[v.slot] + FROM * KEYS));
+    uint64_t b = k_major_bytes<KEYS>(shared_address(shared.v[v.slot]) + FROM * KEYS);
     wgmma_fence();
 #pragma unroll
     for (int n = 0; n < KEYS / 32; n++)
@@ -73,13 +70,27 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
     wgmma_commit();
   }
 
-  // When they are done: O = O * factor + T, one multiply-add.
+  // When they are done: O = O * factor + T.
   template <int FROM, int TO> __device__ void output_done() {
     wgmma_results(*(float(*)[(TO - FROM) / 2])(t + FROM / 2));
 #pragma unroll
     for (int i = FROM / 2; i < min(TO, HEAD_DIM) / 2; i++) o[i] = o[i] * factor[i / 2 % 2] + t[i];
     if (TO > HEAD_DIM)
       for (int h = 0; h < 2; h++) sum[h] = sum[h] * factor[h] + t[HEAD_DIM / 2 + 2 * h];
+  }
+
+  // T = P V, and O = O * factor + T. With HEAD_DIM = 128 T comes in two groups: half is added while the rest still runs.
+  __device__ void add_output() {
+    const int HALF = HEAD_DIM == 64 ? 0 : HEAD_DIM / 2;
+    output<HALF, HEAD_DIM + ONES>();
+    if constexpr (HALF > 0) output<0, HALF>();
+    trace(WAIT_PV, steps);
+    wgmma_wait<(HALF > 0)>();
+    output_done<HALF, HEAD_DIM + ONES>();
+    if constexpr (HALF > 0) {
+      wgmma_wait<0>();
+      output_done<0, HALF>();
+    }
   }
 
   // A key tile from its scores to its output.
@@ -105,13 +116,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
     trace(WAIT_V, steps);
     wait(v, shared.v_full);
     trace(PV, steps);
-    output<HEAD_DIM / 2, HEAD_DIM + ONES>();
-    output<0, HEAD_DIM / 2>();
-    trace(WAIT_PV, steps);
-    wgmma_wait<1>();
-    output_done<HEAD_DIM / 2, HEAD_DIM + ONES>();
-    wgmma_wait<0>();
-    output_done<0, HEAD_DIM / 2>();
+    add_output();
     trace_done(PV, steps);
     release(v, shared.v_empty);
     steps++;
