@@ -5,6 +5,7 @@
 
 #include "harness/harness.h"
 #include "support/exact_forward.h"
+#include "support/sanitized.h"
 
 TestSuite(backward);
 
@@ -246,7 +247,7 @@ Test(backward, limit_lets_a_right_kernel_pass) {
   static const int seqlens[] = {1, 2, 3, 17, 65, 200};
   for (size_t i = 0; i < sizeof seqlens / sizeof *seqlens; i++)
     for (InputKind input = INPUT_NORMAL; input <= INPUT_EXPLODE; input++)
-      for (uint64_t seed = 1; seed <= 4; seed++) expect_right((Shape){1, 2, seqlens[i], DIM, seed % 2}, input, seed);
+      for (uint64_t seed = 1; seed <= (SANITIZED ? 1 : 4); seed++) expect_right((Shape){1, 2, seqlens[i], DIM, seed % 2}, input, seed);
 }
 
 // The gradients that each mistake must make wrong: a bit for each output.

@@ -9,8 +9,14 @@
 #include "support/counter_tables.h"
 #include "support/program.h"
 #include "support/run_kernel.h"
+#include "support/sanitized.h"
 
 TestSuite(counters, .timeout = 60);
+
+// Each test runs all launches, and compares other counters of them.
+static void plain_only(void) {
+  if (SANITIZED) cr_skip_test("counters/memory runs the same C code");
+}
 
 static bool starts_with(const char *text, const char *prefix) { return !strncmp(text, prefix, strlen(prefix)); }
 
@@ -61,7 +67,7 @@ Test(counters, memory) {
 }
 
 // A counter that ncu does not know, or that no launch moves, would be "equal" everywhere.
-Test(counters, every_compared_counter_was_recorded) {
+Test(counters, every_compared_counter_was_recorded, .init = plain_only) {
   CounterRuns runs = counter_runs();
   for (int k = 0; k < COUNTER_KIND_COUNT; k++) {
     bool recorded = !counter_is_of_memory((CounterKind)k);
@@ -90,7 +96,7 @@ static void bytes_of(const CounterCase *c, uint64_t *asked, uint64_t *distinct) 
 }
 
 // ncu counts a byte once that several lanes of a warp ask for, the emulator counts it for each.
-Test(counters, bytes) {
+Test(counters, bytes, .init = plain_only) {
   CounterRuns runs = counter_runs();
   int equal = 0, shared = 0;
   for (int i = 0; i < runs.count; i++) {
@@ -122,7 +128,7 @@ static bool is_wgmma(const CounterCase *c) {
 }
 
 // ncu has one number for loads, stores, atomics and matrices, and for the four instructions of a wgmma.
-Test(counters, shared_requests) {
+Test(counters, shared_requests, .init = plain_only) {
   CounterRuns runs = counter_runs();
   const char *name = "smsp__sass_inst_executed_op_shared.sum";
   int compared = 0;
@@ -162,7 +168,7 @@ static uint64_t sectors_of_prefetch(const CounterCase *c) {
 
 // The L2 cache serves the sectors that the copies move, once for all blocks of a multicast. What it does about a load's
 // parts outside the tensor is less, and varies; so is what two lines of a row both ask for.
-Test(counters, copies_reach_the_l2_cache) {
+Test(counters, copies_reach_the_l2_cache, .init = plain_only) {
   CounterRuns runs = counter_runs();
   int equal = 0, less = 0;
   for (int i = 0; i < runs.count; i++) {
@@ -185,7 +191,7 @@ Test(counters, copies_reach_the_l2_cache) {
 
 // The words that the banks of shared memory read and write. 16 bytes more are not the copies': read by a launch without a
 // cluster, written by one with.
-Test(counters, copies_in_shared_memory) {
+Test(counters, copies_in_shared_memory, .init = plain_only) {
   enum { WORD = 4, OTHER_BYTES = 16 };
   CounterRuns runs = counter_runs();
   const char *reads = "l1tex__data_bank_reads.sum", *writes = "l1tex__data_bank_writes.sum";
@@ -218,7 +224,7 @@ static uint64_t more_recorded(const CounterRuns *runs, const CounterRun *few, co
 }
 
 // Where PTX and machine code correspond the counts are equal; where not, notes/counters.md says why, and they are not.
-Test(counters, instructions) {
+Test(counters, instructions, .init = plain_only) {
   static const CounterKind kinds[] = {COUNTER_INST_EXECUTED, COUNTER_THREAD_INST_EXECUTED,
                                       COUNTER_THREAD_INST_EXECUTED_PRED_ON};
   CounterRuns runs = counter_runs();
@@ -260,7 +266,7 @@ static void expect_class(const CounterRuns *runs, const CounterRun *few, const C
                (unsigned long long)emulator, class->ncu[0], (unsigned long long)ncu);
 }
 
-Test(counters, instruction_classes) {
+Test(counters, instruction_classes, .init = plain_only) {
   static const InstructionClass classes[] = {
       {{"integer", "bit"}, {COUNTER_INST_INTEGER}},
       {{"fp32"}, {COUNTER_INST_FP32, COUNTER_INST_SPECIAL}},
@@ -286,7 +292,7 @@ Test(counters, instruction_classes) {
 }
 
 // ncu's pipe "xu" executes the special functions, and conversions, popc and clz.
-Test(counters, special_function_pipe) {
+Test(counters, special_function_pipe, .init = plain_only) {
   CounterRuns runs = counter_runs();
   int equal = 0, decided = 0;
   for (int i = 0; i < runs.count; i++) {
@@ -312,7 +318,7 @@ Test(counters, special_function_pipe) {
 
 // A wgmma is four instructions of the tensor pipe, one for each warp. ncu counts operations of bf16 alone. The wavefronts
 // of shared memory that it counts for a wgmma, of no kind, are its operands' bytes.
-Test(counters, tensor) {
+Test(counters, tensor, .init = plain_only) {
   enum { M = 64, K = 16, WARPS = 4, WAVEFRONT = 128 };
   CounterRuns runs = counter_runs();
   int kernels = 0;
@@ -352,7 +358,7 @@ static void write_notes(const char *path, const char *notes, size_t before, cons
 }
 
 // The tables in notes/counters.md are those that the recording and the emulator give now.
-Test(counters, notes_show_these_tables) {
+Test(counters, notes_show_these_tables, .init = plain_only) {
   CounterRuns runs = counter_runs();
   char path[1000], *tables = NULL;
   size_t size = 0;

@@ -117,3 +117,23 @@ Test(deadlock, too_many_registers_are_told_before_what_waits_for_them) {
   cr_expect_str_eq(launched.detail, "it waits forever: 40 + 224 registers a thread x 128 need 33,792, the launch gave "
                                     "256 x 128 = 32,768");
 }
+
+// All blocks poll what none of them writes: the first of the grid is named, whichever looked last.
+Test(deadlock, the_first_block_that_polls_is_named) {
+  static const char text[] = HEADER ".global .u32 flag;\n.entry k() { .reg .u32 %v; .reg .pred %p;\n"
+                                    "L: ld.volatile.global.u32 %v, [flag]; setp.eq.u32 %p, %v, 0;\n@%p bra L;\nret; }\n";
+  for (uint64_t schedule = 0; schedule < 5; schedule++) {
+    Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1, .schedule = schedule});
+    EmulatorError error = {0};
+    EmulatorModule *module = emulator_load(emulator, text, strlen(text), &error);
+    cr_assert(module, "line %d: %s", error.line, error.message);
+    EmulatorLaunch shape = {.kernel = "k", .grid = {4, 1, 1}, .block = {32, 1, 1}};
+    cr_assert_eq(emulator_launch(emulator, module, &shape, &error), EMULATOR_FAULT);
+    int count;
+    const Hazard *hazard = emulator_hazards(emulator, &count);
+    cr_assert_eq(count, 1);
+    cr_expect_eq(hazard->kind, HAZARD_DEADLOCK);
+    cr_expect_eq(hazard->here.block[0], 0, "schedule %d: block %u", (int)schedule, hazard->here.block[0]);
+    emulator_close(emulator);
+  }
+}

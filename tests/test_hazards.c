@@ -14,10 +14,12 @@
 #include "emulator/emulator.h"
 #include "support/program.h"
 #include "support/ptx_files.h"
+#include "support/sanitized.h"
 
 TestSuite(hazards, .timeout = 120);
 
-enum { SCHEDULES = 5, STEP_LIMIT = 16 << 20, MAX_BUFFERS = 12, MAX_MARKERS = 16, MAX_CASES = 400 };
+// Under sanitizers one schedule on each number of host threads: more take the same paths of the C code.
+enum { SCHEDULES = SANITIZED ? 2 : 5, STEP_LIMIT = 16 << 20, MAX_BUFFERS = 12, MAX_MARKERS = 16, MAX_CASES = 400 };
 
 // ---- what the comments of a kernel say ----
 

@@ -8,6 +8,7 @@
 #include "emulator/emulator.h"
 #include "support/isa.h"
 #include "support/program.h"
+#include "support/sanitized.h"
 #include "support/scratch.h"
 
 TestSuite(isa, .timeout = 120);
@@ -176,6 +177,7 @@ static bool assembles(const char *name) {
 
 // Of probes that must be accepted all are in one file; each other one has its own.
 Test(isa, ptxas_has_every_form, .init = scratch_enter, .fini = scratch_leave, .timeout = 300) {
+  if (SANITIZED) cr_skip_test("ptxas runs, and no C code of ours");
   if (scratch_run("command -v ptxas") != 0) cr_skip_test("no ptxas");
   int count, number = 0;
   const IsaRow *rows = isa_rows(&count);

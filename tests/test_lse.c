@@ -7,6 +7,7 @@
 
 #include "harness/harness.h"
 #include "support/program.h"
+#include "support/sanitized.h"
 
 TestSuite(lse, .timeout = 300);
 
@@ -25,8 +26,8 @@ static void expect_right(const char *options) {
 // Tiles with rows behind the sequence, and with a causal mask before it: a store there would hit another head's rows. Two
 // heads and one, so that the last head's neighbour is the end of the array.
 Test(lse, lengths_and_masks) {
-  static const int seqlens[] = {1, 63, 100, 129, 193, 300};
-  for (size_t i = 0; i < sizeof seqlens / sizeof *seqlens; i++)
+  static const int seqlens[] = {100, 1, 63, 129, 193, 300};
+  for (size_t i = 0; i < (SANITIZED ? 1 : sizeof seqlens / sizeof *seqlens); i++)
     for (int kind = 0; kind < 4; kind++) {
       char options[100];
       snprintf(options, sizeof options, "--seqlen=%d --heads=%d --head-dim=%d%s --schedule=%zu", seqlens[i],
@@ -38,7 +39,7 @@ Test(lse, lengths_and_masks) {
 // Sums that shrink, scores computed again, and tiles that keep their exact maximum.
 Test(lse, any_shift) {
   static const char *const inputs[] = {"waves", "cliff", "large", "vanish", "ones"};
-  for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+  for (size_t i = 0; i < (SANITIZED ? 1 : sizeof inputs / sizeof *inputs); i++) {
     char options[100];
     snprintf(options, sizeof options, "--input=%s --seqlen=300 --schedule=%zu%s", inputs[i], i,
              i % 2 ? " --causal" : "");

@@ -61,6 +61,48 @@ Test(mbarrier, counts) {
   machine_close(&machine);
 }
 
+// A state says which phase it is of by its last three bits: four phases later that one is over, and its report says so.
+Test(mbarrier, a_state_of_long_ago) {
+  static const char text[] =
+      PTX_HEADER ".visible .entry test(.param .u64 out) {\n"
+                 ".reg .b64 %o, %s; .reg .b32 %v; .reg .pred %q; .shared .align 8 .b64 bar;\n"
+                 "ld.param.u64 %o, [out]; mbarrier.init.shared.b64 [bar], 1;\n"
+                 "mbarrier.arrive.shared.b64 %s, [bar]; mbarrier.arrive.shared.b64 _, [bar];\n"
+                 "mbarrier.arrive.shared.b64 _, [bar]; mbarrier.arrive.shared.b64 _, [bar];\n"
+                 "mbarrier.test_wait.shared.b64 %q, [bar], %s; selp.u32 %v, 1, 0, %q; st.global.u32 [%o], %v;\n" END;
+  uint32_t over;
+  int count;
+  Machine machine = machine_open(text, 0);
+  uint64_t out = machine_upload(&machine, NULL, sizeof over);
+  cr_expect_eq(machine_launch(&machine, (Shape){1, 1, 0}, (const void *[]){&out}, 1), EMULATOR_OK);
+  const Hazard *hazard = emulator_hazards(machine.emulator, &count);
+  cr_expect(count == 1 && strstr(hazard->detail, "a phase long past"));
+  machine_download(&machine, &over, out, sizeof over);
+  cr_expect_eq(over, 1);
+  machine_close(&machine);
+}
+
+// Lanes of one instruction ask two mbarriers, of which one is complete.
+Test(mbarrier, lanes_that_ask_two) {
+  static const char text[] =
+      PTX_HEADER ".visible .entry test(.param .u64 out) {\n"
+                 ".reg .b64 %o; .reg .b32 %t, %a, %v; .reg .pred %p, %q; .shared .align 8 .b64 bar[2];\n"
+                 "ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0;\n"
+                 "@%p mbarrier.init.shared.b64 [bar], 1; @%p mbarrier.init.shared.b64 [bar+8], 1;\n"
+                 "@%p mbarrier.arrive.shared.b64 _, [bar]; bar.warp.sync 0xffffffff;\n"
+                 "and.b32 %a, %t, 1; shl.b32 %a, %a, 3; mov.u32 %v, bar; add.u32 %a, %a, %v;\n"
+                 "mbarrier.test_wait.parity.shared.b64 %q, [%a], 0; selp.u32 %v, 1, 0, %q;\n"
+                 "mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %v;\n" END;
+  uint32_t got[32];
+  Machine machine = machine_open(text, 0);
+  uint64_t out = machine_upload(&machine, NULL, sizeof got);
+  cr_expect_eq(machine_launch(&machine, (Shape){1, 32, 0}, (const void *[]){&out}, 1), EMULATOR_OK);
+  expect_clean(&machine);
+  machine_download(&machine, got, out, sizeof got);
+  for (int i = 0; i < 32; i++) cr_expect_eq(got[i], i % 2 == 0, "lane %d", i);
+  machine_close(&machine);
+}
+
 // ---- rings ----
 
 // Warp 1's first lane fills `stages` tiles of 512 bytes in turn, the 32 lanes of warp 0 add each tile's 128 words to

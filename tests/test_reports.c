@@ -18,9 +18,9 @@ typedef struct Report {
   char *text;  // of all reports
 } Report;
 
-// Runs the kernel k of one block of 64 threads. The files are a kernel and the headers of a library; the functions kernel,
-// lib::put and lib::Tile::store.
-static Report report(const char *body) {
+// Runs the kernel k of one block. The files are a kernel and the headers of a library; the functions kernel, lib::put, and
+// of lib::Tile store, the destructor and an operator.
+static Report report_of(const unsigned block[3], const char *body) {
   char *text = malloc(strlen(body) + 2000);
   sprintf(
       text,
@@ -29,12 +29,16 @@ static Report report(const char *body) {
       ".file 1 \"my/kernel.cu\"\n.file 2 \"lib/put.h\"\n.file 3 \"lib/tile.h\"\n"
       ".section .debug_str\n{\n$S0:\n.b8 95,90,78,51,108,105,98,51,112,117,116,69,118,0\n"  // _ZN3lib3putEv
       // _ZN3lib4TileILi64EE5storeEv
-      "$S1:\n.b8 95,90,78,51,108,105,98,52,84,105,108,101,73,76,105,54,52,69,69,53,115,116,111,114,101,69,118,0\n}\n",
+      "$S1:\n.b8 95,90,78,51,108,105,98,52,84,105,108,101,73,76,105,54,52,69,69,53,115,116,111,114,101,69,118,0\n"
+      // _ZN3lib4TileILi64EED1Ev
+      "$S2:\n.b8 95,90,78,51,108,105,98,52,84,105,108,101,73,76,105,54,52,69,69,68,49,69,118,0\n"
+      // _ZNK3lib4TileILi64EEdeEv
+      "$S3:\n.b8 95,90,78,75,51,108,105,98,52,84,105,108,101,73,76,105,54,52,69,69,100,101,69,118,0\n}\n",
       body);
   Report r = {.emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1, .step_limit = 1 << 20})};
   EmulatorModule *module = emulator_load(r.emulator, text, strlen(text), &r.error);
   cr_assert(module, "line %d: %s", r.error.line, r.error.message);
-  EmulatorLaunch launch = {.kernel = "k", .grid = {1, 1, 1}, .block = {64, 1, 1}};
+  EmulatorLaunch launch = {.kernel = "k", .grid = {1, 1, 1}, .block = {block[0], block[1], block[2]}};
   r.status = emulator_launch(r.emulator, module, &launch, &r.error);
   cr_assert_neq(r.status, EMULATOR_INVALID, "%s", r.error.message);
   r.hazards = emulator_hazards(r.emulator, &r.count);
@@ -45,6 +49,8 @@ static Report report(const char *body) {
   free(text);
   return r;
 }
+
+static Report report(const char *body) { return report_of((const unsigned[3]){64, 1, 1}, body); }
 
 static void end(Report *r) {
   emulator_close(r->emulator);
@@ -80,6 +86,18 @@ Test(reports, what_stops_is_marked_and_named) {
             r.error.message);
   cr_expect_eq(r.error.line, r.hazards[0].here.ptx_line);
   expect_text(&r, "    the launch stopped here\n");
+  end(&r);
+}
+
+// The same instruction is reported first, and then stops the launch: the one report says so. Warp 1 has 16 lanes left, and
+// nothing orders them after warp 0, whose phase is over. Then warp 2 makes them 48 threads of 32.
+Test(reports, a_known_report_that_stops_is_marked) {
+  Report r = report_of((const unsigned[3]){96, 1, 1},
+                       "setp.ge.u32 %p, %t, 48; @%p setp.lt.u32 %p, %t, 64; @%p ret;\nbarrier.cta.sync 1, 32;");
+  cr_expect_eq(r.status, EMULATOR_FAULT);
+  cr_assert_eq(r.count, 1, "%s", r.text);
+  cr_expect_eq(r.hazards[0].count, 3);
+  cr_expect(r.hazards[0].stopped);
   end(&r);
 }
 
@@ -127,6 +145,15 @@ Test(reports, a_longer_chain_is_shown_from_inside) {
   end(&r);
 }
 
+Test(reports, a_destructor_is_no_constructor) {
+  Report r = report(
+      ".loc 1 9 1\n.loc 1 4 2, function_name $S0, inlined_at 1 9 1\n"
+      ".loc 3 40 7, function_name $S2, inlined_at 1 4 2\n.loc 2 3 5, function_name $S3, inlined_at 3 40 7\n" STORE);
+  cr_assert_eq(r.count, 1);
+  expect_text(&r, "       in lib/put.h:3, lib::Tile::operator*\n       inlined at lib/tile.h:40, lib::Tile::~Tile\n");
+  end(&r);
+}
+
 Test(reports, a_long_chain_is_shortened) {
   char body[1600], *at = body;
   at += sprintf(at, ".loc 1 9 1\n.loc 3 1 1, function_name $S1, inlined_at 1 9 1\n");
@@ -163,6 +190,35 @@ Test(reports, calls_of_a_function_of_the_kernel_are_listed) {
   end(&r);
 }
 
+// ---- places ----
+
+Test(reports, a_thread_has_three_coordinates) {
+  Report r = report_of((const unsigned[3]){4, 2, 3},
+                       ".reg .pred %q, %z; setp.eq.u32 %p, %t, 3; setp.eq.and.u32 %q, %tid.y, 1, %p;\n"
+                       "setp.eq.and.u32 %z, %tid.z, 2, %q; @%z ld.shared.u32 %v, [%a+4096];");
+  cr_assert_eq(r.count, 1);
+  expect_text(&r, "block (0,0,0) thread (3,1,2)");
+  end(&r);
+}
+
+// The read is reported, with the write beside it, whichever came first.
+Test(reports, a_read_and_a_write_that_race) {
+  static const char *const readers[] = {"lt", "ge"};  // warp 0, warp 1
+  for (int i = 0; i < 2; i++) {
+    char body[400];
+    snprintf(body, sizeof body,
+             "setp.eq.u32 %%p, %%t, 0; @%%p st.shared.u32 [%%a], 0; bar.sync 0; setp.%s.u32 %%p, %%t, 32;\n"
+             ".loc 1 9 1\n@%%p ld.shared.u32 %%v, [%%a];\n.loc 1 10 1\n@!%%p st.shared.u32 [%%a], 1;",
+             readers[i]);
+    Report r = report(body);
+    cr_assert_gt(r.count, 0);
+    cr_expect_eq(r.hazards[0].here.line, 9);
+    cr_expect_eq(r.hazards[0].other.line, 10);
+    cr_expect_eq(r.hazards[0].here.thread[0] / 32, (unsigned)i);
+    end(&r);
+  }
+}
+
 // ---- many ----
 
 // An unrolled loop has a PTX line for each round. Not all are kept, but all are counted; a second mistake has its place.
@@ -187,6 +243,78 @@ Test(reports, an_unrolled_loop_is_one_report) {
                (unsigned long long)once);
   cr_expect(more);
   expect_text(&r, "more than 32 pairs of PTX lines: ");
+  end(&r);
+}
+
+// Stores of more PTX lines than are kept, all of what .loc says.
+static char *unroll(char *at, const char *loc, int offset) {
+  at += sprintf(at, "%s\n", loc);
+  for (int i = 0; i < 40; i++) at += sprintf(at, "st.shared.u32 [%%a+%d], %%t;\n", offset + 4 * i);
+  return at;
+}
+
+// How many reports are of a line of this file, called from that line of the kernel; 0: not called.
+static int kept(const Report *r, const char *file, int caller) {
+  int count = 0;
+  for (int i = 0; i < r->count; i++) {
+    const HazardPlace *place = &r->hazards[i].here;
+    bool called = place->frame_count > 1;
+    count += !strcmp(place->frames[0].file, file) && (called ? place->frames[1].line : 0) == caller;
+  }
+  return count;
+}
+
+// What is kept is counted by the file, the line and its callers. The rest is counted with its like, and not with others.
+Test(reports, lines_of_different_places_are_kept_apart) {
+  char body[8000], *at = body;
+  at += sprintf(at, ".loc 1 5 1\nst.shared.u32 [%%a+1000], %%t;\n.loc 1 20 1\n.loc 1 21 1\n");
+  at = unroll(at, ".loc 1 3 1", 0);
+  at = unroll(at, ".loc 3 3 1", 160);
+  at = unroll(at, ".loc 2 3 1, function_name $S0, inlined_at 1 20 1", 320);
+  at = unroll(at, ".loc 2 3 1, function_name $S0, inlined_at 1 21 1", 480);
+  Report r = report(body);
+  cr_expect_eq(kept(&r, "my/kernel.cu", 0), 33, "%s", r.text);
+  cr_expect_eq(kept(&r, "lib/tile.h", 0), 32, "%s", r.text);
+  cr_expect_eq(kept(&r, "lib/put.h", 20), 32, "%s", r.text);
+  cr_expect_eq(kept(&r, "lib/put.h", 21), 32, "%s", r.text);
+  for (int i = 0; i < r.count; i++)
+    if (r.hazards[i].here.line == 5) cr_expect(!r.hazards[i].more, "%s", r.text);
+  end(&r);
+}
+
+// Warp 0 reads at line 9 what warp 1 has written at line 10 and at line 11.
+Test(reports, a_line_that_races_with_two_is_kept_for_both) {
+  char body[8000], *at = body;
+  at += sprintf(at, "setp.lt.u32 %%p, %%t, 32; @%%p bra READ;\n");
+  at = unroll(at, ".loc 1 10 1", 0);
+  at = unroll(at, ".loc 1 11 1", 160);
+  at += sprintf(at, "ret;\nREAD:\n.loc 1 9 1\n");
+  for (int i = 0; i < 80; i++) at += sprintf(at, "ld.shared.u32 %%v, [%%a+%d];\n", 4 * i);
+  Report r = report(body);
+  int of[2] = {0, 0};
+  for (int i = 0; i < r.count; i++)
+    if (r.hazards[i].here.line == 9 && r.hazards[i].other.line >= 10) of[r.hazards[i].other.line - 10]++;
+  cr_expect(of[0] == 32 && of[1] == 32, "%d and %d: %s", of[0], of[1], r.text);
+  end(&r);
+}
+
+static int of_kind(const Report *r, HazardKind kind, bool stopped) {
+  int count = 0;
+  for (int i = 0; i < r->count; i++) count += r->hazards[i].kind == kind && r->hazards[i].stopped == stopped;
+  return count;
+}
+
+// 40 reports of one line do not hide another kind of it, nor what stops the launch.
+Test(reports, a_full_line_keeps_other_kinds_and_what_stops) {
+  char body[8000], *at = unroll(body, ".loc 1 9 1", 0);
+  for (int i = 0; i < 40; i++) at += sprintf(at, "barrier.cta.sync 1, 32;\n");
+  sprintf(at, "setp.lt.u32 %%p, %%t, 32; @%%p ret;\nld.shared.u32 %%v, [%%a+600];\nbarrier.cta.sync 17, 64;\n");
+  Report r = report(body);
+  cr_expect_eq(r.status, EMULATOR_FAULT);
+  cr_expect_eq(of_kind(&r, HAZARD_SHARED_RACE, false), 32, "%s", r.text);
+  cr_expect_eq(of_kind(&r, HAZARD_UNINITIALISED_READ, false), 1, "%s", r.text);
+  cr_expect_eq(of_kind(&r, HAZARD_BARRIER_MISUSE, false), 32, "%s", r.text);
+  cr_expect_eq(of_kind(&r, HAZARD_BARRIER_MISUSE, true), 1, "%s", r.text);
   end(&r);
 }
 

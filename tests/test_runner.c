@@ -52,6 +52,7 @@ Test(runner, clusters_and_cooperative_launches) { expect_right("launches"); }
 Test(runner, tensor_maps) { expect_right("tensor_map"); }
 Test(runner, graphs) { expect_right("graphs"); }
 Test(runner, driver_api) { expect_right("driver"); }
+Test(runner, driver_api_linked_by_nvcc) { expect_right("driver-nvcc"); }
 Test(runner, relocatable_device_code) { expect_right("memory-rdc"); }
 Test(runner, runtime_of_cuda_12) {
   expect_right("streams-12");
@@ -164,8 +165,8 @@ static void expect_stopped(const char *options, const char *kernel, const char *
   Output *output = run_test(options, "faults", kernel);
   EXPECT_CODE(1);
   EXPECT_OUT("launch: cudaSuccess");
-  for (int i = 0; i < 3; i++) {
-    static const char *const calls[] = {"synchronise", "after", "last"};
+  for (int i = 0; i < 5; i++) {
+    static const char *const calls[] = {"synchronise", "after", "allocation", "copy", "last"};
     snprintf(after, sizeof after, "%s: %s: ", calls[i], error);
     EXPECT_OUT(after);
   }

@@ -82,7 +82,7 @@ run_file: $(HOPPER_RUN) | nvcc
 
 RUNNER_TESTS := $(RUNNER)/tests
 RUNNER_PROGRAMS := $(patsubst tests/runner/%.cu,$(RUNNER_TESTS)/%,$(filter-out %/needs_gpu.cu $(if $(BLAS),,%/blas.cu),$(wildcard tests/runner/*.cu))) \
-  $(addprefix $(RUNNER_TESTS)/,driver streams-12 launches-12 memory-rdc library static no-ptx decoy/libcudart.so.$(NVCC_RELEASE))
+  $(addprefix $(RUNNER_TESTS)/,driver driver-nvcc streams-12 launches-12 memory-rdc library static no-ptx decoy/libcudart.so.$(NVCC_RELEASE))
 
 define TEST_PROGRAM
 $(call say,NVCC $@)
@@ -117,6 +117,11 @@ $(RUNNER_TESTS)/driver: tests/runner/driver.c tests/runner/expect.h | $(STAND_IN
 	$(call say,CC $<)
 	@mkdir -p $(@D)
 	$Q$(CC) $(INCLUDE) -std=c11 $< $(RUNNER)/libcuda.so.1 -o $@
+# The same, linked by nvcc: with an empty fatbin, and without the runtime, which -O2 leaves out where nothing needs it.
+$(RUNNER_TESTS)/driver-nvcc: TEST_FLAGS = $(INCLUDE)
+$(RUNNER_TESTS)/driver-nvcc: RUN_FLAGS = -O2 -gencode arch=compute_90a,code=compute_90a -cudart shared
+$(RUNNER_TESTS)/driver-nvcc: tests/runner/driver.c tests/runner/expect.h | nvcc $(STAND_INS)
+	$(TEST_PROGRAM)
 # A library that is linked with the static runtime, as cuBLAS is, and a program that calls it.
 $(RUNNER_TESTS)/library: tests/runner/library.c $(RUNNER_TESTS)/libneeds_gpu.so
 	@$(CC) -std=c11 $< -L$(RUNNER_TESTS) -lneeds_gpu -Wl,-rpath,'$$ORIGIN' -o $@

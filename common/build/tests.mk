@@ -5,7 +5,7 @@ COUNTERS_PTX := build/counters/patterns.ptx
 TEST_PTX := $(COUNTERS_PTX) build/ptx/rules.ptx $(patsubst tests/ptx/cuda/%.cu,build/ptx/%.ptx,$(wildcard tests/ptx/cuda/*.cu))
 HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,build/%,$f).faulty.ptx \
   $(patsubst tests/%.cu,build/%,$f).repaired.ptx)
-TRACE_PTX := $(foreach name,$(TRACED),build/trace/$(name).ptx build/unmarked/$(name).ptx)
+TRACE_PTX := $(TRACED:%=build/trace/%.ptx) build/unmarked/06-tma.ptx
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
 TEST_NEEDS := $(if $(SANITIZE),,$(HOPPER_RUN) $(RUNNER_PROGRAMS)) $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX)
@@ -53,7 +53,7 @@ build/rules/record: $(wildcard tests/rules/*.cu tests/rules/*.h common/ptx/*.h) 
 	@mkdir -p $(@D)
 	$Q$(NVCC) -O3 -std=c++17 -gencode arch=compute_90a,code=sm_90a tests/rules/record.cu -o $@
 
-# A kernel, and the headers that stages have for it, as if they had never had a time stamp.
+# A kernel, and the headers that stages have for it, as if they had never had a time stamp. Stage 06 has all four kinds.
 build/unmarked/%.ptx: build/unmarked/%.cu build/nvcc-flags | nvcc
 	$(PTX)
 build/unmarked/%.cu: stages/%/kernel.cu common/build/device_lines.awk $(wildcard stages/*/*.h)

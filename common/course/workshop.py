@@ -10,6 +10,19 @@ import subprocess
 OBJECTS = ["common", "cuda", "libhopper.a"]  # in build/: made already, and shared
 SETTINGS = ["flags", "members", "nvcc-flags"]
 
+# A kernel from its head to its last brace, or a macro that makes one.
+KERNEL = re.compile(r'^(?:extern "C" __global__ void (?:__launch_bounds__\(.*\)\s+)?(\w+)\([^{}]*'
+                    r'\{(?:.*\}|.*(?:\n.*)*?\n\})|WITH_LSE\((\w+),.*\))$', re.MULTILINE)
+
+
+def launched(name, names, runs):
+    """Whether a kernel is for one of the runs, by the words of its name: attention_128_causal."""
+    def fits(options):
+        wide, causal = "--head-dim=128" in options, "--causal" in options
+        return (("_64" if wide else "_128") not in name and (causal or "_causal" not in name) and
+                not (causal and f"{name}_causal" in names) and ("_lse" not in name or "--lse" in options))
+    return any(fits(options) for options in runs)
+
 
 def number_of(stage):
     """"02b" of "02b-mma-registers"."""
@@ -67,6 +80,8 @@ class Workshop:
 
     def own(self, path):
         """Makes one file a copy, so that it can be changed; what was made from it will be made again."""
+        if path in self.changed:
+            return
         self.changed.append(path)
         self._open(os.path.dirname(path))
         here = os.path.join(self.folder, path)
@@ -95,11 +110,34 @@ class Workshop:
         return any(not path.endswith((".cu", ".h")) or f"/{os.path.basename(path)}" in included for path in self.changed
                    if not filecmp.cmp(os.path.join(self.folder, path), path, shallow=False))
 
-    def build(self, allow="", whole=True):
-        """What make says of it, and whether it can run now. `allow`: what ptxas may do (stage.mk). With `whole` false
-        only the PTX is made where that is all that has changed: it runs on the emulator alike, in half the time."""
+    def _leave_out_kernels(self, runs):
+        """Empties the lines of kernels that none of these runs launches: most of the time goes into compiling them."""
+        with open(os.path.join("build", "kernels", f"{self.stage}.ptx.d"), encoding="utf-8") as file:
+            made_from = {os.path.normpath(word) for word in file.read().split() if re.match(r"stages/.*[^:]$", word)}
+        self.own(f"stages/{self.stage}/kernel.cu")
+        texts = {}
+        for path in made_from:
+            with open(os.path.join(self.folder, path), encoding="utf-8") as file:
+                texts[path] = file.read()
+        if not any("HEAD_DIM" in text for text in texts.values()):
+            return  # a number in a name is something else
+        names = {match[1] or match[2] for text in texts.values() for match in KERNEL.finditer(text)}
+
+        def kept(match):
+            return match[0] if launched(match[1] or match[2], names, runs) else "\n" * match[0].count("\n")
+        for path, text in texts.items():
+            shorter = KERNEL.sub(kept, text)
+            if shorter != text:
+                self.own(path)
+                with open(os.path.join(self.folder, path), "w", encoding="utf-8") as file:
+                    file.write(shorter)
+
+    def build(self, allow="", runs=None):
+        """What make says of it, and whether it can run now. `allow`: what ptxas may do (stage.mk). With the options of
+        its `runs` only the PTX of their kernels is made where nothing else has changed: it runs on the emulator alike."""
         target = f"stage-{number_of(self.stage)}"
-        if not whole and not self._concerns_the_host():
+        if runs and not self._concerns_the_host():
+            self._leave_out_kernels(runs)
             target = f"build/kernels/{self.stage}.ptx"
             self.ptx, self.program = os.path.join(self.folder, target), f"stage-{number_of(self.stage)}"
         arguments = [target, *([f"ALLOW_{self.stage}={allow}"] if allow else [])]

@@ -37,6 +37,12 @@ template <int COUNT> static __device__ __forceinline__ void wgmma_results(float 
   for (int i = 0; i < COUNT; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+// Comes before a product that overwrites d. The compiler takes the instruction for one that may also read d, and would keep d's
+// old values until then. This tells it that they are not needed. It makes no instruction.
+template <int COUNT> static __device__ __forceinline__ void wgmma_unread(float (&d)[COUNT]) {
+  for (int i = 0; i < COUNT; i++) asm volatile("" : "=f"(d[i]));
+}
+
 // ---- the matrix descriptor. PTX ISA 9.7.16.5.1 ----
 
 typedef enum Swizzle { SWIZZLE_NONE = 0, SWIZZLE_128B = 1, SWIZZLE_64B = 2, SWIZZLE_32B = 3 } Swizzle;

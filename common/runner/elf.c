@@ -54,7 +54,8 @@ static void read_sections(const Image *image, const Elf64_Ehdr *head, ElfFacts *
     if (!s || !strings) continue;
     if (s->sh_type == SHT_DYNAMIC) read_dynamic(image, s, strings, facts);
     if (s->sh_type == SHT_DYNSYM) read_symbols(image, s, strings, facts);
-    if (!strcmp(text(image, names->sh_offset, names->sh_size, s->sh_name), ".nv_fatbin")) facts->has_kernels = true;
+    if (!strcmp(text(image, names->sh_offset, names->sh_size, s->sh_name), ".nvFatBinSegment"))
+      facts->has_kernels = true;
   }
 }
 

@@ -9,7 +9,7 @@ typedef struct ElfFacts {
   bool is_elf;
   char *needed[ELF_NEEDED];  // the libraries that it is linked with, as it names them
   int needed_count;
-  bool has_kernels;      // a section with device code
+  bool has_kernels;      // that the runtime registers; nvcc links an empty fatbin into every program
   bool imports_runtime;  // the CUDA runtime's functions come from a shared library
 } ElfFacts;
 

@@ -37,8 +37,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Forward : Warpgroup<HEAD_DIM, QUERIE
   }
 
   __device__ void step(int t, int next) {
-    mbarrier_wait(shared_address(shared.full + ring.slot), ring.parity);
-    int slot = __shfl_sync(0xffffffff, ring.slot, 0);
+    int slot = this->wait_for_pair();
     this->product(s, shared.own[0], shared.streamed[slot][0]);
     if (next >= 0) this->load_streamed(next);
     wgmma_wait<0>();

@@ -92,6 +92,13 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
   // The number of this block's own tile, head after head.
   static __device__ unsigned own_tile(Memory &) { return blockIdx.x; }
 
+  // Which tile of which head has that number.
+  static __device__ void find_tile(const Problem &problem, unsigned number, int &head, int &tile) {
+    head = number / problem.head_tiles, tile = number % problem.head_tiles;
+    // Causal: the longest tile first. In the pass over keys that is tile 0 already.
+    if (PASS == QUERIES) tile = problem.head_tiles - 1 - tile;
+  }
+
   __device__ void start() {
 #pragma unroll
     for (int i = 0; i < HEAD_DIM / 2; i++) d0[i] = d1[i] = 0;
@@ -193,13 +200,18 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
     loading.advance();
   }
 
+  // Waits for the next pair of streamed tiles, and returns its slot.
+  __device__ int wait_for_pair() {
+    mbarrier_wait(shared_address(shared.full + ring.slot), ring.parity);
+    return __shfl_sync(0xffffffff, ring.slot, 0);  // the same in all lanes: ptxas sees it and drops the shuffle
+  }
+
   // The first part of a step, for one pair of streamed tiles: P and dS, in s and dp, and in the pass over keys the start of dV.
   // While the tensor cores compute, the thread that loads gives the next pair to TMA: it passes `next`, and all others -1. That
   // pair's slot is the one of the step before, so this thread waits until all warps have ended that step. Returns the first
   // streamed tile.
   __device__ const half *begin_step(int t, int next) {
-    mbarrier_wait(shared_address(shared.full + ring.slot), ring.parity);
-    int slot = __shfl_sync(0xffffffff, ring.slot, 0);  // the same in all lanes: ptxas sees it and drops the shuffle
+    int slot = wait_for_pair();
     const half *first = shared.streamed[slot][0], *second = shared.streamed[slot][1];
     product(s, shared.own[0], first);
     product(dp, shared.own[1], second);

@@ -7,7 +7,7 @@ template <int HEAD_DIM> struct OnePassShared : Shared<HEAD_DIM> {
   unsigned own_tile;
   alignas(1024) half ds[ROWS * COLUMNS_OF(HEAD_DIM)];  // [query][key], a panel for the 64 keys of each warpgroup
 };
-static_assert(sizeof(OnePassShared<64>) == ONE_PASS_SHARED_BYTES(64), "see tiles.h");
+static_assert(sizeof(OnePassShared<64>) == ONE_PASS_SHARED_BYTES(64, SLOTS, 1), "see tiles.h");
 
 // Where a thread's part of a query tile's sums begins: its dq[0] to dq[3]. The next four are 512 floats further on, and so on.
 // So dq[i] to dq[i + 3] of a warp are 512 bytes in a row.

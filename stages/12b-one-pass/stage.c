@@ -2,7 +2,7 @@
 #include "launch.h"
 
 static bool launch(Device *device, const Attention *a) {
-  return launch_one_pass(device, a, THREADS, ONE_PASS_SHARED_BYTES(a->shape.head_dim), 0);
+  return launch_one_pass(device, a, THREADS, ONE_PASS_SHARED_BYTES(a->shape.head_dim, SLOTS, 1), 0);
 }
 
 const Stage stage = {

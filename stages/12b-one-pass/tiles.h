@@ -5,9 +5,9 @@
 // Of a query tile's dQ: a warpgroup's part, and all.
 enum { PART_FLOATS = 64 * 64, SUM_FLOATS = WARPGROUPS * PART_FLOATS };
 
-// Bytes of a block's shared memory: struct OnePassShared in one_pass.h.
-#define ONE_PASS_SHARED_BYTES(HEAD_DIM)                                                                                \
-  ((SHARED_BYTES(HEAD_DIM, SLOTS) + 1023) / 1024 * 1024 + 2 * ROWS * COLUMNS_OF(HEAD_DIM))
+// Bytes of a block's shared memory: struct OnePassShared in one_pass.h. SLOTS are for streamed tiles, DS_SLOTS for dS.
+#define ONE_PASS_SHARED_BYTES(HEAD_DIM, SLOTS, DS_SLOTS)                                                               \
+  ((SHARED_BYTES(HEAD_DIM, SLOTS) + 1023) / 1024 * 1024 + DS_SLOTS * 2 * ROWS * COLUMNS_OF(HEAD_DIM))
 
 // A kernel's parameter: the sums of dQ, to which all blocks of a head add. All are 0 before the pass.
 typedef struct QuerySums {

@@ -1,5 +1,4 @@
-// Stage 12c: stage 12b's pass over keys with three warpgroups. A launch fills the sums of dQ with zeros, and runs backward_terms,
-// then the pass, then finish_queries.
+// Stage 12c: stage 12b's pass over keys with three warpgroups. A launch runs the same kernels before and after it.
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -35,20 +34,20 @@
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     backward_64(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  backward<64, false>(tensors, problem, sums);
+  run_roles<64, false, KeyWarpgroup<64, false>, QueryWarpgroup<64, false>>(tensors, problem, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     backward_64_causal(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  backward<64, true>(tensors, problem, sums);
+  run_roles<64, true, KeyWarpgroup<64, true>, QueryWarpgroup<64, true>>(tensors, problem, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     backward_128(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  backward<128, false>(tensors, problem, sums);
+  run_roles<128, false, KeyWarpgroup<128, false>, QueryWarpgroup<128, false>>(tensors, problem, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     backward_128_causal(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  backward<128, true>(tensors, problem, sums);
+  run_roles<128, true, KeyWarpgroup<128, true>, QueryWarpgroup<128, true>>(tensors, problem, sums);
 }

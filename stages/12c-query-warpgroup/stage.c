@@ -3,7 +3,8 @@
 #include "tiles.h"
 
 static bool launch(Device *device, const Attention *a) {
-  return launch_one_pass(device, a, BLOCK_THREADS, BLOCK_SHARED_BYTES(a->shape.head_dim), WEIGHT_EXPONENT);
+  size_t shared = ONE_PASS_SHARED_BYTES(a->shape.head_dim, SLOTS, DS_SLOTS);
+  return launch_one_pass(device, a, BLOCK_THREADS, shared, 0);
 }
 
 const Stage stage = {

@@ -43,6 +43,18 @@ int main(int argc, char **argv) {
     CHECK(cudaMemcpy(result, c, sizeof result, cudaMemcpyDeviceToHost));
     for (int i = 0; i < ROWS * COLUMNS; i++) EXPECT(result[i] == 2 * expected(i % ROWS, i / ROWS));
   }
+  if (!*what) {  // every second element of a vector; two columns of three rows
+    const double from[6] = {1, 2, 3, 4, 5, 6};
+    double *on_device, to[8] = {};
+    CHECK(cudaMalloc(&on_device, sizeof from));
+    EXPECT(cublasSetVector(3, sizeof(double), from, 2, on_device, 1) == CUBLAS_STATUS_SUCCESS);
+    EXPECT(cublasGetVector(3, sizeof(double), on_device, 1, to, 2) == CUBLAS_STATUS_SUCCESS);
+    EXPECT(to[0] == 1 && to[1] == 0 && to[2] == 3 && to[4] == 5);
+    EXPECT(cublasSetMatrix(2, 2, sizeof(double), from, 3, on_device, 2) == CUBLAS_STATUS_SUCCESS);
+    EXPECT(cublasGetMatrix(2, 2, sizeof(double), on_device, 2, to, 4) == CUBLAS_STATUS_SUCCESS);
+    EXPECT(to[0] == 1 && to[1] == 2 && to[4] == 4 && to[5] == 5);
+    EXPECT(cublasSetMatrix(4, 2, sizeof(double), from, 3, on_device, 4) == CUBLAS_STATUS_INVALID_VALUE);
+  }
   EXPECT(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
   printf("right\n");
   return 0;

@@ -28,6 +28,9 @@ static void run(void (*kernel)(int *), int *out) {
   say("launch", cudaGetLastError());
   say("synchronise", cudaDeviceSynchronize());
   say("after", cudaMemset(out, 0, 4));
+  int *none = nullptr, value;
+  say("allocation", cudaMalloc(&none, 4));
+  say("copy", cudaMemcpy(&value, none, 4, cudaMemcpyDeviceToHost));
   say("last", cudaGetLastError());
 }
 

@@ -79,7 +79,10 @@ static void release_to(Warp *warp, Mask mask, const MbarrierPlan *plan, Mbarrier
   bool remote = mbarrier->address >> SHARED_RANK_SHIFT != (uint64_t)warp->block->rank + 1;
   bool too_narrow = remote && plan->scope == STRONG_CTA;
   mbarrier->loose |= plan->relaxed || too_narrow;
-  if (too_narrow) return;
+  if (too_narrow) {
+    warp->block->cluster->arrived_narrowly = true;
+    return;
+  }
   if (plan->relaxed)
     race_release_relaxed(warp, mask, &mbarrier->arrived, remote ? STRONG_CLUSTER : STRONG_CTA);
   else
@@ -238,7 +241,7 @@ static bool arrive_later(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbar
   for (int i = 0; i < queue->count; i++) {
     const AsyncOp *copy = queue->entries[i].op;
     u32 *last = &arrival->clocks[copy->agent - (u32)warp->block->cluster->lane_count];
-    if (queue->entries[i].waiting & mask && copy->clock > *last) *last = copy->clock;
+    if (queue->entries[i].waiting & mask) *last = copy->clock;  // an agent's copies are in the order of their clocks
   }
   return true;
 }

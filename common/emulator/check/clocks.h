@@ -104,8 +104,13 @@ typedef enum MemoryOrder { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEA
 typedef struct SyncTable SyncTable;
 SyncTable *sync_table_new(Usage *usage);
 void sync_table_free(SyncTable *table);
-// A strong load, store or read-modify-write of the place by one lane: it learns from, or adds to, what is released
-// there.
+// A strong load, store or read-modify-write by one lane: it learns from, or adds to, what is released at the place. An
+// atomic on a vector reads and writes several places at once.
+typedef struct Elements {
+  const void *first;
+  size_t size;
+  int count;
+} Elements;
 void sync_load(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
 void sync_store(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
-void sync_atomic(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
+void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope);

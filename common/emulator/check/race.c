@@ -145,6 +145,11 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
     sentence = !writes        ? "reads what an asynchronous operation writes, and has not waited for it"
                : other_writes ? "writes what an asynchronous operation writes, and has not waited for it"
                               : "writes what an asynchronous operation reads, and has not waited for it";
+    if (actor->cluster->arrived_narrowly)
+      sentence = writes ? "writes what an asynchronous operation accesses, and has not waited for it. An arrival from "
+                          "another block hands on nothing if its scope is .cta, the default: it needs .release.cluster"
+                        : "reads what an asynchronous operation writes, and has not waited for it. An arrival from "
+                          "another block hands on nothing if its scope is .cta, the default: it needs .release.cluster";
     other_first = false;
   }
   bool formal = doer == THREAD && exited_before_barrier(actor, other);
@@ -230,21 +235,22 @@ static Mask turned_all(Mask mask, unsigned turn, int turns) {
 static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, int turns, const ReadNode *entry,
                           const Actor *actor, bool *dropped) {
   uint32_t kept[64];
-  int count = 0;
-  uint32_t rest = set;
+  int count = 0, above = 0;          // of those kept, so many stand above the last that is left out
+  uint32_t rest = set, below = set;  // what stands below that one is the chain that it was
   for (; rest && count < 64; rest = read_sets_node(sets, rest)->parent) {
     const ReadNode *node = read_sets_node(sets, rest);
     if (covers(node, entry) && node->clock == entry->clock) return set;
     if (covers(entry, node) || superseded(actor, turns, node->warp, turned_all(node->mask, turn, turns), node->clock,
-                                          (Strength)node->strength))
+                                          (Strength)node->strength)) {
       *dropped = true;
-    else
+      above = count;
+      below = node->parent;
+    } else {
       kept[count++] = rest;
+    }
   }
-  if (!*dropped) return read_sets_push(sets, set, *entry);
-  uint32_t result = rest;
-  while (count > 0) result = read_sets_push(sets, result, *read_sets_node(sets, kept[--count]));
-  return read_sets_push(sets, result, *entry);
+  while (above > 0) below = read_sets_push(sets, below, *read_sets_node(sets, kept[--above]));
+  return read_sets_push(sets, below, *entry);
 }
 
 // The same, remembered. What an actor knows grows while its clock stands: then more is kept than need be. What another lane

@@ -19,7 +19,8 @@ struct ReadSets {
   ReadNode *nodes;           // node 0 is unused
   uint32_t count, capacity;  // nodes that ever were in use, and room for them
   uint32_t free;             // the first of those that no longer are, chained by `parent`; 0: none
-  uint32_t used, limit;      // nodes in use, and with how many a sweep is due
+  uint32_t used, pinned;     // nodes in use, and those of them that stay for good
+  uint32_t limit;            // with how many others a sweep is due
   uint32_t *buckets;         // hash of nodes; capacity * 2 of them
   Addition additions[ADDITIONS];
   Usage *usage;
@@ -121,17 +122,21 @@ void read_sets_remember(ReadSets *sets, uint32_t from, const ReadNode *node, uns
 
 // ---- release ----
 
-bool read_sets_full(const ReadSets *sets) { return sets->used >= sets->limit; }
+bool read_sets_full(const ReadSets *sets) { return sets->used - sets->pinned >= sets->limit; }
 
 void read_sets_keep(ReadSets *sets, uint32_t set) {
   for (; set && sets->nodes[set].kept == NOT_KEPT; set = sets->nodes[set].parent) sets->nodes[set].kept = KEPT;
 }
 
 void read_sets_pin(ReadSets *sets, uint32_t set) {
-  for (; set && sets->nodes[set].kept != PINNED; set = sets->nodes[set].parent) sets->nodes[set].kept = PINNED;
+  for (; set && sets->nodes[set].kept != PINNED; set = sets->nodes[set].parent) {
+    sets->nodes[set].kept = PINNED;
+    sets->pinned++;
+  }
 }
 
-// The next sweep is due when there are twice as many as are left now: so its work is shared by as many pushes.
+// The next sweep is due when there are twice as many as are left now: so its work is shared by as many pushes. Pinned nodes
+// do not make one due, because it would release none of them.
 void read_sets_sweep(ReadSets *sets) {
   memset(sets->additions, 0, sizeof sets->additions);
   memset(sets->buckets, 0, (size_t)sets->capacity * 2 * sizeof *sets->buckets);
@@ -148,5 +153,6 @@ void read_sets_sweep(ReadSets *sets) {
     *find_bucket(sets, node) = i;
     sets->used++;
   }
-  sets->limit = 2 * sets->used > FIRST_LIMIT ? 2 * sets->used : FIRST_LIMIT;
+  uint32_t twice = 2 * (sets->used - sets->pinned);
+  sets->limit = twice > FIRST_LIMIT ? twice : FIRST_LIMIT;
 }

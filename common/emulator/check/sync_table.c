@@ -48,6 +48,10 @@ static SyncEntry *sync_slot(const SyncTable *table, const void *place, uint32_t 
   return &table->entries[i];
 }
 
+static const void *element_place(const Elements *elements, int e) {
+  return (const char *)elements->first + (size_t)e * elements->size;
+}
+
 static uint32_t block_of(const Warp *warp) {
   const Cluster *cluster = warp->block->cluster;
   return cluster->id * (uint32_t)cluster->block_count + (uint32_t)warp->block->rank + 1;
@@ -186,24 +190,37 @@ void sync_store(SyncTable *table, const void *place, Warp *warp, int lane, Memor
   pthread_mutex_unlock(&table->lock);
 }
 
-// Adds to what is released there. A read-modify-write continues the release sequence that it read from, PTX ISA
-// 8.10.
-static void add_released(SyncTable *table, const void *place, uint32_t block, const Cluster *cluster, Clocks *more) {
-  Clocks *before = released_at(table, place, block);
-  uint32_t sequence = table->count ? sync_slot(table, place, ALL_BLOCKS)->sequence : 0;
-  set_released(table, place, block, sequence, clocks_joined(cluster, before, more));
+// Adds to what is released at each element of a lane's atomic. A read-modify-write continues the release sequence that it
+// read from, PTX ISA 8.10. Elements of a vector mostly had the same before: they share what they have then, too.
+static void add_released(SyncTable *table, const Elements *elements, uint32_t block, const Cluster *cluster,
+                         Clocks *more) {
+  Clocks *before = NULL, *after = NULL;
+  for (int e = 0; e < elements->count; e++) {
+    const void *place = element_place(elements, e);
+    Clocks *here = released_at(table, place, block);
+    uint32_t sequence = table->count ? sync_slot(table, place, ALL_BLOCKS)->sequence : 0;
+    if (e == 0 || here != before) {
+      clocks_retain(here);
+      clocks_replace(&before, here);
+      clocks_replace(&after, clocks_joined(cluster, here, more));
+    }
+    clocks_retain(after);
+    set_released(table, place, block, sequence, after);
+  }
+  clocks_release(before);
+  clocks_release(after);
 }
 
-void sync_atomic(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope) {
+void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope) {
   if (!warp_launch(warp)->hazards) return;
   const Cluster *cluster = warp->block->cluster;
   pthread_mutex_lock(&table->lock);
-  learn_at(table, place, warp, lane, order, scope);
+  for (int e = 0; e < elements->count; e++) learn_at(table, element_place(elements, e), warp, lane, order, scope);
   Clocks *released = released_by(warp, lane, order, scope);
   if (released) {
     Clocks *wide = for_all_blocks(cluster, released, scope);
-    add_released(table, place, ALL_BLOCKS, cluster, wide);
-    if (has_several_blocks(cluster)) add_released(table, place, block_of(warp), cluster, released);
+    add_released(table, elements, ALL_BLOCKS, cluster, wide);
+    if (has_several_blocks(cluster)) add_released(table, elements, block_of(warp), cluster, released);
     clocks_release(wide);
   }
   clocks_release(released);

@@ -31,7 +31,7 @@ static int counted(const BarrierPlan *plan, Mask mask) {
 }
 
 static bool is_complete(const Block *block, const Barrier *barrier) {
-  return barrier->arrived > 0 && barrier->arrived >= (barrier->expected ? barrier->expected : block->live_threads);
+  return barrier->arrived >= (barrier->expected ? barrier->expected : block->live_threads);
 }
 
 // Hands the result of bar.red to the lanes that waited for it.

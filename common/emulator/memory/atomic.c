@@ -171,8 +171,7 @@ static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int 
   size_t size = (size_t)atomic->size;
   memory_lock(&access);
   if (launch->hazards) race_atomic(warp, inst, lane, access.region, access.offset, bytes, atomic->scope);
-  for (int e = 0; e < atomic->count; e++)
-    sync_atomic(table, access.data + (size_t)e * size, warp, lane, atomic->order, atomic->scope);
+  sync_atomic(table, &(Elements){access.data, size, atomic->count}, warp, lane, atomic->order, atomic->scope);
   memcpy(old, access.data, (size_t)bytes);
   new_value(warp, atomic, access.region->kind == REGION_GLOBAL, lane, old, value);
   if (memcmp(old, value, (size_t)bytes)) warp->block->cluster->progress++;

@@ -1,6 +1,7 @@
 // The name of a function as its source has it, of the name that the C++ compiler gave it: without types and template
 // arguments, "cute::copy" for _ZN4cute4copyIfEEvT_. The grammar is that of the Itanium C++ ABI, 5.1.
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "parser.h"
@@ -9,7 +10,7 @@ typedef struct Names {
   const char *at;  // what is left of the mangled name
   char text[240];
   size_t used;
-  const char *last;  // the name added last, for a constructor's
+  const char *last;  // the name added last, for a constructor's and a destructor's
   size_t last_length;
 } Names;
 
@@ -78,14 +79,22 @@ static void skip_to_end(Names *names) {
 }
 
 static void take_operator(Names *names) {
-  static const char *const operators[][2] = {{"cl", "operator()"}, {"ix", "operator[]"}, {"aS", "operator="},
-                                             {"pl", "operator+"},  {"mi", "operator-"},  {"ml", "operator*"},
-                                             {"pL", "operator+="}, {"eq", "operator=="}, {"lt", "operator<"}};
+  static const char *const operators[][2] = {
+      {"cl", "operator()"}, {"ix", "operator[]"}, {"aS", "operator="},  {"pl", "operator+"},  {"mi", "operator-"},
+      {"ml", "operator*"},  {"pL", "operator+="}, {"eq", "operator=="}, {"lt", "operator<"},  {"de", "operator*"},
+      {"pt", "operator->"}, {"dv", "operator/"},  {"pp", "operator++"}, {"ne", "operator!="}, {"gt", "operator>"}};
   const char *name = "operator";
   for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
     if (!strncmp(names->at, operators[i][0], 2)) name = operators[i][1];
   add(names, name, strlen(name));
   names->at += strnlen(names->at, 2);
+}
+
+// A constructor has the name of its class, a destructor a tilde before it.
+static void add_special(Names *names, const char *tilde) {
+  char name[sizeof names->text];
+  snprintf(name, sizeof name, "%s%.*s", tilde, (int)names->last_length, names->last);
+  add(names, name, strlen(name));
 }
 
 // One part of a name. False where no name goes on.
@@ -108,7 +117,7 @@ static bool take_part(Names *names) {
     take_number(names);
     names->at += *names->at == '_';
   } else if ((c == 'C' || c == 'D') && isdigit((unsigned char)names->at[1])) {
-    if (names->last) add(names, names->last, names->last_length);
+    if (names->last) add_special(names, c == 'D' ? "~" : "");
     names->at += 2;
   } else if (c == 'L') {
     names->at++;

@@ -148,6 +148,7 @@ struct Cluster {
   int next_warp;               // round robin
   uint64_t progress;           // counts visible events: stores that changed memory, barriers completed, exits
   Quiet quiet;
+  bool arrived_narrowly;  // at another block's mbarrier with the scope .cta, which hands on nothing
   bool has_news;  // it has read something in global memory that others may wait for: their turn, before it goes on
 };
 

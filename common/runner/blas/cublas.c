@@ -53,6 +53,52 @@ SETTING(cublasSetPointerMode_v2, cublasGetPointerMode_v2, cublasPointerMode_t, p
 SETTING(cublasSetMathMode, cublasGetMathMode, cublasMath_t, math)
 SETTING(cublasSetAtomicsMode, cublasGetAtomicsMode, cublasAtomicsMode_t, atomics)
 
+// ---- copies ----
+
+static cublasStatus_t status_of(CUresult result) {
+  return result == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_MAPPING_ERROR;
+}
+
+// Rows of so many bytes, from one to the next of which there are from_pitch bytes, and to_pitch where they go.
+static cublasStatus_t copy_rows(const void *from, int64_t from_pitch, void *to, int64_t to_pitch, int64_t bytes,
+                                int64_t rows) {
+  if (bytes <= 0 || rows <= 0) return bytes < 0 || rows < 0 ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+  if (from_pitch < bytes || to_pitch < bytes) return CUBLAS_STATUS_INVALID_VALUE;
+  return status_of(cuMemcpy2D_v2(&(CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                                  .srcDevice = (CUdeviceptr)(uintptr_t)from,
+                                                  .srcPitch = (size_t)from_pitch,
+                                                  .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                                  .dstDevice = (CUdeviceptr)(uintptr_t)to,
+                                                  .dstPitch = (size_t)to_pitch,
+                                                  .WidthInBytes = (size_t)bytes,
+                                                  .Height = (size_t)rows}));
+}
+
+// Defines the copies of one direction, which differ in their names alone: the addresses tell where memory is.
+#define COPIES(vector, matrix)                                                                                         \
+  cublasStatus_t vector(int count, int element, const void *from, int from_step, void *to, int to_step) {              \
+    return copy_rows(from, (int64_t)from_step * element, to, (int64_t)to_step * element, element, count);              \
+  }                                                                                                                    \
+  cublasStatus_t vector##Async(int count, int element, const void *from, int from_step, void *to, int to_step,         \
+                               cudaStream_t stream) {                                                                  \
+    (void)stream;                                                                                                      \
+    return vector(count, element, from, from_step, to, to_step);                                                       \
+  }                                                                                                                    \
+  cublasStatus_t matrix(int rows, int columns, int element, const void *from, int from_leading, void *to,              \
+                        int to_leading) {                                                                              \
+    return copy_rows(from, (int64_t)from_leading * element, to, (int64_t)to_leading * element,                         \
+                     (int64_t)rows * element, columns);                                                                \
+  }                                                                                                                    \
+  cublasStatus_t matrix##Async(int rows, int columns, int element, const void *from, int from_leading, void *to,       \
+                               int to_leading, cudaStream_t stream) {                                                  \
+    (void)stream;                                                                                                      \
+    return matrix(rows, columns, element, from, from_leading, to, to_leading);                                         \
+  }
+COPIES(cublasSetVector, cublasSetMatrix)
+COPIES(cublasGetVector, cublasGetMatrix)
+
+// ---- what goes wrong ----
+
 #define STATUS(name)                                                                                                   \
   case name: return #name
 const char *cublasGetStatusName(cublasStatus_t status) {

@@ -68,9 +68,10 @@ API(cudaPointerGetAttributes, (struct cudaPointerAttributes * result, const void
 
 // ---- copies ----
 
+// Of any other error the copy itself reports.
 static bool is_of_device(const void *pointer) {
   unsigned type = 0;
-  return cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ADDRESS(pointer)) == CUDA_SUCCESS;
+  return cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ADDRESS(pointer)) != CUDA_ERROR_INVALID_VALUE;
 }
 
 // The direction must fit the pointers, as far as they are known; cudaMemcpyDefault takes what they are.

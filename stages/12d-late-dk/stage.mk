@@ -1,3 +1,3 @@
 # ptxas 12.0, it alone, needs more registers for the kernels with a causal mask, and serialises their products. The result is
 # right.
-ALLOW_12c-query-warpgroup := serialised-12.0
+ALLOW_12d-late-dk := serialised-12.0
