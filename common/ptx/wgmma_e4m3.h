@@ -32,7 +32,11 @@ static __device__ __forceinline__ void wgmma_e4m3(float (&d)[N / 2], uint64_t a,
 template <int N>
 static __device__ __forceinline__ void wgmma_e4m3(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b,
                                                   int accumulate) {
-  static_assert(N == 72 || N == 136, "PTX allows every multiple of 8 up to 256; these are written out here");
+  static_assert(N == 64 || N == 72 || N == 136, "PTX allows every multiple of 8 up to 256; these are written out here");
+  if constexpr (N == 64)
+    asm volatile(WGMMA_E4M3_BEGIN("64", "%37") "{" OPERANDS_8x4 "}, {%32, %33, %34, %35}, %36, accumulate, 1, 1;\n}"
+                 : REGISTERS_8x4(d, 0)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
   if constexpr (N == 72)
     asm volatile(WGMMA_E4M3_BEGIN("72", "%41") "{" OPERANDS_8x4 ", %32, %33, %34, %35}, {%36, %37, %38, %39}, %40, "
                                                "accumulate, 1, 1;\n}"

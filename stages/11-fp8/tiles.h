@@ -9,22 +9,26 @@ enum { WEIGHTS_OF_REGISTER = 4 };  // e4m3
 enum { ONES = 8 };                 // rows of ones below each tile of V^T
 enum { TRANSPOSED_KEYS = 64 };     // by a block of transpose_values
 
-// Consumers, slots for tiles of queries, and slots for tiles of K and V.
+// Consumers, and slots for tiles of queries. Registers of a consumer's thread; with CUDA 12 a thread in the producer's
+// warpgroup needs more. A later stage defines all of these before.
 #ifndef CONSUMERS_64
 #define CONSUMERS_64 3
+#define CONSUMERS_128 2
+#define QUERY_SLOTS_128 3
 #define CONSUMER_REGISTERS_64 160
+#define CONSUMER_REGISTERS_128 (__CUDACC_VER_MAJOR__ >= 13 ? 240 : 232)
+#define PRODUCER_REGISTERS_128 (__CUDACC_VER_MAJOR__ >= 13 ? 24 : 40)
 #endif
-#define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? CONSUMERS_64 : 2)
-#define QUERY_SLOTS_OF(HEAD_DIM) 3
-#define SLOTS_OF(HEAD_DIM) 4
+#define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? CONSUMERS_64 : CONSUMERS_128)
+#define QUERY_SLOTS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 3 : QUERY_SLOTS_128)
+#define SLOTS_OF(HEAD_DIM) 4  // for tiles of K and V
 
 #define THREADS_OF(HEAD_DIM) ((1 + CONSUMERS_OF(HEAD_DIM)) * WARPGROUP)
 #define ROWS_OF(HEAD_DIM) (CONSUMERS_OF(HEAD_DIM) * WARPGROUP_ROWS)  // queries of a tile
 
-// Registers of a consumer thread, and of a thread in the producer's warpgroup, which needs more with CUDA 12.
-#define CONSUMER_REGISTERS_OF(HEAD_DIM)                                                                                \
-  ((HEAD_DIM) == 64 ? CONSUMER_REGISTERS_64 : __CUDACC_VER_MAJOR__ >= 13 ? 240 : 232)
-#define PRODUCER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 32 : __CUDACC_VER_MAJOR__ >= 13 ? 24 : 40)
+// Registers of a consumer's thread, and of a thread in the producer's warpgroup.
+#define CONSUMER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? CONSUMER_REGISTERS_64 : CONSUMER_REGISTERS_128)
+#define PRODUCER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 32 : PRODUCER_REGISTERS_128)
 
 // Bytes of a block's shared memory: struct Shared in shared.h.
 #define SHARED_BYTES(HEAD_DIM)                                                                                         \

@@ -22,5 +22,6 @@ template <> struct Ring<COUNTING> {
   __device__ __forceinline__ void advance() { slot.used++; }
 };
 
-static_assert(SLOTS_OF(64) == 4);
+static_assert(SLOTS_OF(64) == 4 && SLOTS_OF(128) == 4);
 template <> struct KeyRing<64> : Ring<COUNTING> {};
+template <> struct KeyRing<128> : Ring<COUNTING> {};

@@ -1,7 +1,8 @@
-// Stage 11d: with HEAD_DIM = 64 there are four consumers instead of three, and each does one thing after the other: QK, the
-// softmax, PV. While one waits, the others compute. So T can take the registers of S, and P stays in registers.
+// Stage 11d: serial consumers. Each does one thing after the other: QK, the softmax, PV. While one waits, the others compute. So
+// T can take the registers of S, P stays in registers, and there is room for one consumer more: four with HEAD_DIM = 64, three
+// with 128.
 //
-// With HEAD_DIM = 128, and in all else, it is stage 11c.
+// All else is stage 11c's.
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -30,29 +31,13 @@
 
 #include "../11-fp8/softmax.h"
 
-#include "../11c-fp8-overlap/consumer.h"
+#include "../11c-fp8-overlap/integer_max.h"
 
-template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAUSAL>, 64, CAUSAL> {
-  using Base = IntegerMax<Consumer, 64, CAUSAL>;
-  using Base::s, Base::p, Base::shift, Base::factor, Base::sum, Base::q, Base::k, Base::v, Base::shared, Base::key;
-  using Base::wait, Base::release, Base::take_turn, Base::pass_turn, Base::shift_of_max, Base::problem;
-  using Base::warpgroup, Base::steps;
+template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {
+  using Base = IntegerMax<Consumer, HEAD_DIM, CAUSAL>;
+  using Base::s, Base::p, Base::t, Base::o, Base::sum, Base::factor, Base::q, Base::k, Base::v, Base::shared, Base::key;
+  using Base::wait, Base::release, Base::take_turn, Base::pass_turn, Base::problem, Base::warpgroup, Base::steps;
   static constexpr bool WEIGHTS_IN_MEMORY = false;
-
-  // The shifts follow the maxima, and O and the sums shrink at once, but only if a maximum of the warp has grown.
-  __device__ void raise_max() {
-    float max[2], lower[2];
-    Base::find_max(max);
-#pragma unroll
-    for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], shift_of_max(max[h]));
-    if (!__any_sync(0xffffffff, lower[0] < shift[0] || lower[1] < shift[1])) return;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      factor[h] = power_of_two(lower[h] - shift[h]);
-      shift[h] = lower[h];
-    }
-    Base::shrink_output();
-  }
 
   // The weights of 32 keys, packed.
   template <int FROM> __device__ void weights_of_32() {
@@ -60,22 +45,52 @@ template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAU
     Base::template pack_keys<FROM, FROM + 32>();
   }
 
-  // The weights of a key tile, those of the later keys in a turn: their P has registers that T will not need. ptxas moves
-  // exponentials up across take_turn and down across pass_turn, and only the branches before and behind stop it: the one in
-  // raise_max, and the wait for V. So that wait comes after all weights. Behind it the last ones could not begin early.
+  // The weights of a key tile, those of the last 32 keys in a turn: their P has registers that T will not need. ptxas moves
+  // exponentials up across take_turn and down across pass_turn, and only the branches before and behind stop it: the vote of
+  // the search, and the wait for V. So that wait comes after all weights. Behind it the last ones could not begin early.
   __device__ void weights_and_turn() {
     trace(WAIT_TURN, steps);
     take_turn();
     trace(SOFTMAX_REST, steps);
     weights_of_32<96>();
-    weights_of_32<64>();
-    uint32_t all = 0;
-#pragma unroll
-    for (int i = 0; i < 8; i++) all ^= p[2 + i / 4][i % 4];
-    computed_here(__uint_as_float(all));
+    computed_here(__uint_as_float(p[3][0] ^ p[3][1] ^ p[3][2] ^ p[3][3]));
     pass_turn();
+    weights_of_32<64>();
     weights_of_32<32>();
     weights_of_32<0>();
+  }
+
+  // Starts columns FROM to TO of T = P V, in which the sums of the weights stand behind column HEAD_DIM.
+  template <int FROM, int TO> __device__ void output() {
+    uint64_t b = k_major_bytes<KEYS>(shared_address(shared.v[v.slot]) + FROM * KEYS);
+    wgmma_fence();
+#pragma unroll
+    for (int n = 0; n < KEYS / 32; n++)
+      wgmma_e4m3<TO - FROM>(*(float(*)[(TO - FROM) / 2])(t + FROM / 2), p[n], columns_32(b, n), n > 0);
+    wgmma_commit();
+  }
+
+  // When they are done: O = O * factor + T.
+  template <int FROM, int TO> __device__ void output_done() {
+    wgmma_results(*(float(*)[(TO - FROM) / 2])(t + FROM / 2));
+#pragma unroll
+    for (int i = FROM / 2; i < min(TO, HEAD_DIM) / 2; i++) o[i] = o[i] * factor[i / 2 % 2] + t[i];
+    if (TO > HEAD_DIM)
+      for (int h = 0; h < 2; h++) sum[h] = sum[h] * factor[h] + t[HEAD_DIM / 2 + 2 * h];
+  }
+
+  // T = P V, and O = O * factor + T. With HEAD_DIM = 128 T comes in two groups: half is added while the rest still runs.
+  __device__ void add_output() {
+    const int HALF = HEAD_DIM == 64 ? 0 : HEAD_DIM / 2;
+    output<HALF, HEAD_DIM + ONES>();
+    if constexpr (HALF > 0) output<0, HALF>();
+    trace(WAIT_PV, steps);
+    wgmma_wait<(HALF > 0)>();
+    output_done<HALF, HEAD_DIM + ONES>();
+    if constexpr (HALF > 0) {
+      wgmma_wait<0>();
+      output_done<0, HALF>();
+    }
   }
 
   // A key tile from its scores to its output.
@@ -95,16 +110,13 @@ template <bool CAUSAL> struct Consumer<64, CAUSAL> : IntegerMax<Consumer<64, CAU
       Base::first_shift();
       Base::tile_begins();
     } else {
-      raise_max();
+      Base::raise_max(factor);
     }
     weights_and_turn();
     trace(WAIT_V, steps);
     wait(v, shared.v_full);
     trace(PV, steps);
-    Base::output();
-    trace(WAIT_PV, steps);
-    wgmma_wait<0>();
-    Products<Consumer, 64, CAUSAL>::output_done();  // O += T: the factor has been applied
+    add_output();
     trace_done(PV, steps);
     release(v, shared.v_empty);
     steps++;

@@ -5,7 +5,7 @@
 
 const Stage stage = {
     .name = "11d-fp8-four-consumers",
-    .title = "four consumers at head dimension 64, each of which does one thing after the other",
+    .title = "serial consumers, four at head dimension 64 and three at 128",
     .inputs = INPUTS_E4M3,
     .launch = launch,
     .counter = true,
