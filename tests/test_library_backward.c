@@ -65,10 +65,9 @@ static void needs_turns(const char *number) {
 
 Test(library_backward, a_fixed_order_needs_turns) { needs_turns("12b"); }
 
-Test(library_backward, a_fixed_order_of_a_query_warpgroup_needs_turns) {
-  needs_turns("12c");
-  needs_turns("12d");
-}
+Test(library_backward, a_fixed_order_of_a_query_warpgroup_needs_turns) { needs_turns("12c"); }
+
+Test(library_backward, a_fixed_order_of_late_dk_needs_turns) { needs_turns("12d"); }
 
 Test(library_backward, each_function_is_for_its_own_pass) {
   HlTensor tensors[BACKWARD_TENSORS];
