@@ -79,7 +79,7 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
   int warpgroup, warp, lane;
   int head, row;        // the tensors' head, and the warpgroup's first own row in it
   Ring<SLOTS> ring;     // the slot of the next tile to compute on
-  Ring<SLOTS> loading;  // thread 0 of the block: the slot of the next tile to load
+  Ring<SLOTS> loading;  // of the thread that loads: the slot of the next tile to load
 
   // Element i of a product is row l / 4 + 8 (i / 2 % 2) of the warp's sixteen, column 8 (i / 4) + 2 (l % 4) + i % 2, where l
   // is the lane. The pass over keys has the transposes of Q K^T, P, dP and dS here.

@@ -1,5 +1,5 @@
-// What stage 12c's warpgroups do better. A key warpgroup computes the weights of a tile while the tensor cores have dK of the
-// tile before, and dS while they have dV. Its scores begin before V has come.
+// Stage 12c's warpgroups with products under the other work. A key warpgroup computes the weights of a tile while the tensor
+// cores compute dK of the tile before, and dS while they compute dV. Its first scores do not wait for V.
 #pragma once
 
 template <int HEAD_DIM> struct PairsShared : Shared<HEAD_DIM, PAIR_SLOTS> {
@@ -19,7 +19,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
   using Base::s, Base::dp, Base::d0, Base::d1;
   using typename Base::Factors;
   // Where HEAD_DIM is 64, the tensor cores do half as much for each score, and the other work is the same: there one
-  // warpgroup's weights should meet the other's products. Where it is 128, turns cost more than they bring.
+  // warpgroup should compute weights while the other's products run. Where it is 128, turns cost more than they gain.
   static constexpr bool TAKE_TURNS = HEAD_DIM == 64;
   Factors a;  // dS of the tile before: the A of its dK, which runs in the next step
 
