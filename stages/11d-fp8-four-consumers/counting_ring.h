@@ -1,8 +1,8 @@
 // A ring of four slots whose state is one number instead of two.
 #pragma once
 
-// It counts the slots used so far, and from that number come slot and parity when they are needed. It needs one register
-// instead of two. Ring is a template by a number of slots, and COUNTING stands for this ring.
+// It counts the slots used so far, and computes slot and parity from that number when they are needed. It needs one
+// register instead of two. Ring is a template over the number of slots; Ring<COUNTING> is this ring.
 enum { COUNTING = -1 };
 
 template <> struct Ring<COUNTING> {

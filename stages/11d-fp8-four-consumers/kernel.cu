@@ -2,7 +2,7 @@
 // T can take the registers of S, P stays in registers, and there is room for one consumer more: four with HEAD_DIM = 64, three
 // with 128.
 //
-// All else is stage 11c's.
+// Its search is stage 11c's, its producer stage 11b's.
 #include <cuda_fp16.h>
 #include <stdint.h>
 
