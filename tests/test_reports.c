@@ -264,7 +264,7 @@ static int kept(const Report *r, const char *file, int caller) {
   return count;
 }
 
-// What is kept is counted by the file, the line and its callers. The rest is counted with its like, and not with others.
+// So many reports are kept for each file, line and chain of callers. The others are counted with those of their own place.
 Test(reports, lines_of_different_places_are_kept_apart) {
   char body[8000], *at = body;
   at += sprintf(at, ".loc 1 5 1\nst.shared.u32 [%%a+1000], %%t;\n.loc 1 20 1\n.loc 1 21 1\n");

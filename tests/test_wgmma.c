@@ -97,7 +97,7 @@ Test(wgmma, a_constant_between_two) {
   expect_silence(BEGIN FROM_REGISTERS WAIT FENCE "mov.f32 %f0, 0f00000000; mov.u32 %c0, 7;\n" FROM_REGISTERS WAIT END);
 }
 
-// What was there counts where the predicate, here negated, is true.
+// wgmma adds to the old value of the accumulator where the predicate, here negated, is true.
 Test(wgmma, a_negated_predicate_of_the_accumulator) {
 #define ADD_F(predicate) SHAPE "f32.f16.f16 {%f0, %f1, %f2, %f3}, %d, %d, " predicate ", 1, 1, 0, 0;\n"
 #define ADD_G(predicate) SHAPE "f32.f16.f16 {%g0, %g1, %g2, %g3}, %d, %d, " predicate ", 1, 1, 0, 0;\n"

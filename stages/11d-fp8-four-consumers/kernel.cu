@@ -45,9 +45,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
     Base::template pack_keys<FROM, FROM + 32>();
   }
 
-  // The weights of a key tile, those of the last 32 keys in a turn: their P has registers that T will not need. ptxas moves
-  // exponentials up across take_turn and down across pass_turn, and only the branches before and behind stop it: the vote of
-  // the search, and the wait for V. So that wait comes after all weights. Behind it the last ones could not begin early.
+  // The weights of a key tile, those of the last 32 keys in a turn: their P has registers that T will not need. ptxas may
+  // move exponentials up across take_turn and down across pass_turn. But they need the shift, with which the search ends,
+  // and no exponential moves across the loop that waits for V. So that wait comes after all weights.
   __device__ void weights_and_turn() {
     trace(WAIT_TURN, steps);
     take_turn();

@@ -235,7 +235,7 @@ static Mask turned_all(Mask mask, unsigned turn, int turns) {
 static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, int turns, const ReadNode *entry,
                           const Actor *actor, bool *dropped) {
   uint32_t kept[64];
-  int count = 0, above = 0;          // of those kept, so many stand above the last that is left out
+  int count = 0, above = 0;          // how many are kept, and how many of them stand above the last one left out
   uint32_t rest = set, below = set;  // what stands below that one is the chain that it was
   for (; rest && count < 64; rest = read_sets_node(sets, rest)->parent) {
     const ReadNode *node = read_sets_node(sets, rest);
