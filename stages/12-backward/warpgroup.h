@@ -185,11 +185,9 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
     for (int i = 0; i < COLUMNS / 2; i++) dp[i] = s[i] * (dp[i] - of_query(delta, shared.delta[ring.slot], i));
   }
 
-  // Starts loading the pair of streamed tiles t into the next slot, once all warps have released it.
-  __device__ void load_streamed(int t) {
-    int slot = loading.slot;
+  // Starts loading the pair of streamed tiles t into a slot.
+  __device__ void fill(int slot, int t) {
     uint32_t full = shared_address(shared.full + slot);
-    mbarrier_wait(shared_address(shared.empty + slot), loading.parity ^ 1);
     mbarrier_arrive_expect(full, sizeof shared.streamed[slot] + (PASS == KEYS ? 2 * sizeof shared.shift[slot] : 0));
     load<HEAD_DIM>(shared.streamed[slot], shared.full[slot], tensors.streamed, t * COLUMNS, head);
     if (PASS == KEYS) {
@@ -197,6 +195,12 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
       bulk_load(shared_address(shared.shift[slot]), problem.shift + first, full, sizeof shared.shift[slot]);
       bulk_load(shared_address(shared.delta[slot]), problem.delta + first, full, sizeof shared.delta[slot]);
     }
+  }
+
+  // The same for the next slot, once all warps have released it.
+  __device__ void load_streamed(int t) {
+    mbarrier_wait(shared_address(shared.empty + loading.slot), loading.parity ^ 1);
+    fill(loading.slot, t);
     loading.advance();
   }
 

@@ -35,8 +35,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
     tile = rest / heads;
   }
 
-  // A turn is the right to issue S and dK: see stage 08b. All threads of both key warpgroups count, the ones that wait and the
-  // ones that pass.
+  // A turn is the right to issue S and dK, as in stage 08b. All threads of both key warpgroups count: they wait or pass.
   __device__ void take_turn() {
     if (TAKE_TURNS) barrier_sync(TURNS + warpgroup, THREADS);
   }
@@ -91,8 +90,8 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
     ring.advance();
   }
 
-  // All steps, then dK of the last tile. dV goes over V, of which each key warpgroup reads only its own rows.
-  __device__ void run(int first, int tiles) {
+  // All steps of `part`, then dK of the last tile. dV goes over V, of which each key warpgroup reads only its own rows.
+  template <class Part> __device__ void run(Part &part, int first, int tiles) {
     this->Warpgroup<HEAD_DIM, KEYS, CAUSAL, LateShared<HEAD_DIM>>::start();
 #pragma unroll
     for (int i = 0; i < COLUMNS / 4; i++) a[i / 4][i % 4] = 0;
@@ -107,7 +106,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
       ring.advance();
     }
 #pragma unroll 1
-    for (int t = first + skips; t < tiles; t++) step(t, last, t == first);
+    for (int t = first + skips; t < tiles; t++) part.step(t, last, t == first);
     if (warpgroup == 0) take_turn();  // the last one that warpgroup 1 passes: no arrival may be left over
     this->accumulate(d0, a, shared.streamed[last][0]);
     wgmma_wait<0>();
@@ -118,6 +117,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
     this->store(d0, problem.scale, shared.own[0], &tensors.out[0]);
     if (lane == 0) tma_store_wait_read<0>();  // until then the block's shared memory must stay
   }
+  __device__ void run(int first, int tiles) { run(*this, first, tiles); }
 };
 
 template <int HEAD_DIM, bool CAUSAL>

@@ -1,0 +1,58 @@
+// Stage 12e: stage 12d with fewer instructions and waits in its loops. A launch runs the same kernels before and after.
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+#include "tiles.h"
+
+#include "ptx/barrier.h"
+#include "ptx/elect.h"
+#include "ptx/fence.h"
+#include "ptx/global.h"
+#include "ptx/math.h"
+#include "ptx/mbarrier.h"
+#include "ptx/quad.h"
+#include "ptx/registers.h"
+#include "ptx/ring.h"
+#include "ptx/stmatrix.h"
+#include "ptx/tile.h"
+#include "ptx/tma.h"
+#include "ptx/wgmma.h"
+
+#include "../12-backward/warpgroup.h"
+
+#include "../12-backward/terms.h"
+
+#include "../12-backward/run_pass.h"
+
+// The harness's forward pass, which is made of the parts above. Its kernels must be in this module, because a stage has one.
+#include "../12-backward/forward.h"
+
+#include "../12b-one-pass/one_pass.h"
+
+#include "../12c-query-warpgroup/query_warpgroup.h"
+
+#include "../12d-late-dk/late_dk.h"
+
+#include "lean_loop.h"
+
+// ---- the entry points. Each mask has kernels of its own, without the registers and instructions that only the other needs ----
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
+    backward_64(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
+  run_roles<64, false, LeanKeyWarpgroup<64, false>, LeanQueryWarpgroup<64, false>>(tensors, problem, sums);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
+    backward_64_causal(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
+  run_roles<64, true, LeanKeyWarpgroup<64, true>, LeanQueryWarpgroup<64, true>>(tensors, problem, sums);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
+    backward_128(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
+  run_roles<128, false, LeanKeyWarpgroup<128, false>, LeanQueryWarpgroup<128, false>>(tensors, problem, sums);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
+    backward_128_causal(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
+  run_roles<128, true, LeanKeyWarpgroup<128, true>, LeanQueryWarpgroup<128, true>>(tensors, problem, sums);
+}
