@@ -121,7 +121,9 @@ typedef enum SymbolKind {
 
 typedef struct Symbol {
   SymbolKind kind;
-  int index;  // of a register, label or branch-target table; of a function's latest statement
+  int index;  // of a label or branch-target table; of a function's latest statement; of a register, -1 until it is named
+  PtxType type;  // of a register
+  int vector;    // of a register
   PtxVariable *variable;
   const char *function;  // name of the function meant: differs from the symbol's own for an .alias
   bool is_defined;       // a function with a body
@@ -129,10 +131,18 @@ typedef struct Symbol {
   int line;
 } Symbol;
 
+// %r<100>: %r0 to %r99. Those that are named become symbols of their own then.
+typedef struct RegisterRange {
+  uint64_t count;
+  Symbol like;
+} RegisterRange;
+
 typedef struct Scope {
   struct Scope *parent;  // NULL: the module
   int depth;             // 0: the module, 1: a function's outermost
   Table symbols;
+  Table ranges;    // RegisterRange, by the name before the number
+  Table numbered;  // by the name before the number: whether a symbol was declared that a range might have, too
 } Scope;
 
 // What an instruction leaves to be resolved at the end of the module.
@@ -161,6 +171,7 @@ typedef struct Body {
   Scope *scope;                          // innermost open one
   List params, returns, variables;       // PtxVariable *
   List registers, instructions, labels;  // PtxRegister, PtxInstruction, PtxLabel
+  uint64_t declared_registers;
   List branch_targets;                   // PtxBranchTargets
   List references;                       // Reference, one per instruction
   List pending_targets;                  // PendingTargets, one per branch_targets
@@ -189,7 +200,7 @@ struct Parser {
   Table labels;        // of .debug_str: DebugLabel
   struct InternSlot *interned;
   int interned_count, interned_capacity;
-  int register_count;
+  uint64_t declared_registers;
   uint64_t initialized_bytes;
 };
 
@@ -277,6 +288,9 @@ void parse_pragma(Parser *parser);
 Scope *open_scope(Parser *parser, Scope *parent, int line);
 // A new symbol of the scope; fails when the name is taken there.
 Symbol *declare(Parser *parser, Scope *scope, const char *name, SymbolKind kind, int line);
+// The same for count registers, the prefix with a number each. False when they have to be declared one by one, because
+// other names begin with the prefix.
+bool declare_range(Parser *parser, Scope *scope, const char *prefix, RegisterRange range);
 // The scope's own symbol, NULL when it has none of that name.
-Symbol *find_own(const Scope *scope, const char *name);
+Symbol *find_own(Parser *parser, Scope *scope, const char *name);
 void resolve_module(Parser *parser);

@@ -249,7 +249,7 @@ static void parse_parameters(Parser *parser, List *list) {
 
 // The function's name in the module. Declarations may repeat, one definition may follow or precede them.
 static void declare_function(Parser *parser, const PtxFunction *function) {
-  Symbol *symbol = find_own(parser->module_scope, function->name);
+  Symbol *symbol = find_own(parser, parser->module_scope, function->name);
   if (!symbol || symbol->kind != SYMBOL_FUNCTION || symbol->function != function->name)
     symbol = declare(parser, parser->module_scope, function->name, SYMBOL_FUNCTION, function->line);
   if (symbol->is_defined && !function->is_declaration)
@@ -261,14 +261,12 @@ static void declare_function(Parser *parser, const PtxFunction *function) {
   symbol->is_defined = !function->is_declaration;
 }
 
-// Hands what the body collected over to the function.
+// Hands what the body collected over to the function, but for the registers: which are named is known in the end.
 static void complete_function(PtxFunction *function, const Body *body) {
   function->params = (const PtxVariable *const *)body->params.items;
   function->param_count = body->params.count;
   function->returns = (const PtxVariable *const *)body->returns.items;
   function->return_count = body->returns.count;
-  function->registers = body->registers.items;
-  function->register_count = body->registers.count;
   function->variables = (const PtxVariable *const *)body->variables.items;
   function->variable_count = body->variables.count;
   function->instructions = body->instructions.items;
@@ -320,7 +318,8 @@ void parse_alias(Parser *parser) {
   expect(parser, ",");
   const char *name = expect_word(parser, "a function's name");
   expect(parser, ";");
-  Symbol *symbol = find_own(parser->module_scope, alias), *meant = find_own(parser->module_scope, name);
+  Symbol *symbol = find_own(parser, parser->module_scope, alias);
+  const Symbol *meant = find_own(parser, parser->module_scope, name);
   if (!symbol || symbol->kind != SYMBOL_FUNCTION || symbol->is_defined || symbol->function != alias)
     parser_fail(parser, line, "'%.60s' must be a function that is declared and not defined", alias);
   if (!meant || meant->kind != SYMBOL_FUNCTION || !meant->is_defined)

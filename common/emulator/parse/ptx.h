@@ -83,8 +83,8 @@ typedef struct PtxOperand {
 enum { PTX_MAX_MODIFIERS = 24 };
 
 typedef struct PtxInstruction {
-  const char *opcode;                        // "mad"
-  const char *modifiers[PTX_MAX_MODIFIERS];  // "lo", "s32"; "shared::cta" is one modifier
+  const char *opcode;            // "mad"
+  const char *const *modifiers;  // "lo", "s32"; "shared::cta" is one modifier
   int modifier_count;
   int guard;           // register index of @p, -1 when there is none
   bool guard_negated;  // @!p
@@ -152,7 +152,7 @@ typedef struct PtxFunction {
   int param_count;
   const PtxVariable *const *returns;
   int return_count;
-  PtxRegister *registers;
+  PtxRegister *registers;  // those that instructions name, in this order: nvcc declares five times as many
   int register_count;
   const PtxVariable *const *variables;  // declared in the body: shared, local, param
   int variable_count;
