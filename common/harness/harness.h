@@ -215,6 +215,9 @@ void reference_close(ReferenceHead *head);
 
 // ---- reference.c ----
 
+// Loops over d go by steps of a fixed number: gcc makes wide instructions of them. head_dim is a multiple.
+enum { REFERENCE_STEP = 8 };
+
 // out: head_dim values of row `row` of O, in fp64. Returns the limit: how far a right kernel may be from any of them.
 double reference_row(ReferenceHead *head, int row, double *out);
 // Sum of a[i] b[i]. count is a multiple of 8.
