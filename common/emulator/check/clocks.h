@@ -52,6 +52,20 @@ typedef struct Learnt {
   bool acquired;  // into `known`, not into `pending`
 } Learnt;
 
+// What a relaxed store or atomic of the lane handed on last, and what it followed from. A thread that adds to many places
+// hands on the same at each: one vector serves all of them.
+typedef struct HandedOn {
+  Clocks *clocks;
+  Clocks *known;
+  uint32_t covered[CLOCK_PLANES];
+} HandedOn;
+
+// What two vectors know together: an atomic of the lane joined them last.
+typedef struct Joined {
+  Clocks *a, *b;
+  Clocks *both;
+} Joined;
+
 // A thread's side of the relation.
 typedef struct LaneClocks {
   uint32_t own;                    // its clock, from 1
@@ -59,6 +73,8 @@ typedef struct LaneClocks {
   Clocks *known;                   // of the others; NULL knows nothing
   Clocks *pending[SCOPES];         // what strong loads have read, by the least scope of a fence that acquires it
   Learnt learnt[2];                // from what was released to its block, and to others
+  HandedOn handed_on;
+  Joined joined[2];  // of what was released to its block, and to others
 } LaneClocks;
 
 void clocks_retain(Clocks *clocks);

@@ -65,6 +65,13 @@ static void end_warp(Warp *warp) {
     clocks_release(warp->clocks[lane].known);
     for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(warp->clocks[lane].pending[s]);
     for (int i = 0; i < 2; i++) clocks_release(warp->clocks[lane].learnt[i].from);
+    clocks_release(warp->clocks[lane].handed_on.clocks);
+    clocks_release(warp->clocks[lane].handed_on.known);
+    for (int i = 0; i < 2; i++) {
+      clocks_release(warp->clocks[lane].joined[i].a);
+      clocks_release(warp->clocks[lane].joined[i].b);
+      clocks_release(warp->clocks[lane].joined[i].both);
+    }
   }
   free(warp->clocks);
   async_warp_end(warp);
