@@ -107,6 +107,8 @@ typedef struct Lexer {
 } Lexer;
 
 Token lex(Parser *parser);
+// Skips to behind the '}' that closes a body. Nothing else of it is looked at, so this is fast.
+void lex_skip_body(Parser *parser);
 
 // ---- names ----
 
@@ -167,6 +169,9 @@ typedef struct PendingName {
 
 // A function while it is being parsed.
 typedef struct Body {
+  bool pending;        // it is not parsed yet, or malformed
+  Lexer lexer;         // where it begins
+  PtxError malformed;  // what was found wrong with it
   int function;                          // index into the module's functions
   Scope *scope;                          // innermost open one
   List params, returns, variables;       // PtxVariable *
@@ -183,6 +188,7 @@ struct Parser {
   PtxArena *arena;
   PtxError *error;
   jmp_buf failed;
+  bool headers_only;
   Lexer lexer;
   Token token;  // the next one
   int nesting;
@@ -196,6 +202,7 @@ struct Parser {
   List operands;       // PtxOperand: a stack of those whose list is not complete yet
   List pending_names;  // PendingName
   List locations;      // PendingLocation
+  int named, located;  // so many of pending_names and locations are resolved
   List strings;        // char: the bytes of .debug_str
   Table labels;        // of .debug_str: DebugLabel
   struct InternSlot *interned;
@@ -266,6 +273,7 @@ void parse_instruction(Parser *parser, const char *opcode, int line, const char 
 // ---- parser_function.c ----
 
 void parse_function(Parser *parser, const Linkage *linkage);
+void parse_pending_body(Parser *parser, int function);
 void parse_alias(Parser *parser);
 
 typedef struct PendingLocation {
@@ -294,3 +302,5 @@ bool declare_range(Parser *parser, Scope *scope, const char *prefix, RegisterRan
 // The scope's own symbol, NULL when it has none of that name.
 Symbol *find_own(Parser *parser, Scope *scope, const char *name);
 void resolve_module(Parser *parser);
+// Of a function whose body was pending.
+void resolve_function(Parser *parser, int function);

@@ -191,6 +191,17 @@ static void parse_statements(Parser *parser) {
   }
 }
 
+// A body, at its "{": all of it, or where it begins.
+static void parse_body(Parser *parser) {
+  if (!parser->headers_only) return parse_statements(parser);
+  parser->body->pending = true;
+  parser->body->lexer = parser->lexer;
+  parser->body->lexer.cursor = parser->token.text;
+  parser->body->lexer.line = parser->token.line;
+  lex_skip_body(parser);
+  next_token(parser);
+}
+
 // ---- headers ----
 
 // .maxntid 128, 1, 1: up to three extents, those not written being 1.
@@ -302,11 +313,21 @@ void parse_function(Parser *parser, const Linkage *linkage) {
   if (function.is_declaration)
     expect(parser, ";");
   else
-    parse_statements(parser);
+    parse_body(parser);
 
   complete_function(&function, body);
   *(PtxFunction *)list_add(parser, &parser->functions, sizeof function) = function;
   *(Body **)list_add(parser, &parser->bodies, sizeof body) = body;
+  parser->body = NULL;
+}
+
+void parse_pending_body(Parser *parser, int function) {
+  parser->body = ((Body *const *)parser->bodies.items)[function];
+  parser->lexer = parser->body->lexer;
+  parser->nesting = parser->operands.count = 0;  // another body may have been malformed
+  next_token(parser);
+  parse_statements(parser);
+  complete_function((PtxFunction *)parser->functions.items + function, parser->body);
   parser->body = NULL;
 }
 

@@ -264,7 +264,7 @@ static void resolve_branch_targets(Parser *parser, const Body *body) {
 // Names in initializers and .calltargets: variables and functions of the module.
 static void resolve_pending_names(Parser *parser) {
   const PendingName *names = parser->pending_names.items;
-  for (int i = 0; i < parser->pending_names.count; i++) {
+  for (int i = parser->named; i < parser->pending_names.count; i++) {
     const Symbol *symbol = find_own(parser, parser->module_scope, names[i].name);
     bool is_function = symbol && symbol->kind == SYMBOL_FUNCTION;
     if (!symbol || (!names[i].target && !is_function))
@@ -275,16 +275,20 @@ static void resolve_pending_names(Parser *parser) {
                   "'%.60s' is neither .global nor .const: its address is not known before a launch", names[i].name);
     if (names[i].target && is_function) *names[i].target = symbol->function;
   }
+  parser->named = parser->pending_names.count;
+}
+
+void resolve_function(Parser *parser, int function) {
+  Body *body = ((Body *const *)parser->bodies.items)[function];
+  PtxFunction *functions = parser->functions.items;
+  resolve_instructions(parser, body);
+  resolve_branch_targets(parser, body);
+  functions[function].registers = body->registers.items;
+  functions[function].register_count = body->registers.count;
+  resolve_pending_names(parser);
 }
 
 void resolve_module(Parser *parser) {
-  Body *const *bodies = parser->bodies.items;
-  PtxFunction *functions = parser->functions.items;
-  for (int i = 0; i < parser->bodies.count; i++) {
-    resolve_instructions(parser, bodies[i]);
-    resolve_branch_targets(parser, bodies[i]);
-    functions[i].registers = bodies[i]->registers.items;
-    functions[i].register_count = bodies[i]->registers.count;
-  }
+  for (int i = 0; i < parser->bodies.count; i++) resolve_function(parser, i);
   resolve_pending_names(parser);
 }

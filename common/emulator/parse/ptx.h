@@ -179,11 +179,16 @@ typedef struct PtxModule {
   PtxFunction *functions;  // definitions and declarations
   int function_count;
   struct PtxArena *arena;
+  struct Parser *parser;
 } PtxModule;
 
 // Parses length bytes of PTX. Returns NULL and fills *error when the text is malformed. Never reads past length, and
 // takes any bytes at all: the text is untrusted. Free with ptx_free.
 PtxModule *ptx_parse(const char *text, size_t length, PtxError *error);
+// The same without the functions' bodies. ptx_parse_body adds one when it is needed; until then the text must stay.
+PtxModule *ptx_parse_headers(const char *text, size_t length, PtxError *error);
+// Adds a function's body to it, unless it is there. False and *error when it is malformed, now or before.
+bool ptx_parse_body(const PtxModule *module, int function, PtxError *error);
 void ptx_free(PtxModule *module);
 
 // True when the instruction carries the modifier ("ftz", "shared::cta").
