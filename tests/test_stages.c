@@ -279,11 +279,12 @@ static bool same_bits(const char *stage, const char *options, int schedules) {
   return true;
 }
 
-// Without --deterministic, so many schedules give three to six results at each, with a mask two or three. The blocks of stage
-// 12d that run at the same time have the same tile of several heads there: of one head, two of them add to one tile of dQ.
+// Without --deterministic, six schedules give four or five results at each, with a mask two or three. So four schedules
+// agree at all three in less than one case in a thousand. With a mask, the blocks of stage 12d that run at the same time
+// have the same tile of several heads: of one head, two of them add to one tile of dQ.
 static const char *const of_many_blocks[] = {"--seqlen=550 --heads=1", "--seqlen=640 --head-dim=128 --heads=1",
                                              "--seqlen=500 --head-dim=128 --heads=1 --causal"};
-enum { SHAPES_OF_MANY_BLOCKS = sizeof of_many_blocks / sizeof *of_many_blocks, ORDERS = 6 };
+enum { SHAPES_OF_MANY_BLOCKS = sizeof of_many_blocks / sizeof *of_many_blocks, ORDERS = 4 };
 
 static void same_bits_of_many_blocks(const char *stage) {
   char options[200];
