@@ -80,8 +80,8 @@ static void end_warp(Warp *warp) {
   free(warp->registers);
   free(warp->local);
   RegionUsage *usage = &warp_launch(warp)->emulator->usage;
-  usage_subtract(&usage->data, warp_launch(warp)->program->local_size * LANES);
   usage_subtract(&usage->shadow, warp_launch(warp)->program->local_size * LANES);
+  usage_subtract(&usage->data, warp_launch(warp)->program->local_size * LANES);
 }
 
 // A block's shared memory, after the system's part of it if the program asks for that. What the part holds at first is
