@@ -203,8 +203,9 @@ Test(modules, of_an_assembled_text_a_kernel_is_read_at_its_launch) {
     const char *kernel, *reason;
     int line;
   } launches[] = {
-      {"near", NULL, 0}, {"wrong", "undefined register '%r'", 5}, {"far", "expected", 7}, {"wrong", "undefined", 5},
-      {"last", NULL, 0}, {"far", "expected", 7},
+      {"near", NULL, 0},      {"wrong", "undefined register '%r'", 5},
+      {"far", "expected", 7}, {"wrong", "undefined", 5},
+      {"last", NULL, 0},      {"far", "expected", 7},
   };
   Emulator *emulator = open_emulator();
   EmulatorError error = {0};

@@ -52,9 +52,8 @@ static void *load(Device *device, const DeviceImage *image) {
   }
   EmulatorError error = {0};
   bool assembled = image->cubin_size > 0;
-  EmulatorModule *module = assembled
-                               ? emulator_load_assembled(device->state, image->ptx, image->ptx_size, &error)
-                               : emulator_load(device->state, image->ptx, image->ptx_size, &error);
+  EmulatorModule *module = assembled ? emulator_load_assembled(device->state, image->ptx, image->ptx_size, &error)
+                                     : emulator_load(device->state, image->ptx, image->ptx_size, &error);
   if (module && (assembled || emulator_check(module, NULL, &error))) return module;
   fail_with_line(device, DEVICE_INVALID, &error);
   return NULL;

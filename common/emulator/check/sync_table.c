@@ -145,8 +145,7 @@ static void learn_at(const SyncTable *table, const void *place, Warp *warp, int 
 static Clocks *handed_on(const Warp *warp, int lane) {
   LaneClocks *clocks = &warp->clocks[lane];
   HandedOn *last = &clocks->handed_on;
-  if (!last->clocks || last->known != clocks->known ||
-      memcmp(last->covered, clocks->covered, sizeof last->covered)) {
+  if (!last->clocks || last->known != clocks->known || memcmp(last->covered, clocks->covered, sizeof last->covered)) {
     Clocks *fenced = clocks_fenced_part(clocks->known, CLOCK_FENCED);
     if (!fenced && !clocks->covered[CLOCK_FENCED]) return NULL;
     if (!fenced) fenced = clocks_new(warp->block->cluster);

@@ -169,19 +169,19 @@ typedef struct PendingName {
 
 // A function while it is being parsed.
 typedef struct Body {
-  bool pending;        // it is not parsed yet, or malformed
-  Lexer lexer;         // where it begins
-  PtxError malformed;  // what was found wrong with it
+  bool pending;                          // it is not parsed yet, or malformed
+  Lexer lexer;                           // where it begins
+  PtxError malformed;                    // what was found wrong with it
   int function;                          // index into the module's functions
   Scope *scope;                          // innermost open one
   List params, returns, variables;       // PtxVariable *
   List registers, instructions, labels;  // PtxRegister, PtxInstruction, PtxLabel
   uint64_t declared_registers;
-  List branch_targets;                   // PtxBranchTargets
-  List references;                       // Reference, one per instruction
-  List pending_targets;                  // PendingTargets, one per branch_targets
-  Table locations;                       // by file, line and column: the latest
-  const PtxLocation *location;           // current
+  List branch_targets;          // PtxBranchTargets
+  List references;              // Reference, one per instruction
+  List pending_targets;         // PendingTargets, one per branch_targets
+  Table locations;              // by file, line and column: the latest
+  const PtxLocation *location;  // current
 } Body;
 
 struct Parser {
