@@ -146,6 +146,14 @@ Test(rules, arrivals_at_several_blocks) {
     check_case(&(Case){"remote", remote_cases[i], "remote_rules", 32, 2, REMOTE_BLOCKS, i, NULL, 0, SILENT, false});
 }
 
+// An arrival of scope .cta at another block's mbarrier. The last case reads behind it, which the GPU gets wrong, too.
+Test(rules, arrivals_of_narrow_scope) {
+  static const uint32_t rounds[1] = {8};
+  for (uint32_t i = 0; i < NARROW_CASES; i++)
+    check_case(&(Case){"narrow", narrow_cases[i], "narrow_rules", NARROW_THREADS, 2, 2, i, rounds, 1,
+                       i < 3 ? (int)HAZARD_FORMAL : (int)HAZARD_FAULT, i == NARROW_CASES - 1});
+}
+
 // Own rows of A, with and without the proxy fence; and another warp's rows. An H200 was right with all of them.
 Test(rules, rows_of_a) {
   static const int heaviest[ROWS_CASES] = {HAZARD_FORMAL, HAZARD_FORMAL, HAZARD_FORMAL, HAZARD_FAULT, HAZARD_FAULT};
