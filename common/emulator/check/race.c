@@ -19,7 +19,12 @@ static uint32_t pc_of(const Actor *actor) { return epoch_pc(actor->layout, actor
 
 // Whether the actor knows of the thread's accesses at that clock.
 static bool knows(const Actor *actor, uint32_t thread, uint32_t clock) {
-  return thread == actor->thread || thread == actor->issuer || (actor->known && actor->known->clock[thread] >= clock);
+  const Clocks *known = actor->known;
+  if (thread == actor->thread || thread == actor->issuer) return true;
+  if (!known) return false;
+  if (known->clock[thread] >= clock) return true;
+  return actor->lenient && known->planes > CLOCK_ENDED &&
+         known->clock[CLOCK_ENDED * known->count + (int)thread] >= clock;
 }
 
 // Whether as many neighbouring lanes as there are turns, the actor first, which all have learnt the same, know of accesses by
@@ -176,6 +181,15 @@ static void report_own_rows(const Actor *actor, const Region *region, uint64_t o
                          "the other warps of the warpgroup have not synchronised with the warp that wrote these rows "
                          "of A. They are its own "
                          "16 rows, and an H200 multiplies them rightly all the same (tests/rules)");
+}
+
+#define HAS_READ "An H200 has read what it reads before such an arrival (tests/rules)"
+
+static void report_narrow(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other) {
+  hazard_report_conflict(HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE,
+                         region->base + offset, size, other, true,
+                         "only an arrival at another block's mbarrier orders the two, and its scope is .cta, the "
+                         "default: PTX asks for .release.cluster. " HAS_READ);
 }
 
 // ---- reads ----
@@ -465,19 +479,34 @@ static bool same_store(const Actor *actor, const Region *region, uint64_t offset
          !memcmp(region->data + offset, value, (size_t)size);
 }
 
+static Epoch any_unordered_read(const Actor *actor, const Cell *cell) {
+  Epoch read = unordered_read(actor, cell->read);
+  return read != EPOCH_NONE ? read : unordered_read(actor, cell->foreign);
+}
+
+// Whether all that was done to the bytes of shared memory comes before the actor if an arrival of too narrow a scope shows
+// that reads have ended, and copies that somebody has waited for. What threads have written it does not show.
+static bool ended(const Actor *actor, const Region *region, const Cell *cell) {
+  Actor lenient = *actor;
+  lenient.lenient = cell->write & EPOCH_ASYNC;
+  if (region->kind != REGION_SHARED || !ordered(&lenient, cell->write)) return false;
+  lenient.lenient = true;
+  return any_unordered_read(&lenient, cell) == EPOCH_NONE;
+}
+
 static void check_write(const Actor *actor, const Region *region, uint64_t offset, int size, const Cell *cell,
                         const uint8_t *value) {
-  if (!ordered(actor, cell->write)) {
-    if (same_store(actor, region, offset, size, cell->write, value)) return;
-    report_race(actor, region, offset, size, cell->write, true, true);
-    return;
+  bool after_write = ordered(actor, cell->write);
+  if (!after_write && same_store(actor, region, offset, size, cell->write, value)) return;
+  Epoch other = after_write ? any_unordered_read(actor, cell) : cell->write;
+  if (other == EPOCH_NONE) {
+    if (unseen(actor, cell->write)) report_unseen(actor, region, offset, size, cell->write);
+  } else if (ended(actor, region, cell)) {
+    Epoch read = any_unordered_read(actor, cell);
+    report_narrow(actor, region, offset, size, read != EPOCH_NONE ? read : other);
+  } else {
+    report_race(actor, region, offset, size, other, true, !after_write);
   }
-  Epoch read = unordered_read(actor, cell->read);
-  if (read == EPOCH_NONE) read = unordered_read(actor, cell->foreign);
-  if (read != EPOCH_NONE)
-    report_race(actor, region, offset, size, read, true, false);
-  else if (unseen(actor, cell->write))
-    report_unseen(actor, region, offset, size, cell->write);
 }
 
 void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size, const void *bytes) {
@@ -517,18 +546,28 @@ static bool is_of_other_block(const Actor *actor, Epoch epoch) {
          thread / per_block != (uint32_t)block->rank;
 }
 
+static void report_end(const Actor *actor, const Region *shared, uint64_t offset, int size, Epoch other, bool formal) {
+  hazard_report_conflict(
+      formal ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS,
+      shared->base + offset, size, other, false,
+      formal ? "the block exits, and its shared memory with it. That a thread of another block is done there only an "
+               "arrival "
+               "shows whose scope is .cta, the default: PTX asks for .release.cluster. " HAS_READ
+             : "the block exits, and its shared memory with it, without knowing that a thread of another block is done "
+               "there: barrier.cluster is missing before the end");
+}
+
 void race_end_block(const Actor *actor, const Region *shared) {
+  bool is_told = false;  // the formal one
   for (uint64_t offset = 0, run; offset < shared->size; offset += run) {
     Cell cell;
     int size = (int)(shared->size - offset);
     run = (uint64_t)shadow_run(&shared->shadow, offset, size, actor->cluster->launch->number, &cell);
     Epoch other = ordered(actor, cell.write) ? unordered_read(actor, cell.read) : cell.write;
     if (!is_of_other_block(actor, other)) continue;
-    hazard_report_conflict(
-        HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS, shared->base + offset, (int)run,
-        other, false,
-        "the block exits, and its shared memory with it, without knowing that a thread of another block is done there: "
-        "barrier.cluster is missing before the end");
-    return;
+    bool formal = ended(actor, shared, &cell);
+    if (!formal || !is_told) report_end(actor, shared, offset, (int)run, other, formal);
+    if (!formal) return;
+    is_told = true;
   }
 }

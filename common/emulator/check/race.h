@@ -27,7 +27,8 @@ typedef struct Actor {
   const Clocks *known;
   uint32_t visible;  // the clock up to which the issuer has made its own accesses visible to the async proxy
   Strength strength;
-  bool async;  // through the async proxy
+  bool async;    // through the async proxy
+  bool lenient;  // knows, too, of what has ended as only an arrival of too narrow a scope shows
   // If only this one's order comes after a write, a read is formal: the warp that owns the rows of a wgmma's A.
   const struct Actor *own;
   const char *unseen_is_formal;  // why a write that the async proxy may not have seen is known to be seen, or NULL
