@@ -382,7 +382,7 @@ void mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrie
                   parity, armed, armed & 1);
 }
 
-// Whether it knows if arrivals of too narrow a scope count, too.
+// Whether it knows it if what arrivals of too narrow a scope show counts, too.
 static bool lane_has_seen(const Warp *warp, int lane, const Clocks *clocks, int count) {
   const Clocks *known = warp->clocks[lane].known;
   if (!known || known->planes <= CLOCK_ENDED) return false;
@@ -397,11 +397,12 @@ void mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier
   int count = warp->block->cluster->clock_count;
   if (lane_knows(warp, lane, mbarrier->completed, count)) return;
   if (lane_has_seen(warp, lane, mbarrier->completed, count))
-    hazard_report_graded(HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
-                         "the thread arrives in phase %u. That phase %u is over it knows by an arrival alone whose "
-                         "scope is .cta, the default: PTX asks for .release.cluster. An H200 counts the arrival in the "
-                         "right phase (tests/rules)",
-                         mbarrier->phase, mbarrier->phase - 1);
+    hazard_report_graded(
+        HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
+        "the thread arrives in phase %u. Only an arrival whose scope is .cta, the default, shows it "
+        "that phase %u is over: PTX asks for .release.cluster. An H200 counts the arrival in the right "
+        "phase (tests/rules)",
+        mbarrier->phase, mbarrier->phase - 1);
   else
     mbarrier_misuse(
         (Origin){warp, lane, inst}, mbarrier->address,
