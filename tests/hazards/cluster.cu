@@ -369,6 +369,34 @@ extern "C" __global__ void narrow_data(const float *in, float *out) {
   cluster_wait();
 }
 
+// Nor does it show that what was written is there: it may come after what the other block writes.
+// launch narrow_overwrite: grid 2 block 32 cluster 2 args float[32] float[32]=zero
+extern "C" __global__ void narrow_overwrite(const float *in, float *out) {
+  __shared__ float tile[32];
+  __shared__ uint64_t empty;
+  int t = threadIdx.x, rank = cluster_rank();
+  if (t == 0) {
+    mbarrier_init(&empty, 32);
+    fence_mbarrier_init();
+  }
+  cluster_arrive();
+  cluster_wait();
+  if (rank == 1) {
+    tile[t] = in[t];  // OTHER(narrow_overwrite)
+#ifdef REPAIRED
+    mbarrier_arrive_at(shared_address_in(&empty, 0));
+#else
+    mbarrier_arrive_narrow(shared_address_in(&empty, 0));
+#endif
+  } else {
+    mbarrier_wait(&empty, 0);
+    store_cluster(shared_address_in(&tile[t], 1), 2.0f * in[t]);  // HAZARD(narrow_overwrite): shared-memory race
+  }
+  cluster_arrive();
+  cluster_wait();
+  if (rank == 1) out[t] = tile[t];
+}
+
 // The block waits for all arrivals at its mbarrier before it exits.
 // launch narrow_end: grid 2 block 32 cluster 2 args float[32] float[32]=zero
 extern "C" __global__ void narrow_end(const float *in, float *out) {
@@ -391,3 +419,33 @@ extern "C" __global__ void narrow_end(const float *in, float *out) {
   mbarrier_arrive_narrow(shared_address_in(&empty, 0));  // OTHER(narrow_end)
 #endif
 }  // HAZARD(narrow_end): formal out-of-bounds access
+
+// Two blocks take turns. An arrival of the wide scope has to come after the phase before, and only the narrow one shows that
+// this is over. The wait has ended, so it is.
+// launch narrow_turns: grid 2 block 32 cluster 2 args int[1] int[64]=zero 4
+extern "C" __global__ void narrow_turns(const int *in, int *out, int rounds) {
+  __shared__ uint64_t mine, yours;
+  int t = threadIdx.x, rank = cluster_rank();
+  if (t == 0) {
+    mbarrier_init(&mine, 32);
+    mbarrier_init(&yours, 32);
+    fence_mbarrier_init();
+  }
+  cluster_arrive();
+  cluster_wait();
+  for (int k = 0; k < rounds; k++)
+    if (rank == 0) {
+      mbarrier_arrive_at(shared_address_in(&yours, 1));  // HAZARD(narrow_turns): formal mbarrier misuse
+      mbarrier_wait(&mine, k % 2);
+    } else {
+      mbarrier_wait(&yours, k % 2);
+#ifdef REPAIRED
+      mbarrier_arrive_at(shared_address_in(&mine, 0));
+#else
+      mbarrier_arrive_narrow(shared_address_in(&mine, 0));
+#endif
+    }
+  out[32 * rank + t] = 1 + *in;
+  cluster_arrive();
+  cluster_wait();
+}
