@@ -255,24 +255,26 @@ static bool differ_in_lanes(const Actor *actor, const ReadNode *a, const ReadNod
          actor->thread < (uint32_t)actor->cluster->lane_count;
 }
 
+// The set when its last node and the entry are one, as for lanes that diverge and read a byte one after the other. What stands
+// below was judged when that node was added, at the same clock.
+static uint32_t merge_entry(ReadSets *sets, uint32_t set, const ReadNode *entry) {
+  ReadNode both = *read_sets_node(sets, set);
+  both.mask |= entry->mask;
+  return read_sets_push(sets, both.parent, both);
+}
+
 // The set with the entry, which is the actor's, added, and whatever it covers or supersedes left out: in so many turns,
 // by as many lanes that know the same. *dropped: something was left out.
-//
-// Where lanes diverge they read a byte one after the other. They are one node, and what stands below it is not judged again:
-// the clock is the same.
-static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, int turns, ReadNode entry, const Actor *actor,
-                          bool *dropped) {
+static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, int turns, const ReadNode *entry,
+                          const Actor *actor, bool *dropped) {
   uint32_t kept[64];
   int count = 0, above = 0;          // how many are kept, and how many of them stand above the last one left out
   uint32_t rest = set, below = set;  // what stands below that one is the chain that it was
-  for (bool merged = false; rest && count < 64 && !merged; rest = read_sets_node(sets, rest)->parent) {
+  for (; rest && count < 64; rest = read_sets_node(sets, rest)->parent) {
     const ReadNode *node = read_sets_node(sets, rest);
-    if (covers(node, &entry) && node->clock == entry.clock) return set;
-    merged = differ_in_lanes(actor, node, &entry);
-    if (merged) entry.mask |= node->mask;
-    if (merged || covers(&entry, node) ||
-        superseded(actor, turns, node->warp, turned_all(node->mask, turn, turns), node->clock,
-                   (Strength)node->strength)) {
+    if (covers(node, entry) && node->clock == entry->clock) return set;
+    if (covers(entry, node) || superseded(actor, turns, node->warp, turned_all(node->mask, turn, turns), node->clock,
+                                          (Strength)node->strength)) {
       *dropped = true;
       above = count;
       below = node->parent;
@@ -281,7 +283,7 @@ static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, int turns
     }
   }
   while (above > 0) below = read_sets_push(sets, below, *read_sets_node(sets, kept[--above]));
-  return read_sets_push(sets, below, entry);
+  return read_sets_push(sets, below, *entry);
 }
 
 // The same, remembered. What an actor knows grows while its clock stands: then more is kept than need be. What another lane
@@ -290,8 +292,8 @@ static uint32_t add_read(ReadSets *sets, uint32_t set, unsigned turn, int turns,
                          const Actor *actor) {
   uint32_t result = read_sets_recall(sets, set, entry, turns == 1 ? turn : ANY_TURN);
   if (result) return result;
-  bool dropped = false;
-  result = add_entry(sets, set, turn, turns, *entry, actor, &dropped);
+  bool merges = set && differ_in_lanes(actor, read_sets_node(sets, set), entry), dropped = false;
+  result = merges ? merge_entry(sets, set, entry) : add_entry(sets, set, turn, turns, entry, actor, &dropped);
   if (!dropped || turns == 1) read_sets_remember(sets, set, entry, dropped ? turn : ANY_TURN, result);
   return result;
 }
