@@ -11,7 +11,8 @@ typedef enum ClockPlane {
   CLOCK_FENCED,          // of those: covered by a fence, so that a relaxed store hands them on inside the block
   CLOCK_FENCED_GPU,      // of those: by one of .gpu or .sys scope, so that it hands them on to other clusters
   CLOCK_FENCED_CLUSTER,  // of those: by one of at least .cluster scope, so that it hands them on to other blocks
-  CLOCK_PLANES           // a cluster of one block does without the last
+  CLOCK_ENDED,           // not of those: what an arrival of too narrow a scope would have handed on
+  CLOCK_PLANES           // a cluster of one block does without the last two
 } ClockPlane;
 
 typedef struct Clocks {
@@ -95,6 +96,9 @@ void race_acquire(Warp *warp, Mask mask, Clocks *joined);
 // scope: of the fence, at least.
 void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope);
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
+// The release half of an arrival whose scope leaves out the threads that wait. It orders nothing. What the lanes know and have
+// done goes into CLOCK_ENDED of *joined: operations that they have waited for are over, and loads nearly (race.c, ended).
+void race_release_narrow(Warp *warp, Mask mask, Clocks **joined);
 // The lanes of the warp that have the lane's clock and know the same, the lane itself among them.
 Mask race_alike(Warp *warp, int lane);
 // A new reference to what a lane knows, with what its fences have covered of its own.
