@@ -99,31 +99,34 @@ static void expect_global_race(Machine *machine, EmulatorStatus status, const ch
 
 enum { NONE = -1, PHASES = 4 };
 
-// value -> 2 * value + 1, from block to block, PHASES times.
-static int after_phases(int i, int block, int all) { return ((i + PHASES * block) % all + 1) * (1 << PHASES) - 1; }
+// value -> 2 * value + 1, from block to block, so many times.
+static int after_phases(int phases, int i, int block, int all) {
+  return ((i + phases * block) % all + 1) * (1 << phases) - 1;
+}
 
-static void run_phases(Way way, Shape shape) {
+static void run_phases(Way way, Shape shape, int phases) {
   Machine machine = start(way);
   int all = (int)(shape.grid * shape.block);
-  uint64_t values = numbers(&machine, all * (PHASES + 1), 1);
-  expect_clean(&machine, LAUNCH(&machine, "phases", shape, values, PHASES, (uint64_t)NONE), "phases", way);
+  uint64_t values = numbers(&machine, all * (phases + 1), 1);
+  expect_clean(&machine, LAUNCH(&machine, "phases", shape, values, (uint64_t)phases, (uint64_t)NONE), "phases", way);
   for (int i = 0; i < all; i++)
-    cr_assert_eq(result(&machine, values, PHASES * all + i), after_phases(i, (int)shape.block, all), "thread %d", i);
+    cr_assert_eq(result(&machine, values, phases * all + i), after_phases(phases, i, (int)shape.block, all),
+                 "thread %d", i);
   emulator_close(machine.emulator);
 }
 
 Test(cooperative, a_grid_meets) {
-  for (int w = 0; w < WAYS; w++) run_phases(ways[w], (Shape){.grid = 7, .block = 96, .cooperative = true});
+  for (int w = 0; w < WAYS; w++) run_phases(ways[w], (Shape){.grid = 7, .block = 96, .cooperative = true}, PHASES);
 }
 
 Test(cooperative, a_grid_of_clusters_meets) {
   for (int w = 0; w < WAYS; w++)
-    run_phases(ways[w], (Shape){.grid = 8, .block = 64, .cluster = 2, .cooperative = true});
+    run_phases(ways[w], (Shape){.grid = 8, .block = 64, .cluster = 2, .cooperative = true}, PHASES);
 }
 
-// Two blocks an SM. Of whole blocks the test takes more than a minute under ASan.
+// Two blocks an SM, which meet twice. Of whole blocks the test takes more than a minute under ASan.
 Test(cooperative, a_full_gpu_meets) {
-  run_phases((Way){0, 2}, (Shape){.grid = 264, .block = SANITIZED ? 64 : 1024, .cooperative = true});
+  run_phases((Way){0, 2}, (Shape){.grid = 264, .block = SANITIZED ? 64 : 1024, .cooperative = true}, 2);
 }
 
 Test(cooperative, arriving_and_waiting_may_be_apart) {

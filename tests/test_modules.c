@@ -192,6 +192,40 @@ Test(modules, a_text_that_is_malformed_is_not_loaded) {
   emulator_close(emulator);
 }
 
+// A kernel whose body is malformed does not disturb the others, and is not read again.
+Test(modules, of_an_assembled_text_a_kernel_is_read_at_its_launch) {
+  static const char text[] = HEADER ".entry near() { ret; }\n"
+                                    ".entry wrong() { mov.u32 %r; ret; }\n"
+                                    ".entry far() { call behind; ret; }\n"
+                                    ".func behind() { .reg .b32 %r<2>; mov.b32 %r1, ; ret; }\n"
+                                    ".entry last() { ret; }\n";
+  static const struct {
+    const char *kernel, *reason;
+    int line;
+  } launches[] = {
+      {"near", NULL, 0},      {"wrong", "undefined register '%r'", 5},
+      {"far", "expected", 7}, {"wrong", "undefined", 5},
+      {"last", NULL, 0},      {"far", "expected", 7},
+  };
+  Emulator *emulator = open_emulator();
+  EmulatorError error = {0};
+  EmulatorModule *module = emulator_load_assembled(emulator, text, sizeof text - 1, &error);
+  cr_assert(module, "%s", error.message);
+  for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
+    EmulatorStatus expected = launches[i].reason ? EMULATOR_INVALID : EMULATOR_OK;
+    error = (EmulatorError){0};
+    cr_expect_eq(launch(emulator, module, launches[i].kernel, &error), expected, "%zu: %s", i, error.message);
+    cr_expect_eq(error.line, launches[i].line, "%zu: line %d", i, error.line);
+    cr_expect(!launches[i].reason || strstr(error.message, launches[i].reason), "%zu: %s", i, error.message);
+  }
+  emulator_close(emulator);
+  emulator = open_emulator();
+  static const char open[] = HEADER ".entry k() { // }\n";
+  cr_expect_not(emulator_load_assembled(emulator, open, sizeof open - 1, &error));
+  cr_expect_eq(error.line, 4);
+  emulator_close(emulator);
+}
+
 // ---- from C++ ----
 
 // A program in C++ includes the header, and is linked with functions that are C.

@@ -13,6 +13,37 @@
 
 TestSuite(ptx_corpus);
 
+// ---- by parts ----
+
+// Parses the headers, then each body, the first or the last one first; NULL and *error when one is malformed.
+static PtxModule *parse_by_parts(const char *text, size_t length, bool backwards, PtxError *error) {
+  PtxModule *module = ptx_parse_headers(text, length, error);
+  bool whole = module;
+  int count = module ? module->function_count : 0;
+  for (int i = 0; i < count && whole; i++) whole = ptx_parse_body(module, backwards ? count - 1 - i : i, error);
+  if (whole) return module;
+  ptx_free(module);
+  return NULL;
+}
+
+// Whether both have the same functions, with as many of everything in them.
+static bool alike(const PtxModule *a, const PtxModule *b) {
+  bool same = a->function_count == b->function_count;
+  for (int i = 0; i < a->function_count && same; i++) {
+    const PtxFunction *f = &a->functions[i], *g = &b->functions[i];
+    same = f->instruction_count == g->instruction_count && f->register_count == g->register_count &&
+           f->label_count == g->label_count && f->variable_count == g->variable_count && f->line == g->line &&
+           f->branch_targets_count == g->branch_targets_count && f->param_count == g->param_count;
+    for (int n = 0; n < f->instruction_count && same; n++) {
+      const PtxLocation *here = f->instructions[n].location, *there = g->instructions[n].location;
+      same = !strcmp(f->instructions[n].opcode, g->instructions[n].opcode) &&
+             f->instructions[n].line == g->instructions[n].line && !here == !there &&
+             (!here || (here->line == there->line && !here->function == !there->function));
+    }
+  }
+  return same;
+}
+
 // ---- the corpus of mistakes ----
 
 // The first line says "// expect: line 7: undefined label".
@@ -31,6 +62,11 @@ static void expect_error(const char *path) {
   cr_expect_eq(error.line, line, "%s: line %d, not %d: %s", path, error.line, line, error.message);
   cr_expect(strstr(error.message, message), "%s: '%s' instead of '%s'", path, error.message, message);
   ptx_free(module);
+  PtxError of_part;
+  cr_expect(!parse_by_parts(text.bytes, text.length, false, &of_part), "%s is accepted by parts", path);
+  bool open = !strcmp(of_part.message, "the function's '{' is not closed");  // the headers come first
+  cr_expect(open || (of_part.line == error.line && !strcmp(of_part.message, error.message)),
+            "%s, by parts: line %d: %s", path, of_part.line, of_part.message);
   free(text.bytes);
 }
 
@@ -42,13 +78,14 @@ Test(ptx_corpus, every_malformed_file_gives_its_line_and_message) {
 static void parse_copy(const char *bytes, size_t length, int lines) {
   char *copy = malloc(length ? length : 1);
   memcpy(copy, bytes, length);
-  PtxError error;
-  PtxModule *module = ptx_parse(copy, length, &error);
+  PtxError error, of_part;
+  PtxModule *module = ptx_parse(copy, length, &error), *by_parts = parse_by_parts(copy, length, false, &of_part);
   free(copy);
-  if (module)
-    ptx_free(module);
-  else
+  cr_assert_eq(!module, !by_parts, "line %d: %s", of_part.line, of_part.message);
+  if (!module)
     cr_assert(error.line >= 1 && error.line <= lines && error.message[0], "line %d: %s", error.line, error.message);
+  ptx_free(module);
+  ptx_free(by_parts);
 }
 
 static void expect_damage_survived(const char *path) {
@@ -100,6 +137,9 @@ static void expect_faithful(const char *path) {
     }
   }
   cr_expect_gt(instructions, 20, "%s: %d instructions", path, instructions);
+  PtxModule *by_parts = parse_by_parts(text.bytes, text.length, true, &error);
+  cr_expect(by_parts && alike(by_parts, module), "%s by parts: %s", path, by_parts ? "it differs" : error.message);
+  ptx_free(by_parts);
   ptx_free(module);
   free(text.bytes);
 }

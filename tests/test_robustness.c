@@ -72,6 +72,16 @@ static void expect_refused(const char *text, int line, const char *reason) {
   emulator_close(emulator);
 }
 
+// A kernel with instructions that name so many registers of 1 KB in each warp, behind the text before. The emulator gives
+// no room to registers that nothing names.
+static char *kernel_of_registers(const char *before, const char *name, int count) {
+  char *text = malloc(strlen(before) + 100 + 32 * (size_t)count), *end = text;
+  end += sprintf(end, "%s.entry %s() {\n.reg .v4 .b64 %%r<%d>;\n", before, name, count);
+  for (int i = 0; i < count; i++) end += sprintf(end, "mov.b64 %%r%d.x, 0;", i);
+  strcpy(end, "ret; }\n");
+  return text;
+}
+
 Test(robustness, texts_that_need_too_much_are_refused) {
   expect_refused("", 1, "version");
   expect_refused(HEADER ".entry k() {\n.local .b8 a[600000];\nret; }", 5, "local memory");
@@ -86,7 +96,9 @@ Test(robustness, texts_that_need_too_much_are_refused) {
   expect_refused(HEADER ".global .b8 a[200000000];\n.global .b8 b[200000000];\n", 5, "268435456 bytes");
   expect_refused(HEADER ".const .b8 a[0x8000000000];\n", 4, "268435456 bytes");
   expect_refused(HEADER ".entry k() {\n.reg .b32 %r<1000000>;\nret; }", 5, "registers");
-  expect_refused(HEADER ".entry k() {\n.reg .v4 .b64 %r<262144>;\nret; }", 0, "registers");
+  char *registers = kernel_of_registers(HEADER, "k", 262144);
+  expect_refused(registers, 0, "too many registers");
+  free(registers);
   expect_refused(HEADER
                  ".func f(.param .b8 a[100000]) { ret; }\n.entry k() {\n.param .b8 a[100000]; call f, (a); ret; }",
                  6, "too large");
@@ -149,7 +161,6 @@ static const char shaped[] = HEADER ".entry k(.param .u64 p, .param .u32 n) { re
                                     ".entry bounded() .maxntid 64 { ret; }\n"
                                     ".entry exact() .reqntid 32, 2 { ret; }\n"
                                     ".entry stack() { .local .b8 a[400000]; ret; }\n"
-                                    ".entry wide() { .reg .b64 %r<250000>; ret; }\n"
                                     ".entry tile() { .shared .b8 a[240000]; ret; }\n"
                                     ".entry pairs() .reqnctapercluster 2 { ret; }\n"
                                     ".entry few() .maxclusterrank 4 { ret; }\n";
@@ -175,13 +186,15 @@ Test(robustness, launches_that_cannot_be_are_refused) {
       {"bounded", {1, 1, 1}, {65, 1, 1}, {0}, 0, 0, "allow 64 threads"},
       {"exact", {1, 1, 1}, {64, 1, 1}, {0}, 0, 0, "needs blocks of (32,2,1)"},
       {"stack", {16, 1, 1}, {1024, 1, 1}, {16, 1, 1}, 0, 0, "registers and local memory"},
-      {"wide", {2, 1, 1}, {1024, 1, 1}, {2, 1, 1}, 0, 0, "registers and local memory"},
+      {"wide", {16, 1, 1}, {1024, 1, 1}, {16, 1, 1}, 0, 0, "registers and local memory"},
       {"pairs", {8, 1, 1}, {32, 1, 1}, {4, 1, 1}, 0, 0, "needs clusters of (2,1,1)"},
       {"pairs", {3, 1, 1}, {32, 1, 1}, {0}, 0, 0, "not a multiple"},
       {"few", {8, 1, 1}, {32, 1, 1}, {8, 1, 1}, 0, 0, "allow 4 blocks a cluster, not 8"},
   };
   Emulator *emulator = emulator_open(&options);
-  EmulatorModule *module = load(emulator, shaped);
+  char *text = kernel_of_registers(shaped, "wide", 10000);
+  EmulatorModule *module = load(emulator, text);
+  free(text);
   uint64_t zero = 0;
   const void *arguments[] = {&zero, &zero, &zero};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {

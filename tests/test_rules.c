@@ -146,6 +146,20 @@ Test(rules, arrivals_at_several_blocks) {
     check_case(&(Case){"remote", remote_cases[i], "remote_rules", 32, 2, REMOTE_BLOCKS, i, NULL, 0, SILENT, false});
 }
 
+// An arrival of scope .cta at another block's mbarrier. What the GPU ever gets wrong is a fault. The last case reads behind the
+// arrival, and depends on the schedule here, too.
+Test(rules, arrivals_of_narrow_scope) {
+  static const uint32_t rounds[1] = {8};
+  for (uint32_t i = 0; i < NARROW_CASES; i++) {
+    char wrong[LINE_SIZE], rest[LINE_SIZE];
+    int grade = i == 0 || i == 2 ? HAZARD_FORMAL : HAZARD_FAULT;
+    snprintf(wrong, sizeof wrong, "%s | 0 1", narrow_cases[i]);
+    cr_expect(grade == HAZARD_FAULT || !recorded("narrow", wrong, rest), "%s: the GPU was wrong", narrow_cases[i]);
+    check_case(&(Case){"narrow", narrow_cases[i], "narrow_rules", NARROW_THREADS, 2, 2, i, rounds, 1, grade,
+                       i == NARROW_CASES - 1});
+  }
+}
+
 // Own rows of A, with and without the proxy fence; and another warp's rows. An H200 was right with all of them.
 Test(rules, rows_of_a) {
   static const int heaviest[ROWS_CASES] = {HAZARD_FORMAL, HAZARD_FORMAL, HAZARD_FORMAL, HAZARD_FAULT, HAZARD_FAULT};

@@ -217,6 +217,8 @@ Test(runner, missing_functions_are_named) {
   EXPECT_CODE(0);
   EXPECT_OUT("\nright\n");
   cr_expect(!strstr(output->out, "something else"), "%s", output->out);
+  EXPECT_ERR("hopper-run: sum_of_all(float*) was not launched: multimem.red.relaxed.sys.global.add.f32: unknown "
+             "instruction");
   for (char *line = strtok(output->out, "\n"); line; line = strtok(NULL, "\n")) {
     char *end = strstr(line, ": not supported"), plain[200], suffixed[200];
     if (!end) continue;

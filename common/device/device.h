@@ -101,7 +101,7 @@ bool device_fill(Device *device, DeviceAddress address, uint8_t byte, size_t siz
 
 // What nvcc made of a kernel.cu. The GPU takes the cubin, the emulator the PTX.
 typedef struct DeviceImage {
-  const char *ptx;
+  const char *ptx;  // stays until the device closes if there is a cubin, too
   size_t ptx_size;
   const void *cubin;
   size_t cubin_size;

@@ -43,15 +43,18 @@ static bool fail_with_line(Device *device, DeviceErrorCode code, const EmulatorE
   return device_fail(device, code, "%s", error->message);
 }
 
-// All kernels of a module are the stages' own. So one that the emulator cannot run is reported here, not at its launch.
+// A text without a cubin nobody has assembled, as that of --ptx: its kernels that the emulator cannot run are reported
+// here. Of the others, each is read at its first launch.
 static void *load(Device *device, const DeviceImage *image) {
   if (!image->ptx) {
     device_fail(device, DEVICE_INVALID, "the emulator runs PTX, and the image has none");
     return NULL;
   }
   EmulatorError error = {0};
-  EmulatorModule *module = emulator_load(device->state, image->ptx, image->ptx_size, &error);
-  if (module && emulator_check(module, NULL, &error)) return module;
+  bool assembled = image->cubin_size > 0;
+  EmulatorModule *module = assembled ? emulator_load_assembled(device->state, image->ptx, image->ptx_size, &error)
+                                     : emulator_load(device->state, image->ptx, image->ptx_size, &error);
+  if (module && (assembled || emulator_check(module, NULL, &error))) return module;
   fail_with_line(device, DEVICE_INVALID, &error);
   return NULL;
 }

@@ -131,7 +131,7 @@ typedef struct Problem {
   size_t heads;        // batch * heads
   size_t elements;     // of each tensor
   Half *q, *k, *v;
-  Half *o;  // what the device computed
+  Half *o;     // what the device computed
   float *lse;  // the log-sum-exp that the device's forward pass computed; NULL when it does not
   // Of a problem of the backward pass: an input, and the gradients that the device computed.
   Half *d_o;
@@ -187,7 +187,7 @@ typedef enum OutputTensor { OUTPUT_O, OUTPUT_LSE, OUTPUT_D_Q, OUTPUT_D_K, OUTPUT
 
 // What the gradients need of one query: reference_backward.c.
 typedef struct ReferenceQuery {
-  double lse, delta;       // delta: of the backward pass
+  double lse, delta;      // delta: of the backward pass
   double weight_error;    // how far a right kernel's weights P may be from the exact ones: so much of each
   double gradient_error;  // and its dP - delta
 } ReferenceQuery;
@@ -201,7 +201,7 @@ typedef struct ReferenceHead {
   double scale;        // of a product of a query and a key, to make it a score
   double value_scale;  // of an output
   float *q, *k, *v;
-  double *weights;  // of the last row computed, not normalised
+  double *weights;          // of the last row computed, not normalised
   ReferenceQuery *queries;  // of a problem with the log-sum-exp; else NULL
   float *d_o;               // of a problem of the backward pass; else NULL
 } ReferenceHead;
@@ -214,6 +214,9 @@ bool reference_open_f16(ReferenceHead *head, const Problem *problem, size_t inde
 void reference_close(ReferenceHead *head);
 
 // ---- reference.c ----
+
+// Loops over d go by steps of a fixed number: gcc makes wide instructions of them. head_dim is a multiple.
+enum { REFERENCE_STEP = 8 };
 
 // out: head_dim values of row `row` of O, in fp64. Returns the limit: how far a right kernel may be from any of them.
 double reference_row(ReferenceHead *head, int row, double *out);

@@ -53,16 +53,17 @@ typedef struct Sums {
   double squared[MAX_HEAD_DIM];   // sum of (p v)^2
 } Sums;
 
-static void add_key(Sums *sums, double weight, const float *v, int head_dim) {
+static void add_key(Sums *restrict sums, double weight, const float *restrict v, int head_dim) {
   double rounded = half_round(weight);
   sums->weight += weight;
-  for (int d = 0; d < head_dim; d++) {
-    double term = weight * v[d];
-    sums->exact[d] += term;
-    sums->rounded[d] += rounded * v[d];
-    sums->absolute[d] += fabs(term);
-    sums->squared[d] += term * term;
-  }
+  for (int first = 0; first < head_dim; first += REFERENCE_STEP)
+    for (int d = first; d < first + REFERENCE_STEP; d++) {
+      double term = weight * v[d];
+      sums->exact[d] += term;
+      sums->rounded[d] += rounded * v[d];
+      sums->absolute[d] += fabs(term);
+      sums->squared[d] += term * term;
+    }
 }
 
 static double reference_f16(const ReferenceHead *head, int keys, double largest_score, double *out) {

@@ -99,16 +99,17 @@ typedef struct Sums {
   double errors[MAX_HEAD_DIM];     // of |error x|
 } Sums;
 
-static void add_row(Sums *sums, Factor factor, const float *row, int head_dim) {
+static void add_row(Sums *restrict sums, Factor factor, const float *restrict row, int head_dim) {
   double rounded = half_round(factor.value), half_unit = larger(0x1p-11 * fabs(factor.value), 0x1p-25);
-  for (int d = 0; d < head_dim; d++) {
-    double term = factor.value * row[d], rounding = half_unit * row[d];
-    sums->exact[d] += term;
-    sums->rounded[d] += rounded * row[d];
-    sums->squared[d] += term * term;
-    sums->roundings[d] += rounding * rounding;
-    sums->errors[d] += factor.error * fabs((double)row[d]);
-  }
+  for (int first = 0; first < head_dim; first += REFERENCE_STEP)
+    for (int d = first; d < first + REFERENCE_STEP; d++) {
+      double term = factor.value * row[d], rounding = half_unit * row[d];
+      sums->exact[d] += term;
+      sums->rounded[d] += rounded * row[d];
+      sums->squared[d] += term * term;
+      sums->roundings[d] += rounding * rounding;
+      sums->errors[d] += factor.error * fabs((double)row[d]);
+    }
 }
 
 // The gradient is scale times the sums of so many terms. Returns its limit.

@@ -54,13 +54,14 @@ static void end_tile(Exact *exact, int head_dim) {
 
 static double most(double a, double b) { return a > b ? a : b; }
 
-static void add_value(Exact *exact, double weight, const float *v, int head_dim) {
+static void add_value(Exact *restrict exact, double weight, const float *restrict v, int head_dim) {
   exact->weight += weight;
-  for (int d = 0; d < head_dim; d++) {
-    double term = weight * v[d];
-    exact->tile[d] += term;
-    exact->peak[d] = most(exact->peak[d], most(fabs(term), fabs(exact->tile[d])));
-  }
+  for (int first = 0; first < head_dim; first += REFERENCE_STEP)
+    for (int d = first; d < first + REFERENCE_STEP; d++) {
+      double term = weight * v[d];
+      exact->tile[d] += term;
+      exact->peak[d] = most(exact->peak[d], most(fabs(term), fabs(exact->tile[d])));
+    }
 }
 
 static Exact add_values(const ReferenceHead *head, int keys) {
@@ -84,18 +85,25 @@ typedef struct Deviations {
   double alike[CODES][MAX_HEAD_DIM];  // of p (v - o), of the keys whose weights have this code
 } Deviations;
 
+// Adds a key's to the sums, of which alike is one.
+static void add_terms(Deviations *restrict sums, double *restrict alike, double weight, double rounded,
+                      const float *restrict v, const double *restrict mean, int head_dim) {
+  for (int first = 0; first < head_dim; first += REFERENCE_STEP)
+    for (int d = first; d < first + REFERENCE_STEP; d++) {
+      double deviation = v[d] - mean[d], term = weight * deviation;
+      sums->rounded[d] += rounded * deviation;
+      sums->squared[d] += term * term;
+      alike[d] += term;
+    }
+}
+
 static void add_deviation(Deviations *sums, double weight, const float *v, const double *mean, int head_dim) {
   E4m3 code = e4m3_from_double(weight * LARGEST_WEIGHT);
   double rounded = e4m3_to_float(code) / LARGEST_WEIGHT, *alike = sums->alike[code];
   if (!sums->used[code]) memset(alike, 0, sizeof sums->alike[code]);
   sums->used[code] = true;
   sums->weight += rounded;
-  for (int d = 0; d < head_dim; d++) {
-    double deviation = v[d] - mean[d], term = weight * deviation;
-    sums->rounded[d] += rounded * deviation;
-    sums->squared[d] += term * term;
-    alike[d] += term;
-  }
+  add_terms(sums, alike, weight, rounded, v, mean, head_dim);
 }
 
 static void add_deviations(const ReferenceHead *head, int keys, const double *mean, Deviations *sums) {
@@ -123,7 +131,9 @@ static double largest_product(const ReferenceHead *head, int row, int keys) {
   float largest[MAX_HEAD_DIM] = {0};
   double all = 0;
   for (int j = 0; j < keys; j++, k += head->head_dim)
-    for (int d = 0; d < head->head_dim; d++) largest[d] = fabsf(k[d]) > largest[d] ? fabsf(k[d]) : largest[d];
+    for (int first = 0; first < head->head_dim; first += REFERENCE_STEP)
+      for (int d = first; d < first + REFERENCE_STEP; d++)
+        largest[d] = fabsf(k[d]) > largest[d] ? fabsf(k[d]) : largest[d];
   for (int d = 0; d < head->head_dim; d++) all = larger(all, largest[d] * fabsf(q[d]));
   return all;
 }

@@ -40,8 +40,8 @@ struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
       if (row + 16 * warp + lane / 4 + i / 2 % 2 * 8 >= problem.seqlen) dp[i] = 0;
   }
 
-  // Writes dS to a buffer in shared memory, [query][key]. The warpgroup has dS^T: a warp's rows are 16 keys, two chunks of a row in memory.
-  // stmatrix transposes each matrix of 8 keys x 8 queries.
+  // Writes dS to a buffer in shared memory, [query][key]. The warpgroup has dS^T: a warp's rows are 16 keys, two chunks of a
+  // row in memory. stmatrix transposes each matrix of 8 keys x 8 queries.
   __device__ void put_score_gradients(const typename Base::Factors &a, uint32_t ds) {
 #pragma unroll
     for (int n = 0; n < COLUMNS / 16; n++) {
@@ -61,7 +61,7 @@ struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
     wgmma_commit();
   }
 
-  // Adds dq to a part of the sums of query tile t. With turns, a warp comes after the same warp of all blocks with earlier keys.
+  // Adds dq to a part of the sums of query tile t. With turns, a warp comes after the same warp of all blocks of earlier keys.
   __device__ void add(int t, int part) {
     int tile = head * problem.head_tiles * (ROWS / COLUMNS) + t;
     float *to = part_of(*sums, tile, part, warp * WARP + lane);

@@ -287,3 +287,49 @@ extern "C" __global__ void aggregate(const int *in, int *counters, int *out) {
   if (lane == __ffs(peers) - 1) atomicAdd(&counters[which], __popc(peers));
   out[i] = __popc(peers);
 }
+
+// A thread that adds to two flags hands on at the second what its second fence has covered, too.
+// launch two_fences: grid 1 block 64 args int[4]=zero int[2]=zero
+extern "C" __global__ void two_fences(int *flags, int *out) {
+  __shared__ int data[2];
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; i++) {
+      data[i] = 10 + i;
+      __threadfence();
+      atomicAdd(&flags[i], 1);
+    }
+  }
+  if (threadIdx.x == 32) {
+    while (atomicAdd(&flags[1], 0) == 0) continue;
+    __threadfence();
+    out[0] = data[0];
+    out[1] = data[1];
+  }
+}
+
+// An addition continues what an earlier one has released at its flag, and not what another flag had.
+// launch two_flags: grid 1 block 128 args int[4]=zero int[2]=zero
+extern "C" __global__ void two_flags(int *flags, int *out) {
+  __shared__ int data[2];
+  int warp = threadIdx.x / 32;
+  if (threadIdx.x % 32) return;
+  if (warp < 2) {
+    data[warp] = 10 + warp;
+    __threadfence();
+    atomicAdd(&flags[warp], 1);
+  }
+  if (warp == 2) {
+    __threadfence();
+    for (int i = 0; i < 2; i++)
+      while (*(volatile int *)&flags[i] == 0) continue;
+    for (int i = 0; i < 2; i++) atomicAdd(&flags[i], 1);
+  }
+  if (warp == 3) {
+    while (atomicAdd(&flags[1], 0) < 2) continue;
+    __threadfence();
+    out[1] = data[1];
+    while (atomicAdd(&flags[0], 0) < 2) continue;
+    __threadfence();
+    out[0] = data[0];
+  }
+}

@@ -271,3 +271,181 @@ extern "C" __global__ void last_release(const float *in, float *out) {
     mbarrier_wait(&empty, 0);
 #endif
 }  // ALSO(last_release): out-of-bounds access
+
+// An arrival at another block's mbarrier without .release.cluster. Here it tells that the tile has been read, which
+// is so on the hardware.
+// launch narrow_release: grid 2 block 32 cluster 2 args float[128] float[64]=zero 4
+extern "C" __global__ void narrow_release(const float *in, float *out, int rounds) {
+  __shared__ alignas(16) float tile[32];
+  __shared__ uint64_t full, empty;
+  int t = threadIdx.x, rank = cluster_rank();
+  if (t == 0) {
+    mbarrier_init(&full, 1);
+    mbarrier_init(&empty, 64);
+    fence_mbarrier_init();
+  }
+  cluster_arrive();
+  cluster_wait();
+  float sum = 0;
+  for (int k = 0; k < rounds; k++) {
+    if (t == 0) mbarrier_arrive_expect(&full, sizeof tile);
+    if (t == 0 && rank == 0) {
+      if (k > 0) mbarrier_wait(&empty, (k - 1) % 2);
+      bulk_multicast(tile, in + 32 * k, sizeof tile, &full, 3);  // OTHER(narrow_release)
+    }
+    __syncwarp();
+    mbarrier_wait(&full, k % 2);
+    sum += tile[31 - t];  // HAZARD(narrow_release): formal shared-memory race
+#ifdef REPAIRED
+    mbarrier_arrive_at(shared_address_in(&empty, 0));
+#else
+    mbarrier_arrive_narrow(shared_address_in(&empty, 0));
+#endif
+  }
+  out[32 * rank + t] = sum;
+  cluster_arrive();
+  cluster_wait();
+}
+
+// The same, and the tile is read behind the arrival.
+// launch narrow_early: grid 2 block 32 cluster 2 args float[128] float[64]=zero 4
+extern "C" __global__ void narrow_early(const float *in, float *out, int rounds) {
+  __shared__ alignas(16) float tile[32];
+  __shared__ uint64_t full, empty;
+  int t = threadIdx.x, rank = cluster_rank();
+  if (t == 0) {
+    mbarrier_init(&full, 1);
+    mbarrier_init(&empty, 64);
+    fence_mbarrier_init();
+  }
+  cluster_arrive();
+  cluster_wait();
+  float sum = 0;
+  for (int k = 0; k < rounds; k++) {
+    if (t == 0) mbarrier_arrive_expect(&full, sizeof tile);
+    if (t == 0 && rank == 0) {
+      if (k > 0) mbarrier_wait(&empty, (k - 1) % 2);
+      bulk_multicast(tile, in + 32 * k, sizeof tile, &full, 3);  // HAZARD(narrow_early): overwrite in flight
+    }
+    __syncwarp();
+    mbarrier_wait(&full, k % 2);
+#ifdef REPAIRED
+    sum += tile[31 - t];
+    mbarrier_arrive_at(shared_address_in(&empty, 0));
+#else
+    mbarrier_arrive_narrow(shared_address_in(&empty, 0));
+    sum += tile[31 - t];  // ALSO(narrow_early): shared-memory race
+#endif
+  }
+  out[32 * rank + t] = sum;
+  cluster_arrive();
+  cluster_wait();
+}
+
+// Such an arrival hands on nothing that was written.
+// launch narrow_data: grid 2 block 32 cluster 2 args float[32] float[32]=zero
+extern "C" __global__ void narrow_data(const float *in, float *out) {
+  __shared__ float tile[32];
+  __shared__ uint64_t full;
+  int t = threadIdx.x, rank = cluster_rank();
+  if (t == 0) {
+    mbarrier_init(&full, 32);
+    fence_mbarrier_init();
+  }
+  cluster_arrive();
+  cluster_wait();
+  if (rank == 1) {
+    store_cluster(shared_address_in(&tile[31 - t], 0), in[t]);  // OTHER(narrow_data)
+#ifdef REPAIRED
+    mbarrier_arrive_at(shared_address_in(&full, 0));
+#else
+    mbarrier_arrive_narrow(shared_address_in(&full, 0));
+#endif
+  } else {
+    mbarrier_wait(&full, 0);
+    out[t] = tile[t];  // HAZARD(narrow_data): shared-memory race
+  }
+  cluster_arrive();
+  cluster_wait();
+}
+
+// Nor does it show that what was written is there: it may come after what the other block writes.
+// launch narrow_overwrite: grid 2 block 32 cluster 2 args float[32] float[32]=zero
+extern "C" __global__ void narrow_overwrite(const float *in, float *out) {
+  __shared__ float tile[32];
+  __shared__ uint64_t empty;
+  int t = threadIdx.x, rank = cluster_rank();
+  if (t == 0) {
+    mbarrier_init(&empty, 32);
+    fence_mbarrier_init();
+  }
+  cluster_arrive();
+  cluster_wait();
+  if (rank == 1) {
+    tile[t] = in[t];  // OTHER(narrow_overwrite)
+#ifdef REPAIRED
+    mbarrier_arrive_at(shared_address_in(&empty, 0));
+#else
+    mbarrier_arrive_narrow(shared_address_in(&empty, 0));
+#endif
+  } else {
+    mbarrier_wait(&empty, 0);
+    store_cluster(shared_address_in(&tile[t], 1), 2.0f * in[t]);  // HAZARD(narrow_overwrite): shared-memory race
+  }
+  cluster_arrive();
+  cluster_wait();
+  if (rank == 1) out[t] = tile[t];
+}
+
+// The block waits for all arrivals at its mbarrier before it exits.
+// launch narrow_end: grid 2 block 32 cluster 2 args float[32] float[32]=zero
+extern "C" __global__ void narrow_end(const float *in, float *out) {
+  __shared__ uint64_t empty;
+  int t = threadIdx.x, rank = cluster_rank();
+  if (t == 0) {
+    mbarrier_init(&empty, 32);
+    fence_mbarrier_init();
+  }
+  cluster_arrive();
+  cluster_wait();
+  if (rank == 0) {
+    out[t] = in[t];
+    mbarrier_wait(&empty, 0);
+    return;
+  }
+#ifdef REPAIRED
+  mbarrier_arrive_at(shared_address_in(&empty, 0));
+#else
+  mbarrier_arrive_narrow(shared_address_in(&empty, 0));  // OTHER(narrow_end)
+#endif
+}  // HAZARD(narrow_end): formal out-of-bounds access
+
+// Two blocks take turns. An arrival of the wide scope has to come after the phase before, and only the narrow one shows that
+// this is over. The wait has ended, so it is.
+// launch narrow_turns: grid 2 block 32 cluster 2 args int[1] int[64]=zero 4
+extern "C" __global__ void narrow_turns(const int *in, int *out, int rounds) {
+  __shared__ uint64_t mine, yours;
+  int t = threadIdx.x, rank = cluster_rank();
+  if (t == 0) {
+    mbarrier_init(&mine, 32);
+    mbarrier_init(&yours, 32);
+    fence_mbarrier_init();
+  }
+  cluster_arrive();
+  cluster_wait();
+  for (int k = 0; k < rounds; k++)
+    if (rank == 0) {
+      mbarrier_arrive_at(shared_address_in(&yours, 1));  // HAZARD(narrow_turns): formal mbarrier misuse
+      mbarrier_wait(&mine, k % 2);
+    } else {
+      mbarrier_wait(&yours, k % 2);
+#ifdef REPAIRED
+      mbarrier_arrive_at(shared_address_in(&mine, 0));
+#else
+      mbarrier_arrive_narrow(shared_address_in(&mine, 0));
+#endif
+    }
+  out[32 * rank + t] = 1 + *in;
+  cluster_arrive();
+  cluster_wait();
+}

@@ -567,3 +567,25 @@ extern "C" __global__ void all_drop_out(const float *in, float *out) {
   mbarrier_wait(&done, 0);
   out[t] = tile[63 - t];
 }
+
+// The lanes of warp 0 read one element in turn, by one instruction, and the last of them alone says that it has been read.
+// launch last_reader: grid 1 block 64 args int[1] int[32]=zero
+extern "C" __global__ void last_reader(const int *in, int *out) {
+  __shared__ int x;
+  __shared__ uint64_t done;
+  int t = threadIdx.x;
+  if (t == 0) x = 1 + *in;
+  init(&done, 1);
+  if (t >= 32) {
+    mbarrier_wait(&done, 0);
+    if (t == 32) x = 2;  // OTHER(last_reader)
+    return;
+  }
+#pragma unroll 1
+  for (int lane = 0; lane < 32; lane++)
+    if (t == lane) out[t] = *(volatile int *)&x;  // HAZARD(last_reader): shared-memory race
+#ifdef REPAIRED
+  __syncwarp();
+#endif
+  if (t == 31) mbarrier_arrive(&done);
+}

@@ -50,6 +50,9 @@ PTX void mbarrier_arrive(uint64_t *b) {
 PTX void mbarrier_arrive_at(unsigned b) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" : : "r"(b) : "memory");
 }
+PTX void mbarrier_arrive_narrow(unsigned b) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" : : "r"(b) : "memory");
+}
 PTX void mbarrier_arrive_expect(uint64_t *b, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" : : "r"(shared_address(b)), "r"(bytes) : "memory");
 }

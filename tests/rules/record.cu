@@ -31,6 +31,7 @@ typedef struct Case {
 static std::vector<Case> list_cases() {
   std::vector<Case> cases;
   static const uint32_t copied[4] = {0x11111111, 0x22222222, 0x33333333, 0x44444444};
+  static const uint32_t narrow_rounds[1] = {256};
   static RuleKernel *const registers_kernels[] = {registers_0, registers_1, registers_2};
   for (const BarrierCase &c : barrier_cases)
     cases.push_back({"barrier", c.name, barrier_rules, 32 * BARRIER_WARPS, 32, BARRIER_WARPS, 0, 0, &c.steps[0][0],
@@ -39,6 +40,8 @@ static std::vector<Case> list_cases() {
     cases.push_back({"lanes", lane_cases[i], lane_rules, 32, 0, 32, 0, i, NULL, 0});
   for (uint32_t i = 0; i < REMOTE_CASES; i++)
     cases.push_back({"remote", remote_cases[i], remote_rules, 32, 0, 2, REMOTE_BLOCKS, i, NULL, 0});
+  for (uint32_t i = 0; i < NARROW_CASES; i++)
+    cases.push_back({"narrow", narrow_cases[i], narrow_rules, NARROW_THREADS, 0, 2, 2, i, narrow_rounds, 1});
   for (uint32_t i = 0; i < ROWS_CASES; i++)
     cases.push_back({"rows", rows_cases[i], rows_rules, 128, 0, 1, 0, i, NULL, 0});
   for (uint32_t i = 0; i < INIT_CASES; i++)

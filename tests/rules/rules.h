@@ -21,7 +21,7 @@ typedef struct RuleInput {
   uint32_t seed;     // of the delays; 0: none
   uint32_t limit;    // clocks after which those that watch give up
   uint32_t variant;
-  uint32_t program[32];  // of barrier_rules
+  uint32_t program[32];  // of barrier_rules; of narrow_rules the number of rounds; of init_rules what is copied
 } RuleInput;
 
 // ---- named barriers: what each warp does, an instruction a word ----
@@ -109,6 +109,30 @@ static const char *const remote_cases[] = {
     "mbarrier.arrive.expect_tx.release.cluster",
 };
 enum { REMOTE_CASES = sizeof remote_cases / sizeof *remote_cases, REMOTE_BLOCKS = 4, REMOTE_PHASES = 32 };
+
+// ---- arrivals of scope .cta at another block's mbarrier ----
+
+// What the threads of block 1 do to a tile before they arrive at block 0's mbarrier, and what block 0 does to the tile when
+// it has waited there.
+static const char *const narrow_cases[] = {
+    "ld.shared, then a multicast copy",
+    "ld.shared, then st.shared::cluster",
+    "wgmma and its wait, then a multicast copy",
+    "ld.shared::cluster of block 0's tile, then st.shared",
+    "ld.global, then st.global",
+    "st.shared, then ld.shared::cluster",
+    "st.shared::cluster into block 0's tile, then ld.shared",
+    "st.global, then ld.global",
+    "ld.shared behind the arrival, then st.shared::cluster",
+};
+enum {
+  NARROW_CASES = sizeof narrow_cases / sizeof *narrow_cases,
+  NARROW_THREADS = 128,
+  NARROW_VECTORS = 8,  // of 16 bytes that each thread reads or writes
+  NARROW_BYTES = NARROW_THREADS * NARROW_VECTORS * 16,
+  NARROW_PRODUCT_BYTES = 64 * 16 * 2,  // of them, what the wgmma reads
+  NARROW_CLUSTERS = 66,                // at most
+};
 
 // ---- A's rows that each warp has written itself ----
 

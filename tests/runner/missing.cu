@@ -67,6 +67,16 @@ static void arrays_and_textures() {
   RUNTIME(cudaCreateSurfaceObject(&surface, &resource));
 }
 
+// multimem works on the memory of several GPUs at once. The kernel is not launched; hopper-run says why.
+__global__ void sum_of_all(float *memory) {
+  asm volatile("multimem.red.relaxed.sys.global.add.f32 [%0], 1.0;" : : "l"(memory) : "memory");
+}
+
+static void several_gpus(void *memory) {
+  sum_of_all<<<1, 1>>>((float *)memory);
+  EXPECT(cudaGetLastError() != cudaSuccess);
+}
+
 // A function that a program looks up is there too, and says the same.
 static void looked_up() {
   void *entry = nullptr;
@@ -84,6 +94,7 @@ int main() {
   other_processes(memory);
   linking();
   arrays_and_textures();
+  several_gpus(memory);
   looked_up();
   CHECK(cudaMemset(memory, 0, 1024));  // and the program goes on
   printf("right\n");

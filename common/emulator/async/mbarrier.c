@@ -72,8 +72,8 @@ static void inval(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, i
 
 // ---- arrive, expect_tx, complete_tx ----
 
-// The threads that wait are of the mbarrier's block: an arrival from another block hands on nothing unless its scope
-// has both.
+// The threads that wait are of the mbarrier's block: an arrival from another block orders nothing unless its scope has
+// both.
 static void release_to(Warp *warp, Mask mask, const MbarrierPlan *plan, Mbarrier *mbarrier) {
   if (!mask) return;
   bool remote = mbarrier->address >> SHARED_RANK_SHIFT != (uint64_t)warp->block->rank + 1;
@@ -81,12 +81,12 @@ static void release_to(Warp *warp, Mask mask, const MbarrierPlan *plan, Mbarrier
   mbarrier->loose |= plan->relaxed || too_narrow;
   if (too_narrow) {
     warp->block->cluster->arrived_narrowly = true;
-    return;
-  }
-  if (plan->relaxed)
+    race_release_narrow(warp, mask, &mbarrier->arrived);
+  } else if (plan->relaxed) {
     race_release_relaxed(warp, mask, &mbarrier->arrived, remote ? STRONG_CLUSTER : STRONG_CTA);
-  else
+  } else {
     race_release(warp, mask, &mbarrier->arrived);
+  }
 }
 
 // Lanes arrive one after the other. What they release belongs to the phase that they arrive in: before the arrival that

@@ -382,12 +382,33 @@ void mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrie
                   parity, armed, armed & 1);
 }
 
+// Whether it knows it if what arrivals of too narrow a scope show counts, too.
+static bool lane_has_seen(const Warp *warp, int lane, const Clocks *clocks, int count) {
+  const Clocks *known = warp->clocks[lane].known;
+  if (!known || known->planes <= CLOCK_ENDED) return false;
+  const uint32_t *seen = known->clock, *ended = known->clock + CLOCK_ENDED * known->count;
+  uint32_t own = warp_thread(warp, lane);
+  for (int i = 0; i < count; i++)
+    if ((uint32_t)i != own && clocks->clock[i] > seen[i] && clocks->clock[i] > ended[i]) return false;
+  return true;
+}
+
 void mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier) {
-  if (lane_knows(warp, lane, mbarrier->completed, warp->block->cluster->clock_count)) return;
-  mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address,
-                  "the thread arrives in phase %u and does not know that phase %u is over: in another run its arrival "
-                  "counts there, one too many",
-                  mbarrier->phase, mbarrier->phase - 1);
+  int count = warp->block->cluster->clock_count;
+  if (lane_knows(warp, lane, mbarrier->completed, count)) return;
+  if (lane_has_seen(warp, lane, mbarrier->completed, count))
+    hazard_report_graded(
+        HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
+        "the thread arrives in phase %u. Only an arrival whose scope is .cta, the default, shows it "
+        "that phase %u is over: PTX asks for .release.cluster. An H200 counts the arrival in the right "
+        "phase (tests/rules)",
+        mbarrier->phase, mbarrier->phase - 1);
+  else
+    mbarrier_misuse(
+        (Origin){warp, lane, inst}, mbarrier->address,
+        "the thread arrives in phase %u and does not know that phase %u is over: in another run its arrival "
+        "counts there, one too many",
+        mbarrier->phase, mbarrier->phase - 1);
 }
 
 bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count) {

@@ -11,7 +11,8 @@ typedef enum ClockPlane {
   CLOCK_FENCED,          // of those: covered by a fence, so that a relaxed store hands them on inside the block
   CLOCK_FENCED_GPU,      // of those: by one of .gpu or .sys scope, so that it hands them on to other clusters
   CLOCK_FENCED_CLUSTER,  // of those: by one of at least .cluster scope, so that it hands them on to other blocks
-  CLOCK_PLANES           // a cluster of one block does without the last
+  CLOCK_ENDED,           // not of those: what an arrival of too narrow a scope would have handed on
+  CLOCK_PLANES           // a cluster of one block does without the last two
 } ClockPlane;
 
 typedef struct Clocks {
@@ -52,6 +53,20 @@ typedef struct Learnt {
   bool acquired;  // into `known`, not into `pending`
 } Learnt;
 
+// What a relaxed store or atomic of the lane handed on last, and what it followed from. A thread that adds to many places
+// hands on the same at each: one vector serves all of them.
+typedef struct HandedOn {
+  Clocks *clocks;
+  Clocks *known;
+  uint32_t covered[CLOCK_PLANES];
+} HandedOn;
+
+// What two vectors know together: an atomic of the lane joined them last.
+typedef struct Joined {
+  Clocks *a, *b;
+  Clocks *both;
+} Joined;
+
 // A thread's side of the relation.
 typedef struct LaneClocks {
   uint32_t own;                    // its clock, from 1
@@ -59,6 +74,8 @@ typedef struct LaneClocks {
   Clocks *known;                   // of the others; NULL knows nothing
   Clocks *pending[SCOPES];         // what strong loads have read, by the least scope of a fence that acquires it
   Learnt learnt[2];                // from what was released to its block, and to others
+  HandedOn handed_on;
+  Joined joined[2];  // of what was released to its block, and to others
 } LaneClocks;
 
 void clocks_retain(Clocks *clocks);
@@ -79,6 +96,9 @@ void race_acquire(Warp *warp, Mask mask, Clocks *joined);
 // scope: of the fence, at least.
 void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope);
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
+// The release half of an arrival whose scope leaves out the threads that wait. It orders nothing. What the lanes know and have
+// done goes into CLOCK_ENDED of *joined: operations that they have waited for are over, and loads nearly (race.c, ended).
+void race_release_narrow(Warp *warp, Mask mask, Clocks **joined);
 // The lanes of the warp that have the lane's clock and know the same, the lane itself among them.
 Mask race_alike(Warp *warp, int lane);
 // A new reference to what a lane knows, with what its fences have covered of its own.

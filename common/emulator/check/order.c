@@ -189,6 +189,17 @@ void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope
   for (Mask rest = mask; rest; rest &= rest - 1) clocks_add_fenced(*joined, warp, __builtin_ctz(rest), fence);
 }
 
+void race_release_narrow(Warp *warp, Mask mask, Clocks **joined) {
+  Clocks *all = NULL;
+  race_release(warp, mask, &all);
+  if (!all) return;
+  clocks_make_own(warp->block->cluster, joined);
+  const uint32_t *known = clocks_plane(all, CLOCK_KNOWN), *ended = clocks_plane(all, CLOCK_ENDED);
+  uint32_t *into = clocks_plane(*joined, CLOCK_ENDED);
+  for (int i = 0; i < all->count; i++) into[i] = larger(into[i], larger(known[i], ended[i]));
+  clocks_release(all);
+}
+
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined) {
   for (Mask rest = mask; joined && rest; rest &= rest - 1)
     clocks_join(warp->block->cluster, &warp->clocks[__builtin_ctz(rest)].pending[STRONG_CTA], joined);

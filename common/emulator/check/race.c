@@ -19,7 +19,13 @@ static uint32_t pc_of(const Actor *actor) { return epoch_pc(actor->layout, actor
 
 // Whether the actor knows of the thread's accesses at that clock.
 static bool knows(const Actor *actor, uint32_t thread, uint32_t clock) {
-  return thread == actor->thread || thread == actor->issuer || (actor->known && actor->known->clock[thread] >= clock);
+  const Clocks *known = actor->known;
+  if (thread == actor->thread || thread == actor->issuer) return true;
+  if (!known) return false;
+  if (known->clock[thread] >= clock) return true;
+  if (actor->lenient == STRICT || known->planes <= CLOCK_ENDED) return false;
+  if (actor->lenient == LENIENT_TO_OPERATIONS && thread < (uint32_t)actor->cluster->lane_count) return false;
+  return known->clock[CLOCK_ENDED * known->count + (int)thread] >= clock;
 }
 
 // Whether as many neighbouring lanes as there are turns, the actor first, which all have learnt the same, know of accesses by
@@ -178,6 +184,19 @@ static void report_own_rows(const Actor *actor, const Region *region, uint64_t o
                          "16 rows, and an H200 multiplies them rightly all the same (tests/rules)");
 }
 
+static void report_narrow(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other) {
+  bool of_thread = epoch_thread(actor->layout, other) < (uint32_t)actor->cluster->lane_count;
+  hazard_report_conflict(
+      HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, region->base + offset, size, other,
+      true,
+      of_thread ? "only an arrival at another block's mbarrier orders the two, and its scope is .cta, the default: PTX "
+                  "asks for .release.cluster. On an H200 no copy was so fast that it overtook the load; a store of the "
+                  "other block was (tests/rules)"
+                : "only an arrival at another block's mbarrier orders the two, and its scope is .cta, the default: PTX "
+                  "asks for .release.cluster. The first of them is over when its waiter arrives, and an H200 was right "
+                  "(tests/rules)");
+}
+
 // ---- reads ----
 
 static void report_unwritten(const Actor *actor, const Region *region, uint64_t offset, int size) {
@@ -230,6 +249,20 @@ static Mask turned_all(Mask mask, unsigned turn, int turns) {
   return all;
 }
 
+// Whether the two differ in the lanes of a warp alone, and one node can stand for both. Agents come and go one by one.
+static bool differ_in_lanes(const Actor *actor, const ReadNode *a, const ReadNode *b) {
+  return a->warp == b->warp && a->clock == b->clock && a->pc == b->pc && a->strength == b->strength &&
+         actor->thread < (uint32_t)actor->cluster->lane_count;
+}
+
+// The set when its last node and the entry are one, as for lanes that diverge and read a byte one after the other. What stands
+// below was judged when that node was added, at the same clock.
+static uint32_t merge_entry(ReadSets *sets, uint32_t set, const ReadNode *entry) {
+  ReadNode both = *read_sets_node(sets, set);
+  both.mask |= entry->mask;
+  return read_sets_push(sets, both.parent, both);
+}
+
 // The set with the entry, which is the actor's, added, and whatever it covers or supersedes left out: in so many turns,
 // by as many lanes that know the same. *dropped: something was left out.
 static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, int turns, const ReadNode *entry,
@@ -259,8 +292,8 @@ static uint32_t add_read(ReadSets *sets, uint32_t set, unsigned turn, int turns,
                          const Actor *actor) {
   uint32_t result = read_sets_recall(sets, set, entry, turns == 1 ? turn : ANY_TURN);
   if (result) return result;
-  bool dropped = false;
-  result = add_entry(sets, set, turn, turns, entry, actor, &dropped);
+  bool merges = set && differ_in_lanes(actor, read_sets_node(sets, set), entry), dropped = false;
+  result = merges ? merge_entry(sets, set, entry) : add_entry(sets, set, turn, turns, entry, actor, &dropped);
   if (!dropped || turns == 1) read_sets_remember(sets, set, entry, dropped ? turn : ANY_TURN, result);
   return result;
 }
@@ -465,19 +498,34 @@ static bool same_store(const Actor *actor, const Region *region, uint64_t offset
          !memcmp(region->data + offset, value, (size_t)size);
 }
 
+static Epoch any_unordered_read(const Actor *actor, const Cell *cell) {
+  Epoch read = unordered_read(actor, cell->read);
+  return read != EPOCH_NONE ? read : unordered_read(actor, cell->foreign);
+}
+
+// Whether all that was done to the bytes of shared memory comes before the actor if an arrival of too narrow a scope shows what
+// has ended: operations that somebody has waited for, and loads if the actor is slow. Of stores it shows nothing.
+static bool ended(const Actor *actor, const Region *region, const Cell *cell, bool is_slow) {
+  Actor lenient = *actor;
+  lenient.lenient = cell->write & EPOCH_ASYNC ? LENIENT_TO_OPERATIONS : STRICT;
+  if (region->kind != REGION_SHARED || !ordered(&lenient, cell->write)) return false;
+  lenient.lenient = is_slow ? LENIENT : LENIENT_TO_OPERATIONS;
+  return any_unordered_read(&lenient, cell) == EPOCH_NONE;
+}
+
 static void check_write(const Actor *actor, const Region *region, uint64_t offset, int size, const Cell *cell,
                         const uint8_t *value) {
-  if (!ordered(actor, cell->write)) {
-    if (same_store(actor, region, offset, size, cell->write, value)) return;
-    report_race(actor, region, offset, size, cell->write, true, true);
-    return;
+  bool after_write = ordered(actor, cell->write);
+  if (!after_write && same_store(actor, region, offset, size, cell->write, value)) return;
+  Epoch other = after_write ? any_unordered_read(actor, cell) : cell->write;
+  if (other == EPOCH_NONE) {
+    if (unseen(actor, cell->write)) report_unseen(actor, region, offset, size, cell->write);
+  } else if (ended(actor, region, cell, actor->async)) {
+    Epoch read = any_unordered_read(actor, cell);
+    report_narrow(actor, region, offset, size, read != EPOCH_NONE ? read : other);
+  } else {
+    report_race(actor, region, offset, size, other, true, !after_write);
   }
-  Epoch read = unordered_read(actor, cell->read);
-  if (read == EPOCH_NONE) read = unordered_read(actor, cell->foreign);
-  if (read != EPOCH_NONE)
-    report_race(actor, region, offset, size, read, true, false);
-  else if (unseen(actor, cell->write))
-    report_unseen(actor, region, offset, size, cell->write);
 }
 
 void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size, const void *bytes) {
@@ -517,18 +565,29 @@ static bool is_of_other_block(const Actor *actor, Epoch epoch) {
          thread / per_block != (uint32_t)block->rank;
 }
 
+static void report_end(const Actor *actor, const Region *shared, uint64_t offset, int size, Epoch other, bool formal) {
+  hazard_report_conflict(
+      formal ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS,
+      shared->base + offset, size, other, false,
+      formal ? "the block exits, and its shared memory with it. Only an arrival whose scope is .cta, the default, "
+               "shows that "
+               "a thread of another block is done there: PTX asks for .release.cluster. But its wait has ended, so the "
+               "arrival has come"
+             : "the block exits, and its shared memory with it, without knowing that a thread of another block is done "
+               "there: barrier.cluster is missing before the end");
+}
+
 void race_end_block(const Actor *actor, const Region *shared) {
+  bool is_told = false;  // the formal one
   for (uint64_t offset = 0, run; offset < shared->size; offset += run) {
     Cell cell;
     int size = (int)(shared->size - offset);
     run = (uint64_t)shadow_run(&shared->shadow, offset, size, actor->cluster->launch->number, &cell);
     Epoch other = ordered(actor, cell.write) ? unordered_read(actor, cell.read) : cell.write;
     if (!is_of_other_block(actor, other)) continue;
-    hazard_report_conflict(
-        HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS, shared->base + offset, (int)run,
-        other, false,
-        "the block exits, and its shared memory with it, without knowing that a thread of another block is done there: "
-        "barrier.cluster is missing before the end");
-    return;
+    bool formal = ended(actor, shared, &cell, true);
+    if (!formal || !is_told) report_end(actor, shared, offset, (int)run, other, formal);
+    if (!formal) return;
+    is_told = true;
   }
 }

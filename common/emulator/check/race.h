@@ -12,6 +12,9 @@
 #include "clocks.h"
 #include "region.h"
 
+// Which accesses count as over when only an arrival of too narrow a scope shows it (CLOCK_ENDED).
+typedef enum Leniency { STRICT, LENIENT_TO_OPERATIONS, LENIENT } Leniency;
+
 // An access to memory is made by a lane, or by an agent on its behalf.
 typedef struct Actor {
   Warp *warp;  // the lane to name in a report
@@ -28,6 +31,7 @@ typedef struct Actor {
   uint32_t visible;  // the clock up to which the issuer has made its own accesses visible to the async proxy
   Strength strength;
   bool async;  // through the async proxy
+  Leniency lenient;
   // If only this one's order comes after a write, a read is formal: the warp that owns the rows of a wgmma's A.
   const struct Actor *own;
   const char *unseen_is_formal;  // why a write that the async proxy may not have seen is known to be seen, or NULL

@@ -21,10 +21,10 @@ bool region_init(Region *region, RegionKind kind, uint64_t base, uint64_t size, 
 
 void region_destroy(Region *region) {
   if (!region->data) return;
+  shadow_destroy(&region->shadow);  // first: at every moment the usage counts the memory of a shadow, too
   if (!region->borrowed) usage_subtract(&region->usage->data, region->size);
   if (!region->borrowed) free(region->data);
   region->data = NULL;
-  shadow_destroy(&region->shadow);
 }
 
 void region_host_write(Region *region, uint64_t offset, uint64_t size) {

@@ -1,6 +1,7 @@
 // Keeps the clocks that strong stores and atomics release at an address, for the loads that acquire them. See clocks.h.
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../warp/host_memory.h"
 #include "vectors.h"
@@ -70,6 +71,8 @@ static void grow(SyncTable *table) {
   size_t old_capacity = table->capacity;
   table->capacity = old_capacity ? old_capacity * 2 : 64;
   table->entries = host_allocate(table->capacity, sizeof *table->entries);
+  // A page that is read before it is written costs two faults.
+  memset(table->entries, 0, table->capacity * sizeof *table->entries);
   usage_add(table->usage, (table->capacity - old_capacity) * sizeof *table->entries);
   for (size_t i = 0; i < old_capacity; i++)
     if (old[i].place) *sync_slot(table, old[i].place, old[i].block) = old[i];
@@ -138,16 +141,28 @@ static void learn_at(const SyncTable *table, const void *place, Warp *warp, int 
   learn(warp, lane, released_at(table, place, ALL_BLOCKS), order, scope, several ? STRONG_CLUSTER : STRONG_CTA);
 }
 
+// A new reference to what a relaxed write hands on: what the lane's last fence covered.
+static Clocks *handed_on(const Warp *warp, int lane) {
+  LaneClocks *clocks = &warp->clocks[lane];
+  HandedOn *last = &clocks->handed_on;
+  if (!last->clocks || last->known != clocks->known || memcmp(last->covered, clocks->covered, sizeof last->covered)) {
+    Clocks *fenced = clocks_fenced_part(clocks->known, CLOCK_FENCED);
+    if (!fenced && !clocks->covered[CLOCK_FENCED]) return NULL;
+    if (!fenced) fenced = clocks_new(warp->block->cluster);
+    clocks_add_fenced(fenced, warp, lane, CLOCK_FENCED);
+    clocks_replace(&last->clocks, fenced);
+    clocks_retain(clocks->known);
+    clocks_replace(&last->known, clocks->known);
+    memcpy(last->covered, clocks->covered, sizeof last->covered);
+  }
+  clocks_retain(last->clocks);
+  return last->clocks;
+}
+
 // A new reference to what a strong write releases to its own block.
 static Clocks *released_by(Warp *warp, int lane, MemoryOrder order, Strength scope) {
   const Cluster *cluster = warp->block->cluster;
-  if (order != ORDER_RELEASE && order != ORDER_ACQ_REL) {
-    Clocks *fenced = clocks_fenced_part(warp->clocks[lane].known, CLOCK_FENCED);
-    if (!fenced && !warp->clocks[lane].covered[CLOCK_FENCED]) return NULL;
-    if (!fenced) fenced = clocks_new(cluster);
-    clocks_add_fenced(fenced, warp, lane, CLOCK_FENCED);
-    return fenced;
-  }
+  if (order != ORDER_RELEASE && order != ORDER_ACQ_REL) return handed_on(warp, lane);
   Clocks *all = clocks_snapshot(warp, lane);
   clocks_cover(all, CLOCK_FENCED);
   if (scope >= STRONG_CLUSTER && has_several_blocks(cluster)) clocks_cover(all, CLOCK_FENCED_CLUSTER);
@@ -190,25 +205,31 @@ void sync_store(SyncTable *table, const void *place, Warp *warp, int lane, Memor
   pthread_mutex_unlock(&table->lock);
 }
 
+// A new reference to what a and b know together. Places that a lane adds to mostly had the same before: they share what
+// they have then, too.
+static Clocks *joined_again(Joined *last, const Cluster *cluster, Clocks *a, Clocks *b) {
+  if (!last->both || last->a != a || last->b != b) {
+    clocks_retain(a);
+    clocks_replace(&last->a, a);
+    clocks_retain(b);
+    clocks_replace(&last->b, b);
+    clocks_replace(&last->both, clocks_joined(cluster, a, b));
+  }
+  clocks_retain(last->both);
+  return last->both;
+}
+
 // Adds to what is released at each element of a lane's atomic. A read-modify-write continues the release sequence that it
-// read from, PTX ISA 8.10. Elements of a vector mostly had the same before: they share what they have then, too.
-static void add_released(SyncTable *table, const Elements *elements, uint32_t block, const Cluster *cluster,
+// read from, PTX ISA 8.10.
+static void add_released(SyncTable *table, const Elements *elements, uint32_t block, const Warp *warp, int lane,
                          Clocks *more) {
-  Clocks *before = NULL, *after = NULL;
+  Joined *joined = &warp->clocks[lane].joined[block == ALL_BLOCKS];
   for (int e = 0; e < elements->count; e++) {
     const void *place = element_place(elements, e);
     Clocks *here = released_at(table, place, block);
     uint32_t sequence = table->count ? sync_slot(table, place, ALL_BLOCKS)->sequence : 0;
-    if (e == 0 || here != before) {
-      clocks_retain(here);
-      clocks_replace(&before, here);
-      clocks_replace(&after, clocks_joined(cluster, here, more));
-    }
-    clocks_retain(after);
-    set_released(table, place, block, sequence, after);
+    set_released(table, place, block, sequence, joined_again(joined, warp->block->cluster, here, more));
   }
-  clocks_release(before);
-  clocks_release(after);
 }
 
 void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope) {
@@ -219,8 +240,8 @@ void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lan
   Clocks *released = released_by(warp, lane, order, scope);
   if (released) {
     Clocks *wide = for_all_blocks(cluster, released, scope);
-    add_released(table, elements, ALL_BLOCKS, cluster, wide);
-    if (has_several_blocks(cluster)) add_released(table, elements, block_of(warp), cluster, released);
+    add_released(table, elements, ALL_BLOCKS, warp, lane, wide);
+    if (has_several_blocks(cluster)) add_released(table, elements, block_of(warp), warp, lane, released);
     clocks_release(wide);
   }
   clocks_release(released);

@@ -59,6 +59,32 @@ static void skip_space_and_comments(Parser *parser) {
   }
 }
 
+static void skip_string(Parser *parser) {
+  Lexer *lexer = &parser->lexer;
+  int line = lexer->line;
+  for (lexer->cursor++; peek(lexer, 0) != '"'; lexer->cursor++) {
+    if (peek(lexer, 0) == '\\' && (peek(lexer, 1) == '"' || peek(lexer, 1) == '\\')) lexer->cursor++;
+    if (peek(lexer, 0) == 0 || peek(lexer, 0) == '\n') parser_fail(parser, line, "string is not closed");
+  }
+  lexer->cursor++;
+}
+
+void lex_skip_body(Parser *parser) {
+  Lexer *lexer = &parser->lexer;
+  int line = lexer->line;
+  for (int depth = 1; depth > 0;) {
+    if (lexer->cursor == lexer->end) parser_fail(parser, line, "the function's '{' is not closed");
+    char c = *lexer->cursor;
+    bool comment = c == '/' && (peek(lexer, 1) == '/' || peek(lexer, 1) == '*');
+    if (c == '"') skip_string(parser);
+    if (comment) skip_space_and_comments(parser);
+    if (c == '"' || comment) continue;
+    depth += (c == '{') - (c == '}');
+    lexer->line += c == '\n';
+    lexer->cursor++;
+  }
+}
+
 // ---- numbers, PTX ISA 4.5 ----
 
 // Digits of one base at the cursor; at least one.
@@ -176,16 +202,10 @@ static void lex_dot_word(Parser *parser, Token *token) {
 }
 
 static void lex_string(Parser *parser, Token *token) {
-  Lexer *lexer = &parser->lexer;
-  const char *start = ++lexer->cursor;
-  while (peek(lexer, 0) != '"') {
-    if (peek(lexer, 0) == '\\' && (peek(lexer, 1) == '"' || peek(lexer, 1) == '\\')) lexer->cursor++;
-    if (peek(lexer, 0) == 0 || peek(lexer, 0) == '\n') parser_fail(parser, token->line, "string is not closed");
-    lexer->cursor++;
-  }
+  const char *start = parser->lexer.cursor + 1;
+  skip_string(parser);
   token->kind = TOKEN_STRING;
-  token->name = intern(parser, start, (size_t)(lexer->cursor - start));
-  lexer->cursor++;
+  token->name = intern(parser, start, (size_t)(parser->lexer.cursor - 1 - start));
 }
 
 static void lex_punctuation(Parser *parser, Token *token) {

@@ -136,14 +136,14 @@ static const char *function_at(Parser *parser, const char *word, uint64_t offset
 
 // Every .loc must name a file that some .file declares, before it or after. Its function's name stands behind it, too.
 static void resolve_locations(Parser *parser) {
-  *(char *)list_add(parser, &parser->strings, 1) = 0;
   const PendingLocation *pending = parser->locations.items;
-  for (int i = 0; i < parser->locations.count; i++) {
+  for (int i = parser->located; i < parser->locations.count; i++) {
     int file = pending[i].location->file;
     if (file >= parser->files.count || !((const char **)parser->files.items)[file])
       parser_fail(parser, pending[i].line, "file %d is not declared by a .file", file);
     pending[i].location->function = function_at(parser, pending[i].label, pending[i].offset);
   }
+  parser->located = parser->locations.count;
 }
 
 static void parse_module(Parser *parser) {
@@ -160,6 +160,7 @@ static void parse_module(Parser *parser) {
   module->files = (const char **)parser->files.items;
   module->file_count = parser->files.count;
   resolve_module(parser);
+  *(char *)list_add(parser, &parser->strings, 1) = 0;
   resolve_locations(parser);
 }
 
@@ -176,6 +177,7 @@ static Parser *create_parser(const char *text, size_t length, PtxError *error) {
     return NULL;
   }
   module->arena = arena;
+  module->parser = parser;
   parser->arena = arena;
   parser->error = error;
   parser->module = module;
@@ -184,7 +186,7 @@ static Parser *create_parser(const char *text, size_t length, PtxError *error) {
   return parser;
 }
 
-PtxModule *ptx_parse(const char *text, size_t length, PtxError *error) {
+static PtxModule *parse(const char *text, size_t length, bool headers_only, PtxError *error) {
   PtxError ignored;
   if (!error) error = &ignored;
   *error = (PtxError){0};
@@ -201,8 +203,32 @@ PtxModule *ptx_parse(const char *text, size_t length, PtxError *error) {
     arena_destroy(parser->arena);
     return NULL;
   }
+  parser->headers_only = headers_only;
   parse_module(parser);
   return parser->module;
+}
+
+PtxModule *ptx_parse(const char *text, size_t length, PtxError *error) { return parse(text, length, false, error); }
+
+PtxModule *ptx_parse_headers(const char *text, size_t length, PtxError *error) {
+  return parse(text, length, true, error);
+}
+
+bool ptx_parse_body(const PtxModule *module, int function, PtxError *error) {
+  Parser *parser = module->parser;
+  Body *body = ((Body *const *)parser->bodies.items)[function];
+  *error = body->malformed;
+  if (!body->pending || error->line) return !body->pending;
+  parser->error = error;
+  if (setjmp(parser->failed)) {
+    body->malformed = *error;
+    return false;
+  }
+  parse_pending_body(parser, function);
+  resolve_function(parser, function);
+  resolve_locations(parser);
+  body->pending = false;
+  return true;
 }
 
 void ptx_free(PtxModule *module) {

@@ -107,6 +107,8 @@ typedef struct Lexer {
 } Lexer;
 
 Token lex(Parser *parser);
+// Skips to behind the '}' that closes a body. Nothing else of it is looked at, so this is fast.
+void lex_skip_body(Parser *parser);
 
 // ---- names ----
 
@@ -121,7 +123,9 @@ typedef enum SymbolKind {
 
 typedef struct Symbol {
   SymbolKind kind;
-  int index;  // of a register, label or branch-target table; of a function's latest statement
+  int index;  // of a label or branch-target table; of a function's latest statement; of a register, -1 until it is named
+  PtxType type;  // of a register
+  int vector;    // of a register
   PtxVariable *variable;
   const char *function;  // name of the function meant: differs from the symbol's own for an .alias
   bool is_defined;       // a function with a body
@@ -129,10 +133,18 @@ typedef struct Symbol {
   int line;
 } Symbol;
 
+// %r<100>: %r0 to %r99. Those that are named become symbols of their own then.
+typedef struct RegisterRange {
+  uint64_t count;
+  Symbol like;
+} RegisterRange;
+
 typedef struct Scope {
   struct Scope *parent;  // NULL: the module
   int depth;             // 0: the module, 1: a function's outermost
   Table symbols;
+  Table ranges;    // RegisterRange, by the name before the number
+  Table numbered;  // by the name before the number: whether a symbol was declared that a range might have, too
 } Scope;
 
 // What an instruction leaves to be resolved at the end of the module.
@@ -157,21 +169,26 @@ typedef struct PendingName {
 
 // A function while it is being parsed.
 typedef struct Body {
+  bool pending;                          // it is not parsed yet, or malformed
+  Lexer lexer;                           // where it begins
+  PtxError malformed;                    // what was found wrong with it
   int function;                          // index into the module's functions
   Scope *scope;                          // innermost open one
   List params, returns, variables;       // PtxVariable *
   List registers, instructions, labels;  // PtxRegister, PtxInstruction, PtxLabel
-  List branch_targets;                   // PtxBranchTargets
-  List references;                       // Reference, one per instruction
-  List pending_targets;                  // PendingTargets, one per branch_targets
-  Table locations;                       // by file, line and column: the latest
-  const PtxLocation *location;           // current
+  uint64_t declared_registers;
+  List branch_targets;          // PtxBranchTargets
+  List references;              // Reference, one per instruction
+  List pending_targets;         // PendingTargets, one per branch_targets
+  Table locations;              // by file, line and column: the latest
+  const PtxLocation *location;  // current
 } Body;
 
 struct Parser {
   PtxArena *arena;
   PtxError *error;
   jmp_buf failed;
+  bool headers_only;
   Lexer lexer;
   Token token;  // the next one
   int nesting;
@@ -185,11 +202,12 @@ struct Parser {
   List operands;       // PtxOperand: a stack of those whose list is not complete yet
   List pending_names;  // PendingName
   List locations;      // PendingLocation
+  int named, located;  // so many of pending_names and locations are resolved
   List strings;        // char: the bytes of .debug_str
   Table labels;        // of .debug_str: DebugLabel
   struct InternSlot *interned;
   int interned_count, interned_capacity;
-  int register_count;
+  uint64_t declared_registers;
   uint64_t initialized_bytes;
 };
 
@@ -255,6 +273,7 @@ void parse_instruction(Parser *parser, const char *opcode, int line, const char 
 // ---- parser_function.c ----
 
 void parse_function(Parser *parser, const Linkage *linkage);
+void parse_pending_body(Parser *parser, int function);
 void parse_alias(Parser *parser);
 
 typedef struct PendingLocation {
@@ -277,6 +296,11 @@ void parse_pragma(Parser *parser);
 Scope *open_scope(Parser *parser, Scope *parent, int line);
 // A new symbol of the scope; fails when the name is taken there.
 Symbol *declare(Parser *parser, Scope *scope, const char *name, SymbolKind kind, int line);
+// The same for count registers, the prefix with a number each. False when they have to be declared one by one, because
+// other names begin with the prefix.
+bool declare_range(Parser *parser, Scope *scope, const char *prefix, RegisterRange range);
 // The scope's own symbol, NULL when it has none of that name.
-Symbol *find_own(const Scope *scope, const char *name);
+Symbol *find_own(Parser *parser, Scope *scope, const char *name);
 void resolve_module(Parser *parser);
+// Of a function whose body was pending.
+void resolve_function(Parser *parser, int function);

@@ -106,35 +106,34 @@ static Declaration parse_declaration(Parser *parser) {
 
 // ---- registers ----
 
-static void add_register(Parser *parser, const Declaration *declaration, const char *name, int line) {
-  Body *body = parser->body;
-  if (body->registers.count >= MAX_FUNCTION_REGISTERS)
+static void count_registers(Parser *parser, uint64_t count, int line) {
+  parser->body->declared_registers += count;
+  parser->declared_registers += count;
+  if (parser->body->declared_registers > MAX_FUNCTION_REGISTERS)
     parser_fail(parser, line, "more than %d registers in one function", MAX_FUNCTION_REGISTERS);
-  if (parser->register_count++ >= MAX_MODULE_REGISTERS)
+  if (parser->declared_registers > MAX_MODULE_REGISTERS)
     parser_fail(parser, line, "more than %d registers in one module", MAX_MODULE_REGISTERS);
-  Symbol *symbol = declare(parser, body->scope, name, SYMBOL_REGISTER, line);
-  symbol->index = body->registers.count;
-  *(PtxRegister *)list_add(parser, &body->registers, sizeof(PtxRegister)) =
-      (PtxRegister){name, declaration->type, declaration->vector};
 }
 
-// Writes a number's digits and returns how many: kernels have thousands of registers, and printf is slow.
-static size_t write_number(char *text, uint64_t number) {
-  size_t digits = 1, at;
-  for (uint64_t rest = number / 10; rest; rest /= 10) digits++;
-  for (at = digits; at > 0; number /= 10) text[--at] = (char)('0' + number % 10);
-  return digits;
+static void add_register(Parser *parser, const Declaration *declaration, const char *name, int line) {
+  Symbol *symbol = declare(parser, parser->body->scope, name, SYMBOL_REGISTER, line);
+  symbol->type = declaration->type;
+  symbol->vector = declaration->vector;
 }
 
 // %r<100>: %r0 to %r99, behind the name.
 static void add_register_range(Parser *parser, const Declaration *declaration, const char *prefix, int line) {
   uint64_t count = expect_integer(parser, "a number of registers", MAX_FUNCTION_REGISTERS);
   expect(parser, ">");
-  size_t length = strlen(prefix);
-  char *name = parser_allocate(parser, length + 16);
-  memcpy(name, prefix, length);
-  for (uint64_t i = 0; i < count; i++)
-    add_register(parser, declaration, intern(parser, name, length + write_number(name + length, i)), line);
+  count_registers(parser, count, line);
+  Symbol like = {.type = declaration->type, .vector = declaration->vector, .line = line};
+  if (declare_range(parser, parser->body->scope, prefix, (RegisterRange){count, like})) return;
+  size_t size = strlen(prefix) + 16;
+  char *name = parser_allocate(parser, size);
+  for (uint64_t i = 0; i < count; i++) {
+    int length = snprintf(name, size, "%s%d", prefix, (int)i);
+    add_register(parser, declaration, intern(parser, name, (size_t)length), line);
+  }
 }
 
 void parse_registers(Parser *parser) {
@@ -144,8 +143,10 @@ void parse_registers(Parser *parser) {
     const char *name = expect_word(parser, "a register's name");
     if (accept_token(parser, "<"))
       add_register_range(parser, &declaration, name, line);
-    else
+    else {
+      count_registers(parser, 1, line);
       add_register(parser, &declaration, name, line);
+    }
   } while (accept_token(parser, ","));
   expect(parser, ";");
 }
@@ -205,7 +206,7 @@ static PtxVariable *new_variable(Parser *parser, const Declaration *declaration,
 
 // Gives a variable its name. An .extern one and its definition are one variable, which keeps its place.
 static void declare_variable(Parser *parser, Scope *scope, List *list, PtxVariable *variable) {
-  const Symbol *known = find_own(scope, variable->name);
+  const Symbol *known = find_own(parser, scope, variable->name);
   if (known && known->kind == SYMBOL_VARIABLE && (known->variable->is_extern || variable->is_extern)) {
     if (known->variable->space != variable->space || known->variable->type != variable->type)
       parser_fail(parser, variable->line, "'%.60s' was declared otherwise on line %d", variable->name, known->line);
@@ -271,8 +272,9 @@ void parse_parameter(Parser *parser, List *list) {
 
   *(PtxVariable **)list_add(parser, list, sizeof variable) = variable;
   if (strcmp(variable->name, "_") == 0) return;
-  if (declaration.space == PTX_REG)
+  if (declaration.space == PTX_REG) {
+    count_registers(parser, 1, line);
     add_register(parser, &declaration, variable->name, line);
-  else
+  } else
     declare(parser, body->scope, variable->name, SYMBOL_VARIABLE, line)->variable = variable;
 }

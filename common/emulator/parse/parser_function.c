@@ -191,6 +191,17 @@ static void parse_statements(Parser *parser) {
   }
 }
 
+// A body, at its "{": all of it, or where it begins.
+static void parse_body(Parser *parser) {
+  if (!parser->headers_only) return parse_statements(parser);
+  parser->body->pending = true;
+  parser->body->lexer = parser->lexer;
+  parser->body->lexer.cursor = parser->token.text;
+  parser->body->lexer.line = parser->token.line;
+  lex_skip_body(parser);
+  next_token(parser);
+}
+
 // ---- headers ----
 
 // .maxntid 128, 1, 1: up to three extents, those not written being 1.
@@ -249,7 +260,7 @@ static void parse_parameters(Parser *parser, List *list) {
 
 // The function's name in the module. Declarations may repeat, one definition may follow or precede them.
 static void declare_function(Parser *parser, const PtxFunction *function) {
-  Symbol *symbol = find_own(parser->module_scope, function->name);
+  Symbol *symbol = find_own(parser, parser->module_scope, function->name);
   if (!symbol || symbol->kind != SYMBOL_FUNCTION || symbol->function != function->name)
     symbol = declare(parser, parser->module_scope, function->name, SYMBOL_FUNCTION, function->line);
   if (symbol->is_defined && !function->is_declaration)
@@ -261,14 +272,12 @@ static void declare_function(Parser *parser, const PtxFunction *function) {
   symbol->is_defined = !function->is_declaration;
 }
 
-// Hands what the body collected over to the function.
+// Hands what the body collected over to the function, but for the registers: which are named is known in the end.
 static void complete_function(PtxFunction *function, const Body *body) {
   function->params = (const PtxVariable *const *)body->params.items;
   function->param_count = body->params.count;
   function->returns = (const PtxVariable *const *)body->returns.items;
   function->return_count = body->returns.count;
-  function->registers = body->registers.items;
-  function->register_count = body->registers.count;
   function->variables = (const PtxVariable *const *)body->variables.items;
   function->variable_count = body->variables.count;
   function->instructions = body->instructions.items;
@@ -304,11 +313,21 @@ void parse_function(Parser *parser, const Linkage *linkage) {
   if (function.is_declaration)
     expect(parser, ";");
   else
-    parse_statements(parser);
+    parse_body(parser);
 
   complete_function(&function, body);
   *(PtxFunction *)list_add(parser, &parser->functions, sizeof function) = function;
   *(Body **)list_add(parser, &parser->bodies, sizeof body) = body;
+  parser->body = NULL;
+}
+
+void parse_pending_body(Parser *parser, int function) {
+  parser->body = ((Body *const *)parser->bodies.items)[function];
+  parser->lexer = parser->body->lexer;
+  parser->nesting = parser->operands.count = 0;  // another body may have been malformed
+  next_token(parser);
+  parse_statements(parser);
+  complete_function((PtxFunction *)parser->functions.items + function, parser->body);
   parser->body = NULL;
 }
 
@@ -320,7 +339,8 @@ void parse_alias(Parser *parser) {
   expect(parser, ",");
   const char *name = expect_word(parser, "a function's name");
   expect(parser, ";");
-  Symbol *symbol = find_own(parser->module_scope, alias), *meant = find_own(parser->module_scope, name);
+  Symbol *symbol = find_own(parser, parser->module_scope, alias);
+  const Symbol *meant = find_own(parser, parser->module_scope, name);
   if (!symbol || symbol->kind != SYMBOL_FUNCTION || symbol->is_defined || symbol->function != alias)
     parser_fail(parser, line, "'%.60s' must be a function that is declared and not defined", alias);
   if (!meant || meant->kind != SYMBOL_FUNCTION || !meant->is_defined)

@@ -140,13 +140,20 @@ static PtxOperand parse_operand(Parser *parser, const char *opcode) {
 }
 
 static void parse_modifiers(Parser *parser, PtxInstruction *instruction) {
+  const char *modifiers[PTX_MAX_MODIFIERS];
+  int count = 0;
   while (parser->token.kind == TOKEN_DOT_WORD) {
-    if (instruction->modifier_count == PTX_MAX_MODIFIERS)
+    if (count == PTX_MAX_MODIFIERS)
       parser_fail(parser, parser->token.line, "'%.40s' has more than %d modifiers", instruction->opcode,
                   PTX_MAX_MODIFIERS);
-    instruction->modifiers[instruction->modifier_count++] = parser->token.name;
+    modifiers[count++] = parser->token.name;
     next_token(parser);
   }
+  if (!count) return;
+  const char **kept = parser_allocate(parser, (size_t)count * sizeof *kept);
+  memcpy(kept, modifiers, (size_t)count * sizeof *kept);
+  instruction->modifiers = kept;
+  instruction->modifier_count = count;
 }
 
 void parse_instruction(Parser *parser, const char *opcode, int line, const char *guard, bool guard_negated) {

@@ -16,25 +16,71 @@ Scope *open_scope(Parser *parser, Scope *parent, int line) {
   return scope;
 }
 
-Symbol *find_own(const Scope *scope, const char *name) { return table_get(&scope->symbols, name_key(name)); }
+// ---- %r<100>: a range of registers ----
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// "%r" of "%r17", interned, and 17. NULL when the name does not end in a number, or in one that no range writes so.
+static const char *split_name(Parser *parser, const char *name, uint64_t *number) {
+  size_t length = strlen(name), start = length;
+  while (start > 0 && is_digit(name[start - 1])) start--;
+  if (start == length || length - start > 9 || (name[start] == '0' && length - start > 1)) return NULL;
+  *number = 0;
+  for (size_t i = start; i < length; i++) *number = 10 * *number + (uint64_t)(name[i] - '0');
+  return intern(parser, name, start);
+}
+
+static Symbol *add_symbol(Parser *parser, Scope *scope, const char *name, Symbol symbol) {
+  Symbol *added = parser_allocate(parser, sizeof symbol);
+  *added = symbol;
+  table_set(parser, &scope->symbols, name_key(name), added);
+  return added;
+}
+
+// The register of a range that has that name, as a symbol of its own; NULL when there is none.
+static Symbol *find_in_range(Parser *parser, Scope *scope, const char *name) {
+  uint64_t number;
+  const char *prefix = scope->ranges.count ? split_name(parser, name, &number) : NULL;
+  const RegisterRange *range = prefix ? table_get(&scope->ranges, name_key(prefix)) : NULL;
+  return range && number < range->count ? add_symbol(parser, scope, name, range->like) : NULL;
+}
+
+// Where the prefix ends in a digit itself, or is that of another symbol, two declarations may have the same names.
+bool declare_range(Parser *parser, Scope *scope, const char *prefix, RegisterRange range) {
+  if (is_digit(prefix[strlen(prefix) - 1]) || table_get(&scope->ranges, name_key(prefix)) ||
+      table_get(&scope->numbered, name_key(prefix)))
+    return false;
+  RegisterRange *added = parser_allocate(parser, sizeof range);
+  *added = range;
+  added->like.kind = SYMBOL_REGISTER;
+  added->like.index = -1;
+  added->like.order = parser->body->instructions.count;
+  table_set(parser, &scope->ranges, name_key(prefix), added);
+  return true;
+}
+
+// ---- symbols ----
+
+Symbol *find_own(Parser *parser, Scope *scope, const char *name) {
+  Symbol *symbol = table_get(&scope->symbols, name_key(name));
+  return symbol ? symbol : find_in_range(parser, scope, name);
+}
 
 Symbol *declare(Parser *parser, Scope *scope, const char *name, SymbolKind kind, int line) {
   if (strcmp(name, "_") == 0) parser_fail(parser, line, "'_' cannot be declared");
-  const Symbol *known = find_own(scope, name);
+  const Symbol *known = find_own(parser, scope, name);
   if (known) parser_fail(parser, line, "'%.60s' is already declared on line %d", name, known->line);
-  Symbol *symbol = parser_allocate(parser, sizeof *symbol);
-  symbol->kind = kind;
-  symbol->line = line;
-  symbol->index = -1;
-  symbol->order = parser->body ? parser->body->instructions.count : 0;
-  table_set(parser, &scope->symbols, name_key(name), symbol);
-  return symbol;
+  uint64_t number;
+  const char *prefix = split_name(parser, name, &number);
+  if (prefix) table_set(parser, &scope->numbered, name_key(prefix), scope);
+  int order = parser->body ? parser->body->instructions.count : 0;
+  return add_symbol(parser, scope, name, (Symbol){.kind = kind, .index = -1, .order = order, .line = line});
 }
 
 // The symbol that name means to the instruction with the index order, NULL when it means none.
-static const Symbol *find(const Scope *scope, const char *name, int order) {
+static Symbol *find(Parser *parser, Scope *scope, const char *name, int order) {
   for (; scope; scope = scope->parent) {
-    const Symbol *symbol = find_own(scope, name);
+    Symbol *symbol = find_own(parser, scope, name);
     if (!symbol) continue;
     bool everywhere = scope->depth == 0 || (symbol->kind >= SYMBOL_LABEL && symbol->kind <= SYMBOL_CALL_TABLE);
     if (everywhere || symbol->order <= order) return symbol;
@@ -92,9 +138,9 @@ static bool is_special(const char *name) {
 // What is being resolved: the names of one instruction.
 typedef struct Place {
   Parser *parser;
-  const Scope *scope;
+  Scope *scope;
   int order;
-  const PtxRegister *registers;
+  Body *body;
   const PtxInstruction *instruction;
 } Place;
 
@@ -110,13 +156,23 @@ _Noreturn static void fail_undefined(const Place *place, const char *name) {
   parser_fail(place->parser, place->instruction->line, "undefined %s '%.60s'", what, name);
 }
 
-static void resolve_register(const Place *place, PtxOperand *operand, const Symbol *symbol) {
+// The index of a register, which an instruction names.
+static int register_index(const Place *place, const char *name, Symbol *symbol) {
+  List *registers = &place->body->registers;
+  if (symbol->index >= 0) return symbol->index;
+  symbol->index = registers->count;
+  *(PtxRegister *)list_add(place->parser, registers, sizeof(PtxRegister)) =
+      (PtxRegister){name, symbol->type, symbol->vector};
+  return symbol->index;
+}
+
+static void resolve_register(const Place *place, PtxOperand *operand, Symbol *symbol) {
   operand->kind = PTX_OPERAND_REGISTER;
-  operand->index = symbol->index;
-  if (operand->component >= place->registers[symbol->index].vector)
+  operand->index = register_index(place, operand->name, symbol);
+  if (operand->component >= symbol->vector)
     parser_fail(place->parser, place->instruction->line, "register '%.60s' has no component .%c", operand->name,
                 "xyzw"[operand->component]);
-  if (operand->component >= 0 && place->registers[symbol->index].vector == 1)
+  if (operand->component >= 0 && symbol->vector == 1)
     parser_fail(place->parser, place->instruction->line, "register '%.60s' is not a vector", operand->name);
 }
 
@@ -130,7 +186,7 @@ static void resolve_special(const Place *place, PtxOperand *operand) {
 }
 
 static void resolve_name(const Place *place, PtxOperand *operand) {
-  const Symbol *symbol = find(place->scope, operand->name, place->order);
+  Symbol *symbol = find(place->parser, place->scope, operand->name, place->order);
   if (!symbol)
     resolve_special(place, operand);
   else if (symbol->kind == SYMBOL_REGISTER)
@@ -139,7 +195,8 @@ static void resolve_name(const Place *place, PtxOperand *operand) {
     operand->kind = PTX_OPERAND_VARIABLE;
     operand->variable = symbol->variable;
   } else if (symbol->kind == SYMBOL_FUNCTION) {
-    const Symbol *meant = find_own(place->parser->module_scope, symbol->function);  // another one for an .alias
+    // Another one for an .alias.
+    const Symbol *meant = find_own(place->parser, place->parser->module_scope, symbol->function);
     operand->kind = PTX_OPERAND_FUNCTION;
     operand->name = symbol->function;
     operand->index = meant->is_defined ? meant->index : -1;
@@ -167,21 +224,21 @@ static void resolve_operand(const Place *place, PtxOperand *operand) {
 
 // The predicate of @p.
 static int resolve_guard(const Place *place, const char *name) {
-  const Symbol *symbol = find(place->scope, name, place->order);
+  Symbol *symbol = find(place->parser, place->scope, name, place->order);
   if (!symbol) fail_undefined(place, name);
-  if (symbol->kind != SYMBOL_REGISTER || place->registers[symbol->index].type != PTX_PRED)
+  if (symbol->kind != SYMBOL_REGISTER || symbol->type != PTX_PRED)
     parser_fail(place->parser, place->instruction->line, "guard '%.60s' is not a predicate register", name);
-  return symbol->index;
+  return register_index(place, name, symbol);
 }
 
 // ---- bodies and the module ----
 
-static void resolve_instructions(Parser *parser, const Body *body) {
+static void resolve_instructions(Parser *parser, Body *body) {
   PtxInstruction *instructions = body->instructions.items;
   const Reference *references = body->references.items;
   for (int i = 0; i < body->instructions.count; i++) {
     PtxInstruction *instruction = &instructions[i];
-    Place place = {parser, references[i].scope, i, body->registers.items, instruction};
+    Place place = {parser, references[i].scope, i, body, instruction};
     if (references[i].guard) instruction->guard = resolve_guard(&place, references[i].guard);
     for (int j = 0; j < instruction->operand_count; j++)
       resolve_operand(&place, (PtxOperand *)&instruction->operands[j]);
@@ -194,7 +251,7 @@ static void resolve_branch_targets(Parser *parser, const Body *body) {
   for (int i = 0; i < body->branch_targets.count; i++) {
     int *labels = parser_allocate(parser, (size_t)pending[i].count * sizeof *labels);
     for (int j = 0; j < pending[i].count; j++) {
-      const Symbol *symbol = find(pending[i].scope, pending[i].names[j], 0);
+      const Symbol *symbol = find(parser, pending[i].scope, pending[i].names[j], 0);
       if (!symbol || symbol->kind != SYMBOL_LABEL)
         parser_fail(parser, pending[i].line, "undefined label '%.60s'", pending[i].names[j]);
       labels[j] = symbol->index;
@@ -207,8 +264,8 @@ static void resolve_branch_targets(Parser *parser, const Body *body) {
 // Names in initializers and .calltargets: variables and functions of the module.
 static void resolve_pending_names(Parser *parser) {
   const PendingName *names = parser->pending_names.items;
-  for (int i = 0; i < parser->pending_names.count; i++) {
-    const Symbol *symbol = find_own(parser->module_scope, names[i].name);
+  for (int i = parser->named; i < parser->pending_names.count; i++) {
+    const Symbol *symbol = find_own(parser, parser->module_scope, names[i].name);
     bool is_function = symbol && symbol->kind == SYMBOL_FUNCTION;
     if (!symbol || (!names[i].target && !is_function))
       parser_fail(parser, names[i].line, "undefined %s '%.60s'", names[i].target ? "name" : "function", names[i].name);
@@ -218,13 +275,20 @@ static void resolve_pending_names(Parser *parser) {
                   "'%.60s' is neither .global nor .const: its address is not known before a launch", names[i].name);
     if (names[i].target && is_function) *names[i].target = symbol->function;
   }
+  parser->named = parser->pending_names.count;
+}
+
+void resolve_function(Parser *parser, int function) {
+  Body *body = ((Body *const *)parser->bodies.items)[function];
+  PtxFunction *functions = parser->functions.items;
+  resolve_instructions(parser, body);
+  resolve_branch_targets(parser, body);
+  functions[function].registers = body->registers.items;
+  functions[function].register_count = body->registers.count;
+  resolve_pending_names(parser);
 }
 
 void resolve_module(Parser *parser) {
-  Body *const *bodies = parser->bodies.items;
-  for (int i = 0; i < parser->bodies.count; i++) {
-    resolve_instructions(parser, bodies[i]);
-    resolve_branch_targets(parser, bodies[i]);
-  }
+  for (int i = 0; i < parser->bodies.count; i++) resolve_function(parser, i);
   resolve_pending_names(parser);
 }

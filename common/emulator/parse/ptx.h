@@ -83,8 +83,8 @@ typedef struct PtxOperand {
 enum { PTX_MAX_MODIFIERS = 24 };
 
 typedef struct PtxInstruction {
-  const char *opcode;                        // "mad"
-  const char *modifiers[PTX_MAX_MODIFIERS];  // "lo", "s32"; "shared::cta" is one modifier
+  const char *opcode;            // "mad"
+  const char *const *modifiers;  // "lo", "s32"; "shared::cta" is one modifier
   int modifier_count;
   int guard;           // register index of @p, -1 when there is none
   bool guard_negated;  // @!p
@@ -152,7 +152,7 @@ typedef struct PtxFunction {
   int param_count;
   const PtxVariable *const *returns;
   int return_count;
-  PtxRegister *registers;
+  PtxRegister *registers;  // those that instructions name, in this order: nvcc declares five times as many
   int register_count;
   const PtxVariable *const *variables;  // declared in the body: shared, local, param
   int variable_count;
@@ -179,11 +179,16 @@ typedef struct PtxModule {
   PtxFunction *functions;  // definitions and declarations
   int function_count;
   struct PtxArena *arena;
+  struct Parser *parser;
 } PtxModule;
 
 // Parses length bytes of PTX. Returns NULL and fills *error when the text is malformed. Never reads past length, and
 // takes any bytes at all: the text is untrusted. Free with ptx_free.
 PtxModule *ptx_parse(const char *text, size_t length, PtxError *error);
+// The same without the functions' bodies. ptx_parse_body adds one when it is needed; until then the text must stay.
+PtxModule *ptx_parse_headers(const char *text, size_t length, PtxError *error);
+// Adds a function's body to it, unless it is there. False and *error when it is malformed, now or before.
+bool ptx_parse_body(const PtxModule *module, int function, PtxError *error);
 void ptx_free(PtxModule *module);
 
 // True when the instruction carries the modifier ("ftz", "shared::cta").

@@ -16,7 +16,8 @@ _Noreturn void parser_expected(Parser *parser, const char *what) {
 void next_token(Parser *parser) { parser->token = lex(parser); }
 
 bool is_punctuation(const Parser *parser, const char *text) {
-  return parser->token.kind == TOKEN_PUNCTUATION && strcmp(parser->token.punctuation, text) == 0;
+  const char *is = parser->token.punctuation;
+  return is[0] == text[0] && is[1] == text[1];  // at most two characters; empty for other tokens
 }
 
 bool is_directive(const Parser *parser, const char *name) {

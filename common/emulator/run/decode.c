@@ -43,8 +43,9 @@ static void add_functions(Program *program, const PtxOperand *operands, int coun
 }
 
 // The entry and every function that it names, directly or not. Function addresses may also sit in a module variable's
-// initializer: a program with such a table may call any function.
-static void collect_functions(Program *program, const PtxFunction *entry) {
+// initializer: a program with such a table may call any function. False and an error when a body is malformed.
+static bool collect_functions(Decoder *decoder, const PtxFunction *entry) {
+  Program *program = decoder->program;
   const PtxModule *module = program->module;
   program->functions = program_allocate(program, ((size_t)module->function_count + 1) * sizeof(Function));
   program->function_of = program_allocate(program, (size_t)module->function_count * sizeof(int));
@@ -56,9 +57,16 @@ static void collect_functions(Program *program, const PtxFunction *entry) {
     }
   for (int f = 0; f < program->function_count; f++) {
     const PtxFunction *ptx = program->functions[f].ptx;
+    PtxError malformed;
+    if (!ptx_parse_body(module, ptx->index, &malformed)) {
+      if (malformed.out_of_memory) out_of_memory();
+      decoder_fail(decoder, malformed.line, "%s", malformed.message);
+      return false;
+    }
     for (int i = 0; i < ptx->instruction_count; i++)
       add_functions(program, ptx->instructions[i].operands, ptx->instructions[i].operand_count);
   }
+  return true;
 }
 
 // Slots of a function's registers.
@@ -291,7 +299,10 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
   program->module = module;
   program->register_bytes = 64;  // slot 0 belongs to no register
   Decoder decoder = {.program = program, .module = module, .error = error};
-  collect_functions(program, entry);
+  if (!collect_functions(&decoder, entry)) {
+    program_free(program);
+    return NULL;
+  }
   for (int f = 0; f < program->function_count; f++) {
     Function *function = &program->functions[f];
     function->start = program->count;

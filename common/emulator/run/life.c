@@ -65,6 +65,13 @@ static void end_warp(Warp *warp) {
     clocks_release(warp->clocks[lane].known);
     for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(warp->clocks[lane].pending[s]);
     for (int i = 0; i < 2; i++) clocks_release(warp->clocks[lane].learnt[i].from);
+    clocks_release(warp->clocks[lane].handed_on.clocks);
+    clocks_release(warp->clocks[lane].handed_on.known);
+    for (int i = 0; i < 2; i++) {
+      clocks_release(warp->clocks[lane].joined[i].a);
+      clocks_release(warp->clocks[lane].joined[i].b);
+      clocks_release(warp->clocks[lane].joined[i].both);
+    }
   }
   free(warp->clocks);
   async_warp_end(warp);
@@ -73,8 +80,8 @@ static void end_warp(Warp *warp) {
   free(warp->registers);
   free(warp->local);
   RegionUsage *usage = &warp_launch(warp)->emulator->usage;
-  usage_subtract(&usage->data, warp_launch(warp)->program->local_size * LANES);
   usage_subtract(&usage->shadow, warp_launch(warp)->program->local_size * LANES);
+  usage_subtract(&usage->data, warp_launch(warp)->program->local_size * LANES);
 }
 
 // A block's shared memory, after the system's part of it if the program asks for that. What the part holds at first is

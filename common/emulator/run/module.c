@@ -175,13 +175,11 @@ void module_free(EmulatorModule *module) {
   free(module);
 }
 
-EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t length, EmulatorError *error) {
-  PtxError syntax = {0};
+static EmulatorModule *load(Emulator *emulator, PtxModule *ptx, const PtxError *syntax, EmulatorError *error) {
   *error = (EmulatorError){0};
-  PtxModule *ptx = ptx_parse(text, length, &syntax);
-  if (!ptx && syntax.out_of_memory) out_of_memory();
+  if (!ptx && syntax->out_of_memory) out_of_memory();
   if (!ptx) {
-    run_fail(error, syntax.line, "%s", syntax.message);
+    run_fail(error, syntax->line, "%s", syntax->message);
     return NULL;
   }
   EmulatorModule *module = host_allocate(1, sizeof *module);
@@ -197,6 +195,18 @@ EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t lengt
   free_variables(module, false);
   module_free(module);
   return NULL;
+}
+
+EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t length, EmulatorError *error) {
+  PtxError syntax = {0};
+  PtxModule *ptx = ptx_parse(text, length, &syntax);
+  return load(emulator, ptx, &syntax, error);
+}
+
+EmulatorModule *emulator_load_assembled(Emulator *emulator, const char *text, size_t length, EmulatorError *error) {
+  PtxError syntax = {0};
+  PtxModule *ptx = ptx_parse_headers(text, length, &syntax);
+  return load(emulator, ptx, &syntax, error);
 }
 
 // Reports and counters name lines of files that the text names: it stays until the emulator closes.

@@ -138,9 +138,9 @@ DecodeResult form_operands(Decoder *decoder, const PtxInstruction *source, const
   PtxType types[5] = {PTX_NO_TYPE};
   int count = 0;
   for (const char *at = form->operands; *at && count < 5; count++) {
-    char name[16];
+    char name[16] = "";
     size_t length = strcspn(at, " ");
-    snprintf(name, sizeof name, "%.*s", (int)length, at);
+    memcpy(name, at, length < sizeof name ? length : sizeof name - 1);
     types[count] = ptx_type_from_name(name);
     at += length + (at[length] == ' ');
   }
