@@ -69,6 +69,8 @@ Test(library_backward, a_fixed_order_of_a_query_warpgroup_needs_turns) { needs_t
 
 Test(library_backward, a_fixed_order_of_late_dk_needs_turns) { needs_turns("12d"); }
 
+Test(library_backward, a_fixed_order_of_a_lean_loop_needs_turns) { needs_turns("12e"); }
+
 Test(library_backward, each_function_is_for_its_own_pass) {
   HlTensor tensors[BACKWARD_TENSORS];
   fill_tensors(tensors);
