@@ -71,7 +71,7 @@ idea(number) = \
   number eq "12b" ? "one pass; dQ meets in memory" : \
   number eq "12c" ? "a warpgroup of its own for dQ" : \
   number eq "12d" ? "dK a tile late" : \
-  number eq "12e" ? "a leaner loop" : ""
+  number eq "12e" ? "one signal for two things" : ""
 # wgmma and TMA are Hopper's own; Ampere has what the rungs below use.
 is_hopper(name) = !strstrt("00 01 02 03", name[1:2])
 
