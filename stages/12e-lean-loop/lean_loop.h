@@ -1,5 +1,5 @@
-// Stage 12d's warpgroups with less in their loops. No mbarrier says that a pair is free: the arrival of dS says so. A whole warp
-// goes to the loads, and one elected lane issues them.
+// Stage 12d's warpgroups with less in their loops. No mbarrier of its own shows that a pair is free: the arrival of dS does. A
+// whole warp enters load_pair, and one elected lane issues the copies.
 #pragma once
 
 template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<HEAD_DIM, CAUSAL> {
@@ -7,7 +7,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<
   using Base::COLUMNS, Base::shared, Base::problem, Base::row, Base::ring, Base::s, Base::dp, Base::d0, Base::d1, Base::a;
   using typename Base::Factors;
 
-  // Stage 12d's step without the release of a pair. `put` is the last use of the pair before: it says so to the query warpgroup.
+  // Stage 12d's step without the release of a pair. `put` comes after the last use of the pair before, and so releases it, too.
   __device__ void step(int t, int &last, bool first) {
     int slot = this->wait_for_pair();
     this->take_turn();
@@ -22,7 +22,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<
     this->weights();
     Factors p;
     this->pack_factors(p, s);
-    // ptxas moves the wait for dK up, before all exponentials. These are held in their place. (At 64, none was fastest.)
+    // ptxas moves the wait for dK up, before all exponentials. These stay before it. (At 64, none was fastest.)
 #pragma unroll
     for (int i = 7; i < COLUMNS / 2 && HEAD_DIM == 128; i += 8) computed_here(s[i]);
     wgmma_wait<0>();
@@ -51,15 +51,15 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanQueryWarpgroup : KFirstQueryWarp
   using Base = KFirstQueryWarpgroup<HEAD_DIM, CAUSAL>;
   using Base::shared, Base::lane, Base::loading, Base::ds, Base::dq;
 
-  // By a whole warp. `loading` counts in lane 0, which has loaded the first pairs.
+  // By a whole warp. Only lane 0's `loading` is right: it has loaded the first pairs.
   __device__ void load_pair(int t) {
     int slot = __shfl_sync(0xffffffff, loading.slot, 0);
     if (elected()) this->fill(slot, t);
     loading.advance();
   }
 
-  // dS of tile t is complete: every key warp has ended dK of tile t - 1, and read its shift and delta. That was the last use of
-  // this pair, so the pair after the next goes into its slot.
+  // dS of tile t is complete, and so is dK of tile t - 1 in all key warps. Its shift and delta have been read. So nobody needs
+  // pair t - 1 any more, and the pair after the next goes into its slot.
   __device__ void run(int first, int tiles) {
     bool loads = __shfl_sync(0xffffffff, threadIdx.x / WARP, 0) == THREADS / WARP;
     mbarrier_wait(shared_address(&shared.own_full), 0);
