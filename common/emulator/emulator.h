@@ -84,8 +84,8 @@ EmulatorMemory emulator_memory(const Emulator *emulator);
 // Loads a PTX module; NULL and *error when the text is malformed or for another GPU. It lives until the emulator closes. An
 // instruction that the emulator does not know fails later: when a kernel is launched that may execute it.
 EmulatorModule *emulator_load(Emulator *emulator, const char *ptx, size_t length, EmulatorError *error);
-// The same for a text that ptxas has assembled, and that stays until the emulator closes. What is inside a kernel is read
-// when the kernel is first launched: modules have many kernels, and most programs launch few of them.
+// The same for a text that ptxas has accepted. The text must stay in memory until the emulator closes, because a kernel's body
+// is read at its first launch: modules have many kernels, and most programs launch few of them.
 EmulatorModule *emulator_load_assembled(Emulator *emulator, const char *ptx, size_t length, EmulatorError *error);
 // Takes the module's variables out of memory. It must not be used any more.
 void emulator_unload(EmulatorModule *module);

@@ -570,9 +570,8 @@ static void report_end(const Actor *actor, const Region *shared, uint64_t offset
       formal ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS,
       shared->base + offset, size, other, false,
       formal ? "the block exits, and its shared memory with it. Only an arrival whose scope is .cta, the default, "
-               "shows that "
-               "a thread of another block is done there: PTX asks for .release.cluster. But its wait has ended, so the "
-               "arrival has come"
+               "shows that a thread of another block is done there: PTX asks for .release.cluster. But its wait has "
+               "ended, so the arrival has come"
              : "the block exits, and its shared memory with it, without knowing that a thread of another block is done "
                "there: barrier.cluster is missing before the end");
 }
