@@ -173,6 +173,11 @@ static void *work(void *argument) {
   return NULL;
 }
 
+static void *work_in_thread(void *worker) {
+  host_prepare();
+  return work(worker);
+}
+
 static int worker_count(const Emulator *emulator, uint32_t clusters) {
   long cores = emulator->options.threads > 0 ? emulator->options.threads : sysconf(_SC_NPROCESSORS_ONLN);
   if (cores < 1) cores = 1;
@@ -182,7 +187,7 @@ static int worker_count(const Emulator *emulator, uint32_t clusters) {
 static void run_workers(Worker *workers, int count) {
   pthread_t *threads = host_allocate((size_t)count, sizeof *threads);
   int started = 1;
-  while (started < count && !pthread_create(&threads[started], NULL, work, &workers[started])) started++;
+  while (started < count && !pthread_create(&threads[started], NULL, work_in_thread, &workers[started])) started++;
   work(&workers[0]);
   for (int i = 1; i < started; i++) pthread_join(threads[i], NULL);
   free(threads);
