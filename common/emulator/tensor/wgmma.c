@@ -31,11 +31,10 @@ typedef struct WgmmaWork {
 
 // ---- where a register's elements are in D and A, PTX ISA figures "WGMMA .m64nNk16 register fragment layout" ----
 
-// Row (in the warp's 16) and first column of the accumulators in register i of a lane: fp32 has one, fp16 two.
-static void accumulator_place(const WgmmaPlan *plan, int i, int lane, int *row, int *column) {
-  int pair = plan->half_accumulators ? i : i / 2;
-  *row = lane / 4 + 8 * (pair % 2);
-  *column = 8 * (pair / 2) + 2 * (lane % 4) + (plan->half_accumulators ? 0 : i % 2);
+// A pair is two neighbours of a row: of fp32 in registers 2 p and 2 p + 1 of a lane, of fp16 in register p. Returns where a
+// lane's is in a matrix of rows of MAX_N: the row (in the warp's 16) times MAX_N, plus the column.
+ALWAYS_INLINE int pair_place(int pair, int lane) {
+  return (lane / 4 + 8 * (pair % 2)) * MAX_N + 8 * (pair / 2) + 2 * (lane % 4);
 }
 
 // ---- performing: the data moves, the result arrives ----
@@ -94,16 +93,20 @@ static const ProductOperand *decode_b(const WgmmaPlan *plan, const u8 *packed) {
   return &scratch->b;
 }
 
-// Moves the accumulators between the lanes and a matrix of fp16 or fp32, in rows of MAX_N. Inlined for each format: it is
-// a large part of a product's time.
+// Moves the accumulators between the lanes and a matrix of fp16 or fp32, in rows of MAX_N. Inlined for each format, and
+// unrolled so that the places are constants: it is a large part of a product's time.
 ALWAYS_INLINE void move_accumulators(const WgmmaPlan *plan, WgmmaWork *work, void *matrix, size_t size, bool to_lanes) {
-  for (int i = 0; i < plan->accumulators; i++)
-    for (int lane = 0; lane < LANES; lane++) {
-      int row, column;
-      accumulator_place(plan, i, lane, &row, &column);
-      u8 *element = (u8 *)matrix + (size_t)(row * MAX_N + column) * size;
-      memcpy(to_lanes ? (u8 *)&work->values[i][lane] : element, to_lanes ? element : (u8 *)&work->values[i][lane], 4);
+  const int registers = size == sizeof(u16) ? 1 : 2;  // of a pair
+  for (int pair = 0; pair < plan->accumulators / registers; pair++) {
+    u8 *corner = (u8 *)matrix + (size_t)pair_place(pair, 0) * size;
+    u32(*values)[LANES] = &work->values[pair * registers];
+    _Pragma("GCC unroll 32") for (int lane = 0; lane < LANES; lane++) {
+      u8 *elements = corner + (size_t)pair_place(0, lane) * size;
+      for (int i = 0; i < registers; i++)
+        memcpy(to_lanes ? (u8 *)&values[i][lane] : elements + 4 * i, to_lanes ? elements + 4 * i : (u8 *)&values[i][lane],
+               4);
     }
+  }
 }
 
 static void multiply(const WgmmaPlan *plan, WgmmaWork *work, const ProductOperand *a, const ProductOperand *b) {
@@ -112,11 +115,11 @@ static void multiply(const WgmmaPlan *plan, WgmmaWork *work, const ProductOperan
     u16 f16[WARP_ROWS][MAX_N];
   } d;
   if (plan->half_accumulators) {
-    move_accumulators(plan, work, &d, sizeof(u16), false);
+    if (work->accumulate) move_accumulators(plan, work, &d, sizeof(u16), false);
     product_multiply(&plan->product, a, b, &d, MAX_N, work->accumulate);
     move_accumulators(plan, work, &d, sizeof(u16), true);
   } else {
-    move_accumulators(plan, work, &d, sizeof(u32), false);
+    if (work->accumulate) move_accumulators(plan, work, &d, sizeof(u32), false);
     product_multiply(&plan->product, a, b, &d, MAX_N, work->accumulate);
     move_accumulators(plan, work, &d, sizeof(u32), true);
   }
