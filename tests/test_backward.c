@@ -70,8 +70,8 @@ static double loss(ReferenceHead *head) {
   return sum;
 }
 
-static double difference_quotient(ReferenceHead *head, float *element) {
-  float value = *element, step = 0x1p-8f;
+static double difference_quotient(ReferenceHead *head, double *element) {
+  double value = *element, step = 0x1p-8;
   *element = value + step;
   double above = loss(head), distance = *element;
   *element = value - step;
@@ -100,7 +100,7 @@ Test(backward, gradients_are_finite_differences) {
     ReferenceHead head;
     cr_assert(reference_open(&head, &problem, 0));
     make_exact(&head);
-    float *tensors[] = {head.q, head.k, head.v};
+    double *tensors[] = {head.q, head.k, head.v};
     for (int i = 0; i < 3; i++)
       for (int row = 0; row < ROWS; row++) {
         double gradient[DIM];
@@ -247,7 +247,8 @@ Test(backward, limit_lets_a_right_kernel_pass) {
   static const int seqlens[] = {1, 2, 3, 17, 65, 200};
   for (size_t i = 0; i < sizeof seqlens / sizeof *seqlens; i++)
     for (InputKind input = INPUT_NORMAL; input <= INPUT_EXPLODE; input++)
-      for (uint64_t seed = 1; seed <= (SANITIZED ? 1 : 4); seed++) expect_right((Shape){1, 2, seqlens[i], DIM, seed % 2}, input, seed);
+      for (uint64_t seed = 1; seed <= (SANITIZED ? 1 : 4); seed++)
+        expect_right((Shape){1, 2, seqlens[i], DIM, seed % 2}, input, seed);
 }
 
 // The gradients that each mistake must make wrong: a bit for each output.

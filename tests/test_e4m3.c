@@ -283,7 +283,7 @@ static int exponent_of(double code) { return code == 0 ? NOTHING : fabs(code) < 
 
 // One step of an FP8 tensor core (notes/tensor-core-arithmetic.md): sum plus 32 products, each cut to 13 bits below the
 // largest, then their sum cut to 13 bits. a and b: e4m3's numbers, the latter b_stride apart.
-static double tensor_step(double sum, const double *a, const float *b, int b_stride) {
+static double tensor_step(double sum, const double *a, const double *b, int b_stride) {
   int top = sum == 0 ? NOTHING : ilogb(sum);
   for (int i = 0; i < PRODUCTS; i++) {
     int exponent = exponent_of(a[i]) + exponent_of(b[i * b_stride]);
@@ -297,7 +297,7 @@ static double tensor_step(double sum, const double *a, const float *b, int b_str
   return trunc(units * unit / last) * last;
 }
 
-static double tensor_core(double sum, const double *a, const float *b, int b_stride, int count) {
+static double tensor_core(double sum, const double *a, const double *b, int b_stride, int count) {
   for (int i = 0; i < count; i += PRODUCTS) sum = tensor_step(sum, a + i, b + i * b_stride, b_stride);
   return sum;
 }
@@ -348,7 +348,7 @@ static void compute_row(const ReferenceHead *head, int row, const Kernel *kernel
     }
     if (kernel->mistake == KEYS_SWAPPED) swap_neighbours(weights, count);
     for (int d = 0; d < DIM; d++) {
-      const float *v = head->v + first * DIM + d;
+      const double *v = head->v + first * DIM + d;
       sums[d] *= factor;
       if (kernel->mistake == ONE_SUM)
         sums[d] = (float)tensor_core(sums[d], weights, v, DIM, kernel->tile);
@@ -364,8 +364,8 @@ static ReferenceHead open_head(const Problem *problem) {
   ReferenceHead head;
   cr_assert(reference_open(&head, problem, 0));
   size_t count = (size_t)head.seqlen * DIM;
-  head.v = realloc(head.v, (count + MAX_TILE * DIM) * sizeof(float));
-  memset(head.v + count, 0, MAX_TILE * DIM * sizeof(float));
+  head.v = realloc(head.v, (count + MAX_TILE * DIM) * sizeof(double));
+  memset(head.v + count, 0, MAX_TILE * DIM * sizeof(double));
   return head;
 }
 

@@ -192,7 +192,14 @@ typedef struct ReferenceQuery {
   double gradient_error;  // and its dP - delta
 } ReferenceQuery;
 
-// One head, with its inputs widened to float (exactly), and room for one row of weights. e4m3 inputs are here without
+// What a query and a key add to a row of a gradient: reference_backward.c.
+typedef struct ReferenceFactor {
+  double value, rounded;  // P or dS, also rounded to fp16
+  double half_unit;       // half a unit of its last place in fp16
+  double error;           // how far from it a right kernel's may be before it rounds it
+} ReferenceFactor;
+
+// One head, with its inputs widened to double (exactly), and room for one row of weights. e4m3 inputs are here without
 // their scales, which are part of scale and value_scale.
 typedef struct ReferenceHead {
   StageInputs inputs;
@@ -200,10 +207,12 @@ typedef struct ReferenceHead {
   bool causal;
   double scale;        // of a product of a query and a key, to make it a score
   double value_scale;  // of an output
-  float *q, *k, *v;
-  double *weights;          // of the last row computed, not normalised
-  ReferenceQuery *queries;  // of a problem with the log-sum-exp; else NULL
-  float *d_o;               // of a problem of the backward pass; else NULL
+  double *q, *k, *v;
+  double *weights;           // of the last row computed, not normalised
+  double *rounded;           // the same, rounded to fp16
+  ReferenceQuery *queries;   // of a problem with the log-sum-exp; else NULL
+  double *d_o;               // of a problem of the backward pass; else NULL
+  ReferenceFactor *factors;  // of a row of a gradient; else NULL
 } ReferenceHead;
 
 // ---- reference_head.c ----
@@ -218,10 +227,21 @@ void reference_close(ReferenceHead *head);
 // Loops over d go by steps of a fixed number: gcc makes wide instructions of them. head_dim is a multiple.
 enum { REFERENCE_STEP = 8 };
 
+// a b + sum: with FMA one rounding less, and none of a product of two fp16 or e4m3 numbers in either case.
+static inline double add_product(double a, double b, double sum) {
+#ifdef FP_FAST_FMA
+  return fma(a, b, sum);
+#else
+  return sum + a * b;
+#endif
+}
+
 // out: head_dim values of row `row` of O, in fp64. Returns the limit: how far a right kernel may be from any of them.
 double reference_row(ReferenceHead *head, int row, double *out);
 // Sum of a[i] b[i]. count is a multiple of 8.
-double reference_dot(const float *a, const float *b, int count);
+double reference_dot(const double *a, const double *b, int count);
+// The same of `a` and each of so many rows of `count` elements.
+void reference_dots(const double *a, const double *rows, int row_count, int count, double *dots);
 
 // ---- reference_e4m3.c ----
 
@@ -232,12 +252,12 @@ double reference_e4m3(const ReferenceHead *head, int row, int keys, double *out)
 // ---- reference_backward.c ----
 
 // Fills head->queries, as a part of reference_open. o: the head's O, widened; NULL when there is no d_o.
-void reference_queries(ReferenceHead *head, const float *o, const float *lse);
+void reference_queries(ReferenceHead *head, const double *o, const float *lse);
 // out: the log of the sum of exp(score) of row `row`. Returns its limit.
 double reference_lse(ReferenceHead *head, int row, double *out);
 // out: head_dim values of row `row` of dQ, dK or dV, in fp64, as functions of Q, K, V, dO and of the O and the log-sum-exp
 // that the device's forward pass computed. Returns the limit, as reference_row does.
-double reference_gradient(const ReferenceHead *head, OutputTensor output, int row, double *out);
+double reference_gradient(ReferenceHead *head, OutputTensor output, int row, double *out);
 
 // ---- check.c ----
 

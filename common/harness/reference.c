@@ -19,23 +19,40 @@
 // with one key too many, a scale that is 1 % off or a sum kept in fp16 exceeds it.
 #include "harness.h"
 
-// Products of two fp16 or e4m3 numbers are exact in fp64.
-double reference_dot(const float *a, const float *b, int count) {
-  double sum[8] = {0};
-  for (int i = 0; i < count; i += 8)
-    for (int lane = 0; lane < 8; lane++) sum[lane] += (double)a[i + lane] * b[i + lane];
+// The dot products of `a` and four rows: sums that do not wait for each other.
+enum { ROWS = 4, LANES = REFERENCE_STEP };
+static void dots_of_four(const double *restrict a, const double *restrict rows, int count, double *restrict dots) {
+  double sums[ROWS][LANES] = {0};
+  for (int i = 0; i < count; i += LANES)
+    _Pragma("GCC unroll 4") for (int row = 0; row < ROWS; row++) for (int lane = 0; lane < LANES; lane++)
+        sums[row][lane] = add_product(a[i + lane], rows[row * count + i + lane], sums[row][lane]);
+  for (int row = 0; row < ROWS; row++) {
+    const double *sum = sums[row];
+    dots[row] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+  }
+}
+
+double reference_dot(const double *a, const double *b, int count) {
+  double sum[LANES] = {0};
+  for (int i = 0; i < count; i += LANES)
+    for (int lane = 0; lane < LANES; lane++) sum[lane] = add_product(a[i + lane], b[i + lane], sum[lane]);
   return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+void reference_dots(const double *a, const double *rows, int row_count, int count, double *dots) {
+  int row = 0;
+  for (; row + ROWS <= row_count; row += ROWS) dots_of_four(a, rows + (size_t)row * count, count, dots + row);
+  for (; row < row_count; row++) dots[row] = reference_dot(a, rows + (size_t)row * count, count);
 }
 
 // Scores of one query against its first `keys` keys, into head->weights. Returns their maximum; *largest is the largest
 // magnitude.
 static double compute_scores(ReferenceHead *head, int row, int keys, double *largest) {
-  const float *q = head->q + (size_t)row * head->head_dim;
   double max = -INFINITY;
   *largest = 0;
+  reference_dots(head->q + (size_t)row * head->head_dim, head->k, keys, head->head_dim, head->weights);
   for (int j = 0; j < keys; j++) {
-    double score = head->scale * reference_dot(q, head->k + (size_t)j * head->head_dim, head->head_dim);
-    head->weights[j] = score;
+    double score = head->weights[j] *= head->scale;
     max = larger(max, score);
     *largest = larger(*largest, fabs(score));
   }
@@ -53,22 +70,34 @@ typedef struct Sums {
   double squared[MAX_HEAD_DIM];   // sum of (p v)^2
 } Sums;
 
-static void add_key(Sums *restrict sums, double weight, const float *restrict v, int head_dim) {
-  double rounded = half_round(weight);
-  sums->weight += weight;
-  for (int first = 0; first < head_dim; first += REFERENCE_STEP)
-    for (int d = first; d < first + REFERENCE_STEP; d++) {
+// One step of d, for all keys: its sums stay in registers.
+static void add_keys(Sums *restrict sums, const ReferenceHead *restrict head, int keys, int first) {
+  double exact[REFERENCE_STEP] = {0}, rounded[REFERENCE_STEP] = {0}, absolute[REFERENCE_STEP] = {0},
+         squared[REFERENCE_STEP] = {0};
+  const double *v = head->v + first;
+  for (int j = 0; j < keys; j++, v += head->head_dim) {
+    double weight = head->weights[j], rounded_weight = head->rounded[j];
+    for (int d = 0; d < REFERENCE_STEP; d++) {
       double term = weight * v[d];
-      sums->exact[d] += term;
-      sums->rounded[d] += rounded * v[d];
-      sums->absolute[d] += fabs(term);
-      sums->squared[d] += term * term;
+      exact[d] += term;
+      rounded[d] = add_product(rounded_weight, v[d], rounded[d]);
+      absolute[d] += fabs(term);
+      squared[d] = add_product(term, term, squared[d]);
     }
+  }
+  memcpy(sums->exact + first, exact, sizeof exact);
+  memcpy(sums->rounded + first, rounded, sizeof rounded);
+  memcpy(sums->absolute + first, absolute, sizeof absolute);
+  memcpy(sums->squared + first, squared, sizeof squared);
 }
 
 static double reference_f16(const ReferenceHead *head, int keys, double largest_score, double *out) {
   Sums sums = {0};
-  for (int j = 0; j < keys; j++) add_key(&sums, head->weights[j], head->v + (size_t)j * head->head_dim, head->head_dim);
+  for (int j = 0; j < keys; j++) {
+    sums.weight += head->weights[j];
+    head->rounded[j] = half_round(head->weights[j]);
+  }
+  for (int d = 0; d < head->head_dim; d += REFERENCE_STEP) add_keys(&sums, head, keys, d);
 
   double rounded_error = 0, magnitude = 0, mass = 0, rms = 0;
   for (int d = 0; d < head->head_dim; d++) {

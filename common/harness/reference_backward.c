@@ -36,15 +36,15 @@ enum { MAX_HEAD_DIM = 128 };
 
 // ---- one head's inputs ----
 
-static double norm(const float *row, int head_dim) { return sqrt(reference_dot(row, row, head_dim)); }
+static double norm(const double *row, int head_dim) { return sqrt(reference_dot(row, row, head_dim)); }
 
-static double largest_norm(const float *rows, int count, int head_dim) {
+static double largest_norm(const double *rows, int count, int head_dim) {
   double largest = 0;
   for (int i = 0; i < count; i++) largest = larger(largest, norm(rows + (size_t)i * head_dim, head_dim));
   return largest;
 }
 
-void reference_queries(ReferenceHead *head, const float *o, const float *lse) {
+void reference_queries(ReferenceHead *head, const double *o, const float *lse) {
   int head_dim = head->head_dim;
   double key = largest_norm(head->k, head->seqlen, head_dim), value = largest_norm(head->v, head->seqlen, head_dim);
   for (int i = 0; i < head->seqlen; i++) {
@@ -63,11 +63,8 @@ void reference_queries(ReferenceHead *head, const float *o, const float *lse) {
 double reference_lse(ReferenceHead *head, int row, double *out) {
   int keys = head->causal ? row + 1 : head->seqlen, head_dim = head->head_dim;
   double max = -INFINITY, sum = 0;
-  for (int j = 0; j < keys; j++) {
-    head->weights[j] =
-        head->scale * reference_dot(head->q + (size_t)row * head_dim, head->k + (size_t)j * head_dim, head_dim);
-    max = larger(max, head->weights[j]);
-  }
+  reference_dots(head->q + (size_t)row * head_dim, head->k, keys, head_dim, head->weights);
+  for (int j = 0; j < keys; j++) max = larger(max, head->weights[j] *= head->scale);
   for (int j = 0; j < keys; j++) sum += exp(head->weights[j] - max);
   *out = max + log(sum);
   return head->queries[row].weight_error + 0x1p-25 * keys;
@@ -75,19 +72,33 @@ double reference_lse(ReferenceHead *head, int row, double *out) {
 
 // ---- one row of a gradient ----
 
-// What a query and a key add to a gradient: a factor, and how far from it a right kernel's may be before it rounds it.
-typedef struct Factor {
-  double value, error;
-} Factor;
+// Of the query and the key: P, or dS, and what belongs to it. score: the product of the query and the key; gradient: that
+// of the query's dO and the value.
+static ReferenceFactor factor(const ReferenceHead *head, OutputTensor output, const ReferenceQuery *query, double score,
+                              double gradient) {
+  double p = exp(head->scale * score - query->lse), ds = p * (gradient - query->delta);
+  ReferenceFactor factor = {ds, .error = fabs(ds) * query->weight_error + p * query->gradient_error};
+  if (output == OUTPUT_D_V) factor = (ReferenceFactor){p, .error = p * query->weight_error};
+  factor.rounded = half_round(factor.value);
+  factor.half_unit = larger(0x1p-11 * fabs(factor.value), 0x1p-25);
+  return factor;
+}
 
-// P of the query and the key, or dS.
-static Factor factor(const ReferenceHead *head, OutputTensor output, int query, int key) {
-  const ReferenceQuery *terms = &head->queries[query];
-  size_t q = (size_t)query * head->head_dim, k = (size_t)key * head->head_dim;
-  double p = exp(head->scale * reference_dot(head->q + q, head->k + k, head->head_dim) - terms->lse);
-  if (output == OUTPUT_D_V) return (Factor){p, p * terms->weight_error};
-  double ds = p * (reference_dot(head->d_o + q, head->v + k, head->head_dim) - terms->delta);
-  return (Factor){ds, fabs(ds) * terms->weight_error + p * terms->gradient_error};
+// Those of a query and the keys [begin, end), or of a key and these queries, into head->factors.
+static void find_factors(ReferenceHead *head, OutputTensor output, int row, int begin, int end) {
+  bool of_query = output == OUTPUT_D_Q;
+  int head_dim = head->head_dim;
+  size_t at = (size_t)row * head_dim, first = (size_t)begin * head_dim;
+  double *scores = head->weights + begin, *gradients = head->rounded + begin;
+  reference_dots((of_query ? head->q : head->k) + at, (of_query ? head->k : head->q) + first, end - begin, head_dim,
+                 scores);
+  if (output == OUTPUT_D_V)
+    memset(gradients, 0, (size_t)(end - begin) * sizeof *gradients);
+  else
+    reference_dots((of_query ? head->d_o : head->v) + at, (of_query ? head->v : head->d_o) + first, end - begin,
+                   head_dim, gradients);
+  for (int i = begin; i < end; i++)
+    head->factors[i] = factor(head, output, &head->queries[of_query ? row : i], head->weights[i], head->rounded[i]);
 }
 
 // Sums of factor times row, for each d.
@@ -99,17 +110,28 @@ typedef struct Sums {
   double errors[MAX_HEAD_DIM];     // of |error x|
 } Sums;
 
-static void add_row(Sums *restrict sums, Factor factor, const float *restrict row, int head_dim) {
-  double rounded = half_round(factor.value), half_unit = larger(0x1p-11 * fabs(factor.value), 0x1p-25);
-  for (int first = 0; first < head_dim; first += REFERENCE_STEP)
-    for (int d = first; d < first + REFERENCE_STEP; d++) {
-      double term = factor.value * row[d], rounding = half_unit * row[d];
-      sums->exact[d] += term;
-      sums->rounded[d] += rounded * row[d];
-      sums->squared[d] += term * term;
-      sums->roundings[d] += rounding * rounding;
-      sums->errors[d] += factor.error * fabs((double)row[d]);
+// One step of d, for all rows: its sums stay in registers.
+static void add_rows(Sums *restrict sums, const ReferenceFactor *restrict factors, const double *restrict row,
+                     int count, int head_dim, int first) {
+  double exact[REFERENCE_STEP] = {0}, rounded[REFERENCE_STEP] = {0}, squared[REFERENCE_STEP] = {0},
+         roundings[REFERENCE_STEP] = {0}, errors[REFERENCE_STEP] = {0};
+  row += first;
+  for (int i = 0; i < count; i++, row += head_dim) {
+    ReferenceFactor factor = factors[i];
+    for (int d = 0; d < REFERENCE_STEP; d++) {
+      double term = factor.value * row[d], rounding = factor.half_unit * row[d];
+      exact[d] += term;
+      rounded[d] = add_product(factor.rounded, row[d], rounded[d]);
+      squared[d] = add_product(term, term, squared[d]);
+      roundings[d] = add_product(rounding, rounding, roundings[d]);
+      errors[d] = add_product(factor.error, fabs(row[d]), errors[d]);
     }
+  }
+  memcpy(sums->exact + first, exact, sizeof exact);
+  memcpy(sums->rounded + first, rounded, sizeof rounded);
+  memcpy(sums->squared + first, squared, sizeof squared);
+  memcpy(sums->roundings + first, roundings, sizeof roundings);
+  memcpy(sums->errors + first, errors, sizeof errors);
 }
 
 // The gradient is scale times the sums of so many terms. Returns its limit.
@@ -128,13 +150,13 @@ static double finish(const Sums *sums, double scale, int terms, int head_dim, do
          0x1p-25;
 }
 
-double reference_gradient(const ReferenceHead *head, OutputTensor output, int row, double *out) {
+double reference_gradient(ReferenceHead *head, OutputTensor output, int row, double *out) {
   bool of_query = output == OUTPUT_D_Q;
-  const float *rows = of_query ? head->k : output == OUTPUT_D_K ? head->q : head->d_o;
+  const double *rows = of_query ? head->k : output == OUTPUT_D_K ? head->q : head->d_o;
   int begin = head->causal && !of_query ? row : 0, end = head->causal && of_query ? row + 1 : head->seqlen;
-  Sums sums = {0};
-  for (int i = begin; i < end; i++)
-    add_row(&sums, of_query ? factor(head, output, row, i) : factor(head, output, i, row),
-            rows + (size_t)i * head->head_dim, head->head_dim);
+  Sums sums;
+  find_factors(head, output, row, begin, end);
+  for (int d = 0; d < head->head_dim; d += REFERENCE_STEP)
+    add_rows(&sums, head->factors + begin, rows + (size_t)begin * head->head_dim, end - begin, head->head_dim, d);
   return finish(&sums, output == OUTPUT_D_V ? 1 : head->scale, end - begin, head->head_dim, out);
 }

@@ -54,7 +54,7 @@ static void end_tile(Exact *exact, int head_dim) {
 
 static double most(double a, double b) { return a > b ? a : b; }
 
-static void add_value(Exact *restrict exact, double weight, const float *restrict v, int head_dim) {
+static void add_value(Exact *restrict exact, double weight, const double *restrict v, int head_dim) {
   exact->weight += weight;
   for (int first = 0; first < head_dim; first += REFERENCE_STEP)
     for (int d = first; d < first + REFERENCE_STEP; d++) {
@@ -87,7 +87,7 @@ typedef struct Deviations {
 
 // Adds a key's to the sums, of which alike is one.
 static void add_terms(Deviations *restrict sums, double *restrict alike, double weight, double rounded,
-                      const float *restrict v, const double *restrict mean, int head_dim) {
+                      const double *restrict v, const double *restrict mean, int head_dim) {
   for (int first = 0; first < head_dim; first += REFERENCE_STEP)
     for (int d = first; d < first + REFERENCE_STEP; d++) {
       double deviation = v[d] - mean[d], term = weight * deviation;
@@ -97,7 +97,7 @@ static void add_terms(Deviations *restrict sums, double *restrict alike, double 
     }
 }
 
-static void add_deviation(Deviations *sums, double weight, const float *v, const double *mean, int head_dim) {
+static void add_deviation(Deviations *sums, double weight, const double *v, const double *mean, int head_dim) {
   E4m3 code = e4m3_from_double(weight * LARGEST_WEIGHT);
   double rounded = e4m3_to_float(code) / LARGEST_WEIGHT, *alike = sums->alike[code];
   if (!sums->used[code]) memset(alike, 0, sizeof sums->alike[code]);
@@ -127,14 +127,14 @@ static double squared_of(const Deviations *sums, int d) {
 
 // The largest product of two elements in the scores of one row.
 static double largest_product(const ReferenceHead *head, int row, int keys) {
-  const float *q = head->q + (size_t)row * head->head_dim, *k = head->k;
-  float largest[MAX_HEAD_DIM] = {0};
+  const double *q = head->q + (size_t)row * head->head_dim, *k = head->k;
+  double largest[MAX_HEAD_DIM] = {0};
   double all = 0;
   for (int j = 0; j < keys; j++, k += head->head_dim)
     for (int first = 0; first < head->head_dim; first += REFERENCE_STEP)
       for (int d = first; d < first + REFERENCE_STEP; d++)
-        largest[d] = fabsf(k[d]) > largest[d] ? fabsf(k[d]) : largest[d];
-  for (int d = 0; d < head->head_dim; d++) all = larger(all, largest[d] * fabsf(q[d]));
+        largest[d] = fabs(k[d]) > largest[d] ? fabs(k[d]) : largest[d];
+  for (int d = 0; d < head->head_dim; d++) all = larger(all, largest[d] * fabs(q[d]));
   return all;
 }
 

@@ -1,16 +1,16 @@
-// One head's inputs for the reference, widened to float.
+// One head's inputs for the reference, widened to double.
 #include <stdlib.h>
 
 #include "harness.h"
 
-static float *widen(const Half *from, size_t count) {
-  float *to = malloc(count * sizeof *to);
+static double *widen(const Half *from, size_t count) {
+  double *to = malloc(count * sizeof *to);
   for (size_t i = 0; to && i < count; i++) to[i] = half_to_float(from[i]);
   return to;
 }
 
-static float *widen_e4m3(const E4m3 *from, size_t count) {
-  float *to = malloc(count * sizeof *to);
+static double *widen_e4m3(const E4m3 *from, size_t count) {
+  double *to = malloc(count * sizeof *to);
   for (size_t i = 0; to && i < count; i++) to[i] = e4m3_to_float(from[i]);
   return to;
 }
@@ -21,7 +21,8 @@ static bool complete(ReferenceHead *head, const Shape *shape) {
   head->head_dim = shape->head_dim;
   head->causal = shape->causal;
   head->weights = malloc((size_t)shape->seqlen * sizeof(double));
-  if (head->q && head->k && head->v && head->weights) return true;
+  head->rounded = malloc((size_t)shape->seqlen * sizeof(double));
+  if (head->q && head->k && head->v && head->weights && head->rounded) return true;
   reference_close(head);
   return false;
 }
@@ -55,10 +56,11 @@ static bool open_e4m3(ReferenceHead *head, const Problem *problem, size_t index)
 // What the log-sum-exp needs besides, and the backward pass.
 static bool add_queries(ReferenceHead *head, const Problem *problem, size_t index) {
   size_t rows = (size_t)head->seqlen, count = rows * (size_t)head->head_dim;
-  float *o = problem->d_o ? widen(problem->o + index * count, count) : NULL;
+  double *o = problem->d_o ? widen(problem->o + index * count, count) : NULL;
   head->d_o = problem->d_o ? widen(problem->d_o + index * count, count) : NULL;
+  head->factors = problem->d_o ? malloc(rows * sizeof *head->factors) : NULL;
   head->queries = malloc(rows * sizeof *head->queries);
-  bool done = head->queries && (!problem->d_o || (o && head->d_o));
+  bool done = head->queries && (!problem->d_o || (o && head->d_o && head->factors));
   if (done)
     reference_queries(head, o, problem->lse + index * rows);
   else
@@ -77,7 +79,9 @@ void reference_close(ReferenceHead *head) {
   free(head->k);
   free(head->v);
   free(head->weights);
+  free(head->rounded);
   free(head->d_o);
+  free(head->factors);
   free(head->queries);
   *head = (ReferenceHead){0};
 }

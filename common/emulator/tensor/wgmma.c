@@ -103,8 +103,8 @@ ALWAYS_INLINE void move_accumulators(const WgmmaPlan *plan, WgmmaWork *work, voi
     _Pragma("GCC unroll 32") for (int lane = 0; lane < LANES; lane++) {
       u8 *elements = corner + (size_t)pair_place(0, lane) * size;
       for (int i = 0; i < registers; i++)
-        memcpy(to_lanes ? (u8 *)&values[i][lane] : elements + 4 * i, to_lanes ? elements + 4 * i : (u8 *)&values[i][lane],
-               4);
+        memcpy(to_lanes ? (u8 *)&values[i][lane] : elements + 4 * i,
+               to_lanes ? elements + 4 * i : (u8 *)&values[i][lane], 4);
     }
   }
 }
