@@ -121,7 +121,7 @@ typedef struct Term {
   int fraction_bits;
 } Term;
 
-static Term decode_term(Layout layout, uint32_t bits) {
+ALWAYS_INLINE Term decode_term(Layout layout, uint32_t bits) {
   Special infinity = is_negative(layout, bits) ? NEGATIVE_INFINITY : POSITIVE_INFINITY;
   Term term = {FINITE, significand_of(layout, bits), exponent_of(layout, bits), layout.fraction_bits};
   if (is_special(layout, bits)) term.special = fraction_field(layout, bits) ? NOT_A_NUMBER : infinity;
@@ -130,7 +130,7 @@ static Term decode_term(Layout layout, uint32_t bits) {
 }
 
 // An infinity times a zero is NaN. Signs multiply, of infinities too: those have a significand.
-static Term multiply(Term x, Term y) {
+ALWAYS_INLINE Term multiply(Term x, Term y) {
   Term product = {FINITE, x.significand * y.significand, x.exponent + y.exponent, x.fraction_bits + y.fraction_bits};
   if (x.special || y.special) product.special = product.significand > 0 ? POSITIVE_INFINITY : NEGATIVE_INFINITY;
   if (product.special && !product.significand) product.special = NOT_A_NUMBER;
@@ -139,36 +139,50 @@ static Term multiply(Term x, Term y) {
 }
 
 // Infinities of both signs make NaN. A finite sum never becomes infinite on the way.
-static Special add_special(Special x, Special y) {
+ALWAYS_INLINE Special add_special(Special x, Special y) {
   if (x == FINITE || x == y) return y;
   return y == FINITE ? x : NOT_A_NUMBER;
 }
 
 // Step 2.
-static int64_t truncate(Term term, int32_t top, int fraction_bits) {
+ALWAYS_INLINE int64_t truncate(Term term, int32_t top, int fraction_bits) {
   int shift = fraction_bits - term.fraction_bits - (top - term.exponent);
   int64_t magnitude = term.significand < 0 ? -term.significand : term.significand;
   magnitude = shift >= 0 ? magnitude << shift : magnitude >> smaller(-shift, 63);
   return term.significand < 0 ? -magnitude : magnitude;
 }
 
-// The exact sum, before step 4, of element (m, n); c is C's bits.
-static double dot_product(const TensorA *a, const TensorB *b, int m, int n, Rules rules, TensorFormat c_format,
-                          uint32_t c, Special *special) {
+// The numbers that a row of A has, decoded.
+typedef struct TermRow {
+  int count;
+  uint8_t k[TENSOR_MAX_DEPTH];
+  Term terms[TENSOR_MAX_DEPTH];
+} TermRow;
+
+static void decode_row(const TensorA *a, int m, TermRow *row) {
+  row->count = 0;
+  for (int k = 0; k < a->depth; k++) {
+    if (a->absent[m] >> k & 1) continue;
+    row->k[row->count] = (uint8_t)k;
+    row->terms[row->count++] = decode_term(layouts[a->format], a->bits[k][m]);
+  }
+}
+
+// The exact sum, before step 4, of the row and column n; c is C's bits.
+static double dot_product(const TermRow *row, const TensorB *b, int n, Rules rules, TensorFormat c_format, uint32_t c,
+                          Special *special) {
+  const Layout layout = layouts[b->format];
   Term terms[TENSOR_MAX_DEPTH + 1];
-  int count = 0;
-  for (int k = 0; k < a->depth; k++)
-    if (!(a->absent[m] >> k & 1))
-      terms[count++] =
-          multiply(decode_term(layouts[a->format], a->bits[k][m]), decode_term(layouts[b->format], b->bits[k][n]));
+  int count = row->count;
+  for (int i = 0; i < count; i++) terms[i] = multiply(row->terms[i], decode_term(layout, b->bits[row->k[i]][n]));
   terms[count++] = decode_term(layouts[c_format], c);
 
   int32_t top = SMALLEST_TOP;
   int64_t total = 0;
   *special = FINITE;
-  for (int k = 0; k < count; k++) top = larger(top, terms[k].exponent);
-  for (int k = 0; k < count; k++) total += truncate(terms[k], top, rules.fraction_bits);
-  for (int k = 0; k < count; k++) *special = add_special(*special, terms[k].special);
+  for (int i = 0; i < count; i++) top = larger(top, terms[i].exponent);
+  for (int i = 0; i < count; i++) total += truncate(terms[i], top, rules.fraction_bits);
+  for (int i = 0; i < count; i++) *special = add_special(*special, terms[i].special);
   return (double)total * power_f64(top - rules.fraction_bits);
 }
 
@@ -380,10 +394,12 @@ ALWAYS_INLINE bool row_is_hard(const TensorA *a, const TensorB *b, int m, Layout
 }
 
 static void redo_hard_elements(const TensorA *a, const TensorB *b, int m, Rules rules, TensorFormat format, Row *row) {
+  TermRow terms;
+  decode_row(a, m, &terms);
   for (int n = 0; n < b->lines; n++) {
     if (!a->hard[m] && !b->hard[n] && !is_special(layouts[format], row->c[n])) continue;
     Special special;
-    double sum = dot_product(a, b, m, n, rules, format, row->c[n], &special);
+    double sum = dot_product(&terms, b, n, rules, format, row->c[n], &special);
     row->d[n] = special ? special_bits[format][special] : round_to(format, rules, sum);
   }
 }
