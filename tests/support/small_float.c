@@ -17,9 +17,8 @@ static Quad magnitude(const SmallFloat *format, uint64_t code) {
   uint64_t fraction = code & ((1ull << format->fraction_bits) - 1);
   if (field) fraction |= 1ull << format->fraction_bits;
   int exponent = (field ? field : 1) - bias - format->fraction_bits;
-  Quad value = (Quad)fraction;  // at most 53 bits
-  for (; exponent < -1000; exponent += 1000) value *= 0x1p-1000;
-  return value * (Quad)ldexp(1, exponent);
+  double value = ldexp((double)fraction, exponent);  // exact: at most 53 bits, and none below 2^-1074
+  return isinf(value) ? 2 * (Quad)ldexp((double)fraction, exponent - 1) : value;
 }
 
 Quad small_value(const SmallFloat *format, uint64_t code) {
@@ -38,6 +37,7 @@ static Quad absolute(Quad x) { return x < 0 ? -x : x; }
 
 // The sign of x + y - z: the two largest first, so that at most the last sum is rounded, which keeps its sign.
 static int compare_sum(Quad x, Quad y, Quad z) {
+  if (y == 0) return (x > z) - (x < z);
   Quad terms[3] = {x, y, -z};
   int smallest = 0;
   for (int i = 1; i < 3; i++)
