@@ -37,40 +37,36 @@ static const double LARGEST_WEIGHT = 0x1p4;
 
 // Sums over the keys for each d.
 typedef struct Exact {
-  double weight;              // of p
-  double sum[MAX_HEAD_DIM];   // of p v, without this tile
-  double tile[MAX_HEAD_DIM];  // of p v in this tile
-  double peak[MAX_HEAD_DIM];  // of this tile
+  double weight;             // of p
+  double sum[MAX_HEAD_DIM];  // of p v
   double peaks[MAX_HEAD_DIM];
 } Exact;
 
-static void end_tile(Exact *exact, int head_dim) {
-  for (int d = 0; d < head_dim; d++) {
-    exact->sum[d] += exact->tile[d];
-    exact->peaks[d] += exact->peak[d];
-    exact->tile[d] = exact->peak[d] = 0;
-  }
-}
-
 static double most(double a, double b) { return a > b ? a : b; }
 
-static void add_value(Exact *restrict exact, double weight, const double *restrict v, int head_dim) {
-  exact->weight += weight;
-  for (int first = 0; first < head_dim; first += REFERENCE_STEP)
-    for (int d = first; d < first + REFERENCE_STEP; d++) {
-      double term = weight * v[d];
-      exact->tile[d] += term;
-      exact->peak[d] = most(exact->peak[d], most(fabs(term), fabs(exact->tile[d])));
+// Adds a tile of so many keys to one step of d. Its own sums stay in registers.
+static void add_tile(double *restrict sum, double *restrict peaks, const double *restrict weights,
+                     const double *restrict v, int count, int head_dim) {
+  double tile[REFERENCE_STEP] = {0}, peak[REFERENCE_STEP] = {0};
+  for (int j = 0; j < count; j++, v += head_dim)
+    for (int d = 0; d < REFERENCE_STEP; d++) {
+      double term = weights[j] * v[d];
+      tile[d] += term;
+      peak[d] = most(peak[d], most(fabs(term), fabs(tile[d])));
     }
+  for (int d = 0; d < REFERENCE_STEP; d++) {
+    sum[d] += tile[d];
+    peaks[d] += peak[d];
+  }
 }
 
 static Exact add_values(const ReferenceHead *head, int keys) {
   Exact exact = {0};
-  for (int j = 0; j < keys; j++) {
-    add_value(&exact, head->weights[j], head->v + (size_t)j * head->head_dim, head->head_dim);
-    if (j % TILE == TILE - 1) end_tile(&exact, head->head_dim);
-  }
-  end_tile(&exact, head->head_dim);
+  for (int j = 0; j < keys; j++) exact.weight += head->weights[j];
+  for (int first = 0; first < keys; first += TILE)
+    for (int d = 0; d < head->head_dim; d += REFERENCE_STEP)
+      add_tile(exact.sum + d, exact.peaks + d, head->weights + first, head->v + (size_t)first * head->head_dim + d,
+               keys - first < TILE ? keys - first : TILE, head->head_dim);
   return exact;
 }
 
@@ -127,14 +123,15 @@ static double squared_of(const Deviations *sums, int d) {
 
 // The largest product of two elements in the scores of one row.
 static double largest_product(const ReferenceHead *head, int row, int keys) {
-  const double *q = head->q + (size_t)row * head->head_dim, *k = head->k;
-  double largest[MAX_HEAD_DIM] = {0};
+  const double *q = head->q + (size_t)row * head->head_dim;
   double all = 0;
-  for (int j = 0; j < keys; j++, k += head->head_dim)
-    for (int first = 0; first < head->head_dim; first += REFERENCE_STEP)
-      for (int d = first; d < first + REFERENCE_STEP; d++)
-        largest[d] = fabs(k[d]) > largest[d] ? fabs(k[d]) : largest[d];
-  for (int d = 0; d < head->head_dim; d++) all = larger(all, largest[d] * fabs(q[d]));
+  for (int first = 0; first < head->head_dim; first += REFERENCE_STEP) {
+    const double *k = head->k + first;
+    double largest[REFERENCE_STEP] = {0};
+    for (int j = 0; j < keys; j++, k += head->head_dim)
+      for (int d = 0; d < REFERENCE_STEP; d++) largest[d] = most(fabs(k[d]), largest[d]);
+    for (int d = 0; d < REFERENCE_STEP; d++) all = larger(all, largest[d] * fabs(q[first + d]));
+  }
   return all;
 }
 
