@@ -23,32 +23,8 @@ void descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *d) {
                           .stride = field(bits, 32),
                           .base_offset = (uint32_t)(bits >> 49 & 7),
                           .swizzle = swizzles[bits >> 62],
+                          .swizzle_shift = swizzles[bits >> 62] ? __builtin_ctz(swizzles[bits >> 62]) : 0,
                           .mn_major = mn_major};
-}
-
-// ---- where it reads ----
-
-// Bits of an address that the swizzle changes, from bit 4 up.
-static uint32_t mask_of(const MatrixDescriptor *d) { return d->swizzle ? d->swizzle / 16 - 1 : 0; }
-
-// The hardware's swizzle: these bits are XORed with those from bit 7 up, less the base offset. They are bits of the address
-// in shared memory, as for TMA, wherever the tile begins: tests/rules has all starts and base offsets, of an H200.
-static uint32_t swizzled(const MatrixDescriptor *d, uint32_t address) {
-  return address ^ (((address >> 7) - d->base_offset) & mask_of(d)) << 4;
-}
-
-uint32_t descriptor_address(const MatrixDescriptor *d, int mn, int k) {
-  uint32_t row = (uint32_t)mn, depth = (uint32_t)k, address = d->start;
-  if (!d->mn_major && !d->swizzle)
-    address += row / 8 * d->stride + depth / 8 * d->leading + row % 8 * 16;
-  else if (!d->mn_major)
-    address += row / 8 * d->stride + row % 8 * d->swizzle + depth * 2;
-  else if (!d->swizzle)
-    address += row / 8 * d->stride + depth / 8 * d->leading + depth % 8 * 16;
-  else
-    address +=
-        row * 2 / d->swizzle * d->leading + depth / 8 * d->stride + depth % 8 * d->swizzle + row * 2 % d->swizzle;
-  return swizzled(d, address);
 }
 
 // ---- what is wrong with it ----
@@ -102,8 +78,8 @@ static const char *crossing(const MatrixDescriptor *d, int rows, int row_bytes) 
   uint32_t length = (uint32_t)(d->mn_major ? rows * 2 : row_bytes), begin = d->swizzle ? d->start % d->swizzle : 0;
   if (d->mn_major && length > d->swizzle) length = d->swizzle;  // the rest lies in the next panels
   if (!d->swizzle || begin + length <= d->swizzle) return NULL;
-  return sentence("the start, 0x%x, is %u bytes inside a line of %u, and the next %u bytes reach over its end", d->start,
-                  begin, d->swizzle, length);
+  return sentence("the start, 0x%x, is %u bytes inside a line of %u, and the next %u bytes reach over its end",
+                  d->start, begin, d->swizzle, length);
 }
 
 const char *descriptor_misfit(const MatrixDescriptor *d, int rows, int row_bytes) {
@@ -119,14 +95,15 @@ static DescriptorFinding formal(const char *text) { return (DescriptorFinding){H
 static DescriptorFinding check_start(const MatrixDescriptor *d) {
   if (!d->swizzle) return (DescriptorFinding){0};
   uint32_t repeat = 8 * d->swizzle, past = d->start % repeat;
-  if (d->base_offset && (((d->start >> 7) - d->base_offset) & mask_of(d)))
+  if (d->base_offset && (((d->start >> 7) - d->base_offset) & descriptor_mask(d)))
     return fault("a base offset is set, and it is not bits 7 to 9 of the start address");
   if (d->base_offset || past < d->swizzle) return (DescriptorFinding){0};
-  return formal(sentence(
-      "the tile does not start at a multiple of its swizzle pattern: 0x%x is %u bytes past a multiple of %u, and the base "
-      "offset is 0. An H200 takes the pattern from bits of the address, as TMA does (tests/rules): right for lines that "
-      "TMA wrote, or that follow its pattern",
-      d->start, past, repeat));
+  return formal(sentence("the tile does not start at a multiple of its swizzle pattern: 0x%x is %u bytes past a "
+                         "multiple of %u, and the base "
+                         "offset is 0. An H200 takes the pattern from bits of the address, as TMA does (tests/rules): "
+                         "right for lines that "
+                         "TMA wrote, or that follow its pattern",
+                         d->start, past, repeat));
 }
 
 DescriptorFinding descriptor_check(uint64_t bits, const MatrixDescriptor *d) {

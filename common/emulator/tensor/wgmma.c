@@ -39,19 +39,18 @@ ALWAYS_INLINE int pair_place(int pair, int lane) {
 
 // ---- performing: the data moves, the result arrives ----
 
-static const uint8_t *shared_bytes(const Block *block, uint32_t address) {
-  return block->shared->data + (address - block->shared->base);
-}
-
 // Copies a matrix of `rows`, a multiple of 8, from row `first` on: packed rows of `bytes` each.
-static void gather(const Block *block, const MatrixDescriptor *d, int first, int rows, int bytes, u8 *packed) {
+static void gather(const Block *block, const MatrixDescriptor *descriptor, int first, int rows, int bytes, u8 *packed) {
+  const MatrixDescriptor d = *descriptor;
+  const u8 *shared = block->shared->data;
+  const uint64_t base = block->shared->base;
   int depth = bytes / 2;
-  for (int row = 0; row < rows && !d->mn_major; row++)
+  for (int row = 0; row < rows && !d.mn_major; row++)
     for (int k = 0; k < depth; k += UNIT, packed += 16)
-      memcpy(packed, shared_bytes(block, descriptor_address(d, first + row, k)), 16);
-  for (int row = 0; row < rows && d->mn_major; row += 8)
+      memcpy(packed, shared + (descriptor_address(&d, first + row, k) - base), 16);
+  for (int row = 0; row < rows && d.mn_major; row += 8)
     for (int k = 0; k < depth; k++) {
-      const u8 *eight = shared_bytes(block, descriptor_address(d, first + row, k));
+      const u8 *eight = shared + (descriptor_address(&d, first + row, k) - base);
       for (int i = 0; i < 8; i++) memcpy(packed + (row + i) * bytes + 2 * k, eight + 2 * i, 2);
     }
 }
