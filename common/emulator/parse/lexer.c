@@ -69,10 +69,26 @@ static void skip_string(Parser *parser) {
   lexer->cursor++;
 }
 
+// Skips characters that mean nothing in a body, in blocks: the compiler makes wide instructions of a block.
+static void skip_plain(Lexer *lexer) {
+  enum { BLOCK = 64 };
+  for (; lexer->end - lexer->cursor >= BLOCK; lexer->cursor += BLOCK) {
+    unsigned char special = 0, lines = 0;
+    for (int i = 0; i < BLOCK; i++) {
+      char c = lexer->cursor[i];
+      special |= (c == '{') | (c == '}') | (c == '"') | (c == '/');
+      lines = (unsigned char)(lines + (c == '\n'));
+    }
+    if (special) return;
+    lexer->line += lines;
+  }
+}
+
 void lex_skip_body(Parser *parser) {
   Lexer *lexer = &parser->lexer;
   int line = lexer->line;
   for (int depth = 1; depth > 0;) {
+    if (lexer->cursor[-1] == '\n') skip_plain(lexer);
     if (lexer->cursor == lexer->end) parser_fail(parser, line, "the function's '{' is not closed");
     char c = *lexer->cursor;
     bool comment = c == '/' && (peek(lexer, 1) == '/' || peek(lexer, 1) == '*');
