@@ -29,9 +29,9 @@ static const char *const other_types[] = {
 
 PtxType ptx_type_from_name(const char *name) {
   for (int i = PTX_PRED; i < PTX_OTHER_TYPE; i++)
-    if (strcmp(types[i].name, name) == 0) return (PtxType)i;
+    if (types[i].name[0] == name[0] && strcmp(types[i].name, name) == 0) return (PtxType)i;
   for (size_t i = 0; i < sizeof other_types / sizeof *other_types; i++)
-    if (strcmp(other_types[i], name) == 0) return PTX_OTHER_TYPE;
+    if (other_types[i][0] == name[0] && strcmp(other_types[i], name) == 0) return PTX_OTHER_TYPE;
   return PTX_NO_TYPE;
 }
 

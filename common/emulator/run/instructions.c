@@ -294,6 +294,7 @@ static bool has(const PtxInstruction *source, const char *modifier, size_t lengt
 
 // The parts of the row's name, when the instruction, whose opcode has that length, has them all; else 0.
 static int fit(const Instruction *row, const PtxInstruction *source, size_t length) {
+  if (row->name[0] != source->opcode[0]) return 0;  // nearly always, and a call less
   if (strncmp(row->name, source->opcode, length) || (row->name[length] && row->name[length] != '.')) return 0;
   int parts = 1;
   for (const char *at = row->name + length; *at; at += length, parts++) {
