@@ -150,21 +150,46 @@ typedef enum Mistake {
   HALF_SUMS,        // the gradients are kept in fp16
 } Mistake;
 
-// One head's matrices, [query][key], and its gradients, as an fp32 kernel has them.
+// One head: its inputs, widened, its matrices, [query][key], and its gradients, as an fp32 kernel has them.
 typedef struct Model {
   const Problem *problem;
   size_t head;
   Mistake mistake;
+  float *q, *k, *v, *o, *d_o;
   float *p, *ds;
 } Model;
 
-static float value(const Model *model, const Half *tensor, int row, int d) {
-  return half_to_float(tensor[(model->head * model->problem->shape.seqlen + row) * DIM + d]);
+static float *widen(const Model *model, const Half *tensor) {
+  size_t count = (size_t)model->problem->shape.seqlen * DIM;
+  float *wide = malloc(count * sizeof *wide);
+  cr_assert(wide);
+  for (size_t i = 0; i < count; i++) wide[i] = half_to_float(tensor[model->head * count + i]);
+  return wide;
 }
 
-static float dot(const Model *model, const Half *a, int a_row, const Half *b, int b_row) {
-  float sum = 0;
-  for (int d = 0; d < DIM; d++) sum += value(model, a, a_row, d) * value(model, b, b_row, d);
+static void open_model(Model *model) {
+  const Problem *problem = model->problem;
+  model->q = widen(model, problem->q);
+  model->k = widen(model, problem->k);
+  model->v = widen(model, problem->v);
+  model->o = widen(model, problem->o);
+  model->d_o = widen(model, problem->d_o);
+}
+
+static void close_model(Model *model) {
+  free(model->q);
+  free(model->k);
+  free(model->v);
+  free(model->o);
+  free(model->d_o);
+}
+
+static float dot(const float *a, int a_row, const float *b, int b_row) {
+  enum { LANES = 8 };  // sums that do not wait for each other
+  float sums[LANES] = {0}, sum = 0;
+  for (int d = 0; d < DIM; d += LANES)
+    for (int lane = 0; lane < LANES; lane++) sums[lane] += a[a_row * DIM + d + lane] * b[b_row * DIM + d + lane];
+  for (int lane = 0; lane < LANES; lane++) sum += sums[lane];
   return sum;
 }
 
@@ -174,25 +199,21 @@ static bool is_hidden(const Model *model, int query, int key) {
   return key > query + (model->mistake == MASK_OFF_BY_ONE);
 }
 
-static void compute_pair(const Model *model, int query, int key) {
+static void compute_pair(const Model *model, int query, int key, float delta) {
   const Problem *problem = model->problem;
   int seqlen = problem->shape.seqlen;
   float scale = (float)problem_scale(&problem->shape) * (model->mistake == SCALE_OFF ? 1.01f : 1);
-  float delta = dot(model, problem->d_o, query, problem->o, query);
-  if (model->mistake == NO_DELTA) delta = 0;
-  float s = dot(model, problem->q, query, problem->k, key) * scale;
+  float s = dot(model->q, query, model->k, key) * scale;
   float p = is_hidden(model, query, key) ? 0 : expf(s - problem->lse[model->head * seqlen + query]);
-  float ds = p * (dot(model, problem->d_o, query, problem->v, key) - delta);
+  float ds = p * (dot(model->d_o, query, model->v, key) - delta);
   model->p[query * seqlen + key] = (float)half_round(p);
   model->ds[query * seqlen + key] = (float)half_round(ds);
 }
 
 // Adds factor times a row to a row of sums.
-static void add_row(const Model *model, float *sums, float factor, const Half *tensor, int row) {
-  for (int d = 0; d < DIM; d++) {
-    sums[d] += factor * value(model, tensor, row, d);
-    if (model->mistake == HALF_SUMS) sums[d] = (float)half_round(sums[d]);
-  }
+static void add_row(const Model *model, float *restrict sums, float factor, const float *restrict tensor, int row) {
+  for (int d = 0; d < DIM; d++) sums[d] += factor * tensor[row * DIM + d];
+  for (int d = 0; d < DIM && model->mistake == HALF_SUMS; d++) sums[d] = (float)half_round(sums[d]);
 }
 
 static void store_row(const Model *model, Half *tensor, int row, const float *sums, float scale) {
@@ -208,10 +229,10 @@ static void compute_gradients(const Model *model, int row) {
   bool transposed = model->mistake == TRANSPOSED;
   for (int i = 0; i < seqlen; i++) {
     float own = model->ds[row * seqlen + i], other = model->ds[i * seqlen + row];
-    add_row(model, d_q, transposed ? other : own, problem->k, i);
+    add_row(model, d_q, transposed ? other : own, model->k, i);
     if (i >= queries) continue;
-    add_row(model, d_k, transposed ? own : other, problem->q, i);
-    add_row(model, d_v, model->p[i * seqlen + row], problem->d_o, i);
+    add_row(model, d_k, transposed ? own : other, model->q, i);
+    add_row(model, d_v, model->p[i * seqlen + row], model->d_o, i);
   }
   store_row(model, problem->d_q, row, d_q, scale);
   store_row(model, problem->d_k, row, d_k, scale);
@@ -223,9 +244,13 @@ static void run_model(const Problem *problem, Mistake mistake) {
   Model model = {.problem = problem, .mistake = mistake, .p = malloc(size), .ds = malloc(size)};
   cr_assert(model.p && model.ds);
   for (; model.head < problem->heads; model.head++) {
-    for (int query = 0; query < (int)seqlen; query++)
-      for (int key = 0; key < (int)seqlen; key++) compute_pair(&model, query, key);
+    open_model(&model);
+    for (int query = 0; query < (int)seqlen; query++) {
+      float delta = mistake == NO_DELTA ? 0 : dot(model.d_o, query, model.o, query);
+      for (int key = 0; key < (int)seqlen; key++) compute_pair(&model, query, key, delta);
+    }
     for (int row = 0; row < (int)seqlen; row++) compute_gradients(&model, row);
+    close_model(&model);
   }
   free(model.p);
   free(model.ds);
