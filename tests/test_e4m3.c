@@ -278,22 +278,29 @@ typedef struct Kernel {
 
 enum { DIM = 64, PRODUCTS = 32, MAX_TILE = 128, MAX_KEYS = 4096, NOTHING = -1000 };
 
+// ilogb of a normal number, in line.
+static int logarithm(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return (int)(bits >> 52 & 0x7ff) - 1023;
+}
+
 // As a factor of a product, a subnormal has the exponent of the smallest normal number.
-static int exponent_of(double code) { return code == 0 ? NOTHING : fabs(code) < 0x1p-6 ? -6 : ilogb(code); }
+static int exponent_of(double code) { return code == 0 ? NOTHING : fabs(code) < 0x1p-6 ? -6 : logarithm(code); }
 
 // One step of an FP8 tensor core (notes/tensor-core-arithmetic.md): sum plus 32 products, each cut to 13 bits below the
 // largest, then their sum cut to 13 bits. a and b: e4m3's numbers, the latter b_stride apart.
 static double tensor_step(double sum, const double *a, const double *b, int b_stride) {
-  int top = sum == 0 ? NOTHING : ilogb(sum);
+  int top = sum == 0 ? NOTHING : logarithm(sum);
   for (int i = 0; i < PRODUCTS; i++) {
     int exponent = exponent_of(a[i]) + exponent_of(b[i * b_stride]);
     if (exponent > top) top = exponent;
   }
   if (top == NOTHING) return 0;
-  double unit = ldexp(1, top - 13), units = trunc(sum / unit);
-  for (int i = 0; i < PRODUCTS; i++) units += trunc(a[i] * b[i * b_stride] / unit);
+  double unit = ldexp(1, top - 13), per_unit = 1 / unit, units = trunc(sum * per_unit);
+  for (int i = 0; i < PRODUCTS; i++) units += trunc(a[i] * b[i * b_stride] * per_unit);
   if (units == 0) return 0;
-  double last = ldexp(unit, ilogb(units) - 13);
+  double last = ldexp(unit, logarithm(units) - 13);
   return trunc(units * unit / last) * last;
 }
 

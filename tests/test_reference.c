@@ -282,10 +282,12 @@ typedef enum Mistake {
 enum { TILE = 64, DIM = 64 };
 
 static float score(const Problem *problem, int head, int row, int key, float scale) {
-  float sum = 0;
-  for (int d = 0; d < DIM; d++)
-    sum += half_to_float(*element(problem->q, problem, head, row, d)) *
-           half_to_float(*element(problem->k, problem, head, key, d));
+  enum { LANES = 8 };  // sums that do not wait for each other
+  const Half *q = element(problem->q, problem, head, row, 0), *k = element(problem->k, problem, head, key, 0);
+  float sums[LANES] = {0}, sum = 0;
+  for (int d = 0; d < DIM; d += LANES)
+    for (int lane = 0; lane < LANES; lane++) sums[lane] += half_to_float(q[d + lane]) * half_to_float(k[d + lane]);
+  for (int lane = 0; lane < LANES; lane++) sum += sums[lane];
   return sum * scale;
 }
 
@@ -308,7 +310,8 @@ static void online_row(const Problem *problem, int head, int row, Mistake mistak
       sum += weight;
       if (mistake == HALF_SUM) sum = (float)half_round(sum);
       weight = (float)half_round(weight);
-      for (int d = 0; d < DIM; d++) out[d] += weight * half_to_float(*element(problem->v, problem, head, j, d));
+      const Half *v = element(problem->v, problem, head, j, 0);
+      for (int d = 0; d < DIM; d++) out[d] += weight * half_to_float(v[d]);
     }
     for (int d = 0; mistake == HALF_OUTPUT && d < DIM; d++) out[d] = (float)half_round(out[d]);
   }
