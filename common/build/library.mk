@@ -2,7 +2,7 @@
 
 KERNELS ?= build/kernels# another release's: make test-cuda leaves them in build/cuda12/RELEASE
 LADDER := $(BIN)libhopper_ladder.so
-IN_LIBRARY := $(foreach name,$(NAMES),$(if $(shell grep -s '[.]launch =' stages/$(name)/stage.c),$(name)))
+IN_LIBRARY := $(patsubst stages/%/stage.c,%,$(shell grep -ls '[.]launch =' $(NAMES:%=stages/%/stage.c) /dev/null))
 PIC := $(BUILD)/library
 LADDER_OBJECTS := $(PIC)/common/library/library.o \
   $(foreach name,$(IN_LIBRARY),$(patsubst %.c,$(PIC)/%.o,$(wildcard stages/$(name)/*.c)) $(PIC)/stages/$(name)/embed.o)

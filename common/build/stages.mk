@@ -8,8 +8,7 @@ STAGES := $(NUMBERS:%=$(BIN)stage-%)
 BASELINE_NAMES := $(patsubst common/baselines/%/stage.c,%,$(wildcard common/baselines/*/stage.c))
 BASELINES := $(BASELINE_NAMES:%=$(BIN)baseline-%)
 # Those whose kernels have time stamps, in kernel.cu or in a header of a stage.
-TRACED := $(shell for name in $(NAMES); do \
-  ! awk -f common/build/device_lines.awk stages/$$name/kernel.cu 2>/dev/null | grep -q trace_begin || echo $$name; done)
+TRACED := $(shell awk -v stamps=1 -f common/build/device_lines.awk $(NAMES:%=stages/%/kernel.cu) 2>/dev/null)
 
 # A stage may have a stage.mk, which lists what ptxas may do there: ALLOW_NN-name := stack spills serialised. A word
 # with a release, serialised-12.5, allows it for that release only, in test-cuda.
