@@ -130,6 +130,24 @@ Region *region_add_shared(RegionTable *table, uint64_t size, bool with_shadow) {
   return region;
 }
 
+// ---- the heap of kernels ----
+
+Region *region_add_heap(RegionTable *table, uint64_t size, bool with_shadow) {
+  if (size == 0) size = 1;
+  if (size > table->heap_size || table->heap_used > table->heap_size - size) return NULL;
+  Region *region = region_add(table, REGION_GLOBAL, size, with_shadow);
+  if (!region) return NULL;
+  region->is_heap = true;
+  table->heap_used += size;
+  return region;
+}
+
+void region_free_heap(RegionTable *table, Region *region, bool keep) {
+  table->heap_used -= region->size;
+  region->freed = true;
+  if (!keep) region_destroy(region);
+}
+
 void region_table_destroy(RegionTable *table) {
   for (int i = 0; i < table->count; i++) {
     region_destroy(table->items[i]);
