@@ -215,7 +215,7 @@ Test(runner, wrong_shape_of_a_launch) {
 Test(runner, missing_functions_are_named) {
   Output *output = run_test("", "missing", "");
   int count = 0;
-  EXPECT_CODE(0);
+  EXPECT_CODE(2);  // one of its kernels has multimem
   EXPECT_OUT("\nright\n");
   cr_expect(!strstr(output->out, "something else"), "%s", output->out);
   EXPECT_ERR("hopper-run: sum_of_all(float*) was not launched: multimem.red.relaxed.sys.global.add.f32: unknown "
@@ -250,8 +250,10 @@ Test(runner, library_that_needs_a_gpu_is_named) {
 
 Test(runner, program_without_ptx) {
   Output *output = run_test("", "no-ptx", "prints");
+  cr_expect_neq(output->code, 0);
   EXPECT_OUT("launch: cudaErrorNoKernelImageForDevice");
   EXPECT_ERR("build it with nvcc -gencode arch=compute_90a,code=compute_90a\n");
+  EXPECT_ERR("kernels of the program did not run");
   free(output);
 }
 
