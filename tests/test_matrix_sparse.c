@@ -63,8 +63,8 @@ Test(matrix_sparse, a_constant_is_repeated_while_it_is_read) {
       {PREPARE "setp.eq.u32 %p2, %r0, 5; @%p2 mov.u32 %r20, 0x88888888;\n" FENCE SPARSE
                "mov.u32 %r20, 0x44444444;\n" SPARSE COMMIT WAIT,
        HAZARD_REGISTER_IN_FLIGHT, 128, 0, false, "mov writes"},
-      {PREPARE FENCE SPARSE "mov.u32 %r20, 0x44444444; add.u32 %r20, %r20, 1;\n" COMMIT WAIT,
-       HAZARD_REGISTER_IN_FLIGHT, 128, 0, false, "add writes"},
+      {PREPARE FENCE SPARSE "mov.u32 %r20, 0x44444444; add.u32 %r20, %r20, 1;\n" COMMIT WAIT, HAZARD_REGISTER_IN_FLIGHT,
+       128, 0, false, "add writes"},
   };
   EXPECT_HAZARDS(tests);
 }
