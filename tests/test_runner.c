@@ -82,24 +82,29 @@ Test(runner, program_is_found_on_path) {
   free(output);
 }
 
-// ---- cuBLAS' stand-in ----
+// ---- libraries ----
 
-// The program of the tests is built where cuBLAS' headers are.
-static bool has_blas(void) {
-  Output *output = run_test("", "blas", "");
+// A program that needs a library is built where the toolkit has it.
+static bool is_built(const char *program) {
+  Output *output = run_test("", program, "");
   bool found = !strstr(output->err, "no program of this name");
   free(output);
   return found;
 }
 
+Test(runner, compiled_at_run_time) {
+  if (!is_built("nvrtc")) cr_skip_test("this toolkit has no NVRTC");
+  expect_right("nvrtc");
+}
+
 Test(runner, cublas) {
-  if (!has_blas()) cr_skip_test("this toolkit has no cuBLAS");
+  if (!is_built("blas")) cr_skip_test("this toolkit has no cuBLAS");
   expect_right("blas");
 }
 
 // Each unwritten column is read, and is a finding of its own.
 Test(runner, cublas_reads_what_nobody_has_written) {
-  if (!has_blas()) cr_skip_test("this toolkit has no cuBLAS");
+  if (!is_built("blas")) cr_skip_test("this toolkit has no cuBLAS");
   Output *output = run_test("", "blas", "factor");
   EXPECT_CODE(1);
   EXPECT_OUT("right\n");
