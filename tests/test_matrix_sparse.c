@@ -51,6 +51,24 @@ Test(matrix_sparse, wgmma_holds_its_registers) {
   EXPECT_HAZARDS(tests);
 }
 
+// nvcc puts a constant into its register again in each round of a loop, while the product before still reads it.
+Test(matrix_sparse, a_constant_is_repeated_while_it_is_read) {
+#define ONES "mov.u32 %r21, 0x38383838; mov.u32 %r22, 0x38383838; mov.u32 %r23, 0x38383838; mov.u32 %r24, 0x38383838;\n"
+  static const HazardTest tests[] = {
+      {PREPARE FENCE SPARSE "mov.u32 %r20, 0x44444444;\n" SPARSE COMMIT WAIT, HAZARD_KIND_COUNT, 128, 0, false, NULL},
+      {PREPARE ONES FENCE DENSE ONES DENSE COMMIT WAIT, HAZARD_KIND_COUNT, 128, 0, false, NULL},
+      // Another constant, another value in one lane, and a register that is still read after the constant.
+      {PREPARE FENCE SPARSE "mov.u32 %r20, 0x88888888;\n" SPARSE COMMIT WAIT, HAZARD_REGISTER_IN_FLIGHT, 128, 0, false,
+       "mov writes"},
+      {PREPARE "setp.eq.u32 %p2, %r0, 5; @%p2 mov.u32 %r20, 0x88888888;\n" FENCE SPARSE
+               "mov.u32 %r20, 0x44444444;\n" SPARSE COMMIT WAIT,
+       HAZARD_REGISTER_IN_FLIGHT, 128, 0, false, "mov writes"},
+      {PREPARE FENCE SPARSE "mov.u32 %r20, 0x44444444; add.u32 %r20, %r20, 1;\n" COMMIT WAIT, HAZARD_REGISTER_IN_FLIGHT,
+       128, 0, false, "add writes"},
+  };
+  EXPECT_HAZARDS(tests);
+}
+
 // A column of B has 64 bytes where A is sparse: its shared memory is checked to the end.
 Test(matrix_sparse, descriptors_are_checked) {
   static const HazardTest tests[] = {

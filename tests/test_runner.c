@@ -48,6 +48,7 @@ static void expect_right(const char *program) {
 // Its RPATH leads to a library of the runtime's name that has nothing in it.
 Test(runner, streams_and_an_rpath) { expect_right("streams"); }
 Test(runner, memory_of_all_kinds) { expect_right("memory"); }
+Test(runner, malloc_in_kernels) { expect_right("heap"); }
 Test(runner, clusters_and_cooperative_launches) { expect_right("launches"); }
 Test(runner, tensor_maps) { expect_right("tensor_map"); }
 Test(runner, graphs) { expect_right("graphs"); }
@@ -81,24 +82,29 @@ Test(runner, program_is_found_on_path) {
   free(output);
 }
 
-// ---- cuBLAS' stand-in ----
+// ---- libraries ----
 
-// The program of the tests is built where cuBLAS' headers are.
-static bool has_blas(void) {
-  Output *output = run_test("", "blas", "");
+// A program that needs a library is built where the toolkit has it.
+static bool is_built(const char *program) {
+  Output *output = run_test("", program, "");
   bool found = !strstr(output->err, "no program of this name");
   free(output);
   return found;
 }
 
+Test(runner, compiled_at_run_time) {
+  if (!is_built("nvrtc")) cr_skip_test("this toolkit has no NVRTC");
+  expect_right("nvrtc");
+}
+
 Test(runner, cublas) {
-  if (!has_blas()) cr_skip_test("this toolkit has no cuBLAS");
+  if (!is_built("blas")) cr_skip_test("this toolkit has no cuBLAS");
   expect_right("blas");
 }
 
 // Each unwritten column is read, and is a finding of its own.
 Test(runner, cublas_reads_what_nobody_has_written) {
-  if (!has_blas()) cr_skip_test("this toolkit has no cuBLAS");
+  if (!is_built("blas")) cr_skip_test("this toolkit has no cuBLAS");
   Output *output = run_test("", "blas", "factor");
   EXPECT_CODE(1);
   EXPECT_OUT("right\n");
@@ -214,7 +220,7 @@ Test(runner, wrong_shape_of_a_launch) {
 Test(runner, missing_functions_are_named) {
   Output *output = run_test("", "missing", "");
   int count = 0;
-  EXPECT_CODE(0);
+  EXPECT_CODE(2);  // one of its kernels has multimem
   EXPECT_OUT("\nright\n");
   cr_expect(!strstr(output->out, "something else"), "%s", output->out);
   EXPECT_ERR("hopper-run: sum_of_all(float*) was not launched: multimem.red.relaxed.sys.global.add.f32: unknown "
@@ -249,8 +255,10 @@ Test(runner, library_that_needs_a_gpu_is_named) {
 
 Test(runner, program_without_ptx) {
   Output *output = run_test("", "no-ptx", "prints");
+  cr_expect_neq(output->code, 0);
   EXPECT_OUT("launch: cudaErrorNoKernelImageForDevice");
   EXPECT_ERR("build it with nvcc -gencode arch=compute_90a,code=compute_90a\n");
+  EXPECT_ERR("kernels of the program did not run");
   free(output);
 }
 

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <string.h>
 
 #include "emulator/emulator.h"
@@ -237,4 +238,30 @@ Test(shadow, takes_at_most_eight_bytes_a_byte_of_a_stage) {
       // What is remembered of threads does not grow with what they do.
       cr_expect_leq(memory.order, 2 << 20, "%s: %zu bytes of vector clocks and sets", stages[i].stage, memory.order);
     }
+}
+
+// ---- large allocations ----
+
+// As with a small one, what nothing has written is poison, on both sides of the pieces that are mapped (region.c).
+Test(shadow, a_large_allocation_is_poisoned_and_untouched) {
+  const size_t size = ((size_t)6 << 30) + 5;
+  struct rusage before, after;
+  getrusage(RUSAGE_SELF, &before);
+  Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true});
+  uint64_t address = emulator_alloc(emulator, size);
+  cr_assert(address);
+  for (size_t at = 0; at < size; at += (size_t)8 << 20) {
+    uint8_t bytes[3] = {0};
+    cr_assert(emulator_read(emulator, bytes, address + (at ? at - 1 : 0), sizeof bytes));
+    cr_assert(bytes[0] == 0xcb && bytes[1] == 0xcb && bytes[2] == 0xcb, "at %zu", at);
+  }
+  uint8_t last = 7;
+  cr_expect(emulator_write(emulator, address + size - 1, &last, 1));
+  last = 0;
+  cr_expect(emulator_read(emulator, &last, address + size - 1, 1) && last == 7);
+  cr_expect(!emulator_read(emulator, &last, address + size, 1));
+  cr_expect(emulator_free(emulator, address));
+  emulator_close(emulator);
+  getrusage(RUSAGE_SELF, &after);
+  cr_expect(after.ru_maxrss - before.ru_maxrss < 1 << 20, "%ld kB", after.ru_maxrss - before.ru_maxrss);
 }

@@ -9,7 +9,8 @@ CORE_OBJECTS := $(patsubst common/%.c,$(RUNNER)/%.o,common/runner/core.c common/
 RUNTIME_SOURCES := $(wildcard common/runner/runtime/*.c)
 CORE_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%, \
   $(call objects,common/emulator/*/*.c common/harness/counters.c common/harness/listing.c))
-# cuBLAS is part of most toolkits, and not of the wheel that deps.sh installs.
+# cuBLAS and NVRTC are part of most toolkits, and not of the wheel that deps.sh installs.
+NVRTC := $(and $(wildcard $(CUDA)/include/nvrtc.h),$(wildcard $(CUDA)/lib*/libnvrtc.so))
 BLAS := $(if $(wildcard $(CUDA)/include/cublasLt.h /usr/include/cublasLt.h),cublas cublasLt)
 STAND_INS := $(RUNNER)/libcuda.so.1 $(foreach release,12 13,$(patsubst %,$(RUNNER)/lib%.so.$(release),cudart $(BLAS)))
 
@@ -81,7 +82,7 @@ run_file: $(HOPPER_RUN) | nvcc
 # ---- the programs of the tests ----
 
 RUNNER_TESTS := $(RUNNER)/tests
-RUNNER_PROGRAMS := $(patsubst tests/runner/%.cu,$(RUNNER_TESTS)/%,$(filter-out %/needs_gpu.cu $(if $(BLAS),,%/blas.cu),$(wildcard tests/runner/*.cu))) \
+RUNNER_PROGRAMS := $(patsubst tests/runner/%.cu,$(RUNNER_TESTS)/%,$(filter-out %/needs_gpu.cu $(if $(BLAS),,%/blas.cu) $(if $(NVRTC),,%/nvrtc.cu),$(wildcard tests/runner/*.cu))) \
   $(addprefix $(RUNNER_TESTS)/,driver driver-nvcc streams-12 launches-12 memory-rdc library static no-ptx decoy/libcudart.so.$(NVCC_RELEASE))
 
 define TEST_PROGRAM
@@ -92,6 +93,7 @@ endef
 $(RUNNER_TESTS)/%: tests/runner/%.cu $(wildcard tests/runner/*.h) | nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
 $(RUNNER_TESTS)/blas: TEST_FLAGS = -lcublas
+$(RUNNER_TESTS)/nvrtc: TEST_FLAGS = -lnvrtc
 # The same with the runtime of CUDA 12, and compressed as its nvcc does. That of CUDA 13 can still do it.
 $(RUNNER_TESTS)/%-12: RUN_LIBRARIES = -L$(RUNNER)/link-12 -lcuda
 $(RUNNER_TESTS)/%-12: TEST_FLAGS = $(if $(filter 13,$(NVCC_RELEASE)),--compress-mode=speed)

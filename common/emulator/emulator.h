@@ -54,6 +54,9 @@ size_t emulator_written(const Emulator *emulator, uint64_t address, size_t size)
 bool emulator_map(Emulator *emulator, void *memory, size_t size);
 bool emulator_unmap(Emulator *emulator, void *memory);
 
+// How many bytes malloc may give out in kernels: 8 MiB, if this is never called. They belong to the kernels, which free them.
+void emulator_set_heap(Emulator *emulator, size_t bytes);
+
 // The allocation or variable at an address of global memory.
 typedef struct EmulatorRange {
   uint64_t base;

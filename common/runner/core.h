@@ -38,6 +38,7 @@ typedef struct Core {
   char stopped[600];  // in words, for cuGetErrorString
   uint64_t launches;
   bool strict, counters;
+  bool incomplete;  // a kernel that a GPU may run did not run here
   // What a library read although nothing had written it.
   struct {
     uint64_t count, address;  // places, the first

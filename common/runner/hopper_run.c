@@ -159,28 +159,31 @@ static void prepare(const char *folder, const ElfFacts *facts) {
 
 // ---- reports ----
 
-static void copy_report(const char *path, bool *fault) {
+// The report begins with an exit code. A fault's comes first, then that of a process which could not run all.
+static void copy_report(const char *path, int *code) {
   FILE *file = fopen(path, "r");
   if (!file) return;
-  *fault |= fgetc(file) == '1';
+  int own = fgetc(file) - '0';
+  if (*code != EXIT_FAULT && (own == EXIT_FAULT || own == EXIT_USAGE)) *code = own;
   for (int c; (c = fgetc(file)) != EOF;) fputc(c, stderr);
   fclose(file);
 }
 
-// Prints and removes the reports that the program's processes have left in the folder. Returns whether one has a fault.
-static bool print_reports(const char *folder) {
-  bool fault = false;
+// Prints and removes the reports that the program's processes have left in the folder. Returns the exit code if the
+// program's own is 0.
+static int print_reports(const char *folder) {
+  int code = 0;
   DIR *directory = opendir(folder);
   for (struct dirent *entry; directory && (entry = readdir(directory)) != NULL;) {
     char path[PATH_MAX];
     if (entry->d_name[0] == '.') continue;
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    copy_report(path, &fault);
+    copy_report(path, &code);
     unlink(path);
   }
   if (directory) closedir(directory);
   rmdir(folder);
-  return fault;
+  return code;
 }
 
 static volatile pid_t child;
@@ -230,5 +233,6 @@ int main(int argc, char **argv) {
   prepare(folder, &facts);
   setenv("HOPPER_RUN_REPORT", reports, 1);
   int code = run(path, argv + at);
-  return print_reports(reports) && code == 0 ? EXIT_FAULT : code;
+  int found = print_reports(reports);
+  return code ? code : found;
 }

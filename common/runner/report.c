@@ -62,12 +62,14 @@ static void print(FILE *out) {
   HazardReports reports = count_reports(hazards, count);
   fprintf(out, "hopper-run: %llu launch%s, ", (unsigned long long)core.launches, core.launches == 1 ? "" : "es");
   print_grades(out, reports.count);
+  if (core.incomplete)
+    fprintf(out, "hopper-run: kernels of the program did not run, as is said above: they are not checked\n");
   emulator_print_hazards(out, hazards, count);
   print_unwritten(out);
   if (core.counters) print_all_counters(out);
 }
 
-// Whether the exit code must be 1 if the program's own is 0.
+// Whether there is a fault, or what counts as one.
 static bool failed(void) {
   int count;
   const Hazard *hazards = emulator_hazards(core.emulator, &count);
@@ -75,7 +77,10 @@ static bool failed(void) {
   return reports.count[HAZARD_FAULT] > 0 || (core.strict && reports.count[HAZARD_FORMAL] > 0);
 }
 
-// The first byte is 1 when a fault was found; the text follows.
+// What the exit code must be if the program's own is 0: 1 for a fault, 2 for kernels that could not run.
+static char least_code(void) { return failed() ? '1' : core.incomplete ? '2' : '0'; }
+
+// The first byte is that exit code; the text follows.
 void report_update(void) {
   const char *folder = getenv("HOPPER_RUN_REPORT");
   char path[4096];
@@ -83,7 +88,7 @@ void report_update(void) {
   snprintf(path, sizeof path, "%s/%ld", folder, (long)getpid());
   FILE *file = fopen(path, "w");
   if (!file) return;
-  fputc(failed() ? '1' : '0', file);
+  fputc(least_code(), file);
   print(file);
   fclose(file);
 }

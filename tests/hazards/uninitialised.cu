@@ -97,3 +97,21 @@ extern "C" __global__ void record(float *records, float *out) {
   float4 all = ((const float4 *)records)[31 - t];  // HAZARD(record): uninitialised read
   out[t] = all.x + all.y + all.z + all.w;
 }
+
+__device__ __noinline__ bool find(const int *in, int *value) {
+  bool found = in[threadIdx.x] % 3 == 0;
+  if (found) *value = in[threadIdx.x] / 3;
+  return found;
+}
+
+// The value is used where none was found. nvcc loads it in any case, and selects then: only the selection tells.
+// launch found_or_not: grid 1 block 64 args int[64] int[64]=zero
+extern "C" __global__ void found_or_not(const int *in, int *out) {
+  int value;
+  bool found = find(in, &value);
+#ifdef REPAIRED
+  out[threadIdx.x] = found ? value : -1;
+#else
+  out[threadIdx.x] = found ? -1 : value;  // HAZARD(found_or_not): uninitialised read
+#endif
+}

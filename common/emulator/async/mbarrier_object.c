@@ -89,10 +89,14 @@ MbarrierState mbarrier_state(const Mbarrier *mbarrier) {
                          .phase = (uint32_t)(word >> PHASE_SHIFT)};
 }
 
-static void set_state(Mbarrier *mbarrier, MbarrierState state) {
+static uint64_t word_of(MbarrierState state) {
   uint64_t tx = (uint64_t)(uint32_t)state.tx & ((1u << TX_BITS) - 1);
-  mbarrier->word = state.pending | (uint64_t)state.expected << EXPECTED_SHIFT | tx << TX_SHIFT |
-                   (uint64_t)state.phase << PHASE_SHIFT;
+  return state.pending | (uint64_t)state.expected << EXPECTED_SHIFT | tx << TX_SHIFT |
+         (uint64_t)state.phase << PHASE_SHIFT;
+}
+
+static void set_state(Mbarrier *mbarrier, MbarrierState state) {
+  mbarrier->word = word_of(state);
   memcpy(mbarrier->region->data + mbarrier->offset, &mbarrier->word, MBARRIER_BYTES);
 }
 
@@ -247,7 +251,9 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
     mbarrier_stop(origin, mbarrier->address, "an mbarrier waits for 1 to %d arrivals, not %u", MBARRIER_MAX, count);
     return;
   }
-  if (warp_launch(warp)->hazards) race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, NULL);
+  MbarrierState state = {.pending = count, .expected = count};
+  uint64_t word = word_of(state);  // lanes of one instruction may write the same: kernels let a whole warp initialise
+  if (warp_launch(warp)->hazards) race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, &word);
   clocks_release(mbarrier->arrived);
   clocks_release(mbarrier->armed);
   clocks_release(mbarrier->completed);
@@ -257,7 +263,7 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
                          .live = true,
                          .init = origin,
                          .init_clock = warp->clocks[lane].own};
-  set_state(mbarrier, (MbarrierState){.pending = count, .expected = count});
+  set_state(mbarrier, state);
   cluster->progress++;
 }
 

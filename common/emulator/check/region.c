@@ -1,20 +1,78 @@
 // Memory with exact bounds: see region.h.
+#define _GNU_SOURCE  // memfd_create
 #include "region.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "../warp/host_memory.h"
 
+// ---- poisoned memory ----
+//
+// A large region is mapped to a file of poison, again and again. So a page costs time and memory when it is first written, and
+// the part that a program never touches costs nothing.
+
+enum { LARGE = 32 << 20, POISON_FILE = 16 << 20 };
+
+static int poison_file = -1;
+
+static void make_poison_file(void) {
+  int file = memfd_create("poison", MFD_CLOEXEC);
+  if (file < 0) return;
+  void *bytes =
+      ftruncate(file, POISON_FILE) ? MAP_FAILED : mmap(NULL, POISON_FILE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (bytes == MAP_FAILED) {
+    close(file);
+    return;
+  }
+  memset(bytes, REGION_POISON, POISON_FILE);
+  munmap(bytes, POISON_FILE);
+  poison_file = file;
+}
+
+// NULL when the host cannot do it.
+static uint8_t *map_poison(uint64_t size) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, make_poison_file);
+  const int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_NORESERVE;
+  if (poison_file < 0) return NULL;
+  uint8_t *memory = mmap(NULL, size, access, flags | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return NULL;
+  for (uint64_t done = 0, part; done < size; done += part) {
+    part = size - done < POISON_FILE ? size - done : POISON_FILE;
+    if (mmap(memory + done, part, access, flags | MAP_FIXED, poison_file, 0) != MAP_FAILED) continue;
+    munmap(memory, size);
+    return NULL;
+  }
+  return memory;
+}
+
+static bool allocate_poisoned(Region *region) {
+  if (region->size >= LARGE) region->data = map_poison(region->size);
+  region->is_mapped = region->data != NULL;
+  if (region->is_mapped) return true;
+  region->data = malloc(region->size ? region->size : 1);
+  if (region->data) memset(region->data, REGION_POISON, region->size);
+  return region->data != NULL;
+}
+
+static void free_data(Region *region) {
+  if (region->is_mapped)
+    munmap(region->data, region->size);
+  else if (!region->borrowed)
+    free(region->data);
+}
+
 bool region_init(Region *region, RegionKind kind, uint64_t base, uint64_t size, bool with_shadow, RegionUsage *usage) {
   *region = (Region){.kind = kind, .base = base, .size = size, .usage = usage};
-  region->data = malloc(size ? size : 1);
-  if (!region->data) return false;
+  if (!allocate_poisoned(region)) return false;
   if (with_shadow && !shadow_init(&region->shadow, size, &usage->shadow)) {
-    free(region->data);
+    free_data(region);
     return false;
   }
-  memset(region->data, REGION_POISON, size);
   usage_add(&usage->data, size);
   return true;
 }
@@ -23,7 +81,7 @@ void region_destroy(Region *region) {
   if (!region->data) return;
   shadow_destroy(&region->shadow);  // first: at every moment the usage counts the memory of a shadow, too
   if (!region->borrowed) usage_subtract(&region->usage->data, region->size);
-  if (!region->borrowed) free(region->data);
+  free_data(region);
   region->data = NULL;
 }
 
@@ -128,6 +186,24 @@ Region *region_add_shared(RegionTable *table, uint64_t size, bool with_shadow) {
   region->borrowed = false;
   usage_add(&table->usage->data, size);
   return region;
+}
+
+// ---- the heap of kernels ----
+
+Region *region_add_heap(RegionTable *table, uint64_t size, bool with_shadow) {
+  if (size == 0) size = 1;
+  if (size > table->heap_size || table->heap_used > table->heap_size - size) return NULL;
+  Region *region = region_add(table, REGION_GLOBAL, size, with_shadow);
+  if (!region) return NULL;
+  region->is_heap = true;
+  table->heap_used += size;
+  return region;
+}
+
+void region_free_heap(RegionTable *table, Region *region, bool keep) {
+  table->heap_used -= region->size;
+  region->freed = true;
+  if (!keep) region_destroy(region);
 }
 
 void region_table_destroy(RegionTable *table) {

@@ -13,8 +13,10 @@ typedef struct Region {
   Shadow shadow;     // without hazard checks it has no pages
   const char *name;  // of a module's variable, NULL for an allocation
   bool freed;
-  bool is_host;   // base is the host's address of data
-  bool borrowed;  // data belongs to the host
+  bool is_host;    // base is the host's address of data
+  bool borrowed;   // data belongs to the host
+  bool is_heap;    // a kernel's malloc returned it
+  bool is_mapped;  // data is of mmap
   struct RegionUsage *usage;
 } Region;
 
@@ -37,6 +39,7 @@ typedef struct RegionTable {
   Region **items;
   int count, capacity;
   uint64_t next_base;
+  uint64_t heap_size, heap_used;  // bytes that malloc in kernels may give out, and those that it has given
   RegionUsage *usage;
 } RegionTable;
 
@@ -48,4 +51,8 @@ Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with
 Region *region_map(RegionTable *table, void *memory, uint64_t size, bool with_shadow);
 // Memory that the host and kernels reach by one address, poisoned.
 Region *region_add_shared(RegionTable *table, uint64_t size, bool with_shadow);
+// malloc and free of kernels. NULL when the heap has too little left. keep: what was freed stays readable, because an
+// asynchronous operation may still use it.
+Region *region_add_heap(RegionTable *table, uint64_t size, bool with_shadow);
+void region_free_heap(RegionTable *table, Region *region, bool keep);
 void region_table_destroy(RegionTable *table);

@@ -1,11 +1,13 @@
-// printf and assert in kernels: calls of functions that nvcc leaves to the system. CUDA C++ programming guide, "Formatted
-// output" and "Assertion".
+// printf, assert, malloc and free in kernels: calls of functions that nvcc leaves to the system. new and delete call the
+// last two. CUDA C++ programming guide, "Formatted output", "Assertion" and "Dynamic global memory allocation".
 #include "system_call.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../check/race.h"
 #include "../memory/memory.h"
 #include "../warp/lanes.h"
 
@@ -16,9 +18,8 @@ typedef struct SystemCall {
   int argument_count;
   Slot arguments[MAX_ARGUMENTS];
   int strides[MAX_ARGUMENTS], sizes[MAX_ARGUMENTS];
-  bool has_result;
   Slot result;
-  int result_stride;
+  int result_stride, result_size;  // size 0: none
 } SystemCall;
 
 static uint64_t argument(Warp *warp, const SystemCall *call, int index, int lane) {
@@ -26,6 +27,10 @@ static uint64_t argument(Warp *warp, const SystemCall *call, int index, int lane
   memcpy(&value, SLOT(warp, call->arguments[index], const u8) + lane * call->strides[index],
          (size_t)call->sizes[index]);
   return value;
+}
+
+static void give_result(Warp *warp, const SystemCall *call, int lane, uint64_t value) {
+  memcpy(SLOT(warp, call->result, u8) + lane * call->result_stride, &value, (size_t)call->result_size);
 }
 
 // A string of the kernel's, cut to the buffer; "(null)" when there is none at the address.
@@ -119,7 +124,7 @@ static void print_formatted(Warp *warp, const Inst *inst, Mask mask) {
       if (length > 0) used += (size_t)length < sizeof line - used ? (size_t)length : sizeof line - used - 1;
     }
     fwrite(line, 1, used, stdout);
-    if (call->has_result) memcpy(SLOT(warp, call->result, u8) + lane * call->result_stride, &(u32){0}, 4);
+    give_result(warp, call, lane, 0);
   }
 }
 
@@ -135,7 +140,59 @@ static void assert_failed(Warp *warp, const Inst *inst, Mask mask) {
               (unsigned)argument(warp, call, 2, lane));
 }
 
+// ---- malloc(size), free(address) ----
+
+static void allocate_memory(Warp *warp, const Inst *inst, Mask mask) {
+  const SystemCall *call = inst->extra;
+  const Launch *launch = warp_launch(warp);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    const Region *region = region_add_heap(launch->global, argument(warp, call, 0, lane), launch->hazards);
+    give_result(warp, call, lane, region ? region->base : 0);
+  }
+}
+
+// To the checks it writes all of the memory: what other threads do there must come before it.
+static void check_free(Warp *warp, const Inst *inst, int lane, Region *region) {
+  for (uint64_t done = 0, part; done < region->size; done += part) {
+    part = region->size - done < INT_MAX ? region->size - done : INT_MAX;
+    race_write(warp, inst, lane, region, done, (int)part, NULL);
+  }
+}
+
+static void free_memory(Warp *warp, const Inst *inst, Mask mask) {
+  const Launch *launch = warp_launch(warp);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    uint64_t address = argument(warp, inst->extra, 0, lane);
+    if (!address) continue;
+    const Region *near = NULL;
+    Region *region = region_find(launch->global, address, &near);
+    if (!region || !region->is_heap || region->base != address) {
+      bool twice = !region && near && near->is_heap && near->base == address;
+      hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, 1,
+                  twice ? "free: this memory was freed already" : "free: no malloc in a kernel returned this address");
+      return;
+    }
+    if (launch->hazards) check_free(warp, inst, lane, region);
+    region_free_heap(launch->global, region, launch->program->asynchronous);
+  }
+}
+
 // ---- decoding ----
+
+static const struct {
+  const char *name;
+  int arguments, result_size;
+  bool allocates;
+  Execute *execute;
+} functions[] = {
+    {"vprintf", 2, 4, false, print_formatted},
+    {"__assertfail", 5, 0, false, assert_failed},
+    {"malloc", 1, 8, true, allocate_memory},
+    {"free", 1, 0, true, free_memory},
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 static bool argument_place(Decoder *decoder, const PtxOperand *operand, Slot *slot, int *stride, int *size) {
   if (operand->kind != PTX_OPERAND_VARIABLE || !operand->variable) return false;
@@ -149,23 +206,25 @@ static bool argument_place(Decoder *decoder, const PtxOperand *operand, Slot *sl
 
 DecodeResult system_call_decode(Decoder *decoder, const PtxInstruction *source, const char *name,
                                 const PtxOperand *results, const PtxOperand *arguments, Inst *inst) {
-  bool prints = !strcmp(name, "vprintf"), asserts = !strcmp(name, "__assertfail");
-  int needed = prints ? 2 : 5;
-  if (!prints && !asserts)
-    return decoder_error(decoder, source, "function %s has no body, and the system provides only printf and assert",
-                         name);
+  int f = 0;
+  while (f < FUNCTIONS && strcmp(name, functions[f].name)) f++;
+  if (f == FUNCTIONS)
+    return decoder_error(decoder, source,
+                         "function %s has no body, and the system provides only printf, assert, malloc and free", name);
+  int needed = functions[f].arguments, size = 0;
   if (!arguments || arguments->item_count != needed)
-    return decoder_error(decoder, source, "%s takes %d arguments", name, needed);
+    return decoder_error(decoder, source, "%s takes %d argument%s", name, needed, needed > 1 ? "s" : "");
   SystemCall *call = decoder_allocate(decoder, sizeof *call);
   call->argument_count = needed;
   for (int i = 0; i < needed; i++)
     if (!argument_place(decoder, &arguments->items[i], &call->arguments[i], &call->strides[i], &call->sizes[i]))
       return decoder_error(decoder, source, "argument %d of %s is no .param variable", i + 1, name);
-  int size = 0;
-  call->has_result = results && results->item_count == 1 &&
-                     argument_place(decoder, &results->items[0], &call->result, &call->result_stride, &size) &&
-                     size == 4;
+  if (results && results->item_count == 1 &&
+      argument_place(decoder, &results->items[0], &call->result, &call->result_stride, &size) &&
+      size == functions[f].result_size)
+    call->result_size = size;
   inst->extra = call;
-  inst->execute = prints ? print_formatted : assert_failed;
+  inst->execute = functions[f].execute;
+  decoder->program->allocates |= functions[f].allocates;
   return DECODED;
 }

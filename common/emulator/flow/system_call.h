@@ -1,4 +1,4 @@
-// Functions that the system provides to kernels: printf and assert.
+// Functions that the system provides to kernels: printf, assert, malloc and free.
 #pragma once
 
 #include "../warp/decoder.h"

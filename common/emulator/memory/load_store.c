@@ -7,6 +7,7 @@
 #include "../warp/operands.h"
 #include "../warp/warp.h"
 #include "access_counts.h"
+#include "discarded.h"
 #include "families.h"
 
 enum { MAX_VECTOR = 4, MAX_BYTES = 16 };
@@ -128,6 +129,7 @@ static SyncTable *sync_table(Warp *warp, const Access *access) {
 
 // Local memory is a thread's own: nothing to race with, but it may be read before it was written.
 static void check_local(Warp *warp, const Inst *inst, int lane, const Access *access, uint64_t address, int bytes) {
+  if (inst->c && (*SLOT(warp, inst->c, const Mask) >> lane & 1) != (inst->flags == SELECTED_IF_TRUE)) return;
   for (int i = 0; i < bytes; i++)
     if (!access->valid[i]) {
       hazard_report(warp, inst, lane, HAZARD_UNINITIALISED_READ, address, bytes,

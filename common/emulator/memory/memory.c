@@ -44,7 +44,7 @@ static bool global_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_
 static bool find_global(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, AccessKind kind,
                         Access *access) {
   Region *region = warp->last_region;
-  if (!region || address - region->base >= region->size) {
+  if (!region || region->freed || address - region->base >= region->size) {
     const Region *near = NULL;
     region = region_find(warp_launch(warp)->global, address, &near);
     if (!region) return global_out_of_bounds(warp, inst, lane, address, size, near);

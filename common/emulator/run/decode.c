@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../flow/families.h"
+#include "../memory/discarded.h"
 #include "../tensor/wgmma_registers.h"
 #include "../warp/host_memory.h"
 #include "../warp/operands.h"
@@ -347,6 +348,7 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
   for (int f = 0; f < program->function_count && !decoder.failed; f++)
     decode_function(&decoder, &program->functions[f]);
   free(decoder.constant_buckets);
+  if (!decoder.failed) find_discarded_loads(program);
   if (!decoder.failed) wgmma_watch_program(program);
   if (!decoder.failed) return program;
   program_free(program);

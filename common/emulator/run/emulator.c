@@ -16,6 +16,7 @@ Emulator *emulator_open(const EmulatorOptions *options) {
   emulator->options = *options;
   emulator->global.next_base = GLOBAL_WINDOW;
   emulator->global.usage = &emulator->usage;
+  emulator->global.heap_size = 8 << 20;  // as of CUDA's cudaLimitMallocHeapSize
   pthread_mutex_init(&emulator->hazards.lock, NULL);
   return emulator;
 }
@@ -43,7 +44,7 @@ uint64_t emulator_alloc(Emulator *emulator, size_t size) {
 
 bool emulator_free(Emulator *emulator, uint64_t address) {
   Region *region = region_find(&emulator->global, address, NULL);
-  if (!region || region->base != address || region->name || region->is_host) return false;
+  if (!region || region->base != address || region->name || region->is_host || region->is_heap) return false;
   region_destroy(region);
   region->freed = true;
   return true;
@@ -108,6 +109,8 @@ bool emulator_unmap(Emulator *emulator, void *memory) {
   region->freed = true;
   return true;
 }
+
+void emulator_set_heap(Emulator *emulator, size_t bytes) { emulator->global.heap_size = bytes; }
 
 bool emulator_find(const Emulator *emulator, uint64_t address, EmulatorRange *range) {
   const Region *region = region_find(&emulator->global, address, NULL);

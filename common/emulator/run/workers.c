@@ -178,7 +178,10 @@ static void *work_in_thread(void *worker) {
   return work(worker);
 }
 
-static int worker_count(const Emulator *emulator, uint32_t clusters) {
+// One for a program that allocates: the others look regions up without a lock.
+static int worker_count(const Launch *launch, uint32_t clusters) {
+  const Emulator *emulator = launch->emulator;
+  if (launch->program->allocates) return 1;
   long cores = emulator->options.threads > 0 ? emulator->options.threads : sysconf(_SC_NPROCESSORS_ONLN);
   if (cores < 1) cores = 1;
   return cores < (long)clusters ? (int)cores : (int)clusters;
@@ -194,7 +197,7 @@ static void run_workers(Worker *workers, int count) {
 }
 
 void launch_run(Launch *launch, uint32_t clusters, uint32_t resident) {
-  int count = worker_count(launch->emulator, clusters);
+  int count = worker_count(launch, clusters);
   Queue queue = {.count = clusters, .resident = resident, .thread_count = count, .random = launch->schedule};
   Worker *workers = aligned_alloc(_Alignof(Worker), (size_t)count * sizeof *workers);
   if (!workers) out_of_memory();

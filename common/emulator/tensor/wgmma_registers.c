@@ -12,6 +12,7 @@
 #include "../check/hazard.h"
 #include "../warp/host_memory.h"
 #include "../warp/instruction.h"
+#include "../warp/lanes.h"
 
 // ---- which registers ----
 
@@ -87,6 +88,16 @@ static void hold_constant(const WgmmaState *state, RegisterName *name) {
   *name = (RegisterName){.used = name->used, .touched = unfenced ? name->used : 0, .constant = true};
 }
 
+// Whether a mov puts a constant into a register of A, or of the metadata, that holds it already. nvcc sets such a
+// register anew in each round of a loop, while the product of the round before still reads it. Nothing changes.
+static bool repeats_constant(Warp *warp, const Inst *inst, Mask mask) {
+  const uint32_t *held = (const uint32_t *)(warp->registers + inst->d),
+                 *given = (const uint32_t *)(warp->registers + inst->a);
+  Mask changed = 0;
+  EACH_LANE(mask, changed |= (Mask)(held[LANE] != given[LANE]) << LANE);
+  return is_constant_mov(inst) && !changed;
+}
+
 // A mov gives what `from` stands for to `to`. whole: for all lanes.
 static void rename_register(const WgmmaState *state, RegisterName *to, RegisterName from, bool whole) {
   RegisterName before = *to;
@@ -120,6 +131,7 @@ static bool touch(Warp *warp, const Inst *inst, Mask mask) {
     if (!program->watched[touches[t].slot / SLOT_UNIT]) continue;
     bool reads_in_flight = name->number > state->waited,
          written_while_read = touches[t].written && name->read_by > state->waited;
+    if (written_while_read && !reads_in_flight && repeats_constant(warp, inst, mask)) continue;
     if (reads_in_flight || written_while_read) report(warp, inst, mask, touches[t].written);
     if (is_constant_mov(inst))
       hold_constant(state, name);

@@ -137,6 +137,7 @@ typedef struct Program {
   uint8_t *watched;  // by slot / 64: wgmma uses the register, or a mov copies it from one that it uses
   uint32_t *watched_units, watched_count;  // those that are
   bool asynchronous;                       // has instructions of async.h
+  bool allocates;                          // calls malloc or free, which change the table of regions
   struct Chunk *memory;                    // everything above
 } Program;
 

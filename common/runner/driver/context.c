@@ -180,7 +180,7 @@ API(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active))
   return CUDA_SUCCESS;
 }
 
-// ---- limits and preferences, which change nothing here ----
+// ---- limits, of which only that of the heap changes anything here, and preferences, which change nothing ----
 
 static size_t limits[] = {[CU_LIMIT_STACK_SIZE] = 1024,
                           [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
@@ -196,6 +196,7 @@ API(cuCtxSetLimit, (CUlimit limit, size_t value)) {
   ENTER();
   if (!known_limit(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   limits[limit] = value;
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) emulator_set_heap(core.emulator, value);
   return CUDA_SUCCESS;
 }
 

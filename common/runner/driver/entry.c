@@ -86,6 +86,7 @@ API(cuGetExportTable, (const void **result, const CUuuid *id)) {
   const char *name = dladdr(__builtin_return_address(0), &caller) ? caller.dli_fname : "the program";
   const char *slash = strrchr(name, '/');
   name = slash ? slash + 1 : name;
+  if (!strncmp(name, "libnvrtc", 8)) return CUDA_ERROR_NOT_SUPPORTED;  // it asks for the GPU at hand, and does without
   if (strstr(name, ".so"))
     core_say_once("%s needs a GPU: it has kernels of its own, in machine code, and the emulator runs only PTX", name);
   else

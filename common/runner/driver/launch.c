@@ -161,6 +161,7 @@ CUresult launch_do(const Launch *launch) {
   if (result == EMULATOR_INVALID) {
     core_say("%s was not launched: %s%s", core_readable(function->name), error.message,
              error.line ? " (in its PTX)" : "");
+    core.incomplete |= error.line != 0;
     return error.line ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_INVALID_VALUE;
   }
   if (result == EMULATOR_FAULT) {

@@ -64,15 +64,18 @@ static void drop(Allocation *allocation) {
 
 // ---- allocation ----
 
-// The bytes that the machine can still allocate, from /proc/meminfo.
+// The bytes that the machine can still allocate, from /proc/meminfo. What device memory has, and never touched, is taken, too.
 static size_t host_memory(void) {
-  size_t kilobytes = SIZE_MAX / 1024;
+  size_t total = SIZE_MAX / 1024, available = SIZE_MAX / 1024;
   char line[128];
   FILE *file = fopen("/proc/meminfo", "r");
-  while (file && fgets(line, sizeof line, file))
-    if (sscanf(line, "MemAvailable: %zu", &kilobytes) == 1) break;
+  while (file && fgets(line, sizeof line, file)) {
+    sscanf(line, "MemTotal: %zu", &total);
+    sscanf(line, "MemAvailable: %zu", &available);
+  }
   if (file) fclose(file);
-  return kilobytes * 1024;
+  size_t left = total * 1024 > table.used ? total * 1024 - table.used : 0;
+  return left < available * 1024 ? left : available * 1024;
 }
 
 static size_t whole_pages(size_t size) { return (size + 4095) / 4096 * 4096; }

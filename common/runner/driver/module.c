@@ -10,18 +10,23 @@ static CUmodule modules;
 
 // ---- loading ----
 
+static CUresult nothing_to_run(void) {
+  core.incomplete = true;
+  return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 // Data that begins with neither of the two magic numbers is PTX text, which ends with a 0.
 static CUresult text_of(const void *image, char **text) {
   const char *why = NULL;
   if (fatbin_is_elf(image)) {
     core_say_once("the program loads a cubin, which is machine code: the emulator runs PTX (nvcc -ptx, or -fatbin with "
                   "-gencode arch=compute_90a,code=compute_90a)");
-    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    return nothing_to_run();
   }
   *text = fatbin_is(image) ? fatbin_ptx(image, &why) : strdup(image);
   if (*text) return CUDA_SUCCESS;
   core_say_once("%s; build it with nvcc -gencode arch=compute_90a,code=compute_90a", why ? why : "out of memory");
-  return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  return nothing_to_run();
 }
 
 bool core_has_ptx(const void *image) { return fatbin_has_ptx(image); }
@@ -67,6 +72,7 @@ static CUresult load(CUmodule *result, const void *image) {
   free(text);
   if (!module || !module->loaded) {
     core_say("the program's PTX, line %d: %s", error.line, error.message);
+    core.incomplete = true;
     free(module);
     return CUDA_ERROR_INVALID_PTX;
   }
