@@ -4,7 +4,7 @@
 enum Pass { QUERIES, KEYS };
 
 // A block's shared memory: its own tiles, and slots for streamed ones. In the pass over keys the columns of a product are
-// queries, and their shift and delta come with the tile. full completes when TMA has filled the slot, empty when all warps
+// queries, and their shift and delta come with the tile. full completes when TMA has filled the slot, empty when all threads
 // have released it.
 template <int HEAD_DIM, int SLOT_COUNT = SLOTS> struct Shared {
   enum { COLUMNS = COLUMNS_OF(HEAD_DIM), SLOTS = SLOT_COUNT };
@@ -13,12 +13,11 @@ template <int HEAD_DIM, int SLOT_COUNT = SLOTS> struct Shared {
   float shift[SLOTS][COLUMNS], delta[SLOTS][COLUMNS];
   uint64_t own_full, full[SLOTS], empty[SLOTS];
 
-  // `releases` arrivals release a slot: by default one of each warp.
-  __device__ void init(int releases = WARPGROUPS * 4) {
+  __device__ void init() {
     mbarrier_init(shared_address(&own_full), 1);
     for (int i = 0; i < SLOTS; i++) {
       mbarrier_init(shared_address(full + i), 1);
-      mbarrier_init(shared_address(empty + i), releases);
+      mbarrier_init(shared_address(empty + i), THREADS);
     }
     mbarrier_fence_init();
   }
@@ -240,10 +239,9 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
     release();
   }
 
-  // Releases the slot for this warp. __syncwarp orders the lanes' reads of shift and delta before lane 0's arrival.
+  // Releases the slot. Each lane arrives: it has read shift and delta.
   __device__ void release() {
-    __syncwarp();
-    if (lane == 0) mbarrier_arrive(shared_address(shared.empty + ring.slot));
+    mbarrier_arrive(shared_address(shared.empty + ring.slot));
     ring.advance();
   }
 

@@ -99,14 +99,16 @@ struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
   }
 };
 
-// After the pass: makes dQ of the sums, times scale, as fp16. Grid: query tiles, head after head. Block: 256.
+// After the pass: makes dQ of the sums, times scale, as fp16. Grid: query tiles, head after head, and the last one first: the
+// L2 cache still has the sums that the pass wrote last. Block: 256.
 template <int HEAD_DIM>
 __device__ void finish_queries(const TensorMap &map, const Problem &problem, const QuerySums &sums) {
   __shared__ __align__(1024) half tile[WARPGROUPS][PART_FLOATS];
-  int tiles = problem.head_tiles * (ROWS / COLUMNS_OF(HEAD_DIM)), head = blockIdx.x / tiles;
+  int number = gridDim.x - 1 - blockIdx.x;
+  int tiles = problem.head_tiles * (ROWS / COLUMNS_OF(HEAD_DIM)), head = number / tiles;
   int warpgroup = threadIdx.x / WARPGROUP, thread = threadIdx.x % WARPGROUP, first = thread / WARP * STORE_ROWS;
-  int row = blockIdx.x % tiles * COLUMNS_OF(HEAD_DIM) + first + (HEAD_DIM == 64 ? warpgroup * 64 : 0);
-  const float *part = part_of(sums, blockIdx.x, warpgroup, thread);
+  int row = number % tiles * COLUMNS_OF(HEAD_DIM) + first + (HEAD_DIM == 64 ? warpgroup * 64 : 0);
+  const float *part = part_of(sums, number, warpgroup, thread);
   float d[PART_FLOATS / WARPGROUP];
 #pragma unroll
   for (int i = 0; i < PART_FLOATS / WARPGROUP; i += 4) *(float4 *)(d + i) = *(float4 *)(part + i * WARPGROUP);

@@ -10,7 +10,7 @@ template <int HEAD_DIM, class Pairs = Shared<HEAD_DIM>> struct BlockShared : Pai
 
   __device__ void init() {
     for (int i = 0; i < DS_SLOTS; i++) {
-      mbarrier_init(shared_address(ds_full + i), WARPGROUPS * 4);
+      mbarrier_init(shared_address(ds_full + i), THREADS);
       mbarrier_init(shared_address(ds_empty + i), 4);
     }
     Pairs::init();
@@ -24,13 +24,12 @@ struct KeyWarpgroup : OnePass<HEAD_DIM, CAUSAL, MEMORY> {
   using Base::COLUMNS, Base::shared, Base::problem, Base::lane, Base::row, Base::s, Base::dp, Base::d0, Base::d1;
   Ring<DS_SLOTS> ds;  // the slot for the next dS
 
-  // Hands dS to the query warpgroup. Each lane fences its own stores; __syncwarp orders them before lane 0's arrival.
+  // Hands dS to the query warpgroup. Each lane fences its own stores, and arrives.
   __device__ void put(const typename Base::Factors &a) {
     mbarrier_wait(shared_address(shared.ds_empty + ds.slot), ds.parity ^ 1);
     this->put_score_gradients(a, shared_address(shared.ds[ds.slot]));
     fence_async_proxy();
-    __syncwarp();
-    if (lane == 0) mbarrier_arrive(shared_address(shared.ds_full + ds.slot));
+    mbarrier_arrive(shared_address(shared.ds_full + ds.slot));
     ds.advance();
   }
 
@@ -115,13 +114,16 @@ __device__ void run_roles(const Tensors &tensors, const Problem &problem, const 
   Work work = find_work<HEAD_DIM, KEYS, CAUSAL, Keys>(problem, Keys::own_tile(shared, sums));
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
   int thread = threadIdx.x % WARPGROUP, row = work.row + warpgroup % WARPGROUPS * WARPGROUP_ROWS;
-  if (threadIdx.x == 0) shared.init();
+  if (threadIdx.x == THREADS) {  // the thread that loads does both: so its first loads wait for no barrier
+    shared.init();
+    Queries{shared, tensors, problem, 0, 0, 0, work.head, row}.load_first(work.first, work.tiles);
+  }
   __syncthreads();  // the mbarriers are initialised
   if (warpgroup == WARPGROUPS) {
     registers_decrease<QUERY_REGISTERS_OF(HEAD_DIM)>();
     Queries part{shared, tensors, problem, 0, thread / WARP, thread % WARP, work.head, row};
     part.sums = &sums;
-    if (threadIdx.x == THREADS) part.load_first(work.first, work.tiles);
+    part.loading.slot = Queries::SLOTS - 1;  // the slots before have the first pairs
     part.run(work.first, work.tiles);
   } else {
     registers_increase<KEY_REGISTERS_OF(HEAD_DIM)>();

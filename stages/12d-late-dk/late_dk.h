@@ -7,7 +7,7 @@ template <int HEAD_DIM> struct PairsShared : Shared<HEAD_DIM, PAIR_SLOTS> {
 
   __device__ void init() {
     mbarrier_init(shared_address(&v_full), 1);
-    Shared<HEAD_DIM, PAIR_SLOTS>::init(THREADS);  // each lane releases a pair
+    Shared<HEAD_DIM, PAIR_SLOTS>::init();
   }
 };
 template <int HEAD_DIM> using LateShared = BlockShared<HEAD_DIM, PairsShared<HEAD_DIM>>;
@@ -21,6 +21,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
   // Where HEAD_DIM is 64, the tensor cores do half as much for each score, and the other work is the same: there one
   // warpgroup should compute weights while the other's products run. Where it is 128, turns cost more than they gain.
   static constexpr bool TAKE_TURNS = HEAD_DIM == 64;
+  static constexpr bool FIRST_APART = false;  // whether the first step has code of its own
   Factors a;  // dS of the tile before: the A of its dK, which runs in the next step
 
   // Causal: all first tiles of some heads, then all second ones, and so on, because the first have the most queries. With head
@@ -72,7 +73,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
     this->pack_factors(p, s);
     wgmma_wait<0>();
     wgmma_results(d0);
-    if (!first) mbarrier_arrive(shared_address(shared.empty + last));  // each lane: it has read shift and delta
+    if (!first) mbarrier_arrive(shared_address(shared.empty + last));
     if (first) mbarrier_wait(shared_address(&shared.v_full), 0);
     wgmma_unread(dp);
     this->product(dp, shared.own[1], shared.streamed[slot][1]);
@@ -105,14 +106,16 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
       this->put(a);
       ring.advance();
     }
+    int t = first + skips;
+    if (Part::FIRST_APART) part.step(t++, last, true);
 #pragma unroll 1
-    for (int t = first + skips; t < tiles; t++) part.step(t, last, t == first);
+    for (; t < tiles; t++) part.step(t, last, !Part::FIRST_APART && t == first);
     if (warpgroup == 0) take_turn();  // the last one that warpgroup 1 passes: no arrival may be left over
     this->accumulate(d0, a, shared.streamed[last][0]);
-    wgmma_wait<0>();
-    wgmma_results(d0);
     barrier_sync(V_FREE + warpgroup, WARPGROUP);
     this->store(d1, 1.0f / (1 << WEIGHT_EXPONENT), shared.own[1], &tensors.out[1]);
+    wgmma_wait<0>();
+    wgmma_results(d0);
     barrier_sync(K_FREE, BLOCK_THREADS);
     this->store(d0, problem.scale, shared.own[0], &tensors.out[0]);
     if (lane == 0) tma_store_wait_read<0>();  // until then the block's shared memory must stay

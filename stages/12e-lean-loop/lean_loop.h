@@ -5,7 +5,29 @@
 template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<HEAD_DIM, CAUSAL> {
   using Base = LateKeyWarpgroup<HEAD_DIM, CAUSAL>;
   using Base::COLUMNS, Base::shared, Base::problem, Base::row, Base::ring, Base::s, Base::dp, Base::d0, Base::d1, Base::a;
+  using Base::lane, Base::warp, Base::warpgroup, Base::ds;
   using typename Base::Factors;
+  // Only the first tile has scores that a causal mask hides. At 64 the loop is faster without the branch to the mask, and at 128
+  // there are not enough registers for two copies of the step.
+  static constexpr bool FIRST_APART = CAUSAL && HEAD_DIM == 64;
+  int place;  // of this thread's part of dS in a slot, computed before the loop: else ptxas spills it, if FIRST_APART
+
+  __device__ int place_in_slot() {
+    return swizzled(COLUMNS, lane / 16 * 8 + lane % 8, 8 * warpgroup + 2 * warp + lane / 8 % 2);
+  }
+
+  // Hands dS to the query warpgroup. 16 rows further on the swizzle is the same. So all stores have one address, and each has
+  // its own constant offset from it.
+  __device__ void put() {
+    mbarrier_wait(shared_address(shared.ds_empty + ds.slot), ds.parity ^ 1);
+    uint32_t to = shared_address(shared.ds[ds.slot]) + (FIRST_APART ? place : place_in_slot());
+#pragma unroll
+    for (int n = 0; n < COLUMNS / 16; n++)
+      stmatrix_transposed(to + n * 16 * ROW_BYTES, a[n][0], a[n][1], a[n][2], a[n][3]);
+    fence_async_proxy();
+    mbarrier_arrive(shared_address(shared.ds_full + ds.slot));
+    ds.advance();
+  }
 
   // Stage 12d's step without the release of a pair. `put` comes after the last use of the pair before, and so releases it, too.
   __device__ void step(int t, int &last, bool first) {
@@ -18,7 +40,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<
     wgmma_wait<1>();  // S is complete, and dK runs on
     wgmma_results(s);
     wgmma_results(d1);
-    if (this->needs_mask(t * COLUMNS)) this->mask(t * COLUMNS);
+    if (FIRST_APART ? first : this->needs_mask(t * COLUMNS)) this->mask(t * COLUMNS);
     this->weights();
     Factors p;
     this->pack_factors(p, s);
@@ -35,26 +57,27 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<
     wgmma_results(dp);
     this->score_gradients(p, slot);
     if (!CAUSAL && row + WARPGROUP_ROWS > problem.seqlen) this->hide_missing_keys();  // a causal mask has hidden them
-    wgmma_wait<0>();
-    wgmma_results(d1);
-    wgmma_results(dp);
     this->pack_factors(a, dp);
-    this->put(a);
+    put();
+    wgmma_wait<0>();  // dV is complete
+    wgmma_results(d1);
     last = slot;
     ring.advance();
   }
 
-  __device__ void run(int first, int tiles) { Base::run(*this, first, tiles); }
+  __device__ void run(int first, int tiles) {
+    place = place_in_slot();
+    Base::run(*this, first, tiles);
+  }
 };
 
 template <int HEAD_DIM, bool CAUSAL> struct LeanQueryWarpgroup : KFirstQueryWarpgroup<HEAD_DIM, CAUSAL> {
   using Base = KFirstQueryWarpgroup<HEAD_DIM, CAUSAL>;
   using Base::shared, Base::lane, Base::loading, Base::ds, Base::dq;
 
-  // By a whole warp. Only lane 0's `loading` is right: it has loaded the first pairs.
+  // By a whole warp.
   __device__ void load_pair(int t) {
-    int slot = __shfl_sync(0xffffffff, loading.slot, 0);
-    if (elected()) this->fill(slot, t);
+    if (elected()) this->fill(loading.slot, t);
     loading.advance();
   }
 
