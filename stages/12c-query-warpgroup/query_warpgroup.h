@@ -74,8 +74,7 @@ struct QueryWarpgroup : OnePass<HEAD_DIM, CAUSAL, MEMORY> {
   using Base::SLOTS, Base::shared, Base::tensors, Base::lane, Base::head, Base::row, Base::dq;
   Ring<DS_SLOTS> ds;  // the slot of the next dS
 
-  // By one thread: starts loading the block's own tiles and the first pair.
-  __device__ void load_first(int first, int tiles) {
+  __device__ void load_first(int first, int tiles) {  // by one thread: the block's own tiles and the first pair
     mbarrier_arrive_expect(shared_address(&shared.own_full), sizeof shared.own);
     load<HEAD_DIM>(shared.own, shared.own_full, tensors.own, row, head);
     this->load_streamed(first);
@@ -96,8 +95,7 @@ struct QueryWarpgroup : OnePass<HEAD_DIM, CAUSAL, MEMORY> {
         this->query_gradient(shared_address(shared.ds[slot]), part);
         wgmma_wait<0>();
         wgmma_results(dq);
-        // The slot is released before the addition: dQ is in registers.
-        if (part == 1 && lane == 0) mbarrier_arrive(shared_address(shared.ds_empty + slot));
+        if (part == 1 && lane == 0) mbarrier_arrive(shared_address(shared.ds_empty + slot));  // dQ is in registers
         this->add(t, part);
       }
       ds.advance();

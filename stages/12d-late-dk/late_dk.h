@@ -20,13 +20,11 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
   using typename Base::Factors;
   // Where HEAD_DIM is 64, the tensor cores do half as much for each score, and the other work is the same: there one
   // warpgroup should compute weights while the other's products run. Where it is 128, turns cost more than they gain.
-  static constexpr bool TAKE_TURNS = HEAD_DIM == 64;
-  static constexpr bool FIRST_APART = false;  // whether the first step has code of its own
+  static constexpr bool TAKE_TURNS = HEAD_DIM == 64, FIRST_APART = false;  // and no code of its own for the first step
   Factors a;  // dS of the tile before: the A of its dK, which runs in the next step
 
-  // Causal: all first tiles of some heads, then all second ones, and so on, because the first have the most queries. With head
-  // after head, the last head's long tiles would keep a few SMs busy alone. But blocks that run at the same time should find
-  // what they share in the L2 cache: Q, dO and the sums of dQ, 8 bytes an element.
+  // Causal: all first tiles of some heads, then all second ones, and so on, because the first have the most queries. What these
+  // heads' blocks share should fit into the L2 cache: Q, dO and the sums of dQ, 8 bytes an element.
   static __device__ void find_tile(const Problem &problem, int number, int &head, int &tile) {
     int heads_in_l2 = min(16, max(1, (32 << 20) / (8 * HEAD_DIM * problem.seqlen)));
     int first_head = CAUSAL ? number / (heads_in_l2 * problem.head_tiles) * heads_in_l2 : number / problem.head_tiles;
@@ -44,8 +42,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
     if (TAKE_TURNS) barrier_arrive(TURNS + (1 - warpgroup), THREADS);
   }
 
-  // dS in the place of dP: p is 2^15 P and delta is 2^-15 of what it was, so 2^-15 dP - delta is one multiply-add, and the
-  // powers cancel. p is what dV has as its A: the registers of fp32 weights are dP's by now.
+  // dS in the place of dP: p is 2^15 P, and delta is 2^-15 of what it was. So 2^-15 dP - delta takes one multiply-add.
   __device__ void score_gradients(const Factors &p, int slot) {
     const float p_scale = 1.0f / (1 << WEIGHT_EXPONENT);
 #pragma unroll
