@@ -246,6 +246,14 @@ Test(runner, static_runtime_is_refused) {
   free(output);
 }
 
+Test(runner, cubin_that_no_ptx_replaces) {
+  Output *output = run_test("", "driver", "gives-up");
+  EXPECT_CODE(2);
+  EXPECT_ERR("hopper-run: the program loads a cubin");
+  EXPECT_ERR("kernels of the program did not run");
+  free(output);
+}
+
 Test(runner, library_that_needs_a_gpu_is_named) {
   Output *output = run_test("", "library", "");
   EXPECT_ERR("hopper-run: libneeds_gpu.so needs a GPU");

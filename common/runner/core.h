@@ -39,6 +39,7 @@ typedef struct Core {
   uint64_t launches;
   bool strict, counters;
   bool incomplete;  // a kernel that a GPU may run did not run here
+  bool refused;     // the program has loaded a cubin, and no module since that could be loaded: one may replace the other
   // What a library read although nothing had written it.
   struct {
     uint64_t count, address;  // places, the first

@@ -56,13 +56,15 @@ static HazardReports count_reports(const Hazard *hazards, int count) {
   return reports;
 }
 
+static bool incomplete(void) { return core.incomplete || core.refused; }
+
 static void print(FILE *out) {
   int count;
   const Hazard *hazards = emulator_hazards(core.emulator, &count);
   HazardReports reports = count_reports(hazards, count);
   fprintf(out, "hopper-run: %llu launch%s, ", (unsigned long long)core.launches, core.launches == 1 ? "" : "es");
   print_grades(out, reports.count);
-  if (core.incomplete)
+  if (incomplete())
     fprintf(out, "hopper-run: kernels of the program did not run, as is said above: they are not checked\n");
   emulator_print_hazards(out, hazards, count);
   print_unwritten(out);
@@ -78,7 +80,7 @@ static bool failed(void) {
 }
 
 // What the exit code must be if the program's own is 0: 1 for a fault, 2 for kernels that could not run.
-static char least_code(void) { return failed() ? '1' : core.incomplete ? '2' : '0'; }
+static char least_code(void) { return failed() ? '1' : incomplete() ? '2' : '0'; }
 
 // The first byte is that exit code; the text follows.
 void report_update(void) {

@@ -10,23 +10,20 @@ static CUmodule modules;
 
 // ---- loading ----
 
-static CUresult nothing_to_run(void) {
-  core.incomplete = true;
-  return CUDA_ERROR_NO_BINARY_FOR_GPU;
-}
-
 // Data that begins with neither of the two magic numbers is PTX text, which ends with a 0.
 static CUresult text_of(const void *image, char **text) {
   const char *why = NULL;
   if (fatbin_is_elf(image)) {
     core_say_once("the program loads a cubin, which is machine code: the emulator runs PTX (nvcc -ptx, or -fatbin with "
                   "-gencode arch=compute_90a,code=compute_90a)");
-    return nothing_to_run();
+    core.refused = true;
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   *text = fatbin_is(image) ? fatbin_ptx(image, &why) : strdup(image);
   if (*text) return CUDA_SUCCESS;
   core_say_once("%s; build it with nvcc -gencode arch=compute_90a,code=compute_90a", why ? why : "out of memory");
-  return nothing_to_run();
+  core.incomplete = true;
+  return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
 bool core_has_ptx(const void *image) { return fatbin_has_ptx(image); }
@@ -80,6 +77,7 @@ static CUresult load(CUmodule *result, const void *image) {
   module->next = modules;
   modules = module;
   *result = module;
+  core.refused = false;
   return CUDA_SUCCESS;
 }
 
