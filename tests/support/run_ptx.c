@@ -56,9 +56,9 @@ float float_source(const Sample *sample, int index) { return float_of(sample->in
 double double_source(const Sample *sample, int index) { return double_of(sample->in[index]); }
 
 bool has_modifier(const Sample *sample, const char *modifier) {
-  size_t length = strlen(modifier), end = strcspn(sample->text, " ");
-  for (const char *at = sample->text; (at = strstr(at, modifier)) && at < sample->text + end; at++)
-    if (strchr(". ", at[length])) return true;
+  size_t length = strlen(modifier);
+  for (const char *at = sample->text; (at = strstr(at, modifier)); at++)
+    if (strchr(". ", at[length])) return at < sample->text + strcspn(sample->text, " ");
   return false;
 }
 
@@ -220,32 +220,44 @@ static const double float_edges[] = {0.0,
                                      150.0,
                                      (double)INFINITY};
 
-// Edge value number `index` of a type, false beyond the last. Packed types hold two different ones.
-static bool edge_value(const ValueType *type, int index, uint64_t *value) {
-  const int half_count = sizeof f16_edges / sizeof f16_edges[0];
-  const int float_count = sizeof float_edges / sizeof float_edges[0];
+enum {
+  HALF_EDGES = sizeof f16_edges / sizeof *f16_edges,
+  FLOAT_EDGES = sizeof float_edges / sizeof *float_edges,
+  INTEGER_EDGES = sizeof integer_edges / sizeof *integer_edges,
+};
+
+// How many edge values a type has: of floating-point numbers both signs, and two NaNs.
+static int edge_count(const ValueType *type) {
   switch (type->kind) {
-  case VALUE_PREDICATE: *value = (uint64_t)index; return index < 2;
+  case VALUE_PREDICATE: return 2;
   case VALUE_F16:
-  case VALUE_BF16: {
-    const uint16_t *edges = type->kind == VALUE_F16 ? f16_edges : bf16_edges;
-    if (index >= half_count) return false;
-    *value = edges[index] | (type->bits == 32 ? (uint64_t)edges[(index * 7 + 5) % half_count] << 16 : 0);
-    return true;
+  case VALUE_BF16: return HALF_EDGES;
+  case VALUE_FLOAT: return 2 * FLOAT_EDGES + 2;
+  default: return INTEGER_EDGES;
   }
-  case VALUE_FLOAT: {
-    if (index >= 2 * float_count + 2) return false;
-    double number = float_edges[index / 2 % float_count] * (index % 2 ? -1 : 1);
-    if (index == 2 * float_count) number = (double)NAN;
-    *value = type->bits == 32 ? float_bits((float)number) : double_bits(number);
-    if (index == 2 * float_count + 1) *value = type->bits == 32 ? 0xff812345 : 0xfff0000012345678;  // signalling
-    return true;
+}
+
+static uint64_t float_edge(const ValueType *type, int index) {
+  if (index == 2 * FLOAT_EDGES + 1) return type->bits == 32 ? 0xff812345 : 0xfff0000012345678;  // signalling
+  double number = float_edges[index / 2 % FLOAT_EDGES] * (index % 2 ? -1 : 1);
+  if (index == 2 * FLOAT_EDGES) number = (double)NAN;
+  return type->bits == 32 ? float_bits((float)number) : double_bits(number);
+}
+
+// Edge value number `index` of a type. Packed types hold two different ones.
+static uint64_t edge_value(const ValueType *type, int index) {
+  const uint16_t *halves = type->kind == VALUE_F16 ? f16_edges : bf16_edges;
+  switch (type->kind) {
+  case VALUE_PREDICATE: return (uint64_t)index;
+  case VALUE_F16:
+  case VALUE_BF16: return halves[index] | (type->bits == 32 ? (uint64_t)halves[(index * 7 + 5) % HALF_EDGES] << 16 : 0);
+  case VALUE_FLOAT: return float_edge(type, index);
+  default: return low_bits(integer_edges[index], type->register_bits);
   }
-  default:
-    if (index >= (int)(sizeof integer_edges / sizeof integer_edges[0])) return false;
-    *value = low_bits(integer_edges[index], type->register_bits);
-    return true;
-  }
+}
+
+static uint64_t random_edge(const ValueType *type, uint64_t *state) {
+  return edge_value(type, (int)(random_bits(state) % (uint64_t)edge_count(type)));
 }
 
 // Any bits; of floats also numbers near one another, whose sums and comparisons are not trivial.
@@ -314,19 +326,6 @@ static void add_sample(Samples *samples, Sample sample) {
   samples->items[samples->count++] = sample;
 }
 
-static int edge_count(const ValueType *type) {
-  uint64_t value;
-  int count = 0;
-  while (edge_value(type, count, &value)) count++;
-  return count;
-}
-
-static uint64_t random_edge(const ValueType *type, uint64_t *state) {
-  uint64_t value = 0;
-  edge_value(type, (int)(random_bits(state) % (uint64_t)edge_count(type)), &value);
-  return value;
-}
-
 // Every pair of edge values of the first two sources, with random edges of the others; and random values.
 static Samples make_samples(const char *text, const Signature *signature) {
   Samples samples = {NULL, 0, 0};
@@ -338,8 +337,8 @@ static Samples make_samples(const char *text, const Signature *signature) {
       for (int repeat = 0; repeat < (count > 2 ? SAMPLES_PER_PAIR : 1); repeat++) {
         Sample sample = {.text = text, .types = types};
         for (int s = 2; s < count; s++) sample.in[s] = random_edge(&types[s], &state);
-        edge_value(&types[0], first, &sample.in[0]);
-        if (count > 1) edge_value(&types[1], second, &sample.in[1]);
+        sample.in[0] = edge_value(&types[0], first);
+        if (count > 1) sample.in[1] = edge_value(&types[1], second);
         add_sample(&samples, sample);
       }
   for (int i = 0; i < RANDOM_SAMPLES; i++) {
