@@ -16,7 +16,7 @@ static bool transpose_values(Device *device, const Attention *a) {
   DeviceLaunch launch = {
       .kernel =
           device_kernel(device, a->module, shape->head_dim == 64 ? "transpose_values_64" : "transpose_values_128"),
-      .grid = {(unsigned)(row / TRANSPOSED_KEYS), (unsigned)(shape->batch * shape->heads)},
+      .grid = {(unsigned)(row / TRANSPOSED_KEYS * shape->batch * shape->heads)},
       .block = {256},
       .arguments = ARGUMENTS(&a->v, &a->workspace, &seqlen, &row),
   };

@@ -5,11 +5,11 @@
 // TRANSPOSED_KEYS; keys past the end are zeros (0 times NaN would be NaN). In every 16 keys, position p holds key 2 (p / 4) + p % 2 + 8 (p / 2 % 2), the
 // order in which pack_weights packs the weights. In every 16 columns the even ones come first.
 //
-// Grid: pitch / TRANSPOSED_KEYS, heads. Block: 256.
+// Grid: pitch / TRANSPOSED_KEYS times heads; along y a grid has 65,535 blocks at most. Block: 256.
 template <int HEAD_DIM> __device__ void transpose(const uint8_t *values, uint8_t *transposed, int seqlen, int pitch) {
   __shared__ uint8_t tile[TRANSPOSED_KEYS][HEAD_DIM + 4];  // 4 more, so that neighbouring keys lie in different banks
-  int first = blockIdx.x * TRANSPOSED_KEYS;
-  const uint8_t *from = values + ((int64_t)blockIdx.y * seqlen + first) * HEAD_DIM;
+  int tiles = pitch / TRANSPOSED_KEYS, head = blockIdx.x / tiles, first = blockIdx.x % tiles * TRANSPOSED_KEYS;
+  const uint8_t *from = values + ((int64_t)head * seqlen + first) * HEAD_DIM;
   for (int i = threadIdx.x * 4; i < TRANSPOSED_KEYS * HEAD_DIM; i += blockDim.x * 4)
     *(uint32_t *)&tile[i / HEAD_DIM][i % HEAD_DIM] = first + i / HEAD_DIM < seqlen ? *(const uint32_t *)(from + i) : 0;
   __syncthreads();
@@ -18,7 +18,7 @@ template <int HEAD_DIM> __device__ void transpose(const uint8_t *values, uint8_t
     int column = row / 16 * 16 + row % 8 * 2 + row / 8 % 2, key = position / 16 * 16 + position % 16 / 2;
     uint32_t four = tile[key][column] | tile[key + 1][column] << 8 | tile[key + 8][column] << 16 |
                     (uint32_t)tile[key + 9][column] << 24;
-    *(uint32_t *)(transposed + ((int64_t)blockIdx.y * HEAD_DIM + row) * pitch + first + position) = four;
+    *(uint32_t *)(transposed + ((int64_t)head * HEAD_DIM + row) * pitch + first + position) = four;
   }
 }
 

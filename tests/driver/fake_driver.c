@@ -119,6 +119,9 @@ static void note_launch(const CUlaunchConfig *config, CUfunction function, void 
       memcpy(&launch->taken, parameter + fake_driver.offset,
              fake_driver.size ? fake_driver.size : sizeof launch->taken);
   }
+  const unsigned grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
+  for (int axis = 0; axis < 3; axis++)
+    if (grid[axis] > fake_driver.largest_grid[axis]) fake_driver.largest_grid[axis] = grid[axis];
   fake_driver.launches++;
 }
 

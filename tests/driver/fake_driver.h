@@ -45,6 +45,7 @@ typedef struct FakeDriver {
   size_t largest;        // of them, in bytes
   int launches;          // the first of them are here
   FakeLaunch launch[FAKE_LAUNCHES];
+  unsigned largest_grid[3];  // of all launches
   int fills;  // the same
   FakeFill fill[FAKE_FILLS];
   int attributes, attribute;  // how often a kernel got one, and the last of them
