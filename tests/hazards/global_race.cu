@@ -343,3 +343,44 @@ extern "C" __global__ void overwritten_release(int *data, int *flag, int *out) {
     *out = *data;  // HAZARD(overwritten_release): global-memory race
   }
 }
+
+// All lanes read a word, one after the other, and then lane 0 alone says that it may be overwritten.
+// launch one_says: grid 1 block 64 args int[1] int[1]=zero int[32]=zero
+extern "C" __global__ void one_says(int *word, int *flag, int *out) {
+  int t = threadIdx.x, value = 0;
+  if (t < 32) {
+#pragma unroll 1
+    for (int lane = 0; lane < 32; lane++)
+      if (t == lane) value = *word + lane;  // OTHER(one_says)
+#ifdef REPAIRED
+    __syncwarp();
+#endif
+    if (t == 0) store_release(flag, 1);
+    out[t] = value;
+  } else if (t == 32) {
+    while (load_acquire(flag) == 0) {}
+    *word = 8;  // HAZARD(one_says): global-memory race
+  }
+}
+
+// The middle block has handed on something before, and then learns more.
+// launch relay_again: grid 3 block 1 args int[1]=zero int[3]=zero int[1]=zero
+extern "C" __global__ void relay_again(int *data, int *flags, int *out) {
+  if (blockIdx.x == 0) {
+    *data = 42;  // OTHER(relay_again)
+    __threadfence();
+    store_relaxed(&flags[0], 1);
+  } else if (blockIdx.x == 1) {
+    __threadfence();
+    store_relaxed(&flags[2], 1);
+    while (load_relaxed(&flags[0]) == 0) {}
+#ifdef REPAIRED
+    __threadfence();
+#endif
+    store_relaxed(&flags[1], 1);
+  } else {
+    while (load_relaxed(&flags[1]) == 0) {}
+    __threadfence();
+    *out = *data;  // HAZARD(relay_again): global-memory race
+  }
+}
