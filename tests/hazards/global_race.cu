@@ -363,24 +363,25 @@ extern "C" __global__ void one_says(int *word, int *flag, int *out) {
   }
 }
 
-// The middle block has handed on something before, and then learns more.
-// launch relay_again: grid 3 block 1 args int[1]=zero int[3]=zero int[1]=zero
-extern "C" __global__ void relay_again(int *data, int *flags, int *out) {
+// Thread 0 has handed on something before, and after the barrier it hands on what thread 32 did: what a fence has covered.
+// launch hand_on_again: grid 2 block 64 args int[1]=zero int[2]=zero int[1]=zero
+extern "C" __global__ void hand_on_again(int *data, int *flags, int *out) {
+  int t = threadIdx.x;
   if (blockIdx.x == 0) {
-    *data = 42;  // OTHER(relay_again)
-    __threadfence();
-    store_relaxed(&flags[0], 1);
-  } else if (blockIdx.x == 1) {
-    __threadfence();
-    store_relaxed(&flags[2], 1);
-    while (load_relaxed(&flags[0]) == 0) {}
+    if (t == 0) {
+      __threadfence();
+      store_relaxed(&flags[0], 1);
+    } else if (t == 32) {
+      *data = 42;  // OTHER(hand_on_again)
 #ifdef REPAIRED
-    __threadfence();
+      __threadfence();
 #endif
-    store_relaxed(&flags[1], 1);
-  } else {
+    }
+    __syncthreads();
+    if (t == 0) store_relaxed(&flags[1], 1);
+  } else if (t == 0) {
     while (load_relaxed(&flags[1]) == 0) {}
     __threadfence();
-    *out = *data;  // HAZARD(relay_again): global-memory race
+    *out = *data;  // HAZARD(hand_on_again): global-memory race
   }
 }
