@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutants.txt")
 COPY = ROOT / "build/mutants"
-NOT_COPIED = {"mutants", "asan", "tsan", "fuzz", "trace", "cuda12"}  # of build/
+NOT_COPIED = {"mutants", "asan", "tsan", "fuzz", "trace"}  # of build/
 LONGEST_RUN = 900  # seconds, without a mutant
 
 
