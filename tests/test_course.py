@@ -151,6 +151,13 @@ class Errors(unittest.TestCase):
             self.assertEqual(command("try-00", file.name), (2, f"course: {file.name}/00: Not a directory\n"))
 
 
+class Reports(unittest.TestCase):
+    def test_of_what_is_wrong_show_two_elements_and_do_not_count_the_rest(self):
+        elements = [" " * 10 + f"O[0][0][0][{d}]: got 1, expected 2" for d in range(8)]
+        lines = ["stage     00", "result    WRONG: 20 of 40 elements differ", *elements, " " * 10 + "and 12 more", "hazards   none"]
+        self.assertEqual(course.trouble("\n".join(lines)), [lines[1], *elements[:2], lines[-1]])
+
+
 class Grades(unittest.TestCase):
     def test_show_the_first_thing_that_is_wrong(self):
         lines = ["stage-03 --device=emulator", "result    WRONG: 2 of 4 elements differ", " " * 14 + "O[0]: got 1",

@@ -43,7 +43,7 @@ BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "accuracy 
 def trouble(text):
     """The lines of a report that say what is wrong: the result, two of the elements, the hazards."""
     lines = [line for line in text.splitlines() if not line.startswith(BACKGROUND)]
-    elements = [line for line in lines if re.match(r" +\w+\[.*got", line)]
+    elements = [line for line in lines if re.match(r" +\w+\[.*got| {10}and [\d,]+ more$", line)]
     lines = [line for line in lines if line not in elements[2:]]
     hazards = next((i for i, line in enumerate(lines) if line.startswith("hazards")), len(lines))
     return lines[:min(hazards, LINES // 2)] + lines[hazards:]
