@@ -65,7 +65,7 @@ test-deep: $(FUZZERS) $(TEST_NEEDS) ## runs the fuzzers for FUZZ_SECONDS each, a
 	@$(MAKE) --no-print-directory test-threads
 test-mutants: root $(TEST_NEEDS) ## makes mistakes in a copy and sees whether a test fails; ONLY=race.c selects some
 	@python3 tests/mutants/run.py $(ONLY)
-test-others: $(HOPPER_RUN) ## fetches four public repositories and runs their kernels on the emulator: half an hour
+test-others: $(HOPPER_RUN) ## fetches five public repositories and runs their kernels on the emulator: half an hour
 	@python3 tests/others/run.py
 test-threads: $(BUILD)/run-tests ## runs the stages' programs under TSan
 	@# Criterion itself does not run under TSan: its threads are those of the programs.

@@ -235,8 +235,8 @@ def shown(value, like):
 
 
 def corrected(words, expression):
-    """The words with the numbers that the expression has."""
-    numbers = [match for match in re.finditer(r"\b[SDN] = \d+|(?<![A-Za-z])\d+(?:,\d{3})*(?:\.\d+)?", words)
+    """The words with the numbers that the expression has. The 3 of FlashAttention-3 is part of a name."""
+    numbers = [match for match in re.finditer(r"\b[SDN] = \d+|(?<![A-Za-z])(?<![A-Za-z]-)\d+(?:,\d{3})*(?:\.\d+)?", words)
                if match[0][0].isdigit()]
     result = eval(expression, {"__builtins__": {}}, EXPRESSIONS)  # pylint: disable=eval-used  # our own pages
     if isinstance(result, list):

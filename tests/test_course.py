@@ -135,6 +135,29 @@ class Pages(unittest.TestCase):
         self.assertEqual(set(on_pages()) - words, set(), "no test runs these")
 
 
+class Errors(unittest.TestCase):
+    def test_name_what_is_wrong_and_what_there_is(self):
+        """In one line, with exit code 2."""
+        for word, line in (("try-3", "try-3: there is no such stage; there are 00 01 01b 02"),
+                           ("hint-00-x", "stage 00 has the tasks 1, 2, 3, 4, and no x"),
+                           ("break-00-9", "lesson 00 has the mistakes 1, 2, 3, 4, 4b, 5, 6, 6b, and no 9"),
+                           ("break-00", "lesson 00 has the mistakes 1, 2, 3, 4, 4b, 5, 6, 6b, and one must be named"),
+                           ("solve-00", "solve-00: commands are try, hint, solution, grade, break")):
+            with self.subTest(word):
+                code, text = command(word)
+                self.assertEqual((code, text.count("\n")), (2, 1), text)
+                self.assertIn(line, text)
+        with tempfile.NamedTemporaryFile(dir="build") as file:
+            self.assertEqual(command("try-00", file.name), (2, f"course: {file.name}/00: Not a directory\n"))
+
+
+class Reports(unittest.TestCase):
+    def test_of_what_is_wrong_show_two_elements_and_do_not_count_the_rest(self):
+        elements = [" " * 10 + f"O[0][0][0][{d}]: got 1, expected 2" for d in range(8)]
+        lines = ["stage     00", "result    WRONG: 20 of 40 elements differ", *elements, " " * 10 + "and 12 more", "hazards   none"]
+        self.assertEqual(course.trouble("\n".join(lines)), [lines[1], *elements[:2], lines[-1]])
+
+
 class Grades(unittest.TestCase):
     def test_show_the_first_thing_that_is_wrong(self):
         lines = ["stage-03 --device=emulator", "result    WRONG: 2 of 4 elements differ", " " * 14 + "O[0]: got 1",

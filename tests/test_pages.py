@@ -118,6 +118,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(figures.update(right.replace("1,984 | 152", "1,983 | 151")), right)
         self.assertEqual(figures.disagreement("1,984 | 152", "(1984, 153)"), "1,984 | 152: it is 1,984 | 153")
         self.assertIsNone(figures.disagreement("in L2, 32 to 27, which", "(32, 27)"))
+        self.assertIsNone(figures.disagreement("1.05 times as fast as FlashAttention-3", "1.05"))
 
     def test_without_a_source_are_found(self):
         prose = "Stage 03 loads 704 rows with 12 loads, or 1,152 of them, in 35.5 ms on 65,536 registers."

@@ -73,7 +73,8 @@ RUN_LIBRARIES = -L$(RUNNER)/link-$(NVCC_RELEASE) -lcuda
 RUN_PROGRAM = build/run/$(basename $(notdir $(FILE)))
 
 run_file: $(HOPPER_RUN) | nvcc
-	@[ -f "$(FILE)" ] || { echo 'make run: which file? make run FILE=my.cu [OPTIONS=...] [ARGS=...]' >&2; exit 2; }
+	@[ "$(FILE)" ] || { echo 'make run: which file? make run FILE=my.cu [OPTIONS=...] [ARGS=...]' >&2; exit 2; }
+	@[ -f "$(FILE)" ] || { echo 'make run: there is no file $(FILE)' >&2; exit 2; }
 	@mkdir -p build/run
 	$Q$(NVCC) $(RUN_FLAGS) $(NVCC_FLAGS) $(FILE) $(RUN_LIBRARIES) -o $(RUN_PROGRAM)
 	@$(HOPPER_RUN) $(OPTIONS) $(RUN_PROGRAM) $(ARGS)

@@ -43,7 +43,7 @@ BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "accuracy 
 def trouble(text):
     """The lines of a report that say what is wrong: the result, two of the elements, the hazards."""
     lines = [line for line in text.splitlines() if not line.startswith(BACKGROUND)]
-    elements = [line for line in lines if re.match(r" +\w+\[.*got", line)]
+    elements = [line for line in lines if re.match(r" +\w+\[.*got| {10}and [\d,]+ more$", line)]
     lines = [line for line in lines if line not in elements[2:]]
     hazards = next((i for i, line in enumerate(lines) if line.startswith("hazards")), len(lines))
     return lines[:min(hazards, LINES // 2)] + lines[hazards:]
@@ -307,7 +307,7 @@ def command_grade(stage, key):
     failed = 0
     made(stage)
     for task in [current(stage, key)] if key else tasks_of(stage):
-        passed, lines = judge(task, task.workshop()) if task.begun() else (False, ["not begun"])
+        passed, lines = judge(task, task.workshop()) if task.begun() else (False, [f"not begun: there is no {task.folder}"])
         print(f"{'PASSED' if passed else 'FAILED'}  {task.name}: {task.title()}")
         if not passed:
             print(indented(briefly(lines)))
@@ -372,10 +372,11 @@ def show_break(change):
 
 def command_break(stage, key):
     all_changes = changes(stage, "breaks")
-    chosen = [change for change in all_changes if re.fullmatch(key + "[a-z]?", change.key)]
+    chosen = [change for change in all_changes if re.fullmatch(re.escape(key) + "[a-z]?", change.key)]
     if not key or not chosen:
-        raise Wrong(f"mistakes of lesson {number_of(stage)}: " +
-                    "; ".join(f"break-{number_of(stage)}-{change.key} {change.title}" for change in all_changes))
+        wrong = f"no {key}" if key else "one must be named"
+        raise Wrong(f"lesson {number_of(stage)} has the mistakes {', '.join(change.key for change in all_changes)}, and {wrong}; "
+                    f"make break-{number_of(stage)}-{all_changes[0].key} shows the first")
     made(stage)
     return max([show_break(change) for change in chosen])
 
@@ -387,7 +388,7 @@ COMMANDS = {"try": command_try, "hint": command_hint, "solution": command_soluti
 def main(word):
     if word == "progress":
         return command_progress()
-    match = re.fullmatch(r"([a-z]+)-(\d\d[a-z]?)(?:-(\d+[a-z]?))?", word)
+    match = re.fullmatch(r"([a-z]+)-([^-]+)(?:-(.+))?", word)
     if not match or match[1] not in COMMANDS:
         raise Wrong(f"{word}: commands are {', '.join(COMMANDS)}, then -NN, a stage, and -K, a number; or progress")
     stages = [stage for stage in STAGES if number_of(stage) == match[2]]
@@ -402,4 +403,6 @@ if __name__ == "__main__":
         sys.exit(main(sys.argv[1] if len(sys.argv) == 2 else ""))
     except (Wrong, ValueError) as error:
         print(f"course: {error}", file=sys.stderr)
-        sys.exit(2)
+    except OSError as error:
+        print(f"course: {error.filename}: {error.strerror}", file=sys.stderr)
+    sys.exit(2)
