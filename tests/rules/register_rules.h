@@ -1,0 +1,44 @@
+// Registers that setmaxnreg moves.
+#pragma once
+
+#include "block.h"
+
+template <int REGISTERS> static __device__ void registers_inc() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+template <int REGISTERS> static __device__ void registers_dec() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+
+// Word w of the output: warp w has its registers.
+template <int DEC, int INC> static __device__ void registers(const RuleInput *in, uint32_t *out) {
+  __shared__ uint32_t finished;
+  volatile uint32_t *done = output_of_block(out);
+  if (threadIdx.x == 0) finished = 0;
+  __syncthreads();
+  if (threadIdx.x >= in->threads) {
+    watch(in, &finished);
+    return;
+  }
+  if (DEC && threadIdx.x < 128) {
+    delay(in, 0);
+    registers_dec<DEC ? DEC : 24>();
+  } else {
+    registers_inc<INC>();
+  }
+  if (threadIdx.x % 32 == 0) done[threadIdx.x / 32] = 1;
+  __threadfence_system();
+  atomicAdd(&finished, 1);
+  // The registers stay with their warps.
+  while (*(volatile uint32_t *)&finished < in->threads) {}
+}
+
+extern "C" __global__ void __maxnreg__(64) registers_0(const RuleInput *in, uint32_t *out) {
+  registers<24, 104>(in, out);
+}
+extern "C" __global__ void __maxnreg__(64) registers_1(const RuleInput *in, uint32_t *out) {
+  registers<24, 112>(in, out);
+}
+extern "C" __global__ void __maxnreg__(64) registers_2(const RuleInput *in, uint32_t *out) {
+  registers<0, 72>(in, out);
+}
