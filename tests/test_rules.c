@@ -146,18 +146,117 @@ Test(rules, arrivals_at_several_blocks) {
     check_case(&(Case){"remote", remote_cases[i], "remote_rules", 32, 2, REMOTE_BLOCKS, i, NULL, 0, SILENT, false});
 }
 
+// Whether the GPU was wrong in some block.
+static bool was_wrong(const char *family, const char *name) {
+  char wrong[LINE_SIZE], rest[LINE_SIZE];
+  snprintf(wrong, sizeof wrong, "%s | 0 1", name);
+  return recorded(family, wrong, rest);
+}
+
 // An arrival of scope .cta at another block's mbarrier. What the GPU ever gets wrong is a fault. The last case reads behind the
 // arrival, and depends on the schedule here, too.
 Test(rules, arrivals_of_narrow_scope) {
   static const uint32_t rounds[1] = {8};
   for (uint32_t i = 0; i < NARROW_CASES; i++) {
-    char wrong[LINE_SIZE], rest[LINE_SIZE];
     int grade = i == 0 || i == 2 ? HAZARD_FORMAL : HAZARD_FAULT;
-    snprintf(wrong, sizeof wrong, "%s | 0 1", narrow_cases[i]);
-    cr_expect(grade == HAZARD_FAULT || !recorded("narrow", wrong, rest), "%s: the GPU was wrong", narrow_cases[i]);
+    cr_expect(grade == HAZARD_FAULT || !was_wrong("narrow", narrow_cases[i]), "%s: the GPU was wrong", narrow_cases[i]);
     check_case(&(Case){"narrow", narrow_cases[i], "narrow_rules", NARROW_THREADS, 2, 2, i, rounds, 1, grade,
                        i == NARROW_CASES - 1});
   }
+}
+
+// One instruction at two places of the program, by the lanes of a warp.
+Test(rules, instructions_at_two_places) {
+  for (uint32_t i = 0; i < PLACE_CASES; i++)
+    check_case(&(Case){"place", place_cases[i], "place_rules", 32, 32, 0, i, NULL, 0, HAZARD_NOTE, false});
+}
+
+// shfl.sync and its kin order no memory. The GPU was wrong where ptxas had moved the loads before the instruction.
+Test(rules, instructions_that_order_no_memory) {
+  static const uint32_t rounds[1] = {8};
+  bool wrong[TOGETHER_INSTRUCTIONS] = {false};
+  for (uint32_t i = 0; i < TOGETHER_CASES; i++) {
+    char name[120];
+    together_name((int)i, name, sizeof name);
+    uint32_t cluster = i / TOGETHER_INSTRUCTIONS < TOGETHER_OF_TWO_BLOCKS ? 0 : 2;
+    check_case(&(Case){"together", name, "together_rules", 64, 2, cluster, i, rounds, 1, HAZARD_FAULT, true});
+    wrong[i % TOGETHER_INSTRUCTIONS] |= was_wrong("together", name);
+  }
+  for (uint32_t i = 0; i < TOGETHER_INSTRUCTIONS; i++) cr_expect(wrong[i], "%s", together_instructions[i]);
+}
+
+// Loads whose threads hand the tile on before they use the values: a bulk copy overwrites what they have not read yet. Right are
+// the ways with a fence, and with a use. Of ways 0 and 1 PTX itself has a race. Whether the GPU is wrong in the others depends
+// on what ptxas puts before the arrival.
+Test(rules, loads_under_way) {
+  static const uint32_t rounds[1] = {8};
+  for (uint32_t i = 0; i < RELEASE_CASES; i++) {
+    char name[100];
+    release_name((int)i, name, sizeof name);
+    uint32_t way = i / 2;
+    static const bool right[RELEASE_WAYS] = {[4] = true, [5] = true, [7] = true, [8] = true};
+    bool fault = way < 2 || (i % 2 == 0 && !right[way]);
+    cr_expect(fault || !was_wrong("release", name), "%s: the GPU was wrong", name);
+    check_case(&(Case){"release", name, "release_rules", RELEASE_THREADS, 2, 0, i, rounds, 1,
+                       fault ? (int)HAZARD_FAULT : SILENT, fault});
+  }
+}
+
+// Two launches of two blocks: the second one sees what the first has stored.
+static Outcome run_end_case(uint32_t variant, uint32_t schedule) {
+  enum { BLOCKS = 2, BYTES = BLOCKS * END_COPIES * END_WORDS * 4 };
+  static const uint8_t zeros[BYTES];
+  Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .schedule = schedule});
+  EmulatorModule *module = load_kernels(emulator);
+  RuleInput in = {.variant = variant, .memory = upload(emulator, zeros, BYTES)};
+  Outcome outcome = {.out = {{0}}};
+  EmulatorError error = {0};
+  EmulatorTensorSpec spec = {.type = EMULATOR_TENSOR_U32,
+                             .rank = 2,
+                             .address = in.memory,
+                             .size = {END_ROW_WORDS, BYTES / 4 / END_ROW_WORDS},
+                             .stride = {0, END_ROW_WORDS * 4},
+                             .box = {END_ROW_WORDS, END_WORDS / END_ROW_WORDS}};
+  cr_assert(emulator_tensor_map(&spec, (uint8_t *)in.program, &error), "%s", error.message);
+  uint64_t out_address = upload(emulator, outcome.out, sizeof outcome.out);
+  for (in.seed = 0; in.seed < 2; in.seed++) {
+    uint64_t in_address = upload(emulator, &in, sizeof in);
+    EmulatorLaunch launch = {.kernel = "end_rules",
+                             .grid = {BLOCKS, 1, 1},
+                             .block = {END_THREADS, 1, 1},
+                             .arguments = (const void *[]){&in_address, &out_address},
+                             .argument_count = 2};
+    outcome.status = emulator_launch(emulator, module, &launch, &error);
+    cr_assert_neq(outcome.status, EMULATOR_INVALID, "%s", error.message);
+  }
+  cr_assert(emulator_read(emulator, outcome.out, out_address, sizeof outcome.out));
+  outcome.heaviest = heaviest_of(emulator);
+  emulator_close(emulator);
+  return outcome;
+}
+
+// Blocks that exit while TMA still reads or writes their memory: the GPU waits. The last case shows that it would have been
+// seen: a block that overwrites what its stores have not read yet is wrong.
+Test(rules, blocks_that_exit_early) {
+  for (uint32_t i = 0; i < END_CASES; i++) {
+    char wrong[LINE_SIZE], rest[LINE_SIZE];
+    bool overwrites = i == END_CASES - 1;
+    snprintf(wrong, sizeof wrong, "%s | 1", end_cases[i]);
+    cr_expect_eq(recorded("end", wrong, rest), overwrites, "%s", end_cases[i]);
+    for (uint32_t schedule = 0; schedule < SCHEDULES; schedule++) {
+      Outcome outcome = run_end_case(i, schedule);
+      int expected = overwrites ? HAZARD_FAULT : HAZARD_FORMAL;
+      cr_expect_eq(outcome.heaviest, expected, "%s: grade %d", end_cases[i], outcome.heaviest);
+      cr_expect(overwrites || !outcome.out[0][0], "%s: wrong", end_cases[i]);
+    }
+  }
+}
+
+// A thread knows of one arrival, and counts on another lane's of the same instruction.
+Test(rules, arrivals_of_one_instruction) {
+  static const uint32_t rounds[1] = {8};
+  for (uint32_t i = 0; i < CHAIN_CASES; i++)
+    check_case(&(Case){"chain", chain_cases[i], "chain_rules", 64, 2, 2, i, rounds, 1, HAZARD_FORMAL, false});
 }
 
 // Own rows of A, with and without the proxy fence; and another warp's rows. An H200 was right with all of them.

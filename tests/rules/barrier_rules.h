@@ -96,6 +96,46 @@ extern "C" __global__ void lane_rules(const RuleInput *in, uint32_t *out) {
   results[lane] = collective_case(variant, lane, value);
 }
 
+// WAY makes another instruction of it in each branch.
+template <int WAY>
+static __device__ __forceinline__ uint32_t place_case(uint32_t variant, uint32_t lane, uint32_t other) {
+  uint32_t d = 100 + lane;
+  switch (variant) {
+  case 0: asm volatile("shfl.sync.bfly.b32 %0, %0, 16, 31, 0xffffffff; // %1" : "+r"(d) : "n"(WAY)); break;
+  case 1: asm volatile("shfl.sync.idx.b32 %0, %0, 0, 31, 0xffffffff; // %1" : "+r"(d) : "n"(WAY)); break;
+  case 2:
+    asm volatile("{\n.reg .pred p;\nsetp.lt.u32 p, %1, 24;\nvote.sync.ballot.b32 %0, p, 0xffffffff; // %2\n}"
+                 : "=r"(d)
+                 : "r"(lane), "n"(WAY));
+    break;
+  case 3: asm volatile("match.any.sync.b32 %0, %1, 0xffffffff; // %2" : "=r"(d) : "r"(lane % 4), "n"(WAY)); break;
+  case 4: asm volatile("redux.sync.add.u32 %0, %0, 0xffffffff; // %1" : "+r"(d) : "n"(WAY)); break;
+  case 5:
+    asm volatile("bar.warp.sync 0xffffffff; // %0" ::"n"(WAY) : "memory");
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(d) : "r"(other) : "memory");
+    break;
+  }
+  return d;
+}
+
+// Word l of the output: the result of lane l. Lanes come to the instruction by two ways, in either order.
+extern "C" __global__ void place_rules(const RuleInput *in, uint32_t *out) {
+  __shared__ uint32_t words[32];
+  uint32_t lane = threadIdx.x, d, other = shared_address(&words[lane ^ 16]);
+  words[lane] = 0;
+  __syncwarp();
+  if (lane < 16) {
+    delay(in, 0);
+    ((volatile uint32_t *)words)[lane] = 100 + lane;
+    d = place_case<0>(in->variant, lane, other);
+  } else {
+    delay(in, 1);
+    ((volatile uint32_t *)words)[lane] = 100 + lane;
+    d = place_case<1>(in->variant, lane, other);
+  }
+  output_of_block(out)[lane] = d;
+}
+
 // Words 0 and 1 of the output: how many threads of each warp have passed the barrier.
 extern "C" __global__ void exit_rules(const RuleInput *in, uint32_t *out) {
   __shared__ uint32_t finished;

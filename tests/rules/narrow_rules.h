@@ -156,3 +156,51 @@ extern "C" __global__ void __launch_bounds__(NARROW_THREADS) narrow_rules(const 
   cluster_sync();
   if (threadIdx.x == 0) output_of_block(out)[0] = counts[0], output_of_block(out)[1] = counts[1] != 0;
 }
+
+static __device__ void arrive_narrowly_with(uint32_t mbarrier, uint32_t count) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(count) : "memory");
+}
+
+// Lanes 0 and 1 of block 1 arrive at block 0's mbarrier and at their own. A thread of block 0 waits for the first, and arrives
+// at block 1's mbarrier for the next round: it has heard nothing of the second. Lane 1 counts twice. If it came after both
+// arrivals of the thread, it would be more than what is left of the phase. Words 0 and 1 of the output: waits that did not end,
+// and phases that ended without lane 1. 64 threads.
+extern "C" __global__ void __launch_bounds__(64) chain_rules(const RuleInput *in, uint32_t *out) {
+  __shared__ uint64_t mbarrier;
+  __shared__ volatile uint32_t arrived;
+  uint32_t rank = rank_in_cluster(), here = shared_address(&mbarrier), rounds = in->program[0], late = 0, wrong = 0;
+  if (threadIdx.x == 0) {
+    arrived = 0;
+    mbarrier_init(here, rank == 0 ? 1 : 2 + in->variant);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  cluster_sync();
+  for (uint32_t round = 0; round < rounds; round++) {
+    if (rank == 0) {
+      if (threadIdx.x == 0) {
+        arrive_narrowly(address_in(1, here));
+        late += !mbarrier_waits(here, round & 1);
+      }
+      __syncwarp();
+      continue;
+    }
+    if (threadIdx.x < 2) {
+      delay(in, round);
+      if (threadIdx.x == 1) arrived = round + 1;
+      __syncwarp(3);
+      if (in->variant)
+        arrive_narrowly_with(address_in(threadIdx.x, here), threadIdx.x + 1);
+      else
+        arrive_narrowly(address_in(threadIdx.x, here));
+    }
+    __syncwarp();
+    if (threadIdx.x == 32) {
+      late += !mbarrier_waits(here, round & 1);
+      wrong += arrived != round + 1;
+    }
+    __syncthreads();
+  }
+  cluster_sync();
+  if (threadIdx.x == 0 && rank == 0) output_of_block(out)[0] = late, output_of_block(out)[1] = 0;
+  if (threadIdx.x == 32 && rank == 1) output_of_block(out)[0] = late, output_of_block(out)[1] = wrong;
+}

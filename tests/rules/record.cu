@@ -1,10 +1,10 @@
-// Runs the cases of rules.h on the GPU, and prints what they gave: the lines of h200.txt. build/rules/record [FILE]
+// Runs the cases of rules.h on the GPU, and prints what they gave: the lines of h200.txt. build/rules/record [FAMILY...]
 //
 //   family | case | the words that a block wrote | how many blocks of all launches
 //
 // A case of which threads wait forever ends its process: each row of cases is run by children, one after the other.
-// FILE gets what the descriptors read where none of the models below explains it.
 #include <cstdio>
+#include <cuda.h>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -16,7 +16,14 @@
 
 #include "kernels.cu"
 
-enum { BLOCKS = 132, CLUSTERED_BLOCKS = 128, LAUNCHES = 1000, LIMIT_CLOCKS = 20000000, SECONDS_A_CASE = 2 };
+enum {
+  BLOCKS = 132,
+  CLUSTERED_BLOCKS = 128,
+  END_WAVES = 16,
+  LAUNCHES = 1000,
+  LIMIT_CLOCKS = 20000000,
+  SECONDS_A_CASE = 2
+};
 
 typedef void RuleKernel(const RuleInput *in, uint32_t *out);
 
@@ -26,22 +33,39 @@ typedef struct Case {
   uint32_t threads, watching, words, cluster, variant;
   const uint32_t *program;
   uint32_t program_words;
+  uint32_t waves;  // of blocks that come one after the other; 0: one
 } Case;
 
 static std::vector<Case> list_cases() {
   std::vector<Case> cases;
   static const uint32_t copied[4] = {0x11111111, 0x22222222, 0x33333333, 0x44444444};
   static const uint32_t narrow_rounds[1] = {256};
+  static char together_names[TOGETHER_CASES][120], release_names[RELEASE_CASES][100];
   static RuleKernel *const registers_kernels[] = {registers_0, registers_1, registers_2};
   for (const BarrierCase &c : barrier_cases)
     cases.push_back({"barrier", c.name, barrier_rules, 32 * BARRIER_WARPS, 32, BARRIER_WARPS, 0, 0, &c.steps[0][0],
                      BARRIER_WARPS * BARRIER_STEPS});
   for (uint32_t i = 0; i < LANE_CASES; i++)
     cases.push_back({"lanes", lane_cases[i], lane_rules, 32, 0, 32, 0, i, NULL, 0});
+  for (uint32_t i = 0; i < PLACE_CASES; i++)
+    cases.push_back({"place", place_cases[i], place_rules, 32, 0, 32, 0, i, NULL, 0});
   for (uint32_t i = 0; i < REMOTE_CASES; i++)
     cases.push_back({"remote", remote_cases[i], remote_rules, 32, 0, 2, REMOTE_BLOCKS, i, NULL, 0});
   for (uint32_t i = 0; i < NARROW_CASES; i++)
     cases.push_back({"narrow", narrow_cases[i], narrow_rules, NARROW_THREADS, 0, 2, 2, i, narrow_rounds, 1});
+  for (uint32_t i = 0; i < TOGETHER_CASES; i++) {
+    uint32_t cluster = i / TOGETHER_INSTRUCTIONS < TOGETHER_OF_TWO_BLOCKS ? 0 : 2;
+    together_name((int)i, together_names[i], sizeof together_names[i]);
+    cases.push_back({"together", together_names[i], together_rules, 64, 0, 2, cluster, i, narrow_rounds, 1});
+  }
+  for (uint32_t i = 0; i < RELEASE_CASES; i++) {
+    release_name((int)i, release_names[i], sizeof release_names[i]);
+    cases.push_back({"release", release_names[i], release_rules, RELEASE_THREADS, 0, 2, 0, i, narrow_rounds, 1});
+  }
+  for (uint32_t i = 0; i < CHAIN_CASES; i++)
+    cases.push_back({"chain", chain_cases[i], chain_rules, 64, 0, 2, 2, i, narrow_rounds, 1});
+  for (uint32_t i = 0; i < END_CASES; i++)
+    cases.push_back({"end", end_cases[i], end_rules, END_THREADS, 0, 1, 0, i, NULL, 0, END_WAVES});
   for (uint32_t i = 0; i < ROWS_CASES; i++)
     cases.push_back({"rows", rows_cases[i], rows_rules, 128, 0, 1, 0, i, NULL, 0});
   for (uint32_t i = 0; i < INIT_CASES; i++)
@@ -76,7 +100,7 @@ typedef struct Memory {
 // The output is memory of the host: it can be read after a launch that has failed.
 static Memory allocate() {
   Memory memory;
-  memory.in = (RuleInput *)calloc(1, sizeof *memory.in);
+  memory.in = (RuleInput *)aligned_alloc(64, sizeof *memory.in);
   must(cudaMalloc(&memory.in_device, sizeof *memory.in), "memory");
   must(cudaHostAlloc(&memory.out, BLOCKS * RULE_WORDS * sizeof(uint32_t), cudaHostAllocMapped), "memory");
   must(cudaHostGetDevicePointer(&memory.out_device, memory.out, 0), "memory");
@@ -86,7 +110,7 @@ static Memory allocate() {
 static cudaError_t launch(const Case *c, const Memory *memory) {
   cudaLaunchConfig_t config = {};
   cudaLaunchAttribute attribute = {};
-  config.gridDim = dim3(c->cluster ? CLUSTERED_BLOCKS : BLOCKS);
+  config.gridDim = dim3((c->cluster ? CLUSTERED_BLOCKS : BLOCKS) * (c->waves ? c->waves : 1));
   config.blockDim = dim3(c->threads + c->watching);
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim.x = c->cluster;
@@ -97,6 +121,24 @@ static cudaError_t launch(const Case *c, const Memory *memory) {
   if (error != cudaSuccess) return error;
   error = cudaLaunchKernelEx(&config, c->kernel, (const RuleInput *)memory->in_device, memory->out_device);
   return error == cudaSuccess ? cudaDeviceSynchronize() : error;
+}
+
+// Memory of zeros for the blocks' stores, with a tensor map of it.
+static void give_memory(const Case *c, RuleInput *in) {
+  uint64_t rows = (uint64_t)BLOCKS * c->waves * END_COPIES * END_WORDS / END_ROW_WORDS;
+  cuuint64_t sizes[2] = {END_ROW_WORDS, rows}, strides[1] = {END_ROW_WORDS * 4};
+  cuuint32_t box[2] = {END_ROW_WORDS, END_WORDS / END_ROW_WORDS}, steps[2] = {1, 1};
+  void *memory, *encode;
+  cudaDriverEntryPointQueryResult found;
+  must(cudaMalloc(&memory, rows * END_ROW_WORDS * 4), "memory");
+  must(cudaMemset(memory, 0, rows * END_ROW_WORDS * 4), "memory");
+  must(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found), "driver");
+  CUresult error = ((decltype(&cuTensorMapEncodeTiled))encode)(
+      (CUtensorMap *)in->program, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, memory, sizes, strides, box, steps,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (error) printf("# tensor map: error %d\n", (int)error);
+  in->memory = (uint64_t)memory;
 }
 
 typedef std::map<std::vector<uint32_t>, long> Outcomes;
@@ -129,6 +171,7 @@ static bool run_case(const Case *c, const Memory *memory) {
   memory->in->limit = LIMIT_CLOCKS;
   memory->in->variant = c->variant;
   if (c->program) memcpy(memory->in->program, c->program, c->program_words * sizeof(uint32_t));
+  if (c->waves) give_memory(c, memory->in);
   for (uint32_t i = 0; i < LAUNCHES && seconds() - begin < SECONDS_A_CASE; i++) {
     memory->in->seed = i;
     memset(memory->out, 0, BLOCKS * RULE_WORDS * sizeof(uint32_t));
@@ -145,6 +188,13 @@ static bool run_case(const Case *c, const Memory *memory) {
   }
   print_outcomes(c, "", &outcomes);
   return true;
+}
+
+// All of them if none is named.
+static bool is_wanted(const char *family, char *const *families, int count) {
+  for (int i = 0; i < count; i++)
+    if (!strcmp(family, families[i])) return true;
+  return count == 0;
 }
 
 // Runs a child for the cases from *next on; a case that kills it is passed over. False when a child has failed to begin.
@@ -167,8 +217,10 @@ static bool run_child(const std::vector<Case> &cases, volatile size_t *next) {
   return *next > first;
 }
 
-static void run_cases() {
-  std::vector<Case> cases = list_cases();
+static void run_cases(char *const *families, int count) {
+  std::vector<Case> cases;
+  for (const Case &c : list_cases())
+    if (is_wanted(c.family, families, count)) cases.push_back(c);
   volatile size_t *next =
       (volatile size_t *)mmap(NULL, sizeof *next, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   *next = 0;
@@ -239,7 +291,7 @@ static uint64_t hash_of(const uint16_t *read, size_t count) {
   return hash;
 }
 
-static void run_sweep(int sweep, FILE *raw) {
+static void run_sweep(int sweep) {
   static const char *const widths[] = {"none", "128B", "64B", "32B"};
   std::vector<DescriptorCase> cases;
   for (int i = 0; i < SWEEP_CASES; i++) cases.push_back(sweep_case(sweep, i));
@@ -253,9 +305,6 @@ static void run_sweep(int sweep, FILE *raw) {
     address += a, plus += p, minus += m;
     if (a || p || m) continue;
     if (none++ < 3) print_read(&cases[i], matrix);
-    if (!raw) continue;
-    fwrite(&cases[i], sizeof cases[i], 1, raw);
-    fwrite(matrix, sizeof *matrix, READ, raw);
   }
   printf("descriptor | %s %s %s, base offset %u | %016llx | by address %d, plus base %d, minus base %d of %d\n",
          first->of_b ? "B" : "A", first->mn_major ? "MN-major" : "K-major", widths[first->bits >> 62], base,
@@ -287,10 +336,9 @@ static void run_special() {
 }
 
 int main(int argc, char **argv) {
-  run_cases();
-  FILE *raw = argc > 1 ? fopen(argv[1], "wb") : NULL;
-  for (int sweep = 0; sweep < SWEEPS; sweep++) run_sweep(sweep, raw && ftell(raw) < 8 << 20 ? raw : NULL);
+  run_cases(argv + 1, argc - 1);
+  if (!is_wanted("descriptor", argv + 1, argc - 1)) return 0;
+  for (int sweep = 0; sweep < SWEEPS; sweep++) run_sweep(sweep);
   run_special();
-  if (raw) fclose(raw);
   return 0;
 }

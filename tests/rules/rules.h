@@ -4,7 +4,9 @@
 // the emulator to that file.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
   RULE_WORDS = 64,         // of output for each block
@@ -21,8 +23,14 @@ typedef struct RuleInput {
   uint32_t seed;     // of the delays; 0: none
   uint32_t limit;    // clocks after which those that watch give up
   uint32_t variant;
-  uint32_t program[32];  // of barrier_rules; of narrow_rules the number of rounds; of init_rules what is copied
+  uint64_t memory;  // of end_rules: the address of what the blocks store to
+  uint64_t unused[5];
+  uint32_t program[32];  // of barrier_rules; of init_rules what is copied; of end_rules the tensor map; else the rounds
 } RuleInput;
+#ifdef __cplusplus
+#define _Static_assert static_assert
+#endif
+_Static_assert(offsetof(RuleInput, program) % 64 == 0, "a tensor map begins at a multiple of 64 bytes");
 
 // ---- named barriers: what each warp does, an instruction a word ----
 
@@ -101,6 +109,12 @@ static const char *const exit_cases[] = {
 };
 enum { EXIT_CASES = sizeof exit_cases / sizeof *exit_cases };
 
+// The lanes execute one instruction at two places of the program.
+static const char *const place_cases[] = {
+    "shfl.bfly 16", "shfl.idx 0", "vote.ballot", "match.any", "redux.add", "bar.warp.sync",
+};
+enum { PLACE_CASES = sizeof place_cases / sizeof *place_cases };
+
 // ---- arrivals at several blocks' mbarriers by one instruction ----
 
 static const char *const remote_cases[] = {
@@ -132,6 +146,82 @@ enum {
   NARROW_BYTES = NARROW_THREADS * NARROW_VECTORS * 16,
   NARROW_PRODUCT_BYTES = 64 * 16 * 2,  // of them, what the wgmma reads
   NARROW_CLUSTERS = 66,                // at most
+};
+
+// ---- an instruction that the lanes of a warp execute together ----
+
+// What lanes do before an instruction with .sync, and what others do after it. Its lanes come to it by two ways, so that
+// nothing else brings them together.
+static const char *const together_patterns[] = {
+    "st.shared, %s, ld.shared by other lanes",
+    "mbarrier wait by lane 0, %s, ld.shared by all lanes",
+    "ld.shared, %s, lane 0 arrives, bulk copy",
+    "ld.shared, %s, lane 0 arrives, st.shared by another warp",
+    "st.shared, %s, lane 0 arrives, ld.shared by another warp",
+    "st.global, %s, ld.global by other lanes",
+    "ld.acquire by lane 0, %s, ld.global by all lanes of another block's stores",
+    "st.global, %s, st.release by lane 0, ld.global by another block",
+};
+static const char *const together_instructions[] = {"shfl.sync",  "vote.sync", "match.sync",
+                                                    "redux.sync", "nothing",   "shfl.sync for the address"};
+enum {
+  TOGETHER_PATTERNS = sizeof together_patterns / sizeof *together_patterns,
+  TOGETHER_INSTRUCTIONS = sizeof together_instructions / sizeof *together_instructions,
+  TOGETHER_CASES = TOGETHER_PATTERNS * TOGETHER_INSTRUCTIONS,
+  TOGETHER_OF_TWO_BLOCKS = 6,  // the patterns from here on
+  TOGETHER_BYTES = 32 * 8 * 16,
+};
+static inline int together_name(int i, char *name, size_t size) {
+  return snprintf(name, size, together_patterns[i / TOGETHER_INSTRUCTIONS],
+                  together_instructions[i % TOGETHER_INSTRUCTIONS]);
+}
+
+// ---- loads that are under way when their threads hand the slot over ----
+
+// 128 threads read a tile, all with conflicts of banks, and say so. Then a fifth warp fills it again.
+static const char *const release_ways[] = {
+    "first lanes arrive",
+    "wgmma.fence, first lanes arrive",
+    "__syncwarp, first lanes arrive",
+    "all lanes arrive",
+    "fence.proxy.async, all lanes arrive",
+    "values used, all lanes arrive",
+    "__syncthreads",
+    "__threadfence_block, all lanes arrive",
+    "all lanes arrive, fence.proxy.async before the copy",
+};
+enum {
+  RELEASE_WAYS = sizeof release_ways / sizeof *release_ways,
+  RELEASE_CASES = RELEASE_WAYS * 2,
+  RELEASE_THREADS = 160,
+};
+static inline int release_name(int i, char *name, size_t size) {
+  return snprintf(name, size, "ld.shared, %s, %s", release_ways[i / 2], i % 2 ? "st.shared" : "bulk copy");
+}
+
+// ---- an arrival that follows from another lane's ----
+
+static const char *const chain_cases[] = {
+    "two lanes arrive at two blocks' mbarriers, and who waits for one arrives at the other again",
+    "the same, with a count",
+};
+enum { CHAIN_CASES = sizeof chain_cases / sizeof *chain_cases };
+
+// ---- blocks that exit while TMA uses their shared memory ----
+
+static const char *const end_cases[] = {
+    "bulk stores, not waited for",
+    "tensor stores, not waited for",
+    "bulk reductions, not waited for",
+    "bulk loads, not waited for",
+    "bulk stores, not waited for, and then stores to the tile",
+};
+enum {
+  END_CASES = sizeof end_cases / sizeof *end_cases,
+  END_THREADS = 128,
+  END_WORDS = 8 * 1024,  // of a tile
+  END_ROW_WORDS = 256,
+  END_COPIES = 4,  // of it, which a block stores
 };
 
 // ---- A's rows that each warp has written itself ----

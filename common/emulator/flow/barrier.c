@@ -243,9 +243,11 @@ DecodeResult decode_barrier(Decoder *decoder, const PtxInstruction *source, Inst
 
 DecodeResult decode_warp_barrier(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"warp", "sync", NULL};
+  static const SyncOperands no_operands = {.a = 0};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
   inst->members = decoder_source(decoder, &source->operands[0], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
+  inst->extra = &no_operands;
   inst->execute = warp_barrier;
   return DECODED;
 }

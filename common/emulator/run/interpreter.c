@@ -3,6 +3,7 @@
 
 #include "../check/hazard.h"
 #include "../warp/warp.h"
+#include "meeting.h"
 
 // A group is passed over after this many turns in which others of its warp could not run.
 enum { TURN_SHIFT = 10 };
@@ -86,6 +87,7 @@ static Mask converge(Warp *warp, const Inst *inst, Mask exec) {
   Mask complete = converged_lanes(warp, inst, exec), incomplete = exec & ~complete;
   if (!incomplete) return exec;
   warp_hold(warp, incomplete, GROUP_CONVERGING);
+  if (inst->converge == CONVERGE_MEMBERS) meet_held_lanes(warp);
   return complete;
 }
 

@@ -72,6 +72,7 @@ static void shuffle(Warp *warp, const Inst *inst, Mask mask) {
 
 DecodeResult decode_shfl(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", "up", "down", "bfly", "idx", NULL};
+  static const SyncOperands operands = {.a = 4, .b = 4, .c = 4, .d = 4, .d2 = 1};
   if (!decoder_operands(decoder, source, 5, 5) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (!ptx_has(source, "sync")) return decoder_error(decoder, source, "sm_90 has only shfl.sync");
   const PtxOperand *to = &source->operands[0];
@@ -83,6 +84,7 @@ DecodeResult decode_shfl(Decoder *decoder, const PtxInstruction *source, Inst *i
   inst->c = decoder_source(decoder, &source->operands[3], PTX_B32);
   inst->members = decoder_source(decoder, &source->operands[4], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
+  inst->extra = &operands;
   inst->flags = ptx_has(source, "up")     ? SHUFFLE_UP
                 : ptx_has(source, "down") ? SHUFFLE_DOWN
                 : ptx_has(source, "bfly") ? SHUFFLE_BFLY
@@ -117,6 +119,7 @@ static void vote(Warp *warp, const Inst *inst, Mask mask) {
 
 DecodeResult decode_vote(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", "all", "any", "uni", "ballot", NULL};
+  static const SyncOperands votes = {.a = 1, .d = 1}, ballots = {.a = 1, .d = 4};
   if (!decoder_operands(decoder, source, 3, 3) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (!ptx_has(source, "sync")) return decoder_error(decoder, source, "sm_90 has only vote.sync");
   inst->flags = ptx_has(source, "ballot") ? VOTE_BALLOT
@@ -128,6 +131,7 @@ DecodeResult decode_vote(Decoder *decoder, const PtxInstruction *source, Inst *i
   inst->immediate = source->operands[1].negated;
   inst->members = decoder_source(decoder, &source->operands[2], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
+  inst->extra = inst->flags == VOTE_BALLOT ? &ballots : &votes;
   inst->execute = vote;
   return DECODED;
 }
@@ -156,6 +160,8 @@ static void match(Warp *warp, const Inst *inst, Mask mask) {
 
 DecodeResult decode_match(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", "any", "all", NULL};
+  static const SyncOperands operands[2][2] = {{{.a = 4, .d = 4}, {.a = 4, .d = 4, .d2 = 1}},
+                                              {{.a = 8, .d = 4}, {.a = 8, .d = 4, .d2 = 1}}};
   if (!decoder_operands(decoder, source, 3, 3) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   PtxType type = ptx_instruction_type(source);
   if (type != PTX_B32 && type != PTX_B64) return decoder_error(decoder, source, "works on .b32 and .b64");
@@ -168,6 +174,7 @@ DecodeResult decode_match(Decoder *decoder, const PtxInstruction *source, Inst *
   inst->a = decoder_source(decoder, &source->operands[1], type);
   inst->members = decoder_source(decoder, &source->operands[2], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
+  inst->extra = &operands[inst->size == 8][inst->flags];
   inst->execute = match;
   return DECODED;
 }
@@ -209,6 +216,7 @@ static void redux(Warp *warp, const Inst *inst, Mask mask) {
 
 DecodeResult decode_redux(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", "add", "and", "or", "xor", "min", "max", NULL};
+  static const SyncOperands operands = {.a = 4, .d = 4};
   if (!decoder_operands(decoder, source, 3, 3) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   PtxType type = ptx_instruction_type(source);
   inst->execute = NULL;
@@ -222,6 +230,7 @@ DecodeResult decode_redux(Decoder *decoder, const PtxInstruction *source, Inst *
   inst->a = decoder_source(decoder, &source->operands[1], PTX_B32);
   inst->members = decoder_source(decoder, &source->operands[2], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
+  inst->extra = &operands;
   return DECODED;
 }
 
@@ -240,6 +249,7 @@ static void elect(Warp *warp, const Inst *inst, Mask mask) {
 
 DecodeResult decode_elect(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"sync", NULL};
+  static const SyncOperands operands = {.d = 4, .d2 = 1};
   if (!decoder_operands(decoder, source, 2, 2) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   const PtxOperand *to = &source->operands[0];
   if (to->kind != PTX_OPERAND_PAIR) return decoder_error(decoder, source, "needs a destination d|p");
@@ -247,6 +257,7 @@ DecodeResult decode_elect(Decoder *decoder, const PtxInstruction *source, Inst *
   inst->d2 = decoder_destination(decoder, &to->items[1], PTX_PRED);
   inst->members = decoder_source(decoder, &source->operands[1], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
+  inst->extra = &operands;
   inst->execute = elect;
   return DECODED;
 }

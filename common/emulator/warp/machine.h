@@ -85,6 +85,7 @@ struct Warp {
   Mask alike[2];                        // lanes that have the same clock and know the same, or 0: race_alike
   struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
   struct WgmmaState *wgmma;             // wgmma_registers.h; NULL before its first use
+  struct Flights *flights;              // loads under way: flights.h; NULL before the first
   RegisterShare share;
   struct CallStack *calls;     // of each lane, or NULL: control.c
   uint8_t *local;              // LANES x local_size bytes, and as many bytes that say which were written
@@ -149,6 +150,7 @@ struct Cluster {
   uint64_t progress;           // counts visible events: stores that changed memory, barriers completed, exits
   Quiet quiet;
   bool arrived_narrowly;  // at another block's mbarrier with the scope .cta, which hands on nothing
+  struct Clocks *shown;   // of lanes that arrive at several mbarriers by one instruction, while they do: race_show
   bool has_news;  // it has read something in global memory that others may wait for: their turn, before it goes on
 };
 

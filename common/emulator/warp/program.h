@@ -72,6 +72,11 @@ typedef enum Converge {
   CONVERGE_MEMBERS,  // .sync: the lanes of the member mask in the slot `members`
 } Converge;
 
+// `extra` of an instruction with CONVERGE_MEMBERS: bytes of an element of each operand; 0: it has none; 1: a predicate.
+typedef struct SyncOperands {
+  int a, b, c, d, d2;
+} SyncOperands;
+
 // ---- the program of one kernel ----
 
 // A slot that is filled when a warp starts.
@@ -136,6 +141,7 @@ typedef struct Program {
   uint32_t touch_count;
   uint8_t *watched;  // by slot / 64: wgmma uses the register, or a mov copies it from one that it uses
   uint32_t *watched_units, watched_count;  // those that are
+  struct Watch **watches;                  // by instruction, NULL if no load is late: memory/late_loads.c
   bool asynchronous;                       // has instructions of async.h
   bool allocates;                          // calls malloc or free, which change the table of regions
   struct Chunk *memory;                    // everything above

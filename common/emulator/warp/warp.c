@@ -79,6 +79,18 @@ void warp_release(Warp *warp, int barrier) {
   warp->regroup = true;
 }
 
+void warp_resume(Warp *warp, int group, Mask lanes) {
+  Group *held = &warp->groups[group];
+  if (held->mask == lanes) {
+    held->pc++;
+    held->state = GROUP_READY;
+  } else {
+    held->mask &= ~lanes;
+    add_group(warp, held, lanes, held->pc + 1, GROUP_READY);
+  }
+  warp->regroup = true;
+}
+
 InstCounts *warp_counts(const Warp *warp, const Inst *inst) {
   return &warp->block->cluster->worker->counts[inst - warp_launch(warp)->program->code];
 }

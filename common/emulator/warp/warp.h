@@ -24,5 +24,7 @@ Group *warp_hold(Warp *warp, Mask mask, GroupState state);
 // The same at a barrier, until warp_release.
 void warp_wait(Warp *warp, Mask mask, int barrier);
 void warp_release(Warp *warp, int barrier);
+// Lanes of a group that has stopped go on behind the instruction: it has been executed for them.
+void warp_resume(Warp *warp, int group, Mask lanes);
 // What the warp's host thread has counted of the instruction.
 InstCounts *warp_counts(const Warp *warp, const Inst *inst);
