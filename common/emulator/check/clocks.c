@@ -48,7 +48,9 @@ static Clocks *clocks_of(uint32_t cluster, int count, int planes, Usage *usage) 
 }
 
 Clocks *clocks_new(const Cluster *cluster) {
-  int planes = has_several_blocks(cluster) ? CLOCK_PLANES : CLOCK_FENCED_CLUSTER;
+  int planes = has_several_blocks(cluster)         ? CLOCK_PLANES
+               : cluster->launch->program->watches ? CLOCK_FENCED_CLUSTER
+                                                   : CLOCK_LOADED;
   return clocks_of(cluster->id, cluster->clock_count, planes, &cluster->worker->order);
 }
 

@@ -10,9 +10,10 @@ typedef enum ClockPlane {
   CLOCK_VISIBLE,         // of those: made visible to the async proxy by a fence.proxy.async (PTX ISA 8.6)
   CLOCK_FENCED,          // of those: covered by a fence, so that a relaxed store hands them on inside the block
   CLOCK_FENCED_GPU,      // of those: by one of .gpu or .sys scope, so that it hands them on to other clusters
+  CLOCK_LOADED,          // of those: the loads are over (flights.h)
   CLOCK_FENCED_CLUSTER,  // of those: by one of at least .cluster scope, so that it hands them on to other blocks
   CLOCK_ENDED,           // not of those: what an arrival of too narrow a scope would have handed on
-  CLOCK_PLANES           // a cluster of one block does without the last two
+  CLOCK_PLANES           // a cluster of one block does without the last two, and without late loads without CLOCK_LOADED
 } ClockPlane;
 
 typedef struct Clocks {
@@ -98,7 +99,11 @@ void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
 // The release half of an arrival whose scope leaves out the threads that wait. It orders nothing. What the lanes know and have
 // done goes into CLOCK_ENDED of *joined: operations that they have waited for are over, and loads nearly (race.c, ended).
-void race_release_narrow(Warp *warp, Mask mask, Clocks **joined);
+// shown: what race_show has given, NULL for nothing: that, too.
+void race_release_narrow(Warp *warp, Mask mask, Clocks *shown, Clocks **joined);
+// What the lanes know and have done when they execute an instruction together, in CLOCK_ENDED of a new reference: it orders
+// nothing.
+Clocks *race_show(Warp *warp, Mask mask);
 // The lanes of the warp that have the lane's clock and know the same, the lane itself among them.
 Mask race_alike(Warp *warp, int lane);
 // A new reference to what a lane knows, with what its fences have covered of its own.
@@ -107,6 +112,8 @@ Clocks *race_lane_clocks(Warp *warp, int lane);
 bool race_knows(const Warp *warp, Mask mask, const Clocks *joined);
 // Both, among the lanes of mask: bar.warp.sync.
 void race_warp_sync(Warp *warp, Mask mask);
+// What the lanes do from here on has another clock.
+void race_advance(Warp *warp, Mask mask);
 // fence / membar by the lanes of mask.
 void race_fence(Warp *warp, Mask mask, Strength scope);
 // fence.proxy.async: what the lanes know becomes visible to the async proxy.

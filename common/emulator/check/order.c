@@ -1,4 +1,5 @@
 // How synchronisation passes on what threads know: releases, acquires and fences. See clocks.h.
+#include "flights.h"
 #include "hazard.h"
 #include "vectors.h"
 
@@ -35,6 +36,17 @@ static void add_covered(Clocks *into, const Warp *warp, int lane) {
   }
 }
 
+void race_advance(Warp *warp, Mask mask) {
+  for (Mask rest = mask; rest; rest &= rest - 1) advance(warp, __builtin_ctz(rest));
+}
+
+// Adds up to where the loads of the warp are over. A lane shows that of all: what one has waited for is over for all.
+static void add_loaded(Clocks *into, const Warp *warp) {
+  if (!warp_launch(warp)->program->watches) return;
+  uint32_t *loaded = &clocks_plane(into, CLOCK_LOADED)[warp_thread(warp, 0)];
+  for (int lane = 0; lane < LANES; lane++) loaded[lane] = larger(loaded[lane], flights_ended(warp, lane));
+}
+
 void race_release(Warp *warp, Mask mask, Clocks **joined) {
   if (!warp_launch(warp)->hazards) return;
   clocks_make_own(warp->block->cluster, joined);
@@ -45,6 +57,7 @@ void race_release(Warp *warp, Mask mask, Clocks **joined) {
     if (clocks->known && clocks->known != merged) clocks_merge(*joined, clocks->known);
     merged = clocks->known;
   }
+  add_loaded(*joined, warp);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     add_covered(*joined, warp, lane);
@@ -104,7 +117,7 @@ static void cover(Warp *warp, Mask mask, ClockPlane which) {
   Clocks *after = NULL;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
-    clocks->covered[CLOCK_KNOWN] = clocks->covered[which] = clocks->own;
+    clocks->covered[CLOCK_KNOWN] = clocks->covered[CLOCK_LOADED] = clocks->covered[which] = clocks->own;
     if (!clocks->known || clocks_covered(clocks->known, which)) continue;
     if (clocks->known != before) {
       clocks_release(after);
@@ -133,13 +146,15 @@ void race_fence(Warp *warp, Mask mask, Strength scope) {
   cover(warp, mask, CLOCK_FENCED);
   if (scope >= STRONG_CLUSTER && has_several_blocks(cluster)) cover(warp, mask, CLOCK_FENCED_CLUSTER);
   if (scope >= STRONG_GPU) cover(warp, mask, CLOCK_FENCED_GPU);
-  for (Mask rest = mask; rest; rest &= rest - 1) advance(warp, __builtin_ctz(rest));
+  flights_end_all(warp);
+  race_advance(warp, mask);
 }
 
 void race_proxy_fence(Warp *warp, Mask mask) {
   if (!warp_launch(warp)->hazards) return;
   cover(warp, mask, CLOCK_VISIBLE);
-  for (Mask rest = mask; rest; rest &= rest - 1) advance(warp, __builtin_ctz(rest));
+  flights_end_all(warp);
+  race_advance(warp, mask);
 }
 
 Clocks *race_lane_clocks(Warp *warp, int lane) {
@@ -189,14 +204,31 @@ void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope
   for (Mask rest = mask; rest; rest &= rest - 1) clocks_add_fenced(*joined, warp, __builtin_ctz(rest), fence);
 }
 
-void race_release_narrow(Warp *warp, Mask mask, Clocks **joined) {
+// Adds all that `from` knows to what has ended.
+static void add_ended(Clocks *into, Clocks *from) {
+  const uint32_t *known = clocks_plane(from, CLOCK_KNOWN), *before = clocks_plane(from, CLOCK_ENDED);
+  uint32_t *ended = clocks_plane(into, CLOCK_ENDED);
+  for (int i = 0; i < from->count; i++) ended[i] = larger(ended[i], larger(known[i], before[i]));
+}
+
+Clocks *race_show(Warp *warp, Mask mask) {
+  if (!warp_launch(warp)->hazards) return NULL;
+  Clocks *shown = clocks_new(warp->block->cluster);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    const LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
+    if (clocks->known) add_ended(shown, clocks->known);
+    clocks_plane(shown, CLOCK_ENDED)[warp_thread(warp, __builtin_ctz(rest))] = clocks->own;
+  }
+  return shown;
+}
+
+void race_release_narrow(Warp *warp, Mask mask, Clocks *shown, Clocks **joined) {
   Clocks *all = NULL;
   race_release(warp, mask, &all);
   if (!all) return;
   clocks_make_own(warp->block->cluster, joined);
-  const uint32_t *known = clocks_plane(all, CLOCK_KNOWN), *ended = clocks_plane(all, CLOCK_ENDED);
-  uint32_t *into = clocks_plane(*joined, CLOCK_ENDED);
-  for (int i = 0; i < all->count; i++) into[i] = larger(into[i], larger(known[i], ended[i]));
+  add_ended(*joined, all);
+  if (shown) add_ended(*joined, shown);
   clocks_release(all);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agents.h"
+#include "flights.h"
 #include "hazard.h"
 #include "read_sets.h"
 
@@ -195,6 +196,14 @@ static void report_narrow(const Actor *actor, const Region *region, uint64_t off
                 : "only an arrival at another block's mbarrier orders the two, and its scope is .cta, the default: PTX "
                   "asks for .release.cluster. The first of them is over when its waiter arrives, and an H200 was right "
                   "(tests/rules)");
+}
+
+static void report_late_load(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch read) {
+  hazard_report_conflict(HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset,
+                         size, read, true,
+                         "an asynchronous operation writes what a load may not have read yet: the thread handed the "
+                         "bytes on before it used the value, with no fence.proxy.async between. An H200 loads the new "
+                         "bytes (tests/rules)");
 }
 
 // ---- reads ----
@@ -487,6 +496,36 @@ bool race_knows_reads(const Actor *actor, Epoch read, unsigned step, int turns) 
   return true;
 }
 
+// Whether a load of the thread at that clock may be under way, as far as the actor knows, which comes after it.
+static bool in_flight(const Actor *actor, uint32_t pc, uint32_t thread, uint32_t clock) {
+  const Clocks *known = actor->known;
+  if (thread >= (uint32_t)actor->cluster->lane_count || !is_late_load(actor->cluster->launch->program, pc))
+    return false;
+  return !known || (known->clock[CLOCK_LOADED * known->count + (int)thread] < clock &&
+                    known->clock[CLOCK_VISIBLE * known->count + (int)thread] < clock);
+}
+
+// A load of the remembered reads that may be under way; EPOCH_NONE when all are over.
+static Epoch load_in_flight(const Actor *actor, Epoch read) {
+  const Cluster *cluster = actor->cluster;
+  const EpochLayout *layout = actor->layout;
+  if (!actor->async || !cluster->launch->program->watches || !(read & EPOCH_KERNEL)) return EPOCH_NONE;
+  if (epoch_cluster(layout, read) != cluster->id) return EPOCH_NONE;
+  if (!(read & EPOCH_SET))
+    return in_flight(actor, epoch_pc(layout, read), epoch_thread(layout, read), epoch_clock(layout, read)) ? read
+                                                                                                           : EPOCH_NONE;
+  const ReadNode *node;
+  for (uint32_t n = set_of(layout, read); n; n = node->parent) {
+    node = read_sets_node(cluster->read_sets, n);
+    for (Mask rest = turned(node->mask, turn_of(read)); rest; rest &= rest - 1) {
+      uint32_t thread = node->warp * (uint32_t)LANES + (uint32_t)__builtin_ctz(rest);
+      if (in_flight(actor, node->pc, thread, node->clock))
+        return epoch_at(cluster->launch, cluster->id, node->pc, thread, node->clock);
+    }
+  }
+  return EPOCH_NONE;
+}
+
 // Whether the remembered write is another lane's of this same instruction, and wrote the same value.
 static bool same_store(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write,
                        const uint8_t *value) {
@@ -519,7 +558,9 @@ static void check_write(const Actor *actor, const Region *region, uint64_t offse
   if (!after_write && same_store(actor, region, offset, size, cell->write, value)) return;
   Epoch other = after_write ? any_unordered_read(actor, cell) : cell->write;
   if (other == EPOCH_NONE) {
+    Epoch late = load_in_flight(actor, cell->read);
     if (unseen(actor, cell->write)) report_unseen(actor, region, offset, size, cell->write);
+    if (late != EPOCH_NONE) report_late_load(actor, region, offset, size, late);
   } else if (ended(actor, region, cell, actor->async)) {
     Epoch read = any_unordered_read(actor, cell);
     report_narrow(actor, region, offset, size, read != EPOCH_NONE ? read : other);

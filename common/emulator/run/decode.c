@@ -7,6 +7,7 @@
 
 #include "../flow/families.h"
 #include "../memory/discarded.h"
+#include "../memory/late_loads.h"
 #include "../tensor/wgmma_registers.h"
 #include "../warp/host_memory.h"
 #include "../warp/operands.h"
@@ -349,6 +350,7 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
     decode_function(&decoder, &program->functions[f]);
   free(decoder.constant_buckets);
   if (!decoder.failed) find_discarded_loads(program);
+  if (!decoder.failed) find_late_loads(program);
   if (!decoder.failed) wgmma_watch_program(program);
   if (!decoder.failed) return program;
   program_free(program);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../async/mbarrier_object.h"
+#include "../check/flights.h"
 #include "../check/read_sets.h"
 #include "../flow/control.h"
 #include "../tensor/wgmma_registers.h"
@@ -76,6 +77,7 @@ static void end_warp(Warp *warp) {
   free(warp->clocks);
   async_warp_end(warp);
   wgmma_state_free(warp->wgmma);
+  flights_free(warp->flights);
   call_stacks_free(warp);
   free(warp->registers);
   free(warp->local);
