@@ -44,7 +44,7 @@ extern "C" __global__ void second_copy(const float *in, float *out) {
     mbarrier_arrive_expect(&full, sizeof keys);  // HAZARD(second_copy): wrong expect_tx
 #endif
     bulk_load(keys, in, sizeof keys, &full);  // ALSO(second_copy): read before wait
-    bulk_load(values, in + 64, sizeof values, &full);  // ALSO(second_copy): overwrite in flight
+    bulk_load(values, in + 64, sizeof values, &full);  // ALSO(second_copy): formal overwrite in flight
   }
   mbarrier_wait(&full, 0);
   out[t] = keys[63 - t] * values[t];  // ALSO(second_copy): shared-memory race
@@ -86,7 +86,7 @@ extern "C" __global__ void expects_nothing(const float *in, float *out) {
 #endif
   }
   mbarrier_wait(&full, 0);
-  out[t] = tile[63 - t];  // ALSO(expects_nothing): read before wait, ALSO(expects_nothing): overwrite in flight
+  out[t] = tile[63 - t];  // ALSO(expects_nothing): read before wait, ALSO(expects_nothing): formal overwrite in flight
 }
 
 // Phase 0 is waited for with parity 1, which is that of the phase before: it counts as over.
@@ -98,7 +98,7 @@ extern "C" __global__ void wrong_parity(const float *in, float *out) {
   init(&full, 1);
   if (t == 0) {
     mbarrier_arrive_expect(&full, BYTES);
-    bulk_load(tile, in, BYTES, &full);  // ALSO(wrong_parity): shared-memory race, ALSO(wrong_parity): overwrite in flight
+    bulk_load(tile, in, BYTES, &full);  // ALSO(wrong_parity): shared-memory race, ALSO(wrong_parity): formal overwrite in flight
   }
 #ifdef REPAIRED
   mbarrier_wait(&full, 0);
@@ -175,6 +175,7 @@ extern "C" __global__ void waits_late(const float *in, float *out) {
   }
   mbarrier_wait(&full, 0);
   sum = tile[63 - t];
+  fence_async();  // the loads are over
   __syncthreads();
   if (t == 0) {
     mbarrier_arrive_expect(&full, BYTES);
@@ -552,7 +553,7 @@ extern "C" __global__ void same_parity_again(const float *in, float *out) {
 #else
   mbarrier_wait(&full, 0);  // HAZARD(same_parity_again): mbarrier misuse, ALSO(same_parity_again): deadlock
 #endif
-  out[t] = tile[63 - t];  // ALSO(same_parity_again): overwrite in flight
+  out[t] = tile[63 - t];  // ALSO(same_parity_again): formal overwrite in flight
 }
 
 // All threads leave the mbarrier for good: no phase will follow, and nothing is wrong.

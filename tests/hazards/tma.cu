@@ -223,7 +223,7 @@ extern "C" __global__ void no_commit(const float *in, float *out) {
   fence_async();
   __syncthreads();
   if (t == 0) {
-    bulk_store(out, tile, sizeof tile);  // OTHER(no_commit), ALSO(no_commit): overwrite in flight
+    bulk_store(out, tile, sizeof tile);  // OTHER(no_commit), ALSO(no_commit): formal overwrite in flight
 #ifdef REPAIRED
     bulk_commit();
 #endif
@@ -242,7 +242,7 @@ extern "C" __global__ void other_waits(const float *in, float *out) {
   fence_async();
   __syncthreads();
   if (t == 0) {
-    bulk_store(out, tile, sizeof tile);  // OTHER(other_waits), ALSO(other_waits): overwrite in flight
+    bulk_store(out, tile, sizeof tile);  // OTHER(other_waits), ALSO(other_waits): formal overwrite in flight
     bulk_commit();
   }
 #ifdef REPAIRED
@@ -283,7 +283,7 @@ extern "C" __global__ void exits(const float *in, float *out) {
   fence_async();
   __syncthreads();
   if (t == 0) {
-    bulk_store(out, tile, sizeof tile);  // HAZARD(exits): overwrite in flight
+    bulk_store(out, tile, sizeof tile);  // HAZARD(exits): formal overwrite in flight
     bulk_commit();
 #ifdef REPAIRED
     bulk_wait_read<0>();
@@ -301,7 +301,7 @@ extern "C" __global__ void unused_load(const float *in, float *out) {
   init(&full[1]);
   for (int k = 0; k < 2 && t == 0; k++) {
     mbarrier_arrive_expect(&full[k], 256);
-    bulk_load(tiles[k], in + 64 * k, 256, &full[k]);  // HAZARD(unused_load): overwrite in flight
+    bulk_load(tiles[k], in + 64 * k, 256, &full[k]);  // HAZARD(unused_load): formal overwrite in flight
   }
   mbarrier_wait(&full[0], 0);
   out[t] = tiles[0][63 - t];

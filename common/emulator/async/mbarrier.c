@@ -81,7 +81,7 @@ static void release_to(Warp *warp, Mask mask, const MbarrierPlan *plan, Mbarrier
   mbarrier->loose |= plan->relaxed || too_narrow;
   if (too_narrow) {
     warp->block->cluster->arrived_narrowly = true;
-    race_release_narrow(warp, mask, &mbarrier->arrived);
+    race_release_narrow(warp, mask, warp->block->cluster->shown, &mbarrier->arrived);
   } else if (plan->relaxed) {
     race_release_relaxed(warp, mask, &mbarrier->arrived, remote ? STRONG_CLUSTER : STRONG_CTA);
   } else {
@@ -115,7 +115,15 @@ static bool arrive_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mba
   return true;
 }
 
-static void arrive(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, arrive_object); }
+// Lanes may arrive at several blocks' mbarriers by one instruction. What one of them shows, the others have done, too.
+static void arrive(Warp *warp, const Inst *inst, Mask mask) {
+  Cluster *cluster = warp->block->cluster;
+  bool several = mask & (mask - 1) && cluster->block_count > 1;
+  cluster->shown = several ? race_show(warp, mask) : NULL;
+  each_object(warp, inst, mask, arrive_object);
+  clocks_release(cluster->shown);
+  cluster->shown = NULL;
+}
 
 static bool change_bytes(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier, int sign) {
   const u32 *bytes = SLOT(warp, inst->a, const u32);
