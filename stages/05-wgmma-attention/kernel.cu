@@ -229,7 +229,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   copy_tile<HEAD_DIM, ROWS>(shared_address(shared.q), q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
   copy_keys(shared, k, v, 0, seqlen);
 
-  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
+  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // tells ptxas that all lanes have the same
   int thread = threadIdx.x % WARPGROUP, row = block_row + warpgroup * WARPGROUP_ROWS;
   Warpgroup<HEAD_DIM> part{shared, warpgroup, thread / WARP, thread % WARP, row, seqlen, causal, scale * 1.44269504f};
   part.start();

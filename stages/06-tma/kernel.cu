@@ -249,7 +249,7 @@ template <int HEAD_DIM> __device__ void attention(const Tensors &tensors, const 
   int keys = problem.causal ? min(block_row + ROWS, seqlen) : seqlen;                 // that any row may see
   int tiles = (keys + KEYS - 1) / KEYS;
 
-  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
+  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // tells ptxas that all lanes have the same
   int thread = threadIdx.x % WARPGROUP, row = block_row + warpgroup * WARPGROUP_ROWS;
   bool loads = threadIdx.x == THREADS - WARPGROUP;  // of the last warpgroup, which skips no tile
   Warpgroup<HEAD_DIM> part{shared, tensors, problem, warpgroup, thread / WARP, thread % WARP, head, row, loads};

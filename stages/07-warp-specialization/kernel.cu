@@ -304,7 +304,7 @@ template <int HEAD_DIM> __device__ void attention(const Tensors &tensors, const 
   if (threadIdx.x == 0) shared.init();
   __syncthreads();  // the mbarriers are there
   Tile tile = find_tile<HEAD_DIM>(problem, blockIdx.x);
-  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
+  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // tells ptxas that all lanes have the same
   int thread = threadIdx.x % WARPGROUP, row = tile.row + warpgroup * WARPGROUP_ROWS;
   if (warpgroup < CONSUMERS)
     Consumer<HEAD_DIM>{shared, problem, warpgroup, thread / WARP, thread % WARP, row}.run(tile);

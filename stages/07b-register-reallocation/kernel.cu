@@ -228,7 +228,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   if (threadIdx.x == 0) shared.init();
   __syncthreads();  // the mbarriers are there
   Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem, blockIdx.x);
-  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
+  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // tells ptxas that all lanes have the same
   if (warpgroup == 0) {
     registers_decrease<PRODUCER_REGISTERS_OF(HEAD_DIM)>();
     if (threadIdx.x == 0) Producer<HEAD_DIM>{shared, tensors}.run(tile);

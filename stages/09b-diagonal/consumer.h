@@ -15,7 +15,7 @@ __device__ int thread_index() {
   return index;
 }
 
-// A consumer's ring of K, and its ring of V.
+// A consumer's ring of K, and its ring of V. Stage 11d has another.
 template <int HEAD_DIM> struct KeyRing : Ring<Shared<HEAD_DIM>::SLOTS> {};
 
 template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
@@ -134,7 +134,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     ring.advance();
   }
 
-  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w.
+  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w. Stage 11 replaces number().
   __device__ int number() { return warpgroup; }
   __device__ void take_turn() { barrier_sync(1 + self().number(), 2 * WARPGROUP); }
   __device__ void pass_turn() { barrier_arrive(1 + (self().number() + 1) % S::CONSUMERS, 2 * WARPGROUP); }

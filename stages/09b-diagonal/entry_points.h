@@ -1,4 +1,4 @@
-// The kernels of stages 09b and 10: blocks that split into a producer and the Consumer that kernel.cu has defined.
+// The kernels of stages 09b and 10: a producer, and kernel.cu's Consumer. Stage 10 has another Part, which stores more.
 #pragma once
 
 template <int HEAD_DIM, bool CAUSAL, class Part = Consumer<HEAD_DIM, CAUSAL>>
@@ -7,7 +7,7 @@ __device__ void attention(const Tensors &tensors, const Problem &problem) {
   Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
   shared.init();
   __syncthreads();                                                      // the mbarriers are there
-  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
+  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // tells ptxas that all lanes have the same
   if (warpgroup == 0) {
     registers_decrease<PRODUCER_REGISTERS_OF(HEAD_DIM)>();
     produce<HEAD_DIM, CAUSAL>(shared, tensors, problem);

@@ -26,7 +26,7 @@ __device__ void run_pass(const Tensors &tensors, const Problem &problem, const M
   extern __shared__ __align__(1024) char memory[];  // the pattern of a 128-byte swizzle begins at multiples of 1024
   typename Part::Memory &shared = *(typename Part::Memory *)memory;
   Work work = find_work<HEAD_DIM, PASS, CAUSAL, Part>(problem, Part::own_tile(shared, more...));
-  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // the shuffle tells ptxas that it is uniform
+  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // tells ptxas that all lanes have the same
   int thread = threadIdx.x % WARPGROUP, row = work.row + warpgroup * WARPGROUP_ROWS;
   Part part{shared, tensors, problem, warpgroup, thread / WARP, thread % WARP, work.head, row};
   part.start(more...);
