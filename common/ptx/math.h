@@ -1,10 +1,10 @@
-// Arithmetic of a softmax that is one instruction each.
+// Arithmetic of a softmax, one instruction each.
 #pragma once
 
 #include <stdint.h>
 
-// 2^x, on the special-function unit: 16 a clock and SM. exp2f also computes results below 2^-126; here they
-// become zero. PTX ISA 9.7.3.21, "ex2".
+// 2^x, on the special-function unit, which computes 16 per clock and SM. exp2f also computes results below 2^-126; here
+// they become zero. PTX ISA 9.7.3.21, "ex2".
 static __device__ __forceinline__ float power_of_two(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -1,4 +1,4 @@
-// mma.sync: a warp multiplies matrices that lie in its registers. Ampere's. PTX ISA 9.7.14.5.8, "mma.m16n8k16".
+// mma.sync: a warp multiplies matrices that lie in its registers, since Ampere. PTX ISA 9.7.14.5.8, "mma.m16n8k16".
 #pragma once
 
 #include <stdint.h>

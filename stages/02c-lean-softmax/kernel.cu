@@ -4,7 +4,7 @@
 // A block has 64 queries of one head, each of its 4 warps 16 of them. For each tile of 64 keys:
 //
 //   scores   S = Q K^T                   mma: Q and K from shared memory, by ldmatrix
-//   softmax  P = exp(S - max), sum += P  in registers; max and sum run along, as in stage 02
+//   softmax  P = exp(S - max), sum += P  in registers, with a running maximum and sum, as in stage 02
 //   output   O += P V                    mma: P from the registers where S was, V from shared memory
 #include <cuda_fp16.h>
 #include <float.h>
@@ -27,8 +27,8 @@ template <int HEAD_DIM> struct Shared {
 };
 static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
 
-// Copies TILE_ROWS rows to shared memory, 16 bytes a thread at a time. The matrix has only `rows` more: zeros stand in
-// for the others. Anything else might be NaN, and NaN times a weight of 0 is NaN.
+// Copies TILE_ROWS rows to shared memory; each thread copies 16 bytes at a time. The matrix has only `rows` rows left.
+// Zeros take the place of the others. Rows of V with the weight 0 must be numbers, too, because NaN times 0 is NaN.
 template <int HEAD_DIM, int TILE_ROWS>
 __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
   for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
@@ -39,21 +39,21 @@ __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int ro
 
 __device__ uint32_t shared_address(const void *pointer) { return (uint32_t)__cvta_generic_to_shared(pointer); }
 
-// This lane's address for an ldmatrix of rows 0 to 15, columns 0 to 15 of a tile: the four matrices from top to bottom,
-// then from left to right, which is A's order; and V's, transposed.
+// The address that this lane gives to an ldmatrix of rows 0 to 15 and columns 0 to 15 of a tile. The four matrices come
+// from top to bottom, then from left to right: the order of A, and of V when ldmatrix transposes it.
 template <int HEAD_DIM> __device__ uint32_t lane_address(const half (*tile)[HEAD_DIM + PAD]) {
   int lane = threadIdx.x % WARP;
   return shared_address(&tile[lane % 16][lane / 16 * 8]);
 }
 
-// The same from left to right, then from top to bottom: K's order. to[0] and to[1] are then B for the first 8 keys,
-// to[2] and to[3] for the others. (mma needs its B in neighbouring registers: another order costs a move for each.)
+// The same for K, but the matrices come from left to right, then from top to bottom. to[0] and to[1] are then the B of
+// the first 8 keys, to[2] and to[3] that of the others. (mma needs a B in neighbouring registers; A's order costs moves.)
 template <int HEAD_DIM> __device__ uint32_t lane_address_k(const half (*tile)[HEAD_DIM + PAD]) {
   int lane = threadIdx.x % WARP;
   return shared_address(&tile[lane / 16 * 8 + lane % 8][lane / 8 % 2 * 8]);
 }
 
-// From such an address to that of the 16 x 16 fragment which is i fragments further down, j further to the right.
+// Steps from such an address to that of the 16 x 16 fragment i fragments further down and j further to the right.
 template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, int i, int j) {
   return address + (i * (HEAD_DIM + PAD) + j) * 16 * sizeof(half);
 }
@@ -82,13 +82,13 @@ template <int HEAD_DIM> __device__ void scores(float (&s)[KEYS / 8][4], uint32_t
   }
 }
 
-// Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
-// query. row and key: the warp's first query, the tile's first key.
+// Sets scores to minus infinity: those of keys after the last one and, with a causal mask, those of keys after the query.
+// `row` is the warp's first query, and `key` is the tile's first key.
 __device__ void mask(float (&s)[KEYS / 8][4], int row, int key, int seqlen, int causal) {
   int lane = threadIdx.x % WARP;
   for (int h = 0; h < 2; h++) {
     int i = row + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
-    int left = keys - (key + lane % 4 * 2);  // what this lane's row may see from this lane's first column on
+    int left = keys - (key + lane % 4 * 2);  // keys that the row may see, from this lane's first column on
     for (int n = 0; n < KEYS / 8; n++)
       for (int e = 0; e < 2; e++)
         if (8 * n + e >= left) s[n][2 * h + e] = -INFINITY;
@@ -122,7 +122,7 @@ template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const fl
   }
 }
 
-// P = exp(S - max), in the place of S, as 2^(S * scale - max * scale): one multiply-add and one power a score.
+// P = exp(S - max) replaces S. It is 2^(S * scale - max * scale): one multiply-add and one power of two for each score.
 template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)[KEYS / 8][4], float scale) {
   for (int h = 0; h < 2; h++) {
     float shift = -rows.max[h] * scale, sum[2] = {rows.sum[h], 0};
@@ -135,7 +135,7 @@ template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)
   }
 }
 
-// O += P V. What a lane holds of P after Q K^T, as a D, is just what it must hold of P before P V, as an A.
+// O += P V. What a lane holds of P as a D of Q K^T is also what it must hold of P as an A of P V.
 template <int HEAD_DIM>
 __device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[KEYS / 8][4], uint32_t v_address) {
   for (int n = 0; n < KEYS / 16; n++) {
@@ -179,7 +179,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
 
   load_tile<HEAD_DIM, ROWS>(shared->q, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
 
-  // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
+  // The maximum starts at the lowest finite number. With -INFINITY, score - max is NaN in a row that has seen no key yet.
   Rows<HEAD_DIM> rows;
   for (int h = 0; h < 2; h++) {
     rows.max[h] = -FLT_MAX;

@@ -4,7 +4,7 @@
 // A block has 128 queries of one head, each of its 4 warps 32 of them, as two groups of 16. For each tile of 64 keys:
 //
 //   scores   S = Q K^T                   mma: Q and K from shared memory, by ldmatrix
-//   softmax  P = exp(S - max), sum += P  in registers; max and sum run along, as in stage 02
+//   softmax  P = exp(S - max), sum += P  in registers, with a running maximum and sum, as in stage 02
 //   output   O += P V                    mma: P from the registers where S was, V from shared memory
 #include <cuda_fp16.h>
 #include <float.h>
@@ -22,14 +22,14 @@ static_assert(WARP_ROWS * THREADS / WARP == ROWS, "each warp has 32 of the block
 
 // ---- tiles in shared memory ----
 
-// Where in a tile 16 bytes lie: `chunk` counts them along the head dimension, `row` is a query or a key. There is no
-// padding; instead the eight chunks of 128 bytes change places, in each of eight rows in another way.
+// Where in a tile a chunk of 16 bytes lies. `row` is a query or a key, and `chunk` counts along the head dimension.
+// Instead of padding, the eight chunks of 128 bytes change places, in a different way in each of eight rows.
 template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
 }
 
-// Copies a tile from a matrix that has only `rows` more rows: zeros stand in for the others. Each thread copies one
-// chunk of every 16th or 8th row. These are multiples of 8, so all its chunks are swizzled alike.
+// Copies a tile from a matrix that has only `rows` rows left. Zeros take the place of the others. Each thread copies one
+// chunk of every 16th or 8th row. Both are multiples of 8, so all its chunks have the same place in their rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(char *tile, const half *matrix, int rows) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks, left = rows - row;
@@ -42,23 +42,23 @@ template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(char *tile, con
 
 __device__ uint32_t shared_address(const void *pointer) { return (uint32_t)__cvta_generic_to_shared(pointer); }
 
-// This lane's address for an ldmatrix of rows 0 to 15, columns 0 to 15 of a tile: the four matrices from top to bottom,
-// then from left to right, which is A's order; and V's, transposed.
+// The address that this lane gives to an ldmatrix of rows 0 to 15 and columns 0 to 15 of a tile. The four matrices come
+// from top to bottom, then from left to right: the order of A, and of V when ldmatrix transposes it.
 template <int HEAD_DIM> __device__ uint32_t lane_address(const char *tile) {
   int lane = threadIdx.x % WARP;
   return shared_address(tile) + swizzled<HEAD_DIM>(lane % 16, lane / 16);
 }
 
-// The same from left to right, then from top to bottom: K's order. to[0] and to[1] are then B for the first 8 keys,
-// to[2] and to[3] for the others. (mma needs its B in neighbouring registers: another order costs a move for each.)
+// The same for K, but the matrices come from left to right, then from top to bottom. to[0] and to[1] are then the B of
+// the first 8 keys, to[2] and to[3] that of the others. (mma needs a B in neighbouring registers; A's order costs moves.)
 template <int HEAD_DIM> __device__ uint32_t lane_address_k(const char *tile) {
   int lane = threadIdx.x % WARP;
   return shared_address(tile) + swizzled<HEAD_DIM>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
 
-// From such an address to that of the 16 x 16 fragment i fragments further down, j further to the right. A lane's first
-// chunk is 0 or 1, so 2 (j % 4) more only sets bits of its number: an xor, before or after that of the swizzle. Tiles are
-// aligned, so these are bits of the address. The other two steps keep row % 8 and these bits: they are additions.
+// Steps from such an address to that of the 16 x 16 fragment i fragments further down and j further to the right. A
+// lane's first chunk is 0 or 1, so 2 (j % 4) chunks more only set bits of the chunk's number: an xor, which can follow
+// that of the swizzle. Tiles are aligned, so these are bits of the address. The other two steps are additions.
 template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, int i, int j) {
   return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * ROW_BYTES(HEAD_DIM);
 }
@@ -91,14 +91,14 @@ template <int HEAD_DIM> __device__ void scores(float (&s)[2][KEYS / 8][4], uint3
   }
 }
 
-// Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
-// query. row and key: the warp's first query, the tile's first key.
+// Sets scores to minus infinity: those of keys after the last one and, with a causal mask, those of keys after the query.
+// `row` is the warp's first query, and `key` is the tile's first key.
 __device__ void mask(float (&s)[2][KEYS / 8][4], int row, int key, int seqlen, int causal) {
   int lane = threadIdx.x % WARP;
   for (int b = 0; b < 2; b++)
     for (int h = 0; h < 2; h++) {
       int i = row + 16 * b + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
-      int left = keys - (key + lane % 4 * 2);  // what this lane's row may see from this lane's first column on
+      int left = keys - (key + lane % 4 * 2);  // keys that the row may see, from this lane's first column on
       for (int n = 0; n < KEYS / 8; n++)
         for (int e = 0; e < 2; e++)
           if (8 * n + e >= left) s[b][n][2 * h + e] = -INFINITY;
@@ -134,7 +134,7 @@ template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const fl
     }
 }
 
-// P = exp(S - max), in the place of S, as 2^(S * scale - max * scale): one multiply-add and one power a score.
+// P = exp(S - max) replaces S. It is 2^(S * scale - max * scale): one multiply-add and one power of two for each score.
 template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)[2][KEYS / 8][4], float scale) {
   for (int b = 0; b < 2; b++)
     for (int h = 0; h < 2; h++) {
@@ -148,7 +148,7 @@ template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)
     }
 }
 
-// O += P V. What a lane holds of P after Q K^T, as a D, is just what it must hold of P before P V, as an A.
+// O += P V. What a lane holds of P as a D of Q K^T is also what it must hold of P as an A of P V.
 template <int HEAD_DIM>
 __device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[2][KEYS / 8][4], uint32_t v_address) {
   for (int n = 0; n < KEYS / 16; n++) {
@@ -208,7 +208,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   trace_begin(ALL);
   copy_tile<HEAD_DIM, ROWS>(shared, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
 
-  // The lowest finite number, not -INFINITY: for a row that has seen no key yet, score - max must not be NaN.
+  // The maximum starts at the lowest finite number. With -INFINITY, score - max is NaN in a row that has seen no key yet.
   Rows<HEAD_DIM> rows;
   for (int b = 0; b < 2; b++)
     for (int h = 0; h < 2; h++) {

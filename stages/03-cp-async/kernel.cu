@@ -4,7 +4,7 @@
 // A block has 128 queries of one head, each of its 4 warps 32 of them, as two groups of 16. For each tile of 64 keys:
 //
 //   scores   S = Q K^T                   mma: Q and K from shared memory, by ldmatrix
-//   softmax  P = exp(S - max), sum += P  in registers; max and sum run along, as in stage 02
+//   softmax  P = exp(S - max), sum += P  in registers, with a running maximum and sum, as in stage 02
 //   output   O += P V                    mma: P from the registers where S was, V from shared memory
 #include <cuda_fp16.h>
 #include <float.h>
@@ -25,14 +25,14 @@ enum { WARP = 32 };
 
 __device__ uint32_t shared_address(const void *pointer) { return (uint32_t)__cvta_generic_to_shared(pointer); }
 
-// Where in a tile 16 bytes lie: `chunk` counts them along the head dimension, `row` is a query or a key. There is no
-// padding; instead the eight chunks of 128 bytes change places, in each of eight rows in another way.
+// Where in a tile a chunk of 16 bytes lies. `row` is a query or a key, and `chunk` counts along the head dimension.
+// Instead of padding, the eight chunks of 128 bytes change places, in a different way in each of eight rows.
 template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
 }
 
-// Starts the copy of a tile from a matrix that has only `left` more rows: the others become zeros. Each thread copies
-// one chunk of every few rows. The step is a multiple of 8, so all its chunks are swizzled alike.
+// Starts the copy of a tile from a matrix that has only `left` more rows. Zeros take the place of the others. A thread
+// copies one chunk of every 16th or 8th row, multiples of 8, so all its chunks have the same place in their rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks;
@@ -58,23 +58,23 @@ template <int HEAD_DIM> __device__ void copy_keys(uint32_t slots, const half *k,
   cp_async_commit();
 }
 
-// This lane's address for an ldmatrix of rows 0 to 15, columns 0 to 15 of a tile: the four matrices from top to bottom,
-// then from left to right, which is A's order; and V's, transposed.
+// The address that this lane gives to an ldmatrix of rows 0 to 15 and columns 0 to 15 of a tile. The four matrices come
+// from top to bottom, then from left to right: the order of A, and of V when ldmatrix transposes it.
 template <int HEAD_DIM> __device__ uint32_t lane_address(uint32_t tile) {
   int lane = threadIdx.x % WARP;
   return tile + swizzled<HEAD_DIM>(lane % 16, lane / 16);
 }
 
-// The same from left to right, then from top to bottom: K's order. to[0] and to[1] are then B for the first 8 keys,
-// to[2] and to[3] for the others. (mma needs its B in neighbouring registers: another order costs a move for each.)
+// The same for K, but the matrices come from left to right, then from top to bottom. to[0] and to[1] are then the B of
+// the first 8 keys, to[2] and to[3] that of the others. (mma needs a B in neighbouring registers; A's order costs moves.)
 template <int HEAD_DIM> __device__ uint32_t lane_address_k(uint32_t tile) {
   int lane = threadIdx.x % WARP;
   return tile + swizzled<HEAD_DIM>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
 
-// From such an address to that of the 16 x 16 fragment i fragments further down, j further to the right. A lane's first
-// chunk is 0 or 1, so 2 (j % 4) more only sets bits of its number: an xor, before or after that of the swizzle. Tiles are
-// aligned, so these are bits of the address. The other two steps keep row % 8 and these bits: they are additions.
+// Steps from such an address to that of the 16 x 16 fragment i fragments further down and j further to the right. A
+// lane's first chunk is 0 or 1, so 2 (j % 4) chunks more only set bits of the chunk's number: an xor, which can follow
+// that of the swizzle. Tiles are aligned, so these are bits of the address. The other two steps are additions.
 template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, int i, int j) {
   return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * ROW_BYTES(HEAD_DIM);
 }
@@ -82,14 +82,14 @@ template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, i
 // ---- a warp's part ----
 
 template <int HEAD_DIM> struct Warp {
-  char *tile;  // the warp's queries in shared memory, in whose place its output gathers
+  char *tile;  // in shared memory: the warp's queries, and at the end its output
   uint32_t q_address, slots;
   int row;  // the warp's first query
   int seqlen, causal;
   float scale;  // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
 
-  // For [2] groups of 16 queries. In each a lane has rows l / 4 and l / 4 + 8, [2]; and for every 8 columns two neighbours of
-  // the one row and two of the other, [4].
+  // The first index is the group of 16 queries. In each, lane l has parts of two rows, l / 4 and l / 4 + 8: index [2]. Of
+  // every 8 columns it has two neighbours in each of these rows: index [4].
   float s[2][KEYS / 8][4];  // scores, then weights
   float o[2][HEAD_DIM / 8][4];
   float max[2][2];
@@ -123,14 +123,14 @@ template <int HEAD_DIM> struct Warp {
     }
   }
 
-  // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
-  // query. key: the tile's first.
+  // Sets scores to minus infinity: those of keys after the last one and, with a causal mask, those of keys after the
+  // query. `key` is the tile's first key.
   __device__ void mask(int key) {
     int lane = threadIdx.x % WARP;
     for (int b = 0; b < 2; b++)
       for (int h = 0; h < 2; h++) {
         int i = row + 16 * b + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
-        int left = keys - (key + lane % 4 * 2);  // what this row may see from this thread's first column on
+        int left = keys - (key + lane % 4 * 2);  // keys that the row may see, from this lane's first column on
         for (int n = 0; n < KEYS / 8; n++)
           for (int e = 0; e < 2; e++)
             if (8 * n + e >= left) s[b][n][2 * h + e] = -INFINITY;
@@ -166,7 +166,7 @@ template <int HEAD_DIM> struct Warp {
       }
   }
 
-  // Weights in the place of scores, one multiply-add and one power each; adds them up.
+  // Replaces scores by weights, with one multiply-add and one power of two each, and adds the weights up.
   __device__ void weights() {
     for (int b = 0; b < 2; b++)
       for (int h = 0; h < 2; h++) {
@@ -181,7 +181,7 @@ template <int HEAD_DIM> struct Warp {
       }
   }
 
-  // O += P V. What a lane holds of P after Q K^T, as a D, is just what it must hold of P before P V, as an A.
+  // O += P V. What a lane holds of P as a D of Q K^T is also what it must hold of P as an A of P V.
   __device__ void output(uint32_t slot) {
     uint32_t v_address = lane_address<HEAD_DIM>(slot + KEYS * ROW_BYTES(HEAD_DIM));
     for (int n = 0; n < KEYS / 16; n++) {
@@ -198,7 +198,7 @@ template <int HEAD_DIM> struct Warp {
     }
   }
 
-  // One tile of keys; `masked` if not all rows may see all of it.
+  // Computes with one tile of keys. `masked`: some row must not see all of it.
   __device__ void step(int t, bool masked) {
     uint32_t slot = slot_of<HEAD_DIM>(slots, t);
     trace(QK, t);
@@ -211,8 +211,8 @@ template <int HEAD_DIM> struct Warp {
     output(slot);
   }
 
-  // Writes O / sum for this warp's queries to o. It goes through the shared memory that held the queries: so each lane stores
-  // 16 bytes, and rows leave whole.
+  // Writes O / sum for this warp's queries. O goes first to the shared memory that held the queries. From there each lane
+  // writes 16 bytes at a time, and the warp writes whole rows.
   __device__ void store(half *to) {
     int lane = threadIdx.x % WARP;
     __syncwarp();  // all lanes have read the queries

@@ -32,8 +32,8 @@ static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == S
 
 // ---- tiles in shared memory ----
 
-// Starts the copy of a tile from a matrix that has only `left` more rows: the others become zeros. Each thread copies
-// one chunk of every few rows. The step is a multiple of 8, so all its chunks are swizzled alike.
+// Starts the copy of a tile from a matrix that has only `left` more rows. Zeros take the place of the others. A thread
+// copies one chunk of every 16th or 8th row, multiples of 8, so all its chunks have the same place in their rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   static_assert(step % 8 == 0 && TILE_ROWS % step == 0);
@@ -93,13 +93,13 @@ template <int HEAD_DIM> struct Warpgroup {
     wgmma_results(s);
   }
 
-  // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
-  // query. key: the tile's first.
+  // Sets scores to minus infinity: those of keys after the last one and, with a causal mask, those of keys after the
+  // query. `key` is the tile's first key.
   __device__ void mask(int key) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       int i = row + 16 * warp + 8 * h + lane / 4, keys = causal ? min(i + 1, seqlen) : seqlen;
-      int left = keys - (key + lane % 4 * 2);  // what this row may see from this thread's first column on
+      int left = keys - (key + lane % 4 * 2);  // keys that the row may see, from this lane's first column on
 #pragma unroll
       for (int n = 0; n < KEYS / 8; n++)
         for (int e = 0; e < 2; e++)
@@ -170,7 +170,7 @@ template <int HEAD_DIM> struct Warpgroup {
     wgmma_results(o);
   }
 
-  // One tile of keys; `masked` if not all rows may see all of it.
+  // Computes with one tile of keys. `masked`: some row must not see all of it.
   __device__ void step(int t, bool masked) {
     uint32_t p[KEYS / 16][4];
     trace(QK, t);
@@ -184,8 +184,8 @@ template <int HEAD_DIM> struct Warpgroup {
     output(p, t % SLOTS);
   }
 
-  // Writes O / sum for this warp's queries to o. It goes through the shared memory that held the queries: so each lane stores
-  // 16 bytes, and rows leave whole.
+  // Writes O / sum for this warp's queries. O goes first to the shared memory that held the queries. From there each lane
+  // writes 16 bytes at a time, and the warp writes whole rows.
   __device__ void store(half *to) {
     barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;

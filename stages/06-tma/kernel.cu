@@ -95,13 +95,13 @@ template <int HEAD_DIM> struct Warpgroup {
     wgmma_commit();
   }
 
-  // Scores that must not count become minus infinity: of keys past the last one, and in causal attention of keys past the
-  // query. key: the tile's first.
+  // Sets scores to minus infinity: those of keys after the last one and, with a causal mask, those of keys after the
+  // query. `key` is the tile's first key.
   __device__ void mask(int key) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       int i = row + 16 * warp + 8 * h + lane / 4, keys = problem.causal ? min(i + 1, problem.seqlen) : problem.seqlen;
-      int left = keys - (key + lane % 4 * 2);  // what this row may see from this thread's first column on
+      int left = keys - (key + lane % 4 * 2);  // keys that the row may see, from this lane's first column on
 #pragma unroll
       for (int n = 0; n < KEYS / 8; n++)
         for (int e = 0; e < 2; e++)

@@ -59,7 +59,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       int i = row + 16 * warp + 8 * h + lane / 4, keys = CAUSAL ? min(i + 1, problem.seqlen) : problem.seqlen;
-      int left = keys - (key + lane % 4 * 2);  // what this row may see from this thread's first column on
+      int left = keys - (key + lane % 4 * 2);  // keys that the row may see, from this lane's first column on
 #pragma unroll
       for (int n = 0; n < N / 8; n++)
         for (int e = 0; e < 2; e++)

@@ -28,7 +28,8 @@ static const struct {
         {"barrier misuse",
          "All users of a barrier must agree on its number and on its count of threads, a multiple of the warp size."},
     [HAZARD_DEADLOCK] = {"deadlock",
-                         "Every thread that a barrier expects must reach it: count the threads that arrive."},
+                         "Every thread that a barrier expects must reach it: count the threads that arrive. A loop "
+                         "that polls ends only if another thread writes; does its counter change?"},
     [HAZARD_PROXY_FENCE] = {"missing proxy fence", "Put fence.proxy.async after the writes, in the threads that wrote, "
                                                    "before the barrier that hands the data over."},
     [HAZARD_READ_BEFORE_WAIT] = {"read before wait",
