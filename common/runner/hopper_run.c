@@ -209,7 +209,7 @@ static int run(const char *path, char **arguments) {
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
   fprintf(stderr, "hopper-run: the program was ended by signal %d (%s)%s\n", WTERMSIG(status),
           strsignal(WTERMSIG(status)),
-          WTERMSIG(status) == SIGSEGV ? "; the host cannot access device memory by its address" : "");
+          WTERMSIG(status) == SIGSEGV ? "; if it was an access to device memory: the host has none" : "");
   return 128 + WTERMSIG(status);
 }
 

@@ -385,3 +385,49 @@ extern "C" __global__ void hand_on_again(int *data, int *flags, int *out) {
     *out = *data;  // HAZARD(hand_on_again): global-memory race
   }
 }
+
+// A block polls a flag and then sets it back by a plain store. That comes after the strong store that it has seen, although
+// nothing releases and acquires.
+// launch set_back: grid 2 block 1 args int[1]=zero
+extern "C" __global__ void set_back(int *flag) {
+  if (blockIdx.x == 0) {
+    *(volatile int *)flag = 1;  // HAZARD(set_back): global-memory race
+  } else {
+#ifdef REPAIRED
+    while (load_relaxed(flag) == 0) {}
+#endif
+    *flag = 2;  // OTHER(set_back)
+  }
+}
+
+// The same by another thread, behind a barrier.
+// launch set_back_by_other: grid 2 block 64 args int[1]=zero
+extern "C" __global__ void set_back_by_other(int *flag) {
+  if (blockIdx.x == 0) {
+    if (threadIdx.x == 0) store_relaxed(flag, 1);
+  } else {
+    if (threadIdx.x == 0)
+      while (load_relaxed(flag) == 0) {}
+    __syncthreads();
+    if (threadIdx.x == 32) *flag = 2;
+  }
+}
+
+// But what the other thread has done since its fence does not come before that.
+// launch since_the_fence: grid 2 block 1 args int[1]=zero int[1]=zero
+extern "C" __global__ void since_the_fence(int *data, int *flag) {
+  if (blockIdx.x == 0) {
+#ifdef REPAIRED
+    *data = 1;
+    __threadfence();
+#else
+    __threadfence();
+    *data = 1;  // OTHER(since_the_fence)
+#endif
+    store_relaxed(flag, 1);
+  } else {
+    while (load_acquire(flag) == 0) {}
+    *data = 2;  // HAZARD(since_the_fence): global-memory race
+    *flag = 0;
+  }
+}

@@ -1,6 +1,8 @@
 // A program that uses the driver API alone, with PTX of its own: a module by two forms of its arguments, and a library.
 #include <cuda.h>
 
+#include <string.h>
+
 #include "expect.h"
 
 static const char ptx[] = ".version 8.0\n"
@@ -90,6 +92,21 @@ int main(int argc, char **argv) {
   CHECK(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 64, 1, 1, 0, NULL, arguments, NULL));
   CHECK(cuMemcpyDtoH(values, out, sizeof values));
   EXPECT(values[63] == 163);
+
+  // The linker compiles one text of PTX, whose size says where it ends.
+  CUlinkState linker;
+  void *image;
+  CHECK(cuLinkCreate(0, NULL, NULL, &linker));
+  CHECK(cuLinkAddData(linker, CU_JIT_INPUT_PTX, (void *)ptx, strlen(ptx), "ptx", 0, NULL, NULL));
+  CHECK(cuLinkComplete(linker, &image, &size));
+  CHECK(cuModuleLoadData(&module, image));
+  CHECK(cuLinkDestroy(linker));
+  n = 1;
+  CHECK(cuMemsetD32(out, 7, 64));
+  CHECK(cuModuleGetFunction(&function, module, "fill"));
+  CHECK(cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, NULL, arguments, NULL));
+  CHECK(cuMemcpyDtoH(values, out, sizeof values));
+  EXPECT(values[0] == 100 && values[1] == 7);
   printf("right\n");
   return 0;
 }

@@ -73,11 +73,72 @@ static void made(int *values) {
   EXPECT(values[0] == 1005);
 }
 
+#if CUDART_VERSION >= 12020
+// Nodes of any kind through one function, which takes the data of edges since CUDA 13.
+static cudaGraphNode_t add_node(cudaGraph_t graph, const cudaGraphNode_t *after, cudaGraphNodeParams *parameters) {
+  cudaGraphNode_t node;
+#if CUDART_VERSION >= 13000
+  CHECK(cudaGraphAddNode(&node, graph, after, nullptr, after ? 1 : 0, parameters));
+#else
+  CHECK(cudaGraphAddNode(&node, graph, after, after ? 1 : 0, parameters));
+#endif
+  return node;
+}
+
+static void count_call(void *calls) { ++*(int *)calls; }
+
+static void any_kind(int *values, int *other) {
+  cudaGraph_t graph, child;
+  cudaGraphExec_t exec;
+  int length = n, amount = 1, calls = 0;
+  void *arguments[] = {&values, &length, &amount};
+  CHECK(cudaGraphCreate(&graph, 0));
+  CHECK(cudaGraphCreate(&child, 0));
+  cudaGraphNodeParams set = {cudaGraphNodeTypeMemset};
+  set.memset.dst = values;
+  set.memset.elementSize = 4;
+  set.memset.value = 20;
+  set.memset.width = n;
+  set.memset.height = 1;
+  cudaGraphNodeParams launch = {cudaGraphNodeTypeKernel};
+  launch.kernel.func = (void *)add;
+  launch.kernel.gridDim = 1;
+  launch.kernel.blockDim = 128;
+  launch.kernel.kernelParams = arguments;
+  cudaGraphNodeParams copy = {cudaGraphNodeTypeMemcpy};
+  copy.memcpy.copyParams.srcPtr = make_cudaPitchedPtr(values, n * sizeof(int), n, 1);
+  copy.memcpy.copyParams.dstPtr = make_cudaPitchedPtr(other, n * sizeof(int), n, 1);
+  copy.memcpy.copyParams.extent = make_cudaExtent(n * sizeof(int), 1, 1);
+  copy.memcpy.copyParams.kind = cudaMemcpyDefault;
+  cudaGraphNodeParams host = {cudaGraphNodeTypeHost};
+  host.host.fn = count_call;
+  host.host.userData = &calls;
+  add_node(child, nullptr, &host);
+  cudaGraphNodeParams inner = {cudaGraphNodeTypeGraph};
+  inner.graph.graph = child;
+  cudaGraphNode_t clear = add_node(graph, nullptr, &set), kernel = add_node(graph, &clear, &launch);
+  cudaGraphNode_t copied = add_node(graph, &kernel, &copy);
+  add_node(graph, &copied, &inner);
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphLaunch(exec, 0));
+  CHECK(cudaDeviceSynchronize());
+  EXPECT(other[n - 1] == 21 && calls == 1);
+  amount = 4;
+  CHECK(cudaGraphExecNodeSetParams(exec, kernel, &launch));
+  CHECK(cudaGraphLaunch(exec, 0));
+  CHECK(cudaDeviceSynchronize());
+  EXPECT(other[0] == 24 && calls == 2);
+}
+#endif
+
 int main() {
   int *memory;
   CHECK(cudaMallocManaged(&memory, 2 * n * sizeof(int)));
   memory[0] = 1;
   captured(memory, memory + n);
   made(memory);
+#if CUDART_VERSION >= 12020
+  any_kind(memory, memory + n);
+#endif
   printf("right\n");
 }

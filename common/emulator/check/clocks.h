@@ -141,3 +141,9 @@ typedef struct Elements {
 void sync_load(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
 void sync_store(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
 void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope);
+// A strong load of the place has returned what the write stored, which was strong for it: the write comes before what the load
+// comes before, even if neither releases and acquires. PTX ISA 8.9.5, causality order. Of each write a few loads are kept.
+enum { OBSERVERS = 8 };
+void sync_observe(SyncTable *table, const void *place, Epoch write, Epoch load);
+// Those loads. Returns how many.
+int sync_observers(SyncTable *table, const void *place, Epoch write, Epoch loads[OBSERVERS]);

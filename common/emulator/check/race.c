@@ -55,18 +55,63 @@ static bool both_strong(const Actor *actor, Strength other, bool near, uint32_t 
   return actor->issuer / block_threads == thread / block_threads;
 }
 
-// Whether the remembered access comes before what the actor does now, or needs no order because both are strong.
-static bool ordered(const Actor *actor, Epoch epoch) {
+// Whether that is so of the actor and a remembered access.
+static bool is_strong_for(const Actor *actor, Epoch epoch) {
+  if (actor->strength == WEAK || strength_of(epoch) == WEAK) return false;
+  bool near = epoch_cluster(actor->layout, epoch) == actor->cluster->id;
+  return both_strong(actor, strength_of(epoch), near, epoch_thread(actor->layout, epoch),
+                     epoch_clock(actor->layout, epoch));
+}
+
+// Whether the remembered access comes before what the actor does now.
+static bool comes_before(const Actor *actor, Epoch epoch) {
   const EpochLayout *layout = actor->layout;
   if (!(epoch & EPOCH_KERNEL) || (epoch & layout->identity_mask) == actor->identity) return true;
-  bool near = epoch_cluster(layout, epoch) == actor->cluster->id;
   uint32_t thread = epoch_thread(layout, epoch), clock = epoch_clock(layout, epoch);
-  if (actor->strength != WEAK && both_strong(actor, strength_of(epoch), near, thread, clock)) return true;
-  if (near) return knows(actor, thread, clock);
+  if (epoch_cluster(layout, epoch) == actor->cluster->id) return knows(actor, thread, clock);
   const Clocks *clocks = clocks_imported(actor->known, epoch_cluster(layout, epoch));
   // Of another cluster's set only the cluster is left: knowing anything of it has to do.
   if (!clocks || epoch & EPOCH_SET) return clocks != NULL;
   return clocks->clock[thread] >= clock;
+}
+
+// The same, or it needs no order because both are strong.
+static bool ordered(const Actor *actor, Epoch epoch) {
+  return comes_before(actor, epoch) || is_strong_for(actor, epoch);
+}
+
+// ---- what a strong load has seen ----
+//
+// A thread polls a flag by strong loads, and then sets it back by a plain store. The strong store that ended the polling comes
+// before the plain one, also when it releases nothing (PTX ISA 8.9.5, causality order). Vector clocks cannot say that: what
+// the other thread did before its strong store, since its last fence, does not come before. So the loads are kept beside
+// them. A plain load after the polling is no matter of this: whether the poll saw the store is chance if nobody waits for it.
+
+enum { GRANULE = 4 };  // of memory: a flag
+
+static SyncTable *table_of(const Actor *actor, const Region *region) {
+  return region->kind == REGION_SHARED ? actor->cluster->sync : actor->cluster->launch->sync;
+}
+
+static const uint8_t *granule_of(const Region *region, uint64_t offset) {
+  return region->data + offset / GRANULE * GRANULE;
+}
+
+static void observe(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  if (!(write & EPOCH_KERNEL) || (write & actor->layout->identity_mask) == actor->identity) return;
+  if (!is_strong_for(actor, write)) return;
+  const uint8_t *end = region->data + offset + size;
+  for (const uint8_t *at = granule_of(region, offset); at < end; at += GRANULE)
+    sync_observe(table_of(actor, region), at, write, race_epoch(actor));
+}
+
+static bool was_observed(const Actor *actor, const Region *region, uint64_t offset, Epoch write) {
+  Epoch loads[OBSERVERS];
+  if (strength_of(write) == WEAK) return false;
+  int count = sync_observers(table_of(actor, region), granule_of(region, offset), write, loads);
+  for (int i = 0; i < count; i++)
+    if (comes_before(actor, loads[i])) return true;
+  return false;
 }
 
 // Whether an ordered write may still be unseen by the actor: it used the async proxy, the write the generic one, and no
@@ -225,8 +270,10 @@ static bool check_read(const Actor *actor, const Region *region, uint64_t offset
     report_unseen(actor, region, offset, size, write);
   else if (formal)
     report_own_rows(actor, region, offset, size, write);
-  else
+  else {
+    if (actor->strength != WEAK) observe(actor, region, offset, size, write);
     return true;
+  }
   return false;
 }
 
@@ -554,7 +601,7 @@ static bool ended(const Actor *actor, const Region *region, const Cell *cell, bo
 
 static void check_write(const Actor *actor, const Region *region, uint64_t offset, int size, const Cell *cell,
                         const uint8_t *value) {
-  bool after_write = ordered(actor, cell->write);
+  bool after_write = ordered(actor, cell->write) || was_observed(actor, region, offset, cell->write);
   if (!after_write && same_store(actor, region, offset, size, cell->write, value)) return;
   Epoch other = after_write ? any_unordered_read(actor, cell) : cell->write;
   if (other == EPOCH_NONE) {
@@ -623,7 +670,8 @@ void race_end_block(const Actor *actor, const Region *shared) {
     Cell cell;
     int size = (int)(shared->size - offset);
     run = (uint64_t)shadow_run(&shared->shadow, offset, size, actor->cluster->launch->number, &cell);
-    Epoch other = ordered(actor, cell.write) ? unordered_read(actor, cell.read) : cell.write;
+    bool after_write = ordered(actor, cell.write) || was_observed(actor, shared, offset, cell.write);
+    Epoch other = after_write ? unordered_read(actor, cell.read) : cell.write;
     if (!is_of_other_block(actor, other)) continue;
     bool formal = ended(actor, shared, &cell, true);
     if (!formal || !is_told) report_end(actor, shared, offset, (int)run, other, formal);

@@ -18,10 +18,20 @@ typedef struct SyncEntry {
 
 enum { ALL_BLOCKS = 0 };
 
+// The loads that have returned what the last write to a place stored.
+typedef struct Observed {
+  const void *place;  // NULL: free
+  Epoch write;
+  int count;
+  Epoch loads[OBSERVERS];
+} Observed;
+
 struct SyncTable {
   pthread_mutex_t lock;
   SyncEntry *entries;
   size_t capacity, count;
+  Observed *observed;
+  size_t observed_capacity, observed_count;
   Usage *usage;
 };
 
@@ -36,7 +46,9 @@ void sync_table_free(SyncTable *table) {
   if (!table) return;
   for (size_t i = 0; i < table->capacity; i++) clocks_release(table->entries[i].released);
   usage_subtract(table->usage, table->capacity * sizeof *table->entries);
+  usage_subtract(table->usage, table->observed_capacity * sizeof *table->observed);
   free(table->entries);
+  free(table->observed);
   pthread_mutex_destroy(&table->lock);
   free(table);
 }
@@ -246,4 +258,52 @@ void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lan
   }
   clocks_release(released);
   pthread_mutex_unlock(&table->lock);
+}
+
+// ---- what strong loads have seen ----
+
+static Observed *observed_slot(const SyncTable *table, const void *place) {
+  size_t i = (size_t)((uintptr_t)place * 0x9e3779b97f4a7c15ull >> 20) & (table->observed_capacity - 1);
+  Observed *observed = table->observed;
+  while (observed[i].place && observed[i].place != place) i = (i + 1) & (table->observed_capacity - 1);
+  return &observed[i];
+}
+
+static void grow_observed(SyncTable *table) {
+  Observed *old = table->observed;
+  size_t old_capacity = table->observed_capacity;
+  table->observed_capacity = old_capacity ? old_capacity * 2 : 16;
+  table->observed = host_allocate(table->observed_capacity, sizeof *table->observed);
+  usage_add(table->usage, (table->observed_capacity - old_capacity) * sizeof *table->observed);
+  for (size_t i = 0; i < old_capacity; i++)
+    if (old[i].place) *observed_slot(table, old[i].place) = old[i];
+  free(old);
+}
+
+// The first loads are kept: what comes after a thread's first one is most.
+static void add_observer(Observed *seen, Epoch load) {
+  for (int i = 0; i < seen->count; i++)
+    if (seen->loads[i] == load) return;
+  if (seen->count < OBSERVERS) seen->loads[seen->count++] = load;
+}
+
+void sync_observe(SyncTable *table, const void *place, Epoch write, Epoch load) {
+  pthread_mutex_lock(&table->lock);
+  if (table->observed_count * 2 >= table->observed_capacity) grow_observed(table);
+  Observed *seen = observed_slot(table, place);
+  table->observed_count += !seen->place;
+  if (seen->write != write) seen->count = 0;
+  seen->place = place;
+  seen->write = write;
+  add_observer(seen, load);
+  pthread_mutex_unlock(&table->lock);
+}
+
+int sync_observers(SyncTable *table, const void *place, Epoch write, Epoch loads[OBSERVERS]) {
+  pthread_mutex_lock(&table->lock);
+  const Observed *seen = table->observed_capacity ? observed_slot(table, place) : NULL;
+  int count = seen && seen->place && seen->write == write ? seen->count : 0;
+  for (int i = 0; i < count; i++) loads[i] = seen->loads[i];
+  pthread_mutex_unlock(&table->lock);
+  return count;
 }

@@ -267,7 +267,8 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   clocks_release(common);
 }
 
-// A fence must stand between any use of a register by another instruction and its use here. PTX ISA 9.7.16.7.1.
+// A fence must stand between any use of an accumulator or a register of A by another instruction and its use here; the metadata
+// of a sparse A needs none. PTX ISA 9.7.16.7.1.
 static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
   const WgmmaState *state = warp->wgmma;
   int touched = 0;
@@ -275,7 +276,6 @@ static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
     touched += state->names[plan->d[i] / SLOT_UNIT].touched == state->fences + 1;
   for (int i = 0; i < 4 && plan->a_in_registers; i++)
     touched += state->names[plan->a[i] / SLOT_UNIT].touched == state->fences + 1;
-  if (plan->product.sparse) touched += state->names[plan->metadata / SLOT_UNIT].touched == state->fences + 1;
   if (touched)
     hazard_report(warp, inst, 0, HAZARD_WGMMA_FENCE, 0, 0,
                   "%d of its registers %s read or written after the last wgmma.fence", touched,

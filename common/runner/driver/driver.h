@@ -53,6 +53,8 @@ struct CUmod_st {
 };
 
 const EmulatorKernel *function_info(Function *function);
+// The bytes of a file, with zeros behind them, which the caller frees; or NULL.
+char *module_read_file(const char *path, size_t *size);
 
 // ---- stream.c: what is put into a stream is done at once, or becomes a node of a graph while the stream captures ----
 

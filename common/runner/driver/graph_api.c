@@ -109,21 +109,32 @@ API(cuGraphAddChildGraphNode, (NODE, CUgraph child)) {
 }
 
 #if CUDA_VERSION >= 12020
+static const CUDA_KERNEL_NODE_PARAMS_v2 *kernel_of(const CUgraphNodeParams *p) { return (const void *)&p->kernel; }
+
+static CUDA_HOST_NODE_PARAMS host_of(const CUgraphNodeParams *p) {
+  return (CUDA_HOST_NODE_PARAMS){p->host.fn, p->host.userData};
+}
+
+static CUDA_MEMSET_NODE_PARAMS fill_of(const CUgraphNodeParams *p) {
+  return (CUDA_MEMSET_NODE_PARAMS){p->memset.dst,         p->memset.pitch, p->memset.value,
+                                   p->memset.elementSize, p->memset.width, p->memset.height};
+}
+
 API(cuGraphAddNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,
                         size_t count, CUgraphNodeParams *p)) {
   (void)edges;
+  CUDA_HOST_NODE_PARAMS host = host_of(p);
+  CUDA_MEMSET_NODE_PARAMS fill = fill_of(p);
   switch (p->type) {
   case CU_GRAPH_NODE_TYPE_EMPTY: return cuGraphAddEmptyNode(node, graph, after, count);
-  case CU_GRAPH_NODE_TYPE_KERNEL:
-    return cuGraphAddKernelNode_v2(node, graph, after, count, (const CUDA_KERNEL_NODE_PARAMS_v2 *)(void *)&p->kernel);
+  case CU_GRAPH_NODE_TYPE_KERNEL: return cuGraphAddKernelNode_v2(node, graph, after, count, kernel_of(p));
   case CU_GRAPH_NODE_TYPE_MEMCPY: return cuGraphAddMemcpyNode(node, graph, after, count, &p->memcpy.copyParams, NULL);
-  case CU_GRAPH_NODE_TYPE_HOST:
-    return cuGraphAddHostNode(node, graph, after, count, &(CUDA_HOST_NODE_PARAMS){p->host.fn, p->host.userData});
-  case CU_GRAPH_NODE_TYPE_MEMSET:
-    return cuGraphAddMemsetNode(node, graph, after, count,
-                                &(CUDA_MEMSET_NODE_PARAMS){p->memset.dst, p->memset.pitch, p->memset.value,
-                                                           p->memset.elementSize, p->memset.width, p->memset.height},
-                                NULL);
+  case CU_GRAPH_NODE_TYPE_HOST: return cuGraphAddHostNode(node, graph, after, count, &host);
+  case CU_GRAPH_NODE_TYPE_MEMSET: return cuGraphAddMemsetNode(node, graph, after, count, &fill, NULL);
+  case CU_GRAPH_NODE_TYPE_GRAPH: return cuGraphAddChildGraphNode(node, graph, after, count, p->graph.graph);
+  case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+    return cuGraphAddEventRecordNode(node, graph, after, count, p->eventRecord.event);
+  case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cuGraphAddEventWaitNode(node, graph, after, count, p->eventWait.event);
   default: return core_missing("cuGraphAddNode of this type");
   }
 }
@@ -190,6 +201,30 @@ API(cuGraphExecHostNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUD
   ENTER();
   return replace(node_in(exec, node), host_operation(parameters));
 }
+
+#if CUDA_VERSION >= 12020
+static CUresult set_any(CUgraphNode node, const CUgraphNodeParams *p) {
+  CUDA_HOST_NODE_PARAMS host = host_of(p);
+  CUDA_MEMSET_NODE_PARAMS fill = fill_of(p);
+  switch (p->type) {
+  case CU_GRAPH_NODE_TYPE_KERNEL: return set_kernel(node, kernel_of(p));
+  case CU_GRAPH_NODE_TYPE_MEMCPY: return replace(node, copy_operation(&p->memcpy.copyParams));
+  case CU_GRAPH_NODE_TYPE_HOST: return replace(node, host_operation(&host));
+  case CU_GRAPH_NODE_TYPE_MEMSET: return replace(node, fill_operation(&fill));
+  default: return core_missing("cuGraphNodeSetParams of this type");
+  }
+}
+
+API(cuGraphNodeSetParams, (CUgraphNode node, CUgraphNodeParams *parameters)) {
+  ENTER();
+  return set_any(node, parameters);
+}
+
+API(cuGraphExecNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *parameters)) {
+  ENTER();
+  return set_any(node_in(exec, node), parameters);
+}
+#endif
 
 API(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned enabled)) {
   ENTER();

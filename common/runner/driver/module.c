@@ -81,16 +81,22 @@ static CUresult load(CUmodule *result, const void *image) {
   return CUDA_SUCCESS;
 }
 
-static CUresult load_file(CUmodule *result, const char *path) {
+char *module_read_file(const char *path, size_t *size) {
   FILE *file = path ? fopen(path, "rb") : NULL;
-  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+  if (!file) return NULL;
   fseek(file, 0, SEEK_END);
-  long size = ftell(file);
+  long length = ftell(file);
   rewind(file);
-  char *bytes = size >= 0 ? calloc((size_t)size + 16, 1) : NULL;
-  bool read = bytes && fread(bytes, 1, (size_t)size, file) == (size_t)size;
+  char *bytes = length >= 0 ? calloc((size_t)length + 16, 1) : NULL;
+  if (bytes) *size = fread(bytes, 1, (size_t)length, file);
   fclose(file);
-  CUresult status = read ? load(result, bytes) : CUDA_ERROR_FILE_NOT_FOUND;
+  return bytes;
+}
+
+static CUresult load_file(CUmodule *result, const char *path) {
+  size_t size = 0;
+  char *bytes = module_read_file(path, &size);
+  CUresult status = bytes ? load(result, bytes) : CUDA_ERROR_FILE_NOT_FOUND;
   free(bytes);
   return status;
 }

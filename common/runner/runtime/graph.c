@@ -149,6 +149,72 @@ API(cudaGraphAddEventWaitNode, (NODE, cudaEvent_t event)) {
   return DO(cuGraphAddEventWaitNode(node, graph, after, count, event));
 }
 
+#if CUDA_VERSION >= 12020
+// The parameters of a node of any kind, as the driver has them.
+static cudaError_t any_parameters(const struct cudaGraphNodeParams *p, CUgraphNodeParams *result) {
+  *result = (CUgraphNodeParams){.type = (CUgraphNodeType)p->type};
+  CUDA_MEMSET_NODE_PARAMS fill;
+  switch (p->type) {
+  case cudaGraphNodeTypeKernel:
+    return kernel_parameters((const void *)&p->kernel, (CUDA_KERNEL_NODE_PARAMS_v2 *)(void *)&result->kernel);
+  case cudaGraphNodeTypeMemcpy: result->memcpy.copyParams = copy_parameters(&p->memcpy.copyParams); break;
+  case cudaGraphNodeTypeMemset:
+    fill = memset_parameters((const void *)&p->memset);
+    result->memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = fill.dst,
+                                                  .pitch = fill.pitch,
+                                                  .value = fill.value,
+                                                  .elementSize = fill.elementSize,
+                                                  .width = fill.width,
+                                                  .height = fill.height};
+    break;
+  case cudaGraphNodeTypeHost:
+    result->host.fn = p->host.fn;
+    result->host.userData = p->host.userData;
+    break;
+  case cudaGraphNodeTypeGraph: result->graph.graph = p->graph.graph; break;
+  case cudaGraphNodeTypeWaitEvent: result->eventWait.event = p->eventWait.event; break;
+  case cudaGraphNodeTypeEventRecord: result->eventRecord.event = p->eventRecord.event; break;
+  default: break;
+  }
+  return cudaSuccess;
+}
+
+static cudaError_t add_any(NODE, const struct cudaGraphNodeParams *parameters) {
+  CUgraphNodeParams p;
+  cudaError_t status = any_parameters(parameters, &p);
+  return status ? runtime_result(status) : DO(cuGraphAddNode(node, graph, after, count, &p));
+}
+
+#define ANY_NODE                                                                                                       \
+  cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, const CUgraphEdgeData *edges, size_t count,  \
+      struct cudaGraphNodeParams *parameters
+
+#if RUNTIME == 12
+API(cudaGraphAddNode, (NODE, struct cudaGraphNodeParams *parameters)) {
+  return add_any(node, graph, after, count, parameters);
+}
+
+API(cudaGraphAddNode_v2, (ANY_NODE)) {
+#else
+API(cudaGraphAddNode, (ANY_NODE)) {
+#endif
+  (void)edges;
+  return add_any(node, graph, after, count, parameters);
+}
+
+API(cudaGraphNodeSetParams, (cudaGraphNode_t node, struct cudaGraphNodeParams *parameters)) {
+  CUgraphNodeParams p;
+  cudaError_t status = any_parameters(parameters, &p);
+  return status ? runtime_result(status) : DO(cuGraphNodeSetParams(node, &p));
+}
+
+API(cudaGraphExecNodeSetParams, (cudaGraphExec_t exec, cudaGraphNode_t node, struct cudaGraphNodeParams *parameters)) {
+  CUgraphNodeParams p;
+  cudaError_t status = any_parameters(parameters, &p);
+  return status ? runtime_result(status) : DO(cuGraphExecNodeSetParams(exec, node, &p));
+}
+#endif
+
 API(cudaGraphDestroyNode, (cudaGraphNode_t node)) { return DO(cuGraphDestroyNode(node)); }
 
 API(cudaGraphNodeGetType, (cudaGraphNode_t node, enum cudaGraphNodeType *type)) {
