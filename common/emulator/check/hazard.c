@@ -30,8 +30,10 @@ static const struct {
     [HAZARD_DEADLOCK] = {"deadlock",
                          "Every thread that a barrier expects must reach it: count the threads that arrive. A loop "
                          "that polls ends only if another thread writes; does its counter change?"},
-    [HAZARD_PROXY_FENCE] = {"missing proxy fence", "Put fence.proxy.async after the writes, in the threads that wrote, "
-                                                   "before the barrier that hands the data over."},
+    [HAZARD_PROXY_FENCE] =
+        {"missing proxy fence",
+         "Put fence.proxy.async after the loads or stores, in the threads that made them, before the "
+         "barrier that hands the memory over."},
     [HAZARD_READ_BEFORE_WAIT] = {"read before wait",
                                  "Wait for the copy (wait_group, or the mbarrier's phase) before its data is read."},
     [HAZARD_OVERWRITE_IN_FLIGHT] =
