@@ -1,8 +1,8 @@
 """The course keeps its word: each mistake shows what its lesson says; each task fails as given and passes when solved.
 
-Runs in the repository's root, where all stages are built: python3 tests/test_course.py [stage numbers]. QUICK=1 in the
-environment leaves out what costs most and shows least: ptxas where no lesson speaks of it, and kernels that no run of
-the mistake or task launches. A third of the time remains.
+Runs in the repository's root: python3 tests/test_course.py [stage numbers]. QUICK=1 in the environment leaves out what
+costs most and shows least: ptxas where no lesson speaks of it, and kernels that no run of the mistake or task launches.
+A third of the time remains.
 """
 import concurrent.futures
 import glob
@@ -166,4 +166,7 @@ class Grades(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    # Before the tests: they run side by side, and would build one stage several times at once.
+    if subprocess.run(["make", "--no-print-directory", *(f"stage-{number}" for number in NUMBERS)], check=False).returncode:
+        sys.exit(2)
     unittest.main(argv=sys.argv[:1], verbosity=0)

@@ -483,13 +483,24 @@ static void expect_right_on_gpu(const char *stage, const char *options) {
   free(output);
 }
 
-// A test has some of the shapes and every third stage: each starts hundreds of programs, and the tests run side by side.
+// A test has every third stage: it starts hundreds of programs, and the tests run side by side.
 enum { GPU_PARTS = 3 };
 static const char *gpu_options;
 static int gpu_part, gpu_stage;
+static void (*gpu_check)(const char *stage);
+
+static void gpu_check_part(const char *stage) {
+  if (gpu_stage++ % GPU_PARTS == gpu_part) gpu_check(stage);
+}
+
+static void gpu_for_each(void (*check)(const char *), int part, const char *options) {
+  gpu_check = check;
+  gpu_options = options;
+  gpu_part = part;
+  for_each_attention(gpu_check_part);
+}
 
 static void gpu_shapes(const char *stage) {
-  if (gpu_stage++ % GPU_PARTS != gpu_part) return;
   static const int long_seqlens[] = {255, 256, 257, 511, 640, 1000, 1021, 2048, 4097};
   char options[200];
   for (int i = 0; i < SEQLENS; i++) {
@@ -502,11 +513,6 @@ static void gpu_shapes(const char *stage) {
   }
 }
 
-static void gpu_shapes_with(const char *options, int part) {
-  gpu_options = options;
-  gpu_part = part;
-  for_each_attention(gpu_shapes);
-}
 
 static void gpu_inputs(const char *stage) {
   char options[200];
@@ -541,14 +547,14 @@ static void gpu_only(void) {
   if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
 }
 
-#define GPU_SHAPES(NAME, OPTIONS)                                                                                      \
-  Test(gpu_stages, NAME##_part_0, .init = gpu_only) { gpu_shapes_with(OPTIONS, 0); }                                   \
-  Test(gpu_stages, NAME##_part_1, .init = gpu_only) { gpu_shapes_with(OPTIONS, 1); }                                   \
-  Test(gpu_stages, NAME##_part_2, .init = gpu_only) { gpu_shapes_with(OPTIONS, 2); }
-GPU_SHAPES(shapes_64, "--head-dim=64")
-GPU_SHAPES(shapes_64_causal, "--head-dim=64 --causal")
-GPU_SHAPES(shapes_128, "--head-dim=128")
-GPU_SHAPES(shapes_128_causal, "--head-dim=128 --causal")
-Test(gpu_stages, inputs, .init = gpu_only) { for_each_attention(gpu_inputs); }
-Test(gpu_stages, random_shapes, .init = gpu_only) { for_each_attention(gpu_random_shapes); }
+#define GPU_TESTS(NAME, CHECK, OPTIONS)                                                                                \
+  Test(gpu_stages, NAME##_part_0, .init = gpu_only) { gpu_for_each(CHECK, 0, OPTIONS); }                               \
+  Test(gpu_stages, NAME##_part_1, .init = gpu_only) { gpu_for_each(CHECK, 1, OPTIONS); }                               \
+  Test(gpu_stages, NAME##_part_2, .init = gpu_only) { gpu_for_each(CHECK, 2, OPTIONS); }
+GPU_TESTS(shapes_64, gpu_shapes, "--head-dim=64")
+GPU_TESTS(shapes_64_causal, gpu_shapes, "--head-dim=64 --causal")
+GPU_TESTS(shapes_128, gpu_shapes, "--head-dim=128")
+GPU_TESTS(shapes_128_causal, gpu_shapes, "--head-dim=128 --causal")
+GPU_TESTS(inputs, gpu_inputs, "")
+GPU_TESTS(random_shapes, gpu_random_shapes, "")
 Test(gpu_stages, large, .init = gpu_only) { for_each_attention(gpu_large); }

@@ -339,6 +339,11 @@ def squeezed(text):
     return " ".join(text.split())
 
 
+def line_with(words, text):
+    """The line of a text that has the words, with blanks squeezed; "" when none has them all."""
+    return next((line for line in text.splitlines() if squeezed(words) in squeezed(line)), "")
+
+
 def show_break(change):
     """Applies a mistake to a copy, builds and runs it. Prints what happens beside what the lesson says; 0 if they agree."""
     stage = change.stage
@@ -350,22 +355,28 @@ def show_break(change):
     allowed = " ".join(change.all("Allow")).split()
     asks_ptxas = change.all("Log") or not change.all("Run") or 0 < len(allowed) < len(ALLOWABLE)
     text, built = workshop.build(" ".join(allowed), change.all("Run") if QUICK and not asks_ptxas else None)
-    missing, code = 0, None
+    missing, printed = 0, ""
     if not built:
-        print(f"$ {workshop.typed}")
-        print(indented(first([line for line in text.splitlines() if "All that ptxas reports" not in line])))
+        printed = indented(first([line for line in text.splitlines() if "All that ptxas reports" not in line]))
+        print(f"$ {workshop.typed}\n{printed}")
     for field, words in change.fields:
         if field == "Run" and built:
-            text, code = workshop.run([STEPS, *words.split()])
-            print(f"$ {workshop.program} --device=emulator {words}\n{indented(first(headlines(trouble(text)), 2 * LINES))}")
+            text, _ = workshop.run([STEPS, *words.split()])
+            printed = indented(first(headlines(trouble(text)), 2 * LINES))
+            print(f"$ {workshop.program} --device=emulator {words}\n{printed}")
         elif field == "Log":
             log = os.path.join(workshop.folder, "build", "kernels", f"{stage}.log")
             with open(log, encoding="utf-8") as file:
                 text = file.read()
+            printed = ""
             print(f"$ cat {log}")
         elif field == "Shows":
             seen = squeezed(words) in squeezed(text)
             missing += not seen
+            line = line_with(words, text)
+            if line and line.strip() not in printed:  # a counter, or a line of the log
+                printed += indented([line]) + "\n"
+                print(indented([squeezed(line)]))
             print(f"  {'as the lesson says' if seen else 'NOT AS THE LESSON SAYS'}: {words}")
     return 1 if missing else 0
 
