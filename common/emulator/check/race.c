@@ -247,7 +247,7 @@ static void report_late_load(const Actor *actor, const Region *region, uint64_t 
   hazard_report_conflict(HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset,
                          size, read, true,
                          "an asynchronous operation writes what a load may not have read yet: the thread handed the "
-                         "bytes on before it used the value, with no fence.proxy.async between. An H200 loads the new "
+                         "bytes on before it used the value, with no fence.proxy.async between. An H200 may load the new "
                          "bytes (tests/rules)");
 }
 
