@@ -98,6 +98,46 @@ extern "C" __global__ void loads_ahead(const float *in, float *out, int tiles) {
   }
 }
 
+// Two rings: while a value of one is under way, the slot of the other is released, whose value has been used.
+// launch two_rings: grid 1 block 96 args float[512] float[64]=zero 4
+extern "C" __global__ void two_rings(const float *in, float *out, int tiles) {
+  __shared__ alignas(16) float keys[64], values[64];
+  __shared__ uint64_t k_full, k_empty, v_full, v_empty;
+  int t = threadIdx.x;
+  if (t == 0) {
+    mbarrier_init(&k_full, 1), mbarrier_init(&v_full, 1), mbarrier_init(&k_empty, 2), mbarrier_init(&v_empty, 2);
+    fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (t >= 64) {
+    for (int k = 0; k < tiles && t == 64; k++) {
+      if (k) mbarrier_wait(&k_empty, (k - 1) & 1);
+      mbarrier_arrive_expect(&k_full, sizeof keys);
+      bulk_load(keys, in + 128 * k, sizeof keys, &k_full);
+      if (k) mbarrier_wait(&v_empty, (k - 1) & 1);
+      mbarrier_arrive_expect(&v_full, sizeof values);
+      bulk_load(values, in + 128 * k + 64, sizeof values, &v_full);
+    }
+    return;
+  }
+  float sum = 0;
+#pragma unroll 1
+  for (int k = 0; k < tiles; k++) {
+    mbarrier_wait(&k_full, k & 1);
+    float key = keys[63 - t];
+    __syncwarp();
+    if (k && t % 32 == 0) mbarrier_arrive(&v_empty);
+    mbarrier_wait(&v_full, k & 1);
+    float value = values[63 - t];
+    sum += 2 * key;
+    out[t] = sum;
+    __syncwarp();
+    if (t % 32 == 0) mbarrier_arrive(&k_empty);
+    sum += 3 * value;
+    out[t] = sum;
+  }
+}
+
 // Some threads do not use what they have loaded: it does not matter what they get.
 // launch unused_value: grid 1 block 64 args float[128] float[64]=zero 10
 extern "C" __global__ void unused_value(const float *in, float *out, int n) {
