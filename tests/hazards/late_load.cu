@@ -1,4 +1,6 @@
 // Loads that are under way when their threads hand the memory on. See common/emulator/check/flights.h.
+#include <cuda_fp16.h>
+
 #include "ptx.h"
 
 // All have read the tile when they meet at the barrier, as it seems; but nothing has waited for the values. Behind it a copy
@@ -59,6 +61,43 @@ extern "C" __global__ void late_release(const float *in, float *out, int tiles) 
     __syncwarp();
     if (t % 32 == 0) mbarrier_arrive(&empty);
     sum += x;
+  }
+  out[t] = sum;
+}
+
+// Matrices that ldmatrix loads are under way like other values.
+// launch late_matrix: grid 1 block 64 args half[256] int[32]=zero 2
+extern "C" __global__ void late_matrix(const half *in, unsigned *out, int tiles) {
+  __shared__ alignas(128) half tile[64];
+  __shared__ uint64_t full, empty;
+  int t = threadIdx.x;
+  if (t == 0) {
+    mbarrier_init(&full, 1);
+    mbarrier_init(&empty, 1);
+    fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (t >= 32) {
+    for (int k = 0; k < tiles && t == 32; k++) {
+      if (k) mbarrier_wait(&empty, (k - 1) & 1);
+      mbarrier_arrive_expect(&full, sizeof tile);
+      bulk_load(tile, in + 64 * k, sizeof tile, &full);  // HAZARD(late_matrix): missing proxy fence
+    }
+    return;
+  }
+  unsigned sum = 0;
+  for (int k = 0; k < tiles; k++) {
+    mbarrier_wait(&full, k & 1);
+    unsigned x = load_matrix(&tile[8 * (t & 7)]);  // OTHER(late_matrix)
+#ifdef REPAIRED
+    sum ^= x;
+    asm volatile("" : "+r"(sum));
+#endif
+    __syncwarp();
+    if (t == 0) mbarrier_arrive(&empty);
+#ifndef REPAIRED
+    sum ^= x;
+#endif
   }
   out[t] = sum;
 }

@@ -13,6 +13,12 @@ PTX unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_
 
 // ---- cp.async: the thread's own copies, in groups ----
 
+PTX unsigned load_matrix(const void *row) {
+  unsigned x;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(x) : "r"(shared_address(row)) : "memory");
+  return x;
+}
+
 PTX void cp_async(void *to, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(shared_address(to)), "l"(from) : "memory");
 }
