@@ -72,7 +72,8 @@ Test(matrix_sparse, a_constant_is_repeated_while_it_is_read) {
 Test(matrix_sparse, metadata_needs_no_fence) {
   static const HazardTest tests[] = {
       {PREPARE FENCE "add.u32 %r20, %r20, 0;\n" SPARSE COMMIT WAIT, HAZARD_KIND_COUNT, 128, 0, false, NULL},
-      {PREPARE FENCE "add.f32 %f0, %f0, %f1;\n" SPARSE COMMIT WAIT, HAZARD_WGMMA_FENCE, 128, 0, false, "2 of its registers"},
+      {PREPARE FENCE "add.f32 %f0, %f0, %f1;\n" SPARSE COMMIT WAIT, HAZARD_WGMMA_FENCE, 128, 0, false,
+       "2 of its registers"},
   };
   EXPECT_HAZARDS(tests);
 }

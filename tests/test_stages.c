@@ -513,7 +513,6 @@ static void gpu_shapes(const char *stage) {
   }
 }
 
-
 static void gpu_inputs(const char *stage) {
   char options[200];
   for (int i = 0, count = inputs_of(stage); i < count; i++) {

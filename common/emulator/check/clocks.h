@@ -13,7 +13,7 @@ typedef enum ClockPlane {
   CLOCK_LOADED,          // of those: the loads are over (flights.h)
   CLOCK_FENCED_CLUSTER,  // of those: by one of at least .cluster scope, so that it hands them on to other blocks
   CLOCK_ENDED,           // not of those: what an arrival of too narrow a scope would have handed on
-  CLOCK_PLANES           // a cluster of one block does without the last two, and without late loads without CLOCK_LOADED
+  CLOCK_PLANES  // a cluster of one block does without the last two, and without late loads without CLOCK_LOADED
 } ClockPlane;
 
 typedef struct Clocks {

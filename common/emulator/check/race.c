@@ -244,11 +244,11 @@ static void report_narrow(const Actor *actor, const Region *region, uint64_t off
 }
 
 static void report_late_load(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch read) {
-  hazard_report_conflict(HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset,
-                         size, read, true,
-                         "an asynchronous operation writes what a load may not have read yet: the thread handed the "
-                         "bytes on before it used the value, with no fence.proxy.async between. An H200 may load the new "
-                         "bytes (tests/rules)");
+  hazard_report_conflict(
+      HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, read, true,
+      "an asynchronous operation writes what a load may not have read yet: the thread handed the "
+      "bytes on before it used the value, with no fence.proxy.async between. An H200 may load the new "
+      "bytes (tests/rules)");
 }
 
 // ---- reads ----

@@ -75,10 +75,8 @@ static void complete(Block *block, int number) {
     clocks_join(block->cluster, &barrier->joined, barrier->former);
   clocks_release(barrier->former);
   block->phases += barrier->expected == 0;
-  *barrier = (Barrier){.expected = -1,
-                       .former = barrier->joined,
-                       .former_first = barrier->first,
-                       .former_expected = barrier->expected};
+  *barrier = (Barrier){
+      .expected = -1, .former = barrier->joined, .former_first = barrier->first, .former_expected = barrier->expected};
   block->cluster->progress++;
 }
 
@@ -159,8 +157,9 @@ static bool barrier_operands(Warp *warp, const Inst *inst, const BarrierPlan *pl
   else if (numbers[first] >= BARRIERS)
     stop_misuse(warp, inst, mask, "there is no barrier %d: they are 0 to %d", *number, BARRIERS - 1);
   else if (plan->has_count && (threads == 0 || threads % LANES || threads > 1024))
-    stop_misuse(warp, inst, mask, "barrier %d: the number of threads, %d, is not a multiple of the warp size up to 1024",
-                *number, *count);
+    stop_misuse(warp, inst, mask,
+                "barrier %d: the number of threads, %d, is not a multiple of the warp size up to 1024", *number,
+                *count);
   else
     return true;
   return false;

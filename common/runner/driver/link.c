@@ -31,8 +31,8 @@ API(cuLinkCreate_v2, (unsigned count, CUjit_option *options, void **values, CUli
 }
 
 // PTX need not end with a 0 here: its size says where it ends.
-API(cuLinkAddData_v2, (CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned count,
-                       CUjit_option *options, void **values)) {
+API(cuLinkAddData_v2, (CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
+                       unsigned count, CUjit_option *options, void **values)) {
   ENTER();
   (void)name, (void)count, (void)options, (void)values;
   if (!state || !data) return CUDA_ERROR_INVALID_VALUE;
@@ -42,8 +42,8 @@ API(cuLinkAddData_v2, (CUlinkState state, CUjitInputType type, void *data, size_
   return add_input(state, type, image, size);
 }
 
-API(cuLinkAddFile_v2, (CUlinkState state, CUjitInputType type, const char *path, unsigned count, CUjit_option *options,
-                       void **values)) {
+API(cuLinkAddFile_v2,
+    (CUlinkState state, CUjitInputType type, const char *path, unsigned count, CUjit_option *options, void **values)) {
   ENTER();
   (void)count, (void)options, (void)values;
   size_t size = 0;
