@@ -150,8 +150,8 @@ enum {
 
 // ---- an instruction that the lanes of a warp execute together ----
 
-// What lanes do before an instruction with .sync, and what others do after it. Its lanes come to it by two ways, so that
-// nothing else brings them together.
+// A pattern says what lanes do before an instruction with .sync, and what other lanes do after it. The lanes reach it by two
+// branches, so that nothing else brings them together.
 static const char *const together_patterns[] = {
     "st.shared, %s, ld.shared by other lanes",
     "mbarrier wait by lane 0, %s, ld.shared by all lanes",

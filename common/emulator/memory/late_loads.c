@@ -15,7 +15,7 @@
 
 enum {
   MOST_CARRIERS = 64,    // registers that have the value
-  MOST_STEPS = 1 << 14,  // instructions of one walk: a load that is used so much later is left out
+  MOST_STEPS = 1 << 14,  // instructions of one walk; a load that is used later than that is not watched
 };
 
 typedef struct Walk {
