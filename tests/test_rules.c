@@ -44,7 +44,6 @@ typedef struct Case {
 } Case;
 
 typedef struct Outcome {
-  EmulatorStatus status;
   uint32_t out[MAX_BLOCKS][RULE_WORDS];
   int heaviest;
 } Outcome;
@@ -75,24 +74,29 @@ static uint64_t upload(Emulator *emulator, const void *bytes, size_t size) {
   return address;
 }
 
+// Launches so many blocks in clusters of that size; 0: none.
+static void launch(Emulator *emulator, const char *kernel, unsigned blocks, unsigned threads, unsigned cluster,
+                   const RuleInput *in, uint64_t out) {
+  EmulatorError error = {0};
+  uint64_t in_address = upload(emulator, in, sizeof *in);
+  unsigned one = cluster ? 1 : 0;
+  EmulatorLaunch launch = {.kernel = kernel,
+                           .grid = {blocks, 1, 1},
+                           .block = {threads, 1, 1},
+                           .cluster = {cluster, one, one},
+                           .arguments = (const void *[]){&in_address, &out},
+                           .argument_count = 2};
+  EmulatorStatus status = emulator_launch(emulator, load_kernels(emulator), &launch, &error);
+  cr_assert_neq(status, EMULATOR_INVALID, "%s", error.message);
+}
+
 static Outcome run_case(const Case *c, uint32_t schedule) {
   Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .schedule = schedule, .step_limit = 1 << 26});
-  EmulatorModule *module = load_kernels(emulator);
   RuleInput in = {.threads = c->threads, .seed = schedule, .limit = 1 << 30, .variant = c->variant};
   Outcome outcome = {.out = {{0}}};
-  EmulatorError error = {0};
   if (c->program) memcpy(in.program, c->program, c->program_words * sizeof *c->program);
-  uint64_t in_address = upload(emulator, &in, sizeof in),
-           out_address = upload(emulator, outcome.out, sizeof outcome.out);
-  unsigned one = c->cluster ? 1 : 0;
-  EmulatorLaunch launch = {.kernel = c->kernel,
-                           .grid = {c->cluster ? c->cluster : 1, 1, 1},
-                           .block = {c->threads, 1, 1},
-                           .cluster = {c->cluster, one, one},
-                           .arguments = (const void *[]){&in_address, &out_address},
-                           .argument_count = 2};
-  outcome.status = emulator_launch(emulator, module, &launch, &error);
-  cr_assert_neq(outcome.status, EMULATOR_INVALID, "%s", error.message);
+  uint64_t out_address = upload(emulator, outcome.out, sizeof outcome.out);
+  launch(emulator, c->kernel, c->cluster ? c->cluster : 1, c->threads, c->cluster, &in, out_address);
   cr_assert(emulator_read(emulator, outcome.out, out_address, sizeof outcome.out));
   outcome.heaviest = heaviest_of(emulator);
   emulator_close(emulator);
@@ -207,7 +211,6 @@ static Outcome run_end_case(uint32_t variant, uint32_t schedule) {
   enum { BLOCKS = 2, BYTES = BLOCKS * END_COPIES * END_WORDS * 4 };
   static const uint8_t zeros[BYTES];
   Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .schedule = schedule});
-  EmulatorModule *module = load_kernels(emulator);
   RuleInput in = {.variant = variant, .memory = upload(emulator, zeros, BYTES)};
   Outcome outcome = {.out = {{0}}};
   EmulatorError error = {0};
@@ -219,16 +222,7 @@ static Outcome run_end_case(uint32_t variant, uint32_t schedule) {
                              .box = {END_ROW_WORDS, END_WORDS / END_ROW_WORDS}};
   cr_assert(emulator_tensor_map(&spec, (uint8_t *)in.program, &error), "%s", error.message);
   uint64_t out_address = upload(emulator, outcome.out, sizeof outcome.out);
-  for (in.seed = 0; in.seed < 2; in.seed++) {
-    uint64_t in_address = upload(emulator, &in, sizeof in);
-    EmulatorLaunch launch = {.kernel = "end_rules",
-                             .grid = {BLOCKS, 1, 1},
-                             .block = {END_THREADS, 1, 1},
-                             .arguments = (const void *[]){&in_address, &out_address},
-                             .argument_count = 2};
-    outcome.status = emulator_launch(emulator, module, &launch, &error);
-    cr_assert_neq(outcome.status, EMULATOR_INVALID, "%s", error.message);
-  }
+  for (in.seed = 0; in.seed < 2; in.seed++) launch(emulator, "end_rules", BLOCKS, END_THREADS, 0, &in, out_address);
   cr_assert(emulator_read(emulator, outcome.out, out_address, sizeof outcome.out));
   outcome.heaviest = heaviest_of(emulator);
   emulator_close(emulator);

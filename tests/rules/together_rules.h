@@ -89,11 +89,11 @@ static __device__ __forceinline__ void wait_by_lane_0(const RuleInput *in, Tile 
   if (lane == 0) arrive(pair.empty);
 }
 
-// Warp 1 fills the tile, and lane 0 of warp 0 frees it for all.
+// Warp 1 fills the tile, and lane 0 of warp 0 releases it for all.
 template <int INSTRUCTION, bool COPIES>
-static __device__ __forceinline__ void free_by_lane_0(const RuleInput *in, Tile tile,
-                                                      const uint4 (*sources)[NARROW_BYTES / 16], Handshake pair,
-                                                      uint32_t lane, uint32_t round, Counts *counts) {
+static __device__ __forceinline__ void release_by_lane_0(const RuleInput *in, Tile tile,
+                                                         const uint4 (*sources)[NARROW_BYTES / 16], Handshake pair,
+                                                         uint32_t lane, uint32_t round, Counts *counts) {
   uint32_t word = narrow_word(round);
   if (threadIdx.x >= 32) {
     if (COPIES && lane) return;
@@ -198,8 +198,8 @@ static __device__ __forceinline__ void together_round(const RuleInput *in, uint3
     if (threadIdx.x < 32) exchange_by_two_ways<IN_OWN_SHARED, INSTRUCTION>(in, tile, lane, round, counts);
     break;
   case 1: wait_by_lane_0<INSTRUCTION>(in, tile, pair, lane, round, counts); break;
-  case 2: free_by_lane_0<INSTRUCTION, true>(in, tile, narrow_sources[cluster], pair, lane, round, counts); break;
-  case 3: free_by_lane_0<INSTRUCTION, false>(in, tile, narrow_sources[cluster], pair, lane, round, counts); break;
+  case 2: release_by_lane_0<INSTRUCTION, true>(in, tile, narrow_sources[cluster], pair, lane, round, counts); break;
+  case 3: release_by_lane_0<INSTRUCTION, false>(in, tile, narrow_sources[cluster], pair, lane, round, counts); break;
   case 4: hand_on_by_lane_0<INSTRUCTION>(in, tile, pair, lane, round, counts); break;
   case 5:
     if (threadIdx.x < 32) exchange_by_two_ways<IN_GLOBAL, INSTRUCTION>(in, tile, lane, round, counts);

@@ -11,8 +11,8 @@ enum { TENSOR_MAP_ALIGNMENT = 64 };
 
 typedef struct TensorMapFields {
   uint64_t magic;
-  uint64_t
-      unused;  // 0. CUTLASS clears bit 21 of this word in the map of a small tensor, against a mistake of the driver
+  // 0. CUTLASS clears bit 21 of this word in the map of a small tensor, against a mistake of the driver.
+  uint64_t unused;
   uint64_t address;
   uint64_t stride[EMULATOR_TENSOR_RANK];  // bytes between neighbours of a dimension; of the first the element's size
   uint32_t last[EMULATOR_TENSOR_RANK];    // the last element of each dimension: its size minus one

@@ -2,8 +2,7 @@
 //
 // A barrier or an arrival orders what comes after it with what stands before it in the generic proxy. For the async proxy
 // that takes a fence.proxy.async (PTX ISA 8.6), before the memory is handed on or before the copy; or a load that is over, for
-// its thread has used the value or executed a fence.
-// An H200 lets a bulk copy overwrite what loads have not read yet, although their threads have met at a barrier with the one
+// its thread has used the value or executed a fence. An H200 lets a bulk copy overwrite what loads have not read yet, although their threads have met at a barrier with the one
 // that copies (tests/rules, "release"). Loads of one warp end in their order.
 #pragma once
 
@@ -11,7 +10,6 @@
 
 // A load whose value may be used behind an instruction that hands memory on: memory/late_loads.c finds them.
 typedef struct LateLoad {
-  uint32_t pc;
   uint32_t *handovers;  // such instructions between it and a use
   int handover_count;
 } LateLoad;

@@ -161,7 +161,6 @@ static void add_late_load(Walk *walk, uint32_t pc) {
     if (walk->useful[walk->path[i]] && hands_on(&program->code[walk->path[i]])) walk->path[count++] = walk->path[i];
   if (!count) return;
   LateLoad *load = program_allocate(program, sizeof *load);
-  load->pc = pc;
   load->handover_count = (int)count;
   load->handovers = program_allocate(program, count * sizeof *load->handovers);
   memcpy(load->handovers, walk->path, count * sizeof *load->handovers);

@@ -109,8 +109,7 @@ static void bring(Warp *warp, const Inst *host, const Inst *guest, Mask lanes, V
 static void execute_for(Warp *warp, const Team *team) {
   const Inst *host = inst_of(warp, team->guests[0].group);
   Mask guests = team->lanes & ~team->guests[0].lanes;
-  Values saved[OPERANDS], brought[OPERANDS];
-  memset(brought, 0, sizeof brought);
+  Values saved[OPERANDS] = {{0}}, brought[OPERANDS] = {{0}};
   for (int o = 0; o < OPERANDS; o++) copy_lanes(saved[o], operand(warp, host, o), size_of(host, o), guests);
   for (int g = 1; g < team->count; g++)
     bring(warp, host, inst_of(warp, team->guests[g].group), team->guests[g].lanes, brought);
