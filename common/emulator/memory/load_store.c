@@ -4,11 +4,13 @@
 #include "../check/hazard.h"
 #include "../check/rows.h"
 #include "../check/undefined.h"
+#include "../warp/instruction.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
 #include "access_counts.h"
 #include "families.h"
+#include "load_store.h"
 
 enum { MAX_VECTOR = 4, MAX_BYTES = 16 };
 #define HASH_FACTOR 0x9e3779b97f4a7c15ull
@@ -25,6 +27,8 @@ typedef struct Transfer {
   Slot slots[MAX_VECTOR];
   int slot_sizes[MAX_VECTOR];  // bytes of one in its register, >= size
   bool sink[MAX_VECTOR];
+  bool postponed;      // of a load: a store judges it
+  const Inst *judges;  // of a store: the load that it judges, or NULL
 } Transfer;
 
 // ---- elements between memory and registers ----
@@ -331,6 +335,46 @@ static void load_weak(Warp *warp, const Inst *inst, Mask mask, const uint64_t ad
   memory_unlock_last(&lock);
 }
 
+// A load that is judged when its value is stored: postponed.h.
+static void load_postponed(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
+  const Transfer *transfer = inst->extra;
+  int bytes = transfer->size * transfer->count;
+  Neighbour neighbour = {0};
+  for (Mask left = mask, same; left; left &= ~same) {
+    Access access;
+    u8 undefined[MAX_BYTES];
+    same = same_address(left, addresses);
+    int lane = __builtin_ctz(left);
+    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
+      return;
+    if (!access.region) same = left & -left;
+    memory_lock(&access);
+    warp->found_unwritten |= find_unwritten(warp, &access, bytes, undefined);
+    set_elements(warp, transfer, same, access.data);
+    memory_unlock(&access);
+  }
+}
+
+// The lanes of a store, which use what they have loaded.
+static void judge_load(Warp *warp, const Inst *inst, Mask mask) {
+  const Transfer *transfer = inst->extra;
+  int bytes = transfer->size * transfer->count;
+  uint64_t addresses[LANES];
+  form_addresses(warp, &transfer->address, mask, addresses);
+  Neighbour neighbour = {0};
+  for (Mask left = mask, same; left; left &= ~same) {
+    Access access;
+    same = same_address(left, addresses);
+    int lane = __builtin_ctz(left);
+    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
+      return;
+    memory_lock(&access);
+    if (access.region) race_read(warp, inst, same, access.region, access.offset, bytes, WEAK);
+    memory_unlock(&access);
+  }
+  warp->found_unwritten = false;  // that was noted when it was loaded
+}
+
 static void load(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
   uint64_t addresses[LANES];
@@ -340,7 +384,10 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
     undefined_use(warp, inst, mask, transfer->address.slot, address_size(transfer));
     for (int e = 0; e < transfer->count; e++) undefined_clear(warp, mask, transfer->slots[e], transfer->slot_sizes[e]);
   }
-  (transfer->strength == WEAK ? load_weak : load_strong)(warp, inst, mask, addresses);
+  if (transfer->postponed && warp_launch(warp)->hazards)
+    load_postponed(warp, inst, mask, addresses);
+  else
+    (transfer->strength == WEAK ? load_weak : load_strong)(warp, inst, mask, addresses);
   if (warp->found_unwritten) note_undefined(warp, inst, mask, addresses);
 }
 
@@ -435,6 +482,7 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
   form_addresses(warp, &transfer->address, mask, addresses);
   count_access(warp, inst, transfer->space, mask, addresses, transfer->size * transfer->count, ACCESS_WRITE);
   if (warp->has_undefined) undefined_use(warp, inst, mask, transfer->address.slot, address_size(transfer));
+  if (transfer->judges && warp_launch(warp)->hazards) judge_load(warp, transfer->judges, mask);
   (transfer->strength == WEAK ? store_weak : store_strong)(warp, inst, mask, addresses);
   if (warp->has_undefined) store_undefined(warp, inst, mask, addresses);
 }
@@ -597,6 +645,25 @@ DecodeResult decode_ld(Decoder *decoder, const PtxInstruction *source, Inst *ins
 
 DecodeResult decode_st(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   return decode_transfer(decoder, source, false, inst);
+}
+
+// ---- for other files of this room ----
+
+static const Transfer *plain_transfer(const Inst *inst, MemoryUse use) {
+  const Transfer *transfer = inst->row->values == VALUES_OF_MEMORY && inst->row->memory == use ? inst->extra : NULL;
+  bool reaches_others = transfer && (transfer->space == SPACE_GENERIC || transfer->space == SPACE_GLOBAL ||
+                                     transfer->space == SPACE_SHARED);
+  return reaches_others && transfer->strength == WEAK ? transfer : NULL;
+}
+
+bool is_plain_load(const Inst *inst) { return plain_transfer(inst, MEMORY_LOAD); }
+bool is_plain_store(const Inst *inst) { return plain_transfer(inst, MEMORY_STORE); }
+Slot address_register(const Inst *inst) { return ((const Transfer *)inst->extra)->address.slot; }
+bool can_judge_load(const Inst *store) { return !((const Transfer *)store->extra)->judges; }
+
+void judge_load_at(Inst *load, Inst *store) {
+  ((Transfer *)(uintptr_t)load->extra)->postponed = true;
+  ((Transfer *)(uintptr_t)store->extra)->judges = load;
 }
 
 // Hints to the caches: without effect on what a program computes.
