@@ -128,14 +128,12 @@ extern "C" __global__ void shuffle_from_exited(const float *in, float *out, int 
 // launch shuffle_from_nobody: grid 1 block 48 args float[48] float[48]=zero
 extern "C" __global__ void shuffle_from_nobody(const float *in, float *out) {
   int t = threadIdx.x;
-#ifdef REPAIRED
   unsigned mask = t < 32 ? 0xffffffff : 0x0000ffff;
-  int step = t < 32 ? 16 : 8;
-#else
-  unsigned mask = 0xffffffff;
-  int step = 16;
+  float other = __shfl_down_sync(mask, in[t], 16);  // HAZARD(shuffle_from_nobody): divergent .aligned instruction
+#ifdef REPAIRED
+  if (t + 16 >= 48) other = 0;
 #endif
-  out[t] = in[t] + __shfl_down_sync(mask, in[t], step);  // HAZARD(shuffle_from_nobody): divergent .aligned instruction
+  out[t] = in[t] + other;
 }
 
 // The lanes 16 to 31 shuffle with a mask in which they are not.
