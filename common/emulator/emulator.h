@@ -73,8 +73,8 @@ bool emulator_owns(const Emulator *emulator, uint64_t address);
 // Bytes of the host's memory, the most at a time since the emulator opened.
 typedef struct EmulatorMemory {
   size_t program;  // what a program has: allocations, variables, shared and local memory of the blocks that run
-  // What the hazard checks remember of it: the last accesses of each byte. It is about five bytes for a byte that a
-  // kernel touches, and at most eight for what programs do: shadow.h says by what it is bounded.
+  // What the hazard checks remember of it: the last accesses of each byte. It is one and a half bytes for a byte that a kernel
+  // touches in elements of four bytes or more, and five to seven for single bytes: shadow.h says by what it is bounded.
   size_t shadow;
   // What they remember of threads and copies: vector clocks, sets of reads. It depends on how many there are at a time.
   size_t order;

@@ -24,19 +24,21 @@ static int begin_row(RowActor *row, int lane, int count) {
 // What shadow memory has of a row's elements.
 typedef struct RowCells {
   ShadowPage *page;
+  int units;  // of an element
   Mark *write_marks, *read_marks;
   RowMarks write, read;
 } RowCells;
 
 // Finds the elements' cells. Returns for how many lanes they are a row, or 0.
 static int find_cells(RowCells *cells, Shadow *shadow, uint64_t offset, uint32_t launch, int count, int size) {
-  cells->page = shadow_page(shadow, offset, count * size, launch);
-  if (!cells->page && (offset & (SHADOW_PAGE - 1)) + (uint64_t)(count * size) > SHADOW_PAGE) return 0;
-  if (!cells->page) cells->page = shadow_make_page(shadow, offset, launch);
+  if ((offset & (SHADOW_PAGE - 1)) + (uint64_t)(count * size) > SHADOW_PAGE) return 0;
+  cells->page = shadow_page(shadow, offset, size, launch);
+  if (!cells->page) cells->page = shadow_make_page(shadow, offset, size, launch);
+  cells->units = units_of(cells->page, size);
   cells->write_marks = write_marks(cells->page, offset);
   cells->read_marks = read_marks(cells->page, offset);
-  count = find_row(cells->write_marks, size, count, &cells->write);
-  return count ? find_row(cells->read_marks, size, count, &cells->read) : 0;
+  count = find_row(cells->write_marks, cells->units, count, &cells->write);
+  return count ? find_row(cells->read_marks, cells->units, count, &cells->read) : 0;
 }
 
 static bool is_near(const Actor *actor, Epoch epoch) {
@@ -93,8 +95,9 @@ static bool read_row(const Actor *actor, Region *region, uint64_t offset, int *c
     return false;
   }
   RowMarks marks = {mark_of_epoch(shadow, cells.page, next), 1};
-  if (foreign) memcpy(foreign_marks(cells.page, offset), cells.read_marks, (size_t)(found * size) * sizeof(Mark));
-  set_row(cells.read_marks, size, found, marks);
+  if (foreign)
+    memcpy(foreign_marks(cells.page, offset), cells.read_marks, (size_t)(found * cells.units) * sizeof(Mark));
+  set_row(cells.read_marks, cells.units, found, marks);
   race_keep_reads(actor->cluster, region, next);
   return true;
 }
@@ -114,7 +117,8 @@ static bool read_together(const Actor *actor, Region *region, uint64_t offset, M
   ShadowPage *page = shadow_page(shadow, offset, size, actor->cluster->launch->number);
   if (!page) return false;
   Mark *writes = write_marks(page, offset), *reads = read_marks(page, offset);
-  if (!are_marks(writes, size, *writes) || !are_marks(reads, size, *reads)) return false;
+  int units = units_of(page, size);
+  if (!are_marks(writes, units, *writes) || !are_marks(reads, units, *reads)) return false;
   Epoch write = epoch_of_mark(page, *writes), read = epoch_of_mark(page, *reads);
   if (write == EPOCH_NONE || (write != EPOCH_HOST && (!is_near(actor, write) || !come_before(actor, write, 0, 0))))
     return false;
@@ -124,8 +128,8 @@ static bool read_together(const Actor *actor, Region *region, uint64_t offset, M
   if (!(read & EPOCH_SET) && read != EPOCH_NONE && come_before(actor, read, 0, 1)) read = EPOCH_NONE;
   Epoch next = race_add_reads(actor, mask, read, 0, 1);
   Mark mark = mark_of_epoch(shadow, page, next);
-  if (foreign) set_marks(foreign_marks(page, offset), size, *reads);
-  set_marks(reads, size, mark);
+  if (foreign) set_marks(foreign_marks(page, offset), units, *reads);
+  set_marks(reads, units, mark);
   race_keep_reads(actor->cluster, region, next);
   return true;
 }
@@ -156,10 +160,10 @@ static bool write_row(const Actor *actor, Region *region, uint64_t offset, int *
   Epoch write = epoch_of_mark(cells.page, cells.write.first), read = epoch_of_mark(cells.page, cells.read.first);
   if (!writes_come_before(actor, write, cells.write.step, found)) return false;
   if (!reads_come_before(actor, read, cells.read.step, found)) return false;
-  if (cells.page->foreign && !is_blank_row(foreign_marks(cells.page, offset), size, found)) return false;
-  if (read != EPOCH_NONE) set_row(cells.read_marks, size, found, (RowMarks){0, 0});
+  if (cells.page->foreign && !is_blank_row(foreign_marks(cells.page, offset), cells.units, found)) return false;
+  if (read != EPOCH_NONE) set_row(cells.read_marks, cells.units, found, (RowMarks){0, 0});
   if (found * size == cells.page->size) shadow_forget_events(cells.page);
-  set_row(cells.write_marks, size, found, (RowMarks){mark_of_epoch(shadow, cells.page, race_epoch(actor)), 1});
+  set_row(cells.write_marks, cells.units, found, (RowMarks){mark_of_epoch(shadow, cells.page, race_epoch(actor)), 1});
   return true;
 }
 

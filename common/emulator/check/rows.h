@@ -52,8 +52,8 @@ ALWAYS_INLINE bool comes_before(const RowActor *row, Epoch event, Epoch *met, Co
 // The page, when the element's bytes have equal cells there, or NULL.
 ALWAYS_INLINE ShadowPage *scattered_page(const Scatter *scatter, const Region *region, uint64_t offset, int size) {
   ShadowPage *page = shadow_page(&region->shadow, offset, size, scatter->launch);
-  if (!page || !are_marks(write_marks(page, offset), size, *write_marks(page, offset))) return NULL;
-  return are_marks(read_marks(page, offset), size, *read_marks(page, offset)) ? page : NULL;
+  if (!page || !are_marks(write_marks(page, offset), units_of(page, size), *write_marks(page, offset))) return NULL;
+  return are_marks(read_marks(page, offset), units_of(page, size), *read_marks(page, offset)) ? page : NULL;
 }
 
 // race_read_by and race_write_by of one of the lanes alike, in the simplest case. False when it is not that: then nothing was
@@ -68,7 +68,8 @@ ALWAYS_INLINE bool race_read_lane(Scatter *scatter, const RowActor *row, Region 
     return false;
   event = page->events[read >> LANE_BITS];
   if (event && !comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane)) return false;
-  set_marks(read_marks(page, offset), size, mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane));
+  set_marks(read_marks(page, offset), units_of(page, size),
+            mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane));
   return true;
 }
 
@@ -81,7 +82,8 @@ ALWAYS_INLINE bool race_write_lane(Scatter *scatter, const RowActor *row, Region
   if (event && !comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane)) return false;
   event = page->events[read >> LANE_BITS];
   if (event && !comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane)) return false;
-  if (read) set_marks(read_marks(page, offset), size, 0);
-  set_marks(write_marks(page, offset), size, mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane));
+  if (read) set_marks(read_marks(page, offset), units_of(page, size), 0);
+  set_marks(write_marks(page, offset), units_of(page, size),
+            mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane));
   return true;
 }

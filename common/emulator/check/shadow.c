@@ -7,7 +7,7 @@
 #include "../warp/host_memory.h"
 
 // A mark could tell MOST_EVENTS apart. A page remembers at most 769: three accesses of 256 bytes, and the first event.
-enum { FIRST_EVENTS = 24, MOST_EVENTS = 1 << (16 - LANE_BITS) };
+enum { MOST_EVENTS = 1 << (16 - LANE_BITS) };
 
 // Stands for every page of which the host has written all, and which no kernel has touched since.
 static ShadowPage host_page;
@@ -22,7 +22,7 @@ bool shadow_init(Shadow *shadow, uint64_t size, Usage *usage) {
 
 // ---- pages ----
 
-static void *allocate(Shadow *shadow, size_t size) {
+static void *allocate(const Shadow *shadow, size_t size) {
   void *memory = host_allocate(1, size);
   usage_add(shadow->usage, size);
   return memory;
@@ -34,12 +34,20 @@ static void release(const Shadow *shadow, void *memory, size_t size) {
   free(memory);
 }
 
-static size_t page_bytes(int size) { return sizeof(ShadowPage) + 2 * (size_t)size * sizeof(Mark); }
+static size_t page_bytes(int size, int unit) { return sizeof(ShadowPage) + 2 * (size_t)(size >> unit) * sizeof(Mark); }
+
+// The largest units, up to a power of two of bytes, that begin and end with the access.
+static int unit_of(uint64_t offset, int size) {
+  int unit = __builtin_ctzll(offset | (uint64_t)size);
+  return unit < LARGEST_UNIT ? unit : LARGEST_UNIT;
+}
+
+static uint16_t first_events(int unit) { return unit ? 12 : 24; }
 
 static bool is_page(const ShadowPage *page) { return page && page != &host_page; }
 
 static void forget_foreign(const Shadow *shadow, ShadowPage *page) {
-  release(shadow, page->foreign, page->size * sizeof(Mark));
+  release(shadow, page->foreign, (size_t)units_of(page, page->size) * sizeof(Mark));
   page->foreign = NULL;
 }
 
@@ -47,7 +55,7 @@ static void free_page(const Shadow *shadow, ShadowPage *page) {
   if (!is_page(page)) return;
   forget_foreign(shadow, page);
   release(shadow, page->events, page->capacity * sizeof(Epoch));
-  release(shadow, page, page_bytes(page->size));
+  release(shadow, page, page_bytes(page->size, page->unit));
 }
 
 void shadow_destroy(Shadow *shadow) {
@@ -64,17 +72,47 @@ static int left_in_page(const Shadow *shadow, uint64_t offset) {
   return (int)(left < shadow->size - offset ? left : shadow->size - offset);
 }
 
-// A page on which every byte was written by the host, or never.
-static ShadowPage *new_page(Shadow *shadow, uint64_t index, bool by_host, uint32_t launch) {
-  int size = left_in_page(shadow, index << SHADOW_PAGE_SHIFT);
-  ShadowPage *page = allocate(shadow, page_bytes(size));
-  page->launch = launch;
+static ShadowPage *allocate_page(const Shadow *shadow, int size, int unit) {
+  ShadowPage *page = allocate(shadow, page_bytes(size, unit));
   page->size = (uint16_t)size;
-  page->events = allocate(shadow, FIRST_EVENTS * sizeof(Epoch));
-  page->capacity = FIRST_EVENTS;
-  page->count = 1;
-  set_marks(write_marks(page, 0), size, by_host ? EPOCH_HOST : EPOCH_NONE);
+  page->unit = (uint8_t)unit;
   return page;
+}
+
+// A page on which every byte was written by the host, or never. unit: at most that.
+static ShadowPage *new_page(const Shadow *shadow, uint64_t index, bool by_host, int unit, uint32_t launch) {
+  int size = left_in_page(shadow, index << SHADOW_PAGE_SHIFT), largest = unit_of(0, size);
+  ShadowPage *page = allocate_page(shadow, size, unit < largest ? unit : largest);
+  page->launch = launch;
+  page->capacity = first_events(page->unit);
+  page->events = allocate(shadow, page->capacity * sizeof(Epoch));
+  page->count = 1;
+  set_marks(write_marks(page, 0), units_of(page, size), by_host ? EPOCH_HOST : EPOCH_NONE);
+  return page;
+}
+
+// Each of the marks as often as one unit has others in it.
+static void repeat_marks(Mark *to, const Mark *from, int count, int times) {
+  for (int i = 0; i < count; i++) set_marks(to + i * times, times, from[i]);
+}
+
+// The page with smaller units, in the page's place.
+static ShadowPage *split_units(const Shadow *shadow, uint64_t index, int unit) {
+  ShadowPage *page = shadow->pages[index], *fine = allocate_page(shadow, page->size, unit);
+  int count = units_of(page, page->size), times = 1 << (page->unit - unit);
+  fine->launch = page->launch;
+  fine->count = page->count;
+  fine->capacity = page->capacity;
+  fine->recent = page->recent;
+  fine->events = page->events;
+  repeat_marks(fine->marks, page->marks, 2 * count, times);
+  if (page->foreign) {
+    fine->foreign = allocate(shadow, (size_t)(count * times) * sizeof(Mark));
+    repeat_marks(fine->foreign, page->foreign, count, times);
+    forget_foreign(shadow, page);
+  }
+  release(shadow, page, page_bytes(page->size, page->unit));
+  return shadow->pages[index] = fine;
 }
 
 // Forgets what an earlier launch did: it all happened before this one.
@@ -82,8 +120,9 @@ static void renew(const Shadow *shadow, ShadowPage *page, uint32_t launch) {
   page->launch = launch;
   shadow_forget_events(page);
   Mark *write = write_marks(page, 0);
-  for (int i = 0; i < page->size; i++) write[i] = write[i] ? EPOCH_HOST : EPOCH_NONE;
-  set_marks(read_marks(page, 0), page->size, 0);
+  int units = units_of(page, page->size);
+  for (int i = 0; i < units; i++) write[i] = write[i] ? EPOCH_HOST : EPOCH_NONE;
+  set_marks(read_marks(page, 0), units, 0);
   forget_foreign(shadow, page);
 }
 
@@ -93,26 +132,26 @@ static void renew(const Shadow *shadow, ShadowPage *page, uint32_t launch) {
 #define FOUR_EVENTS (~(FourMarks)0 / 0xffff * (Mark)~LANE_MASK)
 
 // places[e] becomes 1 for the events of the marks.
-static void find_used(const Mark *marks, int size, Mark *places) {
+static void find_used(const Mark *marks, int count, Mark *places) {
   FourMarks last = ~(FourMarks)0, four;
   int i = 0;
-  for (; i + 4 <= size; i += 4) {
+  for (; i + 4 <= count; i += 4) {
     memcpy(&four, marks + i, sizeof four);
     if ((four & FOUR_EVENTS) == last) continue;
     last = four_times((Mark)four) & FOUR_EVENTS;
     for (int j = 0; j < 4; j++) places[marks[i + j] >> LANE_BITS] = 1;
   }
-  for (; i < size; i++) places[marks[i] >> LANE_BITS] = 1;
+  for (; i < count; i++) places[marks[i] >> LANE_BITS] = 1;
 }
 
 static Mark renumbered(Mark mark, const Mark *places) {
   return (Mark)(places[mark >> LANE_BITS] << LANE_BITS | (mark & LANE_MASK));
 }
 
-static void renumber(Mark *marks, int size, const Mark *places) {
+static void renumber(Mark *marks, int count, const Mark *places) {
   FourMarks from = ~(FourMarks)0, to = 0, four;
   int i = 0;
-  for (; i + 4 <= size; i += 4) {
+  for (; i + 4 <= count; i += 4) {
     memcpy(&four, marks + i, sizeof four);
     if ((four & FOUR_EVENTS) != from) {
       from = four_times((Mark)four) & FOUR_EVENTS;
@@ -125,17 +164,17 @@ static void renumber(Mark *marks, int size, const Mark *places) {
       for (int j = 0; j < 4; j++) marks[i + j] = renumbered(marks[i + j], places);
     }
   }
-  for (; i < size; i++) marks[i] = renumbered(marks[i], places);
+  for (; i < count; i++) marks[i] = renumbered(marks[i], places);
 }
 
-// Drops the events that no byte remembers any more. The rest fill at most two thirds of the table then, so that the work
-// is shared by at least half as many accesses as are left.
+// Drops the events that no unit remembers any more. The rest fill at most four fifths of the table then, so that the work
+// is shared by at least a quarter as many accesses as are left.
 static void drop_events(Shadow *shadow, ShadowPage *page) {
   Mark places[MOST_EVENTS];  // where an event goes
   memset(places, 0, page->count * sizeof *places);
-  find_used(page->marks, 2 * page->size, places);
-  if (page->foreign) find_used(page->foreign, page->size, places);
-  int count = page->count;
+  int count = page->count, units = units_of(page, page->size);
+  find_used(page->marks, 2 * units, places);
+  if (page->foreign) find_used(page->foreign, units, places);
   shadow_forget_events(page);
   places[0] = 0;
   for (int e = 1; e < count; e++) {
@@ -143,9 +182,9 @@ static void drop_events(Shadow *shadow, ShadowPage *page) {
     page->events[page->count] = page->events[e];
     places[e] = page->count++;
   }
-  renumber(page->marks, 2 * page->size, places);
-  if (page->foreign) renumber(page->foreign, page->size, places);
-  int needed = page->count + page->count / 2;
+  renumber(page->marks, 2 * units, places);
+  if (page->foreign) renumber(page->foreign, units, places);
+  int needed = page->count + page->count / 4 + 1;
   if (needed <= page->capacity) return;
   usage_add(shadow->usage, (size_t)(needed - page->capacity) * sizeof(Epoch));
   page->capacity = (uint16_t)needed;
@@ -158,9 +197,9 @@ static uint16_t find_event(ShadowPage *page, Epoch event) {
   enum { STEP = 8 };  // at once: see STEP in clocks.c
   int at = 0, count = page->count;
   for (; at + STEP <= count; at += STEP) {
-    uint32_t found = 0;
-    for (int i = 0; i < STEP; i++) found |= (uint32_t)(page->events[at + i] == event) << i;
-    if (found) return (uint16_t)(at + __builtin_ctz(found));
+    uint64_t found = 0;
+    for (int i = 0; i < STEP; i++) found |= -(uint64_t)(page->events[at + i] == event);
+    if (found) break;
   }
   for (; at < count; at++)
     if (page->events[at] == event) return (uint16_t)at;
@@ -182,19 +221,25 @@ static ShadowPage *page_at(const Shadow *shadow, uint64_t offset, uint32_t launc
   return page;
 }
 
-// The same, and makes it one.
-ShadowPage *shadow_make_page(Shadow *shadow, uint64_t offset, uint32_t launch) {
+// The same, with units for the access if it is a page.
+static ShadowPage *split_page_at(const Shadow *shadow, uint64_t offset, int size, uint32_t launch) {
   ShadowPage *page = page_at(shadow, offset, launch);
+  if (!is_page(page) || is_of_units(page, offset, size)) return page;
+  return split_units(shadow, offset >> SHADOW_PAGE_SHIFT, unit_of(offset, size));
+}
+
+ShadowPage *shadow_make_page(Shadow *shadow, uint64_t offset, int size, uint32_t launch) {
+  ShadowPage *page = split_page_at(shadow, offset, size, launch);
   if (is_page(page)) return page;
   uint64_t index = offset >> SHADOW_PAGE_SHIFT;
-  return shadow->pages[index] = new_page(shadow, index, page != NULL, launch);
+  return shadow->pages[index] = new_page(shadow, index, page != NULL, unit_of(offset, size), launch);
 }
 
 // shadow_run on one page.
 static int run_in_page(const Shadow *shadow, uint64_t offset, int size, uint32_t launch, Cell *cell) {
-  ShadowPage *page = page_at(shadow, offset, launch);
   int left = left_in_page(shadow, offset);
   if (size > left) size = left;
+  ShadowPage *page = split_page_at(shadow, offset, size, launch);
   if (is_page(page)) return shadow_run(shadow, offset, size, launch, cell);
   *cell = (Cell){.write = page ? EPOCH_HOST : EPOCH_NONE};
   return size;
@@ -223,22 +268,24 @@ static int part_of(const Shadow *shadow, uint64_t offset, int size) {
 void shadow_write_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t launch, Epoch write) {
   for (int part; size > 0; size -= part, offset += (uint64_t)part) {
     part = part_of(shadow, offset, size);
-    ShadowPage *page = shadow_make_page(shadow, offset, launch);
-    set_marks(read_marks(page, offset), part, 0);
-    if (page->foreign) set_marks(foreign_marks(page, offset), part, 0);
+    ShadowPage *page = shadow_make_page(shadow, offset, part, launch);
+    int units = units_of(page, part);
+    set_marks(read_marks(page, offset), units, 0);
+    if (page->foreign) set_marks(foreign_marks(page, offset), units, 0);
     if (part == page->size) shadow_forget_events(page);
-    set_marks(write_marks(page, offset), part, mark_of_epoch(shadow, page, write));
+    set_marks(write_marks(page, offset), units, mark_of_epoch(shadow, page, write));
   }
 }
 
 void shadow_read_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t launch, Epoch read, Epoch foreign) {
   for (int part; size > 0; size -= part, offset += (uint64_t)part) {
     part = part_of(shadow, offset, size);
-    ShadowPage *page = shadow_make_page(shadow, offset, launch);
-    set_marks(read_marks(page, offset), part, mark_of_epoch(shadow, page, read));
+    ShadowPage *page = shadow_make_page(shadow, offset, part, launch);
+    int units = units_of(page, part);
+    set_marks(read_marks(page, offset), units, mark_of_epoch(shadow, page, read));
     if (!foreign && !page->foreign) continue;
-    if (!page->foreign) page->foreign = allocate(shadow, page->size * sizeof(Mark));
-    set_marks(foreign_marks(page, offset), part, mark_of_epoch(shadow, page, foreign));
+    if (!page->foreign) page->foreign = allocate(shadow, (size_t)units_of(page, page->size) * sizeof(Mark));
+    set_marks(foreign_marks(page, offset), units, mark_of_epoch(shadow, page, foreign));
   }
 }
 

@@ -1,26 +1,27 @@
-// Shadow memory: the last accesses of each byte, in about five bytes a byte.
+// Shadow memory: the last accesses of each byte, in about two bytes a byte.
 //
 // Of a byte three accesses are remembered, a Cell: 24 bytes, were each byte to have its own. But neighbours remember nearly
-// the same: where a warp stores 128 bytes their epochs differ in the lane alone, which is an epoch's low five bits. What is
-// above the lane is called an event here: this instruction, by this warp, at this clock. (A set of reads has low
-// bits of the same kind: read_sets.h.) A page of 256 bytes has a table of the events that its bytes
-// remember, and for each byte and access a mark of 16 bits:
+// the same, in two ways. First, the bytes of an element are accessed together: so a page of 256 bytes has cells of 4 bytes
+// each, until an access is narrower, and then of 2 bytes or of one (its unit). Second, where a warp stores 128 bytes their
+// epochs differ in the lane alone, which is an epoch's low five bits. What is above the lane is called an event here: this
+// instruction, by this warp, at this clock. (A set of reads has low bits of the same kind: read_sets.h.) A page has a table
+// of the events that its cells remember, and for each cell and access a mark of 16 bits:
 //
 //   mark = the event's place in the table, the lane        epoch = table[mark >> 5] | (mark & 31)
 //
-// So nothing is lost: a mark gives back its epoch to the bit. What it takes, in bytes a byte of memory:
+// So nothing is lost: a mark gives back its epoch to the bit. What it takes, in bytes a byte of memory, with cells of 4, 2
+// and 1 bytes:
 //
-//   4        the marks of the last write and of the last read
-//   2        those of a second cluster's read, in a page that has seen one
-//   3/4      the table of up to 24 events; a larger one is half as large again as the events that are remembered
-//   1/8      the head of the page
-//   1/32     the pointer to the page: all that one costs which no kernel touches
+//   1, 2, 4           the marks of the last write and of the last read
+//   1/2, 1, 2         those of a second cluster's read, in a page that has seen one
+//   3/8, 3/8, 3/4     the table of up to 12, 12 or 24 events; a larger one is a quarter larger than what is remembered
+//   1/8               the head of the page
+//   1/32              the pointer to the page: all that one costs which no kernel touches
 //
-// That is below five, and below seven where two clusters read; it is below eight while a page remembers 82 events, or 39
-// where two clusters read. A row of elements that warps access has 2 to 16 of them, for elements of 4 bytes to one byte;
-// a column that a warp fills with one instruction an element has as many as the page has elements, if no loop makes them one.
-// Beyond that are pages of single bytes which different warps or instructions wrote and read: 43 at the very most, when
-// no two accesses of 256 bytes have the same event.
+// With cells of 4 bytes that is less than two; it is less than four even where a column is filled by one instruction an
+// element, so that no two elements have the same event. With cells of one byte it is below five, and below seven where two
+// clusters read. Beyond that are pages of single bytes which different warps or instructions wrote and read: 38 at the very
+// most, when no two accesses of 256 bytes have the same event.
 #pragma once
 
 #include <string.h>
@@ -30,15 +31,16 @@
 #include "epoch.h"
 
 enum { SHADOW_PAGE_SHIFT = 8, SHADOW_PAGE = 1 << SHADOW_PAGE_SHIFT };
+enum { LARGEST_UNIT = 2 };  // the binary logarithm of bytes
 
-// What is remembered of one byte.
+// What is remembered of the bytes of a unit.
 typedef struct Cell {
   Epoch write;    // the last
   Epoch read;     // the reads since then: none, one, or a set of one cluster's
   Epoch foreign;  // one read since then by another cluster than that of `read`
 } Cell;
 
-// A byte's access in a page: event << LANE_BITS | lane.
+// A unit's access in a page: event << LANE_BITS | lane.
 typedef uint16_t Mark;
 
 typedef struct ShadowPage {
@@ -46,9 +48,10 @@ typedef struct ShadowPage {
   uint16_t size;             // bytes; less than SHADOW_PAGE at the end of a region
   uint16_t count, capacity;  // events
   uint16_t recent;           // the event that was looked for last
+  uint8_t unit;              // a mark is of 1 << unit bytes
   Epoch *events;             // the first is 0: with the lanes 0 and 1 it makes EPOCH_NONE and EPOCH_HOST
-  Mark *foreign;             // of each byte, or NULL: no second cluster has read
-  Mark marks[];              // of each byte's write, then of each byte's read
+  Mark *foreign;             // of each unit, or NULL: no second cluster has read
+  Mark marks[];              // of each unit's write, then of each unit's read
 } ShadowPage;
 
 typedef struct Shadow {
@@ -74,23 +77,30 @@ void shadow_read_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t laun
 // Looks an event up in the page's table, or adds it: then other marks of the page may change.
 void shadow_find_event(Shadow *shadow, ShadowPage *page, Epoch event);
 
-// The page that holds all of an access, when the launch has touched it before, or NULL.
+// Whether accesses of so many bytes, or a multiple, from the offset on begin and end with units.
+static inline bool is_of_units(const ShadowPage *page, uint64_t offset, int size) {
+  return !((offset | (uint64_t)size) & ((1u << page->unit) - 1));
+}
+
+// The page that holds all of an access, when the launch has touched it before with units as small, or NULL.
 static inline ShadowPage *shadow_page(const Shadow *shadow, uint64_t offset, int size, uint32_t launch) {
   ShadowPage *page = shadow->pages[offset >> SHADOW_PAGE_SHIFT];
   bool inside = (offset & (SHADOW_PAGE - 1)) + (uint64_t)size <= SHADOW_PAGE;
-  return page && page->launch == launch && inside ? page : NULL;
+  return page && page->launch == launch && inside && is_of_units(page, offset, size) ? page : NULL;
 }
 
+static inline int units_of(const ShadowPage *page, int size) { return size >> page->unit; }
+
 static inline Mark *write_marks(ShadowPage *page, uint64_t offset) {
-  return page->marks + (offset & (SHADOW_PAGE - 1));
+  return page->marks + units_of(page, (int)(offset & (SHADOW_PAGE - 1)));
 }
 
 static inline Mark *read_marks(ShadowPage *page, uint64_t offset) {
-  return page->marks + page->size + (offset & (SHADOW_PAGE - 1));
+  return write_marks(page, offset) + units_of(page, page->size);
 }
 
 static inline Mark *foreign_marks(ShadowPage *page, uint64_t offset) {
-  return page->foreign + (offset & (SHADOW_PAGE - 1));
+  return page->foreign + units_of(page, (int)(offset & (SHADOW_PAGE - 1)));
 }
 
 static inline Epoch epoch_of_mark(const ShadowPage *page, Mark mark) {
@@ -105,43 +115,44 @@ static inline Mark mark_of_epoch(Shadow *shadow, ShadowPage *page, Epoch epoch) 
   return (Mark)(page->recent << LANE_BITS | (epoch & LANE_MASK));
 }
 
-// Most accesses are of four bytes or a multiple: marks are looked at and set four at a time.
+// Marks are looked at and set four at a time.
 typedef uint64_t FourMarks;
 
 static inline FourMarks four_times(Mark mark) { return mark * 0x0001000100010001ull; }
 
-// How many marks from the first on are equal.
-static inline int equal_marks(const Mark *marks, int size) {
+// How many of so many marks, from the first on, are equal.
+static inline int equal_marks(const Mark *marks, int count) {
   int run = 0;
-  for (FourMarks four; run + 4 <= size; run += 4) {
+  for (FourMarks four; run + 4 <= count; run += 4) {
     memcpy(&four, marks + run, sizeof four);
     if (four != four_times(marks[0])) break;
   }
-  while (run < size && marks[run] == marks[0]) run++;
+  while (run < count && marks[run] == marks[0]) run++;
   return run;
 }
 
 // Whether all are that one.
-static inline bool are_marks(const Mark *marks, int size, Mark mark) {
+static inline bool are_marks(const Mark *marks, int count, Mark mark) {
   FourMarks different = 0, four;
-  for (; size >= 4; size -= 4, marks += 4) {
+  for (; count >= 4; count -= 4, marks += 4) {
     memcpy(&four, marks, sizeof four);
     different |= four ^ four_times(mark);
   }
-  for (; size > 0; size--) different |= (Mark)(*marks++ ^ mark);
+  for (; count > 0; count--) different |= (Mark)(*marks++ ^ mark);
   return !different;
 }
 
-static inline void set_marks(Mark *marks, int size, Mark mark) {
+static inline void set_marks(Mark *marks, int count, Mark mark) {
   FourMarks four = four_times(mark);
-  for (; size >= 4; size -= 4, marks += 4) memcpy(marks, &four, sizeof four);
-  for (; size > 0; size--) *marks++ = mark;
+  for (; count >= 4; count -= 4, marks += 4) memcpy(marks, &four, sizeof four);
+  for (; count > 0; count--) *marks++ = mark;
 }
 
 // ---- rows ----
 //
 // Lanes one after the other that access elements one after the other: their marks are equal or go up by one from lane to
-// lane, in what kernels mostly do. Inlined with the sizes of nearly all rows, the loops become a few wide instructions.
+// lane, in what kernels mostly do. `size` is that of an element, in units. Inlined with the sizes of nearly all rows, the
+// loops become a few wide instructions.
 
 typedef struct RowMarks {
   Mark first;     // the first lane's
@@ -163,8 +174,8 @@ __attribute__((always_inline)) static inline bool is_row_of(const Mark *marks, i
     return !different;
   }
   for (int lane = 0; lane < count; lane++)
-    for (int byte = 0; byte < size; byte++)
-      different |= (Mark)(marks[lane * size + byte] ^ (row.first + (unsigned)lane * row.step));
+    for (int unit = 0; unit < size; unit++)
+      different |= (Mark)(marks[lane * size + unit] ^ (row.first + (unsigned)lane * row.step));
   return !different;
 }
 
@@ -178,20 +189,21 @@ __attribute__((always_inline)) static inline void set_row_of(Mark *marks, int si
     return;
   }
   for (int lane = 0; lane < count; lane++)
-    for (int byte = 0; byte < size; byte++) marks[lane * size + byte] = (Mark)(row.first + (unsigned)lane * row.step);
+    for (int unit = 0; unit < size; unit++) marks[lane * size + unit] = (Mark)(row.first + (unsigned)lane * row.step);
 }
 
 // Calls f(marks, size, count, row), with constants in the commonest cases.
 #define FOR_ROW(f, marks, size, count, ...)                                                                            \
-  ((size) == 4 && (count) == LANES        ? f(marks, 4, LANES, __VA_ARGS__)                                            \
+  ((size) == 1 && (count) == LANES        ? f(marks, 1, LANES, __VA_ARGS__)                                            \
    : (size) == 4 && (count) == LANES / 2  ? f(marks, 4, LANES / 2, __VA_ARGS__)                                        \
+   : (size) == 1 && (count) == LANES / 2  ? f(marks, 1, LANES / 2, __VA_ARGS__)                                        \
+   : (size) == 4 && (count) == LANES      ? f(marks, 4, LANES, __VA_ARGS__)                                            \
    : (size) == 2 && (count) == LANES      ? f(marks, 2, LANES, __VA_ARGS__)                                            \
-   : (size) == 1 && (count) == LANES      ? f(marks, 1, LANES, __VA_ARGS__)                                            \
    : (size) == 8 && (count) == LANES      ? f(marks, 8, LANES, __VA_ARGS__)                                            \
    : (size) == 16 && (count) == LANES / 2 ? f(marks, 16, LANES / 2, __VA_ARGS__)                                       \
                                           : f(marks, size, count, __VA_ARGS__))
 
-// For how many lanes from the first on the marks are a row, and which; 0: the first element's bytes differ.
+// For how many lanes from the first on the marks are a row, and which; 0: the first element's marks differ.
 static inline int find_row(const Mark *marks, int size, int count, RowMarks *row) {
   unsigned step = count > 1 ? (Mark)(marks[size] - marks[0]) : 0;
   int most = step == 1 ? LANES - (int)(marks[0] & LANE_MASK) : LANES;
@@ -213,8 +225,8 @@ static inline bool is_blank_row(const Mark *marks, int size, int count) {
   return FOR_ROW(is_row_of, marks, size, count, (RowMarks){0, 0});
 }
 
-// The page at the offset, as the launch leaves it: with marks.
-ShadowPage *shadow_make_page(Shadow *shadow, uint64_t offset, uint32_t launch);
+// The page at the offset, as the launch leaves it: with marks for accesses of so many bytes, or a multiple, from the offset on.
+ShadowPage *shadow_make_page(Shadow *shadow, uint64_t offset, int size, uint32_t launch);
 // Nothing of what the page remembers is left: all its bytes are about to be written.
 static inline void shadow_forget_events(ShadowPage *page) {
   page->count = 1;
@@ -229,10 +241,10 @@ __attribute__((always_inline)) static inline int shadow_run(const Shadow *shadow
   if (!page) return shadow_run_slowly(shadow, offset, size, launch, cell);
   const Mark *write = write_marks(page, offset), *read = read_marks(page, offset);
   *cell = (Cell){.write = epoch_of_mark(page, *write), .read = epoch_of_mark(page, *read)};
-  int run = equal_marks(read, equal_marks(write, size));
-  if (!page->foreign) return run;
+  int run = equal_marks(read, equal_marks(write, units_of(page, size)));
+  if (!page->foreign) return run << page->unit;
   cell->foreign = epoch_of_mark(page, *foreign_marks(page, offset));
-  return equal_marks(foreign_marks(page, offset), run);
+  return equal_marks(foreign_marks(page, offset), run) << page->unit;
 }
 
 // After a write of the bytes [offset, offset + size): no reads since then.
@@ -242,9 +254,10 @@ static inline void shadow_write(Shadow *shadow, uint64_t offset, int size, uint3
     shadow_write_slowly(shadow, offset, size, launch, write);
     return;
   }
-  set_marks(read_marks(page, offset), size, 0);
-  if (page->foreign) set_marks(foreign_marks(page, offset), size, 0);
-  set_marks(write_marks(page, offset), size, mark_of_epoch(shadow, page, write));
+  int units = units_of(page, size);
+  set_marks(read_marks(page, offset), units, 0);
+  if (page->foreign) set_marks(foreign_marks(page, offset), units, 0);
+  set_marks(write_marks(page, offset), units, mark_of_epoch(shadow, page, write));
 }
 
 // After a read of bytes whose cells are equal: what becomes of a cell's two reads.
@@ -253,5 +266,5 @@ static inline void shadow_read(Shadow *shadow, uint64_t offset, int size, uint32
   if (!page || (foreign && (!page->foreign || epoch_of_mark(page, *foreign_marks(page, offset)) != foreign)))
     shadow_read_slowly(shadow, offset, size, launch, read, foreign);
   else
-    set_marks(read_marks(page, offset), size, mark_of_epoch(shadow, page, read));
+    set_marks(read_marks(page, offset), units_of(page, size), mark_of_epoch(shadow, page, read));
 }
