@@ -54,8 +54,8 @@ static bool collect_functions(Decoder *decoder, const PtxFunction *entry) {
   add_function(program, entry->index);
   for (int v = 0; v < module->variable_count; v++)
     for (int r = 0; r < module->variables[v]->relocation_count; r++) {
-      const PtxFunction *callee = module_definition(module, module->variables[v]->relocations[r].symbol);
-      if (callee && !callee->is_entry) add_function(program, callee->index);
+      int callee = module->variables[v]->relocations[r].function;
+      if (callee >= 0 && !module->functions[callee].is_entry) add_function(program, callee);
     }
   for (int f = 0; f < program->function_count; f++) {
     const PtxFunction *ptx = program->functions[f].ptx;
@@ -271,7 +271,7 @@ static void decode_function(Decoder *decoder, Function *function) {
   decoder->function = function;
   const PtxFunction *ptx = function->ptx;
   Inst *code = decoder->program->code + function->start;
-  decoder->failed |= !target_check_function(decoder->module, ptx, decoder->error);
+  decoder->failed |= !target_check_function(ptx, decoder->error);
   for (int i = 0; i < ptx->instruction_count && !decoder->failed; i++)
     decode_instruction(decoder, &ptx->instructions[i], &code[i]);
   if (!decoder->failed) decode_instruction(decoder, &implicit_return, &code[ptx->instruction_count]);
