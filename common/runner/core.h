@@ -73,10 +73,6 @@ void core_say_once(const char *format, ...) __attribute__((format(printf, 1, 2))
 // Reports that a function, or the part of it that a text names, is missing. Always returns CUDA_ERROR_NOT_SUPPORTED.
 CUresult core_missing(const char *function);
 
-// Whether a fatbin has PTX that the emulator can run; and those that one of -rdc=true consists of: fatbin.h.
-bool core_has_ptx(const void *image);
-const void *const *core_parts(const void *image);
-
 // A C++ name as it is written in the source, when the program has libstdc++. The text lives until the next call.
 const char *core_readable(const char *name);
 
@@ -84,6 +80,9 @@ const char *core_readable(const char *name);
 // "cublasSgemm reads A, 64 x 64".
 void core_library_reads(const void *address, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+// The same of a number that is known to be unwritten.
+void core_unwritten(uint64_t address, const char *what);
 
 // ---- report.c ----
 

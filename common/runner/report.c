@@ -42,11 +42,19 @@ void core_library_reads(const void *address, size_t size, const char *format, ..
   report_update();
 }
 
+void core_unwritten(uint64_t address, const char *what) {
+  if (core.unwritten.count++) return;
+  core.unwritten.address = address;
+  snprintf(core.unwritten.detail, sizeof core.unwritten.detail, "%s", what);
+  report_update();
+}
+
 static void print_unwritten(FILE *out) {
   if (!core.unwritten.count) return;
-  fprintf(out, "%s: %s, and nothing was ever written there (at 0x%llx)\n    met in %llu columns\n    %s\n",
+  fprintf(out, "%s: %s, and nothing was ever written there (at 0x%llx)\n    met in %llu place%s\n    %s\n",
           hazard_name(HAZARD_UNINITIALISED_READ), core.unwritten.detail, (unsigned long long)core.unwritten.address,
-          (unsigned long long)core.unwritten.count, hazard_advice(HAZARD_UNINITIALISED_READ));
+          (unsigned long long)core.unwritten.count, plural(core.unwritten.count),
+          hazard_advice(HAZARD_UNINITIALISED_READ));
 }
 
 // What the emulator and the stand-ins of libraries have found.

@@ -30,8 +30,8 @@ static int rank(const Symbol *symbol) { return symbol->linkage.is_weak ? 0 : sym
 // Which of two definitions counts; first stands in an earlier text.
 static Symbol *better(Parser *parser, const char *name, Symbol *first, Symbol *second) {
   if (rank(first) == 2 && rank(second) == 2)
-    parser_fail(parser, second->line, "'%.60s' is defined in two files of the program, first on line %d", name,
-                first->line);
+    parser_fail(parser, second->line, "'%.100s' is defined in two files of the program, first on line %d",
+                readable_name(parser, name), first->line);
   if (rank(first) != rank(second)) return rank(first) > rank(second) ? first : second;
   bool larger = rank(first) == 1 && first->kind == SYMBOL_VARIABLE && second->kind == SYMBOL_VARIABLE &&
                 second->variable->size > first->variable->size;
@@ -51,8 +51,8 @@ static bool fits(const Symbol *declared, const Symbol *meant) {
 // Lets a symbol mean another text's definition. Its own is dropped.
 static void redirect(Parser *parser, const char *name, Symbol *symbol, Symbol *meant, Table *dropped) {
   if (!fits(symbol, meant))
-    parser_fail(parser, symbol->line, "'%.60s' is declared otherwise in another file of the program, on line %d", name,
-                meant->line);
+    parser_fail(parser, symbol->line, "'%.100s' is declared otherwise in another file of the program, on line %d",
+                readable_name(parser, name), meant->line);
   if (symbol->kind == SYMBOL_VARIABLE) {
     table_set(parser, dropped, (uint64_t)(uintptr_t)symbol->variable, symbol);
     symbol->variable = meant->variable;
