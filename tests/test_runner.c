@@ -221,6 +221,53 @@ Test(runner, reset_makes_the_device_new) {
   free(output);
 }
 
+// ---- one device, several processes ----
+
+static int count_of(const char *text, const char *part) {
+  int count = 0;
+  for (; (text = strstr(text, part)) != NULL; text++) count++;
+  return count;
+}
+
+Test(runner, program_for_any_number_of_devices) {
+  Output *output = run_test("", "devices", "");
+  EXPECT_CODE(0);
+  EXPECT_OUT("right\n");
+  cr_expect_eq(count_of(output->err, "hopper-run"), 1, "%s", output->err);
+  free(output);
+}
+
+Test(runner, other_devices_are_refused_and_one_line_says_so) {
+  Output *output = run_test("", "devices", "others");
+  EXPECT_CODE(0);
+  EXPECT_OUT("right\n");
+  cr_expect_eq(count_of(output->err, "hopper-run emulates one GPU"), 1, "%s", output->err);
+  EXPECT_ERR("no findings\n");
+  free(output);
+}
+
+// A forked process, and one that launches nothing, have no report of their own.
+Test(runner, processes_without_launches_report_nothing) {
+  Output *output = run_test("", "processes", "");
+  EXPECT_CODE(0);
+  EXPECT_OUT("right\n");
+  cr_expect_eq(count_of(output->err, "hopper-run: "), 1, "%s", output->err);
+  EXPECT_ERR("hopper-run: 1 launch, no findings\n");
+  free(output);
+  output = run_test("", "processes", "counts");
+  EXPECT_CODE(0);
+  cr_expect_str_eq(output->err, "hopper-run: 0 launches, no findings\n");
+  free(output);
+}
+
+Test(runner, forked_process_cannot_use_cuda) {
+  Output *output = run_test("", "processes", "uses");
+  EXPECT_CODE(0);
+  EXPECT_OUT("right\n");
+  cr_expect_eq(count_of(output->err, "that was forked after its parent had used it"), 1, "%s", output->err);
+  free(output);
+}
+
 // ---- conditional nodes ----
 
 #define NEEDS_CUDA_13()                                                                                                \

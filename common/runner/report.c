@@ -90,7 +90,14 @@ static bool failed(void) {
 // What the exit code must be if the program's own is 0: 1 for a fault, 2 for kernels that could not run.
 static char least_code(void) { return failed() ? '1' : incomplete() ? '2' : '0'; }
 
-// The first byte is that exit code; the text follows.
+// Nothing that a reader would miss.
+static bool is_empty(void) {
+  int count;
+  emulator_hazards(core.emulator, &count);
+  return core.launches == 0 && count == 0 && !core.unwritten.count && !incomplete();
+}
+
+// The first byte is that exit code, the second shows whether the report is empty; the text follows.
 void report_update(void) {
   const char *folder = getenv("HOPPER_RUN_REPORT");
   char path[4096];
@@ -99,6 +106,7 @@ void report_update(void) {
   FILE *file = fopen(path, "w");
   if (!file) return;
   fputc(least_code(), file);
+  fputc(is_empty() ? '-' : '+', file);
   print(file);
   fclose(file);
 }

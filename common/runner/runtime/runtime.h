@@ -40,4 +40,5 @@ cudaError_t runtime_function(CUfunction *function, const void *symbol);
 void core_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void core_say_once(const char *format, ...) __attribute__((format(printf, 1, 2)));
 CUresult core_missing(const char *function);
+CUresult core_device(int device);
 const char *core_readable(const char *name);
