@@ -57,6 +57,18 @@ Test(runner, driver_api_linked_by_nvcc) { expect_right("driver-nvcc"); }
 Test(runner, relocatable_device_code) { expect_right("memory-rdc"); }
 Test(runner, device_code_of_several_files) { expect_right("linked"); }
 Test(runner, device_code_of_several_files_by_dlink) { expect_right("linked-by-ld"); }
+Test(runner, linker_takes_objects_and_libraries) {
+  const char *folder = getenv("RUNNER_TESTS");
+  char files[500];
+  if (!folder) folder = "build/runner/tests";
+  snprintf(files, sizeof files, "%s/linked-parts/part-right.o %s/linked-parts/libdevice-code.a", folder, folder);
+  Output *output = run_test("", "link_files", files);
+  EXPECT_CODE(0);
+  EXPECT_OUT("right\n");
+  EXPECT_ERR("no findings\n");
+  free(output);
+}
+
 Test(runner, runtime_of_cuda_12) {
   expect_right("streams-12");
   expect_right("launches-12");
