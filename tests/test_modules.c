@@ -192,6 +192,147 @@ Test(modules, a_text_that_is_malformed_is_not_loaded) {
   emulator_close(emulator);
 }
 
+// ---- several texts ----
+
+static EmulatorModule *link_all(Emulator *emulator, const char *const texts[], int count, EmulatorError *error) {
+  EmulatorText all[4];
+  for (int i = 0; i < count; i++) all[i] = (EmulatorText){texts[i], strlen(texts[i])};
+  *error = (EmulatorError){0};
+  return emulator_link(emulator, all, count, error);
+}
+
+static uint32_t number_at(const EmulatorModule *module, Emulator *emulator, const char *name) {
+  uint64_t address = 0;
+  uint32_t value = 0;
+  size_t size = 0;
+  cr_assert(emulator_symbol(module, name, &address, &size), "%s", name);
+  cr_expect(emulator_read(emulator, &value, address, sizeof value));
+  return value;
+}
+
+// Of .weak definitions the first counts, of .common ones the largest, and any other definition before these. A private name is
+// each text's own, in initial values too.
+static const char *const linked[] = {
+    HEADER ".weak .global .u32 weak = 1;\n"
+           ".weak .global .u32 both = 1;\n"
+           ".common .global .u32 shared[1];\n"
+           ".global .u32 own = 10;\n"
+           ".extern .global .u64 other_pointer;\n"
+           ".visible .global .u64 pointer = generic(own);\n"
+           ".extern .func (.param .b32 r) called();\n"
+           ".weak .func (.param .b32 r) weak_one() { st.param.b32 [r], 1; ret; }\n"
+           ".entry sums() {\n"
+           "  .reg .b32 %r<6>; .reg .b64 %rd<4>; .param .b32 r;\n"
+           "  call (r), called; ld.param.b32 %r0, [r]; call (r), weak_one; ld.param.b32 %r1, [r];\n"
+           "  ld.global.u64 %rd0, [pointer]; ld.u32 %r2, [%rd0];\n"
+           "  ld.global.u64 %rd1, [other_pointer]; ld.u32 %r3, [%rd1];\n"
+           "  mad.lo.u32 %r0, %r0, 1000, %r1; mad.lo.u32 %r2, %r2, 1000, %r3;\n"
+           "  mad.lo.u32 %r0, %r0, 1000000, %r2; st.global.u32 [weak], %r0; ret;\n"
+           "}\n",
+    HEADER ".weak .global .u32 weak = 2;\n"
+           ".visible .global .u32 both = 2;\n"
+           ".common .global .u32 shared[3];\n"
+           ".global .u32 own = 20;\n"
+           ".visible .global .u64 other_pointer = generic(own);\n"
+           ".func (.param .b32 r) meant() { st.param.b32 [r], 2; ret; }\n"
+           ".visible .func (.param .b32 r) called();\n"
+           ".alias called, meant;\n"
+           ".weak .func (.param .b32 r) weak_one() { st.param.b32 [r], 5; ret; }\n",
+};
+
+Test(modules, texts_that_are_linked_share_their_names) {
+  Emulator *emulator = open_emulator();
+  EmulatorError error;
+  EmulatorModule *module = link_all(emulator, linked, 2, &error);
+  cr_assert(module, "line %d: %s", error.line, error.message);
+  cr_expect_eq(number_at(module, emulator, "weak"), 1);
+  cr_expect_eq(number_at(module, emulator, "both"), 2);
+  size_t size = 0;
+  cr_expect(emulator_symbol(module, "shared", NULL, &size));
+  cr_expect_eq(size, 12);
+  cr_expect_eq(launch(emulator, module, "sums", &error), EMULATOR_OK, "%s", error.message);
+  cr_expect_eq(number_at(module, emulator, "weak"), 2001 * 1000000u + 10020);
+  emulator_close(emulator);
+}
+
+Test(modules, texts_that_cannot_be_linked) {
+  static const struct {
+    const char *texts[2], *reason;
+    int line;
+  } cases[] = {
+      {{HEADER ".visible .global .u32 x;\n", HEADER ".visible .global .u32 x;\n"}, "'x' is defined in two files", 9},
+      {{HEADER ".entry k() { ret; }\n", HEADER ".entry k() { ret; }\n"}, "'k' is defined in two files", 9},
+      {{HEADER ".visible .func f() { ret; }\n", HEADER ".visible .global .u32 f;\n"}, "'f' is defined in two", 9},
+      {{HEADER ".visible .global .u32 x;\n", HEADER ".extern .global .u64 x;\n"}, "'x' is declared otherwise", 9},
+      {{HEADER ".visible .const .u32 x;\n", HEADER ".extern .global .u32 x;\n"}, "'x' is declared otherwise", 9},
+      {{HEADER ".visible .func x() { ret; }\n", HEADER ".extern .global .u32 x;\n"}, "'x' is declared otherwise", 9},
+      {{HEADER ".global .u32 x;\n", HEADER ".extern .global .u32 x;\n"}, "x is defined nowhere", 9},
+      {{HEADER ".entry k() { ret; }\n", ".version 8.0\n.target sm_100\n"}, "an H100 runs PTX for sm_90a", 7},
+      {{HEADER ".file 1 \"a.cu\"\n", HEADER ".entry k() {\n.loc 1 1 1\nret; }\n"}, "file 1 is not declared", 10},
+  };
+  Emulator *emulator = open_emulator();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    EmulatorError error;
+    cr_expect_not(link_all(emulator, cases[i].texts, 2, &error), "%zu", i);
+    cr_expect(strstr(error.message, cases[i].reason), "%zu: %s", i, error.message);
+    cr_expect_eq(error.line, cases[i].line, "%zu: line %d", i, error.line);
+  }
+  emulator_close(emulator);
+}
+
+// Each text numbers its files itself, and may be for another target.
+Test(modules, linked_texts_keep_their_files_and_targets) {
+  static const char *const texts[] = {
+      HEADER ".entry first(.param .u64 p) { .reg .b64 %rd; .reg .b32 %r;\n.loc 1 5 1\n"
+             "ld.param.u64 %rd, [p]; ld.global.u32 %r, [%rd]; ret; }\n.file 1 \"a.cu\"\n",
+      ".version 8.0\n.target sm_80\n.address_size 64\n.entry second(.param .u64 p) { .reg .b64 %rd; .reg .b32 %r;\n"
+      ".loc 1 6 1\nld.param.u64 %rd, [p]; ld.global.u32 %r, [%rd]; ret; }\n.file 1 \"b.cu\"\n"
+      ".entry third() { fence.proxy.async; ret; }\n"};
+  Emulator *emulator = open_emulator();
+  EmulatorError error;
+  EmulatorModule *module = link_all(emulator, texts, 2, &error);
+  cr_assert(module, "line %d: %s", error.line, error.message);
+  uint64_t null = 0;
+  const void *arguments[] = {&null};
+  for (int i = 0; i < 2; i++) {
+    EmulatorLaunch request = {.kernel = i ? "second" : "first",
+                              .grid = {1, 1, 1},
+                              .block = {1, 1, 1},
+                              .arguments = arguments,
+                              .argument_count = 1};
+    emulator_clear_hazards(emulator);
+    cr_expect_eq(emulator_launch(emulator, module, &request, &error), EMULATOR_FAULT);
+    int count;
+    const Hazard *hazards = emulator_hazards(emulator, &count);
+    cr_assert_eq(count, 1);
+    cr_expect_str_eq(hazards[0].here.file, i ? "b.cu" : "a.cu");
+    cr_expect_eq(hazards[0].here.line, 5 + i);
+  }
+  cr_expect_eq(launch(emulator, module, "third", &error), EMULATOR_INVALID);
+  cr_expect(strstr(error.message, "this module is for sm_80"), "%s", error.message);
+  emulator_close(emulator);
+}
+
+// A kernel may leave a function's address in memory for another one.
+Test(modules, functions_whose_address_another_kernel_took) {
+  static const char text[] =
+      HEADER ".global .u64 chosen;\n"
+             ".global .u32 result;\n"
+             ".func (.param .b32 r) seven() { st.param.b32 [r], 7; ret; }\n"
+             ".entry choose() { .reg .b64 %rd; mov.u64 %rd, seven; st.global.u64 [chosen], %rd; ret; }\n"
+             ".entry use() { .reg .b64 %rd; .reg .b32 %r; .param .b32 r;\n"
+             "  p: .callprototype (.param .b32 _) _ ();\n"
+             "  ld.global.u64 %rd, [chosen]; call (r), %rd, (), p; ld.param.b32 %r, [r];\n"
+             "  st.global.u32 [result], %r; ret; }\n";
+  Emulator *emulator = open_emulator();
+  EmulatorModule *module = load(emulator, text);
+  EmulatorError error = {0};
+  cr_expect_eq(launch(emulator, module, "choose", &error), EMULATOR_OK, "%s", error.message);
+  cr_expect_eq(launch(emulator, module, "use", &error), EMULATOR_OK, "%s", error.message);
+  cr_expect_eq(number_at(module, emulator, "result"), 7);
+  emulator_close(emulator);
+}
+
 // A kernel whose body is malformed does not disturb the others, and is not read again.
 Test(modules, of_an_assembled_text_a_kernel_is_read_at_its_launch) {
   static const char text[] = HEADER ".entry near() { ret; }\n"

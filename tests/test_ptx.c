@@ -69,9 +69,9 @@ static void expect_integer(const PtxOperand *operand, int64_t value) {
 
 Test(ptx, module_directives) {
   PtxModule *module = parse_valid("minimal.ptx");
-  cr_expect_eq(module->version_major, 7);
-  cr_expect_eq(module->version_minor, 8);
-  cr_expect_str_eq(module->target, "sm_90a");
+  cr_expect_eq(module->headers[0]->version_major, 7);
+  cr_expect_eq(module->headers[0]->version_minor, 8);
+  cr_expect_str_eq(module->headers[0]->target, "sm_90a");
   cr_expect_eq(module->function_count + module->variable_count + module->file_count, 0);
   ptx_free(module);
 }
@@ -414,10 +414,11 @@ Test(ptx, initial_values) {
   ptx_free(module);
 }
 
-static void expect_relocation(const PtxVariable *v, int index, PtxRelocation expected) {
+static void expect_relocation(const PtxModule *module, const PtxVariable *v, int index, PtxRelocation expected) {
   cr_assert_lt(index, v->relocation_count);
   const PtxRelocation *r = &v->relocations[index];
   cr_expect_str_eq(r->symbol, expected.symbol);
+  cr_expect_str_eq(r->variable ? r->variable->name : module->functions[r->function].name, expected.symbol);
   cr_expect(r->offset == expected.offset && r->addend == expected.addend && r->generic == expected.generic &&
                 r->size == expected.size && r->shift == expected.shift,
             "relocation %d of %s: offset %llu, addend %lld, size %d, shift %d", index, v->name,
@@ -428,15 +429,16 @@ Test(ptx, initial_addresses) {
   PtxModule *module = parse_valid("data.ptx");
   const PtxVariable *addresses = variable_named(module, "addresses"), *packed = variable_named(module, "packed");
   cr_assert_eq(addresses->relocation_count, 4);
-  expect_relocation(addresses, 0, (PtxRelocation){0, "number", 4, true, 8, 0});
-  expect_relocation(addresses, 1, (PtxRelocation){8, "matrix", 0, false, 8, 0});
-  expect_relocation(addresses, 2, (PtxRelocation){16, "callee", 0, false, 8, 0});
-  expect_relocation(addresses, 3, (PtxRelocation){24, "floats", -8, false, 8, 0});
+  expect_relocation(module, addresses, 0, (PtxRelocation){0, "number", 4, true, 8, 0, NULL, 0});
+  expect_relocation(module, addresses, 1, (PtxRelocation){8, "matrix", 0, false, 8, 0, NULL, 0});
+  expect_relocation(module, addresses, 2, (PtxRelocation){16, "callee", 0, false, 8, 0, NULL, 0});
+  expect_relocation(module, addresses, 3, (PtxRelocation){24, "floats", -8, false, 8, 0, NULL, 0});
   cr_assert_eq(packed->relocation_count, 4);
-  expect_relocation(packed, 0, (PtxRelocation){1, "number", 0, false, 1, 0});
-  expect_relocation(packed, 2, (PtxRelocation){3, "number", 0, true, 1, 16});
-  expect_relocation(packed, 3, (PtxRelocation){4, "number", 1, false, 1, 56});
-  expect_relocation(variable_named(module, "low_half"), 0, (PtxRelocation){0, "number", 0, false, 4, 0});
+  expect_relocation(module, packed, 0, (PtxRelocation){1, "number", 0, false, 1, 0, NULL, 0});
+  expect_relocation(module, packed, 2, (PtxRelocation){3, "number", 0, true, 1, 16, NULL, 0});
+  expect_relocation(module, packed, 3, (PtxRelocation){4, "number", 1, false, 1, 56, NULL, 0});
+  expect_relocation(module, variable_named(module, "low_half"), 0,
+                    (PtxRelocation){0, "number", 0, false, 4, 0, NULL, 0});
   ptx_free(module);
 }
 
@@ -521,7 +523,7 @@ Test(ptx, calls_and_jump_tables) {
 Test(ptx, names_may_be_used_before_they_are_declared) {
   PtxModule *module = parse_valid("forward.ptx");
   const PtxFunction *f = function_named(module, "k");
-  expect_relocation(variable_named(module, "address"), 0, (PtxRelocation){0, "later", 0, false, 8, 0});
+  expect_relocation(module, variable_named(module, "address"), 0, (PtxRelocation){0, "later", 0, false, 8, 0, NULL, 0});
   cr_expect_eq(f->instructions[0].operands[0].kind, PTX_OPERAND_FUNCTION);
   cr_expect_eq(f->instructions[1].operands[1].variable, variable_named(module, "later"));
   cr_assert_eq(f->instructions[2].operands[1].index, 0);

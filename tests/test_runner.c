@@ -55,6 +55,20 @@ Test(runner, graphs) { expect_right("graphs"); }
 Test(runner, driver_api) { expect_right("driver"); }
 Test(runner, driver_api_linked_by_nvcc) { expect_right("driver-nvcc"); }
 Test(runner, relocatable_device_code) { expect_right("memory-rdc"); }
+Test(runner, device_code_of_several_files) { expect_right("linked"); }
+Test(runner, device_code_of_several_files_by_dlink) { expect_right("linked-by-ld"); }
+Test(runner, linker_takes_objects_and_libraries) {
+  const char *folder = getenv("RUNNER_TESTS");
+  char files[500];
+  if (!folder) folder = "build/runner/tests";
+  snprintf(files, sizeof files, "%s/linked-parts/part-right.o %s/linked-parts/libdevice-code.a", folder, folder);
+  Output *output = run_test("", "link_files", files);
+  EXPECT_CODE(0);
+  EXPECT_OUT("right\n");
+  EXPECT_ERR("no findings\n");
+  free(output);
+}
+
 Test(runner, runtime_of_cuda_12) {
   expect_right("streams-12");
   expect_right("launches-12");
@@ -114,6 +128,19 @@ Test(runner, cublas_reads_what_nobody_has_written) {
   output = run_test("", "blas", "sum");
   EXPECT_CODE(1);
   EXPECT_ERR("uninitialised read: cuBLAS reads a matrix of 4 x 3, in column 0");
+  free(output);
+}
+
+Test(runner, cublas_reads_a_sum_or_a_triangle_that_nobody_has_written) {
+  if (!is_built("blas")) cr_skip_test("this toolkit has no cuBLAS");
+  Output *output = run_test("", "blas", "gemv");
+  EXPECT_CODE(1);
+  EXPECT_ERR("uninitialised read: cuBLAS reads a matrix of 1 x 4, in column 0");
+  free(output);
+  output = run_test("", "blas", "triangle");
+  EXPECT_CODE(1);
+  EXPECT_ERR("uninitialised read: cublasStrsm reads A in column 1, rows 1 to 2, and nothing was ever written there");
+  EXPECT_ERR("met in 1 place\n");
   free(output);
 }
 
@@ -206,7 +233,135 @@ Test(runner, reset_makes_the_device_new) {
   free(output);
 }
 
+// ---- one device, several processes ----
+
+static int count_of(const char *text, const char *part) {
+  int count = 0;
+  for (; (text = strstr(text, part)) != NULL; text++) count++;
+  return count;
+}
+
+Test(runner, program_for_any_number_of_devices) {
+  Output *output = run_test("", "devices", "");
+  EXPECT_CODE(0);
+  EXPECT_OUT("right\n");
+  cr_expect_eq(count_of(output->err, "hopper-run"), 1, "%s", output->err);
+  free(output);
+}
+
+Test(runner, other_devices_are_refused_and_one_line_says_so) {
+  Output *output = run_test("", "devices", "others");
+  EXPECT_CODE(0);
+  EXPECT_OUT("right\n");
+  cr_expect_eq(count_of(output->err, "hopper-run emulates one GPU"), 1, "%s", output->err);
+  EXPECT_ERR("no findings\n");
+  free(output);
+}
+
+// A forked process, and one that launches nothing, have no report of their own.
+Test(runner, processes_without_launches_report_nothing) {
+  Output *output = run_test("", "processes", "");
+  EXPECT_CODE(0);
+  EXPECT_OUT("right\n");
+  cr_expect_eq(count_of(output->err, "hopper-run: "), 1, "%s", output->err);
+  EXPECT_ERR("hopper-run: 1 launch, no findings\n");
+  free(output);
+  output = run_test("", "processes", "counts");
+  EXPECT_CODE(0);
+  cr_expect_str_eq(output->err, "hopper-run: 0 launches, no findings\n");
+  free(output);
+}
+
+Test(runner, forked_process_cannot_use_cuda) {
+  Output *output = run_test("", "processes", "uses");
+  EXPECT_CODE(0);
+  EXPECT_OUT("right\n");
+  cr_expect_eq(count_of(output->err, "that was forked after its parent had used it"), 1, "%s", output->err);
+  free(output);
+}
+
+// ---- conditional nodes ----
+
+#define NEEDS_CUDA_13()                                                                                                \
+  if (!is_built("conditional")) cr_skip_test("the program is written for CUDA 13")
+
+Test(runner, conditional_nodes_of_graphs) {
+  NEEDS_CUDA_13();
+  expect_right("conditional");
+}
+
+Test(runner, conditional_handle_that_nothing_has_set) {
+  NEEDS_CUDA_13();
+  Output *output = run_test("", "conditional", "unset");
+  EXPECT_CODE(1);
+  EXPECT_OUT("cudaSuccess\n");
+  EXPECT_ERR("uninitialised read: a conditional node of a graph reads a handle that has no default");
+  free(output);
+}
+
+Test(runner, conditional_handle_that_is_none) {
+  NEEDS_CUDA_13();
+  Output *output = run_test("", "conditional", "bad-handle");
+  EXPECT_CODE(1);
+  EXPECT_OUT("cudaErrorIllegalAddress\n");
+  EXPECT_ERR("conditional.cu:12: out-of-bounds access: cudaGraphSetConditional: this is no handle");
+  free(output);
+}
+
+Test(runner, conditional_handle_that_two_blocks_set) {
+  NEEDS_CUDA_13();
+  Output *output = run_test("", "conditional", "race");
+  EXPECT_CODE(1);
+  EXPECT_ERR("global-memory race");
+  EXPECT_ERR("at tests/runner/conditional.cu:12 ");
+  free(output);
+}
+
+Test(runner, conditional_nodes_where_cuda_allows_none) {
+  NEEDS_CUDA_13();
+  Output *output = run_test("", "conditional", "refused");
+  EXPECT_CODE(0);
+  EXPECT_ERR("is instantiated twice");
+  EXPECT_ERR("cannot be cloned");
+  EXPECT_ERR("cannot be a child of another graph");
+  free(output);
+  output = run_test("", "conditional", "host");
+  EXPECT_CODE(0);
+  EXPECT_ERR("the body of a conditional node has a host function");
+  free(output);
+}
+
 // ---- what cannot run ----
+
+Test(runner, variable_that_no_file_defines) {
+  Output *output = run_test("", "linked-missing-variable", "");
+  EXPECT_OUT("cudaErrorInvalidPtx");
+  EXPECT_ERR("defined_nowhere is defined nowhere\n");
+  free(output);
+}
+
+Test(runner, texts_that_the_linker_cannot_link) {
+  Output *output = run_test("", "driver", "wrong-links");
+  EXPECT_CODE(2);
+  EXPECT_ERR("line 4: base is defined nowhere\n");
+  EXPECT_ERR("'base' is defined in two files of the program, first on line 18\n");
+  free(output);
+}
+
+// Only the kernel that calls it does not run.
+Test(runner, function_that_no_file_defines) {
+  Output *output = run_test("", "linked-missing-function", "");
+  EXPECT_ERR("calls_nothing(int*) was not launched: call.uni: nothing defines the function defined_nowhere");
+  EXPECT_ERR("10 launches");
+  free(output);
+}
+
+Test(runner, function_that_two_files_define) {
+  Output *output = run_test("", "linked-twice", "");
+  EXPECT_OUT("cudaErrorInvalidPtx");
+  EXPECT_ERR("'defined_in_two_files' is defined in two files of the program");
+  free(output);
+}
 
 Test(runner, wrong_shape_of_a_launch) {
   Output *output = run_test("", "faults", "configuration");

@@ -54,7 +54,7 @@ $(foreach release,12 13,$(eval $(call RUNTIME,$(release))))
 # $(call BLAS_OF,cublas,12): cuBLAS' functions are the same in both releases; the files' names and versions differ.
 define BLAS_OF
 $(RUNNER)/lib$1.so.$2: $(RUNNER)/runner/blas/$(shell echo $1 | tr A-Z a-z).o $(RUNNER)/runner/blas/matrix.o \
-    $(PIC)/common/emulator/tensor/tensor_core.o \
+    $(if $(filter cublas,$1),$(RUNNER)/runner/blas/triangular.o) $(PIC)/common/emulator/tensor/tensor_core.o \
     common/runner/exports.sh common/runner/lib$1.names $(RUNNER)/libcuda.so.1
 	$$(call say,LD $$@)
 	$$Qsh common/runner/exports.sh common/runner/lib$1.names $2 lib$1.so.$2 blas_missing $(RUNNER)/lib$1-$2 \
@@ -83,8 +83,9 @@ run_file: $(HOPPER_RUN) | nvcc
 # ---- the programs of the tests ----
 
 RUNNER_TESTS := $(RUNNER)/tests
-RUNNER_PROGRAMS := $(patsubst tests/runner/%.cu,$(RUNNER_TESTS)/%,$(filter-out %/needs_gpu.cu $(if $(BLAS),,%/blas.cu) $(if $(NVRTC),,%/nvrtc.cu),$(wildcard tests/runner/*.cu))) \
-  $(addprefix $(RUNNER_TESTS)/,driver driver-nvcc streams-12 launches-12 memory-rdc library static no-ptx decoy/libcudart.so.$(NVCC_RELEASE))
+RUNNER_PROGRAMS := $(patsubst tests/runner/%.cu,$(RUNNER_TESTS)/%,$(filter-out %/needs_gpu.cu $(if $(BLAS),,%/blas.cu) $(if $(NVRTC),,%/nvrtc.cu) $(if $(filter 13,$(NVCC_RELEASE)),,%/conditional.cu),$(wildcard tests/runner/*.cu))) \
+  $(addprefix $(RUNNER_TESTS)/,driver driver-nvcc streams-12 launches-12 memory-rdc library static no-ptx \
+  linked linked-by-ld linked-missing-variable linked-missing-function linked-twice decoy/libcudart.so.$(NVCC_RELEASE))
 
 define TEST_PROGRAM
 $(call say,NVCC $@)
@@ -95,6 +96,7 @@ $(RUNNER_TESTS)/%: tests/runner/%.cu $(wildcard tests/runner/*.h) | nvcc $(STAND
 	$(TEST_PROGRAM)
 $(RUNNER_TESTS)/blas: TEST_FLAGS = -lcublas
 $(RUNNER_TESTS)/nvrtc: TEST_FLAGS = -lnvrtc
+$(RUNNER_TESTS)/conditional: TEST_FLAGS = -rdc=true
 # The same with the runtime of CUDA 12, and compressed as its nvcc does. That of CUDA 13 can still do it.
 $(RUNNER_TESTS)/%-12: RUN_LIBRARIES = -L$(RUNNER)/link-12 -lcuda
 $(RUNNER_TESTS)/%-12: TEST_FLAGS = $(if $(filter 13,$(NVCC_RELEASE)),--compress-mode=speed)
@@ -104,6 +106,39 @@ $(RUNNER_TESTS)/%-12: tests/runner/%.cu $(wildcard tests/runner/*.h) | nvcc $(ST
 $(RUNNER_TESTS)/%-rdc: TEST_FLAGS = -rdc=true
 $(RUNNER_TESTS)/%-rdc: tests/runner/%.cu $(wildcard tests/runner/*.h) | nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
+# A program of three files of device code, of which one is a library. nvcc links it; or nvcc -dlink and then the host's linker;
+# or with a mistake.
+LINKED := $(RUNNER_TESTS)/linked-parts
+LINKED_FLAGS = $(filter-out -cudart shared,$(RUN_FLAGS)) -rdc=true
+$(LINKED)/main-missing-variable.o: TEST_FLAGS = -DMISSING_VARIABLE
+$(LINKED)/main-missing-function.o: TEST_FLAGS = -DMISSING_FUNCTION
+$(LINKED)/main-twice.o $(LINKED)/part-twice.o: TEST_FLAGS = -DTWICE
+define LINKED_PART
+$(call say,NVCC $@)
+@mkdir -p $(@D)
+$Q$(NVCC) $(LINKED_FLAGS) $(TEST_FLAGS) -c $< -o $@
+endef
+LINKED_HEADERS := tests/runner/linked/part.h tests/runner/check.h tests/runner/expect.h
+$(LINKED)/main-%.o: tests/runner/linked/main.cu $(LINKED_HEADERS) | nvcc
+	$(LINKED_PART)
+$(LINKED)/part-%.o: tests/runner/linked/part.cu $(LINKED_HEADERS) | nvcc
+	$(LINKED_PART)
+$(LINKED)/library.o: tests/runner/linked/library.cu | nvcc
+	$(LINKED_PART)
+$(LINKED)/libdevice-code.a: $(LINKED)/library.o
+	$Q$(NVCC) -lib $< -o $@
+LINKED_PROGRAM = $Q$(NVCC) $(RUN_FLAGS) -rdc=true $(filter %.o %.a,$^) $(RUN_LIBRARIES) -o $@
+$(RUNNER_TESTS)/linked: $(LINKED)/main-right.o $(LINKED)/part-right.o $(LINKED)/libdevice-code.a | $(STAND_INS)
+	$(LINKED_PROGRAM)
+$(RUNNER_TESTS)/linked-missing-variable $(RUNNER_TESTS)/linked-missing-function: $(RUNNER_TESTS)/linked-%: \
+    $(LINKED)/main-%.o $(LINKED)/part-right.o $(LINKED)/libdevice-code.a | $(STAND_INS)
+	$(LINKED_PROGRAM)
+$(RUNNER_TESTS)/linked-twice: $(LINKED)/main-twice.o $(LINKED)/part-twice.o $(LINKED)/libdevice-code.a | $(STAND_INS)
+	$(LINKED_PROGRAM)
+$(RUNNER_TESTS)/linked-by-ld: $(LINKED)/main-right.o $(LINKED)/part-right.o $(LINKED)/libdevice-code.a | $(STAND_INS)
+	$Q$(NVCC) $(LINKED_FLAGS) -dlink $^ -o $(LINKED)/device-code.o
+	$Q$(CC) $(LINKED)/main-right.o $(LINKED)/part-right.o $(LINKED)/device-code.o $(LINKED)/libdevice-code.a \
+	  -L$(RUNNER)/link-$(NVCC_RELEASE) -lcudart -lcuda -lstdc++ $(firstword $(wildcard $(CUDA)/lib*/libcudadevrt.a)) -o $@
 # An RPATH that leads to a library of the runtime's name which has nothing in it.
 $(RUNNER_TESTS)/streams: TEST_FLAGS = -Xlinker --disable-new-dtags -Xlinker -rpath=$(abspath $(RUNNER_TESTS))/decoy
 $(RUNNER_TESTS)/decoy/%:

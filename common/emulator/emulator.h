@@ -90,6 +90,17 @@ EmulatorModule *emulator_load(Emulator *emulator, const char *ptx, size_t length
 // The same for a text that ptxas has accepted. The text must stay in memory until the emulator closes, because a kernel's body
 // is read at its first launch: modules have many kernels, and most programs launch few of them.
 EmulatorModule *emulator_load_assembled(Emulator *emulator, const char *ptx, size_t length, EmulatorError *error);
+
+// The PTX of one file of a program.
+typedef struct EmulatorText {
+  const char *ptx;
+  size_t length;
+} EmulatorText;
+
+// Loads the PTX of several files as one module, as nvlink links them: .extern variables and functions of one are what another
+// defines. NULL and *error also when two define the same, or none an .extern variable. A function that none defines is an
+// error of the kernels that call it.
+EmulatorModule *emulator_link(Emulator *emulator, const EmulatorText *texts, int count, EmulatorError *error);
 // Takes the module's variables out of memory. It must not be used any more.
 void emulator_unload(EmulatorModule *module);
 // Whether a launch of the kernel would know all its instructions; *error names the first that it does not, with its line.

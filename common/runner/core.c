@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "driver/driver.h"
 
@@ -56,6 +57,13 @@ CUresult core_missing(const char *function) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+CUresult core_device(int device) {
+  if (device == 0) return CUDA_SUCCESS;
+  if (device > 0)
+    core_say_once("hopper-run emulates one GPU, device 0: the program's calls for others return \"invalid device\"");
+  return CUDA_ERROR_INVALID_DEVICE;
+}
+
 const char *core_readable(const char *name) {
   typedef char *Demangle(const char *, char *, size_t *, int *);
   static char *last;
@@ -87,12 +95,18 @@ CUresult core_init(void) {
   core.emulator = emulator_open(&(EmulatorOptions){.hazards = !hazards || strcmp(hazards, "off"),
                                                    .schedule = number_option("HOPPER_RUN_SCHEDULE"),
                                                    .step_limit = number_option("HOPPER_RUN_STEP_LIMIT")});
+  core.process = getpid();
   core.initialised = true;
   return CUDA_SUCCESS;
 }
 
 CUresult core_enter(void) {
   if (!core.initialised) return CUDA_ERROR_NOT_INITIALIZED;
+  if (core.process != getpid()) {
+    core_say_once("a process uses CUDA that was forked after its parent had used it; no GPU can do that, and its calls "
+                  "return \"initialization error\"");
+    return CUDA_ERROR_NOT_INITIALIZED;
+  }
   if (!context_current()) return CUDA_ERROR_INVALID_CONTEXT;
   return core.sticky;
 }
@@ -102,7 +116,8 @@ void core_reset(void) {
   core.sticky = CUDA_SUCCESS;
 }
 
-// Runs last: after the program's own handlers and destructors, which may still launch kernels.
+// Runs last: after the program's own handlers and destructors, which may still launch kernels. A process that was forked has
+// nothing of its own to report.
 __attribute__((destructor)) static void end(void) {
-  if (core.initialised) report_end();
+  if (core.initialised && core.process == getpid()) report_end();
 }

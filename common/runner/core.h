@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "../emulator/emulator.h"
 #include "older.h"
@@ -33,13 +34,14 @@
 typedef struct Core {
   pthread_mutex_t lock;  // recursive: a host function in a stream may call back
   bool initialised;      // cuInit
+  pid_t process;         // which has called it
   Emulator *emulator;
   CUresult sticky;    // what stopped a launch: every later call returns it
   char stopped[600];  // in words, for cuGetErrorString
   uint64_t launches;
   bool strict, counters;
   bool incomplete;  // a kernel that a GPU may run did not run here
-  bool refused;     // the program has loaded a cubin, and no module since that could be loaded: one may replace the other
+  bool refused;  // the program has loaded a cubin, and no module since that could be loaded: one may replace the other
   // What a library read although nothing had written it.
   struct {
     uint64_t count, address;  // places, the first
@@ -73,9 +75,8 @@ void core_say_once(const char *format, ...) __attribute__((format(printf, 1, 2))
 // Reports that a function, or the part of it that a text names, is missing. Always returns CUDA_ERROR_NOT_SUPPORTED.
 CUresult core_missing(const char *function);
 
-// Whether a fatbin has PTX that the emulator can run; and those that one of -rdc=true consists of: fatbin.h.
-bool core_has_ptx(const void *image);
-const void *const *core_parts(const void *image);
+// Success for device 0. Another one does not exist: the first time, a line says so.
+CUresult core_device(int device);
 
 // A C++ name as it is written in the source, when the program has libstdc++. The text lives until the next call.
 const char *core_readable(const char *name);
@@ -84,6 +85,9 @@ const char *core_readable(const char *name);
 // "cublasSgemm reads A, 64 x 64".
 void core_library_reads(const void *address, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+// The same of a number that is known to be unwritten.
+void core_unwritten(uint64_t address, const char *what);
 
 // ---- report.c ----
 

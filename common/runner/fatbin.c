@@ -147,6 +147,17 @@ static const Entry *next_entry(const Entry *entry, const uint8_t *end) {
   return end - next >= (ptrdiff_t)sizeof(Entry) ? (const Entry *)(const void *)next : NULL;
 }
 
+size_t fatbin_next(const void *bytes, size_t size, size_t from) {
+  for (size_t at = from; at + sizeof(Header) <= size; at++) {
+    Header header;
+    memcpy(&header, (const uint8_t *)bytes + at, sizeof header);
+    if (header.magic == (uint32_t)FATBIN_MAGIC && header.header_size == sizeof header &&
+        header.size <= size - at - sizeof header)
+      return at;
+  }
+  return size;
+}
+
 bool fatbin_has_ptx(const void *image) {
   const uint8_t *end = NULL;
   const Entry *entry = first_entry(image, &end);

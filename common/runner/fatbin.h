@@ -11,6 +11,8 @@ char *fatbin_ptx(const void *image, const char **why);
 bool fatbin_has_ptx(const void *image);
 // The fatbins of a program built with -rdc=true, a list that ends with NULL; NULL when the image is no such wrapper.
 const void *const *fatbin_parts(const void *image);
+// Where the next fatbin begins in the bytes of an object or a library, at `from` or behind it; size when there is none.
+size_t fatbin_next(const void *bytes, size_t size, size_t from);
 // Whether the bytes begin like a fatbin or its wrapper, or like an ELF file, which a cubin is.
 bool fatbin_is(const void *image);
 bool fatbin_is_elf(const void *image);

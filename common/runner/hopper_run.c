@@ -159,31 +159,48 @@ static void prepare(const char *folder, const ElfFacts *facts) {
 
 // ---- reports ----
 
-// The report begins with an exit code. A fault's comes first, then that of a process which could not run all.
-static void copy_report(const char *path, int *code) {
+// What the reports have in common.
+typedef struct Reports {
+  int code;         // the exit code if the program's own is 0: a fault's, or that of a process which could not run all
+  bool any, empty;  // whether one was printed, and whether one is empty
+} Reports;
+
+// A report begins with an exit code, and with '-' if its process launched nothing and nothing was found. Such a report is
+// printed if it is the only one: a program may have many helpers that only open the device.
+static void copy_report(const char *path, Reports *reports, bool empty_too) {
   FILE *file = fopen(path, "r");
   if (!file) return;
   int own = fgetc(file) - '0';
-  if (*code != EXIT_FAULT && (own == EXIT_FAULT || own == EXIT_USAGE)) *code = own;
-  for (int c; (c = fgetc(file)) != EOF;) fputc(c, stderr);
+  if (reports->code != EXIT_FAULT && (own == EXIT_FAULT || own == EXIT_USAGE)) reports->code = own;
+  bool is_empty = fgetc(file) == '-';
+  reports->empty |= is_empty;
+  if (!is_empty || (empty_too && !reports->any)) {
+    for (int c; (c = fgetc(file)) != EOF;) fputc(c, stderr);
+    reports->any = true;
+  }
   fclose(file);
 }
 
-// Prints and removes the reports that the program's processes have left in the folder. Returns the exit code if the
-// program's own is 0.
-static int print_reports(const char *folder) {
-  int code = 0;
+// Visits the reports that the program's processes have left in the folder.
+static void visit_reports(const char *folder, Reports *reports, bool last) {
   DIR *directory = opendir(folder);
   for (struct dirent *entry; directory && (entry = readdir(directory)) != NULL;) {
     char path[PATH_MAX];
     if (entry->d_name[0] == '.') continue;
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    copy_report(path, &code);
-    unlink(path);
+    if (!last || (reports->empty && !reports->any)) copy_report(path, reports, last);
+    if (last) unlink(path);
   }
   if (directory) closedir(directory);
+}
+
+// Prints and removes the reports. Returns the exit code if the program's own is 0.
+static int print_reports(const char *folder) {
+  Reports reports = {0};
+  visit_reports(folder, &reports, false);
+  visit_reports(folder, &reports, true);
   rmdir(folder);
-  return code;
+  return reports.code;
 }
 
 static volatile pid_t child;

@@ -42,11 +42,19 @@ void core_library_reads(const void *address, size_t size, const char *format, ..
   report_update();
 }
 
+void core_unwritten(uint64_t address, const char *what) {
+  if (core.unwritten.count++) return;
+  core.unwritten.address = address;
+  snprintf(core.unwritten.detail, sizeof core.unwritten.detail, "%s", what);
+  report_update();
+}
+
 static void print_unwritten(FILE *out) {
   if (!core.unwritten.count) return;
-  fprintf(out, "%s: %s, and nothing was ever written there (at 0x%llx)\n    met in %llu columns\n    %s\n",
+  fprintf(out, "%s: %s, and nothing was ever written there (at 0x%llx)\n    met in %llu place%s\n    %s\n",
           hazard_name(HAZARD_UNINITIALISED_READ), core.unwritten.detail, (unsigned long long)core.unwritten.address,
-          (unsigned long long)core.unwritten.count, hazard_advice(HAZARD_UNINITIALISED_READ));
+          (unsigned long long)core.unwritten.count, plural(core.unwritten.count),
+          hazard_advice(HAZARD_UNINITIALISED_READ));
 }
 
 // What the emulator and the stand-ins of libraries have found.
@@ -82,7 +90,14 @@ static bool failed(void) {
 // What the exit code must be if the program's own is 0: 1 for a fault, 2 for kernels that could not run.
 static char least_code(void) { return failed() ? '1' : incomplete() ? '2' : '0'; }
 
-// The first byte is that exit code; the text follows.
+// Nothing that a reader would miss.
+static bool is_empty(void) {
+  int count;
+  emulator_hazards(core.emulator, &count);
+  return core.launches == 0 && count == 0 && !core.unwritten.count && !incomplete();
+}
+
+// The first byte is that exit code, the second shows whether the report is empty; the text follows.
 void report_update(void) {
   const char *folder = getenv("HOPPER_RUN_REPORT");
   char path[4096];
@@ -91,6 +106,7 @@ void report_update(void) {
   FILE *file = fopen(path, "w");
   if (!file) return;
   fputc(least_code(), file);
+  fputc(is_empty() ? '-' : '+', file);
   print(file);
   fclose(file);
 }

@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     require(error.line >= 1 && error.message[0] && strlen(error.message) < sizeof error.message);
     return 0;
   }
-  require(module->target != NULL);
+  require(module->headers[0]->target != NULL);
   for (int i = 0; i < module->variable_count; i++) check_variable(module, module->variables[i]);
   for (int i = 0; i < module->function_count; i++) check_function(module, &module->functions[i]);
   ptx_free(module);

@@ -23,6 +23,156 @@ static float expected(int row, int column) {
   return 2 * sum;
 }
 
+// Of these operands nothing was ever written: what cuBLAS does not read needs no value.
+static void read_nothing(cublasHandle_t handle) {
+  float *fresh, *y, result[4];
+  const float zero = 0, one = 1;
+  CHECK(cudaMalloc(&fresh, 64 * sizeof *fresh));
+  CHECK(cudaMalloc(&y, 4 * sizeof *y));
+  auto N = CUBLAS_OP_N;
+  EXPECT(!cublasSgemv(handle, N, 4, 5, &one, a, 4, b[0], 1, &zero, y, 1));
+  CHECK(cudaMemcpy(result, y, sizeof result, cudaMemcpyDeviceToHost));
+  for (int row = 0; row < 4; row++) EXPECT(2 * result[row] == expected(row, 0));
+  EXPECT(!cublasSgemv(handle, CUBLAS_OP_T, 4, 4, &zero, fresh, 4, fresh, 1, &one, y, 1));
+  EXPECT(!cublasSgemv(handle, N, 0, 4, &one, fresh, 4, fresh, 1, &one, fresh, 1));
+  EXPECT(!cublasSgemm(handle, N, N, 2, 2, 4, &zero, fresh, 4, fresh, 4, &one, y, 2));
+  EXPECT(!cublasSgemm(handle, N, N, 2, 2, 0, &one, fresh, 4, fresh, 4, &one, y, 2));
+  EXPECT(!cublasSgemm(handle, N, N, 0, 2, 4, &one, fresh, 4, fresh, 4, &one, fresh, 2));
+  EXPECT(!cublasSgemmStridedBatched(handle, N, N, 2, 2, 4, &one, fresh, 4, 16, fresh, 4, 16, &zero, fresh, 2, 4, 0));
+  EXPECT(!cublasSaxpy(handle, 4, &zero, fresh, 1, y, 1));
+  CHECK(cudaMemcpy(result, y, sizeof result, cudaMemcpyDeviceToHost));
+  for (int row = 0; row < 4; row++) EXPECT(2 * result[row] == expected(row, 0));
+  // A negative step begins at the other end.
+  EXPECT(!cublasScopy(handle, 4, y, 1, fresh, -1));
+  CHECK(cudaMemcpy(result, fresh, sizeof result, cudaMemcpyDeviceToHost));
+  for (int row = 0; row < 4; row++) EXPECT(2 * result[3 - row] == expected(row, 0));
+  EXPECT(!cublasSgemv(handle, N, 4, 5, &one, a, 4, b[0], 1, &zero, y, -1));
+  CHECK(cudaMemcpy(result, y, sizeof result, cudaMemcpyDeviceToHost));
+  for (int row = 0; row < 4; row++) EXPECT(2 * result[3 - row] == expected(row, 0));
+}
+
+// ---- triangular systems ----
+
+static double real(float x) { return x; }
+static double real(double x) { return x; }
+static double real(cuComplex x) { return x.x; }
+static double real(cuDoubleComplex x) { return x.x; }
+static cuDoubleComplex wide(float x) { return {x, 0}; }
+static cuDoubleComplex wide(double x) { return {x, 0}; }
+static cuDoubleComplex wide(cuComplex x) { return {x.x, x.y}; }
+static cuDoubleComplex wide(cuDoubleComplex x) { return x; }
+static void narrow(float *to, double x, double) { *to = (float)x; }
+static void narrow(double *to, double x, double) { *to = x; }
+static void narrow(cuComplex *to, double x, double y) { *to = {(float)x, (float)y}; }
+static void narrow(cuDoubleComplex *to, double x, double y) { *to = {x, y}; }
+
+#define TRSM(letter, T)                                                                                                \
+  static cublasStatus_t trsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,                      \
+                             cublasOperation_t op, cublasDiagType_t diag, int m, int n, const T *alpha, T **a,         \
+                             int lda, T **b, int ldb, int batch) {                                                     \
+    return cublas##letter##trsmBatched(handle, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb, batch);              \
+  }                                                                                                                    \
+  static cublasStatus_t trsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,                      \
+                             cublasOperation_t op, cublasDiagType_t diag, int m, int n, const T *alpha, T *a, int lda, \
+                             T *b, int ldb) {                                                                          \
+    return cublas##letter##trsm(handle, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb);                            \
+  }
+TRSM(S, float)
+TRSM(D, double)
+TRSM(C, cuComplex)
+TRSM(Z, cuDoubleComplex)
+
+enum { BATCH = 2, M = 3, N_COLUMNS = 4, LDA = 5, LDB = 6 };
+
+// The element of op(A) as the routine sees it: 0 outside the triangle, 1 on a unit diagonal.
+template <class T>
+static cuDoubleComplex element(const T *matrix, int row, int column, bool upper, cublasOperation_t op, bool unit) {
+  int r = op == CUBLAS_OP_N ? row : column, c = op == CUBLAS_OP_N ? column : row;
+  if (r == c && unit) return {1, 0};
+  if (upper ? r > c : r < c) return {0, 0};
+  cuDoubleComplex value = wide(matrix[c * LDA + r]);
+  return op == CUBLAS_OP_C ? cuConj(value) : value;
+}
+
+// Solves, and multiplies again. Only the triangle of A is ever written.
+template <class T> static void solve(cublasHandle_t handle, int which) {
+  bool left = which & 1, upper = which & 2, unit = which & 4, batched = which & 8;
+  auto op = (cublasOperation_t)(which >> 4);
+  int size = left ? M : N_COLUMNS;
+  T alpha, as[LDA * LDA], bs[LDB * N_COLUMNS], xs[LDB * N_COLUMNS];
+  T *a[BATCH], *b[BATCH], **on_device;
+  narrow(&alpha, 2, 1);
+  for (int i = 0; i < LDA * LDA; i++) narrow(&as[i], i % 4 + 1, i % 3 - 1);
+  for (int i = 0; i < LDB * N_COLUMNS; i++) narrow(&bs[i], i % 7 - 3, i % 5 - 2);
+  for (int i = 0; i < BATCH; i++) {
+    CHECK(cudaMalloc(&a[i], sizeof as));
+    CHECK(cudaMalloc(&b[i], sizeof bs));
+    for (int c = 0; c < size; c++)
+      for (int r = 0; r < size; r++)
+        if (r == c ? !unit : (r < c) == upper)
+          CHECK(cudaMemcpy(a[i] + c * LDA + r, &as[c * LDA + r], sizeof *as, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(b[i], bs, sizeof bs, cudaMemcpyHostToDevice));
+  }
+  CHECK(cudaMalloc(&on_device, 2 * BATCH * sizeof *on_device));
+  CHECK(cudaMemcpy(on_device, a, sizeof a, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(on_device + BATCH, b, sizeof b, cudaMemcpyHostToDevice));
+  auto side = left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT;
+  auto uplo = upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+  auto diag = unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
+  if (batched)
+    EXPECT(!trsm(handle, side, uplo, op, diag, M, N_COLUMNS, &alpha, on_device, LDA, on_device + BATCH, LDB, BATCH));
+  else
+    for (int i = 0; i < BATCH; i++)
+      EXPECT(!trsm(handle, side, uplo, op, diag, M, N_COLUMNS, &alpha, a[i], LDA, b[i], LDB));
+  for (int i = 0; i < BATCH; i++) {
+    CHECK(cudaMemcpy(xs, b[i], sizeof xs, cudaMemcpyDeviceToHost));
+    for (int c = 0; c < N_COLUMNS; c++)
+      for (int r = 0; r < LDB; r++) {
+        cuDoubleComplex sum = {0, 0}, wanted = cuCmul(wide(alpha), wide(bs[c * LDB + r]));
+        for (int k = 0; r < M && k < size; k++)
+          sum = cuCadd(sum, left ? cuCmul(element(as, r, k, upper, op, unit), wide(xs[c * LDB + k]))
+                                 : cuCmul(wide(xs[k * LDB + r]), element(as, k, c, upper, op, unit)));
+        if (r >= M) sum = wide(xs[c * LDB + r]), wanted = wide(bs[c * LDB + r]);  // between the columns
+        EXPECT(cuCabs(cuCsub(sum, wanted)) < 1e-4);
+      }
+    CHECK(cudaFree(a[i]));
+    CHECK(cudaFree(b[i]));
+  }
+  CHECK(cudaFree(on_device));
+}
+
+template <class T> static void solve_all(cublasHandle_t handle) {
+  for (int which = 0; which < 3 << 4; which++) solve<T>(handle, which);
+  T zero, *fresh;
+  narrow(&zero, 0, 0);
+  CHECK(cudaMalloc(&fresh, 16 * sizeof(T)));
+  auto N = CUBLAS_OP_N;
+  auto left = CUBLAS_SIDE_LEFT;
+  auto lower = CUBLAS_FILL_MODE_LOWER;
+  auto unit = CUBLAS_DIAG_UNIT;
+  // With alpha 0 nothing is read, and the result is 0. An empty system needs no matrices.
+  EXPECT(!trsm(handle, left, lower, N, unit, 4, 4, &zero, fresh, 4, fresh, 4));
+  T result;
+  CHECK(cudaMemcpy(&result, fresh + 15, sizeof result, cudaMemcpyDeviceToHost));
+  EXPECT(real(result) == 0);
+  EXPECT(!trsm(handle, left, lower, N, unit, 0, 4, &zero, (T *)nullptr, 1, (T *)nullptr, 1));
+  EXPECT(trsm(handle, left, lower, N, unit, 4, 4, &zero, fresh, 3, fresh, 4) == CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT(trsm(handle, left, lower, N, unit, 4, 4, &zero, fresh, 4, fresh, 3) == CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT(trsm(handle, left, lower, N, unit, -1, 4, &zero, fresh, 4, fresh, 4) == CUBLAS_STATUS_INVALID_VALUE);
+}
+
+// One element of the triangle was not written.
+static void solve_unwritten(cublasHandle_t handle) {
+  float *matrix, *right, one = 1;
+  CHECK(cudaMalloc(&matrix, 9 * sizeof *matrix));
+  CHECK(cudaMalloc(&right, 3 * sizeof *right));
+  CHECK(cudaMemset(matrix, 1, 5 * sizeof *matrix));
+  CHECK(cudaMemset(matrix + 6, 1, 3 * sizeof *matrix));
+  CHECK(cudaMemset(right, 1, 3 * sizeof *right));
+  EXPECT(!cublasStrsm(handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, 3, 1, &one,
+                      matrix, 3, right, 3));
+}
+
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "";
   cublasHandle_t handle;
@@ -36,6 +186,18 @@ int main(int argc, char **argv) {
   for (int i = 0; i < DEPTH * COLUMNS; i++) b[0][i] = (float)(i % 5 - 1);
   if (!strcmp(what, "factor")) multiply(handle, b[1], 0);
   if (!strcmp(what, "sum")) multiply(handle, b[0], 1);
+  if (!strcmp(what, "gemv")) {
+    const float one = 1;
+    EXPECT(!cublasSgemv(handle, CUBLAS_OP_N, 4, 5, &one, a, 4, b[0], 1, &one, c, 1));
+  }
+  if (!strcmp(what, "triangle")) solve_unwritten(handle);
+  if (!*what) {
+    read_nothing(handle);
+    solve_all<float>(handle);
+    solve_all<double>(handle);
+    solve_all<cuComplex>(handle);
+    solve_all<cuDoubleComplex>(handle);
+  }
   if (!*what) {
     float result[ROWS * COLUMNS];
     multiply(handle, b[0], 0);  // with beta 0 nobody reads c

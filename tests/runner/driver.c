@@ -38,9 +38,50 @@ static const char ptx[] = ".version 8.0\n"
     }                                                                                                                  \
   } while (0)
 
-// With an argument: gives up when its cubin cannot be loaded, as some programs do.
+// Two texts that need each other, and what a third one has already. Each has a variable `own`.
+static const char caller[] = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+                             ".extern .global .align 4 .u32 base;\n"
+                             ".extern .func (.param .b32 r) plus_own(.param .b32 a);\n"
+                             ".global .align 4 .u32 own = 5;\n"
+                             ".visible .entry sum(.param .u64 out) {\n"
+                             "  .reg .b32 %r<4>; .reg .b64 %rd; .param .b32 a; .param .b32 r;\n"
+                             "  ld.global.u32 %r0, [base]; ld.global.u32 %r1, [own]; add.u32 %r0, %r0, %r1;\n"
+                             "  st.param.b32 [a], %r0; call (r), plus_own, (a); ld.param.b32 %r2, [r];\n"
+                             "  ld.param.u64 %rd, [out]; st.global.u32 [%rd], %r2; ret;\n"
+                             "}\n";
+static const char callee[] = ".version 7.8\n.target sm_90\n.address_size 64\n"
+                             ".global .align 4 .u32 own = 100;\n"
+                             ".visible .global .align 4 .u32 base = 1000;\n"
+                             ".visible .func (.param .b32 r) plus_own(.param .b32 a) {\n"
+                             "  .reg .b32 %r<3>;\n"
+                             "  ld.param.b32 %r0, [a]; ld.global.u32 %r1, [own]; add.u32 %r0, %r0, %r1;\n"
+                             "  st.param.b32 [r], %r0; ret;\n"
+                             "}\n";
+static const char again[] = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .global .u32 base;\n";
+
+static CUlinkState linker_of(const char *const texts[], int count) {
+  CUlinkState linker;
+  EXPECT(cuLinkCreate(0, NULL, NULL, &linker) == CUDA_SUCCESS);
+  for (int i = 0; i < count; i++)
+    EXPECT(cuLinkAddData(linker, CU_JIT_INPUT_PTX, (void *)texts[i], strlen(texts[i]), "", 0, NULL, NULL) ==
+           CUDA_SUCCESS);
+  return linker;
+}
+
+// A variable that no text defines, and one that two define.
+static int link_wrongly(void) {
+  const char *const texts[] = {caller, callee, again};
+  void *image;
+  for (int count = 1; count <= 3; count += 2) {
+    CUlinkState linker = linker_of(texts, count);
+    EXPECT(cuLinkComplete(linker, &image, NULL) == CUDA_ERROR_INVALID_PTX);
+    CHECK(cuLinkDestroy(linker));
+  }
+  return 0;
+}
+
+// With an argument: gives up when its cubin cannot be loaded, as some programs do; or links what cannot be linked.
 int main(int argc, char **argv) {
-  (void)argv;
   CUdevice device;
   CUcontext context;
   CUmodule module;
@@ -60,7 +101,7 @@ int main(int argc, char **argv) {
   CHECK(cuMemsetD32(out, 7, 64));
 
   EXPECT(cuModuleLoadData(&module, "\177ELF") == CUDA_ERROR_NO_BINARY_FOR_GPU);
-  if (argc > 1) return 0;
+  if (argc > 1) return strcmp(argv[1], "wrong-links") ? 0 : link_wrongly();
   CHECK(cuModuleLoadData(&module, ptx));
   EXPECT(cuModuleGetFunction(&function, module, "no such kernel") == CUDA_ERROR_NOT_FOUND);
   CHECK(cuModuleGetFunction(&function, module, "fill"));
@@ -94,10 +135,9 @@ int main(int argc, char **argv) {
   EXPECT(values[63] == 163);
 
   // The linker compiles one text of PTX, whose size says where it ends.
-  CUlinkState linker;
   void *image;
-  CHECK(cuLinkCreate(0, NULL, NULL, &linker));
-  CHECK(cuLinkAddData(linker, CU_JIT_INPUT_PTX, (void *)ptx, strlen(ptx), "ptx", 0, NULL, NULL));
+  const char *const one[] = {ptx};
+  CUlinkState linker = linker_of(one, 1);
   CHECK(cuLinkComplete(linker, &image, &size));
   CHECK(cuModuleLoadData(&module, image));
   CHECK(cuLinkDestroy(linker));
@@ -107,6 +147,19 @@ int main(int argc, char **argv) {
   CHECK(cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, NULL, arguments, NULL));
   CHECK(cuMemcpyDtoH(values, out, sizeof values));
   EXPECT(values[0] == 100 && values[1] == 7);
+
+  // Several texts become one module; a private variable stays its text's own.
+  const char *const texts[] = {caller, callee};
+  linker = linker_of(texts, 2);
+  CHECK(cuLinkComplete(linker, &image, &size));
+  CHECK(cuModuleLoadData(&module, image));
+  CHECK(cuLinkDestroy(linker));
+  CHECK(cuModuleGetFunction(&function, module, "sum"));
+  void *sum_arguments[] = {&out};
+  CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, sum_arguments, NULL));
+  CHECK(cuMemcpyDtoH(values, out, sizeof values));
+  EXPECT(values[0] == 1105);
+  CHECK(cuModuleGetGlobal(&offset, &size, module, "base"));
   printf("right\n");
   return 0;
 }

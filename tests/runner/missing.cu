@@ -49,8 +49,8 @@ static void linking() {
   char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n";
   CHECK((cudaError_t)cuLinkCreate(0, nullptr, nullptr, &state));
   CHECK((cudaError_t)cuLinkAddData(state, CU_JIT_INPUT_PTX, ptx, sizeof ptx, "first", 0, nullptr, nullptr));
-  CUresult second = cuLinkAddData(state, CU_JIT_INPUT_PTX, ptx, sizeof ptx, "second", 0, nullptr, nullptr);
-  tell("cuLinkAddData of a second input", second == CUDA_ERROR_NOT_SUPPORTED);
+  CUresult second = cuLinkAddData(state, CU_JIT_INPUT_CUBIN, ptx, sizeof ptx, "second", 0, nullptr, nullptr);
+  tell("cuLinkAddData of a cubin or of NVVM's code", second == CUDA_ERROR_NOT_SUPPORTED);
 }
 
 static void arrays_and_textures() {

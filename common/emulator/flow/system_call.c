@@ -1,5 +1,6 @@
-// printf, assert, malloc and free in kernels: calls of functions that nvcc leaves to the system. new and delete call the
-// last two. CUDA C++ programming guide, "Formatted output", "Assertion" and "Dynamic global memory allocation".
+// printf, assert, malloc, free and cudaGraphSetConditional in kernels: calls of functions that nvcc leaves to the system. new
+// and delete call malloc and free. CUDA C++ programming guide, "Formatted output", "Assertion", "Dynamic global memory
+// allocation" and "Conditional graph nodes".
 #include "system_call.h"
 
 #include <limits.h>
@@ -179,6 +180,27 @@ static void free_memory(Warp *warp, const Inst *inst, Mask mask) {
   }
 }
 
+// ---- cudaGraphSetConditional(handle, value) ----
+
+// A handle is the address of a number in global memory: the value, with bit 32 set to show that there is one. CUDA leaves
+// concurrent calls undefined, so to the checks this is an ordinary store.
+static void set_conditional(Warp *warp, const Inst *inst, Mask mask) {
+  const Launch *launch = warp_launch(warp);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    uint64_t handle = argument(warp, inst->extra, 0, lane), value = argument(warp, inst->extra, 1, lane) | 1ull << 32;
+    Region *region = region_find(launch->global, handle, NULL);
+    if (!region || region->base != handle || region->size != sizeof value || region->is_host) {
+      hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, handle, 8,
+                  "cudaGraphSetConditional: this is no handle of cudaGraphConditionalHandleCreate, or its graph was "
+                  "destroyed");
+      return;
+    }
+    if (launch->hazards) race_write(warp, inst, lane, region, 0, sizeof value, NULL);
+    memcpy(region->data, &value, sizeof value);
+  }
+}
+
 // ---- decoding ----
 
 static const struct {
@@ -191,6 +213,7 @@ static const struct {
     {"__assertfail", 5, 0, false, assert_failed},
     {"malloc", 1, 8, true, allocate_memory},
     {"free", 1, 0, true, free_memory},
+    {"cudaGraphSetConditional", 2, 0, false, set_conditional},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -204,13 +227,23 @@ static bool argument_place(Decoder *decoder, const PtxOperand *operand, Slot *sl
   return true;
 }
 
+// A function's name as it is written in the source.
+static const char *readable(const PtxModule *module, const char *name) {
+  for (int i = 0; i < module->function_count; i++)
+    if (!strcmp(module->functions[i].name, name)) return module->functions[i].readable;
+  return name;
+}
+
 DecodeResult system_call_decode(Decoder *decoder, const PtxInstruction *source, const char *name,
                                 const PtxOperand *results, const PtxOperand *arguments, Inst *inst) {
   int f = 0;
   while (f < FUNCTIONS && strcmp(name, functions[f].name)) f++;
   if (f == FUNCTIONS)
-    return decoder_error(decoder, source,
-                         "function %s has no body, and the system provides only printf, assert, malloc and free", name);
+    return decoder_error(
+        decoder, source,
+        "nothing defines the function %s, and the system provides only printf, assert, malloc, free and "
+        "cudaGraphSetConditional",
+        readable(decoder->module, name));
   int needed = functions[f].arguments, size = 0;
   if (!arguments || arguments->item_count != needed)
     return decoder_error(decoder, source, "%s takes %d argument%s", name, needed, needed > 1 ? "s" : "");

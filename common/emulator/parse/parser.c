@@ -10,11 +10,12 @@
 static void parse_version(Parser *parser) {
   if (!accept_directive(parser, "version")) parser_expected(parser, ".version, with which PTX begins,");
   const Token *token = &parser->token;
-  parser->module->version_line = token->line;
+  PtxHeader *header = &parser->in->header;
+  header->version_line = token->line;
   char text[16] = "";
   int used = 0;
   if (token->kind == TOKEN_FLOAT && token->length < (int)sizeof text) memcpy(text, token->text, (size_t)token->length);
-  int fields = sscanf(text, "%2d.%2d%n", &parser->module->version_major, &parser->module->version_minor, &used);
+  int fields = sscanf(text, "%2d.%2d%n", &header->version_major, &header->version_minor, &used);
   if (fields != 2 || text[used] != 0) parser_expected(parser, "a version such as 8.0");
   next_token(parser);
 }
@@ -22,8 +23,8 @@ static void parse_version(Parser *parser) {
 // .target sm_90a, debug
 static void parse_target(Parser *parser) {
   if (!accept_directive(parser, "target")) parser_expected(parser, ".target");
-  parser->module->target_line = parser->token.line;
-  parser->module->target = expect_word(parser, "an architecture such as sm_90a");
+  parser->in->header.target_line = parser->token.line;
+  parser->in->header.target = expect_word(parser, "an architecture such as sm_90a");
   while (accept_token(parser, ",")) expect_word(parser, "an option of .target");
 }
 
@@ -62,8 +63,9 @@ static void parse_file(Parser *parser) {
   next_token(parser);
   int index = (int)expect_integer(parser, "a file number", MAX_FILES - 1);
   if (parser->token.kind != TOKEN_STRING) parser_expected(parser, "a file name in quotes");
-  while (parser->files.count <= index) list_add(parser, &parser->files, sizeof(const char *));
-  const char **file = (const char **)parser->files.items + index;
+  Text *in = parser->in;
+  for (; in->file_count <= index; in->file_count++) list_add(parser, &parser->files, sizeof(const char *));
+  const char **file = (const char **)parser->files.items + in->first_file + index;
   const char *name = unescape(parser, parser->token.name);
   if (*file && *file != name) parser_fail(parser, line, "file %d has a name already", index);
   *file = name;
@@ -86,7 +88,7 @@ static void parse_strings(Parser *parser) {
     if (word && accept_token(parser, ":")) {
       DebugLabel *label = parser_allocate(parser, sizeof *label);
       label->start = parser->strings.count;
-      table_set(parser, &parser->labels, (uint64_t)(uintptr_t)word, label);
+      table_set(parser, &parser->in->labels, (uint64_t)(uintptr_t)word, label);
     }
     for (; bytes && parser->token.kind == TOKEN_INTEGER; accept_token(parser, ",")) {
       *(char *)list_add(parser, &parser->strings, 1) = (char)parser->token.value;
@@ -126,7 +128,7 @@ static void parse_module_statement(Parser *parser) {
 
 // The name of the function at a label of .debug_str; NULL when there is none.
 static const char *function_at(Parser *parser, const char *word, uint64_t offset) {
-  DebugLabel *label = word ? table_get(&parser->labels, (uint64_t)(uintptr_t)word) : NULL;
+  DebugLabel *label = word ? table_get(&parser->in->labels, (uint64_t)(uintptr_t)word) : NULL;
   if (!label || offset >= (uint64_t)(parser->strings.count - label->start)) return NULL;
   const char *mangled = (const char *)parser->strings.items + label->start;
   if (offset > 0) return readable_name(parser, mangled + offset);
@@ -134,25 +136,42 @@ static const char *function_at(Parser *parser, const char *word, uint64_t offset
   return label->name;
 }
 
-// Every .loc must name a file that some .file declares, before it or after. Its function's name stands behind it, too.
+// Every .loc must name a file that some .file of its text declares, before it or after. Its function's name stands behind it,
+// too.
 static void resolve_locations(Parser *parser) {
   const PendingLocation *pending = parser->locations.items;
+  const char *const *files = (const char *const *)parser->files.items + parser->in->first_file;
   for (int i = parser->located; i < parser->locations.count; i++) {
-    int file = pending[i].location->file;
-    if (file >= parser->files.count || !((const char **)parser->files.items)[file])
+    int file = pending[i].location->file - parser->in->first_file;
+    if (file >= parser->in->file_count || !files[file])
       parser_fail(parser, pending[i].line, "file %d is not declared by a .file", file);
     pending[i].location->function = function_at(parser, pending[i].label, pending[i].offset);
   }
   parser->located = parser->locations.count;
 }
 
-static void parse_module(Parser *parser) {
+static void parse_text(Parser *parser, const PtxText *text) {
+  Text *in = parser->in = parser_allocate(parser, sizeof *in);
+  in->scope = parser_allocate(parser, sizeof *in->scope);
+  in->first_file = parser->files.count;
+  *(PtxHeader **)list_add(parser, &parser->headers, sizeof(PtxHeader *)) = &in->header;
+  parser->lexer = (Lexer){text->bytes, text->bytes, text->bytes + text->length, parser->lexer.line + 1};
+  parser->declared_registers = 0;
   next_token(parser);
   parse_version(parser);
   parse_target(parser);
   while (parser->token.kind != TOKEN_END) parse_module_statement(parser);
+  *(char *)list_add(parser, &parser->strings, 1) = 0;
+  resolve_locations(parser);
+}
+
+static void parse_module(Parser *parser, const PtxText *texts, int count) {
+  for (int i = 0; i < count; i++) parse_text(parser, &texts[i]);
+  link_texts(parser);
 
   PtxModule *module = parser->module;
+  module->headers = (const PtxHeader *const *)parser->headers.items;
+  module->header_count = parser->headers.count;
   module->functions = parser->functions.items;
   module->function_count = parser->functions.count;
   module->variables = (const PtxVariable *const *)parser->variables.items;
@@ -160,19 +179,16 @@ static void parse_module(Parser *parser) {
   module->files = (const char **)parser->files.items;
   module->file_count = parser->files.count;
   resolve_module(parser);
-  *(char *)list_add(parser, &parser->strings, 1) = 0;
-  resolve_locations(parser);
 }
 
 // ---- the interface ----
 
 // What a parse starts from; NULL when memory is exhausted. All of it lives in the arena.
-static Parser *create_parser(const char *text, size_t length, PtxError *error) {
+static Parser *create_parser(PtxError *error) {
   PtxArena *arena = arena_create();
   Parser *parser = arena ? arena_allocate(arena, sizeof *parser) : NULL;
   PtxModule *module = parser ? arena_allocate(arena, sizeof *module) : NULL;
-  Scope *scope = module ? arena_allocate(arena, sizeof *scope) : NULL;
-  if (!scope) {
+  if (!module) {
     arena_destroy(arena);
     return NULL;
   }
@@ -181,20 +197,22 @@ static Parser *create_parser(const char *text, size_t length, PtxError *error) {
   parser->arena = arena;
   parser->error = error;
   parser->module = module;
-  parser->module_scope = scope;
-  parser->lexer = (Lexer){text, text, text + length, 1};
   return parser;
 }
 
-static PtxModule *parse(const char *text, size_t length, bool headers_only, PtxError *error) {
+static PtxModule *parse(const PtxText *texts, int count, bool headers_only, PtxError *error) {
   PtxError ignored;
   if (!error) error = &ignored;
   *error = (PtxError){0};
-  if (length > MAX_TEXT) {
-    snprintf(error->message, sizeof error->message, "PTX text of more than %d bytes", MAX_TEXT);
-    return NULL;
+  size_t left = MAX_TEXT;
+  for (int i = 0; i < count; i++) {
+    if (texts[i].length > left) {
+      snprintf(error->message, sizeof error->message, "PTX text of more than %d bytes", MAX_TEXT);
+      return NULL;
+    }
+    left -= texts[i].length;
   }
-  Parser *parser = create_parser(length ? text : "", length, error);
+  Parser *parser = create_parser(error);
   if (!parser) {
     *error = (PtxError){.message = "out of memory", .out_of_memory = true};
     return NULL;
@@ -204,14 +222,18 @@ static PtxModule *parse(const char *text, size_t length, bool headers_only, PtxE
     return NULL;
   }
   parser->headers_only = headers_only;
-  parse_module(parser);
+  parse_module(parser, texts, count);
   return parser->module;
 }
 
-PtxModule *ptx_parse(const char *text, size_t length, PtxError *error) { return parse(text, length, false, error); }
+PtxModule *ptx_link(const PtxText *texts, int count, PtxError *error) { return parse(texts, count, false, error); }
+
+PtxModule *ptx_parse(const char *text, size_t length, PtxError *error) {
+  return parse(&(PtxText){length ? text : "", length}, 1, false, error);
+}
 
 PtxModule *ptx_parse_headers(const char *text, size_t length, PtxError *error) {
-  return parse(text, length, true, error);
+  return parse(&(PtxText){length ? text : "", length}, 1, true, error);
 }
 
 bool ptx_parse_body(const PtxModule *module, int function, PtxError *error) {

@@ -12,6 +12,7 @@
 //   parser_function.c      function headers, bodies, .loc
 //   function_name.c        mangled names made readable
 //   parser_resolve.c       names -> registers, labels, variables, functions
+//   parser_link.c          .extern names of one text -> what another text defines
 //   parser.c               the module: ptx_parse
 //
 // The first error ends the parse: parser_fail jumps back to ptx_parse, which frees the arena.
@@ -112,6 +113,11 @@ void lex_skip_body(Parser *parser);
 
 // ---- names ----
 
+// Linking directives, in front of a declaration (PTX ISA 11.6).
+typedef struct Linkage {
+  bool is_extern, is_visible, is_weak, is_common;
+} Linkage;
+
 typedef enum SymbolKind {
   SYMBOL_REGISTER,
   SYMBOL_VARIABLE,
@@ -127,9 +133,11 @@ typedef struct Symbol {
   PtxType type;  // of a register
   int vector;    // of a register
   PtxVariable *variable;
-  const char *function;  // name of the function meant: differs from the symbol's own for an .alias
-  bool is_defined;       // a function with a body
-  int order;             // instructions of the body before the declaration: it is visible to later ones only
+  const char *function;   // a function's name
+  bool is_defined;        // a function with a body
+  struct Symbol *stands;  // for this other function: of an .alias, or one that another text defines
+  Linkage linkage;        // of a name of the module
+  int order;              // instructions of the body before the declaration: it is visible to later ones only
   int line;
 } Symbol;
 
@@ -163,16 +171,32 @@ typedef struct PendingTargets {
 // A module-level name used in an initializer or .calltargets.
 typedef struct PendingName {
   const char *name;
-  const char **target;  // where the meant function's name goes when name is an alias; NULL: nowhere
+  Scope *scope;
+  PtxRelocation *relocation;  // which learns what is meant; NULL: none
   int line;
 } PendingName;
 
+// One of the texts that make up the module.
+typedef struct Text {
+  PtxHeader header;
+  Scope *scope;                // its names
+  int first_file, file_count;  // in Parser.files
+  Table labels;                // of .debug_str: DebugLabel
+} Text;
+
+// A name of the module that other texts may have, too.
+typedef struct LinkedName {
+  const char *name;
+  Symbol *symbol;
+} LinkedName;
+
 // A function while it is being parsed.
 typedef struct Body {
-  bool pending;                          // it is not parsed yet, or malformed
-  Lexer lexer;                           // where it begins
-  PtxError malformed;                    // what was found wrong with it
-  int function;                          // index into the module's functions
+  bool pending;        // it is not parsed yet, or malformed
+  Lexer lexer;         // where it begins
+  PtxError malformed;  // what was found wrong with it
+  int function;        // index into the module's functions
+  Text *in;
   Scope *scope;                          // innermost open one
   List params, returns, variables;       // PtxVariable *
   List registers, instructions, labels;  // PtxRegister, PtxInstruction, PtxLabel
@@ -193,7 +217,9 @@ struct Parser {
   Token token;  // the next one
   int nesting;
   PtxModule *module;
-  Scope *module_scope;
+  Text *in;            // the text that is being parsed
+  List headers;        // PtxHeader *
+  List linked_names;   // LinkedName
   Body *body;          // NULL at module level
   List bodies;         // Body *
   List functions;      // PtxFunction
@@ -204,7 +230,6 @@ struct Parser {
   List locations;      // PendingLocation
   int named, located;  // so many of pending_names and locations are resolved
   List strings;        // char: the bytes of .debug_str
-  Table labels;        // of .debug_str: DebugLabel
   struct InternSlot *interned;
   int interned_count, interned_capacity;
   uint64_t declared_registers;
@@ -247,11 +272,6 @@ Constant parse_constant(Parser *parser);
 int64_t parse_integer_constant(Parser *parser);
 
 // ---- parser_declaration.c ----
-
-// Linking directives, in front of a declaration.
-typedef struct Linkage {
-  bool is_extern;
-} Linkage;
 
 bool accept_linkage(Parser *parser, Linkage *linkage);
 bool at_space(const Parser *parser);
@@ -301,6 +321,15 @@ Symbol *declare(Parser *parser, Scope *scope, const char *name, SymbolKind kind,
 bool declare_range(Parser *parser, Scope *scope, const char *prefix, RegisterRange range);
 // The scope's own symbol, NULL when it has none of that name.
 Symbol *find_own(Parser *parser, Scope *scope, const char *name);
+// The function that a symbol means in the end.
+const Symbol *function_meant(const Symbol *symbol);
 void resolve_module(Parser *parser);
 // Of a function whose body was pending.
 void resolve_function(Parser *parser, int function);
+
+// ---- parser_link.c ----
+
+// Lists a name of the module that has a linking directive, and keeps the directive.
+void remember_linkage(Parser *parser, const char *name, Symbol *symbol, const Linkage *linkage);
+// Lets each name mean what one of the texts defines.
+void link_texts(Parser *parser);

@@ -15,14 +15,19 @@ typedef struct Declaration {
   bool managed;
 } Declaration;
 
-// .extern .visible .weak .common: whether there was any. Only .extern changes anything in a program that is not linked.
+// .extern .visible .weak .common: whether there was any.
 bool accept_linkage(Parser *parser, Linkage *linkage) {
   bool found = false;
   for (;; found = true) {
     if (accept_directive(parser, "extern"))
       linkage->is_extern = true;
-    else if (!accept_directive(parser, "visible") && !accept_directive(parser, "weak") &&
-             !accept_directive(parser, "common"))
+    else if (accept_directive(parser, "visible"))
+      linkage->is_visible = true;
+    else if (accept_directive(parser, "weak"))
+      linkage->is_weak = true;
+    else if (accept_directive(parser, "common"))
+      linkage->is_common = true;
+    else
       return found;
   }
 }
@@ -205,15 +210,20 @@ static PtxVariable *new_variable(Parser *parser, const Declaration *declaration,
 }
 
 // Gives a variable its name. An .extern one and its definition are one variable, which keeps its place.
-static void declare_variable(Parser *parser, Scope *scope, List *list, PtxVariable *variable) {
-  const Symbol *known = find_own(parser, scope, variable->name);
+static void declare_variable(Parser *parser, Scope *scope, List *list, PtxVariable *variable, const Linkage *linkage) {
+  Symbol *known = find_own(parser, scope, variable->name);
   if (known && known->kind == SYMBOL_VARIABLE && (known->variable->is_extern || variable->is_extern)) {
     if (known->variable->space != variable->space || known->variable->type != variable->type)
       parser_fail(parser, variable->line, "'%.60s' was declared otherwise on line %d", variable->name, known->line);
-    if (known->variable->is_extern) *known->variable = *variable;
+    if (known->variable->is_extern) {
+      *known->variable = *variable;
+      known->linkage = *linkage;
+    }
     return;
   }
-  declare(parser, scope, variable->name, SYMBOL_VARIABLE, variable->line)->variable = variable;
+  Symbol *symbol = declare(parser, scope, variable->name, SYMBOL_VARIABLE, variable->line);
+  symbol->variable = variable;
+  if (variable->owner < 0) remember_linkage(parser, variable->name, symbol, linkage);
   *(PtxVariable **)list_add(parser, list, sizeof variable) = variable;
 }
 
@@ -234,9 +244,9 @@ static void parse_variable(Parser *parser, const Declaration *declaration, const
 
   Body *body = parser->body;
   if (body)
-    declare_variable(parser, body->scope, &body->variables, variable);
+    declare_variable(parser, body->scope, &body->variables, variable, linkage);
   else
-    declare_variable(parser, parser->module_scope, &parser->variables, variable);
+    declare_variable(parser, parser->in->scope, &parser->variables, variable, linkage);
 }
 
 void parse_variables(Parser *parser, const Linkage *linkage) {

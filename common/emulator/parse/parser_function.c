@@ -22,6 +22,7 @@ static uint64_t place_key(const PtxLocation *place) {
 static PtxLocation *new_location(Parser *parser, PendingLocation pending, PtxLocation place) {
   pending.location = parser_allocate(parser, sizeof place);
   *pending.location = place;
+  pending.location->file += parser->in->first_file;
   *(PendingLocation *)list_add(parser, &parser->locations, sizeof pending) = pending;
   return pending.location;
 }
@@ -69,7 +70,7 @@ void parse_location(Parser *parser) {
   if (!parser->body) return;
   // Line 0 is the compiler's "no line in particular": the instructions go on belonging to the line before.
   if (location->line == 0 && parser->body->location) return;
-  table_set(parser, &parser->body->locations, place_key(location), location);
+  table_set(parser, &parser->body->locations, place_key(&place), location);
   parser->body->location = location;
 }
 
@@ -94,7 +95,8 @@ static void parse_branch_targets(Parser *parser, const char *name, int line) {
 static void parse_call_targets(Parser *parser, const char *name, int line) {
   declare(parser, parser->body->scope, name, SYMBOL_CALL_TABLE, line);
   do {
-    PendingName target = {.line = parser->token.line, .name = expect_word(parser, "a function's name")};
+    PendingName target = {.line = parser->token.line, .scope = parser->in->scope};
+    target.name = expect_word(parser, "a function's name");
     *(PendingName *)list_add(parser, &parser->pending_names, sizeof target) = target;
   } while (accept_token(parser, ","));
   expect(parser, ";");
@@ -259,10 +261,12 @@ static void parse_parameters(Parser *parser, List *list) {
 }
 
 // The function's name in the module. Declarations may repeat, one definition may follow or precede them.
-static void declare_function(Parser *parser, const PtxFunction *function) {
-  Symbol *symbol = find_own(parser, parser->module_scope, function->name);
-  if (!symbol || symbol->kind != SYMBOL_FUNCTION || symbol->function != function->name)
-    symbol = declare(parser, parser->module_scope, function->name, SYMBOL_FUNCTION, function->line);
+static void declare_function(Parser *parser, const PtxFunction *function, const Linkage *linkage) {
+  Symbol *symbol = find_own(parser, parser->in->scope, function->name);
+  if (!symbol || symbol->kind != SYMBOL_FUNCTION || symbol->stands) {
+    symbol = declare(parser, parser->in->scope, function->name, SYMBOL_FUNCTION, function->line);
+    remember_linkage(parser, function->name, symbol, linkage);
+  }
   if (symbol->is_defined && !function->is_declaration)
     parser_fail(parser, function->line, "function '%.60s' is already defined on line %d", function->name, symbol->line);
   if (symbol->is_defined) return;
@@ -270,6 +274,7 @@ static void declare_function(Parser *parser, const PtxFunction *function) {
   symbol->index = function->index;
   symbol->line = function->line;
   symbol->is_defined = !function->is_declaration;
+  if (symbol->is_defined) symbol->linkage = *linkage;
 }
 
 // Hands what the body collected over to the function, but for the registers: which are named is known in the end.
@@ -290,13 +295,14 @@ static void complete_function(PtxFunction *function, const Body *body) {
 
 // .func (.param .b32 r) name (.param .b64 a) .noreturn ; or { ... }
 void parse_function(Parser *parser, const Linkage *linkage) {
-  PtxFunction function = {.index = parser->functions.count, .line = parser->token.line};
+  PtxFunction function = {.index = parser->functions.count, .line = parser->token.line, .header = &parser->in->header};
   function.is_entry = is_directive(parser, "entry");
   next_token(parser);
 
   Body *body = parser_allocate(parser, sizeof *body);
   body->function = function.index;
-  body->scope = open_scope(parser, parser->module_scope, function.line);
+  body->in = parser->in;
+  body->scope = open_scope(parser, parser->in->scope, function.line);
   parser->body = body;
   while (accept_function_directive(parser, &function)) continue;
   if (!function.is_entry) parse_parameters(parser, &body->returns);
@@ -307,7 +313,7 @@ void parse_function(Parser *parser, const Linkage *linkage) {
   while (accept_function_directive(parser, &function)) continue;
 
   function.is_declaration = !is_punctuation(parser, "{");
-  declare_function(parser, &function);
+  declare_function(parser, &function, linkage);
   if (!function.is_declaration && linkage->is_extern)
     parser_fail(parser, function.line, ".extern function '%.60s' with a body", function.name);
   if (function.is_declaration)
@@ -323,6 +329,7 @@ void parse_function(Parser *parser, const Linkage *linkage) {
 
 void parse_pending_body(Parser *parser, int function) {
   parser->body = ((Body *const *)parser->bodies.items)[function];
+  parser->in = parser->body->in;
   parser->lexer = parser->body->lexer;
   parser->nesting = parser->operands.count = 0;  // another body may have been malformed
   next_token(parser);
@@ -339,11 +346,11 @@ void parse_alias(Parser *parser) {
   expect(parser, ",");
   const char *name = expect_word(parser, "a function's name");
   expect(parser, ";");
-  Symbol *symbol = find_own(parser, parser->module_scope, alias);
-  const Symbol *meant = find_own(parser, parser->module_scope, name);
-  if (!symbol || symbol->kind != SYMBOL_FUNCTION || symbol->is_defined || symbol->function != alias)
+  Symbol *symbol = find_own(parser, parser->in->scope, alias);
+  Symbol *meant = find_own(parser, parser->in->scope, name);
+  if (!symbol || symbol->kind != SYMBOL_FUNCTION || symbol->is_defined || symbol->stands)
     parser_fail(parser, line, "'%.60s' must be a function that is declared and not defined", alias);
   if (!meant || meant->kind != SYMBOL_FUNCTION || !meant->is_defined)
     parser_fail(parser, line, "'%.60s' must be a function that is defined", name);
-  symbol->function = name;
+  symbol->stands = meant;
 }

@@ -88,6 +88,11 @@ static Symbol *find(Parser *parser, Scope *scope, const char *name, int order) {
   return NULL;
 }
 
+const Symbol *function_meant(const Symbol *symbol) {
+  while (symbol->stands) symbol = symbol->stands;
+  return symbol;
+}
+
 // ---- special registers, PTX ISA chapter 10 ----
 
 static const char *const vector_specials[] = {
@@ -195,10 +200,9 @@ static void resolve_name(const Place *place, PtxOperand *operand) {
     operand->kind = PTX_OPERAND_VARIABLE;
     operand->variable = symbol->variable;
   } else if (symbol->kind == SYMBOL_FUNCTION) {
-    // Another one for an .alias.
-    const Symbol *meant = find_own(place->parser, place->parser->module_scope, symbol->function);
+    const Symbol *meant = function_meant(symbol);
     operand->kind = PTX_OPERAND_FUNCTION;
-    operand->name = symbol->function;
+    operand->name = meant->function;
     operand->index = meant->is_defined ? meant->index : -1;
   } else {
     operand->kind = symbol->kind == SYMBOL_LABEL ? PTX_OPERAND_LABEL : PTX_OPERAND_NAME;
@@ -265,15 +269,20 @@ static void resolve_branch_targets(Parser *parser, const Body *body) {
 static void resolve_pending_names(Parser *parser) {
   const PendingName *names = parser->pending_names.items;
   for (int i = parser->named; i < parser->pending_names.count; i++) {
-    const Symbol *symbol = find_own(parser, parser->module_scope, names[i].name);
+    PtxRelocation *relocation = names[i].relocation;
+    const Symbol *symbol = find_own(parser, names[i].scope, names[i].name);
     bool is_function = symbol && symbol->kind == SYMBOL_FUNCTION;
-    if (!symbol || (!names[i].target && !is_function))
-      parser_fail(parser, names[i].line, "undefined %s '%.60s'", names[i].target ? "name" : "function", names[i].name);
+    if (!symbol || (!relocation && !is_function))
+      parser_fail(parser, names[i].line, "undefined %s '%.60s'", relocation ? "name" : "function", names[i].name);
     if (symbol->kind == SYMBOL_VARIABLE && symbol->variable->space != PTX_GLOBAL &&
         symbol->variable->space != PTX_CONST)
       parser_fail(parser, names[i].line,
                   "'%.60s' is neither .global nor .const: its address is not known before a launch", names[i].name);
-    if (names[i].target && is_function) *names[i].target = symbol->function;
+    if (!relocation) continue;
+    const Symbol *meant = is_function ? function_meant(symbol) : symbol;
+    if (is_function) relocation->symbol = meant->function;
+    relocation->variable = meant->variable;
+    relocation->function = is_function && meant->is_defined ? meant->index : -1;
   }
   parser->named = parser->pending_names.count;
 }

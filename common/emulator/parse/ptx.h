@@ -125,9 +125,11 @@ typedef struct PtxRelocation {
   uint64_t offset;
   const char *symbol;
   int64_t addend;
-  bool generic;  // written generic(symbol)
-  int size;      // 1, 4 or 8 bytes
-  int shift;     // bits
+  bool generic;                        // written generic(symbol)
+  int size;                            // 1, 4 or 8 bytes
+  int shift;                           // bits
+  const struct PtxVariable *variable;  // NULL: a function
+  int function;                        // index into PtxModule.functions, -1 when it has no body
 } PtxRelocation;
 
 typedef struct PtxLabel {
@@ -142,12 +144,22 @@ typedef struct PtxBranchTargets {
   int label_count;
 } PtxBranchTargets;
 
+// What a text begins with.
+typedef struct PtxHeader {
+  int version_major, version_minor, version_line;
+  const char *target;  // "sm_90a"
+  int target_line;
+} PtxHeader;
+
 typedef struct PtxFunction {
   const char *name;
-  const char *readable;  // of a mangled name: "cute::copy"
-  int index;             // in PtxModule.functions
+  const char *readable;     // of a mangled name: "cute::copy"
+  int index;                // in PtxModule.functions
+  const PtxHeader *header;  // of its text
   bool is_entry;
-  bool is_declaration;               // no body: .extern, or a forward declaration whose definition is a later function
+  // No body counts: .extern, a forward declaration whose definition is a later function, or a .weak one whose place another
+  // text's has taken.
+  bool is_declaration;
   const PtxVariable *const *params;  // in order; space PTX_PARAM (or PTX_REG)
   int param_count;
   const PtxVariable *const *returns;
@@ -169,9 +181,8 @@ typedef struct PtxFunction {
 } PtxFunction;
 
 typedef struct PtxModule {
-  int version_major, version_minor, version_line;
-  const char *target;  // "sm_90a"
-  int target_line;
+  const PtxHeader *const *headers;  // one a text
+  int header_count;
   const char **files;  // of .file, by index; holes are NULL
   int file_count;
   const PtxVariable *const *variables;  // module level
@@ -185,6 +196,15 @@ typedef struct PtxModule {
 // Parses length bytes of PTX. Returns NULL and fills *error when the text is malformed. Never reads past length, and
 // takes any bytes at all: the text is untrusted. Free with ptx_free.
 PtxModule *ptx_parse(const char *text, size_t length, PtxError *error);
+
+typedef struct PtxText {
+  const char *bytes;
+  size_t length;
+} PtxText;
+
+// The same for texts that are linked: one module, as nvlink makes it of the files of a program. Lines are numbered as if the
+// texts followed each other.
+PtxModule *ptx_link(const PtxText *texts, int count, PtxError *error);
 // The same without the functions' bodies. ptx_parse_body adds one when it is needed; until then the text must stay.
 PtxModule *ptx_parse_headers(const char *text, size_t length, PtxError *error);
 // Adds a function's body to it, unless it is there. False and *error when it is malformed, now or before.

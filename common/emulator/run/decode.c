@@ -44,6 +44,56 @@ static void add_functions(Program *program, const PtxOperand *operands, int coun
   }
 }
 
+// The parser keeps one copy of equal texts: instructions are alike when their opcode and modifiers are the same pointers.
+static bool alike(const PtxInstruction *a, const PtxInstruction *b) {
+  if (a->opcode != b->opcode || a->modifier_count != b->modifier_count) return false;
+  for (int i = 0; i < a->modifier_count; i++)
+    if (a->modifiers[i] != b->modifiers[i]) return false;
+  return true;
+}
+
+static size_t known_place(const PtxInstruction *source) {
+  uint64_t hash = (uint64_t)(uintptr_t)source->opcode;
+  for (int i = 0; i < source->modifier_count; i++)
+    hash = hash * 0x9e3779b97f4a7c15ull + (uint64_t)(uintptr_t)source->modifiers[i];
+  return hash * 0x9e3779b97f4a7c15ull >> 32 & (KNOWN_ROWS - 1);
+}
+
+// The row of an instruction: mostly one like it was looked up before.
+static const Instruction *row_of(Decoder *decoder, const PtxInstruction *source) {
+  size_t place = known_place(source);
+  const PtxInstruction *like = decoder->known[place].like;
+  if (!like || !alike(like, source)) {
+    decoder->known[place].like = source;
+    decoder->known[place].row = instruction_find(source);
+  }
+  return decoder->known[place].row;
+}
+
+// Whether a function calls through a register.
+static bool calls_indirectly(Decoder *decoder, const PtxFunction *ptx) {
+  for (int i = 0; i < ptx->instruction_count; i++) {
+    const PtxInstruction *source = &ptx->instructions[i];
+    const Instruction *row = row_of(decoder, source);
+    for (int o = 0; o < source->operand_count && row && row->decode == decode_call; o++)
+      if (source->operands[o].kind == PTX_OPERAND_REGISTER) return true;
+  }
+  return false;
+}
+
+// Adds the functions whose address any function of the module takes: another kernel may have left it in memory.
+static void add_addresses(Program *program) {
+  const PtxModule *module = program->module;
+  for (int f = 0; f < module->function_count; f++) {
+    const PtxFunction *ptx = &module->functions[f];
+    PtxError malformed;
+    if (!ptx_parse_body(module, f, &malformed)) continue;
+    for (int i = 0; i < ptx->instruction_count; i++)
+      if (!strcmp(ptx->instructions[i].opcode, "mov"))
+        add_functions(program, ptx->instructions[i].operands, ptx->instructions[i].operand_count);
+  }
+}
+
 // The entry and every function that it names, directly or not. Function addresses may also sit in a module variable's
 // initializer: a program with such a table may call any function. False and an error when a body is malformed.
 static bool collect_functions(Decoder *decoder, const PtxFunction *entry) {
@@ -54,9 +104,10 @@ static bool collect_functions(Decoder *decoder, const PtxFunction *entry) {
   add_function(program, entry->index);
   for (int v = 0; v < module->variable_count; v++)
     for (int r = 0; r < module->variables[v]->relocation_count; r++) {
-      const PtxFunction *callee = module_definition(module, module->variables[v]->relocations[r].symbol);
-      if (callee && !callee->is_entry) add_function(program, callee->index);
+      int callee = module->variables[v]->relocations[r].function;
+      if (callee >= 0 && !module->functions[callee].is_entry) add_function(program, callee);
     }
+  bool any_address = false;
   for (int f = 0; f < program->function_count; f++) {
     const PtxFunction *ptx = program->functions[f].ptx;
     PtxError malformed;
@@ -67,6 +118,9 @@ static bool collect_functions(Decoder *decoder, const PtxFunction *entry) {
     }
     for (int i = 0; i < ptx->instruction_count; i++)
       add_functions(program, ptx->instructions[i].operands, ptx->instructions[i].operand_count);
+    if (any_address || !calls_indirectly(decoder, ptx)) continue;
+    add_addresses(program);
+    any_address = true;
   }
   return true;
 }
@@ -175,43 +229,6 @@ static bool calls_in_circle(const Program *program, const Function *function, Vi
   return false;
 }
 
-// The parser keeps one copy of equal texts: instructions are alike when their opcode and modifiers are the same pointers.
-static bool alike(const PtxInstruction *a, const PtxInstruction *b) {
-  if (a->opcode != b->opcode || a->modifier_count != b->modifier_count) return false;
-  for (int i = 0; i < a->modifier_count; i++)
-    if (a->modifiers[i] != b->modifiers[i]) return false;
-  return true;
-}
-
-static size_t known_place(const PtxInstruction *source) {
-  uint64_t hash = (uint64_t)(uintptr_t)source->opcode;
-  for (int i = 0; i < source->modifier_count; i++)
-    hash = hash * 0x9e3779b97f4a7c15ull + (uint64_t)(uintptr_t)source->modifiers[i];
-  return hash * 0x9e3779b97f4a7c15ull >> 32 & (KNOWN_ROWS - 1);
-}
-
-// The row of an instruction: mostly one like it was looked up before.
-static const Instruction *row_of(Decoder *decoder, const PtxInstruction *source) {
-  size_t place = known_place(source);
-  const PtxInstruction *like = decoder->known[place].like;
-  if (!like || !alike(like, source)) {
-    decoder->known[place].like = source;
-    decoder->known[place].row = instruction_find(source);
-  }
-  return decoder->known[place].row;
-}
-
-// Whether a function calls through a register.
-static bool calls_indirectly(Decoder *decoder, const PtxFunction *ptx) {
-  for (int i = 0; i < ptx->instruction_count; i++) {
-    const PtxInstruction *source = &ptx->instructions[i];
-    const Instruction *row = row_of(decoder, source);
-    for (int o = 0; o < source->operand_count && row && row->decode == decode_call; o++)
-      if (source->operands[o].kind == PTX_OPERAND_REGISTER) return true;
-  }
-  return false;
-}
-
 // Whether a function has alloca or its kin.
 static bool uses_stack(Decoder *decoder, const PtxFunction *ptx) {
   for (int i = 0; i < ptx->instruction_count; i++) {
@@ -271,7 +288,7 @@ static void decode_function(Decoder *decoder, Function *function) {
   decoder->function = function;
   const PtxFunction *ptx = function->ptx;
   Inst *code = decoder->program->code + function->start;
-  decoder->failed |= !target_check_function(decoder->module, ptx, decoder->error);
+  decoder->failed |= !target_check_function(ptx, decoder->error);
   for (int i = 0; i < ptx->instruction_count && !decoder->failed; i++)
     decode_instruction(decoder, &ptx->instructions[i], &code[i]);
   if (!decoder->failed) decode_instruction(decoder, &implicit_return, &code[ptx->instruction_count]);

@@ -83,11 +83,15 @@ static const Place *find_variable(const EmulatorModule *module, const char *name
   return NULL;
 }
 
-static bool symbol_address(const EmulatorModule *module, const char *name, uint64_t *address) {
-  const Place *place = find_variable(module, name);
-  const PtxFunction *function = place ? NULL : module_definition(module->ptx, name);
-  *address = place ? place->address : function ? FUNCTION_WINDOW + (uint64_t)function->index : 0;
-  return place || function;
+// What a relocation names. False when it has no address.
+static bool symbol_address(const EmulatorModule *module, const PtxRelocation *relocation, uint64_t *address) {
+  *address = FUNCTION_WINDOW + (uint64_t)relocation->function;
+  for (int i = 0; i < module->variable_count && relocation->variable; i++)
+    if (module->variables[i].variable == relocation->variable) {
+      *address = module->variables[i].address;
+      return true;
+    }
+  return !relocation->variable && relocation->function >= 0;
 }
 
 // Writes the addresses that initializers name.
@@ -98,7 +102,7 @@ static bool relocate(const EmulatorModule *module, EmulatorError *error) {
       const PtxRelocation *relocation = &variable->relocations[r];
       uint64_t address, width = (uint64_t)relocation->size;
       Region *region = variable_region(module, &module->variables[i]);
-      if (!region || !symbol_address(module, relocation->symbol, &address) || relocation->offset > variable->size ||
+      if (!region || !symbol_address(module, relocation, &address) || relocation->offset > variable->size ||
           variable->size - relocation->offset < width)
         return run_fail(error, variable->line, "%s is initialised with the unknown address of %s", variable->name,
                         relocation->symbol);
@@ -195,6 +199,15 @@ static EmulatorModule *load(Emulator *emulator, PtxModule *ptx, const PtxError *
   free_variables(module, false);
   module_free(module);
   return NULL;
+}
+
+EmulatorModule *emulator_link(Emulator *emulator, const EmulatorText *texts, int count, EmulatorError *error) {
+  PtxError syntax = {0};
+  PtxText *ptx_texts = host_allocate((size_t)count + 1, sizeof *ptx_texts);
+  for (int i = 0; i < count; i++) ptx_texts[i] = (PtxText){texts[i].ptx, texts[i].length};
+  PtxModule *ptx = ptx_link(ptx_texts, count, &syntax);
+  free(ptx_texts);
+  return load(emulator, ptx, &syntax, error);
 }
 
 EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t length, EmulatorError *error) {

@@ -15,14 +15,14 @@
 // CUDA 13. Its later releases write 9.1 and so on, which add to 9.0: what they add is refused as an unknown instruction.
 enum { NEWEST_MAJOR = 9 };
 
-static bool check_version(const PtxModule *module, EmulatorError *error) {
+static bool check_version(const PtxHeader *header, EmulatorError *error) {
   static const int last_minor[NEWEST_MAJOR] = {-1, 5, 3, 2, 3, 0, 5, 8, 8};
-  int major = module->version_major, minor = module->version_minor;
+  int major = header->version_major, minor = header->version_minor;
   if (major > NEWEST_MAJOR)
-    return run_fail(error, module->version_line, ".version %d.%d: the newest known PTX is %d, of CUDA 13", major, minor,
+    return run_fail(error, header->version_line, ".version %d.%d: the newest known PTX is %d, of CUDA 13", major, minor,
                     NEWEST_MAJOR);
   if (major < NEWEST_MAJOR && minor > last_minor[major])
-    return run_fail(error, module->version_line, ".version %d.%d: there is no such version of PTX", major, minor);
+    return run_fail(error, header->version_line, ".version %d.%d: there is no such version of PTX", major, minor);
   return true;
 }
 
@@ -52,14 +52,14 @@ static const Target *find_target(const char *name) {
 }
 
 // NULL after a report.
-static const Target *check_target(const PtxModule *module, EmulatorError *error) {
-  const Target *target = find_target(module->target);
-  int major = module->version_major, minor = module->version_minor;
+static const Target *check_target(const PtxHeader *header, EmulatorError *error) {
+  const Target *target = find_target(header->target);
+  int major = header->version_major, minor = header->version_minor;
   if (!target)
-    run_fail(error, module->target_line, ".target %.60s: an H100 runs PTX for sm_90a, or for sm_90 and older",
-             module->target);
+    run_fail(error, header->target_line, ".target %.60s: an H100 runs PTX for sm_90a, or for sm_90 and older",
+             header->target);
   else if (major < target->major || (major == target->major && minor < target->minor)) {
-    run_fail(error, module->target_line, ".target %s needs .version %d.%d, this is %d.%d", module->target,
+    run_fail(error, header->target_line, ".target %s needs .version %d.%d, this is %d.%d", header->target,
              target->major, target->minor, major, minor);
     target = NULL;
   }
@@ -135,7 +135,7 @@ static int needed_target(const PtxInstruction *instruction) {
   return needed;
 }
 
-static bool check_instruction(const PtxModule *module, const Target *target, const PtxInstruction *instruction,
+static bool check_instruction(const PtxHeader *header, const Target *target, const PtxInstruction *instruction,
                               EmulatorError *error) {
   int needed = needed_target(instruction);
   if (needed <= target->number) return true;
@@ -144,19 +144,22 @@ static bool check_instruction(const PtxModule *module, const Target *target, con
   for (int i = 0; i < instruction->modifier_count && used < sizeof name; i++)
     used += (size_t)snprintf(name + used, sizeof name - used, ".%s", instruction->modifiers[i]);
   return run_fail(error, instruction->line, "%s needs .target sm_%d%s, this module is for %.40s", name, needed / 10,
-                  needed == SM_90A ? "a" : "", module->target);
+                  needed == SM_90A ? "a" : "", header->target);
 }
 
 bool target_check(const PtxModule *module, EmulatorError *error) {
-  return check_version(module, error) && check_target(module, error);
+  for (int i = 0; i < module->header_count; i++)
+    if (!check_version(module->headers[i], error) || !check_target(module->headers[i], error)) return false;
+  return true;
 }
 
-bool target_check_function(const PtxModule *module, const PtxFunction *function, EmulatorError *error) {
-  const Target *target = find_target(module->target);
+bool target_check_function(const PtxFunction *function, EmulatorError *error) {
+  const PtxHeader *header = function->header;
+  const Target *target = find_target(header->target);
   if (target->number == SM_90A) return true;
   if (target->number < SM_90 && (function->required_cluster[0] || function->max_cluster_rank))
-    return run_fail(error, function->line, "a cluster needs .target sm_90, this module is for %.40s", module->target);
+    return run_fail(error, function->line, "a cluster needs .target sm_90, this module is for %.40s", header->target);
   for (int i = 0; i < function->instruction_count; i++)
-    if (!check_instruction(module, target, &function->instructions[i], error)) return false;
+    if (!check_instruction(header, target, &function->instructions[i], error)) return false;
   return true;
 }

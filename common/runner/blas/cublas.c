@@ -5,14 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "handle.h"
 #include "matrix.h"
-
-struct cublasContext {
-  cudaStream_t stream;
-  cublasPointerMode_t pointers;  // where alpha, beta and results lie
-  cublasMath_t math;
-  cublasAtomicsMode_t atomics;
-};
 
 // ---- a handle and its settings ----
 
@@ -169,10 +163,11 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
   bool a_transposed = op_a != CUBLAS_OP_N, b_transposed = op_b != CUBLAS_OP_N;
   if (m < 0 || n < 0 || k < 0 || batch < 0 || lda < (a_transposed ? k : m) || ldb < (b_transposed ? n : k) || ldc < m)
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (m == 0 || n == 0 || batch == 0) return CUBLAS_STATUS_SUCCESS;
   Product product = {
-      .a = {a, a_type, a_transposed ? k : m, a_transposed ? m : k, lda},
-      .b = {b, b_type, b_transposed ? n : k, b_transposed ? k : n, ldb},
-      .c = {c, c_type, m, n, ldc},
+      .a = {a, a_type, a_transposed ? k : m, a_transposed ? m : k, lda, false},
+      .b = {b, b_type, b_transposed ? n : k, b_transposed ? k : n, ldb, false},
+      .c = {c, c_type, m, n, ldc, false},
       .a_transposed = a_transposed,
       .b_transposed = b_transposed,
   };
@@ -215,10 +210,10 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cubla
 GEMM(Sgemm, float, CUDA_R_32F, CUBLAS_COMPUTE_32F)
 GEMM(Dgemm, double, CUDA_R_64F, CUBLAS_COMPUTE_64F)
 
-// ---- matrix times vector, and vectors: matrices of one column, or of one row with the vector's step ----
+// ---- matrix times vector, and vectors: matrices of one row, with the vector's step from column to column ----
 
 static Matrix vector(const void *address, cudaDataType_t type, int count, int step) {
-  return (Matrix){address, type, 1, count, step};
+  return (Matrix){address, type, 1, count, step < 0 ? -(int64_t)step : step, step < 0};
 }
 
 static double sum_of_products(const double *x, const double *y, int count) {
@@ -227,21 +222,24 @@ static double sum_of_products(const double *x, const double *y, int count) {
   return sum;
 }
 
-// y = alpha op(A) x + beta y
+// y = alpha op(A) x + beta y. With beta 0, y is not read; with alpha 0, A and x are not. An empty A leaves y as it is.
 static cublasStatus_t multiply_vector(cublasHandle_t handle, cublasOperation_t op, int m, int n, const void *alpha,
                                       const void *a, int lda, const void *x, int x_step, const void *beta, void *y,
                                       int y_step, cudaDataType_t type) {
   bool transposed = op != CUBLAS_OP_N;
   int rows = transposed ? n : m, depth = transposed ? m : n;
-  if (m < 0 || n < 0 || lda < m || x_step < 1 || y_step < 1) return CUBLAS_STATUS_INVALID_VALUE;
-  Matrix from = {a, type, m, n, lda}, in = vector(x, type, depth, x_step), out = vector(y, type, rows, y_step);
+  if (m < 0 || n < 0 || lda < m || x_step == 0 || y_step == 0) return CUBLAS_STATUS_INVALID_VALUE;
+  if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
+  Matrix from = {a, type, m, n, lda, false}, in = vector(x, type, depth, x_step), out = vector(y, type, rows, y_step);
   double factor = 0, keep = 0;
-  double *matrix = matrix_load(&from, transposed), *values = matrix_load(&in, false);
-  double *old = matrix_load(&out, false), *result = malloc((size_t)(rows + 1) * sizeof *result);
-  bool done = matrix && values && old && result && load_scalar(handle, alpha, type, &factor) &&
-              load_scalar(handle, beta, type, &keep);
-  if (done) matrix_multiply(result, matrix, values, rows, 1, depth);
-  for (int i = 0; done && i < rows; i++) result[i] = factor * result[i] + (keep != 0 ? keep * old[i] : 0);
+  if (!load_scalar(handle, alpha, type, &factor) || !load_scalar(handle, beta, type, &keep))
+    return CUBLAS_STATUS_EXECUTION_FAILED;
+  double *matrix = factor != 0 ? matrix_load(&from, transposed) : NULL;
+  double *values = factor != 0 ? matrix_load(&in, false) : NULL;
+  double *old = keep != 0 ? matrix_load(&out, false) : NULL, *result = calloc((size_t)rows, sizeof *result);
+  bool done = ((matrix && values) || factor == 0) && (old || keep == 0) && result;
+  if (done && factor != 0) matrix_multiply(result, matrix, values, rows, 1, depth);
+  for (int i = 0; done && i < rows; i++) result[i] = factor * result[i] + (old ? keep * old[i] : 0);
   done = done && matrix_store(&out, result);
   free(matrix);
   free(values);
@@ -295,6 +293,7 @@ static cublasStatus_t reduce(cublasHandle_t handle, int count, const void *x, in
                                          int y_step) {                                                                 \
     double factor;                                                                                                     \
     if (!load_scalar(handle, alpha, type, &factor)) return CUBLAS_STATUS_EXECUTION_FAILED;                             \
+    if (factor == 0) return CUBLAS_STATUS_SUCCESS; /* y stays, and nothing is read */                                  \
     return combine(n, factor, x, x_step, 1, y, y_step, type);                                                          \
   }                                                                                                                    \
   cublasStatus_t cublas##letter##scal_v2(cublasHandle_t handle, int n, const T *alpha, T *x, int x_step) {             \

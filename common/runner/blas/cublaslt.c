@@ -119,7 +119,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 // ---- the product ----
 
 static Matrix matrix_of(const void *address, const Layout *layout) {
-  return (Matrix){address, layout->type, (int64_t)layout->rows, (int64_t)layout->columns, layout->leading};
+  return (Matrix){address, layout->type, (int64_t)layout->rows, (int64_t)layout->columns, layout->leading, false};
 }
 
 // GELU as cuBLAS computes it, with the hyperbolic tangent.
@@ -140,7 +140,7 @@ static cublasStatus_t finish(const Attributes *attributes, cudaDataType_t type, 
     if (attributes->set[CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE])
       type = (cudaDataType_t)attributes->value[CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE];
     const void *address = (const void *)attributes->value[CUBLASLT_MATMUL_DESC_BIAS_POINTER];
-    bias = matrix_load(&(Matrix){address, type, rows, 1, rows}, false);
+    bias = matrix_load(&(Matrix){address, type, rows, 1, rows, false}, false);
     if (!bias) return CUBLAS_STATUS_EXECUTION_FAILED;
   }
   for (int64_t i = 0; i < rows * columns; i++) {
@@ -162,7 +162,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   const Operation *operation = (const Operation *)descriptor;
   const Attributes *attributes = &operation->attributes;
   const Layout *layouts[] = {(Layout *)a_layout, (Layout *)b_layout, (Layout *)c_layout, (Layout *)d_layout};
+  if (attributes->value[CUBLASLT_MATMUL_DESC_POINTER_MODE] > CUBLASLT_POINTER_MODE_DEVICE)
+    return (cublasStatus_t)blas_missing("cublasLtMatmul with a vector of alphas");
   for (int i = 0; i < 4; i++) {
+    if (!layouts[i]) return CUBLAS_STATUS_INVALID_VALUE;
     const Attributes *of = &layouts[i]->attributes;
     if (!matrix_element(layouts[i]->type) || of->value[CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT] > 1 ||
         (of->set[CUBLASLT_MATRIX_LAYOUT_ORDER] && of->value[CUBLASLT_MATRIX_LAYOUT_ORDER] != CUBLASLT_ORDER_COL))

@@ -70,6 +70,11 @@ static size_t span(const Matrix *matrix) {
   return (size_t)((matrix->columns - 1) * matrix->leading + matrix->rows) * matrix_element(matrix->type);
 }
 
+// Elements from the address to a column.
+static int64_t place_of(const Matrix *matrix, int64_t column) {
+  return (matrix->backwards ? matrix->columns - 1 - column : column) * matrix->leading;
+}
+
 double *matrix_load(const Matrix *matrix, bool transposed) {
   size_t size = matrix_element(matrix->type), count = (size_t)(matrix->rows * matrix->columns);
   uint8_t *bytes = malloc(span(matrix) + 1);
@@ -81,13 +86,13 @@ double *matrix_load(const Matrix *matrix, bool transposed) {
     return NULL;
   }
   for (int64_t column = 0; column < matrix->columns; column++)
-    core_library_reads((const uint8_t *)matrix->address + (size_t)(column * matrix->leading) * size,
+    core_library_reads((const uint8_t *)matrix->address + (size_t)place_of(matrix, column) * size,
                        (size_t)matrix->rows * size, "cuBLAS reads a matrix of %lld x %lld, in column %lld",
                        (long long)matrix->rows, (long long)matrix->columns, (long long)column);
   for (int64_t column = 0; column < matrix->columns; column++)
     for (int64_t row = 0; row < matrix->rows; row++)
       values[transposed ? row * matrix->columns + column : column * matrix->rows + row] =
-          matrix_decode(bytes + (size_t)(column * matrix->leading + row) * size, matrix->type);
+          matrix_decode(bytes + (size_t)(place_of(matrix, column) + row) * size, matrix->type);
   free(bytes);
   return values;
 }
@@ -99,7 +104,7 @@ bool matrix_store(const Matrix *matrix, const double *values) {
   for (int64_t column = 0; done && column < matrix->columns; column++) {
     for (int64_t row = 0; row < matrix->rows; row++)
       matrix_encode(bytes + (size_t)row * size, matrix->type, values[column * matrix->rows + row]);
-    CUdeviceptr to = (CUdeviceptr)matrix->address + (size_t)(column * matrix->leading) * size;
+    CUdeviceptr to = (CUdeviceptr)matrix->address + (size_t)place_of(matrix, column) * size;
     done = matrix->rows == 0 || cuMemcpy(to, (CUdeviceptr)bytes, (size_t)matrix->rows * size) == CUDA_SUCCESS;
   }
   free(bytes);
@@ -156,11 +161,14 @@ static bool multiply_by_steps(double *c, const double *a, const double *b, const
 
 double *matrix_product(const Product *p) {
   int64_t rows = p->d.rows, columns = p->d.columns, depth = p->a_transposed ? p->a.rows : p->a.columns;
-  double *a = matrix_load(&p->a, p->a_transposed), *b = matrix_load(&p->b, p->b_transposed);
+  bool reads_factors = p->alpha != 0 && depth > 0;
+  double *a = reads_factors ? matrix_load(&p->a, p->a_transposed) : NULL;
+  double *b = reads_factors ? matrix_load(&p->b, p->b_transposed) : NULL;
   double *old = p->beta != 0 ? matrix_load(&p->c, false) : NULL, *d = NULL;
   bool steps = p->a.type == p->b.type && (p->a.type == CUDA_R_16F || p->a.type == CUDA_R_16BF);
-  if (a && b && (old || p->beta == 0)) d = malloc((size_t)(rows * columns + 1) * sizeof *d);
-  if (d && !(steps && multiply_by_steps(d, a, b, p, depth))) matrix_multiply(d, a, b, rows, columns, depth);
+  if (((a && b) || !reads_factors) && (old || p->beta == 0)) d = calloc((size_t)(rows * columns + 1), sizeof *d);
+  if (d && reads_factors && !(steps && multiply_by_steps(d, a, b, p, depth)))
+    matrix_multiply(d, a, b, rows, columns, depth);
   for (int64_t i = 0; d && i < rows * columns; i++) d[i] = p->alpha * d[i] + (old ? p->beta * old[i] : 0);
   free(a);
   free(b);

@@ -15,6 +15,7 @@ typedef struct Matrix {
   cudaDataType_t type;
   int64_t rows, columns;
   int64_t leading;  // elements from one column to the next
+  bool backwards;   // the first column lies last, as in a vector with a negative step
 } Matrix;
 
 // Bytes of an element; 0: a type that is not supported.
@@ -27,7 +28,7 @@ double *matrix_load(const Matrix *matrix, bool transposed);
 // Rounds values to the matrix's type and writes them; the gaps between columns stay as they are.
 bool matrix_store(const Matrix *matrix, const double *values);
 
-// D = alpha op(A) op(B) + beta C. With beta 0, C need not hold numbers.
+// D = alpha op(A) op(B) + beta C. With beta 0, C need not hold numbers; with alpha 0, nor need A and B.
 typedef struct Product {
   Matrix a, b, c, d;
   bool a_transposed, b_transposed;

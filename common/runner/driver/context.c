@@ -47,7 +47,7 @@ static CUresult create(CUcontext *context, unsigned flags, CUdevice device) {
   LOCK();
   if (!locked->initialised) return CUDA_ERROR_NOT_INITIALIZED;
   if (!context) return CUDA_ERROR_INVALID_VALUE;
-  if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (core_device(device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
   *context = calloc(1, sizeof **context);
   if (!*context) return CUDA_ERROR_OUT_OF_MEMORY;
   **context = (struct CUctx_st){.flags = flags, .id = ++last_id};
@@ -139,12 +139,25 @@ CUresult cuCtxSynchronize_v2(CUcontext context) {
   return cuCtxSynchronize();
 }
 
+// ---- other devices, of which there is none ----
+
+API(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags)) {
+  ENTER();
+  if (flags) return CUDA_ERROR_INVALID_VALUE;
+  return !peer || peer == context_current() ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+
+API(cuCtxDisablePeerAccess, (CUcontext peer)) {
+  ENTER();
+  return peer ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 // ---- the primary context ----
 
 API(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device)) {
   LOCK();
   if (!locked->initialised) return CUDA_ERROR_NOT_INITIALIZED;
-  if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (core_device(device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
   primary_users++;
   *context = &primary;
   return CUDA_SUCCESS;
@@ -153,7 +166,7 @@ API(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device)) {
 API(cuDevicePrimaryCtxReset_v2, (CUdevice device)) {
   LOCK();
   (void)locked;
-  if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (core_device(device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
   core_reset();
   return CUDA_SUCCESS;
 }
@@ -161,20 +174,20 @@ API(cuDevicePrimaryCtxReset_v2, (CUdevice device)) {
 API(cuDevicePrimaryCtxRelease_v2, (CUdevice device)) {
   LOCK();
   (void)locked;
-  if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (core_device(device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
   if (primary_users == 0) return CUDA_ERROR_INVALID_CONTEXT;
   primary_users--;
   return CUDA_SUCCESS;
 }
 
 API(cuDevicePrimaryCtxSetFlags_v2, (CUdevice device, unsigned flags)) {
-  if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (core_device(device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
   primary.flags = flags;
   return CUDA_SUCCESS;
 }
 
 API(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active)) {
-  if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (core_device(device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
   *flags = primary.flags;
   *active = primary_users > 0;
   return CUDA_SUCCESS;

@@ -198,6 +198,32 @@ API(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstre
   return do_row(stream, to, from, size, "memcpy");
 }
 
+API(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *p, CUstream stream)) {
+  ENTER();
+  CUDA_MEMCPY3D copy = {.srcXInBytes = p->srcXInBytes,
+                        .srcY = p->srcY,
+                        .srcZ = p->srcZ,
+                        .srcMemoryType = p->srcMemoryType,
+                        .srcHost = p->srcHost,
+                        .srcDevice = p->srcDevice,
+                        .srcArray = p->srcArray,
+                        .srcPitch = p->srcPitch,
+                        .srcHeight = p->srcHeight,
+                        .dstXInBytes = p->dstXInBytes,
+                        .dstY = p->dstY,
+                        .dstZ = p->dstZ,
+                        .dstMemoryType = p->dstMemoryType,
+                        .dstHost = p->dstHost,
+                        .dstDevice = p->dstDevice,
+                        .dstArray = p->dstArray,
+                        .dstPitch = p->dstPitch,
+                        .dstHeight = p->dstHeight,
+                        .WidthInBytes = p->WidthInBytes,
+                        .Height = p->Height,
+                        .Depth = p->Depth};
+  return do_copy(stream, &copy, "memcpy");
+}
+
 API(cuMemcpyPeer, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size)) {
   ENTER();
   (void)to_context, (void)from_context;
@@ -210,6 +236,9 @@ API(cuMemcpyPeerAsync,
   (void)to_context, (void)from_context;
   return do_row(stream, to, from, size, "memcpy");
 }
+
+// Between contexts, which share one memory.
+API(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *copy)) { return cuMemcpy3DPeerAsync(copy, NULL); }
 
 API(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *copy)) {
   ENTER();

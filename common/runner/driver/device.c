@@ -6,7 +6,7 @@
 
 static CUresult check(CUdevice device) {
   if (!core.initialised) return CUDA_ERROR_NOT_INITIALIZED;
-  return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return core_device(device);
 }
 
 #define CHECK(device)                                                                                                  \
@@ -60,18 +60,28 @@ API(cuDeviceGetPCIBusId, (char *id, int size, CUdevice device)) {
   return CUDA_SUCCESS;
 }
 
+// "0000:00:00.0", with or without the domain.
 API(cuDeviceGetByPCIBusId, (CUdevice * device, const char *id)) {
-  (void)id;
   CHECK(0);
+  if (!device || !id) return CUDA_ERROR_INVALID_VALUE;
+  if (strspn(id, "0:.") != strlen(id)) return CUDA_ERROR_INVALID_DEVICE;
   *device = 0;
   return CUDA_SUCCESS;
 }
 
 API(cuDeviceCanAccessPeer, (int *can, CUdevice device, CUdevice peer)) {
   CHECK(device);
-  (void)peer;
+  CHECK(peer);
   *can = 0;
   return CUDA_SUCCESS;
+}
+
+// A device has no such attributes with itself.
+API(cuDeviceGetP2PAttribute, (int *value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer)) {
+  CHECK(device);
+  CHECK(peer);
+  (void)attribute;
+  return value ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Attributes by number; those that are not here are 0, as what an H100 lacks or the emulator does not do.

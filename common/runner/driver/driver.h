@@ -53,6 +53,21 @@ struct CUmod_st {
 };
 
 const EmulatorKernel *function_info(Function *function);
+
+// The PTX that a module consists of: more than one text, if it is linked.
+typedef struct Texts {
+  EmulatorText *items;
+  int count;
+} Texts;
+
+// Stands between the texts that the linker hands on in one image.
+#define TEXT_BORDER "\n//// hopper-run: the next file ////\n"
+
+// Reads a fatbin, its wrapper, or PTX that ends with a 0.
+CUresult texts_of(const void *image, Texts *texts);
+// Takes over the text. False when memory is exhausted, or the text is NULL.
+bool texts_add(Texts *texts, char *text);
+void texts_free(Texts *texts);
 // The bytes of a file, with zeros behind them, which the caller frees; or NULL.
 char *module_read_file(const char *path, size_t *size);
 
@@ -69,6 +84,7 @@ typedef enum OperationKind {
   OPERATION_GRAPH,
   OPERATION_ALLOCATE,
   OPERATION_FREE,
+  OPERATION_CONDITION,
 } OperationKind;
 
 typedef struct Launch {
@@ -86,6 +102,18 @@ typedef struct Fill {
   size_t width, height, pitch;
 } Fill;
 
+typedef struct Conditional Conditional;  // a handle of conditional.c
+
+// The numbers of CUgraphConditionalNodeType.
+typedef enum ConditionType { CONDITION_IF, CONDITION_WHILE, CONDITION_SWITCH } ConditionType;
+
+typedef struct Condition {
+  Conditional *handle;
+  ConditionType type;
+  unsigned size;
+  CUgraph *bodies;  // so many
+} Condition;
+
 typedef struct Operation {
   OperationKind kind;
   const char *function;  // of the API, for messages
@@ -96,6 +124,7 @@ typedef struct Operation {
     CUDA_HOST_NODE_PARAMS host;
     CUevent event;
     CUgraph graph;
+    Condition condition;
     struct {
       uint64_t address;
       size_t size;
@@ -160,3 +189,9 @@ CUgraph graph_new(void);
 void graph_free(CUgraph graph);
 CUgraph graph_clone(const struct CUgraph_st *graph);
 CUresult graph_run(CUgraph graph);
+
+// ---- conditional.c ----
+
+Condition condition_clone(const Condition *condition);
+void condition_free(Condition *condition);
+CUresult condition_run(const Condition *condition);

@@ -36,6 +36,7 @@ static void free_node(CUgraphNode node) {
 
 void graph_free(CUgraph graph) {
   if (!graph) return;
+  conditional_forget_graph(graph);
   for (size_t i = 0; i < graph->nodes.count; i++) free_node(graph->nodes.items[i]);
   free(graph->nodes.items);
   free(graph);

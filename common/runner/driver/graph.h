@@ -24,3 +24,17 @@ struct CUgraphExec_st {
 };
 
 void graph_remove(CUgraphNode node);
+
+// ---- conditional.c ----
+
+// Whether a graph has conditional nodes. It cannot be cloned then, nor be a child.
+bool conditional_in(const struct CUgraph_st *graph);
+// Called when the graph is destroyed, when an executable one is made of it and destroyed again, and at each launch.
+void conditional_forget_graph(const struct CUgraph_st *graph);
+CUresult conditional_instantiate(const struct CUgraph_st *graph);
+void conditional_end(const struct CUgraph_st *graph);
+void conditional_begin(const struct CUgraph_st *graph);
+#if CUDA_VERSION >= 12030
+// The operation of a conditional node, with empty bodies.
+CUresult condition_of(const CUgraphNodeParams *parameters, Operation *operation);
+#endif

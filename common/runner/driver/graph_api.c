@@ -102,9 +102,16 @@ API(cuGraphAddEventWaitNode, (NODE, CUevent event)) {
   return add(node, graph, after, count, (Operation){.kind = OPERATION_WAIT, .as.event = event});
 }
 
+// What CUDA does not allow of a graph with conditional nodes.
+static CUresult refuse_conditional(const char *what) {
+  core_say("a graph with conditional nodes cannot be %s", what);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 API(cuGraphAddChildGraphNode, (NODE, CUgraph child)) {
   ENTER();
   if (!child) return CUDA_ERROR_INVALID_VALUE;
+  if (conditional_in(child)) return refuse_conditional("a child of another graph");
   return add(node, graph, after, count, (Operation){.kind = OPERATION_GRAPH, .as.graph = graph_clone(child)});
 }
 
@@ -119,6 +126,17 @@ static CUDA_MEMSET_NODE_PARAMS fill_of(const CUgraphNodeParams *p) {
   return (CUDA_MEMSET_NODE_PARAMS){p->memset.dst,         p->memset.pitch, p->memset.value,
                                    p->memset.elementSize, p->memset.width, p->memset.height};
 }
+
+#if CUDA_VERSION >= 12030
+static CUresult add_condition(NODE, CUgraphNodeParams *p) {
+  ENTER();
+  Operation operation;
+  CUresult status = condition_of(p, &operation);
+  if (status == CUDA_SUCCESS) status = add(node, graph, after, count, operation);
+  if (status == CUDA_SUCCESS) p->conditional.phGraph_out = (*node)->operation.as.condition.bodies;
+  return status;
+}
+#endif
 
 API(cuGraphAddNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,
                         size_t count, CUgraphNodeParams *p)) {
@@ -135,6 +153,9 @@ API(cuGraphAddNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *af
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     return cuGraphAddEventRecordNode(node, graph, after, count, p->eventRecord.event);
   case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cuGraphAddEventWaitNode(node, graph, after, count, p->eventWait.event);
+#if CUDA_VERSION >= 12030
+  case CU_GRAPH_NODE_TYPE_CONDITIONAL: return add_condition(node, graph, after, count, p);
+#endif
   default: return core_missing("cuGraphAddNode of this type");
   }
 }
@@ -244,10 +265,17 @@ API(cuGraphNodeGetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned *enable
 
 API(cuGraphNodeGetType, (CUgraphNode node, CUgraphNodeType *type)) {
   static const CUgraphNodeType types[] = {
-      [OPERATION_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY,     [OPERATION_LAUNCH] = CU_GRAPH_NODE_TYPE_KERNEL,
-      [OPERATION_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,     [OPERATION_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
-      [OPERATION_HOST] = CU_GRAPH_NODE_TYPE_HOST,       [OPERATION_RECORD] = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-      [OPERATION_WAIT] = CU_GRAPH_NODE_TYPE_WAIT_EVENT, [OPERATION_GRAPH] = CU_GRAPH_NODE_TYPE_GRAPH,
+    [OPERATION_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY,
+    [OPERATION_LAUNCH] = CU_GRAPH_NODE_TYPE_KERNEL,
+    [OPERATION_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,
+    [OPERATION_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
+    [OPERATION_HOST] = CU_GRAPH_NODE_TYPE_HOST,
+    [OPERATION_RECORD] = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+    [OPERATION_WAIT] = CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+    [OPERATION_GRAPH] = CU_GRAPH_NODE_TYPE_GRAPH,
+#if CUDA_VERSION >= 12030
+    [OPERATION_CONDITION] = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+#endif
   };
   ENTER();
   *type = types[node->operation.kind];
@@ -298,6 +326,7 @@ API(cuGraphDestroyNode, (CUgraphNode node)) {
 
 API(cuGraphClone, (CUgraph * clone, CUgraph graph)) {
   ENTER();
+  if (graph && conditional_in(graph)) return refuse_conditional("cloned");
   *clone = graph ? graph_clone(graph) : NULL;
   return *clone ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -418,6 +447,8 @@ API(cuGraphRemoveDependencies_v2,
 API(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags)) {
   ENTER();
   if (!exec || !graph) return CUDA_ERROR_INVALID_VALUE;
+  CUresult status = conditional_instantiate(graph);
+  if (status != CUDA_SUCCESS) return status;
   *exec = calloc(1, sizeof **exec);
   if (*exec) **exec = (struct CUgraphExec_st){graph_clone(graph), flags};
   return *exec && (*exec)->graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -453,6 +484,9 @@ API(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRes
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   }
   // Nodes of the first graph still name those of the exec: the new ones take over their originals.
+  conditional_end(exec->graph);
+  CUresult status = conditional_instantiate(graph);
+  if (status != CUDA_SUCCESS) return status;
   CUgraph clone = graph_clone(graph);
   if (!clone) return CUDA_ERROR_OUT_OF_MEMORY;
   for (size_t i = 0; i < clone->nodes.count; i++)
@@ -465,6 +499,7 @@ API(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRes
 API(cuGraphExecDestroy, (CUgraphExec exec)) {
   ENTER();
   if (!exec) return CUDA_ERROR_INVALID_VALUE;
+  conditional_end(exec->graph);
   graph_free(exec->graph);
   free(exec);
   return CUDA_SUCCESS;
@@ -479,7 +514,11 @@ API(cuGraphUpload, (CUgraphExec exec, CUstream stream)) {
 API(cuGraphLaunch, (CUgraphExec exec, CUstream stream)) {
   ENTER();
   if (!exec || !stream_of(stream)) return CUDA_ERROR_INVALID_HANDLE;
-  if (!stream_captures(stream)) return graph_run(exec->graph);
+  if (!stream_captures(stream)) {
+    conditional_begin(exec->graph);
+    return graph_run(exec->graph);
+  }
+  if (conditional_in(exec->graph)) return refuse_conditional("launched into a stream that captures");
   Operation operation = {.kind = OPERATION_GRAPH, .function = "cuGraphLaunch", .as.graph = graph_clone(exec->graph)};
   return stream_do(stream, &operation);
 }

@@ -1,25 +1,46 @@
-// The linker. It takes one text of PTX, or one fatbin, and gives it back: most programs use it only to compile PTX. The
-// emulator cannot link, so a second input is missing here.
+// The linker. Its inputs are PTX, fatbins, and the objects and libraries that contain fatbins. What it makes is their PTX, one
+// text after another, which cuModuleLoadData takes in a cubin's place and links.
 #include <stdlib.h>
 #include <string.h>
 
+#include "../fatbin.h"
 #include "driver.h"
 
 struct CUlinkState_st {
-  char *image;  // what cuModuleLoadData gets in a cubin's place
-  size_t size;
+  Texts texts;
+  char *image;  // what cuModuleLoadData gets, after cuLinkComplete
 };
 
-// Takes over the image.
-static CUresult add_input(CUlinkState state, CUjitInputType type, char *image, size_t size) {
-  bool fits = type == CU_JIT_INPUT_PTX || type == CU_JIT_INPUT_FATBINARY;
-  if (!fits || state->image) {
-    free(image);
-    return core_missing(fits ? "cuLinkAddData of a second input" : "cuLinkAddData of anything but PTX and fatbins");
+// Adds the PTX of each fatbin in an object or a library. NVIDIA's device runtime has none, and nothing of it is missing: what
+// the emulator has of it, it has built in.
+static CUresult add_fatbins(CUlinkState state, const char *bytes, size_t size, const char *name) {
+  const char *why = NULL;
+  int before = state->texts.count;
+  for (size_t at = 0; (at = fatbin_next(bytes, size, at)) < size; at++) {
+    // A copy, because an archive does not align its members.
+    char *copy = malloc(size - at);
+    if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(copy, bytes + at, size - at);
+    if (fatbin_has_ptx(copy) && !texts_add(&state->texts, fatbin_ptx(copy, &why)))
+      core_say_once("%s: %s", name, why ? why : "out of memory");
+    free(copy);
   }
-  state->image = image;
-  state->size = size;
+  if (state->texts.count == before && !strstr(name, "cudadevrt"))
+    core_say_once("%s: there is no PTX in it that a Hopper GPU runs; build it with nvcc -gencode "
+                  "arch=compute_90a,code=compute_90a",
+                  name);
   return CUDA_SUCCESS;
+}
+
+// bytes end with zeros behind the size.
+static CUresult add_input(CUlinkState state, CUjitInputType type, const char *bytes, size_t size, const char *name) {
+  switch (type) {
+  case CU_JIT_INPUT_PTX:
+  case CU_JIT_INPUT_FATBINARY: return texts_of(bytes, &state->texts);
+  case CU_JIT_INPUT_OBJECT:
+  case CU_JIT_INPUT_LIBRARY: return add_fatbins(state, bytes, size, name);
+  default: return core_missing("cuLinkAddData of a cubin or of NVVM's code");
+  }
 }
 
 API(cuLinkCreate_v2, (unsigned count, CUjit_option *options, void **values, CUlinkState *state)) {
@@ -34,12 +55,14 @@ API(cuLinkCreate_v2, (unsigned count, CUjit_option *options, void **values, CUli
 API(cuLinkAddData_v2, (CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
                        unsigned count, CUjit_option *options, void **values)) {
   ENTER();
-  (void)name, (void)count, (void)options, (void)values;
-  if (!state || !data) return CUDA_ERROR_INVALID_VALUE;
-  char *image = calloc(size + 16, 1);
-  if (!image) return CUDA_ERROR_OUT_OF_MEMORY;
-  memcpy(image, data, size);
-  return add_input(state, type, image, size);
+  (void)count, (void)options, (void)values;
+  if (!state || !data || state->image) return CUDA_ERROR_INVALID_VALUE;
+  char *bytes = calloc(size + 16, 1);
+  if (!bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  memcpy(bytes, data, size);
+  CUresult status = add_input(state, type, bytes, size, name ? name : "an input of the linker");
+  free(bytes);
+  return status;
 }
 
 API(cuLinkAddFile_v2,
@@ -47,23 +70,44 @@ API(cuLinkAddFile_v2,
   ENTER();
   (void)count, (void)options, (void)values;
   size_t size = 0;
-  if (!state) return CUDA_ERROR_INVALID_VALUE;
-  char *image = module_read_file(path, &size);
-  return image ? add_input(state, type, image, size) : CUDA_ERROR_FILE_NOT_FOUND;
+  if (!state || state->image) return CUDA_ERROR_INVALID_VALUE;
+  char *bytes = module_read_file(path, &size);
+  CUresult status = bytes ? add_input(state, type, bytes, size, path) : CUDA_ERROR_FILE_NOT_FOUND;
+  free(bytes);
+  return status;
 }
 
-// The image is the linker's, until cuLinkDestroy.
+// The texts, one after another.
+static char *join(const Texts *texts) {
+  size_t size = 1;
+  for (int i = 0; i < texts->count; i++) size += texts->items[i].length + strlen(TEXT_BORDER);
+  char *image = malloc(size), *end = image;
+  for (int i = 0; image && i < texts->count; i++) {
+    if (i > 0) end = stpcpy(end, TEXT_BORDER);
+    end = stpcpy(end, texts->items[i].ptx);
+  }
+  return image;
+}
+
+// The image is the linker's, until cuLinkDestroy. It is loaded once to see whether it can be linked.
 API(cuLinkComplete, (CUlinkState state, void **image, size_t *size)) {
   ENTER();
-  if (!state || !state->image || !image) return CUDA_ERROR_INVALID_VALUE;
+  CUmodule module;
+  if (!state || state->texts.count == 0 || !image) return CUDA_ERROR_INVALID_VALUE;
+  if (!state->image) state->image = join(&state->texts);
+  if (!state->image) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult status = cuModuleLoadData(&module, state->image);
+  if (status != CUDA_SUCCESS) return status;
+  cuModuleUnload(module);
   *image = state->image;
-  if (size) *size = state->size + 1;
+  if (size) *size = strlen(state->image) + 1;
   return CUDA_SUCCESS;
 }
 
 API(cuLinkDestroy, (CUlinkState state)) {
   ENTER();
   if (!state) return CUDA_ERROR_INVALID_HANDLE;
+  texts_free(&state->texts);
   free(state->image);
   free(state);
   return CUDA_SUCCESS;

@@ -289,39 +289,44 @@ API(cuPointerSetAttribute, (const void *value, CUpointer_attribute attribute, CU
 
 // ---- hints for managed memory, which moves nowhere ----
 
-static CUresult hint(uint64_t address) {
+// Memory may be hinted to be near a device, or near the host, which is CU_DEVICE_CPU.
+static CUresult hint(uint64_t address, CUmemLocation near) {
   EmulatorRange range;
+  if (near.type == CU_MEM_LOCATION_TYPE_DEVICE && near.id != CU_DEVICE_CPU && core_device(near.id) != CUDA_SUCCESS)
+    return CUDA_ERROR_INVALID_DEVICE;
   return memory_at(address) || emulator_find(core.emulator, address, &range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+
+static CUmemLocation location_of(CUdevice device) { return (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device}; }
 
 #undef cuMemAdvise
 CUresult cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device) {
   ENTER();
-  (void)size, (void)advice, (void)device;
-  return hint(address);
+  (void)size, (void)advice;
+  return hint(address, location_of(device));
 }
 
 API(cuMemAdvise_v2, (CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location)) {
   ENTER();
-  (void)size, (void)advice, (void)location;
-  return hint(address);
+  (void)size, (void)advice;
+  return hint(address, location);
 }
 
 API(cuMemPrefetchAsync, (CUdeviceptr address, size_t size, CUdevice device, CUstream stream)) {
   ENTER();
-  (void)size, (void)device, (void)stream;
-  return hint(address);
+  (void)size, (void)stream;
+  return hint(address, location_of(device));
 }
 
 API(cuMemPrefetchAsync_v2,
     (CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags, CUstream stream)) {
   ENTER();
-  (void)size, (void)location, (void)flags, (void)stream;
-  return hint(address);
+  (void)size, (void)flags, (void)stream;
+  return hint(address, location);
 }
 
 API(cuStreamAttachMemAsync, (CUstream stream, CUdeviceptr address, size_t size, unsigned flags)) {
   ENTER();
   (void)stream, (void)size, (void)flags;
-  return hint(address);
+  return hint(address, location_of(0));
 }

@@ -10,8 +10,38 @@ static CUmodule modules;
 
 // ---- loading ----
 
-// Data that begins with neither of the two magic numbers is PTX text, which ends with a 0.
-static CUresult text_of(const void *image, char **text) {
+bool texts_add(Texts *texts, char *text) {
+  EmulatorText *items = text ? realloc(texts->items, ((size_t)texts->count + 1) * sizeof *items) : NULL;
+  if (!items) {
+    free(text);
+    return false;
+  }
+  texts->items = items;
+  texts->items[texts->count++] = (EmulatorText){text, strlen(text)};
+  return true;
+}
+
+void texts_free(Texts *texts) {
+  for (int i = 0; i < texts->count; i++) free((char *)texts->items[i].ptx);
+  free(texts->items);
+  *texts = (Texts){0};
+}
+
+// The parts of a program built with -rdc=true. NVIDIA's device runtime, which is one of them, is machine code and left out.
+static bool add_parts(Texts *texts, const void *const *parts, const char **why) {
+  for (; parts && *parts; parts++)
+    if (fatbin_has_ptx(*parts) && !texts_add(texts, fatbin_ptx(*parts, why))) return false;
+  return true;
+}
+
+// PTX that the linker has made, and any other.
+static bool add_text(Texts *texts, const char *text) {
+  for (const char *end; (end = strstr(text, TEXT_BORDER)) != NULL; text = end + strlen(TEXT_BORDER))
+    if (!texts_add(texts, strndup(text, (size_t)(end - text)))) return false;
+  return texts_add(texts, strdup(text));
+}
+
+CUresult texts_of(const void *image, Texts *texts) {
   const char *why = NULL;
   if (fatbin_is_elf(image)) {
     core_say_once("the program loads a cubin, which is machine code: the emulator runs PTX (nvcc -ptx, or -fatbin with "
@@ -19,15 +49,15 @@ static CUresult text_of(const void *image, char **text) {
     core.refused = true;
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
-  *text = fatbin_is(image) ? fatbin_ptx(image, &why) : strdup(image);
-  if (*text) return CUDA_SUCCESS;
+  bool is_fatbin = fatbin_is(image);
+  bool done = is_fatbin ? add_parts(texts, fatbin_parts(image), &why) : add_text(texts, image);
+  if (done && is_fatbin && texts->count == 0) done = texts_add(texts, fatbin_ptx(image, &why));
+  if (done) return CUDA_SUCCESS;
+  texts_free(texts);
   core_say_once("%s; build it with nvcc -gencode arch=compute_90a,code=compute_90a", why ? why : "out of memory");
   core.incomplete = true;
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
-
-bool core_has_ptx(const void *image) { return fatbin_has_ptx(image); }
-const void *const *core_parts(const void *image) { return fatbin_parts(image); }
 
 // Removes the working directory from the paths of `.file 1 "/home/.../my.cu"`, so that reports name files as the user does.
 static void shorten_paths(char *text) {
@@ -58,17 +88,21 @@ static void add_functions(CUmodule module) {
 
 // The lock is held.
 static CUresult load(CUmodule *result, const void *image) {
-  char *text = NULL;
+  Texts texts = {0};
   EmulatorError error = {0};
   if (!result || !image) return CUDA_ERROR_INVALID_VALUE;
-  CUresult status = text_of(image, &text);
+  CUresult status = texts_of(image, &texts);
   if (status != CUDA_SUCCESS) return status;
   CUmodule module = calloc(1, sizeof *module);
-  shorten_paths(text);
-  if (module) module->loaded = emulator_load(core.emulator, text, strlen(text), &error);
-  free(text);
+  for (int i = 0; i < texts.count; i++) {
+    shorten_paths((char *)texts.items[i].ptx);
+    texts.items[i].length = strlen(texts.items[i].ptx);
+  }
+  if (module) module->loaded = emulator_link(core.emulator, texts.items, texts.count, &error);
+  const char *parts = texts.count > 1 ? " (that of all its files, one after another)" : "";
+  texts_free(&texts);
   if (!module || !module->loaded) {
-    core_say("the program's PTX, line %d: %s", error.line, error.message);
+    core_say("the program's PTX, line %d%s: %s", error.line, parts, error.message);
     core.incomplete = true;
     free(module);
     return CUDA_ERROR_INVALID_PTX;

@@ -44,19 +44,20 @@ API(cuMemFreeAsync, (CUdeviceptr address, CUstream stream)) {
 // ---- pools ----
 
 API(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device)) {
-  if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (core_device(device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
   *pool = &default_pool;
   return CUDA_SUCCESS;
 }
 
 API(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device)) {
-  if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (core_device(device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
   *pool = current;
   return CUDA_SUCCESS;
 }
 
 API(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool)) {
-  if (device != 0 || !pool) return CUDA_ERROR_INVALID_VALUE;
+  if (core_device(device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
+  if (!pool) return CUDA_ERROR_INVALID_VALUE;
   current = pool;
   return CUDA_SUCCESS;
 }

@@ -43,12 +43,14 @@ bool stream_captures(CUstream handle) {
 void operation_free(Operation *operation) {
   if (operation->kind == OPERATION_LAUNCH) free(operation->as.launch.parameters);
   if (operation->kind == OPERATION_GRAPH) graph_free(operation->as.graph);
+  if (operation->kind == OPERATION_CONDITION) condition_free(&operation->as.condition);
 }
 
 Operation operation_clone(const Operation *operation) {
   Operation clone = *operation;
   if (operation->kind == OPERATION_LAUNCH) clone.as.launch = launch_clone(&operation->as.launch);
   if (operation->kind == OPERATION_GRAPH) clone.as.graph = graph_clone(operation->as.graph);
+  if (operation->kind == OPERATION_CONDITION) clone.as.condition = condition_clone(&operation->as.condition);
   return clone;
 }
 
@@ -67,6 +69,7 @@ CUresult operation_run(const Operation *operation) {
   case OPERATION_HOST: operation->as.host.fn(operation->as.host.userData); return CUDA_SUCCESS;
   case OPERATION_RECORD: operation->as.event->recorded = true; return CUDA_SUCCESS;
   case OPERATION_GRAPH: return graph_run(operation->as.graph);
+  case OPERATION_CONDITION: return condition_run(&operation->as.condition);
   case OPERATION_FREE: return memory_release(operation->as.memory.address, operation->function);
   default: return CUDA_SUCCESS;
   }

@@ -3,7 +3,7 @@
 
 #include "runtime.h"
 
-static cudaError_t check(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
+static cudaError_t check(int device) { return runtime_error(core_device(device)); }
 
 API(cudaGetDeviceCount, (int *count)) { return DO(cuDeviceGetCount(count)); }
 
@@ -23,8 +23,9 @@ API(cudaInitDevice, (int device, unsigned device_flags, unsigned flags)) {
 }
 
 API(cudaSetValidDevices, (int *devices, int count)) {
-  (void)devices, (void)count;
-  return cudaSuccess;
+  cudaError_t status = cudaSuccess;
+  for (int i = 0; i < count && status == cudaSuccess; i++) status = check(devices[i]);
+  return runtime_result(status);
 }
 
 API(cudaChooseDevice, (int *device, const void *properties)) {
@@ -96,10 +97,21 @@ API(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest)) {
 API(cudaDeviceGetPCIBusId, (char *id, int size, int device)) { return DO(cuDeviceGetPCIBusId(id, size, device)); }
 API(cudaDeviceGetByPCIBusId, (int *device, const char *id)) { return DO(cuDeviceGetByPCIBusId(device, id)); }
 
-API(cudaDeviceCanAccessPeer, (int *can, int device, int peer)) {
-  (void)device, (void)peer;
-  *can = 0;
-  return cudaSuccess;
+API(cudaDeviceCanAccessPeer, (int *can, int device, int peer)) { return DO(cuDeviceCanAccessPeer(can, device, peer)); }
+
+API(cudaDeviceGetP2PAttribute, (int *value, enum cudaDeviceP2PAttr attribute, int device, int peer)) {
+  return DO(cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attribute, device, peer));
+}
+
+// A device is not its own peer.
+API(cudaDeviceEnablePeerAccess, (int peer, unsigned flags)) {
+  core_device(peer);
+  return runtime_result(flags ? cudaErrorInvalidValue : cudaErrorInvalidDevice);
+}
+
+API(cudaDeviceDisablePeerAccess, (int peer)) {
+  cudaError_t status = check(peer);
+  return runtime_result(status == cudaSuccess ? cudaErrorPeerAccessNotEnabled : status);
 }
 
 API(cudaProfilerStart, (void)) { return cudaSuccess; }

@@ -174,16 +174,35 @@ static cudaError_t any_parameters(const struct cudaGraphNodeParams *p, CUgraphNo
   case cudaGraphNodeTypeGraph: result->graph.graph = p->graph.graph; break;
   case cudaGraphNodeTypeWaitEvent: result->eventWait.event = p->eventWait.event; break;
   case cudaGraphNodeTypeEventRecord: result->eventRecord.event = p->eventRecord.event; break;
+#if CUDA_VERSION >= 12030
+  case cudaGraphNodeTypeConditional:
+    result->conditional = (CUDA_CONDITIONAL_NODE_PARAMS){.handle = p->conditional.handle,
+                                                         .type = (CUgraphConditionalNodeType)p->conditional.type,
+                                                         .size = p->conditional.size};
+    break;
+#endif
   default: break;
   }
   return cudaSuccess;
 }
 
-static cudaError_t add_any(NODE, const struct cudaGraphNodeParams *parameters) {
+static cudaError_t add_any(NODE, struct cudaGraphNodeParams *parameters) {
   CUgraphNodeParams p;
   cudaError_t status = any_parameters(parameters, &p);
-  return status ? runtime_result(status) : DO(cuGraphAddNode(node, graph, after, count, &p));
+  if (status) return runtime_result(status);
+  status = DO(cuGraphAddNode(node, graph, after, count, &p));
+#if CUDA_VERSION >= 12030
+  if (p.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) parameters->conditional.phGraph_out = p.conditional.phGraph_out;
+#endif
+  return status;
 }
+
+#if CUDA_VERSION >= 12030
+API(cudaGraphConditionalHandleCreate,
+    (cudaGraphConditionalHandle * handle, cudaGraph_t graph, unsigned value, unsigned flags)) {
+  return DO(cuGraphConditionalHandleCreate((CUgraphConditionalHandle *)handle, graph, NULL, value, flags));
+}
+#endif
 
 #define ANY_NODE                                                                                                       \
   cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, const CUgraphEdgeData *edges, size_t count,  \

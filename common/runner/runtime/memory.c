@@ -99,14 +99,18 @@ API(cudaMemcpy, (void *to, const void *from, size_t size, enum cudaMemcpyKind ki
   return cudaMemcpyAsync(to, from, size, kind, NULL);
 }
 
+static bool no_devices(int to, int from) {
+  return core_device(to) != CUDA_SUCCESS || core_device(from) != CUDA_SUCCESS;
+}
+
 API(cudaMemcpyPeer, (void *to, int to_device, const void *from, int from_device, size_t size)) {
-  (void)to_device, (void)from_device;
+  if (no_devices(to_device, from_device)) return runtime_result(cudaErrorInvalidDevice);
   return DO(cuMemcpy(ADDRESS(to), ADDRESS(from), size));
 }
 
 API(cudaMemcpyPeerAsync,
     (void *to, int to_device, const void *from, int from_device, size_t size, cudaStream_t stream)) {
-  (void)to_device, (void)from_device;
+  if (no_devices(to_device, from_device)) return runtime_result(cudaErrorInvalidDevice);
   return DO(cuMemcpyAsync(ADDRESS(to), ADDRESS(from), size, stream));
 }
 
@@ -156,6 +160,22 @@ API(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p, cudaStream_t stream))
 
 API(cudaMemcpy3D, (const struct cudaMemcpy3DParms *parameters)) { return cudaMemcpy3DAsync(parameters, NULL); }
 
+API(cudaMemcpy3DPeerAsync, (const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)) {
+  if (no_devices(p->dstDevice, p->srcDevice)) return runtime_result(cudaErrorInvalidDevice);
+  struct cudaMemcpy3DParms copy = {.srcArray = p->srcArray,
+                                   .srcPos = p->srcPos,
+                                   .srcPtr = p->srcPtr,
+                                   .dstArray = p->dstArray,
+                                   .dstPos = p->dstPos,
+                                   .dstPtr = p->dstPtr,
+                                   .extent = p->extent};
+  return cudaMemcpy3DAsync(&copy, stream);
+}
+
+API(cudaMemcpy3DPeer, (const struct cudaMemcpy3DPeerParms *parameters)) {
+  return cudaMemcpy3DPeerAsync(parameters, NULL);
+}
+
 // ---- fills ----
 
 API(cudaMemsetAsync, (void *pointer, int value, size_t size, cudaStream_t stream)) {
@@ -184,15 +204,31 @@ API(cudaMemset3D, (struct cudaPitchedPtr pointer, int value, struct cudaExtent e
   return cudaMemset3DAsync(pointer, value, extent, NULL);
 }
 
-// ---- hints. Their parameters are not the same in CUDA 12 and 13, and none matters but the first two ----
+// ---- hints. CUDA 13 names a place where CUDA 12 names a device ----
 
-API(cudaMemAdvise, (const void *pointer, size_t size)) {
-  return DO(cuMemAdvise(ADDRESS(pointer), size, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
+#define ADVISE (const void *pointer, size_t size, enum cudaMemoryAdvise advice, struct cudaMemLocation location)
+#define CALL_ADVISE                                                                                                    \
+  DO(cuMemAdvise_v2(ADDRESS(pointer), size, (CUmem_advise)advice, *(CUmemLocation *)(void *)&location))
+#define PREFETCH                                                                                                       \
+  (const void *pointer, size_t size, struct cudaMemLocation location, unsigned flags, cudaStream_t stream)
+#define CALL_PREFETCH                                                                                                  \
+  DO(cuMemPrefetchAsync_v2(ADDRESS(pointer), size, *(CUmemLocation *)(void *)&location, flags, stream))
+
+#if RUNTIME == 12
+API(cudaMemAdvise, (const void *pointer, size_t size, enum cudaMemoryAdvise advice, int device)) {
+  return DO(cuMemAdvise(ADDRESS(pointer), size, (CUmem_advise)advice, device));
 }
 
-API(cudaMemAdvise_v2, (const void *pointer, size_t size)) { return cudaMemAdvise(pointer, size); }
-API(cudaMemPrefetchAsync, (const void *pointer, size_t size)) { return cudaMemAdvise(pointer, size); }
-API(cudaMemPrefetchAsync_v2, (const void *pointer, size_t size)) { return cudaMemAdvise(pointer, size); }
+API(cudaMemPrefetchAsync, (const void *pointer, size_t size, int device, cudaStream_t stream)) {
+  return DO(cuMemPrefetchAsync(ADDRESS(pointer), size, device, stream));
+}
+
+API(cudaMemAdvise_v2, ADVISE) { return CALL_ADVISE; }
+API(cudaMemPrefetchAsync_v2, PREFETCH) { return CALL_PREFETCH; }
+#else
+API(cudaMemAdvise, ADVISE) { return CALL_ADVISE; }
+API(cudaMemPrefetchAsync, PREFETCH) { return CALL_PREFETCH; }
+#endif
 
 API(cudaStreamAttachMemAsync, (cudaStream_t stream, void *pointer, size_t size, unsigned flags)) {
   return DO(cuStreamAttachMemAsync(stream, ADDRESS(pointer), size, flags));

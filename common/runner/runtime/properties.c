@@ -120,7 +120,7 @@ static void fill_launch(Properties *p) {
 static cudaError_t properties(Properties *p, int device) {
   cudaError_t ready = runtime_ready();
   if (ready != cudaSuccess) return runtime_result(ready);
-  if (device != 0) return runtime_result(cudaErrorInvalidDevice);
+  if (core_device(device) != CUDA_SUCCESS) return runtime_result(cudaErrorInvalidDevice);
   memset(p, 0, sizeof *p);
   cuDeviceGetName(p->name, sizeof p->name, 0);
   fill_memory(p);

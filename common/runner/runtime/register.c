@@ -8,9 +8,8 @@
 typedef struct Fatbin {
   const void *wrapper;
   bool tried;
-  CUresult status;    // of loading it
-  CUmodule *modules;  // more than one in a program built with -rdc=true
-  int module_count;
+  CUresult status;  // of loading it
+  CUmodule module;
   struct Managed *managed;
 } Fatbin;
 
@@ -52,48 +51,13 @@ static Symbol *find_symbol(const void *host, bool is_kernel) {
 
 // ---- loading ----
 
-static CUresult load_one(Fatbin *fatbin, const void *image) {
-  CUresult status = cuModuleLoadFatBinary(&fatbin->modules[fatbin->module_count], image);
-  if (status == CUDA_SUCCESS) fatbin->module_count++;
-  return status;
-}
-
-// Nothing is linked here: the parts of a program built with -rdc=true become modules side by side. NVIDIA's device runtime,
-// which is one of them, is machine code and left out.
-static CUresult load_modules(Fatbin *fatbin) {
-  const void *const *parts = core_parts(fatbin->wrapper);
-  size_t count = 0;
-  while (parts && parts[count]) count++;
-  fatbin->modules = calloc(count + 1, sizeof *fatbin->modules);
-  if (!fatbin->modules) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult status = CUDA_SUCCESS;
-  for (size_t i = 0; i < count && status == CUDA_SUCCESS; i++)
-    if (core_has_ptx(parts[i])) status = load_one(fatbin, parts[i]);
-  if (status == CUDA_SUCCESS && fatbin->module_count == 0) status = load_one(fatbin, fatbin->wrapper);
-  return status;
-}
-
-static CUresult find_global(const Fatbin *fatbin, const char *name, CUdeviceptr *address, size_t *size) {
-  CUresult status = CUDA_ERROR_NOT_FOUND;
-  for (int i = 0; i < fatbin->module_count && status == CUDA_ERROR_NOT_FOUND; i++)
-    status = cuModuleGetGlobal_v2(address, size, fatbin->modules[i], name);
-  return status;
-}
-
-static CUresult find_function(const Fatbin *fatbin, const char *name, CUfunction *function) {
-  CUresult status = CUDA_ERROR_NOT_FOUND;
-  for (int i = 0; i < fatbin->module_count && status == CUDA_ERROR_NOT_FOUND; i++)
-    status = cuModuleGetFunction(function, fatbin->modules[i], name);
-  return status;
-}
-
 static CUresult load(Fatbin *fatbin) {
   if (fatbin->tried) return fatbin->status;
   fatbin->tried = true;
-  fatbin->status = load_modules(fatbin);
+  fatbin->status = cuModuleLoadFatBinary(&fatbin->module, fatbin->wrapper);
   for (Managed *m = fatbin->managed; m && fatbin->status == CUDA_SUCCESS; m = m->next) {
     CUdeviceptr address;
-    fatbin->status = find_global(fatbin, m->name, &address, NULL);
+    fatbin->status = cuModuleGetGlobal_v2(&address, NULL, fatbin->module, m->name);
     if (fatbin->status == CUDA_SUCCESS) *m->pointer = (void *)(uintptr_t)address;
   }
   return fatbin->status;
@@ -111,7 +75,7 @@ cudaError_t runtime_function(CUfunction *function, const void *host) {
   }
   if (!symbol->function) {
     CUresult status = load(symbol->fatbin);
-    if (status == CUDA_SUCCESS) status = find_function(symbol->fatbin, symbol->name, &symbol->function);
+    if (status == CUDA_SUCCESS) status = cuModuleGetFunction(&symbol->function, symbol->fatbin->module, symbol->name);
     if (status == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidDeviceFunction;
     if (status != CUDA_SUCCESS) return runtime_error(status);
   }
@@ -183,7 +147,7 @@ static cudaError_t variable(const void *host, CUdeviceptr *address, size_t *size
   Symbol *symbol = find_symbol(host, false);
   if (!symbol) return cudaErrorInvalidSymbol;
   CUresult status = load(symbol->fatbin);
-  if (status == CUDA_SUCCESS) status = find_global(symbol->fatbin, symbol->name, address, size);
+  if (status == CUDA_SUCCESS) status = cuModuleGetGlobal_v2(address, size, symbol->fatbin->module, symbol->name);
   return status == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : runtime_error(status);
 }
 

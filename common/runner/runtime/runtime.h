@@ -39,7 +39,6 @@ cudaError_t runtime_function(CUfunction *function, const void *symbol);
 // What libcuda's stand-in has for this one.
 void core_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void core_say_once(const char *format, ...) __attribute__((format(printf, 1, 2)));
-bool core_has_ptx(const void *image);
-const void *const *core_parts(const void *image);
 CUresult core_missing(const char *function);
+CUresult core_device(int device);
 const char *core_readable(const char *name);

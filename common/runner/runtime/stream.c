@@ -98,3 +98,22 @@ API(cudaStreamGetCaptureInfo_v3, V3) { return CALL_V3; }
 #else
 API(cudaStreamGetCaptureInfo, V3) { return CALL_V3; }
 #endif
+
+API(cudaStreamBeginCaptureToGraph, (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *nodes,
+                                    const CUgraphEdgeData *edges, size_t count, enum cudaStreamCaptureMode mode)) {
+  return DO(cuStreamBeginCaptureToGraph(stream, graph, nodes, edges, count, (CUstreamCaptureMode)mode));
+}
+
+#define UPDATE                                                                                                         \
+  (cudaStream_t stream, cudaGraphNode_t * nodes, const CUgraphEdgeData *edges, size_t count, unsigned flags)
+#define CALL_UPDATE DO(cuStreamUpdateCaptureDependencies_v2(stream, nodes, edges, count, flags))
+
+#if RUNTIME == 12
+API(cudaStreamUpdateCaptureDependencies, (cudaStream_t stream, cudaGraphNode_t *nodes, size_t count, unsigned flags)) {
+  return DO(cuStreamUpdateCaptureDependencies(stream, nodes, count, flags));
+}
+
+API(cudaStreamUpdateCaptureDependencies_v2, UPDATE) { return CALL_UPDATE; }
+#else
+API(cudaStreamUpdateCaptureDependencies, UPDATE) { return CALL_UPDATE; }
+#endif
