@@ -67,6 +67,8 @@ test-mutants: root $(TEST_NEEDS) ## makes mistakes in a copy and sees whether a 
 	@python3 tests/mutants/run.py $(ONLY)
 test-others: $(HOPPER_RUN) ## fetches five public repositories and runs their kernels on the emulator: half an hour
 	@python3 tests/others/run.py
+test-suites: $(HOPPER_RUN) ## fetches three suites of races by others, and runs their programs on the emulator: a few minutes
+	@python3 tests/suites/run.py
 test-threads: $(BUILD)/run-tests ## runs the stages' programs under TSan
 	@# Criterion itself does not run under TSan: its threads are those of the programs.
 	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread root
@@ -103,7 +105,7 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
-.PHONY: help ladder progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-threads \
+.PHONY: help ladder progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads \
   record-golden record-rules bench library install run peers flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

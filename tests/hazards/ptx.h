@@ -89,6 +89,13 @@ PTX void bulk_multicast(void *to, const void *from, int bytes, uint64_t *b, int 
       : "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(b)), "h"((short)ranks)
       : "memory");
 }
+// To another block of the cluster, whose mbarrier counts the bytes.
+PTX void bulk_to_peer(unsigned to, const void *from, int bytes, unsigned barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               :
+               : "r"(to), "r"(shared_address(from)), "r"(bytes), "r"(barrier)
+               : "memory");
+}
 PTX void bulk_store(void *to, const void *from, int bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
                :

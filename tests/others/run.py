@@ -16,67 +16,26 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-import time
 import tomllib
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from programs import FLAGS, ROOT, edit, fetch, findings, hopper_run, run
+
 FOLDER = os.path.join(ROOT, "build", "others")
 NOTE = os.path.join(ROOT, "notes", "other-programs.md")
 SECONDS = 600  # after which a program is stopped
-FLAGS = ["-w", "-std=c++17", "-lineinfo", "-cudart", "shared", "-gencode", "arch=compute_90a,code=compute_90a"]
-
-
-def run(command, folder, **options):
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False, **options)
-
-
-# ---- sources ----
-
-def fetch(repository):
-    """The repository's folder, with the pinned commit checked out."""
-    folder = os.path.join(FOLDER, repository["name"])
-    head = run(["git", "rev-parse", "HEAD"], folder).stdout.strip() if os.path.isdir(folder) else ""
-    if head == repository["commit"]:
-        return folder
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
-    for command in (["init", "-q"], ["fetch", "-q", "--depth=1", repository["url"], repository["commit"]],
-                    ["checkout", "-q", "FETCH_HEAD"]):
-        done = run(["git"] + command, folder)
-        if done.returncode:
-            shutil.rmtree(folder)
-            sys.exit(f"{repository['name']}: git {command[0]}: {done.stderr.strip()}")
-    return folder
-
-
-def edit(folder, files, edits):
-    """Replaces patterns in files. One that is found nowhere is an error: then the program is not what it was."""
-    for pattern, text in edits:
-        found = 0
-        for file in files:
-            path = os.path.join(folder, file)
-            with open(path, encoding="utf-8") as stream:
-                content, count = re.subn(pattern, text, stream.read())
-            if count:
-                with open(path, "w", encoding="utf-8") as stream:
-                    stream.write(content)
-            found += count
-        if not found:
-            sys.exit(f"{folder}: nothing matches {pattern!r}")
 
 
 # ---- one program ----
 
 def build(repository, program):
     """Builds a program in a copy of its folder. Returns the copy and None, or what the compiler reported."""
-    source = os.path.join(fetch(repository), program.get("folder", repository.get("folder", ".")))
+    source = os.path.join(fetch(repository, FOLDER), program.get("folder", repository.get("folder", ".")))
     copy = os.path.join(FOLDER, "built", repository["name"], program["name"].replace("/", "-"))
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns(".git"))
     edit(copy, program.get("edited", program["files"]), program.get("edits", []))
-    include = [os.path.join(fetch(repository), path) for path in repository.get("include", [])]
+    include = [os.path.join(fetch(repository, FOLDER), path) for path in repository.get("include", [])]
     command = ["nvcc"] + FLAGS + repository.get("flags", []) + program.get("flags", []) + \
         [f"-I{path}" for path in include] + program["files"] + ["-o", "program"] + program.get("libraries", [])
     if "fatbin" in program:  # a kernel that the program loads from a file
@@ -85,29 +44,14 @@ def build(repository, program):
     return copy, done.stderr[-2000:] if done.returncode else None
 
 
-def findings(text):
-    """The numbers of faults, formal findings and notes that hopper-run counts in its last line of that kind."""
-    heads = re.findall(r"^hopper-run: [\d,]+ launch(?:es)?, (.*)", text, re.MULTILINE)
-    numbers = dict.fromkeys(("fault", "formal", "note"), 0)
-    for count, kind in re.findall(r"([\d,]+) (fault|formal|note)", heads[-1] if heads else ""):
-        numbers[kind] = int(count.replace(",", ""))
-    return numbers
-
-
 def execute(copy, program, arguments):
     """Runs it. A dictionary: exit code (None: stopped after SECONDS), output, seconds, findings, right."""
-    begin = time.time()
-    try:
-        done = run([os.path.join(ROOT, "hopper-run"), "./program"] + arguments, copy, timeout=SECONDS)
-        code, output = done.returncode, done.stdout + done.stderr
-    except subprocess.TimeoutExpired as stopped:
-        code, output = None, (stopped.stdout or b"").decode(errors="replace")
+    code, output, seconds = hopper_run(copy, ["./program"] + arguments, SECONDS)
     found = findings(output)
     ends_well = code == 0 or (code == 1 and found["fault"] > 0)  # hopper-run's own exit code for faults
     right = ends_well and bool(re.search(program["right"], output)) and \
         not re.search(program.get("wrong", r"(?!)"), output)
-    return {"code": code, "seconds": round(time.time() - begin, 1), "right": right, "output": output[-60000:],
-            "findings": found}
+    return {"code": code, "seconds": round(seconds, 1), "right": right, "output": output[-60000:], "findings": found}
 
 
 def judgement(program, arguments):
