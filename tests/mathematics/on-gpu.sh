@@ -4,8 +4,9 @@
 #
 #   sh tests/mathematics/on-gpu.sh OUT
 #
-# Leaves in OUT: h200.txt (hashes of the GPU's results), differences.txt (with examples), samples.tar.gz (the GPU's
-# results of the first 1024 inputs), deltas.gz (of the approximate instructions), times.txt. NATIVE stands before the programs that run on the GPU; with
+# Leaves in OUT what tests/mathematics has: h200.txt (hashes of the GPU's results), approximate.txt (the functions that
+# differ on the emulator) and samples.bin (their first results); and to find a model with: differences.txt (examples),
+# samples.tar.gz (first results of all functions), deltas.gz (of the approximate instructions), times.txt. NATIVE stands before the programs that run on the GPU; with
 # NATIVE='./hopper-run --hazards=off' the script can be tried without one.
 out=$1
 programs=${PROGRAMS:-approximate float float-fast double half half-fast bfloat16 bfloat16-fast integer conversion conversion-fast}
@@ -24,6 +25,10 @@ each 5 './hopper-run --hazards=off build/mathematics/$1 compute $2/$1.emulator 2
 say the emulator has computed
 each 11 'm=build/mathematics/$1; $m compare $2/$1.gpu $2/$1.emulator >$2/$1.differences; $m hashes $2/$1.gpu >$2/$1.hashes
   $m head $2/$1.gpu $2/samples/$1 1024'
+rm -f "$out/samples.bin"
+for p in $programs; do
+  echo "== $p" && build/mathematics/$p approximate "$scratch/$p.gpu" "$scratch/$p.emulator" "$out/samples.bin"
+done >"$out/approximate.txt"
 for p in $programs; do echo "== $p" && cat "$scratch/$p.differences"; done >"$out/differences.txt"
 for p in $programs; do echo "== $p" && cat "$scratch/$p.hashes"; done >"$out/h200.txt"
 tar -C "$scratch/samples" -czf "$out/samples.tar.gz" .
