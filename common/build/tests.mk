@@ -79,7 +79,7 @@ build/gpu/%.cubin: build/gpu/%.ptx
 # CUDA's mathematics, in programs that run on a GPU and on the emulator: tests/mathematics/README.md.
 MATHEMATICS := approximate float float-fast double half half-fast bfloat16 bfloat16-fast integer conversion conversion-fast
 MATHEMATICS_PROGRAMS := $(MATHEMATICS:%=build/mathematics/%)
-MATHEMATICS_LINK = $(NVCC) $(RUN_FLAGS) $(MATHEMATICS_FLAGS) $(MATHEMATICS_FAST) $(filter %.cu,$^) $(filter %.o,$^) -o $@
+MATHEMATICS_LINK = $(NVCC) $(RUN_FLAGS) $(MATHEMATICS_FLAGS) $(MATHEMATICS_FAST) $< build/mathematics/main.o -o $@
 build/mathematics/main.o: tests/mathematics/main.cu $(wildcard tests/mathematics/*.cuh) | nvcc
 	$(call say,NVCC $<)
 	@mkdir -p $(@D)
@@ -87,9 +87,9 @@ build/mathematics/main.o: tests/mathematics/main.cu $(wildcard tests/mathematics
 build/mathematics/%: tests/mathematics/%.cu build/mathematics/main.o $(wildcard tests/mathematics/*.cuh) | nvcc
 	$(call say,NVCC $@)
 	$Q$(MATHEMATICS_LINK)
+build/mathematics/sample: $(wildcard tests/mathematics/*.cu)
 build/mathematics/%-fast: MATHEMATICS_FAST := -use_fast_math
 build/mathematics/%-fast: tests/mathematics/%.cu build/mathematics/main.o $(wildcard tests/mathematics/*.cuh) | nvcc
 	$(call say,NVCC $@)
 	$Q$(MATHEMATICS_LINK)
 mathematics: $(MATHEMATICS_PROGRAMS)
-.PHONY: mathematics
