@@ -14,6 +14,7 @@ OPTIONS ?=
 TESTS ?= *
 FUZZ_SECONDS ?= 60
 MINE ?= mine
+INPUTS ?= 1048576
 RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 
 .DEFAULT_GOAL := help
@@ -65,6 +66,8 @@ test-deep: $(FUZZERS) $(TEST_NEEDS) ## runs the fuzzers for FUZZ_SECONDS each, a
 	@$(MAKE) --no-print-directory test-threads
 test-mutants: root $(TEST_NEEDS) ## makes mistakes in a copy and sees whether a test fails; ONLY=race.c selects some
 	@python3 tests/mutants/run.py $(ONLY)
+test-mathematics: $(HOPPER_RUN) $(MATHEMATICS_PROGRAMS) ## holds all of CUDA's functions to an H200's results; INPUTS=4096, 65536 or 1048576
+	@for p in $(MATHEMATICS_PROGRAMS); do echo "$$p" && $(HOPPER_RUN) --hazards=off $$p check tests/mathematics $(INPUTS) || exit 1; done
 test-others: $(HOPPER_RUN) ## fetches five public repositories and runs their kernels on the emulator: half an hour
 	@python3 tests/others/run.py
 test-suites: $(HOPPER_RUN) ## fetches three suites of races by others, and runs their programs on the emulator: a few minutes
@@ -78,6 +81,10 @@ record-golden: build/golden/record ## on the GPU: records tests/golden again, an
 	@$< tests/golden build/golden
 record-rules: build/rules/record ## on the GPU: records tests/rules again: what it does where PTX leaves a rule open
 	@$< >build/rules/h200.txt && mv build/rules/h200.txt tests/rules/h200.txt
+record-mathematics: $(HOPPER_RUN) ## on the GPU: records tests/mathematics again: all of CUDA's functions, a million inputs each
+	@$(MAKE) --no-print-directory mathematics MATHEMATICS_FLAGS='-gencode arch=compute_90a,code=sm_90a'
+	@mkdir -p build/mathematics/recorded && sh tests/mathematics/on-gpu.sh build/mathematics/recorded
+	@cd build/mathematics/recorded && cp h200.txt approximate.txt samples.bin ../../../tests/mathematics
 
 bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plots/data; continues after an interruption
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
@@ -106,6 +113,6 @@ deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Cri
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
 .PHONY: help ladder progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads \
-  record-golden record-rules bench library install run peers flash-attention-3 bench-emulator counters plot format clean deps
+  test-mathematics mathematics record-golden record-rules record-mathematics bench library install run peers flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

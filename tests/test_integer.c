@@ -213,6 +213,44 @@ static void borrow_of_difference(const Sample *sample, uint64_t *out) {
   out[1] = x < y ? (uint64_t)-1 : 0;
 }
 
+// After a subtraction the flag is the carry of x + ~y + 1, set when there was no borrow.
+static void carry_of_difference(const Sample *sample, uint64_t *out) {
+  Wide x = integer_source(sample, 0), y = integer_source(sample, 1);
+  out[0] = (uint64_t)(x - y);
+  out[1] = x >= y;
+}
+
+// And subc takes one more away when the flag is clear, whichever instruction left it.
+static void subc_after_sum(const Sample *sample, uint64_t *out) {
+  Wide x = integer_source(sample, 0), y = integer_source(sample, 1);
+  out[0] = (uint64_t)(x + y);
+  out[1] = (uint64_t)(integer_source(sample, 2) - integer_source(sample, 3) - !((x + y) >> BITS & 1));
+}
+
+static void addc_after_subc(const Sample *sample, uint64_t *out) {
+  Wide borrow = integer_source(sample, 0) < integer_source(sample, 1);
+  Wide middle = integer_source(sample, 2) - integer_source(sample, 3) - borrow;
+  out[0] = (uint64_t)middle;
+  out[1] = middle >= 0;
+}
+
+static void madc_after_difference(const Sample *sample, uint64_t *out) {
+  Wide x = integer_source(sample, 0), y = integer_source(sample, 1), z = integer_source(sample, 2);
+  out[0] = (uint64_t)(x - y);
+  out[1] = (uint64_t)x * (uint64_t)z + (uint64_t)y + (x >= y);
+}
+
+#define MIXED_ROWS(T)                                                                                                  \
+  INSTRUCTION("sub.cc." #T " %d, %a, %b;\naddc." #T " %d2, 0, 0", #T " " #T ": " #T " " #T, carry_of_difference, 0),   \
+      INSTRUCTION("add.cc." #T " %d, %a, %b;\nsubc." #T " %d2, %c, %e", #T " " #T ": " #T " " #T " " #T " " #T,        \
+                  subc_after_sum, 0),                                                                                  \
+      INSTRUCTION("mad.lo.cc." #T " %d, %a, 1, %b;\nsubc." #T " %d2, %c, %e", #T " " #T ": " #T " " #T " " #T " " #T,  \
+                  subc_after_sum, 0),                                                                                  \
+      INSTRUCTION("sub.cc." #T " %d, %a, %b;\nsubc.cc." #T " %d, %c, %e;\naddc." #T " %d2, 0, 0",                      \
+                  #T " " #T ": " #T " " #T " " #T " " #T, addc_after_subc, 0),                                         \
+      INSTRUCTION("sub.cc." #T " %d, %a, %b;\nmadc.lo." #T " %d2, %a, %c, %b", #T " " #T ": " #T " " #T " " #T,        \
+                  madc_after_difference, 0)
+
 #define CARRY_ROWS(T)                                                                                                  \
   INSTRUCTION("add.cc." #T " %d, %a, %c;\naddc." #T " %d2, %b, %e", #T " " #T ": " #T " " #T " " #T " " #T, add_pair,  \
               0),                                                                                                      \
@@ -282,6 +320,8 @@ Test(integer, carries) {
       CARRY_ROWS(u64),
       MIDDLE_ROWS(u32),
       MIDDLE_ROWS(u64),
+      MIXED_ROWS(u32),
+      MIXED_ROWS(u64),
       {"add.cc.s32 %d, %a, %c;\naddc.s32 %d2, %b, %e", "u32 u32: u32 u32 u32 u32", add_pair, 0},
       {"sub.cc.s64 %d, %a, %c;\nsubc.s64 %d2, %b, %e", "u64 u64: u64 u64 u64 u64", sub_pair, 0},
       {"mad.lo.cc.s32 %d, %a, %b, %c;\nmadc.hi.s32 %d2, %a, %b, %e", "s32 s32: s32 s32 s32 s32", mad_pair, 0},

@@ -75,3 +75,21 @@ build/gpu/%.ptx: tests/gpu/%.cu build/nvcc-flags | nvcc
 build/gpu/%.cubin: ALLOWED := stack serialised
 build/gpu/%.cubin: build/gpu/%.ptx
 	$(CUBIN)
+
+# CUDA's mathematics, in programs that run on a GPU and on the emulator: tests/mathematics/README.md.
+MATHEMATICS := approximate float float-fast double half half-fast bfloat16 bfloat16-fast integer conversion conversion-fast
+MATHEMATICS_PROGRAMS := $(MATHEMATICS:%=build/mathematics/%)
+MATHEMATICS_LINK = $(NVCC) $(RUN_FLAGS) $(MATHEMATICS_FLAGS) $(MATHEMATICS_FAST) $< build/mathematics/main.o -o $@
+build/mathematics/main.o: tests/mathematics/main.cu $(wildcard tests/mathematics/*.cuh) | nvcc
+	$(call say,NVCC $<)
+	@mkdir -p $(@D)
+	$Q$(NVCC) -O3 -std=c++17 -c $< -o $@
+build/mathematics/%: tests/mathematics/%.cu build/mathematics/main.o $(wildcard tests/mathematics/*.cuh) | nvcc
+	$(call say,NVCC $@)
+	$Q$(MATHEMATICS_LINK)
+build/mathematics/sample: $(wildcard tests/mathematics/*.cu)
+build/mathematics/%-fast: MATHEMATICS_FAST := -use_fast_math
+build/mathematics/%-fast: tests/mathematics/%.cu build/mathematics/main.o $(wildcard tests/mathematics/*.cuh) | nvcc
+	$(call say,NVCC $@)
+	$Q$(MATHEMATICS_LINK)
+mathematics: $(MATHEMATICS_PROGRAMS)

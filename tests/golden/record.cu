@@ -2,6 +2,7 @@
 //
 //   make record-golden     runs   ./record tests/golden EXPLORE_DIRECTORY
 //   ./record DIRECTORY     records DIRECTORY/tensor_copies.txt alone
+//   ./record --carry DIRECTORY     records DIRECTORY/carry.bin alone
 //
 // The first directory receives the vectors that the tests use (*.bin, below 1 MB each); the second more of the same, to
 // find a model with: explore.bin, matrices.full, ulp.txt and ulp.bin (errors of the special functions over all 2^32
@@ -38,11 +39,24 @@ void close_file(FILE *file) {
   exit(1);
 }
 
+cudaKernel_t compile_kernel(const char *text, const char *name, cudaLibrary_t *library) {
+  static char log[8192];
+  cudaJitOption options[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
+  void *values[] = {log, (void *)(uintptr_t)sizeof log};
+  cudaError_t error = cudaLibraryLoadData(library, text, options, values, 2, nullptr, nullptr, 0);
+  if (error != cudaSuccess) fprintf(stderr, "%s\n%s\n", log, text);
+  CHECK(error);
+  cudaKernel_t kernel;
+  CHECK(cudaLibraryGetKernel(&kernel, *library, name));
+  return kernel;
+}
+
 int main(int argc, char **argv) {
-  if (argc != 2 && argc != 3) {
-    fprintf(stderr, "usage: record GOLDEN_DIRECTORY [EXPLORE_DIRECTORY]\n");
+  if (argc != 2 + (argc > 1 && !strcmp(argv[1], "--carry")) && argc != 3) {
+    fprintf(stderr, "usage: record GOLDEN_DIRECTORY [EXPLORE_DIRECTORY], record --carry GOLDEN_DIRECTORY\n");
     return 2;
   }
+  if (!strcmp(argv[1], "--carry")) return record_carry(argv[2]), 0;
   record_tensors(argv[1]);
   if (argc == 2) return 0;
   cudaDeviceProp properties;
@@ -55,6 +69,7 @@ int main(int argc, char **argv) {
   record_matrices(argv[1], argv[2]);
   record_scalars(argv[1]);
   record_video(argv[1]);
+  record_carry(argv[1]);
   record_ulps(argv[2]);
   printf("done\n");
   return 0;

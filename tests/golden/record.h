@@ -1,5 +1,6 @@
 // What the parts of the recorder use: the tensor cores' (record_tensor_cores.cu, record_matrices.cu), the scalar
-// instructions' (record_scalars.cu), the video instructions' (record_video.cu) and the tensor copies' (record_tensors.cu).
+// instructions' (record_scalars.cu), the video instructions' (record_video.cu), the carries' (record_carry.cu) and the
+// tensor copies' (record_tensors.cu).
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,14 @@ template <typename T> static T *upload(const std::vector<T> &values) {
   return device;
 }
 
+// A kernel of some PTX, compiled by the driver; the caller unloads the library.
+cudaKernel_t compile_kernel(const char *text, const char *kernel, cudaLibrary_t *library);
+
 // The vectors go to the directory `golden`, what a model can be found with to `explore`.
 void record_tensor_cores(const char *golden, const char *explore);
 void record_matrices(const char *golden, const char *explore);
 void record_scalars(const char *golden);
 void record_video(const char *golden);
+void record_carry(const char *golden);
 void record_ulps(const char *explore);
 void record_tensors(const char *golden);

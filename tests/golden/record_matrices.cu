@@ -6,21 +6,6 @@
 #define NAME(name) name,
 static const char *const names[] = {MATRIX_FORMS(NAME)};
 
-// The kernel, compiled by the driver.
-static cudaKernel_t compile(const MatrixForm *form, cudaLibrary_t *library) {
-  static MatrixText text;
-  static char log[8192];
-  matrix_kernel(form, &text);
-  cudaJitOption options[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
-  void *values[] = {log, (void *)(uintptr_t)sizeof log};
-  cudaError_t error = cudaLibraryLoadData(library, text.text, options, values, 2, nullptr, nullptr, 0);
-  if (error != cudaSuccess) fprintf(stderr, "%s: %s\n%s\n", form->text, log, text.text);
-  CHECK(error);
-  cudaKernel_t kernel;
-  CHECK(cudaLibraryGetKernel(&kernel, *library, "matrix"));
-  return kernel;
-}
-
 static std::vector<uint8_t> make_inputs(const MatrixForm *form, int count) {
   static MatrixTile tile;
   std::vector<uint8_t> bytes((size_t)count * form->block_in);
@@ -32,8 +17,10 @@ static std::vector<uint8_t> make_inputs(const MatrixForm *form, int count) {
 }
 
 static std::vector<uint8_t> execute(const MatrixForm *form, const std::vector<uint8_t> &inputs, int count) {
+  static MatrixText text;
   cudaLibrary_t library;
-  cudaKernel_t kernel = compile(form, &library);
+  matrix_kernel(form, &text);
+  cudaKernel_t kernel = compile_kernel(text.text, "matrix", &library);
   std::vector<uint8_t> results((size_t)count * form->block_out);
   uint8_t *in = upload(inputs), *out = upload(results);
   void *arguments[] = {&in, &out};

@@ -45,16 +45,10 @@ static uint8_t memory[TENSOR_MEMORY];
 // ---- one copy ----
 
 static cudaKernel_t compile(const TensorCase *c) {
-  static char text[8192], log[8192];
+  static char text[8192];
   cudaLibrary_t library;
   tensor_kernel(c, text, sizeof text);
-  cudaJitOption options[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
-  void *values[] = {log, (void *)(uintptr_t)sizeof log};
-  cudaError_t error = cudaLibraryLoadData(&library, text, options, values, 2, nullptr, nullptr, 0);
-  if (error != cudaSuccess) fprintf(stderr, "%s\n%s\n", log, text);
-  CHECK(error);
-  cudaKernel_t kernel;
-  CHECK(cudaLibraryGetKernel(&kernel, library, "copy"));
+  cudaKernel_t kernel = compile_kernel(text, "copy", &library);
   CHECK(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, TENSOR_TILE));
   return kernel;
 }

@@ -7,25 +7,12 @@ static void take_form(void *context, int, const VideoForm *form) {
   ((std::vector<VideoForm> *)context)->push_back(*form);
 }
 
-// The kernel, compiled by the driver.
-static cudaKernel_t compile(const VideoText *text, cudaLibrary_t *library) {
-  static char log[8192];
-  cudaJitOption options[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
-  void *values[] = {log, (void *)(uintptr_t)sizeof log};
-  cudaError_t error = cudaLibraryLoadData(library, text->text, options, values, 2, nullptr, nullptr, 0);
-  if (error != cudaSuccess) fprintf(stderr, "%s\n%s\n", log, text->text);
-  CHECK(error);
-  cudaKernel_t kernel;
-  CHECK(cudaLibraryGetKernel(&kernel, *library, "video"));
-  return kernel;
-}
-
 // The results of forms `first` to `first + count`, from their operands.
 static void execute(const VideoForm *forms, int count, const uint32_t *operands, uint32_t *results) {
   static VideoText text;
   cudaLibrary_t library;
   video_kernel(&text, forms, count);
-  cudaKernel_t kernel = compile(&text, &library);
+  cudaKernel_t kernel = compile_kernel(text.text, "video", &library);
   size_t lanes = (size_t)count * VIDEO_LANES;
   uint32_t *in = upload(std::vector<uint32_t>(operands, operands + 3 * lanes));
   uint32_t *out = upload(std::vector<uint32_t>(lanes));

@@ -130,12 +130,18 @@ DOT_OPERATIONS(s32, u32, s8, s16, u8)
 DOT_OPERATIONS(s32, s32, s8, s16, s8)
 
 // ---- extended precision: the carry of each lane is a bit of warp->carry ----
+//
+// There is one flag, and it is an adder's carry: a subtraction is x + ~y + 1, so after sub.cc the flag is 1 when there
+// was NO borrow, and subc is x + ~y + flag. PTX ISA 9.7.2 promises no more than that a sub.cc fits a subc. nvcc's own
+// division of 128-bit integers reads the flag of a sub.cc with addc, and an H200 does this for each of them.
 
-// The two addends of add, and of mad.lo and mad.hi, whose product wraps.
+// The two addends of add and sub, and of mad.lo and mad.hi, whose product wraps.
 #define TERM_ADD(U, WIDE, bits) x
+#define TERM_SUB(U, WIDE, bits) x
 #define TERM_MUL_LO(U, WIDE, bits) (U)((U)x * (U)y)
 #define TERM_MUL_HI(U, WIDE, bits) (U)((WIDE)x * (WIDE)y >> (bits))
 #define ADDEND_ADD y
+#define ADDEND_SUB ~y
 #define ADDEND_MUL_LO z
 #define ADDEND_MUL_HI z
 
@@ -151,7 +157,7 @@ DOT_OPERATIONS(s32, s32, s8, s16, s8)
     (void)y;                                                                                                           \
     (void)z;                                                                                                           \
     U term = (U)TERM_##TERM(U, WIDE, bits), addend = (U)ADDEND_##TERM;                                                 \
-    U carried = (in) ? warp->carry >> lane & 1 : 0, sum = term + addend + carried;                                     \
+    U carried = (in), sum = term + addend + carried;                                                                   \
     carry |= (Mask)(sum < term || (carried && sum == term)) << lane;                                                   \
     d[lane] = sum;                                                                                                     \
   }                                                                                                                    \
@@ -160,37 +166,25 @@ DOT_OPERATIONS(s32, s32, s8, s16, s8)
 #define CARRY_OPERATION(name, T, U, WIDE, bits, TERM, in, out)                                                         \
   static void name(Warp *warp, const Inst *inst, Mask mask) { CARRY_LOOP(T, U, WIDE, bits, TERM, in, out); }
 
-// x - y - borrow in; the flag holds the borrow.
-#define BORROW_OPERATION(name, U, in, out)                                                                             \
-  static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
-    U *d = SLOT(warp, inst->d, U);                                                                                     \
-    const U *a = SLOT(warp, inst->a, U), *b = SLOT(warp, inst->b, U);                                                  \
-    Mask borrow = 0;                                                                                                   \
-    for (int lane = 0; lane < LANES; lane++) {                                                                         \
-      if (!(mask >> lane & 1)) continue;                                                                               \
-      U x = a[lane], y = b[lane], borrowed = (in) ? warp->carry >> lane & 1 : 0;                                       \
-      borrow |= (Mask)(x < y || (borrowed && x == y)) << lane;                                                         \
-      d[lane] = x - y - borrowed;                                                                                      \
-    }                                                                                                                  \
-    if (out) warp->carry = (warp->carry & ~mask) | borrow;                                                             \
-  }
+// The carry in of addc, subc and madc.
+#define FLAG (warp->carry >> lane & 1)
 
 // add and sub are the same for both signednesses, and so is mad.lo; mad.hi is not.
 #define CARRYING_OPERATIONS(U, WIDE, bits)                                                                             \
   CARRY_OPERATION(add_cc_##U, U, U, WIDE, bits, ADD, 0, 1)                                                             \
-  CARRY_OPERATION(addc_##U, U, U, WIDE, bits, ADD, 1, 0)                                                               \
-  CARRY_OPERATION(addc_cc_##U, U, U, WIDE, bits, ADD, 1, 1)                                                            \
-  BORROW_OPERATION(sub_cc_##U, U, 0, 1)                                                                                \
-  BORROW_OPERATION(subc_##U, U, 1, 0)                                                                                  \
-  BORROW_OPERATION(subc_cc_##U, U, 1, 1)                                                                               \
+  CARRY_OPERATION(addc_##U, U, U, WIDE, bits, ADD, FLAG, 0)                                                            \
+  CARRY_OPERATION(addc_cc_##U, U, U, WIDE, bits, ADD, FLAG, 1)                                                         \
+  CARRY_OPERATION(sub_cc_##U, U, U, WIDE, bits, SUB, 1, 1)                                                             \
+  CARRY_OPERATION(subc_##U, U, U, WIDE, bits, SUB, FLAG, 0)                                                            \
+  CARRY_OPERATION(subc_cc_##U, U, U, WIDE, bits, SUB, FLAG, 1)                                                         \
   CARRY_OPERATION(mad_lo_cc_##U, U, U, WIDE, bits, MUL_LO, 0, 1)                                                       \
-  CARRY_OPERATION(madc_lo_##U, U, U, WIDE, bits, MUL_LO, 1, 0)                                                         \
-  CARRY_OPERATION(madc_lo_cc_##U, U, U, WIDE, bits, MUL_LO, 1, 1)
+  CARRY_OPERATION(madc_lo_##U, U, U, WIDE, bits, MUL_LO, FLAG, 0)                                                      \
+  CARRY_OPERATION(madc_lo_cc_##U, U, U, WIDE, bits, MUL_LO, FLAG, 1)
 
 #define CARRYING_HIGH_OPERATIONS(T, U, WIDE, bits)                                                                     \
   CARRY_OPERATION(mad_hi_cc_##T, T, U, WIDE, bits, MUL_HI, 0, 1)                                                       \
-  CARRY_OPERATION(madc_hi_##T, T, U, WIDE, bits, MUL_HI, 1, 0)                                                         \
-  CARRY_OPERATION(madc_hi_cc_##T, T, U, WIDE, bits, MUL_HI, 1, 1)
+  CARRY_OPERATION(madc_hi_##T, T, U, WIDE, bits, MUL_HI, FLAG, 0)                                                      \
+  CARRY_OPERATION(madc_hi_cc_##T, T, U, WIDE, bits, MUL_HI, FLAG, 1)
 
 CARRYING_OPERATIONS(u32, u64, 32)
 CARRYING_OPERATIONS(u64, u128, 64)

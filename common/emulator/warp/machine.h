@@ -65,7 +65,7 @@ typedef struct RegisterShare {
 
 struct Warp {
   uint8_t *registers;  // first: warp_registers() in program.h
-  Mask carry;          // the condition code of add.cc and its kin
+  Mask carry;          // the condition code of add.cc, sub.cc and mad.cc: scalar/integer.c
   Block *block;
   int index;                // in its block
   uint32_t first_thread;    // what its lane 0 is in the cluster
