@@ -217,6 +217,132 @@ extern "C" __global__ void last_block(const int *in, int *sums, unsigned *finish
   *out = total;
 }
 
+// All threads write and fence, one counts the block, and all read if it is the last: the chain passes on by two barriers.
+// Then each reader needs a fence.sc of its own, which __threadfence is.
+// launch last_block_of_all: grid 3 block 64 args int[192] int[192]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void last_block_of_all(const int *in, int *sums, unsigned *finished, int *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  sums[blockIdx.x * 64 + t] = in[blockIdx.x * 64 + t];  // OTHER(last_block_of_all)
+  __threadfence();
+  __syncthreads();
+  if (t == 0) last = atomicAdd(finished, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+#ifdef REPAIRED
+  __threadfence();
+#endif
+  int sum = 0;
+  for (int b = 0; b < gridDim.x; b++) sum += sums[b * 64 + t];  // HAZARD(last_block_of_all): global-memory race
+  out[t] = sum;
+}
+
+// The order of fences is one of fence.sc: another fence acquires only what its own thread has read.
+// launch last_block_acquires: grid 3 block 64 args int[192] int[192]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void last_block_acquires(const int *in, int *sums, unsigned *finished, int *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  sums[blockIdx.x * 64 + t] = in[blockIdx.x * 64 + t];  // OTHER(last_block_acquires)
+  __threadfence();
+  __syncthreads();
+  if (t == 0) last = atomicAdd(finished, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+#ifdef REPAIRED
+  asm volatile("fence.sc.gpu;" ::: "memory");
+#else
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#endif
+  int sum = 0;
+  for (int b = 0; b < gridDim.x; b++) sum += sums[b * 64 + t];  // HAZARD(last_block_acquires): global-memory race
+  out[t] = sum;
+}
+
+// A fence before the barrier knows nothing of the atomic yet.
+// launch last_block_early: grid 3 block 64 args int[192] int[192]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void last_block_early(const int *in, int *sums, unsigned *finished, int *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  sums[blockIdx.x * 64 + t] = in[blockIdx.x * 64 + t];  // OTHER(last_block_early)
+  __threadfence();
+  __syncthreads();
+  if (t == 0) last = atomicAdd(finished, 1) == gridDim.x - 1;
+#ifndef REPAIRED
+  if (t > 0) __threadfence();
+#endif
+  __syncthreads();
+#ifdef REPAIRED
+  __threadfence();
+#endif
+  if (!last) return;
+  int sum = 0;
+  for (int b = 0; b < gridDim.x; b++) sum += sums[b * 64 + t];  // HAZARD(last_block_early): global-memory race
+  out[t] = sum;
+}
+
+// The scope of each fence must include the other's thread: __threadfence_block() is fence.sc.cta.
+// launch last_block_narrow: grid 3 block 64 args int[192] int[192]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void last_block_narrow(const int *in, int *sums, unsigned *finished, int *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  sums[blockIdx.x * 64 + t] = in[blockIdx.x * 64 + t];  // OTHER(last_block_narrow)
+  __threadfence();
+  __syncthreads();
+  if (t == 0) last = atomicAdd(finished, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+#ifdef REPAIRED
+  __threadfence();
+#else
+  __threadfence_block();
+#endif
+  int sum = 0;
+  for (int b = 0; b < gridDim.x; b++) sum += sums[b * 64 + t];  // HAZARD(last_block_narrow): global-memory race
+  out[t] = sum;
+}
+
+// Readers alone cannot order what the writers have not fenced.
+// launch last_block_unfenced: grid 3 block 64 args int[192] int[192]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void last_block_unfenced(const int *in, int *sums, unsigned *finished, int *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  sums[blockIdx.x * 64 + t] = in[blockIdx.x * 64 + t];  // OTHER(last_block_unfenced)
+#ifdef REPAIRED
+  __threadfence();
+#endif
+  __syncthreads();
+  if (t == 0) last = atomicAdd(finished, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  int sum = 0;
+  for (int b = 0; b < gridDim.x; b++) sum += sums[b * 64 + t];  // HAZARD(last_block_unfenced): global-memory race
+  out[t] = sum;
+}
+
+// A chain over three blocks. What a relaxed load has seen is not handed on by a relaxed store of another thread, unless a
+// fence stands between: the middle block fences.
+// launch relay_of_blocks: grid 3 block 64 args int[1]=zero int[2]=zero int[64]=zero
+extern "C" __global__ void relay_of_blocks(int *data, volatile int *flags, int *out) {
+  int t = threadIdx.x, b = blockIdx.x;
+  if (b == 0) {
+    if (t == 5) *data = 7;  // OTHER(relay_of_blocks)
+    __threadfence();
+  } else {
+    if (t == 0)
+      while (!flags[b - 1]) {
+      }
+    __syncthreads();
+#ifndef REPAIRED
+    if (b == 2)
+#endif
+      __threadfence();
+    if (b == 2) out[t] = *data;  // HAZARD(relay_of_blocks): global-memory race
+  }
+  __syncthreads();
+  if (t == 33 && b < 2) flags[b] = 1;
+}
+
 // A fence of the block's scope, where the reader is in another block.
 // launch block_fence: grid 2 block 1 args int[1]=zero int[1]=zero int[1]=zero
 extern "C" __global__ void block_fence(int *data, volatile int *flag, int *out) {

@@ -22,6 +22,8 @@ typedef struct Clocks {
   Usage *usage;  // counts it
   int import_count;
   struct Import *imports;  // the same of other clusters' threads, learnt through global memory; by cluster
+  // What strong loads that come before have read, by the least scope of a fence.sc that acquires it: race_fence_sc.
+  struct Clocks *observed[SCOPES];
   int count;               // threads: lanes of all warps, then agents
   int planes;
   uint32_t clock[];  // planes times count
@@ -84,6 +86,8 @@ void clocks_release(Clocks *clocks);
 // So often.
 void clocks_retain_times(Clocks *clocks, int times);
 void clocks_release_times(Clocks *clocks, int times);
+// Adds to what a fence.sc of the scope acquires for those who have learnt `into`, which has no other holder yet.
+void clocks_add_observed(Clocks *into, Strength scope, Clocks *more);
 // *holder, which may be NULL, becomes what it and `more` know together.
 void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more);
 // A new reference to what each of the holders knows of their cluster.
@@ -116,6 +120,11 @@ void race_warp_sync(Warp *warp, Mask mask);
 void race_advance(Warp *warp, Mask mask);
 // fence / membar by the lanes of mask.
 void race_fence(Warp *warp, Mask mask, Strength scope);
+// fence.sc, which membar is too: it also acquires what strong loads of other threads have read, if they come before it. Of a
+// writer's fence.sc and this one the writer's is the first in the Fence-SC order: else the load would come before the store
+// whose value it has read. And a fence.sc synchronises with those that follow it there (PTX ISA 8.9.3). Other fences do so
+// only with loads of their own thread.
+void race_fence_sc(Warp *warp, Mask mask, Strength scope);
 // fence.proxy.async: what the lanes know becomes visible to the async proxy.
 void race_proxy_fence(Warp *warp, Mask mask);
 // The lanes learn that the agent has done all up to the clock.

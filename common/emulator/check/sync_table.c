@@ -141,6 +141,7 @@ static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, Str
   learnt->acquired = acquires;
   Clocks *part = for_cluster(cluster, released);
   forget_alike(warp);
+  if (!acquires) warp->unacquired |= 1u << lane;
   clocks_join(cluster, acquires ? &clocks->known : &clocks->pending[needed], part);
   clocks_release(part);
 }

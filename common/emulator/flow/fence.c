@@ -1,10 +1,14 @@
 // Fences: of the memory model, between the generic and the async proxy, of mbarriers and of tensor maps. PTX ISA
 // 9.7.13.4.
+#include <string.h>
+
 #include "../async/mbarrier_object.h"
 #include "families.h"
 
 // Inst.flags: the scope, a Strength.
 static void fence(Warp *warp, const Inst *inst, Mask mask) { race_fence(warp, mask, (Strength)inst->flags); }
+
+static void fence_sc(Warp *warp, const Inst *inst, Mask mask) { race_fence_sc(warp, mask, (Strength)inst->flags); }
 
 static void proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
@@ -61,6 +65,8 @@ DecodeResult decode_fence(Decoder *decoder, const PtxInstruction *source, Inst *
   // clang-format on
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
   inst->flags = scope_of(source);
-  inst->execute = ptx_has(source, "mbarrier_init") ? announce : fence;
+  // "On sm_70 and higher membar is a synonym for fence.sc"; of a fence without .sem ".acq_rel is assumed by default".
+  bool sc = ptx_has(source, "sc") || !strcmp(source->opcode, "membar");
+  inst->execute = ptx_has(source, "mbarrier_init") ? announce : sc ? fence_sc : fence;
   return DECODED;
 }

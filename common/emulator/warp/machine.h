@@ -82,6 +82,7 @@ struct Warp {
   Mask cluster_arrived;                 // lanes that have arrived at the cluster's barrier, in its present phase
   Mask cluster_waits;                   // lanes that have arrived there and not waited yet
   struct LaneClocks *clocks;            // of each lane, what the thread knows of the others: clocks.h
+  Mask unacquired;                      // lanes that have read by strong loads what only a fence acquires
   Mask alike[2];                        // lanes that have the same clock and know the same, or 0: race_alike
   struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
   struct WgmmaState *wgmma;             // wgmma_registers.h; NULL before its first use
