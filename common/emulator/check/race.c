@@ -1,6 +1,7 @@
 // Races: remembers the accesses of each byte, and reports those that nothing orders. See race.h.
 #include "race.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "agents.h"
@@ -55,9 +56,18 @@ static bool both_strong(const Actor *actor, Strength other, bool near, uint32_t 
   return actor->issuer / block_threads == thread / block_threads;
 }
 
+static int element_size(const Actor *actor, uint32_t pc) { return actor->cluster->launch->program->code[pc].size; }
+
+// Whether the actor and an access that overlaps it, by the instruction at pc, are of the same size, and so of the same place.
+static bool same_size(const Actor *actor, uint32_t pc) {
+  int size = element_size(actor, pc);
+  return !size || !actor->inst->size || size == actor->inst->size;
+}
+
 // Whether that is so of the actor and a remembered access.
 static bool is_strong_for(const Actor *actor, Epoch epoch) {
   if (actor->strength == WEAK || strength_of(epoch) == WEAK) return false;
+  if (!same_size(actor, epoch_pc(actor->layout, epoch))) return false;
   bool near = epoch_cluster(actor->layout, epoch) == actor->cluster->id;
   return both_strong(actor, strength_of(epoch), near, epoch_thread(actor->layout, epoch),
                      epoch_clock(actor->layout, epoch));
@@ -164,6 +174,15 @@ static const char *sentence_of_writes(Doer one, Doer other) {
              : "an asynchronous operation writes what is written elsewhere too, and nothing orders the two";
 }
 
+static const char *sentence_of_sizes(const Actor *actor, uint32_t other, bool other_first, char *text, size_t size) {
+  int own = actor->inst->size, others = element_size(actor, other);
+  snprintf(text, size,
+           "both are strong, but of different sizes, %d and %d bytes. PTX orders strong accesses only if both are of the "
+           "same place and size: one that polls acquires nothing here. Store the flag and load it with one type",
+           other_first ? others : own, other_first ? own : others);
+  return text;
+}
+
 // Whether the other thread, of the same block, had exited when all threads left of the block met at a barrier.
 static bool exited_before_barrier(const Actor *actor, Epoch other) {
   const Cluster *cluster = actor->cluster;
@@ -192,6 +211,9 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
   if (actor->strength != WEAK && strength_of(other) != WEAK)
     sentence = "both are strong, and the scope of one (.cta, .cluster) does not include the thread that does the other";
   bool other_first = writes && (!other_writes || epoch_pc(layout, other) > pc_of(actor));
+  char sizes[300];
+  if (actor->strength != WEAK && strength_of(other) != WEAK && !same_size(actor, epoch_pc(layout, other)))
+    sentence = sentence_of_sizes(actor, epoch_pc(layout, other), other_first, sizes, sizeof sizes);
   if (other_doer == OPERATION && after_beginning(actor, other)) {
     kind = writes ? HAZARD_OVERWRITE_IN_FLIGHT : HAZARD_READ_BEFORE_WAIT;
     sentence = !writes        ? "reads what an asynchronous operation writes, and has not waited for it"
@@ -517,7 +539,7 @@ static Epoch unordered_read(const Actor *actor, Epoch read) {
     Mask mask = turned(node->mask, turn_of(read));
     Strength strength = (Strength)node->strength;
     uint32_t warp = node->warp * (uint32_t)LANES;
-    if (actor->strength != WEAK &&
+    if (actor->strength != WEAK && same_size(actor, node->pc) &&
         both_strong(actor, strength, true, warp + (uint32_t)__builtin_ctz(mask), node->clock))
       continue;
     for (Mask rest = mask; rest; rest &= rest - 1) {

@@ -189,7 +189,8 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
     found = add_found(found, addresses[lane], access.data, bytes);
     memory_unlock(&access);
     for (Mask rest = same; access.region && rest; rest &= rest - 1)
-      sync_load(sync_table(warp, &access), access.data, warp, __builtin_ctz(rest), transfer->order, transfer->strength);
+      sync_load(sync_table(warp, &access), &(Elements){access.data, (size_t)transfer->size, transfer->count}, warp,
+                __builtin_ctz(rest), transfer->order, transfer->strength);
   }
   bool global = addresses[__builtin_ctz(mask)] >= GLOBAL_WINDOW;
   (global ? warp_poll_global : warp_poll)(warp, inst, found);
@@ -285,7 +286,8 @@ static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
       break;
     if (access.region)
-      sync_store(sync_table(warp, &access), access.data, warp, lane, transfer->order, transfer->strength);
+      sync_store(sync_table(warp, &access), &(Elements){access.data, (size_t)transfer->size, transfer->count}, warp,
+                 lane, transfer->order, transfer->strength);
     memory_lock(&access);
     if (warp_launch(warp)->hazards && access.region) {
       race_set_lane(&actor, lane);
@@ -488,6 +490,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   if (!decode_elements(decoder, source, registers, ptx_instruction_type(source), is_load, transfer))
     return DECODE_FAILED;
   inst->extra = transfer;
+  inst->size = (uint8_t)transfer->size;
   transfer->space = space_of(source);
   transfer->order = order_of(source);
   transfer->strength = transfer->order == ORDER_WEAK ? WEAK : scope_of(source);
