@@ -178,7 +178,8 @@ static const char *sentence_of_sizes(const Actor *actor, uint32_t other, bool ot
   int own = actor->inst->size, others = element_size(actor, other);
   snprintf(text, size,
            "both are strong, but of different sizes, %d and %d bytes. PTX orders strong accesses only if both are of the "
-           "same place and size: one that polls acquires nothing here. Store the flag and load it with one type",
+           "same place and size: one that polls acquires nothing here\n"
+           "Store the flag and load it with one type.",
            other_first ? others : own, other_first ? own : others);
   return text;
 }
@@ -664,6 +665,20 @@ void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_
     break;
   }
   race_write_by(&actor, region, offset, size, NULL);
+}
+
+// ---- for others ----
+
+bool race_knows_thread(const Actor *actor, uint32_t thread, uint32_t clock) { return knows(actor, thread, clock); }
+
+void race_last_writes(const Actor *actor, const Region *region, uint64_t offset, int size, LastWrites *writes) {
+  for (int done = 0, run; done < size; done += run) {
+    Cell cell;
+    run = shadow_run(&region->shadow, offset + (uint64_t)done, size - done, actor->cluster->launch->number, &cell);
+    writes->hash = (writes->hash ^ cell.write ^ (uint64_t)run << 32) * 0x9e3779b97f4a7c15ull;
+    writes->ordered &= ordered(actor, cell.write);
+    if (cell.write & EPOCH_KERNEL) writes->by_kernel = cell.write;
+  }
 }
 
 // ---- the end of a block ----

@@ -2,7 +2,9 @@
 // 9.7.13.4.
 #include <string.h>
 
+#include "../async/map_fences.h"
 #include "../async/mbarrier_object.h"
+#include "../warp/operands.h"
 #include "families.h"
 
 // Inst.flags: the scope, a Strength.
@@ -22,6 +24,13 @@ static void acquire_proxy(Warp *warp, const Inst *inst, Mask mask) {
   race_proxy_fence(warp, mask);
 }
 
+// fence.proxy.tensormap::generic.acquire. Inst.extra: where the map is.
+static void acquire_map(Warp *warp, const Inst *inst, Mask mask) {
+  uint64_t addresses[LANES];
+  form_addresses(warp, inst->extra, mask, addresses);
+  map_fences_acquire(warp, inst, mask, addresses, (Strength)inst->flags);
+}
+
 // fence.mbarrier_init: the mbarriers that the lanes have initialised may be used by other blocks and by the async
 // proxy.
 static void announce(Warp *warp, const Inst *inst, Mask mask) {
@@ -36,9 +45,12 @@ static DecodeResult decode_tensor_map_fence(Decoder *decoder, const PtxInstructi
   if (!decoder_operands(decoder, source, 2 * acquires, 2 * acquires)) return DECODE_FAILED;
   if (acquires && (source->operands[1].kind != PTX_OPERAND_INTEGER || source->operands[1].value != 128))
     return decoder_error(decoder, source, "the size of a tensor map is 128");
-  inst->flags = STRONG_GPU;
-  inst->execute = acquires ? acquire_proxy : fence;
-  return DECODED;
+  inst->flags = scope_of(source);
+  inst->execute = acquires ? acquire_map : fence;
+  if (!acquires) return DECODED;
+  AddressPlan *map = decoder_allocate(decoder, sizeof *map);
+  inst->extra = map;
+  return decode_address_plan(decoder, source, &source->operands[0], SPACE_GENERIC, map);
 }
 
 DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../async/map_fences.h"
 #include "../async/mbarrier_object.h"
 #include "../check/flights.h"
 #include "../check/read_sets.h"
@@ -135,6 +136,7 @@ void cluster_end(Cluster *cluster) {
       clocks_release(block->barriers[b].former);
     }
     for (int g = 0; g < MAX_WARPGROUPS; g++) free(block->warpgroups[g]);
+    map_fences_free(block);
     free(block->warps);
     region_destroy(block->shared);
     free(block->shared);

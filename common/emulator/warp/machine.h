@@ -120,6 +120,7 @@ struct Block {
   struct Clocks *ended;   // what its threads that have exited knew, in a cluster of several blocks
   // As Cluster has them: what relaxed arrivals hand on to the block alone.
   struct Clocks *barrier_joined, *barrier_completed;
+  struct MapFences *map_fences;  // of tensor maps in global memory: map_fences.h; NULL before the first
   Barrier barriers[BARRIERS];
   struct Warpgroup *warpgroups[MAX_WARPGROUPS];  // what its warpgroups have executed together: warpgroup.h
 };
