@@ -7,6 +7,7 @@
 #include "agents.h"
 #include "flights.h"
 #include "hazard.h"
+#include "overlap.h"
 #include "read_sets.h"
 
 // ---- actors and order ----
@@ -482,6 +483,7 @@ static void remember_read(const Cluster *cluster, Region *region, uint64_t offse
 
 void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size) {
   uint32_t launch = actor->cluster->launch->number;
+  if (actor->cluster->launch->overlaps) overlap_check(actor, region, offset, size, false);
   for (int run; size > 0; size -= run, offset += (uint64_t)run) {
     Cell cell;
     run = shadow_run(&region->shadow, offset, size, launch, &cell);
@@ -515,6 +517,10 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
     return;
   }
   uint32_t launch = warp_launch(warp)->number;
+  for (Mask rest = warp_launch(warp)->overlaps ? mask : 0; rest; rest &= rest - 1) {
+    race_set_lane(&actor, __builtin_ctz(rest));
+    overlap_check(&actor, region, offset, size, false);
+  }
   for (int run; size > 0; size -= run, offset += (uint64_t)run) {
     Cell cell;
     run = shadow_run(&region->shadow, offset, size, launch, &cell);
@@ -642,6 +648,7 @@ static void check_write(const Actor *actor, const Region *region, uint64_t offse
 void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size, const void *bytes) {
   const uint8_t *value = bytes;
   uint32_t launch = actor->cluster->launch->number;
+  if (actor->cluster->launch->overlaps) overlap_check(actor, region, offset, size, true);
   for (int done = 0, run; done < size; done += run) {
     Cell cell;
     run = shadow_run(&region->shadow, offset + (uint64_t)done, size - done, launch, &cell);

@@ -14,7 +14,8 @@ static ShadowPage host_page;
 
 bool shadow_init(Shadow *shadow, uint64_t size, Usage *usage) {
   uint64_t pages = (size >> SHADOW_PAGE_SHIFT) + 1;
-  *shadow = (Shadow){.pages = calloc(pages, sizeof *shadow->pages), .size = size, .usage = usage};
+  *shadow = (Shadow){
+      .pages = calloc(pages, sizeof *shadow->pages), .size = size, .kept_from = UINT32_MAX, .usage = usage};
   if (!shadow->pages) return false;
   usage_add(usage, pages * sizeof *shadow->pages);
   return true;
@@ -45,6 +46,7 @@ static void forget_foreign(const Shadow *shadow, ShadowPage *page) {
 
 static void free_page(const Shadow *shadow, ShadowPage *page) {
   if (!is_page(page)) return;
+  free_page(shadow, page->older);
   forget_foreign(shadow, page);
   release(shadow, page->events, page->capacity * sizeof(Epoch));
   release(shadow, page, page_bytes(page->size));
@@ -77,8 +79,23 @@ static ShadowPage *new_page(Shadow *shadow, uint64_t index, bool by_host, uint32
   return page;
 }
 
-// Forgets what an earlier launch did: it all happened before this one.
-static void renew(const Shadow *shadow, ShadowPage *page, uint32_t launch) {
+// Keeps what the page remembers behind it.
+static void keep(Shadow *shadow, ShadowPage *page) {
+  ShadowPage *older = allocate(shadow, page_bytes(page->size));
+  memcpy(older, page, page_bytes(page->size));
+  older->events = allocate(shadow, page->capacity * sizeof(Epoch));
+  memcpy(older->events, page->events, page->count * sizeof(Epoch));
+  page->foreign = NULL;
+  page->older = older;
+}
+
+// Forgets what an earlier launch did: it all happened before this one, unless the two may run at the same time.
+static void renew(Shadow *shadow, ShadowPage *page, uint32_t launch) {
+  ShadowPage **link = &page->older;
+  while (*link && (*link)->launch >= shadow->kept_from) link = &(*link)->older;
+  free_page(shadow, *link);
+  *link = NULL;
+  if (page->launch >= shadow->kept_from) keep(shadow, page);
   page->launch = launch;
   shadow_forget_events(page);
   Mark *write = write_marks(page, 0);
@@ -178,7 +195,7 @@ void shadow_find_event(Shadow *shadow, ShadowPage *page, Epoch event) {
 // The page at the offset, as the launch finds it: NULL when it is none yet.
 static ShadowPage *page_at(const Shadow *shadow, uint64_t offset, uint32_t launch) {
   ShadowPage *page = shadow->pages[offset >> SHADOW_PAGE_SHIFT];
-  if (is_page(page) && page->launch != launch) renew(shadow, page, launch);
+  if (is_page(page) && page->launch != launch) renew((Shadow *)shadow, page, launch);
   return page;
 }
 
@@ -213,6 +230,19 @@ int shadow_run_slowly(const Shadow *shadow, uint64_t offset, int size, uint32_t 
     run += more;
   }
   return run;
+}
+
+int shadow_run_past(Shadow *shadow, uint64_t offset, int size, uint32_t launch, uint32_t past, Cell *cell) {
+  const ShadowPage *page = page_at(shadow, offset, launch);
+  int left = left_in_page(shadow, offset);
+  if (size > left) size = left;
+  page = is_page(page) ? page->older : NULL;
+  while (page && page->launch != past) page = page->older;
+  *cell = (Cell){0};
+  if (!page) return size;
+  Shadow one = *shadow;
+  one.pages = (ShadowPage *[]){(ShadowPage *)page};
+  return shadow_run(&one, offset & (SHADOW_PAGE - 1), size, past, cell);
 }
 
 static int part_of(const Shadow *shadow, uint64_t offset, int size) {

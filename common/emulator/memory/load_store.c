@@ -218,7 +218,7 @@ ALWAYS_INLINE Mask load_scattered(Warp *warp, const Transfer *transfer, const Ro
 
 // Whether lanes may be served by load_scattered or store_scattered.
 static bool is_simple(const Launch *launch, const Transfer *transfer, int size) {
-  return launch->alone && launch->hazards && !launch->lane_by_lane && transfer->count == 1 && transfer->size == size &&
+  return launch->alone && launch->hazards && transfer->count == 1 && transfer->size == size &&
          transfer->slot_sizes[0] == size && !transfer->sink[0];
 }
 
@@ -249,7 +249,7 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
         step = 0;
       else
         count = inside_page(&access, bytes, evenly_spaced(left, addresses, (uint64_t)bytes));
-      if (count == 1 && is_simple(launch, transfer, 4) &&
+      if (count == 1 && is_simple(launch, transfer, 4) && !row.lane_by_lane &&
           (done = load_scattered(warp, transfer, &row, &neighbour, addresses, left, 4)))
         continue;
     }
@@ -344,7 +344,7 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
       break;
     if (access.region) count = inside_page(&access, bytes, evenly_spaced(left, addresses, (uint64_t)bytes));
-    if (access.region && count == 1 && is_simple(launch, transfer, 4)) {
+    if (access.region && count == 1 && is_simple(launch, transfer, 4) && !row.lane_by_lane) {
       Mask done = store_scattered(warp, transfer, &row, &neighbour, addresses, left, 4);
       left &= ~done;
       if (done) continue;

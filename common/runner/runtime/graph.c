@@ -179,10 +179,11 @@ static cudaError_t any_parameters(const struct cudaGraphNodeParams *p, CUgraphNo
   return cudaSuccess;
 }
 
-static cudaError_t add_any(NODE, const struct cudaGraphNodeParams *parameters) {
+static cudaError_t add_any(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
+                           const CUgraphEdgeData *edges, size_t count, const struct cudaGraphNodeParams *parameters) {
   CUgraphNodeParams p;
   cudaError_t status = any_parameters(parameters, &p);
-  return status ? runtime_result(status) : DO(cuGraphAddNode(node, graph, after, count, &p));
+  return status ? runtime_result(status) : DO(cuGraphAddNode_v2(node, graph, after, edges, count, &p));
 }
 
 #define ANY_NODE                                                                                                       \
@@ -191,15 +192,14 @@ static cudaError_t add_any(NODE, const struct cudaGraphNodeParams *parameters) {
 
 #if RUNTIME == 12
 API(cudaGraphAddNode, (NODE, struct cudaGraphNodeParams *parameters)) {
-  return add_any(node, graph, after, count, parameters);
+  return add_any(node, graph, after, NULL, count, parameters);
 }
 
 API(cudaGraphAddNode_v2, (ANY_NODE)) {
 #else
 API(cudaGraphAddNode, (ANY_NODE)) {
 #endif
-  (void)edges;
-  return add_any(node, graph, after, count, parameters);
+  return add_any(node, graph, after, edges, count, parameters);
 }
 
 API(cudaGraphNodeSetParams, (cudaGraphNode_t node, struct cudaGraphNodeParams *parameters)) {
