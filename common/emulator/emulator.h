@@ -141,6 +141,8 @@ typedef struct EmulatorLaunch {
   size_t dynamic_shared;         // bytes
   const void *const *arguments;  // one pointer per parameter, in order, as cuLaunchKernel takes them
   int argument_count;
+  // The number of the launch in front, if this one may begin before it has ended (programmatic dependent launch); else 0.
+  uint32_t prerequisite;
   bool cooperative;  // all blocks run at a time, as cudaLaunchCooperativeKernel promises: grid.sync() may be used
 } EmulatorLaunch;
 
@@ -152,6 +154,9 @@ typedef enum EmulatorStatus {
 
 EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const EmulatorLaunch *launch,
                                EmulatorError *error);
+
+// The number of the last launch, from 1; 0: none yet.
+uint32_t emulator_last_launch(const Emulator *emulator);
 
 // ---- tensor maps: what a tensor copy (cp.async.bulk.tensor) knows of a tensor in global memory ----
 

@@ -217,6 +217,132 @@ extern "C" __global__ void last_block(const int *in, int *sums, unsigned *finish
   *out = total;
 }
 
+// All threads write and fence, one counts the block, and all read if it is the last: the chain passes on by two barriers.
+// Then each reader needs a fence.sc of its own, which __threadfence is.
+// launch last_block_of_all: grid 3 block 64 args int[192] int[192]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void last_block_of_all(const int *in, int *sums, unsigned *finished, int *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  sums[blockIdx.x * 64 + t] = in[blockIdx.x * 64 + t];  // OTHER(last_block_of_all)
+  __threadfence();
+  __syncthreads();
+  if (t == 0) last = atomicAdd(finished, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+#ifdef REPAIRED
+  __threadfence();
+#endif
+  int sum = 0;
+  for (int b = 0; b < gridDim.x; b++) sum += sums[b * 64 + t];  // HAZARD(last_block_of_all): global-memory race
+  out[t] = sum;
+}
+
+// The order of fences is one of fence.sc: another fence acquires only what its own thread has read.
+// launch last_block_acquires: grid 3 block 64 args int[192] int[192]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void last_block_acquires(const int *in, int *sums, unsigned *finished, int *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  sums[blockIdx.x * 64 + t] = in[blockIdx.x * 64 + t];  // OTHER(last_block_acquires)
+  __threadfence();
+  __syncthreads();
+  if (t == 0) last = atomicAdd(finished, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+#ifdef REPAIRED
+  asm volatile("fence.sc.gpu;" ::: "memory");
+#else
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#endif
+  int sum = 0;
+  for (int b = 0; b < gridDim.x; b++) sum += sums[b * 64 + t];  // HAZARD(last_block_acquires): global-memory race
+  out[t] = sum;
+}
+
+// A fence before the barrier knows nothing of the atomic yet.
+// launch last_block_early: grid 3 block 64 args int[192] int[192]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void last_block_early(const int *in, int *sums, unsigned *finished, int *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  sums[blockIdx.x * 64 + t] = in[blockIdx.x * 64 + t];  // OTHER(last_block_early)
+  __threadfence();
+  __syncthreads();
+  if (t == 0) last = atomicAdd(finished, 1) == gridDim.x - 1;
+#ifndef REPAIRED
+  if (t > 0) __threadfence();
+#endif
+  __syncthreads();
+#ifdef REPAIRED
+  __threadfence();
+#endif
+  if (!last) return;
+  int sum = 0;
+  for (int b = 0; b < gridDim.x; b++) sum += sums[b * 64 + t];  // HAZARD(last_block_early): global-memory race
+  out[t] = sum;
+}
+
+// The scope of each fence must include the other's thread: __threadfence_block() is fence.sc.cta.
+// launch last_block_narrow: grid 3 block 64 args int[192] int[192]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void last_block_narrow(const int *in, int *sums, unsigned *finished, int *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  sums[blockIdx.x * 64 + t] = in[blockIdx.x * 64 + t];  // OTHER(last_block_narrow)
+  __threadfence();
+  __syncthreads();
+  if (t == 0) last = atomicAdd(finished, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+#ifdef REPAIRED
+  __threadfence();
+#else
+  __threadfence_block();
+#endif
+  int sum = 0;
+  for (int b = 0; b < gridDim.x; b++) sum += sums[b * 64 + t];  // HAZARD(last_block_narrow): global-memory race
+  out[t] = sum;
+}
+
+// Readers alone cannot order what the writers have not fenced.
+// launch last_block_unfenced: grid 3 block 64 args int[192] int[192]=zero int[1]=zero int[64]=zero
+extern "C" __global__ void last_block_unfenced(const int *in, int *sums, unsigned *finished, int *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  sums[blockIdx.x * 64 + t] = in[blockIdx.x * 64 + t];  // OTHER(last_block_unfenced)
+#ifdef REPAIRED
+  __threadfence();
+#endif
+  __syncthreads();
+  if (t == 0) last = atomicAdd(finished, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  int sum = 0;
+  for (int b = 0; b < gridDim.x; b++) sum += sums[b * 64 + t];  // HAZARD(last_block_unfenced): global-memory race
+  out[t] = sum;
+}
+
+// A chain over three blocks. What a relaxed load has seen is not handed on by a relaxed store of another thread, unless a
+// fence stands between: the middle block fences.
+// launch relay_of_blocks: grid 3 block 64 args int[1]=zero int[2]=zero int[64]=zero
+extern "C" __global__ void relay_of_blocks(int *data, volatile int *flags, int *out) {
+  int t = threadIdx.x, b = blockIdx.x;
+  if (b == 0) {
+    if (t == 5) *data = 7;  // OTHER(relay_of_blocks)
+    __threadfence();
+  } else {
+    if (t == 0)
+      while (!flags[b - 1]) {
+      }
+    __syncthreads();
+#ifndef REPAIRED
+    if (b == 2)
+#endif
+      __threadfence();
+    if (b == 2) out[t] = *data;  // HAZARD(relay_of_blocks): global-memory race
+  }
+  __syncthreads();
+  if (t == 33 && b < 2) flags[b] = 1;
+}
+
 // A fence of the block's scope, where the reader is in another block.
 // launch block_fence: grid 2 block 1 args int[1]=zero int[1]=zero int[1]=zero
 extern "C" __global__ void block_fence(int *data, volatile int *flag, int *out) {
@@ -430,4 +556,100 @@ extern "C" __global__ void since_the_fence(int *data, int *flag) {
     *data = 2;  // HAZARD(since_the_fence): global-memory race
     *flag = 0;
   }
+}
+
+// A flag of 4 bytes is polled as one byte. Strong accesses synchronise only at the same place with the same size.
+// launch flag_as_byte: grid 2 block 1 args int[1]=zero int[1]=zero int[1]=zero
+extern "C" __global__ void flag_as_byte(int *data, unsigned *flag, int *out) {
+  if (blockIdx.x == 0) {
+    *data = 7;  // OTHER(flag_as_byte)
+    asm volatile("st.release.gpu.u32 [%0], 1;" ::"l"(flag) : "memory");  // OTHER(flag_as_byte)
+  } else {
+    unsigned seen;
+    do {
+#ifdef REPAIRED
+      asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+#else
+      asm volatile("ld.acquire.gpu.u8 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");  // HAZARD(flag_as_byte): global-memory race
+#endif
+    } while (!seen);
+    *out = *data;  // ALSO(flag_as_byte): global-memory race
+  }
+}
+
+// An atomic on 4 bytes, and a volatile load of the byte in which it sets a bit.
+// launch flag_by_or: grid 2 block 1 args int[1]=zero int[1]=zero int[1]=zero
+extern "C" __global__ void flag_by_or(int *data, unsigned *flag, int *out) {
+  if (blockIdx.x == 0) {
+    *data = 7;  // OTHER(flag_by_or)
+    __threadfence();
+    atomicOr(flag, 0x100);  // OTHER(flag_by_or)
+  } else {
+#ifdef REPAIRED
+    while (!(*(volatile unsigned *)flag & 0x100)) {
+    }
+#else
+    while (!((volatile unsigned char *)flag)[1]) {  // HAZARD(flag_by_or): global-memory race
+    }
+#endif
+    __threadfence();
+    *out = *data;  // ALSO(flag_by_or): global-memory race
+  }
+}
+
+// Two flags are stored as a vector, which is two stores of 4 bytes, and polled as one of 8 bytes.
+// launch flags_as_one: grid 2 block 1 args int[1]=zero int[2]=zero int[1]=zero
+extern "C" __global__ void flags_as_one(int *data, unsigned *flags, int *out) {
+  if (blockIdx.x == 0) {
+    *data = 7;  // OTHER(flags_as_one)
+    __threadfence();
+    asm volatile("st.relaxed.gpu.v2.u32 [%0], {1, 1};" ::"l"(flags) : "memory");  // OTHER(flags_as_one)
+  } else {
+#ifdef REPAIRED
+    unsigned first, second;
+    do
+      asm volatile("ld.relaxed.gpu.v2.u32 {%0, %1}, [%2];" : "=r"(first), "=r"(second) : "l"(flags) : "memory");
+    while (!first || !second);
+#else
+    unsigned long long both;
+    do
+      asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(both) : "l"(flags) : "memory");  // HAZARD(flags_as_one): global-memory race
+    while (!both);
+#endif
+    __threadfence();
+    *out = *data;  // ALSO(flags_as_one): global-memory race
+  }
+}
+
+// So a load of the second one by itself does synchronise.
+// launch second_flag: grid 2 block 1 args int[1]=zero int[2]=zero int[1]=zero
+extern "C" __global__ void second_flag(int *data, unsigned *flags, int *out) {
+  if (blockIdx.x == 0) {
+    *data = 7;
+    __threadfence();
+    asm volatile("st.relaxed.gpu.v2.u32 [%0], {1, 1};" ::"l"(flags) : "memory");
+  } else {
+    unsigned seen;
+    do
+      asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(seen) : "l"(flags + 1) : "memory");
+    while (!seen);
+    *out = *data;
+  }
+}
+
+// An access of another size may follow once a barrier orders the two.
+// launch sizes_in_turn: grid 1 block 64 args int[2]=zero int[64]=zero
+extern "C" __global__ void sizes_in_turn(unsigned *words, int *out) {
+  atomicAdd(words, 1);
+  __syncthreads();
+  out[threadIdx.x] = (int)*(volatile unsigned long long *)words + ((volatile unsigned char *)words)[0];
+}
+
+// Packed numbers are accessed one by one: an atomic on one of the two is of the same size.
+// launch packed_and_single: grid 2 block 32 args half[2]=zero
+extern "C" __global__ void packed_and_single(unsigned short *sums) {
+  if (blockIdx.x == 0)
+    asm volatile("red.relaxed.gpu.global.add.noftz.f16x2 [%0], %1;" ::"l"(sums), "r"(0x3c003c00) : "memory");
+  else
+    asm volatile("red.relaxed.gpu.global.add.noftz.f16 [%0], %1;" ::"l"(sums + 1), "h"((unsigned short)0x3c00) : "memory");
 }

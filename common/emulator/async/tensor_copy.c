@@ -21,7 +21,7 @@
 #include "../warp/operands.h"
 #include "bulk.h"
 #include "families.h"
-#include "tensor_map.h"
+#include "map_fences.h"
 
 enum { SHARED_ALIGNMENT = 128, UNIT = 16, MOST_ROWS = 1 << 19 };
 
@@ -62,19 +62,6 @@ static bool bad_map(Warp *warp, const Inst *inst, int lane, uint64_t address, co
   return false;
 }
 
-// A map that the kernel has written itself must have been made visible to the tensor copy's proxy.
-static void check_visible(Warp *warp, const Inst *inst, int lane, const Access *access) {
-  if (!warp_launch(warp)->hazards || !access->region) return;
-  Actor actor = race_lane(warp, inst, lane, WEAK);
-  actor.async = true;
-  for (int half = 0; half < EMULATOR_TENSOR_MAP_BYTES; half += TENSOR_MAP_ALIGNMENT) {
-    Access part = {.region = access->region, .offset = access->offset + (uint64_t)half};
-    memory_lock(&part);
-    race_read_by(&actor, part.region, part.offset, TENSOR_MAP_ALIGNMENT);
-    memory_unlock(&part);
-  }
-}
-
 // Reads the map at a generic address. False after a report.
 static bool read_map(Warp *warp, const Inst *inst, int lane, uint64_t address, TensorMapFields *map) {
   const TensorPlan *plan = inst->extra;
@@ -91,9 +78,9 @@ static bool read_map(Warp *warp, const Inst *inst, int lane, uint64_t address, T
   Access access;
   if (!memory_find(warp, inst, lane, SPACE_GENERIC, address, EMULATOR_TENSOR_MAP_BYTES, 1, ACCESS_READ, &access))
     return false;
-  check_visible(warp, inst, lane, &access);
-  if (!tensor_map_decode(access.data, map))
-    return bad_map(warp, inst, lane, address, "these 128 bytes are no tensor map of this device");
+  bool decoded = tensor_map_decode(access.data, map);
+  map_fences_check(warp, inst, lane, &access, map);
+  if (!decoded) return bad_map(warp, inst, lane, address, "these 128 bytes are no tensor map of this device");
   if (plan->im2col != (map->pixels > 0))
     return bad_map(warp, inst, lane, address,
                    plan->im2col ? "the instruction copies in im2col mode, the map is made for tile mode"

@@ -26,6 +26,7 @@ void clocks_release_times(Clocks *clocks, int times) {
     clocks_release(clocks->imports[i].clocks);
     for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(clocks->imports[i].fenced[s]);
   }
+  for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(clocks->observed[s]);
   usage_subtract(clocks->usage,
                  clocks_size(clocks->count, clocks->planes) + (size_t)clocks->import_count * sizeof(Import));
   free(clocks->imports);
@@ -208,15 +209,46 @@ static bool dominates(const Clocks *big, const Clocks *small) {
     const Import *import = find_import(big, small->imports[i].cluster);
     if (!import || !import_dominates(import, &small->imports[i])) return false;
   }
+  for (Strength s = STRONG_CTA; s < SCOPES; s++)
+    if (small->observed[s] && !(big->observed[s] && dominates(big->observed[s], small->observed[s]))) return false;
   return true;
+}
+
+// What was observed hands on no more than its own: one step of the observation order is all that causality order has.
+static Clocks *without_observed(Clocks *clocks) {
+  bool any = false;
+  for (Strength s = STRONG_CTA; s < SCOPES; s++) any |= clocks->observed[s] != NULL;
+  if (!any) {
+    clocks_retain(clocks);
+    return clocks;
+  }
+  Clocks *copy = clocks_of(clocks->cluster, clocks->count, clocks->planes, clocks->usage);
+  clocks_merge_array(copy, clocks);
+  for (int i = 0; i < clocks->import_count; i++) clocks_merge_import(copy, &clocks->imports[i]);
+  return copy;
+}
+
+void clocks_add_observed(Clocks *into, Strength scope, Clocks *more) {
+  Clocks **held = &into->observed[scope];
+  if (!more || *held == more || (*held && dominates(*held, more))) return;
+  Clocks *all = without_observed(more);
+  if (*held && !dominates(all, *held)) {
+    Clocks *both = clocks_of(all->cluster, all->count, all->planes, all->usage);
+    clocks_merge(both, all);
+    clocks_merge(both, *held);
+    clocks_replace(&all, both);
+  }
+  clocks_replace(held, all);
 }
 
 // Adds everything that `from` knows to `into`, which has no other holder yet.
 void clocks_merge(Clocks *into, Clocks *from) {
-  if (from->cluster == into->cluster)
+  if (from->cluster == into->cluster) {
     clocks_merge_array(into, from);
-  else
+    for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_add_observed(into, s, from->observed[s]);
+  } else {
     merge_as_import(into, from);
+  }
   for (int i = 0; i < from->import_count; i++)
     if (from->imports[i].cluster == into->cluster)
       merge_home(into, &from->imports[i]);

@@ -22,6 +22,8 @@ typedef struct Clocks {
   Usage *usage;  // counts it
   int import_count;
   struct Import *imports;  // the same of other clusters' threads, learnt through global memory; by cluster
+  // What strong loads that come before have read, by the least scope of a fence.sc that acquires it: race_fence_sc.
+  struct Clocks *observed[SCOPES];
   int count;               // threads: lanes of all warps, then agents
   int planes;
   uint32_t clock[];  // planes times count
@@ -84,6 +86,8 @@ void clocks_release(Clocks *clocks);
 // So often.
 void clocks_retain_times(Clocks *clocks, int times);
 void clocks_release_times(Clocks *clocks, int times);
+// Adds to what a fence.sc of the scope acquires for those who have learnt `into`, which has no other holder yet.
+void clocks_add_observed(Clocks *into, Strength scope, Clocks *more);
 // *holder, which may be NULL, becomes what it and `more` know together.
 void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more);
 // A new reference to what each of the holders knows of their cluster.
@@ -116,6 +120,11 @@ void race_warp_sync(Warp *warp, Mask mask);
 void race_advance(Warp *warp, Mask mask);
 // fence / membar by the lanes of mask.
 void race_fence(Warp *warp, Mask mask, Strength scope);
+// fence.sc, which membar is too: it also acquires what strong loads of other threads have read, if they come before it. Of a
+// writer's fence.sc and this one the writer's is the first in the Fence-SC order: else the load would come before the store
+// whose value it has read. And a fence.sc synchronises with those that follow it there (PTX ISA 8.9.3). Other fences do so
+// only with loads of their own thread.
+void race_fence_sc(Warp *warp, Mask mask, Strength scope);
 // fence.proxy.async: what the lanes know becomes visible to the async proxy.
 void race_proxy_fence(Warp *warp, Mask mask);
 // The lanes learn that the agent has done all up to the clock.
@@ -131,15 +140,16 @@ typedef enum MemoryOrder { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEA
 typedef struct SyncTable SyncTable;
 SyncTable *sync_table_new(Usage *usage);
 void sync_table_free(SyncTable *table);
-// A strong load, store or read-modify-write by one lane: it learns from, or adds to, what is released at the place. An
-// atomic on a vector reads and writes several places at once.
+// A strong load, store or read-modify-write by one lane: it learns from, or adds to, what is released at the places. A vector
+// is several accesses of its elements (PTX ISA 8.2.2). Only an access of the same place and size synchronises with
+// another: "morally strong" operations overlap completely, PTX ISA 8.7.1.
 typedef struct Elements {
   const void *first;
   size_t size;
   int count;
 } Elements;
-void sync_load(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
-void sync_store(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope);
+void sync_load(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope);
+void sync_store(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope);
 void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope);
 // A strong load of the place has returned what the write stored, which was strong for it: the write comes before what the load
 // comes before, even if neither releases and acquires. PTX ISA 8.9.5, causality order. Of each write a few loads are kept.

@@ -7,6 +7,7 @@
 
 #include "../warp/host_memory.h"
 #include "agents.h"
+#include "overlap.h"
 
 static const struct {
   const char *name, *advice;
@@ -77,6 +78,7 @@ struct FindingKey {
   HazardGrade grade;
   const PtxInstruction *here, *other;  // NULL: none
   const PtxFunction *kernel;
+  const PtxModule *other_module;
   uint64_t lines;  // a hash of the kind, the grade and the source lines of both, with those of the inlined calls
 };
 
@@ -99,6 +101,7 @@ static FindingKey key_of(const Launch *launch, const Hazard *hazard, const Inst 
                     here ? here->source : NULL,
                     other ? other->source : NULL,
                     launch->program->functions[0].ptx,
+                    launch->program->module,
                     0};
   uint64_t hash = mix(mix(0, hazard->kind), hazard->grade);
   key.lines = mix_lines(mix_lines(mix(hash, (uint64_t)(uintptr_t)key.kernel), key.here), key.other);
@@ -133,7 +136,7 @@ static Hazard *append(HazardList *list, const Launch *launch, const Hazard *haza
   *added = *hazard;
   added->kernel = key->kernel->name;
   find_frames(launch->program->module, key->here, &added->here);
-  find_frames(launch->program->module, key->other, &added->other);
+  find_frames(key->other_module, key->other, &added->other);
   return added;
 }
 
@@ -155,8 +158,7 @@ static Hazard *remember(HazardList *list, const Launch *launch, const Hazard *ha
 }
 
 // Adds a hazard, unless the launch has stopped: what it does after that is not reported.
-static void add(Launch *launch, const Hazard *hazard, const Inst *here, const Inst *other) {
-  FindingKey key = key_of(launch, hazard, here, other);
+static void add_key(Launch *launch, const Hazard *hazard, FindingKey key) {
   HazardList *list = launch->hazard_list;
   pthread_mutex_lock(&list->lock);
   if (!launch->stopped) {
@@ -165,6 +167,10 @@ static void add(Launch *launch, const Hazard *hazard, const Inst *here, const In
     launch->stopped |= hazard->stopped;
   }
   pthread_mutex_unlock(&list->lock);
+}
+
+static void add(Launch *launch, const Hazard *hazard, const Inst *here, const Inst *other) {
+  add_key(launch, hazard, key_of(launch, hazard, here, other));
 }
 
 void hazards_clear(HazardList *list) {
@@ -184,14 +190,17 @@ void hazards_free(HazardList *list) {
 
 // ---- reports ----
 
-static HazardPlace place_of(const Launch *launch, const Inst *inst, const unsigned block[3], uint32_t thread) {
+static HazardPlace place_in(const unsigned size[3], const Inst *inst, const unsigned block[3], uint32_t thread) {
   HazardPlace place = {.ptx_line = inst ? inst->source->line : 0};
   memcpy(place.block, block, sizeof place.block);
-  const unsigned *size = launch->block;
   place.thread[0] = thread % size[0];
   place.thread[1] = thread / size[0] % size[1];
   place.thread[2] = thread / size[0] / size[1];
   return place;
+}
+
+static HazardPlace place_of(const Launch *launch, const Inst *inst, const unsigned block[3], uint32_t thread) {
+  return place_in(launch->block, inst, block, thread);
 }
 
 static bool is_reported(const Warp *warp) {
@@ -270,4 +279,30 @@ void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *ins
   hazard.other = other_first ? own : others;
   snprintf(hazard.detail, sizeof hazard.detail, "%s", detail);
   add(launch, &hazard, other_first ? its : inst, other_first ? inst : its);
+}
+
+// Who issued an operation, and which threads a set of reads stands for, is known no more.
+static HazardPlace place_of_past(const PastLaunch *past, Epoch epoch, const Inst *inst) {
+  Launch shape = {.epochs = &past->epochs};
+  memcpy(shape.grid, past->grid, sizeof shape.grid);
+  memcpy(shape.cluster, past->cluster, sizeof shape.cluster);
+  uint32_t thread = epoch_thread(&past->epochs, epoch);
+  if (epoch & EPOCH_SET || thread >= past->cluster_lanes) thread = 0;
+  unsigned block[3];
+  cluster_block_index(&shape, epoch_cluster(&past->epochs, epoch), (int)(thread / past->block_lanes), block);
+  return place_in(past->block, inst, block, thread % past->block_lanes);
+}
+
+void hazard_report_past(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
+                        uint64_t address, int size, const PastLaunch *past, Epoch other, const char *detail) {
+  Launch *launch = warp_launch(warp);
+  if (!is_reported(warp)) return;
+  const Inst *its = &past->program->code[epoch_pc(&past->epochs, other)];
+  Hazard hazard = {.kind = kind, .grade = grade, .address = address, .size = size, .count = 1, .has_other = true};
+  hazard.here = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
+  hazard.other = place_of_past(past, other, its);
+  snprintf(hazard.detail, sizeof hazard.detail, "%s", detail);
+  FindingKey key = key_of(launch, &hazard, inst, its);
+  key.other_module = past->program->module;
+  add_key(launch, &hazard, key);
 }

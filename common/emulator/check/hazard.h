@@ -27,6 +27,10 @@ void hazard_report_graded(HazardGrade grade, const Warp *warp, const Inst *inst,
 // Reports a hazard with the access it conflicts with. other_first: the report names that one first.
 void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
                             uint64_t address, int size, Epoch other, bool other_first, const char *detail);
+// The same of an access by an earlier launch: overlap.h.
+struct PastLaunch;
+void hazard_report_past(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
+                        uint64_t address, int size, const struct PastLaunch *past, Epoch other, const char *detail);
 // Reports a fault after which the launch cannot go on, and stops it. It is reported even if hazards are off. The first
 // report that stops a launch is the reason; what others report after it is dropped.
 void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,

@@ -47,6 +47,12 @@ static void add_loaded(Clocks *into, const Warp *warp) {
   for (int lane = 0; lane < LANES; lane++) loaded[lane] = larger(loaded[lane], flights_ended(warp, lane));
 }
 
+static void add_unacquired(Clocks *into, const Warp *warp, Mask mask) {
+  for (Mask rest = mask & warp->unacquired; rest; rest &= rest - 1)
+    for (Strength s = STRONG_CTA; s < SCOPES; s++)
+      clocks_add_observed(into, s, warp->clocks[__builtin_ctz(rest)].pending[s]);
+}
+
 void race_release(Warp *warp, Mask mask, Clocks **joined) {
   if (!warp_launch(warp)->hazards) return;
   clocks_make_own(warp->block->cluster, joined);
@@ -58,6 +64,7 @@ void race_release(Warp *warp, Mask mask, Clocks **joined) {
     merged = clocks->known;
   }
   add_loaded(*joined, warp);
+  add_unacquired(*joined, warp, mask);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     add_covered(*joined, warp, lane);
@@ -132,22 +139,45 @@ static void cover(Warp *warp, Mask mask, ClockPlane which) {
   clocks_release(after);
 }
 
+// The lane's own strong loads.
+static void acquire_pending(Warp *warp, int lane, Strength scope) {
+  LaneClocks *clocks = &warp->clocks[lane];
+  bool all = true;
+  for (Strength needed = STRONG_CTA; needed < SCOPES; needed++) {
+    if (!clocks->pending[needed]) continue;
+    all &= needed <= scope;
+    if (needed > scope) continue;
+    clocks_replace(&clocks->known, clocks_joined(warp->block->cluster, clocks->known, clocks->pending[needed]));
+    clocks_replace(&clocks->pending[needed], NULL);
+  }
+  if (all) warp->unacquired &= ~(1u << lane);
+}
+
 void race_fence(Warp *warp, Mask mask, Strength scope) {
   if (!warp_launch(warp)->hazards) return;
   const Cluster *cluster = warp->block->cluster;
-  for (Mask rest = mask; rest; rest &= rest - 1) {
-    LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
-    for (Strength needed = STRONG_CTA; needed <= scope; needed++) {
-      if (!clocks->pending[needed]) continue;
-      clocks_replace(&clocks->known, clocks_joined(cluster, clocks->known, clocks->pending[needed]));
-      clocks_replace(&clocks->pending[needed], NULL);
-    }
-  }
+  for (Mask rest = mask & warp->unacquired; rest; rest &= rest - 1) acquire_pending(warp, __builtin_ctz(rest), scope);
   cover(warp, mask, CLOCK_FENCED);
   if (scope >= STRONG_CLUSTER && has_several_blocks(cluster)) cover(warp, mask, CLOCK_FENCED_CLUSTER);
   if (scope >= STRONG_GPU) cover(warp, mask, CLOCK_FENCED_GPU);
   flights_end_all(warp);
   race_advance(warp, mask);
+}
+
+void race_fence_sc(Warp *warp, Mask mask, Strength scope) {
+  const Clocks *last = NULL;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    Clocks *known = warp->clocks[__builtin_ctz(rest)].known;
+    if (!known || known == last) continue;
+    clocks_retain(known);
+    Mask same = 0;
+    for (Mask lanes = rest; lanes; lanes &= lanes - 1)
+      if (warp->clocks[__builtin_ctz(lanes)].known == known) same |= lanes & -lanes;
+    for (Strength s = STRONG_CTA; s <= scope; s++) race_acquire(warp, same, known->observed[s]);
+    last = warp->clocks[__builtin_ctz(rest)].known;
+    clocks_release(known);
+  }
+  race_fence(warp, mask, scope);
 }
 
 void race_proxy_fence(Warp *warp, Mask mask) {
@@ -233,6 +263,7 @@ void race_release_narrow(Warp *warp, Mask mask, Clocks *shown, Clocks **joined) 
 }
 
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined) {
+  if (joined) warp->unacquired |= mask;
   for (Mask rest = mask; joined && rest; rest &= rest - 1)
     clocks_join(warp->block->cluster, &warp->clocks[__builtin_ctz(rest)].pending[STRONG_CTA], joined);
 }

@@ -1,12 +1,14 @@
 // Races: remembers the accesses of each byte, and reports those that nothing orders. See race.h.
 #include "race.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "../warp/instruction.h"
 #include "agents.h"
 #include "flights.h"
 #include "hazard.h"
+#include "overlap.h"
 #include "read_sets.h"
 
 // ---- actors and order ----
@@ -56,9 +58,18 @@ static bool both_strong(const Actor *actor, Strength other, bool near, uint32_t 
   return actor->issuer / block_threads == thread / block_threads;
 }
 
+static int element_size(const Actor *actor, uint32_t pc) { return actor->cluster->launch->program->code[pc].size; }
+
+// Whether the actor and an access that overlaps it, by the instruction at pc, are of the same size, and so of the same place.
+static bool same_size(const Actor *actor, uint32_t pc) {
+  int size = element_size(actor, pc);
+  return !size || !actor->inst->size || size == actor->inst->size;
+}
+
 // Whether that is so of the actor and a remembered access.
 static bool is_strong_for(const Actor *actor, Epoch epoch) {
   if (actor->strength == WEAK || strength_of(epoch) == WEAK) return false;
+  if (!same_size(actor, epoch_pc(actor->layout, epoch))) return false;
   bool near = epoch_cluster(actor->layout, epoch) == actor->cluster->id;
   return both_strong(actor, strength_of(epoch), near, epoch_thread(actor->layout, epoch),
                      epoch_clock(actor->layout, epoch));
@@ -165,6 +176,16 @@ static const char *sentence_of_writes(Doer one, Doer other) {
              : "an asynchronous operation writes what is written elsewhere too, and nothing orders the two";
 }
 
+static const char *sentence_of_sizes(const Actor *actor, uint32_t other, bool other_first, char *text, size_t size) {
+  int own = actor->inst->size, others = element_size(actor, other);
+  snprintf(text, size,
+           "both are strong, but of different sizes, %d and %d bytes. PTX orders strong accesses only if both are of the "
+           "same place and size: one that polls acquires nothing here\n"
+           "Store the flag and load it with one type.",
+           other_first ? others : own, other_first ? own : others);
+  return text;
+}
+
 // Whether the other thread, of the same block, had exited when all threads left of the block met at a barrier.
 static bool exited_before_barrier(const Actor *actor, Epoch other) {
   const Cluster *cluster = actor->cluster;
@@ -193,6 +214,9 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
   if (actor->strength != WEAK && strength_of(other) != WEAK)
     sentence = "both are strong, and the scope of one (.cta, .cluster) does not include the thread that does the other";
   bool other_first = writes && (!other_writes || epoch_pc(layout, other) > pc_of(actor));
+  char sizes[300];
+  if (actor->strength != WEAK && strength_of(other) != WEAK && !same_size(actor, epoch_pc(layout, other)))
+    sentence = sentence_of_sizes(actor, epoch_pc(layout, other), other_first, sizes, sizeof sizes);
   if (other_doer == OPERATION && after_beginning(actor, other)) {
     kind = writes ? HAZARD_OVERWRITE_IN_FLIGHT : HAZARD_READ_BEFORE_WAIT;
     sentence = !writes        ? "reads what an asynchronous operation writes, and has not waited for it"
@@ -465,6 +489,7 @@ static void remember_read(const Cluster *cluster, Region *region, uint64_t offse
 
 void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size) {
   uint32_t launch = actor->cluster->launch->number;
+  if (actor->cluster->launch->overlaps) overlap_check(actor, region, offset, size, false);
   for (int run; size > 0; size -= run, offset += (uint64_t)run) {
     Cell cell;
     run = shadow_run(&region->shadow, offset, size, launch, &cell);
@@ -498,6 +523,10 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
     return;
   }
   uint32_t launch = warp_launch(warp)->number;
+  for (Mask rest = warp_launch(warp)->overlaps ? mask : 0; rest; rest &= rest - 1) {
+    race_set_lane(&actor, __builtin_ctz(rest));
+    overlap_check(&actor, region, offset, size, false);
+  }
   for (int run; size > 0; size -= run, offset += (uint64_t)run) {
     Cell cell;
     run = shadow_run(&region->shadow, offset, size, launch, &cell);
@@ -523,7 +552,7 @@ static Epoch unordered_read(const Actor *actor, Epoch read) {
     Mask mask = turned(node->mask, turn_of(read));
     Strength strength = (Strength)node->strength;
     uint32_t warp = node->warp * (uint32_t)LANES;
-    if (actor->strength != WEAK &&
+    if (actor->strength != WEAK && same_size(actor, node->pc) &&
         both_strong(actor, strength, true, warp + (uint32_t)__builtin_ctz(mask), node->clock))
       continue;
     for (Mask rest = mask; rest; rest &= rest - 1) {
@@ -625,6 +654,7 @@ static void check_write(const Actor *actor, const Region *region, uint64_t offse
 void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size, const void *bytes) {
   const uint8_t *value = bytes;
   uint32_t launch = actor->cluster->launch->number;
+  if (actor->cluster->launch->overlaps) overlap_check(actor, region, offset, size, true);
   for (int done = 0, run; done < size; done += run) {
     Cell cell;
     run = shadow_run(&region->shadow, offset + (uint64_t)done, size - done, launch, &cell);
@@ -648,6 +678,20 @@ void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_
     break;
   }
   race_write_by(&actor, region, offset, size, NULL);
+}
+
+// ---- for others ----
+
+bool race_knows_thread(const Actor *actor, uint32_t thread, uint32_t clock) { return knows(actor, thread, clock); }
+
+void race_last_writes(const Actor *actor, const Region *region, uint64_t offset, int size, LastWrites *writes) {
+  for (int done = 0, run; done < size; done += run) {
+    Cell cell;
+    run = shadow_run(&region->shadow, offset + (uint64_t)done, size - done, actor->cluster->launch->number, &cell);
+    writes->hash = (writes->hash ^ cell.write ^ (uint64_t)run << 32) * 0x9e3779b97f4a7c15ull;
+    writes->ordered &= ordered(actor, cell.write);
+    if (cell.write & EPOCH_KERNEL) writes->by_kernel = cell.write;
+  }
 }
 
 // ---- the end of a block ----

@@ -85,6 +85,19 @@ void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t
 // The same of an atomic read-modify-write by one lane.
 void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength);
 
+// Whether the actor comes after what the thread of its cluster did at the clock.
+bool race_knows_thread(const Actor *actor, uint32_t thread, uint32_t clock);
+
+// The last writes of some bytes.
+typedef struct LastWrites {
+  uint64_t hash;    // differs if they differ
+  Epoch by_kernel;  // one of them by a thread of this launch, or EPOCH_NONE
+  bool ordered;     // all come before the actor
+} LastWrites;
+
+// Adds those of the region bytes [offset, offset + size), on which nothing is reported.
+void race_last_writes(const Actor *actor, const Region *region, uint64_t offset, int size, LastWrites *writes);
+
 // ---- for rows.c ----
 
 // A cell's reads, none or of this cluster, when the lanes of mask, which share the actor's warp and clock, have read it too: a

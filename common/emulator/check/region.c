@@ -82,6 +82,7 @@ void region_destroy(Region *region) {
   shadow_destroy(&region->shadow);  // first: at every moment the usage counts the memory of a shadow, too
   if (!region->borrowed) usage_subtract(&region->usage->data, region->size);
   free_data(region);
+  free(region->used_maps);
   region->data = NULL;
 }
 

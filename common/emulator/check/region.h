@@ -17,6 +17,8 @@ typedef struct Region {
   bool borrowed;   // data belongs to the host
   bool is_heap;    // a kernel's malloc returned it
   bool is_mapped;  // data is of mmap
+  struct UsedMap *used_maps;  // tensor maps in global memory that copies have used: async/map_fences.c
+  int used_map_count, used_map_capacity;
   struct RegionUsage *usage;
 } Region;
 

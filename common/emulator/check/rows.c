@@ -3,12 +3,14 @@
 
 #include <string.h>
 
+#include "overlap.h"
+
 // The lanes that know the same as the actor.
 static void find_alike(RowActor *row) { row->alike = race_alike(row->actor.warp, row->actor.lane); }
 
 void race_row(RowActor *row, Warp *warp, const Inst *inst, int lane) {
   row->actor = race_lane(warp, inst, lane, WEAK);
-  row->lane_by_lane = warp_launch(warp)->lane_by_lane;
+  row->lane_by_lane = warp_launch(warp)->lane_by_lane || overlap_concerns(warp);
   find_alike(row);
 }
 

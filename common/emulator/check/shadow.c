@@ -14,7 +14,8 @@ static ShadowPage host_page;
 
 bool shadow_init(Shadow *shadow, uint64_t size, Usage *usage) {
   uint64_t pages = (size >> SHADOW_PAGE_SHIFT) + 1;
-  *shadow = (Shadow){.pages = calloc(pages, sizeof *shadow->pages), .size = size, .usage = usage};
+  *shadow = (Shadow){
+      .pages = calloc(pages, sizeof *shadow->pages), .size = size, .kept_from = UINT32_MAX, .usage = usage};
   if (!shadow->pages) return false;
   usage_add(usage, pages * sizeof *shadow->pages);
   return true;
@@ -53,6 +54,7 @@ static void forget_foreign(const Shadow *shadow, ShadowPage *page) {
 
 static void free_page(const Shadow *shadow, ShadowPage *page) {
   if (!is_page(page)) return;
+  free_page(shadow, page->older);
   forget_foreign(shadow, page);
   release(shadow, page->events, page->capacity * sizeof(Epoch));
   release(shadow, page, page_bytes(page->size, page->unit));
@@ -105,6 +107,7 @@ static ShadowPage *split_units(const Shadow *shadow, uint64_t index, int unit) {
   fine->capacity = page->capacity;
   fine->recent = page->recent;
   fine->events = page->events;
+  fine->older = page->older;
   repeat_marks(fine->marks, page->marks, 2 * count, times);
   if (page->foreign) {
     fine->foreign = allocate(shadow, (size_t)(count * times) * sizeof(Mark));
@@ -115,8 +118,23 @@ static ShadowPage *split_units(const Shadow *shadow, uint64_t index, int unit) {
   return shadow->pages[index] = fine;
 }
 
-// Forgets what an earlier launch did: it all happened before this one.
+// Keeps what the page remembers behind it.
+static void keep(const Shadow *shadow, ShadowPage *page) {
+  ShadowPage *older = allocate(shadow, page_bytes(page->size, page->unit));
+  memcpy(older, page, page_bytes(page->size, page->unit));
+  older->events = allocate(shadow, page->capacity * sizeof(Epoch));
+  memcpy(older->events, page->events, page->count * sizeof(Epoch));
+  page->foreign = NULL;
+  page->older = older;
+}
+
+// Forgets what an earlier launch did: it all happened before this one, unless the two may run at the same time.
 static void renew(const Shadow *shadow, ShadowPage *page, uint32_t launch) {
+  ShadowPage **link = &page->older;
+  while (*link && (*link)->launch >= shadow->kept_from) link = &(*link)->older;
+  free_page(shadow, *link);
+  *link = NULL;
+  if (page->launch >= shadow->kept_from) keep(shadow, page);
   page->launch = launch;
   shadow_forget_events(page);
   Mark *write = write_marks(page, 0);
@@ -258,6 +276,18 @@ int shadow_run_slowly(const Shadow *shadow, uint64_t offset, int size, uint32_t 
     run += more;
   }
   return run;
+}
+
+int shadow_run_past(Shadow *shadow, uint64_t offset, int size, uint32_t launch, uint32_t past, Cell *cell) {
+  ShadowPage *page = page_at(shadow, offset, launch), **link = is_page(page) ? &page->older : NULL;
+  int left = left_in_page(shadow, offset);
+  if (size > left) size = left;
+  while (link && *link && (*link)->launch != past) link = &(*link)->older;
+  *cell = (Cell){0};
+  if (!link || !*link) return size;
+  Shadow one = *shadow;
+  one.pages = link;
+  return shadow_run(&one, offset & (SHADOW_PAGE - 1), size, past, cell);
 }
 
 static int part_of(const Shadow *shadow, uint64_t offset, int size) {

@@ -44,6 +44,7 @@ typedef struct Cell {
 typedef uint16_t Mark;
 
 typedef struct ShadowPage {
+  struct ShadowPage *older;  // what an earlier launch did that may run at the same time: overlap.h; mostly NULL
   uint32_t launch;           // the last to touch it: what is remembered are accesses of that launch
   uint16_t size;             // bytes; less than SHADOW_PAGE at the end of a region
   uint16_t count, capacity;  // events
@@ -57,6 +58,7 @@ typedef struct ShadowPage {
 typedef struct Shadow {
   ShadowPage **pages;  // NULL: untouched; or shadow.c's page of a host's writes
   uint64_t size;       // bytes of memory that it is the shadow of
+  uint32_t kept_from;  // what launches from this number on did is kept when a later one touches a page
   Usage *usage;        // counts what it takes
 } Shadow;
 
@@ -74,6 +76,8 @@ void shadow_host_write(Shadow *shadow, uint64_t offset, uint64_t size);
 int shadow_run_slowly(const Shadow *shadow, uint64_t offset, int size, uint32_t launch, Cell *cell);
 void shadow_write_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t launch, Epoch write);
 void shadow_read_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t launch, Epoch read, Epoch foreign);
+// What an earlier launch did to so many bytes from the offset on with equal cells, if it was kept: else the cell is empty.
+int shadow_run_past(Shadow *shadow, uint64_t offset, int size, uint32_t launch, uint32_t past, Cell *cell);
 // Looks an event up in the page's table, or adds it: then other marks of the page may change.
 void shadow_find_event(Shadow *shadow, ShadowPage *page, Epoch event);
 

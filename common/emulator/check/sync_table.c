@@ -11,6 +11,7 @@
 // has released something there to itself.
 typedef struct SyncEntry {
   const void *place;  // NULL: free
+  uint32_t size;      // bytes of the store
   uint32_t block;     // in the grid, from 1; ALL_BLOCKS
   uint32_t sequence;  // of stores to the place, each of which ends what was released before it
   Clocks *released;
@@ -70,12 +71,12 @@ static uint32_t block_of(const Warp *warp) {
   return cluster->id * (uint32_t)cluster->block_count + (uint32_t)warp->block->rank + 1;
 }
 
-// Returns the clock that was released at the address since the last store there, or NULL.
-static Clocks *released_at(const SyncTable *table, const void *place, uint32_t block) {
+// Returns the clock that was released by stores of the size since the last store to the place, or NULL.
+static Clocks *released_at(const SyncTable *table, const void *place, size_t size, uint32_t block) {
   if (!table->count) return NULL;
   const SyncEntry *entry = sync_slot(table, place, block);
   bool is_current = entry->sequence == sync_slot(table, place, ALL_BLOCKS)->sequence;
-  return is_current ? entry->released : NULL;
+  return is_current && entry->size == size ? entry->released : NULL;
 }
 
 static void grow(SyncTable *table) {
@@ -91,12 +92,14 @@ static void grow(SyncTable *table) {
   free(old);
 }
 
-// Sets the clock that is released at the address from now on. The table takes the reference over.
-static void set_released(SyncTable *table, const void *place, uint32_t block, uint32_t sequence, Clocks *released) {
+// Sets the clock that is released at the place from now on. The table takes the reference over.
+static void set_released(SyncTable *table, const void *place, size_t size, uint32_t block, uint32_t sequence,
+                         Clocks *released) {
   if (table->count * 2 >= table->capacity) grow(table);
   SyncEntry *entry = sync_slot(table, place, block);
   table->count += !entry->place;
   entry->place = place;
+  entry->size = (uint32_t)size;
   entry->block = block;
   entry->sequence = sequence;
   clocks_replace(&entry->released, released);
@@ -141,16 +144,23 @@ static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, Str
   learnt->acquired = acquires;
   Clocks *part = for_cluster(cluster, released);
   forget_alike(warp);
+  if (!acquires) warp->unacquired |= 1u << lane;
   clocks_join(cluster, acquires ? &clocks->known : &clocks->pending[needed], part);
   clocks_release(part);
 }
 
 // What a strong read of the place learns.
-static void learn_at(const SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order,
+static void learn_at(const SyncTable *table, const void *place, size_t size, Warp *warp, int lane, MemoryOrder order,
                      Strength scope) {
   bool several = has_several_blocks(warp->block->cluster);
-  if (several) learn(warp, lane, released_at(table, place, block_of(warp)), order, scope, STRONG_CTA);
-  learn(warp, lane, released_at(table, place, ALL_BLOCKS), order, scope, several ? STRONG_CLUSTER : STRONG_CTA);
+  if (several) learn(warp, lane, released_at(table, place, size, block_of(warp)), order, scope, STRONG_CTA);
+  learn(warp, lane, released_at(table, place, size, ALL_BLOCKS), order, scope, several ? STRONG_CLUSTER : STRONG_CTA);
+}
+
+static void learn_from(const SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order,
+                       Strength scope) {
+  for (int e = 0; e < elements->count; e++)
+    learn_at(table, element_place(elements, e), elements->size, warp, lane, order, scope);
 }
 
 // A new reference to what a relaxed write hands on: what the lane's last fence covered.
@@ -191,28 +201,33 @@ static Clocks *for_all_blocks(const Cluster *cluster, Clocks *released, Strength
   return released;
 }
 
-void sync_load(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope) {
+void sync_load(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope) {
   if (!warp_launch(warp)->hazards) return;
   pthread_mutex_lock(&table->lock);
-  learn_at(table, place, warp, lane, order, scope);
+  learn_from(table, elements, warp, lane, order, scope);
   pthread_mutex_unlock(&table->lock);
 }
 
 // Of a place where nothing was ever released the table has no entry.
-void sync_store(SyncTable *table, const void *place, Warp *warp, int lane, MemoryOrder order, Strength scope) {
-  if (!warp_launch(warp)->hazards) return;
+static void store_released(SyncTable *table, const void *place, size_t size, const Warp *warp, Clocks *released,
+                           Strength scope) {
   const Cluster *cluster = warp->block->cluster;
+  bool was_any = table->count && sync_slot(table, place, ALL_BLOCKS)->place;
+  if (!released && !was_any) return;
+  uint32_t sequence = was_any ? sync_slot(table, place, ALL_BLOCKS)->sequence + 1 : 0;
+  set_released(table, place, size, ALL_BLOCKS, sequence, for_all_blocks(cluster, released, scope));
+  if (released && has_several_blocks(cluster)) {
+    clocks_retain(released);
+    set_released(table, place, size, block_of(warp), sequence, released);
+  }
+}
+
+void sync_store(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope) {
+  if (!warp_launch(warp)->hazards) return;
   Clocks *released = released_by(warp, lane, order, scope);
   pthread_mutex_lock(&table->lock);
-  bool was_any = table->count && sync_slot(table, place, ALL_BLOCKS)->place;
-  if (released || was_any) {
-    uint32_t sequence = was_any ? sync_slot(table, place, ALL_BLOCKS)->sequence + 1 : 0;
-    set_released(table, place, ALL_BLOCKS, sequence, for_all_blocks(cluster, released, scope));
-    if (released && has_several_blocks(cluster)) {
-      clocks_retain(released);
-      set_released(table, place, block_of(warp), sequence, released);
-    }
-  }
+  for (int e = 0; e < elements->count; e++)
+    store_released(table, element_place(elements, e), elements->size, warp, released, scope);
   clocks_release(released);
   pthread_mutex_unlock(&table->lock);
 }
@@ -238,9 +253,9 @@ static void add_released(SyncTable *table, const Elements *elements, uint32_t bl
   Joined *joined = &warp->clocks[lane].joined[block == ALL_BLOCKS];
   for (int e = 0; e < elements->count; e++) {
     const void *place = element_place(elements, e);
-    Clocks *here = released_at(table, place, block);
+    Clocks *here = released_at(table, place, elements->size, block);
     uint32_t sequence = table->count ? sync_slot(table, place, ALL_BLOCKS)->sequence : 0;
-    set_released(table, place, block, sequence, joined_again(joined, warp->block->cluster, here, more));
+    set_released(table, place, elements->size, block, sequence, joined_again(joined, warp->block->cluster, here, more));
   }
 }
 
@@ -248,7 +263,7 @@ void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lan
   if (!warp_launch(warp)->hazards) return;
   const Cluster *cluster = warp->block->cluster;
   pthread_mutex_lock(&table->lock);
-  for (int e = 0; e < elements->count; e++) learn_at(table, element_place(elements, e), warp, lane, order, scope);
+  learn_from(table, elements, warp, lane, order, scope);
   Clocks *released = released_by(warp, lane, order, scope);
   if (released) {
     Clocks *wide = for_all_blocks(cluster, released, scope);

@@ -1,10 +1,16 @@
 // Fences: of the memory model, between the generic and the async proxy, of mbarriers and of tensor maps. PTX ISA
 // 9.7.13.4.
+#include <string.h>
+
+#include "../async/map_fences.h"
 #include "../async/mbarrier_object.h"
+#include "../warp/operands.h"
 #include "families.h"
 
 // Inst.flags: the scope, a Strength.
 static void fence(Warp *warp, const Inst *inst, Mask mask) { race_fence(warp, mask, (Strength)inst->flags); }
+
+static void fence_sc(Warp *warp, const Inst *inst, Mask mask) { race_fence_sc(warp, mask, (Strength)inst->flags); }
 
 static void proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
@@ -16,6 +22,13 @@ static void acquire_proxy(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   race_fence(warp, mask, STRONG_GPU);
   race_proxy_fence(warp, mask);
+}
+
+// fence.proxy.tensormap::generic.acquire. Inst.extra: where the map is.
+static void acquire_map(Warp *warp, const Inst *inst, Mask mask) {
+  uint64_t addresses[LANES];
+  form_addresses(warp, inst->extra, mask, addresses);
+  map_fences_acquire(warp, inst, mask, addresses, (Strength)inst->flags);
 }
 
 // fence.mbarrier_init: the mbarriers that the lanes have initialised may be used by other blocks and by the async
@@ -32,9 +45,12 @@ static DecodeResult decode_tensor_map_fence(Decoder *decoder, const PtxInstructi
   if (!decoder_operands(decoder, source, 2 * acquires, 2 * acquires)) return DECODE_FAILED;
   if (acquires && (source->operands[1].kind != PTX_OPERAND_INTEGER || source->operands[1].value != 128))
     return decoder_error(decoder, source, "the size of a tensor map is 128");
-  inst->flags = STRONG_GPU;
-  inst->execute = acquires ? acquire_proxy : fence;
-  return DECODED;
+  inst->flags = scope_of(source);
+  inst->execute = acquires ? acquire_map : fence;
+  if (!acquires) return DECODED;
+  AddressPlan *map = decoder_allocate(decoder, sizeof *map);
+  inst->extra = map;
+  return decode_address_plan(decoder, source, &source->operands[0], SPACE_GENERIC, map);
 }
 
 DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
@@ -61,6 +77,8 @@ DecodeResult decode_fence(Decoder *decoder, const PtxInstruction *source, Inst *
   // clang-format on
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
   inst->flags = scope_of(source);
-  inst->execute = ptx_has(source, "mbarrier_init") ? announce : fence;
+  // "On sm_70 and higher membar is a synonym for fence.sc"; of a fence without .sem ".acq_rel is assumed by default".
+  bool sc = ptx_has(source, "sc") || !strcmp(source->opcode, "membar");
+  inst->execute = ptx_has(source, "mbarrier_init") ? announce : sc ? fence_sc : fence;
   return DECODED;
 }

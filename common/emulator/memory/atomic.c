@@ -288,6 +288,9 @@ static DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source
   if (!decode_elements(decoder, source, &operands[1], operand_type, false, atomic, atomic->b)) return DECODE_FAILED;
   atomic->c = atomic->compares ? decoder_source(decoder, &operands[2], bits) : atomic->b[0];
   inst->extra = atomic;
+  // Packed types are accessed one number at a time, PTX ISA 8.2.3.
+  bool packed = type == PTX_F16X2 || type == PTX_BF16X2;
+  inst->size = (uint8_t)(packed ? atomic->size / 2 : atomic->size);
   inst->execute = execute_atomic;
   return decode_address_plan(decoder, source, &operands[0], atomic->space, &atomic->address);
 }

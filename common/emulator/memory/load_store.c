@@ -288,7 +288,8 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
     found = add_found(found, addresses[lane], access.data, bytes);
     memory_unlock(&access);
     for (Mask rest = same; access.region && rest; rest &= rest - 1)
-      sync_load(sync_table(warp, &access), access.data, warp, __builtin_ctz(rest), transfer->order, transfer->strength);
+      sync_load(sync_table(warp, &access), &(Elements){access.data, (size_t)transfer->size, transfer->count}, warp,
+                __builtin_ctz(rest), transfer->order, transfer->strength);
   }
   bool global = addresses[__builtin_ctz(mask)] >= GLOBAL_WINDOW;
   (global ? warp_poll_global : warp_poll)(warp, inst, found);
@@ -316,7 +317,7 @@ ALWAYS_INLINE Mask load_scattered(Warp *warp, const Transfer *transfer, const Ro
 
 // Whether lanes may be served by load_scattered or store_scattered.
 static bool is_simple(const Launch *launch, const Transfer *transfer, int size) {
-  return launch->alone && launch->hazards && !launch->lane_by_lane && transfer->count == 1 && transfer->size == size &&
+  return launch->alone && launch->hazards && transfer->count == 1 && transfer->size == size &&
          transfer->slot_sizes[0] == size && !transfer->sink[0];
 }
 
@@ -344,7 +345,7 @@ static void load_weak(Warp *warp, const Inst *inst, Mask mask, const uint64_t ad
         continue;
       }
       count = inside_page(&access, bytes, evenly_spaced(left, addresses, (uint64_t)bytes));
-      if (count == 1 && is_simple(launch, transfer, 4)) {
+      if (count == 1 && is_simple(launch, transfer, 4) && !row.lane_by_lane) {
         Mask scattered = load_scattered(warp, transfer, &row, &neighbour, addresses, left, 4);
         if (scattered) {
           done = scattered;
@@ -439,7 +440,8 @@ static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
       break;
     if (access.region)
-      sync_store(sync_table(warp, &access), access.data, warp, lane, transfer->order, transfer->strength);
+      sync_store(sync_table(warp, &access), &(Elements){access.data, (size_t)transfer->size, transfer->count}, warp,
+                 lane, transfer->order, transfer->strength);
     memory_lock(&access);
     if (warp_launch(warp)->hazards && access.region) {
       race_set_lane(&actor, lane);
@@ -489,7 +491,7 @@ static void store_weak(Warp *warp, const Inst *inst, Mask mask, const uint64_t a
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
       break;
     if (access.region) count = inside_page(&access, bytes, evenly_spaced(left, addresses, (uint64_t)bytes));
-    if (access.region && count == 1 && is_simple(launch, transfer, 4)) {
+    if (access.region && count == 1 && is_simple(launch, transfer, 4) && !row.lane_by_lane) {
       Mask done = store_scattered(warp, transfer, &row, &neighbour, addresses, left, 4);
       left &= ~done;
       if (done) continue;
@@ -656,6 +658,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   if (!decode_elements(decoder, source, registers, ptx_instruction_type(source), is_load, transfer))
     return DECODE_FAILED;
   inst->extra = transfer;
+  inst->size = (uint8_t)transfer->size;
   transfer->space = space_of(source);
   transfer->order = order_of(source);
   transfer->strength = transfer->order == ORDER_WEAK ? WEAK : scope_of(source);

@@ -23,6 +23,7 @@ Emulator *emulator_open(const EmulatorOptions *options) {
 
 void emulator_close(Emulator *emulator) {
   if (!emulator) return;
+  overlap_forget(&emulator->history, NULL);
   for (EmulatorModule *module = emulator->modules, *next; module; module = next) {
     next = module->next;
     module_free(module);
@@ -127,6 +128,8 @@ EmulatorMemory emulator_memory(const Emulator *emulator) {
   const RegionUsage *usage = &emulator->usage;
   return (EmulatorMemory){usage_most(&usage->data), usage_most(&usage->shadow), emulator->most_order};
 }
+
+uint32_t emulator_last_launch(const Emulator *emulator) { return emulator->launches; }
 
 // ---- hazards ----
 

@@ -94,6 +94,7 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
   if (!provide_workspace(&launch)) return launch_invalid(error, "%s: no memory for grid.sync()", entry->name);
 
   launch.number = ++emulator->launches;
+  overlap_begin(&launch, &emulator->history, request->prerequisite, clusters);
   fill_params(&launch, entry, request->arguments);
   launch.undefined_reported = host_allocate(program->count, 1);
   launch_run(&launch, clusters, launch_resident_clusters(&launch));

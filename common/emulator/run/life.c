@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../async/map_fences.h"
 #include "../async/mbarrier_object.h"
 #include "../check/flights.h"
 #include "../check/read_sets.h"
@@ -109,7 +110,8 @@ Cluster *cluster_start(Worker *worker, uint32_t id) {
   cluster->random = launch->schedule * 0x9e3779b97f4a7c15ull + id * 0xbf58476d1ce4e5b9ull + 1;
   int threads = (int)(launch->block[0] * launch->block[1] * launch->block[2]);
   cluster->lane_count = cluster->block_count * ((threads + LANES - 1) / LANES) * LANES;
-  cluster->clock_count = cluster->lane_count + (launch->program->asynchronous ? ASYNC_AGENTS : 0);
+  cluster->clock_count = cluster->lane_count + (launch->program->asynchronous ? ASYNC_AGENTS : 0) +
+                         (launch->overlaps ? LANES : 0);
   if (launch->program->asynchronous) cluster->agents = agents_new(cluster);
   if (launch->program->asynchronous) cluster->async = async_engine_new(cluster);
   if (launch->program->asynchronous) cluster->mbarriers = mbarriers_new(cluster);
@@ -137,6 +139,7 @@ void cluster_end(Cluster *cluster) {
       clocks_release(block->barriers[b].former);
     }
     for (int g = 0; g < MAX_WARPGROUPS; g++) free(block->warpgroups[g]);
+    map_fences_free(block);
     free(block->warps);
     region_destroy(block->shared);
     free(block->shared);

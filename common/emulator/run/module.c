@@ -167,6 +167,7 @@ bool emulator_check(EmulatorModule *module, const char *kernel, EmulatorError *e
 // ---- the life of a module ----
 
 static void free_programs(EmulatorModule *module) {
+  overlap_forget(&module->emulator->history, module->ptx);
   for (int i = 0; module->programs && i < module->ptx->function_count; i++) program_free(module->programs[i]);
   free(module->programs);
   module->programs = NULL;

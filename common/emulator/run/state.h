@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../check/hazard.h"
+#include "../check/overlap.h"
 #include "../check/region.h"
 
 struct EmulatorModule {
@@ -26,6 +27,7 @@ struct Emulator {
   size_t most_order;  // bytes that vector clocks and sets of reads have taken in a launch
   EmulatorModule *modules;
   uint32_t launches;
+  LaunchHistory history;
   uint64_t grid_workspace;  // address, 0 before the first cooperative launch
   HazardList hazards;
   EmulatorCounters counters;

@@ -1,12 +1,13 @@
 // Instructions that change nothing but the time a program takes: nanosleep, griddepcontrol, createpolicy, pmevent.
 // PTX ISA 9.7.9.18, 9.7.13.13, 9.7.19.2 and 9.7.19.3.
+#include "../check/overlap.h"
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
 #include "../warp/operands.h"
 #include "families.h"
 
 // A sleeping warp is polling. Let another warp run.
-static void nanosleep(Warp *warp, const Inst *inst, Mask mask) {
+static void sleep_warp(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   (void)mask;
   warp->yield = warp->regroup = true;
@@ -22,16 +23,26 @@ DecodeResult decode_nanosleep(Decoder *decoder, const PtxInstruction *source, In
   static const char *const allowed[] = {NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
   inst->a = decoder_source(decoder, &source->operands[0], PTX_U32);
-  inst->execute = nanosleep;
+  inst->execute = sleep_warp;
   return DECODED;
 }
 
-// griddepcontrol.wait and .launch_dependents: launches follow each other here, so that a grid that this one depends on
-// has always ended.
+// griddepcontrol: launches follow each other here, so that a grid that this one depends on has always ended. What is left is
+// to know whether a program counts on that.
+static void wait_for_prerequisite(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  overlap_wait(warp, mask);
+}
+
+static void launch_dependents(Warp *warp, const Inst *inst, Mask mask) {
+  (void)inst;
+  overlap_trigger(warp, mask);
+}
+
 DecodeResult decode_griddepcontrol(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   static const char *const allowed[] = {"wait", "launch_dependents", NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
-  inst->execute = execute_nothing;
+  inst->execute = ptx_has(source, "wait") ? wait_for_prerequisite : launch_dependents;
   return DECODED;
 }
 

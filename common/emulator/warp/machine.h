@@ -82,6 +82,7 @@ struct Warp {
   Mask cluster_arrived;                 // lanes that have arrived at the cluster's barrier, in its present phase
   Mask cluster_waits;                   // lanes that have arrived there and not waited yet
   struct LaneClocks *clocks;            // of each lane, what the thread knows of the others: clocks.h
+  Mask unacquired;                      // lanes that have read by strong loads what only a fence acquires
   Mask alike[2];                        // lanes that have the same clock and know the same, or 0: race_alike
   struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
   struct WgmmaState *wgmma;             // wgmma_registers.h; NULL before its first use
@@ -123,6 +124,7 @@ struct Block {
   struct Clocks *ended;   // what its threads that have exited knew, in a cluster of several blocks
   // As Cluster has them: what relaxed arrivals hand on to the block alone.
   struct Clocks *barrier_joined, *barrier_completed;
+  struct MapFences *map_fences;  // of tensor maps in global memory: map_fences.h; NULL before the first
   Barrier barriers[BARRIERS];
   struct Warpgroup *warpgroups[MAX_WARPGROUPS];  // what its warpgroups have executed together: warpgroup.h
 };
@@ -189,6 +191,9 @@ struct Launch {
   bool cooperative;         // all its clusters are under way at a time
   uint64_t grid_workspace;  // address of what grid.sync() counts in, 0 unless cooperative
   uint32_t number;          // of the launch, from 1: the age of what shadow memory has
+  struct LaunchHistory *history;  // overlap.h
+  struct PastLaunch *past;        // this launch, for those that come after it; NULL without hazard checks
+  bool overlaps;                  // earlier ones may still run
   size_t shared_size;       // bytes of a block, static and dynamic, without the system's
   size_t dynamic_shared;
   uint8_t *params;

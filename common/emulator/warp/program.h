@@ -40,7 +40,7 @@ struct Inst {
   uint8_t converge;      // Converge: which lanes must be here together
   uint32_t priority;     // of divergent groups the one at the lowest priority runs first: cfg.c
   uint8_t type;          // PtxType it works on
-  uint8_t size, vector;  // of a memory access: bytes per element, elements
+  uint8_t size;          // of a memory access: bytes per element, 0 for copies and the like
   uint32_t flags;        // meaning belongs to the family
   int64_t immediate;     // address offset, label, ...
   const void *extra;     // more operands of instructions that need them; belongs to the family, lives in the program

@@ -131,6 +131,7 @@ API(cuCtxGetApiVersion, (CUcontext context, unsigned *version)) {
 
 API(cuCtxSynchronize, (void)) {
   ENTER();
+  stream_settle();
   return CUDA_SUCCESS;
 }
 

@@ -92,6 +92,8 @@ typedef struct Launch {
   unsigned grid[3], block[3], cluster[3];  // cluster 0: none
   unsigned shared;
   bool cooperative;
+  bool programmatic;      // may begin before the launch in front of it in the stream has ended
+  uint32_t prerequisite;  // that launch's number (EmulatorLaunch), or 0
   uint8_t *parameters;  // packed as in PTX; the operation owns it
 } Launch;
 
@@ -132,6 +134,10 @@ typedef struct Operation {
   } as;
 } Operation;
 
+// The host has waited: all launches so far have ended.
+void stream_settle(void);
+// A programmatic event is recorded by the last launch: what waits for it may begin before that launch has ended.
+void event_record_early(CUevent event);
 // Takes over what the operation owns.
 CUresult stream_do(CUstream stream, Operation *operation);
 CUresult operation_run(const Operation *operation);

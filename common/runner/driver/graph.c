@@ -23,6 +23,13 @@ void node_list_copy(NodeList *to, const NodeList *from) {
   for (size_t i = 0; i < from->count; i++) node_list_add(to, from->items[i]);
 }
 
+void node_list_remove(NodeList *list, CUgraphNode node) {
+  size_t kept = 0;
+  for (size_t i = 0; i < list->count; i++)
+    if (list->items[i] != node) list->items[kept++] = list->items[i];
+  list->count = kept;
+}
+
 // ---- graphs ----
 
 CUgraph graph_new(void) { return calloc(1, sizeof(struct CUgraph_st)); }
@@ -30,6 +37,7 @@ CUgraph graph_new(void) { return calloc(1, sizeof(struct CUgraph_st)); }
 static void free_node(CUgraphNode node) {
   operation_free(&node->operation);
   free(node->after.items);
+  free(node->early.items);
   free(node->arguments);
   free(node);
 }
@@ -63,10 +71,8 @@ void graph_remove(CUgraphNode node) {
     CUgraphNode other = all->items[i];
     if (other == node) continue;
     all->items[kept++] = other;
-    size_t left = 0;
-    for (size_t d = 0; d < other->after.count; d++)
-      if (other->after.items[d] != node) other->after.items[left++] = other->after.items[d];
-    other->after.count = left;
+    node_list_remove(&other->after, node);
+    node_list_remove(&other->early, node);
   }
   all->count = kept;
   free_node(node);
@@ -86,11 +92,33 @@ CUgraph graph_clone(const struct CUgraph_st *graph) {
   for (size_t i = 0; i < graph->nodes.count; i++) {
     CUgraphNode node = graph->nodes.items[i];
     for (size_t d = 0; d < node->after.count; d++) node_list_add(&node->copy->after, node->after.items[d]->copy);
+    for (size_t d = 0; d < node->early.count; d++) node_list_add(&node->copy->early, node->early.items[d]->copy);
   }
   return clone;
 }
 
+bool graph_add_edge_data(CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *edge) {
+  return !edge || edge->type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC || node_list_add(&to->early, from);
+}
+
 // ---- order ----
+
+// The launch that may still run when the node's begins, or 0. A captured launch has the attribute in the place of an edge.
+static uint32_t prerequisite_of(const struct CUgraphNode_st *node) {
+  const NodeList *early = &node->early;
+  if (!early->count && node->operation.as.launch.programmatic && node->after.count == 1) early = &node->after;
+  return early->count ? early->items[early->count - 1]->launch : 0;
+}
+
+static CUresult run_node(CUgraphNode node) {
+  node->launch = 0;
+  if (!node->enabled) return CUDA_SUCCESS;
+  bool launches = node->operation.kind == OPERATION_LAUNCH;
+  if (launches) node->operation.as.launch.prerequisite = prerequisite_of(node);
+  CUresult status = operation_run(&node->operation);
+  if (launches) node->launch = emulator_last_launch(core.emulator);
+  return status;
+}
 
 static bool is_ready(const struct CUgraphNode_st *node) {
   for (size_t i = 0; i < node->after.count; i++)
@@ -108,7 +136,7 @@ CUresult graph_run(CUgraph graph) {
     for (size_t i = 0; i < graph->nodes.count; i++) {
       CUgraphNode node = graph->nodes.items[i];
       if (node->done || !is_ready(node)) continue;
-      CUresult status = node->enabled ? operation_run(&node->operation) : CUDA_SUCCESS;
+      CUresult status = run_node(node);
       if (status != CUDA_SUCCESS) return status;
       if (core.sticky != CUDA_SUCCESS) return CUDA_SUCCESS;  // the calls that come after it return it
       node->done = true;

@@ -7,8 +7,10 @@ struct CUgraphNode_st {
   CUgraph graph;
   Operation operation;
   NodeList after;
+  NodeList early;  // of those the launches that may still run when this one begins: programmatic edges
   bool enabled;
   bool done;             // in the run that is under way
+  uint32_t launch;       // its number there
   CUgraphNode copy;      // while a graph is cloned
   CUgraphNode original;  // of a clone's node
   void **arguments;      // for cuGraphKernelNodeGetParams
@@ -24,6 +26,9 @@ struct CUgraphExec_st {
 };
 
 void graph_remove(CUgraphNode node);
+// The edge between the two is programmatic, if its data says so; NULL: no data.
+bool graph_add_edge_data(CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *edge);
+void node_list_remove(NodeList *list, CUgraphNode node);
 
 // ---- conditional.c ----
 

@@ -138,9 +138,8 @@ static CUresult add_condition(NODE, CUgraphNodeParams *p) {
 }
 #endif
 
-API(cuGraphAddNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,
-                        size_t count, CUgraphNodeParams *p)) {
-  (void)edges;
+static CUresult add_node(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                         CUgraphNodeParams *p) {
   CUDA_HOST_NODE_PARAMS host = host_of(p);
   CUDA_MEMSET_NODE_PARAMS fill = fill_of(p);
   switch (p->type) {
@@ -158,6 +157,14 @@ API(cuGraphAddNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *af
 #endif
   default: return core_missing("cuGraphAddNode of this type");
   }
+}
+
+API(cuGraphAddNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,
+                        size_t count, CUgraphNodeParams *parameters)) {
+  CUresult status = add_node(node, graph, after, count, parameters);
+  for (size_t i = 0; i < count && edges && status == CUDA_SUCCESS; i++)
+    if (!graph_add_edge_data(after[i], *node, &edges[i])) status = CUDA_ERROR_OUT_OF_MEMORY;
+  return status;
 }
 
 API(cuGraphAddNode, (NODE, CUgraphNodeParams *parameters)) {
@@ -419,19 +426,18 @@ API(cuGraphAddDependencies, (CUgraph graph, const CUgraphNode *from, const CUgra
 
 API(cuGraphAddDependencies_v2,
     (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges, size_t count)) {
-  (void)edges;
-  return cuGraphAddDependencies(graph, from, to, count);
+  CUresult status = cuGraphAddDependencies(graph, from, to, count);
+  for (size_t i = 0; i < count && edges && status == CUDA_SUCCESS; i++)
+    if (!graph_add_edge_data(from[i], to[i], &edges[i])) status = CUDA_ERROR_OUT_OF_MEMORY;
+  return status;
 }
 
 API(cuGraphRemoveDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)) {
   ENTER();
   (void)graph;
   for (size_t i = 0; i < count; i++) {
-    NodeList *after = &to[i]->after;
-    size_t kept = 0;
-    for (size_t d = 0; d < after->count; d++)
-      if (after->items[d] != from[i]) after->items[kept++] = after->items[d];
-    after->count = kept;
+    node_list_remove(&to[i]->after, from[i]);
+    node_list_remove(&to[i]->early, from[i]);
   }
   return CUDA_SUCCESS;
 }

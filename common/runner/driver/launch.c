@@ -149,6 +149,7 @@ CUresult launch_do(const Launch *launch) {
                             .dynamic_shared = launch->shared,
                             .arguments = arguments,
                             .argument_count = function->parameter_count,
+                            .prerequisite = launch->prerequisite,
                             .cooperative = launch->cooperative};
   memcpy(request.grid, launch->grid, sizeof request.grid);
   memcpy(request.block, launch->block, sizeof request.block);
@@ -212,7 +213,7 @@ API(cuLaunchCooperativeKernel,
   return launch(stream, &request, arguments, NULL, "cuLaunchCooperativeKernel");
 }
 
-// Attributes that only change the speed or the order of a kernel have no effect here.
+// Attributes that only change the speed of a kernel have no effect here.
 static void apply(Launch *request, const CUlaunchAttribute *attribute) {
   switch (attribute->id) {
   case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request->cooperative = attribute->value.cooperative; break;
@@ -221,14 +222,16 @@ static void apply(Launch *request, const CUlaunchAttribute *attribute) {
     request->cluster[1] = attribute->value.clusterDim.y;
     request->cluster[2] = attribute->value.clusterDim.z;
     break;
+  case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+    request->programmatic = attribute->value.programmaticStreamSerializationAllowed != 0;
+    break;
   default: break;
   }
 }
 
-// Work that waits for griddepcontrol or for an event finds it already complete.
 static void record_events(const CUlaunchAttribute *attribute) {
   if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
-    cuEventRecord(attribute->value.programmaticEvent.event, NULL);
+    event_record_early(attribute->value.programmaticEvent.event);
 }
 
 API(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **arguments, void **extra)) {

@@ -12,12 +12,15 @@ struct CUstream_st {
   int priority;
   Capture *capture;  // NULL: none
   NodeList last;     // the nodes that the next one of this stream comes after
+  uint32_t launch;   // the number of its last operation, if that is a launch, else 0
+  uint32_t early;    // a launch that the next one need not wait for, although it has no attribute for that; or 0
   struct CUstream_st *next;
 };
 
 struct CUevent_st {
   unsigned flags;
   bool recorded;
+  uint32_t early;    // of a programmatic event: the launch that has recorded it
   Capture *capture;  // in which it was recorded, and after which nodes
   NodeList after;
 };
@@ -75,13 +78,36 @@ CUresult operation_run(const Operation *operation) {
   }
 }
 
+// ---- programmatic dependent launch ----
+
+static uint32_t settled;  // launches up to this number have ended for everybody
+
+void stream_settle(void) { settled = emulator_last_launch(core.emulator); }
+
+// The launch in front that this one need not wait for, or 0. Another operation between the two waits for the one in front.
+static uint32_t prerequisite_of(const struct CUstream_st *stream, const Launch *launch) {
+  uint32_t number = launch->programmatic ? stream->launch : stream->early;
+  return number > settled ? number : 0;
+}
+
+// The legacy default stream waits for all others, and they for it.
+static void note_operation(struct CUstream_st *stream, const Operation *operation) {
+  for (struct CUstream_st *other = streams; other && stream == &default_stream; other = other->next) other->launch = 0;
+  if (stream != &default_stream) default_stream.launch = 0;
+  stream->launch = operation->kind == OPERATION_LAUNCH ? emulator_last_launch(core.emulator) : 0;
+  stream->early = 0;
+}
+
 CUresult stream_do(CUstream handle, Operation *operation) {
   struct CUstream_st *stream = stream_of(handle);
   CUresult status = CUDA_SUCCESS;
   if (!stream) {
     status = CUDA_ERROR_INVALID_HANDLE;
   } else if (!stream->capture) {
+    if (operation->kind == OPERATION_LAUNCH)
+      operation->as.launch.prerequisite = prerequisite_of(stream, &operation->as.launch);
     status = operation_run(operation);
+    note_operation(stream, operation);
   } else {
     CUgraphNode node = graph_add(stream->capture->graph, stream->last.items, stream->last.count, operation);
     if (!node) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -130,7 +156,9 @@ API(cuStreamDestroy_v2, (CUstream stream)) {
 static CUresult wait_for(CUstream handle) {
   const struct CUstream_st *stream = stream_of(handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-  return stream->capture ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+  if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  stream_settle();
+  return CUDA_SUCCESS;
 }
 
 API(cuStreamSynchronize, (CUstream stream)) {
@@ -236,11 +264,21 @@ API(cuEventRecord, (CUevent event, CUstream handle)) {
   struct CUstream_st *stream = stream_of(handle);
   if (!event || !stream) return CUDA_ERROR_INVALID_HANDLE;
   event->capture = stream->capture;
-  if (stream->capture)
+  event->early = 0;
+  if (stream->capture) {
     node_list_copy(&event->after, &stream->last);
-  else
+  } else {
     event->recorded = true;
+    stream->launch = 0;
+  }
   return CUDA_SUCCESS;
+}
+
+void event_record_early(CUevent event) {
+  if (!event) return;
+  event->recorded = true;
+  event->capture = NULL;
+  event->early = emulator_last_launch(core.emulator);
 }
 
 API(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags)) {
@@ -252,12 +290,14 @@ API(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags)) {
 
 API(cuEventQuery, (CUevent event)) {
   ENTER();
+  stream_settle();
   return event ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 API(cuEventSynchronize, (CUevent event)) {
   ENTER();
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  stream_settle();
   return event->capture ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
 }
 
@@ -281,7 +321,12 @@ API(cuStreamWaitEvent, (CUstream handle, CUevent event, unsigned flags)) {
   (void)flags;
   struct CUstream_st *stream = stream_of(handle);
   if (!stream || !event) return CUDA_ERROR_INVALID_HANDLE;
-  if (!event->capture) return stream->capture && event->recorded ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_SUCCESS;
+  if (!event->capture && stream->capture && event->recorded) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  if (!event->capture) {
+    stream->launch = 0;
+    if (event->early) stream->early = event->early;
+    return CUDA_SUCCESS;
+  }
   if (stream->capture && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
   stream->capture = event->capture;
   for (size_t i = 0; i < event->after.count; i++) node_list_add(&stream->last, event->after.items[i]);

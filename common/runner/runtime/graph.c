@@ -186,11 +186,12 @@ static cudaError_t any_parameters(const struct cudaGraphNodeParams *p, CUgraphNo
   return cudaSuccess;
 }
 
-static cudaError_t add_any(NODE, struct cudaGraphNodeParams *parameters) {
+static cudaError_t add_any(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
+                           const CUgraphEdgeData *edges, size_t count, struct cudaGraphNodeParams *parameters) {
   CUgraphNodeParams p;
   cudaError_t status = any_parameters(parameters, &p);
   if (status) return runtime_result(status);
-  status = DO(cuGraphAddNode(node, graph, after, count, &p));
+  status = DO(cuGraphAddNode_v2(node, graph, after, edges, count, &p));
 #if CUDA_VERSION >= 12030
   if (p.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) parameters->conditional.phGraph_out = p.conditional.phGraph_out;
 #endif
@@ -210,15 +211,14 @@ API(cudaGraphConditionalHandleCreate,
 
 #if RUNTIME == 12
 API(cudaGraphAddNode, (NODE, struct cudaGraphNodeParams *parameters)) {
-  return add_any(node, graph, after, count, parameters);
+  return add_any(node, graph, after, NULL, count, parameters);
 }
 
 API(cudaGraphAddNode_v2, (ANY_NODE)) {
 #else
 API(cudaGraphAddNode, (ANY_NODE)) {
 #endif
-  (void)edges;
-  return add_any(node, graph, after, count, parameters);
+  return add_any(node, graph, after, edges, count, parameters);
 }
 
 API(cudaGraphNodeSetParams, (cudaGraphNode_t node, struct cudaGraphNodeParams *parameters)) {
