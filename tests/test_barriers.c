@@ -115,7 +115,8 @@ Test(barriers, counts_that_are_none) {
 // by one do.
 Test(barriers, a_barrier_of_one_warp_that_two_use) {
   expect_silence(BEGIN "barrier.cta.sync.aligned 1, 32;\n" END);
-  expect_first(BEGIN "barrier.cta.sync 1, 32;\n" END, HAZARD_BARRIER_MISUSE, "nothing orders this arrival");
+  expect_first(BEGIN "barrier.cta.sync 1, 32;\n" END, HAZARD_BARRIER_MISUSE,
+               "barrier 1 waits for 32 threads, and 96 use it (warps 0 to 2)");
 }
 
 // Warps 0 and 1 each had a phase of their own at barrier 1. Warp 1 has met warp 2 since, warp 0 has not.

@@ -355,13 +355,18 @@ static bool is_kind_of_marker(const Script *script, const Hazard *hazard) {
   return false;
 }
 
-// Whether a hazard names a line: as a place, or in its sentence ("... at line 48").
-static bool names_line(const Hazard *hazard, int line) {
+static bool has_line(const char *words, int line) {
   char text[24];
   size_t length = (size_t)snprintf(text, sizeof text, "line %d", line);
-  bool named = hazard->here.line == line || (hazard->has_other && hazard->other.line == line);
-  for (const char *at = hazard->detail; (at = strstr(at, text)); at++) named |= !isdigit((unsigned char)at[length]);
-  return named;
+  bool found = false;
+  for (const char *at = words; at && (at = strstr(at, text)); at++) found |= !isdigit((unsigned char)at[length]);
+  return found;
+}
+
+// Whether a hazard names a line: as a place, or in its sentences ("... at line 48").
+static bool names_line(const Hazard *hazard, int line) {
+  return hazard->here.line == line || (hazard->has_other && hazard->other.line == line) ||
+         has_line(hazard->detail, line) || has_line(hazard->lines, line);
 }
 
 // Whether the hazard is the marker's: of its kind, and naming its line and one of those on the other side.

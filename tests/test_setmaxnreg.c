@@ -41,35 +41,65 @@ static const char *run(const char *directives, const char *body, unsigned thread
 }
 
 // The numbers are those of ptxas 13.0, "Used 168 registers" and so on, 255 being handed out as 256.
+static const struct {
+  const char *directives;
+  unsigned threads;
+  int inc;  // the count of a setmaxnreg.inc in the kernel, 0: none
+  int registers;
+} kernels[] = {
+    {".maxntid 384 .minnctapersm 1", 384, 0, 168},
+    {".maxntid 416 .minnctapersm 1", 416, 0, 128},
+    {".maxntid 416 .minnctapersm 2", 416, 0, 72},
+    {".maxntid 160 .minnctapersm 2", 160, 0, 168},
+    {".maxntid 288 .minnctapersm 2", 288, 0, 96},
+    {".maxntid 33 .minnctapersm 7", 33, 0, 128},
+    {".maxntid 224 .minnctapersm 3", 224, 0, 80},
+    {".maxntid 1024 .minnctapersm 1", 1024, 0, 64},
+    {".maxntid 128 .minnctapersm 1", 128, 0, 256},
+    {".reqntid 96 .minnctapersm 3", 96, 0, 168},
+    {".maxnreg 100", 128, 0, 104},
+    {".maxntid 256 .minnctapersm 1", 256, 240, 240},
+    {".reqntid 256 .minnctapersm 1", 256, 160, 160},
+    {".maxntid 256 .minnctapersm 1", 256, 32, 32},
+    {".maxntid 256 .minnctapersm 1", 256, 256, 256},
+    {".maxntid 384 .minnctapersm 1", 384, 160, 160},
+    {".maxntid 384 .minnctapersm 1", 384, 240, 168},
+    {".maxntid 256 .minnctapersm 2", 256, 120, 120},
+    {".maxntid 416 .minnctapersm 1", 416, 240, 128},
+    {".maxnreg 168", 128, 240, 168},
+    {".maxnreg 168", 128, 160, 160},
+    {".maxnreg 100", 128, 104, 104},
+    {".maxntid 384 .maxnreg 240", 384, 240, 240},
+    {".maxntid 256 .minnctapersm 2 .maxnreg 200", 256, 240, 128},
+    {".maxntid 384 .minnctapersm 1 .maxnreg 100", 384, 240, 104},
+};
+
+// The .inc is in the kernel and not executed.
 Test(setmaxnreg, allotted) {
-  static const struct {
-    const char *directives;
-    unsigned threads;
-    int registers;
-  } kernels[] = {
-      {".maxntid 384 .minnctapersm 1", 384, 168},
-      {".maxntid 416 .minnctapersm 1", 416, 128},
-      {".maxntid 416 .minnctapersm 2", 416, 72},
-      {".maxntid 160 .minnctapersm 2", 160, 168},
-      {".maxntid 288 .minnctapersm 2", 288, 96},
-      {".maxntid 33 .minnctapersm 7", 33, 128},
-      {".maxntid 224 .minnctapersm 3", 224, 80},
-      {".maxntid 1024 .minnctapersm 1", 1024, 64},
-      {".maxntid 128 .minnctapersm 1", 128, 256},
-      {".reqntid 96 .minnctapersm 3", 96, 168},
-      {".maxnreg 100", 128, 104},
-  };
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-    char body[200], detail[HAZARD_DETAIL], expected[80];
-    snprintf(body, sizeof body, "setmaxnreg.dec.sync.aligned.u32 %d;\n", kernels[i].registers);
+    char inc[80] = "", body[300], detail[HAZARD_DETAIL], expected[80];
+    if (kernels[i].inc)
+      snprintf(inc, sizeof inc, "setp.gt.u32 %%p, %%t, 2000;\n@%%p setmaxnreg.inc.sync.aligned.u32 %d;\n", kernels[i].inc);
+    snprintf(body, sizeof body, "%ssetmaxnreg.dec.sync.aligned.u32 %d;\n", inc, kernels[i].registers);
     cr_expect_str_eq(run(kernels[i].directives, body, kernels[i].threads, detail), "", "%s: %s", kernels[i].directives,
                      detail);
     if (kernels[i].registers == 256) continue;
-    snprintf(body, sizeof body, "setmaxnreg.dec.sync.aligned.u32 %d;\n", kernels[i].registers + 8);
+    snprintf(body, sizeof body, "%ssetmaxnreg.dec.sync.aligned.u32 %d;\n", inc, kernels[i].registers + 8);
     snprintf(expected, sizeof expected, "and the warp has %d", kernels[i].registers);
     cr_expect(strstr(run(kernels[i].directives, body, kernels[i].threads, detail), expected), "%s: %s",
               kernels[i].directives, detail);
   }
+}
+
+// A second block on each SM halves what a block has: the counts of one do not fit.
+Test(setmaxnreg, two_blocks) {
+  static const char *const body =
+      "@%p setmaxnreg.dec.sync.aligned.u32 24;\n@!%p setmaxnreg.inc.sync.aligned.u32 240;\n";
+  char detail[HAZARD_DETAIL];
+  cr_expect_str_eq(run(".maxntid 256 .minnctapersm 1", body, 256, detail), "", "%s", detail);
+  run(".maxntid 256 .minnctapersm 2", body, 256, detail);
+  cr_expect(strstr(detail, "24 + 240 registers a thread x 128 need 33,792, the launch gave 256 x 128 = 32,768"), "%s",
+            detail);
 }
 
 // 128 threads give back 168 - 24 registers: the other 256 may have 72 more each.

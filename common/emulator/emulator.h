@@ -282,6 +282,8 @@ typedef struct Hazard {
   // Of a pair of source lines so many pairs of PTX lines are kept (an unrolled loop has hundreds). The last one that is kept
   // also counts those that are not.
   bool more;
+  const char *advice;          // what to do in this very case; NULL: hazard_advice() of the kind
+  const char *lines;           // of a deadlock: who waits where and for what, a line each; NULL: none
   char detail[HAZARD_DETAIL];  // one sentence on this very case
 } Hazard;
 

@@ -169,10 +169,10 @@ extern "C" __global__ void arrives_and_waits(const float *in, float *out) {
   tile[t] = in[t];  // ALSO(arrives_and_waits): shared-memory race
   if (t < 32) {
     barrier_arrive(1, 64);
-    barrier_sync(second, 64);  // ALSO(arrives_and_waits): barrier misuse, ALSO(arrives_and_waits): deadlock
+    barrier_sync(second, 64);  // HAZARD(arrives_and_waits): barrier misuse, ALSO(arrives_and_waits): deadlock
     out[t] = tile[t + 32];
   } else {
-    barrier_sync(1, 64);  // HAZARD(arrives_and_waits): barrier misuse
+    barrier_sync(1, 64);  // ALSO(arrives_and_waits): barrier misuse
 #ifdef REPAIRED
     barrier_arrive(2, 64);
 #endif

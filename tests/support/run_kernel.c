@@ -291,7 +291,8 @@ static bool has_hazard(const Machine *machine, const Kernel *kernel) {
   for (int i = 0; i < count; i++) {
     bool there = hazards[i].here.ptx_line == line || (hazards[i].has_other && hazards[i].other.ptx_line == line);
     bool weight = hazards[i].kind == kernel->kind && hazards[i].grade == kernel->grade;
-    if (weight && there && strstr(hazards[i].detail, kernel->word)) return true;
+    bool says = strstr(hazards[i].detail, kernel->word) || (hazards[i].lines && strstr(hazards[i].lines, kernel->word));
+    if (weight && there && says) return true;
   }
   return false;
 }

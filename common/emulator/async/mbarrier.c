@@ -97,6 +97,8 @@ static bool arrive_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mba
   const u32 *counts = SLOT(warp, plan->count, const u32), *bytes = SLOT(warp, inst->a, const u32);
   u64 *states = SLOT(warp, inst->d, u64);
   Mask arrived = 0;
+  if (foresee(warp, inst, mbarrier->address, false)) return true;
+  use_arrive(&mbarrier->uses, warp, inst, mbarrier->phase);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     Origin origin = {warp, lane, inst};
@@ -127,6 +129,7 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
 
 static bool change_bytes(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier, int sign) {
   const u32 *bytes = SLOT(warp, inst->a, const u32);
+  if (warp->block->cluster->foresight) return true;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     if (!mbarrier_expect(warp->block->cluster, mbarrier, (Origin){warp, lane, inst}, sign * (int64_t)bytes[lane]))
@@ -172,8 +175,12 @@ static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *m
 
 static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
   const MbarrierPlan *plan = inst->extra;
-  Mask done = 0;
+  Mask done = 0, *result = SLOT(warp, inst->d, Mask);
   u32 parity = 0;
+  if (warp->block->cluster->foresight) {
+    *result |= mask;
+    return true;
+  }
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     bool completed;
@@ -184,10 +191,10 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
     else
       mbarrier_note_wait(warp, inst, 1u << lane, mbarrier, parity);
   }
-  Mask *result = SLOT(warp, inst->d, Mask);
   *result = (*result & ~mask) | done;
   if (!done) return true;
   mbarrier_note_wait(warp, inst, done, NULL, 0);
+  use_pass(&mbarrier->uses, warp, inst, done, mbarrier->phase);
   mbarrier_seen(mbarrier);
   if (plan->relaxed)
     race_acquire_relaxed(warp, done, mbarrier->completed);
@@ -242,6 +249,8 @@ static void perform_arrival(Cluster *cluster, AsyncOp *op) {
 static bool arrive_later(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
   const GroupQueue *queue = async_groups(warp, GROUP_CP_ASYNC);
   u32 lanes = (u32)__builtin_popcount(mask);
+  if (foresee(warp, inst, mbarrier->address, false)) return true;
+  use_arrive(&mbarrier->uses, warp, inst, mbarrier->phase);
   if (!inst->flags && !mbarrier_add_pending(mbarrier, (Origin){warp, __builtin_ctz(mask), inst}, lanes)) return false;
   AsyncArrival *arrival = async_issue(warp, inst, mask, perform_arrival, true, sizeof *arrival)->payload;
   arrival->mbarrier = mbarrier->address;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "../check/hazard.h"
-#include "../check/waits.h"
 #include "../warp/host_memory.h"
 
 // A thread's last poll that failed.
@@ -38,6 +37,7 @@ void mbarriers_free(MbarrierTable *table) {
     clocks_release(table->items[i]->arrived);
     clocks_release(table->items[i]->armed);
     clocks_release(table->items[i]->completed);
+    free(table->items[i]->uses);
     free(table->items[i]);
   }
   free(table->items);
@@ -174,6 +174,7 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
 Mbarrier *mbarrier_of_copy(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address,
                            const Region *shared) {
   Mbarrier *mbarrier = mbarrier_find(warp, inst, lane, space, address);
+  if (mbarrier && foresee(warp, inst, mbarrier->address, true)) return NULL;
   if (!mbarrier || mbarrier->region == shared) return mbarrier;
   mbarrier_stop((Origin){warp, lane, inst}, address,
                 "the mbarrier must be in the shared memory of the block that the copy writes");
@@ -257,6 +258,7 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
   clocks_release(mbarrier->arrived);
   clocks_release(mbarrier->armed);
   clocks_release(mbarrier->completed);
+  free(mbarrier->uses);
   *mbarrier = (Mbarrier){.address = mbarrier->address,
                          .region = access->region,
                          .offset = access->offset,
@@ -494,53 +496,29 @@ void mbarrier_note_wait(Warp *warp, const Inst *inst, Mask mask, const Mbarrier 
     waits[warp_thread(warp, __builtin_ctz(rest))] = mbarrier ? (Wait){inst, mbarrier->address, parity} : (Wait){0};
 }
 
-// The mbarrier that a lane waits for; NULL when it does not, or its phase has completed.
-static const Mbarrier *waits_for(const Cluster *cluster, const Warp *warp, int lane) {
+const Mbarrier *mbarrier_awaited(const Cluster *cluster, const Warp *warp, int lane, const Inst **inst) {
+  if (!cluster->mbarriers) return NULL;
   const Wait *wait = &cluster->mbarriers->waits[warp_thread(warp, lane)];
   if (!wait->inst || !(warp->live >> lane & 1)) return NULL;
   const Mbarrier *mbarrier = mbarrier_at(cluster, wait->address);
+  *inst = wait->inst;
   return mbarrier && (mbarrier->phase & 1) == wait->parity ? mbarrier : NULL;
 }
 
-// The lanes of a warp that wait for the same as its lane `first`.
-static Mask waiting_alike(const Cluster *cluster, const Warp *warp, int first) {
-  const Wait *waits = cluster->mbarriers->waits;
-  const Wait *wait = &waits[warp_thread(warp, first)];
-  Mask mask = 0;
-  for (int lane = first; lane < LANES; lane++) {
-    const Wait *other = &waits[warp_thread(warp, lane)];
-    if (other->inst == wait->inst && other->address == wait->address && warp->live >> lane & 1) mask |= 1u << lane;
+const Mbarrier *mbarrier_after(const Cluster *cluster, const Mbarrier *before) {
+  const MbarrierTable *table = cluster->mbarriers;
+  const Mbarrier *next = NULL;
+  for (size_t i = 0; table && i < table->capacity; i++) {
+    const Mbarrier *mbarrier = table->items[i];
+    if (!mbarrier || !mbarrier->live || (before && mbarrier->address <= before->address)) continue;
+    if (!next || mbarrier->address < next->address) next = mbarrier;
   }
-  return mask;
-}
-
-// The warps of the block in which the same lanes wait for the same, a bit each.
-static uint32_t warps_alike(const Cluster *cluster, const Warp *warp, int first, Mask lanes) {
-  const Wait *waits = cluster->mbarriers->waits, *wait = &waits[warp_thread(warp, first)];
-  uint32_t warps = 0;
-  for (int w = 0; w < warp->block->warp_count; w++) {
-    const Warp *other = &warp->block->warps[w];
-    const Wait *others = &waits[warp_thread(other, first)];
-    bool alike = others->inst == wait->inst && others->address == wait->address && other->live >> first & 1;
-    if (alike && waiting_alike(cluster, other, first) == lanes) warps |= 1u << w;
-  }
-  return warps;
-}
-
-static void describe_wait(WaitList *list, const Warp *warp, uint32_t warps, Mask lanes, const Mbarrier *mbarrier,
-                          const Inst *inst) {
-  MbarrierState state = mbarrier_state(mbarrier);
-  char bytes[40] = "";
-  if (state.tx) snprintf(bytes, sizeof bytes, " and %d byte%s", state.tx, state.tx == 1 ? "" : "s");
-  waits_add(list, warp, warps, lanes, inst,
-            " for phase %u (parity %u) of the mbarrier at 0x%llx: %u arrival%s%s %s missing", mbarrier->phase,
-            mbarrier->phase & 1, (unsigned long long)(mbarrier->address & ((1u << SHARED_RANK_SHIFT) - 1)),
-            state.pending, state.pending == 1 ? "" : "s", bytes, state.pending == 1 && !state.tx ? "is" : "are");
+  return next;
 }
 
 // A wait for bytes that no copy brings is the fault of the expect_tx. So are bytes that came unexpected, or, where there is
 // none, the fault of the copy.
-static bool explain_bytes(const Mbarrier *mbarrier) {
+bool mbarrier_explain_bytes(const Mbarrier *mbarrier) {
   MbarrierState state = mbarrier_state(mbarrier);
   if (state.tx > 0 && state.pending == 0 && mbarrier->expect.inst) {
     wrong_expect(
@@ -555,35 +533,5 @@ static bool explain_bytes(const Mbarrier *mbarrier) {
       hazard_stop, culprit, mbarrier->address,
       "the copies wrote %d bytes that no expect_tx announced: phase %u never completes, and threads wait for it",
       -state.tx, mbarrier->phase);
-  return true;
-}
-
-// Adds what the lanes of a warp wait for, unless it was told with an earlier warp. True when one of them tells all.
-static bool explain_warp(const Cluster *cluster, Warp *warp, WaitList *list, Origin *first) {
-  Mask told = 0;
-  for (int lane = 0; lane < LANES; lane++) {
-    const Mbarrier *mbarrier = told >> lane & 1 ? NULL : waits_for(cluster, warp, lane);
-    if (!mbarrier) continue;
-    if (explain_bytes(mbarrier)) return true;
-    const Inst *inst = cluster->mbarriers->waits[warp_thread(warp, lane)].inst;
-    Mask lanes = waiting_alike(cluster, warp, lane);
-    told |= lanes;
-    if (!first->inst) *first = (Origin){warp, lane, inst};
-    uint32_t warps = warps_alike(cluster, warp, lane, lanes);
-    if (!(warps & ((1u << warp->index) - 1))) describe_wait(list, warp, warps, lanes, mbarrier, inst);
-  }
-  return false;
-}
-
-bool mbarrier_explain_deadlock(const Cluster *cluster) {
-  WaitList list = {.used = 0};
-  Origin first = {0};
-  for (int b = 0; cluster->mbarriers && b < cluster->block_count; b++)
-    for (int w = 0; w < cluster->blocks[b].warp_count; w++)
-      if (explain_warp(cluster, &cluster->blocks[b].warps[w], &list, &first)) return true;
-  if (!first.inst) return false;
-  uint64_t address = waits_for(cluster, first.warp, first.lane)->address;
-  hazard_stop(first.warp, first.inst, first.lane, HAZARD_DEADLOCK, address, MBARRIER_BYTES, "%s",
-              waits_text(&list, cluster));
   return true;
 }

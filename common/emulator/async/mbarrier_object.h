@@ -11,6 +11,7 @@
 // What the threads hand on to each other, and which thread did what, is in a table of the cluster.
 #pragma once
 
+#include "../check/signals.h"
 #include "../memory/memory.h"
 #include "async.h"
 
@@ -47,6 +48,7 @@ typedef struct Mbarrier {
   uint32_t init_clock;  // of the thread that initialised it, when it did
   Origin expect;        // the last expect_tx of this phase
   Origin copy;          // the last copy that completed in this phase
+  Use *uses;            // by the warps of the cluster; NULL before the first
   Origin unseen;        // the last copy, while no thread has waited for its phase
   uint32_t unseen_phase;
 } Mbarrier;
@@ -61,7 +63,8 @@ void mbarriers_free(MbarrierTable *table);
 // The live mbarrier at an address. NULL after a report, which has stopped the launch: the address is misaligned or not
 // shared memory; no mbarrier was initialised there, or it was invalidated or overwritten.
 Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address);
-// The same of an asynchronous copy: the mbarrier must be in the shared memory that the copy writes.
+// The same of an asynchronous copy: the mbarrier must be in the shared memory that the copy writes. NULL also if the copy is
+// only foreseen.
 Mbarrier *mbarrier_of_copy(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, const Region *shared);
 // The lanes of mask use it: an initialisation or a plain store that nothing orders before is reported.
 void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier);
@@ -104,8 +107,13 @@ void mbarrier_check_exit(const Block *block);
 
 // A lane polled in vain, or (mbarrier NULL) no longer waits: a deadlock's report names the lanes that wait.
 void mbarrier_note_wait(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier, uint32_t parity);
-// Nothing in the cluster moves: when threads wait for mbarriers, reports what is missing, and returns true.
-bool mbarrier_explain_deadlock(const Cluster *cluster);
+// The mbarrier that a lane has last polled in vain, and where, if its phase is not over yet; else NULL.
+const Mbarrier *mbarrier_awaited(const Cluster *cluster, const Warp *warp, int lane, const Inst **inst);
+// Nothing in the cluster moves, and threads wait for the mbarrier: when only bytes are wrong, reports the expect_tx or the
+// copy, and returns true.
+bool mbarrier_explain_bytes(const Mbarrier *mbarrier);
+// The mbarriers of the cluster, in the order of their addresses; NULL past the last.
+const Mbarrier *mbarrier_after(const Cluster *cluster, const Mbarrier *before);
 
 // Reports a misuse after which the mbarrier still works somehow, and one after which it does not: that stops the launch.
 void mbarrier_misuse(Origin origin, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -135,6 +135,7 @@ static Hazard *append(HazardList *list, const Launch *launch, const Hazard *haza
   list->keys[list->count++] = *key;
   *added = *hazard;
   added->kernel = key->kernel->name;
+  if (hazard->lines) added->lines = strcpy(host_allocate(strlen(hazard->lines) + 1, 1), hazard->lines);
   find_frames(launch->program->module, key->here, &added->here);
   find_frames(key->other_module, key->other, &added->other);
   return added;
@@ -177,6 +178,7 @@ void hazards_clear(HazardList *list) {
   for (int i = 0; i < list->count; i++) {
     free((HazardFrame *)list->items[i].here.frames);
     free((HazardFrame *)list->items[i].other.frames);
+    free((char *)list->items[i].lines);
   }
   list->count = 0;
 }
@@ -208,13 +210,43 @@ static bool is_reported(const Warp *warp) {
   return launch->hazards && !launch->stopped && !warp->rehearses;
 }
 
-static void report(HazardGrade grade, bool stops, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
-                   uint64_t address, int size, const char *format, va_list arguments) {
+static void report_like(Hazard hazard, const Warp *warp, const Inst *inst, int lane, const char *format,
+                        va_list arguments) {
   Launch *launch = warp_launch(warp);
-  Hazard hazard = {.kind = kind, .grade = grade, .stopped = stops, .address = address, .size = size, .count = 1};
+  hazard.count = 1;
   hazard.here = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
   vsnprintf(hazard.detail, sizeof hazard.detail, format, arguments);
   add(launch, &hazard, inst, NULL);
+}
+
+static void report(HazardGrade grade, bool stops, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
+                   uint64_t address, int size, const char *format, va_list arguments) {
+  Hazard hazard = {.kind = kind, .grade = grade, .stopped = stops, .address = address, .size = size};
+  report_like(hazard, warp, inst, lane, format, arguments);
+}
+
+void hazard_add(const Hazard *hazard, const Warp *warp, const Inst *inst, int lane, const char *format, ...) {
+  if (warp_launch(warp)->stopped || warp->rehearses || !(hazard->stopped || warp_launch(warp)->hazards)) return;
+  va_list arguments;
+  va_start(arguments, format);
+  report_like(*hazard, warp, inst, lane, format, arguments);
+  va_end(arguments);
+}
+
+void hazard_amend(const Launch *launch, const Inst *inst, HazardKind kind, const char *advice, const char *format,
+                  ...) {
+  HazardList *list = launch->hazard_list;
+  FindingKey key = key_of(launch, &(Hazard){.kind = kind}, inst, NULL);
+  pthread_mutex_lock(&list->lock);
+  Hazard *known = find_known(list, &key);
+  if (known) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(known->detail, sizeof known->detail, format, arguments);
+    va_end(arguments);
+    known->advice = advice;
+  }
+  pthread_mutex_unlock(&list->lock);
 }
 
 void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
@@ -273,6 +305,7 @@ void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *ins
   if (!is_reported(warp)) return;
   const Inst *its = &launch->program->code[epoch_pc(launch->epochs, other)];
   Hazard hazard = {.kind = kind, .grade = grade, .address = address, .size = size, .count = 1, .has_other = true};
+  warp->block->raced |= grade == HAZARD_FAULT;
   HazardPlace own = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
   HazardPlace others = place_of_epoch(warp->block->cluster, other, its);
   hazard.here = other_first ? others : own;
@@ -305,4 +338,15 @@ void hazard_report_past(HazardGrade grade, const Warp *warp, const Inst *inst, i
   FindingKey key = key_of(launch, &hazard, inst, its);
   key.other_module = past->program->module;
   add_key(launch, &hazard, key);
+}
+
+const Inst *last_writer(const Cluster *cluster, const Region *region, uint64_t offset, HazardPlace *place) {
+  const Launch *launch = cluster->launch;
+  Cell cell;
+  if (!launch->hazards || !region->shadow.pages) return NULL;
+  shadow_run(&region->shadow, offset, 1, launch->number, &cell);
+  if (!(cell.write & EPOCH_KERNEL)) return NULL;
+  const Inst *inst = &launch->program->code[epoch_pc(launch->epochs, cell.write)];
+  *place = place_of_epoch(cluster, cell.write, inst);
+  return inst;
 }

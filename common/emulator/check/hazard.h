@@ -5,6 +5,7 @@
 
 #include "../warp/machine.h"
 #include "epoch.h"
+#include "region.h"
 #include "source_line.h"
 
 typedef struct FindingKey FindingKey;
@@ -35,6 +36,18 @@ void hazard_report_past(HazardGrade grade, const Warp *warp, const Inst *inst, i
 // report that stops a launch is the reason; what others report after it is dropped.
 void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                  const char *format, ...) __attribute__((format(printf, 7, 8)));
+
+// A report that says more: of hazard the kind, grade, address, size, advice and lines are used, and whether it stops the
+// launch. The lines are copied.
+void hazard_add(const Hazard *hazard, const Warp *warp, const Inst *inst, int lane, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+// What was reported as a fault at inst turns out to have another cause: replaces its sentence and its advice.
+void hazard_amend(const Launch *launch, const Inst *inst, HazardKind kind, const char *advice, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+// The instruction that last wrote a byte of the region in this launch, and the thread that executed it; NULL: none, or it is
+// not known.
+const Inst *last_writer(const Cluster *cluster, const Region *region, uint64_t offset, HazardPlace *place);
 
 // Names what stopped the last launch that was stopped, for the kernel of that name.
 void hazards_stop_reason(const HazardList *list, const char *kernel, EmulatorError *error);

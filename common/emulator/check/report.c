@@ -195,6 +195,11 @@ static void print_count(FILE *out, const Hazard *hazards, int length) {
 
 // ---- the report ----
 
+static void print_lines(FILE *out, const char *lines) {
+  for (const char *end; lines && (end = strchr(lines, '\n')); lines = end + 1)
+    fprintf(out, "    %.*s\n", (int)(end - lines), lines);
+}
+
 static void print_report(FILE *out, const Hazard *hazards, int length) {
   static const char *const words[HAZARD_GRADES] = {"", "formal: ", "note: "};
   const Hazard *first = &hazards[0];
@@ -207,8 +212,9 @@ static void print_report(FILE *out, const Hazard *hazards, int length) {
   print_place(out, "at", hazards, length, false);
   if (first->has_other) print_place(out, "and", hazards, length, true);
   print_count(out, hazards, length);
+  print_lines(out, first->lines);
   if (stopped) fprintf(out, "    the launch stopped here\n");
-  fprintf(out, "    %s\n", hazard_advice(first->kind));
+  fprintf(out, "    %s\n", first->advice ? first->advice : hazard_advice(first->kind));
 }
 
 void emulator_print_hazards(FILE *out, const Hazard *hazards, int count) {

@@ -45,6 +45,14 @@ bool instruction_line(const PtxModule *module, const PtxInstruction *source, con
   return location != NULL;
 }
 
+int source_lines(const PtxModule *module, const PtxInstruction *source, int *lines, int most) {
+  const PtxLocation *own = own_location(module, source);
+  int count = 0;
+  for (const PtxLocation *at = own; at && at->file == own->file && count < most; at = at->inlined_at)
+    lines[count++] = at->line;
+  return count;
+}
+
 // The function that has the instruction: the last that begins before it.
 static const PtxFunction *function_of(const PtxModule *module, const PtxInstruction *source) {
   const PtxFunction *found = NULL;

@@ -9,5 +9,9 @@
 // files of the header's folder and of the folders beside it are its own. False when unknown.
 bool instruction_line(const PtxModule *module, const PtxInstruction *source, const char **file, int *line);
 
+// The same line, and those of the calls in the same file that led there, innermost first. Returns how many, at most `most`; 0
+// when unknown.
+int source_lines(const PtxModule *module, const PtxInstruction *source, int *lines, int most);
+
 // Gives a place its frames, and its file and line, which are one of them. The frames are to be freed.
 void find_frames(const PtxModule *module, const PtxInstruction *source, HazardPlace *place);

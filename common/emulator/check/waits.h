@@ -1,17 +1,31 @@
-// The text of a deadlock's report: which warps wait where, and for what.
+// Words of a report on threads that wait.
 #pragma once
 
-#include "../warp/machine.h"
+#include "signals.h"
 
-typedef struct WaitList {
-  char text[HAZARD_DETAIL];
+typedef struct WaitText {
+  char text[HAZARD_DETAIL];  // cut off if it is longer
   size_t used;
-  int left_out;  // entries that the text has no room for
-} WaitList;
+} WaitText;
 
-// Adds "warps 4 to 7 at line 48 (...)": some warps of warp's block, a bit each, the lanes of each that wait, at which
-// instruction, and for what.
-void waits_add(WaitList *list, const Warp *warp, uint32_t warps, Mask lanes, const Inst *inst, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
-// The whole text, with the warps that have exited, and how many entries it has no room for.
-const char *waits_text(WaitList *list, const Cluster *cluster);
+void text_put(WaitText *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// "warp 3", "warps 4 to 7", "warps 0, 2 to 5": a bit each.
+void text_warps(WaitText *text, uint32_t warps);
+// "line 5", and "line 5, called at 17 from 24" where a function of the kernel's own file has it.
+void text_line(WaitText *text, const Launch *launch, const Inst *inst);
+
+// Warps of a cluster: of each block, a bit for each of its warps.
+enum { MOST_BLOCKS = 16 };  // of a cluster
+
+typedef struct WarpSet {
+  uint32_t warps[MOST_BLOCKS];
+} WarpSet;
+
+void set_add(WarpSet *set, const Warp *warp);
+bool set_has(const WarpSet *set, const Warp *warp);
+bool set_is_empty(const WarpSet *set);
+int set_count(const WarpSet *set);
+// Whether a has all that b has.
+bool set_contains(const WarpSet *a, const WarpSet *b);
+// "warps 0 to 3", and in a cluster of several blocks "block 1's warps 0 to 3 and block 0's warp 4".
+void text_set(WaitText *text, const Cluster *cluster, const WarpSet *set);

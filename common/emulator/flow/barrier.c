@@ -7,6 +7,8 @@
 
 #include "../check/clocks.h"
 #include "../check/hazard.h"
+#include "../check/signals.h"
+#include "../check/waits.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
@@ -75,8 +77,18 @@ static void complete(Block *block, int number) {
     clocks_join(block->cluster, &barrier->joined, barrier->former);
   clocks_release(barrier->former);
   block->phases += barrier->expected == 0;
-  *barrier = (Barrier){
-      .expected = -1, .former = barrier->joined, .former_first = barrier->first, .former_expected = barrier->expected};
+  if (!block->met[0].inst && barrier->least.inst != barrier->most.inst) {
+    block->met[0] = barrier->least;
+    block->met[1] = barrier->most;
+  }
+  barrier->former = barrier->joined;
+  barrier->former_first = barrier->first;
+  barrier->former_expected = barrier->expected;
+  barrier->joined = NULL;
+  barrier->expected = -1;
+  barrier->arrived = barrier->reduce_count = 0;
+  barrier->least = barrier->most = (Meeting){NULL, NULL};
+  barrier->phase++;
   block->cluster->progress++;
 }
 
@@ -119,6 +131,20 @@ static void disagree(Warp *warp, const Inst *inst, Mask mask, int number, const 
               first, line_text(warp, warp->block->barriers[number].first).text);
 }
 
+static void note_unordered(Warp *warp, const Inst *inst, int number) {
+  Barrier *barrier = &warp->block->barriers[number];
+  Use *use = use_of(&barrier->uses, warp);
+  bool again = use->arrival && use->phase + 1 == barrier->phase;
+  if (again && (!use->twice || inst < use->twice)) use->twice = inst;
+  int i = 0;
+  while (i < barrier->unordered_count && barrier->unordered[i].inst != inst) i++;
+  if (i == sizeof barrier->unordered / sizeof *barrier->unordered) return;
+  Unordered *noted = &barrier->unordered[i];
+  if (i == barrier->unordered_count) *noted = (Unordered){.inst = inst, .expected = barrier->expected};
+  noted->again |= again;
+  barrier->unordered_count += i == barrier->unordered_count;
+}
+
 // An arrival must fall into one phase whatever the schedule: after all arrivals of the phase before. A warp may arrive
 // several times in a phase, each counts: an H200 does so (tests/rules). At a barrier of one warp each arrival is a phase,
 // whichever comes first. The arrival counts in this phase even if another was possible.
@@ -127,6 +153,7 @@ static void check_phase(Warp *warp, const Inst *inst, Mask mask, int number) {
   const Barrier *barrier = &warp->block->barriers[number];
   if (plan->aligned && barrier->expected == LANES && barrier->former_expected == LANES) return;
   if (race_knows(warp, mask, barrier->former)) return;
+  note_unordered(warp, inst, number);
   hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0,
                 "barrier %d: nothing orders this arrival after the former ones, the first of them at %s: it may be "
                 "counted with those",
@@ -165,11 +192,25 @@ static bool barrier_operands(Warp *warp, const Inst *inst, const BarrierPlan *pl
   return false;
 }
 
+// Who uses the barrier, and where: for reports.
+static void note_arrival(Warp *warp, const Inst *inst, Barrier *barrier) {
+  Use *use = use_of(&barrier->uses, warp);
+  bool again = use->arrival && use->phase == barrier->phase && barrier->expected > 0;
+  if (again && (!use->twice || inst < use->twice)) use->twice = inst;
+  use_arrive(&barrier->uses, warp, inst, barrier->phase);
+  barrier->counts_differ |= barrier->last_count && barrier->last_count != barrier->expected;
+  barrier->last_count = barrier->expected;
+  if (barrier->expected) return;
+  if (!barrier->least.inst || inst < barrier->least.inst) barrier->least = (Meeting){warp, inst};
+  if (!barrier->most.inst || inst > barrier->most.inst) barrier->most = (Meeting){warp, inst};
+}
+
 static void arrive(Warp *warp, const Inst *inst, Mask mask) {
   const BarrierPlan *plan = inst->extra;
   Block *block = warp->block;
   int number, count;
   if (!barrier_operands(warp, inst, plan, mask, &number, &count)) return;
+  if (foresee(warp, inst, target_of_barrier(block, number), false)) return;
   Barrier *barrier = &block->barriers[number];
   if (barrier->expected < 0) {
     barrier->expected = count;
@@ -184,6 +225,7 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
     return;
   }
   check_phase(warp, inst, mask, number);
+  note_arrival(warp, inst, barrier);
   barrier->arrived += counted(plan, mask);
   if (plan->action >= BARRIER_POPC)
     barrier->reduce_count +=
@@ -197,6 +239,82 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
   if (plan->action != BARRIER_ARRIVE) warp_wait(warp, mask, number);
   if (is_complete(block, barrier)) complete(block, number);
 }
+
+// ---- the end of a block ----
+
+static const char *const wait_between =
+    "Let the warp wait where it only arrives (bar.sync for bar.arrive), or at another barrier before it arrives again.";
+static const char *const count_all =
+    "The count is that of all threads that meet in one phase. Groups that do not meet need a barrier number each.";
+
+// The warps that have used the barrier, or those of them that arrived twice, a bit each.
+static uint32_t users(const Block *block, const Barrier *barrier, bool twice) {
+  uint32_t warps = 0;
+  for (int w = 0; w < block->warp_count; w++) {
+    const Use *use = &barrier->uses[warp_number(&block->warps[w])];
+    if (use->arrival && (use->twice || !twice)) warps |= 1u << w;
+  }
+  return warps;
+}
+
+static int threads_of(const Block *block, uint32_t warps) {
+  int last = block->warp_count - 1, rest = block->thread_count - last * LANES;
+  return __builtin_popcount(warps) * LANES - (warps >> last & 1 ? LANES - rest : 0);
+}
+
+// Gives the reports of arrivals that may be counted in another phase their cause.
+static void explain_unordered(Block *block, int number) {
+  const Barrier *barrier = &block->barriers[number];
+  Launch *launch = block->cluster->launch;
+  uint32_t all = users(block, barrier, false), twice = users(block, barrier, true);
+  WaitText names = {.used = 0};
+  text_warps(&names, twice ? twice : all);
+  for (int w = 0; twice && w < block->warp_count; w++) {
+    if (!(twice >> w & 1)) continue;
+    text_put(&names, " arrived twice without waiting between, at ");
+    text_line(&names, launch, barrier->uses[warp_number(&block->warps[w])].twice);
+    break;
+  }
+  for (int i = 0; i < barrier->unordered_count; i++) {
+    const Unordered *at = &barrier->unordered[i];
+    if (at->again)
+      hazard_amend(launch, at->inst, HAZARD_BARRIER_MISUSE, wait_between,
+                   "barrier %d: a warp arrives a second time, and has not waited for the end of the phase of its first "
+                   "arrival: both may be counted in one phase",
+                   number);
+    else if (twice)
+      hazard_amend(launch, at->inst, HAZARD_BARRIER_MISUSE, wait_between,
+                   "barrier %d: %s. Both may be counted in one phase, and this arrival then comes too late for that",
+                   number, names.text);
+    else if (threads_of(block, all) > at->expected && at->expected && !barrier->counts_differ)
+      hazard_amend(launch, at->inst, HAZARD_BARRIER_MISUSE, count_all,
+                   "barrier %d waits for %d threads, and %d use it (%s): it depends on their speed which of them a phase "
+                   "counts",
+                   number, at->expected, threads_of(block, all), names.text);
+  }
+}
+
+static void note_meeting(const Block *block) {
+  const Meeting *met = block->met;
+  if (!met[0].inst || !block->raced) return;
+  hazard_add(&(Hazard){.kind = HAZARD_BARRIER_MISUSE,
+                       .grade = HAZARD_NOTE,
+                       .advice = "Let all warps of a block execute the same __syncthreads. Some of them can meet at a "
+                                 "named barrier (bar.sync with a number and a count)."},
+             met[0].warp, met[0].inst, 0,
+             "warps of the block met at different __syncthreads, at this one and that at %s. If some warps execute one "
+             "more than the others, all later ones join the wrong places. A fault of this block is reported, too",
+             line_text(met[0].warp, met[1].inst).text);
+}
+
+void barriers_check_end(Block *block) {
+  if (!block->cluster->launch->hazards) return;
+  for (int i = 0; i < BARRIERS; i++)
+    if (block->barriers[i].unordered_count) explain_unordered(block, i);
+  note_meeting(block);
+}
+
+// ---- bar.warp ----
 
 static void warp_barrier(Warp *warp, const Inst *inst, Mask mask) {
   const u32 *members = SLOT(warp, inst->members, const u32);

@@ -6,6 +6,7 @@
 
 #include "../check/hazard.h"
 #include "../check/race.h"
+#include "../check/signals.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
@@ -139,6 +140,7 @@ static void release_relaxed(Warp *warp, Mask mask) {
 // flags: .relaxed
 static void arrive(Warp *warp, const Inst *inst, Mask mask) {
   Cluster *cluster = warp->block->cluster;
+  if (foresee(warp, inst, target_of_barrier(warp->block, CLUSTER_BARRIER), false)) return;
   if (warp->cluster_waits & mask) {
     misuse(warp, inst, warp->cluster_waits & mask,
            "a thread arrives at the cluster's barrier a second time without barrier.cluster.wait between");
@@ -156,6 +158,7 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
 }
 
 static void wait(Warp *warp, const Inst *inst, Mask mask) {
+  if (warp->block->cluster->foresight) return;
   if (mask & ~warp->cluster_waits) {
     misuse(warp, inst, mask & ~warp->cluster_waits,
            "a thread waits at the cluster's barrier without a barrier.cluster.arrive before");

@@ -27,10 +27,16 @@ static void check_waiting(Warp *warp, Mask exiting) {
 }
 
 void warp_exit(Warp *warp, Mask mask) {
+  if (warp->block->cluster->foresight) {
+    warp_leave(warp, mask);
+    warp->live &= ~mask;
+    return;
+  }
   bulk_check_exit(warp, mask);
   cluster_check_exit(warp, mask);
   warp_leave(warp, mask);
   warp->live &= ~mask;
+  warp->exit = &warp_launch(warp)->program->code[warp->pc - 1];
   for (Mask rest = mask; rest; rest &= rest - 1) warp->left[__builtin_ctz(rest)] = warp->block->phases;
   if (!warp->live) setmaxnreg_check_exit(warp);
   if (!warp->live) wgmma_check_exit(warp);
@@ -38,5 +44,6 @@ void warp_exit(Warp *warp, Mask mask) {
   warp->block->live_threads -= __builtin_popcount(mask);
   warp->block->cluster->progress++;
   barriers_after_exit(warp->block);
+  if (!warp->block->live_threads) barriers_check_end(warp->block);
   cluster_barrier_after_exit(warp->block->cluster);
 }

@@ -193,7 +193,7 @@ static void execute_atomic(Warp *warp, const Inst *inst, Mask mask) {
   for (Mask rest = mask; rest; rest &= rest - 1)
     if (!atomic_lane(warp, inst, atomic, __builtin_ctz(rest), addresses[__builtin_ctz(rest)])) return;
   // One that changes memory is progress; so all there is to find is that none did.
-  warp_poll(warp, inst, mask);
+  warp_poll(warp, inst, addresses[__builtin_ctz(mask)], mask);
 }
 
 // ---- decoding ----

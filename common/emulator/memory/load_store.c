@@ -291,8 +291,8 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
       sync_load(sync_table(warp, &access), &(Elements){access.data, (size_t)transfer->size, transfer->count}, warp,
                 __builtin_ctz(rest), transfer->order, transfer->strength);
   }
-  bool global = addresses[__builtin_ctz(mask)] >= GLOBAL_WINDOW;
-  (global ? warp_poll_global : warp_poll)(warp, inst, found);
+  uint64_t first = addresses[__builtin_ctz(mask)];
+  (first >= GLOBAL_WINDOW ? warp_poll_global : warp_poll)(warp, inst, first, found);
 }
 
 // Lanes that have nothing to do with each other, as long as all is simple: their elements in the neighbour's region, and

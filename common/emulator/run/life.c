@@ -137,6 +137,7 @@ void cluster_end(Cluster *cluster) {
     for (int b = 0; b < BARRIERS; b++) {
       clocks_release(block->barriers[b].joined);
       clocks_release(block->barriers[b].former);
+      free(block->barriers[b].uses);
     }
     for (int g = 0; g < MAX_WARPGROUPS; g++) free(block->warpgroups[g]);
     map_fences_free(block);

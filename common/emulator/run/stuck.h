@@ -5,6 +5,11 @@
 
 // Every thread waits, and none polls.
 void report_stuck(Cluster *cluster);
-// Threads poll memory, and no cluster that could change it goes on. not_started: blocks of the grid for which there is no
-// room while these wait.
-void report_spinning(Cluster *cluster, uint64_t not_started);
+// What has become of the blocks of a grid.
+typedef struct Standing {
+  uint64_t waiting, ended, not_started;
+} Standing;
+
+// Threads poll memory, and no cluster that could change it goes on; blocks that have not started find no room while these
+// wait.
+void report_spinning(Cluster *cluster, Standing blocks);

@@ -49,6 +49,7 @@ typedef struct Queue {
   int thread_count;
   uint64_t turn;      // the last one's number
   uint64_t progress;  // of all clusters that waited or ended
+  bool stands_still;  // one of the host threads reports that
   uint64_t random;    // state of a generator; 0: none, all take turns
 } Queue;
 
@@ -104,7 +105,7 @@ static Take queue_look(Launch *launch, Turn *turn) {
   Queue *queue = launch->queue;
   Turn next = {.number = queue->turn + 1, .seen = queue->progress, .looks = launch->cooperative};
   if (!take_fresh(queue, &next) && !take_waiting(queue, &next))
-    return queue->running ? TAKE_WAIT : queue->waiting_count ? TAKE_DEADLOCK : TAKE_NONE;
+    return queue->running ? TAKE_WAIT : queue->waiting_count && !queue->stands_still ? TAKE_DEADLOCK : TAKE_NONE;
   *turn = next;
   queue->turn++;
   queue->running++;
@@ -125,6 +126,7 @@ static Take queue_take(Launch *launch, Turn *turn) {
   Take take;
   pthread_mutex_lock(&queue->lock);
   while ((take = queue_look(launch, turn)) == TAKE_WAIT) pthread_cond_wait(&queue->changed, &queue->lock);
+  queue->stands_still |= take == TAKE_DEADLOCK;
   launch->waiting = count_waiting(queue);
   pthread_mutex_unlock(&queue->lock);
   return take;
@@ -149,7 +151,10 @@ static void report_deadlock(const Queue *queue) {
   Cluster *first = queue->waiting[0].cluster;
   for (uint32_t i = 1; i < queue->waiting_count; i++)
     if (queue->waiting[i].cluster->id < first->id) first = queue->waiting[i].cluster;
-  report_spinning(first, (uint64_t)(queue->count - queue->next) * (uint64_t)first->block_count);
+  uint64_t each = (uint64_t)first->block_count;
+  report_spinning(first, (Standing){.waiting = queue->waiting_count * each,
+                                    .ended = (queue->next - queue->waiting_count) * each,
+                                    .not_started = (queue->count - queue->next) * each});
 }
 
 // ---- the host threads ----

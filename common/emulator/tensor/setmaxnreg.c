@@ -23,15 +23,11 @@ enum {
 
 // ---- what a launch allots ----
 
-// Registers a thread at the start, 0 when ptxas cannot tell and ignores setmaxnreg (its message C7508): from
-// __maxnreg__(registers), or from __launch_bounds__(threads, blocks), as many as let so many blocks run on one SM. Without
-// the blocks ptxas 13.0 takes one if the kernel needs so many registers that no more fit, else it ignores setmaxnreg. The
-// need is not in the text: here it is one.
-static int allotted(const PtxFunction *entry) {
-  if (entry->max_registers) return ((int)entry->max_registers + UNIT - 1) / UNIT * UNIT;
-  const unsigned *threads = entry->required_threads[0] ? entry->required_threads : entry->max_threads;
-  if (!threads[0]) return 0;
-  uint64_t product = threads[0], blocks = entry->min_blocks_per_sm ? entry->min_blocks_per_sm : 1;
+static int round_up(unsigned registers) { return ((int)registers + UNIT - 1) / UNIT * UNIT; }
+
+// As many registers a thread as let `blocks` blocks run on one SM.
+static int fitting(const unsigned threads[3], uint64_t blocks) {
+  uint64_t product = threads[0];
   for (int axis = 1; axis < 3; axis++) product *= threads[axis] ? threads[axis] : 1;
   uint64_t warps = (product + LANES - 1) / LANES * blocks,
            in_partition = (warps + PARTITIONS - 1) / PARTITIONS;
@@ -39,9 +35,28 @@ static int allotted(const PtxFunction *entry) {
   return registers > MAX_REGISTERS ? MAX_REGISTERS : (int)registers;
 }
 
+// The most that ptxas may take, 0 when it cannot tell and ignores setmaxnreg (its message C7508): from __maxnreg__(registers)
+// and from __launch_bounds__(threads, blocks) the lower one. Without either, but with a number of threads, ptxas 13.0 takes
+// one block if the kernel needs so many registers that no more fit, else it ignores setmaxnreg. The need is not in the text:
+// here it is one.
+static int most_registers(const PtxFunction *entry) {
+  const unsigned *threads = entry->required_threads[0] ? entry->required_threads : entry->max_threads;
+  int most = entry->max_registers ? round_up(entry->max_registers) : 0;
+  if (!threads[0] || (most && !entry->min_blocks_per_sm)) return most;
+  int fit = fitting(threads, entry->min_blocks_per_sm ? entry->min_blocks_per_sm : 1);
+  return !most || fit < most ? fit : most;
+}
+
+// Registers a thread at the start, 0 when ptxas ignores setmaxnreg. ptxas 13.0 takes no more than the largest count of a
+// setmaxnreg.inc in the kernel, if there is one.
+static int allotted(const Program *program) {
+  int most = most_registers(program->functions[0].ptx), largest = program->largest_inc;
+  return largest && largest < most ? largest : most;
+}
+
 static const PtxFunction *entry_of(const Block *block) { return block->cluster->launch->program->functions[0].ptx; }
 
-static int start_registers(const Block *block) { return allotted(entry_of(block)); }
+static int start_registers(const Block *block) { return allotted(block->cluster->launch->program); }
 
 // Whether the registers at the start follow from the text alone.
 static bool is_settled(const Block *block) {
@@ -218,6 +233,7 @@ DecodeResult decode_setmaxnreg(Decoder *decoder, const PtxInstruction *source, I
                          UNIT, MIN_REGISTERS, MAX_REGISTERS);
   inst->immediate = count->value;
   inst->flags = takes;
+  if (takes && count->value > decoder->program->largest_inc) decoder->program->largest_inc = (int)count->value;
   inst->converge = CONVERGE_ALIGNED;
   inst->execute = adjust;
   return DECODED;

@@ -49,6 +49,7 @@ typedef struct Poll {
   const Inst *inst;
   uint64_t found;     // addresses and values, hashed
   uint64_t progress;  // the cluster's then
+  uint64_t address;   // of the first lane
 } Poll;
 
 enum { POLLS = 4 };
@@ -71,6 +72,7 @@ struct Warp {
   uint32_t first_thread;    // what its lane 0 is in the cluster
   Mask live;                // lanes that have not exited
   uint32_t left[LANES];     // of those that have: the block's phases then
+  const Inst *exit;         // where the last of those did
   uint32_t pc;              // of the running group's next instruction
   bool yield;               // set by instructions that poll: another warp's turn
   uint64_t idle_since;      // Cluster.progress when it last polled in vain, plus one; 0 when it did not
@@ -97,6 +99,19 @@ struct Warp {
   struct Region *last_region;  // of a global access: the next one is usually in the same allocation
 };
 
+// A warp at an instruction.
+typedef struct Meeting {
+  struct Warp *warp;
+  const Inst *inst;  // NULL: none
+} Meeting;
+
+// Arrivals by an instruction that might be counted in another phase.
+typedef struct Unordered {
+  const Inst *inst;
+  bool again;    // the warp's own arrival was in the phase before
+  int expected;  // threads
+} Unordered;
+
 typedef struct Barrier {
   int arrived;       // threads
   int expected;      // threads; 0: all of the block that have not exited; -1: no thread has arrived yet
@@ -107,6 +122,14 @@ typedef struct Barrier {
   struct Clocks *former;  // `joined` of the phase before
   const Inst *former_first;
   int former_expected;
+  // Of this phase the arrivals at the first and the last instruction in the program's order.
+  Meeting least, most;
+  uint32_t phase;    // from 0
+  struct Use *uses;  // by the warps of the cluster: signals.h; NULL before the first
+  int last_count;    // `expected` of the last arrival
+  bool counts_differ;
+  Unordered unordered[4];
+  int unordered_count;
 } Barrier;
 
 enum { BARRIERS = 16, CLUSTER_BARRIER = BARRIERS, MAX_WARPGROUPS = 8 };
@@ -119,6 +142,8 @@ struct Block {
   int warp_count;
   int thread_count;
   int live_threads;
+  Meeting met[2];         // warps that met at two places, the first time: barriers_check_end
+  bool raced;             // an access of its threads was reported to conflict with another
   uint32_t phases;        // how often all its threads that had not exited have met at a barrier
   struct Region *shared;  // memory: region.h
   struct Clocks *ended;   // what its threads that have exited knew, in a cluster of several blocks
@@ -157,6 +182,7 @@ struct Cluster {
   Quiet quiet;
   bool arrived_narrowly;  // at another block's mbarrier with the scope .cta, which hands on nothing
   struct Clocks *shown;   // of lanes that arrive at several mbarriers by one instruction, while they do: race_show
+  struct Foresight *foresight;  // signals.h; NULL except while a hang is explained
   bool has_news;  // it has read something in global memory that others may wait for: their turn, before it goes on
 };
 

@@ -144,6 +144,7 @@ typedef struct Program {
   uint32_t *watched_units, watched_count;  // those that are
   struct Watch **watches;                  // by instruction, NULL if no load is late: memory/late_loads.c
   bool asynchronous;                       // has instructions of async.h
+  int largest_inc;                         // the count of a setmaxnreg.inc, 0 without one
   bool allocates;                          // calls malloc or free, which change the table of regions
   struct Chunk *memory;                    // everything above
 } Program;

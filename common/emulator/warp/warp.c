@@ -28,18 +28,18 @@ void warp_idle(Warp *warp) {
   if (ready == 1) warp->idle_since = warp->block->cluster->progress + 1;
 }
 
-void warp_poll(Warp *warp, const Inst *inst, uint64_t found) {
+void warp_poll(Warp *warp, const Inst *inst, uint64_t address, uint64_t found) {
   uint64_t progress = warp->block->cluster->progress;
   Poll *poll = &warp->polls[((uintptr_t)inst / sizeof *inst) % POLLS];
   bool in_vain = poll->inst == inst && poll->found == found && poll->progress == progress;
-  *poll = (Poll){inst, found, progress};
+  *poll = (Poll){inst, found, progress, address};
   if (in_vain) warp_idle(warp);
 }
 
-void warp_poll_global(Warp *warp, const Inst *inst, uint64_t found) {
+void warp_poll_global(Warp *warp, const Inst *inst, uint64_t address, uint64_t found) {
   const Poll *poll = &warp->polls[((uintptr_t)inst / sizeof *inst) % POLLS];
   bool news = poll->inst != inst || poll->found != found;
-  warp_poll(warp, inst, found);
+  warp_poll(warp, inst, address, found);
   if (!news || !warp_launch(warp)->waiting) return;
   warp->block->cluster->has_news = true;
   warp->yield = warp->regroup = true;

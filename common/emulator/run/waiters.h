@@ -1,0 +1,51 @@
+// Who waits for what in a cluster that stands still, and who could end that.
+#pragma once
+
+#include "../async/mbarrier_object.h"
+#include "../check/waits.h"
+
+typedef enum WaitKind {
+  WAITS_AT_BARRIER,  // of the block or the cluster
+  WAITS_AT_MBARRIER,
+  WAITS_FOR_LANES,  // of its warp, at an .aligned or .sync instruction
+  WAITS_FOR_MEMORY,  // polls
+} WaitKind;
+
+// What makes a wait hopeless.
+typedef enum WaitEnd {
+  END_UNKNOWN,  // of memory and lanes; or not all warps could be followed to their ends
+  END_BY_OTHERS,  // other warps would signal, if they went on
+  END_ALL_CAME,  // all that would signal have done so in this phase
+  END_BY_NONE,   // no warp would signal
+} WaitEnd;
+
+// Warps of a block in which the same lanes wait for the same.
+typedef struct Waiter {
+  WaitKind kind;
+  const Warp *warp;  // the first
+  uint32_t warps;
+  Mask lanes;
+  const Inst *inst;
+  Target target;
+  int barrier;
+  const Mbarrier *mbarrier;
+  WaitEnd end;
+  WarpSet came;    // warps that have signalled in this phase
+  WarpSet before;  // warps that have ever signalled
+  WarpSet after;   // warps that would signal, if they went on
+} Waiter;
+
+typedef struct WaiterList {
+  Cluster *cluster;
+  Waiter *items;
+  int count, capacity;
+  Foresight foresight;
+} WaiterList;
+
+// Finds all. The cluster's warps cannot go on after that.
+WaiterList waiters_find(Cluster *cluster);
+void waiters_free(WaiterList *list);
+// What the warps of the cluster have done at a waiter's barrier; NULL: nothing.
+const Use *waiter_uses(const Waiter *waiter);
+// The waiter that one of the warps is part of, NULL when none is.
+const Waiter *waiter_among(const WaiterList *list, const WarpSet *warps);
