@@ -52,6 +52,8 @@ Test(runner, malloc_in_kernels) { expect_right("heap"); }
 Test(runner, clusters_and_cooperative_launches) { expect_right("launches"); }
 Test(runner, tensor_maps) { expect_right("tensor_map"); }
 Test(runner, graphs) { expect_right("graphs"); }
+Test(runner, dependent_launches) { expect_right("dependent"); }
+Test(runner, tensor_maps_in_global_memory) { expect_right("global_map"); }
 Test(runner, driver_api) { expect_right("driver"); }
 Test(runner, driver_api_linked_by_nvcc) { expect_right("driver-nvcc"); }
 Test(runner, relocatable_device_code) { expect_right("memory-rdc"); }
@@ -162,6 +164,77 @@ Test(runner, hazards_off) {
   EXPECT_CODE(0);
   EXPECT_ERR("no findings\n");
   free(output);
+}
+
+// The first line of a program's source that has the text.
+static int line_with(const char *program, const char *text) {
+  char path[200], line[300];
+  snprintf(path, sizeof path, "tests/runner/%s.cu", program);
+  FILE *file = fopen(path, "r");
+  int number = 0, found = 0;
+  cr_assert(file, "%s", path);
+  while (!found && fgets(line, sizeof line, file)) {
+    number++;
+    if (strstr(line, text)) found = number;
+  }
+  fclose(file);
+  return found;
+}
+
+// A finding at the line that has the one comment, and, unless it is NULL, the other.
+static void expect_finding(const char *program, const char *mistake, int code, const char *summary,
+                           const char *sentence, const char *here, const char *other) {
+  for (int schedule = 0; schedule < 3; schedule++) {
+    char option[40], place[100];
+    snprintf(option, sizeof option, "--schedule=%d", schedule);
+    Output *output = run_test(option, program, mistake);
+    EXPECT_CODE(code);
+    EXPECT_ERR(summary);
+    EXPECT_ERR(sentence);
+    snprintf(place, sizeof place, "at tests/runner/%s.cu:%d", program, line_with(program, here));
+    EXPECT_ERR(place);
+    snprintf(place, sizeof place, "and tests/runner/%s.cu:%d", program, other ? line_with(program, other) : 0);
+    if (other) EXPECT_ERR(place);
+    free(output);
+  }
+}
+
+Test(runner, reads_before_griddepcontrol_wait) {
+  static const char read[] = "add_early reads what the kernel fill, launched before it, writes";
+  expect_finding("dependent", "read", 1, "1 fault\n", read, "// before its wait", "// in front");
+  expect_finding("dependent", "event", 1, "1 fault\n", read, "// before its wait", "// in front");
+  expect_finding("dependent", "capture", 1, "1 fault\n", read, "// before its wait", "// in front");
+  expect_finding("dependent", "edge", 1, "1 fault\n", read, "// before its wait", "// in front");
+  expect_finding("dependent", "before", 1, "1 fault\n", "add_early reads what the kernel fill_before",
+                 "// before its wait", "// before its trigger");
+  expect_finding("dependent", "warp", 1, "1 fault\n", "add_by_two_warps reads what", "// without a barrier",
+                 "// in front");
+}
+
+Test(runner, writes_before_griddepcontrol_wait) {
+  expect_finding("dependent", "write", 1, "1 fault\n",
+                 "overwrite_early writes what the kernel read_late, launched before it, reads",
+                 "// written before its wait", "// reads after its trigger");
+}
+
+Test(runner, dependent_launch_without_a_trigger_is_formal) {
+  expect_finding("dependent", "silent", 0, "1 formal finding\n", "formal: global-memory race", "// before its wait",
+                 "// without a trigger");
+}
+
+Test(runner, dependent_launches_in_a_chain) {
+  expect_finding("dependent", "chain", 1, "1 fault\n", "the kernel between them",
+                 "out[threadIdx.x] = data[threadIdx.x] + amount;", "// in front");
+}
+
+Test(runner, tensor_map_without_its_fence) {
+  expect_finding("global_map", "host", 1, "1 fault, 1 formal", "has been overwritten since an earlier launch used it",
+                 "\"l\"(map), \"r\"(0)", NULL);
+  expect_finding("global_map", "kernel", 1, "1 fault, 1 formal", "has been overwritten since an earlier launch used it",
+                 "\"l\"(map), \"r\"(0)", NULL);
+  expect_finding("global_map", "block", 1, "1 fault, 1 formal", "has been overwritten since an earlier launch used it",
+                 "\"l\"(map), \"r\"(0)", NULL);
+  expect_finding("global_map", "same", 0, "1 formal", "formal: missing proxy fence", "\"l\"(map), \"r\"(0)", NULL);
 }
 
 Test(runner, exit_code_of_the_program_comes_first) {

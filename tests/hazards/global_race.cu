@@ -573,7 +573,7 @@ extern "C" __global__ void flag_as_byte(int *data, unsigned *flag, int *out) {
       asm volatile("ld.acquire.gpu.u8 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");  // HAZARD(flag_as_byte): global-memory race
 #endif
     } while (!seen);
-    *out = *data;  // ALSO(flag_as_byte): global-memory race
+    *out = *data;  // HAZARD(flag_as_byte): global-memory race
   }
 }
 
@@ -617,7 +617,7 @@ extern "C" __global__ void flags_as_one(int *data, unsigned *flags, int *out) {
     while (!both);
 #endif
     __threadfence();
-    *out = *data;  // ALSO(flags_as_one): global-memory race
+    *out = *data;  // HAZARD(flags_as_one): global-memory race
   }
 }
 
@@ -635,6 +635,20 @@ extern "C" __global__ void second_flag(int *data, unsigned *flags, int *out) {
     while (!seen);
     *out = *data;
   }
+}
+
+// Many lanes have read it, and their reads are remembered together.
+// launch flag_by_bytes: grid 1 block 64 args int[1]=zero int[64]=zero
+extern "C" __global__ void flag_by_bytes(unsigned *flag, int *out) {
+  if (threadIdx.x >= 32) {
+    if (threadIdx.x == 32) atomicAdd(flag, 1);  // OTHER(flag_by_bytes)
+    return;
+  }
+#ifdef REPAIRED
+  out[threadIdx.x] = *(volatile unsigned *)flag > 1;
+#else
+  out[threadIdx.x] = *(volatile unsigned char *)flag > 1;  // HAZARD(flag_by_bytes): global-memory race
+#endif
 }
 
 // An access of another size may follow once a barrier orders the two.

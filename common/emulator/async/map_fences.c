@@ -136,14 +136,15 @@ static void report(const Actor *actor, uint64_t address, bool may_be_old) {
   hazard_report_graded(
       may_be_old ? HAZARD_FAULT : HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, address,
       EMULATOR_TENSOR_MAP_BYTES,
-      may_be_old ? "the tensor map in global memory has been overwritten since an earlier launch used it, and no "
-                   "fence.proxy.tensormap in this block makes the GPU read it afresh: the copy may follow the old map\n"
-                   "Before the first copy, execute fence.proxy.tensormap::generic.acquire.sys [map], 128 in each block, "
-                   "or pass the map as a const __grid_constant__ parameter."
-                 : "the tensor map lies in global memory, and no fence.proxy.tensormap in this block comes before its use "
-                   "(CUDA programming guide). No other map was ever used at this address, so the GPU has no old copy\n"
-                   "Before the first copy, execute fence.proxy.tensormap::generic.acquire.sys [map], 128 in each block, "
-                   "or pass the map as a const __grid_constant__ parameter.");
+      may_be_old
+          ? "the tensor map in global memory has been overwritten since an earlier launch used it, and no "
+            "fence.proxy.tensormap in this block makes the GPU read it afresh: the copy may follow the old map\n"
+            "Before the first copy, execute fence.proxy.tensormap::generic.acquire.sys [map], 128 in each block, "
+            "or pass the map as a const __grid_constant__ parameter."
+          : "the tensor map lies in global memory, and no fence.proxy.tensormap in this block comes before its use "
+            "(CUDA programming guide). No other map was ever used at this address, so the GPU has no old copy\n"
+            "Before the first copy, execute fence.proxy.tensormap::generic.acquire.sys [map], 128 in each block, "
+            "or pass the map as a const __grid_constant__ parameter.");
 }
 
 void map_fences_check(Warp *warp, const Inst *inst, int lane, const Access *map, const TensorMapFields *fields) {
@@ -168,6 +169,7 @@ void map_fences_check(Warp *warp, const Inst *inst, int lane, const Access *map,
         HAZARD_FAULT, warp, inst, lane, HAZARD_PROXY_FENCE, address, EMULATOR_TENSOR_MAP_BYTES, writes.by_kernel, false,
         "the copy uses a tensor map that the kernel has written, and no fence.proxy.tensormap::generic.acquire of this "
         "block stands between\n"
-        "Write the map by tensormap.cp_fenceproxy or put fence.proxy.tensormap::generic.release after the writes. In the "
+        "Write the map by tensormap.cp_fenceproxy or put fence.proxy.tensormap::generic.release after the writes. In "
+        "the "
         "block that copies, execute fence.proxy.tensormap::generic.acquire [map], 128 before the first copy.");
 }

@@ -24,7 +24,7 @@ typedef struct Clocks {
   struct Import *imports;  // the same of other clusters' threads, learnt through global memory; by cluster
   // What strong loads that come before have read, by the least scope of a fence.sc that acquires it: race_fence_sc.
   struct Clocks *observed[SCOPES];
-  int count;               // threads: lanes of all warps, then agents
+  int count;  // threads: lanes of all warps, then agents
   int planes;
   uint32_t clock[];  // planes times count
 } Clocks;

@@ -10,8 +10,8 @@
 #include "vectors.h"
 
 typedef enum BlockPast {
-  BLOCK_WAITED = 1,        // a thread of the block has executed griddepcontrol.wait
-  BLOCK_TRIGGERED = 2,     // the block has executed launch_dependents,
+  BLOCK_WAITED = 1,         // a thread of the block has executed griddepcontrol.wait
+  BLOCK_TRIGGERED = 2,      // the block has executed launch_dependents,
   BLOCK_TRIGGERED_LATE = 4  // after a wait
 } BlockPast;
 
@@ -75,7 +75,8 @@ static void keep_from(const RegionTable *table, uint32_t number) {
 void overlap_begin(Launch *launch, LaunchHistory *history, uint32_t prerequisite, uint32_t clusters) {
   if (!launch->hazards) return;
   const PastLaunch *front = past_of(history, prerequisite);
-  PastLaunch own = {.number = launch->number, .program = launch->program, .epochs = *launch->epochs, .clusters = clusters};
+  PastLaunch own = {
+      .number = launch->number, .program = launch->program, .epochs = *launch->epochs, .clusters = clusters};
   memcpy(own.grid, launch->grid, sizeof own.grid);
   memcpy(own.block, launch->block, sizeof own.block);
   memcpy(own.cluster, launch->cluster, sizeof own.cluster);
@@ -192,33 +193,38 @@ static bool is_by_triggered(const PastLaunch *past, Epoch epoch) {
 }
 
 static void report(const Actor *actor, const Region *region, uint64_t offset, int size, const PastLaunch *past,
-                   Epoch other, bool writes, bool has_waited) {
+                   Epoch other, bool writes, bool other_writes, bool has_waited) {
   bool triggered = is_by_triggered(past, other);
-  char text[1000];
-  const char *mine = actor->cluster->launch->program->functions[0].ptx->readable;
+  char text[1200];
   const char *its = past->program->functions[0].ptx->readable;
-  int used = snprintf(text, sizeof text, "%s %s what the kernel %s, launched before it, accesses too, and nothing orders the two: ",
-                      mine, writes ? "writes" : "reads", its);
+  int used =
+      snprintf(text, sizeof text, "%s %s what the kernel %s, launched before it, %s, and nothing orders the two: ",
+               actor->cluster->launch->program->functions[0].ptx->readable, writes ? "writes" : "reads", its,
+               other_writes ? "writes" : "reads");
+  size_t left = sizeof text - (size_t)used;
   if (has_waited)
-    snprintf(text + used, sizeof text - (size_t)used,
-             "the kernel between them has begun early (programmatic dependent launch) and never executes "
-             "griddepcontrol.wait. So it may end before %s does, and the wait here is only for that kernel\n"
-             "Call cudaGridDependencySynchronize() (griddepcontrol.wait) in the kernel between them.",
-             its);
+    snprintf(
+        text + used, left,
+        "the kernel between them has begun early (programmatic dependent launch) and never executes "
+        "griddepcontrol.wait. So %s may run even after that kernel has ended, and the wait here is for that kernel "
+        "alone\n"
+        "Call cudaGridDependencySynchronize() (griddepcontrol.wait) in the kernel between them.",
+        its);
   else if (triggered)
-    snprintf(text + used, sizeof text - (size_t)used,
-             "it may begin once each block of %s has executed griddepcontrol.launch_dependents (programmatic dependent "
-             "launch), and the thread has not waited for the end of %s\n"
-             "Call cudaGridDependencySynchronize() (griddepcontrol.wait) before this access.",
-             its, its);
+    snprintf(
+        text + used, left,
+        "by programmatic dependent launch it begins when %s has executed griddepcontrol.launch_dependents, and the "
+        "thread has not waited for the end of %s\n"
+        "Call cudaGridDependencySynchronize() (griddepcontrol.wait) before this access.",
+        its, its);
   else
-    snprintf(text + used, sizeof text - (size_t)used,
-             "it is launched with programmatic stream serialization, and promised to see that memory only after a "
-             "griddepcontrol.wait. But %s never executes griddepcontrol.launch_dependents there, so the block has ended "
-             "before (CUDA programming guide 4.5)\n"
-             "Call cudaGridDependencySynchronize() (griddepcontrol.wait) before this access, or launch without the "
-             "attribute.",
-             its);
+    snprintf(
+        text + used, left,
+        "for programmatic dependent launch CUDA promises that memory only after griddepcontrol.wait. But the block "
+        "of %s has not executed griddepcontrol.launch_dependents, so it has ended before (CUDA programming guide)\n"
+        "Call cudaGridDependencySynchronize() (griddepcontrol.wait) before this access, or launch the kernel "
+        "without the attribute.",
+        its);
   hazard_report_past(triggered ? HAZARD_FAULT : HAZARD_FORMAL, actor->warp, actor->inst, actor->lane,
                      HAZARD_GLOBAL_RACE, region->base + offset, size, past, other, text);
 }
@@ -239,7 +245,7 @@ static void check_against(const Actor *actor, Region *region, uint64_t offset, i
     Epoch others[3] = {cell.write, writes ? cell.read : EPOCH_NONE, writes ? cell.foreign : EPOCH_NONE};
     for (int i = 0; i < 3; i++) {
       if (!conflicts(actor, past, others[i])) continue;
-      report(actor, region, at, run, past, others[i], writes, has_waited);
+      report(actor, region, at, run, past, others[i], writes, i == 0, has_waited);
       return;
     }
   }

@@ -178,11 +178,12 @@ static const char *sentence_of_writes(Doer one, Doer other) {
 
 static const char *sentence_of_sizes(const Actor *actor, uint32_t other, bool other_first, char *text, size_t size) {
   int own = actor->inst->size, others = element_size(actor, other);
-  snprintf(text, size,
-           "both are strong, but of different sizes, %d and %d bytes. PTX orders strong accesses only if both are of the "
-           "same place and size: one that polls acquires nothing here\n"
-           "Store the flag and load it with one type.",
-           other_first ? others : own, other_first ? own : others);
+  snprintf(
+      text, size,
+      "both are strong, but of different sizes, %d and %d bytes. PTX orders strong accesses only if both are of the "
+      "same place and size: one that polls acquires nothing here\n"
+      "Store the flag and load it with one type.",
+      other_first ? others : own, other_first ? own : others);
   return text;
 }
 

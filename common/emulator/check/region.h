@@ -13,10 +13,10 @@ typedef struct Region {
   Shadow shadow;     // without hazard checks it has no pages
   const char *name;  // of a module's variable, NULL for an allocation
   bool freed;
-  bool is_host;    // base is the host's address of data
-  bool borrowed;   // data belongs to the host
-  bool is_heap;    // a kernel's malloc returned it
-  bool is_mapped;  // data is of mmap
+  bool is_host;               // base is the host's address of data
+  bool borrowed;              // data belongs to the host
+  bool is_heap;               // a kernel's malloc returned it
+  bool is_mapped;             // data is of mmap
   struct UsedMap *used_maps;  // tensor maps in global memory that copies have used: async/map_fences.c
   int used_map_count, used_map_capacity;
   struct RegionUsage *usage;

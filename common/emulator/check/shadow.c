@@ -14,8 +14,8 @@ static ShadowPage host_page;
 
 bool shadow_init(Shadow *shadow, uint64_t size, Usage *usage) {
   uint64_t pages = (size >> SHADOW_PAGE_SHIFT) + 1;
-  *shadow = (Shadow){
-      .pages = calloc(pages, sizeof *shadow->pages), .size = size, .kept_from = UINT32_MAX, .usage = usage};
+  *shadow =
+      (Shadow){.pages = calloc(pages, sizeof *shadow->pages), .size = size, .kept_from = UINT32_MAX, .usage = usage};
   if (!shadow->pages) return false;
   usage_add(usage, pages * sizeof *shadow->pages);
   return true;

@@ -110,8 +110,8 @@ Cluster *cluster_start(Worker *worker, uint32_t id) {
   cluster->random = launch->schedule * 0x9e3779b97f4a7c15ull + id * 0xbf58476d1ce4e5b9ull + 1;
   int threads = (int)(launch->block[0] * launch->block[1] * launch->block[2]);
   cluster->lane_count = cluster->block_count * ((threads + LANES - 1) / LANES) * LANES;
-  cluster->clock_count = cluster->lane_count + (launch->program->asynchronous ? ASYNC_AGENTS : 0) +
-                         (launch->overlaps ? LANES : 0);
+  cluster->clock_count =
+      cluster->lane_count + (launch->program->asynchronous ? ASYNC_AGENTS : 0) + (launch->overlaps ? LANES : 0);
   if (launch->program->asynchronous) cluster->agents = agents_new(cluster);
   if (launch->program->asynchronous) cluster->async = async_engine_new(cluster);
   if (launch->program->asynchronous) cluster->mbarriers = mbarriers_new(cluster);

@@ -214,13 +214,13 @@ struct Launch {
   const struct Program *program;
   unsigned grid[3], block[3], cluster[3];
   bool explicit_cluster;
-  bool cooperative;         // all its clusters are under way at a time
-  uint64_t grid_workspace;  // address of what grid.sync() counts in, 0 unless cooperative
-  uint32_t number;          // of the launch, from 1: the age of what shadow memory has
+  bool cooperative;               // all its clusters are under way at a time
+  uint64_t grid_workspace;        // address of what grid.sync() counts in, 0 unless cooperative
+  uint32_t number;                // of the launch, from 1: the age of what shadow memory has
   struct LaunchHistory *history;  // overlap.h
   struct PastLaunch *past;        // this launch, for those that come after it; NULL without hazard checks
   bool overlaps;                  // earlier ones may still run
-  size_t shared_size;       // bytes of a block, static and dynamic, without the system's
+  size_t shared_size;             // bytes of a block, static and dynamic, without the system's
   size_t dynamic_shared;
   uint8_t *params;
   const struct EpochLayout *epochs;  // epoch.h

@@ -35,15 +35,15 @@ struct Inst {
   Slot members;  // the member mask of CONVERGE_MEMBERS
   Slot guard;    // the Mask of @p; only when guarded
   bool guarded, guard_negated;
-  bool leader;           // a label or the end of a branch stands before it: divergent groups may meet here
-  uint8_t control;       // Control: how execution goes on
-  uint8_t converge;      // Converge: which lanes must be here together
-  uint32_t priority;     // of divergent groups the one at the lowest priority runs first: cfg.c
-  uint8_t type;          // PtxType it works on
-  uint8_t size;          // of a memory access: bytes per element, 0 for copies and the like
-  uint32_t flags;        // meaning belongs to the family
-  int64_t immediate;     // address offset, label, ...
-  const void *extra;     // more operands of instructions that need them; belongs to the family, lives in the program
+  bool leader;        // a label or the end of a branch stands before it: divergent groups may meet here
+  uint8_t control;    // Control: how execution goes on
+  uint8_t converge;   // Converge: which lanes must be here together
+  uint32_t priority;  // of divergent groups the one at the lowest priority runs first: cfg.c
+  uint8_t type;       // PtxType it works on
+  uint8_t size;       // of a memory access: bytes per element, 0 for copies and the like
+  uint32_t flags;     // meaning belongs to the family
+  int64_t immediate;  // address offset, label, ...
+  const void *extra;  // more operands of instructions that need them; belongs to the family, lives in the program
   Execute
       *unwatched;  // of one that touches registers of wgmma, what it does: execute checks them first. wgmma_registers.h
   uint32_t touch_start;  // in Program.touches

@@ -94,7 +94,7 @@ typedef struct Launch {
   bool cooperative;
   bool programmatic;      // may begin before the launch in front of it in the stream has ended
   uint32_t prerequisite;  // that launch's number (EmulatorLaunch), or 0
-  uint8_t *parameters;  // packed as in PTX; the operation owns it
+  uint8_t *parameters;    // packed as in PTX; the operation owns it
 } Launch;
 
 typedef struct Fill {
