@@ -89,7 +89,9 @@ Foresight foresee_signals(Cluster *cluster) {
   for (int w = 0; w < cluster_warps(cluster); w++) {
     Warp *warp = (Warp *)cluster_warp(cluster, w);
     launch.stopped = false;
-    if (warp->live && !follow(warp)) foresight.cut_short = true;
+    if (!warp->live || follow(warp)) continue;
+    foresight.cut_short = true;
+    foresight.failed |= launch.stopped;
   }
   free(cluster->worker->counts);
   cluster->worker->counts = counts;

@@ -183,9 +183,9 @@ static void put_signallers(WaitText *text, const WaiterList *list, const Waiter 
     text_set(text, list->cluster, &fresh);
     text_put(text, " would %s at ", first->is_copy ? "copy" : "arrive");
     text_line(text, launch, &launch->program->code[first->pc]);
-    text_put(text, ", if %s went on", verb(&fresh, "it", "they"));
   } else if (waiter->end == END_BY_NONE || waiter->end == END_ALL_CAME) {
-    text_put(text, "; no other warp would arrive");
+    text_put(text, "; no other warp would arrive%s",
+             list->foresight.cut_short ? " in its next thousands of instructions" : "");
   }
 }
 
@@ -193,7 +193,8 @@ static void put_signallers(WaitText *text, const WaiterList *list, const Waiter 
 static void put_early(WaitText *text, const Waiter *waiter) {
   const Use *uses = waiter->kind == WAITS_AT_MBARRIER ? waiter->mbarrier->uses : NULL;
   const Use *use = uses ? &uses[warp_number(waiter->warp)] : NULL;
-  if (!use || !use->early) return;
+  // To begin with, an mbarrier that counts no bytes is often waited for so: its slot is empty.
+  if (!use || !use->early || (use->early_over == 0 && !waiter->mbarrier->has_bytes)) return;
   WarpSet own = warps_of(waiter);
   text_put(text, "; %s wait at ", verb(&own, "its", "their"));
   text_line(text, waiter->warp->block->cluster->launch, use->early);
@@ -221,14 +222,16 @@ enum { MOST_LINES = 20, LINES_SIZE = MOST_LINES * 400 };
 typedef struct Lines {
   char text[LINES_SIZE];
   size_t used;
-  int left_out;
+  int count, left_out;
 } Lines;
 
 static void add_line(Lines *lines, const WaitText *line) {
-  if (lines->left_out || lines->used + line->used + 80 > sizeof lines->text)
+  if (lines->count == MOST_LINES || lines->used + line->used + 80 > sizeof lines->text) {
     lines->left_out++;
-  else
-    lines->used += (size_t)snprintf(lines->text + lines->used, sizeof lines->text - lines->used, "%s\n", line->text);
+    return;
+  }
+  lines->count++;
+  lines->used += (size_t)snprintf(lines->text + lines->used, sizeof lines->text - lines->used, "%s\n", line->text);
 }
 
 // The warps of a block that have exited, by the place where they did.
@@ -251,7 +254,7 @@ static void add_exits(Lines *lines, const Block *block) {
 
 static void describe(const WaiterList *list, Lines *lines) {
   lines->used = 0;
-  lines->left_out = 0;
+  lines->count = lines->left_out = 0;
   lines->text[0] = 0;
   for (int i = 0; i < list->count; i++) {
     WaitText text = {.used = 0};
@@ -355,7 +358,8 @@ static bool all_have_exited(const Cluster *cluster, const WarpSet *set) {
 static void explain_nobody(Cause *cause, const Waiter *waiter) {
   const Cluster *cluster = waiter->warp->block->cluster;
   WarpSet own = warps_of(waiter), others = without(&waiter->before, &own);
-  if (!set_is_empty(&waiter->came)) {
+  others = without(&others, &waiter->came);
+  if (set_is_empty(&others) && !set_is_empty(&waiter->came)) {
     explain_too_few(cause, waiter);
     return;
   }

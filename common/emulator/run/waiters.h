@@ -13,7 +13,7 @@ typedef enum WaitKind {
 
 // What makes a wait hopeless.
 typedef enum WaitEnd {
-  END_UNKNOWN,  // of memory and lanes; or not all warps could be followed to their ends
+  END_UNKNOWN,  // of memory and lanes; or a warp could not be followed
   END_BY_OTHERS,  // other warps would signal, if they went on
   END_ALL_CAME,  // all that would signal have done so in this phase
   END_BY_NONE,   // no warp would signal
