@@ -37,8 +37,8 @@ static bool changes_memory(const PtxInstruction *source, MemoryUse memory) {
 
 // Whether the instruction is executed while warps are only followed.
 static bool is_followed(const Program *program, const Inst *inst) {
-  static const char *const left_out[] = {"cp",         "wgmma",    "wmma",       "mma",  "setmaxnreg",   "fence",
-                                         "membar",     "nanosleep", "tensormap", "ldmatrix", "griddepcontrol"};
+  static const char *const left_out[] = {"cp",     "wgmma",     "wmma",      "mma",      "setmaxnreg",    "fence",
+                                         "membar", "nanosleep", "tensormap", "ldmatrix", "griddepcontrol"};
   const PtxInstruction *source = inst->source;
   MemoryUse memory = inst->row->memory;
   if (may_signal(source, memory)) return true;
