@@ -143,6 +143,55 @@ Test(barriers, lanes_at_another_barrier_learn_nothing) {
                HAZARD_SHARED_RACE, "nothing orders");
 }
 
+// Runs the text, and expects of the first hazard its sentence, and in its advice a word.
+static void expect_advice(const char *text, const char *detail, const char *advice) {
+  uint32_t in[THREADS] = {0};
+  Machine machine = machine_open(text, 0);
+  uint64_t from = machine_upload(&machine, in, sizeof in), to = machine_upload(&machine, NULL, sizeof in);
+  machine_launch(&machine, (Shape){1, THREADS, 0}, (const void *[]){&from, &to}, 2);
+  int count;
+  const Hazard *first = emulator_hazards(machine.emulator, &count);
+  cr_assert_gt(count, 0);
+  cr_expect(strstr(first->detail, detail), "no \"%s\" in \"%s\"", detail, first->detail);
+  cr_expect(first->advice && strstr(first->advice, advice), "no \"%s\" in \"%s\"", advice,
+            first->advice ? first->advice : "");
+  machine_close(&machine);
+}
+
+// The cause is known when the block has ended: a wait that is missing is no wrong count, nor the other way round.
+Test(barriers, misuse_by_cause) {
+  expect_advice(BEGIN
+                "setp.lt.u32 %p, %t, 32; setp.ge.u32 %q, %t, 64; @%q ret;\n"
+                "@!%p bra MEET; bar.arrive 1, 64; bar.arrive 1, 64; ret;\nMEET: bar.sync 1, 64; bar.sync 1, 64;\n" END,
+                "arrived twice without waiting between, at PTX line 10", "Let the warp wait");
+  expect_advice(BEGIN "bar.sync 1, 64;\n" END, "barrier 1 waits for 64 threads, and 96 use it (warps 0 to 2)",
+                "The count is that of all threads");
+}
+
+// Warp 2 has one __syncthreads less. A race comes of it, and the note names both places that met.
+Test(barriers, meeting_at_two_places) {
+  static const char text[] =
+      BEGIN "mov.u32 %v, tile; setp.ge.u32 %p, %t, 64;\n@%p bra LESS;\nbar.sync 0;\n"
+            "LESS: setp.eq.u32 %q, %t, 0; @%q st.shared.u32 [%v], 0;\nbar.sync 0;\nld.shared.u32 %c, [%v];\n"
+            "@%p ret;\n" END;
+  uint32_t in[THREADS] = {0};
+  for (uint64_t schedule = 0; schedule < SCHEDULES; schedule++) {
+    Machine machine = machine_open(text, schedule);
+    uint64_t from = machine_upload(&machine, in, sizeof in), to = machine_upload(&machine, NULL, sizeof in);
+    machine_launch(&machine, (Shape){1, THREADS, 0}, (const void *[]){&from, &to}, 2);
+    int count, notes = 0;
+    const Hazard *hazards = emulator_hazards(machine.emulator, &count);
+    for (int i = 0; i < count; i++) {
+      if (hazards[i].grade != HAZARD_NOTE) continue;
+      notes++;
+      cr_expect(strstr(hazards[i].detail, "at this one and that at PTX line 13"), "%s", hazards[i].detail);
+      cr_expect_eq(hazards[i].here.ptx_line, 11, "PTX line %d", hazards[i].here.ptx_line);
+    }
+    cr_expect_eq(notes, 1, "schedule %d: %d notes", (int)schedule, notes);
+    machine_close(&machine);
+  }
+}
+
 Test(barriers, refused) {
   static const RefusedTest tests[] = {
       {"bar.arrive 1", "needs 2"},

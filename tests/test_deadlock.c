@@ -1,4 +1,5 @@
-// What a report of a deadlock tells: every place where warps wait, with how many have come, and nothing cut off.
+// What a report of a deadlock tells: the cause first, then each place where warps wait, who has come and who would, and
+// nothing cut off.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@ TestSuite(deadlock, .timeout = 60);
 
 typedef struct Launched {
   HazardKind kind;
-  char detail[HAZARD_DETAIL];
+  char detail[HAZARD_DETAIL], lines[8000];
 } Launched;
 
 // Launches the kernel k, which must stop with one hazard.
@@ -27,14 +28,17 @@ static Launched launch(const char *text, unsigned threads, unsigned cluster) {
   cr_assert_eq(count, 1);
   Launched launched = {.kind = hazard->kind};
   snprintf(launched.detail, sizeof launched.detail, "%s", hazard->detail);
+  snprintf(launched.lines, sizeof launched.lines, "%s", hazard->lines ? hazard->lines : "");
   emulator_close(emulator);
   return launched;
 }
 
-static void expect_deadlock(const char *text, unsigned threads, unsigned cluster, const char *detail) {
+static void expect_deadlock(const char *text, unsigned threads, unsigned cluster, const char *detail,
+                            const char *lines) {
   Launched launched = launch(text, threads, cluster);
   cr_expect_str_eq(hazard_name(launched.kind), "deadlock");
   cr_expect_str_eq(launched.detail, detail);
+  cr_expect_str_eq(launched.lines, lines);
 }
 
 // Lesson 08's first mistake: nobody begins, and each warpgroup waits at a barrier of its own. Warps 0 to 3 have exited.
@@ -42,42 +46,171 @@ Test(deadlock, warps_are_grouped_by_barrier) {
   expect_deadlock(
       HEADER ".entry k() { .reg .u32 %n; .reg .pred %p;\nshr.u32 %n, %tid.x, 7; setp.eq.u32 %p, %n, 0;\n"
              "@%p ret;\nbar.sync %n, 256;\nret; }\n",
-      512, 1,
-      "no thread can go on: warps 4 to 7 at PTX line 7 (barrier 1: 128 of 256 threads); warps 8 to 11 at PTX "
-      "line 7 (barrier 2: 128 of 256 threads); warps 12 to 15 at PTX line 7 (barrier 3: 128 of 256 threads); "
-      "warps 0 to 3 have exited");
+      512, 1, "barrier 1 waits for 256 threads, and only 128 come: warps 4 to 7",
+      "warps 4 to 7 wait at PTX line 7 for barrier 1: 128 of 256 threads have come; no other warp would arrive\n"
+      "warps 8 to 11 wait at PTX line 7 for barrier 2: 128 of 256 threads have come; no other warp would arrive\n"
+      "warps 12 to 15 wait at PTX line 7 for barrier 3: 128 of 256 threads have come; no other warp would arrive\n"
+      "warps 0 to 3 have exited at PTX line 6\n");
 }
 
-Test(deadlock, warps_apart_and_lanes_are_named) {
+Test(deadlock, warps_apart_are_named) {
   expect_deadlock(
       HEADER ".entry k() { .reg .u32 %w, %o; .reg .pred %p, %q;\nshr.u32 %w, %tid.x, 5; and.b32 %o, %w, 1;\n"
              "setp.eq.u32 %p, %w, 5; setp.eq.u32 %q, %o, 0;\n@%p ret;\n@%q bra E;\nbar.sync 1, 256;\nret;\n"
              "E: bar.sync 2, 256;\nret; }\n",
-      192, 1,
-      "no thread can go on: warps 0, 2, 4 at PTX line 11 (barrier 2: 96 of 256 threads); warps 1, 3 at PTX line "
-      "9 (barrier 1: 64 of 256 threads); warp 5 has exited");
+      192, 1, "barrier 2 waits for 256 threads, and only 96 come: warps 0, 2, 4",
+      "warps 0, 2, 4 wait at PTX line 11 for barrier 2: 96 of 256 threads have come; no other warp would arrive\n"
+      "warps 1, 3 wait at PTX line 9 for barrier 1: 64 of 256 threads have come; no other warp would arrive\n"
+      "warp 5 has exited at PTX line 7\n");
 }
 
 Test(deadlock, blocks_of_a_cluster_are_told_apart) {
-  expect_deadlock(
-      HEADER ".entry k() { .reg .u32 %r; .reg .pred %p;\nmov.u32 %r, %cluster_ctarank; setp.eq.u32 %p, %r, 0;\n"
-             "@%p bra A;\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nret;\n"
-             "A: bar.sync 1, 128;\nret; }\n",
-      64, 2,
-      "no thread can go on: block 0 of the cluster: warps 0 to 1 at PTX line 9 (barrier 1: 64 of 128 threads); "
-      "block 1 of the cluster: warps 0 to 1 at PTX line 7 (the cluster's barrier)");
+  expect_deadlock(HEADER
+                  ".entry k() { .reg .u32 %r; .reg .pred %p;\nmov.u32 %r, %cluster_ctarank; setp.eq.u32 %p, %r, 0;\n"
+                  "@%p bra A;\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nret;\n"
+                  "A: bar.sync 1, 128;\nret; }\n",
+                  64, 2, "barrier 1 waits for 128 threads, and only 64 come: block 0's warps 0 to 1",
+                  "block 0's warps 0 to 1 wait at PTX line 9 for barrier 1: 64 of 128 threads have come; no other warp "
+                  "would arrive\n"
+                  "block 1's warps 0 to 1 wait at PTX line 7 for all threads of the cluster: block 0's warps 0 to 1 "
+                  "have not come; no "
+                  "other warp would arrive\n");
 }
 
 // Warps 0 to 2 wait for a phase that warp 3 does not complete.
 Test(deadlock, warps_are_grouped_by_mbarrier) {
-  expect_deadlock(HEADER ".entry k() { .reg .u32 %b, %t; .reg .pred %p, %q, %d; .shared .align 8 .b64 bar;\n"
-                         "mov.u32 %b, bar; mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0; setp.ge.u32 %q, %t, 96;\n"
-                         "@%p mbarrier.init.shared.b64 [%b], 2;\nbar.sync 0;\n@%q ret;\n"
-                         "L: mbarrier.try_wait.parity.shared.b64 %d, [%b], 0; @!%d bra L;\nret; }\n",
-                  128, 1,
-                  "warps 0 to 2 at PTX line 9 for phase 0 (parity 0) of the mbarrier at 0x400: 2 arrivals are missing; "
-                  "warp 3 has exited");
+  expect_deadlock(
+      HEADER ".entry k() { .reg .u32 %b, %t; .reg .pred %p, %q, %d; .shared .align 8 .b64 bar;\n"
+             "mov.u32 %b, bar; mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0; setp.ge.u32 %q, %t, 96;\n"
+             "@%p mbarrier.init.shared.b64 [%b], 2;\nbar.sync 0;\n@%q ret;\n"
+             "L: mbarrier.try_wait.parity.shared.b64 %d, [%b], 0; @!%d bra L;\nret; }\n",
+      128, 1, "warps 0 to 2 wait at the mbarrier at 0x400, and no thread arrives there",
+      "warps 0 to 2 wait at PTX line 9 for phase 0 (parity 0) of the mbarrier at 0x400: 2 of 2 arrivals are "
+      "missing; no other warp would arrive\n"
+      "warp 3 has exited at PTX line 8\n");
 }
+
+// ---- rings: warp 0 puts tiles into one slot, warp 1 takes them ----
+
+// `full` has an arrival of warp 0's first lane, `empty` one of warp 1's. The parts are what differs.
+#define RING(init_empty, first_parity, put_rounds, take_rounds, put_more, take_more)                                   \
+  HEADER                                                                                                               \
+      ".entry k() { .reg .u32 %f, %e, %t, %n, %q; .reg .pred %p, %d, %w;\n.shared .align 8 .b64 full;\n"               \
+      ".shared .align 8 .b64 empty;\nmov.u32 %f, full; mov.u32 %e, empty; mov.u32 %t, %tid.x; mov.u32 %n, 0;\n"        \
+      "setp.eq.u32 %p, %t, 0;\n@%p mbarrier.init.shared.b64 [%f], 1;\n@%p mbarrier.init.shared.b64 [%e], " init_empty  \
+      ";\nbar.sync 0;\nsetp.ge.u32 %p, %t, 32; @%p bra TAKE;\nsetp.ne.u32 %p, %t, 0; @%p ret;\n"                       \
+      "PUT: and.b32 %q, %n, 1; xor.b32 %q, %q, " first_parity                                                          \
+      ";\nPUT_WAIT: mbarrier.try_wait.parity.shared.b64 %d, [%e], %q; @!%d bra PUT_WAIT;\n" put_more                   \
+      "mbarrier.arrive.shared.b64 _, [%f];\n"                                                                          \
+      "add.u32 %n, %n, 1; setp.lt.u32 %w, %n, " put_rounds "; @%w bra PUT;\nret;\n"                                    \
+      "TAKE: setp.ne.u32 %p, %t, 32; @%p ret;\n"                                                                       \
+      "NEXT: and.b32 %q, %n, 1;\nTAKE_WAIT: mbarrier.try_wait.parity.shared.b64 %d, [%f], %q; @!%d bra "               \
+      "TAKE_WAIT;\n" take_more "mbarrier.arrive.shared.b64 _, [%e];\n"                                                 \
+      "add.u32 %n, %n, 1; setp.lt.u32 %w, %n, " take_rounds "; @%w bra NEXT;\nret; }\n"
+
+static void expect_ring(const char *text, const char *detail, const char *part) {
+  Launched launched = launch(text, 64, 1);
+  cr_expect_str_eq(hazard_name(launched.kind), "deadlock");
+  cr_expect_str_eq(launched.detail, detail);
+  cr_expect(strstr(launched.lines, part), "no \"%s\" in\n%s", part, launched.lines);
+}
+
+// The first wait for the empty slot asks for a phase that only its reader can end.
+Test(deadlock, a_cycle_is_named) {
+  static const char text[] = RING("1", "0", "4", "4", "", "");
+  expect_ring(
+      text, "warp 0 waits for warp 1, and warp 1 waits for warp 0",
+      "warp 0 waits at PTX line 15 for phase 0 (parity 0) of the mbarrier at 0x408: 1 of 1 arrival is missing; warp "
+      "1 would arrive at PTX line 22\n");
+}
+
+Test(deadlock, a_producer_that_has_exited_is_named) {
+  static const char text[] = RING("1", "1", "3", "4", "", "");
+  expect_ring(text, "warp 1 waits for warp 0, which has exited", "warp 0 arrived in an earlier phase at PTX line 16");
+}
+
+Test(deadlock, a_consumer_that_leaves_its_loop_is_named) {
+  static const char text[] = RING("1", "1", "4", "2", "", "");
+  expect_ring(text, "warp 0 waits for warp 1, which has exited", "warp 1 has exited at PTX line 24\n");
+}
+
+Test(deadlock, a_count_that_is_too_large_is_named) {
+  static const char text[] = RING("2", "1", "4", "4", "", "");
+  expect_ring(text, "the mbarrier at 0x408 waits for 2 arrivals, and only 1 come: from warp 1",
+              "1 of 2 arrivals is missing; warp 1 has arrived at PTX line 22; no other warp would arrive");
+}
+
+// One skips the second tile, the other does not.
+Test(deadlock, a_tile_that_is_skipped_on_one_side) {
+  static const char text[] = RING("1", "1", "4", "4", "setp.eq.u32 %w, %n, 3; @%w ret;\n", "");
+  expect_ring(text, "warp 1 waits for warp 0, which has exited", "warp 0 has exited at PTX line 16\n");
+}
+
+// The reader waits for the writer at a barrier that the writer reaches only after its loop.
+Test(deadlock, a_side_that_waits_elsewhere_is_named) {
+  static const char text[] = RING("1", "1", "4", "4", "", "setp.eq.u32 %w, %n, 2; @%w bar.sync 2, 64;\n");
+  Launched launched = launch(text, 64, 1);
+  cr_expect(strstr(launched.lines, "for barrier 2: "), "%s", launched.lines);
+}
+
+// The second wait for phase 0 ends at once. It should ask for parity 1.
+Test(deadlock, a_wait_that_ended_at_once_is_named) {
+  static const char text[] =
+      HEADER ".entry k() { .reg .u32 %b; .reg .pred %d; .shared .align 8 .b64 bar;\nmov.u32 %b, bar;\n"
+             "mbarrier.init.shared.b64 [%b], 1; mbarrier.arrive.expect_tx.shared.b64 _, [%b], 16;\n"
+             "mbarrier.complete_tx.shared.b64 [%b], 16;\n"
+             "A: mbarrier.try_wait.parity.shared.b64 %d, [%b], 0; @!%d bra A;\n"
+             "B: mbarrier.try_wait.parity.shared.b64 %d, [%b], 0; @!%d bra B;\n"
+             "C: mbarrier.try_wait.parity.shared.b64 %d, [%b], 1; @!%d bra C;\nret; }\n";
+  Launched launched = launch(text, 1, 1);
+  cr_expect_str_eq(launched.detail, "warp 0 waits at the mbarrier at 0x400, and no thread arrives there again");
+  cr_expect(strstr(launched.lines, "its wait at PTX line 9 ended at once a second time after phase 0"), "%s",
+            launched.lines);
+}
+
+// Block 0 waits for a thread of block 1, which has exited.
+Test(deadlock, a_peer_block_that_has_exited_is_named) {
+  static const char text[] =
+      HEADER ".entry k() { .reg .u32 %b, %r, %m; .reg .pred %p, %d; .shared .align 8 .b64 bar;\nmov.u32 %b, bar;\n"
+             "mbarrier.init.shared.b64 [%b], 1; mov.u32 %r, %cluster_ctarank; setp.eq.u32 %p, %r, 0;\n"
+             "fence.mbarrier_init.release.cluster; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+             "@%p bra W;\nmapa.shared::cluster.u32 %m, %b, 0;\n"
+             "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%m];\nret;\n"
+             "W: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %d, [%b], 0; @!%d bra W;\n"
+             "V: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %d, [%b], 1; @!%d bra V;\nret; }\n";
+  Launched launched = launch(text, 1, 2);
+  cr_expect_str_eq(launched.detail, "block 0's warp 0 waits for block 1's warp 0, which has exited");
+  cr_expect(strstr(launched.lines, "; block 1's warp 0 arrived in an earlier phase at PTX line 10"), "%s",
+            launched.lines);
+  cr_expect(strstr(launched.lines, "\nblock 1's warp 0 has exited at PTX line 11\n"), "%s", launched.lines);
+}
+
+// Two warps wait at two barriers in opposite order.
+Test(deadlock, barriers_in_opposite_order_are_a_cycle) {
+  static const char text[] =
+      HEADER ".entry k() { .reg .u32 %n, %m; shr.u32 %n, %tid.x, 5; add.u32 %n, %n, 1; sub.u32 %m, 3, %n;\n"
+             "bar.sync %n, 64;\nbar.sync %m, 64;\nret; }\n";
+  expect_deadlock(
+      text, 64, 1, "warp 0 waits for warp 1, and warp 1 waits for warp 0",
+      "warp 0 waits at PTX line 5 for barrier 1: 32 of 64 threads have come; warp 1 would arrive at PTX line 6\n"
+      "warp 1 waits at PTX line 5 for barrier 2: 32 of 64 threads have come; warp 0 would arrive at PTX line 6\n");
+}
+
+// ---- memory ----
+
+// The flag holds what another thread has stored, and that is not what is waited for.
+Test(deadlock, what_a_poll_finds_is_named) {
+  static const char text[] =
+      HEADER ".global .u32 flag;\n.entry k() { .reg .u32 %v; .reg .pred %p;\nsetp.eq.u32 %p, %tid.x, 0;\n"
+             "@%p st.volatile.global.u32 [flag], 7;\n@%p ret;\n"
+             "L: ld.volatile.global.u32 %v, [flag]; setp.ne.u32 %p, %v, 8;\n@%p bra L;\nret; }\n";
+  Launched launched = launch(text, 64, 1);
+  cr_expect(strstr(launched.detail, "which hold 7, stored at PTX line 7 by block (0,0,0) thread (0,0,0), which has "
+                                    "exited: no thread that goes on will change that"),
+            "%s", launched.detail);
+}
+
+// ---- more ----
 
 // Every lane of 32 warps waits at a line of its own: not all of it fits, and the report says how much does not.
 Test(deadlock, places_that_do_not_fit_are_counted) {
@@ -90,12 +223,12 @@ Test(deadlock, places_that_do_not_fit_are_counted) {
   snprintf(text + used, sizeof text - (size_t)used, "ret; }\n");
   Launched launched = launch(text, 1024, 1);
   int told = 0, more = 0;
-  for (const char *at = launched.detail; (at = strstr(at, "warp ")); at++) told++;
-  const char *end = strstr(launched.detail, "; and ");
-  cr_assert(end && sscanf(end, "; and %d more places", &more) == 1, "%s", launched.detail);
-  cr_expect_eq(told + more, 32, "%d and %d: %s", told, more, launched.detail);
-  cr_expect_geq(told, 15);
-  cr_expect_str_eq(end + strlen(end) - strlen(" more places"), " more places");
+  for (const char *at = launched.lines; (at = strstr(at, " wait")); at++) told++;
+  const char *end = strstr(launched.lines, "\nand ");
+  cr_assert(end && sscanf(end, "\nand %d more like these", &more) == 1, "%s", launched.lines);
+  cr_expect_eq(told, 20);
+  cr_expect_eq(more, 12);
+  cr_expect_str_eq(end + strlen(end) - strlen(" like these\n"), " like these\n");
 }
 
 // Lesson 07's first mistake: three warps of a warpgroup have their registers and wait in wgmma for the fourth, which asks
@@ -120,8 +253,9 @@ Test(deadlock, too_many_registers_are_told_before_what_waits_for_them) {
 
 // All blocks poll what none of them writes: the first of the grid is named, whichever looked last.
 Test(deadlock, the_first_block_that_polls_is_named) {
-  static const char text[] = HEADER ".global .u32 flag;\n.entry k() { .reg .u32 %v; .reg .pred %p;\n"
-                                    "L: ld.volatile.global.u32 %v, [flag]; setp.eq.u32 %p, %v, 0;\n@%p bra L;\nret; }\n";
+  static const char text[] =
+      HEADER ".global .u32 flag;\n.entry k() { .reg .u32 %v; .reg .pred %p;\n"
+             "L: ld.volatile.global.u32 %v, [flag]; setp.eq.u32 %p, %v, 0;\n@%p bra L;\nret; }\n";
   for (uint64_t schedule = 0; schedule < 5; schedule++) {
     Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1, .schedule = schedule});
     EmulatorError error = {0};

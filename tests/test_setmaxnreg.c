@@ -79,7 +79,8 @@ Test(setmaxnreg, allotted) {
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
     char inc[80] = "", body[300], detail[HAZARD_DETAIL], expected[80];
     if (kernels[i].inc)
-      snprintf(inc, sizeof inc, "setp.gt.u32 %%p, %%t, 2000;\n@%%p setmaxnreg.inc.sync.aligned.u32 %d;\n", kernels[i].inc);
+      snprintf(inc, sizeof inc, "setp.gt.u32 %%p, %%t, 2000;\n@%%p setmaxnreg.inc.sync.aligned.u32 %d;\n",
+               kernels[i].inc);
     snprintf(body, sizeof body, "%ssetmaxnreg.dec.sync.aligned.u32 %d;\n", inc, kernels[i].registers);
     cr_expect_str_eq(run(kernels[i].directives, body, kernels[i].threads, detail), "", "%s: %s", kernels[i].directives,
                      detail);

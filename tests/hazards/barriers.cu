@@ -179,3 +179,95 @@ extern "C" __global__ void arrives_and_waits(const float *in, float *out) {
     out[t] = tile[t - 32];  // ALSO(arrives_and_waits): uninitialised read
   }
 }
+
+// A consumer without work only arrives, so that it may arrive for the next tile before the producer has come for this one.
+// launch laps: grid 1 block 64 args float[128] float[128]=zero 4
+extern "C" __global__ void laps(const float *in, float *out, int tiles) {
+  enum { DONE = 1 };
+  int lane = threadIdx.x % 32;
+  for (int k = 0; k < tiles; k++) {
+    if (threadIdx.x < 32) {
+      out[32 * k + lane] = in[32 * k + lane];
+#ifdef REPAIRED
+      barrier_sync(DONE, 64);
+#else
+      barrier_arrive(DONE, 64);  // HAZARD(laps): barrier misuse
+#endif
+    } else {
+      barrier_sync(DONE, 64);  // ALSO(laps): barrier misuse, ALSO(laps): deadlock
+    }
+  }
+}
+
+// Three warps bring their parts to a fourth one, and the count is still that of one.
+// launch count_of_one: grid 1 block 128 args float[96] float[32]=zero
+extern "C" __global__ void count_of_one(const float *in, float *out) {
+  __shared__ float parts[96];
+#ifdef REPAIRED
+  enum { USERS = 128 };
+#else
+  enum { USERS = 64 };
+#endif
+  int t = threadIdx.x, lane = t % 32;
+  if (t < 96) {
+    parts[t] = in[t];  // ALSO(count_of_one): shared-memory race
+    barrier_arrive(1, USERS);  // HAZARD(count_of_one): barrier misuse
+  } else {
+    barrier_sync(1, USERS);  // ALSO(count_of_one): barrier misuse, ALSO(count_of_one): deadlock
+    out[lane] = parts[lane] + parts[32 + lane] + parts[64 + lane];  // ALSO(count_of_one): shared-memory race, ALSO(count_of_one): uninitialised read
+  }
+}
+
+// Two pairs of warps, each of which meets at a barrier, and both took the same number.
+// launch one_number: grid 1 block 128 args float[128] float[128]=zero
+extern "C" __global__ void one_number(const float *in, float *out) {
+  __shared__ float tile[128];
+  int t = threadIdx.x;
+#ifdef REPAIRED
+  int number = 1 + t / 64;
+#else
+  int number = 1;
+#endif
+  tile[t] = in[t];  // ALSO(one_number): shared-memory race
+  barrier_sync(number, 64);  // HAZARD(one_number): barrier misuse
+  out[t] = tile[t ^ 63];  // ALSO(one_number): shared-memory race, ALSO(one_number): uninitialised read
+}
+
+// Two of the four warps execute one __syncthreads more: from then on all meet at the wrong ones.
+// launch one_sync_more: grid 1 block 128 args float[256] float[128]=zero 2
+extern "C" __global__ void one_sync_more(const float *in, float *out, int tiles) {
+  __shared__ float tile[128], half[64];
+  int t = threadIdx.x;
+  float sum = 0;
+  for (int k = 0; k < tiles; k++) {
+    tile[t] = in[128 * k + t];  // ALSO(one_sync_more): shared-memory race
+    __syncthreads();
+    float x = tile[127 - t];  // HAZARD(one_sync_more): shared-memory race, ALSO(one_sync_more): uninitialised read
+    if (t < 64) {
+      half[t] = x;
+#ifndef REPAIRED
+      __syncthreads();  // HAZARD(one_sync_more): note barrier misuse
+#endif
+    }
+#ifdef REPAIRED
+    __syncthreads();
+#endif
+    sum += t < 64 ? half[63 - t] : x;
+    __syncthreads();
+  }
+  out[t] = sum;
+}
+
+// Both branches have a __syncthreads, and each warp takes one of them: nothing is wrong, and nothing is said.
+// launch sync_in_both: grid 1 block 128 args float[128] float[128]=zero
+extern "C" __global__ void sync_in_both(const float *in, float *out) {
+  __shared__ float first[4];
+  int t = threadIdx.x, warp = t / 32;
+  if (warp % 2 == 0) {
+    if (t % 32 == 0) first[warp] = in[t];
+    __syncthreads();
+  } else {
+    __syncthreads();
+  }
+  out[t] = in[t] + first[warp / 2 * 2];
+}

@@ -324,6 +324,7 @@ bool mbarrier_expect(Cluster *cluster, Mbarrier *mbarrier, Origin origin, int64_
     return false;
   }
   if (bytes > 0) mbarrier->expect = origin;
+  mbarrier->has_bytes = true;
   state.tx = (int32_t)tx;
   set_state(mbarrier, state);
   cluster->progress++;

@@ -41,6 +41,7 @@ typedef struct Mbarrier {
   uint32_t phase;     // that it is in, from 0
   Clocks *arrived;    // what the arrivals of this phase hand on
   Clocks *completed;  // and those of the completed ones
+  bool has_bytes;     // expect_tx or a copy has changed its bytes
   bool loose;         // this phase has arrivals that hand on nothing: relaxed ones, and those of copies
   Clocks *armed;      // what the arrivals of the last phase that had all of them hand on; NULL when it was loose
   uint32_t armed_phase;

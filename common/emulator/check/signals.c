@@ -36,8 +36,7 @@ bool foresee(const Warp *warp, const Inst *inst, Target target, bool is_copy) {
     const Signal *known = &foresight->items[i];
     if (known->target == target && known->warp == warp && known->is_copy == is_copy) return true;
   }
-  foresight->items =
-      host_grow(foresight->items, foresight->count, &foresight->capacity, sizeof *foresight->items);
+  foresight->items = host_grow(foresight->items, foresight->count, &foresight->capacity, sizeof *foresight->items);
   foresight->items[foresight->count++] = (Signal){target, warp, pc, is_copy};
   return true;
 }

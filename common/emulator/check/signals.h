@@ -53,7 +53,8 @@ typedef struct Signal {
 typedef struct Foresight {
   Signal *items;
   int count, capacity;
-  bool cut_short;  // some warp was not followed to its end: it may signal more
+  bool cut_short;  // some warp was not followed to its end, only for some thousand instructions
+  bool failed;     // some warp stopped on the way, with what the others did not store
 } Foresight;
 
 // False in a launch that runs. Else instructions are only looked at: notes that the warp would signal the target, and returns

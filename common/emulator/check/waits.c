@@ -27,7 +27,7 @@ void text_warps(WaitText *text, uint32_t warps) {
 }
 
 void text_line(WaitText *text, const Launch *launch, const Inst *inst) {
-  enum { MOST_CALLS = 4 };
+  enum { MOST_CALLS = 2 };
   int lines[MOST_CALLS + 1], count = source_lines(launch->program->module, inst->source, lines, MOST_CALLS + 1);
   if (!count) text_put(text, "PTX line %d", inst->source->line);
   for (int i = 0; i < count; i++)

@@ -287,10 +287,11 @@ static void explain_unordered(Block *block, int number) {
                    "barrier %d: %s. Both may be counted in one phase, and this arrival then comes too late for that",
                    number, names.text);
     else if (threads_of(block, all) > at->expected && at->expected && !barrier->counts_differ)
-      hazard_amend(launch, at->inst, HAZARD_BARRIER_MISUSE, count_all,
-                   "barrier %d waits for %d threads, and %d use it (%s): it depends on their speed which of them a phase "
-                   "counts",
-                   number, at->expected, threads_of(block, all), names.text);
+      hazard_amend(
+          launch, at->inst, HAZARD_BARRIER_MISUSE, count_all,
+          "barrier %d waits for %d threads, and %d use it (%s): it depends on their speed which of them a phase "
+          "counts",
+          number, at->expected, threads_of(block, all), names.text);
   }
 }
 

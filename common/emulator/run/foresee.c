@@ -37,8 +37,8 @@ static bool changes_memory(const PtxInstruction *source, MemoryUse memory) {
 
 // Whether the instruction is executed while warps are only followed.
 static bool is_followed(const Program *program, const Inst *inst) {
-  static const char *const left_out[] = {"cp",         "wgmma",    "wmma",       "mma",  "setmaxnreg",   "fence",
-                                         "membar",     "nanosleep", "tensormap", "ldmatrix", "griddepcontrol"};
+  static const char *const left_out[] = {"cp",     "wgmma",     "wmma",      "mma",      "setmaxnreg",    "fence",
+                                         "membar", "nanosleep", "tensormap", "ldmatrix", "griddepcontrol"};
   const PtxInstruction *source = inst->source;
   MemoryUse memory = inst->row->memory;
   if (may_signal(source, memory)) return true;
@@ -89,7 +89,9 @@ Foresight foresee_signals(Cluster *cluster) {
   for (int w = 0; w < cluster_warps(cluster); w++) {
     Warp *warp = (Warp *)cluster_warp(cluster, w);
     launch.stopped = false;
-    if (warp->live && !follow(warp)) foresight.cut_short = true;
+    if (!warp->live || follow(warp)) continue;
+    foresight.cut_short = true;
+    foresight.failed |= launch.stopped;
   }
   free(cluster->worker->counts);
   cluster->worker->counts = counts;

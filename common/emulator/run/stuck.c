@@ -38,8 +38,7 @@ static const char *wait_verb(const Waiter *waiter) {
 
 static void put_target(WaitText *text, const Waiter *waiter) {
   if (waiter->kind == WAITS_AT_MBARRIER)
-    text_put(text, "the mbarrier at 0x%llx",
-             (unsigned long long)(waiter->target & ((1u << SHARED_RANK_SHIFT) - 1)));
+    text_put(text, "the mbarrier at 0x%llx", (unsigned long long)(waiter->target & ((1u << SHARED_RANK_SHIFT) - 1)));
   else if (waiter->barrier == CLUSTER_BARRIER)
     text_put(text, "the cluster's barrier");
   else
@@ -183,9 +182,9 @@ static void put_signallers(WaitText *text, const WaiterList *list, const Waiter 
     text_set(text, list->cluster, &fresh);
     text_put(text, " would %s at ", first->is_copy ? "copy" : "arrive");
     text_line(text, launch, &launch->program->code[first->pc]);
-    text_put(text, ", if %s went on", verb(&fresh, "it", "they"));
   } else if (waiter->end == END_BY_NONE || waiter->end == END_ALL_CAME) {
-    text_put(text, "; no other warp would arrive");
+    text_put(text, "; no other warp would arrive%s",
+             list->foresight.cut_short ? " in its next thousands of instructions" : "");
   }
 }
 
@@ -193,7 +192,8 @@ static void put_signallers(WaitText *text, const WaiterList *list, const Waiter 
 static void put_early(WaitText *text, const Waiter *waiter) {
   const Use *uses = waiter->kind == WAITS_AT_MBARRIER ? waiter->mbarrier->uses : NULL;
   const Use *use = uses ? &uses[warp_number(waiter->warp)] : NULL;
-  if (!use || !use->early) return;
+  // To begin with, an mbarrier that counts no bytes is often waited for so: its slot is empty.
+  if (!use || !use->early || (use->early_over == 0 && !waiter->mbarrier->has_bytes)) return;
   WarpSet own = warps_of(waiter);
   text_put(text, "; %s wait at ", verb(&own, "its", "their"));
   text_line(text, waiter->warp->block->cluster->launch, use->early);
@@ -221,14 +221,16 @@ enum { MOST_LINES = 20, LINES_SIZE = MOST_LINES * 400 };
 typedef struct Lines {
   char text[LINES_SIZE];
   size_t used;
-  int left_out;
+  int count, left_out;
 } Lines;
 
 static void add_line(Lines *lines, const WaitText *line) {
-  if (lines->left_out || lines->used + line->used + 80 > sizeof lines->text)
+  if (lines->count == MOST_LINES || lines->used + line->used + 80 > sizeof lines->text) {
     lines->left_out++;
-  else
-    lines->used += (size_t)snprintf(lines->text + lines->used, sizeof lines->text - lines->used, "%s\n", line->text);
+    return;
+  }
+  lines->count++;
+  lines->used += (size_t)snprintf(lines->text + lines->used, sizeof lines->text - lines->used, "%s\n", line->text);
 }
 
 // The warps of a block that have exited, by the place where they did.
@@ -251,7 +253,7 @@ static void add_exits(Lines *lines, const Block *block) {
 
 static void describe(const WaiterList *list, Lines *lines) {
   lines->used = 0;
-  lines->left_out = 0;
+  lines->count = lines->left_out = 0;
   lines->text[0] = 0;
   for (int i = 0; i < list->count; i++) {
     WaitText text = {.used = 0};
@@ -272,31 +274,31 @@ typedef struct Cause {
   const char *advice;  // NULL: that of every deadlock
 } Cause;
 
-static const char *const same_rounds =
-    "Both sides must take the same number of rounds: compare where their loops end. A side that leaves early still has to "
-    "arrive as often as the other one waits.";
+static const char *const same_rounds = "Both sides must take the same number of rounds: compare where their loops end. "
+                                       "A side that leaves early still has to "
+                                       "arrive as often as the other one waits.";
 static const char *const check_parity =
     "No thread arrives for this phase. Does the wait ask for the parity of the phase that is meant?";
 static const char *const let_arrive = "Let the threads that make what is waited for arrive there.";
-static const char *const expect_is_no_arrival =
-    "mbarrier.expect_tx announces bytes and is no arrival: use mbarrier.arrive.expect_tx, or let the thread arrive, too.";
-static const char *const count_arrivals =
-    "Initialise the mbarrier for the arrivals that come in one phase: one for each thread that arrives. Or let those arrive "
-    "that are missing.";
-static const char *const count_threads =
-    "The count of a barrier is that of all threads that meet in one phase, 32 for each warp. Here it is too large, or warps "
-    "are missing.";
-static const char *const count_users =
-    "Give the number of all threads that meet in one phase as the count. Groups that do not meet need a barrier number each.";
+static const char *const expect_is_no_arrival = "mbarrier.expect_tx announces bytes and is no arrival: use "
+                                                "mbarrier.arrive.expect_tx, or let the thread arrive, too.";
+static const char *const count_arrivals = "Initialise the mbarrier for the arrivals that come in one phase: one for "
+                                          "each thread that arrives. Or let those arrive "
+                                          "that are missing.";
+static const char *const count_threads = "The count of a barrier is that of all threads that meet in one phase, 32 for "
+                                         "each warp. Here it is too large, or warps "
+                                         "are missing.";
+static const char *const count_users = "Give the number of all threads that meet in one phase as the count. Groups "
+                                       "that do not meet need a barrier number each.";
 static const char *const wait_between =
     "Let the warp wait where it only arrives (bar.sync for bar.arrive), or at another barrier before it arrives again.";
-static const char *const let_one_begin =
-    "One side must begin. If the mbarrier stands for an empty slot, the first wait for it asks for parity 1, which is over at "
-    "once.";
+static const char *const let_one_begin = "One side must begin. If the mbarrier stands for an empty slot, the first "
+                                         "wait for it asks for parity 1, which is over at "
+                                         "once.";
 static const char *const signal_first = "One of them must signal before it waits: compare the order of both sides.";
-static const char *const fewer_blocks =
-    "Blocks that wait for each other must all fit on the GPU at a time: start no more than that, or launch cooperatively, "
-    "which refuses more.";
+static const char *const fewer_blocks = "Blocks that wait for each other must all fit on the GPU at a time: start no "
+                                        "more than that, or launch cooperatively, "
+                                        "which refuses more.";
 
 // A named barrier whose phases the program's own arrivals can mix up: barrier.c has reported them.
 static bool explain_unordered(Cause *cause, const Waiter *waiter) {
@@ -355,7 +357,8 @@ static bool all_have_exited(const Cluster *cluster, const WarpSet *set) {
 static void explain_nobody(Cause *cause, const Waiter *waiter) {
   const Cluster *cluster = waiter->warp->block->cluster;
   WarpSet own = warps_of(waiter), others = without(&waiter->before, &own);
-  if (!set_is_empty(&waiter->came)) {
+  others = without(&others, &waiter->came);
+  if (set_is_empty(&others) && !set_is_empty(&waiter->came)) {
     explain_too_few(cause, waiter);
     return;
   }
@@ -510,11 +513,8 @@ static void stop(const WaiterList *list, HazardKind kind, const Cause *cause) {
     block->raced = true;
     barriers_check_end(block);
   }
-  hazard_add(&(Hazard){.kind = kind,
-                       .stopped = true,
-                       .advice = cause->advice,
-                       .lines = lines.text},
-             at->warp, at->inst, __builtin_ctz(at->lanes), "%s", cause->text.text);
+  hazard_add(&(Hazard){.kind = kind, .stopped = true, .advice = cause->advice, .lines = lines.text}, at->warp, at->inst,
+             __builtin_ctz(at->lanes), "%s", cause->text.text);
 }
 
 // Bytes that no copy brings, or that came unexpected: an expect_tx or a copy is at fault.
@@ -529,7 +529,8 @@ static void report(Cluster *cluster, bool others_poll, Standing blocks) {
   const Waiter *divergent = find_divergence(&list, others_poll);
   Cause cause;
   // Registers come next: warps that got theirs wait, in wgmma or at an mbarrier, for those of their warpgroup that did not.
-  bool registers = !divergent && others_poll && (setmaxnreg_explain_deadlock(cluster) || wgmma_explain_deadlock(cluster));
+  bool registers =
+      !divergent && others_poll && (setmaxnreg_explain_deadlock(cluster) || wgmma_explain_deadlock(cluster));
   if (divergent) {
     cause = (Cause){.at = divergent};
     text_put(&cause.text, "lanes 0x%08x wait for the others of their warp, which wait elsewhere", divergent->lanes);

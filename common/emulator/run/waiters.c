@@ -97,7 +97,7 @@ static void find_future(const WaiterList *list, Waiter *waiter) {
   }
   if (!waiter->target) return;
   if (set_is_empty(&waiter->after))
-    waiter->end = list->foresight.cut_short ? END_UNKNOWN : END_BY_NONE;
+    waiter->end = list->foresight.failed ? END_UNKNOWN : END_BY_NONE;
   else
     waiter->end = set_contains(&waiter->came, &waiter->after) ? END_ALL_CAME : END_BY_OTHERS;
 }

@@ -7,16 +7,16 @@
 typedef enum WaitKind {
   WAITS_AT_BARRIER,  // of the block or the cluster
   WAITS_AT_MBARRIER,
-  WAITS_FOR_LANES,  // of its warp, at an .aligned or .sync instruction
+  WAITS_FOR_LANES,   // of its warp, at an .aligned or .sync instruction
   WAITS_FOR_MEMORY,  // polls
 } WaitKind;
 
 // What makes a wait hopeless.
 typedef enum WaitEnd {
-  END_UNKNOWN,  // of memory and lanes; or not all warps could be followed to their ends
+  END_UNKNOWN,    // of memory and lanes; or a warp could not be followed
   END_BY_OTHERS,  // other warps would signal, if they went on
-  END_ALL_CAME,  // all that would signal have done so in this phase
-  END_BY_NONE,   // no warp would signal
+  END_ALL_CAME,   // all that would signal have done so in this phase
+  END_BY_NONE,    // no warp would signal
 } WaitEnd;
 
 // Warps of a block in which the same lanes wait for the same.

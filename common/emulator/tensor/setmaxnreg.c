@@ -29,8 +29,7 @@ static int round_up(unsigned registers) { return ((int)registers + UNIT - 1) / U
 static int fitting(const unsigned threads[3], uint64_t blocks) {
   uint64_t product = threads[0];
   for (int axis = 1; axis < 3; axis++) product *= threads[axis] ? threads[axis] : 1;
-  uint64_t warps = (product + LANES - 1) / LANES * blocks,
-           in_partition = (warps + PARTITIONS - 1) / PARTITIONS;
+  uint64_t warps = (product + LANES - 1) / LANES * blocks, in_partition = (warps + PARTITIONS - 1) / PARTITIONS;
   uint64_t registers = PARTITION_REGISTERS / in_partition / UNIT * UNIT;
   return registers > MAX_REGISTERS ? MAX_REGISTERS : (int)registers;
 }
