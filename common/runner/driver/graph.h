@@ -25,6 +25,13 @@ struct CUgraphExec_st {
 
 void graph_remove(CUgraphNode node);
 
+// ---- graph_memory.c ----
+
+// Whether a graph has memory nodes. It cannot be cloned then, nor be a child.
+bool graph_memory_in(const struct CUgraph_st *graph);
+// Called before each launch: what the last one has allocated must be free again, or is freed where the flags say so.
+CUresult graph_memory_begin(const struct CUgraph_st *graph, unsigned long long flags);
+
 // ---- conditional.c ----
 
 // Whether a graph has conditional nodes. It cannot be cloned then, nor be a child.
