@@ -71,6 +71,7 @@ Test(runner, linker_takes_objects_and_libraries) {
   free(output);
 }
 
+Test(runner, memory_nodes_of_graphs) { expect_right("graph_memory"); }
 Test(runner, runtime_of_cuda_12) {
   expect_right("streams-12");
   expect_right("launches-12");
@@ -353,6 +354,38 @@ Test(runner, forked_process_cannot_use_cuda) {
   free(output);
 }
 
+// ---- memory nodes ----
+
+// The first launch has written it, and the second one has not.
+Test(runner, memory_of_a_graph_is_fresh_in_each_launch) {
+  Output *output = run_test("", "graph_memory", "stale");
+  EXPECT_CODE(1);
+  EXPECT_OUT("cudaSuccess\n");
+  EXPECT_ERR("uninitialised read");
+  EXPECT_ERR("at tests/runner/graph_memory.cu:13 ");
+  free(output);
+}
+
+Test(runner, memory_that_a_graph_has_freed) {
+  Output *output = run_test("", "graph_memory", "after-free");
+  EXPECT_CODE(1);
+  EXPECT_OUT("cudaErrorIllegalAddress\n");
+  EXPECT_ERR("out-of-bounds access");
+  free(output);
+}
+
+Test(runner, memory_nodes_where_cuda_allows_none) {
+  Output *output = run_test("", "graph_memory", "again");
+  EXPECT_CODE(0);
+  EXPECT_ERR("a graph is launched again, and 0x");
+  free(output);
+  output = run_test("", "graph_memory", "refused");
+  EXPECT_CODE(0);
+  EXPECT_ERR("a graph with conditional nodes or memory nodes cannot be cloned");
+  EXPECT_ERR("which no graph has allocated");
+  free(output);
+}
+
 // ---- conditional nodes ----
 
 #define NEEDS_CUDA_13()                                                                                                \
@@ -395,8 +428,8 @@ Test(runner, conditional_nodes_where_cuda_allows_none) {
   Output *output = run_test("", "conditional", "refused");
   EXPECT_CODE(0);
   EXPECT_ERR("is instantiated twice");
-  EXPECT_ERR("cannot be cloned");
-  EXPECT_ERR("cannot be a child of another graph");
+  EXPECT_ERR("memory nodes cannot be cloned");
+  EXPECT_ERR("memory nodes cannot be a child of another graph");
   free(output);
   output = run_test("", "conditional", "host");
   EXPECT_CODE(0);

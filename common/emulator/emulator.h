@@ -40,6 +40,8 @@ void emulator_close(Emulator *emulator);
 // free, write, read and fill return false when the range is not inside one allocation.
 uint64_t emulator_alloc(Emulator *emulator, size_t size);
 bool emulator_free(Emulator *emulator, uint64_t address);
+// emulator_renew allocates what was freed once more, at its address, as fresh memory; false when nothing freed begins there.
+bool emulator_renew(Emulator *emulator, uint64_t address);
 bool emulator_write(Emulator *emulator, uint64_t address, const void *source, size_t size);
 bool emulator_read(Emulator *emulator, void *destination, uint64_t address, size_t size);
 bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t size);

@@ -131,6 +131,15 @@ Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with
   return region;
 }
 
+Region *region_renew(RegionTable *table, uint64_t base, bool with_shadow) {
+  int at = region_above(table, base) - 1;
+  Region *region = at >= 0 ? table->items[at] : NULL;
+  if (!region || region->base != base || !region->freed || region->is_host) return NULL;
+  if (region_init(region, region->kind, base, region->size, with_shadow, table->usage)) return region;
+  region->freed = true;
+  return NULL;
+}
+
 // ---- the host's memory ----
 
 static void drop(RegionTable *table, int at) {

@@ -48,6 +48,8 @@ typedef struct RegionTable {
 // The region that contains the address, or NULL; *nearest is then the closest one, if any.
 Region *region_find(const RegionTable *table, uint64_t address, const Region **nearest);
 Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with_shadow);
+// Memory that was freed, at its old address: poisoned and unwritten. NULL when no freed region of region_add begins there.
+Region *region_renew(RegionTable *table, uint64_t base, bool with_shadow);
 // The host's memory at its own address, which counts as written. The base is memory, rounded down to a page of the shadow.
 // NULL when it overlaps a region.
 Region *region_map(RegionTable *table, void *memory, uint64_t size, bool with_shadow);

@@ -238,6 +238,8 @@ DecodeResult system_call_decode(Decoder *decoder, const PtxInstruction *source, 
                                 const PtxOperand *results, const PtxOperand *arguments, Inst *inst) {
   int f = 0;
   while (f < FUNCTIONS && strcmp(name, functions[f].name)) f++;
+  if (f == FUNCTIONS && !strncmp(name, "__cudaCDP", strlen("__cudaCDP")))
+    return decoder_error(decoder, source, "%s: here no kernel launches kernels (dynamic parallelism)", name);
   if (f == FUNCTIONS)
     return decoder_error(
         decoder, source,

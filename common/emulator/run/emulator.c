@@ -51,6 +51,10 @@ bool emulator_free(Emulator *emulator, uint64_t address) {
   return true;
 }
 
+bool emulator_renew(Emulator *emulator, uint64_t address) {
+  return region_renew(&emulator->global, address, emulator->options.hazards) != NULL;
+}
+
 // The region that holds the whole range, or NULL.
 static Region *range(const Emulator *emulator, uint64_t address, size_t size, uint64_t *offset) {
   Region *region = region_find(&emulator->global, address, NULL);

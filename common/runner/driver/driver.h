@@ -24,6 +24,9 @@ typedef struct Allocation {
 Allocation *memory_at(uint64_t address);
 CUresult memory_allocate(MemoryKind kind, size_t size, unsigned flags, uint64_t *address);
 CUresult memory_release(uint64_t address, const char *function);
+// An address for device memory that does not exist yet, and the memory there: fresh each time. 0: no room.
+uint64_t memory_reserve(size_t size);
+CUresult memory_renew(uint64_t address, size_t size);
 void memory_free_all(void);
 size_t memory_used(void);
 // Copies between memory of any kind: an address that is not the emulator's is the host's.
@@ -195,6 +198,14 @@ CUgraph graph_new(void);
 void graph_free(CUgraph graph);
 CUgraph graph_clone(const struct CUgraph_st *graph);
 CUresult graph_run(CUgraph graph);
+
+// ---- graph_memory.c: what a graph allocates ----
+
+// Adds a node to the graph that a stream captures. An address that no graph has allocated is an error.
+CUresult graph_memory_capture(CUstream stream, CUdeviceptr *address, size_t size);
+CUresult graph_memory_capture_free(CUstream stream, CUdeviceptr address);
+CUresult graph_memory_allocate(uint64_t address, size_t size);
+CUresult graph_memory_free(uint64_t address);
 
 // ---- conditional.c ----
 

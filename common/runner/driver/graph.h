@@ -30,6 +30,13 @@ void graph_remove(CUgraphNode node);
 bool graph_add_edge_data(CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *edge);
 void node_list_remove(NodeList *list, CUgraphNode node);
 
+// ---- graph_memory.c ----
+
+// Whether a graph has memory nodes. It cannot be cloned then, nor be a child.
+bool graph_memory_in(const struct CUgraph_st *graph);
+// Called before each launch: what the last one has allocated must be free again, or is freed where the flags say so.
+CUresult graph_memory_begin(const struct CUgraph_st *graph, unsigned long long flags);
+
 // ---- conditional.c ----
 
 // Whether a graph has conditional nodes. It cannot be cloned then, nor be a child.

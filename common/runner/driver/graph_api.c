@@ -102,16 +102,18 @@ API(cuGraphAddEventWaitNode, (NODE, CUevent event)) {
   return add(node, graph, after, count, (Operation){.kind = OPERATION_WAIT, .as.event = event});
 }
 
-// What CUDA does not allow of a graph with conditional nodes.
-static CUresult refuse_conditional(const char *what) {
-  core_say("a graph with conditional nodes cannot be %s", what);
+// What CUDA does not allow of a graph with conditional nodes or memory nodes.
+static bool is_single(CUgraph graph) { return conditional_in(graph) || graph_memory_in(graph); }
+
+static CUresult refuse_single(const char *what) {
+  core_say("a graph with conditional nodes or memory nodes cannot be %s", what);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 API(cuGraphAddChildGraphNode, (NODE, CUgraph child)) {
   ENTER();
   if (!child) return CUDA_ERROR_INVALID_VALUE;
-  if (conditional_in(child)) return refuse_conditional("a child of another graph");
+  if (is_single(child)) return refuse_single("a child of another graph");
   return add(node, graph, after, count, (Operation){.kind = OPERATION_GRAPH, .as.graph = graph_clone(child)});
 }
 
@@ -155,6 +157,9 @@ static CUresult add_node(CUgraphNode *node, CUgraph graph, const CUgraphNode *af
 #if CUDA_VERSION >= 12030
   case CU_GRAPH_NODE_TYPE_CONDITIONAL: return add_condition(node, graph, after, count, p);
 #endif
+  case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    return cuGraphAddMemAllocNode(node, graph, after, count, (CUDA_MEM_ALLOC_NODE_PARAMS *)(void *)&p->alloc);
+  case CU_GRAPH_NODE_TYPE_MEM_FREE: return cuGraphAddMemFreeNode(node, graph, after, count, p->free.dptr);
   default: return core_missing("cuGraphAddNode of this type");
   }
 }
@@ -280,6 +285,8 @@ API(cuGraphNodeGetType, (CUgraphNode node, CUgraphNodeType *type)) {
     [OPERATION_RECORD] = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
     [OPERATION_WAIT] = CU_GRAPH_NODE_TYPE_WAIT_EVENT,
     [OPERATION_GRAPH] = CU_GRAPH_NODE_TYPE_GRAPH,
+    [OPERATION_ALLOCATE] = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+    [OPERATION_FREE] = CU_GRAPH_NODE_TYPE_MEM_FREE,
 #if CUDA_VERSION >= 12030
     [OPERATION_CONDITION] = CU_GRAPH_NODE_TYPE_CONDITIONAL,
 #endif
@@ -333,7 +340,7 @@ API(cuGraphDestroyNode, (CUgraphNode node)) {
 
 API(cuGraphClone, (CUgraph * clone, CUgraph graph)) {
   ENTER();
-  if (graph && conditional_in(graph)) return refuse_conditional("cloned");
+  if (graph && is_single(graph)) return refuse_single("cloned");
   *clone = graph ? graph_clone(graph) : NULL;
   return *clone ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -521,10 +528,12 @@ API(cuGraphLaunch, (CUgraphExec exec, CUstream stream)) {
   ENTER();
   if (!exec || !stream_of(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (!stream_captures(stream)) {
+    CUresult status = graph_memory_begin(exec->graph, exec->flags);
+    if (status != CUDA_SUCCESS) return status;
     conditional_begin(exec->graph);
     return graph_run(exec->graph);
   }
-  if (conditional_in(exec->graph)) return refuse_conditional("launched into a stream that captures");
+  if (is_single(exec->graph)) return refuse_single("launched into a stream that captures");
   Operation operation = {.kind = OPERATION_GRAPH, .function = "cuGraphLaunch", .as.graph = graph_clone(exec->graph)};
   return stream_do(stream, &operation);
 }

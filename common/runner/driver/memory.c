@@ -125,6 +125,18 @@ CUresult memory_release(uint64_t address, const char *function) {
   return CUDA_SUCCESS;
 }
 
+uint64_t memory_reserve(size_t size) {
+  uint64_t address = emulator_alloc(core.emulator, size);
+  if (address) emulator_free(core.emulator, address);
+  return address;
+}
+
+CUresult memory_renew(uint64_t address, size_t size) {
+  if (size > DEVICE_MEMORY - table.used || !emulator_renew(core.emulator, address)) return CUDA_ERROR_OUT_OF_MEMORY;
+  return insert((Allocation){.base = address, .size = size, .kind = MEMORY_DEVICE}) ? CUDA_SUCCESS
+                                                                                    : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 void memory_free_all(void) {
   for (int i = 0; i < table.count; i++) give_back(&table.items[i]);
   table.count = 0;

@@ -18,6 +18,7 @@ static CUmemoryPool current = &default_pool;
 static CUresult allocate(CUdeviceptr *address, size_t size, CUstream stream) {
   uint64_t result = 0;
   if (!stream_of(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream_captures(stream)) return graph_memory_capture(stream, address, size);
   CUresult status = memory_allocate(MEMORY_DEVICE, size, 0, &result);
   if (status == CUDA_SUCCESS) *address = result;
   return status;
@@ -34,11 +35,11 @@ API(cuMemAllocFromPoolAsync, (CUdeviceptr * address, size_t size, CUmemoryPool p
   return allocate(address, size, stream);
 }
 
-// A graph may be launched again, so what it allocated while it was captured stays.
 API(cuMemFreeAsync, (CUdeviceptr address, CUstream stream)) {
   ENTER();
   if (!stream_of(stream)) return CUDA_ERROR_INVALID_HANDLE;
-  return !address || stream_captures(stream) ? CUDA_SUCCESS : memory_release(address, "free");
+  if (!address) return CUDA_SUCCESS;
+  return stream_captures(stream) ? graph_memory_capture_free(stream, address) : memory_release(address, "free");
 }
 
 // ---- pools ----

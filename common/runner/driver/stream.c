@@ -73,7 +73,8 @@ CUresult operation_run(const Operation *operation) {
   case OPERATION_RECORD: operation->as.event->recorded = true; return CUDA_SUCCESS;
   case OPERATION_GRAPH: return graph_run(operation->as.graph);
   case OPERATION_CONDITION: return condition_run(&operation->as.condition);
-  case OPERATION_FREE: return memory_release(operation->as.memory.address, operation->function);
+  case OPERATION_ALLOCATE: return graph_memory_allocate(operation->as.memory.address, operation->as.memory.size);
+  case OPERATION_FREE: return graph_memory_free(operation->as.memory.address);
   default: return CUDA_SUCCESS;
   }
 }

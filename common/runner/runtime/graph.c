@@ -149,6 +149,37 @@ API(cudaGraphAddEventWaitNode, (NODE, cudaEvent_t event)) {
   return DO(cuGraphAddEventWaitNode(node, graph, after, count, event));
 }
 
+// ---- memory ----
+
+_Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS),
+               "the parameters of an allocation are laid out alike");
+
+API(cudaGraphAddMemAllocNode, (NODE, struct cudaMemAllocNodeParams *parameters)) {
+  return DO(cuGraphAddMemAllocNode(node, graph, after, count, (CUDA_MEM_ALLOC_NODE_PARAMS *)(void *)parameters));
+}
+
+API(cudaGraphAddMemFreeNode, (NODE, void *pointer)) {
+  return DO(cuGraphAddMemFreeNode(node, graph, after, count, ADDRESS(pointer)));
+}
+
+API(cudaGraphMemAllocNodeGetParams, (cudaGraphNode_t node, struct cudaMemAllocNodeParams *result)) {
+  return DO(cuGraphMemAllocNodeGetParams(node, (CUDA_MEM_ALLOC_NODE_PARAMS *)(void *)result));
+}
+
+API(cudaGraphMemFreeNodeGetParams, (cudaGraphNode_t node, void *result)) {
+  return DO(cuGraphMemFreeNodeGetParams(node, (CUdeviceptr *)result));
+}
+
+API(cudaDeviceGraphMemTrim, (int device)) { return DO(cuDeviceGraphMemTrim(device)); }
+
+API(cudaDeviceGetGraphMemAttribute, (int device, enum cudaGraphMemAttributeType attribute, void *value)) {
+  return DO(cuDeviceGetGraphMemAttribute(device, (CUgraphMem_attribute)attribute, value));
+}
+
+API(cudaDeviceSetGraphMemAttribute, (int device, enum cudaGraphMemAttributeType attribute, void *value)) {
+  return DO(cuDeviceSetGraphMemAttribute(device, (CUgraphMem_attribute)attribute, value));
+}
+
 #if CUDA_VERSION >= 12020
 // The parameters of a node of any kind, as the driver has them.
 static cudaError_t any_parameters(const struct cudaGraphNodeParams *p, CUgraphNodeParams *result) {
@@ -174,6 +205,8 @@ static cudaError_t any_parameters(const struct cudaGraphNodeParams *p, CUgraphNo
   case cudaGraphNodeTypeGraph: result->graph.graph = p->graph.graph; break;
   case cudaGraphNodeTypeWaitEvent: result->eventWait.event = p->eventWait.event; break;
   case cudaGraphNodeTypeEventRecord: result->eventRecord.event = p->eventRecord.event; break;
+  case cudaGraphNodeTypeMemAlloc: memcpy(&result->alloc, &p->alloc, sizeof result->alloc); break;
+  case cudaGraphNodeTypeMemFree: result->free.dptr = ADDRESS(p->free.dptr); break;
 #if CUDA_VERSION >= 12030
   case cudaGraphNodeTypeConditional:
     result->conditional = (CUDA_CONDITIONAL_NODE_PARAMS){.handle = p->conditional.handle,
@@ -192,6 +225,7 @@ static cudaError_t add_any(cudaGraphNode_t *node, cudaGraph_t graph, const cudaG
   cudaError_t status = any_parameters(parameters, &p);
   if (status) return runtime_result(status);
   status = DO(cuGraphAddNode_v2(node, graph, after, edges, count, &p));
+  if (p.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) parameters->alloc.dptr = (void *)(uintptr_t)p.alloc.dptr;
 #if CUDA_VERSION >= 12030
   if (p.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) parameters->conditional.phGraph_out = p.conditional.phGraph_out;
 #endif
