@@ -230,7 +230,7 @@ typedef enum HazardGrade {
 
 // "shared-memory race", the name the reports and the tests use.
 const char *hazard_name(HazardKind kind);
-// One sentence: what to do about it.
+// One sentence: what helps against every cause of the kind, or NULL.
 const char *hazard_advice(HazardKind kind);
 
 // A line of the source: that of an instruction, or of a call that was inlined.
@@ -250,7 +250,7 @@ typedef struct HazardPlace {
   unsigned block[3], thread[3];
 } HazardPlace;
 
-enum { HAZARD_DETAIL = 1600 };
+enum { HAZARD_DETAIL = 1600, HAZARD_ADVICE = 600 };
 
 typedef struct Hazard {
   HazardKind kind;
@@ -267,9 +267,11 @@ typedef struct Hazard {
   // also counts those that are not.
   bool more;
   char detail[HAZARD_DETAIL];  // one sentence on this very case
+  char advice[HAZARD_ADVICE];  // what to change, as it follows from the cause; empty if that is not known
 } Hazard;
 
 // Hazards since the emulator opened or the last clear, one per kind, grade and pair of PTX lines, sorted by source lines.
+// What may follow from others comes behind them: uninitialised reads and wrong expect_tx, then what stopped a launch.
 // At most 1000, and whatever stopped a launch. The array is valid until the next launch or call of this function, what it
 // points to until the next clear.
 const Hazard *emulator_hazards(const Emulator *emulator, int *count);

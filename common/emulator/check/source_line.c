@@ -1,6 +1,7 @@
 // Where in the source an instruction stands: see source_line.h.
 #include "source_line.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "../warp/host_memory.h"
@@ -43,6 +44,18 @@ bool instruction_line(const PtxModule *module, const PtxInstruction *source, con
   *file = location ? module->files[location->file] : NULL;
   *line = location ? location->line : 0;
   return location != NULL;
+}
+
+LineText named_line(const PtxModule *module, const PtxInstruction *source) {
+  LineText text;
+  const PtxLocation *own = own_location(module, source), *call = own ? own->inlined_at : NULL;
+  if (!own)
+    snprintf(text.text, sizeof text.text, "PTX line %d", source->line);
+  else if (has_file(module, call) && !strcmp(module->files[call->file], module->files[own->file]))
+    snprintf(text.text, sizeof text.text, "line %d (called at %d)", own->line, call->line);
+  else
+    snprintf(text.text, sizeof text.text, "line %d", own->line);
+  return text;
 }
 
 // The function that has the instruction: the last that begins before it.
