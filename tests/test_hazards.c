@@ -19,7 +19,14 @@
 TestSuite(hazards, .timeout = 120);
 
 // Under sanitizers one schedule on each number of host threads: more take the same paths of the C code.
-enum { SCHEDULES = SANITIZED ? 2 : 5, STEP_LIMIT = 16 << 20, MAX_BUFFERS = 12, MAX_MARKERS = 16, MAX_CASES = 400 };
+enum {
+  SCHEDULES = SANITIZED ? 2 : 5,
+  STEP_LIMIT = 16 << 20,
+  MAX_BUFFERS = 12,
+  MAX_MARKERS = 16,
+  MAX_ADVICE = 4,
+  MAX_CASES = 400
+};
 
 // ---- what the comments of a kernel say ----
 
@@ -51,6 +58,8 @@ typedef struct Script {
   int argument_count, marker_count;
   Argument arguments[MAX_BUFFERS];
   Marker markers[MAX_MARKERS];
+  int advice_count;
+  char advice[MAX_ADVICE][200];  // texts that the report must have
 } Script;
 
 static void bad_comment(const Script *script, const char *what) {
@@ -160,6 +169,33 @@ static void read_markers(Script *script, const char *source) {
   }
 }
 
+static int line_of(const Script *script, int role) {
+  for (int i = 0; i < script->marker_count; i++)
+    if ((int)script->markers[i].role == role) return script->markers[i].line;
+  bad_comment(script, "the advice names a line that is not marked");
+  return 0;
+}
+
+// "Put a barrier after line {OTHER}": the lines are those of the first markers.
+static void read_advice(Script *script, const char *source) {
+  char start[80];
+  size_t length = (size_t)snprintf(start, sizeof start, "// ADVICE(%s): ", script->kernel);
+  for (const char *at = source; (at = strstr(at, start));) {
+    if (script->advice_count == MAX_ADVICE) bad_comment(script, "too much advice");
+    char *text = script->advice[script->advice_count++];
+    size_t used = 0;
+    for (at += length; *at != '\n' && used + 12 < sizeof script->advice[0];) {
+      bool other = !strncmp(at, "{OTHER}", 7), here = !strncmp(at, "{HAZARD}", 8);
+      if (other || here)
+        used += (size_t)sprintf(text + used, "%d", line_of(script, other ? OTHER_SIDE : EXPECTED));
+      else
+        text[used++] = *at;
+      at += other ? 7 : here ? 8 : 1;
+    }
+    text[used] = 0;
+  }
+}
+
 static char *read_source(const char *family) {
   char path[600];
   snprintf(path, sizeof path, "%s/tests/hazards/%s.cu", root_path(), family);
@@ -176,6 +212,7 @@ static Script read_script(const char *family, const char *kernel) {
   if (!launch) bad_comment(&script, "no launch");
   read_launch(&script, launch + strlen(start));
   read_markers(&script, source);
+  read_advice(&script, source);
   free(source);
   return script;
 }
@@ -389,6 +426,9 @@ static void judge_faulty(const Script *script, const Run *run, int schedule) {
     cr_expect(answered, "%s, schedule %d: no %s at %s.cu:%d, but\n%s", script->kernel, schedule,
               hazard_name(marker->kind), script->family, marker->line, run->report);
   }
+  for (int i = 0; i < script->advice_count; i++)
+    cr_expect(strstr(run->report, script->advice[i]), "%s, schedule %d: no \"%s\", but\n%s", script->kernel, schedule,
+              script->advice[i], run->report);
   for (int h = 0; h < run->hazard_count; h++) {
     const Hazard *hazard = &run->hazards[h];
     bool expected = is_kind_of_marker(script, hazard) && is_marked(script, &hazard->here) &&

@@ -248,7 +248,7 @@ typedef enum HazardGrade {
 
 // "shared-memory race", the name the reports and the tests use.
 const char *hazard_name(HazardKind kind);
-// One sentence: what to do about it.
+// One sentence: what helps against every cause of the kind, or NULL.
 const char *hazard_advice(HazardKind kind);
 
 // A line of the source: that of an instruction, or of a call that was inlined.
@@ -268,7 +268,7 @@ typedef struct HazardPlace {
   unsigned block[3], thread[3];
 } HazardPlace;
 
-enum { HAZARD_DETAIL = 1600 };
+enum { HAZARD_DETAIL = 1600, HAZARD_ADVICE = 600 };
 
 typedef struct Hazard {
   HazardKind kind;
@@ -284,12 +284,13 @@ typedef struct Hazard {
   // Of a pair of source lines so many pairs of PTX lines are kept (an unrolled loop has hundreds). The last one that is kept
   // also counts those that are not.
   bool more;
-  const char *advice;          // what to do in this very case; NULL: hazard_advice() of the kind
   const char *lines;           // of a deadlock: who waits where and for what, a line each; NULL: none
   char detail[HAZARD_DETAIL];  // one sentence on this very case
+  char advice[HAZARD_ADVICE];  // what to change, as it follows from the cause; empty if that is not known
 } Hazard;
 
 // Hazards since the emulator opened or the last clear, one per kind, grade and pair of PTX lines, sorted by source lines.
+// What may follow from others comes behind them: uninitialised reads and wrong expect_tx, then what stopped a launch.
 // At most 1000, and whatever stopped a launch. The array is valid until the next launch or call of this function, what it
 // points to until the next clear.
 const Hazard *emulator_hazards(const Emulator *emulator, int *count);

@@ -13,6 +13,8 @@
 //   // OTHER(NAME)                           the line that it must name beside it
 //   // ALSO(NAME): deadlock                  what may be reported there as well
 //
+//   // ADVICE(NAME): put a barrier after line {OTHER}, before line {HAZARD}      what the report must say, with those lines
+//
 // What is no fault has its grade in front: "HAZARD(NAME): formal barrier misuse", "note ...".
 //
 // A kernel without a HAZARD only looks faulty: nothing may be reported.

@@ -32,6 +32,7 @@ extern "C" __global__ void box_address(const float *in, float *out, const __grid
 
 // A bulk copy moves multiples of 16 bytes: the tail has 50 floats.
 // launch tail_size: grid 1 block 64 args float[64] float[64]=zero 50
+// ADVICE(tail_size): Round the size up to a multiple of 16
 extern "C" __global__ void tail_size(const float *in, float *out, int n) {
   __shared__ alignas(16) float tile[64];
   __shared__ uint64_t full;

@@ -160,8 +160,7 @@ void async_warp_end(Warp *warp) {
 void group_add(GroupQueue *queue, Mask mask, AsyncOp *op) {
   queue->entries = host_grow(queue->entries, queue->count, &queue->capacity, sizeof(GroupEntry));
   GroupEntry *entry = &queue->entries[queue->count++];
-  entry->op = op;
-  entry->waiting = mask;
+  *entry = (GroupEntry){.op = op, .waiting = mask};
   for (int lane = 0; lane < LANES; lane++) entry->group[lane] = queue->commits[lane];
   async_retain(op);
 }
@@ -181,13 +180,24 @@ static Mask lanes_to_wait(const GroupQueue *queue, const GroupEntry *entry, Mask
   return result;
 }
 
-void group_wait(Warp *warp, GroupQueue *queue, Mask mask, uint32_t allowed, bool everything) {
+void group_pass(const Warp *warp, const Inst *inst, const GroupQueue *queue, GroupEntry *entry, Mask mask) {
+  Mask left = entry->waiting & mask;
+  if (!left) return;
+  int lane = __builtin_ctz(left);
+  const GroupEntry *last = &queue->entries[queue->count - 1];
+  bool is_open = last->waiting >> lane & 1 && last->group[lane] == queue->commits[lane];
+  uint32_t newer = queue->commits[lane] - entry->group[lane];
+  entry->passed = (PassedWait){inst, lane, warp->clocks[lane].own, newer, is_open ? last->op->inst : NULL};
+}
+
+void group_wait(Warp *warp, const Inst *inst, GroupQueue *queue, Mask mask, uint32_t allowed, bool everything) {
   int kept = 0;
   for (int i = 0; i < queue->count; i++) {
     GroupEntry *entry = &queue->entries[i];
     Mask lanes = lanes_to_wait(queue, entry, mask, allowed, everything);
     if (lanes) async_wait(warp, lanes, entry->op);
     entry->waiting &= ~lanes;
+    group_pass(warp, inst, queue, entry, mask);
     if (entry->waiting)
       queue->entries[kept++] = *entry;
     else

@@ -11,6 +11,7 @@
 // that complete on an mbarrier, and bulk groups) complete by themselves: when no warp of the cluster can go on.
 #pragma once
 
+#include "../check/advice.h"
 #include "../check/agents.h"
 #include "../check/race.h"
 
@@ -69,8 +70,18 @@ AsyncOp *async_first_pending(const Cluster *cluster);
 
 // ---- groups: cp.async, cp.async.bulk and wgmma commit operations to groups and wait for all but the latest N ----
 
+// The last wait that an operation was still in flight after, for reports.
+typedef struct PassedWait {
+  const Inst *inst;  // NULL: none
+  int lane;
+  uint32_t clock;    // of the lane then
+  uint32_t newer;    // commits since the operation, that of its own group among them; 0: it was in no group yet
+  const Inst *open;  // an operation that was in no group yet, or NULL
+} PassedWait;
+
 typedef struct GroupEntry {
   AsyncOp *op;
+  PassedWait passed;
   Mask waiting;           // lanes that have not waited for it yet
   uint32_t group[LANES];  // of each lane: how many commits came before it
 } GroupEntry;
@@ -88,5 +99,14 @@ GroupQueue *async_groups(Warp *warp, GroupKind kind);
 // Adds the operation to the open group of the lanes of mask; takes a reference.
 void group_add(GroupQueue *queue, Mask mask, AsyncOp *op);
 void group_commit(GroupQueue *queue, Mask mask);
-// The lanes wait for all but their latest `allowed` groups; uncommitted operations too when everything is true.
-void group_wait(Warp *warp, GroupQueue *queue, Mask mask, uint32_t allowed, bool everything);
+// The lanes wait, by inst, for all but their latest `allowed` groups; uncommitted operations too when everything is true.
+void group_wait(Warp *warp, const Inst *inst, GroupQueue *queue, Mask mask, uint32_t allowed, bool everything);
+// The wait of the lanes, by inst, has left the entry in flight.
+void group_pass(const Warp *warp, const Inst *inst, const GroupQueue *queue, GroupEntry *entry, Mask mask);
+
+// ---- unwaited.c: what the person must change ----
+
+// For agents_advise.
+void async_advise_wait(Advice *advice, const Unwaited *unwaited);
+// An instruction uses registers of the warp's wgmma of that number, for which the warp has not waited.
+void async_advise_registers(Advice *advice, Warp *warp, const Inst *use, uint32_t number);

@@ -270,7 +270,9 @@ bool bulk_check_ranks(Warp *warp, const Inst *inst, int lane, uint32_t mask) {
   int blocks = warp->block->cluster->block_count;
   if (mask && mask >> blocks == 0) return true;
   hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
-              "the multicast mask 0x%x names blocks that a cluster of %d does not have, or none", mask, blocks);
+              "the multicast mask 0x%x names blocks that a cluster of %d does not have, or none\n"
+              "Set the bits of ranks from 0 to the cluster's number of blocks minus one.",
+              mask, blocks);
   return false;
 }
 
@@ -287,8 +289,11 @@ typedef struct BulkPlan {
 
 static bool size_is_whole(Warp *warp, const Inst *inst, int lane, uint64_t address, u32 size) {
   if (size % UNIT == 0) return true;
-  hazard_stop(warp, inst, lane, HAZARD_MISALIGNED, address, (int)size,
-              "a bulk copy moves a multiple of %d bytes, not %u", UNIT, size);
+  hazard_stop(
+      warp, inst, lane, HAZARD_MISALIGNED, address, (int)size,
+      "a bulk copy moves a multiple of %d bytes, not %u\nRound the size up to a multiple of %d, in the copy and in "
+      "expect_tx, if both buffers have room for it; or copy the last bytes with ordinary loads and stores.",
+      UNIT, size, UNIT);
   return false;
 }
 
@@ -298,7 +303,8 @@ static bool check_cluster(Warp *warp, const Inst *inst, int lane, uint64_t addre
   const BulkPlan *plan = inst->extra;
   if (plan->from_space != SPACE_SHARED || warp_launch(warp)->explicit_cluster) return true;
   hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, (int)size,
-              "a copy from shared to shared memory needs a launch with a cluster: the kernel stops, as an H200 does");
+              "a copy from shared to shared memory needs a launch with a cluster: the kernel stops, as an H200 does\n"
+              "Launch with a cluster (__cluster_dims__, or cudaLaunchKernelEx), also for one block.");
   return false;
 }
 
@@ -308,8 +314,11 @@ static bool find_side(Warp *warp, const Inst *inst, int lane, Space space, uint6
   if (!memory_find(warp, inst, lane, space, address, (int)size, UNIT, kind, access)) return false;
   bool shared = access->region && access->region->kind == REGION_SHARED;
   if (access->region && shared == (space == SPACE_SHARED)) return true;
-  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, (int)size,
-              "the address is not in the space that the instruction names");
+  hazard_stop(
+      warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, (int)size,
+      "the address is not in the space that the instruction names\n"
+      "Give a .shared operand the address that __cvta_generic_to_shared returns, and a .global one a pointer to "
+      "device memory.");
   return false;
 }
 
@@ -397,8 +406,8 @@ static void commit(Warp *warp, const Inst *inst, Mask mask) {
 
 // flags: .read, which waits until the sources have been read alone.
 static void wait_group(Warp *warp, const Inst *inst, Mask mask) {
-  group_wait(warp, async_groups(warp, GROUP_BULK_READ), mask, (uint32_t)inst->immediate, false);
-  if (!inst->flags) group_wait(warp, async_groups(warp, GROUP_BULK), mask, (uint32_t)inst->immediate, false);
+  group_wait(warp, inst, async_groups(warp, GROUP_BULK_READ), mask, (uint32_t)inst->immediate, false);
+  if (!inst->flags) group_wait(warp, inst, async_groups(warp, GROUP_BULK), mask, (uint32_t)inst->immediate, false);
 }
 
 void bulk_check_exit(Warp *warp, Mask mask) {

@@ -103,7 +103,7 @@ static void commit(Warp *warp, const Inst *inst, Mask mask) {
 }
 
 static void wait_group(Warp *warp, const Inst *inst, Mask mask) {
-  group_wait(warp, async_groups(warp, GROUP_CP_ASYNC), mask, (uint32_t)inst->immediate, inst->flags);
+  group_wait(warp, inst, async_groups(warp, GROUP_CP_ASYNC), mask, (uint32_t)inst->immediate, inst->flags);
 }
 
 // ---- decoding ----

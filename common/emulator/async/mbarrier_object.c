@@ -107,7 +107,7 @@ typedef void Report(const Warp *warp, const Inst *inst, int lane, HazardKind kin
 
 static void tell(Report *report, Origin origin, HazardKind kind, uint64_t address, const char *format,
                  va_list arguments) {
-  char detail[400];
+  char detail[HAZARD_DETAIL];
   vsnprintf(detail, sizeof detail, format, arguments);
   report(origin.warp, origin.inst, origin.lane, kind, address, MBARRIER_BYTES, "%s", detail);
 }
@@ -150,7 +150,9 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   if (!memory_find(warp, inst, lane, space, address, MBARRIER_BYTES, MBARRIER_BYTES, ACCESS_ATOMIC, &access))
     return NULL;
   if (!access.region || access.region->kind != REGION_SHARED) {
-    mbarrier_stop(origin, address, "an mbarrier lives in shared memory, and this address is not there");
+    mbarrier_stop(origin, address,
+                  "an mbarrier lives in shared memory, and this address is not there\n"
+                  "Give the address that __cvta_generic_to_shared returns for a __shared__ variable.");
     return NULL;
   }
   const Cluster *cluster = warp->block->cluster;
@@ -159,12 +161,18 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   Mbarrier *mbarrier = table->capacity ? *table_slot(table, own_address) : NULL;
   if (!mbarrier) {
     mbarrier_stop(origin, address,
-                  "no mbarrier.init was executed for this mbarrier, or none yet: a barrier must stand between");
+                  "no mbarrier.init was executed for this mbarrier, or none yet: a barrier must stand between\n"
+                  "Initialise it in one thread, and put __syncthreads() (for other blocks cluster.sync()) before the "
+                  "first use.");
   } else if (!mbarrier->live) {
-    mbarrier_stop(origin, address, "the mbarrier was invalidated (mbarrier.inval) and not initialised again");
+    mbarrier_stop(origin, address,
+                  "the mbarrier was invalidated (mbarrier.inval) and not initialised again\n"
+                  "Invalidate it after its last use, or initialise it again before this one.");
   } else if (memcmp(access.data, &mbarrier->word, MBARRIER_BYTES)) {
     mbarrier_stop(origin, address,
-                  "an instruction that is not an mbarrier instruction has written the mbarrier's eight bytes");
+                  "an instruction that is not an mbarrier instruction has written the mbarrier's eight bytes\n"
+                  "Find the store that reaches these eight bytes: does an array next to them overflow, or share their "
+                  "memory?");
   } else {
     return mbarrier;
   }
@@ -177,7 +185,8 @@ Mbarrier *mbarrier_of_copy(Warp *warp, const Inst *inst, int lane, Space space, 
   if (mbarrier && foresee(warp, inst, mbarrier->address, true)) return NULL;
   if (!mbarrier || mbarrier->region == shared) return mbarrier;
   mbarrier_stop((Origin){warp, lane, inst}, address,
-                "the mbarrier must be in the shared memory of the block that the copy writes");
+                "the mbarrier must be in the shared memory of the block that the copy writes\n"
+                "Give the copy an mbarrier of its destination's block: mapa with the same rank for both.");
   return NULL;
 }
 
@@ -190,14 +199,12 @@ static bool comes_after_init(Origin origin, const Clocks *known, const Mbarrier 
 // False after a report.
 static bool check_init(Origin origin, const Clocks *known, const Mbarrier *mbarrier) {
   if (comes_after_init(origin, known, mbarrier)) return true;
-  const char *file;
-  int line;
-  const PtxInstruction *source = mbarrier->init.inst->source;
-  bool has_line = instruction_line(warp_launch(origin.warp)->program->module, source, &file, &line);
-  mbarrier_misuse(
-      origin, mbarrier->address,
-      "nothing orders the mbarrier's initialisation, at %s %d, before this use: a barrier must stand between",
-      has_line ? "line" : "PTX line", has_line ? line : source->line);
+  LineText line = named_line(warp_launch(origin.warp)->program->module, mbarrier->init.inst->source);
+  bool other_block = origin.warp->block != mbarrier->init.warp->block;
+  mbarrier_misuse(origin, mbarrier->address,
+                  "nothing orders the mbarrier's initialisation, at %s, before this use: a barrier must stand between\n"
+                  "Put %s after %s, before the first use by another thread.",
+                  line.text, other_block ? "a cluster barrier (cluster.sync())" : "__syncthreads()", line.text);
   return false;
 }
 
@@ -216,7 +223,8 @@ void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier)
   if (!check_init((Origin){op->warp, lane, op->inst}, actor.known, mbarrier)) return;
   actor.strength = STRONG_GPU;
   actor.unseen_is_formal = "the async proxy uses an mbarrier that was initialised without fence.mbarrier_init or "
-                           "fence.proxy.async between. An H200 sees the initialisation without either (tests/rules)";
+                           "fence.proxy.async between. An H200 sees the initialisation without either (tests/rules)\n"
+                           "Put fence.mbarrier_init.release.cluster after the initialisation, before the barrier.";
   race_read_by(&actor, mbarrier->region, mbarrier->offset, MBARRIER_BYTES);
 }
 
@@ -234,12 +242,13 @@ static void report_again(Origin origin, const Mbarrier *mbarrier) {
   if (state.pending != state.expected || state.tx || copy_in_flight(cluster, mbarrier->address))
     mbarrier_misuse(origin, mbarrier->address,
                     "there is an mbarrier already, and a phase of it has begun: a second mbarrier.init needs an "
-                    "mbarrier.inval before it");
+                    "mbarrier.inval before it\nInitialise it once, in one thread, before the loop that uses it; or "
+                    "invalidate it after its last phase.");
   else
     hazard_report_graded(HAZARD_FORMAL, origin.warp, origin.inst, origin.lane, HAZARD_MBARRIER_MISUSE,
                          mbarrier->address, MBARRIER_BYTES,
                          "there is an mbarrier already: a second mbarrier.init needs an mbarrier.inval before it. An "
-                         "H200 initialises it again (tests/rules)");
+                         "H200 initialises it again (tests/rules)\nInitialise it once, in one thread.");
 }
 
 void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *access, uint32_t count) {
@@ -249,7 +258,10 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
   bool again = mbarrier->live && !memcmp(access->data, &mbarrier->word, MBARRIER_BYTES);
   if (again) report_again(origin, mbarrier);
   if (count == 0 || count > MBARRIER_MAX) {
-    mbarrier_stop(origin, mbarrier->address, "an mbarrier waits for 1 to %d arrivals, not %u", MBARRIER_MAX, count);
+    mbarrier_stop(origin, mbarrier->address,
+                  "an mbarrier waits for 1 to %d arrivals, not %u\n"
+                  "Initialise it with the number of arrivals of one phase.",
+                  MBARRIER_MAX, count);
     return;
   }
   MbarrierState state = {.pending = count, .expected = count};
@@ -298,13 +310,21 @@ static void end_phase(Cluster *cluster, Mbarrier *mbarrier) {
                                          : mbarrier->copy;
   const char *fault = mbarrier->expect.inst ? "expect_tx announced too few bytes" : "no expect_tx announced the copy";
   if (state.tx < 0 && culprit.inst)
-    wrong_expect(hazard_report, culprit, mbarrier->address,
-                 "%s: all arrivals of the phase have come, and its copies wrote %d byte%s more than expected", fault,
-                 -state.tx, state.tx == -1 ? "" : "s");
+    wrong_expect(
+        hazard_report, culprit, mbarrier->address,
+        "%s: all arrivals of the phase have come, and its copies wrote %d byte%s more than expected\n"
+        "Expect the bytes of all copies of the phase together, before it can complete. A tensor copy counts its "
+        "map's whole box, also what lies outside of the tensor.",
+        fault, -state.tx, state.tx == -1 ? "" : "s");
   if (state.tx < 0) return;
   if (copy)
-    wrong_expect(hazard_report, culprit, mbarrier->address,
-                 "%s: the phase completes while a copy to this mbarrier is still under way", fault);
+    wrong_expect(
+        hazard_report, culprit, mbarrier->address,
+        "%s: the phase completes while a copy to this mbarrier is still under way\n"
+        "Expect the bytes of all copies of the phase together, also of the one at %s, before the phase can "
+        "complete. If that copy belongs to a later phase, issue it after the end of this one; if several threads issue "
+        "it, let one.",
+        fault, named_line(cluster->launch->program->module, copy->inst->source).text);
   mbarrier->phase++;
   set_state(mbarrier,
             (MbarrierState){.pending = state.expected, .expected = state.expected, .phase = mbarrier->phase & 7});
@@ -345,15 +365,21 @@ bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32
   if (count == 0 || count > MBARRIER_MAX) {
     mbarrier_stop(origin, mbarrier->address, "an arrival counts for 1 to %d, not %u", MBARRIER_MAX, count);
   } else if (count > state.pending) {
-    mbarrier_stop(origin, mbarrier->address,
-                  "more arrivals than the mbarrier was initialised for: phase %u waits for %u more, this one counts %u",
-                  mbarrier->phase, state.pending, count);
+    mbarrier_stop(
+        origin, mbarrier->address,
+        "more arrivals than the mbarrier was initialised for: phase %u waits for %u more, this one counts %u\n"
+        "Initialise the mbarrier with the number of arrivals of one phase, those of copies and of expect_tx "
+        "included; and let no thread arrive again before it has waited for the phase.",
+        mbarrier->phase, state.pending, count);
   } else if (drop && count > state.expected) {
-    mbarrier_stop(origin, mbarrier->address, "arrive_drop takes %u from the arrivals of the next phase, which are %u",
+    mbarrier_stop(origin, mbarrier->address,
+                  "arrive_drop takes %u from the arrivals of the next phase, which are %u\n"
+                  "A thread drops out once: use mbarrier.arrive, or a larger count at mbarrier.init.",
                   count, state.expected);
   } else if (!completes && count == state.pending && state.tx == 0) {
     mbarrier_stop(origin, mbarrier->address,
-                  "the last arrival of a phase completes it, and .noComplete promised that it does not");
+                  "the last arrival of a phase completes it, and .noComplete promised that it does not\n"
+                  "Leave .noComplete out.");
   } else {
     state.pending -= count;
     if (drop) state.expected -= count;
@@ -385,10 +411,13 @@ void mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrie
     return;
   bool over = mbarrier->phase != armed;
   if (over && lane_knows(warp, lane, mbarrier->completed, cluster->clock_count)) return;
-  mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address,
-                  "the thread asks for a phase of parity %u, and what is under way is phase %u, of parity %u: the wait "
-                  "ends at once, or never",
-                  parity, armed, armed & 1);
+  mbarrier_misuse(
+      (Origin){warp, lane, inst}, mbarrier->address,
+      "the thread asks for a phase of parity %u, and what is under way is phase %u, of parity %u: the wait "
+      "ends at once, or never\nWait with the parity of the phase: 0 in the first phase of the mbarrier, then 1, "
+      "then 0 again. A thread that waits before the first phase, for a slot that is free from the start, "
+      "takes parity 1.",
+      parity, armed, armed & 1);
 }
 
 // Whether it knows it if what arrivals of too narrow a scope show counts, too.
@@ -410,13 +439,13 @@ void mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier
         HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
         "the thread arrives in phase %u. Only an arrival whose scope is .cta, the default, shows it "
         "that phase %u is over: PTX asks for .release.cluster. An H200 counts the arrival in the right "
-        "phase (tests/rules)",
+        "phase (tests/rules)\nWrite .release.cluster at the arrival.",
         mbarrier->phase, mbarrier->phase - 1);
   else
     mbarrier_misuse(
         (Origin){warp, lane, inst}, mbarrier->address,
         "the thread arrives in phase %u and does not know that phase %u is over: in another run its arrival "
-        "counts there, one too many",
+        "counts there, one too many\nLet each thread wait for a phase before it arrives for the next one.",
         mbarrier->phase, mbarrier->phase - 1);
 }
 
@@ -438,7 +467,8 @@ static Mbarrier *object_of(Cluster *cluster, const AsyncOp *op, uint64_t address
   Origin origin = {op->warp, op->lane, op->inst};
   if (!mbarrier)
     mbarrier_misuse(origin, address,
-                    "the mbarrier was invalidated while an asynchronous operation that completes on it was under way");
+                    "the mbarrier was invalidated while an asynchronous operation that completes on it was under way\n"
+                    "Wait for the operation's phase before mbarrier.inval.");
   if (!mbarrier || !warp_launch(op->warp)->hazards) return mbarrier;
   clocks_add_agent(cluster, &mbarrier->arrived, op->agent, op->clock);
   if (op->known) clocks_join(cluster, &mbarrier->arrived, op->known);
@@ -472,7 +502,8 @@ static void report_unseen(const Block *block, Origin copy, uint64_t mbarrier) {
   hazard_report_graded(
       own ? HAZARD_FORMAL : HAZARD_FAULT, copy.warp, copy.inst, copy.lane, HAZARD_OVERWRITE_IN_FLIGHT, mbarrier,
       MBARRIER_BYTES,
-      "the block exits while this copy into its shared memory may be under way: no thread waited for it%s",
+      "the block exits while this copy into its shared memory may be under way: no thread waited for it%s\n"
+      "Wait for the mbarrier of the copy before the block ends. A copy that is not meant for it must not be issued.",
       own ? ". On an H200 the next block's memory stayed as it was (tests/rules)" : "");
 }
 

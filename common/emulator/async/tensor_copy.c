@@ -306,9 +306,11 @@ static bool reduce_mode(Warp *warp, const Inst *inst, int lane, const Box *box, 
 static bool check_row_start(Warp *warp, const Inst *inst, int lane, const Box *box) {
   int64_t start = box->start[0];
   if (box->map.interleave || start * box->element % UNIT == 0) return true;
-  hazard_stop(warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
-              "the innermost coordinate %lld times %d bytes is not a multiple of %d: the kernel stops, as an H200 does",
-              (long long)start, box->element, UNIT);
+  hazard_stop(
+      warp, inst, lane, HAZARD_MISALIGNED, 0, 0,
+      "the innermost coordinate %lld times %d bytes is not a multiple of %d: the kernel stops, as an H200 does\n"
+      "Begin the box at a coordinate whose bytes are a multiple of %d: copy a wider box and skip its first columns.",
+      (long long)start, box->element, UNIT, UNIT);
   return false;
 }
 
@@ -318,7 +320,8 @@ static bool check_store_start(Warp *warp, const Inst *inst, int lane, const Box 
   for (int d = 0; d < box->map.rank; d++) before += box->start[d] < 0;
   if (!before) return true;
   hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, 0, 0,
-              "a store's coordinates must not be negative, and %d of these %s: the kernel stops, as an H200 does",
+              "a store's coordinates must not be negative, and %d of these %s: the kernel stops, as an H200 does\n"
+              "Begin the box at 0, or store this part with ordinary stores: only a load may begin before the tensor.",
               before, before == 1 ? "is" : "are");
   return false;
 }
@@ -349,6 +352,28 @@ static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, 
   return !box->map.pixels || check_first_pixel(warp, inst, lane, box, loads);
 }
 
+// A tile under a swizzle that begins where its pattern does not. The bits that are swizzled are the address's, and a program
+// that swizzles offsets in its tile reads other bytes. A box of less than a whole pattern may be a part of a tile that begins
+// with one; and what wgmma reads it swizzles as the copy does. Once a launch.
+static void check_swizzle(Warp *warp, const Inst *inst, int lane, const Box *box, const Access *place, bool loads) {
+  Launch *launch = warp_launch(warp);
+  uint32_t span = (uint32_t)tensor_swizzle_span((EmulatorTensorSwizzle)box->map.swizzle), pattern = 8 * span;
+  uint32_t bytes = box->rows * box->pitch;
+  if (!span || !launch->hazards || (loads && launch->program->watched)) return;
+  uint64_t address = place->region->base + place->offset, behind = address % pattern;
+  if (!behind || (bytes < pattern && address % bytes == 0)) return;
+  if (launch->noted_swizzle && launch->noted_swizzle != inst) return;
+  launch->noted_swizzle = inst;
+  hazard_report_graded(HAZARD_NOTE, warp, inst, lane, HAZARD_MISALIGNED, address, (int)bytes,
+                       "the tile is under a %u-byte swizzle and does not begin at a multiple of %u. The copy swizzles "
+                       "bits of the address "
+                       "in shared memory, so an offset in the tile that is swizzled alone leads to other bytes\n"
+                       "Align the tile to %u bytes; or XOR bits of the address, and not of the offset, where the "
+                       "program reads or writes "
+                       "it.",
+                       span, pattern, pattern);
+}
+
 // The box that a lane names, with where it begins in shared memory, which a load writes. False after a report.
 static bool find_box(Warp *warp, const Inst *inst, int lane, uint64_t map_address, uint64_t shared_address,
                      AccessKind kind, Box *box, Access *place) {
@@ -356,8 +381,11 @@ static bool find_box(Warp *warp, const Inst *inst, int lane, uint64_t map_addres
   if (!read_map(warp, inst, lane, map_address, &map)) return false;
   *box = make_box(warp, inst->extra, lane, &map);
   if (!check_start(warp, inst, lane, box, kind == ACCESS_WRITE)) return false;
-  return memory_find(warp, inst, lane, SPACE_SHARED, shared_address, (int)(box->rows * box->pitch), SHARED_ALIGNMENT,
-                     kind, place);
+  if (!memory_find(warp, inst, lane, SPACE_SHARED, shared_address, (int)(box->rows * box->pitch), SHARED_ALIGNMENT,
+                   kind, place))
+    return false;
+  check_swizzle(warp, inst, lane, box, place, kind == ACCESS_WRITE);
+  return true;
 }
 
 // Loads the box into one block's shared memory. again: after that to another block of a multicast.

@@ -16,6 +16,7 @@ typedef struct Agent {
 struct AgentTable {
   Agent agents[ASYNC_AGENTS];
   uint32_t next;
+  AdviseWait *advise;
   Usage *usage;  // counts the agents' issues
 };
 
@@ -73,3 +74,7 @@ void agent_end(const Cluster *cluster, uint32_t agent) {
 AsyncIssue agent_issue(const Cluster *cluster, uint32_t agent, uint32_t clock) {
   return cluster->agents->agents[agent - (uint32_t)cluster->lane_count].issues[clock - 1];
 }
+
+void agents_advise(AgentTable *table, AdviseWait *advise) { table->advise = advise; }
+
+AdviseWait *agents_advice(const Cluster *cluster) { return cluster->agents->advise; }

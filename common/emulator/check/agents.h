@@ -4,7 +4,7 @@
 // the other is the same agent, at its next clock.
 #pragma once
 
-#include "../warp/machine.h"
+#include "advice.h"
 
 enum { ASYNC_AGENTS = 256 };
 
@@ -16,6 +16,20 @@ typedef struct AsyncIssue {
 } AsyncIssue;
 
 typedef struct AgentTable AgentTable;
+
+// A thread meets what an operation accesses and has not waited for it.
+typedef struct Unwaited {
+  const Cluster *cluster;
+  const Inst *inst;  // of the operation
+  uint32_t agent, clock;
+  AsyncIssue issue;
+  uint32_t thread;      // that has not waited; of an operation that has not, its issuer
+  const Clocks *known;  // what it knows, or NULL
+  const Inst *use;      // its access
+  bool writes;          // it is a write
+} Unwaited;
+
+typedef void AdviseWait(Advice *advice, const Unwaited *unwaited);
 
 AgentTable *agents_new(const Cluster *cluster);
 void agents_free(AgentTable *table);
@@ -32,3 +46,6 @@ AgentClock agent_begin(const Cluster *cluster, AsyncIssue issue);
 void agent_end(const Cluster *cluster, uint32_t agent);
 // The issue of the operation that an agent was at that clock.
 AsyncIssue agent_issue(const Cluster *cluster, uint32_t agent, uint32_t clock);
+// What the person must change so that a thread has waited for an operation: the room of the operations knows.
+void agents_advise(AgentTable *table, AdviseWait *advise);
+AdviseWait *agents_advice(const Cluster *cluster);

@@ -1,4 +1,4 @@
-// Hazards: what they are called, what to do about them, and the list of those met. How they are printed is in report.c.
+// Hazards: what they are called, what helps against all of a kind, and the list of those met. How they are printed is in report.c.
 #include "hazard.h"
 
 #include <stdarg.h>
@@ -9,17 +9,14 @@
 #include "agents.h"
 #include "overlap.h"
 
+// The advice is what helps against every cause of the kind. A report that knows its cause has advice of its own.
 static const struct {
   const char *name, *advice;
 } kinds[HAZARD_KIND_COUNT] = {
-    [HAZARD_OUT_OF_BOUNDS] = {"out-of-bounds access",
-                              "Check the index against the size of the array, and mask the tail of the last tile."},
-    [HAZARD_MISALIGNED] =
-        {"misaligned access",
-         "An access of n bytes needs an address that is a multiple of n: align the array, or use a narrower access."},
+    [HAZARD_OUT_OF_BOUNDS] = {"out-of-bounds access", NULL},
+    [HAZARD_MISALIGNED] = {"misaligned access", NULL},
     [HAZARD_UNINITIALISED_READ] = {"uninitialised read", "Write the bytes before they are read, or do not read them."},
-    [HAZARD_SHARED_RACE] = {"shared-memory race",
-                            "Put a barrier (__syncthreads, __syncwarp, an mbarrier) between the two accesses."},
+    [HAZARD_SHARED_RACE] = {"shared-memory race", NULL},
     [HAZARD_GLOBAL_RACE] = {"global-memory race", "Order the two accesses: with a barrier inside a block, with atomics "
                                                   "and fences between blocks, or with a second launch."},
     [HAZARD_DIVERGENT_ALIGNED] = {"divergent .aligned instruction",
@@ -48,8 +45,7 @@ static const struct {
          "Put a wgmma.fence between the last use of the accumulator or A registers and the first wgmma.mma_async."},
     [HAZARD_DESCRIPTOR] = {"bad descriptor", "All threads of the warpgroup must give the same descriptor. It holds the "
                                              "address >> 4, the two byte offsets >> 4, and the swizzle mode."},
-    [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", "Initialise an mbarrier once, before use, with the number of "
-                                                   "arrivals of one phase; wait with the parity of the phase."},
+    [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", NULL},
     [HAZARD_EXPECT_TX] =
         {"wrong expect_tx",
          "Expect in each phase the bytes of all its copies together, and announce them before the phase can complete."},
@@ -58,12 +54,20 @@ static const struct {
     [HAZARD_SETMAXNREG] = {"setmaxnreg misuse",
                            "All warps of a warpgroup must execute it, with a multiple of 8 from 24 to 256. The block "
                            "must not need more registers than its launch allotted."},
-    [HAZARD_TRAP] = {"trap", "The kernel stopped itself, or could not continue."},
+    [HAZARD_TRAP] = {"trap", NULL},
     [HAZARD_STEP_LIMIT] = {"step limit", "The kernel ran longer than allowed: look for a loop that never ends."},
 };
 
 const char *hazard_name(HazardKind kind) { return kinds[kind].name; }
 const char *hazard_advice(HazardKind kind) { return kinds[kind].advice; }
+
+// The second line of a report's text is its advice.
+static void take_advice(Hazard *hazard) {
+  char *second = strchr(hazard->detail, '\n');
+  const char *advice = second ? second + 1 : kinds[hazard->kind].advice;
+  snprintf(hazard->advice, sizeof hazard->advice, "%s", advice ? advice : "");
+  if (second) *second = 0;
+}
 
 // ---- the list ----
 
@@ -216,6 +220,7 @@ static void report_like(Hazard hazard, const Warp *warp, const Inst *inst, int l
   hazard.count = 1;
   hazard.here = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
   vsnprintf(hazard.detail, sizeof hazard.detail, format, arguments);
+  take_advice(&hazard);
   add(launch, &hazard, inst, NULL);
 }
 
@@ -244,7 +249,7 @@ void hazard_amend(const Launch *launch, const Inst *inst, HazardKind kind, const
     va_start(arguments, format);
     vsnprintf(known->detail, sizeof known->detail, format, arguments);
     va_end(arguments);
-    known->advice = advice;
+    snprintf(known->advice, sizeof known->advice, "%s", advice);
   }
   pthread_mutex_unlock(&list->lock);
 }
@@ -299,6 +304,29 @@ static HazardPlace place_of_epoch(const Cluster *cluster, Epoch epoch, const Ins
   return place_of(launch, inst, block, thread % lanes);
 }
 
+static bool is_known(const Warp *warp, HazardGrade grade, HazardKind kind, const Inst *here, const Inst *other) {
+  Launch *launch = warp_launch(warp);
+  if (!is_reported(warp)) return true;
+  FindingKey key = key_of(launch, &(Hazard){.kind = kind, .grade = grade}, here, other);
+  HazardList *list = launch->hazard_list;
+  pthread_mutex_lock(&list->lock);
+  Hazard *known = find_known(list, &key);
+  if (known) known->count++;
+  pthread_mutex_unlock(&list->lock);
+  return known;
+}
+
+bool hazard_known(HazardGrade grade, const Warp *warp, const Inst *inst, HazardKind kind) {
+  return is_known(warp, grade, kind, inst, NULL);
+}
+
+bool hazard_known_conflict(HazardGrade grade, const Warp *warp, const Inst *inst, HazardKind kind, Epoch other,
+                           bool other_first) {
+  Launch *launch = warp_launch(warp);
+  const Inst *its = &launch->program->code[epoch_pc(launch->epochs, other)];
+  return is_known(warp, grade, kind, other_first ? its : inst, other_first ? inst : its);
+}
+
 void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
                             uint64_t address, int size, Epoch other, bool other_first, const char *detail) {
   Launch *launch = warp_launch(warp);
@@ -311,6 +339,7 @@ void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *ins
   hazard.here = other_first ? others : own;
   hazard.other = other_first ? own : others;
   snprintf(hazard.detail, sizeof hazard.detail, "%s", detail);
+  take_advice(&hazard);
   add(launch, &hazard, other_first ? its : inst, other_first ? inst : its);
 }
 

@@ -19,6 +19,9 @@ typedef struct HazardList {
   Hazard stopped_by;  // of the last launch that was stopped
 } HazardList;
 
+// The text of a report is a sentence on this very case. A second line of it is the advice: what the person must change, as it
+// follows from the cause. Without one a report has the advice of its kind; if the line is empty, it has none.
+
 // Reports a fault at inst, met by the lane, if hazards are on. The launch goes on.
 void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                    const char *format, ...) __attribute__((format(printf, 7, 8)));
@@ -32,6 +35,11 @@ void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *ins
 struct PastLaunch;
 void hazard_report_past(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
                         uint64_t address, int size, const struct PastLaunch *past, Epoch other, const char *detail);
+// Whether the same has been reported before, or would not be; then it is counted, and no text is needed. The second is of a
+// conflict.
+bool hazard_known(HazardGrade grade, const Warp *warp, const Inst *inst, HazardKind kind);
+bool hazard_known_conflict(HazardGrade grade, const Warp *warp, const Inst *inst, HazardKind kind, Epoch other,
+                           bool other_first);
 // Reports a fault after which the launch cannot go on, and stops it. It is reported even if hazards are off. The first
 // report that stops a launch is the reason; what others report after it is dropped.
 void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,

@@ -5,11 +5,14 @@
 #include <string.h>
 
 #include "../warp/instruction.h"
+#include "advice.h"
 #include "agents.h"
 #include "flights.h"
 #include "hazard.h"
 #include "overlap.h"
 #include "read_sets.h"
+#include "source_line.h"
+#include "unwritten.h"
 
 // ---- actors and order ----
 
@@ -199,6 +202,102 @@ static bool exited_before_barrier(const Actor *actor, Epoch other) {
   return !(warp->live >> thread % LANES & 1) && warp->left[thread % LANES] < block->phases;
 }
 
+// Of two accesses that nothing orders, what the advice knows.
+typedef struct Pair {
+  const Actor *actor;
+  const Region *region;
+  uint64_t offset;
+  Epoch other;
+  bool writes, other_writes;
+} Pair;
+
+// The thread of a remembered access of the actor's cluster; of an operation its issuer.
+static uint32_t thread_of(const Actor *actor, Epoch epoch) {
+  uint32_t thread = epoch_thread(actor->layout, epoch);
+  bool is_lane = thread < (uint32_t)actor->cluster->lane_count;
+  return is_lane ? thread : agent_issue(actor->cluster, thread, epoch_clock(actor->layout, epoch)).thread;
+}
+
+static const Inst *inst_of(const Actor *actor, Epoch epoch) {
+  return &actor->cluster->launch->program->code[epoch_pc(actor->layout, epoch)];
+}
+
+// Neither has waited for the other; `other` is an operation's access, after whose beginning the actor comes.
+static void advise_wait(Advice *advice, const Pair *pair) {
+  const Actor *actor = pair->actor;
+  uint32_t agent = epoch_thread(actor->layout, pair->other), clock = epoch_clock(actor->layout, pair->other);
+  Unwaited unwaited = {.cluster = actor->cluster,
+                       .inst = inst_of(actor, pair->other),
+                       .agent = agent,
+                       .clock = clock,
+                       .issue = agent_issue(actor->cluster, agent, clock),
+                       .thread = actor->issuer,
+                       .known = actor->known,
+                       .use = actor->inst,
+                       .writes = pair->writes};
+  agents_advice(actor->cluster)(advice, &unwaited);
+}
+
+// Neither access knows of the other, and at least one is an operation's. The parties are the issuers.
+static void advise_operations(Advice *advice, const Launch *launch, const Party *one, bool one_is_operation,
+                              const Party *other, bool other_block) {
+  const Party *operation = one_is_operation ? one : other, *access = one_is_operation ? other : one;
+  const PtxModule *module = launch->program->module;
+  LineText issue = named_line(module, operation->inst->source), use = named_line(module, access->inst->source);
+  const char *reach = other_block ? ", at one in the memory of the block that issues the operation," : "";
+  if (one->inst == other->inst)
+    advice_add(advice,
+               "Several threads issue this operation for the same bytes: let one thread issue it. If they belong "
+               "to different rounds, the second must begin after a wait for the first.");
+  else if (operation->writes && access->writes)
+    advice_add(advice,
+               "Begin the operation at %s after the write at %s: each thread that writes arrives at an mbarrier "
+               "afterwards%s and the thread that issues the operation waits for all these arrivals.",
+               issue.text, use.text, reach);
+  else if (operation->writes)
+    advice_add(
+        advice,
+        "If %s needs the new bytes, wait for the operation before it. If it needs the old ones: each thread that "
+        "reads arrives at an mbarrier afterwards%s and the thread that issues the operation at %s waits for all "
+        "these arrivals.",
+        use.text, reach, issue.text);
+  else
+    advice_add(
+        advice,
+        "If the operation at %s reads what %s writes, put a barrier after the write, before the operation begins. "
+        "If %s replaces what the operation reads, wait for the operation before.",
+        issue.text, use.text, use.text);
+}
+
+static void advise_race(Advice *advice, const Pair *pair, bool is_operation, bool other_is_operation) {
+  const Actor *actor = pair->actor;
+  const Launch *launch = actor->cluster->launch;
+  uint32_t cluster = epoch_cluster(actor->layout, pair->other);
+  bool near = cluster == actor->cluster->id, shared = pair->region->kind == REGION_SHARED;
+  Party one = {actor->inst, pair->writes, actor->cluster->id, actor->issuer},
+        other = {inst_of(actor, pair->other), pair->other_writes, cluster,
+                 near ? thread_of(actor, pair->other) : epoch_thread(actor->layout, pair->other)};
+  if (is_operation || other_is_operation) {
+    uint32_t threads = (uint32_t)(actor->cluster->lane_count / actor->cluster->block_count);
+    advise_operations(advice, launch, &one, is_operation, &other,
+                      one.cluster == other.cluster && one.thread / threads != other.thread / threads);
+    return;
+  }
+  if (shared && pair->writes && pair->other_writes && one.inst != other.inst)
+    advise_overlap(advice, actor->cluster, pair->region, pair->offset, &one, pair->other);
+  advise_threads(advice, launch, actor->cluster, shared, &one, &other);
+}
+
+typedef struct RaceText {
+  char text[HAZARD_DETAIL];
+} RaceText;
+
+static RaceText with_advice(const char *sentence, const Advice *advice) {
+  RaceText text;
+  snprintf(text.text, sizeof text.text, "%s\n%s", sentence, advice->text);
+  return text;
+}
+
 // Reports a pair: its reader first; of two writes the one that stands later in the program.
 static void report_race(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other, bool writes,
                         bool other_writes) {
@@ -212,18 +311,21 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
   const char *sentence = writes && other_writes ? sentence_of_writes(doer, other_doer)
                          : writes               ? sentence_of_race(other_doer, doer)
                                                 : sentence_of_race(doer, other_doer);
-  if (actor->strength != WEAK && strength_of(other) != WEAK)
+  bool strong = actor->strength != WEAK && strength_of(other) != WEAK;
+  if (strong)
     sentence = "both are strong, and the scope of one (.cta, .cluster) does not include the thread that does the other";
   bool other_first = writes && (!other_writes || epoch_pc(layout, other) > pc_of(actor));
   char sizes[300];
-  if (actor->strength != WEAK && strength_of(other) != WEAK && !same_size(actor, epoch_pc(layout, other)))
-    sentence = sentence_of_sizes(actor, epoch_pc(layout, other), other_first, sizes, sizeof sizes);
-  if (other_doer == OPERATION && after_beginning(actor, other)) {
+  bool other_size = strong && !same_size(actor, epoch_pc(layout, other));
+  if (other_size) sentence = sentence_of_sizes(actor, epoch_pc(layout, other), other_first, sizes, sizeof sizes);
+  bool unwaited = other_doer == OPERATION && after_beginning(actor, other);
+  bool narrow = unwaited && actor->cluster->arrived_narrowly;
+  if (unwaited) {
     kind = writes ? HAZARD_OVERWRITE_IN_FLIGHT : HAZARD_READ_BEFORE_WAIT;
     sentence = !writes        ? "reads what an asynchronous operation writes, and has not waited for it"
                : other_writes ? "writes what an asynchronous operation writes, and has not waited for it"
                               : "writes what an asynchronous operation reads, and has not waited for it";
-    if (actor->cluster->arrived_narrowly)
+    if (narrow)
       sentence = writes ? "writes what an asynchronous operation accesses, and has not waited for it. An arrival from "
                           "another block hands on nothing if its scope is .cta, the default: it needs .release.cluster"
                         : "reads what an asynchronous operation writes, and has not waited for it. An arrival from "
@@ -235,25 +337,49 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
     sentence =
         "only a barrier that came after the other thread's exit orders the two. PTX counts no exit as an arrival, "
         "but the barrier waits for all threads that have not exited (CUDA programming guide, __syncthreads)";
-  hazard_report_conflict(formal ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, kind,
-                         region->base + offset, size, other, other_first, sentence);
+  HazardGrade grade = formal ? HAZARD_FORMAL : HAZARD_FAULT;
+  if (hazard_known_conflict(grade, actor->warp, actor->inst, kind, other, other_first)) return;
+  Advice advice = {.used = 0};
+  const Pair pair = {actor, region, offset, other, writes, other_writes};
+  if (formal)
+    advice_add(&advice, "Let all threads of the block reach the barrier before they exit.");
+  else if (narrow)
+    advice_add(&advice, "Write .release.cluster at arrivals for another block.");
+  else if (other_size && !unwaited)
+    advice_add(&advice, "Access the place with one size everywhere.");
+  else if (strong && !unwaited)
+    advice_add(&advice, "Give both accesses a scope that includes the other thread: atomicAdd() in the place of "
+                        "atomicAdd_block(), .gpu in the place of .cta.");
+  else if (unwaited)
+    advise_wait(&advice, &pair);
+  else
+    advise_race(&advice, &pair, doer == OPERATION, other_doer == OPERATION);
+  hazard_report_conflict(grade, actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other,
+                         other_first, with_advice(sentence, &advice).text);
 }
 
 static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
   const char *known = actor->unseen_is_formal;
-  hazard_report_conflict(
-      known ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE,
-      region->base + offset, size, write, false,
-      known ? known
-            : "the async proxy uses bytes written through the generic proxy, and no fence.proxy.async stands between");
+  HazardGrade grade = known ? HAZARD_FORMAL : HAZARD_FAULT;
+  if (hazard_known_conflict(grade, actor->warp, actor->inst, HAZARD_PROXY_FENCE, write, false)) return;
+  Advice advice = {.used = 0};
+  bool near = epoch_cluster(actor->layout, write) == actor->cluster->id;
+  advise_proxy_fence(&advice, actor->cluster->launch, inst_of(actor, write), actor->inst,
+                     near && thread_of(actor, write) == actor->issuer);
+  const char *sentence =
+      "the async proxy uses bytes written through the generic proxy, and no fence.proxy.async stands between";
+  hazard_report_conflict(grade, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size,
+                         write, false, known ? known : with_advice(sentence, &advice).text);
 }
 
 static void report_own_rows(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
-  hazard_report_conflict(HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE,
-                         region->base + offset, size, write, false,
-                         "the other warps of the warpgroup have not synchronised with the warp that wrote these rows "
-                         "of A. They are its own "
-                         "16 rows, and an H200 multiplies them rightly all the same (tests/rules)");
+  hazard_report_conflict(
+      HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, region->base + offset, size, write,
+      false,
+      "the other warps of the warpgroup have not synchronised with the warp that wrote these rows "
+      "of A. They are its own "
+      "16 rows, and an H200 multiplies them rightly all the same (tests/rules)\nPut a barrier of the "
+      "warpgroup between the stores and the wgmma.");
 }
 
 static void report_narrow(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other) {
@@ -263,18 +389,22 @@ static void report_narrow(const Actor *actor, const Region *region, uint64_t off
       true,
       of_thread ? "only an arrival at another block's mbarrier orders the two, and its scope is .cta, the default: PTX "
                   "asks for .release.cluster. On an H200 no copy was so fast that it overtook the load; a store of the "
-                  "other block was (tests/rules)"
+                  "other block was (tests/rules)\nWrite .release.cluster at the arrival."
                 : "only an arrival at another block's mbarrier orders the two, and its scope is .cta, the default: PTX "
                   "asks for .release.cluster. The first of them is over when its waiter arrives, and an H200 was right "
-                  "(tests/rules)");
+                  "(tests/rules)\nWrite .release.cluster at the arrival.");
 }
 
 static void report_late_load(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch read) {
-  hazard_report_conflict(
-      HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size, read, true,
-      "an asynchronous operation writes what a load may not have read yet: the thread handed the "
-      "bytes on before it used the value, with no fence.proxy.async between. An H200 may load the new "
-      "bytes (tests/rules)");
+  if (hazard_known_conflict(HAZARD_FAULT, actor->warp, actor->inst, HAZARD_PROXY_FENCE, read, true)) return;
+  Advice advice = {.used = 0};
+  advise_proxy_fence(&advice, actor->cluster->launch, inst_of(actor, read), actor->inst,
+                     thread_of(actor, read) == actor->issuer);
+  const char *sentence = "an asynchronous operation writes what a load may not have read yet: the thread handed the "
+                         "bytes on before it used the value, with no fence.proxy.async between. An H200 may load the "
+                         "new bytes (tests/rules)";
+  hazard_report_conflict(HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset,
+                         size, read, true, with_advice(sentence, &advice).text);
 }
 
 // ---- reads ----
@@ -285,8 +415,9 @@ static void report_unwritten(const Actor *actor, const Region *region, uint64_t 
     actor->warp->found_unwritten = true;
     return;
   }
-  hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_UNINITIALISED_READ, region->base + offset, size,
-                "nothing was ever written there");
+  if (hazard_known(HAZARD_FAULT, actor->warp, actor->inst, HAZARD_UNINITIALISED_READ)) return;
+  hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_UNINITIALISED_READ, region->base + offset, size, "%s",
+                unwritten_text(actor->cluster->launch, actor->inst, region, offset, "").text);
 }
 
 // False after a report.
@@ -708,11 +839,13 @@ static void report_end(const Actor *actor, const Region *shared, uint64_t offset
   hazard_report_conflict(
       formal ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS,
       shared->base + offset, size, other, false,
-      formal ? "the block exits, and its shared memory with it. Only an arrival whose scope is .cta, the default, "
-               "shows that a thread of another block is done there: PTX asks for .release.cluster. But its wait has "
-               "ended, so the arrival has come"
-             : "the block exits, and its shared memory with it, without knowing that a thread of another block is done "
-               "there: barrier.cluster is missing before the end");
+      formal
+          ? "the block exits, and its shared memory with it. Only an arrival whose scope is .cta, the default, "
+            "shows that a thread of another block is done there: PTX asks for .release.cluster. But its wait has "
+            "ended, so the arrival has come\nWrite .release.cluster at the arrival."
+          : "the block exits, and its shared memory with it, without knowing that a thread of another block is done "
+            "there: barrier.cluster is missing before the end\nPut a cluster barrier (cluster.sync()) before the end "
+            "of the kernel, for all blocks: a block stays until its peers are done with its shared memory.");
 }
 
 void race_end_block(const Actor *actor, const Region *shared) {

@@ -68,20 +68,41 @@ static int compare_hazards(const void *left, const void *right) {
   return order ? order : compare_numbers(a->other.ptx_line, b->other.ptx_line);
 }
 
-const Hazard *hazards_sorted(HazardList *list, int *count) {
-  free(list->sorted);
-  list->sorted = host_allocate((size_t)list->count + 1, sizeof(Hazard));
-  if (list->count) memcpy(list->sorted, list->items, (size_t)list->count * sizeof(Hazard));
-  qsort(list->sorted, (size_t)list->count, sizeof(Hazard), compare_hazards);
-  *count = list->count;
-  return list->sorted;
-}
-
 // How many hazards the first report takes.
 static int report_length(const Hazard *hazards, int count) {
   int length = 1;
   while (length < count && !compare_reports(&hazards[0], &hazards[length])) length++;
   return length;
+}
+
+// Causes come before what may follow from them: bytes that a race or a missing wait left unwritten, a phase that ends with
+// copies of another one; and at last what stopped the launch.
+typedef enum Rank { RANK_CAUSE, RANK_CONSEQUENCE, RANK_END, RANKS } Rank;
+
+static Rank rank_of(const Hazard *hazards, int length) {
+  for (int i = 0; i < length; i++)
+    if (hazards[i].stopped) return RANK_END;
+  bool may_follow = hazards[0].kind == HAZARD_UNINITIALISED_READ || hazards[0].kind == HAZARD_EXPECT_TX;
+  return may_follow ? RANK_CONSEQUENCE : RANK_CAUSE;
+}
+
+const Hazard *hazards_sorted(HazardList *list, int *count) {
+  free(list->sorted);
+  size_t bytes = (size_t)list->count * sizeof(Hazard);
+  Hazard *by_line = host_allocate((size_t)list->count + 1, sizeof(Hazard)), *next;
+  next = list->sorted = host_allocate((size_t)list->count + 1, sizeof(Hazard));
+  if (list->count) memcpy(by_line, list->items, bytes);
+  qsort(by_line, (size_t)list->count, sizeof(Hazard), compare_hazards);
+  for (Rank rank = 0; rank < RANKS; rank++)
+    for (int i = 0, length; i < list->count; i += length) {
+      length = report_length(&by_line[i], list->count - i);
+      if (rank_of(&by_line[i], length) != rank) continue;
+      memcpy(next, &by_line[i], (size_t)length * sizeof(Hazard));
+      next += length;
+    }
+  free(by_line);
+  *count = list->count;
+  return list->sorted;
 }
 
 HazardReports emulator_count_reports(const Hazard *hazards, int count) {
@@ -214,13 +235,22 @@ static void print_report(FILE *out, const Hazard *hazards, int length) {
   print_count(out, hazards, length);
   print_lines(out, first->lines);
   if (stopped) fprintf(out, "    the launch stopped here\n");
-  fprintf(out, "    %s\n", first->advice ? first->advice : hazard_advice(first->kind));
+  if (*first->advice) fprintf(out, "    %s\n", first->advice);
+}
+
+// Whether a fault of the same kernel that may be its cause comes before the report.
+static bool may_follow(const Hazard *hazards, int at, int length) {
+  if (rank_of(&hazards[at], length) == RANK_CAUSE) return false;
+  for (int i = 0; i < at; i++)
+    if (hazards[i].grade == HAZARD_FAULT && !compare_text(hazards[i].kernel, hazards[at].kernel)) return true;
+  return false;
 }
 
 void emulator_print_hazards(FILE *out, const Hazard *hazards, int count) {
   for (int i = 0, length; i < count; i += length) {
     length = report_length(&hazards[i], count - i);
     print_report(out, &hazards[i], length);
+    if (may_follow(hazards, i, length)) fprintf(out, "    This may follow from what is reported above.\n");
   }
 }
 

@@ -1,6 +1,7 @@
 // Where in the source an instruction stands: see source_line.h.
 #include "source_line.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "../warp/host_memory.h"
@@ -51,6 +52,18 @@ int source_lines(const PtxModule *module, const PtxInstruction *source, int *lin
   for (const PtxLocation *at = own; at && at->file == own->file && count < most; at = at->inlined_at)
     lines[count++] = at->line;
   return count;
+}
+
+LineText named_line(const PtxModule *module, const PtxInstruction *source) {
+  LineText text;
+  const PtxLocation *own = own_location(module, source), *call = own ? own->inlined_at : NULL;
+  if (!own)
+    snprintf(text.text, sizeof text.text, "PTX line %d", source->line);
+  else if (has_file(module, call) && !strcmp(module->files[call->file], module->files[own->file]))
+    snprintf(text.text, sizeof text.text, "line %d (called at %d)", own->line, call->line);
+  else
+    snprintf(text.text, sizeof text.text, "line %d", own->line);
+  return text;
 }
 
 // The function that has the instruction: the last that begins before it.

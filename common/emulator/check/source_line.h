@@ -15,3 +15,11 @@ int source_lines(const PtxModule *module, const PtxInstruction *source, int *lin
 
 // Gives a place its frames, and its file and line, which are one of them. The frames are to be freed.
 void find_frames(const PtxModule *module, const PtxInstruction *source, HazardPlace *place);
+
+// "line 12", "line 12 (called at 30)" in a function that the kernel's file has, too, or "PTX line 40" when no line of the source
+// is known.
+typedef struct LineText {
+  char text[48];
+} LineText;
+
+LineText named_line(const PtxModule *module, const PtxInstruction *source);

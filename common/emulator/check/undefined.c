@@ -11,12 +11,13 @@
 #include "flights.h"
 #include "hazard.h"
 #include "source_line.h"
+#include "unwritten.h"
 
 enum {
-  UNIT = 64,                      // slots start at multiples of it
-  MOST_BYTES = 16,                // of an element
-  MOST_TOUCHES = 40,              // registers of an instruction that is tried with other values
-  VARIANTS = 2 * LANES,           // sources of one instruction: for each lane a whole one and one of padding
+  UNIT = 64,                        // slots start at multiples of it
+  MOST_BYTES = 16,                  // of an element
+  MOST_TOUCHES = 40,                // registers of an instruction that is tried with other values
+  VARIANTS = 2 * LANES,             // sources of one instruction: for each lane a whole one and one of padding
   COMPUTED_FLAG = (int)(1u << 30),  // of a source's number: the value was computed from what the source brought
 };
 
@@ -117,8 +118,8 @@ static uint32_t add_source(Undefined *undefined, const Inst *inst, int lane, con
   int s = undefined->source_count - 1;
   while (s >= 0 && undefined->sources[s].inst != inst) s--;
   if (s < 0) {
-    undefined->sources = host_grow(undefined->sources, undefined->source_count, &undefined->source_capacity,
-                                   sizeof *undefined->sources);
+    undefined->sources =
+        host_grow(undefined->sources, undefined->source_count, &undefined->source_capacity, sizeof *undefined->sources);
     s = undefined->source_count++;
     undefined->sources[s].inst = inst;
   }
@@ -145,45 +146,51 @@ void undefined_add(Warp *warp, const Inst *inst, int lane, const UndefinedSource
 
 // ---- reports ----
 
-// "and line 12 uses the value"; nothing where the source is not known or the line is the load's own.
+// ", and line 12 uses the value"; nothing where the line is the load's own.
 static void name_use(const Warp *warp, const Inst *load, const Inst *use, char *text, size_t size) {
   const PtxModule *module = warp_launch(warp)->program->module;
-  const char *file, *own_file;
-  int line, own_line;
+  LineText own = named_line(module, load->source), other = named_line(module, use->source);
   text[0] = 0;
-  if (!instruction_line(module, use->source, &file, &line)) return;
-  if (!instruction_line(module, load->source, &own_file, &own_line)) return;
-  bool same = !strcmp(file, own_file);
-  const char *name = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
-  if (same && line != own_line) snprintf(text, size, ", and line %d uses the value", line);
-  if (!same) snprintf(text, size, ", and %.80s:%d uses the value", name, line);
+  if (strcmp(own.text, other.text)) snprintf(text, size, ", and %s uses the value", other.text);
 }
 
 static void report_shuffle(const Warp *warp, const Inst *inst, int lane, int from, const char *use) {
   bool existed = warp->index * LANES + from < warp->block->thread_count;
   bool left = existed && !(warp->live >> from & 1);
-  hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, 0, 0, "lane %d reads from lane %d, which %s: an undefined value%s",
-                lane, from,
-                left      ? "has exited"
-                : existed ? "is not in the member mask"
-                          : "the block does not have",
-                use);
+  hazard_report(
+      warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, 0, 0,
+      "lane %d reads from lane %d, which %s: an undefined value%s\nUse what a shuffle returns only in lanes that "
+      "read from a lane that takes part: one of the member mask that has not exited.",
+      lane, from,
+      left      ? "has exited"
+      : existed ? "is not in the member mask"
+                : "the block does not have",
+      use);
+}
+
+static void report_unwritten(const Warp *warp, const Inst *inst, int lane, const UndefinedSource *source,
+                             const char *use) {
+  UnwrittenText text;
+  if (source->kind == UNWRITTEN)
+    text = unwritten_text(warp_launch(warp), inst, source->region, source->offset, use);
+  else
+    snprintf(text.text, sizeof text.text, "nothing was ever written to this local memory%s", use);
+  hazard_report(warp, inst, lane, HAZARD_UNINITIALISED_READ, source->address, source->size, "%s", text.text);
 }
 
 static void report_use(Warp *warp, const Inst *use, uint32_t number) {
-  const Sources *sources = &warp->undefined->sources[((number & ~(uint32_t)COMPUTED_FLAG) - 1) / VARIANTS];
-  uint32_t variant = ((number & ~(uint32_t)COMPUTED_FLAG) - 1) % VARIANTS;
+  uint32_t index = (number & ~(uint32_t)COMPUTED_FLAG) - 1, variant = index % VARIANTS;
+  const Sources *sources = &warp->undefined->sources[index / VARIANTS];
   const UndefinedSource *source = &sources->of[variant];
   int lane = (int)variant / 2;
   if (is_reported(warp, sources->inst)) return;
   __atomic_store_n(&warp_launch(warp)->undefined_reported[pc_of(warp, sources->inst)], 1, __ATOMIC_RELAXED);
-  char text[160];
+  char text[120];
   name_use(warp, sources->inst, use, text, sizeof text);
   if (source->kind == SHUFFLED)
     report_shuffle(warp, sources->inst, lane, source->size, text);
   else
-    hazard_report(warp, sources->inst, lane, HAZARD_UNINITIALISED_READ, source->address, source->size,
-                  "nothing was ever written %s%s", source->kind == UNWRITTEN ? "there" : "to this local memory", text);
+    report_unwritten(warp, sources->inst, lane, source, text);
 }
 
 void undefined_use(Warp *warp, const Inst *inst, Mask lanes, Slot slot, int size) {
@@ -358,8 +365,8 @@ static void set_changed(Warp *warp, const Experiment *experiment, int t, Mask ex
 static bool is_pure(const Inst *inst) {
   const Instruction *row = inst->row;
   bool arithmetic = row->counter >= COUNTER_INST_INTEGER && row->counter <= COUNTER_INST_CONVERT;
-  return inst->touch_count <= MOST_TOUCHES &&
-         (row->values == VALUES_COMPUTED || row->values == VALUES_MOVED || (row->values == VALUES_BY_CLASS && arithmetic));
+  return inst->touch_count <= MOST_TOUCHES && (row->values == VALUES_COMPUTED || row->values == VALUES_MOVED ||
+                                               (row->values == VALUES_BY_CLASS && arithmetic));
 }
 
 static bool is_guard(const Inst *inst, const Touch *touch) {

@@ -17,9 +17,11 @@ typedef enum UndefinedKind { UNWRITTEN, UNWRITTEN_LOCAL, SHUFFLED } UndefinedKin
 
 typedef struct UndefinedSource {
   UndefinedKind kind;
+  const struct Region *region;  // of a load, and its first undefined byte there
+  uint64_t offset;
   uint64_t address;  // of the load
   int size;          // its bytes; of a shuffle the lane that it reads from
-  bool whole;        // all that this thread's load brought is undefined; else the rest may be padding, which may be copied
+  bool whole;  // all that this thread's load brought is undefined; else the rest may be padding, which may be copied
 } UndefinedSource;
 
 // In the place of inst->execute while warp->has_undefined. lanes come to the instruction, those of exec execute it.

@@ -298,14 +298,13 @@ static void explain_unordered(Block *block, int number) {
 static void note_meeting(const Block *block) {
   const Meeting *met = block->met;
   if (!met[0].inst || !block->raced) return;
-  hazard_add(&(Hazard){.kind = HAZARD_BARRIER_MISUSE,
-                       .grade = HAZARD_NOTE,
-                       .advice = "Let all warps of a block execute the same __syncthreads. Some of them can meet at a "
-                                 "named barrier (bar.sync with a number and a count)."},
-             met[0].warp, met[0].inst, 0,
-             "warps of the block met at different __syncthreads, at this one and that at %s. If some warps execute one "
-             "more than the others, all later ones join the wrong places. A fault of this block is reported, too",
-             line_text(met[0].warp, met[1].inst).text);
+  hazard_add(
+      &(Hazard){.kind = HAZARD_BARRIER_MISUSE, .grade = HAZARD_NOTE}, met[0].warp, met[0].inst, 0,
+      "warps of the block met at different __syncthreads, at this one and that at %s. If some warps execute one "
+      "more than the others, all later ones join the wrong places. A fault of this block is reported, too\n"
+      "Let all warps of a block execute the same __syncthreads. Some of them can meet at a named barrier (bar.sync "
+      "with a number and a count).",
+      line_text(met[0].warp, met[1].inst).text);
 }
 
 void barriers_check_end(Block *block) {

@@ -185,7 +185,13 @@ static void note_undefined(Warp *warp, const Inst *inst, Mask mask, const uint64
     memory_unlock(&access);
     if (!found) continue;
     for (int i = 0; i < bytes; i++) written += !undefined[i];
-    UndefinedSource source = {access.region ? UNWRITTEN : UNWRITTEN_LOCAL, addresses[lane], bytes, !written};
+    UndefinedSource source = {.kind = access.region ? UNWRITTEN : UNWRITTEN_LOCAL,
+                              .region = access.region,
+                              .offset =
+                                  access.offset + (size_t)((u8 *)memchr(undefined, 0xff, (size_t)bytes) - undefined),
+                              .address = addresses[lane],
+                              .size = bytes,
+                              .whole = !written};
     for (int e = 0; e < transfer->count; e++) {
       u8 bits[MAX_BYTES] = {0};
       const u8 *own = undefined + e * transfer->size;

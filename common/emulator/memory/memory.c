@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../check/variables.h"
 #include "../warp/calls.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
+#include "stray.h"
 
 // ---- finding the bytes ----
 
@@ -17,7 +19,7 @@ static bool out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t addre
     __attribute__((format(printf, 6, 7)));
 
 static bool out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, const char *format, ...) {
-  char detail[200];
+  char detail[HAZARD_DETAIL];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(detail, sizeof detail, format, arguments);
@@ -28,17 +30,8 @@ static bool out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t addre
 
 static bool global_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t address, int size,
                                  const Region *near) {
-  const char *name = near && near->name ? near->name : "an allocation";
-  unsigned long long bytes = near ? near->size : 0;
-  if (address < 4096) return out_of_bounds(warp, inst, lane, address, size, "a null pointer");
-  if (!near) return out_of_bounds(warp, inst, lane, address, size, "no memory was ever allocated there");
-  if (near->freed && address >= near->base && address - near->base < near->size)
-    return out_of_bounds(warp, inst, lane, address, size, "inside an allocation of %llu bytes that was freed", bytes);
-  if (address < near->base)
-    return out_of_bounds(warp, inst, lane, address, size, "%llu byte%s before %s of %llu bytes",
-                         (unsigned long long)(near->base - address), near->base - address == 1 ? "" : "s", name, bytes);
-  return out_of_bounds(warp, inst, lane, address, size, "%llu bytes from the start of %s of %llu bytes",
-                       (unsigned long long)(address - near->base), name, bytes);
+  StrayText text = stray_text(warp_launch(warp), address, size, near);
+  return out_of_bounds(warp, inst, lane, address, size, "%s", text.text);
 }
 
 static bool find_global(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, AccessKind kind,
@@ -53,26 +46,45 @@ static bool find_global(Warp *warp, const Inst *inst, int lane, uint64_t address
   uint64_t offset = address - region->base;
   if (region->size - offset < (uint64_t)size) return global_out_of_bounds(warp, inst, lane, address, size, region);
   if (region->kind == REGION_CONST && kind != ACCESS_READ)
-    return out_of_bounds(warp, inst, lane, address, size, "constant memory cannot be written");
+    return out_of_bounds(warp, inst, lane, address, size,
+                         "constant memory cannot be written\n"
+                         "Store to global memory; only the host changes a __constant__ variable.");
   *access = (Access){region->data + offset, region, offset, NULL};
   return true;
+}
+
+static bool shared_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t address, long long offset, int size) {
+  const Launch *launch = warp_launch(warp);
+  const Place *from = shared_variable_of(launch->program, inst);
+  NameText name = {"the array"};
+  if (from) name = variable_name(from->variable);
+  bool dynamic = !from || from->variable->is_extern;
+  return out_of_bounds(
+      warp, inst, lane, address, size,
+      "byte %lld of a block's %llu bytes of shared memory\nCheck the index against the size of %s%s%s%s.", offset,
+      (unsigned long long)launch->shared_size, from ? "`" : "", name.text, from ? "`" : "",
+      dynamic ? ", and the launch's bytes of dynamic shared memory" : "");
 }
 
 static bool find_shared(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, Access *access) {
   Block *block = warp->block;
   uint64_t rank = address >> SHARED_RANK_SHIFT, offset = address & ((1u << SHARED_RANK_SHIFT) - 1);
   if (rank > (uint64_t)block->cluster->block_count)
-    return out_of_bounds(warp, inst, lane, address, size, "there is no block of rank %llu in a cluster of %d",
+    return out_of_bounds(warp, inst, lane, address, size,
+                         "there is no block of rank %llu in a cluster of %d\n"
+                         "Take the rank modulo the number of blocks of the cluster, or launch with a larger cluster.",
                          (unsigned long long)rank - 1, block->cluster->block_count);
   if (rank && block->cluster->blocks[rank - 1].live_threads == 0)
-    return out_of_bounds(warp, inst, lane, address, size,
-                         "the block of rank %llu has exited, and its shared memory with it",
-                         (unsigned long long)rank - 1);
+    return out_of_bounds(
+        warp, inst, lane, address, size,
+        "the block of rank %llu has exited, and its shared memory with it\n"
+        "A block must stay until its peers have read: put a cluster barrier (cluster.sync()) after this "
+        "access, before the end of the kernel, for all blocks.",
+        (unsigned long long)rank - 1);
   Region *shared = rank ? block->cluster->blocks[rank - 1].shared : block->shared;
   if (offset < shared->base || offset - shared->base > shared->size ||
       shared->size - (offset - shared->base) < (uint64_t)size)
-    return out_of_bounds(warp, inst, lane, address, size, "byte %lld of a block's %llu bytes of shared memory",
-                         (long long)offset - SHARED_BASE, (unsigned long long)warp_launch(warp)->shared_size);
+    return shared_out_of_bounds(warp, inst, lane, address, (long long)offset - SHARED_BASE, size);
   offset -= shared->base;
   *access = (Access){shared->data + offset, shared, offset, NULL};
   return true;
@@ -81,7 +93,9 @@ static bool find_shared(Warp *warp, const Inst *inst, int lane, uint64_t address
 static bool find_local(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, Access *access) {
   uint64_t bytes = warp_launch(warp)->program->local_size;
   if (address >= bytes || bytes - address < (uint64_t)size)
-    return out_of_bounds(warp, inst, lane, address, size, "byte %llu of a thread's %llu bytes of local memory",
+    return out_of_bounds(warp, inst, lane, address, size,
+                         "byte %llu of a thread's %llu bytes of local memory\n"
+                         "Check the index against the size of the thread's own array.",
                          (unsigned long long)address, (unsigned long long)bytes);
   uint64_t offset = bytes * (uint64_t)lane + address;
   *access = (Access){warp->local + offset, NULL, 0, warp->local + bytes * LANES + offset};
@@ -93,10 +107,14 @@ static bool find_param(Warp *warp, const Inst *inst, int lane, uint64_t address,
   const Launch *launch = warp_launch(warp);
   uint64_t bytes = launch->program->param_size;
   if (address >= bytes || bytes - address < (uint64_t)size)
-    return out_of_bounds(warp, inst, lane, address, size, "byte %llu of the kernel's %llu bytes of parameters",
+    return out_of_bounds(warp, inst, lane, address, size,
+                         "byte %llu of the kernel's %llu bytes of parameters\n"
+                         "Check the index against the size of the parameter.",
                          (unsigned long long)address, (unsigned long long)bytes);
   if (kind != ACCESS_READ)
-    return out_of_bounds(warp, inst, lane, address, size, "a kernel's parameters cannot be written");
+    return out_of_bounds(warp, inst, lane, address, size,
+                         "a kernel's parameters cannot be written\n"
+                         "Store to a copy of the parameter.");
   *access = (Access){launch->params + address, NULL, 0, NULL};
   return true;
 }
@@ -112,10 +130,28 @@ static Space resolve_generic(uint64_t *address) {
   return space;
 }
 
+static void misaligned(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size, int alignment) {
+  const Launch *launch = warp_launch(warp);
+  uint64_t bytes;
+  bool shared = space == SPACE_SHARED || (space == SPACE_GENERIC && (address & ~WINDOW_MASK) == SHARED_WINDOW);
+  uint64_t offset = address & ((1u << SHARED_RANK_SHIFT) - 1);
+  const Place *in = shared ? shared_variable(launch, offset, &bytes) : NULL;
+  char where[160] = "";
+  if (in)
+    snprintf(where, sizeof where, " `%s` begins at 0x%llx, and this is byte %llu of it.",
+             variable_name(in->variable).text, (unsigned long long)in->address,
+             (unsigned long long)(offset - in->address));
+  hazard_stop(
+      warp, inst, lane, HAZARD_MISALIGNED, address, size,
+      "the address is not a multiple of %d\nAlign the array (alignas(%d)), and keep its rows and every offset to a "
+      "multiple of %d bytes; or use narrower accesses.%s",
+      alignment, alignment, alignment, where);
+}
+
 bool memory_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size, int alignment,
                  AccessKind kind, Access *access) {
   if (address & (uint64_t)(alignment - 1)) {
-    hazard_stop(warp, inst, lane, HAZARD_MISALIGNED, address, size, "the address is not a multiple of %d", alignment);
+    misaligned(warp, inst, lane, space, address, size, alignment);
     return false;
   }
   if (space == SPACE_GENERIC) space = resolve_generic(&address);

@@ -353,8 +353,8 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
     if (places[i].variable->space == PTX_SHARED && places[i].variable->is_extern)
       places[i].address = SHARED_BASE + program->dynamic_offset;
   if (program->shared_size > MAX_STATIC_SHARED) decoder_fail(&decoder, entry->line, "too much static shared memory");
-  decoder.variables = places;
-  decoder.variable_count = variable_count;
+  decoder.variables = program->variables = places;
+  decoder.variable_count = program->variable_count = variable_count;
 
   if (program->function_count > MAX_FUNCTIONS)
     decoder_fail(&decoder, entry->line, "a kernel calls at most %d functions", MAX_FUNCTIONS);

@@ -114,6 +114,7 @@ Cluster *cluster_start(Worker *worker, uint32_t id) {
       cluster->lane_count + (launch->program->asynchronous ? ASYNC_AGENTS : 0) + (launch->overlaps ? LANES : 0);
   if (launch->program->asynchronous) cluster->agents = agents_new(cluster);
   if (launch->program->asynchronous) cluster->async = async_engine_new(cluster);
+  if (launch->program->asynchronous) agents_advise(cluster->agents, async_advise_wait);
   if (launch->program->asynchronous) cluster->mbarriers = mbarriers_new(cluster);
   cluster->read_sets = read_sets_new(&worker->order);
   cluster->sync = sync_table_new(&worker->order);

@@ -513,8 +513,9 @@ static void stop(const WaiterList *list, HazardKind kind, const Cause *cause) {
     block->raced = true;
     barriers_check_end(block);
   }
-  hazard_add(&(Hazard){.kind = kind, .stopped = true, .advice = cause->advice, .lines = lines.text}, at->warp, at->inst,
-             __builtin_ctz(at->lanes), "%s", cause->text.text);
+  hazard_add(&(Hazard){.kind = kind, .stopped = true, .lines = lines.text}, at->warp, at->inst,
+             __builtin_ctz(at->lanes), "%s%s%s", cause->text.text, cause->advice ? "\n" : "",
+             cause->advice ? cause->advice : "");
 }
 
 // Bytes that no copy brings, or that came unexpected: an expect_tx or a copy is at fault.

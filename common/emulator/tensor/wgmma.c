@@ -424,6 +424,8 @@ static void wgmma_wait(Warp *warp, const Inst *inst, Mask mask) {
   GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
   WgmmaState *state = wgmma_state(warp);
   uint32_t number = last_to_wait_for(queue, __builtin_ctz(mask), (uint32_t)inst->immediate);
+  for (int i = 0; i < queue->count; i++)
+    if (queue->entries[i].op->number > number) group_pass(warp, inst, queue, &queue->entries[i], mask);
   if (!number) return;
   state->awaited = warpgroup_all_have(warp, number) ? 0 : number;
   if (state->awaited) {

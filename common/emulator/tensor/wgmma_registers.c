@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../async/async.h"
 #include "../check/hazard.h"
 #include "../warp/host_memory.h"
 #include "../warp/instruction.h"
@@ -73,11 +74,13 @@ void registers_receive(Warp *warp, uint32_t number, const uint32_t (*results)[LA
 
 // ---- what other instructions do to them ----
 
-static void report(Warp *warp, const Inst *inst, Mask mask, bool written) {
+static void report(Warp *warp, const Inst *inst, Mask mask, bool written, uint32_t number) {
+  Advice advice = {.used = 0};
+  async_advise_registers(&advice, warp, inst, number);
   hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_REGISTER_IN_FLIGHT, 0, 0,
-                written ? "%s writes a register that a wgmma in flight uses"
-                        : "%s reads an accumulator of a wgmma in flight",
-                inst->source->opcode);
+                written ? "%s writes a register that a wgmma in flight uses\n%s"
+                        : "%s reads an accumulator of a wgmma in flight\n%s",
+                inst->source->opcode, advice.text);
 }
 
 // A register gets a constant. That is no use that needs a fence of its own: where the fence stood in the source it may
@@ -132,7 +135,8 @@ static bool touch(Warp *warp, const Inst *inst, Mask mask) {
     bool reads_in_flight = name->number > state->waited,
          written_while_read = touches[t].written && name->read_by > state->waited;
     if (written_while_read && !reads_in_flight && repeats_constant(warp, inst, mask)) continue;
-    if (reads_in_flight || written_while_read) report(warp, inst, mask, touches[t].written);
+    if (reads_in_flight || written_while_read)
+      report(warp, inst, mask, touches[t].written, reads_in_flight ? name->number : name->read_by);
     if (is_constant_mov(inst))
       hold_constant(state, name);
     else if (touches[t].written)

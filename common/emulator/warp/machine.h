@@ -226,7 +226,8 @@ struct Launch {
   const struct EpochLayout *epochs;  // epoch.h
   struct SyncTable *sync;            // of global addresses: clocks.h
   bool hazards;
-  bool alone;  // one host thread runs it
+  _Atomic(const Inst *) noted_swizzle;  // the copy whose note on its swizzle stands for all: tensor_copy.c
+  bool alone;                           // one host thread runs it
   bool lane_by_lane;
   uint64_t schedule;
   uint64_t step_limit;

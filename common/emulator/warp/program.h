@@ -126,6 +126,8 @@ typedef struct Program {
   uint32_t count;
   Function *functions;  // functions[0] is the entry
   int function_count;
+  const Place *variables;  // of the module: where they are
+  int variable_count;
   int *function_of;       // by index of PtxModule.functions: in functions, plus one; 0 when the program has it not
   size_t register_bytes;  // of a warp
   Constant *constants;

@@ -1,0 +1,30 @@
+// What the person must change so that two accesses no longer conflict, as it follows from the cause.
+#pragma once
+
+#include "clocks.h"
+#include "region.h"
+
+typedef struct Advice {
+  char text[HAZARD_ADVICE];
+  size_t used;
+} Advice;
+
+void advice_add(Advice *advice, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// An access of a conflict, as the advice knows it.
+typedef struct Party {
+  const Inst *inst;
+  bool writes;
+  uint32_t cluster, thread;  // a thread's number in its cluster; of an operation, that of its issuer
+} Party;
+
+// Two accesses by threads that nothing orders.
+void advise_threads(Advice *advice, const Launch *launch, const Cluster *near, bool shared, const Party *one,
+                    const Party *other);
+// A store and another store by threads, of shared memory, at bytes that `before` wrote last. It comes before the advice on the
+// order: what each of them stores.
+void advise_overlap(Advice *advice, const Cluster *cluster, const Region *region, uint64_t offset, const Party *now,
+                    Epoch before);
+// An operation of the async proxy uses what a thread has written or reads late, and no fence.proxy.async of that thread stands
+// between.
+void advise_proxy_fence(Advice *advice, const Launch *launch, const Inst *access, const Inst *use, bool same_thread);

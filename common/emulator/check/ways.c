@@ -1,0 +1,126 @@
+// The ways between two instructions: see ways.h.
+#include "ways.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../warp/host_memory.h"
+#include "../warp/instruction.h"
+
+bool is_block_barrier(const Inst *inst) {
+  const PtxInstruction *source = inst->source;
+  bool is_barrier = !strcmp(source->opcode, "bar") || !strcmp(source->opcode, "barrier");
+  return is_barrier && !ptx_has(source, "cluster") && !ptx_has(source, "warp") && !ptx_has(source, "arrive");
+}
+
+bool is_warp_barrier(const Inst *inst) {
+  return is_block_barrier(inst) || (!strcmp(inst->source->opcode, "bar") && ptx_has(inst->source, "warp"));
+}
+
+bool is_cluster_barrier(const Inst *inst) {
+  return !strcmp(inst->source->opcode, "barrier") && ptx_has(inst->source, "cluster") && ptx_has(inst->source, "wait");
+}
+
+bool is_proxy_fence(const Inst *inst) {
+  const PtxInstruction *source = inst->source;
+  return !strcmp(source->opcode, "fence") && ptx_has(source, "proxy") && ptx_has(source, "async");
+}
+
+// ---- the walk ----
+
+typedef struct Walk {
+  const Program *program;
+  uint8_t *seen;   // by instruction
+  uint32_t *todo;  // to be followed
+  uint32_t count;
+} Walk;
+
+static bool is_call(const Inst *inst) {
+  return inst->control == CONTROL_NEXT && inst->row->counter == COUNTER_INST_CONTROL;
+}
+
+static void visit(Walk *walk, int64_t pc) {
+  if (pc >= walk->program->count || walk->seen[pc]) return;
+  walk->seen[pc] = 1;
+  walk->todo[walk->count++] = (uint32_t)pc;
+}
+
+static void visit_successors(Walk *walk, uint32_t pc) {
+  const Inst *inst = &walk->program->code[pc];
+  if (inst->control == CONTROL_NEXT || inst->guarded) visit(walk, (int64_t)pc + 1);
+  if (inst->control == CONTROL_BRANCH) visit(walk, inst->immediate);
+  const BranchTable *table = inst->control == CONTROL_TABLE ? inst->extra : NULL;
+  for (uint32_t t = 0; table && t < table->count; t++) visit(walk, table->targets[t]);
+}
+
+// Where instructions that pass the test stop the walk, and calls, if there is a test. They are seen all the same.
+static void follow(Walk *walk, InstructionTest *test) {
+  while (walk->count) {
+    uint32_t pc = walk->todo[--walk->count];
+    const Inst *inst = &walk->program->code[pc];
+    bool stops = test && !inst->guarded && (test(inst) || is_call(inst));
+    if (!stops) visit_successors(walk, pc);
+  }
+}
+
+static void walk_from(Walk *walk, uint32_t pc, InstructionTest *test) {
+  memset(walk->seen, 0, walk->program->count);
+  visit_successors(walk, pc);
+  follow(walk, test);
+}
+
+// Instructions of one kind that stand in one line of the source: in copies of the body of a loop.
+static bool are_copies(const Inst *a, const Inst *b) {
+  const PtxLocation *one = a->source->location, *other = b->source->location;
+  if (!one || a->execute != b->execute) return false;
+  for (; one && other && one->file == other->file && one->line == other->line; other = other->inlined_at)
+    one = one->inlined_at;
+  return !one && !other;
+}
+
+// From all copies of the instruction.
+static void walk_from_copies(Walk *walk, const Inst *from, InstructionTest *test) {
+  memset(walk->seen, 0, walk->program->count);
+  for (uint32_t pc = 0; pc < walk->program->count; pc++) {
+    if (!are_copies(from, &walk->program->code[pc])) continue;
+    visit_successors(walk, pc);
+    follow(walk, test);
+  }
+}
+
+// The instruction that passes the test, of all in `reached`, from which `to` is reached without another.
+static const Inst *last_on_the_way(Walk *walk, const uint8_t *reached, uint32_t to, InstructionTest *test) {
+  enum { MOST_TRIED = 64 };
+  const Inst *code = walk->program->code;
+  for (uint32_t pc = 0, tried = 0; pc < walk->program->count && tried < MOST_TRIED; pc++) {
+    if (!reached[pc] || code[pc].guarded || !test(&code[pc])) continue;
+    walk_from(walk, pc, test);
+    if (walk->seen[to]) return &code[pc];
+    tried++;
+  }
+  return NULL;
+}
+
+Ways ways_between(const Program *program, const Inst *from, const Inst *to, InstructionTest *test) {
+  Walk walk = {.program = program,
+               .seen = host_allocate(program->count, 1),
+               .todo = host_allocate(program->count, sizeof(uint32_t))};
+  uint8_t *reached = host_allocate(program->count, 1);
+  uint32_t start = (uint32_t)(from - program->code), end = (uint32_t)(to - program->code);
+  Ways ways = {.onward = end > start};
+  walk_from(&walk, start, NULL);
+  bool copies = !walk.seen[end];  // the loop was unrolled completely
+  if (copies) walk_from_copies(&walk, from, NULL);
+  ways.reach = walk.seen[end];
+  memcpy(reached, walk.seen, program->count);
+  if (copies)
+    walk_from_copies(&walk, from, test);
+  else
+    walk_from(&walk, start, test);
+  ways.free = walk.seen[end];
+  if (ways.reach) ways.on = last_on_the_way(&walk, reached, end, test);
+  free(walk.seen);
+  free(walk.todo);
+  free(reached);
+  return ways;
+}
