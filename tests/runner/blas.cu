@@ -1,4 +1,5 @@
 // cuBLAS' stand-in: a product that is right, and with an argument one that reads what nobody has written.
+#include <cublasLt.h>
 #include <cublas_v2.h>
 
 #include <cstring>
@@ -49,6 +50,29 @@ static void read_nothing(cublasHandle_t handle) {
   EXPECT(!cublasSgemv(handle, N, 4, 5, &one, a, 4, b[0], 1, &zero, y, -1));
   CHECK(cudaMemcpy(result, y, sizeof result, cudaMemcpyDeviceToHost));
   for (int row = 0; row < 4; row++) EXPECT(2 * result[3 - row] == expected(row, 0));
+}
+
+// cuBLASLt reads as little.
+static void read_nothing_in_lt() {
+  float *fresh, *d, result[ROWS * COLUMNS];
+  const float zero = 0, one = 1, two = 2;
+  cublasLtHandle_t handle;
+  cublasLtMatmulDesc_t product;
+  cublasLtMatrixLayout_t layouts[3];
+  CHECK(cudaMalloc(&fresh, 64 * sizeof *fresh));
+  CHECK(cudaMalloc(&d, sizeof result));
+  EXPECT(!cublasLtCreate(&handle));
+  EXPECT(!cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  EXPECT(!cublasLtMatrixLayoutCreate(&layouts[0], CUDA_R_32F, ROWS, DEPTH, ROWS));
+  EXPECT(!cublasLtMatrixLayoutCreate(&layouts[1], CUDA_R_32F, DEPTH, COLUMNS, DEPTH));
+  EXPECT(!cublasLtMatrixLayoutCreate(&layouts[2], CUDA_R_32F, ROWS, COLUMNS, ROWS));
+  EXPECT(!cublasLtMatmul(handle, product, &two, a, layouts[0], b[0], layouts[1], &zero, nullptr, layouts[2], d,
+                         layouts[2], nullptr, nullptr, 0, nullptr));
+  EXPECT(!cublasLtMatmul(handle, product, &zero, fresh, layouts[0], fresh, layouts[1], &one, d, layouts[2], d,
+                         layouts[2], nullptr, nullptr, 0, nullptr));
+  CHECK(cudaMemcpy(result, d, sizeof result, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < ROWS * COLUMNS; i++) EXPECT(result[i] == expected(i % ROWS, i / ROWS));
+  EXPECT(!cublasLtDestroy(handle));
 }
 
 // ---- triangular systems ----
@@ -193,6 +217,7 @@ int main(int argc, char **argv) {
   if (!strcmp(what, "triangle")) solve_unwritten(handle);
   if (!*what) {
     read_nothing(handle);
+    read_nothing_in_lt();
     solve_all<float>(handle);
     solve_all<double>(handle);
     solve_all<cuComplex>(handle);
