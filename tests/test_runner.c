@@ -145,6 +145,11 @@ Test(runner, cublas_reads_a_sum_or_a_triangle_that_nobody_has_written) {
   EXPECT_ERR("uninitialised read: cublasStrsm reads A in column 1, rows 1 to 2, and nothing was ever written there");
   EXPECT_ERR("met in 1 place\n");
   free(output);
+  output = run_test("", "blas", "pointers");
+  EXPECT_CODE(1);
+  EXPECT_ERR("uninitialised read: cuBLAS reads 2 pointers to the matrices of a batch");
+  EXPECT_ERR("cuBLAS: matrix 1 of a batch, at 0x");
+  free(output);
 }
 
 // ---- findings and exit codes ----

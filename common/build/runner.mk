@@ -94,7 +94,7 @@ $Q$(NVCC) $(RUN_FLAGS) $(TEST_FLAGS) $< $(RUN_LIBRARIES) -o $@
 endef
 $(RUNNER_TESTS)/%: tests/runner/%.cu $(wildcard tests/runner/*.h) | nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
-$(RUNNER_TESTS)/blas: TEST_FLAGS = -lcublas
+$(RUNNER_TESTS)/blas: TEST_FLAGS = -lcublas -lcublasLt
 $(RUNNER_TESTS)/nvrtc: TEST_FLAGS = -lnvrtc
 $(RUNNER_TESTS)/conditional: TEST_FLAGS = -rdc=true
 # The same with the runtime of CUDA 12, and compressed as its nvcc does. That of CUDA 13 can still do it.

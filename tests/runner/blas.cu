@@ -1,4 +1,5 @@
 // cuBLAS' stand-in: a product that is right, and with an argument one that reads what nobody has written.
+#include <cublasLt.h>
 #include <cublas_v2.h>
 
 #include <cstring>
@@ -49,6 +50,53 @@ static void read_nothing(cublasHandle_t handle) {
   EXPECT(!cublasSgemv(handle, N, 4, 5, &one, a, 4, b[0], 1, &zero, y, -1));
   CHECK(cudaMemcpy(result, y, sizeof result, cudaMemcpyDeviceToHost));
   for (int row = 0; row < 4; row++) EXPECT(2 * result[3 - row] == expected(row, 0));
+}
+
+// Two products, which pointers in device memory name; and a pointer that nothing has written.
+static void multiply_batch(cublasHandle_t handle, bool all_written) {
+  float *matrices[6] = {a, a, b[0], b[0]}, **on_device, result[ROWS * COLUMNS];
+  const float zero = 0, one = 1;
+  for (int i = 4; i < 6; i++) CHECK(cudaMalloc(&matrices[i], sizeof result));
+  CHECK(cudaMalloc(&on_device, sizeof matrices));
+  CHECK(cudaMemcpy(on_device, matrices, (all_written ? 6 : 5) * sizeof *matrices, cudaMemcpyHostToDevice));
+  auto N = CUBLAS_OP_N;
+  cublasStatus_t status = cublasSgemmBatched(handle, N, N, ROWS, COLUMNS, DEPTH, &one, on_device, ROWS, on_device + 2,
+                                             DEPTH, &zero, on_device + 4, ROWS, 2);
+  EXPECT((status == CUBLAS_STATUS_SUCCESS) == all_written);
+  if (!all_written) return;
+  for (int which = 4; which < 6; which++) {
+    CHECK(cudaMemcpy(result, matrices[which], sizeof result, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < ROWS * COLUMNS; i++) EXPECT(2 * result[i] == expected(i % ROWS, i / ROWS));
+  }
+  // The array itself must not be the host's.
+  EXPECT(cublasSgemmBatched(handle, N, N, ROWS, COLUMNS, DEPTH, &one, matrices, ROWS, on_device + 2, DEPTH, &zero,
+                            on_device + 4, ROWS, 2) == CUBLAS_STATUS_EXECUTION_FAILED);
+  EXPECT(!cublasSgemmBatched(handle, N, N, 0, COLUMNS, DEPTH, &one, nullptr, 1, nullptr, DEPTH, &zero, nullptr, 1, 2));
+  EXPECT(cublasSgemmBatched(handle, N, N, 4, 4, 4, &one, on_device, 3, on_device, 4, &zero, on_device, 4, 2) ==
+         CUBLAS_STATUS_INVALID_VALUE);
+}
+
+// cuBLASLt reads as little.
+static void read_nothing_in_lt() {
+  float *fresh, *d, result[ROWS * COLUMNS];
+  const float zero = 0, one = 1, two = 2;
+  cublasLtHandle_t handle;
+  cublasLtMatmulDesc_t product;
+  cublasLtMatrixLayout_t layouts[3];
+  CHECK(cudaMalloc(&fresh, 64 * sizeof *fresh));
+  CHECK(cudaMalloc(&d, sizeof result));
+  EXPECT(!cublasLtCreate(&handle));
+  EXPECT(!cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  EXPECT(!cublasLtMatrixLayoutCreate(&layouts[0], CUDA_R_32F, ROWS, DEPTH, ROWS));
+  EXPECT(!cublasLtMatrixLayoutCreate(&layouts[1], CUDA_R_32F, DEPTH, COLUMNS, DEPTH));
+  EXPECT(!cublasLtMatrixLayoutCreate(&layouts[2], CUDA_R_32F, ROWS, COLUMNS, ROWS));
+  EXPECT(!cublasLtMatmul(handle, product, &two, a, layouts[0], b[0], layouts[1], &zero, nullptr, layouts[2], d,
+                         layouts[2], nullptr, nullptr, 0, nullptr));
+  EXPECT(!cublasLtMatmul(handle, product, &zero, fresh, layouts[0], fresh, layouts[1], &one, d, layouts[2], d,
+                         layouts[2], nullptr, nullptr, 0, nullptr));
+  CHECK(cudaMemcpy(result, d, sizeof result, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < ROWS * COLUMNS; i++) EXPECT(result[i] == expected(i % ROWS, i / ROWS));
+  EXPECT(!cublasLtDestroy(handle));
 }
 
 // ---- triangular systems ----
@@ -191,8 +239,11 @@ int main(int argc, char **argv) {
     EXPECT(!cublasSgemv(handle, CUBLAS_OP_N, 4, 5, &one, a, 4, b[0], 1, &one, c, 1));
   }
   if (!strcmp(what, "triangle")) solve_unwritten(handle);
+  if (!strcmp(what, "pointers")) multiply_batch(handle, false);
   if (!*what) {
     read_nothing(handle);
+    read_nothing_in_lt();
+    multiply_batch(handle, true);
     solve_all<float>(handle);
     solve_all<double>(handle);
     solve_all<cuComplex>(handle);

@@ -10,7 +10,7 @@
 static void parse_version(Parser *parser) {
   if (!accept_directive(parser, "version")) parser_expected(parser, ".version, with which PTX begins,");
   const Token *token = &parser->token;
-  PtxHeader *header = &parser->in->header;
+  PtxHeader *header = &parser->text->header;
   header->version_line = token->line;
   char text[16] = "";
   int used = 0;
@@ -23,8 +23,8 @@ static void parse_version(Parser *parser) {
 // .target sm_90a, debug
 static void parse_target(Parser *parser) {
   if (!accept_directive(parser, "target")) parser_expected(parser, ".target");
-  parser->in->header.target_line = parser->token.line;
-  parser->in->header.target = expect_word(parser, "an architecture such as sm_90a");
+  parser->text->header.target_line = parser->token.line;
+  parser->text->header.target = expect_word(parser, "an architecture such as sm_90a");
   while (accept_token(parser, ",")) expect_word(parser, "an option of .target");
 }
 
@@ -63,7 +63,7 @@ static void parse_file(Parser *parser) {
   next_token(parser);
   int index = (int)expect_integer(parser, "a file number", MAX_FILES - 1);
   if (parser->token.kind != TOKEN_STRING) parser_expected(parser, "a file name in quotes");
-  Text *in = parser->in;
+  Text *in = parser->text;
   for (; in->file_count <= index; in->file_count++) list_add(parser, &parser->files, sizeof(const char *));
   const char **file = (const char **)parser->files.items + in->first_file + index;
   const char *name = unescape(parser, parser->token.name);
@@ -88,7 +88,7 @@ static void parse_strings(Parser *parser) {
     if (word && accept_token(parser, ":")) {
       DebugLabel *label = parser_allocate(parser, sizeof *label);
       label->start = parser->strings.count;
-      table_set(parser, &parser->in->labels, (uint64_t)(uintptr_t)word, label);
+      table_set(parser, &parser->text->labels, (uint64_t)(uintptr_t)word, label);
     }
     for (; bytes && parser->token.kind == TOKEN_INTEGER; accept_token(parser, ",")) {
       *(char *)list_add(parser, &parser->strings, 1) = (char)parser->token.value;
@@ -128,7 +128,7 @@ static void parse_module_statement(Parser *parser) {
 
 // The name of the function at a label of .debug_str; NULL when there is none.
 static const char *function_at(Parser *parser, const char *word, uint64_t offset) {
-  DebugLabel *label = word ? table_get(&parser->in->labels, (uint64_t)(uintptr_t)word) : NULL;
+  DebugLabel *label = word ? table_get(&parser->text->labels, (uint64_t)(uintptr_t)word) : NULL;
   if (!label || offset >= (uint64_t)(parser->strings.count - label->start)) return NULL;
   const char *mangled = (const char *)parser->strings.items + label->start;
   if (offset > 0) return readable_name(parser, mangled + offset);
@@ -140,10 +140,10 @@ static const char *function_at(Parser *parser, const char *word, uint64_t offset
 // too.
 static void resolve_locations(Parser *parser) {
   const PendingLocation *pending = parser->locations.items;
-  const char *const *files = (const char *const *)parser->files.items + parser->in->first_file;
+  const char *const *files = (const char *const *)parser->files.items + parser->text->first_file;
   for (int i = parser->located; i < parser->locations.count; i++) {
-    int file = pending[i].location->file - parser->in->first_file;
-    if (file >= parser->in->file_count || !files[file])
+    int file = pending[i].location->file - parser->text->first_file;
+    if (file >= parser->text->file_count || !files[file])
       parser_fail(parser, pending[i].line, "file %d is not declared by a .file", file);
     pending[i].location->function = function_at(parser, pending[i].label, pending[i].offset);
   }
@@ -151,7 +151,7 @@ static void resolve_locations(Parser *parser) {
 }
 
 static void parse_text(Parser *parser, const PtxText *text) {
-  Text *in = parser->in = parser_allocate(parser, sizeof *in);
+  Text *in = parser->text = parser_allocate(parser, sizeof *in);
   in->scope = parser_allocate(parser, sizeof *in->scope);
   in->first_file = parser->files.count;
   *(PtxHeader **)list_add(parser, &parser->headers, sizeof(PtxHeader *)) = &in->header;

@@ -196,7 +196,7 @@ typedef struct Body {
   Lexer lexer;         // where it begins
   PtxError malformed;  // what was found wrong with it
   int function;        // index into the module's functions
-  Text *in;
+  Text *text;
   Scope *scope;                          // innermost open one
   List params, returns, variables;       // PtxVariable *
   List registers, instructions, labels;  // PtxRegister, PtxInstruction, PtxLabel
@@ -217,7 +217,7 @@ struct Parser {
   Token token;  // the next one
   int nesting;
   PtxModule *module;
-  Text *in;            // the text that is being parsed
+  Text *text;          // the one that is being parsed
   List headers;        // PtxHeader *
   List linked_names;   // LinkedName
   Body *body;          // NULL at module level

@@ -246,7 +246,7 @@ static void parse_variable(Parser *parser, const Declaration *declaration, const
   if (body)
     declare_variable(parser, body->scope, &body->variables, variable, linkage);
   else
-    declare_variable(parser, parser->in->scope, &parser->variables, variable, linkage);
+    declare_variable(parser, parser->text->scope, &parser->variables, variable, linkage);
 }
 
 void parse_variables(Parser *parser, const Linkage *linkage) {

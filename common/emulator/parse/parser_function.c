@@ -22,7 +22,7 @@ static uint64_t place_key(const PtxLocation *place) {
 static PtxLocation *new_location(Parser *parser, PendingLocation pending, PtxLocation place) {
   pending.location = parser_allocate(parser, sizeof place);
   *pending.location = place;
-  pending.location->file += parser->in->first_file;
+  pending.location->file += parser->text->first_file;
   *(PendingLocation *)list_add(parser, &parser->locations, sizeof pending) = pending;
   return pending.location;
 }
@@ -95,7 +95,7 @@ static void parse_branch_targets(Parser *parser, const char *name, int line) {
 static void parse_call_targets(Parser *parser, const char *name, int line) {
   declare(parser, parser->body->scope, name, SYMBOL_CALL_TABLE, line);
   do {
-    PendingName target = {.line = parser->token.line, .scope = parser->in->scope};
+    PendingName target = {.line = parser->token.line, .scope = parser->text->scope};
     target.name = expect_word(parser, "a function's name");
     *(PendingName *)list_add(parser, &parser->pending_names, sizeof target) = target;
   } while (accept_token(parser, ","));
@@ -262,9 +262,9 @@ static void parse_parameters(Parser *parser, List *list) {
 
 // The function's name in the module. Declarations may repeat, one definition may follow or precede them.
 static void declare_function(Parser *parser, const PtxFunction *function, const Linkage *linkage) {
-  Symbol *symbol = find_own(parser, parser->in->scope, function->name);
+  Symbol *symbol = find_own(parser, parser->text->scope, function->name);
   if (!symbol || symbol->kind != SYMBOL_FUNCTION || symbol->stands) {
-    symbol = declare(parser, parser->in->scope, function->name, SYMBOL_FUNCTION, function->line);
+    symbol = declare(parser, parser->text->scope, function->name, SYMBOL_FUNCTION, function->line);
     remember_linkage(parser, function->name, symbol, linkage);
   }
   if (symbol->is_defined && !function->is_declaration)
@@ -295,14 +295,15 @@ static void complete_function(PtxFunction *function, const Body *body) {
 
 // .func (.param .b32 r) name (.param .b64 a) .noreturn ; or { ... }
 void parse_function(Parser *parser, const Linkage *linkage) {
-  PtxFunction function = {.index = parser->functions.count, .line = parser->token.line, .header = &parser->in->header};
+  PtxFunction function = {
+      .index = parser->functions.count, .line = parser->token.line, .header = &parser->text->header};
   function.is_entry = is_directive(parser, "entry");
   next_token(parser);
 
   Body *body = parser_allocate(parser, sizeof *body);
   body->function = function.index;
-  body->in = parser->in;
-  body->scope = open_scope(parser, parser->in->scope, function.line);
+  body->text = parser->text;
+  body->scope = open_scope(parser, parser->text->scope, function.line);
   parser->body = body;
   while (accept_function_directive(parser, &function)) continue;
   if (!function.is_entry) parse_parameters(parser, &body->returns);
@@ -329,7 +330,7 @@ void parse_function(Parser *parser, const Linkage *linkage) {
 
 void parse_pending_body(Parser *parser, int function) {
   parser->body = ((Body *const *)parser->bodies.items)[function];
-  parser->in = parser->body->in;
+  parser->text = parser->body->text;
   parser->lexer = parser->body->lexer;
   parser->nesting = parser->operands.count = 0;  // another body may have been malformed
   next_token(parser);
@@ -346,8 +347,8 @@ void parse_alias(Parser *parser) {
   expect(parser, ",");
   const char *name = expect_word(parser, "a function's name");
   expect(parser, ";");
-  Symbol *symbol = find_own(parser, parser->in->scope, alias);
-  Symbol *meant = find_own(parser, parser->in->scope, name);
+  Symbol *symbol = find_own(parser, parser->text->scope, alias);
+  Symbol *meant = find_own(parser, parser->text->scope, name);
   if (!symbol || symbol->kind != SYMBOL_FUNCTION || symbol->is_defined || symbol->stands)
     parser_fail(parser, line, "'%.60s' must be a function that is declared and not defined", alias);
   if (!meant || meant->kind != SYMBOL_FUNCTION || !meant->is_defined)

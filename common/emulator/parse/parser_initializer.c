@@ -164,7 +164,7 @@ static void remember_names(Parser *parser, const Initializer *initializer, int l
   PtxRelocation *relocations = initializer->relocations.items;
   for (int i = 0; i < initializer->relocations.count; i++)
     *(PendingName *)list_add(parser, &parser->pending_names, sizeof(PendingName)) =
-        (PendingName){relocations[i].symbol, parser->in->scope, &relocations[i], line};
+        (PendingName){relocations[i].symbol, parser->text->scope, &relocations[i], line};
 }
 
 static void check_initializable(Parser *parser, const PtxVariable *variable) {

@@ -193,7 +193,29 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cubla
                                     c_type, ldc, 0, 1, compute, algorithm);
 }
 
-// Defines the two functions for matrices of one type.
+// Matrices that pointers in device memory name.
+cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n,
+                                   int k, const void *alpha, const void *const a[], cudaDataType a_type, int lda,
+                                   const void *const b[], cudaDataType b_type, int ldb, const void *beta,
+                                   void *const c[], cudaDataType c_type, int ldc, int batch,
+                                   cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
+  // The same conditions: a batch of none is checked, and not computed.
+  cublasStatus_t status =
+      cublasGemmStridedBatchedEx(handle, op_a, op_b, m, n, k, alpha, NULL, a_type, lda, 0, NULL, b_type, ldb, 0, beta,
+                                 NULL, c_type, ldc, 0, batch < 0 ? batch : 0, compute, algorithm);
+  if (status != CUBLAS_STATUS_SUCCESS || m == 0 || n == 0 || batch == 0) return status;
+  void **as = matrix_pointers(a, batch), **bs = matrix_pointers(b, batch), **cs = matrix_pointers(c, batch);
+  if (!as || !bs || !cs) status = CUBLAS_STATUS_EXECUTION_FAILED;
+  for (int i = 0; i < batch && status == CUBLAS_STATUS_SUCCESS; i++)
+    status = cublasGemmEx(handle, op_a, op_b, m, n, k, alpha, as[i], a_type, lda, bs[i], b_type, ldb, beta, cs[i],
+                          c_type, ldc, compute, algorithm);
+  free(as);
+  free(bs);
+  free(cs);
+  return status;
+}
+
+// Defines the functions for matrices of one type.
 #define GEMM(name, T, type, compute)                                                                                   \
   cublasStatus_t cublas##name##StridedBatched(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,   \
                                               int m, int n, int k, const T *alpha, const T *a, int lda,                \
@@ -206,6 +228,13 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a, cubla
                                    int n, int k, const T *alpha, const T *a, int lda, const T *b, int ldb,             \
                                    const T *beta, T *c, int ldc) {                                                     \
     return cublas##name##StridedBatched(handle, op_a, op_b, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1); \
+  }                                                                                                                    \
+  cublasStatus_t cublas##name##Batched(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m,   \
+                                       int n, int k, const T *alpha, const T *const a[], int lda, const T *const b[],  \
+                                       int ldb, const T *beta, T *const c[], int ldc, int batch) {                     \
+    return cublasGemmBatchedEx(handle, op_a, op_b, m, n, k, alpha, (const void *const *)a, type, lda,                  \
+                               (const void *const *)b, type, ldb, beta, (void *const *)c, type, ldc, batch, compute,   \
+                               CUBLAS_GEMM_DEFAULT);                                                                   \
   }
 GEMM(Sgemm, float, CUDA_R_32F, CUBLAS_COMPUTE_32F)
 GEMM(Dgemm, double, CUDA_R_64F, CUBLAS_COMPUTE_64F)

@@ -176,6 +176,28 @@ double *matrix_product(const Product *p) {
   return d;
 }
 
+static bool is_of_device(const void *address) {
+  CUmemorytype type;
+  return cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)address) == CUDA_SUCCESS;
+}
+
+void **matrix_pointers(const void *address, int count) {
+  size_t size = (size_t)count * sizeof(void *);
+  void **pointers = malloc(size + 1);
+  bool done =
+      pointers && is_of_device(address) && cuMemcpy((CUdeviceptr)pointers, (CUdeviceptr)address, size) == CUDA_SUCCESS;
+  if (done) core_library_reads(address, size, "cuBLAS reads %d pointers to the matrices of a batch", count);
+  if (pointers && !done)
+    core_say_once("cuBLAS: the array of pointers of a batch, at %p, is not in device memory", address);
+  for (int i = 0; done && i < count; i++) {
+    done = is_of_device(pointers[i]);
+    if (!done) core_say_once("cuBLAS: matrix %d of a batch, at %p, is not in device memory", i, pointers[i]);
+  }
+  if (done) return pointers;
+  free(pointers);
+  return NULL;
+}
+
 bool matrix_scalar(const void *address, cudaDataType_t type, bool on_device, double *value) {
   uint64_t element = 0;
   if (on_device && cuMemcpy((CUdeviceptr)&element, (CUdeviceptr)address, matrix_element(type)) != CUDA_SUCCESS)

@@ -145,18 +145,6 @@ static bool valid(cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_
          lda >= (size > 1 ? size : 1) && ldb >= (m > 1 ? m : 1);
 }
 
-// The array of pointers lies in device memory; NULL when it cannot be read.
-static void **load_pointers(const Kind *kind, const char *matrix, const void *from, int count) {
-  size_t size = (size_t)count * sizeof(void *);
-  void **pointers = malloc(size);
-  if (pointers && cuMemcpy((CUdeviceptr)pointers, (CUdeviceptr)from, size) != CUDA_SUCCESS) {
-    free(pointers);
-    return NULL;
-  }
-  core_library_reads(from, size, "%sBatched reads the pointers to the matrices %s", kind->routine, matrix);
-  return pointers;
-}
-
 // a and b point to one matrix each, or in a batch to arrays of pointers.
 static cublasStatus_t trsm(cublasHandle_t handle, Kind kind, cublasSideMode_t side, cublasFillMode_t uplo,
                            cublasOperation_t op, cublasDiagType_t diag, int m, int n, const void *alpha, const void *a,
@@ -178,7 +166,7 @@ static cublasStatus_t trsm(cublasHandle_t handle, Kind kind, cublasSideMode_t si
                .ldb = ldb};
   if (!load_alpha(handle, &kind, alpha, &p.alpha)) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (!is_batch) return solve(&p) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
-  void **as = load_pointers(&kind, "A", a, batch), **bs = load_pointers(&kind, "B", b, batch);
+  void **as = matrix_pointers(a, batch), **bs = matrix_pointers(b, batch);
   bool done = as && bs;
   for (int i = 0; done && i < batch; i++) {
     p.a = as[i];
