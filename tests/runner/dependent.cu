@@ -185,7 +185,7 @@ static void right(cudaStream_t stream, int *data, int *out, int *own) {
   launch_early(stream, sum_early, own, 1);  // atomics need no order
   fill<<<1, N, 0, stream>>>(data, 7);
   launch_early(stream, pass_after_wait, own);
-  launch_early(stream, add, data, out, 1);
+  launch_early(stream, add_early, data, out, 1);  // the first one was over when this one could begin
   by_event(stream, data, out, add);
   by_capture(stream, data, out, add);
   by_edge(stream, data, out, add);
