@@ -48,6 +48,12 @@ int set_count(const WarpSet *set) {
 
 bool set_is_empty(const WarpSet *set) { return set_count(set) == 0; }
 
+WarpSet set_without(const WarpSet *a, const WarpSet *b) {
+  WarpSet set;
+  for (int i = 0; i < MOST_BLOCKS; i++) set.warps[i] = a->warps[i] & ~b->warps[i];
+  return set;
+}
+
 bool set_contains(const WarpSet *a, const WarpSet *b) {
   for (int block = 0; block < MOST_BLOCKS; block++)
     if (b->warps[block] & ~a->warps[block]) return false;

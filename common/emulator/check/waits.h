@@ -25,6 +25,8 @@ void set_add(WarpSet *set, const Warp *warp);
 bool set_has(const WarpSet *set, const Warp *warp);
 bool set_is_empty(const WarpSet *set);
 int set_count(const WarpSet *set);
+// Those of a that are not in b.
+WarpSet set_without(const WarpSet *a, const WarpSet *b);
 // Whether a has all that b has.
 bool set_contains(const WarpSet *a, const WarpSet *b);
 // "warps 0 to 3", and in a cluster of several blocks "block 1's warps 0 to 3 and block 0's warp 4".

@@ -242,9 +242,9 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- the end of a block ----
 
-static const char *const wait_between =
+const char *const barrier_wait_between =
     "Let the warp wait where it only arrives (bar.sync for bar.arrive), or at another barrier before it arrives again.";
-static const char *const count_all =
+const char *const barrier_count_users =
     "The count is that of all threads that meet in one phase. Groups that do not meet need a barrier number each.";
 
 // The warps that have used the barrier, or those of them that arrived twice, a bit each.
@@ -278,17 +278,17 @@ static void explain_unordered(Block *block, int number) {
   for (int i = 0; i < barrier->unordered_count; i++) {
     const Unordered *at = &barrier->unordered[i];
     if (at->again)
-      hazard_amend(launch, at->inst, HAZARD_BARRIER_MISUSE, wait_between,
+      hazard_amend(launch, at->inst, HAZARD_BARRIER_MISUSE, barrier_wait_between,
                    "barrier %d: a warp arrives a second time, and has not waited for the end of the phase of its first "
                    "arrival: both may be counted in one phase",
                    number);
     else if (twice)
-      hazard_amend(launch, at->inst, HAZARD_BARRIER_MISUSE, wait_between,
+      hazard_amend(launch, at->inst, HAZARD_BARRIER_MISUSE, barrier_wait_between,
                    "barrier %d: %s. Both may be counted in one phase, and this arrival then comes too late for that",
                    number, names.text);
     else if (threads_of(block, all) > at->expected && at->expected && !barrier->counts_differ)
       hazard_amend(
-          launch, at->inst, HAZARD_BARRIER_MISUSE, count_all,
+          launch, at->inst, HAZARD_BARRIER_MISUSE, barrier_count_users,
           "barrier %d waits for %d threads, and %d use it (%s): it depends on their speed which of them a phase "
           "counts",
           number, at->expected, threads_of(block, all), names.text);

@@ -198,6 +198,10 @@ static int describe_wishes(const Block *block, const Inst *code, char *text, siz
   return total;
 }
 
+static const char *const fit_sum = "What all warpgroups have together must fit in what the launch gave: ask for less "
+                                   "in .inc, release more in .dec, or "
+                                   "let fewer blocks share an SM (the second number of __launch_bounds__).";
+
 bool setmaxnreg_explain_deadlock(const Cluster *cluster) {
   const Inst *code = cluster->launch->program->code;
   for (int b = 0; b < cluster->block_count; b++)
@@ -208,9 +212,10 @@ bool setmaxnreg_explain_deadlock(const Cluster *cluster) {
       char wishes[200], need[16], given[16];
       int threads = block->warp_count * LANES, start = start_registers(block);
       with_comma(describe_wishes(block, code, wishes, sizeof wishes), need);
-      hazard_stop(warp, &code[warp->groups[0].pc], __builtin_ctz(warp->live), HAZARD_SETMAXNREG, 0, 0,
-                  "it waits forever: %s registers a thread x %d need %s, the launch gave %d x %d = %s", wishes,
-                  WARPGROUP_WARPS * LANES, need, threads, start, with_comma(threads * start, given));
+      hazard_add(&(Hazard){.kind = HAZARD_SETMAXNREG, .stopped = true, .advice = fit_sum}, warp,
+                 &code[warp->groups[0].pc], __builtin_ctz(warp->live),
+                 "it waits forever: %s registers a thread x %d need %s, the launch gave %d x %d = %s", wishes,
+                 WARPGROUP_WARPS * LANES, need, threads, start, with_comma(threads * start, given));
       return true;
     }
   return false;
