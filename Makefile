@@ -66,7 +66,7 @@ test-deep: $(FUZZERS) $(TEST_NEEDS) ## runs the fuzzers for FUZZ_SECONDS each, a
 	@$(MAKE) --no-print-directory test-threads
 test-mutants: root $(TEST_NEEDS) ## makes mistakes in a copy and sees whether a test fails; ONLY=race.c selects some
 	@python3 tests/mutants/run.py $(ONLY)
-test-mathematics: $(HOPPER_RUN) $(MATHEMATICS_PROGRAMS) ## holds all of CUDA's functions to an H200's results; INPUTS=4096, 65536 or 1048576
+test-mathematics: $(HOPPER_RUN) $(MATHEMATICS_PROGRAMS) ## holds all of CUDA's functions to an H100's results; INPUTS=4096, 65536 or 1048576
 	@for p in $(MATHEMATICS_PROGRAMS); do echo "$$p" && $(HOPPER_RUN) --hazards=off $$p check tests/mathematics $(INPUTS) || exit 1; done
 test-others: $(HOPPER_RUN) ## fetches five public repositories and runs their kernels on the emulator: half an hour
 	@python3 tests/others/run.py
@@ -80,11 +80,11 @@ test-threads: $(BUILD)/run-tests ## runs the stages' programs under TSan
 record-golden: build/golden/record ## on the GPU: records tests/golden again, and prints where the GPU differs from the model
 	@$< tests/golden build/golden
 record-rules: build/rules/record ## on the GPU: records tests/rules again: what it does where PTX leaves a rule open
-	@$< >build/rules/h200.txt && mv build/rules/h200.txt tests/rules/h200.txt
+	@$< >build/rules/h100.txt && mv build/rules/h100.txt tests/rules/h100.txt
 record-mathematics: $(HOPPER_RUN) ## on the GPU: records tests/mathematics again: all of CUDA's functions, a million inputs each
 	@$(MAKE) --no-print-directory mathematics MATHEMATICS_FLAGS='-gencode arch=compute_90a,code=sm_90a'
 	@mkdir -p build/mathematics/recorded && sh tests/mathematics/on-gpu.sh build/mathematics/recorded
-	@cd build/mathematics/recorded && cp h200.txt approximate.txt samples.bin ../../../tests/mathematics
+	@cd build/mathematics/recorded && cp h100.txt approximate.txt samples.bin ../../../tests/mathematics
 
 bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plots/data; continues after an interruption
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
@@ -113,6 +113,7 @@ deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Cri
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
 .PHONY: help ladder progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads \
-  test-mathematics mathematics record-golden record-rules record-mathematics bench library install run peers flash-attention-3 bench-emulator counters plot format clean deps
+  test-mathematics mathematics record-golden record-rules record-mathematics bench library install run \
+  peers flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

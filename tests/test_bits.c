@@ -204,8 +204,9 @@ static uint64_t reverse(uint64_t x, int bits) {
   return result;
 }
 
-// PTX ISA's description of fns, with base and offset as signed numbers.
+// PTX ISA's description of fns, with base and offset as signed numbers. The least offset gives 0 on an H100.
 static uint64_t find_nth(uint64_t x, int64_t base, int64_t offset) {
+  if (offset == INT32_MIN) return 0;
   if (offset == 0) return base >= 0 && base < 32 && bit(x, (int)base) ? (uint64_t)base : ~0ull;
   int64_t step = offset > 0 ? 1 : -1, count = (offset > 0 ? offset : -offset) - 1;
   for (int64_t i = base; i >= 0 && i < 32; i += step)

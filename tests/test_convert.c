@@ -80,7 +80,7 @@ static uint64_t flush(uint64_t code) { return code & 0x7f800000 ? code : code & 
 // has it. Between other types, and with .ftz, it is the format's own NaN.
 static uint64_t convert_nan(const Sample *sample, const Types *types, uint64_t code) {
   const SmallFloat *to = types->to_format, *from = types->from_format;
-  bool narrows = from == &small_f64 && (to == &small_f32 || to == &small_f16);
+  bool narrows = from == &small_f64 && (to == &small_f32 || to == &small_f16 || to == &small_bf16);
   if (has_modifier(sample, ".ftz") && to == &small_f64) return 0x7fffffffe0000000;  // f32's own
   if (!narrows && !(from == &small_f32 && to == &small_f64)) return to->nan;
   uint64_t sign = code >> (from->exponent_bits + from->fraction_bits), payload = code << (64 - from->fraction_bits);
@@ -96,8 +96,11 @@ static uint64_t to_float(const Sample *sample, const Types *types, Quad x) {
   Quad zero = signbit((double)x) ? -0.0 : 0.0;
   uint64_t code = small_round(format, x, zero, mode_of(sample), has_modifier(sample, ".satfinite"));
   bool is_nan = x != x;
-  // An H200 flushes what lies below 2^-126 even when rounding would lift it there.
-  if (has_modifier(sample, ".ftz") && !is_nan && format == &small_f32 && fabs((double)x) < 0x1p-126) code &= minus;
+  // An H200 flushes what is below 2^-126 once it is rounded to 24 bits, as if there were smaller exponents.
+  if (has_modifier(sample, ".ftz") && !is_nan && format == &small_f32) {
+    uint64_t scaled = small_round(format, x * 0x1p126, zero, mode_of(sample), false);
+    if ((scaled & ~minus) < one) code &= minus;
+  }
   if (has_modifier(sample, ".sat")) code = is_nan || code & minus ? 0 : code > one ? one : code;
   if (has_modifier(sample, ".relu") && !is_nan && code & minus) code = 0;
   return !strcmp(types->to, "tf32") ? code << 13 : code;

@@ -48,18 +48,65 @@ EXPECT_F32(add, (double)x + y)
 EXPECT_F32(sub, (double)x - y)
 EXPECT_F32(rounded_product, x *(double)y)
 
-// A product: .ftz looks at it before it is rounded.
-static void mul(const Sample *sample, uint64_t *out) {
-  double exact = flush(float_source(sample, 0)) * (double)flush(float_source(sample, 1));
-  rounded_product(sample, out);
-  if (has_modifier(sample, ".ftz") && fabs(exact) < 0x1p-126)
-    out[0] = signbit(exact) && !has_modifier(sample, ".sat") ? 0x80000000 : 0;
+// .ftz judges the result rounded to 24 bits, as if there were smaller exponents: what is below 2^-126 then is zero.
+static void flush_lifted(const Sample *sample, uint64_t *out, Quad exact) {
+  fesetround(rounding_of(sample));
+  volatile Quad scaled = exact * 0x1p126;
+  volatile float rounded = (float)scaled;
+  fesetround(FE_TONEAREST);
+  if (has_modifier(sample, ".ftz") && fabsf(rounded) < 1) out[0] &= 0x80000000;
 }
 
-EXPECT_F32(divide, (double)x / y)
-EXPECT_F32(reciprocal, 1 / (double)x)
+static float flushed(const Sample *sample, int i) {
+  return has_modifier(sample, ".ftz") ? flush(float_source(sample, i)) : float_source(sample, i);
+}
+
+static void mul(const Sample *sample, uint64_t *out) {
+  rounded_product(sample, out);
+  flush_lifted(sample, out, (Quad)flushed(sample, 0) * flushed(sample, 1));
+}
+
+EXPECT_F32(rounded_quotient, (double)x / y)
+static void divide(const Sample *sample, uint64_t *out) {
+  rounded_quotient(sample, out);
+  flush_lifted(sample, out, (Quad)flushed(sample, 0) / flushed(sample, 1));
+}
+
+EXPECT_F32(rounded_reciprocal, 1 / (double)x)
+static void reciprocal(const Sample *sample, uint64_t *out) {
+  rounded_reciprocal(sample, out);
+  flush_lifted(sample, out, 1 / (Quad)flushed(sample, 0));
+}
+
+EXPECT_F32(rounded_sum, fmaf(x, y, z))
+static void multiply_add(const Sample *sample, uint64_t *out) {
+  rounded_sum(sample, out);
+  flush_lifted(sample, out, (Quad)flushed(sample, 0) * flushed(sample, 1) + flushed(sample, 2));
+}
+
+// Results that a subnormal's last bit would lift to 2^-126.
+EXPECT_F32(half_of_largest, (double)0x1.fffffep-126f / x)
+EXPECT_F32(over_next_to_largest, x / (double)0x1.000002p126f)
+EXPECT_F32(tiny_product_and, fmaf(0x1p-25f, 0x1p-126f, x))
+EXPECT_F32(larger_tiny_product_and, fmaf(0x1p-24f, 0x1.000002p-126f, x))
+static void lifted_quotient(const Sample *sample, uint64_t *out) {
+  half_of_largest(sample, out);
+  flush_lifted(sample, out, (Quad)0x1.fffffep-126f / flushed(sample, 0));
+}
+static void lifted_quotient_up(const Sample *sample, uint64_t *out) {
+  over_next_to_largest(sample, out);
+  flush_lifted(sample, out, flushed(sample, 0) / (Quad)0x1.000002p126f);
+}
+static void lifted_sum(const Sample *sample, uint64_t *out) {
+  tiny_product_and(sample, out);
+  flush_lifted(sample, out, (Quad)0x1p-151 + flushed(sample, 0));
+}
+static void lifted_sum_up(const Sample *sample, uint64_t *out) {
+  larger_tiny_product_and(sample, out);
+  flush_lifted(sample, out, (Quad)0x1.000002p-150 + flushed(sample, 0));
+}
+
 EXPECT_F32(square_root, sqrt((double)x))
-EXPECT_F32(multiply_add, fmaf(x, y, z))
 EXPECT_F32(absolute, fabsf(x))
 EXPECT_F32(negate, -x)
 EXPECT_F32(plus_one, (double)x + 1)
@@ -111,6 +158,12 @@ Test(floats, f32_arithmetic) {
 Test(floats, f32_extrema) {
   const InstructionTest tests[] = {
       F32_2("min.f32", smaller),
+      F32_1("div.rn.ftz.f32 %d, 0f00FFFFFF, %a", lifted_quotient),
+      F32_1("div.rp.ftz.f32 %d, 0f00FFFFFF, %a", lifted_quotient),
+      F32_1("div.rp.ftz.f32 %d, %a, 0f7E800001", lifted_quotient_up),
+      F32_1("div.rn.ftz.f32 %d, %a, 0f7E800001", lifted_quotient_up),
+      F32_1("fma.rn.ftz.f32 %d, 0f33000000, 0f00800000, %a", lifted_sum),
+      F32_1("fma.rm.ftz.f32 %d, 0f33800000, 0f00800001, %a", lifted_sum_up),
       F32_2("min.ftz.f32", smaller),
       F32_2("min.NaN.f32", smaller_nan),
       F32_2("min.ftz.NaN.f32", smaller_nan),
@@ -151,17 +204,25 @@ static long double turns(float x) {
   return fabsl(nearest) > fabsl(exact) ? nextafterf(nearest, 0) : nearest;
 }
 
-// sin(pi x), from an x that is reduced first: multiples of pi have the sine 0.
-static double sine_of_half_turns(long double x) {
-  const long double pi = 3.14159265358979323846L;
-  long double rest = remainderl(x, 1), sine = sinl(pi * rest);
-  return (double)(fmodl(x - rest, 2) != 0 ? -sine : sine);
+// The sine of x, moved on by some quarters of a turn. Of the turns 25 bits behind the point count, and in the quarters
+// where the sine falls the angle is one bit further on.
+static double sine_of(float x, int quarters) {
+  const long double pi = 3.14159265358979323846L, bits = 0x1p25L;
+  if (isnan(x) || isinf(x)) return NAN;
+  long double place = fmodl(fmodl(floorl(fabsl(turns(x)) * bits), bits) + quarters * (bits / 4), bits);
+  bool falls = (int)(place / (bits / 4)) % 2 == 1, below = place >= bits / 2;
+  long double within = fmodl(place, bits / 2) + falls, sine = within == bits / 2 ? 0 : sinl(2 * pi * within / bits);
+  return (double)(below != (quarters == 0 && signbit(x)) ? -sine : sine);
 }
 
-EXPECT_F32(div_approx, approximate_quotient(x, y))
+EXPECT_F32(rounded_div_approx, approximate_quotient(x, y))
+static void div_approx(const Sample *sample, uint64_t *out) {
+  rounded_div_approx(sample, out);
+  flush_lifted(sample, out, approximate_quotient(flushed(sample, 0), flushed(sample, 1)));
+}
 EXPECT_F32(reciprocal_root, 1 / sqrtl((long double)x))
-EXPECT_F32(sine, sine_of_half_turns(2 * turns(x)))
-EXPECT_F32(cosine, sine_of_half_turns(remainderl(2 * turns(x), 2) + 0.5L))
+EXPECT_F32(sine, sine_of(x, 0))
+EXPECT_F32(cosine, sine_of(x, 1))
 EXPECT_F32(logarithm, log2l((long double)x))
 EXPECT_F32(exponential, exp2l((long double)x))
 EXPECT_F32(tangent, tanhl((long double)x))
@@ -267,7 +328,7 @@ EXPECT_F64(plus_tenth, or_nan(x, 0.1, sum(x, 0.1, mode)))
 // The high words of a source and of the result; subnormals count as zero.
 static double gross(double x) {
   if (fabs(x) < 0x1p-1022) return copysign(0, x);
-  return isnan(x) ? x : double_of(double_bits(x) & 0xffffffff00000000);
+  return double_of(double_bits(x) & 0xffffffff00000000);  // of some NaNs an infinity
 }
 EXPECT_F64(rcp_gross, gross(1 / gross(x)))
 EXPECT_F64(rsqrt_gross, gross(1 / sqrt(gross(x))))

@@ -8,7 +8,7 @@ HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,b
 TRACE_PTX := $(TRACED:%=build/trace/%.ptx) build/unmarked/06-tma.ptx
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
-TEST_NEEDS := $(if $(SANITIZE),,$(HOPPER_RUN) $(RUNNER_PROGRAMS)) $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX)
+TEST_NEEDS := $(if $(SANITIZE),,$(HOPPER_RUN) $(RUNNER_PROGRAMS) build/mathematics/sample) $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX)
 GPU_NEEDS := $(BUILD)/run-tests $(GPU_KERNELS) $(foreach name,$(TRACED),$(BUILD)/trace/trace-$(call number,$(name)))
 BENCH_NEEDS := $(BUILD)/bench-emulator build/ptx/bench.ptx
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
@@ -88,7 +88,7 @@ build/mathematics/%: tests/mathematics/%.cu build/mathematics/main.o $(wildcard 
 	$(call say,NVCC $@)
 	$Q$(MATHEMATICS_LINK)
 build/mathematics/sample: $(wildcard tests/mathematics/*.cu)
-build/mathematics/%-fast: MATHEMATICS_FAST := -use_fast_math
+build/mathematics/%-fast: MATHEMATICS_FAST := -use_fast_math -DFAST='"-fast"'
 build/mathematics/%-fast: tests/mathematics/%.cu build/mathematics/main.o $(wildcard tests/mathematics/*.cuh) | nvcc
 	$(call say,NVCC $@)
 	$Q$(MATHEMATICS_LINK)

@@ -1,4 +1,4 @@
-// The extended-precision instructions (PTX ISA 9.7.2) that record_carry.cu records on an H200 and test_carry_golden.c
+// The extended-precision instructions (PTX ISA 9.7.2) that record_carry.cu records on an H100 and test_carry_golden.c
 // runs on the emulator: every instruction that leaves the carry flag, followed by every one that reads it.
 //
 // A form is a producer, a consumer and a type. A lane with an odd number starts with the flag set, executes both, and

@@ -1,4 +1,4 @@
-// Records the extended-precision instructions of carry_forms.h on an H200: all results. test_carry_golden.c then says what
+// Records the extended-precision instructions of carry_forms.h on an H100: all results. test_carry_golden.c then says what
 // differs from the emulator.
 #include "carry_forms.h"
 #include "record.h"

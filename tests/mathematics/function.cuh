@@ -103,13 +103,10 @@ template <class F, bool taken> struct Row {
   }
 };
 
-#ifdef __USE_FAST_MATH__
-#define FAST "-fast"
-#else
+// A file defines SECTION, its name. With --use_fast_math FAST is "-fast".
+#ifndef FAST
 #define FAST ""
 #endif
-
-// A file defines SECTION, its name.
 #define FUNCTION(R, PARAMETERS, ...) FUNCTION_ROW(__COUNTER__, R, PARAMETERS, __VA_ARGS__)
 #define FUNCTION_ROW(number, R, PARAMETERS, ...) FUNCTION_NUMBER(number, R, PARAMETERS, __VA_ARGS__)
 #define FUNCTION_NUMBER(number, R, PARAMETERS, ...)                                                                    \

@@ -7,7 +7,7 @@
 //   PROGRAM compare FILE1 FILE2 [COUNT]         of two machines: a line a function that differs, and examples
 //   PROGRAM approximate FILE1 FILE2 SAMPLES     a line a function that differs: for approximate.txt; appends the first
 //                                               machine's results of the first THREADS inputs to SAMPLES
-//   PROGRAM check DIRECTORY [COUNT [WORD]]      computes, and compares with DIRECTORY/h200.txt, or with approximate.txt
+//   PROGRAM check DIRECTORY [COUNT [WORD]]      computes, and compares with DIRECTORY/h100.txt, or with approximate.txt
 //                                               and samples.bin; a WORD selects the functions that have it in their text
 //   PROGRAM deltas FILE1 FILE2                  a byte a result, to find a model with: by how many ulp the second
 //                                               machine's f32, or high word of an f64, is greater; -128: more, or no number
@@ -300,7 +300,7 @@ template <class Take> static void read_lines(const std::string &path, int fields
 
 static Recording read_recording(const std::string &directory) {
   Recording recording;
-  read_lines(directory + "/h200.txt", 3, [&](const std::string &key, const std::string &numbers) {
+  read_lines(directory + "/h100.txt", 3, [&](const std::string &key, const std::string &numbers) {
     std::vector<u32> hashes(3);
     if (sscanf(numbers.c_str(), "%x %x %x", &hashes[0], &hashes[1], &hashes[2]) == 3)
       recording[key] = {hashes, false, 0, 0, {}};
@@ -344,10 +344,10 @@ static int check(const char *directory, size_t count, const char *word) {
     f.run(recorded.approximate ? (size_t)THREADS : count, results.data());
     const bool right = recorded.approximate ? within(recorded, f, recorded.samples.data(), results.data())
                                             : hashes_of(f, results.data(), count)[which] == recorded.hashes[which];
-    if (!right) printf("not as the H200: %s\n", key_of(f).c_str());
+    if (!right) printf("not as the H100: %s\n", key_of(f).c_str());
     (right ? recorded.approximate ? near : equal : wrong)++;
   }
-  printf("%d functions bit by bit as the H200, %d as near as recorded, %d wrong\n", equal, near, wrong);
+  printf("%d functions bit by bit as the H100, %d as near as recorded, %d wrong\n", equal, near, wrong);
   return wrong > 0 || !equal;
 }
 

@@ -4,7 +4,7 @@
 #
 #   sh tests/mathematics/on-gpu.sh OUT
 #
-# Leaves in OUT what tests/mathematics has: h200.txt (hashes of the GPU's results), approximate.txt (the functions that
+# Leaves in OUT what tests/mathematics has: h100.txt (hashes of the GPU's results), approximate.txt (the functions that
 # differ on the emulator) and samples.bin (their first results); and to find a model with: differences.txt (examples),
 # samples.tar.gz (first results of all functions), deltas.gz (of the approximate instructions), times.txt. NATIVE stands before the programs that run on the GPU; with
 # NATIVE='./hopper-run --hazards=off' the script can be tried without one.
@@ -30,7 +30,7 @@ for p in $programs; do
   echo "== $p" && build/mathematics/$p approximate "$scratch/$p.gpu" "$scratch/$p.emulator" "$out/samples.bin"
 done >"$out/approximate.txt"
 for p in $programs; do echo "== $p" && cat "$scratch/$p.differences"; done >"$out/differences.txt"
-for p in $programs; do echo "== $p" && cat "$scratch/$p.hashes"; done >"$out/h200.txt"
+for p in $programs; do echo "== $p" && cat "$scratch/$p.hashes"; done >"$out/h100.txt"
 tar -C "$scratch/samples" -czf "$out/samples.tar.gz" .
 build/mathematics/approximate deltas "$scratch/approximate.gpu" "$scratch/approximate.emulator" | gzip >"$out/deltas.gz"
 say compared

@@ -150,8 +150,10 @@ LANE_OPERATION(bfind_shiftamt_s32, u32, s32, u32, u32, shift_amount(without_sign
 LANE_OPERATION(bfind_shiftamt_s64, u32, s64, u64, u64, shift_amount(without_sign(x), 63))
 
 // The position of the |offset|-th set bit of x at or above base (below, when offset is negative), base itself when
-// offset is 0 and its bit is set; all ones when there is none.
+// offset is 0 and its bit is set; all ones when there is none. For the least offset, whose magnitude overflows, an H100
+// gives 0.
 static inline u32 find_nth_set(u32 x, s64 base, s64 offset) {
+  if (offset == INT32_MIN) return 0;
   if (offset == 0) return base >= 0 && base < 32 && (x >> base & 1) ? (u32)base : ~0u;
   s64 step = offset > 0 ? 1 : -1, left = offset * step;
   for (s64 position = base; position >= 0 && position < 32; position += step)

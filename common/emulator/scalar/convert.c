@@ -152,6 +152,14 @@ static void widen(f64 *to, const u64 *from, Encoding encoding) {
 // Numbers below the smallest normal f32, also those that rounding would lift to it, are zero of their sign.
 static void flush(f64 *x) { EACH x[i] = fabs(x[i]) < 0x1p-126 ? copysign(0, x[i]) : x[i]; }
 
+// An f64 that becomes an f32: it is rounded to 24 bits first, as if there were smaller exponents, and zero if still below.
+static void flush_rounded(f64 *x, Rounding rounding) {
+  EACH {
+    u32 lifted = narrow((SmallFormat)FORMAT_F32, x[i] * 0x1p126, rounding, false);
+    x[i] = fabsf(f32_from_bits(lifted)) < 1 ? copysign(0, x[i]) : x[i];
+  }
+}
+
 static void round_to_integers(f64 *x, Rounding rounding) {
   switch (rounding) {
   case ROUND_ZERO: EACH x[i] = trunc(x[i]); break;
@@ -181,7 +189,7 @@ static void floats_to_integers(const Plan *plan, u64 *to, const f64 *from) {
   }
 }
 
-// A NaN of f64 that becomes an f32 or f16 keeps its sign and the high bits of its payload, and is quiet: so an H200
+// A NaN of f64 that becomes an f32, f16 or bf16 keeps its sign and the high bits of its payload, and is quiet: so an H200
 // does, with f64 alone.
 static u64 narrow_nan(const SmallFormat *format, f64 x) {
   u64 payload = f64_bits(x) << 12 >> (64 - format->fraction_bits), quiet = 1ull << (format->fraction_bits - 1);
@@ -200,7 +208,7 @@ static void narrow_all(const Plan *plan, u64 *to, const f64 *from) {
   const int shift = plan->to->encoding == TF32 ? 13 : 0;  // the high 19 bits of its register
   for (int i = 0; i < LANES; i++)
     to[i] = (u64)narrow(*format, from[i], plan->rounding, plan->flags & FORM_SATFINITE) << shift;
-  if (plan->from->encoding == F64 && plan->to->encoding != BF16)
+  if (plan->from->encoding == F64)
     for (int i = 0; i < LANES; i++) to[i] = from[i] != from[i] ? narrow_nan(format, from[i]) : to[i];
 }
 
@@ -208,7 +216,8 @@ static void narrow_all(const Plan *plan, u64 *to, const f64 *from) {
 static void convert_floats(const Plan *plan, u64 *codes, f64 *x) {
   bool ftz = plan->flags & FORM_FTZ;
   // An H200 does not flush what becomes an f16: rounded up or down, a subnormal f32 is not zero.
-  if (ftz && plan->to->encoding != F16) flush(x);
+  if (ftz && plan->from->encoding == F64) flush_rounded(x, plan->rounding);
+  if (ftz && plan->from->encoding != F64 && plan->to->encoding != F16) flush(x);
   if (plan->to_integer) round_to_integers(x, plan->rounding);
   if (!is_float(plan->to)) {
     floats_to_integers(plan, codes, x);

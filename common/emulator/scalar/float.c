@@ -20,11 +20,14 @@ ALWAYS_INLINE f32 result_f32(f32 x, bool ftz, bool sat) {
   return sat ? saturate_f32(x) : canonical_f32(x);
 }
 
-// .ftz judges the exact product: one below 2^-126 becomes zero even where rounding would lift it to 2^-126.
-ALWAYS_INLINE f32 multiply_ftz(f32 x, f32 y) {
-  f64 exact = (f64)x * (f64)y;
-  return fabs(exact) < 0x1p-126 ? (f32)copysign(0, exact) : x * y;
+// .ftz judges the result rounded to 24 bits, as if there were smaller exponents: one below 2^-126 becomes zero even
+// where rounding to a subnormal's last bit would lift it to 2^-126.
+ALWAYS_INLINE f32 flush_lifted(f64 exact, f32 result) {
+  return fabsf((f32)(exact * 0x1p126)) < 1 ? (f32)copysign(0, exact) : result;
 }
+ALWAYS_INLINE f32 multiply_ftz(f32 x, f32 y) { return flush_lifted((f64)x * (f64)y, x * y); }
+// A quotient of two f32 below 1 is at least 2^-24 below it, so it does not matter that this one is rounded twice.
+ALWAYS_INLINE f32 divide_ftz(f32 x, f32 y) { return flush_lifted((f64)x / (f64)y, x / y); }
 
 #define F32_HANDLER(name, result, ftz, sat)                                                                            \
   static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
@@ -51,13 +54,37 @@ F32_HANDLER(mul_f32, x *y, false, false)
 F32_HANDLER(mul_f32_sat, x *y, false, true)
 F32_HANDLER(mul_f32_ftz, multiply_ftz(x, y), true, false)
 F32_HANDLER(mul_f32_ftz_sat, multiply_ftz(x, y), true, true)
-F32_FTZ_SAT(fma_f32, fmaf(x, y, z))
-F32_FTZ(div_f32, x / y)
-F32_FTZ(rcp_f32, 1 / x)
+F32_HANDLER(fma_f32, fmaf(x, y, z), false, false)
+F32_HANDLER(fma_f32_sat, fmaf(x, y, z), false, true)
+F32_HANDLER(div_f32, x / y, false, false)
+F32_HANDLER(div_f32_ftz, divide_ftz(x, y), true, false)
+F32_HANDLER(rcp_f32, 1 / x, false, false)
+F32_HANDLER(rcp_f32_ftz, divide_ftz(1, x), true, false)
 F32_FTZ(sqrt_f32, sqrtf(x))
 F32_FTZ(abs_f32, fabsf(x))
 F32_FTZ(neg_f32, -x)
 LANE_OPERATION(copysign_f32, u32, u32, u32, u32, (x & 0x80000000) | (y & 0x7fffffff))
+
+// The sums of fma.ftz that came out as 2^-126, which is rare.
+static void flush_lifted_sums(f32 *sums, const f32 *a, const f32 *b, const f32 *c) {
+  u32 lifted = 0;
+  for (int i = 0; i < LANES; i++) lifted |= (f32_bits(sums[i]) & 0x7fffffff) == 0x00800000;
+  if (!lifted) return;
+  for (int i = 0; i < LANES; i++)
+    if (fabsf(sums[i]) == 0x1p-126f)
+      sums[i] = flush_lifted(sum_to_odd((f64)flush_f32(a[i]) * flush_f32(b[i]), flush_f32(c[i])), sums[i]);
+}
+
+#define FMA_FTZ(name, sat)                                                                                             \
+  static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
+    f32 *d = SLOT(warp, inst->d, f32), sums[LANES];                                                                    \
+    const f32 *a = SLOT(warp, inst->a, f32), *b = SLOT(warp, inst->b, f32), *c = SLOT(warp, inst->c, f32);             \
+    EACH_LANE(FULL_MASK, sums[LANE] = fmaf(flush_f32(a[LANE]), flush_f32(b[LANE]), flush_f32(c[LANE])));               \
+    flush_lifted_sums(sums, a, b, c);                                                                                  \
+    EACH_LANE(mask, d[LANE] = result_f32(sums[LANE], true, sat));                                                      \
+  }
+FMA_FTZ(fma_f32_ftz, false)
+FMA_FTZ(fma_f32_ftz_sat, true)
 
 // min and max have many options and are rarely hot: flags are looked at here, once a warp.
 #define F32_EXTREMUM(name, pick)                                                                                       \
@@ -82,25 +109,33 @@ F32_EXTREMUM(max_handler_f32, max_f32)
 ALWAYS_INLINE f32 divide_approx(f32 x, f32 y) {
   return fabsf(y) > 0x1p126f && fabsf(y) < INFINITY ? x * copysignf(0, y) : x / y;
 }
+ALWAYS_INLINE f32 divide_approx_ftz(f32 x, f32 y) {
+  return fabsf(y) > 0x1p126f && fabsf(y) < INFINITY ? x * copysignf(0, y) : divide_ftz(x, y);
+}
 
 // sin and cos first turn the angle into turns: x times the f32 nearest to 1 / 2 pi, rounded toward zero. For large
 // angles that product decides the result.
-ALWAYS_INLINE f64 turns(f32 x) {
+ALWAYS_INLINE f32 turns(f32 x) {
   const f64 exact = (f64)x * 0x1.45f306p-3;
   return f32_from_bits(narrow((SmallFormat)FORMAT_F32, exact, ROUND_ZERO, false));
 }
 
-// The sine of an angle in turns, moved on by some quarters.
-static f64 sin_of_turns(f64 angle, int quarters) {
-  const f64 radians = 6.283185307179586;
-  int quarter;
-  f64 rest = remquo(angle, 0.25, &quarter) * radians;
-  quarter += quarters;
-  f64 sine = quarter & 1 ? cos(rest) : sin(rest);
-  return quarter & 2 ? -sine : sine;
+// The sine of an angle in turns, moved on by some quarters. Of the angle 25 bits behind the point count, and a quarter
+// that is walked backwards takes their complement: tiny angles have the sine 0, and so has half a turn less a bit.
+static f64 sin_of_turns(f32 angle, u32 quarters) {
+  const f64 bit = 0x1.921fb54442d18p-23;  // 2 pi / 2^25
+  const u32 one_quarter = 1u << 23;
+  f64 magnitude = fabs((f64)angle);
+  if (!(magnitude < INFINITY)) return NAN;
+  u32 bits = (u32)((magnitude - floor(magnitude)) * 0x1p25), quarter = bits / one_quarter + quarters;
+  u32 rest = quarter & 1 ? one_quarter - 1 - bits % one_quarter : bits % one_quarter;
+  f64 sine = sin(rest * bit);
+  bool negative = (quarter & 2) != 0, mirrored = quarters == 0 && signbit(angle);
+  return negative != mirrored ? -sine : sine;
 }
 
-F32_FTZ(div_approx_f32, divide_approx(x, y))
+F32_HANDLER(div_approx_f32, divide_approx(x, y), false, false)
+F32_HANDLER(div_approx_f32_ftz, divide_approx_ftz(x, y), true, false)
 F32_FTZ(rsqrt_f32, (f32)(1 / sqrt((f64)x)))
 F32_FTZ(sin_f32, (f32)sin_of_turns(turns(x), 0))
 F32_FTZ(cos_f32, (f32)sin_of_turns(turns(x), 1))
@@ -118,7 +153,6 @@ LANE_OPERATION(fma_f64, f64, f64, f64, f64, y != y ? quiet_f64(y) : last_nan_f64
 LANE_OPERATION(div_f64, f64, f64, f64, f64, x / y)
 LANE_OPERATION(rcp_f64, f64, f64, f64, f64, 1 / x)
 LANE_OPERATION(sqrt_f64, f64, f64, f64, f64, sqrt(x))
-LANE_OPERATION(rsqrt_f64, f64, f64, f64, f64, 1 / sqrt(x))
 // Of a NaN they leave the sign, as the H200 does.
 LANE_OPERATION(abs_f64, f64, f64, f64, f64, x != x ? quiet_f64(x) : fabs(x))
 LANE_OPERATION(neg_f64, f64, f64, f64, f64, x != x ? quiet_f64(x) : -x)
@@ -127,15 +161,30 @@ LANE_OPERATION(min_handler_f64, f64, f64, f64, f64, x != x && y != y ? quiet_f64
 LANE_OPERATION(max_handler_f64, f64, f64, f64, f64, x != x && y != y ? quiet_f64(y) : max_f64(x, y))
 
 // rcp and rsqrt.approx.ftz.f64 are starting points for an iteration: they read the source's high word and give the
-// result's. Subnormals count as zero, on both sides.
+// result's. Subnormals count as zero, on both sides, and a NaN that has its payload in the low word as an infinity.
 ALWAYS_INLINE u64 high_word(f64 x) {
-  u64 bits = f64_bits(x) & 0xffffffff00000000;
-  if (x != x) return (u64)CANONICAL_NAN << 32;
+  u64 bits = f64_bits(x) & 0xffffffff00000000, magnitude = bits & ~(1ull << 63);
+  if (magnitude > 0x7ffull << 52) return (u64)CANONICAL_NAN << 32;
   return bits & 0x7ffull << 52 ? bits : bits & 1ull << 63;
+}
+ALWAYS_INLINE u64 rsqrt_high_word(f64 x) { return high_word(1 / sqrt(f64_from_bits(high_word(x)))); }
+
+// rsqrt.approx.f64 is that starting point and one step of an iteration, as ptxas writes it.
+static f64 rsqrt_step(f64 x) {
+  f64 y = f64_from_bits(rsqrt_high_word(x)), error = fma(x, -(y * y), 1);
+  return fma(fma(error, 0.375, 0.5), y * error, y);
+}
+static f64 rsqrt_of(f64 x) {
+  if (x != x) return quiet_f64(x);
+  if (x == 0) return copysign(INFINITY, x);
+  if (x < 0) return f64_from_bits(0xfff8ull << 48);
+  if (x == INFINITY) return 0;
+  return x < 0x1p-1022 ? rsqrt_step(x * 0x1p54) * 0x1p27 : rsqrt_step(x);
 }
 
 LANE_OPERATION(rcp_approx_f64, u64, f64, f64, f64, high_word(1 / f64_from_bits(high_word(x))))
-LANE_OPERATION(rsqrt_approx_f64, u64, f64, f64, f64, high_word(1 / sqrt(f64_from_bits(high_word(x)))))
+LANE_OPERATION(rsqrt_approx_f64, u64, f64, f64, f64, rsqrt_high_word(x))
+LANE_OPERATION(rsqrt_f64, f64, f64, f64, f64, rsqrt_of(x))
 
 // ---- the forms ----
 

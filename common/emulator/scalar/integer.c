@@ -133,7 +133,7 @@ DOT_OPERATIONS(s32, s32, s8, s16, s8)
 //
 // There is one flag, and it is an adder's carry: a subtraction is x + ~y + 1, so after sub.cc the flag is 1 when there
 // was NO borrow, and subc is x + ~y + flag. PTX ISA 9.7.2 promises no more than that a sub.cc fits a subc. nvcc's own
-// division of 128-bit integers reads the flag of a sub.cc with addc, and an H200 does this for each of them.
+// division of 128-bit integers reads the flag of a sub.cc with addc, and an H100 does this for each of them.
 
 // The two addends of add and sub, and of mad.lo and mad.hi, whose product wraps.
 #define TERM_ADD(U, WIDE, bits) x
