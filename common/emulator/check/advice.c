@@ -40,10 +40,8 @@ static AccessText access_text(const Launch *launch, const Party *party) {
   return text;
 }
 
-static AccessText line_of(const Launch *launch, const Inst *inst) {
-  AccessText text;
-  snprintf(text.text, sizeof text.text, "%s", named_line(launch->program->module, inst->source).text);
-  return text;
+static LineText line_of(const Launch *launch, const Inst *inst) {
+  return named_line(launch->program->module, inst->source);
 }
 
 // Whether the second stands in a line above the first, so that only a later round of a loop, perhaps unrolled, leads to it.
@@ -251,7 +249,7 @@ void advise_overlap(Advice *advice, const Cluster *cluster, const Region *region
 
 void advise_proxy_fence(Advice *advice, const Launch *launch, const Inst *access, const Inst *use, bool same_thread) {
   Ways ways = ways_between(launch->program, access, use, is_proxy_fence);
-  AccessText line = line_of(launch, access);
+  LineText line = line_of(launch, access);
   bool is_copy = !strcmp(access->source->opcode, "cp");  // a fence before the wait for it is too early
   if (is_copy)
     advice_add(advice,

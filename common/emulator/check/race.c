@@ -211,8 +211,7 @@ static void advise_wait(Advice *advice, const Pair *pair) {
                        .issue = agent_issue(actor->cluster, agent, clock),
                        .thread = actor->issuer,
                        .known = actor->known,
-                       .use = actor->inst,
-                       .writes = pair->writes};
+                       .use = actor->inst};
   agents_advice(actor->cluster)(advice, &unwaited);
 }
 
