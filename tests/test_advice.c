@@ -92,6 +92,16 @@ Test(advice, a_small_allocation_has_no_wrapped_index) {
   emulator_close(emulator);
 }
 
+// Four bytes an element, and 0u - 1 of them. Behind what is allocated there is no other allocation.
+Test(advice, an_index_without_a_sign_that_was_below_zero) {
+  Emulator *emulator = open_emulator();
+  uint64_t base = emulator_alloc(emulator, 4096);
+  expect(load_at(emulator, base + (1ull << 34) - 4), "exactly 2^34 bytes behind a place that is 4 bytes before",
+         "mask the tail");
+  expect(load_at(emulator, base + (1ull << 34) + 4), "No allocation is near", "below zero");
+  emulator_close(emulator);
+}
+
 Test(advice, null_pointers) {
   Emulator *emulator = open_emulator();
   emulator_alloc(emulator, 4096);

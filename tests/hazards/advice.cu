@@ -64,7 +64,7 @@ extern "C" __global__ void other_of_two(const float *in, float *out) {
 // Neither of the two is there.
 // launch none_of_two: grid 1 block 64 args float[640] float[64]=zero
 // ADVICE(none_of_two): Put __syncthreads() after the store at line {OTHER}, before the load at line {HAZARD}, and another one
-// ADVICE(none_of_two): another one after the load at line {HAZARD}, before the next round's store at line {OTHER}.
+// ADVICE(none_of_two): another one after the load at line {HAZARD}, before the next round's store at line {OTHER}, if that
 // ALSO(none_of_two): uninitialised read
 extern "C" __global__ void none_of_two(const float *in, float *out) {
   __shared__ float tile[64];
@@ -415,7 +415,7 @@ extern "C" __global__ void padded_rows(const half *in, float *out) {
 // The rows behind the sequence's end are never written, and their weights are zero.
 // launch tail_rows: grid 1 block 32 args float[288] float[32]=zero 9
 // ADVICE(tail_rows): bytes 1152 to 2047 of the 2048 of `values`
-// ADVICE(tail_rows): Write zeros to what the data does not fill, also where it is multiplied by 0: 0 * NaN is NaN.
+// ADVICE(tail_rows): What the data does not fill needs zeros, also where it is multiplied by 0: 0 * NaN is NaN.
 extern "C" __global__ void tail_rows(const float *in, float *out, int n) {
   __shared__ float values[16 * 32];
   int t = threadIdx.x;

@@ -56,6 +56,7 @@ extern "C" __global__ void after_cp_async(const half *in, float *out) {
 }
 
 // The fence stands before the wait: it covers copies that have landed, and these have not.
+// ADVICE(fence_before_wait): Put fence.proxy.async after the wait for the copy at line
 // launch fence_before_wait: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void fence_before_wait(const half *in, float *out) {
   __shared__ Tiles tiles;

@@ -422,7 +422,8 @@ void bulk_check_exit(Warp *warp, Mask mask) {
     hazard_report_graded(
         HAZARD_FORMAL, warp, entry->op->inst, __builtin_ctz(lanes), HAZARD_OVERWRITE_IN_FLIGHT, 0, 0,
         "the thread exits before it knows that this store has read its shared memory, which the block's end gives to "
-        "others: cp.async.bulk.wait_group.read 0 is missing. An H200 stored the right bytes (tests/rules)");
+        "others: cp.async.bulk.wait_group.read 0 is missing. An H200 stored the right bytes (tests/rules)\n"
+        "Put cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 after it, before the thread exits.");
     entry->waiting &= ~mask;
   }
 }

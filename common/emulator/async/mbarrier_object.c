@@ -299,6 +299,16 @@ void mbarrier_announce(Warp *warp, Mask mask) {
 
 // ---- phases ----
 
+// What to change where copies, the last of them by this instruction, have brought more than was expected.
+static const char *advice_for_more(const Inst *copy) {
+  return copy && ptx_has(copy->source, "tensor")
+             ? "A tensor copy moves its map's whole box, also what lies outside of the tensor. If the box is larger "
+               "than the "
+               "tile in shared memory, make the box smaller where the map is encoded; else expect the bytes of the "
+               "whole box."
+             : "Expect the bytes of all copies of the phase together, before it can complete.";
+}
+
 // The phase may have ended: all arrivals have come, and all bytes. A copy that is still under way, or bytes that were not
 // expected, show that the phase would end at another moment in another run. It goes on as the counts have it.
 static void end_phase(Cluster *cluster, Mbarrier *mbarrier) {
@@ -310,12 +320,9 @@ static void end_phase(Cluster *cluster, Mbarrier *mbarrier) {
                                          : mbarrier->copy;
   const char *fault = mbarrier->expect.inst ? "expect_tx announced too few bytes" : "no expect_tx announced the copy";
   if (state.tx < 0 && culprit.inst)
-    wrong_expect(
-        hazard_report, culprit, mbarrier->address,
-        "%s: all arrivals of the phase have come, and its copies wrote %d byte%s more than expected\n"
-        "Expect the bytes of all copies of the phase together, before it can complete. A tensor copy counts its "
-        "map's whole box, also what lies outside of the tensor.",
-        fault, -state.tx, state.tx == -1 ? "" : "s");
+    wrong_expect(hazard_report, culprit, mbarrier->address,
+                 "%s: all arrivals of the phase have come, and its copies wrote %d byte%s more than expected\n%s",
+                 fault, -state.tx, state.tx == -1 ? "" : "s", advice_for_more(mbarrier->copy.inst));
   if (state.tx < 0) return;
   if (copy)
     wrong_expect(

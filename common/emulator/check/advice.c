@@ -40,10 +40,8 @@ static AccessText access_text(const Launch *launch, const Party *party) {
   return text;
 }
 
-static AccessText line_of(const Launch *launch, const Inst *inst) {
-  AccessText text;
-  snprintf(text.text, sizeof text.text, "%s", named_line(launch->program->module, inst->source).text);
-  return text;
+static LineText line_of(const Launch *launch, const Inst *inst) {
+  return named_line(launch->program->module, inst->source);
 }
 
 // Whether the second stands in a line above the first, so that only a later round of a loop, perhaps unrolled, leads to it.
@@ -93,11 +91,12 @@ static void advise_order(Advice *advice, const Launch *launch, const JoiningBarr
     const Party *first = forward ? one : other, *second = forward ? other : one;
     ask_for_barrier(advice, launch, meeting->name, first, second, forward ? &to : &back, "Put ");
     ask_for_barrier(advice, launch, "another one", second, first, forward ? &back : &to, ", and ");
-    advice_add(advice, ".");
+    advice_add(advice, ", if that replaces what is loaded.");
   } else if (to.free || back.free) {
     const Party *first = to.free ? one : other, *second = to.free ? other : one;
     const Ways *free = to.free ? &to : &back, *closed = to.free ? &back : &to;
-    ask_for_barrier(advice, launch, meeting->name, first, second, free, "Put ");
+    bool like_the_other = closed->on && is_block_barrier(closed->on);
+    ask_for_barrier(advice, launch, like_the_other ? "__syncthreads()" : meeting->name, first, second, free, "Put ");
     if (closed->reach && closed->on)
       advice_add(advice, ". The barrier at %s orders the two the other way alone: %s, then %s.",
                  line_of(launch, closed->on).text, access_text(launch, second).text, access_text(launch, first).text);
@@ -144,7 +143,7 @@ static bool has_own_fence(const Inst *inst, bool writes) {
 // A signal between which and the access, before the access if that is a read and after it if it is a write, no fence stands;
 // *fenced: there is one with a fence.
 static const Inst *unfenced_signal(const Program *program, const Inst *access, bool writes, bool *fenced) {
-  enum { MOST_TRIED = 32 };
+  enum { MOST_TRIED = 8 };
   const Inst *found = NULL;
   for (uint32_t pc = 0, tried = 0; pc < program->count && tried < MOST_TRIED; pc++) {
     const Inst *signal = &program->code[pc];
@@ -250,8 +249,14 @@ void advise_overlap(Advice *advice, const Cluster *cluster, const Region *region
 
 void advise_proxy_fence(Advice *advice, const Launch *launch, const Inst *access, const Inst *use, bool same_thread) {
   Ways ways = ways_between(launch->program, access, use, is_proxy_fence);
-  AccessText line = line_of(launch, access);
-  if (ways.reach && ways.free && ways.on)
+  LineText line = line_of(launch, access);
+  bool is_copy = !strcmp(access->source->opcode, "cp");  // a fence before the wait for it is too early
+  if (is_copy)
+    advice_add(advice,
+               "Put fence.proxy.async after the wait for the copy at %s, in each thread that issues it, before the "
+               "barrier that hands the memory over.",
+               line.text);
+  else if (ways.reach && ways.free && ways.on)
     advice_add(advice,
                "The fence.proxy.async at %s is not on every way from %s to %s: a branch or a loop that did not run "
                "leaves it out. Put one where every way passes it, after %s and before the barrier.",
@@ -264,7 +269,7 @@ void advise_proxy_fence(Advice *advice, const Launch *launch, const Inst *access
         line_of(launch, ways.on).text, line.text);
   else
     advice_add(advice,
-               "Put fence.proxy.async after %s%s, in each thread that executes it, before the barrier that hands the "
+               "Put fence.proxy.async after %s, in each thread that executes it, before the barrier that hands the "
                "memory over.",
-               !strcmp(access->source->opcode, "cp") ? "the wait for the copy at " : "", line.text);
+               line.text);
 }

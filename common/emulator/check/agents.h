@@ -26,7 +26,6 @@ typedef struct Unwaited {
   uint32_t thread;      // that has not waited; of an operation that has not, its issuer
   const Clocks *known;  // what it knows, or NULL
   const Inst *use;      // its access
-  bool writes;          // it is a write
 } Unwaited;
 
 typedef void AdviseWait(Advice *advice, const Unwaited *unwaited);

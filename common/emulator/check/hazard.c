@@ -43,8 +43,8 @@ static const struct {
     [HAZARD_WGMMA_FENCE] =
         {"missing wgmma.fence",
          "Put a wgmma.fence between the last use of the accumulator or A registers and the first wgmma.mma_async."},
-    [HAZARD_DESCRIPTOR] = {"bad descriptor", "All threads of the warpgroup must give the same descriptor. It holds the "
-                                             "address >> 4, the two byte offsets >> 4, and the swizzle mode."},
+    [HAZARD_DESCRIPTOR] = {"bad descriptor", "A descriptor holds the address >> 4, the two byte offsets >> 4, the base "
+                                             "offset and the swizzle mode, the same in all threads of the warpgroup."},
     [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", NULL},
     [HAZARD_EXPECT_TX] =
         {"wrong expect_tx",

@@ -233,8 +233,7 @@ static void advise_wait(Advice *advice, const Pair *pair) {
                        .issue = agent_issue(actor->cluster, agent, clock),
                        .thread = actor->issuer,
                        .known = actor->known,
-                       .use = actor->inst,
-                       .writes = pair->writes};
+                       .use = actor->inst};
   agents_advice(actor->cluster)(advice, &unwaited);
 }
 
@@ -277,13 +276,13 @@ static void advise_race(Advice *advice, const Pair *pair, bool is_operation, boo
   Party one = {actor->inst, pair->writes, actor->cluster->id, actor->issuer},
         other = {inst_of(actor, pair->other), pair->other_writes, cluster,
                  near ? thread_of(actor, pair->other) : epoch_thread(actor->layout, pair->other)};
+  uint32_t threads = (uint32_t)(actor->cluster->lane_count / actor->cluster->block_count);
+  bool same_block = one.cluster == other.cluster && one.thread / threads == other.thread / threads;
   if (is_operation || other_is_operation) {
-    uint32_t threads = (uint32_t)(actor->cluster->lane_count / actor->cluster->block_count);
-    advise_operations(advice, launch, &one, is_operation, &other,
-                      one.cluster == other.cluster && one.thread / threads != other.thread / threads);
+    advise_operations(advice, launch, &one, is_operation, &other, !same_block);
     return;
   }
-  if (shared && pair->writes && pair->other_writes && one.inst != other.inst)
+  if (shared && same_block && pair->writes && pair->other_writes && one.inst != other.inst)
     advise_overlap(advice, actor->cluster, pair->region, pair->offset, &one, pair->other);
   advise_threads(advice, launch, actor->cluster, shared, &one, &other);
 }

@@ -121,7 +121,10 @@ static void add_rest(UnwrittenText *text, const char *name, const Extent *extent
   add(text, ": bytes %llu to %llu of the %llu of %s", (unsigned long long)(around->here.begin - extent->begin),
       (unsigned long long)(around->here.end - extent->begin - 1), (unsigned long long)(extent->end - extent->begin),
       name);
-  add(text, "\nWrite zeros to what the data does not fill, also where it is multiplied by 0: 0 * NaN is NaN.%s",
+  add(text,
+      "\nWrite these bytes before they are read. What the data does not fill needs zeros, also where it is multiplied "
+      "by "
+      "0: 0 * NaN is NaN.%s",
       is_copy ? " A cp.async with fewer source bytes fills the rest with zeros." : "");
 }
 

@@ -53,13 +53,15 @@ static void visit_successors(Walk *walk, uint32_t pc) {
   for (uint32_t t = 0; table && t < table->count; t++) visit(walk, table->targets[t]);
 }
 
-// Where instructions that pass the test stop the walk, and calls, if there is a test. They are seen all the same.
+// Where a walk ends, if there is a test: at what passes it, and at calls.
+static bool stops(const Inst *inst, InstructionTest *test) {
+  return test && !inst->guarded && (test(inst) || is_call(inst));
+}
+
 static void follow(Walk *walk, InstructionTest *test) {
   while (walk->count) {
     uint32_t pc = walk->todo[--walk->count];
-    const Inst *inst = &walk->program->code[pc];
-    bool stops = test && !inst->guarded && (test(inst) || is_call(inst));
-    if (!stops) visit_successors(walk, pc);
+    if (!stops(&walk->program->code[pc], test)) visit_successors(walk, pc);
   }
 }
 
@@ -88,17 +90,39 @@ static void walk_from_copies(Walk *walk, const Inst *from, InstructionTest *test
   }
 }
 
-// The instruction that passes the test, of all in `reached`, from which `to` is reached without another.
-static const Inst *last_on_the_way(Walk *walk, const uint8_t *reached, uint32_t to, InstructionTest *test) {
-  enum { MOST_TRIED = 64 };
-  const Inst *code = walk->program->code;
-  for (uint32_t pc = 0, tried = 0; pc < walk->program->count && tried < MOST_TRIED; pc++) {
-    if (!reached[pc] || code[pc].guarded || !test(&code[pc])) continue;
-    walk_from(walk, pc, test);
-    if (walk->seen[to]) return &code[pc];
-    tried++;
+// Whether an instruction is followed by `to`, or by one that leads there.
+static bool leads(const Walk *walk, uint32_t pc, uint32_t to, const uint8_t *leading, InstructionTest *test) {
+  const Program *program = walk->program;
+  const Inst *inst = &program->code[pc];
+  const BranchTable *table = inst->control == CONTROL_TABLE ? inst->extra : NULL;
+  uint32_t next[2] = {program->count, program->count};
+  if ((inst->control == CONTROL_NEXT || inst->guarded) && pc + 1 < program->count) next[0] = pc + 1;
+  if (inst->control == CONTROL_BRANCH) next[1] = (uint32_t)inst->immediate;
+  for (uint32_t i = 0; i < 2 + (table ? table->count : 0); i++) {
+    uint32_t successor = i < 2 ? next[i] : table->targets[i - 2];
+    if (successor >= program->count) continue;
+    if (successor == to || (leading[successor] && !stops(&program->code[successor], test))) return true;
   }
-  return NULL;
+  return false;
+}
+
+// The last instruction that passes the test, of all in `reached`, from which `to` is reached without another.
+static const Inst *last_on_the_way(const Walk *walk, const uint8_t *reached, uint32_t to, InstructionTest *test) {
+  const Program *program = walk->program;
+  uint8_t *leading = host_allocate(program->count, 1);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t pc = program->count; pc-- > 0;)
+      if (!leading[pc] && leads(walk, pc, to, leading, test)) leading[pc] = changed = true;
+  }
+  const Inst *last = NULL;
+  for (uint32_t pc = 0; pc < program->count; pc++) {
+    const Inst *inst = &program->code[pc];
+    bool is_on = reached[pc] && leading[pc] && !inst->guarded && test(inst);
+    if (is_on && (pc < to || !last)) last = inst;
+  }
+  free(leading);
+  return last;
 }
 
 Ways ways_between(const Program *program, const Inst *from, const Inst *to, InstructionTest *test) {

@@ -63,6 +63,26 @@ static StrayText wrapped_text(const Wrapped *wrapped, uint64_t address) {
   return text;
 }
 
+// An index of 32 bits without a sign, such as i - 1 for i = 0, is 2^32 elements too large if it was below zero. So the address
+// without these elements lies a little before an allocation.
+static StrayText below_zero_text(const RegionTable *table, uint64_t address) {
+  enum { NEAR = 4096, MOST_ELEMENT = 16 };
+  StrayText text = {""};
+  for (uint64_t element = 1; element <= MOST_ELEMENT; element *= 2) {
+    uint64_t meant = address - (element << 32);
+    const Region *next = region_find(table, meant + NEAR, NULL);
+    if (!next || next->base <= meant) continue;
+    snprintf(
+        text.text, sizeof text.text,
+        "exactly %s behind a place that is %s before %s of %llu bytes\nA 32-bit index without a sign seems to have "
+        "gone below zero (0u - 1): check it before the subtraction, or compute it with a sign.",
+        bytes_text(element << 32).text, bytes_text(next->base - meant).text, name_of(next),
+        (unsigned long long)next->size);
+    return text;
+  }
+  return text;
+}
+
 // ---- pointers that are none ----
 
 // Whether the host has memory there. What it has near an allocation that it shares with kernels, an index reaches that is too
@@ -150,6 +170,8 @@ StrayText stray_text(const Launch *launch, uint64_t address, int size, const Reg
   Wrapped wrapped = find_wrapped(launch->global, address, size);
   if (wrapped.region) return wrapped_text(&wrapped, address);
   if (near && address - near->base < near->size) return beside_text(address, near);
+  text = below_zero_text(launch->global, address);
+  if (*text.text) return text;
   if (is_of_host(address, near)) {
     snprintf(text.text, sizeof text.text,
              "an address of the host's own memory (malloc, new, a variable), which a kernel cannot reach\nAllocate the "

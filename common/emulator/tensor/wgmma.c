@@ -180,7 +180,9 @@ static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint
       hazard_stop(
           warp, inst, 0, HAZARD_OUT_OF_BOUNDS, address, 16,
           "the descriptor of %s, start 0x%x, leading %u, stride %u, reaches byte %lld of a block's %llu bytes of "
-          "shared memory",
+          "shared memory\nA descriptor has the address >> 4 and the two byte offsets >> 4: are all three shifted, and "
+          "do the "
+          "offsets fit the matrix?",
           which, d->start, d->leading, d->stride, (long long)address - SHARED_BASE,
           (unsigned long long)warp_launch(warp)->shared_size);
       return false;
