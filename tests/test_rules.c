@@ -90,10 +90,27 @@ static void launch(Emulator *emulator, const char *kernel, unsigned blocks, unsi
   cr_assert_neq(status, EMULATOR_INVALID, "%s", error.message);
 }
 
+// Memory of zeros for the blocks' stores, with a tensor map of it.
+static void give_memory(Emulator *emulator, uint32_t blocks, RuleInput *in) {
+  size_t bytes = (size_t)blocks * END_COPIES * END_WORDS * 4;
+  EmulatorError error = {0};
+  void *zeros = calloc(bytes, 1);
+  in->memory = upload(emulator, zeros, bytes);
+  free(zeros);
+  EmulatorTensorSpec spec = {.type = EMULATOR_TENSOR_U32,
+                             .rank = 2,
+                             .address = in->memory,
+                             .size = {END_ROW_WORDS, bytes / 4 / END_ROW_WORDS},
+                             .stride = {0, END_ROW_WORDS * 4},
+                             .box = {END_ROW_WORDS, END_WORDS / END_ROW_WORDS}};
+  cr_assert(emulator_tensor_map(&spec, (uint8_t *)in->map, &error), "%s", error.message);
+}
+
 static Outcome run_case(const Case *c, uint32_t schedule) {
   Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .schedule = schedule, .step_limit = 1 << 26});
   RuleInput in = {.threads = c->threads, .seed = schedule, .limit = 1 << 30, .variant = c->variant};
   Outcome outcome = {.out = {{0}}};
+  give_memory(emulator, c->cluster ? c->cluster : 1, &in);
   if (c->program) memcpy(in.program, c->program, c->program_words * sizeof *c->program);
   uint64_t out_address = upload(emulator, outcome.out, sizeof outcome.out);
   launch(emulator, c->kernel, c->cluster ? c->cluster : 1, c->threads, c->cluster, &in, out_address);
@@ -209,19 +226,11 @@ Test(rules, loads_under_way) {
 
 // Two launches of two blocks: the second one sees what the first has stored.
 static Outcome run_end_case(uint32_t variant, uint32_t schedule) {
-  enum { BLOCKS = 2, BYTES = BLOCKS * END_COPIES * END_WORDS * 4 };
-  static const uint8_t zeros[BYTES];
+  enum { BLOCKS = 2 };
   Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .schedule = schedule});
-  RuleInput in = {.variant = variant, .memory = upload(emulator, zeros, BYTES)};
+  RuleInput in = {.variant = variant};
   Outcome outcome = {.out = {{0}}};
-  EmulatorError error = {0};
-  EmulatorTensorSpec spec = {.type = EMULATOR_TENSOR_U32,
-                             .rank = 2,
-                             .address = in.memory,
-                             .size = {END_ROW_WORDS, BYTES / 4 / END_ROW_WORDS},
-                             .stride = {0, END_ROW_WORDS * 4},
-                             .box = {END_ROW_WORDS, END_WORDS / END_ROW_WORDS}};
-  cr_assert(emulator_tensor_map(&spec, (uint8_t *)in.program, &error), "%s", error.message);
+  give_memory(emulator, BLOCKS, &in);
   uint64_t out_address = upload(emulator, outcome.out, sizeof outcome.out);
   for (in.seed = 0; in.seed < 2; in.seed++) launch(emulator, "end_rules", BLOCKS, END_THREADS, 0, &in, out_address);
   cr_assert(emulator_read(emulator, outcome.out, out_address, sizeof outcome.out));
