@@ -7,14 +7,14 @@
 #include "../../common/ptx/stmatrix.h"
 #include "fence_rules.h"
 
-// Eight times four matrices of a tile. Lane l gives the rows from 8 l on, and rows of one matrix meet in the banks.
+// Eight times four matrices of a tile. Each lane gives its neighbour's rows, and rows of one matrix meet in the banks.
 typedef struct Fragments {
   uint32_t w[8][4];
 } Fragments;
 
 static __device__ __forceinline__ Fragments get_matrices(Tile tile, uint32_t lane) {
   Fragments read;
-  for (uint32_t i = 0; i < 8; i++) ldmatrix(read.w[i], tile.shared + 16 * (lane * 8 + i));
+  for (uint32_t i = 0; i < 8; i++) ldmatrix(read.w[i], tile.shared + 16 * ((lane + 1) % 32 * 8 + i));
   return read;
 }
 
@@ -172,7 +172,7 @@ static __device__ __forceinline__ uint32_t converged_round(const RuleInput *in, 
     if (in->variant == 5)
       put_vectors<IN_OWN_SHARED>(tile, lane, next);
     else
-      put_matrices(tile, (lane + 1) % 32, next);
+      put_matrices(tile, lane, next);
     Fragments read = get_matrices(tile, lane);
     return mistakes_in(&read, next);
   }
