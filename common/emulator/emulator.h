@@ -278,6 +278,7 @@ typedef struct Hazard {
   HazardPlace here;
   bool has_other;
   HazardPlace other;  // the access this one conflicts with
+  bool of_stores;     // both are ordinary stores
   uint64_t address;   // in its own space
   int size;           // bytes
   uint64_t count;     // how often this pair of PTX lines was met

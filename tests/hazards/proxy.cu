@@ -37,7 +37,7 @@ extern "C" __global__ void thread_fence(const half *in, float *out) {
   put(out, d);
 }
 
-// cp.async has "async" in its name, and uses the generic proxy all the same.
+// cp.async has "async" in its name, and uses the generic proxy all the same. But the hardware is right.
 // launch after_cp_async: grid 1 block 128 args half[1152] float[512]=zero
 extern "C" __global__ void after_cp_async(const half *in, float *out) {
   __shared__ Tiles tiles;
@@ -51,7 +51,7 @@ extern "C" __global__ void after_cp_async(const half *in, float *out) {
 #endif
   __syncthreads();
   float d[4] = {};
-  multiply(d, describe(tiles.a), describe(tiles.b));  // HAZARD(after_cp_async): missing proxy fence
+  multiply(d, describe(tiles.a), describe(tiles.b));  // HAZARD(after_cp_async): formal missing proxy fence
   put(out, d);
 }
 
@@ -73,7 +73,7 @@ extern "C" __global__ void fence_before_wait(const half *in, float *out) {
 #endif
   __syncthreads();
   float d[4] = {};
-  multiply(d, describe(tiles.a), describe(tiles.b));  // HAZARD(fence_before_wait): missing proxy fence
+  multiply(d, describe(tiles.a), describe(tiles.b));  // HAZARD(fence_before_wait): formal missing proxy fence
   put(out, d);
 }
 
@@ -223,7 +223,7 @@ extern "C" __global__ void init_unseen(const float *in, float *out) {
     fence_mbarrier_init();
 #endif
     mbarrier_arrive_expect(&full, sizeof tile);
-    bulk_load(tile, in, sizeof tile, &full);  // HAZARD(init_unseen): formal missing proxy fence
+    bulk_load(tile, in, sizeof tile, &full);  // HAZARD(init_unseen): note missing proxy fence
   }
   __syncthreads();
   mbarrier_wait(&full, 0);

@@ -105,6 +105,7 @@ extern "C" __global__ void branches(const float *in, float *out) {
 }
 
 // Two lanes store the same value, which may be done in one store. But these are two: the second lane comes a round later.
+// PTX calls it a race, which makes no difference.
 // launch same_value_later: grid 1 block 32 args int[32] int[32]=zero
 extern "C" __global__ void same_value_later(const int *in, int *out) {
   __shared__ int flag;
@@ -113,7 +114,7 @@ extern "C" __global__ void same_value_later(const int *in, int *out) {
 #pragma unroll 1
   for (int round = 0; round < 2; round++) {
     if (lane == round)
-      asm volatile("st.shared.u32 [%0], 5;" : : "r"(address) : "memory");  // HAZARD(same_value_later): shared-memory race
+      asm volatile("st.shared.u32 [%0], 5;" : : "r"(address) : "memory");  // HAZARD(same_value_later): formal shared-memory race
 #ifdef REPAIRED
     __syncwarp();
 #else

@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(END_THREADS) end_rules(const RuleIn
     if (loads)
       bulk_copy(from + copy * PART, place, PART, shared_address(&mbarrier));
     else if (variant == 1)
-      tensor_store(in->program, from, (blockIdx.x * END_COPIES + copy) * (END_WORDS / END_ROW_WORDS));
+      tensor_store(in->map, from, (blockIdx.x * END_COPIES + copy) * (END_WORDS / END_ROW_WORDS));
     else
       bulk_store(place, from, END_WORDS * 4, adds);
   }

@@ -39,8 +39,9 @@ typedef struct Case {
 static std::vector<Case> list_cases() {
   std::vector<Case> cases;
   static const uint32_t copied[4] = {0x11111111, 0x22222222, 0x33333333, 0x44444444};
-  static const uint32_t narrow_rounds[1] = {256};
-  static char together_names[TOGETHER_CASES][120], release_names[RELEASE_CASES][100];
+  static const uint32_t narrow_rounds[1] = {256}, idiom_rounds[1] = {64}, same_rounds[1] = {8}, guess_rounds[1] = {4};
+  static char together_names[TOGETHER_CASES][120], release_names[RELEASE_CASES][100], fence_names[FENCE_CASES][100],
+      equal_names[EQUAL_CASES][60];
   static RuleKernel *const registers_kernels[] = {registers_0, registers_1, registers_2};
   for (const BarrierCase &c : barrier_cases)
     cases.push_back({"barrier", c.name, barrier_rules, 32 * BARRIER_WARPS, 32, BARRIER_WARPS, 0, 0, &c.steps[0][0],
@@ -62,6 +63,26 @@ static std::vector<Case> list_cases() {
     release_name((int)i, release_names[i], sizeof release_names[i]);
     cases.push_back({"release", release_names[i], release_rules, RELEASE_THREADS, 0, 2, 0, i, narrow_rounds, 1});
   }
+  for (uint32_t i = 0; i < FENCE_CASES; i++) {
+    fence_name((int)i, fence_names[i], sizeof fence_names[i]);
+    cases.push_back({"fence", fence_names[i], fence_rules, FENCE_THREADS, 0, 2, 0, i, idiom_rounds, 1, 1});
+  }
+  for (uint32_t i = 0; i < LEAVE_CASES; i++)
+    cases.push_back({"leave", leave_cases[i], leave_rules, LEAVE_WARPS * 32, 0, 2, 0, i, NULL, 0, 1});
+  for (uint32_t i = 0; i < SAME_CASES; i++)
+    cases.push_back({"same", same_cases[i], same_rules, 64, 0, 2, 0, i, same_rounds, 1, 1});
+  for (uint32_t i = 0; i < COLUMNS_CASES; i++)
+    cases.push_back({"columns", columns_cases[i], columns_rules, 128, 0, 2, 0, i, idiom_rounds, 1});
+  for (uint32_t i = 0; i < CONVERGED_CASES; i++)
+    cases.push_back(
+        {"converged", converged_cases[i], converged_rules, CONVERGED_THREADS, 0, 2, 0, i, idiom_rounds, 1, 1});
+  for (uint32_t i = 0; i < EQUAL_CASES; i++) {
+    equal_name((int)i, equal_names[i], sizeof equal_names[i]);
+    uint32_t cluster = i / EQUAL_KINDS == 2 ? 2 : 0;
+    cases.push_back({"equal", equal_names[i], equal_rules, EQUAL_THREADS, 0, 2, cluster, i, idiom_rounds, 1, 1});
+  }
+  for (uint32_t i = 0; i < GUESS_CASES; i++)
+    cases.push_back({"guess", guess_cases[i], guess_rules, GUESS_THREADS, 0, 2, 0, i, guess_rounds, 1});
   for (uint32_t i = 0; i < CHAIN_CASES; i++)
     cases.push_back({"chain", chain_cases[i], chain_rules, 64, 0, 2, 2, i, narrow_rounds, 1});
   for (uint32_t i = 0; i < END_CASES; i++)
@@ -134,7 +155,7 @@ static void give_memory(const Case *c, RuleInput *in) {
   must(cudaMemset(memory, 0, rows * END_ROW_WORDS * 4), "memory");
   must(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found), "driver");
   CUresult error = ((decltype(&cuTensorMapEncodeTiled))encode)(
-      (CUtensorMap *)in->program, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, memory, sizes, strides, box, steps,
+      (CUtensorMap *)in->map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, memory, sizes, strides, box, steps,
       CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (error) printf("# tensor map: error %d\n", (int)error);

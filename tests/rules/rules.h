@@ -23,14 +23,15 @@ typedef struct RuleInput {
   uint32_t seed;     // of the delays; 0: none
   uint32_t limit;    // clocks after which those that watch give up
   uint32_t variant;
-  uint64_t memory;  // of end_rules: the address of what the blocks store to
+  uint64_t memory;  // the address of what the blocks store to, of which there is a tensor map
   uint64_t unused[5];
-  uint32_t program[32];  // of barrier_rules; of init_rules what is copied; of end_rules the tensor map; else the rounds
+  uint32_t map[32];
+  uint32_t program[32];  // of barrier_rules; of init_rules what is copied; else the rounds
 } RuleInput;
 #ifdef __cplusplus
 #define _Static_assert static_assert
 #endif
-_Static_assert(offsetof(RuleInput, program) % 64 == 0, "a tensor map begins at a multiple of 64 bytes");
+_Static_assert(offsetof(RuleInput, map) % 64 == 0, "a tensor map begins at a multiple of 64 bytes");
 
 // ---- named barriers: what each warp does, an instruction a word ----
 
@@ -198,6 +199,135 @@ enum {
 static inline int release_name(int i, char *name, size_t size) {
   return snprintf(name, size, "ld.shared, %s, %s", release_ways[i / 2], i % 2 ? "st.shared" : "bulk copy");
 }
+
+// ---- stores that the async proxy reads ----
+
+// How the writers hand a tile to those that use it: what they store by, and where a proxy fence stands.
+static const char *const fence_ways[] = {
+    "st.shared, fence, __syncthreads",
+    "st.shared, __syncthreads, fence by all",
+    "st.shared, __syncthreads, fence by the user",
+    "st.shared, __syncthreads",
+    "st.shared, all arrive, fence by the user",
+    "st.shared, all arrive",
+    "st.shared behind the barrier",
+    "cp.async, wait_group, fence, __syncthreads",
+    "cp.async, wait_group, __syncthreads, fence by the user",
+    "cp.async, wait_group, __syncthreads",
+    "cp.async, arrive.noinc, fence by the user",
+    "cp.async, arrive.noinc",
+    "cp.async, all arrive",
+};
+static const char *const fence_users[] = {
+    "bulk store by a writer", "bulk store by another warp", "tensor store by another warp",
+    "wgmma by the writers",   "wgmma by another warpgroup",
+};
+enum {
+  FENCE_WAYS = sizeof fence_ways / sizeof *fence_ways,
+  FENCE_USERS = sizeof fence_users / sizeof *fence_users,
+  FENCE_CASES = FENCE_WAYS * FENCE_USERS,
+  FENCE_THREADS = 256,  // a warpgroup that writes, and another one
+};
+static inline int fence_name(int i, char *name, size_t size) {
+  return snprintf(name, size, "%s, %s", fence_ways[i / FENCE_USERS], fence_users[i % FENCE_USERS]);
+}
+
+// Warps that store a part of the tile and exit, before the others store the part by TMA.
+static const char *const leave_cases[] = {
+    "st.shared, fence, exit, __syncthreads, bulk store",
+    "st.shared, exit, __syncthreads, fence, bulk store",
+    "st.shared, exit, __syncthreads, bulk store",
+    "st.shared, exit, fence, bulk store",
+};
+enum { LEAVE_CASES = sizeof leave_cases / sizeof *leave_cases, LEAVE_WARPS = 16 };
+
+// ---- copies that all lanes of one instruction start ----
+
+static const char *const same_cases[] = {
+    "bulk stores of one tile to one place",
+    "tensor stores of one tile to one place",
+    "bulk reductions, counted 32 times",
+    "tensor reductions, counted 32 times",
+    "bulk loads, 32 times the bytes",
+    "tensor loads, 16 times the bytes by 16 lanes",
+    "bulk stores by two warps of one tile to one place",
+    "bulk stores of other tiles to one place",
+};
+enum { SAME_CASES = sizeof same_cases / sizeof *same_cases, SAME_BYTES = 2048 };
+
+// ---- B that each warp of a warpgroup has written a part of ----
+
+static const char *const columns_cases[] = {
+    "K-major, no swizzle, a quarter by each warp",
+    "K-major 128B, a quarter by each warp",
+    "MN-major 32B, a quarter by each warp",
+    "K-major 128B, a quarter by each warp, no fence.proxy.async",
+    "K-major 128B, a quarter by each warp, no __syncwarp",
+    "K-major 128B, a quarter by each warp, behind the product's beginning",
+};
+enum { COLUMNS_CASES = sizeof columns_cases / sizeof *columns_cases };
+
+// ---- accesses of a warp's lanes to each other's places, in the order of the program ----
+
+static const char *const converged_cases[] = {
+    "ldmatrix, st.shared",
+    "ldmatrix, st.shared, round and round",
+    "ldmatrix, st.shared by two ways",
+    "ldmatrix, mma, st.shared",
+    "ldmatrix, cp.async",
+    "st.shared, ldmatrix",
+    "stmatrix, ldmatrix",
+    "ld.shared, st.shared",
+    "ld.shared, mma, st.shared",
+    "st.shared, ld.shared",
+    "ld.shared, st.shared, round and round",
+    "half the lanes late, ld.shared, st.shared",
+    "half the lanes late, st.shared, ld.shared",
+    "ld.shared, st.shared by two ways",
+    "st.shared, ld.shared by two ways",
+    "ld.global, st.global",
+    "st.global, ld.global",
+    "st.shared, ldmatrix of addresses that are known to differ",
+    "st.shared, ld.shared of addresses that are known to differ",
+};
+enum { CONVERGED_CASES = sizeof converged_cases / sizeof *converged_cases, CONVERGED_THREADS = 128 };
+
+// ---- equal values ----
+
+static const char *const equal_groups[] = {"warps, shared", "warps, global", "blocks, global"};
+static const char *const equal_kinds[] = {
+    "1 byte", "2 bytes", "4 bytes", "8 bytes", "16 bytes", "1 byte and 16 bytes", "other values"};
+enum {
+  EQUAL_GROUPS = sizeof equal_groups / sizeof *equal_groups,
+  EQUAL_KINDS = sizeof equal_kinds / sizeof *equal_kinds,
+  EQUAL_CASES = EQUAL_GROUPS * EQUAL_KINDS,
+  EQUAL_THREADS = 128,
+};
+static inline int equal_name(int i, char *name, size_t size) {
+  return snprintf(name, size, "%s, %s", equal_groups[i / EQUAL_KINDS], equal_kinds[i % EQUAL_KINDS]);
+}
+
+// ---- a first guess by a plain load ----
+
+static const char *const guess_cases[] = {
+    "16 bits, global",
+    "32 bits, global",
+    "64 bits, global",
+    "double, global",
+    "half a word, global",
+    "16 bits, shared",
+    "32 bits, shared",
+    "64 bits, shared",
+    "double, shared",
+    "half a word, shared",
+    "maximum that ends by the guess, global",
+    "32 bits, global, no atomicCAS",
+};
+enum {
+  GUESS_CASES = sizeof guess_cases / sizeof *guess_cases,
+  GUESS_WORDS = 8,
+  GUESS_THREADS = 64,
+};
 
 // ---- an arrival that follows from another lane's ----
 

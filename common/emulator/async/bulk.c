@@ -240,24 +240,47 @@ static void perform_write(Cluster *cluster, AsyncOp *op) {
     write_region(store->pieces[i].other, store->pieces[i].other_offset, from, store->pieces[i].size, store->mode);
 }
 
-void bulk_issue_store(Warp *warp, const Inst *inst, int lane, const Pieces *pieces, Region *shared, BulkMode mode) {
+Mask bulk_alike(Mask lanes, const void *values, size_t size) {
+  const u8 *bytes = values, *first = bytes + (size_t)__builtin_ctz(lanes) * size;
+  for (Mask rest = lanes; rest; rest &= rest - 1)
+    if (memcmp(bytes + (size_t)__builtin_ctz(rest) * size, first, size)) lanes &= ~(rest & -rest);
+  return lanes;
+}
+
+// By PTX each of the lanes stores for itself, and nothing orders their stores.
+static void report_alike(Warp *warp, const Inst *inst, Mask lanes, const Pieces *pieces) {
+  if ((lanes & (lanes - 1)) == 0 || pieces->count == 0) return;
+  const Piece *first = &pieces->items[0];
+  hazard_report_graded(HAZARD_FORMAL, warp, inst, __builtin_ctz(lanes), HAZARD_GLOBAL_RACE,
+                       first->other->base + first->other_offset, (int)first->size,
+                       "%d lanes start this store, each of the same bytes to the same place, and nothing orders them. "
+                       "ptxas makes one store of it, and an H100 stores the right bytes (tests/rules)\nLet one lane "
+                       "start it: elect.sync chooses one.",
+                       __builtin_popcount(lanes));
+}
+
+void bulk_issue_store(Warp *warp, const Inst *inst, Mask lanes, const Pieces *pieces, Region *shared, BulkMode mode) {
   size_t list = (size_t)pieces->count * sizeof(Piece), bytes = 0;
   for (int i = 0; i < pieces->count; i++) bytes += pieces->items[i].size;
-  AsyncOp *read = async_issue(warp, inst, 1u << lane, perform_read, true, sizeof(StoreRead));
-  AsyncOp *write = async_issue(warp, inst, 1u << lane, perform_write, true, sizeof(Store) + list + bytes);
+  AsyncOp *read = async_issue(warp, inst, lanes, perform_read, true, sizeof(StoreRead));
+  AsyncOp *write = async_issue(warp, inst, lanes, perform_write, true, sizeof(Store) + list + bytes);
   Store *store = write->payload;
   *store = (Store){.read = read, .mode = mode, .count = pieces->count};
   store->bytes = (u8 *)store->pieces + list;
   if (list) memcpy(store->pieces, pieces->items, list);
   *(StoreRead *)read->payload = (StoreRead){shared, store};
-  group_add(async_groups(warp, GROUP_BULK_READ), 1u << lane, read);
-  group_add(async_groups(warp, GROUP_BULK), 1u << lane, write);
+  group_add(async_groups(warp, GROUP_BULK_READ), lanes, read);
+  group_add(async_groups(warp, GROUP_BULK), lanes, write);
   count_pieces(warp, inst, pieces, false, mode);
   if (!warp_launch(warp)->hazards) return;
-  Actor reader = async_actor(read, lane, true), writer = async_actor(write, lane, true);
-  check_side(&reader, pieces, shared, false);
-  if (mode.combine) writer.strength = STRONG_GPU;
-  check_side(&writer, pieces, NULL, true);
+  report_alike(warp, inst, lanes, pieces);
+  for (Mask rest = lanes; rest; rest &= rest - 1) {  // each must come after what was done to the bytes
+    int lane = __builtin_ctz(rest);
+    Actor reader = async_actor(read, lane, true), writer = async_actor(write, lane, true);
+    check_side(&reader, pieces, shared, false);
+    if (mode.combine) writer.strength = STRONG_GPU;
+    check_side(&writer, pieces, NULL, true);
+  }
 }
 
 // ---- multicast and mbarriers ----
@@ -381,17 +404,19 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
   uint64_t to[LANES], from[LANES];
   form_addresses(warp, &plan->to, mask, to);
   form_addresses(warp, &plan->from, mask, from);
-  for (Mask rest = mask; rest; rest &= rest - 1) {
+  for (Mask rest = mask, same; rest; rest &= ~same) {
     int lane = __builtin_ctz(rest);
     u32 size = SLOT(warp, plan->size, const u32)[lane];
     Access source, destination;
+    same = plan->mode.combine ? rest & -rest : bulk_alike(rest, to, sizeof *to);
+    same = bulk_alike(bulk_alike(same, from, sizeof *from), SLOT(warp, plan->size, const u32), sizeof size);
     if (!size_is_whole(warp, inst, lane, from[lane], size)) return;
     if (!find_side(warp, inst, lane, SPACE_SHARED, from[lane], size, ACCESS_READ, &source)) return;
     if (!find_side(warp, inst, lane, SPACE_GLOBAL, to[lane], size, ACCESS_WRITE, &destination)) return;
     Pieces pieces = {0};
     pieces_add(&pieces, &destination, source.offset, size);
     pieces_add_sectors(&pieces, to[lane], from[lane], size, ROUTE_GLOBAL);
-    bulk_issue_store(warp, inst, lane, &pieces, source.region, plan->mode);
+    bulk_issue_store(warp, inst, same, &pieces, source.region, plan->mode);
     pieces_free(&pieces);
   }
 }

@@ -48,8 +48,11 @@ typedef struct BulkMode {
 // Issues a copy for a lane into shared memory; bytes are what the mbarrier counts when it is done.
 void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *pieces, Region *shared,
                      const Mbarrier *mbarrier, uint32_t bytes, BulkMode mode);
-// Issues a copy for a lane from shared to global memory, into its open bulk group.
-void bulk_issue_store(Warp *warp, const Inst *inst, int lane, const Pieces *pieces, Region *shared, BulkMode mode);
+// Issues a copy from shared to global memory, into the open bulk groups of the lanes. They are one, or several that start the
+// same copy by one instruction: ptxas makes one copy of it, unless it is a reduction.
+void bulk_issue_store(Warp *warp, const Inst *inst, Mask lanes, const Pieces *pieces, Region *shared, BulkMode mode);
+// The lanes whose values, so many bytes each, equal the first one's.
+Mask bulk_alike(Mask lanes, const void *values, size_t size);
 
 // How a reduction names its operation; NULL when it names none.
 const char *bulk_reduction_name(const PtxInstruction *source);

@@ -432,7 +432,9 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
   }
 }
 
-static bool store_box(Warp *warp, const Inst *inst, int lane, uint64_t map_address, uint64_t shared_address) {
+// Stores the box for the lanes, which name the same one.
+static bool store_box(Warp *warp, const Inst *inst, Mask lanes, uint64_t map_address, uint64_t shared_address) {
+  int lane = __builtin_ctz(lanes);
   Box box;
   Access place;
   BulkMode mode;
@@ -440,7 +442,7 @@ static bool store_box(Warp *warp, const Inst *inst, int lane, uint64_t map_addre
   if (!reduce_mode(warp, inst, lane, &box, &mode)) return false;
   Pieces pieces = {0};
   bool done = collect_pieces(warp, inst, lane, &box, &place, false, &pieces);
-  if (done) bulk_issue_store(warp, inst, lane, &pieces, place.region, mode);
+  if (done) bulk_issue_store(warp, inst, lanes, &pieces, place.region, mode);
   pieces_free(&pieces);
   return done;
 }
@@ -450,8 +452,13 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
   uint64_t maps[LANES], from[LANES];
   form_addresses(warp, &plan->map, mask, maps);
   form_addresses(warp, &plan->shared, mask, from);
-  for (Mask rest = mask; rest; rest &= rest - 1)
-    if (!store_box(warp, inst, __builtin_ctz(rest), maps[__builtin_ctz(rest)], from[__builtin_ctz(rest)])) return;
+  for (Mask rest = mask, same; rest; rest &= ~same) {
+    int lane = __builtin_ctz(rest);
+    same = plan->reduction ? rest & -rest : bulk_alike(bulk_alike(rest, maps, sizeof *maps), from, sizeof *from);
+    for (int d = 0; d < plan->rank; d++)
+      same = bulk_alike(same, SLOT(warp, plan->coordinates[d], const u32), sizeof(u32));
+    if (!store_box(warp, inst, same, maps[lane], from[lane])) return;
+  }
 }
 
 // A prefetch into the L2 cache moves nothing that a program sees; its map and its box are those of a load all the same.

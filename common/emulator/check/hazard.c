@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../warp/host_memory.h"
+#include "../warp/instruction.h"
 #include "agents.h"
 #include "overlap.h"
 
@@ -334,6 +335,7 @@ void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *ins
   const Inst *its = &launch->program->code[epoch_pc(launch->epochs, other)];
   Hazard hazard = {.kind = kind, .grade = grade, .address = address, .size = size, .count = 1, .has_other = true};
   warp->block->raced |= grade == HAZARD_FAULT;
+  hazard.of_stores = inst->row->memory == MEMORY_STORE && its->row->memory == MEMORY_STORE;
   HazardPlace own = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
   HazardPlace others = place_of_epoch(warp->block->cluster, other, its);
   hazard.here = other_first ? others : own;

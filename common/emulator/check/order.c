@@ -182,6 +182,7 @@ void race_fence_sc(Warp *warp, Mask mask, Strength scope) {
 
 void race_proxy_fence(Warp *warp, Mask mask) {
   if (!warp_launch(warp)->hazards) return;
+  for (Mask rest = mask; rest; rest &= rest - 1) warp->fenced[__builtin_ctz(rest)] = warp->block->phases;
   cover(warp, mask, CLOCK_VISIBLE);
   flights_end_all(warp);
   race_advance(warp, mask);

@@ -190,16 +190,39 @@ static const char *sentence_of_sizes(const Actor *actor, uint32_t other, bool ot
   return text;
 }
 
-// Whether the other thread, of the same block, had exited when all threads left of the block met at a barrier.
-static bool exited_before_barrier(const Actor *actor, Epoch other) {
+// Whether the other thread, of the same block, had exited when all threads left of the block met at a barrier. For the async
+// proxy what it wrote must have been fenced, too: before it exited, or behind the barrier.
+static bool exited_before_barrier(const Actor *actor, Epoch other, bool other_writes) {
   const Cluster *cluster = actor->cluster;
   const Block *block = actor->warp->block;
   uint32_t thread = epoch_thread(actor->layout, other), per_block = (uint32_t)block->warp_count * LANES;
-  if (actor->thread >= (uint32_t)cluster->lane_count || epoch_cluster(actor->layout, other) != cluster->id ||
+  uint32_t lanes = (uint32_t)cluster->lane_count;
+  if (actor->issuer >= lanes || thread >= lanes || epoch_cluster(actor->layout, other) != cluster->id ||
       thread / per_block != (uint32_t)block->rank)
     return false;
   const Warp *warp = &block->warps[thread % per_block / LANES];
-  return !(warp->live >> thread % LANES & 1) && warp->left[thread % LANES] < block->phases;
+  int lane = (int)(thread % LANES);
+  if (warp->live >> lane & 1 || warp->left[lane] >= block->phases) return false;
+  return !actor->async || !other_writes ||
+         warp->clocks[lane].covered[CLOCK_VISIBLE] >= epoch_clock(actor->layout, other) ||
+         actor->warp->fenced[actor->issuer % LANES] > warp->left[lane];
+}
+
+static bool is_ldmatrix(const Inst *inst) { return !strcmp(inst->source->opcode, "ldmatrix"); }
+
+// Whether the two are an ldmatrix and a store by lanes of one warp, in the order of its program: all lanes execute the ldmatrix
+// together, shared memory serves a warp's accesses in their order, and ptxas keeps it. A cp.async is a store when it follows.
+static bool is_in_order_of_warp(const Actor *actor, Epoch other, bool writes) {
+  const Cluster *cluster = actor->cluster;
+  uint32_t lanes = (uint32_t)cluster->lane_count, thread = epoch_thread(actor->layout, other);
+  if (epoch_cluster(actor->layout, other) != cluster->id || thread >= lanes || actor->issuer >= lanes ||
+      thread / LANES != actor->issuer / LANES)
+    return false;
+  const Inst *one = actor->inst, *two = &cluster->launch->program->code[epoch_pc(actor->layout, other)];
+  MemoryUse use = writes ? one->row->memory : two->row->memory;
+  bool copies = use == MEMORY_COPY || use == MEMORY_CACHED_COPY;
+  if (actor->thread >= lanes) return writes && copies && is_ldmatrix(two);
+  return use == MEMORY_STORE && is_ldmatrix(writes ? two : one);
 }
 
 // Of two accesses that nothing orders, what the advice knows.
@@ -331,8 +354,13 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
                           "another block hands on nothing if its scope is .cta, the default: it needs .release.cluster";
     other_first = false;
   }
-  bool formal = doer == THREAD && exited_before_barrier(actor, other);
-  if (formal)
+  bool in_order = writes != other_writes && is_in_order_of_warp(actor, other, writes);
+  bool formal = in_order || exited_before_barrier(actor, other, other_writes);
+  if (in_order)
+    sentence =
+        "a store and an ldmatrix by lanes of one warp, with no __syncwarp between. All lanes execute the ldmatrix "
+        "together, and an H100 keeps the order (tests/rules)";
+  else if (formal)
     sentence =
         "only a barrier that came after the other thread's exit orders the two. PTX counts no exit as an arrival, "
         "but the barrier waits for all threads that have not exited (CUDA programming guide, __syncthreads)";
@@ -340,7 +368,9 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
   if (hazard_known_conflict(grade, actor->warp, actor->inst, kind, other, other_first)) return;
   Advice advice = {.used = 0};
   const Pair pair = {actor, region, offset, other, writes, other_writes};
-  if (formal)
+  if (in_order)
+    advice_add(&advice, "Put __syncwarp() between the two.");
+  else if (formal)
     advice_add(&advice, "Let all threads of the block reach the barrier before they exit.");
   else if (narrow)
     advice_add(&advice, "Write .release.cluster at arrivals for another block.");
@@ -357,28 +387,53 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
                          other_first, with_advice(sentence, &advice).text);
 }
 
+// Whether a cp.async wrote.
+static bool was_copied(const Actor *actor, Epoch write) {
+  MemoryUse use = actor->cluster->launch->program->code[epoch_pc(actor->layout, write)].row->memory;
+  return use == MEMORY_COPY || use == MEMORY_CACHED_COPY;
+}
+
 static void report_unseen(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
-  const char *known = actor->unseen_is_formal;
-  HazardGrade grade = known ? HAZARD_FORMAL : HAZARD_FAULT;
+  bool copied = was_copied(actor, write);
+  const char *known = actor->unseen_is_known;
+  HazardGrade grade = copied ? HAZARD_FORMAL : known ? HAZARD_NOTE : HAZARD_FAULT;
   if (hazard_known_conflict(grade, actor->warp, actor->inst, HAZARD_PROXY_FENCE, write, false)) return;
   Advice advice = {.used = 0};
   bool near = epoch_cluster(actor->layout, write) == actor->cluster->id;
   advise_proxy_fence(&advice, actor->cluster->launch, inst_of(actor, write), actor->inst,
                      near && thread_of(actor, write) == actor->issuer);
   const char *sentence =
-      "the async proxy uses bytes written through the generic proxy, and no fence.proxy.async stands between";
+      copied ? "the async proxy uses bytes that a cp.async has copied, and no fence.proxy.async stands between. The "
+               "copy is "
+               "waited for, and an H100 is right without the fence (tests/rules)"
+             : "the async proxy uses bytes written through the generic proxy, and no fence.proxy.async stands between";
   hazard_report_conflict(grade, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size,
                          write, false, known ? known : with_advice(sentence, &advice).text);
 }
 
-static void report_own_rows(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+static void report_own_part(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  hazard_report_conflict(HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE,
+                         region->base + offset, size, write, false, actor->own_is_known);
+}
+
+static void report_equal(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write) {
+  HazardKind kind = region->kind == REGION_SHARED ? HAZARD_SHARED_RACE : HAZARD_GLOBAL_RACE;
   hazard_report_conflict(
-      HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, region->base + offset, size, write,
-      false,
-      "the other warps of the warpgroup have not synchronised with the warp that wrote these rows "
-      "of A. They are its own "
-      "16 rows, and an H200 multiplies them rightly all the same (tests/rules)\nPut a barrier of the "
-      "warpgroup between the stores and the wgmma.");
+      HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, write,
+      epoch_pc(actor->layout, write) > pc_of(actor),
+      "writes what another thread writes, and nothing orders the two. Both store the same bytes, and "
+      "an H100 has them after either order (tests/rules)\nLet one of the threads store, or put a barrier "
+      "between.");
+}
+
+static void report_guess(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other,
+                         bool other_reads) {
+  HazardKind kind = region->kind == REGION_SHARED ? HAZARD_SHARED_RACE : HAZARD_GLOBAL_RACE;
+  hazard_report_conflict(HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, other,
+                         other_reads,
+                         "a plain load reads what others change by atomics, and nothing orders the two. The value is "
+                         "only the first guess of a compare-and-swap on the same place, which fails if it is wrong: an "
+                         "H100 lost no change (tests/rules)\nLoad the guess as volatile, or by an atomic load.");
 }
 
 static void report_narrow(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other) {
@@ -430,7 +485,9 @@ static bool check_read(const Actor *actor, const Region *region, uint64_t offset
   else if (unseen(judge, write))
     report_unseen(actor, region, offset, size, write);
   else if (formal)
-    report_own_rows(actor, region, offset, size, write);
+    report_own_part(actor, region, offset, size, write);
+  else if (race_is_guess(actor->inst, actor->cluster->launch) && !comes_before(actor, write))
+    report_guess(actor, region, offset, size, write, false);
   else {
     if (actor->strength != WEAK) observe(actor, region, offset, size, write);
     return true;
@@ -696,6 +753,27 @@ static Epoch unordered_read(const Actor *actor, Epoch read) {
   return EPOCH_NONE;
 }
 
+// A first guess (memory/first_guess.h) among the reads that needs no order with the actor's strong write, and has none.
+static Epoch unordered_guess(const Actor *actor, Epoch read) {
+  const Cluster *cluster = actor->cluster;
+  const Program *program = cluster->launch->program;
+  const EpochLayout *layout = actor->layout;
+  if (!program->first_guesses || !(read & EPOCH_KERNEL)) return EPOCH_NONE;
+  if (!(read & EPOCH_SET) || epoch_cluster(layout, read) != cluster->id)
+    return program->first_guesses[epoch_pc(layout, read)] && !comes_before(actor, read) ? read : EPOCH_NONE;
+  const ReadNode *node;
+  for (uint32_t n = set_of(layout, read); n; n = node->parent) {
+    node = read_sets_node(cluster->read_sets, n);
+    Mask lanes = program->first_guesses[node->pc] ? turned(node->mask, turn_of(read)) : 0;
+    for (; lanes; lanes &= lanes - 1) {
+      uint32_t thread = node->warp * (uint32_t)LANES + (uint32_t)__builtin_ctz(lanes);
+      if (!knows(actor, thread, node->clock))
+        return epoch_at(cluster->launch, cluster->id, node->pc, thread, node->clock);
+    }
+  }
+  return EPOCH_NONE;
+}
+
 bool race_knows_reads(const Actor *actor, Epoch read, unsigned step, int turns) {
   const ReadNode *node;
   uint32_t self = actor->thread / LANES;
@@ -750,6 +828,17 @@ static bool same_store(const Actor *actor, const Region *region, uint64_t offset
          !memcmp(region->data + offset, value, (size_t)size);
 }
 
+// Whether the actor stores the bytes that another thread's plain store has put there: no order of the two makes a difference.
+static bool stores_equal(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write,
+                         const uint8_t *value) {
+  const Cluster *cluster = actor->cluster;
+  const Inst *other = &cluster->launch->program->code[epoch_pc(actor->layout, write)];
+  bool near = epoch_cluster(actor->layout, write) == cluster->id;
+  if (near && epoch_thread(actor->layout, write) >= (uint32_t)cluster->lane_count) return false;
+  return value && strength_of(write) == WEAK && actor->inst->row->memory == MEMORY_STORE &&
+         other->row->memory == MEMORY_STORE && !memcmp(region->data + offset, value, (size_t)size);
+}
+
 static Epoch any_unordered_read(const Actor *actor, const Cell *cell) {
   Epoch read = unordered_read(actor, cell->read);
   return read != EPOCH_NONE ? read : unordered_read(actor, cell->foreign);
@@ -765,15 +854,26 @@ static bool ended(const Actor *actor, const Region *region, const Cell *cell, bo
   return any_unordered_read(&lenient, cell) == EPOCH_NONE;
 }
 
+static void check_guesses(const Actor *actor, const Region *region, uint64_t offset, int size, const Cell *cell) {
+  Epoch guess = unordered_guess(actor, cell->read);
+  if (guess == EPOCH_NONE) guess = unordered_guess(actor, cell->foreign);
+  if (guess != EPOCH_NONE) report_guess(actor, region, offset, size, guess, true);
+}
+
 static void check_write(const Actor *actor, const Region *region, uint64_t offset, int size, const Cell *cell,
                         const uint8_t *value) {
   bool after_write = ordered(actor, cell->write) || was_observed(actor, region, offset, cell->write);
   if (!after_write && same_store(actor, region, offset, size, cell->write, value)) return;
+  if (!after_write && stores_equal(actor, region, offset, size, cell->write, value)) {
+    report_equal(actor, region, offset, size, cell->write);
+    after_write = true;
+  }
   Epoch other = after_write ? any_unordered_read(actor, cell) : cell->write;
   if (other == EPOCH_NONE) {
     Epoch late = load_in_flight(actor, cell->read);
     if (unseen(actor, cell->write)) report_unseen(actor, region, offset, size, cell->write);
     if (late != EPOCH_NONE) report_late_load(actor, region, offset, size, late);
+    if (actor->strength != WEAK) check_guesses(actor, region, offset, size, cell);
   } else if (ended(actor, region, cell, actor->async)) {
     Epoch read = any_unordered_read(actor, cell);
     report_narrow(actor, region, offset, size, read != EPOCH_NONE ? read : other);

@@ -32,9 +32,12 @@ typedef struct Actor {
   Strength strength;
   bool async;  // through the async proxy
   Leniency lenient;
-  // If only this one's order comes after a write, a read is formal: the warp that owns the rows of a wgmma's A.
+  // If only this one's order comes after a write, a read is formal, and the text says why: a warpgroup's part of a wgmma's
+  // operand that its warps have written.
   const struct Actor *own;
-  const char *unseen_is_formal;  // why a write that the async proxy may not have seen is known to be seen, or NULL
+  const char *own_is_known;
+  const char *
+      unseen_is_known;  // why a write that the async proxy may not have seen is a note: it is known to be seen; or NULL
 } Actor;
 
 // An agent acts on behalf of the lane.
@@ -54,12 +57,20 @@ static inline void race_set_lane(Actor *actor, int lane) {
   actor->visible = clocks->covered[CLOCK_VISIBLE];
 }
 
+// Whether a plain load makes the first guess of a compare-and-swap (memory/first_guess.h). It counts as strong, for what others
+// write by atomics does it no harm.
+static inline bool race_is_guess(const Inst *inst, const Launch *launch) {
+  const Program *program = launch->program;
+  return program->first_guesses && program->first_guesses[inst - program->code];
+}
+
 // A lane that executes inst.
 static inline Actor race_lane(Warp *warp, const Inst *inst, int lane, Strength strength) {
   const Cluster *cluster = warp->block->cluster;
   const Launch *launch = cluster->launch;
   uint64_t pc = (uint64_t)(inst - launch->program->code);
   Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = launch->epochs, .strength = strength};
+  if (race_is_guess(inst, launch)) actor.strength = STRONG_GPU;
   actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << launch->epochs->cluster_shift | pc << launch->epochs->pc_shift;
   race_set_lane(&actor, lane);
   return actor;

@@ -75,6 +75,43 @@ static int report_length(const Hazard *hazards, int count) {
   return length;
 }
 
+// ---- what another finding makes superfluous ----
+
+static bool is_at(const Hazard *hazard, int ptx_line, const char *kernel) {
+  return !compare_text(hazard->kernel, kernel) &&
+         (hazard->here.ptx_line == ptx_line || (hazard->has_other && hazard->other.ptx_line == ptx_line));
+}
+
+// Stores whose race is formal may owe it to chance, as the equal values of two that have read the same: a fault there says all.
+static bool is_chance(const Hazard *hazard, const Hazard *all, int count) {
+  if (!hazard->of_stores || hazard->grade != HAZARD_FORMAL) return false;
+  for (int i = 0; i < count; i++)
+    if (all[i].grade == HAZARD_FAULT && all[i].kind == hazard->kind &&
+        (is_at(&all[i], hazard->here.ptx_line, hazard->kernel) ||
+         is_at(&all[i], hazard->other.ptx_line, hazard->kernel)))
+      return true;
+  return false;
+}
+
+// New mbarriers are noted once for a kernel: at the first place.
+static bool is_noted(const Hazard *hazard, const Hazard *before, int count) {
+  if (hazard->kind != HAZARD_PROXY_FENCE || hazard->grade != HAZARD_NOTE) return false;
+  for (int i = 0; i < count; i++)
+    if (before[i].kind == hazard->kind && before[i].grade == HAZARD_NOTE &&
+        !compare_text(before[i].kernel, hazard->kernel))
+      return true;
+  return false;
+}
+
+// Drops these from sorted hazards: returns how many are left.
+static int without_superfluous(Hazard *hazards, int count, const HazardList *list) {
+  int kept = 0;
+  for (int i = 0; i < count; i++)
+    if (!is_chance(&hazards[i], list->items, list->count) && !is_noted(&hazards[i], hazards, kept))
+      hazards[kept++] = hazards[i];
+  return kept;
+}
+
 // Causes come before what may follow from them: bytes that a race or a missing wait left unwritten, a phase that ends with
 // copies of another one; and at last what stopped the launch.
 typedef enum Rank { RANK_CAUSE, RANK_CONSEQUENCE, RANK_END, RANKS } Rank;
@@ -93,15 +130,16 @@ const Hazard *hazards_sorted(HazardList *list, int *count) {
   next = list->sorted = host_allocate((size_t)list->count + 1, sizeof(Hazard));
   if (list->count) memcpy(by_line, list->items, bytes);
   qsort(by_line, (size_t)list->count, sizeof(Hazard), compare_hazards);
+  int left = without_superfluous(by_line, list->count, list);
   for (Rank rank = 0; rank < RANKS; rank++)
-    for (int i = 0, length; i < list->count; i += length) {
-      length = report_length(&by_line[i], list->count - i);
+    for (int i = 0, length; i < left; i += length) {
+      length = report_length(&by_line[i], left - i);
       if (rank_of(&by_line[i], length) != rank) continue;
       memcpy(next, &by_line[i], (size_t)length * sizeof(Hazard));
       next += length;
     }
   free(by_line);
-  *count = list->count;
+  *count = left;
   return list->sorted;
 }
 

@@ -6,6 +6,7 @@
 
 #include "../check/hazard.h"
 #include "../warp/floating.h"
+#include "../warp/instruction.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
 #include "access_counts.h"
@@ -194,6 +195,13 @@ static void execute_atomic(Warp *warp, const Inst *inst, Mask mask) {
     if (!atomic_lane(warp, inst, atomic, __builtin_ctz(rest), addresses[__builtin_ctz(rest)])) return;
   // One that changes memory is progress; so all there is to find is that none did.
   warp_poll(warp, inst, addresses[__builtin_ctz(mask)], mask);
+}
+
+bool swap_of(const Inst *inst, Swap *swap) {
+  const Atomic *atomic = inst->extra;
+  if (inst->row->memory != MEMORY_SWAP || !atomic->returns) return false;
+  *swap = (Swap){&atomic->address, atomic->size, atomic->d[0], atomic->b[0], atomic->c};
+  return true;
 }
 
 // ---- decoding ----

@@ -62,17 +62,11 @@ static bool touches_value(const Walk *walk, const Inst *inst, bool written) {
 
 // ---- the graph ----
 
-// The instructions that may follow: their number.
+// The instructions that may follow: their number. A walk ends at a call.
 static uint32_t successors(const Program *program, uint32_t pc, uint32_t most, uint32_t *list) {
   const Inst *inst = &program->code[pc];
-  uint32_t count = 0;
   bool is_call = inst->control == CONTROL_NEXT && inst->row->counter == COUNTER_INST_CONTROL;
-  if (is_call) return 0;
-  if ((inst->control == CONTROL_NEXT || inst->guarded) && pc + 1 < program->count) list[count++] = pc + 1;
-  if (inst->control == CONTROL_BRANCH) list[count++] = (uint32_t)inst->immediate;
-  const BranchTable *table = inst->control == CONTROL_TABLE ? inst->extra : NULL;
-  for (uint32_t t = 0; table && t < table->count && count < most; t++) list[count++] = table->targets[t];
-  return count;
+  return is_call ? 0 : program_successors(program, pc, most, list);
 }
 
 enum { MOST_SUCCESSORS = 256 };

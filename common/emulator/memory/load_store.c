@@ -695,6 +695,13 @@ static const Transfer *plain_transfer(const Inst *inst, MemoryUse use) {
 
 bool is_plain_load(const Inst *inst) { return plain_transfer(inst, MEMORY_LOAD); }
 bool is_plain_store(const Inst *inst) { return plain_transfer(inst, MEMORY_STORE); }
+bool plain_load_of(const Inst *inst, PlainLoad *load) {
+  const Transfer *transfer = inst->extra;
+  if (!is_plain_load(inst) || transfer->count != 1 || transfer->sink[0]) return false;
+  *load = (PlainLoad){&transfer->address, transfer->size, transfer->slots[0]};
+  return true;
+}
+
 Slot address_register(const Inst *inst) { return ((const Transfer *)inst->extra)->address.slot; }
 bool can_judge_load(const Inst *store) { return !((const Transfer *)store->extra)->judges; }
 

@@ -1,7 +1,7 @@
 // What other files of this room ask of a decoded ld or st.
 #pragma once
 
-#include "../warp/program.h"
+#include "memory.h"
 
 // A weak ld or st of memory that other threads reach.
 bool is_plain_load(const Inst *inst);
@@ -11,3 +11,12 @@ Slot address_register(const Inst *inst);
 // The store is where the load is judged: postponed.h. False when it is already that of another load.
 bool can_judge_load(const Inst *store);
 void judge_load_at(Inst *load, Inst *store);
+
+typedef struct PlainLoad {
+  const AddressPlan *address;
+  int size;  // bytes
+  Slot to;
+} PlainLoad;
+
+// A plain load of one register. False if the instruction is none.
+bool plain_load_of(const Inst *inst, PlainLoad *load);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../flow/families.h"
+#include "../memory/first_guess.h"
 #include "../memory/late_loads.h"
 #include "../memory/postponed.h"
 #include "../tensor/wgmma_registers.h"
@@ -368,6 +369,7 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
   free(decoder.constant_buckets);
   if (!decoder.failed) find_postponed_loads(program);
   if (!decoder.failed) find_late_loads(program);
+  if (!decoder.failed) find_first_guesses(program);
   if (!decoder.failed) wgmma_watch_program(program);
   if (!decoder.failed) return program;
   program_free(program);

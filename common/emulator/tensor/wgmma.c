@@ -241,7 +241,7 @@ static AsyncOp *find_operation(Warp *warp, uint32_t number) {
 }
 
 // The last of the four warps has executed the turn: as far as races go, its operation now reads A and B, after what all
-// four warps know of. For each warp's own rows of A it is formal if only that warp knows.
+// four warps know of. For each warp's own rows of A it is formal if only that warp knows, and for B if one of the four does.
 static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   const WgmmaPlan *plan = op->inst->extra;
   Cluster *cluster = op->warp->block->cluster;
@@ -258,11 +258,22 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   Actor actor = async_actor(op, op->lane, true);
   actor.known = common;
   actor.issuer = op->agent;  // what its own lanes have done must be known to the other warps, too
+  Clocks *any = NULL;
+  for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_join(cluster, &any, known[i]);
+  Actor own = actor;
+  own.known = any;
+  actor.own = &own;
+  actor.own_is_known = "warps of the warpgroup have written parts of B, and no barrier of the four stands between. The "
+                       "product begins when all four are there, and an H100 was right (tests/rules)\n"
+                       "Put a barrier of the warpgroup between the stores and the wgmma.";
   read_matrix(&actor, op->warp->block->shared, &turn->operands[1], 0, plan->n, plan->b_bytes);
+  clocks_release(any);
+  actor.own_is_known =
+      "the other warps of the warpgroup have not synchronised with the warp that wrote these rows of A. "
+      "They are its own 16 rows, and an H200 multiplies them rightly all the same (tests/rules)\n"
+      "Put a barrier of the warpgroup between the stores and the wgmma.";
   for (int i = 0; i < WARPGROUP_WARPS && !plan->a_in_registers; i++) {
-    Actor own = actor;
     own.known = known[i];
-    actor.own = &own;
     read_matrix(&actor, op->warp->block->shared, &turn->operands[0], i * WARP_ROWS, WARP_ROWS, A_BYTES);
   }
   for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_release(known[i]);
@@ -399,12 +410,14 @@ static void wgmma_fence(Warp *warp, const Inst *inst, Mask mask) {
   wgmma_state(warp)->fences++;
 }
 
-// Under a seed some operations are performed early, in order: any moment between issue and wait is legal.
+// Under a seed some operations are performed early, in order: any moment between issue and wait is legal. An H100's product
+// does not begin before all four warps have executed it (tests/rules).
 static void perform_some(Warp *warp, GroupQueue *queue) {
   Cluster *cluster = warp->block->cluster;
   if (!warp_launch(warp)->schedule || queue->count == 0) return;
   uint64_t count = cluster_random(cluster) % (uint64_t)(queue->count + 1);
-  for (uint64_t i = 0; i < count; i++) async_finish(cluster, queue->entries[i].op);
+  for (uint64_t i = 0; i < count && warpgroup_all_have(warp, queue->entries[i].op->number); i++)
+    async_finish(cluster, queue->entries[i].op);
 }
 
 static void wgmma_commit(Warp *warp, const Inst *inst, Mask mask) {

@@ -73,6 +73,7 @@ struct Warp {
   Mask live;                // lanes that have not exited
   uint32_t left[LANES];     // of those that have: the block's phases then
   const Inst *exit;         // where the last of those did
+  uint32_t fenced[LANES];   // the block's phases at each lane's last fence.proxy.async
   uint32_t pc;              // of the running group's next instruction
   bool yield;               // set by instructions that poll: another warp's turn
   uint64_t idle_since;      // Cluster.progress when it last polled in vain, plus one; 0 when it did not

@@ -32,6 +32,16 @@ void program_free(Program *program) {
   free(program);
 }
 
+uint32_t program_successors(const Program *program, uint32_t pc, uint32_t most, uint32_t *list) {
+  const Inst *inst = &program->code[pc];
+  const BranchTable *table = inst->control == CONTROL_TABLE ? inst->extra : NULL;
+  uint32_t count = 0;
+  if ((inst->control == CONTROL_NEXT || inst->guarded) && pc + 1 < program->count) list[count++] = pc + 1;
+  if (inst->control == CONTROL_BRANCH) list[count++] = (uint32_t)inst->immediate;
+  for (uint32_t t = 0; table && t < table->count && count < most; t++) list[count++] = table->targets[t];
+  return count;
+}
+
 Function *program_function(const Program *program, const PtxOperand *operand) {
   if (operand->kind != PTX_OPERAND_FUNCTION || operand->index < 0) return NULL;
   int place = program->function_of[operand->index];

@@ -145,6 +145,7 @@ typedef struct Program {
   uint8_t *watched;  // by slot / 64: wgmma uses the register, or a mov copies it from one that it uses
   uint32_t *watched_units, watched_count;  // those that are
   struct Watch **watches;                  // by instruction, NULL if no load is late: memory/late_loads.c
+  uint8_t *first_guesses;                  // by instruction, NULL if there are none: memory/first_guess.c
   bool asynchronous;                       // has instructions of async.h
   int largest_inc;                         // the count of a setmaxnreg.inc, 0 without one
   bool allocates;                          // calls malloc or free, which change the table of regions
@@ -154,6 +155,8 @@ typedef struct Program {
 // Memory that lives as long as the program, zeroed.
 void *program_allocate(Program *program, size_t size);
 void program_free(Program *program);
+// The instructions that may follow one: fills in the first `most` of them, and returns how many. A call's is the one behind it.
+uint32_t program_successors(const Program *program, uint32_t pc, uint32_t most, uint32_t *list);
 // The function that an operand names, if this program has it, or NULL.
 Function *program_function(const Program *program, const PtxOperand *operand);
 // The function of that name that has a body, or NULL.
