@@ -212,10 +212,9 @@ bool setmaxnreg_explain_deadlock(const Cluster *cluster) {
       char wishes[200], need[16], given[16];
       int threads = block->warp_count * LANES, start = start_registers(block);
       with_comma(describe_wishes(block, code, wishes, sizeof wishes), need);
-      hazard_add(&(Hazard){.kind = HAZARD_SETMAXNREG, .stopped = true, .advice = fit_sum}, warp,
-                 &code[warp->groups[0].pc], __builtin_ctz(warp->live),
-                 "it waits forever: %s registers a thread x %d need %s, the launch gave %d x %d = %s", wishes,
-                 WARPGROUP_WARPS * LANES, need, threads, start, with_comma(threads * start, given));
+      hazard_stop(warp, &code[warp->groups[0].pc], __builtin_ctz(warp->live), HAZARD_SETMAXNREG, 0, 0,
+                  "it waits forever: %s registers a thread x %d need %s, the launch gave %d x %d = %s\n%s", wishes,
+                  WARPGROUP_WARPS * LANES, need, threads, start, with_comma(threads * start, given), fit_sum);
       return true;
     }
   return false;
