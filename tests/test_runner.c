@@ -49,6 +49,7 @@ static void expect_right(const char *program) {
 Test(runner, streams_and_an_rpath) { expect_right("streams"); }
 Test(runner, memory_of_all_kinds) { expect_right("memory"); }
 Test(runner, malloc_in_kernels) { expect_right("heap"); }
+Test(runner, integers_of_128_bits) { expect_right("wide_integers"); }
 Test(runner, clusters_and_cooperative_launches) { expect_right("launches"); }
 Test(runner, tensor_maps) { expect_right("tensor_map"); }
 Test(runner, graphs) { expect_right("graphs"); }
