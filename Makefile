@@ -70,7 +70,7 @@ test-mathematics: $(HOPPER_RUN) $(MATHEMATICS_PROGRAMS) ## holds all of CUDA's f
 	@for p in $(MATHEMATICS_PROGRAMS); do echo "$$p" && $(HOPPER_RUN) --hazards=off $$p check tests/mathematics $(INPUTS) || exit 1; done
 test-others: $(HOPPER_RUN) ## fetches five public repositories and runs their kernels on the emulator: half an hour
 	@python3 tests/others/run.py
-test-suites: $(HOPPER_RUN) ## fetches three suites of races by others, and runs their programs on the emulator: a few minutes
+test-suites: $(HOPPER_RUN) ## fetches three suites of races by others, and runs their programs on the emulator: minutes
 	@python3 tests/suites/run.py
 test-threads: $(BUILD)/run-tests ## runs the stages' programs under TSan
 	@# Criterion itself does not run under TSan: its threads are those of the programs.

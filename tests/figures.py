@@ -128,8 +128,39 @@ def machine(quantity, measure="latency", column="value"):
     return values("plots/data/machine/nvidia-h200.csv", column, quantity=quantity, measure=measure)[0]
 
 
+def in_suite(suite, **where):
+    """What was found in the programs of a suite by others: all findings, by program. tests/suites/results.csv."""
+    found = {}
+    for row in recording("tests/suites/results.csv"):
+        if row["suite"] == suite and matches(row, {key: value for key, value in where.items() if key != "input"}) and \
+                row["input"].startswith(where.get("input", "")):
+            found.setdefault(row["program"], []).append(row["found"])
+    return found
+
+
+def programs(suite, **where):
+    """How many programs of a suite there are, with columns of the recording."""
+    return len(in_suite(suite, **where))
+
+
+def reported(suite, word, **where):
+    """In how many of them a report has a word, with some input or with one that begins so: input="DAG_5n"."""
+    return sum(any(word in one for one in found) for found in in_suite(suite, **where).values())
+
+
+def quiet(suite, **where):
+    """In how many of them nothing is reported, with any input."""
+    return sum(set(found) == {"none"} for found in in_suite(suite, **where).values())
+
+
+def cost(suite, column):
+    """What a suite costs, in seconds of a core."""
+    return values("tests/suites/costs.csv", column, suite=suite)[0]
+
+
 EXPRESSIONS = {name: globals()[name] for name in (
-    "values", "tflops", "clock", "times", "ratio", "tuned", "tuned_e4m3", "counted", "durations", "emulated", "machine")} | {
+    "values", "tflops", "clock", "times", "ratio", "tuned", "tuned_e4m3", "counted", "durations", "emulated", "machine",
+    "programs", "reported", "quiet", "cost")} | {
         name: getattr(counting, name) for name in ("counts", "near", "executed", "registers")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,
         "min": min, "max": max, "len": len, "sum": sum, "round": round}

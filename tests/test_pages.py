@@ -3,6 +3,7 @@ commands exist; each step of the ladder is small.
 
 Runs in the repository's root (or a folder that looks like it): python3 tests/test_pages.py
 """
+import csv
 import functools
 import glob
 import os
@@ -20,7 +21,8 @@ MOST_NEW_LINES = 149  # of device code, from one rung to the next
 FIRST_OF_A_CLIMB = {"11-fp8"}  # other products from end to end: more is new here, and the lesson lists it
 STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
 LESSONS = sorted(glob.glob("stages/*/README.md"))
-PAGES = ["README.md", *sorted(glob.glob("notes/*.md") + glob.glob("common/baselines/*/README.md")), *LESSONS]
+PAGES = ["README.md", "tests/hazards/README.md",
+         *sorted(glob.glob("notes/*.md") + glob.glob("common/baselines/*/README.md")), *LESSONS]
 
 
 def read(path):
@@ -137,6 +139,28 @@ class Figures(unittest.TestCase):
             for prose, comments in figures.paragraphs(read(page)):
                 with self.subTest(page, prose=prose[:70]):
                     self.assertEqual(figures.unfounded(prose, comments, known), [])
+
+
+# ---- the suite of hazards ----
+
+
+class HazardSuite(unittest.TestCase):
+    """What others use of tests/hazards: its index, and the programs that launch its kernels."""
+
+    def test_index_has_each_kernel_and_each_marked_line(self):
+        rows = list(csv.DictReader(output(sys.executable, "tests/hazards/index.py").splitlines()))
+        sources = {os.path.basename(path): read(path) for path in glob.glob("tests/hazards/*.cu")}
+        launched = {(name, kernel) for name, text in sources.items() for kernel in re.findall(r"^// launch (\w+):", text, re.M)}
+        self.assertEqual({(row["file"], row["kernel"]) for row in rows}, launched)
+        marked = {(name, number) for name, text in sources.items()
+                  for number, line in enumerate(text.split("\n"), 1) if " HAZARD(" in line}
+        self.assertEqual({(row["file"], int(row["line"])) for row in rows if row["line"]}, marked)
+
+    def test_programs_make_each_argument_and_launch_each_kernel(self):
+        program = output(sys.executable, "tests/hazards/program.py", "tma.cu")
+        for kernel in re.findall(r"^// launch (\w+):", read("tests/hazards/tma.cu"), re.M):
+            self.assertIn(f"return launch((const void *){kernel}, ", program)
+        self.assertIn("CUtensorMap argument2 = make_map(argument0, {8, 8}, {8, 4}, CU_TENSOR_MAP_SWIZZLE_NONE);", program)
 
 
 # ---- reports ----

@@ -22,9 +22,7 @@ template <class T> T *make_buffer(int count, Content content) {
 }
 
 // A parameter of so many bytes: the floats 0, 1, 2, ...
-template <int bytes> struct alignas(16) Bytes {
-  float values[bytes / 4];
-};
+template <int bytes> struct alignas(16) Bytes { float values[bytes / 4]; };
 template <int bytes> Bytes<bytes> make_bytes() {
   Bytes<bytes> made;
   for (int i = 0; i < bytes / 4; i++) made.values[i] = (float)i;

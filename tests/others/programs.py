@@ -71,3 +71,13 @@ def hopper_run(folder, command, seconds):
     except subprocess.TimeoutExpired as stopped:
         code, output = None, (stopped.stdout or b"").decode(errors="replace")
     return code, output, time.time() - begin
+
+
+def write_table(page, name, lines):
+    """Replaces what stands in a page between <!-- NAME --> and <!-- end of NAME -->."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    with open(page, encoding="utf-8") as file:
+        before, _, rest = file.read().partition(begin)
+    _, _, after = rest.partition(end)
+    with open(page, "w", encoding="utf-8") as file:
+        file.write(before + begin + "\n".join(lines) + "\n" + end + after)

@@ -19,7 +19,7 @@ import shutil
 import sys
 import tomllib
 
-from programs import FLAGS, ROOT, edit, fetch, findings, hopper_run, run
+from programs import FLAGS, ROOT, edit, fetch, findings, hopper_run, run, write_table
 
 FOLDER = os.path.join(ROOT, "build", "others")
 NOTE = os.path.join(ROOT, "notes", "other-programs.md")
@@ -152,20 +152,12 @@ def table(programs):
                     yield row(" ".join([name] + arguments[:1]), [result], judgement(program, arguments)[1])
 
 
-def write_table(programs):
-    with open(NOTE, encoding="utf-8") as file:
-        before, _, rest = file.read().partition("<!-- table -->\n")
-    _, _, after = rest.partition("<!-- end of table -->\n")
-    with open(NOTE, "w", encoding="utf-8") as file:
-        file.write(before + "<!-- table -->\n" + "\n".join(table(programs)) + "\n<!-- end of table -->\n" + after)
-    return 0
-
-
 def main(arguments):
     with open(os.path.join(ROOT, "tests", "others", "programs.toml"), "rb") as file:
         programs = tomllib.load(file)
     if arguments == ["--table"]:
-        return write_table(programs)
+        write_table(NOTE, "table", table(programs))
+        return 0
     if arguments and arguments[0].startswith("-"):
         sys.exit(__doc__)
     return run_all(programs, arguments)

@@ -3,7 +3,8 @@
 
     python3 tests/suites/run.py                    all suites of suites.toml
     python3 tests/suites/run.py indigo scor        some of them
-    python3 tests/suites/run.py --record           all, and writes tests/suites/results.csv
+    python3 tests/suites/run.py --record           all, and writes results.csv and costs.csv in tests/suites
+    python3 tests/suites/run.py --tables           writes the tables of judgements in notes/suites.md
 
 The suites come from public repositories, at the commits that suites.toml pins, into build/suites; nothing of them is kept
 in this repository. Where GitHub cannot be reached, MIRROR names another place: MIRROR='/mirror/{owner}/{name}'. The
@@ -16,22 +17,26 @@ import collections
 import concurrent.futures
 import csv
 import glob
+import hashlib
 import os
 import re
+import shutil
 import sys
-import time
 import tomllib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "others"))
-from programs import FLAGS, ROOT, fetch, hopper_run, run  # pylint: disable=wrong-import-position
+from programs import FLAGS, ROOT, fetch, hopper_run, run, write_table  # pylint: disable=wrong-import-position
 
 FOLDER = os.path.join(ROOT, "build", "suites")
 RESULTS = os.path.join(HERE, "results.csv")
+NOTE = os.path.join(ROOT, "notes", "suites.md")
+COSTS = os.path.join(HERE, "costs.csv")
 SECONDS = 120  # after which a program is stopped
 UNIT = 64  # programs that are compiled together
 STEPS = "--step-limit=20000000"  # no program needs a tenth of that
-COLUMNS = ["suite", "program", "named", "expected", "input", "found", "seconds"]
+COLUMNS = ["suite", "program", "named", "expected", "input", "found"]
+COST_COLUMNS = ["suite", "programs", "runs", "compile_core_seconds", "run_core_seconds", "processor"]
 
 Program = collections.namedtuple("Program", "name path named expected")
 
@@ -86,10 +91,12 @@ def unit_source(suite, programs):
     for number, program in enumerate(programs):
         with open(program.path, encoding="utf-8") as file:
             source = file.read()
-        lines += [f"#define {name} {value or ''}" for name, value in re.findall(r"^//--.*? -D(\w+)=?(\S+)?", source)]
+        lines += [f"#define {name} {value or ''}" for name, value in 
+                  re.findall(r"^//--.*? -D(\w+)=?(\S+)?", source, re.MULTILINE)]
         lines += [f"namespace program_{number} {{", f'#include "{program.path}"']
         lines += [main_of(suite, program)] if suite.get("main") == "launch" else []
-        lines += ["}"] + [f"#undef {name}" for name in re.findall(r"(?:^\s*#define |^//--.* -D)(\w+)", source, re.MULTILINE)]
+        macros = re.findall(r"(?:^\s*#define |^//--.* -D)(\w+)", source, re.MULTILINE)
+        lines += ["}"] + [f"#undef {name}" for name in macros]
     cases = [f"    case {number}: return start(program_{number}::main, count - 1, words + 1);"
              for number in range(len(programs))]
     return "\n".join(lines + ["int main(int count, char **words) {", "  switch (atoi(words[1])) {"] + cases +
@@ -97,17 +104,21 @@ def unit_source(suite, programs):
 
 
 def compile_unit(suite, sources, number, programs):
-    """The path of the compiled unit. One whose source has not changed is kept."""
+    """The path of the compiled unit. It is kept until its source, the flags or our header change."""
     path = os.path.join(FOLDER, "built", f"{suite['name']}-{number}")
-    source = unit_source(suite, programs)
+    flags = FLAGS + suite.get("flags", [])
+    with open(os.path.join(HERE, "gpuverify.h"), "rb") as file:
+        header = hashlib.sha256(file.read()).hexdigest()[:16]
+    source = f"// {' '.join(flags)} {header}\n{unit_source(suite, programs)}"
     if os.path.exists(path):
         with open(path + ".cu", encoding="utf-8") as file:
             if file.read() == source:
                 return path
+        os.remove(path)
     with open(path + ".cu", "w", encoding="utf-8") as file:
         file.write(source)
     include = [f"-I{os.path.join(sources, folder)}" for folder in suite.get("include", [])] + [f"-I{HERE}"]
-    done = run(["nvcc"] + FLAGS + include + [path + ".cu", "-o", path], FOLDER)
+    done = run(["nvcc"] + flags + include + [path + ".cu", "-o", path], FOLDER)
     if done.returncode:
         sys.exit(f"{path}.cu does not compile:\n{done.stderr[-3000:]}")
     return path
@@ -125,55 +136,60 @@ NAMES = re.compile(rf"^({'|'.join(map(re.escape, hazard_names()))}):", re.MULTIL
 
 
 def found_by(unit, number, arguments):
-    """The kinds of faults that a run reports, in one word: "none", "shared-memory race + trap". And its seconds."""
-    code, output, seconds = hopper_run(FOLDER, [STEPS, unit, str(number)] + arguments, SECONDS)
+    """The kinds of faults that a run reports, as one text: "none", "shared-memory race + trap"."""
+    code, output, _ = hopper_run(FOLDER, [STEPS, unit, str(number)] + arguments, SECONDS)
     kinds = sorted(set(NAMES.findall(output)))
     if code is None or code > 2 or (code == 2 and not kinds):
-        return f"not run ({code})", seconds
-    return " + ".join(kinds) or "none", seconds
+        return f"not run ({code})"
+    return " + ".join(kinds) or "none"
 
 
 def is_right(expected, found):
     """Whether the findings on all inputs are what is expected: a kind on one of them, "none" on any, or "no race"."""
     if any(one.startswith("not run") for one in found):
         return False
-    if expected == "some schedules":
+    if expected == "open":
         return True
     if expected == "none":
         return all(one == "none" for one in found)
     if expected.startswith("no "):
         return not any(expected.removeprefix("no ") in one for one in found)
-    return any(expected in one for one in found)
+    return any(expected in one or (expected == "fault" and one != "none") for one in found)
 
 
-def cpu_seconds():
-    """Of all processes that have ended."""
-    return os.times().children_user + os.times().children_system
+def core_seconds():
+    """Of all processes that have ended: what they cost, however busy the machine is."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
-def spent(begin, end):
-    return f"{end[0] - begin[0]:.0f} s ({end[1] - begin[1]:.0f} s of a core)"
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return re.search(r"^model name\s*: (.*)", file.read(), re.MULTILINE).group(1)
 
 
 def run_suite(suite, pool):
-    """Rows of results."""
+    """Rows of results, and one of costs."""
     sources = fetch(suite, FOLDER)
     programs = programs_of(suite, sources)
     os.makedirs(os.path.join(FOLDER, "built"), exist_ok=True)
-    begin = time.time(), cpu_seconds()
+    begin = core_seconds()
     units = [programs[first:first + UNIT] for first in range(0, len(programs), UNIT)]
     paths = list(pool.map(lambda number: compile_unit(suite, sources, number, units[number]), range(len(units))))
-    compiled = time.time(), cpu_seconds()
-    runs = [(program, paths[index // UNIT], index % UNIT, words) for words in suite.get("inputs", [[]])
-            for index, program in enumerate(programs)]
+    compiled = core_seconds()
     folder = os.path.join(sources, suite.get("inputs_in", "."))
-    results = pool.map(lambda one: found_by(one[1], one[2], [os.path.join(folder, word) if "." in word else word
-                                                             for word in one[3]]), runs)
-    rows = [dict(zip(COLUMNS, (suite["name"], program.name, program.named, program.expected, " ".join(words), found,
-                               f"{seconds:.2f}"))) for (program, _, _, words), (found, seconds) in zip(runs, results)]
-    print(f"{suite['name']}: {len(programs)} programs, {len(runs)} runs; compiled in {spent(begin, compiled)}, "
-          f"run in {spent(compiled, (time.time(), cpu_seconds()))}")
-    return rows
+    runs = [(words, index) for words in suite.get("inputs", [[]]) for index in range(len(programs))]
+
+    def one(run_of):
+        words, index = run_of
+        arguments = [os.path.join(folder, word) if "." in word else word for word in words]
+        program = programs[index]
+        return dict(zip(COLUMNS, (suite["name"], program.name, program.named, program.expected, " ".join(words),
+                                  found_by(paths[index // UNIT], index % UNIT, arguments))))
+
+    rows = list(pool.map(one, runs))
+    return rows, dict(zip(COST_COLUMNS, (suite["name"], len(programs), len(runs), round(compiled - begin),
+                                         round(core_seconds() - compiled), processor())))
 
 
 def judge(rows):
@@ -193,24 +209,54 @@ def judge(rows):
     return not any(count for (_, _, good), count in table.items() if not good)
 
 
+# ---- tables ----
+
+def table(suite):
+    """The judgements of a suite, a row for those with one reason, and what is left out."""
+    rows = collections.defaultdict(list)
+    for name, judged in suite.get("judged", {}).items():
+        rows[judged["verdict"], judged["why"]].append(name)
+    for name, why in suite.get("out", {}).items():
+        rows["left out", why].append(name)
+    yield "| programs | verdict | why |"
+    yield "|---|---|---|"
+    for (verdict, why), names in rows.items():
+        yield f"| {', '.join(f'`{name}`' for name in names)} | {verdict} | {why} |"
+
+
+def write(path, columns, rows):
+    with open(path, "w", encoding="ascii", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def main(arguments):
     with open(os.path.join(HERE, "suites.toml"), "rb") as file:
         suites = tomllib.load(file)["suite"]
+    if arguments == ["--tables"]:
+        for suite in suites:
+            if "judged" in suite:
+                write_table(NOTE, f"judgements of {suite['name']}", table(suite))
+        return 0
     record = arguments == ["--record"]
     chosen = [suite for suite in suites if record or not arguments or suite["name"] in arguments]
     if not chosen or (arguments and not record and len(chosen) < len(set(arguments))):
         sys.exit(__doc__)
-    rows, all_right = [], True
+    if record:  # the costs are those of compiling, too
+        shutil.rmtree(os.path.join(FOLDER, "built"), ignore_errors=True)
+    results, costs, all_right = [], [], True
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for suite in chosen:
-            of_suite = run_suite(suite, pool)
-            all_right &= judge(of_suite)
-            rows += of_suite
+            rows, cost = run_suite(suite, pool)
+            print(f"{cost['suite']}: {cost['programs']} programs, {cost['runs']} runs; seconds of a core: "
+                  f"{cost['compile_core_seconds']} to compile them, {cost['run_core_seconds']} to run them")
+            all_right &= judge(rows)
+            results += rows
+            costs.append(cost)
     if record:
-        with open(RESULTS, "w", encoding="ascii", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write(RESULTS, COLUMNS, results)
+        write(COSTS, COST_COLUMNS, costs)
     return 0 if all_right else 1
 
 
