@@ -196,6 +196,15 @@ Test(deadlock, barriers_in_opposite_order_are_a_cycle) {
       "warp 1 waits at PTX line 5 for barrier 2: 32 of 64 threads have come; warp 0 would arrive at PTX line 6\n");
 }
 
+// Each of three warps waits for the next one.
+Test(deadlock, a_cycle_of_three) {
+  static const char text[] =
+      HEADER ".entry k() { .reg .u32 %w, %n, %m; shr.u32 %w, %tid.x, 5; add.u32 %n, %w, 1; add.u32 %m, %w, 2;\n"
+             "rem.u32 %m, %m, 3; add.u32 %m, %m, 1;\nbar.sync %n, 64;\nbar.arrive %m, 64;\nret; }\n";
+  Launched launched = launch(text, 96, 1);
+  cr_expect_str_eq(launched.detail, "warp 0 waits for warp 1, warp 1 waits for warp 2, and warp 2 waits for warp 0");
+}
+
 // ---- memory ----
 
 // The flag holds what another thread has stored, and that is not what is waited for.
