@@ -95,18 +95,18 @@ Test(deadlock, warps_are_grouped_by_mbarrier) {
 // `full` has an arrival of warp 0's first lane, `empty` one of warp 1's. The parts are what differs.
 #define RING(init_empty, first_parity, put_rounds, take_rounds, put_more, take_more)                                   \
   HEADER                                                                                                               \
-      ".entry k() { .reg .u32 %f, %e, %t, %n, %q; .reg .pred %p, %d, %w;\n.shared .align 8 .b64 full;\n"               \
-      ".shared .align 8 .b64 empty;\nmov.u32 %f, full; mov.u32 %e, empty; mov.u32 %t, %tid.x; mov.u32 %n, 0;\n"        \
-      "setp.eq.u32 %p, %t, 0;\n@%p mbarrier.init.shared.b64 [%f], 1;\n@%p mbarrier.init.shared.b64 [%e], " init_empty  \
-      ";\nbar.sync 0;\nsetp.ge.u32 %p, %t, 32; @%p bra TAKE;\nsetp.ne.u32 %p, %t, 0; @%p ret;\n"                       \
-      "PUT: and.b32 %q, %n, 1; xor.b32 %q, %q, " first_parity                                                          \
-      ";\nPUT_WAIT: mbarrier.try_wait.parity.shared.b64 %d, [%e], %q; @!%d bra PUT_WAIT;\n" put_more                   \
-      "mbarrier.arrive.shared.b64 _, [%f];\n"                                                                          \
-      "add.u32 %n, %n, 1; setp.lt.u32 %w, %n, " put_rounds "; @%w bra PUT;\nret;\n"                                    \
-      "TAKE: setp.ne.u32 %p, %t, 32; @%p ret;\n"                                                                       \
-      "NEXT: and.b32 %q, %n, 1;\nTAKE_WAIT: mbarrier.try_wait.parity.shared.b64 %d, [%f], %q; @!%d bra "               \
-      "TAKE_WAIT;\n" take_more "mbarrier.arrive.shared.b64 _, [%e];\n"                                                 \
-      "add.u32 %n, %n, 1; setp.lt.u32 %w, %n, " take_rounds "; @%w bra NEXT;\nret; }\n"
+  ".entry k() { .reg .u32 %f, %e, %t, %n, %q; .reg .pred %p, %d, %w;\n.shared .align 8 .b64 full;\n"                   \
+  ".shared .align 8 .b64 empty;\nmov.u32 %f, full; mov.u32 %e, empty; mov.u32 %t, %tid.x; mov.u32 %n, 0;\n"            \
+  "setp.eq.u32 %p, %t, 0;\n@%p mbarrier.init.shared.b64 [%f], 1;\n@%p mbarrier.init.shared.b64 [%e], " init_empty      \
+  ";\nbar.sync 0;\nsetp.ge.u32 %p, %t, 32; @%p bra TAKE;\nsetp.ne.u32 %p, %t, 0; @%p ret;\n"                           \
+  "PUT: and.b32 %q, %n, 1; xor.b32 %q, %q, " first_parity                                                              \
+  ";\nPUT_WAIT: mbarrier.try_wait.parity.shared.b64 %d, [%e], %q; @!%d bra PUT_WAIT;\n" put_more                       \
+  "mbarrier.arrive.shared.b64 _, [%f];\n"                                                                              \
+  "add.u32 %n, %n, 1; setp.lt.u32 %w, %n, " put_rounds "; @%w bra PUT;\nret;\n"                                        \
+  "TAKE: setp.ne.u32 %p, %t, 32; @%p ret;\n"                                                                           \
+  "NEXT: and.b32 %q, %n, 1;\nTAKE_WAIT: mbarrier.try_wait.parity.shared.b64 %d, [%f], %q; @!%d bra "                   \
+  "TAKE_WAIT;\n" take_more "mbarrier.arrive.shared.b64 _, [%e];\n"                                                     \
+  "add.u32 %n, %n, 1; setp.lt.u32 %w, %n, " take_rounds "; @%w bra NEXT;\nret; }\n"
 
 static void expect_ring(const char *text, const char *detail, const char *part) {
   Launched launched = launch(text, 64, 1);
@@ -194,6 +194,15 @@ Test(deadlock, barriers_in_opposite_order_are_a_cycle) {
       text, 64, 1, "warp 0 waits for warp 1, and warp 1 waits for warp 0",
       "warp 0 waits at PTX line 5 for barrier 1: 32 of 64 threads have come; warp 1 would arrive at PTX line 6\n"
       "warp 1 waits at PTX line 5 for barrier 2: 32 of 64 threads have come; warp 0 would arrive at PTX line 6\n");
+}
+
+// Each of three warps waits for the next one.
+Test(deadlock, a_cycle_of_three) {
+  static const char text[] =
+      HEADER ".entry k() { .reg .u32 %w, %n, %m; shr.u32 %w, %tid.x, 5; add.u32 %n, %w, 1; add.u32 %m, %w, 2;\n"
+             "rem.u32 %m, %m, 3; add.u32 %m, %m, 1;\nbar.sync %n, 64;\nbar.arrive %m, 64;\nret; }\n";
+  Launched launched = launch(text, 96, 1);
+  cr_expect_str_eq(launched.detail, "warp 0 waits for warp 1, warp 1 waits for warp 2, and warp 2 waits for warp 0");
 }
 
 // ---- memory ----

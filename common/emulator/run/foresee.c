@@ -66,7 +66,11 @@ static bool follow(Warp *warp) {
   }
   for (int left = STEPS; left > 0 && warp_ready(warp) && !warp_launch(warp)->stopped;) left -= warp_run(warp, left);
   bool ended = !warp->live;
+  // Made when they are first needed, perhaps just now: the warp frees them.
   before.calls = warp->calls;
+  before.groups_in_flight = warp->groups_in_flight;
+  before.wgmma = warp->wgmma;
+  before.flights = warp->flights;
   *warp = before;
   return ended;
 }
