@@ -194,7 +194,10 @@ static HazardPlace place_of(const Launch *launch, const Inst *inst, const unsign
   return place;
 }
 
-static bool is_reported(const Launch *launch) { return launch->hazards && !launch->stopped; }
+static bool is_reported(const Warp *warp) {
+  const Launch *launch = warp_launch(warp);
+  return launch->hazards && !launch->stopped && !warp->rehearses;
+}
 
 static void report(HazardGrade grade, bool stops, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
                    uint64_t address, int size, const char *format, va_list arguments) {
@@ -207,7 +210,7 @@ static void report(HazardGrade grade, bool stops, const Warp *warp, const Inst *
 
 void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                    const char *format, ...) {
-  if (!is_reported(warp_launch(warp))) return;
+  if (!is_reported(warp)) return;
   va_list arguments;
   va_start(arguments, format);
   report(HAZARD_FAULT, false, warp, inst, lane, kind, address, size, format, arguments);
@@ -216,7 +219,7 @@ void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind
 
 void hazard_report_graded(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
                           uint64_t address, int size, const char *format, ...) {
-  if (!is_reported(warp_launch(warp))) return;
+  if (!is_reported(warp)) return;
   va_list arguments;
   va_start(arguments, format);
   report(grade, false, warp, inst, lane, kind, address, size, format, arguments);
@@ -225,7 +228,7 @@ void hazard_report_graded(HazardGrade grade, const Warp *warp, const Inst *inst,
 
 void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                  const char *format, ...) {
-  if (warp_launch(warp)->stopped) return;
+  if (warp_launch(warp)->stopped || warp->rehearses) return;
   va_list arguments;
   va_start(arguments, format);
   report(HAZARD_FAULT, true, warp, inst, lane, kind, address, size, format, arguments);
@@ -258,7 +261,7 @@ static HazardPlace place_of_epoch(const Cluster *cluster, Epoch epoch, const Ins
 void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
                             uint64_t address, int size, Epoch other, bool other_first, const char *detail) {
   Launch *launch = warp_launch(warp);
-  if (!is_reported(launch)) return;
+  if (!is_reported(warp)) return;
   const Inst *its = &launch->program->code[epoch_pc(launch->epochs, other)];
   Hazard hazard = {.kind = kind, .grade = grade, .address = address, .size = size, .count = 1, .has_other = true};
   HazardPlace own = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));

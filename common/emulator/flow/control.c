@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../check/undefined.h"
 #include "../warp/calls.h"
 #include "../warp/host_memory.h"
 #include "../warp/lanes.h"
@@ -76,10 +77,15 @@ typedef struct CallSite {
   Binding *bindings;
 } CallSite;
 
+static void copy_undefined(Warp *warp, const Copy *copy, int lane) {
+  undefined_copy(warp, lane, copy->from, copy->from_stride, 0, copy->to, copy->to_stride, 0, copy->size);
+}
+
 static void copy_lanes(Warp *warp, const Copy *copy, Mask mask) {
   const u8 *from = SLOT(warp, copy->from, const u8);
   u8 *to = SLOT(warp, copy->to, u8);
   EACH_LANE(mask, memcpy(to + LANE * copy->to_stride, from + LANE * copy->from_stride, (size_t)copy->size));
+  for (Mask rest = mask; rest && warp->has_undefined; rest &= rest - 1) copy_undefined(warp, copy, __builtin_ctz(rest));
 }
 
 void call_stacks_free(Warp *warp) {
@@ -98,12 +104,21 @@ static bool is_active(const CallStack *stack, const Function *function) {
   return false;
 }
 
+// A register gets back what it held before the call: that was defined, or it has been forgotten that it was not.
+static void define_lane(Warp *warp, const Function *function, int index, int lane) {
+  const PtxRegister *reg = &function->ptx->registers[index];
+  int size = slot_element_size(reg->type);
+  for (int v = 0; v < reg->vector; v++)
+    undefined_clear(warp, 1u << lane, function->registers[index] + (Slot)(v * (size == 1 ? 64 : size * LANES)), size);
+}
+
 // Moves one lane's registers and parameters of a function between the warp and a buffer. Returns the bytes; with no
 // buffer only counts them.
 static size_t exchange_lane(Warp *warp, const Function *function, int lane, u8 *buffer, bool save) {
   size_t used = 0;
   for (int r = 0; r < function->ptx->register_count; r++) {
     const PtxRegister *reg = &function->ptx->registers[r];
+    if (!save) define_lane(warp, function, r, lane);
     if (reg->type == PTX_PRED) {
       Mask *mask = SLOT(warp, function->registers[r], Mask);
       if (buffer && save) buffer[used] = *mask >> lane & 1;
@@ -211,6 +226,7 @@ static uint32_t pop_frame(Warp *warp, int lane) {
   for (int i = 0; i < binding->out_count; i++) {
     const Copy *copy = &binding->out[i];
     memcpy(SLOT(warp, copy->to, u8) + lane * copy->to_stride, results + used, (size_t)copy->size);
+    if (warp->has_undefined) copy_undefined(warp, copy, lane);
     used += (size_t)copy->size;
   }
   if (results != few) free(results);

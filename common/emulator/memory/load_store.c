@@ -3,12 +3,14 @@
 
 #include "../check/hazard.h"
 #include "../check/rows.h"
+#include "../check/undefined.h"
+#include "../warp/instruction.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
 #include "access_counts.h"
-#include "discarded.h"
 #include "families.h"
+#include "load_store.h"
 
 enum { MAX_VECTOR = 4, MAX_BYTES = 16 };
 #define HASH_FACTOR 0x9e3779b97f4a7c15ull
@@ -25,6 +27,8 @@ typedef struct Transfer {
   Slot slots[MAX_VECTOR];
   int slot_sizes[MAX_VECTOR];  // bytes of one in its register, >= size
   bool sink[MAX_VECTOR];
+  bool postponed;      // of a load: a store judges it
+  const Inst *judges;  // of a store: the load that it judges, or NULL
 } Transfer;
 
 // ---- elements between memory and registers ----
@@ -140,13 +144,86 @@ static SyncTable *sync_table(Warp *warp, const Access *access) {
 }
 
 // Local memory is a thread's own: nothing to race with, but it may be read before it was written.
-static void check_local(Warp *warp, const Inst *inst, int lane, const Access *access, uint64_t address, int bytes) {
-  if (inst->c && (*SLOT(warp, inst->c, const Mask) >> lane & 1) != (inst->flags == SELECTED_IF_TRUE)) return;
-  for (int i = 0; i < bytes; i++)
-    if (!access->valid[i]) {
-      hazard_report(warp, inst, lane, HAZARD_UNINITIALISED_READ, address, bytes,
-                    "nothing was ever written to this local memory");
-      return;
+static void check_local(Warp *warp, const Access *access, int bytes) {
+  for (int i = 0; i < bytes; i++) warp->found_unwritten |= !access->valid[i];
+}
+
+// ---- values that nothing defines ----
+
+static int address_size(const Transfer *transfer) { return transfer->address.narrow ? 4 : 8; }
+
+// Sets undefined[i] to ones where nothing has written the i-th byte of the access; false where all are written.
+static bool find_unwritten(const Warp *warp, const Access *access, int bytes, u8 *undefined) {
+  bool found = false;
+  memset(undefined, 0, (size_t)bytes);
+  for (int i = 0, run = 1; i < bytes; i += run) {
+    Cell cell = {0};
+    bool written = access->valid && access->valid[i];
+    if (access->region) {
+      run = shadow_run(&access->region->shadow, access->offset + (uint64_t)i, bytes - i, warp_launch(warp)->number,
+                       &cell);
+      written = cell.write != EPOCH_NONE;
+    }
+    if (!written) memset(undefined + i, 0xff, (size_t)run);
+    found |= !written;
+  }
+  return found;
+}
+
+// A load has found bytes that nothing has written: the registers' values are undefined there.
+static void note_undefined(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
+  const Transfer *transfer = inst->extra;
+  int bytes = transfer->size * transfer->count;
+  warp->found_unwritten = false;
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest), written = 0;
+    u8 undefined[MAX_BYTES];
+    Access access;
+    if (!memory_find(warp, inst, lane, transfer->space, addresses[lane], bytes, bytes, ACCESS_READ, &access)) return;
+    memory_lock(&access);
+    bool found = find_unwritten(warp, &access, bytes, undefined);
+    memory_unlock(&access);
+    if (!found) continue;
+    for (int i = 0; i < bytes; i++) written += !undefined[i];
+    UndefinedSource source = {access.region ? UNWRITTEN : UNWRITTEN_LOCAL, addresses[lane], bytes, !written};
+    for (int e = 0; e < transfer->count; e++) {
+      u8 bits[MAX_BYTES] = {0};
+      const u8 *own = undefined + e * transfer->size;
+      memcpy(bits, own, (size_t)transfer->size);
+      for (int i = transfer->size; i < transfer->slot_sizes[e]; i++)  // PTX ISA 9.4.1: copies of the sign, or zeros
+        bits[i] = transfer->is_signed ? own[transfer->size - 1] : 0;
+      if (!transfer->sink[e])
+        undefined_add(warp, inst, lane, &source, transfer->slots[e], transfer->slot_sizes[e], bits);
+    }
+  }
+}
+
+// What is stored without being defined, and is no fault, is undefined in memory, too.
+static void forget_written(const Warp *warp, const Access *access, const u8 *bits, int bytes) {
+  for (int i = 0; i < bytes; i++) {
+    if (!bits[i]) continue;
+    if (access->valid) access->valid[i] = 0;
+    if (access->region)
+      shadow_write(&access->region->shadow, access->offset + (uint64_t)i, 1, warp_launch(warp)->number, EPOCH_NONE);
+  }
+}
+
+// A store of values that nothing defines. They are padding if the load that brought them brought something else, too: a copy
+// of a struct. Others depend on what was not there.
+static void store_undefined(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
+  const Transfer *transfer = inst->extra;
+  int size = transfer->size;
+  for (Mask rest = mask; rest; rest &= rest - 1)
+    for (int e = 0; e < transfer->count; e++) {
+      int lane = __builtin_ctz(rest);
+      const u8 *bits;
+      Access access;
+      uint64_t address = addresses[lane] + (uint64_t)(e * size);
+      if (undefined_store(warp, inst, lane, transfer->slots[e], transfer->slot_sizes[e], &bits) || !bits) continue;
+      if (!memory_find(warp, inst, lane, transfer->space, address, size, size, ACCESS_WRITE, &access)) return;
+      memory_lock(&access);
+      forget_written(warp, &access, bits, size);
+      memory_unlock(&access);
     }
 }
 
@@ -206,7 +283,7 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
     memory_lock(&access);
     if (warp_launch(warp)->hazards && access.region)
       race_read(warp, inst, same, access.region, access.offset, bytes, transfer->strength);
-    if (warp_launch(warp)->hazards && access.valid) check_local(warp, inst, lane, &access, addresses[lane], bytes);
+    if (warp_launch(warp)->hazards && access.valid) check_local(warp, &access, bytes);
     set_elements(warp, transfer, same, access.data);
     found = add_found(found, addresses[lane], access.data, bytes);
     memory_unlock(&access);
@@ -244,17 +321,10 @@ static bool is_simple(const Launch *launch, const Transfer *transfer, int size) 
 }
 
 // Lanes that read one place, or places one after the other, are served together.
-static void load(Warp *warp, const Inst *inst, Mask mask) {
+static void load_weak(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
   const Launch *launch = warp_launch(warp);
-  uint64_t addresses[LANES];
-  form_addresses(warp, &transfer->address, mask, addresses);
-  count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_READ);
-  if (transfer->strength != WEAK) {
-    load_strong(warp, inst, mask, addresses);
-    return;
-  }
   Neighbour neighbour = {0};
   PageLock *lock = NULL;
   RowActor row;
@@ -287,10 +357,66 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
     if (launch->hazards && access.region)
       done = first_lanes(left, count = race_read_row(&row, access.region, access.offset, lane, count, bytes));
     else if (launch->hazards && access.valid)
-      check_local(warp, inst, lane, &access, addresses[lane], bytes);
+      check_local(warp, &access, bytes);
     load_row(warp, transfer, lane, count, access.data);
   }
   memory_unlock_last(&lock);
+}
+
+// A load that is judged when its value is stored: postponed.h.
+static void load_postponed(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
+  const Transfer *transfer = inst->extra;
+  int bytes = transfer->size * transfer->count;
+  Neighbour neighbour = {0};
+  for (Mask left = mask, same; left; left &= ~same) {
+    Access access;
+    u8 undefined[MAX_BYTES];
+    same = same_address(left, addresses);
+    int lane = __builtin_ctz(left);
+    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
+      return;
+    if (!access.region) same = left & -left;
+    memory_lock(&access);
+    warp->found_unwritten |= find_unwritten(warp, &access, bytes, undefined);
+    set_elements(warp, transfer, same, access.data);
+    memory_unlock(&access);
+  }
+}
+
+// The lanes of a store, which use what they have loaded.
+static void judge_load(Warp *warp, const Inst *inst, Mask mask) {
+  const Transfer *transfer = inst->extra;
+  int bytes = transfer->size * transfer->count;
+  uint64_t addresses[LANES];
+  form_addresses(warp, &transfer->address, mask, addresses);
+  Neighbour neighbour = {0};
+  for (Mask left = mask, same; left; left &= ~same) {
+    Access access;
+    same = same_address(left, addresses);
+    int lane = __builtin_ctz(left);
+    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
+      return;
+    memory_lock(&access);
+    if (access.region) race_read(warp, inst, same, access.region, access.offset, bytes, WEAK);
+    memory_unlock(&access);
+  }
+  warp->found_unwritten = false;  // that was noted when it was loaded
+}
+
+static void load(Warp *warp, const Inst *inst, Mask mask) {
+  const Transfer *transfer = inst->extra;
+  uint64_t addresses[LANES];
+  form_addresses(warp, &transfer->address, mask, addresses);
+  count_access(warp, inst, transfer->space, mask, addresses, transfer->size * transfer->count, ACCESS_READ);
+  if (warp->has_undefined) {
+    undefined_use(warp, inst, mask, transfer->address.slot, address_size(transfer));
+    for (int e = 0; e < transfer->count; e++) undefined_clear(warp, mask, transfer->slots[e], transfer->slot_sizes[e]);
+  }
+  if (transfer->postponed && warp_launch(warp)->hazards)
+    load_postponed(warp, inst, mask, addresses);
+  else
+    (transfer->strength == WEAK ? load_weak : load_strong)(warp, inst, mask, addresses);
+  if (warp->found_unwritten) note_undefined(warp, inst, mask, addresses);
 }
 
 static void store_bytes(Warp *warp, const Access *access, const u8 *value, int bytes) {
@@ -348,17 +474,10 @@ ALWAYS_INLINE Mask store_scattered(Warp *warp, const Transfer *transfer, const R
 }
 
 // Lanes that write places one after the other are served together.
-static void store(Warp *warp, const Inst *inst, Mask mask) {
+static void store_weak(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
   const Launch *launch = warp_launch(warp);
-  uint64_t addresses[LANES];
-  form_addresses(warp, &transfer->address, mask, addresses);
-  count_access(warp, inst, transfer->space, mask, addresses, bytes, ACCESS_WRITE);
-  if (transfer->strength != WEAK) {
-    store_strong(warp, inst, mask, addresses);
-    return;
-  }
   Neighbour neighbour = {0};
   PageLock *lock = NULL;
   RowActor row;
@@ -385,9 +504,22 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
   memory_unlock_last(&lock);
 }
 
+static void store(Warp *warp, const Inst *inst, Mask mask) {
+  const Transfer *transfer = inst->extra;
+  uint64_t addresses[LANES];
+  form_addresses(warp, &transfer->address, mask, addresses);
+  count_access(warp, inst, transfer->space, mask, addresses, transfer->size * transfer->count, ACCESS_WRITE);
+  if (warp->has_undefined) undefined_use(warp, inst, mask, transfer->address.slot, address_size(transfer));
+  if (transfer->judges && warp_launch(warp)->hazards) judge_load(warp, transfer->judges, mask);
+  (transfer->strength == WEAK ? store_weak : store_strong)(warp, inst, mask, addresses);
+  if (warp->has_undefined) store_undefined(warp, inst, mask, addresses);
+}
+
 // A kernel's parameter read by name: the same for every lane, and never out of bounds.
 static void load_kernel_param(Warp *warp, const Inst *inst, Mask mask) {
-  set_elements(warp, inst->extra, mask, warp_launch(warp)->params + inst->immediate);
+  const Transfer *transfer = inst->extra;
+  for (int e = 0; e < transfer->count; e++) undefined_clear(warp, mask, transfer->slots[e], transfer->slot_sizes[e]);
+  set_elements(warp, transfer, mask, warp_launch(warp)->params + inst->immediate);
 }
 
 // A device function's parameters are bytes beside its registers: `immediate` of `size` a lane.
@@ -397,6 +529,11 @@ static void load_param(Warp *warp, const Inst *inst, Mask mask) {
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     set_elements(warp, transfer, 1u << lane, bytes + (size_t)lane * inst->flags);
+    for (int e = 0; e < transfer->count && warp->has_undefined; e++) {
+      undefined_clear(warp, 1u << lane, transfer->slots[e], transfer->slot_sizes[e]);
+      undefined_copy(warp, lane, inst->a, (int)inst->flags, (int)inst->immediate + e * transfer->size,
+                     transfer->slots[e], transfer->slot_sizes[e], 0, transfer->size);
+    }
   }
 }
 
@@ -405,8 +542,11 @@ static void store_param(Warp *warp, const Inst *inst, Mask mask) {
   u8 *bytes = SLOT(warp, inst->a, u8) + inst->immediate;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    for (int e = 0; e < transfer->count; e++)
+    for (int e = 0; e < transfer->count; e++) {
       get_element(warp, transfer, e, lane, bytes + (size_t)lane * inst->flags + e * transfer->size);
+      undefined_copy(warp, lane, transfer->slots[e], transfer->slot_sizes[e], 0, inst->a, (int)inst->flags,
+                     (int)inst->immediate + e * transfer->size, transfer->size);
+    }
   }
 }
 
@@ -533,6 +673,25 @@ DecodeResult decode_ld(Decoder *decoder, const PtxInstruction *source, Inst *ins
 
 DecodeResult decode_st(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   return decode_transfer(decoder, source, false, inst);
+}
+
+// ---- for other files of this room ----
+
+static const Transfer *plain_transfer(const Inst *inst, MemoryUse use) {
+  const Transfer *transfer = inst->row->values == VALUES_OF_MEMORY && inst->row->memory == use ? inst->extra : NULL;
+  bool reaches_others = transfer && (transfer->space == SPACE_GENERIC || transfer->space == SPACE_GLOBAL ||
+                                     transfer->space == SPACE_SHARED);
+  return reaches_others && transfer->strength == WEAK ? transfer : NULL;
+}
+
+bool is_plain_load(const Inst *inst) { return plain_transfer(inst, MEMORY_LOAD); }
+bool is_plain_store(const Inst *inst) { return plain_transfer(inst, MEMORY_STORE); }
+Slot address_register(const Inst *inst) { return ((const Transfer *)inst->extra)->address.slot; }
+bool can_judge_load(const Inst *store) { return !((const Transfer *)store->extra)->judges; }
+
+void judge_load_at(Inst *load, Inst *store) {
+  ((Transfer *)(uintptr_t)load->extra)->postponed = true;
+  ((Transfer *)(uintptr_t)store->extra)->judges = load;
 }
 
 // Hints to the caches: without effect on what a program computes.

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "../flow/families.h"
-#include "../memory/discarded.h"
 #include "../memory/late_loads.h"
+#include "../memory/postponed.h"
 #include "../tensor/wgmma_registers.h"
 #include "../warp/host_memory.h"
 #include "../warp/operands.h"
@@ -349,7 +349,7 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
   for (int f = 0; f < program->function_count && !decoder.failed; f++)
     decode_function(&decoder, &program->functions[f]);
   free(decoder.constant_buckets);
-  if (!decoder.failed) find_discarded_loads(program);
+  if (!decoder.failed) find_postponed_loads(program);
   if (!decoder.failed) find_late_loads(program);
   if (!decoder.failed) wgmma_watch_program(program);
   if (!decoder.failed) return program;

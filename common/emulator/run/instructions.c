@@ -22,6 +22,10 @@ enum {
   INTEGERS = ~(SINGLE | DOUBLE | HALVES),  // bits and predicates too
 };
 
+#define COMPUTED VALUES_COMPUTED
+#define MOVED VALUES_MOVED
+#define OF_MEMORY VALUES_OF_MEMORY
+
 #define ROW(syntax, function, class, ...)                                                                              \
   { .name = syntax, .decode = function, .counter = COUNTER_INST_##class, __VA_ARGS__ }
 
@@ -48,25 +52,25 @@ static const Instruction table[] = {
     ROW("madc",                           decode_integer,                INTEGER, .types = INTEGERS),
     ROW("div",                            decode_integer,                INTEGER, .types = INTEGERS, .mufu = 1),
     ROW("rem",                            decode_integer,                INTEGER, .types = INTEGERS, .mufu = 1),
-    ROW("and",                            decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("or",                             decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("xor",                            decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("not",                            decode_bits,                   INTEGER, .types = INTEGERS),
+    ROW("and",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
+    ROW("or",                             decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
+    ROW("xor",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
+    ROW("not",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
     ROW("cnot",                           decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("shl",                            decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("shr",                            decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("shf",                            decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("prmt",                           decode_bits,                   INTEGER, .types = INTEGERS),
+    ROW("shl",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
+    ROW("shr",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
+    ROW("shf",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
+    ROW("prmt",                           decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
     ROW("popc",                           decode_bits,                   INTEGER, .types = INTEGERS),
     ROW("clz",                            decode_bits,                   INTEGER, .types = INTEGERS),
     ROW("bfind",                          decode_bits,                   INTEGER, .types = INTEGERS),
     ROW("fns",                            decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("brev",                           decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("bfe",                            decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("bfi",                            decode_bits,                   INTEGER, .types = INTEGERS),
+    ROW("brev",                           decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
+    ROW("bfe",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
+    ROW("bfi",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
     ROW("bmsk",                           decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("szext",                          decode_bits,                   INTEGER, .types = INTEGERS),
-    ROW("lop3",                           decode_lop3,                   INTEGER),
+    ROW("szext",                          decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
+    ROW("lop3",                           decode_lop3,                   INTEGER, .values = MOVED),
 
     // video instructions
     ROW("vadd",                           decode_video,                  INTEGER),
@@ -143,8 +147,8 @@ static const Instruction table[] = {
     ROW("tanh",                           decode_half,                   SPECIAL, .types = HALF_PAIR, .mufu = 2),
 
     // conversions, comparisons
-    ROW("cvt",                            decode_convert,                CONVERT),
-    ROW("cvt.pack",                       decode_convert_pack,           CONVERT),
+    ROW("cvt",                            decode_convert,                CONVERT, .values = MOVED),
+    ROW("cvt.pack",                       decode_convert_pack,           CONVERT, .values = MOVED),
     ROW("setp",                           decode_setp,                   INTEGER, .types = INTEGERS),
     ROW("setp",                           decode_setp,                   FP32, .types = SINGLE),
     ROW("setp",                           decode_setp,                   FP64, .types = DOUBLE),
@@ -155,28 +159,28 @@ static const Instruction table[] = {
     ROW("set",                            decode_set,                    FP16, .types = HALVES),
     ROW("testp",                          decode_testp,                  FP32, .types = SINGLE),
     ROW("testp",                          decode_testp,                  FP64, .types = ~SINGLE),
-    ROW("selp",                           decode_selp,                   INTEGER),
-    ROW("slct",                           decode_slct,                   INTEGER),
+    ROW("selp",                           decode_selp,                   INTEGER, .values = MOVED),
+    ROW("slct",                           decode_slct,                   INTEGER, .values = MOVED),
 
     // moves, addresses
-    ROW("mov",                            decode_mov,                    OTHER, .registers = REGISTERS_RENAMED),
-    ROW("cvta",                           decode_cvta,                   INTEGER),
+    ROW("mov",                            decode_mov,                    OTHER, .registers = REGISTERS_RENAMED, .values = MOVED),
+    ROW("cvta",                           decode_cvta,                   INTEGER, .values = MOVED),
     ROW("isspacep",                       decode_isspacep,               INTEGER),
     ROW("mapa",                           decode_cluster_address,        OTHER, .target = SM_90),
     ROW("getctarank",                     decode_cluster_address,        OTHER, .target = SM_90),
 
     // other lanes of the warp
-    ROW("shfl",                           decode_shfl,                   SYNCHRONISATION),
-    ROW("vote",                           decode_vote,                   SYNCHRONISATION),
-    ROW("match",                          decode_match,                  SYNCHRONISATION),
-    ROW("redux",                          decode_redux,                  SYNCHRONISATION, .target = SM_80),
+    ROW("shfl",                           decode_shfl,                   SYNCHRONISATION, .values = MOVED),
+    ROW("vote",                           decode_vote,                   SYNCHRONISATION, .values = COMPUTED),
+    ROW("match",                          decode_match,                  SYNCHRONISATION, .values = COMPUTED),
+    ROW("redux",                          decode_redux,                  SYNCHRONISATION, .target = SM_80, .values = COMPUTED),
     ROW("elect",                          decode_elect,                  SYNCHRONISATION, .target = SM_90),
     ROW("activemask",                     decode_activemask,             SYNCHRONISATION),
 
     // memory
-    ROW("ld",                             decode_ld,                     MEMORY, .memory = MEMORY_LOAD),
-    ROW("ldu",                            decode_ld,                     MEMORY, .memory = MEMORY_LOAD),
-    ROW("st",                             decode_st,                     MEMORY, .memory = MEMORY_STORE),
+    ROW("ld",                             decode_ld,                     MEMORY, .memory = MEMORY_LOAD, .values = OF_MEMORY),
+    ROW("ldu",                            decode_ld,                     MEMORY, .memory = MEMORY_LOAD, .values = OF_MEMORY),
+    ROW("st",                             decode_st,                     MEMORY, .memory = MEMORY_STORE, .values = OF_MEMORY),
     ROW("atom",                           decode_atom,                   MEMORY, .memory = MEMORY_ATOMIC),
     ROW("atom.cas",                       decode_atom,                   MEMORY, .memory = MEMORY_SWAP),
     ROW("red",                            decode_red,                    MEMORY, .memory = MEMORY_REDUCTION),
@@ -241,14 +245,14 @@ static const Instruction table[] = {
     ROW("ldmatrix",                       decode_ldmatrix,               MEMORY, .memory = MEMORY_LOAD),
     ROW("stmatrix",                       decode_stmatrix,               MEMORY,
         .memory = MEMORY_STORE, .target = SM_90),
-    ROW("movmatrix",                      decode_movmatrix,              OTHER),
-    ROW("mma",                            decode_mma,                    TENSOR),
-    ROW("mma.e4m3",                       decode_mma,                    TENSOR, .target = SM_89),
-    ROW("mma.e5m2",                       decode_mma,                    TENSOR, .target = SM_89),
-    ROW("mma.e4m3.e5m2",                  decode_mma,                    TENSOR, .target = SM_89),
+    ROW("movmatrix",                      decode_movmatrix,              OTHER, .values = MOVED),
+    ROW("mma",                            decode_mma,                    TENSOR, .values = COMPUTED),
+    ROW("mma.e4m3",                       decode_mma,                    TENSOR, .target = SM_89, .values = COMPUTED),
+    ROW("mma.e5m2",                       decode_mma,                    TENSOR, .target = SM_89, .values = COMPUTED),
+    ROW("mma.e4m3.e5m2",                  decode_mma,                    TENSOR, .target = SM_89, .values = COMPUTED),
     ROW("wmma.load",                      decode_wmma_load,              MEMORY, .memory = MEMORY_LOAD),
     ROW("wmma.store",                     decode_wmma_store,             MEMORY, .memory = MEMORY_STORE),
-    ROW("wmma.mma",                       decode_wmma_mma,               TENSOR),
+    ROW("wmma.mma",                       decode_wmma_mma,               TENSOR, .values = COMPUTED),
     ROW("wgmma.mma_async",                decode_wgmma,                  TENSOR, .memory = MEMORY_MATRICES,
         .registers = REGISTERS_OF_WGMMA, .target = SM_90A),
     ROW("wgmma.fence",                    decode_wgmma_group,            SYNCHRONISATION,

@@ -2,6 +2,7 @@
 #include "interpreter.h"
 
 #include "../check/hazard.h"
+#include "../check/undefined.h"
 #include "../warp/warp.h"
 #include "meeting.h"
 
@@ -117,7 +118,10 @@ static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budge
     Mask waits = inst->converge && exec ? exec & ~converge(warp, inst, exec) : 0;
     exec &= ~waits;
     count_execution(&counts[pc], mask & ~waits, exec);
-    if (exec) inst->execute(warp, inst, exec);
+    if (warp->has_undefined)
+      undefined_execute(warp, inst, mask & ~waits, exec);
+    else if (exec)
+      inst->execute(warp, inst, exec);
     pc = warp->pc;
     if (warp->regroup || executed >= budget || (divergent && code[pc].leader) || launch->stopped) {
       warp->groups[warp->current].pc = pc;

@@ -95,8 +95,10 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
 
   launch.number = ++emulator->launches;
   fill_params(&launch, entry, request->arguments);
+  launch.undefined_reported = host_allocate(program->count, 1);
   launch_run(&launch, clusters, launch_resident_clusters(&launch));
   free(launch.params);
+  free(launch.undefined_reported);
   if (!launch.stopped) return EMULATOR_OK;
   hazards_stop_reason(&emulator->hazards, entry->name, error);
   return EMULATOR_FAULT;

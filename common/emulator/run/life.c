@@ -7,6 +7,7 @@
 #include "../async/mbarrier_object.h"
 #include "../check/flights.h"
 #include "../check/read_sets.h"
+#include "../check/undefined.h"
 #include "../flow/control.h"
 #include "../tensor/wgmma_registers.h"
 #include "../warp/host_memory.h"
@@ -78,6 +79,7 @@ static void end_warp(Warp *warp) {
   async_warp_end(warp);
   wgmma_state_free(warp->wgmma);
   flights_free(warp->flights);
+  undefined_free(warp->undefined);
   call_stacks_free(warp);
   free(warp->registers);
   free(warp->local);

@@ -1,7 +1,7 @@
 // Instructions in which lanes exchange data: shfl, vote, match, redux, elect, activemask. PTX ISA 9.7.9.6, 9.7.13.
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../check/undefined.h"
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
 #include "../warp/operands.h"
@@ -43,14 +43,13 @@ static bool shuffle_source(ShuffleMode mode, int lane, u32 b, u32 c, int *from) 
   return inside;
 }
 
-// A lane that its reader names as a member, and that is not there, has no value to give. Of one outside of the member mask
-// the value is undefined too: reductions of a part of a warp read such values, and do not use them.
-static void check_source(const Warp *warp, const Inst *inst, int lane, int from, u32 members) {
-  if (!warp_launch(warp)->hazards || warp->live >> from & 1 || !(members >> from & 1)) return;
-  bool existed = warp->index * LANES + from < warp->block->thread_count;
-  hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, 0, 0,
-                "lane %d reads from lane %d, which %s: an undefined value", lane, from,
-                existed ? "has exited" : "the block does not have");
+// A lane that has exited, that the block does not have, or that the reader does not name as a member has no value to give.
+// Reductions of a part of a warp read such values, and do not use them.
+static void check_source(Warp *warp, const Inst *inst, int lane, int from, u32 members) {
+  static const uint8_t all_bits[] = {0xff, 0xff, 0xff, 0xff};
+  if (!warp_launch(warp)->hazards || warp->rehearses || warp->live & members & 1u << from) return;
+  UndefinedSource source = {.kind = SHUFFLED, .size = from, .whole = true};
+  undefined_add(warp, inst, lane, &source, inst->d, sizeof all_bits, all_bits);
 }
 
 static void shuffle(Warp *warp, const Inst *inst, Mask mask) {

@@ -27,6 +27,14 @@ typedef enum RegisterUse {
   REGISTERS_OF_WGMMA,  // it is one of wgmma's own
 } RegisterUse;
 
+// What becomes of values that nothing defines (check/undefined.h) when they are operands of an instruction.
+typedef enum ValueUse {
+  VALUES_BY_CLASS,   // arithmetic computes from them; anything else depends on them, such as a branch
+  VALUES_COMPUTED,   // the results depend on the operands alone
+  VALUES_MOVED,      // the same, and the results are bits of the operands
+  VALUES_OF_MEMORY,  // ld and st: memory/load_store.c
+} ValueUse;
+
 // Architectures that brought instructions: ten times the number, and one more with an a.
 enum { SM_80 = 800, SM_86 = 860, SM_89 = 890, SM_90 = 900, SM_90A = 901 };
 
@@ -37,6 +45,7 @@ typedef struct Instruction {
   CounterKind counter;  // its class, COUNTER_INST_...
   MemoryUse memory;
   RegisterUse registers;
+  ValueUse values;
   int mufu;    // MUFU instructions that ptxas makes of it
   int target;  // the oldest that has it; 0: all. What its modifiers need is in run/target.c
 } Instruction;

@@ -86,6 +86,10 @@ struct Warp {
   struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
   struct WgmmaState *wgmma;             // wgmma_registers.h; NULL before its first use
   struct Flights *flights;              // loads under way: flights.h; NULL before the first
+  struct Undefined *undefined;          // undefined.h; NULL before the first such value
+  bool has_undefined;                   // a register holds one now
+  bool found_unwritten;                 // set by the checks: the load has read bytes that nothing has written
+  bool rehearses;                       // an instruction is only tried: it reports nothing
   RegisterShare share;
   struct CallStack *calls;     // of each lane, or NULL: control.c
   uint8_t *local;              // LANES x local_size bytes, and as many bytes that say which were written
@@ -195,7 +199,8 @@ struct Launch {
   bool lane_by_lane;
   uint64_t schedule;
   uint64_t step_limit;
-  _Atomic bool stopped;  // by hazard_stop: no thread goes on
+  uint8_t *undefined_reported;  // by instruction: that a value of it which nothing defines was used: undefined.h
+  _Atomic bool stopped;         // by hazard_stop: no thread goes on
   _Atomic uint64_t steps;
   struct Queue *queue;       // of clusters: workers.c
   _Atomic uint32_t waiting;  // clusters that may wait for what another one does

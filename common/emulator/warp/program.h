@@ -117,6 +117,7 @@ typedef struct Function {
 typedef struct Touch {
   Slot slot;
   bool written;
+  uint8_t size;  // bytes of an element; 1: a predicate's Mask
 } Touch;
 
 typedef struct Program {

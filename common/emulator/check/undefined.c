@@ -1,0 +1,429 @@
+// Values that nothing defines: see undefined.h.
+#include "undefined.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../warp/host_memory.h"
+#include "../warp/instruction.h"
+#include "../warp/warp.h"
+#include "flights.h"
+#include "hazard.h"
+#include "source_line.h"
+
+enum {
+  UNIT = 64,                      // slots start at multiples of it
+  MOST_BYTES = 16,                // of an element
+  MOST_TOUCHES = 40,              // registers of an instruction that is tried with other values
+  VARIANTS = 2 * LANES,           // sources of one instruction: for each lane a whole one and one of padding
+  COMPUTED_FLAG = (int)(1u << 30),  // of a source's number: the value was computed from what the source brought
+};
+
+typedef uint8_t Values[LANES * MOST_BYTES];  // of a register; of a predicate a Mask
+
+// The sources that are the same instruction's.
+typedef struct Sources {
+  const Inst *inst;
+  UndefinedSource of[VARIANTS];
+} Sources;
+
+typedef struct Undefined {
+  uint8_t *bits;      // the registers once more: a bit is set where the register's is undefined
+  uint32_t *numbers;  // by unit of a slot and lane: of the value's source
+  uint8_t *units;     // by unit of a slot: some bit of the register is undefined
+  uint32_t count;     // of those
+  Mask carry;         // the condition code is undefined
+  uint32_t carry_number;
+  bool parameters;  // a function's parameters have undefined bytes
+  Sources *sources;
+  int source_count, source_capacity;
+} Undefined;
+
+static Undefined *undefined_of(Warp *warp) {
+  if (warp->undefined) return warp->undefined;
+  size_t bytes = warp_launch(warp)->program->register_bytes, units = bytes / UNIT + 1;
+  Undefined *undefined = host_allocate(1, sizeof *undefined);
+  undefined->bits = aligned_alloc(UNIT, units * UNIT);
+  if (!undefined->bits) out_of_memory();
+  memset(undefined->bits, 0, units * UNIT);
+  undefined->numbers = host_allocate(units * LANES, sizeof *undefined->numbers);
+  undefined->units = host_allocate(units, 1);
+  return warp->undefined = undefined;
+}
+
+void undefined_free(Undefined *undefined) {
+  if (!undefined) return;
+  free(undefined->bits);
+  free(undefined->numbers);
+  free(undefined->units);
+  free(undefined->sources);
+  free(undefined);
+}
+
+// ---- registers ----
+
+static bool any(const uint8_t *bytes, int size) {
+  for (int i = 0; i < size; i++)
+    if (bytes[i]) return true;
+  return false;
+}
+
+// The lanes whose element in the slot has an undefined bit.
+static Mask lanes_of(const Undefined *undefined, Slot slot, int size) {
+  if (!undefined->units[slot / UNIT]) return 0;
+  const uint8_t *bits = undefined->bits + slot;
+  Mask lanes = 0;
+  if (size == 1) return *(const Mask *)(const void *)bits;
+  for (int lane = 0; lane < LANES; lane++) lanes |= (Mask)any(bits + lane * size, size) << lane;
+  return lanes;
+}
+
+static void count_unit(Warp *warp, Slot slot, bool now) {
+  Undefined *undefined = warp->undefined;
+  uint8_t *unit = &undefined->units[slot / UNIT];
+  undefined->count += (uint32_t)now - *unit;
+  *unit = now;
+  warp->has_undefined = undefined->count || undefined->carry || undefined->parameters;
+}
+
+// Sets the undefined bits of a lane's element.
+static void set_bits(Warp *warp, int lane, Slot slot, int size, const uint8_t *bits, uint32_t number) {
+  Undefined *undefined = warp->undefined;
+  uint8_t *own = undefined->bits + slot;
+  if (size == 1)
+    *(Mask *)(void *)own = (*(Mask *)(void *)own & ~(1u << lane)) | (Mask)(bits[0] & 1) << lane;
+  else
+    memcpy(own + lane * size, bits, (size_t)size);
+  if (!any(bits, size)) return;
+  undefined->numbers[slot / UNIT * LANES + (Slot)lane] = number;
+  count_unit(warp, slot, true);
+}
+
+void undefined_clear(Warp *warp, Mask lanes, Slot slot, int size) {
+  Undefined *undefined = warp->undefined;
+  if (!undefined || !undefined->units[slot / UNIT]) return;
+  uint8_t *own = undefined->bits + slot;
+  if (size == 1) *(Mask *)(void *)own &= ~lanes;
+  for (Mask rest = size == 1 ? 0 : lanes; rest; rest &= rest - 1)
+    memset(own + __builtin_ctz(rest) * size, 0, (size_t)size);
+  count_unit(warp, slot, lanes_of(undefined, slot, size) != 0);
+}
+
+// ---- sources ----
+
+// The number of a lane's source, from 1.
+static uint32_t add_source(Undefined *undefined, const Inst *inst, int lane, const UndefinedSource *source) {
+  int s = undefined->source_count - 1;
+  while (s >= 0 && undefined->sources[s].inst != inst) s--;
+  if (s < 0) {
+    undefined->sources = host_grow(undefined->sources, undefined->source_count, &undefined->source_capacity,
+                                   sizeof *undefined->sources);
+    s = undefined->source_count++;
+    undefined->sources[s].inst = inst;
+  }
+  int variant = 2 * lane + source->whole;
+  undefined->sources[s].of[variant] = *source;
+  return (uint32_t)(s * VARIANTS + variant) + 1;
+}
+
+static uint32_t pc_of(const Warp *warp, const Inst *inst) {
+  return (uint32_t)(inst - warp_launch(warp)->program->code);
+}
+
+// What has been reported of an instruction is not followed again: more of it would be the same finding.
+static bool is_reported(const Warp *warp, const Inst *inst) {
+  return __atomic_load_n(&warp_launch(warp)->undefined_reported[pc_of(warp, inst)], __ATOMIC_RELAXED);
+}
+
+void undefined_add(Warp *warp, const Inst *inst, int lane, const UndefinedSource *source, Slot slot, int size,
+                   const uint8_t *bits) {
+  if (is_reported(warp, inst)) return;
+  Undefined *undefined = undefined_of(warp);
+  set_bits(warp, lane, slot, size, bits, add_source(undefined, inst, lane, source));
+}
+
+// ---- reports ----
+
+// "and line 12 uses the value"; nothing where the source is not known or the line is the load's own.
+static void name_use(const Warp *warp, const Inst *load, const Inst *use, char *text, size_t size) {
+  const PtxModule *module = warp_launch(warp)->program->module;
+  const char *file, *own_file;
+  int line, own_line;
+  text[0] = 0;
+  if (!instruction_line(module, use->source, &file, &line)) return;
+  if (!instruction_line(module, load->source, &own_file, &own_line)) return;
+  bool same = !strcmp(file, own_file);
+  const char *name = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+  if (same && line != own_line) snprintf(text, size, ", and line %d uses the value", line);
+  if (!same) snprintf(text, size, ", and %.80s:%d uses the value", name, line);
+}
+
+static void report_shuffle(const Warp *warp, const Inst *inst, int lane, int from, const char *use) {
+  bool existed = warp->index * LANES + from < warp->block->thread_count;
+  bool left = existed && !(warp->live >> from & 1);
+  hazard_report(warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, 0, 0, "lane %d reads from lane %d, which %s: an undefined value%s",
+                lane, from,
+                left      ? "has exited"
+                : existed ? "is not in the member mask"
+                          : "the block does not have",
+                use);
+}
+
+static void report_use(Warp *warp, const Inst *use, uint32_t number) {
+  const Sources *sources = &warp->undefined->sources[((number & ~(uint32_t)COMPUTED_FLAG) - 1) / VARIANTS];
+  uint32_t variant = ((number & ~(uint32_t)COMPUTED_FLAG) - 1) % VARIANTS;
+  const UndefinedSource *source = &sources->of[variant];
+  int lane = (int)variant / 2;
+  if (is_reported(warp, sources->inst)) return;
+  __atomic_store_n(&warp_launch(warp)->undefined_reported[pc_of(warp, sources->inst)], 1, __ATOMIC_RELAXED);
+  char text[160];
+  name_use(warp, sources->inst, use, text, sizeof text);
+  if (source->kind == SHUFFLED)
+    report_shuffle(warp, sources->inst, lane, source->size, text);
+  else
+    hazard_report(warp, sources->inst, lane, HAZARD_UNINITIALISED_READ, source->address, source->size,
+                  "nothing was ever written %s%s", source->kind == UNWRITTEN ? "there" : "to this local memory", text);
+}
+
+void undefined_use(Warp *warp, const Inst *inst, Mask lanes, Slot slot, int size) {
+  Undefined *undefined = warp->undefined;
+  if (!undefined) return;
+  Mask used = lanes_of(undefined, slot, size) & lanes;
+  for (Mask rest = used; rest; rest &= rest - 1)
+    report_use(warp, inst, undefined->numbers[slot / UNIT * LANES + (Slot)__builtin_ctz(rest)]);
+  if (used) undefined_clear(warp, used, slot, size);
+}
+
+bool undefined_store(Warp *warp, const Inst *inst, int lane, Slot slot, int size, const uint8_t **bits) {
+  Undefined *undefined = warp->undefined;
+  *bits = NULL;
+  if (!undefined->units[slot / UNIT] || !any(undefined->bits + slot + lane * size, size)) return false;
+  uint32_t number = undefined->numbers[slot / UNIT * LANES + (Slot)lane];
+  uint32_t index = (number & ~(uint32_t)COMPUTED_FLAG) - 1;
+  if (number & (uint32_t)COMPUTED_FLAG || undefined->sources[index / VARIANTS].of[index % VARIANTS].whole) {
+    undefined_use(warp, inst, 1u << lane, slot, size);
+    return true;
+  }
+  *bits = undefined->bits + slot + lane * size;
+  return false;
+}
+
+// ---- parameters of functions ----
+
+void undefined_copy(Warp *warp, int lane, Slot from, int from_stride, int from_offset, Slot to, int to_stride,
+                    int to_offset, int size) {
+  Undefined *undefined = warp->undefined;
+  if (!undefined || size == 0) return;
+  const uint8_t *source = undefined->bits + from + lane * from_stride + from_offset;
+  uint8_t *target = undefined->bits + to + lane * to_stride + to_offset;
+  bool now = any(source, size);
+  if (!now && !any(target, size)) return;
+  memcpy(target, source, (size_t)size);
+  if (!now) return;
+  undefined->numbers[to / UNIT * LANES + (Slot)lane] = undefined->numbers[from / UNIT * LANES + (Slot)lane];
+  undefined->parameters = true;
+  count_unit(warp, to, true);
+}
+
+// ---- trying other values ----
+
+// The function that does what the instruction does, without what watches it.
+static Execute *pure_function(const Warp *warp, const Inst *inst) {
+  const Program *program = warp_launch(warp)->program;
+  const Watch *watch = program->watches ? program->watches[pc_of(warp, inst)] : NULL;
+  return inst->unwatched ? inst->unwatched : watch ? watch->execute : inst->execute;
+}
+
+static size_t bytes_of(const Touch *touch) { return touch->size == 1 ? sizeof(Mask) : (size_t)touch->size * LANES; }
+
+// What stands in the place of undefined bits.
+typedef enum Trial { ZEROS, ONES, EQUAL, ABOVE, BELOW, RANDOM, TRIALS = RANDOM + 3 } Trial;
+
+// The other of the two operands that an instruction may compare. Where only one value of a register makes a difference, it is
+// that.
+static const uint8_t *other_operand(Warp *warp, const Inst *inst, const Touch *touch) {
+  Slot other = touch->slot == inst->a ? inst->b : touch->slot == inst->b ? inst->a : 0;
+  return other && touch->size > 1 ? warp->registers + other : NULL;
+}
+
+static void fill_trial(uint8_t *bytes, size_t size, Trial trial, const uint8_t *other, int element, uint64_t seed) {
+  uint64_t state = seed;
+  for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
+    uint64_t random = trial == ZEROS ? 0 : trial == ONES ? ~0ull : random_next(&state);
+    memcpy(bytes + i, &random, size - i < sizeof random ? size - i : sizeof random);
+  }
+  if (!other || trial < EQUAL || trial > BELOW) return;
+  memcpy(bytes, other, size);
+  for (size_t i = 0; i < size && trial != EQUAL; i += (size_t)element) {
+    uint64_t value = 0;
+    size_t part = element < 8 ? (size_t)element : 8;
+    memcpy(&value, bytes + i, part);
+    value += trial == ABOVE ? 1 : -1ull;
+    memcpy(bytes + i, &value, part);
+  }
+}
+
+// An instruction's registers, as they are before it and after it.
+typedef struct Experiment {
+  const Touch *touches;
+  int count;
+  Values before[MOST_TOUCHES], after[MOST_TOUCHES], changed[MOST_TOUCHES];
+  Mask carry_before, carry_after, carry_changed;
+} Experiment;
+
+static void put_back(Warp *warp, const Experiment *experiment) {
+  for (int t = 0; t < experiment->count; t++)
+    memcpy(warp->registers + experiment->touches[t].slot, experiment->before[t], bytes_of(&experiment->touches[t]));
+  warp->carry = experiment->carry_before;
+}
+
+static void replace_undefined(Warp *warp, const Inst *inst, const Experiment *experiment, Trial trial) {
+  const Undefined *undefined = warp->undefined;
+  for (int t = 0; t < experiment->count; t++) {
+    const Touch *touch = &experiment->touches[t];
+    if (touch->written || !undefined->units[touch->slot / UNIT]) continue;
+    Values values;
+    uint8_t *own = warp->registers + touch->slot;
+    const uint8_t *bits = undefined->bits + touch->slot;
+    fill_trial(values, bytes_of(touch), trial, other_operand(warp, inst, touch), touch->size,
+               (uint64_t)trial << 32 | touch->slot);
+    for (size_t i = 0; i < bytes_of(touch); i++)
+      own[i] = (uint8_t)((experiment->before[t][i] & ~bits[i]) | (values[i] & bits[i]));
+  }
+  warp->carry ^= undefined->carry & (trial & 1 ? FULL_MASK : 0x5a5a5a5au);
+}
+
+// Executes the instruction with several values in the place of undefined bits, and finds which bits of the results change.
+static void try_values(Warp *warp, const Inst *inst, Mask exec, Experiment *experiment) {
+  Execute *execute = pure_function(warp, inst);
+  InstCounts *counts = warp_counts(warp, inst), counted = *counts;
+  for (int t = 0; t < experiment->count; t++)
+    memcpy(experiment->before[t], warp->registers + experiment->touches[t].slot, bytes_of(&experiment->touches[t]));
+  experiment->carry_before = warp->carry;
+  memset(experiment->changed, 0, sizeof experiment->changed[0] * (size_t)experiment->count);
+  experiment->carry_changed = 0;
+  warp->rehearses = true;
+  for (int trial = -1; trial < TRIALS; trial++) {
+    put_back(warp, experiment);
+    if (trial >= 0) replace_undefined(warp, inst, experiment, (Trial)trial);
+    execute(warp, inst, exec);
+    for (int t = 0; t < experiment->count; t++) {
+      const Touch *touch = &experiment->touches[t];
+      const uint8_t *result = warp->registers + touch->slot;
+      if (!touch->written) continue;
+      if (trial < 0) memcpy(experiment->after[t], result, bytes_of(touch));
+      for (size_t i = 0; i < bytes_of(touch); i++) experiment->changed[t][i] |= result[i] ^ experiment->after[t][i];
+    }
+    if (trial < 0) experiment->carry_after = warp->carry;
+    experiment->carry_changed |= warp->carry ^ experiment->carry_after;
+  }
+  warp->rehearses = false;
+  put_back(warp, experiment);
+  *counts = counted;
+}
+
+// The source of a lane's results: of its own undefined operand, or of another lane's.
+static uint32_t number_for(const Undefined *undefined, const Experiment *experiment, int lane) {
+  uint32_t found = undefined->carry ? undefined->carry_number : 0;
+  for (int t = 0; t < experiment->count; t++) {
+    const Touch *touch = &experiment->touches[t];
+    Mask lanes = touch->written ? 0 : lanes_of(undefined, touch->slot, touch->size);
+    const uint32_t *numbers = undefined->numbers + touch->slot / UNIT * LANES;
+    if (lanes >> lane & 1) return numbers[lane];
+    if (lanes) found = numbers[__builtin_ctz(lanes)];
+  }
+  return found;
+}
+
+static void set_changed(Warp *warp, const Experiment *experiment, int t, Mask exec, bool moved,
+                        const uint32_t numbers[LANES]) {
+  const Touch *touch = &experiment->touches[t];
+  undefined_clear(warp, exec, touch->slot, touch->size);
+  for (Mask rest = exec; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest), size = touch->size;
+    uint8_t bits[MOST_BYTES];
+    if (size == 1)
+      bits[0] = *(const Mask *)(const void *)experiment->changed[t] >> lane & 1;
+    else
+      memcpy(bits, experiment->changed[t] + lane * size, (size_t)size);
+    if (!any(bits, size) || !numbers[lane]) continue;
+    if (!moved) memset(bits, 0xff, (size_t)size);
+    set_bits(warp, lane, touch->slot, size, bits, numbers[lane] | (moved ? 0 : (uint32_t)COMPUTED_FLAG));
+  }
+}
+
+// ---- execution ----
+
+static bool is_pure(const Inst *inst) {
+  const Instruction *row = inst->row;
+  bool arithmetic = row->counter >= COUNTER_INST_INTEGER && row->counter <= COUNTER_INST_CONVERT;
+  return inst->touch_count <= MOST_TOUCHES &&
+         (row->values == VALUES_COMPUTED || row->values == VALUES_MOVED || (row->values == VALUES_BY_CLASS && arithmetic));
+}
+
+static bool is_guard(const Inst *inst, const Touch *touch) {
+  return inst->guarded && touch->slot == inst->guard && !touch->written;
+}
+
+static bool reads_undefined(const Undefined *undefined, const Inst *inst, const Touch *touches) {
+  if (undefined->carry) return true;
+  for (int t = 0; t < inst->touch_count; t++)
+    if (!touches[t].written && !is_guard(inst, &touches[t]) && undefined->units[touches[t].slot / UNIT]) return true;
+  return false;
+}
+
+static void execute_pure(Warp *warp, const Inst *inst, const Touch *touches, Mask exec) {
+  bool moved = inst->row->values == VALUES_MOVED;
+  if (!reads_undefined(warp->undefined, inst, touches)) {
+    for (int t = 0; t < inst->touch_count; t++)
+      if (touches[t].written) undefined_clear(warp, exec, touches[t].slot, touches[t].size);
+    inst->execute(warp, inst, exec);
+    return;
+  }
+  Experiment experiment;
+  experiment.touches = touches, experiment.count = inst->touch_count;
+  uint32_t numbers[LANES];
+  try_values(warp, inst, exec, &experiment);
+  for (int lane = 0; lane < LANES; lane++) numbers[lane] = number_for(warp->undefined, &experiment, lane);
+  for (int t = 0; t < inst->touch_count; t++)
+    if (touches[t].written) set_changed(warp, &experiment, t, exec, moved, numbers);
+  warp->undefined->carry = (warp->undefined->carry & ~exec) | (experiment.carry_changed & exec);
+  if (experiment.carry_changed) warp->undefined->carry_number = numbers[__builtin_ctz(experiment.carry_changed)];
+  inst->execute(warp, inst, exec);
+}
+
+static void execute_other(Warp *warp, const Inst *inst, const Touch *touches, Mask exec) {
+  for (int t = 0; t < inst->touch_count; t++)
+    if (touches[t].written)
+      undefined_clear(warp, exec, touches[t].slot, touches[t].size);
+    else if (!is_guard(inst, &touches[t]))
+      undefined_use(warp, inst, exec, touches[t].slot, touches[t].size);
+  inst->execute(warp, inst, exec);
+}
+
+// Whether the lanes execute the instruction depends on an undefined predicate: so do its results.
+static void doubt_results(Warp *warp, const Inst *inst, const Touch *touches, Mask doubtful) {
+  static const uint8_t all[MOST_BYTES] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                          0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+  const uint32_t *numbers = warp->undefined->numbers + inst->guard / UNIT * LANES;
+  for (int t = 0; t < inst->touch_count; t++)
+    for (Mask rest = touches[t].written ? doubtful : 0; rest; rest &= rest - 1) {
+      int lane = __builtin_ctz(rest);
+      set_bits(warp, lane, touches[t].slot, touches[t].size, all, numbers[lane] | (uint32_t)COMPUTED_FLAG);
+    }
+}
+
+void undefined_execute(Warp *warp, const Inst *inst, Mask lanes, Mask exec) {
+  const Touch *touches = &warp_launch(warp)->program->touches[inst->touch_start];
+  bool pure = is_pure(inst);
+  Mask doubtful = inst->guarded ? lanes_of(warp->undefined, inst->guard, 1) & lanes : 0;
+  if (doubtful && !pure) undefined_use(warp, inst, doubtful, inst->guard, 1);
+  if (exec && pure)
+    execute_pure(warp, inst, touches, exec);
+  else if (exec && inst->row->values == VALUES_OF_MEMORY)
+    inst->execute(warp, inst, exec);
+  else if (exec)
+    execute_other(warp, inst, touches, exec);
+  if (doubtful && pure) doubt_results(warp, inst, touches, doubtful);
+}
