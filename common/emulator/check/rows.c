@@ -62,7 +62,8 @@ static bool writes_come_before(const Actor *actor, Epoch write, unsigned step, i
 
 Comes race_judge(const RowActor *row, Epoch event) {
   const Actor *actor = &row->actor;
-  if (event & EPOCH_SET || !is_near(actor, event)) return COMES_UNKNOWN;
+  if (!is_near(actor, event)) return COMES_ELSEWHERE;
+  if (event & EPOCH_SET) return COMES_UNKNOWN;
   uint32_t first = epoch_thread(actor->layout, event);
   if (actor->known && clocks_reach(actor->known, first, LANES, epoch_clock(actor->layout, event))) return COMES_ALL;
   return first == actor->thread / LANES * LANES ? COMES_OWN : COMES_UNKNOWN;

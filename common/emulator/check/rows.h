@@ -26,8 +26,9 @@ void race_read_together(RowActor *row, Region *region, uint64_t offset, Mask mas
 
 // ---- lanes far from each other ----
 
-// Whether accesses with an event come before those of the lanes: all of them; a lane's own; or race.h has to find out.
-typedef enum Comes { COMES_UNKNOWN, COMES_OWN, COMES_ALL } Comes;
+// Whether accesses with an event come before those of the lanes: all of them; a lane's own; or race.h has to find out, for
+// another cluster has made them or because it is less simple.
+typedef enum Comes { COMES_UNKNOWN, COMES_ELSEWHERE, COMES_OWN, COMES_ALL } Comes;
 Comes race_judge(const RowActor *row, Epoch event);
 
 // What the lanes alike do, and how the events that were met last come before it. It stays in a function's registers.
@@ -49,41 +50,67 @@ ALWAYS_INLINE bool comes_before(const RowActor *row, Epoch event, Epoch *met, Co
   return *comes == COMES_ALL || (*comes == COMES_OWN && (mark & LANE_MASK) == (unsigned)lane);
 }
 
-// The page, when the element's bytes have equal cells there, or NULL.
-ALWAYS_INLINE ShadowPage *scattered_page(const Scatter *scatter, const Region *region, uint64_t offset, int size) {
-  ShadowPage *page = shadow_page(&region->shadow, offset, size, scatter->launch);
-  if (!page || !are_marks(write_marks(page, offset), units_of(page, size), *write_marks(page, offset))) return NULL;
-  return are_marks(read_marks(page, offset), units_of(page, size), *read_marks(page, offset)) ? page : NULL;
+// What shadow memory has of a lane's element.
+typedef struct LaneCells {
+  ShadowPage *page;
+  Mark *write, *read;  // units of them
+  int units;
+} LaneCells;
+
+// False when the element's bytes do not have equal cells, or larger ones. It is aligned, so it is inside a page. One unit, the
+// commonest, needs no loops.
+ALWAYS_INLINE bool scattered_cells(LaneCells *cells, const Scatter *scatter, const Region *region, uint64_t offset,
+                                   int size) {
+  ShadowPage *page = region->shadow.pages[offset >> SHADOW_PAGE_SHIFT];
+  if (!page || page->launch != scatter->launch) return false;
+  int units = units_of(page, size);
+  if (!units) return false;
+  Mark *write = write_marks(page, offset), *read = write + units_of(page, page->size);
+  *cells = (LaneCells){page, write, read, units};
+  return units == 1 || (are_marks(write, units, *write) && are_marks(read, units, *read));
+}
+
+ALWAYS_INLINE void set_scattered(Mark *marks, int units, Mark mark) {
+  if (units == 1)
+    *marks = mark;
+  else
+    set_marks(marks, units, mark);
 }
 
 // race_read_by and race_write_by of one of the lanes alike, in the simplest case. False when it is not that: then nothing was
 // done.
 ALWAYS_INLINE bool race_read_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane,
                                   int size) {
-  ShadowPage *page = scattered_page(scatter, region, offset, size);
-  if (!page) return false;
-  Mark write = *write_marks(page, offset), read = *read_marks(page, offset);
+  LaneCells cells;
+  if (!scattered_cells(&cells, scatter, region, offset, size)) return false;
+  ShadowPage *page = cells.page;
+  Mark write = *cells.write, read = *cells.read;
   Epoch event = page->events[write >> LANE_BITS];
   if (event ? !comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane) : write != EPOCH_HOST)
     return false;
   event = page->events[read >> LANE_BITS];
-  if (event && !comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane)) return false;
-  set_marks(read_marks(page, offset), units_of(page, size),
-            mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane));
+  if (event && !comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane)) {
+    if (scatter->read_comes != COMES_ELSEWHERE || !page->foreign) return false;
+    set_scattered(foreign_marks(page, offset), cells.units, read);
+  }
+  Mark mark = mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane);
+  set_scattered(cells.read, cells.units, mark);
   return true;
 }
 
 ALWAYS_INLINE bool race_write_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane,
                                    int size) {
-  ShadowPage *page = scattered_page(scatter, region, offset, size);
-  if (!page || page->foreign || size == page->size) return false;
-  Mark write = *write_marks(page, offset), read = *read_marks(page, offset);
+  LaneCells cells;
+  if (!scattered_cells(&cells, scatter, region, offset, size)) return false;
+  ShadowPage *page = cells.page;
+  if (page->foreign || size == page->size) return false;
+  Mark write = *cells.write, read = *cells.read;
   Epoch event = page->events[write >> LANE_BITS];
   if (event && !comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane)) return false;
   event = page->events[read >> LANE_BITS];
   if (event && !comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane)) return false;
-  if (read) set_marks(read_marks(page, offset), units_of(page, size), 0);
-  set_marks(write_marks(page, offset), units_of(page, size),
-            mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane));
+  Mark mark = mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane);
+  if (read) set_scattered(cells.read, cells.units, 0);
+  set_scattered(cells.write, cells.units, mark);
   return true;
 }

@@ -35,15 +35,17 @@ static void release(const Shadow *shadow, void *memory, size_t size) {
   free(memory);
 }
 
-static size_t page_bytes(int size, int unit) { return sizeof(ShadowPage) + 2 * (size_t)(size >> unit) * sizeof(Mark); }
+static uint16_t first_events(int unit) { return unit ? FIRST_EVENTS : FIRST_EVENTS_OF_BYTES; }
+
+static size_t page_bytes(int size, int unit) {
+  return sizeof(ShadowPage) + first_events(unit) * sizeof(Epoch) + 2 * (size_t)(size >> unit) * sizeof(Mark);
+}
 
 // The largest units, up to a power of two of bytes, that begin and end with the access.
 static int unit_of(uint64_t offset, int size) {
   int unit = __builtin_ctzll(offset | (uint64_t)size);
   return unit < LARGEST_UNIT ? unit : LARGEST_UNIT;
 }
-
-static uint16_t first_events(int unit) { return unit ? 12 : 24; }
 
 static bool is_page(const ShadowPage *page) { return page && page != &host_page; }
 
@@ -56,7 +58,7 @@ static void free_page(const Shadow *shadow, ShadowPage *page) {
   if (!is_page(page)) return;
   free_page(shadow, page->older);
   forget_foreign(shadow, page);
-  release(shadow, page->events, page->capacity * sizeof(Epoch));
+  if (page->events != page->first) release(shadow, page->events, page->capacity * sizeof(Epoch));
   release(shadow, page, page_bytes(page->size, page->unit));
 }
 
@@ -78,6 +80,10 @@ static ShadowPage *allocate_page(const Shadow *shadow, int size, int unit) {
   ShadowPage *page = allocate(shadow, page_bytes(size, unit));
   page->size = (uint16_t)size;
   page->unit = (uint8_t)unit;
+  page->count = 1;
+  page->capacity = first_events(unit);
+  page->events = page->first;
+  page->marks = (Mark *)(page->first + page->capacity);
   return page;
 }
 
@@ -86,9 +92,6 @@ static ShadowPage *new_page(const Shadow *shadow, uint64_t index, bool by_host, 
   int size = left_in_page(shadow, index << SHADOW_PAGE_SHIFT), largest = unit_of(0, size);
   ShadowPage *page = allocate_page(shadow, size, unit < largest ? unit : largest);
   page->launch = launch;
-  page->capacity = first_events(page->unit);
-  page->events = allocate(shadow, page->capacity * sizeof(Epoch));
-  page->count = 1;
   set_marks(write_marks(page, 0), units_of(page, size), by_host ? EPOCH_HOST : EPOCH_NONE);
   return page;
 }
@@ -104,10 +107,14 @@ static ShadowPage *split_units(const Shadow *shadow, uint64_t index, int unit) {
   int count = units_of(page, page->size), times = 1 << (page->unit - unit);
   fine->launch = page->launch;
   fine->count = page->count;
-  fine->capacity = page->capacity;
   fine->recent = page->recent;
-  fine->events = page->events;
   fine->older = page->older;
+  if (page->events == page->first) {
+    memcpy(fine->first, page->first, page->count * sizeof(Epoch));
+  } else {
+    fine->events = page->events;
+    fine->capacity = page->capacity;
+  }
   repeat_marks(fine->marks, page->marks, 2 * count, times);
   if (page->foreign) {
     fine->foreign = allocate(shadow, (size_t)(count * times) * sizeof(Mark));
@@ -185,6 +192,14 @@ static void renumber(Mark *marks, int count, const Mark *places) {
   for (; i < count; i++) marks[i] = renumbered(marks[i], places);
 }
 
+static void enlarge_events(const Shadow *shadow, ShadowPage *page, uint16_t capacity) {
+  Epoch *events = allocate(shadow, capacity * sizeof(Epoch));
+  memcpy(events, page->events, page->count * sizeof(Epoch));
+  if (page->events != page->first) release(shadow, page->events, page->capacity * sizeof(Epoch));
+  page->events = events;
+  page->capacity = capacity;
+}
+
 // Drops the events that no unit remembers any more. The rest fill at most four fifths of the table then, so that the work
 // is shared by at least a quarter as many accesses as are left.
 static void drop_events(Shadow *shadow, ShadowPage *page) {
@@ -203,11 +218,7 @@ static void drop_events(Shadow *shadow, ShadowPage *page) {
   renumber(page->marks, 2 * units, places);
   if (page->foreign) renumber(page->foreign, units, places);
   int needed = page->count + page->count / 4 + 1;
-  if (needed <= page->capacity) return;
-  usage_add(shadow->usage, (size_t)(needed - page->capacity) * sizeof(Epoch));
-  page->capacity = (uint16_t)needed;
-  page->events = realloc(page->events, page->capacity * sizeof(Epoch));
-  if (!page->events) out_of_memory();
+  if (needed > page->capacity) enlarge_events(shadow, page, (uint16_t)needed);
 }
 
 // Looks the event up in the table, which has room for one more.

@@ -14,8 +14,9 @@
 //
 //   1, 2, 4           the marks of the last write and of the last read
 //   1/2, 1, 2         those of a second cluster's read, in a page that has seen one
-//   3/8, 3/8, 3/4     the table of up to 12, 12 or 24 events; a larger one is a quarter larger than what is remembered
-//   1/8               the head of the page
+//   1/6               the head of the page
+//   3/8, 3/8, 3/4     the table of up to 12, 12 or 24 events
+//   ...               a table that is larger by then, by a quarter than the events that are remembered
 //   1/32              the pointer to the page: all that one costs which no kernel touches
 //
 // With cells of 4 bytes that is less than two; it is less than four even where a column is filled by one instruction an
@@ -32,6 +33,7 @@
 
 enum { SHADOW_PAGE_SHIFT = 8, SHADOW_PAGE = 1 << SHADOW_PAGE_SHIFT };
 enum { LARGEST_UNIT = 2 };  // the binary logarithm of bytes
+enum { FIRST_EVENTS = 12, FIRST_EVENTS_OF_BYTES = 24 };
 
 // What is remembered of the bytes of a unit.
 typedef struct Cell {
@@ -52,7 +54,8 @@ typedef struct ShadowPage {
   uint8_t unit;              // a mark is of 1 << unit bytes
   Epoch *events;             // the first is 0: with the lanes 0 and 1 it makes EPOCH_NONE and EPOCH_HOST
   Mark *foreign;             // of each unit, or NULL: no second cluster has read
-  Mark marks[];              // of each unit's write, then of each unit's read
+  Mark *marks;               // of each unit's write, then of each unit's read
+  Epoch first[];             // the events, until they are more; then the marks
 } ShadowPage;
 
 typedef struct Shadow {

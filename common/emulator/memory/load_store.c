@@ -301,30 +301,125 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
   (first >= GLOBAL_WINDOW ? warp_poll_global : warp_poll)(warp, inst, first, found);
 }
 
-// Lanes that have nothing to do with each other, as long as all is simple: their elements in the neighbour's region, and
-// in one register each of their own size. Returns those done.
-ALWAYS_INLINE Mask load_scattered(Warp *warp, const Transfer *transfer, const RowActor *row, const Neighbour *neighbour,
-                                  const uint64_t addresses[LANES], Mask mask, const int size) {
-  Scatter scatter = race_scatter(row);
-  Region *region = neighbour->region;
-  u8 *slot = SLOT(warp, transfer->slots[0], u8);
-  const u8 *data = region->data;
-  uint64_t difference = neighbour->offset - neighbour->address, most = region->size - (uint64_t)size;
+// ---- lanes that have nothing to do with each other ----
+
+// What serving such lanes one by one needs.
+typedef struct Scattered {
+  Warp *warp;
+  const Transfer *transfer;
+  RowActor *row;
+  PageLock **lock;
+  Region *region;
+  uint64_t difference;  // between an offset in the region and its address
+  bool plain;           // one element, as large as its register
+  bool hazards, alone;  // the launch's
+} Scattered;
+
+static Scattered scattered_of(Warp *warp, const Transfer *transfer, RowActor *row, PageLock **lock,
+                              const Neighbour *neighbour) {
+  bool plain = transfer->count == 1 && transfer->slot_sizes[0] == transfer->size && !transfer->sink[0];
+  const Launch *launch = warp_launch(warp);
+  uint64_t difference = neighbour->offset - neighbour->address;
+  return (Scattered){warp, transfer, row, lock, neighbour->region, difference, plain, launch->hazards, launch->alone};
+}
+
+// The lanes of mask before the first four that are served better together: at one place, or one after the other.
+static Mask scattered_lanes(Mask mask, const uint64_t addresses[LANES], int bytes) {
+  uint64_t follow[LANES] = {0}, any = 0;
+  Mask follows = 0;
+  for (int lane = 0; lane < LANES - 1; lane++) {
+    uint64_t gap = addresses[lane + 1] - addresses[lane];
+    follow[lane] = (gap == 0) | (gap == (uint64_t)bytes);
+    any |= follow[lane];
+  }
+  if (!any) return mask;  // mostly
+  for (int lane = 0; lane < LANES - 1; lane++) follows |= (Mask)follow[lane] << lane;
+  follows &= mask & mask >> 1;
+  Mask four = follows & follows >> 1 & follows >> 2;
+  return four ? mask & ((four & -four) - 1) : mask;
+}
+
+// Whether the lane's element is in the region, and its check may be the row's.
+ALWAYS_INLINE bool is_served(const Scattered *s, int lane, uint64_t address, int bytes) {
+  return address + s->difference <= s->region->size - (uint64_t)bytes && !(address & (uint64_t)(bytes - 1)) &&
+         (!s->hazards || s->row->alike >> lane & 1);
+}
+
+ALWAYS_INLINE void lock_scattered(const Scattered *s, uint64_t offset) {
+  if (!s->alone) memory_lock_next(s->lock, &(Access){.region = s->region, .offset = offset});
+}
+
+// Loads by the lanes of mask, one after the other, as far as their elements are in the region. Returns those done.
+ALWAYS_INLINE Mask load_lanes(const Scattered *scattered, const uint64_t addresses[LANES], Mask mask, const int bytes) {
+  const Scattered own = *scattered, *const s = &own;  // in registers: nothing else has it
+  Scatter scatter = {0};
+  if (s->hazards) scatter = race_scatter(s->row);
+  u8 *slot = SLOT(s->warp, s->transfer->slots[0], u8);
   Mask rest = mask;
   for (; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    uint64_t offset = addresses[lane] + difference;
-    if (!(row->alike >> lane & 1) || offset > most || addresses[lane] & (uint64_t)(size - 1)) break;
-    if (!race_read_lane(&scatter, row, region, offset, lane, size)) break;
-    copy_bytes(slot + lane * size, data + offset, size);
+    if (!is_served(s, lane, addresses[lane], bytes)) break;
+    uint64_t offset = addresses[lane] + s->difference;
+    const u8 *data = s->region->data + offset;
+    lock_scattered(s, offset);
+    if (s->hazards && !race_read_lane(&scatter, s->row, s->region, offset, lane, bytes)) {
+      race_set_lane(&s->row->actor, lane);
+      race_read_by(&s->row->actor, s->region, offset, bytes);
+    }
+    if (s->plain)
+      copy_bytes(slot + lane * bytes, data, bytes);
+    else
+      set_elements(s->warp, s->transfer, 1u << lane, data);
   }
   return mask & ~rest;
 }
 
-// Whether lanes may be served by load_scattered or store_scattered.
-static bool is_simple(const Launch *launch, const Transfer *transfer, int size) {
-  return launch->alone && launch->hazards && transfer->count == 1 && transfer->size == size &&
-         transfer->slot_sizes[0] == size && !transfer->sink[0];
+// As load_lanes.
+ALWAYS_INLINE Mask store_lanes(const Scattered *scattered, const uint64_t addresses[LANES], Mask mask,
+                               const int bytes) {
+  const Scattered own = *scattered, *const s = &own;  // in registers: nothing else has it
+  Scatter scatter = {0};
+  if (s->hazards) scatter = race_scatter(s->row);
+  const u8 *slot = SLOT(s->warp, s->transfer->slots[0], u8);
+  bool changed = false;
+  Mask rest = mask;
+  for (; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    u8 gathered[MAX_BYTES];
+    if (!is_served(s, lane, addresses[lane], bytes)) break;
+    uint64_t offset = addresses[lane] + s->difference;
+    u8 *data = s->region->data + offset;
+    const u8 *value = s->plain ? slot + lane * bytes : gathered;
+    if (!s->plain) gather_row(s->warp, s->transfer, lane, 1, gathered);
+    lock_scattered(s, offset);
+    if (s->hazards && !race_write_lane(&scatter, s->row, s->region, offset, lane, bytes)) {
+      race_set_lane(&s->row->actor, lane);
+      race_write_by(&s->row->actor, s->region, offset, bytes, value);
+    }
+    changed |= memcmp(data, value, (size_t)bytes) != 0;
+    copy_bytes(data, value, bytes);
+  }
+  s->warp->block->cluster->progress += changed;
+  return mask & ~rest;
+}
+
+// A function of its own for the commonest size, so that it has all registers.
+__attribute__((noinline)) static Mask load_words(const Scattered *s, const uint64_t addresses[LANES], Mask mask) {
+  return load_lanes(s, addresses, mask, 4);
+}
+
+__attribute__((noinline)) static Mask store_words(const Scattered *s, const uint64_t addresses[LANES], Mask mask) {
+  return store_lanes(s, addresses, mask, 4);
+}
+
+static Mask load_scattered(const Scattered *s, const uint64_t addresses[LANES], Mask mask, int bytes) {
+  mask = scattered_lanes(mask, addresses, bytes);
+  return bytes == 4 ? load_words(s, addresses, mask) : load_lanes(s, addresses, mask, bytes);
+}
+
+static Mask store_scattered(const Scattered *s, const uint64_t addresses[LANES], Mask mask, int bytes) {
+  mask = scattered_lanes(mask, addresses, bytes);
+  return bytes == 4 ? store_words(s, addresses, mask) : store_lanes(s, addresses, mask, bytes);
 }
 
 // Lanes that read one place, or places one after the other, are served together.
@@ -350,14 +445,13 @@ static void load_weak(Warp *warp, const Inst *inst, Mask mask, const uint64_t ad
         spread_elements(warp, transfer, done, access.data);
         continue;
       }
-      count = inside_page(&access, bytes, evenly_spaced(left, addresses, (uint64_t)bytes));
-      if (count == 1 && is_simple(launch, transfer, 4) && !row.lane_by_lane) {
-        Mask scattered = load_scattered(warp, transfer, &row, &neighbour, addresses, left, 4);
-        if (scattered) {
-          done = scattered;
-          continue;
-        }
+      count = evenly_spaced(left, addresses, (uint64_t)bytes);
+      if (count < LANES && !(launch->hazards && row.lane_by_lane)) {
+        Scattered scattered = scattered_of(warp, transfer, &row, &lock, &neighbour);
+        done = load_scattered(&scattered, addresses, left, bytes);
+        if (done) continue;
       }
+      count = inside_page(&access, bytes, count);
     }
     if (!launch->alone) memory_lock_next(&lock, &access);
     done = first_lanes(left, count);
@@ -458,29 +552,6 @@ static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t
   }
 }
 
-// As load_scattered.
-ALWAYS_INLINE Mask store_scattered(Warp *warp, const Transfer *transfer, const RowActor *row,
-                                   const Neighbour *neighbour, const uint64_t addresses[LANES], Mask mask,
-                                   const int size) {
-  Scatter scatter = race_scatter(row);
-  Region *region = neighbour->region;
-  const u8 *slot = SLOT(warp, transfer->slots[0], u8);
-  u8 *data = region->data;
-  uint64_t difference = neighbour->offset - neighbour->address, most = region->size - (uint64_t)size;
-  bool changed = false;
-  Mask rest = mask;
-  for (; rest; rest &= rest - 1) {
-    int lane = __builtin_ctz(rest);
-    uint64_t offset = addresses[lane] + difference;
-    if (!(row->alike >> lane & 1) || offset > most || addresses[lane] & (uint64_t)(size - 1)) break;
-    if (!race_write_lane(&scatter, row, region, offset, lane, size)) break;
-    changed |= memcmp(data + offset, slot + lane * size, (size_t)size) != 0;
-    copy_bytes(data + offset, slot + lane * size, size);
-  }
-  warp->block->cluster->progress += changed;
-  return mask & ~rest;
-}
-
 // Lanes that write places one after the other are served together.
 static void store_weak(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
   const Transfer *transfer = inst->extra;
@@ -496,11 +567,15 @@ static void store_weak(Warp *warp, const Inst *inst, Mask mask, const uint64_t a
     Access access;
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
       break;
-    if (access.region) count = inside_page(&access, bytes, evenly_spaced(left, addresses, (uint64_t)bytes));
-    if (access.region && count == 1 && is_simple(launch, transfer, 4) && !row.lane_by_lane) {
-      Mask done = store_scattered(warp, transfer, &row, &neighbour, addresses, left, 4);
-      left &= ~done;
-      if (done) continue;
+    if (access.region) {
+      count = evenly_spaced(left, addresses, (uint64_t)bytes);
+      if (count < LANES && !(launch->hazards && row.lane_by_lane)) {
+        Scattered scattered = scattered_of(warp, transfer, &row, &lock, &neighbour);
+        Mask done = store_scattered(&scattered, addresses, left, bytes);
+        left &= ~done;
+        if (done) continue;
+      }
+      count = inside_page(&access, bytes, count);
     }
     gather_row(warp, transfer, lane, count, value);
     if (!launch->alone) memory_lock_next(&lock, &access);
