@@ -179,9 +179,12 @@ Test(advice, an_index_that_leaves_its_array) {
   emulator_close(emulator);
 }
 
+// Something that depends on %v.
+#define USE "setp.eq.u32 %q, %v, 77; @%q exit;\n"
+
 Test(advice, an_array_that_was_never_written) {
   Emulator *emulator = open_emulator();
-  expect(reports_of(emulator, 1, 0, "ld.shared.u32 %v, [_ZZ1kPiE6second];"), "not to any byte of `second`", NULL);
+  expect(reports_of(emulator, 1, 0, "ld.shared.u32 %v, [_ZZ1kPiE6second];" USE), "not to any byte of `second`", NULL);
   emulator_close(emulator);
 }
 
@@ -199,7 +202,7 @@ Test(advice, a_race_comes_before_what_it_leaves_unwritten) {
   expect_order(reports_of(emulator, 64, 0,
                           "xor.b32 %a, %t, 32; and.b32 %a, %a, 60; and.b32 %b, %t, 60;\n"
                           "mov.u32 %v, _ZZ1kPiE5first; add.u32 %a, %a, %v; add.u32 %b, %b, %v;\n"
-                          "setp.lt.u32 %q, %t, 32;\n@%q ld.shared.u32 %v, [%a];\n@!%q st.shared.u32 [%b], 1;"),
+                          "setp.lt.u32 %q, %t, 32;\n@%q ld.shared.u32 %v, [%a];\n@!%q st.shared.u32 [%b], 1;" USE),
                "shared-memory race", "uninitialised read");
   emulator_close(emulator);
 }
@@ -207,7 +210,7 @@ Test(advice, a_race_comes_before_what_it_leaves_unwritten) {
 Test(advice, what_stops_comes_last) {
   Emulator *emulator = open_emulator();
   char *report =
-      reports_of(emulator, 1, 0, ".loc 1 9 1\nld.shared.u32 %v, [_ZZ1kPiE5first];\n.loc 1 3 1\nld.u32 %v, [%p];");
+      reports_of(emulator, 1, 0, ".loc 1 9 1\nld.shared.u32 %v, [_ZZ1kPiE5first];" USE ".loc 1 3 1\nld.u32 %v, [%p];");
   cr_expect(strstr(report, "    the launch stopped here\n"));
   cr_expect(strstr(report, "    This may follow from what is reported above.\n"));
   expect_order(report, "uninitialised read", "out-of-bounds access");

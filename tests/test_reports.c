@@ -308,7 +308,8 @@ static int of_kind(const Report *r, HazardKind kind, bool stopped) {
 Test(reports, a_full_line_keeps_other_kinds_and_what_stops) {
   char body[8000], *at = unroll(body, ".loc 1 9 1", 0);
   for (int i = 0; i < 40; i++) at += sprintf(at, "barrier.cta.sync 1, 32;\n");
-  sprintf(at, "setp.lt.u32 %%p, %%t, 32; @%%p ret;\nld.shared.u32 %%v, [%%a+600];\nbarrier.cta.sync 17, 64;\n");
+  sprintf(at, "setp.lt.u32 %%p, %%t, 32; @%%p ret;\nld.shared.u32 %%v, [%%a+600];\n"
+              "setp.eq.u32 %%p, %%v, 77; @%%p ret;\nbarrier.cta.sync 17, 64;\n");
   Report r = report(body);
   cr_expect_eq(r.status, EMULATOR_FAULT);
   cr_expect_eq(of_kind(&r, HAZARD_SHARED_RACE, false), 32, "%s", r.text);

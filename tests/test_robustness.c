@@ -339,7 +339,7 @@ Test(robustness, a_thousand_hazards_are_told_and_a_fault_besides) {
   char text[16384];
   int used = snprintf(text, sizeof text, "%s", HEADER ".shared .u32 s;\n.entry k(.param .u64 p) { .reg .u32 %t;\n");
   for (int i = 0; i < 200; i++)
-    used += snprintf(text + used, sizeof text - (size_t)used, "add.u32 %%t, %%tid.x, %d; st.shared.u32 [s], %%t;\n", i);
+    used += snprintf(text + used, sizeof text - (size_t)used, "mad.lo.u32 %%t, %%tid.x, 1000, %d; st.shared.u32 [s], %%t;\n", i);
   snprintf(text + used, sizeof text - (size_t)used, "ret; }\n");
   EmulatorOptions seeded = {.hazards = true, .threads = 1, .schedule = 1};
   Emulator *emulator = emulator_open(&seeded);

@@ -164,7 +164,7 @@ Test(rules, named_barriers) {
 // What is shuffled from a lane that has exited, or that its reader does not name as a member, is undefined. The kernel stores
 // it.
 Test(rules, lanes_that_do_not_take_part) {
-  static const uint32_t faults = 1u << 0 | 1u << 1 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 17;
+  static const uint32_t faults = 1u << 0 | 1u << 1 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 15 | 1u << 16 | 1u << 17;
   for (uint32_t i = 0; i < LANE_CASES; i++)
     check_case(&(Case){"lanes", lane_cases[i], "lane_rules", 32, 32, 0, i, NULL, 0,
                        faults >> i & 1 ? (int)HAZARD_FAULT : SILENT, false});

@@ -236,7 +236,7 @@ Test(wmma, addresses_are_checked) {
       {LOAD_C "[%r1], 18;", HAZARD_MISALIGNED, 0, 0, true, "leading dimension of 18 elements is not a multiple of 4"},
       {LOAD_C "[%r1], 20;", HAZARD_KIND_COUNT, 0, 0, false, NULL},
       {LOAD_C "[%r1+15136], 20;", HAZARD_UNINITIALISED_READ, 0, 0, false, NULL},  // its last 16 bytes
-      {"wmma.load.a.sync.aligned.row.m16n16k16.f16 " WMMA_A ", [%rd0+16352], 16;", HAZARD_OUT_OF_BOUNDS, 0, 0, true,
+      {"wmma.load.a.sync.aligned.row.m16n16k16.f16 " WMMA_A ", [%rd0+16640], 16;", HAZARD_OUT_OF_BOUNDS, 0, 0, true,
        NULL},
       {"wmma.store.d.sync.aligned.col.m16n16k16.global.f32 [%rd1], " WMMA_C ", 128;", HAZARD_OUT_OF_BOUNDS, 0, 0, true,
        NULL},

@@ -223,8 +223,8 @@ void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier)
   if (!check_init((Origin){op->warp, lane, op->inst}, actor.known, mbarrier)) return;
   actor.strength = STRONG_GPU;
   actor.unseen_is_known = "the async proxy uses an mbarrier that was initialised without fence.mbarrier_init or "
-                           "fence.proxy.async between. An H200 sees the initialisation without either (tests/rules)\n"
-                           "Put fence.mbarrier_init.release.cluster after the initialisation, before the barrier.";
+                          "fence.proxy.async between. An H200 sees the initialisation without either (tests/rules)\n"
+                          "Put fence.mbarrier_init.release.cluster after the initialisation, before the barrier.";
   race_read_by(&actor, mbarrier->region, mbarrier->offset, MBARRIER_BYTES);
 }
 

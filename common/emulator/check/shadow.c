@@ -125,12 +125,24 @@ static ShadowPage *split_units(const Shadow *shadow, uint64_t index, int unit) {
   return shadow->pages[index] = fine;
 }
 
+static void enlarge_events(const Shadow *shadow, ShadowPage *page, uint16_t capacity) {
+  Epoch *events = allocate(shadow, capacity * sizeof(Epoch));
+  memcpy(events, page->events, page->count * sizeof(Epoch));
+  if (page->events != page->first) release(shadow, page->events, page->capacity * sizeof(Epoch));
+  page->events = events;
+  page->capacity = capacity;
+}
+
 // Keeps what the page remembers behind it.
 static void keep(const Shadow *shadow, ShadowPage *page) {
-  ShadowPage *older = allocate(shadow, page_bytes(page->size, page->unit));
-  memcpy(older, page, page_bytes(page->size, page->unit));
-  older->events = allocate(shadow, page->capacity * sizeof(Epoch));
+  ShadowPage *older = allocate_page(shadow, page->size, page->unit);
+  older->launch = page->launch;
+  older->foreign = page->foreign;
+  older->older = page->older;
+  if (page->count > older->capacity) enlarge_events(shadow, older, page->count);
+  older->count = page->count;
   memcpy(older->events, page->events, page->count * sizeof(Epoch));
+  memcpy(older->marks, page->marks, 2 * (size_t)units_of(page, page->size) * sizeof(Mark));
   page->foreign = NULL;
   page->older = older;
 }
@@ -190,14 +202,6 @@ static void renumber(Mark *marks, int count, const Mark *places) {
     }
   }
   for (; i < count; i++) marks[i] = renumbered(marks[i], places);
-}
-
-static void enlarge_events(const Shadow *shadow, ShadowPage *page, uint16_t capacity) {
-  Epoch *events = allocate(shadow, capacity * sizeof(Epoch));
-  memcpy(events, page->events, page->count * sizeof(Epoch));
-  if (page->events != page->first) release(shadow, page->events, page->capacity * sizeof(Epoch));
-  page->events = events;
-  page->capacity = capacity;
 }
 
 // Drops the events that no unit remembers any more. The rest fill at most four fifths of the table then, so that the work
