@@ -165,7 +165,7 @@ Test(barriers, misuse_by_cause) {
                 "@!%p bra MEET; bar.arrive 1, 64; bar.arrive 1, 64; ret;\nMEET: bar.sync 1, 64; bar.sync 1, 64;\n" END,
                 "arrived twice without waiting between, at PTX line 10", "Let the warp wait");
   expect_advice(BEGIN "bar.sync 1, 64;\n" END, "barrier 1 waits for 64 threads, and 96 use it (warps 0 to 2)",
-                "The count is that of all threads");
+                "Write the number of all threads");
 }
 
 // Warp 2 has one __syncthreads less. A race comes of it, and the note names both places that met.

@@ -28,6 +28,7 @@ Test(postponed, a_value_that_is_used_otherwise_has_been_read) {
   static const HazardTest tests[] = {
       {ONE LOAD "setp.eq.u32 %p2, %r20, 5;\n@%p1 st.global.u32 [%rd1], %r21;\n@%p2 st.global.u32 [%rd1+64], %r0;\n",
        RACE},
+      {ONE LOAD "ld.acquire.gpu.global.u32 %r24, [%rd1+64];\n@%p1 st.global.u32 [%rd1], %r21;\n", RACE},
       {ONE LOAD "bar.sync 0;\n@%p1 st.global.u32 [%rd1], %r21;\n", SILENCE},  // the barrier orders them
       {ONE LOAD "@%p1 st.global.u32 [%rd1], %r21;\nred.global.max.u32 [%rd1+64], %r20;\n", RACE},
       {"mov.u32 %r23, 0;\n" ONE LOAD "@%p1 st.global.u32 [%rd1], %r21;\nbra.uni NEXT;\n"

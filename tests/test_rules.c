@@ -1,5 +1,5 @@
-// The emulator against what a GPU did where PTX or common belief left a rule open: tests/rules/h200.txt and h100.txt, recorded
-// by tests/rules/record.cu. A line has a family, a case, and the words that every block wrote, or how far threads came that
+// The emulator against what an H200 did where PTX or common belief left a rule open: tests/rules/h200.txt, recorded by
+// tests/rules/record.cu. A line has a family, a case, and the words that every block wrote, or how far threads came that
 // wait forever.
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -18,27 +18,18 @@ enum { SCHEDULES = 4, MAX_BLOCKS = REMOTE_BLOCKS, LINE_SIZE = 400, SILENT = HAZA
 
 // ---- the recording ----
 
-static const char *recording(const char *gpu) {
-  char path[600];
-  snprintf(path, sizeof path, "%s/tests/rules/%s.txt", root_path(), gpu);
-  return read_text(path).bytes;
-}
-
 // The line of a case, after its name: false when there is none.
-static bool recorded_in(const char *text, const char *family, const char *name, char rest[LINE_SIZE]) {
-  char start[LINE_SIZE];
+static bool recorded(const char *family, const char *name, char rest[LINE_SIZE]) {
+  static char *text;
+  char start[LINE_SIZE], path[600];
+  snprintf(path, sizeof path, "%s/tests/rules/h200.txt", root_path());
+  if (!text) text = read_text(path).bytes;
   int length = snprintf(start, sizeof start, "\n%s | %s | ", family, name);
   const char *line = strstr(text, start);
   if (!line && !strncmp(text, start + 1, (size_t)length - 1)) line = text - 1;
   if (!line) return false;
   snprintf(rest, LINE_SIZE, "%.*s", (int)strcspn(line + length, "\n"), line + length);
   return true;
-}
-
-static bool recorded(const char *family, const char *name, char rest[LINE_SIZE]) {
-  static const char *h200, *h100;
-  if (!h200) h200 = recording("h200"), h100 = recording("h100");
-  return recorded_in(h200, family, name, rest) || recorded_in(h100, family, name, rest);
 }
 
 // ---- the same on the emulator ----

@@ -141,6 +141,32 @@ Test(undefined, padding_may_be_copied_and_not_computed_with) {
   EXPECT_HAZARDS(tests);
 }
 
+// Local memory is the thread's own. An object with holes is copied in words there, as nvcc -G does.
+Test(undefined, local_memory_may_be_copied_in_itself) {
+  static const HazardTest tests[] = {
+      {PREPARE LOAD "st.local.u32 [%rd3+8], %r21;\n", SILENCE},
+      {PREPARE LOAD "st.local.u32 [%rd3+8], %r21;\nld.local.u32 %r22, [%rd3+8];\n@%p1 " STORE("%r22"), SILENCE},
+      {PREPARE LOAD "st.local.u32 [%rd3+8], %r21;\nld.local.u32 %r22, [%rd3+8];\n@%p2 " STORE("%r22"), LOCAL},
+      {PREPARE LOAD "add.u32 %r21, %r21, 1;\nst.local.u32 [%rd3+8], %r21;\n", LOCAL},
+      {PREPARE "ld.shared.u32 %r21, [last];\nst.local.u32 [%rd3+8], %r21;\n", THERE},
+  };
+  EXPECT_HAZARDS(tests);
+}
+
+Test(undefined, an_exchange_needs_no_old_value) {
+  static const HazardTest tests[] = {
+      {PREPARE "atom.shared.exch.b32 %r21, [last], %r20;\n", SILENCE},
+      {PREPARE "setp.eq.u32 %p1, %r0, 0;\n@%p1 atom.shared.exch.b32 %r21, [last], %r20;\n@%p1 " STORE("%r21"), THERE},
+      {PREPARE "setp.eq.u32 %p1, %r0, 0;\n@%p1 atom.shared.exch.b32 %r21, [last], %r20;\n"
+               "@%p1 atom.shared.exch.b32 %r21, [last], %r20;\n@%p1 " STORE("%r21"),
+       SILENCE},
+      {PREPARE "atom.shared.add.u32 %r21, [last], %r20;\n", THERE},
+      {PREPARE "atom.shared.cas.b32 %r21, [last], %r20, 5;\n", THERE},
+      {PREPARE LOAD "atom.global.exch.b32 %r22, [%rd4], %r21;\n", LOCAL},
+  };
+  EXPECT_HAZARDS(tests);
+}
+
 Test(undefined, a_shuffle_from_a_lane_that_is_not_a_member) {
   static const HazardTest tests[] = {
       {PREPARE "@%p1 shfl.sync.down.b32 %r21, %r20, 8, 31, 0xffff;\n@%p1 " STORE("%r21"), SHUFFLE},

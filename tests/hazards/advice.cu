@@ -159,7 +159,7 @@ extern "C" __global__ void one_place(const float *in, float *out) {
 // The lanes behind the row of 16 store all the same, into the scales.
 // launch into_the_scales: grid 1 block 32 shared 192 args int[32] int[32]=zero 16
 // ADVICE(into_the_scales): covers 0x400 to 0x47f here; lane 16 of it writes what line {HAZARD} stores at 0x440.
-// ADVICE(into_the_scales): If they are two arrays, the index of one leaves it: mask it, or make room.
+// ADVICE(into_the_scales): If they are two arrays, the index of one leaves it: mask it, or make room; a barrier
 extern "C" __global__ void into_the_scales(const int *in, int *out, int n) {
   extern __shared__ int packed[];
   int *scales = packed + n, t = threadIdx.x;

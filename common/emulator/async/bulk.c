@@ -254,7 +254,7 @@ static void report_alike(Warp *warp, const Inst *inst, Mask lanes, const Pieces 
   hazard_report_graded(HAZARD_FORMAL, warp, inst, __builtin_ctz(lanes), HAZARD_GLOBAL_RACE,
                        first->other->base + first->other_offset, (int)first->size,
                        "%d lanes start this store, each of the same bytes to the same place, and nothing orders them. "
-                       "ptxas makes one store of it, and an H100 stores the right bytes (tests/rules)\nLet one lane "
+                       "ptxas makes one store of it, and an H200 stores the right bytes (tests/rules)\nLet one lane "
                        "start it: elect.sync chooses one.",
                        __builtin_popcount(lanes));
 }

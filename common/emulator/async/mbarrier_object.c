@@ -328,9 +328,8 @@ static void end_phase(Cluster *cluster, Mbarrier *mbarrier) {
     wrong_expect(
         hazard_report, culprit, mbarrier->address,
         "%s: the phase completes while a copy to this mbarrier is still under way\n"
-        "Expect the bytes of all copies of the phase together, also of the one at %s, before the phase can "
-        "complete. If that copy belongs to a later phase, issue it after the end of this one; if several threads issue "
-        "it, let one.",
+        "The copy at %s is not in the bytes that this phase expects. Add its bytes if it belongs to the phase. If it "
+        "belongs to a later one, issue it after the end of this one. If several threads issue it, let one.",
         fault, named_line(cluster->launch->program->module, copy->inst->source).text);
   mbarrier->phase++;
   set_state(mbarrier,

@@ -227,12 +227,12 @@ static bool advise_index(Advice *advice, const Launch *launch, const Inst *inst,
   return true;
 }
 
-void advise_overlap(Advice *advice, const Cluster *cluster, const Region *region, uint64_t offset, const Party *now,
+bool advise_overlap(Advice *advice, const Cluster *cluster, const Region *region, uint64_t offset, const Party *now,
                     Epoch before) {
   const Launch *launch = cluster->launch;
   const Inst *inst = &launch->program->code[epoch_pc(launch->epochs, before)];
   uint64_t address = region->base + offset;
-  if (advise_index(advice, launch, inst, address) || advise_index(advice, launch, now->inst, address)) return;
+  if (advise_index(advice, launch, inst, address) || advise_index(advice, launch, now->inst, address)) return true;
   Footprint print = footprint(cluster, region, offset, before);
   enum { LARGEST_ACCESS = 16 };
   if (print.end - print.begin > LARGEST_ACCESS)
@@ -241,8 +241,9 @@ void advise_overlap(Advice *advice, const Cluster *cluster, const Region *region
                (unsigned long long)(region->base + print.end - 1),
                (unsigned)(epoch_thread(launch->epochs, before) % LANES), line_of(launch, now->inst).text,
                (unsigned long long)address);
-  advice_add(advice, "If they are two arrays, the index of one leaves it: mask it, or make room. If it is one, the "
-                     "order is missing. ");
+  advice_add(advice, "If they are two arrays, the index of one leaves it: mask it, or make room; a barrier would only "
+                     "hide that. If they are one: ");
+  return false;
 }
 
 // ---- fences ----

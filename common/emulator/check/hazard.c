@@ -366,6 +366,7 @@ void hazard_report_past(HazardGrade grade, const Warp *warp, const Inst *inst, i
   hazard.here = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
   hazard.other = place_of_past(past, other, its);
   snprintf(hazard.detail, sizeof hazard.detail, "%s", detail);
+  take_advice(&hazard);
   FindingKey key = key_of(launch, &hazard, inst, its);
   key.other_module = past->program->module;
   add_key(launch, &hazard, key);

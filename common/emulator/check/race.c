@@ -306,7 +306,7 @@ static void advise_race(Advice *advice, const Pair *pair, bool is_operation, boo
     return;
   }
   if (shared && same_block && pair->writes && pair->other_writes && one.inst != other.inst)
-    advise_overlap(advice, actor->cluster, pair->region, pair->offset, &one, pair->other);
+    if (advise_overlap(advice, actor->cluster, pair->region, pair->offset, &one, pair->other)) return;
   advise_threads(advice, launch, actor->cluster, shared, &one, &other);
 }
 
@@ -359,7 +359,7 @@ static void report_race(const Actor *actor, const Region *region, uint64_t offse
   if (in_order)
     sentence =
         "a store and an ldmatrix by lanes of one warp, with no __syncwarp between. All lanes execute the ldmatrix "
-        "together, and an H100 keeps the order (tests/rules)";
+        "together, and an H200 keeps the order (tests/rules)";
   else if (formal)
     sentence =
         "only a barrier that came after the other thread's exit orders the two. PTX counts no exit as an arrival, "
@@ -405,7 +405,7 @@ static void report_unseen(const Actor *actor, const Region *region, uint64_t off
   const char *sentence =
       copied ? "the async proxy uses bytes that a cp.async has copied, and no fence.proxy.async stands between. The "
                "copy is "
-               "waited for, and an H100 is right without the fence (tests/rules)"
+               "waited for, and an H200 is right without the fence (tests/rules)"
              : "the async proxy uses bytes written through the generic proxy, and no fence.proxy.async stands between";
   hazard_report_conflict(grade, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, region->base + offset, size,
                          write, false, known ? known : with_advice(sentence, &advice).text);
@@ -422,7 +422,7 @@ static void report_equal(const Actor *actor, const Region *region, uint64_t offs
       HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, kind, region->base + offset, size, write,
       epoch_pc(actor->layout, write) > pc_of(actor),
       "writes what another thread writes, and nothing orders the two. Both store the same bytes, and "
-      "an H100 has them after either order (tests/rules)\nLet one of the threads store, or put a barrier "
+      "an H200 has them after either order (tests/rules)\nLet one of the threads store, or put a barrier "
       "between.");
 }
 
@@ -433,7 +433,7 @@ static void report_guess(const Actor *actor, const Region *region, uint64_t offs
                          other_reads,
                          "a plain load reads what others change by atomics, and nothing orders the two. The value is "
                          "only the first guess of a compare-and-swap on the same place, which fails if it is wrong: an "
-                         "H100 lost no change (tests/rules)\nLoad the guess as volatile, or by an atomic load.");
+                         "H200 lost no change (tests/rules)\nLoad the guess as volatile, or by an atomic load.");
 }
 
 static void report_narrow(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch other) {

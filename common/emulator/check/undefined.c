@@ -159,8 +159,9 @@ static void report_shuffle(const Warp *warp, const Inst *inst, int lane, int fro
   bool left = existed && !(warp->live >> from & 1);
   hazard_report(
       warp, inst, lane, HAZARD_DIVERGENT_ALIGNED, 0, 0,
-      "lane %d reads from lane %d, which %s: an undefined value%s\nUse what a shuffle returns only in lanes that "
-      "read from a lane that takes part: one of the member mask that has not exited.",
+      "lane %d reads from lane %d, which %s: an undefined value%s\nUse the value only where the source lane takes "
+      "part: if (lane + offset < number of lanes). A lane takes part if the member mask names it and it has not "
+      "exited.",
       lane, from,
       left      ? "has exited"
       : existed ? "is not in the member mask"
@@ -202,18 +203,17 @@ void undefined_use(Warp *warp, const Inst *inst, Mask lanes, Slot slot, int size
   if (used) undefined_clear(warp, used, slot, size);
 }
 
-bool undefined_store(Warp *warp, const Inst *inst, int lane, Slot slot, int size, const uint8_t **bits) {
+const uint8_t *undefined_store(Warp *warp, const Inst *inst, int lane, Slot slot, int size, bool to_local) {
   Undefined *undefined = warp->undefined;
-  *bits = NULL;
-  if (!undefined->units[slot / UNIT] || !any(undefined->bits + slot + lane * size, size)) return false;
+  const uint8_t *bits = undefined->bits + slot + lane * size;
+  if (!undefined->units[slot / UNIT] || !any(bits, size)) return NULL;
   uint32_t number = undefined->numbers[slot / UNIT * LANES + (Slot)lane];
   uint32_t index = (number & ~(uint32_t)COMPUTED_FLAG) - 1;
-  if (number & (uint32_t)COMPUTED_FLAG || undefined->sources[index / VARIANTS].of[index % VARIANTS].whole) {
-    undefined_use(warp, inst, 1u << lane, slot, size);
-    return true;
-  }
-  *bits = undefined->bits + slot + lane * size;
-  return false;
+  const UndefinedSource *source = &undefined->sources[index / VARIANTS].of[index % VARIANTS];
+  bool moves_local = to_local && source->kind == UNWRITTEN_LOCAL;
+  if (!(number & (uint32_t)COMPUTED_FLAG) && (!source->whole || moves_local)) return bits;
+  undefined_use(warp, inst, 1u << lane, slot, size);
+  return NULL;
 }
 
 // ---- parameters of functions ----

@@ -36,9 +36,9 @@ void undefined_add(Warp *warp, const Inst *inst, int lane, const UndefinedSource
 void undefined_clear(Warp *warp, Mask lanes, Slot slot, int size);
 // Reports lanes for which the instruction depends on an undefined element in the slot.
 void undefined_use(Warp *warp, const Inst *inst, Mask lanes, Slot slot, int size);
-// Whether the instruction, which stores a lane's element, depends on undefined bits there: then it is reported. Else they are
-// padding, and *bits points to them, or is NULL when all are defined.
-bool undefined_store(Warp *warp, const Inst *inst, int lane, Slot slot, int size, const uint8_t **bits);
+// The undefined bits of a lane's element, which the instruction stores, to local memory or elsewhere; NULL when there are none,
+// or when the instruction depends on them: then it is reported.
+const uint8_t *undefined_store(Warp *warp, const Inst *inst, int lane, Slot slot, int size, bool to_local);
 // A lane's bytes go from one place among the registers to another, each `stride` bytes for a lane: a function's parameters.
 void undefined_copy(Warp *warp, int lane, Slot from, int from_stride, int from_offset, Slot to, int to_stride,
                     int to_offset, int size);

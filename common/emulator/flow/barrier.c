@@ -244,8 +244,7 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
 
 const char *const barrier_wait_between =
     "Let the warp wait where it only arrives (bar.sync for bar.arrive), or at another barrier before it arrives again.";
-const char *const barrier_count_users =
-    "The count is that of all threads that meet in one phase. Groups that do not meet need a barrier number each.";
+const char *const barrier_count_users = "Write the number of all threads that meet in one phase as the count.";
 
 // The warps that have used the barrier, or those of them that arrived twice, a bit each.
 static uint32_t users(const Block *block, const Barrier *barrier, bool twice) {
@@ -284,7 +283,7 @@ static void explain_unordered(Block *block, int number) {
                    number);
     else if (twice)
       hazard_amend(launch, at->inst, HAZARD_BARRIER_MISUSE, barrier_wait_between,
-                   "barrier %d: %s. Both may be counted in one phase, and this arrival then comes too late for that",
+                   "barrier %d: %s. One phase may count both of its arrivals, and end before this warp has come",
                    number, names.text);
     else if (threads_of(block, all) > at->expected && at->expected && !barrier->counts_differ)
       hazard_amend(
@@ -301,7 +300,8 @@ static void note_meeting(const Block *block) {
   hazard_add(
       &(Hazard){.kind = HAZARD_BARRIER_MISUSE, .grade = HAZARD_NOTE}, met[0].warp, met[0].inst, 0,
       "warps of the block met at different __syncthreads, at this one and that at %s. If some warps execute one "
-      "more than the others, all later ones join the wrong places. A fault of this block is reported, too\n"
+      "more than the others, all later ones join the wrong places: the fault that is reported for this block may "
+      "follow from it\n"
       "Let all warps of a block execute the same __syncthreads. Some of them can meet at a named barrier (bar.sync "
       "with a number and a count).",
       line_text(met[0].warp, met[1].inst).text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../check/undefined.h"
 #include "../warp/floating.h"
 #include "../warp/instruction.h"
 #include "../warp/operands.h"
@@ -161,6 +162,32 @@ static bool find_bytes(Warp *warp, const Inst *inst, int lane, uint64_t address,
   return false;
 }
 
+// An exchange needs no old value. What it returns is undefined where nothing was written before.
+static void note_undefined(Warp *warp, const Inst *inst, int lane, const Access *access) {
+  const Atomic *atomic = inst->extra;
+  static const u8 all[MAX_BYTES] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+  UndefinedSource source = {.kind = UNWRITTEN,
+                            .region = access->region,
+                            .offset = access->offset,
+                            .address = access->region->base + access->offset,
+                            .size = atomic->size * atomic->count,
+                            .whole = true};
+  warp->found_unwritten = false;
+  for (int e = 0; atomic->returns && e < atomic->count; e++)
+    undefined_add(warp, inst, lane, &source, atomic->d[e], atomic->size, all);
+}
+
+// An exchange is executed without looking at its registers: undefined.h.
+static void use_registers(Warp *warp, const Inst *inst, Mask mask) {
+  const Atomic *atomic = inst->extra;
+  undefined_use(warp, inst, mask, atomic->address.slot, atomic->address.narrow ? 4 : 8);
+  for (int e = 0; e < atomic->count; e++) {
+    undefined_use(warp, inst, mask, atomic->b[e], atomic->size);
+    if (atomic->returns) undefined_clear(warp, mask, atomic->d[e], atomic->size);
+  }
+}
+
 // One lane's read-modify-write; the hardware too does them one after the other.
 static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int lane, uint64_t address) {
   Access access;
@@ -180,6 +207,7 @@ static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int 
   memory_unlock(&access);
   for (int e = 0; atomic->returns && e < atomic->count; e++)
     memcpy(SLOT(warp, atomic->d[e], u8) + (size_t)lane * size, old + (size_t)e * size, size);
+  if (warp->found_unwritten) note_undefined(warp, inst, lane, &access);
   return true;
 }
 
@@ -187,6 +215,7 @@ static void execute_atomic(Warp *warp, const Inst *inst, Mask mask) {
   const Atomic *atomic = inst->extra;
   uint64_t addresses[LANES];
   form_addresses(warp, &atomic->address, mask, addresses);
+  if (warp->has_undefined && inst->row->values == VALUES_OF_MEMORY) use_registers(warp, inst, mask);
   if (atomic->loops)
     count_atomic_loop(warp, inst, atomic->space, mask, addresses, atomic->size * atomic->count);
   else

@@ -206,16 +206,17 @@ static void note_undefined(Warp *warp, const Inst *inst, Mask mask, const uint64
 
 // What is stored without being defined, and is no fault, is undefined in memory, too.
 static void forget_written(const Warp *warp, const Access *access, const u8 *bits, int bytes) {
-  for (int i = 0; i < bytes; i++) {
+  for (int i = 0, run; i < bytes; i += run) {
+    for (run = 1; i + run < bytes && !bits[i + run] == !bits[i];) run++;
     if (!bits[i]) continue;
-    if (access->valid) access->valid[i] = 0;
+    if (access->valid) memset(access->valid + i, 0, (size_t)run);
     if (access->region)
-      shadow_write(&access->region->shadow, access->offset + (uint64_t)i, 1, warp_launch(warp)->number, EPOCH_NONE);
+      shadow_write(&access->region->shadow, access->offset + (uint64_t)i, run, warp_launch(warp)->number, EPOCH_NONE);
   }
 }
 
 // A store of values that nothing defines. They are padding if the load that brought them brought something else, too: a copy
-// of a struct. Others depend on what was not there.
+// of a struct. A thread may also copy its local memory, which nobody else sees. Other stores depend on what was not there.
 static void store_undefined(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
   const Transfer *transfer = inst->extra;
   int size = transfer->size;
@@ -225,8 +226,9 @@ static void store_undefined(Warp *warp, const Inst *inst, Mask mask, const uint6
       const u8 *bits;
       Access access;
       uint64_t address = addresses[lane] + (uint64_t)(e * size);
-      if (undefined_store(warp, inst, lane, transfer->slots[e], transfer->slot_sizes[e], &bits) || !bits) continue;
       if (!memory_find(warp, inst, lane, transfer->space, address, size, size, ACCESS_WRITE, &access)) return;
+      bits = undefined_store(warp, inst, lane, transfer->slots[e], transfer->slot_sizes[e], access.valid);
+      if (!bits) continue;
       memory_lock(&access);
       forget_written(warp, &access, bits, size);
       memory_unlock(&access);
@@ -775,6 +777,12 @@ bool plain_load_of(const Inst *inst, PlainLoad *load) {
   if (!is_plain_load(inst) || transfer->count != 1 || transfer->sink[0]) return false;
   *load = (PlainLoad){&transfer->address, transfer->size, transfer->slots[0]};
   return true;
+}
+
+bool is_weak_access(const Inst *inst) {
+  return inst->row->memory == MEMORY_LOAD || inst->row->memory == MEMORY_STORE
+             ? inst->row->values == VALUES_OF_MEMORY && ((const Transfer *)inst->extra)->strength == WEAK
+             : false;
 }
 
 Slot address_register(const Inst *inst) { return ((const Transfer *)inst->extra)->address.slot; }

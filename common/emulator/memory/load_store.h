@@ -6,6 +6,8 @@
 // A weak ld or st of memory that other threads reach.
 bool is_plain_load(const Inst *inst);
 bool is_plain_store(const Inst *inst);
+// A weak ld or st of any memory.
+bool is_weak_access(const Inst *inst);
 // The register of its address.
 Slot address_register(const Inst *inst);
 // The store is where the load is judged: postponed.h. False when it is already that of another load.

@@ -79,8 +79,7 @@ static bool is_plain(const Inst *inst) {
 // Whether the chain may go on behind the instruction: it orders nothing, and if it jumps, the other lanes go straight on.
 static bool goes_on(const Inst *inst) {
   if (inst->control == CONTROL_BRANCH || inst->control == CONTROL_END) return inst->guarded;
-  return inst->control == CONTROL_NEXT && (is_plain(inst) || inst->row->values == VALUES_OF_MEMORY) &&
-         inst->converge == CONVERGE_NONE;
+  return inst->control == CONTROL_NEXT && (is_plain(inst) || is_weak_access(inst)) && inst->converge == CONVERGE_NONE;
 }
 
 // False when the value is used otherwise than by a store.

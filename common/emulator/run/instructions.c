@@ -182,6 +182,8 @@ static const Instruction table[] = {
     ROW("ldu",                            decode_ld,                     MEMORY, .memory = MEMORY_LOAD, .values = OF_MEMORY),
     ROW("st",                             decode_st,                     MEMORY, .memory = MEMORY_STORE, .values = OF_MEMORY),
     ROW("atom",                           decode_atom,                   MEMORY, .memory = MEMORY_ATOMIC),
+    ROW("atom.exch",                      decode_atom,                   MEMORY,
+        .memory = MEMORY_ATOMIC, .values = OF_MEMORY),
     ROW("atom.cas",                       decode_atom,                   MEMORY, .memory = MEMORY_SWAP),
     ROW("red",                            decode_red,                    MEMORY, .memory = MEMORY_REDUCTION),
     ROW("prefetch",                       decode_cache_hint,             MEMORY),

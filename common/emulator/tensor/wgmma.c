@@ -264,7 +264,7 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   own.known = any;
   actor.own = &own;
   actor.own_is_known = "warps of the warpgroup have written parts of B, and no barrier of the four stands between. The "
-                       "product begins when all four are there, and an H100 was right (tests/rules)\n"
+                       "product begins when all four are there, and an H200 was right (tests/rules)\n"
                        "Put a barrier of the warpgroup between the stores and the wgmma.";
   read_matrix(&actor, op->warp->block->shared, &turn->operands[1], 0, plan->n, plan->b_bytes);
   clocks_release(any);
@@ -410,7 +410,7 @@ static void wgmma_fence(Warp *warp, const Inst *inst, Mask mask) {
   wgmma_state(warp)->fences++;
 }
 
-// Under a seed some operations are performed early, in order: any moment between issue and wait is legal. An H100's product
+// Under a seed some operations are performed early, in order: any moment between issue and wait is legal. An H200's product
 // does not begin before all four warps have executed it (tests/rules).
 static void perform_some(Warp *warp, GroupQueue *queue) {
   Cluster *cluster = warp->block->cluster;
