@@ -41,6 +41,17 @@ static void expect_deadlock(const char *text, unsigned threads, unsigned cluster
   cr_expect_str_eq(launched.lines, lines);
 }
 
+// What the warp would do next is found by running it on, out of the function where it waits.
+Test(deadlock, a_warp_that_waits_in_a_function) {
+  expect_deadlock(HEADER
+                  ".func meet() { bar.sync 1, 64;\nret; }\n"
+                  ".entry k() { .reg .pred %p;\nsetp.ge.u32 %p, %tid.x, 32;\n@%p ret;\ncall meet;\nbar.sync 2, 64;\n"
+                  "ret; }\n",
+                  64, 1, "barrier 1 waits for 64 threads, and only 32 come: warp 0",
+                  "warp 0 waits at PTX line 4 for barrier 1: 32 of 64 threads have come; no other warp would arrive\n"
+                  "warp 1 has exited at PTX line 8\n");
+}
+
 // Lesson 08's first mistake: nobody begins, and each warpgroup waits at a barrier of its own. Warps 0 to 3 have exited.
 Test(deadlock, warps_are_grouped_by_barrier) {
   expect_deadlock(

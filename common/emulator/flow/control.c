@@ -159,7 +159,7 @@ static bool push_frame(Warp *warp, const Inst *inst, const Binding *binding, int
     exchange_lane(warp, binding->callee, lane, saved, true);
   }
   uint64_t pointer = program->stack ? SLOT(warp, program->stack, const u64)[lane] : 0;
-  stack->frames[stack->depth++] = (CallFrame){inst, binding, pointer, saved};
+  stack->frames[stack->depth++] = (CallFrame){(uint32_t)(inst - program->code) + 1, binding, pointer, saved};
   stack->local_base += binding->caller->local_size;
   return true;
 }
@@ -230,7 +230,7 @@ static uint32_t pop_frame(Warp *warp, int lane) {
     used += (size_t)copy->size;
   }
   if (results != few) free(results);
-  return (uint32_t)(frame.call - warp_launch(warp)->program->code) + 1;
+  return frame.back;
 }
 
 // ret: lanes of one group may return to different callers, and leave the kernel from its entry.

@@ -59,6 +59,8 @@ static Inst *copy_code(const Program *program) {
 // False when it has not come to its end. What reports ask of the warp stays as it was, but not its registers.
 static bool follow(Warp *warp) {
   Warp before = *warp;
+  warp->undefined = NULL;  // nothing is checked
+  warp->has_undefined = false;
   for (int g = 0; g < warp->group_count; g++) {
     Group *group = &warp->groups[g];
     if (group->state == GROUP_BARRIER) group->pc++;

@@ -9,7 +9,7 @@
 typedef struct Binding Binding;  // control.c
 
 typedef struct CallFrame {
-  const Inst *call;
+  uint32_t back;  // the instruction behind the call
   const Binding *binding;
   uint64_t stack;  // alloca's pointer of this lane
   uint8_t *saved;  // the callee's registers of this lane, when it was entered again before it returned
