@@ -214,7 +214,7 @@ static bool dominates(const Clocks *big, const Clocks *small) {
   return true;
 }
 
-// What was observed hands on no more than its own: one step of the observation order is all that causality order has.
+// Drops what was only observed: causality order takes one step of the observation order, and no second one.
 static Clocks *without_observed(Clocks *clocks) {
   bool any = false;
   for (Strength s = STRONG_CTA; s < SCOPES; s++) any |= clocks->observed[s] != NULL;

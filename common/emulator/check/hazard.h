@@ -49,7 +49,7 @@ void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, 
 // launch. The lines are copied.
 void hazard_add(const Hazard *hazard, const Warp *warp, const Inst *inst, int lane, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-// What was reported as a fault at inst turns out to have another cause: replaces its sentence and its advice.
+// Replaces the sentence and the advice of a fault that was reported at inst, once its cause is known.
 void hazard_amend(const Launch *launch, const Inst *inst, HazardKind kind, const char *advice, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 

@@ -24,7 +24,7 @@ typedef struct LaunchSet {
   int count;
 } LaunchSet;
 
-// What is kept of a launch for those that come after it.
+// A launch, as later launches need it.
 typedef struct PastLaunch {
   uint32_t number;  // 0: none
   const Program *program;

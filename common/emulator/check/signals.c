@@ -1,4 +1,4 @@
-// Who signals what: see signals.h.
+// Arrivals at barriers and mbarriers: see signals.h.
 #include "signals.h"
 
 #include "../warp/host_memory.h"

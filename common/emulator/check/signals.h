@@ -1,4 +1,4 @@
-// Who signals what: the arrivals at barriers and mbarriers that warps have made, and those that they would still make. The
+// Signals: the arrivals at barriers and mbarriers that warps have made, and those that they would still make. The
 // report of a hang is made of them.
 #pragma once
 

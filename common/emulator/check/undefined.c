@@ -21,6 +21,9 @@ enum {
   COMPUTED_FLAG = (int)(1u << 30),  // of a source's number: the value was computed from what the source brought
 };
 
+static const uint8_t all_bits[MOST_BYTES] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                             0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
 typedef uint8_t Values[LANES * MOST_BYTES];  // of a register; of a predicate a Mask
 
 // The sources that are the same instruction's.
@@ -141,7 +144,7 @@ void undefined_add(Warp *warp, const Inst *inst, int lane, const UndefinedSource
                    const uint8_t *bits) {
   if (is_reported(warp, inst)) return;
   Undefined *undefined = undefined_of(warp);
-  set_bits(warp, lane, slot, size, bits, add_source(undefined, inst, lane, source));
+  set_bits(warp, lane, slot, size, bits ? bits : all_bits, add_source(undefined, inst, lane, source));
 }
 
 // ---- reports ----
@@ -239,7 +242,7 @@ void undefined_copy(Warp *warp, int lane, Slot from, int from_stride, int from_o
 static Execute *pure_function(const Warp *warp, const Inst *inst) {
   const Program *program = warp_launch(warp)->program;
   const Watch *watch = program->watches ? program->watches[pc_of(warp, inst)] : NULL;
-  return inst->unwatched ? inst->unwatched : watch ? watch->execute : inst->execute;
+  return watch ? watch->execute : inst->unwatched ? inst->unwatched : inst->execute;
 }
 
 static size_t bytes_of(const Touch *touch) { return touch->size == 1 ? sizeof(Mask) : (size_t)touch->size * LANES; }
@@ -411,13 +414,11 @@ static void execute_other(Warp *warp, const Inst *inst, const Touch *touches, Ma
 
 // Whether the lanes execute the instruction depends on an undefined predicate: so do its results.
 static void doubt_results(Warp *warp, const Inst *inst, const Touch *touches, Mask doubtful) {
-  static const uint8_t all[MOST_BYTES] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-                                          0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
   const uint32_t *numbers = warp->undefined->numbers + inst->guard / UNIT * LANES;
   for (int t = 0; t < inst->touch_count; t++)
     for (Mask rest = touches[t].written ? doubtful : 0; rest; rest &= rest - 1) {
       int lane = __builtin_ctz(rest);
-      set_bits(warp, lane, touches[t].slot, touches[t].size, all, numbers[lane] | (uint32_t)COMPUTED_FLAG);
+      set_bits(warp, lane, touches[t].slot, touches[t].size, all_bits, numbers[lane] | (uint32_t)COMPUTED_FLAG);
     }
 }
 

@@ -29,7 +29,7 @@ void undefined_execute(Warp *warp, const Inst *inst, Mask lanes, Mask exec);
 
 // For ld, st and shfl.
 
-// The lane's element in the slot, of size bytes, has the undefined bits that are set in `bits`.
+// The lane's element in the slot, of size bytes, has the undefined bits that are set in `bits`; NULL: all of them.
 void undefined_add(Warp *warp, const Inst *inst, int lane, const UndefinedSource *source, Slot slot, int size,
                    const uint8_t *bits);
 // The lanes' elements in the slot are defined.

@@ -165,8 +165,6 @@ static bool find_bytes(Warp *warp, const Inst *inst, int lane, uint64_t address,
 // An exchange needs no old value. What it returns is undefined where nothing was written before.
 static void note_undefined(Warp *warp, const Inst *inst, int lane, const Access *access) {
   const Atomic *atomic = inst->extra;
-  static const u8 all[MAX_BYTES] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-                                    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
   UndefinedSource source = {.kind = UNWRITTEN,
                             .region = access->region,
                             .offset = access->offset,
@@ -175,7 +173,7 @@ static void note_undefined(Warp *warp, const Inst *inst, int lane, const Access 
                             .whole = true};
   warp->found_unwritten = false;
   for (int e = 0; atomic->returns && e < atomic->count; e++)
-    undefined_add(warp, inst, lane, &source, atomic->d[e], atomic->size, all);
+    undefined_add(warp, inst, lane, &source, atomic->d[e], atomic->size, NULL);
 }
 
 // An exchange is executed without looking at its registers: undefined.h.
