@@ -3,6 +3,7 @@
 // CPU time, so that other work on the machine matters little.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "support/workloads.h"
@@ -150,14 +151,16 @@ static void print_compiled(Compiled compiled) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 2) fail("usage", "bench-emulator bench.ptx");
+  if (argc != 2 && argc != 3) fail("usage", "bench-emulator bench.ptx [WORKLOAD]");
+  const char *only = argc == 3 ? argv[2] : NULL;
   Compiled compiled;
   char *ptx = read_file(argv[1], &compiled.size);
   compiled.ptx = ptx;
-  print_compiled(compiled);
+  if (!only) print_compiled(compiled);
   free(ptx);
   CounterKind unit = COUNTER_KIND_COUNT;
   for (int i = 0; i < workload_count; i++) {
+    if (only && !strstr(workloads[i].name, only)) continue;
     if (workloads[i].work != unit) {
       unit = workloads[i].work;
       printf("million %s a second, one core; memory of the program and of the checks in KB\n", unit_of(unit));

@@ -180,3 +180,26 @@ int race_write_row(RowActor *row, Region *region, uint64_t offset, int lane, int
   }
   return count;
 }
+
+// ---- lanes far from each other ----
+
+static bool are_equal_cells(const LaneCells *cells) {
+  return are_marks(cells->write, cells->units, *cells->write) && are_marks(cells->read, cells->units, *cells->read);
+}
+
+bool race_read_units(Scatter scatter, const RowActor *row, Region *region, uint64_t offset, int lane, LaneCells cells) {
+  bool foreign;
+  if (!are_equal_cells(&cells) || !race_may_read(&scatter, row, &cells, lane, &foreign)) return false;
+  if (foreign) set_marks(foreign_marks(cells.page, offset), cells.units, *cells.read);
+  set_marks(cells.read, cells.units, mark_of_epoch(&region->shadow, cells.page, scatter.own | (unsigned)lane));
+  return true;
+}
+
+bool race_write_units(Scatter scatter, const RowActor *row, Region *region, int lane, LaneCells cells) {
+  if (cells.units == units_of(cells.page, cells.page->size)) return false;
+  if (!are_equal_cells(&cells) || !race_may_write(&scatter, row, &cells, lane)) return false;
+  Mark mark = mark_of_epoch(&region->shadow, cells.page, scatter.own | (unsigned)lane);
+  set_marks(cells.read, cells.units, 0);
+  set_marks(cells.write, cells.units, mark);
+  return true;
+}

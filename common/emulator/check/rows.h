@@ -50,67 +50,72 @@ ALWAYS_INLINE bool comes_before(const RowActor *row, Epoch event, Epoch *met, Co
   return *comes == COMES_ALL || (*comes == COMES_OWN && (mark & LANE_MASK) == (unsigned)lane);
 }
 
-// What shadow memory has of a lane's element.
+// What shadow memory has of a lane's element, which is aligned and so inside a page.
 typedef struct LaneCells {
-  ShadowPage *page;
+  ShadowPage *page;    // NULL: this launch has not touched it
   Mark *write, *read;  // units of them
-  int units;
+  int units;           // 0: larger than the element
 } LaneCells;
 
-// False when the element's bytes do not have equal cells, or larger ones. It is aligned, so it is inside a page. One unit, the
-// commonest, needs no loops.
-ALWAYS_INLINE bool scattered_cells(LaneCells *cells, const Scatter *scatter, const Region *region, uint64_t offset,
-                                   int size) {
+ALWAYS_INLINE LaneCells scattered_cells(const Scatter *scatter, const Region *region, uint64_t offset, int size) {
   ShadowPage *page = region->shadow.pages[offset >> SHADOW_PAGE_SHIFT];
-  if (!page || page->launch != scatter->launch) return false;
-  int units = units_of(page, size);
-  if (!units) return false;
-  Mark *write = write_marks(page, offset), *read = write + units_of(page, page->size);
-  *cells = (LaneCells){page, write, read, units};
-  return units == 1 || (are_marks(write, units, *write) && are_marks(read, units, *read));
+  if (!page || page->launch != scatter->launch) return (LaneCells){0};
+  int place = (int)(offset & (SHADOW_PAGE - 1));
+  if (1 << page->unit == size) {  // the commonest: with a constant size these are no divisions
+    Mark *write = page->marks + place / size;
+    return (LaneCells){page, write, write + page->size / size, 1};
+  }
+  Mark *write = write_marks(page, offset);
+  return (LaneCells){page, write, write + units_of(page, page->size), units_of(page, size)};
 }
 
-ALWAYS_INLINE void set_scattered(Mark *marks, int units, Mark mark) {
-  if (units == 1)
-    *marks = mark;
-  else
-    set_marks(marks, units, mark);
-}
+// race_read_by and race_write_by of one of the lanes alike, in the simplest case: of an element that is one unit, the
+// commonest, here; of several with equal cells in functions. False when it is not that: then nothing was done. By value,
+// because what a pointer leads to does not stay in registers.
+bool race_read_units(Scatter scatter, const RowActor *row, Region *region, uint64_t offset, int lane, LaneCells cells);
+bool race_write_units(Scatter scatter, const RowActor *row, Region *region, int lane, LaneCells cells);
 
-// race_read_by and race_write_by of one of the lanes alike, in the simplest case. False when it is not that: then nothing was
-// done.
-ALWAYS_INLINE bool race_read_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane,
-                                  int size) {
-  LaneCells cells;
-  if (!scattered_cells(&cells, scatter, region, offset, size)) return false;
-  ShadowPage *page = cells.page;
-  Mark write = *cells.write, read = *cells.read;
+// *foreign: another cluster's read has to go to the page's foreign marks.
+ALWAYS_INLINE bool race_may_read(Scatter *scatter, const RowActor *row, const LaneCells *cells, int lane,
+                                 bool *foreign) {
+  const ShadowPage *page = cells->page;
+  Mark write = *cells->write, read = *cells->read;
   Epoch event = page->events[write >> LANE_BITS];
   if (event ? !comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane) : write != EPOCH_HOST)
     return false;
   event = page->events[read >> LANE_BITS];
-  if (event && !comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane)) {
-    if (scatter->read_comes != COMES_ELSEWHERE || !page->foreign) return false;
-    set_scattered(foreign_marks(page, offset), cells.units, read);
-  }
-  Mark mark = mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane);
-  set_scattered(cells.read, cells.units, mark);
+  *foreign = event && !comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane);
+  return !*foreign || (scatter->read_comes == COMES_ELSEWHERE && page->foreign);
+}
+
+ALWAYS_INLINE bool race_may_write(Scatter *scatter, const RowActor *row, const LaneCells *cells, int lane) {
+  const ShadowPage *page = cells->page;
+  Mark write = *cells->write, read = *cells->read;
+  if (page->foreign) return false;
+  Epoch event = page->events[write >> LANE_BITS];
+  if (event && !comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane)) return false;
+  event = page->events[read >> LANE_BITS];
+  return !event || comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane);
+}
+
+ALWAYS_INLINE bool race_read_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane,
+                                  int size) {
+  LaneCells cells = scattered_cells(scatter, region, offset, size);
+  if (cells.units != 1) return cells.units && race_read_units(*scatter, row, region, offset, lane, cells);
+  bool foreign;
+  if (!race_may_read(scatter, row, &cells, lane, &foreign)) return false;
+  if (foreign) *foreign_marks(cells.page, offset) = *cells.read;
+  *cells.read = mark_of_epoch(&region->shadow, cells.page, scatter->own | (unsigned)lane);
   return true;
 }
 
 ALWAYS_INLINE bool race_write_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane,
                                    int size) {
-  LaneCells cells;
-  if (!scattered_cells(&cells, scatter, region, offset, size)) return false;
-  ShadowPage *page = cells.page;
-  if (page->foreign || size == page->size) return false;
-  Mark write = *cells.write, read = *cells.read;
-  Epoch event = page->events[write >> LANE_BITS];
-  if (event && !comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane)) return false;
-  event = page->events[read >> LANE_BITS];
-  if (event && !comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane)) return false;
-  Mark mark = mark_of_epoch(&region->shadow, page, scatter->own | (unsigned)lane);
-  if (read) set_scattered(cells.read, cells.units, 0);
-  set_scattered(cells.write, cells.units, mark);
+  LaneCells cells = scattered_cells(scatter, region, offset, size);
+  if (cells.units != 1) return cells.units && race_write_units(*scatter, row, region, lane, cells);
+  if (size == cells.page->size || !race_may_write(scatter, row, &cells, lane)) return false;
+  Mark mark = mark_of_epoch(&region->shadow, cells.page, scatter->own | (unsigned)lane);
+  *cells.read = 0;
+  *cells.write = mark;
   return true;
 }

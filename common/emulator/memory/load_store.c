@@ -13,6 +13,7 @@
 #include "load_store.h"
 
 enum { MAX_VECTOR = 4, MAX_BYTES = 16 };
+enum { SHORTEST_ROW = 4 };  // fewer lanes one after the other are served one by one
 #define HASH_FACTOR 0x9e3779b97f4a7c15ull
 
 // What a load or store needs beside the Inst: where its elements are in registers.
@@ -312,20 +313,33 @@ typedef struct Scattered {
   RowActor *row;
   PageLock **lock;
   Region *region;
+  u8 *data;             // the region's
+  uint64_t last;        // the offset of the last element in it
   uint64_t difference;  // between an offset in the region and its address
+  Mask alike;           // lanes whose check may be the row's
   bool plain;           // one element, as large as its register
   bool hazards, alone;  // the launch's
 } Scattered;
 
 static Scattered scattered_of(Warp *warp, const Transfer *transfer, RowActor *row, PageLock **lock,
                               const Neighbour *neighbour) {
-  bool plain = transfer->count == 1 && transfer->slot_sizes[0] == transfer->size && !transfer->sink[0];
   const Launch *launch = warp_launch(warp);
-  uint64_t difference = neighbour->offset - neighbour->address;
-  return (Scattered){warp, transfer, row, lock, neighbour->region, difference, plain, launch->hazards, launch->alone};
+  Region *region = neighbour->region;
+  return (Scattered){.warp = warp,
+                     .transfer = transfer,
+                     .row = row,
+                     .lock = lock,
+                     .region = region,
+                     .data = region->data,
+                     .last = region->size - (uint64_t)(transfer->size * transfer->count),
+                     .difference = neighbour->offset - neighbour->address,
+                     .alike = launch->hazards ? row->alike : FULL_MASK,
+                     .plain = transfer->count == 1 && transfer->slot_sizes[0] == transfer->size && !transfer->sink[0],
+                     .hazards = launch->hazards,
+                     .alone = launch->alone};
 }
 
-// The lanes of mask before the first four that are served better together: at one place, or one after the other.
+// The lanes of mask before the first SHORTEST_ROW that are served better together: at one place, or one after the other.
 static Mask scattered_lanes(Mask mask, const uint64_t addresses[LANES], int bytes) {
   uint64_t follow[LANES] = {0}, any = 0;
   Mask follows = 0;
@@ -343,17 +357,27 @@ static Mask scattered_lanes(Mask mask, const uint64_t addresses[LANES], int byte
 
 // Whether the lane's element is in the region, and its check may be the row's.
 ALWAYS_INLINE bool is_served(const Scattered *s, int lane, uint64_t address, int bytes) {
-  return address + s->difference <= s->region->size - (uint64_t)bytes && !(address & (uint64_t)(bytes - 1)) &&
-         (!s->hazards || s->row->alike >> lane & 1);
+  return address + s->difference <= s->last && !(address & (uint64_t)(bytes - 1)) && s->alike >> lane & 1;
 }
 
 ALWAYS_INLINE void lock_scattered(const Scattered *s, uint64_t offset) {
   if (!s->alone) memory_lock_next(s->lock, &(Access){.region = s->region, .offset = offset});
 }
 
+// A copy of its own, which the compiler keeps in registers; simple: of is_simple, as a constant.
+ALWAYS_INLINE Scattered own_copy(const Scattered *scattered, const bool simple) {
+  Scattered own = *scattered;
+  if (simple) own.plain = own.hazards = own.alone = true;
+  return own;
+}
+
+// The commonest case, for which the loops below are compiled once more, without its questions.
+static bool is_simple(const Scattered *s) { return s->plain && s->hazards && s->alone; }
+
 // Loads by the lanes of mask, one after the other, as far as their elements are in the region. Returns those done.
-ALWAYS_INLINE Mask load_lanes(const Scattered *scattered, const uint64_t addresses[LANES], Mask mask, const int bytes) {
-  const Scattered own = *scattered, *const s = &own;  // in registers: nothing else has it
+ALWAYS_INLINE Mask load_lanes(const Scattered *scattered, const uint64_t addresses[LANES], Mask mask, const int bytes,
+                              const bool simple) {
+  const Scattered own = own_copy(scattered, simple), *const s = &own;
   Scatter scatter = {0};
   if (s->hazards) scatter = race_scatter(s->row);
   u8 *slot = SLOT(s->warp, s->transfer->slots[0], u8);
@@ -362,7 +386,7 @@ ALWAYS_INLINE Mask load_lanes(const Scattered *scattered, const uint64_t address
     int lane = __builtin_ctz(rest);
     if (!is_served(s, lane, addresses[lane], bytes)) break;
     uint64_t offset = addresses[lane] + s->difference;
-    const u8 *data = s->region->data + offset;
+    const u8 *data = s->data + offset;
     lock_scattered(s, offset);
     if (s->hazards && !race_read_lane(&scatter, s->row, s->region, offset, lane, bytes)) {
       race_set_lane(&s->row->actor, lane);
@@ -377,9 +401,9 @@ ALWAYS_INLINE Mask load_lanes(const Scattered *scattered, const uint64_t address
 }
 
 // As load_lanes.
-ALWAYS_INLINE Mask store_lanes(const Scattered *scattered, const uint64_t addresses[LANES], Mask mask,
-                               const int bytes) {
-  const Scattered own = *scattered, *const s = &own;  // in registers: nothing else has it
+ALWAYS_INLINE Mask store_lanes(const Scattered *scattered, const uint64_t addresses[LANES], Mask mask, const int bytes,
+                               const bool simple) {
+  const Scattered own = own_copy(scattered, simple), *const s = &own;
   Scatter scatter = {0};
   if (s->hazards) scatter = race_scatter(s->row);
   const u8 *slot = SLOT(s->warp, s->transfer->slots[0], u8);
@@ -390,7 +414,7 @@ ALWAYS_INLINE Mask store_lanes(const Scattered *scattered, const uint64_t addres
     u8 gathered[MAX_BYTES];
     if (!is_served(s, lane, addresses[lane], bytes)) break;
     uint64_t offset = addresses[lane] + s->difference;
-    u8 *data = s->region->data + offset;
+    u8 *data = s->data + offset;
     const u8 *value = s->plain ? slot + lane * bytes : gathered;
     if (!s->plain) gather_row(s->warp, s->transfer, lane, 1, gathered);
     lock_scattered(s, offset);
@@ -405,23 +429,23 @@ ALWAYS_INLINE Mask store_lanes(const Scattered *scattered, const uint64_t addres
   return mask & ~rest;
 }
 
-// A function of its own for the commonest size, so that it has all registers.
+// Functions of their own for the commonest size, so that they have all registers.
 __attribute__((noinline)) static Mask load_words(const Scattered *s, const uint64_t addresses[LANES], Mask mask) {
-  return load_lanes(s, addresses, mask, 4);
+  return load_lanes(s, addresses, mask, 4, true);
 }
 
 __attribute__((noinline)) static Mask store_words(const Scattered *s, const uint64_t addresses[LANES], Mask mask) {
-  return store_lanes(s, addresses, mask, 4);
+  return store_lanes(s, addresses, mask, 4, true);
 }
 
 static Mask load_scattered(const Scattered *s, const uint64_t addresses[LANES], Mask mask, int bytes) {
   mask = scattered_lanes(mask, addresses, bytes);
-  return bytes == 4 ? load_words(s, addresses, mask) : load_lanes(s, addresses, mask, bytes);
+  return bytes == 4 && is_simple(s) ? load_words(s, addresses, mask) : load_lanes(s, addresses, mask, bytes, false);
 }
 
 static Mask store_scattered(const Scattered *s, const uint64_t addresses[LANES], Mask mask, int bytes) {
   mask = scattered_lanes(mask, addresses, bytes);
-  return bytes == 4 ? store_words(s, addresses, mask) : store_lanes(s, addresses, mask, bytes);
+  return bytes == 4 && is_simple(s) ? store_words(s, addresses, mask) : store_lanes(s, addresses, mask, bytes, false);
 }
 
 // Lanes that read one place, or places one after the other, are served together.
@@ -448,7 +472,7 @@ static void load_weak(Warp *warp, const Inst *inst, Mask mask, const uint64_t ad
         continue;
       }
       count = evenly_spaced(left, addresses, (uint64_t)bytes);
-      if (count < LANES && !(launch->hazards && row.lane_by_lane)) {
+      if (count < SHORTEST_ROW && !(launch->hazards && row.lane_by_lane)) {
         Scattered scattered = scattered_of(warp, transfer, &row, &lock, &neighbour);
         done = load_scattered(&scattered, addresses, left, bytes);
         if (done) continue;
@@ -571,7 +595,7 @@ static void store_weak(Warp *warp, const Inst *inst, Mask mask, const uint64_t a
       break;
     if (access.region) {
       count = evenly_spaced(left, addresses, (uint64_t)bytes);
-      if (count < LANES && !(launch->hazards && row.lane_by_lane)) {
+      if (count < SHORTEST_ROW && !(launch->hazards && row.lane_by_lane)) {
         Scattered scattered = scattered_of(warp, transfer, &row, &lock, &neighbour);
         Mask done = store_scattered(&scattered, addresses, left, bytes);
         left &= ~done;
