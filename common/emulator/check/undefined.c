@@ -423,7 +423,7 @@ static void doubt_results(Warp *warp, const Inst *inst, const Touch *touches, Ma
 }
 
 void undefined_execute(Warp *warp, const Inst *inst, Mask lanes, Mask exec) {
-  const Touch *touches = &warp_launch(warp)->program->touches[inst->touch_start];
+  const Touch *touches = touches_of(warp_launch(warp)->program, inst);
   bool pure = is_pure(inst);
   Mask doubtful = inst->guarded ? lanes_of(warp->undefined, inst->guard, 1) & lanes : 0;
   if (doubtful && !pure) undefined_use(warp, inst, doubtful, inst->guard, 1);

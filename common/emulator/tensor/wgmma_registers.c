@@ -21,7 +21,7 @@ static bool is_wgmma(const Inst *inst) { return inst->row->registers == REGISTER
 
 static bool is_register_mov(const Program *program, const Inst *inst) {
   if (inst->row->registers != REGISTERS_RENAMED || inst->touch_count != 2) return false;
-  const Touch *touches = &program->touches[inst->touch_start];
+  const Touch *touches = touches_of(program, inst);
   return touches[0].written && !touches[1].written;
 }
 
@@ -118,7 +118,7 @@ static void rename_register(const WgmmaState *state, RegisterName *to, RegisterN
 static bool touch(Warp *warp, const Inst *inst, Mask mask) {
   const Program *program = warp_launch(warp)->program;
   WgmmaState *state = wgmma_state(warp);
-  const Touch *touches = &program->touches[inst->touch_start];
+  const Touch *touches = touches_of(program, inst);
   if (is_register_mov(program, inst)) {
     RegisterName *to = &state->names[touches[0].slot / SLOT_UNIT];
     const RegisterName *from = &state->names[touches[1].slot / SLOT_UNIT];
