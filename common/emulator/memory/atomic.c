@@ -77,7 +77,7 @@ static const struct {
   const char *operation;
   PtxType type;
   Combine *combine;
-} operations[] = {
+} atomic_operations[] = {
     {"exch", PTX_B32, exchange},        {"exch", PTX_B64, exchange},        {"cas", PTX_B16, compare_and_swap},
     {"cas", PTX_B32, compare_and_swap}, {"cas", PTX_B64, compare_and_swap}, {"and", PTX_B32, and_bits},
     {"and", PTX_B64, and_bits},         {"or", PTX_B32, or_bits},           {"or", PTX_B64, or_bits},
@@ -117,9 +117,9 @@ Combine *reduction_find(const char *operation, PtxType type, bool global) {
   if (!strcmp(operation, "max") && type == PTX_F16) return max_f16;
   if (!strcmp(operation, "min") && type == PTX_BF16) return min_bf16;
   if (!strcmp(operation, "max") && type == PTX_BF16) return max_bf16;
-  for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-    if (operations[i].type == type && !strcmp(operation, operations[i].operation))
-      return global ? global_combine(operations[i].combine) : operations[i].combine;
+  for (size_t i = 0; i < sizeof atomic_operations / sizeof *atomic_operations; i++)
+    if (atomic_operations[i].type == type && !strcmp(operation, atomic_operations[i].operation))
+      return global ? global_combine(atomic_operations[i].combine) : atomic_operations[i].combine;
   return NULL;
 }
 
@@ -163,7 +163,7 @@ static bool find_bytes(Warp *warp, const Inst *inst, int lane, uint64_t address,
 }
 
 // An exchange needs no old value. What it returns is undefined where nothing was written before.
-static void note_undefined(Warp *warp, const Inst *inst, int lane, const Access *access) {
+static void note_undefined_exchange(Warp *warp, const Inst *inst, int lane, const Access *access) {
   const Atomic *atomic = inst->extra;
   UndefinedSource source = {.kind = UNWRITTEN,
                             .region = access->region,
@@ -205,7 +205,7 @@ static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int 
   memory_unlock(&access);
   for (int e = 0; atomic->returns && e < atomic->count; e++)
     memcpy(SLOT(warp, atomic->d[e], u8) + (size_t)lane * size, old + (size_t)e * size, size);
-  if (warp->found_unwritten) note_undefined(warp, inst, lane, &access);
+  if (warp->found_unwritten) note_undefined_exchange(warp, inst, lane, &access);
   return true;
 }
 
@@ -249,12 +249,13 @@ static const struct {
     {"max", PTX_BF16X2, max_bf16x2},
 };
 
-static Combine *find_operation(const PtxInstruction *source, PtxType type, bool vector) {
+static Combine *find_combine(const PtxInstruction *source, PtxType type, bool vector) {
   for (size_t i = 0; i < sizeof vector_operations / sizeof *vector_operations && vector; i++)
     if (vector_operations[i].type == type && ptx_has(source, vector_operations[i].operation))
       return vector_operations[i].combine;
-  for (size_t i = 0; i < sizeof operations / sizeof *operations && !vector; i++)
-    if (operations[i].type == type && ptx_has(source, operations[i].operation)) return operations[i].combine;
+  for (size_t i = 0; i < sizeof atomic_operations / sizeof *atomic_operations && !vector; i++)
+    if (atomic_operations[i].type == type && ptx_has(source, atomic_operations[i].operation))
+      return atomic_operations[i].combine;
   return NULL;
 }
 
@@ -267,8 +268,8 @@ static bool is_loop(Combine *combine, int size) {
 }
 
 // The registers of an operand: one, or as many as the vector has.
-static bool decode_elements(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, PtxType type,
-                            bool is_destination, const Atomic *atomic, Slot *slots) {
+static bool decode_atomic_elements(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand,
+                                   PtxType type, bool is_destination, const Atomic *atomic, Slot *slots) {
   bool is_vector = operand->kind == PTX_OPERAND_VECTOR;
   if ((is_vector ? operand->item_count : 1) != atomic->count) {
     decoder_error(decoder, source, "needs %d registers", atomic->count);
@@ -288,7 +289,7 @@ static bool decode_operation(Decoder *decoder, const PtxInstruction *source, Ato
   atomic->size = (int)ptx_type_size(type);
   atomic->compares = ptx_has(source, "cas");
   bool wide = type == PTX_B128 && (atomic->compares || ptx_has(source, "exch"));
-  atomic->combine = wide ? NULL : find_operation(source, type, atomic->count > 1);
+  atomic->combine = wide ? NULL : find_combine(source, type, atomic->count > 1);
   atomic->loops = is_loop(atomic->combine, atomic->size);
   if (atomic->size * atomic->count > MAX_BYTES || (atomic->count > 1 && ptx_has(source, "shared")))
     decoder_error(decoder, source, "a vector is in global memory, and has at most %d bytes", MAX_BYTES);
@@ -318,9 +319,10 @@ static DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source
   // "If no .sem qualifier is specified, the operation is relaxed."
   atomic->order = order_of(source) == ORDER_WEAK ? ORDER_RELAXED : order_of(source);
   PtxType operand_type = type == PTX_F32 || type == PTX_F64 ? type : bits;
-  if (returns && !decode_elements(decoder, source, &source->operands[0], bits, true, atomic, atomic->d))
+  if (returns && !decode_atomic_elements(decoder, source, &source->operands[0], bits, true, atomic, atomic->d))
     return DECODE_FAILED;
-  if (!decode_elements(decoder, source, &operands[1], operand_type, false, atomic, atomic->b)) return DECODE_FAILED;
+  if (!decode_atomic_elements(decoder, source, &operands[1], operand_type, false, atomic, atomic->b))
+    return DECODE_FAILED;
   atomic->c = atomic->compares ? decoder_source(decoder, &operands[2], bits) : atomic->b[0];
   inst->extra = atomic;
   // Packed types are accessed one number at a time, PTX ISA 8.2.3.

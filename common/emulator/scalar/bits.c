@@ -132,7 +132,7 @@ static inline u32 leading_zeros(u64 x) { return x ? (u32)__builtin_clzll(x) : 64
 // The position of the highest bit that is not a copy of the sign; all ones when there is none.
 static inline u32 highest_bit(u64 x) { return x ? 63 - leading_zeros(x) : ~0u; }
 // The same as a distance from the top bit, number `top`.
-static inline u32 shift_amount(u64 x, u32 top) { return x ? top - highest_bit(x) : ~0u; }
+static inline u32 distance_from_top(u64 x, u32 top) { return x ? top - highest_bit(x) : ~0u; }
 // x with the copies of its sign cleared.
 static inline u64 without_sign(s64 x) { return (u64)(x < 0 ? ~x : x); }
 
@@ -144,10 +144,10 @@ LANE_OPERATION(bfind_u32, u32, u32, u32, u32, highest_bit(x))
 LANE_OPERATION(bfind_u64, u32, u64, u64, u64, highest_bit(x))
 LANE_OPERATION(bfind_s32, u32, s32, u32, u32, highest_bit(without_sign(x)))
 LANE_OPERATION(bfind_s64, u32, s64, u64, u64, highest_bit(without_sign(x)))
-LANE_OPERATION(bfind_shiftamt_u32, u32, u32, u32, u32, shift_amount(x, 31))
-LANE_OPERATION(bfind_shiftamt_u64, u32, u64, u64, u64, shift_amount(x, 63))
-LANE_OPERATION(bfind_shiftamt_s32, u32, s32, u32, u32, shift_amount(without_sign(x), 31))
-LANE_OPERATION(bfind_shiftamt_s64, u32, s64, u64, u64, shift_amount(without_sign(x), 63))
+LANE_OPERATION(bfind_shiftamt_u32, u32, u32, u32, u32, distance_from_top(x, 31))
+LANE_OPERATION(bfind_shiftamt_u64, u32, u64, u64, u64, distance_from_top(x, 63))
+LANE_OPERATION(bfind_shiftamt_s32, u32, s32, u32, u32, distance_from_top(without_sign(x), 31))
+LANE_OPERATION(bfind_shiftamt_s64, u32, s64, u64, u64, distance_from_top(without_sign(x), 63))
 
 // The position of the |offset|-th set bit of x at or above base (below, when offset is negative), base itself when
 // offset is 0 and its bit is set; all ones when there is none. For the least offset, whose magnitude overflows, an H100
@@ -194,7 +194,7 @@ static inline u64 extract_signed(s64 x, u32 position, u32 length) {
 }
 
 // y with the low `length` bits of x at position.
-static inline u64 insert(u64 x, u64 y, u32 position, u32 length) {
+static inline u64 insert_field(u64 x, u64 y, u32 position, u32 length) {
   position &= 255, length &= 255;
   if (position >= 64) return y;
   u64 field = low_bits(length) << position;
@@ -212,7 +212,7 @@ LANE_OPERATION(bfe_s64, u64, s64, u32, u32, extract_signed(x, y, z))
     T *d = SLOT(warp, inst->d, T);                                                                                     \
     const T *a = SLOT(warp, inst->a, T), *b = SLOT(warp, inst->b, T);                                                  \
     const u32 *position = SLOT(warp, inst->c, u32), *length = SLOT(warp, inst->d2, u32);                               \
-    EACH_LANE(mask, d[LANE] = (T)insert(a[LANE], b[LANE], position[LANE], length[LANE]));                              \
+    EACH_LANE(mask, d[LANE] = (T)insert_field(a[LANE], b[LANE], position[LANE], length[LANE]));                        \
   }
 
 INSERT_OPERATION(b32)
@@ -227,17 +227,17 @@ static inline u32 bit_mask_clamp(u32 start, u32 width) {
 }
 
 // The low `width` bits of x, zero- or sign-extended.
-static inline u32 extend(u32 x, u32 width, bool is_signed) {
+static inline u32 extend_field(u32 x, u32 width, bool is_signed) {
   if (width == 0) return 0;
   return (u32)(is_signed ? extract_signed((s32)x, 0, width) : extract_unsigned(x, 0, width));
 }
 
 LANE_OPERATION(bmsk_clamp, u32, u32, u32, u32, bit_mask_clamp(x, y))
 LANE_OPERATION(bmsk_wrap, u32, u32, u32, u32, bit_mask_wrap(x, y))
-LANE_OPERATION(szext_clamp_u32, u32, u32, u32, u32, extend(x, y < 32 ? y : 32, false))
-LANE_OPERATION(szext_clamp_s32, u32, u32, u32, u32, extend(x, y < 32 ? y : 32, true))
-LANE_OPERATION(szext_wrap_u32, u32, u32, u32, u32, extend(x, y & 31, false))
-LANE_OPERATION(szext_wrap_s32, u32, u32, u32, u32, extend(x, y & 31, true))
+LANE_OPERATION(szext_clamp_u32, u32, u32, u32, u32, extend_field(x, y < 32 ? y : 32, false))
+LANE_OPERATION(szext_clamp_s32, u32, u32, u32, u32, extend_field(x, y < 32 ? y : 32, true))
+LANE_OPERATION(szext_wrap_u32, u32, u32, u32, u32, extend_field(x, y & 31, false))
+LANE_OPERATION(szext_wrap_s32, u32, u32, u32, u32, extend_field(x, y & 31, true))
 
 // ---- the forms ----
 
@@ -256,7 +256,7 @@ LANE_OPERATION(szext_wrap_s32, u32, u32, u32, u32, extend(x, y & 31, true))
 #define BFI(T) FORM("bfi." #T, #T " " #T " " #T " u32 u32", bfi_##T)
 #define WORD(syntax, f) FORM(syntax, "b32 b32 b32", f)
 
-static const Form forms[] = {
+static const Form bit_forms[] = {
     LOGIC(pred),
     LOGIC(b16),
     LOGIC(b32),
@@ -353,7 +353,7 @@ DecodeResult decode_lop3(Decoder *decoder, const PtxInstruction *source, Inst *i
 }
 
 DecodeResult decode_bits(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms), inst);
+  DecodeResult result = form_decode(decoder, source, bit_forms, COUNT(bit_forms), inst);
   if (result != DECODED || inst->type != PTX_PRED) return result;
   if (source->operands[1].negated) inst->flags |= NEGATED_A;
   if (source->operand_count > 2 && source->operands[2].negated) inst->flags |= NEGATED_B;

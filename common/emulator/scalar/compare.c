@@ -114,7 +114,7 @@ typedef struct Plan {
 static bool is_half(PtxType type) { return type >= PTX_F16 && type <= PTX_BF16X2; }
 
 // f16 and bf16 numbers, or f32 ones that .ftz changes, as f32. A packed source's parts alternate.
-static void widen(const Plan *plan, f32 *to, const void *from, int part) {
+static void widen_to_f32(const Plan *plan, f32 *to, const void *from, int part) {
   if (plan->type == PTX_F32) {
     EACH to[i] = flush_f32(((const f32 *)from)[i]);
     return;
@@ -128,15 +128,15 @@ static void widen(const Plan *plan, f32 *to, const void *from, int part) {
   }
 }
 
-static Mask compare_part(const Plan *plan, const void *a, const void *b, int part) {
+static Mask compare_one_part(const Plan *plan, const void *a, const void *b, int part) {
   f32 x[LANES], y[LANES];
   if (!plan->ftz && !is_half(plan->type)) return plan->compare(a, b);
-  widen(plan, x, a, part);
-  widen(plan, y, b, part);
+  widen_to_f32(plan, x, a, part);
+  widen_to_f32(plan, y, b, part);
   return plan->compare(x, y);
 }
 
-static Mask combine(const Plan *plan, Warp *warp, const Inst *inst, Mask result) {
+static Mask combine_predicate(const Plan *plan, Warp *warp, const Inst *inst, Mask result) {
   if (plan->bool_op == NO_BOOL) return result;
   Mask c = *SLOT(warp, inst->c, Mask) ^ (plan->c_negated ? FULL_MASK : 0);
   return plan->bool_op == BOOL_AND ? result & c : plan->bool_op == BOOL_OR ? result | c : result ^ c;
@@ -158,9 +158,9 @@ static void execute_setp(Warp *warp, const Inst *inst, Mask mask) {
 static void execute_setp_general(Warp *warp, const Inst *inst, Mask mask) {
   const Plan *plan = inst->extra;
   const void *a = SLOT(warp, inst->a, void), *b = SLOT(warp, inst->b, void);
-  Mask p = compare_part(plan, a, b, 0), q = plan->parts == 2 ? compare_part(plan, a, b, 1) : ~p;
-  p = combine(plan, warp, inst, p);
-  q = combine(plan, warp, inst, q);
+  Mask p = compare_one_part(plan, a, b, 0), q = plan->parts == 2 ? compare_one_part(plan, a, b, 1) : ~p;
+  p = combine_predicate(plan, warp, inst, p);
+  q = combine_predicate(plan, warp, inst, q);
   write_predicate(warp, inst->d, p, mask);
   if (plan->has_q) write_predicate(warp, inst->d2, q, mask);
 }
@@ -168,9 +168,9 @@ static void execute_setp_general(Warp *warp, const Inst *inst, Mask mask) {
 static void execute_set(Warp *warp, const Inst *inst, Mask mask) {
   const Plan *plan = inst->extra;
   const void *a = SLOT(warp, inst->a, void), *b = SLOT(warp, inst->b, void);
-  Mask low = combine(plan, warp, inst, compare_part(plan, a, b, 0));
+  Mask low = combine_predicate(plan, warp, inst, compare_one_part(plan, a, b, 0));
   if (plan->parts == 2) {
-    Mask high = combine(plan, warp, inst, compare_part(plan, a, b, 1));
+    Mask high = combine_predicate(plan, warp, inst, compare_one_part(plan, a, b, 1));
     u32 *d = SLOT(warp, inst->d, u32), value = (u32)plan->d_true;
     EACH_LANE(mask, d[LANE] = (low >> LANE & 1 ? value : 0) | (high >> LANE & 1 ? value << 16 : 0));
   } else if (plan->d_size == 2) {
@@ -237,7 +237,7 @@ static const Form selp_forms[] = {EVERY_TYPE(SELP)}, slct_forms[] = {EVERY_TYPE(
 
 // ---- decoding ----
 
-static Compare *find_row(const Row *rows, int count, const char *op, PtxType type) {
+static Compare *find_comparison(const Row *rows, int count, const char *op, PtxType type) {
   char name[32];
   snprintf(name, sizeof name, "%s.%s", op, ptx_type_name(type));
   for (int i = 0; i < count; i++)
@@ -246,11 +246,11 @@ static Compare *find_row(const Row *rows, int count, const char *op, PtxType typ
 }
 
 // Reads the modifiers before the types, in any order: the comparison, how it is combined, and ftz.
-static DecodeResult read_modifiers(Decoder *decoder, const PtxInstruction *source, int count, Plan *plan) {
+static DecodeResult read_comparison(Decoder *decoder, const PtxInstruction *source, int count, Plan *plan) {
   static const char *const bool_ops[] = {"", "and", "or", "xor"};
   for (int m = 0; m < count; m++) {
     const char *name = source->modifiers[m];
-    Compare *compare = find_row(comparisons, COUNT(comparisons), name, plan->type);
+    Compare *compare = find_comparison(comparisons, COUNT(comparisons), name, plan->type);
     bool known = compare && !plan->compare;
     if (known) plan->compare = compare;
     for (int i = BOOL_AND; i <= BOOL_XOR && !known && !plan->bool_op; i++)
@@ -289,7 +289,7 @@ DecodeResult decode_setp(Decoder *decoder, const PtxInstruction *source, Inst *i
   if (last < 0 || ptx_type_from_name(source->modifiers[last]) != plan->type || plan->type == PTX_NO_TYPE ||
       plan->type == PTX_OTHER_TYPE)
     return decoder_error(decoder, source, "needs a type to compare, at the end");
-  if (read_modifiers(decoder, source, last, plan) != DECODED || read_sources(decoder, source, plan, inst) != DECODED)
+  if (read_comparison(decoder, source, last, plan) != DECODED || read_sources(decoder, source, plan, inst) != DECODED)
     return DECODE_FAILED;
   const PtxOperand *d = &source->operands[0];
   plan->has_q = d->kind == PTX_OPERAND_PAIR;
@@ -328,7 +328,7 @@ DecodeResult decode_set(Decoder *decoder, const PtxInstruction *source, Inst *in
     return decoder_error(decoder, source, "needs a destination and a source type");
   if (!set_types_meet(to, plan->type))
     return decoder_error(decoder, source, "cannot write .%s for these sources", ptx_type_name(to));
-  if (read_modifiers(decoder, source, types, plan) != DECODED || read_sources(decoder, source, plan, inst) != DECODED)
+  if (read_comparison(decoder, source, types, plan) != DECODED || read_sources(decoder, source, plan, inst) != DECODED)
     return DECODE_FAILED;
   inst->d = decoder_destination(decoder, &source->operands[0], to);
   plan->d_size = (int)ptx_type_size(to);
@@ -342,7 +342,7 @@ DecodeResult decode_testp(Decoder *decoder, const PtxInstruction *source, Inst *
   Plan *plan = decoder_allocate(decoder, sizeof *plan);
   plan->type = ptx_instruction_type(source);
   if (source->modifier_count == 2 && plan->type != PTX_NO_TYPE)
-    plan->compare = find_row(tests, COUNT(tests), source->modifiers[0], plan->type);
+    plan->compare = find_comparison(tests, COUNT(tests), source->modifiers[0], plan->type);
   if (!plan->compare)
     return decoder_error(decoder, source,
                          "needs one of .finite .infinite .number .notanumber .normal .subnormal, and .f32 or .f64");

@@ -41,7 +41,7 @@ ALWAYS_INLINE bool is_oob(u16 x) { return (x & 0x7fff) == OOB_NAN; }
 
 // .ftz, which f16 alone has, judges the exact product: one below 2^-14 becomes zero even where rounding would lift it
 // to 2^-14.
-ALWAYS_INLINE f64 multiply(f64 x, f64 y, bool ftz) {
+ALWAYS_INLINE f64 multiply_flushing(f64 x, f64 y, bool ftz) {
   f64 exact = x * y;
   return ftz && fabs(exact) < 0x1p-14 ? copysign(0, exact) : exact;
 }
@@ -55,7 +55,7 @@ ALWAYS_INLINE f64 multiply(f64 x, f64 y, bool ftz) {
 
 OPERATION(add, 2, sum_to_odd(x[i], y[i]))
 OPERATION(sub, 2, sum_to_odd(x[i], -y[i]))
-OPERATION(mul, 2, multiply(x[i], y[i], flags &FORM_FTZ))
+OPERATION(mul, 2, multiply_flushing(x[i], y[i], flags &FORM_FTZ))
 OPERATION(multiply_add, 3, sum_to_odd(x[i] * y[i], z[i]))
 OPERATION(absolute, 1, fabs(x[i]))
 OPERATION(negate, 1, -x[i])
@@ -92,31 +92,31 @@ static void narrow_bf16(u16 *to, const f64 *from) {
 }
 
 // Magnitudes below the smallest normal become zero of their sign.
-static void flush(u16 *codes, u16 smallest_normal) {
+static void flush_codes(u16 *codes, u16 smallest_normal) {
   EACH codes[i] &= (codes[i] & 0x7fff) < smallest_normal ? 0x8000 : 0xffff;
 }
 
 // Clamping commutes with rounding, because 0 and 1 are numbers of both formats.
-static void clamp(f64 *x, unsigned flags) {
+static void clamp_values(f64 *x, unsigned flags) {
   if (flags & FORM_SAT) EACH x[i] = saturate_f64(x[i]);
   if (flags & FORM_RELU) EACH x[i] = relu_f64(x[i]);
 }
 
 // ---- execution ----
 
-static void step(const HalfPlan *plan, unsigned flags, u16 *d, const u16 *const *sources) {
+static void execute_part(const HalfPlan *plan, unsigned flags, u16 *d, const u16 *const *sources) {
   u16 codes[LANES];
   f64 values[3][LANES];
   for (int s = 0; s < plan->operation.sources; s++) {
     memcpy(codes, sources[s], sizeof codes);
-    if (plan->smallest_normal) flush(codes, plan->smallest_normal);
+    if (plan->smallest_normal) flush_codes(codes, plan->smallest_normal);
     plan->widen(values[s], codes);
   }
   plan->operation.compute(values[0], values[1], values[2], flags);
-  clamp(values[0], flags);
+  clamp_values(values[0], flags);
   plan->narrow(d, values[0]);
   if (flags & FORM_OOB) EACH d[i] = is_oob(sources[0][i]) || is_oob(sources[1][i]) ? 0 : d[i];
-  if (plan->smallest_normal) flush(d, plan->smallest_normal);
+  if (plan->smallest_normal) flush_codes(d, plan->smallest_normal);
 }
 
 // Writes the results of the mask's lanes.
@@ -136,7 +136,7 @@ static void execute_half(Warp *warp, const Inst *inst, Mask mask) {
   for (int s = 0; s < plan->steps; s++) {
     const u16 *sources[3] = {SLOT(warp, inst->a, u16) + s * LANES, SLOT(warp, inst->b, u16) + s * LANES,
                              SLOT(warp, inst->c, u16) + s * LANES};
-    step(plan, inst->flags, result + s * LANES, sources);
+    execute_part(plan, inst->flags, result + s * LANES, sources);
   }
   if (plan->steps == 1)
     keep_u16(SLOT(warp, inst->d, u16), result, mask);
@@ -180,13 +180,13 @@ static void execute_half(Warp *warp, const Inst *inst, Mask mask) {
   FORMS("tanh", ".approx", T, ONE, tangent)
 // clang-format on
 
-static const Form forms[] = {F16_FORMS(f16), F16_FORMS(f16x2), BF16_FORMS(bf16), BF16_FORMS(bf16x2)};
+static const Form half_forms[] = {F16_FORMS(f16), F16_FORMS(f16x2), BF16_FORMS(bf16), BF16_FORMS(bf16x2)};
 
 DecodeResult decode_half(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms), inst);
+  DecodeResult result = form_decode(decoder, source, half_forms, COUNT(half_forms), inst);
   if (result != DECODED) return result;
   FormMatch match;
-  form_find(decoder, source, forms, COUNT(forms), &match);
+  form_find(decoder, source, half_forms, COUNT(half_forms), &match);
   bool is_f16 = inst->type == PTX_F16 || inst->type == PTX_F16X2;
   HalfPlan *plan = decoder_allocate(decoder, sizeof *plan);
   *plan = (HalfPlan){

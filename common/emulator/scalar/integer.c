@@ -94,21 +94,21 @@ LANE_OPERATION(mad24_hi_sat_s32, s32, u32, u32, s32, clamp_s32(((s64)product24_s
 // ---- two 16-bit numbers in 32 bits ----
 
 static inline u32 pack16(u32 low, u32 high) { return (low & 0xffff) | high << 16; }
-static inline s32 smaller(s32 x, s32 y) { return x < y ? x : y; }
-static inline s32 larger(s32 x, s32 y) { return x > y ? x : y; }
+static inline s32 smaller_s32(s32 x, s32 y) { return x < y ? x : y; }
+static inline s32 larger_s32(s32 x, s32 y) { return x > y ? x : y; }
 
 // f of the low halves and of the high halves, read as type T.
 #define PACKED_OPERATION(name, T, f)                                                                                   \
   LANE_OPERATION(name, u32, u32, u32, u32, pack16((u32)f((T)x, (T)y), (u32)f((T)(x >> 16), (T)(y >> 16))))
 #define SUM(x, y) ((x) + (y))
-#define SMALLER_RELU(x, y) larger(smaller(x, y), 0)
-#define LARGER_RELU(x, y) larger(larger(x, y), 0)
+#define SMALLER_RELU(x, y) larger_s32(smaller_s32(x, y), 0)
+#define LARGER_RELU(x, y) larger_s32(larger_s32(x, y), 0)
 
 PACKED_OPERATION(add_16x2, u16, SUM)
-PACKED_OPERATION(min_u16x2, u16, smaller)
-PACKED_OPERATION(max_u16x2, u16, larger)
-PACKED_OPERATION(min_s16x2, s16, smaller)
-PACKED_OPERATION(max_s16x2, s16, larger)
+PACKED_OPERATION(min_u16x2, u16, smaller_s32)
+PACKED_OPERATION(max_u16x2, u16, larger_s32)
+PACKED_OPERATION(min_s16x2, s16, smaller_s32)
+PACKED_OPERATION(max_s16x2, s16, larger_s32)
 PACKED_OPERATION(min_relu_s16x2, s16, SMALLER_RELU)
 PACKED_OPERATION(max_relu_s16x2, s16, LARGER_RELU)
 
@@ -228,7 +228,7 @@ CARRYING_HIGH_OPERATIONS(s64, u64, s128, 64)
       TERNARY("madc.lo.cc", T, madc_lo_cc_##U), TERNARY("mad.hi.cc", T, mad_hi_cc_##T),                                \
       TERNARY("madc.hi", T, madc_hi_##T), TERNARY("madc.hi.cc", T, madc_hi_cc_##T)
 
-static const Form forms[] = {
+static const Form integer_forms[] = {
     EVERY_TYPE(u16),
     EVERY_TYPE(s16),
     EVERY_TYPE(u32),
@@ -274,5 +274,5 @@ static const Form forms[] = {
 };
 
 DecodeResult decode_integer(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  return form_decode(decoder, source, forms, COUNT(forms), inst);
+  return form_decode(decoder, source, integer_forms, COUNT(integer_forms), inst);
 }

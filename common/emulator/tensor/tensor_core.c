@@ -130,7 +130,7 @@ ALWAYS_INLINE Term decode_term(Layout layout, uint32_t bits) {
 }
 
 // An infinity times a zero is NaN. Signs multiply, of infinities too: those have a significand.
-ALWAYS_INLINE Term multiply(Term x, Term y) {
+ALWAYS_INLINE Term multiply_terms(Term x, Term y) {
   Term product = {FINITE, x.significand * y.significand, x.exponent + y.exponent, x.fraction_bits + y.fraction_bits};
   if (x.special || y.special) product.special = product.significand > 0 ? POSITIVE_INFINITY : NEGATIVE_INFINITY;
   if (product.special && !product.significand) product.special = NOT_A_NUMBER;
@@ -174,7 +174,7 @@ static double dot_product(const TermRow *row, const TensorB *b, int n, Rules rul
   const Layout layout = layouts[b->format];
   Term terms[TENSOR_MAX_DEPTH + 1];
   int count = row->count;
-  for (int i = 0; i < count; i++) terms[i] = multiply(row->terms[i], decode_term(layout, b->bits[row->k[i]][n]));
+  for (int i = 0; i < count; i++) terms[i] = multiply_terms(row->terms[i], decode_term(layout, b->bits[row->k[i]][n]));
   terms[count++] = decode_term(layouts[c_format], c);
 
   int32_t top = SMALLEST_TOP;
@@ -254,8 +254,8 @@ ALWAYS_INLINE uint32_t element_at(const void *elements, int i, int size, uint32_
   return (((const uint32_t *)elements)[i] ^ sign) & 0xffffe000;
 }
 
-ALWAYS_INLINE void copy_elements(TensorOperand *o, int depth, const void *elements, int size, int line_stride,
-                                 int k_stride, bool negate) {
+ALWAYS_INLINE void copy_operand(TensorOperand *o, int depth, const void *elements, int size, int line_stride,
+                                int k_stride, bool negate) {
   const uint32_t sign = negate ? 1u << (8 * size - 1) : 0;
   for (int k = 0; k < o->depth; k++) {
     const int used = k < depth ? o->lines : 0;
@@ -264,7 +264,7 @@ ALWAYS_INLINE void copy_elements(TensorOperand *o, int depth, const void *elemen
   }
 }
 
-static void begin(TensorOperand *o, TensorFormat format, int lines, int depth) {
+static void begin_operand(TensorOperand *o, TensorFormat format, int lines, int depth) {
   o->format = format;
   o->lines = lines;
   o->depth = depth <= 8 && format == TENSOR_TF32 ? 8 : depth <= 16 ? 16 : depth <= 32 ? 32 : 64;
@@ -273,13 +273,13 @@ static void begin(TensorOperand *o, TensorFormat format, int lines, int depth) {
 
 static void decode(TensorOperand *o, TensorFormat format, int lines, int depth, const void *elements, int line_stride,
                    int k_stride, bool negate) {
-  begin(o, format, lines, depth);
+  begin_operand(o, format, lines, depth);
   if (format == TENSOR_F16 || format == TENSOR_BF16)
-    copy_elements(o, depth, elements, 2, line_stride, k_stride, negate);
+    copy_operand(o, depth, elements, 2, line_stride, k_stride, negate);
   else if (format == TENSOR_TF32)
-    copy_elements(o, depth, elements, 4, line_stride, k_stride, negate);
+    copy_operand(o, depth, elements, 4, line_stride, k_stride, negate);
   else
-    copy_elements(o, depth, elements, 1, line_stride, k_stride, negate);
+    copy_operand(o, depth, elements, 1, line_stride, k_stride, negate);
   scale_operand(o);
 }
 
@@ -292,7 +292,7 @@ void tensor_decode_sparse_a(TensorA *a, TensorFormat format, int rows, int depth
                             const uint8_t (*places)[TENSOR_MAX_DEPTH], bool negate) {
   const int size = format == TENSOR_TF32 ? 4 : format == TENSOR_F16 || format == TENSOR_BF16 ? 2 : 1;
   const uint32_t sign = negate ? 1u << (8 * size - 1) : 0;
-  begin(a, format, rows, depth);
+  begin_operand(a, format, rows, depth);
   for (int k = 0; k < a->depth; k++)
     for (int m = 0; m < padded(rows); m++) a->bits[k][m] = 0;
   for (int m = 0; m < rows; m++) {
