@@ -69,7 +69,7 @@ static void acquire(Warp *warp, const Inst *inst, int lane, uint64_t address, St
   if (!region || region->kind != REGION_GLOBAL || address - region->base + EMULATOR_TENSOR_MAP_BYTES > region->size)
     return;
   uint64_t offset = address - region->base;
-  Actor actor = race_lane(warp, inst, lane, WEAK);
+  Actor actor = actor_of_lane(warp, inst, lane, WEAK);
   LastWrites writes = last_writes(&actor, region, offset);
   if (!writes.ordered || scope < scope_needed(&actor, writes.by_kernel)) return;
   MapFence *fence = fence_of(warp->block, region, offset, warp->index);
@@ -103,7 +103,7 @@ static bool is_fenced(const Actor *actor, const Region *region, uint64_t offset,
     if (fence->offset != offset || fence->region != region || fence->writes != writes) continue;
     for (Mask rest = fence->lanes; rest; rest &= rest - 1) {
       int lane = __builtin_ctz(rest);
-      if (race_knows_thread(actor, warp_thread(&block->warps[fence->warp], lane), fence->clock[lane])) return true;
+      if (actor_knows(actor, warp_thread(&block->warps[fence->warp], lane), fence->clock[lane])) return true;
     }
   }
   return false;
@@ -150,7 +150,7 @@ static void report_unfenced_map(const Actor *actor, uint64_t address, bool may_b
 void map_fences_check(Warp *warp, const Inst *inst, int lane, const Access *map, const TensorMapFields *fields) {
   Region *region = map->region;
   if (!warp_launch(warp)->hazards || !region) return;
-  Actor actor = race_lane(warp, inst, lane, WEAK);
+  Actor actor = actor_of_lane(warp, inst, lane, WEAK);
   for (int half = 0; half < EMULATOR_TENSOR_MAP_BYTES; half += TENSOR_MAP_ALIGNMENT) {
     Access part = {.region = region, .offset = map->offset + (uint64_t)half};
     memory_lock(&part);

@@ -389,7 +389,7 @@ ALWAYS_INLINE Mask load_lanes(const Scattered *scattered, const uint64_t address
     const u8 *data = s->data + offset;
     lock_scattered(s, offset);
     if (s->hazards && !race_read_lane(&scatter, s->row, s->region, offset, lane, bytes)) {
-      race_set_lane(&s->row->actor, lane);
+      actor_set_lane(&s->row->actor, lane);
       race_read_by(&s->row->actor, s->region, offset, bytes);
     }
     if (s->plain)
@@ -419,7 +419,7 @@ ALWAYS_INLINE Mask store_lanes(const Scattered *scattered, const uint64_t addres
     if (!s->plain) gather_row(s->warp, s->transfer, lane, 1, gathered);
     lock_scattered(s, offset);
     if (s->hazards && !race_write_lane(&scatter, s->row, s->region, offset, lane, bytes)) {
-      race_set_lane(&s->row->actor, lane);
+      actor_set_lane(&s->row->actor, lane);
       race_write_by(&s->row->actor, s->region, offset, bytes, value);
     }
     changed |= memcmp(data, value, (size_t)bytes) != 0;
@@ -557,7 +557,7 @@ static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
   Neighbour neighbour = {0};
-  Actor actor = race_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
+  Actor actor = actor_of_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     u8 value[MAX_BYTES];
@@ -570,7 +570,7 @@ static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t
                  lane, transfer->order, transfer->strength);
     memory_lock(&access);
     if (warp_launch(warp)->hazards && access.region) {
-      race_set_lane(&actor, lane);
+      actor_set_lane(&actor, lane);
       race_write_by(&actor, access.region, access.offset, bytes, value);
     }
     store_bytes(warp, &access, value, bytes);
