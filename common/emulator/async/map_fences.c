@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../check/hazard.h"
+#include "../memory/access.h"
 #include "../warp/host_memory.h"
 
 // The acquiring fences that lanes of a warp have executed for one map since it was written last.
@@ -151,12 +152,7 @@ void map_fences_check(Warp *warp, const Inst *inst, int lane, const Access *map,
   Region *region = map->region;
   if (!warp_launch(warp)->hazards || !region) return;
   Actor actor = actor_of_lane(warp, inst, lane, WEAK);
-  for (int half = 0; half < EMULATOR_TENSOR_MAP_BYTES; half += TENSOR_MAP_ALIGNMENT) {
-    Access part = {.region = region, .offset = map->offset + (uint64_t)half};
-    memory_lock(&part);
-    race_read_by(&actor, region, part.offset, TENSOR_MAP_ALIGNMENT);
-    memory_unlock(&part);
-  }
+  access_read(&actor, region, map->offset, NULL, EMULATOR_TENSOR_MAP_BYTES);
   if (region->kind != REGION_GLOBAL) return;
   bool may_be_old = note_use(region, map->offset, warp_launch(warp)->number, fields->checksum);
   LastWrites writes = last_writes(&actor, region, map->offset);

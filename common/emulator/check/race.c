@@ -247,11 +247,6 @@ void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size
   shadow_write(&region->shadow, offset, size, launch, actor_epoch(actor));
 }
 
-void race_write(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, const void *value) {
-  Actor actor = actor_of_lane(warp, inst, lane, WEAK);
-  race_write_by(&actor, region, offset, size, value);
-}
-
 void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength) {
   Actor actor = actor_of_lane(warp, inst, lane, strength);
   for (int done = 0, run; done < size; done += run) {
