@@ -1,5 +1,5 @@
 // One access to memory, of any size, by a lane or an operation: it is checked, and its bytes are moved, one piece after the
-// other that a lock covers. What many lanes load and store at a time has a way of its own: load_store.c.
+// other that a lock covers. What many lanes load and store at a time has a way of its own: weak_access.h.
 #pragma once
 
 #include "memory.h"
