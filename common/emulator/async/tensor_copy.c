@@ -158,7 +158,7 @@ static Box make_box(Warp *warp, const TensorPlan *plan, int lane, const TensorMa
 }
 
 // Where a byte of the box lies once swizzled: addresses are those of the block's shared memory.
-static uint64_t swizzled(const Box *box, uint64_t address) {
+static uint64_t swizzled_address(const Box *box, uint64_t address) {
   uint64_t units = (uint64_t)tensor_swizzle_span(box->map.swizzle) / UNIT;
   return units ? address ^ ((address >> 7 & (units - 1)) << 4) : address;
 }
@@ -172,7 +172,7 @@ static void add_bytes(Pieces *pieces, const Box *box, const Region *shared, uint
   while (from < to) {
     uint32_t end = whole ? to : (from / UNIT + 1) * UNIT;
     if (end > to) end = to;
-    pieces_add(pieces, other ? &part : NULL, swizzled(box, address + from) - shared->base, end - from);
+    pieces_add(pieces, other ? &part : NULL, swizzled_address(box, address + from) - shared->base, end - from);
     part.offset += end - from;
     from = end;
   }

@@ -280,78 +280,75 @@ static void execute_cvt_pack(Warp *warp, const Inst *inst, Mask mask) {
             d[LANE] = (kept ? c[LANE] << kept : 0) | x << bits | y);
 }
 
-#define FIELD(T, encoding, bits) static const Kind field_##T = {#T, encoding, bits, 1, PTX_B32};
+static const Kind field_u16 = {"u16", UNSIGNED, 16, 1, PTX_B32};
+static const Kind field_s16 = {"s16", SIGNED, 16, 1, PTX_B32};
+static const Kind field_u8 = {"u8", UNSIGNED, 8, 1, PTX_B32};
+static const Kind field_s8 = {"s8", SIGNED, 8, 1, PTX_B32};
+static const Kind field_u4 = {"u4", UNSIGNED, 4, 1, PTX_B32};
+static const Kind field_s4 = {"s4", SIGNED, 4, 1, PTX_B32};
+static const Kind field_u2 = {"u2", UNSIGNED, 2, 1, PTX_B32};
+static const Kind field_s2 = {"s2", SIGNED, 2, 1, PTX_B32};
 
-FIELD(u16, UNSIGNED, 16)
-FIELD(s16, SIGNED, 16)
-FIELD(u8, UNSIGNED, 8)
-FIELD(s8, SIGNED, 8)
-FIELD(u4, UNSIGNED, 4)
-FIELD(s4, SIGNED, 4)
-FIELD(u2, UNSIGNED, 2)
-FIELD(s2, SIGNED, 2)
-
-// clang-format off
-#define PACK(T) {"cvt.pack.sat." #T ".s32", "b32 s32 s32", {execute_cvt_pack}, &field_##T}
-#define PACK_ABOVE(T) {"cvt.pack.sat." #T ".s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_##T}
-// clang-format on
-
-static const Form packs[] = {
-    PACK(u16),      PACK(s16),      PACK_ABOVE(u8), PACK_ABOVE(s8),
-    PACK_ABOVE(u4), PACK_ABOVE(s4), PACK_ABOVE(u2), PACK_ABOVE(s2),
+static const Form pack_forms[] = {
+    {"cvt.pack.sat.u16.s32", "b32 s32 s32", {execute_cvt_pack}, &field_u16},
+    {"cvt.pack.sat.s16.s32", "b32 s32 s32", {execute_cvt_pack}, &field_s16},
+    {"cvt.pack.sat.u8.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_u8},
+    {"cvt.pack.sat.s8.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_s8},
+    {"cvt.pack.sat.u4.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_u4},
+    {"cvt.pack.sat.s4.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_s4},
+    {"cvt.pack.sat.u2.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_u2},
+    {"cvt.pack.sat.s2.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_s2},
 };
 
 // ---- handlers of the most frequent conversions ----
 
-LANE_OPERATION(f32_f16, f32, u16, u16, u16, canonical_f32(f32_from_f16(x)))
-LANE_OPERATION(f32_bf16, u32, u16, u16, u16, (u32)x << 16)  // the H200 keeps a NaN's bits here
-LANE_OPERATION(f16_f32, u16, f32, f32, f32, f16_from_f32(x))
-LANE_OPERATION(bf16_f32, u16, f32, f32, f32, bf16_from_f32(x))
-LANE_OPERATION(f16x2_f32, u32, f32, f32, f32, (u32)f16_from_f32(x) << 16 | f16_from_f32(y))
-LANE_OPERATION(bf16x2_f32, u32, f32, f32, f32, (u32)bf16_from_f32(x) << 16 | bf16_from_f32(y))
+LANE_OPERATION(cvt_f32_f16, f32, u16, u16, u16, canonical_f32(f32_from_f16(x)))
+LANE_OPERATION(cvt_f32_bf16, u32, u16, u16, u16, (u32)x << 16)  // the H200 keeps a NaN's bits here
+LANE_OPERATION(cvt_f16_f32, u16, f32, f32, f32, f16_from_f32(x))
+LANE_OPERATION(cvt_bf16_f32, u16, f32, f32, f32, bf16_from_f32(x))
+LANE_OPERATION(cvt_f16x2_f32, u32, f32, f32, f32, (u32)f16_from_f32(x) << 16 | f16_from_f32(y))
+LANE_OPERATION(cvt_bf16x2_f32, u32, f32, f32, f32, (u32)bf16_from_f32(x) << 16 | bf16_from_f32(y))
 // Rounds 13 bits off, away from zero; of infinities and NaNs it cuts them, so that a NaN may become an infinity.
-LANE_OPERATION(tf32_f32, u32, u32, u32, u32, (x + (~x & 0x7f800000 ? 0x1000 : 0)) & 0xffffe000)
-LANE_OPERATION(f32_f64, f32, f64, f64, f64, x)  // a NaN is cut to size, here as on the H200
-LANE_OPERATION(f64_f32, f64, f32, f32, f32, x)
-LANE_OPERATION(f32_s32, f32, s32, s32, s32, x)
-LANE_OPERATION(f32_u32, f32, u32, u32, u32, x)
-LANE_OPERATION(f32_s64, f32, s64, s64, s64, x)
-LANE_OPERATION(f32_u64, f32, u64, u64, u64, x)
-LANE_OPERATION(f64_s32, f64, s32, s32, s32, x)
-LANE_OPERATION(f64_u32, f64, u32, u32, u32, x)
-LANE_OPERATION(u64_u32, u64, u32, u32, u32, x)
-LANE_OPERATION(s64_s32, s64, s32, s32, s32, x)
-LANE_OPERATION(u32_u64, u32, u64, u64, u64, x)
-LANE_OPERATION(u32_u16, u32, u16, u16, u16, x)
-LANE_OPERATION(s32_s16, s32, s16, s16, s16, x)
-LANE_OPERATION(u16_u32, u16, u32, u32, u32, x)
+LANE_OPERATION(cvt_tf32_f32, u32, u32, u32, u32, (x + (~x & 0x7f800000 ? 0x1000 : 0)) & 0xffffe000)
+LANE_OPERATION(cvt_f32_f64, f32, f64, f64, f64, x)  // a NaN is cut to size, here as on the H200
+LANE_OPERATION(cvt_f64_f32, f64, f32, f32, f32, x)
+LANE_OPERATION(cvt_f32_s32, f32, s32, s32, s32, x)
+LANE_OPERATION(cvt_f32_u32, f32, u32, u32, u32, x)
+LANE_OPERATION(cvt_f32_s64, f32, s64, s64, s64, x)
+LANE_OPERATION(cvt_f32_u64, f32, u64, u64, u64, x)
+LANE_OPERATION(cvt_f64_s32, f64, s32, s32, s32, x)
+LANE_OPERATION(cvt_f64_u32, f64, u32, u32, u32, x)
+LANE_OPERATION(cvt_u64_u32, u64, u32, u32, u32, x)
+LANE_OPERATION(cvt_s64_s32, s64, s32, s32, s32, x)
+LANE_OPERATION(cvt_u32_u64, u32, u64, u64, u64, x)
+LANE_OPERATION(cvt_u32_u16, u32, u16, u16, u16, x)
+LANE_OPERATION(cvt_s32_s16, s32, s16, s16, s16, x)
+LANE_OPERATION(cvt_u16_u32, u16, u32, u32, u32, x)
 
-#define FREQUENT(syntax, operands, f) FORM("cvt" syntax, operands, f)
-
-static const Form frequent[] = {
-    FREQUENT(".f32.f16", "f32 f16", f32_f16),
-    FREQUENT(".f32.bf16", "f32 bf16", f32_bf16),
-    FREQUENT(".rn.f16.f32", "f16 f32", f16_f32),
-    FREQUENT(".rn.bf16.f32", "bf16 f32", bf16_f32),
-    FREQUENT(".rn.f16x2.f32", "b32 f32 f32", f16x2_f32),
-    FREQUENT(".rn.bf16x2.f32", "b32 f32 f32", bf16x2_f32),
-    FREQUENT(".rna.tf32.f32", "b32 f32", tf32_f32),
-    FREQUENT(".rn.f32.f64", "f32 f64", f32_f64),
-    FREQUENT(".f64.f32", "f64 f32", f64_f32),
-    FREQUENT(".rn.f32.s32", "f32 s32", f32_s32),
-    FREQUENT(".rn.f32.u32", "f32 u32", f32_u32),
-    FREQUENT(".rn.f32.s64", "f32 s64", f32_s64),
-    FREQUENT(".rn.f32.u64", "f32 u64", f32_u64),
-    FREQUENT(".rn.f64.s32", "f64 s32", f64_s32),
-    FREQUENT(".rn.f64.u32", "f64 u32", f64_u32),
-    FREQUENT(".u64.u32", "u64 u32", u64_u32),
-    FREQUENT(".s64.s32", "s64 s32", s64_s32),
-    FREQUENT(".u32.u64", "u32 u64", u32_u64),
-    FREQUENT(".s32.s64", "s32 s64", u32_u64),
-    FREQUENT(".u32.u16", "u32 u16", u32_u16),
-    FREQUENT(".s32.s16", "s32 s16", s32_s16),
-    FREQUENT(".u16.u32", "u16 u32", u16_u32),
-    FREQUENT(".s16.s32", "s16 s32", u16_u32),
+static const Form frequent_forms[] = {
+    FORM("cvt.f32.f16", "f32 f16", cvt_f32_f16),
+    FORM("cvt.f32.bf16", "f32 bf16", cvt_f32_bf16),
+    FORM("cvt.rn.f16.f32", "f16 f32", cvt_f16_f32),
+    FORM("cvt.rn.bf16.f32", "bf16 f32", cvt_bf16_f32),
+    FORM("cvt.rn.f16x2.f32", "b32 f32 f32", cvt_f16x2_f32),
+    FORM("cvt.rn.bf16x2.f32", "b32 f32 f32", cvt_bf16x2_f32),
+    FORM("cvt.rna.tf32.f32", "b32 f32", cvt_tf32_f32),
+    FORM("cvt.rn.f32.f64", "f32 f64", cvt_f32_f64),
+    FORM("cvt.f64.f32", "f64 f32", cvt_f64_f32),
+    FORM("cvt.rn.f32.s32", "f32 s32", cvt_f32_s32),
+    FORM("cvt.rn.f32.u32", "f32 u32", cvt_f32_u32),
+    FORM("cvt.rn.f32.s64", "f32 s64", cvt_f32_s64),
+    FORM("cvt.rn.f32.u64", "f32 u64", cvt_f32_u64),
+    FORM("cvt.rn.f64.s32", "f64 s32", cvt_f64_s32),
+    FORM("cvt.rn.f64.u32", "f64 u32", cvt_f64_u32),
+    FORM("cvt.u64.u32", "u64 u32", cvt_u64_u32),
+    FORM("cvt.s64.s32", "s64 s32", cvt_s64_s32),
+    FORM("cvt.u32.u64", "u32 u64", cvt_u32_u64),
+    FORM("cvt.s32.s64", "s32 s64", cvt_u32_u64),
+    FORM("cvt.u32.u16", "u32 u16", cvt_u32_u16),
+    FORM("cvt.s32.s16", "s32 s16", cvt_s32_s16),
+    FORM("cvt.u16.u32", "u16 u32", cvt_u16_u32),
+    FORM("cvt.s16.s32", "s16 s32", cvt_u16_u32),
 };
 
 // ---- decoding ----
@@ -448,15 +445,15 @@ static Execute *find_frequent(const PtxInstruction *source, const Plan *plan) {
   if (plan->to_size != (int)ptx_type_size(plan->to->storage) ||
       plan->from_size != (int)ptx_type_size(plan->from->storage))
     return NULL;
-  for (int i = 0; i < COUNT(frequent); i++)
-    if (form_matches(&frequent[i], source, &match)) return frequent[i].execute[0];
+  for (int i = 0; i < COUNT(frequent_forms); i++)
+    if (form_matches(&frequent_forms[i], source, &match)) return frequent_forms[i].execute[0];
   return NULL;
 }
 
 // cvt.pack.sat.to.s32{.b32} d, a, b{, c};
 DecodeResult decode_convert_pack(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   FormMatch match;
-  DecodeResult result = form_find(decoder, source, packs, COUNT(packs), &match);
+  DecodeResult result = form_find(decoder, source, pack_forms, COUNT(pack_forms), &match);
   if (result == DECODED) result = form_operands(decoder, source, match.form, inst);
   if (result != DECODED) return result;
   inst->execute = execute_cvt_pack;
