@@ -4,6 +4,7 @@
 
 #include "../check/source_line.h"
 #include "../check/variables.h"
+#include "../warp/instruction.h"
 #include "async.h"
 
 static LineText line_of_inst(const Cluster *cluster, const Inst *inst) {
@@ -79,13 +80,15 @@ static void add_thread(Advice *advice, const Cluster *cluster, uint32_t thread) 
 
 // The kind of groups that the operation is waited for by. False of one that completes on an mbarrier.
 static bool group_kind(const Unwaited *unwaited, GroupKind *kind) {
-  const PtxInstruction *source = unwaited->inst->source;
   if (find_entry(warp_of(unwaited->cluster, unwaited->issue.thread), unwaited, kind)) return true;
-  *kind = !strcmp(source->opcode, "wgmma") ? GROUP_WGMMA
-          : ptx_has(source, "bulk_group")  ? GROUP_BULK
-          : ptx_has(source, "bulk")        ? GROUP_KINDS
-          : !strcmp(source->opcode, "cp")  ? GROUP_CP_ASYNC
-                                           : GROUP_KINDS;
+  switch (unwaited->inst->row->memory) {
+  case MEMORY_MATRICES: *kind = GROUP_WGMMA; break;
+  case MEMORY_BULK_STORE:
+  case MEMORY_BULK_REDUCE: *kind = GROUP_BULK; break;
+  case MEMORY_COPY:
+  case MEMORY_CACHED_COPY: *kind = GROUP_CP_ASYNC; break;
+  default: *kind = GROUP_KINDS;
+  }
   return *kind < GROUP_KINDS;
 }
 

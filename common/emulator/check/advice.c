@@ -7,6 +7,7 @@
 
 #include "source_line.h"
 #include "variables.h"
+#include "../warp/instruction.h"
 #include "ways.h"
 
 void advice_add(Advice *advice, const char *format, ...) {
@@ -27,16 +28,14 @@ typedef struct AccessText {
 
 static AccessText access_text(const Launch *launch, const Party *party) {
   AccessText text;
-  const PtxInstruction *source = party->inst->source;
-  bool is_atomic = !strcmp(source->opcode, "atom") || !strcmp(source->opcode, "red");
-  bool is_plain = !strcmp(source->opcode, "ld") || !strcmp(source->opcode, "st") ||
-                  !strcmp(source->opcode, "ldmatrix") || !strcmp(source->opcode, "stmatrix");
+  const Instruction *row = party->inst->row;
+  bool is_plain = row->memory == MEMORY_LOAD || row->memory == MEMORY_STORE;
   snprintf(text.text, sizeof text.text, "the %s at %s",
-           is_atomic       ? "atomic"
+           is_atomic(row)  ? "atomic"
            : !is_plain     ? "access"
            : party->writes ? "store"
                            : "load",
-           named_line(launch->program->module, source).text);
+           named_line(launch->program->module, party->inst->source).text);
   return text;
 }
 
@@ -120,18 +119,14 @@ static bool is_wide(const PtxInstruction *source) {
 }
 
 // __threadfence() is membar.gl, or fence.acq_rel.gpu.
-static bool is_wide_fence(const Inst *inst) {
-  const PtxInstruction *source = inst->source;
-  return is_wide(source) && (!strcmp(source->opcode, "membar") || !strcmp(source->opcode, "fence"));
-}
+static bool is_wide_fence(const Inst *inst) { return is_wide(inst->source) && inst->row->orders == ORDERS_MEMORY; }
 
 // An access by which one block tells another something: an atomic, or a strong load or store.
 static bool is_signal(const Inst *inst, bool writes) {
   const PtxInstruction *source = inst->source;
   if (ptx_has(source, "shared") || ptx_has(source, "shared::cta") || ptx_has(source, "shared::cluster")) return false;
-  if (!strcmp(source->opcode, "atom")) return true;
-  if (!strcmp(source->opcode, "red")) return writes;
-  if (strcmp(source->opcode, writes ? "st" : "ld")) return false;
+  if (is_atomic(inst->row)) return writes || inst->row->memory != MEMORY_REDUCTION;
+  if (inst->row->memory != (writes ? MEMORY_STORE : MEMORY_LOAD)) return false;
   return ptx_has(source, "volatile") || ptx_has(source, "relaxed") || ptx_has(source, writes ? "release" : "acquire");
 }
 
@@ -251,7 +246,7 @@ bool advise_overlap(Advice *advice, const Cluster *cluster, const Region *region
 void advise_proxy_fence(Advice *advice, const Launch *launch, const Inst *access, const Inst *use, bool same_thread) {
   Ways ways = ways_between(launch->program, access, use, is_proxy_fence);
   LineText line = line_of(launch, access);
-  bool is_copy = !strcmp(access->source->opcode, "cp");  // a fence before the wait for it is too early
+  bool is_copy = is_asynchronous_copy(access->row);  // a fence before the wait for it is too early
   if (is_copy)
     advice_add(advice,
                "Put fence.proxy.async after the wait for the copy at %s, in each thread that issues it, before the "

@@ -33,17 +33,18 @@ typedef enum Cause {
 typedef enum Doer { THREAD, OPERATION } Doer;
 
 // Between clusters an operation is a thread like others: no wait reaches from one to the other.
-static bool is_near(const Pair *pair) {
+static bool is_of_own_cluster(const Pair *pair) {
   return epoch_cluster(pair->actor->layout, pair->other) == pair->actor->cluster->id;
 }
 
 static Doer doer_of(const Pair *pair) {
-  return is_near(pair) && pair->actor->thread >= (uint32_t)pair->actor->cluster->lane_count ? OPERATION : THREAD;
+  return is_of_own_cluster(pair) && pair->actor->thread >= (uint32_t)pair->actor->cluster->lane_count ? OPERATION
+                                                                                                      : THREAD;
 }
 
 static Doer other_doer_of(const Pair *pair) {
   uint32_t thread = epoch_thread(pair->actor->layout, pair->other);
-  return is_near(pair) && thread >= (uint32_t)pair->actor->cluster->lane_count ? OPERATION : THREAD;
+  return is_of_own_cluster(pair) && thread >= (uint32_t)pair->actor->cluster->lane_count ? OPERATION : THREAD;
 }
 
 // Whether the actor comes after the beginning of the operation whose access it meets.
@@ -103,8 +104,6 @@ static bool exited_before_barrier(const Actor *actor, Epoch other, bool other_wr
          actor->warp->fenced[actor->issuer % LANES] > warp->left[lane];
 }
 
-static bool is_ldmatrix(const Inst *inst) { return !strcmp(inst->source->opcode, "ldmatrix"); }
-
 // Whether the two are an ldmatrix and a store by lanes of one warp, in the order of its program: all lanes execute the ldmatrix
 // together, shared memory serves a warp's accesses in their order, and ptxas keeps it. A cp.async is a store when it follows.
 static bool is_in_order_of_warp(const Actor *actor, Epoch other, bool writes) {
@@ -116,8 +115,8 @@ static bool is_in_order_of_warp(const Actor *actor, Epoch other, bool writes) {
   const Inst *one = actor->inst, *two = &cluster->launch->program->code[epoch_pc(actor->layout, other)];
   MemoryUse use = writes ? one->row->memory : two->row->memory;
   bool copies = use == MEMORY_COPY || use == MEMORY_CACHED_COPY;
-  if (actor->thread >= lanes) return writes && copies && is_ldmatrix(two);
-  return use == MEMORY_STORE && is_ldmatrix(writes ? two : one);
+  if (actor->thread >= lanes) return writes && copies && two->row->in_warp_order;
+  return use == MEMORY_STORE && (writes ? two : one)->row->in_warp_order;
 }
 
 // The thread of a remembered access of the actor's cluster; of an operation its issuer.

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../warp/instruction.h"
 #include "variables.h"
 
 // ---- what was written around them ----
@@ -81,11 +82,7 @@ static Padding find_padding(const Extent *extent, const Around *around) {
 
 // Bytes of an element that the instruction reads; 1 when it does not say.
 static uint64_t element_bytes(const Inst *inst) {
-  const PtxInstruction *source = inst->source;
-  if (!strcmp(source->opcode, "ldmatrix")) return ptx_has(source, "b16") ? 2 : 1;
-  bool is_plain = !strcmp(source->opcode, "ld");
-  if (!is_plain && strcmp(source->opcode, "wgmma")) return 1;
-  size_t size = ptx_type_size(ptx_instruction_type(source));
+  size_t size = ptx_type_size(ptx_instruction_type(inst->source));
   return size ? size : 1;
 }
 
@@ -118,7 +115,7 @@ static void add_rest(UnwrittenText *text, const char *name, const Extent *extent
   const EpochLayout *layout = extent->launch->epochs;
   const Inst *code = extent->launch->program->code;
   Epoch write = around->before.write;
-  bool is_copy = write & EPOCH_KERNEL && !strcmp(code[epoch_pc(layout, write)].source->opcode, "cp");
+  bool is_copy = write & EPOCH_KERNEL && is_asynchronous_copy(code[epoch_pc(layout, write)].row);
   append_text(text, ": bytes %llu to %llu of the %llu of %s", (unsigned long long)(around->here.begin - extent->begin),
               (unsigned long long)(around->here.end - extent->begin - 1),
               (unsigned long long)(extent->end - extent->begin), name);

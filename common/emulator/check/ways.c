@@ -8,23 +8,16 @@
 #include "../warp/instruction.h"
 
 bool is_block_barrier(const Inst *inst) {
-  const PtxInstruction *source = inst->source;
-  bool is_barrier = !strcmp(source->opcode, "bar") || !strcmp(source->opcode, "barrier");
-  return is_barrier && !ptx_has(source, "cluster") && !ptx_has(source, "warp") && !ptx_has(source, "arrive");
+  return inst->row->orders == ORDERS_BLOCK && !ptx_has(inst->source, "arrive");
 }
 
-bool is_warp_barrier(const Inst *inst) {
-  return is_block_barrier(inst) || (!strcmp(inst->source->opcode, "bar") && ptx_has(inst->source, "warp"));
-}
+bool is_warp_barrier(const Inst *inst) { return is_block_barrier(inst) || inst->row->orders == ORDERS_WARP; }
 
 bool is_cluster_barrier(const Inst *inst) {
-  return !strcmp(inst->source->opcode, "barrier") && ptx_has(inst->source, "cluster") && ptx_has(inst->source, "wait");
+  return inst->row->orders == ORDERS_CLUSTER && ptx_has(inst->source, "wait");
 }
 
-bool is_proxy_fence(const Inst *inst) {
-  const PtxInstruction *source = inst->source;
-  return !strcmp(source->opcode, "fence") && ptx_has(source, "proxy") && ptx_has(source, "async");
-}
+bool is_proxy_fence(const Inst *inst) { return inst->row->orders == ORDERS_PROXIES && ptx_has(inst->source, "async"); }
 
 // ---- the walk ----
 
@@ -34,10 +27,6 @@ typedef struct Walk {
   uint32_t *todo;  // to be followed
   uint32_t count;
 } Walk;
-
-static bool is_call(const Inst *inst) {
-  return inst->control == CONTROL_NEXT && inst->row->counter == COUNTER_INST_CONTROL;
-}
 
 static void visit(Walk *walk, int64_t pc) {
   if (pc >= walk->program->count || walk->seen[pc]) return;
@@ -55,7 +44,7 @@ static void visit_successors(Walk *walk, uint32_t pc) {
 
 // Where a walk ends, if there is a test: at what passes it, and at calls.
 static bool stops(const Inst *inst, InstructionTest *test) {
-  return test && !inst->guarded && (test(inst) || is_call(inst));
+  return test && !inst->guarded && (test(inst) || inst->row->calls);
 }
 
 static void follow_ways(Walk *walk, InstructionTest *test) {

@@ -60,9 +60,7 @@ static bool touches_value(const Walk *walk, const Inst *inst, bool written) {
 
 // The instructions that may follow: their number. A walk ends at a call.
 static uint32_t successors(const Program *program, uint32_t pc, uint32_t most, uint32_t *list) {
-  const Inst *inst = &program->code[pc];
-  bool is_call = inst->control == CONTROL_NEXT && inst->row->counter == COUNTER_INST_CONTROL;
-  return is_call ? 0 : program_successors(program, pc, most, list);
+  return program->code[pc].row->calls ? 0 : program_successors(program, pc, most, list);
 }
 
 enum { MOST_SUCCESSORS = 256 };

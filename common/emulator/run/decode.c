@@ -76,7 +76,7 @@ static bool calls_indirectly(Decoder *decoder, const PtxFunction *ptx) {
   for (int i = 0; i < ptx->instruction_count; i++) {
     const PtxInstruction *source = &ptx->instructions[i];
     const Instruction *row = row_of(decoder, source);
-    for (int o = 0; o < source->operand_count && row && row->decode == decode_call; o++)
+    for (int o = 0; o < source->operand_count && row && row->calls; o++)
       if (source->operands[o].kind == PTX_OPERAND_REGISTER) return true;
   }
   return false;
@@ -234,7 +234,7 @@ static bool calls_in_circle(const Program *program, const Function *function, Vi
 static bool uses_stack(Decoder *decoder, const PtxFunction *ptx) {
   for (int i = 0; i < ptx->instruction_count; i++) {
     const Instruction *row = row_of(decoder, &ptx->instructions[i]);
-    if (row && row->decode == decode_stack) return true;
+    if (row && row->uses_stack) return true;
   }
   return false;
 }

@@ -16,8 +16,9 @@ enum { STEPS = 1 << 14 };  // of a warp
 static void do_nothing(Warp *warp, const Inst *inst, Mask mask) { (void)warp, (void)inst, (void)mask; }
 
 // printf, malloc and the like
-static bool is_system_call(const Program *program, const PtxInstruction *source) {
-  if (strcmp(source->opcode, "call")) return false;
+static bool is_system_call(const Program *program, const Inst *inst) {
+  const PtxInstruction *source = inst->source;
+  if (!inst->row->calls) return false;
   for (int i = 0; i < source->operand_count; i++)
     if (source->operands[i].kind == PTX_OPERAND_FUNCTION) return !program_function(program, &source->operands[i]);
   return false;
@@ -25,7 +26,7 @@ static bool is_system_call(const Program *program, const PtxInstruction *source)
 
 // Whether it signals something: then it asks foresee().
 static bool may_signal(const PtxInstruction *source, MemoryUse memory) {
-  bool is_async_store = ptx_has(source, "async") && (!strcmp(source->opcode, "st") || !strcmp(source->opcode, "red"));
+  bool is_async_store = ptx_has(source, "async") && (memory == MEMORY_STORE || memory == MEMORY_REDUCTION);
   return is_async_store || memory == MEMORY_BULK_LOAD || memory == MEMORY_BULK_CLUSTER ||
          (ptx_has(source, "mbarrier") && ptx_has(source, "arrive"));
 }
@@ -37,15 +38,10 @@ static bool changes_memory(const PtxInstruction *source, MemoryUse memory) {
 
 // Whether the instruction is executed while warps are only followed.
 static bool is_followed(const Program *program, const Inst *inst) {
-  static const char *const left_out[] = {"cp",     "wgmma",     "wmma",      "mma",      "setmaxnreg",    "fence",
-                                         "membar", "nanosleep", "tensormap", "ldmatrix", "griddepcontrol"};
   const PtxInstruction *source = inst->source;
   MemoryUse memory = inst->row->memory;
   if (may_signal(source, memory)) return true;
-  if (changes_memory(source, memory) || is_system_call(program, source)) return false;
-  for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
-    if (!strcmp(source->opcode, left_out[i])) return false;
-  return strcmp(source->opcode, "mbarrier") || !(ptx_has(source, "init") || ptx_has(source, "inval"));
+  return !changes_memory(source, memory) && !is_system_call(program, inst) && !inst->row->skipped;
 }
 
 static Inst *copy_code(const Program *program) {

@@ -35,6 +35,16 @@ typedef enum ValueUse {
   VALUES_OF_MEMORY,  // ld and st: memory/load_store.c
 } ValueUse;
 
+// Whose accesses an instruction orders.
+typedef enum Orders {
+  ORDERS_NOTHING,
+  ORDERS_WARP,     // a barrier of lanes of a warp
+  ORDERS_BLOCK,    // a barrier of threads of a block: .sync, .red or .arrive
+  ORDERS_CLUSTER,  // an arrival at the cluster's barrier, or a wait
+  ORDERS_MEMORY,   // a fence: those of the thread
+  ORDERS_PROXIES,  // a proxy fence: those of the thread through two proxies
+} Orders;
+
 // Architectures that brought instructions: ten times the number, and one more with an a.
 enum { SM_80 = 800, SM_86 = 860, SM_89 = 890, SM_90 = 900, SM_90A = 901 };
 
@@ -46,6 +56,19 @@ typedef struct Instruction {
   MemoryUse memory;
   RegisterUse registers;
   ValueUse values;
+  Orders orders;
+  bool in_warp_order;  // shared memory serves it, and a store of the same warp, in the program's order: tests/rules
+  bool calls;          // it calls a function
+  bool uses_stack;     // that of alloca
+  bool skipped;        // while a hang is explained, and warps are only followed: run/foresee.c
   int mufu;    // MUFU instructions that ptxas makes of it
   int target;  // the oldest that has it; 0: all. What its modifiers need is in run/target.c
 } Instruction;
+
+static inline bool is_asynchronous_copy(const Instruction *row) {
+  return row->memory >= MEMORY_COPY && row->memory <= MEMORY_BULK_CLUSTER;
+}
+
+static inline bool is_atomic(const Instruction *row) {
+  return row->memory >= MEMORY_ATOMIC && row->memory <= MEMORY_REDUCTION;
+}
