@@ -236,7 +236,7 @@ PtxModule *ptx_parse_headers(const char *text, size_t length, PtxError *error) {
   return parse(&(PtxText){length ? text : "", length}, 1, true, error);
 }
 
-bool ptx_parse_body(const PtxModule *module, int function, PtxError *error) {
+bool ptx_parse_body(PtxModule *module, int function, PtxError *error) {
   Parser *parser = module->parser;
   Body *body = ((Body *const *)parser->bodies.items)[function];
   *error = body->malformed;

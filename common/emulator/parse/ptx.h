@@ -208,7 +208,7 @@ PtxModule *ptx_link(const PtxText *texts, int count, PtxError *error);
 // The same without the functions' bodies. ptx_parse_body adds one when it is needed; until then the text must stay.
 PtxModule *ptx_parse_headers(const char *text, size_t length, PtxError *error);
 // Adds a function's body to it, unless it is there. False and *error when it is malformed, now or before.
-bool ptx_parse_body(const PtxModule *module, int function, PtxError *error);
+bool ptx_parse_body(PtxModule *module, int function, PtxError *error);
 void ptx_free(PtxModule *module);
 
 // True when the instruction carries the modifier ("ftz", "shared::cta").

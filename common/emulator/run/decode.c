@@ -83,8 +83,9 @@ static bool calls_indirectly(Decoder *decoder, const PtxFunction *ptx) {
 }
 
 // Adds the functions whose address any function of the module takes: another kernel may have left it in memory.
-static void add_addresses(Program *program) {
-  const PtxModule *module = program->module;
+static void add_addresses(Decoder *decoder) {
+  Program *program = decoder->program;
+  PtxModule *module = decoder->module;
   for (int f = 0; f < module->function_count; f++) {
     const PtxFunction *ptx = &module->functions[f];
     PtxError malformed;
@@ -99,7 +100,7 @@ static void add_addresses(Program *program) {
 // initializer: a program with such a table may call any function. False and an error when a body is malformed.
 static bool collect_functions(Decoder *decoder, const PtxFunction *entry) {
   Program *program = decoder->program;
-  const PtxModule *module = program->module;
+  PtxModule *module = decoder->module;
   program->functions = program_allocate(program, ((size_t)module->function_count + 1) * sizeof(Function));
   program->function_of = program_allocate(program, (size_t)module->function_count * sizeof(int));
   add_function(program, entry->index);
@@ -120,7 +121,7 @@ static bool collect_functions(Decoder *decoder, const PtxFunction *entry) {
     for (int i = 0; i < ptx->instruction_count; i++)
       add_functions(program, ptx->instructions[i].operands, ptx->instructions[i].operand_count);
     if (any_address || !calls_indirectly(decoder, ptx)) continue;
-    add_addresses(program);
+    add_addresses(decoder);
     any_address = true;
   }
   return true;
@@ -313,7 +314,7 @@ static bool is_used(const Program *program, const PtxVariable *variable) {
   return false;
 }
 
-Program *program_decode(const PtxModule *module, const PtxFunction *entry, const Place *variables, int variable_count,
+Program *program_decode(PtxModule *module, const PtxFunction *entry, const Place *variables, int variable_count,
                         EmulatorError *error) {
   Program *program = host_allocate(1, sizeof *program);
   program->module = module;

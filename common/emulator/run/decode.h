@@ -5,5 +5,5 @@
 
 // Decodes an entry and every function it may call. The module's variables have their places already.
 // NULL and *error when something in it is unknown or malformed.
-Program *program_decode(const PtxModule *module, const PtxFunction *entry, const Place *variables, int variable_count,
+Program *program_decode(PtxModule *module, const PtxFunction *entry, const Place *variables, int variable_count,
                         EmulatorError *error);

@@ -18,7 +18,7 @@ enum { KNOWN_ROWS = 256 };
 
 struct Decoder {
   Program *program;
-  const PtxModule *module;
+  PtxModule *module;  // whose bodies are parsed as they are needed
   Function *function;  // being decoded
   const Place *variables;
   int variable_count;
