@@ -53,7 +53,7 @@ Test(e4m3, rounds_to_nearest_even_and_saturates) {
   }
   uint64_t seed = 1;
   for (int i = 0; i < 100000; i++) {
-    double value = ldexp((double)(random_next(&seed) >> 11) * 0x1p-53, (int)(random_next(&seed) % 24) - 13);
+    double value = ldexp((double)(random_bits(&seed) >> 11) * 0x1p-53, (int)(random_bits(&seed) % 24) - 13);
     expect_rounding(value);
   }
 }

@@ -1,4 +1,4 @@
-// The tests that are in Python: of the pages, of the plots and of plots/peers.py.
+// The tests that are in Python: of the names in the code, of the pages, of the plots and of plots/peers.py.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,5 +21,6 @@ static void run_python(const char *script) {
 Test(training, python, .timeout = 120) { run_python("test_training.py"); }
 Test(gpu_training, trains_like_pytorch, .timeout = 300) { run_python("test_training.py Gpu"); }
 Test(pages, python, .timeout = 300) { run_python("test_pages.py"); }
+Test(names, python, .timeout = 120) { run_python("test_names.py"); }
 Test(plots, python, .timeout = 120) { run_python("test_plots.py"); }
 Test(peers, python, .timeout = 120) { run_python("peers/test_peers.py"); }

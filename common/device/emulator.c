@@ -8,7 +8,7 @@
 
 static void close_emulator(Device *device) { emulator_close(device->state); }
 
-static DeviceAddress alloc(Device *device, size_t size) {
+static DeviceAddress emulated_alloc(Device *device, size_t size) {
   DeviceAddress address = emulator_alloc(device->state, size);
   if (!address) device_fail(device, DEVICE_OUT_OF_MEMORY, "the emulator has no room for %zu bytes", size);
   return address;
@@ -20,20 +20,20 @@ static bool outside(Device *device, const char *what, DeviceAddress address, siz
                      size == 1 ? "" : "s", (unsigned long long)address);
 }
 
-static bool free_memory(Device *device, DeviceAddress address) {
+static bool emulated_free(Device *device, DeviceAddress address) {
   return emulator_free(device->state, address) ||
          device_fail(device, DEVICE_INVALID, "free of 0x%llx: not an allocation", (unsigned long long)address);
 }
 
-static bool upload(Device *device, DeviceAddress destination, const void *source, size_t size) {
+static bool emulated_upload(Device *device, DeviceAddress destination, const void *source, size_t size) {
   return emulator_write(device->state, destination, source, size) || outside(device, "upload", destination, size);
 }
 
-static bool download(Device *device, void *destination, DeviceAddress source, size_t size) {
+static bool emulated_download(Device *device, void *destination, DeviceAddress source, size_t size) {
   return emulator_read(device->state, destination, source, size) || outside(device, "download", source, size);
 }
 
-static bool fill(Device *device, DeviceAddress address, uint8_t byte, size_t size) {
+static bool emulated_fill(Device *device, DeviceAddress address, uint8_t byte, size_t size) {
   return emulator_fill(device->state, address, byte, size) || outside(device, "fill", address, size);
 }
 
@@ -45,7 +45,7 @@ static bool fail_with_line(Device *device, DeviceErrorCode code, const EmulatorE
 
 // A text without a cubin nobody has assembled, as that of --ptx: its kernels that the emulator cannot run are reported
 // here. Of the others, each is read at its first launch.
-static void *load(Device *device, const DeviceImage *image) {
+static void *emulated_load(Device *device, const DeviceImage *image) {
   if (!image->ptx) {
     device_fail(device, DEVICE_INVALID, "the emulator runs PTX, and the image has none");
     return NULL;
@@ -61,12 +61,12 @@ static void *load(Device *device, const DeviceImage *image) {
 
 // The emulator finds kernels by name, and the name is in the DeviceKernel already. One that it does not know fails at
 // the launch.
-static void *get_kernel(Device *device, void *module, const char *name) {
+static void *emulated_kernel(Device *device, void *module, const char *name) {
   (void)device, (void)name;
   return module;
 }
 
-static bool launch_kernel(Device *device, const DeviceLaunch *launch, int argument_count) {
+static bool emulated_launch(Device *device, const DeviceLaunch *launch, int argument_count) {
   EmulatorLaunch request = {
       .kernel = launch->kernel->name,
       .dynamic_shared = launch->dynamic_shared,
@@ -86,9 +86,9 @@ static bool launch_kernel(Device *device, const DeviceLaunch *launch, int argume
 }
 
 // A launch has ended when it returns.
-static bool synchronise(Device *device) { return (void)device, true; }
+static bool emulated_synchronise(Device *device) { return (void)device, true; }
 
-static bool tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map) {
+static bool emulated_tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map) {
   static const EmulatorTensorType types[] = {
       [TENSOR_U8] = EMULATOR_TENSOR_U8,   [TENSOR_U16] = EMULATOR_TENSOR_U16,   [TENSOR_U32] = EMULATOR_TENSOR_U32,
       [TENSOR_F16] = EMULATOR_TENSOR_F16, [TENSOR_BF16] = EMULATOR_TENSOR_BF16, [TENSOR_F32] = EMULATOR_TENSOR_F32,
@@ -125,18 +125,18 @@ static const LineCounters *line_counters(const Device *device, int *count) {
 
 static void clear_counters(Device *device) { emulator_clear_counters(device->state); }
 
-static const DeviceOperations operations = {
+static const DeviceOperations emulated_operations = {
     .close = close_emulator,
-    .alloc = alloc,
-    .free = free_memory,
-    .upload = upload,
-    .download = download,
-    .fill = fill,
-    .load = load,
-    .kernel = get_kernel,
-    .launch = launch_kernel,
-    .synchronise = synchronise,
-    .tensor_map = tensor_map,
+    .alloc = emulated_alloc,
+    .free = emulated_free,
+    .upload = emulated_upload,
+    .download = emulated_download,
+    .fill = emulated_fill,
+    .load = emulated_load,
+    .kernel = emulated_kernel,
+    .launch = emulated_launch,
+    .synchronise = emulated_synchronise,
+    .tensor_map = emulated_tensor_map,
     .time = refuse_time,
     .hazards = hazards,
     .counters = counters,
@@ -149,7 +149,7 @@ bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceEr
       .hazards = options->hazards, .schedule = options->schedule, .step_limit = options->step_limit};
   device->state = emulator_open(&request);
   if (!device->state) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "the host has no memory for the emulator");
-  device->operations = &operations;
+  device->operations = &emulated_operations;
   // Few enough SMs that each block of a persistent kernel does several tiles, and enough that blocks share the work.
   device->info =
       (DeviceInfo){.kind = DEVICE_EMULATOR, .name = "emulator of sm_90a", .driver = "-", .cuda = "-", .sm_count = 4};

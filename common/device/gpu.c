@@ -36,7 +36,7 @@ typedef struct Driver {
 static const struct {
   const char *name;
   size_t offset;
-} symbols[] = {DRIVER_FUNCTIONS(SYMBOL)};
+} driver_symbols[] = {DRIVER_FUNCTIONS(SYMBOL)};
 
 typedef struct Gpu {
   void *library;
@@ -51,11 +51,11 @@ typedef struct Gpu {
 static bool load_driver(Gpu *gpu, DeviceError *error) {
   gpu->library = dlopen("libcuda.so.1", RTLD_NOW);
   if (!gpu->library) return device_set_error(error, DEVICE_ABSENT, "no CUDA driver: libcuda.so.1 cannot be loaded");
-  for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-    void *function = dlsym(gpu->library, symbols[i].name);
+  for (size_t i = 0; i < sizeof driver_symbols / sizeof *driver_symbols; i++) {
+    void *function = dlsym(gpu->library, driver_symbols[i].name);
     if (!function)
-      return device_set_error(error, DEVICE_ABSENT, "the CUDA driver is too old: it has no %s", symbols[i].name);
-    memcpy((char *)&gpu->driver + symbols[i].offset, &function, sizeof function);
+      return device_set_error(error, DEVICE_ABSENT, "the CUDA driver is too old: it has no %s", driver_symbols[i].name);
+    memcpy((char *)&gpu->driver + driver_symbols[i].offset, &function, sizeof function);
   }
   return true;
 }
@@ -93,7 +93,7 @@ static DeviceErrorCode code_of(CUresult result) {
 }
 
 // True on success; otherwise keeps the error under the name of the call.
-static bool check(Device *device, const char *call, CUresult result) {
+static bool check_call(Device *device, const char *call, CUresult result) {
   if (result == CUDA_SUCCESS) return true;
   char text[256];
   return device_fail(device, code_of(result), "%s", result_text(device->state, call, result, text));
@@ -101,11 +101,11 @@ static bool check(Device *device, const char *call, CUresult result) {
 
 // Calls a driver function of `gpu` and checks it: CALL(device, cuMemFree, address) is true on success.
 #define CALL(device, function, ...)                                                                                    \
-  check(device, TEXT(function), ((Gpu *)(device)->state)->driver.function(__VA_ARGS__))
+  check_call(device, TEXT(function), ((Gpu *)(device)->state)->driver.function(__VA_ARGS__))
 
 // ---- memory ----
 
-static DeviceAddress alloc(Device *device, size_t size) {
+static DeviceAddress gpu_alloc(Device *device, size_t size) {
   Gpu *gpu = device->state;
   CUdeviceptr address = 0;
   CUresult result = gpu->driver.cuMemAlloc(&address, size);
@@ -116,20 +116,20 @@ static DeviceAddress alloc(Device *device, size_t size) {
                 total);
     return 0;
   }
-  return check(device, "cuMemAlloc", result) ? address : 0;
+  return check_call(device, "cuMemAlloc", result) ? address : 0;
 }
 
-static bool free_memory(Device *device, DeviceAddress address) { return CALL(device, cuMemFree, address); }
+static bool gpu_free(Device *device, DeviceAddress address) { return CALL(device, cuMemFree, address); }
 
-static bool upload(Device *device, DeviceAddress destination, const void *source, size_t size) {
+static bool gpu_upload(Device *device, DeviceAddress destination, const void *source, size_t size) {
   return CALL(device, cuMemcpyHtoD, destination, source, size);
 }
 
-static bool download(Device *device, void *destination, DeviceAddress source, size_t size) {
+static bool gpu_download(Device *device, void *destination, DeviceAddress source, size_t size) {
   return CALL(device, cuMemcpyDtoH, destination, source, size);
 }
 
-static bool fill(Device *device, DeviceAddress address, uint8_t byte, size_t size) {
+static bool gpu_fill(Device *device, DeviceAddress address, uint8_t byte, size_t size) {
   return CALL(device, cuMemsetD8Async, address, byte, size, ((Gpu *)device->state)->stream);
 }
 
@@ -140,21 +140,21 @@ static bool wants_ptx(CUresult result, const DeviceImage *image) {
   return result == CUDA_ERROR_NO_BINARY_FOR_GPU && image->ptx;
 }
 
-static void *load(Device *device, const DeviceImage *image) {
+static void *gpu_load(Device *device, const DeviceImage *image) {
   const Driver *driver = &((Gpu *)device->state)->driver;
   CUmodule module = NULL;
   if (!image->cubin) device_fail(device, DEVICE_INVALID, "the GPU runs a cubin, and the image has none");
   if (!image->cubin) return NULL;
   CUresult result = driver->cuModuleLoadData(&module, image->cubin);
   if (wants_ptx(result, image)) result = driver->cuModuleLoadData(&module, image->ptx);
-  return check(device, "cuModuleLoadData", result) ? module : NULL;
+  return check_call(device, "cuModuleLoadData", result) ? module : NULL;
 }
 
-static void *get_kernel(Device *device, void *module, const char *name) {
+static void *gpu_kernel(Device *device, void *module, const char *name) {
   CUfunction function = NULL;
   CUresult result = ((Gpu *)device->state)->driver.cuModuleGetFunction(&function, module, name);
   if (result == CUDA_ERROR_NOT_FOUND) device_fail(device, DEVICE_INVALID, "the module has no kernel '%s'", name);
-  return check(device, "cuModuleGetFunction", result) ? function : NULL;
+  return check_call(device, "cuModuleGetFunction", result) ? function : NULL;
 }
 
 // A kernel must opt in to more than 48 KiB of dynamic shared memory, and to clusters of more than 8 blocks.
@@ -174,7 +174,7 @@ static bool opt_in(Device *device, const DeviceLaunch *launch) {
   return true;
 }
 
-static bool launch_kernel(Device *device, const DeviceLaunch *launch, int argument_count) {
+static bool gpu_launch(Device *device, const DeviceLaunch *launch, int argument_count) {
   (void)argument_count;
   if (!opt_in(device, launch)) return false;
   CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
@@ -195,10 +195,10 @@ static bool launch_kernel(Device *device, const DeviceLaunch *launch, int argume
       .numAttrs = launch->cluster[0] ? 1 : 0,
   };
   CUresult result = gpu->driver.cuLaunchKernelEx(&config, launch->kernel->handle, (void **)launch->arguments, NULL);
-  return check(device, launch->kernel->name, result);
+  return check_call(device, launch->kernel->name, result);
 }
 
-static bool synchronise(Device *device) { return CALL(device, cuCtxSynchronize); }
+static bool gpu_synchronise(Device *device) { return CALL(device, cuCtxSynchronize); }
 
 // ---- tensor maps ----
 
@@ -222,7 +222,7 @@ static const CUtensorMapL2promotion tensor_promotions[] = {
     [TENSOR_L2_256B] = CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
 };
 
-static bool tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map) {
+static bool gpu_tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map) {
   _Static_assert(sizeof(TensorMap) == sizeof(CUtensorMap), "a tensor map has 128 bytes");
   _Static_assert(alignof(TensorMap) >= alignof(CUtensorMap), "what holds one is as long here as in a kernel");
   cuuint64_t size[TENSOR_MAX_RANK], stride[TENSOR_MAX_RANK] = {0};
@@ -274,7 +274,7 @@ static void clear_no_counters(Device *device) { (void)device; }
 
 // ---- opening and closing ----
 
-static void release(Gpu *gpu) {
+static void close_driver(Gpu *gpu) {
   if (gpu->start) gpu->driver.cuEventDestroy(gpu->start);
   if (gpu->stop) gpu->driver.cuEventDestroy(gpu->stop);
   if (gpu->context) gpu->driver.cuDevicePrimaryCtxRelease(gpu->device);
@@ -287,21 +287,21 @@ static void close_gpu(Device *device) {
   Gpu *gpu = device->state;
   for (DeviceModule *module = device->modules; module; module = module->next)
     gpu->driver.cuModuleUnload(module->handle);
-  release(gpu);
+  close_driver(gpu);
 }
 
-static const DeviceOperations operations = {
+static const DeviceOperations gpu_operations = {
     .close = close_gpu,
-    .alloc = alloc,
-    .free = free_memory,
-    .upload = upload,
-    .download = download,
-    .fill = fill,
-    .load = load,
-    .kernel = get_kernel,
-    .launch = launch_kernel,
-    .synchronise = synchronise,
-    .tensor_map = tensor_map,
+    .alloc = gpu_alloc,
+    .free = gpu_free,
+    .upload = gpu_upload,
+    .download = gpu_download,
+    .fill = gpu_fill,
+    .load = gpu_load,
+    .kernel = gpu_kernel,
+    .launch = gpu_launch,
+    .synchronise = gpu_synchronise,
+    .tensor_map = gpu_tensor_map,
     .time = time_work,
     .hazards = no_hazards,
     .counters = no_counters,
@@ -389,10 +389,10 @@ static bool open_with(Device *device, bool (*find)(Gpu *gpu, DeviceError *error)
   Gpu *gpu = calloc(1, sizeof *gpu);
   if (!gpu) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "out of host memory");
   if (!load_driver(gpu, error) || !find(gpu, error)) {
-    release(gpu);
+    close_driver(gpu);
     return false;
   }
-  device->operations = &operations;
+  device->operations = &gpu_operations;
   device->state = gpu;
   describe(gpu, &device->info);
   return true;

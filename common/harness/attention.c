@@ -45,9 +45,7 @@ static DeviceAddress new_output(Device *device, size_t size) {
   return address;
 }
 
-static size_t lse_size(const Problem *problem) {
-  return problem->elements / problem->shape.head_dim * sizeof(float);
-}
+static size_t lse_size(const Problem *problem) { return problem->elements / problem->shape.head_dim * sizeof(float); }
 
 static void add_gradients(Device *device, const Problem *problem, Attention *to) {
   size_t size = problem->elements * sizeof(Half);
@@ -58,7 +56,7 @@ static void add_gradients(Device *device, const Problem *problem, Attention *to)
 }
 
 // Allocates and uploads the tensors.
-static bool prepare(const Session *session, const Problem *problem, Run *run) {
+static bool upload_problem(const Session *session, const Problem *problem, Run *run) {
   Device *device = session->device;
   *run = (Run){
       .stage = session->stage,
@@ -80,14 +78,14 @@ static bool prepare(const Session *session, const Problem *problem, Run *run) {
   return device_error(device)->code == DEVICE_OK;
 }
 
-static void release(const Session *session, const Run *run) {
+static void free_tensors(const Session *session, const Run *run) {
   const Attention *a = &run->attention;
   const DeviceAddress addresses[] = {a->q,         a->k,       a->v,   a->o,   a->q_scale, a->k_scale, a->v_scale,
                                      a->workspace, a->counter, a->lse, a->d_o, a->d_q,     a->d_k,     a->d_v};
   for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) device_free(session->device, addresses[i]);
 }
 
-static bool launch(Device *device, void *context) {
+static bool launch_attention(Device *device, void *context) {
   Run *run = context;
   return run->stage->launch(device, &run->attention);
 }
@@ -109,7 +107,7 @@ static bool download_gradients(Device *device, const Problem *problem, const Att
 static bool launch_and_download(const Session *session, const Problem *problem, Run *run) {
   Device *device = session->device;
   progress_begin(device_info(device)->kind == DEVICE_EMULATOR ? "emulating on this CPU" : "running", 0);
-  bool done = (!run->stage->backward || launch_forward(device, run)) && launch(device, run) &&
+  bool done = (!run->stage->backward || launch_forward(device, run)) && launch_attention(device, run) &&
               device_synchronise(device) &&
               device_download(device, problem->o, run->attention.o, problem->elements * sizeof(Half)) &&
               (!problem->lse || device_download(device, problem->lse, run->attention.lse, lse_size(problem))) &&
@@ -132,7 +130,8 @@ static int time_and_record(const Session *session, const Problem *problem, Run *
   double flops = (run->stage->backward ? problem_backward_flops : problem_flops)(&problem->shape);
   Timing timing;
   char error[ERROR_SIZE];
-  if (!timing_measure(session->device, launch, run, (int)options->repeat, &timing)) return session_fail_device(session);
+  if (!timing_measure(session->device, launch_attention, run, (int)options->repeat, &timing))
+    return session_fail_device(session);
   report_timing(session->out, &timing, flops);
   report_recorded(session->out, session->stage, &problem->shape, &timing, flops);
   if (options->csv &&
@@ -164,18 +163,19 @@ static int launch_and_check(const Session *session, const Problem *problem, Run 
   if (!check_all_right(results, count) || !zero || hazards) return EXIT_WRONG;
   if (session->options.counters_csv) return session_record_counters(session, &problem->shape);
   int code = session->options.repeat ? time_and_record(session, problem, run) : EXIT_RIGHT;
-  return code == EXIT_RIGHT && session->options.trace ? trace_run(session, launch, run) : code;
+  return code == EXIT_RIGHT && session->options.trace ? trace_run(session, launch_attention, run) : code;
 }
 
 static int run_problem(const Session *session, const Problem *problem) {
   Run run;
-  int code = prepare(session, problem, &run) ? launch_and_check(session, problem, &run) : session_fail_device(session);
-  release(session, &run);
+  int code =
+      upload_problem(session, problem, &run) ? launch_and_check(session, problem, &run) : session_fail_device(session);
+  free_tensors(session, &run);
   return code;
 }
 
 // Makes the inputs that the stage reads.
-static bool create(const Session *session, const Shape *shape, Problem *problem) {
+static bool create_problem(const Session *session, const Shape *shape, Problem *problem) {
   const Options *options = &session->options;
   if (!problem_create(problem, shape, options->input, options->seed)) return false;
   if (options->lse && !problem_add_lse(problem)) return false;
@@ -194,7 +194,7 @@ int attention_run(Session *session) {
   report_problem(session->out, session->stage, &session->options, device_info(session->device));
 
   Problem problem;
-  if (!create(session, &shape, &problem))
+  if (!create_problem(session, &shape, &problem))
     return session_fail(session, EXIT_USAGE,
                         "the host has no memory for these tensors; use a smaller --seqlen, --heads or --batch");
   int code = run_problem(session, &problem);

@@ -38,9 +38,9 @@ static void choose_rows(int *rows, int count, int seqlen, uint64_t seed) {
     else if (i == 1)
       rows[i] = seqlen - 1;
     else if (i % 4 == 3)
-      rows[i] = (int)(random_next(&seed) % (uint64_t)seqlen);
+      rows[i] = (int)(random_bits(&seed) % (uint64_t)seqlen);
     else
-      rows[i] = (int)(random_next(&seed) % (uint64_t)(seqlen / EDGE + 1)) * EDGE - i % 2;
+      rows[i] = (int)(random_bits(&seed) % (uint64_t)(seqlen / EDGE + 1)) * EDGE - i % 2;
     if (rows[i] < 0) rows[i] = 0;
     if (rows[i] >= seqlen) rows[i] = seqlen - 1;
   }
@@ -146,7 +146,7 @@ static void close_heads(Heads *heads) {
   reference_close(&heads->f16);
 }
 
-static void check_row(const Problem *problem, size_t index, Heads *heads, int row, CheckResult *result) {
+static void check_output_row(const Problem *problem, size_t index, Heads *heads, int row, CheckResult *result) {
   int columns = check_columns(problem, result->output);
   double expected[MAX_HEAD_DIM], exact[MAX_HEAD_DIM];
   double limit = expect_row(&heads->own, result->output, row, expected);
@@ -170,7 +170,7 @@ static bool check_rows(const Check *check, size_t index, CheckResult *result) {
   choose_rows(rows, count, problem->shape.seqlen, check->seed + index);
   for (int i = 0; i < count; i++) {
     if (i > 0 && rows[i] == rows[i - 1]) continue;
-    check_row(problem, index, &heads, rows[i], result);
+    check_output_row(problem, index, &heads, rows[i], result);
     progress_add(1);
   }
   count_not_finite(problem, index * head_size, head_size, result);

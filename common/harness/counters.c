@@ -14,8 +14,6 @@ const char *format_count(char text[32], uint64_t count) {
   return text;
 }
 
-static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
-
 // "fp32 41 %, memory 22 %, ...": the share of each class of warp instructions; classes below 0.5 % are left out.
 static void print_classes(FILE *out, const EmulatorCounters *counters) {
   static const struct {

@@ -6,6 +6,8 @@
 
 #include "../emulator/emulator.h"
 
+// The ending of a noun: none for one thing.
+static inline const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 // "1,234,567"
 const char *format_count(char text[32], uint64_t count);
 // The totals of a run in a few lines.

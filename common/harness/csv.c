@@ -55,8 +55,8 @@ static bool put_header(FILE *file, const char *header) {
 }
 
 // Appends rows that all begin with the same text.
-static bool append(const char *option, const char *path, const char *header, const char *begin, const char *const *rows,
-                   int count, char error[ERROR_SIZE]) {
+static bool append_rows(const char *option, const char *path, const char *header, const char *begin,
+                        const char *const *rows, int count, char error[ERROR_SIZE]) {
   FILE *file = open_csv(option, path, error);
   if (!file) return false;
   bool fits = put_header(file, header);
@@ -75,7 +75,7 @@ bool csv_append_rows(const char *path, const Stage *stage, const DeviceInfo *dev
   char header[MAX_LINE], begin[MAX_LINE];
   snprintf(header, sizeof header, "%s,%s", IDENTITY_COLUMNS, columns);
   identify(begin, stage, device);
-  return append("--csv", path, header, begin, rows, count, error);
+  return append_rows("--csv", path, header, begin, rows, count, error);
 }
 
 bool csv_append(const char *path, const Stage *stage, const DeviceInfo *device, const Shape *shape,
@@ -102,5 +102,5 @@ bool csv_append_counters(const char *path, const Stage *stage, const Shape *shap
     head += snprintf(header + head, sizeof header - (size_t)head, ",%s", counter_name(kind));
     length += snprintf(row + length, sizeof row - (size_t)length, ",%" PRIu64, counters->value[kind]);
   }
-  return append("--counters-csv", path, header, "", (const char *const[]){row}, 1, error);
+  return append_rows("--counters-csv", path, header, "", (const char *const[]){row}, 1, error);
 }

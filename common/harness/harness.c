@@ -35,7 +35,7 @@ static char *read_file(const char *path, size_t *size) {
 }
 
 // Loads the stage's own kernels, or the PTX of --ptx.
-static int load(Session *session, const DeviceImage *image) {
+static int load_kernels(Session *session, const DeviceImage *image) {
   const char *path = session->options.ptx;
   if (!path) {
     session->module = device_load(session->device, image);
@@ -77,7 +77,7 @@ static int run_on_device(Session *session, const DeviceImage *image) {
   char error[ERROR_SIZE];
   if (!options_complete(&session->options, device_info(session->device), error))
     return session_fail(session, EXIT_USAGE, "%s", error);
-  int code = load(session, image);
+  int code = load_kernels(session, image);
   if (code != EXIT_RIGHT) return code;
   return session->stage->run ? session->stage->run(session) : attention_run(session);
 }
@@ -87,7 +87,7 @@ static const char *program_name(const char *path) {
   return slash ? slash + 1 : path ? path : "stage";
 }
 
-static int run(Session *session, const DeviceImage *image, const char *path) {
+static int run_stage(Session *session, const DeviceImage *image, const char *path) {
   Options *options = &session->options;
   DeviceOptions device = {0};
   DeviceError device_error;
@@ -120,5 +120,5 @@ int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *co
     return session_fail(&session, EXIT_USAGE, "standard output is closed, so the report would be lost");
   if (!options_parse(&session.options, stage, argc, argv, error))
     return session_fail(&session, EXIT_USAGE, "%s", error);
-  return close_report(&session, run(&session, image, argv[0]));
+  return close_report(&session, run_stage(&session, image, argv[0]));
 }

@@ -168,7 +168,7 @@ void quantise_rotate(double *row, int size, uint64_t seed);
 // ---- random numbers: SplitMix64 ----
 
 // The next number of the stream whose state this is.
-static inline uint64_t random_next(uint64_t *state) {
+static inline uint64_t random_bits(uint64_t *state) {
   uint64_t x = *state += 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
   x = (x ^ x >> 27) * 0x94d049bb133111ebu;

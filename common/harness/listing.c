@@ -166,7 +166,7 @@ static void print_expensive(FILE *out, const Layout *layout, const LineCounters 
 
 // ---- the annotated source ----
 
-static int compare_lines(const void *a, const void *b) {
+static int compare_line_counters(const void *a, const void *b) {
   const LineCounters *left = a, *right = b;
   const char *left_file = left->file ? left->file : "", *right_file = right->file ? right->file : "";
   int order = strcmp(left_file, right_file);
@@ -212,7 +212,7 @@ void print_line_counters(FILE *out, const EmulatorCounters *totals, const LineCo
   Layout layout = make_layout(totals);
   print_expensive(out, &layout, lines, count);
   memcpy(sorted, lines, (size_t)count * sizeof *sorted);
-  qsort(sorted, (size_t)count, sizeof *sorted, compare_lines);
+  qsort(sorted, (size_t)count, sizeof *sorted, compare_line_counters);
   for (int first = 0, end; first < count; first = end) {
     for (end = first + 1; end < count; end++) {
       const char *file = sorted[first].file, *other = sorted[end].file;

@@ -75,8 +75,8 @@ static const OptionSpec specs[OPTION_COUNT] = {
 // ---- errors ----
 
 // Writes the error as one short line. Control characters that the user typed become '?'. Always returns false.
-static bool fail(char error[ERROR_SIZE], const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool fail(char error[ERROR_SIZE], const char *format, ...) {
+static bool refuse_option(char error[ERROR_SIZE], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool refuse_option(char error[ERROR_SIZE], const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(error, ERROR_SIZE, format, arguments);
@@ -131,8 +131,8 @@ static bool unknown_option(const char *name, const Stage *stage, char error[ERRO
     if (is_offered(stage, i)) best = nearer(name, specs[i].name, best);
   for (const StageOption *o = stage->options; o && o->name; o++) best = nearer(name, o->name, best);
   if (edit_distance(name, best) <= 3)
-    return fail(error, "unknown option --%.40s; did you mean --%s? --help lists all options", name, best);
-  return fail(error, "unknown option --%.40s; --help lists all options", name);
+    return refuse_option(error, "unknown option --%.40s; did you mean --%s? --help lists all options", name, best);
+  return refuse_option(error, "unknown option --%.40s; --help lists all options", name);
 }
 
 // ---- values ----
@@ -152,8 +152,8 @@ static bool parse_number(const OptionSpec *spec, const char *value, uint64_t *nu
   if (!problem && result < spec->low) problem = "too small";
   if (!problem && result > spec->high) problem = "too large";
   if (problem)
-    return fail(error, "--%s=%.40s: %s; %" PRIu64 " to %" PRIu64 " are allowed", spec->name, value, problem, spec->low,
-                spec->high);
+    return refuse_option(error, "--%s=%.40s: %s; %" PRIu64 " to %" PRIu64 " are allowed", spec->name, value, problem,
+                         spec->low, spec->high);
   *number = result;
   return true;
 }
@@ -171,7 +171,7 @@ static bool parse_choice(const OptionSpec *spec, const char *value, int *choice,
     }
     candidate = end ? end + 1 : NULL;
   }
-  return fail(error, "--%s=%.40s: one of %s is allowed", spec->name, value, spec->value);
+  return refuse_option(error, "--%s=%.40s: one of %s is allowed", spec->name, value, spec->value);
 }
 
 static bool parse_option(Options *options, OptionIndex index, const char *value, char error[ERROR_SIZE]) {
@@ -179,14 +179,15 @@ static bool parse_option(Options *options, OptionIndex index, const char *value,
   void *field = (char *)options + spec->field;
   options->given |= 1u << index;
   if (spec->type == TYPE_FLAG) {
-    if (value) return fail(error, "--%s=%.40s: this option takes no value", spec->name, value);
+    if (value) return refuse_option(error, "--%s=%.40s: this option takes no value", spec->name, value);
     *(bool *)field = true;
     return true;
   }
-  if (!value) return fail(error, "--%s needs a value: write --%s=%s", spec->name, spec->name, spec->value);
+  if (!value) return refuse_option(error, "--%s needs a value: write --%s=%s", spec->name, spec->name, spec->value);
   if (spec->type == TYPE_NUMBER) return parse_number(spec, value, field, error);
   if (spec->type == TYPE_CHOICE) return parse_choice(spec, value, field, error);
-  if (!*value) return fail(error, "--%s=: the value is empty; write --%s=%s", spec->name, spec->name, spec->value);
+  if (!*value)
+    return refuse_option(error, "--%s=: the value is empty; write --%s=%s", spec->name, spec->name, spec->value);
   *(const char **)field = value;
   return true;
 }
@@ -196,9 +197,9 @@ static bool parse_stage_option(Options *options, const Stage *stage, const char 
   for (int i = 0; stage->options && stage->options[i].name && i < MAX_STAGE_OPTIONS; i++) {
     const StageOption *option = &stage->options[i];
     if (strcmp(name, option->name)) continue;
-    if (value && !option->value) return fail(error, "--%s=%.40s: this option takes no value", name, value);
+    if (value && !option->value) return refuse_option(error, "--%s=%.40s: this option takes no value", name, value);
     if (!value && option->value && option->value[0] != '[')
-      return fail(error, "--%s needs a value: write --%s=%s", name, name, option->value);
+      return refuse_option(error, "--%s needs a value: write --%s=%s", name, name, option->value);
     options->stage_values[i] = value ? value : "";
     return true;
   }
@@ -208,8 +209,8 @@ static bool parse_stage_option(Options *options, const Stage *stage, const char 
 // One argument, "--name" or "--name=value".
 static bool parse_argument(Options *options, const Stage *stage, const char *argument, char error[ERROR_SIZE]) {
   if (strncmp(argument, "--", 2) || !argument[2])
-    return fail(error, "unexpected argument '%.40s'; options are written --name=value, and --help lists them",
-                argument);
+    return refuse_option(error, "unexpected argument '%.40s'; options are written --name=value, and --help lists them",
+                         argument);
   char name[48];
   const char *equals = strchr(argument, '=');
   size_t length = equals ? (size_t)(equals - argument - 2) : strlen(argument + 2);
@@ -218,8 +219,8 @@ static bool parse_argument(Options *options, const Stage *stage, const char *arg
   for (int i = 0; i < OPTION_COUNT; i++) {
     if (strcmp(name, specs[i].name)) continue;
     if (is_offered(stage, i)) return parse_option(options, i, value, error);
-    return fail(error, "--%s: stage %s %s and does not have this option; --help lists its options", name, stage->name,
-                why_not(stage, i));
+    return refuse_option(error, "--%s: stage %s %s and does not have this option; --help lists its options", name,
+                         stage->name, why_not(stage, i));
   }
   return parse_stage_option(options, stage, name, value, error);
 }
@@ -251,14 +252,15 @@ bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_S
   int gpu = option_of(options, DEVICE_GPU), emulator = option_of(options, DEVICE_EMULATOR);
   *kind = options->device;
   if (gpu >= 0 && emulator >= 0)
-    return fail(error, "--%s works only on a GPU and --%s only on the emulator; give one of the two", specs[gpu].name,
-                specs[emulator].name);
+    return refuse_option(error, "--%s works only on a GPU and --%s only on the emulator; give one of the two",
+                         specs[gpu].name, specs[emulator].name);
   if (*kind == DEVICE_EMULATOR && gpu >= 0)
-    return fail(error, "--%s: the emulator has no clock and cannot time a kernel; use --device=gpu", specs[gpu].name);
+    return refuse_option(error, "--%s: the emulator has no clock and cannot time a kernel; use --device=gpu",
+                         specs[gpu].name);
   if (*kind == DEVICE_GPU && emulator >= 0)
-    return fail(error, "--%s: a GPU cannot do that; use --device=emulator", specs[emulator].name);
+    return refuse_option(error, "--%s: a GPU cannot do that; use --device=emulator", specs[emulator].name);
   if (options_given(options, OPTION_CSV) && options_given(options, OPTION_REPEAT) && options->repeat == 0)
-    return fail(error, "--csv records times, and --repeat=0 turns timing off; give --repeat=1 or more");
+    return refuse_option(error, "--csv records times, and --repeat=0 turns timing off; give --repeat=1 or more");
   if (*kind == DEVICE_AUTO && emulator >= 0) *kind = DEVICE_EMULATOR;
   return true;
 }
@@ -273,8 +275,8 @@ bool options_complete(Options *options, const DeviceInfo *device, char error[ERR
   bool gpu = device->kind == DEVICE_GPU;
   int timed = option_of(options, DEVICE_GPU);
   if (!gpu && timed >= 0)
-    return fail(error, "--%s: only a GPU can time a kernel; the emulator has no clock (%s)", specs[timed].name,
-                device->note);
+    return refuse_option(error, "--%s: only a GPU can time a kernel; the emulator has no clock (%s)", specs[timed].name,
+                         device->note);
   set_default(options, OPTION_BATCH, gpu ? 4 : EMULATOR_BATCH);
   set_default(options, OPTION_HEADS, gpu ? 32 : EMULATOR_HEADS);
   set_default(options, OPTION_SEQLEN, gpu ? 4096 : EMULATOR_SEQLEN);

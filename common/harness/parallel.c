@@ -14,7 +14,7 @@ typedef struct Loop {
 } Loop;
 
 // Takes the next index until none is left, so that a faster thread takes more of them.
-static void *work(void *argument) {
+static void *run_indices(void *argument) {
   Loop *loop = argument;
   for (size_t index; (index = atomic_fetch_add(&loop->next, 1)) < loop->count;) loop->body(loop->context, index);
   return NULL;
@@ -30,7 +30,7 @@ void parallel_for(size_t count, void (*body)(void *context, size_t index), void 
   // If a thread cannot be created, the others do its share.
   pthread_t threads[MAX_THREADS];
   size_t started = 0;
-  while (started < helpers && !pthread_create(&threads[started], NULL, work, &loop)) started++;
-  work(&loop);
+  while (started < helpers && !pthread_create(&threads[started], NULL, run_indices, &loop)) started++;
+  run_indices(&loop);
   for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
 }

@@ -13,7 +13,7 @@ double problem_flops(const Shape *shape) {
 double problem_backward_flops(const Shape *shape) { return 2.5 * problem_flops(shape); }
 
 // Uniform in (0, 1].
-static double random_uniform(uint64_t *state) { return (double)((random_next(state) >> 11) + 1) * 0x1p-53; }
+static double random_uniform(uint64_t *state) { return (double)((random_bits(state) >> 11) + 1) * 0x1p-53; }
 
 // Normal with mean 0 and deviation 1 (Box and Muller), two at a time.
 static void random_normal(uint64_t *state, double pair[2]) {
@@ -127,8 +127,8 @@ static void fill_head(void *context, size_t index) {
   index += filling->first * problem->heads;
   Half *to = tensors[index / problem->heads] + index % problem->heads * shape->seqlen * shape->head_dim;
   uint64_t seed = filling->seed;
-  seed = random_next(&seed) + index;
-  seed = random_next(&seed);
+  seed = random_bits(&seed) + index;
+  seed = random_bits(&seed);
 
   // dO is like V, but for explode: there it is 1024 times as large. The gradients are linear in dO.
   bool is_d_o = index / problem->heads == TENSOR_D_O;
@@ -153,7 +153,7 @@ static void fill_head(void *context, size_t index) {
 }
 
 // Allocates four tensors. When there is no memory, frees the problem and returns false.
-static bool allocate(Problem *problem, Half **const tensors[4]) {
+static bool allocate_tensors(Problem *problem, Half **const tensors[4]) {
   for (int i = 0; i < 4; i++) {
     *tensors[i] = malloc(problem->elements * sizeof(Half));
     if (!*tensors[i]) {
@@ -164,7 +164,7 @@ static bool allocate(Problem *problem, Half **const tensors[4]) {
   return true;
 }
 
-static void fill(Filling filling, size_t tensors) {
+static void fill_tensors(Filling filling, size_t tensors) {
   progress_begin("making inputs", tensors * filling.problem->heads);
   parallel_for(tensors * filling.problem->heads, fill_head, &filling);
   progress_end();
@@ -173,8 +173,8 @@ static void fill(Filling filling, size_t tensors) {
 bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint64_t seed) {
   *problem = (Problem){.shape = *shape, .heads = (size_t)shape->batch * shape->heads};
   problem->elements = problem->heads * shape->seqlen * shape->head_dim;
-  if (!allocate(problem, (Half * *[]){&problem->q, &problem->k, &problem->v, &problem->o})) return false;
-  fill((Filling){.problem = problem, .first = TENSOR_Q, .input = input, .seed = seed}, TENSORS);
+  if (!allocate_tensors(problem, (Half * *[]){&problem->q, &problem->k, &problem->v, &problem->o})) return false;
+  fill_tensors((Filling){.problem = problem, .first = TENSOR_Q, .input = input, .seed = seed}, TENSORS);
   return true;
 }
 
@@ -187,8 +187,9 @@ bool problem_add_lse(Problem *problem) {
 
 bool problem_add_gradients(Problem *problem, InputKind input, uint64_t seed) {
   if (!problem_add_lse(problem)) return false;
-  if (!allocate(problem, (Half * *[]){&problem->d_o, &problem->d_q, &problem->d_k, &problem->d_v})) return false;
-  fill((Filling){.problem = problem, .first = TENSOR_D_O, .input = input, .seed = seed}, 1);
+  if (!allocate_tensors(problem, (Half * *[]){&problem->d_o, &problem->d_q, &problem->d_k, &problem->d_v}))
+    return false;
+  fill_tensors((Filling){.problem = problem, .first = TENSOR_D_O, .input = input, .seed = seed}, 1);
   return true;
 }
 

@@ -28,7 +28,7 @@ static void transform(double *row, int size) {
 
 void quantise_rotate(double *row, int size, uint64_t seed) {
   double factor = 1 / sqrt(size);
-  for (int d = 0; d < size; d++) row[d] *= random_next(&seed) >> 63 ? -factor : factor;
+  for (int d = 0; d < size; d++) row[d] *= random_bits(&seed) >> 63 ? -factor : factor;
   transform(row, size);
 }
 
@@ -42,7 +42,7 @@ typedef struct Quantisation {
 } Quantisation;
 
 // One row of a tensor, rotated if it is to be.
-static void load_row(const Quantisation *quantisation, size_t tensor, size_t row, double *to) {
+static void load_rotated_row(const Quantisation *quantisation, size_t tensor, size_t row, double *to) {
   const Problem *problem = quantisation->problem;
   int head_dim = problem->shape.head_dim;
   const Half *tensors[] = {problem->q, problem->k, problem->v};
@@ -57,7 +57,7 @@ static void find_largest(void *context, size_t index) {
   size_t heads = quantisation->problem->heads, seqlen = (size_t)shape->seqlen;
   double row[MAX_HEAD_DIM], largest = 0;
   for (size_t i = 0; i < seqlen; i++) {
-    load_row(quantisation, index / heads, index % heads * seqlen + i, row);
+    load_rotated_row(quantisation, index / heads, index % heads * seqlen + i, row);
     for (int d = 0; d < shape->head_dim; d++) largest = fmax(largest, fabs(row[d]));
   }
   quantisation->largest[index] = largest;
@@ -70,7 +70,7 @@ static void make_codes(void *context, size_t index) {
   size_t seqlen = (size_t)problem->shape.seqlen, head_dim = (size_t)problem->shape.head_dim;
   double row[MAX_HEAD_DIM], scale = problem->scales[tensor][head * (size_t)problem->scale_stride];
   for (size_t i = head * seqlen; i < (head + 1) * seqlen; i++) {
-    load_row(quantisation, tensor, i, row);
+    load_rotated_row(quantisation, tensor, i, row);
     for (size_t d = 0; d < head_dim; d++) problem->codes[tensor][i * head_dim + d] = e4m3_from_double(row[d] / scale);
   }
 }
@@ -93,7 +93,7 @@ static void choose_scales(const Quantisation *quantisation) {
   }
 }
 
-static bool allocate(Problem *problem, bool per_head) {
+static bool allocate_codes(Problem *problem, bool per_head) {
   problem->inputs = INPUTS_E4M3;
   problem->scale_stride = per_head;
   bool done = true;
@@ -108,7 +108,7 @@ static bool allocate(Problem *problem, bool per_head) {
 bool problem_quantise(Problem *problem, bool per_head, bool rotate, uint64_t seed) {
   Quantisation quantisation = {.problem = problem, .rotate = rotate, .seed = seed};
   quantisation.largest = malloc(TENSORS * problem->heads * sizeof(double));
-  bool done = allocate(problem, per_head) && quantisation.largest;
+  bool done = allocate_codes(problem, per_head) && quantisation.largest;
   if (done) {
     progress_begin("quantising", 0);
     parallel_for(TENSORS * problem->heads, find_largest, &quantisation);

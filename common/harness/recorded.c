@@ -11,7 +11,7 @@ __asm__(".pushsection .rodata\n"
 extern const char recorded_csv[];  // with a 0 after it
 
 // Reads a row with the columns of csv.c; false for any other line. It skips clocks, versions, times and repeats.
-static bool read_row(const char *line, Recorded *row) {
+static bool read_recorded(const char *line, Recorded *row) {
   int causal;
   bool read = sscanf(line, "%31[^,],%95[^,],%*[^,],%*[^,],%*[^,],%10[^,T]%*[^,],%d,%d,%d,%d,%d,%*f,%*f,%*f,%*d,%lf",
                      row->stage, row->device, row->date, &row->shape.batch, &row->shape.heads, &row->shape.seqlen,
@@ -28,7 +28,7 @@ static bool same_shape(const Shape *a, const Shape *b) {
 bool recorded_find(const char *stage, const Shape *shape, Recorded *row) {
   for (const char *line = recorded_csv; line; line = strchr(line, '\n')) {
     line += *line == '\n';
-    if (read_row(line, row) && !strcmp(row->stage, stage) && same_shape(&row->shape, shape)) return true;
+    if (read_recorded(line, row) && !strcmp(row->stage, stage) && same_shape(&row->shape, shape)) return true;
   }
   return false;
 }

@@ -135,7 +135,7 @@ static void add_rows(Sums *restrict sums, const ReferenceFactor *restrict factor
 }
 
 // The gradient is scale times the sums of so many terms. Returns its limit.
-static double finish(const Sums *sums, double scale, int terms, int head_dim, double *out) {
+static double finish_gradient(const Sums *sums, double scale, int terms, int head_dim, double *out) {
   double rounded_error = 0, magnitude = 0, root = 0, roundings = 0, errors = 0;
   for (int d = 0; d < head_dim; d++) {
     double rounded = half_round(scale * sums->rounded[d]);
@@ -158,5 +158,5 @@ double reference_gradient(ReferenceHead *head, OutputTensor output, int row, dou
   find_factors(head, output, row, begin, end);
   for (int d = 0; d < head->head_dim; d += REFERENCE_STEP)
     add_rows(&sums, head->factors + begin, rows + (size_t)begin * head->head_dim, end - begin, head->head_dim, d);
-  return finish(&sums, output == OUTPUT_D_V ? 1 : head->scale, end - begin, head->head_dim, out);
+  return finish_gradient(&sums, output == OUTPUT_D_V ? 1 : head->scale, end - begin, head->head_dim, out);
 }

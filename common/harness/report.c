@@ -5,8 +5,6 @@
 #include "counters.h"
 #include "harness.h"
 
-static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
-
 // ---- what runs where ----
 
 void report_head(FILE *out, const Stage *stage, const DeviceInfo *device) {
@@ -44,7 +42,7 @@ void report_problem(FILE *out, const Stage *stage, const Options *options, const
 static const char *const output_names[OUTPUTS] = {"O", "lse", "dQ", "dK", "dV"};
 
 // "O[b][h][row][d]"
-static void print_place(FILE *out, const Problem *problem, OutputTensor output, size_t index) {
+static void print_element_place(FILE *out, const Problem *problem, OutputTensor output, size_t index) {
   const Shape *shape = &problem->shape;
   size_t columns = (size_t)check_columns(problem, output), row = index / columns, head = row / (size_t)shape->seqlen;
   fprintf(out, "%s[%zu][%zu][%zu]", output_names[output], head / shape->heads, head % shape->heads,
@@ -58,7 +56,7 @@ static void print_differences(FILE *out, const Problem *problem, const CheckResu
   for (int i = 0; i < result->difference_count; i++) {
     const Difference *difference = &result->differences[i];
     fprintf(out, "          ");
-    print_place(out, problem, result->output, difference->index);
+    print_element_place(out, problem, result->output, difference->index);
     if (isnan(difference->got))
       fprintf(out, ": got NaN, expected %.6g\n", difference->expected);
     else
@@ -83,7 +81,7 @@ static void report_right(FILE *out, const Problem *problem, const CheckResult *r
   fprintf(out, ", max error %.2g, the worst element at %.0f %% of its limit\n", result->max_error, 100 * result->worst);
 }
 
-static void report_wrong(FILE *out, const Problem *problem, const CheckResult *result) {
+static void report_wrong_output(FILE *out, const Problem *problem, const CheckResult *result) {
   char wrong[32], compared[32], not_finite[32], all[32];
   fprintf(out, "WRONG: %s of %s elements", format_count(wrong, result->wrong),
           format_count(compared, result->compared));
@@ -97,7 +95,7 @@ static void report_wrong(FILE *out, const Problem *problem, const CheckResult *r
     fprintf(out, "          %s of %s %s NaN or infinite (never written?), the first is ",
             format_count(not_finite, result->not_finite), format_count(all, elements),
             result->not_finite == 1 ? "is" : "are");
-    print_place(out, problem, result->output, result->first_not_finite);
+    print_element_place(out, problem, result->output, result->first_not_finite);
     fprintf(out, "\n");
   }
   if (result->difference_count) print_differences(out, problem, result);
@@ -109,7 +107,7 @@ static const char *report_output(FILE *out, const Problem *problem, const CheckR
   if (check_is_right(result))
     report_right(out, problem, result);
   else
-    report_wrong(out, problem, result);
+    report_wrong_output(out, problem, result);
   return "";
 }
 

@@ -12,7 +12,7 @@ static int compare_times(const void *a, const void *b) {
 }
 
 // Runs work until the GPU is warm.
-static bool warm_up(Device *device, DeviceWork *work, void *context) {
+static bool warm_up_gpu(Device *device, DeviceWork *work, void *context) {
   double elapsed = 0, milliseconds;
   for (int i = 0; i < WARM_UP_LAUNCHES || elapsed < WARM_UP_MILLISECONDS; i++) {
     if (!device_time(device, work, context, &milliseconds)) return false;
@@ -38,7 +38,7 @@ static bool measure(Device *device, DeviceWork *work, void *context, int repeats
 bool timing_measure(Device *device, DeviceWork *work, void *context, int repeats, Timing *timing) {
   double *times = malloc((size_t)repeats * sizeof *times);
   progress_begin("timing", (uint64_t)repeats);
-  bool done = times && warm_up(device, work, context) && measure(device, work, context, repeats, times);
+  bool done = times && warm_up_gpu(device, work, context) && measure(device, work, context, repeats, times);
   progress_end();
   if (done) {
     qsort(times, (size_t)repeats, sizeof *times, compare_times);

@@ -56,8 +56,8 @@ static _Thread_local char error_text[512];
 
 const char *hl_error(void) { return error_text; }
 
-static HlStatus fail(HlStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static HlStatus fail(HlStatus status, const char *format, ...) {
+static HlStatus fail_call(HlStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static HlStatus fail_call(HlStatus status, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(error_text, sizeof error_text, format, arguments);
@@ -71,7 +71,7 @@ static HlStatus fail_device(const DeviceError *error) {
       [DEVICE_INVALID] = HL_INVALID, [DEVICE_FAULT] = HL_FAILED,  [DEVICE_OUT_OF_MEMORY] = HL_OUT_OF_MEMORY,
       [DEVICE_FAILED] = HL_FAILED,
   };
-  return fail(statuses[error->code], "%s", error->text);
+  return fail_call(statuses[error->code], "%s", error->text);
 }
 
 // ---- arguments ----
@@ -84,38 +84,39 @@ static void list_stages(char *text, size_t size) {
 }
 
 static HlStatus find_stage(const char *number, int *index) {
-  if (!number) return fail(HL_INVALID, "stage: a null pointer");
+  if (!number) return fail_call(HL_INVALID, "stage: a null pointer");
   for (int i = 0; i < STAGE_COUNT; i++) {
     *index = i;
     if (!strcmp(entries[i].number, number)) return HL_OK;
   }
   char list[200];
   list_stages(list, sizeof list);
-  return fail(HL_INVALID, "stage %s: this library has no such stage; it has %s", number, list);
+  return fail_call(HL_INVALID, "stage %s: this library has no such stage; it has %s", number, list);
 }
 
 static HlStatus check_size(const char *name, int32_t size, int32_t largest) {
   if (size >= 1 && size <= largest) return HL_OK;
-  return fail(HL_INVALID, "%s %" PRId32 ": 1 to %" PRId32 " are allowed", name, size, largest);
+  return fail_call(HL_INVALID, "%s %" PRId32 ": 1 to %" PRId32 " are allowed", name, size, largest);
 }
 
 // Checks the limits of all stages, then those of this stage. *to is the shape in the stages' own type.
 static HlStatus check_shape(const Stage *stage, const HlShape *shape, Shape *to) {
-  if (!shape) return fail(HL_INVALID, "shape: a null pointer");
+  if (!shape) return fail_call(HL_INVALID, "shape: a null pointer");
   HlStatus status = check_size("batch", shape->batch, 65536);
   if (!status) status = check_size("heads", shape->heads, 65536);
   if (!status) status = check_size("seqlen", shape->seqlen, 1 << 20);
   if (status) return status;
   if (shape->head_dim != 64 && shape->head_dim != 128)
-    return fail(HL_INVALID, "head_dim %" PRId32 ": 64 and 128 are allowed", shape->head_dim);
+    return fail_call(HL_INVALID, "head_dim %" PRId32 ": 64 and 128 are allowed", shape->head_dim);
   if (shape->causal != 0 && shape->causal != 1)
-    return fail(HL_INVALID, "causal %" PRId32 ": 0 and 1 are allowed", shape->causal);
+    return fail_call(HL_INVALID, "causal %" PRId32 ": 0 and 1 are allowed", shape->causal);
   int64_t rows = (int64_t)shape->batch * shape->heads * shape->seqlen;
   if (rows > INT32_MAX)
-    return fail(HL_INVALID, "batch * heads * seqlen is %" PRId64 ": at most %" PRId32 " is allowed", rows, INT32_MAX);
+    return fail_call(HL_INVALID, "batch * heads * seqlen is %" PRId64 ": at most %" PRId32 " is allowed", rows,
+                     INT32_MAX);
   *to = (Shape){shape->batch, shape->heads, shape->seqlen, shape->head_dim, shape->causal};
   const char *why = stage->unsupported ? stage->unsupported(to) : NULL;
-  return why ? fail(HL_UNSUPPORTED, "stage %s: %s", stage->name, why) : HL_OK;
+  return why ? fail_call(HL_UNSUPPORTED, "stage %s: %s", stage->name, why) : HL_OK;
 }
 
 // Whether the strides are those of a contiguous tensor, in every dimension that has more than one element.
@@ -129,16 +130,17 @@ static bool is_contiguous(const int64_t stride[4], const int64_t size[4], int64_
 }
 
 static HlStatus check_tensor(const char *name, const HlTensor *tensor, const Shape *shape) {
-  if (!tensor || !tensor->data) return fail(HL_INVALID, "%s: a null pointer", name);
+  if (!tensor || !tensor->data) return fail_call(HL_INVALID, "%s: a null pointer", name);
   if ((uintptr_t)tensor->data % 16)
-    return fail(HL_INVALID, "%s: the address %p is not aligned to 16 bytes", name, tensor->data);
+    return fail_call(HL_INVALID, "%s: the address %p is not aligned to 16 bytes", name, tensor->data);
   int64_t size[4] = {shape->batch, shape->heads, shape->seqlen, shape->head_dim}, expected[4];
   const int64_t *stride = tensor->stride;
   if (is_contiguous(stride, size, expected)) return HL_OK;
-  return fail(HL_UNSUPPORTED,
-              "%s: strides %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "; only a contiguous tensor is allowed, "
-              "%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64,
-              name, stride[0], stride[1], stride[2], stride[3], expected[0], expected[1], expected[2], expected[3]);
+  return fail_call(
+      HL_UNSUPPORTED,
+      "%s: strides %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "; only a contiguous tensor is allowed, "
+      "%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64,
+      name, stride[0], stride[1], stride[2], stride[3], expected[0], expected[1], expected[2], expected[3]);
 }
 
 // A tensor among the arguments: its name, for messages, and the bytes of an element.
@@ -156,11 +158,11 @@ typedef struct Arguments {
 
 enum { F16 = 2, E4M3 = 1 };  // bytes
 
-static size_t size_of(const Argument *argument, const Shape *shape) {
+static size_t tensor_bytes(const Argument *argument, const Shape *shape) {
   return (size_t)shape->batch * shape->heads * shape->seqlen * shape->head_dim * argument->element;
 }
 
-static bool overlap(const void *a, size_t a_size, const void *b, size_t b_size) {
+static bool ranges_overlap(const void *a, size_t a_size, const void *b, size_t b_size) {
   uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
   return x < y + b_size && y < x + a_size;
 }
@@ -174,31 +176,32 @@ static HlStatus check_tensors(const Arguments *arguments, const Shape *shape) {
   }
   for (int i = arguments->inputs; i < arguments->count; i++)
     for (int j = 0; j < i; j++)
-      if (overlap(list[i].tensor->data, size_of(&list[i], shape), list[j].tensor->data, size_of(&list[j], shape)))
-        return fail(HL_INVALID, "%s overlaps %s", list[i].name, list[j].name);
+      if (ranges_overlap(list[i].tensor->data, tensor_bytes(&list[i], shape), list[j].tensor->data,
+                         tensor_bytes(&list[j], shape)))
+        return fail_call(HL_INVALID, "%s overlaps %s", list[i].name, list[j].name);
   return HL_OK;
 }
 
 // written: lse is an output itself, and may not overlap an input either.
 static HlStatus check_lse(const float *lse, bool written, const Arguments *arguments, const Shape *shape) {
-  if (!lse) return fail(HL_INVALID, "lse: a null pointer");
+  if (!lse) return fail_call(HL_INVALID, "lse: a null pointer");
   if ((uintptr_t)lse % sizeof *lse)
-    return fail(HL_INVALID, "lse: the address %p is not aligned to 4 bytes", (const void *)lse);
+    return fail_call(HL_INVALID, "lse: the address %p is not aligned to 4 bytes", (const void *)lse);
   size_t size = (size_t)shape->batch * shape->heads * shape->seqlen * sizeof *lse;
   for (int i = written ? 0 : arguments->inputs; i < arguments->count; i++) {
     const Argument *other = &arguments->list[i];
-    if (overlap(other->tensor->data, size_of(other, shape), lse, size))
-      return fail(HL_INVALID, "%s overlaps lse", other->name);
+    if (ranges_overlap(other->tensor->data, tensor_bytes(other, shape), lse, size))
+      return fail_call(HL_INVALID, "%s overlaps lse", other->name);
   }
   return HL_OK;
 }
 
 static HlStatus check_scale(const char *name, const HlScale *scale) {
-  if (!scale || !scale->data) return fail(HL_INVALID, "%s: a null pointer", name);
+  if (!scale || !scale->data) return fail_call(HL_INVALID, "%s: a null pointer", name);
   if ((uintptr_t)scale->data % sizeof(float))
-    return fail(HL_INVALID, "%s: the address %p is not aligned to 4 bytes", name, (const void *)scale->data);
+    return fail_call(HL_INVALID, "%s: the address %p is not aligned to 4 bytes", name, (const void *)scale->data);
   if (scale->per_head != 0 && scale->per_head != 1)
-    return fail(HL_INVALID, "%s: per_head %" PRId32 ": 0 and 1 are allowed", name, scale->per_head);
+    return fail_call(HL_INVALID, "%s: per_head %" PRId32 ": 0 and 1 are allowed", name, scale->per_head);
   return HL_OK;
 }
 
@@ -208,9 +211,9 @@ static HlStatus check_scales(const HlScale *const scales[3]) {
     HlStatus status = check_scale(names[i], scales[i]);
     if (status) return status;
     if (scales[i]->per_head != scales[0]->per_head)
-      return fail(HL_INVALID,
-                  "%s: per_head %" PRId32 ", but that of q_scale is %" PRId32 "; all three must be the same", names[i],
-                  scales[i]->per_head, scales[0]->per_head);
+      return fail_call(HL_INVALID,
+                       "%s: per_head %" PRId32 ", but that of q_scale is %" PRId32 "; all three must be the same",
+                       names[i], scales[i]->per_head, scales[0]->per_head);
   }
   return HL_OK;
 }
@@ -221,7 +224,7 @@ static HlStatus check_function(const Stage *stage, const char *called) {
   if (stage->inputs == INPUTS_E4M3) what = "its inputs are e4m3", function = "hl_attention_e4m3";
   if (stage->backward) what = "it is for the backward pass", function = "hl_attention_backward";
   if (!strcmp(called, function)) return HL_OK;
-  return fail(HL_INVALID, "stage %s: %s; call %s", stage->name, what, function);
+  return fail_call(HL_INVALID, "stage %s: %s; call %s", stage->name, what, function);
 }
 
 // ---- what the library has in each context ----
@@ -260,7 +263,7 @@ static Context *open_context(HlStatus *status) {
   DeviceError error;
   Context *new = calloc(1, sizeof *new);
   if (!new) {
-    *status = fail(HL_OUT_OF_MEMORY, "out of host memory");
+    *status = fail_call(HL_OUT_OF_MEMORY, "out of host memory");
     return NULL;
   }
   new->device = device_attach(&error);
@@ -311,7 +314,7 @@ static bool reserve_counter(Device *device, Stream *stream) {
   return stream->counter_begun;
 }
 
-static bool launch(Context *context, int index, Attention *attention) {
+static bool launch_stage(Context *context, int index, Attention *attention) {
   const Stage *stage = entries[index].stage;
   size_t size = stage->workspace ? stage->workspace(&attention->shape) : 0;
   if (!load_stage(context, index)) return false;
@@ -331,7 +334,7 @@ static HlStatus launch_locked(int index, Attention *attention, void *stream) {
   Context *context = open_context(&status);
   if (!context) return status;
   device_use_stream(context->device, stream);
-  if (launch(context, index, attention)) return HL_OK;
+  if (launch_stage(context, index, attention)) return HL_OK;
   status = fail_device(device_error(context->device));
   device_clear_error(context->device);
   return status;
@@ -344,21 +347,21 @@ HlStatus hl_supports(const char *stage, const HlShape *shape) {
   return status ? status : check_shape(entries[index].stage, shape, &checked);
 }
 
-static DeviceAddress address_of(const void *data) { return (DeviceAddress)(uintptr_t)data; }
+static DeviceAddress device_address(const void *data) { return (DeviceAddress)(uintptr_t)data; }
 
 // Checks the arguments that all stages share and fills in *attention from them. function: which one was called.
-static HlStatus begin(const char *stage, const char *function, const HlShape *shape, const Arguments *arguments,
-                      int *index, Attention *attention) {
+static HlStatus begin_call(const char *stage, const char *function, const HlShape *shape, const Arguments *arguments,
+                           int *index, Attention *attention) {
   HlStatus status = find_stage(stage, index);
   if (!status) status = check_function(entries[*index].stage, function);
   if (!status) status = check_shape(entries[*index].stage, shape, &attention->shape);
   if (!status) status = check_tensors(arguments, &attention->shape);
   if (status) return status;
   attention->scale = (float)(1 / sqrt(attention->shape.head_dim));
-  attention->q = address_of(arguments->list[0].tensor->data);
-  attention->k = address_of(arguments->list[1].tensor->data);
-  attention->v = address_of(arguments->list[2].tensor->data);
-  attention->o = address_of(arguments->list[3].tensor->data);
+  attention->q = device_address(arguments->list[0].tensor->data);
+  attention->k = device_address(arguments->list[1].tensor->data);
+  attention->v = device_address(arguments->list[2].tensor->data);
+  attention->o = device_address(arguments->list[3].tensor->data);
   return HL_OK;
 }
 
@@ -374,12 +377,12 @@ HlStatus hl_attention(const char *stage, const HlShape *shape, const HlTensor *q
   int index;
   Attention attention = {0};
   const Arguments arguments = {3, 4, {{"q", q, F16}, {"k", k, F16}, {"v", v, F16}, {"o", o, F16}}};
-  HlStatus status = begin(stage, __func__, shape, &arguments, &index, &attention);
+  HlStatus status = begin_call(stage, __func__, shape, &arguments, &index, &attention);
   return status ? status : launch_alone(index, &attention, stream);
 }
 
 static HlStatus check_writes_lse(const Stage *stage) {
-  return stage->lse ? HL_OK : fail(HL_UNSUPPORTED, "stage %s: it does not write the log-sum-exp", stage->name);
+  return stage->lse ? HL_OK : fail_call(HL_UNSUPPORTED, "stage %s: it does not write the log-sum-exp", stage->name);
 }
 
 HlStatus hl_attention_lse(const char *stage, const HlShape *shape, const HlTensor *q, const HlTensor *k,
@@ -387,11 +390,11 @@ HlStatus hl_attention_lse(const char *stage, const HlShape *shape, const HlTenso
   int index;
   Attention attention = {0};
   const Arguments arguments = {3, 4, {{"q", q, F16}, {"k", k, F16}, {"v", v, F16}, {"o", o, F16}}};
-  HlStatus status = begin(stage, "hl_attention", shape, &arguments, &index, &attention);
+  HlStatus status = begin_call(stage, "hl_attention", shape, &arguments, &index, &attention);
   if (!status) status = check_writes_lse(entries[index].stage);
   if (!status) status = check_lse(lse, true, &arguments, &attention.shape);
   if (status) return status;
-  attention.lse = address_of(lse);
+  attention.lse = device_address(lse);
   return launch_alone(index, &attention, stream);
 }
 
@@ -401,12 +404,12 @@ HlStatus hl_attention_e4m3(const char *stage, const HlShape *shape, const HlTens
   int index;
   Attention attention = {0};
   const Arguments arguments = {3, 4, {{"q", q, E4M3}, {"k", k, E4M3}, {"v", v, E4M3}, {"o", o, F16}}};
-  HlStatus status = begin(stage, __func__, shape, &arguments, &index, &attention);
+  HlStatus status = begin_call(stage, __func__, shape, &arguments, &index, &attention);
   if (!status) status = check_scales((const HlScale *const[]){q_scale, k_scale, v_scale});
   if (status) return status;
-  attention.q_scale = address_of(q_scale->data);
-  attention.k_scale = address_of(k_scale->data);
-  attention.v_scale = address_of(v_scale->data);
+  attention.q_scale = device_address(q_scale->data);
+  attention.k_scale = device_address(k_scale->data);
+  attention.v_scale = device_address(v_scale->data);
   attention.scale_stride = q_scale->per_head;
   return launch_alone(index, &attention, stream);
 }
@@ -426,15 +429,15 @@ static HlStatus backward(bool deterministic, const char *stage, const HlShape *s
                                 {"d_q", d_q, F16},
                                 {"d_k", d_k, F16},
                                 {"d_v", d_v, F16}}};
-  HlStatus status = begin(stage, "hl_attention_backward", shape, &arguments, &index, &attention);
+  HlStatus status = begin_call(stage, "hl_attention_backward", shape, &arguments, &index, &attention);
   if (!status) status = check_lse(lse, false, &arguments, &attention.shape);
   if (status) return status;
   attention.deterministic = deterministic;
-  attention.d_o = address_of(d_o->data);
-  attention.lse = address_of(lse);
-  attention.d_q = address_of(d_q->data);
-  attention.d_k = address_of(d_k->data);
-  attention.d_v = address_of(d_v->data);
+  attention.d_o = device_address(d_o->data);
+  attention.lse = device_address(lse);
+  attention.d_q = device_address(d_q->data);
+  attention.d_k = device_address(d_k->data);
+  attention.d_v = device_address(d_v->data);
   return launch_alone(index, &attention, stream);
 }
 

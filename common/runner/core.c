@@ -119,5 +119,5 @@ void core_reset(void) {
 // Runs last: after the program's own handlers and destructors, which may still launch kernels. A process that was forked has
 // nothing of its own to report.
 __attribute__((destructor)) static void end(void) {
-  if (core.initialised && core.process == getpid()) report_end();
+  if (core.initialised && core.process == getpid()) report_finish();
 }

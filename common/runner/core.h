@@ -94,6 +94,6 @@ void core_unwritten(uint64_t address, const char *what);
 // Updates the report in hopper-run's folder, if there is one, because the program may end at any time.
 void report_update(void);
 // Called when the program ends.
-void report_end(void);
+void report_finish(void);
 // Prints what stopped the last launch, and keeps it in core.stopped. error is emulator_launch's.
 void report_stop(const char *kernel, const EmulatorError *error);

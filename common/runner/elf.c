@@ -14,24 +14,25 @@ typedef struct Image {
 } Image;
 
 // The bytes [offset, offset + size) of the file, or NULL.
-static const void *part(const Image *image, uint64_t offset, uint64_t size) {
+static const void *bytes_at(const Image *image, uint64_t offset, uint64_t size) {
   return offset <= image->size && size <= image->size - offset ? image->bytes + offset : NULL;
 }
 
 // A string at an offset of a string table, or "".
 static const char *text(const Image *image, uint64_t table, uint64_t table_size, uint64_t offset) {
-  const char *start = part(image, table, table_size);
+  const char *start = bytes_at(image, table, table_size);
   if (!start || offset >= table_size || !memchr(start + offset, 0, table_size - offset)) return "";
   return start + offset;
 }
 
 static const Elf64_Shdr *section(const Image *image, const Elf64_Ehdr *head, unsigned index) {
-  return index < head->e_shnum ? part(image, head->e_shoff + (uint64_t)index * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr))
-                               : NULL;
+  return index < head->e_shnum
+             ? bytes_at(image, head->e_shoff + (uint64_t)index * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr))
+             : NULL;
 }
 
 static void read_dynamic(const Image *image, const Elf64_Shdr *dynamic, const Elf64_Shdr *strings, ElfFacts *facts) {
-  const Elf64_Dyn *entries = part(image, dynamic->sh_offset, dynamic->sh_size);
+  const Elf64_Dyn *entries = bytes_at(image, dynamic->sh_offset, dynamic->sh_size);
   for (size_t i = 0; entries && i < dynamic->sh_size / sizeof *entries && entries[i].d_tag != DT_NULL; i++)
     if (entries[i].d_tag == DT_NEEDED && facts->needed_count < ELF_NEEDED)
       facts->needed[facts->needed_count++] =
@@ -39,7 +40,7 @@ static void read_dynamic(const Image *image, const Elf64_Shdr *dynamic, const El
 }
 
 static void read_symbols(const Image *image, const Elf64_Shdr *symbols, const Elf64_Shdr *strings, ElfFacts *facts) {
-  const Elf64_Sym *items = part(image, symbols->sh_offset, symbols->sh_size);
+  const Elf64_Sym *items = bytes_at(image, symbols->sh_offset, symbols->sh_size);
   for (size_t i = 0; items && i < symbols->sh_size / sizeof *items; i++)
     if (items[i].st_shndx == SHN_UNDEF &&
         !strcmp(text(image, strings->sh_offset, strings->sh_size, items[i].st_name), "__cudaRegisterFatBinary"))
@@ -73,7 +74,7 @@ bool elf_read(const char *path, ElfFacts *facts) {
   close(file);
   if (bytes == MAP_FAILED) return false;
   image.bytes = bytes;
-  const Elf64_Ehdr *head = part(&image, 0, sizeof *head);
+  const Elf64_Ehdr *head = bytes_at(&image, 0, sizeof *head);
   facts->is_elf = head && !memcmp(head->e_ident, ELFMAG, SELFMAG) && head->e_ident[EI_CLASS] == ELFCLASS64;
   if (facts->is_elf) read_sections(&image, head, facts);
   munmap(bytes, image.size);

@@ -37,8 +37,8 @@ static const char help[] =
     "Exit code: the program's own; 1 if that is 0 and a fault was found; 2 if an option is wrong or the\n"
     "program cannot run here; 128 + N if signal N ended the program.\n";
 
-static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int fail(const char *format, ...) {
+static int fail_here(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int fail_here(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   fprintf(stderr, "hopper-run: ");
@@ -71,13 +71,13 @@ static int take_option(const char *option) {
   for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
     const char *name = options[i].name, *values = options[i].values;
     if (strlen(name) != length || memcmp(name, option, length)) continue;
-    if (values && !*values) return value ? fail("%s takes no value", name) : setenv(options[i].variable, "on", 1);
-    if (!value) return fail("%s needs a value: write %s=%s", name, name, values ? values : "N");
+    if (values && !*values) return value ? fail_here("%s takes no value", name) : setenv(options[i].variable, "on", 1);
+    if (!value) return fail_here("%s needs a value: write %s=%s", name, name, values ? values : "N");
     if (values ? strcmp(value, "on") && strcmp(value, "off") : !is_number(value))
-      return fail(values ? "%.40s: on or off is needed" : "%.40s: a whole number is needed", option);
+      return fail_here(values ? "%.40s: on or off is needed" : "%.40s: a whole number is needed", option);
     return setenv(options[i].variable, value, 1);
   }
-  return fail("unknown option %.40s; --help lists all options", option);
+  return fail_here("unknown option %.40s; --help lists all options", option);
 }
 
 // ---- the program ----
@@ -99,11 +99,11 @@ static bool find_program(const char *name, char path[PATH_MAX]) {
 
 // Prints in one line why a program cannot run here, and returns the exit code; 0 when it can run.
 static int check_program(const char *name, const char *path, ElfFacts *facts) {
-  if (!elf_read(path, facts)) return fail("%s: %s", name, strerror(errno));
+  if (!elf_read(path, facts)) return fail_here("%s: %s", name, strerror(errno));
   if (facts->has_kernels && !facts->imports_runtime && !elf_needs(facts, "libcudart.so"))
-    return fail("%s is linked with the static CUDA runtime: build it with nvcc -cudart shared", name);
+    return fail_here("%s is linked with the static CUDA runtime: build it with nvcc -cudart shared", name);
   if (elf_needs(facts, "libcudart.so.") && !elf_needs(facts, "libcudart.so.12") && !elf_needs(facts, "libcudart.so.13"))
-    return fail("%s is linked with a CUDA runtime that is neither 12 nor 13", name);
+    return fail_here("%s is linked with a CUDA runtime that is neither 12 nor 13", name);
   return 0;
 }
 
@@ -130,7 +130,7 @@ static bool find_stand_ins(char folder[PATH_MAX]) {
 static void prepend(const char *variable, const char *value, char separator) {
   const char *former = getenv(variable);
   char *whole = malloc(strlen(value) + (former ? strlen(former) : 0) + 2);
-  if (!whole) exit(fail("out of memory"));
+  if (!whole) exit(fail_here("out of memory"));
   if (former && *former)
     sprintf(whole, "%s%c%s", value, separator, former);
   else
@@ -141,7 +141,7 @@ static void prepend(const char *variable, const char *value, char separator) {
 
 // Preloads the stand-ins: the loader then never looks for NVIDIA's libraries of the same names, not even along an RPATH. A
 // library that the program opens later is found by the path.
-static void prepare(const char *folder, const ElfFacts *facts) {
+static void preload_libraries(const char *folder, const ElfFacts *facts) {
   static const char *const libraries[] = {"libcudart", "libcublas", "libcublasLt"};
   char preload[8 * PATH_MAX];
   int used = snprintf(preload, sizeof preload, "%s/libcuda.so.1", folder);
@@ -207,13 +207,13 @@ static volatile pid_t child;
 
 static void pass_on(int number) { kill(child, number); }
 
-static int run(const char *path, char **arguments) {
+static int run_program(const char *path, char **arguments) {
   child = fork();
-  if (child < 0) return fail("%s", strerror(errno));
+  if (child < 0) return fail_here("%s", strerror(errno));
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     execv(path, arguments);
-    _exit(fail("%s: %s", path, strerror(errno)));
+    _exit(fail_here("%s: %s", path, strerror(errno)));
   }
   // Ctrl-C also reaches the program. This process ignores it, to print the report in any case.
   signal(SIGINT, SIG_IGN);
@@ -222,7 +222,7 @@ static int run(const char *path, char **arguments) {
   signal(SIGHUP, pass_on);
   int status;
   while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return fail("%s", strerror(errno));
+    if (errno != EINTR) return fail_here("%s", strerror(errno));
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
   fprintf(stderr, "hopper-run: the program was ended by signal %d (%s)%s\n", WTERMSIG(status),
           strsignal(WTERMSIG(status)),
@@ -240,16 +240,16 @@ int main(int argc, char **argv) {
     }
     if ((wrong = take_option(argv[at])) != 0) return wrong;
   }
-  if (at == argc) return fail("no program is named; --help shows how to use hopper-run");
+  if (at == argc) return fail_here("no program is named; --help shows how to use hopper-run");
   char path[PATH_MAX], folder[PATH_MAX], reports[] = "/tmp/hopper-run-XXXXXX";
   ElfFacts facts;
-  if (!find_program(argv[at], path)) return fail("%s: no program of this name can be executed", argv[at]);
+  if (!find_program(argv[at], path)) return fail_here("%s: no program of this name can be executed", argv[at]);
   if ((wrong = check_program(argv[at], path, &facts)) != 0) return wrong;
-  if (!find_stand_ins(folder)) return fail("the stand-ins are missing; make hopper-run builds them");
-  if (!mkdtemp(reports)) return fail("%s: %s", reports, strerror(errno));
-  prepare(folder, &facts);
+  if (!find_stand_ins(folder)) return fail_here("the stand-ins are missing; make hopper-run builds them");
+  if (!mkdtemp(reports)) return fail_here("%s: %s", reports, strerror(errno));
+  preload_libraries(folder, &facts);
   setenv("HOPPER_RUN_REPORT", reports, 1);
-  int code = run(path, argv + at);
+  int code = run_program(path, argv + at);
   int found = print_reports(reports);
   return code ? code : found;
 }

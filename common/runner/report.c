@@ -8,10 +8,8 @@
 #include "core.h"
 #include "../harness/counters.h"
 
-static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
-
 // "2 faults, 1 note", or "no findings".
-static void print_grades(FILE *out, const int grades[3]) {
+static void print_grade_counts(FILE *out, const int grades[3]) {
   static const char *const names[] = {"fault", "formal finding", "note"};
   const char *separator = "";
   for (int i = 0; i < 3; i++) {
@@ -71,7 +69,7 @@ static void print(FILE *out) {
   const Hazard *hazards = emulator_hazards(core.emulator, &count);
   HazardReports reports = count_reports(hazards, count);
   fprintf(out, "hopper-run: %llu launch%s, ", (unsigned long long)core.launches, core.launches == 1 ? "" : "es");
-  print_grades(out, reports.count);
+  print_grade_counts(out, reports.count);
   if (incomplete())
     fprintf(out, "hopper-run: kernels of the program did not run, as is said above: they are not checked\n");
   emulator_print_hazards(out, hazards, count);
@@ -111,7 +109,7 @@ void report_update(void) {
   fclose(file);
 }
 
-void report_end(void) {
+void report_finish(void) {
   fflush(stdout);
   if (getenv("HOPPER_RUN_REPORT"))
     report_update();

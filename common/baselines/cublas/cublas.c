@@ -84,15 +84,15 @@ void cublas_close(Cublas *cublas) {
 
 // ---- multiplying ----
 
-static int type_of(const Matrices *matrices) { return matrices->fp32 ? CUDA_R_32F : CUDA_R_16F; }
-static int operation_of(const Matrices *matrices) { return matrices->transposed ? CUBLAS_OP_T : CUBLAS_OP_N; }
+static int cublas_type(const Matrices *matrices) { return matrices->fp32 ? CUDA_R_32F : CUDA_R_16F; }
+static int cublas_operation(const Matrices *matrices) { return matrices->transposed ? CUBLAS_OP_T : CUBLAS_OP_N; }
 
 const char *cublas_multiply(Cublas *cublas, int m, int n, int k, float factor, const Matrices *a, const Matrices *b,
                             const Matrices *c, int heads) {
   float zero = 0;
-  int status =
-      cublas->multiply(cublas->handle, operation_of(a), operation_of(b), m, n, k, &factor, a->data, type_of(a),
-                       a->pitch, a->distance, b->data, type_of(b), b->pitch, b->distance, &zero, (void *)c->data,
-                       type_of(c), c->pitch, c->distance, heads, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+  int status = cublas->multiply(cublas->handle, cublas_operation(a), cublas_operation(b), m, n, k, &factor, a->data,
+                                cublas_type(a), a->pitch, a->distance, b->data, cublas_type(b), b->pitch, b->distance,
+                                &zero, (void *)c->data, cublas_type(c), c->pitch, c->distance, heads,
+                                CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
   return status ? cublas->status_string(status) : NULL;
 }

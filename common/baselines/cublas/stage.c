@@ -40,11 +40,11 @@ static bool launch_pass(Device *device, const Attention *a) {
   return !failure || device_fail(device, DEVICE_FAILED, "cuBLAS, P V: %s", failure);
 }
 
-static bool launch(Device *device, const Attention *attention) {
+static bool launch_cublas(Device *device, const Attention *attention) {
   return passes_launch(device, attention, head_size(&attention->shape), launch_pass);
 }
 
-static int run(Session *session) {
+static int run_cublas(Session *session) {
   const DeviceInfo *device = device_info(session->device);
   char error[ERROR_SIZE];
   if (device->kind == DEVICE_EMULATOR && device->note[0])
@@ -61,7 +61,7 @@ static int run(Session *session) {
 const Stage stage = {
     .name = "cuBLAS",
     .title = "two matrix products by cuBLAS, and a softmax of ours between them",
-    .launch = launch,
+    .launch = launch_cublas,
     .workspace = workspace,
-    .run = run,
+    .run = run_cublas,
 };

@@ -56,7 +56,7 @@ static bool put_chain(Bench *bench) {
   uint64_t random = 1;
   if (!order) return device_fail(bench->device, DEVICE_OUT_OF_MEMORY, "the host has no memory");
   for (size_t i = 0; i < lines; i++) {
-    size_t j = i > 1 ? 1 + random_next(&random) % i : i;  // line 0 stays the first
+    size_t j = i > 1 ? 1 + random_bits(&random) % i : i;  // line 0 stays the first
     order[i] = order[j];
     order[j] = i;
   }
@@ -81,7 +81,7 @@ static bool flush_l2(const Bench *bench) {
   return !is_gpu(bench) || bench_launch_whole(bench, &whole);
 }
 
-static bool prepare(Bench *bench, Content content) {
+static bool prepare_content(Bench *bench, Content content) {
   if (bench->current != content && !put(bench, content)) return false;
   if (content == ONE) return device_upload(bench->device, bench->memory, bench->content, LINE);
   return content == NEW_WORDS || content == CHAIN ? flush_l2(bench) : true;
@@ -89,7 +89,7 @@ static bool prepare(Bench *bench, Content content) {
 
 // ---- launches ----
 
-static bool launch(const Bench *bench, const char *kernel, int blocks, int threads, const Arguments *arguments) {
+static bool launch_bench(const Bench *bench, const char *kernel, int blocks, int threads, const Arguments *arguments) {
   DeviceLaunch it = {
       .kernel = device_kernel(bench->device, bench->session->module, kernel),
       .grid = {(unsigned)blocks},
@@ -115,21 +115,21 @@ static bool make_tiles(const Bench *bench, const Quantity *quantity, Arguments *
 bool bench_launch(Bench *bench, const Quantity *quantity, int rounds, int launches) {
   Arguments arguments = make_arguments(bench, bench->memory, bench->size, rounds);
   uint64_t random = (uint64_t)launches;
-  if (quantity->content == RINGS) arguments.memory += random_next(&random) % (bench->size / LINE) * LINE;
-  return prepare(bench, quantity->content) && make_tiles(bench, quantity, &arguments) &&
-         launch(bench, quantity->kernel, 1, quantity->threads, &arguments);
+  if (quantity->content == RINGS) arguments.memory += random_bits(&random) % (bench->size / LINE) * LINE;
+  return prepare_content(bench, quantity->content) && make_tiles(bench, quantity, &arguments) &&
+         launch_bench(bench, quantity->kernel, 1, quantity->threads, &arguments);
 }
 
 bool bench_launch_whole(const Bench *bench, const Whole *whole) {
   Arguments arguments = make_arguments(bench, whole->memory, whole->size, whole->rounds);
   arguments.destination = whole->destination;
-  if (whole->destination) return launch(bench, "copy_all", (int)(whole->size / PIECE_BYTES), COPIERS, &arguments);
-  return launch(bench, "read_all", device_info(bench->device)->sm_count, READERS, &arguments);
+  if (whole->destination) return launch_bench(bench, "copy_all", (int)(whole->size / PIECE_BYTES), COPIERS, &arguments);
+  return launch_bench(bench, "read_all", device_info(bench->device)->sm_count, READERS, &arguments);
 }
 
 bool bench_launch_one(const Bench *bench, const char *kernel, int rounds) {
   Arguments arguments = make_arguments(bench, bench->memory, bench->size, rounds);
-  return launch(bench, kernel, 1, 1, &arguments);
+  return launch_bench(bench, kernel, 1, 1, &arguments);
 }
 
 // ---- results ----

@@ -25,13 +25,13 @@ static int at_most(uint64_t tries) { return tries < MOST_TRIES ? (int)tries : MO
 
 static int tries_of(const Bench *bench) { return at_most(bench->session->options.repeat); }
 
-static int compare_numbers(const void *a, const void *b) {
+static int compare_doubles(const void *a, const void *b) {
   double left = *(const double *)a, right = *(const double *)b;
   return (left > right) - (left < right);
 }
 
 static void add_row(Rows *rows, Row row, double *values, int count) {
-  qsort(values, (size_t)count, sizeof *values, compare_numbers);
+  qsort(values, (size_t)count, sizeof *values, compare_doubles);
   row.median = (values[(count - 1) / 2] + values[count / 2]) / 2;
   row.least = values[0];
   row.greatest = values[count - 1];
@@ -58,7 +58,7 @@ static double clock_mhz(const Bench *bench) {
   return (double)spans[0] / (double)spans[1] * 1e3;
 }
 
-static bool warm_up(const Bench *bench) {
+static bool warm_up_clock(const Bench *bench) {
   for (int i = 0; i < WARM_UPS; i++)
     if (!bench_launch_one(bench, "sm_clock", CLOCK_ROUNDS)) return false;
   return device_synchronise(bench->device);
@@ -194,7 +194,7 @@ int measure_all(Bench *bench) {
   const Session *session = bench->session;
   rows.count = 0;
   add_sizes(bench, &rows);
-  bool done = warm_up(bench) && measure_clock(bench, &rows);
+  bool done = warm_up_clock(bench) && measure_clock(bench, &rows);
   for (int i = 0; i < quantity_count && done; i++) done = measure_quantity(bench, &quantities[i], &rows);
   if (!done || !measure_bandwidth(bench, &rows) || !measure_launch(bench, &rows)) return session_fail_device(session);
   print_rows(session->out, &rows, "size", "as the driver says");

@@ -34,7 +34,7 @@ static uint32_t sum_of_chains(const Quantity *quantity, uint32_t thread, uint32_
 }
 
 static float plus_one(float x) { return x * 1 + 1; }
-static uint32_t counted(const Quantity *quantity, uint32_t thread, uint32_t steps) {
+static uint32_t counted_sum(const Quantity *quantity, uint32_t thread, uint32_t steps) {
   return sum_of_chains(quantity, thread, steps, plus_one);
 }
 
@@ -166,7 +166,7 @@ bool quantity_agrees(const Quantity *quantity, uint32_t got, uint32_t expected) 
 #define NARROW(WARPS) (2.0 * 16 * 8 * 16 * (WARPS))
 
 const Quantity quantities[] = {
-    {"FFMA", "multiply_add_latency", CLOCKS, 32, CALCULATIONS, 1, 32, WORDS, counted},
+    {"FFMA", "multiply_add_latency", CLOCKS, 32, CALCULATIONS, 1, 32, WORDS, counted_sum},
     {"maximum", "maximum_latency", CLOCKS, 32, CALCULATIONS, 1, 32, WORDS, largest},
     {"maximum", "maximum_rate", OPERATIONS, RATE_THREADS, CALCULATIONS, RATE_THREADS, 32, WORDS, largest},
     {"exponential", "exponential_latency", CLOCKS, 32, CALCULATIONS, 1, 32, WORDS, powers},

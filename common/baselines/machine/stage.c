@@ -76,7 +76,7 @@ static int check_and_measure(Bench *bench) {
   return session->options.repeat ? measure_all(bench) : EXIT_RIGHT;
 }
 
-static int run(Session *session) {
+static int run_machine(Session *session) {
   Bench bench;
   report_head(session->out, session->stage, device_info(session->device));
   int code = bench_open(&bench, session) ? check_and_measure(&bench) : session_fail_device(session);
@@ -87,5 +87,5 @@ static int run(Session *session) {
 const Stage stage = {
     .name = "machine",
     .title = "latencies and rates of an SM and its memories",
-    .run = run,
+    .run = run_machine,
 };

@@ -322,7 +322,7 @@ static bool size_is_whole(Warp *warp, const Inst *inst, int lane, uint64_t addre
 
 // From shared memory to shared memory, also within one block, is for launches with a cluster: in others it is an illegal
 // instruction to an H200. notes/tma.md has the measurements.
-static bool check_cluster(Warp *warp, const Inst *inst, int lane, uint64_t address, u32 size) {
+static bool check_cluster_launch(Warp *warp, const Inst *inst, int lane, uint64_t address, u32 size) {
   const BulkPlan *plan = inst->extra;
   if (plan->from_space != SPACE_SHARED || warp_launch(warp)->explicit_cluster) return true;
   hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, (int)size,
@@ -379,7 +379,7 @@ static bool multicast_lane(Warp *warp, const Inst *inst, int lane, u32 ranks, ui
   return true;
 }
 
-static void load(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_bulk_load(Warp *warp, const Inst *inst, Mask mask) {
   const BulkPlan *plan = inst->extra;
   uint64_t to[LANES], from[LANES], mbarrier[LANES];
   form_addresses(warp, &plan->to, mask, to);
@@ -389,7 +389,7 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
     int lane = __builtin_ctz(rest);
     u32 size = SLOT(warp, plan->size, const u32)[lane];
     Access source;
-    if (!check_cluster(warp, inst, lane, from[lane], size)) return;
+    if (!check_cluster_launch(warp, inst, lane, from[lane], size)) return;
     if (!size_is_whole(warp, inst, lane, from[lane], size)) return;
     if (!find_side(warp, inst, lane, plan->from_space, from[lane], size, ACCESS_READ, &source)) return;
     bool done = plan->multicast ? multicast_lane(warp, inst, lane, SLOT(warp, plan->ranks, const u16)[lane], to[lane],
@@ -399,7 +399,7 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
   }
 }
 
-static void store(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_bulk_store(Warp *warp, const Inst *inst, Mask mask) {
   const BulkPlan *plan = inst->extra;
   uint64_t to[LANES], from[LANES];
   form_addresses(warp, &plan->to, mask, to);
@@ -423,14 +423,14 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- groups ----
 
-static void commit(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_bulk_commit(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   group_commit(async_groups(warp, GROUP_BULK_READ), mask);
   group_commit(async_groups(warp, GROUP_BULK), mask);
 }
 
 // flags: .read, which waits until the sources have been read alone.
-static void wait_group(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_bulk_wait(Warp *warp, const Inst *inst, Mask mask) {
   group_wait(warp, inst, async_groups(warp, GROUP_BULK_READ), mask, (uint32_t)inst->immediate, false);
   if (!inst->flags) group_wait(warp, inst, async_groups(warp, GROUP_BULK), mask, (uint32_t)inst->immediate, false);
 }
@@ -467,7 +467,7 @@ DecodeResult decode_bulk_group(Decoder *decoder, const PtxInstruction *source, I
     return DECODE_FAILED;
   decoder->program->asynchronous = true;
   inst->flags = ptx_has(source, "read");
-  inst->execute = waits ? wait_group : commit;
+  inst->execute = waits ? execute_bulk_wait : execute_bulk_commit;
   if (!waits) return DECODED;
   if (source->operands[0].kind != PTX_OPERAND_INTEGER || source->operands[0].value < 0 ||
       source->operands[0].value > INT32_MAX)
@@ -530,7 +530,7 @@ DecodeResult decode_bulk(Decoder *decoder, const PtxInstruction *source, Inst *i
   if (plan->multicast) plan->ranks = decoder_source(decoder, &source->operands[4], PTX_B16);
   if (ptx_has(source, "L2::cache_hint")) decoder_source(decoder, &source->operands[source->operand_count - 1], PTX_B64);
   inst->extra = plan;
-  inst->execute = stores ? store : load;
+  inst->execute = stores ? execute_bulk_store : execute_bulk_load;
   if (!stores && decode_address_plan(decoder, source, &source->operands[3], SPACE_SHARED, &plan->mbarrier) != DECODED)
     return DECODE_FAILED;
   if (decode_address_plan(decoder, source, &source->operands[0], plan->to_space, &plan->to) != DECODED)

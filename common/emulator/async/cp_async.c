@@ -78,7 +78,7 @@ static bool take_lane(AsyncOp *op, const CopyPlan *plan, int lane, uint64_t to, 
   return true;
 }
 
-static void issue_copy(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_cp_async(Warp *warp, const Inst *inst, Mask mask) {
   const CopyPlan *plan = inst->extra;
   uint64_t to[LANES], from[LANES];
   form_addresses(warp, &plan->to, mask, to);
@@ -97,12 +97,12 @@ static void issue_copy(Warp *warp, const Inst *inst, Mask mask) {
   group_add(async_groups(warp, GROUP_CP_ASYNC), mask, op);
 }
 
-static void commit(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_cp_async_commit(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   group_commit(async_groups(warp, GROUP_CP_ASYNC), mask);
 }
 
-static void wait_group(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_cp_async_wait(Warp *warp, const Inst *inst, Mask mask) {
   group_wait(warp, inst, async_groups(warp, GROUP_CP_ASYNC), mask, (uint32_t)inst->immediate, inst->flags);
 }
 
@@ -136,7 +136,7 @@ DecodeResult decode_cp_async(Decoder *decoder, const PtxInstruction *source, Ins
     plan->ignore_negated = operand->negated;
   }
   inst->extra = plan;
-  inst->execute = issue_copy;
+  inst->execute = execute_cp_async;
   if (decode_address_plan(decoder, source, &source->operands[0], SPACE_SHARED, &plan->to) != DECODED)
     return DECODE_FAILED;
   return decode_address_plan(decoder, source, &source->operands[1], SPACE_GLOBAL, &plan->from);
@@ -152,6 +152,6 @@ DecodeResult decode_cp_async_group(Decoder *decoder, const PtxInstruction *sourc
     return decoder_error(decoder, source, "N is an immediate, 0 or more");
   if (waits) inst->immediate = source->operands[0].value;
   inst->flags = ptx_has(source, "wait_all");
-  inst->execute = commits ? commit : wait_group;
+  inst->execute = commits ? execute_cp_async_commit : execute_cp_async_wait;
   return DECODED;
 }

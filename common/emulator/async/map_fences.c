@@ -132,7 +132,7 @@ static bool note_use(Region *region, uint64_t offset, uint32_t launch, uint64_t 
   return may_be_old;
 }
 
-static void report(const Actor *actor, uint64_t address, bool may_be_old) {
+static void report_unfenced_map(const Actor *actor, uint64_t address, bool may_be_old) {
   hazard_report_graded(
       may_be_old ? HAZARD_FAULT : HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, address,
       EMULATOR_TENSOR_MAP_BYTES,
@@ -163,7 +163,7 @@ void map_fences_check(Warp *warp, const Inst *inst, int lane, const Access *map,
   uint64_t address = region->base + map->offset;
   if (!writes.ordered || is_fenced(&actor, region, map->offset, writes.hash)) return;
   if (writes.by_kernel == EPOCH_NONE)
-    report(&actor, address, may_be_old);
+    report_unfenced_map(&actor, address, may_be_old);
   else
     hazard_report_conflict(
         HAZARD_FAULT, warp, inst, lane, HAZARD_PROXY_FENCE, address, EMULATOR_TENSOR_MAP_BYTES, writes.by_kernel, false,

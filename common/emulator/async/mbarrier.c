@@ -40,7 +40,7 @@ static void each_object(Warp *warp, const Inst *inst, Mask mask, PerObject *perf
 
 // ---- init and inval ----
 
-static void init(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_mbarrier_init(Warp *warp, const Inst *inst, Mask mask) {
   const MbarrierPlan *plan = inst->extra;
   const u32 *counts = SLOT(warp, plan->count, const u32);
   uint64_t addresses[LANES];
@@ -68,7 +68,9 @@ static bool invalidate_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier 
   return true;
 }
 
-static void inval(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, invalidate_object); }
+static void execute_mbarrier_inval(Warp *warp, const Inst *inst, Mask mask) {
+  each_object(warp, inst, mask, invalidate_object);
+}
 
 // ---- arrive, expect_tx, complete_tx ----
 
@@ -118,7 +120,7 @@ static bool arrive_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mba
 }
 
 // Lanes may arrive at several blocks' mbarriers by one instruction. What one of them shows, the others have done, too.
-static void arrive(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_mbarrier_arrive(Warp *warp, const Inst *inst, Mask mask) {
   Cluster *cluster = warp->block->cluster;
   bool several = mask & (mask - 1) && cluster->block_count > 1;
   cluster->shown = several ? race_show(warp, mask) : NULL;
@@ -145,8 +147,12 @@ static bool complete_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *m
   return change_bytes(warp, inst, mask, mbarrier, -1);
 }
 
-static void expect_tx(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, expect_object); }
-static void complete_tx(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, complete_object); }
+static void execute_mbarrier_expect_tx(Warp *warp, const Inst *inst, Mask mask) {
+  each_object(warp, inst, mask, expect_object);
+}
+static void execute_mbarrier_complete_tx(Warp *warp, const Inst *inst, Mask mask) {
+  each_object(warp, inst, mask, complete_object);
+}
 
 // ---- test_wait and try_wait ----
 
@@ -203,14 +209,14 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
   return true;
 }
 
-static void wait(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_mbarrier_wait(Warp *warp, const Inst *inst, Mask mask) {
   each_object(warp, inst, mask, wait_object);
   if (!(*SLOT(warp, inst->d, const Mask) & mask)) warp_idle(warp);
 }
 
 // ---- pending_count ----
 
-static void pending_count(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_mbarrier_pending_count(Warp *warp, const Inst *inst, Mask mask) {
   const u64 *states = SLOT(warp, inst->a, const u64);
   u32 *d = SLOT(warp, inst->d, u32);
   EACH_LANE(mask, d[LANE] = (u32)states[LANE] & MBARRIER_MAX);
@@ -263,7 +269,9 @@ static bool arrive_later(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbar
   return true;
 }
 
-static void arrive_async(Warp *warp, const Inst *inst, Mask mask) { each_object(warp, inst, mask, arrive_later); }
+static void execute_mbarrier_arrive_async(Warp *warp, const Inst *inst, Mask mask) {
+  each_object(warp, inst, mask, arrive_later);
+}
 
 // ---- decoding ----
 
@@ -274,13 +282,13 @@ DecodeResult decode_mbarrier_arrive_async(Decoder *decoder, const PtxInstruction
   plan->space = space_of(source);
   inst->flags = ptx_has(source, "noinc");
   inst->extra = plan;
-  inst->execute = arrive_async;
+  inst->execute = execute_mbarrier_arrive_async;
   decoder->program->asynchronous = true;
   return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
 }
 
 // What the instructions of mbarriers have in common. NULL after an error.
-static MbarrierPlan *decode_plan(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+static MbarrierPlan *decode_mbarrier_plan(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   // clang-format off
   static const char *const allowed[] = {
       "init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "parity",
@@ -302,33 +310,33 @@ static MbarrierPlan *decode_plan(Decoder *decoder, const PtxInstruction *source,
 }
 
 DecodeResult decode_mbarrier_init(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  MbarrierPlan *plan = decode_plan(decoder, source, inst);
+  MbarrierPlan *plan = decode_mbarrier_plan(decoder, source, inst);
   if (!plan || !decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
   plan->count = decoder_source(decoder, &source->operands[1], PTX_B32);
-  inst->execute = init;
+  inst->execute = execute_mbarrier_init;
   return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
 }
 
 DecodeResult decode_mbarrier_inval(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  MbarrierPlan *plan = decode_plan(decoder, source, inst);
+  MbarrierPlan *plan = decode_mbarrier_plan(decoder, source, inst);
   if (!plan || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
-  inst->execute = inval;
+  inst->execute = execute_mbarrier_inval;
   return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
 }
 
 // mbarrier.expect_tx [a], bytes;  .complete_tx
 DecodeResult decode_mbarrier_bytes(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  MbarrierPlan *plan = decode_plan(decoder, source, inst);
+  MbarrierPlan *plan = decode_mbarrier_plan(decoder, source, inst);
   if (!plan || !decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
   inst->a = decoder_source(decoder, &source->operands[1], PTX_B32);
-  inst->execute = ptx_has(source, "expect_tx") ? expect_tx : complete_tx;
+  inst->execute = ptx_has(source, "expect_tx") ? execute_mbarrier_expect_tx : execute_mbarrier_complete_tx;
   return decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->address);
 }
 
 // arrive{_drop}{.noComplete} state, [a]{, count};  arrive{_drop}.expect_tx state, [a], bytes;  "_" for a state that
 // is not needed
 DecodeResult decode_mbarrier_arrive(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  MbarrierPlan *plan = decode_plan(decoder, source, inst);
+  MbarrierPlan *plan = decode_mbarrier_plan(decoder, source, inst);
   if (!plan) return DECODE_FAILED;
   plan->drop = ptx_has(source, "arrive_drop");
   plan->completes = !ptx_has(source, "noComplete");
@@ -346,26 +354,26 @@ DecodeResult decode_mbarrier_arrive(Decoder *decoder, const PtxInstruction *sour
   Slot value = has_count ? decoder_source(decoder, &operands[1], PTX_B32) : decoder_constant(decoder, 1, 4);
   plan->count = plan->expects ? decoder_constant(decoder, 1, 4) : value;
   inst->a = value;
-  inst->execute = arrive;
+  inst->execute = execute_mbarrier_arrive;
   return decode_address_plan(decoder, source, &operands[0], plan->space, &plan->address);
 }
 
 // test_wait{.parity} p, [a], state;  try_wait the same, with a time limit that may follow.
 DecodeResult decode_mbarrier_wait(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  MbarrierPlan *plan = decode_plan(decoder, source, inst);
+  MbarrierPlan *plan = decode_mbarrier_plan(decoder, source, inst);
   if (!plan || !decoder_operands(decoder, source, 3, 3 + ptx_has(source, "try_wait"))) return DECODE_FAILED;
   plan->wait = ptx_has(source, "parity") ? WAIT_PARITY : WAIT_STATE;
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_PRED);
   inst->a = decoder_source(decoder, &source->operands[2], plan->wait == WAIT_PARITY ? PTX_B32 : PTX_B64);
   if (source->operand_count == 4) decoder_source(decoder, &source->operands[3], PTX_B32);
-  inst->execute = wait;
+  inst->execute = execute_mbarrier_wait;
   return decode_address_plan(decoder, source, &source->operands[1], plan->space, &plan->address);
 }
 
 DecodeResult decode_mbarrier_pending_count(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  if (!decode_plan(decoder, source, inst) || !decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
+  if (!decode_mbarrier_plan(decoder, source, inst) || !decoder_operands(decoder, source, 2, 2)) return DECODE_FAILED;
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_B32);
   inst->a = decoder_source(decoder, &source->operands[1], PTX_B64);
-  inst->execute = pending_count;
+  inst->execute = execute_mbarrier_pending_count;
   return DECODED;
 }

@@ -503,7 +503,7 @@ void mbarrier_seen(Mbarrier *mbarrier) {
 }
 
 // The block's own copies end before an H200 gives its shared memory away.
-static void report_unseen(const Block *block, Origin copy, uint64_t mbarrier) {
+static void report_unseen_copy(const Block *block, Origin copy, uint64_t mbarrier) {
   bool own = copy.warp->block == block;
   hazard_report_graded(
       own ? HAZARD_FORMAL : HAZARD_FAULT, copy.warp, copy.inst, copy.lane, HAZARD_OVERWRITE_IN_FLIGHT, mbarrier,
@@ -518,11 +518,11 @@ void mbarrier_check_exit(const Block *block) {
   const MbarrierTable *table = cluster->mbarriers;
   for (const AsyncOp *op = async_first_pending(cluster); op; op = op->next)
     if (!op->performed && op->mbarrier >> SHARED_RANK_SHIFT == (uint64_t)block->rank + 1)
-      report_unseen(block, (Origin){op->warp, op->lane, op->inst}, op->mbarrier);
+      report_unseen_copy(block, (Origin){op->warp, op->lane, op->inst}, op->mbarrier);
   for (size_t i = 0; table && i < table->capacity; i++) {
     const Mbarrier *mbarrier = table->items[i];
     if (mbarrier && mbarrier->live && mbarrier->region == block->shared && mbarrier->unseen.inst)
-      report_unseen(block, mbarrier->unseen, mbarrier->address);
+      report_unseen_copy(block, mbarrier->unseen, mbarrier->address);
   }
 }
 

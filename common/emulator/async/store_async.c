@@ -88,7 +88,7 @@ static bool store_lane(Warp *warp, const Inst *inst, int lane, uint64_t address,
   return true;
 }
 
-static void store_async(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_st_async(Warp *warp, const Inst *inst, Mask mask) {
   const StorePlan *plan = inst->extra;
   uint64_t to[LANES], mbarrier[LANES];
   form_addresses(warp, &plan->to, mask, to);
@@ -135,12 +135,12 @@ static bool decode_values(Decoder *decoder, const PtxInstruction *source, StoreP
 }
 
 // The operands and what both instructions have in common.
-static DecodeResult decode_plan(Decoder *decoder, const PtxInstruction *source, StorePlan *plan, Inst *inst) {
+static DecodeResult decode_store_plan(Decoder *decoder, const PtxInstruction *source, StorePlan *plan, Inst *inst) {
   if (!ptx_has(source, "mbarrier::complete_tx::bytes"))
     return decoder_error(decoder, source, "completes on .mbarrier::complete_tx::bytes");
   plan->space = space_of(source);
   inst->extra = plan;
-  inst->execute = store_async;
+  inst->execute = execute_st_async;
   decoder->program->asynchronous = true;
   if (!decode_values(decoder, source, plan)) return DECODE_FAILED;
   if (decode_address_plan(decoder, source, &source->operands[0], plan->space, &plan->to) != DECODED)
@@ -154,7 +154,7 @@ DecodeResult decode_st_async(Decoder *decoder, const PtxInstruction *source, Ins
                                         "v4",    NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 3, 3)) return DECODE_FAILED;
   StorePlan *plan = decoder_allocate(decoder, sizeof *plan);
-  return decode_plan(decoder, source, plan, inst);
+  return decode_store_plan(decoder, source, plan, inst);
 }
 
 // red.async.relaxed.cluster{.shared::cluster}.mbarrier::complete_tx::bytes.op.type [to], value, [mbarrier];
@@ -171,5 +171,5 @@ DecodeResult decode_red_async(Decoder *decoder, const PtxInstruction *source, In
   bool exists = type == PTX_U32 || type == PTX_S32 || type == PTX_B32 || (type == PTX_U64 && ptx_has(source, "add"));
   plan->combine = name && exists ? reduction_find(name, type, false) : NULL;
   if (!plan->combine) return decoder_error(decoder, source, "no such operation on .%s", ptx_type_name(type));
-  return decode_plan(decoder, source, plan, inst);
+  return decode_store_plan(decoder, source, plan, inst);
 }

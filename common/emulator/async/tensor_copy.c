@@ -114,7 +114,7 @@ static int pixel_dimensions(const TensorMapFields *map) { return map->rank - 2; 
 
 // The offset along pixel dimension i. The copy gets all of them in 16 bits, where ptxas has put them: with four dimensions the
 // low byte of each, with five a sum of 5 bits each, in which one that is too large carries into the next.
-static int64_t offset_of(Warp *warp, const TensorPlan *plan, int lane, int i) {
+static int64_t pixel_offset(Warp *warp, const TensorPlan *plan, int lane, int i) {
   if (!plan->has_offsets) return 0;
   if (plan->rank < 5) return SLOT(warp, plan->offsets[i], const u16)[lane] & (plan->rank == 3 ? 0xffff : 0xff);
   u32 packed = 0;
@@ -132,7 +132,7 @@ static void set_pixels(Box *box, Warp *warp, const TensorPlan *plan, int lane) {
                           .first = map->lower[i],
                           .last = (int64_t)map->last[d] + map->upper[i],
                           .step = map->element_stride[d],
-                          .offset = offset_of(warp, plan, lane, i)};
+                          .offset = pixel_offset(warp, plan, lane, i)};
   }
   if (map->interleave)
     box->axes[slices] =
@@ -158,7 +158,7 @@ static Box make_box(Warp *warp, const TensorPlan *plan, int lane, const TensorMa
 }
 
 // Where a byte of the box lies once swizzled: addresses are those of the block's shared memory.
-static uint64_t swizzled(const Box *box, uint64_t address) {
+static uint64_t swizzled_address(const Box *box, uint64_t address) {
   uint64_t units = (uint64_t)tensor_swizzle_span(box->map.swizzle) / UNIT;
   return units ? address ^ ((address >> 7 & (units - 1)) << 4) : address;
 }
@@ -172,7 +172,7 @@ static void add_bytes(Pieces *pieces, const Box *box, const Region *shared, uint
   while (from < to) {
     uint32_t end = whole ? to : (from / UNIT + 1) * UNIT;
     if (end > to) end = to;
-    pieces_add(pieces, other ? &part : NULL, swizzled(box, address + from) - shared->base, end - from);
+    pieces_add(pieces, other ? &part : NULL, swizzled_address(box, address + from) - shared->base, end - from);
     part.offset += end - from;
     from = end;
   }
@@ -346,7 +346,7 @@ static bool check_first_pixel(Warp *warp, const Inst *inst, int lane, const Box 
   return true;
 }
 
-static bool check_start(Warp *warp, const Inst *inst, int lane, const Box *box, bool loads) {
+static bool check_box_start(Warp *warp, const Inst *inst, int lane, const Box *box, bool loads) {
   if (!check_row_start(warp, inst, lane, box)) return false;
   if (!loads && !check_store_start(warp, inst, lane, box)) return false;
   return !box->map.pixels || check_first_pixel(warp, inst, lane, box, loads);
@@ -380,7 +380,7 @@ static bool find_box(Warp *warp, const Inst *inst, int lane, uint64_t map_addres
   TensorMapFields map;
   if (!read_map(warp, inst, lane, map_address, &map)) return false;
   *box = make_box(warp, inst->extra, lane, &map);
-  if (!check_start(warp, inst, lane, box, kind == ACCESS_WRITE)) return false;
+  if (!check_box_start(warp, inst, lane, box, kind == ACCESS_WRITE)) return false;
   if (!memory_find(warp, inst, lane, SPACE_SHARED, shared_address, (int)(box->rows * box->pitch), SHARED_ALIGNMENT,
                    kind, place))
     return false;
@@ -417,7 +417,7 @@ static bool multicast_box(Warp *warp, const Inst *inst, int lane, u32 ranks, uin
   return true;
 }
 
-static void load(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_tensor_load(Warp *warp, const Inst *inst, Mask mask) {
   const TensorPlan *plan = inst->extra;
   uint64_t maps[LANES], to[LANES], mbarriers[LANES];
   form_addresses(warp, &plan->map, mask, maps);
@@ -447,7 +447,7 @@ static bool store_box(Warp *warp, const Inst *inst, Mask lanes, uint64_t map_add
   return done;
 }
 
-static void store(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_tensor_store(Warp *warp, const Inst *inst, Mask mask) {
   const TensorPlan *plan = inst->extra;
   uint64_t maps[LANES], from[LANES];
   form_addresses(warp, &plan->map, mask, maps);
@@ -462,7 +462,7 @@ static void store(Warp *warp, const Inst *inst, Mask mask) {
 }
 
 // A prefetch into the L2 cache moves nothing that a program sees; its map and its box are those of a load all the same.
-static void prefetch(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_tensor_prefetch(Warp *warp, const Inst *inst, Mask mask) {
   const TensorPlan *plan = inst->extra;
   uint64_t maps[LANES];
   TensorMapFields map;
@@ -471,7 +471,7 @@ static void prefetch(Warp *warp, const Inst *inst, Mask mask) {
     int lane = __builtin_ctz(rest);
     if (!read_map(warp, inst, lane, maps[lane], &map)) return;
     Box box = make_box(warp, plan, lane, &map);
-    if (!check_start(warp, inst, lane, &box, true)) return;
+    if (!check_box_start(warp, inst, lane, &box, true)) return;
   }
 }
 
@@ -502,7 +502,7 @@ static bool decode_offsets(Decoder *decoder, const PtxInstruction *source, const
   return true;
 }
 
-static int rank_of(const PtxInstruction *source) {
+static int tensor_rank(const PtxInstruction *source) {
   static const char *const names[] = {"1d", "2d", "3d", "4d", "5d"};
   for (int i = 0; i < EMULATOR_TENSOR_RANK; i++)
     if (ptx_has(source, names[i])) return i + 1;
@@ -511,7 +511,8 @@ static int rank_of(const PtxInstruction *source) {
 
 // What loads, stores and prefetches have in common: their modifiers, the number of dimensions and the mode. operands: what
 // they have without a cache policy; of these the im2col offsets, if there are any, are number `offsets`. NULL after an error.
-static TensorPlan *decode_plan(Decoder *decoder, const PtxInstruction *source, int operands, int offsets, Inst *inst) {
+static TensorPlan *decode_tensor_plan(Decoder *decoder, const PtxInstruction *source, int operands, int offsets,
+                                      Inst *inst) {
   // clang-format off
   static const char *const allowed[] = {
       "reduce", "async", "bulk", "tensor", "prefetch", "1d", "2d", "3d", "4d", "5d", "tile", "im2col", "im2col_no_offs", "L2",
@@ -520,7 +521,7 @@ static TensorPlan *decode_plan(Decoder *decoder, const PtxInstruction *source, i
   // clang-format on
   if (!decoder_modifiers(decoder, source, allowed)) return NULL;
   TensorPlan *plan = decoder_allocate(decoder, sizeof *plan);
-  plan->rank = rank_of(source);
+  plan->rank = tensor_rank(source);
   inst->extra = plan;
   if (!plan->rank) {
     decoder_error(decoder, source, "needs a number of dimensions, .1d to .5d");
@@ -545,7 +546,7 @@ static TensorPlan *decode_plan(Decoder *decoder, const PtxInstruction *source, i
 // cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [to], [map, {c, w, h, n}], [mbarrier],
 // {w, h}{, ranks}{, policy};
 DecodeResult decode_tensor_load(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  TensorPlan *plan = decode_plan(decoder, source, 3 + ptx_has(source, "multicast::cluster"), 3, inst);
+  TensorPlan *plan = decode_tensor_plan(decoder, source, 3 + ptx_has(source, "multicast::cluster"), 3, inst);
   if (!plan) return DECODE_FAILED;
   decoder->program->asynchronous = true;
   if (ptx_has(source, "im2col_no_offs")) return decoder_error(decoder, source, ".im2col_no_offs is for stores");
@@ -555,7 +556,7 @@ DecodeResult decode_tensor_load(Decoder *decoder, const PtxInstruction *source, 
     return decoder_error(decoder, source, "copies from .global to .shared::cluster");
   plan->multicast = ptx_has(source, "multicast::cluster");
   if (plan->multicast) plan->ranks = decoder_source(decoder, &source->operands[3 + plan->has_offsets], PTX_B16);
-  inst->execute = load;
+  inst->execute = execute_tensor_load;
   if (decode_address_plan(decoder, source, &source->operands[0], SPACE_SHARED, &plan->shared) != DECODED)
     return DECODE_FAILED;
   if (decode_address_plan(decoder, source, &source->operands[2], SPACE_SHARED, &plan->mbarrier) != DECODED)
@@ -566,7 +567,7 @@ DecodeResult decode_tensor_load(Decoder *decoder, const PtxInstruction *source, 
 // cp{.reduce}.async.bulk.tensor.2d.global.shared::cta{.OPERATION}{.MODE}.bulk_group [map, {x, y}], [from]{, policy};
 // The mode is .tile or .im2col_no_offs.
 DecodeResult decode_tensor_store(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  TensorPlan *plan = decode_plan(decoder, source, 2, 2, inst);
+  TensorPlan *plan = decode_tensor_plan(decoder, source, 2, 2, inst);
   if (!plan) return DECODE_FAILED;
   decoder->program->asynchronous = true;
   if (!ptx_has(source, "global") || !ptx_has(source, "shared::cta"))
@@ -575,7 +576,7 @@ DecodeResult decode_tensor_store(Decoder *decoder, const PtxInstruction *source,
   plan->reduction = bulk_reduction_name(source);
   if (ptx_has(source, "reduce") != (plan->reduction != NULL))
     return decoder_error(decoder, source, "a reduction, and it alone, names an operation");
-  inst->execute = store;
+  inst->execute = execute_tensor_store;
   if (decode_address_plan(decoder, source, &source->operands[1], SPACE_SHARED, &plan->shared) != DECODED)
     return DECODE_FAILED;
   return decode_box(decoder, source, &source->operands[0], plan);
@@ -584,8 +585,8 @@ DecodeResult decode_tensor_store(Decoder *decoder, const PtxInstruction *source,
 // cp.async.bulk.prefetch.tensor.2d.L2.global{.tile} [map, {x, y}]{, policy};
 // cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [map, {c, w, h, n}], {w, h}{, policy};
 DecodeResult decode_tensor_prefetch(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  TensorPlan *plan = decode_plan(decoder, source, 1, 1, inst);
+  TensorPlan *plan = decode_tensor_plan(decoder, source, 1, 1, inst);
   if (!plan) return DECODE_FAILED;
-  inst->execute = prefetch;
+  inst->execute = execute_tensor_prefetch;
   return decode_box(decoder, source, &source->operands[0], plan);
 }

@@ -18,7 +18,7 @@ static const struct {
   const char *name;
   int size;
   bool is_float;
-} types[] = {
+} map_element_types[] = {
     [EMULATOR_TENSOR_U8] = {"u8", 1, false},           [EMULATOR_TENSOR_U16] = {"u16", 2, false},
     [EMULATOR_TENSOR_U32] = {"u32", 4, false},         [EMULATOR_TENSOR_S32] = {"s32", 4, false},
     [EMULATOR_TENSOR_U64] = {"u64", 8, false},         [EMULATOR_TENSOR_S64] = {"s64", 8, false},
@@ -27,9 +27,9 @@ static const struct {
     [EMULATOR_TENSOR_F32_FTZ] = {"f32ftz", 4, true},   [EMULATOR_TENSOR_TF32] = {"tf32", 4, true},
     [EMULATOR_TENSOR_TF32_FTZ] = {"tf32ftz", 4, true},
 };
-enum { TYPES = sizeof types / sizeof *types };
+enum { TYPES = sizeof map_element_types / sizeof *map_element_types };
 
-int tensor_element_size(EmulatorTensorType type) { return types[type].size; }
+int tensor_element_size(EmulatorTensorType type) { return map_element_types[type].size; }
 
 int tensor_swizzle_span(EmulatorTensorSwizzle swizzle) { return swizzle == EMULATOR_SWIZZLE_NONE ? 0 : 16 << swizzle; }
 
@@ -95,7 +95,7 @@ static bool check_interleave(const EmulatorTensorSpec *spec, EmulatorError *erro
 
 // The rules of a row of the box. In interleaved layouts, too, the driver takes it for box[0] elements of the type.
 static bool check_row(const EmulatorTensorSpec *spec, EmulatorError *error) {
-  int row = (int)spec->box[0] * types[spec->type].size, span = tensor_swizzle_span(spec->swizzle);
+  int row = (int)spec->box[0] * map_element_types[spec->type].size, span = tensor_swizzle_span(spec->swizzle);
   if (row % UNIT) return wrong(error, "a row of the box has %d bytes, a multiple of %d is needed", row, UNIT);
   if (span && row > span && !spec->interleave)
     return wrong(error, "a row of the box has %d bytes, a %dB swizzle allows at most %d", row, span, span);
@@ -115,8 +115,8 @@ static bool check_spec(const EmulatorTensorSpec *spec, EmulatorError *error) {
   if (spec->pixels && !check_pixels(spec, error)) return false;
   if (spec->interleave && !check_interleave(spec, error)) return false;
   if (!check_row(spec, error)) return false;
-  if (spec->fill_nan && !types[spec->type].is_float)
-    return wrong(error, "elements of type %s cannot be filled with NaN", types[spec->type].name);
+  if (spec->fill_nan && !map_element_types[spec->type].is_float)
+    return wrong(error, "elements of type %s cannot be filled with NaN", map_element_types[spec->type].name);
   return true;
 }
 
@@ -169,7 +169,7 @@ bool emulator_tensor_map(const EmulatorTensorSpec *spec, uint8_t map[EMULATOR_TE
     fields.upper[i] = (int16_t)spec->upper[i];
   }
   for (int d = 0; d < spec->rank; d++) {
-    fields.stride[d] = d ? spec->stride[d] : (uint64_t)types[spec->type].size;
+    fields.stride[d] = d ? spec->stride[d] : (uint64_t)map_element_types[spec->type].size;
     fields.last[d] = (uint32_t)(spec->size[d] - 1);
     fields.box[d] = (uint16_t)spec->box[d];
     // Without interleave no copy looks at that of the innermost dimension.

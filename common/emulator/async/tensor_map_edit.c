@@ -54,7 +54,7 @@ static bool find_map(Warp *warp, const Inst *inst, int lane, Space space, uint64
   return false;
 }
 
-static void check(Warp *warp, const Inst *inst, int lane, const Access *half, bool writes) {
+static void check_half_map(Warp *warp, const Inst *inst, int lane, const Access *half, bool writes) {
   if (!warp_launch(warp)->hazards) return;
   if (writes)
     race_write(warp, inst, lane, half->region, half->offset, HALF_MAP, NULL);
@@ -69,7 +69,7 @@ static void move_map(Warp *warp, const Inst *inst, int lane, const Access *acces
     half.offset += (uint64_t)i * HALF_MAP;
     half.data += i * HALF_MAP;
     memory_lock(&half);
-    check(warp, inst, lane, &half, writes);
+    check_half_map(warp, inst, lane, &half, writes);
     if (writes)
       memcpy(half.data, bytes + i * HALF_MAP, HALF_MAP);
     else
@@ -117,7 +117,7 @@ static bool replace_lane(Warp *warp, const Inst *inst, int lane, uint64_t addres
   return true;
 }
 
-static void replace(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_tensormap_replace(Warp *warp, const Inst *inst, Mask mask) {
   const ReplacePlan *plan = inst->extra;
   const bool wide = plan->field == MAP_ADDRESS || plan->field == MAP_STRIDE;
   uint64_t addresses[LANES];
@@ -132,7 +132,7 @@ static void replace(Warp *warp, const Inst *inst, Mask mask) {
 // ---- tensormap.cp_fenceproxy ----
 
 // All lanes execute it together, with the same operands: the first copies for all, and then all release.
-static void copy_and_fence(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_tensormap_copy(Warp *warp, const Inst *inst, Mask mask) {
   const CopyPlan *plan = inst->extra;
   int lane = __builtin_ctz(mask);
   uint64_t to_addresses[LANES], from_addresses[LANES];
@@ -215,7 +215,7 @@ DecodeResult decode_tensormap_replace(Decoder *decoder, const PtxInstruction *so
   else if (!decode_constant(decoder, source, plan->field, inst))
     return DECODE_FAILED;
   inst->extra = plan;
-  inst->execute = replace;
+  inst->execute = execute_tensormap_replace;
   return decode_address_plan(decoder, source, &operands[0], plan->space, &plan->address);
 }
 
@@ -234,7 +234,7 @@ DecodeResult decode_tensormap_copy(Decoder *decoder, const PtxInstruction *sourc
   inst->extra = plan;
   inst->flags = scope_of(source);
   inst->converge = CONVERGE_ALIGNED;
-  inst->execute = copy_and_fence;
+  inst->execute = execute_tensormap_copy;
   if (decode_address_plan(decoder, source, &operands[0], SPACE_GLOBAL, &plan->to) != DECODED) return DECODE_FAILED;
   return decode_address_plan(decoder, source, &operands[1], SPACE_SHARED, &plan->from);
 }

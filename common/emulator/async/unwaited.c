@@ -6,7 +6,7 @@
 #include "../check/variables.h"
 #include "async.h"
 
-static LineText line_of(const Cluster *cluster, const Inst *inst) {
+static LineText line_of_inst(const Cluster *cluster, const Inst *inst) {
   return named_line(cluster->launch->program->module, inst->source);
 }
 
@@ -24,12 +24,12 @@ static const char *const group_words[GROUP_KINDS][2] = {
 // NULL if another thread uses it.
 static void advise_passed(Advice *advice, const Cluster *cluster, GroupKind kind, const Inst *inst,
                           const PassedWait *passed, const Inst *use) {
-  LineText wait = line_of(cluster, passed->inst);
+  LineText wait = line_of_inst(cluster, passed->inst);
   long long allowed = passed->inst->immediate;
   if (passed->newer == 0) {
     advice_add(advice,
                "The wait at %s did not count this one: it was in no group yet. Put %s after %s, before the wait.",
-               wait.text, group_words[kind][0], line_of(cluster, inst).text);
+               wait.text, group_words[kind][0], line_of_inst(cluster, inst).text);
     return;
   }
   if (allowed == 1)
@@ -39,11 +39,11 @@ static void advise_passed(Advice *advice, const Cluster *cluster, GroupKind kind
                wait.text, allowed, passed->newer);
   if (passed->open) {
     advice_add(advice, " The operation at %s was in no group yet and did not count: put %s after it, before the wait.",
-               line_of(cluster, passed->open).text, group_words[kind][0]);
+               line_of_inst(cluster, passed->open).text, group_words[kind][0]);
     return;
   }
   advice_add(advice, " Wait by %s %u", group_words[kind][1], passed->newer - 1);
-  if (use) advice_add(advice, " before %s", line_of(cluster, use).text);
+  if (use) advice_add(advice, " before %s", line_of_inst(cluster, use).text);
   advice_add(advice, ".");
 }
 
@@ -93,7 +93,7 @@ static void advise_group(Advice *advice, const Unwaited *unwaited, GroupKind kin
   const Cluster *cluster = unwaited->cluster;
   GroupKind found;
   const GroupEntry *entry = find_entry(warp_of(cluster, unwaited->issue.thread), unwaited, &found);
-  LineText use = line_of(cluster, unwaited->use);
+  LineText use = line_of_inst(cluster, unwaited->use);
   bool own = issued(unwaited);
   const PassedWait *passed = entry && entry->passed.inst ? &entry->passed : NULL;
   // What another thread did since it was heard of last depends on the schedule.
@@ -108,7 +108,7 @@ static void advise_group(Advice *advice, const Unwaited *unwaited, GroupKind kin
     advise_passed(advice, cluster, kind, unwaited->inst, passed, own ? unwaited->use : NULL);
   else
     advice_add(advice, "Put %s and %s 0 after %s%s%s.", group_words[kind][0], group_words[kind][1],
-               line_of(cluster, unwaited->inst).text, own ? ", before " : ", in the thread that issues it",
+               line_of_inst(cluster, unwaited->inst).text, own ? ", before " : ", in the thread that issues it",
                own ? use.text : "");
   if (!own) advice_add(advice, " A barrier or an arrival after the wait hands the memory on, before %s.", use.text);
 }
@@ -124,7 +124,7 @@ static uint64_t mbarrier_of(const Unwaited *unwaited) {
 
 static void advise_mbarrier(Advice *advice, const Unwaited *unwaited) {
   const Cluster *cluster = unwaited->cluster;
-  LineText issue = line_of(cluster, unwaited->inst), use = line_of(cluster, unwaited->use);
+  LineText issue = line_of_inst(cluster, unwaited->inst), use = line_of_inst(cluster, unwaited->use);
   uint64_t size, mbarrier = mbarrier_of(unwaited), rank = mbarrier >> SHARED_RANK_SHIFT;
   const Place *place = shared_variable(cluster->launch, mbarrier & ((1ull << SHARED_RANK_SHIFT) - 1), &size);
   uint32_t own_rank = unwaited->thread / (uint32_t)(cluster->lane_count / cluster->block_count) + 1;
@@ -163,7 +163,7 @@ void async_advise_registers(Advice *advice, Warp *warp, const Inst *use, uint32_
       advise_passed(advice, cluster, GROUP_WGMMA, entry->op->inst, &entry->passed, use);
     else
       advice_add(advice, "Put wgmma.commit_group and wgmma.wait_group 0 after the wgmma at %s, before %s.",
-                 line_of(cluster, entry->op->inst).text, line_of(cluster, use).text);
+                 line_of_inst(cluster, entry->op->inst).text, line_of_inst(cluster, use).text);
     return;
   }
 }

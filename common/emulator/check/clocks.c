@@ -63,7 +63,7 @@ enum { STEP = 16 };
 void clocks_merge_array(Clocks *restrict into, const Clocks *restrict from) {
   int planes = into->planes < from->planes ? into->planes : from->planes;
   for (int i = 0; i < planes * into->count; i += STEP)
-    for (int j = 0; j < STEP; j++) into->clock[i + j] = larger(into->clock[i + j], from->clock[i + j]);
+    for (int j = 0; j < STEP; j++) into->clock[i + j] = later_clock(into->clock[i + j], from->clock[i + j]);
 }
 
 // The same of arrays with equal planes.
@@ -154,7 +154,7 @@ Clocks *clocks_as_import(const Clocks *from, ClockPlane covered) {
   uint32_t any = 0;
   for (int i = 0; i < from->count; i++) {
     any |= import->clock[i] = known[i];
-    import->clock[from->count + i] = smaller(known[i], visible[i]);
+    import->clock[from->count + i] = earlier_clock(known[i], visible[i]);
   }
   if (any) return import;
   clocks_release(import);
@@ -187,7 +187,7 @@ static void merge_home(Clocks *into, const Import *import) {
   for (Strength s = STRONG_CTA; s < SCOPES; s++) {
     if (!import->fenced[s] || (int)plane_of_scope(s) >= into->planes) continue;
     uint32_t *covered = clocks_plane(into, plane_of_scope(s));
-    for (int i = 0; i < into->count; i++) covered[i] = larger(covered[i], import->fenced[s]->clock[i]);
+    for (int i = 0; i < into->count; i++) covered[i] = later_clock(covered[i], import->fenced[s]->clock[i]);
   }
 }
 
@@ -294,7 +294,8 @@ Clocks *clocks_common(const Cluster *cluster, Clocks *const *holders, int count)
   clocks_merge_array(common, holders[0]);
   for (int h = 1; h < count; h++)
     for (int i = 0; i < common->planes * common->count; i += STEP)
-      for (int j = 0; j < STEP; j++) common->clock[i + j] = smaller(common->clock[i + j], holders[h]->clock[i + j]);
+      for (int j = 0; j < STEP; j++)
+        common->clock[i + j] = earlier_clock(common->clock[i + j], holders[h]->clock[i + j]);
   return common;
 }
 
@@ -345,7 +346,7 @@ static Clocks *narrowed(const Clocks *clocks, ClockPlane to) {
   for (int p = CLOCK_VISIBLE; p < clocks->planes; p++) {
     uint32_t *part = clocks_plane(copy, (ClockPlane)p);
     for (int i = 0; i < copy->count; i += STEP)
-      for (int j = 0; j < STEP; j++) part[i + j] = smaller(part[i + j], copy->clock[i + j]);
+      for (int j = 0; j < STEP; j++) part[i + j] = earlier_clock(part[i + j], copy->clock[i + j]);
   }
   return copy;
 }

@@ -13,7 +13,7 @@
 // The advice is what helps against every cause of the kind. A report that knows its cause has advice of its own.
 static const struct {
   const char *name, *advice;
-} kinds[HAZARD_KIND_COUNT] = {
+} hazard_kinds[HAZARD_KIND_COUNT] = {
     [HAZARD_OUT_OF_BOUNDS] = {"out-of-bounds access", NULL},
     [HAZARD_MISALIGNED] = {"misaligned access", NULL},
     [HAZARD_UNINITIALISED_READ] = {"uninitialised read", "Write the bytes before they are read, or do not read them."},
@@ -59,13 +59,13 @@ static const struct {
     [HAZARD_STEP_LIMIT] = {"step limit", "The kernel ran longer than allowed: look for a loop that never ends."},
 };
 
-const char *hazard_name(HazardKind kind) { return kinds[kind].name; }
-const char *hazard_advice(HazardKind kind) { return kinds[kind].advice; }
+const char *hazard_name(HazardKind kind) { return hazard_kinds[kind].name; }
+const char *hazard_advice(HazardKind kind) { return hazard_kinds[kind].advice; }
 
 // The second line of a report's text is its advice.
 static void take_advice(Hazard *hazard) {
   char *second = strchr(hazard->detail, '\n');
-  const char *advice = second ? second + 1 : kinds[hazard->kind].advice;
+  const char *advice = second ? second + 1 : hazard_kinds[hazard->kind].advice;
   snprintf(hazard->advice, sizeof hazard->advice, "%s", advice ? advice : "");
   if (second) *second = 0;
 }
@@ -87,17 +87,17 @@ struct FindingKey {
   uint64_t lines;  // a hash of the kind, the grade and the source lines of both, with those of the inlined calls
 };
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
+static uint64_t mix_hash(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
   return hash ^ hash >> 29;
 }
 
 static uint64_t mix_lines(uint64_t hash, const PtxInstruction *source) {
   const PtxLocation *location = source ? source->location : NULL;
-  if (!location) return mix(hash, source ? (uint64_t)source->line : 0);
+  if (!location) return mix_hash(hash, source ? (uint64_t)source->line : 0);
   for (; location; location = location->inlined_at)
-    hash = mix(mix(hash, (uint64_t)location->file), (uint64_t)location->line);
-  return mix(hash, 1);
+    hash = mix_hash(mix_hash(hash, (uint64_t)location->file), (uint64_t)location->line);
+  return mix_hash(hash, 1);
 }
 
 static FindingKey key_of(const Launch *launch, const Hazard *hazard, const Inst *here, const Inst *other) {
@@ -108,8 +108,8 @@ static FindingKey key_of(const Launch *launch, const Hazard *hazard, const Inst 
                     launch->program->functions[0].ptx,
                     launch->program->module,
                     0};
-  uint64_t hash = mix(mix(0, hazard->kind), hazard->grade);
-  key.lines = mix_lines(mix_lines(mix(hash, (uint64_t)(uintptr_t)key.kernel), key.here), key.other);
+  uint64_t hash = mix_hash(mix_hash(0, hazard->kind), hazard->grade);
+  key.lines = mix_lines(mix_lines(mix_hash(hash, (uint64_t)(uintptr_t)key.kernel), key.here), key.other);
   return key;
 }
 
@@ -175,7 +175,7 @@ static void add_key(Launch *launch, const Hazard *hazard, FindingKey key) {
   pthread_mutex_unlock(&list->lock);
 }
 
-static void add(Launch *launch, const Hazard *hazard, const Inst *here, const Inst *other) {
+static void add_hazard(Launch *launch, const Hazard *hazard, const Inst *here, const Inst *other) {
   add_key(launch, hazard, key_of(launch, hazard, here, other));
 }
 
@@ -197,7 +197,7 @@ void hazards_free(HazardList *list) {
 
 // ---- reports ----
 
-static HazardPlace place_in(const unsigned size[3], const Inst *inst, const unsigned block[3], uint32_t thread) {
+static HazardPlace place_of_thread(const unsigned size[3], const Inst *inst, const unsigned block[3], uint32_t thread) {
   HazardPlace place = {.ptx_line = inst ? inst->source->line : 0};
   memcpy(place.block, block, sizeof place.block);
   place.thread[0] = thread % size[0];
@@ -207,7 +207,7 @@ static HazardPlace place_in(const unsigned size[3], const Inst *inst, const unsi
 }
 
 static HazardPlace place_of(const Launch *launch, const Inst *inst, const unsigned block[3], uint32_t thread) {
-  return place_in(launch->block, inst, block, thread);
+  return place_of_thread(launch->block, inst, block, thread);
 }
 
 static bool is_reported(const Warp *warp) {
@@ -222,11 +222,11 @@ static void report_like(Hazard hazard, const Warp *warp, const Inst *inst, int l
   hazard.here = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
   vsnprintf(hazard.detail, sizeof hazard.detail, format, arguments);
   take_advice(&hazard);
-  add(launch, &hazard, inst, NULL);
+  add_hazard(launch, &hazard, inst, NULL);
 }
 
-static void report(HazardGrade grade, bool stops, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
-                   uint64_t address, int size, const char *format, va_list arguments) {
+static void report_formatted(HazardGrade grade, bool stops, const Warp *warp, const Inst *inst, int lane,
+                             HazardKind kind, uint64_t address, int size, const char *format, va_list arguments) {
   Hazard hazard = {.kind = kind, .grade = grade, .stopped = stops, .address = address, .size = size};
   report_like(hazard, warp, inst, lane, format, arguments);
 }
@@ -260,7 +260,7 @@ void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind
   if (!is_reported(warp)) return;
   va_list arguments;
   va_start(arguments, format);
-  report(HAZARD_FAULT, false, warp, inst, lane, kind, address, size, format, arguments);
+  report_formatted(HAZARD_FAULT, false, warp, inst, lane, kind, address, size, format, arguments);
   va_end(arguments);
 }
 
@@ -269,7 +269,7 @@ void hazard_report_graded(HazardGrade grade, const Warp *warp, const Inst *inst,
   if (!is_reported(warp)) return;
   va_list arguments;
   va_start(arguments, format);
-  report(grade, false, warp, inst, lane, kind, address, size, format, arguments);
+  report_formatted(grade, false, warp, inst, lane, kind, address, size, format, arguments);
   va_end(arguments);
 }
 
@@ -278,7 +278,7 @@ void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, 
   if (warp_launch(warp)->stopped || warp->rehearses) return;
   va_list arguments;
   va_start(arguments, format);
-  report(HAZARD_FAULT, true, warp, inst, lane, kind, address, size, format, arguments);
+  report_formatted(HAZARD_FAULT, true, warp, inst, lane, kind, address, size, format, arguments);
   va_end(arguments);
 }
 
@@ -342,7 +342,7 @@ void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *ins
   hazard.other = other_first ? own : others;
   snprintf(hazard.detail, sizeof hazard.detail, "%s", detail);
   take_advice(&hazard);
-  add(launch, &hazard, other_first ? its : inst, other_first ? inst : its);
+  add_hazard(launch, &hazard, other_first ? its : inst, other_first ? inst : its);
 }
 
 // Who issued an operation, and which threads a set of reads stands for, is known no more.
@@ -354,7 +354,7 @@ static HazardPlace place_of_past(const PastLaunch *past, Epoch epoch, const Inst
   if (epoch & EPOCH_SET || thread >= past->cluster_lanes) thread = 0;
   unsigned block[3];
   cluster_block_index(&shape, epoch_cluster(&past->epochs, epoch), (int)(thread / past->block_lanes), block);
-  return place_in(past->block, inst, block, thread % past->block_lanes);
+  return place_of_thread(past->block, inst, block, thread % past->block_lanes);
 }
 
 void hazard_report_past(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,

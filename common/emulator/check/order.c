@@ -32,7 +32,7 @@ static void add_covered(Clocks *into, const Warp *warp, int lane) {
   if (!warp->clocks[lane].covered[CLOCK_KNOWN]) return;  // none yet
   for (int p = 0; p < into->planes; p++) {
     uint32_t *clock = &clocks_plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
-    *clock = larger(*clock, warp->clocks[lane].covered[p]);
+    *clock = later_clock(*clock, warp->clocks[lane].covered[p]);
   }
 }
 
@@ -44,7 +44,7 @@ void race_advance(Warp *warp, Mask mask) {
 static void add_loaded(Clocks *into, const Warp *warp) {
   if (!warp_launch(warp)->program->watches) return;
   uint32_t *loaded = &clocks_plane(into, CLOCK_LOADED)[warp_thread(warp, 0)];
-  for (int lane = 0; lane < LANES; lane++) loaded[lane] = larger(loaded[lane], flights_ended(warp, lane));
+  for (int lane = 0; lane < LANES; lane++) loaded[lane] = later_clock(loaded[lane], flights_ended(warp, lane));
 }
 
 static void add_unacquired(Clocks *into, const Warp *warp, Mask mask) {
@@ -214,7 +214,7 @@ void clocks_add_fenced(Clocks *into, const Warp *warp, int lane, ClockPlane fenc
   const uint32_t *covered = warp->clocks[lane].covered;
   for (int p = 0; p < into->planes; p++) {
     uint32_t *clock = &clocks_plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
-    *clock = larger(*clock, smaller(covered[p], covered[fence]));
+    *clock = later_clock(*clock, earlier_clock(covered[p], covered[fence]));
   }
 }
 
@@ -239,7 +239,7 @@ void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope
 static void add_ended(Clocks *into, Clocks *from) {
   const uint32_t *known = clocks_plane(from, CLOCK_KNOWN), *before = clocks_plane(from, CLOCK_ENDED);
   uint32_t *ended = clocks_plane(into, CLOCK_ENDED);
-  for (int i = 0; i < from->count; i++) ended[i] = larger(ended[i], larger(known[i], before[i]));
+  for (int i = 0; i < from->count; i++) ended[i] = later_clock(ended[i], later_clock(known[i], before[i]));
 }
 
 Clocks *race_show(Warp *warp, Mask mask) {

@@ -17,7 +17,7 @@ typedef enum BlockPast {
 
 // ---- the past ----
 
-static void forget(PastLaunch *past) {
+static void forget_launch(PastLaunch *past) {
   for (uint32_t i = 0; past->released && i < past->clusters; i++) free(past->released[i]);
   free(past->released);
   free(past->blocks);
@@ -28,7 +28,7 @@ static void forget(PastLaunch *past) {
 void overlap_forget(LaunchHistory *history, const PtxModule *module) {
   for (int i = 0; i < PAST_LAUNCHES; i++)
     if (history->items[i].number && (!module || history->items[i].program->module == module))
-      forget(&history->items[i]);
+      forget_launch(&history->items[i]);
 }
 
 static PastLaunch *past_of(LaunchHistory *history, uint32_t number) {
@@ -85,7 +85,7 @@ void overlap_begin(Launch *launch, LaunchHistory *history, uint32_t prerequisite
   own.cluster_lanes = own.cluster_blocks * own.block_lanes;
   if (front) find_overlaps(history, &own, front);
   PastLaunch *past = &history->items[launch->number % PAST_LAUNCHES];
-  forget(past);
+  forget_launch(past);
   *past = own;
   pthread_mutex_init(&past->lock, NULL);
   launch->history = history;
@@ -134,15 +134,15 @@ void overlap_wait(Warp *warp, Mask mask) {
 
 // "A release fence preceding a griddepcontrol.launch_dependents in program-order synchronizes with the start of a dependent
 // grid".
-static void release(PastLaunch *past, const Warp *warp, int lane) {
+static void release_dependents(PastLaunch *past, const Warp *warp, int lane) {
   const Cluster *cluster = warp->block->cluster;
   const LaneClocks *clocks = &warp->clocks[lane];
   if (!past->released) past->released = host_allocate(past->clusters, sizeof *past->released);
   uint32_t **released = &past->released[cluster->id], self = warp_thread(warp, lane);
   if (!*released) *released = host_allocate((size_t)cluster->clock_count, sizeof **released);
   for (int i = 0; clocks->known && i < cluster->clock_count; i++)
-    (*released)[i] = larger((*released)[i], clocks->known->clock[CLOCK_FENCED_GPU * clocks->known->count + i]);
-  (*released)[self] = larger((*released)[self], clocks->covered[CLOCK_FENCED_GPU]);
+    (*released)[i] = later_clock((*released)[i], clocks->known->clock[CLOCK_FENCED_GPU * clocks->known->count + i]);
+  (*released)[self] = later_clock((*released)[self], clocks->covered[CLOCK_FENCED_GPU]);
 }
 
 void overlap_trigger(Warp *warp, Mask mask) {
@@ -156,7 +156,7 @@ void overlap_trigger(Warp *warp, Mask mask) {
   for (Mask rest = mask; rest && is_first; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     if (launch->overlaps && knows_end(warp->block->cluster, warp->clocks[lane].known)) *block |= BLOCK_TRIGGERED_LATE;
-    release(past, warp, lane);
+    release_dependents(past, warp, lane);
   }
   pthread_mutex_unlock(&past->lock);
 }
@@ -192,8 +192,8 @@ static bool is_by_triggered(const PastLaunch *past, Epoch epoch) {
   return past->blocks[epoch_cluster(&past->epochs, epoch) * past->cluster_blocks + rank] & BLOCK_TRIGGERED;
 }
 
-static void report(const Actor *actor, const Region *region, uint64_t offset, int size, const PastLaunch *past,
-                   Epoch other, bool writes, bool other_writes, bool has_waited) {
+static void report_overlap(const Actor *actor, const Region *region, uint64_t offset, int size, const PastLaunch *past,
+                           Epoch other, bool writes, bool other_writes, bool has_waited) {
   bool triggered = is_by_triggered(past, other);
   char text[1200];
   const char *its = past->program->functions[0].ptx->readable;
@@ -245,7 +245,7 @@ static void check_against(const Actor *actor, Region *region, uint64_t offset, i
     Epoch others[3] = {cell.write, writes ? cell.read : EPOCH_NONE, writes ? cell.foreign : EPOCH_NONE};
     for (int i = 0; i < 3; i++) {
       if (!conflicts(actor, past, others[i])) continue;
-      report(actor, region, at, run, past, others[i], writes, i == 0, has_waited);
+      report_overlap(actor, region, at, run, past, others[i], writes, i == 0, has_waited);
       return;
     }
   }

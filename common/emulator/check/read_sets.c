@@ -74,7 +74,7 @@ static uint32_t *find_bucket(ReadSets *sets, const ReadNode *node) {
 }
 
 // Called when all nodes are in use.
-static void grow(ReadSets *sets) {
+static void grow_nodes(ReadSets *sets) {
   uint32_t before = sets->capacity;
   sets->capacity = before ? before * 2 : FIRST_NODES;
   usage_add(sets->usage, sets_bytes(sets->capacity) - sets_bytes(before));
@@ -94,7 +94,7 @@ static uint32_t take_node(ReadSets *sets) {
 }
 
 uint32_t read_sets_push(ReadSets *sets, uint32_t parent, ReadNode node) {
-  if (!sets->free && sets->count >= sets->capacity) grow(sets);
+  if (!sets->free && sets->count >= sets->capacity) grow_nodes(sets);
   node.parent = parent;
   node.kept = NOT_KEPT;
   node.any_turn = node.mask == FULL_MASK && (!parent || sets->nodes[parent].any_turn);

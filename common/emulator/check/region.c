@@ -111,7 +111,7 @@ Region *region_find(const RegionTable *table, uint64_t address, const Region **n
   return NULL;
 }
 
-static void insert(RegionTable *table, int at, Region *region) {
+static void insert_region(RegionTable *table, int at, Region *region) {
   table->items = host_grow(table->items, table->count, &table->capacity, sizeof *table->items);
   memmove(table->items + at + 1, table->items + at, (size_t)(table->count - at) * sizeof *table->items);
   table->items[at] = region;
@@ -125,7 +125,7 @@ Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with
     free(region);
     return NULL;
   }
-  insert(table, region_above(table, region->base), region);
+  insert_region(table, region_above(table, region->base), region);
   // A gap after every region: an index one row too far must not land in a neighbour.
   table->next_base += (size + 0xffff) / 0x1000 * 0x1000;
   return region;
@@ -150,7 +150,7 @@ static void drop(RegionTable *table, int at) {
 
 // Makes room for [base, base + size) by dropping tombstones; -1 when a region that lives is in the way, else the index at
 // which a new one belongs.
-static int make_room(RegionTable *table, uint64_t base, uint64_t size) {
+static int clear_range(RegionTable *table, uint64_t base, uint64_t size) {
   int at = region_above(table, base);
   while (at > 0 && table->items[at - 1]->base + table->items[at - 1]->size > base) {
     if (!table->items[at - 1]->freed) return -1;
@@ -166,7 +166,7 @@ static int make_room(RegionTable *table, uint64_t base, uint64_t size) {
 Region *region_map(RegionTable *table, void *memory, uint64_t size, bool with_shadow) {
   uint64_t address = (uint64_t)(uintptr_t)memory, base = address / SHADOW_PAGE * SHADOW_PAGE;
   size += address - base;
-  int at = make_room(table, base, size);
+  int at = clear_range(table, base, size);
   if (at < 0) return NULL;
   Region *region = host_allocate(1, sizeof *region);
   *region = (Region){.kind = REGION_GLOBAL,
@@ -181,7 +181,7 @@ Region *region_map(RegionTable *table, void *memory, uint64_t size, bool with_sh
     return NULL;
   }
   region_host_write(region, 0, size);
-  insert(table, at, region);
+  insert_region(table, at, region);
   return region;
 }
 

@@ -18,7 +18,8 @@ static int own_end(const HazardPlace *place) {
   return end;
 }
 
-static int compare_part(const HazardPlace *a, int a_begin, int a_end, const HazardPlace *b, int b_begin, int b_end) {
+static int compare_frame_range(const HazardPlace *a, int a_begin, int a_end, const HazardPlace *b, int b_begin,
+                               int b_end) {
   int order = compare_numbers(a_end - a_begin, b_end - b_begin);
   for (; a_begin < a_end && !order; a_begin++, b_begin++) {
     order = compare_numbers(a->frames[a_begin].line, b->frames[b_begin].line);
@@ -28,7 +29,7 @@ static int compare_part(const HazardPlace *a, int a_begin, int a_end, const Haza
 }
 
 static int compare_calls(const HazardPlace *a, const HazardPlace *b) {
-  return compare_part(a, a->own, own_end(a), b, b->own, own_end(b));
+  return compare_frame_range(a, a->own, own_end(a), b, b->own, own_end(b));
 }
 
 // How many frames of other files stand before the kernel's own line. A single one is not counted: the kernel calls a function
@@ -38,8 +39,8 @@ static int inner_frames(const HazardPlace *place) { return place->own > 1 ? plac
 // Of the frames in other files. Calls in the kernel's own file are no difference: a report lists them.
 static int compare_frames(const HazardPlace *a, const HazardPlace *b) {
   if (!a->file || !b->file) return 0;
-  int order = compare_part(a, 0, inner_frames(a), b, 0, inner_frames(b));
-  return order ? order : compare_part(a, own_end(a), a->frame_count, b, own_end(b), b->frame_count);
+  int order = compare_frame_range(a, 0, inner_frames(a), b, 0, inner_frames(b));
+  return order ? order : compare_frame_range(a, own_end(a), a->frame_count, b, own_end(b), b->frame_count);
 }
 
 // Where no source line is known, that of the PTX stands for it.

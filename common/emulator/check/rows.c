@@ -6,18 +6,18 @@
 #include "overlap.h"
 
 // The lanes that know the same as the actor.
-static void find_alike(RowActor *row) { row->alike = race_alike(row->actor.warp, row->actor.lane); }
+static void find_alike_lanes(RowActor *row) { row->alike = race_alike(row->actor.warp, row->actor.lane); }
 
 void race_row(RowActor *row, Warp *warp, const Inst *inst, int lane) {
   row->actor = race_lane(warp, inst, lane, WEAK);
   row->lane_by_lane = warp_launch(warp)->lane_by_lane || overlap_concerns(warp);
-  find_alike(row);
+  find_alike_lanes(row);
 }
 
 // The row's first lane becomes the actor. Returns how many of the lanes from it on know the same.
 static int begin_row(RowActor *row, int lane, int count) {
   race_set_lane(&row->actor, lane);
-  if (!(row->alike >> lane & 1)) find_alike(row);
+  if (!(row->alike >> lane & 1)) find_alike_lanes(row);
   Mask others = ~row->alike >> lane;
   int alike = row->lane_by_lane ? 1 : others ? __builtin_ctz(others) : LANES;
   return count < alike ? count : alike;

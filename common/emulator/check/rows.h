@@ -42,7 +42,7 @@ static inline Scatter race_scatter(const RowActor *row) {
   return (Scatter){.own = race_epoch(&row->actor) & ~LANE_MASK, .launch = row->actor.cluster->launch->number};
 }
 
-ALWAYS_INLINE bool comes_before(const RowActor *row, Epoch event, Epoch *met, Comes *comes, Mark mark, int lane) {
+ALWAYS_INLINE bool event_comes_before(const RowActor *row, Epoch event, Epoch *met, Comes *comes, Mark mark, int lane) {
   if (*met != event) {
     *met = event;
     *comes = race_judge(row, event);
@@ -81,10 +81,11 @@ ALWAYS_INLINE bool race_may_read(Scatter *scatter, const RowActor *row, const La
   const ShadowPage *page = cells->page;
   Mark write = *cells->write, read = *cells->read;
   Epoch event = page->events[write >> LANE_BITS];
-  if (event ? !comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane) : write != EPOCH_HOST)
+  if (event ? !event_comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane)
+            : write != EPOCH_HOST)
     return false;
   event = page->events[read >> LANE_BITS];
-  *foreign = event && !comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane);
+  *foreign = event && !event_comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane);
   return !*foreign || (scatter->read_comes == COMES_ELSEWHERE && page->foreign);
 }
 
@@ -93,9 +94,9 @@ ALWAYS_INLINE bool race_may_write(Scatter *scatter, const RowActor *row, const L
   Mark write = *cells->write, read = *cells->read;
   if (page->foreign) return false;
   Epoch event = page->events[write >> LANE_BITS];
-  if (event && !comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane)) return false;
+  if (event && !event_comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane)) return false;
   event = page->events[read >> LANE_BITS];
-  return !event || comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane);
+  return !event || event_comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane);
 }
 
 ALWAYS_INLINE bool race_read_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane,

@@ -29,7 +29,7 @@ static void *allocate(const Shadow *shadow, size_t size) {
   return memory;
 }
 
-static void release(const Shadow *shadow, void *memory, size_t size) {
+static void free_counted(const Shadow *shadow, void *memory, size_t size) {
   if (!memory) return;
   usage_subtract(shadow->usage, size);
   free(memory);
@@ -50,7 +50,7 @@ static int unit_of(uint64_t offset, int size) {
 static bool is_page(const ShadowPage *page) { return page && page != &host_page; }
 
 static void forget_foreign(const Shadow *shadow, ShadowPage *page) {
-  release(shadow, page->foreign, (size_t)units_of(page, page->size) * sizeof(Mark));
+  free_counted(shadow, page->foreign, (size_t)units_of(page, page->size) * sizeof(Mark));
   page->foreign = NULL;
 }
 
@@ -58,15 +58,15 @@ static void free_page(const Shadow *shadow, ShadowPage *page) {
   if (!is_page(page)) return;
   free_page(shadow, page->older);
   forget_foreign(shadow, page);
-  if (page->events != page->first) release(shadow, page->events, page->capacity * sizeof(Epoch));
-  release(shadow, page, page_bytes(page->size, page->unit));
+  if (page->events != page->first) free_counted(shadow, page->events, page->capacity * sizeof(Epoch));
+  free_counted(shadow, page, page_bytes(page->size, page->unit));
 }
 
 void shadow_destroy(Shadow *shadow) {
   if (!shadow->pages) return;
   uint64_t pages = (shadow->size >> SHADOW_PAGE_SHIFT) + 1;
   for (uint64_t i = 0; i < pages; i++) free_page(shadow, shadow->pages[i]);
-  release(shadow, shadow->pages, pages * sizeof *shadow->pages);
+  free_counted(shadow, shadow->pages, pages * sizeof *shadow->pages);
   shadow->pages = NULL;
 }
 
@@ -121,14 +121,14 @@ static ShadowPage *split_units(const Shadow *shadow, uint64_t index, int unit) {
     repeat_marks(fine->foreign, page->foreign, count, times);
     forget_foreign(shadow, page);
   }
-  release(shadow, page, page_bytes(page->size, page->unit));
+  free_counted(shadow, page, page_bytes(page->size, page->unit));
   return shadow->pages[index] = fine;
 }
 
 static void enlarge_events(const Shadow *shadow, ShadowPage *page, uint16_t capacity) {
   Epoch *events = allocate(shadow, capacity * sizeof(Epoch));
   memcpy(events, page->events, page->count * sizeof(Epoch));
-  if (page->events != page->first) release(shadow, page->events, page->capacity * sizeof(Epoch));
+  if (page->events != page->first) free_counted(shadow, page->events, page->capacity * sizeof(Epoch));
   page->events = events;
   page->capacity = capacity;
 }
@@ -305,14 +305,14 @@ int shadow_run_past(Shadow *shadow, uint64_t offset, int size, uint32_t launch, 
   return shadow_run(&one, offset & (SHADOW_PAGE - 1), size, past, cell);
 }
 
-static int part_of(const Shadow *shadow, uint64_t offset, int size) {
+static int part_in_page(const Shadow *shadow, uint64_t offset, int size) {
   int left = left_in_page(shadow, offset);
   return size < left ? size : left;
 }
 
 void shadow_write_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t launch, Epoch write) {
   for (int part; size > 0; size -= part, offset += (uint64_t)part) {
-    part = part_of(shadow, offset, size);
+    part = part_in_page(shadow, offset, size);
     ShadowPage *page = shadow_make_page(shadow, offset, part, launch);
     int units = units_of(page, part);
     set_marks(read_marks(page, offset), units, 0);
@@ -324,7 +324,7 @@ void shadow_write_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t lau
 
 void shadow_read_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t launch, Epoch read, Epoch foreign) {
   for (int part; size > 0; size -= part, offset += (uint64_t)part) {
-    part = part_of(shadow, offset, size);
+    part = part_in_page(shadow, offset, size);
     ShadowPage *page = shadow_make_page(shadow, offset, part, launch);
     int units = units_of(page, part);
     set_marks(read_marks(page, offset), units, mark_of_epoch(shadow, page, read));

@@ -79,7 +79,7 @@ static Clocks *released_at(const SyncTable *table, const void *place, size_t siz
   return is_current && entry->size == size ? entry->released : NULL;
 }
 
-static void grow(SyncTable *table) {
+static void grow_entries(SyncTable *table) {
   SyncEntry *old = table->entries;
   size_t old_capacity = table->capacity;
   table->capacity = old_capacity ? old_capacity * 2 : 64;
@@ -95,7 +95,7 @@ static void grow(SyncTable *table) {
 // Sets the clock that is released at the place from now on. The table takes the reference over.
 static void set_released(SyncTable *table, const void *place, size_t size, uint32_t block, uint32_t sequence,
                          Clocks *released) {
-  if (table->count * 2 >= table->capacity) grow(table);
+  if (table->count * 2 >= table->capacity) grow_entries(table);
   SyncEntry *entry = sync_slot(table, place, block);
   table->count += !entry->place;
   entry->place = place;
@@ -130,7 +130,7 @@ static Clocks *for_cluster(const Cluster *cluster, Clocks *released) {
 
 // A strong read learns what was released there by threads that its scope includes: at once when it acquires, else with the
 // next fence of that scope. near: the least scope that has those of its cluster.
-static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, Strength scope, Strength near) {
+static void learn_released(Warp *warp, int lane, Clocks *released, MemoryOrder order, Strength scope, Strength near) {
   const Cluster *cluster = warp->block->cluster;
   if (!released) return;
   Strength needed = released->cluster == cluster->id ? near : STRONG_GPU;
@@ -153,8 +153,9 @@ static void learn(Warp *warp, int lane, Clocks *released, MemoryOrder order, Str
 static void learn_at(const SyncTable *table, const void *place, size_t size, Warp *warp, int lane, MemoryOrder order,
                      Strength scope) {
   bool several = has_several_blocks(warp->block->cluster);
-  if (several) learn(warp, lane, released_at(table, place, size, block_of(warp)), order, scope, STRONG_CTA);
-  learn(warp, lane, released_at(table, place, size, ALL_BLOCKS), order, scope, several ? STRONG_CLUSTER : STRONG_CTA);
+  if (several) learn_released(warp, lane, released_at(table, place, size, block_of(warp)), order, scope, STRONG_CTA);
+  learn_released(warp, lane, released_at(table, place, size, ALL_BLOCKS), order, scope,
+                 several ? STRONG_CLUSTER : STRONG_CTA);
 }
 
 static void learn_from(const SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order,

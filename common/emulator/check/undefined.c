@@ -131,18 +131,18 @@ static uint32_t add_source(Undefined *undefined, const Inst *inst, int lane, con
   return (uint32_t)(s * VARIANTS + variant) + 1;
 }
 
-static uint32_t pc_of(const Warp *warp, const Inst *inst) {
+static uint32_t pc_of_inst(const Warp *warp, const Inst *inst) {
   return (uint32_t)(inst - warp_launch(warp)->program->code);
 }
 
 // What has been reported of an instruction is not followed again: more of it would be the same finding.
-static bool is_reported(const Warp *warp, const Inst *inst) {
-  return __atomic_load_n(&warp_launch(warp)->undefined_reported[pc_of(warp, inst)], __ATOMIC_RELAXED);
+static bool was_reported(const Warp *warp, const Inst *inst) {
+  return __atomic_load_n(&warp_launch(warp)->undefined_reported[pc_of_inst(warp, inst)], __ATOMIC_RELAXED);
 }
 
 void undefined_add(Warp *warp, const Inst *inst, int lane, const UndefinedSource *source, Slot slot, int size,
                    const uint8_t *bits) {
-  if (is_reported(warp, inst)) return;
+  if (was_reported(warp, inst)) return;
   Undefined *undefined = undefined_of(warp);
   set_bits(warp, lane, slot, size, bits ? bits : all_bits, add_source(undefined, inst, lane, source));
 }
@@ -172,8 +172,8 @@ static void report_shuffle(const Warp *warp, const Inst *inst, int lane, int fro
       use);
 }
 
-static void report_unwritten(const Warp *warp, const Inst *inst, int lane, const UndefinedSource *source,
-                             const char *use) {
+static void report_undefined_use(const Warp *warp, const Inst *inst, int lane, const UndefinedSource *source,
+                                 const char *use) {
   UnwrittenText text;
   if (source->kind == UNWRITTEN)
     text = unwritten_text(warp_launch(warp), inst, source->region, source->offset, use);
@@ -187,14 +187,14 @@ static void report_use(Warp *warp, const Inst *use, uint32_t number) {
   const Sources *sources = &warp->undefined->sources[index / VARIANTS];
   const UndefinedSource *source = &sources->of[variant];
   int lane = (int)variant / 2;
-  if (is_reported(warp, sources->inst)) return;
-  __atomic_store_n(&warp_launch(warp)->undefined_reported[pc_of(warp, sources->inst)], 1, __ATOMIC_RELAXED);
+  if (was_reported(warp, sources->inst)) return;
+  __atomic_store_n(&warp_launch(warp)->undefined_reported[pc_of_inst(warp, sources->inst)], 1, __ATOMIC_RELAXED);
   char text[120];
   name_use(warp, sources->inst, use, text, sizeof text);
   if (source->kind == SHUFFLED)
     report_shuffle(warp, sources->inst, lane, source->size, text);
   else
-    report_unwritten(warp, sources->inst, lane, source, text);
+    report_undefined_use(warp, sources->inst, lane, source, text);
 }
 
 void undefined_use(Warp *warp, const Inst *inst, Mask lanes, Slot slot, int size) {
@@ -241,7 +241,7 @@ void undefined_copy(Warp *warp, int lane, Slot from, int from_stride, int from_o
 // The function that does what the instruction does, without what watches it.
 static Execute *pure_function(const Warp *warp, const Inst *inst) {
   const Program *program = warp_launch(warp)->program;
-  const Watch *watch = program->watches ? program->watches[pc_of(warp, inst)] : NULL;
+  const Watch *watch = program->watches ? program->watches[pc_of_inst(warp, inst)] : NULL;
   return watch ? watch->execute : inst->unwatched ? inst->unwatched : inst->execute;
 }
 
@@ -423,7 +423,7 @@ static void doubt_results(Warp *warp, const Inst *inst, const Touch *touches, Ma
 }
 
 void undefined_execute(Warp *warp, const Inst *inst, Mask lanes, Mask exec) {
-  const Touch *touches = &warp_launch(warp)->program->touches[inst->touch_start];
+  const Touch *touches = touches_of(warp_launch(warp)->program, inst);
   bool pure = is_pure(inst);
   Mask doubtful = inst->guarded ? lanes_of(warp->undefined, inst->guard, 1) & lanes : 0;
   if (doubtful && !pure) undefined_use(warp, inst, doubtful, inst->guard, 1);

@@ -80,7 +80,7 @@ static Padding find_padding(const Extent *extent, const Around *around) {
 }
 
 // Bytes of an element that the instruction reads; 1 when it does not say.
-static uint64_t element_size(const Inst *inst) {
+static uint64_t element_bytes(const Inst *inst) {
   const PtxInstruction *source = inst->source;
   if (!strcmp(source->opcode, "ldmatrix")) return ptx_has(source, "b16") ? 2 : 1;
   bool is_plain = !strcmp(source->opcode, "ld");
@@ -91,9 +91,9 @@ static uint64_t element_size(const Inst *inst) {
 
 // ---- the text ----
 
-static void add(UnwrittenText *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append_text(UnwrittenText *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void add(UnwrittenText *text, const char *format, ...) {
+static void append_text(UnwrittenText *text, const char *format, ...) {
   size_t used = strlen(text->text);
   va_list arguments;
   va_start(arguments, format);
@@ -104,10 +104,11 @@ static void add(UnwrittenText *text, const char *format, ...) {
 static void add_padding(UnwrittenText *text, const char *name, const Padding *padding, uint64_t element) {
   bool columns = element > 1 && padding->row % element == 0 && padding->pitch % element == 0;
   uint64_t unit = columns ? element : 1;
-  add(text, ": the padding of %s, %s %llu to %llu of rows of %llu", name, columns ? "columns" : "bytes",
-      (unsigned long long)(padding->row / unit), (unsigned long long)(padding->pitch / unit - 1),
-      (unsigned long long)(padding->pitch / unit));
-  add(text,
+  append_text(text, ": the padding of %s, %s %llu to %llu of rows of %llu", name, columns ? "columns" : "bytes",
+              (unsigned long long)(padding->row / unit), (unsigned long long)(padding->pitch / unit - 1),
+              (unsigned long long)(padding->pitch / unit));
+  append_text(
+      text,
       "\nRead only the %s that are written: does the shape of the operand, or its pitch, fit the rows? Or write zeros "
       "to the padding.",
       columns ? "columns" : "bytes");
@@ -118,18 +119,19 @@ static void add_rest(UnwrittenText *text, const char *name, const Extent *extent
   const Inst *code = extent->launch->program->code;
   Epoch write = around->before.write;
   bool is_copy = write & EPOCH_KERNEL && !strcmp(code[epoch_pc(layout, write)].source->opcode, "cp");
-  add(text, ": bytes %llu to %llu of the %llu of %s", (unsigned long long)(around->here.begin - extent->begin),
-      (unsigned long long)(around->here.end - extent->begin - 1), (unsigned long long)(extent->end - extent->begin),
-      name);
-  add(text,
+  append_text(text, ": bytes %llu to %llu of the %llu of %s", (unsigned long long)(around->here.begin - extent->begin),
+              (unsigned long long)(around->here.end - extent->begin - 1),
+              (unsigned long long)(extent->end - extent->begin), name);
+  append_text(
+      text,
       "\nWrite these bytes before they are read. What the data does not fill needs zeros, also where it is multiplied "
       "by "
       "0: 0 * NaN is NaN.%s",
       is_copy ? " A cp.async with fewer source bytes fills the rest with zeros." : "");
 }
 
-static void add_shared(UnwrittenText *text, const Launch *launch, const Inst *load, const Region *region,
-                       uint64_t offset) {
+static void add_shared_extent(UnwrittenText *text, const Launch *launch, const Inst *load, const Region *region,
+                              uint64_t offset) {
   uint64_t size;
   char name[100] = "the block's shared memory";
   const Place *place = shared_variable(launch, region->base + offset, &size);
@@ -143,9 +145,10 @@ static void add_shared(UnwrittenText *text, const Launch *launch, const Inst *lo
   Padding padding = find_padding(&extent, &around);
   if (around.here.write != EPOCH_NONE) return;  // it has been written meanwhile
   if (padding.pitch)
-    add_padding(text, name, &padding, element_size(load));
+    add_padding(text, name, &padding, element_bytes(load));
   else if (around.here.begin == extent.begin && around.here.end == extent.end)
-    add(text, ": not to any byte of %s\nWrite it before it is read, in each block, with a barrier between.", name);
+    append_text(text, ": not to any byte of %s\nWrite it before it is read, in each block, with a barrier between.",
+                name);
   else
     add_rest(text, name, &extent, &around);
 }
@@ -153,16 +156,17 @@ static void add_shared(UnwrittenText *text, const Launch *launch, const Inst *lo
 UnwrittenText unwritten_text(const Launch *launch, const Inst *load, const Region *region, uint64_t offset,
                              const char *use) {
   UnwrittenText text = {""};
-  add(&text, "nothing was ever written there%s", use);
+  append_text(&text, "nothing was ever written there%s", use);
   if (region->kind == REGION_SHARED) {
-    add_shared(&text, launch, load, region, offset);
+    add_shared_extent(&text, launch, load, region, offset);
   } else {
-    add(&text, ": byte %llu of ", (unsigned long long)offset);
+    append_text(&text, ": byte %llu of ", (unsigned long long)offset);
     if (region->name)
-      add(&text, "`%s`", region->name);
+      append_text(&text, "`%s`", region->name);
     else
-      add(&text, "an allocation of %llu bytes", (unsigned long long)region->size);
-    add(&text, "\nWrite the bytes before the launch (cudaMemset, cudaMemcpy, an earlier kernel), or do not read them.");
+      append_text(&text, "an allocation of %llu bytes", (unsigned long long)region->size);
+    append_text(
+        &text, "\nWrite the bytes before the launch (cudaMemset, cudaMemcpy, an earlier kernel), or do not read them.");
   }
   return text;
 }

@@ -31,7 +31,7 @@ NameText variable_name(const PtxVariable *variable) {
 
 // ---- by address ----
 
-static bool has_address(const Launch *launch, const Place *place, uint64_t address, uint64_t *size) {
+static bool is_inside(const Launch *launch, const Place *place, uint64_t address, uint64_t *size) {
   if (place->variable->space != PTX_SHARED || place->address < SHARED_BASE || address < place->address) return false;
   *size = place->variable->is_extern ? launch->dynamic_shared : place->variable->size;
   return address - place->address < *size;
@@ -41,9 +41,9 @@ const Place *shared_variable(const Launch *launch, uint64_t address, uint64_t *s
   const Program *program = launch->program;
   for (int f = 0; f < program->function_count; f++)
     for (int i = 0; i < program->functions[f].place_count; i++)
-      if (has_address(launch, &program->functions[f].places[i], address, size)) return &program->functions[f].places[i];
+      if (is_inside(launch, &program->functions[f].places[i], address, size)) return &program->functions[f].places[i];
   for (int i = 0; i < program->variable_count; i++)
-    if (has_address(launch, &program->variables[i], address, size)) return &program->variables[i];
+    if (is_inside(launch, &program->variables[i], address, size)) return &program->variables[i];
   return NULL;
 }
 

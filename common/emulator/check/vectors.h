@@ -9,8 +9,8 @@ static inline uint32_t *clocks_plane(Clocks *clocks, ClockPlane which) {
 
 static inline bool has_several_blocks(const Cluster *cluster) { return cluster->block_count > 1; }
 
-static inline uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
-static inline uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static inline uint32_t later_clock(uint32_t a, uint32_t b) { return a > b ? a : b; }
+static inline uint32_t earlier_clock(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 // Lanes of the warp may know more than they did, or have another clock.
 static inline void forget_alike(Warp *warp) { warp->alike[0] = warp->alike[1] = 0; }

@@ -58,17 +58,17 @@ static bool stops(const Inst *inst, InstructionTest *test) {
   return test && !inst->guarded && (test(inst) || is_call(inst));
 }
 
-static void follow(Walk *walk, InstructionTest *test) {
+static void follow_ways(Walk *walk, InstructionTest *test) {
   while (walk->count) {
     uint32_t pc = walk->todo[--walk->count];
     if (!stops(&walk->program->code[pc], test)) visit_successors(walk, pc);
   }
 }
 
-static void walk_from(Walk *walk, uint32_t pc, InstructionTest *test) {
+static void walk_ways_from(Walk *walk, uint32_t pc, InstructionTest *test) {
   memset(walk->seen, 0, walk->program->count);
   visit_successors(walk, pc);
-  follow(walk, test);
+  follow_ways(walk, test);
 }
 
 // Instructions of one kind that stand in one line of the source: in copies of the body of a loop.
@@ -86,7 +86,7 @@ static void walk_from_copies(Walk *walk, const Inst *from, InstructionTest *test
   for (uint32_t pc = 0; pc < walk->program->count; pc++) {
     if (!are_copies(from, &walk->program->code[pc])) continue;
     visit_successors(walk, pc);
-    follow(walk, test);
+    follow_ways(walk, test);
   }
 }
 
@@ -132,7 +132,7 @@ Ways ways_between(const Program *program, const Inst *from, const Inst *to, Inst
   uint8_t *reached = host_allocate(program->count, 1);
   uint32_t start = (uint32_t)(from - program->code), end = (uint32_t)(to - program->code);
   Ways ways = {.onward = end > start};
-  walk_from(&walk, start, NULL);
+  walk_ways_from(&walk, start, NULL);
   bool copies = !walk.seen[end];  // the loop was unrolled completely
   if (copies) walk_from_copies(&walk, from, NULL);
   ways.reach = walk.seen[end];
@@ -140,7 +140,7 @@ Ways ways_between(const Program *program, const Inst *from, const Inst *to, Inst
   if (copies)
     walk_from_copies(&walk, from, test);
   else
-    walk_from(&walk, start, test);
+    walk_ways_from(&walk, start, test);
   ways.free = walk.seen[end];
   if (ways.reach) ways.on = last_on_the_way(&walk, reached, end, test);
   free(walk.seen);

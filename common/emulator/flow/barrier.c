@@ -32,7 +32,7 @@ static int counted(const BarrierPlan *plan, Mask mask) {
   return plan->aligned && plan->has_count ? LANES : __builtin_popcount(mask);
 }
 
-static bool is_complete(const Block *block, const Barrier *barrier) {
+static bool is_barrier_complete(const Block *block, const Barrier *barrier) {
   return barrier->arrived >= (barrier->expected ? barrier->expected : block->live_threads);
 }
 
@@ -55,18 +55,18 @@ static void give_results(Warp *warp, const Barrier *barrier, int number) {
   }
 }
 
-static Mask waiting_lanes(const Warp *warp, int number) {
+static Mask lanes_at_barrier(const Warp *warp, int number) {
   Mask mask = 0;
   for (int g = 0; g < warp->group_count; g++)
     if (warp->groups[g].state == GROUP_BARRIER && warp->groups[g].barrier == number) mask |= warp->groups[g].mask;
   return mask;
 }
 
-static void complete(Block *block, int number) {
+static void complete_barrier(Block *block, int number) {
   Barrier *barrier = &block->barriers[number];
   for (int w = 0; w < block->warp_count; w++) {
     Warp *warp = &block->warps[w];
-    Mask waiting = waiting_lanes(warp, number);
+    Mask waiting = lanes_at_barrier(warp, number);
     if (!waiting) continue;
     race_acquire(warp, waiting, barrier->joined);
     if (barrier->reducing) give_results(warp, barrier, number);
@@ -94,7 +94,7 @@ static void complete(Block *block, int number) {
 
 void barriers_after_exit(Block *block) {
   for (int i = 0; i < BARRIERS; i++)
-    if (block->barriers[i].expected == 0 && is_complete(block, &block->barriers[i])) complete(block, i);
+    if (block->barriers[i].expected == 0 && is_barrier_complete(block, &block->barriers[i])) complete_barrier(block, i);
 }
 
 // ---- arrival ----
@@ -205,7 +205,7 @@ static void note_arrival(Warp *warp, const Inst *inst, Barrier *barrier) {
   if (!barrier->most.inst || inst > barrier->most.inst) barrier->most = (Meeting){warp, inst};
 }
 
-static void arrive(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_barrier(Warp *warp, const Inst *inst, Mask mask) {
   const BarrierPlan *plan = inst->extra;
   Block *block = warp->block;
   int number, count;
@@ -237,7 +237,7 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
     return;
   }
   if (plan->action != BARRIER_ARRIVE) warp_wait(warp, mask, number);
-  if (is_complete(block, barrier)) complete(block, number);
+  if (is_barrier_complete(block, barrier)) complete_barrier(block, number);
 }
 
 // ---- the end of a block ----
@@ -262,7 +262,7 @@ static int threads_of(const Block *block, uint32_t warps) {
 }
 
 // Gives the reports of arrivals that may be counted in another phase their cause.
-static void explain_unordered(Block *block, int number) {
+static void explain_unordered_arrivals(Block *block, int number) {
   const Barrier *barrier = &block->barriers[number];
   Launch *launch = block->cluster->launch;
   uint32_t all = users(block, barrier, false), twice = users(block, barrier, true);
@@ -310,13 +310,13 @@ static void note_meeting(const Block *block) {
 void barriers_check_end(Block *block) {
   if (!block->cluster->launch->hazards) return;
   for (int i = 0; i < BARRIERS; i++)
-    if (block->barriers[i].unordered_count) explain_unordered(block, i);
+    if (block->barriers[i].unordered_count) explain_unordered_arrivals(block, i);
   note_meeting(block);
 }
 
 // ---- bar.warp ----
 
-static void warp_barrier(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_warp_barrier(Warp *warp, const Inst *inst, Mask mask) {
   const u32 *members = SLOT(warp, inst->members, const u32);
   while (mask) {
     int first = __builtin_ctz(mask);
@@ -354,7 +354,7 @@ DecodeResult decode_barrier(Decoder *decoder, const PtxInstruction *source, Inst
   }
   inst->extra = plan;
   inst->converge = plan->aligned ? CONVERGE_ALIGNED : CONVERGE_NONE;
-  inst->execute = arrive;
+  inst->execute = execute_barrier;
   return DECODED;
 }
 
@@ -365,6 +365,6 @@ DecodeResult decode_warp_barrier(Decoder *decoder, const PtxInstruction *source,
   inst->members = decoder_source(decoder, &source->operands[0], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
   inst->extra = &no_operands;
-  inst->execute = warp_barrier;
+  inst->execute = execute_warp_barrier;
   return DECODED;
 }

@@ -23,7 +23,7 @@ static u64 address_of(Warp *warp, const Inst *inst, int lane) {
 
 // The address of the same place in the shared memory of the block with rank b. Where there is no such block the address is
 // of no use, but to have it is no mistake: compilers move mapa out of the branch that checks the rank.
-static void map_address(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_mapa(Warp *warp, const Inst *inst, Mask mask) {
   const u32 *ranks = SLOT(warp, inst->b, const u32);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
@@ -36,7 +36,7 @@ static void map_address(Warp *warp, const Inst *inst, Mask mask) {
   }
 }
 
-static void get_rank(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_getctarank(Warp *warp, const Inst *inst, Mask mask) {
   u32 *d = SLOT(warp, inst->d, u32);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
@@ -57,13 +57,13 @@ DecodeResult decode_cluster_address(Decoder *decoder, const PtxInstruction *sour
   inst->a = decoder_source(decoder, &source->operands[1], type);
   inst->d = decoder_destination(decoder, &source->operands[0], maps ? type : PTX_U32);
   if (maps) inst->b = decoder_source(decoder, &source->operands[2], PTX_U32);
-  inst->execute = maps ? map_address : get_rank;
+  inst->execute = maps ? execute_mapa : execute_getctarank;
   return DECODED;
 }
 
 // ---- barrier.cluster ----
 
-static Mask waiting_lanes(const Warp *warp) {
+static Mask lanes_at_cluster_barrier(const Warp *warp) {
   Mask mask = 0;
   for (int g = 0; g < warp->group_count; g++)
     if (warp->groups[g].state == GROUP_BARRIER && warp->groups[g].barrier == CLUSTER_BARRIER)
@@ -72,7 +72,7 @@ static Mask waiting_lanes(const Warp *warp) {
 }
 
 // Whether all threads that have not exited have arrived, and at least one has.
-static bool is_complete(const Cluster *cluster) {
+static bool have_all_arrived(const Cluster *cluster) {
   bool anybody = false;
   for (int b = 0; b < cluster->block_count; b++)
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
@@ -89,21 +89,21 @@ static void next_phase(Clocks **joined, Clocks **completed) {
   *joined = NULL;
 }
 
-static void learn(Warp *warp, Mask mask) {
+static void learn_arrivals(Warp *warp, Mask mask) {
   race_acquire(warp, mask, warp->block->cluster->barrier_completed);
   race_acquire(warp, mask, warp->block->barrier_completed);
 }
 
-static void complete(Cluster *cluster) {
+static void complete_phase(Cluster *cluster) {
   next_phase(&cluster->barrier_joined, &cluster->barrier_completed);
   for (int b = 0; b < cluster->block_count; b++) {
     next_phase(&cluster->blocks[b].barrier_joined, &cluster->blocks[b].barrier_completed);
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
       Warp *warp = &cluster->blocks[b].warps[w];
-      Mask waiting = waiting_lanes(warp);
+      Mask waiting = lanes_at_cluster_barrier(warp);
       warp->cluster_arrived = 0;
       if (!waiting) continue;
-      learn(warp, waiting);
+      learn_arrivals(warp, waiting);
       warp->cluster_waits &= ~waiting;
       warp_release(warp, CLUSTER_BARRIER);
     }
@@ -112,7 +112,7 @@ static void complete(Cluster *cluster) {
 }
 
 void cluster_barrier_after_exit(Cluster *cluster) {
-  if (is_complete(cluster)) complete(cluster);
+  if (have_all_arrived(cluster)) complete_phase(cluster);
 }
 
 void cluster_check_exit(Warp *warp, Mask mask) {
@@ -126,7 +126,7 @@ void cluster_check_exit(Warp *warp, Mask mask) {
   race_end_block(&last, block->shared);
 }
 
-static void misuse(Warp *warp, const Inst *inst, Mask mask, const char *what) {
+static void report_cluster_barrier(Warp *warp, const Inst *inst, Mask mask, const char *what) {
   hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0, "%s", what);
 }
 
@@ -138,12 +138,13 @@ static void release_relaxed(Warp *warp, Mask mask) {
 }
 
 // flags: .relaxed
-static void arrive(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_cluster_arrive(Warp *warp, const Inst *inst, Mask mask) {
   Cluster *cluster = warp->block->cluster;
   if (foresee(warp, inst, target_of_barrier(warp->block, CLUSTER_BARRIER), false)) return;
   if (warp->cluster_waits & mask) {
-    misuse(warp, inst, warp->cluster_waits & mask,
-           "a thread arrives at the cluster's barrier a second time without barrier.cluster.wait between");
+    report_cluster_barrier(
+        warp, inst, warp->cluster_waits & mask,
+        "a thread arrives at the cluster's barrier a second time without barrier.cluster.wait between");
     mask &= ~warp->cluster_waits;  // it counts once
     if (!mask) return;
   }
@@ -154,19 +155,19 @@ static void arrive(Warp *warp, const Inst *inst, Mask mask) {
   warp->cluster_arrived |= mask;
   warp->cluster_waits |= mask;
   cluster->progress++;
-  if (is_complete(cluster)) complete(cluster);
+  if (have_all_arrived(cluster)) complete_phase(cluster);
 }
 
-static void wait(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_cluster_wait(Warp *warp, const Inst *inst, Mask mask) {
   if (warp->block->cluster->foresight) return;
   if (mask & ~warp->cluster_waits) {
-    misuse(warp, inst, mask & ~warp->cluster_waits,
-           "a thread waits at the cluster's barrier without a barrier.cluster.arrive before");
+    report_cluster_barrier(warp, inst, mask & ~warp->cluster_waits,
+                           "a thread waits at the cluster's barrier without a barrier.cluster.arrive before");
     mask &= warp->cluster_waits;  // the others have nothing to wait for
     if (!mask) return;
   }
   Mask passing = mask & ~warp->cluster_arrived, waiting = mask & warp->cluster_arrived;
-  learn(warp, passing);
+  learn_arrivals(warp, passing);
   warp->cluster_waits &= ~passing;
   if (waiting) warp_wait(warp, waiting, CLUSTER_BARRIER);
 }
@@ -179,6 +180,6 @@ DecodeResult decode_cluster_barrier(Decoder *decoder, const PtxInstruction *sour
   if (arrives == ptx_has(source, "wait")) return decoder_error(decoder, source, "is .arrive or .wait");
   inst->flags = ptx_has(source, "relaxed");
   inst->converge = ptx_has(source, "aligned") ? CONVERGE_ALIGNED : CONVERGE_NONE;
-  inst->execute = arrives ? arrive : wait;
+  inst->execute = arrives ? execute_cluster_arrive : execute_cluster_wait;
   return DECODED;
 }

@@ -20,9 +20,9 @@ enum { MAX_CALL_DEPTH = 256 };
 
 // ---- branches ----
 
-static void branch(Warp *warp, const Inst *inst, Mask mask) { warp_jump(warp, mask, (uint32_t)inst->immediate); }
+static void execute_bra(Warp *warp, const Inst *inst, Mask mask) { warp_jump(warp, mask, (uint32_t)inst->immediate); }
 
-static void branch_indexed(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_brx(Warp *warp, const Inst *inst, Mask mask) {
   const BranchTable *table = inst->extra;
   const u32 *index = SLOT(warp, inst->a, const u32);
   while (mask) {
@@ -40,12 +40,12 @@ static void branch_indexed(Warp *warp, const Inst *inst, Mask mask) {
   }
 }
 
-static void stop_lanes(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_exit(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   warp_exit(warp, mask);
 }
 
-static void trap(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_trap(Warp *warp, const Inst *inst, Mask mask) {
   const Launch *launch = warp_launch(warp);
   bool grid_sync = !launch->cooperative && special_knows_grid_sync(launch->program);
   hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_TRAP, 0, 0, "the kernel executed %s%s", inst->source->opcode,
@@ -81,7 +81,7 @@ static void copy_undefined(Warp *warp, const Copy *copy, int lane) {
   undefined_copy(warp, lane, copy->from, copy->from_stride, 0, copy->to, copy->to_stride, 0, copy->size);
 }
 
-static void copy_lanes(Warp *warp, const Copy *copy, Mask mask) {
+static void copy_argument(Warp *warp, const Copy *copy, Mask mask) {
   const u8 *from = SLOT(warp, copy->from, const u8);
   u8 *to = SLOT(warp, copy->to, u8);
   EACH_LANE(mask, memcpy(to + LANE * copy->to_stride, from + LANE * copy->from_stride, (size_t)copy->size));
@@ -169,18 +169,18 @@ static void enter(Warp *warp, const Inst *inst, const Binding *binding, Mask mas
   if (!warp->calls) warp->calls = host_allocate(LANES, sizeof(CallStack));
   for (Mask rest = mask; rest; rest &= rest - 1)
     if (!push_frame(warp, inst, binding, __builtin_ctz(rest))) return;
-  for (int i = 0; i < binding->in_count; i++) copy_lanes(warp, &binding->in[i], mask);
+  for (int i = 0; i < binding->in_count; i++) copy_argument(warp, &binding->in[i], mask);
   warp->groups[warp->current].depth++;
   warp_jump(warp, mask, binding->callee->start);
   if (warp->groups[warp->current].mask != mask) warp->groups[warp->current].depth--;  // the lanes that do not call
 }
 
-static void call(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_call(Warp *warp, const Inst *inst, Mask mask) {
   const CallSite *site = inst->extra;
   enter(warp, inst, site->bindings, mask);
 }
 
-static void call_indirect(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_call_indirect(Warp *warp, const Inst *inst, Mask mask) {
   const CallSite *site = inst->extra;
   const u64 *address = SLOT(warp, inst->a, const u64);
   while (mask) {
@@ -234,7 +234,7 @@ static uint32_t pop_frame(Warp *warp, int lane) {
 }
 
 // ret: lanes of one group may return to different callers, and leave the kernel from its entry.
-static void return_lanes(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_ret(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   Mask leaving = 0;
   for (Mask rest = mask; rest; rest &= rest - 1) {
@@ -266,7 +266,7 @@ DecodeResult decode_bra(Decoder *decoder, const PtxInstruction *source, Inst *in
   static const char *const allowed[] = {"uni", NULL};
   if (!decoder_operands(decoder, source, 1, 1) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (source->operands[0].kind != PTX_OPERAND_LABEL) return decoder_error(decoder, source, "needs a label");
-  inst->execute = branch;
+  inst->execute = execute_bra;
   inst->control = CONTROL_BRANCH;
   inst->immediate = decoder_label(decoder, source->operands[0].index);
   return DECODED;
@@ -285,7 +285,7 @@ DecodeResult decode_brx(Decoder *decoder, const PtxInstruction *source, Inst *in
   for (int i = 0; i < targets->label_count; i++) table->targets[i] = decoder_label(decoder, targets->labels[i]);
   inst->a = decoder_source(decoder, &source->operands[0], PTX_U32);
   inst->extra = table;
-  inst->execute = branch_indexed;
+  inst->execute = execute_brx;
   inst->control = CONTROL_TABLE;
   return DECODED;
 }
@@ -360,12 +360,12 @@ DecodeResult decode_call(Decoder *decoder, const PtxInstruction *source, Inst *i
   site->bindings = decoder_allocate(decoder, (callee ? 1 : (size_t)program->function_count) * sizeof(Binding));
   inst->extra = site;
   if (callee) {
-    inst->execute = call;
+    inst->execute = execute_call;
     site->count = 1;
     if (bind(decoder, callee, results, arguments, site->bindings)) return DECODED;
     return decoder_error(decoder, source, "the arguments do not fit the parameters of %s", target->name);
   }
-  inst->execute = call_indirect;
+  inst->execute = execute_call_indirect;
   inst->a = decoder_source(decoder, target, PTX_B64);
   for (int i = 1; i < program->function_count; i++)
     if (bind(decoder, &program->functions[i], results, arguments, &site->bindings[site->count])) site->count++;
@@ -381,13 +381,13 @@ static DecodeResult decode_end(Decoder *decoder, const PtxInstruction *source, E
 }
 
 DecodeResult decode_ret(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  return decode_end(decoder, source, return_lanes, inst);
+  return decode_end(decoder, source, execute_ret, inst);
 }
 
 DecodeResult decode_exit(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  return decode_end(decoder, source, stop_lanes, inst);
+  return decode_end(decoder, source, execute_exit, inst);
 }
 
 DecodeResult decode_trap(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  return decode_end(decoder, source, trap, inst);
+  return decode_end(decoder, source, execute_trap, inst);
 }

@@ -8,11 +8,13 @@
 #include "families.h"
 
 // Inst.flags: the scope, a Strength.
-static void fence(Warp *warp, const Inst *inst, Mask mask) { race_fence(warp, mask, (Strength)inst->flags); }
+static void execute_fence(Warp *warp, const Inst *inst, Mask mask) { race_fence(warp, mask, (Strength)inst->flags); }
 
-static void fence_sc(Warp *warp, const Inst *inst, Mask mask) { race_fence_sc(warp, mask, (Strength)inst->flags); }
+static void execute_fence_sc(Warp *warp, const Inst *inst, Mask mask) {
+  race_fence_sc(warp, mask, (Strength)inst->flags);
+}
 
-static void proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   race_proxy_fence(warp, mask);
 }
@@ -46,7 +48,7 @@ static DecodeResult decode_tensor_map_fence(Decoder *decoder, const PtxInstructi
   if (acquires && (source->operands[1].kind != PTX_OPERAND_INTEGER || source->operands[1].value != 128))
     return decoder_error(decoder, source, "the size of a tensor map is 128");
   inst->flags = scope_of(source);
-  inst->execute = acquires ? acquire_map : fence;
+  inst->execute = acquires ? acquire_map : execute_fence;
   if (!acquires) return DECODED;
   AddressPlan *map = decoder_allocate(decoder, sizeof *map);
   inst->extra = map;
@@ -63,7 +65,7 @@ DecodeResult decode_proxy_fence(Decoder *decoder, const PtxInstruction *source, 
   if (!decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   if (ptx_has(source, "tensormap::generic")) return decode_tensor_map_fence(decoder, source, inst);
   if (!decoder_operands(decoder, source, 0, 0)) return DECODE_FAILED;
-  inst->execute = ptx_has(source, "async")            ? proxy_fence
+  inst->execute = ptx_has(source, "async")            ? execute_proxy_fence
                   : ptx_has(source, "async::generic") ? acquire_proxy
                                                       : execute_nothing;
   return DECODED;
@@ -79,6 +81,6 @@ DecodeResult decode_fence(Decoder *decoder, const PtxInstruction *source, Inst *
   inst->flags = scope_of(source);
   // "On sm_70 and higher membar is a synonym for fence.sc"; of a fence without .sem ".acq_rel is assumed by default".
   bool sc = ptx_has(source, "sc") || !strcmp(source->opcode, "membar");
-  inst->execute = ptx_has(source, "mbarrier_init") ? announce : sc ? fence_sc : fence;
+  inst->execute = ptx_has(source, "mbarrier_init") ? announce : sc ? execute_fence_sc : execute_fence;
   return DECODED;
 }

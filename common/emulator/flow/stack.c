@@ -11,7 +11,7 @@
 enum { DEFAULT_ALIGNMENT = 8, MOST_ALIGNMENT = 1 << 12 };
 
 // Inst.b is the stack pointer, immediate the alignment, size that of the result.
-static void take(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_alloca(Warp *warp, const Inst *inst, Mask mask) {
   const Program *program = warp_launch(warp)->program;
   u64 *pointer = SLOT(warp, inst->b, u64);
   for (Mask rest = mask; rest; rest &= rest - 1) {
@@ -31,7 +31,7 @@ static void take(Warp *warp, const Inst *inst, Mask mask) {
   }
 }
 
-static void save(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_stacksave(Warp *warp, const Inst *inst, Mask mask) {
   const u64 *pointer = SLOT(warp, inst->b, u64);
   if (inst->size == 8)
     EACH_LANE(mask, SLOT(warp, inst->d, u64)[LANE] = pointer[LANE]);
@@ -39,7 +39,7 @@ static void save(Warp *warp, const Inst *inst, Mask mask) {
     EACH_LANE(mask, SLOT(warp, inst->d, u32)[LANE] = (u32)pointer[LANE]);
 }
 
-static void restore(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_stackrestore(Warp *warp, const Inst *inst, Mask mask) {
   const Program *program = warp_launch(warp)->program;
   u64 *pointer = SLOT(warp, inst->b, u64);
   for (Mask rest = mask; rest; rest &= rest - 1) {
@@ -71,6 +71,6 @@ DecodeResult decode_stack(Decoder *decoder, const PtxInstruction *source, Inst *
   inst->b = decoder->program->stack = decoder_source(decoder, &pointer, PTX_U64);
   if (takes || restores) inst->a = decoder_source(decoder, &operands[takes], type);
   if (!restores) inst->d = decoder_destination(decoder, &operands[0], type);
-  inst->execute = takes ? take : restores ? restore : save;
+  inst->execute = takes ? execute_alloca : restores ? execute_stackrestore : execute_stacksave;
   return DECODED;
 }

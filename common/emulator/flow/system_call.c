@@ -73,7 +73,7 @@ static uint64_t next_argument(const Warp *warp, int lane, uint64_t buffer, uint6
 }
 
 // Whether a conversion's argument is 8 bytes wide: a double, a pointer, or marked l, j, z, t.
-static bool is_wide(const char *start, const char *end, char letter) {
+static bool is_wide_argument(const char *start, const char *end, char letter) {
   if (strchr("aAeEfFgGsp", letter)) return true;
   for (; start < end; start++)
     if (strchr("lqjzt", *start)) return true;
@@ -90,7 +90,7 @@ static int format_one(const Warp *warp, int lane, uint64_t buffer, uint64_t *off
   if (letter == '%') return snprintf(out, size, "%%");
   if (!letter || !strchr("diouxXcaAeEfFgGsp", letter) || strchr(spec, '*') || is_too_wide(spec))
     return snprintf(out, size, "%.*s", (int)(*format - start), start);
-  bool wide = is_wide(start, *format, letter);
+  bool wide = is_wide_argument(start, *format, letter);
   uint64_t value = next_argument(warp, lane, buffer, offset, wide ? 8 : 4);
   if (strchr("di", letter)) {
     memcpy(spec + end, "lld", 4);

@@ -34,7 +34,7 @@ static Mask serve_turn(Mask mask, const uint8_t bucket[LANES], const uint64_t ke
 // ---- the commonest patterns, seen at once ----
 
 // Every lane's address is that of the lane before and `step` more, with step 0 all are the same. Only of a full warp.
-static bool evenly_spaced(Mask mask, const uint64_t addresses[LANES], uint64_t step) {
+static bool are_evenly_spaced(Mask mask, const uint64_t addresses[LANES], uint64_t step) {
   if (mask != FULL_MASK) return false;
   uint64_t different = 0;
   for (int lane = 0; lane < LANES; lane++) different |= addresses[lane] ^ (addresses[0] + (uint64_t)lane * step);
@@ -72,13 +72,13 @@ static void serve(InstCounts *counts, Mask mask, const uint64_t addresses[LANES]
 }
 
 // Those of mask among `count` lanes from `first` on.
-static Mask part_of(Mask mask, int first, int count) { return mask & FULL_MASK >> (LANES - count) << first; }
+static Mask lanes_of_part(Mask mask, int first, int count) { return mask & FULL_MASK >> (LANES - count) << first; }
 
 // So many neighbouring lanes at a time.
 static void serve_parts(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, int lanes_at_once,
                         bool take_turns) {
   for (int first = 0; first < LANES; first += lanes_at_once)
-    serve(counts, part_of(mask, first, lanes_at_once), addresses, size, take_turns);
+    serve(counts, lanes_of_part(mask, first, lanes_at_once), addresses, size, take_turns);
 }
 
 // Whether each lane wants what the lane whose number differs in `bit` wants, or one of the two takes no part.
@@ -103,11 +103,11 @@ static void count_shared(InstCounts *counts, Mask mask, const uint64_t addresses
     serve_parts(counts, mask, addresses, size, lanes_at_once, true);
     return;
   }
-  if (evenly_spaced(mask, addresses, (uint64_t)size)) {
+  if (are_evenly_spaced(mask, addresses, (uint64_t)size)) {
     counts->wavefronts += (unsigned)(LANES / lanes_at_once);
     return;
   }
-  if (size <= BANK_BYTES && evenly_spaced(mask, addresses, 0)) {
+  if (size <= BANK_BYTES && are_evenly_spaced(mask, addresses, 0)) {
     counts->wavefronts++;
     return;
   }
@@ -137,7 +137,7 @@ static void count_loop(InstCounts *counts, Mask mask, const uint64_t addresses[L
     count_shared(&loads, mask, addresses, size, ACCESS_READ);
     counts->shared_requests++;
     for (int first = 0; first < LANES; first += lanes_at_once) {
-      Mask done = first_of_each_bank(part_of(mask, first, lanes_at_once), addresses);
+      Mask done = first_of_each_bank(lanes_of_part(mask, first, lanes_at_once), addresses);
       if (done) counts->wavefronts += 2;
       mask &= ~done;
     }
@@ -164,9 +164,9 @@ ALWAYS_INLINE unsigned ascending_sectors(const uint64_t addresses[LANES], const 
 
 // 32-byte sectors that the lanes touch. An access is aligned, so it lies in one.
 static unsigned sector_count(Mask mask, const uint64_t addresses[LANES], int size) {
-  if (evenly_spaced(mask, addresses, (uint64_t)size))
+  if (are_evenly_spaced(mask, addresses, (uint64_t)size))
     return (unsigned)(addresses[LANES - 1] / SECTOR_BYTES - addresses[0] / SECTOR_BYTES) + 1;
-  if (evenly_spaced(mask, addresses, 0)) return 1;
+  if (are_evenly_spaced(mask, addresses, 0)) return 1;
   mask = without_repeated_half(mask, addresses);
   unsigned ascending = mask == FULL_MASK                ? ascending_sectors(addresses, LANES)
                        : mask == FULL_MASK >> LANES / 2 ? ascending_sectors(addresses, LANES / 2)
@@ -206,7 +206,7 @@ static Mask first_of_each_address(Mask mask, const uint64_t addresses[LANES]) {
 // Atomic operations on one address take turns, and each turn reaches its sectors anew.
 static unsigned atomic_sector_count(Mask mask, const uint64_t addresses[LANES], int size) {
   unsigned count = 0;
-  if (evenly_spaced(mask, addresses, 0)) return LANES;
+  if (are_evenly_spaced(mask, addresses, 0)) return LANES;
   while (mask) {
     Mask turn = first_of_each_address(mask, addresses);
     count += sector_count(turn, addresses, size);

@@ -38,92 +38,94 @@ typedef struct Atomic {
     return (uint64_t)(expression);                                                                                     \
   }
 
-COMBINE(exchange, b)
-COMBINE(compare_and_swap, old == b ? c : old)
-COMBINE(and_bits, old &b)
-COMBINE(or_bits, old | b)
-COMBINE(xor_bits, old ^ b)
-COMBINE(add_integer, old + b)
-COMBINE(min_u32, (u32)old < (u32)b ? old : b)
-COMBINE(max_u32, (u32)old > (u32)b ? old : b)
-COMBINE(min_s32, (s32)old < (s32)b ? old : b)
-COMBINE(max_s32, (s32)old > (s32)b ? old : b)
-COMBINE(min_u64, old < b ? old : b)
-COMBINE(max_u64, old > b ? old : b)
-COMBINE(min_s64, (s64)old < (s64)b ? old : b)
-COMBINE(max_s64, (s64)old > (s64)b ? old : b)
-COMBINE(increment, (u32)old >= (u32)b ? 0 : old + 1)
-COMBINE(decrement, (u32)old == 0 || (u32)old > (u32)b ? b : old - 1)
+COMBINE(atomic_exch, b)
+COMBINE(atomic_cas, old == b ? c : old)
+COMBINE(atomic_and, old &b)
+COMBINE(atomic_or, old | b)
+COMBINE(atomic_xor, old ^ b)
+COMBINE(atomic_add, old + b)
+COMBINE(atomic_min_u32, (u32)old < (u32)b ? old : b)
+COMBINE(atomic_max_u32, (u32)old > (u32)b ? old : b)
+COMBINE(atomic_min_s32, (s32)old < (s32)b ? old : b)
+COMBINE(atomic_max_s32, (s32)old > (s32)b ? old : b)
+COMBINE(atomic_min_u64, old < b ? old : b)
+COMBINE(atomic_max_u64, old > b ? old : b)
+COMBINE(atomic_min_s64, (s64)old < (s64)b ? old : b)
+COMBINE(atomic_max_s64, (s64)old > (s64)b ? old : b)
+COMBINE(atomic_inc, (u32)old >= (u32)b ? 0 : old + 1)
+COMBINE(atomic_dec, (u32)old == 0 || (u32)old > (u32)b ? b : old - 1)
 
 // Of two NaNs an H200 keeps the added one in global memory and the old one in shared memory.
 static f64 add_doubles(f64 x, f64 y) { return last_nan_f64(x, y, x + y); }
-COMBINE(add_f64, f64_bits(add_doubles(f64_from_bits(b), f64_from_bits(old))))
-COMBINE(add_f64_global, f64_bits(add_doubles(f64_from_bits(old), f64_from_bits(b))))
+COMBINE(atomic_add_f64, f64_bits(add_doubles(f64_from_bits(b), f64_from_bits(old))))
+COMBINE(atomic_add_f64_global, f64_bits(add_doubles(f64_from_bits(old), f64_from_bits(b))))
 
 // Subnormals are kept in shared memory and flushed in global memory (PTX ISA: "atom.add.f32 on global memory flushes
 // subnormal inputs and results to sign-preserving zero").
-COMBINE(add_f32, f32_bits(canonical_f32(f32_from_bits((u32)old) + f32_from_bits((u32)b))))
-COMBINE(add_f32_flushed,
+COMBINE(atomic_add_f32, f32_bits(canonical_f32(f32_from_bits((u32)old) + f32_from_bits((u32)b))))
+COMBINE(atomic_add_f32_flushed,
         f32_bits(flush_f32(canonical_f32(flush_f32(f32_from_bits((u32)old)) + flush_f32(f32_from_bits((u32)b))))))
 
 static u16 add_half(u16 a, u16 b) { return f16_from_f32(f32_from_f16(a) + f32_from_f16(b)); }
 static u16 add_bfloat(u16 a, u16 b) { return bf16_from_f32(f32_from_bf16(a) + f32_from_bf16(b)); }
-COMBINE(add_f16, add_half((u16)old, (u16)b))
-COMBINE(add_bf16, add_bfloat((u16)old, (u16)b))
-COMBINE(add_f16x2, add_half((u16)old, (u16)b) | (u32)add_half((u16)(old >> 16), (u16)(b >> 16)) << 16)
-COMBINE(add_bf16x2, add_bfloat((u16)old, (u16)b) | (u32)add_bfloat((u16)(old >> 16), (u16)(b >> 16)) << 16)
+COMBINE(atomic_add_f16, add_half((u16)old, (u16)b))
+COMBINE(atomic_add_bf16, add_bfloat((u16)old, (u16)b))
+COMBINE(atomic_add_f16x2, add_half((u16)old, (u16)b) | (u32)add_half((u16)(old >> 16), (u16)(b >> 16)) << 16)
+COMBINE(atomic_add_bf16x2, add_bfloat((u16)old, (u16)b) | (u32)add_bfloat((u16)(old >> 16), (u16)(b >> 16)) << 16)
 
 static const struct {
   const char *operation;
   PtxType type;
   Combine *combine;
-} operations[] = {
-    {"exch", PTX_B32, exchange},        {"exch", PTX_B64, exchange},        {"cas", PTX_B16, compare_and_swap},
-    {"cas", PTX_B32, compare_and_swap}, {"cas", PTX_B64, compare_and_swap}, {"and", PTX_B32, and_bits},
-    {"and", PTX_B64, and_bits},         {"or", PTX_B32, or_bits},           {"or", PTX_B64, or_bits},
-    {"xor", PTX_B32, xor_bits},         {"xor", PTX_B64, xor_bits},         {"add", PTX_U32, add_integer},
-    {"add", PTX_S32, add_integer},      {"add", PTX_U64, add_integer},      {"add", PTX_S64, add_integer},
-    {"add", PTX_F32, add_f32},          {"add", PTX_F64, add_f64},          {"add", PTX_F16, add_f16},
-    {"add", PTX_BF16, add_bf16},        {"add", PTX_F16X2, add_f16x2},      {"add", PTX_BF16X2, add_bf16x2},
-    {"min", PTX_U32, min_u32},          {"min", PTX_S32, min_s32},          {"min", PTX_U64, min_u64},
-    {"min", PTX_S64, min_s64},          {"max", PTX_U32, max_u32},          {"max", PTX_S32, max_s32},
-    {"max", PTX_U64, max_u64},          {"max", PTX_S64, max_s64},          {"inc", PTX_U32, increment},
-    {"dec", PTX_U32, decrement},
+} atomic_operations[] = {
+    {"exch", PTX_B32, atomic_exch},     {"exch", PTX_B64, atomic_exch},       {"cas", PTX_B16, atomic_cas},
+    {"cas", PTX_B32, atomic_cas},       {"cas", PTX_B64, atomic_cas},         {"and", PTX_B32, atomic_and},
+    {"and", PTX_B64, atomic_and},       {"or", PTX_B32, atomic_or},           {"or", PTX_B64, atomic_or},
+    {"xor", PTX_B32, atomic_xor},       {"xor", PTX_B64, atomic_xor},         {"add", PTX_U32, atomic_add},
+    {"add", PTX_S32, atomic_add},       {"add", PTX_U64, atomic_add},         {"add", PTX_S64, atomic_add},
+    {"add", PTX_F32, atomic_add_f32},   {"add", PTX_F64, atomic_add_f64},     {"add", PTX_F16, atomic_add_f16},
+    {"add", PTX_BF16, atomic_add_bf16}, {"add", PTX_F16X2, atomic_add_f16x2}, {"add", PTX_BF16X2, atomic_add_bf16x2},
+    {"min", PTX_U32, atomic_min_u32},   {"min", PTX_S32, atomic_min_s32},     {"min", PTX_U64, atomic_min_u64},
+    {"min", PTX_S64, atomic_min_s64},   {"max", PTX_U32, atomic_max_u32},     {"max", PTX_S32, atomic_max_s32},
+    {"max", PTX_U64, atomic_max_u64},   {"max", PTX_S64, atomic_max_s64},     {"inc", PTX_U32, atomic_inc},
+    {"dec", PTX_U32, atomic_dec},
 };
 
 // Of asynchronous reductions and of vectors alone: a NaN loses to a number.
-COMBINE(min_f16, f16_from_f32(min_f32(f32_from_f16((u16)old), f32_from_f16((u16)b))))
-COMBINE(max_f16, f16_from_f32(max_f32(f32_from_f16((u16)old), f32_from_f16((u16)b))))
-COMBINE(min_bf16, bf16_from_f32(min_f32(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
-COMBINE(max_bf16, bf16_from_f32(max_f32(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
+COMBINE(atomic_min_f16, f16_from_f32(min_f32(f32_from_f16((u16)old), f32_from_f16((u16)b))))
+COMBINE(atomic_max_f16, f16_from_f32(max_f32(f32_from_f16((u16)old), f32_from_f16((u16)b))))
+COMBINE(atomic_min_bf16, bf16_from_f32(min_f32(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
+COMBINE(atomic_max_bf16, bf16_from_f32(max_f32(f32_from_bf16((u16)old), f32_from_bf16((u16)b))))
 
 // Of vectors alone: two numbers in 32 bits.
-#define COMBINE_PAIR(name)                                                                                             \
-  COMBINE(name##x2, (u32)name((u16)old, (u16)b, 0) | (u32)name((u16)(old >> 16), (u16)(b >> 16), 0) << 16)
-COMBINE_PAIR(min_f16)
-COMBINE_PAIR(max_f16)
-COMBINE_PAIR(min_bf16)
-COMBINE_PAIR(max_bf16)
+#define COMBINE_PAIR(name, one)                                                                                        \
+  COMBINE(name, (u32)one((u16)old, (u16)b, 0) | (u32)one((u16)(old >> 16), (u16)(b >> 16), 0) << 16)
+COMBINE_PAIR(atomic_min_f16x2, atomic_min_f16)
+COMBINE_PAIR(atomic_max_f16x2, atomic_max_f16)
+COMBINE_PAIR(atomic_min_bf16x2, atomic_min_bf16)
+COMBINE_PAIR(atomic_max_bf16x2, atomic_max_bf16)
 
 // What global memory does in place of an operation.
 static Combine *global_combine(Combine *combine) {
-  return combine == add_f32 ? add_f32_flushed : combine == add_f64 ? add_f64_global : combine;
+  return combine == atomic_add_f32   ? atomic_add_f32_flushed
+         : combine == atomic_add_f64 ? atomic_add_f64_global
+                                     : combine;
 }
 
 // Asynchronous reductions keep subnormals, unlike atomics on global memory: so an H200 did.
 Combine *reduction_find(const char *operation, PtxType type, bool global) {
-  if (!strcmp(operation, "add") && type == PTX_F32) return add_f32;
-  if (!strcmp(operation, "min") && type == PTX_F16) return min_f16;
-  if (!strcmp(operation, "max") && type == PTX_F16) return max_f16;
-  if (!strcmp(operation, "min") && type == PTX_BF16) return min_bf16;
-  if (!strcmp(operation, "max") && type == PTX_BF16) return max_bf16;
-  for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-    if (operations[i].type == type && !strcmp(operation, operations[i].operation))
-      return global ? global_combine(operations[i].combine) : operations[i].combine;
+  if (!strcmp(operation, "add") && type == PTX_F32) return atomic_add_f32;
+  if (!strcmp(operation, "min") && type == PTX_F16) return atomic_min_f16;
+  if (!strcmp(operation, "max") && type == PTX_F16) return atomic_max_f16;
+  if (!strcmp(operation, "min") && type == PTX_BF16) return atomic_min_bf16;
+  if (!strcmp(operation, "max") && type == PTX_BF16) return atomic_max_bf16;
+  for (size_t i = 0; i < sizeof atomic_operations / sizeof *atomic_operations; i++)
+    if (atomic_operations[i].type == type && !strcmp(operation, atomic_operations[i].operation))
+      return global ? global_combine(atomic_operations[i].combine) : atomic_operations[i].combine;
   return NULL;
 }
 
-Combine *reduction_flushing(Combine *combine) { return combine == add_f32 ? add_f32_flushed : combine; }
+Combine *reduction_flushing(Combine *combine) { return combine == atomic_add_f32 ? atomic_add_f32_flushed : combine; }
 
 // ---- execution ----
 
@@ -163,7 +165,7 @@ static bool find_bytes(Warp *warp, const Inst *inst, int lane, uint64_t address,
 }
 
 // An exchange needs no old value. What it returns is undefined where nothing was written before.
-static void note_undefined(Warp *warp, const Inst *inst, int lane, const Access *access) {
+static void note_undefined_exchange(Warp *warp, const Inst *inst, int lane, const Access *access) {
   const Atomic *atomic = inst->extra;
   UndefinedSource source = {.kind = UNWRITTEN,
                             .region = access->region,
@@ -205,7 +207,7 @@ static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int 
   memory_unlock(&access);
   for (int e = 0; atomic->returns && e < atomic->count; e++)
     memcpy(SLOT(warp, atomic->d[e], u8) + (size_t)lane * size, old + (size_t)e * size, size);
-  if (warp->found_unwritten) note_undefined(warp, inst, lane, &access);
+  if (warp->found_unwritten) note_undefined_exchange(warp, inst, lane, &access);
   return true;
 }
 
@@ -242,19 +244,22 @@ static const struct {
   PtxType type;
   Combine *combine;
 } vector_operations[] = {
-    {"add", PTX_F32, add_f32},       {"add", PTX_F16, add_f16},       {"add", PTX_BF16, add_bf16},
-    {"add", PTX_F16X2, add_f16x2},   {"add", PTX_BF16X2, add_bf16x2}, {"min", PTX_F16, min_f16},
-    {"max", PTX_F16, max_f16},       {"min", PTX_BF16, min_bf16},     {"max", PTX_BF16, max_bf16},
-    {"min", PTX_F16X2, min_f16x2},   {"max", PTX_F16X2, max_f16x2},   {"min", PTX_BF16X2, min_bf16x2},
-    {"max", PTX_BF16X2, max_bf16x2},
+    {"add", PTX_F32, atomic_add_f32},       {"add", PTX_F16, atomic_add_f16},
+    {"add", PTX_BF16, atomic_add_bf16},     {"add", PTX_F16X2, atomic_add_f16x2},
+    {"add", PTX_BF16X2, atomic_add_bf16x2}, {"min", PTX_F16, atomic_min_f16},
+    {"max", PTX_F16, atomic_max_f16},       {"min", PTX_BF16, atomic_min_bf16},
+    {"max", PTX_BF16, atomic_max_bf16},     {"min", PTX_F16X2, atomic_min_f16x2},
+    {"max", PTX_F16X2, atomic_max_f16x2},   {"min", PTX_BF16X2, atomic_min_bf16x2},
+    {"max", PTX_BF16X2, atomic_max_bf16x2},
 };
 
-static Combine *find_operation(const PtxInstruction *source, PtxType type, bool vector) {
+static Combine *find_combine(const PtxInstruction *source, PtxType type, bool vector) {
   for (size_t i = 0; i < sizeof vector_operations / sizeof *vector_operations && vector; i++)
     if (vector_operations[i].type == type && ptx_has(source, vector_operations[i].operation))
       return vector_operations[i].combine;
-  for (size_t i = 0; i < sizeof operations / sizeof *operations && !vector; i++)
-    if (operations[i].type == type && ptx_has(source, operations[i].operation)) return operations[i].combine;
+  for (size_t i = 0; i < sizeof atomic_operations / sizeof *atomic_operations && !vector; i++)
+    if (atomic_operations[i].type == type && ptx_has(source, atomic_operations[i].operation))
+      return atomic_operations[i].combine;
   return NULL;
 }
 
@@ -262,13 +267,13 @@ static Combine *find_operation(const PtxInstruction *source, PtxType type, bool 
 // adds no floating-point numbers, and all that it does with 64 bits is to exchange them. (Of 16 bits it makes another loop,
 // whose counts were not recorded: they count as one operation.)
 static bool is_loop(Combine *combine, int size) {
-  if (combine == exchange || combine == compare_and_swap) return false;
-  return size >= 8 || combine == add_f32 || combine == add_f16x2 || combine == add_bf16x2;
+  if (combine == atomic_exch || combine == atomic_cas) return false;
+  return size >= 8 || combine == atomic_add_f32 || combine == atomic_add_f16x2 || combine == atomic_add_bf16x2;
 }
 
 // The registers of an operand: one, or as many as the vector has.
-static bool decode_elements(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand, PtxType type,
-                            bool is_destination, const Atomic *atomic, Slot *slots) {
+static bool decode_atomic_elements(Decoder *decoder, const PtxInstruction *source, const PtxOperand *operand,
+                                   PtxType type, bool is_destination, const Atomic *atomic, Slot *slots) {
   bool is_vector = operand->kind == PTX_OPERAND_VECTOR;
   if ((is_vector ? operand->item_count : 1) != atomic->count) {
     decoder_error(decoder, source, "needs %d registers", atomic->count);
@@ -288,7 +293,7 @@ static bool decode_operation(Decoder *decoder, const PtxInstruction *source, Ato
   atomic->size = (int)ptx_type_size(type);
   atomic->compares = ptx_has(source, "cas");
   bool wide = type == PTX_B128 && (atomic->compares || ptx_has(source, "exch"));
-  atomic->combine = wide ? NULL : find_operation(source, type, atomic->count > 1);
+  atomic->combine = wide ? NULL : find_combine(source, type, atomic->count > 1);
   atomic->loops = is_loop(atomic->combine, atomic->size);
   if (atomic->size * atomic->count > MAX_BYTES || (atomic->count > 1 && ptx_has(source, "shared")))
     decoder_error(decoder, source, "a vector is in global memory, and has at most %d bytes", MAX_BYTES);
@@ -318,9 +323,10 @@ static DecodeResult decode_atomic(Decoder *decoder, const PtxInstruction *source
   // "If no .sem qualifier is specified, the operation is relaxed."
   atomic->order = order_of(source) == ORDER_WEAK ? ORDER_RELAXED : order_of(source);
   PtxType operand_type = type == PTX_F32 || type == PTX_F64 ? type : bits;
-  if (returns && !decode_elements(decoder, source, &source->operands[0], bits, true, atomic, atomic->d))
+  if (returns && !decode_atomic_elements(decoder, source, &source->operands[0], bits, true, atomic, atomic->d))
     return DECODE_FAILED;
-  if (!decode_elements(decoder, source, &operands[1], operand_type, false, atomic, atomic->b)) return DECODE_FAILED;
+  if (!decode_atomic_elements(decoder, source, &operands[1], operand_type, false, atomic, atomic->b))
+    return DECODE_FAILED;
   atomic->c = atomic->compares ? decoder_source(decoder, &operands[2], bits) : atomic->b[0];
   inst->extra = atomic;
   // Packed types are accessed one number at a time, PTX ISA 8.2.3.

@@ -67,7 +67,7 @@ static Set bit_of(Walk *walk, Slot slot, bool add) {
 }
 
 static Set touched(Walk *walk, const Inst *inst, bool written) {
-  const Touch *touches = &walk->program->touches[inst->touch_start];
+  const Touch *touches = touches_of(walk->program, inst);
   Set set = 0;
   for (int t = 0; t < inst->touch_count; t++)
     if (touches[t].written == written) set |= bit_of(walk, touches[t].slot, false);
@@ -75,7 +75,7 @@ static Set touched(Walk *walk, const Inst *inst, bool written) {
 }
 
 static bool writes(const Program *program, const Inst *inst, Slot slot) {
-  const Touch *touches = &program->touches[inst->touch_start];
+  const Touch *touches = touches_of(program, inst);
   for (int t = 0; t < inst->touch_count; t++)
     if (touches[t].written && touches[t].slot == slot) return true;
   return false;
@@ -120,7 +120,7 @@ static Root root_of(const Walk *walk, const AddressPlan *address) {
     if (pc == NONE || pc == MANY || walk->program->code[pc].guarded) break;
     const Inst *inst = &walk->program->code[pc];
     const PtxInstruction *source = inst->source;
-    const Touch *touches = &walk->program->touches[inst->touch_start];
+    const Touch *touches = touches_of(walk->program, inst);
     bool adds = !strcmp(source->opcode, "add") && source->operands[2].kind == PTX_OPERAND_INTEGER;
     bool copies = inst->row->registers == REGISTERS_RENAMED || !strcmp(source->opcode, "cvta");
     bool of_constant = inst->row->registers == REGISTERS_RENAMED && inst->touch_count == 1 &&
@@ -147,7 +147,7 @@ static bool computes(const Inst *inst) {
   return row->registers == REGISTERS_RENAMED || (arithmetic && row->values != VALUES_OF_MEMORY);
 }
 
-static void forget(Knowledge *after, Set written) {
+static void forget_slots(Knowledge *after, Set written) {
   after->copies &= ~written;
   after->answers &= ~written;
   after->equal &= ~written;
@@ -170,7 +170,7 @@ static bool pass_swap(Walk *walk, const Inst *inst, const Swap *swap, const Know
   Set found = bit_of(walk, swap->found, true), expected = bit_of(walk, swap->expected, false);
   Set other = bit_of(walk, swap->address->slot, false) | (inst->guarded ? bit_of(walk, inst->guard, false) : 0);
   if (!found || other & before->tainted) return false;
-  forget(after, found);
+  forget_slots(after, found);
   if (!inst->guarded) after->tainted &= ~found, after->stale &= ~found;
   if (!(expected & before->copies)) return !((expected | bit_of(walk, swap->desired, false)) & before->tainted);
   if (inst->guarded || swap->size != walk->load.size || !before->in_place ||
@@ -185,7 +185,7 @@ static bool pass_swap(Walk *walk, const Inst *inst, const Swap *swap, const Know
 
 // Any other instruction. False if it uses the value in a way that no compare-and-swap verifies.
 static bool pass_other(Walk *walk, const Inst *inst, const Knowledge *before, Knowledge *after) {
-  const Touch *touches = &walk->program->touches[inst->touch_start];
+  const Touch *touches = touches_of(walk->program, inst);
   Set read = touched(walk, inst, false);
   bool uses = read & before->tainted, verified = verifies(walk, inst, before);
   if (uses && (!computes(inst) || (inst->guarded && bit_of(walk, inst->guard, false) & before->tainted))) return false;
@@ -195,7 +195,7 @@ static bool pass_other(Walk *walk, const Inst *inst, const Knowledge *before, Kn
     bool matters = uses || verified || (renames && read & before->answers);
     Set to = bit_of(walk, touches[t].slot, matters);
     if (matters && !to) return false;
-    forget(after, to);
+    forget_slots(after, to);
     if (!inst->guarded) after->tainted &= ~to, after->stale &= ~to;
     if (uses && !verified) after->tainted |= to;
     if (read & before->stale) after->stale |= to;
@@ -209,7 +209,7 @@ static bool pass_other(Walk *walk, const Inst *inst, const Knowledge *before, Kn
 // ---- the walk ----
 
 // Adds what is known on one more way to the instruction.
-static void arrive(Walk *walk, uint32_t pc, Phase phase, const Knowledge *by) {
+static void merge_way(Walk *walk, uint32_t pc, Phase phase, const Knowledge *by) {
   Knowledge *here = &walk->knowledge[pc][phase], old = *here;
   if (!by->tainted) return;  // nothing is left that could be used
   if (here->reached) {
@@ -233,26 +233,26 @@ static void arrive(Walk *walk, uint32_t pc, Phase phase, const Knowledge *by) {
 }
 
 // Goes on behind a branch. Its predicate may say whether the guess was right.
-static void go_on(Walk *walk, uint32_t pc, Phase phase, const Knowledge *after) {
+static void continue_ways(Walk *walk, uint32_t pc, Phase phase, const Knowledge *after) {
   const Inst *inst = &walk->program->code[pc];
   uint32_t next[MOST_SUCCESSORS], count = program_successors(walk->program, pc, MOST_SUCCESSORS, next);
   Set guard = inst->guarded && inst->control == CONTROL_BRANCH ? bit_of(walk, inst->guard, false) : 0;
   bool decides = phase == TRIED && guard & (after->equal | after->different) && count == 2;
   for (uint32_t i = 0; i < count; i++) {
     if (!decides) {
-      arrive(walk, next[i], phase, after);
+      merge_way(walk, next[i], phase, after);
       continue;
     }
     bool is_taken = next[i] == (uint32_t)inst->immediate, is_true = is_taken != inst->guard_negated;
     bool was_right = is_true == ((guard & after->equal) != 0);
     Knowledge behind = *after;
     if (was_right) behind = (Knowledge){.tainted = after->stale, .stale = after->stale};
-    arrive(walk, next[i], FAILED, &behind);
+    merge_way(walk, next[i], FAILED, &behind);
   }
 }
 
 // Passes one instruction. False if the load is no first guess.
-static bool step(Walk *walk, uint32_t pc, Phase phase) {
+static bool pass_instruction(Walk *walk, uint32_t pc, Phase phase) {
   const Inst *inst = &walk->program->code[pc];
   const Knowledge before = walk->knowledge[pc][phase];
   Knowledge after = before;
@@ -261,7 +261,7 @@ static bool step(Walk *walk, uint32_t pc, Phase phase) {
   if (pc == walk->load_at) {  // again: what is left of the value before must be out of use
     Set own = bit_of(walk, walk->load.to, false);
     Knowledge anew = {.tainted = before.tainted | own, .stale = before.tainted & ~own, .copies = own, .in_place = true};
-    go_on(walk, pc, BEFORE, &anew);
+    continue_ways(walk, pc, BEFORE, &anew);
     return true;
   }
   if (writes(walk->program, inst, walk->load.address->slot)) after.in_place = false;
@@ -270,11 +270,11 @@ static bool step(Walk *walk, uint32_t pc, Phase phase) {
   } else if (!pass_other(walk, inst, &before, &after)) {
     return false;
   }
-  go_on(walk, pc, phase, &after);
+  continue_ways(walk, pc, phase, &after);
   return true;
 }
 
-static void begin(Walk *walk, uint32_t pc) {
+static void begin_walk(Walk *walk, uint32_t pc) {
   for (uint32_t i = 0; i < walk->visited_count; i++)
     walk->knowledge[walk->visited[i] / PHASES][walk->visited[i] % PHASES].reached = false;
   walk->queue_count = walk->visited_count = walk->visits = 0;
@@ -284,14 +284,14 @@ static void begin(Walk *walk, uint32_t pc) {
 }
 
 static bool is_first_guess(Walk *walk, uint32_t pc) {
-  begin(walk, pc);
+  begin_walk(walk, pc);
   Set to = bit_of(walk, walk->load.to, true);
   Knowledge first = {.tainted = to, .copies = to, .in_place = true};
-  go_on(walk, pc, BEFORE, &first);
+  continue_ways(walk, pc, BEFORE, &first);
   while (walk->queue_count) {
     uint32_t place = walk->queue[--walk->queue_count];
     walk->knowledge[place / PHASES][place % PHASES].queued = false;
-    if (++walk->visits > MOST_VISITS || !step(walk, place / PHASES, (Phase)(place % PHASES))) return false;
+    if (++walk->visits > MOST_VISITS || !pass_instruction(walk, place / PHASES, (Phase)(place % PHASES))) return false;
   }
   return walk->is_compared;
 }

@@ -29,25 +29,21 @@ typedef struct Walk {
   int carrier_count;
 } Walk;
 
-static const Touch *touches_of(const Program *program, const Inst *inst) {
-  return &program->touches[inst->touch_start];
-}
-
-static bool carries(const Walk *walk, Slot slot) {
+static bool carries_value(const Walk *walk, Slot slot) {
   for (int i = 0; i < walk->carrier_count; i++)
     if (walk->carriers[i] == slot) return true;
   return false;
 }
 
 static void add_carrier(Walk *walk, Slot slot) {
-  if (!carries(walk, slot) && walk->carrier_count < MOST_CARRIERS) walk->carriers[walk->carrier_count++] = slot;
+  if (!carries_value(walk, slot) && walk->carrier_count < MOST_CARRIERS) walk->carriers[walk->carrier_count++] = slot;
 }
 
 // A mov of the value to another register, which ptxas makes nothing of.
 static bool renames(Walk *walk, const Inst *inst) {
   const Touch *touches = touches_of(walk->program, inst);
   if (inst->row->registers != REGISTERS_RENAMED || inst->touch_count != 2 || !touches[0].written ||
-      touches[1].written || !carries(walk, touches[1].slot))
+      touches[1].written || !carries_value(walk, touches[1].slot))
     return false;
   add_carrier(walk, touches[0].slot);
   return true;
@@ -56,7 +52,7 @@ static bool renames(Walk *walk, const Inst *inst) {
 static bool touches_value(const Walk *walk, const Inst *inst, bool written) {
   const Touch *touches = touches_of(walk->program, inst);
   for (int t = 0; t < inst->touch_count; t++)
-    if (touches[t].written == written && carries(walk, touches[t].slot)) return true;
+    if (touches[t].written == written && carries_value(walk, touches[t].slot)) return true;
   return false;
 }
 
@@ -72,7 +68,7 @@ static uint32_t successors(const Program *program, uint32_t pc, uint32_t most, u
 enum { MOST_SUCCESSORS = 256 };
 
 // Adds what may follow an instruction to the path, or to the uses.
-static void go_on(Walk *walk, uint32_t pc) {
+static void extend_path(Walk *walk, uint32_t pc) {
   uint32_t next[MOST_SUCCESSORS], count = successors(walk->program, pc, MOST_SUCCESSORS, next);
   for (uint32_t i = 0; i < count; i++) {
     const Inst *inst = &walk->program->code[next[i]];
@@ -86,7 +82,7 @@ static void go_on(Walk *walk, uint32_t pc) {
   }
 }
 
-static void walk_from(Walk *walk, uint32_t load) {
+static void walk_from_load(Walk *walk, uint32_t load) {
   const Inst *inst = &walk->program->code[load];
   const Touch *touches = touches_of(walk->program, inst);
   walk->number++;
@@ -94,8 +90,8 @@ static void walk_from(Walk *walk, uint32_t load) {
   walk->carrier_count = 0;
   for (int t = 0; t < inst->touch_count; t++)
     if (touches[t].written) add_carrier(walk, touches[t].slot);
-  go_on(walk, load);
-  for (uint32_t i = 0; i < walk->path_count && i < MOST_STEPS; i++) go_on(walk, walk->path[i]);
+  extend_path(walk, load);
+  for (uint32_t i = 0; i < walk->path_count && i < MOST_STEPS; i++) extend_path(walk, walk->path[i]);
 }
 
 static bool hands_on(const Inst *inst) {
@@ -121,7 +117,7 @@ static void find_useful(Walk *walk) {
 
 // ---- what is watched ----
 
-static void execute_watched(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_watching_loads(Warp *warp, const Inst *inst, Mask mask) {
   const Watch *watch = warp_launch(warp)->program->watches[inst - warp_launch(warp)->program->code];
   for (int i = 0; i < watch->use_count; i++) flights_end(warp, watch->uses[i]);
   if (watch->load && warp_launch(warp)->hazards) {
@@ -136,7 +132,7 @@ static Watch *watch(Program *program, uint32_t pc) {
   if (program->watches[pc]) return program->watches[pc];
   Watch *watch = program_allocate(program, sizeof *watch);
   watch->execute = program->code[pc].execute;
-  program->code[pc].execute = execute_watched;
+  program->code[pc].execute = execute_watching_loads;
   return program->watches[pc] = watch;
 }
 
@@ -183,7 +179,7 @@ void find_late_loads(Program *program) {
   walk.useful = host_allocate(program->count, 1);
   for (uint32_t i = 0; i < program->count; i++) {
     if (!loads_shared(&program->code[i])) continue;
-    walk_from(&walk, i);
+    walk_from_load(&walk, i);
     if (walk.path_count > MOST_STEPS) continue;
     find_useful(&walk);
     add_late_load(&walk, i);

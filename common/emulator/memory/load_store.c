@@ -530,7 +530,7 @@ static void judge_load(Warp *warp, const Inst *inst, Mask mask) {
   warp->found_unwritten = false;  // that was noted when it was loaded
 }
 
-static void load(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_ld(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
@@ -613,7 +613,7 @@ static void store_weak(Warp *warp, const Inst *inst, Mask mask, const uint64_t a
   memory_unlock_last(&lock);
 }
 
-static void store(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_st(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
@@ -773,7 +773,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
     return decoder->failed ? DECODE_FAILED : DECODED;
   if (!is_load && (transfer->space == SPACE_CONST || transfer->space == SPACE_PARAM))
     return decoder_error(decoder, source, "this space cannot be written");
-  inst->execute = is_load ? load : store;
+  inst->execute = is_load ? execute_ld : execute_st;
   return decode_address_plan(decoder, source, address, transfer->space, &transfer->address);
 }
 

@@ -196,29 +196,29 @@ static PageLock *lock_of(const Access *access) {
   return &page_locks[(region->base + access->offset) >> SHADOW_PAGE_SHIFT & 63];
 }
 
-static void take(PageLock *lock) {
+static void take_lock(PageLock *lock) {
   for (int spins = 0; lock && atomic_flag_test_and_set_explicit(&lock->flag, memory_order_acquire); spins++)
     if (spins > 100) sched_yield();
 }
 
-static void give(PageLock *lock) {
+static void give_lock(PageLock *lock) {
   if (lock) atomic_flag_clear_explicit(&lock->flag, memory_order_release);
 }
 
-void memory_lock(const Access *access) { take(lock_of(access)); }
+void memory_lock(const Access *access) { take_lock(lock_of(access)); }
 
-void memory_unlock(const Access *access) { give(lock_of(access)); }
+void memory_unlock(const Access *access) { give_lock(lock_of(access)); }
 
 void memory_lock_next(PageLock **held, const Access *access) {
   PageLock *next = lock_of(access);
   if (next == *held) return;
-  give(*held);
-  take(next);
+  give_lock(*held);
+  take_lock(next);
   *held = next;
 }
 
 void memory_unlock_last(PageLock **held) {
-  give(*held);
+  give_lock(*held);
   *held = NULL;
 }
 

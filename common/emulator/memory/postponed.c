@@ -26,10 +26,6 @@ typedef struct Chain {
   bool conditional;
 } Chain;
 
-static const Touch *touches_of(const Program *program, const Inst *inst) {
-  return &program->touches[inst->touch_start];
-}
-
 static void count_touches(Search *search) {
   for (uint32_t t = 0; t < search->program->touch_count; t++) {
     const Touch *touch = &search->program->touches[t];
@@ -47,7 +43,7 @@ static void find_targets(Search *search) {
   }
 }
 
-static bool carries(const Chain *chain, Slot slot) {
+static bool chain_carries(const Chain *chain, Slot slot) {
   for (int c = 0; c < chain->carrier_count; c++)
     if (chain->carriers[c] == slot) return true;
   return false;
@@ -67,7 +63,7 @@ static bool add_carriers(const Search *search, Chain *chain, const Inst *inst) {
 static int count_carried(const Search *search, const Chain *chain, const Inst *inst) {
   const Touch *touches = touches_of(search->program, inst);
   int count = 0;
-  for (int t = 0; t < inst->touch_count; t++) count += !touches[t].written && carries(chain, touches[t].slot);
+  for (int t = 0; t < inst->touch_count; t++) count += !touches[t].written && chain_carries(chain, touches[t].slot);
   return count;
 }
 
@@ -83,12 +79,12 @@ static bool goes_on(const Inst *inst) {
 }
 
 // False when the value is used otherwise than by a store.
-static bool follow(const Search *search, Chain *chain, Inst *inst) {
+static bool follow_chain(const Search *search, Chain *chain, Inst *inst) {
   int carried = count_carried(search, chain, inst);
   chain->reads += (uint32_t)carried;
   if (!carried) return true;
-  if (is_plain(inst) && !(inst->guarded && carries(chain, inst->guard))) return add_carriers(search, chain, inst);
-  if (!is_plain_store(inst) || carries(chain, inst->guard) || carries(chain, address_register(inst)) ||
+  if (is_plain(inst) && !(inst->guarded && chain_carries(chain, inst->guard))) return add_carriers(search, chain, inst);
+  if (!is_plain_store(inst) || chain_carries(chain, inst->guard) || chain_carries(chain, address_register(inst)) ||
       chain->store_count == MOST_STORES)
     return false;
   chain->conditional |= inst->guarded;
@@ -117,7 +113,7 @@ static void try_load(Search *search, uint32_t pc) {
   if (!add_carriers(search, &chain, load) || writes_address(search, load, load)) return;
   for (uint32_t i = pc + 1; i < program->count && i - pc < FARTHEST && !search->targets[i]; i++) {
     Inst *inst = &program->code[i];
-    if (!follow(search, &chain, inst) || writes_address(search, load, inst)) return;
+    if (!follow_chain(search, &chain, inst) || writes_address(search, load, inst)) return;
     chain.conditional |= branched && chain.store_count;
     if (!goes_on(inst)) break;
     branched |= inst->control != CONTROL_NEXT;

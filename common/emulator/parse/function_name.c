@@ -14,7 +14,7 @@ typedef struct Names {
   size_t last_length;
 } Names;
 
-static void add(Names *names, const char *text, size_t length) {
+static void add_name(Names *names, const char *text, size_t length) {
   size_t separator = names->used ? 2 : 0;
   if (names->used + separator + length >= sizeof names->text) return;
   memcpy(names->text + names->used, "::", separator);
@@ -36,7 +36,7 @@ static void take_source_name(Names *names) {
   length = strnlen(text, length);
   names->at += length;
   if (!strncmp(text, "_INTERNAL_", 10) || !strncmp(text, "_GLOBAL__", 9)) return;
-  add(names, text, length);
+  add_name(names, text, length);
   names->last = text;
   names->last_length = length;
 }
@@ -86,15 +86,15 @@ static void take_operator(Names *names) {
   const char *name = "operator";
   for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
     if (!strncmp(names->at, operators[i][0], 2)) name = operators[i][1];
-  add(names, name, strlen(name));
+  add_name(names, name, strlen(name));
   names->at += strnlen(names->at, 2);
 }
 
 // A constructor has the name of its class, a destructor a tilde before it.
-static void add_special(Names *names, const char *tilde) {
+static void add_class_name(Names *names, const char *tilde) {
   char name[sizeof names->text];
   snprintf(name, sizeof name, "%s%.*s", tilde, (int)names->last_length, names->last);
-  add(names, name, strlen(name));
+  add_name(names, name, strlen(name));
 }
 
 // One part of a name. False where no name goes on.
@@ -106,18 +106,18 @@ static bool take_part(Names *names) {
     names->at++;
     skip_to_end(names);
   } else if (!strncmp(names->at, "St", 2)) {
-    add(names, "std", 3);
+    add_name(names, "std", 3);
     names->at += 2;
   } else if (c == 'S' || c == 'T') {
     skip_reference(names);
   } else if (!strncmp(names->at, "Ul", 2)) {
-    add(names, "lambda", 6);
+    add_name(names, "lambda", 6);
     names->at += 2;
     skip_to_end(names);
     take_number(names);
     names->at += *names->at == '_';
   } else if ((c == 'C' || c == 'D') && isdigit((unsigned char)names->at[1])) {
-    if (names->last) add_special(names, c == 'D' ? "~" : "");
+    if (names->last) add_class_name(names, c == 'D' ? "~" : "");
     names->at += 2;
   } else if (c == 'L') {
     names->at++;

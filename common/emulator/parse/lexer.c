@@ -15,7 +15,6 @@ static char peek(const Lexer *lexer, ptrdiff_t offset) {
   return lexer->end - lexer->cursor > offset ? lexer->cursor[offset] : 0;
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 // followsym of PTX ISA 4.4.
 static bool is_follow(char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '$'; }

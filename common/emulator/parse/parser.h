@@ -67,6 +67,7 @@ typedef struct Table {
   int count, capacity;
 } Table;
 
+static inline uint64_t name_key(const char *interned) { return (uint64_t)(uintptr_t)interned; }
 void *table_get(const Table *table, uint64_t key);
 void table_set(Parser *parser, Table *table, uint64_t key, void *value);
 
@@ -107,6 +108,7 @@ typedef struct Lexer {
   int line;
 } Lexer;
 
+static inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 Token lex(Parser *parser);
 // Skips to behind the '}' that closes a body. Nothing else of it is looked at, so this is fast.
 void lex_skip_body(Parser *parser);

@@ -38,8 +38,6 @@ static Symbol *better(Parser *parser, const char *name, Symbol *first, Symbol *s
   return larger ? second : first;
 }
 
-static uint64_t name_key(const char *name) { return (uint64_t)(uintptr_t)name; }
-
 // Whether a declaration fits a definition: a type is no part of a name, its size is.
 static bool fits(const Symbol *declared, const Symbol *meant) {
   if (declared->kind != meant->kind) return false;

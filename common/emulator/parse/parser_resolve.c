@@ -6,8 +6,6 @@
 
 #include "parser.h"
 
-static uint64_t name_key(const char *name) { return (uint64_t)(uintptr_t)name; }
-
 Scope *open_scope(Parser *parser, Scope *parent, int line) {
   Scope *scope = parser_allocate(parser, sizeof *scope);
   scope->parent = parent;
@@ -17,8 +15,6 @@ Scope *open_scope(Parser *parser, Scope *parent, int line) {
 }
 
 // ---- %r<100>: a range of registers ----
-
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "%r" of "%r17", interned, and 17. NULL when the name does not end in a number, or in one that no range writes so.
 static const char *split_name(Parser *parser, const char *name, uint64_t *number) {
@@ -133,7 +129,7 @@ static bool is_environment_register(const char *name) {
          !digits[2];
 }
 
-static bool is_special(const char *name) {
+static bool is_special_register(const char *name) {
   return is_vector_special(name) || is_environment_register(name) ||
          contains(scalar_specials, sizeof scalar_specials / sizeof *scalar_specials, name);
 }
@@ -183,7 +179,7 @@ static void resolve_register(const Place *place, PtxOperand *operand, Symbol *sy
 
 static void resolve_special(const Place *place, PtxOperand *operand) {
   const char *name = operand->name + 1;
-  if (*operand->name != '%' || !is_special(name)) fail_undefined(place, operand->name);
+  if (*operand->name != '%' || !is_special_register(name)) fail_undefined(place, operand->name);
   operand->kind = PTX_OPERAND_SPECIAL;
   operand->name = name;
   if (operand->component >= 0 && !is_vector_special(name))

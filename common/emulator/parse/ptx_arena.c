@@ -87,7 +87,7 @@ struct TableSlot {
   void *value;
 };
 
-static uint64_t mix(uint64_t key) {
+static uint64_t mix_key(uint64_t key) {
   key ^= key >> 33;
   key *= 0xff51afd7ed558ccdu;
   key ^= key >> 33;
@@ -97,7 +97,7 @@ static uint64_t mix(uint64_t key) {
 // The slot that holds key, or the empty one where it would go.
 static struct TableSlot *find_slot(const Table *table, uint64_t key) {
   uint64_t index_mask = (uint64_t)table->capacity - 1;
-  uint64_t i = mix(key) & index_mask;
+  uint64_t i = mix_key(key) & index_mask;
   while (table->slots[i].key && table->slots[i].key != key) i = (i + 1) & index_mask;
   return &table->slots[i];
 }
@@ -129,7 +129,7 @@ struct InternSlot {
 static uint64_t hash_text(const char *text, size_t length) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-  return mix(hash);
+  return mix_key(hash);
 }
 
 static void grow_interned(Parser *parser) {

@@ -7,7 +7,7 @@
 static const struct {
   const char *name;
   size_t size;
-} types[] = {
+} ptx_types[] = {
     [PTX_NO_TYPE] = {"none", 0}, [PTX_PRED] = {"pred", 1},
     [PTX_B8] = {"b8", 1}, [PTX_B16] = {"b16", 2}, [PTX_B32] = {"b32", 4}, [PTX_B64] = {"b64", 8},
     [PTX_B128] = {"b128", 16},
@@ -29,15 +29,15 @@ static const char *const other_types[] = {
 
 PtxType ptx_type_from_name(const char *name) {
   for (int i = PTX_PRED; i < PTX_OTHER_TYPE; i++)
-    if (types[i].name[0] == name[0] && strcmp(types[i].name, name) == 0) return (PtxType)i;
+    if (ptx_types[i].name[0] == name[0] && strcmp(ptx_types[i].name, name) == 0) return (PtxType)i;
   for (size_t i = 0; i < sizeof other_types / sizeof *other_types; i++)
     if (other_types[i][0] == name[0] && strcmp(other_types[i], name) == 0) return PTX_OTHER_TYPE;
   return PTX_NO_TYPE;
 }
 
-size_t ptx_type_size(PtxType type) { return types[type].size; }
+size_t ptx_type_size(PtxType type) { return ptx_types[type].size; }
 
-const char *ptx_type_name(PtxType type) { return types[type].name; }
+const char *ptx_type_name(PtxType type) { return ptx_types[type].name; }
 
 bool ptx_has(const PtxInstruction *instruction, const char *modifier) {
   for (int i = 0; i < instruction->modifier_count; i++)

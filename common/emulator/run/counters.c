@@ -89,7 +89,7 @@ static Operation operation_of(const Inst *inst) {
 }
 
 // Shared memory has one kind of atomic operation. A compare-and-swap there takes two wavefronts instead of each.
-static void add_shared(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+static void add_shared_accesses(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
   static const CounterKind kinds[][3] = {
       [LOAD] = {COUNTER_SHARED_LOADS, COUNTER_SHARED_LOAD_WAVEFRONTS, COUNTER_SHARED_LOAD_BANK_CONFLICTS},
       [STORE] = {COUNTER_SHARED_STORES, COUNTER_SHARED_STORE_WAVEFRONTS, COUNTER_SHARED_STORE_BANK_CONFLICTS},
@@ -164,7 +164,7 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   c.value[COUNTER_THREAD_INST_EXECUTED] = counts->threads;
   c.value[COUNTER_THREAD_INST_EXECUTED_PRED_ON] = counts->enabled;
   c.value[inst->row->counter] += counts->warps;
-  add_shared(&c, inst, counts);
+  add_shared_accesses(&c, inst, counts);
   add_global(&c, inst, counts);
   add_cluster(&c, inst, counts);
   add_local(&c, inst, counts);
@@ -176,7 +176,7 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
 
 // ---- sums ----
 
-static void add(EmulatorCounters *to, const EmulatorCounters *from) {
+static void add_counters(EmulatorCounters *to, const EmulatorCounters *from) {
   for (int k = 0; k < COUNTER_KIND_COUNT; k++) to->value[k] += from->value[k];
 }
 
@@ -225,8 +225,8 @@ void counters_collect(Emulator *emulator, const Program *program, Worker *worker
     int line;
     instruction_line(program->module, program->code[i].source, &file, &line);
     EmulatorCounters counters = as_counters(&program->code[i], &sum);
-    add(&emulator->counters, &counters);
-    add(&line_entry(&emulator->lines, file, line)->counters, &counters);
+    add_counters(&emulator->counters, &counters);
+    add_counters(&line_entry(&emulator->lines, file, line)->counters, &counters);
   }
 }
 

@@ -46,7 +46,7 @@ static void add_functions(Program *program, const PtxOperand *operands, int coun
 }
 
 // The parser keeps one copy of equal texts: instructions are alike when their opcode and modifiers are the same pointers.
-static bool alike(const PtxInstruction *a, const PtxInstruction *b) {
+static bool are_alike(const PtxInstruction *a, const PtxInstruction *b) {
   if (a->opcode != b->opcode || a->modifier_count != b->modifier_count) return false;
   for (int i = 0; i < a->modifier_count; i++)
     if (a->modifiers[i] != b->modifiers[i]) return false;
@@ -64,7 +64,7 @@ static size_t known_place(const PtxInstruction *source) {
 static const Instruction *row_of(Decoder *decoder, const PtxInstruction *source) {
   size_t place = known_place(source);
   const PtxInstruction *like = decoder->known[place].like;
-  if (!like || !alike(like, source)) {
+  if (!like || !are_alike(like, source)) {
     decoder->known[place].like = source;
     decoder->known[place].row = instruction_find(source);
   }
@@ -156,7 +156,7 @@ static void place_param(Decoder *decoder, Function *function, const PtxVariable 
   place->slot = decoder_slot(decoder, (int)size < 8 ? 8 : (int)size);
 }
 
-static void place_variables(Decoder *decoder, Function *function) {
+static void place_function_variables(Decoder *decoder, Function *function) {
   const PtxFunction *ptx = function->ptx;
   Program *program = decoder->program;
   int count = ptx->param_count + ptx->return_count + ptx->variable_count;
@@ -329,7 +329,7 @@ Program *program_decode(const PtxModule *module, const PtxFunction *entry, const
     program->count += (uint32_t)function->ptx->instruction_count + 1;
     function->end = program->count;
     place_registers(&decoder, function);
-    place_variables(&decoder, function);
+    place_function_variables(&decoder, function);
   }
 
   // Module-level shared variables and the dynamic array follow the functions' own.

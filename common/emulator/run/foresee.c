@@ -57,7 +57,7 @@ static Inst *copy_code(const Program *program) {
 }
 
 // False when it has not come to its end. What reports ask of the warp stays as it was, but not its registers.
-static bool follow(Warp *warp) {
+static bool follow_to_end(Warp *warp) {
   Warp before = *warp;
   warp->undefined = NULL;  // nothing is checked
   warp->has_undefined = false;
@@ -95,7 +95,7 @@ Foresight foresee_signals(Cluster *cluster) {
   for (int w = 0; w < cluster_warps(cluster); w++) {
     Warp *warp = (Warp *)cluster_warp(cluster, w);
     launch.stopped = false;
-    if (!warp->live || follow(warp)) continue;
+    if (!warp->live || follow_to_end(warp)) continue;
     foresight.cut_short = true;
     foresight.failed |= launch.stopped;
   }

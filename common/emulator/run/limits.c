@@ -63,7 +63,7 @@ static EmulatorStatus check_block(const Launch *launch, const PtxFunction *entry
   return EMULATOR_OK;
 }
 
-static EmulatorStatus check_cluster(const Launch *launch, const PtxFunction *entry, EmulatorError *error) {
+static EmulatorStatus check_cluster_size(const Launch *launch, const PtxFunction *entry, EmulatorError *error) {
   const unsigned *cluster = launch->cluster, *required = entry->required_cluster;
   uint64_t blocks = product(cluster);
   if (required[0] && memcmp(required, cluster, sizeof entry->required_cluster))
@@ -83,11 +83,11 @@ static EmulatorStatus check_cluster(const Launch *launch, const PtxFunction *ent
   return EMULATOR_OK;
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t smaller_count(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 uint32_t launch_resident_clusters(const Launch *launch) {
   uint64_t shared = (launch->shared_size + SHARED_BASE + SHARED_UNIT - 1) / SHARED_UNIT * SHARED_UNIT;
-  uint64_t blocks = smaller(smaller(SM_BLOCKS, SM_WARPS / block_warps(launch)), SM_SHARED / shared);
+  uint64_t blocks = smaller_count(smaller_count(SM_BLOCKS, SM_WARPS / block_warps(launch)), SM_SHARED / shared);
   return (uint32_t)(SMS * blocks / product(launch->cluster));
 }
 
@@ -108,7 +108,7 @@ EmulatorStatus launch_check(const Launch *launch, EmulatorError *error) {
   EmulatorStatus status = EMULATOR_OK;
   for (int axis = 0; axis < 3 && status == EMULATOR_OK; axis++) status = check_axis(launch, entry, axis, error);
   if (status == EMULATOR_OK) status = check_block(launch, entry, error);
-  if (status == EMULATOR_OK) status = check_cluster(launch, entry, error);
+  if (status == EMULATOR_OK) status = check_cluster_size(launch, entry, error);
   if (status != EMULATOR_OK) return status;
   if (launch->dynamic_shared > MAX_SHARED || launch->shared_size > MAX_SHARED)
     return launch_invalid(error, "%s: %zu bytes of shared memory, a block has at most %d", entry->name,

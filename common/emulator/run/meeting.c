@@ -54,16 +54,16 @@ typedef struct Team {
   Mask lanes;
 } Team;
 
-static const Inst *inst_of(const Warp *warp, int group) {
+static const Inst *inst_of_group(const Warp *warp, int group) {
   return &warp_launch(warp)->program->code[warp->groups[group].pc];
 }
 
 static bool waits_for_members(const Warp *warp, int group) {
-  return warp->groups[group].state == GROUP_CONVERGING && inst_of(warp, group)->converge == CONVERGE_MEMBERS;
+  return warp->groups[group].state == GROUP_CONVERGING && inst_of_group(warp, group)->converge == CONVERGE_MEMBERS;
 }
 
 static Mask lanes_that_name(Warp *warp, int group, Mask members) {
-  const uint32_t *named = (const uint32_t *)operand(warp, inst_of(warp, group), MEMBERS);
+  const uint32_t *named = (const uint32_t *)operand(warp, inst_of_group(warp, group), MEMBERS);
   Mask lanes = 0;
   for (Mask rest = warp->groups[group].mask; rest; rest &= rest - 1)
     if (named[__builtin_ctz(rest)] == members) lanes |= rest & -rest;
@@ -89,7 +89,8 @@ static Team team_of(Warp *warp, int host, Mask members) {
   Team team = {.guests = {{host, lanes_that_name(warp, host, members)}}, .count = 1};
   team.lanes = team.guests[0].lanes;
   for (int g = host + 1; g < warp->group_count; g++) {
-    if (!waits_for_members(warp, g) || will_merge(warp, g) || !same_instruction(inst_of(warp, host), inst_of(warp, g)))
+    if (!waits_for_members(warp, g) || will_merge(warp, g) ||
+        !same_instruction(inst_of_group(warp, host), inst_of_group(warp, g)))
       continue;
     Mask lanes = lanes_that_name(warp, g, members);
     if (lanes) team.guests[team.count++] = (Guest){g, lanes};
@@ -107,25 +108,25 @@ static void bring(Warp *warp, const Inst *host, const Inst *guest, Mask lanes, V
 }
 
 static void execute_for(Warp *warp, const Team *team) {
-  const Inst *host = inst_of(warp, team->guests[0].group);
+  const Inst *host = inst_of_group(warp, team->guests[0].group);
   Mask guests = team->lanes & ~team->guests[0].lanes;
   Values saved[OPERANDS] = {{0}}, brought[OPERANDS] = {{0}};
   for (int o = 0; o < OPERANDS; o++) copy_lanes(saved[o], operand(warp, host, o), size_of(host, o), guests);
   for (int g = 1; g < team->count; g++)
-    bring(warp, host, inst_of(warp, team->guests[g].group), team->guests[g].lanes, brought);
+    bring(warp, host, inst_of_group(warp, team->guests[g].group), team->guests[g].lanes, brought);
   for (int o = 0; o < INPUTS; o++) copy_lanes(operand(warp, host, o), brought[o], size_of(host, o), guests);
   host->execute(warp, host, team->lanes);
   for (int o = INPUTS; o < OPERANDS; o++) copy_lanes(brought[o], operand(warp, host, o), size_of(host, o), guests);
   for (int o = 0; o < OPERANDS; o++) copy_lanes(operand(warp, host, o), saved[o], size_of(host, o), guests);
   for (int g = 1; g < team->count; g++) {
-    const Inst *guest = inst_of(warp, team->guests[g].group);
+    const Inst *guest = inst_of_group(warp, team->guests[g].group);
     for (int o = INPUTS; o < OPERANDS; o++)
       copy_lanes(operand(warp, guest, o), brought[o], size_of(guest, o), team->guests[g].lanes);
   }
 }
 
 static void count(Warp *warp, const Guest *guest) {
-  InstCounts *counts = warp_counts(warp, inst_of(warp, guest->group));
+  InstCounts *counts = warp_counts(warp, inst_of_group(warp, guest->group));
   unsigned lanes = (unsigned)__builtin_popcount(guest->lanes);
   counts->warps++;
   counts->threads += lanes;
@@ -133,9 +134,9 @@ static void count(Warp *warp, const Guest *guest) {
 }
 
 static void note(Warp *warp, const Team *team) {
-  const PtxInstruction *other = inst_of(warp, team->guests[1].group)->source;
+  const PtxInstruction *other = inst_of_group(warp, team->guests[1].group)->source;
   hazard_report_graded(
-      HAZARD_NOTE, warp, inst_of(warp, team->guests[0].group), __builtin_ctz(team->guests[0].lanes),
+      HAZARD_NOTE, warp, inst_of_group(warp, team->guests[0].group), __builtin_ctz(team->guests[0].lanes),
       HAZARD_DIVERGENT_ALIGNED, 0, 0,
       "lanes 0x%08x and 0x%08x execute it together at two places of the program, here and at PTX line %d. PTX "
       "allows that; it is a mistake if they should have met elsewhere",
@@ -158,7 +159,7 @@ static bool meet(Warp *warp, int host, Mask members) {
 void meet_held_lanes(Warp *warp) {
   for (int host = 0; host < warp->group_count; host++)
     for (Mask rest = waits_for_members(warp, host) && !will_merge(warp, host) ? warp->groups[host].mask : 0; rest;) {
-      Mask members = ((const uint32_t *)operand(warp, inst_of(warp, host), MEMBERS))[__builtin_ctz(rest)];
+      Mask members = ((const uint32_t *)operand(warp, inst_of_group(warp, host), MEMBERS))[__builtin_ctz(rest)];
       if (meet(warp, host, members)) return;
       rest &= ~lanes_that_name(warp, host, members);
     }

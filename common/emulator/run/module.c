@@ -37,7 +37,7 @@ static Region *variable_region(const EmulatorModule *module, const Place *place)
 }
 
 // Gives a module's global and constant variables their memory.
-static bool place_variables(EmulatorModule *module, EmulatorError *error) {
+static bool place_module_variables(EmulatorModule *module, EmulatorError *error) {
   const PtxModule *ptx = module->ptx;
   Emulator *emulator = module->emulator;
   module->variables = host_allocate((size_t)ptx->variable_count + 1, sizeof(Place));
@@ -180,7 +180,7 @@ void module_free(EmulatorModule *module) {
   free(module);
 }
 
-static EmulatorModule *load(Emulator *emulator, PtxModule *ptx, const PtxError *syntax, EmulatorError *error) {
+static EmulatorModule *load_parsed(Emulator *emulator, PtxModule *ptx, const PtxError *syntax, EmulatorError *error) {
   *error = (EmulatorError){0};
   if (!ptx && syntax->out_of_memory) out_of_memory();
   if (!ptx) {
@@ -191,7 +191,7 @@ static EmulatorModule *load(Emulator *emulator, PtxModule *ptx, const PtxError *
   module->emulator = emulator;
   module->ptx = ptx;
   module->programs = host_allocate((size_t)ptx->function_count + 1, sizeof *module->programs);
-  if (target_check(ptx, error) && check_variables(ptx, error) && place_variables(module, error) &&
+  if (target_check(ptx, error) && check_variables(ptx, error) && place_module_variables(module, error) &&
       relocate(module, error)) {
     module->next = emulator->modules;
     emulator->modules = module;
@@ -208,19 +208,19 @@ EmulatorModule *emulator_link(Emulator *emulator, const EmulatorText *texts, int
   for (int i = 0; i < count; i++) ptx_texts[i] = (PtxText){texts[i].ptx, texts[i].length};
   PtxModule *ptx = ptx_link(ptx_texts, count, &syntax);
   free(ptx_texts);
-  return load(emulator, ptx, &syntax, error);
+  return load_parsed(emulator, ptx, &syntax, error);
 }
 
 EmulatorModule *emulator_load(Emulator *emulator, const char *text, size_t length, EmulatorError *error) {
   PtxError syntax = {0};
   PtxModule *ptx = ptx_parse(text, length, &syntax);
-  return load(emulator, ptx, &syntax, error);
+  return load_parsed(emulator, ptx, &syntax, error);
 }
 
 EmulatorModule *emulator_load_assembled(Emulator *emulator, const char *text, size_t length, EmulatorError *error) {
   PtxError syntax = {0};
   PtxModule *ptx = ptx_parse_headers(text, length, &syntax);
-  return load(emulator, ptx, &syntax, error);
+  return load_parsed(emulator, ptx, &syntax, error);
 }
 
 // Reports and counters name lines of files that the text names: it stays until the emulator closes.

@@ -23,7 +23,7 @@ enum {
 
 // ---- turns ----
 
-static Warp *warp_number(Cluster *cluster, int number) {
+static Warp *nth_warp(Cluster *cluster, int number) {
   int per_block = cluster->blocks[0].warp_count;
   return &cluster->blocks[number / per_block].warps[number % per_block];
 }
@@ -37,7 +37,7 @@ static Warp *choose_warp(Cluster *cluster, bool random, bool idle) {
   int first = random ? (int)(cluster_random(cluster) % (uint64_t)count) : cluster->next_warp;
   for (int i = 0; i < count; i++) {
     int number = (first + i) % count;
-    Warp *warp = warp_number(cluster, number);
+    Warp *warp = nth_warp(cluster, number);
     if (!warp_ready(warp) || (is_idle(warp) && !idle)) continue;
     cluster->next_warp = (number + 1) % count;
     return warp;
@@ -45,7 +45,7 @@ static Warp *choose_warp(Cluster *cluster, bool random, bool idle) {
   return NULL;
 }
 
-static bool has_exited(const Cluster *cluster) {
+static bool has_cluster_exited(const Cluster *cluster) {
   for (int b = 0; b < cluster->block_count; b++)
     if (cluster->blocks[b].live_threads > 0) return false;
   return true;
@@ -59,7 +59,7 @@ static void count_steps(Cluster *cluster, uint64_t executed) {
   if (!launch->step_limit) return;
   uint64_t steps = atomic_fetch_add(&launch->steps, executed) + executed;
   if (steps <= launch->step_limit || launch->stopped) return;
-  const Warp *warp = warp_number(cluster, 0);
+  const Warp *warp = nth_warp(cluster, 0);
   hazard_stop(warp, &launch->program->code[warp->group_count ? warp->groups[0].pc : 0], 0, HAZARD_STEP_LIMIT, 0, 0,
               "the launch executed more than %llu warp instructions", (unsigned long long)launch->step_limit);
 }
@@ -120,7 +120,7 @@ static bool repeats(Warp *warp) {
 static bool is_spinning(Cluster *cluster) {
   int count = cluster->block_count * cluster->blocks[0].warp_count;
   for (int i = 0; i < count; i++) {
-    Warp *warp = warp_number(cluster, i);
+    Warp *warp = nth_warp(cluster, i);
     if (warp_ready(warp) && !repeats(warp)) return false;
   }
   return true;
@@ -132,7 +132,7 @@ static bool is_spinning(Cluster *cluster) {
 static bool has_polled(const Cluster *cluster) {
   int count = cluster->block_count * cluster->blocks[0].warp_count;
   for (int i = 0; i < count; i++) {
-    const Warp *warp = warp_number((Cluster *)cluster, i);
+    const Warp *warp = nth_warp((Cluster *)cluster, i);
     for (int p = 0; p < POLLS && warp_ready(warp); p++)
       if (warp->polls[p].inst && warp->polls[p].progress == cluster->progress) return true;
   }
@@ -177,7 +177,7 @@ Outcome cluster_run(Cluster *cluster) {
       continue;
     }
     if (!warp) {
-      if (has_exited(cluster)) return CLUSTER_DONE;
+      if (has_cluster_exited(cluster)) return CLUSTER_DONE;
       report_stuck(cluster);
       return CLUSTER_STOPPED;
     }

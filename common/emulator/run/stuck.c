@@ -173,7 +173,7 @@ static const Waiter *find_end(const WaiterList *list, WaitEnd end) {
   return NULL;
 }
 
-static const Waiter *find_kind(const WaiterList *list, WaitKind kind) {
+static const Waiter *find_waiter(const WaiterList *list, WaitKind kind) {
   for (int i = 0; i < list->count; i++)
     if (list->items[i].kind == kind) return &list->items[i];
   return NULL;
@@ -198,7 +198,7 @@ static Cause find_cause(const WaiterList *list, Standing blocks) {
   Cause cause = {.at = &list->items[0]};
   for (int i = 0; i < list->count; i++)
     if (explain_unordered(&cause, &list->items[i])) return cause;
-  const Waiter *polls = find_kind(list, WAITS_FOR_MEMORY), *none = find_end(list, END_BY_NONE),
+  const Waiter *polls = find_waiter(list, WAITS_FOR_MEMORY), *none = find_end(list, END_BY_NONE),
                *few = find_end(list, END_ALL_CAME), *cycle = find_cycle(list);
   if (polls) {
     explain_memory(&cause, polls, blocks);
@@ -264,7 +264,7 @@ static bool explain_bytes(const WaiterList *list) {
   return false;
 }
 
-static void report(Cluster *cluster, bool others_poll, Standing blocks) {
+static void report_waiters(Cluster *cluster, bool others_poll, Standing blocks) {
   WaiterList list = waiters_find(cluster);
   const Waiter *divergent = find_divergence(&list, others_poll);
   Cause cause;
@@ -282,6 +282,6 @@ static void report(Cluster *cluster, bool others_poll, Standing blocks) {
   waiters_free(&list);
 }
 
-void report_stuck(Cluster *cluster) { report(cluster, false, (Standing){0}); }
+void report_stuck(Cluster *cluster) { report_waiters(cluster, false, (Standing){0}); }
 
-void report_spinning(Cluster *cluster, Standing blocks) { report(cluster, true, blocks); }
+void report_spinning(Cluster *cluster, Standing blocks) { report_waiters(cluster, true, blocks); }

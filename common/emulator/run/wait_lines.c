@@ -62,7 +62,7 @@ static const Poll *last_poll(const Warp *warp) {
   return last;
 }
 
-static bool has_exited(const Launch *launch, const Cluster *cluster, const HazardPlace *place) {
+static bool has_thread_exited(const Launch *launch, const Cluster *cluster, const HazardPlace *place) {
   uint32_t thread = place->thread[0] + launch->block[0] * (place->thread[1] + launch->block[1] * place->thread[2]);
   for (int b = 0; b < cluster->block_count; b++)
     if (!memcmp(cluster->blocks[b].index, place->block, sizeof place->block))
@@ -70,7 +70,7 @@ static bool has_exited(const Launch *launch, const Cluster *cluster, const Hazar
   return false;
 }
 
-static bool is_plain_store(const Inst *inst) { return inst->row->memory == MEMORY_STORE; }
+static bool is_store(const Inst *inst) { return inst->row->memory == MEMORY_STORE; }
 
 // " for the 4 bytes at 0x7000, which hold 3, stored at line 12 by block (0,0,0) thread (0,0,0), which has exited". Of atomics by
 // several threads the last one differs from schedule to schedule: it is not named.
@@ -92,10 +92,10 @@ void put_memory(WaitText *text, const Cluster *cluster, const Warp *warp) {
   }
   text_put(text, ", stored at ");
   text_line(text, launch, writer);
-  if (!is_plain_store(writer) && !has_exited(launch, cluster, &place)) return;
+  if (!is_store(writer) && !has_thread_exited(launch, cluster, &place)) return;
   text_put(text, " by block (%u,%u,%u) thread (%u,%u,%u)%s", place.block[0], place.block[1], place.block[2],
            place.thread[0], place.thread[1], place.thread[2],
-           has_exited(launch, cluster, &place) ? ", which has exited" : "");
+           has_thread_exited(launch, cluster, &place) ? ", which has exited" : "");
 }
 
 // Of the cluster's barrier.

@@ -45,7 +45,7 @@ static Mask add_mbarrier_waiters(WaiterList *list, const Warp *warp, Mask lanes)
   return found;
 }
 
-static void add_group(WaiterList *list, const Warp *warp, const Group *group) {
+static void add_group_waiter(WaiterList *list, const Warp *warp, const Group *group) {
   Waiter waiter = {.kind = WAITS_FOR_LANES, .warp = warp, .lanes = group->mask};
   waiter.inst = &list->cluster->launch->program->code[group->pc];
   if (group->state == GROUP_READY) {
@@ -106,7 +106,7 @@ WaiterList waiters_find(Cluster *cluster) {
   WaiterList list = {.cluster = cluster};
   for (int w = 0; w < cluster_warps(cluster); w++) {
     const Warp *warp = cluster_warp(cluster, w);
-    for (int g = 0; g < warp->group_count; g++) add_group(&list, warp, &warp->groups[g]);
+    for (int g = 0; g < warp->group_count; g++) add_group_waiter(&list, warp, &warp->groups[g]);
   }
   list.foresight = foresee_signals(cluster);
   for (int i = 0; i < list.count; i++) {

@@ -10,16 +10,21 @@
 
 // ---- logic ----
 
-#define LOGIC_OPERATIONS(T)                                                                                            \
-  LANE_OPERATION(and_##T, T, T, T, T, x &y)                                                                            \
-  LANE_OPERATION(or_##T, T, T, T, T, x | y)                                                                            \
-  LANE_OPERATION(xor_##T, T, T, T, T, x ^ y)                                                                           \
-  LANE_OPERATION(not_##T, T, T, T, T, ~x)                                                                              \
-  LANE_OPERATION(cnot_##T, T, T, T, T, x == 0)
-
-LOGIC_OPERATIONS(b16)
-LOGIC_OPERATIONS(b32)
-LOGIC_OPERATIONS(b64)
+LANE_OPERATION(and_b16, b16, b16, b16, b16, x &y)
+LANE_OPERATION(and_b32, b32, b32, b32, b32, x &y)
+LANE_OPERATION(and_b64, b64, b64, b64, b64, x &y)
+LANE_OPERATION(or_b16, b16, b16, b16, b16, x | y)
+LANE_OPERATION(or_b32, b32, b32, b32, b32, x | y)
+LANE_OPERATION(or_b64, b64, b64, b64, b64, x | y)
+LANE_OPERATION(xor_b16, b16, b16, b16, b16, x ^ y)
+LANE_OPERATION(xor_b32, b32, b32, b32, b32, x ^ y)
+LANE_OPERATION(xor_b64, b64, b64, b64, b64, x ^ y)
+LANE_OPERATION(not_b16, b16, b16, b16, b16, ~x)
+LANE_OPERATION(not_b32, b32, b32, b32, b32, ~x)
+LANE_OPERATION(not_b64, b64, b64, b64, b64, ~x)
+LANE_OPERATION(cnot_b16, b16, b16, b16, b16, x == 0)
+LANE_OPERATION(cnot_b32, b32, b32, b32, b32, x == 0)
+LANE_OPERATION(cnot_b64, b64, b64, b64, b64, x == 0)
 
 // Sources that are written !p, in Inst.flags.
 enum { NEGATED_A = 1 << 8, NEGATED_B = 1 << 9 };
@@ -72,16 +77,13 @@ static void execute_lop3_predicate(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- shifts: amounts beyond the width count as the width, unless they wrap ----
 
-#define SHIFT_LEFT(T, bits) LANE_OPERATION(shl_##T, T, T, u32, T, y < (bits) ? (u64)x << y : 0)
-#define SHIFT_RIGHT(T, bits, beyond) LANE_OPERATION(shr_##T, T, T, u32, T, x >> (y < (bits) ? y : (beyond)))
-
-SHIFT_LEFT(b16, 16)
-SHIFT_LEFT(b32, 32)
-SHIFT_LEFT(b64, 64)
+LANE_OPERATION(shl_b16, b16, b16, u32, b16, y < 16 ? (u64)x << y : 0)
+LANE_OPERATION(shl_b32, b32, b32, u32, b32, y < 32 ? (u64)x << y : 0)
+LANE_OPERATION(shl_b64, b64, b64, u32, b64, y < 64 ? (u64)x << y : 0)
 // A sign fills the whole word after one less shift than the width.
-SHIFT_RIGHT(s16, 16, 15)
-SHIFT_RIGHT(s32, 32, 31)
-SHIFT_RIGHT(s64, 64, 63)
+LANE_OPERATION(shr_s16, s16, s16, u32, s16, x >> (y < 16 ? y : 15))
+LANE_OPERATION(shr_s32, s32, s32, u32, s32, x >> (y < 32 ? y : 31))
+LANE_OPERATION(shr_s64, s64, s64, u32, s64, x >> (y < 64 ? y : 63))
 LANE_OPERATION(shr_u16, u16, u16, u32, u16, y < 16 ? x >> y : 0)
 LANE_OPERATION(shr_u32, u32, u32, u32, u32, y < 32 ? x >> y : 0)
 LANE_OPERATION(shr_u64, u64, u64, u32, u64, y < 64 ? x >> y : 0)
@@ -132,7 +134,7 @@ static inline u32 leading_zeros(u64 x) { return x ? (u32)__builtin_clzll(x) : 64
 // The position of the highest bit that is not a copy of the sign; all ones when there is none.
 static inline u32 highest_bit(u64 x) { return x ? 63 - leading_zeros(x) : ~0u; }
 // The same as a distance from the top bit, number `top`.
-static inline u32 shift_amount(u64 x, u32 top) { return x ? top - highest_bit(x) : ~0u; }
+static inline u32 distance_from_top(u64 x, u32 top) { return x ? top - highest_bit(x) : ~0u; }
 // x with the copies of its sign cleared.
 static inline u64 without_sign(s64 x) { return (u64)(x < 0 ? ~x : x); }
 
@@ -144,10 +146,10 @@ LANE_OPERATION(bfind_u32, u32, u32, u32, u32, highest_bit(x))
 LANE_OPERATION(bfind_u64, u32, u64, u64, u64, highest_bit(x))
 LANE_OPERATION(bfind_s32, u32, s32, u32, u32, highest_bit(without_sign(x)))
 LANE_OPERATION(bfind_s64, u32, s64, u64, u64, highest_bit(without_sign(x)))
-LANE_OPERATION(bfind_shiftamt_u32, u32, u32, u32, u32, shift_amount(x, 31))
-LANE_OPERATION(bfind_shiftamt_u64, u32, u64, u64, u64, shift_amount(x, 63))
-LANE_OPERATION(bfind_shiftamt_s32, u32, s32, u32, u32, shift_amount(without_sign(x), 31))
-LANE_OPERATION(bfind_shiftamt_s64, u32, s64, u64, u64, shift_amount(without_sign(x), 63))
+LANE_OPERATION(bfind_shiftamt_u32, u32, u32, u32, u32, distance_from_top(x, 31))
+LANE_OPERATION(bfind_shiftamt_u64, u32, u64, u64, u64, distance_from_top(x, 63))
+LANE_OPERATION(bfind_shiftamt_s32, u32, s32, u32, u32, distance_from_top(without_sign(x), 31))
+LANE_OPERATION(bfind_shiftamt_s64, u32, s64, u64, u64, distance_from_top(without_sign(x), 63))
 
 // The position of the |offset|-th set bit of x at or above base (below, when offset is negative), base itself when
 // offset is 0 and its bit is set; all ones when there is none. For the least offset, whose magnitude overflows, an H100
@@ -194,7 +196,7 @@ static inline u64 extract_signed(s64 x, u32 position, u32 length) {
 }
 
 // y with the low `length` bits of x at position.
-static inline u64 insert(u64 x, u64 y, u32 position, u32 length) {
+static inline u64 insert_field(u64 x, u64 y, u32 position, u32 length) {
   position &= 255, length &= 255;
   if (position >= 64) return y;
   u64 field = low_bits(length) << position;
@@ -207,16 +209,16 @@ LANE_OPERATION(bfe_s32, u32, s32, u32, u32, extract_signed(x, y & 255, z & 255))
 LANE_OPERATION(bfe_s64, u64, s64, u32, u32, extract_signed(x, y, z))
 
 // bfi has a fourth source, in d2.
-#define INSERT_OPERATION(T)                                                                                            \
-  static void bfi_##T(Warp *warp, const Inst *inst, Mask mask) {                                                       \
+#define INSERT_OPERATION(name, T)                                                                                      \
+  static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
     T *d = SLOT(warp, inst->d, T);                                                                                     \
     const T *a = SLOT(warp, inst->a, T), *b = SLOT(warp, inst->b, T);                                                  \
     const u32 *position = SLOT(warp, inst->c, u32), *length = SLOT(warp, inst->d2, u32);                               \
-    EACH_LANE(mask, d[LANE] = (T)insert(a[LANE], b[LANE], position[LANE], length[LANE]));                              \
+    EACH_LANE(mask, d[LANE] = (T)insert_field(a[LANE], b[LANE], position[LANE], length[LANE]));                        \
   }
 
-INSERT_OPERATION(b32)
-INSERT_OPERATION(b64)
+INSERT_OPERATION(bfi_b32, b32)
+INSERT_OPERATION(bfi_b64, b64)
 
 // Ones from bit `start`, `width` of them.
 static inline u32 bit_mask_wrap(u32 start, u32 width) { return (u32)(low_bits(width & 31) << (start & 31)); }
@@ -227,93 +229,90 @@ static inline u32 bit_mask_clamp(u32 start, u32 width) {
 }
 
 // The low `width` bits of x, zero- or sign-extended.
-static inline u32 extend(u32 x, u32 width, bool is_signed) {
+static inline u32 extend_field(u32 x, u32 width, bool is_signed) {
   if (width == 0) return 0;
   return (u32)(is_signed ? extract_signed((s32)x, 0, width) : extract_unsigned(x, 0, width));
 }
 
 LANE_OPERATION(bmsk_clamp, u32, u32, u32, u32, bit_mask_clamp(x, y))
 LANE_OPERATION(bmsk_wrap, u32, u32, u32, u32, bit_mask_wrap(x, y))
-LANE_OPERATION(szext_clamp_u32, u32, u32, u32, u32, extend(x, y < 32 ? y : 32, false))
-LANE_OPERATION(szext_clamp_s32, u32, u32, u32, u32, extend(x, y < 32 ? y : 32, true))
-LANE_OPERATION(szext_wrap_u32, u32, u32, u32, u32, extend(x, y & 31, false))
-LANE_OPERATION(szext_wrap_s32, u32, u32, u32, u32, extend(x, y & 31, true))
+LANE_OPERATION(szext_clamp_u32, u32, u32, u32, u32, extend_field(x, y < 32 ? y : 32, false))
+LANE_OPERATION(szext_clamp_s32, u32, u32, u32, u32, extend_field(x, y < 32 ? y : 32, true))
+LANE_OPERATION(szext_wrap_u32, u32, u32, u32, u32, extend_field(x, y & 31, false))
+LANE_OPERATION(szext_wrap_s32, u32, u32, u32, u32, extend_field(x, y & 31, true))
 
 // ---- the forms ----
 
-#define LOGIC(T)                                                                                                       \
-  FORM("and." #T, #T " " #T " " #T, and_##T), FORM("or." #T, #T " " #T " " #T, or_##T),                                \
-      FORM("xor." #T, #T " " #T " " #T, xor_##T), FORM("not." #T, #T " " #T, not_##T)
-
-#define CNOT(T) FORM("cnot." #T, #T " " #T, cnot_##T)
-#define SHL(T) FORM("shl." #T, #T " " #T " u32", shl_##T)
-#define SHR(T, f) FORM("shr." #T, #T " " #T " u32", f)
-#define SHF(mode, f) FORM("shf." mode ".b32", "b32 b32 b32 b32", f)
-#define PRMT(syntax, f) FORM("prmt.b32" syntax, "b32 b32 b32 b32", f)
-#define COUNTING(syntax, T, f) FORM(syntax "." #T, "u32 " #T, f)
-#define BREV(T) FORM("brev." #T, #T " " #T, brev_##T)
-#define BFE(T) FORM("bfe." #T, #T " " #T " u32 u32", bfe_##T)
-#define BFI(T) FORM("bfi." #T, #T " " #T " " #T " u32 u32", bfi_##T)
-#define WORD(syntax, f) FORM(syntax, "b32 b32 b32", f)
-
-static const Form forms[] = {
-    LOGIC(pred),
-    LOGIC(b16),
-    LOGIC(b32),
-    LOGIC(b64),
-    CNOT(b16),
-    CNOT(b32),
-    CNOT(b64),
-    SHL(b16),
-    SHL(b32),
-    SHL(b64),
-    SHR(b16, shr_u16),
-    SHR(b32, shr_u32),
-    SHR(b64, shr_u64),
-    SHR(u16, shr_u16),
-    SHR(u32, shr_u32),
-    SHR(u64, shr_u64),
-    SHR(s16, shr_s16),
-    SHR(s32, shr_s32),
-    SHR(s64, shr_s64),
-    SHF("l.clamp", shf_l_clamp),
-    SHF("r.clamp", shf_r_clamp),
-    SHF("l.wrap", shf_l_wrap),
-    SHF("r.wrap", shf_r_wrap),
-    PRMT("", prmt),
-    PRMT(".f4e", prmt_f4e),
-    PRMT(".b4e", prmt_b4e),
-    PRMT(".rc8", prmt_rc8),
-    PRMT(".ecl", prmt_ecl),
-    PRMT(".ecr", prmt_ecr),
-    PRMT(".rc16", prmt_rc16),
-    COUNTING("popc", b32, popc_b32),
-    COUNTING("popc", b64, popc_b64),
-    COUNTING("clz", b32, clz_b32),
-    COUNTING("clz", b64, clz_b64),
-    COUNTING("bfind", u32, bfind_u32),
-    COUNTING("bfind", u64, bfind_u64),
-    COUNTING("bfind", s32, bfind_s32),
-    COUNTING("bfind", s64, bfind_s64),
-    COUNTING("bfind.shiftamt", u32, bfind_shiftamt_u32),
-    COUNTING("bfind.shiftamt", u64, bfind_shiftamt_u64),
-    COUNTING("bfind.shiftamt", s32, bfind_shiftamt_s32),
-    COUNTING("bfind.shiftamt", s64, bfind_shiftamt_s64),
+static const Form bit_forms[] = {
+    FORM("and.pred", "pred pred pred", and_pred),
+    FORM("and.b16", "b16 b16 b16", and_b16),
+    FORM("and.b32", "b32 b32 b32", and_b32),
+    FORM("and.b64", "b64 b64 b64", and_b64),
+    FORM("or.pred", "pred pred pred", or_pred),
+    FORM("or.b16", "b16 b16 b16", or_b16),
+    FORM("or.b32", "b32 b32 b32", or_b32),
+    FORM("or.b64", "b64 b64 b64", or_b64),
+    FORM("xor.pred", "pred pred pred", xor_pred),
+    FORM("xor.b16", "b16 b16 b16", xor_b16),
+    FORM("xor.b32", "b32 b32 b32", xor_b32),
+    FORM("xor.b64", "b64 b64 b64", xor_b64),
+    FORM("not.pred", "pred pred", not_pred),
+    FORM("not.b16", "b16 b16", not_b16),
+    FORM("not.b32", "b32 b32", not_b32),
+    FORM("not.b64", "b64 b64", not_b64),
+    FORM("cnot.b16", "b16 b16", cnot_b16),
+    FORM("cnot.b32", "b32 b32", cnot_b32),
+    FORM("cnot.b64", "b64 b64", cnot_b64),
+    FORM("shl.b16", "b16 b16 u32", shl_b16),
+    FORM("shl.b32", "b32 b32 u32", shl_b32),
+    FORM("shl.b64", "b64 b64 u32", shl_b64),
+    FORM("shr.b16", "b16 b16 u32", shr_u16),
+    FORM("shr.b32", "b32 b32 u32", shr_u32),
+    FORM("shr.b64", "b64 b64 u32", shr_u64),
+    FORM("shr.u16", "u16 u16 u32", shr_u16),
+    FORM("shr.u32", "u32 u32 u32", shr_u32),
+    FORM("shr.u64", "u64 u64 u32", shr_u64),
+    FORM("shr.s16", "s16 s16 u32", shr_s16),
+    FORM("shr.s32", "s32 s32 u32", shr_s32),
+    FORM("shr.s64", "s64 s64 u32", shr_s64),
+    FORM("shf.l.clamp.b32", "b32 b32 b32 b32", shf_l_clamp),
+    FORM("shf.r.clamp.b32", "b32 b32 b32 b32", shf_r_clamp),
+    FORM("shf.l.wrap.b32", "b32 b32 b32 b32", shf_l_wrap),
+    FORM("shf.r.wrap.b32", "b32 b32 b32 b32", shf_r_wrap),
+    FORM("prmt.b32", "b32 b32 b32 b32", prmt),
+    FORM("prmt.b32.f4e", "b32 b32 b32 b32", prmt_f4e),
+    FORM("prmt.b32.b4e", "b32 b32 b32 b32", prmt_b4e),
+    FORM("prmt.b32.rc8", "b32 b32 b32 b32", prmt_rc8),
+    FORM("prmt.b32.ecl", "b32 b32 b32 b32", prmt_ecl),
+    FORM("prmt.b32.ecr", "b32 b32 b32 b32", prmt_ecr),
+    FORM("prmt.b32.rc16", "b32 b32 b32 b32", prmt_rc16),
+    FORM("popc.b32", "u32 b32", popc_b32),
+    FORM("popc.b64", "u32 b64", popc_b64),
+    FORM("clz.b32", "u32 b32", clz_b32),
+    FORM("clz.b64", "u32 b64", clz_b64),
+    FORM("bfind.u32", "u32 u32", bfind_u32),
+    FORM("bfind.u64", "u32 u64", bfind_u64),
+    FORM("bfind.s32", "u32 s32", bfind_s32),
+    FORM("bfind.s64", "u32 s64", bfind_s64),
+    FORM("bfind.shiftamt.u32", "u32 u32", bfind_shiftamt_u32),
+    FORM("bfind.shiftamt.u64", "u32 u64", bfind_shiftamt_u64),
+    FORM("bfind.shiftamt.s32", "u32 s32", bfind_shiftamt_s32),
+    FORM("bfind.shiftamt.s64", "u32 s64", bfind_shiftamt_s64),
     FORM("fns.b32", "b32 b32 b32 s32", fns_b32),
-    BREV(b32),
-    BREV(b64),
-    BFE(u32),
-    BFE(u64),
-    BFE(s32),
-    BFE(s64),
-    BFI(b32),
-    BFI(b64),
-    WORD("bmsk.clamp.b32", bmsk_clamp),
-    WORD("bmsk.wrap.b32", bmsk_wrap),
-    WORD("szext.clamp.u32", szext_clamp_u32),
-    WORD("szext.clamp.s32", szext_clamp_s32),
-    WORD("szext.wrap.u32", szext_wrap_u32),
-    WORD("szext.wrap.s32", szext_wrap_s32),
+    FORM("brev.b32", "b32 b32", brev_b32),
+    FORM("brev.b64", "b64 b64", brev_b64),
+    FORM("bfe.u32", "u32 u32 u32 u32", bfe_u32),
+    FORM("bfe.u64", "u64 u64 u32 u32", bfe_u64),
+    FORM("bfe.s32", "s32 s32 u32 u32", bfe_s32),
+    FORM("bfe.s64", "s64 s64 u32 u32", bfe_s64),
+    FORM("bfi.b32", "b32 b32 b32 u32 u32", bfi_b32),
+    FORM("bfi.b64", "b64 b64 b64 u32 u32", bfi_b64),
+    FORM("bmsk.clamp.b32", "b32 b32 b32", bmsk_clamp),
+    FORM("bmsk.wrap.b32", "b32 b32 b32", bmsk_wrap),
+    FORM("szext.clamp.u32", "b32 b32 b32", szext_clamp_u32),
+    FORM("szext.clamp.s32", "b32 b32 b32", szext_clamp_s32),
+    FORM("szext.wrap.u32", "b32 b32 b32", szext_wrap_u32),
+    FORM("szext.wrap.s32", "b32 b32 b32", szext_wrap_s32),
 };
 
 // The truth table of lop3, which must be an integer literal of 8 bits.
@@ -353,7 +352,7 @@ DecodeResult decode_lop3(Decoder *decoder, const PtxInstruction *source, Inst *i
 }
 
 DecodeResult decode_bits(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms), inst);
+  DecodeResult result = form_decode(decoder, source, bit_forms, COUNT(bit_forms), inst);
   if (result != DECODED || inst->type != PTX_PRED) return result;
   if (source->operands[1].negated) inst->flags |= NEGATED_A;
   if (source->operand_count > 2 && source->operands[2].negated) inst->flags |= NEGATED_B;

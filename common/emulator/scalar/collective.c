@@ -8,7 +8,7 @@
 #include "families.h"
 
 // The lanes that execute together with `lane`: those of its member mask. Every one of them is here: interpreter.c waited for it.
-static Mask team_of(Warp *warp, const Inst *inst, Mask mask, int lane) {
+static Mask member_lanes(Warp *warp, const Inst *inst, Mask mask, int lane) {
   return (SLOT(warp, inst->members, const u32)[lane] | 1u << lane) & mask;
 }
 
@@ -51,7 +51,7 @@ static void check_source(Warp *warp, const Inst *inst, int lane, int from, u32 m
   undefined_add(warp, inst, lane, &source, inst->d, sizeof(u32), NULL);
 }
 
-static void shuffle(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_shfl(Warp *warp, const Inst *inst, Mask mask) {
   u32 *d = SLOT(warp, inst->d, u32), source[LANES];
   Mask *inside_mask = SLOT(warp, inst->d2, Mask), inside = 0;
   const u32 *b = SLOT(warp, inst->b, const u32), *c = SLOT(warp, inst->c, const u32);
@@ -87,7 +87,7 @@ DecodeResult decode_shfl(Decoder *decoder, const PtxInstruction *source, Inst *i
                 : ptx_has(source, "down") ? SHUFFLE_DOWN
                 : ptx_has(source, "bfly") ? SHUFFLE_BFLY
                                           : SHUFFLE_IDX;
-  inst->execute = shuffle;
+  inst->execute = execute_shfl;
   return DECODED;
 }
 
@@ -95,12 +95,12 @@ DecodeResult decode_shfl(Decoder *decoder, const PtxInstruction *source, Inst *i
 
 typedef enum VoteMode { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT } VoteMode;
 
-static void vote(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_vote(Warp *warp, const Inst *inst, Mask mask) {
   Mask predicate = *SLOT(warp, inst->a, const Mask) ^ (inst->immediate ? FULL_MASK : 0), result = 0;
   u32 *ballot = SLOT(warp, inst->d, u32);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    Mask team = team_of(warp, inst, mask, lane), yes = predicate & team;
+    Mask team = member_lanes(warp, inst, mask, lane), yes = predicate & team;
     bool holds = false;
     switch ((VoteMode)inst->flags) {
     case VOTE_ALL: holds = yes == team; break;
@@ -130,7 +130,7 @@ DecodeResult decode_vote(Decoder *decoder, const PtxInstruction *source, Inst *i
   inst->members = decoder_source(decoder, &source->operands[2], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
   inst->extra = inst->flags == VOTE_BALLOT ? &ballots : &votes;
-  inst->execute = vote;
+  inst->execute = execute_vote;
   return DECODED;
 }
 
@@ -140,13 +140,13 @@ static uint64_t value_of(Warp *warp, const Inst *inst, int lane) {
   return inst->size == 8 ? SLOT(warp, inst->a, const u64)[lane] : SLOT(warp, inst->a, const u32)[lane];
 }
 
-static void match(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_match(Warp *warp, const Inst *inst, Mask mask) {
   u32 *d = SLOT(warp, inst->d, u32);
   Mask *all_equal = SLOT(warp, inst->d2, Mask), equal_everywhere = 0;
   Mask results[LANES];
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    Mask team = team_of(warp, inst, mask, lane), equal = 0;
+    Mask team = member_lanes(warp, inst, mask, lane), equal = 0;
     for (Mask others = team; others; others &= others - 1)
       if (value_of(warp, inst, __builtin_ctz(others)) == value_of(warp, inst, lane)) equal |= others & -others;
     results[lane] = inst->flags && equal != team ? 0 : equal;
@@ -173,7 +173,7 @@ DecodeResult decode_match(Decoder *decoder, const PtxInstruction *source, Inst *
   inst->members = decoder_source(decoder, &source->operands[2], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
   inst->extra = &operands[inst->size == 8][inst->flags];
-  inst->execute = match;
+  inst->execute = execute_match;
   return DECODED;
 }
 
@@ -197,13 +197,13 @@ static const struct {
                   {"or", PTX_B32, reduce_or},     {"xor", PTX_B32, reduce_xor},   {"min", PTX_U32, reduce_min_u},
                   {"max", PTX_U32, reduce_max_u}, {"min", PTX_S32, reduce_min_s}, {"max", PTX_S32, reduce_max_s}};
 
-static void redux(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_redux(Warp *warp, const Inst *inst, Mask mask) {
   Reduce *reduce = reductions[inst->flags].reduce;
   const u32 *a = SLOT(warp, inst->a, const u32);
   u32 *d = SLOT(warp, inst->d, u32), results[LANES];
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    Mask team = team_of(warp, inst, mask, lane);
+    Mask team = member_lanes(warp, inst, mask, lane);
     u32 result = a[__builtin_ctz(team)];
     for (Mask others = team & (team - 1); others; others &= others - 1)
       result = reduce(result, a[__builtin_ctz(others)]);
@@ -221,7 +221,7 @@ DecodeResult decode_redux(Decoder *decoder, const PtxInstruction *source, Inst *
   for (uint32_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
     if (reductions[i].type == type && ptx_has(source, reductions[i].operation)) {
       inst->flags = i;
-      inst->execute = redux;
+      inst->execute = execute_redux;
     }
   if (!inst->execute) return decoder_error(decoder, source, "no such operation on .%s", ptx_type_name(type));
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_B32);
@@ -234,11 +234,11 @@ DecodeResult decode_redux(Decoder *decoder, const PtxInstruction *source, Inst *
 
 // ---- elect.sync, activemask ----
 
-static void elect(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_elect(Warp *warp, const Inst *inst, Mask mask) {
   u32 *d = SLOT(warp, inst->d, u32);
   Mask *p = SLOT(warp, inst->d2, Mask), elected = 0;
   for (Mask rest = mask; rest; rest &= rest - 1) {
-    int lane = __builtin_ctz(rest), leader = __builtin_ctz(team_of(warp, inst, mask, lane));
+    int lane = __builtin_ctz(rest), leader = __builtin_ctz(member_lanes(warp, inst, mask, lane));
     d[lane] = (u32)leader;
     elected |= (Mask)(leader == lane) << lane;
   }
@@ -256,11 +256,11 @@ DecodeResult decode_elect(Decoder *decoder, const PtxInstruction *source, Inst *
   inst->members = decoder_source(decoder, &source->operands[1], PTX_B32);
   inst->converge = CONVERGE_MEMBERS;
   inst->extra = &operands;
-  inst->execute = elect;
+  inst->execute = execute_elect;
   return DECODED;
 }
 
-static void active_mask(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_activemask(Warp *warp, const Inst *inst, Mask mask) {
   u32 *d = SLOT(warp, inst->d, u32);
   EACH_LANE(mask, d[LANE] = mask);
 }
@@ -269,6 +269,6 @@ DecodeResult decode_activemask(Decoder *decoder, const PtxInstruction *source, I
   static const char *const allowed[] = {NULL};
   if (!decoder_operands(decoder, source, 1, 1) || !decoder_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_B32);
-  inst->execute = active_mask;
+  inst->execute = execute_activemask;
   return DECODED;
 }

@@ -28,7 +28,7 @@ typedef struct Kind {
   PtxType storage;  // the register's type
 } Kind;
 
-static const Kind kinds[] = {
+static const Kind number_kinds[] = {
     {"u8", UNSIGNED, 8, 1, PTX_U8},    {"u16", UNSIGNED, 16, 1, PTX_U16}, {"u32", UNSIGNED, 32, 1, PTX_U32},
     {"u64", UNSIGNED, 64, 1, PTX_U64}, {"s8", SIGNED, 8, 1, PTX_S8},      {"s16", SIGNED, 16, 1, PTX_S16},
     {"s32", SIGNED, 32, 1, PTX_S32},   {"s64", SIGNED, 64, 1, PTX_S64},   {"f16", F16, 16, 1, PTX_F16},
@@ -96,7 +96,7 @@ static void store_raw(u8 *slot, u64 codes[2][LANES], int size, const Kind *kind,
 
 // ---- integers: 64 bits, extended as their type says ----
 
-static void extend(u64 *x, const Kind *kind) {
+static void extend_integers(u64 *x, const Kind *kind) {
   int unused = 64 - kind->bits;
   if (kind->encoding == SIGNED)
     EACH x[i] = (u64)((s64)(x[i] << unused) >> unused);
@@ -138,7 +138,7 @@ static void integers_to_floats(const Plan *plan, f64 *to, const u64 *from) {
 
 // ---- floats: doubles ----
 
-static void widen(f64 *to, const u64 *from, Encoding encoding) {
+static void widen_to_f64(f64 *to, const u64 *from, Encoding encoding) {
   switch (encoding) {
   case F16: EACH to[i] = f32_from_f16((u16)from[i]); break;
   case BF16: EACH to[i] = f32_from_bf16((u16)from[i]); break;
@@ -150,7 +150,7 @@ static void widen(f64 *to, const u64 *from, Encoding encoding) {
 }
 
 // Numbers below the smallest normal f32, also those that rounding would lift to it, are zero of their sign.
-static void flush(f64 *x) { EACH x[i] = fabs(x[i]) < 0x1p-126 ? copysign(0, x[i]) : x[i]; }
+static void flush_values(f64 *x) { EACH x[i] = fabs(x[i]) < 0x1p-126 ? copysign(0, x[i]) : x[i]; }
 
 // An f64 that becomes an f32: it is rounded to 24 bits first, as if there were smaller exponents, and zero if still below.
 static void flush_rounded(f64 *x, Rounding rounding) {
@@ -217,7 +217,7 @@ static void convert_floats(const Plan *plan, u64 *codes, f64 *x) {
   bool ftz = plan->flags & FORM_FTZ;
   // An H200 does not flush what becomes an f16: rounded up or down, a subnormal f32 is not zero.
   if (ftz && plan->from->encoding == F64) flush_rounded(x, plan->rounding);
-  if (ftz && plan->from->encoding != F64 && plan->to->encoding != F16) flush(x);
+  if (ftz && plan->from->encoding != F64 && plan->to->encoding != F16) flush_values(x);
   if (plan->to_integer) round_to_integers(x, plan->rounding);
   if (!is_float(plan->to)) {
     floats_to_integers(plan, codes, x);
@@ -233,11 +233,11 @@ static void convert_part(const Plan *plan, u64 *codes, const u8 *source, int par
   f64 x[LANES];
   load_raw(raw, source, plan->from_size, plan->from, part);
   if (is_float(plan->from)) {
-    widen(x, raw, plan->from->encoding);
+    widen_to_f64(x, raw, plan->from->encoding);
     convert_floats(plan, codes, x);
     return;
   }
-  extend(raw, plan->from);
+  extend_integers(raw, plan->from);
   if (is_float(plan->to)) {
     integers_to_floats(plan, x, raw);
     convert_floats(plan, codes, x);
@@ -247,7 +247,7 @@ static void convert_part(const Plan *plan, u64 *codes, const u8 *source, int par
   memcpy(codes, raw, sizeof raw);
 }
 
-static void execute_convert(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_cvt(Warp *warp, const Inst *inst, Mask mask) {
   const Plan *plan = inst->extra;
   u64 codes[2][LANES];
   for (int part = 0; part < plan->to->parts; part++) {
@@ -255,19 +255,19 @@ static void execute_convert(Warp *warp, const Inst *inst, Mask mask) {
     convert_part(plan, codes[part], SLOT(warp, slot, u8), part);
   }
   // A register wider than its type is filled with the type's sign or zeros.
-  if (!is_float(plan->to)) extend(codes[0], plan->to);
+  if (!is_float(plan->to)) extend_integers(codes[0], plan->to);
   store_raw(SLOT(warp, inst->d, u8), codes, plan->to_size, plan->to, mask);
 }
 
 // ---- cvt.pack: two s32 saturated to fewer bits, above the low bits of c ----
 
 // x clamped, in as many bits as `ones` has.
-static inline u32 field(s32 x, s32 low, s32 high, u32 ones) {
+static inline u32 saturate_to_field(s32 x, s32 low, s32 high, u32 ones) {
   x = x < low ? low : x;
   return (u32)(x > high ? high : x) & ones;
 }
 
-static void execute_pack(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_cvt_pack(Warp *warp, const Inst *inst, Mask mask) {
   const Kind *to = inst->extra;
   u32 *d = SLOT(warp, inst->d, u32);
   const s32 *a = SLOT(warp, inst->a, s32), *b = SLOT(warp, inst->b, s32);
@@ -275,89 +275,87 @@ static void execute_pack(Warp *warp, const Inst *inst, Mask mask) {
   const s32 high = (s32)largest_integer(to), low = (s32)smallest_integer(to);
   const u32 ones = (1u << to->bits) - 1;
   const int bits = to->bits, kept = bits < 16 ? 2 * bits : 0;  // two 16-bit numbers leave no room for c
-  EACH_LANE(mask, u32 x = field(a[LANE], low, high, ones); u32 y = field(b[LANE], low, high, ones);
+  EACH_LANE(mask, u32 x = saturate_to_field(a[LANE], low, high, ones);
+            u32 y = saturate_to_field(b[LANE], low, high, ones);
             d[LANE] = (kept ? c[LANE] << kept : 0) | x << bits | y);
 }
 
-#define FIELD(T, encoding, bits) static const Kind field_##T = {#T, encoding, bits, 1, PTX_B32};
+static const Kind field_u16 = {"u16", UNSIGNED, 16, 1, PTX_B32};
+static const Kind field_s16 = {"s16", SIGNED, 16, 1, PTX_B32};
+static const Kind field_u8 = {"u8", UNSIGNED, 8, 1, PTX_B32};
+static const Kind field_s8 = {"s8", SIGNED, 8, 1, PTX_B32};
+static const Kind field_u4 = {"u4", UNSIGNED, 4, 1, PTX_B32};
+static const Kind field_s4 = {"s4", SIGNED, 4, 1, PTX_B32};
+static const Kind field_u2 = {"u2", UNSIGNED, 2, 1, PTX_B32};
+static const Kind field_s2 = {"s2", SIGNED, 2, 1, PTX_B32};
 
-FIELD(u16, UNSIGNED, 16)
-FIELD(s16, SIGNED, 16)
-FIELD(u8, UNSIGNED, 8)
-FIELD(s8, SIGNED, 8)
-FIELD(u4, UNSIGNED, 4)
-FIELD(s4, SIGNED, 4)
-FIELD(u2, UNSIGNED, 2)
-FIELD(s2, SIGNED, 2)
-
-// clang-format off
-#define PACK(T) {"cvt.pack.sat." #T ".s32", "b32 s32 s32", {execute_pack}, &field_##T}
-#define PACK_ABOVE(T) {"cvt.pack.sat." #T ".s32.b32", "b32 s32 s32 b32", {execute_pack}, &field_##T}
-// clang-format on
-
-static const Form packs[] = {
-    PACK(u16),      PACK(s16),      PACK_ABOVE(u8), PACK_ABOVE(s8),
-    PACK_ABOVE(u4), PACK_ABOVE(s4), PACK_ABOVE(u2), PACK_ABOVE(s2),
+static const Form pack_forms[] = {
+    {"cvt.pack.sat.u16.s32", "b32 s32 s32", {execute_cvt_pack}, &field_u16},
+    {"cvt.pack.sat.s16.s32", "b32 s32 s32", {execute_cvt_pack}, &field_s16},
+    {"cvt.pack.sat.u8.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_u8},
+    {"cvt.pack.sat.s8.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_s8},
+    {"cvt.pack.sat.u4.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_u4},
+    {"cvt.pack.sat.s4.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_s4},
+    {"cvt.pack.sat.u2.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_u2},
+    {"cvt.pack.sat.s2.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_s2},
 };
 
 // ---- handlers of the most frequent conversions ----
 
-LANE_OPERATION(f32_f16, f32, u16, u16, u16, canonical_f32(f32_from_f16(x)))
-LANE_OPERATION(f32_bf16, u32, u16, u16, u16, (u32)x << 16)  // the H200 keeps a NaN's bits here
-LANE_OPERATION(f16_f32, u16, f32, f32, f32, f16_from_f32(x))
-LANE_OPERATION(bf16_f32, u16, f32, f32, f32, bf16_from_f32(x))
-LANE_OPERATION(f16x2_f32, u32, f32, f32, f32, (u32)f16_from_f32(x) << 16 | f16_from_f32(y))
-LANE_OPERATION(bf16x2_f32, u32, f32, f32, f32, (u32)bf16_from_f32(x) << 16 | bf16_from_f32(y))
+LANE_OPERATION(cvt_f32_f16, f32, u16, u16, u16, canonical_f32(f32_from_f16(x)))
+LANE_OPERATION(cvt_f32_bf16, u32, u16, u16, u16, (u32)x << 16)  // the H200 keeps a NaN's bits here
+LANE_OPERATION(cvt_f16_f32, u16, f32, f32, f32, f16_from_f32(x))
+LANE_OPERATION(cvt_bf16_f32, u16, f32, f32, f32, bf16_from_f32(x))
+LANE_OPERATION(cvt_f16x2_f32, u32, f32, f32, f32, (u32)f16_from_f32(x) << 16 | f16_from_f32(y))
+LANE_OPERATION(cvt_bf16x2_f32, u32, f32, f32, f32, (u32)bf16_from_f32(x) << 16 | bf16_from_f32(y))
 // Rounds 13 bits off, away from zero; of infinities and NaNs it cuts them, so that a NaN may become an infinity.
-LANE_OPERATION(tf32_f32, u32, u32, u32, u32, (x + (~x & 0x7f800000 ? 0x1000 : 0)) & 0xffffe000)
-LANE_OPERATION(f32_f64, f32, f64, f64, f64, x)  // a NaN is cut to size, here as on the H200
-LANE_OPERATION(f64_f32, f64, f32, f32, f32, x)
-LANE_OPERATION(f32_s32, f32, s32, s32, s32, x)
-LANE_OPERATION(f32_u32, f32, u32, u32, u32, x)
-LANE_OPERATION(f32_s64, f32, s64, s64, s64, x)
-LANE_OPERATION(f32_u64, f32, u64, u64, u64, x)
-LANE_OPERATION(f64_s32, f64, s32, s32, s32, x)
-LANE_OPERATION(f64_u32, f64, u32, u32, u32, x)
-LANE_OPERATION(u64_u32, u64, u32, u32, u32, x)
-LANE_OPERATION(s64_s32, s64, s32, s32, s32, x)
-LANE_OPERATION(u32_u64, u32, u64, u64, u64, x)
-LANE_OPERATION(u32_u16, u32, u16, u16, u16, x)
-LANE_OPERATION(s32_s16, s32, s16, s16, s16, x)
-LANE_OPERATION(u16_u32, u16, u32, u32, u32, x)
+LANE_OPERATION(cvt_tf32_f32, u32, u32, u32, u32, (x + (~x & 0x7f800000 ? 0x1000 : 0)) & 0xffffe000)
+LANE_OPERATION(cvt_f32_f64, f32, f64, f64, f64, x)  // a NaN is cut to size, here as on the H200
+LANE_OPERATION(cvt_f64_f32, f64, f32, f32, f32, x)
+LANE_OPERATION(cvt_f32_s32, f32, s32, s32, s32, x)
+LANE_OPERATION(cvt_f32_u32, f32, u32, u32, u32, x)
+LANE_OPERATION(cvt_f32_s64, f32, s64, s64, s64, x)
+LANE_OPERATION(cvt_f32_u64, f32, u64, u64, u64, x)
+LANE_OPERATION(cvt_f64_s32, f64, s32, s32, s32, x)
+LANE_OPERATION(cvt_f64_u32, f64, u32, u32, u32, x)
+LANE_OPERATION(cvt_u64_u32, u64, u32, u32, u32, x)
+LANE_OPERATION(cvt_s64_s32, s64, s32, s32, s32, x)
+LANE_OPERATION(cvt_u32_u64, u32, u64, u64, u64, x)
+LANE_OPERATION(cvt_u32_u16, u32, u16, u16, u16, x)
+LANE_OPERATION(cvt_s32_s16, s32, s16, s16, s16, x)
+LANE_OPERATION(cvt_u16_u32, u16, u32, u32, u32, x)
 
-#define FREQUENT(syntax, operands, f) FORM("cvt" syntax, operands, f)
-
-static const Form frequent[] = {
-    FREQUENT(".f32.f16", "f32 f16", f32_f16),
-    FREQUENT(".f32.bf16", "f32 bf16", f32_bf16),
-    FREQUENT(".rn.f16.f32", "f16 f32", f16_f32),
-    FREQUENT(".rn.bf16.f32", "bf16 f32", bf16_f32),
-    FREQUENT(".rn.f16x2.f32", "b32 f32 f32", f16x2_f32),
-    FREQUENT(".rn.bf16x2.f32", "b32 f32 f32", bf16x2_f32),
-    FREQUENT(".rna.tf32.f32", "b32 f32", tf32_f32),
-    FREQUENT(".rn.f32.f64", "f32 f64", f32_f64),
-    FREQUENT(".f64.f32", "f64 f32", f64_f32),
-    FREQUENT(".rn.f32.s32", "f32 s32", f32_s32),
-    FREQUENT(".rn.f32.u32", "f32 u32", f32_u32),
-    FREQUENT(".rn.f32.s64", "f32 s64", f32_s64),
-    FREQUENT(".rn.f32.u64", "f32 u64", f32_u64),
-    FREQUENT(".rn.f64.s32", "f64 s32", f64_s32),
-    FREQUENT(".rn.f64.u32", "f64 u32", f64_u32),
-    FREQUENT(".u64.u32", "u64 u32", u64_u32),
-    FREQUENT(".s64.s32", "s64 s32", s64_s32),
-    FREQUENT(".u32.u64", "u32 u64", u32_u64),
-    FREQUENT(".s32.s64", "s32 s64", u32_u64),
-    FREQUENT(".u32.u16", "u32 u16", u32_u16),
-    FREQUENT(".s32.s16", "s32 s16", s32_s16),
-    FREQUENT(".u16.u32", "u16 u32", u16_u32),
-    FREQUENT(".s16.s32", "s16 s32", u16_u32),
+static const Form frequent_forms[] = {
+    FORM("cvt.f32.f16", "f32 f16", cvt_f32_f16),
+    FORM("cvt.f32.bf16", "f32 bf16", cvt_f32_bf16),
+    FORM("cvt.rn.f16.f32", "f16 f32", cvt_f16_f32),
+    FORM("cvt.rn.bf16.f32", "bf16 f32", cvt_bf16_f32),
+    FORM("cvt.rn.f16x2.f32", "b32 f32 f32", cvt_f16x2_f32),
+    FORM("cvt.rn.bf16x2.f32", "b32 f32 f32", cvt_bf16x2_f32),
+    FORM("cvt.rna.tf32.f32", "b32 f32", cvt_tf32_f32),
+    FORM("cvt.rn.f32.f64", "f32 f64", cvt_f32_f64),
+    FORM("cvt.f64.f32", "f64 f32", cvt_f64_f32),
+    FORM("cvt.rn.f32.s32", "f32 s32", cvt_f32_s32),
+    FORM("cvt.rn.f32.u32", "f32 u32", cvt_f32_u32),
+    FORM("cvt.rn.f32.s64", "f32 s64", cvt_f32_s64),
+    FORM("cvt.rn.f32.u64", "f32 u64", cvt_f32_u64),
+    FORM("cvt.rn.f64.s32", "f64 s32", cvt_f64_s32),
+    FORM("cvt.rn.f64.u32", "f64 u32", cvt_f64_u32),
+    FORM("cvt.u64.u32", "u64 u32", cvt_u64_u32),
+    FORM("cvt.s64.s32", "s64 s32", cvt_s64_s32),
+    FORM("cvt.u32.u64", "u32 u64", cvt_u32_u64),
+    FORM("cvt.s32.s64", "s32 s64", cvt_u32_u64),
+    FORM("cvt.u32.u16", "u32 u16", cvt_u32_u16),
+    FORM("cvt.s32.s16", "s32 s16", cvt_s32_s16),
+    FORM("cvt.u16.u32", "u16 u32", cvt_u16_u32),
+    FORM("cvt.s16.s32", "s16 s32", cvt_u16_u32),
 };
 
 // ---- decoding ----
 
-static const Kind *find_kind(const char *name) {
-  for (int i = 0; i < COUNT(kinds); i++)
-    if (!strcmp(kinds[i].name, name)) return &kinds[i];
+static const Kind *find_number_kind(const char *name) {
+  for (int i = 0; i < COUNT(number_kinds); i++)
+    if (!strcmp(number_kinds[i].name, name)) return &number_kinds[i];
   return NULL;
 }
 
@@ -370,10 +368,10 @@ static unsigned find_option(const char *name) {
 }
 
 // Reads the modifiers: cvt{.rounding}{.options}.to.from.
-static DecodeResult read_modifiers(Decoder *decoder, const PtxInstruction *source, Plan *plan) {
+static DecodeResult read_cvt_modifiers(Decoder *decoder, const PtxInstruction *source, Plan *plan) {
   int options = source->modifier_count - 2;
-  plan->to = options < 0 ? NULL : find_kind(source->modifiers[options]);
-  plan->from = options < 0 ? NULL : find_kind(source->modifiers[options + 1]);
+  plan->to = options < 0 ? NULL : find_number_kind(source->modifiers[options]);
+  plan->from = options < 0 ? NULL : find_number_kind(source->modifiers[options + 1]);
   if (!plan->to || !plan->from)
     return decoder_error(decoder, source, "needs a destination and a source type that cvt knows");
   for (int m = 0; m < options; m++) {
@@ -447,25 +445,25 @@ static Execute *find_frequent(const PtxInstruction *source, const Plan *plan) {
   if (plan->to_size != (int)ptx_type_size(plan->to->storage) ||
       plan->from_size != (int)ptx_type_size(plan->from->storage))
     return NULL;
-  for (int i = 0; i < COUNT(frequent); i++)
-    if (form_matches(&frequent[i], source, &match)) return frequent[i].execute[0];
+  for (int i = 0; i < COUNT(frequent_forms); i++)
+    if (form_matches(&frequent_forms[i], source, &match)) return frequent_forms[i].execute[0];
   return NULL;
 }
 
 // cvt.pack.sat.to.s32{.b32} d, a, b{, c};
 DecodeResult decode_convert_pack(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   FormMatch match;
-  DecodeResult result = form_find(decoder, source, packs, COUNT(packs), &match);
+  DecodeResult result = form_find(decoder, source, pack_forms, COUNT(pack_forms), &match);
   if (result == DECODED) result = form_operands(decoder, source, match.form, inst);
   if (result != DECODED) return result;
-  inst->execute = execute_pack;
+  inst->execute = execute_cvt_pack;
   inst->extra = match.form->plan;
   return DECODED;
 }
 
 DecodeResult decode_convert(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   Plan *plan = decoder_allocate(decoder, sizeof *plan);
-  if (read_modifiers(decoder, source, plan) != DECODED) return DECODE_FAILED;
+  if (read_cvt_modifiers(decoder, source, plan) != DECODED) return DECODE_FAILED;
   if (!types_meet(plan->to, plan->from)) return decoder_error(decoder, source, "there is no such conversion on sm_90a");
   const char *error = rounding_error(plan);
   if (!error) error = option_error(plan);
@@ -485,6 +483,6 @@ DecodeResult decode_convert(Decoder *decoder, const PtxInstruction *source, Inst
   inst->type = (uint8_t)plan->to->storage;
   inst->extra = plan;
   Execute *frequent_handler = find_frequent(source, plan);
-  inst->execute = frequent_handler ? frequent_handler : execute_convert;
+  inst->execute = frequent_handler ? frequent_handler : execute_cvt;
   return DECODED;
 }

@@ -188,7 +188,7 @@ LANE_OPERATION(rsqrt_f64, f64, f64, f64, f64, rsqrt_of(x))
 
 // ---- the forms ----
 
-static const Form forms[] = {
+static const Form float_forms[] = {
     FORM_WITH_FTZ_SAT("add{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", add_f32),
     FORM_WITH_FTZ_SAT("sub{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", sub_f32),
     FORM_WITH_FTZ_SAT("mul{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", mul_f32),
@@ -231,5 +231,5 @@ static const Form forms[] = {
 };
 
 DecodeResult decode_float(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  return form_decode(decoder, source, forms, COUNT(forms), inst);
+  return form_decode(decoder, source, float_forms, COUNT(float_forms), inst);
 }

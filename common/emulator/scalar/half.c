@@ -41,30 +41,30 @@ ALWAYS_INLINE bool is_oob(u16 x) { return (x & 0x7fff) == OOB_NAN; }
 
 // .ftz, which f16 alone has, judges the exact product: one below 2^-14 becomes zero even where rounding would lift it
 // to 2^-14.
-ALWAYS_INLINE f64 multiply(f64 x, f64 y, bool ftz) {
+ALWAYS_INLINE f64 multiply_flushing(f64 x, f64 y, bool ftz) {
   f64 exact = x * y;
   return ftz && fabs(exact) < 0x1p-14 ? copysign(0, exact) : exact;
 }
 
 #define OPERATION(name, count, result)                                                                                 \
-  static void compute_##name(f64 *x, const f64 *y, const f64 *z, unsigned flags) {                                     \
+  static void name##_lanes(f64 *x, const f64 *y, const f64 *z, unsigned flags) {                                       \
     (void)y, (void)z, (void)flags;                                                                                     \
     EACH x[i] = result;                                                                                                \
   }                                                                                                                    \
-  static const Operation name = {compute_##name, count};
+  static const Operation name = {name##_lanes, count};
 
-OPERATION(add, 2, sum_to_odd(x[i], y[i]))
-OPERATION(sub, 2, sum_to_odd(x[i], -y[i]))
-OPERATION(mul, 2, multiply(x[i], y[i], flags &FORM_FTZ))
-OPERATION(multiply_add, 3, sum_to_odd(x[i] * y[i], z[i]))
-OPERATION(absolute, 1, fabs(x[i]))
-OPERATION(negate, 1, -x[i])
-OPERATION(exponential, 1, exp2_f64(x[i]))
-OPERATION(tangent, 1, tanh(x[i]))
+OPERATION(half_add, 2, sum_to_odd(x[i], y[i]))
+OPERATION(half_sub, 2, sum_to_odd(x[i], -y[i]))
+OPERATION(half_mul, 2, multiply_flushing(x[i], y[i], flags &FORM_FTZ))
+OPERATION(half_fma, 3, sum_to_odd(x[i] * y[i], z[i]))
+OPERATION(half_abs, 1, fabs(x[i]))
+OPERATION(half_neg, 1, -x[i])
+OPERATION(half_ex2, 1, exp2_f64(x[i]))
+OPERATION(half_tanh, 1, tanh(x[i]))
 
 // .xorsign.abs compares magnitudes, and the sign is the product's.
 #define EXTREMUM(name, pick)                                                                                           \
-  static void compute_##name(f64 *x, const f64 *y, const f64 *z, unsigned flags) {                                     \
+  static void name##_lanes(f64 *x, const f64 *y, const f64 *z, unsigned flags) {                                       \
     (void)z;                                                                                                           \
     const u64 sign_bit = flags & FORM_XORSIGN_ABS ? 1ull << 63 : 0;                                                    \
     const bool nan_wins = flags & FORM_NAN;                                                                            \
@@ -75,10 +75,10 @@ OPERATION(tangent, 1, tanh(x[i]))
       x[i] = extremum_is_nan(a != a, b != b, nan_wins) ? (f64)NAN : f64_from_bits(result);                             \
     }                                                                                                                  \
   }                                                                                                                    \
-  static const Operation name = {compute_##name, 2};
+  static const Operation name = {name##_lanes, 2};
 
-EXTREMUM(smaller, min_f64)
-EXTREMUM(larger, max_f64)
+EXTREMUM(half_min, min_f64)
+EXTREMUM(half_max, max_f64)
 
 // ---- the formats ----
 
@@ -92,42 +92,36 @@ static void narrow_bf16(u16 *to, const f64 *from) {
 }
 
 // Magnitudes below the smallest normal become zero of their sign.
-static void flush(u16 *codes, u16 smallest_normal) {
+static void flush_codes(u16 *codes, u16 smallest_normal) {
   EACH codes[i] &= (codes[i] & 0x7fff) < smallest_normal ? 0x8000 : 0xffff;
 }
 
 // Clamping commutes with rounding, because 0 and 1 are numbers of both formats.
-static void clamp(f64 *x, unsigned flags) {
+static void clamp_values(f64 *x, unsigned flags) {
   if (flags & FORM_SAT) EACH x[i] = saturate_f64(x[i]);
   if (flags & FORM_RELU) EACH x[i] = relu_f64(x[i]);
 }
 
 // ---- execution ----
 
-static void step(const HalfPlan *plan, unsigned flags, u16 *d, const u16 *const *sources) {
+static void execute_part(const HalfPlan *plan, unsigned flags, u16 *d, const u16 *const *sources) {
   u16 codes[LANES];
   f64 values[3][LANES];
   for (int s = 0; s < plan->operation.sources; s++) {
     memcpy(codes, sources[s], sizeof codes);
-    if (plan->smallest_normal) flush(codes, plan->smallest_normal);
+    if (plan->smallest_normal) flush_codes(codes, plan->smallest_normal);
     plan->widen(values[s], codes);
   }
   plan->operation.compute(values[0], values[1], values[2], flags);
-  clamp(values[0], flags);
+  clamp_values(values[0], flags);
   plan->narrow(d, values[0]);
   if (flags & FORM_OOB) EACH d[i] = is_oob(sources[0][i]) || is_oob(sources[1][i]) ? 0 : d[i];
-  if (plan->smallest_normal) flush(d, plan->smallest_normal);
+  if (plan->smallest_normal) flush_codes(d, plan->smallest_normal);
 }
 
 // Writes the results of the mask's lanes.
-#define KEEP(T)                                                                                                        \
-  static void keep_##T(T *d, const void *result, Mask mask) {                                                          \
-    const T *from = result;                                                                                            \
-    EACH_LANE(mask, d[LANE] = from[LANE]);                                                                             \
-  }
-
-KEEP(u16)
-KEEP(u32)
+static void keep_u16(u16 *d, const u16 *result, Mask mask) { EACH_LANE(mask, d[LANE] = result[LANE]); }
+static void keep_u32(u32 *d, const u32 *result, Mask mask) { EACH_LANE(mask, d[LANE] = result[LANE]); }
 
 // Lane i's numbers are at i, or at 2i and 2i + 1 when packed. All are computed; those of the mask's lanes are kept.
 static void execute_half(Warp *warp, const Inst *inst, Mask mask) {
@@ -136,57 +130,71 @@ static void execute_half(Warp *warp, const Inst *inst, Mask mask) {
   for (int s = 0; s < plan->steps; s++) {
     const u16 *sources[3] = {SLOT(warp, inst->a, u16) + s * LANES, SLOT(warp, inst->b, u16) + s * LANES,
                              SLOT(warp, inst->c, u16) + s * LANES};
-    step(plan, inst->flags, result + s * LANES, sources);
+    execute_part(plan, inst->flags, result + s * LANES, sources);
   }
   if (plan->steps == 1)
     keep_u16(SLOT(warp, inst->d, u16), result, mask);
   else
-    keep_u32(SLOT(warp, inst->d, u32), result, mask);
+    keep_u32(SLOT(warp, inst->d, u32), (const void *)result, mask);
 }
 
 // ---- the forms ----
 
-#define FORMS(opcode, modifiers, T, types, operation)                                                                  \
-  FORM_WITH_FLAGS(opcode modifiers "." #T, types(T), execute_half, &operation)
-#define ONE(T) #T " " #T
-#define TWO(T) #T " " #T " " #T
-#define THREE(T) #T " " #T " " #T " " #T
+// All are executed by execute_half.
+#define HALF_FORM(syntax, operands, operation) FORM_WITH_FLAGS(syntax, operands, execute_half, &operation)
 
-// clang-format off
-#define F16_FORMS(T)                                            \
-  FORMS("add", "{.rn}{.ftz}{.sat}", T, TWO, add),               \
-  FORMS("sub", "{.rn}{.ftz}{.sat}", T, TWO, sub),               \
-  FORMS("mul", "{.rn}{.ftz}{.sat}", T, TWO, mul),               \
-  FORMS("fma", ".rn{.ftz}{.sat}", T, THREE, multiply_add),      \
-  FORMS("fma", ".rn{.ftz}{.relu}", T, THREE, multiply_add),     \
-  FORMS("fma", ".rn{.oob}{.relu}", T, THREE, multiply_add),     \
-  FORMS("abs", "{.ftz}", T, ONE, absolute),                     \
-  FORMS("neg", "{.ftz}", T, ONE, negate),                       \
-  FORMS("min", "{.ftz}{.NaN}{.xorsign.abs}", T, TWO, smaller),  \
-  FORMS("max", "{.ftz}{.NaN}{.xorsign.abs}", T, TWO, larger),   \
-  FORMS("ex2", ".approx", T, ONE, exponential),                 \
-  FORMS("tanh", ".approx", T, ONE, tangent)
-
-#define BF16_FORMS(T)                                           \
-  FORMS("add", "{.rn}", T, TWO, add),                           \
-  FORMS("sub", "{.rn}", T, TWO, sub),                           \
-  FORMS("mul", "{.rn}", T, TWO, mul),                           \
-  FORMS("fma", ".rn{.oob}{.relu}", T, THREE, multiply_add),     \
-  FORMS("abs", "", T, ONE, absolute),                           \
-  FORMS("neg", "", T, ONE, negate),                             \
-  FORMS("min", "{.NaN}{.xorsign.abs}", T, TWO, smaller),        \
-  FORMS("max", "{.NaN}{.xorsign.abs}", T, TWO, larger),         \
-  FORMS("ex2", ".approx.ftz", T, ONE, exponential),             \
-  FORMS("tanh", ".approx", T, ONE, tangent)
-// clang-format on
-
-static const Form forms[] = {F16_FORMS(f16), F16_FORMS(f16x2), BF16_FORMS(bf16), BF16_FORMS(bf16x2)};
+static const Form half_forms[] = {
+    HALF_FORM("add{.rn}{.ftz}{.sat}.f16", "f16 f16 f16", half_add),
+    HALF_FORM("sub{.rn}{.ftz}{.sat}.f16", "f16 f16 f16", half_sub),
+    HALF_FORM("mul{.rn}{.ftz}{.sat}.f16", "f16 f16 f16", half_mul),
+    HALF_FORM("fma.rn{.ftz}{.sat}.f16", "f16 f16 f16 f16", half_fma),
+    HALF_FORM("fma.rn{.ftz}{.relu}.f16", "f16 f16 f16 f16", half_fma),
+    HALF_FORM("fma.rn{.oob}{.relu}.f16", "f16 f16 f16 f16", half_fma),
+    HALF_FORM("abs{.ftz}.f16", "f16 f16", half_abs),
+    HALF_FORM("neg{.ftz}.f16", "f16 f16", half_neg),
+    HALF_FORM("min{.ftz}{.NaN}{.xorsign.abs}.f16", "f16 f16 f16", half_min),
+    HALF_FORM("max{.ftz}{.NaN}{.xorsign.abs}.f16", "f16 f16 f16", half_max),
+    HALF_FORM("ex2.approx.f16", "f16 f16", half_ex2),
+    HALF_FORM("tanh.approx.f16", "f16 f16", half_tanh),
+    HALF_FORM("add{.rn}{.ftz}{.sat}.f16x2", "f16x2 f16x2 f16x2", half_add),
+    HALF_FORM("sub{.rn}{.ftz}{.sat}.f16x2", "f16x2 f16x2 f16x2", half_sub),
+    HALF_FORM("mul{.rn}{.ftz}{.sat}.f16x2", "f16x2 f16x2 f16x2", half_mul),
+    HALF_FORM("fma.rn{.ftz}{.sat}.f16x2", "f16x2 f16x2 f16x2 f16x2", half_fma),
+    HALF_FORM("fma.rn{.ftz}{.relu}.f16x2", "f16x2 f16x2 f16x2 f16x2", half_fma),
+    HALF_FORM("fma.rn{.oob}{.relu}.f16x2", "f16x2 f16x2 f16x2 f16x2", half_fma),
+    HALF_FORM("abs{.ftz}.f16x2", "f16x2 f16x2", half_abs),
+    HALF_FORM("neg{.ftz}.f16x2", "f16x2 f16x2", half_neg),
+    HALF_FORM("min{.ftz}{.NaN}{.xorsign.abs}.f16x2", "f16x2 f16x2 f16x2", half_min),
+    HALF_FORM("max{.ftz}{.NaN}{.xorsign.abs}.f16x2", "f16x2 f16x2 f16x2", half_max),
+    HALF_FORM("ex2.approx.f16x2", "f16x2 f16x2", half_ex2),
+    HALF_FORM("tanh.approx.f16x2", "f16x2 f16x2", half_tanh),
+    HALF_FORM("add{.rn}.bf16", "bf16 bf16 bf16", half_add),
+    HALF_FORM("sub{.rn}.bf16", "bf16 bf16 bf16", half_sub),
+    HALF_FORM("mul{.rn}.bf16", "bf16 bf16 bf16", half_mul),
+    HALF_FORM("fma.rn{.oob}{.relu}.bf16", "bf16 bf16 bf16 bf16", half_fma),
+    HALF_FORM("abs.bf16", "bf16 bf16", half_abs),
+    HALF_FORM("neg.bf16", "bf16 bf16", half_neg),
+    HALF_FORM("min{.NaN}{.xorsign.abs}.bf16", "bf16 bf16 bf16", half_min),
+    HALF_FORM("max{.NaN}{.xorsign.abs}.bf16", "bf16 bf16 bf16", half_max),
+    HALF_FORM("ex2.approx.ftz.bf16", "bf16 bf16", half_ex2),
+    HALF_FORM("tanh.approx.bf16", "bf16 bf16", half_tanh),
+    HALF_FORM("add{.rn}.bf16x2", "bf16x2 bf16x2 bf16x2", half_add),
+    HALF_FORM("sub{.rn}.bf16x2", "bf16x2 bf16x2 bf16x2", half_sub),
+    HALF_FORM("mul{.rn}.bf16x2", "bf16x2 bf16x2 bf16x2", half_mul),
+    HALF_FORM("fma.rn{.oob}{.relu}.bf16x2", "bf16x2 bf16x2 bf16x2 bf16x2", half_fma),
+    HALF_FORM("abs.bf16x2", "bf16x2 bf16x2", half_abs),
+    HALF_FORM("neg.bf16x2", "bf16x2 bf16x2", half_neg),
+    HALF_FORM("min{.NaN}{.xorsign.abs}.bf16x2", "bf16x2 bf16x2 bf16x2", half_min),
+    HALF_FORM("max{.NaN}{.xorsign.abs}.bf16x2", "bf16x2 bf16x2 bf16x2", half_max),
+    HALF_FORM("ex2.approx.ftz.bf16x2", "bf16x2 bf16x2", half_ex2),
+    HALF_FORM("tanh.approx.bf16x2", "bf16x2 bf16x2", half_tanh),
+};
 
 DecodeResult decode_half(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  DecodeResult result = form_decode(decoder, source, forms, COUNT(forms), inst);
+  DecodeResult result = form_decode(decoder, source, half_forms, COUNT(half_forms), inst);
   if (result != DECODED) return result;
   FormMatch match;
-  form_find(decoder, source, forms, COUNT(forms), &match);
+  form_find(decoder, source, half_forms, COUNT(half_forms), &match);
   bool is_f16 = inst->type == PTX_F16 || inst->type == PTX_F16X2;
   HalfPlan *plan = decoder_allocate(decoder, sizeof *plan);
   *plan = (HalfPlan){

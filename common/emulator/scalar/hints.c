@@ -7,14 +7,14 @@
 #include "families.h"
 
 // A sleeping warp is polling. Let another warp run.
-static void sleep_warp(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_nanosleep(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   (void)mask;
   warp->yield = warp->regroup = true;
 }
 
 // A policy of the L2 cache is a number that the emulator ignores.
-static void create_policy(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_createpolicy(Warp *warp, const Inst *inst, Mask mask) {
   u64 *d = SLOT(warp, inst->d, u64);
   EACH_LANE(mask, d[LANE] = 0);
 }
@@ -23,7 +23,7 @@ DecodeResult decode_nanosleep(Decoder *decoder, const PtxInstruction *source, In
   static const char *const allowed[] = {NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 1)) return DECODE_FAILED;
   inst->a = decoder_source(decoder, &source->operands[0], PTX_U32);
-  inst->execute = sleep_warp;
+  inst->execute = execute_nanosleep;
   return DECODED;
 }
 
@@ -61,6 +61,6 @@ DecodeResult decode_createpolicy(Decoder *decoder, const PtxInstruction *source,
       "L2::evict_unchanged", NULL};
   if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1, 4)) return DECODE_FAILED;
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_B64);
-  inst->execute = create_policy;
+  inst->execute = execute_createpolicy;
   return DECODED;
 }

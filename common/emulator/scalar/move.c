@@ -54,7 +54,7 @@ typedef struct Parts {
   Slot slots[8];
 } Parts;
 
-static void pack(Warp *warp, const Inst *inst, Mask mask) {
+static void pack_parts(Warp *warp, const Inst *inst, Mask mask) {
   const Parts *parts = inst->extra;
   size_t size = (size_t)parts->size, whole = size * (size_t)parts->count;
   for (int p = 0; p < parts->count; p++) {
@@ -64,7 +64,7 @@ static void pack(Warp *warp, const Inst *inst, Mask mask) {
   }
 }
 
-static void unpack(Warp *warp, const Inst *inst, Mask mask) {
+static void unpack_parts(Warp *warp, const Inst *inst, Mask mask) {
   const Parts *parts = inst->extra;
   size_t size = (size_t)parts->size, whole = size * (size_t)parts->count;
   u8 copy[LANES * 16];  // a part may be the register that is being unpacked
@@ -96,7 +96,7 @@ static void pack_32x2(Warp *warp, const Inst *inst, Mask mask) {
 LANE_OPERATION(add_window, u64, u64, u64, u64, x + (u64)inst->immediate)
 LANE_OPERATION(strip_window, u64, u64, u64, u64, x &WINDOW_MASK)
 
-static void is_space(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_isspacep(Warp *warp, const Inst *inst, Mask mask) {
   Mask *d = SLOT(warp, inst->d, Mask), result = 0;
   const u64 *a = SLOT(warp, inst->a, const u64);
   EACH_LANE(mask, u64 window = a[LANE] & ~WINDOW_MASK;
@@ -177,7 +177,7 @@ static DecodeResult decode_packed(Decoder *decoder, const PtxInstruction *source
   else
     inst->a = decoder_source(decoder, whole, type);
   bool pair = packs && count == 2;
-  inst->execute = pair && bytes == 4 ? pack_16x2 : pair && bytes == 8 ? pack_32x2 : packs ? pack : unpack;
+  inst->execute = pair && bytes == 4 ? pack_16x2 : pair && bytes == 8 ? pack_32x2 : packs ? pack_parts : unpack_parts;
   return DECODED;
 }
 
@@ -242,6 +242,6 @@ DecodeResult decode_isspacep(Decoder *decoder, const PtxInstruction *source, Ins
   inst->d = decoder_destination(decoder, &source->operands[0], PTX_PRED);
   inst->a = decoder_source(decoder, &source->operands[1], PTX_B64);
   inst->immediate = (int64_t)window;
-  inst->execute = is_space;
+  inst->execute = execute_isspacep;
   return DECODED;
 }

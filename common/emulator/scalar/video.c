@@ -57,7 +57,7 @@ static s64 select_part(u64 from, int first, int bits, bool is_signed) {
   return is_signed ? (s64)part >> (64 - bits) : (s64)(part >> (64 - bits));
 }
 
-static s64 clamp(s64 x, int bits, bool is_signed) {
+static s64 clamp_to_bits(s64 x, int bits, bool is_signed) {
   s64 high = (1ll << (bits - is_signed)) - 1, low = is_signed ? -high - 1 : 0;
   return x < low ? low : x > high ? high : x;
 }
@@ -74,7 +74,7 @@ static bool compares(VideoCompare compare, s64 a, s64 b) {
 }
 
 // A shift of more than 32 bits counts as one of 32.
-static s64 shift_amount(const VideoPlan *plan, s64 b) { return plan->wraps ? b & 31 : b > 32 ? 32 : b; }
+static s64 shift_distance(const VideoPlan *plan, s64 b) { return plan->wraps ? b & 31 : b > 32 ? 32 : b; }
 
 static bool shifts(const VideoPlan *plan) { return plan->operation == V_SHL || plan->operation == V_SHR; }
 
@@ -86,8 +86,8 @@ static s64 compute(const VideoPlan *plan, s64 a, s64 b) {
   case V_MIN: return a < b ? a : b;
   case V_MAX: return a > b ? a : b;
   case V_AVRG: return (a + b + (a + b >= 0)) >> 1;
-  case V_SHL: return (s64)((u64)a << shift_amount(plan, b));
-  case V_SHR: return a >> shift_amount(plan, b);
+  case V_SHL: return (s64)((u64)a << shift_distance(plan, b));
+  case V_SHR: return a >> shift_distance(plan, b);
   case V_SET: return compares(plan->compare, a, b);
   default: return 0;
   }
@@ -98,15 +98,15 @@ static s64 compute(const VideoPlan *plan, s64 a, s64 b) {
 // - Where d receives a byte or a half-word, a negative x is as good as a huge one.
 // - An unsigned word has no upper bound; what is above it wraps.
 static s64 saturate(const VideoPlan *plan, s64 x) {
-  if (shifts(plan)) return clamp((s64)((u64)x << 30) >> 30, 32, plan->d_signed);
+  if (shifts(plan)) return clamp_to_bits((s64)((u64)x << 30) >> 30, 32, plan->d_signed);
   s64 high = (1ll << (plan->bits - plan->d_signed)) - 1;
   if (plan->merges) return (u64)x > (u64)high ? high : x;
-  return plan->d_signed ? clamp(x, 32, true) : x < 0 ? 0 : x;
+  return plan->d_signed ? clamp_to_bits(x, 32, true) : x < 0 ? 0 : x;
 }
 
 // A second operation, with c. Not as the ISA says: a sum, a difference and a saturated shift are first cut to a signed
 // word, and an unsigned minimum or maximum then compares 64 bits, so that -1 is above every c.
-static u32 combine(const VideoPlan *plan, s64 x, u32 c) {
+static u32 apply_second(const VideoPlan *plan, s64 x, u32 c) {
   if (plan->second == SECOND_ADD) return (u32)x + c;
   if (plan->operation == V_ADD || plan->operation == V_SUB || (shifts(plan) && plan->saturates)) x = (s32)x;
   bool less = plan->d_signed ? x < (s32)c : (u64)x < c;
@@ -118,7 +118,7 @@ static u32 scalar(const VideoPlan *plan, u32 a, u32 b, u32 c) {
   s64 x = compute(plan, select_part(a, plan->a[0], plan->a_bits, plan->a_signed),
                   select_part(b, plan->b[0], plan->b_bits, plan->b_signed));
   if (plan->saturates) x = saturate(plan, x);
-  if (plan->second) return combine(plan, x, c);
+  if (plan->second) return apply_second(plan, x, c);
   if (!plan->merges) return (u32)x;
   u32 field = (u32)((1ull << plan->bits) - 1) << plan->d_first;
   // Not as the ISA says: the high half of d receives the high half of the result, not the low one.
@@ -133,7 +133,7 @@ static u32 simd(const VideoPlan *plan, u32 a, u32 b, u32 c) {
   for (int i = 0; i < plan->parts; i++) {
     s64 x = compute(plan, select_part(both, plan->a[i], plan->bits, plan->a_signed),
                     select_part(both, plan->b[i], plan->bits, plan->b_signed));
-    if (plan->saturates) x = clamp(x, plan->bits, plan->d_signed);
+    if (plan->saturates) x = clamp_to_bits(x, plan->bits, plan->d_signed);
     if (!plan->written[i]) continue;
     if (plan->second)
       result += (u32)x;
@@ -144,13 +144,13 @@ static u32 simd(const VideoPlan *plan, u32 a, u32 b, u32 c) {
 }
 
 // vmad: (a * b) + c, negated, one more, scaled. Not as the ISA says: words a, b and c are signed, whatever their types.
-static u32 multiply_add(const VideoPlan *plan, u32 a, u32 b, u32 c) {
+static u32 video_multiply_add(const VideoPlan *plan, u32 a, u32 b, u32 c) {
   s64 x = (s64)(s32)select_part(a, plan->a[0], plan->a_bits, plan->a_signed) *
           (s32)select_part(b, plan->b[0], plan->b_bits, plan->b_signed);
   s64 addend = (s32)c;
   x = (plan->negates_product ? -x : x) + (plan->negates_c ? -addend : addend) + plan->plus_one;
   x = plan->d_signed ? x >> plan->shift : (s64)((u64)x >> plan->shift);
-  return (u32)(plan->saturates ? clamp(x, 32, plan->d_signed) : x);
+  return (u32)(plan->saturates ? clamp_to_bits(x, 32, plan->d_signed) : x);
 }
 
 #define VIDEO_HANDLER(name, f)                                                                                         \
@@ -166,15 +166,15 @@ static u32 multiply_add(const VideoPlan *plan, u32 a, u32 b, u32 c) {
 
 VIDEO_HANDLER(execute_scalar, scalar)
 VIDEO_HANDLER(execute_simd, simd)
-VIDEO_HANDLER(execute_multiply_add, multiply_add)
+VIDEO_HANDLER(execute_multiply_add, video_multiply_add)
 
 // ---- decoding ----
 
 static const struct {
   const char *name;  // of the scalar instruction; a SIMD one has a 2 or a 4 behind it
   VideoOperation operation;
-} operations[] = {{"vadd", V_ADD},   {"vsub", V_SUB}, {"vabsdiff", V_ABSDIFF}, {"vmin", V_MIN}, {"vmax", V_MAX},
-                  {"vavrg", V_AVRG}, {"vshl", V_SHL}, {"vshr", V_SHR},         {"vset", V_SET}, {"vmad", V_MAD}};
+} video_operations[] = {{"vadd", V_ADD},   {"vsub", V_SUB}, {"vabsdiff", V_ABSDIFF}, {"vmin", V_MIN}, {"vmax", V_MAX},
+                        {"vavrg", V_AVRG}, {"vshl", V_SHL}, {"vshr", V_SHR},         {"vset", V_SET}, {"vmad", V_MAD}};
 
 static const char *const compare_names[] = {"eq", "ne", "lt", "le", "gt", "ge", NULL};
 static const char *const second_names[] = {"add", "min", "max", NULL};
@@ -267,9 +267,9 @@ static bool read_opcode(const PtxInstruction *source, VideoPlan *plan) {
   size_t length = strcspn(source->opcode, "24");
   plan->parts = source->opcode[length] ? source->opcode[length] - '0' : 1;
   plan->bits = 32 / plan->parts;
-  for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-    if (strlen(operations[i].name) == length && !strncmp(operations[i].name, source->opcode, length)) {
-      plan->operation = operations[i].operation;
+  for (size_t i = 0; i < sizeof video_operations / sizeof *video_operations; i++)
+    if (strlen(video_operations[i].name) == length && !strncmp(video_operations[i].name, source->opcode, length)) {
+      plan->operation = video_operations[i].operation;
       return true;
     }
   return false;

@@ -14,13 +14,13 @@ static const char *sentence(const char *format, ...) {
   return text;
 }
 
-static uint32_t field(uint64_t bits, int shift) { return (uint32_t)(bits >> shift & 0x3fff) << 4; }
+static uint32_t address_field(uint64_t bits, int shift) { return (uint32_t)(bits >> shift & 0x3fff) << 4; }
 
 void descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *d) {
   static const uint32_t swizzles[] = {0, 128, 64, 32};
-  *d = (MatrixDescriptor){.start = field(bits, 0),
-                          .leading = field(bits, 16),
-                          .stride = field(bits, 32),
+  *d = (MatrixDescriptor){.start = address_field(bits, 0),
+                          .leading = address_field(bits, 16),
+                          .stride = address_field(bits, 32),
                           .base_offset = (uint32_t)(bits >> 49 & 7),
                           .swizzle = swizzles[bits >> 62],
                           .swizzle_shift = swizzles[bits >> 62] ? __builtin_ctz(swizzles[bits >> 62]) : 0,
@@ -92,7 +92,7 @@ static DescriptorFinding formal(const char *text) { return (DescriptorFinding){H
 
 // PTX ISA 9.7.16.5.1, "matrix base offset": 0 for a tile that starts where its swizzle pattern does, else bits 7-9 of that
 // place. A step inside the pattern's first line leaves them as they are.
-static DescriptorFinding check_start(const MatrixDescriptor *d) {
+static DescriptorFinding check_tile_start(const MatrixDescriptor *d) {
   if (!d->swizzle) return (DescriptorFinding){0};
   uint32_t repeat = 8 * d->swizzle, past = d->start % repeat;
   if (d->base_offset && (((d->start >> 7) - d->base_offset) & descriptor_mask(d)))
@@ -113,7 +113,7 @@ DescriptorFinding descriptor_check(uint64_t bits, const MatrixDescriptor *d) {
                  "right by 4");
   if (bits & 3ull << 14) return fault("bits 14-15 are set: the address was not shifted right by 4");
   if (bits & 3ull << 30) return fault("bits 30-31 are set: the leading byte offset was not shifted right by 4");
-  DescriptorFinding start = check_start(d);
+  DescriptorFinding start = check_tile_start(d);
   if (start.text) return start;
   if (bits & 1ull << 46)
     return formal(sentence("bits 46-48 are set: they belong to another architecture's descriptor. %s", ignored));

@@ -33,7 +33,7 @@ static Request row_request(Warp *warp, const MatrixMove *move, AccessKind kind, 
   return request;
 }
 
-static void load_matrices(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_ldmatrix(Warp *warp, const Inst *inst, Mask mask) {
   const MatrixMove *move = inst->extra;
   u16 rows[LANES][BLOCK];
   if (!fragment_whole_warp(warp, inst, mask)) return;
@@ -41,7 +41,7 @@ static void load_matrices(Warp *warp, const Inst *inst, Mask mask) {
   if (fragment_access(warp, inst, &request)) fragment_from_tile(warp, &move->fragment, rows, move->strides);
 }
 
-static void store_matrices(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_stmatrix(Warp *warp, const Inst *inst, Mask mask) {
   const MatrixMove *move = inst->extra;
   u16 rows[LANES][BLOCK];
   if (!fragment_whole_warp(warp, inst, mask)) return;
@@ -54,7 +54,7 @@ typedef struct Transposition {
   Fragment from, to;
 } Transposition;
 
-static void transpose_matrix(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_movmatrix(Warp *warp, const Inst *inst, Mask mask) {
   const Transposition *transposition = inst->extra;
   u16 tile[BLOCK * BLOCK];
   if (!fragment_whole_warp(warp, inst, mask)) return;
@@ -65,7 +65,7 @@ static void transpose_matrix(Warp *warp, const Inst *inst, Mask mask) {
 // ---- decoding ----
 
 // ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [p], and stmatrix with its operands the other way round.
-static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *source, bool is_load, Inst *inst) {
+static DecodeResult decode_matrix_rows(Decoder *decoder, const PtxInstruction *source, bool is_load, Inst *inst) {
   static const char *const allowed[] = {"sync", "aligned", "m8n8",   "x1",          "x2",
                                         "x4",   "trans",   "shared", "shared::cta", NULL};
   static const char *const counts[] = {"x1", "x2", "x4", NULL};
@@ -83,7 +83,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   move->lanes = FULL_MASK >> (LANES - (BLOCK << count));
   move->space = space_of(source);
   inst->extra = move;
-  inst->execute = is_load ? load_matrices : store_matrices;
+  inst->execute = is_load ? execute_ldmatrix : execute_stmatrix;
   if (!fragment_registers(decoder, source, &source->operands[!is_load], 1 << count, is_load, &move->fragment))
     return DECODE_FAILED;
   return decode_address_plan(decoder, source, &source->operands[is_load], move->space, &move->address);
@@ -104,14 +104,14 @@ DecodeResult decode_movmatrix(Decoder *decoder, const PtxInstruction *source, In
   transposition->to.registers[0] = decoder_destination(decoder, &source->operands[0], PTX_B32);
   transposition->from.registers[0] = decoder_source(decoder, &source->operands[1], PTX_B32);
   inst->extra = transposition;
-  inst->execute = transpose_matrix;
+  inst->execute = execute_movmatrix;
   return DECODED;
 }
 
 DecodeResult decode_ldmatrix(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  return decode_transfer(decoder, source, true, inst);
+  return decode_matrix_rows(decoder, source, true, inst);
 }
 
 DecodeResult decode_stmatrix(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  return decode_transfer(decoder, source, false, inst);
+  return decode_matrix_rows(decoder, source, false, inst);
 }

@@ -86,7 +86,7 @@ static const struct {
   ElementType low, high;  // A's and B's types
   bool sparse;
   int m, k;
-} shapes[] = {
+} mma_shapes[] = {
     {ELEMENT_F16, ELEMENT_BF16, false, 16, 8},   {ELEMENT_F16, ELEMENT_BF16, false, 16, 16},
     {ELEMENT_F16, ELEMENT_BF16, true, 16, 16},   {ELEMENT_F16, ELEMENT_BF16, true, 16, 32},
     {ELEMENT_TF32, ELEMENT_TF32, false, 16, 4},  {ELEMENT_TF32, ELEMENT_TF32, false, 16, 8},
@@ -102,26 +102,26 @@ static const struct {
 };
 
 // The list of shapes for an error.
-static DecodeResult wrong_shape(Decoder *decoder, const PtxInstruction *source, ElementType a, bool sparse) {
+static DecodeResult wrong_mma_shape(Decoder *decoder, const PtxInstruction *source, ElementType a, bool sparse) {
   char list[120] = "";
   int used = 0;
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    if (a >= shapes[i].low && a <= shapes[i].high && sparse == shapes[i].sparse)
-      used += snprintf(list + used, sizeof list - (size_t)used, "%s.m%dn8k%d", used ? " or " : "", shapes[i].m,
-                       shapes[i].k);
+  for (size_t i = 0; i < sizeof mma_shapes / sizeof *mma_shapes; i++)
+    if (a >= mma_shapes[i].low && a <= mma_shapes[i].high && sparse == mma_shapes[i].sparse)
+      used += snprintf(list + used, sizeof list - (size_t)used, "%s.m%dn8k%d", used ? " or " : "", mma_shapes[i].m,
+                       mma_shapes[i].k);
   return decoder_error(decoder, source, "the shape must be %s", list);
 }
 
 static bool shape_exists(ElementType a, bool sparse, int m, int n, int k) {
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    if (a >= shapes[i].low && a <= shapes[i].high && sparse == shapes[i].sparse && m == shapes[i].m && n == 8 &&
-        k == shapes[i].k)
+  for (size_t i = 0; i < sizeof mma_shapes / sizeof *mma_shapes; i++)
+    if (a >= mma_shapes[i].low && a <= mma_shapes[i].high && sparse == mma_shapes[i].sparse && m == mma_shapes[i].m &&
+        n == 8 && k == mma_shapes[i].k)
       return true;
   return false;
 }
 
 // A and B may differ among FP8, and in sign.
-static bool alike(ElementType a, ElementType b) {
+static bool can_multiply(ElementType a, ElementType b) {
   static const ElementType low[] = {ELEMENT_E4M3, ELEMENT_S8, ELEMENT_S4};
   for (int i = 0; i < 3; i++)
     if (a >= low[i] && a <= low[i] + 1 && b >= low[i] && b <= low[i] + 1) return true;
@@ -130,7 +130,7 @@ static bool alike(ElementType a, ElementType b) {
 
 // The types of D, A, B and C that the arithmetic exists for.
 static bool types_fit(const PtxInstruction *source, ElementType types[4], bool sparse) {
-  if (element_types(source, types) != 4 || types[0] != types[3] || !alike(types[1], types[2])) return false;
+  if (element_types(source, types) != 4 || types[0] != types[3] || !can_multiply(types[1], types[2])) return false;
   ElementType d = types[0], a = types[1];
   if (element_is_integer(a)) return d == ELEMENT_S32;
   bool half_too = a == ELEMENT_F16 || ((a == ELEMENT_E4M3 || a == ELEMENT_E5M2) && !sparse);
@@ -148,7 +148,7 @@ static bool layouts_fit(const PtxInstruction *source) {
 }
 
 // .satfinite of integers; .xor.popc or .and.popc of single bits, and only of those.
-static bool options_fit(const PtxInstruction *source, ElementType a) {
+static bool mma_options_fit(const PtxInstruction *source, ElementType a) {
   bool operation = ptx_has(source, "xor") != ptx_has(source, "and"), bits = a == ELEMENT_B1;
   bool any = ptx_has(source, "xor") || ptx_has(source, "and") || ptx_has(source, "popc");
   if (bits ? !operation || !ptx_has(source, "popc") : any) return false;
@@ -166,8 +166,8 @@ static bool decode_metadata(Decoder *decoder, const PtxInstruction *source, Mult
   return false;
 }
 
-static void plan_multiply(const PtxInstruction *source, const ElementType types[4], int m, int k, bool sparse,
-                          Multiply *multiply) {
+static void plan_mma(const PtxInstruction *source, const ElementType types[4], int m, int k, bool sparse,
+                     Multiply *multiply) {
   int a_units = k * element_bits(types[1]) / (sparse ? 32 : 16), b_units = k * element_bits(types[2]) / 16;
   bool wide = types[0] != ELEMENT_F16;
   multiply->product = (Product){.a = types[1],
@@ -203,12 +203,12 @@ DecodeResult decode_mma(Decoder *decoder, const PtxInstruction *source, Inst *in
   if (doubles) return decode_multiply_f64(decoder, source, n == 8 && !sparse ? m : 0, k, inst);
   if (!types_fit(source, types, sparse))
     return decoder_error(decoder, source, "there is no product with these types of D, A, B and C");
-  if (!shape_exists(types[1], sparse, m, n, k)) return wrong_shape(decoder, source, types[1], sparse);
-  if (!options_fit(source, types[1]))
+  if (!shape_exists(types[1], sparse, m, n, k)) return wrong_mma_shape(decoder, source, types[1], sparse);
+  if (!mma_options_fit(source, types[1]))
     return decoder_error(decoder, source, ".satfinite is for integers, .xor.popc or .and.popc for .b1");
   if (!element_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   Multiply *multiply = decoder_allocate(decoder, sizeof *multiply);
-  plan_multiply(source, types, m, k, sparse, multiply);
+  plan_mma(source, types, m, k, sparse, multiply);
   inst->extra = multiply;
   inst->execute = multiply_fragments;
   const PtxOperand *o = source->operands;

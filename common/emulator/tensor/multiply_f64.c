@@ -27,7 +27,7 @@ static f64 *element_of_a(f64 a[MAX_ROWS][MAX_K], const MultiplyF64 *plan, int i,
 }
 
 // fma.f64: of NaNs the second factor's comes first, then the addend's. An invalid operation gives a negative NaN.
-static f64 multiply_add(f64 x, f64 y, f64 z) {
+static f64 fma_f64_nan(f64 x, f64 y, f64 z) {
   f64 result = fma(x, y, z);
   if (result == result) return result;
   if (x == x && y == y && z == z) return f64_from_bits(0xfff8000000000000);
@@ -45,12 +45,12 @@ static void multiply_lanes(Warp *warp, const MultiplyF64 *plan) {
     for (int lane = 0; lane < LANES; lane++) {
       int m = lane / 4 + i / 2 * 8, n = lane % 4 * 2 + i % 2;
       f64 sum = SLOT(warp, plan->c[i], const f64)[lane];
-      for (int k = 0; k < depth; k++) sum = multiply_add(a[m][k], b[k][n], sum);
+      for (int k = 0; k < depth; k++) sum = fma_f64_nan(a[m][k], b[k][n], sum);
       SLOT(warp, plan->d[i], f64)[lane] = sum;
     }
 }
 
-static void execute(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_multiply_f64(Warp *warp, const Inst *inst, Mask mask) {
   const MultiplyF64 *plan = inst->extra;
   if (!fragment_whole_warp(warp, inst, mask)) return;
   fesetround(plan->rounding);
@@ -59,7 +59,7 @@ static void execute(Warp *warp, const Inst *inst, Mask mask) {
   warp_counts(warp, inst)->flops += 2u * (unsigned)(plan->rows * COLUMNS * plan->depth);
 }
 
-static bool take_registers(Decoder *decoder, const PtxInstruction *source, int operand, int count, Slot *slots) {
+static bool decode_registers(Decoder *decoder, const PtxInstruction *source, int operand, int count, Slot *slots) {
   const PtxOperand *o = &source->operands[operand];
   int have = o->kind == PTX_OPERAND_VECTOR ? o->item_count : 0;
   if (have != count) {
@@ -89,9 +89,10 @@ DecodeResult decode_multiply_f64(Decoder *decoder, const PtxInstruction *source,
   plan->rounding = rounding_mode(rounding < 0 ? ROUND_NEAREST : (Rounding)rounding);
   plan->multiply = multiply_lanes;
   inst->extra = plan;
-  inst->execute = execute;
-  bool fit = take_registers(decoder, source, 0, m / 4, plan->d) &&
-             take_registers(decoder, source, 1, m * k / LANES, plan->a) &&
-             take_registers(decoder, source, 2, k / 4, plan->b) && take_registers(decoder, source, 3, m / 4, plan->c);
+  inst->execute = execute_multiply_f64;
+  bool fit = decode_registers(decoder, source, 0, m / 4, plan->d) &&
+             decode_registers(decoder, source, 1, m * k / LANES, plan->a) &&
+             decode_registers(decoder, source, 2, k / 4, plan->b) &&
+             decode_registers(decoder, source, 3, m / 4, plan->c);
   return fit ? DECODED : DECODE_FAILED;
 }

@@ -12,7 +12,7 @@
 // ---- decoding ----
 
 // The line's elements, one after the other.
-static void unpack(ElementType type, const uint8_t *line, int count, int16_t *values) {
+static void unpack_line(ElementType type, const uint8_t *line, int count, int16_t *values) {
   switch (type) {
   case ELEMENT_S8:
     for (int k = 0; k < count; k++) values[k] = (int8_t)line[k];
@@ -37,7 +37,7 @@ void integers_decode(const Product *product, ElementType type, ProductOperand *o
   int stored = places ? product->depth / 2 : product->depth;
   for (int i = 0; i < o->lines; i++, packed += pitch) {
     int16_t values[PRODUCT_MAX_DEPTH], *line = o->integers[i];
-    unpack(type, packed, stored, places ? values : line);
+    unpack_line(type, packed, stored, places ? values : line);
     if (places) {
       memset(line, 0, (size_t)product->depth * sizeof *line);
       for (int k = 0; k < stored; k++) line[places->k[i][k]] = values[k];

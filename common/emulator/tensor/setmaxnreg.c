@@ -76,9 +76,10 @@ static int spare(const Block *block) {
 
 // ---- reports ----
 
-static void misuse(const Warp *warp, const Inst *inst, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void report_setmaxnreg(const Warp *warp, const Inst *inst, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-static void misuse(const Warp *warp, const Inst *inst, const char *format, ...) {
+static void report_setmaxnreg(const Warp *warp, const Inst *inst, const char *format, ...) {
   char detail[400];
   va_list arguments;
   va_start(arguments, format);
@@ -87,7 +88,7 @@ static void misuse(const Warp *warp, const Inst *inst, const char *format, ...) 
   hazard_report(warp, inst, __builtin_ctz(warp->live), HAZARD_SETMAXNREG, 0, 0, "%s", detail);
 }
 
-static void line_of(const Warp *warp, const Inst *inst, char *text, size_t size) {
+static void print_line(const Warp *warp, const Inst *inst, char *text, size_t size) {
   const char *file;
   int line;
   bool known = instruction_line(warp_launch(warp)->program->module, inst->source, &file, &line);
@@ -96,7 +97,7 @@ static void line_of(const Warp *warp, const Inst *inst, char *text, size_t size)
 
 // ---- the warps of a warpgroup ----
 
-static bool knows(const Warp *warp, const Warp *other) {
+static bool knows_share(const Warp *warp, const Warp *other) {
   const Clocks *known = warp->clocks[__builtin_ctz(warp->live)].known;
   return known && known->clock[warp_thread(other, other->share.lane)] >= other->share.clock;
 }
@@ -109,16 +110,17 @@ static void check_warpgroup(const Warp *warp, const Inst *inst) {
     const Warp *other = &block->warps[w];
     if (other == warp) continue;
     if (!other->live && other->share.adjusted < own)
-      misuse(warp, inst, "warp %d of the same warpgroup has exited without it", other->index);
+      report_setmaxnreg(warp, inst, "warp %d of the same warpgroup has exited without it", other->index);
     if (!other->share.adjusted) continue;
     char line[40];
-    line_of(warp, other->share.last, line, sizeof line);
+    print_line(warp, other->share.last, line, sizeof line);
     if (other->share.adjusted == own && other->share.last != inst)
-      misuse(warp, inst, "warp %d executes another setmaxnreg than warp %d of its warpgroup, at %s", warp->index,
-             other->index, line);
-    else if (other->share.adjusted > own || (other->share.adjusted == own - 1 && !knows(warp, other)))
-      misuse(warp, inst, "the warpgroup's warps have not synchronised since their last setmaxnreg (warp %d's, at %s)",
-             other->index, line);
+      report_setmaxnreg(warp, inst, "warp %d executes another setmaxnreg than warp %d of its warpgroup, at %s",
+                        warp->index, other->index, line);
+    else if (other->share.adjusted > own || (other->share.adjusted == own - 1 && !knows_share(warp, other)))
+      report_setmaxnreg(warp, inst,
+                        "the warpgroup's warps have not synchronised since their last setmaxnreg (warp %d's, at %s)",
+                        other->index, line);
   }
 }
 
@@ -138,7 +140,7 @@ void setmaxnreg_check_exit(const Warp *warp) {
 // ---- execution ----
 
 // What is wrong with asking for so many registers; it does not stop the launch.
-static void check(const Warp *warp, const Inst *inst, bool takes, int wanted) {
+static void check_request(const Warp *warp, const Inst *inst, bool takes, int wanted) {
   if (!is_settled(warp->block)) {
     bool bounded = start_registers(warp->block) > 0;
     hazard_report_graded(HAZARD_NOTE, warp, inst, __builtin_ctz(warp->live), HAZARD_SETMAXNREG, 0, 0, "%s",
@@ -151,14 +153,16 @@ static void check(const Warp *warp, const Inst *inst, bool takes, int wanted) {
   int now = registers_of(warp);
   check_warpgroup(warp, inst);
   if (!is_settled(warp->block) && !warp->share.adjusted) return;
-  if (takes && wanted < now) misuse(warp, inst, ".inc to %d registers a thread, and the warp has %d", wanted, now);
-  if (!takes && wanted > now) misuse(warp, inst, ".dec to %d registers a thread, and the warp has %d", wanted, now);
+  if (takes && wanted < now)
+    report_setmaxnreg(warp, inst, ".inc to %d registers a thread, and the warp has %d", wanted, now);
+  if (!takes && wanted > now)
+    report_setmaxnreg(warp, inst, ".dec to %d registers a thread, and the warp has %d", wanted, now);
 }
 
-static void adjust(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_setmaxnreg(Warp *warp, const Inst *inst, Mask mask) {
   int wanted = (int)inst->immediate, lane = __builtin_ctz(mask);
   bool takes = inst->flags, first_try = !warp->share.asked;
-  if (first_try && warp_launch(warp)->hazards) check(warp, inst, takes, wanted);
+  if (first_try && warp_launch(warp)->hazards) check_request(warp, inst, takes, wanted);
   if (!start_registers(warp->block)) return;
   warp->share.asked = takes && wanted - registers_of(warp) > spare(warp->block);
   if (warp->share.asked) {
@@ -238,6 +242,6 @@ DecodeResult decode_setmaxnreg(Decoder *decoder, const PtxInstruction *source, I
   inst->flags = takes;
   if (takes && count->value > decoder->program->largest_inc) decoder->program->largest_inc = (int)count->value;
   inst->converge = CONVERGE_ALIGNED;
-  inst->execute = adjust;
+  inst->execute = execute_setmaxnreg;
   return DECODED;
 }

@@ -47,8 +47,8 @@ ALWAYS_INLINE Rules rules_of(TensorFormat format, int depth) {
   return is_fp8 ? (Rules){depth, 13, 13} : (Rules){depth, 25, 52};
 }
 
-ALWAYS_INLINE int smaller(int x, int y) { return x < y ? x : y; }
-ALWAYS_INLINE int larger(int x, int y) { return x > y ? x : y; }
+ALWAYS_INLINE int smaller_of(int x, int y) { return x < y ? x : y; }
+ALWAYS_INLINE int larger_of(int x, int y) { return x > y ? x : y; }
 
 ALWAYS_INLINE uint32_t exponent_field(Layout layout, uint32_t bits) {
   return bits >> layout.fraction_bits & ((1u << layout.exponent_bits) - 1);
@@ -76,7 +76,7 @@ ALWAYS_INLINE int32_t significand_of(Layout layout, uint32_t bits) {
 
 ALWAYS_INLINE int32_t exponent_of(Layout layout, uint32_t bits) {
   int32_t field = (int32_t)exponent_field(layout, bits);
-  return (field | (int32_t)fraction_field(layout, bits)) == 0 ? ZERO_EXPONENT : larger(field, 1) - layout.bias;
+  return (field | (int32_t)fraction_field(layout, bits)) == 0 ? ZERO_EXPONENT : larger_of(field, 1) - layout.bias;
 }
 
 // 2^exponent, which must be that of a normal number.
@@ -97,10 +97,10 @@ ALWAYS_INLINE uint32_t round_to_f32(double sum) {
 // 2^-112, the result has its fp16 fields where fp32 has its own, also when it is subnormal.
 ALWAYS_INLINE uint16_t round_to_f16(double sum) {
   double magnitude = fabs(sum);
-  int32_t exponent = larger((int32_t)(f64_bits(magnitude) >> 52) - 1023, -14);
+  int32_t exponent = larger_of((int32_t)(f64_bits(magnitude) >> 52) - 1023, -14);
   double rounder = power_f64(exponent - 10 + 52);
   double rounded = magnitude + rounder - rounder;
-  int32_t bits = smaller((int32_t)(f32_bits((float)(rounded * 0x1p-112)) >> 13), 0x7c00);
+  int32_t bits = smaller_of((int32_t)(f32_bits((float)(rounded * 0x1p-112)) >> 13), 0x7c00);
   int32_t sign = bits ? (int32_t)(f64_bits(sum) >> 48 & 0x8000) : 0;
   return (uint16_t)(bits | sign);
 }
@@ -130,7 +130,7 @@ ALWAYS_INLINE Term decode_term(Layout layout, uint32_t bits) {
 }
 
 // An infinity times a zero is NaN. Signs multiply, of infinities too: those have a significand.
-ALWAYS_INLINE Term multiply(Term x, Term y) {
+ALWAYS_INLINE Term multiply_terms(Term x, Term y) {
   Term product = {FINITE, x.significand * y.significand, x.exponent + y.exponent, x.fraction_bits + y.fraction_bits};
   if (x.special || y.special) product.special = product.significand > 0 ? POSITIVE_INFINITY : NEGATIVE_INFINITY;
   if (product.special && !product.significand) product.special = NOT_A_NUMBER;
@@ -148,7 +148,7 @@ ALWAYS_INLINE Special add_special(Special x, Special y) {
 ALWAYS_INLINE int64_t truncate(Term term, int32_t top, int fraction_bits) {
   int shift = fraction_bits - term.fraction_bits - (top - term.exponent);
   int64_t magnitude = term.significand < 0 ? -term.significand : term.significand;
-  magnitude = shift >= 0 ? magnitude << shift : magnitude >> smaller(-shift, 63);
+  magnitude = shift >= 0 ? magnitude << shift : magnitude >> smaller_of(-shift, 63);
   return term.significand < 0 ? -magnitude : magnitude;
 }
 
@@ -174,13 +174,13 @@ static double dot_product(const TermRow *row, const TensorB *b, int n, Rules rul
   const Layout layout = layouts[b->format];
   Term terms[TENSOR_MAX_DEPTH + 1];
   int count = row->count;
-  for (int i = 0; i < count; i++) terms[i] = multiply(row->terms[i], decode_term(layout, b->bits[row->k[i]][n]));
+  for (int i = 0; i < count; i++) terms[i] = multiply_terms(row->terms[i], decode_term(layout, b->bits[row->k[i]][n]));
   terms[count++] = decode_term(layouts[c_format], c);
 
   int32_t top = SMALLEST_TOP;
   int64_t total = 0;
   *special = FINITE;
-  for (int i = 0; i < count; i++) top = larger(top, terms[i].exponent);
+  for (int i = 0; i < count; i++) top = larger_of(top, terms[i].exponent);
   for (int i = 0; i < count; i++) total += truncate(terms[i], top, rules.fraction_bits);
   for (int i = 0; i < count; i++) *special = add_special(*special, terms[i].special);
   return (double)total * power_f64(top - rules.fraction_bits);
@@ -196,7 +196,7 @@ enum { WIDEST = 45 };
 // is hard) become zero: then no sum of products overflows.
 ALWAYS_INLINE float scaled_value(Layout layout, uint32_t bits, int32_t exponent) {
   int32_t significand = significand_of(layout, bits) & -(exponent >= -WIDEST);
-  float magnitude = (float)significand * power_f32(larger(exponent, -WIDEST) - layout.fraction_bits);
+  float magnitude = (float)significand * power_f32(larger_of(exponent, -WIDEST) - layout.fraction_bits);
   return f32_from_bits(f32_bits(magnitude) | (uint32_t)is_negative(layout, bits) << 31);
 }
 
@@ -207,7 +207,7 @@ ALWAYS_INLINE int32_t is_hard(Layout layout, uint32_t bits, int32_t exponent) {
 }
 
 ALWAYS_INLINE void include_exponents(int lines, Layout layout, const uint32_t *restrict bits, int32_t *restrict scale) {
-  for (int i = 0; i < lines; i++) scale[i] = larger(scale[i], exponent_of(layout, bits[i]));
+  for (int i = 0; i < lines; i++) scale[i] = larger_of(scale[i], exponent_of(layout, bits[i]));
 }
 
 ALWAYS_INLINE void scale_numbers(int lines, Layout layout, const uint32_t *restrict bits, const int32_t *restrict scale,
@@ -254,8 +254,8 @@ ALWAYS_INLINE uint32_t element_at(const void *elements, int i, int size, uint32_
   return (((const uint32_t *)elements)[i] ^ sign) & 0xffffe000;
 }
 
-ALWAYS_INLINE void copy_elements(TensorOperand *o, int depth, const void *elements, int size, int line_stride,
-                                 int k_stride, bool negate) {
+ALWAYS_INLINE void copy_operand(TensorOperand *o, int depth, const void *elements, int size, int line_stride,
+                                int k_stride, bool negate) {
   const uint32_t sign = negate ? 1u << (8 * size - 1) : 0;
   for (int k = 0; k < o->depth; k++) {
     const int used = k < depth ? o->lines : 0;
@@ -264,7 +264,7 @@ ALWAYS_INLINE void copy_elements(TensorOperand *o, int depth, const void *elemen
   }
 }
 
-static void begin(TensorOperand *o, TensorFormat format, int lines, int depth) {
+static void begin_operand(TensorOperand *o, TensorFormat format, int lines, int depth) {
   o->format = format;
   o->lines = lines;
   o->depth = depth <= 8 && format == TENSOR_TF32 ? 8 : depth <= 16 ? 16 : depth <= 32 ? 32 : 64;
@@ -273,13 +273,13 @@ static void begin(TensorOperand *o, TensorFormat format, int lines, int depth) {
 
 static void decode(TensorOperand *o, TensorFormat format, int lines, int depth, const void *elements, int line_stride,
                    int k_stride, bool negate) {
-  begin(o, format, lines, depth);
+  begin_operand(o, format, lines, depth);
   if (format == TENSOR_F16 || format == TENSOR_BF16)
-    copy_elements(o, depth, elements, 2, line_stride, k_stride, negate);
+    copy_operand(o, depth, elements, 2, line_stride, k_stride, negate);
   else if (format == TENSOR_TF32)
-    copy_elements(o, depth, elements, 4, line_stride, k_stride, negate);
+    copy_operand(o, depth, elements, 4, line_stride, k_stride, negate);
   else
-    copy_elements(o, depth, elements, 1, line_stride, k_stride, negate);
+    copy_operand(o, depth, elements, 1, line_stride, k_stride, negate);
   scale_operand(o);
 }
 
@@ -292,7 +292,7 @@ void tensor_decode_sparse_a(TensorA *a, TensorFormat format, int rows, int depth
                             const uint8_t (*places)[TENSOR_MAX_DEPTH], bool negate) {
   const int size = format == TENSOR_TF32 ? 4 : format == TENSOR_F16 || format == TENSOR_BF16 ? 2 : 1;
   const uint32_t sign = negate ? 1u << (8 * size - 1) : 0;
-  begin(a, format, rows, depth);
+  begin_operand(a, format, rows, depth);
   for (int k = 0; k < a->depth; k++)
     for (int m = 0; m < padded(rows); m++) a->bits[k][m] = 0;
   for (int m = 0; m < rows; m++) {
@@ -342,13 +342,13 @@ ALWAYS_INLINE void find_product_top(const TensorA *a, const TensorB *b, int m, R
 
 // Steps 1 and 2 for C.
 ALWAYS_INLINE void align_c(int columns, Layout layout, Rules rules, Row *restrict row) {
-  const int up = larger(rules.fraction_bits - layout.fraction_bits, 0);
-  const int down = larger(layout.fraction_bits - rules.fraction_bits, 0);
+  const int up = larger_of(rules.fraction_bits - layout.fraction_bits, 0);
+  const int down = larger_of(layout.fraction_bits - rules.fraction_bits, 0);
   for (int n = 0; n < columns; n++) {
     uint32_t c = row->c[n];
     int32_t exponent = exponent_of(layout, c);
-    int32_t top = larger(larger(row->top[n], exponent), SMALLEST_TOP);
-    int32_t term = significand_of(layout, c) << up >> smaller(top - exponent + down, 31);
+    int32_t top = larger_of(larger_of(row->top[n], exponent), SMALLEST_TOP);
+    int32_t term = significand_of(layout, c) << up >> smaller_of(top - exponent + down, 31);
     row->top[n] = top;
     row->c_term[n] = is_negative(layout, c) ? -term : term;
   }
@@ -363,7 +363,7 @@ ALWAYS_INLINE void sum_products(const TensorA *a, const TensorB *b, int m, Rules
   EACH_K(rules) a_value[k] = a->value[k][m];
   for (int n = 0; n < columns; n++) {
     int32_t exponent = a_scale + b->scale[n] + rules.fraction_bits - row->top[n];
-    float power = power_f32(larger(smaller(exponent, 115), -35));
+    float power = power_f32(larger_of(smaller_of(exponent, 115), -35));
     int32_t products = 0;
     EACH_K(rules) products += (int32_t)(a_value[k] * power * b->value[k][n]);
     row->products[n] = products;

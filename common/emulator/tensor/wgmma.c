@@ -108,7 +108,8 @@ ALWAYS_INLINE void move_accumulators(const WgmmaPlan *plan, WgmmaWork *work, voi
   }
 }
 
-static void multiply(const WgmmaPlan *plan, WgmmaWork *work, const ProductOperand *a, const ProductOperand *b) {
+static void multiply_matrices(const WgmmaPlan *plan, WgmmaWork *work, const ProductOperand *a,
+                              const ProductOperand *b) {
   union {
     u32 wide[WARP_ROWS][MAX_N];
     u16 f16[WARP_ROWS][MAX_N];
@@ -140,7 +141,7 @@ static void perform_wgmma(Cluster *cluster, AsyncOp *op) {
   product_decode_a(&plan->product, a, WARP_ROWS, a_packed, plan->product.sparse ? &places : NULL);
   const ProductOperand *b = decode_b(plan, b_packed);
   collect_inputs(work, plan);
-  multiply(plan, work, a, b);
+  multiply_matrices(plan, work, a, b);
   op->warp->wgmma->performed = op->number;
   registers_receive(op->warp, op->number, work->values);
 }
@@ -233,7 +234,7 @@ static void read_matrix(const Actor *actor, Region *shared, const MatrixDescript
   if (end > start) race_read_by(actor, shared, start - shared->base, (int)(end - start));
 }
 
-static AsyncOp *find_operation(Warp *warp, uint32_t number) {
+static AsyncOp *find_wgmma(Warp *warp, uint32_t number) {
   const GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
   for (int i = queue->count - 1; i >= 0; i--)
     if (queue->entries[i].op->number == number) return queue->entries[i].op;
@@ -247,7 +248,7 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   Cluster *cluster = op->warp->block->cluster;
   Clocks *known[WARPGROUP_WARPS];
   for (int i = 0; i < WARPGROUP_WARPS; i++) {
-    AsyncOp *part = find_operation(warpgroup_warp(op->warp, i), op->number);
+    AsyncOp *part = find_wgmma(warpgroup_warp(op->warp, i), op->number);
     known[i] = part->known;
     part->known = NULL;  // it is not needed again, and operations in flight are many
   }
@@ -316,7 +317,7 @@ static void take_metadata(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan) 
 }
 
 // Takes the accumulators, which from now on name this operation's results, and the A registers.
-static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan) {
+static void name_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan) {
   Warp *warp = op->warp;
   WgmmaState *state = warp->wgmma;
   WgmmaWork *work = op->payload;
@@ -331,7 +332,7 @@ static void take_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
   }
   for (int i = 0; i < plan->accumulators; i++) {
     RegisterName *name = &state->names[plan->d[i] / SLOT_UNIT];
-    AsyncOp *source = name->number > state->performed ? find_operation(warp, name->number) : NULL;
+    AsyncOp *source = name->number > state->performed ? find_wgmma(warp, name->number) : NULL;
     if (name->read_by > state->waited)
       hazard_report(warp, inst, 0, HAZARD_REGISTER_IN_FLIGHT, 0, 0,
                     "its accumulator is an A register of a wgmma in flight");
@@ -371,7 +372,7 @@ static AsyncOp *new_operation(Warp *warp, const Inst *inst, Mask mask, const War
   return op;
 }
 
-static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   const WgmmaPlan *plan = inst->extra;
   WgmmaState *state = wgmma_state(warp);
   uint32_t number = state->issued + 1;
@@ -391,7 +392,7 @@ static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   AsyncOp *op = new_operation(warp, inst, mask, turn);
   op->number = state->issued = number;
   if (plan->product.sparse) take_metadata(op, inst, plan);
-  take_registers(op, inst, plan);
+  name_registers(op, inst, plan);
   group_add(async_groups(warp, GROUP_WGMMA), mask, op);
   if (warp_launch(warp)->hazards) {
     if (warp->index % WARPGROUP_WARPS == 0) turn->issue = async_issue_by(op, mask, WARPGROUP_WARPS);
@@ -404,7 +405,7 @@ static void issue_wgmma(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- fence, commit, wait ----
 
-static void wgmma_fence(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_wgmma_fence(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   (void)mask;
   wgmma_state(warp)->fences++;
@@ -420,7 +421,7 @@ static void perform_some(Warp *warp, GroupQueue *queue) {
     async_finish(cluster, queue->entries[i].op);
 }
 
-static void wgmma_commit(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_wgmma_commit(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
   group_commit(queue, mask);
@@ -435,7 +436,7 @@ static uint32_t last_to_wait_for(const GroupQueue *queue, int lane, uint32_t all
   return number;
 }
 
-static void wgmma_wait(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_wgmma_wait(Warp *warp, const Inst *inst, Mask mask) {
   GroupQueue *queue = async_groups(warp, GROUP_WGMMA);
   WgmmaState *state = wgmma_state(warp);
   uint32_t number = last_to_wait_for(queue, __builtin_ctz(mask), (uint32_t)inst->immediate);
@@ -471,7 +472,7 @@ DecodeResult decode_wgmma(Decoder *decoder, const PtxInstruction *source, Inst *
   if (!decode_aligned(decoder, source, inst)) return DECODE_FAILED;
   WgmmaPlan *plan = decoder_allocate(decoder, sizeof *plan);
   inst->extra = plan;
-  inst->execute = issue_wgmma;
+  inst->execute = execute_wgmma;
   return wgmma_plan_decode(decoder, source, plan) ? DECODED : DECODE_FAILED;
 }
 
@@ -485,6 +486,6 @@ DecodeResult decode_wgmma_group(Decoder *decoder, const PtxInstruction *source, 
                 source->operands[0].value > 7))
     return decoder_error(decoder, source, "N is an immediate from 0 to 7");
   if (waits) inst->immediate = source->operands[0].value;
-  inst->execute = waits ? wgmma_wait : commits ? wgmma_commit : wgmma_fence;
+  inst->execute = waits ? execute_wgmma_wait : commits ? execute_wgmma_commit : execute_wgmma_fence;
   return DECODED;
 }

@@ -14,7 +14,7 @@ static bool n_exists(int n, ElementType a) {
   return !element_is_integer(a) || n <= 32 || n % 16 == 0;
 }
 
-static DecodeResult wrong_shape(Decoder *decoder, const PtxInstruction *source, const Product *product) {
+static DecodeResult wrong_wgmma_shape(Decoder *decoder, const PtxInstruction *source, const Product *product) {
   return decoder_error(decoder, source, "the shape must be .m64nNk%d with N from 8 to 256 in steps of 8%s",
                        depth_of(product->a) * (product->sparse ? 2 : 1),
                        element_is_integer(product->a) ? ", above 32 of 16" : "");
@@ -73,7 +73,7 @@ static bool decode_types(Decoder *decoder, const PtxInstruction *source, WgmmaPl
 }
 
 // .satfinite is for integers of 8 bits, .and.popc for single bits.
-static bool options_fit(const PtxInstruction *source, ElementType a) {
+static bool wgmma_options_fit(const PtxInstruction *source, ElementType a) {
   bool bits = a == ELEMENT_B1;
   if (ptx_has(source, "and") != bits || ptx_has(source, "popc") != bits) return false;
   return !ptx_has(source, "satfinite") || (element_is_integer(a) && !bits);
@@ -117,8 +117,8 @@ bool wgmma_plan_decode(Decoder *decoder, const PtxInstruction *source, WgmmaPlan
   if (!decode_types(decoder, source, plan)) return false;
   bool exists = shape_of(source, &m, &plan->n, &product->depth) && m == ROWS && n_exists(plan->n, product->a) &&
                 product->depth == depth_of(product->a) * (product->sparse ? 2 : 1);
-  if (!exists) return wrong_shape(decoder, source, product), false;
-  if (!options_fit(source, product->a))
+  if (!exists) return wrong_wgmma_shape(decoder, source, product), false;
+  if (!wgmma_options_fit(source, product->a))
     return decoder_error(decoder, source, ".satfinite is for 8-bit integers, .and.popc for .b1"), false;
   plan->b_bytes = product->sparse ? 2 * A_BYTES : A_BYTES;
   return element_modifiers(decoder, source, allowed) && decoder_operands(decoder, source, 4, 10) &&

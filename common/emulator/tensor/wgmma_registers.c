@@ -21,7 +21,7 @@ static bool is_wgmma(const Inst *inst) { return inst->row->registers == REGISTER
 
 static bool is_register_mov(const Program *program, const Inst *inst) {
   if (inst->row->registers != REGISTERS_RENAMED || inst->touch_count != 2) return false;
-  const Touch *touches = &program->touches[inst->touch_start];
+  const Touch *touches = touches_of(program, inst);
   return touches[0].written && !touches[1].written;
 }
 
@@ -74,7 +74,7 @@ void registers_receive(Warp *warp, uint32_t number, const uint32_t (*results)[LA
 
 // ---- what other instructions do to them ----
 
-static void report(Warp *warp, const Inst *inst, Mask mask, bool written, uint32_t number) {
+static void report_in_flight(Warp *warp, const Inst *inst, Mask mask, bool written, uint32_t number) {
   Advice advice = {.used = 0};
   async_advise_registers(&advice, warp, inst, number);
   hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_REGISTER_IN_FLIGHT, 0, 0,
@@ -115,10 +115,10 @@ static void rename_register(const WgmmaState *state, RegisterName *to, RegisterN
 
 // What an instruction does to the registers. False when it is a mov of accumulators in flight, and is done: it only
 // gives them another name.
-static bool touch(Warp *warp, const Inst *inst, Mask mask) {
+static bool touch_registers(Warp *warp, const Inst *inst, Mask mask) {
   const Program *program = warp_launch(warp)->program;
   WgmmaState *state = wgmma_state(warp);
-  const Touch *touches = &program->touches[inst->touch_start];
+  const Touch *touches = touches_of(program, inst);
   if (is_register_mov(program, inst)) {
     RegisterName *to = &state->names[touches[0].slot / SLOT_UNIT];
     const RegisterName *from = &state->names[touches[1].slot / SLOT_UNIT];
@@ -136,7 +136,7 @@ static bool touch(Warp *warp, const Inst *inst, Mask mask) {
          written_while_read = touches[t].written && name->read_by > state->waited;
     if (written_while_read && !reads_in_flight && repeats_constant(warp, inst, mask)) continue;
     if (reads_in_flight || written_while_read)
-      report(warp, inst, mask, touches[t].written, reads_in_flight ? name->number : name->read_by);
+      report_in_flight(warp, inst, mask, touches[t].written, reads_in_flight ? name->number : name->read_by);
     if (is_constant_mov(inst))
       hold_constant(state, name);
     else if (touches[t].written)
@@ -147,8 +147,8 @@ static bool touch(Warp *warp, const Inst *inst, Mask mask) {
   return true;
 }
 
-static void execute_watched(Warp *warp, const Inst *inst, Mask mask) {
-  if (touch(warp, inst, mask)) inst->unwatched(warp, inst, mask);
+static void execute_watching_wgmma(Warp *warp, const Inst *inst, Mask mask) {
+  if (touch_registers(warp, inst, mask)) inst->unwatched(warp, inst, mask);
 }
 
 // ---- which instructions ----
@@ -183,6 +183,6 @@ void wgmma_watch_program(Program *program) {
     Inst *inst = &program->code[i];
     if (is_wgmma(inst) || !touches_watched(program, inst)) continue;
     inst->unwatched = inst->execute;
-    inst->execute = execute_watched;
+    inst->execute = execute_watching_wgmma;
   }
 }

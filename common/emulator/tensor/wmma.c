@@ -18,7 +18,7 @@ typedef struct WmmaShape {
   int m, n, k;
 } WmmaShape;
 
-static const WmmaShape shapes[] = {
+static const WmmaShape wmma_shapes[] = {
     {ELEMENT_F16, ELEMENT_BF16, 16, 16, 16}, {ELEMENT_F16, ELEMENT_BF16, 32, 8, 16},
     {ELEMENT_F16, ELEMENT_BF16, 8, 32, 16},  {ELEMENT_TF32, ELEMENT_TF32, 16, 16, 8},
     {ELEMENT_S8, ELEMENT_U8, 16, 16, 16},    {ELEMENT_S8, ELEMENT_U8, 32, 8, 16},
@@ -166,7 +166,7 @@ static void move_lines(Warp *warp, const WmmaMove *move, uint8_t *lines, bool to
   }
 }
 
-static void load(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_wmma_load(Warp *warp, const Inst *inst, Mask mask) {
   const WmmaMove *move = inst->extra;
   _Alignas(UNIT_BYTES) uint8_t tile[MAX_TILE_BYTES], lines[MAX_TILE_BYTES];
   if (!fragment_whole_warp(warp, inst, mask) || !move_tile(warp, inst, move, ACCESS_READ, tile)) return;
@@ -178,7 +178,7 @@ static void load(Warp *warp, const Inst *inst, Mask mask) {
   move_lines(warp, move, move->across ? lines : tile, true);
 }
 
-static void store(Warp *warp, const Inst *inst, Mask mask) {
+static void execute_wmma_store(Warp *warp, const Inst *inst, Mask mask) {
   const WmmaMove *move = inst->extra;
   _Alignas(UNIT_BYTES) uint8_t tile[MAX_TILE_BYTES], lines[MAX_TILE_BYTES];
   if (!fragment_whole_warp(warp, inst, mask)) return;
@@ -200,9 +200,10 @@ static bool is_exchanged(const WmmaShape *shape) { return shape->n == 32; }
 static const WmmaShape *find_shape(const PtxInstruction *source, ElementType input) {
   int m, n, k;
   if (!shape_of(source, &m, &n, &k)) return NULL;
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    if (m == shapes[i].m && n == shapes[i].n && k == shapes[i].k && input >= shapes[i].low && input <= shapes[i].high)
-      return &shapes[i];
+  for (size_t i = 0; i < sizeof wmma_shapes / sizeof *wmma_shapes; i++)
+    if (m == wmma_shapes[i].m && n == wmma_shapes[i].n && k == wmma_shapes[i].k && input >= wmma_shapes[i].low &&
+        input <= wmma_shapes[i].high)
+      return &wmma_shapes[i];
   return NULL;
 }
 
@@ -254,9 +255,10 @@ static const WmmaShape *moved_shape(const PtxInstruction *source, char operand, 
   if (operand <= 'b') return find_shape(source, type);
   int m, n, k;
   if (!shape_of(source, &m, &n, &k)) return NULL;
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    if (m == shapes[i].m && n == shapes[i].n && k == shapes[i].k && is_accumulator_of(type, &shapes[i]))
-      return &shapes[i];
+  for (size_t i = 0; i < sizeof wmma_shapes / sizeof *wmma_shapes; i++)
+    if (m == wmma_shapes[i].m && n == wmma_shapes[i].n && k == wmma_shapes[i].k &&
+        is_accumulator_of(type, &wmma_shapes[i]))
+      return &wmma_shapes[i];
   return NULL;
 }
 
@@ -281,7 +283,7 @@ static void plan_move(Decoder *decoder, const PtxInstruction *source, char opera
 }
 
 // wmma.load.a.sync.aligned.layout.shape{.space}.type r, [p] {, stride}, and wmma.store.d with r and [p] exchanged
-static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *source, bool is_load, Inst *inst) {
+static DecodeResult decode_wmma_transfer(Decoder *decoder, const PtxInstruction *source, bool is_load, Inst *inst) {
   const char *const allowed[] = {is_load ? "load" : "store",
                                  "a",
                                  "b",
@@ -311,7 +313,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   WmmaMove *move = decoder_allocate(decoder, sizeof *move);
   plan_move(decoder, source, operand, shape, types[0], layout == 0, move);
   inst->extra = move;
-  inst->execute = is_load ? load : store;
+  inst->execute = is_load ? execute_wmma_load : execute_wmma_store;
   int count = declared_registers(operand, &move->fragment, types[0]);
   if (!fragment_registers(decoder, source, &source->operands[!is_load], count, is_load, &move->fragment))
     return DECODE_FAILED;
@@ -341,15 +343,15 @@ static bool has_two_layouts(const PtxInstruction *source, ElementType input) {
 }
 
 // .satfinite of integers; .xor.popc or .and.popc of single bits.
-static bool options_fit(const PtxInstruction *source, ElementType input) {
+static bool wmma_options_fit(const PtxInstruction *source, ElementType input) {
   bool popc = ptx_has(source, "popc"), one = ptx_has(source, "xor") != ptx_has(source, "and");
   if (popc != (input == ELEMENT_B1) || (popc && !one)) return false;
   if (!popc && (ptx_has(source, "xor") || ptx_has(source, "and"))) return false;
   return !ptx_has(source, "satfinite") || (element_is_integer(input) && !popc);
 }
 
-static void plan_multiply(const PtxInstruction *source, const ElementType types[4], const WmmaShape *shape,
-                          Multiply *multiply) {
+static void plan_wmma(const PtxInstruction *source, const ElementType types[4], const WmmaShape *shape,
+                      Multiply *multiply) {
   Fragment *a = is_exchanged(shape) ? &multiply->second : &multiply->first;
   Fragment *b = is_exchanged(shape) ? &multiply->first : &multiply->second;
   // nvcc makes tf32's k8 of two k4.
@@ -381,11 +383,11 @@ DecodeResult decode_wmma_mma(Decoder *decoder, const PtxInstruction *source, Ins
   if (!has_two_layouts(source, types[1]))
     return decoder_error(decoder, source, "needs .row or .col for A and for B; below a byte .row.col");
   if (types[1] == ELEMENT_F64) return decode_multiply_f64(decoder, source, shape->m, shape->k, inst);
-  if (!options_fit(source, types[1]))
+  if (!wmma_options_fit(source, types[1]))
     return decoder_error(decoder, source, ".satfinite is for integers, .xor.popc or .and.popc for .b1");
   if (!element_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   Multiply *multiply = decoder_allocate(decoder, sizeof *multiply);
-  plan_multiply(source, types, shape, multiply);
+  plan_wmma(source, types, shape, multiply);
   inst->extra = multiply;
   inst->execute = multiply_fragments;
   Fragment *a = is_exchanged(shape) ? &multiply->second : &multiply->first;
@@ -399,9 +401,9 @@ DecodeResult decode_wmma_mma(Decoder *decoder, const PtxInstruction *source, Ins
 }
 
 DecodeResult decode_wmma_load(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  return decode_transfer(decoder, source, true, inst);
+  return decode_wmma_transfer(decoder, source, true, inst);
 }
 
 DecodeResult decode_wmma_store(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
-  return decode_transfer(decoder, source, false, inst);
+  return decode_wmma_transfer(decoder, source, false, inst);
 }

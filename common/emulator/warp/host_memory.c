@@ -23,7 +23,7 @@ void out_of_memory(void) {
 }
 
 // Extends the thread's heap, and asks for huge pages there.
-static void *make_room(size_t size) {
+static void *extend_heap(size_t size) {
   enum { HUGE_PAGE = 2 << 20 };
   uint8_t *room = malloc(size);
   if (room) madvise(room + (HUGE_PAGE - (uintptr_t)room % HUGE_PAGE), size - HUGE_PAGE, MADV_HUGEPAGE);
@@ -36,7 +36,7 @@ static void *make_room(size_t size) {
 void host_prepare(void) {
   enum { LARGEST = 32 << 20, ROOM = 30 << 20 };  // glibc refuses a threshold above LARGEST
   if (!mallopt(M_MMAP_THRESHOLD, LARGEST) || !mallopt(M_TRIM_THRESHOLD, INT32_MAX)) return;
-  void *first = make_room(ROOM), *second = make_room(ROOM);
+  void *first = extend_heap(ROOM), *second = extend_heap(ROOM);
   free(second);
   free(first);
 }

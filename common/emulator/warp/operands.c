@@ -121,7 +121,7 @@ static bool immediate_bits(const PtxOperand *operand, PtxType type, uint64_t *bi
   }
 }
 
-static void touch(Decoder *decoder, Slot slot, bool written, int size) {
+static void add_touch(Decoder *decoder, Slot slot, bool written, int size) {
   Program *program = decoder->program;
   program->touches = host_grow(program->touches, (int)program->touch_count, &decoder->touch_capacity, sizeof(Touch));
   program->touches[program->touch_count++] = (Touch){slot, written, (uint8_t)size};
@@ -150,7 +150,7 @@ static Slot register_of_size(Decoder *decoder, const PtxOperand *operand, PtxTyp
   PtxType have;
   Slot slot = register_slot(decoder, operand, &have);
   int size = slot_element_size(have), need = slot_element_size(type);
-  touch(decoder, slot, written, size);
+  add_touch(decoder, slot, written, size);
   bool fits = (have == PTX_PRED) == (type == PTX_PRED) && (wide ? size >= need : size == need);
   if (!fits)
     decoder_error(decoder, decoder->source, "register %s is .%s, the instruction needs .%s",

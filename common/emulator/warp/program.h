@@ -152,6 +152,10 @@ typedef struct Program {
   struct Chunk *memory;                    // everything above
 } Program;
 
+// The registers that an instruction reads or writes, inst->touch_count of them.
+static inline const Touch *touches_of(const Program *program, const Inst *inst) {
+  return &program->touches[inst->touch_start];
+}
 // Memory that lives as long as the program, zeroed.
 void *program_allocate(Program *program, size_t size);
 void program_free(Program *program);

@@ -149,7 +149,7 @@ static cublasStatus_t multiply(const Product *p) {
   return done ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
-static const void *element_at(const void *address, cudaDataType_t type, long long index) {
+static const void *nth_element(const void *address, cudaDataType_t type, long long index) {
   return (const char *)address + index * (long long)matrix_element(type);
 }
 
@@ -176,9 +176,9 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
     return CUBLAS_STATUS_EXECUTION_FAILED;
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
   for (int i = 0; i < batch && status == CUBLAS_STATUS_SUCCESS; i++) {
-    product.a.address = element_at(a, a_type, i * a_stride);
-    product.b.address = element_at(b, b_type, i * b_stride);
-    product.c.address = element_at(c, c_type, i * c_stride);
+    product.a.address = nth_element(a, a_type, i * a_stride);
+    product.b.address = nth_element(b, b_type, i * b_stride);
+    product.c.address = nth_element(c, c_type, i * c_stride);
     product.d = product.c;
     status = multiply(&product);
   }
@@ -294,8 +294,8 @@ static cublasStatus_t combine(int count, double alpha, const void *x, int x_step
 }
 
 // The sum of x[i] y[i]; of its square root, if so asked.
-static cublasStatus_t reduce(cublasHandle_t handle, int count, const void *x, int x_step, const void *y, int y_step,
-                             bool root, void *result, cudaDataType_t type) {
+static cublasStatus_t multiply_vectors(cublasHandle_t handle, int count, const void *x, int x_step, const void *y,
+                                       int y_step, bool root, void *result, cudaDataType_t type) {
   Matrix left = vector(x, type, count > 0 ? count : 0, x_step), right = vector(y, type, count > 0 ? count : 0, y_step);
   double *a = matrix_load(&left, false), *b = matrix_load(&right, false);
   double sum = a && b ? sum_of_products(a, b, count) : 0;
@@ -313,10 +313,10 @@ static cublasStatus_t reduce(cublasHandle_t handle, int count, const void *x, in
   }                                                                                                                    \
   cublasStatus_t cublas##letter##dot_v2(cublasHandle_t handle, int n, const T *x, int x_step, const T *y, int y_step,  \
                                         T *result) {                                                                   \
-    return reduce(handle, n, x, x_step, y, y_step, false, result, type);                                               \
+    return multiply_vectors(handle, n, x, x_step, y, y_step, false, result, type);                                     \
   }                                                                                                                    \
   cublasStatus_t cublas##letter##nrm2_v2(cublasHandle_t handle, int n, const T *x, int x_step, T *result) {            \
-    return reduce(handle, n, x, x_step, x, x_step, true, result, type);                                                \
+    return multiply_vectors(handle, n, x, x_step, x, x_step, true, result, type);                                      \
   }                                                                                                                    \
   cublasStatus_t cublas##letter##axpy_v2(cublasHandle_t handle, int n, const T *alpha, const T *x, int x_step, T *y,   \
                                          int y_step) {                                                                 \

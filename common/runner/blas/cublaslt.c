@@ -127,8 +127,8 @@ static double gelu(double x) { return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1.0)) *
 
 // Adds the bias, one number a row, and applies what the epilogue asks for. False when the bias cannot be read, or the
 // epilogue is another.
-static cublasStatus_t finish(const Attributes *attributes, cudaDataType_t type, double *d, int64_t rows,
-                             int64_t columns) {
+static cublasStatus_t apply_epilogue(const Attributes *attributes, cudaDataType_t type, double *d, int64_t rows,
+                                     int64_t columns) {
   uint64_t epilogue = attributes->value[CUBLASLT_MATMUL_DESC_EPILOGUE];
   if (!attributes->set[CUBLASLT_MATMUL_DESC_EPILOGUE]) epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const uint64_t known =
@@ -185,7 +185,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     return CUBLAS_STATUS_EXECUTION_FAILED;
   double *values = matrix_product(&product);
   if (!values) return CUBLAS_STATUS_EXECUTION_FAILED;
-  cublasStatus_t status = finish(attributes, product.d.type, values, product.d.rows, product.d.columns);
+  cublasStatus_t status = apply_epilogue(attributes, product.d.type, values, product.d.rows, product.d.columns);
   if (status == CUBLAS_STATUS_SUCCESS && !matrix_store(&product.d, values)) status = CUBLAS_STATUS_EXECUTION_FAILED;
   free(values);
   return status;

@@ -71,7 +71,7 @@ static size_t span(const Matrix *matrix) {
 }
 
 // Elements from the address to a column.
-static int64_t place_of(const Matrix *matrix, int64_t column) {
+static int64_t column_offset(const Matrix *matrix, int64_t column) {
   return (matrix->backwards ? matrix->columns - 1 - column : column) * matrix->leading;
 }
 
@@ -86,13 +86,13 @@ double *matrix_load(const Matrix *matrix, bool transposed) {
     return NULL;
   }
   for (int64_t column = 0; column < matrix->columns; column++)
-    core_library_reads((const uint8_t *)matrix->address + (size_t)place_of(matrix, column) * size,
+    core_library_reads((const uint8_t *)matrix->address + (size_t)column_offset(matrix, column) * size,
                        (size_t)matrix->rows * size, "cuBLAS reads a matrix of %lld x %lld, in column %lld",
                        (long long)matrix->rows, (long long)matrix->columns, (long long)column);
   for (int64_t column = 0; column < matrix->columns; column++)
     for (int64_t row = 0; row < matrix->rows; row++)
       values[transposed ? row * matrix->columns + column : column * matrix->rows + row] =
-          matrix_decode(bytes + (size_t)(place_of(matrix, column) + row) * size, matrix->type);
+          matrix_decode(bytes + (size_t)(column_offset(matrix, column) + row) * size, matrix->type);
   free(bytes);
   return values;
 }
@@ -104,7 +104,7 @@ bool matrix_store(const Matrix *matrix, const double *values) {
   for (int64_t column = 0; done && column < matrix->columns; column++) {
     for (int64_t row = 0; row < matrix->rows; row++)
       matrix_encode(bytes + (size_t)row * size, matrix->type, values[column * matrix->rows + row]);
-    CUdeviceptr to = (CUdeviceptr)matrix->address + (size_t)place_of(matrix, column) * size;
+    CUdeviceptr to = (CUdeviceptr)matrix->address + (size_t)column_offset(matrix, column) * size;
     done = matrix->rows == 0 || cuMemcpy(to, (CUdeviceptr)bytes, (size_t)matrix->rows * size) == CUDA_SUCCESS;
   }
   free(bytes);
@@ -176,7 +176,7 @@ double *matrix_product(const Product *p) {
   return d;
 }
 
-static bool is_of_device(const void *address) {
+static bool is_pointer_of_device(const void *address) {
   CUmemorytype type;
   return cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)address) == CUDA_SUCCESS;
 }
@@ -184,13 +184,13 @@ static bool is_of_device(const void *address) {
 void **matrix_pointers(const void *address, int count) {
   size_t size = (size_t)count * sizeof(void *);
   void **pointers = malloc(size + 1);
-  bool done =
-      pointers && is_of_device(address) && cuMemcpy((CUdeviceptr)pointers, (CUdeviceptr)address, size) == CUDA_SUCCESS;
+  bool done = pointers && is_pointer_of_device(address) &&
+              cuMemcpy((CUdeviceptr)pointers, (CUdeviceptr)address, size) == CUDA_SUCCESS;
   if (done) core_library_reads(address, size, "cuBLAS reads %d pointers to the matrices of a batch", count);
   if (pointers && !done)
     core_say_once("cuBLAS: the array of pointers of a batch, at %p, is not in device memory", address);
   for (int i = 0; done && i < count; i++) {
-    done = is_of_device(pointers[i]);
+    done = is_pointer_of_device(pointers[i]);
     if (!done) core_say_once("cuBLAS: matrix %d of a batch, at %p, is not in device memory", i, pointers[i]);
   }
   if (done) return pointers;

@@ -30,7 +30,7 @@ typedef struct Problem {
 
 static size_t number_size(const Kind *kind) { return (size_t)kind->parts * matrix_element(kind->real); }
 
-static Number decode(const Kind *kind, const char *bytes) {
+static Number decode_number(const Kind *kind, const char *bytes) {
   double imaginary = kind->parts == 2 ? matrix_decode(bytes + matrix_element(kind->real), kind->real) : 0;
   return CMPLX(matrix_decode(bytes, kind->real), imaginary);
 }
@@ -51,7 +51,7 @@ static bool read_column(const Kind *kind, const char *matrix, const void *addres
   if (done && count)
     core_library_reads(from, (size_t)count * size, "%s reads %s in column %d, rows %d to %d", kind->routine, matrix,
                        column, row, row + count - 1);
-  for (int i = 0; done && i < count; i++) to[i] = decode(kind, bytes + (size_t)i * size);
+  for (int i = 0; done && i < count; i++) to[i] = decode_number(kind, bytes + (size_t)i * size);
   free(bytes);
   return done;
 }
@@ -88,7 +88,7 @@ static Number *load_system(const Problem *p, int size) {
 }
 
 // A division of real numbers stays real, also by 0.
-static Number divide(Number a, Number b) {
+static Number divide_numbers(Number a, Number b) {
   return cimag(b) == 0 ? CMPLX(creal(a) / creal(b), cimag(a) == 0 ? 0 : cimag(a) / creal(b)) : a / b;
 }
 
@@ -98,7 +98,7 @@ static void substitute(const Number *system, int size, bool upper, Number *x, in
     int row = upper ? size - 1 - i : i;
     Number sum = x[row * step];
     for (int k = upper ? row + 1 : 0; k < (upper ? size : row); k++) sum -= system[row * size + k] * x[k * step];
-    x[row * step] = divide(sum, system[row * size + row]);
+    x[row * step] = divide_numbers(sum, system[row * size + row]);
   }
 }
 
@@ -132,7 +132,7 @@ static bool load_alpha(cublasHandle_t handle, const Kind *kind, const void *from
   char bytes[sizeof(double) * 2] = {0};
   bool on_device = handle->pointers == CUBLAS_POINTER_MODE_DEVICE;
   if (on_device && cuMemcpy((CUdeviceptr)bytes, (CUdeviceptr)from, number_size(kind)) != CUDA_SUCCESS) return false;
-  *alpha = decode(kind, on_device ? bytes : from);
+  *alpha = decode_number(kind, on_device ? bytes : from);
   return true;
 }
 

@@ -19,7 +19,7 @@ struct Conditional {
 
 static Conditional *conditionals;
 
-static void release(Conditional *conditional) {
+static void release_conditional(Conditional *conditional) {
   if (--conditional->users) return;
   Conditional **link = &conditionals;
   while (*link != conditional) link = &(*link)->next;
@@ -33,7 +33,7 @@ void conditional_forget_graph(const struct CUgraph_st *graph) {
     next = c->next;
     if (c->graph != graph) continue;
     c->graph = NULL;
-    release(c);
+    release_conditional(c);
   }
 }
 
@@ -54,10 +54,10 @@ Condition condition_clone(const Condition *condition) {
 void condition_free(Condition *condition) {
   for (unsigned i = 0; condition->bodies && i < condition->size; i++) graph_free(condition->bodies[i]);
   free(condition->bodies);
-  release(condition->handle);
+  release_conditional(condition->handle);
 }
 
-static unsigned value_of(const Conditional *conditional) {
+static unsigned condition_value(const Conditional *conditional) {
   uint64_t value = 0;
   emulator_read(core.emulator, &value, conditional->address, sizeof value);
   if (!(value & IS_SET))
@@ -70,7 +70,7 @@ static unsigned value_of(const Conditional *conditional) {
 
 // The body that runs next, or NULL. A WHILE node's runs until the value is 0.
 static CUgraph next_body(const Condition *condition) {
-  unsigned value = value_of(condition->handle);
+  unsigned value = condition_value(condition->handle);
   unsigned body = condition->type == CONDITION_SWITCH ? value : value ? 0 : 1;
   return body < condition->size ? condition->bodies[body] : NULL;
 }
@@ -104,18 +104,18 @@ static bool none(Conditional *conditional) { return conditional == NULL; }
 
 bool conditional_in(const struct CUgraph_st *graph) { return !each_conditional(graph, none); }
 
-static bool begin(Conditional *conditional) {
+static bool initialise(Conditional *conditional) {
   set(conditional, conditional->initial);
   return true;
 }
 
-void conditional_begin(const struct CUgraph_st *graph) { each_conditional(graph, begin); }
+void conditional_begin(const struct CUgraph_st *graph) { each_conditional(graph, initialise); }
 
 static bool is_free(Conditional *conditional) { return !conditional->is_instantiated; }
 
 static bool occupy(Conditional *conditional) { return conditional->is_instantiated = true; }
 
-static bool leave(Conditional *conditional) {
+static bool vacate(Conditional *conditional) {
   conditional->is_instantiated = false;
   return true;
 }
@@ -157,7 +157,7 @@ CUresult conditional_instantiate(const struct CUgraph_st *graph) {
   return CUDA_SUCCESS;
 }
 
-void conditional_end(const struct CUgraph_st *graph) { each_conditional(graph, leave); }
+void conditional_end(const struct CUgraph_st *graph) { each_conditional(graph, vacate); }
 
 #if CUDA_VERSION >= 12030
 API(cuGraphConditionalHandleCreate,

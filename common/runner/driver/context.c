@@ -17,14 +17,14 @@ static unsigned primary_users;
 static _Thread_local struct {
   CUcontext items[DEPTH];
   int count;
-} stack;
+} context_stack;
 
-CUcontext context_current(void) { return stack.count ? stack.items[stack.count - 1] : NULL; }
+CUcontext context_current(void) { return context_stack.count ? context_stack.items[context_stack.count - 1] : NULL; }
 
 static CUresult push(CUcontext context) {
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-  if (stack.count == DEPTH) return CUDA_ERROR_OUT_OF_MEMORY;
-  stack.items[stack.count++] = context;
+  if (context_stack.count == DEPTH) return CUDA_ERROR_OUT_OF_MEMORY;
+  context_stack.items[context_stack.count++] = context;
   return CUDA_SUCCESS;
 }
 
@@ -42,7 +42,7 @@ API(cuDriverGetVersion, (int *version)) {
 
 // ---- contexts of the program's own ----
 
-static CUresult create(CUcontext *context, unsigned flags, CUdevice device) {
+static CUresult create_context(CUcontext *context, unsigned flags, CUdevice device) {
   static uint64_t last_id = 1;
   LOCK();
   if (!locked->initialised) return CUDA_ERROR_NOT_INITIALIZED;
@@ -54,24 +54,26 @@ static CUresult create(CUcontext *context, unsigned flags, CUdevice device) {
   return push(*context);
 }
 
-API(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device)) { return create(context, flags, device); }
+API(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device)) {
+  return create_context(context, flags, device);
+}
 
 CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned flags, CUdevice device) {
   (void)affinity;
-  return count ? core_missing("cuCtxCreate with an affinity") : create(context, flags, device);
+  return count ? core_missing("cuCtxCreate with an affinity") : create_context(context, flags, device);
 }
 
 struct CUctxCreateParams_st;
 CUresult cuCtxCreate_v4(CUcontext *context, struct CUctxCreateParams_st *parameters, unsigned flags, CUdevice device) {
   (void)parameters;
-  return create(context, flags, device);
+  return create_context(context, flags, device);
 }
 
 API(cuCtxDestroy_v2, (CUcontext context)) {
   LOCK();
   if (!locked->initialised) return CUDA_ERROR_NOT_INITIALIZED;
   if (!context || context->is_primary) return CUDA_ERROR_INVALID_CONTEXT;
-  if (stack.count && stack.items[stack.count - 1] == context) stack.count--;
+  if (context_stack.count && context_stack.items[context_stack.count - 1] == context) context_stack.count--;
   locked->sticky = CUDA_SUCCESS;
   free(context);
   return CUDA_SUCCESS;
@@ -80,14 +82,14 @@ API(cuCtxDestroy_v2, (CUcontext context)) {
 API(cuCtxPushCurrent_v2, (CUcontext context)) { return push(context); }
 
 API(cuCtxPopCurrent_v2, (CUcontext * context)) {
-  if (!stack.count) return CUDA_ERROR_INVALID_CONTEXT;
-  stack.count--;
-  if (context) *context = stack.items[stack.count];
+  if (!context_stack.count) return CUDA_ERROR_INVALID_CONTEXT;
+  context_stack.count--;
+  if (context) *context = context_stack.items[context_stack.count];
   return CUDA_SUCCESS;
 }
 
 API(cuCtxSetCurrent, (CUcontext context)) {
-  if (stack.count) stack.count--;
+  if (context_stack.count) context_stack.count--;
   return context ? push(context) : CUDA_SUCCESS;
 }
 

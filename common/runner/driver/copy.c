@@ -89,15 +89,15 @@ CUresult memory_fill(uint64_t to, uint32_t value, int size, size_t count, const 
 // ---- two and three dimensions ----
 
 // The address of one end of a copy, from the fields that its kind of memory makes valid.
-static uint64_t address_of(CUmemorytype type, const void *host, CUdeviceptr device) {
+static uint64_t address_of_end(CUmemorytype type, const void *host, CUdeviceptr device) {
   return type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device;
 }
 
 CUresult copy_run(const CUDA_MEMCPY3D *copy, const char *function) {
   if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->dstMemoryType == CU_MEMORYTYPE_ARRAY)
     return core_missing("a copy with a CUDA array");
-  uint64_t from = address_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice) + copy->srcXInBytes;
-  uint64_t to = address_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice) + copy->dstXInBytes;
+  uint64_t from = address_of_end(copy->srcMemoryType, copy->srcHost, copy->srcDevice) + copy->srcXInBytes;
+  uint64_t to = address_of_end(copy->dstMemoryType, copy->dstHost, copy->dstDevice) + copy->dstXInBytes;
   size_t from_height = copy->srcHeight ? copy->srcHeight : copy->Height;
   size_t to_height = copy->dstHeight ? copy->dstHeight : copy->Height;
   size_t from_pitch = copy->srcPitch ? copy->srcPitch : copy->WidthInBytes;

@@ -4,14 +4,14 @@
 
 #include "driver.h"
 
-static CUresult check(CUdevice device) {
+static CUresult check_device(CUdevice device) {
   if (!core.initialised) return CUDA_ERROR_NOT_INITIALIZED;
   return core_device(device);
 }
 
 #define CHECK(device)                                                                                                  \
   do {                                                                                                                 \
-    CUresult checked = check(device);                                                                                  \
+    CUresult checked = check_device(device);                                                                           \
     if (checked != CUDA_SUCCESS) return checked;                                                                       \
   } while (0)
 

@@ -53,7 +53,7 @@ static void *self(void) {
   return handle;
 }
 
-static void *find(const char *name, int version) {
+static void *find_version(const char *name, int version) {
   const char *function = NULL;
   for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
     if (!strcmp(changed[i].name, name) && changed[i].version <= version) function = changed[i].function;
@@ -68,7 +68,7 @@ CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuu
                              CUdriverProcAddressQueryResult *result) {
   (void)flags;
   if (!name || !function) return CUDA_ERROR_INVALID_VALUE;
-  *function = strncmp(name, "cu", 2) ? NULL : find(name, version);
+  *function = strncmp(name, "cu", 2) ? NULL : find_version(name, version);
   if (result) *result = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return *function || result ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

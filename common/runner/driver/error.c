@@ -4,7 +4,7 @@
 static const struct {
   CUresult code;
   const char *name, *text;
-} errors[] = {
+} driver_errors[] = {
     {CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
     {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
     {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
@@ -57,27 +57,27 @@ static const struct {
     {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
-static int find(CUresult code) {
-  for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-    if (errors[i].code == code) return (int)i;
+static int find_error(CUresult code) {
+  for (size_t i = 0; i < sizeof driver_errors / sizeof *driver_errors; i++)
+    if (driver_errors[i].code == code) return (int)i;
   return -1;
 }
 
 API(cuGetErrorName, (CUresult code, const char **name)) {
-  int at = find(code);
-  *name = at < 0 ? NULL : errors[at].name;
+  int at = find_error(code);
+  *name = at < 0 ? NULL : driver_errors[at].name;
   return at < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 // The error that stopped a launch says what stopped it.
 API(cuGetErrorString, (CUresult code, const char **text)) {
   static char with_reason[sizeof core.stopped + 100];
-  int at = find(code);
-  *text = at < 0 ? NULL : errors[at].text;
+  int at = find_error(code);
+  *text = at < 0 ? NULL : driver_errors[at].text;
   if (at < 0) return CUDA_ERROR_INVALID_VALUE;
   LOCK();
   if (code == CUDA_SUCCESS || code != locked->sticky) return CUDA_SUCCESS;
-  snprintf(with_reason, sizeof with_reason, "%s (%s)", errors[at].text, locked->stopped);
+  snprintf(with_reason, sizeof with_reason, "%s (%s)", driver_errors[at].text, locked->stopped);
   *text = with_reason;
   return CUDA_SUCCESS;
 }

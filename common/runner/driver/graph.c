@@ -104,7 +104,7 @@ bool graph_add_edge_data(CUgraphNode from, CUgraphNode to, const CUgraphEdgeData
 // ---- order ----
 
 // The launch that may still run when the node's begins, or 0. A captured launch has the attribute in the place of an edge.
-static uint32_t prerequisite_of(const struct CUgraphNode_st *node) {
+static uint32_t prerequisite_of_node(const struct CUgraphNode_st *node) {
   const NodeList *early = &node->early;
   if (!early->count && node->operation.as.launch.programmatic && node->after.count == 1) early = &node->after;
   return early->count ? early->items[early->count - 1]->launch : 0;
@@ -114,7 +114,7 @@ static CUresult run_node(CUgraphNode node) {
   node->launch = 0;
   if (!node->enabled) return CUDA_SUCCESS;
   bool launches = node->operation.kind == OPERATION_LAUNCH;
-  if (launches) node->operation.as.launch.prerequisite = prerequisite_of(node);
+  if (launches) node->operation.as.launch.prerequisite = prerequisite_of_node(node);
   CUresult status = operation_run(&node->operation);
   if (launches) node->launch = emulator_last_launch(core.emulator);
   return status;

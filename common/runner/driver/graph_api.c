@@ -7,8 +7,8 @@
 // ---- nodes ----
 
 // Adds a node and returns it in *result.
-static CUresult add(CUgraphNode *result, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-                    Operation operation) {
+static CUresult add_operation(CUgraphNode *result, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                              Operation operation) {
   if (!graph || !result || (count && !dependencies)) {
     operation_free(&operation);
     return CUDA_ERROR_INVALID_VALUE;
@@ -67,39 +67,39 @@ API(cuGraphAddKernelNode_v2, (NODE, const CUDA_KERNEL_NODE_PARAMS_v2 *parameters
   ENTER();
   Operation operation;
   CUresult status = kernel_operation(parameters, &operation);
-  return status == CUDA_SUCCESS ? add(node, graph, after, count, operation) : status;
+  return status == CUDA_SUCCESS ? add_operation(node, graph, after, count, operation) : status;
 }
 
 API(cuGraphAddMemcpyNode, (NODE, const CUDA_MEMCPY3D *copy, CUcontext context)) {
   ENTER();
   (void)context;
-  return add(node, graph, after, count, copy_operation(copy));
+  return add_operation(node, graph, after, count, copy_operation(copy));
 }
 
 API(cuGraphAddMemsetNode, (NODE, const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context)) {
   ENTER();
   (void)context;
-  return add(node, graph, after, count, fill_operation(parameters));
+  return add_operation(node, graph, after, count, fill_operation(parameters));
 }
 
 API(cuGraphAddHostNode, (NODE, const CUDA_HOST_NODE_PARAMS *parameters)) {
   ENTER();
-  return add(node, graph, after, count, host_operation(parameters));
+  return add_operation(node, graph, after, count, host_operation(parameters));
 }
 
 API(cuGraphAddEmptyNode, (NODE)) {
   ENTER();
-  return add(node, graph, after, count, (Operation){.kind = OPERATION_EMPTY});
+  return add_operation(node, graph, after, count, (Operation){.kind = OPERATION_EMPTY});
 }
 
 API(cuGraphAddEventRecordNode, (NODE, CUevent event)) {
   ENTER();
-  return add(node, graph, after, count, (Operation){.kind = OPERATION_RECORD, .as.event = event});
+  return add_operation(node, graph, after, count, (Operation){.kind = OPERATION_RECORD, .as.event = event});
 }
 
 API(cuGraphAddEventWaitNode, (NODE, CUevent event)) {
   ENTER();
-  return add(node, graph, after, count, (Operation){.kind = OPERATION_WAIT, .as.event = event});
+  return add_operation(node, graph, after, count, (Operation){.kind = OPERATION_WAIT, .as.event = event});
 }
 
 // What CUDA does not allow of a graph with conditional nodes or memory nodes.
@@ -114,7 +114,7 @@ API(cuGraphAddChildGraphNode, (NODE, CUgraph child)) {
   ENTER();
   if (!child) return CUDA_ERROR_INVALID_VALUE;
   if (is_single(child)) return refuse_single("a child of another graph");
-  return add(node, graph, after, count, (Operation){.kind = OPERATION_GRAPH, .as.graph = graph_clone(child)});
+  return add_operation(node, graph, after, count, (Operation){.kind = OPERATION_GRAPH, .as.graph = graph_clone(child)});
 }
 
 #if CUDA_VERSION >= 12020
@@ -134,7 +134,7 @@ static CUresult add_condition(NODE, CUgraphNodeParams *p) {
   ENTER();
   Operation operation;
   CUresult status = condition_of(p, &operation);
-  if (status == CUDA_SUCCESS) status = add(node, graph, after, count, operation);
+  if (status == CUDA_SUCCESS) status = add_operation(node, graph, after, count, operation);
   if (status == CUDA_SUCCESS) p->conditional.phGraph_out = (*node)->operation.as.condition.bodies;
   return status;
 }

@@ -15,7 +15,7 @@ typedef struct Reserved {
 static Reserved *reserved;
 static uint64_t most_used;
 
-static Reserved *find(uint64_t address) {
+static Reserved *find_reserved(uint64_t address) {
   Reserved *entry = reserved;
   while (entry && entry->address != address) entry = entry->next;
   return entry;
@@ -33,7 +33,7 @@ static uint64_t used(void) {
   return bytes;
 }
 
-static CUresult reserve(size_t size, uint64_t *address) {
+static CUresult reserve_address(size_t size, uint64_t *address) {
   if (size == 0) return CUDA_ERROR_INVALID_VALUE;
   Reserved *entry = calloc(1, sizeof *entry);
   *address = entry ? memory_reserve(size) : 0;
@@ -46,7 +46,7 @@ static CUresult reserve(size_t size, uint64_t *address) {
   return CUDA_SUCCESS;
 }
 
-static Operation operation_of(OperationKind kind, uint64_t address, size_t size) {
+static Operation memory_operation(OperationKind kind, uint64_t address, size_t size) {
   return (Operation){.kind = kind, .function = "cuGraphLaunch", .as.memory = {address, size}};
 }
 
@@ -88,10 +88,10 @@ CUresult graph_memory_begin(const struct CUgraph_st *graph, unsigned long long f
 
 CUresult graph_memory_capture(CUstream stream, CUdeviceptr *address, size_t size) {
   uint64_t result;
-  CUresult status = reserve(size, &result);
+  CUresult status = reserve_address(size, &result);
   if (status != CUDA_SUCCESS) return status;
   *address = result;
-  Operation operation = operation_of(OPERATION_ALLOCATE, result, size);
+  Operation operation = memory_operation(OPERATION_ALLOCATE, result, size);
   return stream_do(stream, &operation);
 }
 
@@ -101,12 +101,13 @@ static CUresult not_of_a_graph(uint64_t address) {
 }
 
 CUresult graph_memory_capture_free(CUstream stream, CUdeviceptr address) {
-  if (!find(address)) return not_of_a_graph(address);
-  Operation operation = operation_of(OPERATION_FREE, address, 0);
+  if (!find_reserved(address)) return not_of_a_graph(address);
+  Operation operation = memory_operation(OPERATION_FREE, address, 0);
   return stream_do(stream, &operation);
 }
 
-static CUresult add(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, Operation operation) {
+static CUresult add_memory_node(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                                Operation operation) {
   if (!node || !graph || (count && !after)) return CUDA_ERROR_INVALID_VALUE;
   *node = graph_add(graph, after, count, &operation);
   return *node ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -118,17 +119,18 @@ API(cuGraphAddMemAllocNode, (CUgraphNode * node, CUgraph graph, const CUgraphNod
   uint64_t address;
   if (!parameters || parameters->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
   if (core_device(parameters->poolProps.location.id) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
-  CUresult status = reserve(parameters->bytesize, &address);
+  CUresult status = reserve_address(parameters->bytesize, &address);
   if (status != CUDA_SUCCESS) return status;
   parameters->dptr = address;
-  return add(node, graph, after, count, operation_of(OPERATION_ALLOCATE, address, parameters->bytesize));
+  return add_memory_node(node, graph, after, count,
+                         memory_operation(OPERATION_ALLOCATE, address, parameters->bytesize));
 }
 
 API(cuGraphAddMemFreeNode,
     (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, size_t count, CUdeviceptr address)) {
   ENTER();
-  if (!find(address)) return not_of_a_graph(address);
-  return add(node, graph, after, count, operation_of(OPERATION_FREE, address, 0));
+  if (!find_reserved(address)) return not_of_a_graph(address);
+  return add_memory_node(node, graph, after, count, memory_operation(OPERATION_FREE, address, 0));
 }
 
 API(cuGraphMemAllocNodeGetParams, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *result)) {

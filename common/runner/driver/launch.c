@@ -87,7 +87,7 @@ static CUresult check_cluster(const Launch *launch) {
   return CUDA_SUCCESS;
 }
 
-static CUresult check(const Launch *launch) {
+static CUresult check_launch(const Launch *launch) {
   char why[200];
   const unsigned *block = launch->block;
   uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
@@ -140,7 +140,7 @@ static CUresult stopped_by(const EmulatorError *error) {
 CUresult launch_do(const Launch *launch) {
   Function *function = launch->function;
   EmulatorModule *module = function->module->loaded;
-  CUresult status = check(launch);
+  CUresult status = check_launch(launch);
   if (status != CUDA_SUCCESS) return status;
   const void *arguments[function->parameter_count + 1];
   for (int i = 0; i < function->parameter_count; i++)
@@ -175,7 +175,7 @@ CUresult launch_do(const Launch *launch) {
 
 // ---- the API ----
 
-static CUresult launch(CUstream stream, Launch *launch, void **arguments, void **extra, const char *name) {
+static CUresult launch_function(CUstream stream, Launch *launch, void **arguments, void **extra, const char *name) {
   if (!launch->function) return CUDA_ERROR_INVALID_HANDLE;
   for (int axis = 0; axis < 3; axis++)
     if (!launch->cluster[axis] && launch->function->cluster[0])
@@ -198,7 +198,7 @@ API(cuLaunchKernel,
                     .grid = {grid_x, grid_y, grid_z},
                     .block = {block_x, block_y, block_z},
                     .shared = shared};
-  return launch(stream, &request, arguments, extra, "cuLaunchKernel");
+  return launch_function(stream, &request, arguments, extra, "cuLaunchKernel");
 }
 
 API(cuLaunchCooperativeKernel,
@@ -210,7 +210,7 @@ API(cuLaunchCooperativeKernel,
                     .block = {block_x, block_y, block_z},
                     .shared = shared,
                     .cooperative = true};
-  return launch(stream, &request, arguments, NULL, "cuLaunchCooperativeKernel");
+  return launch_function(stream, &request, arguments, NULL, "cuLaunchCooperativeKernel");
 }
 
 // Attributes that only change the speed of a kernel have no effect here.
@@ -242,7 +242,7 @@ API(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void *
                     .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
                     .shared = config->sharedMemBytes};
   for (unsigned i = 0; i < config->numAttrs; i++) apply(&request, &config->attrs[i]);
-  CUresult status = launch(config->hStream, &request, arguments, extra, "cuLaunchKernelEx");
+  CUresult status = launch_function(config->hStream, &request, arguments, extra, "cuLaunchKernelEx");
   for (unsigned i = 0; i < config->numAttrs && status == CUDA_SUCCESS; i++) record_events(&config->attrs[i]);
   return status;
 }

@@ -12,16 +12,16 @@ static struct {
   int count, capacity;
   uint64_t last_id;
   size_t used;  // bytes of device and managed memory
-} table;
+} allocations;
 
 // ---- the table of allocations ----
 
 // Index of the first allocation above the address.
 static int above(uint64_t address) {
-  int low = 0, high = table.count;
+  int low = 0, high = allocations.count;
   while (low < high) {
     int middle = (low + high) / 2;
-    if (table.items[middle].base <= address)
+    if (allocations.items[middle].base <= address)
       low = middle + 1;
     else
       high = middle;
@@ -31,35 +31,36 @@ static int above(uint64_t address) {
 
 Allocation *memory_at(uint64_t address) {
   int at = above(address) - 1;
-  return at >= 0 && address - table.items[at].base < table.items[at].size ? &table.items[at] : NULL;
+  return at >= 0 && address - allocations.items[at].base < allocations.items[at].size ? &allocations.items[at] : NULL;
 }
 
-size_t memory_used(void) { return table.used; }
+size_t memory_used(void) { return allocations.used; }
 
-static bool is_of_device(MemoryKind kind) { return kind == MEMORY_DEVICE || kind == MEMORY_MANAGED; }
+static bool is_device_kind(MemoryKind kind) { return kind == MEMORY_DEVICE || kind == MEMORY_MANAGED; }
 
 static bool insert(Allocation allocation) {
-  if (table.count == table.capacity) {
-    int capacity = table.capacity ? 2 * table.capacity : 64;
-    Allocation *items = realloc(table.items, (size_t)capacity * sizeof *items);
+  if (allocations.count == allocations.capacity) {
+    int capacity = allocations.capacity ? 2 * allocations.capacity : 64;
+    Allocation *items = realloc(allocations.items, (size_t)capacity * sizeof *items);
     if (!items) return false;
-    table.items = items;
-    table.capacity = capacity;
+    allocations.items = items;
+    allocations.capacity = capacity;
   }
   int at = above(allocation.base);
-  memmove(table.items + at + 1, table.items + at, (size_t)(table.count - at) * sizeof *table.items);
-  table.items[at] = allocation;
-  table.items[at].id = ++table.last_id;
-  table.count++;
-  if (is_of_device(allocation.kind)) table.used += allocation.size;
+  memmove(allocations.items + at + 1, allocations.items + at,
+          (size_t)(allocations.count - at) * sizeof *allocations.items);
+  allocations.items[at] = allocation;
+  allocations.items[at].id = ++allocations.last_id;
+  allocations.count++;
+  if (is_device_kind(allocation.kind)) allocations.used += allocation.size;
   return true;
 }
 
-static void drop(Allocation *allocation) {
-  if (is_of_device(allocation->kind)) table.used -= allocation->size;
-  int at = (int)(allocation - table.items);
-  table.count--;
-  memmove(allocation, allocation + 1, (size_t)(table.count - at) * sizeof *allocation);
+static void drop_allocation(Allocation *allocation) {
+  if (is_device_kind(allocation->kind)) allocations.used -= allocation->size;
+  int at = (int)(allocation - allocations.items);
+  allocations.count--;
+  memmove(allocation, allocation + 1, (size_t)(allocations.count - at) * sizeof *allocation);
 }
 
 // ---- allocation ----
@@ -74,7 +75,7 @@ static size_t host_memory(void) {
     sscanf(line, "MemAvailable: %zu", &available);
   }
   if (file) fclose(file);
-  size_t left = total * 1024 > table.used ? total * 1024 - table.used : 0;
+  size_t left = total * 1024 > allocations.used ? total * 1024 - allocations.used : 0;
   return left < available * 1024 ? left : available * 1024;
 }
 
@@ -90,7 +91,7 @@ static uint64_t allocate_on_host(size_t size) {
 
 CUresult memory_allocate(MemoryKind kind, size_t size, unsigned flags, uint64_t *address) {
   if (!address || size == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (is_of_device(kind) && size > DEVICE_MEMORY - table.used) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (is_device_kind(kind) && size > DEVICE_MEMORY - allocations.used) return CUDA_ERROR_OUT_OF_MEMORY;
   size_t available = size >> 24 ? host_memory() : SIZE_MAX;
   if (size > available / 8 * 7) {
     core_say("an allocation of %zu MB: this machine has %zu MB left, and the emulator keeps device memory there",
@@ -121,7 +122,7 @@ CUresult memory_release(uint64_t address, const char *function) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   give_back(allocation);
-  drop(allocation);
+  drop_allocation(allocation);
   return CUDA_SUCCESS;
 }
 
@@ -132,15 +133,16 @@ uint64_t memory_reserve(size_t size) {
 }
 
 CUresult memory_renew(uint64_t address, size_t size) {
-  if (size > DEVICE_MEMORY - table.used || !emulator_renew(core.emulator, address)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (size > DEVICE_MEMORY - allocations.used || !emulator_renew(core.emulator, address))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   return insert((Allocation){.base = address, .size = size, .kind = MEMORY_DEVICE}) ? CUDA_SUCCESS
                                                                                     : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void memory_free_all(void) {
-  for (int i = 0; i < table.count; i++) give_back(&table.items[i]);
-  table.count = 0;
-  table.used = 0;
+  for (int i = 0; i < allocations.count; i++) give_back(&allocations.items[i]);
+  allocations.count = 0;
+  allocations.used = 0;
 }
 
 API(cuMemAlloc_v2, (CUdeviceptr * address, size_t size)) {
@@ -179,7 +181,7 @@ API(cuMemFree_v2, (CUdeviceptr address)) {
 
 API(cuMemGetInfo_v2, (size_t * left, size_t *total)) {
   ENTER();
-  if (left) *left = DEVICE_MEMORY - table.used;
+  if (left) *left = DEVICE_MEMORY - allocations.used;
   if (total) *total = DEVICE_MEMORY;
   return CUDA_SUCCESS;
 }
@@ -248,7 +250,7 @@ API(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdeviceptr addr
   return CUDA_SUCCESS;
 }
 
-static CUmemorytype type_of(uint64_t address, const Allocation *allocation) {
+static CUmemorytype memory_type_of(uint64_t address, const Allocation *allocation) {
   EmulatorRange range;
   if (allocation && allocation->kind != MEMORY_DEVICE && allocation->kind != MEMORY_MANAGED) return CU_MEMORYTYPE_HOST;
   bool variable = !allocation && emulator_find(core.emulator, address, &range) && range.name;
@@ -258,7 +260,7 @@ static CUmemorytype type_of(uint64_t address, const Allocation *allocation) {
 // Writes one attribute; false when there is none such. data has the size that cuda.h names.
 static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, uint64_t address) {
   const Allocation *allocation = memory_at(address);
-  CUmemorytype type = type_of(address, allocation);
+  CUmemorytype type = memory_type_of(address, allocation);
   if (!type && attribute != CU_POINTER_ATTRIBUTE_MAPPED) return CUDA_ERROR_INVALID_VALUE;
   bool of_host = allocation && allocation->kind != MEMORY_DEVICE;
   switch (attribute) {

@@ -71,7 +71,7 @@ static void shorten_paths(char *text) {
   }
 }
 
-static void add_functions(CUmodule module) {
+static void add_kernels(CUmodule module) {
   const char *name;
   Function **end = &module->functions;
   for (int i = 0; (name = emulator_kernel_name(module->loaded, i)) != NULL; i++) {
@@ -87,7 +87,7 @@ static void add_functions(CUmodule module) {
 }
 
 // The lock is held.
-static CUresult load(CUmodule *result, const void *image) {
+static CUresult load_image(CUmodule *result, const void *image) {
   Texts texts = {0};
   EmulatorError error = {0};
   if (!result || !image) return CUDA_ERROR_INVALID_VALUE;
@@ -107,7 +107,7 @@ static CUresult load(CUmodule *result, const void *image) {
     free(module);
     return CUDA_ERROR_INVALID_PTX;
   }
-  add_functions(module);
+  add_kernels(module);
   module->next = modules;
   modules = module;
   *result = module;
@@ -130,7 +130,7 @@ char *module_read_file(const char *path, size_t *size) {
 static CUresult load_file(CUmodule *result, const char *path) {
   size_t size = 0;
   char *bytes = module_read_file(path, &size);
-  CUresult status = bytes ? load(result, bytes) : CUDA_ERROR_FILE_NOT_FOUND;
+  CUresult status = bytes ? load_image(result, bytes) : CUDA_ERROR_FILE_NOT_FOUND;
   free(bytes);
   return status;
 }
@@ -154,18 +154,18 @@ static CUresult unload(CUmodule module) {
 
 API(cuModuleLoadData, (CUmodule * module, const void *image)) {
   ENTER();
-  return load(module, image);
+  return load_image(module, image);
 }
 
 API(cuModuleLoadDataEx, (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values)) {
   ENTER();
   (void)count, (void)options, (void)values;
-  return load(module, image);
+  return load_image(module, image);
 }
 
 API(cuModuleLoadFatBinary, (CUmodule * module, const void *image)) {
   ENTER();
-  return load(module, image);
+  return load_image(module, image);
 }
 
 API(cuModuleLoad, (CUmodule * module, const char *path)) {
@@ -252,7 +252,7 @@ API(cuLibraryLoadData, (CUlibrary * library, const void *image, CUjit_option *ji
                         unsigned jit_count, CUlibraryOption *options, void **values, unsigned count)) {
   ENTER_LIBRARY();
   (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
-  return load((CUmodule *)library, image);
+  return load_image((CUmodule *)library, image);
 }
 
 API(cuLibraryLoadFromFile, (CUlibrary * library, const char *path, CUjit_option *jit, void **jit_values,

@@ -25,7 +25,7 @@ int occupancy_blocks(Function *function, int threads, size_t dynamic_shared) {
   return least(blocks, blocks_by_registers(function, warps));
 }
 
-static CUresult check(Function *function, int threads, size_t dynamic_shared, int *blocks) {
+static CUresult find_occupancy(Function *function, int threads, size_t dynamic_shared, int *blocks) {
   if (!blocks || !function || threads < 1) return CUDA_ERROR_INVALID_VALUE;
   *blocks = 0;
   bool fits = threads <= 1024 && function_info(function)->static_shared + dynamic_shared <= MAX_SHARED_BLOCK;
@@ -35,14 +35,14 @@ static CUresult check(Function *function, int threads, size_t dynamic_shared, in
 
 API(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction function, int threads, size_t shared)) {
   ENTER();
-  return check(FUNCTION(function), threads, shared, blocks);
+  return find_occupancy(FUNCTION(function), threads, shared, blocks);
 }
 
 API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
     (int *blocks, CUfunction function, int threads, size_t shared, unsigned flags)) {
   ENTER();
   (void)flags;
-  return check(FUNCTION(function), threads, shared, blocks);
+  return find_occupancy(FUNCTION(function), threads, shared, blocks);
 }
 
 API(cuOccupancyMaxPotentialBlockSize,
@@ -54,7 +54,7 @@ API(cuOccupancyMaxPotentialBlockSize,
   int best = 0;
   for (int threads = most; threads > 0; threads -= threads % 32 ? threads % 32 : 32) {
     int blocks = 0;
-    check(FUNCTION(function), threads, shared_of ? shared_of(threads) : shared, &blocks);
+    find_occupancy(FUNCTION(function), threads, shared_of ? shared_of(threads) : shared, &blocks);
     if (blocks * threads <= best) continue;
     best = blocks * threads;
     *block = threads;
@@ -98,8 +98,8 @@ API(cuOccupancyMaxActiveClusters, (int *clusters, CUfunction handle, const CUlau
       size = config->attrs[i].value.clusterDim.x * config->attrs[i].value.clusterDim.y *
              config->attrs[i].value.clusterDim.z;
   int blocks = 0;
-  CUresult status = check(function, (int)(config->blockDimX * config->blockDimY * config->blockDimZ),
-                          config->sharedMemBytes, &blocks);
+  CUresult status = find_occupancy(function, (int)(config->blockDimX * config->blockDimY * config->blockDimZ),
+                                   config->sharedMemBytes, &blocks);
   *clusters = blocks * SM_COUNT / (int)(size ? size : 1);
   return status;
 }

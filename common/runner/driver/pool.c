@@ -15,7 +15,7 @@ static CUmemoryPool current = &default_pool;
 
 // ---- allocation ----
 
-static CUresult allocate(CUdeviceptr *address, size_t size, CUstream stream) {
+static CUresult allocate_ordered(CUdeviceptr *address, size_t size, CUstream stream) {
   uint64_t result = 0;
   if (!stream_of(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (stream_captures(stream)) return graph_memory_capture(stream, address, size);
@@ -26,13 +26,13 @@ static CUresult allocate(CUdeviceptr *address, size_t size, CUstream stream) {
 
 API(cuMemAllocAsync, (CUdeviceptr * address, size_t size, CUstream stream)) {
   ENTER();
-  return allocate(address, size, stream);
+  return allocate_ordered(address, size, stream);
 }
 
 API(cuMemAllocFromPoolAsync, (CUdeviceptr * address, size_t size, CUmemoryPool pool, CUstream stream)) {
   ENTER();
   (void)pool;
-  return allocate(address, size, stream);
+  return allocate_ordered(address, size, stream);
 }
 
 API(cuMemFreeAsync, (CUdeviceptr address, CUstream stream)) {

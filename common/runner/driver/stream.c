@@ -122,7 +122,7 @@ CUresult stream_do(CUstream handle, Operation *operation) {
 
 // ---- streams ----
 
-static CUresult create(CUstream *stream, unsigned flags, int priority) {
+static CUresult create_stream(CUstream *stream, unsigned flags, int priority) {
   static uint64_t last_id = 2;
   if (!stream) return CUDA_ERROR_INVALID_VALUE;
   *stream = calloc(1, sizeof **stream);
@@ -134,12 +134,12 @@ static CUresult create(CUstream *stream, unsigned flags, int priority) {
 
 API(cuStreamCreate, (CUstream * stream, unsigned flags)) {
   ENTER();
-  return create(stream, flags, 0);
+  return create_stream(stream, flags, 0);
 }
 
 API(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority)) {
   ENTER();
-  return create(stream, flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
+  return create_stream(stream, flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
 }
 
 API(cuStreamDestroy_v2, (CUstream stream)) {
@@ -336,7 +336,7 @@ API(cuStreamWaitEvent, (CUstream handle, CUevent event, unsigned flags)) {
 
 // ---- capture ----
 
-static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *nodes, size_t count) {
+static CUresult begin_capture(CUstream handle, CUgraph graph, const CUgraphNode *nodes, size_t count) {
   static uint64_t last_id;
   struct CUstream_st *stream = stream_of(handle);
   if (!stream || stream == &default_stream)
@@ -354,14 +354,14 @@ static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *nodes, 
 API(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode)) {
   ENTER();
   (void)mode;
-  return begin(stream, NULL, NULL, 0);
+  return begin_capture(stream, NULL, NULL, 0);
 }
 
 API(cuStreamBeginCaptureToGraph, (CUstream stream, CUgraph graph, const CUgraphNode *nodes,
                                   const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)) {
   ENTER();
   (void)edges, (void)mode;
-  return begin(stream, graph, nodes, count);
+  return begin_capture(stream, graph, nodes, count);
 }
 
 API(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode)) {
@@ -373,7 +373,7 @@ API(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode)) {
 }
 
 // The capture is at an end for every stream that took part.
-static void leave(Capture *capture) {
+static void leave_capture(Capture *capture) {
   struct CUstream_st *all[] = {streams, &default_stream, &thread_stream};
   for (int list = 0; list < 3; list++)
     for (struct CUstream_st *s = all[list]; s; s = s->next)
@@ -391,7 +391,7 @@ API(cuStreamEndCapture, (CUstream handle, CUgraph *graph)) {
   Capture *capture = stream->capture;
   if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
   if (capture->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  leave(capture);
+  leave_capture(capture);
   if (graph) *graph = capture->graph;
   return CUDA_SUCCESS;
 }

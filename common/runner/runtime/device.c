@@ -3,7 +3,7 @@
 
 #include "runtime.h"
 
-static cudaError_t check(int device) { return runtime_error(core_device(device)); }
+static cudaError_t check_ordinal(int device) { return runtime_error(core_device(device)); }
 
 API(cudaGetDeviceCount, (int *count)) { return DO(cuDeviceGetCount(count)); }
 
@@ -13,7 +13,7 @@ API(cudaGetDevice, (int *device)) {
 }
 
 API(cudaSetDevice, (int device)) {
-  if (check(device) != cudaSuccess) return runtime_result(cudaErrorInvalidDevice);
+  if (check_ordinal(device) != cudaSuccess) return runtime_result(cudaErrorInvalidDevice);
   return DO(CUDA_SUCCESS);
 }
 
@@ -24,7 +24,7 @@ API(cudaInitDevice, (int device, unsigned device_flags, unsigned flags)) {
 
 API(cudaSetValidDevices, (int *devices, int count)) {
   cudaError_t status = cudaSuccess;
-  for (int i = 0; i < count && status == cudaSuccess; i++) status = check(devices[i]);
+  for (int i = 0; i < count && status == cudaSuccess; i++) status = check_ordinal(devices[i]);
   return runtime_result(status);
 }
 
@@ -110,7 +110,7 @@ API(cudaDeviceEnablePeerAccess, (int peer, unsigned flags)) {
 }
 
 API(cudaDeviceDisablePeerAccess, (int peer)) {
-  cudaError_t status = check(peer);
+  cudaError_t status = check_ordinal(peer);
   return runtime_result(status == cudaSuccess ? cudaErrorPeerAccessNotEnabled : status);
 }
 

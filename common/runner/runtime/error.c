@@ -45,7 +45,7 @@ API(cudaPeekAtLastError, (void)) { return last; }
 static const struct {
   cudaError_t code;
   const char *name, *text;
-} errors[] = {
+} runtime_errors[] = {
     {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", NULL},
     {cudaErrorInitializationError, "cudaErrorInitializationError", NULL},
     {cudaErrorCudartUnloading, "cudaErrorCudartUnloading", NULL},
@@ -66,9 +66,9 @@ static const struct {
     {cudaErrorUnknown, "cudaErrorUnknown", NULL},
 };
 
-static int find(cudaError_t error) {
-  for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-    if (errors[i].code == error) return (int)i;
+static int find_runtime_error(cudaError_t error) {
+  for (size_t i = 0; i < sizeof runtime_errors / sizeof *runtime_errors; i++)
+    if (runtime_errors[i].code == error) return (int)i;
   return -1;
 }
 
@@ -95,8 +95,8 @@ const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorName(cudaError_t error) {
   static _Thread_local char name[80];
   const char *driver_name;
-  int at = find(error);
-  if (at >= 0) return errors[at].name;
+  int at = find_runtime_error(error);
+  if (at >= 0) return runtime_errors[at].name;
   if (error == cudaSuccess) return "cudaSuccess";
   if (cuGetErrorName((CUresult)error, &driver_name) != CUDA_SUCCESS) return "unrecognized error code";
   return respell(driver_name, name);
@@ -105,8 +105,8 @@ const char *cudaGetErrorName(cudaError_t error) {
 const char *cudaGetErrorString(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error) {
   const char *text;
-  int at = find(error);
-  if (at >= 0 && errors[at].text) return errors[at].text;
+  int at = find_runtime_error(error);
+  if (at >= 0 && runtime_errors[at].text) return runtime_errors[at].text;
   return cuGetErrorString((CUresult)error, &text) == CUDA_SUCCESS ? text : "unrecognized error code";
 }
 

@@ -15,19 +15,19 @@ typedef struct Configuration {
 static _Thread_local struct {
   Configuration items[DEPTH];
   int count;
-} stack;
+} configurations;
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream) {
-  if (stack.count == DEPTH) return 1;
-  stack.items[stack.count++] = (Configuration){grid, block, shared, stream};
+  if (configurations.count == DEPTH) return 1;
+  configurations.items[configurations.count++] = (Configuration){grid, block, shared, stream};
   return 0;
 }
 
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream) {
-  if (stack.count == 0) return cudaErrorMissingConfiguration;
-  const Configuration *top = &stack.items[--stack.count];
+  if (configurations.count == 0) return cudaErrorMissingConfiguration;
+  const Configuration *top = &configurations.items[--configurations.count];
   *grid = top->grid;
   *block = top->block;
   *shared = top->shared;
@@ -44,7 +44,7 @@ static cudaError_t shape_error(cudaError_t error, dim3 grid, dim3 block) {
   return error == cudaErrorInvalidValue && bad ? cudaErrorInvalidConfiguration : error;
 }
 
-static cudaError_t launch(const void *kernel, const CUlaunchConfig *config, void **arguments) {
+static cudaError_t launch_kernel(const void *kernel, const CUlaunchConfig *config, void **arguments) {
   CUfunction function;
   cudaError_t status = runtime_function(&function, kernel);
   if (status == cudaSuccess) status = runtime_error(cuLaunchKernelEx(config, function, arguments, NULL));
@@ -67,7 +67,7 @@ static CUlaunchConfig configuration(dim3 grid, dim3 block, size_t shared, cudaSt
 API(cudaLaunchKernel,
     (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream)) {
   CUlaunchConfig config = configuration(grid, block, shared, stream);
-  return launch(kernel, &config, arguments);
+  return launch_kernel(kernel, &config, arguments);
 }
 
 // What CUDA 13's host code calls. A handle is the host function's address, so that nothing is loaded before main().
@@ -87,7 +87,7 @@ API(cudaLaunchCooperativeKernel,
   CUlaunchConfig config = configuration(grid, block, shared, stream);
   config.attrs = &(CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
   config.numAttrs = 1;
-  return launch(kernel, &config, arguments);
+  return launch_kernel(kernel, &config, arguments);
 }
 
 static CUlaunchConfig from_runtime(const cudaLaunchConfig_t *config) {
@@ -103,7 +103,7 @@ _Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute),
 API(cudaLaunchKernelExC, (const cudaLaunchConfig_t *config, const void *kernel, void **arguments)) {
   if (!config) return runtime_result(cudaErrorInvalidValue);
   CUlaunchConfig driver_config = from_runtime(config);
-  return launch(kernel, &driver_config, arguments);
+  return launch_kernel(kernel, &driver_config, arguments);
 }
 
 API(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void *data)) {

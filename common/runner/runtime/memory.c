@@ -69,28 +69,28 @@ API(cudaPointerGetAttributes, (struct cudaPointerAttributes * result, const void
 // ---- copies ----
 
 // Of any other error the copy itself reports.
-static bool is_of_device(const void *pointer) {
+static bool is_known_pointer(const void *pointer) {
   unsigned type = 0;
   return cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ADDRESS(pointer)) != CUDA_ERROR_INVALID_VALUE;
 }
 
 // The direction must fit the pointers, as far as they are known; cudaMemcpyDefault takes what they are.
-static cudaError_t check(const void *to, const void *from, size_t size, enum cudaMemcpyKind kind) {
+static cudaError_t check_direction(const void *to, const void *from, size_t size, enum cudaMemcpyKind kind) {
   if ((unsigned)kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
   cudaError_t ready = runtime_ready();
   if (ready != cudaSuccess || size == 0 || kind == cudaMemcpyDefault) return ready;
   bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  if ((to_device && !is_of_device(to)) || (from_device && !is_of_device(from))) {
+  if ((to_device && !is_known_pointer(to)) || (from_device && !is_known_pointer(from))) {
     core_say("cudaMemcpy: %s is not device memory, although the direction of the copy says so",
-             to_device && !is_of_device(to) ? "the destination" : "the source");
+             to_device && !is_known_pointer(to) ? "the destination" : "the source");
     return cudaErrorInvalidValue;
   }
   return cudaSuccess;
 }
 
 API(cudaMemcpyAsync, (void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream)) {
-  cudaError_t status = check(to, from, size, kind);
+  cudaError_t status = check_direction(to, from, size, kind);
   if (status != cudaSuccess) return runtime_result(status);
   return DO(cuMemcpyAsync(ADDRESS(to), ADDRESS(from), size, stream));
 }
@@ -116,7 +116,7 @@ API(cudaMemcpyPeerAsync,
 
 API(cudaMemcpy2DAsync, (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                         enum cudaMemcpyKind kind, cudaStream_t stream)) {
-  cudaError_t status = check(to, from, width * height, kind);
+  cudaError_t status = check_direction(to, from, width * height, kind);
   if (status != cudaSuccess) return runtime_result(status);
   if (width > to_pitch || width > from_pitch) return runtime_result(cudaErrorInvalidPitchValue);
   CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,

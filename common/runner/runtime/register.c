@@ -31,27 +31,27 @@ typedef struct Managed {
 } Managed;
 
 enum { BUCKETS = 4096 };
-static Symbol *symbols[BUCKETS];
+static Symbol *registered_symbols[BUCKETS];
 
 static unsigned bucket(const void *host) { return (unsigned)((uintptr_t)host >> 4 ^ (uintptr_t)host >> 16) % BUCKETS; }
 
-static void add_symbol(Fatbin *fatbin, const void *host, const char *name, bool is_kernel) {
+static void register_symbol(Fatbin *fatbin, const void *host, const char *name, bool is_kernel) {
   Symbol *symbol = calloc(1, sizeof *symbol);
   if (!symbol) return;
-  Symbol **head = &symbols[bucket(host)];
+  Symbol **head = &registered_symbols[bucket(host)];
   *symbol = (Symbol){host, fatbin, strdup(name), is_kernel, NULL, *head};
   *head = symbol;
 }
 
 static Symbol *find_symbol(const void *host, bool is_kernel) {
-  for (Symbol *s = symbols[bucket(host)]; s; s = s->next)
+  for (Symbol *s = registered_symbols[bucket(host)]; s; s = s->next)
     if (s->host == host && s->is_kernel == is_kernel) return s;
   return NULL;
 }
 
 // ---- loading ----
 
-static CUresult load(Fatbin *fatbin) {
+static CUresult load_fatbin(Fatbin *fatbin) {
   if (fatbin->tried) return fatbin->status;
   fatbin->tried = true;
   fatbin->status = cuModuleLoadFatBinary(&fatbin->module, fatbin->wrapper);
@@ -74,7 +74,7 @@ cudaError_t runtime_function(CUfunction *function, const void *host) {
     return host && cuFuncGetModule(&module, *function) == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidDeviceFunction;
   }
   if (!symbol->function) {
-    CUresult status = load(symbol->fatbin);
+    CUresult status = load_fatbin(symbol->fatbin);
     if (status == CUDA_SUCCESS) status = cuModuleGetFunction(&symbol->function, symbol->fatbin->module, symbol->name);
     if (status == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidDeviceFunction;
     if (status != CUDA_SUCCESS) return runtime_error(status);
@@ -104,7 +104,7 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit, void *tid,
                             void *bid, void *block, void *grid, int *warp) {
   (void)device, (void)limit, (void)tid, (void)bid, (void)block, (void)grid, (void)warp;
-  add_symbol((Fatbin *)handle, host, name, true);
+  register_symbol((Fatbin *)handle, host, name, true);
 }
 
 void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int ext, size_t size, int constant,
@@ -112,13 +112,13 @@ void __cudaRegisterVar(void **handle, char *host, char *address, const char *nam
 void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int ext, size_t size, int constant,
                        int global) {
   (void)address, (void)ext, (void)size, (void)constant, (void)global;
-  add_symbol((Fatbin *)handle, host, name, false);
+  register_symbol((Fatbin *)handle, host, name, false);
 }
 
 void __cudaRegisterHostVar(void **handle, const char *name, char *host, size_t size);
 void __cudaRegisterHostVar(void **handle, const char *name, char *host, size_t size) {
   (void)size;
-  add_symbol((Fatbin *)handle, host, name, false);
+  register_symbol((Fatbin *)handle, host, name, false);
 }
 
 void __cudaRegisterManagedVar(void **handle, void **pointer, char *address, const char *name, int ext, size_t size,
@@ -131,12 +131,12 @@ void __cudaRegisterManagedVar(void **handle, void **pointer, char *address, cons
   if (!managed) return;
   *managed = (Managed){pointer, strdup(name), fatbin->managed};
   fatbin->managed = managed;
-  add_symbol(fatbin, pointer, name, false);
+  register_symbol(fatbin, pointer, name, false);
 }
 
 char __cudaInitModule(void **handle);
 char __cudaInitModule(void **handle) {
-  return runtime_ready() == cudaSuccess && load((Fatbin *)handle) == CUDA_SUCCESS;
+  return runtime_ready() == cudaSuccess && load_fatbin((Fatbin *)handle) == CUDA_SUCCESS;
 }
 
 // ---- variables ----
@@ -146,7 +146,7 @@ static cudaError_t variable(const void *host, CUdeviceptr *address, size_t *size
   if (ready != cudaSuccess) return ready;
   Symbol *symbol = find_symbol(host, false);
   if (!symbol) return cudaErrorInvalidSymbol;
-  CUresult status = load(symbol->fatbin);
+  CUresult status = load_fatbin(symbol->fatbin);
   if (status == CUDA_SUCCESS) status = cuModuleGetGlobal_v2(address, size, symbol->fatbin->module, symbol->name);
   return status == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : runtime_error(status);
 }
@@ -161,7 +161,7 @@ API(cudaGetSymbolSize, (size_t * size, const void *host)) {
 }
 
 // Whether the part lies inside the variable, and where.
-static cudaError_t part(const void *host, size_t offset, size_t count, CUdeviceptr *address) {
+static cudaError_t part_of_variable(const void *host, size_t offset, size_t count, CUdeviceptr *address) {
   size_t size = 0;
   cudaError_t status = variable(host, address, &size);
   if (status == cudaSuccess && (offset > size || count > size - offset)) {
@@ -176,7 +176,7 @@ API(cudaMemcpyToSymbolAsync, (const void *symbol, const void *from, size_t count
                               enum cudaMemcpyKind kind, cudaStream_t stream)) {
   CUdeviceptr address = 0;
   (void)kind;
-  cudaError_t status = part(symbol, offset, count, &address);
+  cudaError_t status = part_of_variable(symbol, offset, count, &address);
   if (status != cudaSuccess) return runtime_result(status);
   return DO(cuMemcpyAsync(address, (CUdeviceptr)(uintptr_t)from, count, stream));
 }
@@ -189,7 +189,7 @@ API(cudaMemcpyFromSymbolAsync,
     (void *to, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)) {
   CUdeviceptr address = 0;
   (void)kind;
-  cudaError_t status = part(symbol, offset, count, &address);
+  cudaError_t status = part_of_variable(symbol, offset, count, &address);
   if (status != cudaSuccess) return runtime_result(status);
   return DO(cuMemcpyAsync((CUdeviceptr)(uintptr_t)to, address, count, stream));
 }

@@ -1,0 +1,70 @@
+"""Names in common/ lead to one place: grep, ctags and cscope find what a name means, and nothing else.
+
+Runs in the repository's root (or a folder that looks like it): python3 tests/test_names.py
+"""
+import collections
+import glob
+import re
+import unittest
+
+# Device code for kernels is apart: a stage includes what it uses.
+FILES = [path for path in glob.glob("common/**/*.[ch]", recursive=True) if not path.startswith("common/ptx/")]
+EMULATOR = [path for path in FILES if path.startswith("common/emulator/")]
+DEFINITION = re.compile(r"^(?!typedef|extern|return|else|struct \w+;)[A-Za-z_][^;={}#]*[;={]", re.MULTILINE)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def without_comments(text):
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def defined(text):
+    """The names of functions and variables that a text defines or declares `static` at file scope."""
+    for match in DEFINITION.finditer(without_comments(text)):
+        head = re.sub(r"__attribute__\(\(.*?\)\)|\[[^]]*\]", "", match[0][:-1], flags=re.DOTALL)
+        is_private = re.match(r"(static|ALWAYS_INLINE)\b", head)
+        if "(" in head and (is_private or match[0].endswith("{")):
+            name = re.search(r"(\w+)\s*\(", head)[1]
+            if not name.isupper():  # the use of a macro
+                yield name
+        elif is_private and match[0].endswith("{"):  # of a type without a name, before its name
+            yield re.search(r"^\} *\**(\w+)", match.string[match.end():], re.MULTILINE)[1]
+        elif is_private:
+            yield re.search(r"(\w+)\s*$", head)[1]
+    yield from re.findall(r"^[A-Z][A-Z0-9_]+\(([a-z]\w+),", text, re.MULTILINE)  # LANE_OPERATION(add_s32, ...
+
+
+class Names(unittest.TestCase):
+    def test_stand_in_one_file(self):
+        files = collections.defaultdict(set)
+        for path in FILES:
+            for name in defined(read(path)):
+                files[name].add(path)
+        self.assertGreater(len(files), 2500)
+        for name, where in files.items():
+            with self.subTest(name):
+                self.assertEqual(len(where), 1 + (name == "main"), sorted(where))
+
+    def test_are_written_and_not_pasted(self):
+        """A suffix may be pasted, as _ftz in forms.h: grep finds what stands before it."""
+        for path in EMULATOR:
+            pasted = [line for line in read(path).splitlines() if re.search(r"[a-z0-9]_##|\" #[A-Z]|#[A-Z]\w* \"", line)]
+            self.assertEqual(pasted, [], path)
+
+    def test_of_forms_lead_to_functions(self):
+        """grep 'add.s32' finds one row, grep add_s32 the function that it names."""
+        forms = 0
+        for path in glob.glob("common/emulator/scalar/*.c"):
+            text, names = read(path), set(defined(read(path)))
+            for syntax, function in re.findall(r'FORM\w*\("([^"]+)",\s*"[^"]*",\s*(\w+)', text):
+                self.assertIn(function, names, syntax)
+                forms += 1
+        self.assertGreater(forms, 350)
+
+
+if __name__ == "__main__":
+    unittest.main()
