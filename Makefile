@@ -48,7 +48,7 @@ progress: ## shows which tasks are done, and which one is next
 test: test-programs ## runs every test that needs no GPU; TESTS=pattern selects some of them
 	@sh common/build/rooms.sh $(MEMBERS)
 	@$(call run_tests,$(TESTS),$(BIN))
-test-programs: root $(TEST_NEEDS) | gnuplot
+test-programs: root $(TEST_NEEDS) | build/have/gnuplot
 root: $(STAGES) $(LADDER) $(BASELINES)
 	@$(if $(filter ./,$(BIN)),,ln -sfnr Makefile README.md common notes plots stages tests $(BIN))
 test-gpu: root $(GPU_NEEDS) ## on the GPU: tests the stages, compares GPU and emulator, runs compute-sanitizer

@@ -129,6 +129,39 @@ Test(build, the_compiler_comes_from_wheels) {
   cr_expect_str_eq(scratch_output, "disassembler\n");
 }
 
+// A machine with this package manager and nothing that the build needs. `user` is 0 for root.
+static int find_criterion(const char *manager, int user) {
+  char command[500];
+  scratch_write_script("refuse", "exit 1\n");
+  snprintf(
+      command, sizeof command,
+      "rm -rf bin && mkdir -p bin build && for tool in sh env mktemp mkdir rm tail; do "
+      "ln -s $(command -v $tool) bin; done; for tool in cc g++ python3 gnuplot sudo; do cp refuse bin/$tool; done; "
+      "printf '#!/bin/sh\\necho %d' >bin/id; chmod +x bin/id; "
+      "[ %s = none ] || { printf '#!/bin/sh\\necho \"$@\" >&3' >bin/%s && chmod +x bin/%s; }",
+      user, manager, manager, manager);
+  cr_assert_eq(scratch_run(command), 0, "%s", scratch_output);
+  return scratch_run("PATH=$PWD/bin sh \"$ROOT/common/build/deps.sh\" criterion 3>&1");
+}
+
+Test(build, packages_come_from_the_systems_manager) {
+  static const struct {
+    const char *manager;
+    int user, code;
+    const char *says;
+  } cases[] = {
+      {"apt-get", 0, 0, "installing the system's packages: libcriterion-dev\ninstall -y --no-install-recommends libc"},
+      {"dnf", 0, 0, "installing the system's packages: criterion-devel\ninstall -y criterion-devel\n"},
+      {"dnf", 1000, 1, "type: sudo dnf install -y gcc-c++ python3-pip criterion-devel gnuplot\n"},
+      {"pacman", 0, 1, "Criterion is missing; it is in Arch's user repository: https://aur.archlinux.org/packages/cr"},
+      {"none", 0, 1, "Criterion is missing; install it with your system's packages (on Debian: libcriterion-dev)\n"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    cr_expect_eq(find_criterion(cases[i].manager, cases[i].user), cases[i].code, "%s", scratch_output);
+    cr_expect(strstr(scratch_output, cases[i].says), "%s: %s", cases[i].manager, scratch_output);
+  }
+}
+
 // ---- rooms.sh: the emulator's files include and call downwards ----
 
 // A house of two rooms with a file in each, which have these includes and these calls.
@@ -183,6 +216,52 @@ Test(build, adding_a_folder_adds_its_target) {
   cr_assert_eq(scratch_run("mkdir -p stages/42b-newer stages/42-new && make -s BUILD=build help"), 0, "%s",
                scratch_output);
   cr_expect(strstr(scratch_output, "stage-00 stage-42 stage-42b\n"), "%s", scratch_output);
+}
+
+// A tree of links to this one, in which nothing is built.
+static void enter_fresh_tree(void) {
+  cr_assert_eq(scratch_run("for part in Makefile common stages plots tests; do cp -rs \"$ROOT/$part\" .; done"), 0,
+               "%s", scratch_output);
+}
+
+// Whoever asks what would be done changes nothing.
+Test(build, a_question_writes_nothing) {
+  enter_fresh_tree();
+  cr_expect_eq(scratch_run("make -n NVCC=absent test >steps && grep -q run-tests steps"), 0, "%s", scratch_output);
+  cr_expect_eq(scratch_run("make -n NVCC=absent BUILD=other root >steps"), 0, "%s", scratch_output);
+  cr_expect_eq(scratch_run("make -q NVCC=absent stage-00"), 1, "%s", scratch_output);
+  cr_expect_eq(scratch_run("ls -d build other"), 2, "%s", scratch_output);
+}
+
+// make splits a path at its blanks, and nvcc at its shell's: no step names the folder in which it runs.
+Test(build, the_folder_may_have_any_name) {
+  enter_fresh_tree();
+  cr_expect_eq(scratch_run("mkdir 'odd ä [x]' && mv Makefile common stages plots tests odd* && cd odd* && "
+                           "make -n NVCC=absent test test-gpu install >steps && ! grep -F '[x]' steps"),
+               0, "%s", scratch_output);
+}
+
+// Also what needs nvcc, which is looked for once; and what other flags would change is to be built.
+Test(build, what_is_built_is_not_built_again) {
+  enter_fresh_tree();
+  scratch_write_script("nvcc", "while [ $# -gt 1 ]; do [ $1 = -o ] && echo code >$2; shift; done\n");
+  const char *const make = "PATH=.:$PATH make NVCC=nvcc build/kernels/00-scalar.ptx build/common/harness/csv.o";
+  char command[200];
+  cr_assert_eq(scratch_run(make), 0, "%s", scratch_output);
+  snprintf(command, sizeof command, "%s -q", make);
+  cr_expect_eq(scratch_run(command), 0, "%s", scratch_output);
+  snprintf(command, sizeof command, "%s -q CFLAGS=-O1", make);
+  cr_expect_eq(scratch_run(command), 1, "%s", scratch_output);
+}
+
+// Only what nvcc compiles, or what includes CUDA's headers, waits for it.
+Test(build, c_needs_no_nvcc) {
+  enter_fresh_tree();
+  cr_assert_eq(scratch_run("make -n NVCC=absent build/common/harness/csv.o build/stages/06-tma/stage.o"), 0, "%s",
+               scratch_output);
+  cr_expect_not(strstr(scratch_output, "absent") || strstr(scratch_output, "deps.sh"), "%s", scratch_output);
+  cr_assert_eq(scratch_run("make -n NVCC=absent build/common/device/gpu.o"), 0, "%s", scratch_output);
+  cr_expect(strstr(scratch_output, "deps.sh nvcc"), "%s", scratch_output);
 }
 
 Test(build, help_names_every_target) {

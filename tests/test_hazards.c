@@ -20,7 +20,7 @@ TestSuite(hazards, .timeout = 120);
 
 // Under sanitizers one schedule on each number of host threads: more take the same paths of the C code.
 enum {
-  SCHEDULES = SANITIZED ? 2 : 5,
+  SCHEDULES = SANITIZED ? 1 : 5,
   STEP_LIMIT = 16 << 20,
   MAX_BUFFERS = 12,
   MAX_MARKERS = 16,

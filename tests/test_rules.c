@@ -11,10 +11,11 @@
 #include "rules/rules.h"
 #include "support/program.h"
 #include "support/ptx_files.h"
+#include "support/sanitized.h"
 
 TestSuite(rules, .timeout = 120);
 
-enum { SCHEDULES = 4, MAX_BLOCKS = REMOTE_BLOCKS, LINE_SIZE = 400, SILENT = HAZARD_NOTE + 1 };
+enum { SCHEDULES = SANITIZED ? 1 : 4, MAX_BLOCKS = REMOTE_BLOCKS, LINE_SIZE = 400, SILENT = HAZARD_NOTE + 1 };
 
 // ---- the recording ----
 

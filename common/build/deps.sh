@@ -57,31 +57,67 @@ have_gnuplot() { gnuplot -e 'set terminal svg' >/dev/null 2>&1; }
 
 have_pip() { python3 -m pip --version >/dev/null 2>&1; }
 
-# All packages that are missing, so that one command installs them.
-missing_packages() {
-  have_cxx || echo g++
-  command -v nvcc >/dev/null || [ -d build/cuda ] || have_pip || echo python3-pip
-  have_criterion || echo libcriterion-dev
-  have_gnuplot || echo gnuplot-nox
+# The system's package manager; none: it is another one.
+manager=none
+for known in apt-get dnf pacman; do
+  [ "$manager" = none ] && command -v $known >/dev/null && manager=$known
+done
+
+# What that manager calls each package. Arch has Criterion in its user repository alone, which pacman does not install.
+packages() {
+  for part; do
+    case $manager:$part in
+      dnf:g++) echo gcc-c++ ;;
+      dnf:criterion) echo criterion-devel ;;
+      pacman:g++) echo gcc ;;
+      pacman:pip) echo python-pip ;;
+      pacman:criterion) echo criterion ;;
+      *:criterion) echo libcriterion-dev ;;
+      *:pip) echo python3-pip ;;
+      apt-get:gnuplot) echo gnuplot-nox ;;
+      *) echo "$part" ;;
+    esac
+  done
 }
 
-# apt_install WHAT PACKAGE...: installs packages, or says what to type.
-apt_install() {
+install_command() {
+  case $manager in
+    apt-get) echo "apt-get install -y --no-install-recommends" ;;
+    dnf) echo "dnf install -y" ;;
+    pacman) echo "pacman -S --needed --noconfirm" ;;
+  esac
+}
+
+# All parts that are missing, so that one command installs them.
+missing_parts() {
+  have_cxx || echo g++
+  command -v nvcc >/dev/null || [ -d build/cuda ] || have_pip || echo pip
+  have_criterion || [ $manager = pacman ] || echo criterion
+  have_gnuplot || echo gnuplot
+}
+
+# install_parts WHAT PART...: installs the packages of these parts, or says what to type.
+install_parts() {
   what=$1
   shift
-  command -v apt-get >/dev/null || fail "$what is missing; install it with your system's packages (on Debian: $*)"
+  # shellcheck disable=SC2046
+  set -- $(packages "$@")
+  [ $manager != none ] || fail "$what is missing; install it with your system's packages (on Debian: $*)"
+  [ "$manager $*" != "pacman criterion" ] ||
+    fail "$what is missing; it is in Arch's user repository: https://aur.archlinux.org/packages/criterion"
   if [ "$(id -u)" = 0 ]; then
-    root=env
+    root="env"
   elif sudo -n true 2>/dev/null; then
     root="sudo -n env"
   else
-    fail "$what is missing; type: sudo apt-get install -y" $(missing_packages)
+    # shellcheck disable=SC2046
+    fail "$what is missing; type: sudo $(install_command)" $(packages $(missing_parts))
   fi
   say "$what is missing; installing the system's packages: $*"
-  install="$root DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $*"
-  # Fresh containers have no package lists and old ones stale lists: on failure, fetch them and try again.
+  install="$root DEBIAN_FRONTEND=noninteractive $(install_command) $*"
+  # Fresh containers of Debian have no package lists and old ones stale lists: on failure, fetch them and try again.
   $install >"$scratch/log" 2>&1 ||
-    { $root apt-get update && $install; } >"$scratch/log" 2>&1 ||
+    { [ $manager = apt-get ] && $root apt-get update && $install; } >>"$scratch/log" 2>&1 ||
     { tail -n 20 "$scratch/log" >&2; fail "installing $* failed (its last lines are above)"; }
 }
 
@@ -91,7 +127,7 @@ find_pip() {
   python=python3
   have_pip && return
   python3 -m venv "$scratch/venv" >/dev/null 2>&1 && python=$scratch/venv/bin/python && return
-  apt_install "pip (to fetch the CUDA compiler)" python3-pip ca-certificates
+  install_parts "pip (to fetch the CUDA compiler)" pip ca-certificates
 }
 
 # install_wheels DIRECTORY WHEEL...: into DIRECTORY.partial, which the caller renames when all is well: an interrupted
@@ -140,12 +176,12 @@ install_older() {
 
 case $1 in
   nvcc)
-    have_cxx || apt_install "a C++ compiler (nvcc needs one)" g++
+    have_cxx || install_parts "a C++ compiler (nvcc needs one)" g++
     [ -z "$2" ] || [ -x "$2/nvidia/cu13/bin/nvcc" ] || install_nvcc "$2"
     ;;
   nvdisasm) [ -x "$2/nvidia/cu13/bin/nvdisasm" ] || install_nvdisasm "$2" ;;
   older) [ -x "$2/bin/ptxas" ] || install_older "$2" "$3" ;;
-  criterion) have_criterion || apt_install Criterion libcriterion-dev ;;
-  gnuplot) have_gnuplot || apt_install gnuplot gnuplot-nox ;;
+  criterion) have_criterion || install_parts Criterion criterion ;;
+  gnuplot) have_gnuplot || install_parts gnuplot gnuplot ;;
   *) fail "usage: deps.sh nvcc DIRECTORY | criterion | gnuplot | nvdisasm DIRECTORY | older DIRECTORY RELEASE" ;;
 esac

@@ -6,9 +6,8 @@ IN_LIBRARY := $(patsubst stages/%/stage.c,%,$(shell grep -ls '[.]launch =' $(NAM
 PIC := $(BUILD)/library
 LADDER_OBJECTS := $(PIC)/common/library/library.o \
   $(foreach name,$(IN_LIBRARY),$(patsubst %.c,$(PIC)/%.o,$(wildcard stages/$(name)/*.c)) $(PIC)/stages/$(name)/embed.o)
-LADDER_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%, \
-  $(filter $(call objects,common/device/*.c common/harness/*.c),$(MEMBERS)))
-$(call remember,$(PIC)/members,$(IN_LIBRARY) $(LADDER_PARTS))
+LADDER_PARTS := $(filter $(call objects,common/device/*.c common/harness/*.c),$(MEMBERS))
+$(eval $(call remember,$(PIC)/members,$(IN_LIBRARY) $(LADDER_PARTS)))
 
 $(LADDER): $(LADDER_OBJECTS) $(PIC)/parts.a
 	$(call say,LD $@)
@@ -22,14 +21,14 @@ $(PIC)/parts.a: $(LADDER_PARTS) $(PIC)/members
 # In the library each stage's symbols have its number: stage_03, stage_03_cubin.
 SYMBOL = stage_$(call number,$*)
 $(PIC)/%: RENAMED = -Dstage=$(SYMBOL) $(foreach end,ptx ptx_end cubin cubin_end,-Dstage_$(end)=$(SYMBOL)_$(end))
-$(PIC)/stages/%.o: stages/%.c $(BUILD)/flags | nvcc
+$(PIC)/stages/%.o: stages/%.c $(BUILD)/flags
 	$(call say,CC $< for the library)
 	@mkdir -p $(@D)
-	$Q$(CC) $(ALL_CFLAGS) -fPIC $(RENAMED) $(INCLUDE) -MMD -MP -c $< -o $@
+	$Q$(CC) $(ALL_CFLAGS) $(RENAMED) $(INCLUDE) -MMD -MP -c $< -o $@
 $(PIC)/stages/%/embed.o: common/harness/embed.S $(KERNELS)/%.ptx $(KERNELS)/%.cubin
 	$(EMBED)
-$(PIC)/common/%.o: common/%.c $(BUILD)/flags $(PIC)/members | nvcc
-	$(call say,CC $< for the library)
+$(PIC)/common/library/library.o: common/library/library.c $(BUILD)/flags $(PIC)/members
+	$(call say,CC $<)
 	@mkdir -p $(@D)
-	$Q$(CC) $(ALL_CFLAGS) -fPIC -D'STAGES(X)=$(foreach name,$(IN_LIBRARY),X($(call number,$(name))))' $(INCLUDE) \
+	$Q$(CC) $(ALL_CFLAGS) -D'STAGES(X)=$(foreach name,$(IN_LIBRARY),X($(call number,$(name))))' $(INCLUDE) \
 	  -MMD -MP -c $< -o $@

@@ -21,24 +21,24 @@ $(call say,PLOT $@)
 $Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=)
 endef
 LOOK := plots/style.gp plots/recording.gp
-plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | gnuplot
+plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
-plots/%-seqlen.svg: plots/seqlen.gp plots/data/%.csv $(LOOK) | gnuplot
+plots/%-seqlen.svg: plots/seqlen.gp plots/data/%.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
-plots/%-peers.svg: plots/seqlen.gp plots/data/%-peers.csv $(LOOK) | gnuplot
+plots/%-peers.svg: plots/seqlen.gp plots/data/%-peers.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
-plots/%-e4m3.svg: plots/seqlen.gp plots/data/%-e4m3.csv $(LOOK) | gnuplot
+plots/%-e4m3.svg: plots/seqlen.gp plots/data/%-e4m3.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
-plots/%-backward.svg: plots/seqlen.gp plots/data/%-backward.csv $(LOOK) | gnuplot
+plots/%-backward.svg: plots/seqlen.gp plots/data/%-backward.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
-plots/%-inputs.svg: plots/inputs.gp plots/data/%-inputs.csv $(LOOK) | gnuplot
+plots/%-inputs.svg: plots/inputs.gp plots/data/%-inputs.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
-plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv $(LOOK) | gnuplot
+plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
-plots/timelines.svg: plots/timeline.gp $(COMPARED) $(LOOK) | gnuplot
+plots/timelines.svg: plots/timeline.gp $(COMPARED) $(LOOK) | build/have/gnuplot
 	$(call say,PLOT $@)
 	$Qgnuplot -c $< $(firstword $(COMPARED)) $(@:.svg=) -5000 3000 $(wordlist 2,4,$(COMPARED))
-plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | gnuplot
+plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
 plots/figure-%.svg: plots/figures.py
 	$(call say,PLOT $@)

@@ -13,7 +13,7 @@ TRACED := $(shell awk -v stamps=1 -f common/build/device_lines.awk $(NAMES:%=sta
 # A stage may have a stage.mk, which lists what ptxas may do there: ALLOW_NN-name := stack spills serialised. A word
 # with a release, serialised-12.5, allows it for that release only, in test-cuda.
 -include $(wildcard stages/*/stage.mk)
-$(call remember,build/allowed,$(foreach name,$(NAMES),$(name): $(ALLOW_$(name))))
+$(eval $(call remember,build/allowed,$(foreach name,$(NAMES),$(name): $(ALLOW_$(name)))))
 
 # A program with a stage: $(call PROGRAM,PROGRAM,FOLDER,KERNELS). FOLDER has its C files, KERNELS the object of its
 # kernels.
@@ -40,9 +40,9 @@ $(BUILD)/common/baselines/%/embed.o: common/harness/embed.S build/kernels/baseli
 $(BUILD)/trace/%/embed.o: common/harness/embed.S build/trace/%.ptx build/trace/%.cubin
 	$(EMBED)
 
-build/kernels/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc
+build/kernels/%.ptx: stages/%/kernel.cu build/nvcc-flags | build/have/nvcc
 	$(PTX)
-build/kernels/baseline-%.ptx: common/baselines/%/kernel.cu build/nvcc-flags | nvcc
+build/kernels/baseline-%.ptx: common/baselines/%/kernel.cu build/nvcc-flags | build/have/nvcc
 	$(PTX)
 build/kernels/%.cubin: ALLOWED = $(ALLOW_$*)
 build/kernels/%.cubin: build/kernels/%.ptx common/build/ptxas.sh build/allowed
@@ -50,7 +50,7 @@ build/kernels/%.cubin: build/kernels/%.ptx common/build/ptxas.sh build/allowed
 
 # The kernels with time stamps. Where the registers are full, a time stamp spills a few. ALLOW_TRACE_NN-name lists more.
 build/trace/%.ptx: NVCC_DEFINES := -DTRACE
-build/trace/%.ptx: stages/%/kernel.cu build/nvcc-flags | nvcc
+build/trace/%.ptx: stages/%/kernel.cu build/nvcc-flags | build/have/nvcc
 	$(PTX)
 build/trace/%.cubin: ALLOWED = $(ALLOW_$*) $(ALLOW_TRACE_$*) stack spills
 build/trace/%.cubin: build/trace/%.ptx common/build/ptxas.sh build/allowed

@@ -12,7 +12,7 @@ TEST_NEEDS := $(if $(SANITIZE),,$(HOPPER_RUN) $(RUNNER_PROGRAMS) build/mathemati
 GPU_NEEDS := $(BUILD)/run-tests $(GPU_KERNELS) $(foreach name,$(TRACED),$(BUILD)/trace/trace-$(call number,$(name)))
 BENCH_NEEDS := $(BUILD)/bench-emulator build/ptx/bench.ptx
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-$(call remember,$(BUILD)/test-members,$(TEST_OBJECTS))
+$(eval $(call remember,$(BUILD)/test-members,$(TEST_OBJECTS)))
 
 # $(call run_tests,PATTERN,ROOT): ROOT is the repository, or a folder that looks like it and has other programs. Paths
 # are relative to the repository, except two that are used in other folders.
@@ -23,11 +23,11 @@ run_tests = HL_ROOT=$2 PTX_DIR=build/ptx HAZARD_PTX_DIR=build/hazards COUNTERS_P
 $(BUILD)/run-tests: $(TEST_OBJECTS) $(LIBRARY) $(BUILD)/test-members
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) $(TEST_OBJECTS) $(LIBRARY) -lcriterion $(LIBS) -o $@
-$(TEST_OBJECTS): | criterion
-$(FAKE_DRIVER): tests/driver/fake_driver.c tests/driver/fake_driver.h $(BUILD)/flags
+$(TEST_OBJECTS): | build/have/criterion
+$(FAKE_DRIVER): tests/driver/fake_driver.c tests/driver/fake_driver.h $(BUILD)/flags | build/have/nvcc
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$Q$(CC) $(ALL_CFLAGS) $(INCLUDE) -fPIC -shared -Wl,-soname,libcuda.so.1 $< -o $@
+	$Q$(CC) $(ALL_CFLAGS) $(INCLUDE) $(CUDA_INCLUDE) -shared -Wl,-soname,libcuda.so.1 $< -o $@
 $(BUILD)/nvrtc: $(BUILD)/tests/cuda/nvrtc.o
 $(BUILD)/bench-emulator: $(BUILD)/tests/bench_emulator.o $(BUILD)/tests/support/workloads.o $(LIBRARY)
 $(BUILD)/nvrtc $(BUILD)/bench-emulator:
@@ -37,40 +37,40 @@ $(BUILD)/nvrtc $(BUILD)/bench-emulator:
 build/fuzz/%: tests/fuzz/%.c $(wildcard common/emulator/*.h common/emulator/*/* common/harness/* common/device/*)
 	$(call say,FUZZ $<)
 	@mkdir -p $(@D)
-	$Qclang -std=c11 -D_DEFAULT_SOURCE -g -O1 -fno-strict-aliasing -ffp-contract=off $(INCLUDE) \
+	$Qclang -std=c11 -D_DEFAULT_SOURCE -g -O1 -fno-strict-aliasing -ffp-contract=off $(INCLUDE) $(CUDA_INCLUDE) \
 	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $< $(MEMBERS:$(BUILD)/%.o=%.c) $(LIBS) -o $@
 
 # Computes on the GPU what tests/golden has, and the same by the model.
-build/golden/record: common/emulator/tensor/tensor_core.c $(wildcard tests/golden/*.cu tests/golden/*.h) | nvcc
+build/golden/record: common/emulator/tensor/tensor_core.c $(wildcard tests/golden/*.cu tests/golden/*.h) | build/have/nvcc
 	$(call say,NVCC $@)
 	@mkdir -p $(@D)
 	$Q$(CC) -O2 -ffp-contract=off -c $< -o $@.o
 	$Q$(NVCC) -O2 -std=c++17 -gencode arch=compute_90a,code=sm_90a -Icommon/emulator/tensor $(filter %.cu,$^) $@.o -o $@
 
 # What the GPU does where a rule was open.
-build/rules/record: $(wildcard tests/rules/*.cu tests/rules/*.h common/ptx/*.h) | nvcc
+build/rules/record: $(wildcard tests/rules/*.cu tests/rules/*.h common/ptx/*.h) | build/have/nvcc
 	$(call say,NVCC $@)
 	@mkdir -p $(@D)
 	$Q$(NVCC) -O3 -std=c++17 -gencode arch=compute_90a,code=sm_90a tests/rules/record.cu -o $@
 
 # A kernel, and the headers that stages have for it, as if they had never had a time stamp. Stage 06 has all four kinds.
-build/unmarked/%.ptx: build/unmarked/%.cu build/nvcc-flags | nvcc
+build/unmarked/%.ptx: build/unmarked/%.cu build/nvcc-flags | build/have/nvcc
 	$(PTX)
 build/unmarked/%.cu: stages/%/kernel.cu common/build/device_lines.awk $(wildcard stages/*/*.h)
 	@mkdir -p $(@D)
 	@awk -f common/build/device_lines.awk $< | sed '/^ *trace[a-z_]*(.*);$$/d; /ptx\/trace\.h/d; /^#pragma once/d' >$@
-build/ptx/%.ptx: tests/ptx/cuda/%.cu build/nvcc-flags | nvcc
+build/ptx/%.ptx: tests/ptx/cuda/%.cu build/nvcc-flags | build/have/nvcc
 	$(PTX)
-build/hazards/%.faulty.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
+build/hazards/%.faulty.ptx: tests/hazards/%.cu build/nvcc-flags | build/have/nvcc
 	$(PTX)
 build/hazards/%.repaired.ptx: NVCC_DEFINES := -DREPAIRED
-build/hazards/%.repaired.ptx: tests/hazards/%.cu build/nvcc-flags | nvcc
+build/hazards/%.repaired.ptx: tests/hazards/%.cu build/nvcc-flags | build/have/nvcc
 	$(PTX)
-build/counters/%.ptx: tests/counters/%.cu build/nvcc-flags | nvcc
+build/counters/%.ptx: tests/counters/%.cu build/nvcc-flags | build/have/nvcc
 	$(PTX)
-build/ptx/rules.ptx: tests/rules/kernels.cu build/nvcc-flags | nvcc
+build/ptx/rules.ptx: tests/rules/kernels.cu build/nvcc-flags | build/have/nvcc
 	$(PTX)
-build/gpu/%.ptx: tests/gpu/%.cu build/nvcc-flags | nvcc
+build/gpu/%.ptx: tests/gpu/%.cu build/nvcc-flags | build/have/nvcc
 	$(PTX)
 build/gpu/%.cubin: ALLOWED := stack serialised
 build/gpu/%.cubin: build/gpu/%.ptx
@@ -80,16 +80,16 @@ build/gpu/%.cubin: build/gpu/%.ptx
 MATHEMATICS := approximate float float-fast double half half-fast bfloat16 bfloat16-fast integer conversion conversion-fast
 MATHEMATICS_PROGRAMS := $(MATHEMATICS:%=build/mathematics/%)
 MATHEMATICS_LINK = $(NVCC) $(RUN_FLAGS) $(MATHEMATICS_FLAGS) $(MATHEMATICS_FAST) $< build/mathematics/main.o -o $@
-build/mathematics/main.o: tests/mathematics/main.cu $(wildcard tests/mathematics/*.cuh) | nvcc
+build/mathematics/main.o: tests/mathematics/main.cu $(wildcard tests/mathematics/*.cuh) | build/have/nvcc
 	$(call say,NVCC $<)
 	@mkdir -p $(@D)
 	$Q$(NVCC) -O3 -std=c++17 -c $< -o $@
-build/mathematics/%: tests/mathematics/%.cu build/mathematics/main.o $(wildcard tests/mathematics/*.cuh) | nvcc
+build/mathematics/%: tests/mathematics/%.cu build/mathematics/main.o $(wildcard tests/mathematics/*.cuh) | build/have/nvcc
 	$(call say,NVCC $@)
 	$Q$(MATHEMATICS_LINK)
 build/mathematics/sample: $(wildcard tests/mathematics/*.cu)
 build/mathematics/%-fast: MATHEMATICS_FAST := -use_fast_math -DFAST='"-fast"'
-build/mathematics/%-fast: tests/mathematics/%.cu build/mathematics/main.o $(wildcard tests/mathematics/*.cuh) | nvcc
+build/mathematics/%-fast: tests/mathematics/%.cu build/mathematics/main.o $(wildcard tests/mathematics/*.cuh) | build/have/nvcc
 	$(call say,NVCC $@)
 	$Q$(MATHEMATICS_LINK)
 mathematics: $(MATHEMATICS_PROGRAMS)

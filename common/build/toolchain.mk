@@ -9,10 +9,12 @@ NVDISASM = $(firstword $(wildcard $(CUDA)/bin/nvdisasm) $(shell command -v nvdis
 
 # The emulator views a register as several types, and rounds as the GPU does: no multiply-add is fused unasked.
 # No symbol of a program may stand in for one of a library that it loads: the driver and its tools bring many.
+# An object is compiled once, for programs and for libraries: position-independent.
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes $(if $(WERROR),-Werror)
-ALL_CFLAGS := -std=c11 -D_DEFAULT_SOURCE -fvisibility=hidden $(WARNINGS) -march=$(ARCH) -pthread -fno-strict-aliasing \
+ALL_CFLAGS := -std=c11 -D_DEFAULT_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) -march=$(ARCH) -pthread -fno-strict-aliasing \
   -ffp-contract=off $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all) $(CFLAGS)
-INCLUDE := -Icommon -isystem $(CUDA)/include $(addprefix -isystem ,$(wildcard $(CUDA)/targets/*/include))
+INCLUDE := -Icommon
+CUDA_INCLUDE := -isystem $(CUDA)/include $(addprefix -isystem ,$(wildcard $(CUDA)/targets/*/include))
 LIBS := -lm -ldl -pthread
 KERNEL_FLAGS := -Icommon -gencode arch=compute_90a,code=compute_90a -O3 -lineinfo $(if $(WERROR),-Werror all-warnings)
 
@@ -23,21 +25,31 @@ MEMBERS := $(filter-out $(MAIN),$(call objects,common/emulator/*/*.c common/devi
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $1')
-# A disk that is full or a tree that is read-only would fail in every line below.
-ifneq ($(or $(MAKECMDGOALS),help),help)
+# A disk that is full or a tree that is read-only would fail in every line below. make -n and make -q write nothing, not
+# even to find that out.
+dry := $(findstring n,$(firstword -$(MAKEFLAGS)))$(findstring q,$(firstword -$(MAKEFLAGS)))
+ifeq ($(filter help,$(or $(MAKECMDGOALS),help))$(dry),)
 ifneq ($(shell { mkdir -p $(BUILD) && f=$(BUILD)/writable-$$$$ && echo yes >$$f && cat $$f && rm $$f; } 2>&-),yes)
 $(error $(BUILD) cannot be written: the disk is full, the tree is read-only, or something else has that name)
 endif
 endif
 
-# $(call remember,FILE,SETTING): the file is written only when the setting has changed, and targets can depend on it.
-remember = $(shell { mkdir -p $(dir $1); echo '$2' | cmp -s - $1 || echo '$2' >$1; } 2>&-)
+# $(eval $(call remember,FILE,SETTING)): the file is made only when the setting has changed, and targets can depend on it.
+define remember
+$1: $(if $(filter same,$(shell echo '$2' | cmp -s - $1 && echo same)),,changed)
+	@mkdir -p $$(@D) && echo '$2' >$$@
+endef
+.PHONY: changed
 # Without -Werror: it changes nothing of what is built.
-$(call remember,$(BUILD)/flags,$(CC) $(filter-out -Werror,$(ALL_CFLAGS) $(INCLUDE)))
-$(call remember,$(BUILD)/members,$(MEMBERS))
-$(call remember,build/nvcc-flags,$(NVCC) $(filter-out -Werror all-warnings,$(KERNEL_FLAGS)))
+$(eval $(call remember,$(BUILD)/flags,$(CC) $(filter-out -Werror,$(ALL_CFLAGS) $(INCLUDE))))
+$(eval $(call remember,$(BUILD)/members,$(MEMBERS)))
+$(eval $(call remember,build/nvcc-flags,$(NVCC) $(filter-out -Werror all-warnings,$(KERNEL_FLAGS))))
 
-$(BUILD)/%.o: %.c $(BUILD)/flags | nvcc
+# The C files that include CUDA's headers. No other needs nvcc.
+WITH_CUDA := $(addprefix $(BUILD)/,common/device/gpu.o tests/test_driver.o tests/test_cuda12.o tests/cuda/nvrtc.o)
+$(WITH_CUDA): INCLUDE += $(CUDA_INCLUDE)
+$(WITH_CUDA): build/nvcc-flags | build/have/nvcc
+$(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call say,CC $<)
 	@mkdir -p $(@D)
 	$Q$(CC) $(ALL_CFLAGS) $(INCLUDE) -MMD -MP -c $< -o $@
@@ -59,9 +71,15 @@ $(call say,PTXAS $<)
 $Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOWED)
 endef
 
-# Each installs what is missing.
+# Each installs what is missing. Targets wait for a file in build/have, so that it is looked for once.
 .PHONY: nvcc criterion gnuplot nvdisasm
+DEPS = CC="$(CC)" sh common/build/deps.sh $1 $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
 nvcc criterion gnuplot:
-	@CC="$(CC)" sh common/build/deps.sh $@ $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
+	@$(call DEPS,$@)
+build/have/nvcc: | $(filter $(WHEEL),$(NVCC))
+build/have/%:
+	@$(call DEPS,$*) && mkdir -p $(@D) && touch $@
+$(WHEEL):
+	@$(call DEPS,nvcc)
 nvdisasm:
 	@$(if $(filter build/%,$(NVDISASM)),sh common/build/deps.sh nvdisasm build/cuda-nvdisasm)

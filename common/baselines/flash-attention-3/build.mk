@@ -14,10 +14,10 @@ FA3_FLAGS := -O3 -std=c++17 --use_fast_math --expt-relaxed-constexpr -Xcompiler 
 build/libflash_attention_3.so: $(FA3)/driver.o $(FA3_KERNELS)
 	$(call say,LD $@)
 	$Q$(NVCC) -shared $^ -o $@
-$(FA3)/driver.o: $(FA3_DRIVER)/driver.cu $(FA3_DRIVER)/flash_attention_3.h $(FA3)/flags | nvcc
+$(FA3)/driver.o: $(FA3_DRIVER)/driver.cu $(FA3_DRIVER)/flash_attention_3.h $(FA3)/flags | build/have/nvcc
 	$(call say,NVCC $<)
 	$Q$(NVCC) $(FA3_FLAGS) $(FA3_COMMITS) -c $< -o $@
-$(FA3_KERNELS): $(FA3)/%.o: $(FA3)/flags | nvcc
+$(FA3_KERNELS): $(FA3)/%.o: $(FA3)/flags | build/have/nvcc
 	$(call say,NVCC $*.cu: it takes minutes and 5 GB of memory)
 	$Q$(NVCC) $(FA3_FLAGS) -c "$(FLASH_ATTENTION)/hopper/instantiations/$*.cu" -o $@
 $(FA3)/flags: | $(FA3)/checkouts
@@ -31,6 +31,6 @@ fa3_commit = $(shell cd "$1" && commit=$$(git rev-parse --short=12 HEAD 2>/dev/n
 ifneq ($(FLASH_ATTENTION),)
 FA3_COMMITS := -DFLASH_ATTENTION_COMMIT='"$(call fa3_commit,$(FLASH_ATTENTION),hopper)"' \
   -DCUTLASS_COMMIT='"$(call fa3_commit,$(CUTLASS),include)"'
-$(call remember,$(FA3)/flags,$(NVCC) $(FA3_FLAGS) $(FA3_COMMITS))
+$(eval $(call remember,$(FA3)/flags,$(NVCC) $(FA3_FLAGS) $(FA3_COMMITS)))
 endif
 .PHONY: $(FA3)/checkouts

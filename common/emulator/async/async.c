@@ -91,8 +91,8 @@ AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perf
 void async_make_collective(AsyncOp *op, Mask mask) { race_release(op->warp, mask, &op->known); }
 
 Actor async_actor(const AsyncOp *op, int lane, bool proxy) {
-  Actor actor = race_lane(op->warp, op->inst, lane, WEAK);
-  race_set_agent(&actor, op->agent, op->clock);
+  Actor actor = actor_of_lane(op->warp, op->inst, lane, WEAK);
+  actor_set_agent(&actor, op->agent, op->clock);
   if (op->known) actor.known = op->known;
   actor.async = proxy;
   return actor;

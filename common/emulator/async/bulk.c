@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../memory/access.h"
 #include "../memory/access_counts.h"
 #include "../warp/host_memory.h"
 #include "../warp/lanes.h"
@@ -52,25 +53,11 @@ void pieces_free(Pieces *pieces) {
   *pieces = (Pieces){0};
 }
 
-// How many of the bytes from an offset on lie in one page: what a lock covers.
-static uint32_t in_page(const Region *region, uint64_t offset, uint32_t size) {
-  uint32_t left = SHADOW_PAGE - (uint32_t)((region->base + offset) & (SHADOW_PAGE - 1));
-  return size < left ? size : left;
-}
-
 static void check_range(const Actor *actor, Region *region, uint64_t offset, uint32_t size, bool writes) {
-  while (size) {
-    uint32_t part = in_page(region, offset, size);
-    Access access = {.region = region, .offset = offset};
-    memory_lock(&access);
-    if (writes)
-      race_write_by(actor, region, offset, (int)part, NULL);
-    else
-      race_read_by(actor, region, offset, (int)part);
-    memory_unlock(&access);
-    offset += part;
-    size -= part;
-  }
+  if (writes)
+    access_write(actor, region, offset, NULL, size);
+  else
+    access_read(actor, region, offset, NULL, size);
 }
 
 // Checks and remembers one side of a copy. Pieces that follow each other are checked as one.
@@ -111,37 +98,14 @@ static void count_pieces(Warp *warp, const Inst *inst, const Pieces *pieces, boo
 
 // ---- moving bytes ----
 
-static void combine_bytes(u8 *to, const u8 *from, uint32_t size, BulkMode mode) {
-  for (uint32_t i = 0; i < size; i += (uint32_t)mode.element) {
+static void combine_bytes(u8 *to, const u8 *from, uint32_t size, const void *how) {
+  const BulkMode *mode = how;
+  for (uint32_t i = 0; i < size; i += (uint32_t)mode->element) {
     uint64_t old = 0, value = 0;
-    memcpy(&old, to + i, (size_t)mode.element);
-    memcpy(&value, from + i, (size_t)mode.element);
-    value = mode.combine(old, value, 0);
-    memcpy(to + i, &value, (size_t)mode.element);
-  }
-}
-
-// Reads or writes bytes of a region, which is global or a block's shared memory.
-static void read_region(Region *region, uint64_t offset, u8 *bytes, uint32_t size) {
-  for (uint32_t done = 0, part; done < size; done += part) {
-    part = in_page(region, offset + done, size - done);
-    Access access = {.region = region, .offset = offset + done};
-    memory_lock(&access);
-    memcpy(bytes + done, region->data + offset + done, part);
-    memory_unlock(&access);
-  }
-}
-
-static void write_region(Region *region, uint64_t offset, const u8 *bytes, uint32_t size, BulkMode mode) {
-  for (uint32_t done = 0, part; done < size; done += part) {
-    part = in_page(region, offset + done, size - done);
-    Access access = {.region = region, .offset = offset + done};
-    memory_lock(&access);
-    if (mode.combine)
-      combine_bytes(region->data + offset + done, bytes + done, part, mode);
-    else
-      memcpy(region->data + offset + done, bytes + done, part);
-    memory_unlock(&access);
+    memcpy(&old, to + i, (size_t)mode->element);
+    memcpy(&value, from + i, (size_t)mode->element);
+    value = mode->combine(old, value, 0);
+    memcpy(to + i, &value, (size_t)mode->element);
   }
 }
 
@@ -180,9 +144,9 @@ static void perform_load(Cluster *cluster, AsyncOp *op) {
     if (!piece->other)
       fill_bytes(to, piece->size, load->mode);
     else if (load->mode.combine)
-      combine_bytes(to, piece->other->data + piece->other_offset, piece->size, load->mode);
+      combine_bytes(to, piece->other->data + piece->other_offset, piece->size, &load->mode);
     else
-      read_region(piece->other, piece->other_offset, to, piece->size);
+      access_read(NULL, piece->other, piece->other_offset, to, piece->size);
     if (piece->other && load->mode.convert) convert_bytes(to, piece->size, load->mode);
   }
   mbarrier_complete(cluster, op, load->mbarrier, load->bytes);
@@ -236,8 +200,13 @@ static void perform_write(Cluster *cluster, AsyncOp *op) {
   Store *store = op->payload;
   if (!store->has_read) async_finish(cluster, store->read);
   const u8 *from = store->bytes;
-  for (int i = 0; i < store->count; from += store->pieces[i++].size)
-    write_region(store->pieces[i].other, store->pieces[i].other_offset, from, store->pieces[i].size, store->mode);
+  for (int i = 0; i < store->count; from += store->pieces[i++].size) {
+    const Piece *piece = &store->pieces[i];
+    if (store->mode.combine)
+      access_change(piece->other, piece->other_offset, from, piece->size, combine_bytes, &store->mode);
+    else
+      access_write(NULL, piece->other, piece->other_offset, from, piece->size);
+  }
 }
 
 Mask bulk_alike(Mask lanes, const void *values, size_t size) {

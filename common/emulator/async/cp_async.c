@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../memory/access.h"
 #include "../memory/access_counts.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
@@ -35,11 +36,8 @@ static void perform_copy(Cluster *cluster, AsyncOp *op) {
   for (Mask rest = work->mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     u8 value[16] = {0};
-    if (work->bytes[lane]) {
-      memory_lock(&work->from[lane]);
-      memcpy(value, work->from[lane].data, work->bytes[lane]);
-      memory_unlock(&work->from[lane]);
-    }
+    const Access *from = &work->from[lane];
+    if (work->bytes[lane]) access_read(NULL, from->region, from->offset, value, work->bytes[lane]);
     memcpy(work->to[lane].data, value, (size_t)plan->size);
   }
 }
@@ -69,12 +67,8 @@ static bool take_lane(AsyncOp *op, const CopyPlan *plan, int lane, uint64_t to, 
     return false;
   work->bytes[lane] = (uint8_t)bytes;
   if (!hazards) return true;
-  if (bytes) {
-    memory_lock(&work->from[lane]);
-    race_read_by(&actor, work->from[lane].region, work->from[lane].offset, bytes);
-    memory_unlock(&work->from[lane]);
-  }
-  race_write_by(&actor, work->to[lane].region, work->to[lane].offset, plan->size, NULL);
+  if (bytes) access_read(&actor, work->from[lane].region, work->from[lane].offset, NULL, (uint64_t)bytes);
+  access_write(&actor, work->to[lane].region, work->to[lane].offset, NULL, (uint64_t)plan->size);
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../check/hazard.h"
+#include "../memory/access.h"
 #include "../warp/host_memory.h"
 
 // The acquiring fences that lanes of a warp have executed for one map since it was written last.
@@ -69,7 +70,7 @@ static void acquire(Warp *warp, const Inst *inst, int lane, uint64_t address, St
   if (!region || region->kind != REGION_GLOBAL || address - region->base + EMULATOR_TENSOR_MAP_BYTES > region->size)
     return;
   uint64_t offset = address - region->base;
-  Actor actor = race_lane(warp, inst, lane, WEAK);
+  Actor actor = actor_of_lane(warp, inst, lane, WEAK);
   LastWrites writes = last_writes(&actor, region, offset);
   if (!writes.ordered || scope < scope_needed(&actor, writes.by_kernel)) return;
   MapFence *fence = fence_of(warp->block, region, offset, warp->index);
@@ -103,7 +104,7 @@ static bool is_fenced(const Actor *actor, const Region *region, uint64_t offset,
     if (fence->offset != offset || fence->region != region || fence->writes != writes) continue;
     for (Mask rest = fence->lanes; rest; rest &= rest - 1) {
       int lane = __builtin_ctz(rest);
-      if (race_knows_thread(actor, warp_thread(&block->warps[fence->warp], lane), fence->clock[lane])) return true;
+      if (actor_knows(actor, warp_thread(&block->warps[fence->warp], lane), fence->clock[lane])) return true;
     }
   }
   return false;
@@ -150,13 +151,8 @@ static void report_unfenced_map(const Actor *actor, uint64_t address, bool may_b
 void map_fences_check(Warp *warp, const Inst *inst, int lane, const Access *map, const TensorMapFields *fields) {
   Region *region = map->region;
   if (!warp_launch(warp)->hazards || !region) return;
-  Actor actor = race_lane(warp, inst, lane, WEAK);
-  for (int half = 0; half < EMULATOR_TENSOR_MAP_BYTES; half += TENSOR_MAP_ALIGNMENT) {
-    Access part = {.region = region, .offset = map->offset + (uint64_t)half};
-    memory_lock(&part);
-    race_read_by(&actor, region, part.offset, TENSOR_MAP_ALIGNMENT);
-    memory_unlock(&part);
-  }
+  Actor actor = actor_of_lane(warp, inst, lane, WEAK);
+  access_read(&actor, region, map->offset, NULL, EMULATOR_TENSOR_MAP_BYTES);
   if (region->kind != REGION_GLOBAL) return;
   bool may_be_old = note_use(region, map->offset, warp_launch(warp)->number, fields->checksum);
   LastWrites writes = last_writes(&actor, region, map->offset);

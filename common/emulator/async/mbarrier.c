@@ -28,7 +28,7 @@ static void each_object(Warp *warp, const Inst *inst, Mask mask, PerObject *perf
   uint64_t addresses[LANES];
   form_addresses(warp, &plan->address, mask, addresses);
   while (mask) {
-    Mask same = same_address(mask, addresses);
+    Mask same = at_one_place(mask, addresses);
     int lane = __builtin_ctz(mask);
     Mbarrier *mbarrier = mbarrier_find(warp, inst, lane, plan->space, addresses[lane]);
     if (!mbarrier) return;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../memory/access.h"
 #include "../warp/host_memory.h"
 
 // A thread's last poll that failed.
@@ -266,7 +267,7 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
   }
   MbarrierState state = {.pending = count, .expected = count};
   uint64_t word = word_of(state);  // lanes of one instruction may write the same: kernels let a whole warp initialise
-  if (warp_launch(warp)->hazards) race_write(warp, inst, lane, access->region, access->offset, MBARRIER_BYTES, &word);
+  access_write_lane(warp, inst, lane, access, &word, MBARRIER_BYTES);
   clocks_release(mbarrier->arrived);
   clocks_release(mbarrier->armed);
   clocks_release(mbarrier->completed);
@@ -282,8 +283,8 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
 }
 
 void mbarrier_destroy(Warp *warp, const Inst *inst, int lane, Mbarrier *mbarrier) {
-  if (warp_launch(warp)->hazards)
-    race_write(warp, inst, lane, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, NULL);
+  const Access access = {.region = mbarrier->region, .offset = mbarrier->offset};
+  access_write_lane(warp, inst, lane, &access, NULL, MBARRIER_BYTES);
   mbarrier->live = false;
   warp->block->cluster->progress++;
 }

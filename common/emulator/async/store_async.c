@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../memory/access.h"
 #include "../memory/access_counts.h"
 #include "../memory/atomic.h"
 #include "../warp/lanes.h"
@@ -82,9 +83,9 @@ static bool store_lane(Warp *warp, const Inst *inst, int lane, uint64_t address,
   Actor actor = async_actor(op, lane, false);
   if (plan->combine) {
     actor.strength = STRONG_CLUSTER;  // "the reduce operation is a relaxed memory operation", of cluster scope
-    race_read_by(&actor, to.region, to.offset, bytes);
+    access_read(&actor, to.region, to.offset, NULL, (uint64_t)bytes);
   }
-  race_write_by(&actor, to.region, to.offset, bytes, NULL);
+  access_write(&actor, to.region, to.offset, NULL, (uint64_t)bytes);
   return true;
 }
 

@@ -7,13 +7,11 @@
 #include <string.h>
 
 #include "../check/hazard.h"
-#include "../memory/memory.h"
+#include "../memory/access.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "families.h"
 #include "tensor_map.h"
-
-enum { HALF_MAP = EMULATOR_TENSOR_MAP_BYTES / 2 };  // lies in one page of shadow memory, whatever its alignment
 
 typedef enum MapField {
   MAP_ADDRESS,
@@ -54,30 +52,6 @@ static bool find_map(Warp *warp, const Inst *inst, int lane, Space space, uint64
   return false;
 }
 
-static void check_half_map(Warp *warp, const Inst *inst, int lane, const Access *half, bool writes) {
-  if (!warp_launch(warp)->hazards) return;
-  if (writes)
-    race_write(warp, inst, lane, half->region, half->offset, HALF_MAP, NULL);
-  else
-    race_read(warp, inst, 1u << lane, half->region, half->offset, HALF_MAP, WEAK);
-}
-
-// Reads a map's bytes, or writes them, one half after the other.
-static void move_map(Warp *warp, const Inst *inst, int lane, const Access *access, u8 *bytes, bool writes) {
-  for (int i = 0; i < 2; i++) {
-    Access half = *access;
-    half.offset += (uint64_t)i * HALF_MAP;
-    half.data += i * HALF_MAP;
-    memory_lock(&half);
-    check_half_map(warp, inst, lane, &half, writes);
-    if (writes)
-      memcpy(half.data, bytes + i * HALF_MAP, HALF_MAP);
-    else
-      memcpy(bytes + i * HALF_MAP, half.data, HALF_MAP);
-    memory_unlock(&half);
-  }
-}
-
 // ---- tensormap.replace ----
 
 static void replace_field(const ReplacePlan *plan, TensorMapFields *map, uint64_t value) {
@@ -105,7 +79,7 @@ static bool replace_lane(Warp *warp, const Inst *inst, int lane, uint64_t addres
   u8 bytes[EMULATOR_TENSOR_MAP_BYTES];
   TensorMapFields map;
   if (!find_map(warp, inst, lane, plan->space, address, ACCESS_WRITE, &access)) return false;
-  move_map(warp, inst, lane, &access, bytes, false);
+  access_read_lane(warp, inst, lane, &access, bytes, sizeof bytes);
   if (!tensor_map_read(bytes, &map)) {
     hazard_stop(warp, inst, lane, HAZARD_TENSOR_MAP, address, EMULATOR_TENSOR_MAP_BYTES,
                 "these 128 bytes are no tensor map of this device: there is nothing to replace a field of");
@@ -113,7 +87,7 @@ static bool replace_lane(Warp *warp, const Inst *inst, int lane, uint64_t addres
   }
   replace_field(plan, &map, value);
   tensor_map_write(&map, bytes);
-  move_map(warp, inst, lane, &access, bytes, true);
+  access_write_lane(warp, inst, lane, &access, bytes, sizeof bytes);
   return true;
 }
 
@@ -142,8 +116,8 @@ static void execute_tensormap_copy(Warp *warp, const Inst *inst, Mask mask) {
   form_addresses(warp, &plan->from, mask, from_addresses);
   if (!find_map(warp, inst, lane, SPACE_SHARED, from_addresses[lane], ACCESS_READ, &from)) return;
   if (!find_map(warp, inst, lane, SPACE_GLOBAL, to_addresses[lane], ACCESS_WRITE, &to)) return;
-  move_map(warp, inst, lane, &from, bytes, false);
-  move_map(warp, inst, lane, &to, bytes, true);
+  access_read_lane(warp, inst, lane, &from, bytes, sizeof bytes);
+  access_write_lane(warp, inst, lane, &to, bytes, sizeof bytes);
   warp->block->cluster->progress++;
   race_fence(warp, mask, (Strength)inst->flags);
 }

@@ -39,3 +39,7 @@ static inline uint32_t epoch_thread(const EpochLayout *l, Epoch e) { return (uin
 static inline uint32_t epoch_cluster(const EpochLayout *l, Epoch e) {
   return (uint32_t)(e >> l->cluster_shift & l->cluster_mask);
 }
+static inline Strength epoch_strength(Epoch e) { return (Strength)(e >> EPOCH_STRENGTH_SHIFT & 3); }
+// Of an EPOCH_SET, read_sets.h: the chain, and its turn.
+static inline uint32_t epoch_set(const EpochLayout *l, Epoch e) { return (uint32_t)((e & l->set_mask) >> LANE_BITS); }
+static inline unsigned epoch_turn(Epoch e) { return (unsigned)(e & LANE_MASK); }

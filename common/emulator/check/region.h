@@ -22,6 +22,15 @@ typedef struct Region {
   struct RegionUsage *usage;
 } Region;
 
+// Bytes of a region.
+typedef struct Span {
+  const Region *region;
+  uint64_t offset;
+  int size;
+} Span;
+
+static inline uint64_t span_address(const Span *span) { return span->region->base + span->offset; }
+
 enum { REGION_POISON = 0xcb };
 
 // What regions take of the host's memory.

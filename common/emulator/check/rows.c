@@ -3,20 +3,21 @@
 
 #include <string.h>
 
+#include "last_reads.h"
 #include "overlap.h"
 
 // The lanes that know the same as the actor.
 static void find_alike_lanes(RowActor *row) { row->alike = race_alike(row->actor.warp, row->actor.lane); }
 
 void race_row(RowActor *row, Warp *warp, const Inst *inst, int lane) {
-  row->actor = race_lane(warp, inst, lane, WEAK);
+  row->actor = actor_of_lane(warp, inst, lane, WEAK);
   row->lane_by_lane = warp_launch(warp)->lane_by_lane || overlap_concerns(warp);
   find_alike_lanes(row);
 }
 
 // The row's first lane becomes the actor. Returns how many of the lanes from it on know the same.
 static int begin_row(RowActor *row, int lane, int count) {
-  race_set_lane(&row->actor, lane);
+  actor_set_lane(&row->actor, lane);
   if (!(row->alike >> lane & 1)) find_alike_lanes(row);
   Mask others = ~row->alike >> lane;
   int alike = row->lane_by_lane ? 1 : others ? __builtin_ctz(others) : LANES;
@@ -73,9 +74,9 @@ Comes race_judge(const RowActor *row, Epoch event) {
 
 // Returns the epoch to remember for the first lane's read, or EPOCH_NONE when the reads do not form a row.
 static Epoch reads_with_row(const Actor *actor, Epoch read, unsigned step, int count) {
-  if (read == EPOCH_NONE || !is_near(actor, read)) return race_epoch(actor);
-  if (!(read & EPOCH_SET) && come_before(actor, read, step, count)) return race_epoch(actor);
-  return race_add_reads(actor, 1u << actor->lane, read, step, count);
+  if (read == EPOCH_NONE || !is_near(actor, read)) return actor_epoch(actor);
+  if (!(read & EPOCH_SET) && come_before(actor, read, step, count)) return actor_epoch(actor);
+  return last_reads_add(actor, 1u << actor->lane, read, step, count);
 }
 
 // False when it is not as simple as that. *count: for how many lanes that is said.
@@ -101,7 +102,7 @@ static bool read_row(const Actor *actor, Region *region, uint64_t offset, int *c
   if (foreign)
     memcpy(foreign_marks(cells.page, offset), cells.read_marks, (size_t)(found * cells.units) * sizeof(Mark));
   set_row(cells.read_marks, cells.units, found, marks);
-  race_keep_reads(actor->cluster, region, next);
+  last_reads_keep(actor->cluster, region, next);
   return true;
 }
 
@@ -109,7 +110,7 @@ int race_read_row(RowActor *row, Region *region, uint64_t offset, int lane, int 
   count = begin_row(row, lane, count);
   if (!row->lane_by_lane && read_row(&row->actor, region, offset, &count, size)) return count;
   for (int i = 0; i < count; i++) {
-    race_set_lane(&row->actor, lane + i);
+    actor_set_lane(&row->actor, lane + i);
     race_read_by(&row->actor, region, offset + (uint64_t)(i * size), size);
   }
   return count;
@@ -129,11 +130,11 @@ static bool read_together(const Actor *actor, Region *region, uint64_t offset, M
   if (foreign && !page->foreign) return false;
   if (foreign) read = EPOCH_NONE;
   if (!(read & EPOCH_SET) && read != EPOCH_NONE && come_before(actor, read, 0, 1)) read = EPOCH_NONE;
-  Epoch next = race_add_reads(actor, mask, read, 0, 1);
+  Epoch next = last_reads_add(actor, mask, read, 0, 1);
   Mark mark = mark_of_epoch(shadow, page, next);
   if (foreign) set_marks(foreign_marks(page, offset), units, *reads);
   set_marks(reads, units, mark);
-  race_keep_reads(actor->cluster, region, next);
+  last_reads_keep(actor->cluster, region, next);
   return true;
 }
 
@@ -150,7 +151,7 @@ void race_read_together(RowActor *row, Region *region, uint64_t offset, Mask mas
 static bool reads_come_before(const Actor *actor, Epoch read, unsigned step, int count) {
   if (read == EPOCH_NONE) return true;
   if (!is_near(actor, read)) return false;
-  return read & EPOCH_SET ? race_knows_reads(actor, read, step, count) : come_before(actor, read, step, count);
+  return read & EPOCH_SET ? last_reads_known(actor, read, step, count) : come_before(actor, read, step, count);
 }
 
 // As read_row.
@@ -166,7 +167,7 @@ static bool write_row(const Actor *actor, Region *region, uint64_t offset, int *
   if (cells.page->foreign && !is_blank_row(foreign_marks(cells.page, offset), cells.units, found)) return false;
   if (read != EPOCH_NONE) set_row(cells.read_marks, cells.units, found, (RowMarks){0, 0});
   if (found * size == cells.page->size) shadow_forget_events(cells.page);
-  set_row(cells.write_marks, cells.units, found, (RowMarks){mark_of_epoch(shadow, cells.page, race_epoch(actor)), 1});
+  set_row(cells.write_marks, cells.units, found, (RowMarks){mark_of_epoch(shadow, cells.page, actor_epoch(actor)), 1});
   return true;
 }
 
@@ -175,7 +176,7 @@ int race_write_row(RowActor *row, Region *region, uint64_t offset, int lane, int
   count = begin_row(row, lane, count);
   if (!row->lane_by_lane && write_row(&row->actor, region, offset, &count, size)) return count;
   for (int i = 0; i < count; i++) {
-    race_set_lane(&row->actor, lane + i);
+    actor_set_lane(&row->actor, lane + i);
     race_write_by(&row->actor, region, offset + (uint64_t)(i * size), size, value + i * size);
   }
   return count;

@@ -39,7 +39,7 @@ typedef struct Scatter {
 } Scatter;
 
 static inline Scatter race_scatter(const RowActor *row) {
-  return (Scatter){.own = race_epoch(&row->actor) & ~LANE_MASK, .launch = row->actor.cluster->launch->number};
+  return (Scatter){.own = actor_epoch(&row->actor) & ~LANE_MASK, .launch = row->actor.cluster->launch->number};
 }
 
 ALWAYS_INLINE bool event_comes_before(const RowActor *row, Epoch event, Epoch *met, Comes *comes, Mark mark, int lane) {

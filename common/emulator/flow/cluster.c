@@ -121,7 +121,7 @@ void cluster_check_exit(Warp *warp, Mask mask) {
   if (!launch->hazards || block->cluster->block_count == 1) return;
   race_release(warp, mask, &block->ended);
   if (block->live_threads > __builtin_popcount(mask)) return;
-  Actor last = race_lane(warp, &launch->program->code[warp->pc - 1], __builtin_ctz(mask), WEAK);
+  Actor last = actor_of_lane(warp, &launch->program->code[warp->pc - 1], __builtin_ctz(mask), WEAK);
   last.known = block->ended;
   race_end_block(&last, block->shared);
 }

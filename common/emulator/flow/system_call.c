@@ -3,13 +3,11 @@
 // allocation" and "Conditional graph nodes".
 #include "system_call.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../check/hazard.h"
-#include "../check/race.h"
-#include "../memory/memory.h"
+#include "../memory/access.h"
 #include "../warp/lanes.h"
 
 enum { MAX_ARGUMENTS = 5, TEXT_SIZE = 512, LINE_SIZE = 2048 };
@@ -153,14 +151,6 @@ static void allocate_memory(Warp *warp, const Inst *inst, Mask mask) {
   }
 }
 
-// To the checks it writes all of the memory: what other threads do there must come before it.
-static void check_free(Warp *warp, const Inst *inst, int lane, Region *region) {
-  for (uint64_t done = 0, part; done < region->size; done += part) {
-    part = region->size - done < INT_MAX ? region->size - done : INT_MAX;
-    race_write(warp, inst, lane, region, done, (int)part, NULL);
-  }
-}
-
 static void free_memory(Warp *warp, const Inst *inst, Mask mask) {
   const Launch *launch = warp_launch(warp);
   for (Mask rest = mask; rest; rest &= rest - 1) {
@@ -175,7 +165,8 @@ static void free_memory(Warp *warp, const Inst *inst, Mask mask) {
                   twice ? "free: this memory was freed already" : "free: no malloc in a kernel returned this address");
       return;
     }
-    if (launch->hazards) check_free(warp, inst, lane, region);
+    // To the checks it writes all of the memory: what other threads do there must come before it.
+    access_write_lane(warp, inst, lane, &(Access){.region = region}, NULL, region->size);
     region_free_heap(launch->global, region, launch->program->asynchronous);
   }
 }
@@ -196,8 +187,7 @@ static void set_conditional(Warp *warp, const Inst *inst, Mask mask) {
                   "destroyed");
       return;
     }
-    if (launch->hazards) race_write(warp, inst, lane, region, 0, sizeof value, NULL);
-    memcpy(region->data, &value, sizeof value);
+    access_write_lane(warp, inst, lane, &(Access){.region = region}, &value, sizeof value);
   }
 }
 

@@ -283,7 +283,7 @@ static void begin_walk(Walk *walk, uint32_t pc) {
   walk->is_compared = false;
 }
 
-static bool is_first_guess(Walk *walk, uint32_t pc) {
+static bool makes_first_guess(Walk *walk, uint32_t pc) {
   begin_walk(walk, pc);
   Set to = bit_of(walk, walk->load.to, true);
   Knowledge first = {.tainted = to, .copies = to, .in_place = true};
@@ -311,7 +311,7 @@ void find_first_guesses(Program *program) {
   walk.visited = host_allocate(program->count, PHASES * sizeof *walk.visited);
   for (uint32_t pc = 0; pc < program->count; pc++) {
     const Inst *inst = &program->code[pc];
-    if (inst->guarded || !plain_load_of(inst, &walk.load) || !is_first_guess(&walk, pc)) continue;
+    if (inst->guarded || !plain_load_of(inst, &walk.load) || !makes_first_guess(&walk, pc)) continue;
     if (!program->first_guesses) program->first_guesses = program_allocate(program, program->count);
     program->first_guesses[pc] = 1;
   }

@@ -73,11 +73,12 @@ DecodeResult decode_address_plan(Decoder *decoder, const PtxInstruction *source,
 // Fills addresses[lane] for the lanes of mask.
 void form_addresses(Warp *warp, const AddressPlan *plan, Mask mask, uint64_t addresses[LANES]);
 
-// The lanes of mask from its first on that follow each other and share its address: they read the same bytes.
-static inline Mask same_address(Mask mask, const uint64_t addresses[LANES]) {
-  int first = __builtin_ctz(mask);
-  Mask same = 1u << first;
-  for (int lane = first + 1; lane < LANES && (mask >> lane & 1) && addresses[lane] == addresses[first]; lane++)
-    same |= 1u << lane;
-  return same;
+// The lanes of mask from the first on that have its address, up to one that has another.
+static inline Mask at_one_place(Mask mask, const uint64_t addresses[LANES]) {
+  uint64_t address = addresses[__builtin_ctz(mask)];
+  Mask next = mask & (mask - 1), others = 0;
+  if (!next || addresses[__builtin_ctz(next)] != address) return mask & -mask;
+  for (int lane = 0; lane < LANES; lane++) others |= (Mask)(addresses[lane] != address) << lane;
+  others &= mask;
+  return others ? mask & ((others & -others) - 1) : mask;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../memory/access.h"
 #include "../memory/access_counts.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
@@ -108,20 +109,6 @@ static bool check_space(Warp *warp, const Inst *inst, int lane, const Request *r
   return true;
 }
 
-static void read_unit(Warp *warp, const Inst *inst, int lane, const Access *access, uint8_t *bytes, int size) {
-  bool hazards = warp_launch(warp)->hazards;
-  if (hazards) race_read(warp, inst, 1u << lane, access->region, access->offset, size, WEAK);
-  memcpy(bytes, access->data, (size_t)size);
-}
-
-static void write_unit(Warp *warp, const Inst *inst, int lane, const Access *access, const uint8_t *bytes, int size) {
-  bool hazards = warp_launch(warp)->hazards;
-  if (hazards) race_write(warp, inst, lane, access->region, access->offset, size, bytes);
-  if (!memcmp(access->data, bytes, (size_t)size)) return;
-  memcpy(access->data, bytes, (size_t)size);
-  warp->block->cluster->progress++;
-}
-
 bool fragment_access(Warp *warp, const Inst *inst, const Request *request) {
   int size = unit_bytes(request);
   count_matrix_rows(warp, inst, request->space, request->lanes, request->addresses, request->kind);
@@ -131,12 +118,10 @@ bool fragment_access(Warp *warp, const Inst *inst, const Request *request) {
     if (!memory_find(warp, inst, lane, request->space, request->addresses[lane], size, size, request->kind, &access))
       return false;
     if (!check_space(warp, inst, lane, request, &access)) return false;
-    memory_lock(&access);
     if (request->kind == ACCESS_READ)
-      read_unit(warp, inst, lane, &access, request->bytes[lane], size);
+      access_read_lane(warp, inst, lane, &access, request->bytes[lane], (uint64_t)size);
     else
-      write_unit(warp, inst, lane, &access, request->bytes[lane], size);
-    memory_unlock(&access);
+      access_write_lane(warp, inst, lane, &access, request->bytes[lane], (uint64_t)size);
   }
   return true;
 }
