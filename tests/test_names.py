@@ -4,6 +4,7 @@ Runs in the repository's root (or a folder that looks like it): python3 tests/te
 """
 import collections
 import glob
+import os
 import re
 import unittest
 
@@ -38,6 +39,13 @@ def defined(text):
     yield from re.findall(r"^[A-Z][A-Z0-9_]+\(([a-z]\w+),", text, re.MULTILINE)  # LANE_OPERATION(add_s32, ...
 
 
+def declared(text):
+    """The names of the functions that a header leaves to a .c file."""
+    for match in DEFINITION.finditer(without_comments(text)):
+        if match[0].endswith(";") and "(" in match[0] and not re.match(r"static|ALWAYS_INLINE|[A-Z_]+\(", match[0]):
+            yield re.search(r"(\w+)\s*\(", match[0])[1]
+
+
 class Names(unittest.TestCase):
     def test_stand_in_one_file(self):
         files = collections.defaultdict(set)
@@ -64,6 +72,18 @@ class Names(unittest.TestCase):
                 self.assertIn(function, names, syntax)
                 forms += 1
         self.assertGreater(forms, 350)
+
+    def test_are_declared_where_they_are_defined(self):
+        """x.h declares what x.c defines. A header of several files says which."""
+        home = {name: path for path in EMULATOR if path.endswith(".c") for name in defined(read(path))}
+        functions = 0
+        for path in EMULATOR:
+            text = read(path) if path.endswith(".h") and path != "common/emulator/emulator.h" else ""
+            for name in declared(text):
+                functions += 1
+                with self.subTest(f"{path}: {name}"):
+                    self.assertTrue(home[name][:-2] == path[:-2] or f" {os.path.basename(home[name])}" in text, home[name])
+        self.assertGreater(functions, 350)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,17 @@ PREFIX ?= /usr/local
 INSTALLED = $(DESTDIR)$(PREFIX)
 EMULATOR := $(BUILD)/libhopper_emulator.a
 
-$(EMULATOR): $(filter $(BUILD)/common/emulator/%,$(call objects,common/emulator/*/*.c))
+# One object, in which the functions of emulator.h alone are global: a program may have an `expect` of its own.
+$(EMULATOR): $(filter $(BUILD)/common/emulator/%,$(call objects,common/emulator/*/*.c)) common/emulator/emulator.h
 	$(call say,AR $@)
 	@rm -f $@
-	$Qar rcs $@ $^
+	@grep -o '[a-z_]*(' common/emulator/emulator.h | tr -d '(' >$(@:.a=.names)
+	$Q$(CC) -r -nostdlib $(filter %.o,$^) -o $(@:.a=.o)
+	$Qobjcopy --keep-global-symbols=$(@:.a=.names) $(@:.a=.o)
+	$Qar rcs $@ $(@:.a=.o)
+
+test-programs: $(if $(SANITIZE),,$(EMULATOR))
+test: export EMULATOR_LIBRARY = $(CURDIR)/$(EMULATOR)
 
 install_files: $(HOPPER_RUN) $(STAND_INS) $(EMULATOR) $(LADDER)
 	@install -d $(addprefix $(INSTALLED)/,bin lib/hopper-ladder include/hopper-ladder)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../check/hazard.h"
+#include "../check/order.h"
 #include "../warp/host_memory.h"
 
 struct AsyncEngine {

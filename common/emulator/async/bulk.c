@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../check/order.h"
 #include "../memory/access.h"
 #include "../memory/access_counts.h"
 #include "../warp/host_memory.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../check/hazard.h"
+#include "../check/order.h"
 #include "../memory/access.h"
 #include "../warp/host_memory.h"
 

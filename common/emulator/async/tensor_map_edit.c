@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../check/order.h"
 #include "../memory/access.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"

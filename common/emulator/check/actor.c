@@ -1,5 +1,6 @@
 // What comes before an actor's access: actor.h.
 #include "actor.h"
+#include "sync_table.h"
 
 bool actors_know(const Actor *actor, int turns, uint32_t first, Mask mask, uint32_t clock) {
   if (turns > 1 && !actor->known) return false;

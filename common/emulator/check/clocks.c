@@ -1,10 +1,11 @@
 // Vector clocks: what threads know of each other. See clocks.h.
+#include "clocks.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../warp/host_memory.h"
-#include "vectors.h"
 
 // ---- clocks ----
 

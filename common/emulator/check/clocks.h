@@ -1,4 +1,4 @@
-// Vector clocks: what threads know of each other, and how synchronisation passes it on. race.h says what they are for.
+// Vector clocks: what threads know of each other. race.h says what they are for.
 #pragma once
 
 #include "../warp/machine.h"
@@ -92,68 +92,43 @@ void clocks_add_observed(Clocks *into, Strength scope, Clocks *more);
 void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more);
 // A new reference to what each of the holders knows of their cluster.
 Clocks *clocks_common(const Cluster *cluster, Clocks *const *holders, int count);
-
-// Adds to *joined what the lanes of mask know and have done, then advances their clocks: the release half of a barrier.
-void race_release(Warp *warp, Mask mask, Clocks **joined);
-// The lanes of mask learn what joined holds (which may be NULL: nothing): the acquire half.
-void race_acquire(Warp *warp, Mask mask, Clocks *joined);
-// The relaxed halves: what the lanes knew at their last fence is handed on, what they read counts from their next fence.
-// scope: of the fence, at least.
-void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope);
-void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
-// The release half of an arrival whose scope leaves out the threads that wait. It orders nothing. What the lanes know and have
-// done goes into CLOCK_ENDED of *joined: operations that they have waited for are over, and loads nearly (race.c, ended).
-// shown: what race_show has given, NULL for nothing: that, too.
-void race_release_narrow(Warp *warp, Mask mask, Clocks *shown, Clocks **joined);
-// What the lanes know and have done when they execute an instruction together, in CLOCK_ENDED of a new reference: it orders
-// nothing.
-Clocks *race_show(Warp *warp, Mask mask);
-// The lanes of the warp that have the lane's clock and know the same, the lane itself among them.
-Mask race_alike(Warp *warp, int lane);
-// A new reference to what a lane knows, with what its fences have covered of its own.
-Clocks *race_lane_clocks(Warp *warp, int lane);
-// Whether the lanes of mask know of all that joined holds; what their own warp did they know.
-bool race_knows(const Warp *warp, Mask mask, const Clocks *joined);
-// Both, among the lanes of mask: bar.warp.sync.
-void race_warp_sync(Warp *warp, Mask mask);
-// What the lanes do from here on has another clock.
-void race_advance(Warp *warp, Mask mask);
-// fence / membar by the lanes of mask.
-void race_fence(Warp *warp, Mask mask, Strength scope);
-// fence.sc, which membar is too: it also acquires what strong loads of other threads have read, if they come before it. Of a
-// writer's fence.sc and this one the writer's is the first in the Fence-SC order: else the load would come before the store
-// whose value it has read. And a fence.sc synchronises with those that follow it there (PTX ISA 8.9.3). Other fences do so
-// only with loads of their own thread.
-void race_fence_sc(Warp *warp, Mask mask, Strength scope);
-// fence.proxy.async: what the lanes know becomes visible to the async proxy.
-void race_proxy_fence(Warp *warp, Mask mask);
-// The lanes learn that the agent has done all up to the clock.
-void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock);
-// The same for what an mbarrier or another holder hands on.
+// Adds to what a holder hands on that the agent has done all up to the clock.
 void clocks_add_agent(Cluster *cluster, Clocks **joined, uint32_t agent, uint32_t clock);
 
-// Orders of a strong access; a weak one is the plain ld or st. PTX ISA 8.9.
-typedef enum MemoryOrder { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL } MemoryOrder;
+// ---- for the files that pass them on ----
 
-// What strong stores have released, by place: of a cluster's shared memory, or of global memory. A place is where the
-// emulator has the bytes, and not an address: one of shared memory means other bytes in each block, and bytes have several.
-typedef struct SyncTable SyncTable;
-SyncTable *sync_table_new(Usage *usage);
-void sync_table_free(SyncTable *table);
-// A strong load, store or read-modify-write by one lane: it learns from, or adds to, what is released at the places. A vector
-// is several accesses of its elements (PTX ISA 8.2.2). Only an access of the same place and size synchronises with
-// another: "morally strong" operations overlap completely, PTX ISA 8.7.1.
-typedef struct Elements {
-  const void *first;
-  size_t size;
-  int count;
-} Elements;
-void sync_load(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope);
-void sync_store(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope);
-void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope);
-// A strong load of the place has returned what the write stored, which was strong for it: the write comes before what the load
-// comes before, even if neither releases and acquires. PTX ISA 8.9.5, causality order. Of each write a few loads are kept.
-enum { OBSERVERS = 8 };
-void sync_observe(SyncTable *table, const void *place, Epoch write, Epoch load);
-// Those loads. Returns how many.
-int sync_observers(SyncTable *table, const void *place, Epoch write, Epoch loads[OBSERVERS]);
+static inline uint32_t *clocks_plane(Clocks *clocks, ClockPlane which) {
+  return clocks->clock + (size_t)which * (size_t)clocks->count;
+}
+
+static inline bool has_several_blocks(const Cluster *cluster) { return cluster->block_count > 1; }
+
+static inline uint32_t later_clock(uint32_t a, uint32_t b) { return a > b ? a : b; }
+static inline uint32_t earlier_clock(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+// Lanes of the warp may know more than they did, or have another clock.
+static inline void forget_alike(Warp *warp) { warp->alike[0] = warp->alike[1] = 0; }
+
+static inline void clocks_replace(Clocks **holder, Clocks *with) {
+  clocks_release(*holder);
+  *holder = with;
+}
+
+// With nothing known.
+Clocks *clocks_new(const Cluster *cluster);
+// Adds an array of clocks, without imports, in those planes that both have.
+void clocks_merge_array(Clocks *restrict into, const Clocks *restrict from);
+void clocks_merge_import(Clocks *into, const Import *from);
+// Adds everything that `from` knows to `into`, which has no other holder yet.
+void clocks_merge(Clocks *into, Clocks *from);
+// As another cluster has it: what a plane covers of what is known of the clocks' own cluster. NULL for nothing.
+Clocks *clocks_as_import(const Clocks *from, ClockPlane covered);
+// A new reference to what a and b know together.
+Clocks *clocks_joined(const Cluster *cluster, Clocks *a, Clocks *b);
+// Makes *holder a vector that has no other holder.
+void clocks_make_own(const Cluster *cluster, Clocks **holder);
+// Whether the plane covers all that is known, of other clusters too; makes it cover that, of clocks without other holders.
+bool clocks_covered(Clocks *clocks, ClockPlane which);
+void clocks_cover(Clocks *clocks, ClockPlane which);
+// What a relaxed store hands on of what is known, that is, what the last fence has covered: a new reference, NULL for nothing.
+Clocks *clocks_fenced_part(const Clocks *known, ClockPlane fence);

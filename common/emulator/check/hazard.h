@@ -59,7 +59,7 @@ const Inst *last_writer(const Cluster *cluster, const Region *region, uint64_t o
 
 // Names what stopped the last launch that was stopped, for the kernel of that name.
 void hazards_stop_reason(const HazardList *list, const char *kernel, EmulatorError *error);
-// The hazards in the order of the source.
+// The hazards in the order of the source: report.c.
 const Hazard *hazards_sorted(HazardList *list, int *count);
 void hazards_clear(HazardList *list);
 void hazards_free(HazardList *list);

@@ -1,7 +1,8 @@
-// How synchronisation passes on what threads know: releases, acquires and fences. See clocks.h.
+// How synchronisation passes on what threads know. See order.h.
+#include "order.h"
+
 #include "flights.h"
 #include "hazard.h"
-#include "vectors.h"
 
 // ---- releases and acquires ----
 

@@ -7,7 +7,8 @@
 
 #include "../warp/host_memory.h"
 #include "hazard.h"
-#include "vectors.h"
+#include "clocks.h"
+#include "order.h"
 
 typedef enum BlockPast {
   BLOCK_WAITED = 1,         // a thread of the block has executed griddepcontrol.wait

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "last_reads.h"
+#include "order.h"
 #include "overlap.h"
 
 // The lanes that know the same as the actor.
@@ -44,7 +45,7 @@ static int find_cells(RowCells *cells, Shadow *shadow, uint64_t offset, uint32_t
   return count ? find_row(cells->read_marks, cells->units, count, &cells->read) : 0;
 }
 
-static bool is_near(const Actor *actor, Epoch epoch) {
+static bool is_of_own_cluster(const Actor *actor, Epoch epoch) {
   return epoch_cluster(actor->layout, epoch) == actor->cluster->id;
 }
 
@@ -58,12 +59,12 @@ static bool come_before(const Actor *actor, Epoch epoch, unsigned step, int coun
 
 static bool writes_come_before(const Actor *actor, Epoch write, unsigned step, int count) {
   if (!(write & EPOCH_KERNEL)) return true;
-  return is_near(actor, write) && come_before(actor, write, step, count);
+  return is_of_own_cluster(actor, write) && come_before(actor, write, step, count);
 }
 
 Comes race_judge(const RowActor *row, Epoch event) {
   const Actor *actor = &row->actor;
-  if (!is_near(actor, event)) return COMES_ELSEWHERE;
+  if (!is_of_own_cluster(actor, event)) return COMES_ELSEWHERE;
   if (event & EPOCH_SET) return COMES_UNKNOWN;
   uint32_t first = epoch_thread(actor->layout, event);
   if (actor->known && clocks_reach(actor->known, first, LANES, epoch_clock(actor->layout, event))) return COMES_ALL;
@@ -74,7 +75,7 @@ Comes race_judge(const RowActor *row, Epoch event) {
 
 // Returns the epoch to remember for the first lane's read, or EPOCH_NONE when the reads do not form a row.
 static Epoch reads_with_row(const Actor *actor, Epoch read, unsigned step, int count) {
-  if (read == EPOCH_NONE || !is_near(actor, read)) return actor_epoch(actor);
+  if (read == EPOCH_NONE || !is_of_own_cluster(actor, read)) return actor_epoch(actor);
   if (!(read & EPOCH_SET) && come_before(actor, read, step, count)) return actor_epoch(actor);
   return last_reads_add(actor, 1u << actor->lane, read, step, count);
 }
@@ -88,7 +89,7 @@ static bool read_row(const Actor *actor, Region *region, uint64_t offset, int *c
   if (!found) return false;
   Epoch write = epoch_of_mark(cells.page, cells.write.first), read = epoch_of_mark(cells.page, cells.read.first);
   if (write == EPOCH_NONE || !writes_come_before(actor, write, cells.write.step, found)) return false;
-  bool foreign = read != EPOCH_NONE && !is_near(actor, read);
+  bool foreign = read != EPOCH_NONE && !is_of_own_cluster(actor, read);
   if (foreign && !cells.page->foreign) {
     *count = 1;
     return false;
@@ -124,9 +125,10 @@ static bool read_together(const Actor *actor, Region *region, uint64_t offset, M
   int units = units_of(page, size);
   if (!are_marks(writes, units, *writes) || !are_marks(reads, units, *reads)) return false;
   Epoch write = epoch_of_mark(page, *writes), read = epoch_of_mark(page, *reads);
-  if (write == EPOCH_NONE || (write != EPOCH_HOST && (!is_near(actor, write) || !come_before(actor, write, 0, 0))))
+  if (write == EPOCH_NONE ||
+      (write != EPOCH_HOST && (!is_of_own_cluster(actor, write) || !come_before(actor, write, 0, 0))))
     return false;
-  bool foreign = read != EPOCH_NONE && !is_near(actor, read);
+  bool foreign = read != EPOCH_NONE && !is_of_own_cluster(actor, read);
   if (foreign && !page->foreign) return false;
   if (foreign) read = EPOCH_NONE;
   if (!(read & EPOCH_SET) && read != EPOCH_NONE && come_before(actor, read, 0, 1)) read = EPOCH_NONE;
@@ -150,7 +152,7 @@ void race_read_together(RowActor *row, Region *region, uint64_t offset, Mask mas
 
 static bool reads_come_before(const Actor *actor, Epoch read, unsigned step, int count) {
   if (read == EPOCH_NONE) return true;
-  if (!is_near(actor, read)) return false;
+  if (!is_of_own_cluster(actor, read)) return false;
   return read & EPOCH_SET ? last_reads_known(actor, read, step, count) : come_before(actor, read, step, count);
 }
 

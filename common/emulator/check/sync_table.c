@@ -1,10 +1,12 @@
-// Keeps the clocks that strong stores and atomics release at an address, for the loads that acquire them. See clocks.h.
+// Keeps the clocks that strong stores and atomics release at an address. See sync_table.h.
+#include "sync_table.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../warp/host_memory.h"
-#include "vectors.h"
+#include "order.h"
 
 // In a cluster of several blocks a release of .cta scope is for the releasing block alone, and a fence of .cta scope
 // hands on less to the others than to its own. So there a place has an entry for all, and one for each block that

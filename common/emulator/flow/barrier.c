@@ -7,6 +7,7 @@
 
 #include "../check/clocks.h"
 #include "../check/hazard.h"
+#include "../check/order.h"
 #include "../check/signals.h"
 #include "../check/waits.h"
 #include "../warp/lanes.h"

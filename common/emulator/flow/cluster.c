@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../check/hazard.h"
+#include "../check/order.h"
 #include "../check/race.h"
 #include "../check/signals.h"
 #include "../warp/lanes.h"

@@ -4,6 +4,7 @@
 
 #include "../async/map_fences.h"
 #include "../async/mbarrier_object.h"
+#include "../check/order.h"
 #include "../warp/operands.h"
 #include "families.h"
 

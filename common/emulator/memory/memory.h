@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../check/race.h"
+#include "../check/sync_table.h"
 #include "../warp/decoder.h"
 
 typedef struct Access {

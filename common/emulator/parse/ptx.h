@@ -193,6 +193,8 @@ typedef struct PtxModule {
   struct Parser *parser;
 } PtxModule;
 
+// ---- parser.c ----
+
 // Parses length bytes of PTX. Returns NULL and fills *error when the text is malformed. Never reads past length, and
 // takes any bytes at all: the text is untrusted. Free with ptx_free.
 PtxModule *ptx_parse(const char *text, size_t length, PtxError *error);
@@ -210,6 +212,8 @@ PtxModule *ptx_parse_headers(const char *text, size_t length, PtxError *error);
 // Adds a function's body to it, unless it is there. False and *error when it is malformed, now or before.
 bool ptx_parse_body(PtxModule *module, int function, PtxError *error);
 void ptx_free(PtxModule *module);
+
+// ---- ptx_types.c ----
 
 // True when the instruction carries the modifier ("ftz", "shared::cta").
 bool ptx_has(const PtxInstruction *instruction, const char *modifier);

@@ -8,6 +8,7 @@
 #include "../async/mbarrier_object.h"
 #include "../check/flights.h"
 #include "../check/read_sets.h"
+#include "../check/sync_table.h"
 #include "../check/undefined.h"
 #include "../flow/control.h"
 #include "../tensor/wgmma_registers.h"

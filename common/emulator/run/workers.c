@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../check/clocks.h"
+#include "../check/sync_table.h"
 #include "../warp/host_memory.h"
 #include "counters.h"
 #include "life.h"

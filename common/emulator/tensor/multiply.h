@@ -18,5 +18,6 @@ typedef struct Multiply {
 // Executes the Multiply in inst->extra.
 Execute multiply_fragments;
 
-// The same of f64, m8n8k4 or m16n8kK: mma and wmma. The operands are lists of registers, or one of them.
+// The same of f64, m8n8k4 or m16n8kK: mma and wmma, in multiply_f64.c. The operands are lists of registers, or one of
+// them.
 DecodeResult decode_multiply_f64(Decoder *decoder, const PtxInstruction *source, int m, int k, Inst *inst);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../check/hazard.h"
+#include "../check/order.h"
 #include "../warp/host_memory.h"
 #include "wgmma_registers.h"
 

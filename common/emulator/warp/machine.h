@@ -175,7 +175,7 @@ struct Cluster {
   // What arrivals at barrier.cluster hand on: in this phase, in the last.
   struct Clocks *barrier_joined, *barrier_completed;
   struct ReadSets *read_sets;  // read_sets.h
-  struct SyncTable *sync;      // of shared addresses: clocks.h
+  struct SyncTable *sync;      // of shared addresses: sync_table.h
   uint64_t random;             // state of the schedule's generator
   uint64_t steps;              // warp instructions executed
   int next_warp;               // round robin
@@ -225,7 +225,7 @@ struct Launch {
   size_t dynamic_shared;
   uint8_t *params;
   const struct EpochLayout *epochs;  // epoch.h
-  struct SyncTable *sync;            // of global addresses: clocks.h
+  struct SyncTable *sync;            // of global addresses: sync_table.h
   bool hazards;
   _Atomic(const Inst *) noted_swizzle;  // the copy whose note on its swizzle stands for all: tensor_copy.c
   bool alone;                           // one host thread runs it
