@@ -7,6 +7,7 @@
 #include "device/backend.h"
 #include "device/device.h"
 #include "emulator/emulator.h"
+#include "emulator/tensor/tensor_core.h"  // to see that a program can include both: a model of a kernel needs them
 
 TestSuite(device, .timeout = 60);
 
@@ -220,10 +221,10 @@ Test(device, tensor_maps_are_checked) {
   Device *device = open_emulator();
   TensorMap map;
   cr_expect_eq((uintptr_t)&map % 64, 0, "the hardware wants 64-byte alignment");
-  TensorMapSpec spec = {.type = TENSOR_F16, .rank = 6};
+  TensorMapSpec spec = {.type = TENSOR_MAP_F16, .rank = 6};
   cr_expect(!device_tensor_map(device, &spec, &map));
   expect_error(device, DEVICE_INVALID, "rank 6");
-  spec = (TensorMapSpec){.type = TENSOR_U32, .rank = 1, .address = 1 << 20, .size = {64}, .box = {64}};
+  spec = (TensorMapSpec){.type = TENSOR_MAP_U32, .rank = 1, .address = 1 << 20, .size = {64}, .box = {64}};
   cr_expect(device_tensor_map(device, &spec, &map), "%s", device_error(device)->text);
   spec.fill_nan = true;
   cr_expect(!device_tensor_map(device, &spec, &map));

@@ -138,7 +138,7 @@ Test(driver, names_the_kernel_that_is_not_there) {
 Test(driver, tensor_maps_are_as_they_were_asked_for) {
   Device *device = open_gpu();
   TensorMap map;
-  TensorMapSpec spec = {.type = TENSOR_BF16,
+  TensorMapSpec spec = {.type = TENSOR_MAP_BF16,
                         .rank = 3,
                         .address = 0x5000,
                         .size = {64, 100, 7},

@@ -29,7 +29,7 @@ typedef struct Boxes {
 } Boxes;
 
 static int element_size(TensorType type) {
-  return type == TENSOR_U8 ? 1 : type == TENSOR_U32 || type == TENSOR_F32 ? 4 : 2;
+  return type == TENSOR_MAP_U8 ? 1 : type == TENSOR_MAP_U32 || type == TENSOR_MAP_F32 ? 4 : 2;
 }
 
 // Fills in what is left out: rows one after another, each a multiple of 16 bytes.
@@ -152,7 +152,7 @@ static void run_ranks_and_swizzles(BoxKind kind) {
   make_numbers(before, sizeof before, 2);
   for (int rank = 1; rank <= TENSOR_MAX_RANK; rank++)
     for (int swizzle = TENSOR_SWIZZLE_NONE; swizzle <= TENSOR_SWIZZLE_128B; swizzle++) {
-      TensorMapSpec spec = {.type = TENSOR_F16,
+      TensorMapSpec spec = {.type = TENSOR_MAP_F16,
                             .rank = rank,
                             .size = SIZES,
                             .box = BOX(swizzle ? 8u << swizzle : 24),
@@ -173,7 +173,7 @@ Test(gpu_agreement, tensor_swizzles_by_address) {
   make_numbers(before, sizeof before, 12);
   for (int swizzle = TENSOR_SWIZZLE_NONE; swizzle <= TENSOR_SWIZZLE_128B; swizzle++)
     for (input.offset = 128; input.offset <= 1024; input.offset += 128) {
-      TensorMapSpec spec = {.type = TENSOR_F16,
+      TensorMapSpec spec = {.type = TENSOR_MAP_F16,
                             .rank = 2,
                             .size = {75, 20},
                             .box = {swizzle ? 8u << swizzle : 24, 20},
@@ -187,42 +187,44 @@ Test(gpu_agreement, tensor_swizzles_by_address) {
 }
 
 static const Boxes special[] = {
-    {"narrow rows", {.type = TENSOR_F16, .rank = 2, .size = SIZES, .box = BOX(8), .swizzle = TENSOR_SWIZZLE_32B}},
-    {"narrow rows", {.type = TENSOR_F16, .rank = 2, .size = SIZES, .box = BOX(8), .swizzle = TENSOR_SWIZZLE_64B}},
-    {"narrow rows", {.type = TENSOR_F16, .rank = 3, .size = SIZES, .box = BOX(24), .swizzle = TENSOR_SWIZZLE_64B}},
-    {"narrow rows", {.type = TENSOR_F16, .rank = 3, .size = SIZES, .box = BOX(40), .swizzle = TENSOR_SWIZZLE_128B}},
-    {"narrow rows", {.type = TENSOR_F16, .rank = 2, .size = SIZES, .box = BOX(8), .swizzle = TENSOR_SWIZZLE_128B}},
-    {"many rows", {.type = TENSOR_F16, .rank = 2, .size = {64, 100}, .box = {64, 100}, .swizzle = TENSOR_SWIZZLE_128B}},
-    {"bytes", {.type = TENSOR_U8, .rank = 2, .size = SIZES, .box = BOX(48)}},
-    {"bytes", {.type = TENSOR_U8, .rank = 2, .size = SIZES, .box = BOX(64), .swizzle = TENSOR_SWIZZLE_64B}},
-    {"words", {.type = TENSOR_U32, .rank = 3, .size = SIZES, .box = BOX(32), .swizzle = TENSOR_SWIZZLE_128B}},
+    {"narrow rows", {.type = TENSOR_MAP_F16, .rank = 2, .size = SIZES, .box = BOX(8), .swizzle = TENSOR_SWIZZLE_32B}},
+    {"narrow rows", {.type = TENSOR_MAP_F16, .rank = 2, .size = SIZES, .box = BOX(8), .swizzle = TENSOR_SWIZZLE_64B}},
+    {"narrow rows", {.type = TENSOR_MAP_F16, .rank = 3, .size = SIZES, .box = BOX(24), .swizzle = TENSOR_SWIZZLE_64B}},
+    {"narrow rows", {.type = TENSOR_MAP_F16, .rank = 3, .size = SIZES, .box = BOX(40), .swizzle = TENSOR_SWIZZLE_128B}},
+    {"narrow rows", {.type = TENSOR_MAP_F16, .rank = 2, .size = SIZES, .box = BOX(8), .swizzle = TENSOR_SWIZZLE_128B}},
+    {"many rows",
+     {.type = TENSOR_MAP_F16, .rank = 2, .size = {64, 100}, .box = {64, 100}, .swizzle = TENSOR_SWIZZLE_128B}},
+    {"bytes", {.type = TENSOR_MAP_U8, .rank = 2, .size = SIZES, .box = BOX(48)}},
+    {"bytes", {.type = TENSOR_MAP_U8, .rank = 2, .size = SIZES, .box = BOX(64), .swizzle = TENSOR_SWIZZLE_64B}},
+    {"words", {.type = TENSOR_MAP_U32, .rank = 3, .size = SIZES, .box = BOX(32), .swizzle = TENSOR_SWIZZLE_128B}},
     {"padded strides",
-     {.type = TENSOR_F16,
+     {.type = TENSOR_MAP_F16,
       .rank = 3,
       .size = SIZES,
       .stride = {0, 176, 2000},
       .box = BOX(32),
       .swizzle = TENSOR_SWIZZLE_64B}},
-    {"overlapping rows", {.type = TENSOR_F16, .rank = 2, .size = SIZES, .stride = {0, 48}, .box = BOX(32)}},
-    {"element stride 2", {.type = TENSOR_F16, .rank = 2, .size = {75, 40}, .box = {24, 16}, .element_stride = {1, 2}}},
+    {"overlapping rows", {.type = TENSOR_MAP_F16, .rank = 2, .size = SIZES, .stride = {0, 48}, .box = BOX(32)}},
+    {"element stride 2",
+     {.type = TENSOR_MAP_F16, .rank = 2, .size = {75, 40}, .box = {24, 16}, .element_stride = {1, 2}}},
     {"element stride 3",
-     {.type = TENSOR_F16,
+     {.type = TENSOR_MAP_F16,
       .rank = 2,
       .size = {75, 40},
       .box = {32, 16},
       .element_stride = {1, 3},
       .swizzle = TENSOR_SWIZZLE_64B}},
     {"element strides",
-     {.type = TENSOR_F32, .rank = 3, .size = {75, 12, 9}, .box = {8, 9, 8}, .element_stride = {1, 4, 3}}},
+     {.type = TENSOR_MAP_F32, .rank = 3, .size = {75, 12, 9}, .box = {8, 9, 8}, .element_stride = {1, 4, 3}}},
     {"element stride 2 of rows",
-     {.type = TENSOR_F16, .rank = 2, .size = {75, 40}, .box = {32, 8}, .element_stride = {2, 1}}},
+     {.type = TENSOR_MAP_F16, .rank = 2, .size = {75, 40}, .box = {32, 8}, .element_stride = {2, 1}}},
 };
 
 Test(gpu_agreement, tensor_loads_of_special_boxes) {
   agreement_begin();
   make_numbers(input.data, sizeof input.data, 3);
   for (size_t i = 0; i < sizeof special / sizeof *special; i++) run_places(special[i].name, &special[i].spec, LOADS);
-  for (TensorType type = TENSOR_F16; type <= TENSOR_F32; type++) {
+  for (TensorType type = TENSOR_MAP_F16; type <= TENSOR_MAP_F32; type++) {
     TensorMapSpec spec = {.type = type, .rank = 2, .size = SIZES, .box = BOX(16), .fill_nan = true};
     run_places("fill", &spec, LOADS);
     spec.swizzle = TENSOR_SWIZZLE_128B;
@@ -244,10 +246,11 @@ Test(gpu_agreement, tensor_reductions) {
   static const struct {
     TensorType type;
     const char *operation;
-  } reductions[] = {{TENSOR_U32, "add"},  {TENSOR_U32, "min"},  {TENSOR_U32, "max"}, {TENSOR_U32, "inc"},
-                    {TENSOR_U32, "dec"},  {TENSOR_U32, "and"},  {TENSOR_U32, "or"},  {TENSOR_U32, "xor"},
-                    {TENSOR_F16, "add"},  {TENSOR_F16, "min"},  {TENSOR_F16, "max"}, {TENSOR_BF16, "add"},
-                    {TENSOR_BF16, "min"}, {TENSOR_BF16, "max"}, {TENSOR_F32, "add"}};
+  } reductions[] = {{TENSOR_MAP_U32, "add"},  {TENSOR_MAP_U32, "min"},  {TENSOR_MAP_U32, "max"},
+                    {TENSOR_MAP_U32, "inc"},  {TENSOR_MAP_U32, "dec"},  {TENSOR_MAP_U32, "and"},
+                    {TENSOR_MAP_U32, "or"},   {TENSOR_MAP_U32, "xor"},  {TENSOR_MAP_F16, "add"},
+                    {TENSOR_MAP_F16, "min"},  {TENSOR_MAP_F16, "max"},  {TENSOR_MAP_BF16, "add"},
+                    {TENSOR_MAP_BF16, "min"}, {TENSOR_MAP_BF16, "max"}, {TENSOR_MAP_F32, "add"}};
   char kernel[32];
   agreement_begin();
   make_numbers(input.data, sizeof input.data, 6);
@@ -339,7 +342,8 @@ Test(gpu_agreement, mbarriers_and_clusters) {
                              .in_size = sizeof input,
                              .out_size = 2 * 4 * COPY_THREADS * 4},
                     "cluster", "exchange between two blocks", 4);
-  TensorMapSpec spec = {.type = TENSOR_F16, .rank = 2, .size = SIZES, .box = BOX(64), .swizzle = TENSOR_SWIZZLE_128B};
+  TensorMapSpec spec = {
+      .type = TENSOR_MAP_F16, .rank = 2, .size = SIZES, .box = BOX(64), .swizzle = TENSOR_SWIZZLE_128B};
   spec = complete(&spec);
   spec.address = offsetof(CopyInput, data);
   input.bytes = box_bytes(&spec);
@@ -372,7 +376,7 @@ typedef struct MapCase {
 #define CHANGE(field, value)                                                                                           \
   { offsetof(TensorMapSpec, field), sizeof((TensorMapSpec *)0)->field, value }
 static const TensorMapSpec good = {
-    .type = TENSOR_F16, .rank = 3, .size = {64, 8, 4}, .stride = {0, 128, 1024}, .box = {32, 4, 2}};
+    .type = TENSOR_MAP_F16, .rank = 3, .size = {64, 8, 4}, .stride = {0, 128, 1024}, .box = {32, 4, 2}};
 static const MapCase maps[] = {
     {"good", {{0, 0, 0}}},
     {"address not a multiple of 16", {CHANGE(address, 8)}},
@@ -402,7 +406,7 @@ static const MapCase maps[] = {
     {"128B, row of 144 bytes", {CHANGE(box[0], 72), CHANGE(swizzle, TENSOR_SWIZZLE_128B)}},
     {"128B, row of 16 bytes", {CHANGE(box[0], 8), CHANGE(swizzle, TENSOR_SWIZZLE_128B)}},
     {"NaN of f16", {CHANGE(fill_nan, true)}},
-    {"NaN of integers", {CHANGE(type, TENSOR_U16), CHANGE(fill_nan, true)}},
+    {"NaN of integers", {CHANGE(type, TENSOR_MAP_U16), CHANGE(fill_nan, true)}},
     {"one dimension", {CHANGE(rank, 1)}},
 };
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "emulator/emulator.h"
+#include "emulator/run/state.h"
 #include "support/random_accesses.h"
 
 TestSuite(rows, .timeout = 120);
@@ -17,8 +17,8 @@ typedef struct Found {
 
 static void launch(Found *found, const RandomKernel *kernel, uint64_t schedule, int threads, bool lane_by_lane) {
   EmulatorError error;
-  found->emulator = emulator_open(
-      &(EmulatorOptions){.hazards = true, .schedule = schedule, .threads = threads, .lane_by_lane = lane_by_lane});
+  found->emulator = emulator_open(&(EmulatorOptions){.hazards = true, .schedule = schedule, .threads = threads});
+  found->emulator->lane_by_lane = lane_by_lane;
   EmulatorModule *module = emulator_load(found->emulator, kernel->ptx, strlen(kernel->ptx), &error);
   cr_assert(module, "line %d: %s\n%s", error.line, error.message, kernel->ptx);
   uint64_t in = emulator_alloc(found->emulator, RANDOM_BYTES), out = emulator_alloc(found->emulator, RANDOM_BYTES);

@@ -129,7 +129,14 @@ bool device_synchronise(Device *device);
 
 enum { TENSOR_MAX_RANK = 5 };
 
-typedef enum TensorType { TENSOR_U8, TENSOR_U16, TENSOR_U32, TENSOR_F16, TENSOR_BF16, TENSOR_F32 } TensorType;
+typedef enum TensorType {
+  TENSOR_MAP_U8,
+  TENSOR_MAP_U16,
+  TENSOR_MAP_U32,
+  TENSOR_MAP_F16,
+  TENSOR_MAP_BF16,
+  TENSOR_MAP_F32
+} TensorType;
 typedef enum TensorSwizzle {
   TENSOR_SWIZZLE_NONE,
   TENSOR_SWIZZLE_32B,

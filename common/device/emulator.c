@@ -90,8 +90,9 @@ static bool emulated_synchronise(Device *device) { return (void)device, true; }
 
 static bool emulated_tensor_map(Device *device, const TensorMapSpec *spec, TensorMap *map) {
   static const EmulatorTensorType types[] = {
-      [TENSOR_U8] = EMULATOR_TENSOR_U8,   [TENSOR_U16] = EMULATOR_TENSOR_U16,   [TENSOR_U32] = EMULATOR_TENSOR_U32,
-      [TENSOR_F16] = EMULATOR_TENSOR_F16, [TENSOR_BF16] = EMULATOR_TENSOR_BF16, [TENSOR_F32] = EMULATOR_TENSOR_F32,
+      [TENSOR_MAP_U8] = EMULATOR_TENSOR_U8,     [TENSOR_MAP_U16] = EMULATOR_TENSOR_U16,
+      [TENSOR_MAP_U32] = EMULATOR_TENSOR_U32,   [TENSOR_MAP_F16] = EMULATOR_TENSOR_F16,
+      [TENSOR_MAP_BF16] = EMULATOR_TENSOR_BF16, [TENSOR_MAP_F32] = EMULATOR_TENSOR_F32,
   };
   bool known = (unsigned)spec->type < sizeof types / sizeof *types;
   EmulatorTensorSpec request = {.type = known ? types[spec->type] : (EmulatorTensorType)-1,

@@ -24,7 +24,6 @@ typedef struct EmulatorOptions {
   uint64_t schedule;    // seed of the warp schedule and of async completion times; 0 is the adversarial default
   int threads;          // host threads for a launch; 0: one per core
   uint64_t step_limit;  // warp instructions a launch may execute, 0: no limit
-  bool lane_by_lane;    // checks each lane's loads and stores by themselves: it finds the same, slowly. For tests
 } EmulatorOptions;
 
 typedef struct EmulatorError {

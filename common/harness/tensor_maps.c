@@ -27,10 +27,10 @@ static bool make_map(Device *device, const Shape *shape, DeviceAddress address, 
 
 bool attention_tensor_map(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map) {
   enum { PANEL = 64 };  // columns: 128 bytes, as many as the swizzle is wide
-  return make_map(device, shape, address, rows, (Layout){TENSOR_F16, 2, PANEL, TENSOR_SWIZZLE_128B}, map);
+  return make_map(device, shape, address, rows, (Layout){TENSOR_MAP_F16, 2, PANEL, TENSOR_SWIZZLE_128B}, map);
 }
 
 bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map) {
   TensorSwizzle swizzle = shape->head_dim == 64 ? TENSOR_SWIZZLE_64B : TENSOR_SWIZZLE_128B;
-  return make_map(device, shape, address, rows, (Layout){TENSOR_U8, 1, shape->head_dim, swizzle}, map);
+  return make_map(device, shape, address, rows, (Layout){TENSOR_MAP_U8, 1, shape->head_dim, swizzle}, map);
 }

@@ -27,7 +27,7 @@ static bool launch(Device *device, const Attention *a) {
   const Shape *shape = &a->shape;
   uint64_t row = (uint64_t)pitch(shape), columns = (uint64_t)shape->head_dim;
   TensorMapSpec spec = {
-      .type = TENSOR_U8,
+      .type = TENSOR_MAP_U8,
       .rank = 3,
       .address = a->workspace,
       .size = {row, columns, (uint64_t)shape->batch * (uint64_t)shape->heads},

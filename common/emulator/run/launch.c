@@ -84,7 +84,7 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
                    .program = program,
                    .epochs = &epochs,
                    .hazards = emulator->options.hazards,
-                   .lane_by_lane = emulator->options.lane_by_lane,
+                   .lane_by_lane = emulator->lane_by_lane,
                    .schedule = emulator->options.schedule,
                    .step_limit = emulator->options.step_limit};
   fill_shape(&launch, entry, request);

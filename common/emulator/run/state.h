@@ -22,6 +22,7 @@ typedef struct LineTable {
 
 struct Emulator {
   EmulatorOptions options;
+  bool lane_by_lane;  // a test sets it: the checks take each lane's loads and stores by themselves, and find the same
   RegionTable global;
   RegionUsage usage;  // of global, shared and local memory
   size_t most_order;  // bytes that vector clocks and sets of reads have taken in a launch
