@@ -33,18 +33,18 @@ typedef enum Cause {
 typedef enum Doer { THREAD, OPERATION } Doer;
 
 // Between clusters an operation is a thread like others: no wait reaches from one to the other.
-static bool is_of_own_cluster(const Pair *pair) {
+static bool is_of_same_cluster(const Pair *pair) {
   return epoch_cluster(pair->actor->layout, pair->other) == pair->actor->cluster->id;
 }
 
 static Doer doer_of(const Pair *pair) {
-  return is_of_own_cluster(pair) && pair->actor->thread >= (uint32_t)pair->actor->cluster->lane_count ? OPERATION
+  return is_of_same_cluster(pair) && pair->actor->thread >= (uint32_t)pair->actor->cluster->lane_count ? OPERATION
                                                                                                       : THREAD;
 }
 
 static Doer other_doer_of(const Pair *pair) {
   uint32_t thread = epoch_thread(pair->actor->layout, pair->other);
-  return is_of_own_cluster(pair) && thread >= (uint32_t)pair->actor->cluster->lane_count ? OPERATION : THREAD;
+  return is_of_same_cluster(pair) && thread >= (uint32_t)pair->actor->cluster->lane_count ? OPERATION : THREAD;
 }
 
 // Whether the actor comes after the beginning of the operation whose access it meets.
