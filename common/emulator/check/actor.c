@@ -2,12 +2,12 @@
 #include "actor.h"
 #include "sync_table.h"
 
-bool actors_know(const Actor *actor, int turns, uint32_t first, Mask mask, uint32_t clock) {
-  if (turns > 1 && !actor->known) return false;
+bool actors_know(const Actor *actor, int count, uint32_t first, Mask mask, uint32_t clock) {
+  if (count > 1 && !actor->known) return false;
   if (mask == FULL_MASK && actor->known && clocks_reach(actor->known, first, LANES, clock)) return true;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     uint32_t thread = first + (uint32_t)__builtin_ctz(rest);
-    if (turns == 1 ? !actor_knows(actor, thread, clock) : actor->known->clock[thread] < clock) return false;
+    if (count == 1 ? !actor_knows(actor, thread, clock) : actor->known->clock[thread] < clock) return false;
   }
   return true;
 }

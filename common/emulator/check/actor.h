@@ -140,9 +140,10 @@ static inline bool actor_is_ordered(const Actor *actor, Epoch epoch) {
   return actor_follows(actor, epoch) || actor_is_strong_for(actor, epoch);
 }
 
-// Whether as many neighbouring lanes as there are turns, the actor first, which all have learnt the same, know of accesses by
-// the lanes of mask of a warp. Only a lane by itself knows its own.
-bool actors_know(const Actor *actor, int turns, uint32_t first, Mask mask, uint32_t clock);
+// Whether the actor and the lanes that follow it, `count` in all, which have learnt the same from others, each know of the
+// accesses at that clock by the lanes of mask of the warp whose first thread is `first`. With count 1 that includes the
+// actor's own accesses.
+bool actors_know(const Actor *actor, int count, uint32_t first, Mask mask, uint32_t clock);
 
 // ---- what a strong load has seen ----
 //

@@ -6,6 +6,11 @@
 // Where each lane of two warps reads an element of its own, the sets of neighbours differ in the lane alone. So the masks
 // of a chain are turned: a cell holds the chain and a lane, its turn, by which the masks must be turned to be those of the
 // lanes that read. All 32 elements then share a chain, and their cells differ in the low bits, as those of single reads do.
+//
+//   element   was read by               masks of its reads           chain           turn
+//      0      lane 0 of warps 3 and 5   0...001 and 0...001   =   0...001, 0...001     0
+//      1      lane 1 of warps 3 and 5   0...010 and 0...010   =   the same             1
+//     31      lane 31 of both           1...000 and 1...000   =   the same            31
 #pragma once
 
 #include "../warp/program.h"

@@ -17,9 +17,13 @@
 
 // ---- the queue of clusters ----
 //
-// Workers start clusters in order, as long as an H100 would have room for one more. One that spins waits until others have
-// moved since; one that yields, until it is its turn again; one that has news, until all of those have looked, with those
-// among them that run.
+// Workers start clusters in order, as long as an H100 would have room for one more. A cluster stops at a place of its program
+// and waits in the queue, for one of three reasons:
+//
+//   it spins      all its warps poll in vain           until another cluster has changed memory
+//   it yields     it has run for long enough           until the others have had their turn
+//   it has news   it has found by a load what others   until all clusters that spin have looked, too, and those that run
+//                 may wait for                         have stopped
 
 typedef struct Waiting {
   Cluster *cluster;
