@@ -20,10 +20,12 @@
 // Workers start clusters in order, as long as an H100 would have room for one more. A cluster stops at a place of its program
 // and waits in the queue, for one of three reasons:
 //
-//   it spins      all its warps poll in vain           until another cluster has changed memory
-//   it yields     it has run for long enough           until the others have had their turn
-//   it has news   it has found by a load what others   until all clusters that spin have looked, too, and those that run
-//                 may wait for                         have stopped
+//   it spins      it can only wait for another         until others have run since it last looked
+//                 cluster to change memory
+//   it yields     it probably does, but may also       until its turn comes again
+//                 go on at once
+//   it has news   it has read what others may          until all others that may find the same have looked, those
+//                 wait for                             that run among them
 
 typedef struct Waiting {
   Cluster *cluster;
