@@ -15,7 +15,8 @@ enum { SLOT_UNIT = 64, MOST_SUCCESSORS = 256, NONE = -1 };
 typedef struct Product {
   Inst *mul;
   int uses;      // operands of sums
-  bool remains;  // something needs it as it is, rounded
+  bool remains;  // something uses it as it is, rounded: it is fused no more
+  bool needed;   // only a neg.ftz does, which ptxas fuses as a sum
   bool fused;
   bool stale;  // a factor's register changes before a sum reads the product
 } Product;
@@ -30,8 +31,8 @@ typedef struct Sum {
 // What a register holds in the block that has this number.
 typedef struct Value {
   uint32_t block;
-  int product;  // or NONE
-  bool negated;
+  int product;            // or NONE
+  bool negated, flushed;  // by a neg; by a neg.ftz
   uint32_t reads;
 } Value;
 
@@ -191,23 +192,33 @@ static int add_product(Search *search, Inst *mul) {
   return search->product_count++;
 }
 
-static void hold(Search *search, Slot slot, int product, bool negated) {
-  Value *value = value_of(search, slot);
-  value->product = product;
-  value->negated = negated;
+static void hold(Search *search, Slot slot, Value value) {
+  value.reads = 0;
+  *value_of(search, slot) = value;
   search->holders = host_grow(search->holders, search->holder_count, &search->holder_capacity, sizeof(Slot));
   search->holders[search->holder_count++] = slot;
+}
+
+// The value is used as it is.
+static void use_value(Search *search, const Value *value) {
+  Product *product = &search->products[value->product];
+  *(value->flushed ? &product->needed : &product->remains) = true;
 }
 
 static bool is_written_since(const Search *search, Slot slot, const Inst *mul) {
   return search->written[slot / SLOT_UNIT] > (uint32_t)(mul - search->program->code);
 }
 
-// The product that an operand of a sum is.
-static int use_product(Search *search, const Inst *sum, Slot operand) {
-  int number = value_of(search, operand)->product;
-  if (number == NONE || !is_alike(sum, search->products[number].mul)) return NONE;
+// The product that an operand of a sum is, or NONE. ptxas does not see that two signs, the first with .ftz, are none.
+static int use_product(Search *search, const Inst *sum, Slot operand, bool is_subtracted) {
+  const Value *value = value_of(search, operand);
+  int number = value->product;
+  if (number == NONE) return NONE;
   Product *product = &search->products[number];
+  if (!is_alike(sum, product->mul) || (value->flushed && is_subtracted)) {
+    use_value(search, value);
+    return NONE;
+  }
   product->uses++;
   product->stale |= is_written_since(search, product->mul->a, product->mul) ||
                     is_written_since(search, product->mul->b, product->mul);
@@ -218,7 +229,7 @@ static void add_sum(Search *search, Inst *inst) {
   Sum sum = {.inst = inst, .fused = NONE};
   const Slot operands[2] = {inst->a, inst->b};
   for (int i = 0; i < 2; i++) {
-    sum.products[i] = use_product(search, inst, operands[i]);
+    sum.products[i] = use_product(search, inst, operands[i], i == 1 && has_opcode(inst, "sub"));
     sum.negated[i] = value_of(search, operands[i])->negated;
   }
   if (sum.products[0] != NONE && sum.products[0] == sum.products[1]) search->products[sum.products[0]].remains = true;
@@ -226,16 +237,14 @@ static void add_sum(Search *search, Inst *inst) {
   search->sums[search->sum_count++] = sum;
 }
 
-// Counts what an instruction reads. A product that it uses otherwise than as a sum's operand remains.
+// Counts what an instruction reads. The products that it reads, but as a sum's operands, are used as they are.
 static void pass_reads(Search *search, const Inst *inst, bool passes_on) {
   const Touch *touches = touches_of(search, inst);
   for (int t = 0; t < inst->touch_count; t++) {
     Value *value = value_of(search, touches[t].slot);
     value->reads += !touches[t].written;
-    bool uses = !touches[t].written ? !passes_on : inst->guarded;
-    if (value->product == NONE || !uses) continue;
-    Product *product = &search->products[value->product];
-    product->remains |= touches[t].written || !is_sum(inst) || !is_alike(inst, product->mul);
+    bool uses = touches[t].written ? inst->guarded : !passes_on && !is_sum(inst);
+    if (value->product != NONE && uses) use_value(search, value);
   }
 }
 
@@ -255,8 +264,10 @@ static bool passes_product(Search *search, const Inst *inst, Value *source) {
   if (!is_neg && !is_copy(search, inst)) return false;
   *source = *value_of(search, inst->a);
   if (source->product == NONE) return false;
+  if (is_neg && (source->flushed || !is_sign(inst, search->products[source->product].mul))) return false;
   source->negated ^= is_neg;
-  return !is_neg || is_sign(inst, search->products[source->product].mul);
+  source->flushed |= is_neg && inst->flags & FORM_FTZ;
+  return true;
 }
 
 static void pass(Search *search, uint32_t pc) {
@@ -266,8 +277,8 @@ static void pass(Search *search, uint32_t pc) {
   pass_reads(search, inst, passes_on);
   if (is_sum(inst)) add_sum(search, inst);
   pass_writes(search, pc);
-  if (passes_on) hold(search, inst->d, source.product, source.negated);
-  if (is_product(inst)) hold(search, inst->d, add_product(search, inst), false);
+  if (passes_on) hold(search, inst->d, source);
+  if (is_product(inst)) hold(search, inst->d, (Value){.block = search->block, .product = add_product(search, inst)});
 }
 
 // A product that another block reads remains.
@@ -277,7 +288,7 @@ static void leave_block(Search *search, uint32_t end) {
     const Value *value = value_of(search, search->holders[h]);
     if (value->product == NONE || value->reads == search->reads[search->holders[h] / SLOT_UNIT]) continue;
     for (uint32_t i = 0; i < count; i++)
-      search->products[value->product].remains |= is_read_from(search, next[i], search->holders[h]);
+      if (is_read_from(search, next[i], search->holders[h])) use_value(search, value);
   }
 }
 
@@ -405,7 +416,7 @@ static void keep_factors(Search *search, Inst *mul) {
 // Nothing needs the rounded product if all its sums are fused.
 static void change_product(Search *search, Product *product) {
   Inst *mul = product->mul;
-  if (!product->remains) mul->execute = execute_nothing;
+  if (!product->remains && !product->needed) mul->execute = execute_nothing;
   if (product->stale) keep_factors(search, mul);
 }
 
