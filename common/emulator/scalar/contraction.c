@@ -416,7 +416,8 @@ static void keep_factors(Search *search, Inst *mul) {
 // Nothing needs the rounded product if all its sums are fused.
 static void change_product(Search *search, Product *product) {
   Inst *mul = product->mul;
-  if (!product->remains && !product->needed) mul->execute = execute_nothing;
+  bool is_read = product->remains || product->needed;
+  if (!is_read) mul->execute = execute_nothing;
   if (product->stale) keep_factors(search, mul);
 }
 
