@@ -96,6 +96,21 @@ Test(undefined, bits_that_make_no_difference_are_no_fault) {
   EXPECT_HAZARDS(tests);
 }
 
+// The sum reads the product's factors, or copies of them: scalar/contraction.h.
+#define FACTOR "ld.shared.f32 %f1, [last];\nmov.f32 %f2, 0f3F800000;\n"
+
+Test(undefined, a_fused_product_hands_its_factors_on) {
+  static const HazardTest tests[] = {
+      {PREPARE FACTOR "mul.f32 %f3, %f2, %f1;\nadd.f32 %f4, %f3, %f2;\nst.global.f32 [%rd4], %f4;\n", THERE},
+      {PREPARE FACTOR "mul.f32 %f3, %f1, %f2;\nsub.f32 %f4, %f2, %f3;\nst.global.f32 [%rd4], %f4;\n", THERE},
+      {PREPARE FACTOR "mul.f32 %f1, %f1, %f2;\nadd.f32 %f1, %f1, %f2;\nst.global.f32 [%rd4], %f1;\n", THERE},
+      {PREPARE FACTOR "mul.f32 %f2, %f2, %f1;\nadd.f32 %f2, %f2, 0f3F800000;\nst.global.f32 [%rd4], %f2;\n", THERE},
+      {PREPARE FACTOR "mul.f32 %f3, %f1, %f2;\nadd.f32 %f4, %f3, %f2;\nst.global.f32 [%rd4], %f2;\n", SILENCE},
+      {PREPARE FACTOR "mul.f32 %f1, %f2, %f2;\nadd.f32 %f1, %f1, %f2;\nst.global.f32 [%rd4], %f1;\n", SILENCE},
+  };
+  EXPECT_HAZARDS(tests);
+}
+
 // Lane 0 writes some bytes of last, and all bytes travel. %r30 is 1 in lane 0 alone.
 #define BEGIN "setp.eq.u32 %p1, %r0, 0; mov.u32 %r20, 7;\n"
 #define BYTE "@%p1 st.shared.u8 [last], %r20;\nbar.warp.sync -1;\n"

@@ -2,7 +2,8 @@
 //
 //   make record-golden     runs   ./record tests/golden EXPLORE_DIRECTORY
 //   ./record DIRECTORY     records DIRECTORY/tensor_copies.txt alone
-//   ./record --carry DIRECTORY     records DIRECTORY/carry.bin alone
+//   ./record --carry DIRECTORY           records DIRECTORY/carry.bin alone
+//   ./record --contraction DIRECTORY     records DIRECTORY/contraction.bin alone
 //
 // The first directory receives the vectors that the tests use (*.bin, below 1 MB each); the second more of the same, to
 // find a model with: explore.bin, matrices.full, ulp.txt and ulp.bin (errors of the special functions over all 2^32
@@ -52,11 +53,12 @@ cudaKernel_t compile_kernel(const char *text, const char *name, cudaLibrary_t *l
 }
 
 int main(int argc, char **argv) {
-  if (argc != 2 + (argc > 1 && !strcmp(argv[1], "--carry")) && argc != 3) {
-    fprintf(stderr, "usage: record GOLDEN_DIRECTORY [EXPLORE_DIRECTORY], record --carry GOLDEN_DIRECTORY\n");
+  if (argc == 3 && !strcmp(argv[1], "--carry")) return record_carry(argv[2]), 0;
+  if (argc == 3 && !strcmp(argv[1], "--contraction")) return record_contraction(argv[2]), 0;
+  if ((argc != 2 && argc != 3) || argv[1][0] == '-') {
+    fprintf(stderr, "usage: record GOLDEN_DIRECTORY [EXPLORE_DIRECTORY], record --carry|--contraction GOLDEN_DIRECTORY\n");
     return 2;
   }
-  if (!strcmp(argv[1], "--carry")) return record_carry(argv[2]), 0;
   record_tensors(argv[1]);
   if (argc == 2) return 0;
   cudaDeviceProp properties;
@@ -70,6 +72,7 @@ int main(int argc, char **argv) {
   record_scalars(argv[1]);
   record_video(argv[1]);
   record_carry(argv[1]);
+  record_contraction(argv[1]);
   record_ulps(argv[2]);
   printf("done\n");
   return 0;

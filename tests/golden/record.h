@@ -1,6 +1,6 @@
 // What the parts of the recorder use: the tensor cores' (record_tensor_cores.cu, record_matrices.cu), the scalar
-// instructions' (record_scalars.cu), the video instructions' (record_video.cu), the carries' (record_carry.cu) and the
-// tensor copies' (record_tensors.cu).
+// instructions' (record_scalars.cu), the video instructions' (record_video.cu), the carries' (record_carry.cu), the fused
+// products' and sums' (record_contraction.cu) and the tensor copies' (record_tensors.cu).
 #pragma once
 
 #include <cstdint>
@@ -33,5 +33,6 @@ void record_matrices(const char *golden, const char *explore);
 void record_scalars(const char *golden);
 void record_video(const char *golden);
 void record_carry(const char *golden);
+void record_contraction(const char *golden);
 void record_ulps(const char *explore);
 void record_tensors(const char *golden);

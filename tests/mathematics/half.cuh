@@ -10,11 +10,12 @@
 #define HI2(f) FUNCTION(int, (T x, T y), f(x, y))
 #define PI2(f) FUNCTION(u32, (T2 x, T2 y), f(x, y))
 
-// Not x * y + z: ptxas makes one rounding or two of it, and the emulator always two.
 FUNCTION(T, (T x, T y), x + y)
 FUNCTION(T, (T x, T y), x - y)
 FUNCTION(T, (T x, T y), x * y)
 FUNCTION(T, (T x, T y), x / y)
+FUNCTION(T, (T x, T y, T z), x * y + z)
+FUNCTION(T, (T x, T y, T z), z - x * y)
 FUNCTION(T, (T x), -x)
 FUNCTION(int, (T x, T y), x < y)
 FUNCTION(int, (T x, T y), x == y)
@@ -23,6 +24,7 @@ FUNCTION(T2, (T2 x, T2 y), x + y)
 FUNCTION(T2, (T2 x, T2 y), x - y)
 FUNCTION(T2, (T2 x, T2 y), x * y)
 FUNCTION(T2, (T2 x, T2 y), x / y)
+FUNCTION(T2, (T2 x, T2 y, T2 z), x * y + z)
 FUNCTION(int, (T2 x, T2 y), x < y)
 
 H1(__habs) H1(__hneg) H1(hceil) H1(hcos) H1(hexp) H1(hexp10) H1(hexp2) H1(hfloor) H1(hlog) H1(hlog10) H1(hlog2) H1(hrcp)

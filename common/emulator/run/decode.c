@@ -9,6 +9,7 @@
 #include "../memory/first_guess.h"
 #include "../memory/late_loads.h"
 #include "../memory/postponed.h"
+#include "../scalar/contraction.h"
 #include "../tensor/wgmma_registers.h"
 #include "../warp/host_memory.h"
 #include "../warp/operands.h"
@@ -368,6 +369,7 @@ Program *program_decode(PtxModule *module, const PtxFunction *entry, const Place
   for (int f = 0; f < program->function_count && !decoder.failed; f++)
     decode_function(&decoder, &program->functions[f]);
   free(decoder.constant_buckets);
+  if (!decoder.failed) contract_products(&decoder);
   if (!decoder.failed) find_postponed_loads(program);
   if (!decoder.failed) find_late_loads(program);
   if (!decoder.failed) find_first_guesses(program);

@@ -7,6 +7,7 @@
 
 #include "../warp/floating.h"
 #include "../warp/machine.h"
+#include "contraction.h"
 #include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
@@ -232,4 +233,9 @@ static const Form float_forms[] = {
 
 DecodeResult decode_float(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   return form_decode(decoder, source, float_forms, COUNT(float_forms), inst);
+}
+
+void float_fuse(Inst *sum) {
+  static Execute *const of_f32[] = {fma_f32, fma_f32_ftz, fma_f32_sat, fma_f32_ftz_sat};
+  sum->execute = sum->type == PTX_F64 ? fma_f64 : of_f32[sum->flags & (FORM_FTZ | FORM_SAT)];
 }

@@ -6,6 +6,7 @@
 
 #include "../warp/floating.h"
 #include "../warp/machine.h"
+#include "contraction.h"
 #include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
@@ -206,4 +207,11 @@ DecodeResult decode_half(Decoder *decoder, const PtxInstruction *source, Inst *i
   };
   inst->extra = plan;
   return DECODED;
+}
+
+void half_fuse(Decoder *decoder, Inst *sum) {
+  HalfPlan *plan = decoder_allocate(decoder, sizeof *plan);
+  *plan = *(const HalfPlan *)sum->extra;
+  plan->operation = multiply_add;
+  sum->extra = plan;
 }

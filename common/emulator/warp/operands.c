@@ -121,10 +121,10 @@ static bool immediate_bits(const PtxOperand *operand, PtxType type, uint64_t *bi
   }
 }
 
-static void add_touch(Decoder *decoder, Slot slot, bool written, int size) {
+void decoder_touch(Decoder *decoder, Touch touch) {
   Program *program = decoder->program;
   program->touches = host_grow(program->touches, (int)program->touch_count, &decoder->touch_capacity, sizeof(Touch));
-  program->touches[program->touch_count++] = (Touch){slot, written, (uint8_t)size};
+  program->touches[program->touch_count++] = touch;
 }
 
 static Slot register_slot(Decoder *decoder, const PtxOperand *operand, PtxType *type) {
@@ -150,7 +150,7 @@ static Slot register_of_size(Decoder *decoder, const PtxOperand *operand, PtxTyp
   PtxType have;
   Slot slot = register_slot(decoder, operand, &have);
   int size = slot_element_size(have), need = slot_element_size(type);
-  add_touch(decoder, slot, written, size);
+  decoder_touch(decoder, (Touch){slot, written, (uint8_t)size});
   bool fits = (have == PTX_PRED) == (type == PTX_PRED) && (wide ? size >= need : size == need);
   if (!fits)
     decoder_error(decoder, decoder->source, "register %s is .%s, the instruction needs .%s",

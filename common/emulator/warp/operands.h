@@ -16,5 +16,7 @@ Slot decoder_wide_destination(Decoder *decoder, const PtxOperand *operand, PtxTy
 Slot decoder_constant(Decoder *decoder, uint64_t value, int size);
 // A fresh slot for an element of size bytes.
 Slot decoder_slot(Decoder *decoder, int size);
+// Adds a touch at the end of the program's: to the instruction that is being decoded.
+void decoder_touch(Decoder *decoder, Touch touch);
 // Bytes of an element of type in a slot: a predicate's is a bit of a Mask, and counts as 1.
 int slot_element_size(PtxType type);
