@@ -45,7 +45,7 @@ Test(library_lse_emulated, is_right, .timeout = 300) {
   if (SANITIZED) cr_skip_test("what is preloaded into a program cannot have a sanitizer");
   char tests[1000] = "", line[1200];
   cr_assert_gt(readlink("/proc/self/exe", tests, sizeof tests - 1), 0);
-  snprintf(line, sizeof line, "%s --filter=gpu_library/every_log_sum_exp*", tests);
+  snprintf(line, sizeof line, "'%s' --filter=gpu_library/every_log_sum_exp*", tests);
   setenv("HL_GPU", "1", 1);
   unsetenv("BXFI_MAP");  // of Criterion: it makes a process one that runs a single test
   Output *output = run_line("hopper-run", line);

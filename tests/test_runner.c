@@ -7,6 +7,7 @@
 
 #include "support/program.h"
 #include "support/sanitized.h"
+#include "support/scratch.h"
 
 // What is preloaded into a program cannot have a sanitizer.
 TestSuite(runner, .timeout = 120, .disabled = SANITIZED);
@@ -41,6 +42,22 @@ static void expect_right(const char *program) {
     EXPECT_ERR("no findings\n");
     free(output);
   }
+}
+
+// The loader splits lists of libraries at blanks, and nvcc writes the bytes of such a name otherwise.
+Test(runner, folder_may_have_any_name) {
+  scratch_enter();
+  int code = scratch_run(
+      "mkdir -p 'odd ä [x]/tests' 'odd ä [x]/build' && cd odd* && cp -r \"$ROOT/build/runner\" build && "
+      "cp \"$ROOT/hopper-run\" . && ln -s \"$ROOT/tests/runner\" tests && "
+      "nvcc=$(cd \"$ROOT\" && realpath \"$(cut -d' ' -f1 build/nvcc-flags)\") && "
+      "release=$(\"$nvcc\" --version | sed -n 's/.*release \\([0-9]*\\).*/\\1/p') && "
+      "\"$nvcc\" -lineinfo -gencode arch=compute_90a,code=compute_90a -cudart shared tests/runner/faults.cu "
+      "-Lbuild/runner/link-$release -lcuda -o faults && ./hopper-run ./faults races");
+  cr_expect_eq(code, 1, "%s", scratch_output);
+  cr_expect(strstr(scratch_output, "at tests/runner/faults.cu:16 "), "%s", scratch_output);
+  cr_expect_not(strstr(scratch_output, "ERROR"), "%s", scratch_output);
+  scratch_leave();
 }
 
 // ---- right programs ----

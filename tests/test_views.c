@@ -75,7 +75,7 @@ Test(views, a_stage_that_is_not_there) {
   static const char *const targets[] = {"stage-42", "trace-42", "profile-42", "sanitize-42",
                                         "ptx-42",   "sass-42",  "diff-4"};
   enum { TARGETS = sizeof targets / sizeof *targets };
-  char command[300] = "make -k -C $ROOT --no-print-directory", told[100];
+  char command[300] = "make -k -C \"$ROOT\" --no-print-directory", told[100];
   for (size_t i = 0; i < TARGETS; i++) strcat(strcat(command, " "), targets[i]);
   cr_expect_eq(scratch_run(command), 2, "%s: %s", command, scratch_output);
   for (size_t i = 0; i < TARGETS; i++) {
@@ -86,7 +86,7 @@ Test(views, a_stage_that_is_not_there) {
 
 // The checkouts of FlashAttention-3 are the user's.
 Test(views, flash_attention_3_needs_checkouts) {
-  cr_expect_eq(scratch_run("make -C $ROOT --no-print-directory flash-attention-3 FLASH_ATTENTION= CUTLASS="), 2);
+  cr_expect_eq(scratch_run("make -C \"$ROOT\" --no-print-directory flash-attention-3 FLASH_ATTENTION= CUTLASS="), 2);
   cr_expect(output_has("flash-attention-3: FLASH_ATTENTION=FOLDER and CUTLASS=FOLDER name checkouts of the two\n"),
             "%s", scratch_output);
 }

@@ -17,6 +17,8 @@
 
 enum { EXIT_FAULT = 1, EXIT_USAGE = 2 };
 
+#define LINK ".libraries"  // in the folder of the reports, whose names have no dot
+
 static const char help[] =
     "Usage: hopper-run [options] PROGRAM [ARGUMENTS]\n"
     "\n"
@@ -126,6 +128,17 @@ static bool find_stand_ins(char folder[PATH_MAX]) {
   return false;
 }
 
+// The loader takes a blank or a colon in a list of libraries for the end of one: a folder with such a name gets a link to it,
+// beside the reports.
+static bool avoid_separators(char folder[PATH_MAX], const char *reports) {
+  char link[PATH_MAX];
+  if (!strpbrk(folder, " :;")) return true;
+  snprintf(link, sizeof link, "%s/" LINK, reports);
+  if (symlink(folder, link)) return false;
+  strcpy(folder, link);
+  return true;
+}
+
 // Puts a value in front of those that the variable already has.
 static void prepend(const char *variable, const char *value, char separator) {
   const char *former = getenv(variable);
@@ -199,6 +212,9 @@ static int print_reports(const char *folder) {
   Reports reports = {0};
   visit_reports(folder, &reports, false);
   visit_reports(folder, &reports, true);
+  char link[PATH_MAX];
+  snprintf(link, sizeof link, "%s/" LINK, folder);
+  unlink(link);
   rmdir(folder);
   return reports.code;
 }
@@ -246,7 +262,7 @@ int main(int argc, char **argv) {
   if (!find_program(argv[at], path)) return fail_here("%s: no program of this name can be executed", argv[at]);
   if ((wrong = check_program(argv[at], path, &facts)) != 0) return wrong;
   if (!find_stand_ins(folder)) return fail_here("the stand-ins are missing; make hopper-run builds them");
-  if (!mkdtemp(reports)) return fail_here("%s: %s", reports, strerror(errno));
+  if (!mkdtemp(reports) || !avoid_separators(folder, reports)) return fail_here("%s: %s", reports, strerror(errno));
   preload_libraries(folder, &facts);
   setenv("HOPPER_RUN_REPORT", reports, 1);
   int code = run_program(path, argv + at);

@@ -290,14 +290,14 @@ static const Kind field_u2 = {"u2", UNSIGNED, 2, 1, PTX_B32};
 static const Kind field_s2 = {"s2", SIGNED, 2, 1, PTX_B32};
 
 static const Form pack_forms[] = {
-    {"cvt.pack.sat.u16.s32", "b32 s32 s32", {execute_cvt_pack}, &field_u16},
-    {"cvt.pack.sat.s16.s32", "b32 s32 s32", {execute_cvt_pack}, &field_s16},
-    {"cvt.pack.sat.u8.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_u8},
-    {"cvt.pack.sat.s8.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_s8},
-    {"cvt.pack.sat.u4.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_u4},
-    {"cvt.pack.sat.s4.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_s4},
-    {"cvt.pack.sat.u2.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_u2},
-    {"cvt.pack.sat.s2.s32.b32", "b32 s32 s32 b32", {execute_cvt_pack}, &field_s2},
+    FORM_WITH_FLAGS("cvt.pack.sat.u16.s32", "b32 s32 s32", execute_cvt_pack, &field_u16),
+    FORM_WITH_FLAGS("cvt.pack.sat.s16.s32", "b32 s32 s32", execute_cvt_pack, &field_s16),
+    FORM_WITH_FLAGS("cvt.pack.sat.u8.s32.b32", "b32 s32 s32 b32", execute_cvt_pack, &field_u8),
+    FORM_WITH_FLAGS("cvt.pack.sat.s8.s32.b32", "b32 s32 s32 b32", execute_cvt_pack, &field_s8),
+    FORM_WITH_FLAGS("cvt.pack.sat.u4.s32.b32", "b32 s32 s32 b32", execute_cvt_pack, &field_u4),
+    FORM_WITH_FLAGS("cvt.pack.sat.s4.s32.b32", "b32 s32 s32 b32", execute_cvt_pack, &field_s4),
+    FORM_WITH_FLAGS("cvt.pack.sat.u2.s32.b32", "b32 s32 s32 b32", execute_cvt_pack, &field_u2),
+    FORM_WITH_FLAGS("cvt.pack.sat.s2.s32.b32", "b32 s32 s32 b32", execute_cvt_pack, &field_s2),
 };
 
 // ---- handlers of the most frequent conversions ----

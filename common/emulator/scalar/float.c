@@ -1,12 +1,13 @@
 // f32 and f64 arithmetic and the special functions. PTX ISA 9.7.3.
 //
-// The host's arithmetic is IEEE 754's, so +, -, *, /, fma and sqrt are the GPU's bit for bit; a rounding other than to
-// nearest runs the same handler in another host mode (form_decode). The approximate functions are computed in double
+// The host's arithmetic is IEEE 754's, so +, -, *, /, fma and sqrt are the GPU's bit for bit. A rounding other than to
+// nearest is integer arithmetic on a wider result, and no mode of the host. The approximate functions are computed in double
 // and rounded once: no less exact than the GPU's, which are within 2 ulp of that.
 #include <math.h>
 
 #include "../warp/floating.h"
 #include "../warp/machine.h"
+#include "../warp/rounded.h"
 #include "contraction.h"
 #include "families.h"
 
@@ -87,6 +88,51 @@ static void flush_lifted_sums(f32 *sums, const f32 *a, const f32 *b, const f32 *
 FMA_FTZ(fma_f32_ftz, false)
 FMA_FTZ(fma_f32_ftz_sat, true)
 
+// ---- f32 rounded toward zero, down or up ----
+
+// From a result that is exact, or rounded to odd, or so near to the exact one that no number of f32 is between.
+ALWAYS_INLINE f32 round_wide(f64 wide, Rounding rounding, bool ftz, bool sat) {
+  const SmallFormat format = FORMAT_F32;
+  f32 result = f32_from_bits(narrow(format, wide, rounding, false));
+  f32 lifted = f32_from_bits(narrow(format, wide * 0x1p126, rounding, false));  // as flush_lifted() has it
+  return result_f32(ftz && fabsf(lifted) < 1 ? (f32)copysign(0, wide) : result, ftz, sat);
+}
+
+// A sum that cancels is -0 when it is rounded down.
+ALWAYS_INLINE f64 wide_sum(f64 x, f64 y, Rounding rounding) {
+  f64 sum = sum_to_odd(x, y);
+  return rounding == ROUND_DOWN && sum == 0 && (signbit(x) | signbit(y) | (x != 0)) ? -0.0 : sum;
+}
+
+// A loop for each rounding, so that it vectorises.
+#define F32_RND_LOOP(mode, wide)                                                                                       \
+  case mode:                                                                                                           \
+    EACH_LANE(mask, const Rounding rounding = mode; f64 x = source_f32(a[LANE], ftz);                                  \
+              f64 y = source_f32(b[LANE], ftz); f64 z = source_f32(c[LANE], ftz); (void)x; (void)y; (void)z;           \
+              d[LANE] = round_wide(wide, rounding, ftz, sat));                                                         \
+    break;
+#define F32_RND(name, wide)                                                                                            \
+  static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
+    f32 *d = SLOT(warp, inst->d, f32);                                                                                 \
+    const f32 *a = SLOT(warp, inst->a, f32), *b = SLOT(warp, inst->b, f32), *c = SLOT(warp, inst->c, f32);             \
+    const bool ftz = inst->flags & FORM_FTZ, sat = inst->flags & FORM_SAT;                                             \
+    switch (form_rounding(inst)) {                                                                                     \
+      F32_RND_LOOP(ROUND_ZERO, wide)                                                                                   \
+      F32_RND_LOOP(ROUND_DOWN, wide)                                                                                   \
+      F32_RND_LOOP(ROUND_UP, wide)                                                                                     \
+    default: break;                                                                                                    \
+    }                                                                                                                  \
+  }
+
+F32_RND(add_f32_rnd, wide_sum(x, y, rounding))
+F32_RND(sub_f32_rnd, wide_sum(x, -y, rounding))
+F32_RND(mul_f32_rnd, x *y)
+F32_RND(fma_f32_rnd, wide_sum(x *y, z, rounding))
+// Of two f32 the quotient, and of one the root, is at least 2^-49 of itself away from each f32 that it is not.
+F32_RND(div_f32_rnd, x / y)
+F32_RND(rcp_f32_rnd, 1 / x)
+F32_RND(sqrt_f32_rnd, sqrt(x))
+
 // min and max have many options and are rarely hot: flags are looked at here, once a warp.
 #define F32_EXTREMUM(name, pick)                                                                                       \
   static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
@@ -154,6 +200,14 @@ LANE_OPERATION(fma_f64, f64, f64, f64, f64, y != y ? quiet_f64(y) : last_nan_f64
 LANE_OPERATION(div_f64, f64, f64, f64, f64, x / y)
 LANE_OPERATION(rcp_f64, f64, f64, f64, f64, 1 / x)
 LANE_OPERATION(sqrt_f64, f64, f64, f64, f64, sqrt(x))
+LANE_OPERATION(add_f64_rnd, f64, f64, f64, f64, last_nan_f64(x, y, rounded_add(x, y, form_rounding(inst))))
+LANE_OPERATION(sub_f64_rnd, f64, f64, f64, f64, last_nan_f64(x, y, rounded_add(x, -y, form_rounding(inst))))
+LANE_OPERATION(mul_f64_rnd, f64, f64, f64, f64, last_nan_f64(x, y, rounded_multiply(x, y, form_rounding(inst))))
+LANE_OPERATION(fma_f64_rnd, f64, f64, f64, f64,
+               y != y ? quiet_f64(y) : last_nan_f64(x, z, rounded_fma(x, y, z, form_rounding(inst))))
+LANE_OPERATION(div_f64_rnd, f64, f64, f64, f64, rounded_divide(x, y, form_rounding(inst)))
+LANE_OPERATION(rcp_f64_rnd, f64, f64, f64, f64, rounded_divide(1, x, form_rounding(inst)))
+LANE_OPERATION(sqrt_f64_rnd, f64, f64, f64, f64, rounded_sqrt(x, form_rounding(inst)))
 // Of a NaN they leave the sign, as the H200 does.
 LANE_OPERATION(abs_f64, f64, f64, f64, f64, x != x ? quiet_f64(x) : fabs(x))
 LANE_OPERATION(neg_f64, f64, f64, f64, f64, x != x ? quiet_f64(x) : -x)
@@ -190,12 +244,12 @@ LANE_OPERATION(rsqrt_f64, f64, f64, f64, f64, rsqrt_of(x))
 // ---- the forms ----
 
 static const Form float_forms[] = {
-    FORM_WITH_FTZ_SAT("add{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", add_f32),
-    FORM_WITH_FTZ_SAT("sub{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", sub_f32),
-    FORM_WITH_FTZ_SAT("mul{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", mul_f32),
-    FORM_WITH_FTZ_SAT("fma.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", fma_f32),
-    FORM_WITH_FTZ_SAT("mad.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", fma_f32),
-    FORM_WITH_FTZ("div.rnd{.ftz}.f32", "f32 f32 f32", div_f32),
+    FORM_WITH_RND_FTZ_SAT("add{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", add_f32),
+    FORM_WITH_RND_FTZ_SAT("sub{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", sub_f32),
+    FORM_WITH_RND_FTZ_SAT("mul{.rnd}{.ftz}{.sat}.f32", "f32 f32 f32", mul_f32),
+    FORM_WITH_RND_FTZ_SAT("fma.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", fma_f32),
+    FORM_WITH_RND_FTZ_SAT("mad.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", fma_f32),
+    FORM_WITH_RND_FTZ("div.rnd{.ftz}.f32", "f32 f32 f32", div_f32),
     FORM_WITH_FTZ("div.full{.ftz}.f32", "f32 f32 f32", div_f32),
     FORM_WITH_FTZ("div.approx{.ftz}.f32", "f32 f32 f32", div_approx_f32),
     FORM_WITH_FTZ("abs{.ftz}.f32", "f32 f32", abs_f32),
@@ -203,9 +257,9 @@ static const Form float_forms[] = {
     FORM("copysign.f32", "f32 f32 f32", copysign_f32),
     FORM_WITH_FLAGS("min{.ftz}{.NaN}{.xorsign.abs}.f32", "f32 f32 f32", min_handler_f32, NULL),
     FORM_WITH_FLAGS("max{.ftz}{.NaN}{.xorsign.abs}.f32", "f32 f32 f32", max_handler_f32, NULL),
-    FORM_WITH_FTZ("rcp.rnd{.ftz}.f32", "f32 f32", rcp_f32),
+    FORM_WITH_RND_FTZ("rcp.rnd{.ftz}.f32", "f32 f32", rcp_f32),
     FORM_WITH_FTZ("rcp.approx{.ftz}.f32", "f32 f32", rcp_f32),
-    FORM_WITH_FTZ("sqrt.rnd{.ftz}.f32", "f32 f32", sqrt_f32),
+    FORM_WITH_RND_FTZ("sqrt.rnd{.ftz}.f32", "f32 f32", sqrt_f32),
     FORM_WITH_FTZ("sqrt.approx{.ftz}.f32", "f32 f32", sqrt_f32),
     FORM_WITH_FTZ("rsqrt.approx{.ftz}.f32", "f32 f32", rsqrt_f32),
     FORM_WITH_FTZ("sin.approx{.ftz}.f32", "f32 f32", sin_f32),
@@ -213,17 +267,17 @@ static const Form float_forms[] = {
     FORM_WITH_FTZ("lg2.approx{.ftz}.f32", "f32 f32", lg2_f32),
     FORM_WITH_FTZ("ex2.approx{.ftz}.f32", "f32 f32", ex2_f32),
     FORM("tanh.approx.f32", "f32 f32", tanh_f32),
-    FORM("rcp.rnd.f64", "f64 f64", rcp_f64),
-    FORM("sqrt.rnd.f64", "f64 f64", sqrt_f64),
+    FORM_WITH_RND("rcp.rnd.f64", "f64 f64", rcp_f64),
+    FORM_WITH_RND("sqrt.rnd.f64", "f64 f64", sqrt_f64),
     FORM("rcp.approx.ftz.f64", "f64 f64", rcp_approx_f64),
     FORM("rsqrt.approx.ftz.f64", "f64 f64", rsqrt_approx_f64),
     FORM("rsqrt.approx.f64", "f64 f64", rsqrt_f64),
-    FORM("add{.rnd}.f64", "f64 f64 f64", add_f64),
-    FORM("sub{.rnd}.f64", "f64 f64 f64", sub_f64),
-    FORM("mul{.rnd}.f64", "f64 f64 f64", mul_f64),
-    FORM("fma.rnd.f64", "f64 f64 f64 f64", fma_f64),
-    FORM("mad.rnd.f64", "f64 f64 f64 f64", fma_f64),
-    FORM("div.rnd.f64", "f64 f64 f64", div_f64),
+    FORM_WITH_RND("add{.rnd}.f64", "f64 f64 f64", add_f64),
+    FORM_WITH_RND("sub{.rnd}.f64", "f64 f64 f64", sub_f64),
+    FORM_WITH_RND("mul{.rnd}.f64", "f64 f64 f64", mul_f64),
+    FORM_WITH_RND("fma.rnd.f64", "f64 f64 f64 f64", fma_f64),
+    FORM_WITH_RND("mad.rnd.f64", "f64 f64 f64 f64", fma_f64),
+    FORM_WITH_RND("div.rnd.f64", "f64 f64 f64", div_f64),
     FORM("abs.f64", "f64 f64", abs_f64),
     FORM("neg.f64", "f64 f64", neg_f64),
     FORM("copysign.f64", "f64 f64 f64", copysign_f64),

@@ -11,7 +11,12 @@
 
 // ---- one result per lane ----
 
-// The high half of a product, in a type of twice the width.
+// high_product_u64 with signs: a negative factor is 2^64 less than the same bits without one.
+ALWAYS_INLINE u64 high_product_s64(s64 x, s64 y) {
+  return high_product_u64((u64)x, (u64)y) - (x < 0 ? (u64)y : 0) - (y < 0 ? (u64)x : 0);
+}
+
+// The high half of a product of fewer bits, in a type of twice the width.
 #define HIGH_PRODUCT(WIDE, bits) ((WIDE)x * (WIDE)y >> (bits))
 
 // The low half of a sum or a product is the same for both signednesses.
@@ -63,14 +68,14 @@ LANE_OPERATION(mul_hi_u16, u16, u16, u16, u16, HIGH_PRODUCT(u32, 16))
 LANE_OPERATION(mul_hi_s16, s16, s16, s16, s16, HIGH_PRODUCT(s32, 16))
 LANE_OPERATION(mul_hi_u32, u32, u32, u32, u32, HIGH_PRODUCT(u64, 32))
 LANE_OPERATION(mul_hi_s32, s32, s32, s32, s32, HIGH_PRODUCT(s64, 32))
-LANE_OPERATION(mul_hi_u64, u64, u64, u64, u64, HIGH_PRODUCT(u128, 64))
-LANE_OPERATION(mul_hi_s64, s64, s64, s64, s64, HIGH_PRODUCT(s128, 64))
+LANE_OPERATION(mul_hi_u64, u64, u64, u64, u64, high_product_u64(x, y))
+LANE_OPERATION(mul_hi_s64, s64, s64, s64, s64, high_product_s64(x, y))
 LANE_OPERATION(mad_hi_u16, u16, u16, u16, u16, HIGH_PRODUCT(u32, 16) + (u32)z)
 LANE_OPERATION(mad_hi_s16, s16, s16, s16, s16, HIGH_PRODUCT(s32, 16) + (s32)z)
 LANE_OPERATION(mad_hi_u32, u32, u32, u32, u32, HIGH_PRODUCT(u64, 32) + (u64)z)
 LANE_OPERATION(mad_hi_s32, s32, s32, s32, s32, HIGH_PRODUCT(s64, 32) + (s64)z)
-LANE_OPERATION(mad_hi_u64, u64, u64, u64, u64, HIGH_PRODUCT(u128, 64) + (u128)z)
-LANE_OPERATION(mad_hi_s64, s64, s64, s64, s64, HIGH_PRODUCT(s128, 64) + (s128)z)
+LANE_OPERATION(mad_hi_u64, u64, u64, u64, u64, high_product_u64(x, y) + (u64)z)
+LANE_OPERATION(mad_hi_s64, s64, s64, s64, s64, high_product_s64(x, y) + (u64)z)
 
 // Division by zero is unspecified; as on an H200, the quotient and the remainder have all bits set. MIN / -1 overflows and
 // wraps to MIN, with no remainder.
@@ -173,19 +178,9 @@ LANE_OPERATION(dp2a_hi_s32_s32, u32, u32, u32, u32, DOT2(s16, s8, 16))
 // was NO borrow, and subc is x + ~y + flag. PTX ISA 9.7.2 promises no more than that a sub.cc fits a subc. nvcc's own
 // division of 128-bit integers reads the flag of a sub.cc with addc, and an H100 does this for each of them.
 
-// The two addends of add and sub, and of mad.lo and mad.hi, whose product wraps.
-#define TERM_ADD(U, WIDE, bits) x
-#define TERM_SUB(U, WIDE, bits) x
-#define TERM_MUL_LO(U, WIDE, bits) (U)((U)x * (U)y)
-#define TERM_MUL_HI(U, WIDE, bits) (U)((WIDE)x * (WIDE)y >> (bits))
-#define ADDEND_ADD y
-#define ADDEND_SUB ~y
-#define ADDEND_MUL_LO z
-#define ADDEND_MUL_HI z
-
 // term + addend + carry in. A sum has carried out when it is smaller than what was added to; with a carry in, also when
 // it is equal.
-#define CARRY_LOOP(T, U, WIDE, bits, TERM, in, out)                                                                    \
+#define CARRY_LOOP(T, U, TERM, ADDEND, in, out)                                                                        \
   U *d = SLOT(warp, inst->d, U);                                                                                       \
   const T *a = SLOT(warp, inst->a, T), *b = SLOT(warp, inst->b, T), *c = SLOT(warp, inst->c, T);                       \
   Mask carry = 0;                                                                                                      \
@@ -194,50 +189,50 @@ LANE_OPERATION(dp2a_hi_s32_s32, u32, u32, u32, u32, DOT2(s16, s8, 16))
     T x = a[lane], y = b[lane], z = c[lane];                                                                           \
     (void)y;                                                                                                           \
     (void)z;                                                                                                           \
-    U term = (U)TERM_##TERM(U, WIDE, bits), addend = (U)ADDEND_##TERM;                                                 \
+    U term = (U)(TERM), addend = (U)(ADDEND);                                                                          \
     U carried = (in), sum = term + addend + carried;                                                                   \
     carry |= (Mask)(sum < term || (carried && sum == term)) << lane;                                                   \
     d[lane] = sum;                                                                                                     \
   }                                                                                                                    \
   if (out) warp->carry = (warp->carry & ~mask) | carry
 
-#define CARRY_OPERATION(name, T, U, WIDE, bits, TERM, in, out)                                                         \
-  static void name(Warp *warp, const Inst *inst, Mask mask) { CARRY_LOOP(T, U, WIDE, bits, TERM, in, out); }
+#define CARRY_OPERATION(name, T, U, TERM, ADDEND, in, out)                                                             \
+  static void name(Warp *warp, const Inst *inst, Mask mask) { CARRY_LOOP(T, U, TERM, ADDEND, in, out); }
 
 // The carry in of addc, subc and madc.
 #define FLAG (warp->carry >> lane & 1)
 
 // add and sub are the same for both signednesses, and so is mad.lo; mad.hi is not.
-CARRY_OPERATION(add_cc_u32, u32, u32, u64, 32, ADD, 0, 1)
-CARRY_OPERATION(add_cc_u64, u64, u64, u128, 64, ADD, 0, 1)
-CARRY_OPERATION(addc_u32, u32, u32, u64, 32, ADD, FLAG, 0)
-CARRY_OPERATION(addc_u64, u64, u64, u128, 64, ADD, FLAG, 0)
-CARRY_OPERATION(addc_cc_u32, u32, u32, u64, 32, ADD, FLAG, 1)
-CARRY_OPERATION(addc_cc_u64, u64, u64, u128, 64, ADD, FLAG, 1)
-CARRY_OPERATION(sub_cc_u32, u32, u32, u64, 32, SUB, 1, 1)
-CARRY_OPERATION(sub_cc_u64, u64, u64, u128, 64, SUB, 1, 1)
-CARRY_OPERATION(subc_u32, u32, u32, u64, 32, SUB, FLAG, 0)
-CARRY_OPERATION(subc_u64, u64, u64, u128, 64, SUB, FLAG, 0)
-CARRY_OPERATION(subc_cc_u32, u32, u32, u64, 32, SUB, FLAG, 1)
-CARRY_OPERATION(subc_cc_u64, u64, u64, u128, 64, SUB, FLAG, 1)
-CARRY_OPERATION(mad_lo_cc_u32, u32, u32, u64, 32, MUL_LO, 0, 1)
-CARRY_OPERATION(mad_lo_cc_u64, u64, u64, u128, 64, MUL_LO, 0, 1)
-CARRY_OPERATION(madc_lo_u32, u32, u32, u64, 32, MUL_LO, FLAG, 0)
-CARRY_OPERATION(madc_lo_u64, u64, u64, u128, 64, MUL_LO, FLAG, 0)
-CARRY_OPERATION(madc_lo_cc_u32, u32, u32, u64, 32, MUL_LO, FLAG, 1)
-CARRY_OPERATION(madc_lo_cc_u64, u64, u64, u128, 64, MUL_LO, FLAG, 1)
-CARRY_OPERATION(mad_hi_cc_u32, u32, u32, u64, 32, MUL_HI, 0, 1)
-CARRY_OPERATION(mad_hi_cc_s32, s32, u32, s64, 32, MUL_HI, 0, 1)
-CARRY_OPERATION(mad_hi_cc_u64, u64, u64, u128, 64, MUL_HI, 0, 1)
-CARRY_OPERATION(mad_hi_cc_s64, s64, u64, s128, 64, MUL_HI, 0, 1)
-CARRY_OPERATION(madc_hi_u32, u32, u32, u64, 32, MUL_HI, FLAG, 0)
-CARRY_OPERATION(madc_hi_s32, s32, u32, s64, 32, MUL_HI, FLAG, 0)
-CARRY_OPERATION(madc_hi_u64, u64, u64, u128, 64, MUL_HI, FLAG, 0)
-CARRY_OPERATION(madc_hi_s64, s64, u64, s128, 64, MUL_HI, FLAG, 0)
-CARRY_OPERATION(madc_hi_cc_u32, u32, u32, u64, 32, MUL_HI, FLAG, 1)
-CARRY_OPERATION(madc_hi_cc_s32, s32, u32, s64, 32, MUL_HI, FLAG, 1)
-CARRY_OPERATION(madc_hi_cc_u64, u64, u64, u128, 64, MUL_HI, FLAG, 1)
-CARRY_OPERATION(madc_hi_cc_s64, s64, u64, s128, 64, MUL_HI, FLAG, 1)
+CARRY_OPERATION(add_cc_u32, u32, u32, x, y, 0, 1)
+CARRY_OPERATION(add_cc_u64, u64, u64, x, y, 0, 1)
+CARRY_OPERATION(addc_u32, u32, u32, x, y, FLAG, 0)
+CARRY_OPERATION(addc_u64, u64, u64, x, y, FLAG, 0)
+CARRY_OPERATION(addc_cc_u32, u32, u32, x, y, FLAG, 1)
+CARRY_OPERATION(addc_cc_u64, u64, u64, x, y, FLAG, 1)
+CARRY_OPERATION(sub_cc_u32, u32, u32, x, ~y, 1, 1)
+CARRY_OPERATION(sub_cc_u64, u64, u64, x, ~y, 1, 1)
+CARRY_OPERATION(subc_u32, u32, u32, x, ~y, FLAG, 0)
+CARRY_OPERATION(subc_u64, u64, u64, x, ~y, FLAG, 0)
+CARRY_OPERATION(subc_cc_u32, u32, u32, x, ~y, FLAG, 1)
+CARRY_OPERATION(subc_cc_u64, u64, u64, x, ~y, FLAG, 1)
+CARRY_OPERATION(mad_lo_cc_u32, u32, u32, x *y, z, 0, 1)
+CARRY_OPERATION(mad_lo_cc_u64, u64, u64, x *y, z, 0, 1)
+CARRY_OPERATION(madc_lo_u32, u32, u32, x *y, z, FLAG, 0)
+CARRY_OPERATION(madc_lo_u64, u64, u64, x *y, z, FLAG, 0)
+CARRY_OPERATION(madc_lo_cc_u32, u32, u32, x *y, z, FLAG, 1)
+CARRY_OPERATION(madc_lo_cc_u64, u64, u64, x *y, z, FLAG, 1)
+CARRY_OPERATION(mad_hi_cc_u32, u32, u32, HIGH_PRODUCT(u64, 32), z, 0, 1)
+CARRY_OPERATION(mad_hi_cc_s32, s32, u32, HIGH_PRODUCT(s64, 32), z, 0, 1)
+CARRY_OPERATION(mad_hi_cc_u64, u64, u64, high_product_u64(x, y), z, 0, 1)
+CARRY_OPERATION(mad_hi_cc_s64, s64, u64, high_product_s64(x, y), z, 0, 1)
+CARRY_OPERATION(madc_hi_u32, u32, u32, HIGH_PRODUCT(u64, 32), z, FLAG, 0)
+CARRY_OPERATION(madc_hi_s32, s32, u32, HIGH_PRODUCT(s64, 32), z, FLAG, 0)
+CARRY_OPERATION(madc_hi_u64, u64, u64, high_product_u64(x, y), z, FLAG, 0)
+CARRY_OPERATION(madc_hi_s64, s64, u64, high_product_s64(x, y), z, FLAG, 0)
+CARRY_OPERATION(madc_hi_cc_u32, u32, u32, HIGH_PRODUCT(u64, 32), z, FLAG, 1)
+CARRY_OPERATION(madc_hi_cc_s32, s32, u32, HIGH_PRODUCT(s64, 32), z, FLAG, 1)
+CARRY_OPERATION(madc_hi_cc_u64, u64, u64, high_product_u64(x, y), z, FLAG, 1)
+CARRY_OPERATION(madc_hi_cc_s64, s64, u64, high_product_s64(x, y), z, FLAG, 1)
 
 // ---- the forms ----
 

@@ -1,22 +1,22 @@
 // mma.sync and wmma.mma of f64: m8n8k4 and, of mma alone, m16n8k4, m16n8k8 and m16n8k16. PTX ISA 9.7.15.5.
 //
 // The tensor core adds one product after another to C, in the order of K, each by a fused multiply-add.
-#include <fenv.h>
 #include <math.h>
 #include <string.h>
 
 #include "../warp/floating.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
+#include "../warp/rounded.h"
 #include "../warp/warp.h"
 #include "multiply.h"
 
 enum { COLUMNS = 8, MAX_ROWS = 16, MAX_K = 16, MAX_OWN = 8 };
 
 typedef struct MultiplyF64 {
-  int rows, depth, rounding;
+  int rows, depth;
+  Rounding rounding;
   Slot d[4], a[MAX_OWN], b[4], c[4];
-  void (*multiply)(Warp *warp, const struct MultiplyF64 *plan);
 } MultiplyF64;
 
 // Lane l has A's element (l / 4, l % 4), B's (l % 4, l / 4), and of C and D two neighbours of row l / 4. Of 16 rows each
@@ -27,8 +27,8 @@ static f64 *element_of_a(f64 a[MAX_ROWS][MAX_K], const MultiplyF64 *plan, int i,
 }
 
 // fma.f64: of NaNs the second factor's comes first, then the addend's. An invalid operation gives a negative NaN.
-static f64 fma_f64_nan(f64 x, f64 y, f64 z) {
-  f64 result = fma(x, y, z);
+static f64 fma_f64_nan(f64 x, f64 y, f64 z, Rounding rounding) {
+  f64 result = rounding == ROUND_NEAREST ? fma(x, y, z) : rounded_fma(x, y, z, rounding);
   if (result == result) return result;
   if (x == x && y == y && z == z) return f64_from_bits(0xfff8000000000000);
   return y != y ? quiet_f64(y) : z != z ? quiet_f64(z) : quiet_f64(x);
@@ -45,7 +45,7 @@ static void multiply_lanes(Warp *warp, const MultiplyF64 *plan) {
     for (int lane = 0; lane < LANES; lane++) {
       int m = lane / 4 + i / 2 * 8, n = lane % 4 * 2 + i % 2;
       f64 sum = SLOT(warp, plan->c[i], const f64)[lane];
-      for (int k = 0; k < depth; k++) sum = fma_f64_nan(a[m][k], b[k][n], sum);
+      for (int k = 0; k < depth; k++) sum = fma_f64_nan(a[m][k], b[k][n], sum, plan->rounding);
       SLOT(warp, plan->d[i], f64)[lane] = sum;
     }
 }
@@ -53,9 +53,7 @@ static void multiply_lanes(Warp *warp, const MultiplyF64 *plan) {
 static void execute_multiply_f64(Warp *warp, const Inst *inst, Mask mask) {
   const MultiplyF64 *plan = inst->extra;
   if (!fragment_whole_warp(warp, inst, mask)) return;
-  fesetround(plan->rounding);
-  plan->multiply(warp, plan);  // by a pointer, so that no compiler moves it out from between
-  fesetround(FE_TONEAREST);
+  multiply_lanes(warp, plan);
   warp_counts(warp, inst)->flops += 2u * (unsigned)(plan->rows * COLUMNS * plan->depth);
 }
 
@@ -86,8 +84,7 @@ DecodeResult decode_multiply_f64(Decoder *decoder, const PtxInstruction *source,
   int rounding = fragment_modifier(source, roundings);
   plan->rows = m;
   plan->depth = k;
-  plan->rounding = rounding_mode(rounding < 0 ? ROUND_NEAREST : (Rounding)rounding);
-  plan->multiply = multiply_lanes;
+  plan->rounding = rounding < 0 ? ROUND_NEAREST : (Rounding)rounding;
   inst->extra = plan;
   inst->execute = execute_multiply_f64;
   bool fit = decode_registers(decoder, source, 0, m / 4, plan->d) &&

@@ -1,7 +1,6 @@
 // Matches instructions against the tables of forms: forms.h.
 #include "forms.h"
 
-#include <fenv.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,11 +29,6 @@ static const struct {
 };
 
 static const char *const rounding_names[] = {"rn", "rz", "rm", "rp"};
-
-int rounding_mode(Rounding rounding) {
-  static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD, FE_TONEAREST};
-  return modes[rounding];
-}
 
 // Splits what follows the opcode: "{.rnd}{.ftz}.f32" into rnd (optional), ftz (optional), f32.
 static int split(const char *syntax, Element *elements) {
@@ -155,31 +149,13 @@ DecodeResult form_operands(Decoder *decoder, const PtxInstruction *source, const
   return DECODED;
 }
 
-// A handler that computes to nearest, and the host's mode to run it in.
-typedef struct Rounded {
-  Execute *nearest;
-  int mode;
-} Rounded;
-
-static void execute_rounded(Warp *warp, const Inst *inst, Mask mask) {
-  const Rounded *rounded = inst->extra;
-  fesetround(rounded->mode);
-  rounded->nearest(warp, inst, mask);
-  fesetround(FE_TONEAREST);
-}
-
 DecodeResult form_decode(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count, Inst *inst) {
   FormMatch match;
   DecodeResult result = form_find(decoder, source, forms, count, &match);
   if (result == DECODED) result = form_operands(decoder, source, match.form, inst);
   if (result != DECODED) return result;
-  inst->flags = match.flags;
-  inst->execute = match.form->execute[match.flags & (FORM_FTZ | FORM_SAT)];
-  if (match.rounding != ROUND_NEAREST) {
-    Rounded *rounded = decoder_allocate(decoder, sizeof *rounded);
-    *rounded = (Rounded){inst->execute, rounding_mode(match.rounding)};
-    inst->extra = rounded;
-    inst->execute = execute_rounded;
-  }
+  inst->flags = match.flags | (uint32_t)match.rounding << FORM_ROUNDING_SHIFT;
+  inst->execute =
+      match.rounding == ROUND_NEAREST ? match.form->execute[match.flags & (FORM_FTZ | FORM_SAT)] : match.form->rounded;
   return DECODED;
 }

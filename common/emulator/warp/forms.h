@@ -34,16 +34,21 @@ typedef struct Form {
   const char *operands;  // their types, the destination first; up to four sources
   Execute *execute[4];   // by FORM_FTZ and FORM_SAT
   const void *plan;      // what else the family needs to know of this form
+  Execute *rounded;      // executes the roundings of .rnd other than to nearest, of all options: form_rounding()
 } Form;
 
-// Lines of a table: a form without options; one with .ftz, and with .sat too, which have handlers of their own; one
-// whose handler reads the flags itself.
+// Lines of a table: a form without options; one with .ftz, .sat and .rnd, which have handlers of their own; one whose handler
+// reads the flags itself.
 // clang-format off
-#define FORM(syntax, operands, handler) {syntax, operands, {handler}, NULL}
-#define FORM_WITH_FTZ(syntax, operands, handler) {syntax, operands, {handler, handler##_ftz}, NULL}
-#define FORM_WITH_FTZ_SAT(syntax, operands, handler) \
-  {syntax, operands, {handler, handler##_ftz, handler##_sat, handler##_ftz_sat}, NULL}
-#define FORM_WITH_FLAGS(syntax, operands, handler, plan) {syntax, operands, {handler, handler, handler, handler}, plan}
+#define FORM(syntax, operands, handler) {syntax, operands, {handler}, NULL, NULL}
+#define FORM_WITH_FTZ(syntax, operands, handler) {syntax, operands, {handler, handler##_ftz}, NULL, NULL}
+#define FORM_WITH_RND(syntax, operands, handler) {syntax, operands, {handler}, NULL, handler##_rnd}
+#define FORM_WITH_RND_FTZ(syntax, operands, handler) \
+  {syntax, operands, {handler, handler##_ftz}, NULL, handler##_rnd}
+#define FORM_WITH_RND_FTZ_SAT(syntax, operands, handler) \
+  {syntax, operands, {handler, handler##_ftz, handler##_sat, handler##_ftz_sat}, NULL, handler##_rnd}
+#define FORM_WITH_FLAGS(syntax, operands, handler, plan) \
+  {syntax, operands, {handler, handler, handler, handler}, plan, NULL}
 // clang-format on
 
 // The form of a table that an instruction has, and which of its options.
@@ -63,9 +68,9 @@ DecodeResult form_find(Decoder *decoder, const PtxInstruction *source, const For
 // Fills the destination and the sources of inst from the form's types: a fourth source goes to d2.
 DecodeResult form_operands(Decoder *decoder, const PtxInstruction *source, const Form *form, Inst *inst);
 
-// Both of the above for families whose forms need nothing else: also sets execute and flags. A rounding other than to
-// nearest wraps execute in a change of the host's rounding mode, whose arithmetic is IEEE 754's too.
+// Both of the above for families whose forms need nothing else: also sets execute and flags.
 DecodeResult form_decode(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count, Inst *inst);
 
-// The value for the host's fesetround.
-int rounding_mode(Rounding rounding);
+// Of an instruction that form_decode() has decoded: its .rnd.
+enum { FORM_ROUNDING_SHIFT = 16 };
+static inline Rounding form_rounding(const Inst *inst) { return (Rounding)(inst->flags >> FORM_ROUNDING_SHIFT); }

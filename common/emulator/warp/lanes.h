@@ -28,8 +28,13 @@ typedef uint32_t b32;
 typedef uint64_t b64;
 typedef float f32;
 typedef double f64;
-__extension__ typedef unsigned __int128 u128;
-__extension__ typedef __int128 s128;
+
+// The high half of a product of two numbers of 64 bits, from the products of their halves: not every host has 128 bits.
+ALWAYS_INLINE u64 high_product_u64(u64 x, u64 y) {
+  u64 middle = (x >> 32) * (u32)y + ((u64)(u32)x * (u32)y >> 32);
+  u64 other = (u64)(u32)x * (y >> 32) + (u32)middle;
+  return (x >> 32) * (y >> 32) + (middle >> 32) + (other >> 32);
+}
 
 // The loop over the lanes of mask; with a full mask it has no condition and vectorises.
 #define EACH_LANE(mask, ...)                                                                                           \

@@ -59,15 +59,26 @@ CUresult texts_of(const void *image, Texts *texts) {
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+// Where the path goes on behind the folder at its beginning; NULL when it has another one. nvcc writes a byte that is not
+// ASCII as \\303.
+static char *path_behind(char *path, const char *folder) {
+  for (; *folder; folder++) {
+    unsigned byte = (unsigned char)*path;
+    bool is_octal = *path == '\\' && sscanf(path + 1, "%3o", &byte) == 1;
+    if (byte != (unsigned char)*folder) return NULL;
+    path += is_octal ? 4 : 1;
+  }
+  return path;
+}
+
 // Removes the working directory from the paths of `.file 1 "/home/.../my.cu"`, so that reports name files as the user does.
 static void shorten_paths(char *text) {
   char folder[4096];
   if (!getcwd(folder, sizeof folder - 1)) return;
   strcat(folder, "/");
-  size_t length = strlen(folder);
   for (char *at = strstr(text, ".file"); at; at = strstr(at + 1, ".file")) {
-    char *path = at + strcspn(at, "\"\n");
-    if (*path == '"' && !strncmp(path + 1, folder, length)) memmove(path + 1, path + 1 + length, strlen(path + length));
+    char *path = at + strcspn(at, "\"\n"), *rest = *path == '"' ? path_behind(path + 1, folder) : NULL;
+    if (rest) memmove(path + 1, rest, strlen(rest) + 1);
   }
 }
 
