@@ -19,8 +19,9 @@ PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) 
 define DRAW
 $(call say,PLOT $@)
 $Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=)
+$Qpython3 plots/lean_svg.py $@
 endef
-LOOK := plots/style.gp plots/recording.gp
+LOOK := plots/style.gp plots/recording.gp plots/lean_svg.py
 plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
 plots/%-seqlen.svg: plots/seqlen.gp plots/data/%.csv $(LOOK) | build/have/gnuplot
@@ -38,6 +39,7 @@ plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv
 plots/timelines.svg: plots/timeline.gp $(COMPARED) $(LOOK) | build/have/gnuplot
 	$(call say,PLOT $@)
 	$Qgnuplot -c $< $(firstword $(COMPARED)) $(@:.svg=) -5000 3000 $(wordlist 2,4,$(COMPARED))
+	$Qpython3 plots/lean_svg.py $@
 plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
 plots/figure-%.svg: plots/figures.py
