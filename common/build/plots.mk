@@ -1,19 +1,20 @@
 # The plots of what is recorded in plots/data: times in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, on other
-# inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/. And the pictures of what has no recording.
-# Those of the backward pass are in DEVICE-backward.csv: its ladder, and its stages beside their peers. Those of the FP8
-# stages are in DEVICE-e4m3.csv. The times of both on other inputs, in DEVICE-e4m3-inputs.csv and
+# inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/*.csv.gz. And the pictures of what has no
+# recording. Those of the backward pass are in DEVICE-backward.csv: its ladder, and its stages beside their peers. Those
+# of the FP8 stages are in DEVICE-e4m3.csv. The times of both on other inputs, in DEVICE-e4m3-inputs.csv and
 # DEVICE-backward-inputs.csv, have no plot.
 
 RECORDINGS := $(patsubst plots/data/%.csv,plots/%, \
   $(filter-out %-peers.csv %-inputs.csv %-e4m3.csv %-backward.csv %/counters.csv,$(wildcard plots/data/*.csv)))
+TRACES := $(patsubst plots/data/trace/%.csv.gz,build/plots/%.csv,$(wildcard plots/data/trace/stage-*.csv.gz))
 # The stages whose timelines lesson 09 shows in one picture.
-COMPARED := $(wildcard $(foreach n,06 07 08 09,plots/data/trace/stage-$n.csv))
+COMPARED := $(filter $(foreach n,06 07 08 09,%/stage-$n.csv),$(TRACES))
 PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \
   $(patsubst plots/data/%.csv,plots/%.svg, \
     $(filter-out %-e4m3-inputs.csv %-backward-inputs.csv,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv))) \
   $(foreach r,$(patsubst plots/data/%.csv,plots/%,$(wildcard plots/data/*-backward.csv)),$r.svg $r-ladder.svg) \
   $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-e4m3.csv)) \
-  $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv)) \
+  $(TRACES:build/plots/stage-%.csv=plots/trace-%.svg) \
   $(if $(word 4,$(COMPARED)),plots/timelines.svg) $(wildcard plots/figure-*.svg)
 
 define DRAW
@@ -40,8 +41,11 @@ plots/timelines.svg: plots/timeline.gp $(COMPARED) $(LOOK) | build/have/gnuplot
 	$(call say,PLOT $@)
 	$Qgnuplot -c $< $(firstword $(COMPARED)) $(@:.svg=) -5000 3000 $(wordlist 2,4,$(COMPARED))
 	$Qpython3 plots/lean_svg.py $@
-plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | build/have/gnuplot
+plots/trace-%.svg: plots/timeline.gp build/plots/stage-%.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
+build/plots/%.csv: plots/data/trace/%.csv.gz
+	@mkdir -p $(@D)
+	@gzip -dc $< >$@
 plots/figure-%.svg: plots/figures.py
 	$(call say,PLOT $@)
 	$Qpython3 $<
