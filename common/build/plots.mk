@@ -1,7 +1,7 @@
 # The plots of what is recorded in plots/data: times in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, on other
-# inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/*.csv.gz. And the pictures of what has no
-# recording. Those of the backward pass are in DEVICE-backward.csv: its ladder, and its stages beside their peers. Those
-# of the FP8 stages are in DEVICE-e4m3.csv. The times of both on other inputs, in DEVICE-e4m3-inputs.csv and
+# inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/*.csv.gz; `make plot` draws those of which
+# there is a picture. And the pictures of what has no recording. The backward pass is in DEVICE-backward.csv, the FP8
+# stages are in DEVICE-e4m3.csv. The times of both on other inputs, in DEVICE-e4m3-inputs.csv and
 # DEVICE-backward-inputs.csv, have no plot.
 
 RECORDINGS := $(patsubst plots/data/%.csv,plots/%, \
@@ -12,9 +12,8 @@ COMPARED := $(filter $(foreach n,06 07 08 09,%/stage-$n.csv),$(TRACES))
 PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \
   $(patsubst plots/data/%.csv,plots/%.svg, \
     $(filter-out %-e4m3-inputs.csv %-backward-inputs.csv,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv))) \
-  $(foreach r,$(patsubst plots/data/%.csv,plots/%,$(wildcard plots/data/*-backward.csv)),$r.svg $r-ladder.svg) \
-  $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-e4m3.csv)) \
-  $(TRACES:build/plots/stage-%.csv=plots/trace-%.svg) \
+  $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-backward.csv plots/data/*-e4m3.csv)) \
+  $(wildcard plots/trace-*.svg) \
   $(if $(word 4,$(COMPARED)),plots/timelines.svg) $(wildcard plots/figure-*.svg)
 
 define DRAW
