@@ -50,7 +50,7 @@ test: test-programs ## runs every test that needs no GPU; TESTS=pattern selects 
 	@$(call run_tests,$(TESTS),$(BIN))
 test-programs: root $(TEST_NEEDS) | build/have/gnuplot
 root: $(STAGES) $(LADDER) $(BASELINES)
-	@$(if $(filter ./,$(BIN)),,ln -sfnr Makefile README.md common notes plots stages tests $(BIN))
+	@$(if $(filter ./,$(BIN)),,ln -sfnr Makefile README.md common examples notes plots stages tests $(BIN))
 test-gpu: root $(GPU_NEEDS) ## on the GPU: tests the stages, compares GPU and emulator, runs compute-sanitizer
 	@sh -c '. common/build/need.sh; need_gpu $(BIN)stage-00' test-gpu
 	@HL_GPU=1 $(call run_tests,gpu_*/*,$(BIN))

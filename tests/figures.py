@@ -17,6 +17,7 @@ has changed: a sentence may no longer be true.
 """
 import csv
 import functools
+import gzip
 import re
 import statistics
 import sys
@@ -24,8 +25,8 @@ import sys
 import counting
 
 PEERS = "plots/data/nvidia-h200-peers.csv"
-TUNING = "plots/data/tuning/nvidia-h200.csv"
-TUNING_E4M3 = "plots/data/tuning/nvidia-h200-e4m3.csv"
+TUNING = "plots/data/tuning/nvidia-h200.csv.gz"
+TUNING_E4M3 = "plots/data/tuning/nvidia-h200-e4m3.csv.gz"
 UNIT = r"(?:TFLOPS|[GT]B/s|[MG]Hz|ns|µs|ms|times as (?:fast|long|much time))\b"
 FIGURE = re.compile(rf"(\d[\d,]*(?:\.\d+)?)(?=(?: (?:to|and|or|of the) \d[\d,.]*)*\s{UNIT})")
 # Counts are numbers of four digits or more, with commas, and smaller ones of what the emulator counts.
@@ -37,7 +38,8 @@ COMMENT = re.compile(r"<!-- ((?:(?!-->).)*?): (.*?) -->", re.DOTALL)
 
 @functools.lru_cache(maxsize=None)
 def recording(path):
-    with open(path, encoding="ascii") as file:
+    """The rows of a CSV. Those that hardly anybody reads are compressed: zcat shows them."""
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="ascii") as file:
         return list(csv.DictReader(file))
 
 
@@ -114,8 +116,8 @@ def counted(number, metric, **where):
 
 def durations(number, phase, **where):
     """How long the phases of a stage's timeline took, in ns."""
-    rows = [row for row in recording(f"plots/data/trace/stage-{number}.csv") if matches(row, {"phase": phase, **where})]
-    return [float(row["end_ns"]) - float(row["start_ns"]) for row in rows]
+    rows = recording(f"plots/data/trace/stage-{number}.csv.gz")
+    return [float(row["end_ns"]) - float(row["start_ns"]) for row in rows if matches(row, {"phase": phase, **where})]
 
 
 def emulated(stage, column, **where):
@@ -129,9 +131,9 @@ def machine(quantity, measure="latency", column="value"):
 
 
 def in_suite(suite, **where):
-    """What was found in the programs of a suite by others: all findings, by program. tests/suites/results.csv."""
+    """What was found in the programs of a suite by others: all findings, by program. tests/suites/results.csv.gz."""
     found = {}
-    for row in recording("tests/suites/results.csv"):
+    for row in recording("tests/suites/results.csv.gz"):
         if row["suite"] == suite and matches(row, {key: value for key, value in where.items() if key != "input"}) and \
                 row["input"].startswith(where.get("input", "")):
             found.setdefault(row["program"], []).append(row["found"])

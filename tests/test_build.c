@@ -263,15 +263,3 @@ Test(build, c_needs_no_nvcc) {
   cr_assert_eq(scratch_run("make -n NVCC=absent build/common/device/gpu.o"), 0, "%s", scratch_output);
   cr_expect(strstr(scratch_output, "deps.sh nvcc"), "%s", scratch_output);
 }
-
-Test(build, help_names_every_target) {
-  cr_assert_eq(scratch_run("make -s -C \"$ROOT\" help"), 0, "%s", scratch_output);
-  static const char *const targets[] = {
-      "ladder", "test", "test-gpu", "test-cuda", "test-deep", "bench",   "bench-emulator", "plot",       "format",
-      "clean",  "deps", "stage-NN", "diff-NN",   "ptx-NN",    "sass-NN", "sanitize-NN",    "profile-NN", "trace-NN"};
-  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
-    char words[40];
-    snprintf(words, sizeof words, "make %s ", targets[i]);
-    cr_expect(strstr(scratch_output, words), "make help does not know %s", targets[i]);
-  }
-}

@@ -9,7 +9,7 @@
 
 int example_main(void);
 #define main example_main
-#include "../notes/emulator_example.c"
+#include "../examples/emulator.c"
 #undef main
 
 // A copy of text with four spaces before each line that is not empty, as a note shows it. The caller frees it.
@@ -24,18 +24,18 @@ static char *indented(const char *text) {
   return copy;
 }
 
-static char *read_note(const char *name) {
+static char *read_file(const char *name) {
   char path[1000];
   size_t size;
-  snprintf(path, sizeof path, "%s/notes/%s", root_path(), name);
+  snprintf(path, sizeof path, "%s/%s", root_path(), name);
   char *text = read_whole(path, &size);
   cr_assert(text, "cannot read %s", path);
   return text;
 }
 
 Test(notes, emulator_shows_the_example) {
-  char *note = read_note("emulator.md"), *program = indented(read_note("emulator_example.c"));
-  cr_expect(strstr(note, program), "notes/emulator.md does not show notes/emulator_example.c as it is");
+  char *note = read_file("notes/emulator.md"), *program = indented(read_file("examples/emulator.c"));
+  cr_expect(strstr(note, program), "notes/emulator.md does not show examples/emulator.c as it is");
 }
 
 Test(notes, emulator_shows_what_the_example_prints, .init = cr_redirect_stdout) {
@@ -45,5 +45,5 @@ Test(notes, emulator_shows_what_the_example_prints, .init = cr_redirect_stdout) 
   FILE *out = cr_get_redirected_stdout();
   printed[fread(printed, 1, sizeof printed - 1, out)] = 0;
   cr_expect(strstr(printed, "shared-memory race: "), "%s", printed);
-  cr_expect(strstr(read_note("emulator.md"), indented(printed)), "the example prints\n%s", printed);
+  cr_expect(strstr(read_file("notes/emulator.md"), indented(printed)), "the example prints\n%s", printed);
 }

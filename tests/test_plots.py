@@ -15,6 +15,7 @@ import xml.etree.ElementTree
 ROOT = os.getcwd()
 sys.path.insert(0, f"{ROOT}/plots")
 import figures  # pylint: disable=wrong-import-position
+import lean_svg  # pylint: disable=wrong-import-position
 HEADER = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,max_ms,"
           "repeats,tflops")
 TRACE = "stage,device,date,block,warpgroup,role,phase,start_ns,end_ns,tile"
@@ -65,6 +66,22 @@ class Drawn:
         """Of the bar that has this share of the widest one's width."""
         widest = max(width for width, _ in self.bars)
         return next(height for width, height in self.bars if abs(width / widest - share) < 0.001)
+
+
+def boxes(svg):
+    """(colour, left, right, top, bottom) of each bar as gnuplot draws it."""
+    for colour, corners in re.findall(r"<polygon fill = 'rgb\((.*?)\)' points = '(.*?) '", svg):
+        x, y = zip(*(map(float, corner.split(",")) for corner in corners.split()))
+        yield "#%02x%02x%02x" % tuple(map(int, colour.split(","))), min(x), max(x), min(y), max(y)
+
+
+def lean_boxes(svg):
+    """The same after lean_svg.py: paths of three level and upright lines and back."""
+    for colour, x, y, steps in re.findall(r'<path fill="(.*?)".* d="M([\d.]+) ([\d.]+)((?:[hv][-\d.]+){3})z"/>', svg):
+        sums = {"h": [float(x)], "v": [float(y)]}
+        for direction, by in re.findall(r"([hv])([-\d.]+)", steps):
+            sums[direction].append(sums[direction][-1] + float(by))
+        yield colour, min(sums["h"]), max(sums["h"]), min(sums["v"]), max(sums["v"])
 
 
 class Plots(unittest.TestCase):
@@ -273,6 +290,47 @@ class Plots(unittest.TestCase):
                     self.assertEqual(self.gnuplot(script, name + ".csv", name), (0, ""))
                     os.remove(os.path.join(self.folder, name + ".svg"))
         self.assertFalse(os.path.exists(os.path.join(self.folder, "found")))
+
+
+    def lean(self, script, rows, header=HEADER):
+        """A picture before and after plots/lean_svg.py."""
+        self.draw(script, rows, header=header)
+        path = os.path.join(self.folder, "drawn.svg")
+        with open(path, encoding="utf-8") as file:
+            before = file.read()
+        lean_svg.main([path])
+        with open(path, encoding="utf-8") as file:
+            return before, file.read()
+
+    def test_lean_bars(self):
+        """Texts and bars stay what they are, where they are, and in their order."""
+        rows = [phase("QK", 0, 900), phase("softmax", 900, 2500), phase("turn wait", 2500, 2600),
+                phase("store", 3000, 3100)]
+        before, after = self.lean("timeline.gp", rows, header=TRACE)
+        texts = re.findall(r"<text [^>]*>(.*?)</text>", after)
+        self.assertEqual(texts, [text for text, _ in Drawn(before).texts if text])
+        bars, lean_bars = list(boxes(before)), list(lean_boxes(after))
+        self.assertEqual((len(bars), len(lean_bars)), (8, 8), "four bars, and four in the key")
+        for (colour, *box), (lean_colour, *lean_box) in zip(bars, lean_bars):
+            self.assertEqual(colour, lean_colour)
+            for number, lean_number in zip(box, lean_box):
+                self.assertAlmostEqual(number, lean_number, delta=0.061)
+
+    def test_lean_symbols(self):
+        """Each symbol stays in its place; its definition comes along, and no other."""
+        rows = [row("00-a", speed, f"{batch},16,{16384 // batch},128,{causal}")
+                for batch, speed in ((16, 1), (8, 2), (4, 3)) for causal in (0, 1)]
+        before, after = self.lean("seqlen.gp", rows)
+        place = r"<use[^>]* transform=['\"]translate\(([\d.]+)[, ]([\d.]+)"
+        places, lean_places = ([(float(x), float(y)) for x, y in re.findall(place, svg)] for svg in (before, after))
+        self.assertEqual(len(lean_places), 6)
+        for (x, y), (lean_x, lean_y) in zip(places, lean_places):
+            self.assertAlmostEqual(x, lean_x, delta=0.051)
+            self.assertAlmostEqual(y, lean_y, delta=0.051)
+        wanted = set(re.findall(r'href="#(\w+)"', after))
+        self.assertEqual(wanted, set(re.findall(r'id="(\w+)"', after)))
+        with self.assertRaises(SystemExit, msg="it is lean already"):
+            lean_svg.main([os.path.join(self.folder, "drawn.svg")])
 
 
 class Figures(unittest.TestCase):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""notes/train.py: a whole run on the emulator, and what it says when something is missing. Those that need PyTorch are
+"""examples/train.py: a whole run on the emulator, and what it says when something is missing. Those that need PyTorch are
 skipped without it. On a GPU: python3 tests/test_training.py Gpu."""
 import importlib.util
 import math
@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 ROOT = os.environ.get("HL_ROOT") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "notes"))
+sys.path.insert(0, os.path.join(ROOT, "examples"))
 import alike  # pylint: disable=wrong-import-position
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -22,7 +22,7 @@ def run(*command, **environment):
 
 
 def train(*options, **environment):
-    return run(sys.executable, "notes/train.py", *options, **environment)
+    return run(sys.executable, "examples/train.py", *options, **environment)
 
 
 def curve(seed, floor=1.5, noise=0.0):
@@ -101,7 +101,7 @@ class Missing(unittest.TestCase):
 @unittest.skipUnless(HAS_TORCH, "no PyTorch here")
 class Emulator(unittest.TestCase):
     def test_both_passes(self):
-        result = run("./hopper-run", sys.executable, "notes/train.py", "--emulator")
+        result = run("./hopper-run", sys.executable, "examples/train.py", "--emulator")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertEqual(result.stdout.splitlines()[-1], "alike")
         self.assertIn("no findings", result.stderr)

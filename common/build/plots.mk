@@ -1,26 +1,27 @@
 # The plots of what is recorded in plots/data: times in DEVICE.csv, those beside PyTorch's in DEVICE-peers.csv, on other
-# inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/. And the pictures of what has no recording.
-# Those of the backward pass are in DEVICE-backward.csv: its ladder, and its stages beside their peers. Those of the FP8
+# inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/*.csv.gz; `make plot` draws those of which
+# there is a picture. And the pictures of what has no recording. The backward pass is in DEVICE-backward.csv, the FP8
 # stages are in DEVICE-e4m3.csv. The times of both on other inputs, in DEVICE-e4m3-inputs.csv and
 # DEVICE-backward-inputs.csv, have no plot.
 
 RECORDINGS := $(patsubst plots/data/%.csv,plots/%, \
   $(filter-out %-peers.csv %-inputs.csv %-e4m3.csv %-backward.csv %/counters.csv,$(wildcard plots/data/*.csv)))
+TRACES := $(patsubst plots/data/trace/%.csv.gz,build/plots/%.csv,$(wildcard plots/data/trace/stage-*.csv.gz))
 # The stages whose timelines lesson 09 shows in one picture.
-COMPARED := $(wildcard $(foreach n,06 07 08 09,plots/data/trace/stage-$n.csv))
+COMPARED := $(filter $(foreach n,06 07 08 09,%/stage-$n.csv),$(TRACES))
 PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) \
   $(patsubst plots/data/%.csv,plots/%.svg, \
     $(filter-out %-e4m3-inputs.csv %-backward-inputs.csv,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv))) \
-  $(foreach r,$(patsubst plots/data/%.csv,plots/%,$(wildcard plots/data/*-backward.csv)),$r.svg $r-ladder.svg) \
-  $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-e4m3.csv)) \
-  $(patsubst plots/data/trace/stage-%.csv,plots/trace-%.svg,$(wildcard plots/data/trace/stage-*.csv)) \
+  $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-backward.csv plots/data/*-e4m3.csv)) \
+  $(wildcard plots/trace-*.svg) \
   $(if $(word 4,$(COMPARED)),plots/timelines.svg) $(wildcard plots/figure-*.svg)
 
 define DRAW
 $(call say,PLOT $@)
 $Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=)
+$Qpython3 plots/lean_svg.py $@
 endef
-LOOK := plots/style.gp plots/recording.gp
+LOOK := plots/style.gp plots/recording.gp plots/lean_svg.py
 plots/%-ladder.svg: plots/ladder.gp plots/data/%.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
 plots/%-seqlen.svg: plots/seqlen.gp plots/data/%.csv $(LOOK) | build/have/gnuplot
@@ -38,8 +39,12 @@ plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv
 plots/timelines.svg: plots/timeline.gp $(COMPARED) $(LOOK) | build/have/gnuplot
 	$(call say,PLOT $@)
 	$Qgnuplot -c $< $(firstword $(COMPARED)) $(@:.svg=) -5000 3000 $(wordlist 2,4,$(COMPARED))
-plots/trace-%.svg: plots/timeline.gp plots/data/trace/stage-%.csv $(LOOK) | build/have/gnuplot
+	$Qpython3 plots/lean_svg.py $@
+plots/trace-%.svg: plots/timeline.gp build/plots/stage-%.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
+build/plots/%.csv: plots/data/trace/%.csv.gz
+	@mkdir -p $(@D)
+	@gzip -dc $< >$@
 plots/figure-%.svg: plots/figures.py
 	$(call say,PLOT $@)
 	$Qpython3 $<

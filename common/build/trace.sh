@@ -3,9 +3,9 @@
 #
 #   trace.sh ./stage-NN build/trace/trace-NN "OPTIONS"
 #
-# The traced program writes plots/data/trace/stage-NN.csv. OPTIONS are the stages' own; the default problem has so few
-# tiles a block that one can tell them apart. Time stamps cost time: the kernel with them is compared with the one
-# without.
+# The time stamps go to plots/data/trace/stage-NN.csv.gz; zcat shows them. OPTIONS are the stages' own; the default
+# problem has so few tiles a block that one can tell them apart. Time stamps cost time: the kernel with them is compared
+# with the one without.
 . "$(dirname "$0")/need.sh"
 export LC_ALL=C # 02 comes before 02b, and a point is a point
 stage=$1 traced=$2
@@ -23,6 +23,7 @@ need_gpu "$stage"
 need_writable plots/data/trace
 # shellcheck disable=SC2086
 "$traced" $options --trace="$csv" || exit 1
+gzip -9nf "$csv" && echo "          zcat $csv.gz shows them"
 
 # A CSV row's twelfth column is the median time in ms.
 # shellcheck disable=SC2086

@@ -3,7 +3,7 @@
 
     python3 tests/suites/run.py                    all suites of suites.toml
     python3 tests/suites/run.py indigo scor        some of them
-    python3 tests/suites/run.py --record           all, and writes results.csv and costs.csv in tests/suites
+    python3 tests/suites/run.py --record           all, and writes results.csv.gz and costs.csv in tests/suites
     python3 tests/suites/run.py --tables           writes the tables of judgements in notes/suites.md
 
 The suites come from public repositories, at the commits that suites.toml pins, into build/suites; nothing of them is kept
@@ -17,7 +17,9 @@ import collections
 import concurrent.futures
 import csv
 import glob
+import gzip
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -29,7 +31,7 @@ sys.path.append(os.path.join(HERE, "..", "others"))
 from programs import FLAGS, ROOT, fetch, hopper_run, run, write_table  # pylint: disable=wrong-import-position
 
 FOLDER = os.path.join(ROOT, "build", "suites")
-RESULTS = os.path.join(HERE, "results.csv")
+RESULTS = os.path.join(HERE, "results.csv.gz")
 NOTE = os.path.join(ROOT, "notes", "suites.md")
 COSTS = os.path.join(HERE, "costs.csv")
 SECONDS = 120  # after which a program is stopped
@@ -225,10 +227,14 @@ def table(suite):
 
 
 def write(path, columns, rows):
-    with open(path, "w", encoding="ascii", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    """Writes a CSV, compressed where the name says so: the same bytes for the same rows, at any time."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    text = file.getvalue().encode("ascii")
+    with open(path, "wb") as written:
+        written.write(gzip.compress(text, mtime=0) if path.endswith(".gz") else text)
 
 
 def main(arguments):

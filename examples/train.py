@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains a small language model with this project's attention, forward and backward, and the same model with PyTorch's.
 
-    make library && python3 notes/train.py              on a Hopper GPU, with PyTorch for CUDA
-    ./hopper-run python3 notes/train.py --emulator      without a GPU: a tiny model, two steps
+    make library && python3 examples/train.py              on a Hopper GPU, with PyTorch for CUDA
+    ./hopper-run python3 examples/train.py --emulator      without a GPU: a tiny model, two steps
 
 notes/training.md explains it. The exit code is 0 if both train alike, 1 if they do not, 2 if an option makes no sense, and
 3 if the GPU, PyTorch or the library is missing.
@@ -43,7 +43,7 @@ class Gpu:
 
     def __init__(self):
         if not torch.cuda.is_available():
-            raise Missing("no GPU that PyTorch can use; without one: ./hopper-run python3 notes/train.py --emulator")
+            raise Missing("no GPU that PyTorch can use; without one: ./hopper-run python3 examples/train.py --emulator")
 
     def call(self, function, inputs, outputs, *arguments):
         """Calls function with pointers to the tensors, on PyTorch's stream."""
@@ -59,7 +59,7 @@ class Emulator:
         try:
             self.driver = ctypes.CDLL("libcuda.so.1")
         except OSError:
-            raise Missing("--emulator needs hopper-run: ./hopper-run python3 notes/train.py --emulator") from None
+            raise Missing("--emulator needs hopper-run: ./hopper-run python3 examples/train.py --emulator") from None
         device, context = ctypes.c_int(), ctypes.c_void_p()
         self.check("cuInit", 0)
         self.check("cuDeviceGet", ctypes.byref(device), 0)
