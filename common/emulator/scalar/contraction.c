@@ -72,12 +72,8 @@ static bool is_sum(const Inst *inst) {
   return (has_opcode(inst, "add") || has_opcode(inst, "sub")) && is_float(inst->type) && !is_rounded(inst->source);
 }
 
-static const Touch *touches_of(const Search *search, const Inst *inst) {
-  return &search->program->touches[inst->touch_start];
-}
-
 static bool is_copy(const Search *search, const Inst *inst) {
-  const Touch *touches = touches_of(search, inst);
+  const Touch *touches = touches_of(search->program, inst);
   return inst->row->registers == REGISTERS_RENAMED && inst->touch_count == 2 && !inst->guarded && touches[0].written &&
          !touches[1].written && touches[0].size == touches[1].size;
 }
@@ -154,7 +150,7 @@ typedef enum Access { NO_ACCESS, WRITES, READS } Access;
 
 // What an instruction does first with a register; what it writes under a guard depends on what was there.
 static Access access_of(const Search *search, const Inst *inst, Slot slot) {
-  const Touch *touches = touches_of(search, inst);
+  const Touch *touches = touches_of(search->program, inst);
   Access access = NO_ACCESS;
   for (int t = 0; t < inst->touch_count; t++) {
     if (touches[t].slot != slot) continue;
@@ -239,7 +235,7 @@ static void add_sum(Search *search, Inst *inst) {
 
 // Counts what an instruction reads. The products that it reads, but as a sum's operands, are used as they are.
 static void pass_reads(Search *search, const Inst *inst, bool passes_on) {
-  const Touch *touches = touches_of(search, inst);
+  const Touch *touches = touches_of(search->program, inst);
   for (int t = 0; t < inst->touch_count; t++) {
     Value *value = value_of(search, touches[t].slot);
     value->reads += !touches[t].written;
@@ -250,7 +246,7 @@ static void pass_reads(Search *search, const Inst *inst, bool passes_on) {
 
 static void pass_writes(Search *search, uint32_t pc) {
   const Inst *inst = &search->program->code[pc];
-  const Touch *touches = touches_of(search, inst);
+  const Touch *touches = touches_of(search->program, inst);
   for (int t = 0; t < inst->touch_count; t++) {
     if (!touches[t].written) continue;
     *value_of(search, touches[t].slot) = (Value){.block = search->block, .product = NONE};

@@ -212,6 +212,6 @@ DecodeResult decode_half(Decoder *decoder, const PtxInstruction *source, Inst *i
 void half_fuse(Decoder *decoder, Inst *sum) {
   HalfPlan *plan = decoder_allocate(decoder, sizeof *plan);
   *plan = *(const HalfPlan *)sum->extra;
-  plan->operation = multiply_add;
+  plan->operation = half_fma;
   sum->extra = plan;
 }
