@@ -4,7 +4,7 @@ KERNELS ?= build/kernels# another release's: make test-cuda leaves them in build
 LADDER := $(BIN)libhopper_ladder.so
 IN_LIBRARY := $(patsubst stages/%/stage.c,%,$(shell grep -ls '[.]launch =' $(NAMES:%=stages/%/stage.c) /dev/null))
 PIC := $(BUILD)/library
-LADDER_OBJECTS := $(PIC)/common/library/library.o \
+LADDER_OBJECTS := $(patsubst %.c,$(PIC)/%.o,$(wildcard common/library/*.c)) \
   $(foreach name,$(IN_LIBRARY),$(patsubst %.c,$(PIC)/%.o,$(wildcard stages/$(name)/*.c)) $(PIC)/stages/$(name)/embed.o)
 LADDER_PARTS := $(patsubst $(BUILD)/%,$(PIC)/%, \
   $(filter $(call objects,common/device/*.c common/harness/*.c),$(MEMBERS)))
