@@ -78,6 +78,11 @@ Test(library_strides, slices_of_one_tensor_do_not_overlap) {
   EXPECT_STATUS(hl.attention_backward(&call), HL_INVALID, "d_v overlaps d_q");
   call.d_v.data = (char *)call.d_q.data + 2 * 3 * ROW * SEQLEN;  // a batch on
   EXPECT_STATUS(hl.attention_backward(&call), HL_INVALID, "d_v overlaps d_q");
+  call.batch = 1;
+  cr_expect_eq(hl.attention_backward(&call), HL_OK, "%s", hl.error());
+  call.d_v.data = (char *)call.d_q.data + 2 * 3 * ROW * 50;
+  EXPECT_STATUS(hl.attention_backward(&call), HL_INVALID, "d_v overlaps d_q");
+  call.batch = BATCH;
   fuse(gradients, call.q, 3 * SEQLEN * ROW * BATCH);  // right behind Q, K and V
   cr_expect_eq(hl.attention_backward(&call), HL_OK, "%s", hl.error());
   fuse(gradients, call.q, 3 * SEQLEN * ROW * BATCH - 8);
