@@ -1,7 +1,9 @@
-# libhopper_ladder.so: the attention kernels among the stages, which are those whose stage.c has a launch.
+# libhopper_ladder.so: the attention kernels among the stages, which are those whose stage.c has a launch. It has their cubins,
+# without line tables: all that a GPU needs. libhopper_ladder_ptx.so beside it has their PTX, which hopper-run's driver takes.
 
 KERNELS ?= build/kernels# another release's: make test-cuda leaves them in build/cuda12/RELEASE
 LADDER := $(BIN)libhopper_ladder.so
+LADDER_PTX := $(BIN)libhopper_ladder_ptx.so
 IN_LIBRARY := $(patsubst stages/%/stage.c,%,$(shell grep -ls '[.]launch =' $(NAMES:%=stages/%/stage.c) /dev/null))
 PIC := $(BUILD)/library
 LADDER_OBJECTS := $(patsubst %.c,$(PIC)/%.o,$(wildcard common/library/*.c)) \
@@ -13,7 +15,11 @@ $(call remember,$(PIC)/members,$(IN_LIBRARY) $(LADDER_PARTS))
 $(LADDER): $(LADDER_OBJECTS) $(PIC)/parts.a
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$Q$(CC) $(ALL_CFLAGS) -shared $(if $(SANITIZE),,-Wl,-z,defs) $^ $(LIBS) -o $@
+	$Q$(CC) $(ALL_CFLAGS) -shared $(if $(SANITIZE),,-Wl,-z,defs) -Wl,-rpath,'$$ORIGIN' $^ $(LIBS) -o $@
+$(LADDER_PTX): $(IN_LIBRARY:%=$(PIC)/stages/%/embed_ptx.o)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$Q$(CC) -shared $^ -o $@
 # What the stages' launches may call. The linker takes only what they do call, so the emulator is not in the library.
 $(PIC)/parts.a: $(LADDER_PARTS) $(PIC)/members
 	@rm -f $@
@@ -26,8 +32,20 @@ $(PIC)/stages/%.o: stages/%.c $(BUILD)/flags | nvcc
 	$(call say,CC $< for the library)
 	@mkdir -p $(@D)
 	$Q$(CC) $(ALL_CFLAGS) -fPIC $(RENAMED) $(INCLUDE) -MMD -MP -c $< -o $@
-$(PIC)/stages/%/embed.o: common/harness/embed.S $(KERNELS)/%.ptx $(KERNELS)/%.cubin
+$(PIC)/stages/%/embed.o: common/harness/embed.S $(PIC)/kernels/%.cubin
 	$(EMBED)
+$(PIC)/stages/%/embed_ptx.o: RENAMED += -DVISIBILITY=.protected
+$(PIC)/stages/%/embed_ptx.o: common/harness/embed.S $(KERNELS)/%.ptx
+	$(EMBED)
+# The PTX without its lines, assembled once more, by the ptxas that made the kernels. $(KERNELS)/%.cubin is there because
+# ptxas.sh has accepted it.
+ASSEMBLER := $(or $(patsubst build/cuda12/%,build/cuda-%/bin/ptxas,$(filter build/cuda12/%,$(KERNELS))),$(NVCC))
+$(PIC)/kernels/%.cubin: $(KERNELS)/%.ptx $(KERNELS)/%.cubin common/build/library.mk
+	$(call say,PTXAS $< for the library)
+	@mkdir -p $(@D)
+	@sed '/^\t\.\(loc\|file\)\t/d' $< >$(@:.cubin=.ptx)
+	$Q$(ASSEMBLER) $(if $(filter %ptxas,$(ASSEMBLER)),,-cubin) -arch=sm_90a $(@:.cubin=.ptx) -o $@ >$@.log 2>&1 || \
+	  { cat $@.log; exit 1; } >&2
 $(PIC)/common/%.o: common/%.c $(BUILD)/flags $(PIC)/members | nvcc
 	$(call say,CC $< for the library)
 	@mkdir -p $(@D)

@@ -2,6 +2,7 @@
 //
 // The Makefile compiles each attention stage's stage.c and embed.S a second time, with `stage` and its cubin renamed to
 // stage_NN, stage_NN_cubin; it defines their list, STAGES(X), as X(00) X(01) X(02) X(02b) ...
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,17 +14,16 @@
 
 #define DECLARE(number)                                                                                                \
   extern const Stage stage_##number;                                                                                   \
-  extern const char stage_##number##_ptx[], stage_##number##_cubin[], stage_##number##_cubin_end[];
+  extern const char stage_##number##_cubin[], stage_##number##_cubin_end[];
 STAGES(DECLARE)
 
 typedef struct Entry {
   const char *number;
   const Stage *stage;
-  const char *ptx, *cubin, *cubin_end;
+  const char *cubin, *cubin_end;
 } Entry;
 
-#define ENTRY(number)                                                                                                  \
-  {#number, &stage_##number, stage_##number##_ptx, stage_##number##_cubin, stage_##number##_cubin_end},
+#define ENTRY(number) {#number, &stage_##number, stage_##number##_cubin, stage_##number##_cubin_end},
 static const Entry entries[] = {STAGES(ENTRY)};
 enum { STAGE_COUNT = sizeof entries / sizeof *entries };
 
@@ -132,12 +132,33 @@ static Context *open_context(HlStatus *status) {
   return NULL;
 }
 
+// The PTX is in a library of its own, beside this one. It stays loaded, because its modules refer to it.
+static const char *find_ptx(Device *device, const char *number) {
+  char name[40];
+  snprintf(name, sizeof name, "stage_%s_ptx", number);
+  void *library = dlopen("libhopper_ladder_ptx.so", RTLD_NOW);
+  const char *ptx = library ? dlsym(library, name) : NULL;
+  if (!ptx)
+    device_fail(
+        device, DEVICE_ABSENT,
+        "this driver runs PTX, as hopper-run's does: libhopper_ladder_ptx.so must be beside libhopper_ladder.so");
+  return ptx;
+}
+
+// A GPU runs the cubin. The stand-in for the driver that hopper-run preloads does not support it.
+static DeviceModule *load_entry(Device *device, const Entry *entry) {
+  DeviceImage image = {.cubin = entry->cubin, .cubin_size = (size_t)(entry->cubin_end - entry->cubin)};
+  DeviceModule *module = device_load(device, &image);
+  if (module || device_error(device)->code != DEVICE_UNSUPPORTED) return module;
+  device_clear_error(device);
+  image.ptx = find_ptx(device, entry->number);
+  return device_load(device, &image);
+}
+
 static bool load_stage(Context *context, int index) {
-  const Entry *entry = &entries[index];
-  DeviceImage image = {
-      .ptx = entry->ptx, .cubin = entry->cubin, .cubin_size = (size_t)(entry->cubin_end - entry->cubin)};
-  if (!context->modules[index]) context->modules[index] = device_load(context->device, &image);
-  return context->modules[index] != NULL;
+  DeviceModule **module = &context->modules[index];
+  if (!*module) *module = load_entry(context->device, &entries[index]);
+  return *module != NULL;
 }
 
 // Finds or makes the entry of the current stream; NULL on failure.
