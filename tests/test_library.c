@@ -10,6 +10,8 @@
 #include "harness/harness.h"
 #include "support/library.h"
 #include "support/program.h"
+#include "support/sanitized.h"
+#include "support/scratch.h"
 
 TestSuite(library, .init = load_library_with_fake_driver);
 
@@ -83,6 +85,14 @@ Test(library, header_is_c_and_cplusplus) {
         root_path(), compilers[i]);
     cr_expect_eq(system(command), 0, "%s", command);
   }
+}
+
+// It holds what a GPU needs, and no more: no line tables, no PTX.
+Test(library, is_small) {
+  if (SANITIZED) cr_skip_test("sanitizers make it larger");
+  char command[300];
+  snprintf(command, sizeof command, "test $(wc -c <'%s/libhopper_ladder.so') -lt 6000000", root_path());
+  cr_expect_eq(system(command), 0);
 }
 
 // ---- what it refuses ----
@@ -247,6 +257,21 @@ Test(library, loads_a_stage_once_in_each_context) {
   run_stage("03", NULL);
   cr_expect_eq(driver->loaded, 3);
   cr_expect_eq(driver->unloaded, 0);
+}
+
+// A driver that takes no cubin, as hopper-run's: the PTX is looked for beside the library.
+Test(library, says_what_is_missing_beside_it, .init = scratch_enter, .fini = scratch_leave) {
+  char path[300];
+  load_library_with_fake_driver();
+  cr_assert_eq(scratch_run("cp \"$ROOT/libhopper_ladder.so\" . && pwd"), 0);
+  snprintf(path, sizeof path, "%.*s/libhopper_ladder.so", (int)strcspn(scratch_output, "\n"), scratch_output);
+  *(void **)&hl.attention = find_symbol(path, "hl_attention");
+  *(void **)&hl.error = find_symbol(path, "hl_error");
+  driver->fails = "cuModuleLoadData";
+  driver->result = 209;  // CUDA_ERROR_NO_BINARY_FOR_GPU
+  EXPECT_STATUS(
+      run_stage("03", NULL), HL_ABSENT,
+      "this driver runs PTX, as hopper-run's does: libhopper_ladder_ptx.so must be beside libhopper_ladder.so");
 }
 
 Test(library, keeps_a_workspace_for_each_stream) {
