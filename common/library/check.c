@@ -171,8 +171,8 @@ static bool ranges_meet(uintptr_t a, uint64_t a_size, uintptr_t b, uint64_t b_si
   return a < b + b_size && b < a + a_size;
 }
 
-// Whether a row of one tensor meets a row of another with the same strides, which begins `distance` elements behind it. The
-// remainder of each dimension must be within reach of those with smaller strides, so only two multiples can do.
+// Whether a row of one tensor meets a row of another with the same strides, which begins `distance` elements behind it.
+// The remainder of each dimension must be within reach of those with smaller strides, so only two multiples can do.
 static bool rows_meet(const Place *place, const int order[], int dimensions, int64_t distance) {
   if (dimensions == 0) return distance < place->columns && -distance < place->columns;
   int64_t stride = place->stride[*order], last = place->count[*order] - 1;

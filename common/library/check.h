@@ -7,6 +7,6 @@
 // The message of this thread's last call that failed. Returns the status.
 HlStatus call_fail(HlStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Checks all but the stage's number, and with HL_CHECK all but the pointers. *to is the call in the stages' own types: its
-// strides are written out, and workspace, counter and module are missing.
+// Checks all but the stage's number, and with HL_CHECK all but the pointers. *to is the call in the stages' own types:
+// its strides are written out, and workspace, counter and module are missing.
 HlStatus call_check(const Stage *stage, const HlCall *call, bool backward, Attention *to);

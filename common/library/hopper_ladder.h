@@ -7,9 +7,9 @@
 //   if (hl_attention(&call)) fprintf(stderr, "%s\n", hl_error());
 //
 // O = softmax(scale * Q K^T) V for each head of each batch; causal: query i sees keys 0 to i. All tensors are in the
-// memory of a GPU of compute capability 9.0. O is fp16, and so are Q, K and V unless the call says e4m3. A call that also
-// asks for the log-sum-exp gets what hl_attention_backward needs for the gradients. Any thread may call; the library runs
-// one call at a time.
+// memory of a GPU of compute capability 9.0. O is fp16, and so are Q, K and V unless the call says e4m3. A call that
+// also asks for the log-sum-exp gets what hl_attention_backward needs for the gradients. Any thread may call; the
+// library runs one call at a time.
 #pragma once
 
 #include <stdint.h>
@@ -29,8 +29,8 @@ typedef enum HlStatus {
   HL_FAILED = 5,         // the driver refused a call
 } HlStatus;
 
-// What was wrong with this thread's last call that did not return HL_OK, and what is allowed, in one line; "" when there
-// was none. Valid until the thread's next call.
+// What was wrong with this thread's last call that did not return HL_OK, and what is allowed, in one line; "" when
+// there was none. Valid until the thread's next call.
 HL_API const char *hl_error(void);
 
 // ---- the stages ----
@@ -88,11 +88,11 @@ typedef struct HlCall {
   int32_t head_dim;      // 64 or 128
   int32_t causal;        // 0 or 1
   HlType type;
-  float scale;     // of the scores, positive; 0: 1 / sqrt(head_dim)
+  float scale;     // of the scores Q K^T, positive; 0: 1 / sqrt(head_dim)
   uint32_t flags;  // HL_DETERMINISTIC | HL_CHECK
   HlTensor q, k, v, o;
-  // For each query the natural logarithm of the sum of exp(score) over the keys that it sees, where a score is
-  // scale * Q K^T. In device memory, aligned to 4 bytes, [batch][heads][seqlen]. NULL: the forward pass does not write it.
+  // For each query the natural logarithm of the sum of exp(scale * score) over the keys that it sees. In device memory,
+  // aligned to 4 bytes, [batch][heads][seqlen]. NULL: the forward pass does not write it.
   float *lse;
   HlScale q_scale, k_scale, v_scale;  // e4m3 only; their per_head must be the same
   HlTensor d_o, d_q, d_k, d_v;        // the backward pass only
@@ -102,27 +102,29 @@ typedef struct HlCall {
 
 // Reads q, k and v, and writes o and, if it is not NULL, lse. What is written may not overlap any other tensor.
 //
-// Queues the stage's kernels on the stream, of the context that is current on this thread, and returns at once: a mistake
-// inside a kernel shows at the caller's next synchronisation. All batches are one launch where each tensor's batch stride
-// is heads times its head stride, as in a contiguous tensor. Otherwise, as in [batch][seqlen][heads][head_dim], each batch
-// has a launch of its own, and batches that do not fill the GPU leave a part of it idle.
+// Queues the stage's kernels on the stream, of the context that is current on this thread, and returns at once: a
+// mistake inside a kernel shows at the caller's next synchronisation. All batches are one launch where each tensor's
+// batch stride is heads times its head stride, as in a contiguous tensor. Otherwise, as in
+// [batch][seqlen][heads][head_dim], each batch has a launch of its own, and batches that do not fill the GPU leave a
+// part of it idle.
 //
-// Calls in different streams, of one stage or of several, may run at the same time. The library keeps a workspace for each
-// stream, and keeps it for later calls: up to 8 GiB for the scores of stages 00 and 01, a counter for 09 and 10, two floats
-// a query for 12, and head_dim + 2 floats and a few counters from 12b on, with seqlen rounded up to a multiple of 128. A
-// CUDA graph uses the workspace that its stream had when it was captured. So it must not run at the same time as that
-// stream's other work, or as another graph captured there.
+// Calls in different streams, of one stage or of several, may run at the same time. The library keeps a workspace for
+// each stream, and keeps it for later calls: up to 8 GiB for the scores of stages 00 and 01, a counter for 09 and 10,
+// two floats a query for 12, and head_dim + 2 floats and a few counters from 12b on, with seqlen rounded up to a
+// multiple of 128. A CUDA graph uses the workspace that its stream had when it was captured. So it must not run at the
+// same time as that stream's other work, or as another graph captured there.
 //
 // The first call of a stage in a context loads its kernels.
 HL_API HlStatus hl_attention(const HlCall *call);
 
-// The backward pass: reads q, k, v, o, lse and d_o, and writes d_q, d_k and d_v, the gradients of a loss with respect to
-// Q, K and V. d_o, that with respect to O, must be finite. O and lse are those of hl_attention, or of another forward pass.
-// Each element of lse is finite, or +infinity for a query that adds nothing. All else is as for hl_attention.
+// The backward pass: reads q, k, v, o, lse and d_o, and writes d_q, d_k and d_v, the gradients of a loss with respect
+// to Q, K and V. d_o, that with respect to O, must be finite. O and lse are those of hl_attention, or of another
+// forward pass. Each element of lse is finite, or +infinity for a query that adds nothing. All else is as for
+// hl_attention.
 HL_API HlStatus hl_attention_backward(const HlCall *call);
 
-// Frees the library's kernels and workspaces in the current context; none of its kernels may be running. Later calls load
-// and allocate again. A context that is destroyed frees all of it, and needs no call.
+// Frees the library's kernels and workspaces in the current context; none of its kernels may be running. Later calls
+// load and allocate again. A context that is destroyed frees all of it, and needs no call.
 HL_API HlStatus hl_release(void);
 
 #ifdef __cplusplus

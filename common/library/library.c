@@ -88,8 +88,8 @@ static HlStatus find_stage(const HlCall *call, bool backward, int *index) {
 
 // ---- what the library has in each context ----
 
-// What the launches in one stream use one after another, whatever their stages: a workspace with undefined contents, and a
-// counter, which each launch finds at 0 and leaves at 0.
+// What the launches in one stream use one after another, whatever their stages: a workspace with undefined contents,
+// and a counter, which each launch finds at 0 and leaves at 0.
 typedef struct Stream {
   uint64_t id;
   DeviceAddress workspace, counter;  // 0: none was needed yet
