@@ -49,7 +49,7 @@ test: test-programs ## runs every test that needs no GPU; TESTS=pattern selects 
 	@sh common/build/rooms.sh $(MEMBERS)
 	@$(call run_tests,$(TESTS),$(BIN))
 test-programs: root $(TEST_NEEDS) | build/have/gnuplot
-root: $(STAGES) $(LADDER) $(BASELINES)
+root: $(STAGES) $(LADDER) $(LADDER_PTX) $(BASELINES)
 	@$(if $(filter ./,$(BIN)),,ln -sfnr Makefile README.md common examples notes plots stages tests $(BIN))
 test-gpu: root $(GPU_NEEDS) ## on the GPU: tests the stages, compares GPU and emulator, runs compute-sanitizer
 	@sh -c '. common/build/need.sh; need_gpu $(BIN)stage-00' test-gpu
@@ -89,12 +89,12 @@ record-mathematics: $(HOPPER_RUN) ## on the GPU: records tests/mathematics again
 bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plots/data; continues after an interruption
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
-library: $(LADDER) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
+library: $(LADDER) $(LADDER_PTX) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
 peers: $(LADDER) $(BASELINES) ## on the GPU: times the stages interleaved with PyTorch's attention; OPTIONS go to plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
 flash-attention-3: build/libflash_attention_3.so ## builds FlashAttention-3 for peers; FLASH_ATTENTION and CUTLASS name checkouts
 hopper-run: $(filter-out ./%,$(HOPPER_RUN)) ## builds ./hopper-run, which runs other CUDA programs on the emulator: notes/hopper-run.md
-install: install_files ## installs hopper-run, the emulator and the stages as libraries; PREFIX (/usr/local), DESTDIR
+install: $(if $(filter file,$(origin ARCH)),install_portable,install_files) ## installs hopper-run, the emulator and the stages as libraries; PREFIX (/usr/local), DESTDIR
 run: run_file ## compiles FILE=my.cu and runs it on the emulator; OPTIONS (of hopper-run), ARGS, NVCC_FLAGS
 bench-emulator: $(BENCH_NEEDS) ## measures the emulator's speed, and the memory that its checks need
 	@$^
@@ -108,7 +108,7 @@ plot: $(PLOTS) ## draws plots/data/*.csv as SVG
 format: ## formats all C and CUDA
 	git ls-files '*.c' '*.h' '*.cu' ':!tests/golden' ':!tests/hazards' | xargs clang-format -i
 clean: ## removes what was built; the CUDA compilers in build/cuda* stay
-	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) hopper-run stage-[0-9][0-9]* libhopper_ladder.so baseline-*
+	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) hopper-run stage-[0-9][0-9]* libhopper_ladder*.so baseline-*
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)

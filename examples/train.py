@@ -14,10 +14,10 @@ import os
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "plots"))
+sys.path.insert(0, os.path.join(ROOT, "common", "library"))
 
 import alike
-import contenders  # the library's structures, for ctypes
+import hopper_ladder
 
 try:
     import torch
@@ -45,10 +45,9 @@ class Gpu:
         if not torch.cuda.is_available():
             raise Missing("no GPU that PyTorch can use; without one: ./hopper-run python3 examples/train.py --emulator")
 
-    def call(self, function, inputs, outputs, *arguments):
-        """Calls function with pointers to the tensors, on PyTorch's stream."""
-        pointers = [tensor.data_ptr() for tensor in (*inputs, *outputs)]
-        return function(pointers, torch.cuda.current_stream().cuda_stream, *arguments)
+    def run(self, function, call, tensors):
+        call.stream = torch.cuda.current_stream().cuda_stream
+        return function(call)
 
 
 class Emulator:
@@ -72,19 +71,26 @@ class Emulator:
             raise Missing(f"{function} returned {code}")
 
     def upload(self, tensor):
+        """All memory from the tensor's first element to its last."""
         address = ctypes.c_uint64()
-        size = ctypes.c_size_t(tensor.numel() * tensor.element_size())
+        elements = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+        size = ctypes.c_size_t(elements * tensor.element_size())
         self.check("cuMemAlloc_v2", ctypes.byref(address), size)
         self.check("cuMemcpyHtoD_v2", address, ctypes.c_void_p(tensor.data_ptr()), size)
         return address, size
 
-    def call(self, function, inputs, outputs, *arguments):
-        memory = [self.upload(tensor) for tensor in (*inputs, *outputs)]
-        code = function([address.value for address, _ in memory], None, *arguments)
+    def run(self, function, call, tensors):
+        """tensors: those of the call by name. Each goes to the emulator and back: those that are read come as they went."""
+        memory = {name: self.upload(tensor) for name, tensor in tensors.items()}
+        for name, (address, _) in memory.items():
+            if name == "lse":
+                call.lse = address.value
+            else:
+                getattr(call, name).data = address.value
+        code = function(call)
         self.check("cuCtxSynchronize")
-        for tensor, (address, size) in zip(outputs, memory[len(inputs):]):
-            self.check("cuMemcpyDtoH_v2", ctypes.c_void_p(tensor.data_ptr()), address, size)
-        for address, _ in memory:
+        for name, (address, size) in memory.items():
+            self.check("cuMemcpyDtoH_v2", ctypes.c_void_p(tensors[name].data_ptr()), address, size)
             self.check("cuMemFree_v2", address)
         return code
 
@@ -92,58 +98,44 @@ class Emulator:
 # ---- the library's two calls, and what PyTorch's autograd needs to use them ----
 
 
-def tensor_at(pointer):
-    return contenders.Tensor(pointer, (ctypes.c_int64 * 4)())  # strides of 0: contiguous
+def new_like(tensor):
+    """A tensor [batch, heads, seqlen, head_dim] whose heads lie side by side in memory, as the next layer wants them."""
+    return torch.empty_like(tensor.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
 
 
 class Library:
     def __init__(self, path, device, forward, backward):
         try:
-            self.library = contenders.load_library(path)
-            self.library.hl_attention_lse.argtypes = None
-            self.library.hl_attention_backward.argtypes = None
+            self.library = hopper_ladder.load(path)
         except (OSError, AttributeError) as error:
             raise Missing(f"the library: {error}; make library builds it") from None
         self.device = device
-        stages = [self.library.hl_stage(i).contents for i in range(self.library.hl_stage_count())]
+        stages = hopper_ladder.stages(self.library)
         self.forward_stage = forward or newest(stage for stage in stages if stage.lse)
         self.backward_stage = backward or newest(stage for stage in stages if stage.backward)
 
-    def check(self, code):
-        if code:
+    def run(self, function, stage, **tensors):
+        call = hopper_ladder.call(causal=True, stage=stage, **tensors)
+        if self.device.run(function, call, tensors):
             raise Missing(self.library.hl_error().decode())
 
     def forward(self, q, k, v):
         """O and the log-sum-exp."""
-        o, lse = torch.empty_like(q), torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
-        shape = contenders.Shape(*q.shape, 1)
-
-        def call(pointers, stream):
-            tensors = [ctypes.byref(tensor_at(pointer)) for pointer in pointers[:4]]
-            return self.library.hl_attention_lse(self.forward_stage.encode(), ctypes.byref(shape), *tensors,
-                                                 ctypes.c_void_p(pointers[4]), ctypes.c_void_p(stream))
-
-        self.check(self.device.call(call, (q, k, v), (o, lse)))
+        o, lse = new_like(q), torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+        self.run(self.library.hl_attention, self.forward_stage, q=q, k=k, v=v, o=o, lse=lse)
         return o, lse
 
     def backward(self, q, k, v, o, d_o, lse):
         """dQ, dK and dV."""
-        gradients = [torch.empty_like(q) for _ in range(3)]
-        shape = contenders.Shape(*q.shape, 1)
-
-        def call(pointers, stream):
-            *tensors, sums, d_q, d_k, d_v = pointers
-            tensors, outputs = ([ctypes.byref(tensor_at(p)) for p in part] for part in (tensors, (d_q, d_k, d_v)))
-            return self.library.hl_attention_backward(self.backward_stage.encode(), ctypes.byref(shape), *tensors,
-                                                      ctypes.c_void_p(sums), *outputs, ctypes.c_void_p(stream))
-
-        self.check(self.device.call(call, (q, k, v, o, d_o, lse), gradients))
+        d_q, d_k, d_v = gradients = [new_like(q) for _ in range(3)]
+        self.run(self.library.hl_attention_backward, self.backward_stage, q=q, k=k, v=v, o=o, d_o=d_o, lse=lse, d_q=d_q,
+                 d_k=d_k, d_v=d_v)
         return gradients
 
 
 def newest(stages):
     """The number of the last one in the library's list."""
-    numbers = [contenders.number_of(stage.name.decode()) for stage in stages]
+    numbers = [stage.number.decode() for stage in stages]
     if not numbers:
         raise Missing("the library has no stage for this")
     return numbers[-1]
@@ -160,7 +152,7 @@ def our_attention(library):
         @staticmethod
         def backward(context, d_o):
             q, k, v, o, lse = context.saved_tensors
-            return tuple(library.backward(q, k, v, o, d_o.contiguous(), lse))
+            return tuple(library.backward(q, k, v, o, d_o, lse))
 
     return Attention.apply
 
@@ -196,7 +188,7 @@ class Block(nn.Module):
     def forward(self, x, attention):
         batch, seqlen, width = x.shape
         qkv = self.qkv(self.norms[0](x)).half().view(batch, seqlen, 3, self.heads, HEAD_DIM).permute(2, 0, 3, 1, 4)
-        o = attention(*(tensor.contiguous() for tensor in qkv))
+        o = attention(*qkv)
         x = x + self.out(o.float().transpose(1, 2).reshape(batch, seqlen, width))
         return x + self.mlp(self.norms[1](x))
 

@@ -8,6 +8,7 @@ that backend, and whatever PyTorch queues around them. Nothing is added to .grad
 import ctypes
 
 import contenders
+import hopper_ladder
 from contenders import Contender, Refused
 
 FLASH_ATTENTION_3_DETERMINISTIC = "FlashAttention-3 deterministic"
@@ -26,23 +27,13 @@ def pointers_of(problem, gradients):
 
 def stage(library, number, name):
     """The library's stage with a number."""
-    number = library.number(number)
 
     def prepare(problem):
         gradients = new_gradients(problem)
-        shape = contenders.Shape(*problem.q.shape, int(problem.causal))
-        inputs = [contenders.view(tensor) for tensor in (problem.q, problem.k, problem.v, problem.o, problem.d_o)]
-        outputs = [contenders.view(tensor) for tensor in gradients]
-        lse, stream = problem.lse.data_ptr(), contenders.current_stream()
-        if library.hl_supports(number, shape):
-            raise Refused(library.hl_error().decode())
-
-        def call():
-            if library.hl_attention_backward(number, shape, *inputs, lse, *outputs, stream):
-                raise Refused(library.hl_error().decode())
-            return gradients
-
-        return call
+        d_q, d_k, d_v = gradients
+        call = hopper_ladder.call(problem.q, problem.k, problem.v, problem.o, problem.causal, number, lse=problem.lse,
+                                  d_o=problem.d_o, d_q=d_q, d_k=d_k, d_v=d_v)
+        return contenders.library_call(library, library.hl_attention_backward, call, gradients)
 
     return Contender(name, prepare)
 

@@ -10,7 +10,12 @@ pass are in backward.py.
 import contextlib
 import ctypes
 import os
+import sys
 from typing import NamedTuple
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "common", "library"))
+
+import hopper_ladder
 
 
 class Refused(Exception):
@@ -38,51 +43,10 @@ def pointers_of(problem, output):
     return [tensor.data_ptr() for tensor in (problem.q, problem.k, problem.v, output, *problem.scales)]
 
 
-# ---- the stages: libhopper_ladder.so, through its C interface (common/library/hopper_ladder.h) ----
-
-
-class Stage(ctypes.Structure):
-    # The number is a text; in builds of before 2026-11-22 an int, which is smaller than any address.
-    # inputs is 0 for fp16, 1 for e4m3. Builds without hl_attention_e4m3 do not have it, and builds without
-    # hl_attention_backward have no `backward`, those without hl_attention_lse no `lse`.
-    _fields_ = [("number", ctypes.c_size_t), ("name", ctypes.c_char_p), ("title", ctypes.c_char_p),
-                ("inputs", ctypes.c_int), ("backward", ctypes.c_int32), ("lse", ctypes.c_int32)]
+# ---- the stages: libhopper_ladder.so, through common/library/hopper_ladder.py ----
 
 
 F16_STAGE = "10-stale-max"  # takes turns with the e4m3 stages, on the same values in fp16
-
-
-class Shape(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int32) for name in ("batch", "heads", "seqlen", "head_dim", "causal")]
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("stride", ctypes.c_int64 * 4)]
-
-
-class Scale(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("per_head", ctypes.c_int32)]
-
-
-def load_library(path):
-    """The library with the types of its functions; OSError where it cannot be loaded, AttributeError where it is
-    another."""
-    library = ctypes.CDLL(os.path.abspath(path))
-    library.hl_error.restype = ctypes.c_char_p
-    library.hl_stage.restype = ctypes.POINTER(Stage)
-    library.number = str.encode if library.hl_stage(0).contents.number > 99 else int
-    number = ctypes.c_char_p if library.number is str.encode else ctypes.c_int
-    library.hl_supports.argtypes = [number, ctypes.POINTER(Shape)]
-    tensors = 4 * [ctypes.POINTER(Tensor)]
-    library.hl_attention.argtypes = [number, ctypes.POINTER(Shape), *tensors, ctypes.c_void_p]
-    if hasattr(library, "hl_attention_e4m3"):
-        scales = 3 * [ctypes.POINTER(Scale)]
-        library.hl_attention_e4m3.argtypes = [number, ctypes.POINTER(Shape), *tensors, *scales, ctypes.c_void_p]
-    if hasattr(library, "hl_attention_backward"):
-        tensor = ctypes.POINTER(Tensor)
-        library.hl_attention_backward.argtypes = [number, ctypes.POINTER(Shape), *5 * [tensor], ctypes.c_void_p,
-                                                  *3 * [tensor], ctypes.c_void_p]
-    return library
 
 
 def number_of(name):
@@ -99,24 +63,18 @@ def reads_f16(number, dtype):
     return dtype == "f16" or number == number_of(F16_STAGE)
 
 
-def does(library, stage, kind):
+def does(stage, kind):
     """Whether a stage does problems of a kind: f16, e4m3 or backward."""
-    if hasattr(library, "hl_attention_backward") and stage.backward:
+    if stage.backward:
         return kind == "backward"
-    is_f16 = not (hasattr(library, "hl_attention_e4m3") and stage.inputs)
+    is_f16 = stage.type == hopper_ladder.F16
     return kind != "backward" and is_f16 == reads_f16(number_of(stage.name.decode()), kind)
 
 
 def stages_of(library, kind="f16"):
     """The stages of the library that do problems of a kind, as {number: name}."""
-    stages = [library.hl_stage(index).contents for index in range(library.hl_stage_count())]
-    names = [stage.name.decode() for stage in stages if does(library, stage, kind)]
+    names = [stage.name.decode() for stage in hopper_ladder.stages(library) if does(stage, kind)]
     return {number_of(name): name for name in names}
-
-
-def view(tensor):
-    """A PyTorch tensor as the library's."""
-    return Tensor(tensor.data_ptr(), (ctypes.c_int64 * 4)(*tensor.stride()))
 
 
 def current_stream():
@@ -125,27 +83,34 @@ def current_stream():
     return torch.cuda.current_stream().cuda_stream
 
 
+def library_call(library, function, call, result):
+    """The call of a function of the library, which returns its result. Refused if it would not do it."""
+    call.stream = current_stream()
+
+    def run():
+        if function(call):
+            raise Refused(library.hl_error().decode())
+        return result
+
+    call.flags = hopper_ladder.CHECK
+    run()
+    call.flags = 0
+    return run
+
+
 def stage(library, number, name, dtype="f16"):
     """The library's stage with a number, as it is to be called."""
-    is_f16, number = reads_f16(number, dtype), library.number(number)
-    attention = library.hl_attention if is_f16 else library.hl_attention_e4m3
+    is_f16 = reads_f16(number, dtype)
 
     def prepare(problem):
         problem = problem.dequantised if is_f16 and problem.scales else problem
         output = new_output(problem)
-        shape = Shape(*problem.q.shape, int(problem.causal))
-        tensors = [view(tensor) for tensor in (problem.q, problem.k, problem.v, output)]
-        scales = [Scale(scale.data_ptr(), 0) for scale in problem.scales]
-        stream = current_stream()
-        if library.hl_supports(number, shape):
-            raise Refused(library.hl_error().decode())
-
-        def call():
-            if attention(number, shape, *tensors, *scales, stream):
-                raise Refused(library.hl_error().decode())
-            return output
-
-        return call
+        call = hopper_ladder.call(problem.q, problem.k, problem.v, output, problem.causal, number)
+        if not is_f16:
+            call.type = hopper_ladder.E4M3
+            call.q_scale, call.k_scale, call.v_scale = (hopper_ladder.Scale(scale.data_ptr(), 0)
+                                                        for scale in problem.scales)
+        return library_call(library, library.hl_attention, call, output)
 
     return Contender(name, prepare)
 

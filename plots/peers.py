@@ -39,6 +39,7 @@ from typing import NamedTuple
 
 import backward
 import contenders
+import hopper_ladder
 import inputs
 import record
 import reference_backward
@@ -255,11 +256,11 @@ def parse_options(arguments):
 def open_library(path, kind):
     """The library, and its stages for a kind of problem as {number: name}."""
     try:
-        library = contenders.load_library(path)
+        library = hopper_ladder.load(path)
     except OSError:
         fail(3, f"{path} cannot be loaded; `make library` builds it, and --stages=none does without it")
     except AttributeError:
-        fail(2, f"{path} is another library; it lacks functions of common/library/hopper_ladder.h")
+        fail(2, f"{path} is another library, or an older one; common/library/hopper_ladder.h has the functions")
     return library, contenders.stages_of(library, kind)
 
 

@@ -7,6 +7,21 @@
 
 TestSuite(build, .init = scratch_enter, .fini = scratch_leave);
 
+// ---- make install: another machine may have another processor ----
+
+#define INSTALL "env -i PATH=\"$PATH\" make -C \"$ROOT\" -n install PREFIX=/nowhere "
+
+Test(build, what_is_installed_runs_on_any_processor) {
+  cr_expect_eq(
+      scratch_run(INSTALL ">commands && grep -q BUILD=build/portable commands && ! grep march=native commands"), 0,
+      "%s", scratch_output);
+}
+
+Test(build, what_is_installed_is_for_a_processor_that_is_asked_for) {
+  cr_expect_eq(scratch_run(INSTALL "ARCH=native >commands && ! grep BUILD=build/portable commands"), 0, "%s",
+               scratch_output);
+}
+
 // ---- ptxas.sh: what ptxas only mentions fails the build ----
 
 // An nvcc that writes `out` as its cubin and says `words`.

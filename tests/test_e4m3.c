@@ -241,10 +241,10 @@ Test(e4m3, tensor_maps_have_whole_rows) {
     DeviceError error;
     Device *device = device_open(&(DeviceOptions){.kind = DEVICE_EMULATOR}, &error);
     Shape shape = {.batch = 2, .heads = 3, .seqlen = 100, .head_dim = head_dim};
-    DeviceAddress address = device_alloc(device, (size_t)(600 * head_dim));
+    DeviceTensor tensor = {.address = device_alloc(device, (size_t)(600 * head_dim))};
     TensorMap map;
     TensorMapFields fields;
-    cr_assert(attention_tensor_map_e4m3(device, &shape, address, 40, &map), "%s", device_error(device)->text);
+    cr_assert(attention_tensor_map_e4m3(device, &shape, tensor, 40, &map), "%s", device_error(device)->text);
     cr_assert(tensor_map_decode(map.bytes, &fields));
     cr_expect_eq(fields.type, EMULATOR_TENSOR_U8);
     cr_expect_eq(fields.swizzle, head_dim == 64 ? EMULATOR_SWIZZLE_64B : EMULATOR_SWIZZLE_128B);

@@ -1,4 +1,5 @@
-// The stages of libhopper_ladder.so on a GPU (make test-gpu): each is right, and launches in two streams do not meet.
+// The stages of libhopper_ladder.so on a GPU (make test-gpu): each is right, however its tensors lie, and launches in two
+// streams do not meet.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,143 +10,226 @@
 
 TestSuite(gpu_library, .init = load_library, .timeout = 300);
 
-static void *upload(Device *device, const void *values, size_t size) {
+// ---- how tensors lie in memory ----
+
+typedef enum Layout {
+  HEADS_FIRST,  // [batch][heads][seqlen][head_dim], which is what a call without strides means
+  ROWS_FIRST,   // [batch][seqlen][heads + 1][head_dim]: the last head is a gap
+  FUSED,        // three in one, [batch][seqlen][3][heads][head_dim]; others as ROWS_FIRST
+} Layout;
+
+// The strides of a tensor, and in *elements how many the memory has. `parts`: of how many tensors it is.
+static HlTensor lay_out(Layout layout, const Shape *shape, int parts, int64_t *elements) {
+  int64_t head = shape->head_dim, heads = shape->heads + (layout == HEADS_FIRST ? 0 : 1);
+  bool fused = layout == FUSED && parts > 1;
+  if (fused) heads = parts * shape->heads;
+  int64_t row = heads * head, batch = row * shape->seqlen;
+  *elements = shape->batch * batch * (fused ? 1 : parts);
+  return layout == HEADS_FIRST ? (HlTensor){NULL, 0, 0, 0} : (HlTensor){NULL, batch, head, row};
+}
+
+// Where tensor number `part` of these begins.
+static int64_t first_of(Layout layout, const Shape *shape, int parts, int part, int64_t elements) {
+  return layout == FUSED ? (int64_t)part * shape->heads * shape->head_dim : part * (elements / parts);
+}
+
+// Copies rows between a contiguous tensor and memory with strides, there or back.
+static void copy_rows(const Shape *shape, const HlTensor *strides, size_t element, char *tensor, char *memory,
+                      bool back) {
+  size_t size = (size_t)shape->head_dim * element;
+  for (int b = 0; b < shape->batch; b++)
+    for (int h = 0; h < shape->heads; h++)
+      for (int s = 0; s < shape->seqlen; s++, tensor += size) {
+        char *row = memory + (b * strides->batch + h * strides->head + s * strides->row) * (int64_t)element;
+        memcpy(back ? tensor : row, back ? row : tensor, size);
+      }
+}
+
+// One piece of memory on the GPU with one or three of a call's tensors, and where they are on the host.
+typedef struct Group {
+  Layout layout;
+  int parts;
+  size_t element;
+  void *host[TENSORS];
+  HlTensor *tensor[TENSORS];
+} Group;
+
+// A group of one does not differ between the two layouts with strides.
+static HlTensor strides_of(const Group *group, const Shape *shape, int64_t *elements) {
+  HlTensor strides = lay_out(group->layout, shape, group->parts, elements);
+  if (strides.row) return strides;
+  int64_t row = shape->head_dim, head = row * shape->seqlen;
+  return (HlTensor){NULL, head * shape->heads, head, row};
+}
+
+// Fills in the group's tensors. Gaps have 0xff in all bytes, NaN in both types, and so have outputs.
+static void upload_group(Device *device, const Shape *shape, const Group *group, bool output) {
+  int64_t elements;
+  HlTensor strides = strides_of(group, shape, &elements),
+           given = lay_out(group->layout, shape, group->parts, &elements);
+  size_t size = (size_t)elements * group->element;
+  char *memory = malloc(size);
+  cr_assert(memory);
+  memset(memory, 0xff, size);
   DeviceAddress address = device_alloc(device, size);
-  device_upload(device, address, values, size);
-  return (void *)(uintptr_t)address;
+  for (int i = 0; i < group->parts; i++) {
+    int64_t first = first_of(group->layout, shape, group->parts, i, elements) * (int64_t)group->element;
+    if (!output) copy_rows(shape, &strides, group->element, group->host[i], memory + first, false);
+    *group->tensor[i] = given;
+    group->tensor[i]->data = (void *)(uintptr_t)(address + (uint64_t)first);
+  }
+  cr_assert(device_upload(device, address, memory, size), "%s", device_error(device)->text);
+  free(memory);
+}
+
+// The last head of ROWS_FIRST, which is no head of the tensor.
+static void expect_gap(const Shape *shape, const HlTensor *strides, const Half *memory) {
+  int changed = 0;
+  for (int64_t row = 0; row < (int64_t)shape->batch * shape->seqlen; row++)
+    for (int i = 0; i < shape->head_dim; i++)
+      changed += memory[row * strides->row + shape->heads * strides->head + i] != 0xffff;
+  cr_expect_eq(changed, 0, "%d elements between the rows were written", changed);
+}
+
+static void download_group(Device *device, const Shape *shape, const Group *group) {
+  int64_t elements;
+  HlTensor strides = strides_of(group, shape, &elements);
+  size_t size = (size_t)elements * group->element;
+  char *memory = malloc(size);
+  cr_assert(memory);
+  device_download(device, memory, (DeviceAddress)(uintptr_t)group->tensor[0]->data, size);
+  for (int i = 0; i < group->parts; i++)
+    copy_rows(shape, &strides, group->element, group->host[i],
+              memory + first_of(group->layout, shape, group->parts, i, elements) * (int64_t)group->element, true);
+  if (group->layout != HEADS_FIRST && group->parts == 1) expect_gap(shape, &strides, (Half *)memory);
+  free(memory);
 }
 
 static void free_on_gpu(Device *device, const void *data) { device_free(device, (DeviceAddress)(uintptr_t)data); }
 
-// Q, K and V on the GPU, with their scales if they are e4m3.
-typedef struct Inputs {
-  StageInputs type;
-  HlTensor tensor[TENSORS];
-  HlScale scale[TENSORS];
-} Inputs;
+// ---- a problem on the GPU ----
 
-static Inputs upload_inputs(Device *device, const Problem *problem) {
-  Inputs inputs = {.type = problem->inputs};
-  const Half *tensors[] = {problem->q, problem->k, problem->v};
-  for (int i = 0; i < TENSORS; i++)
-    if (inputs.type == INPUTS_E4M3) {
-      inputs.tensor[i].data = upload(device, problem->codes[i], problem->elements);
-      inputs.scale[i].data = upload(device, problem->scales[i], problem_scales(problem) * sizeof(float));
-      inputs.scale[i].per_head = problem->scale_stride;
-    } else {
-      inputs.tensor[i].data = upload(device, tensors[i], problem->elements * sizeof(Half));
-    }
-  return inputs;
-}
-
-static void free_inputs(Device *device, const Inputs *inputs) {
-  for (int i = 0; i < TENSORS; i++) {
-    free_on_gpu(device, inputs->tensor[i].data);
-    free_on_gpu(device, inputs->scale[i].data);
-  }
-}
-
-static HlStatus call(const char *number, const HlShape *shape, const Inputs *in, const HlTensor *o, void *stream) {
-  const HlTensor *q = &in->tensor[0], *k = &in->tensor[1], *v = &in->tensor[2];
-  if (in->type == INPUTS_F16) return hl.attention(number, shape, q, k, v, o, stream);
-  return hl.attention_e4m3(number, shape, q, k, v, o, &in->scale[0], &in->scale[1], &in->scale[2], stream);
-}
-
-static Shape own_shape(const HlShape *shape) {
-  return (Shape){shape->batch, shape->heads, shape->seqlen, shape->head_dim, shape->causal};
-}
+// A call, the problem that its tensors hold, and the groups of them: Q, K and V; O; dO; dQ, dK and dV.
+typedef struct Work {
+  Problem problem;
+  HlCall call;
+  Group groups[4];
+  int count;
+} Work;
 
 // A problem with the inputs that a stage reads.
-static Problem new_problem(const HlStage *stage, const HlShape *shape) {
+static Problem new_problem(const HlStage *stage, const Shape *shape) {
   Problem problem;
-  Shape own = own_shape(shape);
-  cr_assert(problem_create(&problem, &own, INPUT_NORMAL, 1));
+  cr_assert(problem_create(&problem, shape, INPUT_NORMAL, 1));
   bool per_head = shape->causal;
-  cr_assert(stage->inputs == HL_INPUTS_F16 || problem_quantise(&problem, per_head, false, 1));
+  cr_assert(stage->type == HL_F16 || problem_quantise(&problem, per_head, false, 1));
+  if (!stage->backward) return problem;
+  cr_assert(problem_add_gradients(&problem, INPUT_NORMAL, 1));
+  exact_forward(&problem);
   return problem;
 }
 
+static void upload_scales(Device *device, const Problem *problem, HlCall *call) {
+  HlScale *const scales[] = {&call->q_scale, &call->k_scale, &call->v_scale};
+  size_t size = problem_scales(problem) * sizeof(float);
+  for (int i = 0; i < TENSORS; i++) {
+    DeviceAddress address = device_alloc(device, size);
+    device_upload(device, address, problem->scales[i], size);
+    *scales[i] = (HlScale){(const float *)(uintptr_t)address, problem->scale_stride};
+  }
+}
+
+static size_t lse_size(const Problem *problem) {
+  return problem->heads * (size_t)problem->shape.seqlen * sizeof(float);
+}
+
+static void upload_lse(Device *device, const Problem *problem, HlCall *call) {
+  DeviceAddress address = device_alloc(device, lse_size(problem));
+  device_upload(device, address, problem->lse, lse_size(problem));
+  call->lse = (float *)(uintptr_t)address;
+}
+
+static void make_groups(Work *work, const HlStage *stage, Layout layout) {
+  Problem *p = &work->problem;
+  HlCall *c = &work->call;
+  Group inputs = {layout, 3, sizeof(Half), {p->q, p->k, p->v}, {&c->q, &c->k, &c->v}};
+  if (stage->type == HL_E4M3)
+    inputs = (Group){layout, 3, 1, {p->codes[0], p->codes[1], p->codes[2]}, {&c->q, &c->k, &c->v}};
+  work->groups[0] = inputs;
+  work->groups[1] = (Group){layout, 1, sizeof(Half), {p->o}, {&c->o}};
+  work->groups[2] = (Group){layout, 1, sizeof(Half), {p->d_o}, {&c->d_o}};
+  work->groups[3] = (Group){layout, 3, sizeof(Half), {p->d_q, p->d_k, p->d_v}, {&c->d_q, &c->d_k, &c->d_v}};
+  work->count = stage->backward ? 4 : 2;
+}
+
+// Work for a stage. lse: a forward pass writes the log-sum-exp, too.
+static Work *new_work(Device *device, const HlStage *stage, Shape shape, Layout layout, bool lse) {
+  Work *work = calloc(1, sizeof *work);
+  cr_assert(work);
+  work->problem = new_problem(stage, &shape);
+  if (lse) cr_assert(problem_add_lse(&work->problem));
+  work->call = (HlCall){.stage = stage->number,
+                        .type = stage->type,
+                        .batch = shape.batch,
+                        .heads = shape.heads,
+                        .seqlen = shape.seqlen,
+                        .head_dim = shape.head_dim,
+                        .causal = shape.causal};
+  make_groups(work, stage, layout);
+  for (int i = 0; i < work->count; i++) upload_group(device, &shape, &work->groups[i], i == (stage->backward ? 3 : 1));
+  if (stage->type == HL_E4M3) upload_scales(device, &work->problem, &work->call);
+  if (lse || stage->backward) upload_lse(device, &work->problem, &work->call);
+  cr_assert(device_synchronise(device));
+  return work;
+}
+
+static void free_work(Device *device, Work *work) {
+  const HlCall *c = &work->call;
+  for (int i = 0; i < work->count; i++) free_on_gpu(device, work->groups[i].tensor[0]->data);
+  const void *const others[] = {c->q_scale.data, c->k_scale.data, c->v_scale.data, c->lse};
+  for (int i = 0; i < 4; i++) free_on_gpu(device, others[i]);
+  problem_free(&work->problem);
+  free(work);
+}
+
+static void start(const Work *work, bool backward) {
+  cr_assert_eq((backward ? hl.attention_backward : hl.attention)(&work->call), HL_OK, "%s", hl.error());
+}
+
+// The outputs are the last group.
+static void finish(Device *device, Work *work) {
+  cr_assert(device_synchronise(device), "%s", device_error(device)->text);
+  download_group(device, &work->problem.shape, &work->groups[work->count - 1]);
+  if (work->problem.lse && !work->problem.d_o)
+    device_download(device, work->problem.lse, (DeviceAddress)(uintptr_t)work->call.lse, lse_size(&work->problem));
+}
+
 // One problem through the library, on a stream of its own, in the context of a device that this test opened.
-static void run_on_gpu(Device *device, const HlStage *stage, const HlShape *shape, void *stream) {
-  Problem problem = new_problem(stage, shape);
-  Inputs inputs = upload_inputs(device, &problem);
-  CheckResult result;
-  size_t size = problem.elements * sizeof(Half);
-  memset(problem.o, 0xff, size);
-  HlTensor o = {.data = upload(device, problem.o, size)};
-  cr_assert(device_synchronise(device));
-  cr_assert_eq(call(stage->number, shape, &inputs, &o, stream), HL_OK, "%s", hl.error());
-  cr_assert(device_synchronise(device), "%s", device_error(device)->text);
-  device_download(device, problem.o, (DeviceAddress)(uintptr_t)o.data, size);
-  cr_assert(check_output(&problem, OUTPUT_O, 1, &result));
-  cr_expect(check_is_right(&result), "stage %s, seqlen %d, head dim %d, causal %d: %llu elements are wrong",
-            stage->number, shape->seqlen, shape->head_dim, shape->causal, (unsigned long long)result.wrong);
-  free_inputs(device, &inputs);
-  free_on_gpu(device, o.data);
-  problem_free(&problem);
+static void expect_right(Device *device, const HlStage *stage, Shape shape, Layout layout, bool lse, void *stream) {
+  Work *work = new_work(device, stage, shape, layout, lse);
+  CheckResult results[OUTPUTS];
+  work->call.stream = stream;
+  start(work, stage->backward);
+  finish(device, work);
+  int count = check_problem(&work->problem, 1, results);
+  cr_assert_eq(count, stage->backward ? OUTPUTS : lse ? OUTPUT_LSE + 1 : 1);
+  cr_expect(check_all_right(results, count), "stage %s, layout %d, seqlen %d, head dim %d, causal %d: %llu are wrong",
+            stage->number, layout, shape.seqlen, shape.head_dim, shape.causal, (unsigned long long)results[0].wrong);
+  free_work(device, work);
 }
 
-// The same with the log-sum-exp. O must have the bits that it has without.
-static void run_lse_on_gpu(Device *device, const HlStage *stage, const HlShape *shape, void *stream) {
-  Problem problem = new_problem(stage, shape);
-  cr_assert(problem_add_lse(&problem));
-  Inputs inputs = upload_inputs(device, &problem);
-  CheckResult results[OUTPUTS];
-  size_t size = problem.elements * sizeof(Half), lse_size = problem.heads * shape->seqlen * sizeof(float);
-  Half *alone = malloc(size);
-  cr_assert(alone);
-  memset(problem.o, 0xff, size);
-  memset(problem.lse, 0xff, lse_size);
-  HlTensor o = {.data = upload(device, problem.o, size)}, without = {.data = upload(device, problem.o, size)};
-  float *lse = upload(device, problem.lse, lse_size);
-  cr_assert(device_synchronise(device));
-  cr_assert_eq(
-      hl.attention_lse(stage->number, shape, &inputs.tensor[0], &inputs.tensor[1], &inputs.tensor[2], &o, lse, stream),
-      HL_OK, "%s", hl.error());
-  cr_assert_eq(call(stage->number, shape, &inputs, &without, stream), HL_OK, "%s", hl.error());
-  cr_assert(device_synchronise(device), "%s", device_error(device)->text);
-  device_download(device, problem.o, (DeviceAddress)(uintptr_t)o.data, size);
-  device_download(device, alone, (DeviceAddress)(uintptr_t)without.data, size);
-  device_download(device, problem.lse, (DeviceAddress)(uintptr_t)lse, lse_size);
-  cr_assert_eq(check_problem(&problem, 1, results), OUTPUT_LSE + 1);
-  cr_expect(check_all_right(results, OUTPUT_LSE + 1),
-            "stage %s, seqlen %d, head dim %d, causal %d: %llu and %llu are wrong", stage->number, shape->seqlen,
-            shape->head_dim, shape->causal, (unsigned long long)results[OUTPUT_O].wrong,
-            (unsigned long long)results[OUTPUT_LSE].wrong);
-  cr_expect(!memcmp(problem.o, alone, size), "stage %s: O has other bits without the log-sum-exp", stage->number);
-  free_inputs(device, &inputs);
-  free_on_gpu(device, o.data);
-  free_on_gpu(device, without.data);
-  free_on_gpu(device, lse);
-  free(alone);
-  problem_free(&problem);
-}
-
-// The same for the gradients.
-static void run_backward_on_gpu(Device *device, const HlStage *stage, const HlShape *shape, void *stream) {
-  Problem p = new_problem(stage, shape);
-  CheckResult results[OUTPUTS];
-  cr_assert(problem_add_gradients(&p, INPUT_NORMAL, 1));
-  exact_forward(&p);
-  size_t size = p.elements * sizeof(Half);
-  Half *const tensors[BACKWARD_TENSORS] = {p.q, p.k, p.v, p.o, p.d_o, p.d_q, p.d_k, p.d_v};
-  HlTensor t[BACKWARD_TENSORS];
-  for (int i = 5; i < BACKWARD_TENSORS; i++) memset(tensors[i], 0xff, size);
-  for (int i = 0; i < BACKWARD_TENSORS; i++) t[i] = (HlTensor){.data = upload(device, tensors[i], size)};
-  const float *sums = upload(device, p.lse, p.heads * shape->seqlen * sizeof(float));
-  cr_assert(device_synchronise(device));
-  cr_assert_eq(
-      hl.attention_backward(stage->number, shape, &t[0], &t[1], &t[2], &t[3], &t[4], sums, &t[5], &t[6], &t[7], stream),
-      HL_OK, "%s", hl.error());
-  cr_assert(device_synchronise(device), "%s", device_error(device)->text);
-  for (int i = 5; i < BACKWARD_TENSORS; i++)
-    device_download(device, tensors[i], (DeviceAddress)(uintptr_t)t[i].data, size);
-  cr_assert_eq(check_problem(&p, 1, results), OUTPUTS);
-  cr_expect(check_all_right(results, OUTPUTS), "stage %s, seqlen %d, head dim %d, causal %d", stage->number,
-            shape->seqlen, shape->head_dim, shape->causal);
-  for (int i = 0; i < BACKWARD_TENSORS; i++) free_on_gpu(device, t[i].data);
-  free_on_gpu(device, sums);
-  problem_free(&p);
+// O has the same bits with the log-sum-exp and without.
+static void expect_same_output(Device *device, const HlStage *stage, Shape shape) {
+  Work *with = new_work(device, stage, shape, HEADS_FIRST, true);
+  Work *without = new_work(device, stage, shape, HEADS_FIRST, false);
+  Work *const both[] = {with, without};
+  for (int i = 0; i < 2; i++) {
+    start(both[i], false);
+    finish(device, both[i]);
+  }
+  cr_expect(!memcmp(with->problem.o, without->problem.o, with->problem.elements * sizeof(Half)),
+            "stage %s: O has other bits without the log-sum-exp", stage->number);
+  for (int i = 0; i < 2; i++) free_work(device, both[i]);
 }
 
 static Device *open_gpu(void) {
@@ -165,14 +249,18 @@ static void *new_stream(void) {
   return stream;
 }
 
+// Both head dimensions, both masks, and a sequence that fills no tile; then one that is a single query.
+enum { KINDS = 8 };
+static Shape shape_of(int kind, int seqlen) {
+  return (Shape){2, 2, kind & 4 ? 1 : seqlen, kind & 1 ? 128 : 64, kind >> 1 & 1};
+}
+
 Test(gpu_library, every_stage_is_right) {
   Device *device = open_gpu();
   void *stream = new_stream();
   for (int i = 0; i < hl.stage_count(); i++)
-    for (int kind = 0; kind < 8; kind++) {
-      HlShape shape = {2, 2, kind & 4 ? 1 : 301, kind & 1 ? 128 : 64, kind >> 1 & 1};
-      (hl.stage(i)->backward ? run_backward_on_gpu : run_on_gpu)(device, hl.stage(i), &shape, kind % 3 ? stream : NULL);
-    }
+    for (int kind = 0; kind < KINDS; kind++)
+      expect_right(device, hl.stage(i), shape_of(kind, 301), HEADS_FIRST, false, kind % 3 ? stream : NULL);
   cr_expect_eq(hl.release(), HL_OK);
   device_close(device);
 }
@@ -183,9 +271,9 @@ Test(gpu_library, every_log_sum_exp_is_right) {
   int stages = 0;
   for (int i = 0; i < hl.stage_count(); i++) {
     stages += hl.stage(i)->lse;
-    for (int kind = 0; hl.stage(i)->lse && kind < 8; kind++) {
-      HlShape shape = {2, 2, kind & 4 ? 1 : 301, kind & 1 ? 128 : 64, kind >> 1 & 1};
-      run_lse_on_gpu(device, hl.stage(i), &shape, kind % 3 ? stream : NULL);
+    for (int kind = 0; hl.stage(i)->lse && kind < KINDS; kind++) {
+      expect_right(device, hl.stage(i), shape_of(kind, 301), HEADS_FIRST, true, kind % 3 ? stream : NULL);
+      expect_same_output(device, hl.stage(i), shape_of(kind, 301));
     }
   }
   cr_expect_gt(stages, 0, "no stage writes the log-sum-exp");
@@ -193,72 +281,70 @@ Test(gpu_library, every_log_sum_exp_is_right) {
   device_close(device);
 }
 
+Test(gpu_library, every_layout_is_right) {
+  Device *device = open_gpu();
+  void *stream = new_stream();
+  int stages = 0;
+  for (int i = 0; i < hl.stage_count(); i++) {
+    stages += hl.stage(i)->strided;
+    for (int kind = 0; hl.stage(i)->strided && kind < KINDS; kind++)
+      for (Layout layout = ROWS_FIRST; layout <= FUSED; layout++)
+        expect_right(device, hl.stage(i), shape_of(kind, 150), layout, hl.stage(i)->lse, kind % 3 ? stream : NULL);
+  }
+  cr_expect_gt(stages, 0, "no stage takes strides");
+  cr_expect_eq(hl.release(), HL_OK);
+  device_close(device);
+}
+
 // One of two launches, in a stream of its own.
 typedef struct Job {
-  HlShape shape;
-  void *stream;
+  Work *work;
   size_t size;
-  Inputs in;
-  HlTensor out;
-  Half *alone, *beside;  // what it computes when it is alone, and beside the other
+  Half *alone;  // what it computes when it is alone
 } Job;
 
-static Job new_job(Device *device, const HlStage *stage, HlShape shape) {
-  Problem problem = new_problem(stage, &shape);
-  size_t size = problem.elements * sizeof(Half);
-  Job job = {.shape = shape, .stream = new_stream(), .size = size, .in = upload_inputs(device, &problem)};
-  job.out.data = upload(device, problem.o, size);
-  job.alone = malloc(size);
-  job.beside = malloc(size);
-  cr_assert(job.alone && job.beside);
-  problem_free(&problem);
+static Job new_job(Device *device, const HlStage *stage, Shape shape) {
+  Work *work = new_work(device, stage, shape, HEADS_FIRST, false);
+  work->call.stream = new_stream();
+  Job job = {.work = work, .size = work->problem.elements * sizeof(Half)};
+  job.alone = malloc(job.size);
+  cr_assert(job.alone);
   return job;
 }
 
 static void clear_output(Device *device, const Job *job) {
-  cr_assert(device_fill(device, (DeviceAddress)(uintptr_t)job->out.data, 0xff, job->size));
+  cr_assert(device_fill(device, (DeviceAddress)(uintptr_t)job->work->call.o.data, 0xff, job->size));
   cr_assert(device_synchronise(device));
-}
-
-static void start(const char *number, const Job *job) {
-  cr_assert_eq(call(number, &job->shape, &job->in, &job->out, job->stream), HL_OK, "%s", hl.error());
-}
-
-static void read_output(Device *device, const Job *job, Half *to) {
-  cr_assert(device_synchronise(device), "%s", device_error(device)->text);
-  cr_assert(device_download(device, to, (DeviceAddress)(uintptr_t)job->out.data, job->size));
 }
 
 // A long launch that leaves most SMs free, and one with many tiles, which begins beside it and ends first: were their
 // tiles counted together, the second would leave out as many as the first has blocks. Whether they do meet is the GPU's
 // affair, so they are given many chances.
 static void expect_right_together(Device *device, const HlStage *stage, int head_dim) {
-  const char *number = stage->number;
   Job jobs[] = {
-      new_job(device, stage, (HlShape){.batch = 1, .heads = 1, .seqlen = 5120, .head_dim = head_dim, .causal = 1}),
-      new_job(device, stage, (HlShape){.batch = 4, .heads = 100, .seqlen = 128, .head_dim = head_dim, .causal = 1}),
+      new_job(device, stage, (Shape){.batch = 1, .heads = 1, .seqlen = 5120, .head_dim = head_dim, .causal = true}),
+      new_job(device, stage, (Shape){.batch = 4, .heads = 100, .seqlen = 128, .head_dim = head_dim, .causal = true}),
   };
   for (int i = 0; i < 2; i++) {
     clear_output(device, &jobs[i]);
-    start(number, &jobs[i]);
-    read_output(device, &jobs[i], jobs[i].alone);
+    start(jobs[i].work, false);
+    finish(device, jobs[i].work);
+    memcpy(jobs[i].alone, jobs[i].work->problem.o, jobs[i].size);
   }
   int wrong = 0;
   for (int round = 0; round < 50; round++) {
     for (int i = 0; i < 2; i++) clear_output(device, &jobs[i]);
-    for (int i = 0; i < 2; i++) start(number, &jobs[i]);
+    for (int i = 0; i < 2; i++) start(jobs[i].work, false);
     for (int i = 0; i < 2; i++) {
-      read_output(device, &jobs[i], jobs[i].beside);
-      wrong += memcmp(jobs[i].alone, jobs[i].beside, jobs[i].size) != 0;
+      finish(device, jobs[i].work);
+      wrong += memcmp(jobs[i].alone, jobs[i].work->problem.o, jobs[i].size) != 0;
     }
   }
-  cr_expect_eq(wrong, 0, "stage %s, head dim %d: %d of 100 outputs are not what the launch computes alone", number,
-               head_dim, wrong);
+  cr_expect_eq(wrong, 0, "stage %s, head dim %d: %d of 100 outputs are not what the launch computes alone",
+               stage->number, head_dim, wrong);
   for (int i = 0; i < 2; i++) {
-    free_inputs(device, &jobs[i].in);
-    free_on_gpu(device, jobs[i].out.data);
+    free_work(device, jobs[i].work);
     free(jobs[i].alone);
-    free(jobs[i].beside);
   }
 }
 

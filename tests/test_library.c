@@ -1,7 +1,8 @@
 // libhopper_ladder.so: what it refuses, and, with a driver that only takes notes, what it asks of a CUDA program's
-// context and streams. test_library_e4m3.c and test_library_backward.c have the calls for other inputs and the other
-// pass, test_gpu_library.c has what needs a GPU.
+// context and streams. test_library_strides.c has the tensors that are not contiguous, test_library_e4m3.c and
+// test_library_backward.c the calls for other inputs and the other pass, test_gpu_library.c what needs a GPU.
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 #include "harness/harness.h"
 #include "support/library.h"
 #include "support/program.h"
+#include "support/sanitized.h"
+#include "support/scratch.h"
 
 TestSuite(library, .init = load_library_with_fake_driver);
 
@@ -19,6 +22,16 @@ static bool has_field(const char *folder, const char *field) {
   char command[300];
   snprintf(command, sizeof command, "grep -q '%s' '%s/stages/%s/stage.c'", field, root_path(), folder);
   return system(command) == 0;
+}
+
+// A check looks at no pointers and queues nothing.
+static void expect_checked(const HlStage *stage) {
+  HlCall call = small_call(stage->number);
+  for (int i = 0; i < BACKWARD_TENSORS; i++) tensor_of(&call, i)->data = NULL;
+  call.type = stage->type;
+  call.flags = HL_CHECK;
+  cr_expect_eq((stage->backward ? hl.attention_backward : hl.attention)(&call), HL_OK, "%s", hl.error());
+  cr_expect_eq(driver->launches, 0);
 }
 
 // Every stage whose folder has a launch is there, under its folder's name, in order.
@@ -35,11 +48,12 @@ Test(library, has_every_attention_stage) {
     cr_expect_eq(strlen(found->number), strcspn(folder, "-"), "%s is called %s", folder, found->number);
     cr_expect(!strncmp(found->number, folder, strlen(found->number)), "%s is called %s", folder, found->number);
     cr_expect(strlen(found->title) > 10);
-    HlInputs inputs = has_field(folder, "[.]inputs = INPUTS_E4M3") ? HL_INPUTS_E4M3 : HL_INPUTS_F16;
-    cr_expect_eq(found->inputs, inputs, "%s", folder);
+    HlType type = has_field(folder, "[.]inputs = INPUTS_E4M3") ? HL_E4M3 : HL_F16;
+    cr_expect_eq(found->type, type, "%s", folder);
     cr_expect_eq(found->backward, has_field(folder, "[.]backward = true"), "%s", folder);
     cr_expect_eq(found->lse, has_field(folder, "[.]lse = true"), "%s", folder);
-    cr_expect_eq(hl.supports(found->number, &small), HL_OK);
+    cr_expect_eq(found->strided, has_field(folder, "[.]strided = true"), "%s", folder);
+    expect_checked(found);
   }
   pclose(pipe);
   cr_expect(count >= 4);
@@ -73,6 +87,14 @@ Test(library, header_is_c_and_cplusplus) {
   }
 }
 
+// It holds what a GPU needs, and no more: no line tables, no PTX.
+Test(library, is_small) {
+  if (SANITIZED) cr_skip_test("sanitizers make it larger");
+  char command[300];
+  snprintf(command, sizeof command, "test $(wc -c <'%s/libhopper_ladder.so') -lt 6000000", root_path());
+  cr_expect_eq(system(command), 0);
+}
+
 // ---- what it refuses ----
 
 Test(library, stages_that_are_not_there) {
@@ -80,93 +102,120 @@ Test(library, stages_that_are_not_there) {
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     char words[100];
     snprintf(words, sizeof words, "stage %s: this library has no such stage; it has 00, 01, ", numbers[i]);
-    cr_expect_eq(run_stage(numbers[i], &small, NULL), HL_INVALID);
+    cr_expect_eq(run_stage(numbers[i], NULL), HL_INVALID);
     cr_expect(strstr(hl.error(), words) == hl.error(), "%s", hl.error());
   }
-  EXPECT_STATUS(hl.supports(NULL, &small), HL_INVALID, "stage: a null pointer");
+  EXPECT_STATUS(hl.attention(NULL), HL_INVALID, "call: a null pointer");
 }
 
-Test(library, shapes_that_make_no_sense) {
+// Without a number: the newest stage that does what the call asks for.
+Test(library, no_stage_means_the_newest) {
+  HlCall call = small_call(NULL), number = small_call("10");
+  cr_expect_eq(hl.attention(&call), HL_OK, "%s", hl.error());
+  call.lse = small_tensor(8).data;
+  cr_expect_eq(hl.attention(&call), HL_OK, "%s", hl.error());
+  cr_expect_eq(hl.attention(&number), HL_OK, "%s", hl.error());
+  cr_expect_eq(driver->loaded, 1, "all three are stage 10");
+  call.type = HL_E4M3;
+  EXPECT_STATUS(hl.attention(&call), HL_UNSUPPORTED,
+                "no stage of this library does that: forward pass, type 1, with lse");
+}
+
+Test(library, sizes_that_make_no_sense) {
   static const struct {
-    HlShape shape;
+    int32_t batch, heads, seqlen, head_dim, causal;
     const char *words;
   } cases[] = {
-      {{0, 1, 1, 64, 0}, "batch 0: 1 to 65536 are allowed"},
-      {{65537, 1, 1, 64, 0}, "batch 65537: 1 to 65536 are allowed"},
-      {{1, -2, 1, 64, 0}, "heads -2: 1 to 65536 are allowed"},
-      {{1, 1, 0, 64, 0}, "seqlen 0: 1 to 1048576 are allowed"},
-      {{1, 1, 1048577, 64, 0}, "seqlen 1048577: 1 to 1048576 are allowed"},
-      {{1, 1, 1, 96, 0}, "head_dim 96: 64 and 128 are allowed"},
-      {{1, 1, 1, 128, 2}, "causal 2: 0 and 1 are allowed"},
-      {{65536, 65536, 1, 64, 0}, "batch * heads * seqlen is 4294967296: at most 2147483647 is allowed"},
+      {0, 1, 1, 64, 0, "batch 0: 1 to 65536 are allowed"},
+      {65537, 1, 1, 64, 0, "batch 65537: 1 to 65536 are allowed"},
+      {1, -2, 1, 64, 0, "heads -2: 1 to 65536 are allowed"},
+      {1, 1, 0, 64, 0, "seqlen 0: 1 to 1048576 are allowed"},
+      {1, 1, 1048577, 64, 0, "seqlen 1048577: 1 to 1048576 are allowed"},
+      {1, 1, 1, 96, 0, "head_dim 96: 64 and 128 are allowed"},
+      {1, 1, 1, 128, 2, "causal 2: 0 and 1 are allowed"},
+      {65536, 65536, 1, 64, 0, "batch * heads * seqlen is 4294967296: at most 2147483647 is allowed"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    EXPECT_STATUS(hl.supports("03", &cases[i].shape), HL_INVALID, cases[i].words);
-    EXPECT_STATUS(run_stage("03", &cases[i].shape, NULL), HL_INVALID, cases[i].words);
-  }
-  EXPECT_STATUS(hl.supports("03", NULL), HL_INVALID, "shape: a null pointer");
-}
-
-// Q, K, V and O in turn get what is wrong; the others are right.
-static void expect_refused(HlTensor wrong, HlStatus status, const char *words) {
-  static const char *const names[] = {"q", "k", "v", "o"};
-  for (int i = 0; i < 4; i++) {
-    HlTensor tensors[4] = {small_tensor(0), small_tensor(1), small_tensor(2), small_tensor(3)};
-    char expected[300];
-    tensors[i] = wrong;
-    snprintf(expected, sizeof expected, "%s: %s", names[i], words);
-    EXPECT_STATUS(hl.attention("03", &small, &tensors[0], &tensors[1], &tensors[2], &tensors[3], NULL), status,
-                  expected);
+    HlCall call = small_call("03");
+    call.batch = cases[i].batch, call.heads = cases[i].heads, call.seqlen = cases[i].seqlen;
+    call.head_dim = cases[i].head_dim, call.causal = cases[i].causal;
+    EXPECT_STATUS(hl.attention(&call), HL_INVALID, cases[i].words);
+    call.flags = HL_CHECK;
+    EXPECT_STATUS(hl.attention(&call), HL_INVALID, cases[i].words);
   }
 }
 
-Test(library, tensors_that_make_no_sense) {
-  expect_refused((HlTensor){.data = NULL}, HL_INVALID, "a null pointer");
-  expect_refused((HlTensor){.data = (void *)0x8008}, HL_INVALID, "the address 0x8008 is not aligned to 16 bytes");
-  HlTensor q = small_tensor(0);
-  EXPECT_STATUS(hl.attention("03", &small, &q, &q, NULL, &q, NULL), HL_INVALID, "v: a null pointer");
+Test(library, options_that_make_no_sense) {
+  HlCall call = small_call("03");
+  call.flags = 8 | HL_CHECK;
+  EXPECT_STATUS(hl.attention(&call), HL_INVALID, "flags 0xa: HL_DETERMINISTIC and HL_CHECK are allowed");
+  static const struct {
+    float scale;
+    const char *words;
+  } cases[] = {
+      {-1, "scale -1: a positive number is allowed, or 0 for 1 / sqrt(head_dim)"},
+      {INFINITY, "scale inf: a positive number is allowed, or 0 for 1 / sqrt(head_dim)"},
+      {-NAN, NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    call = small_call("03");
+    call.scale = cases[i].scale;
+    cr_expect_eq(hl.attention(&call), HL_INVALID);
+    if (cases[i].words) cr_expect_str_eq(hl.error(), cases[i].words);
+  }
+  call = small_call("03");
+  call.type = (HlType)2;
+  EXPECT_STATUS(hl.attention(&call), HL_INVALID, "type 2: HL_F16 and HL_E4M3 are allowed");
+  call = small_call("03");
+  call.reserved[7] = 1;
+  EXPECT_STATUS(hl.attention(&call), HL_INVALID,
+                "reserved[7] 1: only 0 is allowed; is the library older than its header?");
   cr_expect_eq(driver->launches, 0);
 }
 
-Test(library, strides_must_be_contiguous) {
-  HlTensor sequence_first = {(void *)0x8000, {19200, 64, 192, 1}};  // [batch][seqlen][heads][head_dim]
-  expect_refused(sequence_first, HL_UNSUPPORTED,
-                 "strides 19200, 64, 192, 1; only a contiguous tensor is allowed, 19200, 6400, 64, 1");
-  HlTensor contiguous = {(void *)0x8000, {19200, 6400, 64, 1}}, o = small_tensor(3);
-  cr_expect_eq(hl.attention("03", &small, &contiguous, &contiguous, &contiguous, &o, NULL), HL_OK, "%s", hl.error());
-  // With one head, whatever its stride.
-  HlShape one_head = {2, 1, 100, 64, 0};
-  HlTensor same = {(void *)0x8000, {6400, 64, 64, 1}};
-  cr_expect_eq(hl.attention("03", &one_head, &same, &same, &same, &o, NULL), HL_OK, "%s", hl.error());
+Test(library, tensors_that_make_no_sense) {
+  for (int i = 0; i < FORWARD_TENSORS; i++) {
+    char words[200];
+    HlCall call = small_call("03");
+    tensor_of(&call, i)->data = NULL;
+    snprintf(words, sizeof words, "%s: a null pointer", tensor_names[i]);
+    EXPECT_STATUS(hl.attention(&call), HL_INVALID, words);
+    tensor_of(&call, i)->data = (void *)0x8008;
+    snprintf(words, sizeof words, "%s: the address 0x8008 is not aligned to 16 bytes", tensor_names[i]);
+    EXPECT_STATUS(hl.attention(&call), HL_INVALID, words);
+  }
+  cr_expect_eq(driver->launches, 0);
 }
 
 Test(library, output_must_not_overlap) {
-  HlTensor q = small_tensor(0), k = small_tensor(1), v = small_tensor(2),
-           last = {.data = (char *)v.data + 2 * 3 * 100 * 64 * 2 - 16};
-  EXPECT_STATUS(hl.attention("03", &small, &q, &k, &v, &v, NULL), HL_INVALID, "o overlaps v");
-  EXPECT_STATUS(hl.attention("03", &small, &q, &k, &v, &last, NULL), HL_INVALID, "o overlaps v");
-  last.data = (char *)last.data + 16;
-  cr_expect_eq(hl.attention("03", &small, &q, &k, &v, &last, NULL), HL_OK, "%s", hl.error());
-  cr_expect_eq(hl.attention("03", &small, &q, &q, &q, &last, NULL), HL_OK, "inputs may be one: %s", hl.error());
+  HlCall call = small_call("03");
+  call.o = call.v;
+  EXPECT_STATUS(hl.attention(&call), HL_INVALID, "o overlaps v");
+  call.o.data = (char *)call.v.data + 2 * 3 * 100 * 64 * 2 - 16;
+  EXPECT_STATUS(hl.attention(&call), HL_INVALID, "o overlaps v");
+  call.o.data = (char *)call.o.data + 16;
+  cr_expect_eq(hl.attention(&call), HL_OK, "%s", hl.error());
+  call.k = call.v = call.q;
+  cr_expect_eq(hl.attention(&call), HL_OK, "inputs may be one: %s", hl.error());
 }
 
 // ---- in whose context and stream it works ----
 
 Test(library, wants_a_hopper_gpu_and_a_context) {
   driver->context = 0;
-  EXPECT_STATUS(run_stage("03", &small, NULL), HL_INVALID, "no CUDA context is current on this thread");
+  EXPECT_STATUS(run_stage("03", NULL), HL_INVALID, "no CUDA context is current on this thread");
   driver->context = 1;
   driver->capability = 8;
-  EXPECT_STATUS(run_stage("03", &small, NULL), HL_ABSENT,
+  EXPECT_STATUS(run_stage("03", NULL), HL_ABSENT,
                 "the current context is on a Fake GPU, which does not have compute capability 9.0");
   driver->capability = 9;
-  cr_expect_eq(run_stage("03", &small, NULL), HL_OK, "%s", hl.error());
+  cr_expect_eq(run_stage("03", NULL), HL_OK, "%s", hl.error());
 }
 
 Test(library, queues_on_the_stream_it_is_given) {
   void *const streams[] = {NULL, (void *)0x5, (void *)0x6};
   static const char *const numbers[] = {"00", "01", "02"};
-  for (int i = 0; i < 3; i++) cr_expect_eq(run_stage(numbers[i], &small, streams[i]), HL_OK, "%s", hl.error());
+  for (int i = 0; i < 3; i++) cr_expect_eq(run_stage(numbers[i], streams[i]), HL_OK, "%s", hl.error());
   cr_assert_eq(driver->launches, 3 + 3 + 1, "stages 00 and 01 have three kernels, 02 has one");
   for (int i = 0; i < driver->launches; i++)
     cr_expect_eq(driver->launch[i].stream, streams[i / 3], "%s", driver->launch[i].kernel);
@@ -179,49 +228,70 @@ Test(library, queues_on_the_stream_it_is_given) {
 Test(library, hands_each_tensor_and_the_scale_to_the_kernel) {
   for (int i = 0; i < 4; i++) {
     driver->parameter = i;
-    cr_expect_eq(run_stage("02", &small, NULL), HL_OK, "%s", hl.error());
+    cr_expect_eq(run_stage("02", NULL), HL_OK, "%s", hl.error());
     cr_expect_eq(driver->launch[i].taken, (uintptr_t)small_tensor(i).data, "parameter %d", i);
   }
   driver->parameter = 5;
   driver->size = sizeof(float);
-  cr_expect_eq(run_stage("02", &small, NULL), HL_OK, "%s", hl.error());
-  float scale;
-  memcpy(&scale, &driver->launch[4].taken, sizeof scale);
-  cr_expect_eq(scale, 0.125f, "1 / sqrt(64), not %g", scale);
+  cr_expect_eq(run_stage("02", NULL), HL_OK, "%s", hl.error());
+  HlCall call = small_call("02");
+  call.scale = 0.3f;
+  cr_expect_eq(hl.attention(&call), HL_OK, "%s", hl.error());
+  for (int i = 0; i < 2; i++) {
+    float scale;
+    memcpy(&scale, &driver->launch[4 + i].taken, sizeof scale);
+    cr_expect_eq(scale, i ? 0.3f : 0.125f, "1 / sqrt(64) when there is none, not %g", scale);
+  }
 }
 
 Test(library, loads_a_stage_once_in_each_context) {
-  for (int i = 0; i < 3; i++) run_stage("03", &small, NULL);
+  for (int i = 0; i < 3; i++) run_stage("03", NULL);
   cr_expect_eq(driver->loaded, 1);
-  run_stage("02", &small, NULL);
+  run_stage("02", NULL);
   cr_expect_eq(driver->loaded, 2);
   driver->context = 2;
-  run_stage("03", &small, NULL);
-  run_stage("03", &small, NULL);
+  run_stage("03", NULL);
+  run_stage("03", NULL);
   cr_expect_eq(driver->loaded, 3);
   driver->context = 1;
-  run_stage("03", &small, NULL);
+  run_stage("03", NULL);
   cr_expect_eq(driver->loaded, 3);
   cr_expect_eq(driver->unloaded, 0);
 }
 
+// A driver that takes no cubin, as hopper-run's: the PTX is looked for beside the library.
+Test(library, says_what_is_missing_beside_it, .init = scratch_enter, .fini = scratch_leave) {
+  char path[300];
+  load_library_with_fake_driver();
+  cr_assert_eq(scratch_run("cp \"$ROOT/libhopper_ladder.so\" . && pwd"), 0);
+  snprintf(path, sizeof path, "%.*s/libhopper_ladder.so", (int)strcspn(scratch_output, "\n"), scratch_output);
+  *(void **)&hl.attention = find_symbol(path, "hl_attention");
+  *(void **)&hl.error = find_symbol(path, "hl_error");
+  driver->fails = "cuModuleLoadData";
+  driver->result = 209;  // CUDA_ERROR_NO_BINARY_FOR_GPU
+  EXPECT_STATUS(
+      run_stage("03", NULL), HL_ABSENT,
+      "this driver runs PTX, as hopper-run's does: libhopper_ladder_ptx.so must be beside libhopper_ladder.so");
+}
+
 Test(library, keeps_a_workspace_for_each_stream) {
-  HlShape larger = small;
+  HlCall larger = small_call("00");
   larger.seqlen = 200;
+  larger.stream = (void *)0x5;
   void *first = (void *)0x5, *second = (void *)0x6;
-  run_stage("00", &small, first);
-  run_stage("00", &small, first);
-  run_stage("01", &small, first);
+  run_stage("00", first);
+  run_stage("00", first);
+  run_stage("01", first);
   cr_expect_eq(driver->allocated, 1, "stages share a stream's workspace");
   cr_expect_eq(driver->largest, 4 * 2 * 3 * 100 * 100, "fp32 scores of six heads");
-  run_stage("00", &small, second);
+  run_stage("00", second);
   cr_expect_eq(driver->allocated, 2);
-  run_stage("00", &larger, first);
+  hl.attention(&larger);
   cr_expect_eq(driver->allocated, 3);
   cr_expect_eq(driver->freed, 1, "the smaller one");
   cr_expect_eq(driver->largest, 4 * 2 * 3 * 200 * 200);
-  run_stage("00", &small, first);
-  run_stage("03", &small, (void *)0x7);
+  run_stage("00", first);
+  run_stage("03", (void *)0x7);
   cr_expect_eq(driver->allocated, 3, "stage 03 needs none");
 }
 
@@ -229,10 +299,10 @@ Test(library, keeps_a_workspace_for_each_stream) {
 // counter, set to 0 in that stream before it is first used, and apart from what other stages leave in the workspace.
 Test(library, keeps_a_counter_for_each_stream) {
   void *const streams[] = {(void *)0x5, (void *)0x6, (void *)0x5, (void *)0x6};
-  run_stage("00", &small, streams[0]);
+  run_stage("00", streams[0]);
   driver->launches = 0;
   driver->offset = 4 * sizeof(TensorMap);  // where the kernels' first parameter has the counter's address
-  for (int i = 0; i < 4; i++) cr_expect_eq(run_stage(i < 2 ? "09" : "10", &small, streams[i]), HL_OK, "%s", hl.error());
+  for (int i = 0; i < 4; i++) cr_expect_eq(run_stage(i < 2 ? "09" : "10", streams[i]), HL_OK, "%s", hl.error());
   cr_expect_eq(driver->allocated, 3, "a workspace and two counters");
   cr_assert_eq(driver->fills, 2);
   for (int i = 0; i < 2; i++) {
@@ -250,29 +320,29 @@ Test(library, keeps_a_counter_for_each_stream) {
 Test(library, sets_a_counter_to_0_after_a_failure) {
   driver->fails = "cuMemsetD8Async";
   driver->result = 999;
-  EXPECT_STATUS(run_stage("09", &small, NULL), HL_FAILED, "cuMemsetD8Async: CUDA_ERROR_MADE_UP, made up");
+  EXPECT_STATUS(run_stage("09", NULL), HL_FAILED, "cuMemsetD8Async: CUDA_ERROR_MADE_UP, made up");
   cr_expect_eq(driver->launches, 0);
   driver->fails = NULL;
-  cr_expect_eq(run_stage("09", &small, NULL), HL_OK, "%s", hl.error());
+  cr_expect_eq(run_stage("09", NULL), HL_OK, "%s", hl.error());
   cr_expect_eq(driver->fills, 1);
   cr_expect_eq(driver->launches, 1);
   cr_expect_eq(driver->allocated, 1);
 }
 
 Test(library, release_frees_what_is_in_the_context) {
-  run_stage("00", &small, NULL);
+  run_stage("00", NULL);
   driver->context = 2;
-  run_stage("03", &small, NULL);
-  run_stage("00", &small, NULL);
+  run_stage("03", NULL);
+  run_stage("00", NULL);
   cr_expect_eq(hl.release(), HL_OK);
   cr_expect_eq(driver->unloaded, 2, "stages 03 and 00 in context 2");
   cr_expect_eq(driver->freed, 1);
   cr_expect_eq(hl.release(), HL_OK, "nothing is left");
   cr_expect_eq(driver->unloaded, 2);
-  cr_expect_eq(run_stage("00", &small, NULL), HL_OK, "%s", hl.error());
+  cr_expect_eq(run_stage("00", NULL), HL_OK, "%s", hl.error());
   cr_expect_eq(driver->loaded, 4);
   driver->context = 1;
-  run_stage("00", &small, NULL);
+  run_stage("00", NULL);
   cr_expect_eq(driver->loaded, 4, "context 1 kept its own");
 }
 
@@ -291,9 +361,9 @@ Test(library, goes_on_after_a_failure) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     driver->fails = cases[i].function;
     driver->result = cases[i].result;
-    EXPECT_STATUS(run_stage("00", &small, NULL), cases[i].status, cases[i].words);
+    EXPECT_STATUS(run_stage("00", NULL), cases[i].status, cases[i].words);
     driver->fails = NULL;
-    cr_expect_eq(run_stage("00", &small, NULL), HL_OK, "%s", hl.error());
+    cr_expect_eq(run_stage("00", NULL), HL_OK, "%s", hl.error());
     hl.release();
   }
 }
@@ -302,10 +372,10 @@ Test(library, goes_on_after_a_failure) {
 Test(library, asks_again_for_a_workspace) {
   driver->fails = "cuMemAlloc_v2";
   driver->result = 2;
-  cr_expect_eq(run_stage("00", &small, NULL), HL_OUT_OF_MEMORY);
-  cr_expect_eq(run_stage("00", &small, NULL), HL_OUT_OF_MEMORY);
+  cr_expect_eq(run_stage("00", NULL), HL_OUT_OF_MEMORY);
+  cr_expect_eq(run_stage("00", NULL), HL_OUT_OF_MEMORY);
   cr_expect_eq(driver->launches, 0, "without its workspace");
   driver->fails = NULL;
-  cr_expect_eq(run_stage("00", &small, NULL), HL_OK, "%s", hl.error());
+  cr_expect_eq(run_stage("00", NULL), HL_OK, "%s", hl.error());
   cr_expect_eq(driver->allocated, 1);
 }

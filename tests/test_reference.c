@@ -523,8 +523,12 @@ static bool note_pass(Device *device, const Attention *pass) {
 }
 
 Test(reference, passes_do_each_head_once) {
-  Attention all = {
-      .shape = {3, 3, 10, 64, true}, .scale = 0.125f, .q = 1 << 20, .k = 2 << 20, .v = 3 << 20, .o = 4 << 20};
+  Attention all = {.shape = {3, 3, 10, 64, true},
+                   .scale = 0.125f,
+                   .q.address = 1 << 20,
+                   .k.address = 2 << 20,
+                   .v.address = 3 << 20,
+                   .o.address = 4 << 20};
   size_t head_size = (size_t)3 << 30, head_bytes = 10 * 64 * sizeof(Half);
   cr_expect_eq(passes_workspace(&all.shape, head_size), 2 * head_size, "8 GiB hold two heads");
   cr_expect_eq(passes_workspace(&all.shape, 5 * head_size), 5 * head_size, "at least one");
@@ -536,7 +540,7 @@ Test(reference, passes_do_each_head_once) {
     cr_expect(pass->shape.batch == 1 && pass->shape.heads == (i < 4 ? 2 : 1), "pass %d: %d heads", i,
               pass->shape.heads);
     cr_expect(pass->shape.seqlen == 10 && pass->shape.head_dim == 64 && pass->shape.causal && pass->scale == 0.125f);
-    const DeviceAddress tensors[] = {pass->q, pass->k, pass->v, pass->o};
+    const DeviceAddress tensors[] = {pass->q.address, pass->k.address, pass->v.address, pass->o.address};
     for (int tensor = 0; tensor < 4; tensor++)
       cr_expect_eq(tensors[tensor], ((DeviceAddress)(tensor + 1) << 20) + 2 * i * head_bytes, "pass %d", i);
   }

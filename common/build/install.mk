@@ -4,8 +4,13 @@
 #   PREFIX/lib/hopper-ladder/          the stand-ins for NVIDIA's libraries
 #   PREFIX/lib/libhopper_emulator.a    with PREFIX/include/hopper-ladder/emulator.h
 #   PREFIX/lib/libhopper_ladder.so     with PREFIX/include/hopper-ladder/hopper_ladder.h
+#   PREFIX/lib/libhopper_ladder_ptx.so what hopper-run runs of it
+#
+# Another machine may run what is installed. So it is built once more, in build/portable, for any processor of the last ten
+# years; make install ARCH=native installs what was built for this one.
 
 PREFIX ?= /usr/local
+PORTABLE := $(if $(filter x86_64,$(shell uname -m)),x86-64-v3,armv8-a)
 INSTALLED = $(DESTDIR)$(PREFIX)
 EMULATOR := $(BUILD)/libhopper_emulator.a
 
@@ -21,11 +26,13 @@ $(EMULATOR): $(filter $(BUILD)/common/emulator/%,$(call objects,common/emulator/
 test-programs: $(if $(SANITIZE),,$(EMULATOR))
 test: export EMULATOR_LIBRARY = $(CURDIR)/$(EMULATOR)
 
-install_files: $(HOPPER_RUN) $(STAND_INS) $(EMULATOR) $(LADDER)
+install_files: $(HOPPER_RUN) $(STAND_INS) $(EMULATOR) $(LADDER) $(LADDER_PTX)
 	@install -d $(addprefix $(INSTALLED)/,bin lib/hopper-ladder include/hopper-ladder)
 	@install $(HOPPER_RUN) $(INSTALLED)/bin
 	@install -m 644 $(STAND_INS) $(INSTALLED)/lib/hopper-ladder
-	@install -m 644 $(EMULATOR) $(LADDER) $(INSTALLED)/lib
+	@install -m 644 $(EMULATOR) $(LADDER) $(LADDER_PTX) $(INSTALLED)/lib
 	@install -m 644 common/emulator/emulator.h common/library/hopper_ladder.h $(INSTALLED)/include/hopper-ladder
 	@echo "installed hopper-run and the libraries in $(INSTALLED)"
-.PHONY: install_files
+install_portable:
+	@$(MAKE) --no-print-directory install_files BUILD=build/portable ARCH=$(PORTABLE)
+.PHONY: install_files install_portable

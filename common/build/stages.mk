@@ -31,7 +31,8 @@ $(foreach name,$(BASELINE_NAMES),$(eval $(call \
 
 define EMBED
 @mkdir -p $(@D)
-$Q$(CC) -c $(RENAMED) -DSTAGE_PTX='"$(filter %.ptx,$^)"' -DSTAGE_CUBIN='"$(filter %.cubin,$^)"' $< -o $@
+$Q$(CC) -c $(RENAMED) $(patsubst %,-DSTAGE_PTX='"%"',$(filter %.ptx,$^)) \
+  $(patsubst %,-DSTAGE_CUBIN='"%"',$(filter %.cubin,$^)) $< -o $@
 endef
 $(BUILD)/stages/%/embed.o: common/harness/embed.S build/kernels/%.ptx build/kernels/%.cubin
 	$(EMBED)

@@ -27,7 +27,7 @@ typedef uint64_t DeviceAddress;  // has a meaning only on the device; 0 is no ad
 typedef enum DeviceErrorCode {
   DEVICE_OK,
   DEVICE_ABSENT,         // the requested device is not on this machine
-  DEVICE_UNSUPPORTED,    // this device cannot do that: the emulator has no clock
+  DEVICE_UNSUPPORTED,    // this device cannot do that: the emulator has no clock, and runs no cubin
   DEVICE_INVALID,        // the caller's mistake: a bad size, an unknown kernel, an invalid module
   DEVICE_OUT_OF_MEMORY,  // not enough device memory
   DEVICE_FAULT,          // a kernel was stopped by its own mistake

@@ -24,15 +24,16 @@ static DeviceAddress new_counter(Device *device) {
 
 static void upload_f16(Device *device, const Problem *problem, Attention *to) {
   size_t size = problem->elements * sizeof(Half);
-  to->q = upload_new(device, problem->q, size);
-  to->k = upload_new(device, problem->k, size);
-  to->v = upload_new(device, problem->v, size);
+  to->q.address = upload_new(device, problem->q, size);
+  to->k.address = upload_new(device, problem->k, size);
+  to->v.address = upload_new(device, problem->v, size);
 }
 
 static void upload_e4m3(Device *device, const Problem *problem, Attention *to) {
-  DeviceAddress *tensors[] = {&to->q, &to->k, &to->v}, *scales[] = {&to->q_scale, &to->k_scale, &to->v_scale};
+  DeviceTensor *tensors[] = {&to->q, &to->k, &to->v};
+  DeviceAddress *scales[] = {&to->q_scale, &to->k_scale, &to->v_scale};
   for (int i = 0; i < TENSORS; i++) {
-    *tensors[i] = upload_new(device, problem->codes[i], problem->elements);
+    tensors[i]->address = upload_new(device, problem->codes[i], problem->elements);
     *scales[i] = upload_new(device, problem->scales[i], problem_scales(problem) * sizeof(float));
   }
   to->scale_stride = problem->scale_stride;
@@ -49,10 +50,10 @@ static size_t lse_size(const Problem *problem) { return problem->elements / prob
 
 static void add_gradients(Device *device, const Problem *problem, Attention *to) {
   size_t size = problem->elements * sizeof(Half);
-  to->d_o = upload_new(device, problem->d_o, size);
-  to->d_q = new_output(device, size);
-  to->d_k = new_output(device, size);
-  to->d_v = new_output(device, size);
+  to->d_o.address = upload_new(device, problem->d_o, size);
+  to->d_q.address = new_output(device, size);
+  to->d_k.address = new_output(device, size);
+  to->d_v.address = new_output(device, size);
 }
 
 // Allocates and uploads the tensors.
@@ -66,7 +67,7 @@ static bool upload_problem(const Session *session, const Problem *problem, Run *
               .scale = (float)problem_scale(&problem->shape),
               .module = session->module,
               .deterministic = session->options.deterministic,
-              .o = new_output(device, problem->elements * sizeof(Half)),
+              .o = {.address = new_output(device, problem->elements * sizeof(Half))},
               .counter = session->stage->counter ? new_counter(device) : 0,
           },
   };
@@ -80,8 +81,9 @@ static bool upload_problem(const Session *session, const Problem *problem, Run *
 
 static void free_tensors(const Session *session, const Run *run) {
   const Attention *a = &run->attention;
-  const DeviceAddress addresses[] = {a->q,         a->k,       a->v,   a->o,   a->q_scale, a->k_scale, a->v_scale,
-                                     a->workspace, a->counter, a->lse, a->d_o, a->d_q,     a->d_k,     a->d_v};
+  const DeviceAddress addresses[] = {a->q.address,   a->k.address,   a->v.address,   a->o.address,  a->q_scale,
+                                     a->k_scale,     a->v_scale,     a->workspace,   a->counter,    a->lse,
+                                     a->d_o.address, a->d_q.address, a->d_k.address, a->d_v.address};
   for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) device_free(session->device, addresses[i]);
 }
 
@@ -99,9 +101,9 @@ static bool launch_forward(Device *device, Run *run) {
 
 static bool download_gradients(Device *device, const Problem *problem, const Attention *from) {
   size_t size = problem->elements * sizeof(Half);
-  return device_download(device, problem->d_q, from->d_q, size) &&
-         device_download(device, problem->d_k, from->d_k, size) &&
-         device_download(device, problem->d_v, from->d_v, size);
+  return device_download(device, problem->d_q, from->d_q.address, size) &&
+         device_download(device, problem->d_k, from->d_k.address, size) &&
+         device_download(device, problem->d_v, from->d_v.address, size);
 }
 
 static bool launch_and_download(const Session *session, const Problem *problem, Run *run) {
@@ -109,7 +111,7 @@ static bool launch_and_download(const Session *session, const Problem *problem, 
   progress_begin(device_info(device)->kind == DEVICE_EMULATOR ? "emulating on this CPU" : "running", 0);
   bool done = (!run->stage->backward || launch_forward(device, run)) && launch_attention(device, run) &&
               device_synchronise(device) &&
-              device_download(device, problem->o, run->attention.o, problem->elements * sizeof(Half)) &&
+              device_download(device, problem->o, run->attention.o.address, problem->elements * sizeof(Half)) &&
               (!problem->lse || device_download(device, problem->lse, run->attention.lse, lse_size(problem))) &&
               (!run->stage->backward || download_gradients(device, problem, &run->attention));
   progress_end();

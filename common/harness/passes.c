@@ -24,10 +24,10 @@ bool passes_launch(Device *device, const Attention *attention, size_t head_size,
     Attention pass = *attention;
     pass.shape.batch = 1;
     pass.shape.heads = heads - first < step ? heads - first : step;
-    pass.q += offset;
-    pass.k += offset;
-    pass.v += offset;
-    pass.o += offset;
+    pass.q.address += offset;
+    pass.k.address += offset;
+    pass.v.address += offset;
+    pass.o.address += offset;
     if (!launch(device, &pass)) return false;
   }
   return true;

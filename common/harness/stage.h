@@ -14,11 +14,20 @@ typedef struct Shape {
 // is one byte, a code, and its value is that of the code times a scale.
 typedef enum StageInputs { INPUTS_F16, INPUTS_E4M3 } StageInputs;
 
+// A tensor in device memory. The elements of a row lie one after the other.
+typedef struct DeviceTensor {
+  DeviceAddress address;     // first, so that a pointer to a DeviceTensor is also one to a kernel's parameter
+  int64_t batch, head, row;  // elements from one batch, head, row to the next; all 0: as Shape says, without gaps
+} DeviceTensor;
+
+// The tensor with its strides written out. (tensor_maps.c)
+DeviceTensor tensor_with_strides(const Shape *shape, DeviceTensor tensor);
+
 // One launch: where the tensors lie in device memory.
 typedef struct Attention {
   Shape shape;
-  float scale;  // 1 / sqrt(head_dim)
-  DeviceAddress q, k, v, o;
+  float scale;  // of the scores; 1 / sqrt(head_dim), if nobody wants another
+  DeviceTensor q, k, v, o;
   // e4m3 only: arrays of floats. Element (b * heads + h) * scale_stride of q_scale is the scale of Q in head h of batch b.
   // scale_stride is 0 (one scale for the tensor) or 1 (one for each head), the same for Q, K and V.
   DeviceAddress q_scale, k_scale, v_scale;
@@ -27,7 +36,7 @@ typedef struct Attention {
   // pass 0, or where a stage with `lse` writes it.
   DeviceAddress lse;
   // Backward pass only: the gradient of the loss with respect to O, which is given; and those with respect to Q, K and V.
-  DeviceAddress d_o, d_q, d_k, d_v;
+  DeviceTensor d_o, d_q, d_k, d_v;
   bool deterministic;       // backward pass only: two launches with the same inputs give the same bits
   DeviceAddress workspace;  // as many bytes as the stage's workspace function returned, not initialised
   DeviceAddress counter;    // if the stage needs one
@@ -42,11 +51,11 @@ typedef bool AttentionLaunch(Device *device, const Attention *attention);
 size_t passes_workspace(const Shape *shape, size_t head_size);
 bool passes_launch(Device *device, const Attention *attention, size_t head_size, AttentionLaunch *launch);
 
-// For kernels that use TMA: makes the map of one of the problem's tensors, at address, as [batch * heads][seqlen][head_dim].
-// A box has `rows` rows, at most 256, and 64 columns, with the 128-byte swizzle. (tensor_maps.c)
-bool attention_tensor_map(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map);
+// For kernels that use TMA: makes the map of one of the problem's tensors, as [batch * heads][seqlen][head_dim]. A box has
+// `rows` rows, at most 256, and 64 columns, with the 128-byte swizzle. (tensor_maps.c)
+bool attention_tensor_map(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map);
 // The same for an e4m3 tensor. A box has whole rows of head_dim bytes, with a swizzle as wide as a row: 64 or 128 bytes.
-bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map);
+bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map);
 
 // An option that only this stage has, shown by --help: --name or, when value is not NULL, --name=VALUE. A value in
 // square brackets, "[BITS]", may be left out. session_option gives what the user wrote.
@@ -68,6 +77,8 @@ typedef struct Stage {
   AttentionLaunch *forward;
   // A stage of the forward pass: launch also writes lse, when its address is not 0.
   bool lse;
+  // Whether launch obeys strides, of heads and rows. From one batch to the next there must be `heads` heads.
+  bool strided;
   // Bytes of device memory that launch needs besides the tensors. NULL: none.
   size_t (*workspace)(const Shape *shape);
   // Whether launch needs a counter that its blocks share: a uint32_t in device memory, which is 0 before and after each

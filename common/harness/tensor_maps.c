@@ -9,15 +9,20 @@ typedef struct Layout {
   TensorSwizzle swizzle;
 } Layout;
 
-static bool make_map(Device *device, const Shape *shape, DeviceAddress address, int rows, Layout layout,
-                     TensorMap *map) {
-  uint64_t row_bytes = (uint64_t)shape->head_dim * (uint64_t)layout.element;
+DeviceTensor tensor_with_strides(const Shape *shape, DeviceTensor tensor) {
+  if (tensor.batch || tensor.head || tensor.row) return tensor;
+  int64_t row = shape->head_dim, head = row * shape->seqlen;
+  return (DeviceTensor){tensor.address, head * shape->heads, head, row};
+}
+
+static bool make_map(Device *device, const Shape *shape, DeviceTensor tensor, int rows, Layout layout, TensorMap *map) {
+  tensor = tensor_with_strides(shape, tensor);
   TensorMapSpec spec = {
       .type = layout.type,
       .rank = 3,
-      .address = address,
+      .address = tensor.address,
       .size = {(uint64_t)shape->head_dim, (uint64_t)shape->seqlen, (uint64_t)shape->batch * (uint64_t)shape->heads},
-      .stride = {0, row_bytes, row_bytes * (uint64_t)shape->seqlen},
+      .stride = {0, (uint64_t)(tensor.row * layout.element), (uint64_t)(tensor.head * layout.element)},
       .box = {(uint32_t)layout.columns, (uint32_t)rows, 1},
       .swizzle = layout.swizzle,
       .l2_promotion = TENSOR_L2_256B,
@@ -25,12 +30,12 @@ static bool make_map(Device *device, const Shape *shape, DeviceAddress address, 
   return device_tensor_map(device, &spec, map);
 }
 
-bool attention_tensor_map(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map) {
+bool attention_tensor_map(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map) {
   enum { PANEL = 64 };  // columns: 128 bytes, as many as the swizzle is wide
-  return make_map(device, shape, address, rows, (Layout){TENSOR_MAP_F16, 2, PANEL, TENSOR_SWIZZLE_128B}, map);
+  return make_map(device, shape, tensor, rows, (Layout){TENSOR_MAP_F16, 2, PANEL, TENSOR_SWIZZLE_128B}, map);
 }
 
-bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceAddress address, int rows, TensorMap *map) {
+bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map) {
   TensorSwizzle swizzle = shape->head_dim == 64 ? TENSOR_SWIZZLE_64B : TENSOR_SWIZZLE_128B;
-  return make_map(device, shape, address, rows, (Layout){TENSOR_MAP_U8, 1, shape->head_dim, swizzle}, map);
+  return make_map(device, shape, tensor, rows, (Layout){TENSOR_MAP_U8, 1, shape->head_dim, swizzle}, map);
 }

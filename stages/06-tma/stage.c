@@ -11,7 +11,7 @@ static bool launch(Device *device, const Attention *a) {
       .causal = shape->causal,
       .head_tiles = (shape->seqlen + ROWS - 1) / ROWS,
       .scale = a->scale * 1.44269504f,
-      .o = a->o,
+      .o = a->o.address,
   };
   Tensors tensors;
   attention_tensor_map(device, shape, a->q, ROWS, &tensors.q);

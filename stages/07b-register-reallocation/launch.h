@@ -14,7 +14,7 @@ static bool launch(Device *device, const Attention *a) {
       .seqlen = shape->seqlen,
       .head_tiles = (shape->seqlen + rows - 1) / rows,
       .scale = a->scale * 1.44269504f,
-      .o = a->o,
+      .o = a->o.address,
   };
   Tensors tensors;
   attention_tensor_map(device, shape, a->q, rows, &tensors.q);

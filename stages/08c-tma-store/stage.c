@@ -32,4 +32,5 @@ const Stage stage = {
     .name = "08c-tma-store",
     .title = "stmatrix and TMA write the output",
     .launch = launch,
+    .strided = true,
 };

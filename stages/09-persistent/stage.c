@@ -36,5 +36,6 @@ const Stage stage = {
     .name = "09-persistent",
     .title = "blocks stay on their SM and take tiles in a good order: the next begins while the last one ends",
     .launch = launch,
+    .strided = true,
     .counter = true,
 };

@@ -5,5 +5,6 @@ const Stage stage = {
     .name = "09b-diagonal",
     .title = "causal: half tiles on the diagonal, and the tile that is not full is the shortest",
     .launch = launch,
+    .strided = true,
     .counter = true,
 };

@@ -23,13 +23,16 @@ static bool launch_e4m3(Device *device, const Attention *a, const TensorMap *val
       .scale_stride = a->scale_stride,
       .scale = a->scale * 1.44269504f,
   };
+  DeviceTensor o = tensor_with_strides(shape, a->o);
   Tensors tensors = {
       .v = *values,
-      .o = a->o,
+      .o = o.address,
       .q_scale = a->q_scale,
       .k_scale = a->k_scale,
       .v_scale = a->v_scale,
       .asked = a->counter,
+      .o_head = o.head,
+      .o_row = o.row,
   };
   attention_tensor_map_e4m3(device, shape, a->q, rows, &tensors.q);
   attention_tensor_map_e4m3(device, shape, a->k, KEYS, &tensors.k);

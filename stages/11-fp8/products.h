@@ -95,13 +95,17 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
       int i = first + 8 * h;
       if (i < 0 || i >= problem.seqlen) continue;
       float scale = v_scale / sum[h];
-      half *to = tensors.o + ((int64_t)tile.head * problem.seqlen + i) * HEAD_DIM + lane % 4 * 4;
+      half *to = this->self().output_row(tile.head, i) + lane % 4 * 4;
 #pragma unroll
       for (int d = 0; d < HEAD_DIM / 16; d++) {
         const float *x = o + 8 * d + 2 * h;
         *(uint2 *)(to + 16 * d) = make_uint2(pack(x[0] * scale, x[4] * scale), pack(x[1] * scale, x[5] * scale));
       }
     }
+  }
+
+  __device__ half *output_row(int head, int row) {
+    return tensors.o + ((int64_t)head * problem.seqlen + row) * HEAD_DIM;
   }
 
   // Computed each time, to save a register in the turns. No half tiles: they would need more registers.

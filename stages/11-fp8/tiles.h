@@ -43,6 +43,7 @@ typedef struct Tensors {
   // Causal: how many tiles the blocks have asked for; 0 before the launch and after it. Launches at the same time have one
   // each, as they could not have of a __device__ variable.
   CounterPointer asked;
+  int64_t o_head, o_row;  // strides of o, which stage 11d obeys: elements from one head or row to the next
 } Tensors;
 
 typedef struct Problem {

@@ -8,5 +8,6 @@ const Stage stage = {
     .title = "serial consumers, four at head dimension 64 and three at 128",
     .inputs = INPUTS_E4M3,
     .launch = launch,
+    .strided = true,
     .counter = true,
 };

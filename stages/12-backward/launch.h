@@ -13,21 +13,26 @@ static size_t padded_rows(const Shape *shape) {
 }
 
 static Problem describe(const Attention *a) {
+  DeviceTensor o = tensor_with_strides(&a->shape, a->o), d_o = tensor_with_strides(&a->shape, a->d_o);
   return (Problem){
       .seqlen = a->shape.seqlen,
       .head_tiles = (a->shape.seqlen + ROWS - 1) / ROWS,
       .scale = a->scale,
       .log2e_scale = a->scale * 1.44269504f,
-      .o = a->o,
-      .d_o = a->d_o,
+      .o = o.address,
+      .d_o = d_o.address,
       .lse = a->lse,
       .shift = a->workspace,
       .delta = a->workspace + sizeof(float) * padded_rows(&a->shape),
+      .o_head = o.head,
+      .o_row = o.row,
+      .d_o_head = d_o.head,
+      .d_o_row = d_o.row,
   };
 }
 
 // The maps of two tensors.
-static void make_maps(Device *device, const Attention *a, DeviceAddress first, DeviceAddress second, int rows,
+static void make_maps(Device *device, const Attention *a, DeviceTensor first, DeviceTensor second, int rows,
                       TensorMap maps[2]) {
   attention_tensor_map(device, &a->shape, first, rows, &maps[0]);
   attention_tensor_map(device, &a->shape, second, rows, &maps[1]);

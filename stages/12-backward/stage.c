@@ -21,6 +21,7 @@ const Stage stage = {
     .name = "12-backward",
     .title = "the gradients of Q, K and V: weights computed again, and two passes instead of atomics",
     .launch = launch,
+    .strided = true,
     .workspace = workspace,
     .backward = true,
     .forward = forward,

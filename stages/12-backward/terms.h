@@ -8,15 +8,19 @@
 template <int HEAD_DIM> __device__ void backward_terms(const Problem &problem) {
   const int LANES = HEAD_DIM / 8;  // of a query: each has 16 bytes of O and of dO
   int head = blockIdx.x / problem.head_tiles, first = blockIdx.x % problem.head_tiles * ROWS;
+  int own_row = first + threadIdx.x / LANES, column = threadIdx.x % LANES * 8;
+  const half *own_o = problem.o + head * problem.o_head + own_row * problem.o_row + column;
+  const half *own_d_o = problem.d_o + head * problem.d_o_head + own_row * problem.d_o_row + column;
+  const int STEP = THREADS / LANES;
 #pragma unroll
-  for (int r = 0; r < ROWS; r += THREADS / LANES) {
+  for (int r = 0; r < ROWS; r += STEP, own_o += STEP * problem.o_row, own_d_o += STEP * problem.d_o_row) {
     int row = first + r + threadIdx.x / LANES, lane = threadIdx.x % LANES;
     size_t query = (size_t)head * problem.seqlen + row, padded = (size_t)head * problem.head_tiles * ROWS + row;
     bool exists = row < problem.seqlen;
     uint4 o = {}, d_o = {};
     if (exists) {
-      o = *(uint4 *)(problem.o + query * HEAD_DIM + 8 * lane);
-      d_o = *(uint4 *)(problem.d_o + query * HEAD_DIM + 8 * lane);
+      o = *(uint4 *)own_o;
+      d_o = *(uint4 *)own_d_o;
     }
     float delta = 0;
 #pragma unroll

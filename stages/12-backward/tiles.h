@@ -35,4 +35,5 @@ typedef struct Problem {
   // 2^weight_exponent.
   FloatOutput shift, delta;
   float weight_exponent;
+  int64_t o_head, o_row, d_o_head, d_o_row;  // strides of o and d_o: elements from one head or row to the next
 } Problem;

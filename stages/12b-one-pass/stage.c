@@ -9,6 +9,7 @@ const Stage stage = {
     .name = "12b-one-pass",
     .title = "five products in one pass: dS goes through shared memory, and dQ is added up in global memory",
     .launch = launch,
+    .strided = true,
     .workspace = workspace,
     .backward = true,
     .forward = forward,

@@ -11,6 +11,7 @@ const Stage stage = {
     .name = "12c-query-warpgroup",
     .title = "a warpgroup of its own computes dQ, while two others go on with the next tile",
     .launch = launch,
+    .strided = true,
     .workspace = workspace,
     .backward = true,
     .forward = forward,

@@ -11,6 +11,7 @@ const Stage stage = {
     .name = "12d-late-dk",
     .title = "the key warpgroups compute weights and dS while the tensor cores have dK and dV",
     .launch = launch,
+    .strided = true,
     .workspace = workspace,
     .backward = true,
     .forward = forward,

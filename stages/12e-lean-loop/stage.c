@@ -11,6 +11,7 @@ const Stage stage = {
     .name = "12e-lean-loop",
     .title = "no wait for a free slot, one elected lane for the loads, and registers for the keys",
     .launch = launch,
+    .strided = true,
     .workspace = workspace,
     .backward = true,
     .forward = forward,

@@ -5,6 +5,7 @@ Runs in the repository's root (or a folder that looks like it): python3 tests/pe
 """
 import _ctypes
 import contextlib
+import ctypes
 import importlib.util
 import io
 import math
@@ -22,6 +23,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, "plots")
 import backward  # noqa: E402
 import contenders  # noqa: E402
+import hopper_ladder  # noqa: E402
 import inputs  # noqa: E402
 import peers  # noqa: E402
 import problem  # noqa: E402
@@ -57,7 +59,7 @@ class Options(unittest.TestCase):
             "--stages=5b": "the library has no f16 stage 05b; it has 00, 01, ",
             "--pass=sideways": "'sideways' is no pass; forward and backward are allowed",
             "--type=fp8": "'fp8' is no type; f16 and e4m3 are allowed",
-            f"--library={ANOTHER_LIBRARY}": "is another library; it lacks functions of common/library/hopper_ladder.h",
+            f"--library={ANOTHER_LIBRARY}": "is another library, or an older one; ",
             f"--against={ANOTHER_LIBRARY}": "is another library",
             "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, FlashAttention-3, cuDNN, math are allowed",
             "--inputs=normal,x8": "'x8' is no input; all and normal, large, sink, ramp, rampdown, waves, outliers, "
@@ -220,6 +222,31 @@ class MadeUpTensor:
         return (98304, 32768, 64, 1)
 
 
+class Structures(unittest.TestCase):
+    """Those of hopper_ladder.py are those of hopper_ladder.h."""
+
+    def test_offsets(self):
+        names = [name for name, _ in hopper_ladder.Call._fields_]
+        lines = [f'printf("%zu ", offsetof(HlCall, {name}));' for name in names]
+        sizes = [f'printf("%zu ", sizeof({name}));' for name in ("HlCall", "HlTensor", "HlScale", "HlStage")]
+        program = ("#include <stddef.h>\n#include <stdio.h>\n#include \"common/library/hopper_ladder.h\"\n"
+                   f"int main(void) {{ {''.join(lines + sizes)} }}")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "offsets")
+            subprocess.run(["cc", "-xc", f"-I.", "-", "-o", path], input=program, text=True, check=True)
+            printed = subprocess.run([path], capture_output=True, text=True, check=True).stdout.split()
+        ours = [getattr(hopper_ladder.Call, name).offset for name in names]
+        ours += [ctypes.sizeof(each) for each in (hopper_ladder.Call, hopper_ladder.Tensor, hopper_ladder.Scale,
+                                                  hopper_ladder.Stage)]
+        self.assertEqual(list(map(int, printed)), ours)
+
+    def test_a_tensor_with_gaps_in_its_rows(self):
+        view = MadeUpTensor(10)
+        view.stride = lambda: (98304, 32768, 128, 2)
+        with self.assertRaisesRegex(ValueError, "stride 2: only 1 is allowed"):
+            hopper_ladder.tensor(view)
+
+
 class Calls(unittest.TestCase):
     """What contenders call, with which pointers."""
 
@@ -246,27 +273,49 @@ class Calls(unittest.TestCase):
 
     def library(self):
         functions = {name: mock.Mock(return_value=0) for name in (
-            "hl_attention", "hl_attention_e4m3", "hl_supports", "attn_fwd", "attn_fwd_e4m3", "flash_attention_3",
+            "hl_attention", "attn_fwd", "attn_fwd_e4m3", "flash_attention_3",
             "flash_attention_3_e4m3", "flash_attention_3_workspace", "hl_attention_backward", "attn_bwd",
             "flash_attention_3_backward", "flash_attention_3_backward_workspace")}
-        return types.SimpleNamespace(number=str.encode, **functions)
+        return types.SimpleNamespace(**functions)
 
     def call(self, contender, kind):
         self.assertIs(contender.prepare(self.problems[kind])(), self.output)
 
+    def record(self, library, function):
+        """The fields of the calls, as they were when the library got them."""
+        calls = []
+        fields = "stage", "causal", "type", "flags", "stream", "lse"
+
+        def note(call):
+            tensors = {name: getattr(call, name).data for name in ("q", "k", "v", "o", "d_o", "d_q", "d_k", "d_v")}
+            scales = [getattr(call, name).data for name in ("q_scale", "k_scale", "v_scale")]
+            calls.append({**{name: getattr(call, name) for name in fields}, **tensors, "scales": scales})
+            return 0
+
+        getattr(library, function).side_effect = note
+        return calls
+
     def test_a_stage(self):
-        for kind, number, name, addresses in (("f16", "03", "hl_attention", [10, 11, 12, 13]),
-                                              ("e4m3", "11c", "hl_attention_e4m3", [10, 11, 12, 13, 14, 15, 16]),
-                                              ("e4m3", "10", "hl_attention", [20, 21, 22, 13])):
+        for kind, number, dtype, addresses, scales in (("f16", "03", 0, [10, 11, 12, 13], [None] * 3),
+                                                       ("e4m3", "11c", 1, [10, 11, 12, 13], [14, 15, 16]),
+                                                       ("e4m3", "10", 0, [20, 21, 22, 13], [None] * 3)):
             with self.subTest(number):
                 library = self.library()
+                calls = self.record(library, "hl_attention")
                 self.call(contenders.stage(library, number, "name", kind), kind)
-                (got, shape, *tensors, stream), _ = getattr(library, name).call_args
-                self.assertEqual((got, shape.causal, stream), (number.encode(), 1, 40))
-                self.assertEqual([tensor.data for tensor in tensors], addresses)
-                self.assertEqual([scale.per_head for scale in tensors[4:]], [0] * len(tensors[4:]))
-                others = {"hl_attention", "hl_attention_e4m3"} - {name}
-                self.assertFalse(getattr(library, others.pop()).called)
+                self.assertEqual([call["flags"] for call in calls], [2, 0], "a check, then the call")
+                call = calls[1]
+                self.assertEqual((call["stage"], call["causal"], call["type"], call["stream"]),
+                                 (number.encode(), 1, dtype, 40))
+                self.assertEqual([call[name] for name in "qkvo"], addresses)
+                self.assertEqual(call["scales"], scales)
+
+    def test_a_stage_that_refuses(self):
+        library = self.library()
+        library.hl_attention.return_value = 2
+        library.hl_error = lambda: b"no"
+        with self.assertRaisesRegex(contenders.Refused, "^no$"):
+            contenders.stage(library, "03", "name").prepare(self.problems["f16"])
 
     def test_another_kernel(self):
         for kind, name, addresses in (("f16", "attn_fwd", [10, 11, 12, 13]),
@@ -294,11 +343,13 @@ class Calls(unittest.TestCase):
 
     def test_a_backward_stage(self):
         library = self.library()
+        calls = self.record(library, "hl_attention_backward")
         self.call_backward(backward.stage(library, "12", "name"))
-        (number, shape, *inputs, lse, d_q, d_k, d_v, stream), _ = library.hl_attention_backward.call_args
-        self.assertEqual((number, shape.causal, lse, stream), (b"12", 1, 22, 40))
-        self.assertEqual([tensor.data for tensor in inputs], [10, 11, 12, 21, 20], "Q, K, V, O, dO")
-        self.assertEqual([tensor.data for tensor in (d_q, d_k, d_v)], [13, 13, 13])
+        self.assertEqual([call["flags"] for call in calls], [2, 0])
+        call = calls[1]
+        self.assertEqual((call["stage"], call["causal"], call["lse"], call["stream"]), (b"12", 1, 22, 40))
+        self.assertEqual([call[name] for name in ("q", "k", "v", "o", "d_o")], [10, 11, 12, 21, 20])
+        self.assertEqual([call[name] for name in ("d_q", "d_k", "d_v")], [13, 13, 13])
         self.assertFalse(library.hl_attention.called)
 
     def test_other_backward_kernels(self):

@@ -3,8 +3,11 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "program.h"
+#include "sanitized.h"
 
 LibraryFunctions hl;
 FakeDriver *driver;
@@ -30,12 +33,8 @@ void load_library(void) {
   *(void **)&hl.error = find(library, "hl_error");
   *(void **)&hl.stage_count = find(library, "hl_stage_count");
   *(void **)&hl.stage = find(library, "hl_stage");
-  *(void **)&hl.supports = find(library, "hl_supports");
   *(void **)&hl.attention = find(library, "hl_attention");
-  *(void **)&hl.attention_lse = find(library, "hl_attention_lse");
-  *(void **)&hl.attention_e4m3 = find(library, "hl_attention_e4m3");
   *(void **)&hl.attention_backward = find(library, "hl_attention_backward");
-  *(void **)&hl.attention_backward_deterministic = find(library, "hl_attention_backward_deterministic");
   *(void **)&hl.release = find(library, "hl_release");
 }
 
@@ -45,11 +44,37 @@ void load_library_with_fake_driver(void) {
   load_library();
 }
 
-const HlShape small = {.batch = 2, .heads = 3, .seqlen = 100, .head_dim = 64, .causal = 1};
-
 HlTensor small_tensor(int index) { return (HlTensor){.data = (void *)(0x10000000ull * (unsigned)(index + 1))}; }
 
-HlStatus run_stage(const char *number, const HlShape *shape, void *stream) {
-  HlTensor q = small_tensor(0), k = small_tensor(1), v = small_tensor(2), o = small_tensor(3);
-  return hl.attention(number, shape, &q, &k, &v, &o, stream);
+const char *const tensor_names[BACKWARD_TENSORS] = {"q", "k", "v", "o", "d_o", "d_q", "d_k", "d_v"};
+
+HlTensor *tensor_of(HlCall *call, int index) {
+  HlTensor *const tensors[] = {&call->q, &call->k, &call->v, &call->o, &call->d_o, &call->d_q, &call->d_k, &call->d_v};
+  return tensors[index];
+}
+
+HlCall small_call(const char *number) {
+  HlCall call = {.stage = number, .batch = 2, .heads = 3, .seqlen = 100, .head_dim = 64, .causal = 1};
+  for (int i = 0; i < BACKWARD_TENSORS; i++) *tensor_of(&call, i) = small_tensor(i);
+  return call;
+}
+
+HlStatus run_stage(const char *number, void *stream) {
+  HlCall call = small_call(number);
+  call.stream = stream;
+  return hl.attention(&call);
+}
+
+void expect_right_on_emulator(const char *test) {
+  if (SANITIZED) cr_skip_test("what is preloaded into a program cannot have a sanitizer");
+  char tests[1000] = "", line[1200];
+  cr_assert_gt(readlink("/proc/self/exe", tests, sizeof tests - 1), 0);
+  snprintf(line, sizeof line, "%s --filter=gpu_library/%s", tests, test);
+  setenv("HL_GPU", "1", 1);
+  unsetenv("BXFI_MAP");  // of Criterion: it makes a process one that runs a single test
+  Output *output = run_line("hopper-run", line);
+  cr_expect_eq(output->code, 0, "%s%s", output->out, output->err);
+  cr_expect(strstr(output->err, "Tested: 1 | Passing: 1") && strstr(output->err, "no findings"), "%s%s", output->out,
+            output->err);
+  free(output);
 }

@@ -12,11 +12,8 @@ typedef struct LibraryFunctions {
   __typeof__(&hl_error) error;
   __typeof__(&hl_stage_count) stage_count;
   __typeof__(&hl_stage) stage;
-  __typeof__(&hl_supports) supports;
   __typeof__(&hl_attention) attention;
-  __typeof__(&hl_attention_lse) attention_lse;
-  __typeof__(&hl_attention_e4m3) attention_e4m3;
-  __typeof__(&hl_attention_backward) attention_backward, attention_backward_deterministic;
+  __typeof__(&hl_attention_backward) attention_backward;
   __typeof__(&hl_release) release;
 } LibraryFunctions;
 
@@ -30,14 +27,19 @@ void load_library_with_fake_driver(void);
 // A symbol of a shared library; fails the test when there is none.
 void *find_symbol(const char *path, const char *name);
 
-// Tensors of the small shape, far apart.
-extern const HlShape small;
+// A call of the stage for a small shape, with tensors 0 to 7, which lie far apart, and no lse.
+HlCall small_call(const char *number);
 HlTensor small_tensor(int index);
-// hl_attention of the tensors 0 to 3.
-HlStatus run_stage(const char *number, const HlShape *shape, void *stream);
+// hl_attention of that call, on a stream.
+HlStatus run_stage(const char *number, void *stream);
 
-// Those of hl_attention_backward: Q, K, V, O, dO, dQ, dK, dV.
-enum { BACKWARD_TENSORS = 8 };
+// A test of gpu_library in a process of its own, with the emulator in the place of the GPU: it passes, without a finding.
+void expect_right_on_emulator(const char *test);
+
+// The tensors of a call: Q, K, V, O, dO, dQ, dK, dV.
+enum { FORWARD_TENSORS = 4, BACKWARD_TENSORS = 8 };
+extern const char *const tensor_names[BACKWARD_TENSORS];
+HlTensor *tensor_of(HlCall *call, int index);
 
 // The status of a call, and the words of the error that it leaves.
 #define EXPECT_STATUS(call, status, words)                                                                             \

@@ -20,10 +20,10 @@ static bool launch_pass(Device *device, const Attention *a) {
   int seqlen = a->shape.seqlen, head_dim = a->shape.head_dim, causal = a->shape.causal, heads = a->shape.heads;
   DeviceAddress weights = a->workspace + heads * scores_size(&a->shape);
   long long tensor = (long long)seqlen * head_dim, square = (long long)seqlen * seqlen;
-  Matrices q = {.data = pointer(a->q), .pitch = head_dim, .distance = tensor};
-  Matrices k = {.data = pointer(a->k), .pitch = head_dim, .distance = tensor, .transposed = true};
-  Matrices v = {.data = pointer(a->v), .pitch = head_dim, .distance = tensor};
-  Matrices o = {.data = pointer(a->o), .pitch = head_dim, .distance = tensor};
+  Matrices q = {.data = pointer(a->q.address), .pitch = head_dim, .distance = tensor};
+  Matrices k = {.data = pointer(a->k.address), .pitch = head_dim, .distance = tensor, .transposed = true};
+  Matrices v = {.data = pointer(a->v.address), .pitch = head_dim, .distance = tensor};
+  Matrices o = {.data = pointer(a->o.address), .pitch = head_dim, .distance = tensor};
   Matrices s = {.data = pointer(a->workspace), .pitch = seqlen, .distance = square, .fp32 = true};
   Matrices p = {.data = pointer(weights), .pitch = seqlen, .distance = square};
   DeviceLaunch softmax = {

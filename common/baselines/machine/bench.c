@@ -109,7 +109,8 @@ static bool make_tiles(const Bench *bench, const Quantity *quantity, Arguments *
   int tiles = quantity->content == NEW_WORDS ? ALL_RUNS * arguments->rounds * quantity->steps : COPIES;
   Shape shape = {.batch = 1, .heads = 1, .seqlen = tiles * TILE_ROWS, .head_dim = 64};
   arguments->size = (uint64_t)tiles * TILE_BYTES;
-  return attention_tensor_map(bench->device, &shape, bench->memory, TILE_ROWS, &arguments->tiles);
+  return attention_tensor_map(bench->device, &shape, (DeviceTensor){.address = bench->memory}, TILE_ROWS,
+                              &arguments->tiles);
 }
 
 bool bench_launch(Bench *bench, const Quantity *quantity, int rounds, int launches) {

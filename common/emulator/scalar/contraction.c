@@ -54,7 +54,7 @@ typedef struct Search {
 
 // ---- instructions ----
 
-static bool is_float(unsigned type) { return type >= PTX_F16 && type <= PTX_F64; }
+static bool is_contractible(unsigned type) { return type >= PTX_F16 && type <= PTX_F64; }
 static bool is_packed(unsigned type) { return type == PTX_F16X2 || type == PTX_BF16X2; }
 
 static bool is_rounded(const PtxInstruction *source) {
@@ -64,12 +64,12 @@ static bool is_rounded(const PtxInstruction *source) {
 static bool has_opcode(const Inst *inst, const char *opcode) { return !strcmp(inst->source->opcode, opcode); }
 
 static bool is_product(const Inst *inst) {
-  return has_opcode(inst, "mul") && is_float(inst->type) && !inst->guarded && !(inst->flags & FORM_SAT) &&
+  return has_opcode(inst, "mul") && is_contractible(inst->type) && !inst->guarded && !(inst->flags & FORM_SAT) &&
          !is_rounded(inst->source);
 }
 
 static bool is_sum(const Inst *inst) {
-  return (has_opcode(inst, "add") || has_opcode(inst, "sub")) && is_float(inst->type) && !is_rounded(inst->source);
+  return (has_opcode(inst, "add") || has_opcode(inst, "sub")) && is_contractible(inst->type) && !is_rounded(inst->source);
 }
 
 static bool is_copy(const Search *search, const Inst *inst) {
@@ -94,7 +94,7 @@ static bool is_sign(const Inst *inst, const Inst *mul) {
 static bool is_division_with_branches(const Inst *inst) {
   PtxType type = ptx_instruction_type(inst->source);
   if (has_opcode(inst, "div") || has_opcode(inst, "rem"))
-    return is_float(type) ? is_rounded(inst->source) : type != PTX_U32;
+    return is_contractible(type) ? is_rounded(inst->source) : type != PTX_U32;
   if (has_opcode(inst, "rcp") || has_opcode(inst, "sqrt")) return is_rounded(inst->source);
   return has_opcode(inst, "rsqrt") && type == PTX_F64 && !ptx_has(inst->source, "ftz");
 }
@@ -133,7 +133,7 @@ static void find_starts(Search *search) {
 
 // ---- registers ----
 
-static Value *value_of(Search *search, Slot slot) {
+static Value *lane_operand(Search *search, Slot slot) {
   Value *value = &search->values[slot / SLOT_UNIT];
   if (value->block != search->block) *value = (Value){.block = search->block, .product = NONE};
   return value;
@@ -182,7 +182,7 @@ static bool is_read_from(Search *search, uint32_t pc, Slot slot) {
 
 // ---- the products and sums of a block ----
 
-static int add_product(Search *search, Inst *mul) {
+static int note_product(Search *search, Inst *mul) {
   search->products = host_grow(search->products, search->product_count, &search->product_capacity, sizeof(Product));
   search->products[search->product_count] = (Product){.mul = mul};
   return search->product_count++;
@@ -190,7 +190,7 @@ static int add_product(Search *search, Inst *mul) {
 
 static void hold(Search *search, Slot slot, Value value) {
   value.reads = 0;
-  *value_of(search, slot) = value;
+  *lane_operand(search, slot) = value;
   search->holders = host_grow(search->holders, search->holder_count, &search->holder_capacity, sizeof(Slot));
   search->holders[search->holder_count++] = slot;
 }
@@ -207,7 +207,7 @@ static bool is_written_since(const Search *search, Slot slot, const Inst *mul) {
 
 // The product that an operand of a sum is, or NONE. ptxas does not see that two signs, the first with .ftz, are none.
 static int use_product(Search *search, const Inst *sum, Slot operand, bool is_subtracted) {
-  const Value *value = value_of(search, operand);
+  const Value *value = lane_operand(search, operand);
   int number = value->product;
   if (number == NONE) return NONE;
   Product *product = &search->products[number];
@@ -226,7 +226,7 @@ static void add_sum(Search *search, Inst *inst) {
   const Slot operands[2] = {inst->a, inst->b};
   for (int i = 0; i < 2; i++) {
     sum.products[i] = use_product(search, inst, operands[i], i == 1 && has_opcode(inst, "sub"));
-    sum.negated[i] = value_of(search, operands[i])->negated;
+    sum.negated[i] = lane_operand(search, operands[i])->negated;
   }
   if (sum.products[0] != NONE && sum.products[0] == sum.products[1]) search->products[sum.products[0]].remains = true;
   search->sums = host_grow(search->sums, search->sum_count, &search->sum_capacity, sizeof(Sum));
@@ -237,7 +237,7 @@ static void add_sum(Search *search, Inst *inst) {
 static void pass_reads(Search *search, const Inst *inst, bool passes_on) {
   const Touch *touches = touches_of(search->program, inst);
   for (int t = 0; t < inst->touch_count; t++) {
-    Value *value = value_of(search, touches[t].slot);
+    Value *value = lane_operand(search, touches[t].slot);
     value->reads += !touches[t].written;
     bool uses = touches[t].written ? inst->guarded : !passes_on && !is_sum(inst);
     if (value->product != NONE && uses) use_value(search, value);
@@ -249,7 +249,7 @@ static void pass_writes(Search *search, uint32_t pc) {
   const Touch *touches = touches_of(search->program, inst);
   for (int t = 0; t < inst->touch_count; t++) {
     if (!touches[t].written) continue;
-    *value_of(search, touches[t].slot) = (Value){.block = search->block, .product = NONE};
+    *lane_operand(search, touches[t].slot) = (Value){.block = search->block, .product = NONE};
     search->written[touches[t].slot / SLOT_UNIT] = pc + 1;
   }
 }
@@ -258,7 +258,7 @@ static void pass_writes(Search *search, uint32_t pc) {
 static bool passes_product(Search *search, const Inst *inst, Value *source) {
   bool is_neg = has_opcode(inst, "neg");
   if (!is_neg && !is_copy(search, inst)) return false;
-  *source = *value_of(search, inst->a);
+  *source = *lane_operand(search, inst->a);
   if (source->product == NONE) return false;
   if (is_neg && (source->flushed || !is_sign(inst, search->products[source->product].mul))) return false;
   source->negated ^= is_neg;
@@ -274,14 +274,14 @@ static void pass(Search *search, uint32_t pc) {
   if (is_sum(inst)) add_sum(search, inst);
   pass_writes(search, pc);
   if (passes_on) hold(search, inst->d, source);
-  if (is_product(inst)) hold(search, inst->d, (Value){.block = search->block, .product = add_product(search, inst)});
+  if (is_product(inst)) hold(search, inst->d, (Value){.block = search->block, .product = note_product(search, inst)});
 }
 
 // A product that another block reads remains.
 static void leave_block(Search *search, uint32_t end) {
   uint32_t next[MOST_SUCCESSORS], count = program_successors(search->program, end - 1, MOST_SUCCESSORS, next);
   for (int h = 0; h < search->holder_count; h++) {
-    const Value *value = value_of(search, search->holders[h]);
+    const Value *value = lane_operand(search, search->holders[h]);
     if (value->product == NONE || value->reads == search->reads[search->holders[h] / SLOT_UNIT]) continue;
     for (uint32_t i = 0; i < count; i++)
       if (is_read_from(search, next[i], search->holders[h])) use_value(search, value);
@@ -333,7 +333,7 @@ typedef struct Keeper {
   Slot a, b;
 } Keeper;
 
-static void copy_lanes(Warp *warp, Slot to, Slot from, size_t size, Mask mask) {
+static void keep_lanes(Warp *warp, Slot to, Slot from, size_t size, Mask mask) {
   uint8_t *target = SLOT(warp, to, uint8_t);
   const uint8_t *source = SLOT(warp, from, uint8_t);
   EACH_LANE(mask, memcpy(target + (size_t)LANE * size, source + (size_t)LANE * size, size));
@@ -342,8 +342,8 @@ static void copy_lanes(Warp *warp, Slot to, Slot from, size_t size, Mask mask) {
 static void execute_keeping(Warp *warp, const Inst *inst, Mask mask) {
   const Keeper *keeper = inst->extra;
   size_t size = ptx_type_size(inst->type);
-  copy_lanes(warp, keeper->a, inst->a, size, mask);
-  copy_lanes(warp, keeper->b, inst->b, size, mask);
+  keep_lanes(warp, keeper->a, inst->a, size, mask);
+  keep_lanes(warp, keeper->b, inst->b, size, mask);
   keeper->mul.execute(warp, &keeper->mul, mask);
 }
 
