@@ -91,7 +91,7 @@ typedef struct Place {
 } Place;
 
 // The stride of a dimension with one element is not the caller's, but one that goes with the others.
-static Place place_of(const char *name, const HlTensor *tensor, const Shape *shape, int bytes, bool written) {
+static Place tensor_place(const char *name, const HlTensor *tensor, const Shape *shape, int bytes, bool written) {
   DeviceTensor t = tensor_with_strides(shape, (DeviceTensor){0, tensor->batch, tensor->head, tensor->row});
   DeviceTensor whole = tensor_with_strides(shape, (DeviceTensor){.address = 0});
   if (shape->batch == 1) t.batch = whole.batch;
@@ -145,7 +145,7 @@ static HlStatus check_strides(const Stage *stage, const Place *place, const Shap
   if (place->written && !rows_are_apart(place))
     return call_fail(HL_INVALID, "%s: " STRIDES "; rows that are written may not overlap", place->name,
                      STRIDES_OF(*place));
-  Place whole = place_of("", &(HlTensor){0}, shape, (int)place->bytes, false);
+  Place whole = tensor_place("", &(HlTensor){0}, shape, (int)place->bytes, false);
   if (stage->strided || !memcmp(place->stride, whole.stride, sizeof whole.stride)) return HL_OK;
   return call_fail(HL_UNSUPPORTED,
                    "%s: " STRIDES "; stage %s wants contiguous tensors: %" PRId64 ", %" PRId64 ", %" PRId64,
@@ -203,10 +203,10 @@ static Places list_places(const HlCall *call, bool backward, const Shape *shape)
   int in = call->type == HL_E4M3 ? 1 : 2, out = 2;  // bytes of an element
   return (Places){
       .count = backward ? 8 : 4,
-      .list = {place_of("q", &call->q, shape, in, false), place_of("k", &call->k, shape, in, false),
-               place_of("v", &call->v, shape, in, false), place_of("o", &call->o, shape, out, !backward),
-               place_of("d_o", &call->d_o, shape, in, false), place_of("d_q", &call->d_q, shape, out, true),
-               place_of("d_k", &call->d_k, shape, out, true), place_of("d_v", &call->d_v, shape, out, true)},
+      .list = {tensor_place("q", &call->q, shape, in, false), tensor_place("k", &call->k, shape, in, false),
+               tensor_place("v", &call->v, shape, in, false), tensor_place("o", &call->o, shape, out, !backward),
+               tensor_place("d_o", &call->d_o, shape, in, false), tensor_place("d_q", &call->d_q, shape, out, true),
+               tensor_place("d_k", &call->d_k, shape, out, true), tensor_place("d_v", &call->d_v, shape, out, true)},
   };
 }
 
@@ -278,7 +278,7 @@ static DeviceTensor tensor_of(const Places *places, int index) {
   return (DeviceTensor){place->address, place->stride[0], place->stride[1], place->stride[2]};
 }
 
-static DeviceAddress address_of(const void *data) { return (DeviceAddress)(uintptr_t)data; }
+static DeviceAddress tensor_address(const void *data) { return (DeviceAddress)(uintptr_t)data; }
 
 static Attention attention_of(const HlCall *call, const Shape *shape, const Places *places) {
   return (Attention){
@@ -292,10 +292,10 @@ static Attention attention_of(const HlCall *call, const Shape *shape, const Plac
       .d_q = tensor_of(places, 5),
       .d_k = tensor_of(places, 6),
       .d_v = tensor_of(places, 7),
-      .lse = address_of(call->lse),
-      .q_scale = address_of(call->q_scale.data),
-      .k_scale = address_of(call->k_scale.data),
-      .v_scale = address_of(call->v_scale.data),
+      .lse = tensor_address(call->lse),
+      .q_scale = tensor_address(call->q_scale.data),
+      .k_scale = tensor_address(call->k_scale.data),
+      .v_scale = tensor_address(call->v_scale.data),
       .scale_stride = call->q_scale.per_head,
       .deterministic = call->flags & HL_DETERMINISTIC,
   };
