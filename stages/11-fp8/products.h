@@ -95,7 +95,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
       int i = first + 8 * h;
       if (i < 0 || i >= problem.seqlen) continue;
       float scale = v_scale / sum[h];
-      half *to = this->self().output_row(tile.head, i) + lane % 4 * 4;
+      half *to = output_row(tile.head, i) + lane % 4 * 4;
 #pragma unroll
       for (int d = 0; d < HEAD_DIM / 16; d++) {
         const float *x = o + 8 * d + 2 * h;
@@ -104,7 +104,10 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
     }
   }
 
+  // Stage 11d's O may have strides. Here they would change how ptxas orders the whole loop.
+  static constexpr bool STRIDED = false;
   __device__ half *output_row(int head, int row) {
+    if (Self::STRIDED) return tensors.o + head * tensors.o_head + row * tensors.o_row;
     return tensors.o + ((int64_t)head * problem.seqlen + row) * HEAD_DIM;
   }
 

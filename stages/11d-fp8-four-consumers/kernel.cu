@@ -36,9 +36,8 @@
 template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {
   using Base = IntegerMax<Consumer, HEAD_DIM, CAUSAL>;
   using Base::s, Base::p, Base::t, Base::o, Base::sum, Base::factor, Base::q, Base::k, Base::v, Base::shared, Base::key;
-  using Base::tensors;
   using Base::wait, Base::release, Base::take_turn, Base::pass_turn, Base::problem, Base::warpgroup, Base::steps;
-  static constexpr bool WEIGHTS_IN_MEMORY = false;
+  static constexpr bool WEIGHTS_IN_MEMORY = false, STRIDED = true;
 
   // The weights of 32 keys, packed.
   template <int FROM> __device__ void weights_of_32() {
@@ -131,9 +130,6 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
     asm volatile("" : "+r"(seqlen));
     return CAUSAL ? key : (seqlen - 1) / KEYS * KEYS;
   }
-
-  // O with any strides. In stages 11 to 11c that would change how ptxas orders their whole loop.
-  __device__ half *output_row(int head, int row) { return tensors.o + head * tensors.o_head + row * tensors.o_row; }
 
   // Skips keys and values to the right of this warpgroup's rows.
   __device__ bool find_next() {
