@@ -154,15 +154,16 @@ static HazardKind read_kind(const Script *script, const char *text, HazardGrade 
 
 static void read_markers(Script *script, const char *source) {
   static const char *const roles[] = {"HAZARD", "OTHER", "ALSO"};
-  int line = 1;
+  char text[3][80];
+  int line = 1, length[3];
+  for (int role = 0; role < 3; role++)
+    length[role] = snprintf(text[role], sizeof text[role], " %s(%s)", roles[role], script->kernel);
   for (const char *at = source; *at; at++) {
     line += *at == '\n';
     for (int role = 0; role < 3; role++) {
-      char text[80];
-      int length = snprintf(text, sizeof text, " %s(%s)", roles[role], script->kernel);
-      if (strncmp(at, text, (size_t)length)) continue;
+      if (strncmp(at, text[role], (size_t)length[role])) continue;
       Marker marker = {.role = (int)role, .line = line};
-      if (role != OTHER_SIDE) marker.kind = read_kind(script, at + length + 2, &marker.grade);
+      if (role != OTHER_SIDE) marker.kind = read_kind(script, at + length[role] + 2, &marker.grade);
       if (script->marker_count == MAX_MARKERS) bad_comment(script, "too many markers");
       script->markers[script->marker_count++] = marker;
     }

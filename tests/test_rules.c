@@ -69,6 +69,23 @@ static EmulatorModule *load_kernels(Emulator *emulator) {
   return module;
 }
 
+typedef struct Loaded {
+  Emulator *emulator;
+  EmulatorModule *kernels;
+} Loaded;
+
+// An emulator for each schedule, which all cases of a test use: it reads a kernel once.
+static const Loaded *loaded(uint32_t schedule) {
+  static Loaded all[SCHEDULES];
+  Loaded *one = &all[schedule];
+  if (!one->emulator) {
+    one->emulator = emulator_open(&(EmulatorOptions){.hazards = true, .schedule = schedule, .step_limit = 1 << 26});
+    one->kernels = load_kernels(one->emulator);
+  }
+  emulator_clear_hazards(one->emulator);
+  return one;
+}
+
 static uint64_t upload(Emulator *emulator, const void *bytes, size_t size) {
   uint64_t address = emulator_alloc(emulator, size);
   cr_assert(emulator_write(emulator, address, bytes, size));
@@ -76,10 +93,10 @@ static uint64_t upload(Emulator *emulator, const void *bytes, size_t size) {
 }
 
 // Launches so many blocks in clusters of that size; 0: none.
-static void launch(Emulator *emulator, const char *kernel, unsigned blocks, unsigned threads, unsigned cluster,
+static void launch(const Loaded *on, const char *kernel, unsigned blocks, unsigned threads, unsigned cluster,
                    const RuleInput *in, uint64_t out) {
   EmulatorError error = {0};
-  uint64_t in_address = upload(emulator, in, sizeof *in);
+  uint64_t in_address = upload(on->emulator, in, sizeof *in);
   unsigned one = cluster ? 1 : 0;
   EmulatorLaunch launch = {.kernel = kernel,
                            .grid = {blocks, 1, 1},
@@ -87,7 +104,7 @@ static void launch(Emulator *emulator, const char *kernel, unsigned blocks, unsi
                            .cluster = {cluster, one, one},
                            .arguments = (const void *[]){&in_address, &out},
                            .argument_count = 2};
-  EmulatorStatus status = emulator_launch(emulator, load_kernels(emulator), &launch, &error);
+  EmulatorStatus status = emulator_launch(on->emulator, on->kernels, &launch, &error);
   cr_assert_neq(status, EMULATOR_INVALID, "%s", error.message);
 }
 
@@ -108,16 +125,16 @@ static void give_memory(Emulator *emulator, uint32_t blocks, RuleInput *in) {
 }
 
 static Outcome run_case(const Case *c, uint32_t schedule) {
-  Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .schedule = schedule, .step_limit = 1 << 26});
+  const Loaded *on = loaded(schedule);
+  Emulator *emulator = on->emulator;
   RuleInput in = {.threads = c->threads, .seed = schedule, .limit = 1 << 30, .variant = c->variant};
   Outcome outcome = {.out = {{0}}};
   give_memory(emulator, c->cluster ? c->cluster : 1, &in);
   if (c->program) memcpy(in.program, c->program, c->program_words * sizeof *c->program);
   uint64_t out_address = upload(emulator, outcome.out, sizeof outcome.out);
-  launch(emulator, c->kernel, c->cluster ? c->cluster : 1, c->threads, c->cluster, &in, out_address);
+  launch(on, c->kernel, c->cluster ? c->cluster : 1, c->threads, c->cluster, &in, out_address);
   cr_assert(emulator_read(emulator, outcome.out, out_address, sizeof outcome.out));
   outcome.heaviest = heaviest_of(emulator);
-  emulator_close(emulator);
   return outcome;
 }
 
@@ -228,15 +245,15 @@ Test(rules, loads_under_way) {
 // Two launches of two blocks: the second one sees what the first has stored.
 static Outcome run_end_case(uint32_t variant, uint32_t schedule) {
   enum { BLOCKS = 2 };
-  Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .schedule = schedule});
+  const Loaded *on = loaded(schedule);
+  Emulator *emulator = on->emulator;
   RuleInput in = {.variant = variant};
   Outcome outcome = {.out = {{0}}};
   give_memory(emulator, BLOCKS, &in);
   uint64_t out_address = upload(emulator, outcome.out, sizeof outcome.out);
-  for (in.seed = 0; in.seed < 2; in.seed++) launch(emulator, "end_rules", BLOCKS, END_THREADS, 0, &in, out_address);
+  for (in.seed = 0; in.seed < 2; in.seed++) launch(on, "end_rules", BLOCKS, END_THREADS, 0, &in, out_address);
   cr_assert(emulator_read(emulator, outcome.out, out_address, sizeof outcome.out));
   outcome.heaviest = heaviest_of(emulator);
-  emulator_close(emulator);
   return outcome;
 }
 
