@@ -108,7 +108,7 @@ plot: $(PLOTS) ## draws plots/data/*.csv as SVG
 format: ## formats all C and CUDA
 	git ls-files '*.c' '*.h' '*.cu' ':!tests/golden' ':!tests/hazards' | xargs clang-format -i
 clean: ## removes what was built; the CUDA compilers in build/cuda* stay
-	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) hopper-run stage-[0-9][0-9]* libhopper_ladder*.so baseline-*
+	rm -rf $(filter-out build/cuda build/cuda-%,$(wildcard build/*)) hopper-run stage-[0-9][0-9]* libhopper_ladder*.so baseline-* common/emulator/build
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)

@@ -181,7 +181,8 @@ Test(build, packages_come_from_the_systems_manager) {
 
 // A house of two rooms with a file in each, which have these includes and these calls.
 static int check_rooms(const char *low, const char *high) {
-  scratch_run("mkdir -p notes common/emulator/low common/emulator/high && touch common/emulator/emulator.h && "
+  scratch_run("mkdir -p notes common/emulator/low common/emulator/high && touch common/emulator/emulator.h "
+              "common/emulator/Makefile && "
               "for room in low high; do touch common/emulator/$room/$room.h; echo \"| \\`$room/\\` | |\"; done "
               ">notes/emulator.md");
   scratch_write("common/emulator/low/low.c", low);
@@ -200,7 +201,7 @@ Test(build, rooms_are_used_from_above_alone) {
   cr_expect_str_eq(scratch_output, "low/low reaches up to high/high: g\n");
   cr_expect_eq(scratch_run("mkdir common/emulator/cellar"), 0);
   cr_expect_eq(check_rooms("void f(void) {}", "void g(void) {}"), 1);
-  cr_expect(strstr(scratch_output, "common/emulator has cellar emulator.h high low"), "%s", scratch_output);
+  cr_expect(strstr(scratch_output, "common/emulator has Makefile cellar emulator.h high low"), "%s", scratch_output);
 }
 
 // Two files of one room may call each other in one direction.
@@ -277,4 +278,43 @@ Test(build, c_needs_no_nvcc) {
   cr_expect_not(strstr(scratch_output, "absent") || strstr(scratch_output, "deps.sh"), "%s", scratch_output);
   cr_assert_eq(scratch_run("make -n NVCC=absent build/common/device/gpu.o"), 0, "%s", scratch_output);
   cr_expect(strstr(scratch_output, "deps.sh nvcc"), "%s", scratch_output);
+}
+
+// Builds a copy of the emulator's folder with this compiler and these flags, and a program with it.
+static void build_emulator(const char *cc, const char *flags) {
+  char command[700];
+  snprintf(command, sizeof command,
+           "rm -rf alone && cp -rL \"$ROOT/common/emulator\" alone && rm -rf alone/build && "
+           "make -s -C alone -j2 CC=%s CFLAGS='%s' && "
+           "%s %s -Ialone \"$ROOT/tests/emulator/alone.c\" alone/build/libhopper_emulator.a -lm -pthread -o program && "
+           "env -i ./program",
+           cc, flags, cc, flags);
+  cr_expect_eq(scratch_run(command), 0, "%s %s: %s", cc, flags, scratch_output);
+  cr_expect_str_eq(scratch_output, "right\n");
+}
+
+Test(build, the_emulator_builds_by_itself) { build_emulator("cc", "-O0 -Wno-format-truncation"); }
+
+Test(build, the_emulator_has_no_warnings_of_clang) {
+  if (scratch_run("command -v clang")) cr_skip_test("there is no clang");
+  build_emulator("clang", "-O0 -Werror");
+}
+
+// -Wno-psabi: GCC has changed the layout of a structure that no other compiler's object will see.
+Test(build, the_emulator_runs_in_32_bits) {
+  static const char flags[] = "-O0 -m32 -msse2 -mfpmath=sse -Wno-psabi -Wno-format-truncation";
+  if (scratch_run("echo 'int main(void) { return sizeof(long) != 4; }' | cc -m32 -x c - -o probe && ./probe"))
+    cr_skip_test("the compiler or the system has no 32 bits (on Debian: gcc-multilib)");
+  build_emulator("cc", flags);
+}
+
+// x87 computes in 80 bits, which one line says.
+Test(build, the_emulator_refuses_arithmetic_in_more_bits) {
+  if (scratch_run("echo | cc -m32 -mfpmath=387 -dM -E - | grep '__FLT_EVAL_METHOD__ 2'")) cr_skip_test("not x86");
+  scratch_write("empty.c", "");
+  cr_expect_neq(
+      scratch_run("cc -m32 -mfpmath=387 -std=c11 -fsyntax-only -include \"$ROOT/common/emulator/warp/lanes.h\" "
+                  "empty.c"),
+      0);
+  cr_expect(strstr(scratch_output, "compile with -msse2 -mfpmath=sse"), "%s", scratch_output);
 }

@@ -9,7 +9,8 @@ NVDISASM = $(firstword $(wildcard $(CUDA)/bin/nvdisasm) $(shell command -v nvdis
 
 # The emulator views a register as several types, and rounds as the GPU does: no multiply-add is fused unasked.
 # No symbol of a program may stand in for one of a library that it loads: the driver and its tools bring many.
-# An object is compiled once, for programs and for libraries: position-independent.
+# An object is compiled once, for programs and for libraries: position-independent. common/emulator/Makefile compiles the
+# emulator by itself, with the same flags.
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes $(if $(WERROR),-Werror)
 ALL_CFLAGS := -std=c11 -D_DEFAULT_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) -march=$(ARCH) -pthread -fno-strict-aliasing \
   -ffp-contract=off $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all) $(CFLAGS)

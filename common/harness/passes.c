@@ -2,8 +2,8 @@
 // not fit.
 #include "stage.h"
 
-// Enough for the scores of batch 4, heads 32, seqlen 4096.
-static const size_t PASS_LIMIT = (size_t)8 << 30;
+// Enough for the scores of batch 4, heads 32, seqlen 4096; an eighth of it where a size has 32 bits.
+static const size_t PASS_LIMIT = (size_t)(SIZE_MAX > UINT32_MAX ? (uint64_t)8 << 30 : (uint64_t)1 << 30);
 enum { MAX_HEADS = 65535 };  // of one pass: the limit of gridDim.y and gridDim.z
 
 // At least one head, whatever its size.

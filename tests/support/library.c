@@ -67,12 +67,13 @@ HlStatus run_stage(const char *number, void *stream) {
 
 void expect_right_on_emulator(const char *test) {
   if (SANITIZED) cr_skip_test("what is preloaded into a program cannot have a sanitizer");
-  char tests[1000] = "", line[1200];
+  char tests[1000] = "", filter[100];
   cr_assert_gt(readlink("/proc/self/exe", tests, sizeof tests - 1), 0);
-  snprintf(line, sizeof line, "%s --filter=gpu_library/%s", tests, test);
+  snprintf(filter, sizeof filter, "--filter=gpu_library/%s", test);
   setenv("HL_GPU", "1", 1);
   unsetenv("BXFI_MAP");  // of Criterion: it makes a process one that runs a single test
-  Output *output = run_line("hopper-run", line);
+  const char *const arguments[] = {tests, filter, NULL};
+  Output *output = run_program("hopper-run", arguments);
   cr_expect_eq(output->code, 0, "%s%s", output->out, output->err);
   cr_expect(strstr(output->err, "Tested: 1 | Passing: 1") && strstr(output->err, "no findings"), "%s%s", output->out,
             output->err);

@@ -1,12 +1,15 @@
 // Memory with exact bounds: see region.h.
-#define _GNU_SOURCE  // memfd_create
+#define _GNU_SOURCE  // memfd_create, on Linux
 #include "region.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef __linux__
 #include <sys/mman.h>
 #include <unistd.h>
+#endif
 
 #include "../warp/host_memory.h"
 
@@ -14,6 +17,8 @@
 //
 // A large region is mapped to a file of poison, again and again. So a page costs time and memory when it is first written, and
 // the part that a program never touches costs nothing.
+
+#ifdef __linux__
 
 enum { LARGE = 32 << 20, POISON_FILE = 16 << 20 };
 
@@ -33,15 +38,15 @@ static void make_poison_file(void) {
   poison_file = file;
 }
 
-// NULL when the host cannot do it.
-static uint8_t *map_poison(uint64_t size) {
+// NULL when the host cannot do it, or need not.
+static uint8_t *map_poison(size_t size) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, make_poison_file);
   const int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_NORESERVE;
-  if (poison_file < 0) return NULL;
+  if (size < LARGE || poison_file < 0) return NULL;
   uint8_t *memory = mmap(NULL, size, access, flags | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return NULL;
-  for (uint64_t done = 0, part; done < size; done += part) {
+  for (size_t done = 0, part; done < size; done += part) {
     part = size - done < POISON_FILE ? size - done : POISON_FILE;
     if (mmap(memory + done, part, access, flags | MAP_FIXED, poison_file, 0) != MAP_FAILED) continue;
     munmap(memory, size);
@@ -50,18 +55,30 @@ static uint8_t *map_poison(uint64_t size) {
   return memory;
 }
 
+static void unmap_poison(void *memory, size_t size) { munmap(memory, size); }
+
+#else
+
+static uint8_t *map_poison(size_t size) { return (void)size, NULL; }
+static void unmap_poison(void *memory, size_t size) { (void)memory, (void)size; }
+
+#endif
+
+// False also when a host of 32 bits has no number for the size.
 static bool allocate_poisoned(Region *region) {
-  if (region->size >= LARGE) region->data = map_poison(region->size);
+  size_t size = (size_t)region->size;
+  if (size != region->size) return false;
+  region->data = map_poison(size);
   region->is_mapped = region->data != NULL;
   if (region->is_mapped) return true;
-  region->data = malloc(region->size ? region->size : 1);
-  if (region->data) memset(region->data, REGION_POISON, region->size);
+  region->data = malloc(size ? size : 1);
+  if (region->data) memset(region->data, REGION_POISON, size);
   return region->data != NULL;
 }
 
 static void free_data(Region *region) {
   if (region->is_mapped)
-    munmap(region->data, region->size);
+    unmap_poison(region->data, region->size);
   else if (!region->borrowed)
     free(region->data);
 }
@@ -186,8 +203,8 @@ Region *region_map(RegionTable *table, void *memory, uint64_t size, bool with_sh
 }
 
 Region *region_add_shared(RegionTable *table, uint64_t size, bool with_shadow) {
-  size_t rounded = (size + SHADOW_PAGE - 1) / SHADOW_PAGE * SHADOW_PAGE;
-  void *memory = aligned_alloc(SHADOW_PAGE, rounded ? rounded : SHADOW_PAGE);
+  uint64_t rounded = (size ? size + SHADOW_PAGE - 1 : SHADOW_PAGE) / SHADOW_PAGE * SHADOW_PAGE;
+  void *memory = rounded > SIZE_MAX ? NULL : aligned_alloc(SHADOW_PAGE, rounded);
   Region *region = memory ? region_map(table, memory, size, with_shadow) : NULL;
   if (!region) {
     free(memory);

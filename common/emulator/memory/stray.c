@@ -3,8 +3,11 @@
 
 #include <stdio.h>
 #include <string.h>
+
+#ifdef __linux__
 #include <sys/mman.h>
 #include <unistd.h>
+#endif
 
 #include "../check/variables.h"
 
@@ -85,14 +88,18 @@ static StrayText below_zero_text(const RegionTable *table, uint64_t address) {
 
 // ---- pointers that are none ----
 
-// Whether the host has memory there. What it has near an allocation that it shares with kernels, an index reaches that is too
-// large.
+// Whether the host has memory there, where it can be asked. What it has near an allocation that it shares with kernels, an
+// index reaches that is too large.
 static bool is_of_host(uint64_t address, const Region *near) {
   enum { NEAR = 1 << 20 };
   if (near && near->is_host && address + NEAR > near->base && address < near->base + near->size + NEAR) return false;
+#ifdef __linux__
   uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
   unsigned char resident;
   return address < 1ull << 47 && mincore((void *)(uintptr_t)(address / page * page), 1, &resident) == 0;
+#else
+  return false;
+#endif
 }
 
 // Below the windows of generic addresses, where neither the host nor the device has memory.

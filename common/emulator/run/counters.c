@@ -180,10 +180,12 @@ static void add_counters(EmulatorCounters *to, const EmulatorCounters *from) {
   for (int k = 0; k < COUNTER_KIND_COUNT; k++) to->value[k] += from->value[k];
 }
 
+static int compare_files(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }
+
 static LineCounters *line_entry(LineTable *table, const char *file, int line) {
   for (int i = 0; i < table->count; i++) {
     LineCounters *entry = &table->items[i];
-    if (entry->line == line && !strcmp(entry->file ? entry->file : "", file ? file : "")) return entry;
+    if (entry->line == line && !compare_files(entry->file, file)) return entry;
   }
   table->items = host_grow(table->items, table->count, &table->capacity, sizeof *table->items);
   LineCounters *entry = &table->items[table->count++];
@@ -232,10 +234,12 @@ void counters_collect(Emulator *emulator, const Program *program, Worker *worker
 
 EmulatorCounters emulator_counters(const Emulator *emulator) { return emulator->counters; }
 
+// No two are equal, or else their order would be the library's.
 static int most_instructions_first(const void *left, const void *right) {
   const LineCounters *a = left, *b = right;
   uint64_t x = a->counters.value[COUNTER_INST_EXECUTED], y = b->counters.value[COUNTER_INST_EXECUTED];
-  return x != y ? (x < y) - (x > y) : a->line - b->line;
+  if (x != y) return (x < y) - (x > y);
+  return a->line != b->line ? a->line - b->line : compare_files(a->file, b->file);
 }
 
 const LineCounters *emulator_line_counters(const Emulator *emulator, int *count) {

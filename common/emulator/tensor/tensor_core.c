@@ -64,7 +64,7 @@ ALWAYS_INLINE bool is_negative(Layout layout, uint32_t bits) {
 
 // True for an infinity or a NaN.
 ALWAYS_INLINE bool is_special(Layout layout, uint32_t bits) {
-  return (exponent_field(layout, bits) == (1u << layout.exponent_bits) - 1) &
+  return (int)(exponent_field(layout, bits) == (1u << layout.exponent_bits) - 1) &
          (layout.has_infinity | (fraction_field(layout, bits) == (1u << layout.fraction_bits) - 1));
 }
 

@@ -1,26 +1,35 @@
 // Memory of the host: see host_memory.h.
-#define _GNU_SOURCE  // program_invocation_short_name, madvise
+#define _GNU_SOURCE  // program_invocation_short_name, madvise, where they are
 #include "host_memory.h"
 
 #include <errno.h>
-#include <malloc.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#ifdef __GLIBC__
+#include <malloc.h>
 #include <sys/mman.h>
-#include <unistd.h>
+#endif
 
 enum { EXIT_CODE = 2 };  // as for any other request that this host cannot fulfil
 
 void out_of_memory(void) {
   static atomic_flag reported = ATOMIC_FLAG_INIT;
-  while (atomic_flag_test_and_set(&reported)) pause();  // another host thread is about to end the process
+  while (atomic_flag_test_and_set(&reported)) sched_yield();  // another host thread is about to end the process
+#ifdef __GLIBC__
+  const char *const program = program_invocation_short_name;
+#else
+  const char *const program = "error";
+#endif
   fflush(stdout);
-  fprintf(stderr, "%s: the emulator needs more memory than the host has; a smaller problem fits\n",
-          program_invocation_short_name);
-  _exit(EXIT_CODE);
+  fprintf(stderr, "%s: the emulator needs more memory than the host has; a smaller problem fits\n", program);
+  _Exit(EXIT_CODE);
 }
+
+#ifdef __GLIBC__
 
 // Extends the thread's heap, and asks for huge pages there.
 static void *extend_heap(size_t size) {
@@ -40,6 +49,12 @@ void host_prepare(void) {
   free(second);
   free(first);
 }
+
+#else
+
+void host_prepare(void) {}
+
+#endif
 
 void *host_allocate(size_t count, size_t size) {
   void *memory = calloc(count ? count : 1, size);

@@ -96,10 +96,10 @@ f64 rounded_multiply(f64 x, f64 y, Rounding rounding) {
 }
 
 // The quotient and the root of significands come from the host, rounded to nearest; then the remainder, which is a number
-// of f64, tells on which side of it the exact one lies. One unit of the last place of 64 bits stands for the rest.
+// of f64, tells on which side of it the exact one lies. One unit far below their 53 bits stands for the rest.
 static Exact beside(f64 nearest, f64 remainder, int exponent) {
   u64 bits = (u64)nearest;
-  return (Exact){false, exponent, bits - (remainder < 0), remainder < 0 ? ~0ull : remainder > 0};
+  return (Exact){false, exponent, bits - (remainder < 0), remainder > 0};
 }
 
 f64 rounded_divide(f64 x, f64 y, Rounding rounding) {
