@@ -4,9 +4,20 @@
 #include <fenv.h>
 #include <math.h>
 
+#include "emulator/warp/rounded.h"
 #include "support/run_ptx.h"
 
 TestSuite(floats);
+
+// Once in the host's modes, and once more as on hosts without: each test is a process of its own.
+#define ROUNDING_TEST(name)                                                                                            \
+  static void check_##name(void);                                                                                      \
+  Test(floats, name) { check_##name(); }                                                                               \
+  Test(floats, name##_by_software) {                                                                                   \
+    round_by_software();                                                                                               \
+    check_##name();                                                                                                    \
+  }                                                                                                                    \
+  static void check_##name(void)
 
 __extension__ typedef __float128 Quad;
 
@@ -130,7 +141,7 @@ EXPECT_F32(larger_nan_xorsign, isnan(x) || isnan(y)
   ROW(op ".rn.f32", f), ROW(op ".rz.f32", f), ROW(op ".rm.f32", f), ROW(op ".rp.f32", f), ROW(op ".rn.ftz.f32", f),    \
       ROW(op ".rz.ftz.f32", f), ROW(op ".rm.ftz.f32", f), ROW(op ".rp.ftz.f32", f)
 
-Test(floats, f32_arithmetic) {
+ROUNDING_TEST(f32_arithmetic) {
   const InstructionTest tests[] = {
       FTZ_SAT(F32_2, "add", add),
       FTZ_SAT(F32_2, "sub", sub),
@@ -341,7 +352,7 @@ EXPECT_F64(rsqrt_gross, gross(1 / sqrt(gross(x))))
 #define BITS_3(text, f) INSTRUCTION(text, "b64: f64 f64 f64", f, 0)
 #define ROUNDINGS(ROW, op, f) ROW(op ".rn.f64", f), ROW(op ".rz.f64", f), ROW(op ".rm.f64", f), ROW(op ".rp.f64", f)
 
-Test(floats, f64) {
+ROUNDING_TEST(f64) {
   const InstructionTest tests[] = {
       BITS_2("add.f64", add_f64),
       BITS_2("sub.f64", sub_f64),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "emulator/emulator.h"
+#include "emulator/warp/rounded.h"
 #include "golden/matrix_inputs.h"
 
 TestSuite(matrix_golden, .timeout = 120);
@@ -99,6 +100,10 @@ static void check_forms(const char *start, int count) {
 }
 
 Test(matrix_golden, mma_of_small_shapes) { check_forms("mma.sync.aligned.m8n8", 16); }
+Test(matrix_golden, mma_of_small_shapes_rounded_by_software) {
+  round_by_software();
+  check_forms("mma.sync.aligned.m8n8", 16);
+}
 Test(matrix_golden, mma) { check_forms("mma.sync.aligned.m16n8", 54); }
 Test(matrix_golden, sparse_mma) { check_forms("mma.sp", 36); }
 Test(matrix_golden, wgmma) { check_forms("wgmma.mma_async.sync", 41); }

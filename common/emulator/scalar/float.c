@@ -1,7 +1,7 @@
 // f32 and f64 arithmetic and the special functions. PTX ISA 9.7.3.
 //
 // The host's arithmetic is IEEE 754's, so +, -, *, /, fma and sqrt are the GPU's bit for bit. A rounding other than to
-// nearest is integer arithmetic on a wider result, and no mode of the host. The approximate functions are computed in double
+// nearest runs the same handler in another host mode, or one of its own by software (form_decode). The approximate functions are computed in double
 // and rounded once: no less exact than the GPU's, which are within 2 ulp of that.
 #include <math.h>
 
@@ -88,13 +88,21 @@ static void flush_lifted_sums(f32 *sums, const f32 *a, const f32 *b, const f32 *
 FMA_FTZ(fma_f32_ftz, false)
 FMA_FTZ(fma_f32_ftz_sat, true)
 
-// ---- f32 rounded toward zero, down or up ----
+// ---- f32 rounded toward zero, down or up by software ----
 
-// From a result that is exact, or rounded to odd, or so near to the exact one that no number of f32 is between.
+// From a result that is exact, or rounded to odd, or so near to the exact one that no number of f32 is between: what is
+// nearest to it, or that number's neighbour. The bits of a zero and of an infinity are next to their neighbours' too.
+ALWAYS_INLINE f32 narrow_wide(f64 wide, Rounding rounding) {
+  f32 nearest = (f32)wide;
+  u32 bits = f32_bits(nearest), negative = bits >> 31;
+  bool above = nearest > wide, below = nearest < wide;
+  bool shrinks = negative ? below : above, grows = negative ? above : below;
+  bool away = rounding == ROUND_DOWN ? negative : rounding == ROUND_UP && !negative;
+  return f32_from_bits(bits + (grows && away) - (shrinks && !away));
+}
+
 ALWAYS_INLINE f32 round_wide(f64 wide, Rounding rounding, bool ftz, bool sat) {
-  const SmallFormat format = FORMAT_F32;
-  f32 result = f32_from_bits(narrow(format, wide, rounding, false));
-  f32 lifted = f32_from_bits(narrow(format, wide * 0x1p126, rounding, false));  // as flush_lifted() has it
+  f32 result = narrow_wide(wide, rounding), lifted = narrow_wide(wide * 0x1p126, rounding);  // as flush_lifted() has it
   return result_f32(ftz && fabsf(lifted) < 1 ? (f32)copysign(0, wide) : result, ftz, sat);
 }
 

@@ -1,6 +1,7 @@
 // mma.sync and wmma.mma of f64: m8n8k4 and, of mma alone, m16n8k4, m16n8k8 and m16n8k16. PTX ISA 9.7.15.5.
 //
 // The tensor core adds one product after another to C, in the order of K, each by a fused multiply-add.
+#include <fenv.h>
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +16,9 @@ enum { COLUMNS = 8, MAX_ROWS = 16, MAX_K = 16, MAX_OWN = 8 };
 
 typedef struct MultiplyF64 {
   int rows, depth;
-  Rounding rounding;
+  int host_mode;      // in which the product is computed,
+  Rounding rounding;  // or to nearest and by software
+  void (*multiply)(Warp *warp, const struct MultiplyF64 *plan);
   Slot d[4], a[MAX_OWN], b[4], c[4];
 } MultiplyF64;
 
@@ -53,7 +56,9 @@ static void multiply_lanes(Warp *warp, const MultiplyF64 *plan) {
 static void execute_multiply_f64(Warp *warp, const Inst *inst, Mask mask) {
   const MultiplyF64 *plan = inst->extra;
   if (!fragment_whole_warp(warp, inst, mask)) return;
-  multiply_lanes(warp, plan);
+  fesetround(plan->host_mode);
+  plan->multiply(warp, plan);  // by a pointer, so that no compiler moves it out from between
+  fesetround(FE_TONEAREST);
   warp_counts(warp, inst)->flops += 2u * (unsigned)(plan->rows * COLUMNS * plan->depth);
 }
 
@@ -81,10 +86,13 @@ DecodeResult decode_multiply_f64(Decoder *decoder, const PtxInstruction *source,
   if (!exists) return decoder_error(decoder, source, "the shape must be .m8n8k4, .m16n8k4, .m16n8k8 or .m16n8k16");
   if (!element_modifiers(decoder, source, allowed)) return DECODE_FAILED;
   MultiplyF64 *plan = decoder_allocate(decoder, sizeof *plan);
-  int rounding = fragment_modifier(source, roundings);
+  int found = fragment_modifier(source, roundings);
+  Rounding rounding = found < 0 ? ROUND_NEAREST : (Rounding)found;
   plan->rows = m;
   plan->depth = k;
-  plan->rounding = rounding < 0 ? ROUND_NEAREST : (Rounding)rounding;
+  plan->rounding = rounds_by_software() ? rounding : ROUND_NEAREST;
+  plan->host_mode = host_mode(rounds_by_software() ? ROUND_NEAREST : rounding);
+  plan->multiply = multiply_lanes;
   inst->extra = plan;
   inst->execute = execute_multiply_f64;
   bool fit = decode_registers(decoder, source, 0, m / 4, plan->d) &&

@@ -1,11 +1,13 @@
 // Matches instructions against the tables of forms: forms.h.
 #include "forms.h"
 
+#include <fenv.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "machine.h"
 #include "operands.h"
+#include "rounded.h"
 
 // One element of a form's syntax: ".ftz" of "{.ftz}", or ".lo" of "mad.lo.s32".
 typedef struct Element {
@@ -149,13 +151,39 @@ DecodeResult form_operands(Decoder *decoder, const PtxInstruction *source, const
   return DECODED;
 }
 
+// A handler that computes to nearest, and the host's mode to run it in.
+typedef struct Rounded {
+  Execute *nearest;
+  int mode;
+} Rounded;
+
+static void execute_rounded(Warp *warp, const Inst *inst, Mask mask) {
+  const Rounded *rounded = inst->extra;
+  fesetround(rounded->mode);
+  rounded->nearest(warp, inst, mask);
+  fesetround(FE_TONEAREST);
+}
+
+static void decode_rounding(Decoder *decoder, const FormMatch *match, Inst *inst) {
+  if (match->rounding == ROUND_NEAREST) return;
+  if (rounds_by_software()) {
+    inst->flags |= (uint32_t)match->rounding << FORM_ROUNDING_SHIFT;
+    inst->execute = match->form->rounded;
+    return;
+  }
+  Rounded *rounded = decoder_allocate(decoder, sizeof *rounded);
+  *rounded = (Rounded){inst->execute, host_mode(match->rounding)};
+  inst->extra = rounded;
+  inst->execute = execute_rounded;
+}
+
 DecodeResult form_decode(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count, Inst *inst) {
   FormMatch match;
   DecodeResult result = form_find(decoder, source, forms, count, &match);
   if (result == DECODED) result = form_operands(decoder, source, match.form, inst);
   if (result != DECODED) return result;
-  inst->flags = match.flags | (uint32_t)match.rounding << FORM_ROUNDING_SHIFT;
-  inst->execute =
-      match.rounding == ROUND_NEAREST ? match.form->execute[match.flags & (FORM_FTZ | FORM_SAT)] : match.form->rounded;
+  inst->flags = match.flags;
+  inst->execute = match.form->execute[match.flags & (FORM_FTZ | FORM_SAT)];
+  decode_rounding(decoder, &match, inst);
   return DECODED;
 }

@@ -34,7 +34,7 @@ typedef struct Form {
   const char *operands;  // their types, the destination first; up to four sources
   Execute *execute[4];   // by FORM_FTZ and FORM_SAT
   const void *plan;      // what else the family needs to know of this form
-  Execute *rounded;      // executes the roundings of .rnd other than to nearest, of all options: form_rounding()
+  Execute *rounded;      // by software, the roundings of .rnd other than to nearest, with all options: form_rounding()
 } Form;
 
 // Lines of a table: a form without options; one with .ftz, .sat and .rnd, which have handlers of their own; one whose handler
@@ -68,7 +68,8 @@ DecodeResult form_find(Decoder *decoder, const PtxInstruction *source, const For
 // Fills the destination and the sources of inst from the form's types: a fourth source goes to d2.
 DecodeResult form_operands(Decoder *decoder, const PtxInstruction *source, const Form *form, Inst *inst);
 
-// Both of the above for families whose forms need nothing else: also sets execute and flags.
+// Both of the above for families whose forms need nothing else: also sets execute and flags. A rounding other than to
+// nearest wraps execute in a change of the host's rounding mode, whose arithmetic is IEEE 754's too, or is by software.
 DecodeResult form_decode(Decoder *decoder, const PtxInstruction *source, const Form *forms, int count, Inst *inst);
 
 // Of an instruction that form_decode() has decoded: its .rnd.

@@ -1,9 +1,42 @@
-// f64 arithmetic rounded toward zero, down or up: see rounded.h.
+// Rounding toward zero, down and up: see rounded.h.
 #include "rounded.h"
 
+#include <fenv.h>
 #include <math.h>
+#include <stdatomic.h>
 
 #include "float16.h"
+
+// ---- the host's modes ----
+
+int host_mode(Rounding rounding) {
+#if defined FE_TOWARDZERO && defined FE_DOWNWARD && defined FE_UPWARD
+  static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD, FE_TONEAREST};
+  return modes[rounding];
+#else
+  return (void)rounding, FE_TONEAREST;
+#endif
+}
+
+// Volatile, or else the compiler adds in another mode.
+static bool host_rounds(void) {
+  volatile f64 one = 1, little = 0x1p-60, sum;
+  fesetround(host_mode(ROUND_UP));
+  sum = one + little;
+  fesetround(FE_TONEAREST);
+  return sum > 1;
+}
+
+static _Atomic int by_software = -1;  // not yet known
+
+bool rounds_by_software(void) {
+  if (by_software < 0) by_software = !host_rounds();
+  return by_software;
+}
+
+void round_by_software(void) { by_software = true; }
+
+// ---- by software ----
 
 // An exact number other than an infinity or a NaN: (high * 2^64 + low) * 2^exponent.
 typedef struct Exact {

@@ -1,12 +1,19 @@
-// f64 arithmetic rounded toward zero, down or up, in integers: WebAssembly has no such modes, and where a host has them, a
-// change costs as much as the arithmetic. To nearest, the host's own arithmetic is IEEE 754's.
-//
-// What is a NaN or an infinity by IEEE 754, or the quotient of a zero, is as the host has it.
+// Rounding toward zero, down and up: in the host's modes, or by software on hosts whose fesetround does nothing, such as
+// WebAssembly. To nearest, every host's arithmetic is IEEE 754's.
 #pragma once
 
 #include "forms.h"
 #include "lanes.h"
 
+// Whether instructions are rounded by software. At the first call one sum in one of the host's modes decides.
+bool rounds_by_software(void);
+// From now on also where the host has modes, for tests.
+void round_by_software(void);
+// The value for the host's fesetround; to nearest where the host has no other.
+int host_mode(Rounding rounding);
+
+// f64 arithmetic in integers, with a rounding other than to nearest. What is a NaN or an infinity by IEEE 754, or the
+// quotient of a zero, is as the host has it.
 f64 rounded_add(f64 x, f64 y, Rounding rounding);
 f64 rounded_multiply(f64 x, f64 y, Rounding rounding);
 // x * y + z, rounded once.
