@@ -43,6 +43,13 @@ template <int COUNT> static __device__ __forceinline__ void wgmma_unread(float (
   for (int i = 0; i < COUNT; i++) asm volatile("" : "=f"(d[i]));
 }
 
+// COUNT registers of an array, from `first` on, as an array: a product has the registers of a whole array. `first` must be
+// constant once loops are unrolled.
+template <int COUNT, int SIZE>
+static __device__ __forceinline__ auto slice(float (&registers)[SIZE], int first) -> float (&)[COUNT] {
+  return *(float(*)[COUNT])(registers + first);
+}
+
 // ---- the matrix descriptor. PTX ISA 9.7.16.5.1 ----
 
 typedef enum Swizzle { SWIZZLE_NONE = 0, SWIZZLE_128B = 1, SWIZZLE_64B = 2, SWIZZLE_32B = 3 } Swizzle;

@@ -49,7 +49,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     wgmma_fence();
 #pragma unroll
     for (int d = 0; d < HEAD_DIM / 16; d++)
-      wgmma<N>(*(float(*)[N / 2]) s, columns_16(a, S::ROWS, d), columns_16(b, KEYS, d), d > 0);
+      wgmma<N>(slice<N / 2>(s, 0), columns_16(a, S::ROWS, d), columns_16(b, KEYS, d), d > 0);
     wgmma_commit();
   }
 

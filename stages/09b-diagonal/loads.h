@@ -14,10 +14,11 @@ template <int HEAD_DIM, bool CAUSAL> __device__ Tile find_tile(const Problem &pr
   const int ROWS = Shared<HEAD_DIM>::ROWS;
   Tile tile;
   if (CAUSAL) {
-    int first = t / (problem.group * problem.head_tiles) * problem.group;
-    int group = min(problem.group, problem.heads - first), i = t - first * problem.head_tiles;
-    tile.head = first + i % group;
-    tile.row = (problem.head_tiles - 1 - i / group) * ROWS - problem.lead;
+    int first_head = t / (problem.group * problem.head_tiles) * problem.group;  // of the group that tile t is in
+    int heads = min(problem.group, problem.heads - first_head);                 // the last group may have fewer
+    int number = t - first_head * problem.head_tiles;  // in the group: first its heads' last tiles, then those before
+    tile.head = first_head + number % heads;
+    tile.row = (problem.head_tiles - 1 - number / heads) * ROWS - problem.lead;
   } else {
     tile.head = t / problem.head_tiles;
     tile.row = t % problem.head_tiles * ROWS;

@@ -23,8 +23,8 @@ __device__ void scores_again(float (&s)[KEYS / 2], uint32_t queries, int first, 
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++) {
       ldmatrix(b, keys + swizzled(KEYS, 16 * n + key, 2 * d + lane / 8 % 2));
-      mma(*(float(*)[4])(s + 8 * n), a, b[0], b[1]);
-      mma(*(float(*)[4])(s + 8 * n + 4), a, b[2], b[3]);
+      mma(slice<4>(s, 8 * n), a, b[0], b[1]);
+      mma(slice<4>(s, 8 * n + 4), a, b[2], b[3]);
     }
   }
   __syncwarp();  // all lanes have read the keys, before one of them releases their slot

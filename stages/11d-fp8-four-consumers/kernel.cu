@@ -66,13 +66,13 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
     wgmma_fence();
 #pragma unroll
     for (int n = 0; n < KEYS / 32; n++)
-      wgmma_e4m3<TO - FROM>(*(float(*)[(TO - FROM) / 2])(t + FROM / 2), p[n], columns_32(b, n), n > 0);
+      wgmma_e4m3<TO - FROM>(slice<(TO - FROM) / 2>(t, FROM / 2), p[n], columns_32(b, n), n > 0);
     wgmma_commit();
   }
 
   // When they are done: O = O * factor + T.
   template <int FROM, int TO> __device__ void output_done() {
-    wgmma_results(*(float(*)[(TO - FROM) / 2])(t + FROM / 2));
+    wgmma_results(slice<(TO - FROM) / 2>(t, FROM / 2));
 #pragma unroll
     for (int i = FROM / 2; i < min(TO, HEAD_DIM) / 2; i++) o[i] = o[i] * factor[i / 2 % 2] + t[i];
     if (TO > HEAD_DIM)

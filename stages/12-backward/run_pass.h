@@ -12,8 +12,8 @@ __device__ Work find_work(const Problem &problem, unsigned number) {
   int head, tile;
   Part::find_tile(problem, number, head, tile);
   int row = tile * ROWS;
-  int begin = CAUSAL && PASS == KEYS ? row : 0;  // of the streamed rows
-  int end = CAUSAL && PASS == QUERIES ? min(row + ROWS, problem.seqlen) : problem.seqlen;
+  int begin = CAUSAL && PASS == OVER_KEYS ? row : 0;  // of the streamed rows
+  int end = CAUSAL && PASS == OVER_QUERIES ? min(row + ROWS, problem.seqlen) : problem.seqlen;
   return {head, row, begin / COLUMNS, (end + COLUMNS - 1) / COLUMNS};
 }
 

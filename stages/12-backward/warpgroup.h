@@ -1,7 +1,7 @@
 // What a warpgroup does in a pass of the backward pass, and the block's shared memory that it works in.
 #pragma once
 
-enum Pass { QUERIES, KEYS };
+enum Pass { OVER_QUERIES, OVER_KEYS };
 
 // A block's shared memory: its own tiles, and slots for streamed ones. In the pass over keys the columns of a product are
 // queries, and their shift and delta come with the tile. full completes when TMA has filled the slot, empty when all threads
@@ -95,7 +95,7 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
   static __device__ void find_tile(const Problem &problem, unsigned number, int &head, int &tile) {
     head = number / problem.head_tiles, tile = number % problem.head_tiles;
     // Causal: the longest tile first. In the pass over keys that is tile 0 already.
-    if (PASS == QUERIES) tile = problem.head_tiles - 1 - tile;
+    if (PASS == OVER_QUERIES) tile = problem.head_tiles - 1 - tile;
   }
 
   __device__ void start() {
@@ -103,7 +103,7 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
     for (int i = 0; i < HEAD_DIM / 2; i++) d0[i] = d1[i] = 0;
     size_t first = (size_t)head * problem.head_tiles * ROWS + row + 16 * warp + lane / 4;
 #pragma unroll
-    for (int h = 0; h < 2 && PASS == QUERIES; h++) {
+    for (int h = 0; h < 2 && PASS == OVER_QUERIES; h++) {
       shift[h] = problem.shift[first + 8 * h];
       delta[h] = problem.delta[first + 8 * h];
     }
@@ -145,11 +145,14 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
     accumulate(sum, a, streamed);
   }
 
+  // How many keys a query may see.
+  __device__ int visible_keys(int query) { return CAUSAL ? min(query + 1, problem.seqlen) : problem.seqlen; }
+
   // Whether the streamed tile that begins at `column` has hidden scores in the warpgroup's rows. One corner decides: where
   // rows are queries, the first row and the last column; where they are keys, the last row and the first column. Queries past
   // the last one need no mask: their shift is minus infinity.
   __device__ bool needs_mask(int column) {
-    if (PASS == QUERIES) return column + COLUMNS > (CAUSAL ? min(row + 1, problem.seqlen) : problem.seqlen);
+    if (PASS == OVER_QUERIES) return column + COLUMNS > visible_keys(row);
     return CAUSAL && column < row + WARPGROUP_ROWS - 1;
   }
 
@@ -160,15 +163,14 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
 #pragma unroll
     for (int i = 0; i < COLUMNS / 2; i++) {
       int own = first_row + i / 2 % 2 * 8, streamed = first_column + i / 4 * 8 + i % 2;
-      bool hidden =
-          PASS == KEYS ? streamed < own : streamed >= (CAUSAL ? min(own + 1, problem.seqlen) : problem.seqlen);
+      bool hidden = PASS == OVER_QUERIES ? streamed >= visible_keys(own) : streamed < own;
       if (hidden) s[i] = -INFINITY;
     }
   }
 
   // shift or delta of the query that s[i] belongs to: one of this thread's two rows, or the column.
   __device__ float of_query(const float (&own)[2], const float (&streamed)[COLUMNS], int i) {
-    return PASS == QUERIES ? own[i / 2 % 2] : streamed[i / 4 * 8 + lane % 4 * 2 + i % 2];
+    return PASS == OVER_QUERIES ? own[i / 2 % 2] : streamed[i / 4 * 8 + lane % 4 * 2 + i % 2];
   }
 
   // P in the place of Q K^T: exp(score - lse), as a power of 2.
@@ -187,9 +189,10 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
   // Starts loading the pair of streamed tiles t into a slot.
   __device__ void fill(int slot, int t) {
     uint32_t full = shared_address(shared.full + slot);
-    mbarrier_arrive_expect(full, sizeof shared.streamed[slot] + (PASS == KEYS ? 2 * sizeof shared.shift[slot] : 0));
+    const int terms_bytes = PASS == OVER_KEYS ? sizeof shared.shift[slot] + sizeof shared.delta[slot] : 0;
+    mbarrier_arrive_expect(full, sizeof shared.streamed[slot] + terms_bytes);
     load<HEAD_DIM>(shared.streamed[slot], shared.full[slot], tensors.streamed, t * COLUMNS, head);
-    if (PASS == KEYS) {
+    if (PASS == OVER_KEYS) {
       size_t first = (size_t)head * problem.head_tiles * ROWS + t * COLUMNS;
       bulk_load(shared_address(shared.shift[slot]), problem.shift + first, full, sizeof shared.shift[slot]);
       bulk_load(shared_address(shared.delta[slot]), problem.delta + first, full, sizeof shared.delta[slot]);
@@ -223,8 +226,8 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
     wgmma_results(s);
     if (needs_mask(t * COLUMNS)) mask(t * COLUMNS);
     weights();
-    if (PASS == KEYS) accumulate(d1, s, second);
-    wgmma_wait<PASS == KEYS ? 1 : 0>();
+    if (PASS == OVER_KEYS) accumulate(d1, s, second);
+    wgmma_wait<PASS == OVER_KEYS ? 1 : 0>();  // dP is complete; in the pass over keys, dV runs on
     wgmma_results(dp);
     score_gradients();
     return first;
@@ -235,7 +238,7 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
     accumulate(d0, dp, first);
     wgmma_wait<0>();
     wgmma_results(d0);
-    if (PASS == KEYS) wgmma_results(d1);
+    if (PASS == OVER_KEYS) wgmma_results(d1);
     release();
   }
 
@@ -254,7 +257,7 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
   __device__ void store() {
     barrier_sync(1 + warpgroup, WARPGROUP);  // until now, products of the other three warps may read the own tiles
     store(d0, problem.scale, shared.own[0], &tensors.out[0]);
-    if (PASS == KEYS) store(d1, 1, shared.own[1], &tensors.out[1]);
+    if (PASS == OVER_KEYS) store(d1, 1, shared.own[1], &tensors.out[1]);
     if (lane == 0) tma_store_wait<0>();
   }
 };

@@ -32,20 +32,20 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_64(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  run_pass<64, KEYS, false, OnePass<64, false>>(tensors, problem, sums);
+  run_pass<64, OVER_KEYS, false, OnePass<64, false>>(tensors, problem, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_64_causal(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  run_pass<64, KEYS, true, OnePass<64, true>>(tensors, problem, sums);
+  run_pass<64, OVER_KEYS, true, OnePass<64, true>>(tensors, problem, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_128(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  run_pass<128, KEYS, false, OnePass<128, false>>(tensors, problem, sums);
+  run_pass<128, OVER_KEYS, false, OnePass<128, false>>(tensors, problem, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_128_causal(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  run_pass<128, KEYS, true, OnePass<128, true>>(tensors, problem, sums);
+  run_pass<128, OVER_KEYS, true, OnePass<128, true>>(tensors, problem, sums);
 }

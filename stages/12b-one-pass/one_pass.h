@@ -16,8 +16,8 @@ __device__ float *part_of(const QuerySums &sums, int tile, int part, int thread)
 }
 
 template <int HEAD_DIM, bool CAUSAL, class MEMORY = OnePassShared<HEAD_DIM>>
-struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
-  using Base = Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY>;
+struct OnePass : Warpgroup<HEAD_DIM, OVER_KEYS, CAUSAL, MEMORY> {
+  using Base = Warpgroup<HEAD_DIM, OVER_KEYS, CAUSAL, MEMORY>;
   using Base::COLUMNS, Base::shared, Base::problem, Base::warpgroup, Base::warp, Base::lane, Base::head, Base::row;
   using Base::dp, Base::d0, Base::d1, Base::store;
   const QuerySums *sums;

@@ -109,7 +109,7 @@ template <int HEAD_DIM, bool CAUSAL, class Keys, class Queries>
 __device__ void run_roles(const Tensors &tensors, const Problem &problem, const QuerySums &sums) {
   extern __shared__ __align__(1024) char memory[];  // the pattern of a 128-byte swizzle begins at multiples of 1024
   typename Keys::Memory &shared = *(typename Keys::Memory *)memory;
-  Work work = find_work<HEAD_DIM, KEYS, CAUSAL, Keys>(problem, Keys::own_tile(shared, sums));
+  Work work = find_work<HEAD_DIM, OVER_KEYS, CAUSAL, Keys>(problem, Keys::own_tile(shared, sums));
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // tells ptxas that all lanes have the same
   int thread = threadIdx.x % WARPGROUP, row = work.row + warpgroup % WARPGROUPS * WARPGROUP_ROWS;
   if (threadIdx.x == THREADS) {  // the thread that loads does both: so its first loads wait for no barrier

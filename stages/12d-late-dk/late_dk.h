@@ -26,12 +26,16 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
   // Causal: all first tiles of some heads, then all second ones, and so on, because the first have the most queries. What these
   // heads' blocks share should fit into the L2 cache: Q, dO and the sums of dQ, 8 bytes an element.
   static __device__ void find_tile(const Problem &problem, int number, int &head, int &tile) {
+    if (!CAUSAL) {
+      head = number / problem.head_tiles, tile = number - head * problem.head_tiles;
+      return;
+    }
     int heads_in_l2 = min(16, max(1, (32 << 20) / (8 * HEAD_DIM * problem.seqlen)));
-    int first_head = CAUSAL ? number / (heads_in_l2 * problem.head_tiles) * heads_in_l2 : number / problem.head_tiles;
-    int heads = CAUSAL ? min(heads_in_l2, (int)gridDim.x / problem.head_tiles - first_head) : 1;
-    int rest = number - first_head * problem.head_tiles;
-    head = first_head + rest % heads;
-    tile = rest / heads;
+    int first_head = number / (heads_in_l2 * problem.head_tiles) * heads_in_l2;      // of the group that the tile is in
+    int heads = min(heads_in_l2, (int)gridDim.x / problem.head_tiles - first_head);  // the last group may have fewer
+    int number_in_group = number - first_head * problem.head_tiles;
+    head = first_head + number_in_group % heads;
+    tile = number_in_group / heads;
   }
 
   // A turn is the right to issue S and dK, as in stage 08b. All threads of both key warpgroups count: they wait or pass.
@@ -90,7 +94,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
 
   // All steps of `part`, then dK of the last tile. dV goes over V, of which each key warpgroup reads only its own rows.
   template <class Part> __device__ void run(Part &part, int first, int tiles) {
-    this->Warpgroup<HEAD_DIM, KEYS, CAUSAL, LateShared<HEAD_DIM>>::start();
+    this->Warpgroup<HEAD_DIM, OVER_KEYS, CAUSAL, LateShared<HEAD_DIM>>::start();
 #pragma unroll
     for (int i = 0; i < COLUMNS / 4; i++) a[i / 4][i % 4] = 0;
     int last = 0;
