@@ -1,6 +1,6 @@
-// Every stage that is built, on the emulator: right, and no hazard; attention kernels over shapes, inputs and schedules.
-// And that this means something: kernels that were broken on purpose must not pass. The suite gpu_stages does the same on
-// a GPU (make test-gpu).
+// Every stage that is built, on the emulator: right, and no hazard; attention kernels over shapes, inputs and
+// schedules. And that this means something: kernels that were broken on purpose must not pass. The suite gpu_stages
+// does the same on a GPU (make test-gpu).
 #define _GNU_SOURCE  // memmem, mempcpy
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -68,12 +68,12 @@ static void expect_right(const char *stage, const char *options) {
   free(output);
 }
 
-// How many runs of a list a build has. Sanitizers look for mistakes in the C code of emulator and harness, in which more
-// shapes of a kernel take the same paths; a run takes four times as long.
+// How many runs of a list a build has. Sanitizers look for mistakes in the C code of emulator and harness, in which
+// more shapes of a kernel take the same paths; a run takes four times as long.
 static int runs_of(int all, int under_sanitizers) { return SANITIZED ? under_sanitizers : all; }
 
-// Whether the stage runs what is for the host's code alone: inputs, references, reading PTX. Under sanitizers one stage of
-// each kind stands for all: forward, e4m3, backward.
+// Whether the stage runs what is for the host's code alone: inputs, references, reading PTX. Under sanitizers one stage
+// of each kind stands for all: forward, e4m3, backward.
 static bool tests_host_code(const char *stage) {
   static const char *const kinds[] = {"stage-05", "stage-11", "stage-12b"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -140,8 +140,8 @@ static void inputs_of_three_blocks(const char *stage) {
   expect_right_on_inputs(stage, "--seqlen=300 --heads=1", runs_of(inputs_of(stage), 0));
 }
 
-// A row's sum of 2^127 and more. And from stage 06 on more blocks of keys than the ring has places, while maxima rise: a
-// place given back too early or never.
+// A row's sum of 2^127 and more. And from stage 06 on more blocks of keys than the ring has places, while maxima rise:
+// a place given back too early or never.
 static void inputs_of_many_blocks(const char *stage) {
   expect_right(stage, "--input=cliff --seqlen=512 --heads=1");
   if (SANITIZED || strcmp(stage, "stage-06") < 0) return;
@@ -283,8 +283,8 @@ static bool same_bits(const char *stage, const char *options, int schedules) {
 }
 
 // Without --deterministic, six schedules give four or five results at each, with a mask two or three. So four schedules
-// agree at all three in less than one case in a thousand. With a mask, the blocks of stage 12d that run at the same time
-// have the same tile of several heads: of one head, two of them add to one tile of dQ.
+// agree at all three in less than one case in a thousand. With a mask, the blocks of stage 12d that run at the same
+// time have the same tile of several heads: of one head, two of them add to one tile of dQ.
 static const char *const of_many_blocks[] = {"--seqlen=550 --heads=1", "--seqlen=640 --head-dim=128 --heads=1",
                                              "--seqlen=500 --head-dim=128 --heads=1 --causal"};
 enum { SHAPES_OF_MANY_BLOCKS = sizeof of_many_blocks / sizeof *of_many_blocks, ORDERS = 4 };
@@ -447,8 +447,8 @@ Test(stages, a_note_is_no_fault) {
   cr_expect(strstr(output->out, "\nnote: setmaxnreg misuse"), "%s", output->out);
 }
 
-// A counter that is not 0 at the end is a fault of the next launch. Here atomicInc became a maximum, with two tiles for two
-// blocks: all that is asked for is more than there is, and the result is right.
+// A counter that is not 0 at the end is a fault of the next launch. Here atomicInc became a maximum, with two tiles for
+// two blocks: all that is asked for is more than there is, and the result is right.
 static void left_counter_is_wrong(const char *stage, int causal_kernels) {
   int count;
   char *ptx = replace(embedded_ptx(stage), "atom.global.inc.u32", "atom.global.max.u32", &count);

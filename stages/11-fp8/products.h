@@ -18,8 +18,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
     wgmma_commit();
   }
 
-  // The weights of keys FROM to TO in e4m3. Of every 8 columns a thread has two neighbours in S, but four as A. So p[n][j]
-  // takes two from 8 columns and two from the next 8, and V^T has its keys in that order.
+  // The weights of keys FROM to TO in e4m3. Of every 8 columns a thread has two neighbours in S, but four as A. So
+  // p[n][j] takes two from 8 columns and two from the next 8, and V^T has its keys in that order.
   template <int FROM, int TO> __device__ void pack_keys() {
 #pragma unroll
     for (int n = FROM / 32; n < TO / 32; n++)
@@ -82,8 +82,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] = 0;
   }
 
-  // O / sum, straight to global memory. V^T's row order gives a thread four neighbouring columns of every 16. The tile's
-  // number is read again from beside its queries: to keep it would cost registers while products run.
+  // O / sum, straight to global memory. V^T's row order gives a thread four neighbouring columns of every 16. The
+  // tile's number is read again from beside its queries: to keep it would cost registers while products run.
   __device__ void store(const float (&)[2], int slot, int, int) {
     Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem, shared.tile[slot]);
     float v_scale = shared.v_scale[slot];

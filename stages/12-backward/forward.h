@@ -1,6 +1,6 @@
-// The forward pass, which the harness runs before the backward pass and does not time: O, and the log-sum-exp of each query.
-// It goes through the tiles as the pass over queries does, with the online softmax of stage 02. own[1], which is dO there, is
-// Q once more: loaded and not used.
+// The forward pass, which the harness runs before the backward pass and does not time: O, and the log-sum-exp of each
+// query. It goes through the tiles as the pass over queries does, with the online softmax of stage 02. own[1], which is
+// dO there, is Q once more: loaded and not used.
 //
 //   lse = log(sum of exp(score - max)) + max, where shift = -max log2(e), so max = -shift log(2)
 #pragma once
@@ -18,8 +18,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Forward : Warpgroup<HEAD_DIM, OVER_Q
     sum[0] = sum[1] = 0;
   }
 
-  // Lowers each row's shift when the tile has a new maximum, and multiplies the row's sums of the older tiles by the same
-  // power of 2 by which their weights become smaller.
+  // Lowers each row's shift when the tile has a new maximum, and multiplies the row's sums of the older tiles by the
+  // same power of 2 by which their weights become smaller.
   __device__ void raise_max() {
     float factor[2];
 #pragma unroll

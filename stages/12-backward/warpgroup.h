@@ -3,9 +3,9 @@
 
 enum Pass { OVER_QUERIES, OVER_KEYS };
 
-// A block's shared memory: its own tiles, and slots for streamed ones. In the pass over keys the columns of a product are
-// queries, and their shift and delta come with the tile. full completes when TMA has filled the slot, empty when all threads
-// have released it.
+// A block's shared memory: its own tiles, and slots for streamed ones. In the pass over keys the columns of a product
+// are queries, and their shift and delta come with the tile. full completes when TMA has filled the slot, empty when
+// all threads have released it.
 template <int HEAD_DIM, int SLOT_COUNT = SLOTS> struct Shared {
   enum { COLUMNS = COLUMNS_OF(HEAD_DIM), SLOTS = SLOT_COUNT };
   half own[2][ROWS * HEAD_DIM];
@@ -45,9 +45,9 @@ __device__ void load(half (&to)[2][SIZE], uint64_t &full, const TensorMap (&maps
 
 // ---- a warp's part of a gradient ----
 
-// Stores scale times a warp's sixteen rows of a gradient: as fp16 to its rows of a tile in shared memory, then with TMA, which
-// leaves out rows past the last one. The tile has TILE_ROWS rows; `rows` is the address of the warp's. Column, row and head
-// say where they go. Lane 0 has begun a group of stores.
+// Stores scale times a warp's sixteen rows of a gradient: as fp16 to its rows of a tile in shared memory, then with
+// TMA, which leaves out rows past the last one. The tile has TILE_ROWS rows; `rows` is the address of the warp's.
+// Column, row and head say where they go. Lane 0 has begun a group of stores.
 template <int COLUMNS, int TILE_ROWS>
 __device__ void store_rows(const float (&d)[COLUMNS / 2], float scale, uint32_t rows, const TensorMap *map, int column,
                            int row, int head, int lane) {
@@ -80,8 +80,8 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
   Ring<SLOTS> ring;     // the slot of the next tile to compute on
   Ring<SLOTS> loading;  // of the thread that loads: the slot of the next tile to load
 
-  // Element i of a product is row l / 4 + 8 (i / 2 % 2) of the warp's sixteen, column 8 (i / 4) + 2 (l % 4) + i % 2, where l
-  // is the lane. The pass over keys has the transposes of Q K^T, P, dP and dS here.
+  // Element i of a product is row l / 4 + 8 (i / 2 % 2) of the warp's sixteen, column 8 (i / 4) + 2 (l % 4) + i % 2,
+  // where l is the lane. The pass over keys has the transposes of Q K^T, P, dP and dS here.
   float s[COLUMNS / 2];      // Q K^T, then weights P
   float dp[COLUMNS / 2];     // dP, then dS
   float d0[HEAD_DIM / 2];    // the gradient of the first own tensor: dQ or dK
@@ -109,8 +109,8 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
     }
   }
 
-  // Starts to = own streamed^T, for the warpgroup's rows. Ordinary instructions have read and written the registers of `to`
-  // since the last product; wgmma_fence orders these accesses before the new product's writes.
+  // Starts to = own streamed^T, for the warpgroup's rows. Ordinary instructions have read and written the registers of
+  // `to` since the last product; wgmma_fence orders these accesses before the new product's writes.
   __device__ void product(float (&to)[COLUMNS / 2], const half *own, const half *streamed) {
     uint64_t a = k_major(shared_address(own) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
     uint64_t b = k_major(shared_address(streamed));
@@ -121,8 +121,8 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
     wgmma_commit();
   }
 
-  // P or dS as fp16, the A of a product. A thread holds the same elements of A as of the accumulator that they were computed
-  // in, so they never leave the thread.
+  // P or dS as fp16, the A of a product. A thread holds the same elements of A as of the accumulator that they were
+  // computed in, so they never leave the thread.
   __device__ void pack_factors(Factors &a, const float (&x)[COLUMNS / 2]) {
 #pragma unroll
     for (int n = 0; n < COLUMNS / 16; n++)
@@ -148,16 +148,16 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
   // How many keys a query may see.
   __device__ int visible_keys(int query) { return CAUSAL ? min(query + 1, problem.seqlen) : problem.seqlen; }
 
-  // Whether the streamed tile that begins at `column` has hidden scores in the warpgroup's rows. One corner decides: where
-  // rows are queries, the first row and the last column; where they are keys, the last row and the first column. Queries past
-  // the last one need no mask: their shift is minus infinity.
+  // Whether the streamed tile that begins at `column` has hidden scores in the warpgroup's rows. One corner decides:
+  // where rows are queries, the first row and the last column; where they are keys, the last row and the first column.
+  // Queries past the last one need no mask: their shift is minus infinity.
   __device__ bool needs_mask(int column) {
     if (PASS == OVER_QUERIES) return column + COLUMNS > visible_keys(row);
     return CAUSAL && column < row + WARPGROUP_ROWS - 1;
   }
 
-  // Hidden scores become minus infinity, which makes P 0. Hidden are keys past the last one (pass over queries; in the pass
-  // over keys they are own rows, which are not stored) and, with a causal mask, keys after the query.
+  // Hidden scores become minus infinity, which makes P 0. Hidden are keys past the last one (pass over queries; in the
+  // pass over keys they are own rows, which are not stored) and, with a causal mask, keys after the query.
   __device__ void mask(int column) {
     int first_row = row + 16 * warp + lane / 4, first_column = column + lane % 4 * 2;  // this thread's
 #pragma unroll
@@ -212,10 +212,10 @@ template <int HEAD_DIM, Pass PASS, bool CAUSAL, class MEMORY = Shared<HEAD_DIM>>
     return __shfl_sync(0xffffffff, ring.slot, 0);  // the same in all lanes: ptxas sees it and drops the shuffle
   }
 
-  // The first part of a step, for one pair of streamed tiles: P and dS, in s and dp, and in the pass over keys the start of dV.
-  // While the tensor cores compute, the thread that loads gives the next pair to TMA: it passes `next`, and all others -1. That
-  // pair's slot is the one of the step before, so this thread waits until all warps have ended that step. Returns the first
-  // streamed tile.
+  // The first part of a step, for one pair of streamed tiles: P and dS, in s and dp, and in the pass over keys the
+  // start of dV. While the tensor cores compute, the thread that loads gives the next pair to TMA: it passes `next`,
+  // and all others -1. That pair's slot is the one of the step before, so this thread waits until all warps have ended
+  // that step. Returns the first streamed tile.
   __device__ const half *begin_step(int t, int next) {
     int slot = wait_for_pair();
     const half *first = shared.streamed[slot][0], *second = shared.streamed[slot][1];

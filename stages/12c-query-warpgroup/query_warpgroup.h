@@ -1,8 +1,9 @@
-// The one pass with three warpgroups. Two own keys: they compute scores, dP, dS, dV and dK. The third owns no rows: it loads
-// the tiles, takes dS from the others through a ring, and computes and adds dQ.
+// The one pass with three warpgroups. Two own keys: they compute scores, dP, dS, dV and dK. The third owns no rows: it
+// loads the tiles, takes dS from the others through a ring, and computes and adds dQ.
 #pragma once
 
-// ds_full completes when all key warps have put their part of dS into the slot, ds_empty when the query warps are done with it.
+// ds_full completes when all key warps have put their part of dS into the slot, ds_empty when the query warps are done
+// with it.
 template <int HEAD_DIM, class Pairs = Shared<HEAD_DIM>> struct BlockShared : Pairs {
   unsigned own_tile;
   uint64_t ds_full[DS_SLOTS], ds_empty[DS_SLOTS];
@@ -80,7 +81,8 @@ struct QueryWarpgroup : OnePass<HEAD_DIM, CAUSAL, MEMORY> {
     this->load_streamed(first);
   }
 
-  // The same thread loads the other pairs, SLOTS - 1 steps ahead. Both parts of dQ together would need twice the registers.
+  // The same thread loads the other pairs, SLOTS - 1 steps ahead. Both parts of dQ together would need twice the
+  // registers.
   __device__ void run(int first, int tiles) {
     __syncwarp();
     mbarrier_wait(shared_address(&shared.own_full), 0);

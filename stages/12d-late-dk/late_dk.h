@@ -1,5 +1,5 @@
-// Stage 12c's warpgroups with products under the other work. A key warpgroup computes the weights of a tile while the tensor
-// cores compute dK of the tile before, and dS while they compute dV. Its first scores do not wait for V.
+// Stage 12c's warpgroups with products under the other work. A key warpgroup computes the weights of a tile while the
+// tensor cores compute dK of the tile before, and dS while they compute dV. Its first scores do not wait for V.
 #pragma once
 
 template <int HEAD_DIM> struct PairsShared : Shared<HEAD_DIM, PAIR_SLOTS> {
@@ -23,8 +23,8 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
   static constexpr bool TAKE_TURNS = HEAD_DIM == 64, FIRST_APART = false;  // and no code of its own for the first step
   Factors a;  // dS of the tile before: the A of its dK, which runs in the next step
 
-  // Causal: all first tiles of some heads, then all second ones, and so on, because the first have the most queries. What these
-  // heads' blocks share should fit into the L2 cache: Q, dO and the sums of dQ, 8 bytes an element.
+  // Causal: all first tiles of some heads, then all second ones, and so on, because the first have the most queries.
+  // What these heads' blocks share should fit into the L2 cache: Q, dO and the sums of dQ, 8 bytes an element.
   static __device__ void find_tile(const Problem &problem, int number, int &head, int &tile) {
     if (!CAUSAL) {
       head = number / problem.head_tiles, tile = number - head * problem.head_tiles;
@@ -38,7 +38,8 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
     tile = number_in_group / heads;
   }
 
-  // A turn is the right to issue S and dK, as in stage 08b. All threads of both key warpgroups count: they wait or pass.
+  // A turn is the right to issue S and dK, as in stage 08b. All threads of both key warpgroups count: they wait or
+  // pass.
   __device__ void take_turn() {
     if (TAKE_TURNS) barrier_sync(TURNS + warpgroup, THREADS);
   }
@@ -56,8 +57,9 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
     }
   }
 
-  // One pair of streamed tiles; `last` is the slot of the one before. dK is one tile late: it runs under this tile's weights,
-  // and dV under this tile's dS. In the first step a is 0, so dK adds zeros, and there is one copy of the loop's body.
+  // One pair of streamed tiles; `last` is the slot of the one before. dK is one tile late: it runs under this tile's
+  // weights, and dV under this tile's dS. In the first step a is 0, so dK adds zeros, and there is one copy of the
+  // loop's body.
   __device__ void step(int t, int &last, bool first) {
     int slot = this->wait_for_pair();
     take_turn();
