@@ -19,9 +19,8 @@ template <int HEAD_DIM, class Pairs = Shared<HEAD_DIM>> struct BlockShared : Pai
 };
 static_assert(sizeof(BlockShared<64>) == ONE_PASS_SHARED_BYTES(64, SLOTS, DS_SLOTS), "see tiles.h");
 
-template <int HEAD_DIM, bool CAUSAL, class MEMORY = BlockShared<HEAD_DIM>>
-struct KeyWarpgroup : OnePass<HEAD_DIM, CAUSAL, MEMORY> {
-  using Base = OnePass<HEAD_DIM, CAUSAL, MEMORY>;
+template <int HEAD_DIM, bool CAUSAL> struct KeyWarpgroup : OnePass<HEAD_DIM, CAUSAL, BlockShared<HEAD_DIM>> {
+  using Base = OnePass<HEAD_DIM, CAUSAL, BlockShared<HEAD_DIM>>;
   using Base::COLUMNS, Base::shared, Base::problem, Base::lane, Base::row, Base::s, Base::dp, Base::d0, Base::d1;
   Ring<DS_SLOTS> ds;  // the slot for the next dS
 
