@@ -1,6 +1,6 @@
-// How fast the emulator is, and how much memory its hazard checks take: `make bench-emulator` prints it. The argument is
-// the PTX of tests/ptx/cuda/bench.cu; the other kernels are those of support/workloads.c. What runs on one core is timed in
-// CPU time, so that other work on the machine matters little.
+// How fast the emulator is, and how much memory its hazard checks take: `make bench-emulator` prints it. The argument
+// is the PTX of tests/ptx/cuda/bench.cu; the other kernels are those of support/workloads.c. What runs on one core is
+// timed in CPU time, so that other work on the machine matters little.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +44,8 @@ typedef struct Timed {
   uint64_t instructions;  // of threads
 } Timed;
 
-// Launches a kernel of up to three square matrices and their size, or of an array and a number: two buffers unless it asks for
-// fewer are zeros that the host wrote.
+// Launches a kernel of up to three square matrices and their size, or of an array and a number: two buffers unless it
+// asks for fewer are zeros that the host wrote.
 static Timed launch_compiled(Compiled compiled, const char *kernel, const unsigned grid[2], const unsigned block[2],
                              int buffers, size_t bytes, int number, int host_threads, bool hazards) {
   EmulatorError error = {0};

@@ -1,5 +1,5 @@
-// What a report says must be changed, where it follows from an address or from the order of the reports. tests/hazards/advice.cu
-// has the kernels for what follows from the program.
+// What a report says must be changed, where it follows from an address or from the order of the reports.
+// tests/hazards/advice.cu has the kernels for what follows from the program.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// The harness's part of the backward pass: the fp64 gradients against finite differences of the fp64 forward pass, the limit
-// against kernels that are right and kernels that are nearly right, and what the report says.
+// The harness's part of the backward pass: the fp64 gradients against finite differences of the fp64 forward pass, the
+// limit against kernels that are right and kernels that are nearly right, and what the report says.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -309,8 +309,8 @@ Test(backward, limit_stops_nearly_right_kernels) {
   for (int i = 0; i < 2; i++) problem_free(&problems[i]);
 }
 
-// dO so large that dV exceeds fp16, as the sum over queries of P = 1, 1/2, 1/3, ... times 60000: a kernel that stores fp16's
-// largest number is wrong.
+// dO so large that dV exceeds fp16, as the sum over queries of P = 1, 1/2, 1/3, ... times 60000: a kernel that stores
+// fp16's largest number is wrong.
 Test(backward, limit_stops_a_kernel_that_saturates) {
   Problem problem =
       make_problem((Shape){.batch = 1, .heads = 1, .seqlen = 20, .head_dim = DIM, .causal = true}, INPUT_ONES, 1);

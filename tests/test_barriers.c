@@ -26,7 +26,8 @@ static void launch_with(Machine *machine, const uint32_t *in, uint32_t *out, siz
   machine_download(machine, out, to, out_size);
 }
 
-// Every thread gets what all threads' predicates give, plain and negated. `set` of them are true, from thread `first` on.
+// Every thread gets what all threads' predicates give, plain and negated. `set` of them are true, from thread `first`
+// on.
 static void vote(int first, int set) {
   static const char text[] = BEGIN
       "ld.global.u32 %v, [%i]; setp.ne.u32 %p, %v, 0;\n"
@@ -111,8 +112,8 @@ Test(barriers, counts_that_are_none) {
                "lanes of one warp name different barriers or counts");
 }
 
-// A warp that arrives as a whole ends a phase for 32 threads at once, so two warps need no order. Lanes that may arrive one
-// by one do.
+// A warp that arrives as a whole ends a phase for 32 threads at once, so two warps need no order. Lanes that may arrive
+// one by one do.
 Test(barriers, a_barrier_of_one_warp_that_two_use) {
   expect_silence(BEGIN "barrier.cta.sync.aligned 1, 32;\n" END);
   expect_first(BEGIN "barrier.cta.sync 1, 32;\n" END, HAZARD_BARRIER_MISUSE,
@@ -133,7 +134,8 @@ Test(barriers, a_single_warp_beside_two) {
                HAZARD_BARRIER_MISUSE, "barrier 1: ");
 }
 
-// The lower halves of warps 0 and 1 meet warp 2, which has written. The upper halves meet each other, and know nothing of it.
+// The lower halves of warps 0 and 1 meet warp 2, which has written. The upper halves meet each other, and know nothing
+// of it.
 Test(barriers, lanes_at_another_barrier_learn_nothing) {
   expect_first(BEGIN "mov.u32 %v, tile; setp.eq.u32 %p, %t, 0; @%p st.shared.u32 [%v], 0;\nbar.sync 0;\n"
                      "setp.ge.u32 %p, %t, 64; @%p st.shared.u32 [%v], 1; @%p bra LOWER;\n"

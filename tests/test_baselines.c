@@ -1,5 +1,6 @@
 // baseline-cublas where there is no GPU: what it says, and its softmax on the emulator. Its products are cuBLAS's; the
-// suite gpu_baselines runs it whole (make test-gpu). baseline-machine on the emulator: its kernels, but not their times.
+// suite gpu_baselines runs it whole (make test-gpu). baseline-machine on the emulator: its kernels, but not their
+// times.
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <math.h>
@@ -165,8 +166,8 @@ static Output *run_without(const char *instruction, int count) {
   return output;
 }
 
-// A kernel that does less than it says is WRONG: for most, one instruction less is enough. Exponentials and maxima come to
-// rest, so only all of them are missed.
+// A kernel that does less than it says is WRONG: for most, one instruction less is enough. Exponentials and maxima come
+// to rest, so only all of them are missed.
 Test(machine, missing_instructions_are_seen) {
   static const struct {
     const char *instruction;

@@ -1,5 +1,6 @@
-// Blocks that wait for each other: cooperative launches and grid.sync(), and flags between the blocks of ordinary launches,
-// which get on as far as an H100 holds them at a time. What orders the blocks' accesses, and a missing order as a race.
+// Blocks that wait for each other: cooperative launches and grid.sync(), and flags between the blocks of ordinary
+// launches, which get on as far as an H100 holds them at a time. What orders the blocks' accesses, and a missing order
+// as a race.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -189,8 +189,8 @@ Test(counters, copies_reach_the_l2_cache, .init = plain_only) {
   counter_runs_free(&runs);
 }
 
-// The words that the banks of shared memory read and write. 16 bytes more are not the copies': read by a launch without a
-// cluster, written by one with.
+// The words that the banks of shared memory read and write. 16 bytes more are not the copies': read by a launch without
+// a cluster, written by one with.
 Test(counters, copies_in_shared_memory, .init = plain_only) {
   enum { WORD = 4, OTHER_BYTES = 16 };
   CounterRuns runs = counter_runs();
@@ -316,8 +316,8 @@ Test(counters, special_function_pipe, .init = plain_only) {
   counter_runs_free(&runs);
 }
 
-// A wgmma is four instructions of the tensor pipe, one for each warp. ncu counts operations of bf16 alone. The wavefronts
-// of shared memory that it counts for a wgmma, of no kind, are its operands' bytes.
+// A wgmma is four instructions of the tensor pipe, one for each warp. ncu counts operations of bf16 alone. The
+// wavefronts of shared memory that it counts for a wgmma, of no kind, are its operands' bytes.
 Test(counters, tensor, .init = plain_only) {
   enum { M = 64, K = 16, WARPS = 4, WAVEFRONT = 128 };
   CounterRuns runs = counter_runs();

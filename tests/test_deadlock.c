@@ -251,8 +251,8 @@ Test(deadlock, places_that_do_not_fit_are_counted) {
   cr_expect_str_eq(end + strlen(end) - strlen(" like these\n"), " like these\n");
 }
 
-// Lesson 07's first mistake: three warps of a warpgroup have their registers and wait in wgmma for the fourth, which asks
-// for more than there are.
+// Lesson 07's first mistake: three warps of a warpgroup have their registers and wait in wgmma for the fourth, which
+// asks for more than there are.
 Test(deadlock, too_many_registers_are_told_before_what_waits_for_them) {
   Launched launched = launch(
       HEADER ".entry k() .maxntid 256 .minnctapersm 2 { .reg .u32 %b, %a, %z; .reg .b64 %d, %x; .reg .f32 %f<4>;\n"

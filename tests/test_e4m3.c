@@ -1,5 +1,5 @@
-// e4m3 problems: the type, quantisation and rotation, the report, and the limit against models of kernels that are right
-// and of kernels that are nearly right.
+// e4m3 problems: the type, quantisation and rotation, the report, and the limit against models of kernels that are
+// right and of kernels that are nearly right.
 #include <criterion/criterion.h>
 #include <fenv.h>
 #include <stdlib.h>
@@ -71,7 +71,8 @@ static float scale_of(const Problem *problem, int tensor, size_t head) {
   return problem->scales[tensor][head * (size_t)problem->scale_stride];
 }
 
-// Expects each head's largest element to be 448 times its scale, or smaller if the tensor's scale is that of another head.
+// Expects each head's largest element to be 448 times its scale, or smaller if the tensor's scale is that of another
+// head.
 static void expect_scales(const Problem *problem, int tensor) {
   size_t size = problem->elements / problem->heads;
   double all = 0;
@@ -120,8 +121,8 @@ static double dot(const double *a, const double *b, int size) {
   return sum;
 }
 
-// The matrix has the rotated unit vectors as rows: they have length 1 and are perpendicular, and all their elements are of
-// one size.
+// The matrix has the rotated unit vectors as rows: they have length 1 and are perpendicular, and all their elements are
+// of one size.
 Test(e4m3, rotation_is_orthogonal_and_spreads) {
   static double rows[128][128];
   for (int size = 64; size <= 128; size *= 2)

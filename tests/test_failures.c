@@ -18,7 +18,8 @@ static int lines_of(const char *text) {
   return lines;
 }
 
-// Runs a command, which has $ROOT: it must end with the code, and print one line on standard error, with the words in it.
+// Runs a command, which has $ROOT: it must end with the code, and print one line on standard error, with the words in
+// it.
 static void expect_failure(const char *command, int code, const char *words) {
   char whole[1500];
   snprintf(whole, sizeof whole, "(%s) 2>errors; code=$?; cat errors; exit $code", command);
@@ -52,8 +53,8 @@ Test(failures, out_of_memory_is_told) {
 
 // ---- names ----
 
-// nvcc writes the name of a source file into the PTX with \\, \" and the bytes of other letters in octal digits. The report
-// must find the file, and so the source lines, under its own name.
+// nvcc writes the name of a source file into the PTX with \\, \" and the bytes of other letters in octal digits. The
+// report must find the file, and so the source lines, under its own name.
 Test(failures, a_source_file_may_have_any_name) {
   static const char *const names[][2] = {
       {"with a space", "with a space"}, {"\303\274mlaut", "\\303\\274mlaut"},
@@ -198,8 +199,8 @@ Test(failures, the_default_step_limit_grows_with_the_problem) {
 
 // ---- folders that cannot be written ----
 
-// What a script prints where a file stands in the way of the folder that it needs; a disk that is full or a tree that is
-// read-only look the same to it.
+// What a script prints where a file stands in the way of the folder that it needs; a disk that is full or a tree that
+// is read-only look the same to it.
 static void expect_no_folder(const char *script, const char *folder) {
   char command[300], words[200];
   snprintf(command, sizeof command, "sh \"$ROOT\"/common/build/%s", script);

@@ -33,7 +33,8 @@ static unsigned expect_number(const Sample *sample, const unsigned *codes, Opera
   // An H200 flushes a product below 2^-14 even when rounding would lift it there; all other results once rounded.
   bool tiny_product = !strncmp(sample->text, "mul", 3) && fabs((double)high) < 0x1p-14;
   if (ftz && !is_nan) code = tiny_product ? code & 0x8000 : flush(format, code);
-  if (has_modifier(sample, ".oob") && ((codes[0] & 0x7fff) == 0x7ff7 || (codes[1] & 0x7fff) == 0x7ff7)) return 0;  // OOB-NaN
+  bool has_oob_nan = (codes[0] & 0x7fff) == 0x7ff7 || (codes[1] & 0x7fff) == 0x7ff7;
+  if (has_modifier(sample, ".oob") && has_oob_nan) return 0;
   unsigned one = format == &small_f16 ? 0x3c00 : 0x3f80;
   if (has_modifier(sample, ".sat")) return is_nan || code & 0x8000 ? 0 : code > one ? one : code;
   if (has_modifier(sample, ".relu") && !is_nan && code & 0x8000) return 0;

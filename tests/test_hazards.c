@@ -1,6 +1,7 @@
-// Every hazard: the kernels of tests/hazards, faulty and repaired. A faulty kernel must be reported by the hazard's name
-// and at its line in every schedule, for hazards are found by rule and not by luck; its repaired twin must run without a
-// report and give the same result in every schedule. tests/hazards/kernels.h tells how the kernels are marked.
+// Every hazard: the kernels of tests/hazards, faulty and repaired. A faulty kernel must be reported by the hazard's
+// name and at its line in every schedule, for hazards are found by rule and not by luck; its repaired twin must run
+// without a report and give the same result in every schedule. tests/hazards/kernels.h tells how the kernels are
+// marked.
 //
 // HAZARD_PTX_DIR is a folder of PTX made from tests/hazards: NAME.faulty.ptx and NAME.repaired.ptx.
 #include <criterion/criterion.h>

@@ -111,8 +111,8 @@ Test(im2col, sees_what_a_convolution_does) {
   }
 }
 
-// In the first image of 4 x 4 pixels the box ends one pixel before the right and the lower edge, and begins one before the
-// others: rows of four from -1 to 2. The second image follows.
+// In the first image of 4 x 4 pixels the box ends one pixel before the right and the lower edge, and begins one before
+// the others: rows of four from -1 to 2. The second image follows.
 Test(im2col, goes_on_in_the_next_image) {
   Image image = make_image(4, (const int[4]){4, 4, 2}, 16, (Filter){3, 1, 1, 1}, EMULATOR_SWIZZLE_NONE);
   int at[EMULATOR_TENSOR_RANK];

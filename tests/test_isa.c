@@ -39,8 +39,8 @@ static Device open_device(void) {
   return device;
 }
 
-// Runs a probe. What the emulator refuses to launch it for, "" when it does not: a static string. A module that holds it
-// is loaded all the same: a program may never launch the kernel.
+// Runs a probe. What the emulator refuses to launch it for, "" when it does not: a static string. A module that holds
+// it is loaded all the same: a program may never launch the kernel.
 static const char *refusal(const char *probe) {
   static EmulatorError error;
   char kernel[TEXT_SIZE], text[2 * TEXT_SIZE];

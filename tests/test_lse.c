@@ -1,5 +1,5 @@
-// The log-sum-exp of the forward pass, --lse: right on the emulator, and refused by a stage that does not store it. A test of
-// the reference is in test_backward.c.
+// The log-sum-exp of the forward pass, --lse: right on the emulator, and refused by a stage that does not store it. A
+// test of the reference is in test_backward.c.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static void expect_right(const char *options) {
   free(output);
 }
 
-// Tiles with rows behind the sequence, and with a causal mask before it: a store there would hit another head's rows. Two
-// heads and one, so that the last head's neighbour is the end of the array.
+// Tiles with rows behind the sequence, and with a causal mask before it: a store there would hit another head's rows.
+// Two heads and one, so that the last head's neighbour is the end of the array.
 Test(lse, lengths_and_masks) {
   static const int seqlens[] = {100, 1, 63, 129, 193, 300};
   for (size_t i = 0; i < (SANITIZED ? 1 : sizeof seqlens / sizeof *seqlens); i++)

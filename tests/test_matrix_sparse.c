@@ -68,7 +68,8 @@ Test(matrix_sparse, a_constant_is_repeated_while_it_is_read) {
   EXPECT_HAZARDS(tests);
 }
 
-// wgmma.fence is for accumulators and the registers of A. nvcc computes metadata behind the fence, from what stood before it.
+// wgmma.fence is for accumulators and the registers of A. nvcc computes metadata behind the fence, from what stood
+// before it.
 Test(matrix_sparse, metadata_needs_no_fence) {
   static const HazardTest tests[] = {
       {PREPARE FENCE "add.u32 %r20, %r20, 0;\n" SPARSE COMMIT WAIT, HAZARD_KIND_COUNT, 128, 0, false, NULL},

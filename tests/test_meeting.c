@@ -1,5 +1,5 @@
-// .sync instructions that the lanes of a warp execute at several places of the program. The H200's results of the plain cases
-// are in tests/rules; here are operands that stand in each other's way.
+// .sync instructions that the lanes of a warp execute at several places of the program. The H200's results of the plain
+// cases are in tests/rules; here are operands that stand in each other's way.
 #include <criterion/criterion.h>
 #include <stdio.h>
 

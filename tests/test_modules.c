@@ -210,8 +210,8 @@ static uint32_t number_at(const EmulatorModule *module, Emulator *emulator, cons
   return value;
 }
 
-// Of .weak definitions the first counts, of .common ones the largest, and any other definition before these. A private name is
-// each text's own, in initial values too.
+// Of .weak definitions the first counts, of .common ones the largest, and any other definition before these. A private
+// name is each text's own, in initial values too.
 static const char *const linked[] = {
     HEADER ".weak .global .u32 weak = 1;\n"
            ".weak .global .u32 both = 1;\n"

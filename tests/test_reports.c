@@ -1,5 +1,5 @@
-// What a report tells beside its kind: how much it weighs, whether it stopped the launch, and where: the source line with
-// the calls that led there, and the lines of the PTX.
+// What a report tells beside its kind: how much it weighs, whether it stopped the launch, and where: the source line
+// with the calls that led there, and the lines of the PTX.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@ typedef struct Report {
   char *text;  // of all reports
 } Report;
 
-// Runs the kernel k of one block. The files are a kernel and the headers of a library; the functions kernel, lib::put, and
-// of lib::Tile store, the destructor and an operator.
+// Runs the kernel k of one block. The files are a kernel and the headers of a library; the functions kernel, lib::put,
+// and of lib::Tile store, the destructor and an operator.
 static Report report_of(const unsigned block[3], const char *body) {
   char *text = malloc(strlen(body) + 2000);
   sprintf(
@@ -89,8 +89,8 @@ Test(reports, what_stops_is_marked_and_named) {
   end(&r);
 }
 
-// The same instruction is reported first, and then stops the launch: the one report says so. Warp 1 has 16 lanes left, and
-// nothing orders them after warp 0, whose phase is over. Then warp 2 makes them 48 threads of 32.
+// The same instruction is reported first, and then stops the launch: the one report says so. Warp 1 has 16 lanes left,
+// and nothing orders them after warp 0, whose phase is over. Then warp 2 makes them 48 threads of 32.
 Test(reports, a_known_report_that_stops_is_marked) {
   Report r = report_of((const unsigned[3]){96, 1, 1},
                        "setp.ge.u32 %p, %t, 48; @%p setp.lt.u32 %p, %t, 64; @%p ret;\nbarrier.cta.sync 1, 32;");
@@ -221,7 +221,8 @@ Test(reports, a_read_and_a_write_that_race) {
 
 // ---- many ----
 
-// An unrolled loop has a PTX line for each round. Not all are kept, but all are counted; a second mistake has its place.
+// An unrolled loop has a PTX line for each round. Not all are kept, but all are counted; a second mistake has its
+// place.
 Test(reports, an_unrolled_loop_is_one_report) {
   enum { ROUNDS = 200, LANES_THAT_MEET = 32 };
   char body[ROUNDS * 40 + 100], *at = body;
@@ -264,7 +265,8 @@ static int kept(const Report *r, const char *file, int caller) {
   return count;
 }
 
-// So many reports are kept for each file, line and chain of callers. The others are counted with those of their own place.
+// So many reports are kept for each file, line and chain of callers. The others are counted with those of their own
+// place.
 Test(reports, lines_of_different_places_are_kept_apart) {
   char body[8000], *at = body;
   at += sprintf(at, ".loc 1 5 1\nst.shared.u32 [%%a+1000], %%t;\n.loc 1 20 1\n.loc 1 21 1\n");

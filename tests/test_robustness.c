@@ -72,8 +72,8 @@ static void expect_refused(const char *text, int line, const char *reason) {
   emulator_close(emulator);
 }
 
-// A kernel with instructions that name so many registers of 1 KB in each warp, behind the text before. The emulator gives
-// no room to registers that nothing names.
+// A kernel with instructions that name so many registers of 1 KB in each warp, behind the text before. The emulator
+// gives no room to registers that nothing names.
 static char *kernel_of_registers(const char *before, const char *name, int count) {
   char *text = malloc(strlen(before) + 100 + 32 * (size_t)count), *end = text;
   end += sprintf(end, "%s.entry %s() {\n.reg .v4 .b64 %%r<%d>;\n", before, name, count);
@@ -118,8 +118,9 @@ Test(robustness, a_kernel_calls_a_bounded_number_of_functions) {
   free(text);
 }
 
-// A thousand functions, each of which calls the one before twenty times, and fifty kernels that call the last: loading takes
-// time in proportion to what the kernels reach. It once took the third power of the number of functions, which is an hour.
+// A thousand functions, each of which calls the one before twenty times, and fifty kernels that call the last: loading
+// takes time in proportion to what the kernels reach. It once took the third power of the number of functions, which is
+// an hour.
 Test(robustness, loading_takes_no_longer_than_the_text_is, .timeout = 30) {
   enum { FUNCTIONS = 1000, CALLS = 20, KERNELS = 50 };
   char *text = malloc(FUNCTIONS * (CALLS * 12 + 40) + KERNELS * 60);
@@ -136,7 +137,8 @@ Test(robustness, loading_takes_no_longer_than_the_text_is, .timeout = 30) {
   free(text);
 }
 
-// As many loops around one place, of up to as many blocks: to count for each block the loops that it is in would take hours.
+// As many loops around one place, of up to as many blocks: to count for each block the loops that it is in would take
+// hours.
 Test(robustness, loops_in_loops_load, .timeout = 30) {
   enum { LOOPS = 200000 };
   char *text = malloc(LOOPS * 12 + 200);
@@ -316,8 +318,8 @@ Test(robustness, calls_without_end_overflow_the_stack) {
   "sub.u32 %y, %x, 1; st.local.u32 [l], %x; st.param.b32 [q], %y; call (s), " other ", (q); ld.param.u32 %y, [s];\n"   \
   "ld.local.u32 %x, [l]; mad.lo.u32 %y, %y, 2, %x;\nE: st.param.b32 [r], %y; ret; }\n"
 
-// Two functions that call each other, each of which needs its local memory after the call: f(x) = 2 f(x - 1) + x. A third
-// one calls the two and is not called again.
+// Two functions that call each other, each of which needs its local memory after the call: f(x) = 2 f(x - 1) + x. A
+// third one calls the two and is not called again.
 Test(robustness, functions_that_call_each_other_have_memory_of_their_own) {
   Emulator *emulator = emulator_open(&options);
   EmulatorModule *module =
@@ -339,7 +341,8 @@ Test(robustness, a_thousand_hazards_are_told_and_a_fault_besides) {
   char text[16384];
   int used = snprintf(text, sizeof text, "%s", HEADER ".shared .u32 s;\n.entry k(.param .u64 p) { .reg .u32 %t;\n");
   for (int i = 0; i < 200; i++)
-    used += snprintf(text + used, sizeof text - (size_t)used, "mad.lo.u32 %%t, %%tid.x, 1000, %d; st.shared.u32 [s], %%t;\n", i);
+    used += snprintf(text + used, sizeof text - (size_t)used,
+                     "mad.lo.u32 %%t, %%tid.x, 1000, %d; st.shared.u32 [s], %%t;\n", i);
   snprintf(text + used, sizeof text - (size_t)used, "ret; }\n");
   EmulatorOptions seeded = {.hazards = true, .threads = 1, .schedule = 1};
   Emulator *emulator = emulator_open(&seeded);
@@ -354,8 +357,8 @@ Test(robustness, a_thousand_hazards_are_told_and_a_fault_besides) {
   emulator_close(emulator);
 }
 
-// A warp reads words, each in a line of its own and far from the next in a long kernel, and another warp overwrites them.
-// Each report names the line that has read the word.
+// A warp reads words, each in a line of its own and far from the next in a long kernel, and another warp overwrites
+// them. Each report names the line that has read the word.
 Test(robustness, each_of_many_reads_has_its_line) {
   enum { READS = 40, APART = 64 };
   char text[1 << 16];
@@ -384,7 +387,8 @@ Test(robustness, each_of_many_reads_has_its_line) {
   emulator_close(emulator);
 }
 
-// D = A B and then D -= A B, with the same B: what is kept of B for the four warps of one wgmma is not that of the next.
+// D = A B and then D -= A B, with the same B: what is kept of B for the four warps of one wgmma is not that of the
+// next.
 Test(robustness, wgmma_of_the_same_b_negated) {
   Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1});
   EmulatorModule *module =
@@ -410,8 +414,9 @@ Test(robustness, wgmma_of_the_same_b_negated) {
   emulator_close(emulator);
 }
 
-// A copy that nobody waits for stays under way, while more bulk copies come and go than the race check tells apart: what is
-// learnt of those must not pass for having waited for the first. In the schedule that completes it at its wait alone.
+// A copy that nobody waits for stays under way, while more bulk copies come and go than the race check tells apart:
+// what is learnt of those must not pass for having waited for the first. In the schedule that completes it at its wait
+// alone.
 Test(robustness, a_copy_under_way_keeps_its_name) {
   Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = true, .threads = 1});
   EmulatorModule *module = load(

@@ -1,5 +1,5 @@
-// Loads and stores of many lanes are checked together where they can be: what is found must be what checking lane by lane
-// finds.
+// Loads and stores of many lanes are checked together where they can be: what is found must be what checking lane by
+// lane finds.
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // The emulator against what an H200 did where PTX or common belief left a rule open: tests/rules/h200.txt, recorded by
-// tests/rules/record.cu. A line has a family, a case, and the words that every block wrote, or how far threads came that
-// wait forever.
+// tests/rules/record.cu. A line has a family, a case, and the words that every block wrote, or how far threads came
+// that wait forever.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,16 +162,16 @@ static void check_case(const Case *c) {
   }
 }
 
-// Named barriers: how far each warp comes; and threads that wait forever, or an instruction that the GPU refuses, is a fault
-// in every schedule.
+// Named barriers: how far each warp comes; and threads that wait forever, or an instruction that the GPU refuses, is a
+// fault in every schedule.
 Test(rules, named_barriers) {
   for (int i = 0; i < BARRIER_CASES; i++)
     check_case(&(Case){"barrier", barrier_cases[i].name, "barrier_rules", 32 * BARRIER_WARPS, BARRIER_WARPS, 0, 0,
                        &barrier_cases[i].steps[0][0], BARRIER_WARPS * BARRIER_STEPS, SILENT, false});
 }
 
-// What is shuffled from a lane that has exited, or that its reader does not name as a member, is undefined. The kernel stores
-// it.
+// What is shuffled from a lane that has exited, or that its reader does not name as a member, is undefined. The kernel
+// stores it.
 Test(rules, lanes_that_do_not_take_part) {
   static const uint32_t faults = 1u << 0 | 1u << 1 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 15 | 1u << 16 | 1u << 17;
   for (uint32_t i = 0; i < LANE_CASES; i++)
@@ -193,8 +193,8 @@ static bool was_wrong(const char *family, const char *name) {
   return recorded(family, wrong, rest);
 }
 
-// An arrival of scope .cta at another block's mbarrier. What the GPU ever gets wrong is a fault. The last case reads behind the
-// arrival, and depends on the schedule here, too.
+// An arrival of scope .cta at another block's mbarrier. What the GPU ever gets wrong is a fault. The last case reads
+// behind the arrival, and depends on the schedule here, too.
 Test(rules, arrivals_of_narrow_scope) {
   static const uint32_t rounds[1] = {8};
   for (uint32_t i = 0; i < NARROW_CASES; i++) {
@@ -225,9 +225,9 @@ Test(rules, instructions_that_order_no_memory) {
   for (uint32_t i = 0; i < TOGETHER_INSTRUCTIONS; i++) cr_expect(wrong[i], "%s", together_instructions[i]);
 }
 
-// Loads whose threads hand the tile on before they use the values: a bulk copy overwrites what they have not read yet. Right are
-// the ways with a fence, and with a use. Of ways 0 and 1 PTX itself has a race. Whether the GPU is wrong in the others depends
-// on what ptxas puts before the arrival.
+// Loads whose threads hand the tile on before they use the values: a bulk copy overwrites what they have not read yet.
+// Right are the ways with a fence, and with a use. Of ways 0 and 1 PTX itself has a race. Whether the GPU is wrong in
+// the others depends on what ptxas puts before the arrival.
 Test(rules, loads_under_way) {
   static const uint32_t rounds[1] = {8};
   for (uint32_t i = 0; i < RELEASE_CASES; i++) {
@@ -257,8 +257,8 @@ static Outcome run_end_case(uint32_t variant, uint32_t schedule) {
   return outcome;
 }
 
-// Blocks that exit while TMA still reads or writes their memory: the GPU waits. The last case shows that it would have been
-// seen: a block that overwrites what its stores have not read yet is wrong.
+// Blocks that exit while TMA still reads or writes their memory: the GPU waits. The last case shows that it would have
+// been seen: a block that overwrites what its stores have not read yet is wrong.
 Test(rules, blocks_that_exit_early) {
   for (uint32_t i = 0; i < END_CASES; i++) {
     char wrong[LINE_SIZE], rest[LINE_SIZE];

@@ -1,4 +1,5 @@
-// hopper-run: other people's programs on the emulator. tests/runner has the programs; each checks what its calls return.
+// hopper-run: other people's programs on the emulator. tests/runner has the programs; each checks what its calls
+// return.
 #include <criterion/criterion.h>
 #include <stdbool.h>
 #include <stdio.h>

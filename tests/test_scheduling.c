@@ -1,5 +1,5 @@
-// How the emulator schedules threads: lanes that diverge compute what they would alone, threads that wait for each other
-// all get on, and neither the schedule's seed nor the number of host threads changes a result.
+// How the emulator schedules threads: lanes that diverge compute what they would alone, threads that wait for each
+// other all get on, and neither the schedule's seed nor the number of host threads changes a result.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,8 +120,8 @@ static void expect_function(const char *kernel, int (*function)(int)) {
   Test(scheduling, name) { expect_function("kernel_" #name, name); }
 DIVERGENT_FUNCTIONS(DIVERGENT_TEST)
 
-// What lanes do apart costs a warp instruction each; what they do together costs one for all. Without divergence a warp of
-// equal inputs executes one instruction where its threads execute 32.
+// What lanes do apart costs a warp instruction each; what they do together costs one for all. Without divergence a warp
+// of equal inputs executes one instruction where its threads execute 32.
 Test(scheduling, equal_lanes_stay_together) {
   int in[THREADS], out[THREADS];
   for (int i = 0; i < THREADS; i++) in[i] = 97;
@@ -130,7 +130,8 @@ Test(scheduling, equal_lanes_stay_together) {
   cr_expect(threads * 3 == warps * 80, "%llu of %llu", (unsigned long long)threads, (unsigned long long)warps);
 }
 
-// Lanes whose ways part in an if and a loop meet behind them: with all lanes apart for good it would take 32 times as many.
+// Lanes whose ways part in an if and a loop meet behind them: with all lanes apart for good it would take 32 times as
+// many.
 Test(scheduling, lanes_meet_again) {
   int in[THREADS], out[THREADS];
   make_inputs(in);

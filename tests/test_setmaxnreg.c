@@ -1,5 +1,5 @@
-// setmaxnreg on the emulator: what a launch allots, what the block's pool gives, and which numbers the text may hold. What
-// is wrong with its use is in tests/hazards/setmaxnreg.cu.
+// setmaxnreg on the emulator: what a launch allots, what the block's pool gives, and which numbers the text may hold.
+// What is wrong with its use is in tests/hazards/setmaxnreg.cu.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

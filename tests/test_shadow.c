@@ -1,5 +1,5 @@
-// Shadow memory: it gives back what was put in, to the bit. Of a program that accesses elements of four bytes or more it takes
-// at most two and a half bytes for a byte of memory, of one that accesses single bytes at most seven.
+// Shadow memory: it gives back what was put in, to the bit. Of a program that accesses elements of four bytes or more
+// it takes at most two and a half bytes for a byte of memory, of one that accesses single bytes at most seven.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,8 +76,8 @@ static int check_run(Model *model, int offset, int size) {
   return run;
 }
 
-// Random accesses, small and large, in several launches and by the host, with so many different events. All but a few begin and
-// end at multiples of `unit`.
+// Random accesses, small and large, in several launches and by the host, with so many different events. All but a few
+// begin and end at multiples of `unit`.
 static void compare_with_model(uint64_t events, int unit, uint64_t seed) {
   static Model model;
   model = (Model){.launch = 1, .random = seed};
@@ -126,9 +126,9 @@ Test(shadow, gives_back_what_many_have_put_in) {
 
 // ---- sets of reads ----
 
-// Warps 0 and 1 read 64 words, each word twice, in so many rounds with a barrier between: each round makes sets of reads
-// that nobody remembers after the next. Warps 2 and 3 read another word, which warp 0 writes in the end: a race with a
-// set that was made before all those.
+// Warps 0 and 1 read 64 words, each word twice, in so many rounds with a barrier between: each round makes sets of
+// reads that nobody remembers after the next. Warps 2 and 3 read another word, which warp 0 writes in the end: a race
+// with a set that was made before all those.
 static const char rounds[] = PTX_HEADER
     ".visible .entry test() {\n.reg .b32 %t, %w, %a, %b, %v, %i;\n.reg .pred %p, %q;\n.shared .align 4 .b8 s[512];\n"
     "mov.u32 %t, %tid.x;\nshr.u32 %w, %t, 5;\nshl.b32 %a, %t, 2;\nmov.u32 %v, s;\nadd.u32 %a, %a, %v;\n"
@@ -172,7 +172,8 @@ Test(shadow, takes_few_bytes_a_byte) {
       WorkloadRun run = workload_run(&workloads[i], &(EmulatorOptions){.hazards = true, .threads = threads}, 4);
       cr_expect_eq(run.hazards, 0, "%s: %d hazards in a kernel that has none", workloads[i].name, run.hazards);
       expect_bound(workloads[i].name, &run.memory, workloads[i].element);
-      // Every cell is accessed, and two accesses of it take two marks. (Two blocks side by side need not do so at once.)
+      // Every cell is accessed, and two accesses of it take two marks. (Two blocks side by side need not do so at
+      // once.)
       size_t cell = workloads[i].element < 4 ? (size_t)workloads[i].element : 4;
       if (workloads[i].elements > 1 && threads == 1)
         cr_expect_geq(run.memory.shadow, 4 * run.memory.program / cell, "%s", workloads[i].name);

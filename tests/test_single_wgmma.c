@@ -1,5 +1,5 @@
-// Stage 04, one wgmma: every form is right; --explain says what the PTX ISA says; wrong kernels and wrong descriptors are
-// told apart. The suite gpu_stages has what only a GPU can show.
+// Stage 04, one wgmma: every form is right; --explain says what the PTX ISA says; wrong kernels and wrong descriptors
+// are told apart. The suite gpu_stages has what only a GPU can show.
 #define _GNU_SOURCE  // memmem
 #include <criterion/criterion.h>
 #include <stdbool.h>
@@ -313,8 +313,8 @@ static double fewest_clocks(const char *csv, int n, const char *a, double *bound
   return fewest;
 }
 
-// Other tests share the GPU, and may take it away in the middle of a measurement: several tries, of which one must reach
-// the bound. Too few clocks are wrong in any of them.
+// Other tests share the GPU, and may take it away in the middle of a measurement: several tries, of which one must
+// reach the bound. Too few clocks are wrong in any of them.
 Test(gpu_single_wgmma, fills_the_machine, .init = gpu_only) {
   double reached[2][3] = {{0}};
   for (int attempt = 0; attempt < 8; attempt++) {

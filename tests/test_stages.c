@@ -1,6 +1,6 @@
-// Every stage that is built, on the emulator: right, and no hazard; attention kernels over shapes, inputs and schedules.
-// And that this means something: kernels that were broken on purpose must not pass. The suite gpu_stages does the same on
-// a GPU (make test-gpu).
+// Every stage that is built, on the emulator: right, and no hazard; attention kernels over shapes, inputs and
+// schedules. And that this means something: kernels that were broken on purpose must not pass. The suite gpu_stages
+// does the same on a GPU (make test-gpu).
 #define _GNU_SOURCE  // memmem, mempcpy
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -68,11 +68,12 @@ static void expect_right(const char *stage, const char *options) {
   free(output);
 }
 
-// How many runs of a list a build has. Sanitizers look for mistakes in the C code of emulator and harness, in which more
-// shapes of a kernel take the same paths; a run takes four times as long.
+// How many runs of a list a build has. Sanitizers look for mistakes in the C code of emulator and harness, in which
+// more shapes of a kernel take the same paths; a run takes four times as long.
 static int runs_of(int all, int under_sanitizers) { return SANITIZED ? under_sanitizers : all; }
 
-// Whether the stage runs what is for the host's code alone: one stage of each kind stands for all, forward, e4m3, backward.
+// Whether the stage runs what is for the host's code alone: one stage of each kind stands for all, forward, e4m3,
+// backward.
 static bool tests_host_code(const char *stage) {
   static const char *const kinds[] = {"stage-05", "stage-11", "stage-12b"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -81,8 +82,8 @@ static bool tests_host_code(const char *stage) {
 }
 
 // Around the edges of tiles of 32, 64 and 128 rows and keys, and numbers that divide by nothing. The first few will do
-// where the other head dimension or mask has all. Every second one runs in the adversarial order, the others in an order
-// of their own; the shortest have several batches.
+// where the other head dimension or mask has all. Every second one runs in the adversarial order, the others in an
+// order of their own; the shortest have several batches.
 static const int seqlens[] = {97, 1, 33, 64, 129, 193, 2, 31, 32, 63, 65, 127, 128};
 enum { SEQLENS = sizeof seqlens / sizeof *seqlens, FEW_SEQLENS = 6 };
 
@@ -118,7 +119,8 @@ static int inputs_of(const char *stage) {
   return backward ? INPUTS : INPUTS - FOR_GRADIENTS;
 }
 
-// Each stage has each input once: with a mask and D = 128, or in three blocks of keys. The next stage has it the other way.
+// Each stage has each input once: with a mask and D = 128, or in three blocks of keys. The next stage has it the other
+// way.
 static void inputs(const char *stage) {
   static const char *const problems[] = {"--seqlen=67 --head-dim=128 --causal --seed=12345", "--seqlen=300 --heads=1"};
   static int first;
@@ -131,8 +133,8 @@ static void inputs(const char *stage) {
   first++;
 }
 
-// A row's sum of 2^127 and more. And from stage 06 on more blocks of keys than the ring has places, while maxima rise: a
-// place given back too early or never.
+// A row's sum of 2^127 and more. And from stage 06 on more blocks of keys than the ring has places, while maxima rise:
+// a place given back too early or never.
 static void inputs_of_many_blocks(const char *stage) {
   if (SANITIZED || strcmp(stage, "stage-06") < 0) return expect_right(stage, "--input=cliff --seqlen=512 --heads=1");
   expect_right(stage, "--input=cliff --seqlen=520 --head-dim=128 --heads=1");
@@ -261,9 +263,9 @@ static bool same_bits(const char *stage, const char *options, int schedules) {
   return true;
 }
 
-// Without --deterministic, six schedules give four or five results at each, with a mask two or three. So three schedules
-// agree at all three in less than one case in a thousand. With a mask, the blocks of stage 12d that run at the same time
-// have the same tile of several heads: of one head, two of them add to one tile of dQ.
+// Without --deterministic, six schedules give four or five results at each, with a mask two or three. So three
+// schedules agree at all three in less than one case in a thousand. With a mask, the blocks of stage 12d that run at
+// the same time have the same tile of several heads: of one head, two of them add to one tile of dQ.
 static const char *const of_many_blocks[] = {"--seqlen=550 --heads=1", "--seqlen=640 --head-dim=128 --heads=1",
                                              "--seqlen=500 --head-dim=128 --heads=1 --causal"};
 enum { SHAPES_OF_MANY_BLOCKS = sizeof of_many_blocks / sizeof *of_many_blocks, ORDERS = 3 };
@@ -425,8 +427,8 @@ Test(stages, a_note_is_no_fault) {
   cr_expect(strstr(output->out, "\nnote: setmaxnreg misuse"), "%s", output->out);
 }
 
-// A counter that is not 0 at the end is a fault of the next launch. Here atomicInc became a maximum, with two tiles for two
-// blocks: all that is asked for is more than there is, and the result is right.
+// A counter that is not 0 at the end is a fault of the next launch. Here atomicInc became a maximum, with two tiles for
+// two blocks: all that is asked for is more than there is, and the result is right.
 static void left_counter_is_wrong(const char *stage, int causal_kernels) {
   int count;
   char *ptx = replace(embedded_ptx(stage), "atom.global.inc.u32", "atom.global.max.u32", &count);

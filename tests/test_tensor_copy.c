@@ -18,8 +18,8 @@ TestSuite(tensor_copy, .timeout = 120);
 
 typedef void Visit(const Box *box, uint64_t offset, bool inside, int place, void *context);
 
-// Visits a box's elements: where each is in the tensor, in bytes, or that it is outside; and in the tile. stores: a row of
-// the tensor ends where its last 16 bytes do.
+// Visits a box's elements: where each is in the tensor, in bytes, or that it is outside; and in the tile. stores: a row
+// of the tensor ends where its last 16 bytes do.
 static void for_each_element(const Box *box, bool stores, Visit *visit, void *context) {
   const EmulatorTensorSpec *spec = &box->spec;
   int index[EMULATOR_TENSOR_RANK] = {0}, size = element_bytes(spec->type);

@@ -151,8 +151,8 @@ Test(tensor_map, refused) {
   RUN_REFUSED_TESTS(tests);
 }
 
-// CUTLASS clears bit 21 of the second word in the map of a tensor of less than 128 KB, against a mistake of NVIDIA's driver. So
-// the bit means nothing here, whatever the address.
+// CUTLASS clears bit 21 of the second word in the map of a tensor of less than 128 KB, against a mistake of NVIDIA's
+// driver. So the bit means nothing here, whatever the address.
 Test(tensor_map, the_bit_that_cutlass_clears_is_none) {
   const Map map = make_map(&(EmulatorTensorSpec){.type = EMULATOR_TENSOR_U32,
                                                  .rank = 2,

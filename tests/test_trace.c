@@ -1,6 +1,6 @@
 // Time stamps in kernels: without -DTRACE they are nothing; with it they change no result, and each is where it should
-// be. (The emulator's clock means no time, and stands still for a while, but it never goes back.) And what the CSV makes
-// of a table of stamps.
+// be. (The emulator's clock means no time, and stands still for a while, but it never goes back.) And what the CSV
+// makes of a table of stamps.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,8 +35,8 @@ static char *next_line(char **rest) {
   return NULL;
 }
 
-// A mark is one of four macros, the same in all kernels, and stage 06 uses each: its kernel is also compiled from a text
-// without its marks.
+// A mark is one of four macros, the same in all kernels, and stage 06 uses each: its kernel is also compiled from a
+// text without its marks.
 Test(trace, marks_leave_no_instruction) {
   size_t size;
   char *marked = built_ptx("kernels", "06-tma", &size), *unmarked = built_ptx("unmarked", "06-tma", &size);
@@ -104,8 +104,8 @@ static bool read_row(const char *line, Row *row) {
                 &row->start, &row->end, &row->tile) == 7;
 }
 
-// A warpgroup's phases follow one another without a gap, and what is in flight ends inside its time; each tile has its two
-// products; the first row begins near 0, and all is over in less than a second.
+// A warpgroup's phases follow one another without a gap, and what is in flight ends inside its time; each tile has its
+// two products; the first row begins near 0, and all is over in less than a second.
 static void check_timeline(const char *name, char *csv, int least) {
   Row row, last = {.block = -1};
   int rows = 0, products = 0;

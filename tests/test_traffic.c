@@ -1,5 +1,5 @@
-// The emulator's counters of what is no load or store of a warp: operands of wgmma, copies, distributed and local memory,
-// special functions. And how the report and --counters show them.
+// The emulator's counters of what is no load or store of a warp: operands of wgmma, copies, distributed and local
+// memory, special functions. And how the report and --counters show them.
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 
 TestSuite(traffic, .timeout = 60);
 
-// Runs a kernel that knows a tensor map, its tensor's global memory, a tile and an mbarrier. Some read what nobody wrote:
-// that is reported, and not asked for here.
+// Runs a kernel that knows a tensor map, its tensor's global memory, a tile and an mbarrier. Some read what nobody
+// wrote: that is reported, and not asked for here.
 static EmulatorCounters count_kernel(const char *body, Shape shape) {
   static char text[1 << 15], zeros[1 << 14];
   snprintf(text, sizeof text,
@@ -151,7 +151,8 @@ Test(traffic, tensor_copies) {
                  {COUNTER_BULK_REDUCTION_SECTORS, 40});
 }
 
-// Two turns: the lanes of each half want 8 bytes at every second place. Of the second turn's loads too each half is a part.
+// Two turns: the lanes of each half want 8 bytes at every second place. Of the second turn's loads too each half is a
+// part.
 Test(traffic, atomic_loops) {
   EmulatorCounters c =
       count_kernel("mov.u32 %r0, tile; mad.lo.u32 %r0, %t, 16, %r0; red.shared.add.u64 [%r0], 1;", one_block);

@@ -6,7 +6,8 @@
 
 TestSuite(undefined, .timeout = 60);
 
-// %p1 holds for the lower half of the warp, and only these lanes have written %r21's place, own; %rd4 is the lane's output.
+// %p1 holds for the lower half of the warp, and only these lanes have written %r21's place, own; %rd4 is the lane's
+// output.
 #define PREPARE                                                                                                        \
   "setp.lt.u32 %p1, %r0, 16; setp.ge.u32 %p2, %r0, 16; mov.u64 %rd3, own; mov.u32 %r20, 7;\n"                          \
   "mul.wide.u32 %rd4, %r0, 16; add.u64 %rd4, %rd4, %rd1;\n"                                                            \

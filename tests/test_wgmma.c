@@ -1,4 +1,5 @@
-// wgmma.mma_async on the emulator: registers that two of them share, factors of two formats, and matrices beside the memory.
+// wgmma.mma_async on the emulator: registers that two of them share, factors of two formats, and matrices beside the
+// memory.
 #include <criterion/criterion.h>
 #include <string.h>
 

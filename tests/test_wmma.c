@@ -252,7 +252,8 @@ Test(wmma, the_whole_warp_agrees) {
   static const HazardTest tests[] = {
       {LOAD_A "[%r1], 16;", HAZARD_DIVERGENT_ALIGNED, 16, 0, false, "lanes 0xffff0000"},
       {"setp.ne.u32 %p0, %r0, 31; @%p0 " LOAD_A "[%r1], 16;", HAZARD_DIVERGENT_ALIGNED, 0, 0, false, NULL},
-      {"mad.lo.u32 %r2, %r0, 32, %r1;\n" LOAD_A "[%r2], 16;", HAZARD_DIVERGENT_ALIGNED, 0, 0, false, "must be the same"},
+      {"mad.lo.u32 %r2, %r0, 32, %r1;\n" LOAD_A "[%r2], 16;", HAZARD_DIVERGENT_ALIGNED, 0, 0, false,
+       "must be the same"},
       {"mad.lo.u32 %r2, %r0, 8, 16;\n" LOAD_A "[%r1], %r2;", HAZARD_DIVERGENT_ALIGNED, 0, 0, false, "must be the same"},
   };
   EXPECT_HAZARDS(tests);

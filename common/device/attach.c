@@ -1,5 +1,5 @@
-// Opens the GPU whose context the program has made. This is not in open.c, so that the library of the stages does not link
-// the emulator.
+// Opens the GPU whose context the program has made. This is not in open.c, so that the library of the stages does not
+// link the emulator.
 #include <stdlib.h>
 
 #include "backend.h"

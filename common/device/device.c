@@ -1,5 +1,5 @@
-// The part of the device interface that both devices share. It keeps the first error, checks arguments, and owns modules
-// and kernels.
+// The part of the device interface that both devices share. It keeps the first error, checks arguments, and owns
+// modules and kernels.
 #include "device.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-// The GPU behind the device interface. It loads the CUDA driver API from libcuda.so.1 at run time, so that the same program
-// also starts on a machine without a driver. <cuda.h> gives types and names; no CUDA library is linked.
+// The GPU behind the device interface. It loads the CUDA driver API from libcuda.so.1 at run time, so that the same
+// program also starts on a machine without a driver. <cuda.h> gives types and names; no CUDA library is linked.
 #include <cuda.h>
 
 #include <dlfcn.h>
@@ -351,8 +351,8 @@ static bool make_current(Gpu *gpu, DeviceError *error) {
          device_set_error(error, code_of(result), "%s", result_text(gpu, "opening the GPU", result, text));
 }
 
-// The kernel driver's version, which the driver API does not report: the first word like "580.159.03" in the version line
-// of the kernel module; "unknown" when that file is missing.
+// The kernel driver's version, which the driver API does not report: the first word like "580.159.03" in the version
+// line of the kernel module; "unknown" when that file is missing.
 static void read_driver_version(char *version, size_t size) {
   char line[256] = "";
   FILE *file = fopen("/proc/driver/nvidia/version", "r");

@@ -1,5 +1,5 @@
-// Opens one of the two devices. This is not in device.c, so that the library of the stages, which needs only the GPU, does
-// not link the emulator.
+// Opens one of the two devices. This is not in device.c, so that the library of the stages, which needs only the GPU,
+// does not link the emulator.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

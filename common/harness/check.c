@@ -27,8 +27,8 @@ static int rows_per_head(const Problem *problem) {
 
 static int compare_rows(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-// Chooses which rows of a head to compare: all of them, or the first, the last, rows on both sides of multiples of 16 (the
-// edges of tiles of any size) and random rows. Each head has its own. They are sorted, and a row may appear twice.
+// Chooses which rows of a head to compare: all of them, or the first, the last, rows on both sides of multiples of 16
+// (the edges of tiles of any size) and random rows. Each head has its own. They are sorted, and a row may appear twice.
 static void choose_rows(int *rows, int count, int seqlen, uint64_t seed) {
   for (int i = 0; i < count; i++) {
     if (count == seqlen)

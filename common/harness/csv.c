@@ -1,5 +1,5 @@
-// Rows of CSV: what was measured on the GPU (--csv), or counted by the emulator (--counters-csv). Each row names its stage
-// and problem, so that files can be concatenated.
+// Rows of CSV: what was measured on the GPU (--csv), or counted by the emulator (--counters-csv). Each row names its
+// stage and problem, so that files can be concatenated.
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/stat.h>

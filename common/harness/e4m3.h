@@ -30,8 +30,8 @@ static inline double e4m3_step(double magnitude) {
   return step;
 }
 
-// Rounds to the nearest, ties to even. Numbers beyond 448 and infinities become 448, as PTX's cvt with .satfinite does; NaN
-// stays NaN. The processor rounds: it adds a number whose last fraction bit weighs one step.
+// Rounds to the nearest, ties to even. Numbers beyond 448 and infinities become 448, as PTX's cvt with .satfinite does;
+// NaN stays NaN. The processor rounds: it adds a number whose last fraction bit weighs one step.
 static inline double e4m3_round(double value) {
   double magnitude = fabs(value);
   if (isnan(value)) return value;

@@ -12,9 +12,9 @@ typedef uint16_t Half;
 static inline bool half_is_finite(Half half) { return (half & 0x7c00) != 0x7c00; }
 static inline bool half_is_nan(Half half) { return (half & 0x7fff) > 0x7c00; }
 
-// Exact. The fields move up by 13 bits, which makes the number 2^112 times too small, because the exponents' biases differ by
-// 112; also where it is subnormal. An infinity and a NaN get float's largest exponent. Without a branch: loops over it become
-// wide instructions.
+// Exact. The fields move up by 13 bits, which makes the number 2^112 times too small, because the exponents' biases
+// differ by 112; also where it is subnormal. An infinity and a NaN get float's largest exponent. Without a branch:
+// loops over it become wide instructions.
 static inline float half_to_float(Half half) {
   uint32_t sign = (uint32_t)(half & 0x8000) << 16, bits = (uint32_t)(half & 0x7fff) << 13;
   uint32_t special = bits >= 0x7c00u << 13 ? 0x7f800000 : 0;
@@ -27,8 +27,8 @@ static inline float half_to_float(Half half) {
   return value;
 }
 
-// Rounds to the nearest, ties to even; numbers that exceed 65504 by half a unit or more become infinite. The processor does
-// the rounding: it adds a number whose last fraction bit weighs as much as the result's last bit.
+// Rounds to the nearest, ties to even; numbers that exceed 65504 by half a unit or more become infinite. The processor
+// does the rounding: it adds a number whose last fraction bit weighs as much as the result's last bit.
 static inline Half half_from_double(double value) {
   uint16_t sign = signbit(value) ? 0x8000 : 0;
   double magnitude = fabs(value);

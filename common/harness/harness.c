@@ -52,8 +52,8 @@ static int load_kernels(Session *session, const DeviceImage *image) {
 
 // ---- standard output ----
 
-// The next file that is opened takes the number of a closed standard stream, and would receive what is printed there. So
-// each closed stream is opened to /dev/null. False when standard output was closed.
+// The next file that is opened takes the number of a closed standard stream, and would receive what is printed there.
+// So each closed stream is opened to /dev/null. False when standard output was closed.
 static bool open_streams(void) {
   bool has_output = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
   int stream;

@@ -51,8 +51,8 @@ typedef enum InputKind {
 
 enum { MAX_STAGE_OPTIONS = 8, ERROR_SIZE = 320, INPUT_NAME_SIZE = 16 };
 
-// What the user asked for. The field of a number that was not given has no meaning until options_complete fills it with the
-// default. `given` has a bit for each option.
+// What the user asked for. The field of a number that was not given has no meaning until options_complete fills it with
+// the default. `given` has a bit for each option.
 typedef struct Options {
   int device;  // DeviceKind
   uint64_t batch, heads, seqlen;
@@ -142,7 +142,8 @@ typedef struct Problem {
   int scale_stride;
 } Problem;
 
-// Makes the inputs. The same shape, kind and seed always give the same inputs. False when the host has no memory for them.
+// Makes the inputs. The same shape, kind and seed always give the same inputs. False when the host has no memory for
+// them.
 bool problem_create(Problem *problem, const Shape *shape, InputKind input, uint64_t seed);
 // Adds the log-sum-exp. False when the host has no memory for it.
 bool problem_add_lse(Problem *problem);
@@ -152,15 +153,16 @@ void problem_free(Problem *problem);
 // The number of scales that each tensor of an e4m3 problem has.
 size_t problem_scales(const Problem *problem);
 double problem_scale(const Shape *shape);  // 1 / sqrt(head_dim)
-// 4 B H S^2 D: two products, with two operations for each term; half of that with a causal mask. The backward pass has five
-// products: 2.5 times as many. Those that a kernel computes twice count once.
+// 4 B H S^2 D: two products, with two operations for each term; half of that with a causal mask. The backward pass has
+// five products: 2.5 times as many. Those that a kernel computes twice count once.
 double problem_flops(const Shape *shape);
 double problem_backward_flops(const Shape *shape);
 
 // ---- quantise.c ----
 
-// Makes the e4m3 tensors of a problem, with a scale for each head or else for each tensor: the largest magnitude over 448.
-// rotate: of Q and K rotated by the same matrix, which follows from the seed. False when the host has no memory for them.
+// Makes the e4m3 tensors of a problem, with a scale for each head or else for each tensor: the largest magnitude over
+// 448. rotate: of Q and K rotated by the same matrix, which follows from the seed. False when the host has no memory
+// for them.
 bool problem_quantise(Problem *problem, bool per_head, bool rotate, uint64_t seed);
 // That rotation, of one row of Q or K. size: 64 or 128, its number of elements.
 void quantise_rotate(double *row, int size, uint64_t seed);
@@ -255,8 +257,8 @@ double reference_e4m3(const ReferenceHead *head, int row, int keys, double *out)
 void reference_queries(ReferenceHead *head, const double *o, const float *lse);
 // out: the log of the sum of exp(score) of row `row`. Returns its limit.
 double reference_lse(ReferenceHead *head, int row, double *out);
-// out: head_dim values of row `row` of dQ, dK or dV, in fp64, as functions of Q, K, V, dO and of the O and the log-sum-exp
-// that the device's forward pass computed. Returns the limit, as reference_row does.
+// out: head_dim values of row `row` of dQ, dK or dV, in fp64, as functions of Q, K, V, dO and of the O and the
+// log-sum-exp that the device's forward pass computed. Returns the limit, as reference_row does.
 double reference_gradient(ReferenceHead *head, OutputTensor output, int row, double *out);
 
 // ---- check.c ----
@@ -290,8 +292,8 @@ typedef struct CheckResult {
 
 // Compares one output with the reference. False when the host has no memory for it.
 bool check_output(const Problem *problem, OutputTensor output, uint64_t seed, CheckResult *result);
-// Compares all outputs. Those of the backward pass are compared only if O and the log-sum-exp, from which they follow, are
-// right. Returns how many were compared; 0 when the host has no memory for it.
+// Compares all outputs. Those of the backward pass are compared only if O and the log-sum-exp, from which they follow,
+// are right. Returns how many were compared; 0 when the host has no memory for it.
 int check_problem(const Problem *problem, uint64_t seed, CheckResult results[OUTPUTS]);
 bool check_is_right(const CheckResult *result);
 bool check_all_right(const CheckResult *results, int count);
@@ -317,7 +319,8 @@ void report_head(FILE *out, const Stage *stage, const DeviceInfo *device);
 void report_problem(FILE *out, const Stage *stage, const Options *options, const DeviceInfo *device);
 // Prints wrong tensors first. In the backward pass, it mentions O and the log-sum-exp only when they are wrong.
 void report_check(FILE *out, const Problem *problem, const CheckResult *results, int count);
-// Of the backward pass: a number for each gradient, which differs if a bit does. Two runs with the same inputs can be compared.
+// Of the backward pass: a number for each gradient, which differs if a bit does. Two runs with the same inputs can be
+// compared.
 void report_checksums(FILE *out, const Problem *problem);
 // How far off the kernel is, and how far the quantisation; prints nothing if the problem is not e4m3 or O not finite.
 void report_accuracy(FILE *out, const Problem *problem, const CheckResult *result);
@@ -336,12 +339,12 @@ void report_line_counters(FILE *out, const Device *device);
 
 // ---- csv.c ----
 
-// False and error when the file that an option ("--csv") names cannot be written. This is checked before the work whose time
-// the file is to hold. A file that did not exist is removed again.
+// False and error when the file that an option ("--csv") names cannot be written. This is checked before the work whose
+// time the file is to hold. A file that did not exist is removed again.
 bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]);
-// Appends rows to the file ("-": standard output), after a header when the file is new or empty. Each row begins with the
-// device and the date; `columns` are the stage's own, and rows[i] their values. False and error when the file cannot be
-// written, or has other columns.
+// Appends rows to the file ("-": standard output), after a header when the file is new or empty. Each row begins with
+// the device and the date; `columns` are the stage's own, and rows[i] their values. False and error when the file
+// cannot be written, or has other columns.
 bool csv_append_rows(const char *path, const Stage *stage, const DeviceInfo *device, const char *columns,
                      const char *const *rows, int count, char error[ERROR_SIZE]);
 // Appends one row: the time of one attention problem.
@@ -365,8 +368,8 @@ bool recorded_find(const char *stage, const Shape *shape, Recorded *row);
 
 // ---- progress.c ----
 
-// If standard error is a terminal, shows after two seconds what the program is doing, for how long, and how much of total is
-// done (0: not known). One activity at a time.
+// If standard error is a terminal, shows after two seconds what the program is doing, for how long, and how much of
+// total is done (0: not known). One activity at a time.
 void progress_begin(const char *what, uint64_t total);
 void progress_add(uint64_t done);  // from any thread
 void progress_end(void);
@@ -386,8 +389,8 @@ TraceWarpgroup *trace_measure(Device *device, DeviceModule *module, DeviceWork *
 // The length of a cycle in nanoseconds, averaged over all SMs, because the clock of nanoseconds may advance in steps of
 // 1000. 0 when no warpgroup has recorded its begin and end.
 double trace_cycle(const TraceWarpgroup *table);
-// Prints a header and the rows of all warpgroups on the SM of the first one; head: "stage,device,date". Returns how many
-// rows.
+// Prints a header and the rows of all warpgroups on the SM of the first one; head: "stage,device,date". Returns how
+// many rows.
 int trace_print(FILE *file, const char *head, const TraceWarpgroup *table, double cycle);
 // Does all of this: launches work, writes the file that --trace names, and reports. Returns an exit code.
 int trace_run(const Session *session, DeviceWork *work, void *context);

@@ -173,8 +173,8 @@ static int compare_line_counters(const void *a, const void *b) {
   return order ? order : left->line - right->line;
 }
 
-// Prints the counted lines of one file with a little context around each. The text is missing when the file cannot be read,
-// as when the program runs on another machine.
+// Prints the counted lines of one file with a little context around each. The text is missing when the file cannot be
+// read, as when the program runs on another machine.
 static void print_file(FILE *out, const Layout *layout, const LineCounters *lines, int count) {
   FILE *source = lines->file ? fopen(lines->file, "r") : NULL;
   fprintf(out, "\n%s%s\n", lines->file ? lines->file : "PTX without a source line",

@@ -86,8 +86,8 @@ static bool refuse_option(char error[ERROR_SIZE], const char *format, ...) {
   return false;
 }
 
-// The Levenshtein distance of two names: how many characters to insert, delete or replace to turn one into the other. Of
-// names with more than 31 characters it returns 31.
+// The Levenshtein distance of two names: how many characters to insert, delete or replace to turn one into the other.
+// Of names with more than 31 characters it returns 31.
 static int edit_distance(const char *a, const char *b) {
   enum { LONGEST = 31 };
   size_t a_length = strlen(a), b_length = strlen(b);
@@ -236,8 +236,8 @@ bool options_parse(Options *options, const Stage *stage, int argc, char *const *
 
 bool options_given(const Options *options, OptionIndex index) { return options->given >> index & 1; }
 
-// The first given option that only the emulator (or only the GPU) understands; -1 when there is none. --repeat=0 does not
-// count, because it asks for nothing.
+// The first given option that only the emulator (or only the GPU) understands; -1 when there is none. --repeat=0 does
+// not count, because it asks for nothing.
 static int option_of(const Options *options, DeviceKind kind) {
   static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
   static const OptionIndex emulator[] = {OPTION_PTX,        OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE,

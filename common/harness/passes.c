@@ -1,5 +1,5 @@
-// Runs attention a few heads at a time, for kernels that need much device memory for each head: all heads together might
-// not fit.
+// Runs attention a few heads at a time, for kernels that need much device memory for each head: all heads together
+// might not fit.
 #include "stage.h"
 
 // Enough for the scores of batch 4, heads 32, seqlen 4096; an eighth of it where a size has 32 bits.

@@ -23,7 +23,8 @@ static void random_normal(uint64_t *state, double pair[2]) {
 }
 
 // normal: standard deviation 1, like attention's inputs after a layer norm.
-// large:  eight times as large. Scores reach several hundreds, and a softmax that does not subtract the maximum overflows.
+// large:  eight times as large. Scores reach several hundreds, and a softmax that does not subtract the maximum
+// overflows.
 static void fill_random(Half *head, const Shape *shape, double factor, uint64_t seed) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;  // even
   double pair[2];
@@ -34,15 +35,15 @@ static void fill_random(Half *head, const Shape *shape, double factor, uint64_t 
   }
 }
 
-// arange: an element's value shows its position: -1 to 1 in steps of 1/1024, which fp16 holds exactly. The steps start again
-// after a prime number of elements, so that rows repeat only after a long while.
+// arange: an element's value shows its position: -1 to 1 in steps of 1/1024, which fp16 holds exactly. The steps start
+// again after a prime number of elements, so that rows repeat only after a long while.
 static void fill_arange(Half *head, const Shape *shape, size_t index) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;
   for (size_t i = 0; i < count; i++) head[i] = half_from_double((double)((i + 97 * index) % 2039) / 1024 - 1);
 }
 
-// identity, Q and K: 16 times the identity matrix, repeated every head_dim rows. A query's score with its own key exceeds
-// the others by at least 22, so row i of P is 1 at key i (and at i + head_dim, ...). O is V as long as
+// identity, Q and K: 16 times the identity matrix, repeated every head_dim rows. A query's score with its own key
+// exceeds the others by at least 22, so row i of P is 1 at key i (and at i + head_dim, ...). O is V as long as
 // seqlen <= head_dim.
 static void fill_identity(Half *head, const Shape *shape) {
   for (size_t row = 0; row < (size_t)shape->seqlen; row++)
@@ -50,8 +51,9 @@ static void fill_identity(Half *head, const Shape *shape) {
       head[row * shape->head_dim + d] = half_from_double(row % shape->head_dim == d ? 16 : 0);
 }
 
-// waves: 128 keys with low scores alternate with 128 that have high ones, 25 to 35 apart as powers of two. Scores within 128
-// keys are similar. A softmax that goes through the keys in tiles meets maxima that grow and others that do not.
+// waves: 128 keys with low scores alternate with 128 that have high ones, 25 to 35 apart as powers of two. Scores
+// within 128 keys are similar. A softmax that goes through the keys in tiles meets maxima that grow and others that do
+// not.
 static void fill_waves(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
   fill_random(head, shape, 0.5, seed);
   for (size_t row = 0; row < (size_t)shape->seqlen; row++) {
@@ -61,8 +63,8 @@ static void fill_waves(Half *head, const Shape *shape, Tensor tensor, uint64_t s
   }
 }
 
-// cliff: the last 128 keys or fewer are those of normal, and all before them are 64 times as large. A softmax that begins at
-// the end and keeps its first maximum meets weights that are beyond fp32.
+// cliff: the last 128 keys or fewer are those of normal, and all before them are 64 times as large. A softmax that
+// begins at the end and keeps its first maximum meets weights that are beyond fp32.
 static void fill_cliff(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
   fill_random(head, shape, 1, seed);
   if (tensor != TENSOR_K) return;
@@ -70,8 +72,9 @@ static void fill_cliff(Half *head, const Shape *shape, Tensor tensor, uint64_t s
   for (size_t i = 0; i < large; i++) head[i] = half_from_double(64 * (double)half_to_float(head[i]));
 }
 
-// outliers: as normal, but one element of a thousand has a second normal number added, ten times as large. FlashAttention-3's
-// test of FP8 has these inputs: N(0, 1) + N(0, 100) * Bernoulli(0.001), arXiv 2407.08608, section 4.3.
+// outliers: as normal, but one element of a thousand has a second normal number added, ten times as large.
+// FlashAttention-3's test of FP8 has these inputs: N(0, 1) + N(0, 100) * Bernoulli(0.001), arXiv 2407.08608, section
+// 4.3.
 static void fill_outliers(Half *head, const Shape *shape, uint64_t seed) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;
   for (size_t i = 0; i < count; i++) {
@@ -81,16 +84,16 @@ static void fill_outliers(Half *head, const Shape *shape, uint64_t seed) {
   }
 }
 
-// mean: as normal, but the mean of V is 1. Every term of a sum over the keys has about the same size and sign, so that what
-// an accumulator rounds away adds up.
+// mean: as normal, but the mean of V is 1. Every term of a sum over the keys has about the same size and sign, so that
+// what an accumulator rounds away adds up.
 static void fill_mean(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;
   fill_random(head, shape, 1, seed);
   for (size_t i = 0; tensor == TENSOR_V && i < count; i++) head[i] = half_from_double(half_to_float(head[i]) + 1.0);
 }
 
-// negative: all scores are negative, and those of a key tile are larger than those of the tile behind it, by a factor of 2^17
-// in the weights. A search for the maximum that is right only for positive scores misses this.
+// negative: all scores are negative, and those of a key tile are larger than those of the tile behind it, by a factor
+// of 2^17 in the weights. A search for the maximum that is right only for positive scores misses this.
 static void fill_negative(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
   fill_random(head, shape, 0.5, seed);
   for (size_t row = 0; row < (size_t)shape->seqlen; row++) {
@@ -100,8 +103,8 @@ static void fill_negative(Half *head, const Shape *shape, Tensor tensor, uint64_
   }
 }
 
-// vanish: Q and K are 32 times as large, so that a query's weights are 1 for one key and 0 for the others. Then dP equals
-// delta where the weight is 1: dS, the difference times the weight, is what rounding leaves.
+// vanish: Q and K are 32 times as large, so that a query's weights are 1 for one key and 0 for the others. Then dP
+// equals delta where the weight is 1: dS, the difference times the weight, is what rounding leaves.
 static void fill_vanish(Half *head, const Shape *shape, Tensor tensor, uint64_t seed) {
   fill_random(head, shape, tensor == TENSOR_V ? 1 : 32, seed);
 }

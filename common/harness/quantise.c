@@ -1,11 +1,11 @@
 // fp16 inputs as e4m3: codes, and the scales that they are multiplied with.
 //
-// The scale of a tensor (or of one of its heads) makes its largest element 448, e4m3's largest number. Where an element is
-// far larger than all others, the others become small numbers of e4m3, and those below 2^-6 lose fraction bits. A rotation
-// by an orthogonal matrix spreads such an element over all head_dim columns. A query and a key that are rotated alike have
-// the same product as before: (q R) (k R)^T = q R R^T k^T. R is a Hadamard matrix, normalised, with random signs: each
-// element of q R is a sum of all elements of q, with signs, over sqrt(head_dim). FlashAttention-3 has this from QuIP
-// (Chee et al. 2023) and calls it incoherent processing: arXiv 2407.08608, section 3.3.
+// The scale of a tensor (or of one of its heads) makes its largest element 448, e4m3's largest number. Where an element
+// is far larger than all others, the others become small numbers of e4m3, and those below 2^-6 lose fraction bits. A
+// rotation by an orthogonal matrix spreads such an element over all head_dim columns. A query and a key that are
+// rotated alike have the same product as before: (q R) (k R)^T = q R R^T k^T. R is a Hadamard matrix, normalised, with
+// random signs: each element of q R is a sum of all elements of q, with signs, over sqrt(head_dim). FlashAttention-3
+// has this from QuIP (Chee et al. 2023) and calls it incoherent processing: arXiv 2407.08608, section 3.3.
 #include <stdlib.h>
 
 #include "harness.h"
@@ -14,8 +14,8 @@ enum { MAX_HEAD_DIM = 128 };
 
 // ---- rotation ----
 
-// Multiplies a row by the Hadamard matrix of its size: for each bit of the index, the sum and the difference of each two
-// elements that differ in that bit.
+// Multiplies a row by the Hadamard matrix of its size: for each bit of the index, the sum and the difference of each
+// two elements that differ in that bit.
 static void transform(double *row, int size) {
   for (int bit = 1; bit < size; bit *= 2)
     for (int d = 0; d < size; d++) {

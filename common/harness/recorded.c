@@ -1,5 +1,5 @@
-// The times recorded on an H200, to compare a run with. They are embedded in the program, so that it runs from any folder:
-// the assembler includes the file, as embed.S includes the kernels.
+// The times recorded on an H200, to compare a run with. They are embedded in the program, so that it runs from any
+// folder: the assembler includes the file, as embed.S includes the kernels.
 #include <ctype.h>
 
 #include "harness.h"

@@ -12,11 +12,11 @@
 //                           its weight by that factor; mass is sum of (p |v|) / sum of p
 //     2^-25                 half of fp16's smallest number
 //
-// where |o|, rms, mass and the rounded path's error are each the row's largest over d, and |s| is the largest over the keys.
-// A limit for each element would be too strict, because single elements of the rounded path are often exact by luck. One for
-// the whole tensor would be too loose, because a late row of a causal problem averages over many keys and is far more exact
-// than the first. For normal inputs the limit is near 2^-9 / sqrt(seqlen). Right kernels stay below half of it. A kernel
-// with one key too many, a scale that is 1 % off or a sum kept in fp16 exceeds it.
+// where |o|, rms, mass and the rounded path's error are each the row's largest over d, and |s| is the largest over the
+// keys. A limit for each element would be too strict, because single elements of the rounded path are often exact by
+// luck. One for the whole tensor would be too loose, because a late row of a causal problem averages over many keys and
+// is far more exact than the first. For normal inputs the limit is near 2^-9 / sqrt(seqlen). Right kernels stay below
+// half of it. A kernel with one key too many, a scale that is 1 % off or a sum kept in fp16 exceeds it.
 #include "harness.h"
 
 // The dot products of `a` and four rows: sums that do not wait for each other.

@@ -7,27 +7,26 @@
 // themselves. So a row of a gradient costs seqlen * head_dim, and what is compared is the backward pass alone.
 //
 // The limit of a row, as in reference.c: a kernel rounds the factors P or dS to fp16 before the last product, and the
-// gradient at the end; it computes everything else in fp32. So the row is computed a second time with those two roundings,
-// and
+// gradient at the end; it computes everything else in fp32. So the row is computed again with those two roundings, and
 //
 //   limit = 2 * max over d of |rounded path - exact|  +  terms for the sizes of the roundings:
 //     2^-11 |g|                 half a unit of the gradient's last place
 //     2^-25 terms (|g| + root)  adding up so many terms in fp32; root is the square root of the sum of their squares
-//     2 root of the roundings   the same root of: half a unit of each factor's last place, times what it is multiplied by.
-//                               These errors are random; and a factor in the middle between two fp16 numbers may become
-//                               either
+//     2 root of the roundings   the same root of: half a unit of each factor's last place, times what it is multiplied
+//                               by. These errors are random; and a factor in the middle between two fp16 numbers may
+//                               become either
 //     sum of the errors         what fp32 makes of a factor before it is rounded, times what it is multiplied by
 //     2^-25                     half of fp16's smallest number
 //
 // Here |g|, the roots and the sum are the row's largest over d. Those of dQ and dK are multiplied by scale, as the
 // gradient is. Where a factor or the gradient exceeds fp16, the rounded path is not finite. The limit omits it there:
-// an infinite limit would let every finite number pass. The errors of a factor, where |k| and |v| are the largest norms of a key
-// and a value of the head:
+// an infinite limit would let every finite number pass. The errors of a factor, where |k| and |v| are the largest norms
+// of a key and a value of the head:
 //
-//     of P      2^-22 (scale |q| |k| + |lse| + 1) of it: tensor cores add up a score's terms in fp32 and truncate, and lse
-//               is rounded when it becomes a power of two
-//     of dS     the same part of it, and 2^-21 |dO| |v| P: dP and delta are sums of head_dim terms, and where they are alike
-//               only their errors are left
+//     of P      2^-22 (scale |q| |k| + |lse| + 1) of it: tensor cores add up a score's terms in fp32 and truncate, and
+//               lse is rounded when it becomes a power of two
+//     of dS     the same part of it, and 2^-21 |dO| |v| P: dP and delta are sums of head_dim terms, and where they are
+//               alike only their errors are left
 //
 // The limit of lse is the first one and 2^-25 for each key, for the sum.
 #include "harness.h"
@@ -72,8 +71,8 @@ double reference_lse(ReferenceHead *head, int row, double *out) {
 
 // ---- one row of a gradient ----
 
-// Of the query and the key: P, or dS, and what belongs to it. score: the product of the query and the key; gradient: that
-// of the query's dO and the value.
+// Of the query and the key: P, or dS, and what belongs to it. score: the product of the query and the key; gradient:
+// that of the query's dO and the value.
 static ReferenceFactor factor(const ReferenceHead *head, OutputTensor output, const ReferenceQuery *query, double score,
                               double gradient) {
   double p = exp(head->scale * score - query->lse), ds = p * (gradient - query->delta);

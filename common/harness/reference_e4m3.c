@@ -1,11 +1,11 @@
 // How far from the fp64 output a right kernel on e4m3 inputs may be. The scores and the weights come from reference.c,
 // which has the limit of fp16 kernels.
 //
-// What a right kernel rounds. It rounds the weights P = exp(S - max) to e4m3 before P V, and adds up the rounded weights for
-// the denominator. Before that it multiplies a row's weights by a factor that puts the largest of them anywhere from 2^4 to
-// 2^8, because its maximum may be stale. An FP8 tensor core computes S and, in tiles of 64 to 128 keys, P V. It adds 32
-// products at a time and keeps 13 bits below the largest of them and of the sum so far (notes/tensor-core-arithmetic.md).
-// The kernel adds up the tiles in fp32 and rounds O to fp16.
+// What a right kernel rounds. It rounds the weights P = exp(S - max) to e4m3 before P V, and adds up the rounded
+// weights for the denominator. Before that it multiplies a row's weights by a factor that puts the largest of them
+// anywhere from 2^4 to 2^8, because its maximum may be stale. An FP8 tensor core computes S and, in tiles of 64 to 128
+// keys, P V. It adds 32 products at a time and keeps 13 bits below the largest of them and of the sum so far
+// (notes/tensor-core-arithmetic.md). The kernel adds up the tiles in fp32 and rounds O to fp16.
 //
 // The limit of a row. If a weight p is off by e p, the output is off by e p (v - o) / sum of p, because the same weight
 // stands in the numerator and in the denominator. So what counts is how far the values are from their mean. The row is
@@ -17,17 +17,19 @@
 //                           2^-3.5 rms; over many keys its deviation is 2^-5.2 rms. Weights that are equal have equal
 //                           errors. So rms is also computed with all keys whose weights have one e4m3 code taken
 //                           together: the sum of their p (v - o) is one term. The larger rms counts
-//     2^-11 t rms           a score is off by a few times 2^-13 of t, its largest product, and its weight by that factor
-//     2^-7 peak / sum of p  a tensor core loses about 2^-14 of a tile's peak with each of the tile's 128 terms. The peak is
-//                           the largest magnitude of a term p v or of their sum so far; here it is summed over all tiles
+//     2^-11 t rms           a score is off by a few times 2^-13 of t, its largest product, and its weight by that
+//                           factor
+//     2^-7 peak / sum of p  a tensor core loses about 2^-14 of a tile's peak with each of the tile's 128 terms. Peak
+//                           is the largest magnitude of a term p v or of their sum so far; here it is summed over all
+//                           tiles
 //     2^-10 |o|             twice half a unit of O's last place
 //     2^-25                 half of fp16's smallest number
 //
-// where |o|, rms, peak and the rounded path's error are each the row's largest over d. Right kernels stay below half of the
-// limit. For normal inputs it is near 0.7 / sqrt(seqlen). A kernel exceeds it that has one key too many or too few in rows
-// of some hundred keys, a scale that is 10 % off, values in another order than keys, a denominator without the last tile or
-// with unrounded weights, or P V in one sum of 13 bits. A scale that is 1 % off passes: it changes the weights by less than
-// their rounding does.
+// where |o|, rms, peak and the rounded path's error are each the row's largest over d. Right kernels stay below half of
+// the limit. For normal inputs it is near 0.7 / sqrt(seqlen). A kernel exceeds it that has one key too many or too few
+// in rows of some hundred keys, a scale that is 10 % off, values in another order than keys, a denominator without the
+// last tile or with unrounded weights, or P V in one sum of 13 bits. A scale that is 1 % off passes: it changes the
+// weights by less than their rounding does.
 #include "harness.h"
 
 enum { MAX_HEAD_DIM = 128, TILE = 128, CODES = 128 };

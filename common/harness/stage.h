@@ -10,8 +10,8 @@ typedef struct Shape {
   bool causal;
 } Shape;
 
-// The type of Q, K and V. O is fp16 with both. e4m3 is FP8 with 4 bits of exponent and 3 of fraction (e4m3.h): an element
-// is one byte, a code, and its value is that of the code times a scale.
+// The type of Q, K and V. O is fp16 with both. e4m3 is FP8 with 4 bits of exponent and 3 of fraction (e4m3.h): an
+// element is one byte, a code, and its value is that of the code times a scale.
 typedef enum StageInputs { INPUTS_F16, INPUTS_E4M3 } StageInputs;
 
 // A tensor in device memory. The elements of a row lie one after the other.
@@ -28,14 +28,15 @@ typedef struct Attention {
   Shape shape;
   float scale;  // of the scores; 1 / sqrt(head_dim), if nobody wants another
   DeviceTensor q, k, v, o;
-  // e4m3 only: arrays of floats. Element (b * heads + h) * scale_stride of q_scale is the scale of Q in head h of batch b.
-  // scale_stride is 0 (one scale for the tensor) or 1 (one for each head), the same for Q, K and V.
+  // e4m3 only: arrays of floats. Element (b * heads + h) * scale_stride of q_scale is the scale of Q in head h of batch
+  // b. scale_stride is 0 (one scale for the tensor) or 1 (one for each head), the same for Q, K and V.
   DeviceAddress q_scale, k_scale, v_scale;
   int scale_stride;
-  // The log of the sum of exp(score) of each query, float, [batch][heads][seqlen]. The backward pass reads it. In the forward
-  // pass 0, or where a stage with `lse` writes it.
+  // The log of the sum of exp(score) of each query, float, [batch][heads][seqlen]. The backward pass reads it. In the
+  // forward pass 0, or where a stage with `lse` writes it.
   DeviceAddress lse;
-  // Backward pass only: the gradient of the loss with respect to O, which is given; and those with respect to Q, K and V.
+  // Backward pass only: the gradient of the loss with respect to O, which is given; and those with respect to Q, K and
+  // V.
   DeviceTensor d_o, d_q, d_k, d_v;
   bool deterministic;       // backward pass only: two launches with the same inputs give the same bits
   DeviceAddress workspace;  // as many bytes as the stage's workspace function returned, not initialised
@@ -46,15 +47,16 @@ typedef struct Attention {
 // Queues kernels. False when a call of the device failed.
 typedef bool AttentionLaunch(Device *device, const Attention *attention);
 
-// For fp16 kernels that need head_size bytes of workspace for each head. The first function returns the bytes for as many heads
-// as 8 GiB hold; the second launches so many heads at a time, each time as one batch. (passes.c)
+// For fp16 kernels that need head_size bytes of workspace for each head. The first function returns the bytes for as
+// many heads as 8 GiB hold; the second launches so many heads at a time, each time as one batch. (passes.c)
 size_t passes_workspace(const Shape *shape, size_t head_size);
 bool passes_launch(Device *device, const Attention *attention, size_t head_size, AttentionLaunch *launch);
 
-// For kernels that use TMA: makes the map of one of the problem's tensors, as [batch * heads][seqlen][head_dim]. A box has
-// `rows` rows, at most 256, and 64 columns, with the 128-byte swizzle. (tensor_maps.c)
+// For kernels that use TMA: makes the map of one of the problem's tensors, as [batch * heads][seqlen][head_dim]. A box
+// has `rows` rows, at most 256, and 64 columns, with the 128-byte swizzle. (tensor_maps.c)
 bool attention_tensor_map(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map);
-// The same for an e4m3 tensor. A box has whole rows of head_dim bytes, with a swizzle as wide as a row: 64 or 128 bytes.
+// The same for an e4m3 tensor. A box has whole rows of head_dim bytes, with a swizzle as wide as a row: 64 or 128
+// bytes.
 bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map);
 
 // An option that only this stage has, shown by --help: --name or, when value is not NULL, --name=VALUE. A value in
@@ -71,8 +73,8 @@ typedef struct Stage {
 
   StageInputs inputs;  // fp16 when not given
   AttentionLaunch *launch;
-  // The backward pass: launch computes d_q, d_k and d_v from the other tensors. And before it forward, which is not timed,
-  // computes o and lse.
+  // The backward pass: launch computes d_q, d_k and d_v from the other tensors. And before it forward, which is not
+  // timed, computes o and lse.
   bool backward;
   AttentionLaunch *forward;
   // A stage of the forward pass: launch also writes lse, when its address is not 0.
@@ -84,8 +86,8 @@ typedef struct Stage {
   // Whether launch needs a counter that its blocks share: a uint32_t in device memory, which is 0 before and after each
   // launch. Launches that may run at the same time have different counters.
   bool counter;
-  // Returns in one line why the stage cannot do this shape, and which it can; NULL when it can. A NULL function: the stage
-  // does every shape.
+  // Returns in one line why the stage cannot do this shape, and which it can; NULL when it can. A NULL function: the
+  // stage does every shape.
   const char *(*unsupported)(const Shape *shape);
 
   // A stage that is not an attention kernel does everything itself, with the parts of harness.h: it checks, reports,

@@ -81,8 +81,9 @@ static uint64_t whole_clock(const TraceWarpgroup *place, uint32_t stamp) {
   return place->begin_clock + (uint32_t)(stamp - (uint32_t)place->begin_clock);
 }
 
-// A warpgroup's phases in the order of their starts. Each lasts until the next one, and the last one until the end, if that
-// was recorded. The last tile of a full table is left out, because its end was not recorded. Returns the number of phases.
+// A warpgroup's phases in the order of their starts. Each lasts until the next one, and the last one until the end, if
+// that was recorded. The last tile of a full table is left out, because its end was not recorded. Returns the number of
+// phases.
 static int list_phases(const TraceWarpgroup *place, Interval *list) {
   int count = 0, kept = 0;
   for (int tile = 0; tile < TRACE_TILES; tile++)

@@ -2,8 +2,8 @@
 #pragma once
 
 // Whether this lane is the elected one. All 32 lanes of a warp call it together, and it is true in one of them. Where a
-// branch depends on it, ptxas knows that one lane takes it. So an instruction with operands for the whole warp, as TMA's copies
-// are, needs no loop over the lanes. PTX ISA 9.7.13.14, "elect.sync".
+// branch depends on it, ptxas knows that one lane takes it. So an instruction with operands for the whole warp, as
+// TMA's copies are, needs no loop over the lanes. PTX ISA 9.7.13.14, "elect.sync".
 static __device__ __forceinline__ bool elected() {
   int is;
   asm volatile("{\n"

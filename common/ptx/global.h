@@ -1,13 +1,13 @@
 // Numbers in global memory that several blocks change: sums to which they add, and turns.
 //
-// Turns are a fixed order among blocks, by counters in global memory that are 0 before the launch. A warp waits until the
-// counter is at its number, does its part, and adds 1. PTX ISA 8.5, "Release and Acquire Patterns".
+// Turns are a fixed order among blocks, by counters in global memory that are 0 before the launch. A warp waits until
+// the counter is at its number, does its part, and adds 1. PTX ISA 8.5, "Release and Acquire Patterns".
 #pragma once
 
 // ---- sums ----
 
-// Adds four floats to four in memory, at a multiple of 16 bytes. Each addition is atomic; the four together are not. No result
-// comes back, so the thread goes on at once. CUDA 12.0 has no vectors of them. PTX ISA 9.7.13.6, "red".
+// Adds four floats to four in memory, at a multiple of 16 bytes. Each addition is atomic; the four together are not. No
+// result comes back, so the thread goes on at once. CUDA 12.0 has no vectors of them. PTX ISA 9.7.13.6, "red".
 static __device__ __forceinline__ void add_four(float *to, const float *x) {
 #if __CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ == 0
   for (int i = 0; i < 4; i++) asm volatile("red.global.add.f32 [%0], %1;" ::"l"(to + i), "f"(x[i]) : "memory");
@@ -19,8 +19,8 @@ static __device__ __forceinline__ void add_four(float *to, const float *x) {
 
 // ---- turns ----
 
-// A block's number in the order in which blocks begin, which need not be that of blockIdx. All threads call it; `place` is a
-// number in shared memory.
+// A block's number in the order in which blocks begin, which need not be that of blockIdx. All threads call it; `place`
+// is a number in shared memory.
 static __device__ __forceinline__ unsigned ticket(unsigned *counter, unsigned &place) {
   if (threadIdx.x == 0) place = atomicAdd(counter, 1);
   __syncthreads();

@@ -1,6 +1,6 @@
-// ldmatrix: loads four 8 x 8 matrices of fp16 from shared memory, in the layout of a warp's mma. Lane l gives the address of
-// row l % 8 of matrix l / 8, 16 bytes. In to[i] it receives two neighbours of matrix i: row l / 4, columns l % 4 * 2 and the
-// next. PTX ISA 9.7.14.5.15, "ldmatrix".
+// ldmatrix: loads four 8 x 8 matrices of fp16 from shared memory, in the layout of a warp's mma. Lane l gives the
+// address of row l % 8 of matrix l / 8, 16 bytes. In to[i] it receives two neighbours of matrix i: row l / 4, columns
+// l % 4 * 2 and the next. PTX ISA 9.7.14.5.15, "ldmatrix".
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // mbarrier: a barrier object in shared memory, 8 bytes. A phase completes when as many threads have arrived as it was
-// initialised with, and all expected bytes have landed. The next phase then begins, with the same number of arrivals. Parity
-// tells phases apart: the first has parity 0. PTX ISA 9.7.13.15, "mbarrier".
+// initialised with, and all expected bytes have landed. The next phase then begins, with the same number of arrivals.
+// Parity tells phases apart: the first has parity 0. PTX ISA 9.7.13.15, "mbarrier".
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +9,8 @@ static __device__ __forceinline__ void mbarrier_init(uint32_t barrier, int arriv
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-// After the initialisations, by the thread that did them: TMA counts bytes on these barriers, through the async proxy. PTX
-// has this fence for a cluster of blocks only; here each block is a cluster of its own.
+// After the initialisations, by the thread that did them: TMA counts bytes on these barriers, through the async proxy.
+// PTX has this fence for a cluster of blocks only; here each block is a cluster of its own.
 static __device__ __forceinline__ void mbarrier_fence_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }

@@ -1,5 +1,5 @@
-// setmaxnreg: moves registers between warpgroups. The launch allots the same number to each thread of the block. A warpgroup
-// that needs few releases some, and others can then take more. An increase waits until enough are
+// setmaxnreg: moves registers between warpgroups. The launch allots the same number to each thread of the block. A
+// warpgroup that needs few releases some, and others can then take more. An increase waits until enough are
 // free. All four warps of a warpgroup execute it. PTX ISA 9.7.20.5, "setmaxnreg".
 #pragma once
 

@@ -1,6 +1,6 @@
-// stmatrix: stores four 8 x 8 matrices of fp16, which a warp holds in the layout of an mma's or wgmma's result. Lane l gives
-// the address of row l % 8 of matrix l / 8, 16 bytes. It holds two neighbours of each matrix: row l / 4, columns l % 4 * 2
-// and the next. PTX ISA 9.7.14.5.16, "stmatrix".
+// stmatrix: stores four 8 x 8 matrices of fp16, which a warp holds in the layout of an mma's or wgmma's result. Lane l
+// gives the address of row l % 8 of matrix l / 8, 16 bytes. It holds two neighbours of each matrix: row l / 4, columns
+// l % 4 * 2 and the next. PTX ISA 9.7.14.5.16, "stmatrix".
 #pragma once
 
 #include <stdint.h>

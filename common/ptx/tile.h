@@ -1,6 +1,6 @@
-// Tiles of fp16 in shared memory as TMA writes and wgmma reads them: panels of 64 columns, one after another. A row of a
-// panel is 128 bytes, eight chunks of 16, which the 128-byte swizzle permutes. That pattern begins at multiples of 1024
-// bytes, and so must a tile.
+// Tiles of fp16 in shared memory as TMA writes and wgmma reads them: panels of 64 columns, one after another. A row of
+// a panel is 128 bytes, eight chunks of 16, which the 128-byte swizzle permutes. That pattern begins at multiples of
+// 1024 bytes, and so must a tile.
 #pragma once
 
 #include <stdint.h>
@@ -24,8 +24,8 @@ static __device__ __forceinline__ uint64_t k_major(uint32_t tile) {
   return matrix_descriptor(tile, 16, 8 * ROW_BYTES, SWIZZLE_128B);
 }
 
-// The descriptor of a tile of `rows` rows that is read across, as V: sums run over rows. The next 8 of them are 1024 bytes
-// further on, the next 64 columns a panel.
+// The descriptor of a tile of `rows` rows that is read across, as V: sums run over rows. The next 8 of them are 1024
+// bytes further on, the next 64 columns a panel.
 static __device__ __forceinline__ uint64_t mn_major(uint32_t tile, int rows) {
   return matrix_descriptor(tile, rows * ROW_BYTES, 8 * ROW_BYTES, SWIZZLE_128B);
 }

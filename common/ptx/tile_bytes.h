@@ -1,5 +1,5 @@
-// Tiles of bytes in shared memory as TMA writes and wgmma reads them: rows of 64 or 128 bytes, with a swizzle as wide as a
-// row. Sums run along the rows. A tile begins at a multiple of 1024 bytes (of 512 if its rows have 64).
+// Tiles of bytes in shared memory as TMA writes and wgmma reads them: rows of 64 or 128 bytes, with a swizzle as wide
+// as a row. Sums run along the rows. A tile begins at a multiple of 1024 bytes (of 512 if its rows have 64).
 #pragma once
 
 #include "tile.h"

@@ -1,7 +1,7 @@
-// TMA, the tensor memory accelerator: one thread asks for a box of a tensor, and the copy runs by itself. The tensor map
-// (CUtensorMap, made by the host) knows the tensor's address, sizes and strides, the box and the swizzle. Elements outside
-// the tensor read as zeros and are not written. TMA uses the async proxy. `shared::cluster` includes the block's own shared
-// memory, where all copies here go.
+// TMA, the tensor memory accelerator: one thread asks for a box of a tensor, and the copy runs by itself. The tensor
+// map (CUtensorMap, made by the host) knows the tensor's address, sizes and strides, the box and the swizzle. Elements
+// outside the tensor read as zeros and are not written. TMA uses the async proxy. `shared::cluster` includes the
+// block's own shared memory, where all copies here go.
 // PTX ISA 9.7.9.27.1, "cp.async.bulk.tensor".
 #pragma once
 

@@ -11,12 +11,13 @@
 // issued: a phase that starts work and does not wait for it is short, and trace_done says how long the work took.
 //
 // Each (tile, phase) of a warpgroup has one place in a table: mark it once. Tiles are counted from 0 through all that
-// the warpgroup does, and those from TRACE_TILES on are not recorded. Marks are independent of each other, and none waits.
+// the warpgroup does, and those from TRACE_TILES on are not recorded. Marks are independent of each other, and none
+// waits.
 //
 // Without -DTRACE a mark is nothing: no instruction, no register (tests/test_trace.c compares the PTX). With it the
-// module has a table, and a kernel that returns its address; common/harness/trace.c makes a CSV of it. The compiler moves
-// nothing volatile past a mark, so it cannot mix the instructions of two phases as it otherwise does: the traced kernel
-// is somewhat slower.
+// module has a table, and a kernel that returns its address; common/harness/trace.c makes a CSV of it. The compiler
+// moves nothing volatile past a mark, so it cannot mix the instructions of two phases as it otherwise does: the traced
+// kernel is somewhat slower.
 #pragma once
 
 #include <stdint.h>
@@ -60,8 +61,8 @@ __device__ TraceWarpgroup trace_table[TRACE_BLOCKS][TRACE_WARPGROUPS];
 
 extern "C" __global__ void trace_where(TraceWarpgroup **table) { *table = trace_table[0]; }
 
-// The caller's place in the table, NULL for a thread that stores nothing. Volatile instructions read the thread's index, so
-// it is computed again for each mark. A kernel that needs all its registers has none to keep it in.
+// The caller's place in the table, NULL for a thread that stores nothing. Volatile instructions read the thread's
+// index, so it is computed again for each mark. A kernel that needs all its registers has none to keep it in.
 __device__ inline TraceWarpgroup *trace_place() {
   unsigned thread, x;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));

@@ -22,9 +22,9 @@ template <int PENDING> static __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-// Stands before a wait, and makes sure that x is computed before that wait. ptxas may move a wait up across arithmetic, but
-// not across a store. This store depends on x and never happens: no instruction makes a result with these bits, because
-// their NaN is 0x7fffffff (PTX ISA 9.7.3).
+// Stands before a wait, and makes sure that x is computed before that wait. ptxas may move a wait up across arithmetic,
+// but not across a store. This store depends on x and never happens: no instruction makes a result with these bits,
+// because their NaN is 0x7fffffff (PTX ISA 9.7.3).
 static __device__ __forceinline__ void computed_here(float x) {
   asm volatile("{\n.reg .pred never;\nsetp.eq.s32 never, %0, 0x7fffff00;\n@never st.shared.b32 [%0], %0;\n}" ::"r"(
                    __float_as_int(x))
@@ -37,10 +37,17 @@ template <int COUNT> static __device__ __forceinline__ void wgmma_results(float 
   for (int i = 0; i < COUNT; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-// Comes before a product that overwrites d. The compiler takes the instruction for one that may also read d, and would keep d's
-// old values until then. This tells it that they are not needed. It makes no instruction.
+// Comes before a product that overwrites d. The compiler takes the instruction for one that may also read d, and would
+// keep d's old values until then. This tells it that they are not needed. It makes no instruction.
 template <int COUNT> static __device__ __forceinline__ void wgmma_unread(float (&d)[COUNT]) {
   for (int i = 0; i < COUNT; i++) asm volatile("" : "=f"(d[i]));
+}
+
+// COUNT registers of an array, from `first` on, as an array: a product has the registers of a whole array. `first` must
+// be constant once loops are unrolled.
+template <int COUNT, int SIZE>
+static __device__ __forceinline__ auto slice(float (&registers)[SIZE], int first) -> float (&)[COUNT] {
+  return *(float(*)[COUNT])(registers + first);
 }
 
 // ---- the matrix descriptor. PTX ISA 9.7.16.5.1 ----
@@ -95,8 +102,8 @@ static __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t address, u
   "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, " ACCUMULATE ", 0;\n"                                            \
   "wgmma.mma_async.sync.aligned.m64n" N "k16.f32.f16.f16 "
 
-// D = A B + (accumulate ? D : 0) for A of 64 x 16, K-major, and B of 16 x N, both in shared memory. B_MN_MAJOR: B's rows
-// lie along N, as those of V do; otherwise along K, as those of K do (and then B is K transposed).
+// D = A B + (accumulate ? D : 0) for A of 64 x 16, K-major, and B of 16 x N, both in shared memory. B_MN_MAJOR: B's
+// rows lie along N, as those of V do; otherwise along K, as those of K do (and then B is K transposed).
 template <int N, bool B_MN_MAJOR = false>
 static __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {
   static_assert(N == 64 || N == 128 || N == 256,

@@ -1,5 +1,6 @@
-// wgmma with factors in e4m3, an 8-bit floating-point type: sign, 4 bits of exponent, 3 of fraction. One instruction goes 32
-// deep, twice as far as with fp16. Both factors must be K-major: sums run along rows. PTX ISA 9.7.16.5.2, "wgmma.mma_async".
+// wgmma with factors in e4m3, an 8-bit floating-point type: sign, 4 bits of exponent, 3 of fraction. One instruction
+// goes 32 deep, twice as far as with fp16. Both factors must be K-major: sums run along rows. PTX ISA 9.7.16.5.2,
+// "wgmma.mma_async".
 //
 // D is spread over the threads as with fp16 (wgmma.h).
 #pragma once

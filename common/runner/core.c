@@ -116,8 +116,8 @@ void core_reset(void) {
   core.sticky = CUDA_SUCCESS;
 }
 
-// Runs last: after the program's own handlers and destructors, which may still launch kernels. A process that was forked has
-// nothing of its own to report.
+// Runs last: after the program's own handlers and destructors, which may still launch kernels. A process that was
+// forked has nothing of its own to report.
 __attribute__((destructor)) static void end(void) {
   if (core.initialised && core.process == getpid()) report_finish();
 }

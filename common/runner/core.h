@@ -6,8 +6,8 @@
 //   driver/        libcuda.so.1, the driver API: everything is done here
 //   runtime/       libcudart.so.12 and .13, the runtime API on top of the driver API, as NVIDIA's own is
 //
-// Each call does its work at once: a launch has ended when its call returns. So streams and events are always in order, and
-// nothing runs at the same time.
+// Each call does its work at once: a launch has ended when its call returns. So streams and events are always in order,
+// and nothing runs at the same time.
 #pragma once
 
 #define __CUDA_API_VERSION_INTERNAL  // cuda.h declares cuMemAlloc_v2 by this name, and older versions too
@@ -23,8 +23,8 @@
 #include "../emulator/emulator.h"
 #include "older.h"
 
-// Defines a function of the API, and its variants for a default stream of each thread: they do the same here. The version
-// script exports those variants that the real library has.
+// Defines a function of the API, and its variants for a default stream of each thread: they do the same here. The
+// version script exports those variants that the real library has.
 #define API(name, parameters)                                                                                          \
   CUresult CUDAAPI name parameters;                                                                                    \
   CUresult CUDAAPI name##_ptsz parameters __attribute__((alias(#name)));                                               \

@@ -13,7 +13,8 @@ typedef struct ElfFacts {
   bool imports_runtime;  // the CUDA runtime's functions come from a shared library
 } ElfFacts;
 
-// False when the file cannot be read. For a file that is not an ELF file of this machine, such as a script, is_elf is false.
+// False when the file cannot be read. For a file that is not an ELF file of this machine, such as a script, is_elf is
+// false.
 bool elf_read(const char *path, ElfFacts *facts);
 // Whether the program is linked with a library whose name begins with this prefix.
 bool elf_needs(const ElfFacts *facts, const char *prefix);

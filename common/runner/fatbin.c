@@ -1,8 +1,8 @@
 // Finds PTX in fatbins: see fatbin.h.
 //
-// A fatbin is a header of 16 bytes, followed by entries. An entry is a header, which contains its own size, and a payload:
-// PTX text or a cubin, possibly compressed. The nvcc of CUDA 12 compresses with LZ4, that of CUDA 13 with zstd. The layout
-// is not documented; these are the fields that programs built with CUDA 11 to 13 have in common.
+// A fatbin is a header of 16 bytes, followed by entries. An entry is a header, which contains its own size, and a
+// payload: PTX text or a cubin, possibly compressed. The nvcc of CUDA 12 compresses with LZ4, that of CUDA 13 with
+// zstd. The layout is not documented; these are the fields that programs built with CUDA 11 to 13 have in common.
 #include "fatbin.h"
 
 #include <dlfcn.h>

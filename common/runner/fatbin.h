@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Finds the PTX for the newest architecture up to sm_90a in a fatbin, or behind the wrapper that a program registers. The
-// text is the caller's to free, and ends with a 0. NULL and *why, one sentence, when there is none.
+// Finds the PTX for the newest architecture up to sm_90a in a fatbin, or behind the wrapper that a program registers.
+// The text is the caller's to free, and ends with a 0. NULL and *why, one sentence, when there is none.
 char *fatbin_ptx(const void *image, const char **why);
 // Whether there is such PTX.
 bool fatbin_has_ptx(const void *image);

@@ -152,8 +152,8 @@ static void prepend(const char *variable, const char *value, char separator) {
   free(whole);
 }
 
-// Preloads the stand-ins: the loader then never looks for NVIDIA's libraries of the same names, not even along an RPATH. A
-// library that the program opens later is found by the path.
+// Preloads the stand-ins: the loader then never looks for NVIDIA's libraries of the same names, not even along an
+// RPATH. A library that the program opens later is found by the path.
 static void preload_libraries(const char *folder, const ElfFacts *facts) {
   static const char *const libraries[] = {"libcudart", "libcublas", "libcublasLt"};
   char preload[8 * PATH_MAX];
@@ -178,8 +178,8 @@ typedef struct Reports {
   bool any, empty;  // whether one was printed, and whether one is empty
 } Reports;
 
-// A report begins with an exit code, and with '-' if its process launched nothing and nothing was found. Such a report is
-// printed if it is the only one: a program may have many helpers that only open the device.
+// A report begins with an exit code, and with '-' if its process launched nothing and nothing was found. Such a report
+// is printed if it is the only one: a program may have many helpers that only open the device.
 static void copy_report(const char *path, Reports *reports, bool empty_too) {
   FILE *file = fopen(path, "r");
   if (!file) return;

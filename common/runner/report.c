@@ -1,5 +1,5 @@
-// The report of a run, which is printed on standard error at the end. Under hopper-run the program writes it to a file and
-// hopper-run prints it, so that nothing is lost when the program aborts.
+// The report of a run, which is printed on standard error at the end. Under hopper-run the program writes it to a file
+// and hopper-run prints it, so that nothing is lost when the program aborts.
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

@@ -47,7 +47,8 @@ template <int HEAD_DIM> __device__ uint32_t lane_address(const half (*tile)[HEAD
 }
 
 // The same for K, but the matrices come from left to right, then from top to bottom. to[0] and to[1] are then the B of
-// the first 8 keys, to[2] and to[3] that of the others. (mma needs a B in neighbouring registers; A's order costs moves.)
+// the first 8 keys, to[2] and to[3] that of the others. (mma needs a B in neighbouring registers; A's order costs
+// moves.)
 template <int HEAD_DIM> __device__ uint32_t lane_address_k(const half (*tile)[HEAD_DIM + PAD]) {
   int lane = threadIdx.x % WARP;
   return shared_address(&tile[lane / 16 * 8 + lane % 8][lane / 8 % 2 * 8]);
@@ -82,8 +83,8 @@ template <int HEAD_DIM> __device__ void scores(float (&s)[KEYS / 8][4], uint32_t
   }
 }
 
-// Sets scores to minus infinity: those of keys after the last one and, with a causal mask, those of keys after the query.
-// `row` is the warp's first query, and `key` is the tile's first key.
+// Sets scores to minus infinity: those of keys after the last one and, with a causal mask, those of keys after the
+// query. `row` is the warp's first query, and `key` is the tile's first key.
 __device__ void mask(float (&s)[KEYS / 8][4], int row, int key, int seqlen, int causal) {
   int lane = threadIdx.x % WARP;
   for (int h = 0; h < 2; h++) {
@@ -168,7 +169,8 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
 
   load_tile<HEAD_DIM, ROWS>(shared->q, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
 
-  // The maximum starts at the lowest finite number. With -INFINITY, score - max is NaN in a row that has seen no key yet.
+  // The maximum starts at the lowest finite number. With -INFINITY, score - max is NaN in a row that has seen no key
+  // yet.
   Rows<HEAD_DIM> rows;
   for (int h = 0; h < 2; h++) {
     rows.max[h] = -FLT_MAX;

@@ -27,8 +27,8 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
 }
 
-// Copies a tile from a matrix that has only `rows` rows left. Zeros take the place of the others. Each thread copies one
-// chunk of every 16th or 8th row. Both are multiples of 8, so all its chunks have the same place in their rows.
+// Copies a tile from a matrix that has only `rows` rows left. Zeros take the place of the others. Each thread copies
+// one chunk of every 16th or 8th row. Both are multiples of 8, so all its chunks have the same place in their rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(char *tile, const half *matrix, int rows) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks, left = rows - row;
@@ -49,7 +49,8 @@ template <int HEAD_DIM> __device__ uint32_t lane_address(const char *tile) {
 }
 
 // The same for K, but the matrices come from left to right, then from top to bottom. to[0] and to[1] are then the B of
-// the first 8 keys, to[2] and to[3] that of the others. (mma needs a B in neighbouring registers; A's order costs moves.)
+// the first 8 keys, to[2] and to[3] that of the others. (mma needs a B in neighbouring registers; A's order costs
+// moves.)
 template <int HEAD_DIM> __device__ uint32_t lane_address_k(const char *tile) {
   int lane = threadIdx.x % WARP;
   return shared_address(tile) + swizzled<HEAD_DIM>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
@@ -86,8 +87,8 @@ template <int HEAD_DIM> __device__ void scores(float (&s)[KEYS / 8][4], uint32_t
   }
 }
 
-// Sets scores to minus infinity: those of keys after the last one and, with a causal mask, those of keys after the query.
-// `row` is the warp's first query, and `key` is the tile's first key.
+// Sets scores to minus infinity: those of keys after the last one and, with a causal mask, those of keys after the
+// query. `row` is the warp's first query, and `key` is the tile's first key.
 __device__ void mask(float (&s)[KEYS / 8][4], int row, int key, int seqlen, int causal) {
   int lane = threadIdx.x % WARP;
   for (int h = 0; h < 2; h++) {
@@ -106,9 +107,10 @@ __device__ float row_max(const float (&s)[KEYS / 8][4], int h) {
   return quad_max(max);
 }
 
-// Lazy rescaling. While no weight exceeds 2^8, rows.max stays as it is, although it may be smaller than the exact maximum:
-// it is stale. fp16 holds weights up to 2^16, and O and sum contain the same maximum, so it cancels in O / sum. Otherwise
-// the exact maximum replaces rows.max, and O and sum shrink accordingly. After the first tile that is rare.
+// Lazy rescaling. While no weight exceeds 2^8, rows.max stays as it is, although it may be smaller than the exact
+// maximum: it is stale. fp16 holds weights up to 2^16, and O and sum contain the same maximum, so it cancels in
+// O / sum. Otherwise the exact maximum replaces rows.max, and O and sum shrink accordingly. After the first tile that
+// is rare.
 template <int HEAD_DIM> __device__ void raise_max(Rows<HEAD_DIM> &rows, const float (&s)[KEYS / 8][4], float scale) {
   float max[2];
   bool grew = false;
@@ -191,7 +193,8 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
 
   copy_tile<HEAD_DIM, ROWS>(shared, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
 
-  // The maximum starts at the lowest finite number. With -INFINITY, score - max is NaN in a row that has seen no key yet.
+  // The maximum starts at the lowest finite number. With -INFINITY, score - max is NaN in a row that has seen no key
+  // yet.
   Rows<HEAD_DIM> rows;
   for (int h = 0; h < 2; h++) {
     rows.max[h] = -FLT_MAX;

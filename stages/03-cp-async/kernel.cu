@@ -66,7 +66,8 @@ template <int HEAD_DIM> __device__ uint32_t lane_address(uint32_t tile) {
 }
 
 // The same for K, but the matrices come from left to right, then from top to bottom. to[0] and to[1] are then the B of
-// the first 8 keys, to[2] and to[3] that of the others. (mma needs a B in neighbouring registers; A's order costs moves.)
+// the first 8 keys, to[2] and to[3] that of the others. (mma needs a B in neighbouring registers; A's order costs
+// moves.)
 template <int HEAD_DIM> __device__ uint32_t lane_address_k(uint32_t tile) {
   int lane = threadIdx.x % WARP;
   return tile + swizzled<HEAD_DIM>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
@@ -88,8 +89,8 @@ template <int HEAD_DIM> struct Warp {
   int seqlen, causal;
   float scale;  // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
 
-  // The first index is the group of 16 queries. In each, lane l has parts of two rows, l / 4 and l / 4 + 8: index [2]. Of
-  // every 8 columns it has two neighbours in each of these rows: index [4].
+  // The first index is the group of 16 queries. In each, lane l has parts of two rows, l / 4 and l / 4 + 8: index [2].
+  // Of every 8 columns it has two neighbours in each of these rows: index [4].
   float s[2][KEYS / 8][4];  // scores, then weights
   float o[2][HEAD_DIM / 8][4];
   float max[2][2];
@@ -144,9 +145,10 @@ template <int HEAD_DIM> struct Warp {
     return quad_max(max);
   }
 
-  // Lazy rescaling. While no weight exceeds 2^8, `max` stays as it is, although it may be smaller than the exact maximum: it
-  // is stale. fp16 holds weights up to 2^16, and O and sum contain the same maximum, so it cancels in O / sum. Otherwise the
-  // exact maximum replaces `max`, and O and sum shrink accordingly. After the first tile that is rare.
+  // Lazy rescaling. While no weight exceeds 2^8, `max` stays as it is, although it may be smaller than the exact
+  // maximum: it is stale. fp16 holds weights up to 2^16, and O and sum contain the same maximum, so it cancels in
+  // O / sum. Otherwise the exact maximum replaces `max`, and O and sum shrink accordingly. After the first tile that is
+  // rare.
   __device__ void raise_max() {
     float larger[2][2];
     bool grew = false;
@@ -211,8 +213,8 @@ template <int HEAD_DIM> struct Warp {
     output(slot);
   }
 
-  // Writes O / sum for this warp's queries. O goes first to the shared memory that held the queries. From there each lane
-  // writes 16 bytes at a time, and the warp writes whole rows.
+  // Writes O / sum for this warp's queries. O goes first to the shared memory that held the queries. From there each
+  // lane writes 16 bytes at a time, and the warp writes whole rows.
   __device__ void store(half *to) {
     int lane = threadIdx.x % WARP;
     __syncwarp();  // all lanes have read the queries

@@ -178,7 +178,8 @@ typedef struct Busy {
   double mhz;     // the clock at which it ran
 } Busy;
 
-// Clocks from the first warpgroup's begin to the last one's end, averaged over the blocks; the clock's rate from the same.
+// Clocks from the first warpgroup's begin to the last one's end, averaged over the blocks; the clock's rate from the
+// same.
 static void summarise(const Span *spans, int blocks, int warpgroups, double wgmmas, Busy *busy) {
   double clocks = 0, nanoseconds = 0;
   for (int b = 0; b < blocks; b++) {

@@ -31,8 +31,8 @@ enum { FORMS = 6 };
 
 extern const Form forms[FORMS];
 
-// Inputs on the host and on the device: A is 64 lines of 64 numbers, B 256 (columns of B). The first 64 columns of B also
-// the other way round, as lines along N.
+// Inputs on the host and on the device: A is 64 lines of 64 numbers, B 256 (columns of B). The first 64 columns of B
+// also the other way round, as lines along N.
 typedef struct Inputs {
   const Half *a, *b;
   Half b_across[LINES * LINES];

@@ -4,8 +4,8 @@
 
 #include "parts.h"
 
-// How far single products may be from fp64. It is far more than the tensor core needs, as the report says; the real check
-// is that every bit is the model's.
+// How far single products may be from fp64. It is far more than the tensor core needs, as the report says; the real
+// check is that every bit is the model's.
 static const double MAX_ERROR = 1e-2, MEAN_ERROR = 1e-3;
 
 // ---- inputs ----
@@ -15,8 +15,8 @@ static DeviceAddress upload_new(Device *device, const void *from, size_t size) {
   return device_upload(device, address, from, size) ? address : 0;
 }
 
-// A is the first 64 rows of an attention problem's Q, B has its K as columns, C is made of V: with thirds, so that no bit
-// of fp32 is always zero.
+// A is the first 64 rows of an attention problem's Q, B has its K as columns, C is made of V: with thirds, so that no
+// bit of fp32 is always zero.
 static bool prepare(const Session *session, const Problem *problem, Inputs *inputs) {
   Device *device = session->device;
   inputs->a = problem->q;
@@ -116,7 +116,8 @@ static void report_stopped(FILE *out, const Comparison *result) {
   print_mismatches(out, result);
 }
 
-// How the swizzles differ: not for wgmma, whose core matrices have no conflicts in any, but for the threads that write the tiles.
+// How the swizzles differ: not for wgmma, whose core matrices have no conflicts in any, but for the threads that write
+// the tiles.
 static void report_conflicts(const Session *session, const Comparison *result) {
   char text[32];
   if (device_info(session->device)->kind != DEVICE_EMULATOR) return;

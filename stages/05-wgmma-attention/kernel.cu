@@ -1,5 +1,5 @@
-// Stage 05: the fused kernel on Hopper's own tensor-core instruction. A warpgroup, four warps, multiplies 64 queries by a
-// whole tile of keys at once, and the tensor cores fetch Q, K and V from shared memory by themselves.
+// Stage 05: the fused kernel on Hopper's own tensor-core instruction. A warpgroup, four warps, multiplies 64 queries by
+// a whole tile of keys at once, and the tensor cores fetch Q, K and V from shared memory by themselves.
 //
 // For each tile of keys a warpgroup does
 //
@@ -118,8 +118,8 @@ template <int HEAD_DIM> struct Warpgroup {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
-  // it, and everything older shrinks.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // follows it, and everything older shrinks.
   __device__ void raise_max() {
     float lower[2];
 #pragma unroll
@@ -184,8 +184,8 @@ template <int HEAD_DIM> struct Warpgroup {
     output(p, t % SLOTS);
   }
 
-  // Writes O / sum for this warp's queries. O goes first to the shared memory that held the queries. From there each lane
-  // writes 16 bytes at a time, and the warp writes whole rows.
+  // Writes O / sum for this warp's queries. O goes first to the shared memory that held the queries. From there each
+  // lane writes 16 bytes at a time, and the warp writes whole rows.
   __device__ void store(half *to) {
     barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;
@@ -253,8 +253,8 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   trace_end();
 }
 
-// The entry points. For D = 64 a thread needs fewer than 128 registers, so that two blocks fit on an SM; for D = 128 one
-// block with all of its registers and longer tiles is better.
+// The entry points. For D = 64 a thread needs fewer than 128 registers, so that two blocks fit on an SM; for D = 128
+// one block with all of its registers and longer tiles is better.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
     attention_64(const half *q, const half *k, const half *v, half *o, int seqlen, float scale, int causal) {
   attention<64>(q, k, v, o, seqlen, scale, causal);

@@ -1,5 +1,5 @@
-// Stage 06: TMA. One thread asks for a whole tile of K and V, and the copy engine brings it, swizzled, while all threads
-// compute. Mbarriers show what has landed and what may be overwritten; the loop has no barrier of all threads.
+// Stage 06: TMA. One thread asks for a whole tile of K and V, and the copy engine brings it, swizzled, while all
+// threads compute. Mbarriers show what has landed and what may be overwritten; the loop has no barrier of all threads.
 //
 // For each tile of keys a warpgroup does, as in stage 05,
 //
@@ -23,8 +23,8 @@
 
 enum { WARP = 32 };
 
-// A block's shared memory: its queries, and a ring of slots for tiles of K and V. k_full and v_full complete when TMA has
-// filled the slot, empty when all warps have released it.
+// A block's shared memory: its queries, and a ring of slots for tiles of K and V. k_full and v_full complete when TMA
+// has filled the slot, empty when all warps have released it.
 template <int HEAD_DIM> struct Shared {
   enum { KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
   half q[ROWS * HEAD_DIM];
@@ -45,8 +45,8 @@ static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == S
 
 // ---- the thread that loads ----
 
-// Loads rows of a head, in panels of 64 columns, because a box under this swizzle is no wider. `full` completes when all
-// have landed.
+// Loads rows of a head, in panels of 64 columns, because a box under this swizzle is no wider. `full` completes when
+// all have landed.
 template <int HEAD_DIM, int SIZE>
 __device__ void load(half (&to)[SIZE], uint64_t &full, const TensorMap *map, int row, int head) {
   const int panel_bytes = SIZE / HEAD_DIM * ROW_BYTES;
@@ -120,8 +120,8 @@ template <int HEAD_DIM> struct Warpgroup {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
-  // it, and everything older shrinks.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // follows it, and everything older shrinks.
   __device__ void raise_max() {
     float lower[2];
 #pragma unroll
@@ -154,8 +154,8 @@ template <int HEAD_DIM> struct Warpgroup {
     sum[1] += odd[1];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
-  // of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
+  // of it as of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights(uint32_t (&p)[KEYS / 16][4]) {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -190,8 +190,8 @@ template <int HEAD_DIM> struct Warpgroup {
     loading.advance();
   }
 
-  // One tile of keys; `masked` if not all rows may see all of it. While the tensor cores compute scores, one thread loads tile
-  // `ahead`, if there is one, into the slot of the tile before this one, once all warps have released it.
+  // One tile of keys; `masked` if not all rows may see all of it. While the tensor cores compute scores, one thread
+  // loads tile `ahead`, if there is one, into the slot of the tile before this one, once all warps have released it.
   __device__ void step(int t, bool masked, int ahead, int tiles) {
     uint32_t p[KEYS / 16][4];
     int slot = __shfl_sync(0xffffffff, ring.slot, 0);  // the same in all lanes: ptxas sees it and drops the shuffle
@@ -211,8 +211,8 @@ template <int HEAD_DIM> struct Warpgroup {
     output(p, slot);
   }
 
-  // Writes O / sum for this warp's queries. They go through the shared memory that held the queries: then each lane stores
-  // 16 bytes, and the warp stores whole rows.
+  // Writes O / sum for this warp's queries. They go through the shared memory that held the queries: then each lane
+  // stores 16 bytes, and the warp stores whole rows.
   __device__ void store(int head) {
     barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;

@@ -21,8 +21,9 @@
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
-// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has filled
-// the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its queries.
+// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has
+// filled the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its
+// queries.
 template <int HEAD_DIM> struct Shared {
   enum { KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM), QUERY_SLOTS = 1 };
   half q[QUERY_SLOTS][ROWS * HEAD_DIM];
@@ -72,8 +73,8 @@ template <int HEAD_DIM> struct Producer {
   Ring<S::SLOTS> k, v;
   int loads = 0;  // for trace
 
-  // Loads rows of a head, in panels of 64 columns because a box under this swizzle is no wider, into a ring's next slot, once
-  // that is empty.
+  // Loads rows of a head, in panels of 64 columns because a box under this swizzle is no wider, into a ring's next
+  // slot, once that is empty.
   template <int SLOTS, int SIZE>
   __device__ void load(Ring<SLOTS> &ring, half (&to)[SLOTS][SIZE], uint64_t *full, uint64_t *empty,
                        const TensorMap *map, int row, int head) {
@@ -165,8 +166,8 @@ template <int HEAD_DIM> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
-  // it, and everything older shrinks.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // follows it, and everything older shrinks.
   __device__ void raise_max() {
     float lower[2];
 #pragma unroll
@@ -199,8 +200,8 @@ template <int HEAD_DIM> struct Consumer {
     sum[1] += odd[1];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
-  // of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
+  // of it as of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights(uint32_t (&p)[KEYS / 16][4]) {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -247,8 +248,8 @@ template <int HEAD_DIM> struct Consumer {
     release(v, shared.v_empty);
   }
 
-  // Skips key tiles to the right of this warpgroup's rows, which belong to the other one: it waits for each and releases it
-  // unused.
+  // Skips key tiles to the right of this warpgroup's rows, which belong to the other one: it waits for each and
+  // releases it unused.
   __device__ void skip(int count) {
     for (int i = 0; i < count; i++) {
       wait(k, shared.k_full);
@@ -258,8 +259,8 @@ template <int HEAD_DIM> struct Consumer {
     }
   }
 
-  // Writes O / sum for this warp's queries. They go through the shared memory that held the queries: then each lane stores
-  // 16 bytes, and the warp stores whole rows.
+  // Writes O / sum for this warp's queries. They go through the shared memory that held the queries: then each lane
+  // stores 16 bytes, and the warp stores whole rows.
   __device__ void store(int head) {
     barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;

@@ -1,5 +1,5 @@
-// Stage 07b: register reallocation. The producer's warpgroup releases most of its registers, and the consumers take them.
-// For D = 64, too, a tile has 128 keys then, and a block has three consumers.
+// Stage 07b: register reallocation. The producer's warpgroup releases most of its registers, and the consumers take
+// them. For D = 64, too, a tile has 128 keys then, and a block has three consumers.
 //
 // For each tile of keys a consumer does, as in stage 05,
 //
@@ -89,8 +89,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
-  // it, and everything older shrinks.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // follows it, and everything older shrinks.
   __device__ void raise_max() {
     float lower[2];
 #pragma unroll
@@ -123,8 +123,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     sum[1] += odd[1];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
-  // of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
+  // of it as of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights(uint32_t (&p)[KEYS / 16][4]) {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -172,8 +172,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     steps++;
   }
 
-  // Skips key tiles to the right of this warpgroup's rows, which belong to other ones: it waits for each and releases it
-  // unused.
+  // Skips key tiles to the right of this warpgroup's rows, which belong to other ones: it waits for each and releases
+  // it unused.
   __device__ void skip(int count) {
     for (int i = 0; i < count; i++) {
       wait(k, shared.k_full);
@@ -183,8 +183,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     }
   }
 
-  // Writes O / sum for this warp's queries. They go through the shared memory that held the queries: then each lane stores
-  // 16 bytes, and the warp stores whole rows.
+  // Writes O / sum for this warp's queries. They go through the shared memory that held the queries: then each lane
+  // stores 16 bytes, and the warp stores whole rows.
   __device__ void store(int head) {
     barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;
@@ -239,7 +239,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   }
 }
 
-// The entry points. Each mask has a kernel of its own, so that neither has registers and instructions for the other one.
+// The entry points. Each mask has a kernel of its own, so that neither has registers and instructions for the other.
 extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, false>(tensors, problem);

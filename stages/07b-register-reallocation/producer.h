@@ -1,9 +1,10 @@
-// What a block has in shared memory, which tiles it works on, and the producer that loads them. The kernel includes tiles.h
-// and the PTX headers first.
+// What a block has in shared memory, which tiles it works on, and the producer that loads them. The kernel includes
+// tiles.h and the PTX headers first.
 #pragma once
 
-// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has filled
-// the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its queries.
+// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has
+// filled the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its
+// queries.
 template <int HEAD_DIM> struct Shared {
   enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = ROWS_OF(HEAD_DIM) };
   enum { QUERY_SLOTS = QUERY_SLOTS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
@@ -59,8 +60,8 @@ template <int HEAD_DIM> struct Producer {
   Ring<S::SLOTS> k, v;
   int loads = 0;  // for trace
 
-  // Loads rows of a head, in panels of 64 columns because a box under this swizzle is no wider, into a ring's next slot, once
-  // that is empty.
+  // Loads rows of a head, in panels of 64 columns because a box under this swizzle is no wider, into a ring's next
+  // slot, once that is empty.
   template <int SLOTS, int SIZE>
   __device__ void load(Ring<SLOTS> &ring, half (&to)[SLOTS][SIZE], uint64_t *full, uint64_t *empty,
                        const TensorMap *map, int row, int head) {
@@ -82,7 +83,8 @@ template <int HEAD_DIM> struct Producer {
     load(v, shared.v, shared.v_full, shared.v_empty, &tensors.v, t * KEYS, head);
   }
 
-  // From the last tile, which has the mask, to the first. V follows one tile behind K: so the consumers release the slots.
+  // From the last tile, which has the mask, to the first. V follows one tile behind K: so the consumers release the
+  // slots.
   __device__ void run(const Tile &tile) {
     trace_begin(PRODUCER);
     load(q, shared.q, shared.q_full, shared.q_empty, &tensors.q, tile.row, tile.head);

@@ -1,5 +1,5 @@
-// Stage 08: pipelining. In one step a consumer issues two products: the scores of tile i and the output of tile i - 1. Then
-// it computes the softmax of tile i while the tensor cores are busy with that output.
+// Stage 08: pipelining. In one step a consumer issues two products: the scores of tile i and the output of tile i - 1.
+// Then it computes the softmax of tile i while the tensor cores are busy with that output.
 //
 // In step i a consumer does
 //
@@ -79,8 +79,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
-  // it, and the result is true: everything older must shrink by `factor`. The sum does here, the output in shrink_output.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // follows it, and the result is true: everything older must shrink by `factor`. The sum does here, the output in
+  // shrink_output.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
@@ -101,8 +102,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
-  // of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
+  // of it as of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -157,8 +158,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     trace_done(PV, steps - 1);
   }
 
-  // Skips key tiles to the right of this warpgroup's rows, which belong to other ones: it waits for each and releases it
-  // unused.
+  // Skips key tiles to the right of this warpgroup's rows, which belong to other ones: it waits for each and releases
+  // it unused.
   __device__ void skip(int count) {
     for (int i = 0; i < count; i++) {
       wait(k, shared.k_full);
@@ -168,8 +169,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     }
   }
 
-  // Writes O / sum for this warp's queries. They go through the shared memory that held the queries: then each lane stores
-  // 16 bytes, and the warp stores whole rows.
+  // Writes O / sum for this warp's queries. They go through the shared memory that held the queries: then each lane
+  // stores 16 bytes, and the warp stores whole rows.
   __device__ void store(int head) {
     barrier_sync(1 + warpgroup, WARPGROUP);  // the whole warpgroup's products have read the queries
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;
@@ -283,7 +284,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   }
 }
 
-// The entry points. Each mask has a kernel of its own, so that neither has registers and instructions for the other one.
+// The entry points. Each mask has a kernel of its own, so that neither has registers and instructions for the other.
 extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, false>(tensors, problem);

@@ -79,8 +79,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
-  // it. True if so: then everything older shrinks by `factor`.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // follows it. True if so: then everything older shrinks by `factor`.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
@@ -101,8 +101,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
-  // of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
+  // of it as of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -183,8 +183,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     trace_done(PV, steps - 1);
   }
 
-  // Skips key tiles to the right of this warpgroup's rows, which belong to other ones: it waits for each and releases it
-  // unused.
+  // Skips key tiles to the right of this warpgroup's rows, which belong to other ones: it waits for each and releases
+  // it unused.
   __device__ void skip(int count) {
     for (int i = 0; i < count; i++) {
       wait(k, shared.k_full);
@@ -196,8 +196,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     }
   }
 
-  // Writes O / sum for this warp's queries. It goes through the shared memory that held the queries: so each lane stores 16
-  // bytes, and rows leave whole. (All of the warpgroup's products have read the queries: the last turn was a barrier.)
+  // Writes O / sum for this warp's queries. It goes through the shared memory that held the queries: so each lane
+  // stores 16 bytes, and rows leave whole. (All of the warpgroup's products have read the queries: the last turn was a
+  // barrier.)
   __device__ void store(int head) {
     int tile_row = warpgroup * WARPGROUP_ROWS + warp * 16, first = row + warp * 16;
     char *tile = (char *)shared.q;
@@ -313,7 +314,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   }
 }
 
-// The entry points. Each mask has a kernel of its own, without the registers and instructions that only the other one needs.
+// The entry points. Each mask has its own kernel, without the registers and instructions that only the other needs.
 extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, false>(tensors, problem);

@@ -1,5 +1,5 @@
-// Stage 08c: the output leaves by TMA. stmatrix puts a warp's accumulators into the swizzled tile with one instruction for
-// 16 columns, and one thread hands the tile to the copy engine.
+// Stage 08c: the output leaves by TMA. stmatrix puts a warp's accumulators into the swizzled tile with one instruction
+// for 16 columns, and one thread hands the tile to the copy engine.
 //
 // For each tile of keys a consumer does, as in stage 08b,
 //
@@ -28,8 +28,8 @@
 
 // ---- a consumer: one warpgroup ----
 
-// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in registers
-// during the main loop.
+// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in
+// registers during the main loop.
 __device__ int thread_index() {
   int index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
@@ -92,8 +92,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
-  // it. True if so: then everything older shrinks by `factor`.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // follows it. True if so: then everything older shrinks by `factor`.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
@@ -114,8 +114,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
-  // of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
+  // of it as of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -196,8 +196,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     trace_done(PV, steps - 1);
   }
 
-  // Skips key tiles to the right of this warpgroup's rows, which belong to other ones: it waits for each and releases it
-  // unused.
+  // Skips key tiles to the right of this warpgroup's rows, which belong to other ones: it waits for each and releases
+  // it unused.
   __device__ void skip(int count) {
     for (int i = 0; i < count; i++) {
       wait(k, shared.k_full);
@@ -209,8 +209,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     }
   }
 
-  // O / sum, to the slot of the warp's own queries, and from there to global memory. (All of the warpgroup's products have
-  // read the queries: the last turn was a barrier.)
+  // O / sum, to the slot of the warp's own queries, and from there to global memory. (All of the warpgroup's products
+  // have read the queries: the last turn was a barrier.)
   __device__ void store() {
     float scale[2] = {1 / quad_sum(sum[0]), 1 / quad_sum(sum[1])};
     int thread = thread_index() % WARPGROUP, warp = thread / WARP, lane = thread % WARP;
@@ -330,7 +330,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   }
 }
 
-// The entry points. Each mask has a kernel of its own, without the registers and instructions that only the other one needs.
+// The entry points. Each mask has its own kernel, without the registers and instructions that only the other needs.
 extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, false>(tensors, problem);

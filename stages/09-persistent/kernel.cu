@@ -1,5 +1,5 @@
-// Stage 09: persistent blocks. There are as many as SMs, and each works through tiles of queries. So the next tile is loaded,
-// and its first product begun, while the last one ends.
+// Stage 09: persistent blocks. There are as many as SMs, and each works through tiles of queries. So the next tile is
+// loaded, and its first product begun, while the last one ends.
 //
 // For each tile of keys a consumer does, as in stage 08b,
 //
@@ -28,8 +28,8 @@
 
 // ---- a consumer: one warpgroup ----
 
-// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in registers
-// during the main loop.
+// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in
+// registers during the main loop.
 __device__ int thread_index() {
   int index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
@@ -94,8 +94,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
-  // it. True if so: then everything older shrinks by `factor`.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // follows it. True if so: then everything older shrinks by `factor`.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
@@ -116,8 +116,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
-  // of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
+  // of it as of the accumulator s, so P never leaves the thread.
   __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -201,8 +201,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     if (warpgroup == 0) take_turn();  // the turn that the last consumer has passed on
   }
 
-  // The last output of a tile beside the first scores of the next. The members describe the next tile already, the arguments
-  // describe the one before. (No trace(WAIT_TURN) here: it would cost registers, and ptxas would serialise the products.)
+  // The last output of a tile beside the first scores of the next. The members describe the next tile already, the
+  // arguments describe the one before. (No trace(WAIT_TURN) here: it would cost registers, and ptxas would serialise
+  // the products.)
   __device__ void next_tile(int accumulate, int last_slot, int last_head, int last_row) {
     wait(k, shared.k_full);
     take_turn();
@@ -400,7 +401,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   }
 }
 
-// The entry points. Each mask has a kernel of its own, without the registers and instructions that only the other one needs.
+// The entry points. Each mask has its own kernel, without the registers and instructions that only the other needs.
 extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, false>(tensors, problem);

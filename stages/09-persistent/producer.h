@@ -1,9 +1,10 @@
-// What a block has in shared memory, which tiles it works on, and the producer that loads them. The kernel includes tiles.h
-// and the PTX headers first.
+// What a block has in shared memory, which tiles it works on, and the producer that loads them. The kernel includes
+// tiles.h and the PTX headers first.
 #pragma once
 
-// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has filled
-// the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its queries.
+// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has
+// filled the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its
+// queries.
 template <int HEAD_DIM> struct Shared {
   enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = ROWS_OF(HEAD_DIM) };
   enum { QUERY_SLOTS = QUERY_SLOTS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
@@ -11,7 +12,7 @@ template <int HEAD_DIM> struct Shared {
   half k[SLOTS][KEYS * HEAD_DIM], v[SLOTS][KEYS * HEAD_DIM];
   uint64_t q_full[QUERY_SLOTS], q_empty[QUERY_SLOTS];
   uint64_t k_full[SLOTS], k_empty[SLOTS], v_full[SLOTS], v_empty[SLOTS];
-  int tile[QUERY_SLOTS];  // the number of the tile whose queries are there; -1: no more. The struct is padded to 8 bytes
+  int tile[QUERY_SLOTS];  // the number of the tile whose queries are there; -1: none. The struct is padded to 8 bytes
 
   __device__ void init() {
     for (int i = 0; i < QUERY_SLOTS; i++) {
@@ -40,10 +41,11 @@ template <int HEAD_DIM, bool CAUSAL> __device__ Tile find_tile(const Problem &pr
   const int ROWS = Shared<HEAD_DIM>::ROWS;
   Tile tile;
   if (CAUSAL) {
-    int first = t / (problem.group * problem.head_tiles) * problem.group;
-    int group = min(problem.group, problem.heads - first), i = t - first * problem.head_tiles;
-    tile.head = first + i % group;
-    tile.row = (problem.head_tiles - 1 - i / group) * ROWS;
+    int first_head = t / (problem.group * problem.head_tiles) * problem.group;  // of the group that tile t is in
+    int heads = min(problem.group, problem.heads - first_head);                 // the last group may have fewer
+    int number = t - first_head * problem.head_tiles;  // in the group: first its heads' last tiles, then those before
+    tile.head = first_head + number % heads;
+    tile.row = (problem.head_tiles - 1 - number / heads) * ROWS;
   } else {
     tile.head = t / problem.head_tiles;
     tile.row = t % problem.head_tiles * ROWS;
@@ -64,8 +66,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Producer {
   Ring<S::SLOTS> k, v;
   int loads = 0;  // for trace
 
-  // Loads rows of a head, in panels of 64 columns because a box under this swizzle is no wider, into a ring's next slot, once
-  // that is empty.
+  // Loads rows of a head, in panels of 64 columns because a box under this swizzle is no wider, into a ring's next
+  // slot, once that is empty.
   template <int SLOTS, int SIZE>
   __device__ void load(Ring<SLOTS> &ring, half (&to)[SLOTS][SIZE], uint64_t *full, uint64_t *empty,
                        const TensorMap *map, int row, int head) {
@@ -93,14 +95,14 @@ template <int HEAD_DIM, bool CAUSAL> struct Producer {
     shared.tile[q.slot] = tile;
   }
 
-  // Without a mask block b takes the tiles b, b + gridDim.x and so on. With one it takes the next tile from a counter, when it
-  // has time for it. There are as many requests as tiles, so atomicInc is back at 0 after the last one.
+  // Without a mask block b takes the tiles b, b + gridDim.x and so on. With one it takes the next tile from a counter,
+  // when it has time for it. There are as many requests as tiles, so atomicInc is back at 0 after the last one.
   __device__ int next_tile(int tile, int tiles) {
     return (CAUSAL ? atomicInc(tensors.asked, tiles - 1) : tile) + gridDim.x;
   }
 
-  // All tiles of this block. Of each, key tiles go from the last, which has the mask, to the first. V is loaded one tile
-  // later than K, as it is used.
+  // All tiles of this block. Of each, key tiles go from the last, which has the mask, to the first. V is loaded one
+  // tile later than K, as it is used.
   __device__ void run() {
     trace_begin(PRODUCER);
     int tiles = problem.heads * problem.head_tiles, last_head = 0, last = -1;

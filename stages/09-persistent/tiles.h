@@ -27,8 +27,8 @@ enum { STORE_ROWS = 16 };  // of a box of the output: a warp's
 // The kernel's parameters. Tensors: how TMA finds them in global memory, [heads of all batches][seqlen][HEAD_DIM].
 typedef struct Tensors {
   TensorMap q, k, v, o;
-  // Causal: how many tiles the blocks have asked for; 0 before the launch and after it. Launches at the same time have one
-  // each, as they could not have of a __device__ variable.
+  // Causal: how many tiles the blocks have asked for; 0 before the launch and after it. Launches at the same time have
+  // one each, as they could not have of a __device__ variable.
   CounterPointer asked;
 } Tensors;
 

@@ -1,14 +1,15 @@
-// What the consumers of stages 09b and 10 have in common: their order, their products, and their way through the tiles. The
-// softmax is the kernel's: it derives Self, which may replace parts of this (stage 11 has other products), and which has
+// What the consumers of stages 09b and 10 have in common: their order, their products, and their way through the tiles.
+// The softmax is the kernel's: it derives Self, which may replace parts of this (stage 11 has other products). It has
 //
-//   first_weights<N>()  weights of a tile's first N keys: sets shift and sum, and puts the weights where the scores were
+//   first_weights<N>()  weights of a tile's first N keys: sets shift and sum, and puts the weights where the scores
+//                       were
 //   tile_begins()       after the first weights of a tile, when the output of the tile before is stored
-//   other_tiles()       all key tiles after the first, with the output of each but the last. Returns 1 if there were any,
-//                       else 0: whether the last output adds to o
+//   other_tiles()       all key tiles after the first, with the output of each but the last. Returns 1 if there were
+//                       any, else 0: whether the last output adds to o
 #pragma once
 
-// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in registers
-// during the main loop.
+// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in
+// registers during the main loop.
 __device__ int thread_index() {
   int index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
@@ -49,7 +50,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     wgmma_fence();
 #pragma unroll
     for (int d = 0; d < HEAD_DIM / 16; d++)
-      wgmma<N>(*(float(*)[N / 2]) s, columns_16(a, S::ROWS, d), columns_16(b, KEYS, d), d > 0);
+      wgmma<N>(slice<N / 2>(s, 0), columns_16(a, S::ROWS, d), columns_16(b, KEYS, d), d > 0);
     wgmma_commit();
   }
 
@@ -78,8 +79,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift follows
-  // it. True if so: then everything older shrinks by `factor`.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // follows it. True if so: then everything older shrinks by `factor`.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
@@ -122,7 +123,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   // The registers of the last output may be read again.
   __device__ void output_done() { wgmma_results(o); }
 
-  // wait: until a ring's next slot is full. arrive: this warp needs the slot no more. release: the same, and the ring goes on.
+  // wait: until a ring's next slot is full. arrive: this warp needs the slot no more. release: the same, and the ring
+  // goes on.
   template <int SLOTS> __device__ void wait(const Ring<SLOTS> &ring, const uint64_t *full) {
     mbarrier_wait(shared_address(full + ring.slot), ring.parity);
   }
@@ -134,7 +136,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     ring.advance();
   }
 
-  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w. Stage 11 replaces number().
+  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w. Stage 11 replaces
+  // number().
   __device__ int number() { return warpgroup; }
   __device__ void take_turn() { barrier_sync(1 + self().number(), 2 * WARPGROUP); }
   __device__ void pass_turn() { barrier_arrive(1 + (self().number() + 1) % S::CONSUMERS, 2 * WARPGROUP); }
@@ -195,8 +198,9 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     if (warpgroup == 0) take_turn();  // the turn that the last consumer has passed on
   }
 
-  // The last output of a tile beside the first scores of the next. The members describe the next tile already, the arguments
-  // describe the one before. (No trace(WAIT_TURN) here: it would cost registers, and ptxas would serialise the products.)
+  // The last output of a tile beside the first scores of the next. The members describe the next tile already, the
+  // arguments describe the one before. (No trace(WAIT_TURN) here: it would cost registers, and ptxas would serialise
+  // the products.)
   template <int N> __device__ void next_tile(int accumulate, int last_slot, int last_head, int last_row) {
     wait(k, shared.k_full);
     take_turn();
@@ -296,8 +300,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     }
   }
 
-  // Does the diagonal leave only half of the tile's first key tile to this warpgroup? With CUDA 12 it gets all of it: those
-  // compilers find no registers for a kernel that has both (C7511).
+  // Does the diagonal leave only half of the tile's first key tile to this warpgroup? With CUDA 12 it gets all of it:
+  // those compilers find no registers for a kernel that has both (C7511).
   __device__ bool half_tile() { return __CUDACC_VER_MAJOR__ >= 13 && CAUSAL && row % KEYS == 0; }
 
   __device__ void run() {

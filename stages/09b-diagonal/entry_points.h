@@ -17,8 +17,8 @@ __device__ void attention(const Tensors &tensors, const Problem &problem) {
   }
 }
 
-// Grid: as many blocks as SMs, or as tiles if those are fewer. Block: the producer's warpgroup, then the consumers. Each mask
-// has a kernel of its own, without the registers and instructions that only the other one needs.
+// Grid: as many blocks as SMs, or as tiles if those are fewer. Block: the producer's warpgroup, then the consumers.
+// Each mask has a kernel of its own, without the registers and instructions that only the other one needs.
 extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
   attention<64, false>(tensors, problem);

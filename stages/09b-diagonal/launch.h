@@ -1,5 +1,5 @@
-// The launch of stages 09b and 10, which differ inside the kernel alone: one kernel, as many blocks as SMs; they share the
-// tiles among themselves.
+// The launch of stages 09b and 10, which differ inside the kernel alone: one kernel, as many blocks as SMs; they share
+// the tiles among themselves.
 #pragma once
 
 #include <stdio.h>

@@ -9,15 +9,17 @@ struct Tile {
 };
 
 // Tile number t. Without a mask, tiles of a head follow each other. With one they have different lengths: in a group of
-// heads the longest go first, so that all SMs finish together. The tile that is not full is the shortest, not the longest.
+// heads the longest go first, so that all SMs finish together. The tile that is not full is the shortest, not the
+// longest.
 template <int HEAD_DIM, bool CAUSAL> __device__ Tile find_tile(const Problem &problem, int t) {
   const int ROWS = Shared<HEAD_DIM>::ROWS;
   Tile tile;
   if (CAUSAL) {
-    int first = t / (problem.group * problem.head_tiles) * problem.group;
-    int group = min(problem.group, problem.heads - first), i = t - first * problem.head_tiles;
-    tile.head = first + i % group;
-    tile.row = (problem.head_tiles - 1 - i / group) * ROWS - problem.lead;
+    int first_head = t / (problem.group * problem.head_tiles) * problem.group;  // of the group that tile t is in
+    int heads = min(problem.group, problem.heads - first_head);                 // the last group may have fewer
+    int number = t - first_head * problem.head_tiles;  // in the group: first its heads' last tiles, then those before
+    tile.head = first_head + number % heads;
+    tile.row = (problem.head_tiles - 1 - number / heads) * ROWS - problem.lead;
   } else {
     tile.head = t / problem.head_tiles;
     tile.row = t % problem.head_tiles * ROWS;
@@ -40,8 +42,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ProducerBase {
 
   __device__ Self &self() { return static_cast<Self &>(*this); }
 
-  // Loads rows of a head, in panels of 128 bytes because a box under this swizzle is no wider, into a ring's next slot, once
-  // that is empty.
+  // Loads rows of a head, in panels of 128 bytes because a box under this swizzle is no wider, into a ring's next slot,
+  // once that is empty.
   template <class Element, int SLOTS, int SIZE>
   __device__ void load(Ring<SLOTS> &ring, Element (&to)[SLOTS][SIZE], uint64_t *full, uint64_t *empty,
                        const TensorMap *map, int row, int head) {
@@ -67,14 +69,14 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ProducerBase {
     shared.tile[q.slot] = number;
   }
 
-  // Without a mask block b takes the tiles b, b + gridDim.x and so on. With one it takes the next tile from a counter, when it
-  // has time for it. There are as many requests as tiles, so atomicInc is back at 0 after the last one.
+  // Without a mask block b takes the tiles b, b + gridDim.x and so on. With one it takes the next tile from a counter,
+  // when it has time for it. There are as many requests as tiles, so atomicInc is back at 0 after the last one.
   __device__ int next_tile(int tile, int tiles) {
     return (CAUSAL ? atomicInc(tensors.asked, tiles - 1) : tile) + gridDim.x;
   }
 
-  // All tiles of this block. Of each, key tiles go from the last, which has the mask, to the first. V is loaded one tile
-  // later than K, as it is used.
+  // All tiles of this block. Of each, key tiles go from the last, which has the mask, to the first. V is loaded one
+  // tile later than K, as it is used.
   __device__ void run() {
     trace_begin(PRODUCER);
     int tiles = problem.heads * problem.head_tiles, last_head = 0, last = -1;

@@ -1,8 +1,10 @@
-// A block's shared memory in stages 09b and 10, and the producer. The kernel includes tiles.h and the PTX headers first.
+// A block's shared memory in stages 09b and 10, and the producer. The kernel includes tiles.h and the PTX headers
+// first.
 #pragma once
 
-// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has filled
-// the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its queries.
+// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has
+// filled the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its
+// queries.
 template <int HEAD_DIM> struct Shared {
   enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = ROWS_OF(HEAD_DIM) };
   enum { QUERY_SLOTS = QUERY_SLOTS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };

@@ -1,6 +1,7 @@
-// Stage 10: a softmax that does not search for the maximum. A tile's first keys show what its rows' scores are like. The
-// weights of later ones are computed with that stale maximum at once, and a check of their sum shows whether they fit into
-// fp16. Where the first keys show scores far apart, they would not fit for long: such a tile is done as in stage 09b.
+// Stage 10: a softmax that does not search for the maximum. A tile's first keys show what its rows' scores are like.
+// The weights of later ones are computed with that stale maximum at once, and a check of their sum shows whether they
+// fit into fp16. Where the first keys show scores far apart, they would not fit for long: such a tile is done as in
+// stage 09b.
 //
 // All else is stage 09b's. For each tile of keys a consumer does
 //
@@ -31,8 +32,8 @@
 #include "../09b-diagonal/consumer.h"
 #include "scores_again.h"
 
-// Votes on a tile, by the slot of its queries: how many threads of each warp found its scores far apart. They lie beside the
-// dynamic shared memory that struct Shared describes, because that struct is stage 09b's.
+// Votes on a tile, by the slot of its queries: how many threads of each warp found its scores far apart. They lie
+// beside the dynamic shared memory that struct Shared describes, because that struct is stage 09b's.
 __shared__ int votes[QUERY_SLOTS_OF(64)][CONSUMERS_OF(64)][WARPGROUP / WARP];  // HEAD_DIM = 128 has fewer
 
 template <int HEAD_DIM, bool CAUSAL, bool LSE = false>  // LSE: also stores the log-sum-exp of each row
@@ -76,9 +77,9 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
     if (elected) votes[q.slot][warpgroup][thread_index() % WARPGROUP / WARP] = peaked;
   }
 
-  // Whether nearly all threads of the warpgroup voted so, before it took the turn that it has now. A consumer whose rows all
-  // lie behind the sequence follows consumer 0, because consumers in two different loops are slower. (With CUDA 12 there is
-  // only the fast loop: registers do not suffice for both.)
+  // Whether nearly all threads of the warpgroup voted so, before it took the turn that it has now. A consumer whose
+  // rows all lie behind the sequence follows consumer 0, because consumers in two different loops are slower. (With
+  // CUDA 12 there is only the fast loop: registers do not suffice for both.)
   __device__ bool peaked() {
     const int *of_warp = votes[q.slot][row < problem.seqlen ? warpgroup : 0];
     int all = of_warp[0] + of_warp[1] + of_warp[2] + of_warp[3];
@@ -88,9 +89,9 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
   // Whether the weights are small enough for fp16, which ends at 65504. No weight is larger than its thread's sum.
   __device__ bool weights_fit() { return !__any_sync(0xffffffff, fmaxf(new_sum[0], new_sum[1]) > 32768); }
 
-  // Some scores are far above the stale maximum. Their weights are exact all the same, because fp32 ends at 2^128. A power of
-  // two brings a row's sum down to 1 or a little more, and everything older shrinks with it. Not further down: fp16 has all
-  // its digits only from 2^-14 on, and weights that are alike are each a small part of their sum.
+  // Some scores are far above the stale maximum. Their weights are exact all the same, because fp32 ends at 2^128. A
+  // power of two brings a row's sum down to 1 or a little more, and everything older shrinks with it. Not further down:
+  // fp16 has all its digits only from 2^-14 on, and weights that are alike are each a small part of their sum.
   __device__ void shrink() {
     float row_sum[2] = {quad_sum(new_sum[0]), quad_sum(new_sum[1])};
     if (__any_sync(0xffffffff, fmaxf(row_sum[0], row_sum[1]) == INFINITY)) {
@@ -121,10 +122,10 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
     weights<0, KEYS>();
   }
 
-  // The weights of this key tile, while the output of the one before is under way: those of the first UNDER_PV keys before the
-  // wait for it, the others and the packing behind it. EXACT: with lazy rescaling, as in stage 09b. The search for the maximum
-  // also runs beside the output, so few weights are left for that time. Otherwise with the stale maximum; the check comes
-  // last, and then K is no longer needed and its slot is released.
+  // The weights of this key tile, while the output of the one before is under way: those of the first UNDER_PV keys
+  // before the wait for it, the others and the packing behind it. EXACT: with lazy rescaling, as in stage 09b. The
+  // search for the maximum also runs beside the output, so few weights are left for that time. Otherwise with the stale
+  // maximum; the check comes last, and then K is no longer needed and its slot is released.
   template <bool EXACT> __device__ void end_step() {
     constexpr int UNDER_PV = EXACT ? 8 : HEAD_DIM / 2;
     trace(WAIT_QK, steps);

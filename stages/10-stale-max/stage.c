@@ -3,7 +3,8 @@
 
 const Stage stage = {
     .name = "10-stale-max",
-    .title = "a softmax that does not search for the maximum: a check of the weights' sum shows whether the stale one fits",
+    .title =
+        "a softmax that does not search for the maximum: a check of the weights' sum shows whether the stale one fits",
     .launch = launch,
     .strided = true,
     .counter = true,

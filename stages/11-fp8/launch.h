@@ -1,4 +1,5 @@
-// The launch of the attention of stages 11 to 11d. The caller has made the map of the values, as its producer loads them.
+// The launch of the attention of stages 11 to 11d. The caller has made the map of the values, as its producer loads
+// them.
 #pragma once
 
 #include "harness/stage.h"

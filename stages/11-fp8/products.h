@@ -18,14 +18,15 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
     wgmma_commit();
   }
 
-  // The weights of keys FROM to TO in e4m3. Of every 8 columns a thread has two neighbours in S, but four as A. So it packs
-  // two from 8 columns and two from the next 8, and V^T has its keys in that order.
+  // The weights of keys FROM to TO in e4m3. Of every 8 columns a thread has two neighbours in S, but four as A. So
+  // p[n][j] takes two from 8 columns and two from the next 8, and V^T has its keys in that order.
   template <int FROM, int TO> __device__ void pack_keys() {
 #pragma unroll
     for (int n = FROM / 32; n < TO / 32; n++)
       for (int j = 0; j < 4; j++) {
-        const float *x = s + 16 * n + 8 * (j / 2) + 2 * (j % 2);
-        p[n][j] = pack_e4m3(x[0], x[1], x[4], x[5]);
+        int h = j % 2;  // the row
+        const float *first = s + 16 * n + 8 * (j / 2) + 2 * h, *second = first + 4;  // 8 columns, and the next 8
+        p[n][j] = pack_e4m3(first[0], first[1], second[0], second[1]);
       }
   }
   template <int> __device__ void pack_weights() {
@@ -81,8 +82,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] = 0;
   }
 
-  // O / sum, straight to global memory. V^T's row order gives a thread four neighbouring columns of every 16. The tile's
-  // number is read again from beside its queries: to keep it would cost registers while products run.
+  // O / sum, straight to global memory. V^T's row order gives a thread four neighbouring columns of every 16. The
+  // tile's number is read again from beside its queries: to keep it would cost registers while products run.
   __device__ void store(const float (&)[2], int slot, int, int) {
     Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem, shared.tile[slot]);
     float v_scale = shared.v_scale[slot];
@@ -98,8 +99,9 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : ConsumerBase<
       half *to = output_row(tile.head, i) + lane % 4 * 4;
 #pragma unroll
       for (int d = 0; d < HEAD_DIM / 16; d++) {
-        const float *x = o + 8 * d + 2 * h;
-        *(uint2 *)(to + 16 * d) = make_uint2(pack(x[0] * scale, x[4] * scale), pack(x[1] * scale, x[5] * scale));
+        const float *even = o + 8 * d + 2 * h, *odd = even + 4;  // V^T has the even columns of 16 first
+        *(uint2 *)(to + 16 * d) =
+            make_uint2(pack(even[0] * scale, odd[0] * scale), pack(even[1] * scale, odd[1] * scale));
       }
     }
   }

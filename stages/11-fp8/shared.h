@@ -3,8 +3,8 @@
 
 #include "tiles.h"
 
-// A block's shared memory: three rings, for tiles of queries, of K and of V transposed. A full barrier completes when the
-// slot has been filled, by FILLERS_OF_V arrivals for V^T; an empty one when all consumer warps have released it.
+// A block's shared memory: three rings, for tiles of queries, of K and of V transposed. A full barrier completes when
+// the slot has been filled, by FILLERS_OF_V arrivals for V^T; an empty one when all consumer warps have released it.
 template <int HEAD_DIM> struct Shared {
   enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = ROWS_OF(HEAD_DIM) };
   enum { QUERY_SLOTS = QUERY_SLOTS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };

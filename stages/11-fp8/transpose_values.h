@@ -2,8 +2,9 @@
 #pragma once
 
 // V of [heads][seqlen][HEAD_DIM] becomes [heads][HEAD_DIM][pitch], pitch being seqlen rounded up to a multiple of
-// TRANSPOSED_KEYS; keys past the end are zeros (0 times NaN would be NaN). In every 16 keys, position p holds key 2 (p / 4) + p % 2 + 8 (p / 2 % 2), the
-// order in which pack_weights packs the weights. In every 16 columns the even ones come first.
+// TRANSPOSED_KEYS; keys past the end are zeros (0 times NaN would be NaN). In every 16 keys, position p holds key 2
+// (p / 4) + p % 2 + 8 (p / 2 % 2), the order in which pack_weights packs the weights. In every 16 columns the even ones
+// come first.
 //
 // Grid: pitch / TRANSPOSED_KEYS times heads; along y a grid has 65,535 blocks at most. Block: 256.
 template <int HEAD_DIM> __device__ void transpose(const uint8_t *values, uint8_t *transposed, int seqlen, int pitch) {

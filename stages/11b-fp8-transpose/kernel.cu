@@ -1,5 +1,5 @@
-// Stage 11b: V is transposed on its way. TMA loads it as it is, and two warps of the producer's warpgroup transpose each tile
-// in shared memory, while the consumers are at work.
+// Stage 11b: V is transposed on its way. TMA loads it as it is, and two warps of the producer's warpgroup transpose
+// each tile in shared memory, while the consumers are at work.
 //
 // All else is stage 11's.
 #include <cuda_fp16.h>

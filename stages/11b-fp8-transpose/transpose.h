@@ -21,10 +21,11 @@ template <int HEAD_DIM> struct Values {
 
 // Transposes 32 keys of 16 columns of V: 16 bytes of each key's row become 32 of each column's row.
 //
-// ldmatrix moves pairs of bytes. Transposed, of each 8 keys a lane gets keys 2 (l % 4) and the next, of each both columns
-// 2 (l / 4) and the next; prmt separates the columns. What stmatrix then stores as a row of 16 bytes is a column with its keys
-// in another order: position p holds key 2 (p / 4) + p % 2 + 8 (p / 2 % 2), as pack_weights has it. Even columns go to the first
-// eight rows and odd ones to the next.
+// ldmatrix moves pairs of bytes. Transposed, of each 8 keys a lane gets keys 2 (l % 4) and the next, of each both
+// columns 2 (l / 4) and the next. prmt separates the columns: 0x6420 takes the even bytes of two registers, 0x7531 the
+// odd ones. What stmatrix then stores as a row of 16 bytes is a column with its keys in another order: position p holds
+// key 2 (p / 4) + p % 2 + 8 (p / 2 % 2), as pack_weights has it. Even columns go to the first eight rows, odd ones to
+// the next.
 __device__ __forceinline__ void transpose(uint32_t from, uint32_t to) {
   uint32_t x[4];
   ldmatrix_transposed(x, from);
@@ -38,8 +39,8 @@ template <int HEAD_DIM> struct Transposer {
   S &shared;
   Values<HEAD_DIM> &values;
 
-  // A tile begins at a multiple of 1024 bytes, and the swizzle XORs the chunk's number with bits of the row. So a step along a
-  // row is an XOR, and a step of whole groups of 8 rows is an addition.
+  // A tile begins at a multiple of 1024 bytes, and the swizzle XORs the chunk's number with bits of the row. So a step
+  // along a row is an XOR, and a step of whole groups of 8 rows is an addition.
   __device__ void transpose_tile(uint32_t tile, uint32_t transposed) {
     const int keys = KEYS / TRANSPOSERS;
     int first = threadIdx.x / WARP % TRANSPOSERS * keys, lane = threadIdx.x % WARP;
@@ -53,8 +54,9 @@ template <int HEAD_DIM> struct Transposer {
     __syncwarp();
   }
 
-  // All tiles that the producer loads. The numbers of slots are powers of two, so n alone says which slot is next in each
-  // ring, and in which phase. Lane 0 alone reads the flag: the arrival that lets the producer write it is lane 0's.
+  // All tiles that the producer loads. The numbers of slots are powers of two, so n alone says which slot is next in
+  // each ring, and in which phase. Lane 0 alone reads the flag: the arrival that lets the producer write it is lane
+  // 0's.
   __device__ void run() {
     bool arrives = threadIdx.x % WARP == 0;
     for (unsigned n = 0;; n++) {

@@ -7,11 +7,12 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
   using Base = IntegerMax<Consumer, HEAD_DIM, CAUSAL>;
   using Base::release, Base::output_done, Base::s, Base::shift, Base::factor, Base::k, Base::v, Base::shared,
       Base::steps;
-  // Keys whose weights may be computed while PV runs. With HEAD_DIM = 64 the search alone is: the other consumers' weights
-  // keep the special function units busy.
+  // Keys whose weights may be computed while PV runs. With HEAD_DIM = 64 the search alone is: the other consumers'
+  // weights keep the special function units busy.
   enum { UNDER_PV = HEAD_DIM == 64 ? 0 : 32 };
 
-  // PV under way has weights with the shift before. So its T is added with the factor before, and `next` is for the next T.
+  // PV under way has weights with the shift before. So its T is added with the factor before, and `next` is for the
+  // next T.
   __device__ void end_step() {
     float next[2];
     trace(WAIT_QK, steps);

@@ -5,8 +5,9 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct IntegerMax : ExactMax<Se
   using Base = ExactMax<Self, HEAD_DIM, CAUSAL>;
   using Base::s, Base::shift, Base::shift_of_max;
 
-  // The bits of the largest of this thread's scores in a row, if it has one that is not negative: such floats have the order
-  // of their bits as integers. Of three integers the GPU finds the largest in one instruction, of floats only of two.
+  // The bits of the largest of this thread's scores in a row, if it has one that is not negative: such floats have the
+  // order of their bits as integers. Of three integers the GPU finds the largest in one instruction, of floats only of
+  // two.
   __device__ int largest_bits(int h) {
     int even = __float_as_int(s[2 * h]), odd = __float_as_int(s[2 * h + 1]);
 #pragma unroll

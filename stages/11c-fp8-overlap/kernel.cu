@@ -1,5 +1,5 @@
-// Stage 11c: the softmax of a key tile runs under the output of the key tile before it, and finds its maximum with half the
-// instructions, as a maximum of integers.
+// Stage 11c: the softmax of a key tile runs under the output of the key tile before it, and finds its maximum with half
+// the instructions, as a maximum of integers.
 //
 // All else is stage 11b's.
 #include <cuda_fp16.h>

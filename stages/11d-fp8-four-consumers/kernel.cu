@@ -1,6 +1,6 @@
-// Stage 11d: serial consumers. Each does one thing after the other: QK, the softmax, PV. While one waits, the others compute. So
-// T can take the registers of S, P stays in registers, and there is room for one consumer more: four with HEAD_DIM = 64, three
-// with 128.
+// Stage 11d: serial consumers. Each does one thing after the other: QK, the softmax, PV. While one waits, the others
+// compute. So T can take the registers of S, P stays in registers, and there is room for one consumer more: four with
+// HEAD_DIM = 64, three with 128.
 //
 // Its search is stage 11c's, its producer stage 11b's.
 #include <cuda_fp16.h>
@@ -45,9 +45,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
     Base::template pack_keys<FROM, FROM + 32>();
   }
 
-  // The weights of a key tile, those of the last 32 keys in a turn: their P has registers that T will not need. ptxas may
-  // move exponentials up across take_turn and down across pass_turn. But they need the shift, with which the search ends,
-  // and no exponential moves across the loop that waits for V. So that wait comes after all weights.
+  // The weights of a key tile, those of the last 32 keys in a turn: their P has registers that T will not need. ptxas
+  // may move exponentials up across take_turn and down across pass_turn. But they need the shift, with which the search
+  // ends, and no exponential moves across the loop that waits for V. So that wait comes after all weights.
   __device__ void weights_and_turn() {
     trace(WAIT_TURN, steps);
     take_turn();
@@ -66,20 +66,21 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
     wgmma_fence();
 #pragma unroll
     for (int n = 0; n < KEYS / 32; n++)
-      wgmma_e4m3<TO - FROM>(*(float(*)[(TO - FROM) / 2])(t + FROM / 2), p[n], columns_32(b, n), n > 0);
+      wgmma_e4m3<TO - FROM>(slice<(TO - FROM) / 2>(t, FROM / 2), p[n], columns_32(b, n), n > 0);
     wgmma_commit();
   }
 
   // When they are done: O = O * factor + T.
   template <int FROM, int TO> __device__ void output_done() {
-    wgmma_results(*(float(*)[(TO - FROM) / 2])(t + FROM / 2));
+    wgmma_results(slice<(TO - FROM) / 2>(t, FROM / 2));
 #pragma unroll
     for (int i = FROM / 2; i < min(TO, HEAD_DIM) / 2; i++) o[i] = o[i] * factor[i / 2 % 2] + t[i];
     if (TO > HEAD_DIM)
       for (int h = 0; h < 2; h++) sum[h] = sum[h] * factor[h] + t[HEAD_DIM / 2 + 2 * h];
   }
 
-  // T = P V, and O = O * factor + T. With HEAD_DIM = 128 T comes in two groups: half is added while the rest still runs.
+  // T = P V, and O = O * factor + T. With HEAD_DIM = 128 T comes in two groups: half is added while the rest still
+  // runs.
   __device__ void add_output() {
     const int HALF = HEAD_DIM == 64 ? 0 : HEAD_DIM / 2;
     output<HALF, HEAD_DIM + ONES>();

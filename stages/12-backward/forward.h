@@ -1,12 +1,12 @@
-// The forward pass, which the harness runs before the backward pass and does not time: O, and the log-sum-exp of each query.
-// It goes through the tiles as the pass over queries does, with the online softmax of stage 02. own[1], which is dO there, is
-// Q once more: loaded and not used.
+// The forward pass, which the harness runs before the backward pass and does not time: O, and the log-sum-exp of each
+// query. It goes through the tiles as the pass over queries does, with the online softmax of stage 02. own[1], which is
+// dO there, is Q once more: loaded and not used.
 //
 //   lse = log(sum of exp(score - max)) + max, where shift = -max log2(e), so max = -shift log(2)
 #pragma once
 
-template <int HEAD_DIM, bool CAUSAL> struct Forward : Warpgroup<HEAD_DIM, QUERIES, CAUSAL> {
-  using Base = Warpgroup<HEAD_DIM, QUERIES, CAUSAL>;
+template <int HEAD_DIM, bool CAUSAL> struct Forward : Warpgroup<HEAD_DIM, OVER_QUERIES, CAUSAL> {
+  using Base = Warpgroup<HEAD_DIM, OVER_QUERIES, CAUSAL>;
   using Base::COLUMNS, Base::shared, Base::problem, Base::head, Base::row, Base::warp, Base::lane, Base::ring;
   using Base::s, Base::d0, Base::shift;
   float sum[2];  // of the weights in this thread's columns
@@ -18,8 +18,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Forward : Warpgroup<HEAD_DIM, QUERIE
     sum[0] = sum[1] = 0;
   }
 
-  // Lowers each row's shift when the tile has a new maximum, and multiplies the row's sums of the older tiles by the same
-  // power of 2 by which their weights become smaller.
+  // Lowers each row's shift when the tile has a new maximum, and multiplies the row's sums of the older tiles by the
+  // same power of 2 by which their weights become smaller.
   __device__ void raise_max() {
     float factor[2];
 #pragma unroll
@@ -69,20 +69,20 @@ template <int HEAD_DIM, bool CAUSAL> struct Forward : Warpgroup<HEAD_DIM, QUERIE
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     forward_64(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<64, QUERIES, false, Forward<64, false>>(tensors, problem);
+  run_pass<64, OVER_QUERIES, false, Forward<64, false>>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     forward_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<64, QUERIES, true, Forward<64, true>>(tensors, problem);
+  run_pass<64, OVER_QUERIES, true, Forward<64, true>>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     forward_128(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<128, QUERIES, false, Forward<128, false>>(tensors, problem);
+  run_pass<128, OVER_QUERIES, false, Forward<128, false>>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     forward_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<128, QUERIES, true, Forward<128, true>>(tensors, problem);
+  run_pass<128, OVER_QUERIES, true, Forward<128, true>>(tensors, problem);
 }

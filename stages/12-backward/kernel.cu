@@ -41,47 +41,48 @@
 
 #include "run_pass.h"
 
-// The harness's forward pass, which is made of the parts above. Its kernels must be in this module, because a stage has one.
+// The harness's forward pass, made of the parts above. Its kernels must be in this module, because a stage has one.
 #include "forward.h"
 
-// ---- the entry points. Each mask has kernels of its own, without the registers and instructions that only the other needs ----
+// ---- the entry points ----
 
+// Each mask has kernels of its own, without the registers and instructions that only the other needs.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_queries_64(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<64, QUERIES, false>(tensors, problem);
+  run_pass<64, OVER_QUERIES, false>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_queries_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<64, QUERIES, true>(tensors, problem);
+  run_pass<64, OVER_QUERIES, true>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_keys_64(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<64, KEYS, false>(tensors, problem);
+  run_pass<64, OVER_KEYS, false>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_keys_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<64, KEYS, true>(tensors, problem);
+  run_pass<64, OVER_KEYS, true>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_queries_128(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<128, QUERIES, false>(tensors, problem);
+  run_pass<128, OVER_QUERIES, false>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_queries_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<128, QUERIES, true>(tensors, problem);
+  run_pass<128, OVER_QUERIES, true>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_keys_128(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<128, KEYS, false>(tensors, problem);
+  run_pass<128, OVER_KEYS, false>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_keys_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  run_pass<128, KEYS, true>(tensors, problem);
+  run_pass<128, OVER_KEYS, true>(tensors, problem);
 }

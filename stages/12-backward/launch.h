@@ -1,4 +1,5 @@
-// What the launches of the backward pass's stages have in common: the kernel before the passes, a pass, and the forward pass.
+// What the launches of the backward pass's stages have in common: the kernel before the passes, a pass, and the forward
+// pass.
 #pragma once
 
 #include <stdio.h>

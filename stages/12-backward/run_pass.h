@@ -1,7 +1,8 @@
 // The body of a kernel that makes one pass.
 #pragma once
 
-// What a block does: its own tile's head and first row, and the streamed tiles first, first + 1, and so on, below `tiles`.
+// What a block does: its own tile's head and first row, and the streamed tiles first, first + 1, and so on, below
+// `tiles`.
 struct Work {
   int head, row, first, tiles;
 };
@@ -12,13 +13,13 @@ __device__ Work find_work(const Problem &problem, unsigned number) {
   int head, tile;
   Part::find_tile(problem, number, head, tile);
   int row = tile * ROWS;
-  int begin = CAUSAL && PASS == KEYS ? row : 0;  // of the streamed rows
-  int end = CAUSAL && PASS == QUERIES ? min(row + ROWS, problem.seqlen) : problem.seqlen;
+  int begin = CAUSAL && PASS == OVER_KEYS ? row : 0;  // of the streamed rows
+  int end = CAUSAL && PASS == OVER_QUERIES ? min(row + ROWS, problem.seqlen) : problem.seqlen;
   return {head, row, begin / COLUMNS, (end + COLUMNS - 1) / COLUMNS};
 }
 
-// One pass, for one block's own tile. Part is what a warpgroup does: a Warpgroup, or what derives from it and replaces some of
-// its functions, as forward.h's Forward. `more` is what its kernel has besides, for own_tile and start.
+// One pass, for one block's own tile. Part is what a warpgroup does: a Warpgroup, or what derives from it and replaces
+// some of its functions, as forward.h's Forward. `more` is what its kernel has besides, for own_tile and start.
 //
 // Grid: own tiles, head after head. Block: 256.
 template <int HEAD_DIM, Pass PASS, bool CAUSAL, class Part = Warpgroup<HEAD_DIM, PASS, CAUSAL>, class... More>

@@ -1,8 +1,8 @@
 // The kernel before the passes: what they need of each query.
 #pragma once
 
-// shift and delta of a tile of queries; the lanes of a warp share 32 / LANES queries. Past the last query, shift is minus
-// infinity, which makes weights 0, and delta is 0.
+// shift and delta of a tile of queries; the lanes of a warp share 32 / LANES queries. Past the last query, shift is
+// minus infinity, which makes weights 0, and delta is 0.
 //
 // Grid: tiles of queries, head after head. Block: 256.
 template <int HEAD_DIM> __device__ void backward_terms(const Problem &problem) {

@@ -1,5 +1,5 @@
-// Stage 12b: the backward pass in one pass over keys. All but dQ is as in stage 12's pass over keys. A launch fills the sums of
-// dQ with zeros, and runs backward_terms, then the pass, then finish_queries.
+// Stage 12b: the backward pass in one pass over keys. All but dQ is as in stage 12's pass over keys. A launch fills the
+// sums of dQ with zeros, and runs backward_terms, then the pass, then finish_queries.
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -23,29 +23,30 @@
 
 #include "../12-backward/run_pass.h"
 
-// The harness's forward pass, which is made of the parts above. Its kernels must be in this module, because a stage has one.
+// The harness's forward pass, made of the parts above. Its kernels must be in this module, because a stage has one.
 #include "../12-backward/forward.h"
 
 #include "one_pass.h"
 
-// ---- the entry points. Each mask has kernels of its own, without the registers and instructions that only the other needs ----
+// ---- the entry points ----
 
+// Each mask has kernels of its own, without the registers and instructions that only the other needs.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_64(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  run_pass<64, KEYS, false, OnePass<64, false>>(tensors, problem, sums);
+  run_pass<64, OVER_KEYS, false, OnePass<64, false>>(tensors, problem, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_64_causal(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  run_pass<64, KEYS, true, OnePass<64, true>>(tensors, problem, sums);
+  run_pass<64, OVER_KEYS, true, OnePass<64, true>>(tensors, problem, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_128(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  run_pass<128, KEYS, false, OnePass<128, false>>(tensors, problem, sums);
+  run_pass<128, OVER_KEYS, false, OnePass<128, false>>(tensors, problem, sums);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     backward_128_causal(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
-  run_pass<128, KEYS, true, OnePass<128, true>>(tensors, problem, sums);
+  run_pass<128, OVER_KEYS, true, OnePass<128, true>>(tensors, problem, sums);
 }

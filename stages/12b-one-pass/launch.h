@@ -4,8 +4,8 @@
 #include "../12-backward/launch.h"
 #include "tiles.h"
 
-// The workspace: shift and delta, the sums of dQ, the turns, and the counter of blocks that have begun. All but the first two
-// must be 0.
+// The workspace: shift and delta, the sums of dQ, the turns, and the counter of blocks that have begun. All but the
+// first two must be 0.
 static size_t sum_bytes(const Shape *shape) { return sizeof(float) * padded_rows(shape) * (size_t)shape->head_dim; }
 
 static size_t turn_bytes(const Shape *shape) { return sum_bytes(shape) / SUM_FLOATS * (THREADS / WARP); }
@@ -35,8 +35,8 @@ static bool launch_finish(Device *device, const Attention *a, const Problem *pro
   return device_launch(device, &finish);
 }
 
-// The pass has blocks of `threads` threads, with so many bytes of shared memory. Its weights are 2^weight_exponent times as
-// large as P.
+// The pass has blocks of `threads` threads, with so many bytes of shared memory. Its weights are 2^weight_exponent
+// times as large as P.
 static bool launch_one_pass(Device *device, const Attention *a, int threads, size_t shared, float weight_exponent) {
   Problem problem = describe(a);
   problem.weight_exponent = weight_exponent;

@@ -1,6 +1,6 @@
-// The pass over keys that computes dQ, too: dQ = dS K for each query tile, a sum over the block's keys alone, is added to sums
-// in global memory. Each warpgroup computes 64 x 64 elements of a query tile's dQ: all columns of 64 queries where HEAD_DIM is
-// 64, and half the columns of all 64 queries where it is 128.
+// The pass over keys that computes dQ, too: dQ = dS K for each query tile, a sum over the block's keys alone, is added
+// to sums in global memory. Each warpgroup computes 64 x 64 elements of a query tile's dQ: all columns of 64 queries
+// where HEAD_DIM is 64, and half the columns of all 64 queries where it is 128.
 #pragma once
 
 template <int HEAD_DIM> struct OnePassShared : Shared<HEAD_DIM> {
@@ -9,21 +9,22 @@ template <int HEAD_DIM> struct OnePassShared : Shared<HEAD_DIM> {
 };
 static_assert(sizeof(OnePassShared<64>) == ONE_PASS_SHARED_BYTES(64, SLOTS, 1), "see tiles.h");
 
-// Where a thread's part of a query tile's sums begins: its dq[0] to dq[3]. The next four are 512 floats further on, and so on.
-// So dq[i] to dq[i + 3] of a warp are 512 bytes in a row.
+// Where a thread's part of a query tile's sums begins: its dq[0] to dq[3]. The next four are 512 floats further on, and
+// so on. So dq[i] to dq[i + 3] of a warp are 512 bytes in a row.
 __device__ float *part_of(const QuerySums &sums, int tile, int part, int thread) {
   return sums.sums + (size_t)tile * SUM_FLOATS + part * PART_FLOATS + 4 * thread;
 }
 
 template <int HEAD_DIM, bool CAUSAL, class MEMORY = OnePassShared<HEAD_DIM>>
-struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
-  using Base = Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY>;
+struct OnePass : Warpgroup<HEAD_DIM, OVER_KEYS, CAUSAL, MEMORY> {
+  using Base = Warpgroup<HEAD_DIM, OVER_KEYS, CAUSAL, MEMORY>;
   using Base::COLUMNS, Base::shared, Base::problem, Base::warpgroup, Base::warp, Base::lane, Base::head, Base::row;
   using Base::dp, Base::d0, Base::d1, Base::store;
   const QuerySums *sums;
   float dq[PART_FLOATS / WARPGROUP];  // this thread's elements of the streamed tile's dQ
 
-  // With turns, blocks take their tiles in the order in which they begin. So a block waits only for others that have begun.
+  // With turns, blocks take their tiles in the order in which they begin. So a block waits only for others that have
+  // begun.
   static __device__ unsigned own_tile(MEMORY &memory, const QuerySums &query_sums) {
     return query_sums.turns ? ticket(query_sums.begun, memory.own_tile) : blockIdx.x;
   }
@@ -33,15 +34,16 @@ struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
     Base::start();
   }
 
-  // Keys past the last one get no dS. Their rows of K are zeros, but their dS may be infinite in fp16, and 0 times that is NaN.
+  // Keys past the last one get no dS. Their rows of K are zeros, but their dS may be infinite in fp16, and 0 times that
+  // is NaN.
   __device__ void hide_missing_keys() {
 #pragma unroll
     for (int i = 0; i < COLUMNS / 2; i++)
       if (row + 16 * warp + lane / 4 + i / 2 % 2 * 8 >= problem.seqlen) dp[i] = 0;
   }
 
-  // Writes dS to a buffer in shared memory, [query][key]. The warpgroup has dS^T: a warp's rows are 16 keys, two chunks of a
-  // row in memory. stmatrix transposes each matrix of 8 keys x 8 queries.
+  // Writes dS to a buffer in shared memory, [query][key]. The warpgroup has dS^T: a warp's rows are 16 keys, two chunks
+  // of a row in memory. stmatrix transposes each matrix of 8 keys x 8 queries.
   __device__ void put_score_gradients(const typename Base::Factors &a, uint32_t ds) {
 #pragma unroll
     for (int n = 0; n < COLUMNS / 16; n++) {
@@ -50,8 +52,8 @@ struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
     }
   }
 
-  // Starts dq = dS K for one of the two parts of the query tile, a sum over the block's 128 keys: dS K-major, and K as it
-  // lies, MN-major.
+  // Starts dq = dS K for one of the two parts of the query tile, a sum over the block's 128 keys: dS K-major, and K as
+  // it lies, MN-major.
   __device__ void query_gradient(uint32_t ds, int part) {
     uint64_t a = k_major(ds + (HEAD_DIM == 64 ? part * 64 * ROW_BYTES : 0));
     uint64_t b = mn_major(shared_address(shared.own[0]) + (HEAD_DIM == 128 ? part * ROWS * ROW_BYTES : 0), ROWS);
@@ -61,7 +63,8 @@ struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
     wgmma_commit();
   }
 
-  // Adds dq to a part of the sums of query tile t. With turns, a warp comes after the same warp of all blocks of earlier keys.
+  // Adds dq to a part of the sums of query tile t. With turns, a warp comes after the same warp of all blocks of
+  // earlier keys.
   __device__ void add(int t, int part) {
     int tile = head * problem.head_tiles * (ROWS / COLUMNS) + t;
     float *to = part_of(*sums, tile, part, warp * WARP + lane);
@@ -99,8 +102,8 @@ struct OnePass : Warpgroup<HEAD_DIM, KEYS, CAUSAL, MEMORY> {
   }
 };
 
-// After the pass: makes dQ of the sums, times scale, as fp16. Grid: query tiles, head after head, and the last one first: the
-// L2 cache still has the sums that the pass wrote last. Block: 256.
+// After the pass: makes dQ of the sums, times scale, as fp16. Grid: query tiles, head after head, and the last one
+// first: the L2 cache still has the sums that the pass wrote last. Block: 256.
 template <int HEAD_DIM>
 __device__ void finish_queries(const TensorMap &map, const Problem &problem, const QuerySums &sums) {
   __shared__ __align__(1024) half tile[WARPGROUPS][PART_FLOATS];

@@ -1,4 +1,5 @@
-// How stages 12b and up cut the problem into tiles: as stage 12's pass over keys. kernel.cu and stage.c both include this.
+// How stages 12b and up cut the problem into tiles: as stage 12's pass over keys. kernel.cu and stage.c both include
+// this.
 #pragma once
 #include "../12-backward/tiles.h"
 

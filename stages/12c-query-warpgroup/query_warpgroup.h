@@ -1,8 +1,9 @@
-// The one pass with three warpgroups. Two own keys: they compute scores, dP, dS, dV and dK. The third owns no rows: it loads
-// the tiles, takes dS from the others through a ring, and computes and adds dQ.
+// The one pass with three warpgroups. Two own keys: they compute scores, dP, dS, dV and dK. The third owns no rows: it
+// loads the tiles, takes dS from the others through a ring, and computes and adds dQ.
 #pragma once
 
-// ds_full completes when all key warps have put their part of dS into the slot, ds_empty when the query warps are done with it.
+// ds_full completes when all key warps have put their part of dS into the slot, ds_empty when the query warps are done
+// with it.
 template <int HEAD_DIM, class Pairs = Shared<HEAD_DIM>> struct BlockShared : Pairs {
   unsigned own_tile;
   uint64_t ds_full[DS_SLOTS], ds_empty[DS_SLOTS];
@@ -18,9 +19,8 @@ template <int HEAD_DIM, class Pairs = Shared<HEAD_DIM>> struct BlockShared : Pai
 };
 static_assert(sizeof(BlockShared<64>) == ONE_PASS_SHARED_BYTES(64, SLOTS, DS_SLOTS), "see tiles.h");
 
-template <int HEAD_DIM, bool CAUSAL, class MEMORY = BlockShared<HEAD_DIM>>
-struct KeyWarpgroup : OnePass<HEAD_DIM, CAUSAL, MEMORY> {
-  using Base = OnePass<HEAD_DIM, CAUSAL, MEMORY>;
+template <int HEAD_DIM, bool CAUSAL> struct KeyWarpgroup : OnePass<HEAD_DIM, CAUSAL, BlockShared<HEAD_DIM>> {
+  using Base = OnePass<HEAD_DIM, CAUSAL, BlockShared<HEAD_DIM>>;
   using Base::COLUMNS, Base::shared, Base::problem, Base::lane, Base::row, Base::s, Base::dp, Base::d0, Base::d1;
   Ring<DS_SLOTS> ds;  // the slot for the next dS
 
@@ -80,7 +80,8 @@ struct QueryWarpgroup : OnePass<HEAD_DIM, CAUSAL, MEMORY> {
     this->load_streamed(first);
   }
 
-  // The same thread loads the other pairs, SLOTS - 1 steps ahead. Both parts of dQ together would need twice the registers.
+  // The same thread loads the other pairs, SLOTS - 1 steps ahead. Both parts of dQ together would need twice the
+  // registers.
   __device__ void run(int first, int tiles) {
     __syncwarp();
     mbarrier_wait(shared_address(&shared.own_full), 0);
@@ -109,7 +110,7 @@ template <int HEAD_DIM, bool CAUSAL, class Keys, class Queries>
 __device__ void run_roles(const Tensors &tensors, const Problem &problem, const QuerySums &sums) {
   extern __shared__ __align__(1024) char memory[];  // the pattern of a 128-byte swizzle begins at multiples of 1024
   typename Keys::Memory &shared = *(typename Keys::Memory *)memory;
-  Work work = find_work<HEAD_DIM, KEYS, CAUSAL, Keys>(problem, Keys::own_tile(shared, sums));
+  Work work = find_work<HEAD_DIM, OVER_KEYS, CAUSAL, Keys>(problem, Keys::own_tile(shared, sums));
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // tells ptxas that all lanes have the same
   int thread = threadIdx.x % WARPGROUP, row = work.row + warpgroup % WARPGROUPS * WARPGROUP_ROWS;
   if (threadIdx.x == THREADS) {  // the thread that loads does both: so its first loads wait for no barrier

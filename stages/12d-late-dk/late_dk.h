@@ -1,5 +1,5 @@
-// Stage 12c's warpgroups with products under the other work. A key warpgroup computes the weights of a tile while the tensor
-// cores compute dK of the tile before, and dS while they compute dV. Its first scores do not wait for V.
+// Stage 12c's warpgroups with products under the other work. A key warpgroup computes the weights of a tile while the
+// tensor cores compute dK of the tile before, and dS while they compute dV. Its first scores do not wait for V.
 #pragma once
 
 template <int HEAD_DIM> struct PairsShared : Shared<HEAD_DIM, PAIR_SLOTS> {
@@ -13,28 +13,43 @@ template <int HEAD_DIM> struct PairsShared : Shared<HEAD_DIM, PAIR_SLOTS> {
 template <int HEAD_DIM> using LateShared = BlockShared<HEAD_DIM, PairsShared<HEAD_DIM>>;
 static_assert(sizeof(LateShared<128>) == ONE_PASS_SHARED_BYTES(128, PAIR_SLOTS, DS_SLOTS), "see tiles.h");
 
-template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD_DIM, CAUSAL, LateShared<HEAD_DIM>> {
-  using Base = KeyWarpgroup<HEAD_DIM, CAUSAL, LateShared<HEAD_DIM>>;
+template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : OnePass<HEAD_DIM, CAUSAL, LateShared<HEAD_DIM>> {
+  using Base = OnePass<HEAD_DIM, CAUSAL, LateShared<HEAD_DIM>>;
   using Base::COLUMNS, Base::shared, Base::problem, Base::tensors, Base::warpgroup, Base::lane, Base::row, Base::ring;
   using Base::s, Base::dp, Base::d0, Base::d1;
   using typename Base::Factors;
   // Where HEAD_DIM is 64, the tensor cores do half as much for each score, and the other work is the same: there one
   // warpgroup should compute weights while the other's products run. Where it is 128, turns cost more than they gain.
   static constexpr bool TAKE_TURNS = HEAD_DIM == 64, FIRST_APART = false;  // and no code of its own for the first step
-  Factors a;  // dS of the tile before: the A of its dK, which runs in the next step
+  Ring<DS_SLOTS> ds;  // the slot for the next dS
+  Factors a;          // dS of the tile before: the A of its dK, which runs in the next step
 
-  // Causal: all first tiles of some heads, then all second ones, and so on, because the first have the most queries. What these
-  // heads' blocks share should fit into the L2 cache: Q, dO and the sums of dQ, 8 bytes an element.
+  // Causal: all first tiles of some heads, then all second ones, and so on, because the first have the most queries.
+  // What these heads' blocks share should fit into the L2 cache: Q, dO and the sums of dQ, 8 bytes an element.
   static __device__ void find_tile(const Problem &problem, int number, int &head, int &tile) {
+    if (!CAUSAL) {
+      head = number / problem.head_tiles, tile = number - head * problem.head_tiles;
+      return;
+    }
     int heads_in_l2 = min(16, max(1, (32 << 20) / (8 * HEAD_DIM * problem.seqlen)));
-    int first_head = CAUSAL ? number / (heads_in_l2 * problem.head_tiles) * heads_in_l2 : number / problem.head_tiles;
-    int heads = CAUSAL ? min(heads_in_l2, (int)gridDim.x / problem.head_tiles - first_head) : 1;
-    int rest = number - first_head * problem.head_tiles;
-    head = first_head + rest % heads;
-    tile = rest / heads;
+    int first_head = number / (heads_in_l2 * problem.head_tiles) * heads_in_l2;      // of the group that the tile is in
+    int heads = min(heads_in_l2, (int)gridDim.x / problem.head_tiles - first_head);  // the last group may have fewer
+    int number_in_group = number - first_head * problem.head_tiles;
+    head = first_head + number_in_group % heads;
+    tile = number_in_group / heads;
   }
 
-  // A turn is the right to issue S and dK, as in stage 08b. All threads of both key warpgroups count: they wait or pass.
+  // Hands dS to the query warpgroup, as in stage 12c.
+  __device__ void put() {
+    mbarrier_wait(shared_address(shared.ds_empty + ds.slot), ds.parity ^ 1);
+    this->put_score_gradients(a, shared_address(shared.ds[ds.slot]));
+    fence_async_proxy();
+    mbarrier_arrive(shared_address(shared.ds_full + ds.slot));
+    ds.advance();
+  }
+
+  // A turn is the right to issue S and dK, as in stage 08b. All threads of both key warpgroups count: they wait or
+  // pass.
   __device__ void take_turn() {
     if (TAKE_TURNS) barrier_sync(TURNS + warpgroup, THREADS);
   }
@@ -52,8 +67,9 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
     }
   }
 
-  // One pair of streamed tiles; `last` is the slot of the one before. dK is one tile late: it runs under this tile's weights,
-  // and dV under this tile's dS. In the first step a is 0, so dK adds zeros, and there is one copy of the loop's body.
+  // One pair of streamed tiles; `last` is the slot of the one before. dK is one tile late: it runs under this tile's
+  // weights, and dV under this tile's dS. In the first step a is 0, so dK adds zeros, and there is one copy of the
+  // loop's body.
   __device__ void step(int t, int &last, bool first) {
     int slot = this->wait_for_pair();
     take_turn();
@@ -83,14 +99,14 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
     wgmma_results(d1);
     wgmma_results(dp);
     this->pack_factors(a, dp);
-    this->put(a);
+    put();
     last = slot;
     ring.advance();
   }
 
   // All steps of `part`, then dK of the last tile. dV goes over V, of which each key warpgroup reads only its own rows.
   template <class Part> __device__ void run(Part &part, int first, int tiles) {
-    this->Warpgroup<HEAD_DIM, KEYS, CAUSAL, LateShared<HEAD_DIM>>::start();
+    Base::Base::start();
 #pragma unroll
     for (int i = 0; i < COLUMNS / 4; i++) a[i / 4][i % 4] = 0;
     int last = 0;
@@ -100,7 +116,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : KeyWarpgroup<HEAD
     if (skips) {  // the step whose queries all come before this warpgroup's keys: its dS is 0, as a is
       last = this->wait_for_pair();
       mbarrier_wait(shared_address(&shared.v_full), 0);
-      this->put(a);
+      put();
       ring.advance();
     }
     int t = first + skips;

@@ -1,4 +1,5 @@
-// How stage 12d cuts the problem into tiles: as 12c, with a third slot for pairs. kernel.cu and stage.c both include this.
+// How stage 12d cuts the problem into tiles: as 12c, with a third slot for pairs. kernel.cu and stage.c both include
+// this.
 #pragma once
 #include "../12c-query-warpgroup/tiles.h"
 

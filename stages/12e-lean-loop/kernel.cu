@@ -24,7 +24,7 @@
 
 #include "../12-backward/run_pass.h"
 
-// The harness's forward pass, which is made of the parts above. Its kernels must be in this module, because a stage has one.
+// The harness's forward pass, made of the parts above. Its kernels must be in this module, because a stage has one.
 #include "../12-backward/forward.h"
 
 #include "../12b-one-pass/one_pass.h"
@@ -35,8 +35,9 @@
 
 #include "lean_loop.h"
 
-// ---- the entry points. Each mask has kernels of its own, without the registers and instructions that only the other needs ----
+// ---- the entry points ----
 
+// Each mask has kernels of its own, without the registers and instructions that only the other needs.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     backward_64(const __grid_constant__ Tensors tensors, const Problem problem, const QuerySums sums) {
   run_roles<64, false, LeanKeyWarpgroup<64, false>, LeanQueryWarpgroup<64, false>>(tensors, problem, sums);

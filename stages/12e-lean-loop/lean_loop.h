@@ -1,14 +1,14 @@
-// Stage 12d's warpgroups with less in their loops. No mbarrier of its own shows that a pair is free: the arrival of dS does. A
-// whole warp enters load_pair, and one elected lane issues the copies.
+// Stage 12d's warpgroups with less in their loops. No mbarrier of its own shows that a pair is free: the arrival of dS
+// does. A whole warp enters load_pair, and one elected lane issues the copies.
 #pragma once
 
 template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<HEAD_DIM, CAUSAL> {
   using Base = LateKeyWarpgroup<HEAD_DIM, CAUSAL>;
-  using Base::COLUMNS, Base::shared, Base::problem, Base::row, Base::ring, Base::s, Base::dp, Base::d0, Base::d1, Base::a;
-  using Base::lane, Base::warp, Base::warpgroup, Base::ds;
+  using Base::COLUMNS, Base::shared, Base::problem, Base::row, Base::ring, Base::s, Base::dp, Base::d0, Base::d1;
+  using Base::a, Base::lane, Base::warp, Base::warpgroup, Base::ds;
   using typename Base::Factors;
-  // Only the first tile has scores that a causal mask hides. At 64 the loop is faster without the branch to the mask, and at 128
-  // there are not enough registers for two copies of the step.
+  // Only the first tile has scores that a causal mask hides. At 64 the loop is faster without the branch to the mask,
+  // and at 128 there are not enough registers for two copies of the step.
   static constexpr bool FIRST_APART = CAUSAL && HEAD_DIM == 64;
   int place;  // of this thread's part of dS in a slot, computed before the loop: else ptxas spills it, if FIRST_APART
 
@@ -16,8 +16,8 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<
     return swizzled(COLUMNS, lane / 16 * 8 + lane % 8, 8 * warpgroup + 2 * warp + lane / 8 % 2);
   }
 
-  // Hands dS to the query warpgroup. 16 rows further on the swizzle is the same. So all stores have one address, and each has
-  // its own constant offset from it.
+  // Hands dS to the query warpgroup. 16 rows further on the swizzle is the same. So all stores have one address, and
+  // each has its own constant offset from it.
   __device__ void put() {
     mbarrier_wait(shared_address(shared.ds_empty + ds.slot), ds.parity ^ 1);
     uint32_t to = shared_address(shared.ds[ds.slot]) + (FIRST_APART ? place : place_in_slot());
@@ -29,7 +29,8 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<
     ds.advance();
   }
 
-  // Stage 12d's step without the release of a pair. `put` comes after the last use of the pair before, and so releases it, too.
+  // Stage 12d's step without the release of a pair. `put` comes after the last use of the pair before, and so releases
+  // it, too.
   __device__ void step(int t, int &last, bool first) {
     int slot = this->wait_for_pair();
     this->take_turn();
@@ -81,8 +82,8 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanQueryWarpgroup : KFirstQueryWarp
     loading.advance();
   }
 
-  // dS of tile t is complete, and so is dK of tile t - 1 in all key warps. Its shift and delta have been read. So nobody needs
-  // pair t - 1 any more, and the pair after the next goes into its slot.
+  // dS of tile t is complete, and so is dK of tile t - 1 in all key warps. Its shift and delta have been read. So
+  // nobody needs pair t - 1 any more, and the pair after the next goes into its slot.
   __device__ void run(int first, int tiles) {
     bool loads = __shfl_sync(0xffffffff, threadIdx.x / WARP, 0) == THREADS / WARP;
     mbarrier_wait(shared_address(&shared.own_full), 0);

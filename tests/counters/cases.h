@@ -1,5 +1,5 @@
-// The launches whose counters are compared: which kernel of patterns.cu, at which addresses. The recorder on the GPU and
-// the test on the emulator both walk this list, so that the recorded numbers need no inputs beside them.
+// The launches whose counters are compared: which kernel of patterns.cu, at which addresses. The recorder on the GPU
+// and the test on the emulator both walk this list, so that the recorded numbers need no inputs beside them.
 #pragma once
 
 #include <stdbool.h>
@@ -54,7 +54,8 @@ static inline int neighbours(Lane at, int n) { return at.lane / n * at.size; }
 static inline int without_bits(Lane at, int n) { return (at.lane & ~n) * at.size; }
 static inline int repeated(Lane at, int n) { return at.lane % n * at.size; }
 
-// A column of a row-major tile: rows of n bytes. Swizzled: the column's place in its row is exclusive-ored with the row.
+// A column of a row-major tile: rows of n bytes. Swizzled: the column's place in its row is exclusive-ored with the
+// row.
 static inline int column(Lane at, int n) { return at.lane * n; }
 static inline int column_swizzled(Lane at, int n) {
   int chunks = n / at.size;
@@ -68,8 +69,8 @@ static inline int only(Lane at, unsigned mask, int offset) { return mask >> at.l
 static inline int masked(Lane at, int n) { return only(at, (unsigned)n, stride(at, 1)); }
 static inline int masked_column(Lane at, int n) { return only(at, (unsigned)n, column(at, 128)); }
 
-// Random elements: of n, then with a random set of lanes alone, then with lanes that share addresses or not in a regular
-// way, which tells models of merging apart.
+// Random elements: of n, then with a random set of lanes alone, then with lanes that share addresses or not in a
+// regular way, which tells models of merging apart.
 static inline int random_of(Lane at, int n) { return (int)(lane_hash(at, n) % (unsigned)n) * at.size; }
 static inline int random_masked(Lane at, int n) {
   return only(at, row_hash(at, 1) & row_hash(at, 2), random_of(at, n));
@@ -80,8 +81,8 @@ static inline int random_regular(Lane at, int n) {
   return (lane ^ swap) * factor * at.size;
 }
 
-// Rows of 16 bytes for ldmatrix and stmatrix. Side by side: matrix m is columns 8m .. 8m+7 of a tile with rows of n bytes.
-// Tile: matrices 0 and 1 are rows 0-7 and 8-15 of the first columns, 2 and 3 of the next.
+// Rows of 16 bytes for ldmatrix and stmatrix. Side by side: matrix m is columns 8m .. 8m+7 of a tile with rows of n
+// bytes. Tile: matrices 0 and 1 are rows 0-7 and 8-15 of the first columns, 2 and 3 of the next.
 static inline int side_by_side(Lane at, int n) { return at.lane % 8 * n + at.lane / 8 * 16; }
 static inline int tile16(Lane at, int n) { return at.lane % 16 * n + at.lane / 16 * 16; }
 static inline int tile16_swizzled(Lane at, int n) {

@@ -214,8 +214,8 @@ KERNEL(cp_async_cg_16_zeros) {
 
 // ---- one instruction, repeated ----
 //
-// The body stands eight times in a loop. Between two launches, one with twice the trips of the other, everything but the
-// body and the loop's own add, setp and bra cancels.
+// The body stands eight times in a loop. Between two launches, one with twice the trips of the other, everything but
+// the body and the loop's own add, setp and bra cancels.
 
 // %0 is the register that the instruction changes, %1 one that it reads.
 #define REPEAT(name, type, constraint, text)                                                                           \
@@ -269,8 +269,8 @@ REPEAT(repeat_ballot, unsigned, "r", "{ .reg .pred p; setp.gt.u32 p, %0, %1; vot
 REPEAT(repeat_bar_sync, unsigned, "r", "bar.sync 0;")
 REPEAT(repeat_setp_selp, unsigned, "r", "{ .reg .pred p; setp.gt.u32 p, %0, %1; selp.b32 %0, %1, 5, p; }")
 
-// The first `lanes` lanes execute the guarded instruction. The guard is computed in every trip: the compiler does not know
-// that `zero` is none other.
+// The first `lanes` lanes execute the guarded instruction. The guard is computed in every trip: the compiler does not
+// know that `zero` is none other.
 #define REPEAT_GUARDED(name, lanes)                                                                                    \
   KERNEL(name) {                                                                                                       \
     unsigned x = threadIdx.x, y = threadIdx.x, zero = (unsigned)(size_t)memory & 15;                                   \
@@ -332,8 +332,8 @@ MMA(repeat_mma_bf16,
     "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4}, "
     "{%0, %1, %2, %3};")
 
-// A and B are the same core matrices, without swizzle, 128 bytes apart along K and 256 along M or N: what they hold does
-// not matter here.
+// A and B are the same core matrices, without swizzle, 128 bytes apart along K and 256 along M or N: what they hold
+// does not matter here.
 KERNEL(repeat_wgmma) {
   float d0 = 0, d1 = 0, d2 = 0, d3 = 0;
   unsigned long long descriptor = (shared_address(tile) & 0x3ffff) >> 4 | 8ull << 16 | 16ull << 32;

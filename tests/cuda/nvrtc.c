@@ -36,7 +36,8 @@ static void check(int result, const char *what) {
   if (result != NVRTC_SUCCESS) fail(what, nvrtc.get_error_string(result));
 }
 
-// Stores the address of a library's function in *function. (ISO C has no cast from an object's address to a function's.)
+// Stores the address of a library's function in *function. (ISO C has no cast from an object's address to a
+// function's.)
 static void find(void *library, const char *name, void *function) {
   void *address = dlsym(library, name);
   if (!address) fail(name, "the library has no such function");

@@ -27,8 +27,8 @@ typedef struct CopyResult {
   uint32_t completed, unused[3];
 } CopyResult;
 
-// Reductions: T(name, operation) of tensors, of the element type in the map; B(name, operation with type) of bulk copies.
-// clang-format off
+// Reductions: T(name, operation) of tensors, of the element type in the map; B(name, operation with type) of bulk
+// copies. clang-format off
 #define TENSOR_REDUCTIONS(T) T(add, ".add") T(min, ".min") T(max, ".max") T(inc, ".inc") T(dec, ".dec") T(and, ".and") T(or, ".or") T(xor, ".xor")
 #define BULK_REDUCTIONS(B)                                                                                             \
   B(add_u32, ".add.u32") B(min_u32, ".min.u32") B(max_u32, ".max.u32") B(inc_u32, ".inc.u32") B(dec_u32, ".dec.u32")   \

@@ -13,8 +13,8 @@ typedef struct LaneCase {
   uint32_t unused[2];
 } LaneCase;
 
-// Atomic operations, each on `ATOMIC_INPUTS` places of its own: A(letter of instructions.h, operation) with one operand,
-// and "cas" with two.
+// Atomic operations, each on `ATOMIC_INPUTS` places of its own: A(letter of instructions.h, operation) with one
+// operand, and "cas" with two.
 enum { ATOMIC_INPUTS = 1024, ATOMIC_THREADS = 128, ATOMIC_BLOCKS = ATOMIC_INPUTS / ATOMIC_THREADS };
 
 typedef struct AtomicResult {

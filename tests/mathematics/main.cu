@@ -8,9 +8,11 @@
 //   PROGRAM approximate FILE1 FILE2 SAMPLES     a line a function that differs: for approximate.txt; appends the first
 //                                               machine's results of the first THREADS inputs to SAMPLES
 //   PROGRAM check DIRECTORY [COUNT [WORD]]      computes, and compares with DIRECTORY/h100.txt, or with approximate.txt
-//                                               and samples.bin; a WORD selects the functions that have it in their text
+//                                               and samples.bin; a WORD selects the functions that have it in their
+//                                               text
 //   PROGRAM deltas FILE1 FILE2                  a byte a result, to find a model with: by how many ulp the second
-//                                               machine's f32, or high word of an f64, is greater; -128: more, or no number
+//                                               machine's f32, or high word of an f64, is greater; -128: more, or no
+//                                               number
 //
 // "compute" and "check" need a GPU, or hopper-run; the others need neither.
 #include <fcntl.h>

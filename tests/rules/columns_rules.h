@@ -32,7 +32,8 @@ static __device__ __forceinline__ uint32_t multiply_columns(uint32_t layout, uin
   return mistakes;
 }
 
-// Words 0 and 1 of the output: 0, and whether an element of a product was wrong. The warps write B, and each goes on by itself.
+// Words 0 and 1 of the output: 0, and whether an element of a product was wrong. The warps write B, and each goes on by
+// itself.
 extern "C" __global__ void __launch_bounds__(128) columns_rules(const RuleInput *in, uint32_t *out) {
   __shared__ alignas(1024) uint16_t b[RULE_ROWS * 64];
   __shared__ uint32_t counts_of_block[2];

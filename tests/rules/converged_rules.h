@@ -120,8 +120,8 @@ static __device__ __forceinline__ uint32_t by_two_ways(const RuleInput *in, Tile
                       : load_and_store<IN_OWN_SHARED, 1>(tile, lane, round);
 }
 
-// A lane's own vectors are stored, and the next lane's are loaded, 128 bytes further on: ptxas sees that these are others, and
-// may load first. Behind the last lane's is nothing new.
+// A lane's own vectors are stored, and the next lane's are loaded, 128 bytes further on: ptxas sees that these are
+// others, and may load first. Behind the last lane's is nothing new.
 template <bool MATRICES>
 static __device__ __forceinline__ uint32_t store_and_load_next(Tile tile, uint32_t lane, uint32_t round) {
   uint32_t own = tile.shared + lane * 128, word = narrow_word(round + 1), mistakes;
@@ -190,7 +190,8 @@ static __device__ __forceinline__ uint32_t converged_round(const RuleInput *in, 
   }
 }
 
-// Words 0 and 1 of the output: 0, and whether anything was read that is not of the round. Each warp has a tile of its own.
+// Words 0 and 1 of the output: 0, and whether anything was read that is not of the round. Each warp has a tile of its
+// own.
 extern "C" __global__ void __launch_bounds__(CONVERGED_THREADS) converged_rules(const RuleInput *in, uint32_t *out) {
   __shared__ alignas(128) uint4 tiles[CONVERGED_THREADS / 32][33 * 8];
   __shared__ uint32_t counts_of_block[2];

@@ -24,8 +24,8 @@ static __device__ void tensor_store(const void *map, uint32_t from, uint32_t row
                : "memory");
 }
 
-// Whether the copies of the launch before, which had the seed before, are in global memory. Of reductions they are added to
-// zeros, and this makes zeros of them again.
+// Whether the copies of the launch before, which had the seed before, are in global memory. Of reductions they are
+// added to zeros, and this makes zeros of them again.
 static __device__ bool stored_rightly(uint32_t *copies, uint32_t seed, bool adds) {
   bool right = true;
   for (uint32_t i = threadIdx.x; i < END_COPIES * END_WORDS; i += END_THREADS) {
@@ -35,8 +35,9 @@ static __device__ bool stored_rightly(uint32_t *copies, uint32_t seed, bool adds
   return right;
 }
 
-// The first launch, of seed 0, has nothing to compare with, and zeros to add to. Word 0 of the output, which 132 blocks share
-// with those that come after them: whether what an earlier block stored was wrong, or its loads came into this one's memory.
+// The first launch, of seed 0, has nothing to compare with, and zeros to add to. Word 0 of the output, which 132 blocks
+// share with those that come after them: whether what an earlier block stored was wrong, or its loads came into this
+// one's memory.
 extern "C" __global__ void __launch_bounds__(END_THREADS) end_rules(const RuleInput *in, uint32_t *out) {
   __shared__ alignas(128) uint32_t tile[END_WORDS];
   __shared__ uint64_t mbarrier;

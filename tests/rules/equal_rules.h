@@ -72,7 +72,8 @@ static __device__ void meet(bool blocks) {
     __syncthreads();
 }
 
-// Words 0 and 1 of the output: 0, and whether a word was read that was not stored in the round. Group 2 has clusters of two.
+// Words 0 and 1 of the output: 0, and whether a word was read that was not stored in the round. Group 2 has clusters of
+// two.
 extern "C" __global__ void __launch_bounds__(EQUAL_THREADS) equal_rules(const RuleInput *in, uint32_t *out) {
   __shared__ alignas(16) uint8_t tile[32 * 16];
   __shared__ uint32_t counts_of_block[2];

@@ -181,8 +181,8 @@ extern "C" __global__ void __launch_bounds__(FENCE_THREADS) fence_rules(const Ru
   if (threadIdx.x == 0) put_counts(counts_of_block, out);
 }
 
-// In each round another warp, from the last one on, stores a tile and exits. Thread 0 stores the tile by TMA. The words of
-// the output are those of fence_rules.
+// In each round another warp, from the last one on, stores a tile and exits. Thread 0 stores the tile by TMA. The words
+// of the output are those of fence_rules.
 extern "C" __global__ void __launch_bounds__(LEAVE_WARPS * 32) leave_rules(const RuleInput *in, uint32_t *out) {
   __shared__ alignas(128) uint4 tile[TOGETHER_BYTES / 16];
   uint32_t variant = in->variant, warp = threadIdx.x / 32, lane = threadIdx.x % 32, mistakes = 0;

@@ -51,8 +51,8 @@ static __device__ void arrive_for_cluster(uint32_t mbarrier) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(mbarrier) : "memory");
 }
 
-// Reads this thread's part of the tile, and arrives while the loads are under way. Returns how many vectors of it are not
-// those of the round. Neighbouring threads meet in the banks of the shared memory: there the loads queue.
+// Reads this thread's part of the tile, and arrives while the loads are under way. Returns how many vectors of it are
+// not those of the round. Neighbouring threads meet in the banks of the shared memory: there the loads queue.
 template <TilePlace PLACE, bool LATE>
 static __device__ uint32_t read_and_arrive(uint32_t tile, const uint4 *global, uint32_t there, uint32_t word) {
   uint4 v[NARROW_VECTORS];
@@ -161,10 +161,10 @@ static __device__ void arrive_narrowly_with(uint32_t mbarrier, uint32_t count) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(count) : "memory");
 }
 
-// Lanes 0 and 1 of block 1 arrive at block 0's mbarrier and at their own. A thread of block 0 waits for the first, and arrives
-// at block 1's mbarrier for the next round: it has heard nothing of the second. Lane 1 counts twice. If it came after both
-// arrivals of the thread, it would be more than what is left of the phase. Words 0 and 1 of the output: waits that did not end,
-// and phases that ended without lane 1. 64 threads.
+// Lanes 0 and 1 of block 1 arrive at block 0's mbarrier and at their own. A thread of block 0 waits for the first, and
+// arrives at block 1's mbarrier for the next round: it has heard nothing of the second. Lane 1 counts twice. If it came
+// after both arrivals of the thread, it would be more than what is left of the phase. Words 0 and 1 of the output:
+// waits that did not end, and phases that ended without lane 1. 64 threads.
 extern "C" __global__ void __launch_bounds__(64) chain_rules(const RuleInput *in, uint32_t *out) {
   __shared__ uint64_t mbarrier;
   __shared__ volatile uint32_t arrived;

@@ -1,4 +1,5 @@
-// Runs the cases of rules.h on the GPU, and prints what they gave: the lines of h200.txt. build/rules/record [FAMILY...]
+// Runs the cases of rules.h on the GPU, and prints what they gave: the lines of h200.txt. build/rules/record
+// [FAMILY...]
 //
 //   family | case | the words that a block wrote | how many blocks of all launches
 //
@@ -218,7 +219,8 @@ static bool is_wanted(const char *family, char *const *families, int count) {
   return count == 0;
 }
 
-// Runs a child for the cases from *next on; a case that kills it is passed over. False when a child has failed to begin.
+// Runs a child for the cases from *next on; a case that kills it is passed over. False when a child has failed to
+// begin.
 static bool run_child(const std::vector<Case> &cases, volatile size_t *next) {
   size_t first = *next;
   pid_t child = fork();

@@ -1,7 +1,7 @@
 // The rules that tests/rules settles on a GPU: what its kernels are given, and the cases of each.
 //
-// record.cu runs the cases on the GPU and writes h200.txt, one line for each outcome of a case. tests/test_rules.c holds
-// the emulator to that file.
+// record.cu runs the cases on the GPU and writes h200.txt, one line for each outcome of a case. tests/test_rules.c
+// holds the emulator to that file.
 #pragma once
 
 #include <stddef.h>
@@ -127,8 +127,8 @@ enum { REMOTE_CASES = sizeof remote_cases / sizeof *remote_cases, REMOTE_BLOCKS 
 
 // ---- arrivals of scope .cta at another block's mbarrier ----
 
-// What the threads of block 1 do to a tile before they arrive at block 0's mbarrier, and what block 0 does to the tile when
-// it has waited there.
+// What the threads of block 1 do to a tile before they arrive at block 0's mbarrier, and what block 0 does to the tile
+// when it has waited there.
 static const char *const narrow_cases[] = {
     "ld.shared, then a multicast copy",
     "ld.shared, then st.shared::cluster",
@@ -151,8 +151,8 @@ enum {
 
 // ---- an instruction that the lanes of a warp execute together ----
 
-// A pattern says what lanes do before an instruction with .sync, and what other lanes do after it. The lanes reach it by two
-// branches, so that nothing else brings them together.
+// A pattern says what lanes do before an instruction with .sync, and what other lanes do after it. The lanes reach it
+// by two branches, so that nothing else brings them together.
 static const char *const together_patterns[] = {
     "st.shared, %s, ld.shared by other lanes",
     "mbarrier wait by lane 0, %s, ld.shared by all lanes",

@@ -13,7 +13,8 @@ template <TilePlace PLACE> static __device__ void put_vectors(Tile tile, uint32_
   for (uint32_t i = 0; i < 8; i++) narrow_store(PLACE, tile.shared, tile.global, lane * 8 + i, word);
 }
 
-// How many of the vectors that the neighbour has put are not of the word. The loads are under way when they are handed over.
+// How many of the vectors that the neighbour has put are not of the word. The loads are under way when they are handed
+// over.
 typedef struct Vectors {
   uint4 v[8];
 } Vectors;

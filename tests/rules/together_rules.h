@@ -209,7 +209,8 @@ static __device__ __forceinline__ void together_round(const RuleInput *in, uint3
   }
 }
 
-// Words 0 and 1 of the output: waits that did not end, and whether anything was read that is not of the round. 64 threads.
+// Words 0 and 1 of the output: waits that did not end, and whether anything was read that is not of the round. 64
+// threads.
 extern "C" __global__ void __launch_bounds__(64) together_rules(const RuleInput *in, uint32_t *out) {
   __shared__ alignas(128) uint4 tile[TOGETHER_BYTES / 16];
   __shared__ uint64_t mbarriers[2];

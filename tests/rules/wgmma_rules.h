@@ -101,8 +101,8 @@ extern "C" __global__ void rows_rules(const RuleInput *in, uint32_t *out) {
 
 // ---- what descriptors read ----
 
-// A or B, 64 x 16, times ones on a diagonal, is what the descriptor reads. Block i takes cases[i], and writes for each row
-// and depth which element of the shared memory it was: 1,024 numbers.
+// A or B, 64 x 16, times ones on a diagonal, is what the descriptor reads. Block i takes cases[i], and writes for each
+// row and depth which element of the shared memory it was: 1,024 numbers.
 static __device__ void read_a(const DescriptorCase *c, uint64_t desc, uint64_t ones, uint16_t *out) {
   float d[8];
   uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;

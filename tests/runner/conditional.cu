@@ -1,4 +1,5 @@
-// Conditional nodes of graphs: IF, WHILE and SWITCH, whose handles kernels set. With an argument: what CUDA does not allow.
+// Conditional nodes of graphs: IF, WHILE and SWITCH, whose handles kernels set. With an argument: what CUDA does not
+// allow.
 #include <cstring>
 
 #include "check.h"

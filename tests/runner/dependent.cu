@@ -1,5 +1,5 @@
-// Programmatic dependent launch: a kernel that begins before the one in front of it has ended. Without an argument all is
-// right; an argument names a mistake, and the line of the access that nothing orders says so.
+// Programmatic dependent launch: a kernel that begins before the one in front of it has ended. Without an argument all
+// is right; an argument names a mistake, and the line of the access that nothing orders says so.
 #include <cstring>
 
 #include "check.h"

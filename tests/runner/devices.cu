@@ -1,5 +1,5 @@
-// There is one GPU. A program that is written for any number runs with it; calls for others return what CUDA returns for a device
-// that does not exist.
+// There is one GPU. A program that is written for any number runs with it; calls for others return what CUDA returns
+// for a device that does not exist.
 #include <cuda.h>
 
 #include "check.h"

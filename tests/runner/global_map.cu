@@ -1,4 +1,5 @@
-// Tensor maps in global memory: a block that uses one executes fence.proxy.tensormap before. An argument names a mistake.
+// Tensor maps in global memory: a block that uses one executes fence.proxy.tensormap before. An argument names a
+// mistake.
 #include <cuda.h>
 
 #include <cstdint>

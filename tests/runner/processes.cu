@@ -1,5 +1,5 @@
-// A program of several processes: this one launches a kernel; a forked one ends, or uses CUDA, which no GPU allows; one that it
-// starts only counts the devices.
+// A program of several processes: this one launches a kernel; a forked one ends, or uses CUDA, which no GPU allows; one
+// that it starts only counts the devices.
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// Tiles, slices and pixels by TMA, with tensor maps from cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, which the runtime looks up.
+// Tiles, slices and pixels by TMA, with tensor maps from cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, which the
+// runtime looks up.
 #include <cuda.h>
 #include <cuda_fp16.h>
 

@@ -1,6 +1,6 @@
-// What GPUVerify's CUDA tests count on: its annotations, as far as they can be executed, and hosts for kernels that have
-// none. Preconditions and assertions are checked when they are met; what only helps a proof (invariants, postconditions)
-// is left out.
+// What GPUVerify's CUDA tests count on: its annotations, as far as they can be executed, and hosts for kernels that
+// have none. Preconditions and assertions are checked when they are met; what only helps a proof (invariants,
+// postconditions) is left out.
 #pragma once
 
 #include <cassert>
@@ -32,7 +32,8 @@ template <class T> T *zeros() {
   return (T *)buffer;
 }
 
-// Arguments that the suite does not choose: buffers of zeros, zero for a number, and a struct of addresses of one buffer.
+// Arguments that the suite does not choose: buffers of zeros, zero for a number, and a struct of addresses of one
+// buffer.
 template <class T> struct Argument {
   static T make() {
     if constexpr (!std::is_class_v<T> || sizeof(T) % sizeof(void *))

@@ -27,11 +27,13 @@ typedef struct CounterRuns {
 CounterRuns counter_runs(void);
 void counter_runs_free(CounterRuns *runs);
 
-// What Nsight Compute counted; 0 when it was not asked of this launch, or has no column, as those that are 0 everywhere.
+// What Nsight Compute counted; 0 when it was not asked of this launch, or has no column, as those that are 0
+// everywhere.
 uint64_t counter_recorded(const CounterRuns *runs, const CounterRun *run, const char *name);
 bool counter_was_asked(const CounterRuns *runs, const CounterRun *run, const char *name);
 
-// Whether the emulator names a counter as Nsight Compute does, and it is of memory: the two can be compared as they are.
+// Whether the emulator names a counter as Nsight Compute does, and it is of memory: the two can be compared as they
+// are.
 bool counter_is_of_memory(CounterKind kind);
 
 // Repeated instructions: the run with twice the trips of this one, NULL when `run` is none with 8 trips. All but the

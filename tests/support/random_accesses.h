@@ -1,5 +1,5 @@
-// Kernels of random loads and stores: coalesced, strided, to one place, by some of the threads, with and without something that
-// orders them. Most have hazards; what they are, two ways of checking must agree on.
+// Kernels of random loads and stores: coalesced, strided, to one place, by some of the threads, with and without
+// something that orders them. Most have hazards; what they are, two ways of checking must agree on.
 #pragma once
 
 #include <stddef.h>

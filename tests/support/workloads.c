@@ -9,8 +9,8 @@ enum { BLOCKS = 64, THREADS = 256, REPEATS = 8, TEXT_SIZE = 1 << 17, TILE_ROWS =
 
 // ---- the workloads ----
 //
-// %t is the thread, %n the number of its first element in the grid. %rd1 is the address of that element in `out`, %rd2 of
-// element %t in shared memory, %rd3 and %rd4 those of the thread 32 further or back; %rd5 of element %t in `in`.
+// %t is the thread, %n the number of its first element in the grid. %rd1 is the address of that element in `out`, %rd2
+// of element %t in shared memory, %rd3 and %rd4 those of the thread 32 further or back; %rd5 of element %t in `in`.
 
 // A mix of instructions without memory, or with a word of it.
 #define MIX(title, text) MIX_FROM(title, "", text)

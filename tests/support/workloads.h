@@ -1,5 +1,5 @@
-// Kernels that do one thing over and over, on one emulator each: `make bench-emulator` times them, and tests/test_shadow.c
-// holds what the hazard checks take to its bound.
+// Kernels that do one thing over and over, on one emulator each: `make bench-emulator` times them, and
+// tests/test_shadow.c holds what the hazard checks take to its bound.
 #pragma once
 
 #include "emulator/emulator.h"

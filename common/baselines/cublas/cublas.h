@@ -1,5 +1,5 @@
-// The little of cuBLAS that is needed here, taken from libcublas at run time: nothing is linked, and no header of it need
-// be installed. Names and numbers are those of the cuBLAS documentation.
+// The little of cuBLAS that is needed here, taken from libcublas at run time: nothing is linked, and no header of it
+// need be installed. Names and numbers are those of the cuBLAS documentation.
 #pragma once
 
 #include <stdbool.h>

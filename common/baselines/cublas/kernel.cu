@@ -32,8 +32,8 @@ __device__ Sum block_sum(Sum own) {
   return all;
 }
 
-// One block, one row i of one head: it reads the scores twice, once for their sum and once for the weights. cuBLAS knows
-// no mask, so the weights of keys that query i may not see are stored as zeros.
+// One block, one row i of one head: it reads the scores twice, once for their sum and once for the weights. cuBLAS
+// knows no mask, so the weights of keys that query i may not see are stored as zeros.
 //
 // Grid: rows, heads.
 extern "C" __global__ void softmax(const float *s, half *p, int seqlen, int causal) {

@@ -1,6 +1,6 @@
-// Calls FlashAttention-3 as its own PyTorch module does for such a problem (mha_fwd and mha_bwd in hopper/flash_api.cpp).
-// Forward: no split of the keys, no packed heads, and a tile counter that is 0 before each causal launch. Backward: three
-// kernels, which need no memory that is set before.
+// Calls FlashAttention-3 as its own PyTorch module does for such a problem (mha_fwd and mha_bwd in
+// hopper/flash_api.cpp). Forward: no split of the keys, no packed heads, and a tile counter that is 0 before each
+// causal launch. Backward: three kernels, which need no memory that is set before.
 #include "flash_attention_3.h"
 
 #include <cuda_runtime.h>
@@ -117,8 +117,9 @@ int query_tile(int head_dim, bool causal) { return head_dim == 64 ? 128 : causal
 
 int round_up(int size, int multiple) { return (size + multiple - 1) / multiple * multiple; }
 
-// The workspace of the backward pass, as offsets: dQ in fp32, to which blocks add; delta and the log-sum-exp as a power of
-// two, of each row; and a counter of each tile, at which blocks wait for their turn if the order of the sums is fixed.
+// The workspace of the backward pass, as offsets: dQ in fp32, to which blocks add; delta and the log-sum-exp as a power
+// of two, of each row; and a counter of each tile, at which blocks wait for their turn if the order of the sums is
+// fixed.
 struct Workspace {
   size_t dq_accum, delta, lse_log2, semaphore, size;
 };

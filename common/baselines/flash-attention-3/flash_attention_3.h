@@ -31,10 +31,10 @@ FA3_API int flash_attention_3_e4m3(int batch, int heads, int seqlen, int head_di
 // The bytes of device memory that a call of the backward pass needs beside its tensors.
 FA3_API size_t flash_attention_3_backward_workspace(int batch, int heads, int seqlen, int head_dim, int causal);
 
-// The backward pass, on fp16 tensors as above: dQ, dK and dV, the gradients of a loss with respect to Q, K and V, from dO,
-// that with respect to O. lse is in device memory, [batch][heads][seqlen]: for each query the natural logarithm of the sum
-// of exp(scale * score). deterministic is 0 or 1: with 0, FlashAttention's default, blocks add to dQ in any order; with 1
-// each waits for its turn, and two calls give the same bits.
+// The backward pass, on fp16 tensors as above: dQ, dK and dV, the gradients of a loss with respect to Q, K and V, from
+// dO, that with respect to O. lse is in device memory, [batch][heads][seqlen]: for each query the natural logarithm of
+// the sum of exp(scale * score). deterministic is 0 or 1: with 0, FlashAttention's default, blocks add to dQ in any
+// order; with 1 each waits for its turn, and two calls give the same bits.
 FA3_API int flash_attention_3_backward(int batch, int heads, int seqlen, int head_dim, int causal, int deterministic,
                                        float scale, const void *q, const void *k, const void *v, const void *o,
                                        const void *d_o, const float *lse, void *d_q, void *d_k, void *d_v,

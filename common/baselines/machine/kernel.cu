@@ -448,8 +448,8 @@ KERNEL(cp_async_latency, WARP) {
   store_result(arguments, sum_of(landing[threadIdx.x]));
 }
 
-// One lane loads and 32 wait, as in the ladder. Tile after tile of memory, from the first again after the last: few of them
-// stay in L2, and many do not.
+// One lane loads and 32 wait, as in the ladder. Tile after tile of memory, from the first again after the last: few of
+// them stay in L2, and many do not.
 KERNEL(tma_latency, WARP) {
   __shared__ __align__(1024) uint32_t tile[TILE_BYTES / 4];
   __shared__ uint64_t landed;

@@ -15,7 +15,8 @@ typedef DeviceAddress ClockPointer, WordPointer;
 // stores the clocks of each of these runs. The second and the third differ by `rounds` rounds and by nothing else.
 enum { WARM, ONCE, TWICE, RUNS, ALL_RUNS = 1 + 1 + 2 };
 
-// The steps of a round. Long rounds hide the loop; 4 * SHUFFLES is not a multiple of 32, nor CHASES of the ring's length.
+// The steps of a round. Long rounds hide the loop; 4 * SHUFFLES is not a multiple of 32, nor CHASES of the ring's
+// length.
 enum {
   CALCULATIONS = 256,
   SHUFFLES = 129,

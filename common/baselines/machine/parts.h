@@ -60,8 +60,8 @@ bool bench_launch(Bench *bench, const Quantity *quantity, int rounds, int launch
 // What a thread's result must be.
 uint32_t bench_expected(const Bench *bench, const Quantity *quantity, uint32_t thread, uint32_t steps);
 
-// A read of `size` bytes of memory, `rounds` times, by a block on each SM; or a copy to destination, by a block for each
-// piece. With results of the read, one for each of its threads.
+// A read of `size` bytes of memory, `rounds` times, by a block on each SM; or a copy to destination, by a block for
+// each piece. With results of the read, one for each of its threads.
 typedef struct Whole {
   DeviceAddress memory, destination;  // destination 0: a read
   size_t size;

@@ -1,5 +1,5 @@
-// The stand-in for libcublas.so: what programs use to compare their own kernels with. Vectors, matrix times vector, matrix
-// times matrix. Every other function that the real library exports prints a line and returns "not supported".
+// The stand-in for libcublas.so: what programs use to compare their own kernels with. Vectors, matrix times vector,
+// matrix times matrix. Every other function that the real library exports prints a line and returns "not supported".
 #include <cublas_v2.h>
 
 #include <math.h>

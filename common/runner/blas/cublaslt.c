@@ -1,5 +1,5 @@
-// The stand-in for libcublasLt.so: products, followed by a bias, ReLU or GELU. Every other function that the real library
-// exports prints a line and returns "not supported".
+// The stand-in for libcublasLt.so: products, followed by a bias, ReLU or GELU. Every other function that the real
+// library exports prints a line and returns "not supported".
 #include <cublasLt.h>
 
 #include <math.h>

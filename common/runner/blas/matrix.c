@@ -123,8 +123,8 @@ void matrix_multiply(double *c, const double *a, const double *b, int64_t rows, 
     }
 }
 
-// For fp16 and bf16, the products of an H200: in steps of 16 along K, each rounded as the tensor core rounds it. Kernels
-// that add in the same order get the same bits as cuBLAS, and programs rely on that.
+// For fp16 and bf16, the products of an H200: in steps of 16 along K, each rounded as the tensor core rounds it.
+// Kernels that add in the same order get the same bits as cuBLAS, and programs rely on that.
 static bool multiply_by_steps(double *c, const double *a, const double *b, const Product *p, int64_t depth) {
   enum { TILE = TENSOR_MAX_LINES };
   TensorFormat format = p->a.type == CUDA_R_16F ? TENSOR_F16 : TENSOR_BF16;

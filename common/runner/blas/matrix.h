@@ -1,5 +1,5 @@
-// Matrices of the stand-ins for cuBLAS. A program usually calls cuBLAS to have something to compare its own kernels with, so
-// the products are computed plainly on the CPU: those of fp16 and bf16 as a tensor core does, all others in
+// Matrices of the stand-ins for cuBLAS. A program usually calls cuBLAS to have something to compare its own kernels
+// with, so the products are computed plainly on the CPU: those of fp16 and bf16 as a tensor core does, all others in
 // double precision.
 #pragma once
 
@@ -41,8 +41,8 @@ double *matrix_product(const Product *product);
 // c = a b for a of rows x depth, b of depth x columns, column by column without gaps.
 void matrix_multiply(double *c, const double *a, const double *b, int64_t rows, int64_t columns, int64_t depth);
 
-// Copies an array of so many pointers to matrices, which lies in device memory. NULL when it, or one of the pointers, is no
-// address that the device can read; a line says so.
+// Copies an array of so many pointers to matrices, which lies in device memory. NULL when it, or one of the pointers,
+// is no address that the device can read; a line says so.
 void **matrix_pointers(const void *address, int count);
 
 // A scalar that lies on the host, or in device memory. False when it cannot be read.

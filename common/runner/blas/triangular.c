@@ -1,5 +1,5 @@
-// cuBLAS' trsm and trsmBatched: op(A) X = alpha B or X op(A) = alpha B, for a triangular A. X replaces B. The solution is
-// computed in double precision, by substitution.
+// cuBLAS' trsm and trsmBatched: op(A) X = alpha B or X op(A) = alpha B, for a triangular A. X replaces B. The solution
+// is computed in double precision, by substitution.
 #include <complex.h>
 #include <stdlib.h>
 
@@ -66,8 +66,8 @@ static bool write_column(const Kind *kind, void *address, int leading, int colum
   return done;
 }
 
-// The system's matrix, a row after another: of each vector x of X, S x = alpha b. Only A's triangle is read, and not the
-// diagonal of a unit one. NULL when A cannot be read.
+// The system's matrix, a row after another: of each vector x of X, S x = alpha b. Only A's triangle is read, and not
+// the diagonal of a unit one. NULL when A cannot be read.
 static Number *load_system(const Problem *p, int size) {
   Number *system = calloc((size_t)size * (size_t)size + 1, sizeof *system);
   Number *column = malloc(((size_t)size + 1) * sizeof *column);

@@ -1,6 +1,6 @@
-// Conditional nodes of graphs: IF, WHILE and SWITCH, each with bodies, which are graphs. Which body runs is decided by the
-// number behind a handle, which kernels set by cudaGraphSetConditional. A handle is the address of this number in the emulator's
-// memory: the low 32 bits are the value, and bit 32 is set when there is one (system_call.c).
+// Conditional nodes of graphs: IF, WHILE and SWITCH, each with bodies, which are graphs. Which body runs is decided by
+// the number behind a handle, which kernels set by cudaGraphSetConditional. A handle is the address of this number in
+// the emulator's memory: the low 32 bits are the value, and bit 32 is set when there is one (system_call.c).
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// The device: programs get the answers of an H100 SXM with 80 GB, because their kernels are written for it. The emulator
-// itself does not use these numbers. CUDA C++ programming guide, compute capability 9.0; the data sheet.
+// The device: programs get the answers of an H100 SXM with 80 GB, because their kernels are written for it. The
+// emulator itself does not use these numbers. CUDA C++ programming guide, compute capability 9.0; the data sheet.
 #include <string.h>
 
 #include "driver.h"

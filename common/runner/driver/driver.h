@@ -174,8 +174,8 @@ enum { SM_COUNT = 132, MAX_SHARED_BLOCK = 227 * 1024, MAX_SHARED_SM = 228 * 1024
 
 // ---- stream.c and graph.c ----
 
-// What a stream records of itself between cuStreamBeginCapture and cuStreamEndCapture. A stream that waits for an event of
-// the capture takes part in it.
+// What a stream records of itself between cuStreamBeginCapture and cuStreamEndCapture. A stream that waits for an event
+// of the capture takes part in it.
 typedef struct Capture {
   CUgraph graph;
   uint64_t id;

@@ -5,8 +5,8 @@
 
 #include "driver.h"
 
-// The functions whose meaning changed, by the version from which a name means another function: cudaTypedefs.h has them.
-// For the rest the newest is the one that every CUDA 12 and 13 means.
+// The functions whose meaning changed, by the version from which a name means another function: cudaTypedefs.h has
+// them. For the rest the newest is the one that every CUDA 12 and 13 means.
 static const struct {
   const char *name;
   int version;  // of CUDA, 1000 * major + 10 * minor
@@ -77,8 +77,8 @@ CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint
   return cuGetProcAddress_v2(name, function, version, flags, NULL);
 }
 
-// Tables of functions that no header declares. NVIDIA's own runtime, linked statically into a program or a library, needs
-// them. So a program or library that asks for one cannot run here.
+// Tables of functions that no header declares. NVIDIA's own runtime, linked statically into a program or a library,
+// needs them. So a program or library that asks for one cannot run here.
 API(cuGetExportTable, (const void **result, const CUuuid *id)) {
   Dl_info caller;
   (void)id;

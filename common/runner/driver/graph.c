@@ -103,7 +103,8 @@ bool graph_add_edge_data(CUgraphNode from, CUgraphNode to, const CUgraphEdgeData
 
 // ---- order ----
 
-// The launch that may still run when the node's begins, or 0. A captured launch has the attribute in the place of an edge.
+// The launch that may still run when the node's begins, or 0. A captured launch has the attribute in the place of an
+// edge.
 static uint32_t prerequisite_of_node(const struct CUgraphNode_st *node) {
   const NodeList *early = &node->early;
   if (!early->count && node->operation.as.launch.programmatic && node->after.count == 1) early = &node->after;
@@ -126,8 +127,8 @@ static bool is_ready(const struct CUgraphNode_st *node) {
   return true;
 }
 
-// Runs each node when all nodes that it depends on have run. In the order in which nodes were added this nearly always takes
-// one pass. A cycle is an error.
+// Runs each node when all nodes that it depends on have run. In the order in which nodes were added this nearly always
+// takes one pass. A cycle is an error.
 CUresult graph_run(CUgraph graph) {
   size_t left = graph->nodes.count;
   for (size_t i = 0; i < graph->nodes.count; i++) graph->nodes.items[i]->done = false;

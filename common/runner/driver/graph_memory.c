@@ -1,5 +1,5 @@
-// Memory nodes of graphs. An allocation has its address when its node is added. The memory is there from the run of that node,
-// fresh in each launch, until a node or the program frees it.
+// Memory nodes of graphs. An allocation has its address when its node is added. The memory is there from the run of
+// that node, fresh in each launch, until a node or the program frees it.
 #include <stdlib.h>
 #include <string.h>
 

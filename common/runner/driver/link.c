@@ -1,5 +1,5 @@
-// The linker. Its inputs are PTX, fatbins, and the objects and libraries that contain fatbins. What it makes is their PTX, one
-// text after another, which cuModuleLoadData takes in a cubin's place and links.
+// The linker. Its inputs are PTX, fatbins, and the objects and libraries that contain fatbins. What it makes is their
+// PTX, one text after another, which cuModuleLoadData takes in a cubin's place and links.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@ struct CUlinkState_st {
   char *image;  // what cuModuleLoadData gets, after cuLinkComplete
 };
 
-// Adds the PTX of each fatbin in an object or a library. NVIDIA's device runtime has none, and nothing of it is missing: what
-// the emulator has of it, it has built in.
+// Adds the PTX of each fatbin in an object or a library. NVIDIA's device runtime has none, and nothing of it is
+// missing: what the emulator has of it, it has built in.
 static CUresult add_fatbins(CUlinkState state, const char *bytes, size_t size, const char *name) {
   const char *why = NULL;
   int before = state->texts.count;

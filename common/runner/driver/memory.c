@@ -1,5 +1,5 @@
-// Memory: device memory has addresses of the emulator's own; managed and pinned memory is the host's, and kernels reach it
-// by the host's address.
+// Memory: device memory has addresses of the emulator's own; managed and pinned memory is the host's, and kernels reach
+// it by the host's address.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,8 @@ static void drop_allocation(Allocation *allocation) {
 
 // ---- allocation ----
 
-// The bytes that the machine can still allocate, from /proc/meminfo. What device memory has, and never touched, is taken, too.
+// The bytes that the machine can still allocate, from /proc/meminfo. What device memory has, and never touched, is
+// taken, too.
 static size_t host_memory(void) {
   size_t total = SIZE_MAX / 1024, available = SIZE_MAX / 1024;
   char line[128];

@@ -27,7 +27,8 @@ void texts_free(Texts *texts) {
   *texts = (Texts){0};
 }
 
-// The parts of a program built with -rdc=true. NVIDIA's device runtime, which is one of them, is machine code and left out.
+// The parts of a program built with -rdc=true. NVIDIA's device runtime, which is one of them, is machine code and left
+// out.
 static bool add_parts(Texts *texts, const void *const *parts, const char **why) {
   for (; parts && *parts; parts++)
     if (fatbin_has_ptx(*parts) && !texts_add(texts, fatbin_ptx(*parts, why))) return false;
@@ -59,8 +60,8 @@ CUresult texts_of(const void *image, Texts *texts) {
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-// Where the path goes on behind the folder at its beginning; NULL when it has another one. nvcc writes a byte that is not
-// ASCII as \\303.
+// Where the path goes on behind the folder at its beginning; NULL when it has another one. nvcc writes a byte that is
+// not ASCII as \\303.
 static char *path_behind(char *path, const char *folder) {
   for (; *folder; folder++) {
     unsigned byte = (unsigned char)*path;
@@ -71,7 +72,8 @@ static char *path_behind(char *path, const char *folder) {
   return path;
 }
 
-// Removes the working directory from the paths of `.file 1 "/home/.../my.cu"`, so that reports name files as the user does.
+// Removes the working directory from the paths of `.file 1 "/home/.../my.cu"`, so that reports name files as the user
+// does.
 static void shorten_paths(char *text) {
   char folder[4096];
   if (!getcwd(folder, sizeof folder - 1)) return;
@@ -386,7 +388,8 @@ static int most_threads(const EmulatorKernel *info) {
   return threads < 1024 ? (int)threads : 1024;
 }
 
-// ptxas has not run, so the number of registers is not known. This is the number that its bounds allow, and 32 without any.
+// ptxas has not run, so the number of registers is not known. This is the number that its bounds allow, and 32 without
+// any.
 static int registers(const EmulatorKernel *info) {
   unsigned bound = info->max_registers;
   if (!bound && info->min_blocks) bound = 65536 / ((unsigned)most_threads(info) * info->min_blocks) / 8 * 8;

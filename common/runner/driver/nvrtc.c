@@ -1,5 +1,5 @@
-// NVRTC compiles at run time, and needs no GPU. A program that compiles for sm_90 asks it for a cubin, which is machine code. It
-// gets the PTX, which cuModuleLoadData accepts as well.
+// NVRTC compiles at run time, and needs no GPU. A program that compiles for sm_90 asks it for a cubin, which is machine
+// code. It gets the PTX, which cuModuleLoadData accepts as well.
 #define _GNU_SOURCE  // RTLD_NEXT
 #include <dlfcn.h>
 #include <stddef.h>

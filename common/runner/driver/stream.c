@@ -85,7 +85,8 @@ static uint32_t settled;  // launches up to this number have ended for everybody
 
 void stream_settle(void) { settled = emulator_last_launch(core.emulator); }
 
-// The launch in front that this one need not wait for, or 0. Another operation between the two waits for the one in front.
+// The launch in front that this one need not wait for, or 0. Another operation between the two waits for the one in
+// front.
 static uint32_t prerequisite_of(const struct CUstream_st *stream, const Launch *launch) {
   uint32_t number = launch->programmatic ? stream->launch : stream->early;
   return number > settled ? number : 0;

@@ -1,5 +1,5 @@
-// What nvcc's host code registers before main(): fatbins, and the addresses that stand for their kernels and variables in
-// host code. A fatbin's PTX is parsed when something in it is needed.
+// What nvcc's host code registers before main(): fatbins, and the addresses that stand for their kernels and variables
+// in host code. A fatbin's PTX is parsed when something in it is needed.
 #include <stdlib.h>
 #include <string.h>
 

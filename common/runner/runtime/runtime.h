@@ -1,5 +1,5 @@
-// What the files of the runtime API share. Each function is the driver's with another name; the stand-ins for CUDA 12 and
-// CUDA 13 are made of the same files, compiled for one and for the other (RUNTIME is 12 or 13).
+// What the files of the runtime API share. Each function is the driver's with another name; the stand-ins for CUDA 12
+// and CUDA 13 are made of the same files, compiled for one and for the other (RUNTIME is 12 or 13).
 #pragma once
 
 #define __CUDA_API_VERSION_INTERNAL
