@@ -280,8 +280,8 @@ Test(build, c_needs_no_nvcc) {
   cr_expect(strstr(scratch_output, "deps.sh nvcc"), "%s", scratch_output);
 }
 
-// Builds a copy of the emulator's folder with this compiler and these flags, and a program with it; and once more the program
-// as on a host whose fesetround does nothing.
+// Builds a copy of the emulator's folder with this compiler and these flags, and a program with it; and once more the
+// program as on a host whose fesetround does nothing.
 static void build_emulator(const char *cc, const char *flags) {
   char command[1000];
   scratch_write("no_modes.c", "int fesetround(int mode);\nint fesetround(int mode) { return (void)mode, 0; }\n");

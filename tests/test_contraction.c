@@ -1,5 +1,5 @@
-// Products and sums that become one fused multiply-add (scalar/contraction.h): the patterns of golden/contraction_forms.h
-// compute what their meaning says, and what a GPU computed.
+// Products and sums that become one fused multiply-add (scalar/contraction.h): the patterns of
+// golden/contraction_forms.h compute what their meaning says, and what a GPU computed.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// The stages of libhopper_ladder.so on a GPU (make test-gpu): each is right, however its tensors lie, and launches in two
-// streams do not meet.
+// The stages of libhopper_ladder.so on a GPU (make test-gpu): each is right, however its tensors lie, and launches in
+// two streams do not meet.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

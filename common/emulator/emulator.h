@@ -3,8 +3,8 @@
 // It runs the PTX that nvcc emits, on the CPU, and checks it harder than a GPU would. It answers "is it right, is it
 // race-free, what does it do" and never "how long": there is no clock in this interface.
 //
-// One Emulator is used from one host thread at a time; a launch spreads its blocks over threads of its own. When the host has
-// no memory for what a launch needs, the process ends with a line on standard error and exit code 2.
+// One Emulator is used from one host thread at a time; a launch spreads its blocks over threads of its own. When the
+// host has no memory for what a launch needs, the process ends with a line on standard error and exit code 2.
 #pragma once
 
 #include <stdbool.h>
@@ -34,28 +34,30 @@ typedef struct EmulatorError {
 Emulator *emulator_open(const EmulatorOptions *options);
 void emulator_close(Emulator *emulator);
 
-// Global memory. Addresses are the emulator's own and mean nothing to the host. Fresh memory is poisoned, and reading it
-// before writing is a hazard. alloc returns 0 when size is 0 or memory is exhausted, aligned to 256 bytes otherwise.
+// Global memory. Addresses are the emulator's own and mean nothing to the host. Fresh memory is poisoned, and reading
+// it before writing is a hazard. alloc returns 0 when size is 0 or memory is exhausted, aligned to 256 bytes otherwise.
 // free, write, read and fill return false when the range is not inside one allocation.
 uint64_t emulator_alloc(Emulator *emulator, size_t size);
 bool emulator_free(Emulator *emulator, uint64_t address);
-// emulator_renew allocates what was freed once more, at its address, as fresh memory; false when nothing freed begins there.
+// emulator_renew allocates what was freed once more, at its address, as fresh memory; false when nothing freed begins
+// there.
 bool emulator_renew(Emulator *emulator, uint64_t address);
 bool emulator_write(Emulator *emulator, uint64_t address, const void *source, size_t size);
 bool emulator_read(Emulator *emulator, void *destination, uint64_t address, size_t size);
 bool emulator_fill(Emulator *emulator, uint64_t address, uint8_t byte, size_t size);
-// How many of the bytes at the address, from the first on, have been written by anything: size when all of them, or when it
-// is not known, because hazards are off or the range is not inside one allocation.
+// How many of the bytes at the address, from the first on, have been written by anything: size when all of them, or
+// when it is not known, because hazards are off or the range is not inside one allocation.
 size_t emulator_written(const Emulator *emulator, uint64_t address, size_t size);
 
-// The host's own memory as global memory: both reach it by one pointer, as with CUDA's managed and pinned memory. Kernels
-// may access [memory, memory + size) and, because the checks work in units of 256 bytes, what precedes it in its unit. What
-// the host does there is not seen: the bytes count as written. The caller keeps the memory until it is unmapped. False when
-// a part of it is mapped already, or for unmap when memory is not what was mapped.
+// The host's own memory as global memory: both reach it by one pointer, as with CUDA's managed and pinned memory.
+// Kernels may access [memory, memory + size) and, because the checks work in units of 256 bytes, what precedes it in
+// its unit. What the host does there is not seen: the bytes count as written. The caller keeps the memory until it is
+// unmapped. False when a part of it is mapped already, or for unmap when memory is not what was mapped.
 bool emulator_map(Emulator *emulator, void *memory, size_t size);
 bool emulator_unmap(Emulator *emulator, void *memory);
 
-// How many bytes malloc may give out in kernels: 8 MiB, if this is never called. They belong to the kernels, which free them.
+// How many bytes malloc may give out in kernels: 8 MiB, if this is never called. They belong to the kernels, which free
+// them.
 void emulator_set_heap(Emulator *emulator, size_t bytes);
 
 // The allocation or variable at an address of global memory.
@@ -74,8 +76,9 @@ bool emulator_owns(const Emulator *emulator, uint64_t address);
 // Bytes of the host's memory, the most at a time since the emulator opened.
 typedef struct EmulatorMemory {
   size_t program;  // what a program has: allocations, variables, shared and local memory of the blocks that run
-  // What the hazard checks remember of it: the last accesses of each byte. It is one and a half bytes for a byte that a kernel
-  // touches in elements of four bytes or more, and five to seven for single bytes: shadow.h says by what it is bounded.
+  // What the hazard checks remember of it: the last accesses of each byte. It is one and a half bytes for a byte that a
+  // kernel touches in elements of four bytes or more, and five to seven for single bytes: shadow.h says by what it is
+  // bounded.
   size_t shadow;
   // What they remember of threads and copies: vector clocks, sets of reads. It depends on how many there are at a time.
   size_t order;
@@ -85,11 +88,11 @@ EmulatorMemory emulator_memory(const Emulator *emulator);
 
 // ---- modules: the kernels and the variables of a PTX text ----
 
-// Loads a PTX module; NULL and *error when the text is malformed or for another GPU. It lives until the emulator closes. An
-// instruction that the emulator does not know fails later: when a kernel is launched that may execute it.
+// Loads a PTX module; NULL and *error when the text is malformed or for another GPU. It lives until the emulator
+// closes. An instruction that the emulator does not know fails later: when a kernel is launched that may execute it.
 EmulatorModule *emulator_load(Emulator *emulator, const char *ptx, size_t length, EmulatorError *error);
-// The same for a text that ptxas has accepted. The text must stay in memory until the emulator closes, because a kernel's body
-// is read at its first launch: modules have many kernels, and most programs launch few of them.
+// The same for a text that ptxas has accepted. The text must stay in memory until the emulator closes, because a
+// kernel's body is read at its first launch: modules have many kernels, and most programs launch few of them.
 EmulatorModule *emulator_load_assembled(Emulator *emulator, const char *ptx, size_t length, EmulatorError *error);
 
 // The PTX of one file of a program.
@@ -98,14 +101,14 @@ typedef struct EmulatorText {
   size_t length;
 } EmulatorText;
 
-// Loads the PTX of several files as one module, as nvlink links them: .extern variables and functions of one are what another
-// defines. NULL and *error also when two define the same, or none an .extern variable. A function that none defines is an
-// error of the kernels that call it.
+// Loads the PTX of several files as one module, as nvlink links them: .extern variables and functions of one are what
+// another defines. NULL and *error also when two define the same, or none an .extern variable. A function that none
+// defines is an error of the kernels that call it.
 EmulatorModule *emulator_link(Emulator *emulator, const EmulatorText *texts, int count, EmulatorError *error);
 // Takes the module's variables out of memory. It must not be used any more.
 void emulator_unload(EmulatorModule *module);
-// Whether a launch of the kernel would know all its instructions; *error names the first that it does not, with its line.
-// kernel may be NULL: all of the module.
+// Whether a launch of the kernel would know all its instructions; *error names the first that it does not, with its
+// line. kernel may be NULL: all of the module.
 bool emulator_check(EmulatorModule *module, const char *kernel, EmulatorError *error);
 // The module's kernels in the order of the text; NULL past the last.
 const char *emulator_kernel_name(const EmulatorModule *module, int index);
@@ -142,7 +145,8 @@ typedef struct EmulatorLaunch {
   size_t dynamic_shared;         // bytes
   const void *const *arguments;  // one pointer per parameter, in order, as cuLaunchKernel takes them
   int argument_count;
-  // The number of the launch in front, if this one may begin before it has ended (programmatic dependent launch); else 0.
+  // The number of the launch in front, if this one may begin before it has ended (programmatic dependent launch); else
+  // 0.
   uint32_t prerequisite;
   bool cooperative;  // all blocks run at a time, as cudaLaunchCooperativeKernel promises: grid.sync() may be used
 } EmulatorLaunch;
@@ -186,7 +190,8 @@ typedef enum EmulatorTensorSwizzle {
   EMULATOR_SWIZZLE_128B,
 } EmulatorTensorSwizzle;
 
-// The fields of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col that have a meaning here; dimensions innermost first.
+// The fields of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col that have a meaning here; dimensions innermost
+// first.
 typedef struct EmulatorTensorSpec {
   EmulatorTensorType type;
   int rank;                               // 1 to 5
@@ -196,14 +201,15 @@ typedef struct EmulatorTensorSpec {
   uint32_t box[EMULATOR_TENSOR_RANK];     // elements that one copy spans, at most 256 each
   uint32_t element_stride[EMULATOR_TENSOR_RANK];  // 1 to 8; 0 counts as 1
   EmulatorTensorSwizzle swizzle;
-  // Bytes of a slice of channels in an interleaved layout, 16 or 32; 0: no interleave. The dimensions are then W, (H, (D,))
-  // slices, N. Along W slices follow each other without a gap and count as one element each, whatever the type is; stride[1]
-  // and those behind it are those of H, (D,) slices, N. A box has one slice of channels, whatever box[rank - 2] is.
+  // Bytes of a slice of channels in an interleaved layout, 16 or 32; 0: no interleave. The dimensions are then W, (H,
+  // (D,)) slices, N. Along W slices follow each other without a gap and count as one element each, whatever the type
+  // is; stride[1] and those behind it are those of H, (D,) slices, N. A box has one slice of channels, whatever
+  // box[rank - 2] is.
   int interleave;
   bool fill_nan;  // elements outside the tensor read as NaN, not as zero
-  // In im2col mode, of 3 to 5 dimensions C, W, (H, (D,)) N, or those of an interleaved layout, a copy moves so many pixels, 1
-  // to 1024, each of box[0] channels or of one slice. Without the copy's offsets they are in a box of W, H, D: along dimension
-  // d from lower[i] to size[d] - 1 + upper[i], with i = 0 for W. 0: tile mode.
+  // In im2col mode, of 3 to 5 dimensions C, W, (H, (D,)) N, or those of an interleaved layout, a copy moves so many
+  // pixels, 1 to 1024, each of box[0] channels or of one slice. Without the copy's offsets they are in a box of W, H,
+  // D: along dimension d from lower[i] to size[d] - 1 + upper[i], with i = 0 for W. 0: tile mode.
   uint32_t pixels;
   int lower[EMULATOR_TENSOR_RANK - 2], upper[EMULATOR_TENSOR_RANK - 2];
 } EmulatorTensorSpec;
@@ -281,18 +287,18 @@ typedef struct Hazard {
   uint64_t address;   // in its own space
   int size;           // bytes
   uint64_t count;     // how often this pair of PTX lines was met
-  // Of a pair of source lines so many pairs of PTX lines are kept (an unrolled loop has hundreds). The last one that is kept
-  // also counts those that are not.
+  // Of a pair of source lines so many pairs of PTX lines are kept (an unrolled loop has hundreds). The last one that is
+  // kept also counts those that are not.
   bool more;
   const char *lines;           // of a deadlock: who waits where and for what, a line each; NULL: none
   char detail[HAZARD_DETAIL];  // one sentence on this very case
   char advice[HAZARD_ADVICE];  // what to change, as it follows from the cause; empty if that is not known
 } Hazard;
 
-// Hazards since the emulator opened or the last clear, one per kind, grade and pair of PTX lines, sorted by source lines.
-// What may follow from others comes behind them: uninitialised reads and wrong expect_tx, then what stopped a launch.
-// At most 1000, and whatever stopped a launch. The array is valid until the next launch or call of this function, what it
-// points to until the next clear.
+// Hazards since the emulator opened or the last clear, one per kind, grade and pair of PTX lines, sorted by source
+// lines. What may follow from others comes behind them: uninitialised reads and wrong expect_tx, then what stopped a
+// launch. At most 1000, and whatever stopped a launch. The array is valid until the next launch or call of this
+// function, what it points to until the next clear.
 const Hazard *emulator_hazards(const Emulator *emulator, int *count);
 void emulator_clear_hazards(Emulator *emulator);
 
@@ -348,9 +354,9 @@ typedef enum CounterKind {
   COUNTER_GLOBAL_STORE_BYTES,
   COUNTER_GLOBAL_ATOMIC_BYTES,  // atom and red
   COUNTER_TENSOR_FLOPS,
-  // Warp instructions MUFU, of the special-function unit: exponentials, logarithms, reciprocals, roots, sines, and the one
-  // in each division. An SM does 16 lanes of one a clock, so it is busy for 2 clocks with each. Those on f16x2 and bf16x2
-  // count twice. ncu's pipe "xu" counts these and conversions.
+  // Warp instructions MUFU, of the special-function unit: exponentials, logarithms, reciprocals, roots, sines, and the
+  // one in each division. An SM does 16 lanes of one a clock, so it is busy for 2 clocks with each. Those on f16x2 and
+  // bf16x2 count twice. ncu's pipe "xu" counts these and conversions.
   COUNTER_INST_MUFU,
   // Local memory: arrays with an index known only at run time. Spilled registers are not in PTX, so not here.
   COUNTER_LOCAL_LOAD_REQUESTS,   // l1tex__t_requests_pipe_lsu_mem_local_op_ld: one for each 4 bytes of a thread
@@ -359,8 +365,8 @@ typedef enum CounterKind {
   COUNTER_LOCAL_STORE_SECTORS,   // ..._op_st
   COUNTER_LOCAL_LOAD_BYTES,      // bytes that the threads asked for
   COUNTER_LOCAL_STORE_BYTES,
-  // Bytes of shared memory that go past the loads and stores above: 128 of them are one wavefront, when they conflict with
-  // nothing. All traffic of shared memory is 128 times the wavefronts above, plus these four.
+  // Bytes of shared memory that go past the loads and stores above: 128 of them are one wavefront, when they conflict
+  // with nothing. All traffic of shared memory is 128 times the wavefronts above, plus these four.
   COUNTER_WGMMA_SHARED_READ_BYTES,      // operands in shared memory: A 64 x 16, B N x 16, once for the four warps
   COUNTER_CP_ASYNC_SHARED_WRITE_BYTES,  // also the zeros that it fills with
   COUNTER_BULK_SHARED_WRITE_BYTES,      // cp.async.bulk and TMA: into each block of a multicast; also what is filled

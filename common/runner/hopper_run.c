@@ -128,8 +128,8 @@ static bool find_stand_ins(char folder[PATH_MAX]) {
   return false;
 }
 
-// The loader takes a blank or a colon in a list of libraries for the end of one: a folder with such a name gets a link to it,
-// beside the reports.
+// The loader takes a blank or a colon in a list of libraries for the end of one: a folder with such a name gets a link
+// to it, beside the reports.
 static bool avoid_separators(char folder[PATH_MAX], const char *reports) {
   char link[PATH_MAX];
   if (!strpbrk(folder, " :;")) return true;

@@ -1,5 +1,5 @@
-// A program that has of this repository the emulator alone: test_build.c compiles it with libhopper_emulator.a, also for
-// 32 bits. It prints the exit code's reason.
+// A program that has of this repository the emulator alone: test_build.c compiles it with libhopper_emulator.a, also
+// for 32 bits. It prints the exit code's reason.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

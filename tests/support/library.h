@@ -33,7 +33,8 @@ HlTensor small_tensor(int index);
 // hl_attention of that call, on a stream.
 HlStatus run_stage(const char *number, void *stream);
 
-// A test of gpu_library in a process of its own, with the emulator in the place of the GPU: it passes, without a finding.
+// A test of gpu_library in a process of its own, with the emulator in the place of the GPU: it passes, without a
+// finding.
 void expect_right_on_emulator(const char *test);
 
 // The tensors of a call: Q, K, V, O, dO, dQ, dK, dV.

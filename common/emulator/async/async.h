@@ -1,14 +1,14 @@
 // Asynchronous operations: cp.async, bulk and tensor copies, wgmma.
 //
-// An operation is issued by lanes of a warp and happens later. For the race check it is an agent, a thread of its own: at
-// its issue its reads and writes are checked and remembered (race_read_by, race_write_by with async_actor), knowing what
-// the issuing lanes know. Its data moves when it is performed: as late as the program allows, or at a random moment under
-// a seed. So a missing wait gives both a report and wrong numbers.
+// An operation is issued by lanes of a warp and happens later. For the race check it is an agent, a thread of its own:
+// at its issue its reads and writes are checked and remembered (race_read_by, race_write_by with async_actor), knowing
+// what the issuing lanes know. Its data moves when it is performed: as late as the program allows, or at a random
+// moment under a seed. So a missing wait gives both a report and wrong numbers.
 //
 //   issue --> pending --> performed (data moved; bytes completed) --> known to the threads that wait
 //
-// Operations that nothing but a wait completes (cp.async and wgmma groups) are performed by that wait. The others (those
-// that complete on an mbarrier, and bulk groups) complete by themselves: when no warp of the cluster can go on.
+// Operations that nothing but a wait completes (cp.async and wgmma groups) are performed by that wait. The others
+// (those that complete on an mbarrier, and bulk groups) complete by themselves: when no warp of the cluster can go on.
 #pragma once
 
 #include "../check/advice.h"
@@ -52,9 +52,11 @@ AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform 
                           size_t payload_size);
 AsyncIssue async_issue_by(const AsyncOp *op, Mask mask, uint32_t warps);
 void async_make_agent(AsyncOp *op, AsyncIssue issue);
-// The operation is one of all lanes of mask together (wgmma), not one of each: it comes after what any of them has done.
+// The operation is one of all lanes of mask together (wgmma), not one of each: it comes after what any of them has
+// done.
 void async_make_collective(AsyncOp *op, Mask mask);
-// What accesses memory for the operation on behalf of a lane. proxy: through the async proxy (TMA, wgmma; not cp.async).
+// What accesses memory for the operation on behalf of a lane. proxy: through the async proxy (TMA, wgmma; not
+// cp.async).
 Actor async_actor(const AsyncOp *op, int lane, bool proxy);
 // Performs the operation unless it has been.
 void async_finish(Cluster *cluster, AsyncOp *op);
@@ -99,7 +101,8 @@ GroupQueue *async_groups(Warp *warp, GroupKind kind);
 // Adds the operation to the open group of the lanes of mask; takes a reference.
 void group_add(GroupQueue *queue, Mask mask, AsyncOp *op);
 void group_commit(GroupQueue *queue, Mask mask);
-// The lanes wait, by inst, for all but their latest `allowed` groups; uncommitted operations too when everything is true.
+// The lanes wait, by inst, for all but their latest `allowed` groups; uncommitted operations too when everything is
+// true.
 void group_wait(Warp *warp, const Inst *inst, GroupQueue *queue, Mask mask, uint32_t allowed, bool everything);
 // The wait of the lanes, by inst, has left the entry in flight.
 void group_pass(const Warp *warp, const Inst *inst, const GroupQueue *queue, GroupEntry *entry, Mask mask);

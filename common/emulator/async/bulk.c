@@ -34,8 +34,9 @@ static uint32_t left_of(uint64_t x, uint32_t block, uint32_t size) {
   return left < size ? left : size;
 }
 
-// A request stays in a line of shared memory and a line of global memory. The latter shows in a multicast alone, which moves
-// the request's sectors by twos. What goes from block to block is cut once more, counted from the copy's beginning.
+// A request stays in a line of shared memory and a line of global memory. The latter shows in a multicast alone, which
+// moves the request's sectors by twos. What goes from block to block is cut once more, counted from the copy's
+// beginning.
 void pieces_add_sectors(Pieces *pieces, uint64_t address, uint64_t shared, uint32_t size, Route route) {
   enum { SHARED_LINE = 128, GLOBAL_LINE = 256, BLOCK_TO_BLOCK = 1024 };
   uint64_t unit = route == ROUTE_MULTICAST ? 2 : 1;
@@ -290,8 +291,8 @@ static bool size_is_whole(Warp *warp, const Inst *inst, int lane, uint64_t addre
   return false;
 }
 
-// From shared memory to shared memory, also within one block, is for launches with a cluster: in others it is an illegal
-// instruction to an H200. notes/tma.md has the measurements.
+// From shared memory to shared memory, also within one block, is for launches with a cluster: in others it is an
+// illegal instruction to an H200. notes/tma.md has the measurements.
 static bool check_cluster_launch(Warp *warp, const Inst *inst, int lane, uint64_t address, u32 size) {
   const BulkPlan *plan = inst->extra;
   if (plan->from_space != SPACE_SHARED || warp_launch(warp)->explicit_cluster) return true;

@@ -32,8 +32,8 @@ void pieces_free(Pieces *pieces);
 
 typedef enum Route { ROUTE_GLOBAL, ROUTE_MULTICAST, ROUTE_BLOCK_TO_BLOCK } Route;
 
-// Counts the sectors of `size` bytes from an address on, which lie at `shared` in shared memory. A copy moves all of each
-// that it touches, once for each request. notes/counters.md has the measurements.
+// Counts the sectors of `size` bytes from an address on, which lie at `shared` in shared memory. A copy moves all of
+// each that it touches, once for each request. notes/counters.md has the measurements.
 void pieces_add_sectors(Pieces *pieces, uint64_t address, uint64_t shared, uint32_t size, Route route);
 
 // How a copy changes its destination, when it does not just overwrite it, and what it fills with.
@@ -48,8 +48,8 @@ typedef struct BulkMode {
 // Issues a copy for a lane into shared memory; bytes are what the mbarrier counts when it is done.
 void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *pieces, Region *shared,
                      const Mbarrier *mbarrier, uint32_t bytes, BulkMode mode);
-// Issues a copy from shared to global memory, into the open bulk groups of the lanes. They are one, or several that start the
-// same copy by one instruction: ptxas makes one copy of it, unless it is a reduction.
+// Issues a copy from shared to global memory, into the open bulk groups of the lanes. They are one, or several that
+// start the same copy by one instruction: ptxas makes one copy of it, unless it is a reduction.
 void bulk_issue_store(Warp *warp, const Inst *inst, Mask lanes, const Pieces *pieces, Region *shared, BulkMode mode);
 // The lanes whose values, so many bytes each, equal the first one's.
 Mask bulk_alike(Mask lanes, const void *values, size_t size);

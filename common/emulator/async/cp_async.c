@@ -1,7 +1,7 @@
 // cp.async: copies of 4, 8 or 16 bytes a thread from global to shared memory, and their groups. PTX ISA 9.7.9.25.
 //
-// It works through the generic proxy, like ld and st: what it has written needs a fence.proxy.async before TMA or wgmma may
-// read it.
+// It works through the generic proxy, like ld and st: what it has written needs a fence.proxy.async before TMA or wgmma
+// may read it.
 #include <string.h>
 
 #include "../check/hazard.h"

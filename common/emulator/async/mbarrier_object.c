@@ -310,8 +310,8 @@ static const char *advice_for_more(const Inst *copy) {
              : "Expect the bytes of all copies of the phase together, before it can complete.";
 }
 
-// The phase may have ended: all arrivals have come, and all bytes. A copy that is still under way, or bytes that were not
-// expected, show that the phase would end at another moment in another run. It goes on as the counts have it.
+// The phase may have ended: all arrivals have come, and all bytes. A copy that is still under way, or bytes that were
+// not expected, show that the phase would end at another moment in another run. It goes on as the counts have it.
 static void end_phase(Cluster *cluster, Mbarrier *mbarrier) {
   MbarrierState state = mbarrier_state(mbarrier);
   if (state.pending > 0 || state.tx > 0) return;
@@ -555,8 +555,8 @@ const Mbarrier *mbarrier_after(const Cluster *cluster, const Mbarrier *before) {
   return next;
 }
 
-// A wait for bytes that no copy brings is the fault of the expect_tx. So are bytes that came unexpected, or, where there is
-// none, the fault of the copy.
+// A wait for bytes that no copy brings is the fault of the expect_tx. So are bytes that came unexpected, or, where
+// there is none, the fault of the copy.
 bool mbarrier_explain_bytes(const Mbarrier *mbarrier) {
   MbarrierState state = mbarrier_state(mbarrier);
   if (state.tx > 0 && state.pending == 0 && mbarrier->expect.inst) {

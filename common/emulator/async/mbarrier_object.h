@@ -1,12 +1,12 @@
 // mbarriers: objects in shared memory that count the arrivals of threads and the bytes of asynchronous copies, phase
 // after phase. PTX ISA 9.7.13.15.
 //
-//   mbarrier.c          the instructions: init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait, pending_count
+//   mbarrier.c          the instructions: init, inval, arrive, expect_tx, complete_tx, the waits, pending_count
 //   mbarrier_object.c   the objects: phases, what they hand on between threads, and what is wrong with their use
 //
 // The program sees eight bytes. They hold, in an encoding of the emulator's own:
 //
-//   bits 0-19 pending arrivals, 20-39 those of the next phase, 40-60 bytes still to come (two's complement), 61-63 phase
+//   bits 0-19 pending arrivals, 20-39 those of the next phase, 40-60 bytes to come (two's complement), 61-63 phase
 //
 // What the threads hand on to each other, and which thread did what, is in a table of the cluster.
 #pragma once
@@ -64,8 +64,8 @@ void mbarriers_free(MbarrierTable *table);
 // The live mbarrier at an address. NULL after a report, which has stopped the launch: the address is misaligned or not
 // shared memory; no mbarrier was initialised there, or it was invalidated or overwritten.
 Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address);
-// The same of an asynchronous copy: the mbarrier must be in the shared memory that the copy writes. NULL also if the copy is
-// only foreseen.
+// The same of an asynchronous copy: the mbarrier must be in the shared memory that the copy writes. NULL also if the
+// copy is only foreseen.
 Mbarrier *mbarrier_of_copy(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, const Region *shared);
 // The lanes of mask use it: an initialisation or a plain store that nothing orders before is reported.
 void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier);
@@ -88,8 +88,8 @@ bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32
 // Reports an arrival that could be counted in another phase than the present one: the lane does not know that the one
 // before is over.
 void mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier);
-// Reports a wait for a phase of the wrong parity: the lane knows that a phase of the other one has all its arrivals, and
-// does not know that this one is over.
+// Reports a wait for a phase of the wrong parity: the lane knows that a phase of the other one has all its arrivals,
+// and does not know that this one is over.
 void mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, uint32_t parity);
 // cp.async.mbarrier.arrive without .noinc: the phase waits for one arrival more.
 bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count);
@@ -110,12 +110,13 @@ void mbarrier_check_exit(const Block *block);
 void mbarrier_note_wait(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier, uint32_t parity);
 // The mbarrier that a lane has last polled in vain, and where, if its phase is not over yet; else NULL.
 const Mbarrier *mbarrier_awaited(const Cluster *cluster, const Warp *warp, int lane, const Inst **inst);
-// Nothing in the cluster moves, and threads wait for the mbarrier: when only bytes are wrong, reports the expect_tx or the
-// copy, and returns true.
+// Nothing in the cluster moves, and threads wait for the mbarrier: when only bytes are wrong, reports the expect_tx or
+// the copy, and returns true.
 bool mbarrier_explain_bytes(const Mbarrier *mbarrier);
 // The mbarriers of the cluster, in the order of their addresses; NULL past the last.
 const Mbarrier *mbarrier_after(const Cluster *cluster, const Mbarrier *before);
 
-// Reports a misuse after which the mbarrier still works somehow, and one after which it does not: that stops the launch.
+// Reports a misuse after which the mbarrier still works somehow, and one after which it does not: that stops the
+// launch.
 void mbarrier_misuse(Origin origin, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void mbarrier_stop(Origin origin, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));

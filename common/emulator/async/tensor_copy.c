@@ -3,16 +3,17 @@
 //
 //   coordinates + box --rows--> pieces of a tensor's row, or what is filled --swizzle--> places in shared memory
 //
-// In tile mode a box has so many rows along each of the outer dimensions. In im2col mode it has so many pixels: they follow
-// each other along W, then H, then D, inside of the map's box, and go on in the next image.
+// In tile mode a box has so many rows along each of the outer dimensions. In im2col mode it has so many pixels: they
+// follow each other along W, then H, then D, inside of the map's box, and go on in the next image.
 //
 // In shared memory a box lies row by row, its innermost dimension first. Rows are as long as the box is wide; under a
 // swizzle they are as long as its span, and the 16-byte units of each are exchanged by address bits:
 //
 //   128B: bits 4-6 ^= bits 7-9    64B: bits 4-5 ^= bits 7-8    32B: bit 4 ^= bit 7
 //
-// In an interleaved layout an element has 16 or 32 bytes, a slice of channels, whatever the map's type. The dimensions are
-// W, (H, (D,)) slices, N, and a box has one slice. Where there are steps along W, and in im2col mode, a row is one element.
+// In an interleaved layout an element has 16 or 32 bytes, a slice of channels, whatever the map's type. The dimensions
+// are W, (H, (D,)) slices, N, and a box has one slice. Where there are steps along W, and in im2col mode, a row is one
+// element.
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@
 #include "../warp/operands.h"
 #include "bulk.h"
 #include "families.h"
-#include "map_fences.h"
+#include "tensor_map_edit.h"
 
 enum { SHARED_ALIGNMENT = 128, UNIT = 16, MOST_ROWS = 1 << 19 };
 
@@ -36,8 +37,8 @@ typedef struct TensorPlan {
   const char *reduction;  // NULL of a copy
 } TensorPlan;
 
-// How a box's rows follow each other along an outer dimension: from `start` on by steps; after `last` they begin again at
-// `first`, a step on along the next dimension.
+// How a box's rows follow each other along an outer dimension: from `start` on by steps; after `last` they begin again
+// at `first`, a step on along the next dimension.
 typedef struct Axis {
   int64_t start, first, last, step;
   int64_t offset;  // from there to the tensor's element
@@ -112,8 +113,9 @@ static void set_tile(Box *box) {
 // The dimensions of pixels are those of im2col mode's corners: corner i belongs to dimension i + outer.
 static int pixel_dimensions(const TensorMapFields *map) { return map->rank - 2; }
 
-// The offset along pixel dimension i. The copy gets all of them in 16 bits, where ptxas has put them: with four dimensions the
-// low byte of each, with five a sum of 5 bits each, in which one that is too large carries into the next.
+// The offset along pixel dimension i. The copy gets all of them in 16 bits, where ptxas has put them: with four
+// dimensions the low byte of each, with five a sum of 5 bits each, in which one that is too large carries into the
+// next.
 static int64_t pixel_offset(Warp *warp, const TensorPlan *plan, int lane, int i) {
   if (!plan->has_offsets) return 0;
   if (plan->rank < 5) return SLOT(warp, plan->offsets[i], const u16)[lane] & (plan->rank == 3 ? 0xffff : 0xff);
@@ -187,8 +189,8 @@ static void next_row(const Box *box, int64_t at[EMULATOR_TENSOR_RANK]) {
   }
 }
 
-// Whether a row is inside the tensor along the dimensions outside of it. *address is that of its first dimension's element 0,
-// or would be.
+// Whether a row is inside the tensor along the dimensions outside of it. *address is that of its first dimension's
+// element 0, or would be.
 static bool row_address(const Box *box, const int64_t at[EMULATOR_TENSOR_RANK], uint64_t *address) {
   bool inside = true;
   *address = box->map.address;
@@ -217,8 +219,8 @@ static void clip_row(const Box *box, bool loads, uint32_t *from, uint32_t *to) {
   *to = (uint32_t)(high * box->unit);
 }
 
-// Collects the pieces of a box whose first byte in shared memory is `place`. A load moves sectors outside the tensor too,
-// a store does not: so an H200 counts. False after a report.
+// Collects the pieces of a box whose first byte in shared memory is `place`. A load moves sectors outside the tensor
+// too, a store does not: so an H200 counts. False after a report.
 static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *box, const Access *place, bool loads,
                            Pieces *pieces) {
   const Region *shared = place->region;
@@ -251,14 +253,15 @@ static bool collect_pieces(Warp *warp, const Inst *inst, int lane, const Box *bo
 
 // ---- modes ----
 
-// A load of .tf32 rounds to the nearest, ties to even. A NaN becomes this one, and subnormals stay, of .tf32ftz too: so an
-// H200 does.
+// A load of .tf32 rounds to the nearest, ties to even. A NaN becomes this one, and subnormals stay, of .tf32ftz too: so
+// an H200 does.
 static u32 round_tf32(u32 bits) {
   if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fffe000;
   return (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
 }
 
-// What a load fills elements outside the tensor with: zero, or a quiet NaN, which an H200 makes of 16 bits again and again.
+// What a load fills elements outside the tensor with: zero, or a quiet NaN, which an H200 makes of 16 bits again and
+// again.
 static BulkMode load_mode(const Box *box) {
   BulkMode mode = {.element = box->element};
   if (box->map.fill_nan) mode.fill = 0x7ff77ff77ff77ff7ull >> (64 - 8 * box->element);
@@ -266,8 +269,8 @@ static BulkMode load_mode(const Box *box) {
   return mode;
 }
 
-// What a reduction does with the tensor's elements, NULL if it does not exist: there are bitwise ones of .u32, .s32 and .u64
-// alone, and .s64 cannot be added. So an H200 does.
+// What a reduction does with the tensor's elements, NULL if it does not exist: there are bitwise ones of .u32, .s32 and
+// .u64 alone, and .s64 cannot be added. So an H200 does.
 static Combine *combine_of(const char *operation, EmulatorTensorType type) {
   static const PtxType types[] = {
       [EMULATOR_TENSOR_U8] = PTX_U8,        [EMULATOR_TENSOR_U16] = PTX_U16,     [EMULATOR_TENSOR_U32] = PTX_U32,
@@ -298,9 +301,9 @@ static bool reduce_mode(Warp *warp, const Inst *inst, int lane, const Box *box, 
 
 // ---- execution ----
 
-// The next functions check the first element of a box. An H200 reports a copy that breaks one of their rules as an illegal
-// instruction, and the kernel stops. To them a reduction is a store, and a prefetch is a load. notes/tma.md has the
-// measurements. Each function returns false after a report.
+// The next functions check the first element of a box. An H200 reports a copy that breaks one of their rules as an
+// illegal instruction, and the kernel stops. To them a reduction is a store, and a prefetch is a load. notes/tma.md has
+// the measurements. Each function returns false after a report.
 
 // Without interleave a box begins at a multiple of 16 bytes in its rows.
 static bool check_row_start(Warp *warp, const Inst *inst, int lane, const Box *box) {
@@ -352,9 +355,9 @@ static bool check_box_start(Warp *warp, const Inst *inst, int lane, const Box *b
   return !box->map.pixels || check_first_pixel(warp, inst, lane, box, loads);
 }
 
-// A tile under a swizzle that begins where its pattern does not. The bits that are swizzled are the address's, and a program
-// that swizzles offsets in its tile reads other bytes. A box of less than a whole pattern may be a part of a tile that begins
-// with one; and what wgmma reads it swizzles as the copy does. Once a launch.
+// A tile under a swizzle that begins where its pattern does not. The bits that are swizzled are the address's, and a
+// program that swizzles offsets in its tile reads other bytes. A box of less than a whole pattern may be a part of a
+// tile that begins with one; and what wgmma reads it swizzles as the copy does. Once a launch.
 static void check_swizzle(Warp *warp, const Inst *inst, int lane, const Box *box, const Access *place, bool loads) {
   Launch *launch = warp_launch(warp);
   uint32_t span = (uint32_t)tensor_swizzle_span((EmulatorTensorSwizzle)box->map.swizzle), pattern = 8 * span;
@@ -509,14 +512,15 @@ static int tensor_rank(const PtxInstruction *source) {
   return 0;
 }
 
-// What loads, stores and prefetches have in common: their modifiers, the number of dimensions and the mode. operands: what
-// they have without a cache policy; of these the im2col offsets, if there are any, are number `offsets`. NULL after an error.
+// What loads, stores and prefetches have in common: their modifiers, the number of dimensions and the mode. operands:
+// what they have without a cache policy; of these the im2col offsets, if there are any, are number `offsets`. NULL
+// after an error.
 static TensorPlan *decode_tensor_plan(Decoder *decoder, const PtxInstruction *source, int operands, int offsets,
                                       Inst *inst) {
   // clang-format off
   static const char *const allowed[] = {
-      "reduce", "async", "bulk", "tensor", "prefetch", "1d", "2d", "3d", "4d", "5d", "tile", "im2col", "im2col_no_offs", "L2",
-      "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes", "bulk_group",
+      "reduce", "async", "bulk", "tensor", "prefetch", "1d", "2d", "3d", "4d", "5d", "tile", "im2col", "im2col_no_offs",
+      "L2", "shared::cluster", "shared::cta", "global", "mbarrier::complete_tx::bytes", "bulk_group",
       "multicast::cluster", "L2::cache_hint", "add", "min", "max", "inc", "dec", "and", "or", "xor", NULL};
   // clang-format on
   if (!decoder_modifiers(decoder, source, allowed)) return NULL;
@@ -543,8 +547,8 @@ static TensorPlan *decode_tensor_plan(Decoder *decoder, const PtxInstruction *so
 
 // cp.async.bulk.tensor.2d.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes [to], [map, {x, y}], [mbarrier]{,
 // ranks}{, policy};
-// cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [to], [map, {c, w, h, n}], [mbarrier],
-// {w, h}{, ranks}{, policy};
+// cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [to], [map, {c, w, h, n}],
+// [mbarrier], {w, h}{, ranks}{, policy};
 DecodeResult decode_tensor_load(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   TensorPlan *plan = decode_tensor_plan(decoder, source, 3 + ptx_has(source, "multicast::cluster"), 3, inst);
   if (!plan) return DECODE_FAILED;

@@ -1,5 +1,5 @@
-// The encoder of tensor maps, with the rules of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, and their decoder: see
-// tensor_map.h.
+// The encoder of tensor maps, with the rules of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, and their decoder:
+// see tensor_map.h.
 #include "tensor_map.h"
 
 #include <stdarg.h>

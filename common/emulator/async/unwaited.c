@@ -21,8 +21,8 @@ static const char *const group_words[GROUP_KINDS][2] = {
     [GROUP_WGMMA] = {"wgmma.commit_group", "wgmma.wait_group"},
 };
 
-// Why the operation was still in flight behind the wait that its thread executed last, and what waits for it: at the use, or
-// NULL if another thread uses it.
+// Why the operation was still in flight behind the wait that its thread executed last, and what waits for it: at the
+// use, or NULL if another thread uses it.
 static void advise_passed(Advice *advice, const Cluster *cluster, GroupKind kind, const Inst *inst,
                           const PassedWait *passed, const Inst *use) {
   LineText wait = line_of_inst(cluster, passed->inst);

@@ -25,8 +25,8 @@ typedef struct Actor {
   Strength strength;
   bool async;  // through the async proxy
   Leniency lenient;
-  // If only this one's order comes after a write, a read is formal, and the text says why: a warpgroup's part of a wgmma's
-  // operand that its warps have written.
+  // If only this one's order comes after a write, a read is formal, and the text says why: a warpgroup's part of a
+  // wgmma's operand that its warps have written.
   const struct Actor *own;
   const char *own_is_known;
   const char *
@@ -50,8 +50,8 @@ static inline void actor_set_lane(Actor *actor, int lane) {
   actor->visible = clocks->covered[CLOCK_VISIBLE];
 }
 
-// Whether a plain load makes the first guess of a compare-and-swap (memory/first_guess.h). It counts as strong, for what others
-// write by atomics does it no harm.
+// Whether a plain load makes the first guess of a compare-and-swap (memory/first_guess.h). It counts as strong, for
+// what others write by atomics does it no harm.
 static inline bool is_first_guess(const Inst *inst, const Launch *launch) {
   const Program *program = launch->program;
   return program->first_guesses && program->first_guesses[inst - program->code];
@@ -108,7 +108,8 @@ static inline int actor_element_size(const Actor *actor, uint32_t pc) {
   return actor->cluster->launch->program->code[pc].size;
 }
 
-// Whether the actor and an access that overlaps it, by the instruction at pc, are of the same size, and so of the same place.
+// Whether the actor and an access that overlaps it, by the instruction at pc, are of the same size, and so of the same
+// place.
 static inline bool actor_same_size(const Actor *actor, uint32_t pc) {
   int size = actor_element_size(actor, pc);
   return !size || !actor->inst->size || size == actor->inst->size;
@@ -140,17 +141,18 @@ static inline bool actor_is_ordered(const Actor *actor, Epoch epoch) {
   return actor_follows(actor, epoch) || actor_is_strong_for(actor, epoch);
 }
 
-// Whether the actor and the lanes that follow it, `count` in all, which have learnt the same from others, each know of the
-// accesses at that clock by the lanes of mask of the warp whose first thread is `first`. With count 1 that includes the
-// actor's own accesses.
+// Whether the actor and the lanes that follow it, `count` in all, which have learnt the same from others, each know of
+// the accesses at that clock by the lanes of mask of the warp whose first thread is `first`. With count 1 that includes
+// the actor's own accesses.
 bool actors_know(const Actor *actor, int count, uint32_t first, Mask mask, uint32_t clock);
 
 // ---- what a strong load has seen ----
 //
-// A thread polls a flag by strong loads, and then sets it back by a plain store. The strong store that ended the polling comes
-// before the plain one, also when it releases nothing (PTX ISA 8.9.5, causality order). Vector clocks cannot say that: what
-// the other thread did before its strong store, since its last fence, does not come before. So the loads are kept beside
-// them. A plain load after the polling is no matter of this: whether the poll saw the store is chance if nobody waits for it.
+// A thread polls a flag by strong loads, and then sets it back by a plain store. The strong store that ended the
+// polling comes before the plain one, also when it releases nothing (PTX ISA 8.9.5, causality order). Vector clocks
+// cannot say that: what the other thread did before its strong store, since its last fence, does not come before. So
+// the loads are kept beside them. A plain load after the polling is no matter of this: whether the poll saw the store
+// is chance if nobody waits for it.
 
 void actor_observe(const Actor *actor, const Region *region, uint64_t offset, int size, Epoch write);
 bool actor_has_observed(const Actor *actor, const Region *region, uint64_t offset, Epoch write);

@@ -43,7 +43,8 @@ static LineText line_of(const Launch *launch, const Inst *inst) {
   return named_line(launch->program->module, inst->source);
 }
 
-// Whether the second stands in a line above the first, so that only a later round of a loop, perhaps unrolled, leads to it.
+// Whether the second stands in a line above the first, so that only a later round of a loop, perhaps unrolled, leads to
+// it.
 static bool is_above(const Launch *launch, const Inst *second, const Inst *first) {
   const char *files[2];
   int lines[2];
@@ -135,8 +136,8 @@ static bool has_own_fence(const Inst *inst, bool writes) {
   return is_wide(source) && (ptx_has(source, "acq_rel") || ptx_has(source, writes ? "release" : "acquire"));
 }
 
-// A signal between which and the access, before the access if that is a read and after it if it is a write, no fence stands;
-// *fenced: there is one with a fence.
+// A signal between which and the access, before the access if that is a read and after it if it is a write, no fence
+// stands; *fenced: there is one with a fence.
 static const Inst *unfenced_signal(const Program *program, const Inst *access, bool writes, bool *fenced) {
   enum { MOST_TRIED = 8 };
   const Inst *found = NULL;

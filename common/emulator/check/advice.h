@@ -21,10 +21,10 @@ typedef struct Party {
 // Two accesses by threads that nothing orders.
 void advise_threads(Advice *advice, const Launch *launch, const Cluster *near, bool shared, const Party *one,
                     const Party *other);
-// A store and another store by threads, of shared memory, at bytes that `before` wrote last. What each of them stores comes
-// before the advice on the order. True when there must be none: an index leaves its array.
+// A store and another store by threads, of shared memory, at bytes that `before` wrote last. What each of them stores
+// comes before the advice on the order. True when there must be none: an index leaves its array.
 bool advise_overlap(Advice *advice, const Cluster *cluster, const Region *region, uint64_t offset, const Party *now,
                     Epoch before);
-// An operation of the async proxy uses what a thread has written or reads late, and no fence.proxy.async of that thread stands
-// between.
+// An operation of the async proxy uses what a thread has written or reads late, and no fence.proxy.async of that thread
+// stands between.
 void advise_proxy_fence(Advice *advice, const Launch *launch, const Inst *access, const Inst *use, bool same_thread);

@@ -34,8 +34,8 @@ void agents_free(AgentTable *table) {
   free(table);
 }
 
-// An agent without a pending operation. With more operations in flight than agents two share one, and a race between just
-// those two can go unseen.
+// An agent without a pending operation. With more operations in flight than agents two share one, and a race between
+// just those two can go unseen.
 static uint32_t take_agent(AgentTable *table) {
   uint32_t chosen = table->next % ASYNC_AGENTS;
   for (uint32_t i = 0; i < ASYNC_AGENTS; i++) {

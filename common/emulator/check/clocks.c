@@ -56,8 +56,8 @@ Clocks *clocks_new(const Cluster *cluster) {
   return clocks_of(cluster->id, cluster->clock_count, planes, &cluster->worker->order);
 }
 
-// A vector's length is a multiple of LANES. Loops over it go by STEP: one that does a fixed number of times the same the
-// compiler makes wide instructions of.
+// A vector's length is a multiple of LANES. Loops over it go by STEP: one that does a fixed number of times the same
+// the compiler makes wide instructions of.
 enum { STEP = 16 };
 
 // In those planes that both have.

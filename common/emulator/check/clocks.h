@@ -56,8 +56,8 @@ typedef struct Learnt {
   bool acquired;  // into `known`, not into `pending`
 } Learnt;
 
-// What a relaxed store or atomic of the lane handed on last, and what it followed from. A thread that adds to many places
-// hands on the same at each: one vector serves all of them.
+// What a relaxed store or atomic of the lane handed on last, and what it followed from. A thread that adds to many
+// places hands on the same at each: one vector serves all of them.
 typedef struct HandedOn {
   Clocks *clocks;
   Clocks *known;
@@ -127,8 +127,10 @@ Clocks *clocks_as_import(const Clocks *from, ClockPlane covered);
 Clocks *clocks_joined(const Cluster *cluster, Clocks *a, Clocks *b);
 // Makes *holder a vector that has no other holder.
 void clocks_make_own(const Cluster *cluster, Clocks **holder);
-// Whether the plane covers all that is known, of other clusters too; makes it cover that, of clocks without other holders.
+// Whether the plane covers all that is known, of other clusters too; makes it cover that, of clocks without other
+// holders.
 bool clocks_covered(Clocks *clocks, ClockPlane which);
 void clocks_cover(Clocks *clocks, ClockPlane which);
-// What a relaxed store hands on of what is known, that is, what the last fence has covered: a new reference, NULL for nothing.
+// What a relaxed store hands on of what is known, that is, what the last fence has covered: a new reference, NULL for
+// nothing.
 Clocks *clocks_fenced_part(const Clocks *known, ClockPlane fence);

@@ -18,8 +18,8 @@ typedef struct Pair {
   bool writes, other_writes;
 } Pair;
 
-// Why they conflict. Two accesses that nothing orders come in one order or the other, as the schedule has it: what they are
-// called, and how that is told, depends on the two alone.
+// Why they conflict. Two accesses that nothing orders come in one order or the other, as the schedule has it: what they
+// are called, and how that is told, depends on the two alone.
 typedef enum Cause {
   CAUSE_UNORDERED,
   CAUSE_UNWAITED,           // the actor comes after the beginning of the other, an operation, and has not waited for it
@@ -39,7 +39,7 @@ static bool is_of_same_cluster(const Pair *pair) {
 
 static Doer doer_of(const Pair *pair) {
   return is_of_same_cluster(pair) && pair->actor->thread >= (uint32_t)pair->actor->cluster->lane_count ? OPERATION
-                                                                                                      : THREAD;
+                                                                                                       : THREAD;
 }
 
 static Doer other_doer_of(const Pair *pair) {
@@ -86,8 +86,8 @@ static const char *sentence_of_sizes(const Actor *actor, uint32_t other, bool ot
   return text;
 }
 
-// Whether the other thread, of the same block, had exited when all threads left of the block met at a barrier. For the async
-// proxy what it wrote must have been fenced, too: before it exited, or behind the barrier.
+// Whether the other thread, of the same block, had exited when all threads left of the block met at a barrier. For the
+// async proxy what it wrote must have been fenced, too: before it exited, or behind the barrier.
 static bool exited_before_barrier(const Actor *actor, Epoch other, bool other_writes) {
   const Cluster *cluster = actor->cluster;
   const Block *block = actor->warp->block;
@@ -104,8 +104,9 @@ static bool exited_before_barrier(const Actor *actor, Epoch other, bool other_wr
          actor->warp->fenced[actor->issuer % LANES] > warp->left[lane];
 }
 
-// Whether the two are an ldmatrix and a store by lanes of one warp, in the order of its program: all lanes execute the ldmatrix
-// together, shared memory serves a warp's accesses in their order, and ptxas keeps it. A cp.async is a store when it follows.
+// Whether the two are an ldmatrix and a store by lanes of one warp, in the order of its program: all lanes execute the
+// ldmatrix together, shared memory serves a warp's accesses in their order, and ptxas keeps it. A cp.async is a store
+// when it follows.
 static bool is_in_order_of_warp(const Actor *actor, Epoch other, bool writes) {
   const Cluster *cluster = actor->cluster;
   uint32_t lanes = (uint32_t)cluster->lane_count, thread = epoch_thread(actor->layout, other);

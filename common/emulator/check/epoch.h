@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// One access by one thread, in 64 bits: kernel bit, Strength, two bits more, then fields whose widths the launch chooses:
-// cluster, instruction, clock of the thread, thread in the cluster, so that the lowest bits are the lane.
+// One access by one thread, in 64 bits: kernel bit, Strength, two bits more, then fields whose widths the launch
+// chooses: cluster, instruction, clock of the thread, thread in the cluster, so that the lowest bits are the lane.
 typedef uint64_t Epoch;
 #define EPOCH_NONE 0ull  // never accessed
 #define EPOCH_HOST 1ull  // by the host, or by an earlier launch: ordered before everything

@@ -1,9 +1,10 @@
 // Loads from shared memory that may still be under way when their thread hands the memory on.
 //
-// A barrier or an arrival orders what comes after it with what stands before it in the generic proxy. For the async proxy
-// that takes a fence.proxy.async (PTX ISA 8.6), before the memory is handed on or before the copy; or a load that is over, for
-// its thread has used the value or executed a fence. An H200 lets a bulk copy overwrite what loads have not read yet, although their threads have met at a barrier with the one
-// that copies (tests/rules, "release"). Loads of one warp end in their order.
+// A barrier or an arrival orders what comes after it with what stands before it in the generic proxy. For the async
+// proxy that takes a fence.proxy.async (PTX ISA 8.6), before the memory is handed on or before the copy; or a load that
+// is over, for its thread has used the value or executed a fence. An H200 lets a bulk copy overwrite what loads have
+// not read yet, although their threads have met at a barrier with the one that copies (tests/rules, "release"). Loads
+// of one warp end in their order.
 #pragma once
 
 #include "../warp/machine.h"

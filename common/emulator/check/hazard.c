@@ -1,4 +1,5 @@
-// Hazards: what they are called, what helps against all of a kind, and the list of those met. How they are printed is in report.c.
+// Hazards: what they are called, what helps against all of a kind, and the list of those met. How they are printed is
+// in report.c.
 #include "hazard.h"
 
 #include <stdarg.h>

@@ -19,8 +19,8 @@ typedef struct HazardList {
   Hazard stopped_by;  // of the last launch that was stopped
 } HazardList;
 
-// The text of a report is a sentence on this very case. A second line of it is the advice: what the person must change, as it
-// follows from the cause. Without one a report has the advice of its kind; if the line is empty, it has none.
+// The text of a report is a sentence on this very case. A second line of it is the advice: what the person must change,
+// as it follows from the cause. Without one a report has the advice of its kind; if the line is empty, it has none.
 
 // Reports a fault at inst, met by the lane, if hazards are on. The launch goes on.
 void hazard_report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
@@ -35,8 +35,8 @@ void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *ins
 struct PastLaunch;
 void hazard_report_past(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
                         uint64_t address, int size, const struct PastLaunch *past, Epoch other, const char *detail);
-// Whether the same has been reported before, or would not be; then it is counted, and no text is needed. The second is of a
-// conflict.
+// Whether the same has been reported before, or would not be; then it is counted, and no text is needed. The second is
+// of a conflict.
 bool hazard_known(HazardGrade grade, const Warp *warp, const Inst *inst, HazardKind kind);
 bool hazard_known_conflict(HazardGrade grade, const Warp *warp, const Inst *inst, HazardKind kind, Epoch other,
                            bool other_first);
@@ -45,16 +45,16 @@ bool hazard_known_conflict(HazardGrade grade, const Warp *warp, const Inst *inst
 void hazard_stop(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
                  const char *format, ...) __attribute__((format(printf, 7, 8)));
 
-// A report that says more: of hazard the kind, grade, address, size, advice and lines are used, and whether it stops the
-// launch. The lines are copied.
+// A report that says more: of hazard the kind, grade, address, size, advice and lines are used, and whether it stops
+// the launch. The lines are copied.
 void hazard_add(const Hazard *hazard, const Warp *warp, const Inst *inst, int lane, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 // Replaces the sentence and the advice of a fault that was reported at inst, once its cause is known.
 void hazard_amend(const Launch *launch, const Inst *inst, HazardKind kind, const char *advice, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-// The instruction that last wrote a byte of the region in this launch, and the thread that executed it; NULL: none, or it is
-// not known.
+// The instruction that last wrote a byte of the region in this launch, and the thread that executed it; NULL: none, or
+// it is not known.
 const Inst *last_writer(const Cluster *cluster, const Region *region, uint64_t offset, HazardPlace *place);
 
 // Names what stopped the last launch that was stopped, for the kernel of that name.

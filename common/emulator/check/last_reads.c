@@ -8,8 +8,8 @@ static bool covers(const ReadNode *a, const ReadNode *b) {
   return a->warp == b->warp && (b->mask & ~a->mask) == 0 && b->clock <= a->clock && a->strength <= b->strength;
 }
 
-// Whether lanes of a warp, or an agent, that read at the clock and with the strength come before the reads of the actor and
-// the lanes after it, one a turn.
+// Whether lanes of a warp, or an agent, that read at the clock and with the strength come before the reads of the actor
+// and the lanes after it, one a turn.
 static bool superseded(const Actor *actor, int turns, uint32_t warp, Mask mask, uint32_t clock, Strength strength) {
   uint32_t lanes = (uint32_t)actor->cluster->lane_count;
   if (actor->strength > strength || (actor->thread >= lanes && warp * LANES < lanes)) return false;
@@ -30,8 +30,8 @@ static bool differ_in_lanes(const Actor *actor, const ReadNode *a, const ReadNod
          actor->thread < (uint32_t)actor->cluster->lane_count;
 }
 
-// The set when its last node and the entry are one, as for lanes that diverge and read a byte one after the other. What stands
-// below was judged when that node was added, at the same clock.
+// The set when its last node and the entry are one, as for lanes that diverge and read a byte one after the other. What
+// stands below was judged when that node was added, at the same clock.
 static uint32_t merge_entry(ReadSets *sets, uint32_t set, const ReadNode *entry) {
   ReadNode both = *read_sets_node(sets, set);
   both.mask |= entry->mask;
@@ -61,8 +61,8 @@ static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, int turns
   return read_sets_push(sets, below, *entry);
 }
 
-// The same, remembered. What an actor knows grows while its clock stands: then more is kept than need be. What another lane
-// of its warp knows is another matter: of what was superseded, in another turn, nothing is said.
+// The same, remembered. What an actor knows grows while its clock stands: then more is kept than need be. What another
+// lane of its warp knows is another matter: of what was superseded, in another turn, nothing is said.
 static uint32_t add_read(ReadSets *sets, uint32_t set, unsigned turn, int turns, const ReadNode *entry,
                          const Actor *actor) {
   uint32_t result = read_sets_recall(sets, set, entry, turns == 1 ? turn : ANY_TURN);
@@ -140,8 +140,8 @@ void last_reads_make_room(const Cluster *cluster, Cell *cell) {
   cell->read = EPOCH_NONE;
 }
 
-// Releases the sets that no byte holds any more. Those that bytes of global memory have held stay: other clusters use it
-// at the same time.
+// Releases the sets that no byte holds any more. Those that bytes of global memory have held stay: other clusters use
+// it at the same time.
 static void collect_sets(const Cluster *cluster) {
   const Launch *launch = cluster->launch;
   for (int rank = 0; rank < cluster->block_count; rank++) {

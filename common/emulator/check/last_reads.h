@@ -17,11 +17,13 @@ void last_reads_make_room(const Cluster *cluster, Cell *cell);
 void last_reads_remember(const Cluster *cluster, Region *region, uint64_t offset, int size, const Cell *cell,
                          Epoch read);
 
-// A cell's reads, none or of this cluster, when the lanes of mask, which share the actor's warp and clock, have read it too: a
-// set. With several turns (read_sets.h) the actor is a row's first lane, and each lane after it has the next cell, in the next
-// turn; step: whether the cells' reads so far differ by one from turn to turn, or not at all. EPOCH_NONE: they form no row.
+// A cell's reads, none or of this cluster, when the lanes of mask, which share the actor's warp and clock, have read it
+// too: a set. With several turns (read_sets.h) the actor is a row's first lane, and each lane after it has the next
+// cell, in the next turn; step: whether the cells' reads so far differ by one from turn to turn, or not at all.
+// EPOCH_NONE: they form no row.
 Epoch last_reads_add(const Actor *actor, Mask mask, Epoch read, unsigned step, int turns);
 // Keeps the set of reads that bytes of the region remember, if they remember one.
 void last_reads_keep(const Cluster *cluster, const Region *region, Epoch read);
-// Whether all reads of the set come before a row of writes: by the actor and the lanes that follow it, one for each turn.
+// Whether all reads of the set come before a row of writes: by the actor and the lanes that follow it, one for each
+// turn.
 bool last_reads_known(const Actor *actor, Epoch read, unsigned step, int turns);

@@ -7,16 +7,16 @@
 void race_release(Warp *warp, Mask mask, Clocks **joined);
 // The lanes of mask learn what joined holds (which may be NULL: nothing): the acquire half.
 void race_acquire(Warp *warp, Mask mask, Clocks *joined);
-// The relaxed halves: what the lanes knew at their last fence is handed on, what they read counts from their next fence.
-// scope: of the fence, at least.
+// The relaxed halves: what the lanes knew at their last fence is handed on, what they read counts from their next
+// fence. scope: of the fence, at least.
 void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope);
 void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
-// The release half of an arrival whose scope leaves out the threads that wait. It orders nothing. What the lanes know and have
-// done goes into CLOCK_ENDED of *joined: operations that they have waited for are over, and loads nearly (race.c, ended).
-// shown: what race_show has given, NULL for nothing: that, too.
+// The release half of an arrival whose scope leaves out the threads that wait. It orders nothing. What the lanes know
+// and have done goes into CLOCK_ENDED of *joined: operations that they have waited for are over, and loads nearly
+// (race.c, ended). shown: what race_show has given, NULL for nothing: that, too.
 void race_release_narrow(Warp *warp, Mask mask, Clocks *shown, Clocks **joined);
-// What the lanes know and have done when they execute an instruction together, in CLOCK_ENDED of a new reference: it orders
-// nothing.
+// What the lanes know and have done when they execute an instruction together, in CLOCK_ENDED of a new reference: it
+// orders nothing.
 Clocks *race_show(Warp *warp, Mask mask);
 // The lanes of the warp that have the lane's clock and know the same, the lane itself among them.
 Mask race_alike(Warp *warp, int lane);
@@ -30,10 +30,10 @@ void race_warp_sync(Warp *warp, Mask mask);
 void race_advance(Warp *warp, Mask mask);
 // fence / membar by the lanes of mask.
 void race_fence(Warp *warp, Mask mask, Strength scope);
-// fence.sc, which membar is too: it also acquires what strong loads of other threads have read, if they come before it. Of a
-// writer's fence.sc and this one the writer's is the first in the Fence-SC order: else the load would come before the store
-// whose value it has read. And a fence.sc synchronises with those that follow it there (PTX ISA 8.9.3). Other fences do so
-// only with loads of their own thread.
+// fence.sc, which membar is too: it also acquires what strong loads of other threads have read, if they come before it.
+// Of a writer's fence.sc and this one the writer's is the first in the Fence-SC order: else the load would come before
+// the store whose value it has read. And a fence.sc synchronises with those that follow it there (PTX ISA 8.9.3). Other
+// fences do so only with loads of their own thread.
 void race_fence_sc(Warp *warp, Mask mask, Strength scope);
 // fence.proxy.async: what the lanes know becomes visible to the async proxy.
 void race_proxy_fence(Warp *warp, Mask mask);

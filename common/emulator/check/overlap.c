@@ -55,8 +55,8 @@ static bool next_begins_after_wait(const PastLaunch *past) {
   return false;
 }
 
-// What may run with a launch whose prerequisite is `front`. Of a launch in front of that one only one that lets others begin
-// early counts.
+// What may run with a launch whose prerequisite is `front`. Of a launch in front of that one only one that lets others
+// begin early counts.
 static void find_overlaps(LaunchHistory *history, PastLaunch *own, const PastLaunch *front) {
   const LaunchSet *start = next_begins_after_wait(front) ? &front->after_wait : &front->at_start;
   const LaunchSet *end = front->waited ? &front->after_wait : &front->at_start;
@@ -133,8 +133,8 @@ void overlap_wait(Warp *warp, Mask mask) {
   if (launch->overlaps) race_learn_agent(warp, mask, end_of_prerequisite(warp->block->cluster), 1);
 }
 
-// "A release fence preceding a griddepcontrol.launch_dependents in program-order synchronizes with the start of a dependent
-// grid".
+// "A release fence preceding a griddepcontrol.launch_dependents in program-order synchronizes with the start of a
+// dependent grid".
 static void release_dependents(PastLaunch *past, const Warp *warp, int lane) {
   const Cluster *cluster = warp->block->cluster;
   const LaneClocks *clocks = &warp->clocks[lane];

@@ -1,15 +1,15 @@
 // Programmatic dependent launch: a kernel that begins before the one in front of it has ended. PTX ISA 9.7.13.13
 // (griddepcontrol); CUDA programming guide 4.5.
 //
-// The emulator runs one launch after another all the same. The shadow of a page keeps what such an earlier launch did there,
-// and an access of the later launch is compared with that, in both directions. Ordered are the accesses
+// The emulator runs one launch after another all the same. The shadow of a page keeps what such an earlier launch did
+// there, and an access of the later launch is compared with that, in both directions. Ordered are the accesses
 //
-//   - of a thread that comes after a griddepcontrol.wait of its grid: the grid in front, its prerequisite, is over then;
+//   - of a thread after a griddepcontrol.wait of its grid: the grid in front, its prerequisite, is over then;
 //   - that a fence.gpu covers before a block of the earlier launch executes griddepcontrol.launch_dependents.
 //
 // A launch begins when each block in front has executed launch_dependents or has ended. So what a block did that never
-// executed it was done before, but CUDA promises nothing of its memory without a wait: that is formal. The prerequisite may
-// itself have begun early. If none of its threads has waited, its own prerequisite may run even after it has ended.
+// executed it was done before, but CUDA promises nothing of its memory without a wait: that is formal. The prerequisite
+// may itself have begun early. If none of its threads has waited, its own prerequisite may run even after it has ended.
 #pragma once
 
 #include <pthread.h>
@@ -56,6 +56,6 @@ void overlap_trigger(Warp *warp, Mask mask);
 
 // Whether an access by some lane of the warp may have to be compared with earlier launches.
 bool overlap_concerns(const Warp *warp);
-// Reports an access to region bytes [offset, offset + size) that is not ordered with one of an earlier launch. Of a launch with
-// Launch.overlaps alone.
+// Reports an access to region bytes [offset, offset + size) that is not ordered with one of an earlier launch. Of a
+// launch with Launch.overlaps alone.
 void overlap_check(const Actor *actor, Region *region, uint64_t offset, int size, bool writes);

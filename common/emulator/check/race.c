@@ -53,7 +53,8 @@ void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size)
   }
 }
 
-// A cell's reads with those of the lanes of mask: lanes of one clock that know the same, nearly always all, are one entry.
+// A cell's reads with those of the lanes of mask: lanes of one clock that know the same, nearly always all, are one
+// entry.
 static Epoch reads_with_lanes(Warp *warp, const Inst *inst, Mask mask, Epoch read, Strength strength) {
   while (mask) {
     int first = __builtin_ctz(mask);
@@ -181,7 +182,8 @@ static bool same_store(const Actor *actor, const Span *span, Epoch write, const 
          !memcmp(span->region->data + span->offset, value, (size_t)span->size);
 }
 
-// Whether the actor stores the bytes that another thread's plain store has put there: no order of the two makes a difference.
+// Whether the actor stores the bytes that another thread's plain store has put there: no order of the two makes a
+// difference.
 static bool stores_equal(const Actor *actor, const Span *span, Epoch write, const uint8_t *value) {
   const Cluster *cluster = actor->cluster;
   const Inst *other = &cluster->launch->program->code[epoch_pc(actor->layout, write)];
@@ -196,8 +198,9 @@ static Epoch any_unordered_read(const Actor *actor, const Cell *cell) {
   return read != EPOCH_NONE ? read : unordered_read(actor, cell->foreign);
 }
 
-// Whether all that was done to the bytes of shared memory comes before the actor if an arrival of too narrow a scope shows what
-// has ended: operations that somebody has waited for, and loads if the actor is slow. Of stores it shows nothing.
+// Whether all that was done to the bytes of shared memory comes before the actor if an arrival of too narrow a scope
+// shows what has ended: operations that somebody has waited for, and loads if the actor is slow. Of stores it shows
+// nothing.
 static bool ended(const Actor *actor, const Region *region, const Cell *cell, bool is_slow) {
   Actor lenient = *actor;
   lenient.lenient = cell->write & EPOCH_ASYNC ? LENIENT_TO_OPERATIONS : STRICT;

@@ -11,14 +11,14 @@
 
 #include "actor.h"
 
-// Checks and remembers a read or a write of region bytes [offset, offset + size) by the actor, before it happens. value: the
-// bytes to be written, or NULL; lanes of one instruction may write the same value to one place (CUDA C++ programming guide,
-// SIMT architecture).
+// Checks and remembers a read or a write of region bytes [offset, offset + size) by the actor, before it happens.
+// value: the bytes to be written, or NULL; lanes of one instruction may write the same value to one place (CUDA C++
+// programming guide, SIMT architecture).
 void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size);
 void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size, const void *value);
 
-// Checks and remembers a read of region bytes [offset, offset + size) by the lanes of mask, which all read the same bytes.
-// Reports uninitialised reads and races.
+// Checks and remembers a read of region bytes [offset, offset + size) by the lanes of mask, which all read the same
+// bytes. Reports uninitialised reads and races.
 void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, Strength strength);
 // The same of an atomic read-modify-write by one lane.
 void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength);

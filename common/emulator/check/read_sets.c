@@ -135,8 +135,8 @@ void read_sets_pin(ReadSets *sets, uint32_t set) {
   }
 }
 
-// The next sweep is due when there are twice as many as are left now: so its work is shared by as many pushes. Pinned nodes
-// do not make one due, because it would release none of them.
+// The next sweep is due when there are twice as many as are left now: so its work is shared by as many pushes. Pinned
+// nodes do not make one due, because it would release none of them.
 void read_sets_sweep(ReadSets *sets) {
   memset(sets->additions, 0, sizeof sets->additions);
   memset(sets->buckets, 0, (size_t)sets->capacity * 2 * sizeof *sets->buckets);

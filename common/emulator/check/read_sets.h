@@ -1,11 +1,12 @@
 // Sets of reads: many threads read one byte between two writes, and a later write must come after each of them.
 //
-// A set is a chain of nodes, one per warp and clock; chains are immutable and equal ones are shared, so that a cell needs
-// to hold no more than an index. They belong to a cluster: another one judges by the cell alone.
+// A set is a chain of nodes, one per warp and clock; chains are immutable and equal ones are shared, so that a cell
+// needs to hold no more than an index. They belong to a cluster: another one judges by the cell alone.
 //
-// Where each lane of two warps reads an element of its own, the sets of neighbours differ in the lane alone. So the masks
-// of a chain are turned: a cell holds the chain and a lane, its turn, by which the masks must be turned to be those of the
-// lanes that read. All 32 elements then share a chain, and their cells differ in the low bits, as those of single reads do.
+// Where each lane of two warps reads an element of its own, the sets of neighbours differ in the lane alone. So the
+// masks of a chain are turned: a cell holds the chain and a lane, its turn, by which the masks must be turned to be
+// those of the lanes that read. All 32 elements then share a chain, and their cells differ in the low bits, as those of
+// single reads do.
 //
 //   element   was read by               masks of its reads           chain           turn
 //      0      lane 0 of warps 3 and 5   0...001 and 0...001   =   0...001, 0...001     0
@@ -14,7 +15,7 @@
 #pragma once
 
 #include "../warp/program.h"
-#include "../warp/usage.h"
+#include "../warp/host_memory.h"
 
 typedef struct ReadNode {
   uint32_t parent;  // the rest of the chain, 0: none

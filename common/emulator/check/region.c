@@ -15,8 +15,8 @@
 
 // ---- poisoned memory ----
 //
-// A large region is mapped to a file of poison, again and again. So a page costs time and memory when it is first written, and
-// the part that a program never touches costs nothing.
+// A large region is mapped to a file of poison, again and again. So a page costs time and memory when it is first
+// written, and the part that a program never touches costs nothing.
 
 #ifdef __linux__
 
@@ -165,8 +165,8 @@ static void drop(RegionTable *table, int at) {
   memmove(table->items + at, table->items + at + 1, (size_t)(table->count - at) * sizeof *table->items);
 }
 
-// Makes room for [base, base + size) by dropping tombstones; -1 when a region that lives is in the way, else the index at
-// which a new one belongs.
+// Makes room for [base, base + size) by dropping tombstones; -1 when a region that lives is in the way, else the index
+// at which a new one belongs.
 static int clear_range(RegionTable *table, uint64_t base, uint64_t size) {
   int at = region_above(table, base);
   while (at > 0 && table->items[at - 1]->base + table->items[at - 1]->size > base) {

@@ -17,7 +17,7 @@ typedef struct Region {
   bool borrowed;              // data belongs to the host
   bool is_heap;               // a kernel's malloc returned it
   bool is_mapped;             // data is of mmap
-  struct UsedMap *used_maps;  // tensor maps in global memory that copies have used: async/map_fences.c
+  struct UsedMap *used_maps;  // tensor maps in global memory that copies have used: async/tensor_map_edit.c
   int used_map_count, used_map_capacity;
   struct RegionUsage *usage;
 } Region;
@@ -44,8 +44,8 @@ void region_destroy(Region *region);
 // Marks bytes as written by the host, before the launch.
 void region_host_write(Region *region, uint64_t offset, uint64_t size);
 
-// Regions sorted by address, which never overlap. A freed one is kept as a tombstone, so that a use after free is reported
-// as such; only the host's memory may be mapped where it was before, and then the tombstone goes.
+// Regions sorted by address, which never overlap. A freed one is kept as a tombstone, so that a use after free is
+// reported as such; only the host's memory may be mapped where it was before, and then the tombstone goes.
 typedef struct RegionTable {
   Region **items;
   int count, capacity;
@@ -57,10 +57,11 @@ typedef struct RegionTable {
 // The region that contains the address, or NULL; *nearest is then the closest one, if any.
 Region *region_find(const RegionTable *table, uint64_t address, const Region **nearest);
 Region *region_add(RegionTable *table, RegionKind kind, uint64_t size, bool with_shadow);
-// Memory that was freed, at its old address: poisoned and unwritten. NULL when no freed region of region_add begins there.
+// Memory that was freed, at its old address: poisoned and unwritten. NULL when no freed region of region_add begins
+// there.
 Region *region_renew(RegionTable *table, uint64_t base, bool with_shadow);
-// The host's memory at its own address, which counts as written. The base is memory, rounded down to a page of the shadow.
-// NULL when it overlaps a region.
+// The host's memory at its own address, which counts as written. The base is memory, rounded down to a page of the
+// shadow. NULL when it overlaps a region.
 Region *region_map(RegionTable *table, void *memory, uint64_t size, bool with_shadow);
 // Memory that the host and kernels reach by one address, poisoned.
 Region *region_add_shared(RegionTable *table, uint64_t size, bool with_shadow);

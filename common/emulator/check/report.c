@@ -32,8 +32,8 @@ static int compare_calls(const HazardPlace *a, const HazardPlace *b) {
   return compare_frame_range(a, a->own, own_end(a), b, b->own, own_end(b));
 }
 
-// How many frames of other files stand before the kernel's own line. A single one is not counted: the kernel calls a function
-// of a header there, and its line says which.
+// How many frames of other files stand before the kernel's own line. A single one is not counted: the kernel calls a
+// function of a header there, and its line says which.
 static int inner_frames(const HazardPlace *place) { return place->own > 1 ? place->own : 0; }
 
 // Of the frames in other files. Calls in the kernel's own file are no difference: a report lists them.
@@ -83,7 +83,8 @@ static bool is_at(const Hazard *hazard, int ptx_line, const char *kernel) {
          (hazard->here.ptx_line == ptx_line || (hazard->has_other && hazard->other.ptx_line == ptx_line));
 }
 
-// Stores whose race is formal may owe it to chance, as the equal values of two that have read the same: a fault there says all.
+// Stores whose race is formal may owe it to chance, as the equal values of two that have read the same: a fault there
+// says all.
 static bool is_chance(const Hazard *hazard, const Hazard *all, int count) {
   if (!hazard->of_stores || hazard->grade != HAZARD_FORMAL) return false;
   for (int i = 0; i < count; i++)
@@ -113,8 +114,8 @@ static int without_superfluous(Hazard *hazards, int count, const HazardList *lis
   return kept;
 }
 
-// Causes come before what may follow from them: bytes that a race or a missing wait left unwritten, a phase that ends with
-// copies of another one; and at last what stopped the launch.
+// Causes come before what may follow from them: bytes that a race or a missing wait left unwritten, a phase that ends
+// with copies of another one; and at last what stopped the launch.
 typedef enum Rank { RANK_CAUSE, RANK_CONSEQUENCE, RANK_END, RANKS } Rank;
 
 static Rank rank_of(const Hazard *hazards, int length) {
@@ -164,8 +165,8 @@ static void print_chain(FILE *out, const HazardPlace *place) {
   if (calls > MOST_CALLS) fprintf(out, " from ...");
 }
 
-// "kernel.cu:44, called at 229, at 52 from 230": the place in the kernel's own file, and the calls in that file that led
-// there, in all hazards of a report.
+// "kernel.cu:44, called at 229, at 52 from 230": the place in the kernel's own file, and the calls in that file that
+// led there, in all hazards of a report.
 static void print_own_lines(FILE *out, const Hazard *hazards, int length, bool other) {
   const HazardPlace *printed[MOST_CHAINS], *first = place_in(&hazards[0], other);
   int chains = 0;

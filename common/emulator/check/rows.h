@@ -1,8 +1,8 @@
-// Rows: lanes of a warp one after the other that access elements one after the other, as a coalesced access does. What race.h
-// does for one lane after another is done for a row at once where all that it depends on follows the lanes: they share a
-// clock and know the same, and what shadow memory remembers of their elements differs in nothing but the lane. Then one
-// comparison with what the first lane knows stands for all. Whatever else there may be, a report above all, is left to
-// race.h.
+// Rows: lanes of a warp one after the other that access elements one after the other, as a coalesced access does. What
+// race.h does for one lane after another is done for a row at once where all that it depends on follows the lanes: they
+// share a clock and know the same, and what shadow memory remembers of their elements differs in nothing but the lane.
+// Then one comparison with what the first lane knows stands for all. Whatever else there may be, a report above all, is
+// left to race.h.
 #pragma once
 
 #include "../parse/float_bits.h"
@@ -16,9 +16,9 @@ typedef struct RowActor {
 
 // The lanes that execute inst, a weak access; lane is one of them.
 void race_row(RowActor *row, Warp *warp, const Inst *inst, int lane);
-// Checks and remembers reads or writes by `count` lanes from `lane` on: of `size` bytes each, one after the other from the
-// offset on, on one page. Returns how many lanes are done, at least one. value: what the first of them writes, and after it
-// the others.
+// Checks and remembers reads or writes by `count` lanes from `lane` on: of `size` bytes each, one after the other from
+// the offset on, on one page. Returns how many lanes are done, at least one. value: what the first of them writes, and
+// after it the others.
 int race_read_row(RowActor *row, Region *region, uint64_t offset, int lane, int count, int size);
 int race_write_row(RowActor *row, Region *region, uint64_t offset, int lane, int count, int size, const uint8_t *value);
 // The same of a read of one place by the lanes of mask, the first of which is lane.
@@ -26,8 +26,8 @@ void race_read_together(RowActor *row, Region *region, uint64_t offset, Mask mas
 
 // ---- lanes far from each other ----
 
-// Whether accesses with an event come before those of the lanes: all of them; a lane's own; or race.h has to find out, for
-// another cluster has made them or because it is less simple.
+// Whether accesses with an event come before those of the lanes: all of them; a lane's own; or race.h has to find out,
+// for another cluster has made them or because it is less simple.
 typedef enum Comes { COMES_UNKNOWN, COMES_ELSEWHERE, COMES_OWN, COMES_ALL } Comes;
 Comes race_judge(const RowActor *row, Epoch event);
 
@@ -70,8 +70,8 @@ ALWAYS_INLINE LaneCells scattered_cells(const Scatter *scatter, const Region *re
 }
 
 // race_read_by and race_write_by of one of the lanes alike, in the simplest case: of an element that is one unit, the
-// commonest, here; of several with equal cells in functions. False when it is not that: then nothing was done. By value,
-// because what a pointer leads to does not stay in registers.
+// commonest, here; of several with equal cells in functions. False when it is not that: then nothing was done. By
+// value, because what a pointer leads to does not stay in registers.
 bool race_read_units(Scatter scatter, const RowActor *row, Region *region, uint64_t offset, int lane, LaneCells cells);
 bool race_write_units(Scatter scatter, const RowActor *row, Region *region, int lane, LaneCells cells);
 

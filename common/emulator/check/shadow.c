@@ -165,7 +165,8 @@ static void renew(const Shadow *shadow, ShadowPage *page, uint32_t launch) {
 
 // ---- events ----
 
-// Neighbours mostly have the same event, so marks are looked at four at a time: those of the event looked at last are done.
+// Neighbours mostly have the same event, so marks are looked at four at a time: those of the event looked at last are
+// done.
 #define FOUR_EVENTS (~(FourMarks)0 / 0xffff * (Mark)~LANE_MASK)
 
 // places[e] becomes 1 for the events of the marks.
@@ -204,8 +205,8 @@ static void renumber(Mark *marks, int count, const Mark *places) {
   for (; i < count; i++) marks[i] = renumbered(marks[i], places);
 }
 
-// Drops the events that no unit remembers any more. The rest fill at most four fifths of the table then, so that the work
-// is shared by at least a quarter as many accesses as are left.
+// Drops the events that no unit remembers any more. The rest fill at most four fifths of the table then, so that the
+// work is shared by at least a quarter as many accesses as are left.
 static void drop_events(Shadow *shadow, ShadowPage *page) {
   Mark places[MOST_EVENTS];  // where an event goes
   memset(places, 0, page->count * sizeof *places);

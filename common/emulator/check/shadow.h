@@ -1,16 +1,17 @@
 // Shadow memory: the last accesses of each byte, in about two bytes a byte.
 //
-// Of a byte three accesses are remembered, a Cell: 24 bytes, were each byte to have its own. But neighbours remember nearly
-// the same, in two ways. First, the bytes of an element are accessed together: so a page of 256 bytes has cells of 4 bytes
-// each, until an access is narrower, and then of 2 bytes or of one (its unit). Second, where a warp stores 128 bytes their
-// epochs differ in the lane alone, which is an epoch's low five bits. What is above the lane is called an event here: this
-// instruction, by this warp, at this clock. (A set of reads has low bits of the same kind: read_sets.h.) A page has a table
-// of the events that its cells remember, and for each cell and access a mark of 16 bits:
+// Of a byte three accesses are remembered, a Cell: 24 bytes, were each byte to have its own. But neighbours remember
+// nearly the same, in two ways. First, the bytes of an element are accessed together: so a page of 256 bytes has cells
+// of 4 bytes each, until an access is narrower, and then of 2 bytes or of one (its unit). Second, where a warp stores
+// 128 bytes their epochs differ in the lane alone, which is an epoch's low five bits. What is above the lane is called
+// an event here: this instruction, by this warp, at this clock. (A set of reads has low bits of the same kind:
+// read_sets.h.) A page has a table of the events that its cells remember, and for each cell and access a mark of 16
+// bits:
 //
 //   mark = the event's place in the table, the lane        epoch = table[mark >> 5] | (mark & 31)
 //
-// So nothing is lost: a mark gives back its epoch to the bit. What it takes, in bytes a byte of memory, with cells of 4, 2
-// and 1 bytes:
+// So nothing is lost: a mark gives back its epoch to the bit. What it takes, in bytes a byte of memory, with cells of
+// 4, 2 and 1 bytes:
 //
 //   1, 2, 4           the marks of the last write and of the last read
 //   1/2, 1, 2         those of a second cluster's read, in a page that has seen one
@@ -20,15 +21,15 @@
 //   1/32              the pointer to the page: all that one costs which no kernel touches
 //
 // With cells of 4 bytes that is less than two; it is less than four even where a column is filled by one instruction an
-// element, so that no two elements have the same event. With cells of one byte it is below five, and below seven where two
-// clusters read. Beyond that are pages of single bytes which different warps or instructions wrote and read: 38 at the very
-// most, when no two accesses of 256 bytes have the same event.
+// element, so that no two elements have the same event. With cells of one byte it is below five, and below seven where
+// two clusters read. Beyond that are pages of single bytes which different warps or instructions wrote and read: 38 at
+// the very most, when no two accesses of 256 bytes have the same event.
 #pragma once
 
 #include <string.h>
 
 #include "../warp/program.h"
-#include "../warp/usage.h"
+#include "../warp/host_memory.h"
 #include "epoch.h"
 
 enum { SHADOW_PAGE_SHIFT = 8, SHADOW_PAGE = 1 << SHADOW_PAGE_SHIFT };
@@ -79,7 +80,8 @@ void shadow_host_write(Shadow *shadow, uint64_t offset, uint64_t size);
 int shadow_run_slowly(const Shadow *shadow, uint64_t offset, int size, uint32_t launch, Cell *cell);
 void shadow_write_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t launch, Epoch write);
 void shadow_read_slowly(Shadow *shadow, uint64_t offset, int size, uint32_t launch, Epoch read, Epoch foreign);
-// What an earlier launch did to so many bytes from the offset on with equal cells, if it was kept: else the cell is empty.
+// What an earlier launch did to so many bytes from the offset on with equal cells, if it was kept: else the cell is
+// empty.
 int shadow_run_past(Shadow *shadow, uint64_t offset, int size, uint32_t launch, uint32_t past, Cell *cell);
 // Looks an event up in the page's table, or adds it: then other marks of the page may change.
 void shadow_find_event(Shadow *shadow, ShadowPage *page, Epoch event);
@@ -157,9 +159,9 @@ static inline void set_marks(Mark *marks, int count, Mark mark) {
 
 // ---- rows ----
 //
-// Lanes one after the other that access elements one after the other: their marks are equal or go up by one from lane to
-// lane, in what kernels mostly do. `size` is that of an element, in units. Inlined with the sizes of nearly all rows, the
-// loops become a few wide instructions.
+// Lanes one after the other that access elements one after the other: their marks are equal or go up by one from lane
+// to lane, in what kernels mostly do. `size` is that of an element, in units. Inlined with the sizes of nearly all
+// rows, the loops become a few wide instructions.
 
 typedef struct RowMarks {
   Mark first;     // the first lane's
@@ -232,7 +234,8 @@ static inline bool is_blank_row(const Mark *marks, int size, int count) {
   return FOR_ROW(is_row_of, marks, size, count, (RowMarks){0, 0});
 }
 
-// The page at the offset, as the launch leaves it: with marks for accesses of so many bytes, or a multiple, from the offset on.
+// The page at the offset, as the launch leaves it: with marks for accesses of so many bytes, or a multiple, from the
+// offset on.
 ShadowPage *shadow_make_page(Shadow *shadow, uint64_t offset, int size, uint32_t launch);
 // Nothing of what the page remembers is left: all its bytes are about to be written.
 static inline void shadow_forget_events(ShadowPage *page) {
@@ -240,8 +243,8 @@ static inline void shadow_forget_events(ShadowPage *page) {
   page->recent = 0;
 }
 
-// How many of the bytes [offset, offset + size) from the first on have equal cells, and which. Called for each lane of each
-// access, so never as a function.
+// How many of the bytes [offset, offset + size) from the first on have equal cells, and which. Called for each lane of
+// each access, so never as a function.
 __attribute__((always_inline)) static inline int shadow_run(const Shadow *shadow, uint64_t offset, int size,
                                                             uint32_t launch, Cell *cell) {
   ShadowPage *page = shadow_page(shadow, offset, size, launch);

@@ -41,7 +41,7 @@ static inline const Warp *cluster_warp(const Cluster *cluster, int number) {
   return &cluster->blocks[number / per_block].warps[number % per_block];
 }
 
-// ---- what would be: run/foresee.h ----
+// ---- what would be: run/stuck.h ----
 
 typedef struct Signal {
   Target target;
@@ -57,6 +57,6 @@ typedef struct Foresight {
   bool failed;     // some warp stopped on the way, with what the others did not store
 } Foresight;
 
-// False in a launch that runs. Else instructions are only looked at: notes that the warp would signal the target, and returns
-// true. The instruction must then do nothing.
+// False in a launch that runs. Else instructions are only looked at: notes that the warp would signal the target, and
+// returns true. The instruction must then do nothing.
 bool foresee(const Warp *warp, const Inst *inst, Target target, bool is_copy);

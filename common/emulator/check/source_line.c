@@ -10,7 +10,8 @@ static bool has_file(const PtxModule *module, const PtxLocation *location) {
   return location && location->file >= 0 && location->file < module->file_count && module->files[location->file];
 }
 
-// The length of the path of the folder that has the file's folder; of the file's own folder where that would be the root.
+// The length of the path of the folder that has the file's folder; of the file's own folder where that would be the
+// root.
 static size_t surroundings(const char *file) {
   size_t length = strlen(file), folders = 0;
   while (length > 0 && (file[length - 1] != '/' || ++folders < 2)) length--;
@@ -19,8 +20,8 @@ static size_t surroundings(const char *file) {
   return slash ? (size_t)(slash + 1 - file) : 0;
 }
 
-// Whether a file is the kernel's own: the one where the kernel stands. When that is a header, the kernel has no file of its
-// own, and the folder and those beside it count: stages share such headers.
+// Whether a file is the kernel's own: the one where the kernel stands. When that is a header, the kernel has no file of
+// its own, and the folder and those beside it count: stages share such headers.
 static bool is_own(const char *file, const char *kernel) {
   size_t length = strlen(kernel);
   if (length > 3 && !strcmp(kernel + length - 3, ".cu")) return !strcmp(file, kernel);

@@ -107,8 +107,8 @@ static void set_released(SyncTable *table, const void *place, size_t size, uint3
   clocks_replace(&entry->released, released);
 }
 
-// Adds to `into`, which one of its cluster learns, what was released of a cluster with fences of .gpu scope. From here on
-// none of the learner's own has covered it.
+// Adds to `into`, which one of its cluster learns, what was released of a cluster with fences of .gpu scope. From here
+// on none of the learner's own has covered it.
 static void learn_of(Clocks *into, uint32_t cluster, Clocks *fenced) {
   if (fenced && cluster == into->cluster)
     clocks_merge_array(into, fenced);
@@ -130,8 +130,8 @@ static Clocks *for_cluster(const Cluster *cluster, Clocks *released) {
   return part;
 }
 
-// A strong read learns what was released there by threads that its scope includes: at once when it acquires, else with the
-// next fence of that scope. near: the least scope that has those of its cluster.
+// A strong read learns what was released there by threads that its scope includes: at once when it acquires, else with
+// the next fence of that scope. near: the least scope that has those of its cluster.
 static void learn_released(Warp *warp, int lane, Clocks *released, MemoryOrder order, Strength scope, Strength near) {
   const Cluster *cluster = warp->block->cluster;
   if (!released) return;
@@ -249,8 +249,8 @@ static Clocks *joined_again(Joined *last, const Cluster *cluster, Clocks *a, Clo
   return last->both;
 }
 
-// Adds to what is released at each element of a lane's atomic. A read-modify-write continues the release sequence that it
-// read from, PTX ISA 8.10.
+// Adds to what is released at each element of a lane's atomic. A read-modify-write continues the release sequence that
+// it read from, PTX ISA 8.10.
 static void add_released(SyncTable *table, const Elements *elements, uint32_t block, const Warp *warp, int lane,
                          Clocks *more) {
   Joined *joined = &warp->clocks[lane].joined[block == ALL_BLOCKS];

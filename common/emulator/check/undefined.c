@@ -250,8 +250,8 @@ static size_t bytes_of(const Touch *touch) { return touch->size == 1 ? sizeof(Ma
 // What stands in the place of undefined bits.
 typedef enum Trial { ZEROS, ONES, EQUAL, ABOVE, BELOW, RANDOM, TRIALS = RANDOM + 3 } Trial;
 
-// The other of the two operands that an instruction may compare. Where only one value of a register makes a difference, it is
-// that.
+// The other of the two operands that an instruction may compare. Where only one value of a register makes a difference,
+// it is that.
 static const uint8_t *other_operand(Warp *warp, const Inst *inst, const Touch *touch) {
   Slot other = touch->slot == inst->a ? inst->b : touch->slot == inst->b ? inst->a : 0;
   return other && touch->size > 1 ? warp->registers + other : NULL;
@@ -304,7 +304,8 @@ static void replace_undefined(Warp *warp, const Inst *inst, const Experiment *ex
   warp->carry ^= undefined->carry & (trial & 1 ? FULL_MASK : 0x5a5a5a5au);
 }
 
-// Executes the instruction with several values in the place of undefined bits, and finds which bits of the results change.
+// Executes the instruction with several values in the place of undefined bits, and finds which bits of the results
+// change.
 static void try_values(Warp *warp, const Inst *inst, Mask exec, Experiment *experiment) {
   Execute *execute = pure_function(warp, inst);
   InstCounts *counts = warp_counts(warp, inst), counted = *counts;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A variable of a function is mangled as _ZZ, the function's name, E, the length of its own name, the name, and for a second one of
-// that name a number: _ZZ4copyPfE4tile, _ZZ4copyPfE4tile_0. One in a namespace as _ZN, the names, E. The last name is the
-// variable's own.
+// A variable of a function is mangled as _ZZ, the function's name, E, the length of its own name, the name, and for a
+// second one of that name a number: _ZZ4copyPfE4tile, _ZZ4copyPfE4tile_0. One in a namespace as _ZN, the names, E. The
+// last name is the variable's own.
 NameText variable_name(const PtxVariable *variable) {
   NameText name;
   const char *text = variable->name;

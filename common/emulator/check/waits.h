@@ -11,7 +11,8 @@ typedef struct WaitText {
 void text_put(WaitText *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // "warp 3", "warps 4 to 7", "warps 0, 2 to 5": a bit each.
 void text_warps(WaitText *text, uint32_t warps);
-// "line 5", and "line 5, called at 17 from 24" where a function of the kernel's own file has it: the two calls that are next.
+// "line 5", and "line 5, called at 17 from 24" where a function of the kernel's own file has it: the two calls that are
+// next.
 void text_line(WaitText *text, const Launch *launch, const Inst *inst);
 
 // Warps of a cluster: of each block, a bit for each of its warps.

@@ -12,8 +12,8 @@ typedef struct Ways {
   const Inst *on;  // an instruction that passes, from which the second is reached without another; NULL: none
 } Ways;
 
-// A guarded instruction passes no test, since execution may skip it. The code of a function that is called is not followed:
-// it may have such an instruction, so a way through a call is taken not to be free.
+// A guarded instruction passes no test, since execution may skip it. The code of a function that is called is not
+// followed: it may have such an instruction, so a way through a call is taken not to be free.
 Ways ways_between(const Program *program, const Inst *from, const Inst *to, InstructionTest *test);
 
 // Tests: barriers of a block, also those for a part of its threads; of a warp; of a cluster. Fences of the async proxy.

@@ -147,8 +147,8 @@ static void note_unordered(Warp *warp, const Inst *inst, int number) {
 }
 
 // An arrival must fall into one phase whatever the schedule: after all arrivals of the phase before. A warp may arrive
-// several times in a phase, each counts: an H200 does so (tests/rules). At a barrier of one warp each arrival is a phase,
-// whichever comes first. The arrival counts in this phase even if another was possible.
+// several times in a phase, each counts: an H200 does so (tests/rules). At a barrier of one warp each arrival is a
+// phase, whichever comes first. The arrival counts in this phase even if another was possible.
 static void check_phase(Warp *warp, const Inst *inst, Mask mask, int number) {
   const BarrierPlan *plan = inst->extra;
   const Barrier *barrier = &warp->block->barriers[number];

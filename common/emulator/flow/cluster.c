@@ -22,8 +22,8 @@ static u64 address_of(Warp *warp, const Inst *inst, int lane) {
   return inst->size == 8 ? SLOT(warp, inst->a, const u64)[lane] : SLOT(warp, inst->a, const u32)[lane];
 }
 
-// The address of the same place in the shared memory of the block with rank b. Where there is no such block the address is
-// of no use, but to have it is no mistake: compilers move mapa out of the branch that checks the rank.
+// The address of the same place in the shared memory of the block with rank b. Where there is no such block the address
+// is of no use, but to have it is no mistake: compilers move mapa out of the branch that checks the rank.
 static void execute_mapa(Warp *warp, const Inst *inst, Mask mask) {
   const u32 *ranks = SLOT(warp, inst->b, const u32);
   for (Mask rest = mask; rest; rest &= rest - 1) {

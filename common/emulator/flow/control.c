@@ -4,15 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../async/bulk.h"
 #include "../check/hazard.h"
 #include "../check/undefined.h"
-#include "../warp/calls.h"
+#include "../tensor/setmaxnreg.h"
+#include "../tensor/warpgroup.h"
 #include "../warp/host_memory.h"
 #include "../warp/lanes.h"
+#include "../warp/machine.h"
 #include "../warp/operands.h"
-#include "../warp/special.h"
 #include "../warp/warp.h"
-#include "exit.h"
+#include "barrier.h"
+#include "cluster.h"
 #include "families.h"
 #include "system_call.h"
 
@@ -54,9 +57,9 @@ static void execute_trap(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- calls ----
 //
-// A function's registers have fixed slots, and its parameters bytes for each lane beside them. A call copies arguments to
-// parameters and remembers the way back, per lane: lanes in different calls of one function may well run together. Only a
-// function that is entered again before it returned has its lanes' registers saved.
+// A function's registers have fixed slots, and its parameters bytes for each lane beside them. A call copies arguments
+// to parameters and remembers the way back, per lane: lanes in different calls of one function may well run together.
+// Only a function that is entered again before it returned has its lanes' registers saved.
 
 // Bytes to copy for each lane between an argument and a parameter.
 typedef struct Copy {
@@ -390,4 +393,118 @@ DecodeResult decode_exit(Decoder *decoder, const PtxInstruction *source, Inst *i
 
 DecodeResult decode_trap(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
   return decode_end(decoder, source, execute_trap, inst);
+}
+
+// ---- threads exit ----
+
+// Lanes that wait at an instruction for some that now exit go on without them. Where the instruction has a member mask
+// PTX promises that (PTX ISA 9.7.9.6, "non-exited threads"). Where it is .aligned, all lanes of the warp were to
+// execute it.
+static void check_waiting(Warp *warp, Mask exiting) {
+  const Inst *code = warp_launch(warp)->program->code;
+  for (int i = 0; i < warp->group_count; i++) {
+    Group *group = &warp->groups[i];
+    if (group->state != GROUP_CONVERGING) continue;
+    const Inst *inst = &code[group->pc];
+    group->state = GROUP_READY;
+    if (inst->converge != CONVERGE_ALIGNED) continue;
+    hazard_report_graded(HAZARD_FORMAL, warp, inst, __builtin_ctz(group->mask), HAZARD_DIVERGENT_ALIGNED, 0, 0,
+                         "lanes 0x%08x execute it, lanes 0x%08x of the same warp exit without it. An H200 goes on "
+                         "without lanes that have exited (tests/rules)",
+                         group->mask, exiting);
+  }
+}
+
+void warp_exit(Warp *warp, Mask mask) {
+  if (warp->block->cluster->foresight) {
+    warp_leave(warp, mask);
+    warp->live &= ~mask;
+    return;
+  }
+  bulk_check_exit(warp, mask);
+  cluster_check_exit(warp, mask);
+  warp_leave(warp, mask);
+  warp->live &= ~mask;
+  warp->exit = &warp_launch(warp)->program->code[warp->pc - 1];
+  for (Mask rest = mask; rest; rest &= rest - 1) warp->left[__builtin_ctz(rest)] = warp->block->phases;
+  if (!warp->live) setmaxnreg_check_exit(warp);
+  if (!warp->live) wgmma_check_exit(warp);
+  check_waiting(warp, mask);
+  warp->block->live_threads -= __builtin_popcount(mask);
+  warp->block->cluster->progress++;
+  barriers_after_exit(warp->block);
+  if (!warp->block->live_threads) barriers_check_end(warp->block);
+  cluster_barrier_after_exit(warp->block->cluster);
+}
+
+// ---- alloca ----
+//
+// The stack is the end of the thread's local memory, and grows downwards; control.c takes it back when a function
+// returns. A special register that has no name holds its pointer.
+
+enum { DEFAULT_ALIGNMENT = 8, MOST_ALIGNMENT = 1 << 12 };
+
+// Inst.b is the stack pointer, immediate the alignment, size that of the result.
+static void execute_alloca(Warp *warp, const Inst *inst, Mask mask) {
+  const Program *program = warp_launch(warp)->program;
+  u64 *pointer = SLOT(warp, inst->b, u64);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    u64 size = inst->size == 8 ? SLOT(warp, inst->a, const u64)[lane] : SLOT(warp, inst->a, const u32)[lane];
+    u64 room = pointer[lane] - program->stack_limit;
+    if (size > room || ((pointer[lane] - size) & ~(u64)(inst->immediate - 1)) < program->stack_limit) {
+      hazard_stop(warp, inst, lane, HAZARD_TRAP, pointer[lane], 0, "stack overflow: %llu bytes, and %llu are left",
+                  (unsigned long long)size, (unsigned long long)room);
+      return;
+    }
+    pointer[lane] = (pointer[lane] - size) & ~(u64)(inst->immediate - 1);
+    if (inst->size == 8)
+      SLOT(warp, inst->d, u64)[lane] = pointer[lane];
+    else
+      SLOT(warp, inst->d, u32)[lane] = (u32)pointer[lane];
+  }
+}
+
+static void execute_stacksave(Warp *warp, const Inst *inst, Mask mask) {
+  const u64 *pointer = SLOT(warp, inst->b, u64);
+  if (inst->size == 8)
+    EACH_LANE(mask, SLOT(warp, inst->d, u64)[LANE] = pointer[LANE]);
+  else
+    EACH_LANE(mask, SLOT(warp, inst->d, u32)[LANE] = (u32)pointer[LANE]);
+}
+
+static void execute_stackrestore(Warp *warp, const Inst *inst, Mask mask) {
+  const Program *program = warp_launch(warp)->program;
+  u64 *pointer = SLOT(warp, inst->b, u64);
+  for (Mask rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    u64 saved = inst->size == 8 ? SLOT(warp, inst->a, const u64)[lane] : SLOT(warp, inst->a, const u32)[lane];
+    if (saved < pointer[lane] || saved > program->local_size) {
+      hazard_stop(warp, inst, lane, HAZARD_TRAP, saved, 0, "this is no pointer that stacksave gave");
+      return;
+    }
+    pointer[lane] = saved;
+  }
+}
+
+// stacksave.type d;  stackrestore.type a;  alloca.type d, size{, alignment};
+DecodeResult decode_stack(Decoder *decoder, const PtxInstruction *source, Inst *inst) {
+  static const char *const allowed[] = {NULL};
+  static const PtxOperand pointer = {
+      .kind = PTX_OPERAND_SPECIAL, .name = "stack pointer", .index = -1, .component = -1};
+  bool takes = *source->opcode == 'a', restores = !takes && source->opcode[5] == 'r';
+  if (!decoder_modifiers(decoder, source, allowed) || !decoder_operands(decoder, source, 1 + takes, 1 + 2 * takes))
+    return DECODE_FAILED;
+  PtxType type = ptx_instruction_type(source);
+  if (type != PTX_U32 && type != PTX_U64) return decoder_error(decoder, source, "is .u32 or .u64");
+  const PtxOperand *operands = source->operands;
+  inst->immediate = source->operand_count > 2 ? operands[2].value : DEFAULT_ALIGNMENT;
+  if (inst->immediate < 1 || inst->immediate > MOST_ALIGNMENT || inst->immediate & (inst->immediate - 1))
+    return decoder_error(decoder, source, "the alignment is a power of two up to %d", MOST_ALIGNMENT);
+  inst->size = (uint8_t)ptx_type_size(type);
+  inst->b = decoder->program->stack = decoder_source(decoder, &pointer, PTX_U64);
+  if (takes || restores) inst->a = decoder_source(decoder, &operands[takes], type);
+  if (!restores) inst->d = decoder_destination(decoder, &operands[0], type);
+  inst->execute = takes ? execute_alloca : restores ? execute_stackrestore : execute_stacksave;
+  return DECODED;
 }

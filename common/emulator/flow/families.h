@@ -15,10 +15,8 @@ Decode decode_cluster_address;
 Decode decode_fence;
 Decode decode_proxy_fence;
 
-// stack.c
-Decode decode_stack;
-
 // control.c
+Decode decode_stack;
 Decode decode_bra;
 Decode decode_brx;
 Decode decode_call;

@@ -2,7 +2,7 @@
 // 9.7.13.4.
 #include <string.h>
 
-#include "../async/map_fences.h"
+#include "../async/tensor_map_edit.h"
 #include "../async/mbarrier_object.h"
 #include "../check/order.h"
 #include "../warp/operands.h"

@@ -1,6 +1,6 @@
-// printf, assert, malloc, free and cudaGraphSetConditional in kernels: calls of functions that nvcc leaves to the system. new
-// and delete call malloc and free. CUDA C++ programming guide, "Formatted output", "Assertion", "Dynamic global memory
-// allocation" and "Conditional graph nodes".
+// printf, assert, malloc, free and cudaGraphSetConditional in kernels: calls of functions that nvcc leaves to the
+// system. new and delete call malloc and free. CUDA C++ programming guide, "Formatted output", "Assertion", "Dynamic
+// global memory allocation" and "Conditional graph nodes".
 #include "system_call.h"
 
 #include <stdio.h>
@@ -173,8 +173,8 @@ static void free_memory(Warp *warp, const Inst *inst, Mask mask) {
 
 // ---- cudaGraphSetConditional(handle, value) ----
 
-// A handle is the address of a number in global memory: the value, with bit 32 set to show that there is one. CUDA leaves
-// concurrent calls undefined, so to the checks this is an ordinary store.
+// A handle is the address of a number in global memory: the value, with bit 32 set to show that there is one. CUDA
+// leaves concurrent calls undefined, so to the checks this is an ordinary store.
 static void set_conditional(Warp *warp, const Inst *inst, Mask mask) {
   const Launch *launch = warp_launch(warp);
   for (Mask rest = mask; rest; rest &= rest - 1) {

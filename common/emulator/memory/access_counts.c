@@ -1,5 +1,5 @@
-// What one memory access of a warp costs: bank conflicts of shared memory, sectors of global memory. The rules are those
-// that Nsight Compute counts by on an H200: notes/counters.md has them with the measurements.
+// What one memory access of a warp costs: bank conflicts of shared memory, sectors of global memory. The rules are
+// those that Nsight Compute counts by on an H200: notes/counters.md has them with the measurements.
 #include "access_counts.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@ enum { BANKS = 32, BANK_BYTES = 4 };
 
 enum { BUCKETS = 32 };
 
-// Of the lanes of mask, those whose key is the one that their bucket serves are done; returns the others. *used: the buckets
-// that served one.
+// Of the lanes of mask, those whose key is the one that their bucket serves are done; returns the others. *used: the
+// buckets that served one.
 static Mask serve_turn(Mask mask, const uint8_t bucket[LANES], const uint64_t key[LANES], uint32_t *used) {
   uint64_t served[BUCKETS];
   Mask left = 0;
@@ -41,7 +41,8 @@ static bool are_evenly_spaced(Mask mask, const uint64_t addresses[LANES], uint64
   return !different;
 }
 
-// The lower half of a full warp whose other half has the same addresses, as two rows of 16 threads have; else all lanes.
+// The lower half of a full warp whose other half has the same addresses, as two rows of 16 threads have; else all
+// lanes.
 static Mask without_repeated_half(Mask mask, const uint64_t addresses[LANES]) {
   uint64_t different = mask ^ FULL_MASK;
   for (int lane = 0; lane < LANES / 2; lane++) different |= addresses[lane] ^ addresses[lane + LANES / 2];
@@ -53,8 +54,8 @@ static Mask without_repeated_half(Mask mask, const uint64_t addresses[LANES]) {
 // It serves 32 banks of 4 bytes at a time, in a wavefront. Lanes that want different words of one bank need a wavefront
 // each: a bank conflict. Lanes that want the same word share it, but those of an atomic operation take turns.
 
-// Serves the lanes of mask together. Elements of 8 or 16 bytes are aligned, so they conflict as if there were 16 banks of 8
-// bytes or 8 of 16.
+// Serves the lanes of mask together. Elements of 8 or 16 bytes are aligned, so they conflict as if there were 16 banks
+// of 8 bytes or 8 of 16.
 static void serve(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, bool take_turns) {
   if (!mask) return;
   int shift = size <= BANK_BYTES ? 2 : __builtin_ctz((unsigned)size);
@@ -93,9 +94,9 @@ static bool pairs_agree(Mask mask, const uint64_t addresses[LANES], int bit) {
 // How many lanes' elements a wavefront carries.
 static int lanes_of_wavefront(int size) { return size <= BANK_BYTES ? LANES : LANES * BANK_BYTES / size; }
 
-// A wavefront carries 128 bytes: half of a warp's elements of 8 bytes, a quarter of those of 16. A load takes twice as many
-// lanes at a time when neighbours want the same, or lanes two apart: then there are only half as many elements. The lanes
-// of an atomic operation take turns, but those of its other half are no conflict.
+// A wavefront carries 128 bytes: half of a warp's elements of 8 bytes, a quarter of those of 16. A load takes twice as
+// many lanes at a time when neighbours want the same, or lanes two apart: then there are only half as many elements.
+// The lanes of an atomic operation take turns, but those of its other half are no conflict.
 static void count_shared(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, AccessKind kind) {
   int lanes_at_once = lanes_of_wavefront(size);
   counts->shared_requests++;
@@ -128,8 +129,8 @@ static Mask first_of_each_bank(Mask mask, const uint64_t addresses[LANES]) {
   return first;
 }
 
-// An atomic operation that shared memory does not have is a loop: the lanes that are left load their elements, and of those
-// that share a bank the first succeeds in its compare-and-swap. That takes two wavefronts, and is no conflict.
+// An atomic operation that shared memory does not have is a loop: the lanes that are left load their elements, and of
+// those that share a bank the first succeeds in its compare-and-swap. That takes two wavefronts, and is no conflict.
 static void count_loop(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size) {
   int lanes_at_once = lanes_of_wavefront(size);
   InstCounts loads = {0};
@@ -227,8 +228,8 @@ static void count_global(InstCounts *counts, Mask mask, const uint64_t addresses
 
 // ---- other blocks' shared memory ----
 
-// It lies behind a network, and what goes there goes in sectors, as to global memory. An atomic operation is a wavefront of
-// shared memory too, whatever its addresses.
+// It lies behind a network, and what goes there goes in sectors, as to global memory. An atomic operation is a
+// wavefront of shared memory too, whatever its addresses.
 static void count_cluster(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, AccessKind kind) {
   counts->cluster_requests++;
   counts->cluster_sectors += sectors_of(mask, addresses, size, kind);

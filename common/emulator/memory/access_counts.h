@@ -10,6 +10,7 @@ void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const ui
                   AccessKind kind);
 // The same of an atomic operation that is a loop of compare-and-swap where it reaches the own block's shared memory.
 void count_atomic_loop(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size);
-// The same where lane 8 * i + r gives the address of row r of matrix i, 16 bytes: shared memory serves a matrix at a time.
+// The same where lane 8 * i + r gives the address of row r of matrix i, 16 bytes: shared memory serves a matrix at a
+// time.
 void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES],
                        AccessKind kind);

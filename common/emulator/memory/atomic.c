@@ -263,9 +263,9 @@ static Combine *find_combine(const PtxInstruction *source, PtxType type, bool ve
   return NULL;
 }
 
-// Whether ptxas makes a loop of the operation on shared memory, which loads, combines, and compares and swaps: shared memory
-// adds no floating-point numbers, and all that it does with 64 bits is to exchange them. (Of 16 bits it makes another loop,
-// whose counts were not recorded: they count as one operation.)
+// Whether ptxas makes a loop of the operation on shared memory, which loads, combines, and compares and swaps: shared
+// memory adds no floating-point numbers, and all that it does with 64 bits is to exchange them. (Of 16 bits it makes
+// another loop, whose counts were not recorded: they count as one operation.)
 static bool is_loop(Combine *combine, int size) {
   if (combine == atomic_exch || combine == atomic_cas) return false;
   return size >= 8 || combine == atomic_add_f32 || combine == atomic_add_f16x2 || combine == atomic_add_bf16x2;

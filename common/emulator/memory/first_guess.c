@@ -1,8 +1,9 @@
 // First guesses: see first_guess.h.
 //
-// From each load the control-flow graph is walked with what the registers hold then. The loaded value, and what is computed
-// from it, may be an operand of arithmetic and of the compare-and-swap. They must be nothing else, neither stored nor branched
-// on, up to the branch that finds the compare-and-swap's result to be the loaded value. From there on it is verified.
+// From each load the control-flow graph is walked with what the registers hold then. The loaded value, and what is
+// computed from it, may be an operand of arithmetic and of the compare-and-swap. They must be nothing else, neither
+// stored nor branched on, up to the branch that finds the compare-and-swap's result to be the loaded value. From there
+// on it is verified.
 #include "first_guess.h"
 
 #include <stdlib.h>
@@ -23,8 +24,8 @@ enum {
   LONGEST_CHAIN = 8,  // of address registers that are made of one another
 };
 
-// A walk comes to an instruction before a compare-and-swap with the loaded value, behind one whose result is not compared
-// yet, and behind one that has failed.
+// A walk comes to an instruction before a compare-and-swap with the loaded value, behind one whose result is not
+// compared yet, and behind one that has failed.
 typedef enum Phase { BEFORE, TRIED, FAILED, PHASES } Phase;
 
 // What registers hold before an instruction, whatever way the walk has come there.
@@ -111,7 +112,8 @@ static bool find_constant(const Program *program, Slot slot, uint64_t *value) {
   return false;
 }
 
-// What an address is made from by mov, cvta and the addition of constants, each of which its register has from nowhere else.
+// What an address is made from by mov, cvta and the addition of constants, each of which its register has from nowhere
+// else.
 static Root root_of(const Walk *walk, const AddressPlan *address) {
   Root root = {address->slot, address->offset};
   uint64_t value;
@@ -154,7 +156,8 @@ static void forget_slots(Knowledge *after, Set written) {
   after->different &= ~written;
 }
 
-// setp.eq or setp.ne of the loaded value and of what the compare-and-swap has found, bit by bit: that verifies the guess.
+// setp.eq or setp.ne of the loaded value and of what the compare-and-swap has found, bit by bit: that verifies the
+// guess.
 static bool verifies(Walk *walk, const Inst *inst, const Knowledge *before) {
   PtxType type = ptx_instruction_type(inst->source);
   if (strcmp(inst->source->opcode, "setp") || inst->source->operand_count != 3 || inst->touch_count != 3 ||

@@ -4,8 +4,8 @@
 //     do guess = seen;
 //     while ((seen = atomicCAS(place, guess, f(guess))) != guess);
 //
-// By PTX the plain load races with the others' atomics. But whatever it reads, the compare-and-swap compares it with what is
-// there: the guess has no other effect than one more round.
+// By PTX the plain load races with the others' atomics. But whatever it reads, the compare-and-swap compares it with
+// what is there: the guess has no other effect than one more round.
 #pragma once
 
 #include "../warp/program.h"

@@ -8,7 +8,7 @@
 
 #include "../check/hazard.h"
 #include "../check/variables.h"
-#include "../warp/calls.h"
+#include "../warp/machine.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "stray.h"
@@ -180,8 +180,8 @@ bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size
 
 // ---- locks of global memory ----
 //
-// A lock serves every 64th page of the shadow. An access of at most a page's size that is aligned to its own size is inside
-// one page, so all that the shadow has of the page is covered too.
+// A lock serves every 64th page of the shadow. An access of at most a page's size that is aligned to its own size is
+// inside one page, so all that the shadow has of the page is covered too.
 
 struct PageLock {
   _Alignas(64) atomic_flag flag;  // a cache line for each: host threads take different ones side by side

@@ -17,8 +17,8 @@ typedef enum AccessKind { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } AccessKind;
 // Address spaces as instructions name them. SPACE_GENERIC finds the window from the address.
 typedef enum Space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_CONST, SPACE_PARAM } Space;
 
-// Finds size bytes at the address for one lane. Reports an out-of-bounds or misaligned access and stops the launch; false
-// then. alignment: what the address must be a multiple of.
+// Finds size bytes at the address for one lane. Reports an out-of-bounds or misaligned access and stops the launch;
+// false then. alignment: what the address must be a multiple of.
 bool memory_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size, int alignment,
                  AccessKind kind, Access *access);
 
@@ -45,11 +45,12 @@ static inline bool memory_find_next(Warp *warp, const Inst *inst, int lane, Spac
 // Reads bytes through a generic address for the emulator's own use (printf): no hazards. False when they do not exist.
 bool memory_peek(const Warp *warp, int lane, uint64_t address, void *bytes, size_t size);
 
-// Global memory is shared by the launch's host threads: hold the lock of a region's piece while using its bytes or its shadow.
-// Does nothing for other memory.
+// Global memory is shared by the launch's host threads: hold the lock of a region's piece while using its bytes or its
+// shadow. Does nothing for other memory.
 void memory_lock(const Access *access);
 void memory_unlock(const Access *access);
-// The same for several accesses one after the other: holds on to a lock that serves the next one too. *held is NULL at first.
+// The same for several accesses one after the other: holds on to a lock that serves the next one too. *held is NULL at
+// first.
 typedef struct PageLock PageLock;
 void memory_lock_next(PageLock **held, const Access *access);
 void memory_unlock_last(PageLock **held);

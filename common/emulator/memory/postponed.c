@@ -72,7 +72,8 @@ static bool is_plain(const Inst *inst) {
   return (class >= COUNTER_INST_INTEGER && class <= COUNTER_INST_CONVERT) || inst->row->values == VALUES_MOVED;
 }
 
-// Whether the chain may go on behind the instruction: it orders nothing, and if it jumps, the other lanes go straight on.
+// Whether the chain may go on behind the instruction: it orders nothing, and if it jumps, the other lanes go straight
+// on.
 static bool goes_on(const Inst *inst) {
   if (inst->control == CONTROL_BRANCH || inst->control == CONTROL_END) return inst->guarded;
   return inst->control == CONTROL_NEXT && (is_plain(inst) || is_weak_access(inst)) && inst->converge == CONVERGE_NONE;

@@ -31,8 +31,8 @@ static const char *name_of(const Region *region) { return region->name ? region-
 
 // ---- an index of 32 bits ----
 
-// An index of 2^31 or more is taken for a negative one, 2^32 less, where a program computes it in 32 bits. So an element of so
-// many bytes at the index lies 2^32 elements, perhaps some times, behind the address.
+// An index of 2^31 or more is taken for a negative one, 2^32 less, where a program computes it in 32 bits. So an
+// element of so many bytes at the index lies 2^32 elements, perhaps some times, behind the address.
 typedef struct Wrapped {
   const Region *region;  // NULL: none
   int element;           // bytes
@@ -66,8 +66,8 @@ static StrayText wrapped_text(const Wrapped *wrapped, uint64_t address) {
   return text;
 }
 
-// An index of 32 bits without a sign, such as i - 1 for i = 0, is 2^32 elements too large if it was below zero. So the address
-// without these elements lies a little before an allocation.
+// An index of 32 bits without a sign, such as i - 1 for i = 0, is 2^32 elements too large if it was below zero. So the
+// address without these elements lies a little before an allocation.
 static StrayText below_zero_text(const RegionTable *table, uint64_t address) {
   enum { NEAR = 4096, MOST_ELEMENT = 16 };
   StrayText text = {""};
@@ -88,8 +88,8 @@ static StrayText below_zero_text(const RegionTable *table, uint64_t address) {
 
 // ---- pointers that are none ----
 
-// Whether the host has memory there, where it can be asked. What it has near an allocation that it shares with kernels, an
-// index reaches that is too large.
+// Whether the host has memory there, where it can be asked. What it has near an allocation that it shares with kernels,
+// an index reaches that is too large.
 static bool is_of_host(uint64_t address, const Region *near) {
   enum { NEAR = 1 << 20 };
   if (near && near->is_host && address + NEAR > near->base && address < near->base + near->size + NEAR) return false;

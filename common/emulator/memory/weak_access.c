@@ -10,7 +10,8 @@ enum { SHORTEST_ROW = 4 };  // fewer lanes one after the other are served one by
 
 // ---- rows: lanes at places one after the other ----
 
-// The lanes of mask from the first on whose addresses each are that of the lane before and `step` more. As many as that.
+// The lanes of mask from the first on whose addresses each are that of the lane before and `step` more. As many as
+// that.
 static int evenly_spaced(Mask mask, const uint64_t addresses[LANES], uint64_t step) {
   int first = __builtin_ctz(mask), count = 1;
   if (mask == FULL_MASK) {
@@ -69,7 +70,8 @@ static Scattered scattered_of(Warp *warp, const Transfer *transfer, RowActor *ro
                      .alone = launch->alone};
 }
 
-// The lanes of mask before the first SHORTEST_ROW that are served better together: at one place, or one after the other.
+// The lanes of mask before the first SHORTEST_ROW that are served better together: at one place, or one after the
+// other.
 static Mask scattered_lanes(Mask mask, const uint64_t addresses[LANES], int bytes) {
   uint64_t follow[LANES] = {0}, any = 0;
   Mask follows = 0;

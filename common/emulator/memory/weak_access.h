@@ -1,5 +1,5 @@
-// Weak loads and stores by lanes of a warp. Lanes at one place, or at places one after the other, are served together: a row.
-// Without rows shared loads are twelve times, and global stores nineteen times slower (make bench-emulator).
+// Weak loads and stores by lanes of a warp. Lanes at one place, or at places one after the other, are served together:
+// a row. Without rows shared loads are twelve times, and global stores nineteen times slower (make bench-emulator).
 #pragma once
 
 #include "memory.h"

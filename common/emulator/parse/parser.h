@@ -1,19 +1,14 @@
 // What the files of the PTX front end share: memory, names, tokens, scopes and the parser's state. Private to them.
 //
-//   ptx_arena.c            memory, growing lists, hash tables, interned names
-//   ptx_types.c            the names and sizes of the fundamental types
-//   parser_error.c         parser_fail, which ends a parse
-//   lexer.c                bytes -> tokens
-//   tokens.c               walking over tokens
-//   parser_expression.c    constant expressions
+//   ptx.c                  memory, growing lists, hash tables, interned names; the names and sizes of the types
+//   lexer.c                bytes -> tokens, and walking over them
+//   parser_expression.c    constant expressions, and initializers: = { ... }
 //   parser_declaration.c   .reg, variables and their attributes
-//   parser_initializer.c   = { ... }
 //   parser_instruction.c   instructions and operands
 //   parser_function.c      function headers, bodies, .loc
 //   function_name.c        mangled names made readable
 //   parser_resolve.c       names -> registers, labels, variables, functions
-//   parser_link.c          .extern names of one text -> what another text defines
-//   parser.c               the module: ptx_parse
+//   parser.c               the module: ptx_parse; errors; .extern names of one text -> what another text defines
 //
 // The first error ends the parse: parser_fail jumps back to ptx_parse, which frees the arena.
 #pragma once
@@ -43,7 +38,7 @@ enum {
 typedef struct Parser Parser;
 typedef struct PtxArena PtxArena;
 
-// ---- ptx_arena.c ----
+// ---- ptx.c ----
 
 PtxArena *arena_create(void);
 void arena_destroy(PtxArena *arena);
@@ -131,7 +126,7 @@ typedef enum SymbolKind {
 
 typedef struct Symbol {
   SymbolKind kind;
-  int index;  // of a label or branch-target table; of a function's latest statement; of a register, -1 until it is named
+  int index;     // of a label or branch table; of a function's latest statement; of a register, -1 until it is named
   PtxType type;  // of a register
   int vector;    // of a register
   PtxVariable *variable;
@@ -238,11 +233,11 @@ struct Parser {
   uint64_t initialized_bytes;
 };
 
-// ---- parser_error.c ----
+// ---- errors: parser.c ----
 
 _Noreturn void parser_fail(Parser *parser, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-// ---- tokens.c ----
+// ---- tokens: lexer.c ----
 
 // "expected X but found Y", at the next token.
 _Noreturn void parser_expected(Parser *parser, const char *what);
@@ -282,7 +277,7 @@ void parse_variables(Parser *parser, const Linkage *linkage);
 // One parameter of a function header; .reg parameters become registers as well.
 void parse_parameter(Parser *parser, List *list);
 
-// ---- parser_initializer.c ----
+// ---- initializers: parser_expression.c ----
 
 void parse_initializer(Parser *parser, PtxVariable *variable, const uint64_t *dimensions, int dimension_count,
                        bool unsized);
@@ -329,7 +324,7 @@ void resolve_module(Parser *parser);
 // Of a function whose body was pending.
 void resolve_function(Parser *parser, int function);
 
-// ---- parser_link.c ----
+// ---- linking: parser.c ----
 
 // Lists a name of the module that has a linking directive, and keeps the directive.
 void remember_linkage(Parser *parser, const char *name, Symbol *symbol, const Linkage *linkage);

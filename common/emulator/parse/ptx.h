@@ -157,8 +157,8 @@ typedef struct PtxFunction {
   int index;                // in PtxModule.functions
   const PtxHeader *header;  // of its text
   bool is_entry;
-  // No body counts: .extern, a forward declaration whose definition is a later function, or a .weak one whose place another
-  // text's has taken.
+  // No body counts: .extern, a forward declaration whose definition is a later function, or a .weak one whose place
+  // another text's has taken.
   bool is_declaration;
   const PtxVariable *const *params;  // in order; space PTX_PARAM (or PTX_REG)
   int param_count;
@@ -204,8 +204,8 @@ typedef struct PtxText {
   size_t length;
 } PtxText;
 
-// The same for texts that are linked: one module, as nvlink makes it of the files of a program. Lines are numbered as if the
-// texts followed each other.
+// The same for texts that are linked: one module, as nvlink makes it of the files of a program. Lines are numbered as
+// if the texts followed each other.
 PtxModule *ptx_link(const PtxText *texts, int count, PtxError *error);
 // The same without the functions' bodies. ptx_parse_body adds one when it is needed; until then the text must stay.
 PtxModule *ptx_parse_headers(const char *text, size_t length, PtxError *error);
@@ -213,7 +213,7 @@ PtxModule *ptx_parse_headers(const char *text, size_t length, PtxError *error);
 bool ptx_parse_body(PtxModule *module, int function, PtxError *error);
 void ptx_free(PtxModule *module);
 
-// ---- ptx_types.c ----
+// ---- types ----
 
 // True when the instruction carries the modifier ("ftz", "shared::cta").
 bool ptx_has(const PtxInstruction *instruction, const char *modifier);

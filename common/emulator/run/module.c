@@ -6,13 +6,13 @@
 
 #include "../warp/host_memory.h"
 #include "decode.h"
-#include "error.h"
+#include "state.h"
 #include "target.h"
 
 // ---- variables ----
 
-// What all global and constant variables of a module may need together: each byte costs one of the host's, and about five
-// more of shadow when a kernel touches it.
+// What all global and constant variables of a module may need together: each byte costs one of the host's, and about
+// five more of shadow when a kernel touches it.
 enum { MAX_VARIABLE_BYTES = 256 << 20 };
 
 static bool has_address(const PtxVariable *variable) {

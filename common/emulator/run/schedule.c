@@ -12,8 +12,8 @@
 enum {
   SLICE = 4096,        // instructions of a warp before the next one's turn, by default
   RANDOM_SLICE = 256,  // at most so many under a seed
-  // Instructions without a visible event after which a cluster is suspected of spinning: at first, and at most, for each
-  // suspicion that turns out wrong doubles it.
+  // Instructions without a visible event after which a cluster is suspected of spinning: at first, and at most, for
+  // each suspicion that turns out wrong doubles it.
   FIRST_QUIET = 1 << 18,
   LONGEST_QUIET = 1 << 22,
   // Turns of warps before another block of a cooperative launch is up under a seed: at least, and more on average.
@@ -30,8 +30,8 @@ static Warp *nth_warp(Cluster *cluster, int number) {
 
 static bool is_idle(const Warp *warp) { return warp->idle_since == warp->block->cluster->progress + 1; }
 
-// The warp whose turn it is: the next one that can run, or under a seed a random one. Warps that poll in vain come last: of
-// those only with `idle`. NULL when there is none.
+// The warp whose turn it is: the next one that can run, or under a seed a random one. Warps that poll in vain come
+// last: of those only with `idle`. NULL when there is none.
 static Warp *choose_warp(Cluster *cluster, bool random, bool idle) {
   int count = cluster->block_count * cluster->blocks[0].warp_count;
   int first = random ? (int)(cluster_random(cluster) % (uint64_t)count) : cluster->next_warp;
@@ -66,8 +66,9 @@ static void count_steps(Cluster *cluster, uint64_t executed) {
 
 // ---- spinning ----
 //
-// A loop that polls memory changes nothing while it waits: its warp comes back to a state, registers and all, that it was in
-// before, while no memory changed. When that holds for every warp of a cluster, only another cluster can help it.
+// A loop that polls memory changes nothing while it waits: its warp comes back to a state, registers and all, that it
+// was in before, while no memory changed. When that holds for every warp of a cluster, only another cluster can help
+// it.
 
 // bytes: a multiple of 64.
 static uint64_t add_state(uint64_t hash, const uint8_t *bytes, size_t size) {
@@ -139,8 +140,8 @@ static bool has_polled(const Cluster *cluster) {
   return false;
 }
 
-// Nothing has happened for a while: CLUSTER_SPINS when it cannot, CLUSTER_YIELDS when another cluster may be waited for,
-// though the loop that polls counts, say, its rounds; CLUSTER_GOES_ON when neither.
+// Nothing has happened for a while: CLUSTER_SPINS when it cannot, CLUSTER_YIELDS when another cluster may be waited
+// for, though the loop that polls counts, say, its rounds; CLUSTER_GOES_ON when neither.
 static Outcome suspect(Cluster *cluster) {
   if (is_spinning(cluster)) return CLUSTER_SPINS;
   return has_polled(cluster) ? CLUSTER_YIELDS : CLUSTER_GOES_ON;

@@ -4,6 +4,7 @@
 #include "../check/hazard.h"
 #include "../check/overlap.h"
 #include "../check/region.h"
+#include "../emulator.h"
 
 struct EmulatorModule {
   EmulatorModule *next;
@@ -34,3 +35,17 @@ struct Emulator {
   EmulatorCounters counters;
   LineTable lines;
 };
+
+// ---- the limits of a launch: launch.c ----
+
+// Fills *error with one line. Always EMULATOR_INVALID.
+EmulatorStatus launch_invalid(EmulatorError *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// Whether an H100 could run the launch, whose shape and program are known: EMULATOR_INVALID and *error when not.
+EmulatorStatus launch_check(const Launch *launch, EmulatorError *error);
+// How many of its clusters an H100 holds at a time, by threads and shared memory; PTX does not tell the registers.
+uint32_t launch_resident_clusters(const Launch *launch);
+
+// ---- errors: launch.c ----
+
+// Fills *error; line is that of the PTX text, or 0. Always false.
+bool run_fail(EmulatorError *error, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));

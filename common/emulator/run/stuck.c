@@ -1,11 +1,18 @@
 // Deadlocks: finds the cause among all that wait, and names it. See stuck.h.
 #include "stuck.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "../check/hazard.h"
 #include "../flow/barrier.h"
 #include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
-#include "wait_lines.h"
+#include "../warp/host_memory.h"
+#include "../warp/instruction.h"
+#include "../warp/warp.h"
+#include "interpreter.h"
+#include "waiters.h"
 
 // ---- the cause ----
 
@@ -138,7 +145,8 @@ static bool is_in_cycle(const WaiterList *list, const Waiter *start) {
   return false;
 }
 
-// A waiter that is part of a cycle, one at an mbarrier if there is one: most mistakes are made there. NULL: there is no cycle.
+// A waiter that is part of a cycle, one at an mbarrier if there is one: most mistakes are made there. NULL: there is no
+// cycle.
 static const Waiter *find_cycle(const WaiterList *list) {
   const Waiter *found = NULL;
   for (int i = 0; i < list->count; i++) {
@@ -218,8 +226,8 @@ static Cause find_cause(const WaiterList *list, Standing blocks) {
 
 // ---- reports ----
 
-// Whether the lanes wait for others of their warp that all poll an mbarrier which the warp itself does not signal: then they
-// are not the cause.
+// Whether the lanes wait for others of their warp that all poll an mbarrier which the warp itself does not signal: then
+// they are not the cause.
 static bool waits_for_pollers(const WaiterList *list, const Waiter *waiter) {
   Mask others = waiter->warp->live & ~waiter->lanes;
   for (int i = 0; i < list->count; i++) {
@@ -232,8 +240,8 @@ static bool waits_for_pollers(const WaiterList *list, const Waiter *waiter) {
 }
 
 // Lanes that wait at an .aligned or .sync instruction for others of their warp, which do not come: that is the cause of
-// whatever else waits. But where others poll, lanes at an .aligned barrier may just wait for the end of that, and only those
-// that named their partners do not.
+// whatever else waits. But where others poll, lanes at an .aligned barrier may just wait for the end of that, and only
+// those that named their partners do not.
 static const Waiter *find_divergence(const WaiterList *list, bool others_poll) {
   for (int i = 0; i < list->count; i++) {
     const Waiter *waiter = &list->items[i];
@@ -268,7 +276,8 @@ static void report_waiters(Cluster *cluster, bool others_poll, Standing blocks) 
   WaiterList list = waiters_find(cluster);
   const Waiter *divergent = find_divergence(&list, others_poll);
   Cause cause;
-  // Registers come next: warps that got theirs wait, in wgmma or at an mbarrier, for those of their warpgroup that did not.
+  // Registers come next: warps that got theirs wait, in wgmma or at an mbarrier, for those of their warpgroup that did
+  // not.
   bool registers =
       !divergent && others_poll && (setmaxnreg_explain_deadlock(cluster) || wgmma_explain_deadlock(cluster));
   if (divergent) {
@@ -285,3 +294,102 @@ static void report_waiters(Cluster *cluster, bool others_poll, Standing blocks) 
 void report_stuck(Cluster *cluster) { report_waiters(cluster, false, (Standing){0}); }
 
 void report_spinning(Cluster *cluster, Standing blocks) { report_waiters(cluster, true, blocks); }
+
+// ---- what other warps would still do ----
+//
+// start copies or wait for them do nothing; barriers and mbarriers ask foresee() what to do.
+
+enum { STEPS = 1 << 14 };  // of a warp
+
+static void do_nothing(Warp *warp, const Inst *inst, Mask mask) { (void)warp, (void)inst, (void)mask; }
+
+// printf, malloc and the like
+static bool is_system_call(const Program *program, const Inst *inst) {
+  const PtxInstruction *source = inst->source;
+  if (!inst->row->calls) return false;
+  for (int i = 0; i < source->operand_count; i++)
+    if (source->operands[i].kind == PTX_OPERAND_FUNCTION) return !program_function(program, &source->operands[i]);
+  return false;
+}
+
+// Whether it signals something: then it asks foresee().
+static bool may_signal(const PtxInstruction *source, MemoryUse memory) {
+  bool is_async_store = ptx_has(source, "async") && (memory == MEMORY_STORE || memory == MEMORY_REDUCTION);
+  return is_async_store || memory == MEMORY_BULK_LOAD || memory == MEMORY_BULK_CLUSTER ||
+         (ptx_has(source, "mbarrier") && ptx_has(source, "arrive"));
+}
+
+static bool changes_memory(const PtxInstruction *source, MemoryUse memory) {
+  if (memory == MEMORY_NONE || memory == MEMORY_LOAD) return false;
+  return !ptx_has(source, "local") && !ptx_has(source, "param");
+}
+
+// Whether the instruction is executed while warps are only followed.
+static bool is_followed(const Program *program, const Inst *inst) {
+  const PtxInstruction *source = inst->source;
+  MemoryUse memory = inst->row->memory;
+  if (may_signal(source, memory)) return true;
+  return !changes_memory(source, memory) && !is_system_call(program, inst) && !inst->row->skipped;
+}
+
+static Inst *copy_code(const Program *program) {
+  Inst *code = host_allocate(program->count, sizeof *code);
+  memcpy(code, program->code, program->count * sizeof *code);
+  for (uint32_t i = 0; i < program->count; i++)
+    if (!is_followed(program, &code[i])) code[i].execute = do_nothing;
+  return code;
+}
+
+// False when it has not come to its end. What reports ask of the warp stays as it was, but not its registers.
+static bool follow_to_end(Warp *warp) {
+  Warp before = *warp;
+  warp->undefined = NULL;  // nothing is checked
+  warp->has_undefined = false;
+  for (int g = 0; g < warp->group_count; g++) {
+    Group *group = &warp->groups[g];
+    if (group->state == GROUP_BARRIER) group->pc++;
+    group->state = GROUP_READY;
+  }
+  for (int left = STEPS; left > 0 && warp_ready(warp) && !warp_launch(warp)->stopped;) left -= warp_run(warp, left);
+  bool ended = !warp->live;
+  // Made when they are first needed, perhaps just now: the warp frees them.
+  before.calls = warp->calls;
+  before.groups_in_flight = warp->groups_in_flight;
+  before.wgmma = warp->wgmma;
+  before.flights = warp->flights;
+  *warp = before;
+  return ended;
+}
+
+Foresight foresee_signals(Cluster *cluster) {
+  Foresight foresight = {.items = NULL};
+  HazardList list = {.items = NULL};
+  Launch *running = cluster->launch, launch = *running;
+  Program program = *running->program;
+  InstCounts *counts = cluster->worker->counts;
+  pthread_mutex_init(&list.lock, NULL);
+  program.code = copy_code(running->program);
+  launch.program = &program;
+  launch.hazard_list = &list;
+  launch.hazards = false;
+  launch.step_limit = 0;
+  cluster->launch = &launch;
+  cluster->foresight = &foresight;
+  cluster->worker->counts = host_allocate(program.count, sizeof(InstCounts));
+  for (int w = 0; w < cluster_warps(cluster); w++) {
+    Warp *warp = (Warp *)cluster_warp(cluster, w);
+    launch.stopped = false;
+    if (!warp->live || follow_to_end(warp)) continue;
+    foresight.cut_short = true;
+    foresight.failed |= launch.stopped;
+  }
+  free(cluster->worker->counts);
+  cluster->worker->counts = counts;
+  cluster->foresight = NULL;
+  cluster->launch = running;
+  free(program.code);
+  hazards_clear(&list);
+  hazards_free(&list);
+  pthread_mutex_destroy(&list.lock);
+  return foresight;
+}

@@ -1,18 +1,20 @@
 // Whether an H100 runs a module: what its .version and .target say, and whether its instructions exist there.
 //
-// An H100 runs PTX for sm_90a, and by JIT compilation PTX for any older architecture, but only the instructions that the
-// named architecture has. The tables, and the column `target` of the table of instructions, are what ptxas 13.0 accepts.
+// An H100 runs PTX for sm_90a, and by JIT compilation PTX for any older architecture, but only the instructions that
+// the named architecture has. The tables, and the column `target` of the table of instructions, are what ptxas 13.0
+// accepts.
 #include "target.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "error.h"
+#include "state.h"
 #include "instructions.h"
 
 // ---- .version ----
 
-// CUDA 13. Its later releases write 9.1 and so on, which add to 9.0: what they add is refused as an unknown instruction.
+// CUDA 13. Its later releases write 9.1 and so on, which add to 9.0: what they add is refused as an unknown
+// instruction.
 enum { NEWEST_MAJOR = 9 };
 
 static bool check_version(const PtxHeader *header, EmulatorError *error) {
@@ -68,8 +70,8 @@ static const Target *check_target(const PtxHeader *header, EmulatorError *error)
 
 // ---- instructions ----
 
-// What modifiers need beyond the row of their instruction. A rule holds for an instruction with one of the opcodes and one of
-// the modifiers, but none of `except`. No opcodes: any.
+// What modifiers need beyond the row of their instruction. A rule holds for an instruction with one of the opcodes and
+// one of the modifiers, but none of `except`. No opcodes: any.
 typedef struct Rule {
   int target;
   const char *opcodes, *modifiers, *except;

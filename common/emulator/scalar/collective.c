@@ -7,7 +7,8 @@
 #include "../warp/operands.h"
 #include "families.h"
 
-// The lanes that execute together with `lane`: those of its member mask. Every one of them is here: interpreter.c waited for it.
+// The lanes that execute together with `lane`: those of its member mask. Every one of them is here: interpreter.c
+// waited for it.
 static Mask member_lanes(Warp *warp, const Inst *inst, Mask mask, int lane) {
   return (SLOT(warp, inst->members, const u32)[lane] | 1u << lane) & mask;
 }
@@ -43,8 +44,8 @@ static bool shuffle_source(ShuffleMode mode, int lane, u32 b, u32 c, int *from) 
   return inside;
 }
 
-// A lane that has exited, that the block does not have, or that the reader does not name as a member has no value to give.
-// Reductions of a part of a warp read such values, and do not use them.
+// A lane that has exited, that the block does not have, or that the reader does not name as a member has no value to
+// give. Reductions of a part of a warp read such values, and do not use them.
 static void check_source(Warp *warp, const Inst *inst, int lane, int from, u32 members) {
   if (!warp_launch(warp)->hazards || warp->rehearses || warp->live & members & 1u << from) return;
   UndefinedSource source = {.kind = SHUFFLED, .size = from, .whole = true};

@@ -69,7 +69,8 @@ static bool is_product(const Inst *inst) {
 }
 
 static bool is_sum(const Inst *inst) {
-  return (has_opcode(inst, "add") || has_opcode(inst, "sub")) && is_contractible(inst->type) && !is_rounded(inst->source);
+  bool adds = has_opcode(inst, "add") || has_opcode(inst, "sub");
+  return adds && is_contractible(inst->type) && !is_rounded(inst->source);
 }
 
 static bool is_copy(const Search *search, const Inst *inst) {

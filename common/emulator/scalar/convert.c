@@ -152,7 +152,8 @@ static void widen_to_f64(f64 *to, const u64 *from, Encoding encoding) {
 // Numbers below the smallest normal f32, also those that rounding would lift to it, are zero of their sign.
 static void flush_values(f64 *x) { EACH x[i] = fabs(x[i]) < 0x1p-126 ? copysign(0, x[i]) : x[i]; }
 
-// An f64 that becomes an f32: it is rounded to 24 bits first, as if there were smaller exponents, and zero if still below.
+// An f64 that becomes an f32: it is rounded to 24 bits first, as if there were smaller exponents, and zero if still
+// below.
 static void flush_rounded(f64 *x, Rounding rounding) {
   EACH {
     u32 lifted = narrow((SmallFormat)FORMAT_F32, x[i] * 0x1p126, rounding, false);
@@ -189,8 +190,8 @@ static void floats_to_integers(const Plan *plan, u64 *to, const f64 *from) {
   }
 }
 
-// A NaN of f64 that becomes an f32, f16 or bf16 keeps its sign and the high bits of its payload, and is quiet: so an H200
-// does, with f64 alone.
+// A NaN of f64 that becomes an f32, f16 or bf16 keeps its sign and the high bits of its payload, and is quiet: so an
+// H200 does, with f64 alone.
 static u64 narrow_nan(const SmallFormat *format, f64 x) {
   u64 payload = f64_bits(x) << 12 >> (64 - format->fraction_bits), quiet = 1ull << (format->fraction_bits - 1);
   return f64_bits(x) >> 63 << format->sign_bit | format->infinity | quiet | payload;

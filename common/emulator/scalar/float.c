@@ -1,8 +1,8 @@
 // f32 and f64 arithmetic and the special functions. PTX ISA 9.7.3.
 //
 // The host's arithmetic is IEEE 754's, so +, -, *, /, fma and sqrt are the GPU's bit for bit. A rounding other than to
-// nearest runs the same handler in another host mode, or one of its own by software (form_decode). The approximate functions are computed in double
-// and rounded once: no less exact than the GPU's, which are within 2 ulp of that.
+// nearest runs the same handler in another host mode, or one of its own by software (form_decode). The approximate
+// functions are computed in double and rounded once: no less exact than the GPU's, which are within 2 ulp of that.
 #include <math.h>
 
 #include "../warp/floating.h"

@@ -33,8 +33,8 @@ typedef struct HalfPlan {
 
 #define EACH INDEPENDENT for (int i = 0; i < LANES; i++)
 
-// What a tensor copy fills with where its map asks for NaN: PTX calls it OOB-NaN, and an H200 writes these bits. fma.oob
-// takes them for it with either sign.
+// What a tensor copy fills with where its map asks for NaN: PTX calls it OOB-NaN, and an H200 writes these bits.
+// fma.oob takes them for it with either sign.
 enum { OOB_NAN = 0x7ff7 };
 ALWAYS_INLINE bool is_oob(u16 x) { return (x & 0x7fff) == OOB_NAN; }
 

@@ -27,8 +27,8 @@ DecodeResult decode_nanosleep(Decoder *decoder, const PtxInstruction *source, In
   return DECODED;
 }
 
-// griddepcontrol: launches follow each other here, so that a grid that this one depends on has always ended. What is left is
-// to know whether a program counts on that.
+// griddepcontrol: launches follow each other here, so that a grid that this one depends on has always ended. What is
+// left is to know whether a program counts on that.
 static void wait_for_prerequisite(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
   overlap_wait(warp, mask);

@@ -77,8 +77,8 @@ LANE_OPERATION(mad_hi_s32, s32, s32, s32, s32, HIGH_PRODUCT(s64, 32) + (s64)z)
 LANE_OPERATION(mad_hi_u64, u64, u64, u64, u64, high_product_u64(x, y) + (u64)z)
 LANE_OPERATION(mad_hi_s64, s64, s64, s64, s64, high_product_s64(x, y) + (u64)z)
 
-// Division by zero is unspecified; as on an H200, the quotient and the remainder have all bits set. MIN / -1 overflows and
-// wraps to MIN, with no remainder.
+// Division by zero is unspecified; as on an H200, the quotient and the remainder have all bits set. MIN / -1 overflows
+// and wraps to MIN, with no remainder.
 LANE_OPERATION(div_u16, u16, u16, u16, u16, y ? x / y : (u16)-1)
 LANE_OPERATION(div_s16, u16, s16, s16, s16, y == 0 ? (u16)-1 : y == -1 ? 0 - (u16)x : (u16)(x / y))
 LANE_OPERATION(div_u32, u32, u32, u32, u32, y ? x / y : (u32)-1)

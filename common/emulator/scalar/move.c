@@ -1,9 +1,8 @@
 // mov, cvta, isspacep: moves, packing and unpacking, the addresses of things, clocks. PTX ISA 9.7.9.
 #include <string.h>
 
-#include "../warp/calls.h"
-#include "../warp/lanes.h"
 #include "../warp/machine.h"
+#include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "families.h"
 

@@ -1,8 +1,8 @@
 // The video instructions: arithmetic on bytes, half-words and words that are parts of 32-bit registers. PTX ISA 9.7.18.
 //
 // The scalar ones select one part of each source and compute with it. The SIMD ones, vadd2 and vadd4 for example,
-// select two half-words or four bytes from the eight bytes of b:a. What they compute fits 64 bits, so that nothing wraps
-// before it is saturated or cut to size.
+// select two half-words or four bytes from the eight bytes of b:a. What they compute fits 64 bits, so that nothing
+// wraps before it is saturated or cut to size.
 //
 // An H200 has no scalar video instructions. ptxas makes several integer instructions of each, and these depart from the
 // PTX ISA in places. The emulator computes what the H200 does; comments mark these places by "Not as the ISA says".

@@ -29,8 +29,8 @@ void descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *d) {
 
 // ---- what is wrong with it ----
 
-// What a matrix consists of: core matrices, or eight lines of a swizzled panel. Each is one piece of `unit` bytes, and two
-// distances lay them out: `outer` steps, and `inner` ones, along K.
+// What a matrix consists of: core matrices, or eight lines of a swizzled panel. Each is one piece of `unit` bytes, and
+// two distances lay them out: `outer` steps, and `inner` ones, along K.
 typedef struct Parts {
   uint32_t unit, outer_step, inner_step;
   int outer, inner;
@@ -90,8 +90,8 @@ const char *descriptor_misfit(const MatrixDescriptor *d, int rows, int row_bytes
 static DescriptorFinding fault(const char *text) { return (DescriptorFinding){HAZARD_FAULT, text}; }
 static DescriptorFinding formal(const char *text) { return (DescriptorFinding){HAZARD_FORMAL, text}; }
 
-// PTX ISA 9.7.16.5.1, "matrix base offset": 0 for a tile that starts where its swizzle pattern does, else bits 7-9 of that
-// place. A step inside the pattern's first line leaves them as they are.
+// PTX ISA 9.7.16.5.1, "matrix base offset": 0 for a tile that starts where its swizzle pattern does, else bits 7-9 of
+// that place. A step inside the pattern's first line leaves them as they are.
 static DescriptorFinding check_tile_start(const MatrixDescriptor *d) {
   if (!d->swizzle) return (DescriptorFinding){0};
   uint32_t repeat = 8 * d->swizzle, past = d->start % repeat;

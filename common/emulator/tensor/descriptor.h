@@ -29,14 +29,15 @@ void descriptor_decode(uint64_t bits, bool mn_major, MatrixDescriptor *descripto
 // Bits of an address that the swizzle changes, from bit 4 up.
 static inline uint32_t descriptor_mask(const MatrixDescriptor *d) { return d->swizzle ? d->swizzle / 16 - 1 : 0; }
 
-// The hardware's swizzle: these bits are XORed with those from bit 7 up, less the base offset. They are bits of the address
-// in shared memory, as for TMA, wherever the tile begins: tests/rules has all starts and base offsets, of an H200.
+// The hardware's swizzle: these bits are XORed with those from bit 7 up, less the base offset. They are bits of the
+// address in shared memory, as for TMA, wherever the tile begins: tests/rules has all starts and base offsets, of an
+// H200.
 static inline uint32_t descriptor_swizzled(const MatrixDescriptor *d, uint32_t address) {
   return address ^ (((address >> 7) - d->base_offset) & descriptor_mask(d)) << 4;
 }
 
-// The shared address of 16 bytes. K-major: of row mn, from k on, which counts elements of 16 bits and is a multiple of 8.
-// MN-major: of depth k, from row mn (a multiple of 8) on. Inline: it is called for each 16 bytes of each product.
+// The shared address of 16 bytes. K-major: of row mn, from k on, which counts elements of 16 bits and is a multiple of
+// 8. MN-major: of depth k, from row mn (a multiple of 8) on. Inline: it is called for each 16 bytes of each product.
 static inline uint32_t descriptor_address(const MatrixDescriptor *d, int mn, int k) {
   uint32_t row = (uint32_t)mn, depth = (uint32_t)k, address = d->start;
   if (!d->mn_major && !d->swizzle)
@@ -61,6 +62,6 @@ typedef struct DescriptorFinding {
 
 // What is wrong with a descriptor's bits, whatever the matrix.
 DescriptorFinding descriptor_check(uint64_t bits, const MatrixDescriptor *descriptor);
-// NULL, or what is wrong with a matrix of that many rows of `row_bytes` each: two parts of it share memory, or a swizzled
-// line goes on behind its end. As above.
+// NULL, or what is wrong with a matrix of that many rows of `row_bytes` each: two parts of it share memory, or a
+// swizzled line goes on behind its end. As above.
 const char *descriptor_misfit(const MatrixDescriptor *descriptor, int rows, int row_bytes);

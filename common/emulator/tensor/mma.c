@@ -8,7 +8,7 @@
 #include "../warp/operands.h"
 #include "../warp/warp.h"
 #include "families.h"
-#include "multiply.h"
+#include "product.h"
 
 // ---- execution ----
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "../warp/decoder.h"
+#include "fragment.h"
 #include "tensor_core.h"
 
 typedef enum ElementType {
@@ -72,7 +73,8 @@ typedef struct ProductOperand {
 void product_decode_a(const Product *product, ProductOperand *a, int rows, const void *packed,
                       const SparsePlaces *places);
 void product_decode_b(const Product *product, ProductOperand *b, int columns, const void *packed);
-// d, row-major with row_stride elements of d's type between rows, holds C and receives D. Without accumulate C is zeros.
+// d, row-major with row_stride elements of d's type between rows, holds C and receives D. Without accumulate C is
+// zeros.
 void product_multiply(const Product *product, const ProductOperand *a, const ProductOperand *b, void *d, int row_stride,
                       bool accumulate);
 
@@ -91,8 +93,28 @@ typedef struct ProductScratch {
 
 ProductScratch *product_scratch(void);
 
-// Their parts for integers and single bits, in product_integers.c: type is A's or B's, and pitch the bytes of a line.
+// Their parts for integers and single bits, in product.c: type is A's or B's, and pitch the bytes of a line.
 void integers_decode(const Product *product, ElementType type, ProductOperand *o, const uint8_t *packed, int pitch,
                      const SparsePlaces *places);
 void integers_multiply(const Product *product, const ProductOperand *a, const ProductOperand *b, int32_t *d,
                        int row_stride, bool accumulate);
+
+// ---- f64 ----
+
+// D = C + first * second: line i of D has the products of line i of `first` with each line of `second`. first is A and
+// second B; but the tensor core has at least 16 rows, so wmma's m8n32k16 is the product of B's columns with A's rows,
+// and a line of its C and D is a column. The fragments of inputs count elements of 16 bits.
+typedef struct Multiply {
+  Product product;  // a and b are first and second
+  int steps;        // along K, which follow each other
+  Fragment first, second, c, d;
+  Slot metadata;  // of a sparse A
+  int selector;
+} Multiply;
+
+// Executes the Multiply in inst->extra.
+Execute multiply_fragments;
+
+// The same of f64, m8n8k4 or m16n8kK: mma and wmma. The operands are lists of registers, or one of
+// them.
+DecodeResult decode_multiply_f64(Decoder *decoder, const PtxInstruction *source, int m, int k, Inst *inst);

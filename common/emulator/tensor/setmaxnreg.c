@@ -34,10 +34,10 @@ static int fitting(const unsigned threads[3], uint64_t blocks) {
   return registers > MAX_REGISTERS ? MAX_REGISTERS : (int)registers;
 }
 
-// The most that ptxas may take, 0 when it cannot tell and ignores setmaxnreg (its message C7508): from __maxnreg__(registers)
-// and from __launch_bounds__(threads, blocks) the lower one. Without either, but with a number of threads, ptxas 13.0 takes
-// one block if the kernel needs so many registers that no more fit, else it ignores setmaxnreg. The need is not in the text:
-// here it is one.
+// The most that ptxas may take, 0 when it cannot tell and ignores setmaxnreg (its message C7508): from
+// __maxnreg__(registers) and from __launch_bounds__(threads, blocks) the lower one. Without either, but with a number
+// of threads, ptxas 13.0 takes one block if the kernel needs so many registers that no more fit, else it ignores
+// setmaxnreg. The need is not in the text: here it is one.
 static int most_registers(const PtxFunction *entry) {
   const unsigned *threads = entry->required_threads[0] ? entry->required_threads : entry->max_threads;
   int most = entry->max_registers ? round_up(entry->max_registers) : 0;
@@ -46,8 +46,8 @@ static int most_registers(const PtxFunction *entry) {
   return !most || fit < most ? fit : most;
 }
 
-// Registers a thread at the start, 0 when ptxas ignores setmaxnreg. ptxas 13.0 takes no more than the largest count of a
-// setmaxnreg.inc in the kernel, if there is one.
+// Registers a thread at the start, 0 when ptxas ignores setmaxnreg. ptxas 13.0 takes no more than the largest count of
+// a setmaxnreg.inc in the kernel, if there is one.
 static int allotted(const Program *program) {
   int most = most_registers(program->functions[0].ptx), largest = program->largest_inc;
   return largest && largest < most ? largest : most;

@@ -19,8 +19,8 @@ enum { TENSOR_DEPTH = 16, TENSOR_MAX_DEPTH = 64, TENSOR_MAX_LINES = 256 };
 
 typedef enum TensorFormat { TENSOR_F16, TENSOR_BF16, TENSOR_TF32, TENSOR_E4M3, TENSOR_E5M2, TENSOR_F32 } TensorFormat;
 
-// A tile of A, whose lines are rows, or of B, whose lines are columns, of `depth` numbers each. Besides its bits, number
-// k of a line is value * 2^scale of the line, with |value| < 2. It takes 160 KiB: not for the stack.
+// A tile of A, whose lines are rows, or of B, whose lines are columns, of `depth` numbers each. Besides its bits,
+// number k of a line is value * 2^scale of the line, with |value| < 2. It takes 160 KiB: not for the stack.
 typedef struct TensorOperand {
   TensorFormat format;
   int lines, depth;

@@ -22,8 +22,8 @@ typedef struct Warpgroup {
 } Warpgroup;
 
 Warp *warpgroup_warp(const Warp *warp, int index);
-// The turn of a number, which the warp is about to execute; *first: before the others. NULL after a report: it is another
-// instruction than theirs, or there is no warpgroup.
+// The turn of a number, which the warp is about to execute; *first: before the others. NULL after a report: it is
+// another instruction than theirs, or there is no warpgroup.
 WarpgroupTurn *warpgroup_turn(Warp *warp, const Inst *inst, uint32_t number, bool *first);
 // The turn of a number that was executed.
 WarpgroupTurn *warpgroup_past_turn(const Warp *warp, uint32_t number);
@@ -38,6 +38,6 @@ void warpgroup_learn(Warp *warp, Mask mask, uint32_t after, uint32_t number);
 
 // The last lanes of a warp exit: reports a wgmma that others of its warpgroup have executed and it has not.
 void wgmma_check_exit(const Warp *warp);
-// Nothing in the cluster moves: when a warp waits for a wgmma that others of its warpgroup never execute, reports that, and
-// returns true.
+// Nothing in the cluster moves: when a warp waits for a wgmma that others of its warpgroup never execute, reports that,
+// and returns true.
 bool wgmma_explain_deadlock(const Cluster *cluster);

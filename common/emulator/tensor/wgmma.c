@@ -31,8 +31,8 @@ typedef struct WgmmaWork {
 
 // ---- where a register's elements are in D and A, PTX ISA figures "WGMMA .m64nNk16 register fragment layout" ----
 
-// A pair is two neighbours of a row: of fp32 in registers 2 p and 2 p + 1 of a lane, of fp16 in register p. Returns where a
-// lane's is in a matrix of rows of MAX_N: the row (in the warp's 16) times MAX_N, plus the column.
+// A pair is two neighbours of a row: of fp32 in registers 2 p and 2 p + 1 of a lane, of fp16 in register p. Returns
+// where a lane's is in a matrix of rows of MAX_N: the row (in the warp's 16) times MAX_N, plus the column.
 ALWAYS_INLINE int pair_place(int pair, int lane) {
   return (lane / 4 + 8 * (pair % 2)) * MAX_N + 8 * (pair / 2) + 2 * (lane % 4);
 }
@@ -191,8 +191,8 @@ static bool decode_operand(Warp *warp, const Inst *inst, const char *which, uint
   return true;
 }
 
-// The descriptor in a slot, the same in all lanes and all warps, is that of the turn's operand 0 (A) or 1 (B). False after
-// a report.
+// The descriptor in a slot, the same in all lanes and all warps, is that of the turn's operand 0 (A) or 1 (B). False
+// after a report.
 static bool take_operand(Warp *warp, const Inst *inst, WarpgroupTurn *turn, bool first, int operand) {
   static const char *const names[] = {"A", "B"};
   const WgmmaPlan *plan = inst->extra;
@@ -242,7 +242,8 @@ static AsyncOp *find_wgmma(Warp *warp, uint32_t number) {
 }
 
 // The last of the four warps has executed the turn: as far as races go, its operation now reads A and B, after what all
-// four warps know of. For each warp's own rows of A it is formal if only that warp knows, and for B if one of the four does.
+// four warps know of. For each warp's own rows of A it is formal if only that warp knows, and for B if one of the four
+// does.
 static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   const WgmmaPlan *plan = op->inst->extra;
   Cluster *cluster = op->warp->block->cluster;
@@ -281,8 +282,8 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   clocks_release(common);
 }
 
-// A fence must stand between any use of an accumulator or a register of A by another instruction and its use here; the metadata
-// of a sparse A needs none. PTX ISA 9.7.16.7.1.
+// A fence must stand between any use of an accumulator or a register of A by another instruction and its use here; the
+// metadata of a sparse A needs none. PTX ISA 9.7.16.7.1.
 static void check_fence(Warp *warp, const Inst *inst, const WgmmaPlan *plan) {
   const WgmmaState *state = warp->wgmma;
   int touched = 0;
@@ -346,8 +347,8 @@ static void name_registers(AsyncOp *op, const Inst *inst, const WgmmaPlan *plan)
   }
 }
 
-// A warp's part of the instruction: its rows of A, and a quarter of the B that serves all four. An H200's shared memory is
-// busy for so many bytes, A's and B's once for the warpgroup: notes/counters.md.
+// A warp's part of the instruction: its rows of A, and a quarter of the B that serves all four. An H200's shared memory
+// is busy for so many bytes, A's and B's once for the warpgroup: notes/counters.md.
 static void count_wgmma(Warp *warp, const Inst *inst) {
   const WgmmaPlan *plan = inst->extra;
   InstCounts *counts = warp_counts(warp, inst);
@@ -411,8 +412,8 @@ static void execute_wgmma_fence(Warp *warp, const Inst *inst, Mask mask) {
   wgmma_state(warp)->fences++;
 }
 
-// Under a seed some operations are performed early, in order: any moment between issue and wait is legal. An H200's product
-// does not begin before all four warps have executed it (tests/rules).
+// Under a seed some operations are performed early, in order: any moment between issue and wait is legal. An H200's
+// product does not begin before all four warps have executed it (tests/rules).
 static void perform_some(Warp *warp, GroupQueue *queue) {
   Cluster *cluster = warp->block->cluster;
   if (!warp_launch(warp)->schedule || queue->count == 0) return;

@@ -79,8 +79,8 @@ static bool wgmma_options_fit(const PtxInstruction *source, ElementType a) {
   return !ptx_has(source, "satfinite") || (element_is_integer(a) && !bits);
 }
 
-// The operands after the matrices: metadata and selector of a sparse A, scale-d, and of floating-point numbers the signs
-// of A and B, of 16-bit ones which of those in shared memory are MN-major.
+// The operands after the matrices: metadata and selector of a sparse A, scale-d, and of floating-point numbers the
+// signs of A and B, of 16-bit ones which of those in shared memory are MN-major.
 static bool decode_rest(Decoder *decoder, const PtxInstruction *source, WgmmaPlan *plan) {
   Product *product = &plan->product;
   const PtxOperand *operand = &source->operands[3];

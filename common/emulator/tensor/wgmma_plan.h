@@ -3,8 +3,8 @@
 
 #include "product.h"
 
-// Whatever the type, a row of A has 32 bytes, and a column of B as many or, when A is sparse, twice that. A line of it is
-// cut into units of 16 bytes; the descriptor counts elements of 16 bits.
+// Whatever the type, a row of A has 32 bytes, and a column of B as many or, when A is sparse, twice that. A line of it
+// is cut into units of 16 bytes; the descriptor counts elements of 16 bits.
 enum { ROWS = 64, WARP_ROWS = 16, A_BYTES = 32, MAX_B_BYTES = 64, UNIT = 8, MAX_N = 256, MAX_ACCUMULATORS = 128 };
 
 typedef struct WgmmaPlan {

@@ -84,8 +84,8 @@ static void report_in_flight(Warp *warp, const Inst *inst, Mask mask, bool writt
 }
 
 // A register gets a constant. That is no use that needs a fence of its own: where the fence stood in the source it may
-// stand before the mov here. But what used the register before, in the source, came before the constant and so before the
-// fence: when there is no fence after it, there was none.
+// stand before the mov here. But what used the register before, in the source, came before the constant and so before
+// the fence: when there is no fence after it, there was none.
 static void hold_constant(const WgmmaState *state, RegisterName *name) {
   bool unfenced = name->used == state->fences + 1;
   *name = (RegisterName){.used = name->used, .touched = unfenced ? name->used : 0, .constant = true};

@@ -8,7 +8,7 @@
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "families.h"
-#include "multiply.h"
+#include "product.h"
 
 enum { POINTER_ALIGNMENT = 32, PITCH_ALIGNMENT = 16 };
 
@@ -320,7 +320,8 @@ static DecodeResult decode_wmma_transfer(Decoder *decoder, const PtxInstruction 
   return decode_address_plan(decoder, source, &source->operands[is_load], move->space, &move->address);
 }
 
-// Which of D's, A's, B's and C's types an instruction names: f16 inputs are not written, D and C then follow each other.
+// Which of D's, A's, B's and C's types an instruction names: f16 inputs are not written, D and C then follow each
+// other.
 static bool multiply_types(const PtxInstruction *source, ElementType types[4]) {
   int count = element_types(source, types);
   if (count == 2) {

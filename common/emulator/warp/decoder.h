@@ -18,7 +18,7 @@ enum { KNOWN_ROWS = 256 };
 
 struct Decoder {
   Program *program;
-  PtxModule *module;  // whose bodies are parsed as they are needed
+  PtxModule *module;   // whose bodies are parsed as they are needed
   Function *function;  // being decoded
   const Place *variables;
   int variable_count;
@@ -36,7 +36,8 @@ struct Decoder {
 
 // Memory that lives as long as the program, zeroed.
 void *decoder_allocate(Decoder *decoder, size_t size);
-// Reports a decode error at the instruction's line: "mad.lo.f16: ...". Always returns DECODE_FAILED. Only the first is kept.
+// Reports a decode error at the instruction's line: "mad.lo.f16: ...". Always returns DECODE_FAILED. Only the first is
+// kept.
 DecodeResult decoder_error(Decoder *decoder, const PtxInstruction *source, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 // Checks the operand count: false after decoder_error when it is not between low and high.

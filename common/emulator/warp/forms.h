@@ -37,18 +37,20 @@ typedef struct Form {
   Execute *rounded;      // by software, the roundings of .rnd other than to nearest, with all options: form_rounding()
 } Form;
 
-// Lines of a table: a form without options; one with .ftz, .sat and .rnd, which have handlers of their own; one whose handler
-// reads the flags itself.
-// clang-format off
-#define FORM(syntax, operands, handler) {syntax, operands, {handler}, NULL, NULL}
-#define FORM_WITH_FTZ(syntax, operands, handler) {syntax, operands, {handler, handler##_ftz}, NULL, NULL}
-#define FORM_WITH_RND(syntax, operands, handler) {syntax, operands, {handler}, NULL, handler##_rnd}
-#define FORM_WITH_RND_FTZ(syntax, operands, handler) \
-  {syntax, operands, {handler, handler##_ftz}, NULL, handler##_rnd}
-#define FORM_WITH_RND_FTZ_SAT(syntax, operands, handler) \
-  {syntax, operands, {handler, handler##_ftz, handler##_sat, handler##_ftz_sat}, NULL, handler##_rnd}
-#define FORM_WITH_FLAGS(syntax, operands, handler, plan) \
-  {syntax, operands, {handler, handler, handler, handler}, plan, NULL}
+// Lines of a table: a form without options; one with .ftz, .sat and .rnd, which have handlers of their own; one whose
+// handler reads the flags itself. clang-format off
+#define FORM(syntax, operands, handler)                                                                                \
+  { syntax, operands, {handler}, NULL, NULL }
+#define FORM_WITH_FTZ(syntax, operands, handler)                                                                       \
+  { syntax, operands, {handler, handler##_ftz}, NULL, NULL }
+#define FORM_WITH_RND(syntax, operands, handler)                                                                       \
+  { syntax, operands, {handler}, NULL, handler##_rnd }
+#define FORM_WITH_RND_FTZ(syntax, operands, handler)                                                                   \
+  { syntax, operands, {handler, handler##_ftz}, NULL, handler##_rnd }
+#define FORM_WITH_RND_FTZ_SAT(syntax, operands, handler)                                                               \
+  { syntax, operands, {handler, handler##_ftz, handler##_sat, handler##_ftz_sat}, NULL, handler##_rnd }
+#define FORM_WITH_FLAGS(syntax, operands, handler, plan)                                                               \
+  { syntax, operands, {handler, handler, handler, handler}, plan, NULL }
 // clang-format on
 
 // The form of a table that an instruction has, and which of its options.

@@ -39,9 +39,10 @@ static void *extend_heap(size_t size) {
   return room;
 }
 
-// glibc extends a thread's heap page by page, returns pages to the system when a block ends, and maps large allocations one
-// by one. That was a third of the time of a small launch. Here the heap becomes as large as glibc lets a thread's be, 64
-// MiB, and stays so. The system provides its pages when they are first used. Under ASan mallopt fails, and nothing is done.
+// glibc extends a thread's heap page by page, returns pages to the system when a block ends, and maps large allocations
+// one by one. That was a third of the time of a small launch. Here the heap becomes as large as glibc lets a thread's
+// be, 64 MiB, and stays so. The system provides its pages when they are first used. Under ASan mallopt fails, and
+// nothing is done.
 void host_prepare(void) {
   enum { LARGEST = 32 << 20, ROOM = 30 << 20 };  // glibc refuses a threshold above LARGEST
   if (!mallopt(M_MMAP_THRESHOLD, LARGEST) || !mallopt(M_TRIM_THRESHOLD, INT32_MAX)) return;

@@ -60,9 +60,9 @@ typedef struct Instruction {
   bool in_warp_order;  // shared memory serves it, and a store of the same warp, in the program's order: tests/rules
   bool calls;          // it calls a function
   bool uses_stack;     // that of alloca
-  bool skipped;        // while a hang is explained, and warps are only followed: run/foresee.c
-  int mufu;    // MUFU instructions that ptxas makes of it
-  int target;  // the oldest that has it; 0: all. What its modifiers need is in run/target.c
+  bool skipped;        // while a hang is explained, and warps are only followed: run/stuck.c
+  int mufu;            // MUFU instructions that ptxas makes of it
+  int target;          // the oldest that has it; 0: all. What its modifiers need is in run/target.c
 } Instruction;
 
 static inline bool is_asynchronous_copy(const Instruction *row) {

@@ -5,16 +5,18 @@
 // operations) they own: here are only pointers to it.
 #pragma once
 
+#include <stdint.h>
+
+#include "host_memory.h"
 #include "program.h"
-#include "usage.h"
 
 typedef struct Block Block;
 typedef struct Cluster Cluster;
 typedef struct Launch Launch;
 typedef struct Worker Worker;
 
-// Where generic addresses point. Shared addresses inside a window are those of shared::cluster: the block's rank plus one
-// above bit 24, or zero for the block's own; the hardware's layout differs, and no program may depend on it.
+// Where generic addresses point. Shared addresses inside a window are those of shared::cluster: the block's rank plus
+// one above bit 24, or zero for the block's own; the hardware's layout differs, and no program may depend on it.
 #define LOCAL_WINDOW 0x100000000000ull
 #define SHARED_WINDOW 0x200000000000ull
 #define PARAM_WINDOW 0x300000000000ull
@@ -23,8 +25,8 @@ typedef struct Worker Worker;
 #define WINDOW_MASK 0xffffffffull
 // The first bytes of shared memory belong to the system, as on the hardware; so no variable has address 0.
 #define SHARED_BASE 1024u
-// Of these the last are for a program that asks for them by %reserved_smem_offset_1: cooperative_groups keeps the barriers
-// of tiles of several warps in 288 bytes there.
+// Of these the last are for a program that asks for them by %reserved_smem_offset_1: cooperative_groups keeps the
+// barriers of tiles of several warps in 288 bytes there.
 #define RESERVED_SHARED 512u
 #define SHARED_RANK_SHIFT 24
 
@@ -150,7 +152,7 @@ struct Block {
   struct Clocks *ended;   // what its threads that have exited knew, in a cluster of several blocks
   // As Cluster has them: what relaxed arrivals hand on to the block alone.
   struct Clocks *barrier_joined, *barrier_completed;
-  struct MapFences *map_fences;  // of tensor maps in global memory: map_fences.h; NULL before the first
+  struct MapFences *map_fences;  // of tensor maps in global memory: tensor_map_edit.h; NULL before the first
   Barrier barriers[BARRIERS];
   struct Warpgroup *warpgroups[MAX_WARPGROUPS];  // what its warpgroups have executed together: warpgroup.h
 };
@@ -243,9 +245,29 @@ static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluste
 // The thread's index in its cluster, which is how the race check names threads.
 static inline uint32_t warp_thread(const Warp *warp, int lane) { return warp->first_thread + (uint32_t)lane; }
 
+// Of warp.c.
+
 // The next 64 bits of a generator.
 uint64_t random_next(uint64_t *state);
 // Those of the cluster's schedule.
 uint64_t cluster_random(Cluster *cluster);
 // The index of the block with that rank in a cluster.
 void cluster_block_index(const Launch *launch, uint32_t cluster, int rank, unsigned index[3]);
+
+// ---- calls of functions ----
+
+// A lane's way back from the calls it is in.
+typedef struct Binding Binding;  // control.c
+
+typedef struct CallFrame {
+  uint32_t back;  // the instruction behind the call
+  const Binding *binding;
+  uint64_t stack;  // alloca's pointer of this lane
+  uint8_t *saved;  // the callee's registers of this lane, when it was entered again before it returned
+} CallFrame;
+
+typedef struct CallStack {
+  CallFrame *frames;
+  int depth, capacity;
+  uint64_t local_base;  // where the running function's .local variables begin
+} CallStack;

@@ -38,7 +38,7 @@ struct Inst {
   bool leader;        // a label or the end of a branch stands before it: divergent groups may meet here
   uint8_t control;    // Control: how execution goes on
   uint8_t converge;   // Converge: which lanes must be here together
-  uint32_t priority;  // of divergent groups the one at the lowest priority runs first: cfg.c
+  uint32_t priority;  // of divergent groups the one at the lowest priority runs first: run/decode.c
   uint8_t type;       // PtxType it works on
   uint8_t size;       // of a memory access: bytes per element, 0 for copies and the like
   uint32_t flags;     // meaning belongs to the family
@@ -52,7 +52,7 @@ struct Inst {
   const PtxInstruction *source;
 };
 
-// Where execution goes after an instruction; what cfg.c needs to know of it.
+// Where execution goes after an instruction; what run/decode.c needs to know of it.
 typedef enum Control {
   CONTROL_NEXT,
   CONTROL_BRANCH,  // to the instruction at index `immediate`; or on, when guarded
@@ -90,7 +90,7 @@ typedef struct Constant {
 typedef struct Special {
   Slot slot;
   int size;
-  int id;         // SpecialRegister, special.c
+  int id;         // SpecialRegister, operands.c
   int component;  // 0 to 2
 } Special;
 
@@ -159,7 +159,8 @@ static inline const Touch *touches_of(const Program *program, const Inst *inst) 
 // Memory that lives as long as the program, zeroed.
 void *program_allocate(Program *program, size_t size);
 void program_free(Program *program);
-// The instructions that may follow one: fills in the first `most` of them, and returns how many. A call's is the one behind it.
+// The instructions that may follow one: fills in the first `most` of them, and returns how many. A call's is the one
+// behind it.
 uint32_t program_successors(const Program *program, uint32_t pc, uint32_t most, uint32_t *list);
 // The function that an operand names, if this program has it, or NULL.
 Function *program_function(const Program *program, const PtxOperand *operand);

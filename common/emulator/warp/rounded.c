@@ -87,8 +87,8 @@ static Exact difference(Exact x, Exact y) {
   return (Exact){x.negative, x.exponent, x.high - y.high - (x.low < y.low), x.low - y.low};
 }
 
-// Of normalised numbers of which one has no more than 106 bits and the other one no more than 53. The smaller one loses bits
-// only where it is too small for the larger one's highest bits to cancel.
+// Of normalised numbers of which one has no more than 106 bits and the other one no more than 53. The smaller one loses
+// bits only where it is too small for the larger one's highest bits to cancel.
 static Exact exact_sum(Exact x, Exact y) {
   if (!(y.high | y.low)) return x;
   if (!(x.high | x.low)) return y;
@@ -128,8 +128,8 @@ f64 rounded_multiply(f64 x, f64 y, Rounding rounding) {
   return rounded_fma(x, y, signbit(x) == signbit(y) ? 0.0 : -0.0, rounding);
 }
 
-// The quotient and the root of significands come from the host, rounded to nearest; then the remainder, which is a number
-// of f64, tells on which side of it the exact one lies. One unit far below their 53 bits stands for the rest.
+// The quotient and the root of significands come from the host, rounded to nearest; then the remainder, which is a
+// number of f64, tells on which side of it the exact one lies. One unit far below their 53 bits stands for the rest.
 static Exact beside(f64 nearest, f64 remainder, int exponent) {
   u64 bits = (u64)nearest;
   return (Exact){false, exponent, bits - (remainder < 0), remainder > 0};

@@ -1,5 +1,5 @@
-// Rounding toward zero, down and up: in the host's modes, or by software on hosts whose fesetround does nothing, such as
-// WebAssembly. To nearest, every host's arithmetic is IEEE 754's.
+// Rounding toward zero, down and up: in the host's modes, or by software on hosts whose fesetround does nothing, such
+// as WebAssembly. To nearest, every host's arithmetic is IEEE 754's.
 #pragma once
 
 #include "forms.h"

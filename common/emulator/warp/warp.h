@@ -8,10 +8,12 @@ void warp_start(Warp *warp, uint32_t pc);
 bool warp_ready(const Warp *warp);
 // The running group polled in vain: nothing it could do helps until something in the cluster changes.
 void warp_idle(Warp *warp);
-// Polled: an instruction of the running group has found this, at the address its first lane has. Idle, when it found the same before and nothing has changed.
+// Polled: an instruction of the running group has found this, at the address its first lane has. Idle, when it found
+// the same before and nothing has changed.
 void warp_poll(Warp *warp, const Inst *inst, uint64_t address, uint64_t found);
-// The same in global memory. When it has found something new, clusters that wait may find it too, and do so before this one
-// goes on: else they would learn at once of all that it does until it waits next, and a barrier missing there would not show.
+// The same in global memory. When it has found something new, clusters that wait may find it too, and do so before this
+// one goes on: else they would learn at once of all that it does until it waits next, and a barrier missing there would
+// not show.
 void warp_poll_global(Warp *warp, const Inst *inst, uint64_t address, uint64_t found);
 // Lanes of mask, which are all or some of the running group, go to pc.
 void warp_jump(Warp *warp, Mask mask, uint32_t pc);

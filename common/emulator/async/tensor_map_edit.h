@@ -1,7 +1,7 @@
-// Tensor maps in global memory. The GPU keeps copies of maps that it has used, and a write through the generic proxy does not
-// reach them: fence.proxy.tensormap::generic.acquire makes a block read a map afresh. PTX ISA 9.7.13.4; CUDA C++ programming
-// guide, "Using TMA to transfer multi-dimensional arrays": a map in global memory "requires a fence in each thread block before
-// any thread in the block uses the updated tensor map". Parameters and constants need none.
+// Tensor maps in global memory. The GPU keeps copies of maps that it has used, and a write through the generic proxy
+// does not reach them: fence.proxy.tensormap::generic.acquire makes a block read a map afresh. PTX ISA 9.7.13.4; CUDA
+// C++ programming guide, "Using TMA to transfer multi-dimensional arrays": a map in global memory "requires a fence in
+// each thread block before any thread in the block uses the updated tensor map". Parameters and constants need none.
 #pragma once
 
 #include "../memory/memory.h"
