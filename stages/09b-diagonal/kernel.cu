@@ -94,4 +94,4 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : ConsumerBase<Consumer<HEA
   }
 };
 
-#include "entry_points.h"
+#include "../shared/entry_points.h"

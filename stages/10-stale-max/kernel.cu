@@ -181,7 +181,7 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
   }
 };
 
-#include "../09b-diagonal/entry_points.h"
+#include "../shared/entry_points.h"
 WITH_LSE(attention_64_lse, 64, false)
 WITH_LSE(attention_64_causal_lse, 64, true)
 WITH_LSE(attention_128_lse, 128, false)

@@ -31,4 +31,4 @@
 
 template <int HEAD_DIM, bool CAUSAL> struct Consumer : ExactMax<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {};
 
-#include "../09b-diagonal/entry_points.h"
+#include "../shared/entry_points.h"

@@ -31,4 +31,4 @@
 
 #include "consumer.h"
 
-#include "../09b-diagonal/entry_points.h"
+#include "../shared/entry_points.h"

@@ -154,4 +154,4 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
   }
 };
 
-#include "../09b-diagonal/entry_points.h"
+#include "../shared/entry_points.h"

@@ -42,7 +42,7 @@
 #include "run_pass.h"
 
 // The harness's forward pass, made of the parts above. Its kernels must be in this module, because a stage has one.
-#include "forward.h"
+#include "../shared/forward_pass.h"
 
 // ---- the entry points ----
 

@@ -67,7 +67,7 @@ static bool launch_pass(Device *device, const Attention *a, const char *name, co
   return device_launch(device, &pass);
 }
 
-// forward.h's kernel. Its output is O, not multiplied by scale, and it uses the first tensor of own and of out.
+// forward_pass.h's kernel. Its output is O, not multiplied by scale, and it uses the first tensor of own and of out.
 static bool forward(Device *device, const Attention *a) {
   Problem problem = describe(a);
   Tensors tensors;

@@ -19,7 +19,7 @@ __device__ Work find_work(const Problem &problem, unsigned number) {
 }
 
 // One pass, for one block's own tile. Part is what a warpgroup does: a Warpgroup, or what derives from it and replaces
-// some of its functions, as forward.h's Forward. `more` is what its kernel has besides, for own_tile and start.
+// some of its functions, as forward_pass.h's Forward. `more` is what its kernel has besides, for own_tile and start.
 //
 // Grid: own tiles, head after head. Block: 256.
 template <int HEAD_DIM, Pass PASS, bool CAUSAL, class Part = Warpgroup<HEAD_DIM, PASS, CAUSAL>, class... More>

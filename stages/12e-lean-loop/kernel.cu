@@ -25,7 +25,7 @@
 #include "../12-backward/run_pass.h"
 
 // The harness's forward pass, made of the parts above. Its kernels must be in this module, because a stage has one.
-#include "../12-backward/forward.h"
+#include "../shared/forward_pass.h"
 
 #include "../12b-one-pass/one_pass.h"
 

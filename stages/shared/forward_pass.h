@@ -1,4 +1,4 @@
-// The forward pass, which the harness runs before the backward pass and does not time: O, and the log-sum-exp of each
+// The forward pass, which the harness runs before stages 12 to 12e and does not time: O, and the log-sum-exp of each
 // query. It goes through the tiles as the pass over queries does, with the online softmax of stage 02. own[1], which is
 // dO there, is Q once more: loaded and not used.
 //

@@ -1,4 +1,4 @@
-// The kernels of stages 09b and 10: a producer, and kernel.cu's Consumer. Stage 10 has another Part, which stores more.
+// The kernels of stages 09b to 11d: a producer, and kernel.cu's Consumer. Stage 10 has another Part, which stores more.
 #pragma once
 
 template <int HEAD_DIM, bool CAUSAL, class Part = Consumer<HEAD_DIM, CAUSAL>>
