@@ -167,21 +167,6 @@ static bool plane_covers(Clocks *clocks, ClockPlane which) {
                  (size_t)clocks->count * sizeof(uint32_t));
 }
 
-// Adds what is known of the cluster of `from`, which is another one, with what its fences have covered.
-static void merge_as_import(Clocks *into, Clocks *from) {
-  Import import = {.cluster = from->cluster, .clocks = clocks_as_import(from, CLOCK_KNOWN)};
-  for (Strength s = STRONG_CTA; s < SCOPES && import.clocks; s++) {
-    ClockPlane which = plane_of_scope(s);
-    if ((int)which >= from->planes) continue;
-    bool all = plane_covers(from, which);
-    if (all) clocks_retain(import.clocks);
-    import.fenced[s] = all ? import.clocks : clocks_as_import(from, which);
-  }
-  if (import.clocks) clocks_merge_import(into, &import);
-  clocks_release(import.clocks);
-  for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(import.fenced[s]);
-}
-
 // Of an import that turns out to be of the own cluster.
 static void merge_home(Clocks *into, const Import *import) {
   clocks_merge_array(into, import->clocks);
@@ -190,6 +175,24 @@ static void merge_home(Clocks *into, const Import *import) {
     uint32_t *covered = clocks_plane(into, plane_of_scope(s));
     for (int i = 0; i < into->count; i++) covered[i] = later_clock(covered[i], import->fenced[s]->clock[i]);
   }
+}
+
+// Adds what a cluster has released of another one, or of the own one, with fences of .gpu scope. It counts as covered.
+static void merge_released(Clocks *into, uint32_t cluster, Clocks *fenced) {
+  const Import import = {cluster, fenced, {[STRONG_CTA] = fenced, [STRONG_CLUSTER] = fenced, [STRONG_GPU] = fenced}};
+  if (fenced && cluster == into->cluster)
+    merge_home(into, &import);
+  else if (fenced)
+    clocks_merge_import(into, &import);
+}
+
+// Adds what another cluster has released: an atomic continues it.
+static void merge_foreign(Clocks *into, const Clocks *from) {
+  Clocks *fenced = clocks_as_import(from, CLOCK_FENCED_GPU);
+  merge_released(into, from->cluster, fenced);
+  clocks_release(fenced);
+  for (int i = 0; i < from->import_count; i++)
+    merge_released(into, from->imports[i].cluster, from->imports[i].fenced[STRONG_GPU]);
 }
 
 // ---- what is known together ----
@@ -242,19 +245,15 @@ void clocks_add_observed(Clocks *into, Strength scope, Clocks *more) {
   clocks_replace(held, all);
 }
 
-// Adds everything that `from` knows to `into`, which has no other holder yet.
+// Adds everything that `from` knows to `into`, which has no other holder yet; of another cluster's what it hands on.
 void clocks_merge(Clocks *into, Clocks *from) {
-  if (from->cluster == into->cluster) {
-    clocks_merge_array(into, from);
-    for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_add_observed(into, s, from->observed[s]);
-  } else {
-    merge_as_import(into, from);
+  if (from->cluster != into->cluster) {
+    merge_foreign(into, from);
+    return;
   }
-  for (int i = 0; i < from->import_count; i++)
-    if (from->imports[i].cluster == into->cluster)
-      merge_home(into, &from->imports[i]);
-    else
-      clocks_merge_import(into, &from->imports[i]);
+  clocks_merge_array(into, from);
+  for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_add_observed(into, s, from->observed[s]);
+  for (int i = 0; i < from->import_count; i++) clocks_merge_import(into, &from->imports[i]);
 }
 
 // A new reference to what a and b know together.

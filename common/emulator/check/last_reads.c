@@ -3,16 +3,33 @@
 
 #include "hazard.h"
 
-// Whether b remembers nothing that a does not: the same lanes of the same warp, no later.
-static bool covers(const ReadNode *a, const ReadNode *b) {
-  return a->warp == b->warp && (b->mask & ~a->mask) == 0 && b->clock <= a->clock && a->strength <= b->strength;
+// Whether all writes that need no order with the actor's read, because both are strong, need none with a read of the
+// strength, by the instruction at pc, of that warp or agent.
+static bool is_no_stronger(const Actor *actor, Strength strength, uint32_t pc, uint32_t warp) {
+  if (actor->strength == WEAK) return true;
+  uint32_t block_warps = (uint32_t)(actor->cluster->lane_count / actor->cluster->block_count) / LANES;
+  bool same_block = warp / block_warps == actor->thread / LANES / block_warps;
+  return actor->strength <= strength && same_block && actor_same_size(actor, pc);
 }
 
-// Whether lanes of a warp, or an agent, that read at the clock and with the strength come before the reads of the actor
-// and the lanes after it, one a turn.
-static bool superseded(const Actor *actor, int turns, uint32_t warp, Mask mask, uint32_t clock, Strength strength) {
+// Whether an entry for the actor's read remembers all that the node does: the same lanes of the same warp, no earlier.
+static bool covers(const Actor *actor, const ReadNode *entry, const ReadNode *node) {
+  return entry->warp == node->warp && (node->mask & ~entry->mask) == 0 && node->clock <= entry->clock &&
+         is_no_stronger(actor, (Strength)node->strength, node->pc, node->warp);
+}
+
+// Whether the node at the entry's clock remembers all that an entry for the actor's read would.
+static bool is_covered(const Actor *actor, const ReadNode *entry, const ReadNode *node) {
+  return entry->warp == node->warp && (entry->mask & ~node->mask) == 0 && node->clock == entry->clock &&
+         (node->strength == WEAK || (node->strength <= entry->strength && actor_same_size(actor, node->pc)));
+}
+
+// Whether lanes of a warp, or an agent, that have read at the clock come before the reads of the actor and the lanes
+// after it, one a turn, which can stand for them.
+static bool superseded(const Actor *actor, int turns, uint32_t warp, Mask mask, uint32_t clock, uint32_t pc,
+                       Strength strength) {
   uint32_t lanes = (uint32_t)actor->cluster->lane_count;
-  if (actor->strength > strength || (actor->thread >= lanes && warp * LANES < lanes)) return false;
+  if (!is_no_stronger(actor, strength, pc, warp) || (actor->thread >= lanes && warp * LANES < lanes)) return false;
   return actors_know(actor, turns, warp * LANES, mask, clock);
 }
 
@@ -47,9 +64,9 @@ static uint32_t add_entry(ReadSets *sets, uint32_t set, unsigned turn, int turns
   uint32_t rest = set, below = set;  // what stands below that one is the chain that it was
   for (; rest && count < 64; rest = read_sets_node(sets, rest)->parent) {
     const ReadNode *node = read_sets_node(sets, rest);
-    if (covers(node, entry) && node->clock == entry->clock) return set;
-    if (covers(entry, node) || superseded(actor, turns, node->warp, turned_all(node->mask, turn, turns), node->clock,
-                                          (Strength)node->strength)) {
+    if (is_covered(actor, entry, node)) return set;
+    if (covers(actor, entry, node) || superseded(actor, turns, node->warp, turned_all(node->mask, turn, turns),
+                                                 node->clock, node->pc, (Strength)node->strength)) {
       *dropped = true;
       above = count;
       below = node->parent;
@@ -92,7 +109,8 @@ static bool only_superseded(const Actor *actor, Epoch read) {
   const EpochLayout *layout = actor->layout;
   if (!(read & EPOCH_KERNEL) || read & EPOCH_SET) return false;
   uint32_t thread = epoch_thread(layout, read);
-  return superseded(actor, 1, thread / LANES, 1u << thread % LANES, epoch_clock(layout, read), epoch_strength(read));
+  return superseded(actor, 1, thread / LANES, 1u << thread % LANES, epoch_clock(layout, read), epoch_pc(layout, read),
+                    epoch_strength(read));
 }
 
 Epoch last_reads_add(const Actor *actor, Mask mask, Epoch read, unsigned step, int turns) {
@@ -127,7 +145,8 @@ Epoch last_reads_with(const Actor *actor, Mask mask, Epoch read) {
   const EpochLayout *layout = cluster->launch->epochs;
   Epoch own = actor_epoch(actor);
   bool single = (mask & (mask - 1)) == 0;
-  bool own_before = (read & layout->identity_mask) == actor->identity && actor->strength <= epoch_strength(read);
+  bool own_before = (read & layout->identity_mask) == actor->identity &&
+                    is_no_stronger(actor, epoch_strength(read), epoch_pc(layout, read), actor->thread / LANES);
   if (single && (read == EPOCH_NONE || own_before)) return own;
   if (only_superseded(actor, read)) read = EPOCH_NONE;
   if (single && read == EPOCH_NONE) return own;

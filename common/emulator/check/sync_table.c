@@ -195,9 +195,11 @@ static Clocks *released_by(Warp *warp, int lane, MemoryOrder order, Strength sco
   return all;
 }
 
-// A new reference to what of that a write of the scope releases to other blocks, and to its own in a cluster of one.
-static Clocks *for_all_blocks(const Cluster *cluster, Clocks *released, Strength scope) {
-  if (!released || (has_several_blocks(cluster) && scope == STRONG_CTA)) return NULL;
+// A new reference to what of that other blocks learn, and the own one in a cluster of one. The scope of the write
+// itself is no matter: who reads it from outside that races with it, or has found an atomic of a wider scope that
+// continues it.
+static Clocks *for_all_blocks(const Cluster *cluster, Clocks *released) {
+  if (!released) return NULL;
   if (has_several_blocks(cluster) && !clocks_covered(released, CLOCK_FENCED_CLUSTER))
     return clocks_fenced_part(released, CLOCK_FENCED_CLUSTER);
   clocks_retain(released);
@@ -212,13 +214,12 @@ void sync_load(SyncTable *table, const Elements *elements, Warp *warp, int lane,
 }
 
 // Of a place where nothing was ever released the table has no entry.
-static void store_released(SyncTable *table, const void *place, size_t size, const Warp *warp, Clocks *released,
-                           Strength scope) {
+static void store_released(SyncTable *table, const void *place, size_t size, const Warp *warp, Clocks *released) {
   const Cluster *cluster = warp->block->cluster;
   bool was_any = table->count && sync_slot(table, place, ALL_BLOCKS)->place;
   if (!released && !was_any) return;
   uint32_t sequence = was_any ? sync_slot(table, place, ALL_BLOCKS)->sequence + 1 : 0;
-  set_released(table, place, size, ALL_BLOCKS, sequence, for_all_blocks(cluster, released, scope));
+  set_released(table, place, size, ALL_BLOCKS, sequence, for_all_blocks(cluster, released));
   if (released && has_several_blocks(cluster)) {
     clocks_retain(released);
     set_released(table, place, size, block_of(warp), sequence, released);
@@ -230,7 +231,7 @@ void sync_store(SyncTable *table, const Elements *elements, Warp *warp, int lane
   Clocks *released = released_by(warp, lane, order, scope);
   pthread_mutex_lock(&table->lock);
   for (int e = 0; e < elements->count; e++)
-    store_released(table, element_place(elements, e), elements->size, warp, released, scope);
+    store_released(table, element_place(elements, e), elements->size, warp, released);
   clocks_release(released);
   pthread_mutex_unlock(&table->lock);
 }
@@ -262,6 +263,15 @@ static void add_released(SyncTable *table, const Elements *elements, uint32_t bl
   }
 }
 
+// An atomic that releases nothing ends what others of another size have released there.
+static void end_other_sizes(SyncTable *table, const Elements *elements, const Warp *warp) {
+  for (int e = 0; e < elements->count && table->count; e++) {
+    const void *place = element_place(elements, e);
+    const SyncEntry *entry = sync_slot(table, place, ALL_BLOCKS);
+    if (entry->place && entry->size != elements->size) store_released(table, place, elements->size, warp, NULL);
+  }
+}
+
 void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope) {
   if (!warp_launch(warp)->hazards) return;
   const Cluster *cluster = warp->block->cluster;
@@ -269,10 +279,12 @@ void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lan
   learn_from(table, elements, warp, lane, order, scope);
   Clocks *released = released_by(warp, lane, order, scope);
   if (released) {
-    Clocks *wide = for_all_blocks(cluster, released, scope);
+    Clocks *wide = for_all_blocks(cluster, released);
     add_released(table, elements, ALL_BLOCKS, warp, lane, wide);
     if (has_several_blocks(cluster)) add_released(table, elements, block_of(warp), warp, lane, released);
     clocks_release(wide);
+  } else {
+    end_other_sizes(table, elements, warp);
   }
   clocks_release(released);
   pthread_mutex_unlock(&table->lock);

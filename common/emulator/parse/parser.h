@@ -1,6 +1,6 @@
 // What the files of the PTX front end share: memory, names, tokens, scopes and the parser's state. Private to them.
 //
-//   ptx.c                  memory, growing lists, hash tables, interned names; the names and sizes of the types
+//   ptx.c                  errors, memory, growing lists, hash tables, interned names; the names and sizes of the types
 //   lexer.c                bytes -> tokens, and walking over them
 //   parser_expression.c    constant expressions, and initializers: = { ... }
 //   parser_declaration.c   .reg, variables and their attributes
@@ -8,7 +8,8 @@
 //   parser_function.c      function headers, bodies, .loc
 //   function_name.c        mangled names made readable
 //   parser_resolve.c       names -> registers, labels, variables, functions
-//   parser.c               the module: ptx_parse; errors; .extern names of one text -> what another text defines
+//   parser_link.c          .extern names of one text -> what another text defines
+//   parser.c               the module: ptx_parse
 //
 // The first error ends the parse: parser_fail jumps back to ptx_parse, which frees the arena.
 #pragma once
@@ -233,7 +234,7 @@ struct Parser {
   uint64_t initialized_bytes;
 };
 
-// ---- errors: parser.c ----
+// ---- errors: ptx.c ----
 
 _Noreturn void parser_fail(Parser *parser, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
@@ -324,7 +325,7 @@ void resolve_module(Parser *parser);
 // Of a function whose body was pending.
 void resolve_function(Parser *parser, int function);
 
-// ---- linking: parser.c ----
+// ---- parser_link.c ----
 
 // Lists a name of the module that has a linking directive, and keeps the directive.
 void remember_linkage(Parser *parser, const char *name, Symbol *symbol, const Linkage *linkage);

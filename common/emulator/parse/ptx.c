@@ -2,6 +2,8 @@
 // error anywhere in the parse leaks nothing.
 #include "ptx.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,4 +216,15 @@ PtxType ptx_instruction_type(const PtxInstruction *instruction) {
     if (type != PTX_NO_TYPE) return type;
   }
   return PTX_NO_TYPE;
+}
+
+// ---- errors ----
+
+_Noreturn void parser_fail(Parser *parser, int line, const char *format, ...) {
+  parser->error->line = line;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(parser->error->message, sizeof parser->error->message, format, arguments);
+  va_end(arguments);
+  longjmp(parser->failed, 1);
 }

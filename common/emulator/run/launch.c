@@ -257,14 +257,3 @@ bool emulator_kernel(EmulatorModule *module, const char *kernel, EmulatorKernel 
   memcpy(result->required_cluster, entry->required_cluster, sizeof result->required_cluster);
   return true;
 }
-
-// ---- errors ----
-
-bool run_fail(EmulatorError *error, int line, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  error->line = line;
-  vsnprintf(error->message, sizeof error->message, format, arguments);
-  va_end(arguments);
-  return false;
-}

@@ -45,7 +45,7 @@ EmulatorStatus launch_check(const Launch *launch, EmulatorError *error);
 // How many of its clusters an H100 holds at a time, by threads and shared memory; PTX does not tell the registers.
 uint32_t launch_resident_clusters(const Launch *launch);
 
-// ---- errors: launch.c ----
+// ---- errors: error.c ----
 
 // Fills *error; line is that of the PTX text, or 0. Always false.
 bool run_fail(EmulatorError *error, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));

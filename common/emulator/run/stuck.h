@@ -14,10 +14,3 @@ typedef struct Standing {
 // Threads poll memory, and no cluster that could change it goes on; blocks that have not started find no room while
 // these wait.
 void report_spinning(Cluster *cluster, Standing blocks);
-
-// ---- what other warps would still do ----
-
-// Follows each warp of the cluster on, past every wait, to its end or for some thousand instructions, and notes what it
-// would signal. Nothing that others see is changed, but the registers of the warps are: the launch must end after that.
-// items is to be freed.
-Foresight foresee_signals(Cluster *cluster);

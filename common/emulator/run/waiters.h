@@ -74,3 +74,10 @@ const char *verb(const WarpSet *set, const char *one, const char *several);
 void put_target(WaitText *text, const Waiter *waiter);
 // What a warp polls in global memory, what it finds, and who has stored that; nothing when that is not known.
 void put_memory(WaitText *text, const Cluster *cluster, const Warp *warp);
+
+// ---- what other warps would still do ----
+
+// Follows each warp of the cluster on, past every wait, to its end or for some thousand instructions, and notes what it
+// would signal. Nothing that others see is changed, but the registers of the warps are: the launch must end after that.
+// items is to be freed.
+Foresight foresee_signals(Cluster *cluster);

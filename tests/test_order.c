@@ -1,0 +1,132 @@
+// The race check against happens-before by brute force, on random scripts.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/order_machine.h"
+#include "support/order_model.h"
+#include "support/sanitized.h"
+
+TestSuite(order, .timeout = 600);
+
+// ---- the comparison ----
+
+typedef struct Difference {
+  bool is;
+  bool found;  // the model has a finding
+  char text[600];
+} Difference;
+
+static int thread_of(const Script *script, const HazardPlace *place) {
+  return (int)place->block[0] * script->warps * LANES + (int)place->thread[0];
+}
+
+static Verdict verdict_of(const Hazard *hazard) {
+  return hazard->kind == HAZARD_PROXY_FENCE ? UNSEEN : hazard->grade == HAZARD_FORMAL ? EQUAL : RACE;
+}
+
+// Whether the report is of the finding: of its access, its byte, and one that it stands badly to.
+static bool same_finding(const Model *model, const Finding *finding, const Hazard *hazard) {
+  const Script *script = model->script;
+  const HazardPlace *places[2] = {&hazard->here, &hazard->other};
+  uint64_t base = finding->byte.region ? SHARED_BASE : GLOBAL_WINDOW;
+  if (hazard->address != base + (uint64_t)finding->byte.offset || verdict_of(hazard) != finding->verdict) return false;
+  for (int i = 0; i < 2; i++)
+    if (places[i]->ptx_line == finding->event + 1 && thread_of(script, places[i]) == finding->thread &&
+        model_agrees(model, finding, places[1 - i]->ptx_line - 1, thread_of(script, places[1 - i])))
+      return true;
+  return false;
+}
+
+static void describe(Difference *difference, const Script *script, const Finding *finding, const Hazard *hazard) {
+  static const char *const verdicts[] = {"nothing", "a race", "equal stores", "a missing proxy fence"};
+  char reported[300] = "nothing";
+  if (hazard)
+    snprintf(reported, sizeof reported, "%s between line %d, thread %d and line %d, thread %d at %llx",
+             verdicts[verdict_of(hazard)], hazard->here.ptx_line, thread_of(script, &hazard->here),
+             hazard->other.ptx_line, thread_of(script, &hazard->other), (unsigned long long)hazard->address);
+  difference->is = true;
+  snprintf(difference->text, sizeof difference->text, "expected %s by line %d, thread %d, at byte %d; reported: %s",
+           verdicts[finding->verdict], finding->event + 1, finding->thread, finding->byte.offset, reported);
+}
+
+// Lets the model and the race check follow the script, up to the first finding of either.
+static Difference compare(const Script *script) {
+  static Model model;
+  Difference difference = {.is = false};
+  OrderMachine *machine = order_machine_open(script);
+  model_begin(&model, script);
+  for (int i = 0; i < script->count; i++) {
+    Finding finding = {.verdict = FINE};
+    difference.found = !model_follow(&model, i, &finding);
+    order_machine_follow(machine, i);
+    const Hazard *hazard = order_machine_report(machine);
+    if (!hazard && !difference.found) continue;
+    if (finding.may_be_missed) break;
+    if (!hazard || !difference.found || !same_finding(&model, &finding, hazard))
+      describe(&difference, script, &finding, hazard);
+    break;
+  }
+  order_machine_close(machine);
+  return difference;
+}
+
+// ---- shrinking ----
+
+static void drop_event(Script *script, int event) {
+  memmove(&script->events[event], &script->events[event + 1],
+          (size_t)(--script->count - event) * sizeof *script->events);
+}
+
+// Tries a smaller script; keeps it if the two still differ.
+static bool keep_if_different(Script *script, const Script *smaller) {
+  if (!compare(smaller).is) return false;
+  *script = *smaller;
+  return true;
+}
+
+static bool shrink_event(Script *script, int event) {
+  Script smaller = *script;
+  drop_event(&smaller, event);
+  if (keep_if_different(script, &smaller)) return true;
+  Mask mask = script->events[event].mask;
+  for (Mask rest = mask; rest && (mask & (mask - 1)); rest &= rest - 1) {
+    smaller = *script;
+    smaller.events[event].mask = rest & -rest;
+    if (keep_if_different(script, &smaller)) return true;
+  }
+  return false;
+}
+
+static void shrink(Script *script) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int event = script->count - 1; event >= 0; event--)
+      changed |= event < script->count && shrink_event(script, event);
+  }
+}
+
+static uint64_t environment_number(const char *name, uint64_t otherwise) {
+  const char *text = getenv(name);
+  return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+// ORDER_SCRIPTS=n: so many; ORDER_FIRST=seed: from this one on.
+Test(order, is_that_of_brute_force) {
+  uint64_t count = environment_number("ORDER_SCRIPTS", SANITIZED ? 2000 : 20000);
+  uint64_t first = environment_number("ORDER_FIRST", 0), with = 0;
+  for (uint64_t seed = first; seed < first + count; seed++) {
+    static Script script;
+    random_script(&script, seed);
+    Difference difference = compare(&script);
+    with += difference.found;
+    if (!difference.is) continue;
+    shrink(&script);
+    difference = compare(&script);
+    script_print(&script);
+    cr_assert(false, "script %llu: %s", (unsigned long long)seed, difference.text);
+  }
+  cr_expect(count < 100 || (with > count / 4 && with < count * 3 / 4), "%d of %d scripts have findings", (int)with,
+            (int)count);
+}
