@@ -64,10 +64,8 @@ static void unmap_poison(void *memory, size_t size) { (void)memory, (void)size; 
 
 #endif
 
-// False also when a host of 32 bits has no number for the size.
 static bool allocate_poisoned(Region *region) {
-  size_t size = (size_t)region->size;
-  if (size != region->size) return false;
+  size_t size = (size_t)region->size;  // of 32 bits on some hosts: nobody can ask for more there
   region->data = map_poison(size);
   region->is_mapped = region->data != NULL;
   if (region->is_mapped) return true;
@@ -203,8 +201,8 @@ Region *region_map(RegionTable *table, void *memory, uint64_t size, bool with_sh
 }
 
 Region *region_add_shared(RegionTable *table, uint64_t size, bool with_shadow) {
-  uint64_t rounded = (size ? size + SHADOW_PAGE - 1 : SHADOW_PAGE) / SHADOW_PAGE * SHADOW_PAGE;
-  void *memory = rounded > SIZE_MAX ? NULL : aligned_alloc(SHADOW_PAGE, rounded);
+  size_t rounded = (size + SHADOW_PAGE - 1) / SHADOW_PAGE * SHADOW_PAGE;
+  void *memory = aligned_alloc(SHADOW_PAGE, rounded ? rounded : SHADOW_PAGE);
   Region *region = memory ? region_map(table, memory, size, with_shadow) : NULL;
   if (!region) {
     free(memory);
