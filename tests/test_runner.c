@@ -434,7 +434,7 @@ Test(runner, conditional_handle_that_is_none) {
   Output *output = run_test("", "conditional", "bad-handle");
   EXPECT_CODE(1);
   EXPECT_OUT("cudaErrorIllegalAddress\n");
-  EXPECT_ERR("conditional.cu:12: out-of-bounds access: cudaGraphSetConditional: this is no handle");
+  EXPECT_ERR("conditional.cu:13: out-of-bounds access: cudaGraphSetConditional: this is no handle");
   free(output);
 }
 
@@ -443,7 +443,7 @@ Test(runner, conditional_handle_that_two_blocks_set) {
   Output *output = run_test("", "conditional", "race");
   EXPECT_CODE(1);
   EXPECT_ERR("global-memory race");
-  EXPECT_ERR("at tests/runner/conditional.cu:12 ");
+  EXPECT_ERR("at tests/runner/conditional.cu:13 ");
   free(output);
 }
 
