@@ -57,9 +57,8 @@ Test(contraction, every_pattern_means_what_ptxas_makes_of_it) {
 // The pattern with each mul, add and sub rounded by itself.
 static void round_all(const char *text, char *rounded) {
   for (; *text; *rounded++ = *text++) {
-    bool is_rounded = !strncmp(text + 3, ".rn", 3) || !strncmp(text + 3, ".rz", 3);
-    bool is_operation = !strncmp(text, "mul.", 4) || !strncmp(text, "add.", 4) || !strncmp(text, "sub.", 4);
-    if (!is_operation || is_rounded || !strncmp(text + 4, "u32", 3)) continue;
+    if (strncmp(text, "mul.", 4) && strncmp(text, "add.", 4) && strncmp(text, "sub.", 4)) continue;
+    if (!strncmp(text + 3, ".rn", 3) || !strncmp(text + 3, ".rz", 3) || !strncmp(text + 4, "u32", 3)) continue;
     memcpy(rounded, text, 3);
     memcpy(rounded + 3, ".rn", 3);
     rounded += 6, text += 3;
