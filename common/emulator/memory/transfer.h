@@ -97,7 +97,7 @@ static inline void spread_elements(Warp *warp, const Transfer *transfer, Mask la
 // Copies so many elements of a size, each so many bytes after the one before.
 static inline void copy_elements(u8 *restrict to, int to_step, const u8 *restrict from, int from_step, int size,
                                  int count) {
-  if (from_step == size && to_step == size && size * count == 4 * LANES)
+  if (count > 1 && from_step == size && to_step == size && size * count == 4 * LANES)
     memcpy(to, from, 4 * LANES);
   else if (size == 4)
     COPY_ELEMENTS(u32, to, to_step, from, from_step, count)
