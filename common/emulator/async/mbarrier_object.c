@@ -148,7 +148,7 @@ static uint64_t cluster_address(const Cluster *cluster, const Access *access) {
 Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address) {
   Origin origin = {warp, lane, inst};
   Access access;
-  if (!memory_find(warp, inst, lane, space, address, MBARRIER_BYTES, MBARRIER_BYTES, ACCESS_ATOMIC, &access))
+  if (!memory_find(warp, inst, lane, space, address, MBARRIER_BYTES, MBARRIER_BYTES, ACCESS_WRITE, &access))
     return NULL;
   if (!access.region || access.region->kind != REGION_SHARED) {
     mbarrier_stop(origin, address,

@@ -1,8 +1,68 @@
-// One access to memory, of any size, by a lane or an operation: it is checked, and its bytes are moved, one piece after
-// the other that a lock covers. What many lanes load and store at a time has a way of its own: weak_access.h.
+// How an instruction or an operation accesses memory: its bytes are found, locked, checked and moved. There are two ways
+// more: weak loads and stores, nearly all that a kernel does, are served in rows (weak_access.h), and a tensor copy finds
+// its rows by itself.
 #pragma once
 
+#include <string.h>
+
 #include "memory.h"
+
+// ---- by the lanes of an instruction ----
+
+// The places that the lanes of an instruction access, one after the other. The current one is locked.
+typedef struct LanePlaces {
+  Warp *warp;
+  const Inst *inst;
+  Space space;
+  int bytes;  // that each lane accesses: a power of two, of which its address is a multiple
+  AccessKind kind;
+  const uint64_t *addresses;
+  Mask left;  // the lanes to come; at first all
+  Neighbour neighbour;
+  // the current place
+  Access at;
+  Mask lanes;  // that access it together: those that read one place of a region; else a lane is alone
+  int lane;    // the first of them
+} LanePlaces;
+
+// Unlocks the current place and goes on to the next: for (LanePlaces place = {...}; next_place(&place);). False after
+// the last one, and after a report that stops the launch.
+static inline bool next_place(LanePlaces *place) {
+  if (place->lanes) memory_unlock(&place->at);
+  place->lanes = 0;
+  if (!place->left) return false;
+  int lane = __builtin_ctz(place->left);
+  if (!memory_find_next(place->warp, place->inst, lane, place->space, place->addresses[lane], place->bytes, place->kind,
+                        &place->neighbour, &place->at))
+    return false;
+  bool alone = place->kind != ACCESS_READ || !place->at.region;
+  place->lanes = alone ? place->left & -place->left : at_one_place(place->left, place->addresses);
+  place->left &= ~place->lanes;
+  place->lane = lane;
+  memory_lock(&place->at);
+  return true;
+}
+
+// memcpy of a size that is nearly always one of these: a move, not a call.
+static inline void copy_bytes(uint8_t *to, const uint8_t *from, int size) {
+  switch (size) {
+  case 2: memcpy(to, from, 2); break;
+  case 4: memcpy(to, from, 4); break;
+  case 8: memcpy(to, from, 8); break;
+  case 16: memcpy(to, from, 16); break;
+  default: memcpy(to, from, (size_t)size);
+  }
+}
+
+// Writes bytes that are locked and checked. A change of memory that others see is progress.
+static inline void store_bytes(Warp *warp, const Access *access, const uint8_t *value, int bytes) {
+  if (access->valid) memset(access->valid, 1, (size_t)bytes);
+  if (!memcmp(access->data, value, (size_t)bytes)) return;
+  copy_bytes(access->data, value, bytes);
+  if (access->region) warp->block->cluster->progress++;
+}
+
+// ---- of any size, by a lane or an operation, one piece after the other that a lock covers ----
 
 // Reads bytes [offset, offset + size) of the region. actor: who does, NULL if nothing is to be checked; bytes: where
 // they go, NULL if they are not to be moved, because an operation that was issued now reads them later.

@@ -10,6 +10,7 @@
 #include "../warp/instruction.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
+#include "access.h"
 #include "access_counts.h"
 #include "families.h"
 
@@ -153,17 +154,6 @@ static void new_value(Warp *warp, const Atomic *atomic, bool global, int lane, c
   }
 }
 
-// Where an atomic's lane finds its bytes. False after a report.
-static bool find_bytes(Warp *warp, const Inst *inst, int lane, uint64_t address, int bytes, Access *access) {
-  const Atomic *atomic = inst->extra;
-  if (!memory_find(warp, inst, lane, atomic->space, address, bytes, bytes, ACCESS_ATOMIC, access)) return false;
-  if (access->region && (atomic->count == 1 || access->region->kind == REGION_GLOBAL)) return true;
-  hazard_stop(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, bytes,
-              access->region ? "atomics on vectors reach global memory only"
-                             : "atomics reach global and shared memory only");
-  return false;
-}
-
 // An exchange needs no old value. What it returns is undefined where nothing was written before.
 static void note_undefined_exchange(Warp *warp, const Inst *inst, int lane, const Access *access) {
   const Atomic *atomic = inst->extra;
@@ -189,39 +179,42 @@ static void use_registers(Warp *warp, const Inst *inst, Mask mask) {
 }
 
 // One lane's read-modify-write; the hardware too does them one after the other.
-static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int lane, uint64_t address) {
-  Access access;
-  int bytes = atomic->size * atomic->count;
-  if (!find_bytes(warp, inst, lane, address, bytes, &access)) return false;
+static void atomic_lane(Warp *warp, const Inst *inst, const LanePlaces *place) {
+  const Atomic *atomic = inst->extra;
   const Launch *launch = warp_launch(warp);
-  SyncTable *table = access.region->kind == REGION_SHARED ? warp->block->cluster->sync : launch->sync;
+  const Access *at = &place->at;
+  bool shared = at->region->kind == REGION_SHARED;
   u8 old[MAX_BYTES], value[MAX_BYTES];
   size_t size = (size_t)atomic->size;
-  memory_lock(&access);
-  if (launch->hazards) race_atomic(warp, inst, lane, access.region, access.offset, bytes, atomic->scope);
-  sync_atomic(table, &(Elements){access.data, size, atomic->count}, warp, lane, atomic->order, atomic->scope);
-  memcpy(old, access.data, (size_t)bytes);
-  new_value(warp, atomic, access.region->kind == REGION_GLOBAL, lane, old, value);
-  if (memcmp(old, value, (size_t)bytes)) warp->block->cluster->progress++;
-  memcpy(access.data, value, (size_t)bytes);
-  memory_unlock(&access);
+  if (launch->hazards) race_atomic(warp, inst, place->lane, at->region, at->offset, place->bytes, atomic->scope);
+  sync_atomic(shared ? warp->block->cluster->sync : launch->sync, &(Elements){at->data, size, atomic->count}, warp,
+              place->lane, atomic->order, atomic->scope);
+  memcpy(old, at->data, (size_t)place->bytes);
+  new_value(warp, atomic, !shared, place->lane, old, value);
+  store_bytes(warp, at, value, place->bytes);
   for (int e = 0; atomic->returns && e < atomic->count; e++)
-    memcpy(SLOT(warp, atomic->d[e], u8) + (size_t)lane * size, old + (size_t)e * size, size);
-  if (warp->found_unwritten) note_undefined_exchange(warp, inst, lane, &access);
-  return true;
+    memcpy(SLOT(warp, atomic->d[e], u8) + (size_t)place->lane * size, old + (size_t)e * size, size);
+  if (warp->found_unwritten) note_undefined_exchange(warp, inst, place->lane, at);
 }
 
 static void execute_atomic(Warp *warp, const Inst *inst, Mask mask) {
   const Atomic *atomic = inst->extra;
+  int bytes = atomic->size * atomic->count;
   uint64_t addresses[LANES];
   form_addresses(warp, &atomic->address, mask, addresses);
   if (warp->has_undefined && inst->row->values == VALUES_OF_MEMORY) use_registers(warp, inst, mask);
   if (atomic->loops)
-    count_atomic_loop(warp, inst, atomic->space, mask, addresses, atomic->size * atomic->count);
+    count_atomic_loop(warp, inst, atomic->space, mask, addresses, bytes);
   else
-    count_access(warp, inst, atomic->space, mask, addresses, atomic->size * atomic->count, ACCESS_ATOMIC);
-  for (Mask rest = mask; rest; rest &= rest - 1)
-    if (!atomic_lane(warp, inst, atomic, __builtin_ctz(rest), addresses[__builtin_ctz(rest)])) return;
+    count_access(warp, inst, atomic->space, mask, addresses, bytes, ACCESS_ATOMIC);
+  LanePlaces place = {.warp = warp,
+                      .inst = inst,
+                      .space = atomic->space,
+                      .bytes = bytes,
+                      .kind = atomic->count > 1 ? ACCESS_ATOMIC_VECTOR : ACCESS_ATOMIC,
+                      .addresses = addresses,
+                      .left = mask};
+  while (next_place(&place)) atomic_lane(warp, inst, &place);
   // One that changes memory is progress; so all there is to find is that none did.
   warp_poll(warp, inst, addresses[__builtin_ctz(mask)], mask);
 }

@@ -22,6 +22,17 @@ static SyncTable *sync_table(Warp *warp, const Access *access) {
   return access->region->kind == REGION_SHARED ? warp->block->cluster->sync : warp_launch(warp)->sync;
 }
 
+static LanePlaces places_of(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES], AccessKind kind) {
+  const Transfer *transfer = inst->extra;
+  return (LanePlaces){.warp = warp,
+                      .inst = inst,
+                      .space = transfer->space,
+                      .bytes = transfer->size * transfer->count,
+                      .kind = kind,
+                      .addresses = addresses,
+                      .left = mask};
+}
+
 static int address_size(const Transfer *transfer) { return transfer->address.narrow ? 4 : 8; }
 
 // What a strong load finds, for warp_poll.
@@ -35,23 +46,15 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
   uint64_t found = mask;
-  Neighbour neighbour = {0};
-  for (Mask left = mask, same; left; left &= ~same) {
-    int lane = __builtin_ctz(left);
-    Access access;
-    same = at_one_place(left, addresses);
-    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
-      break;
-    if (!access.region) same = left & -left;
-    memory_lock(&access);
-    if (warp_launch(warp)->hazards && access.region)
-      race_read(warp, inst, same, access.region, access.offset, bytes, transfer->strength);
-    if (warp_launch(warp)->hazards && access.valid) check_local(warp, &access, bytes);
-    set_elements(warp, transfer, same, access.data);
-    found = add_found(found, addresses[lane], access.data, bytes);
-    memory_unlock(&access);
-    for (Mask rest = same; access.region && rest; rest &= rest - 1)
-      sync_load(sync_table(warp, &access), &(Elements){access.data, (size_t)transfer->size, transfer->count}, warp,
+  for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);) {
+    const Access *at = &place.at;
+    if (warp_launch(warp)->hazards && at->region)
+      race_read(warp, inst, place.lanes, at->region, at->offset, bytes, transfer->strength);
+    if (warp_launch(warp)->hazards && at->valid) check_local(warp, at, bytes);
+    set_elements(warp, transfer, place.lanes, at->data);
+    found = add_found(found, addresses[place.lane], at->data, bytes);
+    for (Mask rest = place.lanes; at->region && rest; rest &= rest - 1)
+      sync_load(sync_table(warp, at), &(Elements){at->data, (size_t)transfer->size, transfer->count}, warp,
                 __builtin_ctz(rest), transfer->order, transfer->strength);
   }
   uint64_t first = addresses[__builtin_ctz(mask)];
@@ -61,40 +64,20 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
 // A load that is judged when its value is stored: postponed.h.
 static void load_postponed(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
   const Transfer *transfer = inst->extra;
-  int bytes = transfer->size * transfer->count;
-  Neighbour neighbour = {0};
-  for (Mask left = mask, same; left; left &= ~same) {
-    Access access;
-    u8 undefined[MAX_BYTES];
-    same = at_one_place(left, addresses);
-    int lane = __builtin_ctz(left);
-    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
-      return;
-    if (!access.region) same = left & -left;
-    memory_lock(&access);
-    warp->found_unwritten |= find_unwritten(warp, &access, bytes, undefined);
-    set_elements(warp, transfer, same, access.data);
-    memory_unlock(&access);
+  u8 undefined[MAX_BYTES];
+  for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);) {
+    warp->found_unwritten |= find_unwritten(warp, &place.at, place.bytes, undefined);
+    set_elements(warp, transfer, place.lanes, place.at.data);
   }
 }
 
 // The lanes of a store, which use what they have loaded.
 static void judge_load(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
-  int bytes = transfer->size * transfer->count;
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
-  Neighbour neighbour = {0};
-  for (Mask left = mask, same; left; left &= ~same) {
-    Access access;
-    same = at_one_place(left, addresses);
-    int lane = __builtin_ctz(left);
-    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
-      return;
-    memory_lock(&access);
-    if (access.region) race_read(warp, inst, same, access.region, access.offset, bytes, WEAK);
-    memory_unlock(&access);
-  }
+  for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);)
+    if (place.at.region) race_read(warp, inst, place.lanes, place.at.region, place.at.offset, place.bytes, WEAK);
   warp->found_unwritten = false;  // that was noted when it was loaded
 }
 
@@ -116,26 +99,19 @@ static void execute_ld(Warp *warp, const Inst *inst, Mask mask) {
 
 static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
   const Transfer *transfer = inst->extra;
-  int bytes = transfer->size * transfer->count;
-  Neighbour neighbour = {0};
   Actor actor = actor_of_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
-  for (Mask rest = mask; rest; rest &= rest - 1) {
-    int lane = __builtin_ctz(rest);
+  for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_WRITE); next_place(&place);) {
+    const Access *at = &place.at;
     u8 value[MAX_BYTES];
-    Access access;
-    gather_row(warp, transfer, lane, 1, value);
-    if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
-      break;
-    if (access.region)
-      sync_store(sync_table(warp, &access), &(Elements){access.data, (size_t)transfer->size, transfer->count}, warp,
-                 lane, transfer->order, transfer->strength);
-    memory_lock(&access);
-    if (warp_launch(warp)->hazards && access.region) {
-      actor_set_lane(&actor, lane);
-      race_write_by(&actor, access.region, access.offset, bytes, value);
+    gather_row(warp, transfer, place.lane, 1, value);
+    if (at->region)
+      sync_store(sync_table(warp, at), &(Elements){at->data, (size_t)transfer->size, transfer->count}, warp, place.lane,
+                 transfer->order, transfer->strength);
+    if (warp_launch(warp)->hazards && at->region) {
+      actor_set_lane(&actor, place.lane);
+      race_write_by(&actor, at->region, at->offset, place.bytes, value);
     }
-    store_bytes(warp, &access, value, bytes);
-    memory_unlock(&access);
+    store_bytes(warp, at, value, place.bytes);
   }
 }
 
@@ -370,37 +346,36 @@ bool find_unwritten(const Warp *warp, const Access *access, int bytes, u8 *undef
   return found;
 }
 
-void note_undefined(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
-  const Transfer *transfer = inst->extra;
-  int bytes = transfer->size * transfer->count;
-  warp->found_unwritten = false;
-  for (Mask rest = mask; rest; rest &= rest - 1) {
-    int lane = __builtin_ctz(rest), written = 0;
-    u8 undefined[MAX_BYTES];
-    Access access;
-    if (!memory_find(warp, inst, lane, transfer->space, addresses[lane], bytes, bytes, ACCESS_READ, &access)) return;
-    memory_lock(&access);
-    bool found = find_unwritten(warp, &access, bytes, undefined);
-    memory_unlock(&access);
-    if (!found) continue;
-    for (int i = 0; i < bytes; i++) written += !undefined[i];
-    UndefinedSource source = {.kind = access.region ? UNWRITTEN : UNWRITTEN_LOCAL,
-                              .region = access.region,
-                              .offset =
-                                  access.offset + (size_t)((u8 *)memchr(undefined, 0xff, (size_t)bytes) - undefined),
-                              .address = addresses[lane],
-                              .size = bytes,
-                              .whole = !written};
-    for (int e = 0; e < transfer->count; e++) {
-      u8 bits[MAX_BYTES] = {0};
-      const u8 *own = undefined + e * transfer->size;
-      memcpy(bits, own, (size_t)transfer->size);
-      for (int i = transfer->size; i < transfer->slot_sizes[e]; i++)  // PTX ISA 9.4.1: copies of the sign, or zeros
-        bits[i] = transfer->is_signed ? own[transfer->size - 1] : 0;
-      if (!transfer->sink[e])
-        undefined_add(warp, inst, lane, &source, transfer->slots[e], transfer->slot_sizes[e], bits);
-    }
+// A lane's registers hold what was not written: those bytes of the place that `undefined` marks.
+static void note_lane(const LanePlaces *place, int lane, const u8 *undefined) {
+  const Transfer *transfer = place->inst->extra;
+  const Access *at = &place->at;
+  int written = 0;
+  for (int i = 0; i < place->bytes; i++) written += !undefined[i];
+  UndefinedSource source = {.kind = at->region ? UNWRITTEN : UNWRITTEN_LOCAL,
+                            .region = at->region,
+                            .offset = at->offset +
+                                      (size_t)((const u8 *)memchr(undefined, 0xff, (size_t)place->bytes) - undefined),
+                            .address = place->addresses[lane],
+                            .size = place->bytes,
+                            .whole = !written};
+  for (int e = 0; e < transfer->count; e++) {
+    u8 bits[MAX_BYTES] = {0};
+    const u8 *own = undefined + e * transfer->size;
+    memcpy(bits, own, (size_t)transfer->size);
+    for (int i = transfer->size; i < transfer->slot_sizes[e]; i++)  // PTX ISA 9.4.1: copies of the sign, or zeros
+      bits[i] = transfer->is_signed ? own[transfer->size - 1] : 0;
+    if (!transfer->sink[e])
+      undefined_add(place->warp, place->inst, lane, &source, transfer->slots[e], transfer->slot_sizes[e], bits);
   }
+}
+
+void note_undefined(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
+  u8 undefined[MAX_BYTES];
+  warp->found_unwritten = false;
+  for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);)
+    if (find_unwritten(warp, &place.at, place.bytes, undefined))
+      for (Mask rest = place.lanes; rest; rest &= rest - 1) note_lane(&place, __builtin_ctz(rest), undefined);
 }
 
 // What is stored without being defined, and is no fault, is undefined in memory, too.

@@ -148,13 +148,22 @@ static void misaligned(Warp *warp, const Inst *inst, int lane, Space space, uint
       alignment, alignment, alignment, where);
 }
 
+static bool reaches_atomically(Space space, AccessKind kind) {
+  return space == SPACE_GLOBAL || (space == SPACE_SHARED && kind == ACCESS_ATOMIC);
+}
+
 bool memory_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, int size, int alignment,
                  AccessKind kind, Access *access) {
   if (address & (uint64_t)(alignment - 1)) {
     misaligned(warp, inst, lane, space, address, size, alignment);
     return false;
   }
+  uint64_t generic = address;
   if (space == SPACE_GENERIC) space = resolve_generic(&address);
+  if (kind >= ACCESS_ATOMIC && !reaches_atomically(space, kind))
+    return out_of_bounds(warp, inst, lane, generic, size,
+                         kind == ACCESS_ATOMIC ? "atomics reach global and shared memory only"
+                                               : "atomics on vectors reach global memory only");
   switch (space) {
   case SPACE_SHARED: return find_shared(warp, inst, lane, address, size, access);
   case SPACE_LOCAL: return find_local(warp, inst, lane, address, size, access);

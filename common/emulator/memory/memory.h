@@ -12,7 +12,7 @@ typedef struct Access {
   uint8_t *valid;   // of local memory: per byte, whether it was written
 } Access;
 
-typedef enum AccessKind { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } AccessKind;
+typedef enum AccessKind { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC, ACCESS_ATOMIC_VECTOR } AccessKind;
 
 // Address spaces as instructions name them. SPACE_GENERIC finds the window from the address.
 typedef enum Space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_CONST, SPACE_PARAM } Space;

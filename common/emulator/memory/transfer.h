@@ -5,7 +5,7 @@
 
 #include "../warp/lanes.h"
 #include "../warp/warp.h"
-#include "memory.h"
+#include "access.h"
 
 enum { MAX_VECTOR = 4, MAX_BYTES = 16 };
 
@@ -26,17 +26,6 @@ typedef struct Transfer {
 } Transfer;
 
 // ---- elements between memory and registers ----
-
-// memcpy of a size that is nearly always one of these: a move, not a call.
-static inline void copy_bytes(u8 *to, const u8 *from, int size) {
-  switch (size) {
-  case 2: memcpy(to, from, 2); break;
-  case 4: memcpy(to, from, 4); break;
-  case 8: memcpy(to, from, 8); break;
-  case 16: memcpy(to, from, 16); break;
-  default: memcpy(to, from, (size_t)size);
-  }
-}
 
 static inline uint64_t read_bytes(const u8 *from, int size) {
   uint64_t value = 0;
@@ -129,15 +118,6 @@ static inline void gather_row(Warp *warp, const Transfer *transfer, int lane, in
     const u8 *slot = SLOT(warp, transfer->slots[e], u8) + lane * slot_size;
     copy_elements(bytes + e * size, step, slot, slot_size, size, count);
   }
-}
-
-// ---- bytes of memory ----
-
-static inline void store_bytes(Warp *warp, const Access *access, const u8 *value, int bytes) {
-  if (access->valid) memset(access->valid, 1, (size_t)bytes);
-  if (!memcmp(access->data, value, (size_t)bytes)) return;
-  copy_bytes(access->data, value, bytes);
-  if (access->region) warp->block->cluster->progress++;  // local memory nobody else sees
 }
 
 // Local memory is a thread's own: nothing to race with, but it may be read before it was written.
