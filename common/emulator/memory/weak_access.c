@@ -14,6 +14,7 @@ enum { SHORTEST_ROW = 4 };  // fewer lanes one after the other are served one by
 // that.
 static int evenly_spaced(Mask mask, const uint64_t addresses[LANES], uint64_t step) {
   int first = __builtin_ctz(mask), count = 1;
+  if (first == LANES - 1 || !(mask >> (first + 1) & 1) || addresses[first + 1] != addresses[first] + step) return 1;
   if (mask == FULL_MASK) {
     uint64_t different = 0;
     for (int lane = 0; lane < LANES; lane++) different |= addresses[lane] ^ (addresses[0] + (uint64_t)lane * step);
