@@ -49,7 +49,8 @@ typedef struct Timed {
 static Timed launch_compiled(Compiled compiled, const char *kernel, const unsigned grid[2], const unsigned block[2],
                              int buffers, size_t bytes, int number, int host_threads, bool hazards) {
   EmulatorError error = {0};
-  Emulator *emulator = emulator_open(&(EmulatorOptions){.hazards = hazards, .threads = host_threads});
+  Emulator *emulator =
+      emulator_open(&(EmulatorOptions){.hazards = hazards, .threads = host_threads, .tunes_malloc = true});
   EmulatorModule *module = emulator ? emulator_load(emulator, compiled.ptx, compiled.size, &error) : NULL;
   if (!module) fail("bench.ptx", emulator ? error.message : "no memory");
   uint64_t addresses[3];
@@ -113,7 +114,7 @@ static WorkloadRun measure_workload(const Workload *workload, bool hazards) {
   int steps = 1;
   do {
     steps *= 2;
-    run = workload_run(workload, &(EmulatorOptions){.hazards = hazards, .threads = 1}, steps);
+    run = workload_run(workload, &(EmulatorOptions){.hazards = hazards, .threads = 1, .tunes_malloc = true}, steps);
   } while (run.seconds < SECONDS);
   return run;
 }

@@ -146,8 +146,10 @@ static const DeviceOperations emulated_operations = {
 };
 
 bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceError *error) {
-  EmulatorOptions request = {
-      .hazards = options->hazards, .schedule = options->schedule, .step_limit = options->step_limit};
+  EmulatorOptions request = {.hazards = options->hazards,
+                             .schedule = options->schedule,
+                             .step_limit = options->step_limit,
+                             .tunes_malloc = true};
   device->state = emulator_open(&request);
   if (!device->state) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "the host has no memory for the emulator");
   device->operations = &emulated_operations;

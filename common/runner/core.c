@@ -94,7 +94,8 @@ CUresult core_init(void) {
   core.counters = flag_option("HOPPER_RUN_COUNTERS");
   core.emulator = emulator_open(&(EmulatorOptions){.hazards = !hazards || strcmp(hazards, "off"),
                                                    .schedule = number_option("HOPPER_RUN_SCHEDULE"),
-                                                   .step_limit = number_option("HOPPER_RUN_STEP_LIMIT")});
+                                                   .step_limit = number_option("HOPPER_RUN_STEP_LIMIT"),
+                                                   .tunes_malloc = true});
   core.process = getpid();
   core.initialised = true;
   return CUDA_SUCCESS;

@@ -53,8 +53,8 @@ static void execute_mbarrier_init(Warp *warp, const Inst *inst, Mask mask) {
                      &access))
       return;
     if (!access.region || access.region->kind != REGION_SHARED) {
-      mbarrier_stop((Origin){warp, lane, inst}, addresses[lane],
-                    "an mbarrier lives in shared memory, and this address is not there");
+      mbarrier_fault(MBARRIER_MISUSE_STOPS, (Origin){warp, lane, inst}, addresses[lane],
+                     "an mbarrier lives in shared memory, and this address is not there");
       return;
     }
     mbarrier_create(warp, inst, lane, &access, counts[lane]);
@@ -64,7 +64,8 @@ static void execute_mbarrier_init(Warp *warp, const Inst *inst, Mask mask) {
 static bool invalidate_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
   int lane = __builtin_ctz(mask);
   if (mask & (mask - 1))
-    mbarrier_misuse((Origin){warp, lane, inst}, mbarrier->address, "several threads invalidate one mbarrier");
+    mbarrier_fault(MBARRIER_MISUSE, (Origin){warp, lane, inst}, mbarrier->address,
+                   "several threads invalidate one mbarrier");
   mbarrier_destroy(warp, inst, lane, mbarrier);
   return true;
 }
@@ -167,7 +168,8 @@ static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *m
   Origin origin = {warp, lane, inst};
   if (plan->wait == WAIT_PARITY) {
     u32 given = SLOT(warp, inst->a, const u32)[lane];
-    if (given > 1) mbarrier_misuse(origin, mbarrier->address, "a phase's parity is 0 or 1, not %u", given);
+    if (given > 1)
+      mbarrier_fault(MBARRIER_MISUSE, origin, mbarrier->address, "a phase's parity is 0 or 1, not %u", given);
     *parity = given & 1;
     *completed = *parity != (mbarrier->phase & 1);
     return;
@@ -177,7 +179,7 @@ static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *m
   u32 behind = (mbarrier->phase - (u32)(state >> 61)) & 7;
   *parity = (u32)(state >> 61) & 1;
   *completed = behind > 0;
-  if (behind > 1) mbarrier_misuse(origin, mbarrier->address, "%s", stale_state);
+  if (behind > 1) mbarrier_fault(MBARRIER_MISUSE, origin, mbarrier->address, "%s", stale_state);
 }
 
 static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {

@@ -101,40 +101,18 @@ static void set_state(Mbarrier *mbarrier, MbarrierState state) {
   memcpy(mbarrier->region->data + mbarrier->offset, &mbarrier->word, MBARRIER_BYTES);
 }
 
-// ---- reports: where the object has no sensible state after what was done, the launch stops ----
+// ---- reports ----
 
-typedef void Report(const Warp *warp, const Inst *inst, int lane, HazardKind kind, uint64_t address, int size,
-                    const char *format, ...);
-
-static void tell(Report *report, Origin origin, HazardKind kind, uint64_t address, const char *format,
-                 va_list arguments) {
+void mbarrier_fault(MbarrierFault fault, Origin origin, uint64_t address, const char *format, ...) {
   char detail[HAZARD_DETAIL];
+  va_list arguments;
+  va_start(arguments, format);
   vsnprintf(detail, sizeof detail, format, arguments);
-  report(origin.warp, origin.inst, origin.lane, kind, address, MBARRIER_BYTES, "%s", detail);
-}
-
-void mbarrier_misuse(Origin origin, uint64_t address, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  tell(hazard_report, origin, HAZARD_MBARRIER_MISUSE, address, format, arguments);
   va_end(arguments);
-}
-
-void mbarrier_stop(Origin origin, uint64_t address, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  tell(hazard_stop, origin, HAZARD_MBARRIER_MISUSE, address, format, arguments);
-  va_end(arguments);
-}
-
-static void wrong_expect(Report *how, Origin origin, uint64_t address, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static void wrong_expect(Report *how, Origin origin, uint64_t address, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  tell(how, origin, HAZARD_EXPECT_TX, address, format, arguments);
-  va_end(arguments);
+  bool stops = fault == MBARRIER_MISUSE_STOPS || fault == MBARRIER_EXPECT_STOPS;
+  HazardKind kind = fault < MBARRIER_EXPECT ? HAZARD_MBARRIER_MISUSE : HAZARD_EXPECT_TX;
+  (stops ? hazard_stop : hazard_report)(origin.warp, origin.inst, origin.lane, kind, address, MBARRIER_BYTES, "%s",
+                                        detail);
 }
 
 // ---- finding, making and ending them ----
@@ -151,9 +129,9 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   if (!memory_find(warp, inst, lane, space, address, MBARRIER_BYTES, MBARRIER_BYTES, ACCESS_WRITE, &access))
     return NULL;
   if (!access.region || access.region->kind != REGION_SHARED) {
-    mbarrier_stop(origin, address,
-                  "an mbarrier lives in shared memory, and this address is not there\n"
-                  "Give the address that __cvta_generic_to_shared returns for a __shared__ variable.");
+    mbarrier_fault(MBARRIER_MISUSE_STOPS, origin, address,
+                   "an mbarrier lives in shared memory, and this address is not there\n"
+                   "Give the address that __cvta_generic_to_shared returns for a __shared__ variable.");
     return NULL;
   }
   const Cluster *cluster = warp->block->cluster;
@@ -161,19 +139,19 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
   uint64_t own_address = cluster_address(cluster, &access);
   Mbarrier *mbarrier = table->capacity ? *table_slot(table, own_address) : NULL;
   if (!mbarrier) {
-    mbarrier_stop(origin, address,
-                  "no mbarrier.init was executed for this mbarrier, or none yet: a barrier must stand between\n"
-                  "Initialise it in one thread, and put __syncthreads() (for other blocks cluster.sync()) before the "
-                  "first use.");
+    mbarrier_fault(MBARRIER_MISUSE_STOPS, origin, address,
+                   "no mbarrier.init was executed for this mbarrier, or none yet: a barrier must stand between\n"
+                   "Initialise it in one thread, and put __syncthreads() (for other blocks cluster.sync()) before the "
+                   "first use.");
   } else if (!mbarrier->live) {
-    mbarrier_stop(origin, address,
-                  "the mbarrier was invalidated (mbarrier.inval) and not initialised again\n"
-                  "Invalidate it after its last use, or initialise it again before this one.");
+    mbarrier_fault(MBARRIER_MISUSE_STOPS, origin, address,
+                   "the mbarrier was invalidated (mbarrier.inval) and not initialised again\n"
+                   "Invalidate it after its last use, or initialise it again before this one.");
   } else if (memcmp(access.data, &mbarrier->word, MBARRIER_BYTES)) {
-    mbarrier_stop(origin, address,
-                  "an instruction that is not an mbarrier instruction has written the mbarrier's eight bytes\n"
-                  "Find the store that reaches these eight bytes: does an array next to them overflow, or share their "
-                  "memory?");
+    mbarrier_fault(MBARRIER_MISUSE_STOPS, origin, address,
+                   "an instruction that is not an mbarrier instruction has written the mbarrier's eight bytes\n"
+                   "Find the store that reaches these eight bytes: does an array next to them overflow, or share their "
+                   "memory?");
   } else {
     return mbarrier;
   }
@@ -185,9 +163,9 @@ Mbarrier *mbarrier_of_copy(Warp *warp, const Inst *inst, int lane, Space space, 
   Mbarrier *mbarrier = mbarrier_find(warp, inst, lane, space, address);
   if (mbarrier && foresee(warp, inst, mbarrier->address, true)) return NULL;
   if (!mbarrier || mbarrier->region == shared) return mbarrier;
-  mbarrier_stop((Origin){warp, lane, inst}, address,
-                "the mbarrier must be in the shared memory of the block that the copy writes\n"
-                "Give the copy an mbarrier of its destination's block: mapa with the same rank for both.");
+  mbarrier_fault(MBARRIER_MISUSE_STOPS, (Origin){warp, lane, inst}, address,
+                 "the mbarrier must be in the shared memory of the block that the copy writes\n"
+                 "Give the copy an mbarrier of its destination's block: mapa with the same rank for both.");
   return NULL;
 }
 
@@ -202,10 +180,10 @@ static bool check_init(Origin origin, const Clocks *known, const Mbarrier *mbarr
   if (comes_after_init(origin, known, mbarrier)) return true;
   LineText line = named_line(warp_launch(origin.warp)->program->module, mbarrier->init.inst->source);
   bool other_block = origin.warp->block != mbarrier->init.warp->block;
-  mbarrier_misuse(origin, mbarrier->address,
-                  "nothing orders the mbarrier's initialisation, at %s, before this use: a barrier must stand between\n"
-                  "Put %s after %s, before the first use by another thread.",
-                  line.text, other_block ? "a cluster barrier (cluster.sync())" : "__syncthreads()", line.text);
+  mbarrier_fault(MBARRIER_MISUSE, origin, mbarrier->address,
+                 "nothing orders the mbarrier's initialisation, at %s, before this use: a barrier must stand between\n"
+                 "Put %s after %s, before the first use by another thread.",
+                 line.text, other_block ? "a cluster barrier (cluster.sync())" : "__syncthreads()", line.text);
   return false;
 }
 
@@ -241,10 +219,10 @@ static void report_again(Origin origin, const Mbarrier *mbarrier) {
   MbarrierState state = mbarrier_state(mbarrier);
   const Cluster *cluster = origin.warp->block->cluster;
   if (state.pending != state.expected || state.tx || copy_in_flight(cluster, mbarrier->address))
-    mbarrier_misuse(origin, mbarrier->address,
-                    "there is an mbarrier already, and a phase of it has begun: a second mbarrier.init needs an "
-                    "mbarrier.inval before it\nInitialise it once, in one thread, before the loop that uses it; or "
-                    "invalidate it after its last phase.");
+    mbarrier_fault(MBARRIER_MISUSE, origin, mbarrier->address,
+                   "there is an mbarrier already, and a phase of it has begun: a second mbarrier.init needs an "
+                   "mbarrier.inval before it\nInitialise it once, in one thread, before the loop that uses it; or "
+                   "invalidate it after its last phase.");
   else
     hazard_report_graded(HAZARD_FORMAL, origin.warp, origin.inst, origin.lane, HAZARD_MBARRIER_MISUSE,
                          mbarrier->address, MBARRIER_BYTES,
@@ -259,10 +237,10 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
   bool again = mbarrier->live && !memcmp(access->data, &mbarrier->word, MBARRIER_BYTES);
   if (again) report_again(origin, mbarrier);
   if (count == 0 || count > MBARRIER_MAX) {
-    mbarrier_stop(origin, mbarrier->address,
-                  "an mbarrier waits for 1 to %d arrivals, not %u\n"
-                  "Initialise it with the number of arrivals of one phase.",
-                  MBARRIER_MAX, count);
+    mbarrier_fault(MBARRIER_MISUSE_STOPS, origin, mbarrier->address,
+                   "an mbarrier waits for 1 to %d arrivals, not %u\n"
+                   "Initialise it with the number of arrivals of one phase.",
+                   MBARRIER_MAX, count);
     return;
   }
   MbarrierState state = {.pending = count, .expected = count};
@@ -321,13 +299,13 @@ static void end_phase(Cluster *cluster, Mbarrier *mbarrier) {
                                          : mbarrier->copy;
   const char *fault = mbarrier->expect.inst ? "expect_tx announced too few bytes" : "no expect_tx announced the copy";
   if (state.tx < 0 && culprit.inst)
-    wrong_expect(hazard_report, culprit, mbarrier->address,
-                 "%s: all arrivals of the phase have come, and its copies wrote %d byte%s more than expected\n%s",
-                 fault, -state.tx, state.tx == -1 ? "" : "s", advice_for_more(mbarrier->copy.inst));
+    mbarrier_fault(MBARRIER_EXPECT, culprit, mbarrier->address,
+                   "%s: all arrivals of the phase have come, and its copies wrote %d byte%s more than expected\n%s",
+                   fault, -state.tx, state.tx == -1 ? "" : "s", advice_for_more(mbarrier->copy.inst));
   if (state.tx < 0) return;
   if (copy)
-    wrong_expect(
-        hazard_report, culprit, mbarrier->address,
+    mbarrier_fault(
+        MBARRIER_EXPECT, culprit, mbarrier->address,
         "%s: the phase completes while a copy to this mbarrier is still under way\n"
         "The copy at %s is not in the bytes that this phase expects. Add its bytes if it belongs to the phase. If it "
         "belongs to a later one, issue it after the end of this one. If several threads issue it, let one.",
@@ -346,8 +324,8 @@ bool mbarrier_expect(Cluster *cluster, Mbarrier *mbarrier, Origin origin, int64_
   MbarrierState state = mbarrier_state(mbarrier);
   int64_t tx = state.tx + bytes;
   if (tx > MBARRIER_MAX || tx < -MBARRIER_MAX) {
-    wrong_expect(hazard_stop, origin, mbarrier->address, "a phase can wait for %d bytes, these would make it %lld",
-                 MBARRIER_MAX, (long long)tx);
+    mbarrier_fault(MBARRIER_EXPECT_STOPS, origin, mbarrier->address,
+                   "a phase can wait for %d bytes, these would make it %lld", MBARRIER_MAX, (long long)tx);
     return false;
   }
   if (bytes > 0) mbarrier->expect = origin;
@@ -370,23 +348,24 @@ static void arm(Mbarrier *mbarrier) {
 bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32_t count, bool drop, bool completes) {
   MbarrierState state = mbarrier_state(mbarrier);
   if (count == 0 || count > MBARRIER_MAX) {
-    mbarrier_stop(origin, mbarrier->address, "an arrival counts for 1 to %d, not %u", MBARRIER_MAX, count);
+    mbarrier_fault(MBARRIER_MISUSE_STOPS, origin, mbarrier->address, "an arrival counts for 1 to %d, not %u",
+                   MBARRIER_MAX, count);
   } else if (count > state.pending) {
-    mbarrier_stop(
-        origin, mbarrier->address,
+    mbarrier_fault(
+        MBARRIER_MISUSE_STOPS, origin, mbarrier->address,
         "more arrivals than the mbarrier was initialised for: phase %u waits for %u more, this one counts %u\n"
         "Initialise the mbarrier with the number of arrivals of one phase, those of copies and of expect_tx "
         "included; and let no thread arrive again before it has waited for the phase.",
         mbarrier->phase, state.pending, count);
   } else if (drop && count > state.expected) {
-    mbarrier_stop(origin, mbarrier->address,
-                  "arrive_drop takes %u from the arrivals of the next phase, which are %u\n"
-                  "A thread drops out once: use mbarrier.arrive, or a larger count at mbarrier.init.",
-                  count, state.expected);
+    mbarrier_fault(MBARRIER_MISUSE_STOPS, origin, mbarrier->address,
+                   "arrive_drop takes %u from the arrivals of the next phase, which are %u\n"
+                   "A thread drops out once: use mbarrier.arrive, or a larger count at mbarrier.init.",
+                   count, state.expected);
   } else if (!completes && count == state.pending && state.tx == 0) {
-    mbarrier_stop(origin, mbarrier->address,
-                  "the last arrival of a phase completes it, and .noComplete promised that it does not\n"
-                  "Leave .noComplete out.");
+    mbarrier_fault(MBARRIER_MISUSE_STOPS, origin, mbarrier->address,
+                   "the last arrival of a phase completes it, and .noComplete promised that it does not\n"
+                   "Leave .noComplete out.");
   } else {
     state.pending -= count;
     if (drop) state.expected -= count;
@@ -418,8 +397,8 @@ void mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrie
     return;
   bool over = mbarrier->phase != armed;
   if (over && lane_knows(warp, lane, mbarrier->completed, cluster->clock_count)) return;
-  mbarrier_misuse(
-      (Origin){warp, lane, inst}, mbarrier->address,
+  mbarrier_fault(
+      MBARRIER_MISUSE, (Origin){warp, lane, inst}, mbarrier->address,
       "the thread asks for a phase of parity %u, and what is under way is phase %u, of parity %u: the wait "
       "ends at once, or never\nWait with the parity of the phase: 0 in the first phase of the mbarrier, then 1, "
       "then 0 again. A thread that waits before the first phase, for a slot that is free from the start, "
@@ -449,18 +428,18 @@ void mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier
         "phase (tests/rules)\nWrite .release.cluster at the arrival.",
         mbarrier->phase, mbarrier->phase - 1);
   else
-    mbarrier_misuse(
-        (Origin){warp, lane, inst}, mbarrier->address,
-        "the thread arrives in phase %u and does not know that phase %u is over: in another run its arrival "
-        "counts there, one too many\nLet each thread wait for a phase before it arrives for the next one.",
-        mbarrier->phase, mbarrier->phase - 1);
+    mbarrier_fault(MBARRIER_MISUSE, (Origin){warp, lane, inst}, mbarrier->address,
+                   "the thread arrives in phase %u and does not know that phase %u is over: in another run its arrival "
+                   "counts there, one too many\nLet each thread wait for a phase before it arrives for the next one.",
+                   mbarrier->phase, mbarrier->phase - 1);
 }
 
 bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count) {
   MbarrierState state = mbarrier_state(mbarrier);
   state.pending += count;
   if (state.pending > MBARRIER_MAX) {
-    mbarrier_stop(origin, mbarrier->address, "a phase waits for at most %d arrivals", MBARRIER_MAX);
+    mbarrier_fault(MBARRIER_MISUSE_STOPS, origin, mbarrier->address, "a phase waits for at most %d arrivals",
+                   MBARRIER_MAX);
     return false;
   }
   set_state(mbarrier, state);
@@ -473,9 +452,9 @@ static Mbarrier *object_of(Cluster *cluster, const AsyncOp *op, uint64_t address
   Mbarrier *mbarrier = mbarrier_at(cluster, address);
   Origin origin = {op->warp, op->lane, op->inst};
   if (!mbarrier)
-    mbarrier_misuse(origin, address,
-                    "the mbarrier was invalidated while an asynchronous operation that completes on it was under way\n"
-                    "Wait for the operation's phase before mbarrier.inval.");
+    mbarrier_fault(MBARRIER_MISUSE, origin, address,
+                   "the mbarrier was invalidated while an asynchronous operation that completes on it was under way\n"
+                   "Wait for the operation's phase before mbarrier.inval.");
   if (!mbarrier || !warp_launch(op->warp)->hazards) return mbarrier;
   clocks_add_agent(cluster, &mbarrier->arrived, op->agent, op->clock);
   if (op->known) clocks_join(cluster, &mbarrier->arrived, op->known);
@@ -560,16 +539,16 @@ const Mbarrier *mbarrier_after(const Cluster *cluster, const Mbarrier *before) {
 bool mbarrier_explain_bytes(const Mbarrier *mbarrier) {
   MbarrierState state = mbarrier_state(mbarrier);
   if (state.tx > 0 && state.pending == 0 && mbarrier->expect.inst) {
-    wrong_expect(
-        hazard_stop, mbarrier->expect, mbarrier->address,
+    mbarrier_fault(
+        MBARRIER_EXPECT_STOPS, mbarrier->expect, mbarrier->address,
         "expect_tx announced %d byte%s more than the copies wrote: phase %u never completes, and threads wait for it",
         state.tx, state.tx == 1 ? "" : "s", mbarrier->phase);
     return true;
   }
   Origin culprit = mbarrier->expect.inst ? mbarrier->expect : mbarrier->copy;
   if (state.tx >= 0 || !culprit.inst) return false;
-  wrong_expect(
-      hazard_stop, culprit, mbarrier->address,
+  mbarrier_fault(
+      MBARRIER_EXPECT_STOPS, culprit, mbarrier->address,
       "the copies wrote %d bytes that no expect_tx announced: phase %u never completes, and threads wait for it",
       -state.tx, mbarrier->phase);
   return true;

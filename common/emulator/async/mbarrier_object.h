@@ -116,7 +116,13 @@ bool mbarrier_explain_bytes(const Mbarrier *mbarrier);
 // The mbarriers of the cluster, in the order of their addresses; NULL past the last.
 const Mbarrier *mbarrier_after(const Cluster *cluster, const Mbarrier *before);
 
-// Reports a misuse after which the mbarrier still works somehow, and one after which it does not: that stops the
-// launch.
-void mbarrier_misuse(Origin origin, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void mbarrier_stop(Origin origin, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));
+// What is wrong: a misuse, or the bytes that a phase expects. After those that stop the launch the mbarrier has no
+// sensible state.
+typedef enum MbarrierFault {
+  MBARRIER_MISUSE,
+  MBARRIER_MISUSE_STOPS,
+  MBARRIER_EXPECT,
+  MBARRIER_EXPECT_STOPS,
+} MbarrierFault;
+void mbarrier_fault(MbarrierFault fault, Origin origin, uint64_t address, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));

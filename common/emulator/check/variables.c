@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../warp/instruction.h"
+
 // A variable of a function is mangled as _ZZ, the function's name, E, the length of its own name, the name, and for a
 // second one of that name a number: _ZZ4copyPfE4tile, _ZZ4copyPfE4tile_0. One in a namespace as _ZN, the names, E. The
 // last name is the variable's own.
@@ -88,19 +90,12 @@ static void trace_operand(Trace *trace, const PtxOperand *operand) {
     trace->several = true;
 }
 
-// An address goes on in sums and copies. What a load returns, or a product, is an index.
-static bool carries_address(const PtxInstruction *source) {
-  static const char *const opcodes[] = {"mov", "add", "sub", "mad", "cvta", "cvt", "selp", "xor", "or", "and"};
-  for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++)
-    if (!strcmp(source->opcode, opcodes[i])) return true;
-  return false;
-}
-
 static void trace_register(Trace *trace, int index) {
   for (uint32_t pc = trace->function->start; pc < trace->function->end; pc++) {
-    const PtxInstruction *source = trace->program->code[pc].source;
+    const Inst *inst = &trace->program->code[pc];
+    const PtxInstruction *source = inst->source;
     if (source->operand_count < 2 || source->operands[0].kind != PTX_OPERAND_REGISTER ||
-        source->operands[0].index != index || !carries_address(source))
+        source->operands[0].index != index || inst->row->address == ADDRESS_NO_MORE)
       continue;
     for (int i = 1; i < source->operand_count; i++) trace_operand(trace, &source->operands[i]);
   }

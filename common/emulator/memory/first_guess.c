@@ -123,8 +123,8 @@ static Root root_of(const Walk *walk, const AddressPlan *address) {
     const Inst *inst = &walk->program->code[pc];
     const PtxInstruction *source = inst->source;
     const Touch *touches = touches_of(walk->program, inst);
-    bool adds = !strcmp(source->opcode, "add") && source->operands[2].kind == PTX_OPERAND_INTEGER;
-    bool copies = inst->row->registers == REGISTERS_RENAMED || !strcmp(source->opcode, "cvta");
+    bool adds = inst->row->address == ADDRESS_ADDED && source->operands[2].kind == PTX_OPERAND_INTEGER;
+    bool copies = inst->row->address == ADDRESS_COPIED;
     bool of_constant = inst->row->registers == REGISTERS_RENAMED && inst->touch_count == 1 &&
                        find_constant(walk->program, inst->a, &value);
     if (!of_constant && ((!adds && !copies) || inst->touch_count != 2 || touches[1].written)) break;
@@ -160,8 +160,8 @@ static void forget_slots(Knowledge *after, Set written) {
 // guess.
 static bool verifies(Walk *walk, const Inst *inst, const Knowledge *before) {
   PtxType type = ptx_instruction_type(inst->source);
-  if (strcmp(inst->source->opcode, "setp") || inst->source->operand_count != 3 || inst->touch_count != 3 ||
-      type == PTX_F32 || type == PTX_F64 || (!ptx_has(inst->source, "eq") && !ptx_has(inst->source, "ne")))
+  if (!inst->row->compares || inst->source->operand_count != 3 || inst->touch_count != 3 || type == PTX_F32 ||
+      type == PTX_F64 || (!ptx_has(inst->source, "eq") && !ptx_has(inst->source, "ne")))
     return false;
   Set a = bit_of(walk, inst->a, false), b = bit_of(walk, inst->b, false);
   return (a & before->copies && b & before->answers) || (b & before->copies && a & before->answers);

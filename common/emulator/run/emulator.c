@@ -11,7 +11,7 @@
 #include "state.h"
 
 Emulator *emulator_open(const EmulatorOptions *options) {
-  host_prepare();
+  if (options->tunes_malloc) host_keep_memory();
   Emulator *emulator = host_allocate(1, sizeof *emulator);
   emulator->options = *options;
   emulator->global.next_base = GLOBAL_WINDOW;

@@ -25,6 +25,9 @@ enum {
 #define COMPUTED VALUES_COMPUTED
 #define MOVED VALUES_MOVED
 #define OF_MEMORY VALUES_OF_MEMORY
+#define COPIED ADDRESS_COPIED
+#define ADDED ADDRESS_ADDED
+#define DERIVED ADDRESS_DERIVED
 
 #define ROW(syntax, function, class, ...)                                                                              \
   { .name = syntax, .decode = function, .counter = COUNTER_INST_##class, __VA_ARGS__ }
@@ -34,10 +37,12 @@ enum {
 static const Instruction table[] = {
     //  opcode and modifiers              decoded by                     class
     // arithmetic of integers, bits
-    ROW("add",                            decode_integer,                INTEGER, .types = INTEGERS),
-    ROW("sub",                            decode_integer,                INTEGER, .types = INTEGERS),
+    ROW("add",                            decode_integer,                INTEGER, .types = INTEGERS, .address = ADDED),
+    ROW("sub",                            decode_integer,                INTEGER,
+        .types = INTEGERS, .address = DERIVED),
     ROW("mul",                            decode_integer,                INTEGER, .types = INTEGERS),
-    ROW("mad",                            decode_integer,                INTEGER, .types = INTEGERS),
+    ROW("mad",                            decode_integer,                INTEGER,
+        .types = INTEGERS, .address = DERIVED),
     ROW("mul24",                          decode_integer,                INTEGER, .types = INTEGERS),
     ROW("mad24",                          decode_integer,                INTEGER, .types = INTEGERS),
     ROW("sad",                            decode_integer,                INTEGER, .types = INTEGERS),
@@ -52,9 +57,12 @@ static const Instruction table[] = {
     ROW("madc",                           decode_integer,                INTEGER, .types = INTEGERS),
     ROW("div",                            decode_integer,                INTEGER, .types = INTEGERS, .mufu = 1),
     ROW("rem",                            decode_integer,                INTEGER, .types = INTEGERS, .mufu = 1),
-    ROW("and",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
-    ROW("or",                             decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
-    ROW("xor",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
+    ROW("and",                            decode_bits,                   INTEGER,
+        .types = INTEGERS, .values = MOVED, .address = DERIVED),
+    ROW("or",                             decode_bits,                   INTEGER,
+        .types = INTEGERS, .values = MOVED, .address = DERIVED),
+    ROW("xor",                            decode_bits,                   INTEGER,
+        .types = INTEGERS, .values = MOVED, .address = DERIVED),
     ROW("not",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
     ROW("cnot",                           decode_bits,                   INTEGER, .types = INTEGERS),
     ROW("shl",                            decode_bits,                   INTEGER, .types = INTEGERS, .values = MOVED),
@@ -147,25 +155,25 @@ static const Instruction table[] = {
     ROW("tanh",                           decode_half,                   SPECIAL, .types = HALF_PAIR, .mufu = 2),
 
     // conversions, comparisons
-    ROW("cvt",                            decode_convert,                CONVERT, .values = MOVED),
+    ROW("cvt",                            decode_convert,                CONVERT, .values = MOVED, .address = DERIVED),
     ROW("cvt.pack",                       decode_convert_pack,           CONVERT, .values = MOVED),
-    ROW("setp",                           decode_setp,                   INTEGER, .types = INTEGERS),
-    ROW("setp",                           decode_setp,                   FP32, .types = SINGLE),
-    ROW("setp",                           decode_setp,                   FP64, .types = DOUBLE),
-    ROW("setp",                           decode_setp,                   FP16, .types = HALVES),
+    ROW("setp",                           decode_setp,                   INTEGER, .types = INTEGERS, .compares = true),
+    ROW("setp",                           decode_setp,                   FP32, .types = SINGLE, .compares = true),
+    ROW("setp",                           decode_setp,                   FP64, .types = DOUBLE, .compares = true),
+    ROW("setp",                           decode_setp,                   FP16, .types = HALVES, .compares = true),
     ROW("set",                            decode_set,                    INTEGER, .types = INTEGERS),
     ROW("set",                            decode_set,                    FP32, .types = SINGLE),
     ROW("set",                            decode_set,                    FP64, .types = DOUBLE),
     ROW("set",                            decode_set,                    FP16, .types = HALVES),
     ROW("testp",                          decode_testp,                  FP32, .types = SINGLE),
     ROW("testp",                          decode_testp,                  FP64, .types = ~SINGLE),
-    ROW("selp",                           decode_selp,                   INTEGER, .values = MOVED),
+    ROW("selp",                           decode_selp,                   INTEGER, .values = MOVED, .address = DERIVED),
     ROW("slct",                           decode_slct,                   INTEGER, .values = MOVED),
 
     // moves, addresses
     ROW("mov",                            decode_mov,                    OTHER,
-        .registers = REGISTERS_RENAMED, .values = MOVED),
-    ROW("cvta",                           decode_cvta,                   INTEGER, .values = MOVED),
+        .registers = REGISTERS_RENAMED, .values = MOVED, .address = COPIED),
+    ROW("cvta",                           decode_cvta,                   INTEGER, .values = MOVED, .address = COPIED),
     ROW("isspacep",                       decode_isspacep,               INTEGER),
     ROW("mapa",                           decode_cluster_address,        OTHER, .target = SM_90),
     ROW("getctarank",                     decode_cluster_address,        OTHER, .target = SM_90),

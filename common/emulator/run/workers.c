@@ -194,7 +194,7 @@ static void *work(void *argument) {
 }
 
 static void *work_in_thread(void *worker) {
-  host_prepare();
+  if (((Worker *)worker)->launch->emulator->options.tunes_malloc) host_keep_memory();
   return work(worker);
 }
 

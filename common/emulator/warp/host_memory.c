@@ -43,7 +43,7 @@ static void *extend_heap(size_t size) {
 // one by one. That was a third of the time of a small launch. Here the heap becomes as large as glibc lets a thread's
 // be, 64 MiB, and stays so. The system provides its pages when they are first used. Under ASan mallopt fails, and
 // nothing is done.
-void host_prepare(void) {
+void host_keep_memory(void) {
   enum { LARGEST = 32 << 20, ROOM = 30 << 20 };  // glibc refuses a threshold above LARGEST
   if (!mallopt(M_MMAP_THRESHOLD, LARGEST) || !mallopt(M_TRIM_THRESHOLD, INT32_MAX)) return;
   void *first = extend_heap(ROOM), *second = extend_heap(ROOM);
@@ -53,7 +53,7 @@ void host_prepare(void) {
 
 #else
 
-void host_prepare(void) {}
+void host_keep_memory(void) {}
 
 #endif
 

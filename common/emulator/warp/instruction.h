@@ -27,6 +27,15 @@ typedef enum RegisterUse {
   REGISTERS_OF_WGMMA,  // it is one of wgmma's own
 } RegisterUse;
 
+// What an instruction may do on the way of an address, from a variable or a parameter to the access. What a load
+// returns, or a product, is an index.
+typedef enum AddressUse {
+  ADDRESS_NO_MORE,
+  ADDRESS_COPIED,   // the result is the operand
+  ADDRESS_ADDED,    // with an integer as its last operand: a known distance away
+  ADDRESS_DERIVED,  // an operand is part of it
+} AddressUse;
+
 // What becomes of values that nothing defines (check/undefined.h) when they are operands of an instruction.
 typedef enum ValueUse {
   VALUES_BY_CLASS,   // arithmetic computes from them; anything else depends on them, such as a branch
@@ -55,9 +64,11 @@ typedef struct Instruction {
   CounterKind counter;  // its class, COUNTER_INST_...
   MemoryUse memory;
   RegisterUse registers;
+  AddressUse address;
   ValueUse values;
   Orders orders;
   bool in_warp_order;  // shared memory serves it, and a store of the same warp, in the program's order: tests/rules
+  bool compares;       // its result is a predicate, of two operands
   bool calls;          // it calls a function
   bool uses_stack;     // that of alloca
   bool skipped;        // while a hang is explained, and warps are only followed: run/stuck.c
