@@ -7,8 +7,8 @@
 // Ends the process: a line on standard error, and exit code 2. A launch holds locks and memory in many host threads, so
 // none of them can give up alone.
 _Noreturn void out_of_memory(void);
-// Called at the beginning of a host thread: what it allocates from now on costs the system little. It changes malloc for
-// the whole process, which must want that.
+// Called at the beginning of a host thread: what it allocates from now on costs the system little. This changes malloc
+// for the whole process, which must want it.
 void host_keep_memory(void);
 // Zeroed, also of no bytes at all. Without memory: out_of_memory.
 void *host_allocate(size_t count, size_t size);
