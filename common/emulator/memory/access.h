@@ -1,6 +1,5 @@
-// How an instruction or an operation accesses memory: its bytes are found, locked, checked and moved. There are two ways
-// more: weak loads and stores, nearly all that a kernel does, are served in rows (weak_access.h), and a tensor copy finds
-// its rows by itself.
+// How an instruction or an operation accesses memory: its bytes are found, locked, checked and moved. Weak loads and
+// stores, most of what a kernel does, have a way of their own: they are served in rows (weak_access.h).
 #pragma once
 
 #include <string.h>
