@@ -246,7 +246,7 @@ static inline void contraction_kernel(ContractionText *t, const ContractionForm 
                     CONTRACTION_LANES, form->bits, CONTRACTION_OPERANDS * 8, CONTRACTION_WORDS * 8, form->bits, form->bits);
   for (int i = 0; i < CONTRACTION_OPERANDS; i++)
     CONTRACTION_PRINT(t, "ld.global.b%d %c, [p+%d];\n", form->bits, "abcde"[i], i * 8);
-  for (const char *at = body; *at; at++) {
+  for (const char *at = body, *end = body + strlen(body); at < end; at++) {
     if (*at == '.' && at[1] == 'T' && at++)
       CONTRACTION_PRINT(t, ".%s", form->type);
     else if (*at == '.' && at[1] == 'B' && at++)
