@@ -1,4 +1,4 @@
-// Loads whose value one thread stores (memory/postponed.h): the others have read nothing.
+// Loads whose value one thread stores (memory/passes.h): the others have read nothing.
 #include <criterion/criterion.h>
 
 #include "support/matrix_kernel.h"

@@ -7,7 +7,7 @@
 #include "emulator/check/agents.h"
 #include "emulator/check/order.h"
 #include "emulator/check/rows.h"
-#include "emulator/run/workers.h"
+#include "emulator/run/run.h"
 #include "emulator/run/state.h"
 #include "emulator/warp/instruction.h"
 

@@ -50,7 +50,7 @@ static inline void actor_set_lane(Actor *actor, int lane) {
   actor->visible = clocks->covered[CLOCK_VISIBLE];
 }
 
-// Whether a plain load makes the first guess of a compare-and-swap (memory/first_guess.h). It counts as strong, for
+// Whether a plain load makes the first guess of a compare-and-swap (memory/passes.h). It counts as strong, for
 // what others write by atomics does it no harm.
 static inline bool is_first_guess(const Inst *inst, const Launch *launch) {
   const Program *program = launch->program;

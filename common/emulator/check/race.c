@@ -121,7 +121,7 @@ static Epoch unordered_read(const Actor *actor, Epoch read) {
   return EPOCH_NONE;
 }
 
-// A first guess (memory/first_guess.h) among the reads that needs no order with the actor's strong write, and has none.
+// A first guess (memory/passes.h) among the reads that needs no order with the actor's strong write, and has none.
 static Epoch unordered_guess(const Actor *actor, Epoch read) {
   const Cluster *cluster = actor->cluster;
   const Program *program = cluster->launch->program;

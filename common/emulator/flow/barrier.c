@@ -1,5 +1,5 @@
 // Barriers of a block and of a warp. PTX ISA 9.7.13.1 and .2.
-#include "barrier.h"
+#include "flow.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // Clusters: addresses in the shared memory of other blocks, and the barrier of all their threads. PTX ISA 9.7.9.23,
 // 9.7.9.24, 9.7.13.3.
-#include "cluster.h"
+#include "flow.h"
 
 #include <string.h>
 

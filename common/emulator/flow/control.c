@@ -1,5 +1,5 @@
 // bra, brx, call, ret, exit, trap: where execution goes on. PTX ISA 9.7.12.
-#include "control.h"
+#include "flow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,7 @@
 #include "../warp/machine.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
-#include "barrier.h"
-#include "cluster.h"
 #include "families.h"
-#include "system_call.h"
 
 enum { MAX_CALL_DEPTH = 256 };
 

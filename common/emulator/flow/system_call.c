@@ -1,7 +1,7 @@
 // printf, assert, malloc, free and cudaGraphSetConditional in kernels: calls of functions that nvcc leaves to the
 // system. new and delete call malloc and free. CUDA C++ programming guide, "Formatted output", "Assertion", "Dynamic
 // global memory allocation" and "Conditional graph nodes".
-#include "system_call.h"
+#include "flow.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-// First guesses: see first_guess.h.
+// First guesses: see passes.h.
 //
 // From each load the control-flow graph is walked with what the registers hold then. The loaded value, and what is
 // computed from it, may be an operand of arithmetic and of the compare-and-swap. They must be nothing else, neither
 // stored nor branched on, up to the branch that finds the compare-and-swap's result to be the loaded value. From there
 // on it is verified.
-#include "first_guess.h"
+#include "passes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-// Loads that may be under way when memory is handed on: see late_loads.h.
+// Loads that may be under way when memory is handed on: see passes.h.
 //
 // From each load the control-flow graph is walked up to the first uses of its value. A use by ptxas may stand elsewhere
 // than in PTX: what is used before an instruction in PTX may be used after it in the machine code. That cannot be seen
 // here.
-#include "late_loads.h"
+#include "passes.h"
 
 #include <stdlib.h>
 #include <string.h>

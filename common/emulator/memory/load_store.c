@@ -61,7 +61,7 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
   (first >= GLOBAL_WINDOW ? warp_poll_global : warp_poll)(warp, inst, first, found);
 }
 
-// A load that is judged when its value is stored: postponed.h.
+// A load that is judged when its value is stored: passes.h.
 static void load_postponed(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
   const Transfer *transfer = inst->extra;
   u8 undefined[MAX_BYTES];

@@ -11,7 +11,7 @@ bool is_plain_store(const Inst *inst);
 bool is_weak_access(const Inst *inst);
 // The register of its address.
 Slot address_register(const Inst *inst);
-// The store is where the load is judged: postponed.h. False when it is already that of another load.
+// The store is where the load is judged: passes.h. False when it is already that of another load.
 bool can_judge_load(const Inst *store);
 void judge_load_at(Inst *load, Inst *store);
 

@@ -1,5 +1,5 @@
-// Loads that are judged when their value is stored: see postponed.h.
-#include "postponed.h"
+// Loads that are judged when their value is stored: see passes.h.
+#include "passes.h"
 
 #include <stdlib.h>
 #include <string.h>

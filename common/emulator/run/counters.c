@@ -1,5 +1,5 @@
 // Counters: what workers counted per instruction, summed per source line.
-#include "counters.h"
+#include "state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,20 +1,16 @@
 // Decodes a kernel: gives every register, immediate and variable its place, and has each instruction decoded as its
 // row of the table of instructions says.
-#include "decode.h"
+#include "module.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "../flow/families.h"
-#include "../memory/first_guess.h"
-#include "../memory/late_loads.h"
-#include "../memory/postponed.h"
+#include "../memory/passes.h"
 #include "../scalar/contraction.h"
 #include "../tensor/wgmma_registers.h"
 #include "../warp/host_memory.h"
 #include "../warp/operands.h"
-#include "instructions.h"
-#include "target.h"
 
 enum {
   MAX_STATIC_SHARED = 1 << 24,

@@ -1,7 +1,7 @@
 // The table of instructions: the function that decodes each, its class, its use of memory and registers, and the oldest
 // target that has it. A new instruction is a row here and a function in the room it belongs to: notes/emulator.md shows
 // how.
-#include "instructions.h"
+#include "module.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // How a warp executes: groups of lanes at one instruction, split by divergent branches, merged where they meet.
-#include "interpreter.h"
+#include "run.h"
 
 #include <string.h>
 

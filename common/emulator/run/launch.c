@@ -9,7 +9,7 @@
 #include "../warp/host_memory.h"
 #include "module.h"
 #include "state.h"
-#include "workers.h"
+#include "run.h"
 
 static EmulatorStatus check_arguments(const PtxFunction *entry, const EmulatorLaunch *request, EmulatorError *error) {
   if (request->argument_count != entry->param_count)

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "../warp/host_memory.h"
-#include "decode.h"
 #include "state.h"
-#include "target.h"
 
 // ---- variables ----
 

@@ -1,12 +1,11 @@
-// The turns of a cluster's warps. See schedule.h.
-#include "schedule.h"
+// The turns of a cluster's warps. See run.h.
+#include "run.h"
 
 #include <string.h>
 
 #include "../async/async.h"
 #include "../check/hazard.h"
 #include "../warp/warp.h"
-#include "interpreter.h"
 #include "stuck.h"
 
 enum {

@@ -45,7 +45,12 @@ EmulatorStatus launch_check(const Launch *launch, EmulatorError *error);
 // How many of its clusters an H100 holds at a time, by threads and shared memory; PTX does not tell the registers.
 uint32_t launch_resident_clusters(const Launch *launch);
 
-// ---- errors: error.c ----
+// ---- counters of the launches: counters.c ----
+
+// Adds what the workers of a launch counted, and empties them.
+void counters_collect(Emulator *emulator, const Program *program, Worker *workers, int worker_count);
+
+// ---- errors: emulator.c ----
 
 // Fills *error; line is that of the PTX text, or 0. Always false.
 bool run_fail(EmulatorError *error, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));

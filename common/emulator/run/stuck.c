@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "../check/hazard.h"
-#include "../flow/barrier.h"
+#include "../flow/flow.h"
 #include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
 #include "../warp/host_memory.h"
 #include "../warp/instruction.h"
 #include "../warp/warp.h"
-#include "interpreter.h"
+#include "run.h"
 #include "waiters.h"
 
 // ---- the cause ----

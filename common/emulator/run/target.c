@@ -3,13 +3,12 @@
 // An H100 runs PTX for sm_90a, and by JIT compilation PTX for any older architecture, but only the instructions that
 // the named architecture has. The tables, and the column `target` of the table of instructions, are what ptxas 13.0
 // accepts.
-#include "target.h"
+#include "module.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "state.h"
-#include "instructions.h"
 
 // ---- .version ----
 

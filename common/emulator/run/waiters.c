@@ -9,11 +9,11 @@
 #include "../memory/memory.h"
 #include "../warp/host_memory.h"
 #include "../warp/instruction.h"
-#include "../flow/barrier.h"
+#include "../flow/flow.h"
 #include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
 #include "../warp/warp.h"
-#include "interpreter.h"
+#include "run.h"
 
 // ---- who waits ----
 

@@ -1,5 +1,5 @@
-// Clusters over host threads. See workers.h.
-#include "workers.h"
+// Clusters over host threads. See run.h.
+#include "run.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,13 +13,11 @@
 #include "../check/read_sets.h"
 #include "../check/sync_table.h"
 #include "../check/undefined.h"
-#include "../flow/control.h"
+#include "../flow/flow.h"
 #include "../tensor/wgmma_registers.h"
 #include "../warp/host_memory.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
-#include "counters.h"
-#include "schedule.h"
 #include "state.h"
 #include "stuck.h"
 

@@ -1,0 +1,42 @@
+// What is found out about a program's loads before it runs: each function is called once the program is decoded.
+#pragma once
+
+#include "../warp/program.h"
+
+// ---- loads that are judged when their value is stored: postponed.c ----
+//
+// All threads may load a number that only one of them needs, because only it stores the sum: Triton does so with
+// scalars, and so does `x = *p; if (threadIdx.x == 0) *p = x + 1;`. In the other threads the load is dead, and the
+// store of the one does them no harm. So the race check is told of such a load at the store, and of the lanes that
+// store.
+//
+//   ld.global.u32 %r1, [%rd1];     <- reads for nobody yet
+//   add.u32 %r2, %r1, %r3;
+//   @%p1 st.global.u32 [%rd1], %r2;   <- the lanes of %p1 have read
+//
+// That is exact if nothing between the two orders accesses, and if the value is used nowhere else.
+
+// Finds such loads, and marks them and their stores.
+void find_postponed_loads(Program *program);
+
+// ---- first guesses: first_guess.c ----
+//
+// Loads that make the first guess of a loop around an atomic compare-and-swap, and nothing else.
+//
+//     int seen = *place, guess;
+//     do guess = seen;
+//     while ((seen = atomicCAS(place, guess, f(guess))) != guess);
+//
+// By PTX the plain load races with the others' atomics. But whatever it reads, the compare-and-swap compares it with
+// what is there: the guess has no other effect than one more round.
+
+// Finds such loads (Program.first_guesses).
+void find_first_guesses(Program *program);
+
+// ---- loads that are late: late_loads.c ----
+//
+// Loads from shared memory whose value is used only behind an instruction that hands memory on.
+
+// Finds such loads, if the program has copies that could overwrite what they read,
+// and has them and the first uses of their values watched. check/flights.h says why.
+void find_late_loads(Program *program);
