@@ -3,8 +3,6 @@
 #include "../emulator.h"
 
 #include <limits.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,14 +142,3 @@ const Hazard *emulator_hazards(const Emulator *emulator, int *count) {
 }
 
 void emulator_clear_hazards(Emulator *emulator) { hazards_clear(&emulator->hazards); }
-
-// ---- errors of a module or a launch ----
-
-bool run_fail(EmulatorError *error, int line, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  error->line = line;
-  vsnprintf(error->message, sizeof error->message, format, arguments);
-  va_end(arguments);
-  return false;
-}

@@ -50,7 +50,7 @@ uint32_t launch_resident_clusters(const Launch *launch);
 // Adds what the workers of a launch counted, and empties them.
 void counters_collect(Emulator *emulator, const Program *program, Worker *workers, int worker_count);
 
-// ---- errors: emulator.c ----
+// ---- errors: error.c ----
 
 // Fills *error; line is that of the PTX text, or 0. Always false.
 bool run_fail(EmulatorError *error, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
