@@ -5,12 +5,12 @@
 
 #include "support/program.h"
 #include "support/sanitized.h"
+#include "support/scratch.h"
 
 static void run_python(const char *script) {
   if (SANITIZED) cr_skip_test("nothing in C is tested, and Python cannot load a library with a sanitizer in it");
   char command[1000];
-  // A make that runs this test must not be felt by a make that the test runs.
-  snprintf(command, sizeof command, "unset MAKEFLAGS MAKELEVEL; cd '%s' && python3 tests/%s 2>&1", root_path(), script);
+  snprintf(command, sizeof command, FORGET_MAKE "cd '%s' && python3 tests/%s 2>&1", root_path(), script);
   FILE *pipe = popen(command, "r");
   cr_assert(pipe);
   static char output[1 << 16];

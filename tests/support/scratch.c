@@ -24,9 +24,7 @@ int scratch_run(const char *command) {
   char text[2000];
   char *root = realpath(root_path(), NULL);
   cr_assert(root);
-  // A make that runs this test must not be felt by a make that this test runs.
-  int length = snprintf(text, sizeof text, "unset MAKEFLAGS MAKELEVEL; cd %s && ROOT='%s' && { %s; } 2>&1", folder,
-                        root, command);
+  int length = snprintf(text, sizeof text, FORGET_MAKE "cd %s && ROOT='%s' && { %s; } 2>&1", folder, root, command);
   cr_assert(length < (int)sizeof text);
   free(root);
   FILE *pipe = popen(text, "r");

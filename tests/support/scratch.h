@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+// Begins a command: a make that runs the tests must not be felt by a make that a test runs, nor must the variables that
+// it was given.
+#define FORGET_MAKE "unset MAKEFLAGS MAKELEVEL BUILD SANITIZE; "
+
 void scratch_enter(void);
 void scratch_leave(void);
 // Runs a shell command in the folder, where $ROOT is the repository. Returns its exit status.
