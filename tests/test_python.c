@@ -22,5 +22,6 @@ Test(training, python, .timeout = 120) { run_python("test_training.py"); }
 Test(gpu_training, trains_like_pytorch, .timeout = 300) { run_python("test_training.py Gpu"); }
 Test(pages, python, .timeout = 300) { run_python("test_pages.py"); }
 Test(names, python, .timeout = 120) { run_python("test_names.py"); }
+Test(quizzes, python, .timeout = 300) { run_python("test_quizzes.py"); }
 Test(plots, python, .timeout = 120) { run_python("test_plots.py"); }
 Test(peers, python, .timeout = 120) { run_python("peers/test_peers.py"); }

@@ -4,4 +4,8 @@ try-% hint-% solution-% grade-% break-%:
 	@python3 common/course/course.py $@
 try hint solution grade break:
 	@echo 'make $@: of which stage? make $@-00$(if $(filter break,$@),-1) is the first; make progress shows what is next' >&2; exit 2
-.PHONY: try hint solution grade break
+quiz-%:
+	@python3 common/course/quiz.py $@ "$(ANSWERS)"
+quiz: # lists them
+	@python3 common/course/quiz.py
+.PHONY: try hint solution grade break quiz

@@ -1,0 +1,166 @@
+"""Quizzes: questions with numbers, graded by tolerance. `make quiz` lists them, `make quiz-03` asks the questions of one.
+
+    python3 common/course/quiz.py quiz[-NN] [ANSWERS]
+
+With ANSWERS, separated by blanks, nothing is asked. A quiz is a page, notes/quizzes/NN-NAME.md. Its questions are
+headings of the second level. Below each stand its text, then comments, then the explanation in <details>:
+
+    <!-- answer: EXPRESSION -->        a number, in the expressions of tests/figures.py; or the letter of a choice "- b: ..."
+    <!-- within: 5 % -->               how far from it an answer may be; 1 % if nothing is said
+    <!-- not EXPRESSION: SENTENCE -->  what to say to somebody who answers that
+
+Exit codes: 0 all answers were right, 1 not all, 2 the request is wrong.
+"""
+import glob
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "tests"))
+# pylint: disable=wrong-import-position
+import figures
+
+PAGES = "notes/quizzes/[0-9][0-9]-*.md"
+DONE = os.path.join(os.environ.get("MINE", "mine"), "quizzes")  # the numbers of those that were all right
+TRIES = 3
+COMMENT = re.compile(r"<!-- (answer|within|not) ?(.*?): (.*?) -->\n?", re.DOTALL)
+
+
+class Wrong(Exception):
+    """What the user did, in one line: exit code 2."""
+
+
+def number(text):
+    """The number that somebody has typed, with or without commas and a unit; None if it is none."""
+    match = re.fullmatch(r"([-+]?[\d.,]*\d\.?(?:e[-+]?\d+)?)\s*([a-zA-Zµ/%]*)", text.strip())
+    try:
+        return float(match[1].replace(",", "")) if match else None
+    except ValueError:
+        return None
+
+
+class Question:
+    """One question of a quiz: its text, its answer, what else somebody may answer, and the explanation."""
+
+    def __init__(self, text):
+        self.heading, _, rest = text.partition("\n")
+        marks = COMMENT.findall(rest)
+        body, _, explanation = rest.partition("<details>")
+        self.text = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL).strip()
+        self.explanation = re.sub(r"<summary>.*?</summary>|</details>|<!--.*?-->\n?", "", explanation, flags=re.DOTALL).strip()
+        self.choices = re.findall(r"^- ([a-z]):", self.text, re.MULTILINE)
+        self.answer = self.value(next(value for kind, _, value in marks if kind == "answer"))
+        self.within = next((float(value.rstrip(" %")) / 100 for kind, _, value in marks if kind == "within"), 0.01)
+        self.others = [(self.value(given), " ".join(sentence.split())) for kind, given, sentence in marks if kind == "not"]
+
+    def value(self, expression):
+        return expression if expression in self.choices else float(eval(expression, dict(figures.EXPRESSIONS)))  # pylint: disable=eval-used
+
+    def is_right(self, given):
+        return self.is_near(given, self.answer)
+
+    def is_near(self, given, value):
+        if self.choices:
+            return given == value
+        return abs(given - value) <= self.within * abs(value) * (1 + 1e-9)
+
+    def read(self, typed):
+        """What an answer says; ValueError if it is neither a number nor a choice."""
+        given = typed.strip().lower().rstrip(":") if self.choices else number(typed)
+        if given is None or (self.choices and given not in self.choices):
+            raise ValueError(f"one of {', '.join(self.choices)} is an answer" if self.choices else "the answer is a number")
+        return given
+
+    def remark(self, given):
+        """What to say to an answer that is not right."""
+        return next((sentence for value, sentence in self.others if self.is_near(given, value)), "")
+
+
+class Quiz:
+    """A page of questions."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            self.title, *questions = re.split(r"^## ", file.read(), flags=re.MULTILINE)
+        self.number = os.path.basename(path)[:2]
+        self.title = re.sub(r"<!--.*?-->\n?", "", self.title, flags=re.DOTALL).strip().removeprefix("# ")
+        self.questions = [Question(text) for text in questions]
+
+
+def shown(text):
+    """Markdown as a terminal shows it: links without their addresses."""
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+
+
+def ask(question, answers):
+    """Whether one of the tries was right."""
+    for left in reversed(range(TRIES)):
+        try:
+            typed = answers.pop(0) if answers is not None else input("  answer: ")
+        except (EOFError, IndexError):
+            raise Wrong(f"no answer to: {question.heading}") from None
+        if answers is not None:
+            print(f"  answer: {typed}")
+        try:
+            given = question.read(typed)
+            if question.is_right(given):
+                print("  right\n")
+                return True
+            remark = question.remark(given)
+        except ValueError as error:
+            remark = str(error)
+        if answers is not None:
+            left = 0
+        print(f"  not {typed.strip() or 'that'}. {remark}".rstrip() + ("\n" if not left else ""))
+        if not left:
+            return False
+    return False
+
+
+def done():
+    try:
+        with open(DONE, encoding="ascii") as file:
+            return set(file.read().split())
+    except OSError:
+        return set()
+
+
+def run(quiz, answers):
+    if answers and len(answers) != len(quiz.questions):
+        raise Wrong(f"quiz {quiz.number} has {len(quiz.questions)} questions, and ANSWERS has {len(answers)}")
+    print(f"{shown(quiz.title)}\n")
+    right = 0
+    for place, question in enumerate(quiz.questions, 1):
+        print(f"{place}. {shown(question.heading)}\n" + (f"\n{shown(question.text)}\n" if question.text else ""))
+        right += ask(question, answers or None)
+        print(f"{shown(question.explanation)}\n")
+    print(f"{right} of {len(quiz.questions)} right")
+    if right < len(quiz.questions):
+        return 1
+    numbers = sorted(done() | {quiz.number})
+    os.makedirs(os.path.dirname(DONE) or ".", exist_ok=True)
+    with open(DONE, "w", encoding="ascii") as file:
+        file.write(" ".join(numbers) + "\n")
+    return 0
+
+
+def main(word, answers):
+    quizzes = {os.path.basename(path)[:2]: path for path in sorted(glob.glob(PAGES))}
+    if word == "quiz":
+        for key, path in quizzes.items():
+            print(f"[{'x' if key in done() else ' '}] make quiz-{key}   {shown(Quiz(path).title.splitlines()[0])}")
+        return 0
+    key = word.removeprefix("quiz-")
+    if key not in quizzes:
+        raise Wrong(f"{word}: there is no such quiz; there are {' '.join(quizzes)}")
+    return run(Quiz(quizzes[key]), answers.split())
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "quiz", sys.argv[2] if len(sys.argv) > 2 else ""))
+    except Wrong as wrong:
+        print(f"quiz: {wrong}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+    sys.exit(2)

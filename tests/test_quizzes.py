@@ -1,0 +1,93 @@
+"""The quizzes: their answers follow from the expressions, wrong answers are told apart, and the command grades."""
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, "common/course")
+# pylint: disable=wrong-import-position
+import quiz
+
+QUIZZES = [quiz.Quiz(path) for path in sorted(glob.glob(quiz.PAGES))]
+
+
+def command(number, answers="", typed="", mine="mine"):
+    """The exit code of make quiz-NN, and what it prints."""
+    done = subprocess.run([sys.executable, "common/course/quiz.py", f"quiz-{number}" if number else "quiz", answers],
+                          input=typed, env=dict(os.environ, MINE=mine), text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
+    return done.returncode, done.stdout
+
+
+def right_answers(one):
+    return " ".join(str(question.answer) for question in one.questions)
+
+
+class Pages(unittest.TestCase):
+    def test_have_questions_with_a_heading_an_answer_and_an_explanation(self):
+        self.assertEqual([one.number for one in QUIZZES], [f"{number:02}" for number in range(1, len(QUIZZES) + 1)])
+        self.assertGreaterEqual(len(QUIZZES), 20)
+        for one in QUIZZES:
+            self.assertGreaterEqual(len(one.questions), 3, one.title)
+            for question in one.questions:
+                with self.subTest(f"{one.number}: {question.heading}"):
+                    self.assertGreater(len(question.explanation), 10)
+                    self.assertRegex(question.heading, r"[?.]$")
+                    self.assertNotIn("<!--", question.text + question.explanation)
+
+    def test_tell_wrong_answers_from_the_right_one(self):
+        for one in QUIZZES:
+            for question in one.questions:
+                with self.subTest(f"{one.number}: {question.heading}"):
+                    self.assertTrue(question.is_right(question.answer))
+                    for value, sentence in question.others:
+                        self.assertFalse(question.is_right(value), f"{value} is right")
+                        self.assertEqual(question.remark(value), sentence)
+                    if question.choices:
+                        self.assertEqual({value for value, _ in question.others} | {question.answer}, set(question.choices))
+
+
+class Numbers(unittest.TestCase):
+    def test_are_read_with_commas_and_units(self):
+        for text, value in (("1,024", 1024), ("4.5 KiB", 4.5), (" 12 % ", 12), ("1e3", 1000), ("-2", -2), ("", None),
+                            ("many", None), ("1.2.3", None)):
+            self.assertEqual(quiz.number(text), value, text)
+
+
+class Command(unittest.TestCase):
+    def test_passes_right_answers_alone_and_remembers_it(self):
+        with tempfile.TemporaryDirectory(dir="build") as mine:
+            for one in QUIZZES:
+                with self.subTest(one.number):
+                    code, text = command(one.number, right_answers(one), mine=mine)
+                    self.assertEqual(code, 0, text)
+                    self.assertIn(f"{len(one.questions)} of {len(one.questions)} right", text)
+                    wrong = " ".join("z" if question.choices else str(3 * question.answer + 1) for question in one.questions)
+                    self.assertEqual(command(one.number, wrong, mine=mine)[0], 1)
+            self.assertEqual(command("", mine=mine)[1].count("[x]"), len(QUIZZES))
+
+    def test_asks_three_times_and_says_what_a_wrong_answer_forgets(self):
+        with tempfile.TemporaryDirectory(dir="build") as mine:
+            one = QUIZZES[0]
+            first = one.questions[0]
+            typed = f"{first.others[0][0]}\nmany\n" + right_answers(one).replace(" ", "\n") + "\n"
+            code, text = command(one.number, typed=typed, mine=mine)
+            self.assertEqual(code, 0, text)
+            self.assertIn(first.others[0][1], text)
+            self.assertIn("the answer is a number", text)
+
+    def test_refuses_what_it_cannot_do_in_one_line(self):
+        for number, answers, line in (("99", "", "quiz-99: there is no such quiz; there are 01 02"),
+                                      ("01", "1 2", "quiz 01 has 5 questions, and ANSWERS has 2")):
+            code, text = command(number, answers)
+            self.assertEqual((code, text.count("\n")), (2, 1), text)
+            self.assertIn(line, text)
+        code, text = command("01", typed="")
+        self.assertEqual(code, 2)
+        self.assertIn("no answer to", text)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=0)
