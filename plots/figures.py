@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the lessons' and notes' pictures of what has no recording: owners of registers, places in memory, orders in time.
+"""Draws the lessons' and notes' pictures of what has no recording: owners of registers, places in memory, order.
 
     python3 plots/figures.py [FOLDER]
 

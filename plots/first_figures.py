@@ -23,7 +23,7 @@ def average(weights):
 
 
 def short(number):
-    return f"{number:.3f}".rstrip("0").rstrip(".")
+    return f"{number:.3f}" if number % 1 else f"{number:.0f}"
 
 
 def draw_matrix(picture, left, top, title, rows, names, own=None, bars=False, columns=""):
@@ -31,7 +31,8 @@ def draw_matrix(picture, left, top, title, rows, names, own=None, bars=False, co
     width, height = 46, 32
     picture.text(left, top - (26 if columns else 10), title, 15, bold=True)
     if columns:
-        picture.row([left + (j + 0.5) * width for j in range(4)], top - 7, [f"{columns}{j}" for j in range(4)], 13, "grey")
+        picture.row([left + (j + 0.5) * width for j in range(4)], top - 7, [f"{columns}{j}" for j in range(4)], 13,
+                    "grey")
     for i, row in enumerate(rows):
         y = top + i * height
         picture.text(left - 7, y + 21, f"{names}{i}" if names else "", 13, "end", "grey")
@@ -52,11 +53,11 @@ def attention():
     draw_matrix(picture, 46, top, "Q", QUERIES, "q", 3)
     draw_matrix(picture, 312, top, "Kᵀ: a column is a key", list(zip(*KEYS)), "", columns="k")
     draw_matrix(picture, 590, top, "S = Q Kᵀ / 2", SCORES, "", 3, columns="k")
-    draw_matrix(picture, 46, below, "P: exp, divided by the row's sum", weights, "q", 3, bars=True)
+    draw_matrix(picture, 46, below, "P = softmax(S)", weights, "q", 3, bars=True)
     draw_matrix(picture, 312, below, "V", VALUES, "v")
     draw_matrix(picture, 590, below, "O = P V", [average(row) for row in weights], "o", 3)
     for x, y, words in ((261, top, "·"), (535, top, "/ 2 ="), (261, below, "·"), (535, below, "=")):
-        picture.words(x, y + 64, words, 20)
+        picture.words(x, y + 64, words, 28 if words == "·" else 20)
     return picture
 
 
@@ -64,7 +65,7 @@ def causal_mask():
     picture = Picture("causal-mask", 262, "What a causal mask does to the weights",
                       "left: each query sees all keys; right: query i sees the keys 0 to i")
     hidden = [[score if j <= i else -math.inf for j, score in enumerate(row)] for i, row in enumerate(SCORES)]
-    for left, title, scores in ((90, "P without a mask", SCORES), (500, "P with a causal mask", hidden)):
+    for left, title, scores in ((120, "P without a mask", SCORES), (480, "P with a causal mask", hidden)):
         draw_matrix(picture, left, 112, title, [softmax(row) for row in scores], "q", bars=True, columns="k")
     return picture
 
@@ -80,8 +81,8 @@ class Llama:
 
 
 def crossing():
-    picture = Picture("crossing", 372, "Attention against the linear layers", "floating-point operations for each token "
-                      "in a layer of Llama 3.1 8B, with a causal mask")
+    picture = Picture("crossing", 372, "Attention against the linear layers", "floating-point operations for each "
+                      "token in a layer of Llama 3.1 8B, with a causal mask")
     left, top, width, height = 110, 86, 640, 220
     longest, most = 131072, 1.2e9
     def at(seqlen, flop):
@@ -113,7 +114,7 @@ class Scalar:
 
 
 def scalar():
-    picture = Picture("scalar", 380, "Which part of a matrix a block and a thread compute",
+    picture = Picture("scalar", 404, "Which part of a matrix a block and a thread compute",
                       "stage 00, one head of 128 queries and keys, D = 64")
     size, top = 1.7, 134
     for left, title, columns in ((20, "scores", 128), (291, "softmax", 128), (562, "output", 64)):
@@ -129,10 +130,11 @@ def scalar():
     picture.box(562, top, 64 * size, Scalar.OUTPUT_ROWS * size, SKY)
     picture.box(562 + 20 * size, top, 3, Scalar.OUTPUT_ROWS * size, BLUE)
     for left, y, words in ((20, Scalar.SCORE_ROWS, "a thread: one key,\n32 queries"),
-                           (291, 8, "a warp: one row\n(drawn twice as high)"), (562, 8, "a thread: one column,\n8 rows")):
+                           (291, 8, "a warp: one row\n(drawn twice as high)"),
+                           (562, 8, "a thread:\none column,\n8 rows")):
         for i, line in enumerate(words.split("\n")):
             picture.text(left + 8, top + y * size + 30 + 19 * i, line, 15)
-    picture.legend(20, 368, [(SKY, "one block", 130), (BLUE, "one thread; of softmax one warp", 0)])
+    picture.legend(20, 386, [(SKY, "one block", 130), (BLUE, "one thread; of softmax one warp", 0)])
     return picture
 
 
@@ -170,45 +172,45 @@ def butterfly():
 # ---- lesson 01 ----
 
 def wmma_tile():
-    picture = Picture("wmma-tile", 404, "A block's tile of scores", "64 queries x 64 keys; a fragment has 16 x 16 elements; "
-                      "framed: one mma_sync of warp 1")
-    size, left, top, side = 52, 392, 172, 20
+    picture = Picture("wmma-tile", 412, "A block's tile of scores", "64 queries x 64 keys; a fragment has 16 x 16 "
+                      "elements; framed: one mma_sync of warp 1")
+    size, left, top, side = 56, 388, 172, 20
     for d in range(3):
         for n in range(4):
             picture.box(left + n * size, 90 + 26 * d, size - 1, 25, AMBER if d == 1 else "", "b" if d == 1 else "", 15)
     for d in range(4):
         for warp in range(4):
-            picture.box(left - 230 + size * d, top + warp * size, size - 1, size - 1, SKY if d == 1 else "",
+            picture.box(left - 4 * size - 16 + size * d, top + warp * size, size - 1, size - 1, SKY if d == 1 else "",
                         "a" if d == 1 else "", 15)
     for warp in range(4):
         for n in range(4):
-            picture.box(left + n * size, top + warp * size, size - 1, size - 1, PALE, f"sum[{n}]", 14)
+            picture.box(left + n * size, top + warp * size, size - 1, size - 1, PALE, f"sum[{n}]", 13)
         picture.text(left + 4 * size + 12, top + (warp + 0.6) * size, f"warp {warp}: 16 queries", 15)
     picture.frame(left + 2 * size, top + size, size - 1, size - 1)
     picture.frame(left + 2 * size, 116, size - 1, 25)
-    picture.frame(left - 230 + size, top + size, size - 1, size - 1)
-    picture.text(left + 4 * size + 12, 124, "Kᵀ: D rows, 16 at a time", 15)
-    picture.text(side, top + 60, "Q: D columns,", 15)
-    picture.text(side, top + 79, "16 at a time", 15)
+    picture.frame(left - 4 * size - 16 + size, top + size, size - 1, size - 1)
+    picture.text(left + 4 * size + 12, 124, "Kᵀ: D rows, 16 a step", 15)
+    for i, words in enumerate(("Q: D columns,", "16 a step")):
+        picture.text(side, top + 60 + 19 * i, words, 15)
     return picture
 
 
 def group_of(row, chunk, pitch):
-    """The line of 128 bytes, and in it the group of four banks, where a chunk of 16 bytes lies: rows `pitch` bytes apart."""
+    """Where a chunk of 16 bytes lies when rows are `pitch` bytes apart: its line of 128, its group of four banks."""
     place = row * pitch + 16 * chunk
     return place // 128, place % 128 // 16
 
 
 def padding():
-    picture = Picture("padding", 440, "Eight rows of a tile in the banks", "D = 64: a row has 128 bytes, 8 chunks of 16; "
-                      "orange: chunk 0 of each row, which one access reads")
+    picture = Picture("padding", 440, "Eight rows of a tile in the banks", "D = 64: a row has 128 bytes, 8 chunks of "
+                      "16; orange: chunk 0 of each row, which one access reads")
     width, height, top = 40, 29, 126
     for left, title, pitch, words in (
             (64, "without padding", 128, "all in banks 0-3: 8 clocks"),
             (448, "with 16 bytes of padding", 144, "each in other banks: 1 clock")):
         picture.text(left, top - 34, title, 16, bold=True)
-        picture.row([left + (g + 0.5) * width for g in range(8)], top - 8, [f"{4 * g}-{4 * g + 3}" for g in range(8)], 12,
-                    "grey")
+        picture.row([left + (g + 0.5) * width for g in range(8)], top - 8, [f"{4 * g}-{4 * g + 3}" for g in range(8)],
+                    12, "grey")
         picture.text(left - 6, top - 8, "banks", 12, "end", "grey")
         for row in range(8):
             for chunk in range(pitch // 16):
@@ -218,7 +220,7 @@ def padding():
                 if chunk == 0:
                     picture.words(left + (group + 0.5) * width, top + (line + 0.5) * height, f"row {row}", 12, "white")
         picture.text(left, top + 9 * height + 26, words, 15)
-    picture.legend(448, 424, [(PALE, "padding", 0)])
+    picture.legend(676, 413, [(PALE, "padding", 0)])
     return picture
 
 
@@ -232,26 +234,27 @@ TRIPS = {"00 and 01": (("scores", "D"), ("softmax", "UuduD"), ("output", "U")),
 
 
 def trips():
-    picture = Picture("trips", 452, "The trips of the scores through device memory", "an arrow is the whole matrix once, "
-                      "8.6 GB at B = 4, H = 32, S = 4096; dashed: the row is still in a cache")
+    picture = Picture("trips", 452, "The trips of the scores through device memory", "an arrow: all scores, 8.6 GB at "
+                      "B = 4, H = 32, S = 4096; dashed: the row is still in a cache")
     for n, (stage, kernels) in enumerate(TRIPS.items()):
         top = 84 + 122 * n
         picture.text(20, top + 26, f"stage {stage}", 16, bold=True)
         ways = "".join(way for _, way in kernels)
         far = sum(way.isupper() for way in ways)
-        picture.text(20, top + 50, f"{len(ways)} trips, {far} of them" if ways else "no trip", 15)
+        picture.text(20, top + 50, f"{len(ways)} trips, {far} outside" if ways else "no trip", 15)
         if ways:
-            picture.text(20, top + 70, f"far: {far * 8.6:.0f} GB", 15)
+            picture.text(20, top + 70, f"the caches: {far * 8.6:.0f} GB", 15)
         x = 190
         for name, way in kernels:
-            width = 590 if len(kernels) == 1 else 54 * len(way) + 76
+            width = 590 if len(kernels) == 1 else 46 * len(way) + 74
             picture.box(x, top, width, 34, BLUE, name, 16)
             for i, arrow in enumerate(way):
-                at = x + width / 2 + 54 * (i - (len(way) - 1) / 2)
+                at = x + width / 2 + 46 * (i - (len(way) - 1) / 2)
                 ends = (at, top + 36), (at, top + 76)
-                picture.line(*(ends if arrow in "Dd" else ends[::-1]), tips="end", width=2, dash="" if arrow.isupper() else "4 4")
+                picture.line(*(ends if arrow in "Dd" else ends[::-1]), tips="end", width=2,
+                             dash="" if arrow.isupper() else "4 4")
             x += width + 12
-        picture.box(190, top + 78, 590, 26, PURPLE, "device memory" + (": scores, weights" if ways else ": no scores"), 15)
+        picture.box(190, top + 78, 590, 26, PURPLE, f"device memory: {'scores, weights' if ways else 'no scores'}", 15)
     return picture
 
 
@@ -263,45 +266,42 @@ def running(scores, tile):
     for first in range(0, len(scores), tile):
         part = scores[first:first + tile]
         old, most = most, max(most, *part)
-        factor = math.exp(old - most)
+        factor = math.exp(old - most)  # of the first tile 0: there is nothing yet
         weights = [math.exp(score - most) for score in part]
         total = total * factor + sum(weights)
-        output = [o * factor + sum(w * VALUES[first + j][d] for j, w in enumerate(weights)) for d, o in enumerate(output)]
+        output = [o * factor + sum(w * value[d] for w, value in zip(weights, VALUES[first:]))
+                  for d, o in enumerate(output)]
         steps.append((most, factor, weights, total, output))
     return steps
 
 
 def online_softmax():
-    picture = Picture("online-softmax", 408, "The running numbers of one row", "query 3 of the note on attention: "
+    picture = Picture("online-softmax", 452, "The running numbers of one row", "query 3 of the note on attention: "
                       "its four keys come in two tiles")
-    steps, rows = running(SCORES[3], 2), ("scores", "maximum m", "factor for l and o", "weights exp(s - m)", "sum l", "output o")
-    tops = [112 + 46 * i for i in range(len(rows))]
+    rows = ("scores s", "maximum m", "factor for l and o", "weights exp(s - m)", "sum l", "output o",
+            "at the end: o / l")
+    steps, tops, width = running(SCORES[3], 2), [114 + 46 * i for i in range(len(rows))], 252
     for y, words in zip(tops, rows):
         picture.text(20, y + 23, words, 15)
     for n, (most, factor, weights, total, output) in enumerate(steps):
-        x = 186 + 252 * n
-        picture.text(x, 98, f"after tile {n}: keys {2 * n}, {2 * n + 1}", 15, bold=True)
-        cells = (SCORES[3][2 * n:2 * n + 2], [most], [factor] if n else ["none yet"], weights, [total], output)
-        for y, numbers, colour in zip(tops, cells, (PALE, "", ORANGE if n else "", PALE, "", "")):
-            width = 210 / len(numbers)
+        left = 180 + 340 * n
+        picture.text(left, 100, f"after tile {n}: keys {2 * n} and {2 * n + 1}", 15, bold=True)
+        cells = [SCORES[3][2 * n:2 * n + 2], [most], [factor], weights, [total], output]
+        if n:
+            cells.append([number / total for number in output])
+        for y, numbers, colour in zip(tops, cells, (PALE, "", ORANGE, PALE, "", "", GREEN)):
             for j, number in enumerate(numbers):
-                picture.box(x + j * width, y, width - 2, 34, colour, number if isinstance(number, str) else short(number), 15)
-    x = 186 + 252 * 2 - 8
-    for y in tops[4:]:
-        picture.line((397, y + 17), (436, y + 17), tips="end", width=2)
-        picture.words(416, y + 5, f"× {steps[1][1]:.3f}", 12)
-    for y in tops[4:]:
-        picture.line((649, y + 17), (x - 3, y + 17), tips="end", width=2)
-    picture.text(x, 98, "end: o / l", 15, bold=True)
-    for j, number in enumerate(steps[-1][4]):
-        picture.box(x, tops[2] + 46 * j, 100, 34, GREEN, short(number / steps[-1][3]), 15)
+                picture.box(left + j * width / len(numbers), y, width / len(numbers) - 2, 34, colour, short(number), 15)
+    for y in tops[4:6]:
+        picture.line((434, y + 24), (517, y + 24), tips="end", width=2)
+        picture.text(474, y + 15, f"× {steps[1][1]:.3f}", 15, "middle")
     return picture
 
 
 # ---- lesson 02b ----
 
 def place_in_mma(operand, lane, i):
-    """Row and column of a lane's number i of mma.m16n8k16. Register i of D has one number, register i // 2 of A and B two."""
+    """Row and column of a lane's number i of mma.m16n8k16. A register of D has one number, a register of A or B two."""
     if operand == "b":
         return 2 * (lane % 4) + i % 2 + 8 * (i // 2), lane // 4
     return lane // 4 + 8 * (i // 2 % 2), 2 * (lane % 4) + i % 2 + 8 * (i // 4)
@@ -311,16 +311,17 @@ NUMBERS_IN_MMA = {"a": 8, "b": 4, "d": 4}  # of a lane
 
 
 def mma():
-    picture = Picture("mma", 668, "Which lane holds which numbers of mma.m16n8k16", "D (16 x 8) += A (16 x 16) · B (16 x 8); "
-                      "a cell is two numbers and has its lane; blue: lane 5")
+    picture = Picture("mma", 668, "Which lane holds which numbers of mma.m16n8k16", "D (16 x 8) += A (16 x 16) · B "
+                      "(16 x 8); a cell is two numbers and has its lane; blue: lane 5")
     left, top, width, height = 70, 340, 38, 18.5
     right, above = left + 8 * width + 62, 96
     draw_fragment(picture, "a", left, top, width, height)
     draw_fragment(picture, "d", right, top, 2 * width, height)
     draw_fragment(picture, "b", right, above, width, 26)
     for x, y, words in ((left + 2 * width, top - 9, "a0"), (left + 6 * width, top - 9, "a2"),
-                        (left + 2 * width, top + 16 * height + 18, "a1"), (left + 6 * width, top + 16 * height + 18, "a3"),
-                        (right + 4 * width, top - 9, "d0 d1"), (right + 4 * width, top + 16 * height + 18, "d2 d3"),
+                        (left + 2 * width, top + 16 * height + 18, "a1"),
+                        (left + 6 * width, top + 16 * height + 18, "a3"), (right + 4 * width, top - 9, "d0 d1"),
+                        (right + 4 * width, top + 16 * height + 18, "d2 d3"),
                         (right + 8 * width + 22, above + 56, "b0"), (right + 8 * width + 22, above + 160, "b1")):
         picture.text(x, y, words, 15, "middle", bold=True)
     for x, y, words in ((left, top - 30, "A"), (right - 34, top - 9, "D"), (right - 34, above + 16, "B")):
@@ -336,7 +337,7 @@ def mma():
 
 
 def draw_fragment(picture, operand, left, top, width, height):
-    """A cell for each register of each lane: two numbers side by side, in B one below the other. Stripes are of one colour."""
+    """A cell for each two numbers of a lane, side by side, in B one below the other. A stripe has one colour."""
     cells = {}
     for lane in range(32):
         for i in range(0, NUMBERS_IN_MMA[operand], 2):
@@ -359,7 +360,8 @@ def draw_fragment(picture, operand, left, top, width, height):
     half = rows // 2 * height
     picture.line((left, top + half), (left + columns * width, top + half), style="rule", width=2)
     if operand == "a":
-        picture.line((left + columns * width / 2, top), (left + columns * width / 2, top + 2 * half), style="rule", width=2)
+        middle = left + columns * width / 2
+        picture.line((middle, top), (middle, top + 2 * half), style="rule", width=2)
 
 
 # ---- lesson 02c ----
@@ -369,7 +371,7 @@ LARGEST = 3, 2.4, 4.2, 3.6, 3.1, 5, 4.1, 5.8, 4.6, 12.5, 8, 13.4, 9.9, 11, 14.2,
 
 
 def maxima(largest, limit):
-    """The maximum that a lazy softmax has after each tile: it follows when a weight would exceed 2 to the power of limit."""
+    """The maximum that a lazy softmax has after each tile: it follows when a weight would exceed 2 ** limit."""
     held = [largest[0]]
     for i in range(1, len(largest)):
         exact = max(largest[:i + 1])
@@ -378,35 +380,35 @@ def maxima(largest, limit):
 
 
 def lazy():
-    picture = Picture("lazy", 372, "An exact maximum and a lazy one", "one row over 16 tiles, scores made up, in powers of "
-                      "two; dots: here the sum and O are rescaled")
-    left, bottom, step, unit = 70, 330, 44, 15.5
-    for score in range(0, 17, 4):
+    picture = Picture("lazy", 384, "An exact maximum and a lazy one", "one row over 16 tiles, scores made up, in "
+                      "powers of two; dots: here the sum and O are rescaled")
+    left, bottom, step, unit = 70, 342, 44, 15
+    for score in range(0, 13, 4):
         picture.line((left, bottom - score * unit), (left + 16 * step, bottom - score * unit), style="faint", width=1)
         picture.text(left - 8, bottom - score * unit + 5, str(score), 14, "end")
     picture.row([left + (i + 0.5) * step for i in range(16)], bottom + 20, range(16), 13, "grey")
     picture.text(left - 8, bottom + 20, "tile", 13, "end", "grey")
     for i, score in enumerate(LARGEST):
         picture.box(left + i * step + 12, bottom - score * unit, 20, score * unit, PALE)
-    for colour, limit, lift in ((ORANGE, 0, 0), (BLUE, 8, 0)):
+    for colour, limit in ((ORANGE, 0), (BLUE, 8)):
         held, points = maxima(LARGEST, limit), []
         for i, score in enumerate(held):
-            y = bottom - score * unit - lift
+            y = bottom - score * unit
             points += [(left + i * step, y), (left + (i + 1) * step, y)]
             if i and score != held[i - 1]:
                 picture.parts.append(f'<circle cx="{left + i * step}" cy="{y:g}" r="6" fill="{colour}"/>')
         path = " ".join(f"{x:g},{y:g}" for x, y in points)
         picture.parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="4" points="{path}"/>')
-    picture.legend(90, 96, [(PALE, "largest score of the tile", 210), (ORANGE, "exact maximum", 150),
-                            (BLUE, "lazy: grows when behind by more than 8", 0)])
+    picture.legend(70, 96, [(PALE, "the tile's largest score", 210), (ORANGE, "exact maximum", 155),
+                            (BLUE, "lazy: follows when behind by more than 8", 0)])
     return picture
 
 
 # ---- lesson 03 ----
 
 class BufferTime:
-    """When tile t is copied and used, in units of time: a copy takes 1.5 (assumed), the use of a tile 2. In stage 02e the
-    warps copy, then use. In stage 03 the copy of tile t + 1 starts when tile t is used first."""
+    """When a tile is copied and used, in units of time: a copy takes 1.5 (assumed), the use of a tile 2. In stage 02e
+    the warps copy, then use. In stage 03 the copy of tile t + 1 starts when the use of tile t does."""
     COPY, USE = 1.5, 2
 
     def __init__(self, tile, ahead):
@@ -421,12 +423,13 @@ class BufferTime:
 
 
 def double_buffer():
-    picture = Picture("double-buffer", 362, "One slot and two", "a schedule, not measured: a copy takes 1.5 units of time, "
-                      "the use of a tile 2")
+    picture = Picture("double-buffer", 362, "One slot and two", "a schedule, not measured: a copy takes 1.5 units of "
+                      "time, the use of a tile 2")
     left, unit, end = 130, 58, 11
-    for top, title, lanes, ahead in ((92, "02e: all warps copy, wait, and then use the tile", ("copy into 0", "use"), False),
-                                     (206, "03: tile t + 1 arrives in one slot while the warps use tile t in the other",
-                                      ("copy into 0", "copy into 1", "use"), True)):
+    for top, title, lanes, ahead in (
+            (92, "02e: all warps copy, wait, and then use the tile", ("copy into 0", "use"), False),
+            (206, "03: tile t + 1 arrives in one slot while the warps use tile t in the other",
+             ("copy into 0", "copy into 1", "use"), True)):
         picture.text(20, top, title, 16, bold=True)
         for i, lane in enumerate(lanes):
             picture.text(20, top + 32 + 34 * i, lane, 15)
