@@ -321,9 +321,10 @@ class Course(unittest.TestCase):
                     self.assertEqual(list(numbers), list(range(1, len(numbers) + 1)), "a number is left out")
 
 
-# Lessons that still print more of a task's lines. A lesson leaves the list when it has been rewritten; none comes back.
-STILL_TELL = {"02b", "02c", "02d", "02e", "04", "05", "07", "07b", "08", "08b", "08c", "09", "10", "11",
-              "11b", "11c", "11d", "12", "12e"}
+# Lessons that still print more of a task's lines, or set the task below the report. A lesson leaves the list when it has
+# been rewritten; none comes back.
+STILL_TELL = {"02b", "02c", "02d", "02e", "03", "04", "05", "06", "07", "07b", "08", "08b", "08c", "09", "09b", "10", "11",
+              "11b", "11c", "11d", "12", "12b", "12c", "12d", "12e"}
 
 
 def squeezed(line):
@@ -350,14 +351,15 @@ def told(task, text):
 
 
 class WriteFirst(unittest.TestCase):
-    """Try, then read: at most a quarter of a task's lines stand in its lesson."""
+    """Try, then read: the task comes first, and at most a quarter of its lines stand in its lesson."""
 
     def test_lessons_do_not_print_what_their_tasks_ask_for(self):
         for stage in STAGES:
             text = re.sub("<!--.*?-->", "", read(f"stages/{stage}/README.md"), flags=re.DOTALL)
             shares = {task.key: told(task, text) / len(solution(task)) for task in changes(stage, "tasks")}
+            late = text.index("\n## Write it\n") > text.index("\n    stage     ")
             with self.subTest(stage):
-                self.assertEqual(max(shares.values()) > 0.25, number_of(stage) in STILL_TELL, shares)
+                self.assertEqual(late or max(shares.values()) > 0.25, number_of(stage) in STILL_TELL, (late, shares))
 
     def test_lines_are_found_however_they_are_set(self):
         """Squeezed, without their comments, in a block; a brace is no line, and prose is no code."""
