@@ -321,10 +321,10 @@ class Course(unittest.TestCase):
                     self.assertEqual(list(numbers), list(range(1, len(numbers) + 1)), "a number is left out")
 
 
-# Lessons that still print more of a task's lines, or set the task below the report. A lesson leaves the list when it has
-# been rewritten; none comes back.
-STILL_TELL = {"02b", "02c", "02d", "02e", "03", "04", "05", "06", "07", "07b", "08", "08b", "08c", "09", "09b", "10", "11",
-              "11b", "11c", "11d", "12", "12b", "12c", "12d", "12e"}
+# Lessons that still print more of a task's lines, or set the task below the report. A lesson leaves the list when it is
+# rewritten; none comes back.
+STILL_TELL = {"02b", "02c", "02d", "02e", "03", "04", "05", "06", "07", "07b", "08", "08b", "08c", "09", "09b", "10",
+              "11", "11b", "11c", "11d", "12", "12b", "12c", "12d", "12e"}
 
 
 def squeezed(line):
@@ -339,7 +339,7 @@ def solution(task):
 
 
 def told(task, text):
-    """How many of them stand in a lesson's blocks of code. The longest come first: a line may be part of another one."""
+    """How many of them stand in a lesson's blocks of code. The longest come first: one may be part of another."""
     fenced = "".join(re.findall(r"^```.*\n((?:.*\n)*?)```$", text, re.MULTILINE)).splitlines()
     blocks, count = "".join(map(squeezed, fenced + re.findall(r"^    (.*)$", text, re.MULTILINE))), 0
     lines = solution(task)

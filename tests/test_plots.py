@@ -4,6 +4,7 @@ cannot be drawn is one line. The pictures of what has no recording: they are wha
 Runs in the repository's root (or a folder that looks like it): python3 tests/test_plots.py
 """
 import html
+import math
 import os
 import re
 import subprocess
@@ -367,6 +368,17 @@ class Figures(unittest.TestCase):
             self.assertNotEqual(before.parity, after.parity)
             self.assertLessEqual(before.release, after.load)
         self.assertTrue(all(time.landed <= time.use for time in times))
+
+    def test_attention(self):
+        """The pictures have the numbers of the note: its table's, and the length at which attention overtakes."""
+        with open(f"{ROOT}/notes/attention.md", encoding="utf-8") as file:
+            note = file.read()
+        weights = first.softmax(first.SCORES[3])
+        for token, (key, score, weight, value) in enumerate(zip(first.KEYS, first.SCORES[3], weights, first.VALUES)):
+            dot, power = f"{2 * score:.0f}", f"{math.exp(score):.3f}"
+            row = f"| {token} | {key} | {dot} | {score:.0f} | {power} | {weight:.3f} | {value} |"
+            self.assertIn(row, note)
+        self.assertIn(f"overtakes at {first.Llama.LINEAR / first.Llama.PER_KEY:,.0f} tokens", note)
 
     def test_butterfly(self):
         """After the last step all lanes have the maximum, wherever it was."""
