@@ -18,6 +18,7 @@ has changed: a sentence may no longer be true.
 import csv
 import functools
 import gzip
+import math
 import re
 import statistics
 import sys
@@ -165,7 +166,7 @@ EXPRESSIONS = {name: globals()[name] for name in (
     "programs", "reported", "quiet", "cost")} | {
         name: getattr(counting, name) for name in ("counts", "near", "executed", "registers")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,
-        "min": min, "max": max, "len": len, "sum": sum, "round": round}
+        "exp": math.exp, "min": min, "max": max, "len": len, "sum": sum, "round": round}
 
 
 # ---- tables ----

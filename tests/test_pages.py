@@ -15,7 +15,7 @@ import unittest
 import figures
 sys.path.insert(0, "common/course")
 import mistakes  # pylint: disable=wrong-import-position
-from change import changes  # pylint: disable=wrong-import-position
+from change import Change, changes  # pylint: disable=wrong-import-position
 
 STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
 LESSONS = sorted(glob.glob("stages/*/README.md"))
@@ -319,6 +319,55 @@ class Course(unittest.TestCase):
                 self.assertEqual(asked - set(items(answers)), set(), "questions without an answer")
                 for numbers in items(described), items(answers):  # Markdown counts on, whatever number stands there
                     self.assertEqual(list(numbers), list(range(1, len(numbers) + 1)), "a number is left out")
+
+
+# Lessons that still print more of a task's lines, or set the task below the report. A lesson leaves the list when it is
+# rewritten; none comes back.
+STILL_TELL = {"02b", "02c", "02d", "02e", "03", "04", "05", "06", "07", "07b", "08", "08b", "08c", "09", "09b", "10",
+              "11", "11b", "11c", "11d", "12", "12b", "12c", "12d", "12e"}
+
+
+def squeezed(line):
+    """A line of code without its comment and its white space."""
+    return "".join(re.sub(r"//.*", "", line).split())
+
+
+def solution(task):
+    """The lines that a task's patch takes away: no blank lines, comments, braces and calls of trace."""
+    lines = [squeezed(line[1:]) for line in task.patch.splitlines() if re.match(r"-(?!-- )", line)]
+    return [line for line in lines if line.strip("{};") and not line.startswith("trace")]
+
+
+def told(task, text):
+    """How many of them stand in a lesson's blocks of code. The longest come first: one may be part of another."""
+    fenced = "".join(re.findall(r"^```.*\n((?:.*\n)*?)```$", text, re.MULTILINE)).splitlines()
+    blocks, count = "".join(map(squeezed, fenced + re.findall(r"^    (.*)$", text, re.MULTILINE))), 0
+    lines = solution(task)
+    for line in sorted(set(lines), key=len, reverse=True):
+        if line in blocks:
+            count += lines.count(line)
+            blocks = blocks.replace(line, "")
+    return count
+
+
+class WriteFirst(unittest.TestCase):
+    """Try, then read: the task comes first, and at most a quarter of its lines stand in its lesson."""
+
+    def test_lessons_do_not_print_what_their_tasks_ask_for(self):
+        for stage in STAGES:
+            text = re.sub("<!--.*?-->", "", read(f"stages/{stage}/README.md"), flags=re.DOTALL)
+            shares = {task.key: told(task, text) / len(solution(task)) for task in changes(stage, "tasks")}
+            late = text.index("\n## Write it\n") > text.index("\n    stage     ")
+            with self.subTest(stage):
+                self.assertEqual(late or max(shares.values()) > 0.25, number_of(stage) in STILL_TELL, (late, shares))
+
+    def test_lines_are_found_however_they_are_set(self):
+        """Squeezed, without their comments, in a block; a brace is no line, and prose is no code."""
+        task = Change(glob.glob("stages/03-cp-async/tasks/2-*.patch")[0])
+        lines = solution(task)
+        self.assertEqual((lines[0], len(lines)), ("cp_async_wait<0>();", 3))
+        self.assertEqual(told(task, "Then `__syncthreads();` follows.\n"), 0)
+        self.assertEqual(told(task, "Text:\n\n    __syncthreads( );  // all\n    cp_async_wait<0>();\n"), 2)
 
 
 # ---- the ladder ----

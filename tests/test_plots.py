@@ -4,6 +4,7 @@ cannot be drawn is one line. The pictures of what has no recording: they are wha
 Runs in the repository's root (or a folder that looks like it): python3 tests/test_plots.py
 """
 import html
+import math
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ import xml.etree.ElementTree
 ROOT = os.getcwd()
 sys.path.insert(0, f"{ROOT}/plots")
 import figures  # pylint: disable=wrong-import-position
+import first_figures as first  # pylint: disable=wrong-import-position
 import lean_svg  # pylint: disable=wrong-import-position
 HEADER = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,max_ms,"
           "repeats,tflops")
@@ -366,6 +368,69 @@ class Figures(unittest.TestCase):
             self.assertNotEqual(before.parity, after.parity)
             self.assertLessEqual(before.release, after.load)
         self.assertTrue(all(time.landed <= time.use for time in times))
+
+    def test_attention(self):
+        """The pictures have the numbers of the note: its table's, and the length at which attention overtakes."""
+        with open(f"{ROOT}/notes/attention.md", encoding="utf-8") as file:
+            note = file.read()
+        weights = first.softmax(first.SCORES[3])
+        for token, (key, score, weight, value) in enumerate(zip(first.KEYS, first.SCORES[3], weights, first.VALUES)):
+            dot, power = f"{2 * score:.0f}", f"{math.exp(score):.3f}"
+            row = f"| {token} | {key} | {dot} | {score:.0f} | {power} | {weight:.3f} | {value} |"
+            self.assertIn(row, note)
+        self.assertIn(f"overtakes at {first.Llama.LINEAR / first.Llama.PER_KEY:,.0f} tokens", note)
+
+    def test_butterfly(self):
+        """After the last step all lanes have the maximum, wherever it was."""
+        for lane in range(32):
+            numbers = [-5] * lane + [7] + [3] * (31 - lane)
+            steps = first.butterfly_steps(numbers)
+            self.assertEqual((len(steps), set(steps[-1]), set(steps[-2]) == {7}), (6, {7}, False))
+
+    def test_scalar(self):
+        """Sizes of the blocks are the stage's."""
+        with open(f"{ROOT}/stages/00-scalar/tiles.h", encoding="utf-8") as file:
+            sizes = dict(re.findall(r"\b([A-Z_]+) = (\d+)", file.read()))
+        for name, size in vars(first.Scalar).items():
+            if name.isupper():
+                self.assertEqual(sizes[name], str(size), name)
+
+    def test_padding(self):
+        """Without padding chunk 0 of eight rows lies in one group of banks, with it in eight. No place twice."""
+        for pitch, groups in ((128, 1), (144, 8)):
+            self.assertEqual(len({first.group_of(row, 0, pitch)[1] for row in range(8)}), groups)
+            places = [first.group_of(row, chunk, pitch) for row in range(8) for chunk in range(pitch // 16)]
+            self.assertEqual(len(set(places)), len(places))
+
+    def test_online_softmax(self):
+        """The running numbers end at the softmax, however the row is cut."""
+        for scores in first.SCORES:
+            for tile in (1, 2, 4):
+                *_, (_, _, _, total, output) = first.running(scores, tile)
+                for one, other in zip(output, first.average(first.softmax(scores))):
+                    self.assertAlmostEqual(one / total, other)
+
+    def test_lazy(self):
+        """No weight exceeds 2 ** 8, and the lazy maximum follows less often."""
+        held, exact = first.maxima(first.LARGEST, 8), first.maxima(first.LARGEST, 0)
+        self.assertLessEqual(max(score - stale for score, stale in zip(first.LARGEST, held)), 8)
+        self.assertEqual(exact, [max(first.LARGEST[:i + 1]) for i in range(len(exact))])
+        self.assertLess(len(set(held)), len(set(exact)))
+
+    def test_double_buffer(self):
+        """A tile has landed before it is used, and no copy goes into a slot in use. Two slots are faster than one."""
+        for ahead, slots in ((False, 1), (True, 2)):
+            times = [first.BufferTime(tile, ahead) for tile in range(9)]
+            for tile, time in enumerate(times):
+                self.assertEqual(time.slot, tile % slots)
+                self.assertGreaterEqual(time.use, time.landed)
+                self.assertTrue(tile < slots or time.copy >= times[tile - slots].end)
+                self.assertTrue(tile == 0 or time.use >= times[tile - 1].end)
+        self.assertLess(first.BufferTime(8, True).end, first.BufferTime(8, False).end)
+
+    def test_new_ones_are_small(self):
+        for draw in first.FIGURES:
+            self.assertLess(len(draw().svg().encode()), 20000, draw.__name__)
 
 
 if __name__ == "__main__":
