@@ -14,6 +14,7 @@ Exit codes: 0 all answers were right, 1 not all, 2 the request is wrong.
 import glob
 import os
 import re
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "tests"))
@@ -157,6 +158,7 @@ def main(word, answers):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for make quiz | head
     try:
         sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "quiz", sys.argv[2] if len(sys.argv) > 2 else ""))
     except Wrong as wrong:
