@@ -233,13 +233,15 @@ class Links(unittest.TestCase):
 
 
 def commands_of_the_course():
-    """What course.py knows: try-03, try-03-1, hint-03-1, break-03-1b, ..."""
+    """What course.py and quiz.py know: try-03, try-03-1, hint-03-1, break-03-1b, quiz-01, ..."""
     for stage in STAGES:
         number = number_of(stage)
         yield f"try-{number}-0"
         for key in ("", *(f"-{task.key}" for task in changes(stage, "tasks"))):
             yield from (f"{word}-{number}{key}" for word in ("try", "hint", "solution", "grade"))
         yield from (f"break-{number}-{change.key}" for change in changes(stage, "breaks"))
+    for path in glob.glob("notes/quizzes/*.md"):
+        yield f"quiz-{os.path.basename(path)[:2]}"
 
 
 class Commands(unittest.TestCase):
@@ -374,11 +376,11 @@ class WriteFirst(unittest.TestCase):
 
 
 class Ladder(unittest.TestCase):
-    def test_has_a_lesson_for_each_rung_and_the_readme_names_it(self):
+    def test_has_a_lesson_for_each_rung_and_the_path_names_it(self):
         lessons = [f"stages/{stage}/README.md" for stage in STAGES]
         self.assertEqual([lesson for lesson in lessons if lesson not in LESSONS], [], "these are not there")
-        text = read("README.md")
-        self.assertEqual([lesson for lesson in lessons if f"({lesson})" not in text], [], "no link in README.md")
+        text = read("notes/path.md")
+        self.assertEqual([lesson for lesson in lessons if f"(../{lesson})" not in text], [], "no link in notes/path.md")
 
     def test_shows_what_is_new_in_each_rung(self):
         """How much that may be, no number says: a rung is one idea."""
