@@ -3,12 +3,15 @@
     python3 tests/mutants/run.py [WORD]
 
 The mistakes, mutants, are in mutants.txt, which explains its format. With a WORD, only those are made whose file, suite
-or text has it. The copy is build/mutants. It keeps its objects, so that a mutant costs the files that it changes. Each
-mutant runs the suite that is expected to kill it. Those that survive then run the whole `make test`. Exits with 0 when
-all died, 1 when one survived, 2 when the list is wrong or the tests fail without any mutant.
+or text has it. The copies are build/mutants/0, 1 and so on, as many as the environment's JOBS, or one for four cores.
+Each keeps its objects, so that a mutant costs the files that it changes. A mutant runs the suite that is expected to
+kill it. Those that survive then run the whole `make test`. Exits with 0 when all died, 1 when one survived, 2 when the
+list is wrong or the tests fail without any mutant.
 """
+import concurrent.futures
 import dataclasses
 import os
+import queue
 import re
 import shutil
 import signal
@@ -19,7 +22,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutants.txt")
-COPY = ROOT / "build/mutants"
+COPIES = ROOT / "build/mutants"
+CORES = os.cpu_count()
+JOBS = int(os.environ.get("JOBS", max(1, CORES // 4)))
 NOT_COPIED = {"mutants", "asan", "tsan", "fuzz", "trace"}  # of build/
 LONGEST_RUN = 900  # seconds, without a mutant
 
@@ -39,12 +44,12 @@ class Mutant:
     def matches(self, word):
         return any(word in text for text in (self.file, self.suite, self.old, self.new))
 
-    def apply(self):
-        """Makes the mistake in the copy. Returns the text as it was, and the number of its first changed line."""
-        text = (COPY / self.file).read_text(encoding="utf-8")
+    def apply(self, copy):
+        """Makes the mistake in a copy. Returns the text as it was, and the number of its first changed line."""
+        text = (copy / self.file).read_text(encoding="utf-8")
         if text.count(self.old) != 1:
             raise Unusable(f"{LIST.name}:{self.line}: {self.file} has this text {text.count(self.old)} times, not once")
-        (COPY / self.file).write_text(text.replace(self.old, self.new), encoding="utf-8")
+        (copy / self.file).write_text(text.replace(self.old, self.new), encoding="utf-8")
         return text, text[:text.index(self.old)].count("\n") + 1
 
 
@@ -69,32 +74,32 @@ def read_list():
     return mutants
 
 
-# ---- the copy ----
+# ---- the copies ----
 
-def refresh():
-    """Makes the copy as the repository is. A changed file is newer there than any object."""
+def refresh(copy):
+    """Makes a copy as the repository is. A changed file is newer there than any object."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
                             capture_output=True, text=True, check=True).stdout.split("\0")
     files = [name for name in listed if name and (ROOT / name).is_file()]
-    fresh = not COPY.exists()
+    fresh = not copy.exists()
     for name in files:
-        here, there = ROOT / name, COPY / name
+        here, there = ROOT / name, copy / name
         if there.exists() and here.read_bytes() == there.read_bytes():
             continue
         there.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copy2 if fresh else shutil.copy)(here, there)
     for folder in {name.split("/")[0] for name in files if "/" in name}:
-        for there in (COPY / folder).rglob("*"):
-            if there.is_file() and str(there.relative_to(COPY)) not in files:
+        for there in (copy / folder).rglob("*"):
+            if there.is_file() and str(there.relative_to(copy)) not in files:
                 there.unlink()
     if fresh:
-        copy_objects()
+        copy_objects(copy)
 
 
-def copy_objects():
-    (COPY / "build").mkdir()
+def copy_objects(copy):
+    (copy / "build").mkdir()
     for each in (ROOT / "build").iterdir():
-        there = COPY / "build" / each.name
+        there = copy / "build" / each.name
         if each.name.startswith("cuda"):  # a compiler
             there.symlink_to(each)
         elif each.is_dir() and each.name not in NOT_COPIED:
@@ -102,16 +107,16 @@ def copy_objects():
         elif each.is_file():
             shutil.copy2(each, there)
     # Their reports name the files that they were compiled from, by absolute paths.
-    shutil.rmtree(COPY / "build/runner/tests", ignore_errors=True)
+    shutil.rmtree(copy / "build/runner/tests", ignore_errors=True)
 
 
 # ---- tests ----
 
-def run_tests(pattern, limit):
-    """Builds the copy and runs its tests: None when they pass, else what failed first."""
+def run_tests(copy, pattern, limit):
+    """Builds a copy and runs its tests: None when they pass, else what failed first."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     environment["CRITERION_FAIL_FAST"] = "1"
-    with subprocess.Popen(["make", f"-j{os.cpu_count()}", "test", f"TESTS={pattern}"], cwd=COPY, env=environment,
+    with subprocess.Popen(["make", f"-j{max(1, CORES // JOBS)}", "test", f"TESTS={pattern}"], cwd=copy, env=environment,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                           start_new_session=True) as make:
         try:
@@ -132,32 +137,46 @@ def run_tests(pattern, limit):
     return (output.splitlines() or ["make"])[-1]
 
 
-def check_unchanged(pattern):
+def check_unchanged(copies, pattern):
     """The tests must pass without a mutant. Returns the limit for runs with one."""
-    start = time.monotonic()
-    failed = run_tests(pattern, LONGEST_RUN)
-    if failed:
-        raise Unusable(f"without any mutant the tests fail: {failed}")
-    return 60 + 5 * (time.monotonic() - start)
-
-
-def judge(mutants, limit, pattern_of):
-    """Runs each mutant's tests. Returns those that survived."""
-    survivors = []
-    for mutant in mutants:
+    def check(copy):
         start = time.monotonic()
-        text, line = mutant.apply()
+        failed = run_tests(copy, pattern, LONGEST_RUN)
+        if failed:
+            raise Unusable(f"without any mutant the tests fail: {failed}")
+        return 60 + 5 * (time.monotonic() - start)
+    with concurrent.futures.ThreadPoolExecutor(len(copies)) as pool:
+        return max(pool.map(check, copies))
+
+
+def judge(copy, mutant, limit, pattern):
+    """Runs a mutant's tests in a copy: whether it survived."""
+    start = time.monotonic()
+    text, line = mutant.apply(copy)
+    try:
+        killer = run_tests(copy, pattern, limit)
+    except Unusable as error:
+        raise Unusable(f"{LIST.name}:{mutant.line}: {error}") from error
+    finally:
+        (copy / mutant.file).write_text(text, encoding="utf-8")
+    verdict = f"killed by {killer}" if killer else f"survives {pattern}"
+    print(f"{mutant.file}:{line}: {verdict} ({time.monotonic() - start:.0f} s)", flush=True)
+    return not killer
+
+
+def judge_all(copies, mutants, limit, pattern_of):
+    """Those that survive."""
+    free = queue.SimpleQueue()
+    for copy in copies:
+        free.put(copy)
+    def judge_one(mutant):
+        copy = free.get()
         try:
-            killer = run_tests(pattern_of(mutant), limit)
-        except Unusable as error:
-            raise Unusable(f"{LIST.name}:{mutant.line}: {error}") from error
+            return judge(copy, mutant, limit, pattern_of(mutant))
         finally:
-            (COPY / mutant.file).write_text(text, encoding="utf-8")
-        if not killer:
-            survivors.append(mutant)
-        verdict = f"killed by {killer}" if killer else f"survives {pattern_of(mutant)}"
-        print(f"{mutant.file}:{line}: {verdict} ({time.monotonic() - start:.0f} s)", flush=True)
-    return survivors
+            free.put(copy)
+    with concurrent.futures.ThreadPoolExecutor(len(copies)) as pool:
+        return [mutant for mutant, survives in zip(mutants, pool.map(judge_one, mutants)) if survives]
 
 
 def main():
@@ -165,12 +184,14 @@ def main():
     mutants = [mutant for mutant in read_list() if mutant.matches(word)]
     if not mutants:
         raise Unusable(f"no mutant has {word} in its file, suite or text")
-    refresh()
-    limit = check_unchanged(f"@({'|'.join(sorted({mutant.suite for mutant in mutants}))})")
-    survivors = judge(mutants, limit, lambda mutant: mutant.suite)
+    copies = [COPIES / str(number) for number in range(min(JOBS, len(mutants)))]
+    for copy in copies:
+        refresh(copy)
+    limit = check_unchanged(copies, f"@({'|'.join(sorted({mutant.suite for mutant in mutants}))})")
+    survivors = judge_all(copies, mutants, limit, lambda mutant: mutant.suite)
     if survivors:
         print(f"{len(survivors)} of {len(mutants)} survived; now the whole suite", flush=True)
-        survivors = judge(survivors, check_unchanged("*"), lambda mutant: "*")
+        survivors = judge_all(copies, survivors, check_unchanged(copies, "*"), lambda mutant: "*")
     for mutant in survivors:
         print(f"{LIST.name}:{mutant.line}: SURVIVED, {mutant.file}")
     print(f"{len(mutants) - len(survivors)} of {len(mutants)} mutants killed")
