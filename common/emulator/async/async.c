@@ -5,7 +5,7 @@
 
 #include "../check/hazard.h"
 #include "../check/order.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 
 struct AsyncEngine {
   Cluster *cluster;

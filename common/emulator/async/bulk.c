@@ -9,7 +9,7 @@
 #include "../check/order.h"
 #include "../memory/access.h"
 #include "../memory/access_counts.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"

@@ -8,7 +8,7 @@
 
 #include "../check/hazard.h"
 #include "../memory/access.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 
 // A thread's last poll that failed.
 typedef struct Wait {

@@ -13,7 +13,7 @@
 #include "../check/hazard.h"
 #include "../check/order.h"
 #include "../memory/access.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "families.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "epoch.h"
 
 typedef struct Agent {

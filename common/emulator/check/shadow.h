@@ -28,8 +28,8 @@
 
 #include <string.h>
 
-#include "../warp/program.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
+#include "../host/mask.h"
 #include "epoch.h"
 
 enum { SHADOW_PAGE_SHIFT = 8, SHADOW_PAGE = 1 << SHADOW_PAGE_SHIFT };

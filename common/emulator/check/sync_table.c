@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "order.h"
 
 // In a cluster of several blocks a release of .cta scope is for the releasing block alone, and a fence of .cta scope

@@ -9,7 +9,7 @@
 #include "../check/undefined.h"
 #include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
 #include "../warp/operands.h"

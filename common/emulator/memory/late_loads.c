@@ -11,7 +11,7 @@
 #include "../check/clocks.h"
 #include "../check/flights.h"
 #include "../check/order.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "memory.h"
 

@@ -11,7 +11,7 @@
 #include "../memory/postponed.h"
 #include "../scalar/contraction.h"
 #include "../tensor/wgmma_registers.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/operands.h"
 #include "instructions.h"
 #include "target.h"

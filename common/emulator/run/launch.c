@@ -6,7 +6,7 @@
 
 #include "../async/async.h"
 #include "../check/epoch.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "module.h"
 #include "state.h"
 #include "workers.h"

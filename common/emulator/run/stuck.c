@@ -8,7 +8,7 @@
 #include "../flow/barrier.h"
 #include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../warp/warp.h"
 #include "interpreter.h"

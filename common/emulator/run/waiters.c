@@ -7,7 +7,7 @@
 
 #include "../check/hazard.h"
 #include "../memory/memory.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../flow/barrier.h"
 #include "../tensor/setmaxnreg.h"

@@ -15,7 +15,7 @@
 #include "../check/undefined.h"
 #include "../flow/control.h"
 #include "../tensor/wgmma_registers.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
 #include "counters.h"

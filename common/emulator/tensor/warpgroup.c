@@ -7,7 +7,7 @@
 
 #include "../check/hazard.h"
 #include "../check/order.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "wgmma_registers.h"
 
 static uint32_t issued_by(const Warp *warp) { return warp->wgmma ? warp->wgmma->issued : 0; }

@@ -11,7 +11,7 @@
 
 #include "../async/async.h"
 #include "../check/hazard.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../warp/lanes.h"
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "host_memory.h"
+#include "../host/host_memory.h"
 #include "program.h"
 
 typedef struct Block Block;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "float16.h"
-#include "host_memory.h"
+#include "../host/host_memory.h"
 
 enum { MAX_REGISTER_BYTES = 1 << 28 };
 

@@ -15,11 +15,8 @@
 #pragma once
 
 #include "../emulator.h"
+#include "../host/mask.h"
 #include "../parse/ptx.h"
-
-enum { LANES = 32 };
-typedef uint32_t Mask;
-#define FULL_MASK 0xffffffffu
 
 typedef struct Warp Warp;
 typedef struct Inst Inst;
