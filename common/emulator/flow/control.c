@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../async/bulk.h"
-#include "../check/hazard.h"
-#include "../check/undefined.h"
+#include "../report/hazard.h"
+#include "../report/undefined.h"
 #include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
 #include "../host/host_memory.h"

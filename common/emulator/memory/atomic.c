@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../check/hazard.h"
-#include "../check/undefined.h"
+#include "../report/hazard.h"
+#include "../report/undefined.h"
 #include "../warp/floating.h"
 #include "../warp/instruction.h"
 #include "../warp/operands.h"
@@ -194,12 +194,13 @@ static bool atomic_lane(Warp *warp, const Inst *inst, const Atomic *atomic, int 
   int bytes = atomic->size * atomic->count;
   if (!find_bytes(warp, inst, lane, address, bytes, &access)) return false;
   const Launch *launch = warp_launch(warp);
-  SyncTable *table = access.region->kind == REGION_SHARED ? warp->block->cluster->sync : launch->sync;
+  SyncTable *table = access.region->kind == REGION_SHARED ? warp->check.cluster->sync : launch->check.sync;
   u8 old[MAX_BYTES], value[MAX_BYTES];
   size_t size = (size_t)atomic->size;
   memory_lock(&access);
-  if (launch->hazards) race_atomic(warp, inst, lane, access.region, access.offset, bytes, atomic->scope);
-  sync_atomic(table, &(Elements){access.data, size, atomic->count}, warp, lane, atomic->order, atomic->scope);
+  if (launch->hazards)
+    race_atomic(&warp->check, pc_of_inst(warp, inst), lane, access.region, access.offset, bytes, atomic->scope);
+  sync_atomic(table, &(Elements){access.data, size, atomic->count}, &warp->check, lane, atomic->order, atomic->scope);
   memcpy(old, access.data, (size_t)bytes);
   new_value(warp, atomic, access.region->kind == REGION_GLOBAL, lane, old, value);
   if (memcmp(old, value, (size_t)bytes)) warp->block->cluster->progress++;

@@ -10,5 +10,5 @@
 
 #include "../warp/program.h"
 
-// Called after a program is decoded: finds such loads (Program.first_guesses).
+// Called after a program is decoded: finds such loads (Site.first_guess).
 void find_first_guesses(Program *program);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../check/hazard.h"
-#include "../check/undefined.h"
+#include "../report/hazard.h"
+#include "../report/undefined.h"
 #include "../warp/instruction.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
@@ -19,7 +19,7 @@
 // ---- execution ----
 
 static SyncTable *sync_table(Warp *warp, const Access *access) {
-  return access->region->kind == REGION_SHARED ? warp->block->cluster->sync : warp_launch(warp)->sync;
+  return access->region->kind == REGION_SHARED ? warp->check.cluster->sync : warp_launch(warp)->check.sync;
 }
 
 static int address_size(const Transfer *transfer) { return transfer->address.narrow ? 4 : 8; }
@@ -45,14 +45,14 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
     if (!access.region) same = left & -left;
     memory_lock(&access);
     if (warp_launch(warp)->hazards && access.region)
-      race_read(warp, inst, same, access.region, access.offset, bytes, transfer->strength);
+      race_read(&warp->check, pc_of_inst(warp, inst), same, access.region, access.offset, bytes, transfer->strength);
     if (warp_launch(warp)->hazards && access.valid) check_local(warp, &access, bytes);
     set_elements(warp, transfer, same, access.data);
     found = add_found(found, addresses[lane], access.data, bytes);
     memory_unlock(&access);
     for (Mask rest = same; access.region && rest; rest &= rest - 1)
-      sync_load(sync_table(warp, &access), &(Elements){access.data, (size_t)transfer->size, transfer->count}, warp,
-                __builtin_ctz(rest), transfer->order, transfer->strength);
+      sync_load(sync_table(warp, &access), &(Elements){access.data, (size_t)transfer->size, transfer->count},
+                &warp->check, __builtin_ctz(rest), transfer->order, transfer->strength);
   }
   uint64_t first = addresses[__builtin_ctz(mask)];
   (first >= GLOBAL_WINDOW ? warp_poll_global : warp_poll)(warp, inst, first, found);
@@ -92,7 +92,7 @@ static void judge_load(Warp *warp, const Inst *inst, Mask mask) {
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_READ, &neighbour, &access))
       return;
     memory_lock(&access);
-    if (access.region) race_read(warp, inst, same, access.region, access.offset, bytes, WEAK);
+    if (access.region) race_read(&warp->check, pc_of_inst(warp, inst), same, access.region, access.offset, bytes, WEAK);
     memory_unlock(&access);
   }
   warp->found_unwritten = false;  // that was noted when it was loaded
@@ -118,7 +118,7 @@ static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
   Neighbour neighbour = {0};
-  Actor actor = actor_of_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
+  Actor actor = actor_of_lane(&warp->check, pc_of_inst(warp, inst), __builtin_ctz(mask), transfer->strength);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     u8 value[MAX_BYTES];
@@ -127,8 +127,8 @@ static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t
     if (!memory_find_next(warp, inst, lane, transfer->space, addresses[lane], bytes, ACCESS_WRITE, &neighbour, &access))
       break;
     if (access.region)
-      sync_store(sync_table(warp, &access), &(Elements){access.data, (size_t)transfer->size, transfer->count}, warp,
-                 lane, transfer->order, transfer->strength);
+      sync_store(sync_table(warp, &access), &(Elements){access.data, (size_t)transfer->size, transfer->count},
+                 &warp->check, lane, transfer->order, transfer->strength);
     memory_lock(&access);
     if (warp_launch(warp)->hazards && access.region) {
       actor_set_lane(&actor, lane);
@@ -360,8 +360,8 @@ bool find_unwritten(const Warp *warp, const Access *access, int bytes, u8 *undef
     Cell cell = {0};
     bool written = access->valid && access->valid[i];
     if (access->region) {
-      run = shadow_run(&access->region->shadow, access->offset + (uint64_t)i, bytes - i, warp_launch(warp)->number,
-                       &cell);
+      run = shadow_run(&access->region->shadow, access->offset + (uint64_t)i, bytes - i,
+                       warp_launch(warp)->check.number, &cell);
       written = cell.write != EPOCH_NONE;
     }
     if (!written) memset(undefined + i, 0xff, (size_t)run);
@@ -410,7 +410,8 @@ static void forget_written(const Warp *warp, const Access *access, const u8 *bit
     if (!bits[i]) continue;
     if (access->valid) memset(access->valid + i, 0, (size_t)run);
     if (access->region)
-      shadow_write(&access->region->shadow, access->offset + (uint64_t)i, run, warp_launch(warp)->number, EPOCH_NONE);
+      shadow_write(&access->region->shadow, access->offset + (uint64_t)i, run, warp_launch(warp)->check.number,
+                   EPOCH_NONE);
   }
 }
 

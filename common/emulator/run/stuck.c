@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../flow/barrier.h"
 #include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../async/async.h"
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../warp/lanes.h"

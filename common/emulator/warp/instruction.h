@@ -27,7 +27,7 @@ typedef enum RegisterUse {
   REGISTERS_OF_WGMMA,  // it is one of wgmma's own
 } RegisterUse;
 
-// What becomes of values that nothing defines (check/undefined.h) when they are operands of an instruction.
+// What becomes of values that nothing defines (report/undefined.h) when they are operands of an instruction.
 typedef enum ValueUse {
   VALUES_BY_CLASS,   // arithmetic computes from them; anything else depends on them, such as a branch
   VALUES_COMPUTED,   // the results depend on the operands alone
