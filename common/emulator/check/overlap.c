@@ -24,7 +24,7 @@ static void forget_launch(PastLaunch *past) {
   *past = (PastLaunch){0};
 }
 
-void overlap_forget(LaunchHistory *history, const PtxModule *module) {
+void overlap_forget(LaunchHistory *history, const struct PtxModule *module) {
   for (int i = 0; i < PAST_LAUNCHES; i++)
     if (history->items[i].number && (!module || history->items[i].shape.module == module))
       forget_launch(&history->items[i]);

@@ -14,7 +14,6 @@
 
 #include <pthread.h>
 
-#include "../parse/ptx.h"
 #include "actor.h"
 
 enum { OVERLAPS = 4, PAST_LAUNCHES = 8 };
@@ -28,7 +27,7 @@ typedef struct LaunchSet {
 // What reports say of a launch.
 typedef struct LaunchShape {
   const struct Program *program;
-  const PtxModule *module;
+  const struct PtxModule *module;
   unsigned grid[3], block[3], cluster[3];
 } LaunchShape;
 
@@ -56,7 +55,7 @@ typedef struct LaunchHistory {
 void overlap_begin(CheckLaunch *launch, const LaunchShape *shape, LaunchHistory *history, const RegionTable *global,
                    uint32_t prerequisite, uint32_t clusters);
 // A module's programs are about to be freed; NULL: all.
-void overlap_forget(LaunchHistory *history, const PtxModule *module);
+void overlap_forget(LaunchHistory *history, const struct PtxModule *module);
 
 // griddepcontrol.wait and .launch_dependents by the lanes of mask.
 void overlap_wait(CheckWarp *warp, Mask mask);

@@ -5,7 +5,7 @@
 // left to race.h.
 #pragma once
 
-#include "../parse/float_bits.h"
+#include "../host/inline.h"
 #include "race.h"
 
 typedef struct RowActor {
