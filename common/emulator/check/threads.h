@@ -11,8 +11,8 @@
 // An instruction.
 typedef struct Site {
   uint8_t size;      // of its access: bytes of an element, 0 for copies and the like
-  bool stores;       // it is a plain store
-  bool first_guess;  // a plain load that makes the first guess of a compare-and-swap: memory/first_guess.h. It counts
+  bool stores;       // a plain store
+  bool first_guess;  // a plain load that makes the first guess of a compare-and-swap (memory/first_guess.h). It counts
                      // as strong, for what others write by atomics does it no harm
   bool late_load;    // a load that may be under way when its thread hands the memory on: flights.h
 } Site;
@@ -22,16 +22,19 @@ struct CheckFinding;
 typedef struct CheckLaunch {
   bool on;            // else nothing is checked, and no thread learns of another
   bool lane_by_lane;  // no rows: rows.h
-  bool asynchronous;  // threads begin asynchronous operations
+  bool asynchronous;  // its threads begin asynchronous operations
   bool has_first_guesses, has_late_loads;
-  bool overlaps;    // earlier launches may still run
   uint32_t number;  // of the launch, from 1: the age of what shadow memory has
   EpochLayout epochs;
-  const Site *sites;                                   // its instructions, by number
-  struct SyncTable *sync;                              // of global addresses: sync_table.h
-  struct LaunchHistory *history;                       // overlap.h
-  struct PastLaunch *past;                             // this launch, for those that come after it
-  void (*report)(const struct CheckFinding *finding);  // of the room above: finding.h
+  const Site *sites;       // its instructions, by number
+  struct SyncTable *sync;  // of global addresses: sync_table.h
+  // Earlier launches, which may still run if it overlaps with them; and this one, for those that come after it:
+  // overlap.h.
+  bool overlaps;
+  struct LaunchHistory *history;
+  struct PastLaunch *past;
+  // What the room above does with a finding (finding.h). Several host threads may call it at a time.
+  void (*report)(const struct CheckFinding *finding);
 } CheckLaunch;
 
 typedef struct CheckCluster {
