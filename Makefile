@@ -67,6 +67,8 @@ test-deep: $(FUZZERS) $(TEST_NEEDS) ## runs the fuzzers for FUZZ_SECONDS each, a
 	@$(MAKE) --no-print-directory test-threads
 test-mutants: root $(TEST_NEEDS) ## makes mistakes in a copy and sees whether a test fails; ONLY=race.c selects some
 	@python3 tests/mutants/run.py $(ONLY)
+test-order: $(CHECK_TEST) ## holds the race check to happens-before by brute force: ORDER_SCRIPTS random scripts, from number ORDER_FIRST on
+	@$<
 test-mathematics: $(HOPPER_RUN) $(MATHEMATICS_PROGRAMS) ## holds all of CUDA's functions to an H100's results; INPUTS=4096, 65536 or 1048576
 	@for p in $(MATHEMATICS_PROGRAMS); do echo "$$p" && $(HOPPER_RUN) --hazards=off $$p check tests/mathematics $(INPUTS) || exit 1; done
 test-others: $(HOPPER_RUN) ## fetches five public repositories and runs their kernels on the emulator: half an hour
@@ -113,7 +115,7 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
-.PHONY: help ladder progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads \
+.PHONY: help ladder progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-order \
   test-mathematics mathematics record-golden record-rules record-mathematics bench library install run \
   peers flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:

@@ -18,37 +18,24 @@ typedef struct Difference {
   char text[600];
 } Difference;
 
-static int thread_of(const Script *script, const HazardPlace *place) {
-  return (int)place->block[0] * script->warps * LANES + (int)place->thread[0];
+// Whether the check has found what the model has: the access, its byte, and one that it stands badly to.
+static bool same_finding(const Model *model, const Finding *finding, const Conflict *found) {
+  return found->verdict == finding->verdict && found->byte.region == finding->byte.region &&
+         found->byte.offset == finding->byte.offset && found->here.event == finding->event &&
+         found->here.thread == finding->thread && model_agrees(model, finding, found->other.event, found->other.thread);
 }
 
-static Verdict verdict_of(const Hazard *hazard) {
-  return hazard->kind == HAZARD_PROXY_FENCE ? UNSEEN : hazard->grade == HAZARD_FORMAL ? EQUAL : RACE;
-}
-
-// Whether the report is of the finding: of its access, its byte, and one that it stands badly to.
-static bool same_finding(const Model *model, const Finding *finding, const Hazard *hazard) {
-  const Script *script = model->script;
-  const HazardPlace *places[2] = {&hazard->here, &hazard->other};
-  uint64_t base = finding->byte.region ? SHARED_BASE : GLOBAL_WINDOW;
-  if (hazard->address != base + (uint64_t)finding->byte.offset || verdict_of(hazard) != finding->verdict) return false;
-  for (int i = 0; i < 2; i++)
-    if (places[i]->ptx_line == finding->event + 1 && thread_of(script, places[i]) == finding->thread &&
-        model_agrees(model, finding, places[1 - i]->ptx_line - 1, thread_of(script, places[1 - i])))
-      return true;
-  return false;
-}
-
-static void describe(Difference *difference, const Script *script, const Finding *finding, const Hazard *hazard) {
+static void describe(Difference *difference, const Finding *finding, const Conflict *found) {
   static const char *const verdicts[] = {"nothing", "a race", "equal stores", "a missing proxy fence"};
-  char reported[300] = "nothing";
-  if (hazard)
-    snprintf(reported, sizeof reported, "%s between line %d, thread %d and line %d, thread %d at %llx",
-             verdicts[verdict_of(hazard)], hazard->here.ptx_line, thread_of(script, &hazard->here),
-             hazard->other.ptx_line, thread_of(script, &hazard->other), (unsigned long long)hazard->address);
+  char text[300] = "nothing";
+  if (found)
+    snprintf(text, sizeof text, "%s between line %d, thread %d and line %d, thread %d at byte %d of region %d",
+             verdicts[found->verdict], found->here.event + 1, found->here.thread, found->other.event + 1,
+             found->other.thread, found->byte.offset, found->byte.region);
   difference->is = true;
-  snprintf(difference->text, sizeof difference->text, "expected %s by line %d, thread %d, at byte %d; reported: %s",
-           verdicts[finding->verdict], finding->event + 1, finding->thread, finding->byte.offset, reported);
+  snprintf(difference->text, sizeof difference->text,
+           "expected %s by line %d, thread %d, at byte %d of region %d; found: %s", verdicts[finding->verdict],
+           finding->event + 1, finding->thread, finding->byte.offset, finding->byte.region, text);
 }
 
 // Lets the model and the race check follow the script, up to the first finding of either.
@@ -61,11 +48,10 @@ static Difference compare(const Script *script) {
     Finding finding = {.verdict = FINE};
     difference.found = !model_follow(&model, i, &finding);
     order_machine_follow(machine, i);
-    const Hazard *hazard = order_machine_report(machine);
-    if (!hazard && !difference.found) continue;
+    const Conflict *found = order_machine_found(machine);
+    if (!found && !difference.found) continue;
     if (finding.may_be_missed) break;
-    if (!hazard || !difference.found || !same_finding(&model, &finding, hazard))
-      describe(&difference, script, &finding, hazard);
+    if (!found || !difference.found || !same_finding(&model, &finding, found)) describe(&difference, &finding, found);
     break;
   }
   order_machine_close(machine);

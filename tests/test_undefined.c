@@ -1,4 +1,5 @@
-// Values that nothing defines (check/undefined.h): they are reported where something depends on them, and nowhere else.
+// Values that nothing defines (report/undefined.h): they are reported where something depends on them, and nowhere
+// else.
 #include <criterion/criterion.h>
 
 #include "support/matrix_kernel.h"

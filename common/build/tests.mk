@@ -8,7 +8,10 @@ HAZARD_PTX := $(foreach f,$(wildcard tests/hazards/*.cu),$(patsubst tests/%.cu,b
 TRACE_PTX := $(TRACED:%=build/trace/%.ptx) build/unmarked/06-tma.ptx
 GPU_KERNELS := $(patsubst tests/gpu/%.cu,build/gpu/%.cubin,$(wildcard tests/gpu/*.cu))
 FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
-TEST_NEEDS := $(if $(SANITIZE),,$(HOPPER_RUN) $(RUNNER_PROGRAMS) build/mathematics/sample) $(BUILD)/run-tests $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX)
+# The race check with nothing but what it stands on. That it links is a test, too.
+CHECK_TEST := $(BUILD)/test-order
+CHECK_OBJECTS := $(call objects,tests/test_order.c tests/support/order_*.c common/emulator/check/*.c common/emulator/host/*.c)
+TEST_NEEDS := $(if $(SANITIZE),,$(HOPPER_RUN) $(RUNNER_PROGRAMS) build/mathematics/sample) $(BUILD)/run-tests $(CHECK_TEST) $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX)
 GPU_NEEDS := $(BUILD)/run-tests $(GPU_KERNELS) $(foreach name,$(TRACED),$(BUILD)/trace/trace-$(call number,$(name)))
 BENCH_NEEDS := $(BUILD)/bench-emulator build/ptx/bench.ptx
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
@@ -23,6 +26,9 @@ run_tests = HL_ROOT=$2 PTX_DIR=build/ptx HAZARD_PTX_DIR=build/hazards COUNTERS_P
 $(BUILD)/run-tests: $(TEST_OBJECTS) $(LIBRARY) $(BUILD)/test-members
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) $(TEST_OBJECTS) $(LIBRARY) -lcriterion $(LIBS) -o $@
+$(CHECK_TEST): $(CHECK_OBJECTS)
+	$(call say,LD $@)
+	$Q$(CC) $(ALL_CFLAGS) $^ -lcriterion $(LIBS) -o $@
 $(TEST_OBJECTS): | build/have/criterion
 $(FAKE_DRIVER): tests/driver/fake_driver.c tests/driver/fake_driver.h $(BUILD)/flags | build/have/nvcc
 	$(call say,LD $@)

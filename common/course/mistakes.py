@@ -11,7 +11,7 @@ from workshop import number_of
 PAGE = "notes/mistakes.md"
 BEGIN = "<!-- written by common/course/mistakes.py -->\n"
 
-# What the emulator reports, as common/emulator/check/hazard.c has the names.
+# What the emulator reports, as common/emulator/report/hazard.c has the names.
 HAZARDS = ("out-of-bounds access", "misaligned access", "uninitialised read", "shared-memory race", "global-memory race",
            "barrier misuse", "deadlock", "divergent .aligned instruction", "read before wait", "overwrite in flight",
            "missing proxy fence", "wrong expect_tx", "mbarrier misuse", "bad tensor map", "missing wgmma.fence",

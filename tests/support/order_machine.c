@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "emulator/check/agents.h"
+#include "emulator/check/finding.h"
 #include "emulator/check/order.h"
 #include "emulator/check/rows.h"
-#include "emulator/run/run.h"
-#include "emulator/run/state.h"
-#include "emulator/warp/instruction.h"
 
 #define EACH_BYTE 0x0101010101010101ull
 
@@ -21,135 +19,118 @@ typedef struct Begun {
 } Begun;
 
 struct OrderMachine {
+  CheckLaunch launch;  // first: note_finding
   const Script *script;
-  Emulator *emulator;
-  Launch launch;
-  Program program;
-  Function function;
-  PtxFunction ptx;
-  PtxModule module;
-  PtxInstruction sources[SCRIPT_EVENTS];
-  Inst code[SCRIPT_EVENTS];
-  EpochLayout epochs;
-  Worker worker;
-  Region global;
-  Cluster *clusters[SCRIPT_BLOCKS];
+  Site sites[SCRIPT_EVENTS];
+  Region regions[SCRIPT_REGIONS];
+  RegionUsage memory;
+  Usage order;
+  CheckCluster clusters[SCRIPT_BLOCKS];
+  CheckWarp warps[SCRIPT_WARPS];
   Clocks *mbarriers[SCRIPT_BLOCKS][SCRIPT_NAMES];
   Begun operations[SCRIPT_BLOCKS][SCRIPT_NAMES];
+  bool has_found;
+  Conflict found;
 };
+
+// ---- what is found ----
+
+// The access of the script that an epoch stands for. Of another cluster neither the issuer of an operation is known nor
+// which threads a set of reads stands for.
+static Party party_of(const OrderMachine *machine, const CheckCluster *cluster, Epoch epoch) {
+  const EpochLayout *layout = &machine->launch.epochs;
+  uint32_t of = epoch_cluster(layout, epoch), thread = epoch_thread(layout, epoch);
+  bool is_lane = thread < (uint32_t)cluster->lane_count;
+  if (of != cluster->id && (epoch & EPOCH_SET || !is_lane)) thread = 0;
+  if (of == cluster->id && !is_lane) thread = agent_issue(cluster, thread, epoch_clock(layout, epoch)).thread;
+  return (Party){(int)epoch_pc(layout, epoch), (int)(of * (uint32_t)cluster->lane_count + thread)};
+}
+
+static void note_finding(const CheckFinding *finding) {
+  const CheckCluster *cluster = finding->warp->cluster;
+  OrderMachine *machine = (OrderMachine *)cluster->launch;
+  if (machine->has_found) return;
+  const Actor *actor = finding->actor;
+  machine->has_found = true;
+  machine->found =
+      (Conflict){.verdict = finding->kind == FOUND_RACE     ? RACE
+                            : finding->kind == FOUND_EQUAL  ? EQUAL
+                            : finding->kind == FOUND_UNSEEN ? UNSEEN
+                                                            : FINE,
+                 .byte = {(int)(finding->span->region - machine->regions), (int)finding->span->offset},
+                 .here = {(int)actor_pc(actor), (int)(cluster->id * (uint32_t)cluster->lane_count + actor->issuer)},
+                 .other = party_of(machine, cluster, finding->other)};
+}
+
+const Conflict *order_machine_found(const OrderMachine *machine) { return machine->has_found ? &machine->found : NULL; }
 
 // ---- a machine ----
 
-static const Instruction rows[] = {
-    [LOAD] = {.name = "ld", .memory = MEMORY_LOAD, .values = VALUES_OF_MEMORY},
-    [STRONG_LOAD] = {.name = "ld", .memory = MEMORY_LOAD, .values = VALUES_OF_MEMORY},
-    [STORE] = {.name = "st", .memory = MEMORY_STORE, .values = VALUES_OF_MEMORY},
-    [STRONG_STORE] = {.name = "st", .memory = MEMORY_STORE, .values = VALUES_OF_MEMORY},
-    [ATOMIC] = {.name = "atom", .memory = MEMORY_ATOMIC},
-    [BEGIN] = {.name = "cp.async.bulk", .memory = MEMORY_BULK_LOAD},
-    [ACTIONS] = {0},
-};
+static void add_region(OrderMachine *machine, int number, RegionKind kind) {
+  Region *region = &machine->regions[number];
+  region_init(region, kind, 0, SCRIPT_BYTES, true, &machine->memory);
+  region_host_write(region, 0, SCRIPT_BYTES);
+}
 
-static void make_program(OrderMachine *machine) {
+static void begin_launch(OrderMachine *machine) {
   const Script *script = machine->script;
-  machine->ptx.name = "script";
-  machine->function.ptx = &machine->ptx;
-  machine->program = (Program){.module = &machine->module,
-                               .code = machine->code,
-                               .count = (uint32_t)script->count,
-                               .functions = &machine->function,
-                               .function_count = 1,
-                               .register_bytes = 64,
-                               .asynchronous = true};
+  unsigned lanes = (unsigned)(script->blocks * script->warps * LANES);
+  machine->launch = (CheckLaunch){.on = true,
+                                  .asynchronous = true,
+                                  .number = 1,
+                                  .sites = machine->sites,
+                                  .sync = sync_table_new(&machine->order),
+                                  .report = note_finding};
+  epoch_layout(&machine->launch.epochs, (uint64_t)script->clusters, lanes + ASYNC_AGENTS, SCRIPT_EVENTS);
   for (int i = 0; i < script->count; i++) {
     const Event *event = &script->events[i];
-    bool has_size = event->action <= ATOMIC;
-    machine->sources[i] = (PtxInstruction){.opcode = rows[event->action].name, .line = i + 1};
-    machine->code[i] = (Inst){
-        .row = &rows[event->action], .size = (uint8_t)(has_size ? event->size : 0), .source = &machine->sources[i]};
+    machine->sites[i] = (Site){.size = (uint8_t)(event->action <= ATOMIC ? event->size : 0),
+                               .stores = event->action == STORE || event->action == STRONG_STORE};
   }
 }
 
-static void make_launch(OrderMachine *machine) {
-  const Script *script = machine->script;
-  unsigned blocks = (unsigned)(script->clusters * script->blocks), threads = (unsigned)script->warps * LANES;
-  machine->launch = (Launch){.emulator = machine->emulator,
-                             .hazard_list = &machine->emulator->hazards,
-                             .program = &machine->program,
-                             .grid = {blocks, 1, 1},
-                             .block = {threads, 1, 1},
-                             .cluster = {(unsigned)script->blocks, 1, 1},
-                             .number = 1,
-                             .shared_size = SCRIPT_BYTES,
-                             .epochs = &machine->epochs,
-                             .sync = sync_table_new(&machine->worker.order),
-                             .hazards = true,
-                             .alone = true};
-  epoch_layout(&machine->epochs, (uint64_t)script->clusters, (unsigned)script->blocks * threads + ASYNC_AGENTS,
-               SCRIPT_EVENTS);
-  machine->worker.launch = &machine->launch;
-}
-
-static void advise_nothing(Advice *advice, const Unwaited *unwaited) {
-  (void)advice;
-  (void)unwaited;
-}
-
 OrderMachine *order_machine_open(const Script *script) {
-  OrderMachine *machine = aligned_alloc(_Alignof(OrderMachine), sizeof *machine);
-  memset(machine, 0, sizeof *machine);
+  OrderMachine *machine = calloc(1, sizeof *machine);
   machine->script = script;
-  machine->emulator = emulator_open(&(EmulatorOptions){.hazards = true});
-  make_program(machine);
-  make_launch(machine);
-  region_init(&machine->global, REGION_GLOBAL, GLOBAL_WINDOW, SCRIPT_BYTES, true, &machine->emulator->usage);
-  region_host_write(&machine->global, 0, SCRIPT_BYTES);
+  begin_launch(machine);
+  add_region(machine, 0, REGION_GLOBAL);
   for (int c = 0; c < script->clusters; c++) {
-    Cluster *cluster = machine->clusters[c] = cluster_start(&machine->worker, (uint32_t)c);
-    agents_advise(cluster->agents, advise_nothing);
-    for (int b = 0; b < script->blocks; b++) region_host_write(cluster->blocks[b].shared, 0, SCRIPT_BYTES);
+    CheckCluster *cluster = &machine->clusters[c];
+    check_cluster_begin(cluster, &machine->launch, (uint32_t)c, script->blocks, script->warps, &machine->order);
+    for (int b = 0; b < script->blocks; b++) {
+      int region = 1 + c * script->blocks + b;
+      add_region(machine, region, REGION_SHARED);
+      cluster->shared[b] = &machine->regions[region];
+    }
+    int warps = script->blocks * script->warps;
+    for (int w = 0; w < warps; w++) check_warp_begin(&machine->warps[c * warps + w], cluster, w, NULL);
   }
   return machine;
 }
 
 void order_machine_close(OrderMachine *machine) {
-  for (int c = 0; c < machine->script->clusters; c++) {
+  const Script *script = machine->script;
+  for (int c = 0; c < script->clusters; c++) {
     for (int i = 0; i < SCRIPT_NAMES; i++) {
       clocks_release(machine->mbarriers[c][i]);
       clocks_release(machine->operations[c][i].known);
     }
-    cluster_end(machine->clusters[c]);
+    check_cluster_end(&machine->clusters[c]);
   }
-  region_destroy(&machine->global);
-  sync_table_free(machine->launch.sync);
-  emulator_close(machine->emulator);
+  for (int w = 0; w < script->clusters * script->blocks * script->warps; w++) check_warp_end(&machine->warps[w]);
+  for (int i = 0; i <= script->clusters * script->blocks; i++) region_destroy(&machine->regions[i]);
+  sync_table_free((SyncTable *)machine->launch.sync);
   free(machine);
 }
 
-const Hazard *order_machine_report(const OrderMachine *machine) {
-  const HazardList *list = &machine->emulator->hazards;
-  return list->count ? &list->items[0] : NULL;
-}
-
 // ---- accesses ----
-
-static Warp *warp_of(const OrderMachine *machine, int warp) {
-  const Script *script = machine->script;
-  Cluster *cluster = machine->clusters[cluster_of_warp(script, warp)];
-  return &cluster->blocks[block_of_warp(script, warp) % script->blocks].warps[warp % script->warps];
-}
-
-static Region *region_of(OrderMachine *machine, int region) {
-  int blocks = machine->script->blocks;
-  return region ? machine->clusters[(region - 1) / blocks]->blocks[(region - 1) % blocks].shared : &machine->global;
-}
 
 // An event that accesses memory, by a warp.
 typedef struct Step {
   OrderMachine *machine;
   const Event *event;
-  const Inst *inst;
-  Warp *warp;
+  uint32_t pc;  // its number
+  CheckWarp *warp;
   Region *region;
   SyncTable *sync;
 } Step;
@@ -192,7 +173,7 @@ static void access_lane(const Step *step, RowActor *row, Scatter *scatter, int l
 static void access_weakly(const Step *step) {
   const Event *event = step->event;
   RowActor row;
-  race_row(&row, step->warp, step->inst, __builtin_ctz(event->mask));
+  race_row(&row, step->warp, step->pc, event->mask);
   if (event->action == LOAD && !event->stride && (event->mask & (event->mask - 1))) {
     race_read_together(&row, step->region, (uint64_t)event->spot.offset, event->mask, event->size);
     return;
@@ -217,11 +198,11 @@ static void access_strongly(const Step *step, Mask lanes) {
   int lane = __builtin_ctz(lanes);
   uint64_t offset = (uint64_t)lane_offset(event, lane);
   const Elements elements = {step->region->data + offset, (size_t)event->size, 1};
-  Actor actor = actor_of_lane(step->warp, step->inst, lane, event->scope);
+  Actor actor = actor_of_lane(step->warp, step->pc, lane, event->scope);
   const uint64_t value = lane_value(event, lane) * EACH_BYTE;
   switch (event->action) {
   case STRONG_LOAD:
-    race_read(step->warp, step->inst, lanes, step->region, offset, event->size, event->scope);
+    race_read(step->warp, step->pc, lanes, step->region, offset, event->size, event->scope);
     for (; lanes; lanes &= lanes - 1)
       sync_load(step->sync, &elements, step->warp, __builtin_ctz(lanes), event->order, event->scope);
     break;
@@ -231,7 +212,7 @@ static void access_strongly(const Step *step, Mask lanes) {
     race_write_by(&actor, step->region, offset, event->size, &value);
     break;
   default:
-    race_atomic(step->warp, step->inst, lane, step->region, offset, event->size, event->scope);
+    race_atomic(step->warp, step->pc, lane, step->region, offset, event->size, event->scope);
     sync_atomic(step->sync, &elements, step->warp, lane, event->order, event->scope);
   }
   put(step, lane);
@@ -242,14 +223,14 @@ static void access_strongly(const Step *step, Mask lanes) {
 static void meet(OrderMachine *machine, const Event *event) {
   Clocks *joined = NULL;
   for (int warp = 0; warp < SCRIPT_WARPS; warp++)
-    if (event->warps >> warp & 1) race_release(warp_of(machine, warp), event->mask, &joined);
+    if (event->warps >> warp & 1) race_release(&machine->warps[warp], event->mask, &joined);
   for (int warp = 0; warp < SCRIPT_WARPS; warp++)
-    if (event->warps >> warp & 1) race_acquire(warp_of(machine, warp), event->mask, joined);
+    if (event->warps >> warp & 1) race_acquire(&machine->warps[warp], event->mask, joined);
   clocks_release(joined);
 }
 
-static void arrive(Warp *warp, const Event *event, Clocks **mbarrier) {
-  bool remote = event->name % warp->block->cluster->block_count != warp->block->rank;
+static void arrive(CheckWarp *warp, const Event *event, Clocks **mbarrier) {
+  bool remote = event->name % warp->cluster->block_count != warp->rank;
   if (event->relaxed)
     race_release_relaxed(warp, event->mask, mbarrier, remote ? STRONG_CLUSTER : STRONG_CTA);
   else
@@ -259,36 +240,36 @@ static void arrive(Warp *warp, const Event *event, Clocks **mbarrier) {
 // As async_issue and its users: a collective operation comes after what all its lanes have done.
 static void begin(const Step *step, Begun *operation) {
   const Event *event = step->event;
-  Warp *warp = step->warp;
+  CheckWarp *warp = step->warp;
   int lane = __builtin_ctz(event->mask);
   Mask lanes = event->collective ? event->mask : 1u << lane;
-  AsyncIssue issue = {warp_thread(warp, lane), warp->clocks[lane].own, lanes, 1};
+  AsyncIssue issue = {thread_of_lane(warp, lane), warp->clocks[lane].own, lanes, 1};
   clocks_release(operation->known);
-  *operation = (Begun){.agent = agent_begin(warp->block->cluster, issue), .warp = event->warp, .lanes = lanes};
+  *operation = (Begun){.agent = agent_begin(warp->cluster, issue), .warp = event->warp, .lanes = lanes};
   if (event->collective)
     race_release(warp, lanes, &operation->known);
   else
     operation->known = race_lane_clocks(warp, lane);
-  Actor actor = actor_of_lane(warp, step->inst, lane, WEAK);
+  Actor actor = actor_of_lane(warp, step->pc, lane, WEAK);
   actor_set_agent(&actor, operation->agent.agent, operation->agent.clock);
   actor.known = operation->known;
   actor.async = event->proxy;
   if (event->reads) race_read_by(&actor, step->region, (uint64_t)event->spot.offset, event->size);
   if (!event->writes) return;
-  Region *to = region_of(step->machine, event->to.region);
+  Region *to = &step->machine->regions[event->to.region];
   actor.strength = event->scope;
   race_write_by(&actor, to, (uint64_t)event->to.offset, event->size, NULL);
   memset(to->data + event->to.offset, event->value, (size_t)event->size);
 }
 
-static void await(const OrderMachine *machine, Cluster *cluster, const Begun *operation) {
+static void await(OrderMachine *machine, CheckCluster *cluster, const Begun *operation) {
   if (!operation->agent.agent) return;
   agent_end(cluster, operation->agent.agent);
-  race_learn_agent(warp_of(machine, operation->warp), operation->lanes, operation->agent.agent, operation->agent.clock);
+  race_learn_agent(&machine->warps[operation->warp], operation->lanes, operation->agent.agent, operation->agent.clock);
 }
 
 // As mbarrier_complete.
-static void complete(Cluster *cluster, const Begun *operation, Clocks **mbarrier) {
+static void complete(CheckCluster *cluster, const Begun *operation, Clocks **mbarrier) {
   if (!operation->agent.agent) return;
   agent_end(cluster, operation->agent.agent);
   clocks_add_agent(cluster, mbarrier, operation->agent.agent, operation->agent.clock);
@@ -297,12 +278,12 @@ static void complete(Cluster *cluster, const Begun *operation, Clocks **mbarrier
 
 void order_machine_follow(OrderMachine *machine, int index) {
   const Event *event = &machine->script->events[index];
-  Warp *warp = warp_of(machine, event->warp);
-  Cluster *cluster = warp->block->cluster;
+  CheckWarp *warp = &machine->warps[event->warp];
+  CheckCluster *cluster = warp->cluster;
   Begun *operation = &machine->operations[cluster->id][event->name];
   Clocks **mbarriers = machine->mbarriers[cluster->id];
   SyncTable *sync = event->spot.region ? cluster->sync : machine->launch.sync;
-  const Step step = {machine, event, &machine->code[index], warp, region_of(machine, event->spot.region), sync};
+  const Step step = {machine, event, (uint32_t)index, warp, &machine->regions[event->spot.region], sync};
   switch (event->action) {
   case LOAD:
   case STORE: access_weakly(&step); break;

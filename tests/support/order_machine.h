@@ -1,15 +1,26 @@
-// A machine for scripts: clusters without a program, whose events go to the race check as the emulator's instructions
-// do.
+// A machine for scripts: clusters of threads without instructions, whose events go to the race check as the emulator's
+// instructions do.
 #pragma once
 
-#include "emulator/emulator.h"
 #include "order_script.h"
 
 typedef struct OrderMachine OrderMachine;
+
+// An access of a script: the event's number, and the thread in the grid; of an operation the thread that has issued it.
+typedef struct Party {
+  int event, thread;
+} Party;
+
+// Two accesses that stand badly to each other. FINE: the check has found something that scripts have not.
+typedef struct Conflict {
+  Verdict verdict;
+  Spot byte;  // the first one
+  Party here, other;
+} Conflict;
 
 OrderMachine *order_machine_open(const Script *script);
 void order_machine_close(OrderMachine *machine);
 // The next event happens.
 void order_machine_follow(OrderMachine *machine, int event);
-// The first report, or NULL. An event's PTX line is its number plus one.
-const Hazard *order_machine_report(const OrderMachine *machine);
+// What was found first, or NULL.
+const Conflict *order_machine_found(const OrderMachine *machine);

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../check/order.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 
 struct AsyncEngine {
   Cluster *cluster;
@@ -70,11 +70,11 @@ AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform 
 }
 
 AsyncIssue async_issue_by(const AsyncOp *op, Mask mask, uint32_t warps) {
-  return (AsyncIssue){warp_thread(op->warp, op->lane), op->warp->clocks[op->lane].own, mask, warps};
+  return (AsyncIssue){warp_thread(op->warp, op->lane), op->warp->check.clocks[op->lane].own, mask, warps};
 }
 
 void async_make_agent(AsyncOp *op, AsyncIssue issue) {
-  AgentClock begun = agent_begin(op->warp->block->cluster, issue);
+  AgentClock begun = agent_begin(op->warp->check.cluster, issue);
   op->agent = begun.agent;
   op->clock = begun.clock;
   if (!begun.wrapped) return;
@@ -89,10 +89,10 @@ AsyncOp *async_issue(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perf
   return op;
 }
 
-void async_make_collective(AsyncOp *op, Mask mask) { race_release(op->warp, mask, &op->known); }
+void async_make_collective(AsyncOp *op, Mask mask) { race_release(&op->warp->check, mask, &op->known); }
 
 Actor async_actor(const AsyncOp *op, int lane, bool proxy) {
-  Actor actor = actor_of_lane(op->warp, op->inst, lane, WEAK);
+  Actor actor = actor_of_lane(&op->warp->check, pc_of_inst(op->warp, op->inst), lane, WEAK);
   actor_set_agent(&actor, op->agent, op->clock);
   if (op->known) actor.known = op->known;
   actor.async = proxy;
@@ -114,7 +114,7 @@ void async_finish(Cluster *cluster, AsyncOp *op) {
   op->performed = true;
   op->perform(cluster, op);
   cluster->progress++;
-  if (op->clock) agent_end(cluster, op->agent);
+  if (op->clock) agent_end(&cluster->check, op->agent);
   unlink_pending(cluster->async, op);
   async_release(op);
 }
@@ -122,7 +122,7 @@ void async_finish(Cluster *cluster, AsyncOp *op) {
 void async_wait(Warp *warp, Mask mask, AsyncOp *op) {
   async_retain(op);
   async_finish(warp->block->cluster, op);
-  race_learn_agent(warp, mask, op->agent, op->clock);
+  race_learn_agent(&warp->check, mask, op->agent, op->clock);
   async_release(op);
 }
 
@@ -188,7 +188,7 @@ void group_pass(const Warp *warp, const Inst *inst, const GroupQueue *queue, Gro
   const GroupEntry *last = &queue->entries[queue->count - 1];
   bool is_open = last->waiting >> lane & 1 && last->group[lane] == queue->commits[lane];
   uint32_t newer = queue->commits[lane] - entry->group[lane];
-  entry->passed = (PassedWait){inst, lane, warp->clocks[lane].own, newer, is_open ? last->op->inst : NULL};
+  entry->passed = (PassedWait){inst, lane, warp->check.clocks[lane].own, newer, is_open ? last->op->inst : NULL};
 }
 
 void group_wait(Warp *warp, const Inst *inst, GroupQueue *queue, Mask mask, uint32_t allowed, bool everything) {

@@ -11,7 +11,7 @@
 // (those that complete on an mbarrier, and bulk groups) complete by themselves: when no warp of the cluster can go on.
 #pragma once
 
-#include "../check/advice.h"
+#include "../report/advice.h"
 #include "../check/agents.h"
 #include "../check/race.h"
 

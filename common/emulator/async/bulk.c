@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../check/order.h"
 #include "../memory/access.h"
 #include "../memory/access_counts.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
@@ -162,7 +162,7 @@ void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *piece
   *load = (Load){.shared = shared, .mbarrier = mbarrier->address, .bytes = bytes, .mode = mode, .count = pieces->count};
   if (list) memcpy(load->pieces, pieces->items, list);
   op->mbarrier = mbarrier->address;
-  op->known = race_lane_clocks(warp, lane);
+  op->known = race_lane_clocks(&warp->check, lane);
   mbarrier_touch_async(op, lane, mbarrier);
   count_pieces(warp, inst, pieces, true, mode);
   if (!warp_launch(warp)->hazards) return;

@@ -4,7 +4,7 @@
 // may read it.
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../memory/access.h"
 #include "../memory/access_counts.h"
 #include "../warp/lanes.h"

@@ -85,11 +85,11 @@ static void release_to(Warp *warp, Mask mask, const MbarrierPlan *plan, Mbarrier
   mbarrier->loose |= plan->relaxed || too_narrow;
   if (too_narrow) {
     warp->block->cluster->arrived_narrowly = true;
-    race_release_narrow(warp, mask, warp->block->cluster->shown, &mbarrier->arrived);
+    race_release_narrow(&warp->check, mask, warp->block->cluster->shown, &mbarrier->arrived);
   } else if (plan->relaxed) {
-    race_release_relaxed(warp, mask, &mbarrier->arrived, remote ? STRONG_CLUSTER : STRONG_CTA);
+    race_release_relaxed(&warp->check, mask, &mbarrier->arrived, remote ? STRONG_CLUSTER : STRONG_CTA);
   } else {
-    race_release(warp, mask, &mbarrier->arrived);
+    race_release(&warp->check, mask, &mbarrier->arrived);
   }
 }
 
@@ -125,7 +125,7 @@ static bool arrive_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mba
 static void execute_mbarrier_arrive(Warp *warp, const Inst *inst, Mask mask) {
   Cluster *cluster = warp->block->cluster;
   bool several = mask & (mask - 1) && cluster->block_count > 1;
-  cluster->shown = several ? race_show(warp, mask) : NULL;
+  cluster->shown = several ? race_show(&warp->check, mask) : NULL;
   each_object(warp, inst, mask, arrive_object);
   clocks_release(cluster->shown);
   cluster->shown = NULL;
@@ -206,9 +206,9 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
   use_pass(&mbarrier->uses, warp, inst, done, mbarrier->phase);
   mbarrier_seen(mbarrier);
   if (plan->relaxed)
-    race_acquire_relaxed(warp, done, mbarrier->completed);
+    race_acquire_relaxed(&warp->check, done, mbarrier->completed);
   else
-    race_acquire(warp, done, mbarrier->completed);
+    race_acquire(&warp->check, done, mbarrier->completed);
   return true;
 }
 
@@ -244,11 +244,11 @@ static void perform_arrival(Cluster *cluster, AsyncOp *op) {
   const AsyncArrival *arrival = op->payload;
   Mbarrier *mbarrier = mbarrier_at(cluster, arrival->mbarrier);
   for (u32 i = 0; i < ASYNC_AGENTS; i++) {
-    u32 agent = (u32)cluster->lane_count + i, clock = arrival->clocks[i];
+    u32 agent = (u32)cluster->check.lane_count + i, clock = arrival->clocks[i];
     if (!clock) continue;
     AsyncOp *copy = pending_operation(cluster, agent, clock);
     if (copy) async_finish(cluster, copy);
-    if (mbarrier && cluster->launch->hazards) clocks_add_agent(cluster, &mbarrier->arrived, agent, clock);
+    if (mbarrier && cluster->launch->hazards) clocks_add_agent(&cluster->check, &mbarrier->arrived, agent, clock);
   }
   mbarrier_arrive_async(cluster, op, arrival->mbarrier, arrival->lanes);
 }
@@ -266,7 +266,7 @@ static bool arrive_later(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbar
   arrival->lanes = lanes;
   for (int i = 0; i < queue->count; i++) {
     const AsyncOp *copy = queue->entries[i].op;
-    u32 *last = &arrival->clocks[copy->agent - (u32)warp->block->cluster->lane_count];
+    u32 *last = &arrival->clocks[copy->agent - (u32)warp->block->cluster->check.lane_count];
     if (queue->entries[i].waiting & mask) *last = copy->clock;  // an agent's copies are in the order of their clocks
   }
   return true;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../memory/access.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 
 // A thread's last poll that failed.
 typedef struct Wait {
@@ -27,7 +27,7 @@ struct MbarrierTable {
 
 MbarrierTable *mbarriers_new(const Cluster *cluster) {
   MbarrierTable *table = host_allocate(1, sizeof *table);
-  table->waits = host_allocate((size_t)cluster->lane_count, sizeof *table->waits);
+  table->waits = host_allocate((size_t)cluster->check.lane_count, sizeof *table->waits);
   return table;
 }
 
@@ -191,9 +191,9 @@ void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mba
   if (!warp_launch(warp)->hazards) return;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    if (!check_init((Origin){warp, lane, inst}, warp->clocks[lane].known, mbarrier)) return;
+    if (!check_init((Origin){warp, lane, inst}, warp->check.clocks[lane].known, mbarrier)) return;
   }
-  race_read(warp, inst, mask, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, STRONG_GPU);
+  race_read(&warp->check, pc_of_inst(warp, inst), mask, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, STRONG_GPU);
 }
 
 void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier) {
@@ -255,7 +255,7 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
                          .offset = access->offset,
                          .live = true,
                          .init = origin,
-                         .init_clock = warp->clocks[lane].own};
+                         .init_clock = warp->check.clocks[lane].own};
   set_state(mbarrier, state);
   cluster->progress++;
 }
@@ -313,7 +313,7 @@ static void end_phase(Cluster *cluster, Mbarrier *mbarrier) {
   mbarrier->phase++;
   set_state(mbarrier,
             (MbarrierState){.pending = state.expected, .expected = state.expected, .phase = mbarrier->phase & 7});
-  if (mbarrier->arrived) clocks_join(cluster, &mbarrier->completed, mbarrier->arrived);
+  if (mbarrier->arrived) clocks_join(&cluster->check, &mbarrier->completed, mbarrier->arrived);
   clocks_release(mbarrier->arrived);
   mbarrier->arrived = NULL;
   mbarrier->expect = mbarrier->copy = (Origin){0};
@@ -380,7 +380,7 @@ bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32
 
 // Whether the lane knows what the first `count` threads have handed on; its own doings it does.
 static bool lane_knows(const Warp *warp, int lane, const Clocks *clocks, int count) {
-  const Clocks *known = warp->clocks[lane].known;
+  const Clocks *known = warp->check.clocks[lane].known;
   if (!clocks || clocks == known) return true;
   uint32_t unknown = 0, own = warp_thread(warp, lane);
   if (!known)
@@ -393,10 +393,10 @@ static bool lane_knows(const Warp *warp, int lane, const Clocks *clocks, int cou
 void mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier, uint32_t parity) {
   const Cluster *cluster = warp->block->cluster;
   uint32_t armed = mbarrier->armed_phase;
-  if (!mbarrier->armed || parity == (armed & 1) || !lane_knows(warp, lane, mbarrier->armed, cluster->lane_count))
+  if (!mbarrier->armed || parity == (armed & 1) || !lane_knows(warp, lane, mbarrier->armed, cluster->check.lane_count))
     return;
   bool over = mbarrier->phase != armed;
-  if (over && lane_knows(warp, lane, mbarrier->completed, cluster->clock_count)) return;
+  if (over && lane_knows(warp, lane, mbarrier->completed, cluster->check.clock_count)) return;
   mbarrier_fault(
       MBARRIER_MISUSE, (Origin){warp, lane, inst}, mbarrier->address,
       "the thread asks for a phase of parity %u, and what is under way is phase %u, of parity %u: the wait "
@@ -408,7 +408,7 @@ void mbarrier_check_parity(Warp *warp, const Inst *inst, int lane, const Mbarrie
 
 // Whether it knows it if what arrivals of too narrow a scope show counts, too.
 static bool lane_has_seen(const Warp *warp, int lane, const Clocks *clocks, int count) {
-  const Clocks *known = warp->clocks[lane].known;
+  const Clocks *known = warp->check.clocks[lane].known;
   if (!known || known->planes <= CLOCK_ENDED) return false;
   const uint32_t *seen = known->clock, *ended = known->clock + CLOCK_ENDED * known->count;
   uint32_t own = warp_thread(warp, lane);
@@ -418,7 +418,7 @@ static bool lane_has_seen(const Warp *warp, int lane, const Clocks *clocks, int 
 }
 
 void mbarrier_check_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *mbarrier) {
-  int count = warp->block->cluster->clock_count;
+  int count = warp->block->cluster->check.clock_count;
   if (lane_knows(warp, lane, mbarrier->completed, count)) return;
   if (lane_has_seen(warp, lane, mbarrier->completed, count))
     hazard_report_graded(
@@ -456,8 +456,8 @@ static Mbarrier *object_of(Cluster *cluster, const AsyncOp *op, uint64_t address
                    "the mbarrier was invalidated while an asynchronous operation that completes on it was under way\n"
                    "Wait for the operation's phase before mbarrier.inval.");
   if (!mbarrier || !warp_launch(op->warp)->hazards) return mbarrier;
-  clocks_add_agent(cluster, &mbarrier->arrived, op->agent, op->clock);
-  if (op->known) clocks_join(cluster, &mbarrier->arrived, op->known);
+  clocks_add_agent(&cluster->check, &mbarrier->arrived, op->agent, op->clock);
+  if (op->known) clocks_join(&cluster->check, &mbarrier->arrived, op->known);
   return mbarrier;
 }
 

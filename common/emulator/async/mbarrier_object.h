@@ -11,7 +11,7 @@
 // What the threads hand on to each other, and which thread did what, is in a table of the cluster.
 #pragma once
 
-#include "../check/signals.h"
+#include "../report/signals.h"
 #include "../memory/memory.h"
 #include "async.h"
 

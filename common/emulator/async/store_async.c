@@ -5,7 +5,7 @@
 // stores.
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../check/order.h"
 #include "../memory/access.h"
 #include "../memory/access_counts.h"
@@ -74,7 +74,7 @@ static bool store_lane(Warp *warp, const Inst *inst, int lane, uint64_t address,
   mbarrier_touch(warp, inst, 1u << lane, mbarrier);
   AsyncOp *op = async_issue(warp, inst, 1u << lane, perform, true, sizeof(Store));
   op->mbarrier = mbarrier->address;
-  op->known = race_lane_clocks(warp, lane);
+  op->known = race_lane_clocks(&warp->check, lane);
   Store *store = op->payload;
   *store = (Store){.to = to.data, .mbarrier = mbarrier->address, .size = (u32)bytes, .combine = plan->combine};
   for (int e = 0; e < plan->count; e++)

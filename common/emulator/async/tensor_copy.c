@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "bulk.h"

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../check/order.h"
 #include "../memory/access.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "families.h"
@@ -125,7 +125,7 @@ static void execute_tensormap_copy(Warp *warp, const Inst *inst, Mask mask) {
   access_read_lane(warp, inst, lane, &from, bytes, sizeof bytes);
   access_write_lane(warp, inst, lane, &to, bytes, sizeof bytes);
   warp->block->cluster->progress++;
-  race_fence(warp, mask, (Strength)inst->flags);
+  race_fence(&warp->check, mask, (Strength)inst->flags);
 }
 
 // ---- decoding ----
@@ -259,9 +259,9 @@ static LastWrites last_writes(const Actor *actor, Region *region, uint64_t offse
 
 // The least scope that has the fence's thread and the one that wrote the map last.
 static Strength scope_needed(const Actor *actor, Epoch writer) {
-  const Cluster *cluster = actor->cluster;
+  const CheckCluster *cluster = actor->cluster;
   if (writer == EPOCH_NONE || epoch_cluster(actor->layout, writer) != cluster->id) return STRONG_GPU;
-  uint32_t per_block = (uint32_t)(cluster->lane_count / cluster->block_count);
+  uint32_t per_block = threads_of_block(cluster);
   return epoch_thread(actor->layout, writer) / per_block == actor->thread / per_block ? STRONG_CTA : STRONG_CLUSTER;
 }
 
@@ -283,7 +283,7 @@ static void acquire(Warp *warp, const Inst *inst, int lane, uint64_t address, St
   if (!region || region->kind != REGION_GLOBAL || address - region->base + EMULATOR_TENSOR_MAP_BYTES > region->size)
     return;
   uint64_t offset = address - region->base;
-  Actor actor = actor_of_lane(warp, inst, lane, WEAK);
+  Actor actor = actor_of_lane(&warp->check, pc_of_inst(warp, inst), lane, WEAK);
   LastWrites writes = last_writes(&actor, region, offset);
   if (!writes.ordered || scope < scope_needed(&actor, writes.by_kernel)) return;
   MapFence *fence = fence_of(warp->block, region, offset, warp->index);
@@ -295,12 +295,12 @@ static void acquire(Warp *warp, const Inst *inst, int lane, uint64_t address, St
 
 void map_fences_acquire(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES], Strength scope) {
   if (!warp_launch(warp)->hazards) return;
-  race_fence(warp, mask, scope);
+  race_fence(&warp->check, mask, scope);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     acquire(warp, inst, lane, addresses[lane], scope);
   }
-  race_advance(warp, mask);
+  race_advance(&warp->check, mask);
 }
 
 void map_fences_free(Block *block) {
@@ -309,8 +309,7 @@ void map_fences_free(Block *block) {
 }
 
 // Whether such a fence by a thread of the block comes before the actor.
-static bool is_fenced(const Actor *actor, const Region *region, uint64_t offset, uint64_t writes) {
-  const Block *block = actor->warp->block;
+static bool is_fenced(const Actor *actor, const Block *block, const Region *region, uint64_t offset, uint64_t writes) {
   const struct MapFences *fences = block->map_fences;
   for (int i = 0; fences && i < fences->count; i++) {
     const MapFence *fence = &fences->items[i];
@@ -346,9 +345,9 @@ static bool note_use(Region *region, uint64_t offset, uint32_t launch, uint64_t 
   return may_be_old;
 }
 
-static void report_unfenced_map(const Actor *actor, uint64_t address, bool may_be_old) {
+static void report_unfenced_map(const Warp *warp, const Inst *inst, int lane, uint64_t address, bool may_be_old) {
   hazard_report_graded(
-      may_be_old ? HAZARD_FAULT : HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, address,
+      may_be_old ? HAZARD_FAULT : HAZARD_FORMAL, warp, inst, lane, HAZARD_PROXY_FENCE, address,
       EMULATOR_TENSOR_MAP_BYTES,
       may_be_old
           ? "the tensor map in global memory has been overwritten since an earlier launch used it, and no "
@@ -364,15 +363,15 @@ static void report_unfenced_map(const Actor *actor, uint64_t address, bool may_b
 void map_fences_check(Warp *warp, const Inst *inst, int lane, const Access *map, const TensorMapFields *fields) {
   Region *region = map->region;
   if (!warp_launch(warp)->hazards || !region) return;
-  Actor actor = actor_of_lane(warp, inst, lane, WEAK);
+  Actor actor = actor_of_lane(&warp->check, pc_of_inst(warp, inst), lane, WEAK);
   access_read(&actor, region, map->offset, NULL, EMULATOR_TENSOR_MAP_BYTES);
   if (region->kind != REGION_GLOBAL) return;
-  bool may_be_old = note_use(region, map->offset, warp_launch(warp)->number, fields->checksum);
+  bool may_be_old = note_use(region, map->offset, warp_launch(warp)->check.number, fields->checksum);
   LastWrites writes = last_writes(&actor, region, map->offset);
   uint64_t address = region->base + map->offset;
-  if (!writes.ordered || is_fenced(&actor, region, map->offset, writes.hash)) return;
+  if (!writes.ordered || is_fenced(&actor, warp->block, region, map->offset, writes.hash)) return;
   if (writes.by_kernel == EPOCH_NONE)
-    report_unfenced_map(&actor, address, may_be_old);
+    report_unfenced_map(warp, inst, lane, address, may_be_old);
   else
     hazard_report_conflict(
         HAZARD_FAULT, warp, inst, lane, HAZARD_PROXY_FENCE, address, EMULATOR_TENSOR_MAP_BYTES, writes.by_kernel, false,

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../check/source_line.h"
-#include "../check/variables.h"
+#include "../report/source_line.h"
+#include "../report/variables.h"
 #include "../warp/instruction.h"
 #include "async.h"
 
@@ -73,7 +73,7 @@ static bool issued(const Unwaited *unwaited) {
 
 // "thread 32", "thread 32 of block 1 of the cluster"
 static void add_thread(Advice *advice, const Cluster *cluster, uint32_t thread) {
-  uint32_t threads = (uint32_t)(cluster->lane_count / cluster->block_count);
+  uint32_t threads = threads_of_block(&cluster->check);
   advice_add(advice, "thread %u", thread % threads);
   if (cluster->block_count > 1) advice_add(advice, " of block %u of the cluster", thread / threads);
 }
@@ -130,7 +130,7 @@ static void advise_mbarrier(Advice *advice, const Unwaited *unwaited) {
   LineText issue = line_of_inst(cluster, unwaited->inst), use = line_of_inst(cluster, unwaited->use);
   uint64_t size, mbarrier = mbarrier_of(unwaited), rank = mbarrier >> SHARED_RANK_SHIFT;
   const Place *place = shared_variable(cluster->launch, mbarrier & ((1ull << SHARED_RANK_SHIFT) - 1), &size);
-  uint32_t own_rank = unwaited->thread / (uint32_t)(cluster->lane_count / cluster->block_count) + 1;
+  uint32_t own_rank = unwaited->thread / threads_of_block(&cluster->check) + 1;
   bool again = !strcmp(issue.text, use.text);
   advice_add(advice, "Wait for the mbarrier of the operation at %s", issue.text);
   if (place) advice_add(advice, " (`%s`)", variable_name(place->variable).text);

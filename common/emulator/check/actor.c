@@ -43,8 +43,8 @@ bool actor_has_observed(const Actor *actor, const Region *region, uint64_t offse
 
 bool actor_may_not_see(const Actor *actor, Epoch write) {
   if (!actor->async || !(write & EPOCH_KERNEL) || write & EPOCH_ASYNC) return false;
-  const Cluster *cluster = actor->cluster;
-  const EpochLayout *layout = cluster->launch->epochs;
+  const CheckCluster *cluster = actor->cluster;
+  const EpochLayout *layout = &cluster->launch->epochs;
   bool same = epoch_cluster(layout, write) == cluster->id;
   if (same && epoch_thread(layout, write) == actor->issuer && actor->visible >= epoch_clock(layout, write))
     return false;

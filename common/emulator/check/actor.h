@@ -10,10 +10,10 @@ typedef enum Leniency { STRICT, LENIENT_TO_OPERATIONS, LENIENT } Leniency;
 
 // An access to memory is made by a lane, or by an agent on its behalf.
 typedef struct Actor {
-  Warp *warp;  // the lane to name in a report
+  CheckWarp *warp;  // the lane to name in a report
   int lane;
-  const Inst *inst;
-  const Cluster *cluster;
+  Site site;  // of its instruction
+  const CheckCluster *cluster;
   const EpochLayout *layout;
   Epoch place;      // cluster and instruction, as an epoch has them
   Epoch identity;   // an epoch's bits of identity_mask
@@ -44,27 +44,20 @@ static inline void actor_set_agent(Actor *actor, uint32_t agent, uint32_t clock)
 static inline void actor_set_lane(Actor *actor, int lane) {
   const LaneClocks *clocks = &actor->warp->clocks[lane];
   actor->lane = lane;
-  actor->issuer = warp_thread(actor->warp, lane);
+  actor->issuer = thread_of_lane(actor->warp, lane);
   actor_set_agent(actor, actor->issuer, clocks->own);
   actor->known = clocks->known;
   actor->visible = clocks->covered[CLOCK_VISIBLE];
 }
 
-// Whether a plain load makes the first guess of a compare-and-swap (memory/passes.h). It counts as strong, for
-// what others write by atomics does it no harm.
-static inline bool is_first_guess(const Inst *inst, const Launch *launch) {
-  const Program *program = launch->program;
-  return program->first_guesses && program->first_guesses[inst - program->code];
-}
-
-// A lane that executes inst.
-static inline Actor actor_of_lane(Warp *warp, const Inst *inst, int lane, Strength strength) {
-  const Cluster *cluster = warp->block->cluster;
-  const Launch *launch = cluster->launch;
-  uint64_t pc = (uint64_t)(inst - launch->program->code);
-  Actor actor = {.warp = warp, .inst = inst, .cluster = cluster, .layout = launch->epochs, .strength = strength};
-  if (is_first_guess(inst, launch)) actor.strength = STRONG_GPU;
-  actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << launch->epochs->cluster_shift | pc << launch->epochs->pc_shift;
+// A lane that executes the instruction of that number.
+static inline Actor actor_of_lane(CheckWarp *warp, uint32_t pc, int lane, Strength strength) {
+  const CheckCluster *cluster = warp->cluster;
+  const CheckLaunch *launch = cluster->launch;
+  const EpochLayout *layout = &launch->epochs;
+  Actor actor = {.warp = warp, .site = launch->sites[pc], .cluster = cluster, .layout = layout, .strength = strength};
+  if (actor.site.first_guess) actor.strength = STRONG_GPU;
+  actor.place = EPOCH_KERNEL | (uint64_t)cluster->id << layout->cluster_shift | (uint64_t)pc << layout->pc_shift;
   actor_set_lane(&actor, lane);
   return actor;
 }
@@ -95,24 +88,22 @@ static inline bool actor_knows(const Actor *actor, uint32_t thread, uint32_t clo
 // Whether the actor and another access, by a thread of the actor's cluster (`near`) or of another, need no order: both
 // are strong, and the scope of each includes the other's thread. Of an asynchronous reduction that is its issuer.
 static inline bool actor_both_strong(const Actor *actor, Strength other, bool near, uint32_t thread, uint32_t clock) {
-  const Cluster *cluster = actor->cluster;
+  const CheckCluster *cluster = actor->cluster;
   Strength least = actor->strength < other ? actor->strength : other;
   if (least == WEAK || !near) return least == STRONG_GPU;
   if (least != STRONG_CTA) return true;
-  uint32_t block_threads = (uint32_t)(cluster->lane_count / cluster->block_count);
+  uint32_t block_threads = threads_of_block(cluster);
   if (thread >= (uint32_t)cluster->lane_count) thread = agent_issue(cluster, thread, clock).thread;
   return actor->issuer / block_threads == thread / block_threads;
 }
 
-static inline int actor_element_size(const Actor *actor, uint32_t pc) {
-  return actor->cluster->launch->program->code[pc].size;
-}
+static inline const Site *actor_site(const Actor *actor, uint32_t pc) { return &actor->cluster->launch->sites[pc]; }
 
 // Whether the actor and an access that overlaps it, by the instruction at pc, are of the same size, and so of the same
 // place.
 static inline bool actor_same_size(const Actor *actor, uint32_t pc) {
-  int size = actor_element_size(actor, pc);
-  return !size || !actor->inst->size || size == actor->inst->size;
+  int size = actor_site(actor, pc)->size;
+  return !size || !actor->site.size || size == actor->site.size;
 }
 
 // Whether that is so of the actor and a remembered access.

@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include "../warp/host_memory.h"
-#include "epoch.h"
+#include "../host/host_memory.h"
 
 typedef struct Agent {
   uint32_t clock;      // of its last operation
@@ -16,13 +15,12 @@ typedef struct Agent {
 struct AgentTable {
   Agent agents[ASYNC_AGENTS];
   uint32_t next;
-  AdviseWait *advise;
   Usage *usage;  // counts the agents' issues
 };
 
-AgentTable *agents_new(const Cluster *cluster) {
+AgentTable *agents_new(Usage *usage) {
   AgentTable *table = host_allocate(1, sizeof *table);
-  table->usage = &cluster->worker->order;
+  table->usage = usage;
   return table;
 }
 
@@ -55,26 +53,22 @@ static void note_issue(AgentTable *table, Agent *agent, uint32_t clock, AsyncIss
   agent->issues[clock - 1] = issue;
 }
 
-AgentClock agent_begin(const Cluster *cluster, AsyncIssue issue) {
-  const Launch *launch = cluster->launch;
+AgentClock agent_begin(const CheckCluster *cluster, AsyncIssue issue) {
+  const CheckLaunch *launch = cluster->launch;
   uint32_t number = take_agent(cluster->agents);
   Agent *agent = &cluster->agents->agents[number];
   agent->busy = true;
   agent->clock++;
-  bool wrapped = launch->hazards && agent->clock > launch->epochs->clock_mask;
+  bool wrapped = launch->on && agent->clock > launch->epochs.clock_mask;
   if (wrapped) agent->clock = 1;
-  if (launch->hazards) note_issue(cluster->agents, agent, agent->clock, issue);
+  if (launch->on) note_issue(cluster->agents, agent, agent->clock, issue);
   return (AgentClock){(uint32_t)cluster->lane_count + number, agent->clock, wrapped};
 }
 
-void agent_end(const Cluster *cluster, uint32_t agent) {
+void agent_end(const CheckCluster *cluster, uint32_t agent) {
   cluster->agents->agents[agent - (uint32_t)cluster->lane_count].busy = false;
 }
 
-AsyncIssue agent_issue(const Cluster *cluster, uint32_t agent, uint32_t clock) {
+AsyncIssue agent_issue(const CheckCluster *cluster, uint32_t agent, uint32_t clock) {
   return cluster->agents->agents[agent - (uint32_t)cluster->lane_count].issues[clock - 1];
 }
-
-void agents_advise(AgentTable *table, AdviseWait *advise) { table->advise = advise; }
-
-AdviseWait *agents_advice(const Cluster *cluster) { return cluster->agents->advise; }

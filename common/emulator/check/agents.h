@@ -4,7 +4,7 @@
 // the other is the same agent, at its next clock.
 #pragma once
 
-#include "advice.h"
+#include "threads.h"
 
 enum { ASYNC_AGENTS = 256 };
 
@@ -17,20 +17,7 @@ typedef struct AsyncIssue {
 
 typedef struct AgentTable AgentTable;
 
-// A thread meets what an operation accesses and has not waited for it.
-typedef struct Unwaited {
-  const Cluster *cluster;
-  const Inst *inst;  // of the operation
-  uint32_t agent, clock;
-  AsyncIssue issue;
-  uint32_t thread;      // that has not waited; of an operation that has not, its issuer
-  const Clocks *known;  // what it knows, or NULL
-  const Inst *use;      // its access
-} Unwaited;
-
-typedef void AdviseWait(Advice *advice, const Unwaited *unwaited);
-
-AgentTable *agents_new(const Cluster *cluster);
+AgentTable *agents_new(Usage *usage);
 void agents_free(AgentTable *table);
 
 // What an operation is in the race check. wrapped: its agent has begun again at clock 1, after more operations than
@@ -40,11 +27,8 @@ typedef struct AgentClock {
   bool wrapped;
 } AgentClock;
 
-AgentClock agent_begin(const Cluster *cluster, AsyncIssue issue);
+AgentClock agent_begin(const CheckCluster *cluster, AsyncIssue issue);
 // The agent's operation is over.
-void agent_end(const Cluster *cluster, uint32_t agent);
+void agent_end(const CheckCluster *cluster, uint32_t agent);
 // The issue of the operation that an agent was at that clock.
-AsyncIssue agent_issue(const Cluster *cluster, uint32_t agent, uint32_t clock);
-// What the person must change so that a thread has waited for an operation: the room of the operations knows.
-void agents_advise(AgentTable *table, AdviseWait *advise);
-AdviseWait *agents_advice(const Cluster *cluster);
+AsyncIssue agent_issue(const CheckCluster *cluster, uint32_t agent, uint32_t clock);

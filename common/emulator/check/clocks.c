@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 
 // ---- clocks ----
 
@@ -49,11 +49,8 @@ static Clocks *clocks_of(uint32_t cluster, int count, int planes, Usage *usage) 
   return clocks;
 }
 
-Clocks *clocks_new(const Cluster *cluster) {
-  int planes = has_several_blocks(cluster)         ? CLOCK_PLANES
-               : cluster->launch->program->watches ? CLOCK_FENCED_CLUSTER
-                                                   : CLOCK_LOADED;
-  return clocks_of(cluster->id, cluster->clock_count, planes, &cluster->worker->order);
+Clocks *clocks_new(const CheckCluster *cluster) {
+  return clocks_of(cluster->id, cluster->clock_count, cluster->planes, cluster->usage);
 }
 
 // A vector's length is a multiple of LANES. Loops over it go by STEP: one that does a fixed number of times the same
@@ -257,7 +254,7 @@ void clocks_merge(Clocks *into, Clocks *from) {
 }
 
 // A new reference to what a and b know together.
-Clocks *clocks_joined(const Cluster *cluster, Clocks *a, Clocks *b) {
+Clocks *clocks_joined(const CheckCluster *cluster, Clocks *a, Clocks *b) {
   bool a_is_ours = a && a->cluster == cluster->id, b_is_ours = b && b->cluster == cluster->id;
   if (a == b || !b) {
     clocks_retain(a);
@@ -278,18 +275,18 @@ Clocks *clocks_joined(const Cluster *cluster, Clocks *a, Clocks *b) {
 }
 
 // Makes *holder a vector that has no other holder.
-void clocks_make_own(const Cluster *cluster, Clocks **holder) {
+void clocks_make_own(const CheckCluster *cluster, Clocks **holder) {
   if (*holder && atomic_load_explicit(&(*holder)->references, memory_order_acquire) == 1) return;
   Clocks *copy = clocks_new(cluster);
   if (*holder) clocks_merge(copy, *holder);
   clocks_replace(holder, copy);
 }
 
-void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more) {
+void clocks_join(const CheckCluster *cluster, Clocks **holder, Clocks *more) {
   clocks_replace(holder, clocks_joined(cluster, *holder, more));
 }
 
-Clocks *clocks_common(const Cluster *cluster, Clocks *const *holders, int count) {
+Clocks *clocks_common(const CheckCluster *cluster, Clocks *const *holders, int count) {
   Clocks *common = clocks_new(cluster);
   clocks_merge_array(common, holders[0]);
   for (int h = 1; h < count; h++)
@@ -299,7 +296,7 @@ Clocks *clocks_common(const Cluster *cluster, Clocks *const *holders, int count)
   return common;
 }
 
-void clocks_add_agent(Cluster *cluster, Clocks **joined, uint32_t agent, uint32_t clock) {
+void clocks_add_agent(CheckCluster *cluster, Clocks **joined, uint32_t agent, uint32_t clock) {
   clocks_make_own(cluster, joined);
   if ((*joined)->clock[agent] < clock) (*joined)->clock[agent] = clock;
 }

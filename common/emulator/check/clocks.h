@@ -1,8 +1,7 @@
 // Vector clocks: what threads know of each other. race.h says what they are for.
 #pragma once
 
-#include "../warp/machine.h"
-#include "epoch.h"
+#include "threads.h"
 
 // Vector clocks: for each thread of the cluster, the clock up to which its accesses are ... Immutable once shared.
 typedef enum ClockPlane {
@@ -89,11 +88,11 @@ void clocks_release_times(Clocks *clocks, int times);
 // Adds to what a fence.sc of the scope acquires for those who have learnt `into`, which has no other holder yet.
 void clocks_add_observed(Clocks *into, Strength scope, Clocks *more);
 // *holder, which may be NULL, becomes what it and `more` know together.
-void clocks_join(const Cluster *cluster, Clocks **holder, Clocks *more);
+void clocks_join(const CheckCluster *cluster, Clocks **holder, Clocks *more);
 // A new reference to what each of the holders knows of their cluster.
-Clocks *clocks_common(const Cluster *cluster, Clocks *const *holders, int count);
+Clocks *clocks_common(const CheckCluster *cluster, Clocks *const *holders, int count);
 // Adds to what a holder hands on that the agent has done all up to the clock.
-void clocks_add_agent(Cluster *cluster, Clocks **joined, uint32_t agent, uint32_t clock);
+void clocks_add_agent(CheckCluster *cluster, Clocks **joined, uint32_t agent, uint32_t clock);
 
 // ---- for the files that pass them on ----
 
@@ -101,13 +100,13 @@ static inline uint32_t *clocks_plane(Clocks *clocks, ClockPlane which) {
   return clocks->clock + (size_t)which * (size_t)clocks->count;
 }
 
-static inline bool has_several_blocks(const Cluster *cluster) { return cluster->block_count > 1; }
+static inline bool has_several_blocks(const CheckCluster *cluster) { return cluster->block_count > 1; }
 
 static inline uint32_t later_clock(uint32_t a, uint32_t b) { return a > b ? a : b; }
 static inline uint32_t earlier_clock(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 // Lanes of the warp may know more than they did, or have another clock.
-static inline void forget_alike(Warp *warp) { warp->alike[0] = warp->alike[1] = 0; }
+static inline void forget_alike(CheckWarp *warp) { warp->alike[0] = warp->alike[1] = 0; }
 
 static inline void clocks_replace(Clocks **holder, Clocks *with) {
   clocks_release(*holder);
@@ -115,7 +114,7 @@ static inline void clocks_replace(Clocks **holder, Clocks *with) {
 }
 
 // With nothing known.
-Clocks *clocks_new(const Cluster *cluster);
+Clocks *clocks_new(const CheckCluster *cluster);
 // Adds an array of clocks, without imports, in those planes that both have.
 void clocks_merge_array(Clocks *restrict into, const Clocks *restrict from);
 void clocks_merge_import(Clocks *into, const Import *from);
@@ -124,9 +123,9 @@ void clocks_merge(Clocks *into, Clocks *from);
 // As another cluster has it: what a plane covers of what is known of the clocks' own cluster. NULL for nothing.
 Clocks *clocks_as_import(const Clocks *from, ClockPlane covered);
 // A new reference to what a and b know together.
-Clocks *clocks_joined(const Cluster *cluster, Clocks *a, Clocks *b);
+Clocks *clocks_joined(const CheckCluster *cluster, Clocks *a, Clocks *b);
 // Makes *holder a vector that has no other holder.
-void clocks_make_own(const Cluster *cluster, Clocks **holder);
+void clocks_make_own(const CheckCluster *cluster, Clocks **holder);
 // Whether the plane covers all that is known, of other clusters too; makes it cover that, of clocks without other
 // holders.
 bool clocks_covered(Clocks *clocks, ClockPlane which);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "clocks.h"
 
 typedef struct Flight {
@@ -25,7 +25,7 @@ static void end_first(Flights *flights, int count) {
   memmove(flights->flights, flights->flights + count, (size_t)flights->count * sizeof(Flight));
 }
 
-void flights_begin(Warp *warp, const LateLoad *load, Mask lanes) {
+void flights_begin(CheckWarp *warp, const LateLoad *load, Mask lanes) {
   if (!warp->flights) warp->flights = host_allocate(1, sizeof *warp->flights);
   Flights *flights = warp->flights;
   if (flights->count == MOST_FLIGHTS) end_first(flights, 1);
@@ -35,7 +35,7 @@ void flights_begin(Warp *warp, const LateLoad *load, Mask lanes) {
   for (int lane = 0; lane < LANES; lane++) flight->clock[lane] = warp->clocks[lane].own;
 }
 
-void flights_end(Warp *warp, const LateLoad *load) {
+void flights_end(CheckWarp *warp, const LateLoad *load) {
   for (int i = warp->flights ? warp->flights->count : 0; i-- > 0;)
     if (warp->flights->flights[i].load == load) {
       end_first(warp->flights, i + 1);
@@ -43,7 +43,7 @@ void flights_end(Warp *warp, const LateLoad *load) {
     }
 }
 
-void flights_end_all(Warp *warp) {
+void flights_end_all(CheckWarp *warp) {
   if (warp->flights) warp->flights->count = 0;
 }
 
@@ -53,11 +53,11 @@ static bool crosses(const LateLoad *load, uint32_t pc) {
   return false;
 }
 
-uint32_t flights_ended(const Warp *warp, int lane) {
+uint32_t flights_ended(const CheckWarp *warp, int lane) {
   const Flights *flights = warp->flights;
   for (int i = 0; flights && i < flights->count; i++) {
     const Flight *flight = &flights->flights[i];
-    if (flight->lanes >> lane & 1 && crosses(flight->load, warp->pc - 1)) return flight->clock[lane] - 1;
+    if (flight->lanes >> lane & 1 && crosses(flight->load, *warp->pc - 1)) return flight->clock[lane] - 1;
   }
   return warp->clocks[lane].own;
 }

@@ -7,7 +7,7 @@
 // of one warp end in their order.
 #pragma once
 
-#include "../warp/machine.h"
+#include "threads.h"
 
 // A load whose value may be used behind an instruction that hands memory on: memory/late_loads.c finds them.
 typedef struct LateLoad {
@@ -15,24 +15,11 @@ typedef struct LateLoad {
   int handover_count;
 } LateLoad;
 
-// In the place of the execute function of a late load, and of instructions that use the value of late loads.
-typedef struct Watch {
-  const LateLoad *load;  // that it is, or NULL
-  const LateLoad **uses;
-  int use_count;
-  Execute *execute;
-} Watch;
-
-static inline bool is_late_load(const Program *program, uint32_t pc) {
-  const Watch *watch = program->watches ? program->watches[pc] : NULL;
-  return watch && watch->load;
-}
-
 // The lanes begin the load, or have waited for it and for all before it.
-void flights_begin(Warp *warp, const LateLoad *load, Mask lanes);
-void flights_end(Warp *warp, const LateLoad *load);
+void flights_begin(CheckWarp *warp, const LateLoad *load, Mask lanes);
+void flights_end(CheckWarp *warp, const LateLoad *load);
 // All that the warp has begun is over: a fence.
-void flights_end_all(Warp *warp);
+void flights_end_all(CheckWarp *warp);
 // Up to which of the lane's clocks its loads are over, at the instruction that the warp executes.
-uint32_t flights_ended(const Warp *warp, int lane);
+uint32_t flights_ended(const CheckWarp *warp, int lane);
 void flights_free(struct Flights *flights);

@@ -1,13 +1,13 @@
 // What is remembered of reads: last_reads.h.
 #include "last_reads.h"
 
-#include "hazard.h"
+#include "finding.h"
 
 // Whether all writes that need no order with the actor's read, because both are strong, need none with a read of the
 // strength, by the instruction at pc, of that warp or agent.
 static bool is_no_stronger(const Actor *actor, Strength strength, uint32_t pc, uint32_t warp) {
   if (actor->strength == WEAK) return true;
-  uint32_t block_warps = (uint32_t)(actor->cluster->lane_count / actor->cluster->block_count) / LANES;
+  uint32_t block_warps = threads_of_block(actor->cluster) / LANES;
   bool same_block = warp / block_warps == actor->thread / LANES / block_warps;
   return actor->strength <= strength && same_block && actor_same_size(actor, pc);
 }
@@ -91,8 +91,8 @@ static uint32_t add_read(ReadSets *sets, uint32_t set, unsigned turn, int turns,
 }
 
 // The set that a cell's read, of this cluster, stands for, in its turn.
-static uint32_t as_set(const Cluster *cluster, Epoch read) {
-  const EpochLayout *layout = cluster->launch->epochs;
+static uint32_t as_set(const CheckCluster *cluster, Epoch read) {
+  const EpochLayout *layout = &cluster->launch->epochs;
   if (read == EPOCH_NONE) return 0;
   if (read & EPOCH_SET) return epoch_set(layout, read);
   uint32_t thread = epoch_thread(layout, read);
@@ -114,8 +114,8 @@ static bool only_superseded(const Actor *actor, Epoch read) {
 }
 
 Epoch last_reads_add(const Actor *actor, Mask mask, Epoch read, unsigned step, int turns) {
-  const Cluster *cluster = actor->cluster;
-  const EpochLayout *layout = cluster->launch->epochs;
+  const CheckCluster *cluster = actor->cluster;
+  const EpochLayout *layout = &cluster->launch->epochs;
   Epoch own = actor_epoch(actor);
   uint32_t set = as_set(cluster, read);
   bool any_turn = !set || read_sets_node(cluster->read_sets, set)->any_turn;
@@ -128,8 +128,8 @@ Epoch last_reads_add(const Actor *actor, Mask mask, Epoch read, unsigned step, i
                     .strength = (uint8_t)actor->strength};
   set = add_read(cluster->read_sets, set, turn, turns, &entry, actor);
   if (set > layout->set_mask >> LANE_BITS) {
-    hazard_stop(actor->warp, actor->inst, actor->lane, HAZARD_STEP_LIMIT, 0, 0,
-                "more patterns of reads than the race check can count; run with --hazards=off");
+    cluster->launch->report(
+        &(CheckFinding){.kind = FOUND_SET_LIMIT, .warp = actor->warp, .lane = actor->lane, .actor = actor});
     return own;
   }
   uint64_t keep = layout->cluster_mask << layout->cluster_shift | layout->pc_mask << layout->pc_shift;
@@ -141,8 +141,8 @@ Epoch last_reads_add(const Actor *actor, Mask mask, Epoch read, unsigned step, i
 }
 
 Epoch last_reads_with(const Actor *actor, Mask mask, Epoch read) {
-  const Cluster *cluster = actor->cluster;
-  const EpochLayout *layout = cluster->launch->epochs;
+  const CheckCluster *cluster = actor->cluster;
+  const EpochLayout *layout = &cluster->launch->epochs;
   Epoch own = actor_epoch(actor);
   bool single = (mask & (mask - 1)) == 0;
   bool own_before = (read & layout->identity_mask) == actor->identity &&
@@ -153,34 +153,34 @@ Epoch last_reads_with(const Actor *actor, Mask mask, Epoch read) {
   return last_reads_add(actor, mask, read, 0, 1);
 }
 
-void last_reads_make_room(const Cluster *cluster, Cell *cell) {
-  if (!cell->read || epoch_cluster(cluster->launch->epochs, cell->read) == cluster->id) return;
+void last_reads_make_room(const CheckCluster *cluster, Cell *cell) {
+  if (!cell->read || epoch_cluster(&cluster->launch->epochs, cell->read) == cluster->id) return;
   cell->foreign = cell->read;
   cell->read = EPOCH_NONE;
 }
 
 // Releases the sets that no byte holds any more. Those that bytes of global memory have held stay: other clusters use
 // it at the same time.
-static void collect_sets(const Cluster *cluster) {
-  const Launch *launch = cluster->launch;
+static void collect_sets(const CheckCluster *cluster) {
+  const CheckLaunch *launch = cluster->launch;
   for (int rank = 0; rank < cluster->block_count; rank++) {
-    const Region *shared = cluster->blocks[rank].shared;
+    const Region *shared = cluster->shared[rank];
     for (uint64_t offset = 0, run; offset < shared->size; offset += run) {
       Cell cell;
       run = (uint64_t)shadow_run(&shared->shadow, offset, (int)(shared->size - offset), launch->number, &cell);
-      if (cell.read & EPOCH_SET) read_sets_keep(cluster->read_sets, epoch_set(launch->epochs, cell.read));
+      if (cell.read & EPOCH_SET) read_sets_keep(cluster->read_sets, epoch_set(&launch->epochs, cell.read));
     }
   }
   read_sets_sweep(cluster->read_sets);
 }
 
-void last_reads_keep(const Cluster *cluster, const Region *region, Epoch read) {
+void last_reads_keep(const CheckCluster *cluster, const Region *region, Epoch read) {
   if (!(read & EPOCH_SET)) return;
-  if (region->kind != REGION_SHARED) read_sets_pin(cluster->read_sets, epoch_set(cluster->launch->epochs, read));
+  if (region->kind != REGION_SHARED) read_sets_pin(cluster->read_sets, epoch_set(&cluster->launch->epochs, read));
   if (read_sets_full(cluster->read_sets)) collect_sets(cluster);
 }
 
-void last_reads_remember(const Cluster *cluster, Region *region, uint64_t offset, int size, const Cell *cell,
+void last_reads_remember(const CheckCluster *cluster, Region *region, uint64_t offset, int size, const Cell *cell,
                          Epoch read) {
   if (read == cell->read) return;
   shadow_read(&region->shadow, offset, size, cluster->launch->number, read, cell->foreign);

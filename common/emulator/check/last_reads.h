@@ -12,9 +12,9 @@
 // The reads of a cell after the actor, and with it the lanes of mask that share its warp and clock, have read it too.
 Epoch last_reads_with(const Actor *actor, Mask mask, Epoch read);
 // A cell's reads before one of this cluster is added: one of another is moved aside.
-void last_reads_make_room(const Cluster *cluster, Cell *cell);
+void last_reads_make_room(const CheckCluster *cluster, Cell *cell);
 // The bytes, whose cells are equal, have been read: `read` takes the place of the cell's.
-void last_reads_remember(const Cluster *cluster, Region *region, uint64_t offset, int size, const Cell *cell,
+void last_reads_remember(const CheckCluster *cluster, Region *region, uint64_t offset, int size, const Cell *cell,
                          Epoch read);
 
 // A cell's reads, none or of this cluster, when the lanes of mask, which share the actor's warp and clock, have read it
@@ -23,7 +23,7 @@ void last_reads_remember(const Cluster *cluster, Region *region, uint64_t offset
 // EPOCH_NONE: they form no row.
 Epoch last_reads_add(const Actor *actor, Mask mask, Epoch read, unsigned step, int turns);
 // Keeps the set of reads that bytes of the region remember, if they remember one.
-void last_reads_keep(const Cluster *cluster, const Region *region, Epoch read);
+void last_reads_keep(const CheckCluster *cluster, const Region *region, Epoch read);
 // Whether all reads of the set come before a row of writes: by the actor and the lanes that follow it, one for each
 // turn.
 bool last_reads_known(const Actor *actor, Epoch read, unsigned step, int turns);

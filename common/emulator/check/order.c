@@ -1,13 +1,13 @@
 // How synchronisation passes on what threads know. See order.h.
 #include "order.h"
 
+#include "finding.h"
 #include "flights.h"
-#include "hazard.h"
 
 // ---- releases and acquires ----
 
 // Lanes mostly differ never, or one of them does from all the others: two groups are remembered.
-Mask race_alike(Warp *warp, int lane) {
+Mask race_alike(CheckWarp *warp, int lane) {
   for (int i = 0; i < 2; i++)
     if (warp->alike[i] >> lane & 1) return warp->alike[i];
   const LaneClocks *clocks = warp->clocks;
@@ -19,44 +19,43 @@ Mask race_alike(Warp *warp, int lane) {
 }
 
 // Advances a thread's clock: accesses from here on are not covered by what it has just released.
-static void advance(Warp *warp, int lane) {
+static void advance(CheckWarp *warp, int lane) {
   LaneClocks *clocks = &warp->clocks[lane];
   forget_alike(warp);
-  if (clocks->own++ < warp_launch(warp)->epochs->clock_mask) return;
+  if (clocks->own++ < warp->cluster->launch->epochs.clock_mask) return;
   clocks->own = 1;
-  hazard_stop(warp, NULL, lane, HAZARD_STEP_LIMIT, 0, 0,
-              "a thread synchronised more often than the race check can count; run with --hazards=off");
+  warp->cluster->launch->report(&(CheckFinding){.kind = FOUND_CLOCK_LIMIT, .warp = warp, .lane = lane});
 }
 
 // Adds what the lane's fences have covered of its own accesses.
-static void add_covered(Clocks *into, const Warp *warp, int lane) {
+static void add_covered(Clocks *into, const CheckWarp *warp, int lane) {
   if (!warp->clocks[lane].covered[CLOCK_KNOWN]) return;  // none yet
   for (int p = 0; p < into->planes; p++) {
-    uint32_t *clock = &clocks_plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
+    uint32_t *clock = &clocks_plane(into, (ClockPlane)p)[thread_of_lane(warp, lane)];
     *clock = later_clock(*clock, warp->clocks[lane].covered[p]);
   }
 }
 
-void race_advance(Warp *warp, Mask mask) {
+void race_advance(CheckWarp *warp, Mask mask) {
   for (Mask rest = mask; rest; rest &= rest - 1) advance(warp, __builtin_ctz(rest));
 }
 
 // Adds up to where the loads of the warp are over. A lane shows that of all: what one has waited for is over for all.
-static void add_loaded(Clocks *into, const Warp *warp) {
-  if (!warp_launch(warp)->program->watches) return;
-  uint32_t *loaded = &clocks_plane(into, CLOCK_LOADED)[warp_thread(warp, 0)];
+static void add_loaded(Clocks *into, const CheckWarp *warp) {
+  if (!warp->cluster->launch->has_late_loads) return;
+  uint32_t *loaded = &clocks_plane(into, CLOCK_LOADED)[thread_of_lane(warp, 0)];
   for (int lane = 0; lane < LANES; lane++) loaded[lane] = later_clock(loaded[lane], flights_ended(warp, lane));
 }
 
-static void add_unacquired(Clocks *into, const Warp *warp, Mask mask) {
+static void add_unacquired(Clocks *into, const CheckWarp *warp, Mask mask) {
   for (Mask rest = mask & warp->unacquired; rest; rest &= rest - 1)
     for (Strength s = STRONG_CTA; s < SCOPES; s++)
       clocks_add_observed(into, s, warp->clocks[__builtin_ctz(rest)].pending[s]);
 }
 
-void race_release(Warp *warp, Mask mask, Clocks **joined) {
-  if (!warp_launch(warp)->hazards) return;
-  clocks_make_own(warp->block->cluster, joined);
+void race_release(CheckWarp *warp, Mask mask, Clocks **joined) {
+  if (!warp->cluster->launch->on) return;
+  clocks_make_own(warp->cluster, joined);
   const Clocks *merged = NULL;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
@@ -69,17 +68,17 @@ void race_release(Warp *warp, Mask mask, Clocks **joined) {
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     add_covered(*joined, warp, lane);
-    (*joined)->clock[warp_thread(warp, lane)] = warp->clocks[lane].own;
+    (*joined)->clock[thread_of_lane(warp, lane)] = warp->clocks[lane].own;
     advance(warp, lane);
   }
 }
 
-void race_acquire(Warp *warp, Mask mask, Clocks *joined) {
+void race_acquire(CheckWarp *warp, Mask mask, Clocks *joined) {
   if (!joined) return;
   forget_alike(warp);
   for (Mask rest = mask, same; rest; rest &= ~same) {
     Clocks *before = warp->clocks[__builtin_ctz(rest)].known;
-    Clocks *after = clocks_joined(warp->block->cluster, before, joined);
+    Clocks *after = clocks_joined(warp->cluster, before, joined);
     same = 0;
     for (Mask lanes = rest; lanes; lanes &= lanes - 1) {
       LaneClocks *clocks = &warp->clocks[__builtin_ctz(lanes)];
@@ -92,9 +91,9 @@ void race_acquire(Warp *warp, Mask mask, Clocks *joined) {
   }
 }
 
-bool race_knows(const Warp *warp, Mask mask, const Clocks *joined) {
+bool race_knows(const CheckWarp *warp, Mask mask, const Clocks *joined) {
   const Clocks *last = NULL;
-  uint32_t self = warp_thread(warp, 0) / LANES;
+  uint32_t self = thread_of_lane(warp, 0) / LANES;
   for (Mask rest = mask; joined && rest; rest &= rest - 1) {
     const Clocks *known = warp->clocks[__builtin_ctz(rest)].known;
     if (known && (known == last || known == joined)) continue;
@@ -105,7 +104,7 @@ bool race_knows(const Warp *warp, Mask mask, const Clocks *joined) {
   return true;
 }
 
-void race_warp_sync(Warp *warp, Mask mask) {
+void race_warp_sync(CheckWarp *warp, Mask mask) {
   Clocks *joined = NULL;
   race_release(warp, mask, &joined);
   race_acquire(warp, mask, joined);
@@ -113,14 +112,14 @@ void race_warp_sync(Warp *warp, Mask mask) {
 }
 
 // What one thread knows, itself included.
-Clocks *clocks_snapshot(Warp *warp, int lane) {
+Clocks *clocks_snapshot(CheckWarp *warp, int lane) {
   Clocks *clocks = NULL;
   race_release(warp, 1u << lane, &clocks);
   return clocks;
 }
 
 // Lanes that know the same go on sharing it after a fence: what each has done itself stands beside it.
-static void cover(Warp *warp, Mask mask, ClockPlane which) {
+static void cover(CheckWarp *warp, Mask mask, ClockPlane which) {
   const Clocks *before = NULL;
   Clocks *after = NULL;
   for (Mask rest = mask; rest; rest &= rest - 1) {
@@ -130,7 +129,7 @@ static void cover(Warp *warp, Mask mask, ClockPlane which) {
     if (clocks->known != before) {
       clocks_release(after);
       before = clocks->known;
-      after = clocks_new(warp->block->cluster);
+      after = clocks_new(warp->cluster);
       clocks_merge(after, clocks->known);
       clocks_cover(after, which);
     }
@@ -141,22 +140,22 @@ static void cover(Warp *warp, Mask mask, ClockPlane which) {
 }
 
 // The lane's own strong loads.
-static void acquire_pending(Warp *warp, int lane, Strength scope) {
+static void acquire_pending(CheckWarp *warp, int lane, Strength scope) {
   LaneClocks *clocks = &warp->clocks[lane];
   bool all = true;
   for (Strength needed = STRONG_CTA; needed < SCOPES; needed++) {
     if (!clocks->pending[needed]) continue;
     all &= needed <= scope;
     if (needed > scope) continue;
-    clocks_replace(&clocks->known, clocks_joined(warp->block->cluster, clocks->known, clocks->pending[needed]));
+    clocks_replace(&clocks->known, clocks_joined(warp->cluster, clocks->known, clocks->pending[needed]));
     clocks_replace(&clocks->pending[needed], NULL);
   }
   if (all) warp->unacquired &= ~(1u << lane);
 }
 
-void race_fence(Warp *warp, Mask mask, Strength scope) {
-  if (!warp_launch(warp)->hazards) return;
-  const Cluster *cluster = warp->block->cluster;
+void race_fence(CheckWarp *warp, Mask mask, Strength scope) {
+  if (!warp->cluster->launch->on) return;
+  const CheckCluster *cluster = warp->cluster;
   for (Mask rest = mask & warp->unacquired; rest; rest &= rest - 1) acquire_pending(warp, __builtin_ctz(rest), scope);
   cover(warp, mask, CLOCK_FENCED);
   if (scope >= STRONG_CLUSTER && has_several_blocks(cluster)) cover(warp, mask, CLOCK_FENCED_CLUSTER);
@@ -165,7 +164,7 @@ void race_fence(Warp *warp, Mask mask, Strength scope) {
   race_advance(warp, mask);
 }
 
-void race_fence_sc(Warp *warp, Mask mask, Strength scope) {
+void race_fence_sc(CheckWarp *warp, Mask mask, Strength scope) {
   const Clocks *last = NULL;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     Clocks *known = warp->clocks[__builtin_ctz(rest)].known;
@@ -181,58 +180,57 @@ void race_fence_sc(Warp *warp, Mask mask, Strength scope) {
   race_fence(warp, mask, scope);
 }
 
-void race_proxy_fence(Warp *warp, Mask mask) {
-  if (!warp_launch(warp)->hazards) return;
-  for (Mask rest = mask; rest; rest &= rest - 1) warp->fenced[__builtin_ctz(rest)] = warp->block->phases;
+void race_proxy_fence(CheckWarp *warp, Mask mask) {
+  if (!warp->cluster->launch->on) return;
   cover(warp, mask, CLOCK_VISIBLE);
   flights_end_all(warp);
   race_advance(warp, mask);
 }
 
-Clocks *race_lane_clocks(Warp *warp, int lane) {
+Clocks *race_lane_clocks(CheckWarp *warp, int lane) {
   LaneClocks *clocks = &warp->clocks[lane];
   uint32_t covered = clocks->covered[CLOCK_KNOWN];
-  if (!covered || (clocks->known && clocks->known->clock[warp_thread(warp, lane)] >= covered)) {
+  if (!covered || (clocks->known && clocks->known->clock[thread_of_lane(warp, lane)] >= covered)) {
     clocks_retain(clocks->known);
     return clocks->known;
   }
-  Clocks *all = clocks_new(warp->block->cluster);
+  Clocks *all = clocks_new(warp->cluster);
   if (clocks->known) clocks_merge(all, clocks->known);
   add_covered(all, warp, lane);
   return all;
 }
 
-void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock) {
-  if (!warp_launch(warp)->hazards) return;
+void race_learn_agent(CheckWarp *warp, Mask mask, uint32_t agent, uint32_t clock) {
+  if (!warp->cluster->launch->on) return;
   Clocks *done = NULL;
-  clocks_add_agent(warp->block->cluster, &done, agent, clock);
+  clocks_add_agent(warp->cluster, &done, agent, clock);
   race_acquire(warp, mask, done);
   clocks_release(done);
 }
 
 // Adds what the lane has done itself, and its last such fence has covered.
-void clocks_add_fenced(Clocks *into, const Warp *warp, int lane, ClockPlane fence) {
+void clocks_add_fenced(Clocks *into, const CheckWarp *warp, int lane, ClockPlane fence) {
   const uint32_t *covered = warp->clocks[lane].covered;
   for (int p = 0; p < into->planes; p++) {
-    uint32_t *clock = &clocks_plane(into, (ClockPlane)p)[warp_thread(warp, lane)];
+    uint32_t *clock = &clocks_plane(into, (ClockPlane)p)[thread_of_lane(warp, lane)];
     *clock = later_clock(*clock, earlier_clock(covered[p], covered[fence]));
   }
 }
 
-void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope) {
+void race_release_relaxed(CheckWarp *warp, Mask mask, Clocks **joined, Strength scope) {
   const Clocks *last = NULL;
   ClockPlane fence = scope == STRONG_CTA ? CLOCK_FENCED : CLOCK_FENCED_CLUSTER;
-  if (!has_several_blocks(warp->block->cluster)) fence = CLOCK_FENCED;
-  if (!warp_launch(warp)->hazards) return;
+  if (!has_several_blocks(warp->cluster)) fence = CLOCK_FENCED;
+  if (!warp->cluster->launch->on) return;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     const Clocks *known = warp->clocks[__builtin_ctz(rest)].known;
     if (known == last) continue;
     last = known;
     Clocks *fenced = clocks_fenced_part(known, fence);
-    clocks_join(warp->block->cluster, joined, fenced);
+    clocks_join(warp->cluster, joined, fenced);
     clocks_release(fenced);
   }
-  clocks_make_own(warp->block->cluster, joined);
+  clocks_make_own(warp->cluster, joined);
   for (Mask rest = mask; rest; rest &= rest - 1) clocks_add_fenced(*joined, warp, __builtin_ctz(rest), fence);
 }
 
@@ -243,29 +241,29 @@ static void add_ended(Clocks *into, Clocks *from) {
   for (int i = 0; i < from->count; i++) ended[i] = later_clock(ended[i], later_clock(known[i], before[i]));
 }
 
-Clocks *race_show(Warp *warp, Mask mask) {
-  if (!warp_launch(warp)->hazards) return NULL;
-  Clocks *shown = clocks_new(warp->block->cluster);
+Clocks *race_show(CheckWarp *warp, Mask mask) {
+  if (!warp->cluster->launch->on) return NULL;
+  Clocks *shown = clocks_new(warp->cluster);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     const LaneClocks *clocks = &warp->clocks[__builtin_ctz(rest)];
     if (clocks->known) add_ended(shown, clocks->known);
-    clocks_plane(shown, CLOCK_ENDED)[warp_thread(warp, __builtin_ctz(rest))] = clocks->own;
+    clocks_plane(shown, CLOCK_ENDED)[thread_of_lane(warp, __builtin_ctz(rest))] = clocks->own;
   }
   return shown;
 }
 
-void race_release_narrow(Warp *warp, Mask mask, Clocks *shown, Clocks **joined) {
+void race_release_narrow(CheckWarp *warp, Mask mask, Clocks *shown, Clocks **joined) {
   Clocks *all = NULL;
   race_release(warp, mask, &all);
   if (!all) return;
-  clocks_make_own(warp->block->cluster, joined);
+  clocks_make_own(warp->cluster, joined);
   add_ended(*joined, all);
   if (shown) add_ended(*joined, shown);
   clocks_release(all);
 }
 
-void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined) {
+void race_acquire_relaxed(CheckWarp *warp, Mask mask, Clocks *joined) {
   if (joined) warp->unacquired |= mask;
   for (Mask rest = mask; joined && rest; rest &= rest - 1)
-    clocks_join(warp->block->cluster, &warp->clocks[__builtin_ctz(rest)].pending[STRONG_CTA], joined);
+    clocks_join(warp->cluster, &warp->clocks[__builtin_ctz(rest)].pending[STRONG_CTA], joined);
 }

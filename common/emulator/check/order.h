@@ -4,44 +4,44 @@
 #include "clocks.h"
 
 // Adds to *joined what the lanes of mask know and have done, then advances their clocks: the release half of a barrier.
-void race_release(Warp *warp, Mask mask, Clocks **joined);
+void race_release(CheckWarp *warp, Mask mask, Clocks **joined);
 // The lanes of mask learn what joined holds (which may be NULL: nothing): the acquire half.
-void race_acquire(Warp *warp, Mask mask, Clocks *joined);
+void race_acquire(CheckWarp *warp, Mask mask, Clocks *joined);
 // The relaxed halves: what the lanes knew at their last fence is handed on, what they read counts from their next
 // fence. scope: of the fence, at least.
-void race_release_relaxed(Warp *warp, Mask mask, Clocks **joined, Strength scope);
-void race_acquire_relaxed(Warp *warp, Mask mask, Clocks *joined);
+void race_release_relaxed(CheckWarp *warp, Mask mask, Clocks **joined, Strength scope);
+void race_acquire_relaxed(CheckWarp *warp, Mask mask, Clocks *joined);
 // The release half of an arrival whose scope leaves out the threads that wait. It orders nothing. What the lanes know
 // and have done goes into CLOCK_ENDED of *joined: operations that they have waited for are over, and loads nearly
 // (race.c, ended). shown: what race_show has given, NULL for nothing: that, too.
-void race_release_narrow(Warp *warp, Mask mask, Clocks *shown, Clocks **joined);
+void race_release_narrow(CheckWarp *warp, Mask mask, Clocks *shown, Clocks **joined);
 // What the lanes know and have done when they execute an instruction together, in CLOCK_ENDED of a new reference: it
 // orders nothing.
-Clocks *race_show(Warp *warp, Mask mask);
+Clocks *race_show(CheckWarp *warp, Mask mask);
 // The lanes of the warp that have the lane's clock and know the same, the lane itself among them.
-Mask race_alike(Warp *warp, int lane);
+Mask race_alike(CheckWarp *warp, int lane);
 // A new reference to what a lane knows, with what its fences have covered of its own.
-Clocks *race_lane_clocks(Warp *warp, int lane);
+Clocks *race_lane_clocks(CheckWarp *warp, int lane);
 // Whether the lanes of mask know of all that joined holds; what their own warp did they know.
-bool race_knows(const Warp *warp, Mask mask, const Clocks *joined);
+bool race_knows(const CheckWarp *warp, Mask mask, const Clocks *joined);
 // Both, among the lanes of mask: bar.warp.sync.
-void race_warp_sync(Warp *warp, Mask mask);
+void race_warp_sync(CheckWarp *warp, Mask mask);
 // What the lanes do from here on has another clock.
-void race_advance(Warp *warp, Mask mask);
+void race_advance(CheckWarp *warp, Mask mask);
 // fence / membar by the lanes of mask.
-void race_fence(Warp *warp, Mask mask, Strength scope);
+void race_fence(CheckWarp *warp, Mask mask, Strength scope);
 // fence.sc, which membar is too: it also acquires what strong loads of other threads have read, if they come before it.
 // Of a writer's fence.sc and this one the writer's is the first in the Fence-SC order: else the load would come before
 // the store whose value it has read. And a fence.sc synchronises with those that follow it there (PTX ISA 8.9.3). Other
 // fences do so only with loads of their own thread.
-void race_fence_sc(Warp *warp, Mask mask, Strength scope);
+void race_fence_sc(CheckWarp *warp, Mask mask, Strength scope);
 // fence.proxy.async: what the lanes know becomes visible to the async proxy.
-void race_proxy_fence(Warp *warp, Mask mask);
+void race_proxy_fence(CheckWarp *warp, Mask mask);
 // The lanes learn that the agent has done all up to the clock.
-void race_learn_agent(Warp *warp, Mask mask, uint32_t agent, uint32_t clock);
+void race_learn_agent(CheckWarp *warp, Mask mask, uint32_t agent, uint32_t clock);
 
 // ---- for what strong stores release: sync_table.c ----
 
 // What one thread knows, itself included: a release. What it has done itself, as far as a fence has covered it.
-Clocks *clocks_snapshot(Warp *warp, int lane);
-void clocks_add_fenced(Clocks *into, const Warp *warp, int lane, ClockPlane fence);
+Clocks *clocks_snapshot(CheckWarp *warp, int lane);
+void clocks_add_fenced(Clocks *into, const CheckWarp *warp, int lane, ClockPlane fence);

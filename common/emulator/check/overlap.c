@@ -1,13 +1,11 @@
 // Launches that may run at the same time: see overlap.h.
 #include "overlap.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/host_memory.h"
-#include "hazard.h"
-#include "clocks.h"
+#include "../host/host_memory.h"
+#include "finding.h"
 #include "order.h"
 
 typedef enum BlockPast {
@@ -26,9 +24,9 @@ static void forget_launch(PastLaunch *past) {
   *past = (PastLaunch){0};
 }
 
-void overlap_forget(LaunchHistory *history, const PtxModule *module) {
+void overlap_forget(LaunchHistory *history, const struct PtxModule *module) {
   for (int i = 0; i < PAST_LAUNCHES; i++)
-    if (history->items[i].number && (!module || history->items[i].program->module == module))
+    if (history->items[i].number && (!module || history->items[i].shape.module == module))
       forget_launch(&history->items[i]);
 }
 
@@ -73,16 +71,13 @@ static void keep_from(const RegionTable *table, uint32_t number) {
   for (int i = 0; i < table->count; i++) table->items[i]->shadow.kept_from = number;
 }
 
-void overlap_begin(Launch *launch, LaunchHistory *history, uint32_t prerequisite, uint32_t clusters) {
-  if (!launch->hazards) return;
+void overlap_begin(CheckLaunch *launch, const LaunchShape *shape, LaunchHistory *history, const RegionTable *global,
+                   uint32_t prerequisite, uint32_t clusters) {
+  if (!launch->on) return;
   const PastLaunch *front = past_of(history, prerequisite);
-  PastLaunch own = {
-      .number = launch->number, .program = launch->program, .epochs = *launch->epochs, .clusters = clusters};
-  memcpy(own.grid, launch->grid, sizeof own.grid);
-  memcpy(own.block, launch->block, sizeof own.block);
-  memcpy(own.cluster, launch->cluster, sizeof own.cluster);
-  own.cluster_blocks = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
-  own.block_lanes = (launch->block[0] * launch->block[1] * launch->block[2] + LANES - 1) / LANES * LANES;
+  PastLaunch own = {.number = launch->number, .shape = *shape, .epochs = launch->epochs, .clusters = clusters};
+  own.cluster_blocks = shape->cluster[0] * shape->cluster[1] * shape->cluster[2];
+  own.block_lanes = (shape->block[0] * shape->block[1] * shape->block[2] + LANES - 1) / LANES * LANES;
   own.cluster_lanes = own.cluster_blocks * own.block_lanes;
   if (front) find_overlaps(history, &own, front);
   PastLaunch *past = &history->items[launch->number % PAST_LAUNCHES];
@@ -95,16 +90,16 @@ void overlap_begin(Launch *launch, LaunchHistory *history, uint32_t prerequisite
   uint32_t first = UINT32_MAX;
   for (int i = 0; i < past->at_start.count; i++)
     if (past->at_start.numbers[i] < first) first = past->at_start.numbers[i];
-  if (launch->overlaps || history->keeps) keep_from(launch->global, first);
+  if (launch->overlaps || history->keeps) keep_from(global, first);
   history->keeps = launch->overlaps;
 }
 
 // ---- griddepcontrol ----
 
 // In vector clocks the end of the prerequisite is one more thread, after all others.
-static uint32_t end_of_prerequisite(const Cluster *cluster) { return (uint32_t)(cluster->clock_count - LANES); }
+static uint32_t end_of_prerequisite(const CheckCluster *cluster) { return (uint32_t)(cluster->clock_count - LANES); }
 
-static bool knows_end(const Cluster *cluster, const Clocks *known) {
+static bool knows_end(const CheckCluster *cluster, const Clocks *known) {
   if (!known) return false;
   uint32_t end = end_of_prerequisite(cluster);
   if (known->clock[end]) return true;
@@ -113,50 +108,47 @@ static bool knows_end(const Cluster *cluster, const Clocks *known) {
   return false;
 }
 
-static uint32_t number_of(const Block *block) {
-  return block->cluster->id * (uint32_t)block->cluster->block_count + (uint32_t)block->rank;
-}
-
-static uint8_t *block_past(const Block *block) {
-  PastLaunch *past = block->cluster->launch->past;
+// Of the warp's block.
+static uint8_t *block_past(const CheckWarp *warp) {
+  PastLaunch *past = warp->cluster->launch->past;
   if (!past->blocks) past->blocks = host_allocate((size_t)past->clusters * past->cluster_blocks, 1);
-  return &past->blocks[number_of(block)];
+  return &past->blocks[warp->cluster->id * past->cluster_blocks + (uint32_t)warp->rank];
 }
 
-void overlap_wait(Warp *warp, Mask mask) {
-  Launch *launch = warp_launch(warp);
-  if (!launch->hazards) return;
+void overlap_wait(CheckWarp *warp, Mask mask) {
+  const CheckLaunch *launch = warp->cluster->launch;
+  if (!launch->on) return;
   pthread_mutex_lock(&launch->past->lock);
   launch->past->waited = true;
-  *block_past(warp->block) |= BLOCK_WAITED;
+  *block_past(warp) |= BLOCK_WAITED;
   pthread_mutex_unlock(&launch->past->lock);
-  if (launch->overlaps) race_learn_agent(warp, mask, end_of_prerequisite(warp->block->cluster), 1);
+  if (launch->overlaps) race_learn_agent(warp, mask, end_of_prerequisite(warp->cluster), 1);
 }
 
 // "A release fence preceding a griddepcontrol.launch_dependents in program-order synchronizes with the start of a
 // dependent grid".
-static void release_dependents(PastLaunch *past, const Warp *warp, int lane) {
-  const Cluster *cluster = warp->block->cluster;
+static void release_dependents(PastLaunch *past, const CheckWarp *warp, int lane) {
+  const CheckCluster *cluster = warp->cluster;
   const LaneClocks *clocks = &warp->clocks[lane];
   if (!past->released) past->released = host_allocate(past->clusters, sizeof *past->released);
-  uint32_t **released = &past->released[cluster->id], self = warp_thread(warp, lane);
+  uint32_t **released = &past->released[cluster->id], self = thread_of_lane(warp, lane);
   if (!*released) *released = host_allocate((size_t)cluster->clock_count, sizeof **released);
   for (int i = 0; clocks->known && i < cluster->clock_count; i++)
     (*released)[i] = later_clock((*released)[i], clocks->known->clock[CLOCK_FENCED_GPU * clocks->known->count + i]);
   (*released)[self] = later_clock((*released)[self], clocks->covered[CLOCK_FENCED_GPU]);
 }
 
-void overlap_trigger(Warp *warp, Mask mask) {
-  const Launch *launch = warp_launch(warp);
-  if (!launch->hazards) return;
+void overlap_trigger(CheckWarp *warp, Mask mask) {
+  const CheckLaunch *launch = warp->cluster->launch;
+  if (!launch->on) return;
   PastLaunch *past = launch->past;
   pthread_mutex_lock(&past->lock);
-  uint8_t *block = block_past(warp->block);
+  uint8_t *block = block_past(warp);
   bool is_first = !(*block & BLOCK_TRIGGERED);
   *block |= BLOCK_TRIGGERED;
   for (Mask rest = mask; rest && is_first; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    if (launch->overlaps && knows_end(warp->block->cluster, warp->clocks[lane].known)) *block |= BLOCK_TRIGGERED_LATE;
+    if (launch->overlaps && knows_end(warp->cluster, warp->clocks[lane].known)) *block |= BLOCK_TRIGGERED_LATE;
     release_dependents(past, warp, lane);
   }
   pthread_mutex_unlock(&past->lock);
@@ -164,16 +156,16 @@ void overlap_trigger(Warp *warp, Mask mask) {
 
 // ---- accesses ----
 
-bool overlap_concerns(const Warp *warp) {
-  const Launch *launch = warp_launch(warp);
+bool overlap_concerns(const CheckWarp *warp, Mask mask) {
+  const CheckLaunch *launch = warp->cluster->launch;
   if (!launch->overlaps) return false;
   if (launch->past->after_wait.count > 0) return true;
   const Clocks *last = NULL;
-  for (Mask rest = warp->live; rest; rest &= rest - 1) {
+  for (Mask rest = mask; rest; rest &= rest - 1) {
     const Clocks *known = warp->clocks[__builtin_ctz(rest)].known;
     if (known && known == last) continue;
     last = known;
-    if (!knows_end(warp->block->cluster, known)) return true;
+    if (!knows_end(warp->cluster, known)) return true;
   }
   return false;
 }
@@ -193,43 +185,6 @@ static bool is_by_triggered(const PastLaunch *past, Epoch epoch) {
   return past->blocks[epoch_cluster(&past->epochs, epoch) * past->cluster_blocks + rank] & BLOCK_TRIGGERED;
 }
 
-static void report_overlap(const Actor *actor, const Region *region, uint64_t offset, int size, const PastLaunch *past,
-                           Epoch other, bool writes, bool other_writes, bool has_waited) {
-  bool triggered = is_by_triggered(past, other);
-  char text[1200];
-  const char *its = past->program->functions[0].ptx->readable;
-  int used =
-      snprintf(text, sizeof text, "%s %s what the kernel %s, launched before it, %s, and nothing orders the two: ",
-               actor->cluster->launch->program->functions[0].ptx->readable, writes ? "writes" : "reads", its,
-               other_writes ? "writes" : "reads");
-  size_t left = sizeof text - (size_t)used;
-  if (has_waited)
-    snprintf(
-        text + used, left,
-        "the kernel between them has begun early (programmatic dependent launch) and never executes "
-        "griddepcontrol.wait. So %s may run even after that kernel has ended, and the wait here is for that kernel "
-        "alone\n"
-        "Call cudaGridDependencySynchronize() (griddepcontrol.wait) in the kernel between them.",
-        its);
-  else if (triggered)
-    snprintf(
-        text + used, left,
-        "by programmatic dependent launch it begins when %s has executed griddepcontrol.launch_dependents, and the "
-        "thread has not waited for the end of %s\n"
-        "Call cudaGridDependencySynchronize() (griddepcontrol.wait) before this access.",
-        its, its);
-  else
-    snprintf(
-        text + used, left,
-        "for programmatic dependent launch CUDA promises that memory only after griddepcontrol.wait. But the block "
-        "of %s has not executed griddepcontrol.launch_dependents, so it has ended before (CUDA programming guide)\n"
-        "Call cudaGridDependencySynchronize() (griddepcontrol.wait) before this access, or launch the kernel "
-        "without the attribute.",
-        its);
-  hazard_report_past(triggered ? HAZARD_FAULT : HAZARD_FORMAL, actor->warp, actor->inst, actor->lane,
-                     HAZARD_GLOBAL_RACE, region->base + offset, size, past, other, text);
-}
-
 // False when both are atomics or the like, which need no order, or something orders them.
 static bool conflicts(const Actor *actor, const PastLaunch *past, Epoch other) {
   if (!(other & EPOCH_KERNEL) || is_released(past, other)) return false;
@@ -246,15 +201,26 @@ static void check_against(const Actor *actor, Region *region, uint64_t offset, i
     Epoch others[3] = {cell.write, writes ? cell.read : EPOCH_NONE, writes ? cell.foreign : EPOCH_NONE};
     for (int i = 0; i < 3; i++) {
       if (!conflicts(actor, past, others[i])) continue;
-      report_overlap(actor, region, at, run, past, others[i], writes, i == 0, has_waited);
+      const Span span = {region, at, run};
+      actor->cluster->launch->report(&(CheckFinding){.kind = FOUND_PAST,
+                                                     .warp = actor->warp,
+                                                     .lane = actor->lane,
+                                                     .actor = actor,
+                                                     .span = &span,
+                                                     .other = others[i],
+                                                     .writes = writes,
+                                                     .other_writes = i == 0,
+                                                     .past = past,
+                                                     .has_waited = has_waited,
+                                                     .triggered = is_by_triggered(past, others[i])});
       return;
     }
   }
 }
 
 void overlap_check(const Actor *actor, Region *region, uint64_t offset, int size, bool writes) {
-  const Launch *launch = actor->cluster->launch;
-  if (region->kind != REGION_GLOBAL || (launch->grid_workspace && region->base == launch->grid_workspace)) return;
+  const CheckLaunch *launch = actor->cluster->launch;
+  if (region->kind != REGION_GLOBAL) return;
   bool has_waited = knows_end(actor->cluster, actor->known);
   const LaunchSet *set = has_waited ? &launch->past->after_wait : &launch->past->at_start;
   for (int i = 0; i < set->count; i++) {

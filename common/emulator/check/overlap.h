@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-#include "race.h"
+#include "actor.h"
 
 enum { OVERLAPS = 4, PAST_LAUNCHES = 8 };
 
@@ -24,12 +24,18 @@ typedef struct LaunchSet {
   int count;
 } LaunchSet;
 
+// What reports say of a launch.
+typedef struct LaunchShape {
+  const struct Program *program;
+  const struct PtxModule *module;
+  unsigned grid[3], block[3], cluster[3];
+} LaunchShape;
+
 // A launch, as later launches need it.
 typedef struct PastLaunch {
   uint32_t number;  // 0: none
-  const Program *program;
+  LaunchShape shape;
   EpochLayout epochs;
-  unsigned grid[3], block[3], cluster[3];
   uint32_t clusters;
   uint32_t block_lanes, cluster_lanes, cluster_blocks;
   LaunchSet at_start;    // those that may run when it begins,
@@ -46,16 +52,17 @@ typedef struct LaunchHistory {
 } LaunchHistory;
 
 // A launch of so many clusters begins. prerequisite: the number of the launch in front that may still run, or 0.
-void overlap_begin(Launch *launch, LaunchHistory *history, uint32_t prerequisite, uint32_t clusters);
+void overlap_begin(CheckLaunch *launch, const LaunchShape *shape, LaunchHistory *history, const RegionTable *global,
+                   uint32_t prerequisite, uint32_t clusters);
 // A module's programs are about to be freed; NULL: all.
-void overlap_forget(LaunchHistory *history, const PtxModule *module);
+void overlap_forget(LaunchHistory *history, const struct PtxModule *module);
 
 // griddepcontrol.wait and .launch_dependents by the lanes of mask.
-void overlap_wait(Warp *warp, Mask mask);
-void overlap_trigger(Warp *warp, Mask mask);
+void overlap_wait(CheckWarp *warp, Mask mask);
+void overlap_trigger(CheckWarp *warp, Mask mask);
 
-// Whether an access by some lane of the warp may have to be compared with earlier launches.
-bool overlap_concerns(const Warp *warp);
+// Whether an access by one of the lanes of mask may have to be compared with earlier launches.
+bool overlap_concerns(const CheckWarp *warp, Mask mask);
 // Reports an access to region bytes [offset, offset + size) that is not ordered with one of an earlier launch. Of a
-// launch with Launch.overlaps alone.
+// launch with `overlaps` alone.
 void overlap_check(const Actor *actor, Region *region, uint64_t offset, int size, bool writes);

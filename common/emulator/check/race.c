@@ -3,15 +3,34 @@
 
 #include <string.h>
 
-#include "../warp/instruction.h"
-#include "conflict.h"
-#include "flights.h"
+#include "finding.h"
 #include "last_reads.h"
 #include "overlap.h"
 #include "read_sets.h"
 
-static Epoch epoch_at(const Launch *launch, uint32_t cluster, uint32_t pc, uint32_t thread, uint32_t clock) {
-  const EpochLayout *layout = launch->epochs;
+static void report(const Actor *actor, CheckFinding finding) {
+  finding.warp = actor->warp;
+  finding.lane = actor->lane;
+  finding.actor = actor;
+  actor->cluster->launch->report(&finding);
+}
+
+// Of an access by the actor to bytes that the other access has touched.
+static void report_other(FindingKind kind, const Actor *actor, const Span *span, Epoch other) {
+  report(actor, (CheckFinding){.kind = kind, .span = span, .other = other});
+}
+
+static void report_race(const Actor *actor, const Span *span, Epoch other, bool writes, bool other_writes) {
+  report(actor,
+         (CheckFinding){FOUND_RACE, .span = span, .other = other, .writes = writes, .other_writes = other_writes});
+}
+
+static void report_guess(const Actor *actor, const Span *span, Epoch other, bool writes) {
+  report(actor, (CheckFinding){FOUND_GUESS, .span = span, .other = other, .writes = writes, .other_writes = !writes});
+}
+
+static Epoch epoch_at(const CheckLaunch *launch, uint32_t cluster, uint32_t pc, uint32_t thread, uint32_t clock) {
+  const EpochLayout *layout = &launch->epochs;
   return EPOCH_KERNEL | (uint64_t)cluster << layout->cluster_shift | (uint64_t)pc << layout->pc_shift |
          (uint64_t)clock << layout->clock_shift | thread;
 }
@@ -24,15 +43,15 @@ static bool check_read(const Actor *actor, const Span *span, Epoch write) {
       write != EPOCH_NONE && actor->own && !actor_is_ordered(actor, write) && actor_is_ordered(actor->own, write);
   const Actor *judge = formal ? actor->own : actor;
   if (write == EPOCH_NONE)
-    conflict_unwritten(actor, span);
+    report_other(FOUND_UNWRITTEN, actor, span, EPOCH_NONE);
   else if (!actor_is_ordered(judge, write))
-    conflict_race(actor, span, write, false, true);
+    report_race(actor, span, write, false, true);
   else if (actor_may_not_see(judge, write))
-    conflict_unseen(actor, span, write);
+    report_other(FOUND_UNSEEN, actor, span, write);
   else if (formal)
-    conflict_own_part(actor, span, write);
-  else if (is_first_guess(actor->inst, actor->cluster->launch) && !actor_follows(actor, write))
-    conflict_guess(actor, span, write, false);
+    report_other(FOUND_OWN_PART, actor, span, write);
+  else if (actor->site.first_guess && !actor_follows(actor, write))
+    report_guess(actor, span, write, false);
   else {
     if (actor->strength != WEAK) actor_observe(actor, span->region, span->offset, span->size, write);
     return true;
@@ -55,7 +74,7 @@ void race_read_by(const Actor *actor, Region *region, uint64_t offset, int size)
 
 // A cell's reads with those of the lanes of mask: lanes of one clock that know the same, nearly always all, are one
 // entry.
-static Epoch reads_with_lanes(Warp *warp, const Inst *inst, Mask mask, Epoch read, Strength strength) {
+static Epoch reads_with_lanes(CheckWarp *warp, uint32_t pc, Mask mask, Epoch read, Strength strength) {
   while (mask) {
     int first = __builtin_ctz(mask);
     Mask same = 0;
@@ -63,21 +82,21 @@ static Epoch reads_with_lanes(Warp *warp, const Inst *inst, Mask mask, Epoch rea
       if (warp->clocks[__builtin_ctz(rest)].own == warp->clocks[first].own &&
           warp->clocks[__builtin_ctz(rest)].known == warp->clocks[first].known)
         same |= rest & -rest;
-    Actor actor = actor_of_lane(warp, inst, first, strength);
+    Actor actor = actor_of_lane(warp, pc, first, strength);
     read = last_reads_with(&actor, same, read);
     mask &= ~same;
   }
   return read;
 }
 
-void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, Strength strength) {
-  Actor actor = actor_of_lane(warp, inst, __builtin_ctz(mask), strength);
+void race_read(CheckWarp *warp, uint32_t pc, Mask mask, Region *region, uint64_t offset, int size, Strength strength) {
+  Actor actor = actor_of_lane(warp, pc, __builtin_ctz(mask), strength);
   if ((mask & (mask - 1)) == 0) {
     race_read_by(&actor, region, offset, size);
     return;
   }
-  uint32_t launch = warp_launch(warp)->number;
-  for (Mask rest = warp_launch(warp)->overlaps ? mask : 0; rest; rest &= rest - 1) {
+  uint32_t launch = warp->cluster->launch->number;
+  for (Mask rest = warp->cluster->launch->overlaps ? mask : 0; rest; rest &= rest - 1) {
     actor_set_lane(&actor, __builtin_ctz(rest));
     overlap_check(&actor, region, offset, size, false);
   }
@@ -89,7 +108,7 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
       if (!check_read(&actor, &(Span){region, offset, run}, cell.write) || !(cell.write & EPOCH_KERNEL)) break;
     }
     last_reads_make_room(actor.cluster, &cell);
-    Epoch read = reads_with_lanes(warp, inst, mask, cell.read, strength);
+    Epoch read = reads_with_lanes(warp, pc, mask, cell.read, strength);
     last_reads_remember(actor.cluster, region, offset, run, &cell, read);
   }
 }
@@ -98,8 +117,8 @@ void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t
 
 // A read that does not come before the actor's write; EPOCH_NONE when all do.
 static Epoch unordered_read(const Actor *actor, Epoch read) {
-  const Cluster *cluster = actor->cluster;
-  const EpochLayout *layout = cluster->launch->epochs;
+  const CheckCluster *cluster = actor->cluster;
+  const EpochLayout *layout = &cluster->launch->epochs;
   if (!(read & EPOCH_SET) || epoch_cluster(layout, read) != cluster->id)
     return actor_is_ordered(actor, read) ? EPOCH_NONE : read;
   const ReadNode *node;
@@ -123,16 +142,16 @@ static Epoch unordered_read(const Actor *actor, Epoch read) {
 
 // A first guess (memory/passes.h) among the reads that needs no order with the actor's strong write, and has none.
 static Epoch unordered_guess(const Actor *actor, Epoch read) {
-  const Cluster *cluster = actor->cluster;
-  const Program *program = cluster->launch->program;
+  const CheckCluster *cluster = actor->cluster;
+  const Site *sites = cluster->launch->sites;
   const EpochLayout *layout = actor->layout;
-  if (!program->first_guesses || !(read & EPOCH_KERNEL)) return EPOCH_NONE;
+  if (!cluster->launch->has_first_guesses || !(read & EPOCH_KERNEL)) return EPOCH_NONE;
   if (!(read & EPOCH_SET) || epoch_cluster(layout, read) != cluster->id)
-    return program->first_guesses[epoch_pc(layout, read)] && !actor_follows(actor, read) ? read : EPOCH_NONE;
+    return sites[epoch_pc(layout, read)].first_guess && !actor_follows(actor, read) ? read : EPOCH_NONE;
   const ReadNode *node;
   for (uint32_t n = epoch_set(layout, read); n; n = node->parent) {
     node = read_sets_node(cluster->read_sets, n);
-    Mask lanes = program->first_guesses[node->pc] ? turned(node->mask, epoch_turn(read)) : 0;
+    Mask lanes = sites[node->pc].first_guess ? turned(node->mask, epoch_turn(read)) : 0;
     for (; lanes; lanes &= lanes - 1) {
       uint32_t thread = node->warp * (uint32_t)LANES + (uint32_t)__builtin_ctz(lanes);
       if (!actor_knows(actor, thread, node->clock))
@@ -145,17 +164,16 @@ static Epoch unordered_guess(const Actor *actor, Epoch read) {
 // Whether a load of the thread at that clock may be under way, as far as the actor knows, which comes after it.
 static bool in_flight(const Actor *actor, uint32_t pc, uint32_t thread, uint32_t clock) {
   const Clocks *known = actor->known;
-  if (thread >= (uint32_t)actor->cluster->lane_count || !is_late_load(actor->cluster->launch->program, pc))
-    return false;
+  if (thread >= (uint32_t)actor->cluster->lane_count || !actor_site(actor, pc)->late_load) return false;
   return !known || (known->clock[CLOCK_LOADED * known->count + (int)thread] < clock &&
                     known->clock[CLOCK_VISIBLE * known->count + (int)thread] < clock);
 }
 
 // A load of the remembered reads that may be under way; EPOCH_NONE when all are over.
 static Epoch load_in_flight(const Actor *actor, Epoch read) {
-  const Cluster *cluster = actor->cluster;
+  const CheckCluster *cluster = actor->cluster;
   const EpochLayout *layout = actor->layout;
-  if (!actor->async || !cluster->launch->program->watches || !(read & EPOCH_KERNEL)) return EPOCH_NONE;
+  if (!actor->async || !cluster->launch->has_late_loads || !(read & EPOCH_KERNEL)) return EPOCH_NONE;
   if (epoch_cluster(layout, read) != cluster->id) return EPOCH_NONE;
   if (!(read & EPOCH_SET))
     return in_flight(actor, epoch_pc(layout, read), epoch_thread(layout, read), epoch_clock(layout, read)) ? read
@@ -185,12 +203,12 @@ static bool same_store(const Actor *actor, const Span *span, Epoch write, const 
 // Whether the actor stores the bytes that another thread's plain store has put there: no order of the two makes a
 // difference.
 static bool stores_equal(const Actor *actor, const Span *span, Epoch write, const uint8_t *value) {
-  const Cluster *cluster = actor->cluster;
-  const Inst *other = &cluster->launch->program->code[epoch_pc(actor->layout, write)];
+  const CheckCluster *cluster = actor->cluster;
+  const Site *other = actor_site(actor, epoch_pc(actor->layout, write));
   bool near = epoch_cluster(actor->layout, write) == cluster->id;
   if (near && epoch_thread(actor->layout, write) >= (uint32_t)cluster->lane_count) return false;
-  return value && epoch_strength(write) == WEAK && actor->inst->row->memory == MEMORY_STORE &&
-         other->row->memory == MEMORY_STORE && !memcmp(span->region->data + span->offset, value, (size_t)span->size);
+  return value && epoch_strength(write) == WEAK && actor->site.stores && other->stores &&
+         !memcmp(span->region->data + span->offset, value, (size_t)span->size);
 }
 
 static Epoch any_unordered_read(const Actor *actor, const Cell *cell) {
@@ -212,7 +230,7 @@ static bool ended(const Actor *actor, const Region *region, const Cell *cell, bo
 static void check_guesses(const Actor *actor, const Span *span, const Cell *cell) {
   Epoch guess = unordered_guess(actor, cell->read);
   if (guess == EPOCH_NONE) guess = unordered_guess(actor, cell->foreign);
-  if (guess != EPOCH_NONE) conflict_guess(actor, span, guess, true);
+  if (guess != EPOCH_NONE) report_guess(actor, span, guess, true);
 }
 
 static void check_write(const Actor *actor, const Span *span, const Cell *cell, const uint8_t *value) {
@@ -220,20 +238,20 @@ static void check_write(const Actor *actor, const Span *span, const Cell *cell, 
       actor_is_ordered(actor, cell->write) || actor_has_observed(actor, span->region, span->offset, cell->write);
   if (!after_write && same_store(actor, span, cell->write, value)) return;
   if (!after_write && stores_equal(actor, span, cell->write, value)) {
-    conflict_equal(actor, span, cell->write);
+    report_other(FOUND_EQUAL, actor, span, cell->write);
     after_write = true;
   }
   Epoch other = after_write ? any_unordered_read(actor, cell) : cell->write;
   if (other == EPOCH_NONE) {
     Epoch late = load_in_flight(actor, cell->read);
-    if (actor_may_not_see(actor, cell->write)) conflict_unseen(actor, span, cell->write);
-    if (late != EPOCH_NONE) conflict_late_load(actor, span, late);
+    if (actor_may_not_see(actor, cell->write)) report_other(FOUND_UNSEEN, actor, span, cell->write);
+    if (late != EPOCH_NONE) report_other(FOUND_LATE_LOAD, actor, span, late);
     if (actor->strength != WEAK) check_guesses(actor, span, cell);
   } else if (ended(actor, span->region, cell, actor->async)) {
     Epoch read = any_unordered_read(actor, cell);
-    conflict_narrow(actor, span, read != EPOCH_NONE ? read : other);
+    report_other(FOUND_NARROW, actor, span, read != EPOCH_NONE ? read : other);
   } else {
-    conflict_race(actor, span, other, true, !after_write);
+    report_race(actor, span, other, true, !after_write);
   }
 }
 
@@ -250,13 +268,13 @@ void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size
   shadow_write(&region->shadow, offset, size, launch, actor_epoch(actor));
 }
 
-void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength) {
-  Actor actor = actor_of_lane(warp, inst, lane, strength);
+void race_atomic(CheckWarp *warp, uint32_t pc, int lane, Region *region, uint64_t offset, int size, Strength strength) {
+  Actor actor = actor_of_lane(warp, pc, lane, strength);
   for (int done = 0, run; done < size; done += run) {
     Cell cell;
-    run = shadow_run(&region->shadow, offset + (uint64_t)done, size - done, warp_launch(warp)->number, &cell);
+    run = shadow_run(&region->shadow, offset + (uint64_t)done, size - done, warp->cluster->launch->number, &cell);
     if (cell.write != EPOCH_NONE) continue;
-    conflict_unwritten(&actor, &(Span){region, offset, size});
+    report_other(FOUND_UNWRITTEN, &actor, &(Span){region, offset, size}, EPOCH_NONE);
     break;
   }
   race_write_by(&actor, region, offset, size, NULL);
@@ -277,10 +295,9 @@ void race_last_writes(const Actor *actor, const Region *region, uint64_t offset,
 // ---- the end of a block ----
 
 static bool is_of_other_block(const Actor *actor, Epoch epoch) {
-  const Block *block = actor->warp->block;
-  uint32_t thread = epoch_thread(actor->layout, epoch), per_block = (uint32_t)block->warp_count * LANES;
+  uint32_t thread = epoch_thread(actor->layout, epoch), per_block = threads_of_block(actor->cluster);
   return epoch != EPOCH_NONE && thread < (uint32_t)actor->cluster->lane_count &&
-         thread / per_block != (uint32_t)block->rank;
+         thread / per_block != (uint32_t)actor->warp->rank;
 }
 
 void race_end_block(const Actor *actor, const Region *shared) {
@@ -293,7 +310,9 @@ void race_end_block(const Actor *actor, const Region *shared) {
     Epoch other = after_write ? unordered_read(actor, cell.read) : cell.write;
     if (!is_of_other_block(actor, other)) continue;
     bool formal = ended(actor, shared, &cell, true);
-    if (!formal || !is_told) conflict_block_end(actor, &(Span){shared, offset, (int)run}, other, formal);
+    const Span span = {shared, offset, (int)run};
+    if (!formal || !is_told)
+      report(actor, (CheckFinding){FOUND_BLOCK_END, .span = &span, .other = other, .formal = formal});
     if (!formal) return;
     is_told = true;
   }

@@ -19,9 +19,9 @@ void race_write_by(const Actor *actor, Region *region, uint64_t offset, int size
 
 // Checks and remembers a read of region bytes [offset, offset + size) by the lanes of mask, which all read the same
 // bytes. Reports uninitialised reads and races.
-void race_read(Warp *warp, const Inst *inst, Mask mask, Region *region, uint64_t offset, int size, Strength strength);
+void race_read(CheckWarp *warp, uint32_t pc, Mask mask, Region *region, uint64_t offset, int size, Strength strength);
 // The same of an atomic read-modify-write by one lane.
-void race_atomic(Warp *warp, const Inst *inst, int lane, Region *region, uint64_t offset, int size, Strength strength);
+void race_atomic(CheckWarp *warp, uint32_t pc, int lane, Region *region, uint64_t offset, int size, Strength strength);
 
 // The last writes of some bytes.
 typedef struct LastWrites {

@@ -14,8 +14,10 @@
 //     31      lane 31 of both           1...000 and 1...000   =   the same            31
 #pragma once
 
-#include "../warp/program.h"
-#include "../warp/host_memory.h"
+#include <stdbool.h>
+
+#include "../host/host_memory.h"
+#include "../host/mask.h"
 
 typedef struct ReadNode {
   uint32_t parent;  // the rest of the chain, 0: none

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #endif
 
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 
 // ---- poisoned memory ----
 //

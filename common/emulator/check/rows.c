@@ -10,9 +10,9 @@
 // The lanes that know the same as the actor.
 static void find_alike_lanes(RowActor *row) { row->alike = race_alike(row->actor.warp, row->actor.lane); }
 
-void race_row(RowActor *row, Warp *warp, const Inst *inst, int lane) {
-  row->actor = actor_of_lane(warp, inst, lane, WEAK);
-  row->lane_by_lane = warp_launch(warp)->lane_by_lane || overlap_concerns(warp);
+void race_row(RowActor *row, CheckWarp *warp, uint32_t pc, Mask mask) {
+  row->actor = actor_of_lane(warp, pc, __builtin_ctz(mask), WEAK);
+  row->lane_by_lane = warp->cluster->launch->lane_by_lane || overlap_concerns(warp, mask);
   find_alike_lanes(row);
 }
 
@@ -145,7 +145,7 @@ void race_read_together(RowActor *row, Region *region, uint64_t offset, Mask mas
   begin_row(row, __builtin_ctz(mask), 1);
   bool alike = !row->lane_by_lane && (mask & ~row->alike) == 0;
   if (alike && read_together(actor, region, offset, mask, size)) return;
-  race_read(actor->warp, actor->inst, mask, region, offset, size, WEAK);
+  race_read(actor->warp, actor_pc(actor), mask, region, offset, size, WEAK);
 }
 
 // ---- writes ----

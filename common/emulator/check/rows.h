@@ -5,7 +5,7 @@
 // left to race.h.
 #pragma once
 
-#include "../parse/float_bits.h"
+#include "../host/inline.h"
 #include "race.h"
 
 typedef struct RowActor {
@@ -14,8 +14,8 @@ typedef struct RowActor {
   bool lane_by_lane;
 } RowActor;
 
-// The lanes that execute inst, a weak access; lane is one of them.
-void race_row(RowActor *row, Warp *warp, const Inst *inst, int lane);
+// The lanes of mask, which execute a weak access.
+void race_row(RowActor *row, CheckWarp *warp, uint32_t pc, Mask mask);
 // Checks and remembers reads or writes by `count` lanes from `lane` on: of `size` bytes each, one after the other from
 // the offset on, on one page. Returns how many lanes are done, at least one. value: what the first of them writes, and
 // after it the others.

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 
 // A mark could tell MOST_EVENTS apart. A page remembers at most 769: three accesses of 256 bytes, and the first event.
 enum { MOST_EVENTS = 1 << (16 - LANE_BITS) };

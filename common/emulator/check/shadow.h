@@ -28,8 +28,9 @@
 
 #include <string.h>
 
-#include "../warp/program.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
+#include "../host/inline.h"
+#include "../host/mask.h"
 #include "epoch.h"
 
 enum { SHADOW_PAGE_SHIFT = 8, SHADOW_PAGE = 1 << SHADOW_PAGE_SHIFT };
@@ -168,11 +169,11 @@ typedef struct RowMarks {
   unsigned step;  // to the next lane's: 0 or 1
 } RowMarks;
 
-__attribute__((always_inline)) static inline FourMarks four_of_row(RowMarks row, int lane) {
+ALWAYS_INLINE FourMarks four_of_row(RowMarks row, int lane) {
   return four_times(row.first) + (FourMarks)lane * (row.step ? four_times(1) : 0);
 }
 
-__attribute__((always_inline)) static inline bool is_row_of(const Mark *marks, int size, int count, RowMarks row) {
+ALWAYS_INLINE bool is_row_of(const Mark *marks, int size, int count, RowMarks row) {
   FourMarks different = 0, four;
   if (size >= 4) {
     for (int lane = 0; lane < count; lane++)
@@ -188,7 +189,7 @@ __attribute__((always_inline)) static inline bool is_row_of(const Mark *marks, i
   return !different;
 }
 
-__attribute__((always_inline)) static inline void set_row_of(Mark *marks, int size, int count, RowMarks row) {
+ALWAYS_INLINE void set_row_of(Mark *marks, int size, int count, RowMarks row) {
   if (size >= 4) {
     for (int lane = 0; lane < count; lane++)
       for (int part = 0; part < size / 4; part++) {
@@ -245,8 +246,7 @@ static inline void shadow_forget_events(ShadowPage *page) {
 
 // How many of the bytes [offset, offset + size) from the first on have equal cells, and which. Called for each lane of
 // each access, so never as a function.
-__attribute__((always_inline)) static inline int shadow_run(const Shadow *shadow, uint64_t offset, int size,
-                                                            uint32_t launch, Cell *cell) {
+ALWAYS_INLINE int shadow_run(const Shadow *shadow, uint64_t offset, int size, uint32_t launch, Cell *cell) {
   ShadowPage *page = shadow_page(shadow, offset, size, launch);
   if (!page) return shadow_run_slowly(shadow, offset, size, launch, cell);
   const Mark *write = write_marks(page, offset), *read = read_marks(page, offset);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "order.h"
 
 // In a cluster of several blocks a release of .cta scope is for the releasing block alone, and a fence of .cta scope
@@ -68,9 +68,9 @@ static const void *element_place(const Elements *elements, int e) {
   return (const char *)elements->first + (size_t)e * elements->size;
 }
 
-static uint32_t block_of(const Warp *warp) {
-  const Cluster *cluster = warp->block->cluster;
-  return cluster->id * (uint32_t)cluster->block_count + (uint32_t)warp->block->rank + 1;
+static uint32_t block_of(const CheckWarp *warp) {
+  const CheckCluster *cluster = warp->cluster;
+  return cluster->id * (uint32_t)cluster->block_count + (uint32_t)warp->rank + 1;
 }
 
 // Returns the clock that was released by stores of the size since the last store to the place, or NULL.
@@ -117,7 +117,7 @@ static void learn_of(Clocks *into, uint32_t cluster, Clocks *fenced) {
 }
 
 // A new reference to what the cluster may learn from what was released.
-static Clocks *for_cluster(const Cluster *cluster, Clocks *released) {
+static Clocks *for_cluster(const CheckCluster *cluster, Clocks *released) {
   if (released->cluster == cluster->id) {
     clocks_retain(released);
     return released;
@@ -132,8 +132,9 @@ static Clocks *for_cluster(const Cluster *cluster, Clocks *released) {
 
 // A strong read learns what was released there by threads that its scope includes: at once when it acquires, else with
 // the next fence of that scope. near: the least scope that has those of its cluster.
-static void learn_released(Warp *warp, int lane, Clocks *released, MemoryOrder order, Strength scope, Strength near) {
-  const Cluster *cluster = warp->block->cluster;
+static void learn_released(CheckWarp *warp, int lane, Clocks *released, MemoryOrder order, Strength scope,
+                           Strength near) {
+  const CheckCluster *cluster = warp->cluster;
   if (!released) return;
   Strength needed = released->cluster == cluster->id ? near : STRONG_GPU;
   if (scope < needed) return;
@@ -152,28 +153,28 @@ static void learn_released(Warp *warp, int lane, Clocks *released, MemoryOrder o
 }
 
 // What a strong read of the place learns.
-static void learn_at(const SyncTable *table, const void *place, size_t size, Warp *warp, int lane, MemoryOrder order,
-                     Strength scope) {
-  bool several = has_several_blocks(warp->block->cluster);
+static void learn_at(const SyncTable *table, const void *place, size_t size, CheckWarp *warp, int lane,
+                     MemoryOrder order, Strength scope) {
+  bool several = has_several_blocks(warp->cluster);
   if (several) learn_released(warp, lane, released_at(table, place, size, block_of(warp)), order, scope, STRONG_CTA);
   learn_released(warp, lane, released_at(table, place, size, ALL_BLOCKS), order, scope,
                  several ? STRONG_CLUSTER : STRONG_CTA);
 }
 
-static void learn_from(const SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order,
+static void learn_from(const SyncTable *table, const Elements *elements, CheckWarp *warp, int lane, MemoryOrder order,
                        Strength scope) {
   for (int e = 0; e < elements->count; e++)
     learn_at(table, element_place(elements, e), elements->size, warp, lane, order, scope);
 }
 
 // A new reference to what a relaxed write hands on: what the lane's last fence covered.
-static Clocks *handed_on(const Warp *warp, int lane) {
+static Clocks *handed_on(const CheckWarp *warp, int lane) {
   LaneClocks *clocks = &warp->clocks[lane];
   HandedOn *last = &clocks->handed_on;
   if (!last->clocks || last->known != clocks->known || memcmp(last->covered, clocks->covered, sizeof last->covered)) {
     Clocks *fenced = clocks_fenced_part(clocks->known, CLOCK_FENCED);
     if (!fenced && !clocks->covered[CLOCK_FENCED]) return NULL;
-    if (!fenced) fenced = clocks_new(warp->block->cluster);
+    if (!fenced) fenced = clocks_new(warp->cluster);
     clocks_add_fenced(fenced, warp, lane, CLOCK_FENCED);
     clocks_replace(&last->clocks, fenced);
     clocks_retain(clocks->known);
@@ -185,8 +186,8 @@ static Clocks *handed_on(const Warp *warp, int lane) {
 }
 
 // A new reference to what a strong write releases to its own block.
-static Clocks *released_by(Warp *warp, int lane, MemoryOrder order, Strength scope) {
-  const Cluster *cluster = warp->block->cluster;
+static Clocks *released_by(CheckWarp *warp, int lane, MemoryOrder order, Strength scope) {
+  const CheckCluster *cluster = warp->cluster;
   if (order != ORDER_RELEASE && order != ORDER_ACQ_REL) return handed_on(warp, lane);
   Clocks *all = clocks_snapshot(warp, lane);
   clocks_cover(all, CLOCK_FENCED);
@@ -198,7 +199,7 @@ static Clocks *released_by(Warp *warp, int lane, MemoryOrder order, Strength sco
 // A new reference to what of that other blocks learn, and the own one in a cluster of one. The scope of the write
 // itself is no matter: who reads it from outside that races with it, or has found an atomic of a wider scope that
 // continues it.
-static Clocks *for_all_blocks(const Cluster *cluster, Clocks *released) {
+static Clocks *for_all_blocks(const CheckCluster *cluster, Clocks *released) {
   if (!released) return NULL;
   if (has_several_blocks(cluster) && !clocks_covered(released, CLOCK_FENCED_CLUSTER))
     return clocks_fenced_part(released, CLOCK_FENCED_CLUSTER);
@@ -206,16 +207,17 @@ static Clocks *for_all_blocks(const Cluster *cluster, Clocks *released) {
   return released;
 }
 
-void sync_load(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope) {
-  if (!warp_launch(warp)->hazards) return;
+void sync_load(SyncTable *table, const Elements *elements, CheckWarp *warp, int lane, MemoryOrder order,
+               Strength scope) {
+  if (!warp->cluster->launch->on) return;
   pthread_mutex_lock(&table->lock);
   learn_from(table, elements, warp, lane, order, scope);
   pthread_mutex_unlock(&table->lock);
 }
 
 // Of a place where nothing was ever released the table has no entry.
-static void store_released(SyncTable *table, const void *place, size_t size, const Warp *warp, Clocks *released) {
-  const Cluster *cluster = warp->block->cluster;
+static void store_released(SyncTable *table, const void *place, size_t size, const CheckWarp *warp, Clocks *released) {
+  const CheckCluster *cluster = warp->cluster;
   bool was_any = table->count && sync_slot(table, place, ALL_BLOCKS)->place;
   if (!released && !was_any) return;
   uint32_t sequence = was_any ? sync_slot(table, place, ALL_BLOCKS)->sequence + 1 : 0;
@@ -226,8 +228,9 @@ static void store_released(SyncTable *table, const void *place, size_t size, con
   }
 }
 
-void sync_store(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope) {
-  if (!warp_launch(warp)->hazards) return;
+void sync_store(SyncTable *table, const Elements *elements, CheckWarp *warp, int lane, MemoryOrder order,
+                Strength scope) {
+  if (!warp->cluster->launch->on) return;
   Clocks *released = released_by(warp, lane, order, scope);
   pthread_mutex_lock(&table->lock);
   for (int e = 0; e < elements->count; e++)
@@ -238,7 +241,7 @@ void sync_store(SyncTable *table, const Elements *elements, Warp *warp, int lane
 
 // A new reference to what a and b know together. Places that a lane adds to mostly had the same before: they share what
 // they have then, too.
-static Clocks *joined_again(Joined *last, const Cluster *cluster, Clocks *a, Clocks *b) {
+static Clocks *joined_again(Joined *last, const CheckCluster *cluster, Clocks *a, Clocks *b) {
   if (!last->both || last->a != a || last->b != b) {
     clocks_retain(a);
     clocks_replace(&last->a, a);
@@ -252,19 +255,19 @@ static Clocks *joined_again(Joined *last, const Cluster *cluster, Clocks *a, Clo
 
 // Adds to what is released at each element of a lane's atomic. A read-modify-write continues the release sequence that
 // it read from, PTX ISA 8.10.
-static void add_released(SyncTable *table, const Elements *elements, uint32_t block, const Warp *warp, int lane,
+static void add_released(SyncTable *table, const Elements *elements, uint32_t block, const CheckWarp *warp, int lane,
                          Clocks *more) {
   Joined *joined = &warp->clocks[lane].joined[block == ALL_BLOCKS];
   for (int e = 0; e < elements->count; e++) {
     const void *place = element_place(elements, e);
     Clocks *here = released_at(table, place, elements->size, block);
     uint32_t sequence = table->count ? sync_slot(table, place, ALL_BLOCKS)->sequence : 0;
-    set_released(table, place, elements->size, block, sequence, joined_again(joined, warp->block->cluster, here, more));
+    set_released(table, place, elements->size, block, sequence, joined_again(joined, warp->cluster, here, more));
   }
 }
 
 // An atomic that releases nothing ends what others of another size have released there.
-static void end_other_sizes(SyncTable *table, const Elements *elements, const Warp *warp) {
+static void end_other_sizes(SyncTable *table, const Elements *elements, const CheckWarp *warp) {
   for (int e = 0; e < elements->count && table->count; e++) {
     const void *place = element_place(elements, e);
     const SyncEntry *entry = sync_slot(table, place, ALL_BLOCKS);
@@ -272,9 +275,10 @@ static void end_other_sizes(SyncTable *table, const Elements *elements, const Wa
   }
 }
 
-void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope) {
-  if (!warp_launch(warp)->hazards) return;
-  const Cluster *cluster = warp->block->cluster;
+void sync_atomic(SyncTable *table, const Elements *elements, CheckWarp *warp, int lane, MemoryOrder order,
+                 Strength scope) {
+  if (!warp->cluster->launch->on) return;
+  const CheckCluster *cluster = warp->cluster;
   pthread_mutex_lock(&table->lock);
   learn_from(table, elements, warp, lane, order, scope);
   Clocks *released = released_by(warp, lane, order, scope);

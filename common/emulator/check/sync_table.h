@@ -20,9 +20,12 @@ typedef struct Elements {
   size_t size;
   int count;
 } Elements;
-void sync_load(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope);
-void sync_store(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope);
-void sync_atomic(SyncTable *table, const Elements *elements, Warp *warp, int lane, MemoryOrder order, Strength scope);
+void sync_load(SyncTable *table, const Elements *elements, CheckWarp *warp, int lane, MemoryOrder order,
+               Strength scope);
+void sync_store(SyncTable *table, const Elements *elements, CheckWarp *warp, int lane, MemoryOrder order,
+                Strength scope);
+void sync_atomic(SyncTable *table, const Elements *elements, CheckWarp *warp, int lane, MemoryOrder order,
+                 Strength scope);
 // A strong load of the place has returned what the write stored, which was strong for it: the write comes before what
 // the load comes before, even if neither releases and acquires. PTX ISA 8.9.5, causality order. Of each write a few
 // loads are kept.

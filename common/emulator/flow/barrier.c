@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "../check/clocks.h"
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../check/order.h"
-#include "../check/signals.h"
-#include "../check/waits.h"
+#include "../report/signals.h"
+#include "../report/waits.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
@@ -69,13 +69,13 @@ static void complete_barrier(Block *block, int number) {
     Warp *warp = &block->warps[w];
     Mask waiting = lanes_at_barrier(warp, number);
     if (!waiting) continue;
-    race_acquire(warp, waiting, barrier->joined);
+    race_acquire(&warp->check, waiting, barrier->joined);
     if (barrier->reducing) give_results(warp, barrier, number);
     warp_release(warp, number);
   }
   // Phases of one warp need not come after each other: what follows must come after all of them.
   if (barrier->former_expected == LANES && barrier->former)
-    clocks_join(block->cluster, &barrier->joined, barrier->former);
+    clocks_join(&block->cluster->check, &barrier->joined, barrier->former);
   clocks_release(barrier->former);
   block->phases += barrier->expected == 0;
   if (!block->met[0].inst && barrier->least.inst != barrier->most.inst) {
@@ -153,7 +153,7 @@ static void check_phase(Warp *warp, const Inst *inst, Mask mask, int number) {
   const BarrierPlan *plan = inst->extra;
   const Barrier *barrier = &warp->block->barriers[number];
   if (plan->aligned && barrier->expected == LANES && barrier->former_expected == LANES) return;
-  if (race_knows(warp, mask, barrier->former)) return;
+  if (race_knows(&warp->check, mask, barrier->former)) return;
   note_unordered(warp, inst, number);
   hazard_report(warp, inst, __builtin_ctz(mask), HAZARD_BARRIER_MISUSE, 0, 0,
                 "barrier %d: nothing orders this arrival after the former ones, the first of them at %s: it may be "
@@ -231,7 +231,7 @@ static void execute_barrier(Warp *warp, const Inst *inst, Mask mask) {
   if (plan->action >= BARRIER_POPC)
     barrier->reduce_count +=
         __builtin_popcount((*SLOT(warp, plan->predicate, const Mask) ^ (plan->negated ? FULL_MASK : 0)) & mask);
-  race_release(warp, mask, &barrier->joined);
+  race_release(&warp->check, mask, &barrier->joined);
   if (barrier->expected && barrier->arrived > barrier->expected) {
     stop_misuse(warp, inst, mask, "barrier %d: more threads arrive than the %d it waits for", number,
                 barrier->expected);
@@ -322,7 +322,7 @@ static void execute_warp_barrier(Warp *warp, const Inst *inst, Mask mask) {
   while (mask) {
     int first = __builtin_ctz(mask);
     u32 team = members[first] | 1u << first;  // a lane that does not name itself goes on, too: it was reported
-    race_warp_sync(warp, mask & team);
+    race_warp_sync(&warp->check, mask & team);
     mask &= ~team;
   }
 }

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../check/order.h"
 #include "../check/race.h"
-#include "../check/signals.h"
+#include "../report/signals.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
@@ -91,8 +91,8 @@ static void next_phase(Clocks **joined, Clocks **completed) {
 }
 
 static void learn_arrivals(Warp *warp, Mask mask) {
-  race_acquire(warp, mask, warp->block->cluster->barrier_completed);
-  race_acquire(warp, mask, warp->block->barrier_completed);
+  race_acquire(&warp->check, mask, warp->block->cluster->barrier_completed);
+  race_acquire(&warp->check, mask, warp->block->barrier_completed);
 }
 
 static void complete_phase(Cluster *cluster) {
@@ -120,9 +120,9 @@ void cluster_check_exit(Warp *warp, Mask mask) {
   Block *block = warp->block;
   const Launch *launch = block->cluster->launch;
   if (!launch->hazards || block->cluster->block_count == 1) return;
-  race_release(warp, mask, &block->ended);
+  race_release(&warp->check, mask, &block->ended);
   if (block->live_threads > __builtin_popcount(mask)) return;
-  Actor last = actor_of_lane(warp, &launch->program->code[warp->pc - 1], __builtin_ctz(mask), WEAK);
+  Actor last = actor_of_lane(&warp->check, warp->pc - 1, __builtin_ctz(mask), WEAK);
   last.known = block->ended;
   race_end_block(&last, block->shared);
 }
@@ -134,8 +134,8 @@ static void report_cluster_barrier(Warp *warp, const Inst *inst, Mask mask, cons
 // Hands on what fences have covered: one of .cta scope to the lanes' own block, wider ones to all.
 static void release_relaxed(Warp *warp, Mask mask) {
   Cluster *cluster = warp->block->cluster;
-  race_release_relaxed(warp, mask, &cluster->barrier_joined, STRONG_CLUSTER);
-  if (cluster->block_count > 1) race_release_relaxed(warp, mask, &warp->block->barrier_joined, STRONG_CTA);
+  race_release_relaxed(&warp->check, mask, &cluster->barrier_joined, STRONG_CLUSTER);
+  if (cluster->block_count > 1) race_release_relaxed(&warp->check, mask, &warp->block->barrier_joined, STRONG_CTA);
 }
 
 // flags: .relaxed
@@ -152,7 +152,7 @@ static void execute_cluster_arrive(Warp *warp, const Inst *inst, Mask mask) {
   if (inst->flags)
     release_relaxed(warp, mask);
   else
-    race_release(warp, mask, &cluster->barrier_joined);
+    race_release(&warp->check, mask, &cluster->barrier_joined);
   warp->cluster_arrived |= mask;
   warp->cluster_waits |= mask;
   cluster->progress++;

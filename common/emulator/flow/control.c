@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "../async/bulk.h"
-#include "../check/hazard.h"
-#include "../check/undefined.h"
+#include "../report/hazard.h"
+#include "../report/undefined.h"
 #include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
 #include "../warp/operands.h"

@@ -8,23 +8,31 @@
 #include "../warp/operands.h"
 #include "families.h"
 
+// A report on a thread that has exited asks when it last did so: report/conflict.c.
+static void fence_proxies(Warp *warp, Mask mask) {
+  for (Mask rest = mask; rest; rest &= rest - 1) warp->fenced[__builtin_ctz(rest)] = warp->block->phases;
+  race_proxy_fence(&warp->check, mask);
+}
+
 // Inst.flags: the scope, a Strength.
-static void execute_fence(Warp *warp, const Inst *inst, Mask mask) { race_fence(warp, mask, (Strength)inst->flags); }
+static void execute_fence(Warp *warp, const Inst *inst, Mask mask) {
+  race_fence(&warp->check, mask, (Strength)inst->flags);
+}
 
 static void execute_fence_sc(Warp *warp, const Inst *inst, Mask mask) {
-  race_fence_sc(warp, mask, (Strength)inst->flags);
+  race_fence_sc(&warp->check, mask, (Strength)inst->flags);
 }
 
 static void execute_proxy_fence(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
-  race_proxy_fence(warp, mask);
+  fence_proxies(warp, mask);
 }
 
 // What the other proxy's fence has released is known from here on, and may be used through the async proxy.
 static void acquire_proxy(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
-  race_fence(warp, mask, STRONG_GPU);
-  race_proxy_fence(warp, mask);
+  race_fence(&warp->check, mask, STRONG_GPU);
+  fence_proxies(warp, mask);
 }
 
 // fence.proxy.tensormap::generic.acquire. Inst.extra: where the map is.
@@ -38,7 +46,7 @@ static void acquire_map(Warp *warp, const Inst *inst, Mask mask) {
 // proxy.
 static void announce(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
-  race_fence(warp, mask, STRONG_GPU);
+  race_fence(&warp->check, mask, STRONG_GPU);
   mbarrier_announce(warp, mask);
 }
 

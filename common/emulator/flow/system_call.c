@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../memory/access.h"
 #include "../warp/lanes.h"
 

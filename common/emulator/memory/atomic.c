@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../check/hazard.h"
-#include "../check/undefined.h"
+#include "../report/hazard.h"
+#include "../report/undefined.h"
 #include "../warp/floating.h"
 #include "../warp/instruction.h"
 #include "../warp/operands.h"
@@ -186,9 +186,10 @@ static void atomic_lane(Warp *warp, const Inst *inst, const LanePlaces *place) {
   bool shared = at->region->kind == REGION_SHARED;
   u8 old[MAX_BYTES], value[MAX_BYTES];
   size_t size = (size_t)atomic->size;
-  if (launch->hazards) race_atomic(warp, inst, place->lane, at->region, at->offset, place->bytes, atomic->scope);
-  sync_atomic(shared ? warp->block->cluster->sync : launch->sync, &(Elements){at->data, size, atomic->count}, warp,
-              place->lane, atomic->order, atomic->scope);
+  if (launch->hazards)
+    race_atomic(&warp->check, pc_of_inst(warp, inst), place->lane, at->region, at->offset, place->bytes, atomic->scope);
+  sync_atomic(shared ? warp->check.cluster->sync : launch->check.sync, &(Elements){at->data, size, atomic->count},
+              &warp->check, place->lane, atomic->order, atomic->scope);
   memcpy(old, at->data, (size_t)place->bytes);
   new_value(warp, atomic, !shared, place->lane, old, value);
   store_bytes(warp, at, value, place->bytes);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "atomic.h"
 #include "load_store.h"
@@ -315,8 +315,7 @@ void find_first_guesses(Program *program) {
   for (uint32_t pc = 0; pc < program->count; pc++) {
     const Inst *inst = &program->code[pc];
     if (inst->guarded || !plain_load_of(inst, &walk.load) || !makes_first_guess(&walk, pc)) continue;
-    if (!program->first_guesses) program->first_guesses = program_allocate(program, program->count);
-    program->first_guesses[pc] = 1;
+    program->has_first_guesses = program->sites[pc].first_guess = true;
   }
   free(walk.definitions);
   free(walk.knowledge);

@@ -11,7 +11,7 @@
 #include "../check/clocks.h"
 #include "../check/flights.h"
 #include "../check/order.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "memory.h"
 
@@ -118,11 +118,11 @@ static void find_useful(Walk *walk) {
 // ---- what is watched ----
 
 static void execute_watching_loads(Warp *warp, const Inst *inst, Mask mask) {
-  const Watch *watch = warp_launch(warp)->program->watches[inst - warp_launch(warp)->program->code];
-  for (int i = 0; i < watch->use_count; i++) flights_end(warp, watch->uses[i]);
+  const Watch *watch = warp_launch(warp)->program->watches[pc_of_inst(warp, inst)];
+  for (int i = 0; i < watch->use_count; i++) flights_end(&warp->check, watch->uses[i]);
   if (watch->load && warp_launch(warp)->hazards) {
-    race_advance(warp, mask);
-    flights_begin(warp, watch->load, mask);
+    race_advance(&warp->check, mask);
+    flights_begin(&warp->check, watch->load, mask);
   }
   watch->execute(warp, inst, mask);
 }
@@ -155,6 +155,7 @@ static void add_late_load(Walk *walk, uint32_t pc) {
   load->handovers = program_allocate(program, count * sizeof *load->handovers);
   memcpy(load->handovers, walk->path, count * sizeof *load->handovers);
   watch(program, pc)->load = load;
+  program->sites[pc].late_load = true;
   for (uint32_t i = 0; i < walk->use_count; i++) add_use(program, walk->uses[i], load);
 }
 

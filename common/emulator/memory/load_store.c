@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../check/hazard.h"
-#include "../check/undefined.h"
+#include "../report/hazard.h"
+#include "../report/undefined.h"
 #include "../warp/instruction.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
@@ -19,7 +19,7 @@
 // ---- execution ----
 
 static SyncTable *sync_table(Warp *warp, const Access *access) {
-  return access->region->kind == REGION_SHARED ? warp->block->cluster->sync : warp_launch(warp)->sync;
+  return access->region->kind == REGION_SHARED ? warp->check.cluster->sync : warp_launch(warp)->check.sync;
 }
 
 static LanePlaces places_of(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES], AccessKind kind) {
@@ -49,12 +49,12 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
   for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);) {
     const Access *at = &place.at;
     if (warp_launch(warp)->hazards && at->region)
-      race_read(warp, inst, place.lanes, at->region, at->offset, bytes, transfer->strength);
+      race_read(&warp->check, pc_of_inst(warp, inst), place.lanes, at->region, at->offset, bytes, transfer->strength);
     if (warp_launch(warp)->hazards && at->valid) check_local(warp, at, bytes);
     set_elements(warp, transfer, place.lanes, at->data);
     found = add_found(found, addresses[place.lane], at->data, bytes);
     for (Mask rest = place.lanes; at->region && rest; rest &= rest - 1)
-      sync_load(sync_table(warp, at), &(Elements){at->data, (size_t)transfer->size, transfer->count}, warp,
+      sync_load(sync_table(warp, at), &(Elements){at->data, (size_t)transfer->size, transfer->count}, &warp->check,
                 __builtin_ctz(rest), transfer->order, transfer->strength);
   }
   uint64_t first = addresses[__builtin_ctz(mask)];
@@ -77,7 +77,8 @@ static void judge_load(Warp *warp, const Inst *inst, Mask mask) {
   uint64_t addresses[LANES];
   form_addresses(warp, &transfer->address, mask, addresses);
   for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);)
-    if (place.at.region) race_read(warp, inst, place.lanes, place.at.region, place.at.offset, place.bytes, WEAK);
+    if (place.at.region)
+      race_read(&warp->check, pc_of_inst(warp, inst), place.lanes, place.at.region, place.at.offset, place.bytes, WEAK);
   warp->found_unwritten = false;  // that was noted when it was loaded
 }
 
@@ -99,14 +100,14 @@ static void execute_ld(Warp *warp, const Inst *inst, Mask mask) {
 
 static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
   const Transfer *transfer = inst->extra;
-  Actor actor = actor_of_lane(warp, inst, __builtin_ctz(mask), transfer->strength);
+  Actor actor = actor_of_lane(&warp->check, pc_of_inst(warp, inst), __builtin_ctz(mask), transfer->strength);
   for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_WRITE); next_place(&place);) {
     const Access *at = &place.at;
     u8 value[MAX_BYTES];
     gather_row(warp, transfer, place.lane, 1, value);
     if (at->region)
-      sync_store(sync_table(warp, at), &(Elements){at->data, (size_t)transfer->size, transfer->count}, warp, place.lane,
-                 transfer->order, transfer->strength);
+      sync_store(sync_table(warp, at), &(Elements){at->data, (size_t)transfer->size, transfer->count}, &warp->check,
+                 place.lane, transfer->order, transfer->strength);
     if (warp_launch(warp)->hazards && at->region) {
       actor_set_lane(&actor, place.lane);
       race_write_by(&actor, at->region, at->offset, place.bytes, value);
@@ -336,8 +337,8 @@ bool find_unwritten(const Warp *warp, const Access *access, int bytes, u8 *undef
     Cell cell = {0};
     bool written = access->valid && access->valid[i];
     if (access->region) {
-      run = shadow_run(&access->region->shadow, access->offset + (uint64_t)i, bytes - i, warp_launch(warp)->number,
-                       &cell);
+      run = shadow_run(&access->region->shadow, access->offset + (uint64_t)i, bytes - i,
+                       warp_launch(warp)->check.number, &cell);
       written = cell.write != EPOCH_NONE;
     }
     if (!written) memset(undefined + i, 0xff, (size_t)run);
@@ -385,7 +386,8 @@ static void forget_written(const Warp *warp, const Access *access, const u8 *bit
     if (!bits[i]) continue;
     if (access->valid) memset(access->valid + i, 0, (size_t)run);
     if (access->region)
-      shadow_write(&access->region->shadow, access->offset + (uint64_t)i, run, warp_launch(warp)->number, EPOCH_NONE);
+      shadow_write(&access->region->shadow, access->offset + (uint64_t)i, run, warp_launch(warp)->check.number,
+                   EPOCH_NONE);
   }
 }
 

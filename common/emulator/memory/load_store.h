@@ -1,7 +1,7 @@
 // What other files of this room ask of a decoded ld or st.
 #pragma once
 
-#include "../check/undefined.h"
+#include "../report/undefined.h"
 #include "memory.h"
 
 // A weak ld or st of memory that other threads reach.

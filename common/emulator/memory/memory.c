@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "../check/hazard.h"
-#include "../check/variables.h"
+#include "../report/hazard.h"
+#include "../report/variables.h"
 #include "../warp/machine.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"

@@ -3,6 +3,7 @@
 
 #include "../check/race.h"
 #include "../check/sync_table.h"
+#include "../warp/machine.h"
 #include "../warp/decoder.h"
 
 typedef struct Access {

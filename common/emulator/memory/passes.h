@@ -30,7 +30,7 @@ void find_postponed_loads(Program *program);
 // By PTX the plain load races with the others' atomics. But whatever it reads, the compare-and-swap compares it with
 // what is there: the guess has no other effect than one more round.
 
-// Finds such loads (Program.first_guesses).
+// Finds such loads (Site.first_guess).
 void find_first_guesses(Program *program);
 
 // ---- loads that are late: late_loads.c ----

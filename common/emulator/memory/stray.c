@@ -9,7 +9,7 @@
 #include <unistd.h>
 #endif
 
-#include "../check/variables.h"
+#include "../report/variables.h"
 
 // ---- distances ----
 

@@ -191,7 +191,7 @@ void weak_load(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses
   Neighbour neighbour = {0};
   PageLock *lock = NULL;
   RowActor row;
-  if (launch->hazards) race_row(&row, warp, inst, __builtin_ctz(mask));
+  if (launch->hazards) race_row(&row, &warp->check, pc_of_inst(warp, inst), mask);
   for (Mask left = mask, done; left; left &= ~done) {
     int lane = __builtin_ctz(left), count = 1;
     Access access;
@@ -233,7 +233,7 @@ void weak_store(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresse
   Neighbour neighbour = {0};
   PageLock *lock = NULL;
   RowActor row;
-  if (launch->hazards) race_row(&row, warp, inst, __builtin_ctz(mask));
+  if (launch->hazards) race_row(&row, &warp->check, pc_of_inst(warp, inst), mask);
   for (Mask left = mask; left;) {
     int lane = __builtin_ctz(left), count = 1;
     u8 value[SHADOW_PAGE];

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#include "../host/inline.h"
 
 ALWAYS_INLINE uint32_t f32_bits(float x) {
   uint32_t bits;

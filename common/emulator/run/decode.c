@@ -9,7 +9,7 @@
 #include "../memory/passes.h"
 #include "../scalar/contraction.h"
 #include "../tensor/wgmma_registers.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/operands.h"
 
 enum {
@@ -311,6 +311,15 @@ static bool is_used(const Program *program, const PtxVariable *variable) {
   return false;
 }
 
+// What the race check knows of the instructions.
+static void make_sites(Program *program) {
+  program->sites = program_allocate(program, program->count * sizeof *program->sites);
+  for (uint32_t pc = 0; pc < program->count; pc++) {
+    const Inst *inst = &program->code[pc];
+    program->sites[pc] = (Site){.size = inst->size, .stores = inst->row->memory == MEMORY_STORE};
+  }
+}
+
 Program *program_decode(PtxModule *module, const PtxFunction *entry, const Place *variables, int variable_count,
                         EmulatorError *error) {
   Program *program = host_allocate(1, sizeof *program);
@@ -366,6 +375,7 @@ Program *program_decode(PtxModule *module, const PtxFunction *entry, const Place
     decode_function(&decoder, &program->functions[f]);
   free(decoder.constant_buckets);
   if (!decoder.failed) contract_products(&decoder);
+  if (!decoder.failed) make_sites(program);
   if (!decoder.failed) find_postponed_loads(program);
   if (!decoder.failed) find_late_loads(program);
   if (!decoder.failed) find_first_guesses(program);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../check/hazard.h"
-#include "../check/undefined.h"
+#include "../report/hazard.h"
+#include "../report/undefined.h"
 #include "../warp/warp.h"
 
 // A group is passed over after this many turns in which others of its warp could not run.

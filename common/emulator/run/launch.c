@@ -6,7 +6,8 @@
 
 #include "../async/async.h"
 #include "../check/epoch.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
+#include "../report/conflict.h"
 #include "module.h"
 #include "state.h"
 #include "run.h"
@@ -59,13 +60,13 @@ static bool provide_workspace(Launch *launch) {
 }
 
 // How many clusters there are. 0 and *error when the race check could not tell their threads apart.
-static uint32_t count_clusters(const Launch *launch, EpochLayout *epochs, EmulatorError *error) {
+static uint32_t count_clusters(Launch *launch, EmulatorError *error) {
   uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
   uint64_t cluster_blocks = (uint64_t)launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
   uint64_t block_threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
   uint64_t cluster_threads = cluster_blocks * ((block_threads + LANES - 1) / LANES * LANES) + ASYNC_AGENTS;
   uint64_t clusters = blocks / cluster_blocks;
-  if (!launch->hazards || epoch_layout(epochs, clusters, cluster_threads, launch->program->count))
+  if (!launch->hazards || epoch_layout(&launch->check.epochs, clusters, cluster_threads, launch->program->count))
     return (uint32_t)clusters;
   launch_invalid(error, "%s: too many blocks, threads and instructions for the race check; run with --hazards=off",
                  launch->program->functions[0].ptx->name);
@@ -79,24 +80,33 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
   const Program *program = module_program(module, entry, error);
   if (!program || check_arguments(entry, request, error) != EMULATOR_OK) return EMULATOR_INVALID;
 
-  EpochLayout epochs = {0};
   Launch launch = {.emulator = emulator,
                    .global = &emulator->global,
                    .hazard_list = &emulator->hazards,
                    .program = program,
-                   .epochs = &epochs,
                    .hazards = emulator->options.hazards,
-                   .lane_by_lane = emulator->lane_by_lane,
+                   .advise_wait = async_advise_wait,
                    .schedule = emulator->options.schedule,
                    .step_limit = emulator->options.step_limit};
+  launch.check = (CheckLaunch){.on = launch.hazards,
+                               .lane_by_lane = emulator->lane_by_lane,
+                               .asynchronous = program->asynchronous,
+                               .has_first_guesses = program->has_first_guesses,
+                               .has_late_loads = program->watches != NULL,
+                               .sites = program->sites,
+                               .report = conflict_report};
   fill_shape(&launch, entry, request);
   if (launch_check(&launch, error) != EMULATOR_OK) return EMULATOR_INVALID;
-  uint32_t clusters = count_clusters(&launch, &epochs, error);
+  uint32_t clusters = count_clusters(&launch, error);
   if (!clusters) return EMULATOR_INVALID;
   if (!provide_workspace(&launch)) return launch_invalid(error, "%s: no memory for grid.sync()", entry->name);
 
-  launch.number = ++emulator->launches;
-  overlap_begin(&launch, &emulator->history, request->prerequisite, clusters);
+  LaunchShape shape = {.program = program, .module = program->module};
+  memcpy(shape.grid, launch.grid, sizeof shape.grid);
+  memcpy(shape.block, launch.block, sizeof shape.block);
+  memcpy(shape.cluster, launch.cluster, sizeof shape.cluster);
+  launch.check.number = ++emulator->launches;
+  overlap_begin(&launch.check, &shape, &emulator->history, &emulator->global, request->prerequisite, clusters);
   fill_params(&launch, entry, request->arguments);
   launch.undefined_reported = host_allocate(program->count, 1);
   launch_run(&launch, clusters, launch_resident_clusters(&launch));

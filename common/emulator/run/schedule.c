@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../async/async.h"
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../warp/warp.h"
 #include "stuck.h"
 

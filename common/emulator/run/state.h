@@ -1,7 +1,7 @@
 // The emulator's own state, behind the Emulator of emulator.h: memory, modules, hazards and counters.
 #pragma once
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../check/overlap.h"
 #include "../check/region.h"
 #include "../emulator.h"

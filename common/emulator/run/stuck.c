@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../flow/flow.h"
 #include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../warp/warp.h"
 #include "run.h"

@@ -1,7 +1,7 @@
 // Reports of a cluster whose threads cannot go on.
 #pragma once
 
-#include "../check/signals.h"
+#include "../report/signals.h"
 #include "../warp/machine.h"
 
 // Every thread waits, and none polls.

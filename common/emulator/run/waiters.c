@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../memory/memory.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../flow/flow.h"
 #include "../tensor/setmaxnreg.h"
@@ -439,7 +439,7 @@ static bool follow_to_end(Warp *warp) {
   before.calls = warp->calls;
   before.groups_in_flight = warp->groups_in_flight;
   before.wgmma = warp->wgmma;
-  before.flights = warp->flights;
+  before.check.flights = warp->check.flights;
   *warp = before;
   return ended;
 }
@@ -454,9 +454,10 @@ Foresight foresee_signals(Cluster *cluster) {
   program.code = copy_code(running->program);
   launch.program = &program;
   launch.hazard_list = &list;
-  launch.hazards = false;
+  launch.hazards = launch.check.on = false;
   launch.step_limit = 0;
   cluster->launch = &launch;
+  cluster->check.launch = &launch.check;
   cluster->foresight = &foresight;
   cluster->worker->counts = host_allocate(program.count, sizeof(InstCounts));
   for (int w = 0; w < cluster_warps(cluster); w++) {
@@ -470,6 +471,7 @@ Foresight foresee_signals(Cluster *cluster) {
   cluster->worker->counts = counts;
   cluster->foresight = NULL;
   cluster->launch = running;
+  cluster->check.launch = &running->check;
   free(program.code);
   hazards_clear(&list);
   hazards_free(&list);

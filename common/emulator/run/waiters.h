@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../async/mbarrier_object.h"
-#include "../check/waits.h"
+#include "../report/waits.h"
 
 typedef enum WaitKind {
   WAITS_AT_BARRIER,  // of the block or the cluster

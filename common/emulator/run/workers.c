@@ -9,13 +9,11 @@
 #include "../async/mbarrier_object.h"
 #include "../async/tensor_map_edit.h"
 #include "../check/clocks.h"
-#include "../check/flights.h"
-#include "../check/read_sets.h"
 #include "../check/sync_table.h"
-#include "../check/undefined.h"
+#include "../report/undefined.h"
 #include "../flow/flow.h"
 #include "../tensor/wgmma_registers.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"
 #include "state.h"
@@ -182,6 +180,7 @@ static void *work(void *argument) {
     if (take != TAKE_CLUSTER) break;
     if (!turn->cluster) turn->cluster = cluster_start(worker, turn->fresh);
     turn->cluster->worker = worker;
+    turn->cluster->check.usage = &worker->order;
     uint64_t before = turn->cluster->progress + 1;  // cluster_run() begins with one
     Outcome outcome = cluster_run(turn->cluster);
     uint64_t progress = turn->cluster->progress - before;
@@ -228,7 +227,7 @@ void launch_run(Launch *launch, uint32_t clusters, uint32_t resident) {
   pthread_cond_init(&queue.changed, NULL);
   launch->queue = &queue;
   launch->alone = count == 1;
-  launch->sync = sync_table_new(&workers[0].order);
+  launch->check.sync = sync_table_new(&workers[0].order);
   for (int i = 0; i < count; i++) {
     workers[i].launch = launch;
     workers[i].number = i;
@@ -242,7 +241,7 @@ void launch_run(Launch *launch, uint32_t clusters, uint32_t resident) {
   free(queue.waiting);
   free(queue.able);
   free(queue.turns);
-  sync_table_free(launch->sync);
+  sync_table_free(launch->check.sync);
   size_t order = 0;
   for (int i = 0; i < count; i++) order += usage_most(&workers[i].order);
   if (order > launch->emulator->most_order) launch->emulator->most_order = order;
@@ -284,7 +283,7 @@ static void start_warp(Block *block, int index) {
   const Launch *launch = block->cluster->launch;
   Warp *warp = &block->warps[index];
   *warp = (Warp){.block = block, .index = index};
-  warp->first_thread = (uint32_t)((block->rank * block->warp_count + index) * LANES);
+  check_warp_begin(&warp->check, &block->cluster->check, block->rank * block->warp_count + index, &warp->pc);
   int threads = block->thread_count - index * LANES;
   warp->live = threads >= LANES ? FULL_MASK : (1u << threads) - 1;
   warp->registers = aligned_alloc(64, (launch->program->register_bytes + 63) & ~(size_t)63);
@@ -295,28 +294,13 @@ static void start_warp(Block *block, int index) {
   usage_add(&launch->emulator->usage.data, local);
   usage_add(&launch->emulator->usage.shadow, local);
   memset(warp->local, REGION_POISON, local);
-  warp->clocks = host_allocate(LANES, sizeof(LaneClocks));
-  for (int lane = 0; lane < LANES; lane++) warp->clocks[lane].own = 1;
   warp_start(warp, launch->program->functions[0].start);
 }
 
 static void end_warp(Warp *warp) {
-  for (int lane = 0; lane < LANES; lane++) {
-    clocks_release(warp->clocks[lane].known);
-    for (Strength s = STRONG_CTA; s < SCOPES; s++) clocks_release(warp->clocks[lane].pending[s]);
-    for (int i = 0; i < 2; i++) clocks_release(warp->clocks[lane].learnt[i].from);
-    clocks_release(warp->clocks[lane].handed_on.clocks);
-    clocks_release(warp->clocks[lane].handed_on.known);
-    for (int i = 0; i < 2; i++) {
-      clocks_release(warp->clocks[lane].joined[i].a);
-      clocks_release(warp->clocks[lane].joined[i].b);
-      clocks_release(warp->clocks[lane].joined[i].both);
-    }
-  }
-  free(warp->clocks);
+  check_warp_end(&warp->check);
   async_warp_end(warp);
   wgmma_state_free(warp->wgmma);
-  flights_free(warp->flights);
   undefined_free(warp->undefined);
   call_stacks_free(warp);
   free(warp->registers);
@@ -346,22 +330,18 @@ Cluster *cluster_start(Worker *worker, uint32_t id) {
   cluster->blocks = host_allocate((size_t)cluster->block_count, sizeof(Block));
   cluster->random = launch->schedule * 0x9e3779b97f4a7c15ull + id * 0xbf58476d1ce4e5b9ull + 1;
   int threads = (int)(launch->block[0] * launch->block[1] * launch->block[2]);
-  cluster->lane_count = cluster->block_count * ((threads + LANES - 1) / LANES) * LANES;
-  cluster->clock_count =
-      cluster->lane_count + (launch->program->asynchronous ? ASYNC_AGENTS : 0) + (launch->overlaps ? LANES : 0);
-  if (launch->program->asynchronous) cluster->agents = agents_new(cluster);
+  int block_warps = (threads + LANES - 1) / LANES;
+  check_cluster_begin(&cluster->check, &launch->check, id, cluster->block_count, block_warps, &worker->order);
   if (launch->program->asynchronous) cluster->async = async_engine_new(cluster);
-  if (launch->program->asynchronous) agents_advise(cluster->agents, async_advise_wait);
   if (launch->program->asynchronous) cluster->mbarriers = mbarriers_new(cluster);
-  cluster->read_sets = read_sets_new(&worker->order);
-  cluster->sync = sync_table_new(&worker->order);
   for (int rank = 0; rank < cluster->block_count; rank++) {
     Block *block = &cluster->blocks[rank];
     *block = (Block){.cluster = cluster, .rank = rank, .thread_count = threads, .live_threads = threads};
     cluster_block_index(launch, id, rank, block->index);
-    block->warp_count = (threads + LANES - 1) / LANES;
+    block->warp_count = block_warps;
     block->warps = host_allocate((size_t)block->warp_count, sizeof(Warp));
     start_shared(block);
+    cluster->check.shared[rank] = block->shared;
     for (int b = 0; b < BARRIERS; b++) block->barriers[b].expected = -1;
     for (int w = 0; w < block->warp_count; w++) start_warp(block, w);
   }
@@ -387,12 +367,10 @@ void cluster_end(Cluster *cluster) {
     clocks_release(block->barrier_completed);
   }
   async_engine_free(cluster->async);
-  agents_free(cluster->agents);
   mbarriers_free(cluster->mbarriers);
   clocks_release(cluster->barrier_joined);
   clocks_release(cluster->barrier_completed);
-  sync_table_free(cluster->sync);
-  read_sets_free(cluster->read_sets);
+  check_cluster_end(&cluster->check);
   free(cluster->blocks);
   free(cluster);
 }

@@ -1,7 +1,7 @@
 // Instructions in which lanes exchange data: shfl, vote, match, redux, elect, activemask. PTX ISA 9.7.9.6, 9.7.13.
 #include <string.h>
 
-#include "../check/undefined.h"
+#include "../report/undefined.h"
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
 #include "../warp/operands.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../warp/forms.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"

@@ -31,12 +31,12 @@ DecodeResult decode_nanosleep(Decoder *decoder, const PtxInstruction *source, In
 // left is to know whether a program counts on that.
 static void wait_for_prerequisite(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
-  overlap_wait(warp, mask);
+  overlap_wait(&warp->check, mask);
 }
 
 static void launch_dependents(Warp *warp, const Inst *inst, Mask mask) {
   (void)inst;
-  overlap_trigger(warp, mask);
+  overlap_trigger(&warp->check, mask);
 }
 
 DecodeResult decode_griddepcontrol(Decoder *decoder, const PtxInstruction *source, Inst *inst) {

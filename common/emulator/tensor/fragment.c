@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../memory/access.h"
 #include "../memory/access_counts.h"
 #include "../warp/lanes.h"

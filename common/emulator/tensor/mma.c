@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../warp/float16.h"
 #include "../warp/operands.h"
 #include "../warp/warp.h"

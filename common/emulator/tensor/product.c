@@ -10,7 +10,7 @@
 
 #include "../warp/float16.h"
 #include "../warp/floating.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "../warp/rounded.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "../check/clocks.h"
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../warp/warp.h"
 #include "families.h"
 
@@ -98,7 +98,7 @@ static void print_line(const Warp *warp, const Inst *inst, char *text, size_t si
 // ---- the warps of a warpgroup ----
 
 static bool knows_share(const Warp *warp, const Warp *other) {
-  const Clocks *known = warp->clocks[__builtin_ctz(warp->live)].known;
+  const Clocks *known = warp->check.clocks[__builtin_ctz(warp->live)].known;
   return known && known->clock[warp_thread(other, other->share.lane)] >= other->share.clock;
 }
 
@@ -173,7 +173,7 @@ static void execute_setmaxnreg(Warp *warp, const Inst *inst, Mask mask) {
                                 .adjusted = warp->share.adjusted + 1,
                                 .last = inst,
                                 .lane = lane,
-                                .clock = warp->clocks[lane].own};
+                                .clock = warp->check.clocks[lane].own};
   warp->block->cluster->progress++;
 }
 

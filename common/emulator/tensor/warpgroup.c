@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../check/order.h"
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "wgmma_registers.h"
 
 static uint32_t issued_by(const Warp *warp) { return warp->wgmma ? warp->wgmma->issued : 0; }
@@ -145,8 +145,8 @@ void warpgroup_learn(Warp *warp, Mask mask, uint32_t after, uint32_t number) {
   if (number - after > WARPGROUP_TURNS) after = number - WARPGROUP_TURNS;
   for (uint32_t n = after + 1; n <= number; n++) {
     const WarpgroupTurn *turn = warpgroup_past_turn(warp, n);
-    clocks_add_agent(cluster, &done, turn->agent, turn->clock);
+    clocks_add_agent(&cluster->check, &done, turn->agent, turn->clock);
   }
-  race_acquire(warp, mask, done);
+  race_acquire(&warp->check, mask, done);
   clocks_release(done);
 }

@@ -6,7 +6,7 @@
 // waited for one knows of all four parts, as kernels rely on in which one thread of a warpgroup hands a buffer back.
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../warp/lanes.h"
 #include "../warp/warp.h"
 #include "families.h"
@@ -253,7 +253,7 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
     known[i] = part->known;
     part->known = NULL;  // it is not needed again, and operations in flight are many
   }
-  Clocks *common = clocks_common(cluster, known, WARPGROUP_WARPS);
+  Clocks *common = clocks_common(&cluster->check, known, WARPGROUP_WARPS);
   async_make_agent(op, turn->issue);
   turn->agent = op->agent;
   turn->clock = op->clock;
@@ -261,7 +261,7 @@ static void read_operands(AsyncOp *op, WarpgroupTurn *turn) {
   actor.known = common;
   actor.issuer = op->agent;  // what its own lanes have done must be known to the other warps, too
   Clocks *any = NULL;
-  for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_join(cluster, &any, known[i]);
+  for (int i = 0; i < WARPGROUP_WARPS; i++) clocks_join(&cluster->check, &any, known[i]);
   Actor own = actor;
   own.known = any;
   actor.own = &own;

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "../async/async.h"
-#include "../check/hazard.h"
-#include "../warp/host_memory.h"
+#include "../report/hazard.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../warp/lanes.h"
 

@@ -4,7 +4,7 @@
 // m8n32k16 is computed as the product of the columns of B with the rows of A. The m8n8 shapes are those of mma.
 #include <string.h>
 
-#include "../check/hazard.h"
+#include "../report/hazard.h"
 #include "../warp/lanes.h"
 #include "../warp/operands.h"
 #include "families.h"

@@ -36,7 +36,7 @@ typedef enum AddressUse {
   ADDRESS_DERIVED,  // an operand is part of it
 } AddressUse;
 
-// What becomes of values that nothing defines (check/undefined.h) when they are operands of an instruction.
+// What becomes of values that nothing defines (report/undefined.h) when they are operands of an instruction.
 typedef enum ValueUse {
   VALUES_BY_CLASS,   // arithmetic computes from them; anything else depends on them, such as a branch
   VALUES_COMPUTED,   // the results depend on the operands alone

@@ -1,14 +1,19 @@
 // The running machine: a launch is a grid of clusters, a cluster is one or more blocks, a block is warps, a warp is 32
 // lanes. This header is what the families' execute functions and the scheduler share.
 //
-// It says what the machine's parts hold. What rooms above this one add to them (clocks, shared memory, asynchronous
-// operations) they own: here are only pointers to it.
+// It says what the machine's parts hold, and has in them what the race check keeps of each: `check`. What rooms above
+// this one add (asynchronous operations, values that nothing defines) they own: here are only pointers to it.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
-#include "host_memory.h"
+#include "../check/threads.h"
+#include "../host/host_memory.h"
 #include "program.h"
+
+struct Advice;
+struct Unwaited;
 
 typedef struct Block Block;
 typedef struct Cluster Cluster;
@@ -70,8 +75,8 @@ struct Warp {
   uint8_t *registers;  // first: warp_registers() in program.h
   Mask carry;          // the condition code of add.cc, sub.cc and mad.cc: scalar/integer.c
   Block *block;
-  int index;                // in its block
-  uint32_t first_thread;    // what its lane 0 is in the cluster
+  int index;  // in its block
+  CheckWarp check;
   Mask live;                // lanes that have not exited
   uint32_t left[LANES];     // of those that have: the block's phases then
   const Inst *exit;         // where the last of those did
@@ -86,12 +91,8 @@ struct Warp {
   int group_count;
   Mask cluster_arrived;                 // lanes that have arrived at the cluster's barrier, in its present phase
   Mask cluster_waits;                   // lanes that have arrived there and not waited yet
-  struct LaneClocks *clocks;            // of each lane, what the thread knows of the others: clocks.h
-  Mask unacquired;                      // lanes that have read by strong loads what only a fence acquires
-  Mask alike[2];                        // lanes that have the same clock and know the same, or 0: race_alike
   struct GroupQueue *groups_in_flight;  // GROUP_KINDS of them, or NULL: async.h
   struct WgmmaState *wgmma;             // wgmma_registers.h; NULL before its first use
-  struct Flights *flights;              // loads under way: flights.h; NULL before the first
   struct Undefined *undefined;          // undefined.h; NULL before the first such value
   bool has_undefined;                   // a register holds one now
   bool found_unwritten;                 // set by the checks: the load has read bytes that nothing has written
@@ -169,19 +170,15 @@ struct Cluster {
   uint32_t id;  // in the grid, from 0
   Block *blocks;
   int block_count;
-  int lane_count;                   // of all its warps, also where the last warp of a block is not full
-  int clock_count;                  // those and the agents: the length of vector clocks
-  struct AgentTable *agents;        // agents.h; NULL in a program without asynchronous operations
-  struct AsyncEngine *async;        // async.h; NULL in such a program too
+  CheckCluster check;
+  struct AsyncEngine *async;        // async.h; NULL in a program without asynchronous operations
   struct MbarrierTable *mbarriers;  // mbarrier_object.h; the same
   // What arrivals at barrier.cluster hand on: in this phase, in the last.
   struct Clocks *barrier_joined, *barrier_completed;
-  struct ReadSets *read_sets;  // read_sets.h
-  struct SyncTable *sync;      // of shared addresses: sync_table.h
-  uint64_t random;             // state of the schedule's generator
-  uint64_t steps;              // warp instructions executed
-  int next_warp;               // round robin
-  uint64_t progress;           // counts visible events: stores that changed memory, barriers completed, exits
+  uint64_t random;    // state of the schedule's generator
+  uint64_t steps;     // warp instructions executed
+  int next_warp;      // round robin
+  uint64_t progress;  // counts visible events: stores that changed memory, barriers completed, exits
   Quiet quiet;
   bool arrived_narrowly;  // at another block's mbarrier with the scope .cta, which hands on nothing
   struct Clocks *shown;   // of lanes that arrive at several mbarriers by one instruction, while they do: race_show
@@ -217,21 +214,17 @@ struct Launch {
   const struct Program *program;
   unsigned grid[3], block[3], cluster[3];
   bool explicit_cluster;
-  bool cooperative;               // all its clusters are under way at a time
-  uint64_t grid_workspace;        // address of what grid.sync() counts in, 0 unless cooperative
-  uint32_t number;                // of the launch, from 1: the age of what shadow memory has
-  struct LaunchHistory *history;  // overlap.h
-  struct PastLaunch *past;        // this launch, for those that come after it; NULL without hazard checks
-  bool overlaps;                  // earlier ones may still run
-  size_t shared_size;             // bytes of a block, static and dynamic, without the system's
+  bool cooperative;         // all its clusters are under way at a time
+  uint64_t grid_workspace;  // address of what grid.sync() counts in, 0 unless cooperative
+  size_t shared_size;       // bytes of a block, static and dynamic, without the system's
   size_t dynamic_shared;
   uint8_t *params;
-  const struct EpochLayout *epochs;  // epoch.h
-  struct SyncTable *sync;            // of global addresses: sync_table.h
-  bool hazards;
+  CheckLaunch check;
+  bool hazards;  // they are looked for
+  // What a report says of an operation that somebody has not waited for; of the room of the operations.
+  void (*advise_wait)(struct Advice *advice, const struct Unwaited *unwaited);
   _Atomic(const Inst *) noted_swizzle;  // the copy whose note on its swizzle stands for all: tensor_copy.c
   bool alone;                           // one host thread runs it
-  bool lane_by_lane;
   uint64_t schedule;
   uint64_t step_limit;
   uint8_t *undefined_reported;  // by instruction: that a value of it which nothing defines was used: undefined.h
@@ -243,7 +236,16 @@ struct Launch {
 
 static inline Launch *warp_launch(const Warp *warp) { return warp->block->cluster->launch; }
 // The thread's index in its cluster, which is how the race check names threads.
-static inline uint32_t warp_thread(const Warp *warp, int lane) { return warp->first_thread + (uint32_t)lane; }
+static inline uint32_t warp_thread(const Warp *warp, int lane) { return thread_of_lane(&warp->check, lane); }
+// The number of an instruction in the program, which is how the race check names them.
+static inline uint32_t pc_of_inst(const Warp *warp, const Inst *inst) {
+  return (uint32_t)(inst - warp_launch(warp)->program->code);
+}
+// Of whom the race check speaks.
+static inline Warp *warp_of_check(const CheckWarp *check) { return (Warp *)((char *)check - offsetof(Warp, check)); }
+static inline Cluster *cluster_of_check(const CheckCluster *check) {
+  return (Cluster *)((char *)check - offsetof(Cluster, check));
+}
 
 // Of warp.c.
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "float16.h"
-#include "host_memory.h"
+#include "../host/host_memory.h"
 
 enum { MAX_REGISTER_BYTES = 1 << 28 };
 
@@ -351,7 +351,7 @@ uint64_t special_value(const Warp *warp, int id, int axis, int lane) {
   case SPECIAL_SMID:
     return (block->cluster->id * (uint64_t)block->cluster->block_count + (uint64_t)block->rank) % SM_COUNT;
   case SPECIAL_NSMID: return SM_COUNT;
-  case SPECIAL_GRIDID: return launch->number;
+  case SPECIAL_GRIDID: return launch->check.number;
   case SPECIAL_LANEMASK_EQ: return 1u << lane;
   case SPECIAL_LANEMASK_LE: return FULL_MASK >> (31 - lane);
   case SPECIAL_LANEMASK_LT: return (1u << lane) - 1;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_memory.h"
+#include "../host/host_memory.h"
 
 typedef struct Chunk {
   struct Chunk *next;

@@ -15,11 +15,8 @@
 #pragma once
 
 #include "../emulator.h"
+#include "../host/mask.h"
 #include "../parse/ptx.h"
-
-enum { LANES = 32 };
-typedef uint32_t Mask;
-#define FULL_MASK 0xffffffffu
 
 typedef struct Warp Warp;
 typedef struct Inst Inst;
@@ -120,6 +117,15 @@ typedef struct Touch {
   uint8_t size;  // bytes of an element; 1: a predicate's Mask
 } Touch;
 
+// In the place of the execute function of a late load (check/flights.h), and of instructions that use the value of late
+// loads: memory/late_loads.c.
+typedef struct Watch {
+  const struct LateLoad *load;  // that it is, or NULL
+  const struct LateLoad **uses;
+  int use_count;
+  Execute *execute;
+} Watch;
+
 typedef struct Program {
   const PtxModule *module;
   Inst *code;
@@ -144,8 +150,9 @@ typedef struct Program {
   uint32_t touch_count;
   uint8_t *watched;  // by slot / 64: wgmma uses the register, or a mov copies it from one that it uses
   uint32_t *watched_units, watched_count;  // those that are
-  struct Watch **watches;                  // by instruction, NULL if no load is late: memory/late_loads.c
-  uint8_t *first_guesses;                  // by instruction, NULL if there are none: memory/first_guess.c
+  Watch **watches;                         // by instruction, NULL if no load is late: memory/late_loads.c
+  struct Site *sites;                      // by instruction, what the race check knows of it: check/threads.h
+  bool has_first_guesses;                  // some load makes one: memory/first_guess.c
   bool asynchronous;                       // has instructions of async.h
   int largest_inc;                         // the count of a setmaxnreg.inc, 0 without one
   bool allocates;                          // calls malloc or free, which change the table of regions

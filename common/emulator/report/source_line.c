@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 
 static bool has_file(const PtxModule *module, const PtxLocation *location) {
   return location && location->file >= 0 && location->file < module->file_count && module->files[location->file];

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../warp/warp.h"
-#include "flights.h"
 #include "hazard.h"
 #include "source_line.h"
 #include "unwritten.h"
@@ -129,10 +128,6 @@ static uint32_t add_source(Undefined *undefined, const Inst *inst, int lane, con
   int variant = 2 * lane + source->whole;
   undefined->sources[s].of[variant] = *source;
   return (uint32_t)(s * VARIANTS + variant) + 1;
-}
-
-static uint32_t pc_of_inst(const Warp *warp, const Inst *inst) {
-  return (uint32_t)(inst - warp_launch(warp)->program->code);
 }
 
 // What has been reported of an instruction is not followed again: more of it would be the same finding.

@@ -1,8 +1,10 @@
 // What the person must change so that two accesses no longer conflict, as it follows from the cause.
 #pragma once
 
-#include "clocks.h"
-#include "region.h"
+#include "../check/agents.h"
+#include "../check/clocks.h"
+#include "../check/region.h"
+#include "../warp/machine.h"
 
 typedef struct Advice {
   char text[HAZARD_ADVICE];
@@ -17,6 +19,17 @@ typedef struct Party {
   bool writes;
   uint32_t cluster, thread;  // a thread's number in its cluster; of an operation, that of its issuer
 } Party;
+
+// A thread meets what an operation accesses and has not waited for it.
+typedef struct Unwaited {
+  const Cluster *cluster;
+  const Inst *inst;  // of the operation
+  uint32_t agent, clock;
+  AsyncIssue issue;
+  uint32_t thread;      // that has not waited; of an operation that has not, its issuer
+  const Clocks *known;  // what it knows, or NULL
+  const Inst *use;      // its access
+} Unwaited;
 
 // Two accesses by threads that nothing orders.
 void advise_threads(Advice *advice, const Launch *launch, const Cluster *near, bool shared, const Party *one,

@@ -34,8 +34,8 @@ void use_arrive(Use **uses, const Warp *warp, const Inst *inst, uint32_t phase);
 // Lanes of the warp have found that a phase of an mbarrier is over, of so many.
 void use_pass(Use **uses, const Warp *warp, const Inst *inst, Mask lanes, uint32_t over);
 
-static inline int warp_number(const Warp *warp) { return (int)(warp->first_thread / LANES); }
-static inline int cluster_warps(const Cluster *cluster) { return cluster->lane_count / LANES; }
+static inline int warp_number(const Warp *warp) { return (int)(warp->check.first_thread / LANES); }
+static inline int cluster_warps(const Cluster *cluster) { return cluster->check.lane_count / LANES; }
 static inline const Warp *cluster_warp(const Cluster *cluster, int number) {
   int per_block = cluster->blocks[0].warp_count;
   return &cluster->blocks[number / per_block].warps[number % per_block];

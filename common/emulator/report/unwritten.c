@@ -25,8 +25,8 @@ typedef struct Extent {
 
 static Epoch write_at(const Extent *extent, uint64_t offset, uint64_t *run) {
   Cell cell;
-  *run =
-      (uint64_t)shadow_run(&extent->region->shadow, offset, (int)(extent->end - offset), extent->launch->number, &cell);
+  *run = (uint64_t)shadow_run(&extent->region->shadow, offset, (int)(extent->end - offset),
+                              extent->launch->check.number, &cell);
   return cell.write;
 }
 
@@ -112,7 +112,7 @@ static void add_padding(UnwrittenText *text, const char *name, const Padding *pa
 }
 
 static void add_rest(UnwrittenText *text, const char *name, const Extent *extent, const Around *around) {
-  const EpochLayout *layout = extent->launch->epochs;
+  const EpochLayout *layout = &extent->launch->check.epochs;
   const Inst *code = extent->launch->program->code;
   Epoch write = around->before.write;
   bool is_copy = write & EPOCH_KERNEL && is_asynchronous_copy(code[epoch_pc(layout, write)].row);

@@ -3,9 +3,9 @@
 
 #include <pthread.h>
 
+#include "../check/epoch.h"
+#include "../check/region.h"
 #include "../warp/machine.h"
-#include "epoch.h"
-#include "region.h"
 #include "source_line.h"
 
 typedef struct FindingKey FindingKey;

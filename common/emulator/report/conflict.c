@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../check/overlap.h"
 #include "../warp/instruction.h"
 #include "advice.h"
 #include "hazard.h"
@@ -11,12 +12,18 @@
 #include "unwritten.h"
 
 // Two accesses of a byte, at least one of which writes.
-typedef struct Pair {
-  const Actor *actor;
-  const Span *span;
-  Epoch other;  // the remembered access
-  bool writes, other_writes;
-} Pair;
+typedef CheckFinding Pair;
+
+static Cluster *cluster_of(const Actor *actor) { return cluster_of_check(actor->warp->cluster); }
+
+static const Launch *launch_of(const Actor *actor) { return cluster_of(actor)->launch; }
+
+// The instruction of a remembered access.
+static const Inst *inst_of(const Actor *actor, Epoch epoch) {
+  return &launch_of(actor)->program->code[epoch_pc(actor->layout, epoch)];
+}
+
+static const Inst *own_inst(const Actor *actor) { return inst_of(actor, actor->place); }
 
 // Why they conflict. Two accesses that nothing orders come in one order or the other, as the schedule has it: what they
 // are called, and how that is told, depends on the two alone.
@@ -77,7 +84,7 @@ static const char *sentence_of_writes(Doer one, Doer other) {
 }
 
 static const char *sentence_of_sizes(const Actor *actor, uint32_t other, bool other_first, char *text, size_t size) {
-  int own = actor->inst->size, others = actor_element_size(actor, other);
+  int own = actor->site.size, others = actor_site(actor, other)->size;
   snprintf(
       text, size,
       "both are strong, but of different sizes, %d and %d bytes. PTX orders strong accesses only if both are of the "
@@ -89,9 +96,9 @@ static const char *sentence_of_sizes(const Actor *actor, uint32_t other, bool ot
 // Whether the other thread, of the same block, had exited when all threads left of the block met at a barrier. For the
 // async proxy what it wrote must have been fenced, too: before it exited, or behind the barrier.
 static bool exited_before_barrier(const Actor *actor, Epoch other, bool other_writes) {
-  const Cluster *cluster = actor->cluster;
-  const Block *block = actor->warp->block;
-  uint32_t thread = epoch_thread(actor->layout, other), per_block = (uint32_t)block->warp_count * LANES;
+  const CheckCluster *cluster = actor->cluster;
+  const Block *block = warp_of_check(actor->warp)->block;
+  uint32_t thread = epoch_thread(actor->layout, other), per_block = threads_of_block(cluster);
   uint32_t lanes = (uint32_t)cluster->lane_count;
   if (actor->issuer >= lanes || thread >= lanes || epoch_cluster(actor->layout, other) != cluster->id ||
       thread / per_block != (uint32_t)block->rank)
@@ -100,20 +107,20 @@ static bool exited_before_barrier(const Actor *actor, Epoch other, bool other_wr
   int lane = (int)(thread % LANES);
   if (warp->live >> lane & 1 || warp->left[lane] >= block->phases) return false;
   return !actor->async || !other_writes ||
-         warp->clocks[lane].covered[CLOCK_VISIBLE] >= epoch_clock(actor->layout, other) ||
-         actor->warp->fenced[actor->issuer % LANES] > warp->left[lane];
+         warp->check.clocks[lane].covered[CLOCK_VISIBLE] >= epoch_clock(actor->layout, other) ||
+         warp_of_check(actor->warp)->fenced[actor->issuer % LANES] > warp->left[lane];
 }
 
 // Whether the two are an ldmatrix and a store by lanes of one warp, in the order of its program: all lanes execute the
 // ldmatrix together, shared memory serves a warp's accesses in their order, and ptxas keeps it. A cp.async is a store
 // when it follows.
 static bool is_in_order_of_warp(const Actor *actor, Epoch other, bool writes) {
-  const Cluster *cluster = actor->cluster;
+  const CheckCluster *cluster = actor->cluster;
   uint32_t lanes = (uint32_t)cluster->lane_count, thread = epoch_thread(actor->layout, other);
   if (epoch_cluster(actor->layout, other) != cluster->id || thread >= lanes || actor->issuer >= lanes ||
       thread / LANES != actor->issuer / LANES)
     return false;
-  const Inst *one = actor->inst, *two = &cluster->launch->program->code[epoch_pc(actor->layout, other)];
+  const Inst *one = own_inst(actor), *two = inst_of(actor, other);
   MemoryUse use = writes ? one->row->memory : two->row->memory;
   bool copies = use == MEMORY_COPY || use == MEMORY_CACHED_COPY;
   if (actor->thread >= lanes) return writes && copies && two->row->in_warp_order;
@@ -127,23 +134,19 @@ static uint32_t thread_of(const Actor *actor, Epoch epoch) {
   return is_lane ? thread : agent_issue(actor->cluster, thread, epoch_clock(actor->layout, epoch)).thread;
 }
 
-static const Inst *inst_of(const Actor *actor, Epoch epoch) {
-  return &actor->cluster->launch->program->code[epoch_pc(actor->layout, epoch)];
-}
-
 // Neither has waited for the other; `other` is an operation's access, after whose beginning the actor comes.
 static void advise_wait(Advice *advice, const Pair *pair) {
   const Actor *actor = pair->actor;
   uint32_t agent = epoch_thread(actor->layout, pair->other), clock = epoch_clock(actor->layout, pair->other);
-  Unwaited unwaited = {.cluster = actor->cluster,
+  Unwaited unwaited = {.cluster = cluster_of(actor),
                        .inst = inst_of(actor, pair->other),
                        .agent = agent,
                        .clock = clock,
                        .issue = agent_issue(actor->cluster, agent, clock),
                        .thread = actor->issuer,
                        .known = actor->known,
-                       .use = actor->inst};
-  agents_advice(actor->cluster)(advice, &unwaited);
+                       .use = own_inst(actor)};
+  launch_of(actor)->advise_wait(advice, &unwaited);
 }
 
 // Neither access knows of the other, and at least one is an operation's. The parties are the issuers.
@@ -179,21 +182,21 @@ static void advise_operations(Advice *advice, const Launch *launch, const Party 
 
 static void advise_race(Advice *advice, const Pair *pair, bool is_operation, bool other_is_operation) {
   const Actor *actor = pair->actor;
-  const Launch *launch = actor->cluster->launch;
+  const Launch *launch = launch_of(actor);
   uint32_t cluster = epoch_cluster(actor->layout, pair->other);
   bool near = cluster == actor->cluster->id, shared = pair->span->region->kind == REGION_SHARED;
-  Party one = {actor->inst, pair->writes, actor->cluster->id, actor->issuer},
+  Party one = {own_inst(actor), pair->writes, actor->cluster->id, actor->issuer},
         other = {inst_of(actor, pair->other), pair->other_writes, cluster,
                  near ? thread_of(actor, pair->other) : epoch_thread(actor->layout, pair->other)};
-  uint32_t threads = (uint32_t)(actor->cluster->lane_count / actor->cluster->block_count);
+  uint32_t threads = threads_of_block(actor->cluster);
   bool same_block = one.cluster == other.cluster && one.thread / threads == other.thread / threads;
   if (is_operation || other_is_operation) {
     advise_operations(advice, launch, &one, is_operation, &other, !same_block);
     return;
   }
   if (shared && same_block && pair->writes && pair->other_writes && one.inst != other.inst)
-    if (advise_overlap(advice, actor->cluster, pair->span->region, pair->span->offset, &one, pair->other)) return;
-  advise_threads(advice, launch, actor->cluster, shared, &one, &other);
+    if (advise_overlap(advice, cluster_of(actor), pair->span->region, pair->span->offset, &one, pair->other)) return;
+  advise_threads(advice, launch, cluster_of(actor), shared, &one, &other);
 }
 
 typedef struct RaceText {
@@ -212,7 +215,7 @@ static Cause cause_of(const Pair *pair) {
     return CAUSE_ORDER_OF_WARP;
   if (exited_before_barrier(actor, pair->other, pair->other_writes)) return CAUSE_EXIT;
   if (other_doer_of(pair) == OPERATION && after_beginning(actor, pair->other))
-    return actor->cluster->arrived_narrowly ? CAUSE_UNWAITED_NARROWLY : CAUSE_UNWAITED;
+    return cluster_of(actor)->arrived_narrowly ? CAUSE_UNWAITED_NARROWLY : CAUSE_UNWAITED;
   if (actor->strength == WEAK || epoch_strength(pair->other) == WEAK) return CAUSE_UNORDERED;
   return actor_same_size(actor, epoch_pc(actor->layout, pair->other)) ? CAUSE_SCOPE : CAUSE_SIZE;
 }
@@ -228,9 +231,13 @@ static bool is_other_first(const Pair *pair, Cause cause) {
   return !pair->other_writes || epoch_pc(actor->layout, pair->other) > actor_pc(actor);
 }
 
+static HazardKind race_kind(const Span *span) {
+  return span->region->kind == REGION_SHARED ? HAZARD_SHARED_RACE : HAZARD_GLOBAL_RACE;
+}
+
 static HazardKind kind_of_race(const Pair *pair, Cause cause) {
   if (is_unwaited(cause)) return pair->writes ? HAZARD_OVERWRITE_IN_FLIGHT : HAZARD_READ_BEFORE_WAIT;
-  return pair->span->region->kind == REGION_SHARED ? HAZARD_SHARED_RACE : HAZARD_GLOBAL_RACE;
+  return race_kind(pair->span);
 }
 
 static const char *sentence_of_cause(const Pair *pair, Cause cause) {
@@ -276,75 +283,75 @@ static void advise_on_cause(Advice *advice, const Pair *pair, Cause cause) {
   }
 }
 
-void conflict_race(const Actor *actor, const Span *span, Epoch other, bool writes, bool other_writes) {
-  const Pair pair = {actor, span, other, writes, other_writes};
-  Cause cause = cause_of(&pair);
+// ---- reports ----
+
+static bool is_known_pair(const Pair *pair, HazardGrade grade, HazardKind kind, bool other_first) {
+  return hazard_known_conflict(grade, warp_of_check(pair->warp), own_inst(pair->actor), kind, pair->other, other_first);
+}
+
+static void report_pair(const Pair *pair, HazardGrade grade, HazardKind kind, bool other_first, const char *text) {
+  hazard_report_conflict(grade, warp_of_check(pair->warp), own_inst(pair->actor), pair->lane, kind,
+                         span_address(pair->span), pair->span->size, pair->other, other_first, text);
+}
+
+static void report_unordered(const Pair *pair) {
+  const Actor *actor = pair->actor;
+  Cause cause = cause_of(pair);
   HazardGrade grade = is_formal(cause) ? HAZARD_FORMAL : HAZARD_FAULT;
-  HazardKind kind = kind_of_race(&pair, cause);
-  bool other_first = is_other_first(&pair, cause);
-  if (hazard_known_conflict(grade, actor->warp, actor->inst, kind, other, other_first)) return;
+  HazardKind kind = kind_of_race(pair, cause);
+  bool other_first = is_other_first(pair, cause);
+  if (is_known_pair(pair, grade, kind, other_first)) return;
   Advice advice = {.used = 0};
   char sizes[300];
-  const char *sentence =
-      cause == CAUSE_SIZE ? sentence_of_sizes(actor, epoch_pc(actor->layout, other), other_first, sizes, sizeof sizes)
-                          : sentence_of_cause(&pair, cause);
-  advise_on_cause(&advice, &pair, cause);
-  hazard_report_conflict(grade, actor->warp, actor->inst, actor->lane, kind, span_address(span), span->size, other,
-                         other_first, with_advice(sentence, &advice).text);
+  const char *sentence = cause == CAUSE_SIZE ? sentence_of_sizes(actor, epoch_pc(actor->layout, pair->other),
+                                                                 other_first, sizes, sizeof sizes)
+                                             : sentence_of_cause(pair, cause);
+  advise_on_cause(&advice, pair, cause);
+  report_pair(pair, grade, kind, other_first, with_advice(sentence, &advice).text);
 }
 
 // Whether a cp.async wrote.
 static bool was_copied(const Actor *actor, Epoch write) {
-  MemoryUse use = actor->cluster->launch->program->code[epoch_pc(actor->layout, write)].row->memory;
+  MemoryUse use = inst_of(actor, write)->row->memory;
   return use == MEMORY_COPY || use == MEMORY_CACHED_COPY;
 }
 
-void conflict_unseen(const Actor *actor, const Span *span, Epoch write) {
-  bool copied = was_copied(actor, write);
+static void report_unseen(const Pair *pair) {
+  const Actor *actor = pair->actor;
+  bool copied = was_copied(actor, pair->other);
   const char *known = actor->unseen_is_known;
   HazardGrade grade = copied ? HAZARD_FORMAL : known ? HAZARD_NOTE : HAZARD_FAULT;
-  if (hazard_known_conflict(grade, actor->warp, actor->inst, HAZARD_PROXY_FENCE, write, false)) return;
+  if (is_known_pair(pair, grade, HAZARD_PROXY_FENCE, false)) return;
   Advice advice = {.used = 0};
-  bool near = epoch_cluster(actor->layout, write) == actor->cluster->id;
-  advise_proxy_fence(&advice, actor->cluster->launch, inst_of(actor, write), actor->inst,
-                     near && thread_of(actor, write) == actor->issuer);
+  bool near = epoch_cluster(actor->layout, pair->other) == actor->cluster->id;
+  advise_proxy_fence(&advice, launch_of(actor), inst_of(actor, pair->other), own_inst(actor),
+                     near && thread_of(actor, pair->other) == actor->issuer);
   const char *sentence =
       copied ? "the async proxy uses bytes that a cp.async has copied, and no fence.proxy.async stands between. The "
                "copy is waited for, and an H200 is right without the fence (tests/rules)"
              : "the async proxy uses bytes written through the generic proxy, and no fence.proxy.async stands between";
-  hazard_report_conflict(grade, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, span_address(span),
-                         span->size, write, false, known ? known : with_advice(sentence, &advice).text);
+  report_pair(pair, grade, HAZARD_PROXY_FENCE, false, known ? known : with_advice(sentence, &advice).text);
 }
 
-void conflict_own_part(const Actor *actor, const Span *span, Epoch write) {
-  hazard_report_conflict(HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, span_address(span),
-                         span->size, write, false, actor->own_is_known);
+static void report_equal(const Pair *pair) {
+  const Actor *actor = pair->actor;
+  report_pair(pair, HAZARD_FORMAL, race_kind(pair->span), epoch_pc(actor->layout, pair->other) > actor_pc(actor),
+              "writes what another thread writes, and nothing orders the two. Both store the same bytes, and "
+              "an H200 has them after either order (tests/rules)\nLet one of the threads store, or put a barrier "
+              "between.");
 }
 
-void conflict_equal(const Actor *actor, const Span *span, Epoch write) {
-  HazardKind kind = span->region->kind == REGION_SHARED ? HAZARD_SHARED_RACE : HAZARD_GLOBAL_RACE;
-  hazard_report_conflict(
-      HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, kind, span_address(span), span->size, write,
-      epoch_pc(actor->layout, write) > actor_pc(actor),
-      "writes what another thread writes, and nothing orders the two. Both store the same bytes, and "
-      "an H200 has them after either order (tests/rules)\nLet one of the threads store, or put a barrier "
-      "between.");
+static void report_first_guess(const Pair *pair) {
+  report_pair(pair, HAZARD_FORMAL, race_kind(pair->span), pair->writes,
+              "a plain load reads what others change by atomics, and nothing orders the two. The value is "
+              "only the first guess of a compare-and-swap on the same place, which fails if it is wrong: an "
+              "H200 lost no change (tests/rules)\nLoad the guess as volatile, or by an atomic load.");
 }
 
-void conflict_guess(const Actor *actor, const Span *span, Epoch other, bool other_reads) {
-  HazardKind kind = span->region->kind == REGION_SHARED ? HAZARD_SHARED_RACE : HAZARD_GLOBAL_RACE;
-  hazard_report_conflict(HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, kind, span_address(span), span->size,
-                         other, other_reads,
-                         "a plain load reads what others change by atomics, and nothing orders the two. The value is "
-                         "only the first guess of a compare-and-swap on the same place, which fails if it is wrong: an "
-                         "H200 lost no change (tests/rules)\nLoad the guess as volatile, or by an atomic load.");
-}
-
-void conflict_narrow(const Actor *actor, const Span *span, Epoch other) {
-  bool of_thread = epoch_thread(actor->layout, other) < (uint32_t)actor->cluster->lane_count;
-  hazard_report_conflict(
-      HAZARD_FORMAL, actor->warp, actor->inst, actor->lane, HAZARD_SHARED_RACE, span_address(span), span->size, other,
-      true,
+static void report_narrow(const Pair *pair) {
+  bool of_thread = epoch_thread(pair->actor->layout, pair->other) < (uint32_t)pair->actor->cluster->lane_count;
+  report_pair(
+      pair, HAZARD_FORMAL, HAZARD_SHARED_RACE, true,
       of_thread ? "only an arrival at another block's mbarrier orders the two, and its scope is .cta, the default: PTX "
                   "asks for .release.cluster. On an H200 no copy was so fast that it overtook the load; a store of the "
                   "other block was (tests/rules)\nWrite .release.cluster at the arrival."
@@ -353,38 +360,107 @@ void conflict_narrow(const Actor *actor, const Span *span, Epoch other) {
                   "(tests/rules)\nWrite .release.cluster at the arrival.");
 }
 
-void conflict_late_load(const Actor *actor, const Span *span, Epoch read) {
-  if (hazard_known_conflict(HAZARD_FAULT, actor->warp, actor->inst, HAZARD_PROXY_FENCE, read, true)) return;
+static void report_late_load(const Pair *pair) {
+  const Actor *actor = pair->actor;
+  if (is_known_pair(pair, HAZARD_FAULT, HAZARD_PROXY_FENCE, true)) return;
   Advice advice = {.used = 0};
-  advise_proxy_fence(&advice, actor->cluster->launch, inst_of(actor, read), actor->inst,
-                     thread_of(actor, read) == actor->issuer);
+  advise_proxy_fence(&advice, launch_of(actor), inst_of(actor, pair->other), own_inst(actor),
+                     thread_of(actor, pair->other) == actor->issuer);
   const char *sentence = "an asynchronous operation writes what a load may not have read yet: the thread handed the "
                          "bytes on before it used the value, with no fence.proxy.async between. An H200 may load the "
                          "new bytes (tests/rules)";
-  hazard_report_conflict(HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_PROXY_FENCE, span_address(span),
-                         span->size, read, true, with_advice(sentence, &advice).text);
+  report_pair(pair, HAZARD_FAULT, HAZARD_PROXY_FENCE, true, with_advice(sentence, &advice).text);
 }
 
 // What ld finds is reported when something depends on it: undefined.h.
-void conflict_unwritten(const Actor *actor, const Span *span) {
-  if (actor->inst->row->values == VALUES_OF_MEMORY) {
-    actor->warp->found_unwritten = true;
+static void report_unwritten(const CheckFinding *finding) {
+  Warp *warp = warp_of_check(finding->warp);
+  const Inst *inst = own_inst(finding->actor);
+  const Span *span = finding->span;
+  if (inst->row->values == VALUES_OF_MEMORY) {
+    warp->found_unwritten = true;
     return;
   }
-  if (hazard_known(HAZARD_FAULT, actor->warp, actor->inst, HAZARD_UNINITIALISED_READ)) return;
-  hazard_report(actor->warp, actor->inst, actor->lane, HAZARD_UNINITIALISED_READ, span_address(span), span->size, "%s",
-                unwritten_text(actor->cluster->launch, actor->inst, span->region, span->offset, "").text);
+  if (hazard_known(HAZARD_FAULT, warp, inst, HAZARD_UNINITIALISED_READ)) return;
+  hazard_report(warp, inst, finding->lane, HAZARD_UNINITIALISED_READ, span_address(span), span->size, "%s",
+                unwritten_text(warp_launch(warp), inst, span->region, span->offset, "").text);
 }
 
-void conflict_block_end(const Actor *actor, const Span *span, Epoch other, bool formal) {
-  hazard_report_conflict(
-      formal ? HAZARD_FORMAL : HAZARD_FAULT, actor->warp, actor->inst, actor->lane, HAZARD_OUT_OF_BOUNDS,
-      span_address(span), span->size, other, false,
-      formal
+static void report_block_end(const Pair *pair) {
+  report_pair(
+      pair, pair->formal ? HAZARD_FORMAL : HAZARD_FAULT, HAZARD_OUT_OF_BOUNDS, false,
+      pair->formal
           ? "the block exits, and its shared memory with it. Only an arrival whose scope is .cta, the default, "
             "shows that a thread of another block is done there: PTX asks for .release.cluster. But its wait has "
             "ended, so the arrival has come\nWrite .release.cluster at the arrival."
           : "the block exits, and its shared memory with it, without knowing that a thread of another block is done "
             "there: barrier.cluster is missing before the end\nPut a cluster barrier (cluster.sync()) before the end "
             "of the kernel, for all blocks: a block stays until its peers are done with its shared memory.");
+}
+
+// Programmatic dependent launch: check/overlap.h.
+static void report_past(const Pair *pair) {
+  const Launch *launch = launch_of(pair->actor);
+  // grid.sync() counts there.
+  if (launch->grid_workspace && pair->span->region->base == launch->grid_workspace) return;
+  char text[1200];
+  const char *its = pair->past->shape.program->functions[0].ptx->readable;
+  int used =
+      snprintf(text, sizeof text, "%s %s what the kernel %s, launched before it, %s, and nothing orders the two: ",
+               launch->program->functions[0].ptx->readable, pair->writes ? "writes" : "reads", its,
+               pair->other_writes ? "writes" : "reads");
+  size_t left = sizeof text - (size_t)used;
+  if (pair->has_waited)
+    snprintf(
+        text + used, left,
+        "the kernel between them has begun early (programmatic dependent launch) and never executes "
+        "griddepcontrol.wait. So %s may run even after that kernel has ended, and the wait here is for that kernel "
+        "alone\n"
+        "Call cudaGridDependencySynchronize() (griddepcontrol.wait) in the kernel between them.",
+        its);
+  else if (pair->triggered)
+    snprintf(
+        text + used, left,
+        "by programmatic dependent launch it begins when %s has executed griddepcontrol.launch_dependents, and the "
+        "thread has not waited for the end of %s\n"
+        "Call cudaGridDependencySynchronize() (griddepcontrol.wait) before this access.",
+        its, its);
+  else
+    snprintf(
+        text + used, left,
+        "for programmatic dependent launch CUDA promises that memory only after griddepcontrol.wait. But the block "
+        "of %s has not executed griddepcontrol.launch_dependents, so it has ended before (CUDA programming guide)\n"
+        "Call cudaGridDependencySynchronize() (griddepcontrol.wait) before this access, or launch the kernel "
+        "without the attribute.",
+        its);
+  hazard_report_past(pair->triggered ? HAZARD_FAULT : HAZARD_FORMAL, warp_of_check(pair->warp), own_inst(pair->actor),
+                     pair->lane, HAZARD_GLOBAL_RACE, span_address(pair->span), pair->span->size, pair->past,
+                     pair->other, text);
+}
+
+static void report_limit(const CheckFinding *finding, const char *text) {
+  const Inst *inst = finding->actor ? own_inst(finding->actor) : NULL;
+  hazard_stop(warp_of_check(finding->warp), inst, finding->lane, HAZARD_STEP_LIMIT, 0, 0, "%s; run with --hazards=off",
+              text);
+}
+
+void conflict_report(const CheckFinding *finding) {
+  switch (finding->kind) {
+  case FOUND_UNWRITTEN: report_unwritten(finding); break;
+  case FOUND_RACE: report_unordered(finding); break;
+  case FOUND_EQUAL: report_equal(finding); break;
+  case FOUND_GUESS: report_first_guess(finding); break;
+  case FOUND_UNSEEN: report_unseen(finding); break;
+  case FOUND_LATE_LOAD: report_late_load(finding); break;
+  case FOUND_OWN_PART:
+    report_pair(finding, HAZARD_FORMAL, HAZARD_SHARED_RACE, false, finding->actor->own_is_known);
+    break;
+  case FOUND_NARROW: report_narrow(finding); break;
+  case FOUND_BLOCK_END: report_block_end(finding); break;
+  case FOUND_PAST: report_past(finding); break;
+  case FOUND_CLOCK_LIMIT:
+    report_limit(finding, "a thread synchronised more often than the race check can count");
+    break;
+  case FOUND_SET_LIMIT: report_limit(finding, "more patterns of reads than the race check can count"); break;
+  }
 }

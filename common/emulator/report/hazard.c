@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../warp/host_memory.h"
+#include "../check/agents.h"
+#include "../check/overlap.h"
+#include "../host/host_memory.h"
 #include "../warp/instruction.h"
-#include "agents.h"
-#include "overlap.h"
 
 // The advice is what helps against every cause of the kind. A report that knows its cause has advice of its own.
 static const struct {
@@ -295,13 +295,14 @@ void hazards_stop_reason(const HazardList *list, const char *kernel, EmulatorErr
 // Where the access of an epoch was made: an asynchronous one where it was issued.
 static HazardPlace place_of_epoch(const Cluster *cluster, Epoch epoch, const Inst *inst) {
   const Launch *launch = cluster->launch;
-  const EpochLayout *layout = launch->epochs;
+  const EpochLayout *layout = &launch->check.epochs;
+  const CheckCluster *near = &cluster->check;
   unsigned block[3];
-  uint32_t lanes = (uint32_t)(cluster->lane_count / cluster->block_count);
+  uint32_t lanes = threads_of_block(near);
   uint32_t of = epoch_cluster(layout, epoch), thread = epoch_thread(layout, epoch);
   // Of another cluster neither the issuer of an operation is known here nor which threads a set of reads stands for.
-  if (of != cluster->id && (epoch & EPOCH_SET || thread >= (uint32_t)cluster->lane_count)) thread = 0;
-  if (thread >= (uint32_t)cluster->lane_count) thread = agent_issue(cluster, thread, epoch_clock(layout, epoch)).thread;
+  if (of != cluster->id && (epoch & EPOCH_SET || thread >= (uint32_t)near->lane_count)) thread = 0;
+  if (thread >= (uint32_t)near->lane_count) thread = agent_issue(near, thread, epoch_clock(layout, epoch)).thread;
   cluster_block_index(launch, of, (int)(thread / lanes), block);
   return place_of(launch, inst, block, thread % lanes);
 }
@@ -325,7 +326,7 @@ bool hazard_known(HazardGrade grade, const Warp *warp, const Inst *inst, HazardK
 bool hazard_known_conflict(HazardGrade grade, const Warp *warp, const Inst *inst, HazardKind kind, Epoch other,
                            bool other_first) {
   Launch *launch = warp_launch(warp);
-  const Inst *its = &launch->program->code[epoch_pc(launch->epochs, other)];
+  const Inst *its = &launch->program->code[epoch_pc(&launch->check.epochs, other)];
   return is_known(warp, grade, kind, other_first ? its : inst, other_first ? inst : its);
 }
 
@@ -333,7 +334,7 @@ void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *ins
                             uint64_t address, int size, Epoch other, bool other_first, const char *detail) {
   Launch *launch = warp_launch(warp);
   if (!is_reported(warp)) return;
-  const Inst *its = &launch->program->code[epoch_pc(launch->epochs, other)];
+  const Inst *its = &launch->program->code[epoch_pc(&launch->check.epochs, other)];
   Hazard hazard = {.kind = kind, .grade = grade, .address = address, .size = size, .count = 1, .has_other = true};
   warp->block->raced |= grade == HAZARD_FAULT;
   hazard.of_stores = inst->row->memory == MEMORY_STORE && its->row->memory == MEMORY_STORE;
@@ -348,28 +349,28 @@ void hazard_report_conflict(HazardGrade grade, const Warp *warp, const Inst *ins
 
 // Who issued an operation, and which threads a set of reads stands for, is known no more.
 static HazardPlace place_of_past(const PastLaunch *past, Epoch epoch, const Inst *inst) {
-  Launch shape = {.epochs = &past->epochs};
-  memcpy(shape.grid, past->grid, sizeof shape.grid);
-  memcpy(shape.cluster, past->cluster, sizeof shape.cluster);
+  Launch shape = {.program = past->shape.program};
+  memcpy(shape.grid, past->shape.grid, sizeof shape.grid);
+  memcpy(shape.cluster, past->shape.cluster, sizeof shape.cluster);
   uint32_t thread = epoch_thread(&past->epochs, epoch);
   if (epoch & EPOCH_SET || thread >= past->cluster_lanes) thread = 0;
   unsigned block[3];
   cluster_block_index(&shape, epoch_cluster(&past->epochs, epoch), (int)(thread / past->block_lanes), block);
-  return place_of_thread(past->block, inst, block, thread % past->block_lanes);
+  return place_of_thread(past->shape.block, inst, block, thread % past->block_lanes);
 }
 
 void hazard_report_past(HazardGrade grade, const Warp *warp, const Inst *inst, int lane, HazardKind kind,
                         uint64_t address, int size, const PastLaunch *past, Epoch other, const char *detail) {
   Launch *launch = warp_launch(warp);
   if (!is_reported(warp)) return;
-  const Inst *its = &past->program->code[epoch_pc(&past->epochs, other)];
+  const Inst *its = &past->shape.program->code[epoch_pc(&past->epochs, other)];
   Hazard hazard = {.kind = kind, .grade = grade, .address = address, .size = size, .count = 1, .has_other = true};
   hazard.here = place_of(launch, inst, warp->block->index, (uint32_t)(warp->index * LANES + lane));
   hazard.other = place_of_past(past, other, its);
   snprintf(hazard.detail, sizeof hazard.detail, "%s", detail);
   take_advice(&hazard);
   FindingKey key = key_of(launch, &hazard, inst, its);
-  key.other_module = past->program->module;
+  key.other_module = past->shape.program->module;
   add_key(launch, &hazard, key);
 }
 
@@ -377,9 +378,9 @@ const Inst *last_writer(const Cluster *cluster, const Region *region, uint64_t o
   const Launch *launch = cluster->launch;
   Cell cell;
   if (!launch->hazards || !region->shadow.pages) return NULL;
-  shadow_run(&region->shadow, offset, 1, launch->number, &cell);
+  shadow_run(&region->shadow, offset, 1, launch->check.number, &cell);
   if (!(cell.write & EPOCH_KERNEL)) return NULL;
-  const Inst *inst = &launch->program->code[epoch_pc(launch->epochs, cell.write)];
+  const Inst *inst = &launch->program->code[epoch_pc(&launch->check.epochs, cell.write)];
   *place = place_of_epoch(cluster, cell.write, inst);
   return inst;
 }

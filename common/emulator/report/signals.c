@@ -1,7 +1,7 @@
 // Arrivals at barriers and mbarriers: see signals.h.
 #include "signals.h"
 
-#include "../warp/host_memory.h"
+#include "../host/host_memory.h"
 
 Use *use_of(Use **uses, const Warp *warp) {
   if (!*uses) *uses = host_allocate((size_t)cluster_warps(warp->block->cluster), sizeof **uses);

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../warp/instruction.h"
 #include "source_line.h"
 #include "variables.h"
-#include "../warp/instruction.h"
 #include "ways.h"
 
 void advice_add(Advice *advice, const char *format, ...) {
@@ -63,7 +63,7 @@ typedef struct JoiningBarrier {
 } JoiningBarrier;
 
 static JoiningBarrier meeting_of(const Cluster *near, const Party *one, const Party *other) {
-  uint32_t threads = (uint32_t)(near->lane_count / near->block_count);
+  uint32_t threads = threads_of_block(&near->check);
   if (one->cluster != other->cluster) return (JoiningBarrier){NULL, NULL};
   if (threads == LANES && one->thread / LANES == other->thread / LANES)
     return (JoiningBarrier){"__syncwarp()", is_warp_barrier};
@@ -199,12 +199,12 @@ typedef struct Footprint {
 
 // The bytes around an offset that lanes of one warp wrote by one instruction, at one clock.
 static Footprint footprint(const Cluster *cluster, const Region *region, uint64_t offset, Epoch write) {
-  const EpochLayout *layout = cluster->launch->epochs;
+  const EpochLayout *layout = &cluster->launch->check.epochs;
   uint64_t lane = LANE_MASK;
   Footprint print = {offset, offset};
   for (uint64_t at = 0, run; at < region->size; at += run) {
     Cell cell;
-    run = (uint64_t)shadow_run(&region->shadow, at, (int)(region->size - at), cluster->launch->number, &cell);
+    run = (uint64_t)shadow_run(&region->shadow, at, (int)(region->size - at), cluster->launch->check.number, &cell);
     if ((cell.write & ~lane) != (write & ~lane) || epoch_cluster(layout, cell.write) != cluster->id) continue;
     if (at < print.begin) print.begin = at;
     if (at + run > print.end) print.end = at + run;
@@ -226,7 +226,7 @@ static bool advise_index(Advice *advice, const Launch *launch, const Inst *inst,
 bool advise_overlap(Advice *advice, const Cluster *cluster, const Region *region, uint64_t offset, const Party *now,
                     Epoch before) {
   const Launch *launch = cluster->launch;
-  const Inst *inst = &launch->program->code[epoch_pc(launch->epochs, before)];
+  const Inst *inst = &launch->program->code[epoch_pc(&launch->check.epochs, before)];
   uint64_t address = region->base + offset;
   if (advise_index(advice, launch, inst, address) || advise_index(advice, launch, now->inst, address)) return true;
   Footprint print = footprint(cluster, region, offset, before);
@@ -235,7 +235,7 @@ bool advise_overlap(Advice *advice, const Cluster *cluster, const Region *region
     advice_add(advice, "The store at %s covers 0x%llx to 0x%llx here; lane %u of it writes what %s stores at 0x%llx. ",
                line_of(launch, inst).text, (unsigned long long)(region->base + print.begin),
                (unsigned long long)(region->base + print.end - 1),
-               (unsigned)(epoch_thread(launch->epochs, before) % LANES), line_of(launch, now->inst).text,
+               (unsigned)(epoch_thread(&launch->check.epochs, before) % LANES), line_of(launch, now->inst).text,
                (unsigned long long)address);
   advice_add(advice, "If they are two arrays, the index of one leaves it: mask it, or make room; a barrier would only "
                      "hide that. If they are one: ");

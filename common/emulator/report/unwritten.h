@@ -1,8 +1,7 @@
 // The text of a report on bytes that nothing has written.
 #pragma once
 
-#include "region.h"
-
+#include "../check/region.h"
 #include "../warp/machine.h"
 
 typedef struct UnwrittenText {
