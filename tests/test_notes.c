@@ -1,4 +1,4 @@
-// The example of notes/emulator.md: the note shows the program as it is, and what it prints.
+// The example of notes/embedding.md: the note shows the program as it is, and what it prints.
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <stdio.h>
@@ -34,8 +34,8 @@ static char *read_file(const char *name) {
 }
 
 Test(notes, emulator_shows_the_example) {
-  char *note = read_file("notes/emulator.md"), *program = indented(read_file("examples/emulator.c"));
-  cr_expect(strstr(note, program), "notes/emulator.md does not show examples/emulator.c as it is");
+  char *note = read_file("notes/embedding.md"), *program = indented(read_file("examples/emulator.c"));
+  cr_expect(strstr(note, program), "notes/embedding.md does not show examples/emulator.c as it is");
 }
 
 Test(notes, emulator_shows_what_the_example_prints, .init = cr_redirect_stdout) {
@@ -45,5 +45,5 @@ Test(notes, emulator_shows_what_the_example_prints, .init = cr_redirect_stdout) 
   FILE *out = cr_get_redirected_stdout();
   printed[fread(printed, 1, sizeof printed - 1, out)] = 0;
   cr_expect(strstr(printed, "shared-memory race: "), "%s", printed);
-  cr_expect(strstr(read_file("notes/emulator.md"), indented(printed)), "the example prints\n%s", printed);
+  cr_expect(strstr(read_file("notes/embedding.md"), indented(printed)), "the example prints\n%s", printed);
 }
