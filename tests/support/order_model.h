@@ -63,7 +63,7 @@ typedef struct Doer {
 } Doer;
 
 // Indices begin with 1.
-typedef struct Model {
+struct Model {
   const Script *script;
   uint64_t before[MODEL_NODES][MODEL_WORDS];
   Access accesses[MODEL_ACCESSES];
@@ -82,7 +82,7 @@ typedef struct Model {
   Operation operations[SCRIPT_BLOCKS][SCRIPT_NAMES];
   Access found;  // the access of the finding
   Doer found_doer;
-} Model;
+};
 
 void model_begin(Model *model, const Script *script);
 // The next event happens. False when it stands badly to one before: *finding, and nothing may follow.

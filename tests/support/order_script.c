@@ -18,11 +18,11 @@ enum { MOST_TEAMS = 4, FLAGS = 1024 };  // flags are from that offset on
 typedef struct Generator {
   uint64_t random;
   Script *script;
-  Model model;
+  Model *model;
   Team teams[MOST_TEAMS];
   int team_count;
   bool careful;  // does nothing that the model finds
-  bool found;
+  Finding finding;
 } Generator;
 
 static int draw(Generator *generator, int below) {
@@ -35,12 +35,11 @@ static bool one_in(Generator *generator, int count) { return draw(generator, cou
 // The event happens. One that the model finds mostly does not; if it does it is the last.
 static void happen(Generator *generator, Event event) {
   Script *script = generator->script;
-  Finding finding;
   bool reaches = !event.spot.region || (event.spot.region - 1) / script->blocks == cluster_of_warp(script, event.warp);
-  if (generator->found || script->count == SCRIPT_EVENTS || !reaches) return;
-  if (model_objects(&generator->model, &event) && (generator->careful || one_in(generator, 2))) return;
+  if (generator->finding.verdict || script->count == SCRIPT_EVENTS || !reaches) return;
+  if (model_objects(generator->model, &event) && (generator->careful || one_in(generator, 2))) return;
   script->events[script->count++] = event;
-  generator->found = !model_follow(&generator->model, script->count - 1, &finding);
+  model_follow(generator->model, script->count - 1, &generator->finding);
 }
 
 // ---- what may happen ----
@@ -234,17 +233,15 @@ static void draw_step(Generator *generator) {
   }
 }
 
-void random_script(Script *script, uint64_t seed) {
-  static Generator generator;
-  generator.random = seed * 0x9e3779b97f4a7c15ull + 1;
-  generator.script = script;
-  generator.found = false;
+void random_script(Script *script, Model *model, Finding *finding, uint64_t seed) {
+  Generator generator = {.random = seed * 0x9e3779b97f4a7c15ull + 1, .script = script, .model = model};
   draw_shape(&generator);
   generator.careful = one_in(&generator, 3);
-  model_begin(&generator.model, script);
+  model_begin(model, script);
   int count = 4 + draw(&generator, SCRIPT_EVENTS - 12);
-  for (int tries = 0; !generator.found && script->count < count && tries < SCRIPT_EVENTS; tries++)
+  for (int tries = 0; !generator.finding.verdict && script->count < count && tries < SCRIPT_EVENTS; tries++)
     draw_step(&generator);
+  *finding = generator.finding;
 }
 
 // ---- what they are, in words ----

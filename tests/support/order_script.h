@@ -78,6 +78,9 @@ typedef struct Finding {
   bool may_be_missed;
 } Finding;
 
-// A random script, which ends with the first access that the model finds.
-void random_script(Script *script, uint64_t seed);
+typedef struct Model Model;  // order_model.h
+
+// A random script, which ends with the first access that the model finds. The model has followed it then. FINE: it has
+// found nothing.
+void random_script(Script *script, Model *model, Finding *finding, uint64_t seed);
 void script_print(const Script *script);
