@@ -40,17 +40,15 @@ int grade_formal(void) { return HAZARD_FORMAL; }
 
 def built():
     """The emulator's reader as a library."""
-    folder = tempfile.TemporaryDirectory()
-    source, library = os.path.join(folder.name, "reader.c"), os.path.join(folder.name, "reader.so")
-    with open(source, "w", encoding="ascii") as file:
-        file.write(READER)
-    subprocess.run(["cc", "-std=gnu11", "-O1", "-shared", "-fPIC", "-Icommon", source, "-o", library], check=True)
-    loaded = ctypes.CDLL(library)
-    for function in (loaded.address, loaded.grade, loaded.misfit):
-        function.argtypes = [ctypes.c_uint64] + [ctypes.c_int] * 3
-    loaded.grade.argtypes, loaded.misfit.argtypes = [ctypes.c_uint64, ctypes.c_int], [ctypes.c_uint64] + [ctypes.c_int] * 2
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = os.path.join(folder, "reader.c"), os.path.join(folder, "reader.so")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(READER)
+        subprocess.run(["cc", "-std=gnu11", "-O1", "-shared", "-fPIC", "-Icommon", source, "-o", library], check=True)
+        loaded = ctypes.CDLL(library)
+    for function, integers in ((loaded.address, 3), (loaded.grade, 1), (loaded.misfit, 2)):
+        function.argtypes = [ctypes.c_uint64] + [ctypes.c_int] * integers
     loaded.address.restype, loaded.misfit.restype = ctypes.c_uint32, ctypes.c_char_p
-    folder.cleanup()
     return loaded
 
 

@@ -67,9 +67,6 @@ class Tile:
     tile_pattern: bool = False
 
     def __post_init__(self):
-        self.check()
-
-    def check(self):
         unit = "columns" if self.mn_major else "rows"
         if self.mn_major and self.size != 2:
             raise Refused(f"--major=mn --size={self.size}: wgmma reads MN-major tiles of 2-byte elements only")
@@ -249,22 +246,22 @@ class Parser(argparse.ArgumentParser):
         raise Refused(message)
 
 
-def number(text):
+def whole(text):
     return int(text, 0)
 
 
 def parser():
     result = Parser(prog="make explain", description="explains a tile in shared memory, or a matrix descriptor")
     result.add_argument("bits", nargs="?", help="a descriptor of 64 bits, such as 0x4000004000010040: what it says")
-    result.add_argument("--rows", type=number, default=64, help="of the tile in device memory (64)")
-    result.add_argument("--columns", type=number, default=64, help="neighbours in device memory (64)")
-    result.add_argument("--size", type=number, choices=sorted(TYPES), default=2, help="bytes of an element (2)")
+    result.add_argument("--rows", type=whole, default=64, help="of the tile in device memory (64)")
+    result.add_argument("--columns", type=whole, default=64, help="neighbours in device memory (64)")
+    result.add_argument("--size", type=whole, choices=sorted(TYPES), default=2, help="bytes of an element (2)")
     result.add_argument("--major", choices=("k", "mn"), default="k", help="what columns lie along (k)")
-    result.add_argument("--swizzle", type=number, choices=sorted(CODES), default=128, help="bytes, 0 for none (128)")
-    result.add_argument("--start", type=number, default=0x400, help="the tile's address in shared memory (0x400)")
+    result.add_argument("--swizzle", type=whole, choices=sorted(CODES), default=128, help="bytes, 0 for none (128)")
+    result.add_argument("--start", type=whole, default=0x400, help="the tile's address in shared memory (0x400)")
     result.add_argument("--pattern", choices=("address", "tile"), default="address",
                         help="what the swizzle counts from: address 0, as TMA does, or the tile's start")
-    result.add_argument("--lines", type=number, default=8, help="lines of the picture, of 128 bytes each (8)")
+    result.add_argument("--lines", type=whole, default=8, help="lines of the picture, of 128 bytes each (8)")
     return result
 
 
