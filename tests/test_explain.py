@@ -140,7 +140,7 @@ class Page(unittest.TestCase):
 
     def test_what_makes_no_sense_gets_one_line(self):
         for arguments, what in (("--columns=20", "--columns=20: a row of 40 bytes"), ("--rows=12", "multiples of 8"),
-                                ("--rows=x", "invalid number"), ("--rows=24 --major=mn", "no multiple"),
+                                ("--rows=x", "x: not a whole number"), ("--rows=24 --major=mn", "no multiple"),
                                 ("--major=mn --size=1", "2-byte elements only"), ("--swizzle=7", "invalid choice"),
                                 ("--start=0x410", "multiples of 128"), ("--start=0x38000", "a block has"),
                                 ("--rows=0", "at least one"), ("0x1ffffffffffffffff", "not a descriptor"),

@@ -247,7 +247,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def whole(text):
-    return int(text, 0)
+    try:
+        return int(text, 0)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text}: not a whole number") from error
 
 
 def parser():
