@@ -36,12 +36,15 @@ help: ## prints this list
 	@echo '  make trace-NN          on the GPU: draws a timeline of the kernel'
 	@echo '  make baseline-NAME     builds ./baseline-NAME, one of: $(BASELINES:./%=%)'
 	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
-	@echo '  OPTIONS (of the stages, in ladder), TESTS (a pattern, "plots/*"), SEQLENS, REPEAT (of bench),'
+	@echo '  OPTIONS (of the stages, in ladder; of explain), TESTS (a pattern, "plots/*"), SEQLENS, REPEAT (of bench),'
 	@echo '  RELEASES (of test-cuda), FUZZ_SECONDS (of test-deep), MINE (of try, where your files are), CUDA_HOME,'
 	@echo '  WERROR=1 (a warning is an error), V=1'
 
 ladder: $(STAGES) ## builds and runs every stage, on the GPU or the emulator, and prints one table
 	@sh common/build/ladder.sh "$(OPTIONS)" $(STAGES)
+
+explain: ## shows where a tile lies for TMA and wgmma; OPTIONS="--rows=128 --major=mn", or OPTIONS=0x... for a descriptor
+	@python3 common/course/explain.py $(OPTIONS)
 
 progress: ## shows which tasks are done, and which one is next
 	@python3 common/course/course.py progress
@@ -115,7 +118,7 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
-.PHONY: help ladder progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-order \
+.PHONY: help ladder explain progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-order \
   test-mathematics mathematics record-golden record-rules record-mathematics bench library install run \
   peers flash-attention-3 bench-emulator counters plot format clean deps
 .SECONDARY:

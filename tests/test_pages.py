@@ -184,17 +184,17 @@ class Reports(unittest.TestCase):
                     self.assertIn(" ".join(line.split("...")[0].split()), printed)
 
     def test_of_other_commands_are_what_they_print(self):
-        """Those of stages; tests/test_course.py has those of the course."""
+        """Those of stages and of make explain; tests/test_course.py has the others of the course."""
         commands = set()
         for page in PAGES:
             for command, lines in figures.printed_blocks(read(page)):
-                if command.startswith("./"):
+                if command.startswith(("./", "python3 common/course/explain.py")):
                     commands.add(command)
                     printed = " ".join(output(*command.split()).split())
                     for line in lines:
                         with self.subTest(page, line=line):
                             self.assertIn(line, printed)
-        self.assertGreaterEqual(len(commands), 2)
+        self.assertGreaterEqual(len(commands), 5)
 
 
 # ---- links and commands ----

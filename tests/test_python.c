@@ -1,4 +1,4 @@
-// The tests that are in Python: of the names in the code, of the pages, of the plots and of plots/peers.py.
+// The tests in Python: of names in the code, of the pages, of make explain, of the plots and of plots/peers.py.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,5 +23,6 @@ Test(gpu_training, trains_like_pytorch, .timeout = 300) { run_python("test_train
 Test(pages, python, .timeout = 300) { run_python("test_pages.py"); }
 Test(names, python, .timeout = 120) { run_python("test_names.py"); }
 Test(quizzes, python, .timeout = 300) { run_python("test_quizzes.py"); }
+Test(explain, python, .timeout = 60) { run_python("test_explain.py"); }
 Test(plots, python, .timeout = 120) { run_python("test_plots.py"); }
 Test(peers, python, .timeout = 120) { run_python("peers/test_peers.py"); }

@@ -6,7 +6,8 @@
 # OPTIONS are the stages' own, "--seqlen=1024 --causal"; each stage gets those that it has. On a GPU the table has times,
 # each stage's speedup over the one before that does the same pass, forward or backward, and what was recorded on an H200;
 # the rows go to build/ladder.csv, and gnuplot draws those of the forward pass. The emulator has no clock: there the table
-# has what the kernels did. Exits with the worst exit code.
+# has what the kernels did, and beside it the TFLOPS that were recorded on an H200, always of the same large problem.
+# Exits with the worst exit code.
 . "$(dirname "$0")/progress.sh"
 . "$(dirname "$0")/need.sh"
 export LC_ALL=C # a point is a point
@@ -67,22 +68,30 @@ gpu_row() {
   echo "$csv" >>$rows
 }
 
-# The bytes of global memory that loads ("load", "read") or stores ("store", "wrote") and bulk copies moved: "1.23 MB".
-bytes() {
-  sed -n "s/.*global memory:.* $1s* of [0-9.]* sectors, \([0-9,]*\) bytes.*/\1/p
-    s/.*bulk copies $2 \([0-9,]*\) bytes of global memory.*/\1/p" "$report" | tr -d , |
+# The bytes of global memory that loads, stores and bulk copies moved: "1.23 MB".
+traffic() {
+  grep 'global memory' "$report" | tr ';' '\n' | sed -n 's/.*[0-9] [a-z]* of [0-9.]* sectors, \([0-9,]*\) bytes.*/\1/p
+    s/.*bulk copies [a-z]* \([0-9,]*\) bytes of global memory.*/\1/p' | tr -d , |
     awk '{ sum += $1 } END { if (!NR) exit; n = split("B kB MB GB TB", unit)
       for (i = 1; i < n && sum >= 999.5; i++) sum /= 1000
       printf "%.3g %s", sum, unit[i] }'
 }
 
-# The emulator's counters: warp instructions, bytes of global memory, bank conflicts.
+# The TFLOPS of a stage that were recorded on an H200 with S = 4096, D = 128 and no mask, as a whole number; nothing when
+# nobody recorded it. The columns are csv.c's. Other recordings have a row of stage 10, too: the first one counts.
+recorded() {
+  awk -F, -v stage="$1" '$1 == stage && $9 == 4096 && $10 == 128 && $11 == 0 && $17 != "sustained" {
+    printf "%.0f", $16; exit }' plots/data/nvidia-h200.csv $(ls plots/data/nvidia-h200-e4m3.csv \
+    plots/data/nvidia-h200-backward.csv 2>/dev/null)
+}
+
+# The emulator's counters: warp instructions, bytes of global memory, bank conflicts. And what was recorded.
 emulator_row() {
-  format='%-25s %6s %7s %12s %7s %7s %9s\n'
-  head=${head:+stage result hazards instructions loaded stored conflicts}
+  format='%-25s %6s %7s %12s %7s %9s %7s\n'
+  head=${head:+stage result hazards instructions traffic conflicts TFLOPS*}
+  tflops=$(recorded "$name")
   row "$name" "$result" "$(line hazards | sed 's/^not looked.*/off/; s/ .*//')" "$(line counters | cut -d' ' -f1)" \
-    "$(bytes load read)" "$(bytes store wrote)" \
-    "$(sed -n '/shared memory:/ { s/[^0-9 ]//g; p; }' "$report" | awk '{ print $2 + $4 }')"
+    "$(traffic)" "$(sed -n '/shared memory:/ { s/[^0-9 ]//g; p; }' "$report" | awk '{ print $2 + $4 }')" "${tflops:--}"
 }
 
 # The picture of the problem that the first row names.
@@ -127,6 +136,9 @@ echo
 if [ -s $rows ]; then
   draw
 else
-  echo "only a GPU can time a kernel; plots/nvidia-h200-ladder.svg shows the times recorded on an H200"
+  echo "* Only a GPU can time a kernel. These were recorded on an NVIDIA H200"
+  echo "(plots/data/), and of a large problem: S = 4096, D = 128, no mask. The other"
+  echo "columns are of the problem above. In a small one, large tiles may cost"
+  echo "instructions. plots/nvidia-h200-ladder.svg shows more of the record."
 fi
 exit $worst

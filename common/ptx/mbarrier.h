@@ -9,13 +9,16 @@ static __device__ __forceinline__ void mbarrier_init(uint32_t barrier, int arriv
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-// After the initialisations, by the thread that did them: TMA counts bytes on these barriers, through the async proxy.
-// PTX has this fence for a cluster of blocks only; here each block is a cluster of its own.
+// After the initialisations, by the thread that did them, and before the barrier that lets others use the mbarriers. It
+// orders initialisations alone, for a cluster; here each block is a cluster of its own. It is no proxy fence, but
+// CUTLASS has no other one before TMA either, and an H200 needs none (notes/hazards.md, "New mbarriers").
 static __device__ __forceinline__ void mbarrier_fence_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
 // Arrives. A thread that has waited for the phase sees what this thread wrote before, and may overwrite what it read.
+// TMA may do so only if this thread has used what it read, or has executed fence_async_proxy (notes/hazards.md, "Loads
+// under way").
 // `_` is for the state that the instruction returns and that is not needed here.
 static __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");

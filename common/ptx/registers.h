@@ -1,6 +1,8 @@
 // setmaxnreg: moves registers between warpgroups. The launch allots the same number to each thread of the block. A
 // warpgroup that needs few releases some, and others can then take more. An increase waits until enough are
-// free. All four warps of a warpgroup execute it. PTX ISA 9.7.20.5, "setmaxnreg".
+// free, and what the new ones hold is undefined. All four warps of a warpgroup execute it. It is a hint: ptxas ignores
+// it (C7508) where it cannot tell the number at launch, as without __launch_bounds__(threads, blocks). PTX ISA
+// 9.7.19.5, "setmaxnreg".
 #pragma once
 
 template <int REGISTERS> static __device__ __forceinline__ void registers_decrease() {
