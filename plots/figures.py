@@ -371,9 +371,36 @@ def draw_sub_partition(picture, left, top):
     picture.line((left + width / 2, top + 220), (left + width / 2, top + 256), tips="both")
 
 
+# ---- proxies ----
+
+def proxies():
+    """A store that wgmma reads: time runs to the right."""
+    picture = Picture("proxies", 330, "One byte on its way from a store to wgmma", "two proxies lead to the same "
+                      "shared memory; time runs to the right, lengths are made up")
+    left, right, tops = 200, 780, [92 + 58 * i for i in range(4)]
+    store, fence, barrier, multiply = 210, 340, 470, 610  # where each begins
+    for y, words in zip(tops, ("thread 0", "a read through the\ngeneric proxy", "a read through the\nasync proxy",
+                               "thread 100")):
+        for i, line in enumerate(words.split("\n")):
+            picture.text(20, y + (24 if "\n" not in words else 15 + 18 * i), line, 15)
+    for x, words in ((store, "store"), (fence, "proxy fence"), (barrier, "barrier")):
+        picture.box(x, tops[0], 110, 36, BLUE, words, 15)
+    for y, seen, before in ((tops[1], store + 110, "old byte"), (tops[2], fence + 110, "old or new byte")):
+        picture.box(left, y, seen - left, 36, PALE, before, 15)
+        picture.box(seen, y, right - seen, 36, GREEN)
+        picture.words(seen + 65, y + 18, "new byte", 15, "white")
+    picture.box(left, tops[3], barrier + 110 - left, 36, "", "waits at the barrier", 15)
+    picture.box(multiply, tops[3], 110, 36, ORANGE, "wgmma", 15)
+    picture.line((store + 110, tops[0] + 36), (store + 110, tops[1] - 1), tips="end", width=2)
+    picture.line((fence + 110, tops[0] + 36), (fence + 110, tops[2] - 1), tips="end", width=2)
+    picture.line((barrier + 110, tops[0] + 36), (barrier + 110, tops[3] - 1), tips="end", width=2, dash="4 3")
+    picture.line((multiply + 55, tops[2] + 36), (multiply + 55, tops[3] - 1), tips="end", width=2)
+    return picture
+
+
 # ---- all of them ----
 
-FIGURES = (*first_figures.FIGURES, accumulator, swizzle, majors, mbarrier, ring, pipelining, ping_pong, sm)
+FIGURES = (*first_figures.FIGURES, accumulator, swizzle, majors, proxies, mbarrier, ring, pipelining, ping_pong, sm)
 
 
 def main():

@@ -404,6 +404,27 @@ def lazy():
     return picture
 
 
+# ---- lesson 02e ----
+
+def reuse():
+    picture = Picture("reuse", 352, "One step along the head dimension, by one warp", "a square is a fragment, 16 x 16 "
+                      "numbers; blue and amber ones are loaded from shared memory")
+    size, left, top = 54, 128, 170
+    for stage, groups, corner in (("02d", 1, left), ("02e", 2, left + 7 * size)):
+        keys = 4
+        picture.text(corner - 1.4 * size, 92, f"stage {stage}: {16 * groups} queries a warp", 16, bold=True)
+        for n in range(keys):
+            picture.box(corner + n * size, top - 1.3 * size, size - 1, size - 1, AMBER, f"K{n}", 15)
+        for group in range(groups):
+            y = top + group * size
+            picture.box(corner - 1.3 * size, y, size - 1, size - 1, SKY, f"Q{group}", 15)
+            for n in range(keys):
+                picture.box(corner + n * size, y, size - 1, size - 1, "", f"Q{group}·K{n}", 14)
+        picture.text(corner - 1.3 * size, top + 2 * size + 32, f"{groups} + {keys} = {groups + keys} loads", 15)
+        picture.text(corner - 1.3 * size, top + 2 * size + 54, f"{groups} · {keys} = {groups * keys} products", 15)
+    return picture
+
+
 # ---- lesson 03 ----
 
 class BufferTime:
@@ -449,4 +470,4 @@ def double_buffer():
 
 
 FIGURES = (attention, causal_mask, crossing, scalar, butterfly, wmma_tile, padding, trips, online_softmax, mma, lazy,
-           double_buffer)
+           reuse, double_buffer)
