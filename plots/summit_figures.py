@@ -1,5 +1,5 @@
 """The pictures of lessons 07b to 09: see figures.py, which draws them."""
-from picture import AMBER, SKY, Picture
+from picture import AMBER, QUAD, SKY, Picture
 
 # ---- registers that move: lesson 07b ----
 
@@ -31,4 +31,33 @@ def registers():
     return picture
 
 
-FIGURES = (registers,)
+
+# ---- one matrix of stmatrix: lesson 08c ----
+
+def holder(row, column):
+    """The lane that holds a number of an 8 x 8 matrix: 8 rows of four lanes, two neighbours each."""
+    return 4 * row + column // 2
+
+
+def stmatrix():
+    picture = Picture("stmatrix", 412, "One 8 x 8 matrix of stmatrix",
+                      "left: the lane that holds two of its fp16 numbers; right: the lane that gives the address of a row")
+    left, top, width, height, side = 60, 118, 84, 30, 520
+    picture.text(left, top - 14, "in registers", 15, bold=True)
+    picture.text(side, top - 14, "in shared memory", 15, bold=True)
+    for row in range(8):
+        y = top + row * height
+        for column in range(0, 8, 2):
+            picture.box(left + column // 2 * width, y, width - 2, height - 2, QUAD[column // 2],
+                        f"lane {holder(row, column)}", 14)
+        picture.text(left - 8, y + 20, str(row), 14, "end", "grey")
+        picture.line((left + 4 * width + 4, y + 14), (side - 8, y + 14), tips="end", width=1)
+        picture.box(side, y, 230, height - 2, "", f"16 bytes at lane {row}'s address", 13)
+    picture.text(left, top + 8 * height + 26, "The eight addresses may be anywhere. Here the swizzle puts them into "
+                 "different banks.", 15)
+    picture.text(left, top + 8 * height + 48, "Of four matrices, lanes 8 to 15 give the rows of matrix 1, lanes 16 to 23 "
+                 "those of 2, and so on.", 15)
+    return picture
+
+
+FIGURES = registers, stmatrix
