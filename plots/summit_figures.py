@@ -1,5 +1,5 @@
 """The pictures of lessons 07b to 09: see figures.py, which draws them."""
-from picture import AMBER, QUAD, SKY, Picture
+from picture import AMBER, BLUE, GREEN, ORANGE, PALE, PURPLE, QUAD, SKY, YELLOW, Picture
 
 # ---- registers that move: lesson 07b ----
 
@@ -14,12 +14,12 @@ def registers():
                       f"the launch gave it 256 · {Registers.LAUNCH} = {256 * Registers.LAUNCH:,} registers")
     left, unit, height = 160, 2.4, 44
     few, launch, many = Registers.FEW, Registers.LAUNCH, Registers.MANY
-    rows = (("at launch", "all threads have the same number", ((launch, SKY, f"A: {launch} a thread"),
-                                                      (launch, AMBER, f"B: {launch} a thread"))),
-            (f"A: dec {few}", "A releases at once", ((few, SKY, f"A: {few}"), (launch - few, "", f"free: {launch - few}"),
-                                                   (launch, AMBER, f"B: {launch}"))),
-            (f"B: inc {many}", f"B waits until {many - launch} a thread are free, and takes them", ((few, SKY, f"A: {few}"),
-                                                                        (many, AMBER, f"B: {many} a thread"))))
+    a, b = (few, SKY, f"A: {few}"), (launch, AMBER, f"B: {launch}")
+    rows = (("at launch", "all threads have the same number",
+             ((launch, SKY, f"A: {launch} a thread"), (launch, AMBER, f"B: {launch} a thread"))),
+            (f"A: dec {few}", "A releases at once", (a, (launch - few, "", f"free: {launch - few}"), b)),
+            (f"B: inc {many}", f"B waits until {many - launch} a thread are free, and takes them",
+             (a, (many, AMBER, f"B: {many} a thread"))))
     for i, (name, words, parts) in enumerate(rows):
         y, x = 98 + 76 * i, left
         picture.text(20, y + height / 2 + 5, name, 16, bold=True)
@@ -40,8 +40,8 @@ def holder(row, column):
 
 
 def stmatrix():
-    picture = Picture("stmatrix", 412, "One 8 x 8 matrix of stmatrix",
-                      "left: the lane that holds two of its fp16 numbers; right: the lane that gives the address of a row")
+    picture = Picture("stmatrix", 412, "One 8 x 8 matrix of stmatrix", "left: the lane that holds two of its fp16 "
+                      "numbers; right: the lane that gives the address of a row")
     left, top, width, height, side = 60, 118, 84, 30, 520
     picture.text(left, top - 14, "in registers", 15, bold=True)
     picture.text(side, top - 14, "in shared memory", 15, bold=True)
@@ -55,9 +55,40 @@ def stmatrix():
         picture.box(side, y, 230, height - 2, "", f"16 bytes at lane {row}'s address", 13)
     picture.text(left, top + 8 * height + 26, "The eight addresses may be anywhere. Here the swizzle puts them into "
                  "different banks.", 15)
-    picture.text(left, top + 8 * height + 48, "Of four matrices, lanes 8 to 15 give the rows of matrix 1, lanes 16 to 23 "
-                 "those of 2, and so on.", 15)
+    picture.text(left, top + 8 * height + 48, "Of four matrices, lanes 8 to 15 give the rows of matrix 1, lanes 16 "
+                 "to 23 those of 2, and so on.", 15)
     return picture
 
 
-FIGURES = registers, stmatrix
+# ---- the longest tiles first: lesson 09 ----
+
+def schedule(tiles, sms):
+    """Gives each tile, in this order, to the SM that is free first: (SM, begin, key tiles)."""
+    free, given = [0] * sms, []
+    for key_tiles in tiles:
+        sm = free.index(min(free))
+        given.append((sm, free[sm], key_tiles))
+        free[sm] += key_tiles
+    return given
+
+
+def longest_first():
+    """Two heads at D = 128, S = 1024, causal: tile i of a head has i + 1 key tiles."""
+    picture = Picture("longest-first", 410, "The order of the tiles decides when the last SM is done",
+                      "two heads, D = 128, S = 1024, causal, on four SMs; a number says how many key tiles a tile has")
+    colours = (SKY, AMBER, GREEN, YELLOW, BLUE, PURPLE, ORANGE, PALE)
+    left, unit, height, sms = 90, 32, 27, 4
+    for top, title, order in ((108, "longest first", range(8, 0, -1)), (266, "shortest first", range(1, 9))):
+        given = schedule([key_tiles for key_tiles in order for _ in range(2)], sms)
+        end = max(begin + key_tiles for _, begin, key_tiles in given)
+        picture.text(20, top - 12, f"{title}: done after {end} steps", 16, bold=True)
+        for sm in range(sms):
+            picture.text(20, top + sm * (height + 3) + 19, f"SM {sm}", 15)
+        for sm, begin, key_tiles in given:
+            picture.box(left + begin * unit, top + sm * (height + 3), key_tiles * unit - 2, height,
+                        colours[key_tiles - 1], str(key_tiles), 15)
+        picture.line((left + end * unit, top - 6), (left + end * unit, top + sms * (height + 3)), dash="5 4")
+    return picture
+
+
+FIGURES = registers, stmatrix, longest_first
