@@ -5,7 +5,7 @@
 
 writes FOLDER/figure-NAME.svg, plots/ if no folder is named. What a picture shows is computed from the rules that the
 kernels use (common/ptx/tile.h, common/ptx/ring.h), not drawn by hand. The pictures up to lesson 03 are in
-first_figures.py, some of the lessons 07b to 09 in summit_figures.py.
+first_figures.py, some of the lessons 07 to 09 in summit_figures.py.
 """
 import os
 import sys
@@ -374,7 +374,8 @@ def draw_sub_partition(picture, left, top):
 
 # ---- all of them ----
 
-FIGURES = (*first_figures.FIGURES, *summit_figures.FIGURES, accumulator, swizzle, majors, mbarrier, ring, pipelining, ping_pong, sm)
+FIGURES = (*first_figures.FIGURES, *summit_figures.FIGURES, accumulator, swizzle, majors, mbarrier, ring, pipelining,
+           ping_pong, sm)
 
 
 def main():

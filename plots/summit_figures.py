@@ -1,5 +1,54 @@
-"""The pictures of lessons 07b to 09: see figures.py, which draws them."""
+"""The pictures of lessons 07 to 09: see figures.py, which draws them."""
 from picture import AMBER, BLUE, GREEN, ORANGE, PALE, PURPLE, QUAD, SKY, YELLOW, Picture
+
+# ---- slots of K and V: lesson 07 ----
+
+class Slots:
+    """A schedule, and no measurement: one consumer, two slots for K and two for V. QK and PV take 1 unit of time, a
+    softmax 3, a copy 1.5; the first two tiles have landed at time 0."""
+    STEP, COPY, COUNT = 5, 1.5, 2
+    USE = {"K": (0, 1), "V": (4, 5)}  # in a step
+
+    @classmethod
+    def life(cls, kind, tile, rings):
+        """When a tile's copy begins, when it has landed, and from when to when it is used. With one ring for both
+        (stage 06) a thread loads during QK into the slot of the previous tile; with a ring each (stage 07) the producer
+        loads as soon as the slot is empty."""
+        begin, end = (cls.STEP * tile + time for time in cls.USE[kind])
+        if tile < cls.COUNT:
+            return -cls.COPY, 0, begin, end
+        empty = cls.STEP * (tile - cls.COUNT) + (cls.USE[kind][1] if rings > 1 else cls.STEP + 0.25)
+        return empty, empty + cls.COPY, begin, end
+
+
+def slots():
+    picture = Picture("slots", 462, "How long a tile keeps its slot",
+                      "a schedule, not measured: one consumer, two slots for K and two for V")
+    left, unit, units, height = 120, 44, 15, 24
+    def bar(y, begin, end, colour, words):
+        begin, end = max(begin, 0), min(end, units)
+        if end > begin:
+            picture.box(left + begin * unit, y, (end - begin) * unit - 1, height, colour,
+                        words if (end - begin) * unit > 9 * len(words) else "", 14)
+    for top, title, rings in ((88, "stage 06: one ring; a slot is released after PV, and filled during the next QK", 1),
+                              (268, "stage 07: a ring each; K is loaded again after QK, V after PV", 2)):
+        picture.text(20, top, title, 16, bold=True)
+        for lane, words in enumerate(("consumer", "K, slot 0", "K, slot 1", "V, slot 0", "V, slot 1")):
+            picture.text(20, top + 12 + lane * 28 + 18, words, 15)
+        for tile in range(units // Slots.STEP):
+            for words, begin, end, colour in (("QK", 0, 1, BLUE), ("softmax", 1, 4, ORANGE), ("PV", 4, 5, SKY)):
+                bar(top + 12, Slots.STEP * tile + begin, Slots.STEP * tile + end, colour, f"{words} {tile}")
+        for lane, kind in enumerate("KV"):
+            for tile in range(units // Slots.STEP + 2):
+                y = top + 40 + 28 * (2 * lane + tile % Slots.COUNT)
+                begin, landed, use, end = Slots.life(kind, tile, rings)
+                bar(y, begin, landed, GREEN, f"{kind} {tile}")
+                bar(y, landed, use, PALE, f"{kind} {tile}")
+                bar(y, use, end, {"K": BLUE, "V": SKY}[kind], f"{kind} {tile}")
+    picture.legend(left, 446, [(GREEN, "is being copied", 160), (PALE, "full", 90), (BLUE, "QK reads it", 135),
+                               (SKY, "PV reads it", 0)])
+    return picture
+
 
 # ---- registers that move: lesson 07b ----
 
@@ -91,4 +140,4 @@ def longest_first():
     return picture
 
 
-FIGURES = registers, stmatrix, longest_first
+FIGURES = slots, registers, stmatrix, longest_first

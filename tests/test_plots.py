@@ -370,6 +370,15 @@ class Figures(unittest.TestCase):
             self.assertLessEqual(before.release, after.load)
         self.assertTrue(all(time.landed <= time.use for time in times))
 
+    def test_slots(self):
+        """No copy begins before the slot's last tile has been used, or ends after its own tile is needed."""
+        for kind in "KV":
+            for rings in (1, 2):
+                lives = [summit.Slots.life(kind, tile, rings) for tile in range(8)]
+                for (*_, used), (begin, landed, use, _) in zip(lives, lives[summit.Slots.COUNT:]):
+                    self.assertLessEqual(used, begin)
+                    self.assertLessEqual(landed, use)
+
     def test_registers(self):
         """They move, and none is made: what A releases is what B takes. setmaxnreg takes multiples of 8 only."""
         numbers = summit.Registers
