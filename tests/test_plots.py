@@ -17,6 +17,7 @@ ROOT = os.getcwd()
 sys.path.insert(0, f"{ROOT}/plots")
 import figures  # pylint: disable=wrong-import-position
 import first_figures as first  # pylint: disable=wrong-import-position
+import summit_figures as summit  # pylint: disable=wrong-import-position
 import lean_svg  # pylint: disable=wrong-import-position
 HEADER = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_dim,causal,median_ms,min_ms,max_ms,"
           "repeats,tflops")
@@ -368,6 +369,34 @@ class Figures(unittest.TestCase):
             self.assertNotEqual(before.parity, after.parity)
             self.assertLessEqual(before.release, after.load)
         self.assertTrue(all(time.landed <= time.use for time in times))
+
+    def test_slots(self):
+        """No copy begins before the slot's last tile has been used, or ends after its own tile is needed."""
+        for kind in "KV":
+            for rings in (1, 2):
+                lives = [summit.Slots.life(kind, tile, rings) for tile in range(8)]
+                for (*_, used), (begin, landed, use, _) in zip(lives, lives[summit.Slots.COUNT:]):
+                    self.assertLessEqual(used, begin)
+                    self.assertLessEqual(landed, use)
+
+    def test_registers(self):
+        """They move, and none is made: what A releases is what B takes. setmaxnreg takes multiples of 8 only."""
+        numbers = summit.Registers
+        self.assertEqual(numbers.FEW + numbers.MANY, 2 * numbers.LAUNCH)
+        self.assertEqual([number % 8 for number in (numbers.FEW, numbers.MANY)], [0, 0])
+
+    def test_stmatrix(self):
+        """Lane l holds two neighbours of row l / 4: PTX ISA 9.7.14.5.16."""
+        places = {lane: [(row, column) for row in range(8) for column in range(8) if summit.holder(row, column) == lane]
+                  for lane in range(32)}
+        self.assertEqual(places, {lane: [(lane // 4, lane % 4 * 2 + e) for e in range(2)] for lane in range(32)})
+
+    def test_schedule(self):
+        """A tile goes to the SM that is free first, and the lesson's two orders end after 18 and after 20 steps."""
+        self.assertEqual(summit.schedule([3, 1, 1, 2], 2), [(0, 0, 3), (1, 0, 1), (1, 1, 1), (1, 2, 2)])
+        drawn = summit.longest_first().svg()
+        self.assertIn("longest first: done after 18 steps", drawn)
+        self.assertIn("shortest first: done after 20 steps", drawn)
 
     def test_attention(self):
         """The pictures have the numbers of the note: its table's, and the length at which attention overtakes."""

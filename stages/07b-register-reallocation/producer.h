@@ -83,8 +83,8 @@ template <int HEAD_DIM> struct Producer {
     load(v, shared.v, shared.v_full, shared.v_empty, &tensors.v, t * KEYS, head);
   }
 
-  // From the last tile, which has the mask, to the first. V follows one tile behind K: so the consumers release the
-  // slots.
+  // From the last tile, which has the mask, to the first. V follows one tile behind K, as stage 08
+  // uses the slots.
   __device__ void run(const Tile &tile) {
     trace_begin(PRODUCER);
     load(q, shared.q, shared.q_full, shared.q_empty, &tensors.q, tile.row, tile.head);
