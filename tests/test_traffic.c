@@ -59,7 +59,7 @@ static void expect_counters(const char *what, const EmulatorCounters *counters, 
 }
 
 #define EXPECT_TRAFFIC(what, counters, ...)                                                                            \
-  expect_counters(what, counters, COUNTER_INST_MUFU, COUNTER_KIND_COUNT, (const Traffic[]){__VA_ARGS__, {0, 0}})
+  expect_counters(what, counters, COUNTER_INST_MUFU, COUNTER_INST_UNDER_WGMMA, (const Traffic[]){__VA_ARGS__, {0, 0}})
 #define EXPECT_SHARED(what, counters, ...)                                                                             \
   expect_counters(what, counters, COUNTER_SHARED_LOADS, COUNTER_GLOBAL_LOAD_REQUESTS,                                  \
                   (const Traffic[]){__VA_ARGS__, {0, 0}})
