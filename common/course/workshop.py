@@ -147,6 +147,11 @@ class Workshop:
         lines = [line for line in done.stdout.splitlines() if not re.match(unwanted, line)]
         return "\n".join(lines).replace("build/kernels/", f"{self.folder}/build/kernels/"), done.returncode == 0
 
+    def command(self, options):
+        """What a user types to run it."""
+        ptx = f"--ptx={self.ptx} " if self.ptx else ""
+        return f"{self.program if '/' in self.program else './' + self.program} --device=emulator {ptx}{options}".rstrip()
+
     def run(self, options):
         """What the program prints with these options on the emulator, and its exit code."""
         return run(self.program, ["--device=emulator", *([f"--ptx={self.ptx}"] if self.ptx else []), *options])

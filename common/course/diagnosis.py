@@ -1,0 +1,112 @@
+"""Why numbers are wrong that no hazard explains: a few small runs, which of them are right, and what that says.
+
+The runs are PROBES, the conclusions FINDINGS. A task may know more of its causes: the field "Cause:" of its patch.
+"""
+import re
+
+PROBES = {
+    "plain": "",
+    "ones": "--input=ones",
+    "identity": "--input=identity --seqlen=64 --heads=1",
+    "one tile": "--seqlen=64",
+    "many tiles": "--seqlen=512 --heads=1",
+    "one head": "--heads=1",
+    "odd": "--seqlen=97",
+    "wide": "--head-dim=128",
+    "causal": "--causal",
+    "large": "--input=large",
+    "waves": "--input=waves --seqlen=512 --heads=1",
+    "other order": "--schedule=1",
+    "far below 0": "--seqlen=2 --heads=32 --causal --input=large",
+}
+
+# Probes that are right, probes that are wrong, and what follows. Each that fits is printed, from the narrowest on.
+FINDINGS = (
+    (("one tile", "plain"), ("many tiles",), "only long sequences are wrong: look at what goes from one tile to the next"),
+    (("one tile",), ("plain",), "one tile of 64 keys is right, two are wrong: look at what goes from one tile to the next"),
+    (("plain",), ("odd",), "only a sequence that ends inside a tile is wrong: look at the rows and keys behind its end"),
+    (("plain",), ("causal",), "only the causal mask is wrong: which keys may query i see, and in which tiles?"),
+    (("plain",), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
+    (("wide",), ("plain",), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
+    (("one head",), ("plain",), "one head is right, two are wrong: whose memory is read or written?"),
+    (("plain",), ("large",), "only large scores are wrong: look at the maximum, what it begins with and what follows it"),
+    (("plain", "many tiles"), ("waves",),
+     "only a maximum that grows from tile to tile is wrong: look at what was added up with the older one"),
+    (("large", "causal"), ("far below 0",),
+     "only a row whose scores are all far below 0 is wrong: with what does the maximum begin?"),
+    (("plain",), ("other order",), "only another order of the warps is wrong: something is not waited for"),
+    (("ones", "identity"), ("plain",),
+     "with equal numbers, and with one key for each query, it is right. So each element is in its place, and the right "
+     "keys count: a factor or the softmax is wrong"),
+    (("ones",), ("identity", "plain"),
+     "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at which "
+     "elements meet and where results go, and at what a whole row must share: its maximum"),
+    (("identity",), ("ones", "plain"),
+     "with one key for each query it is right. So each element is in its place: how many keys count, or what their sum "
+     "is divided by, is wrong"),
+)
+MOST = 3  # findings
+
+
+def is_explained(text):
+    """Whether the report of a run shows a hazard, or no wrong numbers at all."""
+    return not re.search(r"^hazards +none", text, re.MULTILINE) or not re.search(r"WRONG|NaN", text)
+
+
+def outcomes(run):
+    """Of each probe whether it is right. `run` gets options, and gives a report and an exit code; one whose kernel is
+    not there, or whose options the program does not have, is left out."""
+    found = {}
+    for name, options in PROBES.items():
+        text, code = run(options.split())
+        if code in (0, 1) and "the module has no kernel" not in text:
+            found[name] = code == 0, text
+    return found
+
+
+def found_place(text):
+    """With the identity as Q and K, O is V, whose numbers show their position. Where an element has another one's:
+    a sentence for the first. (common/harness/problem.c, fill_arange)"""
+    for row, column, got in re.findall(r" O\[0\]\[0\]\[(\d+)\]\[(\d+)\]: got (-?[\d.]+(?:e-?\d+)?),", text):
+        number = (float(got) + 1) * 1024
+        if abs(number - round(number)) > 0.05 or not 0 <= round(number) < 2039:
+            continue
+        place = (int(row), int(column))
+        others = [divmod(position, 64) for position in (round(number), round(number) + 2039) if position < 64 * 64]
+        best = max(others, key=lambda other: (other[0] == place[0]) + (other[1] == place[1]))
+        if best != place:
+            return (f"with {PROBES['identity']} O should be V, and O[{place[0]}][{place[1]}] is what belongs to "
+                    f"row {best[0]}, column {best[1]}")
+    return None
+
+
+def ratio_of_ones(text):
+    """With inputs of 1, each element of O is 1: a sentence if all that are shown are the same other number."""
+    got = set(re.findall(r" O\[.*: got (-?[\d.]+(?:e-?\d+)?),", text))
+    return f"with {PROBES['ones']} all of O should be 1, and is {got.pop()}" if len(got) == 1 else None
+
+
+def tensors(text):
+    """Of a backward pass, which gradients are right and which are wrong: a sentence, or None."""
+    wrong, right = re.findall(r"elements of (d[QKV]) differ", text), re.findall(r"right: .* of (d[QKV])", text)
+    return f"{' and '.join(right)} right, {' and '.join(wrong)} wrong" if wrong and right else None
+
+
+def diagnosis(report, run):
+    """Lines for a run whose report shows wrong numbers; none where a hazard explains them."""
+    if is_explained(report):
+        return []
+    found = outcomes(run)
+    right = [PROBES[name] or "default options" for name, (is_right, _) in found.items() if is_right]
+    wrong = [PROBES[name] or "default options" for name, (is_right, _) in found.items() if not is_right]
+    lines = [f"{word}     {'; '.join(options)}" for word, options in (("right", right), ("wrong", wrong)) if options]
+    if not right:
+        lines = [f"wrong     with each of {len(wrong)} inputs and shapes"] if wrong else []
+    said = [sentence for good, bad, sentence in FINDINGS
+            if all(found.get(name, (False,))[0] for name in good) and all(not found.get(name, (True,))[0] for name in bad)]
+    if not found.get("identity", (True,))[0]:
+        said.insert(0, found_place(found["identity"][1]))
+    if not found.get("ones", (True,))[0]:
+        said.insert(0, ratio_of_ones(found["ones"][1]))
+    said.insert(0, tensors(report))
+    return lines + [f"so        {sentence}" for sentence in said if sentence][:MOST]
