@@ -29,6 +29,11 @@ def number_of(stage):
     return stage.split("-")[0]
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 def make(arguments, folder="."):
     """Runs make as its own process: with the variables, but not the flags, of a make that runs this program.
     WERROR is left out, because a hole or a mistake may cause a compiler warning."""
@@ -106,7 +111,7 @@ class Workshop:
 
     def _concerns_the_host(self):
         """Whether a file differs that more than the kernel is made from: a .c file, or a header that one includes."""
-        included = "".join(open(path, encoding="utf-8").read() for path in glob.glob(f"build/stages/{self.stage}/*.d"))
+        included = "".join(read(path) for path in glob.glob(f"build/stages/{self.stage}/*.d"))
         return any(not path.endswith((".cu", ".h")) or f"/{os.path.basename(path)}" in included for path in self.changed
                    if not filecmp.cmp(os.path.join(self.folder, path), path, shallow=False))
 
