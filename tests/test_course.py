@@ -1,8 +1,8 @@
 """The course keeps its word: each mistake shows what its lesson says; each task fails as given and passes when solved.
 
-Runs in the repository's root: python3 tests/test_course.py [stage numbers]. QUICK=1 in the environment leaves out what
-costs most and shows least: ptxas where no lesson speaks of it, and kernels that no run of the mistake or task launches.
-A third of the time remains.
+Runs in the repository's root: python3 tests/test_course.py [stage numbers] [classes of tests]. QUICK=1 in the
+environment leaves out what costs most and shows least: ptxas where no lesson speaks of it, and kernels that no run of
+the mistake or task launches. A third of the time remains.
 """
 import concurrent.futures
 import glob
@@ -20,7 +20,7 @@ import course
 import figures
 from change import attempts
 
-NUMBERS = sys.argv[1:] or [course.number_of(stage) for stage in course.STAGES]
+NUMBERS = [word for word in sys.argv[1:] if word[0].isdigit()] or [course.number_of(stage) for stage in course.STAGES]
 NO_KERNEL = "the module has no kernel"  # with QUICK one may be left out that a run wants after all
 STAGES = [stage for stage in course.STAGES if course.number_of(stage) in NUMBERS]
 
@@ -218,4 +218,4 @@ if __name__ == "__main__":
     # Before the tests: they run side by side, and would build one stage several times at once.
     if subprocess.run(["make", "--no-print-directory", *(f"stage-{number}" for number in NUMBERS)], check=False).returncode:
         sys.exit(2)
-    unittest.main(argv=sys.argv[:1], verbosity=0)
+    unittest.main(argv=sys.argv[:1] + [word for word in sys.argv[1:] if not word[0].isdigit()], verbosity=0)

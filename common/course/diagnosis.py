@@ -36,8 +36,8 @@ FINDINGS = (
      "only a row whose scores are all far below 0 is wrong: with what does the maximum begin?"),
     (("plain",), ("other order",), "only another order of the warps is wrong: something is not waited for"),
     (("ones", "identity"), ("plain",),
-     "with equal numbers, and with one key for each query, it is right. So each element is in its place, and the right "
-     "keys count: a factor or the softmax is wrong"),
+     "with equal numbers, and with one key for each query, it is right. So rows and keys are in their place, and the "
+     "right keys count: a factor or the softmax is wrong, or a piece is transposed (the identity is its own transpose)"),
     (("ones",), ("identity", "plain"),
      "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at which "
      "elements meet and where results go, and at what a whole row must share: its maximum"),
@@ -80,6 +80,12 @@ def found_place(text):
     return None
 
 
+def first_wrong_row(text):
+    """With one key for each query, which row is the first that is wrong: a sentence unless it is row 0."""
+    row = re.search(r" O\[0\]\[0\]\[(\d+)\]", text)
+    return f"with {PROBES['identity']} row {row[1]} is the first that is wrong" if row and row[1] != "0" else None
+
+
 def ratio_of_ones(text):
     """With inputs of 1, each element of O is 1: a sentence if all that are shown are the same other number."""
     got = set(re.findall(r" O\[.*: got (-?[\d.]+(?:e-?\d+)?),", text))
@@ -105,7 +111,7 @@ def diagnosis(report, run):
     said = [sentence for good, bad, sentence in FINDINGS
             if all(found.get(name, (False,))[0] for name in good) and all(not found.get(name, (True,))[0] for name in bad)]
     if not found.get("identity", (True,))[0]:
-        said.insert(0, found_place(found["identity"][1]))
+        said.insert(0, found_place(found["identity"][1]) or first_wrong_row(found["identity"][1]))
     if not found.get("ones", (True,))[0]:
         said.insert(0, ratio_of_ones(found["ones"][1]))
     said.insert(0, tensors(report))
