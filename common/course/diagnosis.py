@@ -65,25 +65,39 @@ def outcomes(run):
 
 
 def found_place(text):
-    """With the identity as Q and K, O is V, whose numbers show their position. Where an element has another one's:
-    a sentence for the first. (common/harness/problem.c, fill_arange)"""
+    """With the identity as Q and K, O is V, whose numbers show their position. Where at least three of the elements
+    shown have the number of another one, equally far away: a sentence. (common/harness/problem.c, fill_arange)"""
+    moves = {}
     for row, column, got in re.findall(r" O\[0\]\[0\]\[(\d+)\]\[(\d+)\]: got (-?[\d.]+(?:e-?\d+)?),", text):
         number = (float(got) + 1) * 1024
-        if abs(number - round(number)) > 0.05 or not 0 <= round(number) < 2039:
+        if abs(number - round(number)) > 0.01:
             continue
-        place = (int(row), int(column))
-        others = [divmod(position, 64) for position in (round(number), round(number) + 2039) if position < 64 * 64]
-        best = max(others, key=lambda other: (other[0] == place[0]) + (other[1] == place[1]))
-        if best != place:
-            return (f"with {PROBES['identity']} O should be V, and O[{place[0]}][{place[1]}] is what belongs to "
-                    f"row {best[0]}, column {best[1]}")
-    return None
+        place = int(row) * 64 + int(column)
+        # The numbers begin again after 2039 of them: the same row or column is likelier than another one.
+        nearest = min((round(number), round(number) + 2039), key=lambda other, place=place: (
+            other // 64 != place // 64 and other % 64 != place % 64, abs(other - place)))
+        moves.setdefault(nearest - place, []).append((place, nearest))
+    same = max(moves.values(), key=len, default=())
+    if len(same) < 3 or same[0][0] == same[0][1]:
+        return None
+    (row, column), (other_row, other_column) = (divmod(position, 64) for position in same[0])
+    return (f"with {PROBES['identity']} O should be V, and O[{row}][{column}] is what belongs to "
+            f"row {other_row}, column {other_column}")
 
 
 def first_wrong_row(text):
     """With one key for each query, which row is the first that is wrong: a sentence unless it is row 0."""
     row = re.search(r" O\[0\]\[0\]\[(\d+)\]", text)
     return f"with {PROBES['identity']} row {row[1]} is the first that is wrong" if row and row[1] != "0" else None
+
+
+def right_before(report):
+    """Of the run that failed, what stands before the first wrong element: a sentence if there is anything."""
+    place = re.search(r" \w+\[0\]\[0\]\[(\d+)\]\[(\d+)\]: got", report)
+    if not place or place[1] + place[2] == "00":
+        return None
+    return (f"the first row is right up to column {int(place[2]) - 1}" if place[1] == "0" else
+            f"the rows up to {int(place[1]) - 1} are right in this run")
 
 
 def ratio_of_ones(text):
@@ -114,5 +128,10 @@ def diagnosis(report, run):
         said.insert(0, found_place(found["identity"][1]) or first_wrong_row(found["identity"][1]))
     if not found.get("ones", (True,))[0]:
         said.insert(0, ratio_of_ones(found["ones"][1]))
+    if "got NaN" in report:
+        said.insert(0, "NaN comes from 0 / 0 and from calculations with infinity: which number is infinite, or divides "
+                       "by a sum of nothing?")
     said.insert(0, tensors(report))
+    if not any(said):
+        said.append(right_before(report))
     return lines + [f"so        {sentence}" for sentence in said if sentence][:MOST]
