@@ -168,7 +168,7 @@ def judge(task, workshop, quick=QUICK):
     if task.begun() and isinstance(workshop, Workshop) and not workshop.ptx:
         workshop.program = task.link(workshop.program)
     for options, cause in runs:
-        text, code = workshop.run([STEPS, *options.split()])
+        text, code = workshop.run([STEPS, "--strict", *options.split()])
         if code:
             why = [f"cause     {cause}"] if cause else diagnosis(text, lambda others: workshop.run([STEPS, *others]))
             return False, [workshop.command(options), *first(trouble(task.in_my_words(text))), *why]

@@ -109,6 +109,8 @@ def ratio_of_ones(text):
 def tensors(text):
     """Of a backward pass, which gradients are right and which are wrong: a sentence, or None."""
     wrong, right = re.findall(r"elements of (d[QKV]) differ", text), re.findall(r"right: .* of (d[QKV])", text)
+    if len(wrong) == 3:
+        return "dQ, dK and dV are wrong: all three need the weights, so look at P first"
     return f"{' and '.join(right)} right, {' and '.join(wrong)} wrong" if wrong and right else None
 
 
