@@ -1,12 +1,13 @@
 """The course keeps its word: each mistake shows what its lesson says; each task fails as given and passes when solved.
 
-Runs in the repository's root: python3 tests/test_course.py [stage numbers]. QUICK=1 in the environment leaves out what
-costs most and shows least: ptxas where no lesson speaks of it, and kernels that no run of the mistake or task launches.
-A third of the time remains.
+Runs in the repository's root: python3 tests/test_course.py [stage numbers] [classes of tests]. QUICK=1 in the
+environment leaves out what costs most and shows least: ptxas where no lesson speaks of it, and kernels that no run of
+the mistake or task launches. A third of the time remains.
 """
 import concurrent.futures
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,9 @@ sys.path.insert(0, "common/course")
 # pylint: disable=wrong-import-position
 import course
 import figures
+from change import attempts
 
-NUMBERS = sys.argv[1:] or [course.number_of(stage) for stage in course.STAGES]
+NUMBERS = [word for word in sys.argv[1:] if word[0].isdigit()] or [course.number_of(stage) for stage in course.STAGES]
 NO_KERNEL = "the module has no kernel"  # with QUICK one may be left out that a run wants after all
 STAGES = [stage for stage in course.STAGES if course.number_of(stage) in NUMBERS]
 
@@ -49,10 +51,12 @@ def all_at_once(function, things):
 
 class Shown(unittest.TestCase):
     def shows_the_lines_of_pages(self, word, text):
-        """With QUICK the stage's own program runs."""
-        printed = " ".join(text.split()).replace(f"build/course/{word}/", "")
+        """Whoever runs it has another folder, and with QUICK the stage's own program runs, with its PTX."""
+        def bare(words):
+            return re.sub(r"--ptx=\S+ ", "", re.sub(r"(?:\S*/)?(?=stage-\w+ --device)", "", words))
+        printed = bare(" ".join(text.split()))
         for line in on_pages().get(word, []):
-            self.assertIn(line.replace(f"build/course/{word}/", ""), printed)
+            self.assertIn(bare(line), printed)
 
 
 class Mistakes(Shown):
@@ -126,6 +130,51 @@ class Tasks(Shown):
                 self.assertTrue(passed, lines)
 
 
+# The stages whose tasks have at least three wrong attempts and a right one each. The list only grows.
+WITH_ATTEMPTS = ("00", "01", "01b", "02", "02b", "02c", "02d", "02e", "03", "07", "08", "08b", "08c", "11c", "12", "12d")
+
+
+class Attempts(unittest.TestCase):
+    def setUp(self):
+        self.attempts = [(task, attempt) for stage in STAGES for task in course.tasks_of(stage)
+                         for attempt in attempts(stage, task.key)]
+
+    def test_get_the_verdict_that_they_deserve(self):
+        """A wrong one fails and hears why ("Says:"); a right but different one passes ("Passes:"). Only PTX is made."""
+        def judged(pair):
+            task, attempt = pair
+            workshop = course.Workshop(f"attempt-{task.name}-{os.path.basename(attempt.path)}", task.stage)
+            workshop.change(attempt)
+            verdict = course.judge(task, workshop, quick=True)
+            shutil.rmtree(workshop.folder)
+            return verdict
+        for (_, attempt), (passed, lines) in all_at_once(judged, self.attempts):
+            with self.subTest(attempt.path):
+                text = " ".join(" ".join(lines).split())
+                self.assertEqual(passed, bool(attempt.all("Passes")), text)
+                self.assertNotIn(NO_KERNEL, text)
+                self.assertNotIn("it does not build", text)
+                self.assertTrue(passed or attempt.all("Says"), "it must say why")
+                for words in attempt.all("Says"):
+                    self.assertIn(" ".join(words.split()), text)
+
+    def test_are_enough(self):
+        for stage in STAGES:
+            for task in course.tasks_of(stage):
+                if course.number_of(stage) in WITH_ATTEMPTS:
+                    right = [bool(attempt.all("Passes")) for attempt in attempts(stage, task.key)]
+                    with self.subTest(task.name):
+                        self.assertGreaterEqual((right.count(False), right.count(True)), (3, 1))
+                        self.assertGreaterEqual(right.count(True), 1)
+
+    def test_are_at_a_task(self):
+        for stage in STAGES:
+            tasks = [task.key for task in course.tasks_of(stage)]
+            for attempt in course.changes(stage, "attempts"):
+                with self.subTest(attempt.path):
+                    self.assertIn(attempt.key.rstrip("abcdefgh"), tasks)
+
+
 class Pages(unittest.TestCase):
     def test_show_what_commands_of_the_course_print(self):
         words = {f"break-{course.number_of(stage)}-{change.key.rstrip('abcdefgh')}"
@@ -169,4 +218,4 @@ if __name__ == "__main__":
     # Before the tests: they run side by side, and would build one stage several times at once.
     if subprocess.run(["make", "--no-print-directory", *(f"stage-{number}" for number in NUMBERS)], check=False).returncode:
         sys.exit(2)
-    unittest.main(argv=sys.argv[:1], verbosity=0)
+    unittest.main(argv=sys.argv[:1] + [word for word in sys.argv[1:] if not word[0].isdigit()], verbosity=0)

@@ -59,7 +59,7 @@ static void expect_counters(const char *what, const EmulatorCounters *counters, 
 }
 
 #define EXPECT_TRAFFIC(what, counters, ...)                                                                            \
-  expect_counters(what, counters, COUNTER_INST_MUFU, COUNTER_KIND_COUNT, (const Traffic[]){__VA_ARGS__, {0, 0}})
+  expect_counters(what, counters, COUNTER_INST_MUFU, COUNTER_INST_UNDER_WGMMA, (const Traffic[]){__VA_ARGS__, {0, 0}})
 #define EXPECT_SHARED(what, counters, ...)                                                                             \
   expect_counters(what, counters, COUNTER_SHARED_LOADS, COUNTER_GLOBAL_LOAD_REQUESTS,                                  \
                   (const Traffic[]){__VA_ARGS__, {0, 0}})
@@ -86,6 +86,42 @@ Test(traffic, wgmma_operands) {
   }
 }
 
+// ---- overlap: what a warp executes while something else is under way ----
+
+// EX2, an exponential, and FMA, a multiply-add; neither touches what a wgmma uses.
+#define EX2 "ex2.approx.ftz.f32 %f150, %f151;\n"
+#define FMA "fma.rn.f32 %f152, %f153, %f151, %f151;\n"
+#define SET "mov.f32 %f151, 0f3f800000; mov.f32 %f153, %f151;\n"
+#define EXPECT_OVERLAP(what, counters, first, inst, fp32, mufu)                                                        \
+  do {                                                                                                                 \
+    const uint64_t expected[] = {inst, fp32, mufu};                                                                    \
+    for (int i = 0; i < 3; i++)                                                                                        \
+      cr_expect_eq((counters)->value[(first) + i], expected[i], "%s: %s is %llu", what,                                \
+                   counter_name((CounterKind)((first) + i)), (unsigned long long)(counters)->value[(first) + i]);      \
+  } while (0)
+
+// From a wgmma to the wait after which none is pending: of two groups, the wait for the older one is not the end.
+Test(traffic, under_a_wgmma) {
+  static const char product[] =
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%%f%d, %%f%d, %%f%d, %%f%d}, %%l0, %%l0, 0, 1, 1, 0, 0;\n"
+      "wgmma.commit_group.sync.aligned;\n";
+  char text[2000], older[300], newer[300];
+  snprintf(older, sizeof older, product, 0, 1, 2, 3);
+  snprintf(newer, sizeof newer, product, 4, 5, 6, 7);
+  snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s%s",
+           "mov.u32 %r0, tile; shr.u32 %r1, %r0, 4; cvt.u64.u32 %l0, %r1; or.b64 %l0, %l0, 0x1000080000;\n" SET EX2,
+           "wgmma.fence.sync.aligned;\n", older, FMA, newer, EX2, "wgmma.wait_group.sync.aligned 1;\n" EX2 FMA,
+           "wgmma.wait_group.sync.aligned 0;\n", EX2 FMA);
+  for (int warps = 4; warps <= 8; warps += 4) {
+    EmulatorCounters c = count_kernel(text, (Shape){1, 32 * warps, 0});
+    // The commits, the second wgmma and both waits are under the first one, too.
+    EXPECT_OVERLAP("a wgmma", &c, COUNTER_INST_UNDER_WGMMA, 9u * (unsigned)warps, 2u * (unsigned)warps,
+                   2u * (unsigned)warps);
+    EXPECT_OVERLAP("no load", &c, COUNTER_INST_UNDER_LOAD, 0, 0, 0);
+    cr_expect_eq(c.value[COUNTER_INST_MUFU], 4u * (unsigned)warps);
+  }
+}
+
 #define INIT "@%p mbarrier.init.shared::cta.b64 [bar], 1; fence.mbarrier_init.release.cluster; bar.sync 0;\n"
 #define SYNC "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
 #define EXPECT(bytes) "@%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], " bytes ";\n"
@@ -102,6 +138,37 @@ Test(traffic, copies_of_a_thread) {
                    "@%q cp.async.ca.shared.global [%r0], [%g], 8, %r1; cp.async.wait_all;",
                    one_block);
   EXPECT_TRAFFIC("cp.async", &c, {COUNTER_CP_ASYNC_SHARED_WRITE_BYTES, 20 * 8});
+}
+
+// A load that completes as late as it may is pending while its warp, and every other one, computes something else.
+Test(traffic, under_a_load) {
+  static const char start[] = SET INIT EXPECT("4096") "@%p " BULK_LOAD " [tile], [%g], 4096, [bar];\n";
+  char text[2000];
+  snprintf(text, sizeof text, "%s%s%s", start, EX2 FMA EX2 WAIT, EX2);
+  EmulatorCounters c = count_kernel(text, one_block);
+  cr_expect_eq(c.value[COUNTER_MUFU_UNDER_LOAD], 2);
+  cr_expect_eq(c.value[COUNTER_FP32_UNDER_LOAD], 1);
+  snprintf(text, sizeof text, "%s%s%s", start, WAIT, EX2 FMA EX2);
+  c = count_kernel(text, one_block);
+  cr_expect_eq(c.value[COUNTER_MUFU_UNDER_LOAD], 0, "the load is over");
+  c = count_kernel(SET "mov.u32 %r0, tile; mad.lo.u32 %r0, %t, 8, %r0;\n"
+                       "cp.async.ca.shared.global [%r0], [%g], 8; cp.async.commit_group;\n" EX2
+                       "cp.async.ca.shared.global [%r0+1024], [%g], 8; cp.async.commit_group;\n" EX2
+                       "cp.async.wait_group 1;\n" EX2 "cp.async.wait_group 0;\n" EX2,
+                   one_block);
+  cr_expect_eq(c.value[COUNTER_MUFU_UNDER_LOAD], 3, "cp.async");
+}
+
+// Warp 0 passes a turn to warp 1. What warp 1 does between its barrier and its own arrival is in its turn.
+Test(traffic, in_a_turn) {
+  static const char text[] =
+      "mov.f32 %f151, 0f3f800000; mov.f32 %f153, %f151;\n" EX2 "setp.lt.u32 %p, %t, 32; @%p bra FIRST;\n"
+      "bar.sync 1, 64;\n" EX2 FMA "bar.arrive 2, 64;\n" EX2 "bra END;\n"
+      "FIRST: bar.arrive 1, 64;\n" EX2 "bar.sync 2, 64;\n" FMA "END: bar.sync 0;\n" EX2;
+  EmulatorCounters c = count_kernel(text, (Shape){1, 64, 0});
+  cr_expect_eq(c.value[COUNTER_MUFU_IN_TURN], 2, "warp 1's, and warp 0's last one, for it keeps its turn");
+  cr_expect_eq(c.value[COUNTER_FP32_IN_TURN], 2);
+  cr_expect_eq(c.value[COUNTER_INST_BARRIER], 6);
 }
 
 Test(traffic, bulk_copies) {

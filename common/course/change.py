@@ -1,4 +1,5 @@
-"""A change to a stage, kept as a patch: a task (the stage with a hole) or a mistake that a lesson shows.
+"""A change to a stage, kept as a patch: a task (the stage with a hole), a mistake that a lesson shows, or an attempt at
+a task (what a learner may write in the hole, wrong or right).
 
 Above the patch stand a title and fields, "Name: text", one a line:
 
@@ -18,7 +19,7 @@ NAME = re.compile(r"(\d+[a-z]?)-[a-z0-9-]+\.patch")
 
 
 class Change:
-    """One patch file. `key` is the number in its name, "1" or "1b"."""
+    """One patch file. `key` is the number in its name, "1" or "1b"; of an attempt it begins with its task's."""
 
     def __init__(self, path):
         self.path = path
@@ -34,6 +35,11 @@ class Change:
         """The texts of all fields with this name."""
         return [text for field, text in self.fields if field == name]
 
+    def with_causes(self, name):
+        """The texts of these fields, each with the text of the field "Cause" that follows it, or None."""
+        following = [text if field == "Cause" else None for field, text in self.fields[1:]] + [None]
+        return [(text, cause) for (field, text), cause in zip(self.fields, following) if field == name]
+
     def apply(self, folder):
         """Patches the files below `folder`, a copy of the repository. A patch that does not fit exactly is an error."""
         environment = dict(os.environ, GIT_CEILING_DIRECTORIES=os.path.dirname(os.path.abspath(folder)))
@@ -48,8 +54,14 @@ class Change:
         return [line for line in self.patch.splitlines() if not re.match(headings, line)]
 
 
+def attempts(stage, task):
+    """The attempts at a task: those of its own, and the mistakes of the lesson that say they are one ("Task: 2")."""
+    own = [change for change in changes(stage, "attempts") if re.match(r"\d+", change.key)[0] == task]
+    return own + [change for change in changes(stage, "breaks") if task in change.all("Task")]
+
+
 def changes(stage, kind):
-    """The tasks or the mistakes ("tasks", "breaks") of a stage, in order."""
+    """The tasks, mistakes or attempts ("tasks", "breaks", "attempts") of a stage, in order."""
     paths = glob.glob(f"stages/{stage}/{kind}/*.patch")
     found = [Change(path) for path in paths if NAME.fullmatch(os.path.basename(path))]
     return sorted(found, key=lambda change: (int(re.match(r"\d+", change.key)[0]), change.key))

@@ -15,6 +15,7 @@ import sys
 import textwrap
 
 from change import changes
+from diagnosis import diagnosis
 from workshop import Workshop, make, number_of, run
 
 STAGES = sorted(os.path.basename(path.rstrip("/")) for path in glob.glob("stages/[0-9][0-9]*-*/"))
@@ -25,7 +26,8 @@ LINES = 12  # of what is wrong, at most
 # What an attention kernel must get right: short and long sequences, ends of tiles, masks, inputs, schedules.
 RUNS = ("--seqlen=64", "", "--causal --head-dim=128", "--seqlen=97 --head-dim=128", "--seqlen=1 --causal",
         "--seqlen=300 --causal --schedule=1", "--seqlen=200 --head-dim=128 --input=large --schedule=2",
-        "--seqlen=640 --heads=1 --causal --schedule=3", "--seqlen=300 --input=waves --head-dim=128 --schedule=4")
+        "--seqlen=640 --heads=1 --causal --schedule=3", "--seqlen=300 --input=waves --head-dim=128 --schedule=4",
+        "--seqlen=2 --heads=32 --causal --input=large")
 ALLOWABLE = ("spills", "stack", "serialised")  # where a patch allows all three, ptxas has nothing to refuse
 STEPS = "--step-limit=20000000"
 
@@ -75,6 +77,9 @@ class Stage:
 
     def build(self, *_):
         return "", True
+
+    def command(self, options):
+        return f"./{self.program} --device=emulator {options}".rstrip()
 
     def run(self, options):
         key = self.program, tuple(options)
@@ -132,6 +137,17 @@ class Task:
             text = text.replace(path, self.mine(path))
         return text
 
+    def link(self, program):
+        """Lets the user's folder have the program that was made of its files: runs are printed with this name."""
+        path = os.path.join(self.folder, os.path.basename(program))
+        try:
+            if os.path.lexists(path):
+                os.unlink(path)
+            os.symlink(os.path.abspath(program), path)
+        except OSError:  # a folder of another one's
+            return program
+        return path
+
     def workshop(self):
         workshop = Workshop(f"try-{self.name}", self.stage)
         for path in self.files:
@@ -141,24 +157,27 @@ class Task:
         return workshop
 
 
-def judge(task, workshop):
+def judge(task, workshop, quick=QUICK):
     """Builds and runs a workshop as the task demands: (whether it passed, the lines that say why or why not)."""
     allow = " ".join(task.change.all("Allow")) if task.change else ""
-    runs = (task.change.all("Run") if task.change else []) or RUNS
-    text, built = workshop.build(allow, [*runs, *goals_of(task)] if QUICK else None)
+    runs, goals = (task.change.with_causes(field) if task.change else [] for field in ("Run", "Goal"))
+    runs = runs or [(options, None) for options in RUNS]
+    text, built = workshop.build(allow, [options for options, _ in runs + goals] if quick else None)
     if not built:
         return False, ["it does not build:", *first(task.in_my_words(text).splitlines())]
-    for options in runs:
-        text, code = workshop.run([STEPS, *options.split()])
+    if task.begun() and isinstance(workshop, Workshop) and not workshop.ptx:
+        workshop.program = task.link(workshop.program)
+    for options, cause in runs:
+        text, code = workshop.run([STEPS, "--strict", *options.split()])
         if code:
-            return False, [f"{workshop.program} --device=emulator {options}".rstrip(),
-                           *first(trouble(task.in_my_words(text)))]
+            why = [f"cause     {cause}"] if cause else diagnosis(text, lambda others: workshop.run([STEPS, *others]))
+            return False, [workshop.command(options), *first(trouble(task.in_my_words(text))), *why]
     said = [f"right in {len(runs)} run{'s' * (len(runs) > 1)} on the emulator, without a hazard"]
-    for goal in goals_of(task):
+    for goal, cause in goals:
         met, line = reaches(goal, workshop)
         said.append(line)
         if not met:
-            return False, [line]
+            return False, [line] + ([f"cause     {cause}"] if cause else [])
     fast, lines = on_the_gpu(task, workshop)
     return fast, said + lines if fast else lines
 
@@ -170,19 +189,18 @@ def counters(program, options):
     return dict(zip(rows[0].split(","), rows[1].split(",")))
 
 
-def goals_of(task):
-    return task.change.all("Goal") if task.change else []
-
-
 def reaches(goal, workshop):
-    """A goal reads "what it is: COUNTER <= LIMIT [with OPTIONS]", or = for <=. The limit may be "stage": what it has."""
-    words, counter, relation, limit, options = re.fullmatch(r"(.*): (\S+) (<=|=) (\S+)(?: with (.*))?", goal).groups()
+    """A goal reads "what it is: COUNTER <= LIMIT [with OPTIONS]", or = or >= for <=. The limit may be "stage", which is
+    what the stage has, or a share of it: "80% of stage"."""
+    words, counter, relation, share, limit, options = re.fullmatch(
+        r"(.*): (\S+) (<=|>=|=) (?:(\d+)% of )?(\S+)(?: with (.*))?", goal).groups()
     number = int(counters(workshop, options or "")[counter])
     if limit == "stage":
         limit = counters(Stage(workshop.stage), options or "")[counter]
-    met = number == int(limit) if relation == "=" else number <= int(limit)
-    most = "" if relation == "=" else "at most "
-    return met, f"{words}: {number:,} ({options or 'default options'}; the goal is {most}{int(limit):,})"
+    limit = int(limit) * int(share or 100) // 100
+    met = {"=": number == limit, "<=": number <= limit, ">=": number >= limit}[relation]
+    most = {"=": "", "<=": "at most ", ">=": "at least "}[relation]
+    return met, f"{words}: {number:,} ({options or 'default options'}; the goal is {most}{limit:,})"
 
 
 LEAST_SPEED = 0.8  # of the stage's own, on a GPU

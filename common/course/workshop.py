@@ -29,6 +29,11 @@ def number_of(stage):
     return stage.split("-")[0]
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 def make(arguments, folder="."):
     """Runs make as its own process: with the variables, but not the flags, of a make that runs this program.
     WERROR is left out, because a hole or a mistake may cause a compiler warning."""
@@ -106,7 +111,7 @@ class Workshop:
 
     def _concerns_the_host(self):
         """Whether a file differs that more than the kernel is made from: a .c file, or a header that one includes."""
-        included = "".join(open(path, encoding="utf-8").read() for path in glob.glob(f"build/stages/{self.stage}/*.d"))
+        included = "".join(read(path) for path in glob.glob(f"build/stages/{self.stage}/*.d"))
         return any(not path.endswith((".cu", ".h")) or f"/{os.path.basename(path)}" in included for path in self.changed
                    if not filecmp.cmp(os.path.join(self.folder, path), path, shallow=False))
 
@@ -146,6 +151,11 @@ class Workshop:
         unwanted = r"  [A-Z]+ |make(\[\d+\])?: |  For the author of a stage"
         lines = [line for line in done.stdout.splitlines() if not re.match(unwanted, line)]
         return "\n".join(lines).replace("build/kernels/", f"{self.folder}/build/kernels/"), done.returncode == 0
+
+    def command(self, options):
+        """What a user types to run it."""
+        ptx = f"--ptx={self.ptx} " if self.ptx else ""
+        return f"{self.program if '/' in self.program else './' + self.program} --device=emulator {ptx}{options}".rstrip()
 
     def run(self, options):
         """What the program prints with these options on the emulator, and its exit code."""

@@ -390,6 +390,20 @@ typedef enum CounterKind {
   COUNTER_CLUSTER_LOAD_SECTORS,     // l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld
   COUNTER_CLUSTER_STORE_SECTORS,    // ..._op_st
   COUNTER_CLUSTER_ATOMIC_SECTORS,   // ..._op_atom
+  // Overlap: what a warp executes while something else is under way. No counterpart in ncu; notes/counters.md. Of each
+  // warp instructions of all classes, those of COUNTER_INST_FP32, and COUNTER_INST_MUFU.
+  COUNTER_INST_UNDER_WGMMA,  // from the warp's wgmma to the wait after which none of its own is pending
+  COUNTER_FP32_UNDER_WGMMA,
+  COUNTER_MUFU_UNDER_WGMMA,
+  COUNTER_INST_UNDER_LOAD,  // while a bulk or tensor load of the cluster, or cp.async of the warp, is pending
+  COUNTER_FP32_UNDER_LOAD,
+  COUNTER_MUFU_UNDER_LOAD,
+  COUNTER_INST_IN_TURN,  // from a barrier that a bar.arrive of others has opened to the warp's next bar.arrive
+  COUNTER_FP32_IN_TURN,
+  COUNTER_MUFU_IN_TURN,
+  // Those of COUNTER_INST_SYNCHRONISATION that are barriers of a block (bar, barrier): none of them polls, so that their
+  // number does not depend on the order of the warps.
+  COUNTER_INST_BARRIER,
   COUNTER_KIND_COUNT,
 } CounterKind;
 

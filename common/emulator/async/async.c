@@ -6,6 +6,7 @@
 #include "../report/hazard.h"
 #include "../check/order.h"
 #include "../host/host_memory.h"
+#include "../warp/instruction.h"
 
 struct AsyncEngine {
   Cluster *cluster;
@@ -40,6 +41,7 @@ static void link_pending(AsyncEngine *engine, AsyncOp *op) {
     engine->first = op;
   engine->last = op;
   engine->self_completing += op->self_completing;
+  engine->cluster->loads += op->inst->row->memory == MEMORY_BULK_LOAD;
 }
 
 static void unlink_pending(AsyncEngine *engine, AsyncOp *op) {
@@ -53,6 +55,7 @@ static void unlink_pending(AsyncEngine *engine, AsyncOp *op) {
     engine->last = op->previous;
   op->next = op->previous = NULL;
   engine->self_completing -= op->self_completing;
+  engine->cluster->loads -= op->inst->row->memory == MEMORY_BULK_LOAD;
 }
 
 AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform *perform, bool self_completing,

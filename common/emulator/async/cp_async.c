@@ -89,6 +89,7 @@ static void execute_cp_async(Warp *warp, const Inst *inst, Mask mask) {
   if (reading) count_access(warp, inst, SPACE_GLOBAL, reading, from, plan->size, ACCESS_READ);
   warp_counts(warp, inst)->shared_written += (unsigned)(__builtin_popcount(mask) * plan->size);
   group_add(async_groups(warp, GROUP_CP_ASYNC), mask, op);
+  warp_set_meanwhile(warp, MEANWHILE_LOAD, true);
 }
 
 static void execute_cp_async_commit(Warp *warp, const Inst *inst, Mask mask) {
@@ -97,7 +98,9 @@ static void execute_cp_async_commit(Warp *warp, const Inst *inst, Mask mask) {
 }
 
 static void execute_cp_async_wait(Warp *warp, const Inst *inst, Mask mask) {
-  group_wait(warp, inst, async_groups(warp, GROUP_CP_ASYNC), mask, (uint32_t)inst->immediate, inst->flags);
+  GroupQueue *queue = async_groups(warp, GROUP_CP_ASYNC);
+  group_wait(warp, inst, queue, mask, (uint32_t)inst->immediate, inst->flags);
+  warp_set_meanwhile(warp, MEANWHILE_LOAD, queue->count > 0);
 }
 
 // ---- decoding ----

@@ -71,6 +71,7 @@ static void complete_barrier(Block *block, int number) {
     if (!waiting) continue;
     race_acquire(&warp->check, waiting, barrier->joined);
     if (barrier->reducing) give_results(warp, barrier, number);
+    if (barrier->passed_on) warp_set_meanwhile(warp, MEANWHILE_TURN, true);
     warp_release(warp, number);
   }
   // Phases of one warp need not come after each other: what follows must come after all of them.
@@ -87,6 +88,7 @@ static void complete_barrier(Block *block, int number) {
   barrier->former_expected = barrier->expected;
   barrier->joined = NULL;
   barrier->expected = -1;
+  barrier->passed_on = false;
   barrier->arrived = barrier->reduce_count = 0;
   barrier->least = barrier->most = (Meeting){NULL, NULL};
   barrier->phase++;
@@ -237,7 +239,12 @@ static void execute_barrier(Warp *warp, const Inst *inst, Mask mask) {
                 barrier->expected);
     return;
   }
-  if (plan->action != BARRIER_ARRIVE) warp_wait(warp, mask, number);
+  if (plan->action == BARRIER_ARRIVE) {
+    barrier->passed_on = true;
+    warp_set_meanwhile(warp, MEANWHILE_TURN, false);
+  } else {
+    warp_wait(warp, mask, number);
+  }
   if (is_barrier_complete(block, barrier)) complete_barrier(block, number);
 }
 

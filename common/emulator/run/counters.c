@@ -69,6 +69,16 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_CLUSTER_LOAD_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld.sum",
     [COUNTER_CLUSTER_STORE_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_dshared_op_st.sum",
     [COUNTER_CLUSTER_ATOMIC_SECTORS] = "l1tex__t_sectors_pipe_lsu_mem_dshared_op_atom.sum",
+    [COUNTER_INST_UNDER_WGMMA] = "inst_under_wgmma",
+    [COUNTER_FP32_UNDER_WGMMA] = "inst_fp32_under_wgmma",
+    [COUNTER_MUFU_UNDER_WGMMA] = "inst_mufu_under_wgmma",
+    [COUNTER_INST_UNDER_LOAD] = "inst_under_load",
+    [COUNTER_FP32_UNDER_LOAD] = "inst_fp32_under_load",
+    [COUNTER_MUFU_UNDER_LOAD] = "inst_mufu_under_load",
+    [COUNTER_INST_IN_TURN] = "inst_in_turn",
+    [COUNTER_FP32_IN_TURN] = "inst_fp32_in_turn",
+    [COUNTER_MUFU_IN_TURN] = "inst_mufu_in_turn",
+    [COUNTER_INST_BARRIER] = "inst_barrier",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -158,6 +168,20 @@ static void add_asynchronous(EmulatorCounters *c, const Inst *inst, const InstCo
   if (bulk) c->value[sectors[memory]] = counts->bulk_sectors;
 }
 
+// What warps executed while something else was under way.
+static void add_meanwhile(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
+  static const CounterKind kinds[MEANWHILE_KINDS][3] = {
+      [MEANWHILE_WGMMA] = {COUNTER_INST_UNDER_WGMMA, COUNTER_FP32_UNDER_WGMMA, COUNTER_MUFU_UNDER_WGMMA},
+      [MEANWHILE_LOAD] = {COUNTER_INST_UNDER_LOAD, COUNTER_FP32_UNDER_LOAD, COUNTER_MUFU_UNDER_LOAD},
+      [MEANWHILE_TURN] = {COUNTER_INST_IN_TURN, COUNTER_FP32_IN_TURN, COUNTER_MUFU_IN_TURN},
+  };
+  for (int i = 0; i < MEANWHILE_KINDS; i++) {
+    c->value[kinds[i][0]] = counts->under[i];
+    if (inst->row->counter == COUNTER_INST_FP32) c->value[kinds[i][1]] = counts->under[i];
+    c->value[kinds[i][2]] = counts->under[i] * (unsigned)inst->row->mufu;
+  }
+}
+
 static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) {
   EmulatorCounters c = {0};
   c.value[COUNTER_INST_EXECUTED] = counts->warps;
@@ -169,8 +193,10 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   add_cluster(&c, inst, counts);
   add_local(&c, inst, counts);
   add_asynchronous(&c, inst, counts);
+  add_meanwhile(&c, inst, counts);
   c.value[COUNTER_INST_MUFU] = counts->warps * (unsigned)inst->row->mufu;
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
+  if (inst->row->orders == ORDERS_BLOCK) c.value[COUNTER_INST_BARRIER] = counts->warps;
   return c;
 }
 
@@ -221,6 +247,7 @@ void counters_collect(Emulator *emulator, const Program *program, Worker *worker
       sum.global_read += c->global_read;
       sum.global_written += c->global_written;
       sum.bulk_sectors += c->bulk_sectors;
+      for (int k = 0; k < MEANWHILE_KINDS; k++) sum.under[k] += c->under[k];
     }
     if (!sum.warps) continue;
     const char *file;

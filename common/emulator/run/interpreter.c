@@ -97,16 +97,19 @@ static Mask converge(Warp *warp, const Inst *inst, Mask exec) {
 // ---- the loop ----
 
 // Counts an instruction that the lanes pass, though their guard be false: only those of exec do something.
-static void count_execution(InstCounts *counts, Mask lanes, Mask exec) {
+static void count_execution(const Warp *warp, const Cluster *cluster, InstCounts *counts, Mask lanes, Mask exec) {
   if (!lanes) return;
   counts->warps++;
   counts->threads += (unsigned)__builtin_popcount(lanes);
   counts->enabled += (unsigned)__builtin_popcount(exec);
+  unsigned kinds = warp_meanwhile(warp, cluster);
+  if (__builtin_expect(kinds, 0)) counts_add_meanwhile(counts, kinds, 1);
 }
 
 // Executes the running group until it must be chosen anew. Returns the number of instructions.
 static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budget) {
   const Launch *launch = warp_launch(warp);
+  const Cluster *cluster = warp->block->cluster;
   Group *group = &warp->groups[warp->current];
   Mask mask = group->mask;
   uint32_t pc = group->pc;
@@ -119,7 +122,7 @@ static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budge
     warp->pc = pc + 1;
     Mask waits = inst->converge && exec ? exec & ~converge(warp, inst, exec) : 0;
     exec &= ~waits;
-    count_execution(&counts[pc], mask & ~waits, exec);
+    count_execution(warp, cluster, &counts[pc], mask & ~waits, exec);
     if (warp->has_undefined)
       undefined_execute(warp, inst, mask & ~waits, exec);
     else if (exec)

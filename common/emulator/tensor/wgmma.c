@@ -395,6 +395,7 @@ static void execute_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   if (plan->product.sparse) take_metadata(op, inst, plan);
   name_registers(op, inst, plan);
   group_add(async_groups(warp, GROUP_WGMMA), mask, op);
+  warp_set_meanwhile(warp, MEANWHILE_WGMMA, true);
   if (warp_launch(warp)->hazards) {
     if (warp->index % WARPGROUP_WARPS == 0) turn->issue = async_issue_by(op, mask, WARPGROUP_WARPS);
     async_make_collective(op, mask);
@@ -456,6 +457,7 @@ static void execute_wgmma_wait(Warp *warp, const Inst *inst, Mask mask) {
   while (done < queue->count && queue->entries[done].op->number <= number) async_release(queue->entries[done++].op);
   queue->count -= done;
   memmove(queue->entries, queue->entries + done, (size_t)queue->count * sizeof *queue->entries);
+  warp_set_meanwhile(warp, MEANWHILE_WGMMA, queue->count > 0);
 }
 
 // ---- decoding ----

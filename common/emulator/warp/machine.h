@@ -97,6 +97,7 @@ struct Warp {
   bool has_undefined;                   // a register holds one now
   bool found_unwritten;                 // set by the checks: the load has read bytes that nothing has written
   bool rehearses;                       // an instruction is only tried: it reports nothing
+  uint8_t meanwhile;                    // what is under way: a bit for each Meanwhile
   RegisterShare share;
   struct CallStack *calls;     // of each lane, or NULL: control.c
   uint8_t *local;              // LANES x local_size bytes, and as many bytes that say which were written
@@ -126,6 +127,7 @@ typedef struct Barrier {
   struct Clocks *former;  // `joined` of the phase before
   const Inst *former_first;
   int former_expected;
+  bool passed_on;  // some threads only arrive: who waits here gets what those pass on
   // Of this phase the arrivals at the first and the last instruction in the program's order.
   Meeting least, most;
   uint32_t phase;    // from 0
@@ -173,6 +175,7 @@ struct Cluster {
   CheckCluster check;
   struct AsyncEngine *async;        // async.h; NULL in a program without asynchronous operations
   struct MbarrierTable *mbarriers;  // mbarrier_object.h; the same
+  int loads;                        // bulk and tensor loads into its shared memory that are pending
   // What arrivals at barrier.cluster hand on: in this phase, in the last.
   struct Clocks *barrier_joined, *barrier_completed;
   uint64_t random;    // state of the schedule's generator
@@ -186,6 +189,9 @@ struct Cluster {
   bool has_news;  // it has read something in global memory that others may wait for: their turn, before it goes on
 };
 
+// What can be under way while a warp executes something else: counters of overlap, notes/counters.md.
+typedef enum Meanwhile { MEANWHILE_WGMMA, MEANWHILE_LOAD, MEANWHILE_TURN, MEANWHILE_KINDS } Meanwhile;
+
 // One instruction's counts, of one worker thread.
 typedef struct InstCounts {
   uint64_t warps, threads;  // executed
@@ -198,6 +204,7 @@ typedef struct InstCounts {
   uint64_t flops;
   uint64_t shared_read, shared_written, global_read, global_written;  // bytes, by wgmma and asynchronous copies
   uint64_t bulk_sectors;                                              // that a bulk or tensor copy moves
+  uint64_t under[MEANWHILE_KINDS];                                    // of `warps`, while that was under way
 } InstCounts;
 
 struct Worker {
