@@ -33,7 +33,7 @@ static bool launch_cublas_gemm(Device *device, void *context) {
 }
 
 // Launches it with a C of NaN, so that the check finds elements that are never written, and fetches C.
-static bool compute(GemmRun *run, const GemmProblem *problem, DeviceWork *work) {
+static bool compute_product(GemmRun *run, const GemmProblem *problem, DeviceWork *work) {
   Device *device = run->session->device;
   size_t size = sizeof(Half) * (size_t)problem->m * (size_t)problem->n;
   progress_begin(device_info(device)->kind == DEVICE_EMULATOR ? "emulating on this CPU" : "running", 0);
@@ -94,7 +94,7 @@ static int prepare_cublas(GemmRun *run, const GemmProblem *problem) {
     fprintf(session->out, "cuBLAS    not here: %s\n", why);
     return EXIT_RIGHT;
   }
-  if (!compute(run, problem, launch_cublas_gemm)) return session_fail_device(session);
+  if (!compute_product(run, problem, launch_cublas_gemm)) return session_fail_device(session);
   if (!gemm_check(problem, session->options.seed, &check) || !gemm_check_is_right(&check))
     return session_fail(session, EXIT_WRONG, "cuBLAS's product is wrong");
   return EXIT_RIGHT;
@@ -114,7 +114,7 @@ static int compute_and_check(GemmRun *run, const GemmProblem *problem) {
   const Options *options = &session->options;
   FILE *out = session->out;
   GemmCheck check;
-  bool done = compute(run, problem, launch_gemm);
+  bool done = compute_product(run, problem, launch_gemm);
   if (!done && device_error(session->device)->code != DEVICE_FAULT) return session_fail_device(session);
   if (!done) {
     fprintf(out, "result    WRONG: the kernel was stopped\n");

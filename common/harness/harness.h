@@ -184,6 +184,10 @@ static inline uint64_t random_bits(uint64_t *state) {
   return x ^ x >> 31;
 }
 
+// Uniform in (0, 1]; and two numbers with a normal distribution, mean 0 and deviation 1. (problem.c)
+double random_uniform(uint64_t *state);
+void random_normal(uint64_t *state, double pair[2]);
+
 // ---- limits: the maximum of NaN and a number is NaN, and every comparison with NaN is false ----
 
 // The larger of two numbers, or NaN when one of them is NaN, which fmax would drop.

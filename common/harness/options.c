@@ -118,9 +118,9 @@ static const char *nearer(const char *name, const char *candidate, const char *b
   return !best || edit_distance(name, candidate) < edit_distance(name, best) ? candidate : best;
 }
 
-// Why the stage does not have the option; NULL when it has it. Only attention kernels have the options for the tensors'
-// shape, only matrix products have others, only e4m3 kernels have those for the scales, only some that for the log-sum-exp, and only the backward pass a fixed
-// order.
+// Why the stage does not have the option; NULL when it has it. Attention kernels and matrix products have options for
+// their shapes. Only e4m3 kernels have those for the scales, only some that for the log-sum-exp, and only the backward
+// pass a fixed order.
 static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index >= OPTION_BATCH && index <= OPTION_CAUSAL && (stage->run || stage->gemm) && !stage->launch)
     return "is not an attention kernel";
