@@ -2,7 +2,8 @@
 
     python3 common/course/course.py COMMAND-NN[-K]
 
-COMMAND is try, hint, solution, grade or break; NN is a stage, K one of its tasks or mistakes. And "progress".
+COMMAND is try, hint, solution, grade or break; NN is a stage, K one of its tasks or mistakes. And "progress"; and what
+capstone.py does, "capstone-gemm".
 """
 import difflib
 import glob
@@ -14,6 +15,7 @@ import signal
 import sys
 import textwrap
 
+import capstone
 from change import changes
 from workshop import Workshop, make, number_of, run
 
@@ -327,6 +329,7 @@ def command_progress():
         changed += states.count(None)
         total += len(tasks)
         following = following or next((task for task, state in zip(tasks, states) if not state), None)
+    print("\n".join(capstone.progress()))
     print(f"{done} of {total} tasks {'is' if done == 1 else 'are'} done" + ("; [~] has changed since it passed" if changed else ""))
     if following:
         print(f"next: make try-{following.name}, {following.title()}")
@@ -399,6 +402,9 @@ COMMANDS = {"try": command_try, "hint": command_hint, "solution": command_soluti
 def main(word):
     if word == "progress":
         return command_progress()
+    code = capstone.command(word, lambda text: first(trouble(text)))
+    if code is not None:
+        return code
     match = re.fullmatch(r"([a-z]+)-([^-]+)(?:-(.+))?", word)
     if not match or match[1] not in COMMANDS:
         raise Wrong(f"{word}: commands are {', '.join(COMMANDS)}, then -NN, a stage, and -K, a number; or progress")

@@ -1,8 +1,8 @@
 // A matrix product's inputs, what C should be, and how far from it a right kernel may be.
 //
-// The limit of an element. The kernel adds up its terms in fp32, 16 at a time, and rounds the sum to fp16. A tensor core
-// aligns the 16 products and the sum before to the largest of them, cuts each off 25 bits below, and cuts the result off
-// after 24 bits (notes/tensor-core-arithmetic.md). With `most`, no less than any product or sum on the way,
+// The limit of an element. The kernel adds up its terms in fp32, 16 at a time, and rounds the sum to fp16. A tensor
+// core aligns the 16 products and the sum before to the largest of them, cuts each off 25 bits below, and cuts the
+// result off after 24 bits (notes/tensor-core-arithmetic.md). With `most`, no less than any product or sum on the way,
 //
 //   limit = steps * (17 * 2^-25 + 2^-23) * most  +  half a unit of the fp16 result's last place
 //
