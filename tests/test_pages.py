@@ -15,6 +15,7 @@ import unittest
 import figures
 sys.path.insert(0, "common/course")
 import mistakes  # pylint: disable=wrong-import-position
+from capstone import CAPSTONES  # pylint: disable=wrong-import-position
 from change import changes  # pylint: disable=wrong-import-position
 
 STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
@@ -237,9 +238,12 @@ def commands_of_the_course():
     for stage in STAGES:
         number = number_of(stage)
         yield f"try-{number}-0"
-        for key in ("", *(f"-{task.key}" for task in changes(stage, "tasks"))):
+        tasks = changes(stage, "tasks")
+        for key in ("", *(f"-{task.key}" for task in tasks)) if tasks else ():
             yield from (f"{word}-{number}{key}" for word in ("try", "hint", "solution", "grade"))
         yield from (f"break-{number}-{change.key}" for change in changes(stage, "breaks"))
+    for name in CAPSTONES:
+        yield from (f"{word}-{name}" for word in ("capstone", "solution", "grade"))
 
 
 class Commands(unittest.TestCase):
@@ -280,9 +284,14 @@ class Course(unittest.TestCase):
 
     def test_has_tasks_for_each_stage(self):
         total = 0
+        capstones = {capstone.stage: capstone.name for capstone in CAPSTONES.values()}
         for stage in STAGES:
             with self.subTest(stage):
                 tasks = changes(stage, "tasks")
+                if stage in capstones:
+                    self.assertEqual(tasks, [], "a capstone has no hole")
+                    self.assertIn(f"make capstone-{capstones[stage]}", section(f"stages/{stage}/README.md", "Write it"))
+                    continue
                 total += len(tasks)
                 self.assertIn(len(tasks), range(2, 6), "2 to 5 tasks a stage")
                 for task in tasks:

@@ -73,6 +73,11 @@ CAPSTONES = {capstone.name: capstone for capstone in (
     Capstone("multicast", "the same on clusters of two, with multicast", "20b-multicast", 2 * 1024**3 // 128))}
 
 
+def name_of(stage):
+    """The capstone whose solution this stage is."""
+    return next(capstone.name for capstone in CAPSTONES.values() if capstone.stage == stage)
+
+
 # ---- the judge ----
 
 def judge(capstone, trouble):

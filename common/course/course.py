@@ -223,6 +223,8 @@ def current(stage, key):
     if key == "0":
         return Task(stage, None)
     tasks = tasks_of(stage)
+    if not tasks:
+        raise Wrong(f"stage {number_of(stage)} has no tasks, because it is a capstone: make capstone-{capstone.name_of(stage)}")
     if key:
         found = [task for task in tasks if task.key == key]
         if not found:
