@@ -13,7 +13,7 @@ import shutil
 
 from workshop import Workshop, make, run
 
-TEMPLATES = "common/course/capstones"
+TEMPLATES = "stages/capstones"
 STAGE = "99-capstone"  # of the workshop
 STEPS = "--step-limit=20000000"
 LEAST_SPEED = 0.9  # of cuBLAS's, on a GPU

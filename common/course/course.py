@@ -223,8 +223,6 @@ def current(stage, key):
     if key == "0":
         return Task(stage, None)
     tasks = tasks_of(stage)
-    if not tasks:
-        raise Wrong(f"stage {number_of(stage)} has no tasks, because it is a capstone: make capstone-{capstone.name_of(stage)}")
     if key:
         found = [task for task in tasks if task.key == key]
         if not found:
@@ -324,6 +322,8 @@ def command_progress():
     following = None
     for stage in STAGES:
         tasks = tasks_of(stage)
+        if not tasks:
+            continue  # a capstone
         states = [task.passed() for task in tasks]
         marks = " ".join({True: "[x]", None: "[~]", False: "[ ]"}[state] for state in states)
         print(f"{stage:28}{marks}")
@@ -413,6 +413,8 @@ def main(word):
     stages = [stage for stage in STAGES if number_of(stage) == match[2]]
     if not stages:
         raise Wrong(f"{word}: there is no such stage; there are {' '.join(map(number_of, STAGES))}")
+    if match[1] != "break" and match[3] != "0" and not tasks_of(stages[0]):
+        raise Wrong(f"stage {match[2]} has no tasks, because it is a capstone: make capstone-{capstone.name_of(stages[0])}")
     return COMMANDS[match[1]](stages[0], match[3] or "")
 
 
