@@ -167,6 +167,7 @@ Test(gemm_check, inputs_depend_on_seed_and_place_alone) {
 // ---- on a GPU ----
 
 Test(gpu_gemm, is_right_and_timed_beside_cublas) {
+  if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
   for (int p = 0; p < PRODUCTS; p++) {
     Output *output = run_line(products[p], "--device=gpu --m=1000 --n=2056 --k=520 --csv=-");
     cr_expect_eq(output->code, 0, "%s", output->err);

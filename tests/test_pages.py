@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import figures
@@ -85,6 +86,15 @@ class Tables(unittest.TestCase):
         metric = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_%s.sum"
         value = {row["metric"]: row["value"] for row in figures.recording(path) if shape.items() <= row.items()}
         return tuple(f"{int(value[metric % op]):,}" for op in ("ld", "st"))
+
+
+    def test_find_a_matrix_product_and_cublas_beside_it(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("stage,m,n,k,tflops,cublas_tflops\n20-gemm,4096,4096,4096,712.5,700.25\n20-gemm,8192,8192,8192,690,680\n")
+            file.flush()
+            row = ["20 gemm", "1", "1.00"]
+            heads = ["", "TFLOPS, M = N = K = 8192", "cuBLAS TFLOPS, M = N = K = 4096"]
+            self.assertEqual(figures.right_row("recorded", file.name, heads, row), ["20 gemm", "690", "700.25"])
 
 
 class Figures(unittest.TestCase):
