@@ -10,7 +10,7 @@ static __device__ __forceinline__ void mbarrier_init(uint32_t barrier, int arriv
 }
 
 // After the initialisations, by the thread that did them: TMA counts bytes on these barriers, through the async proxy.
-// PTX has this fence for a cluster of blocks only; here each block is a cluster of its own.
+// PTX has this fence for a cluster of blocks only; without clusters each block is one of its own.
 static __device__ __forceinline__ void mbarrier_fence_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
