@@ -126,7 +126,7 @@ static bool choose(ChosenRows *chosen, int count, const Half *matrix, int rows, 
 static double half_unit(double x) {
   int exponent;
   frexp(x, &exponent);  // x < 2^exponent
-  return exponent < -13 ? 0x1p-25 : ldexp(1, exponent - 12);
+  return x == 0 || exponent < -13 ? 0x1p-25 : ldexp(1, exponent - 12);
 }
 
 // One element of C in fp64, from a row of A and one of B; and its limit.
