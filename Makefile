@@ -29,6 +29,7 @@ help: ## prints this list
 	@echo '  make break-NN-K        shows mistake K of lesson NN: what it changes, and what happens'
 	@echo '  make grade-NN          judges all tasks of stage NN as they are; exit code 0 if they pass'
 	@echo '  make quiz-NN           asks the questions of quiz NN; make quiz lists them; ANSWERS="48 96 b" answers at once'
+	@echo '  make capstone-NAME     begins a kernel from an empty file, gemm or multicast; the next time, builds and judges it'
 	@echo '  make diff-NN           shows what is new in its kernel compared with the stage below'
 	@echo '  make ptx-NN            shows its PTX, and make sass-NN its machine code, each with the source lines between'
 	@echo '  make sanitize-NN       on the GPU: runs compute-sanitizer'"'"'s four tools, and prints a table'
@@ -63,7 +64,7 @@ test-cuda: root $(BUILD)/nvrtc ## builds the kernels with each CUDA 12, from pip
 	@sh common/build/cuda12.sh $(BUILD)/nvrtc $(BIN) $(CUDA)/bin/ptxas "$(RELEASES)" \
 	  $(foreach name,$(NAMES),"$(name) $(ALLOW_$(name))")
 test-course: root ## tests the course: each mistake shows what its lesson says; each task can be solved
-	@python3 tests/test_course.py
+	@python3 tests/test_course.py && python3 tests/test_capstone.py
 test-deep: $(FUZZERS) $(TEST_NEEDS) ## runs the fuzzers for FUZZ_SECONDS each, and the tests under ASan, UBSan and TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test

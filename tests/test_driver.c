@@ -240,6 +240,20 @@ Test(timing, median_and_spread) {
   cr_expect(odd.median == 3 && odd.min == 1 && odd.max == 9, "%g, %g to %g", odd.median, odd.min, odd.max);
 }
 
+// Works that are compared take turns: a, b, a, b.
+Test(timing, works_take_turns) {
+  static const double times[] = {1, 10, 2, 20, 3, 30};
+  Device device = {.operations = &made_up_operations, .info = {.kind = DEVICE_GPU}};
+  Timing timings[2];
+  made_up = times;
+  of_warm_up = 60;
+  runs = warm_ups = flushes = freed = 0;
+  cr_expect(timing_measure_each(&device, (TimedWork[]){{NULL, NULL}, {NULL, NULL}}, 2, 3, timings));
+  cr_expect_eq(warm_ups, 6, "each work is warmed up");
+  cr_expect(timings[0].median == 2 && timings[0].max == 3, "%g", timings[0].median);
+  cr_expect(timings[1].median == 20 && timings[1].min == 10 && timings[1].repeats == 3, "%g", timings[1].median);
+}
+
 // At least 3 runs and 50 ms, after which the clock has risen.
 Test(timing, warms_up) {
   static const double times[] = {1};

@@ -62,6 +62,13 @@ TestSuite(bench, .init = enter, .fini = scratch_leave);
       "cat >$csv <<end\nstage,device,sm_clock_mhz,driver,cuda,date,quantity,n,tflops\n" name                           \
       ",Test GPU,1,2,3,4,one,8,\n" name ",Test GPU,1,2,3,4,many,8,99.5\n" name                                         \
       ",Test GPU,1,2,3,4,many,256,857.583360\n" END
+// A matrix product, whose --help has a size.
+#define PRODUCT_STAGE(name)                                                                                            \
+  "for option; do case $option in --help) echo '  --size=N  all'; exit;; --size=*) size=${option#*=};;\n"              \
+  "  --batch=*) echo 'not an attention kernel' >&2; exit 2;; --csv=*) csv=${option#*=};; esac; done\n" REPORT(         \
+      1, name, "Test GPU", "right: 4,096 elements") END                                                                \
+      "cat >$csv <<end\nstage,device,sm_clock_mhz,driver,cuda,date,k,tflops\n" name                                    \
+      ",Test GPU,1,2,3,4,$size,99.5\n" END
 #define STAGE_WITHOUT_CSV(name)                                                                                        \
   "case \"$*\" in *--csv=*) echo 'no attention kernel, and no row' >&2; exit 2;; esac\n" REPORT(                       \
       1, name, "Test GPU", "right: 4,096 elements") END
@@ -360,6 +367,14 @@ Test(bench, records_what_is_no_attention_apart) {
     cr_expect_eq(count("grep -c 04-single-wgmma, plots/data/04-single-wgmma/test-gpu.csv"), 3);
   }
   cr_expect_eq(count("wc -l <plots/data/test-gpu.csv"), 9, "attention is recorded beside it");
+}
+
+// Of a matrix product two sizes are recorded, below one header.
+Test(bench, records_two_sizes_of_a_matrix_product) {
+  scratch_write_script("stage-07", PRODUCT_STAGE("20-gemm"));
+  cr_expect_eq(scratch_run("sh common/build/bench.sh ./stage-07"), 0, "%s", scratch_output);
+  cr_expect_eq(count("grep -c '^20-gemm,Test GPU,1,2,3,4,[48][01]9[26],99.5$' plots/data/20-gemm/test-gpu.csv"), 2);
+  cr_expect_eq(count("wc -l <plots/data/20-gemm/test-gpu.csv"), 3);
 }
 
 // A baseline needs more than a GPU. Without the GPU itself nobody is left out: the next test.

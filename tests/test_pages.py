@@ -10,11 +10,13 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import figures
 sys.path.insert(0, "common/course")
 import mistakes  # pylint: disable=wrong-import-position
+from capstone import CAPSTONES  # pylint: disable=wrong-import-position
 from change import Change, changes  # pylint: disable=wrong-import-position
 
 STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
@@ -84,6 +86,15 @@ class Tables(unittest.TestCase):
         metric = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_%s.sum"
         value = {row["metric"]: row["value"] for row in figures.recording(path) if shape.items() <= row.items()}
         return tuple(f"{int(value[metric % op]):,}" for op in ("ld", "st"))
+
+
+    def test_find_a_matrix_product_and_cublas_beside_it(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("stage,m,n,k,tflops,cublas_tflops\n20-gemm,4096,4096,4096,712.5,700.25\n20-gemm,8192,8192,8192,690,680\n")
+            file.flush()
+            row = ["20 gemm", "1", "1.00"]
+            heads = ["", "TFLOPS, M = N = K = 8192", "cuBLAS TFLOPS, M = N = K = 4096"]
+            self.assertEqual(figures.right_row("recorded", file.name, heads, row), ["20 gemm", "690", "700.25"])
 
 
 class Figures(unittest.TestCase):
@@ -237,11 +248,14 @@ def commands_of_the_course():
     for stage in STAGES:
         number = number_of(stage)
         yield f"try-{number}-0"
-        for key in ("", *(f"-{task.key}" for task in changes(stage, "tasks"))):
+        tasks = changes(stage, "tasks")
+        for key in ("", *(f"-{task.key}" for task in tasks)) if tasks else ():
             yield from (f"{word}-{number}{key}" for word in ("try", "hint", "solution", "grade"))
         yield from (f"break-{number}-{change.key}" for change in changes(stage, "breaks"))
     for path in glob.glob("notes/quizzes/*.md"):
         yield f"quiz-{os.path.basename(path)[:2]}"
+    for name in CAPSTONES:
+        yield from (f"{word}-{name}" for word in ("capstone", "solution", "grade"))
 
 
 class Commands(unittest.TestCase):
@@ -282,9 +296,14 @@ class Course(unittest.TestCase):
 
     def test_has_tasks_for_each_stage(self):
         total = 0
+        capstones = {capstone.stage: capstone.name for capstone in CAPSTONES.values()}
         for stage in STAGES:
             with self.subTest(stage):
                 tasks = changes(stage, "tasks")
+                if stage in capstones:
+                    self.assertEqual(tasks, [], "a capstone has no hole")
+                    self.assertIn(f"make capstone-{capstones[stage]}", section(f"stages/{stage}/README.md", "Write it"))
+                    continue
                 total += len(tasks)
                 self.assertIn(len(tasks), range(2, 6), "2 to 5 tasks a stage")
                 for task in tasks:

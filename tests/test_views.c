@@ -356,3 +356,14 @@ Test(views, diff_within_the_pass) {
   cr_expect_eq(scratch_run("sh common/build/diff.sh 12"), 2);
   cr_expect_str_eq(scratch_output, "diff-12: 12-b is the lowest stage of the backward pass; there is none below it\n");
 }
+
+// A matrix product is compared with a matrix product.
+Test(views, diff_of_matrix_products) {
+  cr_assert_eq(scratch_run("for stage in 05-a 20-b 20b-c; do mkdir stages/$stage; echo $stage "
+                           ">stages/$stage/kernel.cu; echo '  .gemm = launch,' >stages/$stage/stage.c; done && "
+                           "echo '  .launch = launch,' >stages/05-a/stage.c"),
+               0);
+  cr_expect_eq(scratch_run("sh common/build/diff.sh 20b"), 0, "%s", scratch_output);
+  cr_expect(strstr(scratch_output, "20b-c against 20-b: 1 new device lines, 1 gone\n"), "%s", scratch_output);
+  cr_expect_eq(scratch_run("sh common/build/diff.sh 20"), 2);
+}

@@ -74,13 +74,18 @@ try_stages() {
 # The device that a CSV's first row names, as a file's name: nvidia-h200.
 device_of() { sed -n 2p "$1" | cut -d, -f2 | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9-'; }
 
-# Records what a stage measures that is not an attention kernel, if it has a CSV.
+# Records what a stage measures that is not an attention kernel, if it has a CSV: of a matrix product two sizes.
 bench_other() {
   own=$kept/own
   rm -f $own
   progress "$stage: not an attention kernel, with times of its own"
-  row $own --repeat="$REPEAT"
+  case $("$stage" --help 2>&1) in *' --size='*) others_sizes='--size=4096 --size=8192' ;; *) others_sizes= ;; esac
+  row $own --repeat="$REPEAT" ${others_sizes%% *}
   code=$?
+  if [ $code = 0 ] && [ "$others_sizes" ]; then
+    row $own.more --repeat="$REPEAT" ${others_sizes##* } && sed 1d $own.more >>$own
+    code=$?
+  fi
   progress ''
   if [ ! -s $own ] && { [ $code = 0 ] || [ $code = 2 ]; }; then
     echo "$stage is left out: it writes no times: $(tail -n 1 $report)"

@@ -2,7 +2,8 @@
 
     python3 common/course/course.py COMMAND-NN[-K]
 
-COMMAND is try, hint, solution, grade or break; NN is a stage, K one of its tasks or mistakes. And "progress".
+COMMAND is try, hint, solution, grade or break; NN is a stage, K one of its tasks or mistakes. And "progress"; and what
+capstone.py does, "capstone-gemm".
 """
 import difflib
 import glob
@@ -14,6 +15,7 @@ import signal
 import sys
 import textwrap
 
+import capstone
 from change import changes
 from diagnosis import diagnosis
 from workshop import Workshop, make, number_of, run
@@ -338,6 +340,8 @@ def command_progress():
     following = None
     for stage in STAGES:
         tasks = tasks_of(stage)
+        if not tasks:
+            continue  # a capstone
         states = [task.passed() for task in tasks]
         marks = " ".join({True: "[x]", None: "[~]", False: "[ ]"}[state] for state in states)
         print(f"{stage:28}{marks}")
@@ -345,6 +349,7 @@ def command_progress():
         changed += states.count(None)
         total += len(tasks)
         following = following or next((task for task, state in zip(tasks, states) if not state), None)
+    print("\n".join(capstone.progress()))
     print(f"{done} of {total} tasks {'is' if done == 1 else 'are'} done" + ("; [~] has changed since it passed" if changed else ""))
     if following:
         print(f"next: make try-{following.name}, {following.title()}")
@@ -417,12 +422,17 @@ COMMANDS = {"try": command_try, "hint": command_hint, "solution": command_soluti
 def main(word):
     if word == "progress":
         return command_progress()
+    code = capstone.command(word, lambda text: first(trouble(text)))
+    if code is not None:
+        return code
     match = re.fullmatch(r"([a-z]+)-([^-]+)(?:-(.+))?", word)
     if not match or match[1] not in COMMANDS:
         raise Wrong(f"{word}: commands are {', '.join(COMMANDS)}, then -NN, a stage, and -K, a number; or progress")
     stages = [stage for stage in STAGES if number_of(stage) == match[2]]
     if not stages:
         raise Wrong(f"{word}: there is no such stage; there are {' '.join(map(number_of, STAGES))}")
+    if match[1] != "break" and match[3] != "0" and not tasks_of(stages[0]):
+        raise Wrong(f"stage {match[2]} has no tasks, because it is a capstone: make capstone-{capstone.name_of(stages[0])}")
     return COMMANDS[match[1]](stages[0], match[3] or "")
 
 

@@ -104,6 +104,11 @@ class Workshop:
         os.unlink(os.path.join(self.folder, path))
         os.symlink(os.path.abspath(other), os.path.join(self.folder, path))
 
+    def add_stage(self, folder):
+        """Makes a folder of the user's own the workshop's stage: one more than the repository has."""
+        self._open("stages")
+        os.symlink(os.path.abspath(folder), os.path.join(self.folder, "stages", self.stage))
+
     def change(self, change):
         for path in change.files:
             self.own(path)

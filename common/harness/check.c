@@ -27,22 +27,20 @@ static int rows_per_head(const Problem *problem) {
 
 static int compare_rows(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-// Chooses which rows of a head to compare: all of them, or the first, the last, rows on both sides of multiples of 16
-// (the edges of tiles of any size) and random rows. Each head has its own. They are sorted, and a row may appear twice.
-static void choose_rows(int *rows, int count, int seqlen, uint64_t seed) {
+void check_choose_rows(int *rows, int count, int size, uint64_t seed) {
   for (int i = 0; i < count; i++) {
-    if (count == seqlen)
+    if (count == size)
       rows[i] = i;
     else if (i == 0)
       rows[i] = 0;
     else if (i == 1)
-      rows[i] = seqlen - 1;
+      rows[i] = size - 1;
     else if (i % 4 == 3)
-      rows[i] = (int)(random_bits(&seed) % (uint64_t)seqlen);
+      rows[i] = (int)(random_bits(&seed) % (uint64_t)size);
     else
-      rows[i] = (int)(random_bits(&seed) % (uint64_t)(seqlen / EDGE + 1)) * EDGE - i % 2;
+      rows[i] = (int)(random_bits(&seed) % (uint64_t)(size / EDGE + 1)) * EDGE - i % 2;
     if (rows[i] < 0) rows[i] = 0;
-    if (rows[i] >= seqlen) rows[i] = seqlen - 1;
+    if (rows[i] >= size) rows[i] = size - 1;
   }
   qsort(rows, (size_t)count, sizeof *rows, compare_rows);
 }
@@ -167,7 +165,7 @@ static bool check_rows(const Check *check, size_t index, CheckResult *result) {
     free(rows);
     return false;
   }
-  choose_rows(rows, count, problem->shape.seqlen, check->seed + index);
+  check_choose_rows(rows, count, problem->shape.seqlen, check->seed + index);  // each head has its own
   for (int i = 0; i < count; i++) {
     if (i > 0 && rows[i] == rows[i - 1]) continue;
     check_output_row(problem, index, &heads, rows[i], result);

@@ -79,7 +79,8 @@ static int run_on_device(Session *session, const DeviceImage *image) {
     return session_fail(session, EXIT_USAGE, "%s", error);
   int code = load_kernels(session, image);
   if (code != EXIT_RIGHT) return code;
-  return session->stage->run ? session->stage->run(session) : attention_run(session);
+  const Stage *stage = session->stage;
+  return stage->run ? stage->run(session) : stage->gemm ? gemm_run(session) : attention_run(session);
 }
 
 static const char *program_name(const char *path) {

@@ -4,6 +4,7 @@
 //   harness.c     options, device, then the stage's own run or attention_run; the exit code
 //   options.c     the command line
 //   attention.c   one attention problem, start to end
+//   gemm.c        one matrix product, start to end; gemm_problem.c: its inputs, reference and check
 //   problem.c     inputs            quantise.c    the same as e4m3
 //   reference.c   what the output should be, in fp64, and how exact fp16 can be; reference_e4m3.c: how exact e4m3;
 //                 reference_backward.c: what the gradients should be, and how exact fp16 can be;
@@ -15,6 +16,7 @@
 //   progress.c    a line on the terminal that shows progress
 //   passes.c      a few heads at a time
 //   tensor_maps.c the tensors as TMA sees them
+//   cublas.c      matrix products by cuBLAS, to compare with
 //   parallel.c    a loop over all CPU cores
 #pragma once
 
@@ -56,7 +58,8 @@ enum { MAX_STAGE_OPTIONS = 8, ERROR_SIZE = 320, INPUT_NAME_SIZE = 16 };
 typedef struct Options {
   int device;  // DeviceKind
   uint64_t batch, heads, seqlen;
-  int head_dim;  // 0: 64, 1: 128
+  int head_dim;            // 0: 64, 1: 128
+  uint64_t m, n, k, size;  // of a matrix product; size: for those of m, n and k that are not given
   bool causal;
   bool lse;
   uint64_t seed;
@@ -84,6 +87,10 @@ typedef enum OptionIndex {
   OPTION_SEQLEN,
   OPTION_HEAD_DIM,
   OPTION_CAUSAL,
+  OPTION_M,
+  OPTION_N,
+  OPTION_K,
+  OPTION_SIZE,
   OPTION_LSE,
   OPTION_SEED,
   OPTION_INPUT,
@@ -176,6 +183,10 @@ static inline uint64_t random_bits(uint64_t *state) {
   x = (x ^ x >> 27) * 0x94d049bb133111ebu;
   return x ^ x >> 31;
 }
+
+// Uniform in (0, 1]; and two numbers with a normal distribution, mean 0 and deviation 1. (problem.c)
+double random_uniform(uint64_t *state);
+void random_normal(uint64_t *state, double pair[2]);
 
 // ---- limits: the maximum of NaN and a number is NaN, and every comparison with NaN is false ----
 
@@ -297,10 +308,43 @@ bool check_output(const Problem *problem, OutputTensor output, uint64_t seed, Ch
 int check_problem(const Problem *problem, uint64_t seed, CheckResult results[OUTPUTS]);
 bool check_is_right(const CheckResult *result);
 bool check_all_right(const CheckResult *results, int count);
+// Chooses `count` of `size` rows to compare: all of them, or the first, the last, rows on both sides of multiples of 16
+// (the edges of tiles of any size) and random rows. They are sorted, and a row may appear twice.
+void check_choose_rows(int *rows, int count, int size, uint64_t seed);
 // The number of elements in a row of an output: head_dim, or 1 of the log-sum-exp.
 int check_columns(const Problem *problem, OutputTensor output);
 // The root mean square of the differences, relative to that of the reference.
 double check_relative_error(const Squares *squares);
+
+// ---- gemm_problem.c ----
+
+// A matrix product: stage.h's Gemm on the host.
+typedef struct GemmProblem {
+  int m, n, k;
+  Half *a, *b, *c;  // c: what the device computed
+} GemmProblem;
+
+// The kinds of inputs that matrices have, for --help.
+extern const char gemm_input_kinds[];
+
+// Makes the inputs. The same sizes, kind and seed always give the same inputs. False when the host has no memory.
+bool gemm_problem_create(GemmProblem *problem, int m, int n, int k, InputKind input, uint64_t seed);
+void gemm_problem_free(GemmProblem *problem);
+
+typedef struct GemmCheck {
+  int rows, columns;         // of C that were compared, where they meet
+  uint64_t compared, wrong;  // elements
+  uint64_t not_finite;       // of all of C
+  size_t first_not_finite;
+  double max_error, worst;  // of the elements compared: the largest error, and the largest error / limit
+  Difference differences[MAX_DIFFERENCES];
+  int difference_count;
+} GemmCheck;
+
+// Compares C with fp64: all of it, or elements where chosen rows and columns meet. False when the host has no memory.
+bool gemm_check(const GemmProblem *problem, uint64_t seed, GemmCheck *check);
+bool gemm_check_is_right(const GemmCheck *check);
+void gemm_report_check(FILE *out, const GemmProblem *problem, const GemmCheck *check);
 
 // ---- timing.c ----
 
@@ -312,6 +356,15 @@ typedef struct Timing {
 // Times work `repeats` times after a warm-up, the L2 cache flushed before each. False when a call of the device failed;
 // the emulator always fails.
 bool timing_measure(Device *device, DeviceWork *work, void *context, int repeats, Timing *timing);
+
+typedef struct TimedWork {
+  DeviceWork *work;
+  void *context;
+} TimedWork;
+
+// Times several works that are to be compared. They take turns, so that all of them meet the same clocks. timings: one
+// for each.
+bool timing_measure_each(Device *device, const TimedWork *works, int count, int repeats, Timing *timings);
 
 // ---- report.c: each prints one part of the report ----
 
@@ -416,8 +469,9 @@ const char *session_option(const Session *session, const char *name);
 // Appends the counters to the file of --counters-csv. shape: NULL when the stage has none. An exit code.
 int session_record_counters(const Session *session, const Shape *shape);
 
-// ---- attention.c and harness.c ----
+// ---- attention.c, gemm.c and harness.c ----
 
 int attention_run(Session *session);
+int gemm_run(Session *session);
 // The whole program: returns its exit code.
 int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *const *argv);

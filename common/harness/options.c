@@ -32,6 +32,13 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_HEAD_DIM] = {"head-dim", "64|128", "elements of each query, key and value (default: 64)", TYPE_CHOICE,
                          FIELD(head_dim), 0, 0},
     [OPTION_CAUSAL] = {"causal", NULL, "query i sees only keys 0 to i", TYPE_FLAG, FIELD(causal), 0, 0},
+    [OPTION_M] = {"m", "N", "rows of A and of C (default: 4096 on a GPU, 384 on the emulator)", TYPE_NUMBER, FIELD(m),
+                  1, 1 << 20},
+    [OPTION_N] = {"n", "N", "rows of B and columns of C, a multiple of 8 (default: 4096 or 512)", TYPE_NUMBER, FIELD(n),
+                  8, 1 << 20},
+    [OPTION_K] = {"k", "N", "columns of A and of B, a multiple of 8 (default: 4096 or 192)", TYPE_NUMBER, FIELD(k), 8,
+                  1 << 20},
+    [OPTION_SIZE] = {"size", "N", "all three of these", TYPE_NUMBER, FIELD(size), 8, 1 << 20},
     [OPTION_LSE] = {"lse", NULL, "also store the log-sum-exp of each query, which a backward pass needs", TYPE_FLAG,
                     FIELD(lse), 0, 0},
     [OPTION_SEED] = {"seed", "N", "seed of the random inputs (default: 1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
@@ -111,12 +118,13 @@ static const char *nearer(const char *name, const char *candidate, const char *b
   return !best || edit_distance(name, candidate) < edit_distance(name, best) ? candidate : best;
 }
 
-// Why the stage does not have the option; NULL when it has it. Only attention kernels have the options for the tensors'
-// shape, only e4m3 kernels those for the scales, only some that for the log-sum-exp, and only the backward pass a fixed
-// order.
+// Why the stage does not have the option; NULL when it has it. Attention kernels and matrix products have options for
+// their shapes. Only e4m3 kernels have those for the scales, only some that for the log-sum-exp, and only the backward
+// pass a fixed order.
 static const char *why_not(const Stage *stage, OptionIndex index) {
-  if (index >= OPTION_BATCH && index <= OPTION_CAUSAL && stage->run && !stage->launch)
+  if (index >= OPTION_BATCH && index <= OPTION_CAUSAL && (stage->run || stage->gemm) && !stage->launch)
     return "is not an attention kernel";
+  if (index >= OPTION_M && index <= OPTION_SIZE && !stage->gemm) return "is not a matrix product";
   if ((index == OPTION_SCALES || index == OPTION_ROTATE) && stage->inputs != INPUTS_E4M3) return "has no e4m3 inputs";
   if (index == OPTION_DETERMINISTIC && !stage->backward) return "is not one of the backward pass";
   if (index == OPTION_LSE && !stage->lse) return "does not store the log-sum-exp";
@@ -158,23 +166,34 @@ static bool parse_number(const OptionSpec *spec, const char *value, uint64_t *nu
   return true;
 }
 
-// Finds the index of value in a list like "auto|gpu|emulator".
-static bool parse_choice(const OptionSpec *spec, const char *value, int *choice, char error[ERROR_SIZE]) {
+// The values that the stage allows, as --help shows them: a matrix product has not all kinds of inputs.
+static const char *allowed_values(const Stage *stage, OptionIndex index) {
+  return index == OPTION_INPUT && stage->gemm ? gemm_input_kinds : specs[index].value;
+}
+
+// The index of value in a list like "auto|gpu|emulator", or -1.
+static int find_choice(const char *list, const char *value) {
   size_t length = strlen(value);
-  const char *candidate = spec->value;
+  const char *candidate = list;
   for (int i = 0; candidate; i++) {
     const char *end = strchr(candidate, '|');
     size_t candidate_length = end ? (size_t)(end - candidate) : strlen(candidate);
-    if (length == candidate_length && !memcmp(value, candidate, length)) {
-      *choice = i;
-      return true;
-    }
+    if (length == candidate_length && !memcmp(value, candidate, length)) return i;
     candidate = end ? end + 1 : NULL;
   }
-  return refuse_option(error, "--%s=%.40s: one of %s is allowed", spec->name, value, spec->value);
+  return -1;
 }
 
-static bool parse_option(Options *options, OptionIndex index, const char *value, char error[ERROR_SIZE]) {
+static bool parse_choice(const OptionSpec *spec, const char *allowed, const char *value, int *choice,
+                         char error[ERROR_SIZE]) {
+  if (find_choice(allowed, value) < 0)
+    return refuse_option(error, "--%s=%.40s: one of %s is allowed", spec->name, value, allowed);
+  *choice = find_choice(spec->value, value);
+  return true;
+}
+
+static bool parse_option(Options *options, const Stage *stage, OptionIndex index, const char *value,
+                         char error[ERROR_SIZE]) {
   const OptionSpec *spec = &specs[index];
   void *field = (char *)options + spec->field;
   options->given |= 1u << index;
@@ -185,7 +204,7 @@ static bool parse_option(Options *options, OptionIndex index, const char *value,
   }
   if (!value) return refuse_option(error, "--%s needs a value: write --%s=%s", spec->name, spec->name, spec->value);
   if (spec->type == TYPE_NUMBER) return parse_number(spec, value, field, error);
-  if (spec->type == TYPE_CHOICE) return parse_choice(spec, value, field, error);
+  if (spec->type == TYPE_CHOICE) return parse_choice(spec, allowed_values(stage, index), value, field, error);
   if (!*value)
     return refuse_option(error, "--%s=: the value is empty; write --%s=%s", spec->name, spec->name, spec->value);
   *(const char **)field = value;
@@ -218,7 +237,7 @@ static bool parse_argument(Options *options, const Stage *stage, const char *arg
   const char *value = equals ? equals + 1 : NULL;
   for (int i = 0; i < OPTION_COUNT; i++) {
     if (strcmp(name, specs[i].name)) continue;
-    if (is_offered(stage, i)) return parse_option(options, i, value, error);
+    if (is_offered(stage, i)) return parse_option(options, stage, i, value, error);
     return refuse_option(error, "--%s: stage %s %s and does not have this option; --help lists its options", name,
                          stage->name, why_not(stage, i));
   }
@@ -266,6 +285,7 @@ bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_S
 }
 
 enum { EMULATOR_BATCH = 1, EMULATOR_HEADS = 2, EMULATOR_SEQLEN = 128 };
+enum { EMULATOR_M = 384, EMULATOR_N = 512, EMULATOR_K = 192, GPU_SIZE = 4096 };
 
 static void set_default(Options *options, OptionIndex index, uint64_t value) {
   if (!options_given(options, index)) *(uint64_t *)((char *)options + specs[index].field) = value;
@@ -280,6 +300,10 @@ bool options_complete(Options *options, const DeviceInfo *device, char error[ERR
   set_default(options, OPTION_BATCH, gpu ? 4 : EMULATOR_BATCH);
   set_default(options, OPTION_HEADS, gpu ? 32 : EMULATOR_HEADS);
   set_default(options, OPTION_SEQLEN, gpu ? 4096 : EMULATOR_SEQLEN);
+  uint64_t size = options_given(options, OPTION_SIZE) ? options->size : gpu ? GPU_SIZE : 0;
+  set_default(options, OPTION_M, size ? size : EMULATOR_M);
+  set_default(options, OPTION_N, size ? size : EMULATOR_N);
+  set_default(options, OPTION_K, size ? size : EMULATOR_K);
   set_default(options, OPTION_REPEAT, gpu ? 20 : 0);
   return true;
 }
@@ -335,7 +359,7 @@ static void print_option(FILE *out, const char *name, const char *value, const c
 void options_print_help(FILE *out, const char *program, const Stage *stage) {
   fprintf(out, "Usage: %s [options]\nStage %s: %s\n\n", program, stage->name, stage->title);
   for (int i = 0; i < OPTION_COUNT; i++)
-    if (is_offered(stage, i)) print_option(out, specs[i].name, specs[i].value, specs[i].help);
+    if (is_offered(stage, i)) print_option(out, specs[i].name, allowed_values(stage, i), specs[i].help);
   for (const StageOption *o = stage->options; o && o->name; o++) print_option(out, o->name, o->value, o->help);
   fprintf(out, "\nExit codes: 0, the result is right; 1, the result is wrong or a fault was found; 2, an option is "
                "wrong, or the\n"

@@ -12,11 +12,10 @@ double problem_flops(const Shape *shape) {
 
 double problem_backward_flops(const Shape *shape) { return 2.5 * problem_flops(shape); }
 
-// Uniform in (0, 1].
-static double random_uniform(uint64_t *state) { return (double)((random_bits(state) >> 11) + 1) * 0x1p-53; }
+double random_uniform(uint64_t *state) { return (double)((random_bits(state) >> 11) + 1) * 0x1p-53; }
 
-// Normal with mean 0 and deviation 1 (Box and Muller), two at a time.
-static void random_normal(uint64_t *state, double pair[2]) {
+// By Box and Muller, who get two at a time.
+void random_normal(uint64_t *state, double pair[2]) {
   double radius = sqrt(-2 * log(random_uniform(state))), angle = 2 * acos(-1.0) * random_uniform(state);
   pair[0] = radius * cos(angle);
   pair[1] = radius * sin(angle);

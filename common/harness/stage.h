@@ -59,6 +59,21 @@ bool attention_tensor_map(Device *device, const Shape *shape, DeviceTensor tenso
 // bytes.
 bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map);
 
+// C = A B^T: A is [m][k], B is [n][k], C is [m][n], fp16, row after row without gaps; sums are fp32. So both factors
+// are read along k, as wgmma reads them best: element (i, j) of C is the product of row i of A and row j of B.
+typedef struct Gemm {
+  int m, n, k;  // n and k are multiples of 8
+  DeviceAddress a, b, c;
+  DeviceModule *module;  // what nvcc made of the stage's kernel.cu
+} Gemm;
+
+// Queues kernels. False when a call of the device failed.
+typedef bool GemmLaunch(Device *device, const Gemm *gemm);
+
+// For kernels that use TMA: makes the map of one of the matrices, [rows][columns]. A box has box_rows rows, at most
+// 256, and 64 columns, with the 128-byte swizzle. (tensor_maps.c)
+bool gemm_tensor_map(Device *device, DeviceAddress matrix, int rows, int columns, int box_rows, TensorMap *map);
+
 // An option that only this stage has, shown by --help: --name or, when value is not NULL, --name=VALUE. A value in
 // square brackets, "[BITS]", may be left out. session_option gives what the user wrote.
 typedef struct StageOption {
@@ -90,7 +105,10 @@ typedef struct Stage {
   // stage does every shape.
   const char *(*unsupported)(const Shape *shape);
 
-  // A stage that is not an attention kernel does everything itself, with the parts of harness.h: it checks, reports,
+  // A stage that computes a matrix product has this in the place of launch.
+  GemmLaunch *gemm;
+
+  // A stage that is neither does everything itself, with the parts of harness.h: it checks, reports,
   // and returns the exit code. Then launch is NULL, unless run prepares something and goes on with attention_run.
   int (*run)(Session *session);
   const StageOption *options;  // ends with a NULL name; NULL: none

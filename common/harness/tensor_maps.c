@@ -1,5 +1,7 @@
-// Tensor maps of an attention problem's tensors.
+// Tensor maps of an attention problem's tensors, and of matrices.
 #include "stage.h"
+
+enum { PANEL = 64 };  // columns of fp16: 128 bytes, as many as the widest swizzle has
 
 // How the elements of a tensor lie in shared memory.
 typedef struct Layout {
@@ -31,11 +33,24 @@ static bool make_map(Device *device, const Shape *shape, DeviceTensor tensor, in
 }
 
 bool attention_tensor_map(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map) {
-  enum { PANEL = 64 };  // columns: 128 bytes, as many as the swizzle is wide
   return make_map(device, shape, tensor, rows, (Layout){TENSOR_MAP_F16, 2, PANEL, TENSOR_SWIZZLE_128B}, map);
 }
 
 bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map) {
   TensorSwizzle swizzle = shape->head_dim == 64 ? TENSOR_SWIZZLE_64B : TENSOR_SWIZZLE_128B;
   return make_map(device, shape, tensor, rows, (Layout){TENSOR_MAP_U8, 1, shape->head_dim, swizzle}, map);
+}
+
+bool gemm_tensor_map(Device *device, DeviceAddress matrix, int rows, int columns, int box_rows, TensorMap *map) {
+  TensorMapSpec spec = {
+      .type = TENSOR_MAP_F16,
+      .rank = 2,
+      .address = matrix,
+      .size = {(uint64_t)columns, (uint64_t)rows},
+      .stride = {0, 2 * (uint64_t)columns},
+      .box = {PANEL, (uint32_t)box_rows},
+      .swizzle = TENSOR_SWIZZLE_128B,
+      .l2_promotion = TENSOR_L2_256B,
+  };
+  return device_tensor_map(device, &spec, map);
 }

@@ -10,7 +10,7 @@ static __device__ __forceinline__ void mbarrier_init(uint32_t barrier, int arriv
 }
 
 // After the initialisations, by the thread that did them, and before the barrier that lets others use the mbarriers. It
-// orders initialisations alone, for a cluster; here each block is a cluster of its own. It is no proxy fence, but
+// orders initialisations alone, for a cluster; without clusters each block is one of its own. It is no proxy fence, but
 // CUTLASS has no other one before TMA either, and an H200 needs none (notes/hazards.md, "New mbarriers").
 static __device__ __forceinline__ void mbarrier_fence_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

@@ -17,6 +17,14 @@ static __device__ __forceinline__ void tma_load(uint32_t to, const TensorMap *ma
                : "memory");
 }
 
+// The same for a tensor of two dimensions, a matrix.
+static __device__ __forceinline__ void tma_load(uint32_t to, const TensorMap *map, uint32_t barrier, int x, int y) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], "
+               "[%2];" ::"r"(to),
+               "l"(map), "r"(barrier), "r"(x), "r"(y)
+               : "memory");
+}
+
 // Loads `bytes` bytes that lie one after another and need no map. Both addresses and the number are multiples of 16.
 // PTX ISA 9.7.9.25.4.1, "cp.async.bulk".
 static __device__ __forceinline__ void bulk_load(uint32_t to, const void *from, uint32_t barrier, int bytes) {
@@ -29,6 +37,13 @@ static __device__ __forceinline__ void bulk_load(uint32_t to, const void *from, 
 static __device__ __forceinline__ void tma_store(const TensorMap *map, uint32_t from, int x, int y, int z) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(from),
                "r"(x), "r"(y), "r"(z)
+               : "memory");
+}
+
+// The same for a matrix.
+static __device__ __forceinline__ void tma_store(const TensorMap *map, uint32_t from, int x, int y) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map), "r"(from),
+               "r"(x), "r"(y)
                : "memory");
 }
 

@@ -1,6 +1,6 @@
 // Attention as one would write it first: a matrix product by cuBLAS, a softmax, another product by cuBLAS. The scores,
 // fp32, and the weights, fp16, wait in device memory; as many heads at a time as the workspace holds.
-#include "cublas.h"
+#include "harness/cublas.h"
 #include "harness/harness.h"
 
 enum { THREADS = 256 };                   // as in kernel.cu

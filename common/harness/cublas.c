@@ -17,11 +17,16 @@ typedef int GemmStridedBatched(void *handle, int transpose_a, int transpose_b, i
                                int b_pitch, long long b_distance, const void *beta, void *c, int c_type, int c_pitch,
                                long long c_distance, int count, int compute_type, int algorithm);
 
+typedef int GemmOne(void *handle, int transpose_a, int transpose_b, int m, int n, int k, const void *alpha,
+                    const void *a, int a_type, int a_pitch, const void *b, int b_type, int b_pitch, const void *beta,
+                    void *c, int c_type, int c_pitch, int compute_type, int algorithm);
+
 struct Cublas {
   void *library, *handle;
   Destroy *destroy;
   StatusString *status_string;
   GemmStridedBatched *multiply;
+  GemmOne *multiply_one;
 };
 
 // ---- loading ----
@@ -44,7 +49,8 @@ static bool load_functions(Cublas *cublas, Create **create) {
   *(void **)&cublas->destroy = dlsym(cublas->library, "cublasDestroy_v2");
   *(void **)&cublas->status_string = dlsym(cublas->library, "cublasGetStatusString");
   *(void **)&cublas->multiply = dlsym(cublas->library, "cublasGemmStridedBatchedEx");
-  return *create && cublas->destroy && cublas->status_string && cublas->multiply;
+  *(void **)&cublas->multiply_one = dlsym(cublas->library, "cublasGemmEx");
+  return *create && cublas->destroy && cublas->status_string && cublas->multiply && cublas->multiply_one;
 }
 
 static bool open_library(Cublas *cublas, char *error, size_t size) {
@@ -90,6 +96,13 @@ static int cublas_operation(const Matrices *matrices) { return matrices->transpo
 const char *cublas_multiply(Cublas *cublas, int m, int n, int k, float factor, const Matrices *a, const Matrices *b,
                             const Matrices *c, int heads) {
   float zero = 0;
+  if (heads == 1) {
+    int status =
+        cublas->multiply_one(cublas->handle, cublas_operation(a), cublas_operation(b), m, n, k, &factor, a->data,
+                             cublas_type(a), a->pitch, b->data, cublas_type(b), b->pitch, &zero, (void *)c->data,
+                             cublas_type(c), c->pitch, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    return status ? cublas->status_string(status) : NULL;
+  }
   int status = cublas->multiply(cublas->handle, cublas_operation(a), cublas_operation(b), m, n, k, &factor, a->data,
                                 cublas_type(a), a->pitch, a->distance, b->data, cublas_type(b), b->pitch, b->distance,
                                 &zero, (void *)c->data, cublas_type(c), c->pitch, c->distance, heads,

@@ -1,0 +1,53 @@
+// Clusters: blocks that run at the same time on neighbouring SMs, and reach into each other's shared memory. PTX ISA
+// 3.2, "Cooperative Thread Arrays"; 9.7.13.5, "barrier.cluster".
+#pragma once
+
+#include <stdint.h>
+
+#include "harness/kernel.h"
+
+// The number of this block in its cluster, from 0 on.
+static __device__ __forceinline__ int cluster_rank() {
+  int rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+// Waits until all threads of all blocks of the cluster have come here. What they wrote before is seen after it.
+static __device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// From an address in this block's shared memory to that of the same place in another block's. PTX ISA 9.7.9.23, "mapa".
+static __device__ __forceinline__ uint32_t in_block(uint32_t address, int rank) {
+  uint32_t mapped;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
+  return mapped;
+}
+
+// Arrives at an mbarrier of any block of the cluster: an address from in_block. PTX ISA 9.7.13.15.13.
+static __device__ __forceinline__ void mbarrier_arrive_cluster(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Waits at one of this block's mbarriers that threads of other blocks arrive at. PTX ISA 9.7.13.15.16.
+static __device__ __forceinline__ void mbarrier_wait_cluster(uint32_t barrier, uint32_t parity) {
+  asm volatile("{\n"
+               ".reg .pred complete;\n"
+               "again:\n"
+               "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%0], %1;\n"
+               "@!complete bra again;\n"
+               "}" ::"r"(barrier),
+               "r"(parity)
+               : "memory");
+}
+
+// Loads a box of a matrix once, and writes it to several blocks: bit i of `blocks` stands for block i. In each of them
+// the box goes to the same place, and its bytes count on the mbarrier at the same place. PTX ISA 9.7.9.27.1.
+static __device__ __forceinline__ void tma_load_multicast(uint32_t to, const TensorMap *map, uint32_t barrier, int x,
+                                                          int y, uint16_t blocks) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+               "[%1, {%3, %4}], [%2], %5;" ::"r"(to),
+               "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
+               : "memory");
+}

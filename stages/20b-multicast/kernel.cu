@@ -1,0 +1,172 @@
+// Stage 20b: two blocks, a cluster, work on two tiles of C, one below the other. Both multiply the same rows of B. Each
+// block loads half of them, once, and TMA writes them to both blocks' shared memory.
+//
+//   producer    loads its block's rows of A, and its half of B's rows for both blocks
+//   consumer    releases a slot in both blocks, because both producers write to it
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+#include "tiles.h"
+
+#include "ptx/cluster.h"
+#include "ptx/fence.h"
+#include "ptx/math.h"
+#include "ptx/mbarrier.h"
+#include "ptx/registers.h"
+#include "ptx/ring.h"
+#include "ptx/stmatrix.h"
+#include "ptx/tile.h"
+#include "ptx/tma.h"
+#include "ptx/wgmma.h"
+
+#include "../20-gemm/output.h"
+
+// A block's shared memory: the ring, and boxes of C on their way out. A full barrier completes when both blocks' TMA
+// have filled the slot, an empty one when all consumer warps of both blocks have released it.
+struct Shared {
+  half a[SLOTS][ROWS * DEPTH], b[SLOTS][COLUMNS * DEPTH];
+  half c[CONSUMERS * 4][STORE_PANELS * STORE_ROWS * PANEL];  // of each consumer warp
+  uint64_t full[SLOTS], empty[SLOTS];
+
+  __device__ void init() {
+    for (int i = 0; i < SLOTS; i++) {
+      mbarrier_init(shared_address(full + i), 1);
+      mbarrier_init(shared_address(empty + i), CLUSTER * CONSUMERS * 4);
+    }
+    mbarrier_fence_init();
+  }
+};
+static_assert(sizeof(Shared) == SHARED_BYTES, "see tiles.h");
+
+// The first row and column of this block's tile in pair number t. The pairs of GROUP_PAIRS rows are a group, and are
+// numbered column by column, as in stage 20. problem.rows counts pairs here.
+struct Tile {
+  int row, column;
+};
+
+__device__ Tile find_tile(const Problem &problem, int t, int rank) {
+  int first = t / (GROUP_PAIRS * problem.columns) * GROUP_PAIRS;  // row of pairs of the group
+  int rows = min(GROUP_PAIRS, problem.rows - first);              // the last group may have fewer
+  int number = t - first * problem.columns;
+  return {((first + number % rows) * CLUSTER + rank) * ROWS, number / rows * COLUMNS};
+}
+
+// The pairs of a cluster: `first`, and then every clusters-th one.
+struct Turns {
+  int first, clusters, count;
+};
+
+__device__ Turns turns_of(const Problem &problem) {
+  return {(int)blockIdx.x / CLUSTER, (int)gridDim.x / CLUSTER, problem.rows * problem.columns};
+}
+
+// ---- the producer: one thread ----
+
+struct Producer {
+  Shared &shared;
+  const Matrices &matrices;
+  const Problem &problem;
+  int rank;
+  Ring<SLOTS> ring;
+
+  // Loads 64 columns of A's rows for this block and of half of B's rows for both, once the next slot is empty in both.
+  // All of B's rows count on this block's barrier: the other half's bytes may land before it expects them.
+  __device__ void load(const Tile &tile, int k) {
+    const uint16_t all = (1 << CLUSTER) - 1;
+    uint32_t full = shared_address(shared.full + ring.slot);
+    mbarrier_wait_cluster(shared_address(shared.empty + ring.slot), ring.parity ^ 1);
+    mbarrier_arrive_expect(full, SLOT_BYTES);
+    tma_load(shared_address(shared.a[ring.slot]), &matrices.a, full, k * DEPTH, tile.row);
+    tma_load_multicast(shared_address(shared.b[ring.slot] + rank * SHARE * DEPTH), &matrices.b, full, k * DEPTH,
+                       tile.column + rank * SHARE, all);
+    ring.advance();
+  }
+
+  __device__ void run() {
+    Turns turns = turns_of(problem);
+    for (int t = turns.first; t < turns.count; t += turns.clusters) {
+      Tile tile = find_tile(problem, t, rank);
+      for (int k = 0; k < problem.depth; k++) load(tile, k);
+    }
+  }
+};
+
+// ---- a consumer: one warpgroup ----
+
+struct Consumer {
+  Shared &shared;
+  const Matrices &matrices;
+  const Problem &problem;
+  int rank, warpgroup;
+  Ring<SLOTS> ring;
+  float c[COLUMNS / 2];  // sums, of 64 rows
+
+  // Lane i arrives at block i.
+  __device__ void release(int slot) {
+    int lane = threadIdx.x % WARP;
+    if (lane < CLUSTER) mbarrier_arrive_cluster(in_block(shared_address(shared.empty + slot), lane));
+  }
+
+  // Starts c += A B^T for the 64 columns of A and B in a slot; c = A B^T for the tile's first ones.
+  __device__ void multiply(int slot, int accumulate) {
+    uint64_t a = k_major(shared_address(shared.a[slot]) + warpgroup * WARPGROUP_ROWS * ROW_BYTES);
+    uint64_t b = k_major(shared_address(shared.b[slot]));
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < DEPTH / 16; i++)
+      wgmma<COLUMNS>(c, columns_16(a, ROWS, i), columns_16(b, COLUMNS, i), i > 0 ? 1 : accumulate);
+    wgmma_commit();
+  }
+
+  // All of a tile's products, as in stage 20.
+  __device__ void sum() {
+    int last = 0;
+    wgmma_unread(c);
+    for (int k = 0; k < problem.depth; k++) {
+      mbarrier_wait(shared_address(shared.full + ring.slot), ring.parity);
+      multiply(ring.slot, k > 0);
+      wgmma_wait<1>();
+      if (k > 0) release(last);
+      last = ring.slot;
+      ring.advance();
+    }
+    wgmma_wait<0>();
+    wgmma_results(c);
+    release(last);
+  }
+
+  __device__ void run() {
+    int warp = threadIdx.x % WARPGROUP / WARP;
+    bool elected = threadIdx.x % WARP == 0;
+    uint32_t boxes = shared_address(shared.c[warpgroup * 4 + warp]);
+    Turns turns = turns_of(problem);
+    for (int t = turns.first; t < turns.count; t += turns.clusters) {
+      Tile tile = find_tile(problem, t, rank);
+      sum();
+      store_rows(c, &matrices.c, boxes, tile.row + warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS, tile.column,
+                 elected);
+    }
+    if (elected) tma_store_wait_read<0>();  // the block's shared memory must stay until it has been read
+  }
+};
+
+// ---- the kernel ----
+
+// Grid: clusters of two, as many as pairs of SMs, or as pairs of tiles if those are fewer. Block: the producer's
+// warpgroup, then the consumers.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    gemm(const __grid_constant__ Matrices matrices, const Problem problem) {
+  extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
+  Shared &shared = *(Shared *)memory;
+  if (threadIdx.x == 0) shared.init();
+  cluster_sync();                                                       // the mbarriers of both blocks are there
+  int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // tells ptxas that all lanes have the same
+  if (warpgroup == 0) {
+    registers_decrease<PRODUCER_REGISTERS>();
+    if (threadIdx.x == 0) Producer{shared, matrices, problem, cluster_rank()}.run();
+  } else {
+    registers_increase<CONSUMER_REGISTERS>();
+    Consumer{shared, matrices, problem, cluster_rank(), warpgroup - 1}.run();
+  }
+  cluster_sync();  // a block's shared memory must stay until the other one writes and arrives there no more
+}
