@@ -84,12 +84,14 @@ struct Consumer {
   const Matrices &matrices;
   const Problem &problem;
   int warpgroup;
-  bool elected;  // one thread of each warp
-  Ring<SLOTS> ring;
-  float c[COLUMNS / 2];  // sums, of 64 rows
+  bool elected;                  // one thread of each warp
+  Ring<SLOTS> ring, read;        // the next slot to multiply, and to release
+  float c[COLUMNS / 2];          // sums, of 64 rows
+  uint32_t packed[COLUMNS / 4];  // those of the previous tile, as fp16
 
-  __device__ void release(int slot) {
-    if (elected) mbarrier_arrive(shared_address(shared.empty + slot));
+  __device__ void release() {
+    if (elected) mbarrier_arrive(shared_address(shared.empty + read.slot));
+    read.advance();
   }
 
   // Starts c += A B^T for the 64 columns of A and B in a slot; c = A B^T for the tile's first ones.
@@ -103,33 +105,52 @@ struct Consumer {
     wgmma_commit();
   }
 
-  // All of a tile's products. While those of one slot run, the next are queued: the tensor cores need not wait for this
-  // warpgroup. A slot is released when its products are done, one step later.
-  __device__ void sum() {
-    int last = 0;
+  // Starts the next product of a tile, once its slot is full.
+  __device__ void start(int accumulate) {
+    mbarrier_wait(shared_address(shared.full + ring.slot), ring.parity);
+    multiply(ring.slot, accumulate);
+    ring.advance();
+  }
+
+  // Stores this warp's rows of the tile whose sums `packed` holds.
+  __device__ void store(uint32_t boxes, const Tile &tile) {
+    int warp = threadIdx.x % WARPGROUP / WARP;
+    store_rows(packed, &matrices.c, boxes, tile.row + warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS, tile.column,
+               elected);
+  }
+
+  // All of a tile's products. Two are in flight at a time: while one runs, the next is queued. The previous tile is
+  // stored while the first two run.
+  __device__ void sum(bool stores, uint32_t boxes, const Tile &before) {
+    int depth = problem.depth;
     wgmma_unread(c);
-    for (int k = 0; k < problem.depth; k++) {
-      mbarrier_wait(shared_address(shared.full + ring.slot), ring.parity);
-      multiply(ring.slot, k > 0);
+    start(0);
+    if (depth > 1) start(1);
+    if (stores) store(boxes, before);
+    for (int k = 2; k < depth; k++) {
       wgmma_wait<1>();
-      if (k > 0) release(last);
-      last = ring.slot;
-      ring.advance();
+      release();
+      start(1);
     }
     wgmma_wait<0>();
     wgmma_results(c);
-    release(last);
+    if (depth > 1) release();
+    release();
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 4; i++) packed[i] = pack(c[2 * i], c[2 * i + 1]);
   }
 
   __device__ void run() {
-    int warp = threadIdx.x % WARPGROUP / WARP;
-    uint32_t boxes = shared_address(shared.c[warpgroup * 4 + warp]);
+    uint32_t boxes = shared_address(shared.c[warpgroup * 4 + threadIdx.x % WARPGROUP / WARP]);
+    Tile before;
+    bool stores = false;
     for (int t = blockIdx.x; t < problem.rows * problem.columns; t += gridDim.x) {
       Tile tile = find_tile(problem, t);
-      sum();
-      store_rows(c, &matrices.c, boxes, tile.row + warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS, tile.column,
-                 elected);
+      sum(stores, boxes, before);
+      before = tile;
+      stores = true;
     }
+    if (stores) store(boxes, before);
     if (elected) tma_store_wait_read<0>();  // the block's shared memory must stay until it has been read
   }
 };

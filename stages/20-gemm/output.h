@@ -6,8 +6,8 @@
 //
 // Each warp has room for STORE_PANELS boxes. Before it writes one it waits until TMA has read what was there, which is
 // the box STORE_PANELS before: `elected`, the thread that asks for all stores of its warp, waits for them.
-static __device__ __forceinline__ void store_rows(const float (&c)[COLUMNS / 2], const TensorMap *map, uint32_t boxes,
-                                                  int row, int column, bool elected) {
+static __device__ __forceinline__ void store_rows(const uint32_t (&packed)[COLUMNS / 4], const TensorMap *map,
+                                                  uint32_t boxes, int row, int column, bool elected) {
   int lane = threadIdx.x % WARP;
 #pragma unroll
   for (int panel = 0; panel < COLUMNS / PANEL; panel++) {
@@ -16,9 +16,8 @@ static __device__ __forceinline__ void store_rows(const float (&c)[COLUMNS / 2],
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < PANEL / 16; i++) {
-      const float *x = c + 32 * panel + 8 * i;
-      stmatrix(box + swizzled(STORE_ROWS, lane % 16, 2 * i + lane / 16), pack(x[0], x[1]), pack(x[2], x[3]),
-               pack(x[4], x[5]), pack(x[6], x[7]));
+      const uint32_t *x = packed + 16 * panel + 4 * i;
+      stmatrix(box + swizzled(STORE_ROWS, lane % 16, 2 * i + lane / 16), x[0], x[1], x[2], x[3]);
     }
     fence_async_proxy();
     __syncwarp();

@@ -98,13 +98,16 @@ struct Consumer {
   const Matrices &matrices;
   const Problem &problem;
   int rank, warpgroup;
-  Ring<SLOTS> ring;
-  float c[COLUMNS / 2];  // sums, of 64 rows
+  bool elected;
+  Ring<SLOTS> ring, read;        // the next slot to multiply, and to release
+  float c[COLUMNS / 2];          // sums, of 64 rows
+  uint32_t packed[COLUMNS / 4];  // those of the previous tile, as fp16
 
   // Lane i arrives at block i.
-  __device__ void release(int slot) {
+  __device__ void release() {
     int lane = threadIdx.x % WARP;
-    if (lane < CLUSTER) mbarrier_arrive_cluster(in_block(shared_address(shared.empty + slot), lane));
+    if (lane < CLUSTER) mbarrier_arrive_cluster(in_block(shared_address(shared.empty + read.slot), lane));
+    read.advance();
   }
 
   // Starts c += A B^T for the 64 columns of A and B in a slot; c = A B^T for the tile's first ones.
@@ -118,34 +121,53 @@ struct Consumer {
     wgmma_commit();
   }
 
-  // All of a tile's products, as in stage 20.
-  __device__ void sum() {
-    int last = 0;
+  // Starts the next product of a tile, once its slot is full.
+  __device__ void start(int accumulate) {
+    mbarrier_wait(shared_address(shared.full + ring.slot), ring.parity);
+    multiply(ring.slot, accumulate);
+    ring.advance();
+  }
+
+  // Stores this warp's rows of the tile whose sums `packed` holds.
+  __device__ void store(uint32_t boxes, const Tile &tile) {
+    int warp = threadIdx.x % WARPGROUP / WARP;
+    store_rows(packed, &matrices.c, boxes, tile.row + warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS, tile.column,
+               elected);
+  }
+
+  // All of a tile's products. Two are in flight at a time: while one runs, the next is queued. The previous tile is
+  // stored while the first two run.
+  __device__ void sum(bool stores, uint32_t boxes, const Tile &before) {
+    int depth = problem.depth;
     wgmma_unread(c);
-    for (int k = 0; k < problem.depth; k++) {
-      mbarrier_wait(shared_address(shared.full + ring.slot), ring.parity);
-      multiply(ring.slot, k > 0);
+    start(0);
+    if (depth > 1) start(1);
+    if (stores) store(boxes, before);
+    for (int k = 2; k < depth; k++) {
       wgmma_wait<1>();
-      if (k > 0) release(last);
-      last = ring.slot;
-      ring.advance();
+      release();
+      start(1);
     }
     wgmma_wait<0>();
     wgmma_results(c);
-    release(last);
+    if (depth > 1) release();
+    release();
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 4; i++) packed[i] = pack(c[2 * i], c[2 * i + 1]);
   }
 
   __device__ void run() {
-    int warp = threadIdx.x % WARPGROUP / WARP;
-    bool elected = threadIdx.x % WARP == 0;
-    uint32_t boxes = shared_address(shared.c[warpgroup * 4 + warp]);
+    uint32_t boxes = shared_address(shared.c[warpgroup * 4 + threadIdx.x % WARPGROUP / WARP]);
+    Tile before;
+    bool stores = false;
     Turns turns = turns_of(problem);
     for (int t = turns.first; t < turns.count; t += turns.clusters) {
       Tile tile = find_tile(problem, t, rank);
-      sum();
-      store_rows(c, &matrices.c, boxes, tile.row + warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS, tile.column,
-                 elected);
+      sum(stores, boxes, before);
+      before = tile;
+      stores = true;
     }
+    if (stores) store(boxes, before);
     if (elected) tma_store_wait_read<0>();  // the block's shared memory must stay until it has been read
   }
 };
@@ -166,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (threadIdx.x == 0) Producer{shared, matrices, problem, cluster_rank()}.run();
   } else {
     registers_increase<CONSUMER_REGISTERS>();
-    Consumer{shared, matrices, problem, cluster_rank(), warpgroup - 1}.run();
+    Consumer{shared, matrices, problem, cluster_rank(), warpgroup - 1, threadIdx.x % WARP == 0}.run();
   }
   cluster_sync();  // a block's shared memory must stay until the other one writes and arrives there no more
 }
