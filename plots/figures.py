@@ -11,6 +11,7 @@ import os
 import sys
 
 import first_figures
+import last_figures
 from picture import AMBER, BLUE, GREEN, ORANGE, PALE, PURPLE, QUAD, SKY, YELLOW, Picture, style_on
 
 # ---- the accumulator of wgmma ----
@@ -373,7 +374,8 @@ def draw_sub_partition(picture, left, top):
 
 # ---- all of them ----
 
-FIGURES = (*first_figures.FIGURES, accumulator, swizzle, majors, mbarrier, ring, pipelining, ping_pong, sm)
+FIGURES = (*first_figures.FIGURES, accumulator, swizzle, majors, mbarrier, ring, pipelining, ping_pong, sm,
+           *last_figures.FIGURES)
 
 
 def main():
