@@ -1,5 +1,5 @@
 """The pictures of the lessons from stage 10 on. figures.py writes them."""
-from picture import AMBER, BLUE, GREEN, ORANGE, PALE, SKY, Picture
+from picture import AMBER, BLUE, ORANGE, PALE, PURPLE, QUAD, SKY, YELLOW, Picture
 
 
 # ---- lesson 10 ----
@@ -32,4 +32,44 @@ def stale_max():
     return picture
 
 
-FIGURES = (stale_max,)
+# ---- lesson 11b ----
+
+def key_of(position):
+    """Which of 16 keys stands at a position of a row of V transposed, as the weights have them."""
+    return 2 * (position // 4) + position % 2 + 8 * (position // 2 % 2)
+
+
+def byte_transpose():
+    picture = Picture("byte-transpose", 470, "Bytes, transposed in pairs", "V's columns 0 and 1 of 16 keys; a colour "
+                      "for each lane of the first four; a number is a key")
+    top, size = 120, 17
+    picture.text(20, 92, "two columns of V", 15, bold=True)
+    for key in range(16):
+        y = top + key * (size + 2)
+        for column in range(2):
+            picture.box(60 + 42 * column, y, 40, size, QUAD[key % 8 // 2], f"{key}", 13)
+    picture.row([80, 122], top - 8, ["col 0", "col 1"], 13, "grey")
+    picture.text(230, 92, "ldmatrix.trans: registers of lane 0", 15, bold=True)
+    draw_register(picture, 230, 120, "x[0]", ["0, col 0", "0, col 1", "1, col 0", "1, col 1"])
+    draw_register(picture, 230, 166, "x[1]", ["8, col 0", "8, col 1", "9, col 0", "9, col 1"])
+    picture.line((440, 206), (440, 242), tips="end")
+    picture.text(454, 230, "two prmt", 15)
+    draw_register(picture, 230, 248, "even", ["0, col 0", "1, col 0", "8, col 0", "9, col 0"])
+    draw_register(picture, 230, 294, "odd", ["0, col 1", "1, col 1", "8, col 1", "9, col 1"])
+    picture.line((440, 334), (440, 370), tips="end")
+    picture.text(454, 358, "stmatrix: four lanes make a row", 15)
+    for i, (name, y) in enumerate((("column 0", 378), ("column 1", 418))):
+        picture.text(222, y + 24, name, 15, "end")
+        for position in range(16):
+            key = key_of(position)
+            picture.box(230 + 34 * position, y, 33, 34, QUAD[key % 8 // 2], str(key), 15)
+    return picture
+
+
+def draw_register(picture, left, y, name, four):
+    picture.text(left, y + 24, name, 15)
+    for i, words in enumerate(four):
+        picture.box(left + 56 + 92 * i, y, 90, 34, QUAD[0], words, 15)
+
+
+FIGURES = stale_max, byte_transpose
