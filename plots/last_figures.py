@@ -1,5 +1,5 @@
 """The pictures of the lessons from stage 10 on. figures.py writes them."""
-from picture import AMBER, BLUE, ORANGE, PALE, PURPLE, QUAD, SKY, YELLOW, Picture
+from picture import AMBER, BLUE, ORANGE, PALE, QUAD, SKY, Picture
 
 
 # ---- lesson 10 ----
@@ -143,10 +143,10 @@ def ds_ring():
         written, full = begins[0][tile] + 1.5, begins[1][tile] + 2
         end = full + 1.9
         picture.box(left + written * unit, tops[f"slot {tile % 2}"], (full - written) * unit - 1, 24, ORANGE, "")
-        picture.box(left + full * unit, tops[f"slot {tile % 2}"], (end - 0.6 - full) * unit, 24, AMBER, f"dS {tile}", 14)
-        picture.box(left + full * unit, tops["query warpgroup"], (end - full) * unit - 2, 34, BLUE, f"dQ of tile {tile}",
-                    15)
-        picture.line((left + full * unit, 180), (left + full * unit, 282), tips="end")
+        x = left + full * unit
+        picture.box(x, tops[f"slot {tile % 2}"], (end - 0.6 - full) * unit, 24, AMBER, f"dS {tile}", 14)
+        picture.box(x, tops["query warpgroup"], (end - full) * unit - 2, 34, BLUE, f"dQ of tile {tile}", 15)
+        picture.line((x, 180), (x, 282), tips="end")
     picture.legend(440, 82, [(ORANGE, "is written", 110), (AMBER, "full, being read", 0)])
     return picture
 
@@ -158,7 +158,8 @@ def late_dk():
                       "measured: n is the tile of a step; all parts are assumed to take as long")
     left, unit = 150, 63
     panels = (("12c: one product, then its result",
-               ((BLUE, 0, "S n"), (BLUE, 2, "dP n"), (SKY, 4, "dV n"), (SKY, 5, "dK n"), (BLUE, 6, "S n+1"), (BLUE, 8, "dP n+1")),
+               ((BLUE, 0, "S n"), (BLUE, 2, "dP n"), (SKY, 4, "dV n"), (SKY, 5, "dK n"), (BLUE, 6, "S n+1"),
+                (BLUE, 8, "dP n+1")),
                ((0, 1, ""), (1, 1, "P n"), (2, 1, ""), (3, 1, "dS n"), (4, 1, "put"), (5, 1, ""),
                 (6, 1, ""), (7, 1, "P n+1"), (8, 1, ""))),
               ("12d: two products; work on the first while the second runs",
