@@ -11,7 +11,7 @@ import os
 import sys
 
 import first_figures
-import summit_figures
+import last_figures
 from picture import AMBER, BLUE, GREEN, ORANGE, PALE, PURPLE, QUAD, SKY, YELLOW, Picture, style_on
 
 # ---- the accumulator of wgmma ----
@@ -402,7 +402,7 @@ def proxies():
 # ---- all of them ----
 
 FIGURES = (*first_figures.FIGURES, *summit_figures.FIGURES, accumulator, swizzle, majors, proxies, mbarrier, ring,
-           pipelining, ping_pong, sm)
+           pipelining, ping_pong, sm, *last_figures.FIGURES)
 
 
 def main():

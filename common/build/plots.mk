@@ -45,6 +45,6 @@ plots/trace-%.svg: plots/timeline.gp build/plots/stage-%.csv $(LOOK) | build/hav
 build/plots/%.csv: plots/data/trace/%.csv.gz
 	@mkdir -p $(@D)
 	@gzip -dc $< >$@
-plots/figure-%.svg: plots/figures.py plots/first_figures.py plots/summit_figures.py plots/picture.py
+plots/figure-%.svg: plots/figures.py plots/first_figures.py plots/summit_figures.py plots/last_figures.py plots/picture.py
 	$(call say,PLOT $@)
 	$Qpython3 $<
