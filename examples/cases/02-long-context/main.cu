@@ -24,6 +24,8 @@ int main(int argc, char **argv) {
   if (error) return printf("%s\n", cudaGetErrorString(error)), 3;
   for (size_t i = 0; i < keys.size(); i++)
     if (keys[i] != wanted[i])
-      return printf("wrong: byte %zu of page %d is %d, and should be %d\n", i % page, chosen[i / page], keys[i], wanted[i]), 3;
+      return printf("wrong: byte %zu of page %d is %d, and should be %d\n", i % page, chosen[i / page], keys[i],
+                    wanted[i]),
+             3;
   printf("right\n");
 }

@@ -18,7 +18,8 @@ int main(int argc, char **argv) {
   if (error) return printf("%s\n", cudaGetErrorString(error)), 3;
   for (int row = 0; row < rows; row++) {
     float right = *std::max_element(&scores[row * columns], &scores[row * columns] + columns);
-    if (largest[row] != right) return printf("wrong: the largest of row %d is %g, not %g\n", row, right, largest[row]), 3;
+    if (largest[row] != right)
+      return printf("wrong: the largest of row %d is %g, not %g\n", row, right, largest[row]), 3;
   }
   printf("right\n");
 }

@@ -31,6 +31,7 @@ int main(int argc, char **argv) {
   cudaError_t error = cudaMemcpy(c.data(), device_c, c.size() * sizeof(float), cudaMemcpyDeviceToHost);
   if (error) return printf("%s\n", cudaGetErrorString(error)), 3;
   for (int i = 0; i < 64 * 64; i++)
-    if (c[i] != right[i]) return printf("wrong: c[%d][%d] is %g, and should be %g\n", i / 64, i % 64, c[i], right[i]), 3;
+    if (c[i] != right[i])
+      return printf("wrong: c[%d][%d] is %g, and should be %g\n", i / 64, i % 64, c[i], right[i]), 3;
   printf("right\n");
 }
