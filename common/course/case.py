@@ -90,7 +90,7 @@ class Program:
     def __init__(self, case, kernel, folder=None):
         self.shown = kernel
         self.folder = folder or os.path.join(BUILT, case.number)
-        self.main = os.path.join(self.folder, "main")
+        self.command = [os.path.join(self.folder, "main")]
         os.makedirs(self.folder, exist_ok=True)
         for path, name in ((kernel, "kernel.cuh"), (os.path.join(case.folder, "main.cu"), "main.cu")):
             copy = os.path.join(self.folder, name)
@@ -109,7 +109,7 @@ class Program:
 
     def run(self, arguments, *options):
         """(whether nothing is wrong, what the program prints and the first finding) of one run on the emulator."""
-        command = ["./hopper-run", *options, self.main, *arguments.split()]
+        command = ["./hopper-run", *options, *self.command, *arguments.split()]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         report = [line for line in done.stderr.splitlines()
                   if not re.match(r"hopper-run: (\d+ launch|.* stopped at )", line)]

@@ -29,4 +29,5 @@ int main(int argc, char **argv) {
     }
   }
   printf("right\n");
+  return 0;
 }

@@ -28,4 +28,5 @@ int main(int argc, char **argv) {
                     wanted[i]),
              3;
   printf("right\n");
+  return 0;
 }

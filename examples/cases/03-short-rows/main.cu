@@ -22,4 +22,5 @@ int main(int argc, char **argv) {
       return printf("wrong: the largest of row %d is %g, not %g\n", row, right, largest[row]), 3;
   }
   printf("right\n");
+  return 0;
 }

@@ -31,4 +31,5 @@ int main(int argc, char **argv) {
     if (!(fabs(out[w] - sums[w] / largest) < 1e-5))
       return printf("wrong: query %d has %g, and should have %g\n", w, out[w], sums[w] / largest), 3;
   printf("right\n");
+  return 0;
 }

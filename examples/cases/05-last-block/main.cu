@@ -25,4 +25,5 @@ int main(int argc, char **argv) {
     if (got != right) return printf("wrong: round %d gives %g, and should give %g\n", round, got, right), 3;
   }
   printf("right\n");
+  return 0;
 }

@@ -18,4 +18,5 @@ int main(int argc, char **argv) {
   for (int i = 0; i < COLUMNS; i++)
     if (out[i] != right[i]) return printf("wrong: column %d has %g, and should have %g\n", i, out[i], right[i]), 3;
   printf("right\n");
+  return 0;
 }

@@ -31,4 +31,5 @@ int main(int argc, char **argv) {
     }
   }
   printf("right\n");
+  return 0;
 }

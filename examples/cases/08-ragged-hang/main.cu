@@ -27,4 +27,5 @@ int main(int argc, char **argv) {
   for (int w = 0; w < CONSUMERS; w++)
     if (sums[w] != right[w]) return printf("wrong: query %d has %g, and should have %g\n", w, sums[w], right[w]), 3;
   printf("right\n");
+  return 0;
 }

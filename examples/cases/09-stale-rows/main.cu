@@ -19,4 +19,5 @@ int main(int argc, char **argv) {
     if (y[i] != 2 * x[i])
       return printf("wrong: y[%d] of tile %d is %g, and should be %g\n", i % TILE, i / TILE, y[i], 2 * x[i]), 3;
   printf("right\n");
+  return 0;
 }

@@ -34,4 +34,5 @@ int main(int argc, char **argv) {
     if (c[i] != right[i])
       return printf("wrong: c[%d][%d] is %g, and should be %g\n", i / 64, i % 64, c[i], right[i]), 3;
   printf("right\n");
+  return 0;
 }
