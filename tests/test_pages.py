@@ -233,7 +233,7 @@ class Links(unittest.TestCase):
 
 
 def commands_of_the_course():
-    """What course.py and quiz.py know: try-03, try-03-1, hint-03-1, break-03-1b, quiz-01, ..."""
+    """What course.py, quiz.py and case.py know: try-03, try-03-1, hint-03-1, break-03-1b, quiz-01, case-01, ..."""
     for stage in STAGES:
         number = number_of(stage)
         yield f"try-{number}-0"
@@ -242,6 +242,8 @@ def commands_of_the_course():
         yield from (f"break-{number}-{change.key}" for change in changes(stage, "breaks"))
     for path in glob.glob("notes/quizzes/*.md"):
         yield f"quiz-{os.path.basename(path)[:2]}"
+    for path in glob.glob("examples/cases/*/README.md"):
+        yield f"case-{os.path.basename(os.path.dirname(path))[:2]}"
 
 
 class Commands(unittest.TestCase):
