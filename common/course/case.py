@@ -8,7 +8,7 @@ help, for tests/test_cases.py). Comments in README.md say how a case is judged:
 
     <!-- run: ARGUMENTS -->            of the program; the first run is the user's, and meets several schedules
     <!-- shows: TEXT -->               what the user's run shows, in the program's words or the emulator's
-    <!-- keeps: PATTERN: SENTENCE -->  a pattern that the PTX must still have, and what to say if it does not
+    <!-- keeps: PATTERN: SENTENCE -->  a pattern that the kernel or its PTX must still have, and what to say if not
     <!-- products: N -->               so many HGMMA at least for each that the SASS waits for
 
 Exit codes: 0 the case has begun or passes, 1 it does not pass yet, 2 the request is wrong.
@@ -85,10 +85,10 @@ class Case:
 
 
 class Program:
-    """The user's program with a kernel, in a folder of its own. `shown` is the kernel's path in what is printed."""
+    """The user's program with a kernel, in a folder of its own. What is printed names `kernel`."""
 
     def __init__(self, case, kernel, folder=None):
-        self.shown = kernel
+        self.kernel = kernel
         self.folder = folder or os.path.join(BUILT, case.number)
         self.command = [os.path.join(self.folder, "main")]
         os.makedirs(self.folder, exist_ok=True)
@@ -98,7 +98,7 @@ class Program:
                 shutil.copyfile(path, copy)
 
     def words(self, text):
-        return text.replace(os.path.join(self.folder, "kernel.cuh"), self.shown)
+        return text.replace(os.path.join(self.folder, "kernel.cuh"), self.kernel)
 
     def make(self, name):
         """The path of what is made from it, main, main.ptx or main.sass; or nothing, and what the compiler says."""
@@ -136,7 +136,7 @@ def judge(case, program):
     for keeps in case.all("keeps"):
         pattern, sentence = keeps.split(": ", maxsplit=1)
         path, lines = program.make("main.ptx")
-        if not path or not re.search(pattern, text_of(path)):
+        if not path or not re.search(pattern, text_of(path) + text_of(program.kernel)):
             return False, lines or [sentence]
     for most in case.all("products"):
         path, lines = program.make("main.sass")
@@ -168,7 +168,8 @@ def repair(case):
 def command_case(case):
     if not os.path.isdir(case.mine):
         case.begin()
-        print(f"{case.title}\n\n{case.text}\n\n    edit {case.kernel()}\n    make case-{case.number}    builds and judges it\n")
+        print(f"{case.title}\n\n{case.text}\n\n    edit {case.kernel()}\n"
+              f"    make case-{case.number}    builds and judges it\n")
         program = Program(case, case.kernel())
         path, lines = program.make("main")
         if not path:

@@ -4,8 +4,8 @@
     python3 tests/hazards/sanitizer.py [SECONDS] | gzip -9n >tests/hazards/sanitizer-h100.csv.gz
 
 One line for each kernel with a fault and each tool: "seen" is 1 if the tool reports anything, also if it is something
-else; "ended" is 0 if it was still running after 12 seconds. The kernels come in a random order, so that those of the first
-SECONDS are a sample of all.
+else; "ended" is 0 if it was still running after 12 seconds. The kernels come in a random order, so that those of the
+first SECONDS are a sample of all.
 """
 import csv
 import os
@@ -57,7 +57,9 @@ def main(seconds):
 
         def all_tools(row):
             program = programs[row["file"]]
-            return row, [look(program, row["kernel"], tool) for tool in TOOLS] if os.path.exists(program) and time.time() < end else []
+            if not os.path.exists(program) or time.time() > end:
+                return row, []
+            return row, [look(program, row["kernel"], tool) for tool in TOOLS]
         for row, results in pool.map(all_tools, rows):
             for tool, result in zip(TOOLS, results):
                 writer.writerow([row["file"], row["kernel"], row["kind"], tool, *result])

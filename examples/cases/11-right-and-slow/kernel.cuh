@@ -1,4 +1,4 @@
-// C = A B for A of 64 x K and B of K x 64, fp16, where A is zero except for some steps of 64 along K: `list` says which.
+// C = A B for A of 64 x K and B of K x 64, fp16. A is zero except for some steps of 64 along K: `list` says which.
 // A producer warp loads these steps into a ring, and a warpgroup multiplies. Both matrices are packed (main.cu).
 #pragma once
 #include "ptx/mbarrier.h"
