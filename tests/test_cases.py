@@ -6,6 +6,7 @@ import glob
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,19 +33,24 @@ def write(path, text):
             file.write(text)
 
 
+def apply(patch, folder):
+    """As common/course/change.py does: exactly, and as if the folder were in no repository."""
+    environment = dict(os.environ, GIT_CEILING_DIRECTORIES=os.path.dirname(os.path.abspath(folder)))
+    subprocess.run(["git", "apply", os.path.abspath(patch)], cwd=folder, env=environment, check=True)
+
+
 class Variant(course.Program):
     """A case with its kernel as it is (no patch), mended, or with a repair that does not help. One program has all of a
     case, because most of a compiler's time goes into CUDA's headers; its first argument says which."""
 
     def __init__(self, one, patch, number):
         folder = os.path.join(BUILT, one.number, os.path.basename(patch).removesuffix(".patch") or "given")
-        os.makedirs(folder, exist_ok=True)
         patched = os.path.join(folder, "patched")
-        with open(patched, "w", encoding="utf-8") as file:
-            file.write(read(f"{one.folder}/kernel.cuh"))
+        os.makedirs(patched, exist_ok=True)
+        shutil.copy(f"{one.folder}/kernel.cuh", patched)
         if patch:
-            subprocess.run(["patch", "--silent", "--fuzz=0", patched, patch], check=True)
-        super().__init__(one, patched, folder)
+            apply(patch, patched)
+        super().__init__(one, f"{patched}/kernel.cuh", folder)
         self.patch, self.command = patch, [os.path.join(BUILT, one.number, "main"), f"variant-{number}"]
 
     def make(self, name):
@@ -144,7 +150,7 @@ class Command(unittest.TestCase):
             self.assertIn("+    __threadfence();", text)
 
             self.assertNotIn("[x]", command("case", mine)[1])
-            subprocess.run(["patch", "-s", f"{mine}/case-05/kernel.cuh", f"{one.folder}/mended.patch"], check=True)
+            apply(f"{one.folder}/mended.patch", f"{mine}/case-05")
             code, text = command("case-05", mine)
             self.assertEqual(code, 0, text)
             self.assertIn("PASSED", text)
