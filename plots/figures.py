@@ -5,13 +5,15 @@
 
 writes FOLDER/figure-NAME.svg, plots/ if no folder is named. What a picture shows is computed from the rules that the
 kernels use (common/ptx/tile.h, common/ptx/ring.h), not drawn by hand. The pictures up to lesson 03 are in
-first_figures.py, some of the lessons 07 to 09 in summit_figures.py.
+first_figures.py, some of the lessons 07 to 09 in summit_figures.py,
+some of the later ones in last_figures.py.
 """
 import os
 import sys
 
 import first_figures
 import last_figures
+import summit_figures
 from picture import AMBER, BLUE, GREEN, ORANGE, PALE, PURPLE, QUAD, SKY, YELLOW, Picture, style_on
 
 # ---- the accumulator of wgmma ----

@@ -244,7 +244,7 @@ class Links(unittest.TestCase):
 
 
 def commands_of_the_course():
-    """What course.py and quiz.py know: try-03, try-03-1, hint-03-1, break-03-1b, quiz-01, ..."""
+    """What course.py, quiz.py and case.py know: try-03, try-03-1, hint-03-1, break-03-1b, quiz-01, case-01, ..."""
     for stage in STAGES:
         number = number_of(stage)
         yield f"try-{number}-0"
@@ -256,6 +256,8 @@ def commands_of_the_course():
         yield f"quiz-{os.path.basename(path)[:2]}"
     for name in CAPSTONES:
         yield from (f"{word}-{name}" for word in ("capstone", "solution", "grade"))
+    for path in glob.glob("examples/cases/*/README.md"):
+        yield f"case-{os.path.basename(os.path.dirname(path))[:2]}"
 
 
 class Commands(unittest.TestCase):

@@ -24,5 +24,6 @@ Test(pages, python, .timeout = 300) { run_python("test_pages.py"); }
 Test(names, python, .timeout = 120) { run_python("test_names.py"); }
 Test(quizzes, python, .timeout = 300) { run_python("test_quizzes.py"); }
 Test(explain, python, .timeout = 60) { run_python("test_explain.py"); }
+Test(cases, python, .timeout = 600) { run_python("test_cases.py"); }
 Test(plots, python, .timeout = 120) { run_python("test_plots.py"); }
 Test(peers, python, .timeout = 120) { run_python("peers/test_peers.py"); }
