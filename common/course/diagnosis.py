@@ -22,14 +22,18 @@ PROBES = {
 
 # Probes that are right, probes that are wrong, and what follows. Each that fits is printed, from the narrowest on.
 FINDINGS = (
-    (("one tile", "plain"), ("many tiles",), "only long sequences are wrong: look at what goes from one tile to the next"),
-    (("one tile",), ("plain",), "one tile of 64 keys is right, two are wrong: look at what goes from one tile to the next"),
-    (("plain",), ("odd",), "only a sequence that ends inside a tile is wrong: look at the rows and keys behind its end"),
+    (("one tile", "plain"), ("many tiles",),
+     "only long sequences are wrong: look at what goes from one tile to the next"),
+    (("one tile",), ("plain",),
+     "one tile of 64 keys is right, two are wrong: look at what goes from one tile to the next"),
+    (("plain",), ("odd",),
+     "only a sequence that ends inside a tile is wrong: look at the rows and keys behind its end"),
     (("plain",), ("causal",), "only the causal mask is wrong: which keys may query i see, and in which tiles?"),
     (("plain",), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("wide",), ("plain",), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
     (("one head",), ("plain",), "one head is right, two are wrong: whose memory is read or written?"),
-    (("plain",), ("large",), "only large scores are wrong: look at the maximum, what it begins with and what follows it"),
+    (("plain",), ("large",),
+     "only large scores are wrong: look at the maximum, what it begins with and what follows it"),
     (("plain", "many tiles"), ("waves",),
      "only a maximum that grows from tile to tile is wrong: look at what was added up with the older one"),
     (("large", "causal"), ("far below 0",),
@@ -37,10 +41,11 @@ FINDINGS = (
     (("plain",), ("other order",), "only another order of the warps is wrong: something is not waited for"),
     (("ones", "identity"), ("plain",),
      "with equal numbers, and with one key for each query, it is right. So rows and keys are in their place, and the "
-     "right keys count: a factor or the softmax is wrong, or a piece is transposed (the identity is its own transpose)"),
+     "right keys count: a factor or the softmax is wrong, or a piece is transposed (the identity is its own "
+     "transpose)"),
     (("ones",), ("identity", "plain"),
-     "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at which "
-     "elements meet and where results go, and at what a whole row must share: its maximum"),
+     "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at "
+     "which elements meet and where results go, and at what a whole row must share: its maximum"),
     (("identity",), ("ones", "plain"),
      "with one key for each query it is right. So each element is in its place: how many keys count, or what their sum "
      "is divided by, is wrong"),
@@ -124,8 +129,8 @@ def diagnosis(report, run):
     lines = [f"{word}     {'; '.join(options)}" for word, options in (("right", right), ("wrong", wrong)) if options]
     if not right:
         lines = [f"wrong     with each of {len(wrong)} inputs and shapes"] if wrong else []
-    said = [sentence for good, bad, sentence in FINDINGS
-            if all(found.get(name, (False,))[0] for name in good) and all(not found.get(name, (True,))[0] for name in bad)]
+    said = [sentence for good, bad, sentence in FINDINGS if all(found.get(name, (False,))[0] for name in good) and
+            all(not found.get(name, (True,))[0] for name in bad)]
     if not found.get("identity", (True,))[0]:
         said.insert(0, found_place(found["identity"][1]) or first_wrong_row(found["identity"][1]))
     if not found.get("ones", (True,))[0]:

@@ -160,7 +160,8 @@ class Workshop:
     def command(self, options):
         """What a user types to run it."""
         ptx = f"--ptx={self.ptx} " if self.ptx else ""
-        return f"{self.program if '/' in self.program else './' + self.program} --device=emulator {ptx}{options}".rstrip()
+        program = self.program if "/" in self.program else f"./{self.program}"
+        return f"{program} --device=emulator {ptx}{options}".rstrip()
 
     def run(self, options):
         """What the program prints with these options on the emulator, and its exit code."""

@@ -401,7 +401,7 @@ typedef enum CounterKind {
   COUNTER_INST_IN_TURN,  // from a barrier that a bar.arrive of others has opened to the warp's next bar.arrive
   COUNTER_FP32_IN_TURN,
   COUNTER_MUFU_IN_TURN,
-  // Those of COUNTER_INST_SYNCHRONISATION that are barriers of a block (bar, barrier): none of them polls, so their
+  // Those of COUNTER_INST_SYNCHRONISATION that are barriers of a block (bar, barrier). None of them polls, so their
   // number does not depend on the order of the warps.
   COUNTER_INST_BARRIER,
   COUNTER_KIND_COUNT,
