@@ -378,9 +378,10 @@ class WriteFirst(unittest.TestCase):
         for stage in STAGES:
             text = re.sub("<!--.*?-->", "", read(f"stages/{stage}/README.md"), flags=re.DOTALL)
             shares = {task.key: told(task, text) / len(solution(task)) for task in changes(stage, "tasks")}
+            share = max(shares.values(), default=0)  # a capstone prints nothing of the reader's
             late = text.index("\n## Write it\n") > text.index("\n    stage     ")
             with self.subTest(stage):
-                self.assertEqual(late or max(shares.values()) > 0.25, number_of(stage) in STILL_TELL, (late, shares))
+                self.assertEqual(late or share > 0.25, number_of(stage) in STILL_TELL, (late, shares))
 
     def test_lines_are_found_however_they_are_set(self):
         """Squeezed, without their comments, in a block; a brace is no line, and prose is no code."""
