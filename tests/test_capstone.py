@@ -69,10 +69,12 @@ class Capstones(unittest.TestCase):
     def test_fail_by_the_goal_that_is_missed(self):
         for name, line, changes in (
                 ("gemm", "bytes that TMA reads", {"tiles_h": ("COLUMNS = 256", "COLUMNS = 128")}),
-                ("gemm", "special functions", {"kernel_cu": ("multiply(ring.slot, k > 0);",
-                                                             "multiply(ring.slot, problem.depth / (k + 1) < problem.depth);")}),
+                ("gemm", "special functions", {"kernel_cu": ("      start(1);\n",
+                                                             "      start(problem.depth / k < problem.depth);\n")}),
                 ("gemm", "overwrite in flight", {"kernel_cu": ("      wgmma_wait<1>();\n", "")}),
                 ("gemm", "it does not build", {"tiles_h": ("CONSUMER_REGISTERS = 240", "CONSUMER_REGISTERS = 152")}),
+                ("gemm", "instructions while products", {"kernel_cu": ("wgmma_wait<1>()", "wgmma_wait<0>()")}),
+                ("gemm", "instructions while loads", {"tiles_h": ("SLOTS = 4", "SLOTS = 2")}),
                 ("multicast", "bytes that TMA reads", {"tiles_h": ("CLUSTER = 2", "CLUSTER = 1")})):
             with self.subTest(line):
                 shutil.rmtree(os.path.join(self.mine, f"capstone-{name}"), ignore_errors=True)

@@ -1,8 +1,9 @@
 // Stage 20: a matrix product, C = A B^T. Blocks stay on their SM and work through tiles of C, 128 x 256. A producer
 // fills a ring with tiles of A and B, 64 deep; two consumers multiply them, 64 rows of C each:
 //
-//   producer    loads the next tile of C's factors while the consumers store the last one
-//   consumer    sums stay in registers, 128 a thread; at the end fp16 goes through shared memory, and TMA stores it
+//   producer    loads the next tile's factors while the consumers finish the last one
+//   consumer    sums stay in registers, 128 a thread. At a tile's end the consumer packs them to fp16. It stores them
+//               through shared memory and TMA while the next tile's first products run
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -87,7 +88,7 @@ struct Consumer {
   bool elected;                  // one thread of each warp
   Ring<SLOTS> ring, read;        // the next slot to multiply, and to release
   float c[COLUMNS / 2];          // sums, of 64 rows
-  uint32_t packed[COLUMNS / 4];  // those of the previous tile, as fp16
+  uint32_t packed[COLUMNS / 4];  // the previous tile's sums, as fp16
 
   __device__ void release() {
     if (elected) mbarrier_arrive(shared_address(shared.empty + read.slot));

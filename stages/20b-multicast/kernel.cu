@@ -98,10 +98,10 @@ struct Consumer {
   const Matrices &matrices;
   const Problem &problem;
   int rank, warpgroup;
-  bool elected;
+  bool elected;                  // one thread of each warp
   Ring<SLOTS> ring, read;        // the next slot to multiply, and to release
   float c[COLUMNS / 2];          // sums, of 64 rows
-  uint32_t packed[COLUMNS / 4];  // those of the previous tile, as fp16
+  uint32_t packed[COLUMNS / 4];  // the previous tile's sums, as fp16
 
   // Lane i arrives at block i.
   __device__ void release() {
