@@ -219,36 +219,17 @@ static LineCounters *line_entry(LineTable *table, const char *file, int line) {
   return entry;
 }
 
+// All counts are numbers of 64 bits.
+static void add_counts(InstCounts *to, const InstCounts *from) {
+  uint64_t *sums = (uint64_t *)to;
+  const uint64_t *counts = (const uint64_t *)from;
+  for (size_t i = 0; i < sizeof *to / sizeof *sums; i++) sums[i] += counts[i];
+}
+
 void counters_collect(Emulator *emulator, const Program *program, Worker *workers, int worker_count) {
   for (uint32_t i = 0; i < program->count; i++) {
     InstCounts sum = {0};
-    for (int w = 0; w < worker_count; w++) {
-      const InstCounts *c = &workers[w].counts[i];
-      sum.warps += c->warps;
-      sum.threads += c->threads;
-      sum.enabled += c->enabled;
-      sum.shared_requests += c->shared_requests;
-      sum.wavefronts += c->wavefronts;
-      sum.conflicts += c->conflicts;
-      sum.loop_loads += c->loop_loads;
-      sum.loop_wavefronts += c->loop_wavefronts;
-      sum.loop_conflicts += c->loop_conflicts;
-      sum.global_requests += c->global_requests;
-      sum.sectors += c->sectors;
-      sum.bytes += c->bytes;
-      sum.cluster_requests += c->cluster_requests;
-      sum.cluster_sectors += c->cluster_sectors;
-      sum.local_requests += c->local_requests;
-      sum.local_sectors += c->local_sectors;
-      sum.local_bytes += c->local_bytes;
-      sum.flops += c->flops;
-      sum.shared_read += c->shared_read;
-      sum.shared_written += c->shared_written;
-      sum.global_read += c->global_read;
-      sum.global_written += c->global_written;
-      sum.bulk_sectors += c->bulk_sectors;
-      for (int k = 0; k < MEANWHILE_KINDS; k++) sum.under[k] += c->under[k];
-    }
+    for (int w = 0; w < worker_count; w++) add_counts(&sum, &workers[w].counts[i]);
     if (!sum.warps) continue;
     const char *file;
     int line;

@@ -1,7 +1,7 @@
 // An arithmetic family states what it implements in a table: one line per instruction form, written as in the
 // syntax boxes of the PTX ISA, chapter 9.7.
 //
-//   FORM_WITH_FTZ_SAT("fma.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", fma_f32),
+//   FORM_WITH_RND_FTZ_SAT("fma.rnd{.ftz}{.sat}.f32", "f32 f32 f32 f32", fma_f32),
 //
 // An instruction must have the modifiers outside the braces, in that order, and may have those inside, anywhere: ptxas
 // takes them in any order too. What no line of the table allows is a decode error.
