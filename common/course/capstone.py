@@ -13,7 +13,7 @@ import shutil
 
 from workshop import Workshop, make, run
 
-TEMPLATES = "stages/capstones"
+TEMPLATES = "common/course/capstones"
 STAGE = "99-capstone"  # of the workshop
 STEPS = "--step-limit=20000000"
 
@@ -23,7 +23,8 @@ RUNS = ("--m=128 --n=256 --k=64", "", "--m=1 --n=8 --k=8", "--m=129 --n=264 --k=
         "--m=64 --n=1024 --k=1024 --input=ones --schedule=4", "--m=1100 --n=40 --k=640 --input=outliers",
         "--m=256 --n=2048 --k=136 --input=arange")
 
-# What is counted, at most, with these options.
+# The options of the run whose counters are compared with the goals; and each goal: its name, the counter, the most
+# that it may show.
 COUNTED = "--size=1024"
 GOALS = (("loads of global memory by threads", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 0),
          ("stores to global memory by threads", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", 0),
@@ -35,7 +36,7 @@ GOALS = (("loads of global memory by threads", "l1tex__t_requests_pipe_lsu_mem_g
          ("special functions", "inst_mufu", 2000),
          ("warp instructions", "smsp__inst_executed.sum", 700000))
 
-# At least such a part of all warp instructions is executed while something else is under way.
+# Goals of overlap: the name, the counter, and the least share of all warp instructions that it must show.
 OVERLAP = (("instructions while products of the warp run", "inst_under_wgmma", 0.5),
            ("instructions while loads are under way", "inst_under_load", 0.8))
 

@@ -85,7 +85,7 @@ class Case:
 
 
 class Program:
-    """The user's program with a kernel, in a folder of its own. What is printed names `kernel`."""
+    """The user's program, built with a kernel in a folder of its own. Messages name the file `kernel`, not its copy."""
 
     def __init__(self, case, kernel, folder=None):
         self.kernel = kernel

@@ -59,8 +59,8 @@ def is_explained(text):
 
 
 def outcomes(run):
-    """Of each probe whether it is right. `run` gets options, and gives a report and an exit code; one whose kernel is
-    not there, or whose options the program does not have, is left out."""
+    """For each probe, whether its run was right, and the report. `run` takes options, and returns a report and an exit
+    code. A probe is left out if its kernel was not compiled, or if the program does not know its options."""
     found = {}
     for name, options in PROBES.items():
         text, code = run(options.split())

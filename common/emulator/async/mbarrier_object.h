@@ -116,8 +116,8 @@ bool mbarrier_explain_bytes(const Mbarrier *mbarrier);
 // The mbarriers of the cluster, in the order of their addresses; NULL past the last.
 const Mbarrier *mbarrier_after(const Cluster *cluster, const Mbarrier *before);
 
-// What is wrong: a misuse, or the bytes that a phase expects. After those that stop the launch the mbarrier has no
-// sensible state.
+// The faults of an mbarrier: it is misused, or a phase expects a wrong number of bytes. Two of them stop the launch,
+// because they leave the mbarrier in no meaningful state.
 typedef enum MbarrierFault {
   MBARRIER_MISUSE,
   MBARRIER_MISUSE_STOPS,

@@ -24,7 +24,7 @@ typedef struct LaunchSet {
   int count;
 } LaunchSet;
 
-// What reports say of a launch.
+// What a report needs to know about a launch.
 typedef struct LaunchShape {
   const struct Program *program;
   const struct PtxModule *module;

@@ -1,4 +1,4 @@
-// What is found out about a program's loads before it runs: each function is called once the program is decoded.
+// Analyses of a program's loads. Each runs once, after the program is decoded and before it is launched.
 #pragma once
 
 #include "../warp/program.h"

@@ -168,7 +168,7 @@ static void add_asynchronous(EmulatorCounters *c, const Inst *inst, const InstCo
   if (bulk) c->value[sectors[memory]] = counts->bulk_sectors;
 }
 
-// What warps executed while something else was under way.
+// Instructions that warps executed while a product or a load was in progress, and during their turns.
 static void add_meanwhile(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
   static const CounterKind kinds[MEANWHILE_KINDS][3] = {
       [MEANWHILE_WGMMA] = {COUNTER_INST_UNDER_WGMMA, COUNTER_FP32_UNDER_WGMMA, COUNTER_MUFU_UNDER_WGMMA},

@@ -423,7 +423,7 @@ static Inst *copy_code(const Program *program) {
   return code;
 }
 
-// False when it has not come to its end. What reports ask of the warp stays as it was, but not its registers.
+// Returns false if the warp did not reach its end. Its registers change; the state that reports read does not.
 static bool follow_to_end(Warp *warp) {
   Warp before = *warp;
   warp->undefined = NULL;  // nothing is checked
