@@ -25,6 +25,11 @@ static __device__ __forceinline__ uint32_t in_block(uint32_t address, int rank) 
   return mapped;
 }
 
+// Arrives at an mbarrier of any block of the cluster: an address from in_block. PTX ISA 9.7.13.15.13.
+static __device__ __forceinline__ void mbarrier_arrive_cluster(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
 // Stores 4 bytes in any block of the cluster: addresses from in_block. When they have arrived they count on an mbarrier
 // of the same block. A thread that waits for it sees what this thread did before: the count has release semantics at
 // the scope of the cluster. PTX ISA 9.7.9.12, "st.async".
