@@ -13,8 +13,8 @@
 enum { PAD = 8 };
 
 // A thread computes THREAD_ROWS x THREAD_KEYS of the block's scores. The functions say which rows and keys of the tile
-// these are. A warp has 16 rows and all keys. 16 neighbouring lanes have neighbouring keys: the pieces of keys that they
-// load together lie in different banks, and the scores that they store together are neighbours in device memory.
+// these are. A warp has 16 rows and all keys. 16 neighbouring lanes have neighbouring keys. So the pieces of keys that
+// they load together lie in different banks, and the scores that they store together are neighbours in device memory.
 enum { THREAD_ROWS = 8, THREAD_KEYS = 4 };
 static_assert(THREAD_ROWS * THREAD_KEYS * THREADS == ROWS * KEYS, "the threads compute all scores of a tile");
 
