@@ -1,6 +1,6 @@
 // Stage 07b: register reallocation. The producer becomes a warpgroup and releases most of its registers, and the
-// consumers take them. So a consumer has room for the scores of 128 keys for D = 64 as well, where a block now has three
-// consumers.
+// consumers take them. So a consumer has room for the scores of 128 keys for D = 64 as well, and a block has three
+// consumers there.
 //
 // For each tile of keys a consumer does, as in stage 05,
 //

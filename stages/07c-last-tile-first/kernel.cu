@@ -1,5 +1,5 @@
-// Stage 07c: the last tile first. A consumer begins with its last tile of keys, which alone has keys to mask, and goes on
-// to the first. So the loop has no mask. Kernels with and without a causal mask are compiled separately.
+// Stage 07c: the last tile first. A consumer begins with its last tile of keys, which alone has keys to mask, and goes
+// on to the first. So the loop has no mask. Kernels with and without a causal mask are compiled separately.
 //
 // For each tile of keys a consumer does, as in stage 05,
 //
