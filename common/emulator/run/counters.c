@@ -172,7 +172,7 @@ static void add_asynchronous(EmulatorCounters *c, const Inst *inst, const InstCo
   if (bulk) c->value[sectors[memory]] = counts->bulk_sectors;
 }
 
-// Instructions that warps executed while a product or a load was in progress, during their turns, and until they arrived.
+// Instructions of warps while a product or a load was in progress, during their turns, and until they arrived.
 static void add_meanwhile(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
   static const CounterKind kinds[MEANWHILE_KINDS][3] = {
       [MEANWHILE_WGMMA] = {COUNTER_INST_UNDER_WGMMA, COUNTER_FP32_UNDER_WGMMA, COUNTER_MUFU_UNDER_WGMMA},
