@@ -62,6 +62,7 @@ idea(number) = \
   number eq "06" ? "a copy engine loads whole tiles" : \
   number eq "07" ? "one warp loads, the others compute" : \
   number eq "07b" ? "registers go where they are needed" : \
+  number eq "07c" ? "the masked tile comes first" : \
   number eq "08" ? "softmax while a product runs" : \
   number eq "08b" ? "warpgroups take turns" : \
   number eq "08c" ? "the copy engine stores, too" : \

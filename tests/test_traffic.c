@@ -159,6 +159,23 @@ Test(traffic, under_a_load) {
   cr_expect_eq(c.value[COUNTER_MUFU_UNDER_LOAD], 3, "cp.async");
 }
 
+// A warp holds what it has waited for until it arrives at an mbarrier, this one or another. Two loads are pending for
+// the first exponential, and none for the others.
+Test(traffic, until_an_arrival) {
+  static const char arrive[] = "@%p mbarrier.arrive.shared::cta.b64 _, [bar];\n";
+  static const char load[] = "@%p " BULK_LOAD " [tile], [%g], 4096, [bar];\n";
+  char text[2000];
+  snprintf(text, sizeof text, "%s%s%s%s%s%s", SET INIT EXPECT("8192"), load, load, EX2 WAIT, EX2 FMA EX2, arrive);
+  EmulatorCounters c = count_kernel(text, one_block);
+  cr_expect_eq(c.value[COUNTER_LOADS_UNDER_MUFU], 2);
+  cr_expect_eq(c.value[COUNTER_MUFU_UNTIL_ARRIVAL], 2);
+  cr_expect_eq(c.value[COUNTER_FP32_UNTIL_ARRIVAL], 1);
+  snprintf(text, sizeof text, "%s%s%s%s%s%s", SET INIT EXPECT("4096"), load, EX2 WAIT, arrive, EX2, FMA);
+  c = count_kernel(text, one_block);
+  cr_expect_eq(c.value[COUNTER_MUFU_UNTIL_ARRIVAL], 0, "it has arrived");
+  cr_expect_eq(c.value[COUNTER_FP32_UNTIL_ARRIVAL], 0);
+}
+
 // Warp 0 passes a turn to warp 1. What warp 1 does between its barrier and its own arrival is in its turn.
 Test(traffic, in_a_turn) {
   static const char text[] =

@@ -169,12 +169,14 @@ def judge(task, workshop, quick=QUICK):
         return False, ["it does not build:", *first(task.in_my_words(text).splitlines())]
     if task.begun() and isinstance(workshop, Workshop) and not workshop.ptx:
         workshop.program = task.link(workshop.program)
+    notes = []
     for options, cause in runs:
         text, code = workshop.run([STEPS, "--strict", *options.split()])
+        notes += re.findall(r"^note: .*", text, re.MULTILINE)
         if code:
             why = [f"cause     {cause}"] if cause else diagnosis(text, lambda others: workshop.run([STEPS, *others]))
             return False, [workshop.command(options), *first(trouble(task.in_my_words(text))), *why]
-    said = [f"right in {len(runs)} run{'s' * (len(runs) > 1)} on the emulator, without a hazard"]
+    said = [f"right in {len(runs)} run{'s' * (len(runs) > 1)} on the emulator, without a hazard", *notes[:1]]
     for goal, cause in goals:
         met, line = reaches(goal, workshop)
         said.append(line)

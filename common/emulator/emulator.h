@@ -401,6 +401,10 @@ typedef enum CounterKind {
   COUNTER_INST_IN_TURN,  // from a barrier that a bar.arrive of others has opened to the warp's next bar.arrive
   COUNTER_FP32_IN_TURN,
   COUNTER_MUFU_IN_TURN,
+  COUNTER_INST_UNTIL_ARRIVAL,  // from an mbarrier wait that finds its phase complete to the warp's next arrival at one
+  COUNTER_FP32_UNTIL_ARRIVAL,
+  COUNTER_MUFU_UNTIL_ARRIVAL,
+  COUNTER_LOADS_UNDER_MUFU,  // for each of COUNTER_INST_MUFU the bulk and tensor loads of the cluster that are pending
   // Those of COUNTER_INST_SYNCHRONISATION that are barriers of a block (bar, barrier). None of them polls, so their
   // number does not depend on the order of the warps.
   COUNTER_INST_BARRIER,

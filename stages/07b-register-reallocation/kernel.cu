@@ -1,5 +1,6 @@
-// Stage 07b: register reallocation. The producer's warpgroup releases most of its registers, and the consumers take
-// them. For D = 64, too, a tile has 128 keys then, and a block has three consumers.
+// Stage 07b: register reallocation. The producer becomes a warpgroup and releases most of its registers, and the
+// consumers take them. So a consumer has room for the scores of 128 keys for D = 64 as well, and a block has three
+// consumers there.
 //
 // For each tile of keys a consumer does, as in stage 05,
 //
@@ -22,11 +23,91 @@
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
-#include "producer.h"
+// A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has
+// filled the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its
+// queries.
+template <int HEAD_DIM> struct Shared {
+  enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = ROWS_OF(HEAD_DIM) };
+  enum { SLOTS = SLOTS_OF(HEAD_DIM), QUERY_SLOTS = 1 };
+  half q[QUERY_SLOTS][ROWS * HEAD_DIM];
+  half k[SLOTS][KEYS * HEAD_DIM], v[SLOTS][KEYS * HEAD_DIM];
+  uint64_t q_full[QUERY_SLOTS], q_empty[QUERY_SLOTS];
+  uint64_t k_full[SLOTS], k_empty[SLOTS], v_full[SLOTS], v_empty[SLOTS];
+
+  __device__ void init() {
+    for (int i = 0; i < QUERY_SLOTS; i++) {
+      mbarrier_init(shared_address(q_full + i), 1);
+      mbarrier_init(shared_address(q_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
+    }
+    for (int i = 0; i < SLOTS; i++) {
+      mbarrier_init(shared_address(k_full + i), 1);
+      mbarrier_init(shared_address(v_full + i), 1);
+      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);
+      mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
+    }
+    mbarrier_fence_init();
+  }
+};
+static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
+
+// A tile of queries: its first, and how many tiles of keys any of them may see.
+struct Tile {
+  int head, row, key_tiles;
+};
+
+// Tile number t. Tiles of a head follow each other; in causal attention the one with most keys goes first.
+template <int HEAD_DIM> __device__ Tile find_tile(const Problem &problem, int t) {
+  const int ROWS = Shared<HEAD_DIM>::ROWS;
+  Tile tile;
+  int i = t % problem.head_tiles;
+  tile.head = t / problem.head_tiles;
+  tile.row = (problem.causal ? problem.head_tiles - 1 - i : i) * ROWS;
+  int keys = problem.causal ? min(tile.row + ROWS, problem.seqlen) : problem.seqlen;
+  tile.key_tiles = (keys + KEYS - 1) / KEYS;
+  return tile;
+}
+
+// ---- the producer: one thread ----
+
+template <int HEAD_DIM> struct Producer {
+  using S = Shared<HEAD_DIM>;
+  S &shared;
+  const Tensors &tensors;
+  Ring<S::QUERY_SLOTS> q;
+  Ring<S::SLOTS> k, v;
+  int loads = 0;  // for trace
+
+  // Loads rows of a head, in panels of 64 columns because a box under this swizzle is no wider, into a ring's next
+  // slot, once that is empty.
+  template <int SLOTS, int SIZE>
+  __device__ void load(Ring<SLOTS> &ring, half (&to)[SLOTS][SIZE], uint64_t *full, uint64_t *empty,
+                       const TensorMap *map, int row, int head) {
+    const int panel_bytes = SIZE / HEAD_DIM * ROW_BYTES;
+    uint32_t barrier = shared_address(full + ring.slot), tile = shared_address(to[ring.slot]);
+    trace(WAIT_FREE, loads++);
+    mbarrier_wait(shared_address(empty + ring.slot), ring.parity ^ 1);
+    trace(COPY, loads - 1);
+    mbarrier_arrive_expect(barrier, SIZE * sizeof(half));
+#pragma unroll
+    for (int panel = 0; panel < HEAD_DIM / PANEL; panel++)
+      tma_load(tile + panel * panel_bytes, map, barrier, panel * PANEL, row, head);
+    ring.advance();
+  }
+
+  __device__ void run(const Tile &tile) {
+    trace_begin(PRODUCER);
+    load(q, shared.q, shared.q_full, shared.q_empty, &tensors.q, tile.row, tile.head);
+    for (int t = 0; t < tile.key_tiles; t++) {
+      load(k, shared.k, shared.k_full, shared.k_empty, &tensors.k, t * KEYS, tile.head);
+      load(v, shared.v, shared.v_full, shared.v_empty, &tensors.v, t * KEYS, tile.head);
+    }
+    trace_end();
+  }
+};
 
 // ---- a consumer: one warpgroup ----
 
-template <int HEAD_DIM, bool CAUSAL> struct Consumer {
+template <int HEAD_DIM> struct Consumer {
   using S = Shared<HEAD_DIM>;
   S &shared;
   const Problem &problem;
@@ -34,7 +115,6 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   int row;  // the warpgroup's first query
   Ring<S::QUERY_SLOTS> q;
   Ring<S::SLOTS> k, v;
-  int steps = 0;  // for trace: key tiles whose scores have been started
 
   // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
   float s[KEYS / 2];  // scores, then weights
@@ -69,7 +149,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   __device__ void mask(int key) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      int i = row + 16 * warp + 8 * h + lane / 4, keys = CAUSAL ? min(i + 1, problem.seqlen) : problem.seqlen;
+      int i = row + 16 * warp + 8 * h + lane / 4, keys = problem.causal ? min(i + 1, problem.seqlen) : problem.seqlen;
       int left = keys - (key + lane % 4 * 2);  // keys that the row may see, from this lane's first column on
 #pragma unroll
       for (int n = 0; n < KEYS / 8; n++)
@@ -154,22 +234,21 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   // Computes with one tile of keys. `masked`: some row must not see all of it.
   __device__ void step(int t, bool masked) {
     uint32_t p[KEYS / 16][4];
-    trace(WAIT_K, steps);
+    trace(WAIT_K, t);
     wait(k, shared.k_full);
-    trace(QK, steps);
+    trace(QK, t);
     scores();
     release(k, shared.k_empty);
-    trace(SOFTMAX, steps);
+    trace(SOFTMAX, t);
     if (masked) mask(t * KEYS);
     raise_max();
     weights();
     pack_weights(p);
-    trace(WAIT_V, steps);
+    trace(WAIT_V, t);
     wait(v, shared.v_full);
-    trace(PV, steps);
+    trace(PV, t);
     output(p);
     release(v, shared.v_empty);
-    steps++;
   }
 
   // Skips key tiles to the right of this warpgroup's rows, which belong to other ones: it waits for each and releases
@@ -208,12 +287,13 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   __device__ void run(const Tile &tile) {
     trace_begin(CONSUMER);
     start();
-    int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen, tiles = (keys + KEYS - 1) / KEYS;
+    int keys = problem.causal ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen;  // that any row may see
+    int full_keys = problem.causal ? min(row + 1, problem.seqlen) : problem.seqlen;          // that all rows may see
+    int tiles = (keys + KEYS - 1) / KEYS;
     wait(q, shared.q_full);
+    for (int t = 0; t < tiles; t++) step(t, (t + 1) * KEYS > full_keys);
     skip(tile.key_tiles - tiles);
-    step(tiles - 1, true);  // only the last tile has keys to mask
-    for (int t = tiles - 2; t >= 0; t--) step(t, false);
-    trace(STORE, steps);
+    trace(STORE, tile.key_tiles - 1);
     store(tile.head);
     trace_end();
   }
@@ -222,12 +302,12 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
 // ---- the kernel ----
 
 // Grid: tiles of queries, head after head. Block: the producer's warpgroup, then the consumers.
-template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &tensors, const Problem &problem) {
+template <int HEAD_DIM> __device__ void attention(const Tensors &tensors, const Problem &problem) {
   extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
   Shared<HEAD_DIM> &shared = *(Shared<HEAD_DIM> *)memory;
   if (threadIdx.x == 0) shared.init();
   __syncthreads();  // the mbarriers are there
-  Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem, blockIdx.x);
+  Tile tile = find_tile<HEAD_DIM>(problem, blockIdx.x);
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // tells ptxas that all lanes have the same
   if (warpgroup == 0) {
     registers_decrease<PRODUCER_REGISTERS_OF(HEAD_DIM)>();
@@ -235,27 +315,17 @@ template <int HEAD_DIM, bool CAUSAL> __device__ void attention(const Tensors &te
   } else {
     registers_increase<CONSUMER_REGISTERS_OF(HEAD_DIM)>();
     int consumer = warpgroup - 1, thread = threadIdx.x % WARPGROUP, row = tile.row + consumer * WARPGROUP_ROWS;
-    Consumer<HEAD_DIM, CAUSAL>{shared, problem, consumer, thread / WARP, thread % WARP, row}.run(tile);
+    Consumer<HEAD_DIM>{shared, problem, consumer, thread / WARP, thread % WARP, row}.run(tile);
   }
 }
 
-// The entry points. Each mask has a kernel of its own, so that neither has registers and instructions for the other.
+// The entry points.
 extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
     attention_64(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<64, false>(tensors, problem);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS_OF(64), 1)
-    attention_64_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<64, true>(tensors, problem);
+  attention<64>(tensors, problem);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS_OF(128), 1)
     attention_128(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<128, false>(tensors, problem);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS_OF(128), 1)
-    attention_128_causal(const __grid_constant__ Tensors tensors, const Problem problem) {
-  attention<128, true>(tensors, problem);
+  attention<128>(tensors, problem);
 }

@@ -1,4 +1,4 @@
-// How stages 07b to 08b cut the problem into tiles. Their kernels and launches include this.
+// How stage 07b cuts the problem into tiles. kernel.cu and stage.c both include this.
 #pragma once
 
 #include "harness/kernel.h"
@@ -6,9 +6,8 @@
 enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64 };
 enum { KEYS = 128 };  // of a tile
 
-// Consumers, slots for tiles of queries, and slots for tiles of K and V.
+// Consumers, and slots for tiles of K and V.
 #define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 3 : 2)
-#define QUERY_SLOTS_OF(HEAD_DIM) 1
 #define SLOTS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 4 : 2)
 
 #define THREADS_OF(HEAD_DIM) ((1 + CONSUMERS_OF(HEAD_DIM)) * WARPGROUP)
@@ -18,10 +17,9 @@ enum { KEYS = 128 };  // of a tile
 #define CONSUMER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 160 : 240)
 #define PRODUCER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 32 : 24)
 
-// Bytes of a block's shared memory: struct Shared in producer.h.
+// Bytes of a block's shared memory: struct Shared in kernel.cu.
 #define SHARED_BYTES(HEAD_DIM)                                                                                         \
-  (2 * (HEAD_DIM) * (QUERY_SLOTS_OF(HEAD_DIM) * ROWS_OF(HEAD_DIM) + 2 * SLOTS_OF(HEAD_DIM) * KEYS) +                   \
-   8 * (2 * QUERY_SLOTS_OF(HEAD_DIM) + 4 * SLOTS_OF(HEAD_DIM)))
+  (2 * (HEAD_DIM) * (ROWS_OF(HEAD_DIM) + 2 * SLOTS_OF(HEAD_DIM) * KEYS) + 8 * (2 + 4 * SLOTS_OF(HEAD_DIM)))
 
 // The kernel's parameters. Tensors: how TMA finds them in global memory, [heads of all batches][seqlen][HEAD_DIM].
 typedef struct Tensors {
@@ -29,7 +27,7 @@ typedef struct Tensors {
 } Tensors;
 
 typedef struct Problem {
-  int seqlen;
+  int seqlen, causal;
   int head_tiles;  // tiles of queries in a head
   float scale;     // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
   HalfPointer o;

@@ -9,7 +9,7 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
-#include "../07b-register-reallocation/tiles.h"
+#include "tiles.h"
 
 #include "ptx/barrier.h"
 #include "ptx/math.h"
@@ -22,7 +22,7 @@
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
-#include "../07b-register-reallocation/producer.h"
+#include "producer.h"
 
 // ---- a consumer: one warpgroup ----
 

@@ -1,5 +1,5 @@
-// Stage 08b. Its launch is stage 07b's.
-#include "../07b-register-reallocation/launch.h"
+// Stage 08b. Its launch is stage 08's.
+#include "../08-pipelining/launch.h"
 
 const Stage stage = {
     .name = "08b-ping-pong",

@@ -24,7 +24,7 @@
 #include "ptx/trace.h"
 #include "ptx/wgmma.h"
 
-#include "../07b-register-reallocation/producer.h"
+#include "../08-pipelining/producer.h"
 
 // ---- a consumer: one warpgroup ----
 

@@ -7,9 +7,8 @@ enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64 };
 enum { KEYS = 128 };       // of a tile
 enum { STORE_ROWS = 16 };  // of a box of the output: a warp's
 
-// Consumers, slots for tiles of queries, and slots for tiles of K and V.
+// Consumers, and slots for tiles of K and V.
 #define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 3 : 2)
-#define QUERY_SLOTS_OF(HEAD_DIM) 1
 #define SLOTS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 4 : 2)
 
 #define THREADS_OF(HEAD_DIM) ((1 + CONSUMERS_OF(HEAD_DIM)) * WARPGROUP)
@@ -21,8 +20,7 @@ enum { STORE_ROWS = 16 };  // of a box of the output: a warp's
 
 // Bytes of a block's shared memory: struct Shared in producer.h.
 #define SHARED_BYTES(HEAD_DIM)                                                                                         \
-  (2 * (HEAD_DIM) * (QUERY_SLOTS_OF(HEAD_DIM) * ROWS_OF(HEAD_DIM) + 2 * SLOTS_OF(HEAD_DIM) * KEYS) +                   \
-   8 * (2 * QUERY_SLOTS_OF(HEAD_DIM) + 4 * SLOTS_OF(HEAD_DIM)))
+  (2 * (HEAD_DIM) * (ROWS_OF(HEAD_DIM) + 2 * SLOTS_OF(HEAD_DIM) * KEYS) + 8 * (2 + 4 * SLOTS_OF(HEAD_DIM)))
 
 // The kernel's parameters. Tensors: how TMA finds them in global memory, [heads of all batches][seqlen][HEAD_DIM].
 typedef struct Tensors {

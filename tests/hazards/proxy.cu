@@ -230,6 +230,27 @@ extern "C" __global__ void init_unseen(const float *in, float *out) {
   out[t] = tile[63 - t];
 }
 
+// A barrier orders the initialisation before TMA's use of the mbarrier by another warp. It is no fence of a proxy.
+// launch init_unseen_by_another: grid 1 block 64 args float[64] float[64]=zero
+extern "C" __global__ void init_unseen_by_another(const float *in, float *out) {
+  __shared__ alignas(16) float tile[64];
+  __shared__ uint64_t full;
+  int t = threadIdx.x;
+  if (t == 0) {
+    mbarrier_init(&full, 1);  // OTHER(init_unseen_by_another)
+#ifdef REPAIRED
+    fence_mbarrier_init();
+#endif
+  }
+  __syncthreads();
+  if (t == 32) {
+    mbarrier_arrive_expect(&full, sizeof tile);
+    bulk_load(tile, in, sizeof tile, &full);  // HAZARD(init_unseen_by_another): note missing proxy fence
+  }
+  mbarrier_wait(&full, 0);
+  out[t] = tile[63 - t];
+}
+
 // Global memory has two proxies as well: what the kernel has stored there TMA loads back.
 // launch through_global: grid 1 block 64 args float[64]=zero float[64]=zero
 extern "C" __global__ void through_global(float *scratch, float *out) {

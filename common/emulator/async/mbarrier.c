@@ -102,6 +102,7 @@ static bool arrive_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mba
   u64 *states = SLOT(warp, inst->d, u64);
   Mask arrived = 0;
   if (foresee(warp, inst, mbarrier->address, false)) return true;
+  warp_set_meanwhile(warp, MEANWHILE_HOLDING, false);
   use_arrive(&mbarrier->uses, warp, inst, mbarrier->phase);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
@@ -202,6 +203,7 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
   }
   *result = (*result & ~mask) | done;
   if (!done) return true;
+  warp_set_meanwhile(warp, MEANWHILE_HOLDING, true);
   mbarrier_note_wait(warp, inst, done, NULL, 0);
   use_pass(&mbarrier->uses, warp, inst, done, mbarrier->phase);
   mbarrier_seen(mbarrier);

@@ -78,6 +78,10 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_INST_IN_TURN] = "inst_in_turn",
     [COUNTER_FP32_IN_TURN] = "inst_fp32_in_turn",
     [COUNTER_MUFU_IN_TURN] = "inst_mufu_in_turn",
+    [COUNTER_INST_UNTIL_ARRIVAL] = "inst_until_arrival",
+    [COUNTER_FP32_UNTIL_ARRIVAL] = "inst_fp32_until_arrival",
+    [COUNTER_MUFU_UNTIL_ARRIVAL] = "inst_mufu_until_arrival",
+    [COUNTER_LOADS_UNDER_MUFU] = "loads_under_mufu",
     [COUNTER_INST_BARRIER] = "inst_barrier",
 };
 
@@ -168,18 +172,20 @@ static void add_asynchronous(EmulatorCounters *c, const Inst *inst, const InstCo
   if (bulk) c->value[sectors[memory]] = counts->bulk_sectors;
 }
 
-// Instructions that warps executed while a product or a load was in progress, and during their turns.
+// Instructions of warps while a product or a load was in progress, during their turns, and until they arrived.
 static void add_meanwhile(EmulatorCounters *c, const Inst *inst, const InstCounts *counts) {
   static const CounterKind kinds[MEANWHILE_KINDS][3] = {
       [MEANWHILE_WGMMA] = {COUNTER_INST_UNDER_WGMMA, COUNTER_FP32_UNDER_WGMMA, COUNTER_MUFU_UNDER_WGMMA},
       [MEANWHILE_LOAD] = {COUNTER_INST_UNDER_LOAD, COUNTER_FP32_UNDER_LOAD, COUNTER_MUFU_UNDER_LOAD},
       [MEANWHILE_TURN] = {COUNTER_INST_IN_TURN, COUNTER_FP32_IN_TURN, COUNTER_MUFU_IN_TURN},
+      [MEANWHILE_HOLDING] = {COUNTER_INST_UNTIL_ARRIVAL, COUNTER_FP32_UNTIL_ARRIVAL, COUNTER_MUFU_UNTIL_ARRIVAL},
   };
   for (int i = 0; i < MEANWHILE_KINDS; i++) {
     c->value[kinds[i][0]] = counts->under[i];
     if (inst->row->counter == COUNTER_INST_FP32) c->value[kinds[i][1]] = counts->under[i];
     c->value[kinds[i][2]] = counts->under[i] * (unsigned)inst->row->mufu;
   }
+  c->value[COUNTER_LOADS_UNDER_MUFU] = counts->pending_loads * (unsigned)inst->row->mufu;
 }
 
 static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) {

@@ -103,7 +103,7 @@ static void count_execution(const Warp *warp, const Cluster *cluster, InstCounts
   counts->threads += (unsigned)__builtin_popcount(lanes);
   counts->enabled += (unsigned)__builtin_popcount(exec);
   unsigned kinds = warp_meanwhile(warp, cluster);
-  if (__builtin_expect(kinds, 0)) counts_add_meanwhile(counts, kinds, 1);
+  if (__builtin_expect(kinds, 0)) counts_add_meanwhile(counts, cluster, kinds, 1);
 }
 
 // Executes the running group until it must be chosen anew. Returns the number of instructions.

@@ -191,7 +191,13 @@ struct Cluster {
 };
 
 // What can be under way while a warp executes something else: counters of overlap, notes/counters.md.
-typedef enum Meanwhile { MEANWHILE_WGMMA, MEANWHILE_LOAD, MEANWHILE_TURN, MEANWHILE_KINDS } Meanwhile;
+typedef enum Meanwhile {
+  MEANWHILE_WGMMA,
+  MEANWHILE_LOAD,
+  MEANWHILE_TURN,
+  MEANWHILE_HOLDING,
+  MEANWHILE_KINDS
+} Meanwhile;
 
 // One instruction's counts, of one worker thread.
 typedef struct InstCounts {
@@ -206,6 +212,7 @@ typedef struct InstCounts {
   uint64_t shared_read, shared_written, global_read, global_written;  // bytes, by wgmma and asynchronous copies
   uint64_t bulk_sectors;                                              // that a bulk or tensor copy moves
   uint64_t under[MEANWHILE_KINDS];                                    // of `warps`, while that was under way
+  uint64_t pending_loads;                                             // bulk ones of the cluster, at each of `warps`
 } InstCounts;
 
 struct Worker {

@@ -97,9 +97,10 @@ InstCounts *warp_counts(const Warp *warp, const Inst *inst) {
   return &warp->block->cluster->worker->counts[inst - warp_launch(warp)->program->code];
 }
 
-void counts_add_meanwhile(InstCounts *counts, unsigned kinds, int number) {
+void counts_add_meanwhile(InstCounts *counts, const Cluster *cluster, unsigned kinds, int number) {
   for (int i = 0; i < MEANWHILE_KINDS; i++)
     if (kinds >> i & 1) counts->under[i] += (uint64_t)number;
+  counts->pending_loads += (uint64_t)(number * cluster->loads);
 }
 
 // An instruction counts when it is done, not each time that it looks.
@@ -109,7 +110,8 @@ void warp_retry(Warp *warp, const Inst *inst, Mask mask) {
   counts->warps--;
   counts->threads -= lanes;
   counts->enabled -= lanes;
-  counts_add_meanwhile(counts, warp_meanwhile(warp, warp->block->cluster), -1);
+  const Cluster *cluster = warp->block->cluster;
+  counts_add_meanwhile(counts, cluster, warp_meanwhile(warp, cluster), -1);
   warp_jump(warp, mask, warp->pc - 1);
   warp_idle(warp);
 }

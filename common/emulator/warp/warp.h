@@ -34,8 +34,8 @@ InstCounts *warp_counts(const Warp *warp, const Inst *inst);
 static inline unsigned warp_meanwhile(const Warp *warp, const Cluster *cluster) {
   return warp->meanwhile | (unsigned)(cluster->loads > 0) << MEANWHILE_LOAD;
 }
-// Counts an instruction (1), or that it was none (-1), under each of these kinds.
-void counts_add_meanwhile(InstCounts *counts, unsigned kinds, int number);
+// Counts an instruction (1), or that it was none (-1), under each of these kinds, and the cluster's pending loads.
+void counts_add_meanwhile(InstCounts *counts, const Cluster *cluster, unsigned kinds, int number);
 // A wgmma or a copy of the warp's own is pending from here on, or none is any more; the same of a turn.
 static inline void warp_set_meanwhile(Warp *warp, Meanwhile kind, bool is_under_way) {
   warp->meanwhile = (uint8_t)((warp->meanwhile & ~(1u << kind)) | (unsigned)is_under_way << kind);

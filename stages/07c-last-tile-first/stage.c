@@ -1,6 +1,4 @@
-// The launch of stages 07b to 08b: one kernel; a block does 64 queries of one head for each of its consumers.
-#pragma once
-
+// Stage 07c's launch: one kernel of four; a block does 64 queries of one head for each of its consumers.
 #include "harness/stage.h"
 
 #include "tiles.h"
@@ -29,3 +27,9 @@ static bool launch(Device *device, const Attention *a) {
   };
   return device_launch(device, &attention);
 }
+
+const Stage stage = {
+    .name = "07c-last-tile-first",
+    .title = "the masked tile of keys comes first, and the loop has no mask",
+    .launch = launch,
+};

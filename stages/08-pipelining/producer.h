@@ -7,7 +7,7 @@
 // queries.
 template <int HEAD_DIM> struct Shared {
   enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = ROWS_OF(HEAD_DIM) };
-  enum { QUERY_SLOTS = QUERY_SLOTS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
+  enum { SLOTS = SLOTS_OF(HEAD_DIM), QUERY_SLOTS = 1 };
   half q[QUERY_SLOTS][ROWS * HEAD_DIM];
   half k[SLOTS][KEYS * HEAD_DIM], v[SLOTS][KEYS * HEAD_DIM];
   uint64_t q_full[QUERY_SLOTS], q_empty[QUERY_SLOTS];
@@ -34,17 +34,13 @@ struct Tile {
   int head, row, key_tiles;
 };
 
-// Tile number t. Tiles of a head follow each other. With a mask they have different lengths: the longest goes first.
+// Tile number t. Tiles of a head follow each other; in causal attention the one with most keys goes first.
 template <int HEAD_DIM, bool CAUSAL> __device__ Tile find_tile(const Problem &problem, int t) {
   const int ROWS = Shared<HEAD_DIM>::ROWS;
   Tile tile;
-  if (CAUSAL) {
-    tile.head = t / problem.head_tiles;
-    tile.row = (problem.head_tiles - 1 - t % problem.head_tiles) * ROWS;
-  } else {
-    tile.head = t / problem.head_tiles;
-    tile.row = t % problem.head_tiles * ROWS;
-  }
+  int i = t % problem.head_tiles;
+  tile.head = t / problem.head_tiles;
+  tile.row = (CAUSAL ? problem.head_tiles - 1 - i : i) * ROWS;
   int keys = CAUSAL ? min(tile.row + ROWS, problem.seqlen) : problem.seqlen;
   tile.key_tiles = (keys + KEYS - 1) / KEYS;
   return tile;
@@ -83,8 +79,7 @@ template <int HEAD_DIM> struct Producer {
     load(v, shared.v, shared.v_full, shared.v_empty, &tensors.v, t * KEYS, head);
   }
 
-  // From the last tile, which has the mask, to the first. V follows one tile behind K, as stage 08
-  // uses the slots.
+  // V follows one tile after K: a step waits for K of its own tile, and then for V of the tile before.
   __device__ void run(const Tile &tile) {
     trace_begin(PRODUCER);
     load(q, shared.q, shared.q_full, shared.q_empty, &tensors.q, tile.row, tile.head);

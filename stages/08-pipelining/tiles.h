@@ -1,0 +1,34 @@
+// How stages 08 and 08b cut the problem into tiles, as stage 07c does. Their kernels and launches include this.
+#pragma once
+
+#include "harness/kernel.h"
+
+enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64 };
+enum { KEYS = 128 };  // of a tile
+
+// Consumers, and slots for tiles of K and V.
+#define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 3 : 2)
+#define SLOTS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 4 : 2)
+
+#define THREADS_OF(HEAD_DIM) ((1 + CONSUMERS_OF(HEAD_DIM)) * WARPGROUP)
+#define ROWS_OF(HEAD_DIM) (CONSUMERS_OF(HEAD_DIM) * WARPGROUP_ROWS)  // queries of a tile
+
+// Registers of a thread: of a consumer, and in the producer's warpgroup.
+#define CONSUMER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 160 : 240)
+#define PRODUCER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 32 : 24)
+
+// Bytes of a block's shared memory: struct Shared in producer.h.
+#define SHARED_BYTES(HEAD_DIM)                                                                                         \
+  (2 * (HEAD_DIM) * (ROWS_OF(HEAD_DIM) + 2 * SLOTS_OF(HEAD_DIM) * KEYS) + 8 * (2 + 4 * SLOTS_OF(HEAD_DIM)))
+
+// The kernel's parameters. Tensors: how TMA finds them in global memory, [heads of all batches][seqlen][HEAD_DIM].
+typedef struct Tensors {
+  TensorMap q, k, v;
+} Tensors;
+
+typedef struct Problem {
+  int seqlen;
+  int head_tiles;  // tiles of queries in a head
+  float scale;     // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
+  HalfPointer o;
+} Problem;
