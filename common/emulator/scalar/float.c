@@ -7,7 +7,6 @@
 
 #include "../warp/floating.h"
 #include "../warp/machine.h"
-#include "../warp/rounded.h"
 #include "contraction.h"
 #include "families.h"
 

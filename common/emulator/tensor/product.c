@@ -12,8 +12,7 @@
 #include "../warp/floating.h"
 #include "../host/host_memory.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
-#include "../warp/rounded.h"
+#include "../warp/decoder.h"
 #include "../warp/warp.h"
 
 // ---- types ----

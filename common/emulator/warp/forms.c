@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "machine.h"
-#include "operands.h"
-#include "rounded.h"
+#include "decoder.h"
+#include "floating.h"
 
 // One element of a form's syntax: ".ftz" of "{.ftz}", or ".lo" of "mad.lo.s32".
 typedef struct Element {
