@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "emulator/emulator.h"
-#include "emulator/warp/floating.h"
+#include "emulator/warp/rounded.h"
 #include "golden/matrix_inputs.h"
 
 TestSuite(matrix_golden, .timeout = 120);

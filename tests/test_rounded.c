@@ -4,7 +4,7 @@
 #include <fenv.h>
 #include <math.h>
 
-#include "emulator/warp/floating.h"
+#include "emulator/warp/rounded.h"
 
 TestSuite(rounded, .timeout = 60);
 

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "../warp/floating.h"
+#include "../warp/rounded.h"
 #include "../warp/machine.h"
 #include "contraction.h"
 #include "families.h"

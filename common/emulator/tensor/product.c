@@ -10,6 +10,7 @@
 
 #include "../warp/float16.h"
 #include "../warp/floating.h"
+#include "../warp/rounded.h"
 #include "../host/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/decoder.h"

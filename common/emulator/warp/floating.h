@@ -2,8 +2,6 @@
 #pragma once
 
 #include "float16.h"
-#include "forms.h"
-#include "lanes.h"
 
 // An f32 result that is NaN is always this one, whatever the sources carried: PTX ISA 9.7.3.
 #define CANONICAL_NAN 0x7fffffffu
@@ -73,24 +71,3 @@ ALWAYS_INLINE f64 exp2_f64(f64 x) {
   power = power * f + 1;
   return power * f64_from_bits((f64_bits(shifted) + 1023) << 52);
 }
-
-// ---- rounded.c ----
-
-// Rounding toward zero, down and up: in the host's modes, or by software on hosts whose fesetround does nothing, such
-// as WebAssembly. To nearest, every host's arithmetic is IEEE 754's.
-
-// Whether instructions are rounded by software. At the first call one sum in one of the host's modes decides.
-bool rounds_by_software(void);
-// From now on also where the host has modes, for tests.
-void round_by_software(void);
-// The value for the host's fesetround; to nearest where the host has no other.
-int host_mode(Rounding rounding);
-
-// f64 arithmetic in integers, with a rounding other than to nearest. What is a NaN or an infinity by IEEE 754, or the
-// quotient of a zero, is as the host has it.
-f64 rounded_add(f64 x, f64 y, Rounding rounding);
-f64 rounded_multiply(f64 x, f64 y, Rounding rounding);
-// x * y + z, rounded once.
-f64 rounded_fma(f64 x, f64 y, f64 z, Rounding rounding);
-f64 rounded_divide(f64 x, f64 y, Rounding rounding);
-f64 rounded_sqrt(f64 x, Rounding rounding);

@@ -7,7 +7,7 @@
 
 #include "machine.h"
 #include "decoder.h"
-#include "floating.h"
+#include "rounded.h"
 
 // One element of a form's syntax: ".ftz" of "{.ftz}", or ".lo" of "mad.lo.s32".
 typedef struct Element {

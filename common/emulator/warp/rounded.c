@@ -1,5 +1,5 @@
-// Rounding toward zero, down and up: see floating.h.
-#include "floating.h"
+// Rounding toward zero, down and up: see rounded.h.
+#include "rounded.h"
 
 #include <fenv.h>
 #include <math.h>
