@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emulator/check/agents.h"
-#include "emulator/check/finding.h"
+#include "emulator/check/threads.h"
+#include "emulator/check/actor.h"
 #include "emulator/check/order.h"
 #include "emulator/check/rows.h"
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "../report/advice.h"
-#include "../check/agents.h"
+#include "../check/threads.h"
 #include "../check/race.h"
 
 typedef struct AsyncEngine AsyncEngine;

@@ -6,9 +6,8 @@
 
 #include "../report/hazard.h"
 #include "../memory/access.h"
-#include "../memory/access_counts.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "../warp/warp.h"
 #include "async.h"
 #include "families.h"

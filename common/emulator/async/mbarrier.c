@@ -1,7 +1,7 @@
 // mbarrier instructions, PTX ISA 9.7.13.15; what they do to the objects is in mbarrier_object.c.
 #include "../check/order.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "../warp/warp.h"
 #include "families.h"
 #include "mbarrier_object.h"

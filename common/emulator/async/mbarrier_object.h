@@ -11,7 +11,7 @@
 // What the threads hand on to each other, and which thread did what, is in a table of the cluster.
 #pragma once
 
-#include "../report/signals.h"
+#include "../report/waits.h"
 #include "../memory/memory.h"
 #include "async.h"
 

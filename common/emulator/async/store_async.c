@@ -8,10 +8,9 @@
 #include "../report/hazard.h"
 #include "../check/order.h"
 #include "../memory/access.h"
-#include "../memory/access_counts.h"
 #include "../memory/atomic.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "bulk.h"
 #include "families.h"
 

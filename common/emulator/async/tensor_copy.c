@@ -19,10 +19,10 @@
 
 #include "../report/hazard.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "bulk.h"
 #include "families.h"
-#include "tensor_map_edit.h"
+#include "tensor_map.h"
 
 enum { SHARED_ALIGNMENT = 128, UNIT = 16, MOST_ROWS = 1 << 19 };
 

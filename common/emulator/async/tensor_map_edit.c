@@ -4,7 +4,7 @@
 //
 // The maps are the emulator's own (tensor_map.h). Between two replacements a map may break the encoder's rules; whether
 // it keeps them is asked when a copy uses it.
-#include "tensor_map_edit.h"
+#include "tensor_map.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,9 +15,8 @@
 #include "../memory/access.h"
 #include "../host/host_memory.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "families.h"
-#include "tensor_map.h"
 
 typedef enum MapField {
   MAP_ADDRESS,

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "../report/source_line.h"
-#include "../report/variables.h"
 #include "../warp/instruction.h"
 #include "async.h"
 

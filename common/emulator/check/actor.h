@@ -1,7 +1,7 @@
 // An actor: who accesses memory, and what comes before that access.
 #pragma once
 
-#include "agents.h"
+#include "threads.h"
 #include "clocks.h"
 #include "region.h"
 
@@ -150,3 +150,33 @@ bool actor_has_observed(const Actor *actor, const Region *region, uint64_t offse
 // Whether an ordered write may still be unseen by the actor: it used the async proxy, the write the generic one, and no
 // fence.proxy.async stands between them. PTX ISA 8.6.
 bool actor_may_not_see(const Actor *actor, Epoch write);
+
+// What the race check finds, as plain values. The room above makes reports of it.
+
+typedef enum FindingKind {
+  FOUND_UNWRITTEN,    // a read of bytes that nothing has written
+  FOUND_RACE,         // two accesses, of which at least one writes, and nothing orders them
+  FOUND_EQUAL,        // the same, but both store the same bytes
+  FOUND_GUESS,        // the same of a write by atomics and a plain load that makes the first guess of one
+  FOUND_UNSEEN,       // the async proxy may not see the other, a write, which comes before
+  FOUND_LATE_LOAD,    // the other, a load that comes before a write by the async proxy, may still be under way
+  FOUND_OWN_PART,     // only the actor's `own` comes after the other, a write
+  FOUND_NARROW,       // only an arrival of too narrow a scope orders the two
+  FOUND_BLOCK_END,    // the actor's block ends, and the other access to its shared memory does not come before
+  FOUND_PAST,         // the other access is an earlier launch's, `past`, and nothing orders the two
+  FOUND_CLOCK_LIMIT,  // a lane has synchronised more often than a clock can count
+  FOUND_SET_LIMIT,    // there are more sets of reads than an epoch can number
+} FindingKind;
+
+typedef struct CheckFinding {
+  FindingKind kind;
+  CheckWarp *warp;  // who
+  int lane;
+  const Actor *actor;         // the same; NULL: FOUND_CLOCK_LIMIT
+  const Span *span;           // which bytes
+  Epoch other;                // the remembered access
+  bool writes, other_writes;  // the actor, and the other
+  bool formal;                // of FOUND_BLOCK_END: an arrival of too narrow a scope orders the two
+  const struct PastLaunch *past;
+  bool has_waited, triggered;  // of FOUND_PAST
+} CheckFinding;

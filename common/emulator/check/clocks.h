@@ -9,7 +9,7 @@ typedef enum ClockPlane {
   CLOCK_VISIBLE,         // of those: made visible to the async proxy by a fence.proxy.async (PTX ISA 8.6)
   CLOCK_FENCED,          // of those: covered by a fence, so that a relaxed store hands them on inside the block
   CLOCK_FENCED_GPU,      // of those: by one of .gpu or .sys scope, so that it hands them on to other clusters
-  CLOCK_LOADED,          // of those: the loads are over (flights.h)
+  CLOCK_LOADED,          // of those: the loads are over (order.h)
   CLOCK_FENCED_CLUSTER,  // of those: by one of at least .cluster scope, so that it hands them on to other blocks
   CLOCK_ENDED,           // not of those: what an arrival of too narrow a scope would have handed on
   CLOCK_PLANES  // a cluster of one block does without the last two, and without late loads without CLOCK_LOADED

@@ -1,7 +1,7 @@
 // What is remembered of reads: last_reads.h.
 #include "last_reads.h"
 
-#include "finding.h"
+#include "actor.h"
 
 // Whether all writes that need no order with the actor's read, because both are strong, need none with a read of the
 // strength, by the instruction at pc, of that warp or agent.

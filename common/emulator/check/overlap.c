@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../host/host_memory.h"
-#include "finding.h"
+#include "actor.h"
 #include "order.h"
 
 typedef enum BlockPast {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "finding.h"
+#include "actor.h"
 #include "last_reads.h"
 #include "overlap.h"
 #include "read_sets.h"

@@ -17,7 +17,6 @@
 #include <stdbool.h>
 
 #include "../host/host_memory.h"
-#include "../host/mask.h"
 
 typedef struct ReadNode {
   uint32_t parent;  // the rest of the chain, 0: none

@@ -5,7 +5,7 @@
 // left to race.h.
 #pragma once
 
-#include "../host/inline.h"
+#include "../host/host_memory.h"
 #include "race.h"
 
 typedef struct RowActor {

@@ -29,9 +29,7 @@
 #include <string.h>
 
 #include "../host/host_memory.h"
-#include "../host/inline.h"
-#include "../host/mask.h"
-#include "epoch.h"
+#include "threads.h"
 
 enum { SHADOW_PAGE_SHIFT = 8, SHADOW_PAGE = 1 << SHADOW_PAGE_SHIFT };
 enum { LARGEST_UNIT = 2 };  // the binary logarithm of bytes

@@ -8,10 +8,9 @@
 #include "../check/clocks.h"
 #include "../report/hazard.h"
 #include "../check/order.h"
-#include "../report/signals.h"
 #include "../report/waits.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "../warp/warp.h"
 #include "families.h"
 

@@ -7,9 +7,9 @@
 #include "../report/hazard.h"
 #include "../check/order.h"
 #include "../check/race.h"
-#include "../report/signals.h"
+#include "../report/waits.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "../warp/warp.h"
 #include "families.h"
 

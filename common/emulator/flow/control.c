@@ -7,12 +7,11 @@
 #include "../async/bulk.h"
 #include "../report/hazard.h"
 #include "../report/undefined.h"
-#include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
 #include "../host/host_memory.h"
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "../warp/warp.h"
 #include "families.h"
 

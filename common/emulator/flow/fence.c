@@ -2,10 +2,10 @@
 // 9.7.13.4.
 #include <string.h>
 
-#include "../async/tensor_map_edit.h"
+#include "../async/tensor_map.h"
 #include "../async/mbarrier_object.h"
 #include "../check/order.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "families.h"
 
 // A report on a thread that has exited asks when it last did so: report/conflict.c.

@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 
 // Ends the process: a line on standard error, and exit code 2. A launch holds locks and memory in many host threads, so
 // none of them can give up alone.
@@ -38,3 +39,13 @@ static inline void usage_subtract(Usage *usage, size_t bytes) {
 }
 
 static inline size_t usage_most(const Usage *usage) { return atomic_load_explicit(&usage->most, memory_order_relaxed); }
+
+// A function of which no call is left: what is constant where it is used is constant in it.
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+// What everything counts in: the lanes of a warp.
+
+enum { LANES = 32 };
+typedef uint32_t Mask;  // a bit for each lane
+#define FULL_MASK 0xffffffffu

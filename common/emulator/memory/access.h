@@ -1,5 +1,5 @@
 // How an instruction or an operation accesses memory: its bytes are found, locked, checked and moved. Weak loads and
-// stores, most of what a kernel does, have a way of their own: they are served in rows (weak_access.h).
+// stores, most of what a kernel does, have a way of their own: they are served in rows (load_store.h).
 #pragma once
 
 #include <string.h>
@@ -77,3 +77,19 @@ void access_change(Region *region, uint64_t offset, const void *bytes, uint64_t 
 // A weak read and a weak write by a lane, found by memory_find in a region. A write that changes memory is progress.
 void access_read_lane(Warp *warp, const Inst *inst, int lane, const Access *access, void *bytes, uint64_t size);
 void access_write_lane(Warp *warp, const Inst *inst, int lane, const Access *access, const void *bytes, uint64_t size);
+
+// ---- access_counts.c ----
+
+// What an access of a warp counts as: requests, bank conflicts, sectors.
+
+enum { SECTOR_BYTES = 32 };  // what memory outside an SM is reached in
+
+// Counts one warp access: bank conflicts of shared, sectors of global memory.
+void count_access(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size,
+                  AccessKind kind);
+// The same of an atomic operation that is a loop of compare-and-swap where it reaches the own block's shared memory.
+void count_atomic_loop(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES], int size);
+// The same where lane 8 * i + r gives the address of row r of matrix i, 16 bytes: shared memory serves a matrix at a
+// time.
+void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES],
+                       AccessKind kind);

@@ -1,6 +1,6 @@
 // What one memory access of a warp costs: bank conflicts of shared memory, sectors of global memory. The rules are
 // those that Nsight Compute counts by on an H200: notes/counters.md has them with the measurements.
-#include "access_counts.h"
+#include "access.h"
 
 #include <string.h>
 

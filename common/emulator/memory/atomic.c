@@ -8,10 +8,9 @@
 #include "../report/undefined.h"
 #include "../warp/floating.h"
 #include "../warp/instruction.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "../warp/warp.h"
 #include "access.h"
-#include "access_counts.h"
 #include "families.h"
 
 enum { MAX_VECTOR = 8, MAX_BYTES = 16 };

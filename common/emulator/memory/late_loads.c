@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "../check/clocks.h"
-#include "../check/flights.h"
 #include "../check/order.h"
 #include "../host/host_memory.h"
 #include "../warp/instruction.h"

@@ -7,12 +7,11 @@
 #include "../report/undefined.h"
 #include "../warp/instruction.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "../warp/warp.h"
-#include "access_counts.h"
+#include "access.h"
 #include "families.h"
 #include "transfer.h"
-#include "weak_access.h"
 
 #define HASH_FACTOR 0x9e3779b97f4a7c15ull
 

@@ -5,6 +5,7 @@
 #include "../check/sync_table.h"
 #include "../warp/machine.h"
 #include "../warp/decoder.h"
+#include "../check/region.h"
 
 typedef struct Access {
   uint8_t *data;    // the bytes in the host's memory
@@ -85,3 +86,12 @@ static inline Mask at_one_place(Mask mask, const uint64_t addresses[LANES]) {
   others &= mask;
   return others ? mask & ((others & -others) - 1) : mask;
 }
+
+// An address of global memory where there is nothing: what it seems to be instead.
+
+typedef struct StrayText {
+  char text[800];
+} StrayText;
+
+// The text of the report, with its advice. near: the closest allocation, or NULL when there is none.
+StrayText stray_text(const Launch *launch, uint64_t address, int size, const Region *near);

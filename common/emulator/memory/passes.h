@@ -38,5 +38,5 @@ void find_first_guesses(Program *program);
 // Loads from shared memory whose value is used only behind an instruction that hands memory on.
 
 // Finds such loads, if the program has copies that could overwrite what they read,
-// and has them and the first uses of their values watched. check/flights.h says why.
+// and has them and the first uses of their values watched. check/order.h says why.
 void find_late_loads(Program *program);

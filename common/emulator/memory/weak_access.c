@@ -1,5 +1,5 @@
-// Weak loads and stores by the lanes of a warp: weak_access.h.
-#include "weak_access.h"
+// Weak loads and stores by the lanes of a warp: load_store.h.
+#include "load_store.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../host/inline.h"
+#include "../host/host_memory.h"
 
 ALWAYS_INLINE uint32_t f32_bits(float x) {
   uint32_t bits;

@@ -7,8 +7,8 @@
 //   parser_instruction.c   instructions and operands
 //   parser_function.c      function headers, bodies, .loc
 //   function_name.c        mangled names made readable
-//   parser_resolve.c       names -> registers, labels, variables, functions
-//   parser_link.c          .extern names of one text -> what another text defines
+//   parser_resolve.c       names -> registers, labels, variables, functions; .extern names of one text -> what another
+//                          text defines
 //   parser.c               the module: ptx_parse
 //
 // The first error ends the parse: parser_fail jumps back to ptx_parse, which frees the arena.
@@ -324,8 +324,6 @@ const Symbol *function_meant(const Symbol *symbol);
 void resolve_module(Parser *parser);
 // Of a function whose body was pending.
 void resolve_function(Parser *parser, int function);
-
-// ---- parser_link.c ----
 
 // Lists a name of the module that has a linking directive, and keeps the directive.
 void remember_linkage(Parser *parser, const char *name, Symbol *symbol, const Linkage *linkage);

@@ -1,7 +1,7 @@
 // What the person must change so that two accesses no longer conflict, as it follows from the cause.
 #pragma once
 
-#include "../check/agents.h"
+#include "../check/threads.h"
 #include "../check/clocks.h"
 #include "../check/region.h"
 #include "../warp/machine.h"
@@ -41,3 +41,24 @@ bool advise_overlap(Advice *advice, const Cluster *cluster, const Region *region
 // An operation of the async proxy uses what a thread has written or reads late, and no fence.proxy.async of that thread
 // stands between.
 void advise_proxy_fence(Advice *advice, const Launch *launch, const Inst *access, const Inst *use, bool same_thread);
+
+// What stands between two instructions of a program, on the ways that execution can take from one to the other.
+
+typedef bool InstructionTest(const Inst *inst);
+
+typedef struct Ways {
+  bool reach;      // there is one
+  bool free;       // there is one without an instruction that passes the test, as far as the function itself shows
+  bool onward;     // the second stands later in the program: else only another round of a loop leads to it
+  const Inst *on;  // an instruction that passes, from which the second is reached without another; NULL: none
+} Ways;
+
+// A guarded instruction passes no test, since execution may skip it. The code of a function that is called is not
+// followed: it may have such an instruction, so a way through a call is taken not to be free.
+Ways ways_between(const Program *program, const Inst *from, const Inst *to, InstructionTest *test);
+
+// Tests: barriers of a block, also those for a part of its threads; of a warp; of a cluster. Fences of the async proxy.
+bool is_block_barrier(const Inst *inst);
+bool is_warp_barrier(const Inst *inst);
+bool is_cluster_barrier(const Inst *inst);
+bool is_proxy_fence(const Inst *inst);

@@ -1,5 +1,5 @@
-// Reports of conflicts: conflict.h.
-#include "conflict.h"
+// Reports of conflicts: hazard.h.
+#include "hazard.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +7,8 @@
 #include "../check/overlap.h"
 #include "../warp/instruction.h"
 #include "advice.h"
-#include "hazard.h"
 #include "source_line.h"
-#include "unwritten.h"
+#include "undefined.h"
 
 // Two accesses of a byte, at least one of which writes.
 typedef CheckFinding Pair;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../check/agents.h"
+#include "../check/threads.h"
 #include "../check/overlap.h"
 #include "../host/host_memory.h"
 #include "../warp/instruction.h"

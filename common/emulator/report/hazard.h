@@ -3,10 +3,11 @@
 
 #include <pthread.h>
 
-#include "../check/epoch.h"
+#include "../check/threads.h"
 #include "../check/region.h"
 #include "../warp/machine.h"
 #include "source_line.h"
+#include "../check/actor.h"
 
 typedef struct FindingKey FindingKey;
 
@@ -63,3 +64,11 @@ void hazards_stop_reason(const HazardList *list, const char *kernel, EmulatorErr
 const Hazard *hazards_sorted(HazardList *list, int *count);
 void hazards_clear(HazardList *list);
 void hazards_free(HazardList *list);
+
+// ---- conflict.c ----
+
+// Reports of what the race check finds: two accesses that nothing orders, or that something orders only formally, with
+// advice from the cause.
+
+// A report names the reader first; of two writes the one that stands later in the program.
+void conflict_report(const CheckFinding *finding);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "../warp/machine.h"
+#include "../check/region.h"
 
 // Where a value that nothing defines comes from.
 typedef enum UndefinedKind { UNWRITTEN, UNWRITTEN_LOCAL, SHUFFLED } UndefinedKind;
@@ -44,3 +45,13 @@ const uint8_t *undefined_store(Warp *warp, const Inst *inst, int lane, Slot slot
 void undefined_copy(Warp *warp, int lane, Slot from, int from_stride, int from_offset, Slot to, int to_stride,
                     int to_offset, int size);
 void undefined_free(struct Undefined *undefined);
+
+// The text of a report on bytes that nothing has written.
+
+typedef struct UnwrittenText {
+  char text[HAZARD_DETAIL];
+} UnwrittenText;
+
+// With its advice. The load reads the region from the offset on. use: words on where the value is used, or "".
+UnwrittenText unwritten_text(const Launch *launch, const Inst *load, const Region *region, uint64_t offset,
+                             const char *use);

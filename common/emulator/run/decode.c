@@ -10,7 +10,7 @@
 #include "../scalar/contraction.h"
 #include "../tensor/wgmma_registers.h"
 #include "../host/host_memory.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 
 enum {
   MAX_STATIC_SHARED = 1 << 24,

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "../async/async.h"
-#include "../check/epoch.h"
+#include "../check/threads.h"
 #include "../host/host_memory.h"
-#include "../report/conflict.h"
+#include "../report/hazard.h"
 #include "module.h"
 #include "state.h"
 #include "run.h"

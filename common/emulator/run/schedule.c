@@ -6,7 +6,7 @@
 #include "../async/async.h"
 #include "../report/hazard.h"
 #include "../warp/warp.h"
-#include "stuck.h"
+#include "waiters.h"
 
 enum {
   SLICE = 4096,        // instructions of a warp before the next one's turn, by default

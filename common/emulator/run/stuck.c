@@ -1,18 +1,16 @@
-// Deadlocks: finds the cause among all that wait, and names it. See stuck.h.
-#include "stuck.h"
+// Deadlocks: finds the cause among all that wait, and names it. See waiters.h.
+#include "waiters.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "../report/hazard.h"
 #include "../flow/flow.h"
-#include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
 #include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../warp/warp.h"
 #include "run.h"
-#include "waiters.h"
 
 // ---- the cause ----
 
@@ -265,8 +263,8 @@ static void stop(const WaiterList *list, HazardKind kind, const Cause *cause) {
              cause->advice ? cause->advice : "");
 }
 
-// Bytes that no copy brings, or that came unexpected: an expect_tx or a copy is at fault. Phases that have some of their
-// bytes come first: where none came, threads that would store them (st.async) may wait for such a phase themselves.
+// Bytes that no copy brings, or that came unexpected: an expect_tx or a copy is at fault. Phases that have some of
+// their bytes come first: where none came, threads that would store them (st.async) may wait for such a phase.
 static bool explain_bytes(const WaiterList *list) {
   for (int some = 1; some >= 0; some--)
     for (int i = 0; i < list->count; i++) {

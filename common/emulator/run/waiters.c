@@ -10,7 +10,6 @@
 #include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../flow/flow.h"
-#include "../tensor/setmaxnreg.h"
 #include "../tensor/warpgroup.h"
 #include "../warp/warp.h"
 #include "run.h"

@@ -3,6 +3,7 @@
 
 #include "../async/mbarrier_object.h"
 #include "../report/waits.h"
+#include "../warp/machine.h"
 
 typedef enum WaitKind {
   WAITS_AT_BARRIER,  // of the block or the cluster
@@ -81,3 +82,18 @@ void put_memory(WaitText *text, const Cluster *cluster, const Warp *warp);
 // would signal. Nothing that others see is changed, but the registers of the warps are: the launch must end after that.
 // items is to be freed.
 Foresight foresee_signals(Cluster *cluster);
+
+// ---- stuck.c ----
+
+// Reports of a cluster whose threads cannot go on.
+
+// Every thread waits, and none polls.
+void report_stuck(Cluster *cluster);
+// What has become of the blocks of a grid.
+typedef struct Standing {
+  uint64_t waiting, ended, not_started;
+} Standing;
+
+// Threads poll memory, and no cluster that could change it goes on; blocks that have not started find no room while
+// these wait.
+void report_spinning(Cluster *cluster, Standing blocks);

@@ -7,17 +7,17 @@
 #include <unistd.h>
 
 #include "../async/mbarrier_object.h"
-#include "../async/tensor_map_edit.h"
+#include "../async/tensor_map.h"
 #include "../check/clocks.h"
 #include "../check/sync_table.h"
 #include "../report/undefined.h"
 #include "../flow/flow.h"
 #include "../tensor/wgmma_registers.h"
 #include "../host/host_memory.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "../warp/warp.h"
 #include "state.h"
-#include "stuck.h"
+#include "waiters.h"
 
 // ---- the queue of clusters ----
 //

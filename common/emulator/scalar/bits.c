@@ -3,7 +3,7 @@
 #include "../warp/forms.h"
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))

@@ -4,7 +4,7 @@
 #include "../report/undefined.h"
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "families.h"
 
 // The lanes that execute together with `lane`: those of its member mask. Every one of them is here: interpreter.c

@@ -6,7 +6,7 @@
 
 #include "../warp/floating.h"
 #include "../warp/machine.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "families.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))

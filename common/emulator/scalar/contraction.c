@@ -8,7 +8,7 @@
 #include "../host/host_memory.h"
 #include "../warp/instruction.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 
 enum { SLOT_UNIT = 64, MOST_SUCCESSORS = 256, NONE = -1 };
 

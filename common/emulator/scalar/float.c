@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "../warp/floating.h"
-#include "../warp/machine.h"
 #include "../warp/rounded.h"
+#include "../warp/machine.h"
 #include "contraction.h"
 #include "families.h"
 

@@ -3,7 +3,7 @@
 #include "../check/overlap.h"
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "families.h"
 
 // A sleeping warp is polling. Let another warp run.

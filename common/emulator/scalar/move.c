@@ -3,7 +3,7 @@
 
 #include "../warp/machine.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "families.h"
 
 // ---- execution ----

@@ -12,7 +12,7 @@
 
 #include "../warp/lanes.h"
 #include "../warp/machine.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "families.h"
 
 typedef enum VideoOperation {

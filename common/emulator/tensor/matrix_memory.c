@@ -1,7 +1,7 @@
 // ldmatrix, stmatrix, movmatrix: 8x8 blocks of 16-bit elements between shared memory and registers, or from registers
 // to registers transposed. PTX ISA 9.7.15.5.
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "families.h"
 #include "fragment.h"
 

@@ -5,7 +5,7 @@
 
 #include "../report/hazard.h"
 #include "../warp/float16.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "../warp/warp.h"
 #include "families.h"
 #include "product.h"

@@ -10,10 +10,10 @@
 
 #include "../warp/float16.h"
 #include "../warp/floating.h"
+#include "../warp/rounded.h"
 #include "../host/host_memory.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
-#include "../warp/rounded.h"
+#include "../warp/decoder.h"
 #include "../warp/warp.h"
 
 // ---- types ----

@@ -2,7 +2,7 @@
 //
 // Values are not touched: which registers a thread really needs is known to ptxas alone. What is checked is the
 // arithmetic of the pool, which is the warps' registers at the start, and that the warps of a warpgroup go together.
-#include "setmaxnreg.h"
+#include "warpgroup.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "families.h"
 
 enum {
-  WARPGROUP_WARPS = 4,
   MIN_REGISTERS = 24,
   MAX_REGISTERS = 256,
   UNIT = 8,                   // registers are handed out in eights

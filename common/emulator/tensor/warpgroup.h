@@ -4,6 +4,7 @@
 
 #include "../async/async.h"
 #include "descriptor.h"
+#include "../warp/machine.h"
 
 enum { WARPGROUP_WARPS = 4, WARPGROUP_TURNS = 256 };
 
@@ -41,3 +42,12 @@ void wgmma_check_exit(const Warp *warp);
 // Nothing in the cluster moves: when a warp waits for a wgmma that others of its warpgroup never execute, reports that,
 // and returns true.
 bool wgmma_explain_deadlock(const Cluster *cluster);
+
+// ---- setmaxnreg.c ----
+
+// What setmaxnreg.c is asked by the scheduler.
+
+// The last lanes of a warp exit: reports a setmaxnreg that others of its warpgroup have executed and it has not.
+void setmaxnreg_check_exit(const Warp *warp);
+// Nothing in the cluster moves: when a warp waits for registers, reports the sum that does not fit, and returns true.
+bool setmaxnreg_explain_deadlock(const Cluster *cluster);

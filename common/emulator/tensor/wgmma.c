@@ -11,7 +11,6 @@
 #include "../warp/warp.h"
 #include "families.h"
 #include "warpgroup.h"
-#include "wgmma_plan.h"
 #include "wgmma_registers.h"
 
 // Where an accumulator comes from that was in flight when it was issued.

@@ -1,9 +1,9 @@
-// Decoding wgmma.mma_async: see wgmma_plan.h.
-#include "wgmma_plan.h"
+// Decoding wgmma.mma_async: see wgmma_registers.h.
+#include "wgmma_registers.h"
 
 #include <string.h>
 
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 
 // Which K goes with A's and B's types; of a sparse A twice that.
 static int depth_of(ElementType type) { return A_BYTES * 8 / element_bits(type); }

@@ -6,7 +6,7 @@
 
 #include "../report/hazard.h"
 #include "../warp/lanes.h"
-#include "../warp/operands.h"
+#include "../warp/decoder.h"
 #include "families.h"
 #include "product.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "machine.h"
-#include "operands.h"
+#include "decoder.h"
 #include "rounded.h"
 
 // One element of a form's syntax: ".ftz" of "{.ftz}", or ".lo" of "mad.lo.s32".

@@ -131,7 +131,7 @@ typedef struct Barrier {
   // Of this phase the arrivals at the first and the last instruction in the program's order.
   Meeting least, most;
   uint32_t phase;    // from 0
-  struct Use *uses;  // by the warps of the cluster: signals.h; NULL before the first
+  struct Use *uses;  // by the warps of the cluster: waits.h; NULL before the first
   int last_count;    // `expected` of the last arrival
   bool counts_differ;
   Unordered unordered[4];
@@ -156,7 +156,7 @@ struct Block {
   struct Clocks *ended;   // what its threads that have exited knew, in a cluster of several blocks
   // As Cluster has them: what relaxed arrivals hand on to the block alone.
   struct Clocks *barrier_joined, *barrier_completed;
-  struct MapFences *map_fences;  // of tensor maps in global memory: tensor_map_edit.h; NULL before the first
+  struct MapFences *map_fences;  // of tensor maps in global memory: tensor_map.h; NULL before the first
   Barrier barriers[BARRIERS];
   struct Warpgroup *warpgroups[MAX_WARPGROUPS];  // what its warpgroups have executed together: warpgroup.h
 };
@@ -186,7 +186,7 @@ struct Cluster {
   Quiet quiet;
   bool arrived_narrowly;  // at another block's mbarrier with the scope .cta, which hands on nothing
   struct Clocks *shown;   // of lanes that arrive at several mbarriers by one instruction, while they do: race_show
-  struct Foresight *foresight;  // signals.h; NULL except while a hang is explained
+  struct Foresight *foresight;  // waits.h; NULL except while a hang is explained
   bool has_news;  // it has read something in global memory that others may wait for: their turn, before it goes on
 };
 

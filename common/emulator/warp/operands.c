@@ -1,5 +1,5 @@
-// Slots of operands: see operands.h.
-#include "operands.h"
+// Slots of operands: see decoder.h.
+#include "decoder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 #pragma once
 
 #include "../emulator.h"
-#include "../host/mask.h"
+#include "../host/host_memory.h"
 #include "../parse/ptx.h"
 
 typedef struct Warp Warp;
@@ -117,7 +117,7 @@ typedef struct Touch {
   uint8_t size;  // bytes of an element; 1: a predicate's Mask
 } Touch;
 
-// In the place of the execute function of a late load (check/flights.h), and of instructions that use the value of late
+// In the place of the execute function of a late load (check/order.h), and of instructions that use the value of late
 // loads: memory/late_loads.c.
 typedef struct Watch {
   const struct LateLoad *load;  // that it is, or NULL
