@@ -79,6 +79,7 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_FP32_IN_TURN] = "inst_fp32_in_turn",
     [COUNTER_MUFU_IN_TURN] = "inst_mufu_in_turn",
     [COUNTER_INST_BARRIER] = "inst_barrier",
+    [COUNTER_INST_SYNCHRONISATION_ONCE] = "inst_synchronisation_without_polls",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -197,6 +198,7 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   c.value[COUNTER_INST_MUFU] = counts->warps * (unsigned)inst->row->mufu;
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
   if (inst->row->orders == ORDERS_BLOCK) c.value[COUNTER_INST_BARRIER] = counts->warps;
+  c.value[COUNTER_INST_SYNCHRONISATION_ONCE] = c.value[COUNTER_INST_SYNCHRONISATION] - counts->failed_polls;
   return c;
 }
 
