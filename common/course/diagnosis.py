@@ -117,7 +117,7 @@ def numbers_shown(text):
     found = []
     for row, column, got in re.findall(SHOWN.format("O"), text):
         nearest = min(range(64), key=lambda i, got=float(got): abs(NUMBERS[i] - got))
-        if abs(NUMBERS[nearest] / float(got) - 1) > 0.02:
+        if abs(NUMBERS[nearest] - float(got)) > 0.02 * NUMBERS[nearest]:
             return []
         found.append(((int(row), int(column)), nearest))
     return found if len(found) >= 3 else []
@@ -194,10 +194,11 @@ def diagnosis(report, run):
     said = [sentence for good, bad, sentence in findings if all(found.get(name, (False,))[0] for name in good) and
             all(not found.get(name, (True,))[0] for name in bad)]
     if not found.get("identity", (True,))[0]:
-        said.insert(0, found_place(found["identity"][1]) or first_wrong_row(found["identity"][1]))
+        place = None if "rows" in found else found_place(found["identity"][1])  # e4m3 rounds identity's numbers
+        said.insert(0, place or first_wrong_row(found["identity"][1]))
     if "rows" in found:
         said.insert(0, found_place_e4m3(found["rows"][1], found["columns"][1]))
-    if "places" in found and "elements of dQ differ" in report:
+    if "places" in found and "elements of dQ differ" in report and "elements of dV differ" not in report:
         said.insert(0, place_of_ds(found["places"][1]) if not found["places"][0] else
                     f"with {PROBES['places']} dQ shows dS and is right. There K is its own transpose, and there is one "
                     "tile")
