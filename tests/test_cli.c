@@ -64,7 +64,7 @@ Test(cli, wrong_arguments) {
       {"--device=", "--device=:", "auto|gpu|emulator"},
       {"--device=GPU", "--device=GPU", "auto|gpu|emulator"},
       {"--input=random", "--input=random",
-       "normal|ones|arange|large|identity|waves|cliff|outliers|mean|negative|vanish|explode"},
+       "normal|ones|arange|large|identity|waves|cliff|outliers|mean|negative|rows|columns|vanish|explode|places"},
       {"--scales=head", "--scales: stage 00-scalar has no e4m3 inputs", "--help lists its options"},
       {"--rotate", "--rotate: stage 00-scalar has no e4m3 inputs", "--help lists its options"},
       {"--hazards=maybe", "--hazards=maybe", "on|off"},

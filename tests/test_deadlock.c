@@ -230,6 +230,17 @@ Test(deadlock, what_a_poll_finds_is_named) {
             "%s", launched.detail);
 }
 
+// The lanes that wait for the one that polls are not the cause.
+Test(deadlock, a_lane_that_polls_for_its_warp_is_named) {
+  static const char text[] =
+      HEADER ".global .u32 flag;\n.entry k() { .reg .u32 %v; .reg .pred %p;\nsetp.ne.u32 %p, %tid.x, 0; @%p bra E;\n"
+             "L: ld.acquire.gpu.global.u32 %v, [flag]; setp.ne.u32 %p, %v, 8;\n@%p bra L;\n"
+             "E: bar.warp.sync 0xffffffff;\nret; }\n";
+  Launched launched = launch(text, 32, 1);
+  cr_expect_str_eq(hazard_name(launched.kind), "deadlock");
+  cr_expect(strstr(launched.detail, "lanes 0x00000001 of warp 0 wait for the 4 bytes at"), "%s", launched.detail);
+}
+
 // ---- more ----
 
 // Every lane of 32 warps waits at a line of its own: not all of it fits, and the report says how much does not.

@@ -107,9 +107,10 @@ Test(stages, head_dim_64_causal) { for_each_attention(head_dim_64_causal); }
 Test(stages, head_dim_128) { for_each_attention(head_dim_128); }
 Test(stages, head_dim_128_causal) { for_each_attention(head_dim_128_causal); }
 
-static const char *const input_names[] = {"normal", "ones",     "arange", "large",    "identity", "waves",
-                                          "cliff",  "outliers", "mean",   "negative", "vanish",   "explode"};
-enum { INPUTS = sizeof input_names / sizeof *input_names, FOR_GRADIENTS = 2 };
+static const char *const input_names[] = {"normal", "ones",    "arange",   "large",   "identity",
+                                          "waves",  "cliff",   "outliers", "mean",    "negative",
+                                          "rows",   "columns", "vanish",   "explode", "places"};
+enum { INPUTS = sizeof input_names / sizeof *input_names, FOR_GRADIENTS = 3 };
 
 // How many of these inputs the stage needs: the last ones are hard for a backward pass alone.
 static int inputs_of(const char *stage) {

@@ -176,6 +176,19 @@ Test(traffic, until_an_arrival) {
   cr_expect_eq(c.value[COUNTER_FP32_UNTIL_ARRIVAL], 0);
 }
 
+// However often a wait polls, it counts once: the load lands when nothing else can go on.
+Test(traffic, waits_without_polls) {
+  static const char start[] = INIT EXPECT("4096") "@%p " BULK_LOAD " [tile], [%g], 4096, [bar];\n";
+  char text[2000];
+  snprintf(text, sizeof text, "%s%s%s", start, WAIT, EX2);
+  EmulatorCounters once = count_kernel(text, one_block);
+  snprintf(text, sizeof text, "%s%s%s", start, EX2 EX2 EX2, WAIT);
+  EmulatorCounters later = count_kernel(text, one_block);
+  uint64_t expected = once.value[COUNTER_INST_SYNCHRONISATION_ONCE];
+  cr_expect_lt(expected, once.value[COUNTER_INST_SYNCHRONISATION], "a poll fails");
+  cr_expect_eq(later.value[COUNTER_INST_SYNCHRONISATION_ONCE], expected);
+}
+
 // Warp 0 passes a turn to warp 1. What warp 1 does between its barrier and its own arrival is in its turn.
 Test(traffic, in_a_turn) {
   static const char text[] =

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 
+from learner import MINE, Wrong, indented, note_passed, passed_as, state_of
 from workshop import Workshop, make, run
 
 TEMPLATES = "common/course/capstones"
@@ -47,14 +48,14 @@ class Capstone:
     def __init__(self, name, title, stage, read, speed):
         self.name, self.title, self.stage, self.speed = name, title, stage, speed
         self.goals = (*GOALS, ("bytes that TMA reads from global memory", "bulk_global_read_bytes", read))
-        self.folder = os.path.join(os.environ.get("MINE", "mine"), f"capstone-{name}")
+        self.folder = os.path.join(MINE, f"capstone-{name}")
 
     def files(self):
         return sorted(path for suffix in ("cu", "h", "c") for path in glob.glob(f"{self.folder}/*.{suffix}"))
 
     def passed(self):
         """Whether the files have passed. They may have changed since."""
-        return os.path.exists(os.path.join(self.folder, ".passed"))
+        return bool(passed_as(self.folder))
 
     def begin(self):
         os.makedirs(self.folder)
@@ -143,10 +144,9 @@ def command_capstone(capstone, trouble):
         return 0
     passed, lines = judge(capstone, trouble)
     print(f"{'PASSED' if passed else 'NOT YET'}  capstone {capstone.name}: {capstone.title}")
-    print("\n".join(f"    {line}" for line in lines))
+    print(indented(lines))
     if passed:
-        with open(os.path.join(capstone.folder, ".passed"), "w", encoding="ascii"):
-            pass
+        note_passed(capstone.folder, state_of(capstone.files()))
         print(f"make solution-{capstone.name} shows ours. Its lesson: stages/{capstone.stage}/README.md")
     return 0 if passed else 1
 
@@ -157,13 +157,13 @@ def command_grade(capstone, trouble):
     passed, lines = judge(capstone, trouble) if there else (False, [f"not begun: there is no {capstone.folder}"])
     print(f"{'PASSED' if passed else 'FAILED'}  capstone {capstone.name}: {capstone.title}")
     if not passed:
-        print("\n".join(f"    {line}" for line in lines[:5]))
+        print(indented(lines[:5]))
     return 0 if passed else 1
 
 
 def command_solution(capstone, _):
     if not capstone.passed():
-        raise ValueError(f"solution-{capstone.name}: it is shown when yours has passed; make capstone-{capstone.name} judges it")
+        raise Wrong(f"solution-{capstone.name}: it is shown when yours has passed; make capstone-{capstone.name} judges it")
     for path in sorted(glob.glob(f"stages/{capstone.stage}/*.h") + glob.glob(f"stages/{capstone.stage}/kernel.cu")):
         with open(path, encoding="utf-8") as file:
             print(f"---- {path}\n\n{file.read()}")
@@ -179,11 +179,11 @@ def command(word, trouble):
     if not match or (match[1] != "capstone" and match[2] not in CAPSTONES):
         return None
     if match[1] not in COMMANDS or match[2] not in CAPSTONES:
-        raise ValueError(f"{word}: capstones are {', '.join(CAPSTONES)}, and what can be done is {', '.join(COMMANDS)}")
+        raise Wrong(f"{word}: capstones are {', '.join(CAPSTONES)}, and what can be done is {', '.join(COMMANDS)}")
     if match[1] != "solution":
         done = make(["build/libhopper.a", "build/common/harness/main.o"])  # what a workshop shares
         if done.returncode:
-            raise ValueError(f"what every stage needs does not build:\n{done.stdout}")
+            raise Wrong(f"what every stage needs does not build:\n{done.stdout}")
     return COMMANDS[match[1]](CAPSTONES[match[2]], trouble)
 
 

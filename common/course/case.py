@@ -15,25 +15,19 @@ Exit codes: 0 the case has begun or passes, 1 it does not pass yet, 2 the reques
 """
 import filecmp
 import glob
-import hashlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 
+from learner import MINE, Wrong, indented, note_passed, passed_as, read_note, run_command, state_of, write_note
 from workshop import make
 
 CASES = "examples/cases/[0-9][0-9]-*/"
-MINE = os.environ.get("MINE", "mine")
 BUILT = "build/cases"
 SCHEDULES = range(4)  # of the user's own run; the others have schedule 0
 LINES = 14  # of what is wrong, at most
-
-
-class Wrong(Exception):
-    """What the user did, in one line: exit code 2."""
 
 
 class Case:
@@ -64,24 +58,9 @@ class Case:
         for name in ("README.md", "kernel.cuh", "main.cu"):
             shutil.copy(os.path.join(self.folder, name), self.mine)
 
-    def state(self):
-        with open(self.kernel(), "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
-
-    def note(self, name, text=None):
-        """What a file of ours beside the learner's says, after `text` is written there; "" if it is not there."""
-        path = os.path.join(self.mine, name)
-        if text is not None:
-            with open(path, "w", encoding="ascii") as file:
-                file.write(text)
-        try:
-            with open(path, encoding="ascii") as file:
-                return file.read()
-        except OSError:
-            return ""
-
     def passed(self):
-        return os.path.isdir(self.mine) and bool(self.note(".passed"))
+        """Whether the kernel has passed. It may have changed since."""
+        return bool(passed_as(self.mine))
 
 
 class Program:
@@ -154,10 +133,6 @@ def text_of(path):
         return file.read()
 
 
-def indented(lines):
-    return "\n".join(f"    {line}" for line in lines)
-
-
 def repair(case):
     """What was wrong, and our repair."""
     title, text = re.split(r"^(?=diff --git )", text_of(os.path.join(case.folder, "mended.patch")), maxsplit=1,
@@ -180,7 +155,7 @@ def command_case(case):
     print(f"{'PASSED' if passed else 'NOT YET'}  {case.title}\n{indented(lines)}")
     if not passed:
         return 1
-    case.note(".passed", case.state())
+    note_passed(case.mine, state_of([case.kernel()]))
     print(f"\n{repair(case)[0]}\n\nmake case-{case.number} SOLUTION=1 shows our repair.")
     return 0
 
@@ -188,8 +163,9 @@ def command_case(case):
 def command_solution(case):
     if not os.path.isdir(case.mine):
         raise Wrong(f"make case-{case.number} comes first")
-    if not case.passed() and not case.note(".asked"):
-        case.note(".asked", "once")
+    asked = os.path.join(case.mine, ".asked")
+    if not case.passed() and not read_note(asked):
+        write_note(asked, "once")
         raise Wrong(f"case {case.number} has not passed yet; the same command again shows our repair all the same")
     title, lines = repair(case)
     print(f"{title}\n\n{indented(lines)}")
@@ -209,11 +185,4 @@ def main(word, solution):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for make case | head
-    try:
-        sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "case", len(sys.argv) > 2 and sys.argv[2]))
-    except Wrong as wrong:
-        print(f"case: {wrong}", file=sys.stderr)
-    except OSError as error:
-        print(f"case: {error.filename}: {error.strerror}", file=sys.stderr)
-    sys.exit(2)
+    run_command("case", lambda: main(sys.argv[1] if len(sys.argv) > 1 else "case", len(sys.argv) > 2 and sys.argv[2]))

@@ -7,21 +7,20 @@ capstone.py does, "capstone-gemm".
 """
 import difflib
 import glob
-import hashlib
 import os
 import re
 import shutil
-import signal
 import sys
 import textwrap
 
+import altered_ptx
 import capstone
 from change import changes
 from diagnosis import diagnosis
+from learner import MINE, Wrong, indented, note_passed, passed_as, run_command, state_of
 from workshop import Workshop, make, number_of, run
 
 STAGES = sorted(os.path.basename(path.rstrip("/")) for path in glob.glob("stages/[0-9][0-9]*-*/"))
-MINE = os.environ.get("MINE", "mine")  # where the user's files are
 QUICK = "QUICK" in os.environ  # for tests alone, where all is built: see tests/test_course.py
 LINES = 12  # of what is wrong, at most
 
@@ -32,10 +31,6 @@ RUNS = ("--seqlen=64", "", "--causal --head-dim=128", "--seqlen=97 --head-dim=12
         "--seqlen=2 --heads=32 --causal --input=large")
 ALLOWABLE = ("spills", "stack", "serialised")  # where a patch allows all three, ptxas has nothing to refuse
 STEPS = "--step-limit=20000000"
-
-
-class Wrong(Exception):
-    """What the user did, in one line: exit code 2."""
 
 
 # ---- what is wrong, in a dozen lines ----
@@ -62,10 +57,6 @@ def first(lines, most=LINES):
     return lines[:most] + (["..."] if len(lines) > most else [])
 
 
-def indented(lines):
-    return "\n".join(f"    {line}" for line in lines)
-
-
 # ---- tasks ----
 
 class Stage:
@@ -79,6 +70,9 @@ class Stage:
 
     def build(self, *_):
         return "", True
+
+    def kernels(self):
+        return os.path.join("build", "kernels", f"{self.stage}.ptx")
 
     def command(self, options):
         return f"./{self.program} --device=emulator {options}".rstrip()
@@ -122,16 +116,12 @@ class Task:
 
     def state(self):
         """What identifies the user's files as they are now."""
-        text = b"".join(open(self.mine(path), "rb").read() for path in self.files if os.path.exists(self.mine(path)))
-        return hashlib.sha256(text).hexdigest()
+        return state_of(map(self.mine, self.files))
 
     def passed(self):
         """Whether the files passed as they are now; None: they passed and have changed."""
-        try:
-            with open(os.path.join(self.folder, ".passed"), encoding="ascii") as file:
-                return True if file.read() == self.state() else None
-        except OSError:
-            return False
+        state = passed_as(self.folder)
+        return (True if state == self.state() else None) if state else False
 
     def in_my_words(self, text):
         """Paths of the stage as paths of the user's files."""
@@ -162,9 +152,10 @@ class Task:
 def judge(task, workshop, quick=QUICK):
     """Builds and runs a workshop as the task demands: (whether it passed, the lines that say why or why not)."""
     allow = " ".join(task.change.all("Allow")) if task.change else ""
-    runs, goals = (task.change.with_causes(field) if task.change else [] for field in ("Run", "Goal"))
+    fields = ("Run", "Ordered", "First", "Goal")
+    runs, ordered, begun, goals = (task.change.with_causes(field) if task.change else [] for field in fields)
     runs = runs or [(options, None) for options in RUNS]
-    text, built = workshop.build(allow, [options for options, _ in runs + goals] if quick else None)
+    text, built = workshop.build(allow, [options for options, _ in runs + ordered + begun + goals] if quick else None)
     if not built:
         return False, ["it does not build:", *first(task.in_my_words(text).splitlines())]
     if task.begun() and isinstance(workshop, Workshop) and not workshop.ptx:
@@ -176,6 +167,10 @@ def judge(task, workshop, quick=QUICK):
         if code:
             why = [f"cause     {cause}"] if cause else diagnosis(text, lambda others: workshop.run([STEPS, *others]))
             return False, [workshop.command(options), *first(trouble(task.in_my_words(text))), *why]
+    for check, options, cause in [*((orders_its_additions, *one) for one in ordered), *((begins_alike, *one) for one in begun)]:
+        met, lines = check(task, workshop, options)
+        if not met:
+            return False, lines + ([f"cause     {cause}"] if cause else [])
     said = [f"right in {len(runs)} run{'s' * (len(runs) > 1)} on the emulator, without a hazard", *notes[:1]]
     for goal, cause in goals:
         met, line = reaches(goal, workshop)
@@ -184,6 +179,20 @@ def judge(task, workshop, quick=QUICK):
             return False, [line] + ([f"cause     {cause}"] if cause else [])
     fast, lines = on_the_gpu(task, workshop)
     return fast, said + lines if fast else lines
+
+
+def orders_its_additions(task, workshop, options):
+    """Whether something orders all additions to global memory, and what is reported if nothing does."""
+    text, code = altered_ptx.without_atomics(workshop, [STEPS, *options.split()])
+    return not code, [f"with {options}, if additions to global memory were not atomic:", *first(trouble(task.in_my_words(text)))]
+
+
+def begins_alike(_, workshop, words):
+    """Whether the first blocks of a kernel have the same tiles as the stage's. `words`: "16 backward --causal"."""
+    blocks, kernel, *options = words.split()
+    found, expected = (altered_ptx.gradients_of_first_blocks(program, kernel, blocks, options)
+                       for program in (workshop, Stage(workshop.stage)))
+    return found == expected, [f"with {' '.join(options)} the first {blocks} blocks have other tiles than they should"]
 
 
 def counters(program, options):
@@ -278,8 +287,7 @@ def command_try(stage, key):
         return 1
     print(f"PASSED  task {task.name}: {task.title()}\n{indented(lines)}")
     if task.change:
-        with open(os.path.join(task.folder, ".passed"), "w", encoding="ascii") as file:
-            file.write(task.state())
+        note_passed(task.folder, task.state())
         left = [other for other in tasks_of(stage) if not other.passed()]
         print(f"make try-{left[0].name} is next: {left[0].title()}" if left else
               f"All tasks of stage {number_of(stage)} are done. make progress shows what is next.")
@@ -439,11 +447,4 @@ def main(word):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for make progress | head
-    try:
-        sys.exit(main(sys.argv[1] if len(sys.argv) == 2 else ""))
-    except (Wrong, ValueError) as error:
-        print(f"course: {error}", file=sys.stderr)
-    except OSError as error:
-        print(f"course: {error.filename}: {error.strerror}", file=sys.stderr)
-    sys.exit(2)
+    run_command("course", lambda: main(sys.argv[1] if len(sys.argv) == 2 else ""), (Wrong, ValueError))

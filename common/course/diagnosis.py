@@ -18,27 +18,42 @@ PROBES = {
     "waves": "--input=waves --seqlen=512 --heads=1",
     "other order": "--schedule=1",
     "far below 0": "--seqlen=2 --heads=32 --causal --input=large",
+    "rows": "--input=rows --seqlen=64 --heads=1",
+    "columns": "--input=columns --seqlen=64 --heads=1",
+    "places": "--input=places --seqlen=64 --heads=1",
 }
+E4M3 = {"rows", "columns"}  # show the places of numbers that e4m3 has; fp16 has those of identity
+BACKWARD = {"places"}
+FORWARD = {"ones", "identity", "waves", "far below 0"}  # of these dS is 0 or the maximum counts: a backward pass learns nothing
 
 # Probes that are right, probes that are wrong, and what follows. Each that fits is printed, from the narrowest on.
-FINDINGS = (
+ANY_PASS = (
     (("one tile", "plain"), ("many tiles",),
      "only long sequences are wrong: look at what goes from one tile to the next"),
-    (("one tile",), ("plain",),
-     "one tile of 64 keys is right, two are wrong: look at what goes from one tile to the next"),
     (("plain",), ("odd",),
      "only a sequence that ends inside a tile is wrong: look at the rows and keys behind its end"),
     (("plain",), ("causal",), "only the causal mask is wrong: which keys may query i see, and in which tiles?"),
     (("plain",), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("wide",), ("plain",), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
     (("one head",), ("plain",), "one head is right, two are wrong: whose memory is read or written?"),
+    (("plain",), ("other order",), "only another order of the warps is wrong: something is not waited for"),
+)
+FINDINGS_BACKWARD = ANY_PASS + (
+    (("one tile",), ("plain",),
+     "64 queries and keys are right, 128 are wrong. A warpgroup has 64 of them: look at what the second one reads and "
+     "writes"),
+    (("plain",), ("large",), "only large scores are wrong: which number becomes infinite, or too small for fp16?"),
+)
+FINDINGS = ANY_PASS + (
+    (("one tile",), ("plain",),
+     "one tile of 64 keys is right, two are wrong: look at what goes from one tile to the next"),
     (("plain",), ("large",),
      "only large scores are wrong: look at the maximum, what it begins with and what follows it"),
     (("plain", "many tiles"), ("waves",),
      "only a maximum that grows from tile to tile is wrong: look at what was added up with the older one"),
     (("large", "causal"), ("far below 0",),
-     "only a row whose scores are all far below 0 is wrong: with what does the maximum begin?"),
-    (("plain",), ("other order",), "only another order of the warps is wrong: something is not waited for"),
+     "only a row whose scores are all far below 0 is wrong: with what does the maximum begin? And does it take in hidden "
+     "keys?"),
     (("ones", "identity"), ("plain",),
      "with equal numbers, and with one key for each query, it is right. So rows and keys are in their place, and the "
      "right keys count: a factor or the softmax is wrong, or a piece is transposed (the identity is its own "
@@ -58,12 +73,12 @@ def is_explained(text):
     return not re.search(r"^hazards +none", text, re.MULTILINE) or not re.search(r"WRONG|NaN", text)
 
 
-def outcomes(run):
+def outcomes(run, left_out):
     """For each probe, whether its run was right, and the report. `run` takes options, and returns a report and an exit
     code. A probe is left out if its kernel was not compiled, or if the program does not know its options."""
     found = {}
-    for name, options in PROBES.items():
-        text, code = run(options.split())
+    for name in [name for name in PROBES if name not in left_out]:
+        text, code = run(PROBES[name].split())
         if code in (0, 1) and "the module has no kernel" not in text:
             found[name] = code == 0, text
     return found
@@ -88,6 +103,46 @@ def found_place(text):
     (row, column), (other_row, other_column) = (divmod(position, 64) for position in same[0])
     return (f"with {PROBES['identity']} O should be V, and O[{row}][{column}] is what belongs to "
             f"row {other_row}, column {other_column}")
+
+
+NUMBERS = [step * 2 ** octave for octave in range(8) for step in (7.5, 8, 9, 10, 11, 12, 13, 14)]  # number_of_place
+SHOWN = r" {}\[0\]\[0\]\[(\d+)\]\[(\d+)\]: got (-?[\d.]+(?:e-?\d+)?),"  # of a report's wrong elements
+
+
+def numbers_shown(text):
+    """Of a run with the input rows or columns, the wrong elements and the row or column whose number each has; nothing
+    unless at least three have a number."""
+    found = []
+    for row, column, got in re.findall(SHOWN.format("O"), text):
+        nearest = min(range(64), key=lambda i, got=float(got): abs(NUMBERS[i] - got))
+        if abs(NUMBERS[nearest] - float(got)) > 0.02 * NUMBERS[nearest]:
+            return []
+        found.append(((int(row), int(column)), nearest))
+    return found if len(found) >= 3 else []
+
+
+def found_place_e4m3(rows, columns):
+    """The same of an FP8 kernel, of which two runs show the row and the column of an element: a sentence, or None."""
+    rows, columns = numbers_shown(rows), numbers_shown(columns)
+    if not rows and not columns:
+        return None
+    place = min(found[0][0] for found in (rows, columns) if found)
+    row, column = (found[0][1] if found and found[0][0] == place else here
+                   for found, here in zip((rows, columns), place))
+    return (f"with {PROBES['rows']}, and with columns for rows, O should be V, and O[{place[0]}][{place[1]}] is what "
+            f"belongs to row {row}, column {column}")
+
+
+def place_of_ds(text):
+    """Of a backward pass with the input places, where dQ shows dS: a sentence on the first element that is another one, or
+    None. (common/harness/problem.c, fill_places)"""
+    shown = [(int(row), int(column), float(got)) for row, column, got in re.findall(SHOWN.format("dQ"), text)]
+    if len(shown) < 3 or any(not round(got * 2048) or abs(got * 2048 - round(got * 2048)) > 0.01 for _, _, got in shown):
+        return None
+    row, column, got = shown[0]
+    key, query = divmod(round(abs(got) * 2048) - 1, 64)
+    return (f"with {PROBES['places']} dQ should show dS, and dQ[{row}][{column}] is what belongs to query {query}, key "
+            f"{key + 32 * (got < 0)}")
 
 
 def first_wrong_row(text):
@@ -116,23 +171,35 @@ def tensors(text):
     wrong, right = re.findall(r"elements of (d[QKV]) differ", text), re.findall(r"right: .* of (d[QKV])", text)
     if len(wrong) == 3:
         return "dQ, dK and dV are wrong: all three need the weights, so look at P first"
-    return f"{' and '.join(right)} right, {' and '.join(wrong)} wrong" if wrong and right else None
+    hint = {"dQ": "look at what dQ alone needs, from dS on", "dK": "look at what dK alone needs, from dS on",
+            "dV": "look at what dV alone needs, from P on", "dQdK": "both need dS, and dV does not: look at dP, delta and dS",
+            "dKdV": "both are sums over queries"}.get("".join(wrong))
+    return f"{' and '.join(right)} right, {' and '.join(wrong)} wrong" + f": {hint}" * bool(hint) if wrong and right else None
 
 
 def diagnosis(report, run):
     """Lines for a run whose report shows wrong numbers; none where a hazard explains them."""
     if is_explained(report):
         return []
-    found = outcomes(run)
+    backward = "; backward\n" in report
+    found = outcomes(run, (FORWARD if backward else BACKWARD) | (set() if "; e4m3" in report else E4M3))
     right = [PROBES[name] or "default options" for name, (is_right, _) in found.items() if is_right]
     wrong = [PROBES[name] or "default options" for name, (is_right, _) in found.items() if not is_right]
     lines = [f"{word}     {'; '.join(options)}" for word, options in (("right", right), ("wrong", wrong)) if options]
     if not right:
         lines = [f"wrong     with each of {len(wrong)} inputs and shapes"] if wrong else []
-    said = [sentence for good, bad, sentence in FINDINGS if all(found.get(name, (False,))[0] for name in good) and
+    findings = FINDINGS_BACKWARD if backward else FINDINGS
+    said = [sentence for good, bad, sentence in findings if all(found.get(name, (False,))[0] for name in good) and
             all(not found.get(name, (True,))[0] for name in bad)]
     if not found.get("identity", (True,))[0]:
-        said.insert(0, found_place(found["identity"][1]) or first_wrong_row(found["identity"][1]))
+        place = None if "rows" in found else found_place(found["identity"][1])  # e4m3 rounds identity's numbers
+        said.insert(0, place or first_wrong_row(found["identity"][1]))
+    if "rows" in found:
+        said.insert(0, found_place_e4m3(found["rows"][1], found["columns"][1]))
+    if "places" in found and "elements of dQ differ" in report and "elements of dV differ" not in report:
+        said.insert(0, place_of_ds(found["places"][1]) if not found["places"][0] else
+                    f"with {PROBES['places']} dQ shows dS and is right. There K is its own transpose, and there is one "
+                    "tile")
     if not found.get("ones", (True,))[0]:
         said.insert(0, ratio_of_ones(found["ones"][1]))
     if "got NaN" in report:

@@ -14,21 +14,18 @@ Exit codes: 0 all answers were right, 1 not all, 2 the request is wrong.
 import glob
 import os
 import re
-import signal
 import sys
+
+from learner import MINE, Wrong, read_note, run_command, write_note
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "tests"))
 # pylint: disable=wrong-import-position
 import figures
 
 PAGES = "notes/quizzes/[0-9][0-9]-*.md"
-DONE = os.path.join(os.environ.get("MINE", "mine"), "quizzes")  # the numbers of those that were all right
+DONE = os.path.join(MINE, "quizzes")  # the numbers of those that were all right
 TRIES = 3
 COMMENT = re.compile(r"<!-- (answer|within|not) ?(.*?): (.*?) -->\n?", re.DOTALL)
-
-
-class Wrong(Exception):
-    """What the user did, in one line: exit code 2."""
 
 
 def number(text):
@@ -119,11 +116,7 @@ def ask(question, answers):
 
 
 def done():
-    try:
-        with open(DONE, encoding="ascii") as file:
-            return set(file.read().split())
-    except OSError:
-        return set()
+    return set(read_note(DONE).split())
 
 
 def run(quiz, answers):
@@ -138,10 +131,7 @@ def run(quiz, answers):
     print(f"{right} of {len(quiz.questions)} right")
     if right < len(quiz.questions):
         return 1
-    numbers = sorted(done() | {quiz.number})
-    os.makedirs(os.path.dirname(DONE) or ".", exist_ok=True)
-    with open(DONE, "w", encoding="ascii") as file:
-        file.write(" ".join(numbers) + "\n")
+    write_note(DONE, " ".join(sorted(done() | {quiz.number})) + "\n")
     return 0
 
 
@@ -158,11 +148,4 @@ def main(word, answers):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for make quiz | head
-    try:
-        sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "quiz", sys.argv[2] if len(sys.argv) > 2 else ""))
-    except Wrong as wrong:
-        print(f"quiz: {wrong}", file=sys.stderr)
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-    sys.exit(2)
+    run_command("quiz", lambda: main(sys.argv[1] if len(sys.argv) > 1 else "quiz", sys.argv[2] if len(sys.argv) > 2 else ""))

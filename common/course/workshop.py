@@ -157,6 +157,10 @@ class Workshop:
         lines = [line for line in done.stdout.splitlines() if not re.match(unwanted, line)]
         return "\n".join(lines).replace("build/kernels/", f"{self.folder}/build/kernels/"), done.returncode == 0
 
+    def kernels(self):
+        """The PTX that its kernels were compiled to."""
+        return os.path.join(self.folder, "build", "kernels", f"{self.stage}.ptx")
+
     def command(self, options):
         """What a user types to run it."""
         ptx = f"--ptx={self.ptx} " if self.ptx else ""

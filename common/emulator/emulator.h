@@ -408,6 +408,8 @@ typedef enum CounterKind {
   // Those of COUNTER_INST_SYNCHRONISATION that are barriers of a block (bar, barrier). None of them polls, so their
   // number does not depend on the order of the warps.
   COUNTER_INST_BARRIER,
+  // COUNTER_INST_SYNCHRONISATION without the polls of mbarriers that failed: it does not depend on that order either.
+  COUNTER_INST_SYNCHRONISATION_ONCE,
   COUNTER_KIND_COUNT,
 } CounterKind;
 

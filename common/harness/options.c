@@ -42,8 +42,11 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_LSE] = {"lse", NULL, "also store the log-sum-exp of each query, which a backward pass needs", TYPE_FLAG,
                     FIELD(lse), 0, 0},
     [OPTION_SEED] = {"seed", "N", "seed of the random inputs (default: 1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
-    [OPTION_INPUT] = {"input", "normal|ones|arange|large|identity|waves|cliff|outliers|mean|negative|vanish|explode",
-                      "inputs that show different mistakes (default: normal)", TYPE_CHOICE, FIELD(input), 0, 0},
+    [OPTION_INPUT] =
+        {"input",
+         "normal|ones|arange|large|identity|waves|cliff|outliers|mean|negative|rows|columns|vanish|explode|"
+         "places",
+         "inputs that show different mistakes (default: normal)", TYPE_CHOICE, FIELD(input), 0, 0},
     [OPTION_SCALES] = {"scales", "tensor|head", "e4m3 inputs: one scale for each tensor or head (default: tensor)",
                        TYPE_CHOICE, FIELD(scales), 0, 0},
     [OPTION_ROTATE] = {"rotate", NULL, "e4m3 inputs: rotate Q and K, which leaves the scores and spreads outliers",

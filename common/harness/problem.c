@@ -108,6 +108,42 @@ static void fill_vanish(Half *head, const Shape *shape, Tensor tensor, uint64_t 
   fill_random(head, shape, tensor == TENSOR_V ? 1 : 32, seed);
 }
 
+// rows, columns: Q and K are those of identity, and an element of V shows its row or its column, modulo 64. The 64
+// numbers are 7.5, 8, 9, 10, ..., 14, and these times 2, 4, ... 128. The largest, 1792, is 4 * 448: e4m3 has them all
+// (quantise.c), so that an FP8 kernel's O shows them, too.
+static double number_of_place(size_t place) {
+  static const double steps[] = {7.5, 8, 9, 10, 11, 12, 13, 14};
+  return ldexp(steps[place % 8], (int)(place / 8 % 8));
+}
+
+static void fill_rows(Half *head, const Shape *shape) {
+  for (size_t i = 0; i < (size_t)shape->seqlen * shape->head_dim; i++)
+    head[i] = half_from_double(number_of_place(i / (size_t)shape->head_dim));
+}
+
+static void fill_columns(Half *head, const Shape *shape) {
+  for (size_t i = 0; i < (size_t)shape->seqlen * shape->head_dim; i++)
+    head[i] = half_from_double(number_of_place(i % (size_t)shape->head_dim));
+}
+
+// places: dQ shows dS. Q is 0, so all weights are 1 / seqlen. dO is the identity matrix, so dP is the transpose of V,
+// whose numbers show their positions as in arange. A key of the next 32 has the negative number of one of the 32
+// before. So delta is 0, and dS is dP / seqlen. K is 512 times the identity matrix: with seqlen = head_dim = 64, dQ is
+// dP.
+static void fill_places(Half *head, const Shape *shape, Tensor tensor, bool is_d_o) {
+  size_t head_dim = (size_t)shape->head_dim;
+  for (size_t i = 0; i < (size_t)shape->seqlen * head_dim; i++) {
+    size_t row = i / head_dim, column = i % head_dim;
+    double position = (double)((row % 32 * head_dim + column) % 2048 + 1) / 2048;
+    double identity = row % head_dim == column;
+    head[i] = half_from_double(tensor == TENSOR_Q   ? 0
+                               : tensor == TENSOR_K ? 512 * identity
+                               : is_d_o             ? identity
+                               : row / 32 % 2       ? -position
+                                                    : position);
+  }
+}
+
 static void fill_ones(Half *head, const Shape *shape) {
   size_t count = (size_t)shape->seqlen * shape->head_dim;
   for (size_t i = 0; i < count; i++) head[i] = half_from_double(1);
@@ -149,6 +185,9 @@ static void fill_head(void *context, size_t index) {
   case INPUT_NEGATIVE: fill_negative(to, shape, tensor, seed); break;
   case INPUT_VANISH: fill_vanish(to, shape, tensor, seed); break;
   case INPUT_EXPLODE: fill_random(to, shape, is_d_o ? 1024 : 1, seed); break;
+  case INPUT_ROWS: tensor == TENSOR_V ? fill_rows(to, shape) : fill_identity(to, shape); break;
+  case INPUT_COLUMNS: tensor == TENSOR_V ? fill_columns(to, shape) : fill_identity(to, shape); break;
+  case INPUT_PLACES: fill_places(to, shape, tensor, is_d_o); break;
   case INPUT_IDENTITY: tensor == TENSOR_V ? fill_arange(to, shape, head) : fill_identity(to, shape); break;
   }
   progress_add(1);

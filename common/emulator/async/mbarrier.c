@@ -216,7 +216,9 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
 
 static void execute_mbarrier_wait(Warp *warp, const Inst *inst, Mask mask) {
   each_object(warp, inst, mask, wait_object);
-  if (!(*SLOT(warp, inst->d, const Mask) & mask)) warp_idle(warp);
+  if (*SLOT(warp, inst->d, const Mask) & mask) return;
+  warp_counts(warp, inst)->failed_polls++;
+  warp_idle(warp);
 }
 
 // ---- pending_count ----

@@ -48,7 +48,9 @@ static void execute_trap(Warp *warp, const Inst *inst, Mask mask) {
   const Launch *launch = warp_launch(warp);
   bool grid_sync = !launch->cooperative && special_knows_grid_sync(launch->program);
   hazard_stop(warp, inst, __builtin_ctz(mask), HAZARD_TRAP, 0, 0, "the kernel executed %s%s", inst->source->opcode,
-              grid_sync ? ": it has grid.sync(), which needs a cooperative launch" : "");
+              grid_sync ? ": it has grid.sync(), which needs a cooperative launch"
+                        : "\nIf the source has none here, the compiler has found that what it says is undefined: a "
+                          "pointer that is never set, or a function that ends without a result.");
 }
 
 // ---- calls ----

@@ -83,6 +83,7 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_MUFU_UNTIL_ARRIVAL] = "inst_mufu_until_arrival",
     [COUNTER_LOADS_UNDER_MUFU] = "loads_under_mufu",
     [COUNTER_INST_BARRIER] = "inst_barrier",
+    [COUNTER_INST_SYNCHRONISATION_ONCE] = "inst_synchronisation_without_polls",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -203,6 +204,7 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   c.value[COUNTER_INST_MUFU] = counts->warps * (unsigned)inst->row->mufu;
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
   if (inst->row->orders == ORDERS_BLOCK) c.value[COUNTER_INST_BARRIER] = counts->warps;
+  c.value[COUNTER_INST_SYNCHRONISATION_ONCE] = c.value[COUNTER_INST_SYNCHRONISATION] - counts->failed_polls;
   return c;
 }
 

@@ -194,6 +194,7 @@ static void explain_memory(Cause *cause, const Waiter *waiter, Standing blocks) 
     cause->advice = fewer_blocks;
   } else {
     put_waiter(&cause->text, waiter);
+    text_put(&cause->text, " %s", waiter_verb(waiter));
     put_memory(&cause->text, waiter->warp->block->cluster, waiter->warp);
     text_put(&cause->text, ": no thread that goes on will change that");
   }
@@ -224,12 +225,13 @@ static Cause find_cause(const WaiterList *list, Standing blocks) {
 
 // ---- reports ----
 
-// Whether the lanes wait for others of their warp that all poll an mbarrier which the warp itself does not signal: then
-// they are not the cause.
+// Whether the lanes wait for others of their warp that all poll: memory, or an mbarrier which the warp itself does not
+// signal. Then they are not the cause.
 static bool waits_for_pollers(const WaiterList *list, const Waiter *waiter) {
   Mask others = waiter->warp->live & ~waiter->lanes;
   for (int i = 0; i < list->count; i++) {
     const Waiter *other = &list->items[i];
+    if (other->kind == WAITS_FOR_MEMORY && other->warp == waiter->warp) others &= ~other->lanes;
     if (other->kind == WAITS_AT_MBARRIER && other->warp->block == waiter->warp->block &&
         other->warps >> waiter->warp->index & 1 && !set_has(&other->after, waiter->warp))
       others &= ~other->lanes;
@@ -274,14 +276,26 @@ static bool explain_bytes(const WaiterList *list) {
   return false;
 }
 
+// A warpgroup waits in wgmma for one of its warps. Where that one waits for what no thread does, it is not the cause.
+static bool explain_warpgroup(const WaiterList *list) {
+  const Warp *waits = NULL, *missing = wgmma_missing(list->cluster, &waits);
+  if (!missing) return false;
+  for (int i = 0; i < list->count; i++) {
+    const Waiter *waiter = &list->items[i];
+    if (waiter->end == END_BY_NONE && waiter->warp->block == missing->block && waiter->warps >> missing->index & 1)
+      return false;
+  }
+  wgmma_explain_deadlock(missing, waits);
+  return true;
+}
+
 static void report_waiters(Cluster *cluster, bool others_poll, Standing blocks) {
   WaiterList list = waiters_find(cluster);
   const Waiter *divergent = find_divergence(&list, others_poll);
   Cause cause;
   // Registers come next: warps that got theirs wait, in wgmma or at an mbarrier, for those of their warpgroup that did
   // not.
-  bool registers =
-      !divergent && others_poll && (setmaxnreg_explain_deadlock(cluster) || wgmma_explain_deadlock(cluster));
+  bool registers = !divergent && others_poll && (setmaxnreg_explain_deadlock(cluster) || explain_warpgroup(&list));
   if (divergent) {
     cause = (Cause){.at = divergent};
     text_put(&cause.text, "lanes 0x%08x wait for the others of their warp, which wait elsewhere", divergent->lanes);

@@ -67,18 +67,22 @@ void wgmma_check_exit(const Warp *warp) {
   }
 }
 
-bool wgmma_explain_deadlock(const Cluster *cluster) {
+const Warp *wgmma_missing(const Cluster *cluster, const Warp **waits) {
   for (int b = 0; b < cluster->block_count; b++)
     for (int w = 0; w < cluster->blocks[b].warp_count; w++) {
       const Warp *warp = &cluster->blocks[b].warps[w];
       uint32_t awaited = warp->wgmma && warp->live ? warp->wgmma->awaited : 0;
       for (int i = 0; awaited && i < WARPGROUP_WARPS; i++) {
         if (issued_by(warpgroup_warp(warp, i)) >= awaited) continue;
-        report_missing(warpgroup_warp(warp, i), warp, "waits elsewhere");
-        return true;
+        *waits = warp;
+        return warpgroup_warp(warp, i);
       }
     }
-  return false;
+  return NULL;
+}
+
+void wgmma_explain_deadlock(const Warp *missing, const Warp *waits) {
+  report_missing(missing, waits, "waits elsewhere");
 }
 
 // ---- turns ----

@@ -39,9 +39,10 @@ void warpgroup_learn(Warp *warp, Mask mask, uint32_t after, uint32_t number);
 
 // The last lanes of a warp exit: reports a wgmma that others of its warpgroup have executed and it has not.
 void wgmma_check_exit(const Warp *warp);
-// Nothing in the cluster moves: when a warp waits for a wgmma that others of its warpgroup never execute, reports that,
-// and returns true.
-bool wgmma_explain_deadlock(const Cluster *cluster);
+// Nothing in the cluster moves: a warp that another one of its warpgroup waits for in wgmma, NULL if there is none; and
+// the report of that.
+const Warp *wgmma_missing(const Cluster *cluster, const Warp **waits);
+void wgmma_explain_deadlock(const Warp *missing, const Warp *waits);
 
 // ---- setmaxnreg.c ----
 

@@ -213,6 +213,7 @@ typedef struct InstCounts {
   uint64_t bulk_sectors;                                              // that a bulk or tensor copy moves
   uint64_t under[MEANWHILE_KINDS];                                    // of `warps`, while that was under way
   uint64_t pending_loads;                                             // bulk ones of the cluster, at each of `warps`
+  uint64_t failed_polls;                                              // of `warps`: the mbarrier was not ready
 } InstCounts;
 
 struct Worker {

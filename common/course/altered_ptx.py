@@ -1,0 +1,41 @@
+"""What no result, no hazard and no counter shows: the judge alters the PTX of a kernel, and runs it again."""
+import re
+import tempfile
+
+from workshop import run
+
+# An addition to floats in global memory: red of one, or of a vector of four.
+ADDITION = re.compile(r"\bred\.global\.add(?:\.v4)?\.f32\s+(\[[^]]*\]),\s*\{?([^;{}]*)\}?;")
+
+
+def altered(program, options, alter):
+    """The report of a run whose PTX `alter` has changed, and its exit code. `program` is a workshop or a stage."""
+    with open(program.kernels(), encoding="utf-8") as file:
+        text = alter(file.read())
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx", dir="build", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        return run(program.program, ["--device=emulator", f"--ptx={file.name}", *options])
+
+
+def plain_addition(match):
+    """The same as a load, a sum and a store for each float, in PTX."""
+    address, values = match[1], re.split(r",\s*", match[2].strip())
+    lines = [f"ld.global.f32 sum, {place}; add.f32 sum, sum, {value}; st.global.f32 {place}, sum;"
+             for i, value in enumerate(values) for place in [address.replace("]", f"+{4 * i}]")]]
+    return "{ .reg .f32 sum; " + " ".join(lines) + " }"
+
+
+def without_atomics(program, options):
+    """The run in which no addition to global memory is atomic. The emulator finds no fault in atomic additions without an
+    order, but here it reports a race."""
+    return altered(program, options, lambda text: ADDITION.sub(plain_addition, text))
+
+
+def gradients_of_first_blocks(program, kernel, blocks, options):
+    """How many elements of dK and dV are wrong if only the first blocks of a kernel run. It shows which tiles they have."""
+    leave = ("{{ .reg .pred behind; .reg .u32 number; mov.u32 number, %ctaid.x; setp.ge.u32 behind, number, {}; "
+             "@behind ret; }}").format(blocks)
+    text, _ = altered(program, options, lambda text: re.sub(
+        rf"(\.entry {kernel}\w*\([^)]*\)[^{{]*\{{)", lambda head: head[1] + leave, text))
+    return re.findall(r"([\d,]+) of [\d,]+ elements of (d[KV]) differ", text)
