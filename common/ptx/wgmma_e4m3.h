@@ -16,7 +16,11 @@
 // D = A B + (accumulate ? D : 0) for A of 64 x 32 and B of 32 x N, both in shared memory.
 template <int N>
 static __device__ __forceinline__ void wgmma_e4m3(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {
-  static_assert(N == 72 || N == 128, "PTX allows every multiple of 8 up to 256; these are written out here");
+  static_assert(N == 64 || N == 72 || N == 128, "PTX allows every multiple of 8 up to 256; these are written out here");
+  if constexpr (N == 64)
+    asm volatile(WGMMA_E4M3_BEGIN("64", "%34") "{" OPERANDS_8x4 "}, %32, %33, accumulate, 1, 1;\n}"
+                 : REGISTERS_8x4(d, 0)
+                 : "l"(a), "l"(b), "r"(accumulate));
   if constexpr (N == 72)
     asm volatile(WGMMA_E4M3_BEGIN("72", "%38") "{" OPERANDS_8x4 ", %32, %33, %34, %35}, %36, %37, accumulate, 1, 1;\n}"
                  : REGISTERS_8x4(d, 0), REGISTERS_4(d, 32)
