@@ -143,8 +143,8 @@ typedef struct Problem {
   // Of a problem of the backward pass: an input, and the gradients that the device computed.
   Half *d_o;
   Half *d_q, *d_k, *d_v;
-  // Of an e4m3 problem: Q, K and V as codes, and the scales of these, as in Attention. Where the kernel reads V as fp16,
-  // nobody reads V's.
+  // Of an e4m3 problem: Q, K and V as codes, and the scales of these, as in Attention. Where the kernel reads V as
+  // fp16, nobody reads V's.
   E4m3 *codes[TENSORS];
   float *scales[TENSORS];
   int scale_stride;
