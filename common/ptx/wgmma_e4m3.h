@@ -66,3 +66,19 @@ static __device__ __forceinline__ uint32_t pack_e4m3(float x0, float x1, float x
       : "f"(x0), "f"(x1), "f"(x2), "f"(x3));
   return four;
 }
+
+// The four numbers of such a register in fp32: first as fp16, which holds them exactly.
+static __device__ __forceinline__ void unpack_e4m3(float (&x)[4], uint32_t four) {
+  asm("{\n.reg .b16 low, high, h0, h1, h2, h3;\n.reg .b32 first, second;\n"
+      "mov.b32 {low, high}, %4;\n"
+      "cvt.rn.f16x2.e4m3x2 first, low;\n"
+      "cvt.rn.f16x2.e4m3x2 second, high;\n"
+      "mov.b32 {h0, h1}, first;\n"
+      "mov.b32 {h2, h3}, second;\n"
+      "cvt.f32.f16 %0, h0;\n"
+      "cvt.f32.f16 %1, h1;\n"
+      "cvt.f32.f16 %2, h2;\n"
+      "cvt.f32.f16 %3, h3;\n}"
+      : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+      : "r"(four));
+}

@@ -1,5 +1,5 @@
 // What the consumers of stages 09b and 10 have in common: their order, their products, and their way through the tiles.
-// The softmax is the kernel's: it derives Self, which may replace parts of this (stage 11 has other products). It has
+// The softmax is the kernel's: it derives Self, which may replace parts of this (stages 10b and up have other products). It has
 //
 //   first_weights<N>()  weights of a tile's first N keys: sets shift and sum, and puts the weights where the scores
 //                       were
@@ -139,7 +139,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     ring.advance();
   }
 
-  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w. Stage 11 replaces
+  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w. Stage 10c replaces
   // number().
   __device__ int number() { return warpgroup; }
   __device__ void take_turn() { barrier_sync(1 + self().number(), 2 * WARPGROUP); }

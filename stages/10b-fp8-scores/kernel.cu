@@ -41,9 +41,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : LazyMax<Consumer<HEAD_DIM
 
   // Starts S = Q K^T, for the first N keys of the key tile.
   template <int N> __device__ void scores() {
-    start_scores<HEAD_DIM, N>(slice<N / 2>(s, 0),
-                              shared_address(shared.q[q.slot]) + warpgroup * WARPGROUP_ROWS * HEAD_DIM,
-                              shared_address(shared.k[k.slot]));
+    uint64_t a = k_major_bytes<HEAD_DIM>(shared_address(shared.q[q.slot]) + warpgroup * WARPGROUP_ROWS * HEAD_DIM);
+    uint64_t b = k_major_bytes<HEAD_DIM>(shared_address(shared.k[k.slot]));
+    start_scores<HEAD_DIM, N>(slice<N / 2>(s, 0), a, b);
   }
 
   // The first weights of a tile, with the scale of its head.
