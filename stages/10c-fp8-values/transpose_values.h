@@ -2,8 +2,8 @@
 #pragma once
 
 // V of [heads][seqlen][HEAD_DIM] becomes [heads][HEAD_DIM][pitch], pitch being seqlen rounded up to a multiple of
-// TRANSPOSED_KEYS; keys past the end are zeros (0 times NaN would be NaN). KeyOrder says which key and which column goes
-// where.
+// TRANSPOSED_KEYS; keys past the end are zeros (0 times NaN would be NaN). KeyOrder says which key and which column
+// goes where.
 //
 // Grid: pitch / TRANSPOSED_KEYS times heads; along y a grid has 65,535 blocks at most. Block: 256.
 template <int HEAD_DIM> __device__ void transpose(const uint8_t *values, uint8_t *transposed, int seqlen, int pitch) {
