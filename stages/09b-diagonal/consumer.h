@@ -1,5 +1,6 @@
 // What the consumers of stages 09b and 10 have in common: their order, their products, and their way through the tiles.
-// The softmax is the kernel's: it derives Self, which may replace parts of this (stages 10b and up have other products). It has
+// The softmax is the kernel's: it derives Self, which may replace parts of this, as stages 10b and up do with products.
+// Self has
 //
 //   first_weights<N>()  weights of a tile's first N keys: sets shift and sum, and puts the weights where the scores
 //                       were
@@ -244,7 +245,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   __device__ void store(const float (&o_sum)[2], int slot, int head, int row) {
     float scale[2] = {1 / quad_sum(o_sum[0]), 1 / quad_sum(o_sum[1])};
     int thread = thread_index() % WARPGROUP, warp = thread / WARP, lane = thread % WARP;
-    uint32_t tile = shared_address(self().output_tile(slot)) + (warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS) * ROW_BYTES;
+    uint32_t tile = shared_address(self().output_tile(slot)) + (warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS) *
+                                                                   ROW_BYTES;
 #pragma unroll
     for (int d = 0; d < HEAD_DIM / 16; d++) {
       const float *x = o + 8 * d;

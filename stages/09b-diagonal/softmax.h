@@ -1,5 +1,5 @@
-// The softmax of stages 09b and 10b, with lazy rescaling: of a key tile's scores it searches the maximum, and the output
-// shrinks only where that has grown much.
+// The softmax of stages 09b and 10b, with lazy rescaling: it searches the maximum of each key tile's scores, and the
+// output shrinks only where that has grown much.
 #pragma once
 
 template <class Self, int HEAD_DIM, bool CAUSAL> struct LazyMax : ConsumerBase<Self, HEAD_DIM, CAUSAL> {

@@ -1,5 +1,5 @@
-// A consumer's product of weights and values in e4m3. The weights stay in the order in which its registers have them, and
-// rows of ones below V^T make the tensor cores add them up.
+// A consumer's product of weights and values in e4m3. The weights stay in the order in which its registers have them,
+// and rows of ones below V^T make the tensor cores add them up.
 #pragma once
 
 template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : Promoted<Self, HEAD_DIM, CAUSAL> {
